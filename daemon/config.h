@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_CONFIG_H
+#define STACKD_DAEMON_CONFIG_H
+
+/*
+ * The settings: in come INI files and -o section.key=value, out comes one struct with every
+ * value checked. Owned by main; read-only once loaded, so any thread may read it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct config {
+	/* [window] */
+	int64_t window_length_ns;     /* length = 5s, 100ms .. 10min */
+	int64_t window_min_length_ns; /* min_length = 500ms, 50ms .. 1min */
+	int64_t window_keep_ns;       /* keep = 10min, 10s .. 24h */
+	/* [control] */
+	char *control_socket;        /* socket = /run/stackd/stackd.sock */
+	char *control_group;         /* group = stackd */
+	uint64_t control_max_clients; /* max_clients = 64, 1 .. 4096 */
+	uint64_t control_max_message; /* max_message = 1M, 4K .. 16M: of a request */
+	/* [symbols] */
+	uint64_t symbols_max_memory; /* max_memory = 32M, 1M .. 4G: symbol tables kept */
+	/* [probe.offcpu] */
+	bool offcpu_enabled;         /* enabled = yes */
+	int64_t offcpu_min_wait_ns;  /* min_wait = 100us, 0 .. 1h: shorter waits have no stack */
+	uint64_t offcpu_max_threads; /* max_threads = 32768, 1024 .. 1048576 */
+	uint64_t offcpu_max_keys;    /* max_keys = 32768, 1024 .. 1048576: per window */
+	uint64_t offcpu_stack_ring;  /* stack_ring = 8M, 1M .. 256M, a power of two */
+	/* [idle] */
+	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
+};
+
+struct config_error {
+	char text[512]; /* "FILE:LINE: section.key: what is wrong, what is allowed" */
+};
+
+struct config_source; /* where each value came from, for the dump */
+
+/*
+ * Loads defaults, then the vendor's, then FILE and FILE.d/ (path NULL: the built-in places; a
+ * missing default file is fine, a missing named one is an error), then n_overrides strings
+ * "section.key=value". Returns 0, or a negative errno with error filled. On success *config_out
+ * is owned by the caller.
+ */
+int config_load(const char *path, char *const *overrides, size_t n_overrides,
+                struct config **config_out, struct config_error *error);
+
+/* Prints every key with its value and, as a comment, where it came from. */
+void config_dump(const struct config *config, FILE *out);
+
+struct config *config_free(struct config *config);
+void config_freep(struct config **config);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_KERNEL_SYMBOLS_H
+#define STACKD_DAEMON_KERNEL_SYMBOLS_H
+
+/*
+ * The kernel's functions: in goes /proc/kallsyms, out come names for addresses. Owned by the
+ * resolver, used on its thread only.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/symbol.h"
+
+struct kernel_symbols;
+
+/*
+ * Reads path (NULL: /proc/kallsyms). -EPERM when all addresses are hidden (kptr_restrict),
+ * -errno when it cannot be read. *out is owned by the caller.
+ */
+int kernel_symbols_load(const char *path, struct kernel_symbols **out);
+
+/*
+ * Names one address; for a return address pass is_call so that address-1 is looked up while
+ * offsets stay those of address. False (symbol filled with kind and address as offset) where no
+ * function covers it.
+ */
+bool kernel_symbols_lookup(const struct kernel_symbols *symbols, uint64_t address, bool is_call,
+                           struct symbol *symbol_out);
+
+/* How many functions, and the memory in bytes. */
+void kernel_symbols_size(const struct kernel_symbols *symbols, size_t *functions, size_t *bytes);
+
+struct kernel_symbols *kernel_symbols_free(struct kernel_symbols *symbols);
+void kernel_symbols_freep(struct kernel_symbols **symbols);
+
+#endif

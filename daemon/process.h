@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_PROCESS_H
+#define STACKD_DAEMON_PROCESS_H
+
+/*
+ * Who a process was and what it had mapped: in come sightings (start, fork, exec, exit, stacks),
+ * out come identity and names for its addresses, also after it has gone. A process is
+ * (pid, start time, exec generation): a reused pid or a new image is another one. The table is
+ * owned by the app; every function may be called from any thread, none but process_table_see()
+ * and the note functions returns before /proc was read where that is needed.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/symbol.h"
+
+/* As the kernel has it: task->group_leader->start_boottime in ns, task->self_exec_id. */
+struct process_id {
+	int32_t pid;
+	uint32_t exec_gen;
+	uint64_t start_boot_ns;
+};
+
+/* Refcounted. Strings live as long as the reference; exe and cgroup are NULL where unknown. */
+struct process_info {
+	struct process_id id;
+	int64_t start_real_ns; /* since the epoch */
+	bool is_kernel;
+	bool has_exited;
+	char comm[16];
+	const char *exe;
+	const char *cgroup; /* path below the cgroup2 mount, "/" at the least */
+};
+
+struct process;
+struct process_table;
+
+struct process_stats {
+	size_t processes;      /* held now */
+	size_t modules;        /* files held now */
+	size_t symbol_bytes;   /* of symbol tables held now */
+	uint64_t evictions;    /* symbol tables dropped for max_memory */
+	uint64_t too_late;     /* processes gone before their mappings were read */
+	uint64_t unreadable;   /* files that could not be opened or parsed */
+	uint64_t queue_full;   /* prompt snapshots not queued */
+};
+
+/* Starts the thread that reads /proc promptly. max_memory in bytes bounds symbol tables. */
+int process_table_new(uint64_t max_memory, struct process_table **out);
+struct process_table *process_table_free(struct process_table *table);
+
+/* Reads every process of /proc; done once, before READY. Symbols are loaded later, on demand. */
+int process_table_scan(struct process_table *table);
+
+/*
+ * Gets or creates; a new one is queued for a prompt snapshot of its mappings. Returns a reference
+ * owned by the caller, NULL when out of memory. comm may be NULL. Never blocks on /proc.
+ */
+struct process *process_table_see(struct process_table *table, const struct process_id *id,
+                                  bool is_kernel, const char *comm);
+
+/* A fork: the child starts with the parent's mappings (parent may be unknown). Never blocks. */
+void process_table_note_fork(struct process_table *table, const struct process_id *child,
+                             const struct process_id *parent, const char *comm);
+
+/*
+ * An exec: the new image's mappings are read now and again some milliseconds later, when the
+ * dynamic linker has mapped the libraries. Never blocks.
+ */
+void process_table_note_exec(struct process_table *table, const struct process_id *id,
+                             const char *comm);
+
+/* The process has gone: what is known of it is kept while references are held. Never blocks. */
+void process_table_note_exit(struct process_table *table, const struct process_id *id);
+
+/* Drops processes that have exited, hold no reference and were not seen for keep_ns. */
+void process_table_sweep(struct process_table *table, int64_t keep_ns);
+
+void process_table_stats(struct process_table *table, struct process_stats *out);
+
+struct process *process_ref(struct process *process);
+struct process *process_unref(struct process *process);
+void process_unrefp(struct process **process);
+
+/* Identity as known now; stays valid while the reference is held. */
+void process_info(struct process *process, struct process_info *out);
+
+/*
+ * Names one address of the process. An address in no known mapping makes it read
+ * /proc/PID/maps again (rate limited; only while the process lives). The strings in *symbol_out
+ * live until process_release_symbols(). False where nothing is known but the number: then kind is
+ * native, file_offset the address.
+ */
+bool process_lookup(struct process *process, uint64_t address, bool is_call,
+                    struct symbol *symbol_out);
+
+/* Ends the use of strings from process_lookup(); symbol tables may be evicted after it. */
+void process_release_symbols(struct process *process);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_QUERY_H
+#define STACKD_DAEMON_QUERY_H
+
+/*
+ * Stage 6: in comes one decoded request, out comes the answer as wire structs, made from windows
+ * that are immutable. Called on a worker thread (it may wait for a cut); an answer is owned by
+ * the caller and holds references to all it points to.
+ */
+
+#include <stdbool.h>
+
+#include "proto/wire.h"
+
+struct recorder; /* the running daemon: probes, drain, history */
+struct answer;
+
+/* Who asks, as the server knows it from the socket. */
+struct query_peer {
+	bool is_root; /* may see kernel addresses */
+};
+
+/*
+ * Each returns 0 and *out, owned by the caller; or a negative errno with *error filled when the
+ * request itself is at fault (the strings in error live in static storage or in the request's
+ * arena), or with error->name NULL for an internal failure.
+ */
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
+                   const struct wire_snapshot_request *request, struct answer **out,
+                   struct wire_error *error);
+int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
+                  struct answer **out, struct wire_error *error);
+int query_status(struct recorder *recorder, struct answer **out);
+int query_probes(struct recorder *recorder, struct answer **out);
+int query_sessions(struct recorder *recorder, struct answer **out);
+
+/* The answer's struct; which one is known from the call that made it. Borrowed. */
+const struct wire_snapshot_reply *answer_snapshot(const struct answer *answer);
+const struct wire_windows_reply *answer_windows(const struct answer *answer);
+const struct wire_status_reply *answer_status(const struct answer *answer);
+const struct wire_probes_reply *answer_probes(const struct answer *answer);
+const struct wire_sessions_reply *answer_sessions(const struct answer *answer);
+
+struct answer *answer_free(struct answer *answer);
+void answer_freep(struct answer **answer);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_PROTO_WIRE_H
+#define STACKD_PROTO_WIRE_H
+
+/*
+ * The parameters of io.stackd as C structs, the same for daemon and client.
+ * Encoding borrows what the structs point to; decoding allocates all of it from
+ * the caller's arena. No thread owns them: plain values.
+ * Member names are the field names of io.stackd.varlink.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An optional int that is not there. Optional strings and structs are NULL. */
+#define WIRE_ABSENT INT64_MIN
+
+/* An optional bool: absent, or 0/1. */
+enum { WIRE_BOOL_ABSENT = -1 };
+
+struct wire_ints {
+	const int64_t *v;
+	size_t n;
+};
+
+struct wire_strs {
+	const char *const *v;
+	size_t n;
+};
+
+/* Times on the wire are {ns, text}; here ns since the epoch. */
+struct wire_range {
+	int64_t start;
+	int64_t end;
+};
+
+struct wire_gap {
+	int64_t start;
+	int64_t end;
+	const char *reason;
+};
+
+struct wire_gaps {
+	const struct wire_gap *v;
+	size_t n;
+};
+
+struct wire_lost {
+	const char *reason;
+	int64_t count;
+};
+
+struct wire_losts {
+	const struct wire_lost *v;
+	size_t n;
+};
+
+struct wire_coverage {
+	struct wire_range asked;
+	struct wire_range used;
+	int64_t asked_ns;
+	int64_t covered_ns;
+	int64_t windows;
+	struct wire_gaps gaps;
+	bool complete;
+};
+
+struct wire_frame {
+	const char *kind;
+	const char *name;    /* optional */
+	int64_t offset;      /* optional */
+	const char *module;  /* optional */
+	const char *address; /* optional */
+};
+
+struct wire_frames {
+	const struct wire_frame *v;
+	size_t n;
+};
+
+struct wire_stack {
+	const char *id;
+	struct wire_frames frames;
+	struct wire_strs flags;
+};
+
+struct wire_process {
+	int64_t pid;
+	int64_t start; /* time */
+	const char *comm;
+	const char *exe;    /* optional */
+	const char *cgroup; /* optional */
+	bool kernel;
+	bool exited;
+};
+
+struct wire_totals {
+	int64_t processes;
+	int64_t threads;
+	int64_t on_cpu_ns;
+	int64_t runnable_ns;
+	int64_t blocked_ns;
+	int64_t waits;
+	int64_t short_waits;
+	int64_t short_ns;
+	int64_t open_waits;
+};
+
+struct wire_row {
+	struct wire_process process;
+	int64_t tid; /* optional */
+	const char *comm;
+	const char *state;
+	int64_t state_bits;
+	bool idle;
+	int64_t count;
+	int64_t total_ns;
+	int64_t blocked_ns;
+	int64_t runnable_ns;
+	int64_t open;
+	int64_t open_ns;
+	int64_t max_ns;
+	int64_t max_end;      /* optional time */
+	int64_t max_tid;      /* optional */
+	const char *max_comm; /* optional */
+	struct wire_ints buckets;
+	const struct wire_stack *kernel; /* optional */
+	const struct wire_stack *user;   /* optional */
+};
+
+struct wire_rows {
+	const struct wire_row *v;
+	size_t n;
+};
+
+struct wire_rest {
+	int64_t rows;
+	int64_t threads;
+	int64_t total_ns;
+};
+
+/* An empty list is an absent one. */
+struct wire_filter {
+	struct wire_ints pids;
+	struct wire_ints tids;
+	int user_threads;
+	int kernel_threads;
+	int user_stacks;
+	int kernel_stacks;
+	int64_t min_block_ns; /* optional */
+	int64_t max_block_ns; /* optional */
+	struct wire_strs states;
+	const char *comm;   /* optional */
+	const char *cgroup; /* optional */
+	const char *unit;   /* optional */
+};
+
+struct wire_program {
+	const char *name;
+	const char *hook;
+	int64_t runs;
+	int64_t run_ns;
+	int64_t missed;
+	int64_t verified_insns;
+};
+
+struct wire_programs {
+	const struct wire_program *v;
+	size_t n;
+};
+
+struct wire_probe {
+	const char *name;
+	const char *state;
+	const char *hook;   /* optional */
+	const char *reason; /* optional */
+	struct wire_strs blind;
+	int64_t min_wait_ns; /* optional */
+	struct wire_programs programs;
+};
+
+struct wire_probes {
+	const struct wire_probe *v;
+	size_t n;
+};
+
+struct wire_limit {
+	const char *name;
+	int64_t value;
+	int64_t used;
+	int64_t hits;
+};
+
+struct wire_limits {
+	const struct wire_limit *v;
+	size_t n;
+};
+
+struct wire_window {
+	int64_t seq;
+	int64_t start; /* time */
+	int64_t end;   /* time */
+	int64_t length_ns;
+	int64_t rows;
+	int64_t threads;
+	int64_t open;
+	int64_t bytes;
+	struct wire_losts lost;
+};
+
+struct wire_windows {
+	const struct wire_window *v;
+	size_t n;
+};
+
+struct wire_session {
+	const char *id;
+	const char *probe;
+	const char *owner;
+	int64_t since; /* time */
+	bool always;
+};
+
+struct wire_sessions {
+	const struct wire_session *v;
+	size_t n;
+};
+
+/* Replies and requests, one pair a method; Status, Probes and Sessions ask nothing. */
+
+struct wire_status_reply {
+	const char *version;
+	int64_t pid;
+	int64_t started; /* time */
+	const char *boot_id;
+	const char *kernel;
+	bool healthy;
+	struct wire_strs problems;
+	struct wire_probes probes;
+	int64_t windows;
+	int64_t oldest; /* optional time */
+	int64_t newest; /* optional time */
+	int64_t window_ns;
+	int64_t keep_ns;
+	int64_t user_ns;
+	int64_t system_ns;
+	int64_t rss_bytes;
+	int64_t map_bytes;
+	int64_t cut_ns;
+	int64_t cut_max_ns;
+	struct wire_losts lost;
+	struct wire_limits limits;
+	bool stats_enabled;
+};
+
+struct wire_probes_reply {
+	struct wire_probes probes;
+};
+
+struct wire_sessions_reply {
+	struct wire_sessions sessions;
+};
+
+struct wire_windows_request {
+	int64_t since_ns; /* optional */
+	int64_t until_ns; /* optional */
+};
+
+struct wire_windows_reply {
+	struct wire_windows windows;
+	struct wire_gaps gaps;
+};
+
+struct wire_snapshot_request {
+	const char *probe;
+	int64_t window_ns; /* optional */
+	int64_t since_ns;  /* optional */
+	int64_t until_ns;  /* optional */
+	const struct wire_filter *filter; /* optional */
+	int open;
+	const char *by;   /* optional */
+	const char *sort; /* optional */
+	int reverse;
+	int64_t top; /* optional */
+	int idle;
+};
+
+struct wire_snapshot_reply {
+	const char *probe;
+	const char *hook;
+	int64_t min_wait_ns;
+	struct wire_coverage coverage;
+	struct wire_totals totals;
+	struct wire_losts lost;
+	struct wire_strs notes;
+	struct wire_rest shown;
+	struct wire_rest rest;
+	struct wire_rest idle;
+	struct wire_rows rows;
+};
+
+/*
+ * An error as it goes over the wire. name is qualified ("io.stackd.NoData"); what is the
+ * first parameter of that error (its name is the codec's business), message the second.
+ */
+struct wire_error {
+	const char *name;
+	const char *what; /* optional */
+	int64_t limit;    /* optional, TooManySessions */
+	const char *message;
+};
+
+#endif
