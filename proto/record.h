@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_PROTO_RECORD_H
+#define STACKD_PROTO_RECORD_H
+
+/*
+ * Descriptions of wire structs: one table of fields a struct, from which both directions are
+ * done: struct to JSON text, JSON object to struct in an arena. The tables are constant. Only
+ * proto/ and its tests include this.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/text.h"
+
+struct arena;
+struct codec_error;
+struct json_object;
+
+enum field_kind {
+	FIELD_STRING,	  /* const char * */
+	FIELD_INT,	  /* int64_t */
+	FIELD_BOOL,	  /* bool */
+	FIELD_TRISTATE,	  /* int, WIRE_BOOL_ABSENT where absent */
+	FIELD_TIME,	  /* int64_t, {ns, text} on the wire */
+	FIELD_STRINGS,	  /* struct wire_strs */
+	FIELD_INTS,	  /* struct wire_ints */
+	FIELD_STRUCT,	  /* a struct inside */
+	FIELD_STRUCT_PTR, /* a pointer to one */
+	FIELD_STRUCTS,	  /* a list: pointer v, size_t n */
+};
+
+struct field {
+	const char *name;
+	enum field_kind kind;
+	bool is_optional;
+	size_t offset;
+	const struct record *record; /* of FIELD_STRUCT* */
+};
+
+struct record {
+	const char *name; /* the type in the interface; of parameters "Method" and "Method()" */
+	size_t size;
+	const struct field *fields;
+	size_t n_fields;
+};
+
+/* Appends base as a JSON object; failures are in out->error (-EINVAL: a string is missing). */
+void record_encode(const struct record *record, const void *base, struct text *out);
+
+/* object NULL is an empty one. *out is untouched on failure: -EINVAL with *error, -ENOMEM. */
+int record_decode(const struct record *record, struct json_object *object, struct arena *arena,
+		  void *out, struct codec_error *error);
+
+/* The tables of io.stackd and org.varlink.service (proto/wire.c). */
+extern const struct record record_windows_request;
+extern const struct record record_snapshot_request;
+extern const struct record record_description_request;
+extern const struct record record_status_reply;
+extern const struct record record_probes_reply;
+extern const struct record record_sessions_reply;
+extern const struct record record_windows_reply;
+extern const struct record record_snapshot_reply;
+extern const struct record record_info_reply;
+extern const struct record record_description_reply;
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_PROTO_VARLINK_H
+#define STACKD_PROTO_VARLINK_H
+
+/*
+ * The envelope of a message: a call {method, parameters, more, oneway} or a reply
+ * {parameters, continues, error}. Text in, struct out, and back. What is encoded includes the NUL
+ * that ends it. No I/O, no thread of its own.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/text.h"
+#include "proto/wire.h"
+
+struct arena;
+struct json_object;
+struct record;
+
+/* Limits of a message. Nothing of io.stackd nests deeper than 8. */
+enum {
+	VARLINK_MAX_DEPTH = 32,
+	VARLINK_MAX_REQUEST_VALUES = 65536, /* JSON values in a request */
+	VARLINK_MAX_METHOD = 255,	    /* bytes of a method's or error's name */
+	VARLINK_MAX_REPLY = 1024 * 1024,    /* bytes of a reply with its NUL */
+};
+
+enum varlink_flags {
+	VARLINK_MORE = 1,      /* call */
+	VARLINK_ONEWAY = 2,    /* call */
+	VARLINK_CONTINUES = 4, /* reply */
+};
+
+/* A message that was read. The strings live as long as it. */
+struct varlink_message {
+	const char *method; /* of a call */
+	bool more;
+	bool oneway;
+	bool continues;
+	const char *error;		/* of a reply, NULL when it is not an error */
+	struct json_object *root;	/* private */
+	struct json_object *parameters; /* private, NULL where there are none */
+};
+
+/* Names the parameter that cannot be taken: "filter.pids[2]". */
+struct codec_error {
+	char parameter[128];
+	char message[128];
+};
+
+/*
+ * Read len bytes of text as a call or a reply; *out is the caller's. -EBADMSG when it is not one
+ * (bad JSON, bad UTF-8, a key twice, a NUL in a string, a member of the wrong type), -EMSGSIZE
+ * when it is nested or has values beyond the limits, -ENOMEM.
+ */
+int varlink_call_parse(const char *text, size_t len, struct varlink_message **out);
+int varlink_reply_parse(const char *text, size_t len, struct varlink_message **out);
+struct varlink_message *varlink_message_free(struct varlink_message *message);
+void varlink_message_freep(struct varlink_message **message);
+
+/*
+ * Append a message to out; record describes params. Both may be NULL: no parameters.
+ * Return out->error.
+ */
+int varlink_call_encode(const char *method, const struct record *record, const void *params,
+			unsigned flags, struct text *out);
+int varlink_reply_encode(const struct record *record, const void *params, unsigned flags,
+			 struct text *out);
+
+/* An error of io.stackd or org.varlink.service; -EINVAL for a name that is of neither. */
+int varlink_error_encode(const struct wire_error *error, struct text *out);
+
+/*
+ * The error of a reply, strings in the arena or the message. A name that is not known has
+ * neither what nor message. -EINVAL when the reply is not an error, -ENOMEM.
+ */
+int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
+			 struct wire_error *out);
+
+/* The parameters as JSON text, one line or pretty, without a newline at the end; malloc'ed. */
+int varlink_parameters_text(const struct varlink_message *message, bool is_pretty, char **out);
+
+/* The names of errors; those of io.stackd have a message, the others only `what`. */
+#define ERROR_NO_DATA		     "io.stackd.NoData"
+#define ERROR_UNKNOWN_PROBE	     "io.stackd.UnknownProbe"
+#define ERROR_UNKNOWN_SESSION	     "io.stackd.UnknownSession"
+#define ERROR_INVALID_FILTER	     "io.stackd.InvalidFilter"
+#define ERROR_INVALID_TIME	     "io.stackd.InvalidTime"
+#define ERROR_TOO_MANY_SESSIONS	     "io.stackd.TooManySessions"
+#define ERROR_ATTACH_FAILED	     "io.stackd.AttachFailed"
+#define ERROR_NOT_SUPPORTED	     "io.stackd.NotSupported"
+#define ERROR_FAILED		     "io.stackd.Failed"
+#define ERROR_INVALID_PARAMETER	     "org.varlink.service.InvalidParameter"
+#define ERROR_METHOD_NOT_FOUND	     "org.varlink.service.MethodNotFound"
+#define ERROR_METHOD_NOT_IMPLEMENTED "org.varlink.service.MethodNotImplemented"
+#define ERROR_INTERFACE_NOT_FOUND    "org.varlink.service.InterfaceNotFound"
+#define ERROR_PERMISSION_DENIED	     "org.varlink.service.PermissionDenied"
+#define ERROR_EXPECTED_MORE	     "org.varlink.service.ExpectedMore"
+
+/* The definition files, as GetInterfaceDescription returns them; built from proto/ .varlink. */
+extern const char interface_io_stackd[];
+extern const char interface_org_varlink_service[];
+
+#endif
