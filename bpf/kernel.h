@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_KERNEL_H
+#define STACKD_BPF_KERNEL_H
+
+/*
+ * The few kernel types the programs look into, with only the members they read. libbpf moves
+ * each access to where the running kernel has the member (CO-RE), so the order here means nothing.
+ */
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sched_entity {
+	unsigned char sched_delayed; /* since 6.12: asleep, but not taken off its queue yet */
+};
+
+struct sched_info {
+	unsigned long long last_arrival; /* rq_clock() when it last got a CPU */
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads not yet past exit */
+};
+
+struct task_struct {
+	unsigned int __state; /* since 5.14 */
+	unsigned int flags;
+	int on_cpu;
+	int on_rq;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	int exit_state;
+	int pid;
+	int tgid;
+	struct task_struct *group_leader;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	__u64 start_boottime;
+	char comm[16];
+	struct signal_struct *signal;
+	__u64 self_exec_id; /* one up with each exec; a word since 5.7 */
+};
+
+struct bpf_iter_meta {
+	__u64 session_id;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* include/linux/sched.h */
+#define TASK_DEAD  0x80
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
+
+#endif

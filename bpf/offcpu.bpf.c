@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stage 1 of the off-CPU probe: scheduler events in, waits out. A wait is the time from a
+ * thread's switch-out to its next switch-in, split where it was made runnable. Ended waits of at
+ * least min_wait_ns get a stack and a row in the window's map; shorter ones are summed by thread.
+ */
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "maps.bpf.h"
+#include "stack.bpf.h"
+#include "thread.bpf.h"
+
+#define YOUNG_NS 2000000000ULL
+
+static __always_inline __u32 wait_bucket(__u64 ns)
+{
+	__u64 v = ns >> 10;
+	__u32 i = 0;
+
+	if (v >= 1ULL << 16) {
+		i += 16;
+		v >>= 16;
+	}
+	if (v >= 1 << 8) {
+		i += 8;
+		v >>= 8;
+	}
+	if (v >= 1 << 4) {
+		i += 4;
+		v >>= 4;
+	}
+	if (v >= 1 << 2) {
+		i += 2;
+		v >>= 2;
+	}
+	if (v >= 2)
+		i += 2;
+	else if (v >= 1)
+		i += 1;
+	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
+}
+
+/* A wait over a cut goes through the ring: the daemon charges each window its part. */
+static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *key,
+                                      const struct pending_wait *w)
+{
+	struct record_wait *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+	if (!r) {
+		cpu->counts.lost[LOST_WAIT_RING]++;
+		cpu->counts.lost_ns += w->end_ns - w->start_ns;
+		return;
+	}
+	r->head.type = RECORD_WAIT;
+	r->head.size = sizeof(*r);
+	r->key = *key;
+	r->start_ns = w->start_ns;
+	r->wake_ns = w->wake_ns;
+	r->end_ns = w->end_ns;
+	cpu->counts.spans++;
+	bpf_ringbuf_submit(r, ring_flags());
+}
+
+static __always_inline struct wait_sums *wait_row(void *window, const struct wait_key *key)
+{
+	static const struct wait_sums none;
+	struct wait_sums *row = bpf_map_lookup_elem(window, key);
+
+	if (row)
+		return row;
+	bpf_map_update_elem(window, key, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(window, key);
+}
+
+static __always_inline void wait_add(struct wait_sums *row, const struct pending_wait *w)
+{
+	__u64 ns = w->end_ns - w->start_ns;
+	__u32 bucket = wait_bucket(ns);
+
+	row->count++;
+	row->blocked_ns += w->wake_ns - w->start_ns;
+	row->runnable_ns += w->end_ns - w->wake_ns;
+	if (ns > row->max_ns) {
+		row->max_ns = ns;
+		row->max_end_ns = w->end_ns;
+	}
+	if (bucket < WAIT_BUCKETS)
+		row->buckets[bucket]++;
+}
+
+/* The epoch is read once: the map and its start belong together. */
+static __always_inline void wait_record(struct cpu *cpu, const struct pending_wait *w,
+                                        __u64 kstack, __u64 ustack)
+{
+	struct wait_key key = {
+		.uid = w->uid,
+		.kstack = kstack,
+		.ustack = ustack,
+		.exec_gen = w->exec_gen,
+		.state = w->state,
+	};
+	__u32 slot = cut.epoch & 1;
+	struct wait_sums *row;
+	void *window;
+
+	if (w->start_ns < cut.start_ns[slot]) {
+		wait_send(cpu, &key, w);
+		return;
+	}
+	window = bpf_map_lookup_elem(&windows, &slot);
+	if (!window) {
+		cpu->counts.lost[LOST_NO_MAP]++;
+		return;
+	}
+	row = wait_row(window, &key);
+	if (!row) {
+		cpu->counts.lost[LOST_WAIT_KEYS]++;
+		cpu->counts.lost_ns += w->end_ns - w->start_ns;
+		return;
+	}
+	cpu->counts.waits++;
+	wait_add(row, w);
+}
+
+static __always_inline bool task_is_young(struct task_struct *task)
+{
+	return span_ns(task->start_boottime, bpf_ktime_get_boot_ns()) < YOUNG_NS;
+}
+
+static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
+                                        __u64 *kstack, __u64 *ustack)
+{
+	struct scratch *s = scratch_get(SCRATCH_SWITCH);
+	struct stack_owner kernel = {}, user;
+	long r;
+
+	if (!s)
+		return;
+	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
+	*kstack = stack_take(cpu, s, r, &kernel, false);
+	if (task->flags & PF_KTHREAD)
+		return;
+	user.leader_boot_ns = task->group_leader->start_boottime;
+	user.tgid = task->tgid;
+	user.exec_gen = (__u32)task->self_exec_id;
+	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, BPF_F_USER_STACK);
+	*ustack = stack_take(cpu, s, r, &user, task_is_young(task));
+}
+
+/* The hook of this CPU's last switch-in did not run: the wait counts, without a stack. */
+static __always_inline void pending_flush(struct cpu *cpu)
+{
+	if (!cpu->pending.task)
+		return;
+	cpu->pending.task = 0;
+	cpu->counts.stacks_late++;
+	wait_record(cpu, &cpu->pending, STACK_NO_HOOK, STACK_NO_HOOK);
+}
+
+static __always_inline void thread_end(struct cpu *cpu, struct thread *t, __u64 key, __u64 now)
+{
+	struct record_thread_end *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+	if (r) {
+		r->head.type = RECORD_THREAD_END;
+		r->head.size = sizeof(*r);
+		r->end_ns = now;
+		bpf_probe_read_kernel(&r->thread, sizeof(r->thread), t);
+		bpf_ringbuf_submit(r, ring_flags());
+	} else {
+		cpu->counts.lost[LOST_THREAD_END]++;
+	}
+	bpf_map_delete_elem(&threads, &key);
+}
+
+static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
+                                       __u64 now, __u32 task_state)
+{
+	__u64 key = (__u64)task;
+	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	bool is_dead = task_state & TASK_DEAD, is_blocked = task_is_blocked(task);
+	__u32 state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED;
+
+	if (!t) {
+		struct thread_start start = {
+			.since_ns = now,
+			.status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE,
+			.wait_state = state,
+			.how = BPF_NOEXIST,
+		};
+
+		if (!is_dead)
+			thread_add(cpu, task, &start);
+		return;
+	}
+	thread_begin(t);
+	if (t->status == THREAD_ON_CPU) {
+		thread_cross_cut(t, now, now);
+		t->sums.on_ns += span_ns(t->since_ns, now);
+	} else {
+		cpu->counts.lost[LOST_MISSED_OUT]++;
+	}
+	t->sums.switches++;
+	if (is_dead) {
+		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+		thread_done(t);
+		thread_end(cpu, t, key, now);
+		return;
+	}
+	t->wake_ns = 0;
+	t->since_ns = now;
+	t->wait_state = state;
+	t->flags &= ~(THREAD_IS_NEW | THREAD_IS_SEEDED);
+	/* The waker looks at status: it comes last. */
+	barrier();
+	t->status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE;
+	thread_done(t);
+	if (stack_hook == HOOK_SWITCH_OUT) {
+		t->kstack = t->ustack = STACK_NONE;
+		stacks_take(ctx, cpu, task, &t->kstack, &t->ustack);
+	}
+}
+
+/* Ends the wait: adds its parts to the thread's sums and fills w. */
+static __always_inline void wait_end(struct thread *t, __u64 now, struct pending_wait *w)
+{
+	__u64 wake = t->wake_ns;
+
+	if (t->status == THREAD_RUNNABLE)
+		wake = t->since_ns;
+	else if (!wake || wake > now)
+		wake = now;
+	else if (wake < t->since_ns)
+		wake = t->since_ns;
+	thread_begin(t);
+	thread_cross_cut(t, now, wake);
+	t->sums.blocked_ns += span_ns(t->since_ns, wake);
+	t->sums.runnable_ns += span_ns(wake, now);
+	w->uid = t->uid;
+	w->start_ns = t->since_ns;
+	w->wake_ns = wake;
+	w->end_ns = now > t->since_ns ? now : t->since_ns;
+	w->state = t->wait_state;
+	w->exec_gen = t->exec_gen;
+	if (w->wake_ns > w->end_ns)
+		w->wake_ns = w->end_ns;
+	t->since_ns = now;
+	t->status = THREAD_ON_CPU;
+	if (w->end_ns - w->start_ns < min_wait_ns) {
+		t->sums.short_count++;
+		t->sums.short_blocked_ns += w->wake_ns - w->start_ns;
+		t->sums.short_runnable_ns += w->end_ns - w->wake_ns;
+	}
+	thread_done(t);
+}
+
+static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
+{
+	__u64 key = (__u64)task;
+	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	struct pending_wait *w = &cpu->pending;
+	bool is_new;
+
+	if (!t) {
+		struct thread_start start = {
+			.since_ns = now,
+			.status = THREAD_ON_CPU,
+			.how = BPF_NOEXIST,
+		};
+
+		cpu->counts.first_seen++;
+		thread_add(cpu, task, &start);
+		return;
+	}
+	if (t->status == THREAD_ON_CPU) {
+		cpu->counts.lost[LOST_MISSED_IN]++;
+		thread_begin(t);
+		thread_cross_cut(t, now, now);
+		t->since_ns = now;
+		thread_done(t);
+		return;
+	}
+	is_new = t->flags & THREAD_IS_NEW;
+	wait_end(t, now, w);
+	if (w->end_ns - w->start_ns < min_wait_ns)
+		cpu->counts.shorts++;
+	else if (is_new)
+		/* A forked thread's first switch-in ends in ret_from_fork: no hook runs. */
+		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NEW_THREAD);
+	else if (stack_hook == HOOK_SWITCH_OUT)
+		wait_record(cpu, w, t->kstack, t->ustack);
+	else
+		w->task = key;
+}
+
+/* prev_state is the fourth argument since 5.18 (fa2c3254d7cf). */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+             unsigned int prev_state)
+{
+	struct cpu *cpu = cpu_get();
+	__u64 now;
+
+	if (!cpu)
+		return 0;
+	if (next->pid)
+		cpu->counts.switch_ins++;
+	now = bpf_ktime_get_ns();
+	pending_flush(cpu);
+	if (prev->pid)
+		switch_out(ctx, cpu, prev, now, prev_state);
+	if (next->pid)
+		switch_in(cpu, next, now);
+	return 0;
+}
+
+static __always_inline void thread_wake(struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+
+	if (t && t->status == THREAD_BLOCKED && !t->wake_ns)
+		t->wake_ns = bpf_ktime_get_ns();
+}
+
+/*
+ * Runnable begins here, in the waker, when the thread is off its CPU already. Often it is still
+ * on its way out; then sched_wakeup, which comes after it is, counts.
+ */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	thread_wake(task);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	thread_wake(task);
+	return 0;
+}
+
+/* Any entry left under this address is of a task that is gone. */
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *task)
+{
+	struct thread_start start = {
+		.since_ns = bpf_ktime_get_ns(),
+		.status = THREAD_RUNNABLE,
+		.wait_state = STATE_NEW,
+		.flags = THREAD_IS_NEW,
+		.how = BPF_ANY,
+	};
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		thread_add(cpu, task, &start);
+	return 0;
+}
+
+/* In the thread that was switched to, its pending wait: the stack it slept on is its own. */
+static __always_inline void resume(void *ctx, struct task_struct *task)
+{
+	__u64 kstack = STACK_NONE, ustack = STACK_NONE, key = (__u64)task;
+	struct cpu *cpu = cpu_get();
+	struct thread *t;
+
+	if (!cpu || !cpu->pending.task)
+		return;
+	cpu->pending.task = 0;
+	stacks_take(ctx, cpu, task, &kstack, &ustack);
+	cpu->pending.exec_gen = (__u32)task->self_exec_id;
+	t = bpf_map_lookup_elem(&threads, &key);
+	if (t) {
+		t->exec_gen = cpu->pending.exec_gen;
+		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+	}
+	wait_record(cpu, &cpu->pending, kstack, ustack);
+}
+
+/* Since 6.18 (and a bare tracepoint): also called without a switch, then is_switch is false. */
+SEC("?tp_btf/sched_exit_tp")
+int BPF_PROG(on_sched_exit, bool is_switch)
+{
+	if (is_switch)
+		resume(ctx, bpf_get_current_task_btf());
+	return 0;
+}
+
+/* finish_task_switch is static and often finish_task_switch.isra.0; the daemon finds its name. */
+SEC("?kprobe.multi")
+int on_finish_switch_multi(struct pt_regs *ctx)
+{
+	resume(ctx, bpf_get_current_task_btf());
+	return 0;
+}
+
+SEC("?kprobe")
+int on_finish_switch(struct pt_regs *ctx)
+{
+	resume(ctx, bpf_get_current_task_btf());
+	return 0;
+}
+
+static __always_inline struct record_process *process_record(struct cpu *cpu, __u32 type)
+{
+	struct record_process *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+	if (!r) {
+		cpu->counts.lost[LOST_PROCESS_RING]++;
+		return NULL;
+	}
+	__builtin_memset(r, 0, sizeof(*r));
+	r->head.type = type;
+	r->head.size = sizeof(*r);
+	return r;
+}
+
+static __always_inline void process_identify(struct record_process *r, struct task_struct *task)
+{
+	r->leader_boot_ns = task->group_leader->start_boottime;
+	r->tgid = task->tgid;
+	r->exec_gen = (__u32)task->self_exec_id;
+	r->is_kernel = !!(task->flags & PF_KTHREAD);
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct cpu *cpu = cpu_get();
+	struct record_process *r;
+
+	if (!cpu || child->pid != child->tgid)
+		return 0;
+	r = process_record(cpu, RECORD_FORK);
+	if (!r)
+		return 0;
+	process_identify(r, child);
+	r->parent_boot_ns = parent->group_leader->start_boottime;
+	r->parent_tgid = parent->tgid;
+	r->parent_exec_gen = (__u32)parent->self_exec_id;
+	bpf_ringbuf_submit(r, ring_flags());
+	return 0;
+}
+
+/* The daemon is woken: the new image may be gone in milliseconds. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	struct cpu *cpu = cpu_get();
+	struct record_process *r;
+
+	if (!cpu)
+		return 0;
+	r = process_record(cpu, RECORD_EXEC);
+	if (!r)
+		return 0;
+	process_identify(r, task);
+	if (t) {
+		r->uid = t->uid;
+		r->parent_exec_gen = t->exec_gen;
+		bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
+		/* An exec off the main thread takes over the leader's pid. */
+		t->tid = task->pid;
+		t->leader_boot_ns = r->leader_boot_ns;
+		t->exec_gen = r->exec_gen;
+		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+	}
+	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+	struct record_process *r;
+
+	if (!cpu || task->signal->live.counter)
+		return 0;
+	r = process_record(cpu, RECORD_EXIT);
+	if (!r)
+		return 0;
+	process_identify(r, task);
+	bpf_ringbuf_submit(r, ring_flags());
+	return 0;
+}
+
+/*
+ * For a thread not known yet, asleep or running since before tracing. Its last arrival on a CPU is
+ * in rq_clock() time; the reader's own arrival is known in both clocks.
+ */
+static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
+{
+	struct task_struct *self = bpf_get_current_task_btf();
+	__u64 key = (__u64)self, now = bpf_ktime_get_ns();
+	struct thread *me = bpf_map_lookup_elem(&threads, &key);
+	struct thread_start start = { .since_ns = now, .how = BPF_NOEXIST };
+
+	if (task->exit_state || (task->flags & PF_EXITING) || !task->pid)
+		return;
+	if (task->on_cpu) {
+		start.status = THREAD_ON_CPU;
+	} else if (!task_is_blocked(task)) {
+		start.status = THREAD_RUNNABLE;
+		start.wait_state = STATE_PREEMPTED | STATE_SEEDED;
+		start.flags = THREAD_IS_SEEDED;
+	} else {
+		if (me && task->sched_info.last_arrival)
+			start.since_ns = me->since_ns - (self->sched_info.last_arrival -
+			                                 task->sched_info.last_arrival);
+		if (start.since_ns > now)
+			start.since_ns = now;
+		start.status = THREAD_BLOCKED;
+		start.wait_state = (task->__state & STATE_TASK_MASK) | STATE_SEEDED;
+		start.flags = THREAD_IS_SEEDED;
+	}
+	thread_add(cpu, task, &start);
+}
+
+/* An open wait's kernel stack, once a wait. The user part would need to sleep. */
+static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *task,
+                                           struct thread *t)
+{
+	struct scratch *s = scratch_get(SCRATCH_ITERATOR);
+	__u64 since = t->since_ns, id, switches = task->nvcsw + task->nivcsw;
+	struct stack_owner kernel = {};
+	long r;
+
+	if (!s || task->on_cpu || t->status == THREAD_ON_CPU || t->open_since_ns == since)
+		return;
+	r = bpf_get_task_stack(task, s->ip, 8 * STACK_DEPTH, 0);
+	if (task->on_cpu || task->nvcsw + task->nivcsw != switches || t->since_ns != since)
+		return;
+	id = stack_take(cpu, s, r, &kernel, false);
+	t->open_kstack = id;
+	t->open_since_ns = since;
+}
+
+/* Run by the daemon once a cut, over all threads. */
+SEC("iter/task")
+int on_task(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct cpu *cpu = cpu_get();
+	__u64 key = (__u64)task;
+	struct thread *t;
+
+	if (!task || !cpu)
+		return 0;
+	t = bpf_map_lookup_elem(&threads, &key);
+	if (!t) {
+		task_seed(cpu, task);
+		t = bpf_map_lookup_elem(&threads, &key);
+		if (!t)
+			return 0;
+	}
+	t->seen_cut = cut.epoch;
+	task_open_wait(cpu, task, t);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_SHARED_H
+#define STACKD_BPF_SHARED_H
+
+/*
+ * What the programs in the kernel and the daemon both see: map keys and values, ring records,
+ * reasons for loss. Explicit widths and no padding; sizes are asserted. Times are ns of
+ * CLOCK_MONOTONIC (bpf_ktime_get_ns) unless the name says boot.
+ */
+
+#include <linux/types.h>
+
+#define STACK_DEPTH  127 /* frames of a kernel and of a user stack, each */
+#define COMM_LEN     16
+#define WAIT_BUCKETS 26 /* bucket i: [2^(i+9), 2^(i+10)) ns; the first takes what is shorter */
+
+/* Stack ids below STACK_ID_FIRST are no stacks but the reason why there is none. */
+enum stack_reason {
+	STACK_NONE = 0,       /* there is none: a user stack of a kernel thread */
+	STACK_FAULT = 1,      /* the stack could not be read */
+	STACK_NEW_THREAD = 2, /* the first run of a new thread: it has not slept yet */
+	STACK_NO_HOOK = 3,    /* the hook that takes stacks did not run for this wait */
+	STACK_UNREAD = 4,     /* an open wait: its user stack is not read */
+	STACK_ID_FIRST = 16,
+};
+
+/* Above the kernel's own task state bits. */
+#define STATE_PREEMPTED (1U << 31) /* runnable all along: preempted, or it yielded */
+#define STATE_SEEDED    (1U << 30) /* asleep since before tracing: its start is approximate */
+#define STATE_NEW       (1U << 29) /* a new thread, waiting for its first run */
+#define STATE_TASK_MASK 0xffffU
+
+enum loss {
+	LOST_WAIT_KEYS,    /* waits: the window's map was full */
+	LOST_WAIT_RING,    /* waits over a cut: the ring was full */
+	LOST_STACK_RING,   /* stacks: the ring was full */
+	LOST_STACK_SEEN,   /* stacks sent again only because the map of seen ones was full */
+	LOST_THREADS,      /* switches of threads that the thread map had no room for */
+	LOST_THREAD_END,   /* final sums of dead threads: the ring was full */
+	LOST_PROCESS_RING, /* fork, exec and exit events: the ring was full */
+	LOST_MISSED_OUT,   /* a switch-out of a thread not known to be on a CPU */
+	LOST_MISSED_IN,    /* a switch-in of a thread not known to be off CPU */
+	LOST_NO_MAP,       /* waits: no window map (never expected) */
+	LOST_N,
+};
+
+/* One a CPU. What the conservation of events is checked against. */
+struct cpu_counts {
+	__u64 switch_ins;  /* bumped first thing: every switch to a thread that is not idle */
+	__u64 waits;       /* ended waits put into a window's map */
+	__u64 spans;       /* ended waits sent through the ring */
+	__u64 shorts;      /* ended waits under the minimum, summed by thread */
+	__u64 first_seen;  /* switch-ins of threads not known before */
+	__u64 stacks;      /* stacks sent */
+	__u64 stacks_late; /* waits counted without a stack: STACK_NO_HOOK */
+	__u64 lost_ns;     /* time of the waits that were lost */
+	__u64 lost[LOST_N];
+};
+
+struct thread_sums {
+	__u64 on_ns;
+	__u64 blocked_ns;
+	__u64 runnable_ns;
+	__u64 switches; /* switch-outs: what nvcsw + nivcsw grows by */
+	__u64 short_count; /* waits under the minimum, and their parts of the sums above */
+	__u64 short_blocked_ns;
+	__u64 short_runnable_ns;
+};
+
+enum thread_status {
+	THREAD_ON_CPU = 1,
+	THREAD_BLOCKED,
+	THREAD_RUNNABLE,
+};
+
+enum thread_flags {
+	THREAD_IS_NEW = 1,    /* has not run yet */
+	THREAD_IS_KERNEL = 2, /* PF_KTHREAD */
+	THREAD_IS_SEEDED = 4, /* found asleep by the iterator */
+};
+
+/*
+ * A thread, keyed by its task_struct's address. Written on its own CPU, except wake_ns (its
+ * waker) and the open_ and cut fields (the iterator). A reader that copies upwards and finds
+ * seq_done == seq_begin has a whole copy: the writer bumps seq_begin first and seq_done last.
+ */
+struct thread {
+	__u64 seq_done;
+	__u64 uid; /* unique while the programs are loaded; tids are reused */
+	__u64 since_ns;
+	__u64 wake_ns; /* 0: not made runnable yet */
+	struct thread_sums sums;
+	struct thread_sums at_cut; /* sums at the start of the window `epoch` */
+	__u64 start_boot_ns;
+	__u64 leader_boot_ns;
+	__u64 kstack; /* of the wait, when stacks are taken at switch-out */
+	__u64 ustack;
+	__u64 open_since_ns; /* the wait whose kernel stack is open_kstack */
+	__u64 open_kstack;
+	__u32 epoch;
+	__u32 tid;
+	__u32 tgid;
+	__u32 exec_gen;
+	__u32 status;
+	__u32 wait_state; /* task state bits at switch-out, and STATE_ bits */
+	__u32 flags;
+	__u32 seen_cut; /* the last cut whose iterator saw it */
+	char comm[COMM_LEN];
+	__u64 seq_begin;
+};
+
+struct wait_key {
+	__u64 uid;
+	__u64 kstack;
+	__u64 ustack;
+	__u32 exec_gen;
+	__u32 state;
+};
+
+/* One writer at a time: a thread's waits end one after the other. */
+struct wait_sums {
+	__u64 count;
+	__u64 blocked_ns;
+	__u64 runnable_ns;
+	__u64 max_ns;
+	__u64 max_end_ns;
+	__u32 buckets[WAIT_BUCKETS];
+};
+
+/* The window that waits are put into now. Written by the daemon only. */
+struct cut {
+	__u64 start_ns[2]; /* of the window, by epoch & 1 */
+	__u32 epoch;
+	__u32 pad;
+};
+
+enum record_type {
+	RECORD_STACK = 1,
+	RECORD_WAIT,
+	RECORD_THREAD_END,
+	RECORD_FORK,
+	RECORD_EXEC,
+	RECORD_EXIT,
+};
+
+struct record_head {
+	__u32 type;
+	__u32 size;
+};
+
+/* frames[] has `frames` members of room for 32, 64 or STACK_DEPTH. */
+struct record_stack {
+	struct record_head head;
+	__u64 id;
+	__u64 leader_boot_ns;
+	__u32 tgid; /* 0: a kernel stack */
+	__u32 exec_gen;
+	__u32 frames;
+	__u32 epoch;
+	__u64 ip[];
+};
+
+/* A wait that began before the window it ended in. */
+struct record_wait {
+	struct record_head head;
+	struct wait_key key;
+	__u64 start_ns;
+	__u64 wake_ns; /* end_ns where it was never made runnable, start_ns where always */
+	__u64 end_ns;
+};
+
+struct record_thread_end {
+	struct record_head head;
+	__u64 end_ns;
+	struct thread thread;
+};
+
+/* For fork: of the child, and the parent's. For exec: the new image's. */
+struct record_process {
+	struct record_head head;
+	__u64 uid; /* exec: of the thread */
+	__u64 leader_boot_ns;
+	__u64 parent_boot_ns;
+	__u32 tgid;
+	__u32 exec_gen;
+	__u32 parent_tgid;
+	__u32 parent_exec_gen;
+	char comm[COMM_LEN];
+	char old_comm[COMM_LEN]; /* exec: of the image that went */
+	__u32 is_kernel;
+	__u32 pad;
+};
+
+_Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");
+_Static_assert(sizeof(struct wait_sums) == 40 + 4 * WAIT_BUCKETS, "wait_sums has no padding");
+_Static_assert(sizeof(struct thread) % 8 == 0, "thread is made of words");
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_STACK_BPF_H
+#define STACKD_BPF_STACK_BPF_H
+
+/*
+ * Stacks by content: in goes a context, out comes a 64-bit id of the frames, and the frames
+ * themselves go through the ring once a window. An id is never reused for other frames.
+ */
+
+#include "maps.bpf.h"
+
+struct stack_owner {
+	__u64 leader_boot_ns;
+	__u32 tgid; /* 0: the kernel's */
+	__u32 exec_gen;
+};
+
+static __always_inline __u64 hash_mix(__u64 h, __u64 v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
+	return h ^ (h >> 32);
+}
+
+/* Equal addresses in two processes, or before and after an exec, are two stacks. */
+static __always_inline __u64 stack_hash(const struct scratch *s, __u32 n,
+                                        const struct stack_owner *owner)
+{
+	__u64 h = hash_mix(hash_seed, ((__u64)owner->tgid << 32) | owner->exec_gen);
+	__u32 i;
+
+	h = hash_mix(h, owner->leader_boot_ns + n);
+	for (i = 0; i < STACK_DEPTH; i++) {
+		if (i >= n)
+			break;
+		h = hash_mix(h, s->ip[i]);
+	}
+	return h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
+}
+
+/* True for the one caller that may send this stack in this window. */
+static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
+{
+	__u64 *sent = bpf_map_lookup_elem(&seen, &id);
+	__u64 old;
+	long r;
+
+	if (sent) {
+		old = *sent;
+		return old != epoch && __sync_val_compare_and_swap(sent, old, epoch) == old;
+	}
+	r = bpf_map_update_elem(&seen, &id, &epoch, BPF_NOEXIST);
+	if (r && r != -17 /* EEXIST: another CPU was first */) {
+		cpu->counts.lost[LOST_STACK_SEEN]++;
+		return true;
+	}
+	return !r;
+}
+
+/* Reserve, claim, then submit or discard: a claimed stack is always sent. */
+#define STACK_SEND(room)                                                                    \
+	do {                                                                                \
+		struct record_stack *r;                                                     \
+                                                                                            \
+		r = bpf_ringbuf_reserve(&ring, sizeof(*r) + 8 * (room), 0);                 \
+		if (!r) {                                                                   \
+			cpu->counts.lost[LOST_STACK_RING]++;                                \
+			return;                                                             \
+		}                                                                           \
+		if (!stack_claim(cpu, id, epoch)) {                                         \
+			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);                           \
+			return;                                                             \
+		}                                                                           \
+		r->head.type = RECORD_STACK;                                                \
+		r->head.size = sizeof(*r) + 8 * (room);                                     \
+		r->id = id;                                                                 \
+		r->leader_boot_ns = owner->leader_boot_ns;                                  \
+		r->tgid = owner->tgid;                                                      \
+		r->exec_gen = owner->exec_gen;                                              \
+		r->frames = n;                                                              \
+		r->epoch = epoch;                                                           \
+		bpf_probe_read_kernel(r->ip, 8 * (room), s->ip);                            \
+		cpu->counts.stacks++;                                                       \
+		bpf_ringbuf_submit(r, flags);                                               \
+	} while (0)
+
+/* is_young: of a process that may be gone soon; the daemon should look at it now. */
+static __always_inline void stack_send(struct cpu *cpu, const struct scratch *s, __u32 n, __u64 id,
+                                       const struct stack_owner *owner, bool is_young)
+{
+	__u64 epoch = cut.epoch, *sent, used, flags;
+
+	sent = bpf_map_lookup_elem(&seen, &id);
+	if (sent && *sent == epoch)
+		return;
+	used = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
+	if (used > ring_stack_bytes) {
+		cpu->counts.lost[LOST_STACK_RING]++;
+		return;
+	}
+	flags = is_young || used > ring_wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	if (n <= 32)
+		STACK_SEND(32);
+	else if (n <= 64)
+		STACK_SEND(64);
+	else
+		STACK_SEND(STACK_DEPTH);
+}
+
+/* Hashes and sends what bpf_get_stack() left in s; r is what it returned. */
+static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
+                                        const struct stack_owner *owner, bool is_young)
+{
+	__u32 n;
+	__u64 id;
+
+	if (r <= 0)
+		return STACK_FAULT;
+	n = (__u32)r / 8;
+	if (n > STACK_DEPTH)
+		n = STACK_DEPTH;
+	id = stack_hash(s, n, owner);
+	stack_send(cpu, s, n, id, owner, is_young);
+	return id;
+}
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_THREAD_BPF_H
+#define STACKD_BPF_THREAD_BPF_H
+
+/*
+ * What each thread is doing: on a CPU, blocked or runnable, since when, and the sums of each.
+ * Called from the scheduler's tracepoints under the run-queue lock.
+ */
+
+#include "maps.bpf.h"
+
+#include <bpf/bpf_core_read.h>
+
+#define barrier() asm volatile("" ::: "memory")
+
+static __always_inline void thread_begin(struct thread *t)
+{
+	t->seq_begin++;
+	barrier();
+}
+
+static __always_inline void thread_done(struct thread *t)
+{
+	barrier();
+	t->seq_done = t->seq_begin;
+}
+
+static __always_inline void thread_identify(struct thread *t, struct task_struct *task)
+{
+	t->tid = task->pid;
+	t->tgid = task->tgid;
+	t->start_boot_ns = task->start_boottime;
+	t->leader_boot_ns = task->group_leader->start_boottime;
+	t->exec_gen = (__u32)task->self_exec_id;
+	if (task->flags & PF_KTHREAD)
+		t->flags |= THREAD_IS_KERNEL;
+	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+}
+
+struct thread_start {
+	__u64 since_ns;
+	__u32 status;
+	__u32 wait_state;
+	__u32 flags;
+	__u32 how; /* BPF_NOEXIST, or BPF_ANY where an entry can only be a dead task's */
+};
+
+/* Adds the thread as started; NULL when there is no room or another CPU was first. */
+static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct *task,
+                                            const struct thread_start *start)
+{
+	struct thread new = {};
+	__u64 key = (__u64)task;
+	long r;
+
+	new.uid = __sync_fetch_and_add(&next_uid, 1) + 1;
+	new.status = start->status;
+	new.since_ns = start->since_ns;
+	new.wait_state = start->wait_state;
+	new.flags = start->flags;
+	new.epoch = cut.epoch;
+	new.seen_cut = cut.epoch;
+	thread_identify(&new, task);
+	r = bpf_map_update_elem(&threads, &key, &new, start->how);
+	if (r) {
+		if (r != -17 /* EEXIST */)
+			cpu->counts.lost[LOST_THREADS]++;
+		return NULL;
+	}
+	return bpf_map_lookup_elem(&threads, &key);
+}
+
+static __always_inline __u64 span_ns(__u64 from, __u64 to)
+{
+	return to > from ? to - from : 0;
+}
+
+/*
+ * The first event after a cut: keeps what the sums were at the cut. Between since_ns and wake_ns
+ * the thread was blocked, from there to now runnable; or on a CPU all along.
+ */
+static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 wake_ns)
+{
+	__u32 epoch = cut.epoch;
+	__u64 at;
+
+	if (t->epoch == epoch)
+		return;
+	at = cut.start_ns[epoch & 1];
+	if (at > now)
+		at = now;
+	t->at_cut = t->sums;
+	if (t->status == THREAD_ON_CPU) {
+		t->at_cut.on_ns += span_ns(t->since_ns, at);
+	} else {
+		t->at_cut.blocked_ns += span_ns(t->since_ns, at < wake_ns ? at : wake_ns);
+		t->at_cut.runnable_ns += span_ns(wake_ns, at);
+	}
+	t->epoch = epoch;
+}
+
+/* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
+static __always_inline bool task_is_blocked(struct task_struct *task)
+{
+	if (!task->on_rq)
+		return true;
+	return bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_PROBE_H
+#define STACKD_DAEMON_PROBE_H
+
+/*
+ * The off-CPU programs in the kernel: opened, loaded and attached as the running kernel allows.
+ * In come settings, out come map fds for the drain and what there is to say in `status`. Owned by
+ * the recorder; opened on the main thread, afterwards read by any.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/config.h"
+
+struct probe;
+struct cut;
+
+enum { PROBE_MAX_PROGRAMS = 16, PROBE_MAX_BLIND = 8 };
+
+struct probe_program {
+	const char *name;
+	const char *hook;
+	uint64_t runs;   /* only while kernel.bpf_stats_enabled is set */
+	uint64_t run_ns;
+	uint64_t missed; /* recursion_misses: not run because one was running */
+	uint32_t verified_insns;
+};
+
+struct probe_status {
+	const char *hook;      /* where stacks are taken, NULL when off */
+	bool is_on;
+	bool is_disabled;      /* by the settings */
+	const char *reason;    /* why not, or why not a better hook; NULL where there is none */
+	const char *blind[PROBE_MAX_BLIND]; /* what this hook cannot see */
+	size_t n_blind;
+	size_t n_programs;
+	struct probe_program programs[PROBE_MAX_PROGRAMS];
+};
+
+/*
+ * Opens, loads and attaches. Returns 0 with a probe also when the kernel refuses it: then it is
+ * off and probe_status() says why. -EPERM when the privilege for BPF is missing, -ENOENT when the
+ * kernel has no BTF, with one line in reason (size bytes); -ENOMEM.
+ */
+int probe_open(const struct config *config, struct probe **out, char *reason, size_t size);
+
+/* Detaches everything; the maps stay readable until probe_close(). */
+void probe_detach(struct probe *probe);
+struct probe *probe_close(struct probe *probe);
+
+bool probe_is_on(const struct probe *probe);
+void probe_status(const struct probe *probe, struct probe_status *out);
+
+/* Sum of missed runs over all programs. */
+uint64_t probe_missed(const struct probe *probe);
+
+/* Memory of all maps in bytes, as the kernel accounts it. */
+uint64_t probe_map_bytes(const struct probe *probe);
+
+/* Borrowed, valid until probe_close(). The cut words are shared with the programs. */
+struct cut *probe_cut(const struct probe *probe);
+int probe_threads_fd(const struct probe *probe);
+int probe_cpus_fd(const struct probe *probe);
+int probe_ring_fd(const struct probe *probe);
+int probe_outer_fd(const struct probe *probe);
+int probe_window_fd(const struct probe *probe, unsigned int slot);
+uint64_t probe_max_threads(const struct probe *probe);
+uint64_t probe_max_keys(const struct probe *probe);
+
+/* A new fd that visits every task when read; owned by the caller. Negative errno. */
+int probe_iterate(const struct probe *probe);
+
+#endif
