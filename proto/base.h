@@ -13,20 +13,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _cleanup_(f)  __attribute__((cleanup(f)))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Hands a pointer over: the value, and NULL stays behind. */
-#define TAKE(p)                     \
-	({                          \
+#define TAKE(p)                         \
+	({                              \
 		__typeof__(p) _p = (p); \
-		(p) = NULL;         \
-		_p;                 \
+		(p) = NULL;             \
+		_p;                     \
 	})
 
 #define NS_PER_US INT64_C(1000)
 #define NS_PER_MS INT64_C(1000000)
-#define NS_PER_S INT64_C(1000000000)
+#define NS_PER_S  INT64_C(1000000000)
 
 static inline void freep(void *p)
 {

@@ -53,6 +53,8 @@ int record_decode(const struct record *record, struct json_object *object, struc
 		  void *out, struct codec_error *error);
 
 /* The tables of io.stackd and org.varlink.service (proto/wire.c). */
+extern const struct record record_row;
+extern const struct record record_window;
 extern const struct record record_windows_request;
 extern const struct record record_snapshot_request;
 extern const struct record record_description_request;

@@ -69,7 +69,7 @@ struct wire_coverage {
 struct wire_frame {
 	const char *kind;
 	const char *name;    /* optional */
-	int64_t offset;      /* optional */
+	int64_t offset;	     /* optional */
 	const char *module;  /* optional */
 	const char *address; /* optional */
 };
@@ -126,7 +126,7 @@ struct wire_row {
 	const char *max_comm; /* optional */
 	struct wire_ints buckets;
 	const struct wire_stack *kernel; /* optional */
-	const struct wire_stack *user;   /* optional */
+	const struct wire_stack *user;	 /* optional */
 };
 
 struct wire_rows {
@@ -274,12 +274,12 @@ struct wire_windows_reply {
 
 struct wire_snapshot_request {
 	const char *probe;
-	int64_t window_ns; /* optional */
-	int64_t since_ns;  /* optional */
-	int64_t until_ns;  /* optional */
+	int64_t window_ns;		  /* optional */
+	int64_t since_ns;		  /* optional */
+	int64_t until_ns;		  /* optional */
 	const struct wire_filter *filter; /* optional */
 	int open;
-	const char *by;   /* optional */
+	const char *by;	  /* optional */
 	const char *sort; /* optional */
 	int reverse;
 	int64_t top; /* optional */
@@ -307,7 +307,7 @@ struct wire_snapshot_reply {
 struct wire_error {
 	const char *name;
 	const char *what; /* optional */
-	int64_t limit;    /* optional, TooManySessions */
+	int64_t limit;	  /* optional, TooManySessions */
 	const char *message;
 };
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "proto/message_read.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "proto/base.h"
+
+/* What a text holds, counted without understanding it. */
+struct survey {
+	size_t values;	/* at least as many as there are */
+	size_t members; /* exact when the text is valid */
+	int depth;
+	int max_depth;
+	bool has_nul; /* an escaped NUL in a string: C would see a shorter one */
+};
+
+static size_t survey_string(struct survey *survey, const char *text, size_t len, size_t i)
+{
+	for (i++; i < len && text[i] != '"'; i++) {
+		if (text[i] != '\\')
+			continue;
+		if (len - i > 5 && memcmp(text + i + 1, "u0000", 5) == 0)
+			survey->has_nul = true;
+		i++;
+	}
+	return i;
+}
+
+static void survey_take(struct survey *survey, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		switch (text[i]) {
+		case '"':
+			i = survey_string(survey, text, len, i);
+			break;
+		case '{':
+		case '[':
+			survey->values++;
+			survey->depth++;
+			if (survey->depth > survey->max_depth)
+				survey->max_depth = survey->depth;
+			break;
+		case '}':
+		case ']':
+			survey->depth--;
+			break;
+		case ',':
+			survey->values++;
+			break;
+		case ':':
+			survey->members++;
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static size_t count_members(struct json_object *value)
+{
+	size_t n = 0;
+
+	if (json_object_is_type(value, json_type_object)) {
+		json_object_object_foreach(value, key, member)
+		{
+			(void)key;
+			n += 1 + count_members(member);
+		}
+	} else if (json_object_is_type(value, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(value); i++)
+			n += count_members(json_object_array_get_idx(value, i));
+	}
+	return n;
+}
+
+static void json_putp(struct json_object **object)
+{
+	json_object_put(*object);
+}
+
+static void tokener_freep(struct json_tokener **tokener)
+{
+	if (*tokener)
+		json_tokener_free(*tokener);
+}
+
+int message_read(const char *text, size_t len, int max_depth, size_t max_values,
+		 struct json_object **out)
+{
+	_cleanup_(tokener_freep) struct json_tokener *tokener = NULL;
+	_cleanup_(json_putp) struct json_object *object = NULL;
+	struct survey survey = { 0 };
+
+	if (len >= INT_MAX)
+		return -EMSGSIZE;
+	survey_take(&survey, text, len);
+	if (survey.max_depth > max_depth || survey.values > max_values)
+		return -EMSGSIZE;
+	if (survey.has_nul)
+		return -EBADMSG;
+	tokener = json_tokener_new_ex(max_depth + 1);
+	if (!tokener)
+		return -ENOMEM;
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	object = json_tokener_parse_ex(tokener, text, (int)len);
+	if (!json_object_is_type(object, json_type_object))
+		return -EBADMSG;
+	if (json_tokener_get_parse_end(tokener) != len)
+		return -EBADMSG;
+	/* json-c lets the last of two equal names win and forgets the other */
+	if (count_members(object) != survey.members)
+		return -EBADMSG;
+	*out = TAKE(object);
+	return 0;
+}

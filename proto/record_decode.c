@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "proto/record.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "proto/arena.h"
+#include "proto/base.h"
+#include "proto/varlink.h"
+#include "proto/wire.h"
+
+/* Where in the parameters we are, from the inside out. */
+struct path {
+	const struct path *up;
+	const char *name; /* NULL: a member of the list above */
+	size_t index;
+};
+
+struct decoder {
+	struct arena *arena;
+	struct codec_error *error; /* may be NULL */
+};
+
+struct list {
+	void *v;
+	size_t n;
+};
+
+static void path_print(const struct path *path, char *out, size_t size)
+{
+	size_t used;
+
+	if (path->up)
+		path_print(path->up, out, size);
+	used = strlen(out);
+	if (path->name)
+		snprintf(out + used, size - used, "%s%s", used ? "." : "", path->name);
+	else
+		snprintf(out + used, size - used, "[%zu]", path->index);
+}
+
+static int fail(const struct decoder *decoder, const struct path *path, const char *message)
+{
+	struct codec_error *error = decoder->error;
+
+	if (!error)
+		return -EINVAL;
+	error->parameter[0] = '\0';
+	path_print(path, error->parameter, sizeof(error->parameter));
+	snprintf(error->message, sizeof(error->message), "%s", message);
+	return -EINVAL;
+}
+
+static int decode_string(const struct decoder *decoder, const struct path *path,
+			 struct json_object *value, const char **out)
+{
+	char *copy;
+
+	if (!json_object_is_type(value, json_type_string))
+		return fail(decoder, path, "must be a string");
+	copy = arena_strdup(decoder->arena, json_object_get_string(value));
+	if (!copy)
+		return -ENOMEM;
+	*out = copy;
+	return 0;
+}
+
+/* json-c clamps what does not fit, so the ends of the range cannot be told from beyond it. */
+static int decode_int(const struct decoder *decoder, const struct path *path,
+		      struct json_object *value, int64_t *out)
+{
+	int64_t i;
+
+	if (!json_object_is_type(value, json_type_int))
+		return fail(decoder, path, "must be an integer");
+	i = json_object_get_int64(value);
+	if (i == INT64_MAX || i == INT64_MIN)
+		return fail(decoder, path, "must be less than 2^63 - 1 in size");
+	*out = i;
+	return 0;
+}
+
+static int decode_bool(const struct decoder *decoder, const struct path *path,
+		       struct json_object *value, bool *out)
+{
+	if (!json_object_is_type(value, json_type_boolean))
+		return fail(decoder, path, "must be true or false");
+	*out = json_object_get_boolean(value);
+	return 0;
+}
+
+static int decode_time(const struct decoder *decoder, const struct path *path,
+		       struct json_object *value, int64_t *out)
+{
+	const struct path ns_path = { .up = path, .name = "ns" };
+	struct json_object *ns = NULL;
+
+	if (!json_object_is_type(value, json_type_object))
+		return fail(decoder, path, "must be an object");
+	if (!json_object_object_get_ex(value, "ns", &ns))
+		return fail(decoder, &ns_path, "is missing");
+	return decode_int(decoder, &ns_path, ns, out);
+}
+
+static int decode_object(const struct decoder *decoder, const struct path *path,
+			 const struct record *record, struct json_object *object, void *base);
+
+static int decode_pointer(const struct decoder *decoder, const struct path *path,
+			  const struct record *record, struct json_object *value, void **out)
+{
+	void *p = arena_alloc(decoder->arena, record->size);
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	r = decode_object(decoder, path, record, value, p);
+	if (r < 0)
+		return r;
+	*out = p;
+	return 0;
+}
+
+static int decode_member(const struct decoder *decoder, const struct path *path,
+			 const struct field *field, struct json_object *value, void *v)
+{
+	if (field->kind == FIELD_STRINGS)
+		return decode_string(decoder, path, value, (const char **)v + path->index);
+	if (field->kind == FIELD_INTS)
+		return decode_int(decoder, path, value, (int64_t *)v + path->index);
+	return decode_object(decoder, path, field->record, value,
+			     (char *)v + path->index * field->record->size);
+}
+
+static int decode_list(const struct decoder *decoder, const struct path *path,
+		       const struct field *field, struct json_object *value, struct list *out)
+{
+	size_t size = field->kind == FIELD_STRUCTS ? field->record->size
+		      : field->kind == FIELD_INTS  ? sizeof(int64_t)
+						   : sizeof(char *);
+	struct list list;
+	int r;
+
+	if (!json_object_is_type(value, json_type_array))
+		return fail(decoder, path, "must be a list");
+	list.n = json_object_array_length(value);
+	list.v = arena_array(decoder->arena, list.n, size);
+	if (!list.v)
+		return -ENOMEM;
+	for (size_t i = 0; i < list.n; i++) {
+		const struct path member = { .up = path, .index = i };
+
+		r = decode_member(decoder, &member, field, json_object_array_get_idx(value, i),
+				  list.v);
+		if (r < 0)
+			return r;
+	}
+	*out = list;
+	return 0;
+}
+
+static int decode_field(const struct decoder *decoder, const struct path *path,
+			const struct field *field, struct json_object *value, void *base)
+{
+	void *member = (char *)base + field->offset;
+	bool b = false;
+	int r;
+
+	switch (field->kind) {
+	case FIELD_STRING:
+		return decode_string(decoder, path, value, member);
+	case FIELD_INT:
+		return decode_int(decoder, path, value, member);
+	case FIELD_BOOL:
+		return decode_bool(decoder, path, value, member);
+	case FIELD_TRISTATE:
+		r = decode_bool(decoder, path, value, &b);
+		if (r == 0)
+			*(int *)member = b;
+		return r;
+	case FIELD_TIME:
+		return decode_time(decoder, path, value, member);
+	case FIELD_STRINGS:
+	case FIELD_INTS:
+	case FIELD_STRUCTS:
+		return decode_list(decoder, path, field, value, member);
+	case FIELD_STRUCT:
+		return decode_object(decoder, path, field->record, value, member);
+	case FIELD_STRUCT_PTR:
+		return decode_pointer(decoder, path, field->record, value, member);
+	}
+	return -EINVAL;
+}
+
+/* base is zeroed: lists, strings and pointers are absent already. */
+static void set_absent(const struct field *field, void *base)
+{
+	void *member = (char *)base + field->offset;
+
+	if (field->kind == FIELD_INT || field->kind == FIELD_TIME)
+		*(int64_t *)member = WIRE_ABSENT;
+	else if (field->kind == FIELD_TRISTATE)
+		*(int *)member = WIRE_BOOL_ABSENT;
+}
+
+static int decode_fields(const struct decoder *decoder, const struct path *up,
+			 const struct record *record, struct json_object *object, void *base)
+{
+	for (size_t i = 0; i < record->n_fields; i++) {
+		const struct field *field = &record->fields[i];
+		const struct path path = { .up = up, .name = field->name };
+		struct json_object *value = NULL;
+		int r;
+
+		if (object)
+			json_object_object_get_ex(object, field->name, &value);
+		if (!value && !field->is_optional)
+			return fail(decoder, &path, "is missing");
+		if (!value) { /* absent or null */
+			set_absent(field, base);
+			continue;
+		}
+		r = decode_field(decoder, &path, field, value, base);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int decode_object(const struct decoder *decoder, const struct path *path,
+			 const struct record *record, struct json_object *object, void *base)
+{
+	if (!json_object_is_type(object, json_type_object))
+		return fail(decoder, path, "must be an object");
+	return decode_fields(decoder, path, record, object, base);
+}
+
+int record_decode(const struct record *record, struct json_object *object, struct arena *arena,
+		  void *out, struct codec_error *error)
+{
+	const struct decoder decoder = { .arena = arena, .error = error };
+	void *base = arena_alloc(arena, record->size);
+	int r;
+
+	if (!base)
+		return -ENOMEM;
+	r = decode_fields(&decoder, NULL, record, object, base);
+	if (r < 0)
+		return r;
+	memcpy(out, base, record->size);
+	return 0;
+}
