@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tracers that run beside a load: stackd in two settings and its peers. Import after
+bench.arguments()."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import harness
+from bench import HERE
+
+BPF_STATS = "/proc/sys/kernel/bpf_stats_enabled"
+TRACING = "/sys/kernel/tracing"
+
+
+def programs():
+    """{id: program} of all BPF programs on the host."""
+    text = harness.run(["bpftool", "-j", "prog", "list"]).out
+    return {p["id"]: p for p in json.loads(text or "[]")}
+
+
+class Nothing:
+    name = "base"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        pass
+
+
+class Stackd:
+    def __init__(self, name, *overrides):
+        self.name, self.overrides = name, overrides
+
+    def __enter__(self):
+        self.daemon = harness.Daemon(*self.overrides)
+        return self
+
+    def __exit__(self, *args):
+        self.daemon.stop()
+
+
+class Peer:
+    """A tool that traces until SIGINT; what it prints goes to a file that is thrown away."""
+
+    def __init__(self, name, *argv):
+        self.name, self.argv = name, argv
+
+    def __enter__(self):
+        before = set(programs())
+        self.out = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            self.argv, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
+        )
+        harness.wait_until(lambda: set(programs()) - before, 30, f"{self.name} to load")
+        # Loaded is not yet attached, and nothing shows the difference for all kinds of links.
+        time.sleep(0.5)
+        return self
+
+    def __exit__(self, *args):
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.out.close()
+
+
+def mount_tracefs():
+    """bpftrace needs tracefs; returns whether it is there."""
+    if not os.path.exists(f"{TRACING}/events"):
+        harness.run(["mount", "-t", "tracefs", "none", TRACING])
+    return os.path.exists(f"{TRACING}/events")
+
+
+def peers():
+    """libbpf-tools' offcputime and a bpftrace script of the same job, where installed."""
+    found = []
+    if shutil.which("offcputime"):
+        found.append(Peer("offcputime", "offcputime", "1000"))
+    if shutil.which("bpftrace") and mount_tracefs():
+        found.append(Peer("bpftrace", "bpftrace", os.path.join(HERE, "offcpu.bt")))
+    return found
+
+
+def ours():
+    return [
+        Stackd("stackd"),
+        Stackd("stackd full", "probe.offcpu.min_wait=1us"),
+    ]
+
+
+@contextlib.contextmanager
+def bpf_stats():
+    """Run times of BPF programs are kept, at some cost, while this is held."""
+    with open(BPF_STATS, encoding="ascii") as f:
+        before = f.read()
+    try:
+        with open(BPF_STATS, "w", encoding="ascii") as f:
+            f.write("1")
+        yield
+    finally:
+        with open(BPF_STATS, "w", encoding="ascii") as f:
+            f.write(before)
+
+
+def run_times(before, after):
+    """(runs, ns) that programs loaded after `before` have used."""
+    new = [p for number, p in after.items() if number not in before]
+    return sum(p.get("run_cnt", 0) for p in new), sum(p.get("run_time_ns", 0) for p in new)

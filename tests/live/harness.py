@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the live tests share: a stackd of their own on a private socket, stackctl as a user calls
+it, programs of known truth, and checks that say what was expected.
+
+STACKD, STACKCTL and PROGS (a directory) name what is tested; meson sets them.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIP = 77
+NS_PER_S = 1_000_000_000
+
+STACKD = os.environ.get("STACKD", "stackd")
+STACKCTL = os.environ.get("STACKCTL", "stackctl")
+PROGS = os.environ.get("PROGS", ".")
+
+_failures = []
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIP)
+
+
+def check(condition, text):
+    """Notes a failure and goes on, so that one run shows all that is wrong."""
+    if condition:
+        print(f"ok: {text}")
+    else:
+        print(f"FAILED: {text}", flush=True)
+        _failures.append(text)
+    return bool(condition)
+
+
+def check_near(value, expected, tolerance, text, slack=0):
+    """value within tolerance (a share of expected) plus slack (absolute) of expected."""
+    off = (value - expected) / expected * 100 if expected else float("inf")
+    return check(
+        abs(value - expected) <= abs(expected) * tolerance + slack,
+        f"{text}: {value} is within {tolerance:.1%} of {expected} ({off:+.2f} %)",
+    )
+
+
+def finish():
+    """Call last: the exit code of the test."""
+    if _failures:
+        print(f"{len(_failures)} checks failed:")
+        for text in _failures:
+            print(f"  {text}")
+        sys.exit(1)
+    sys.exit(0)
+
+
+def wait_until(condition, seconds, what):
+    """Polls until condition() is true, and returns its value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {seconds} s for {what}")
+        time.sleep(0.01)
+
+
+def need_live():
+    """Skips where the daemon cannot run at all."""
+    if os.geteuid() != 0:
+        skip("needs root")
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        skip("this kernel has no BTF (/sys/kernel/btf/vmlinux)")
+
+
+def need_tool(name):
+    path = shutil.which(name)
+    if not path:
+        skip(f"needs {name}")
+    return path
+
+
+def make_temp_dir():
+    path = tempfile.mkdtemp(prefix="stackd-live-")
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+def stop_process(process, seconds=10):
+    """Ends a process that this test started."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class Result:
+    """What a command gave back."""
+
+    def __init__(self, argv, code, out, err):
+        self.argv, self.code, self.out, self.err = argv, code, out, err
+
+    def __str__(self):
+        return f"{' '.join(self.argv)}: exit {self.code}, stderr: {self.err.strip()[:500]}"
+
+
+def run(argv, timeout=60, **kwargs):
+    done = subprocess.run(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=timeout,
+        **kwargs,
+    )
+    out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+    return Result([str(a) for a in argv], done.returncode, out, err)
+
+
+class Daemon:
+    """A stackd with its own socket and an empty config file, and the client's view of it."""
+
+    def __init__(self, *overrides, binary=None):
+        self.dir = make_temp_dir()
+        self.socket = os.path.join(self.dir, "stackd.sock")
+        self.config = os.path.join(self.dir, "stackd.conf")
+        self.log_path = os.path.join(self.dir, "log")
+        with open(self.config, "w", encoding="utf-8"):
+            pass
+        self.argv = [binary or STACKD, "-c", self.config, "-o", f"control.socket={self.socket}"]
+        for override in overrides:
+            self.argv += ["-o", override]
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        atexit.register(stop_process, self.process)
+        self._wait_ready()
+
+    def _wait_ready(self, seconds=30):
+        def ready():
+            if self.process.poll() is not None:
+                self._give_up(f"the daemon ended with {self.process.returncode}")
+            return self.ctl("status").code == 0
+
+        try:
+            wait_until(ready, seconds, "the daemon to be ready")
+        except TimeoutError:
+            self._give_up(f"not ready: {self.ctl('status')}")
+
+    def _give_up(self, text):
+        print(f"FAILED: {text}\n{self.log()}")
+        sys.exit(1)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def ctl(self, *args, **kwargs):
+        """stackctl with these arguments on this daemon's socket."""
+        return run([STACKCTL, "-S", self.socket, *[str(a) for a in args]], **kwargs)
+
+    def ctl_json(self, *args):
+        result = self.ctl(*args, "--format", "json")
+        if result.code not in (0, 5):
+            raise AssertionError(str(result))
+        return json.loads(result.out)
+
+    def snapshot(self, *args):
+        """The rows of all, idle ones too, as JSON."""
+        return self.ctl_json("snapshot", "offcpu", "--idle", *args)
+
+    def folded(self, *args):
+        """{stack text: value in us} of the folded snapshot."""
+        result = self.ctl("snapshot", "offcpu", "-f", *args)
+        if result.code != 0:
+            raise AssertionError(str(result))
+        return parse_folded(result.out)
+
+    def status(self):
+        return self.call("io.stackd.Status")
+
+    def call(self, method, **parameters):
+        """One call over the socket, without stackctl: the last reply's parameters, rows of all."""
+        with Connection(self.socket) as connection:
+            return connection.call(method, **parameters)
+
+    def cut(self):
+        """Ends the open window and returns that instant, in ns since the epoch."""
+        asked = time.time_ns()
+
+        # Cuts that clients cause are at least window.min_length apart: ask until there is one.
+        def cut_since():
+            reply = self.call("io.stackd.Snapshot", probe="offcpu", window_ns=NS_PER_S, top=1)
+            end = reply["coverage"]["used"]["end"]["ns"]
+            return end if end >= asked else None
+
+        return wait_until(cut_since, 20, "a cut")
+
+    def stop(self):
+        """SIGTERM, as a service manager does it; returns the exit code."""
+        stop_process(self.process)
+        return self.process.returncode
+
+
+class Connection:
+    """A plain Varlink client."""
+
+    def __init__(self, path, timeout=60):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.buffer = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.socket.close()
+
+    def send(self, message):
+        self.socket.sendall(json.dumps(message).encode() + b"\0")
+
+    def receive(self):
+        while b"\0" not in self.buffer:
+            data = self.socket.recv(1 << 20)
+            if not data:
+                raise ConnectionError("closed by the daemon")
+            self.buffer += data
+        message, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(message)
+
+    def call(self, method, **parameters):
+        self.send({"method": method, "parameters": parameters, "more": True})
+        rows = []
+        while True:
+            reply = self.receive()
+            if "error" in reply:
+                raise VarlinkError(reply["error"], reply.get("parameters", {}))
+            result = reply.get("parameters", {})
+            rows += result.get("rows", [])
+            if not reply.get("continues"):
+                break
+        if "rows" in result:
+            result["rows"] = rows
+        return result
+
+
+class VarlinkError(Exception):
+    def __init__(self, name, parameters):
+        super().__init__(f"{name} {parameters}")
+        self.name, self.parameters = name, parameters
+
+
+class Program:
+    """A program of known truth: started, told to begin, its lines read, told to end."""
+
+    def __init__(self, name, *args, path=None):
+        self.argv = [path or os.path.join(PROGS, name), *[str(a) for a in args]]
+        self.lines = []
+        self.process = subprocess.Popen(
+            self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+        )
+        atexit.register(stop_process, self.process)
+        self.pid = self.process.pid
+
+    def read_until(self, word):
+        """Reads lines up to the one that starts with word, and returns that one."""
+        while True:
+            line = self.process.stdout.readline()
+            if not line:
+                raise AssertionError(f"{self.argv}: ended before it said {word!r}")
+            self.lines.append(line.strip())
+            if line.startswith(word):
+                return line.strip()
+
+    def ready(self):
+        self.read_until("ready")
+        return self
+
+    def go(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self
+
+    def done(self):
+        self.read_until("done")
+        return self
+
+    def end(self):
+        """Lets it end by itself; returns the exit code."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        return self.process.wait(30)
+
+    def kill(self):
+        stop_process(self.process)
+
+    def values(self, word):
+        """The numbers NAME=VALUE of each line that starts with word."""
+        return [
+            {k: int(v) for k, v in re.findall(r"(\w+)=(-?\d+)", line)}
+            for line in self.lines
+            if line.split(" ", 1)[0] == word
+        ]
+
+    def value(self, word):
+        return self.values(word)[0]
+
+
+def parse_folded(text):
+    stacks = {}
+    for line in text.splitlines():
+        stack, value = line.rsplit(" ", 1)
+        stacks[stack] = stacks.get(stack, 0) + int(value)
+    return stacks
+
+
+def folded_sum(stacks, *names):
+    """The sum of the stacks in which all these names are frames."""
+    return sum(v for s, v in stacks.items() if set(names) <= set(s.split(";")))
+
+
+def frame_names(row, side="user"):
+    """Names of a row's stack, leaf first; a frame without a name gives its address."""
+    stack = row.get(side) or {}
+    return [f.get("name") or f.get("address") or "?" for f in stack.get("frames", [])]
+
+
+def rows_with(snapshot, name, side="user"):
+    return [row for row in snapshot["rows"] if name in frame_names(row, side)]
+
+
+def row_sum(rows, field="total_ns"):
+    return sum(row[field] for row in rows)
+
+
+def lost_sum(reply):
+    return sum(lost["count"] for lost in reply["lost"])
+
+
+def lost_text(reply):
+    return ", ".join(f"{lost['reason']}={lost['count']}" for lost in reply["lost"]) or "nothing"
+
+
+def check_nothing_lost(reply, text):
+    check(lost_sum(reply) == 0, f"{text}: lost {lost_text(reply)}")
+
+
+def used_ns(reply):
+    """How long the covered part of the range is, rounded outward to windows."""
+    used = reply["coverage"]["used"]
+    gaps = sum(g["end"]["ns"] - g["start"]["ns"] for g in reply["coverage"]["gaps"])
+    return used["end"]["ns"] - used["start"]["ns"] - gaps
+
+
+def threads_of(pid):
+    try:
+        return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def children_of(pid):
+    """All descendants of a process."""
+    found, todo = [], [pid]
+    while todo:
+        parent = todo.pop()
+        for tid in threads_of(parent):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{parent}/task/{tid}/children", encoding="ascii") as f:
+                    todo += (kids := [int(word) for word in f.read().split()])
+                    found += kids
+    return found
+
+
+def signal_group_of(process, number=signal.SIGTERM):
+    """Signals a process group that this test made (start_new_session)."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

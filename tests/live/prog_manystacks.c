@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * prog_manystacks COUNT ROUNDS SLEEP_US: COUNT (at most 16384) distinct call paths, each a wait
+ * of SLEEP_US at its end, the whole ROUNDS times. Path i takes branch_b at depth d where bit d of
+ * i is set, branch_a elsewhere.
+ */
+#include <sys/prctl.h>
+
+#include "prog.h"
+
+enum { DEPTH = 14 };
+
+static int64_t sleep_ns;
+static volatile int sink;
+
+static void branch_a(unsigned int path, int depth);
+static void branch_b(unsigned int path, int depth);
+
+static NAMED void path_end(void)
+{
+	raw_nanosleep(sleep_ns);
+	sink++;
+}
+
+static NAMED void branch_a(unsigned int path, int depth)
+{
+	if (depth == DEPTH)
+		path_end();
+	else if (path & (1U << depth))
+		branch_b(path, depth + 1);
+	else
+		branch_a(path, depth + 1);
+	sink++;
+}
+
+static NAMED void branch_b(unsigned int path, int depth)
+{
+	if (depth == DEPTH)
+		path_end();
+	else if (path & (1U << depth))
+		branch_b(path, depth + 1);
+	else
+		branch_a(path, depth + 1);
+	sink++;
+}
+
+int main(int argc, char **argv)
+{
+	long count = arg_number(argc, argv, 1, 1 << DEPTH);
+	long rounds = arg_number(argc, argv, 2, 1);
+	int64_t start;
+
+	sleep_ns = arg_number(argc, argv, 3, 20) * 1000;
+	need(count > 0 && count <= 1 << DEPTH, "count");
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	wait_for_start();
+	start = now_ns(CLOCK_MONOTONIC);
+	for (long r = 0; r < rounds; r++)
+		for (long i = 0; i < count; i++)
+			branch_a((unsigned int)i, 0);
+	printf("walked count=%ld ns=%lld\n", count * rounds,
+	       (long long)(now_ns(CLOCK_MONOTONIC) - start));
+	wait_for_end();
+	return 0;
+}

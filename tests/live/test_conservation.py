@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""On-CPU + blocked + runnable = the length of the window, for every thread alive throughout, and
+the split agrees with the kernel's own accounts: schedstat's run time and run-queue delay, and the
+number of context switches. Twenty windows under stress-ng."""
+
+from harness import *
+
+WINDOWS = 20
+
+
+class Account:
+    """What /proc says of one thread."""
+
+    def __init__(self, pid, tid):
+        base = f"/proc/{pid}/task/{tid}"
+        with open(f"{base}/stat", encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        self.comm = text[text.index("(") + 1 : text.rindex(")")]
+        self.start = text[text.rindex(")") + 2 :].split()[19]
+        with open(f"{base}/schedstat", encoding="ascii") as f:
+            self.on_cpu, self.delay = (int(v) for v in f.read().split()[:2])
+        with open(f"{base}/status", encoding="utf-8", errors="replace") as f:
+            self.switches = sum(
+                int(line.split()[1]) for line in f if "voluntary_ctxt_switches" in line
+            )
+        self.when = time.time_ns()
+
+
+def read_accounts():
+    accounts = {}
+    for name in os.listdir("/proc"):
+        # Where pid 1's threads run as a container's monitor, BPF does not see them as current.
+        if not name.isdigit() or name == "1":
+            continue
+        for tid in threads_of(int(name)):
+            with contextlib.suppress(OSError, ValueError):
+                accounts[tid] = Account(int(name), tid)
+    return accounts
+
+
+class Edge:
+    """A cut, with what /proc said just before and just after it."""
+
+    def __init__(self, daemon):
+        self.before = read_accounts()
+        self.at = daemon.cut()
+        self.after = read_accounts()
+
+    def value(self, tid, field):
+        """The value at the cut, on a line between the two readings."""
+        a, b = self.before[tid], self.after[tid]
+        share = min(max((self.at - a.when) / (b.when - a.when), 0.0), 1.0)
+        return getattr(a, field) + (getattr(b, field) - getattr(a, field)) * share
+
+    def has(self, tid):
+        return tid in self.before and tid in self.after
+
+
+def alive_between(first, last):
+    return [
+        tid
+        for tid in first.before
+        if first.has(tid) and last.has(tid) and first.before[tid].start == last.after[tid].start
+    ]
+
+
+def totals_of(connection, tid, start, end):
+    return connection.call(
+        "io.stackd.Snapshot",
+        probe="offcpu",
+        since_ns=start,
+        until_ns=end,
+        filter={"tids": [tid]},
+        top=1,
+        idle=True,
+    )["totals"]
+
+
+def check_threads(connection, first, last):
+    """Per thread over the whole range; returns the sums (ours, theirs)."""
+    length = last.at - first.at
+    ours, theirs = [0, 0], [0, 0]
+    sums_off, split_off, counts_off = [], [], []
+    tids = alive_between(first, last)
+    for tid in tids:
+        totals = totals_of(connection, tid, first.at, last.at)
+        name = f"{first.before[tid].comm}/{tid}"
+        if totals["threads"] != 1:
+            sums_off.append((name, "threads", totals["threads"]))
+            continue
+        on_cpu, delay = totals["on_cpu_ns"], totals["runnable_ns"]
+        total = on_cpu + delay + totals["blocked_ns"]
+        if abs(total - length) > length * 0.01:
+            sums_off.append((name, total / length))
+        kernel = [last.value(tid, f) - first.value(tid, f) for f in ("on_cpu", "delay")]
+        for i, value in enumerate((on_cpu, delay)):
+            ours[i] += value
+            theirs[i] += kernel[i]
+            if abs(value - kernel[i]) > length * 0.05:
+                split_off.append((name, ("on-CPU", "runnable")[i], value, int(kernel[i])))
+        least = last.before[tid].switches - first.after[tid].switches
+        most = last.after[tid].switches - first.before[tid].switches
+        if not least - 1 <= totals["waits"] <= most + 1:
+            counts_off.append((name, totals["waits"], least, most))
+    check(len(tids) > 20, f"{len(tids)} threads were alive throughout")
+    check(not sums_off, f"the sum is the range's length: off: {sums_off}")
+    check(not split_off, f"the split is within 5 % of schedstat: off: {split_off}")
+    check(not counts_off, f"waits = context switches: off (waits, least, most): {counts_off}")
+    return ours, theirs
+
+
+def check_each_window(connection, stressed, windows):
+    off = []
+    for window in windows:
+        for tid in stressed:
+            totals = totals_of(connection, tid, window["start"]["ns"], window["end"]["ns"])
+            total = totals["on_cpu_ns"] + totals["runnable_ns"] + totals["blocked_ns"]
+            if abs(total - window["length_ns"]) > window["length_ns"] * 0.01:
+                off.append((window["seq"], tid, total / window["length_ns"]))
+    check(
+        not off,
+        f"{len(windows)} windows x {len(stressed)} threads: each sum is the length: off: {off}",
+    )
+
+
+need_live()
+stress_ng = need_tool("stress-ng")
+daemon = Daemon("window.length=1s")
+argv = [stress_ng, "--cpu", "2", "--switch", "2", "--io", "1", "--timeout", "120s"]
+stress = subprocess.Popen(
+    [*argv, "--temp-path", daemon.dir],
+    stdin=subprocess.DEVNULL,
+    stdout=subprocess.DEVNULL,
+    stderr=subprocess.DEVNULL,
+    start_new_session=True,
+)
+atexit.register(signal_group_of, stress, signal.SIGKILL)
+wait_until(lambda: len(children_of(stress.pid)) >= 5, 20, "stress-ng to start")
+time.sleep(2)
+first = Edge(daemon)
+stressed = children_of(stress.pid)
+time.sleep(WINDOWS + 1)
+last = Edge(daemon)
+stressed = [tid for tid in stressed if last.has(tid)]
+signal_group_of(stress)
+stress.wait(20)
+
+with Connection(daemon.socket) as connection:
+    windows = connection.call("io.stackd.Windows", since_ns=first.at, until_ns=last.at)["windows"]
+    windows = [w for w in windows if w["start"]["ns"] >= first.at and w["end"]["ns"] <= last.at]
+    check(len(windows) >= WINDOWS, f"{len(windows)} windows between the two cuts")
+    ours, theirs = check_threads(connection, first, last)
+    check_near(ours[0], theirs[0], 0.02, "on-CPU of all threads against schedstat, ns")
+    check_near(ours[1], theirs[1], 0.02, "runnable of all threads against schedstat, ns")
+    check(len(stressed) >= 5, f"{len(stressed)} threads of stress-ng")
+    check_each_window(connection, stressed, windows)
+status = daemon.status()
+check_nothing_lost(status, "status")
+check(status["healthy"], f"the daemon is healthy: {status['problems']}")
+finish()

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Processes that come and go: names are those of the moment. A short life, an exec, an exit, a
+deleted binary, a reused pid, many forks."""
+
+from harness import *
+
+
+def prog(name):
+    return os.path.join(PROGS, name)
+
+
+def rows_of(daemon, pid, name):
+    snapshot = daemon.snapshot("--window", "30s", "-p", pid)
+    return [row for row in rows_with(snapshot, name) if row["state"] == "S"]
+
+
+def check_short_life(daemon):
+    process = subprocess.Popen([prog("prog_shortlived"), "50"])
+    process.wait()
+    rows = rows_of(daemon, process.pid, "short_wait")
+    if not check(rows, "short life: its function is named"):
+        return
+    check(frame_names(rows[0])[:2] == ["short_wait", "main"], "short life: short_wait;main")
+    check_near(row_sum(rows), 50_000_000, 0.05, "short life: its wait, ns", slack=5_000_000)
+    check(rows[0]["process"]["exited"], "short life: known to have exited")
+    check(rows[0]["process"]["comm"] == "prog_shortlived", "short life: comm")
+    exe = rows[0]["process"].get("exe")
+    check(exe == os.path.realpath(prog("prog_shortlived")), f"short life: exe {exe}")
+
+
+def check_exec_chain(daemon):
+    argv = [prog("prog_shortlived"), "100", prog("prog_forker"), "1", "100"]
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process.wait()
+    snapshot = daemon.snapshot("--window", "30s", "-p", process.pid)
+    comms = {row["comm"] for row in snapshot["rows"]}
+    check({"prog_shortlived", "prog_forker"} <= comms, f"exec: comms before and after: {comms}")
+    before = rows_with(snapshot, "short_wait")
+    check(before and frame_names(before[0])[1] == "main", "exec: the old image's names")
+    check(all(r["comm"] == "prog_shortlived" for r in before), "exec: with the old comm")
+    after = [r for r in snapshot["rows"] if r["comm"] == "prog_forker" and r.get("user")]
+    names = {name for row in after for name in frame_names(row)}
+    check("main" in names, f"exec: the new image's names: {sorted(names)[:12]}")
+    check("short_wait" not in names, "exec: none of the old image's")
+
+
+def check_deleted_binary(daemon):
+    path = os.path.join(daemon.dir, "deleted_waits")
+    shutil.copy(prog("prog_waits"), path)
+    program = Program("deleted_waits", 1, 200, path=path).ready()
+    os.unlink(path)
+    # Another program takes the name: its symbols must not be used.
+    shutil.copy(prog("prog_churn"), path)
+    program.go().done()
+    program.end()
+    rows = rows_of(daemon, program.pid, "wait_in_pipe_read")
+    check(rows, "deleted binary: its functions are named")
+    if rows:
+        check(frame_names(rows[0])[1:3] == ["run_waits", "main"], "deleted binary: whole stack")
+
+
+def start_with_pid(pid, argv):
+    """Starts argv as process pid, or returns None where another took the number."""
+    with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as f:
+        f.write(str(pid - 1))
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process.wait()
+    return process if process.pid == pid else None
+
+
+def check_reused_pid(daemon):
+    if not os.path.exists("/proc/sys/kernel/ns_last_pid"):
+        print("no ns_last_pid: a reused pid is not tested")
+        return
+    first = subprocess.Popen([prog("prog_shortlived"), "60"])
+    first.wait()
+    argv = [prog("prog_forker"), "4", "60"]
+    for _ in range(50):
+        second = start_with_pid(first.pid, argv)
+        if second:
+            break
+    if not check(second, f"pid {first.pid} was given a second time"):
+        return
+    snapshot = daemon.snapshot("--window", "30s", "-p", first.pid)
+    starts = {}
+    for row in snapshot["rows"]:
+        starts.setdefault(row["process"]["start"]["ns"], set()).add(row["comm"])
+    check(len(starts) == 2, f"reused pid: two processes, shown apart: {starts}")
+    check(snapshot["totals"]["processes"] == 2, "reused pid: totals count two processes")
+    for row in rows_with(snapshot, "short_wait"):
+        check(row["comm"] == "prog_shortlived", "reused pid: the first's stack is the first's")
+    for row in snapshot["rows"]:
+        if row["comm"] == "prog_forker":
+            check("short_wait" not in frame_names(row), "reused pid: no name of the first")
+
+
+def check_forks(daemon):
+    count, ms = 200, 5
+    start = daemon.cut()
+    program = Program("prog_forker", count, ms).ready().go().done()
+    program.end()
+    end = daemon.cut()
+    reply = daemon.call(
+        "io.stackd.Snapshot",
+        probe="offcpu",
+        since_ns=start,
+        until_ns=end,
+        filter={"comm": "prog_forker"},
+        idle=True,
+    )
+    rows = [row for row in rows_with(reply, "child_wait") if row["state"] == "S"]
+    check(row_sum(rows, "count") == count, f"forks: {row_sum(rows, 'count')} waits of {count}")
+    check_near(row_sum(rows), program.value("child_wait")["ns"], 0.02, "forks: sum of their waits")
+    pids = {row["process"]["pid"] for row in rows}
+    check(len(pids) == count, f"forks: {len(pids)} processes")
+    check(
+        all(frame_names(row)[:1] == ["child_wait"] for row in rows), "forks: leaf of each is named"
+    )
+    check_nothing_lost(reply, "forks")
+
+
+need_live()
+daemon = Daemon("window.length=1s")
+check_short_life(daemon)
+check_exec_chain(daemon)
+check_deleted_binary(daemon)
+check_reused_pid(daemon)
+check_forks(daemon)
+check_nothing_lost(daemon.status(), "status")
+finish()

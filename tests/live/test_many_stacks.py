@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""4,096 and then 16,384 distinct user stacks within one window: every single one arrives, once,
+with its own path of names, and nothing is lost."""
+
+from harness import *
+
+DEPTH = 14
+
+
+def path_of(row):
+    """The number of the path that the names spell, or None."""
+    names = frame_names(row)
+    if "path_end" not in names:
+        return None
+    first = names.index("path_end") + 1
+    branches = names[first : first + DEPTH + 1]
+    if len(branches) != DEPTH + 1 or not set(branches) <= {"branch_a", "branch_b"}:
+        return None
+    # Outermost is branch_a, called by main; then bit 0 of the number decides, and so on.
+    return sum(1 << d for d, name in enumerate(list(reversed(branches))[1:]) if name == "branch_b")
+
+
+def check_stacks(daemon, count):
+    program = Program("prog_manystacks", count, 1, 20).ready()
+    start = daemon.cut()
+    program.go().done()
+    end = daemon.cut()
+    program.end()
+    reply = daemon.call(
+        "io.stackd.Snapshot",
+        probe="offcpu",
+        since_ns=start,
+        until_ns=end,
+        filter={"pids": [program.pid]},
+        idle=True,
+    )
+    check(reply["coverage"]["windows"] == 1, f"{count}: {reply['coverage']['windows']} window")
+    rows = [r for r in reply["rows"] if "path_end" in frame_names(r) and r["state"] == "S"]
+    paths = [path_of(row) for row in rows]
+    check(None not in paths, f"{count}: every stack spells a path")
+    check(
+        set(paths) == set(range(count)),
+        f"{count}: {len(set(paths))} distinct paths, all that were walked",
+    )
+    check(len(paths) == len(set(paths)), f"{count}: no path has two rows")
+    check(len({row["user"]["id"] for row in rows}) == count, f"{count}: as many stack ids")
+    waits = row_sum(rows, "count")
+    check(waits == count, f"{count}: {waits} waits, one a path")
+    check(
+        row_sum(rows) >= count * 20_000,
+        f"{count}: {row_sum(rows) // count} ns a wait, at least the 20 us asked for",
+    )
+    check_nothing_lost(reply, f"{count}")
+    # The client and the socket carry them all too.
+    result = daemon.ctl("snapshot", "offcpu", "-f", "--window", "5min", "-p", program.pid)
+    lines = [line for line in result.out.splitlines() if ";path_end" in line]
+    check(len(lines) == count, f"{count}: {len(lines)} folded lines")
+
+
+need_live()
+daemon = Daemon("window.length=10min", "probe.offcpu.min_wait=1us")
+check_stacks(daemon, 4096)
+check_stacks(daemon, 16384)
+check_nothing_lost(daemon.status(), "status")
+finish()

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads asleep since before the daemon started are open waits of the right age, charged to
+every window they span, in `snapshot` and in `stuck`."""
+
+from harness import *
+
+THREADS = 3
+BEFORE_S = 3
+
+
+def check_age(row, slept_since, text):
+    now = time.monotonic()
+    age = (now - slept_since) * NS_PER_S
+    check_near(row["max_ns"], age, 0.0, f"{text}: age of tid {row['max_tid']}", slack=NS_PER_S)
+
+
+def check_snapshot(daemon, program, slept_since):
+    snapshot = daemon.snapshot("--window", "3s", "-p", program.pid)
+    rows = snapshot["rows"]
+    check(row_sum(rows, "open") == THREADS + 1, f"snapshot: {row_sum(rows, 'open')} open waits")
+    check(row_sum(rows, "count") == 0, "snapshot: no wait has ended")
+    check(snapshot["totals"]["open_waits"] == THREADS + 1, "snapshot: totals count the open waits")
+    longest = max(rows, key=lambda row: row["max_ns"])
+    check_age(longest, slept_since, "snapshot")
+    check("max_end" not in longest or longest["max_end"] is None, "snapshot: it has no end")
+    check(all(row["state"] == "S" for row in rows), "snapshot: state S")
+    check(
+        all("do_nanosleep" in frame_names(row, "kernel") for row in rows),
+        "snapshot: the kernel stack says nanosleep",
+    )
+
+
+def check_stuck(daemon, program, slept_since):
+    reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid)
+    rows = reply["rows"]
+    check(len(rows) == THREADS + 1, f"stuck: {len(rows)} rows, one a thread")
+    tids = {row["tid"] for row in rows}
+    check(tids == set(threads_of(program.pid)), f"stuck: its threads {sorted(tids)}")
+    for row in rows:
+        check_age({**row, "max_tid": row["tid"]}, slept_since, "stuck")
+    text = daemon.ctl("stuck", "--idle", "-p", program.pid)
+    check(text.code == 0 and "prog_sleeper" in text.out, f"stuck as text names it: {text}")
+
+
+def check_each_window(daemon, program):
+    windows = daemon.call("io.stackd.Windows")["windows"]
+    check(len(windows) >= 3, f"{len(windows)} windows")
+    for window in windows[1:]:
+        reply = daemon.call(
+            "io.stackd.Snapshot",
+            probe="offcpu",
+            since_ns=window["start"]["ns"],
+            until_ns=window["end"]["ns"],
+            filter={"pids": [program.pid]},
+            idle=True,
+        )
+        seq, totals = window["seq"], reply["totals"]
+        check_near(
+            totals["blocked_ns"],
+            window["length_ns"] * (THREADS + 1),
+            0.001,
+            f"window {seq}: all of it was blocked",
+        )
+        check(totals["on_cpu_ns"] == 0, f"window {seq}: on a CPU {totals['on_cpu_ns']} ns")
+        check_near(
+            row_sum(reply["rows"]), totals["blocked_ns"], 0.001, f"window {seq}: rows hold it all"
+        )
+        check(
+            max(row["open_ns"] for row in reply["rows"]) <= window["length_ns"] * (THREADS + 1),
+            f"window {seq}: open_ns is what falls into the window",
+        )
+
+
+need_live()
+slept_since = time.monotonic()
+program = Program("prog_sleeper", THREADS).ready()
+time.sleep(BEFORE_S)
+daemon = Daemon("window.length=1s")
+time.sleep(4)
+check_snapshot(daemon, program, slept_since)
+check_stuck(daemon, program, slept_since)
+check_each_window(daemon, program)
+
+# The wait ends: what was open is now one wait, of its whole length, in the window of its end.
+program.kill()
+snapshot = daemon.snapshot("--window", "1s", "-p", program.pid)
+check(snapshot["totals"]["open_waits"] == 0, "after its end: no open wait")
+check(all(row["process"]["exited"] for row in snapshot["rows"]), "after its end: exited")
+check(daemon.ctl("stuck", "--idle", "-p", program.pid).code in (0, 4), "stuck: it is gone")
+check_nothing_lost(daemon.status(), "status")
+finish()

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sixty snapshots do not make the daemon grow; its end, by SIGTERM or SIGKILL, leaves no BPF
+program, map or link behind."""
+
+from harness import *
+
+GROWTH = 8 << 20
+
+
+def rss_bytes(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS")) << 10
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def bpf_ids(pid):
+    """{(kind, id)} of the BPF objects that a process holds."""
+    found = set()
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as f:
+                for kind, number in re.findall(r"^(prog|map|link)_id:\s*(\d+)$", f.read(), re.M):
+                    found.add((kind, int(number)))
+    return found
+
+
+def bpf_ids_of_host(bpftool):
+    found = set()
+    for kind in ("prog", "map", "link"):
+        text = run([bpftool, "-j", kind, "list"]).out
+        found |= {(kind, entry["id"]) for entry in json.loads(text or "[]")}
+    return found
+
+
+def check_growth(daemon):
+    sizes, files = [], []
+    for _ in range(60):
+        result = daemon.ctl("snapshot", "offcpu", "--window", "10s", "--format", "json")
+        if not check(result.code == 0, f"snapshot: {result.code} {result.err}"):
+            return
+        sizes.append(rss_bytes(daemon.process.pid))
+        files.append(open_files(daemon.process.pid))
+        time.sleep(0.25)
+    grown = max(sizes[50:]) - max(sizes[15:25])
+    text = f"RSS grew by {grown >> 10} KiB in 40 snapshots, to {sizes[-1] >> 10} KiB"
+    check(grown < GROWTH, text)
+    check(files[-1] <= files[5], f"open files: {files[5]} early, {files[-1]} late")
+
+
+def check_gone(bpftool, ids, text):
+    kinds = {kind for kind, _ in ids}
+    check({"prog", "map"} <= kinds, f"{text}: it held {len(ids)} BPF objects of {sorted(kinds)}")
+    try:
+        wait_until(lambda: not ids & bpf_ids_of_host(bpftool), 15, "BPF objects to go")
+    except TimeoutError:
+        pass
+    left = ids & bpf_ids_of_host(bpftool)
+    check(not left, f"{text}: none is left: {sorted(left)}")
+
+
+need_live()
+bpftool = need_tool("bpftool")
+daemon = Daemon("window.length=500ms", "window.keep=10s")
+# History is full after ten seconds; before it, growth is what was asked for.
+time.sleep(11)
+check_growth(daemon)
+check_nothing_lost(daemon.status(), "status")
+held = bpf_ids(daemon.process.pid)
+check(daemon.stop() == 0, f"SIGTERM: exit {daemon.process.returncode}")
+check(not os.path.exists(daemon.socket), "SIGTERM: the socket is gone")
+check_gone(bpftool, held, "SIGTERM")
+
+daemon = Daemon()
+held = bpf_ids(daemon.process.pid)
+daemon.process.kill()
+daemon.process.wait()
+check_gone(bpftool, held, "SIGKILL")
+finish()
