@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#include "proto/base.h"
+
+/* Longer messages are cut and end in "..."; what is logged here is one line for a person. */
+#define LOG_TEXT_MAX 2048
+
+static atomic_bool to_journal;
+static atomic_int shown_priority = LOG_INFO;
+
+/* systemd sets JOURNAL_STREAM=DEV:INODE; a redirected stderr no longer matches it. */
+static bool stderr_is_journal(void)
+{
+	const char *value = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+	char *end;
+
+	if (!value)
+		return false;
+	dev = strtoull(value, &end, 10);
+	if (end == value || *end != ':')
+		return false;
+	value = end + 1;
+	ino = strtoull(value, &end, 10);
+	if (end == value || *end)
+		return false;
+	return fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
+}
+
+void log_setup(enum log_target target, int max_priority)
+{
+	bool journal =
+		target == LOG_TARGET_JOURNAL || (target == LOG_TARGET_AUTO && stderr_is_journal());
+
+	atomic_store(&to_journal, journal);
+	atomic_store(&shown_priority, max_priority);
+}
+
+/* Texts quote names from outside: none of them may start a line or move a terminal's cursor. */
+static void text_clean(char *text)
+{
+	for (; *text; text++)
+		if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+			*text = '?';
+}
+
+static void write_stderr(int priority, char *text)
+{
+	const char *level = "";
+	struct iovec line[4];
+
+	if (priority <= LOG_ERR)
+		level = "error: ";
+	else if (priority == LOG_WARNING)
+		level = "warning: ";
+
+	line[0] = (struct iovec){ (void *)(uintptr_t) "stackd: ", 8 };
+	line[1] = (struct iovec){ (void *)(uintptr_t)level, strlen(level) };
+	line[2] = (struct iovec){ text, strlen(text) };
+	line[3] = (struct iovec){ (void *)(uintptr_t) "\n", 1 };
+	/* One system call, so that lines of two threads do not mix. Nowhere to report a failure. */
+	(void)!writev(STDERR_FILENO, line, ARRAY_SIZE(line));
+}
+
+static void write_text(int priority, char *text)
+{
+	text_clean(text);
+	if (atomic_load(&to_journal) &&
+	    sd_journal_send("MESSAGE=%s", text, "PRIORITY=%i", priority, NULL) >= 0)
+		return;
+	write_stderr(priority, text);
+}
+
+static void text_format(char text[static LOG_TEXT_MAX], const char *format, va_list args)
+{
+	int n = vsnprintf(text, LOG_TEXT_MAX, format, args);
+
+	if (n < 0)
+		text[0] = '\0';
+	else if (n >= LOG_TEXT_MAX)
+		strcpy(text + LOG_TEXT_MAX - sizeof("..."), "...");
+}
+
+void log_msg(int priority, const char *format, ...)
+{
+	char text[LOG_TEXT_MAX];
+	int saved = errno;
+	va_list args;
+
+	if (priority > atomic_load(&shown_priority))
+		return;
+	va_start(args, format);
+	text_format(text, format, args);
+	va_end(args);
+	write_text(priority, text);
+	errno = saved;
+}
+
+int log_err(int r, const char *format, ...)
+{
+	char text[LOG_TEXT_MAX], reason[128];
+	int saved = errno;
+	size_t length;
+	va_list args;
+
+	va_start(args, format);
+	text_format(text, format, args);
+	va_end(args);
+	length = strlen(text);
+	snprintf(text + length, sizeof(text) - length, ": %s",
+		 strerror_r(-r, reason, sizeof(reason)));
+	write_text(LOG_ERR, text);
+	errno = saved;
+	return r;
+}
