@@ -12,33 +12,43 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct config_origin;
+
 struct config {
 	/* [window] */
 	int64_t window_length_ns;     /* length = 5s, 100ms .. 10min */
 	int64_t window_min_length_ns; /* min_length = 500ms, 50ms .. 1min */
-	int64_t window_keep_ns;       /* keep = 10min, 10s .. 24h */
+	int64_t window_keep_ns;	      /* keep = 10min, 10s .. 24h */
 	/* [control] */
-	char *control_socket;        /* socket = /run/stackd/stackd.sock */
-	char *control_group;         /* group = stackd */
+	char *control_socket;	      /* socket = /run/stackd/stackd.sock */
+	char *control_group;	      /* group = stackd */
 	uint64_t control_max_clients; /* max_clients = 64, 1 .. 4096 */
 	uint64_t control_max_message; /* max_message = 1M, 4K .. 16M: of a request */
 	/* [symbols] */
 	uint64_t symbols_max_memory; /* max_memory = 32M, 1M .. 4G: symbol tables kept */
 	/* [probe.offcpu] */
-	bool offcpu_enabled;         /* enabled = yes */
+	bool offcpu_enabled;	     /* enabled = yes */
 	int64_t offcpu_min_wait_ns;  /* min_wait = 100us, 0 .. 1h: shorter waits have no stack */
 	uint64_t offcpu_max_threads; /* max_threads = 32768, 1024 .. 1048576 */
 	uint64_t offcpu_max_keys;    /* max_keys = 32768, 1024 .. 1048576: per window */
 	uint64_t offcpu_stack_ring;  /* stack_ring = 8M, 1M .. 256M, a power of two */
 	/* [idle] */
 	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
+
+	struct config_origin *origins; /* where each value came from, for the dump */
 };
 
 struct config_error {
 	char text[512]; /* "FILE:LINE: section.key: what is wrong, what is allowed" */
 };
 
-struct config_source; /* where each value came from, for the dump */
+/* Where files are looked for; NULL: nowhere. */
+struct config_places {
+	const char *vendor_dir; /* *.conf in it, by name */
+	const char *file;
+	const char *dropin_dir; /* likewise, after file */
+	bool is_file_needed;	/* whether it is an error when file is missing */
+};
 
 /*
  * Loads defaults, then the vendor's, then FILE and FILE.d/ (path NULL: the built-in places; a
@@ -47,9 +57,13 @@ struct config_source; /* where each value came from, for the dump */
  * is owned by the caller.
  */
 int config_load(const char *path, char *const *overrides, size_t n_overrides,
-                struct config **config_out, struct config_error *error);
+		struct config **config_out, struct config_error *error);
 
-/* Prints every key with its value and, as a comment, where it came from. */
+/* The same with all places given. */
+int config_load_places(const struct config_places *places, char *const *overrides,
+		       size_t n_overrides, struct config **config_out, struct config_error *error);
+
+/* Prints every key with its value and, as a comment, where it came from: a file that loads. */
 void config_dump(const struct config *config, FILE *out);
 
 struct config *config_free(struct config *config);

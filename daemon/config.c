@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/config.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build_config.h"
+#include "daemon/config_file.h"
+#include "daemon/config_key.h"
+#include "daemon/config_value.h"
+#include "proto/base.h"
+
+/* How much of a name or a value an error message quotes. */
+#define QUOTE_MAX 48
+
+/* Index as the key's in the table. path is NULL for defaults and -o. */
+struct config_origin {
+	char *path;
+	unsigned int line;
+	bool is_override;
+};
+
+static int fail_memory(struct config_error *error)
+{
+	snprintf(error->text, sizeof(error->text), "out of memory");
+	return -ENOMEM;
+}
+
+/* Text from outside for a message: cut, and with nothing that moves a terminal's cursor. */
+static void quote(const char *text, char out[static QUOTE_MAX + 4])
+{
+	size_t i;
+
+	for (i = 0; text[i] && i < QUOTE_MAX; i++)
+		out[i] = iscntrl((unsigned char)text[i]) ? '?' : text[i];
+	strcpy(out + i, text[i] ? "..." : "");
+}
+
+/* One assignment on its way in: from a line of a file, or from -o where path is NULL. */
+struct assignment {
+	const char *path;
+	unsigned int line;
+	const char *section;
+	const char *key;
+	const char *value;
+};
+
+static int fail_assignment(const struct assignment *a, const char *why, bool show_value,
+			   struct config_error *error)
+{
+	char section[QUOTE_MAX + 4], key[QUOTE_MAX + 4], value[QUOTE_MAX + 4];
+
+	quote(a->section, section);
+	quote(a->key, key);
+	quote(a->value, value);
+	if (!show_value)
+		value[0] = '\0';
+	if (a->path)
+		snprintf(error->text, sizeof(error->text), "%.128s:%u: [%s] %s%s%s: %s", a->path,
+			 a->line, section, key, show_value ? " = " : "", value, why);
+	else
+		snprintf(error->text, sizeof(error->text), "-o %s.%s%s%s: %s", section, key,
+			 show_value ? "=" : "", value, why);
+	return -EINVAL;
+}
+
+static int origin_set(struct config_origin *origin, const struct assignment *a)
+{
+	char *path = NULL;
+
+	if (a->path) {
+		path = strdup(a->path);
+		if (!path)
+			return -ENOMEM;
+	}
+	free(origin->path);
+	*origin = (struct config_origin){ path, a->line, !a->path };
+	return 0;
+}
+
+static int config_assign(struct config *config, const struct assignment *a,
+			 struct config_error *error)
+{
+	int i = config_key_find(a->section, a->key), r;
+	char why[256];
+
+	if (i < 0) {
+		config_key_explain(a->section, a->key, why, sizeof(why));
+		return fail_assignment(a, why, false, error);
+	}
+	r = config_value_parse(&config_keys[i], a->value, config, why, sizeof(why));
+	if (r == -EINVAL)
+		return fail_assignment(a, why, true, error);
+	if (r == 0)
+		r = origin_set(&config->origins[i], a);
+	return r < 0 ? fail_memory(error) : 0;
+}
+
+static int on_file_assignment(void *user, const char *path, unsigned int line, const char *section,
+			      const char *key, const char *value, struct config_error *error)
+{
+	const struct assignment a = { path, line, section, key, value };
+
+	return config_assign(user, &a, error);
+}
+
+/* The key is what follows the last dot before '=': sections have dots, keys do not. */
+static int assign_override(struct config *config, const char *text, struct config_error *error)
+{
+	_cleanup_(freep) char *copy = strdup(text);
+	struct assignment a = { .section = copy };
+	char *equals, *dot, shown[QUOTE_MAX + 4];
+
+	if (!copy)
+		return fail_memory(error);
+	equals = strchr(copy, '=');
+	if (equals)
+		*equals = '\0';
+	dot = strrchr(copy, '.');
+	if (!equals || !dot || dot == copy || !dot[1]) {
+		quote(text, shown);
+		snprintf(error->text, sizeof(error->text),
+			 "-o %s: must be section.key=value, like window.length=5s", shown);
+		return -EINVAL;
+	}
+	*dot = '\0';
+	a.key = dot + 1;
+	a.value = equals + 1;
+	return config_assign(config, &a, error);
+}
+
+static int is_conf(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && length > 5 &&
+	       strcmp(entry->d_name + length - 5, ".conf") == 0;
+}
+
+/* By bytes: the order of drop-ins must not depend on a locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int load_dropin(struct config *config, const char *dir, const char *name,
+		       struct config_error *error)
+{
+	_cleanup_(freep) char *path = NULL;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0) {
+		path = NULL;
+		return fail_memory(error);
+	}
+	return config_file_read(path, on_file_assignment, config, error);
+}
+
+static int load_dir(struct config *config, const char *dir, struct config_error *error)
+{
+	struct dirent **entries;
+	int n, r = 0;
+
+	n = scandir(dir, &entries, is_conf, by_name);
+	if (n < 0 && errno == ENOENT)
+		return 0;
+	if (n < 0) {
+		r = -errno;
+		snprintf(error->text, sizeof(error->text), "%.256s: %s", dir, strerror(errno));
+		return r;
+	}
+	for (int i = 0; i < n; i++) {
+		if (r == 0)
+			r = load_dropin(config, dir, entries[i]->d_name, error);
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
+static int load_files(struct config *config, const struct config_places *places,
+		      struct config_error *error)
+{
+	int r = 0;
+
+	if (places->vendor_dir)
+		r = load_dir(config, places->vendor_dir, error);
+	if (r == 0 && places->file) {
+		r = config_file_read(places->file, on_file_assignment, config, error);
+		if (r == -ENOENT && !places->is_file_needed) {
+			error->text[0] = '\0';
+			r = 0;
+		}
+	}
+	if (r == 0 && places->dropin_dir)
+		r = load_dir(config, places->dropin_dir, error);
+	return r;
+}
+
+/* "FILE:LINE", "-o" or "default". */
+static void origin_print(const struct config_origin *origin, char *text, size_t size)
+{
+	if (origin->path)
+		snprintf(text, size, "%s:%u", origin->path, origin->line);
+	else
+		snprintf(text, size, "%s", origin->is_override ? "-o" : "default");
+}
+
+/* What two values must be to each other. Names both and where each came from. */
+static int check_order(const struct config *config, const char *shorter, const char *longer,
+		       int64_t shorter_ns, int64_t longer_ns, struct config_error *error)
+{
+	char from_a[128], from_b[128];
+
+	if (shorter_ns <= longer_ns)
+		return 0;
+	origin_print(&config->origins[config_key_find("window", shorter)], from_a, sizeof(from_a));
+	origin_print(&config->origins[config_key_find("window", longer)], from_b, sizeof(from_b));
+	snprintf(error->text, sizeof(error->text),
+		 "%s: [window] %s = %" PRId64 "ms: must not be longer than %s = %" PRId64 "ms (%s)",
+		 from_a, shorter, shorter_ns / NS_PER_MS, longer, longer_ns / NS_PER_MS, from_b);
+	return -EINVAL;
+}
+
+static int check_together(const struct config *config, struct config_error *error)
+{
+	int r = check_order(config, "min_length", "length", config->window_min_length_ns,
+			    config->window_length_ns, error);
+
+	if (r == 0)
+		r = check_order(config, "length", "keep", config->window_length_ns,
+				config->window_keep_ns, error);
+	return r;
+}
+
+static int load_defaults(struct config **config_out, struct config_error *error)
+{
+	_cleanup_(config_freep) struct config *config = calloc(1, sizeof(*config));
+	char why[256];
+
+	if (!config)
+		return fail_memory(error);
+	config->origins = calloc(config_n_keys, sizeof(*config->origins));
+	if (!config->origins)
+		return fail_memory(error);
+	for (size_t i = 0; i < config_n_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+		int r = config_value_parse(key, key->fallback, config, why, sizeof(why));
+
+		if (r < 0) {
+			snprintf(error->text, sizeof(error->text), "default of [%s] %s: %s",
+				 key->section, key->key, r == -EINVAL ? why : strerror(-r));
+			return r;
+		}
+	}
+	*config_out = TAKE(config);
+	return 0;
+}
+
+int config_load_places(const struct config_places *places, char *const *overrides,
+		       size_t n_overrides, struct config **config_out, struct config_error *error)
+{
+	_cleanup_(config_freep) struct config *config = NULL;
+	int r = load_defaults(&config, error);
+
+	if (r == 0)
+		r = load_files(config, places, error);
+	for (size_t i = 0; r == 0 && i < n_overrides; i++)
+		r = assign_override(config, overrides[i], error);
+	if (r == 0)
+		r = check_together(config, error);
+	if (r == 0)
+		*config_out = TAKE(config);
+	return r;
+}
+
+int config_load(const char *path, char *const *overrides, size_t n_overrides,
+		struct config **config_out, struct config_error *error)
+{
+	struct config_places places = {
+		.vendor_dir = STACKD_VENDOR_CONFIG_DIR,
+		.file = path ? path : STACKD_CONFIG_FILE,
+		.dropin_dir = STACKD_CONFIG_DIR,
+		.is_file_needed = path != NULL,
+	};
+	_cleanup_(freep) char *dropin_dir = NULL;
+
+	if (path) {
+		if (asprintf(&dropin_dir, "%s.d", path) < 0) {
+			dropin_dir = NULL;
+			return fail_memory(error);
+		}
+		places.dropin_dir = dropin_dir;
+	}
+	return config_load_places(&places, overrides, n_overrides, config_out, error);
+}
+
+void config_dump(const struct config *config, FILE *out)
+{
+	const char *section = "";
+	char origin[4096];
+
+	for (size_t i = 0; i < config_n_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+
+		if (strcmp(section, key->section) != 0)
+			fprintf(out, "%s[%s]\n", i ? "\n" : "", key->section);
+		section = key->section;
+		origin_print(&config->origins[i], origin, sizeof(origin));
+		for (char *p = origin; *p; p++)
+			if (iscntrl((unsigned char)*p))
+				*p = '?';
+		fprintf(out, "# %s\n%s = ", origin, key->key);
+		config_value_print(key, config, out);
+		fputc('\n', out);
+	}
+}
+
+struct config *config_free(struct config *config)
+{
+	if (!config)
+		return NULL;
+	for (size_t i = 0; i < config_n_keys; i++) {
+		config_value_clear(&config_keys[i], config);
+		if (config->origins)
+			free(config->origins[i].path);
+	}
+	free(config->origins);
+	free(config);
+	return NULL;
+}
+
+void config_freep(struct config **config)
+{
+	*config = config_free(*config);
+}

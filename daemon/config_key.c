@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/config_key.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "daemon/config.h"
+#include "proto/base.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (KIB * 1024)
+#define GIB (MIB * 1024)
+#define MS  ((uint64_t)NS_PER_MS)
+#define SEC ((uint64_t)NS_PER_S)
+
+/*
+ * Where a user thread waits for work, for a client or for time: the wrappers of libc and the
+ * kernel functions right above the scheduler. Condition variables are here because pools wait on
+ * them. What a pool and a deadlock have in common is not, or a hung process would look idle:
+ * futex_wait*, __lll_lock_wait, pthread_mutex_lock, *pipe_read, unix_stream_*, tcp_recvmsg*.
+ */
+#define IDLE_FUNCTIONS                                                                    \
+	"epoll_wait epoll_pwait epoll_pwait2 poll __poll ppoll select __select pselect "  \
+	"nanosleep __nanosleep clock_nanosleep usleep sleep pause "                       \
+	"sigsuspend sigtimedwait sigwait sigwaitinfo wait wait3 wait4 waitpid waitid "    \
+	"accept accept4 pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait " \
+	"ep_poll do_epoll_wait do_sys_poll do_poll do_poll.constprop.0 do_select "        \
+	"hrtimer_nanosleep do_nanosleep __do_sys_pause __x64_sys_pause __ia32_sys_pause " \
+	"do_sigtimedwait do_sigtimedwait.isra.0 do_wait __do_wait inet_csk_accept "       \
+	"inet_csk_wait_for_connect unix_accept io_cqring_wait read_events"
+
+#define KEY(section, key, type, min, max, fallback, member, help)    \
+	{                                                            \
+		section, key, type, min, max, false, fallback, help, \
+			offsetof(struct config, member)              \
+	}
+
+const struct config_key config_keys[] = {
+	KEY("window", "length", CONFIG_DURATION, 100 * MS, 600 * SEC, "5s", window_length_ns,
+	    "How long a window is: the finest step in time an answer can have."),
+	KEY("window", "min_length", CONFIG_DURATION, 50 * MS, 60 * SEC, "500ms",
+	    window_min_length_ns,
+	    "A query up to now cuts the open window early, but not sooner than this."),
+	KEY("window", "keep", CONFIG_DURATION, 10 * SEC, 86400 * SEC, "10min", window_keep_ns,
+	    "How far back windows are kept in memory."),
+	KEY("control", "socket", CONFIG_PATH, 2, sizeof(((struct sockaddr_un *)0)->sun_path) - 1,
+	    "/run/stackd/stackd.sock", control_socket,
+	    "The socket that stackctl talks to; ignored when systemd passes one."),
+	KEY("control", "group", CONFIG_NAME, 1, 32, "stackd", control_group,
+	    "Members of this group may connect, besides root."),
+	KEY("control", "max_clients", CONFIG_COUNT, 1, 4096, "64", control_max_clients,
+	    "Connections at a time; when full, the one idle for longest is closed."),
+	KEY("control", "max_message", CONFIG_SIZE, 4 * KIB, 16 * MIB, "1M", control_max_message,
+	    "The longest request; a client that sends a longer one is cut off."),
+	KEY("symbols", "max_memory", CONFIG_SIZE, MIB, 4 * GIB, "32M", symbols_max_memory,
+	    "Memory for symbol tables of user programs; those used least are dropped first."),
+	KEY("probe.offcpu", "enabled", CONFIG_BOOL, 0, 1, "yes", offcpu_enabled,
+	    "Whether waits are recorded always."),
+	KEY("probe.offcpu", "min_wait", CONFIG_DURATION, 0, 3600 * SEC, "100us", offcpu_min_wait_ns,
+	    "Shorter waits are counted and summed by thread, but have no stack."),
+	KEY("probe.offcpu", "max_threads", CONFIG_COUNT, 1024, 1048576, "32768", offcpu_max_threads,
+	    "Threads followed at a time; those above are counted as lost."),
+	KEY("probe.offcpu", "max_keys", CONFIG_COUNT, 1024, 1048576, "32768", offcpu_max_keys,
+	    "Thread and stack pairs in one window; waits of those above are counted as lost."),
+	{ "probe.offcpu", "stack_ring", CONFIG_SIZE, MIB, 256 * MIB, true, "8M",
+	  "Ring that carries new stacks to the daemon; when full, stacks are counted as lost.",
+	  offsetof(struct config, offcpu_stack_ring) },
+	KEY("idle", "functions", CONFIG_LIST, 0, 1024, IDLE_FUNCTIONS, idle_functions,
+	    "A wait that shows one of these is idle and folded away unless --idle is given."),
+};
+
+const size_t config_n_keys = ARRAY_SIZE(config_keys);
+
+int config_key_find(const char *section, const char *key)
+{
+	for (size_t i = 0; i < config_n_keys; i++)
+		if (strcmp(config_keys[i].section, section) == 0 &&
+		    strcmp(config_keys[i].key, key) == 0)
+			return (int)i;
+	return -1;
+}
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+	size_t least = a < b ? a : b;
+
+	return least < c ? least : c;
+}
+
+/* Levenshtein's distance; whatever is too long to be a slip of the finger is far. */
+static size_t name_distance(const char *a, const char *b)
+{
+	size_t row[33], n = strlen(b);
+
+	if (strlen(a) > 32 || n > 32)
+		return 32;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			size_t above = row[j];
+
+			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[n];
+}
+
+/* Adds a name to "allowed: ..." and remembers the nearest one that is near enough to be meant. */
+struct choices {
+	const char *meant;
+	const char *nearest;
+	size_t distance;
+	char list[256];
+};
+
+static void choices_add(struct choices *choices, const char *name)
+{
+	size_t used = strlen(choices->list), distance = name_distance(choices->meant, name);
+
+	snprintf(choices->list + used, sizeof(choices->list) - used, " %s", name);
+	if (distance < choices->distance) {
+		choices->distance = distance;
+		choices->nearest = name;
+	}
+}
+
+static void choices_print(const struct choices *choices, const char *what, char *why, size_t size)
+{
+	if (choices->nearest)
+		snprintf(why, size, "unknown %s, did you mean \"%s\"? allowed:%s", what,
+			 choices->nearest, choices->list);
+	else
+		snprintf(why, size, "unknown %s; allowed:%s", what, choices->list);
+}
+
+void config_key_explain(const char *section, const char *key, char *why, size_t size)
+{
+	struct choices sections = { .meant = section, .distance = 4 };
+	struct choices keys = { .meant = key, .distance = 4 };
+	const char *last = "";
+
+	for (size_t i = 0; i < config_n_keys; i++) {
+		if (strcmp(config_keys[i].section, last) != 0)
+			choices_add(&sections, config_keys[i].section);
+		last = config_keys[i].section;
+		if (strcmp(last, section) == 0)
+			choices_add(&keys, config_keys[i].key);
+	}
+	if (keys.list[0])
+		choices_print(&keys, "key", why, size);
+	else
+		choices_print(&sections, "section", why, size);
+}
