@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_LOOP_H
+#define STACKD_DAEMON_LOOP_H
+
+/*
+ * The event loop: timers, signals, wake-ups from other threads and work done by a pool. What
+ * happens comes in, callbacks on the loop's thread go out. All of it belongs to the loop's
+ * thread, except loop_wake_send().
+ */
+
+#include <stdint.h>
+
+struct loop;
+struct loop_timer;
+struct loop_wake;
+struct uv_loop_s;
+
+typedef void (*loop_callback)(void *userdata);
+typedef void (*loop_signal_callback)(int signo, void *userdata);
+
+/* Ignores SIGPIPE for the whole process: a peer that hangs up is an error of a write. */
+int loop_new(struct loop **out);
+
+/*
+ * Waits for what is being closed and for work in the pool, so callbacks may still be called in
+ * here. Timers, wake-ups and servers must have been freed before, by those who made them. NULL is
+ * allowed.
+ */
+struct loop *loop_free(struct loop *loop);
+void loop_freep(struct loop **loop);
+
+/* Runs until loop_stop() is called. */
+int loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+
+/* Calls back after first_ns and then every repeat_ns (0: never again); whole milliseconds. */
+int loop_timer_new(struct loop *loop, int64_t first_ns, int64_t repeat_ns, loop_callback callback,
+		   void *userdata, struct loop_timer **out);
+struct loop_timer *loop_timer_free(struct loop_timer *timer);
+
+/* Calls back for a signal for as long as the loop lives. */
+int loop_signal_add(struct loop *loop, int signo, loop_signal_callback callback, void *userdata);
+
+/* A wake-up that other threads send; several in a row may be one call. */
+int loop_wake_new(struct loop *loop, loop_callback callback, void *userdata,
+		  struct loop_wake **out);
+struct loop_wake *loop_wake_free(struct loop_wake *wake);
+void loop_wake_send(struct loop_wake *wake); /* any thread */
+
+/* Runs work on a thread of the pool, then done on the loop's thread; done may be NULL. */
+int loop_work(struct loop *loop, loop_callback work, loop_callback done, void *userdata);
+
+/* For the server's files only. */
+struct uv_loop_s *loop_uv(struct loop *loop);
+
+#endif

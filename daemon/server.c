@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "daemon/loop.h"
+#include "daemon/server_client.h"
+#include "proto/base.h"
+
+/* Deadlines are looked at this many times while they run, but at most every 10 ms. */
+enum { SWEEPS_PER_TIMEOUT = 8, SWEEP_MIN_MS = 10, SWEEP_MAX_MS = 1000 };
+
+void server_put(struct server *server)
+{
+	server->users--;
+	if (server->users > 0)
+		return;
+	free(server->path);
+	free(server);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	server_put(handle->data);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+	struct server *server = timer->data;
+	uint64_t now = uv_hrtime();
+	struct client *next;
+
+	if (server->is_owing) /* the loop accepts no other before this one */
+		client_accept(server);
+	for (struct client *client = server->clients; client; client = next) {
+		next = client->next;
+		client_sweep(client, now);
+	}
+}
+
+static uint64_t sweep_interval_ms(const struct server_options *options)
+{
+	int64_t ns = options->message_timeout_ns < options->write_timeout_ns
+			     ? options->message_timeout_ns
+			     : options->write_timeout_ns;
+	int64_t ms = ns / SWEEPS_PER_TIMEOUT / NS_PER_MS;
+
+	if (ms < SWEEP_MIN_MS)
+		return SWEEP_MIN_MS;
+	return ms > SWEEP_MAX_MS ? SWEEP_MAX_MS : (uint64_t)ms;
+}
+
+int server_new(struct loop *loop, const struct server_options *options,
+	       const struct server_handler *handler, struct server **out)
+{
+	struct server *server;
+	uint64_t interval = sweep_interval_ms(options);
+
+	if (options->max_clients == 0 || options->max_message == 0)
+		return -EINVAL;
+	server = calloc(1, sizeof(*server));
+	if (!server)
+		return -ENOMEM;
+	server->loop = loop_uv(loop);
+	server->options = *options;
+	server->handler = *handler;
+	server->users = 2;
+	uv_pipe_init(server->loop, &server->pipe, 0);
+	server->pipe.data = server;
+	uv_timer_init(server->loop, &server->sweep);
+	server->sweep.data = server;
+	uv_timer_start(&server->sweep, on_sweep, interval, interval);
+	*out = server;
+	return 0;
+}
+
+/* Another daemon may have replaced the socket since; that one is not ours to remove. */
+static void path_remove(const struct server *server)
+{
+	struct stat st;
+
+	if (!server->path || lstat(server->path, &st) < 0)
+		return;
+	if (st.st_dev == server->path_stat.st_dev && st.st_ino == server->path_stat.st_ino)
+		unlink(server->path);
+}
+
+struct server *server_free(struct server *server)
+{
+	if (!server)
+		return NULL;
+	path_remove(server);
+	while (server->clients)
+		client_close(server->clients);
+	uv_close((uv_handle_t *)&server->pipe, on_handle_closed);
+	uv_close((uv_handle_t *)&server->sweep, on_handle_closed);
+	return NULL;
+}
+
+void server_freep(struct server **server)
+{
+	*server = server_free(*server);
+}
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+	struct server *server = stream->data;
+
+	if (status < 0)
+		log_err(status, "cannot accept a connection");
+	else
+		client_accept(server);
+}
+
+int server_listen_fd(struct server *server, int fd)
+{
+	int r;
+
+	if (server->is_listening)
+		return -EALREADY;
+	r = server_socket_check(fd);
+	if (r < 0)
+		return log_err(r, "descriptor %d is not a Unix stream socket that listens", fd);
+	r = uv_pipe_open(&server->pipe, fd);
+	if (r < 0)
+		return log_err(r, "cannot use descriptor %d", fd);
+	r = uv_listen((uv_stream_t *)&server->pipe, SOMAXCONN, on_connection);
+	if (r < 0)
+		return log_err(r, "cannot listen on descriptor %d", fd);
+	server->is_listening = true;
+	return 0;
+}
+
+int server_listen(struct server *server, const char *path, const char *group)
+{
+	_cleanup_(closep) int fd = -1;
+	int r;
+
+	if (server->is_listening)
+		return -EALREADY;
+	r = server_socket_listen(path, group, &fd);
+	if (r < 0)
+		return r;
+	server->path = strdup(path);
+	if (!server->path || lstat(path, &server->path_stat) < 0) {
+		r = server->path ? -errno : -ENOMEM;
+		unlink(path);
+		return log_err(r, "cannot listen on %s", path);
+	}
+	r = server_listen_fd(server, fd);
+	if (r == 0)
+		fd = -1;
+	return r;
+}
+
+void server_stats_get(struct server *server, struct server_stats *out)
+{
+	struct counters *counters = &server->counters;
+
+	*out = (struct server_stats){
+		.options = server->options,
+		.clients = atomic_load(&counters->clients),
+		.output = atomic_load(&counters->output),
+		.clients_hits = atomic_load(&counters->clients_hits),
+		.message_hits = atomic_load(&counters->message_hits),
+		.output_hits = atomic_load(&counters->output_hits),
+		.message_timeout_hits = atomic_load(&counters->message_timeout_hits),
+		.write_timeout_hits = atomic_load(&counters->write_timeout_hits),
+		.bad_messages = atomic_load(&counters->bad_messages),
+	};
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/server_client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+/*
+ * One message at a time: taken from the frame, answered step by step on the pool, each reply
+ * written before the next step is made. So replies keep the order of their calls, and what waits
+ * for a client is one reply.
+ */
+
+static void client_work(struct client *client);
+static void client_advance(struct client *client);
+
+static void client_free(struct client *client)
+{
+	struct server *server = client->server;
+
+	server_peer_fini(&client->peer);
+	frame_fini(&client->frame);
+	text_fini(&client->out);
+	free(client->message);
+	free(client);
+	server_put(server);
+}
+
+static void client_release(struct client *client)
+{
+	if (!client->is_closed || client->state == CLIENT_WORKING)
+		return;
+	if (client->exchange) {
+		client->is_ending = true;
+		client_work(client);
+		return;
+	}
+	client_free(client);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct client *client = handle->data;
+
+	client->is_closed = true;
+	if (client->state == CLIENT_WRITING)
+		client->state = CLIENT_IDLE;
+	client_release(client);
+}
+
+static void output_done(struct client *client)
+{
+	atomic_fetch_sub(&client->server->counters.output, (int64_t)client->writing);
+	client->writing = 0;
+}
+
+void client_close(struct client *client)
+{
+	struct server *server = client->server;
+
+	if (client->is_closing)
+		return;
+	client->is_closing = true;
+	if (client->prev)
+		client->prev->next = client->next;
+	else
+		server->clients = client->next;
+	if (client->next)
+		client->next->prev = client->prev;
+	atomic_fetch_sub(&server->counters.clients, 1);
+	output_done(client);
+	if (client->state == CLIENT_WORKING)
+		uv_cancel((uv_req_t *)&client->work); /* works if it has not begun */
+	uv_close((uv_handle_t *)&client->pipe, on_closed);
+}
+
+static void client_end(struct client *client)
+{
+	if (client->exchange)
+		client->server->handler.end(TAKE(client->exchange));
+}
+
+/* On a thread of the pool. */
+static void on_work(uv_work_t *work)
+{
+	struct client *client = work->data;
+	const struct server_handler *handler = &client->server->handler;
+
+	if (client->is_ending) {
+		client_end(client);
+		return;
+	}
+	if (!client->exchange) {
+		client->result = handler->begin(handler->userdata, &client->peer, client->message,
+						client->message_len, &client->exchange);
+		free(TAKE(client->message));
+		if (client->result < 0)
+			return;
+	}
+	client->result = handler->step(client->exchange, &client->out);
+	if (client->out.error < 0)
+		client->result = client->out.error;
+	if (client->result <= 0)
+		client_end(client);
+}
+
+static void client_bad(struct client *client)
+{
+	atomic_fetch_add(&client->server->counters.bad_messages, 1);
+	log_debug("closing the connection of pid %d: %s", (int)client->peer.pid,
+		  strerrordesc_np(-client->result));
+	client_close(client);
+}
+
+/* A step is done and what it had to say is written. */
+static void client_continue(struct client *client)
+{
+	client->state = CLIENT_IDLE;
+	client->active_ns = uv_hrtime();
+	client->partial_ns = 0; /* what is incomplete had to wait for us */
+	text_fini(&client->out);
+	if (client->result < 0)
+		client_bad(client);
+	else if (client->result > 0)
+		client_work(client);
+	else
+		client_advance(client);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+	struct client *client = write->data;
+
+	if (client->is_closing)
+		return; /* on_closed follows */
+	output_done(client);
+	if (status < 0)
+		client_close(client);
+	else
+		client_continue(client);
+}
+
+/* Makes room for n bytes of output at the cost of those who have waited longest to be read. */
+static void output_make_room(struct client *client, size_t n)
+{
+	struct server *server = client->server;
+
+	while (atomic_load(&server->counters.output) + (int64_t)n >
+	       (int64_t)server->options.max_output) {
+		struct client *slowest = NULL;
+
+		for (struct client *other = server->clients; other; other = other->next)
+			if (other->state == CLIENT_WRITING &&
+			    (!slowest || other->write_ns < slowest->write_ns))
+				slowest = other;
+		if (!slowest)
+			return;
+		atomic_fetch_add(&server->counters.output_hits, 1);
+		client_close(slowest);
+	}
+}
+
+static void client_write(struct client *client)
+{
+	uv_buf_t buffer = uv_buf_init(client->out.data, (unsigned)client->out.len);
+	int r;
+
+	output_make_room(client, client->out.len);
+	client->state = CLIENT_WRITING;
+	client->write_ns = uv_hrtime();
+	client->writing = client->out.len;
+	atomic_fetch_add(&client->server->counters.output, (int64_t)client->writing);
+	client->write.data = client;
+	r = uv_write(&client->write, (uv_stream_t *)&client->pipe, &buffer, 1, on_written);
+	if (r < 0) {
+		client->state = CLIENT_IDLE;
+		client_close(client);
+	}
+}
+
+static void on_work_done(uv_work_t *work, int status)
+{
+	struct client *client = work->data;
+
+	client->state = CLIENT_IDLE;
+	if (client->is_closing)
+		client_release(client);
+	else if (client->out.len > 0 && client->out.error == 0)
+		client_write(client);
+	else
+		client_continue(client);
+}
+
+static void client_work(struct client *client)
+{
+	int r;
+
+	client->state = CLIENT_WORKING;
+	client->work.data = client;
+	r = uv_queue_work(client->server->loop, &client->work, on_work, on_work_done);
+	if (r < 0) { /* only for a bad argument */
+		client->state = CLIENT_IDLE;
+		log_err(r, "cannot hand work to the pool");
+		client_close(client);
+	}
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+	struct client *client = handle->data;
+
+	*buffer = uv_buf_init(client->server->buffer, READ_SIZE);
+}
+
+/* Whether the peer is gone, not merely done with sending. */
+static bool is_hung_up(struct client *client)
+{
+	struct pollfd fd = { .fd = -1 };
+
+	uv_fileno((uv_handle_t *)&client->pipe, &fd.fd);
+	return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+static void client_read_error(struct client *client, int r)
+{
+	if (r == -EMSGSIZE)
+		atomic_fetch_add(&client->server->counters.message_hits, 1);
+	client_close(client);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+{
+	struct client *client = stream->data;
+	int r;
+
+	if (n == 0)
+		return;
+	client->active_ns = uv_hrtime();
+	if (n == UV_EOF && !is_hung_up(client)) {
+		client->is_at_end = true;
+		client->is_reading = false;
+		uv_read_stop(stream);
+		client_advance(client);
+		return;
+	}
+	if (n < 0) {
+		client_close(client);
+		return;
+	}
+	r = frame_feed(&client->frame, buffer->base, (size_t)n);
+	if (r < 0)
+		client_read_error(client, r);
+	else
+		client_advance(client);
+}
+
+/* Reads on while a call is being answered, to see a hang-up, but not without bound. */
+static void client_pace(struct client *client)
+{
+	bool is_wanted = client->state == CLIENT_IDLE ||
+			 frame_pending(&client->frame) <= client->server->options.max_message;
+
+	if (client->is_at_end || is_wanted == client->is_reading)
+		return;
+	client->is_reading = is_wanted;
+	if (!is_wanted)
+		uv_read_stop((uv_stream_t *)&client->pipe);
+	else if (uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read) < 0)
+		client_close(client);
+}
+
+/* Begins the next call if it is complete. */
+static void client_advance(struct client *client)
+{
+	int r = 0;
+
+	if (client->is_closing)
+		return;
+	if (client->state == CLIENT_IDLE) {
+		r = frame_take(&client->frame, &client->message, &client->message_len);
+		if (r < 0) {
+			client_read_error(client, r);
+			return;
+		}
+		if (r > 0)
+			client_work(client);
+		else if (client->is_at_end)
+			client_close(client);
+	}
+	if (r > 0 || frame_pending(&client->frame) == 0)
+		client->partial_ns = 0;
+	else if (client->partial_ns == 0)
+		client->partial_ns = uv_hrtime();
+	if (!client->is_closing)
+		client_pace(client);
+}
+
+void client_sweep(struct client *client, uint64_t now)
+{
+	struct server *server = client->server;
+	const struct server_options *options = &server->options;
+
+	if (client->state == CLIENT_WRITING &&
+	    now - client->write_ns > (uint64_t)options->write_timeout_ns) {
+		atomic_fetch_add(&server->counters.write_timeout_hits, 1);
+		client_close(client);
+	} else if (client->state == CLIENT_IDLE && client->partial_ns != 0 &&
+		   now - client->partial_ns > (uint64_t)options->message_timeout_ns) {
+		atomic_fetch_add(&server->counters.message_timeout_hits, 1);
+		client_close(client);
+	}
+}
+
+/* Idle ones before those that do not read; one that is being answered is left alone. */
+static struct client *client_longest_idle(const struct server *server)
+{
+	struct client *found = NULL;
+
+	for (struct client *client = server->clients; client; client = client->next) {
+		if (client->state == CLIENT_WORKING)
+			continue;
+		if (!found || client->state < found->state ||
+		    (client->state == found->state && client->active_ns < found->active_ns))
+			found = client;
+	}
+	return found;
+}
+
+/* Counts the limit when it is reached; false when nobody can go. */
+static bool room_make(struct server *server)
+{
+	struct client *idle;
+
+	if ((size_t)atomic_load(&server->counters.clients) < server->options.max_clients)
+		return true;
+	atomic_fetch_add(&server->counters.clients_hits, 1);
+	idle = client_longest_idle(server);
+	if (!idle)
+		return false;
+	client_close(idle);
+	return true;
+}
+
+static void client_link(struct client *client)
+{
+	struct server *server = client->server;
+
+	client->next = server->clients;
+	if (client->next)
+		client->next->prev = client;
+	server->clients = client;
+	atomic_fetch_add(&server->counters.clients, 1);
+}
+
+static struct client *client_new(struct server *server)
+{
+	struct client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return NULL;
+	client->server = server;
+	server->users++;
+	frame_init(&client->frame, server->options.max_message);
+	text_init(&client->out, SIZE_MAX);
+	client->active_ns = uv_hrtime();
+	uv_pipe_init(server->loop, &client->pipe, 0);
+	client->pipe.data = client;
+	return client;
+}
+
+static int client_identify(struct client *client)
+{
+	int fd = -1;
+	int r = uv_fileno((uv_handle_t *)&client->pipe, &fd);
+
+	return r < 0 ? r : server_peer_get(fd, &client->peer);
+}
+
+void client_accept(struct server *server)
+{
+	bool has_room = room_make(server);
+	struct client *client = client_new(server);
+	int r;
+
+	server->is_owing = !client;
+	if (!client) {
+		log_err(-ENOMEM, "cannot take a connection, trying again");
+		return;
+	}
+	r = uv_accept((uv_stream_t *)&server->pipe, (uv_stream_t *)&client->pipe);
+	if (r == 0 && has_room)
+		r = client_identify(client);
+	client_link(client);
+	if (r < 0)
+		log_err(r, "cannot take a connection");
+	if (r < 0 || !has_room)
+		client_close(client);
+	else
+		client_pace(client);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_SERVER_CLIENT_H
+#define STACKD_DAEMON_SERVER_CLIENT_H
+
+/*
+ * The inside of the server: its state and that of one connection. Loop thread, except where a
+ * member says otherwise. Only daemon/server*.c include this.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include <uv.h>
+
+#include "daemon/server.h"
+#include "proto/frame.h"
+
+enum { READ_SIZE = 64 * 1024 };
+
+struct client;
+
+/* Atomic, for any thread may ask. */
+struct counters {
+	atomic_int_fast64_t clients;
+	atomic_int_fast64_t output;
+	atomic_int_fast64_t clients_hits;
+	atomic_int_fast64_t message_hits;
+	atomic_int_fast64_t output_hits;
+	atomic_int_fast64_t message_timeout_hits;
+	atomic_int_fast64_t write_timeout_hits;
+	atomic_int_fast64_t bad_messages;
+};
+
+struct server {
+	uv_pipe_t pipe;
+	uv_timer_t sweep;
+	uv_loop_t *loop;
+	struct server_options options;
+	struct server_handler handler;
+	struct counters counters;
+	struct client *clients; /* that are not being closed */
+	int users;		/* open handles and clients that have this server */
+	bool is_listening;
+	bool is_owing; /* a connection waits that there was no memory for */
+	char *path;    /* what we bound, to be removed; NULL when inherited */
+	struct stat path_stat;
+	char buffer[READ_SIZE]; /* of the read that is being done */
+};
+
+enum client_state {
+	CLIENT_IDLE,	/* waits for a message */
+	CLIENT_WORKING, /* a thread of the pool has message, exchange and out */
+	CLIENT_WRITING, /* the kernel has out */
+};
+
+struct client {
+	uv_pipe_t pipe;
+	uv_work_t work;
+	uv_write_t write;
+	struct server *server;
+	struct client *prev;
+	struct client *next;
+	struct server_peer peer;
+	struct frame frame;
+	enum client_state state;
+	bool is_closing;
+	bool is_closed; /* its handle */
+	bool is_at_end; /* the peer will send no more, but may read */
+	bool is_reading;
+
+	/* the exchange, the pool's while working */
+	char *message;
+	size_t message_len;
+	void *exchange;
+	struct text out;
+	int result;	/* of begin or step */
+	bool is_ending; /* the work is to end the exchange only */
+	size_t writing; /* bytes counted as output */
+
+	uint64_t active_ns;  /* last sign of life, uv_hrtime() */
+	uint64_t partial_ns; /* since when a message is incomplete, 0: none is */
+	uint64_t write_ns;   /* since when out is being written */
+};
+
+/* Takes a connection that waits; the server goes on whether or not that works. */
+void client_accept(struct server *server);
+void client_close(struct client *client);
+
+/* Closes those who are over time. */
+void client_sweep(struct client *client, uint64_t now);
+
+/* The last one out frees the server. */
+void server_put(struct server *server);
+
+#endif

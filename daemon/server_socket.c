@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/server_socket.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+enum { BACKLOG = 128, SOCKET_MODE = 0660 };
+
+static int address_make(const char *path, struct sockaddr_un *address)
+{
+	size_t len = strlen(path);
+
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (len == 0 || len >= sizeof(address->sun_path)) {
+		log_error("cannot listen on '%s': a socket's path has 1 to %zu bytes, this has %zu",
+			  path, sizeof(address->sun_path) - 1, len);
+		return len == 0 ? -EINVAL : -ENAMETOOLONG;
+	}
+	memcpy(address->sun_path, path, len);
+	return 0;
+}
+
+/* Whether somebody accepts connections there: 1, 0, or why that cannot be told. */
+static int is_answered(const struct sockaddr_un *address)
+{
+	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+		return 1;
+	if (errno == EAGAIN) /* its queue is full */
+		return 1;
+	if (errno == ECONNREFUSED || errno == ENOENT)
+		return 0;
+	return -errno;
+}
+
+static int stale_remove(const struct sockaddr_un *address)
+{
+	const char *path = address->sun_path;
+	struct stat st;
+	int r;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : log_err(-errno, "cannot look at %s", path);
+	if (!S_ISSOCK(st.st_mode)) {
+		log_error("cannot listen on %s: it exists and is not a socket", path);
+		return -EEXIST;
+	}
+	r = is_answered(address);
+	if (r < 0)
+		return log_err(r, "cannot tell whether %s is in use", path);
+	if (r > 0) {
+		log_error("cannot listen on %s: another daemon answers there", path);
+		return -EADDRINUSE;
+	}
+	if (unlink(path) < 0 && errno != ENOENT)
+		return log_err(-errno, "cannot remove the stale socket %s", path);
+	log_info("removed the stale socket %s", path);
+	return 0;
+}
+
+/* Without the group the socket is still good, for root. */
+static void group_set(const char *path, const char *group)
+{
+	char buffer[4096];
+	struct group entry, *found = NULL;
+
+	getgrnam_r(group, &entry, buffer, sizeof(buffer), &found);
+	if (!found) {
+		log_notice("no group '%s': only root can use %s", group, path);
+		return;
+	}
+	if (lchown(path, (uid_t)-1, found->gr_gid) < 0)
+		log_warning("cannot give %s to the group '%s': %s", path, group,
+			    strerrordesc_np(errno));
+}
+
+int server_socket_listen(const char *path, const char *group, int *fd_out)
+{
+	_cleanup_(closep) int fd = -1;
+	struct sockaddr_un address;
+	int r;
+
+	r = address_make(path, &address);
+	if (r < 0)
+		return r;
+	r = stale_remove(&address);
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return log_err(-errno, "cannot make a socket");
+	/* before bind, so that there is no moment at which others may connect */
+	if (fchmod(fd, SOCKET_MODE) < 0)
+		return log_err(-errno, "cannot set the mode of a socket");
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return log_err(-errno, "cannot bind %s", path);
+	if (group)
+		group_set(path, group);
+	/* again, for bind applied the umask */
+	if (chmod(path, SOCKET_MODE) < 0 || listen(fd, BACKLOG) < 0) {
+		r = log_err(-errno, "cannot listen on %s", path);
+		unlink(path);
+		return r;
+	}
+	*fd_out = fd;
+	fd = -1;
+	return 0;
+}
+
+static int socket_option(int fd, int option, int expected)
+{
+	socklen_t len = sizeof(int);
+	int value = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0)
+		return -errno;
+	return value == expected ? 0 : -EINVAL;
+}
+
+int server_socket_check(int fd)
+{
+	int r = socket_option(fd, SO_DOMAIN, AF_UNIX);
+
+	if (r == 0)
+		r = socket_option(fd, SO_TYPE, SOCK_STREAM);
+	if (r == 0)
+		r = socket_option(fd, SO_ACCEPTCONN, 1);
+	return r;
+}
+
+static int groups_get(int fd, struct server_peer *peer)
+{
+	_cleanup_(freep) gid_t *groups = NULL;
+	socklen_t len = 0;
+
+	/* a first try without room says how much it takes */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || len == 0)
+		return 0;
+	if (errno != ERANGE)
+		return -errno;
+	groups = malloc(len);
+	if (!groups)
+		return -ENOMEM;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
+		return -errno;
+	peer->groups = TAKE(groups);
+	peer->n_groups = len / sizeof(gid_t);
+	return 0;
+}
+
+int server_peer_get(int fd, struct server_peer *out)
+{
+	struct server_peer peer = { 0 };
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int r;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return -errno;
+	peer.pid = cred.pid;
+	peer.uid = cred.uid;
+	peer.gid = cred.gid;
+	r = groups_get(fd, &peer);
+	if (r < 0)
+		return r;
+	*out = peer;
+	return 0;
+}
+
+void server_peer_fini(struct server_peer *peer)
+{
+	free(peer->groups);
+	*peer = (struct server_peer){ 0 };
+}
+
+bool server_peer_in_group(const struct server_peer *peer, gid_t gid)
+{
+	if (peer->gid == gid)
+		return true;
+	for (size_t i = 0; i < peer->n_groups; i++)
+		if (peer->groups[i] == gid)
+			return true;
+	return false;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/service.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "daemon/service_exchange.h"
+#include "proto/base.h"
+
+int service_new(struct recorder *recorder, const char *group, struct service **out)
+{
+	struct service *service = calloc(1, sizeof(*service));
+	struct group entry, *found = NULL;
+	char buffer[4096];
+
+	if (!service)
+		return -ENOMEM;
+	service->recorder = recorder;
+	if (group)
+		getgrnam_r(group, &entry, buffer, sizeof(buffer), &found);
+	service->has_group = found != NULL;
+	service->group = found ? found->gr_gid : 0;
+	*out = service;
+	return 0;
+}
+
+struct service *service_free(struct service *service)
+{
+	free(service);
+	return NULL;
+}
+
+void service_freep(struct service **service)
+{
+	*service = service_free(*service);
+}
+
+void service_set_server(struct service *service, struct server *server)
+{
+	service->server = server;
+}
+
+static void exchange_free(struct exchange *exchange)
+{
+	if (!exchange)
+		return;
+	answer_free(exchange->answer);
+	arena_free(exchange->arena);
+	varlink_message_free(exchange->call);
+	free(exchange);
+}
+
+static void exchange_freep(struct exchange **exchange)
+{
+	exchange_free(*exchange);
+}
+
+static int on_begin(void *userdata, const struct server_peer *peer, const char *message, size_t len,
+		    void **exchange_out)
+{
+	_cleanup_(exchange_freep) struct exchange *exchange = calloc(1, sizeof(*exchange));
+	int r;
+
+	if (!exchange)
+		return -ENOMEM;
+	exchange->service = userdata;
+	exchange->peer = peer;
+	exchange->arena = arena_new();
+	if (!exchange->arena)
+		return -ENOMEM;
+	r = varlink_call_parse(message, len, &exchange->call);
+	if (r < 0)
+		return r;
+	exchange->method = method_find(exchange->call->method);
+	*exchange_out = TAKE(exchange);
+	return 0;
+}
+
+/* The mode of the socket says the same, but a mode can be changed by accident. */
+static bool is_allowed(const struct service *service, const struct server_peer *peer)
+{
+	return peer->uid == 0 || peer->uid == geteuid() ||
+	       (service->has_group && server_peer_in_group(peer, service->group));
+}
+
+int reply_error(const char *name, const char *what, struct text *out)
+{
+	const struct wire_error error = { .name = name, .what = what };
+
+	return varlink_error_encode(&error, out);
+}
+
+int reply_query_error(struct wire_error *error, struct text *out)
+{
+	int r = varlink_error_encode(error, out);
+
+	free((char *)error->what);
+	free((char *)error->message);
+	return r;
+}
+
+static bool is_interface(const char *name, size_t len)
+{
+	static const char *const ours[] = { "io.stackd", "org.varlink.service" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		if (strlen(ours[i]) == len && memcmp(ours[i], name, len) == 0)
+			return true;
+	return false;
+}
+
+static int reply_unknown(struct exchange *exchange, struct text *out)
+{
+	const char *name = exchange->call->method;
+	const char *dot = strrchr(name, '.');
+	char *interface;
+
+	if (!dot || is_interface(name, (size_t)(dot - name)))
+		return reply_error(ERROR_METHOD_NOT_FOUND, name, out);
+	interface = arena_strndup(exchange->arena, name, (size_t)(dot - name));
+	if (!interface)
+		return -ENOMEM;
+	return reply_error(ERROR_INTERFACE_NOT_FOUND, interface, out);
+}
+
+static int exchange_reply(struct exchange *exchange, struct text *out)
+{
+	if (!exchange->method)
+		return reply_unknown(exchange, out);
+	if (!exchange->method->is_open && !is_allowed(exchange->service, exchange->peer))
+		return reply_error(ERROR_PERMISSION_DENIED, NULL, out);
+	return exchange->method->handle(exchange, out);
+}
+
+static int reply_failed(const struct exchange *exchange, int reason, struct text *out)
+{
+	const struct wire_error error = {
+		.name = ERROR_FAILED,
+		.what = exchange->call->method,
+		.message = strerrordesc_np(-reason),
+	};
+
+	log_err(reason, "cannot answer %s", exchange->call->method);
+	return varlink_error_encode(&error, out);
+}
+
+static int on_step(void *userdata, struct text *out)
+{
+	struct exchange *exchange = userdata;
+	int r;
+
+	out->limit = VARLINK_MAX_REPLY;
+	r = exchange_reply(exchange, out);
+	if (r < 0) {
+		text_reset(out);
+		r = reply_failed(exchange, r, out);
+	}
+	if (!exchange->call->oneway)
+		return r;
+	text_reset(out);
+	return 0;
+}
+
+static void on_end(void *userdata)
+{
+	exchange_free(userdata);
+}
+
+struct server_handler service_handler(struct service *service)
+{
+	return (struct server_handler){
+		.userdata = service,
+		.begin = on_begin,
+		.step = on_step,
+		.end = on_end,
+	};
+}

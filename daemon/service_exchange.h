@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_SERVICE_EXCHANGE_H
+#define STACKD_DAEMON_SERVICE_EXCHANGE_H
+
+/*
+ * The inside of the service: one call that is being answered. Used by one thread of the pool at a
+ * time. Only daemon/service*.c include this.
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "daemon/query.h"
+#include "daemon/server.h"
+#include "daemon/service.h"
+#include "proto/codec.h"
+
+enum { SERVICE_PART = 256 * 1024 }; /* bytes of one of several replies, aimed at */
+
+struct service {
+	struct recorder *recorder;
+	struct server *server; /* NULL: no limits to report */
+	bool has_group;
+	gid_t group;
+};
+
+struct exchange {
+	struct service *service;
+	const struct server_peer *peer;
+	struct varlink_message *call;
+	const struct method *method;
+	struct arena *arena;
+	struct answer *answer; /* that is being sent in parts */
+	size_t next;	       /* its first row not sent */
+};
+
+/*
+ * Appends a reply to out. 1: more follow, 0: it was the last, or a negative errno with out as it
+ * was: a failure that is ours.
+ */
+typedef int (*method_handler)(struct exchange *exchange, struct text *out);
+
+struct method {
+	const char *name;
+	method_handler handle;
+	bool is_open; /* to whoever can connect */
+};
+
+/* NULL when there is none of this name. */
+const struct method *method_find(const char *name);
+
+/* Appends an error reply; returns 0 for "that was the last", or a negative errno. */
+int reply_error(const char *name, const char *what, struct text *out);
+
+/* The same for a refusal by daemon/query.h, whose strings are freed. */
+int reply_query_error(struct wire_error *error, struct text *out);
+
+int handle_snapshot(struct exchange *exchange, struct text *out);
+int handle_windows(struct exchange *exchange, struct text *out);
+
+#endif

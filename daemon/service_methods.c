@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/service_exchange.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "build_config.h"
+#include "proto/base.h"
+
+static int handle_get_info(struct exchange *exchange, struct text *out)
+{
+	static const char *const interfaces[] = { "org.varlink.service", "io.stackd" };
+	const struct wire_info_reply reply = {
+		.vendor = "stackd",
+		.product = "stackd",
+		.version = STACKD_VERSION,
+		.url = "man:stackd(8)",
+		.interfaces = { interfaces, ARRAY_SIZE(interfaces) },
+	};
+
+	return info_reply_encode(&reply, 0, out);
+}
+
+static int handle_get_description(struct exchange *exchange, struct text *out)
+{
+	struct wire_description_request request;
+	struct wire_description_reply reply;
+	struct codec_error error;
+	int r;
+
+	r = description_request_decode(exchange->call, exchange->arena, &request, &error);
+	if (r == -EINVAL)
+		return reply_error(ERROR_INVALID_PARAMETER, error.parameter, out);
+	if (r < 0)
+		return r;
+	if (strcmp(request.interface, "io.stackd") == 0)
+		reply.description = interface_io_stackd;
+	else if (strcmp(request.interface, "org.varlink.service") == 0)
+		reply.description = interface_org_varlink_service;
+	else
+		return reply_error(ERROR_INTERFACE_NOT_FOUND, request.interface, out);
+	return description_reply_encode(&reply, 0, out);
+}
+
+/* The recorder's limits and, behind them, those of the socket. */
+static int limits_join(struct exchange *exchange, struct wire_limits *limits)
+{
+	const struct wire_limits before = *limits;
+	struct server_stats stats;
+	struct wire_limit *joined;
+
+	if (!exchange->service->server)
+		return 0;
+	server_stats_get(exchange->service->server, &stats);
+	const struct wire_limit ours[] = {
+		{ "clients", (int64_t)stats.options.max_clients, stats.clients,
+		  stats.clients_hits },
+		{ "request_bytes", (int64_t)stats.options.max_message, 0, stats.message_hits },
+		{ "pending_reply_bytes", (int64_t)stats.options.max_output, stats.output,
+		  stats.output_hits },
+		{ "request_time_ns", stats.options.message_timeout_ns, 0,
+		  stats.message_timeout_hits },
+		{ "reply_time_ns", stats.options.write_timeout_ns, 0, stats.write_timeout_hits },
+	};
+
+	joined = arena_array(exchange->arena, before.n + ARRAY_SIZE(ours), sizeof(*joined));
+	if (!joined)
+		return -ENOMEM;
+	if (before.n > 0)
+		memcpy(joined, before.v, before.n * sizeof(*joined));
+	memcpy(joined + before.n, ours, sizeof(ours));
+	*limits = (struct wire_limits){ joined, before.n + ARRAY_SIZE(ours) };
+	return 0;
+}
+
+static int handle_status(struct exchange *exchange, struct text *out)
+{
+	_cleanup_(answer_freep) struct answer *answer = NULL;
+	struct wire_status_reply reply;
+	int r;
+
+	r = query_status(exchange->service->recorder, &answer);
+	if (r < 0)
+		return r;
+	reply = *answer_status(answer);
+	r = limits_join(exchange, &reply.limits);
+	if (r < 0)
+		return r;
+	return status_reply_encode(&reply, 0, out);
+}
+
+static int handle_probes(struct exchange *exchange, struct text *out)
+{
+	_cleanup_(answer_freep) struct answer *answer = NULL;
+	int r = query_probes(exchange->service->recorder, &answer);
+
+	return r < 0 ? r : probes_reply_encode(answer_probes(answer), 0, out);
+}
+
+static int handle_sessions(struct exchange *exchange, struct text *out)
+{
+	_cleanup_(answer_freep) struct answer *answer = NULL;
+	int r = query_sessions(exchange->service->recorder, &answer);
+
+	return r < 0 ? r : sessions_reply_encode(answer_sessions(answer), 0, out);
+}
+
+const struct method *method_find(const char *name)
+{
+	static const struct method methods[] = {
+		{ METHOD_GET_INFO, handle_get_info, true },
+		{ METHOD_GET_DESCRIPTION, handle_get_description, true },
+		{ METHOD_STATUS, handle_status, false },
+		{ METHOD_PROBES, handle_probes, false },
+		{ METHOD_SESSIONS, handle_sessions, false },
+		{ METHOD_WINDOWS, handle_windows, false },
+		{ METHOD_SNAPSHOT, handle_snapshot, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+		if (strcmp(methods[i].name, name) == 0)
+			return &methods[i];
+	return NULL;
+}
