@@ -253,9 +253,11 @@ static void test_ranges(void **state)
 	check_refused("window.length=99ms",
 		      "-o window.length=99ms: must be between 100ms and 10min");
 	check_refused("window.length=601", "-o window.length=601: must be between 100ms and 10min");
-	/* 2^64 ns and 2^64 s: must not come round to something small. */
+	/* 2^64 ns, that and 4 ns, 2^64 s: must not come round to something small. */
 	check_refused("probe.offcpu.min_wait=18446744073709551616ns",
 		      "-o probe.offcpu.min_wait=18446744073709551616ns: must be between 0 and 1h");
+	check_refused("probe.offcpu.min_wait=18446744073709551620ns",
+		      "-o probe.offcpu.min_wait=18446744073709551620ns: must be between 0 and 1h");
 	check_refused("probe.offcpu.min_wait=18446744073709551615s",
 		      "-o probe.offcpu.min_wait=18446744073709551615s: must be between 0 and 1h");
 	check_refused("probe.offcpu.min_wait=18446744073709551615ns 2ns",

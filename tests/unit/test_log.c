@@ -64,6 +64,17 @@ static void test_lines(void **state)
 				    "stackd: error: open x: No such file or directory\n");
 }
 
+/* The caller's errno is kept even where there is no stderr to write to. */
+static void test_errno_is_kept(void **state)
+{
+	close(STDERR_FILENO);
+	errno = ENOTTY;
+	log_warning("unheard");
+	assert_int_equal(errno, ENOTTY);
+	log_err(-EIO, "unheard");
+	assert_int_equal(errno, ENOTTY);
+}
+
 static void test_priority(void **state)
 {
 	log_setup(LOG_TARGET_STDERR, LOG_DEBUG);
@@ -213,6 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_lines, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_errno_is_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_priority, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_control_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_text_is_cut, setup, teardown),
