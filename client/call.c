@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/call.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/options.h"
+#include "client/report.h"
+#include "proto/base.h"
+#include "proto/frame.h"
+
+const char *call_socket_path(const struct options *options)
+{
+	const char *path = options->socket ? options->socket : getenv("STACKD_SOCKET");
+
+	return path && path[0] != '\0' ? path : SOCKET_DEFAULT;
+}
+
+static int set_timeout(int fd, int which, time_t seconds)
+{
+	struct timeval tv = { .tv_sec = seconds };
+
+	return setsockopt(fd, SOL_SOCKET, which, &tv, sizeof tv) < 0 ? -errno : 0;
+}
+
+static int connect_socket(const char *path, int *fd_out)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_cleanup_(closep) int fd = -1;
+	int r;
+
+	if (strlen(path) >= sizeof address.sun_path)
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	/* The send timeout is connect's too, on a socket of this family. */
+	r = set_timeout(fd, SO_SNDTIMEO, CALL_CONNECT_TIMEOUT);
+	if (r == 0)
+		r = set_timeout(fd, SO_RCVTIMEO, CALL_REPLY_TIMEOUT);
+	if (r < 0)
+		return r;
+	if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	*fd_out = fd;
+	fd = -1;
+	return 0;
+}
+
+static int send_all(int fd, const struct text *request)
+{
+	size_t done = 0;
+
+	while (done < request->len) {
+		ssize_t n = send(fd, request->data + done, request->len - done, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* The next reply, which is the caller's. */
+static int receive(int fd, struct frame *frame, struct varlink_message **out)
+{
+	_cleanup_(freep) char *message = NULL;
+	char buffer[65536];
+	size_t len;
+	int r;
+
+	while ((r = frame_take(frame, &message, &len)) == 0) {
+		ssize_t n = recv(fd, buffer, sizeof buffer, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		if (n == 0)
+			return -ECONNRESET;
+		r = frame_feed(frame, buffer, (size_t)n);
+		if (r < 0)
+			return r;
+	}
+	return r < 0 ? r : varlink_reply_parse(message, len, out);
+}
+
+/* Whose socket it is, for somebody who may not use it. */
+static void report_refused(const char *path)
+{
+	struct group *group;
+	struct stat st;
+
+	if (stat(path, &st) < 0) {
+		report("not allowed to reach %s; be root, or in the group of that directory", path);
+		return;
+	}
+	group = getgrgid(st.st_gid);
+	if (group)
+		report("not allowed to use %s, which is for the group %s; be root, or: adduser "
+		       "USER %s, and log in again",
+		       path, group->gr_name, group->gr_name);
+	else
+		report("not allowed to use %s, which is for the group %ld; be root, or in it", path,
+		       (long)st.st_gid);
+}
+
+static enum exit_code report_connect(const char *path, int r)
+{
+	enum exit_code code = exit_code_of_errno(r);
+
+	if (code == EXIT_CODE_NO_DAEMON)
+		report("no daemon at %s: %s; start it: systemctl start stackd", path, strerror(-r));
+	else if (code == EXIT_CODE_REFUSED)
+		report_refused(path);
+	else if (r == -ENAMETOOLONG)
+		report("%s: too long for a socket; up to %zu bytes", path,
+		       sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	else if (r == -ETIMEDOUT)
+		report("%s: the daemon took no connection for %d s; systemctl status stackd", path,
+		       CALL_CONNECT_TIMEOUT);
+	else
+		report("%s: %s", path, strerror(-r));
+	return code;
+}
+
+static enum exit_code report_exchange(const char *path, int r)
+{
+	if (r == -ETIMEDOUT)
+		report("%s: no answer for %d s; systemctl status stackd", path, CALL_REPLY_TIMEOUT);
+	else if (r == -ECONNRESET || r == -EPIPE)
+		report("%s: the daemon closed the connection", path);
+	else if (r == -EBADMSG || r == -EMSGSIZE || r == -EINVAL)
+		report("%s: an answer that is not the daemon's language; other version?", path);
+	else
+		report("%s: %s", path, strerror(-r));
+	return EXIT_CODE_IO;
+}
+
+static enum exit_code report_error(const char *path, const struct varlink_message *message)
+{
+	_cleanup_(arena_freep) struct arena *arena = arena_new();
+	struct wire_error error = { 0 };
+	enum exit_code code = exit_code_of_error(message->error);
+
+	if (!arena || varlink_error_decode(message, arena, &error) < 0)
+		error = (struct wire_error){ 0 };
+	if (strcmp(message->error, ERROR_PERMISSION_DENIED) == 0)
+		report_refused(path);
+	else if (error.message && error.message[0] != '\0')
+		report("%s", error.message);
+	else if (error.what)
+		report("the daemon says %s: %s", message->error, error.what);
+	else
+		report("the daemon says %s", message->error);
+	return code;
+}
+
+static enum exit_code exchange(const char *path, int fd, const struct text *request,
+			       struct frame *frame, reply_handler handler, void *context)
+{
+	bool continues;
+	int r;
+
+	r = send_all(fd, request);
+	if (r < 0)
+		return report_exchange(path, r);
+	do {
+		_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
+
+		r = receive(fd, frame, &message);
+		if (r < 0)
+			return report_exchange(path, r);
+		if (message->error)
+			return report_error(path, message);
+		r = handler(message, context);
+		if (r < 0)
+			return report_exchange(path, r);
+		continues = message->continues;
+	} while (continues);
+	return EXIT_CODE_OK;
+}
+
+enum exit_code call_run(const struct options *options, const struct text *request,
+			reply_handler handler, void *context)
+{
+	const char *path = call_socket_path(options);
+	_cleanup_(closep) int fd = -1;
+	struct frame frame;
+	enum exit_code code;
+	int r;
+
+	if (request->error < 0) {
+		report("cannot write the request: %s", strerror(-request->error));
+		return EXIT_CODE_IO;
+	}
+	r = connect_socket(path, &fd);
+	if (r < 0)
+		return report_connect(path, r);
+	frame_init(&frame, VARLINK_MAX_REPLY);
+	code = exchange(path, fd, request, &frame, handler, context);
+	frame_fini(&frame);
+	return code;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_CALL_H
+#define STACKD_CLIENT_CALL_H
+
+/*
+ * One call to the daemon: an encoded request goes in, each reply goes to a handler, and every
+ * failure has been reported when it returns. Opens and closes the connection. Main thread.
+ */
+
+#include "client/exit_code.h"
+#include "proto/arena.h"
+#include "proto/text.h"
+#include "proto/varlink.h"
+
+struct options;
+
+#define SOCKET_DEFAULT "/run/stackd/stackd.sock"
+
+/* Seconds to wait for the connection and for each reply. */
+enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60 };
+
+/* Gets each reply that is no error; 0, or a negative errno that ends the call. */
+typedef int (*reply_handler)(const struct varlink_message *message, void *context);
+
+/* EXIT_CODE_OK when all replies were handled. */
+enum exit_code call_run(const struct options *options, const struct text *request,
+			reply_handler handler, void *context);
+
+/* -S, $STACKD_SOCKET or the default. */
+const char *call_socket_path(const struct options *options);
+
+#endif

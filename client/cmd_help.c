@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdio.h>
+
+#include "client/output.h"
+#include "client/report.h"
+#include "client/verb.h"
+
+static void print_verb(FILE *out, const struct verb *verb)
+{
+	fprintf(out, "stackctl %s%s%s%s: %s\n\n", verb->name, verb->sets ? " [OPTION]..." : "",
+		verb->argument ? " " : "", verb->argument ? verb->argument : "", verb->summary);
+	options_print_help(out, verb->sets);
+	if (verb->sets & OPTIONS_RANGE)
+		fputs("\nTimes (T) are 14:00, \"today 14:00\", yesterday, -3min, \"3min ago\",\n"
+		      "2026-03-09T14:00:00+01:00, @1773061200; lengths (D) are 30s, 5min, 1h 30min.\n",
+		      out);
+}
+
+static void print_all(FILE *out)
+{
+	fputs("stackctl [-S SOCKET] VERB [OPTION]...: ask stackd where time went\n\n", out);
+	for (size_t i = 0; i < n_verbs; i++)
+		fprintf(out, "  %-10s %-6s %s\n", verbs[i].name,
+			verbs[i].argument ? verbs[i].argument : "", verbs[i].summary);
+	fputs("\nWithout a verb: status. For every verb:\n", out);
+	options_print_help(out, 0);
+	fputs("\nTry\n"
+	      "  stackctl stuck                        who is waiting right now\n"
+	      "  stackctl snapshot offcpu -p 4242      what process 4242 waited for, last 30 s\n"
+	      "  stackctl snapshot offcpu --since 03:10 --until 03:14 --sort max\n"
+	      "  stackctl help VERB                    its options; all of it: man stackctl\n",
+	      out);
+}
+
+enum exit_code cmd_help(struct options *options)
+{
+	const struct verb *verb = NULL;
+	struct output output;
+
+	if (options->argument) {
+		verb = verb_find(options->argument);
+		if (!verb) {
+			report("no verb %s; stackctl --help lists them", options->argument);
+			return EXIT_CODE_USAGE;
+		}
+	}
+	output_open(&output, NULL, NULL, NULL, 0);
+	if (verb)
+		print_verb(output.out, verb);
+	else
+		print_all(output.out);
+	return output_close(&output);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdint.h>
+
+#include "client/fetch.h"
+#include "client/output.h"
+#include "client/render_status.h"
+#include "client/term.h"
+#include "client/verb.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+enum exit_code cmd_sessions(struct options *options)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct page page = page_of_stdout();
+	struct wire_sessions_reply reply;
+	struct output output;
+	enum exit_code code;
+
+	code = fetch_sessions(options, arena, &reply);
+	if (code != EXIT_CODE_OK)
+		return code;
+	if (options->format == FORMAT_JSON) {
+		struct text text;
+
+		text_init(&text, SIZE_MAX);
+		return print_json(sessions_reply_print(&reply, true, &text), &text);
+	}
+	output_open(&output, NULL, NULL, NULL, 0);
+	render_sessions(&page, &reply);
+	return output_close(&output);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/snapshot.h"
+#include "client/verb.h"
+
+enum exit_code cmd_stuck(struct options *options)
+{
+	return snapshot_run(options, "offcpu", true);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdint.h>
+
+#include "client/fetch.h"
+#include "client/output.h"
+#include "client/range.h"
+#include "client/render_status.h"
+#include "client/report.h"
+#include "client/term.h"
+#include "client/verb.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+enum exit_code cmd_windows(struct options *options)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	struct page page = page_of_stdout();
+	struct wire_windows_request request;
+	struct wire_windows_reply reply;
+	struct output output;
+	enum exit_code code;
+	struct range range;
+
+	if (range_resolve(options, now, &range) < 0) {
+		report("%s", options->message);
+		return EXIT_CODE_USAGE;
+	}
+	request = (struct wire_windows_request){ range.since_ns, range.until_ns };
+	if (range.window_ns != WIRE_ABSENT)
+		request.since_ns = now - range.window_ns;
+	code = fetch_windows(options, &request, arena, &reply);
+	if (code != EXIT_CODE_OK)
+		return code;
+	if (options->format == FORMAT_JSON) {
+		struct text text;
+
+		text_init(&text, SIZE_MAX);
+		return print_json(windows_reply_print(&reply, true, &text), &text);
+	}
+	output_open(&output, NULL, NULL, NULL, 0);
+	render_windows(&page, &reply);
+	return output_close(&output);
+}

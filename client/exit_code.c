@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/exit_code.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "proto/varlink.h"
+
+static const struct {
+	const char *name;
+	enum exit_code code;
+} errors[] = {
+	{ ERROR_NO_DATA, EXIT_CODE_NO_DATA },
+	{ ERROR_UNKNOWN_PROBE, EXIT_CODE_USAGE },
+	{ ERROR_UNKNOWN_SESSION, EXIT_CODE_USAGE },
+	{ ERROR_INVALID_FILTER, EXIT_CODE_USAGE },
+	{ ERROR_INVALID_TIME, EXIT_CODE_USAGE },
+	{ ERROR_TOO_MANY_SESSIONS, EXIT_CODE_REFUSED },
+	{ ERROR_ATTACH_FAILED, EXIT_CODE_IMPOSSIBLE },
+	{ ERROR_NOT_SUPPORTED, EXIT_CODE_IMPOSSIBLE },
+	{ ERROR_FAILED, EXIT_CODE_IO },
+	{ ERROR_INVALID_PARAMETER, EXIT_CODE_USAGE },
+	{ ERROR_PERMISSION_DENIED, EXIT_CODE_REFUSED },
+	/* Client and daemon are of different versions: no value the user could change. */
+	{ ERROR_METHOD_NOT_FOUND, EXIT_CODE_IO },
+	{ ERROR_METHOD_NOT_IMPLEMENTED, EXIT_CODE_IO },
+	{ ERROR_INTERFACE_NOT_FOUND, EXIT_CODE_IO },
+	{ ERROR_EXPECTED_MORE, EXIT_CODE_IO },
+};
+
+static const struct {
+	int error;
+	enum exit_code code;
+} errnos[] = {
+	{ ENOENT, EXIT_CODE_NO_DAEMON },   { ECONNREFUSED, EXIT_CODE_NO_DAEMON },
+	{ ENOTSOCK, EXIT_CODE_NO_DAEMON }, { ENOTDIR, EXIT_CODE_NO_DAEMON },
+	{ EACCES, EXIT_CODE_REFUSED },	   { EPERM, EXIT_CODE_REFUSED },
+	{ ENAMETOOLONG, EXIT_CODE_USAGE }, { EINVAL, EXIT_CODE_USAGE },
+};
+
+enum exit_code exit_code_of_error(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (strcmp(errors[i].name, name) == 0)
+			return errors[i].code;
+	return EXIT_CODE_IO;
+}
+
+enum exit_code exit_code_of_errno(int r)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(errnos); i++)
+		if (errnos[i].error == -r)
+			return errnos[i].code;
+	return EXIT_CODE_IO;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_EXIT_CODE_H
+#define STACKD_CLIENT_EXIT_CODE_H
+
+/*
+ * What stackctl's exit code says, and the one table from errors of the wire and of the system
+ * to it. Scripts depend on these numbers. Pure.
+ */
+
+enum exit_code {
+	EXIT_CODE_OK = 0,
+	EXIT_CODE_USAGE = 1,	  /* bad command or value, or 0 matches */
+	EXIT_CODE_NO_DAEMON = 2,  /* nobody listens on the socket */
+	EXIT_CODE_REFUSED = 3,	  /* not allowed, or a limit of the daemon's */
+	EXIT_CODE_NO_DATA = 4,	  /* no window in range, or the filter saw nobody */
+	EXIT_CODE_PARTIAL = 5,	  /* gaps or losses under --strict; problems under --check */
+	EXIT_CODE_IMPOSSIBLE = 6, /* not on this kernel */
+	EXIT_CODE_IO = 7,	  /* output or connection failed */
+};
+
+/* The code of an error on the wire, by its qualified name; EXIT_CODE_IO for an unknown one. */
+enum exit_code exit_code_of_error(const char *name);
+
+/* The code of a failed connection or call; r is a negative errno. */
+enum exit_code exit_code_of_errno(int r);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_FETCH_H
+#define STACKD_CLIENT_FETCH_H
+
+/*
+ * The calls that are answered in one piece: options in, a decoded reply in the caller's arena
+ * out. Failures have been reported when a function returns. Main thread.
+ */
+
+#include <stdint.h>
+
+#include "client/exit_code.h"
+#include "proto/arena.h"
+#include "proto/text.h"
+#include "proto/wire.h"
+
+struct options;
+
+enum exit_code fetch_status(const struct options *options, struct arena *arena,
+			    struct wire_status_reply *out);
+enum exit_code fetch_probes(const struct options *options, struct arena *arena,
+			    struct wire_probes_reply *out);
+enum exit_code fetch_sessions(const struct options *options, struct arena *arena,
+			      struct wire_sessions_reply *out);
+
+/* All windows, which may come in several replies. */
+enum exit_code fetch_windows(const struct options *options,
+			     const struct wire_windows_request *request, struct arena *arena,
+			     struct wire_windows_reply *out);
+
+/* Prints JSON a codec made (r is what it returned) as one document and ends the text. */
+enum exit_code print_json(int r, struct text *text);
+
+#endif

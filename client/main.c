@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <locale.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "build_config.h"
+#include "client/output.h"
+#include "client/report.h"
+#include "client/verb.h"
+
+/* -S may stand before the verb; the words from there on are the verb's. */
+static int skip_common(int argc, char **argv, const char **socket)
+{
+	int i = 1;
+
+	while (i < argc && argv[i][0] == '-') {
+		if (strcmp(argv[i], "-S") == 0 || strcmp(argv[i], "--socket") == 0) {
+			if (i + 1 >= argc)
+				break;
+			*socket = argv[i + 1];
+			i += 2;
+		} else if (strncmp(argv[i], "-S", 2) == 0) {
+			*socket = argv[i++] + 2;
+		} else if (strncmp(argv[i], "--socket=", 9) == 0) {
+			*socket = argv[i++] + 9;
+		} else {
+			break;
+		}
+	}
+	return i;
+}
+
+static enum exit_code print_version(void)
+{
+	struct output output;
+
+	output_open(&output, NULL, NULL, NULL, 0);
+	fprintf(output.out, "stackctl %s\n", STACKD_VERSION);
+	return output_close(&output);
+}
+
+static enum exit_code run(const struct verb *verb, const char *socket, int argc, char **argv)
+{
+	struct options options;
+
+	options_init(&options);
+	options.socket = socket;
+	if (options_parse(&options, verb->sets, verb->argument ? 1 : 0, argc, argv) < 0) {
+		report("%s", options.message);
+		return EXIT_CODE_USAGE;
+	}
+	if (options.version)
+		return print_version();
+	if (options.help) {
+		options.argument = verb->name;
+		return cmd_help(&options);
+	}
+	return verb->run(&options);
+}
+
+/* No verb: common options alone, then status and a hint. */
+static enum exit_code run_default(const char *socket, int argc, char **argv)
+{
+	char name[] = "stackctl";
+	struct options options;
+	enum exit_code code;
+
+	argv[0] = name;
+	options_init(&options);
+	options.socket = socket;
+	if (options_parse(&options, 0, 0, argc, argv) < 0) {
+		report("%s", options.message);
+		return EXIT_CODE_USAGE;
+	}
+	if (options.version)
+		return print_version();
+	if (options.help)
+		return cmd_help(&options);
+	code = cmd_status(&options);
+	fputs("\nstackctl stuck, stackctl snapshot offcpu; stackctl --help lists the verbs\n",
+	      stderr);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	const struct verb *verb;
+	const char *socket = NULL;
+	int first;
+
+	/* Names are UTF-8 whatever the locale says; widths of characters need one that is. */
+	setlocale(LC_CTYPE, "C.UTF-8");
+	/* A reader that went away is an error of write(), with an exit code of its own. */
+	signal(SIGPIPE, SIG_IGN);
+
+	first = skip_common(argc, argv, &socket);
+	if (socket && socket[0] == '\0') {
+		report("--socket has an empty value; it takes PATH");
+		return EXIT_CODE_USAGE;
+	}
+	if (first >= argc || argv[first][0] == '-')
+		return (int)run_default(socket, argc - first + 1, argv + first - 1);
+	verb = verb_find(argv[first]);
+	if (!verb) {
+		report("no verb %s; stackctl --help lists them", argv[first]);
+		return EXIT_CODE_USAGE;
+	}
+	return (int)run(verb, socket, argc - first, argv + first);
+}

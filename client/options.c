@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "proto/duration.h"
+#include "proto/wire.h"
+
+/* PID_MAX_LIMIT of 64-bit kernels. */
+#define ID_MAX INT64_C(4194304)
+
+struct option_spec;
+typedef int (*option_set_fn)(struct options *options, const struct option_spec *spec,
+			     const char *value);
+
+struct option_spec {
+	char letter; /* 0: long only */
+	const char *name;
+	const char *value; /* NULL: takes none */
+	unsigned set;
+	option_set_fn read;
+	size_t offset; /* of the member that read fills */
+	const char *help;
+};
+
+static int complain(struct options *options, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int complain(struct options *options, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(options->message, sizeof options->message, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static void *member(struct options *options, const struct option_spec *spec)
+{
+	return (char *)options + spec->offset;
+}
+
+static int read_flag(struct options *options, const struct option_spec *spec, const char *value)
+{
+	*(bool *)member(options, spec) = true;
+	return 0;
+}
+
+static int read_text(struct options *options, const struct option_spec *spec, const char *value)
+{
+	*(const char **)member(options, spec) = value;
+	return 0;
+}
+
+/* Decimal digits and nothing else. */
+static int read_number(const char *text, size_t n, int64_t *out)
+{
+	int64_t v = 0;
+
+	if (n == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (!isdigit((unsigned char)text[i]))
+			return -EINVAL;
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, text[i] - '0', &v))
+			return -ERANGE;
+	}
+	*out = v;
+	return 0;
+}
+
+/* 4242 or 4242,4243; several options add up. */
+static int read_ids(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct id_list *list = member(options, spec);
+	const char *at = value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		int64_t id;
+
+		n = strcspn(at, ",");
+		if (read_number(at, n, &id) < 0 || id < 1 || id > ID_MAX)
+			return complain(options,
+					"--%s %s: \"%.*s\" is no %s; numbers from 1 to %" PRId64
+					", with commas between",
+					spec->name, value, (int)n, at, spec->value, ID_MAX);
+		if (list->n == OPTION_IDS_MAX)
+			return complain(options, "--%s: more than %d are too many", spec->name,
+					OPTION_IDS_MAX);
+		list->v[list->n++] = id;
+		if (at[n] == '\0')
+			return 0;
+	}
+}
+
+static int read_micros(struct options *options, const struct option_spec *spec, const char *value)
+{
+	int64_t ns;
+	int r;
+
+	r = duration_parse(value, NS_PER_US, &ns);
+	if (r == -ERANGE)
+		return complain(options, "--%s %s: too long", spec->name, value);
+	if (r < 0)
+		return complain(options,
+				"--%s %s: not a length of time; 500 (microseconds), 10ms or 2s "
+				"would be",
+				spec->name, value);
+	if (ns == 0)
+		return complain(options, "--%s %s: has to be more than 0", spec->name, value);
+	*(int64_t *)member(options, spec) = ns;
+	return 0;
+}
+
+/* 2, 0x2, S, D, preempted. */
+static bool state_is_valid(const char *text, size_t n)
+{
+	static const char *const names[] = { "R", "S", "D", "T", "t",
+					     "X", "Z", "P", "I", "preempted" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
+			return true;
+	if (n > 2 && n <= 6 && text[0] == '0' && text[1] == 'x')
+		return strspn(text + 2, "0123456789abcdefABCDEF") >= n - 2;
+	return n > 0 && n <= 5 && strspn(text, "0123456789") >= n;
+}
+
+static int read_states(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct state_list *list = member(options, spec);
+	const char *at = value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		n = strcspn(at, ",");
+		if (!state_is_valid(at, n))
+			return complain(options,
+					"--%s %s: \"%.*s\" is no state; R, S, D, T, t, X, Z, P, I, "
+					"preempted, or a number made of the kernel's state bits",
+					spec->name, value, (int)n, at);
+		if (list->n == OPTION_STATES_MAX)
+			return complain(options, "--%s: more than %d are too many", spec->name,
+					OPTION_STATES_MAX);
+		memcpy(list->v[list->n], at, n);
+		list->v[list->n++][n] = '\0';
+		if (at[n] == '\0')
+			return 0;
+	}
+}
+
+static int read_top(struct options *options, const struct option_spec *spec, const char *value)
+{
+	int64_t n;
+
+	if (read_number(value, strlen(value), &n) < 0 || n > INT32_MAX)
+		return complain(options, "--%s %s: not a number of rows; 20, or 0 for all",
+				spec->name, value);
+	options->top = n;
+	return 0;
+}
+
+/* One of the words in spec->value, which has a bar between them. */
+static int read_choice(struct options *options, const struct option_spec *spec, const char *value)
+{
+	const char *at = spec->value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		n = strcspn(at, "|");
+		if (strlen(value) == n && memcmp(at, value, n) == 0) {
+			*(const char **)member(options, spec) = value;
+			return 0;
+		}
+		if (at[n] == '\0')
+			return complain(options, "--%s %s: one of %s", spec->name, value,
+					spec->value);
+	}
+}
+
+static int read_format(struct options *options, const struct option_spec *spec, const char *value)
+{
+	if (strcmp(value, "text") == 0)
+		options->format = FORMAT_TEXT;
+	else if (strcmp(value, "folded") == 0)
+		options->format = FORMAT_FOLDED;
+	else if (strcmp(value, "json") == 0)
+		options->format = FORMAT_JSON;
+	else
+		return complain(options, "--%s %s: one of %s", spec->name, value, spec->value);
+	return 0;
+}
+
+static int read_folded(struct options *options, const struct option_spec *spec, const char *value)
+{
+	options->format = FORMAT_FOLDED;
+	return 0;
+}
+
+static int read_json(struct options *options, const struct option_spec *spec, const char *value)
+{
+	options->format = FORMAT_JSON;
+	return 0;
+}
+
+#define AT(m) offsetof(struct options, m)
+
+/* The one table. A letter means one thing in every verb. */
+static const struct option_spec specs[] = {
+	{ 'p', "pid", "P,..", OPTIONS_FILTER, read_ids, AT(pids), "these processes only" },
+	{ 't', "tid", "T,..", OPTIONS_FILTER, read_ids, AT(tids), "these threads only" },
+	{ 'u', "user-threads", NULL, OPTIONS_FILTER, read_flag, AT(user_threads),
+	  "threads of programs only" },
+	{ 'k', "kernel-threads", NULL, OPTIONS_FILTER, read_flag, AT(kernel_threads),
+	  "threads of the kernel only" },
+	{ 'U', "user-stacks", NULL, OPTIONS_FILTER, read_flag, AT(user_stacks),
+	  "frames of programs only" },
+	{ 'K', "kernel-stacks", NULL, OPTIONS_FILTER, read_flag, AT(kernel_stacks),
+	  "frames of the kernel only" },
+	{ 'm', "min-block-time", "US", OPTIONS_FILTER, read_micros, AT(min_block_ns),
+	  "waits of at least that" },
+	{ 'M', "max-block-time", "US", OPTIONS_FILTER, read_micros, AT(max_block_ns),
+	  "waits of at most that" },
+	{ 0, "state", "STATE,..", OPTIONS_FILTER, read_states, AT(states),
+	  "waits in a state: S, D, preempted, or bits" },
+	{ 0, "comm", "GLOB", OPTIONS_FILTER, read_text, AT(comm), "threads of that name" },
+	{ 0, "cgroup", "PATH", OPTIONS_FILTER, read_text, AT(cgroup), "below that cgroup" },
+	{ 0, "unit", "NAME", OPTIONS_FILTER, read_text, AT(unit), "of that systemd unit" },
+	{ 0, "window", "D", OPTIONS_RANGE, read_text, AT(window), "the last D, up to now (30s)" },
+	{ 0, "since", "T", OPTIONS_RANGE, read_text, AT(since), "from then on" },
+	{ 0, "until", "T", OPTIONS_RANGE, read_text, AT(until), "with --since: up to then" },
+	{ 0, "at", "T", OPTIONS_RANGE, read_text, AT(at), "the window of that moment" },
+	{ 0, "sort", "total|max|count", OPTIONS_ORDER, read_choice, AT(sort),
+	  "by sum, longest wait, number" },
+	{ 0, "by", "stack|thread|process", OPTIONS_ORDER, read_choice, AT(by),
+	  "what a row stands for" },
+	{ 'n', "top", "N", OPTIONS_STACKS, read_top, AT(top), "rows to show (20), 0 for all" },
+	{ 0, "reverse", NULL, OPTIONS_STACKS, read_flag, AT(reverse), "smallest first" },
+	{ 0, "idle", NULL, OPTIONS_STACKS, read_flag, AT(idle),
+	  "idle waits too: threads without work" },
+	{ 0, "strict", NULL, OPTIONS_STACKS, read_flag, AT(strict),
+	  "exit 5 when something is missing" },
+	{ 'f', "folded", NULL, OPTIONS_STACKS, read_folded, 0,
+	  "one line a stack, for flame graphs" },
+	{ 'd', "delimited", NULL, OPTIONS_STACKS, read_flag, AT(delimited),
+	  "folded: - between user and kernel" },
+	{ 'a', "annotations", NULL, OPTIONS_STACKS, read_flag, AT(annotations),
+	  "mark kernel frames with _[k]" },
+	{ 's', "offset", NULL, OPTIONS_STACKS, read_flag, AT(offset), "offsets within functions" },
+	{ 'v', "verbose", NULL, OPTIONS_STACKS, read_flag, AT(verbose),
+	  "raw addresses; stuck: all frames" },
+	{ 0, "short", NULL, OPTIONS_STACKS, read_flag, AT(is_short),
+	  "function names without arguments" },
+	{ 0, "output", "FILE|DIR/", OPTIONS_STACKS, read_text, AT(output),
+	  "into a file, whole or not at all" },
+	{ 0, "format", "text|folded|json", OPTIONS_FORMAT, read_format, 0, "how to print it" },
+	{ 0, "json", NULL, OPTIONS_FORMAT, read_json, 0, "as --format json" },
+	{ 0, "check", NULL, OPTIONS_CHECK, read_flag, AT(check),
+	  "one line; exit 0 when healthy, else 5" },
+	{ 'S', "socket", "PATH", OPTIONS_COMMON, read_text, AT(socket),
+	  "where the daemon listens" },
+	{ 'h', "help", NULL, OPTIONS_COMMON, read_flag, AT(help), "this text" },
+	{ 0, "version", NULL, OPTIONS_COMMON, read_flag, AT(version), "the version" },
+};
+
+enum {
+	N_SPECS = ARRAY_SIZE(specs),
+	FIRST_LONG = 256, /* getopt's value of specs[i] is FIRST_LONG + i */
+};
+
+void options_init(struct options *options)
+{
+	*options = (struct options){
+		.min_block_ns = WIRE_ABSENT,
+		.max_block_ns = WIRE_ABSENT,
+		.top = WIRE_ABSENT,
+	};
+}
+
+/* The arrays getopt_long wants; returns with both ended. */
+static void build_getopt(unsigned sets, char letters[static 2 * N_SPECS + 3],
+			 struct option longs[static N_SPECS + 1])
+{
+	size_t n = 0;
+
+	*letters++ = ':'; /* a missing value is told apart from an unknown option */
+	for (size_t i = 0; i < N_SPECS; i++) {
+		if (!(specs[i].set & sets))
+			continue;
+		longs[n++] = (struct option){
+			.name = specs[i].name,
+			.has_arg = specs[i].value ? required_argument : no_argument,
+			.val = FIRST_LONG + (int)i,
+		};
+		if (specs[i].letter) {
+			*letters++ = specs[i].letter;
+			if (specs[i].value)
+				*letters++ = ':';
+		}
+	}
+	*letters = '\0';
+	longs[n] = (struct option){ 0 };
+}
+
+static const struct option_spec *find_spec(int value)
+{
+	if (value >= FIRST_LONG)
+		return &specs[value - FIRST_LONG];
+	for (size_t i = 0; i < N_SPECS; i++)
+		if (specs[i].letter == value)
+			return &specs[i];
+	return NULL;
+}
+
+static bool spec_is_word(const struct option_spec *spec, const char *word)
+{
+	size_t n = strlen(spec->name);
+
+	return strncmp(word, "--", 2) == 0 && strncmp(word + 2, spec->name, n) == 0 &&
+	       (word[2 + n] == '\0' || word[2 + n] == '=');
+}
+
+/*
+ * getopt says so: optopt is the letter, or the number of a long option that was given a value it
+ * does not take, or 0 for a long option that is none. An option of another verb is worth a
+ * better answer than "unknown".
+ */
+static int complain_unknown(struct options *options, const char *verb, const char *word)
+{
+	if (optopt >= FIRST_LONG)
+		return complain(options, "--%s takes no value", find_spec(optopt)->name);
+	for (size_t i = 0; i < N_SPECS; i++)
+		if (optopt ? specs[i].letter == optopt : spec_is_word(&specs[i], word))
+			return complain(options, "%s takes no --%s; stackctl %s --help", verb,
+					specs[i].name, verb);
+	if (optopt)
+		return complain(options, "unknown option -%c; stackctl %s --help", optopt, verb);
+	return complain(options, "unknown or ambiguous option %s; stackctl %s --help", word, verb);
+}
+
+static int read_option(struct options *options, int value, const char *verb, const char *word)
+{
+	const struct option_spec *spec;
+
+	if (value == '?')
+		return complain_unknown(options, verb, word);
+	spec = find_spec(value == ':' ? optopt : value);
+	if (value == ':')
+		return complain(options, "--%s needs a value: %s", spec->name, spec->value);
+	if (spec->value && optarg[0] == '\0')
+		return complain(options, "--%s has an empty value; it takes %s", spec->name,
+				spec->value);
+	return spec->read(options, spec, spec->value ? optarg : NULL);
+}
+
+/* What cannot go together. */
+static int check_together(struct options *options)
+{
+	if (options->pids.n > 0 && options->tids.n > 0)
+		return complain(options, "--pid and --tid exclude each other");
+	if (options->user_threads && options->kernel_threads)
+		return complain(options, "--user-threads and --kernel-threads exclude each other; "
+					 "without either, both are shown");
+	if (options->user_stacks && options->kernel_stacks)
+		return complain(options, "--user-stacks and --kernel-stacks exclude each other; "
+					 "without either, both are shown");
+	if (options->min_block_ns != WIRE_ABSENT && options->max_block_ns != WIRE_ABSENT &&
+	    options->min_block_ns > options->max_block_ns)
+		return complain(options, "--min-block-time is longer than --max-block-time");
+	if (options->cgroup && options->cgroup[0] != '/')
+		return complain(options,
+				"--cgroup %s: begins with /, as in /system.slice/ssh.service",
+				options->cgroup);
+	if (options->format == FORMAT_FOLDED && options->top != WIRE_ABSENT && options->top != 0)
+		return complain(options, "--top does not go with folded output, whose sum is the "
+					 "whole time; leave it out");
+	return 0;
+}
+
+int options_parse(struct options *options, unsigned sets, size_t max_arguments, int argc,
+		  char **argv)
+{
+	char letters[2 * N_SPECS + 3];
+	struct option longs[N_SPECS + 1];
+	int value, r;
+
+	build_getopt(sets | OPTIONS_COMMON, letters, longs);
+	opterr = 0;
+	optind = 0; /* glibc: begin anew, even in the middle of a bundle */
+	for (;;) {
+		value = getopt_long(argc, argv, letters, longs, NULL);
+		if (value == -1)
+			break;
+		r = read_option(options, value, argv[0], argv[optind - 1]);
+		if (r < 0)
+			return r;
+	}
+	if (argc - optind > (int)max_arguments)
+		return complain(options, "%s: unexpected \"%s\"; stackctl %s --help", argv[0],
+				argv[optind + (int)max_arguments], argv[0]);
+	if (optind < argc)
+		options->argument = argv[optind];
+	if (!(sets & OPTIONS_STACKS) && options->format == FORMAT_FOLDED)
+		return complain(options, "%s has no stacks to fold; --format text or json",
+				argv[0]);
+	return check_together(options);
+}
+
+bool options_name_somebody(const struct options *options)
+{
+	return options->pids.n > 0 || options->tids.n > 0 || options->comm || options->cgroup ||
+	       options->unit;
+}
+
+void options_print_help(FILE *out, unsigned sets)
+{
+	for (size_t i = 0; i < N_SPECS; i++) {
+		const struct option_spec *spec = &specs[i];
+		char left[64];
+
+		if (!(spec->set & (sets | OPTIONS_COMMON)))
+			continue;
+		snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter ? '-' : ' ',
+			 spec->letter ? spec->letter : ' ', spec->letter ? ", " : "  ", spec->name,
+			 spec->value ? " " : "", spec->value ? spec->value : "");
+		fprintf(out, "  %-33s %s\n", left, spec->help);
+	}
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_OPTIONS_H
+#define STACKD_CLIENT_OPTIONS_H
+
+/*
+ * The command line: in go the words after the verb, out come checked values. One table of
+ * options is the source of the parser, of --help and of the tests of man page and completion.
+ * What is parsed points into argv and into itself; the caller owns both. Main thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Which options a verb takes: a set of these. */
+enum option_set {
+	OPTIONS_COMMON = 1 << 0, /* every verb has them */
+	OPTIONS_FORMAT = 1 << 1,
+	OPTIONS_RANGE = 1 << 2,
+	OPTIONS_FILTER = 1 << 3,
+	OPTIONS_STACKS = 1 << 4,
+	OPTIONS_ORDER = 1 << 5,
+	OPTIONS_CHECK = 1 << 6,
+};
+
+/* Members of one list: what one process may reasonably be asked about at once. */
+enum {
+	OPTION_IDS_MAX = 256,
+	OPTION_STATES_MAX = 32,
+	OPTION_STATE_LEN = 16,
+	OPTION_MESSAGE_MAX = 512,
+};
+
+enum output_format { FORMAT_TEXT, FORMAT_FOLDED, FORMAT_JSON };
+
+struct id_list {
+	int64_t v[OPTION_IDS_MAX];
+	size_t n;
+};
+
+struct state_list {
+	char v[OPTION_STATES_MAX][OPTION_STATE_LEN];
+	size_t n;
+};
+
+/* What is not given: NULL, false, WIRE_ABSENT. */
+struct options {
+	const char *argument; /* the word that is no option */
+	const char *socket;
+	bool help;
+	bool version;
+	bool check;
+	struct id_list pids;
+	struct id_list tids;
+	bool user_threads;
+	bool kernel_threads;
+	bool user_stacks;
+	bool kernel_stacks;
+	int64_t min_block_ns;
+	int64_t max_block_ns;
+	struct state_list states;
+	const char *comm;
+	const char *cgroup;
+	const char *unit;
+	const char *window; /* texts; range_resolve() reads them */
+	const char *since;
+	const char *until;
+	const char *at;
+	int64_t top;
+	const char *sort;
+	const char *by;
+	bool reverse;
+	bool idle;
+	bool is_short;
+	bool strict;
+	bool delimited;
+	bool annotations;
+	bool offset;
+	bool verbose;
+	enum output_format format;
+	const char *output;
+	char message[OPTION_MESSAGE_MAX]; /* what was wrong and what would be right */
+};
+
+void options_init(struct options *options);
+
+/*
+ * Reads argv[1..argc) with the options of the sets; argv[0] is the verb. Up to max_arguments
+ * (0 or 1) words may be no options. 0, or -EINVAL with options->message.
+ */
+int options_parse(struct options *options, unsigned sets, size_t max_arguments, int argc,
+		  char **argv);
+
+/* True when the filter names processes or threads. */
+bool options_name_somebody(const struct options *options);
+
+/* The options of the sets, one a line, for people. */
+void options_print_help(FILE *out, unsigned sets);
+
+#endif

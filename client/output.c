@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/report.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+static enum exit_code fail(struct output *output, const char *path)
+{
+	report("%s: %s", path, strerror(errno));
+	output_discard(output);
+	return EXIT_CODE_IO;
+}
+
+static char *name_in_directory(const char *directory, const char *stem, const char *suffix,
+			       int64_t now)
+{
+	time_t seconds = (time_t)(now / NS_PER_S);
+	char when[32], *path = NULL;
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(when, sizeof when, "%Y%m%dT%H%M%S", &tm);
+	if (asprintf(&path, "%s/%s-%s.%03dZ.%s", directory, stem, when,
+		     (int)(now % NS_PER_S / NS_PER_MS), suffix) < 0)
+		path = NULL;
+	return must(path);
+}
+
+/* A file beside the target, so that the rename stays on one file system. */
+static enum exit_code open_temporary(struct output *output)
+{
+	mode_t mask = umask(0);
+	int fd;
+
+	umask(mask);
+	if (asprintf(&output->temporary, "%s.XXXXXX", output->path) < 0)
+		output->temporary = NULL;
+	must(output->temporary);
+	fd = mkostemp(output->temporary, O_CLOEXEC);
+	if (fd < 0) {
+		free(TAKE(output->temporary));
+		return fail(output, output->path);
+	}
+	/* mkstemp's 0600 is for secrets; this is as private as the shell's > makes it. */
+	if (fchmod(fd, 0666 & ~mask) < 0 || !(output->out = fdopen(fd, "w"))) {
+		int r = errno;
+
+		close(fd);
+		errno = r;
+		return fail(output, output->path);
+	}
+	return EXIT_CODE_OK;
+}
+
+static enum exit_code open_in_place(struct output *output)
+{
+	output->out = fopen(output->path, "we");
+	return output->out ? EXIT_CODE_OK : fail(output, output->path);
+}
+
+enum exit_code output_open(struct output *output, const char *target, const char *stem,
+			   const char *suffix, int64_t now)
+{
+	struct stat st;
+	char *real;
+
+	*output = (struct output){ .out = stdout };
+	if (!target)
+		return EXIT_CODE_OK;
+	output->out = NULL;
+	if (target[strlen(target) - 1] == '/') {
+		output->path = name_in_directory(target, stem, suffix, now);
+		return open_temporary(output);
+	}
+	/* A symbolic link stays one, and a device or a pipe must not be renamed over. */
+	real = realpath(target, NULL);
+	output->path = real ? real : must(strdup(target));
+	if (stat(output->path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		report("%s is a directory; with a / at the end, a file is made in it", target);
+		output_discard(output);
+		return EXIT_CODE_USAGE;
+	}
+	if (stat(output->path, &st) == 0 && !S_ISREG(st.st_mode))
+		return open_in_place(output);
+	return open_temporary(output);
+}
+
+/* Standard output and files that are no regular ones. */
+static enum exit_code close_in_place(struct output *output)
+{
+	bool failed = ferror(output->out) != 0 || fflush(output->out) != 0;
+	int r = errno;
+
+	/* A file system may tell only now, and so does a device, through the descriptor. */
+	if (fclose(TAKE(output->out)) != 0 && !failed) {
+		failed = true;
+		r = errno;
+	}
+	if (!failed)
+		return EXIT_CODE_OK;
+	/* Whoever read it has gone, as head does; it knows. */
+	if (r != EPIPE)
+		report("%s: %s", output->path ? output->path : "standard output", strerror(r));
+	return EXIT_CODE_IO;
+}
+
+enum exit_code output_close(struct output *output)
+{
+	enum exit_code code;
+
+	if (!output->temporary) {
+		code = close_in_place(output);
+		free(TAKE(output->path));
+		return code;
+	}
+	if (ferror(output->out) != 0 || fflush(output->out) != 0 || fsync(fileno(output->out)) < 0)
+		return fail(output, output->path);
+	if (fclose(TAKE(output->out)) != 0)
+		return fail(output, output->path);
+	if (rename(output->temporary, output->path) < 0)
+		return fail(output, output->path);
+	report("wrote %s", output->path);
+	free(TAKE(output->temporary));
+	free(TAKE(output->path));
+	return EXIT_CODE_OK;
+}
+
+void output_discard(struct output *output)
+{
+	if (output->out && output->out != stdout)
+		fclose(output->out);
+	output->out = NULL;
+	if (output->temporary)
+		unlink(output->temporary);
+	free(TAKE(output->temporary));
+	free(TAKE(output->path));
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/range.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "client/options.h"
+#include "client/term.h"
+#include "proto/base.h"
+#include "proto/duration.h"
+#include "proto/when.h"
+#include "proto/wire.h"
+
+static int complain(struct options *options, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int complain(struct options *options, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(options->message, sizeof options->message, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static int read_window(struct options *options, int64_t now, int64_t *ns)
+{
+	int r = duration_parse(options->window, NS_PER_S, ns);
+
+	if (r == -EINVAL)
+		return complain(options,
+				"--window %s: not a length of time; 30s, 5min or 1h 30min would be",
+				options->window);
+	if (r < 0 || *ns > now)
+		return complain(options, "--window %s: too long", options->window);
+	if (*ns == 0)
+		return complain(options, "--window %s: has to be more than 0", options->window);
+	return 0;
+}
+
+static int read_when(struct options *options, const char *name, const char *text,
+		     const struct when_context *context, int64_t *ns)
+{
+	int r = when_parse(text, context, ns);
+
+	if (r == -EINVAL)
+		return complain(options, "--%s %s: not a time; %s would be", name, text,
+				when_grammar());
+	if (r < 0 || *ns < 0)
+		return complain(options, "--%s %s: too far away", name, text);
+	return 0;
+}
+
+static int refuse_future(struct options *options, const char *name, const char *text, int64_t ns,
+			 int64_t now)
+{
+	char when[TERM_TIME_MAX], present[TERM_TIME_MAX];
+
+	if (ns <= now)
+		return 0;
+	time_format(ns, TIME_FULL, when);
+	time_format(now, TIME_FULL, present);
+	return complain(options, "--%s %s: %s is in the future, it is %s now", name, text, when,
+			present);
+}
+
+static int read_at(struct options *options, int64_t now, struct range *out)
+{
+	const struct when_context context = { WHEN_AT, now, INT64_MIN };
+	int64_t ns;
+	int r;
+
+	r = read_when(options, "at", options->at, &context, &ns);
+	if (r < 0)
+		return r;
+	r = refuse_future(options, "at", options->at, ns, now);
+	if (r < 0)
+		return r;
+	/* A range is never empty; rounded outward, this is the window that holds the moment. */
+	out->since_ns = ns;
+	out->until_ns = ns + 1;
+	return 0;
+}
+
+static int read_since(struct options *options, int64_t now, struct range *out)
+{
+	struct when_context context = { WHEN_SINCE, now, INT64_MIN };
+	int64_t since, until;
+	int r;
+
+	r = read_when(options, "since", options->since, &context, &since);
+	if (r < 0)
+		return r;
+	r = refuse_future(options, "since", options->since, since, now);
+	if (r < 0)
+		return r;
+	out->since_ns = since;
+	if (!options->until)
+		return 0;
+
+	context.use = WHEN_UNTIL;
+	context.after = since;
+	r = read_when(options, "until", options->until, &context, &until);
+	if (r < 0)
+		return r;
+	if (until <= since) {
+		char from[TERM_TIME_MAX], to[TERM_TIME_MAX];
+
+		time_format(since, TIME_FULL, from);
+		time_format(until, TIME_FULL, to);
+		return complain(options, "--since %s is %s, and --until %s is %s: not after it",
+				options->since, from, options->until, to);
+	}
+	if (until > now) {
+		fprintf(stderr, "stackctl: --until %s is in the future: up to now\n",
+			options->until);
+		return 0;
+	}
+	out->until_ns = until;
+	return 0;
+}
+
+int range_resolve(struct options *options, int64_t now, struct range *out)
+{
+	struct range range = { WIRE_ABSENT, WIRE_ABSENT, WIRE_ABSENT };
+	int r = 0;
+
+	if (!!options->window + !!options->since + !!options->at > 1)
+		return complain(options, "--window, --since and --at exclude each other: each "
+					 "says where the range begins");
+	if (options->until && !options->since)
+		return complain(options, "--until needs --since: from when on?");
+	if (options->window)
+		r = read_window(options, now, &range.window_ns);
+	else if (options->since)
+		r = read_since(options, now, &range);
+	else if (options->at)
+		r = read_at(options, now, &range);
+	if (r < 0)
+		return r;
+	*out = range;
+	return 0;
+}

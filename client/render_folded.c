@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+struct line {
+	char *text;
+	int64_t ns;
+	size_t rank; /* where the first of equal lines stood */
+};
+
+/*
+ * What reads folded lines splits at ; and at the last space, line by line: no name may hold a
+ * separator or end in a space. Invisible characters show as escapes, as on a terminal.
+ */
+static void put_name(FILE *out, const char *name)
+{
+	_cleanup_(freep) char *safe = name_escape(name);
+	size_t n = strlen(safe);
+
+	for (size_t i = 0; i < n; i++)
+		if (safe[i] == ';')
+			safe[i] = ':';
+	while (n > 0 && safe[n - 1] == ' ')
+		safe[--n] = '_';
+	fputs(n > 0 ? safe : "[unknown]", out);
+}
+
+static void put_frames(FILE *out, const struct view *view, const struct wire_stack *stack,
+		       bool is_kernel)
+{
+	for (size_t i = stack->frames.n; i > 0; i--) {
+		_cleanup_(freep) char *label =
+			frame_label(view, &stack->frames.v[i - 1], is_kernel);
+
+		fputc(';', out);
+		put_name(out, label);
+	}
+	/* A stack that ought to be there and is not, as against none at all. */
+	if (stack->frames.n == 0 && stack->flags.n > 0)
+		fputs(is_kernel ? ";[no kernel stack]" : ";[no user stack]", out);
+}
+
+static bool is_pseudo(const struct wire_stack *stack)
+{
+	return stack->frames.n > 0 && strcmp(stack->frames.v[0].kind, "pseudo") == 0;
+}
+
+static char *line_text(const struct view *view, const struct wire_row *row)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+
+	put_name(out, row->comm);
+	if (row->user)
+		put_frames(out, view, row->user, false);
+	if (view->delimited && row->user && row->kernel && !is_pseudo(row->kernel))
+		fputs(";-", out);
+	if (row->kernel)
+		put_frames(out, view, row->kernel, true);
+	if (fclose(out) != 0)
+		free(TAKE(text));
+	return must(text);
+}
+
+static int compare_text(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	int r = strcmp(x->text, y->text);
+
+	return r != 0 ? r : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int compare_rank(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Adds equal lines up into the first of them; how many are left. */
+static size_t merge_lines(struct line *lines, size_t n)
+{
+	size_t kept = 0;
+
+	if (n == 0)
+		return 0;
+	qsort(lines, n, sizeof *lines, compare_text);
+	for (size_t i = 1; i < n; i++) {
+		if (strcmp(lines[kept].text, lines[i].text) == 0) {
+			lines[kept].ns += lines[i].ns;
+			free(lines[i].text);
+		} else {
+			lines[++kept] = lines[i];
+		}
+	}
+	kept++;
+	qsort(lines, kept, sizeof *lines, compare_rank);
+	return kept;
+}
+
+void render_folded(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	struct line *lines = must(calloc(reply->rows.n + 1, sizeof *lines));
+	int64_t rest = 0;
+	size_t n;
+
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		const struct wire_row *row = &reply->rows.v[i];
+
+		lines[i] = (struct line){ line_text(view, row), row->total_ns, i };
+	}
+	n = merge_lines(lines, reply->rows.n);
+	for (size_t i = 0; i < n; i++) {
+		/* What is cut off a line is carried to the next: the sum is right to 1 us. */
+		int64_t us = (lines[i].ns + rest) / NS_PER_US;
+
+		rest = (lines[i].ns + rest) % NS_PER_US;
+		if (us > 0)
+			fprintf(view->page.out, "%s %" PRId64 "\n", lines[i].text, us);
+		free(lines[i].text);
+	}
+	free(lines);
+}

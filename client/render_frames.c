@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+static const struct {
+	const char *flag;
+	const char *words;
+} flag_words[] = {
+	{ "truncated", "cut: deeper than what is recorded" },
+	{ "frame_pointers", "perhaps cut: code without frame pointers" },
+	{ "fault", "not readable: its memory was swapped out or gone" },
+	{ "lost", "lost on its way from the kernel" },
+	{ "no_stack", "not taken" },
+	{ "new_thread", "none: a new thread, before its first run" },
+	{ "no_hook", "not taken: the probe missed the end of this wait" },
+	{ "unread", "not read while the wait lasts" },
+};
+
+static const struct {
+	const char *state;
+	const char *words;
+} state_table[] = {
+	{ "S", "S sleeping" },
+	{ "D", "D uninterruptible (disk or lock)" },
+	{ "I", "I idle kernel thread" },
+	{ "R", "R preempted, waiting for a CPU" },
+	{ "preempted", "R preempted, waiting for a CPU" },
+	{ "new", "R new thread, waiting for its first CPU" },
+	{ "throttled", "R throttled: its cgroup's CPU quota is used up" },
+	{ "T", "T stopped by a signal" },
+	{ "t", "t stopped by a debugger" },
+	{ "P", "P parked kernel thread" },
+	{ "X", "X exiting" },
+	{ "Z", "Z zombie, exiting" },
+};
+
+char *state_words(const struct wire_row *row)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(state_table); i++)
+		if (strcmp(state_table[i].state, row->state) == 0)
+			return must(strdup(state_table[i].words));
+	return name_escape(row->state);
+}
+
+bool row_is_uninterruptible(const struct wire_row *row)
+{
+	return row->state[0] == 'D';
+}
+
+static const char *flag_text(const char *flag)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(flag_words); i++)
+		if (strcmp(flag_words[i].flag, flag) == 0)
+			return flag_words[i].words;
+	return flag;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] != '\0' ? slash + 1 : path;
+}
+
+char *frame_label(const struct view *view, const struct wire_frame *frame, bool is_kernel)
+{
+	_cleanup_(freep) char *cut = NULL;
+	const char *mark = view->annotations && is_kernel ? "_[k]" : "";
+	bool has_offset = frame->offset != WIRE_ABSENT;
+	const char *name = frame->name;
+	char *label = NULL;
+	int r;
+
+	if (name && name[0] == '\0')
+		name = NULL;
+	if (name && view->is_short && strcmp(frame->kind, "pseudo") != 0)
+		name = cut = name_shorten(name);
+	if (name && view->offset && has_offset)
+		r = asprintf(&label, "%s+0x%" PRIx64 "%s", name, frame->offset, mark);
+	else if (name)
+		r = asprintf(&label, "%s%s", name, mark);
+	else if (frame->module && frame->module[0] != '\0' && has_offset)
+		r = asprintf(&label, "%s+0x%" PRIx64 "%s", base_name(frame->module), frame->offset,
+			     mark);
+	else if (frame->module && frame->module[0] != '\0')
+		r = asprintf(&label, "[unknown in %s]%s", base_name(frame->module), mark);
+	else
+		r = asprintf(&label, "[unknown]%s", mark);
+	return must(r < 0 ? NULL : label);
+}
+
+/* Where a function comes from matters when it is neither the kernel proper nor said already. */
+static bool shows_module(const struct wire_frame *frame)
+{
+	return frame->name && frame->module && frame->module[0] != '\0' &&
+	       strcmp(frame->kind, "pseudo") != 0 && strcmp(frame->module, "kernel") != 0 &&
+	       strcmp(frame->module, "vmlinux") != 0;
+}
+
+/* "name  (module)" where there is a module to show and room for it; malloc'ed, escaped. */
+static char *frame_text(const struct view *view, const struct wire_frame *frame, bool is_kernel,
+			size_t room)
+{
+	_cleanup_(freep) char *label = frame_label(view, frame, is_kernel), *module = NULL;
+	_cleanup_(freep) char *name = name_escape(label), *both = NULL;
+	bool cuts = view->page.cuts_names;
+
+	if (cuts && text_columns(name) > room) {
+		/* The arguments are the first thing a narrow terminal can do without. */
+		free(label);
+		label = TAKE(name);
+		name = name_shorten(label);
+	}
+	if (!shows_module(frame))
+		return TAKE(name);
+	module = name_escape(base_name(frame->module));
+	if (asprintf(&both, "%s  (%s)", name, module) < 0)
+		both = NULL;
+	must(both);
+	return cuts && text_columns(both) > room ? TAKE(name) : TAKE(both);
+}
+
+static void render_frame(const struct view *view, const struct wire_frame *frame, bool is_kernel,
+			 size_t indent)
+{
+	_cleanup_(freep) char *prefix = NULL, *address = NULL, *text = NULL;
+	size_t used;
+	int r;
+
+	if (view->verbose) {
+		address = name_escape(frame->address ? frame->address : "-");
+		r = asprintf(&prefix, "%-18s ", address);
+		must(r < 0 ? NULL : prefix);
+	}
+	used = indent + (prefix ? text_columns(prefix) : 0);
+	text = frame_text(view, frame, is_kernel,
+			  view->page.width > used ? view->page.width - used : 0);
+	page_name(&view->page, STYLE_PLAIN, indent, prefix ? prefix : "", text);
+}
+
+static void render_flags(const struct view *view, const struct wire_stack *stack, const char *which,
+			 size_t indent)
+{
+	_cleanup_(freep) char *label = NULL;
+	int r;
+
+	r = asprintf(&label, "%*s! %s stack", (int)indent, "", which);
+	must(r < 0 ? NULL : label);
+	for (size_t i = 0; i < stack->flags.n; i++) {
+		_cleanup_(freep) char *words = name_escape(flag_text(stack->flags.v[i]));
+
+		page_wrap(&view->page, STYLE_WARN, label, text_columns(label) + 1, "%s", words);
+	}
+}
+
+static void render_stack(const struct view *view, const struct wire_stack *stack, bool is_kernel,
+			 size_t indent, size_t limit)
+{
+	size_t n = stack->frames.n;
+
+	if (limit > 0 && n > limit + 1)
+		n = limit;
+	for (size_t i = 0; i < n; i++)
+		render_frame(view, &stack->frames.v[i], is_kernel, indent);
+	if (n < stack->frames.n)
+		page_wrap(&view->page, STYLE_DIM, "", indent, "... %zu more, -v shows all",
+			  stack->frames.n - n);
+	render_flags(view, stack, is_kernel ? "kernel" : "user", indent);
+}
+
+static bool has_frames(const struct wire_stack *stack)
+{
+	return stack && stack->frames.n > 0;
+}
+
+void render_frames(const struct view *view, const struct wire_row *row, size_t indent, size_t limit)
+{
+	if (row->kernel)
+		render_stack(view, row->kernel, true, indent, limit);
+	if (has_frames(row->kernel) && has_frames(row->user))
+		page_wrap(&view->page, STYLE_DIM, "", indent, "-- kernel above, program below --");
+	if (row->user)
+		render_stack(view, row->user, false, indent, limit);
+}
+
+char *row_title(const struct view *view, const struct wire_row *row)
+{
+	_cleanup_(freep) char *comm = name_escape(row->comm), *process = NULL;
+	const char *kind = row->process.kernel ? "kernel thread" : "pid";
+	const char *gone = row->process.exited ? ", exited" : "";
+	char *title = NULL;
+	int r;
+
+	process = name_escape(row->process.comm);
+	if (row->tid == WIRE_ABSENT)
+		r = asprintf(&title, "%s (%s %" PRId64 "%s%s%s)", comm, kind, row->process.pid,
+			     strcmp(comm, process) == 0 ? "" : ", of ",
+			     strcmp(comm, process) == 0 ? "" : process, gone);
+	else if (row->tid == row->process.pid)
+		r = asprintf(&title, "%s (%s %" PRId64 "%s)", comm, kind, row->tid, gone);
+	else
+		r = asprintf(&title, "%s (thread %" PRId64 " of %s, pid %" PRId64 "%s)", comm,
+			     row->tid, process, row->process.pid, gone);
+	return must(r < 0 ? NULL : title);
+}

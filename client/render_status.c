@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render_status.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+enum { LABEL_WIDTH = 10 };
+
+struct page page_of_stdout(void)
+{
+	bool is_terminal = isatty(STDOUT_FILENO) != 0;
+
+	return (struct page){
+		.out = stdout,
+		.width = (size_t)term_width(STDOUT_FILENO),
+		.has_colour = term_has_colour(STDOUT_FILENO),
+		.cuts_names = is_terminal,
+	};
+}
+
+/* "34.2 MiB"; good until the eighth call of count_text and its like after. */
+static const char *size_text(int64_t bytes, char text[static 32])
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	while (value >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(text, 32, unit == 0 || value >= 100 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+	return text;
+}
+
+static int64_t lost_count(const struct wire_losts *lost)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < lost->n; i++)
+		sum += lost->v[i].count;
+	return sum;
+}
+
+static int64_t limits_hit(const struct wire_limits *limits)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < limits->n; i++)
+		n += limits->v[i].hits > 0;
+	return n;
+}
+
+bool status_is_well(const struct wire_status_reply *reply)
+{
+	return reply->healthy && reply->problems.n == 0 && lost_count(&reply->lost) == 0;
+}
+
+static void render_programs(const struct page *page, const struct wire_probe *probe)
+{
+	for (size_t i = 0; i < probe->programs.n; i++) {
+		const struct wire_program *p = &probe->programs.v[i];
+		_cleanup_(freep) char *name = name_escape(p->name), *hook = name_escape(p->hook);
+
+		if (p->runs > 0)
+			page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH + 2,
+				  "%s at %s: %s runs, %s each%s%s", name, hook, count_text(p->runs),
+				  ns_text(p->run_ns / p->runs), p->missed > 0 ? ", missed " : "",
+				  p->missed > 0 ? count_text(p->missed) : "");
+		else
+			page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH + 2, "%s at %s%s%s", name,
+				  hook, p->missed > 0 ? ", missed " : "",
+				  p->missed > 0 ? count_text(p->missed) : "");
+	}
+}
+
+static void render_probe(const struct page *page, const struct wire_probe *probe)
+{
+	_cleanup_(freep) char *name = name_escape(probe->name), *state = name_escape(probe->state);
+	_cleanup_(freep) char *hook = name_escape(probe->hook ? probe->hook : "");
+	_cleanup_(freep) char *reason = name_escape(probe->reason ? probe->reason : "");
+	bool is_on = strcmp(probe->state, "on") == 0;
+
+	page_wrap(page, is_on ? STYLE_PLAIN : STYLE_WARN, name, LABEL_WIDTH, "%s%s%s%s%s%s%s",
+		  state, hook[0] ? ", hook " : "", hook,
+		  probe->min_wait_ns != WIRE_ABSENT ? ", stacks of waits from " : "",
+		  probe->min_wait_ns != WIRE_ABSENT ? ns_text(probe->min_wait_ns) : "",
+		  reason[0] ? ": " : "", reason);
+	for (size_t i = 0; i < probe->blind.n; i++) {
+		_cleanup_(freep) char *blind = name_escape(probe->blind.v[i]);
+
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH + 2, "cannot see: %s", blind);
+	}
+	render_programs(page, probe);
+}
+
+void render_probes(const struct page *page, const struct wire_probes *probes)
+{
+	for (size_t i = 0; i < probes->n; i++)
+		render_probe(page, &probes->v[i]);
+	if (probes->n == 0)
+		page_wrap(page, STYLE_WARN, "", 0, "no probes");
+}
+
+static void render_health(const struct page *page, const struct wire_status_reply *s, int64_t now)
+{
+	_cleanup_(freep) char *version = name_escape(s->version), *kernel = name_escape(s->kernel);
+	char started[TERM_TIME_MAX];
+
+	time_format(s->started, TIME_FULL, started);
+	page_wrap(page, s->healthy ? STYLE_BOLD : STYLE_WARN, "stackd", LABEL_WIDTH, "%s",
+		  s->healthy ? "healthy" : "NOT healthy");
+	for (size_t i = 0; i < s->problems.n; i++) {
+		_cleanup_(freep) char *problem = name_escape(s->problems.v[i]);
+
+		page_wrap(page, STYLE_WARN, "problem", LABEL_WIDTH, "%s", problem);
+	}
+	page_wrap(page, STYLE_PLAIN, "running", LABEL_WIDTH,
+		  "for %s, since %s; version %s, pid %" PRId64 ", kernel %s",
+		  ns_text(now > s->started ? now - s->started : 0), started, version, s->pid,
+		  kernel);
+}
+
+static void render_history(const struct page *page, const struct wire_status_reply *s)
+{
+	char oldest[TERM_TIME_MAX] = "", newest[TERM_TIME_MAX] = "";
+
+	if (s->oldest != WIRE_ABSENT && s->newest != WIRE_ABSENT) {
+		time_format(s->oldest, TIME_FULL, oldest);
+		time_format(s->newest, time_same_day(s->oldest, s->newest) ? TIME_CLOCK : TIME_FULL,
+			    newest);
+	}
+	page_wrap(page, STYLE_PLAIN, "windows", LABEL_WIDTH, "%s of %s each, kept for %s%s%s%s%s",
+		  count_text(s->windows), ns_text(s->window_ns), ns_text(s->keep_ns),
+		  oldest[0] ? ": " : "", oldest, oldest[0] ? " to " : "", newest);
+}
+
+static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
+{
+	int64_t up = now > s->started ? now - s->started : 0, bpf_ns = 0;
+	int64_t cpu = s->user_ns + s->system_ns;
+	char rss[32], maps[32];
+
+	page_wrap(page, STYLE_PLAIN, "cost", LABEL_WIDTH,
+		  "%.2f %% of a CPU (%s user, %s system), %s of memory, %s of BPF maps",
+		  up > 0 ? 100.0 * (double)cpu / (double)up : 0.0, ns_text(s->user_ns),
+		  ns_text(s->system_ns), size_text(s->rss_bytes, rss),
+		  size_text(s->map_bytes, maps));
+	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "cutting a window takes %s, at most %s",
+		  ns_text(s->cut_ns), ns_text(s->cut_max_ns));
+	for (size_t i = 0; i < s->probes.n; i++)
+		for (size_t j = 0; j < s->probes.v[i].programs.n; j++)
+			bpf_ns += s->probes.v[i].programs.v[j].run_ns;
+	if (s->stats_enabled)
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "in the kernel's hooks: %s",
+			  ns_text(bpf_ns));
+	else
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "in the kernel's hooks: not measured; sysctl kernel.bpf_stats_enabled=1 "
+			  "does");
+}
+
+static void render_limits(const struct page *page, const struct wire_limits *limits)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < limits->n; i++) {
+		const struct wire_limit *limit = &limits->v[i];
+		_cleanup_(freep) char *name = NULL;
+
+		if (limit->hits == 0)
+			continue;
+		name = name_escape(limit->name);
+		page_wrap(page, STYLE_WARN, shown++ == 0 ? "limits" : "", LABEL_WIDTH,
+			  "%s of %s: reached %s times, %s in use", name, count_text(limit->value),
+			  count_text(limit->hits), count_text(limit->used));
+	}
+	if (shown == 0)
+		page_wrap(page, STYLE_PLAIN, "limits", LABEL_WIDTH, "none was reached");
+}
+
+void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now)
+{
+	render_health(page, reply, now);
+	render_probes(page, &reply->probes);
+	render_history(page, reply);
+	render_costs(page, reply, now);
+	render_lost(page, &reply->lost, LABEL_WIDTH);
+	render_limits(page, &reply->limits);
+}
+
+void render_check(const struct page *page, const struct wire_status_reply *reply)
+{
+	_cleanup_(freep) char *problem =
+		name_escape(reply->problems.n > 0 ? reply->problems.v[0] : "");
+
+	fprintf(page->out, "stackd %s: %s windows, %s lost, %s limits reached%s%s",
+		status_is_well(reply) ? "ok" : "has problems", count_text(reply->windows),
+		count_text(lost_count(&reply->lost)), count_text(limits_hit(&reply->limits)),
+		problem[0] ? ", " : "", problem);
+	if (reply->problems.n > 1)
+		fprintf(page->out, " and %zu more problems", reply->problems.n - 1);
+	fputc('\n', page->out);
+}
+
+void render_sessions(const struct page *page, const struct wire_sessions_reply *reply)
+{
+	for (size_t i = 0; i < reply->sessions.n; i++) {
+		const struct wire_session *s = &reply->sessions.v[i];
+		_cleanup_(freep) char *id = name_escape(s->id), *probe = name_escape(s->probe);
+		_cleanup_(freep) char *owner = name_escape(s->owner);
+		char since[TERM_TIME_MAX];
+
+		time_format(s->since, TIME_FULL, since);
+		page_wrap(page, STYLE_PLAIN, id, LABEL_WIDTH, "%s, of %s, since %s%s", probe, owner,
+			  since, s->always ? ", always on" : "");
+	}
+	if (reply->sessions.n == 0)
+		page_wrap(page, STYLE_PLAIN, "", 0, "no sessions");
+}
+
+static void render_gap(const struct page *page, const struct wire_gap *gap)
+{
+	_cleanup_(freep) char *reason = name_escape(gap->reason);
+	char start[TERM_TIME_MAX];
+
+	time_format(gap->start, TIME_DAY_MILLI, start);
+	page_wrap(page, STYLE_WARN, "", 8, "gap from %s for %s: %s", start,
+		  ns_text(gap->end - gap->start), reason);
+}
+
+static void render_window(const struct page *page, const struct wire_window *w)
+{
+	int64_t lost = lost_count(&w->lost);
+	char start[TERM_TIME_MAX], size[32];
+
+	time_format(w->start, TIME_DAY_MILLI, start);
+	fprintf(page->out, "%7" PRId64 " %s %9s %7s %7s %7s %9s\n", w->seq, start,
+		ns_text(w->length_ns), count_text(w->threads), count_text(w->rows),
+		count_text(w->open), size_text(w->bytes, size));
+	if (lost > 0)
+		render_lost(page, &w->lost, 8);
+}
+
+void render_windows(const struct page *page, const struct wire_windows_reply *reply)
+{
+	size_t gap = 0;
+
+	if (reply->windows.n > 0)
+		fprintf(page->out, "%7s %-23s %9s %7s %7s %7s %9s\n", "window", "start", "length",
+			"threads", "rows", "open", "memory");
+	for (size_t i = 0; i < reply->windows.n; i++) {
+		while (gap < reply->gaps.n && reply->gaps.v[gap].start < reply->windows.v[i].start)
+			render_gap(page, &reply->gaps.v[gap++]);
+		render_window(page, &reply->windows.v[i]);
+	}
+	while (gap < reply->gaps.n)
+		render_gap(page, &reply->gaps.v[gap++]);
+	if (reply->windows.n == 0)
+		page_wrap(page, STYLE_PLAIN, "", 0, "no windows in that range");
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_RENDER_STATUS_H
+#define STACKD_CLIENT_RENDER_STATUS_H
+
+/*
+ * Stage 8 for what is not stacks: decoded replies in, lines for a person out. Replies are
+ * borrowed; write errors stay in the stream. Main thread.
+ */
+
+#include <stdint.h>
+
+#include "client/page.h"
+#include "proto/wire.h"
+
+/* now: ns since the epoch, for how long the daemon has been up. */
+void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now);
+
+/* The one line of status --check. */
+void render_check(const struct page *page, const struct wire_status_reply *reply);
+
+/* Nothing is wrong, nothing was lost, no limit was hit. */
+bool status_is_well(const struct wire_status_reply *reply);
+
+void render_probes(const struct page *page, const struct wire_probes *probes);
+void render_sessions(const struct page *page, const struct wire_sessions_reply *reply);
+void render_windows(const struct page *page, const struct wire_windows_reply *reply);
+
+/* Standard output as a page. */
+struct page page_of_stdout(void);
+
+#endif

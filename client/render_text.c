@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+enum { LABEL_WIDTH = 11, ROW_INDENT = 2, FRAME_INDENT = 6 };
+
+/* The second of two times needs its date only when it is another day's. */
+static void range_text(const struct wire_range *range, char *text, size_t size)
+{
+	char start[TERM_TIME_MAX], end[TERM_TIME_MAX];
+
+	time_format(range->start, TIME_FULL, start);
+	time_format(range->end, time_same_day(range->start, range->end) ? TIME_CLOCK : TIME_FULL,
+		    end);
+	snprintf(text, size, "%s to %s", start, end);
+}
+
+static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, size_t size)
+{
+	char start[TERM_TIME_MAX], end[TERM_TIME_MAX];
+	enum time_style style =
+		time_same_day(from, day) && time_same_day(to, day) ? TIME_CLOCK : TIME_DAY_MILLI;
+
+	time_format(from, style, start);
+	time_format(to, style, end);
+	snprintf(text, size, "%s to %s", start, end);
+}
+
+void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < lost->n; i++) {
+		_cleanup_(freep) char *reason = NULL;
+
+		if (lost->v[i].count == 0)
+			continue;
+		reason = name_escape(lost->v[i].reason);
+		page_wrap(page, STYLE_WARN, shown++ == 0 ? "lost" : "", indent, "%s: %s", reason,
+			  count_text(lost->v[i].count));
+	}
+	if (shown == 0)
+		page_wrap(page, STYLE_PLAIN, "lost", indent, "nothing");
+}
+
+static void render_gaps(const struct view *view, const struct wire_coverage *coverage)
+{
+	for (size_t i = 0; i < coverage->gaps.n; i++) {
+		const struct wire_gap *gap = &coverage->gaps.v[i];
+		_cleanup_(freep) char *reason = name_escape(gap->reason);
+		char range[3 * TERM_TIME_MAX];
+
+		clock_range_text(gap->start, gap->end, coverage->used.start, range, sizeof range);
+		page_wrap(&view->page, STYLE_WARN, "gap", LABEL_WIDTH, "%s (%s): %s", range,
+			  ns_text(gap->end - gap->start), reason);
+	}
+}
+
+void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_coverage *c = &reply->coverage;
+	char range[3 * TERM_TIME_MAX], asked[TERM_TIME_MAX];
+	const char *windows = c->windows == 1 ? "window" : "windows";
+
+	range_text(&c->used, range, sizeof range);
+	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", range);
+	time_format(c->asked.start, TIME_MILLI, asked);
+	if (c->asked_ns <= NS_PER_US)
+		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH, "the window of %s",
+			  asked);
+	else if (c->covered_ns >= c->asked_ns && c->gaps.n == 0)
+		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH,
+			  "%s, all of it covered by %s %s", ns_text(c->asked_ns),
+			  count_text(c->windows), windows);
+	else
+		page_wrap(&view->page, STYLE_WARN, "asked", LABEL_WIDTH,
+			  "%s, of which %s (%s) are covered by %s %s", ns_text(c->asked_ns),
+			  ns_text(c->covered_ns), share_text(c->covered_ns, c->asked_ns),
+			  count_text(c->windows), windows);
+	render_gaps(view, c);
+	render_lost(&view->page, &reply->lost, LABEL_WIDTH);
+	for (size_t i = 0; i < reply->notes.n; i++) {
+		_cleanup_(freep) char *note = name_escape(reply->notes.v[i]);
+
+		page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH, "%s", note);
+	}
+}
+
+static void render_total(const struct view *view, const char *label, int64_t ns, int64_t whole,
+			 const char *meaning)
+{
+	page_wrap(&view->page, STYLE_PLAIN, label, LABEL_WIDTH, "%-12s %5s  %s", ns_text(ns),
+		  share_text(ns, whole), meaning);
+}
+
+static void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_totals *t = &reply->totals;
+	int64_t whole = t->on_cpu_ns + t->runnable_ns + t->blocked_ns;
+
+	page_wrap(&view->page, STYLE_PLAIN, "seen", LABEL_WIDTH, "%s thread%s of %s process%s",
+		  count_text(t->threads), t->threads == 1 ? "" : "s", count_text(t->processes),
+		  t->processes == 1 ? "" : "es");
+	render_total(view, "on CPU", t->on_cpu_ns, whole, "running");
+	render_total(view, "runnable", t->runnable_ns, whole, "ready, waiting for a CPU");
+	render_total(view, "blocked", t->blocked_ns, whole,
+		     "waiting for something: disk, lock, timer, peer");
+	page_wrap(&view->page, STYLE_PLAIN, "waits", LABEL_WIDTH, "%s%s%s", count_text(t->waits),
+		  t->open_waits > 0 ? ", not ended yet: " : "",
+		  t->open_waits > 0 ? count_text(t->open_waits) : "");
+	if (t->short_waits > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "%s more under %s, %s together, are counted without a stack",
+			  count_text(t->short_waits), ns_text(reply->min_wait_ns),
+			  ns_text(t->short_ns));
+}
+
+/* "2.1 s, ended 03:12:04.123, thread 4250 (io)" */
+static char *longest_text(const struct wire_row *row, int64_t day)
+{
+	_cleanup_(freep) char *comm = row->max_comm ? name_escape(row->max_comm) : NULL;
+	char end[TERM_TIME_MAX] = "still waiting", who[64] = "", *text = NULL;
+	int r;
+
+	if (row->max_end != WIRE_ABSENT)
+		time_format(row->max_end,
+			    time_same_day(row->max_end, day) ? TIME_MILLI : TIME_DAY_MILLI, end);
+	if (row->max_tid != WIRE_ABSENT)
+		snprintf(who, sizeof who, ", thread %" PRId64, row->max_tid);
+	r = asprintf(&text, "%s, %s%s%s%s%s%s", ns_text(row->max_ns),
+		     row->max_end != WIRE_ABSENT ? "ended " : "", end, who, comm ? " (" : "",
+		     comm ? comm : "", comm ? ")" : "");
+	return must(r < 0 ? NULL : text);
+}
+
+/* The split of a row's time, where it has more than one part worth a word. */
+static void render_split(const struct view *view, const struct wire_row *row)
+{
+	if (row->blocked_ns > 0 && row->runnable_ns > row->total_ns / 100)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
+			  "%s blocked, then %s ready and waiting for a CPU",
+			  ns_text(row->blocked_ns), ns_text(row->runnable_ns));
+}
+
+static void render_row(const struct view *view, const struct wire_row *row, int64_t whole,
+		       int64_t day)
+{
+	_cleanup_(freep) char *title = row_title(view, row), *state = state_words(row);
+	_cleanup_(freep) char *longest = longest_text(row, day), *right = NULL;
+	int64_t average = row->count > 0 ? row->total_ns / row->count : row->total_ns;
+	const char *idle = row->idle ? ", idle" : "";
+	int r;
+
+	r = view->by_max ? asprintf(&right, "%s longest", ns_text(row->max_ns))
+			 : asprintf(&right, "%s  %5s", ns_text(row->total_ns),
+				    share_text(row->total_ns, whole));
+	must(r < 0 ? NULL : right);
+	page_break(&view->page);
+	page_pair(&view->page, STYLE_BOLD, title, right);
+	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s%s", state, idle);
+	if (view->by_max)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "longest: %s", longest);
+	if (row->open > 0)
+		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
+			  "%s still waiting, %s so far in this range", count_text(row->open),
+			  ns_text(row->open_ns));
+	if (row->count == 1 && !view->by_max)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "1 wait: %s", longest);
+	else
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
+			  "%s wait%s, %s in all, average %s%s%s", count_text(row->count),
+			  row->count == 1 ? "" : "s", ns_text(row->total_ns), ns_text(average),
+			  view->by_max ? "" : "; longest ", view->by_max ? "" : longest);
+	render_split(view, row);
+	render_frames(view, row, FRAME_INDENT, 0);
+}
+
+static void render_rest(const struct view *view, const struct wire_snapshot_reply *reply,
+			int64_t whole)
+{
+	page_break(&view->page);
+	if (reply->rows.n == 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0,
+			  reply->idle.rows > 0 ? "no waits but idle ones" : "no waits");
+	if (reply->rest.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
+			  count_text(reply->rest.rows), share_text(reply->rest.total_ns, whole));
+	if (reply->idle.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
+			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+}
+
+void render_text(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
+
+	render_coverage(view, reply);
+	render_totals(view, reply);
+	for (size_t i = 0; i < reply->rows.n; i++)
+		render_row(view, &reply->rows.v[i], whole, reply->coverage.used.start);
+	render_rest(view, reply, whole);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "client/term.h"
+#include "proto/base.h"
+
+void report(const char *format, ...)
+{
+	_cleanup_(freep) char *text = NULL, *safe = NULL;
+	va_list ap;
+
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	must(text);
+	safe = name_escape(text);
+	fprintf(stderr, "stackctl: %s\n", safe);
+}

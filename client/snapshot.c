@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/call.h"
+#include "client/options.h"
+#include "client/output.h"
+#include "client/range.h"
+#include "client/render.h"
+#include "client/report.h"
+#include "client/term.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+enum { TOP_DEFAULT = 20, TOP_ALL = 0 };
+
+_Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->states) == OPTION_STATES_MAX,
+	       "a request holds as many states as an option");
+
+/* Replies to one call, put together: the first one's fields and everybody's rows. */
+struct collection {
+	struct arena *arena;
+	struct wire_snapshot_reply reply;
+	struct wire_row *rows;
+	size_t n;
+	size_t capacity;
+	bool has_reply;
+};
+
+static int add_rows(struct collection *c, const struct wire_rows *rows)
+{
+	if (c->capacity - c->n < rows->n) {
+		size_t capacity =
+			2 * c->capacity > c->n + rows->n ? 2 * c->capacity : c->n + rows->n;
+		struct wire_row *grown = reallocarray(c->rows, capacity, sizeof *grown);
+
+		if (!grown)
+			return -ENOMEM;
+		c->rows = grown;
+		c->capacity = capacity;
+	}
+	if (rows->n > 0)
+		memcpy(c->rows + c->n, rows->v, rows->n * sizeof *rows->v);
+	c->n += rows->n;
+	return 0;
+}
+
+static int on_reply(const struct varlink_message *message, void *context)
+{
+	struct collection *c = context;
+	struct wire_snapshot_reply reply;
+	int r;
+
+	r = snapshot_reply_decode(message, c->arena, &reply, NULL);
+	if (r < 0)
+		return r;
+	r = add_rows(c, &reply.rows);
+	if (r < 0)
+		return r;
+	if (!c->has_reply)
+		c->reply = reply;
+	c->has_reply = true;
+	c->reply.rows = (struct wire_rows){ c->rows, c->n };
+	return 0;
+}
+
+static void filter_init(struct snapshot_request *request, const struct options *options)
+{
+	for (size_t i = 0; i < options->states.n; i++)
+		request->states[i] = options->states.v[i];
+	request->filter = (struct wire_filter){
+		.pids = { options->pids.v, options->pids.n },
+		.tids = { options->tids.v, options->tids.n },
+		.user_threads = options->user_threads ? 1 : WIRE_BOOL_ABSENT,
+		.kernel_threads = options->kernel_threads ? 1 : WIRE_BOOL_ABSENT,
+		.user_stacks = options->user_stacks ? 1 : WIRE_BOOL_ABSENT,
+		.kernel_stacks = options->kernel_stacks ? 1 : WIRE_BOOL_ABSENT,
+		.min_block_ns = options->min_block_ns,
+		.max_block_ns = options->max_block_ns,
+		.states = { request->states, options->states.n },
+		.comm = options->comm,
+		.cgroup = options->cgroup,
+		.unit = options->unit,
+	};
+}
+
+/*
+ * Rows the daemon is to send. Text for stuck is sorted by state first, here, so that it needs
+ * all of them; folded and JSON are for programs, which want everything.
+ */
+static int64_t rows_to_ask(const struct options *options, bool is_stuck)
+{
+	if (options->format == FORMAT_FOLDED || (is_stuck && options->format == FORMAT_TEXT))
+		return TOP_ALL;
+	if (options->top != WIRE_ABSENT)
+		return options->top;
+	return options->format == FORMAT_TEXT ? TOP_DEFAULT : TOP_ALL;
+}
+
+int snapshot_request_init(struct snapshot_request *request, struct options *options,
+			  const char *probe, bool is_stuck, int64_t now)
+{
+	struct range range;
+	int r;
+
+	r = range_resolve(options, now, &range);
+	if (r < 0)
+		return r;
+	filter_init(request, options);
+	request->request = (struct wire_snapshot_request){
+		.probe = probe,
+		.window_ns = range.window_ns,
+		.since_ns = range.since_ns,
+		.until_ns = range.until_ns,
+		.filter = &request->filter,
+		.open = is_stuck ? 1 : WIRE_BOOL_ABSENT,
+		.by = is_stuck ? "thread" : options->by,
+		.sort = is_stuck ? "max" : options->sort,
+		.reverse = options->reverse ? 1 : WIRE_BOOL_ABSENT,
+		.top = rows_to_ask(options, is_stuck),
+		/* Who is named is not hidden; programs filter by the rows' own mark. */
+		.idle = options->idle || options->format != FORMAT_TEXT ||
+			options_name_somebody(options),
+	};
+	return 0;
+}
+
+static struct view view_init(const struct options *options, FILE *out)
+{
+	bool is_terminal = out == stdout && isatty(STDOUT_FILENO);
+	const char *sort = options->sort ? options->sort : "";
+
+	return (struct view){
+		.page = {
+			.out = out,
+			.width = is_terminal ? (size_t)term_width(STDOUT_FILENO) :
+					       TERM_WIDTH_DEFAULT,
+			.has_colour = out == stdout && term_has_colour(STDOUT_FILENO),
+			.cuts_names = is_terminal,
+		},
+		.is_short = options->is_short,
+		.offset = options->offset,
+		.verbose = options->verbose,
+		.annotations = options->annotations,
+		.delimited = options->delimited,
+		.by_max = strcmp(sort, "max") == 0,
+		.reverse = options->reverse,
+		.top = options->top != WIRE_ABSENT ? options->top : TOP_DEFAULT,
+	};
+}
+
+static int render(const struct options *options, FILE *out, bool is_stuck,
+		  const struct wire_snapshot_reply *reply)
+{
+	struct view view = view_init(options, out);
+
+	if (options->format == FORMAT_JSON)
+		return render_json(out, reply, view.page.cuts_names);
+	if (options->format == FORMAT_FOLDED)
+		render_folded(&view, reply);
+	else if (is_stuck)
+		render_stuck(&view, reply);
+	else
+		render_text(&view, reply);
+	return 0;
+}
+
+static const char *suffix_of(enum output_format format)
+{
+	static const char *const suffixes[] = {
+		[FORMAT_TEXT] = "txt",
+		[FORMAT_FOLDED] = "folded",
+		[FORMAT_JSON] = "json",
+	};
+
+	return suffixes[format];
+}
+
+/* The answer is printed either way; a script wants to know that it is not the whole one. */
+static enum exit_code check_complete(const struct options *options,
+				     const struct wire_snapshot_reply *reply)
+{
+	int64_t lost = 0;
+
+	if (!options->strict || reply->coverage.complete)
+		return EXIT_CODE_OK;
+	for (size_t i = 0; i < reply->lost.n; i++)
+		lost += reply->lost.v[i].count;
+	report("not complete: %s of %s covered, %zu gap%s, %s lost",
+	       ns_text(reply->coverage.covered_ns), ns_text(reply->coverage.asked_ns),
+	       reply->coverage.gaps.n, reply->coverage.gaps.n == 1 ? "" : "s", count_text(lost));
+	return EXIT_CODE_PARTIAL;
+}
+
+static enum exit_code print(const struct options *options, const char *probe, bool is_stuck,
+			    const struct wire_snapshot_reply *reply, int64_t now)
+{
+	struct output output;
+	enum exit_code code;
+	int r;
+
+	code = output_open(&output, options->output, is_stuck ? "stuck" : probe,
+			   suffix_of(options->format), now);
+	if (code != EXIT_CODE_OK)
+		return code;
+	r = render(options, output.out, is_stuck, reply);
+	if (r < 0) {
+		report("cannot write the answer: %s", strerror(-r));
+		output_discard(&output);
+		return EXIT_CODE_IO;
+	}
+	code = output_close(&output);
+	return code != EXIT_CODE_OK ? code : check_complete(options, reply);
+}
+
+enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck)
+{
+	struct collection collection = { .arena = must(arena_new()) };
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	struct snapshot_request request;
+	enum exit_code code;
+	struct text text;
+
+	if (snapshot_request_init(&request, options, probe, is_stuck, now) < 0) {
+		report("%s", options->message);
+		arena_free(collection.arena);
+		return EXIT_CODE_USAGE;
+	}
+	text_init(&text, VARLINK_MAX_REPLY);
+	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
+	code = call_run(options, &text, on_reply, &collection);
+	text_fini(&text);
+	if (code == EXIT_CODE_OK)
+		code = print(options, probe, is_stuck, &collection.reply, now);
+	free(collection.rows);
+	arena_free(collection.arena);
+	return code;
+}

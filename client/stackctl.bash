@@ -1,0 +1,102 @@
+# bash completion for stackctl                             -*- shell-script -*-
+# SPDX-License-Identifier: GPL-2.0-or-later
+# tests/doc compares the words here with what stackctl VERB --help says.
+
+_stackctl()
+{
+	local cur prev words cword split
+	_init_completion -s || return
+
+	local common='--socket --help --version -S -h'
+	local format='--format --json'
+	local range='--window --since --until --at'
+	local filter='--pid --tid --user-threads --kernel-threads --user-stacks --kernel-stacks
+		--min-block-time --max-block-time --state --comm --cgroup --unit
+		-p -t -u -k -U -K -m -M'
+	local order='--sort --by'
+	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --offset
+		--verbose --short --output -n -f -d -a -s -v'
+
+	case $prev in
+	-p | --pid)
+		_pids
+		return
+		;;
+	--format)
+		COMPREPLY=($(compgen -W 'text folded json' -- "$cur"))
+		return
+		;;
+	--sort)
+		COMPREPLY=($(compgen -W 'total max count' -- "$cur"))
+		return
+		;;
+	--by)
+		COMPREPLY=($(compgen -W 'stack thread process' -- "$cur"))
+		return
+		;;
+	--state)
+		COMPREPLY=($(compgen -W 'R S D T t X Z P I preempted' -- "$cur"))
+		return
+		;;
+	--since | --until | --at)
+		COMPREPLY=($(compgen -W 'now today yesterday' -- "$cur"))
+		return
+		;;
+	-S | --socket | --output)
+		_filedir
+		return
+		;;
+	--cgroup)
+		COMPREPLY=($(compgen -W "$(cd /sys/fs/cgroup 2>/dev/null &&
+			find . -maxdepth 2 -type d -printf '/%P\n' 2>/dev/null)" -- "$cur"))
+		return
+		;;
+	--unit)
+		COMPREPLY=($(compgen -W "$(systemctl list-units --no-legend --plain 2>/dev/null |
+			cut -d' ' -f1)" -- "$cur"))
+		return
+		;;
+	-t | --tid | -m | -M | --min-block-time | --max-block-time | --comm | --window | -n | --top)
+		return
+		;;
+	esac
+	$split && return
+
+	local verb='' i
+	for ((i = 1; i < cword; i++)); do
+		case ${words[i]} in
+		-S | --socket) ((i++)) ;;
+		-*) ;;
+		*)
+			verb=${words[i]}
+			break
+			;;
+		esac
+	done
+
+	local options=$common
+	case $verb in
+	'')
+		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck help $common" \
+			-- "$cur"))
+		return
+		;;
+	status) options+=" --check $format" ;;
+	probes | sessions) options+=" $format" ;;
+	windows) options+=" $format $range" ;;
+	snapshot)
+		options+=" $format $range $filter $order $stacks"
+		if [[ $cur != -* ]]; then
+			COMPREPLY=($(compgen -W 'offcpu' -- "$cur"))
+			return
+		fi
+		;;
+	stuck) options+=" $format $range $filter $stacks" ;;
+	help)
+		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck help' \
+			-- "$cur"))
+		return
+		;;
+	esac
+	COMPREPLY=($(compgen -W "$options" -- "$cur"))
+} && complete -F _stackctl stackctl

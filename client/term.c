@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/term.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "client/exit_code.h"
+#include "proto/base.h"
+
+void *must(void *p)
+{
+	if (p)
+		return p;
+	fputs("stackctl: out of memory\n", stderr);
+	exit(EXIT_CODE_IO);
+}
+
+int term_width(int fd)
+{
+	struct winsize size = { 0 };
+
+	if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return TERM_WIDTH_DEFAULT;
+	return size.ws_col < TERM_WIDTH_MIN ? TERM_WIDTH_MIN : size.ws_col;
+}
+
+bool term_has_colour(int fd)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(fd) && (!no || no[0] == '\0') && term && strcmp(term, "dumb") != 0;
+}
+
+/* One code point; the bytes it takes, 0 when they are not UTF-8. */
+static size_t decode(const unsigned char *s, uint32_t *out)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n;
+	uint32_t c;
+
+	if (s[0] < 0x80) {
+		*out = s[0];
+		return 1;
+	}
+	if ((s[0] & 0xe0) == 0xc0)
+		n = 2, c = s[0] & 0x1f;
+	else if ((s[0] & 0xf0) == 0xe0)
+		n = 3, c = s[0] & 0x0f;
+	else if ((s[0] & 0xf8) == 0xf0)
+		n = 4, c = s[0] & 0x07;
+	else
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*out = c;
+	return n;
+}
+
+/* Controls of C0 and C1, and what changes the order or hides: U+200B.., U+202A.., U+2066... */
+static bool is_hidden(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0xad || c == 0x61c ||
+	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
+	       (c >= 0xe0000 && c <= 0xe007f);
+}
+
+char *name_escape(const char *name)
+{
+	const unsigned char *s = (const unsigned char *)name;
+	/* The longest escape takes ten bytes for four, or four bytes for one. */
+	char *out = must(malloc(4 * strlen(name) + 1)), *at = out;
+
+	while (*s != '\0') {
+		uint32_t c;
+		size_t n = decode(s, &c);
+
+		if (n == 0) {
+			at += sprintf(at, "\\x%02x", *s++);
+			continue;
+		}
+		if (!is_hidden(c)) {
+			memcpy(at, s, n);
+			at += n;
+		} else if (c == '\n') {
+			at += sprintf(at, "\\n");
+		} else if (c == '\t') {
+			at += sprintf(at, "\\t");
+		} else if (c < 0x80) {
+			at += sprintf(at, "\\x%02x", c);
+		} else {
+			at += sprintf(at, c > 0xffff ? "\\U%08x" : "\\u%04x", c);
+		}
+		s += n;
+	}
+	*at = '\0';
+	return out;
+}
+
+static size_t columns_of(uint32_t c)
+{
+	int width = wcwidth((wchar_t)c);
+
+	return width < 0 ? 1 : (size_t)width;
+}
+
+size_t text_columns(const char *text)
+{
+	size_t columns = 0;
+
+	for (const unsigned char *s = (const unsigned char *)text; *s != '\0';) {
+		uint32_t c = 0;
+		size_t n = decode(s, &c);
+
+		columns += n == 0 ? 1 : columns_of(c);
+		s += n == 0 ? 1 : n;
+	}
+	return columns;
+}
+
+/* The bytes of text that come before column `columns`. */
+static size_t bytes_before(const char *text, size_t columns)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t column = 0;
+
+	while (*s != '\0') {
+		uint32_t c = 0;
+		size_t n = decode(s, &c);
+
+		column += n == 0 ? 1 : columns_of(c);
+		if (column > columns)
+			break;
+		s += n == 0 ? 1 : n;
+	}
+	return (size_t)((const char *)s - text);
+}
+
+char *text_fit(const char *text, size_t columns)
+{
+	size_t all = text_columns(text), left, right, skip, head;
+	char *out;
+
+	if (all <= columns)
+		return must(strdup(text));
+	if (columns < 8) {
+		head = bytes_before(text, columns);
+		return must(strndup(text, head));
+	}
+	/* The beginning says what it is, the end tells apart: two thirds and one. */
+	left = (columns - 3) * 2 / 3;
+	right = columns - 3 - left;
+	head = bytes_before(text, left);
+	skip = bytes_before(text, all - right);
+	/* A wide character that the cut falls into goes away. */
+	if (text_columns(text + skip) > right)
+		skip += bytes_before(text + skip, 2);
+	if (asprintf(&out, "%.*s...%s", (int)head, text, text + skip) < 0)
+		out = NULL;
+	return must(out);
+}
+
+/* Rust's: ::h and 16 hex digits at the end. */
+static size_t length_without_hash(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n > 19 && strncmp(name + n - 19, "::h", 3) == 0 &&
+	    strspn(name + n - 16, "0123456789abcdef") == 16)
+		return n - 19;
+	return n;
+}
+
+char *name_shorten(const char *name)
+{
+	static const char anonymous[] = "(anonymous namespace)";
+	size_t n = length_without_hash(name), at = 0;
+	char *out = must(malloc(n + 1));
+	int depth = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool operator_before = at >= 8 && memcmp(out + at - 8, "operator", 8) == 0;
+
+		if (strncmp(name + i, anonymous, sizeof anonymous - 1) == 0 && depth == 0) {
+			memcpy(out + at, anonymous, sizeof anonymous - 1);
+			at += sizeof anonymous - 1;
+			i += sizeof anonymous - 2;
+		} else if (depth == 0 && operator_before && name[i] == '(' && name[i + 1] == ')') {
+			out[at++] = name[i++];
+			out[at++] = name[i];
+		} else if (name[i] == '<' && at > 0 && !operator_before) {
+			depth++;
+		} else if (name[i] == '>' && depth > 0) {
+			depth--;
+		} else if (depth == 0) {
+			if (name[i] == '(' && at > 0)
+				break;
+			out[at++] = name[i];
+		}
+	}
+	out[at] = '\0';
+	return out;
+}
+
+static void local_time(int64_t ns, struct tm *tm, int *milli)
+{
+	int64_t s = ns / NS_PER_S, rest = ns % NS_PER_S;
+	time_t t;
+
+	if (rest < 0) {
+		rest += NS_PER_S;
+		s--;
+	}
+	t = (time_t)s;
+	localtime_r(&t, tm);
+	*milli = (int)(rest / NS_PER_MS);
+}
+
+void time_format(int64_t ns, enum time_style style, char text[static TERM_TIME_MAX])
+{
+	struct tm tm;
+	int milli;
+	size_t n;
+
+	local_time(ns, &tm, &milli);
+	if (style == TIME_FULL) {
+		strftime(text, TERM_TIME_MAX, "%Y-%m-%d %H:%M:%S %Z", &tm);
+		return;
+	}
+	if (style == TIME_DAY_MILLI)
+		n = strftime(text, TERM_TIME_MAX, "%Y-%m-%d %H:%M:%S", &tm);
+	else
+		n = strftime(text, TERM_TIME_MAX, "%H:%M:%S", &tm);
+	if (style != TIME_CLOCK)
+		snprintf(text + n, TERM_TIME_MAX - n, ".%03d", milli);
+}
+
+bool time_same_day(int64_t a, int64_t b)
+{
+	struct tm x, y;
+	int milli;
+
+	local_time(a, &x, &milli);
+	local_time(b, &y, &milli);
+	return x.tm_year == y.tm_year && x.tm_yday == y.tm_yday;
+}

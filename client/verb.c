@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/verb.h"
+
+#include <string.h>
+
+#include "proto/base.h"
+
+const struct verb verbs[] = {
+	{ "status", NULL, "is the daemon well, what it costs, what it lost",
+	  OPTIONS_CHECK | OPTIONS_FORMAT, cmd_status },
+	{ "probes", NULL, "what can be recorded here, by which hooks", OPTIONS_FORMAT, cmd_probes },
+	{ "sessions", NULL, "what is being recorded", OPTIONS_FORMAT, cmd_sessions },
+	{ "windows", NULL, "what has been recorded and is kept", OPTIONS_FORMAT | OPTIONS_RANGE,
+	  cmd_windows },
+	{ "snapshot", "PROBE", "where the time went: snapshot offcpu",
+	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_ORDER | OPTIONS_STACKS,
+	  cmd_snapshot },
+	{ "stuck", NULL, "who is waiting right now, for how long, on what",
+	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS, cmd_stuck },
+	{ "help", "VERB", "how to use a verb", 0, cmd_help },
+};
+
+const size_t n_verbs = ARRAY_SIZE(verbs);
+
+const struct verb *verb_find(const char *name)
+{
+	for (size_t i = 0; i < n_verbs; i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}

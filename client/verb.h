@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_VERB_H
+#define STACKD_CLIENT_VERB_H
+
+/*
+ * What the first word of the command line may be. A verb gets its parsed options, does its work
+ * and has reported every failure when it returns. One file a verb. Main thread.
+ */
+
+#include <stddef.h>
+
+#include "client/exit_code.h"
+#include "client/options.h"
+
+struct verb {
+	const char *name;
+	const char *argument; /* the word it takes besides options, NULL: none */
+	const char *summary;
+	unsigned sets; /* of options */
+	enum exit_code (*run)(struct options *options);
+};
+
+extern const struct verb verbs[];
+extern const size_t n_verbs;
+
+const struct verb *verb_find(const char *name);
+
+enum exit_code cmd_status(struct options *options);
+enum exit_code cmd_probes(struct options *options);
+enum exit_code cmd_sessions(struct options *options);
+enum exit_code cmd_windows(struct options *options);
+enum exit_code cmd_snapshot(struct options *options);
+enum exit_code cmd_stuck(struct options *options);
+enum exit_code cmd_help(struct options *options);
+
+#endif
