@@ -9,6 +9,7 @@
 #include <json-c/json.h>
 
 #include "proto/base.h"
+#include "proto/utf8.h"
 
 /* What a text holds, counted without understanding it. */
 struct survey {
@@ -61,6 +62,19 @@ static void survey_take(struct survey *survey, const char *text, size_t len)
 	}
 }
 
+/* json-c's own check lets overlong forms and surrogates pass. */
+static bool is_utf8(const char *text, size_t len)
+{
+	size_t n;
+
+	for (size_t i = 0; i < len; i += n) {
+		n = utf8_length(text + i);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
 static size_t count_members(struct json_object *value)
 {
 	size_t n = 0;
@@ -101,12 +115,12 @@ int message_read(const char *text, size_t len, int max_depth, size_t max_values,
 	survey_take(&survey, text, len);
 	if (survey.max_depth > max_depth || survey.values > max_values)
 		return -EMSGSIZE;
-	if (survey.has_nul)
+	if (survey.has_nul || !is_utf8(text, len))
 		return -EBADMSG;
 	tokener = json_tokener_new_ex(max_depth + 1);
 	if (!tokener)
 		return -ENOMEM;
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
 	object = json_tokener_parse_ex(tokener, text, (int)len);
 	if (!json_object_is_type(object, json_type_object))
 		return -EBADMSG;

@@ -12,8 +12,9 @@
 struct json_object;
 
 /*
- * *out is an object, to be put. -EBADMSG when the text is not exactly one JSON object in UTF-8,
- * names a member twice or has a NUL in a string; -EMSGSIZE beyond max_depth or max_values; -ENOMEM.
+ * text is NUL-ended, len without it. *out is an object, to be put. -EBADMSG when the text is not
+ * exactly one JSON object in UTF-8, names a member twice or has a NUL in a string; -EMSGSIZE beyond
+ * max_depth or max_values; -ENOMEM.
  */
 int message_read(const char *text, size_t len, int max_depth, size_t max_values,
 		 struct json_object **out);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "proto/base.h"
+#include "proto/utf8.h"
 
 enum { FIRST_CAPACITY = 1024 };
 
@@ -80,39 +81,6 @@ void text_put_int(struct text *text, int64_t value)
 	text_put(text, digits, (size_t)n);
 }
 
-/* The length of the UTF-8 sequence that s begins with, 0 when it is none (RFC 3629). */
-static size_t utf8_length(const unsigned char *s)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t n;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		n = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		n = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	/* overlong forms, surrogates, and what is beyond U+10FFFF */
-	if (s[0] == 0xe0)
-		low = 0xa0;
-	else if (s[0] == 0xed)
-		high = 0x9f;
-	else if (s[0] == 0xf0)
-		low = 0x90;
-	else if (s[0] == 0xf4)
-		high = 0x8f;
-	if (s[1] < low || s[1] > high)
-		return 0;
-	for (size_t i = 2; i < n; i++)
-		if (s[i] < 0x80 || s[i] > 0xbf)
-			return 0;
-	return n;
-}
-
 /* What stands for a byte that JSON does not allow in a string; "" for one that it does. */
 static const char *json_escape(unsigned char c, char buffer[8])
 {
@@ -137,23 +105,23 @@ static const char *json_escape(unsigned char c, char buffer[8])
 
 void text_put_json_string(struct text *text, const char *s)
 {
-	const unsigned char *p = (const unsigned char *)s;
-	const unsigned char *plain = p; /* what is not yet copied, and needs no change */
+	const char *p = s;
+	const char *plain = s; /* what is not yet copied, and needs no change */
 
 	text_put(text, "\"", 1);
 	while (*p) {
 		char buffer[8];
 		size_t n = utf8_length(p);
-		const char *instead = n == 0 ? replacement : json_escape(*p, buffer);
+		const char *instead = n == 0 ? replacement : json_escape((unsigned char)*p, buffer);
 
 		if (*instead) {
-			text_put(text, (const char *)plain, (size_t)(p - plain));
+			text_put(text, plain, (size_t)(p - plain));
 			text_put_str(text, instead);
 			plain = p + 1;
 		}
 		p += n > 0 ? n : 1;
 	}
-	text_put(text, (const char *)plain, (size_t)(p - plain));
+	text_put(text, plain, (size_t)(p - plain));
 	text_put(text, "\"", 1);
 }
 

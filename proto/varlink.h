@@ -50,9 +50,9 @@ struct codec_error {
 };
 
 /*
- * Read len bytes of text as a call or a reply; *out is the caller's. -EBADMSG when it is not one
- * (bad JSON, bad UTF-8, a key twice, a NUL in a string, a member of the wrong type), -EMSGSIZE
- * when it is nested or has values beyond the limits, -ENOMEM.
+ * Read a NUL-ended text of len bytes as a call or a reply; *out is the caller's. -EBADMSG when it
+ * is not one (bad JSON, bad UTF-8, a key twice, a NUL in a string, a member of the wrong type),
+ * -EMSGSIZE when it is nested or has values beyond the limits, -ENOMEM.
  */
 int varlink_call_parse(const char *text, size_t len, struct varlink_message **out);
 int varlink_reply_parse(const char *text, size_t len, struct varlink_message **out);
