@@ -142,16 +142,15 @@ static int parse_number(const struct config_key *key, const char *text, struct c
 			char *why, size_t size)
 {
 	uint64_t n = 0, factor = key->type == CONFIG_DURATION ? (uint64_t)NS_PER_S : 1;
-	char range[64];
+	char range[96];
 	int r = parse_quantity(text, key_units(key), factor, &n);
 
 	config_value_range(key, range, sizeof(range));
 	if (r == -EINVAL)
 		snprintf(why, size, "%s", key_expects(key));
-	else if (r == -ERANGE || n < key->min || n > key->max)
-		snprintf(why, size, "must be between %s", range);
-	else if (key->power_of_two && (n & (n - 1)) != 0)
-		snprintf(why, size, "must be a power of two between %s", range);
+	else if (r == -ERANGE || n < key->min || n > key->max ||
+		 (key->power_of_two && (n & (n - 1)) != 0))
+		snprintf(why, size, "must be %s", range);
 	else {
 		/* int64_t where it is a duration: the ranges keep it positive. */
 		memcpy(value_at(key, config), &n, sizeof(n));
@@ -342,7 +341,8 @@ void config_value_range(const struct config_key *key, char *text, size_t size)
 	case CONFIG_DURATION:
 		print_quantity(key->min, key_units(key), min, sizeof(min));
 		print_quantity(key->max, key_units(key), max, sizeof(max));
-		snprintf(text, size, "%s and %s", min, max);
+		snprintf(text, size, "%sbetween %s and %s",
+			 key->power_of_two ? "a power of two " : "", min, max);
 		break;
 	case CONFIG_PATH:
 		snprintf(text, size, "an absolute path of at most %" PRIu64 " bytes", key->max);

@@ -23,7 +23,7 @@ int config_value_parse(const struct config_key *key, const char *text, struct co
 /* Prints the value as a file would have it. A list goes on over several lines. */
 void config_value_print(const struct config_key *key, const struct config *config, FILE *out);
 
-/* What is allowed, for people: "100ms .. 10min", "yes or no". */
+/* What is allowed, for people: "between 100ms and 10min", "yes or no". */
 void config_value_range(const struct config_key *key, char *text, size_t size);
 
 /* Frees what the value owns. */

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every man page renders, without warnings, at 80 columns and without lines that run over.
+
+Usage: check_man.py MAN_FOLDER
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+SKIP = 77
+COLUMNS = 80
+
+failures = []
+
+
+def fail(text):
+    print(f"FAILED: {text}")
+    failures.append(text)
+
+
+def check_page(path):
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-P-c", f"-rLL={COLUMNS - 2}n", path],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    if done.returncode != 0 or done.stderr.strip():
+        fail(f"{path}: {done.stderr.strip()}")
+    text = re.sub(".\b", "", done.stdout)
+    if not re.search(r"^NAME$", text, re.MULTILINE):
+        fail(f"{path}: rendered without a NAME section")
+    for line in text.splitlines():
+        if len(line) > COLUMNS:
+            fail(f"{path}: wider than {COLUMNS} columns: {line.strip()!r}")
+
+
+def main():
+    (folder,) = sys.argv[1:]
+    if not shutil.which("groff"):
+        print("skipped: needs groff (Debian: groff-base)")
+        sys.exit(SKIP)
+    pages = sorted(name for name in os.listdir(folder) if re.fullmatch(r".*\.[1-8]", name))
+    if not pages:
+        fail(f"no page in {folder}")
+    for page in pages:
+        check_page(os.path.join(folder, page))
+    print(f"{len(pages)} pages checked: {', '.join(pages)}")
+    sys.exit(1 if failures else 0)
+
+
+main()
