@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tests/proto/fake_query.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/query.h"
+#include "proto/arena.h"
+#include "proto/base.h"
+
+enum { LARGE_NAME = 150 * 1024 };
+
+static const int64_t a_time = 1700000000 * NS_PER_S;
+
+struct answer {
+	struct recorder *recorder;
+	struct arena *arena;
+	struct wire_snapshot_reply snapshot;
+	struct wire_windows_reply windows;
+	struct wire_status_reply status;
+	struct wire_probes_reply probes;
+	struct wire_sessions_reply sessions;
+};
+
+static struct answer *answer_new(struct recorder *recorder)
+{
+	struct answer *answer = calloc(1, sizeof(*answer));
+
+	if (!answer)
+		abort();
+	answer->recorder = recorder;
+	answer->arena = arena_new();
+	atomic_fetch_add(&recorder->answers, 1);
+	return answer;
+}
+
+struct answer *answer_free(struct answer *answer)
+{
+	if (!answer)
+		return NULL;
+	atomic_fetch_sub(&answer->recorder->answers, 1);
+	arena_free(answer->arena);
+	free(answer);
+	return NULL;
+}
+
+void answer_freep(struct answer **answer)
+{
+	*answer = answer_free(*answer);
+}
+
+static const struct wire_stack *stack_make(struct arena *arena, size_t row, size_t name_size)
+{
+	struct wire_stack *stack = arena_alloc(arena, sizeof(*stack));
+	struct wire_frame *frames = arena_array(arena, FAKE_FRAMES, sizeof(*frames));
+
+	for (size_t i = 0; i < FAKE_FRAMES; i++) {
+		char *name = arena_alloc(arena, name_size + 64);
+
+		memset(name, 'n', name_size);
+		snprintf(name + name_size, 64, "function_%zu_of_%zu", i, row);
+		frames[i] = (struct wire_frame){
+			.kind = "native",
+			.name = name,
+			.offset = (int64_t)i,
+			.module = "/usr/lib/x86_64-linux-gnu/libc.so.6",
+			.address = arena_printf(arena, "0x%zx", 0x7f0000000000 + row * 64 + i),
+		};
+	}
+	stack->id = arena_printf(arena, "%016zx", row);
+	stack->frames = (struct wire_frames){ frames, FAKE_FRAMES };
+	return stack;
+}
+
+static void row_make(struct arena *arena, const char *probe, size_t i, struct wire_row *row)
+{
+	bool is_large = strcmp(probe, FAKE_LARGE) == 0 && i == 1;
+	const char *comm =
+		strcmp(probe, FAKE_BYTES) == 0 ? "a\xff\xc0\x80\xed\xa0\x80\n\"" : "comm";
+
+	*row = (struct wire_row){
+		.process = { .pid = (int64_t)i + 1, .start = a_time, .comm = comm },
+		.tid = (int64_t)i + 1,
+		.comm = comm,
+		.state = "S",
+		.count = (int64_t)i,
+		.max_end = a_time + (int64_t)i,
+		.max_tid = WIRE_ABSENT,
+		.kernel = stack_make(arena, i, 0),
+		.user = stack_make(arena, i, is_large ? LARGE_NAME : 0),
+	};
+}
+
+static int refuse(struct wire_error *error, const char *probe)
+{
+	*error = (struct wire_error){
+		.name = "io.stackd.UnknownProbe",
+		.what = strdup(probe),
+		.limit = WIRE_ABSENT,
+		.message = strdup("there is no such probe"),
+	};
+	return -ENOENT;
+}
+
+static int is_known(const char *probe)
+{
+	static const char *const known[] = { FAKE_PROBE, FAKE_SLOW, FAKE_BYTES, FAKE_LARGE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i], probe) == 0)
+			return 1;
+	return 0;
+}
+
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
+		   const struct wire_snapshot_request *request, struct answer **out,
+		   struct wire_error *error)
+{
+	const struct timespec delay = { .tv_nsec = 300 * NS_PER_MS };
+	size_t n = request->top == WIRE_ABSENT ? 1 : (size_t)request->top;
+	struct answer *answer;
+	struct wire_row *rows;
+
+	atomic_fetch_add(&recorder->snapshots, 1);
+	if (strcmp(request->probe, FAKE_BROKEN) == 0)
+		return -EIO;
+	if (!is_known(request->probe))
+		return refuse(error, request->probe);
+	if (strcmp(request->probe, FAKE_SLOW) == 0)
+		nanosleep(&delay, NULL);
+	answer = answer_new(recorder);
+	rows = arena_array(answer->arena, n, sizeof(*rows));
+	for (size_t i = 0; i < n; i++)
+		row_make(answer->arena, request->probe, i, &rows[i]);
+	answer->snapshot = (struct wire_snapshot_reply){
+		.probe = arena_strdup(answer->arena, request->probe),
+		.hook = peer->is_root ? "root" : "other",
+		.min_wait_ns = request->window_ns == WIRE_ABSENT ? 0 : request->window_ns,
+		.coverage = { .asked = { a_time, a_time }, .used = { a_time, a_time } },
+		.totals = { .threads = (int64_t)n },
+		.rows = { rows, n },
+	};
+	*out = answer;
+	return 0;
+}
+
+int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
+		  struct answer **out, struct wire_error *error)
+{
+	struct answer *answer = answer_new(recorder);
+	size_t n = (size_t)recorder->windows;
+	struct wire_window *windows = arena_array(answer->arena, n, sizeof(*windows));
+
+	for (size_t i = 0; i < n; i++)
+		windows[i] =
+			(struct wire_window){ .seq = (int64_t)i, .start = a_time, .end = a_time };
+	answer->windows.windows = (struct wire_windows){ windows, n };
+	*out = answer;
+	return 0;
+}
+
+int query_status(struct recorder *recorder, struct answer **out)
+{
+	static const struct wire_limit limits[] = { { "keys", 100, 50, 1 } };
+	struct answer *answer = answer_new(recorder);
+
+	answer->status = (struct wire_status_reply){
+		.version = "fake",
+		.started = a_time,
+		.boot_id = "b",
+		.kernel = "k",
+		.oldest = WIRE_ABSENT,
+		.newest = WIRE_ABSENT,
+		.limits = { limits, ARRAY_SIZE(limits) },
+	};
+	*out = answer;
+	return 0;
+}
+
+int query_probes(struct recorder *recorder, struct answer **out)
+{
+	*out = answer_new(recorder);
+	return 0;
+}
+
+int query_sessions(struct recorder *recorder, struct answer **out)
+{
+	*out = answer_new(recorder);
+	return 0;
+}
+
+const struct wire_snapshot_reply *answer_snapshot(const struct answer *answer)
+{
+	return &answer->snapshot;
+}
+
+const struct wire_windows_reply *answer_windows(const struct answer *answer)
+{
+	return &answer->windows;
+}
+
+const struct wire_status_reply *answer_status(const struct answer *answer)
+{
+	return &answer->status;
+}
+
+const struct wire_probes_reply *answer_probes(const struct answer *answer)
+{
+	return &answer->probes;
+}
+
+const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
+{
+	return &answer->sessions;
+}

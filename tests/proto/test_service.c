@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+#include "proto/varlink.h"
+#include "tests/proto/fixture.h"
+
+#define SNAPSHOT(parameters) "{\"method\":\"io.stackd.Snapshot\",\"parameters\":{" parameters "}}"
+#define SNAPSHOT_MORE(parameters) \
+	"{\"method\":\"io.stackd.Snapshot\",\"more\":true,\"parameters\":{" parameters "}}"
+
+/* What the daemon says, tested with one well-behaved client. */
+struct env {
+	struct fixture *fixture;
+	struct peer peer;
+};
+
+static int setup(void **state)
+{
+	struct env *env = calloc(1, sizeof(*env));
+
+	env->fixture = fixture_start(NULL);
+	peer_connect(&env->peer, fixture_path(env->fixture));
+	*state = env;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *env = *state;
+
+	peer_close(&env->peer);
+	fixture_stop(env->fixture);
+	free(env);
+	return 0;
+}
+
+static struct json_object *ask(struct env *env, const char *json)
+{
+	peer_call(&env->peer, json);
+	return peer_reply(&env->peer);
+}
+
+static void test_get_info(void **state)
+{
+	struct json_object *reply = ask(*state, "{\"method\":\"org.varlink.service.GetInfo\"}");
+	struct json_object *interfaces = reply_get(reply, "parameters", "interfaces");
+
+	assert_string_equal(json_object_get_string(reply_get(reply, "parameters", "vendor")),
+			    "stackd");
+	assert_string_equal(json_object_get_string(reply_get(reply, "parameters", "product")),
+			    "stackd");
+	assert_true(json_object_get_string_len(reply_get(reply, "parameters", "version")) > 0);
+	assert_true(json_object_get_string_len(reply_get(reply, "parameters", "url")) > 0);
+	assert_int_equal(json_object_array_length(interfaces), 2);
+	json_object_put(reply);
+}
+
+static void description_is_file(struct env *env, const char *interface, const char *path)
+{
+	static char expected[65536];
+	FILE *file = fopen(path, "r");
+	struct json_object *reply;
+	char call[256];
+	size_t n;
+
+	assert_non_null(file);
+	n = fread(expected, 1, sizeof(expected) - 1, file);
+	expected[n] = '\0';
+	fclose(file);
+	assert_true(n > 500 && n < sizeof(expected) - 1);
+	snprintf(call, sizeof(call),
+		 "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+		 "\"parameters\":{\"interface\":\"%s\"}}",
+		 interface);
+	reply = ask(env, call);
+	assert_string_equal(json_object_get_string(reply_get(reply, "parameters", "description")),
+			    expected);
+	json_object_put(reply);
+}
+
+static void test_descriptions_are_the_files(void **state)
+{
+	description_is_file(*state, "io.stackd", SOURCE_DIR "/proto/io.stackd.varlink");
+	description_is_file(*state, "org.varlink.service",
+			    SOURCE_DIR "/proto/org.varlink.service.varlink");
+}
+
+static void test_what_there_is_not(void **state)
+{
+	reply_is_error(ask(*state, "{\"method\":\"io.stackd.Nope\"}"), ERROR_METHOD_NOT_FOUND,
+		       "method", "io.stackd.Nope");
+	reply_is_error(ask(*state, "{\"method\":\"Nope\"}"), ERROR_METHOD_NOT_FOUND, "method",
+		       "Nope");
+	reply_is_error(ask(*state, "{\"method\":\"io.stack.Status\"}"), ERROR_INTERFACE_NOT_FOUND,
+		       "interface", "io.stack");
+	reply_is_error(ask(*state, "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+				   "\"parameters\":{\"interface\":\"io.x\"}}"),
+		       ERROR_INTERFACE_NOT_FOUND, "interface", "io.x");
+}
+
+static void test_wrong_parameters_are_named(void **state)
+{
+	reply_is_error(ask(*state, SNAPSHOT("")), ERROR_INVALID_PARAMETER, "parameter", "probe");
+	reply_is_error(ask(*state, SNAPSHOT("\"probe\":[]")), ERROR_INVALID_PARAMETER, "parameter",
+		       "probe");
+	reply_is_error(ask(*state, SNAPSHOT("\"probe\":\"offcpu\",\"filter\":{\"pids\":[1,1.5]}")),
+		       ERROR_INVALID_PARAMETER, "parameter", "filter.pids[1]");
+	reply_is_error(ask(*state, "{\"method\":\"io.stackd.Windows\","
+				   "\"parameters\":{\"since_ns\":\"now\"}}"),
+		       ERROR_INVALID_PARAMETER, "parameter", "since_ns");
+	reply_is_error(ask(*state, "{\"method\":\"org.varlink.service.GetInterfaceDescription\"}"),
+		       ERROR_INVALID_PARAMETER, "parameter", "interface");
+}
+
+static void test_refusals_and_failures(void **state)
+{
+	reply_is_error(ask(*state, SNAPSHOT("\"probe\":\"x\xc3\xa9\"")), ERROR_UNKNOWN_PROBE,
+		       "probe", "x\xc3\xa9");
+	reply_is_error(ask(*state, SNAPSHOT("\"probe\":\"broken\"")), ERROR_FAILED, "method",
+		       "io.stackd.Snapshot");
+	/* and the connection is as good as before */
+	json_object_put(ask(*state, SNAPSHOT("\"probe\":\"offcpu\"")));
+}
+
+static void test_every_method_answers(void **state)
+{
+	static const char *const lists[] = { "Probes",	"probes",  "Sessions", "sessions",
+					     "Windows", "windows", "Status",   "problems" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i += 2) {
+		char call[128];
+		struct json_object *reply;
+
+		snprintf(call, sizeof(call), "{\"method\":\"io.stackd.%s\"}", lists[i]);
+		reply = ask(*state, call);
+		assert_true(json_object_is_type(reply_get(reply, "parameters", lists[i + 1]),
+						json_type_array));
+		json_object_put(reply);
+	}
+}
+
+static void test_status_has_all_limits(void **state)
+{
+	struct json_object *reply = ask(*state, "{\"method\":\"io.stackd.Status\"}");
+	struct json_object *limits = reply_get(reply, "parameters", "limits");
+	struct json_object *clients = json_object_array_get_idx(limits, 1);
+
+	assert_int_equal(json_object_array_length(limits), 6);
+	assert_string_equal(json_object_get_string(reply_get(clients, "name", NULL)), "clients");
+	assert_int_equal(json_object_get_int64(reply_get(clients, "value", NULL)), 64);
+	assert_int_equal(json_object_get_int64(reply_get(clients, "used", NULL)), 1);
+	json_object_put(reply);
+}
+
+static void test_names_become_utf8(void **state)
+{
+	struct json_object *reply = ask(*state, SNAPSHOT("\"probe\":\"bytes\""));
+	struct json_object *row =
+		json_object_array_get_idx(reply_get(reply, "parameters", "rows"), 0);
+
+	assert_string_equal(json_object_get_string(reply_get(row, "comm", NULL)),
+			    "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+			    "\xef\xbf\xbd\n\"");
+	json_object_put(reply);
+}
+
+static void row_check(struct json_object *row, size_t i)
+{
+	struct json_object *frames = reply_get(row, "user", "frames");
+	char name[64];
+
+	assert_int_equal(json_object_get_int64(reply_get(row, "count", NULL)), i);
+	assert_int_equal(json_object_array_length(frames), FAKE_FRAMES);
+	for (size_t f = 0; f < FAKE_FRAMES; f++) {
+		snprintf(name, sizeof(name), "function_%zu_of_%zu", f, i);
+		assert_string_equal(json_object_get_string(reply_get(
+					    json_object_array_get_idx(frames, f), "name", NULL)),
+				    name);
+	}
+}
+
+static bool is_continued(struct json_object *reply)
+{
+	struct json_object *continues = NULL;
+
+	json_object_object_get_ex(reply, "continues", &continues);
+	return json_object_get_boolean(continues);
+}
+
+static void test_a_stream_is_the_whole(void **state)
+{
+	struct env *env = *state;
+	size_t rows = 0, replies = 0;
+	bool is_more = true;
+
+	peer_call(&env->peer, SNAPSHOT_MORE("\"probe\":\"offcpu\",\"top\":5000,\"window_ns\":7"));
+	for (; is_more; replies++) {
+		struct json_object *reply = peer_reply(&env->peer);
+		struct json_object *part = reply_get(reply, "parameters", "rows");
+
+		is_more = is_continued(reply);
+		assert_int_equal(
+			json_object_get_int64(reply_get(reply, "parameters", "min_wait_ns")), 7);
+		assert_int_equal(
+			json_object_get_int64(reply_get(reply_get(reply, "parameters", "totals"),
+							"threads", NULL)),
+			5000);
+		for (size_t i = 0; i < json_object_array_length(part); i++)
+			row_check(json_object_array_get_idx(part, i), rows++);
+		json_object_put(reply);
+	}
+	assert_int_equal(rows, 5000);
+	assert_true(replies > 10);
+	/* nothing is left over, and the connection can be used on */
+	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\"")));
+}
+
+static void test_no_rows_are_one_reply(void **state)
+{
+	struct json_object *reply = ask(*state, SNAPSHOT_MORE("\"probe\":\"offcpu\",\"top\":0"));
+
+	assert_false(is_continued(reply));
+	assert_int_equal(json_object_array_length(reply_get(reply, "parameters", "rows")), 0);
+	json_object_put(reply);
+}
+
+static void test_too_large_for_one_reply(void **state)
+{
+	struct env *env = *state;
+
+	reply_is_error(ask(env, SNAPSHOT("\"probe\":\"offcpu\",\"top\":5000")), ERROR_EXPECTED_MORE,
+		       NULL, NULL);
+	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\",\"top\":100")));
+	fixture_recorder(env->fixture)->windows = 20000;
+	reply_is_error(ask(env, "{\"method\":\"io.stackd.Windows\"}"), ERROR_EXPECTED_MORE, NULL,
+		       NULL);
+}
+
+static void test_windows_stream(void **state)
+{
+	struct env *env = *state;
+	int64_t n = 0;
+	bool is_more = true;
+
+	fixture_recorder(env->fixture)->windows = 20000;
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Windows\",\"more\":true}");
+	while (is_more) {
+		struct json_object *reply = peer_reply(&env->peer);
+		struct json_object *part = reply_get(reply, "parameters", "windows");
+
+		is_more = is_continued(reply);
+		for (size_t i = 0; i < json_object_array_length(part); i++)
+			assert_int_equal(json_object_get_int64(reply_get(
+						 json_object_array_get_idx(part, i), "seq", NULL)),
+					 n++);
+		json_object_put(reply);
+	}
+	assert_int_equal(n, 20000);
+}
+
+static void test_a_row_too_large_is_cut_and_marked(void **state)
+{
+	struct env *env = *state;
+	size_t rows = 0;
+	bool is_more = true;
+
+	peer_call(&env->peer, SNAPSHOT_MORE("\"probe\":\"large\",\"top\":3"));
+	while (is_more) {
+		struct json_object *reply = peer_reply(&env->peer);
+		struct json_object *part = reply_get(reply, "parameters", "rows");
+
+		is_more = is_continued(reply);
+		for (size_t i = 0; i < json_object_array_length(part); i++, rows++) {
+			struct json_object *row = json_object_array_get_idx(part, i);
+			struct json_object *flags = reply_get(row, "user", "flags");
+			struct json_object *frames = reply_get(row, "user", "frames");
+
+			assert_int_equal(json_object_array_length(flags), rows == 1);
+			if (rows != 1)
+				continue;
+			assert_string_equal(
+				json_object_get_string(json_object_array_get_idx(flags, 0)),
+				"truncated");
+			assert_in_range(json_object_array_length(frames), 1, FAKE_FRAMES - 1);
+		}
+		json_object_put(reply);
+	}
+	assert_int_equal(rows, 3);
+}
+
+static void test_oneway_has_no_reply(void **state)
+{
+	struct env *env = *state;
+	struct json_object *reply;
+
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Snapshot\",\"oneway\":true,"
+			      "\"parameters\":{\"probe\":\"offcpu\"}}");
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Snapshot\",\"oneway\":true,\"more\":true,"
+			      "\"parameters\":{\"probe\":\"offcpu\",\"top\":5000}}");
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Nope\",\"oneway\":true}");
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Snapshot\",\"oneway\":true}");
+	reply = ask(env, "{\"method\":\"io.stackd.Status\"}");
+	assert_string_equal(json_object_get_string(reply_get(reply, "parameters", "version")),
+			    "fake");
+	assert_int_equal(atomic_load(&fixture_recorder(env->fixture)->snapshots), 2);
+	json_object_put(reply);
+}
+
+static void test_calls_are_answered_in_order(void **state)
+{
+	struct env *env = *state;
+
+	/* the slow one first: the quick ones must wait for it */
+	peer_call(&env->peer, SNAPSHOT("\"probe\":\"slow\",\"window_ns\":0"));
+	for (int i = 1; i < 200; i++) {
+		char call[128];
+
+		snprintf(call, sizeof(call), SNAPSHOT("\"probe\":\"offcpu\",\"window_ns\":%d"), i);
+		peer_call(&env->peer, call);
+	}
+	for (int i = 0; i < 200; i++) {
+		struct json_object *reply = peer_reply(&env->peer);
+
+		assert_int_equal(
+			json_object_get_int64(reply_get(reply, "parameters", "min_wait_ns")), i);
+		json_object_put(reply);
+	}
+	assert_true(peer_is_silent(&env->peer, 50));
+}
+
+static void test_calls_in_single_bytes(void **state)
+{
+	static const char call[] = "{\"method\":\"io.stackd.Status\"}";
+	struct env *env = *state;
+
+	for (size_t i = 0; i < sizeof(call); i++)
+		peer_send(&env->peer, call + i, 1);
+	json_object_put(peer_reply(&env->peer));
+}
+
+/* Runs as somebody else; its exit status is the number of the line that failed, or 0. */
+static int stranger(const char *path)
+{
+	struct peer peer;
+	struct json_object *reply;
+
+	if (setgid(65534) < 0 || setuid(65534) < 0)
+		return 1;
+	peer_connect(&peer, path);
+	peer_call(&peer, "{\"method\":\"io.stackd.Status\"}");
+	reply = peer_reply(&peer);
+	if (strcmp(json_object_get_string(reply_get(reply, "error", NULL)),
+		   ERROR_PERMISSION_DENIED) != 0)
+		return 2;
+	peer_call(&peer, "{\"method\":\"org.varlink.service.GetInfo\"}");
+	reply = peer_reply(&peer);
+	return json_object_object_get_ex(reply, "error", NULL) ? 3 : 0;
+}
+
+static void test_a_stranger_is_refused(void **state)
+{
+	struct env *env = *state;
+	char *directory = strdup(fixture_path(env->fixture));
+	int status = 0;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	/* as if the modes had been loosened by accident */
+	*strrchr(directory, '/') = '\0';
+	assert_int_equal(chmod(directory, 0755), 0);
+	assert_int_equal(chmod(fixture_path(env->fixture), 0666), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(stranger(fixture_path(env->fixture)));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	free(directory);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_get_info),
+		TEST(test_descriptions_are_the_files),
+		TEST(test_what_there_is_not),
+		TEST(test_wrong_parameters_are_named),
+		TEST(test_refusals_and_failures),
+		TEST(test_every_method_answers),
+		TEST(test_status_has_all_limits),
+		TEST(test_names_become_utf8),
+		TEST(test_a_stream_is_the_whole),
+		TEST(test_no_rows_are_one_reply),
+		TEST(test_too_large_for_one_reply),
+		TEST(test_windows_stream),
+		TEST(test_a_row_too_large_is_cut_and_marked),
+		TEST(test_oneway_has_no_reply),
+		TEST(test_calls_are_answered_in_order),
+		TEST(test_calls_in_single_bytes),
+		TEST(test_a_stranger_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
