@@ -79,8 +79,9 @@ static enum exit_code run_default(const char *socket, int argc, char **argv)
 	if (options.help)
 		return cmd_help(&options);
 	code = cmd_status(&options);
-	fputs("\nstackctl stuck, stackctl snapshot offcpu; stackctl --help lists the verbs\n",
-	      stderr);
+	if (code == EXIT_CODE_OK)
+		fputs("\nstackctl stuck, stackctl snapshot offcpu; stackctl --help lists the verbs\n",
+		      stderr);
 	return code;
 }
 

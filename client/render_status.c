@@ -238,12 +238,13 @@ static void render_gap(const struct page *page, const struct wire_gap *gap)
 static void render_window(const struct page *page, const struct wire_window *w)
 {
 	int64_t lost = lost_count(&w->lost);
-	char start[TERM_TIME_MAX], size[32];
+	char start[TERM_TIME_MAX], size[32], line[256];
 
 	time_format(w->start, TIME_DAY_MILLI, start);
-	fprintf(page->out, "%7" PRId64 " %s %9s %7s %7s %7s %9s\n", w->seq, start,
-		ns_text(w->length_ns), count_text(w->threads), count_text(w->rows),
-		count_text(w->open), size_text(w->bytes, size));
+	snprintf(line, sizeof line, "%7" PRId64 " %s %9s %7s %7s %7s %9s", w->seq, start,
+		 ns_text(w->length_ns), count_text(w->threads), count_text(w->rows),
+		 count_text(w->open), size_text(w->bytes, size));
+	page_name(page, STYLE_PLAIN, 0, "", line);
 	if (lost > 0)
 		render_lost(page, &w->lost, 8);
 }
@@ -251,10 +252,12 @@ static void render_window(const struct page *page, const struct wire_window *w)
 void render_windows(const struct page *page, const struct wire_windows_reply *reply)
 {
 	size_t gap = 0;
+	char head[128];
 
+	snprintf(head, sizeof head, "%7s %-23s %9s %7s %7s %7s %9s", "window", "start", "length",
+		 "threads", "rows", "open", "memory");
 	if (reply->windows.n > 0)
-		fprintf(page->out, "%7s %-23s %9s %7s %7s %7s %9s\n", "window", "start", "length",
-			"threads", "rows", "open", "memory");
+		page_name(page, STYLE_BOLD, 0, "", head);
 	for (size_t i = 0; i < reply->windows.n; i++) {
 		while (gap < reply->gaps.n && reply->gaps.v[gap].start < reply->windows.v[i].start)
 			render_gap(page, &reply->gaps.v[gap++]);

@@ -10,15 +10,16 @@
 
 enum { LABEL_WIDTH = 11, ROW_INDENT = 2, FRAME_INDENT = 6 };
 
-/* The second of two times needs its date only when it is another day's. */
+/* The second of two times needs its date only when it is another day's; the zone comes last. */
 static void range_text(const struct wire_range *range, char *text, size_t size)
 {
-	char start[TERM_TIME_MAX], end[TERM_TIME_MAX];
+	char start[TERM_TIME_MAX], zoned[TERM_TIME_MAX];
+	bool same_day = time_same_day(range->start, range->end);
 
-	time_format(range->start, TIME_FULL, start);
-	time_format(range->end, time_same_day(range->start, range->end) ? TIME_CLOCK : TIME_FULL,
-		    end);
-	snprintf(text, size, "%s to %s", start, end);
+	time_format(range->start, TIME_DAY, start);
+	time_format(range->end, TIME_FULL, zoned);
+	/* What TIME_FULL has in front of the clock is the date and a space. */
+	snprintf(text, size, "%s to %s", start, same_day ? zoned + strcspn(zoned, " ") + 1 : zoned);
 }
 
 static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, size_t size)
@@ -121,11 +122,11 @@ static void render_totals(const struct view *view, const struct wire_snapshot_re
 			  ns_text(t->short_ns));
 }
 
-/* "2.1 s, ended 03:12:04.123, thread 4250 (io)" */
+/* "2.1 s, ended 03:12:04.123, thread 4250 (io)", "12 min, not ended, thread 4250 (io)" */
 static char *longest_text(const struct wire_row *row, int64_t day)
 {
 	_cleanup_(freep) char *comm = row->max_comm ? name_escape(row->max_comm) : NULL;
-	char end[TERM_TIME_MAX] = "still waiting", who[64] = "", *text = NULL;
+	char end[TERM_TIME_MAX] = "", who[64] = "", *text = NULL;
 	int r;
 
 	if (row->max_end != WIRE_ABSENT)
@@ -134,8 +135,8 @@ static char *longest_text(const struct wire_row *row, int64_t day)
 	if (row->max_tid != WIRE_ABSENT)
 		snprintf(who, sizeof who, ", thread %" PRId64, row->max_tid);
 	r = asprintf(&text, "%s, %s%s%s%s%s%s", ns_text(row->max_ns),
-		     row->max_end != WIRE_ABSENT ? "ended " : "", end, who, comm ? " (" : "",
-		     comm ? comm : "", comm ? ")" : "");
+		     row->max_end != WIRE_ABSENT ? "ended " : "still waiting", end, who,
+		     comm ? " (" : "", comm ? comm : "", comm ? ")" : "");
 	return must(r < 0 ? NULL : text);
 }
 
@@ -148,12 +149,33 @@ static void render_split(const struct view *view, const struct wire_row *row)
 			  ns_text(row->blocked_ns), ns_text(row->runnable_ns));
 }
 
+/* How many, how long; what of it has not ended. */
+static void render_waits(const struct view *view, const struct wire_row *row, const char *longest)
+{
+	int64_t average = row->count > 0 ? row->total_ns / row->count : row->total_ns;
+
+	if (row->count == 1 && !view->by_max)
+		page_wrap(&view->page, row->open > 0 ? STYLE_WARN : STYLE_PLAIN, "", ROW_INDENT,
+			  "1 wait: %s", longest);
+	else
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
+			  "%s wait%s, %s in all, average %s%s%s", count_text(row->count),
+			  row->count == 1 ? "" : "s", ns_text(row->total_ns), ns_text(average),
+			  view->by_max ? "" : "; longest ", view->by_max ? "" : longest);
+	if (row->open > 0 && row->count > 1)
+		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
+			  "%s of them still waiting, %s in this range", count_text(row->open),
+			  ns_text(row->open_ns));
+	else if (row->open > 0 && row->open_ns < row->max_ns)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s of it in this range",
+			  ns_text(row->open_ns));
+}
+
 static void render_row(const struct view *view, const struct wire_row *row, int64_t whole,
 		       int64_t day)
 {
 	_cleanup_(freep) char *title = row_title(view, row), *state = state_words(row);
 	_cleanup_(freep) char *longest = longest_text(row, day), *right = NULL;
-	int64_t average = row->count > 0 ? row->total_ns / row->count : row->total_ns;
 	const char *idle = row->idle ? ", idle" : "";
 	int r;
 
@@ -166,17 +188,7 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s%s", state, idle);
 	if (view->by_max)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "longest: %s", longest);
-	if (row->open > 0)
-		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
-			  "%s still waiting, %s so far in this range", count_text(row->open),
-			  ns_text(row->open_ns));
-	if (row->count == 1 && !view->by_max)
-		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "1 wait: %s", longest);
-	else
-		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
-			  "%s wait%s, %s in all, average %s%s%s", count_text(row->count),
-			  row->count == 1 ? "" : "s", ns_text(row->total_ns), ns_text(average),
-			  view->by_max ? "" : "; longest ", view->by_max ? "" : longest);
+	render_waits(view, row, longest);
 	render_split(view, row);
 	render_frames(view, row, FRAME_INDENT, 0);
 }

@@ -238,11 +238,11 @@ void time_format(int64_t ns, enum time_style style, char text[static TERM_TIME_M
 		strftime(text, TERM_TIME_MAX, "%Y-%m-%d %H:%M:%S %Z", &tm);
 		return;
 	}
-	if (style == TIME_DAY_MILLI)
+	if (style == TIME_DAY || style == TIME_DAY_MILLI)
 		n = strftime(text, TERM_TIME_MAX, "%Y-%m-%d %H:%M:%S", &tm);
 	else
 		n = strftime(text, TERM_TIME_MAX, "%H:%M:%S", &tm);
-	if (style != TIME_CLOCK)
+	if (style == TIME_MILLI || style == TIME_DAY_MILLI)
 		snprintf(text + n, TERM_TIME_MAX - n, ".%03d", milli);
 }
 

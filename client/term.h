@@ -36,6 +36,7 @@ char *name_shorten(const char *name);
 
 enum time_style {
 	TIME_FULL,	/* 2026-03-09 14:00:00 CET */
+	TIME_DAY,	/* 2026-03-09 14:00:00 */
 	TIME_CLOCK,	/* 14:00:00 */
 	TIME_MILLI,	/* 14:00:00.123 */
 	TIME_DAY_MILLI, /* 2026-03-09 14:00:00.123 */

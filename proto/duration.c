@@ -207,7 +207,7 @@ void duration_format(int64_t ns, char text[static DURATION_TEXT_MAX])
 		format_decimal(ns, NS_PER_US, "us", text);
 	else if (ns < NS_PER_S)
 		format_decimal(ns, NS_PER_MS, "ms", text);
-	else if (ns < 10 * NS_PER_MIN)
+	else if (ns < 10 * NS_PER_MIN && (ns < 2 * NS_PER_MIN || ns % NS_PER_MIN != 0))
 		format_decimal(ns, NS_PER_S, "s", text);
 	else if (ns < NS_PER_HOUR)
 		format_pair(ns, NS_PER_MIN, "min", NS_PER_S, "s", text);

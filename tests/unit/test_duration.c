@@ -110,6 +110,8 @@ static void test_format(void **state)
 		{ 200 * NS_PER_MS, "200 ms" },
 		{ 1234567890, "1.234 s" },
 		{ 125300 * NS_PER_MS, "125.3 s" },
+		{ 60 * NS_PER_S, "60 s" },
+		{ 240 * NS_PER_S, "4 min" },
 		{ 599 * NS_PER_S, "599 s" },
 		{ 600 * NS_PER_S, "10 min" },
 		{ 754 * NS_PER_S, "12 min 34 s" },

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/options.h"
+#include "client/range.h"
+#include "client/verb.h"
+#include "proto/base.h"
+#include "proto/wire.h"
+
+#define ALL                                                                                 \
+	(OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS | OPTIONS_ORDER | \
+	 OPTIONS_CHECK)
+
+/* Splits at | into argv behind the verb. The words stay allocated: options point to them. */
+static int parse(struct options *options, unsigned sets, const char *line)
+{
+	static char words[8192];
+	char *argv[64] = { (char *)"snapshot" };
+	int argc = 1;
+
+	assert_true(strlen(line) < sizeof words);
+	strcpy(words, line);
+	for (char *at = words; line[0] != '\0';) {
+		char *bar = strchr(at, '|');
+
+		argv[argc++] = at;
+		if (!bar)
+			break;
+		*bar = '\0';
+		at = bar + 1;
+	}
+	argv[argc] = NULL;
+	options_init(options);
+	return options_parse(options, sets, 1, argc, argv);
+}
+
+static void test_values(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse(&o, ALL, ""), 0);
+	assert_null(o.argument);
+	assert_true(o.top == WIRE_ABSENT && o.min_block_ns == WIRE_ABSENT);
+	assert_int_equal(o.format, FORMAT_TEXT);
+
+	assert_int_equal(parse(&o, ALL, "offcpu|-p|1,4194304|--pid=7|-p8"), 0);
+	assert_string_equal(o.argument, "offcpu");
+	assert_int_equal(o.pids.n, 4);
+	assert_int_equal(o.pids.v[1], 4194304);
+	assert_int_equal(o.pids.v[3], 8);
+
+	assert_int_equal(parse(&o, ALL, "-uKsn5|-m100|-M|2ms|--since|-3min|offcpu"), 0);
+	assert_true(o.user_threads && o.kernel_stacks && o.offset);
+	assert_int_equal(o.top, 5);
+	assert_int_equal(o.min_block_ns, 100 * NS_PER_US);
+	assert_int_equal(o.max_block_ns, 2 * NS_PER_MS);
+	assert_string_equal(o.since, "-3min");
+
+	assert_int_equal(parse(&o, ALL, "--state|D,preempted,0x2,8|--state|S"), 0);
+	assert_int_equal(o.states.n, 5);
+	assert_string_equal(o.states.v[1], "preempted");
+	assert_string_equal(o.states.v[4], "S");
+
+	assert_int_equal(parse(&o, ALL, "-n|0|--comm|my*|--cgroup|/a|--unit|ssh.service"), 0);
+	assert_int_equal(o.top, 0);
+	assert_true(options_name_somebody(&o));
+	assert_int_equal(parse(&o, ALL, "-n|0|-u"), 0);
+	assert_false(options_name_somebody(&o));
+}
+
+/* The last of several scalars wins. */
+static void test_last_wins(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse(&o, ALL, "--json|-f|--format|text|-n3|-n4|--sort=max|--sort=count"),
+			 0);
+	assert_int_equal(o.format, FORMAT_TEXT);
+	assert_int_equal(o.top, 4);
+	assert_string_equal(o.sort, "count");
+	assert_int_equal(parse(&o, ALL, "--json|-f"), 0);
+	assert_int_equal(o.format, FORMAT_FOLDED);
+	assert_int_equal(parse(&o, ALL, "-f|--json"), 0);
+	assert_int_equal(o.format, FORMAT_JSON);
+}
+
+/* Each is refused, and the message has the part that helps. */
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *says;
+	} cases[] = {
+		{ "-p|", "empty" },
+		{ "--pid=", "empty" },
+		{ "-p", "needs a value" },
+		{ "--since", "needs a value" },
+		{ "-p|0", "\"0\"" },
+		{ "-p|-1", "\"-1\"" },
+		{ "-p|4194305", "4194304" },
+		{ "-p|99999999999999999999", "9999" },
+		{ "-p|12x", "\"12x\"" },
+		{ "-p|1,,2", "\"\"" },
+		{ "-p|1,", "\"\"" },
+		{ "-p| 1", "\" 1\"" },
+		{ "-t|abc", "--tid" },
+		{ "-p|1|-t|1", "exclude" },
+		{ "-uk", "exclude" },
+		{ "-U|-K", "exclude" },
+		{ "-m|0", "more than 0" },
+		{ "-m|-5", "500 (microseconds)" },
+		{ "-m|99999999999999999999", "too long" },
+		{ "-m|5x", "--min-block-time 5x" },
+		{ "-m|10|-M|9", "longer" },
+		{ "--state|Q", "\"Q\"" },
+		{ "--state|S,", "\"\"" },
+		{ "--state|0x", "\"0x\"" },
+		{ "--comm|", "empty" },
+		{ "--cgroup|a/b", "begins with /" },
+		{ "-n|-1", "20, or 0" },
+		{ "-n|1e3", "1e3" },
+		{ "-n|99999999999", "99999999999" },
+		{ "--sort|min", "total|max|count" },
+		{ "--sort|tot", "total|max|count" },
+		{ "--by|pid", "stack|thread|process" },
+		{ "--format|xml", "text|folded|json" },
+		{ "-f|-n|5", "--top" },
+		{ "--idle=1", "--idle takes no value" },
+		{ "-x", "-x" },
+		{ "--idle|-xp", "option -x" },
+		{ "--nonsense", "--nonsense" },
+		{ "offcpu|oncpu", "unexpected \"oncpu\"" },
+		{ "--|offcpu|-p", "unexpected \"-p\"" },
+	};
+	struct options o;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int r = parse(&o, ALL, cases[i].line);
+
+		if (r != -EINVAL || !strstr(o.message, cases[i].says))
+			fail_msg("\"%s\": %d, \"%s\" without \"%s\"", cases[i].line, r,
+				 r < 0 ? o.message : "", cases[i].says);
+	}
+}
+
+/* An option that exists, but not here, is told apart from one that does not. */
+static void test_other_verbs(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse(&o, OPTIONS_FORMAT, "--pid=3"), -EINVAL);
+	assert_non_null(strstr(o.message, "takes no --pid"));
+	assert_int_equal(parse(&o, OPTIONS_FORMAT, "-n|5"), -EINVAL);
+	assert_non_null(strstr(o.message, "takes no --top"));
+	assert_int_equal(parse(&o, OPTIONS_FORMAT, "--format|folded"), -EINVAL);
+	assert_non_null(strstr(o.message, "no stacks"));
+}
+
+static void test_bounds(void **state)
+{
+	char line[4096] = "-p|1";
+	struct options o;
+
+	for (int i = 1; i < OPTION_IDS_MAX; i++)
+		strcat(line, ",1");
+	assert_int_equal(parse(&o, ALL, line), 0);
+	assert_int_equal(o.pids.n, OPTION_IDS_MAX);
+	strcat(line, ",1");
+	assert_int_equal(parse(&o, ALL, line), -EINVAL);
+	assert_non_null(strstr(o.message, "too many"));
+
+	strcpy(line, "--state|S");
+	for (int i = 0; i < OPTION_STATES_MAX; i++)
+		strcat(line, ",D");
+	assert_int_equal(parse(&o, ALL, line), -EINVAL);
+	assert_non_null(strstr(o.message, "too many"));
+
+	/* A long value is cut in the message, which stays in its bounds. */
+	memset(line, 'x', 2000);
+	memcpy(line, "-p|", 3);
+	line[2000] = '\0';
+	assert_int_equal(parse(&o, ALL, line), -EINVAL);
+	assert_true(strlen(o.message) < OPTION_MESSAGE_MAX);
+}
+
+#define NOW (INT64_C(1784118600) * NS_PER_S) /* 2026-07-15 12:30:00 UTC */
+
+static int resolve(struct options *o, const char *line, struct range *range)
+{
+	assert_int_equal(parse(o, ALL, line), 0);
+	return range_resolve(o, NOW, range);
+}
+
+static void test_range(void **state)
+{
+	struct range range;
+	struct options o;
+
+	setenv("TZ", "UTC", 1);
+	assert_int_equal(resolve(&o, "", &range), 0);
+	assert_true(range.window_ns == WIRE_ABSENT && range.since_ns == WIRE_ABSENT);
+	assert_int_equal(resolve(&o, "--window|5min", &range), 0);
+	assert_int_equal(range.window_ns, 300 * NS_PER_S);
+	assert_int_equal(resolve(&o, "--window|5", &range), 0);
+	assert_int_equal(range.window_ns, 5 * NS_PER_S);
+	assert_int_equal(resolve(&o, "--since|12:00|--until|12:10", &range), 0);
+	assert_int_equal(range.since_ns, NOW - 1800 * NS_PER_S);
+	assert_int_equal(range.until_ns, NOW - 1200 * NS_PER_S);
+	assert_int_equal(resolve(&o, "--since|23:50|--until|00:10", &range), 0);
+	assert_int_equal(range.until_ns - range.since_ns, 1200 * NS_PER_S);
+	assert_int_equal(resolve(&o, "--since|12:00|--until|now", &range), 0);
+	assert_int_equal(range.until_ns, NOW);
+	assert_int_equal(resolve(&o, "--at|12:00", &range), 0);
+	assert_int_equal(range.until_ns, range.since_ns + 1);
+}
+
+static void test_range_refused(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *says;
+	} cases[] = {
+		{ "--window|0", "more than 0" },
+		{ "--window|0s", "more than 0" },
+		{ "--window|-5s", "30s, 5min" },
+		{ "--window|5s5", "30s, 5min" },
+		{ "--window|100y", "too long" },
+		{ "--window|9999999999999999999", "too long" },
+		{ "--since|later", "14:00" },
+		{ "--since|2026-07-16", "in the future" },
+		{ "--since|+5min", "in the future" },
+		{ "--since|1969-01-01", "too far" },
+		{ "--at|tomorrow", "in the future" },
+		{ "--since|2026-07-15 12:00|--until|2026-07-15 11:00", "not after" },
+		{ "--since|12:00|--until|@5", "not after" },
+		{ "--since|12:00|--until|noon", "--until noon" },
+		{ "--until|12:00", "needs --since" },
+		{ "--window|5s|--since|12:00", "exclude" },
+		{ "--window|5s|--at|12:00", "exclude" },
+	};
+	struct range range = { 1, 2, 3 };
+	struct options o;
+
+	setenv("TZ", "UTC", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int r = resolve(&o, cases[i].line, &range);
+
+		if (r != -EINVAL || !strstr(o.message, cases[i].says))
+			fail_msg("\"%s\": %d, \"%s\" without \"%s\"", cases[i].line, r,
+				 r < 0 ? o.message : "", cases[i].says);
+	}
+	assert_true(range.window_ns == 1 && range.until_ns == 3);
+}
+
+/* No line of any verb's help is wider than a terminal. */
+static void test_help(void **state)
+{
+	for (size_t i = 0; i < n_verbs; i++) {
+		char *text = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+
+		options_print_help(out, verbs[i].sets);
+		fclose(out);
+		assert_non_null(strstr(text, "--help"));
+		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+			if (strlen(line) > 80)
+				fail_msg("%s: %s", verbs[i].name, line);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),	cmocka_unit_test(test_last_wins),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_other_verbs),
+		cmocka_unit_test(test_bounds),	cmocka_unit_test(test_range),
+		cmocka_unit_test(test_help),	cmocka_unit_test(test_range_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

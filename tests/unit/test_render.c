@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+#define T0 (INT64_C(1772334610) * NS_PER_S) /* 2026-03-01 03:10:10 UTC */
+
+#define FRAME(k, n, o, m)                                      \
+	{                                                      \
+		.kind = k, .name = n, .offset = o, .module = m \
+	}
+
+#define FRAMES(a)                \
+	{                        \
+		a, ARRAY_SIZE(a) \
+	}
+
+static const struct wire_frame kernel_frames[] = {
+	FRAME("kernel", "schedule", 3, NULL),
+	FRAME("kernel", "io_schedule", 0x1c, NULL),
+	FRAME("kernel", "ext4_readpage", 9, "ext4"),
+};
+
+static const struct wire_frame user_frames[] = {
+	FRAME("native", "read_page", 0x40, "/usr/sbin/db"),
+	FRAME("native", NULL, 0x1234, "/usr/sbin/db"),
+	FRAME("native", NULL, WIRE_ABSENT, NULL),
+	FRAME("native", "main", 0x10, "/usr/sbin/db"),
+};
+
+static const struct wire_frame short_frames[] = {
+	FRAME("pseudo", "[waits under 100us]", WIRE_ABSENT, NULL),
+};
+
+static const char *const no_frame_pointers[] = { "frame_pointers" };
+static const char *const fault[] = { "fault" };
+
+static const struct wire_stack kernel_stack = { "a1", FRAMES(kernel_frames), { 0 } };
+static const struct wire_stack user_stack = { "b1", FRAMES(user_frames), { no_frame_pointers, 1 } };
+static const struct wire_stack short_stack = { "c1", FRAMES(short_frames), { 0 } };
+static const struct wire_stack fault_stack = { "d1", { 0 }, { fault, 1 } };
+static const struct wire_stack no_stack = { "e1", { 0 }, { 0 } };
+
+static struct wire_row row_of_db(void)
+{
+	return (struct wire_row){
+		.process = { .pid = 4242, .start = T0, .comm = "db" },
+		.tid = WIRE_ABSENT,
+		.comm = "db",
+		.state = "D",
+		.state_bits = 2,
+		.count = 10,
+		.total_ns = 3 * NS_PER_S,
+		.blocked_ns = 3 * NS_PER_S,
+		.max_ns = 2 * NS_PER_S,
+		.max_end = T0 + 124 * NS_PER_S + 5 * NS_PER_MS,
+		.max_tid = 4250,
+		.max_comm = "io",
+		.kernel = &kernel_stack,
+		.user = &user_stack,
+	};
+}
+
+static struct wire_row row_open(void)
+{
+	struct wire_row row = row_of_db();
+
+	row.state = "S";
+	row.count = 1;
+	row.total_ns = row.blocked_ns = row.open_ns = NS_PER_S;
+	row.open = 1;
+	row.tid = row.max_tid = 4251;
+	row.comm = row.max_comm = "log";
+	row.max_ns = 754 * NS_PER_S;
+	row.max_end = WIRE_ABSENT;
+	row.user = &fault_stack;
+	return row;
+}
+
+static struct wire_snapshot_reply reply_of(const struct wire_row *rows, size_t n)
+{
+	return (struct wire_snapshot_reply){
+		.probe = "offcpu",
+		.hook = "tp_btf/sched_exit_tp",
+		.min_wait_ns = 100 * NS_PER_US,
+		.coverage = {
+			.asked = { T0, T0 + 240 * NS_PER_S },
+			.used = { T0, T0 + 240 * NS_PER_S },
+			.asked_ns = 240 * NS_PER_S,
+			.covered_ns = 240 * NS_PER_S,
+			.windows = 48,
+			.complete = true,
+		},
+		.totals = {
+			.processes = 1,
+			.threads = 3,
+			.on_cpu_ns = NS_PER_S,
+			.runnable_ns = NS_PER_S,
+			.blocked_ns = 4 * NS_PER_S,
+			.waits = 11,
+			.short_waits = 5,
+			.short_ns = 90 * NS_PER_US,
+			.open_waits = 1,
+		},
+		.shown = { (int64_t)n, 2, 4 * NS_PER_S },
+		.rest = { 7, 7, NS_PER_S },
+		.idle = { 9, 412, 100 * NS_PER_S },
+		.rows = { rows, n },
+	};
+}
+
+typedef void (*render_fn)(const struct view *view, const struct wire_snapshot_reply *reply);
+
+__attribute__((noinline)) static char *rendered(render_fn render, struct view view,
+						const struct wire_snapshot_reply *reply)
+{
+	char *text = NULL;
+	size_t size;
+
+	view.page.out = open_memstream(&text, &size);
+	assert_non_null(view.page.out);
+	if (view.page.width == 0)
+		view.page.width = 80;
+	render(&view, reply);
+	fclose(view.page.out);
+	return text;
+}
+
+static void assert_rendered(render_fn render, struct view view,
+			    const struct wire_snapshot_reply *reply, const char *want)
+{
+	char *text = rendered(render, view, reply);
+
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void test_text(void **state)
+{
+	struct wire_row rows[] = { row_of_db(), row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, 2);
+
+	assert_rendered(
+		render_text, (struct view){ 0 }, &reply,
+		"time       2026-03-01 03:10:10 to 03:14:10 UTC\n"
+		"asked      4 min, all of it covered by 48 windows\n"
+		"lost       nothing\n"
+		"seen       3 threads of 1 process\n"
+		"on CPU     1 s           17 %  running\n"
+		"runnable   1 s           17 %  ready, waiting for a CPU\n"
+		"blocked    4 s           67 %  waiting for something: disk, lock, timer, peer\n"
+		"waits      11, not ended yet: 1\n"
+		"           5 more under 100 us, 90 us together, are counted without a stack\n"
+		"\n"
+		"db (pid 4242)                                                         3 s   60 %\n"
+		"  D uninterruptible (disk or lock)\n"
+		"  10 waits, 3 s in all, average 300 ms; longest 2 s, ended 03:12:14.005, thread\n"
+		"  4250 (io)\n"
+		"      schedule\n"
+		"      io_schedule\n"
+		"      ext4_readpage  (ext4)\n"
+		"      -- kernel above, program below --\n"
+		"      read_page  (db)\n"
+		"      db+0x1234\n"
+		"      [unknown]\n"
+		"      main  (db)\n"
+		"      ! user stack perhaps cut: code without frame pointers\n"
+		"\n"
+		"log (thread 4251 of db, pid 4242)                                     1 s   20 %\n"
+		"  S sleeping\n"
+		"  1 wait: 12 min 34 s, still waiting, thread 4251 (log)\n"
+		"  1 s of it in this range\n"
+		"      schedule\n"
+		"      io_schedule\n"
+		"      ext4_readpage  (ext4)\n"
+		"      ! user stack not readable: its memory was swapped out or gone\n"
+		"\n"
+		"7 more, 20 %: -n 0 shows all\n"
+		"idle: 412 threads, --idle shows\n");
+}
+
+/* Gaps, losses and notes come before anything else is claimed. */
+static void test_coverage(void **state)
+{
+	static const struct wire_gap gaps[] = { { T0 + 60 * NS_PER_S, T0 + 80 * NS_PER_S,
+						  "not running" } };
+	static const struct wire_lost lost[] = { { "stacks: the ring was full", 1234 },
+						 { "waits: the map was full", 0 } };
+	static const char *const notes[] = { "edges were rounded" };
+	struct wire_snapshot_reply reply = reply_of(NULL, 0);
+
+	reply.coverage.covered_ns = 220 * NS_PER_S;
+	reply.coverage.complete = false;
+	reply.coverage.gaps = (struct wire_gaps){ gaps, 1 };
+	reply.lost = (struct wire_losts){ lost, 2 };
+	reply.notes = (struct wire_strs){ notes, 1 };
+	reply.idle = reply.rest = (struct wire_rest){ 0 };
+	assert_rendered(
+		render_text, (struct view){ 0 }, &reply,
+		"time       2026-03-01 03:10:10 to 03:14:10 UTC\n"
+		"asked      4 min, of which 220 s (92 %) are covered by 48 windows\n"
+		"gap        03:11:10 to 03:11:30 (20 s): not running\n"
+		"lost       stacks: the ring was full: 1,234\n"
+		"note       edges were rounded\n"
+		"seen       3 threads of 1 process\n"
+		"on CPU     1 s           17 %  running\n"
+		"runnable   1 s           17 %  ready, waiting for a CPU\n"
+		"blocked    4 s           67 %  waiting for something: disk, lock, timer, peer\n"
+		"waits      11, not ended yet: 1\n"
+		"           5 more under 100 us, 90 us together, are counted without a stack\n"
+		"\n"
+		"no waits\n");
+}
+
+static void test_sort_max(void **state)
+{
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text = rendered(render_text, (struct view){ .by_max = true }, &reply);
+
+	assert_non_null(strstr(text, "2 s longest\n  D uninterruptible (disk or lock)\n"
+				     "  longest: 2 s, ended 03:12:14.005, thread 4250 (io)\n"));
+	free(text);
+}
+
+/* D first although it is younger; then by age. */
+static void test_stuck(void **state)
+{
+	struct wire_row rows[] = { row_open(), row_of_db(), row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, 3);
+	char *text, *first, *second, *third;
+
+	rows[0].comm = "young";
+	rows[0].max_ns = NS_PER_S;
+	rows[1].tid = 4242;
+	rows[2].comm = "old";
+	text = rendered(render_stuck, (struct view){ .top = 20 }, &reply);
+	first = strstr(text, "\ndb (pid 4242)");
+	second = strstr(text, "\nold (thread 4251 of db, pid 4242)");
+	third = strstr(text, "\nyoung (thread");
+	assert_true(first && second && third && first < second && second < third);
+	assert_non_null(strstr(text, "3 threads at 2026-03-01 03:14:10 UTC"));
+	assert_non_null(strstr(text, "1 uninterruptible (D)"));
+	assert_non_null(strstr(second, "for 12 min 34 s\n  S sleeping, still waiting\n"));
+	free(text);
+
+	text = rendered(render_stuck, (struct view){ .top = 1 }, &reply);
+	assert_non_null(strstr(text, "2 more: -n 0 shows all"));
+	assert_null(strstr(text, "young"));
+	free(text);
+}
+
+static void test_stuck_cuts_stacks(void **state)
+{
+	struct wire_frame frames[40];
+	struct wire_stack deep = { "f1", FRAMES(frames), { 0 } };
+	struct wire_row rows[] = { row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+		frames[i] = kernel_frames[0];
+	rows[0].kernel = &deep;
+	text = rendered(render_stuck, (struct view){ .top = 1 }, &reply);
+	assert_non_null(strstr(text, "... 32 more, -v shows all"));
+	free(text);
+	text = rendered(render_stuck, (struct view){ .top = 1, .verbose = true }, &reply);
+	assert_null(strstr(text, "more, -v"));
+	free(text);
+}
+
+static void test_folded(void **state)
+{
+	struct wire_row rows[] = { row_of_db(), row_open(), row_of_db(), row_of_db(), row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
+
+	/* The second and third db differ in the state only: one line. */
+	rows[2].state = "S";
+	rows[3].kernel = &short_stack;
+	rows[3].user = NULL;
+	rows[3].total_ns = 90 * NS_PER_US;
+	rows[4].kernel = &kernel_stack;
+	rows[4].user = &no_stack;
+	rows[4].comm = "kworker";
+	rows[4].total_ns = NS_PER_MS;
+	assert_rendered(
+		render_folded, (struct view){ 0 }, &reply,
+		"db;main;[unknown];db+0x1234;read_page;ext4_readpage;io_schedule;schedule 6000000\n"
+		"log;[no user stack];ext4_readpage;io_schedule;schedule 1000000\n"
+		"db;[waits under 100us] 90\n"
+		"kworker;ext4_readpage;io_schedule;schedule 1000\n");
+	reply.rows.n = 1;
+	assert_rendered(render_folded,
+			(struct view){ .delimited = true, .annotations = true, .offset = true },
+			&reply,
+			"db;main+0x10;[unknown];db+0x1234;read_page+0x40;-;ext4_readpage+0x9_[k];"
+			"io_schedule+0x1c_[k];schedule+0x3_[k] 3000000\n");
+}
+
+/* Nothing a name holds may look like a frame, a line or a value. */
+static void test_folded_hostile(void **state)
+{
+	static const struct wire_frame frames[] = {
+		FRAME("native", "a;b\nc 5 ", WIRE_ABSENT, NULL),
+		FRAME("native", "", WIRE_ABSENT, NULL),
+		FRAME("native", "\xff\x1b[0m\xe2\x80\xae", WIRE_ABSENT, NULL),
+	};
+	static const struct wire_stack stack = { "1", FRAMES(frames), { 0 } };
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+
+	rows[0].comm = "x; 7";
+	rows[0].kernel = NULL;
+	rows[0].user = &stack;
+	assert_rendered(render_folded, (struct view){ 0 }, &reply,
+			"x: 7;\\xff\\x1b[0m\\u202e;[unknown];a:b\\nc 5_ 3000000\n");
+	rows[0].comm = "";
+	rows[0].user = NULL;
+	assert_rendered(render_folded, (struct view){ 0 }, &reply, "[unknown] 3000000\n");
+}
+
+/* The parts that are cut off add up: the sum of the lines is the sum of the rows. */
+static void test_folded_sum(void **state)
+{
+	enum { N = 1000 };
+	static char comms[N][16];
+	static struct wire_row rows[N];
+	struct wire_snapshot_reply reply = reply_of(rows, N);
+	int64_t want = 0, got = 0;
+	char *text, *at;
+
+	for (size_t i = 0; i < N; i++) {
+		rows[i] = row_of_db();
+		snprintf(comms[i], sizeof comms[i], "c%zu", i);
+		rows[i].comm = comms[i];
+		rows[i].total_ns = (int64_t)(i * i % 7919);
+		want += rows[i].total_ns;
+	}
+	text = rendered(render_folded, (struct view){ 0 }, &reply);
+	for (at = strtok(text, "\n"); at; at = strtok(NULL, "\n")) {
+		assert_non_null(strrchr(at, ' '));
+		assert_true(atoll(strrchr(at, ' ')) > 0);
+		got += atoll(strrchr(at, ' '));
+	}
+	assert_int_equal(got, want / NS_PER_US);
+	free(text);
+}
+
+static void assert_narrow(const char *text, size_t width)
+{
+	_cleanup_(freep) char *copy = strdup(text);
+
+	for (char *line = strtok(copy, "\n"); line; line = strtok(NULL, "\n")) {
+		if (text_columns(line) > width)
+			fail_msg("%zu columns of %zu: %s", text_columns(line), width, line);
+		for (const char *c = line; *c != '\0'; c++)
+			assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
+	}
+}
+
+/* Whatever names are like, a terminal's width holds and no control byte gets through. */
+static void test_width(void **state)
+{
+	static char wide[600];
+	static const struct wire_gap gaps[] = { { T0, T0 + 1, wide } };
+	static const struct wire_lost lost[] = { { wide, INT64_MAX } };
+	static const char *const words[] = { wide };
+	struct wire_frame frames[] = {
+		FRAME("native", wide, INT64_MAX, wide),
+		FRAME("native", NULL, INT64_MAX, wide),
+	};
+	struct wire_stack stack = { "1", FRAMES(frames), { words, 1 } };
+	struct wire_row rows[] = { row_of_db(), row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, 2);
+	static const char *const fillings[] = { "x", "\x1b[2J", "\xe6\xbc\xa2", "a b\n", "\xff" };
+
+	for (size_t f = 0; f < ARRAY_SIZE(fillings); f++) {
+		wide[0] = '\0';
+		while (strlen(wide) + 8 < sizeof wide)
+			strcat(wide, fillings[f]);
+		for (size_t i = 0; i < 2; i++) {
+			rows[i].comm = rows[i].process.comm = rows[i].max_comm = rows[i].state =
+				wide;
+			rows[i].kernel = rows[i].user = &stack;
+		}
+		reply.coverage.gaps = (struct wire_gaps){ gaps, 1 };
+		reply.lost = (struct wire_losts){ lost, 1 };
+		reply.notes = (struct wire_strs){ words, 1 };
+		for (size_t width = TERM_WIDTH_MIN; width <= 132; width += 23) {
+			for (int verbose = 0; verbose <= 1; verbose++) {
+				struct view view = { .page = { .width = width, .cuts_names = true },
+						     .verbose = verbose == 1 };
+				char *text = rendered(render_text, view, &reply);
+
+				assert_narrow(text, width);
+				free(text);
+				text = rendered(render_stuck, view, &reply);
+				assert_narrow(text, width);
+				free(text);
+			}
+		}
+	}
+}
+
+/* Where nobody's terminal is at stake, a name is never cut. */
+static void test_names_whole(void **state)
+{
+	static char name[301];
+	struct wire_frame frames[] = { FRAME("native", name, 1, NULL) };
+	struct wire_stack stack = { "1", FRAMES(frames), { 0 } };
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	memset(name, 'n', 300);
+	rows[0].user = &stack;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, name));
+	free(text);
+}
+
+static void assert_string(char *got, const char *want)
+{
+	assert_string_equal(got, want);
+	free(got);
+}
+
+static void test_names(void **state)
+{
+	assert_string(name_escape("plain \\x2d \xc3\xa4\xe2\x82\xac"), "plain \\x2d "
+								       "\xc3\xa4\xe2\x82\xac");
+	assert_string(name_escape("\x1b]0;x\a\r\n\t\x7f"), "\\x1b]0;x\\x07\\x0d\\n\\t\\x7f");
+	assert_string(name_escape("\xc2\x9b"), "\\u009b");
+	assert_string(name_escape("\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80"),
+		      "\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
+	assert_string(name_escape("a\xe2\x80\xae"
+				  "b\xf3\xa0\x80\x81"),
+		      "a\\u202eb\\U000e0001");
+	assert_string(name_escape("\xe2\x82"), "\\xe2\\x82");
+
+	assert_string(name_shorten("ns::f(int, char)"), "ns::f");
+	assert_string(name_shorten("std::vector<std::pair<int, A> >::push_back(A&&)"),
+		      "std::vector::push_back");
+	assert_string(name_shorten("(anonymous namespace)::f(int)"), "(anonymous namespace)::f");
+	assert_string(name_shorten("A::operator()(int) const"), "A::operator()");
+	assert_string(name_shorten("core::ptr::drop::h0123456789abcdef"), "core::ptr::drop");
+	assert_string(name_shorten("plain"), "plain");
+
+	assert_string(text_fit("abcdefghij", 10), "abcdefghij");
+	assert_string(text_fit("abcdefghijk", 10), "abcd...ijk");
+	assert_string(text_fit("abcdefghijk", 5), "abcde");
+	assert_int_equal(text_columns("\xe6\xbc\xa2x"), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),	   cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_sort_max),   cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_folded),	   cmocka_unit_test(test_stuck_cuts_stacks),
+		cmocka_unit_test(test_folded_sum), cmocka_unit_test(test_folded_hostile),
+		cmocka_unit_test(test_width),	   cmocka_unit_test(test_names_whole),
+		cmocka_unit_test(test_names),
+	};
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	setenv("TZ", "UTC", 1);
+	tzset();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
