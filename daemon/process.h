@@ -44,7 +44,9 @@ struct process_stats {
 	uint64_t evictions;    /* symbol tables dropped for max_memory */
 	uint64_t too_late;     /* processes gone before their mappings were read */
 	uint64_t unreadable;   /* files that could not be opened or parsed */
-	uint64_t queue_full;   /* prompt snapshots not queued */
+	uint64_t queue_full;   /* prompt snapshots not queued or, with many execs, not repeated */
+	uint64_t mappings_full; /* processes with more executable mappings than are kept */
+	uint64_t table_full;   /* processes not taken in */
 };
 
 /* Starts the thread that reads /proc promptly. max_memory in bytes bounds symbol tables. */

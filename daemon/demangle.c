@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/demangle.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+
+/* Bytes as they come; gives up by leaving the demangler when they do not fit. */
+struct output {
+	char *buffer;
+	size_t n, size;
+	jmp_buf too_long;
+};
+
+bool demangle_is_candidate(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
+/*
+ * The demanglers cannot be told to stop, and repeated parts of a name double their output for
+ * every few bytes of input. Jumping out is safe for they keep their state on the stack; only
+ * Rust's punycode identifiers lose a small allocation, once for a name that is an attack.
+ */
+static void on_text(const char *text, size_t n, void *opaque)
+{
+	struct output *out = opaque;
+
+	if (n >= out->size - out->n)
+		longjmp(out->too_long, 1);
+	memcpy(out->buffer + out->n, text, n);
+	out->n += n;
+}
+
+const char *demangle(const char *name, char *buffer, size_t size)
+{
+	struct output out = { .buffer = buffer, .size = size };
+	int is_done;
+
+	if (!demangle_is_candidate(name) || !size ||
+	    strnlen(name, DEMANGLE_INPUT_MAX + 1) > DEMANGLE_INPUT_MAX)
+		return name;
+	if (setjmp(out.too_long))
+		return name;
+	/* Rust's older names are valid C++ ones with a hash at the end: ask Rust first. */
+	is_done = rust_demangle_callback(name, 0, on_text, &out);
+	if (!is_done) {
+		out.n = 0;
+		is_done = cplus_demangle_v3_callback(name, DMGL_PARAMS | DMGL_ANSI, on_text, &out);
+	}
+	if (!is_done || !out.n)
+		return name;
+	buffer[out.n] = '\0';
+	return buffer;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/elf_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include "daemon/elf_handle.h"
+#include "proto/base.h"
+
+#define NOTES_BYTES_MAX (64 * 1024) /* of one segment; real ones have some hundred */
+#define PAGE_BYTES	4096
+
+/* libelf reads with pread(), not by mapping: a file cut short must be an error, not SIGBUS. */
+Elf *elf_handle_open(const struct elf_source *source)
+{
+	Elf *elf;
+
+	if (elf_version(EV_CURRENT) == EV_NONE)
+		return NULL;
+	if (source->image) /* libelf writes to it only when told to, which nobody does */
+		elf = elf_memory((char *)(uintptr_t)source->image, source->image_size);
+	else
+		elf = elf_begin(source->fd, ELF_C_READ, NULL);
+	if (elf && elf_kind(elf) != ELF_K_ELF) {
+		elf_end(elf);
+		return NULL;
+	}
+	return elf;
+}
+
+void elf_handle_endp(Elf **elf)
+{
+	if (*elf)
+		elf_end(*elf);
+}
+
+static void notes_read(Elf *elf, const GElf_Phdr *phdr, struct elf_file *file)
+{
+	Elf_Type type = phdr->p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR;
+	size_t offset = 0, name_offset, desc_offset;
+	Elf_Data *data;
+	GElf_Nhdr note;
+
+	if (phdr->p_filesz > NOTES_BYTES_MAX || phdr->p_offset > INT64_MAX)
+		return;
+	data = elf_getdata_rawchunk(elf, (int64_t)phdr->p_offset, phdr->p_filesz, type);
+	if (!data)
+		return;
+	while ((offset = gelf_getnote(data, offset, &note, &name_offset, &desc_offset)) > 0) {
+		const char *bytes = data->d_buf;
+
+		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof("GNU") ||
+		    memcmp(bytes + name_offset, "GNU", sizeof("GNU")) || note.n_descsz < 4 ||
+		    note.n_descsz > ELF_BUILD_ID_MAX)
+			continue;
+		memcpy(file->build_id, bytes + desc_offset, note.n_descsz);
+		file->build_id_size = note.n_descsz;
+		return;
+	}
+}
+
+int elf_file_read(const struct elf_source *source, struct elf_file *out)
+{
+	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
+	_cleanup_(elf_file_fini) struct elf_file file = { 0 };
+	size_t n_headers;
+
+	if (!elf)
+		return -ENOEXEC;
+	if (elf_getphdrnum(elf, &n_headers) < 0)
+		return -EBADMSG;
+	if (n_headers > ELF_SEGMENTS_MAX)
+		n_headers = ELF_SEGMENTS_MAX;
+	file.segments = calloc(n_headers + 1, sizeof(*file.segments));
+	if (!file.segments)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_headers; i++) {
+		GElf_Phdr phdr;
+
+		if (!gelf_getphdr(elf, (int)i, &phdr))
+			return -EBADMSG;
+		if (phdr.p_type == PT_NOTE && !file.build_id_size)
+			notes_read(elf, &phdr, &file);
+		if (phdr.p_type != PT_LOAD || !phdr.p_filesz)
+			continue;
+		if (phdr.p_offset > UINT64_MAX - phdr.p_filesz)
+			return -EBADMSG;
+		file.segments[file.n_segments++] = (struct elf_segment){
+			.offset = phdr.p_offset,
+			.size = phdr.p_filesz,
+			.address = phdr.p_vaddr,
+			.is_exec = phdr.p_flags & PF_X,
+		};
+	}
+	*out = file;
+	file = (struct elf_file){ 0 };
+	return 0;
+}
+
+void elf_file_fini(struct elf_file *file)
+{
+	free(file->segments);
+	*file = (struct elf_file){ 0 };
+}
+
+/*
+ * Mappings begin at whole pages, so two segments may share a page of the file: one that is
+ * executable is the one meant, for we are asked about code.
+ */
+static bool segment_find(const struct elf_file *file, uint64_t offset, bool is_exec,
+			 uint64_t *address_out)
+{
+	for (size_t i = 0; i < file->n_segments; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+		uint64_t slack = segment->offset % PAGE_BYTES;
+
+		if (segment->is_exec != is_exec || offset < segment->offset - slack ||
+		    offset >= segment->offset + segment->size)
+			continue;
+		*address_out = offset - segment->offset + segment->address;
+		return true;
+	}
+	return false;
+}
+
+bool elf_file_address(const struct elf_file *file, uint64_t offset, uint64_t *address_out)
+{
+	return segment_find(file, offset, true, address_out) ||
+	       segment_find(file, offset, false, address_out);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_HASH_H
+#define STACKD_DAEMON_HASH_H
+
+/*
+ * 64-bit hashes that are stored and compared across restarts: bytes in, number out. The function
+ * must never change, or stored stacks stop matching. Header only, no state.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HASH64_SEED UINT64_C(0xcbf29ce484222325)
+
+/* FNV-1a with a finishing mix; pass an earlier result as seed to go on. Never 0. */
+static inline uint64_t hash64(uint64_t seed, const void *data, size_t n)
+{
+	const unsigned char *bytes = data;
+	uint64_t h = seed;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ bytes[i]) * UINT64_C(0x100000001b3);
+	h = (h ^ (h >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+	h ^= h >> 32;
+	return h ? h : 1;
+}
+
+static inline uint64_t hash64_string(uint64_t seed, const char *s)
+{
+	return hash64(seed, s, strlen(s) + 1);
+}
+
+#endif

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/kernel_symbols.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "daemon/hash.h"
+#include "daemon/symbol_rank.h"
+#include "proto/base.h"
+
+/* kallsyms has no sizes: a function ends where the next begins, and here at the latest. */
+#define FUNCTION_BYTES_MAX (64 * 1024)
+#define SYMBOLS_MAX	   2000000 /* a kernel has 150,000 */
+#define NAME_BYTES_MAX	   512	   /* KSYM_NAME_LEN since 6.1 */
+#define KALLSYMS_BUFFER	   (256 * 1024)
+#define NAMELESS	   UINT32_MAX /* ends the function before it, is none itself */
+#define MODULES_MAX	   UINT16_MAX
+
+struct kernel_module {
+	char *name;
+	uint64_t base; /* offsets count from here */
+	uint64_t file_id;
+};
+
+/* One array a field, sorted by start: half the memory of structs, and searched in less cache. */
+struct kernel_symbols {
+	uint64_t *starts;
+	uint32_t *names; /* into text */
+	uint16_t *modules;
+	size_t n;
+	struct kernel_module *module_list; /* [0] is the kernel itself */
+	size_t n_modules;
+	char *text;
+	size_t text_size;
+};
+
+struct entry {
+	uint64_t start;
+	uint32_t name;
+	uint16_t module;
+	bool is_global;
+};
+
+/* What is needed while reading. */
+struct reader {
+	struct entry *entries;
+	size_t n, allocated;
+	char *text;
+	size_t text_size, text_allocated;
+	struct kernel_module *modules;
+	size_t n_modules;
+	uint64_t core_start, core_end;
+	uint64_t any_address; /* stays 0 when the kernel hides them */
+	size_t lines;
+};
+
+static void reader_fini(struct reader *reader)
+{
+	for (size_t i = 0; i < reader->n_modules; i++)
+		free(reader->modules[i].name);
+	free(reader->modules);
+	free(reader->entries);
+	free(reader->text);
+}
+
+/*
+ * The same module at the same offset in another build of the kernel is other code, so the build
+ * is part of the identity: what is stored must not change its name with an upgrade.
+ */
+static uint64_t module_identity(const char *name)
+{
+	struct utsname kernel;
+	uint64_t id = hash64_string(HASH64_SEED, name);
+
+	if (uname(&kernel) < 0)
+		return id;
+	id = hash64_string(id, kernel.release);
+	return hash64_string(id, kernel.version);
+}
+
+/* Modules come in runs, so the last one is nearly always the one. */
+static int module_find(struct reader *reader, const char *name, uint16_t *index_out)
+{
+	struct kernel_module *modules;
+	char *copy;
+
+	for (size_t i = reader->n_modules; i-- > 0;) {
+		if (!strcmp(reader->modules[i].name, name)) {
+			*index_out = (uint16_t)i;
+			return 0;
+		}
+	}
+	if (reader->n_modules == MODULES_MAX)
+		return -E2BIG;
+	modules = reallocarray(reader->modules, reader->n_modules + 1, sizeof(*modules));
+	if (!modules)
+		return -ENOMEM;
+	reader->modules = modules;
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	modules[reader->n_modules] = (struct kernel_module){
+		.name = copy,
+		.base = UINT64_MAX,
+		.file_id = module_identity(name),
+	};
+	*index_out = (uint16_t)reader->n_modules++;
+	return 0;
+}
+
+static int text_add(struct reader *reader, const char *name, uint32_t *offset_out)
+{
+	size_t n = strlen(name) + 1;
+
+	if (reader->text_allocated - reader->text_size < n) {
+		size_t more = reader->text_allocated ? reader->text_allocated * 2 : 1 << 20;
+		char *text = realloc(reader->text, more);
+
+		if (!text)
+			return -ENOMEM;
+		reader->text = text;
+		reader->text_allocated = more;
+	}
+	memcpy(reader->text + reader->text_size, name, n);
+	*offset_out = (uint32_t)reader->text_size;
+	reader->text_size += n;
+	return 0;
+}
+
+/* Marks of the linker script, such as __sched_text_end: places, not functions. */
+static bool is_marker(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (name[0] != '_')
+		return false;
+	if (!strcmp(name, "_text") || !strcmp(name, "_stext") || !strcmp(name, "_etext") ||
+	    !strcmp(name, "_sinittext") || !strcmp(name, "_einittext"))
+		return true;
+	return strstr(name, "text_") && ((n > 6 && !strcmp(name + n - 6, "_start")) ||
+					 (n > 4 && !strcmp(name + n - 4, "_end")));
+}
+
+static int entry_add(struct reader *reader, uint64_t start, char type, const char *name,
+		     uint16_t module)
+{
+	struct entry entry = {
+		.start = start,
+		.name = NAMELESS,
+		.module = module,
+		.is_global = type != 't',
+	};
+	int r;
+
+	if (reader->n == SYMBOLS_MAX)
+		return -E2BIG;
+	if (reader->n == reader->allocated) {
+		size_t more = reader->allocated ? reader->allocated * 2 : 1 << 16;
+		struct entry *entries = reallocarray(reader->entries, more, sizeof(*entries));
+
+		if (!entries)
+			return -ENOMEM;
+		reader->entries = entries;
+		reader->allocated = more;
+	}
+	if (!is_marker(name)) {
+		r = text_add(reader, name, &entry.name);
+		if (r < 0)
+			return r;
+	}
+	reader->entries[reader->n++] = entry;
+	return 0;
+}
+
+/* Hexadecimal up to a blank; kallsyms writes nothing else. */
+static bool take_address(char **p, uint64_t *out)
+{
+	uint64_t value = 0;
+	char *s = *p;
+
+	for (; *s != ' '; s++) {
+		if (s - *p >= 16)
+			return false;
+		if (*s >= '0' && *s <= '9')
+			value = value << 4 | (uint64_t)(*s - '0');
+		else if (*s >= 'a' && *s <= 'f')
+			value = value << 4 | (uint64_t)(*s - 'a' + 10);
+		else
+			return false;
+	}
+	if (s == *p)
+		return false;
+	*p = s + 1;
+	*out = value;
+	return true;
+}
+
+/* "ffffffff81000000 T name" and, of a module, "\t[module]". */
+static int line_read(struct reader *reader, char *line)
+{
+	char *name, *module, *end;
+	uint64_t address;
+	uint16_t index;
+	char type;
+	int r;
+
+	if (!take_address(&line, &address) || !line[0] || line[1] != ' ')
+		return -EBADMSG;
+	type = line[0];
+	name = line + 2;
+	module = strchr(name, '\t');
+	if (module) {
+		*module++ = '\0';
+		end = strchr(module, ']');
+		if (*module != '[' || !end)
+			return -EBADMSG;
+		*end = '\0';
+		module++;
+	}
+	if (!*name || strlen(name) >= NAME_BYTES_MAX)
+		return -EBADMSG;
+	reader->lines++;
+	reader->any_address |= address;
+	if (!strchr("tTwW", type))
+		return 0;
+	if (!module && !strcmp(name, "_stext"))
+		reader->core_start = address;
+	if (!module && !strcmp(name, "_etext"))
+		reader->core_end = address;
+	/* Padding before functions; half of all names on kernels that have it. */
+	if (!strncmp(name, "__pfx_", 6) || !strncmp(name, "__cfi_", 6))
+		return 0;
+	r = module_find(reader, module ? module : "kernel", &index);
+	if (r < 0)
+		return r;
+	return entry_add(reader, address, type, name, index);
+}
+
+static int entry_compare(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* The kernel lists itself in order, modules not. */
+static void entries_sort(struct reader *reader)
+{
+	for (size_t i = 1; i < reader->n; i++) {
+		if (reader->entries[i].start < reader->entries[i - 1].start) {
+			qsort(reader->entries, reader->n, sizeof(struct entry), entry_compare);
+			return;
+		}
+	}
+}
+
+static bool is_better(const struct reader *reader, const struct entry *a, const struct entry *b)
+{
+	if (a->name == NAMELESS || b->name == NAMELESS)
+		return b->name == NAMELESS && a->name != NAMELESS;
+	return symbol_rank_compare(reader->text + a->name, a->is_global, reader->text + b->name,
+				   b->is_global) < 0;
+}
+
+/* Keeps the best name of each address, and nothing of the kernel's code that ends with boot. */
+static void entries_reduce(struct reader *reader)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < reader->n; i++) {
+		struct entry *entry = &reader->entries[i];
+		bool is_core = !strcmp(reader->modules[entry->module].name, "kernel");
+
+		if (is_core && reader->core_end &&
+		    (entry->start < reader->core_start || entry->start > reader->core_end))
+			continue;
+		if (!n || reader->entries[n - 1].start != entry->start)
+			reader->entries[n++] = *entry;
+		else if (is_better(reader, entry, &reader->entries[n - 1]))
+			reader->entries[n - 1] = *entry;
+	}
+	reader->n = n;
+}
+
+static void module_bases(struct reader *reader)
+{
+	for (size_t i = 0; i < reader->n; i++) {
+		struct kernel_module *module = &reader->modules[reader->entries[i].module];
+
+		if (reader->entries[i].start < module->base)
+			module->base = reader->entries[i].start;
+	}
+	for (size_t i = 0; i < reader->n_modules; i++) {
+		if (!strcmp(reader->modules[i].name, "kernel") && reader->core_start)
+			reader->modules[i].base = reader->core_start;
+	}
+}
+
+/* Moves what was read into the compact form, only the names that were kept. */
+static int symbols_build(struct reader *reader, struct kernel_symbols **out)
+{
+	_cleanup_(kernel_symbols_freep) struct kernel_symbols *symbols =
+		calloc(1, sizeof(*symbols));
+	size_t text_size = 0;
+
+	if (!symbols)
+		return -ENOMEM;
+	symbols->starts = reallocarray(NULL, reader->n, sizeof(*symbols->starts));
+	symbols->names = reallocarray(NULL, reader->n, sizeof(*symbols->names));
+	symbols->modules = reallocarray(NULL, reader->n, sizeof(*symbols->modules));
+	symbols->text = malloc(reader->text_size + 1);
+	if (!symbols->starts || !symbols->names || !symbols->modules || !symbols->text)
+		return -ENOMEM;
+	for (size_t i = 0; i < reader->n; i++) {
+		const struct entry *entry = &reader->entries[i];
+
+		symbols->starts[i] = entry->start;
+		symbols->modules[i] = entry->module;
+		symbols->names[i] = NAMELESS;
+		if (entry->name == NAMELESS)
+			continue;
+		symbols->names[i] = (uint32_t)text_size;
+		strcpy(symbols->text + text_size, reader->text + entry->name);
+		text_size += strlen(reader->text + entry->name) + 1;
+	}
+	symbols->n = reader->n;
+	symbols->text_size = text_size;
+	symbols->n_modules = reader->n_modules;
+	symbols->module_list = TAKE(reader->modules);
+	reader->n_modules = 0;
+	*out = TAKE(symbols);
+	return 0;
+}
+
+static int lines_read(struct reader *reader, FILE *in)
+{
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0;
+	ssize_t n;
+	int r;
+
+	errno = 0;
+	while ((n = getline(&line, &size, in)) > 0) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		r = line_read(reader, line);
+		if (r < 0)
+			return r;
+	}
+	if (!feof(in))
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+int kernel_symbols_load(const char *path, struct kernel_symbols **out)
+{
+	_cleanup_(reader_fini) struct reader reader = { 0 };
+	_cleanup_(freep) char *buffer = NULL;
+	_cleanup_(fclosep) FILE *in = NULL;
+	int r;
+
+	in = fopen(path ? path : "/proc/kallsyms", "re");
+	if (!in)
+		return -errno;
+	buffer = malloc(KALLSYMS_BUFFER);
+	if (!buffer)
+		return -ENOMEM;
+	setvbuf(in, buffer, _IOFBF, KALLSYMS_BUFFER);
+	r = lines_read(&reader, in);
+	if (r < 0)
+		return r;
+	if (!reader.lines)
+		return -ENODATA;
+	if (!reader.any_address)
+		return -EPERM;
+	if (!reader.n)
+		return -ENODATA;
+	entries_sort(&reader);
+	entries_reduce(&reader);
+	module_bases(&reader);
+	return symbols_build(&reader, out);
+}
+
+/* The last entry that begins at or before the address; n where there is none. */
+static size_t entry_before(const struct kernel_symbols *symbols, uint64_t address)
+{
+	size_t low = 0, high = symbols->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (symbols->starts[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low - 1 : symbols->n;
+}
+
+bool kernel_symbols_lookup(const struct kernel_symbols *symbols, uint64_t address, bool is_call,
+			   struct symbol *symbol_out)
+{
+	uint64_t at = is_call && address ? address - 1 : address;
+	size_t i = entry_before(symbols, at);
+	const struct kernel_module *module;
+	const char *name;
+
+	*symbol_out = (struct symbol){ .kind = FRAME_KERNEL, .file_offset = address };
+	if (i == symbols->n || symbols->names[i] == NAMELESS ||
+	    at - symbols->starts[i] >= FUNCTION_BYTES_MAX)
+		return false;
+	module = &symbols->module_list[symbols->modules[i]];
+	name = symbols->text + symbols->names[i];
+	symbol_out->name = name;
+	symbol_out->name_offset = address - symbols->starts[i];
+	symbol_out->module = module->name;
+	symbol_out->file_id = module->file_id;
+	symbol_out->file_offset = address - module->base;
+	/* BPF programs lie in any order: each is a file of its own, known by the tag in its name.
+	 */
+	if (!strcmp(module->name, "bpf")) {
+		symbol_out->file_id = hash64_string(module->file_id, name);
+		symbol_out->file_offset = symbol_out->name_offset;
+	}
+	return true;
+}
+
+void kernel_symbols_size(const struct kernel_symbols *symbols, size_t *functions, size_t *bytes)
+{
+	*functions = symbols->n;
+	*bytes = symbols->text_size + sizeof(*symbols) +
+		 symbols->n_modules * sizeof(struct kernel_module) +
+		 symbols->n * (sizeof(uint64_t) + sizeof(uint32_t) + sizeof(uint16_t));
+}
+
+struct kernel_symbols *kernel_symbols_free(struct kernel_symbols *symbols)
+{
+	if (!symbols)
+		return NULL;
+	for (size_t i = 0; i < symbols->n_modules; i++)
+		free(symbols->module_list[i].name);
+	free(symbols->module_list);
+	free(symbols->starts);
+	free(symbols->names);
+	free(symbols->modules);
+	free(symbols->text);
+	free(symbols);
+	return NULL;
+}
+
+void kernel_symbols_freep(struct kernel_symbols **symbols)
+{
+	kernel_symbols_free(*symbols);
+}

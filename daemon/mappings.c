@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/mappings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "proto/base.h"
+
+#define DELETED " (deleted)"
+
+/* Reads one number of the base and the character that must follow it. */
+static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
+{
+	uint64_t value = 0;
+	const char *s = *p;
+
+	for (;; s++) {
+		unsigned digit;
+
+		if (*s >= '0' && *s <= '9')
+			digit = (unsigned)(*s - '0');
+		else if (*s >= 'a' && *s <= 'f')
+			digit = (unsigned)(*s - 'a') + 10;
+		else
+			break;
+		if (digit >= base || value > (UINT64_MAX - digit) / base)
+			return false;
+		value = value * base + digit;
+	}
+	if (s == *p || *s != end)
+		return false;
+	*p = s + 1;
+	*out = value;
+	return true;
+}
+
+/* The kernel writes a newline in a path as \012, and no other escape. */
+static char *path_decode(const char *text, bool *is_deleted_out)
+{
+	size_t n = strlen(text);
+	char *path, *to;
+
+	*is_deleted_out = n > strlen(DELETED) && !strcmp(text + n - strlen(DELETED), DELETED);
+	if (*is_deleted_out)
+		n -= strlen(DELETED);
+	path = malloc(n + 1);
+	if (!path)
+		return NULL;
+	to = path;
+	for (size_t i = 0; i < n;) {
+		if (n - i >= 4 && !memcmp(text + i, "\\012", 4)) {
+			*to++ = '\n';
+			i += 4;
+		} else {
+			*to++ = text[i++];
+		}
+	}
+	*to = '\0';
+	return path;
+}
+
+/* "55f0-55f3 r-xp 00002000 fe:00 247134      /usr/bin/cat"; 1 when executable, 0 when not. */
+static int line_parse(const char *line, struct mapping *out)
+{
+	struct mapping m = { 0 };
+	uint64_t major, minor;
+	bool is_exec;
+
+	if (!take_number(&line, 16, '-', &m.start) || !take_number(&line, 16, ' ', &m.end))
+		return -EBADMSG;
+	if (strnlen(line, 5) < 5 || line[4] != ' ' || m.start >= m.end)
+		return -EBADMSG;
+	is_exec = line[2] == 'x';
+	if (!is_exec)
+		return 0;
+	line += 5;
+	if (!take_number(&line, 16, ' ', &m.pgoff) || !take_number(&line, 16, ':', &major) ||
+	    !take_number(&line, 16, ' ', &minor))
+		return -EBADMSG;
+	/* Without a path the line ends after the inode, on old kernels without the blank. */
+	if (!take_number(&line, 10, ' ', &m.inode) && !take_number(&line, 10, '\0', &m.inode))
+		return -EBADMSG;
+	if (line[-1] == '\0')
+		line--;
+	m.dev = makedev((unsigned)major, (unsigned)minor);
+	m.path = path_decode(line + strspn(line, " "), &m.is_deleted);
+	if (!m.path)
+		return -ENOMEM;
+	*out = m;
+	return 1;
+}
+
+static int mapping_compare(const void *a, const void *b)
+{
+	const struct mapping *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* The file is not read in one piece: what changed meanwhile may appear twice. */
+static void drop_overlaps(struct mappings *m)
+{
+	size_t n = 0;
+
+	qsort(m->items, m->n, sizeof(m->items[0]), mapping_compare);
+	for (size_t i = 0; i < m->n; i++) {
+		if (n && m->items[i].start < m->items[n - 1].end)
+			free(m->items[i].path);
+		else
+			m->items[n++] = m->items[i];
+	}
+	m->n = n;
+}
+
+static int mappings_add(struct mappings *m, size_t *allocated, struct mapping *item)
+{
+	if (m->n == *allocated) {
+		size_t more = *allocated ? *allocated * 2 : 16;
+		struct mapping *items = reallocarray(m->items, more, sizeof(*items));
+
+		if (!items)
+			return -ENOMEM;
+		m->items = items;
+		*allocated = more;
+	}
+	m->items[m->n++] = *item;
+	return 0;
+}
+
+int mappings_read(FILE *in, struct mappings *out)
+{
+	_cleanup_(mappings_fini) struct mappings m = { 0 };
+	_cleanup_(freep) char *line = NULL;
+	size_t line_size = 0, allocated = 0;
+	ssize_t n;
+
+	errno = 0;
+	while ((n = getline(&line, &line_size, in)) > 0) {
+		struct mapping item;
+		int r;
+
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		r = line_parse(line, &item);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			continue;
+		if (m.n == MAPPINGS_MAX) {
+			m.is_truncated = true;
+			free(item.path);
+			break;
+		}
+		r = mappings_add(&m, &allocated, &item);
+		if (r < 0) {
+			free(item.path);
+			return r;
+		}
+	}
+	if (n < 0 && !feof(in))
+		return errno ? -errno : -EIO;
+	if (m.n)
+		drop_overlaps(&m);
+	*out = m;
+	m = (struct mappings){ 0 };
+	return 0;
+}
+
+void mappings_fini(struct mappings *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		free(m->items[i].path);
+	free(m->items);
+	*m = (struct mappings){ 0 };
+}

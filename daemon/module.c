@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/module.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "daemon/elf_file.h"
+#include "daemon/hash.h"
+#include "daemon/mappings.h"
+#include "daemon/symtab.h"
+#include "proto/base.h"
+
+#define BUCKETS	  1024
+#define FILES_MAX 1024 /* held open; beyond it a new file's symbols are read at once */
+
+/* What tells one state of a file from another; the vdso is all zeros. */
+struct module_key {
+	uint64_t dev, inode, size;
+	int64_t mtime_ns;
+};
+
+struct module_symbols {
+	struct symtab *symtab;
+	unsigned modules;	     /* that share it */
+	unsigned users;		     /* who look names up right now */
+	struct module_symbols *next; /* registry.symbols */
+};
+
+struct module {
+	struct module_registry *registry;
+	struct module *next; /* registry.buckets */
+	struct module_key key;
+	unsigned refs;
+	char *path;
+	uint64_t file_id;
+	bool is_elf;
+	struct elf_file elf;
+	/* Under registry.lock: */
+	unsigned live;
+	bool is_failed; /* symbols cannot be read, now or later */
+	struct module_symbols *symbols;
+	int64_t used_ns;
+	bool is_settling;
+	struct module *next_settling;
+	/* Taken before registry.lock, while the file is read: */
+	pthread_mutex_t load_lock;
+	int fd; /* changed under both locks */
+};
+
+struct module_registry {
+	pthread_mutex_t lock;
+	struct module *buckets[BUCKETS];
+	struct module_symbols *symbols;
+	struct module *settling; /* each with a reference */
+	uint64_t max_memory;
+	size_t files_max;
+	struct module_stats stats; /* but for symbol_bytes */
+	bool is_over;		   /* max_memory, all of it by tables in use */
+};
+
+static int take_fd(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
+struct module_registry *module_registry_new(uint64_t max_memory)
+{
+	struct module_registry *registry = calloc(1, sizeof(*registry));
+	struct rlimit files;
+
+	if (!registry)
+		return NULL;
+	pthread_mutex_init(&registry->lock, NULL);
+	registry->max_memory = max_memory;
+	registry->files_max = FILES_MAX;
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / 2 < FILES_MAX)
+		registry->files_max = files.rlim_cur / 2;
+	return registry;
+}
+
+static size_t bytes_of_symbols(struct module_registry *registry)
+{
+	size_t bytes = 0;
+
+	for (struct module_symbols *s = registry->symbols; s; s = s->next)
+		bytes += symtab_bytes(s->symtab);
+	return bytes;
+}
+
+void module_registry_stats(struct module_registry *registry, struct module_stats *out)
+{
+	pthread_mutex_lock(&registry->lock);
+	*out = registry->stats;
+	out->symbol_bytes = bytes_of_symbols(registry);
+	pthread_mutex_unlock(&registry->lock);
+}
+
+void module_registry_note_unreadable(struct module_registry *registry)
+{
+	pthread_mutex_lock(&registry->lock);
+	registry->stats.unreadable++;
+	pthread_mutex_unlock(&registry->lock);
+}
+
+static void symbols_drop_unused(struct module_registry *registry, struct module_symbols *symbols)
+{
+	if (symbols->modules || symbols->users)
+		return;
+	for (struct module_symbols **p = &registry->symbols; *p; p = &(*p)->next) {
+		if (*p == symbols) {
+			*p = symbols->next;
+			break;
+		}
+	}
+	symtab_free(symbols->symtab);
+	free(symbols);
+}
+
+static struct module **bucket(struct module_registry *registry, const struct module_key *key)
+{
+	return &registry->buckets[hash64(HASH64_SEED, key, sizeof(*key)) % BUCKETS];
+}
+
+static struct module *module_find(struct module_registry *registry, const struct module_key *key)
+{
+	for (struct module *m = *bucket(registry, key); m; m = m->next) {
+		if (!memcmp(&m->key, key, sizeof(*key)))
+			return m;
+	}
+	return NULL;
+}
+
+static struct module *module_find_ref(struct module_registry *registry,
+				      const struct module_key *key)
+{
+	struct module *module;
+
+	pthread_mutex_lock(&registry->lock);
+	module = module_find(registry, key);
+	if (module)
+		module->refs++;
+	pthread_mutex_unlock(&registry->lock);
+	return module;
+}
+
+static void module_destroy(struct module *module)
+{
+	if (module->fd >= 0)
+		close(module->fd);
+	elf_file_fini(&module->elf);
+	free(module->path);
+	pthread_mutex_destroy(&module->load_lock);
+	free(module);
+}
+
+static void module_destroyp(struct module **module)
+{
+	if (*module)
+		module_destroy(*module);
+}
+
+struct module *module_ref(struct module *module)
+{
+	pthread_mutex_lock(&module->registry->lock);
+	module->refs++;
+	pthread_mutex_unlock(&module->registry->lock);
+	return module;
+}
+
+/* With registry.lock held. The module has to be destroyed without it when this says so. */
+static bool drop_ref(struct module *module)
+{
+	struct module_registry *registry = module->registry;
+
+	if (--module->refs)
+		return false;
+	for (struct module **p = bucket(registry, &module->key); *p; p = &(*p)->next) {
+		if (*p == module) {
+			*p = module->next;
+			break;
+		}
+	}
+	registry->stats.modules--;
+	if (module->fd >= 0)
+		registry->stats.files--;
+	if (module->symbols) {
+		module->symbols->modules--;
+		symbols_drop_unused(registry, module->symbols);
+	}
+	return true;
+}
+
+struct module *module_unref(struct module *module)
+{
+	struct module_registry *registry;
+	bool is_last;
+
+	if (!module)
+		return NULL;
+	registry = module->registry;
+	pthread_mutex_lock(&registry->lock);
+	is_last = drop_ref(module);
+	pthread_mutex_unlock(&registry->lock);
+	if (is_last)
+		module_destroy(module);
+	return NULL;
+}
+
+static uint64_t file_identity(const struct elf_file *elf, const struct module_key *key)
+{
+	if (elf->build_id_size)
+		return hash64(HASH64_SEED, elf->build_id, elf->build_id_size);
+	return hash64(HASH64_SEED, key, sizeof(*key));
+}
+
+/* Takes the fd (-1: the vdso). */
+static int module_new(struct module_registry *registry, const struct module_key *key, int fd,
+		      const struct elf_source *source, const char *path, struct module **out)
+{
+	_cleanup_(module_destroyp) struct module *module = calloc(1, sizeof(*module));
+	int r;
+
+	if (!module) {
+		closep(&fd);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&module->load_lock, NULL);
+	module->registry = registry;
+	module->key = *key;
+	module->fd = fd;
+	module->refs = 1;
+	module->path = strdup(path);
+	if (!module->path)
+		return -ENOMEM;
+	r = elf_file_read(source, &module->elf);
+	if (r == -ENOMEM)
+		return r;
+	module->is_elf = r == 0;
+	module->is_failed = r < 0;
+	/* Code may be generated into a file of any kind; only a broken ELF file is a failure. */
+	if (r == -EBADMSG)
+		module_registry_note_unreadable(registry);
+	module->file_id = file_identity(&module->elf, key);
+	*out = TAKE(module);
+	return 0;
+}
+
+/* Puts a new module into the registry, unless another thread was faster: then that one counts. */
+static struct module *module_register(struct module *module, bool *is_crowded_out)
+{
+	struct module_registry *registry = module->registry;
+	struct module *known;
+
+	pthread_mutex_lock(&registry->lock);
+	known = module_find(registry, &module->key);
+	if (known) {
+		known->refs++;
+	} else {
+		module->next = *bucket(registry, &module->key);
+		*bucket(registry, &module->key) = module;
+		registry->stats.modules++;
+		if (module->fd >= 0)
+			registry->stats.files++;
+	}
+	*is_crowded_out = registry->stats.files > registry->files_max;
+	pthread_mutex_unlock(&registry->lock);
+	if (!known)
+		return module;
+	module_destroy(module);
+	return known;
+}
+
+/* Reads the symbols now, after which the file is not needed; names are what matters. */
+static void module_close(struct module *module)
+{
+	struct symtab *symbols = module_get_symbols(module);
+	int fd = -1;
+
+	pthread_mutex_lock(&module->load_lock);
+	pthread_mutex_lock(&module->registry->lock);
+	if (module->fd >= 0) {
+		fd = take_fd(&module->fd);
+		module->registry->stats.files--;
+	}
+	pthread_mutex_unlock(&module->registry->lock);
+	pthread_mutex_unlock(&module->load_lock);
+	if (fd >= 0)
+		close(fd);
+	if (symbols)
+		module_registry_put_symbols(module->registry, symbols);
+}
+
+static int open_for_reading(int path_fd)
+{
+	char link[32];
+	int fd;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* A file that was closed is mapped again: from now on its symbols can be read again. */
+static void module_reopen(struct module *module, int path_fd)
+{
+	int fd, spare;
+
+	pthread_mutex_lock(&module->registry->lock);
+	fd = module->fd;
+	if (fd < 0 && module->registry->stats.files >= module->registry->files_max)
+		fd = INT32_MAX;
+	pthread_mutex_unlock(&module->registry->lock);
+	if (fd >= 0)
+		return;
+	spare = open_for_reading(path_fd);
+	if (spare < 0)
+		return;
+	pthread_mutex_lock(&module->load_lock);
+	pthread_mutex_lock(&module->registry->lock);
+	if (module->fd < 0) {
+		module->fd = take_fd(&spare);
+		module->registry->stats.files++;
+		module->is_failed = !module->is_elf;
+	}
+	pthread_mutex_unlock(&module->registry->lock);
+	pthread_mutex_unlock(&module->load_lock);
+	if (spare >= 0)
+		close(spare);
+}
+
+static struct module_key key_of(const struct stat *st)
+{
+	return (struct module_key){
+		.dev = st->st_dev,
+		.inode = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = (int64_t)st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec,
+	};
+}
+
+int module_get(struct module_registry *registry, int path_fd, const char *path, struct module **out)
+{
+	struct elf_source source = { 0 };
+	struct module_key key;
+	struct module *module;
+	bool is_crowded_out;
+	struct stat st;
+	int fd, r;
+
+	if (fstat(path_fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	key = key_of(&st);
+	module = module_find_ref(registry, &key);
+	if (module) {
+		module_reopen(module, path_fd);
+		*out = module;
+		return 0;
+	}
+	fd = open_for_reading(path_fd);
+	if (fd < 0)
+		return fd;
+	source.fd = fd;
+	r = module_new(registry, &key, fd, &source, path, &module);
+	if (r < 0)
+		return r;
+	module = module_register(module, &is_crowded_out);
+	if (is_crowded_out)
+		module_close(module);
+	*out = module;
+	return 0;
+}
+
+static size_t vdso_size;
+static pthread_once_t vdso_once = PTHREAD_ONCE_INIT;
+
+static void vdso_measure(void)
+{
+	uint64_t address = getauxval(AT_SYSINFO_EHDR);
+	_cleanup_(mappings_fini) struct mappings mappings = { 0 };
+	_cleanup_(fclosep) FILE *in = NULL;
+
+	if (!address)
+		return;
+	in = fopen("/proc/self/maps", "re");
+	if (!in || mappings_read(in, &mappings) < 0)
+		return;
+	for (size_t i = 0; i < mappings.n; i++) {
+		if (mappings.items[i].start == address)
+			vdso_size = mappings.items[i].end - address;
+	}
+}
+
+size_t module_vdso_size(void)
+{
+	pthread_once(&vdso_once, vdso_measure);
+	return vdso_size;
+}
+
+static struct elf_source vdso_source(size_t size)
+{
+	return (struct elf_source){
+		.fd = -1,
+		.image = (const void *)getauxval(AT_SYSINFO_EHDR),
+		.image_size = size,
+	};
+}
+
+int module_get_vdso(struct module_registry *registry, struct module **out)
+{
+	struct module_key key = { .size = module_vdso_size() };
+	struct elf_source source = vdso_source(key.size);
+	struct module *module;
+	bool is_crowded_out;
+	int r;
+
+	if (!key.size)
+		return -ENODATA;
+	*out = module_find_ref(registry, &key);
+	if (*out)
+		return 0;
+	r = module_new(registry, &key, -1, &source, "[vdso]", &module);
+	if (r < 0)
+		return r;
+	*out = module_register(module, &is_crowded_out);
+	return 0;
+}
+
+void module_add_live(struct module *module)
+{
+	pthread_mutex_lock(&module->registry->lock);
+	module->live++;
+	pthread_mutex_unlock(&module->registry->lock);
+}
+
+void module_drop_live(struct module *module)
+{
+	struct module_registry *registry = module->registry;
+
+	pthread_mutex_lock(&registry->lock);
+	if (!--module->live && !module->is_settling && module->fd >= 0) {
+		module->is_settling = true;
+		module->refs++;
+		module->next_settling = registry->settling;
+		registry->settling = module;
+	}
+	pthread_mutex_unlock(&registry->lock);
+}
+
+bool module_registry_settle(struct module_registry *registry)
+{
+	struct module *module;
+	bool is_wanted = false;
+
+	pthread_mutex_lock(&registry->lock);
+	module = registry->settling;
+	if (module) {
+		registry->settling = module->next_settling;
+		module->is_settling = false;
+		is_wanted = !module->live;
+	}
+	pthread_mutex_unlock(&registry->lock);
+	if (!module)
+		return false;
+	if (is_wanted)
+		module_close(module);
+	module_unref(module);
+	return true;
+}
+
+static bool is_reloadable(const struct module *module)
+{
+	return module->fd >= 0 || !module->key.inode;
+}
+
+static bool is_better_victim(const struct module *a, const struct module *b)
+{
+	if (is_reloadable(a) != is_reloadable(b))
+		return is_reloadable(a);
+	return a->used_ns < b->used_ns;
+}
+
+/*
+ * Drops tables until the limit is kept, the longest unused first, those that can be read again
+ * before all others. Tables in use stay. With registry.lock held.
+ */
+static void symbols_evict(struct module_registry *registry)
+{
+	while (bytes_of_symbols(registry) > registry->max_memory) {
+		struct module_symbols *symbols;
+		struct module *oldest = NULL;
+
+		for (size_t i = 0; i < BUCKETS; i++) {
+			for (struct module *m = registry->buckets[i]; m; m = m->next) {
+				if (m->symbols && !m->symbols->users &&
+				    (!oldest || is_better_victim(m, oldest)))
+					oldest = m;
+			}
+		}
+		if (!oldest) {
+			registry->is_over = true;
+			return;
+		}
+		symbols = TAKE(oldest->symbols);
+		symbols->modules--;
+		symbols_drop_unused(registry, symbols);
+		oldest->is_failed = !is_reloadable(oldest);
+		registry->stats.evictions++;
+	}
+	registry->is_over = false;
+}
+
+/*
+ * Equal files in different places (an image unpacked twice) share one table. The build-id only
+ * proposes: anybody can write one into a file, so the contents are compared. Takes the table;
+ * with registry.lock held.
+ */
+static struct module_symbols *symbols_share(struct module *module, struct symtab *symtab)
+{
+	struct module_registry *registry = module->registry;
+	struct module_symbols *symbols;
+
+	for (symbols = registry->symbols; symbols; symbols = symbols->next) {
+		if (symtab_equal(symbols->symtab, symtab)) {
+			symtab_free(symtab);
+			symbols->modules++;
+			return symbols;
+		}
+	}
+	symbols = calloc(1, sizeof(*symbols));
+	if (!symbols) {
+		symtab_free(symtab);
+		return NULL;
+	}
+	symbols->symtab = symtab;
+	symbols->modules = 1;
+	symbols->next = registry->symbols;
+	registry->symbols = symbols;
+	return symbols;
+}
+
+/* A reference to what is loaded; with registry.lock held. */
+static struct symtab *symbols_take(struct module *module)
+{
+	if (!module->symbols)
+		return NULL;
+	module->used_ns = clock_ns(CLOCK_MONOTONIC);
+	module->symbols->users++;
+	return module->symbols->symtab;
+}
+
+/* A file written over in place has other symbols than the one that was mapped. */
+static int symbols_read(struct module *module, struct symtab **out)
+{
+	struct elf_source source = { .fd = module->fd };
+	struct module_key key;
+	struct stat st;
+
+	if (module->fd < 0) {
+		source = vdso_source(module->key.size);
+		return symtab_load(&source, out);
+	}
+	if (fstat(module->fd, &st) < 0)
+		return -errno;
+	key = key_of(&st);
+	if (memcmp(&key, &module->key, sizeof(key)))
+		return -ESTALE;
+	return symtab_load(&source, out);
+}
+
+/* With load_lock held, so that the file stays open and is read once. */
+static struct symtab *symbols_load(struct module *module)
+{
+	struct module_registry *registry = module->registry;
+	struct symtab *symtab = NULL, *taken = NULL;
+	int r;
+
+	r = symbols_read(module, &symtab);
+	if (r == 0 && symtab_bytes(symtab) > registry->max_memory) {
+		symtab = symtab_free(symtab);
+		r = -E2BIG;
+	}
+	pthread_mutex_lock(&registry->lock);
+	if (r < 0) {
+		module->is_failed = r != -ENOMEM;
+		registry->stats.unreadable++;
+	} else {
+		module->symbols = symbols_share(module, symtab);
+		taken = symbols_take(module);
+		symbols_evict(registry);
+	}
+	pthread_mutex_unlock(&registry->lock);
+	return taken;
+}
+
+struct symtab *module_get_symbols(struct module *module)
+{
+	struct module_registry *registry = module->registry;
+	struct symtab *symtab;
+	bool is_loadable;
+
+	pthread_mutex_lock(&registry->lock);
+	symtab = symbols_take(module);
+	is_loadable = !module->is_failed;
+	pthread_mutex_unlock(&registry->lock);
+	if (symtab || !is_loadable)
+		return symtab;
+
+	pthread_mutex_lock(&module->load_lock);
+	pthread_mutex_lock(&registry->lock);
+	symtab = symbols_take(module);
+	is_loadable = !module->is_failed && is_reloadable(module);
+	pthread_mutex_unlock(&registry->lock);
+	if (!symtab && is_loadable)
+		symtab = symbols_load(module);
+	pthread_mutex_unlock(&module->load_lock);
+	return symtab;
+}
+
+void module_registry_put_symbols(struct module_registry *registry, struct symtab *symtab)
+{
+	pthread_mutex_lock(&registry->lock);
+	for (struct module_symbols *s = registry->symbols; s; s = s->next) {
+		if (s->symtab == symtab) {
+			s->users--;
+			symbols_drop_unused(registry, s);
+			break;
+		}
+	}
+	if (registry->is_over)
+		symbols_evict(registry);
+	pthread_mutex_unlock(&registry->lock);
+}
+
+const char *module_path(const struct module *module)
+{
+	return module->path;
+}
+
+uint64_t module_file_id(const struct module *module)
+{
+	return module->file_id;
+}
+
+bool module_is_elf(const struct module *module)
+{
+	return module->is_elf;
+}
+
+uint64_t module_address(const struct module *module, uint64_t file_offset)
+{
+	uint64_t address;
+
+	return elf_file_address(&module->elf, file_offset, &address) ? address : file_offset;
+}
+
+struct module_registry *module_registry_free(struct module_registry *registry)
+{
+	if (!registry)
+		return NULL;
+	while (registry->settling) {
+		struct module *module = registry->settling;
+
+		registry->settling = module->next_settling;
+		module_unref(module);
+	}
+	pthread_mutex_destroy(&registry->lock);
+	free(registry);
+	return NULL;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_MODULE_H
+#define STACKD_DAEMON_MODULE_H
+
+/*
+ * Files that processes have mapped: in go descriptors, out come modules shared by all processes
+ * that map the same file, and names for the bytes in it. The process table owns the registry;
+ * every function may be called from any thread, and none holds a lock while it reads a file.
+ *
+ * A module keeps its file open as long as a live process maps it, so that its symbols may be
+ * evicted and read again even if the file was deleted or its mount namespace is gone. When the
+ * last such process has gone, the symbols are read and the file is closed, for an open file keeps
+ * its file system from being unmounted. From then on the table cannot be read again, so it is the
+ * last to be evicted.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct module;
+struct module_registry;
+struct symtab;
+
+struct module_stats {
+	size_t modules;
+	size_t files; /* held open */
+	size_t symbol_bytes;
+	uint64_t evictions;
+	uint64_t unreadable; /* could not be opened or parsed, or over a limit */
+};
+
+/* max_memory in bytes bounds the symbol tables. NULL when out of memory. */
+struct module_registry *module_registry_new(uint64_t max_memory);
+
+/* All modules must have been put. */
+struct module_registry *module_registry_free(struct module_registry *registry);
+
+void module_registry_stats(struct module_registry *registry, struct module_stats *out);
+
+/* Counts a file that could not be opened. */
+void module_registry_note_unreadable(struct module_registry *registry);
+
+/*
+ * Gets the module of a file; path_fd is open with O_PATH and stays the caller's. Only regular
+ * files are opened: -EINVAL for others. A regular file that is no ELF file is a module without
+ * symbols. The reference is owned by the caller.
+ */
+int module_get(struct module_registry *registry, int path_fd, const char *path,
+	       struct module **out);
+
+/* The vdso this very process runs on: every process of its word size has the same. */
+int module_get_vdso(struct module_registry *registry, struct module **out);
+/* Its size in memory, bytes; 0 when there is none. */
+size_t module_vdso_size(void);
+
+struct module *module_ref(struct module *module);
+struct module *module_unref(struct module *module);
+
+/* How many live users it has; at 0 it is settled later, see module_registry_settle(). */
+void module_add_live(struct module *module);
+void module_drop_live(struct module *module);
+
+/* Reads and closes one file nobody maps any more. False when there is none. */
+bool module_registry_settle(struct module_registry *registry);
+
+/* Borrowed; lives as long as the module. */
+const char *module_path(const struct module *module);
+uint64_t module_file_id(const struct module *module);
+bool module_is_elf(const struct module *module);
+
+/* The ELF virtual address of a byte of the file; the offset itself where no segment holds it. */
+uint64_t module_address(const struct module *module, uint64_t file_offset);
+
+/*
+ * The symbols, loaded if need be: a reference for module_registry_put_symbols(), until when they
+ * are not evicted. NULL where the file has none that could be read.
+ */
+struct symtab *module_get_symbols(struct module *module);
+void module_registry_put_symbols(struct module_registry *registry, struct symtab *symbols);
+
+#endif

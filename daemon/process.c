@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/process_table.h"
+#include "daemon/procfs.h"
+#include "proto/base.h"
+
+#define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */
+
+static struct process **bucket(struct process_table *table, int32_t pid)
+{
+	return &table->buckets[(uint32_t)pid % PROCESS_BUCKETS];
+}
+
+/* Of a process found in /proc the start is known to the tick only. */
+static bool is_same_start(const struct process *process, uint64_t start_boot_ns)
+{
+	if (process->id.start_boot_ns == start_boot_ns)
+		return true;
+	return !process->is_gen_known &&
+	       procfs_ticks(process->id.start_boot_ns) == procfs_ticks(start_boot_ns);
+}
+
+static bool is_newer(const struct process *a, const struct process *b)
+{
+	if (is_same_start(a, b->id.start_boot_ns) || is_same_start(b, a->id.start_boot_ns))
+		return a->is_gen_known && (!b->is_gen_known || a->id.exec_gen > b->id.exec_gen);
+	return a->id.start_boot_ns > b->id.start_boot_ns;
+}
+
+bool process_is_newest(const struct process *process)
+{
+	for (struct process *p = *bucket(process->table, process->id.pid); p; p = p->next) {
+		if (p->id.pid == process->id.pid && is_newer(p, process))
+			return false;
+	}
+	return true;
+}
+
+void process_mark_exited(struct process *process)
+{
+	if (process->has_exited)
+		return;
+	process->has_exited = true;
+	if (process->maps)
+		process_maps_drop_live(process->maps);
+	process_reader_wake(process->table); /* files may have to be closed */
+}
+
+void process_set_maps(struct process *process, struct process_maps *maps)
+{
+	struct process_maps *old = process->maps;
+
+	/* First the new ones, so that files in both do not look unused in between. */
+	process_maps_add_live(maps);
+	if (process->has_exited)
+		process_maps_drop_live(maps);
+	else if (old)
+		process_maps_drop_live(old);
+	process->maps = maps;
+	process_maps_unref(old);
+}
+
+void process_set_text(struct process *process, const char **field, const char *value)
+{
+	struct process_text *text;
+
+	if (*field && !strcmp(*field, value))
+		return;
+	for (text = process->texts; text; text = text->next) {
+		if (!strcmp(text->text, value)) {
+			*field = text->text;
+			return;
+		}
+	}
+	text = malloc(sizeof(*text) + strlen(value) + 1);
+	if (!text)
+		return;
+	strcpy(text->text, value);
+	text->next = process->texts;
+	process->texts = text;
+	*field = text->text;
+}
+
+static void texts_drop_outdated(struct process *process)
+{
+	for (struct process_text **p = &process->texts; *p;) {
+		struct process_text *text = *p;
+
+		if (text->text == process->exe || text->text == process->cgroup) {
+			p = &text->next;
+		} else {
+			*p = text->next;
+			free(text);
+		}
+	}
+}
+
+static void process_destroy(struct process *process)
+{
+	process_mark_exited(process);
+	process_maps_unref(process->maps);
+	process->exe = process->cgroup = NULL;
+	texts_drop_outdated(process);
+	free(process);
+}
+
+static void process_remove(struct process *process)
+{
+	struct process_table *table = process->table;
+
+	for (struct process **p = bucket(table, process->id.pid); *p; p = &(*p)->next) {
+		if (*p == process) {
+			*p = process->next;
+			break;
+		}
+	}
+	table->n_processes--;
+	process_destroy(process);
+}
+
+static struct process *process_find(struct process_table *table, const struct process_id *id)
+{
+	for (struct process *p = *bucket(table, id->pid); p; p = p->next) {
+		if (p->is_gen_known && !memcmp(&p->id, id, sizeof(*id)))
+			return p;
+	}
+	return NULL;
+}
+
+/* The latest image of a process, whatever its generation. */
+static struct process *process_find_latest(struct process_table *table, const struct process_id *id)
+{
+	struct process *latest = NULL;
+
+	for (struct process *p = *bucket(table, id->pid); p; p = p->next) {
+		if (p->id.pid == id->pid && is_same_start(p, id->start_boot_ns) &&
+		    (!latest || is_newer(p, latest)))
+			latest = p;
+	}
+	return latest;
+}
+
+/*
+ * One that was found in /proc, where its exact start and generation do not show, is the one now
+ * seen, unless an exec has come between.
+ */
+static struct process *process_adopt(struct process_table *table, const struct process_id *id)
+{
+	struct process *latest = process_find_latest(table, id);
+
+	for (struct process *p = *bucket(table, id->pid); p; p = p->next) {
+		if (p->id.pid != id->pid || p->is_gen_known || !is_same_start(p, id->start_boot_ns))
+			continue;
+		if (latest != p && latest->id.exec_gen < id->exec_gen)
+			continue;
+		p->id = *id;
+		p->is_gen_known = true;
+		p->is_exe_guessed = true;
+		/* It may have changed between the reading of /proc and the first probe. */
+		if (!p->has_exited && !p->is_kernel)
+			process_queue_read(p, 0, true);
+		return p;
+	}
+	return NULL;
+}
+
+static struct process *process_add(struct process_table *table, const struct process_id *id,
+				   bool is_gen_known)
+{
+	struct process *process;
+
+	if (table->n_processes == PROCESSES_MAX) {
+		table->table_full++;
+		return NULL;
+	}
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->table = table;
+	process->id = *id;
+	process->is_gen_known = is_gen_known;
+	process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+	process->start_real_ns =
+		(int64_t)id->start_boot_ns + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+	for (struct process *p = *bucket(table, id->pid); p; p = p->next) {
+		if (p->id.pid != id->pid)
+			continue;
+		if (is_newer(p, process))
+			process->has_exited = true; /* a late report of an earlier one */
+		else
+			process_mark_exited(p);
+		if (p->id.start_boot_ns == id->start_boot_ns)
+			process->start_real_ns = p->start_real_ns;
+	}
+	process->next = *bucket(table, id->pid);
+	*bucket(table, id->pid) = process;
+	table->n_processes++;
+	return process;
+}
+
+static struct process *process_find_or_add(struct process_table *table, const struct process_id *id)
+{
+	struct process *process = process_find(table, id);
+
+	return process ? process : process_add(table, id, true);
+}
+
+struct process *process_find_or_add_scanned(struct process_table *table, int32_t pid,
+					    uint64_t start_ticks)
+{
+	struct process_id id = { .pid = pid, .start_boot_ns = procfs_ticks_ns(start_ticks) };
+
+	for (struct process *p = *bucket(table, pid); p; p = p->next) {
+		if (p->id.pid == pid && procfs_ticks(p->id.start_boot_ns) == start_ticks &&
+		    process_is_newest(p))
+			return p;
+	}
+	return process_add(table, &id, false);
+}
+
+static void set_comm(struct process *process, const char *comm)
+{
+	if (comm)
+		snprintf(process->comm, sizeof(process->comm), "%.15s", comm);
+}
+
+struct process *process_table_see(struct process_table *table, const struct process_id *id,
+				  bool is_kernel, const char *comm)
+{
+	struct process *process;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find(table, id);
+	if (!process)
+		process = process_adopt(table, id);
+	if (!process) {
+		process = process_add(table, id, true);
+		if (process) {
+			process->is_kernel = is_kernel;
+			process_queue_read(process, 0, false);
+		}
+	}
+	if (process) {
+		set_comm(process, comm);
+		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+		process->refs++;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return process;
+}
+
+void process_table_note_fork(struct process_table *table, const struct process_id *child,
+			     const struct process_id *parent, const char *comm)
+{
+	struct process *process, *from;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find_or_add(table, child);
+	if (process) {
+		from = process_find(table, parent);
+		if (!from)
+			from = process_find_latest(table, parent);
+		set_comm(process, comm);
+		if (from && !process->maps) {
+			process->is_kernel = from->is_kernel;
+			if (from->maps)
+				process_set_maps(process, process_maps_ref(from->maps));
+			if (from->exe)
+				process_set_text(process, &process->exe, from->exe);
+			if (from->cgroup)
+				process_set_text(process, &process->cgroup, from->cgroup);
+		}
+		if (!process->maps)
+			process_queue_read(process, 0, false);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_note_exec(struct process_table *table, const struct process_id *id,
+			     const char *comm)
+{
+	/* ld.so maps the libraries of a small program within 1 ms, those of a large one in 50. */
+	static const int64_t again_ns[] = { 3 * NS_PER_MS, 15 * NS_PER_MS, 60 * NS_PER_MS };
+	struct process *process;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find_or_add(table, id);
+	if (process) {
+		set_comm(process, comm);
+		process->is_kernel = false; /* the kernel starts helpers from its own threads */
+		process_queue_read(process, 0, false);
+		for (size_t i = 0; i < ARRAY_SIZE(again_ns); i++)
+			process_queue_read(process, again_ns[i], true);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_note_exit(struct process_table *table, const struct process_id *id)
+{
+	struct process *process;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find(table, id);
+	if (!process)
+		process = process_find_latest(table, id);
+	if (process) {
+		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+		process_mark_exited(process);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+struct process *process_ref(struct process *process)
+{
+	pthread_mutex_lock(&process->table->lock);
+	process->refs++;
+	pthread_mutex_unlock(&process->table->lock);
+	return process;
+}
+
+struct process *process_unref(struct process *process)
+{
+	struct process_held held = { 0 };
+	struct process_table *table;
+
+	if (!process)
+		return NULL;
+	table = process->table;
+	pthread_mutex_lock(&table->lock);
+	if (!--process->refs) {
+		texts_drop_outdated(process);
+		held = process_held_take(process);
+	}
+	pthread_mutex_unlock(&table->lock);
+	process_held_put(table, &held);
+	return NULL;
+}
+
+void process_unrefp(struct process **process)
+{
+	process_unref(*process);
+}
+
+void process_info(struct process *process, struct process_info *out)
+{
+	pthread_mutex_lock(&process->table->lock);
+	*out = (struct process_info){
+		.id = process->id,
+		.start_real_ns = process->start_real_ns,
+		.is_kernel = process->is_kernel,
+		.has_exited = process->has_exited,
+		.exe = process->exe,
+		.cgroup = process->cgroup,
+	};
+	memcpy(out->comm, process->comm, sizeof(out->comm));
+	pthread_mutex_unlock(&process->table->lock);
+}
+
+/* The report of an exit may have been lost: looks whether the process is still there. */
+static bool is_in_proc(const struct process_id *id)
+{
+	struct procfs_stat stat;
+	int fd = procfs_open(id->pid, &stat);
+
+	if (fd < 0)
+		return fd != -ESRCH;
+	close(fd);
+	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
+}
+
+static size_t sweep_once(struct process_table *table, int64_t before_ns, struct process **suspects)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < PROCESS_BUCKETS; i++) {
+		struct process *next;
+
+		for (struct process *p = table->buckets[i]; p; p = next) {
+			next = p->next;
+			if (p->refs || p->seen_ns > before_ns)
+				continue;
+			if (p->has_exited) {
+				process_remove(p);
+			} else if (n < SWEEP_CHECKS_MAX) {
+				p->refs++;
+				suspects[n++] = p;
+			}
+		}
+	}
+	return n;
+}
+
+void process_table_sweep(struct process_table *table, int64_t keep_ns)
+{
+	struct process *suspects[SWEEP_CHECKS_MAX];
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	size_t n;
+
+	pthread_mutex_lock(&table->lock);
+	n = sweep_once(table, now - keep_ns, suspects);
+	pthread_mutex_unlock(&table->lock);
+	for (size_t i = 0; i < n; i++) {
+		bool is_there = is_in_proc(&suspects[i]->id);
+
+		pthread_mutex_lock(&table->lock);
+		suspects[i]->refs--;
+		suspects[i]->seen_ns = now; /* checked again, or dropped, a keep time later */
+		if (!is_there)
+			process_mark_exited(suspects[i]);
+		pthread_mutex_unlock(&table->lock);
+	}
+}
+
+void process_table_stats(struct process_table *table, struct process_stats *out)
+{
+	struct module_stats modules;
+
+	module_registry_stats(table->registry, &modules);
+	pthread_mutex_lock(&table->lock);
+	*out = (struct process_stats){
+		.processes = table->n_processes,
+		.modules = modules.modules,
+		.symbol_bytes = modules.symbol_bytes,
+		.evictions = modules.evictions,
+		.unreadable = modules.unreadable,
+		.too_late = table->too_late,
+		.queue_full = table->queue_full,
+		.mappings_full = table->mappings_full,
+		.table_full = table->table_full,
+	};
+	pthread_mutex_unlock(&table->lock);
+}
+
+int process_table_new(uint64_t max_memory, struct process_table **out)
+{
+	struct process_table *table = calloc(1, sizeof(*table));
+	pthread_condattr_t attr;
+	int r;
+
+	if (!table)
+		return -ENOMEM;
+	table->registry = module_registry_new(max_memory);
+	if (!table->registry) {
+		free(table);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&table->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&table->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	r = process_reader_start(table);
+	if (r < 0) {
+		process_table_free(table);
+		return r;
+	}
+	*out = table;
+	return 0;
+}
+
+struct process_table *process_table_free(struct process_table *table)
+{
+	if (!table)
+		return NULL;
+	process_reader_stop(table);
+	for (size_t i = 0; i < PROCESS_BUCKETS; i++) {
+		while (table->buckets[i]) {
+			process_release_symbols(table->buckets[i]);
+			process_remove(table->buckets[i]);
+		}
+	}
+	module_registry_free(table->registry);
+	pthread_cond_destroy(&table->wake);
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+	return NULL;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/hash.h"
+#include "daemon/process_table.h"
+#include "daemon/symtab.h"
+#include "proto/base.h"
+
+#define USER_ADDRESS_MIN UINT64_C(0x1000)
+
+/* Reading again: 100 ms after the first time, doubled up to 25.6 s, anew after 5 s of quiet. */
+#define READ_AGAIN_NS	  (100 * NS_PER_MS)
+#define READ_ATTEMPTS_MAX 8
+#define READ_QUIET_NS	  (5 * NS_PER_S)
+
+/* The maps as they are now, held until the symbols are released; NULL when not read. */
+static const struct process_maps *maps_hold(struct process *process)
+{
+	struct process_maps *maps, **held;
+
+	pthread_mutex_lock(&process->table->lock);
+	maps = process->maps;
+	if (maps &&
+	    (!process->held.n_maps || process->held.maps[process->held.n_maps - 1] != maps)) {
+		held = reallocarray(process->held.maps, process->held.n_maps + 1, sizeof(*held));
+		if (held) {
+			process->held.maps = held;
+			held[process->held.n_maps++] = process_maps_ref(maps);
+		} else {
+			maps = NULL;
+		}
+	}
+	pthread_mutex_unlock(&process->table->lock);
+	return maps;
+}
+
+static struct symtab *symbols_held(struct process *process, const struct module *module)
+{
+	for (size_t i = 0; i < process->held.n_symbols; i++) {
+		if (process->held.symbols[i].module == module)
+			return process->held.symbols[i].symtab;
+	}
+	return NULL;
+}
+
+/* The symbols of a module, held likewise; NULL where it has none. */
+static struct symtab *symbols_hold(struct process *process, struct module *module)
+{
+	struct process_table *table = process->table;
+	struct symtab *symtab, *spare = NULL;
+	struct held_symbols *held;
+
+	pthread_mutex_lock(&table->lock);
+	symtab = symbols_held(process, module);
+	pthread_mutex_unlock(&table->lock);
+	if (symtab)
+		return symtab;
+	spare = module_get_symbols(module);
+	if (!spare)
+		return NULL;
+	pthread_mutex_lock(&table->lock);
+	symtab = symbols_held(process, module); /* another thread may have been faster */
+	held = symtab ? NULL
+		      : reallocarray(process->held.symbols, process->held.n_symbols + 1,
+				     sizeof(*held));
+	if (held) {
+		symtab = TAKE(spare);
+		process->held.symbols = held;
+		held[process->held.n_symbols++] = (struct held_symbols){ module, symtab };
+	}
+	pthread_mutex_unlock(&table->lock);
+	if (spare)
+		module_registry_put_symbols(table->registry, spare);
+	return symtab;
+}
+
+struct process_held process_held_take(struct process *process)
+{
+	struct process_held held = process->held;
+
+	process->held = (struct process_held){ 0 };
+	return held;
+}
+
+void process_held_put(struct process_table *table, struct process_held *held)
+{
+	for (size_t i = 0; i < held->n_symbols; i++)
+		module_registry_put_symbols(table->registry, held->symbols[i].symtab);
+	for (size_t i = 0; i < held->n_maps; i++)
+		process_maps_unref(held->maps[i]);
+	free(held->symbols);
+	free(held->maps);
+}
+
+void process_release_symbols(struct process *process)
+{
+	struct process_table *table = process->table;
+	struct process_held held;
+
+	pthread_mutex_lock(&table->lock);
+	held = process_held_take(process);
+	pthread_mutex_unlock(&table->lock);
+	process_held_put(table, &held);
+}
+
+/* Whether an unknown address is reason enough to read /proc now. */
+static bool should_read(struct process *process)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool is_due = false;
+
+	pthread_mutex_lock(&process->table->lock);
+	if (!process->has_exited && !process->is_kernel && process_is_newest(process)) {
+		if (now - process->missed_ns > READ_QUIET_NS) {
+			process->attempts = 0;
+			process->next_read_ns = 0;
+		}
+		process->missed_ns = now;
+		is_due = now >= process->next_read_ns;
+	}
+	if (is_due) {
+		process->next_read_ns = now + (READ_AGAIN_NS << process->attempts);
+		if (process->attempts < READ_ATTEMPTS_MAX)
+			process->attempts++;
+	}
+	pthread_mutex_unlock(&process->table->lock);
+	return is_due;
+}
+
+/* Code without a file is that of this image only: equal addresses elsewhere are other code. */
+static void symbol_generated(struct process *process, const struct process_map *map,
+			     struct symbol *symbol)
+{
+	struct process_id id;
+
+	pthread_mutex_lock(&process->table->lock);
+	id = process->id;
+	pthread_mutex_unlock(&process->table->lock);
+	symbol->kind = FRAME_JIT;
+	symbol->file_id = hash64(HASH64_SEED, &id, sizeof(id));
+	symbol->module = map->name;
+}
+
+/* Nothing is known but where it came from, which still tells it from other files. */
+static void symbol_of_path(const struct process_map *map, uint64_t offset, struct symbol *symbol)
+{
+	uint64_t place[] = { map->dev, map->inode,
+			     map->kind == MAP_SPECIAL ? map->end - map->start : 0 };
+
+	symbol->file_id = hash64_string(hash64(HASH64_SEED, place, sizeof(place)), map->name);
+	symbol->file_offset = offset;
+	symbol->module = map->name;
+}
+
+static void symbol_of_module(struct process *process, struct module *module, uint64_t offset,
+			     bool is_call, struct symbol *symbol)
+{
+	uint64_t address = module_address(module, offset), start;
+	struct symtab *symtab;
+
+	symbol->module = module_path(module);
+	symbol->file_id = module_file_id(module);
+	symbol->file_offset = address + is_call;
+	if (!module_is_elf(module)) {
+		symbol->kind = FRAME_JIT;
+		return;
+	}
+	symtab = symbols_hold(process, module);
+	if (symtab && symtab_lookup(symtab, address, &symbol->name, &start))
+		symbol->name_offset = symbol->file_offset - start;
+}
+
+bool process_lookup(struct process *process, uint64_t address, bool is_call,
+		    struct symbol *symbol_out)
+{
+	/* A return address may lie behind the function, and the mapping, that made the call. */
+	uint64_t at = address - is_call, offset;
+	const struct process_maps *maps;
+	const struct process_map *map;
+
+	*symbol_out = (struct symbol){ .kind = FRAME_NATIVE, .file_offset = address };
+	if (address < USER_ADDRESS_MIN)
+		return false;
+	maps = maps_hold(process);
+	map = maps ? process_maps_find(maps, at) : NULL;
+	/* The upper half is the kernel's; nothing a process maps appears there later. */
+	if (!map && !(address >> 63) && should_read(process)) {
+		process_read(process);
+		maps = maps_hold(process);
+		map = maps ? process_maps_find(maps, at) : NULL;
+	}
+	if (!map)
+		return false;
+	offset = at - map->start + map->pgoff;
+	if (map->kind == MAP_GENERATED)
+		symbol_generated(process, map, symbol_out);
+	else if (map->module)
+		symbol_of_module(process, map->module, offset, is_call, symbol_out);
+	else
+		symbol_of_path(map, offset + is_call, symbol_out);
+	return true;
+}

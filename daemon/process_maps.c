@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/process_maps.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/procfs.h"
+#include "proto/base.h"
+
+#define GONE_MAX 256 /* libraries closed again: of one process, the rest is forgotten */
+
+struct process_maps {
+	atomic_uint refs;
+	size_t n;
+	struct process_map *items; /* sorted by start */
+};
+
+static void map_fini(struct process_map *map)
+{
+	module_unref(map->module);
+	free(map->name);
+}
+
+struct process_maps *process_maps_ref(struct process_maps *maps)
+{
+	atomic_fetch_add(&maps->refs, 1);
+	return maps;
+}
+
+struct process_maps *process_maps_unref(struct process_maps *maps)
+{
+	if (!maps || atomic_fetch_sub(&maps->refs, 1) > 1)
+		return NULL;
+	for (size_t i = 0; i < maps->n; i++)
+		map_fini(&maps->items[i]);
+	free(maps->items);
+	free(maps);
+	return NULL;
+}
+
+void process_maps_unrefp(struct process_maps **maps)
+{
+	process_maps_unref(*maps);
+}
+
+void process_maps_add_live(struct process_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		if (maps->items[i].module)
+			module_add_live(maps->items[i].module);
+	}
+}
+
+void process_maps_drop_live(struct process_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		if (maps->items[i].module)
+			module_drop_live(maps->items[i].module);
+	}
+}
+
+const struct process_map *process_maps_find(const struct process_maps *maps, uint64_t address)
+{
+	size_t low = 0, high = maps->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (maps->items[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address >= maps->items[low - 1].end)
+		return NULL;
+	return &maps->items[low - 1];
+}
+
+/* Names in brackets are the kernel's, but heap, stack and named memory hold the program's code. */
+static enum map_kind kind_of(const struct mapping *mapping)
+{
+	const char *path = mapping->path;
+
+	if (mapping->inode)
+		return MAP_FILE;
+	if (!strcmp(path, "[vdso]") || !strcmp(path, "[vsyscall]") || !strcmp(path, "[uprobes]"))
+		return MAP_SPECIAL;
+	return MAP_GENERATED;
+}
+
+static bool is_same(const struct process_map *map, const struct mapping *mapping)
+{
+	return map->start == mapping->start && map->end == mapping->end &&
+	       map->pgoff == mapping->pgoff && map->dev == mapping->dev &&
+	       map->inode == mapping->inode && map->kind == kind_of(mapping);
+}
+
+/* Errors leave the mapping without module: its path is still true. */
+static void map_open(struct module_registry *registry, int dir_fd, const struct mapping *mapping,
+		     struct process_map *map, bool is_first_try)
+{
+	int fd, r;
+
+	if (map->kind == MAP_SPECIAL) {
+		/* 32-bit programs have another vdso than we do: theirs is below 4 GiB. */
+		if (!strcmp(mapping->path, "[vdso]") && mapping->start >> 32 &&
+		    mapping->end - mapping->start == module_vdso_size())
+			module_get_vdso(registry, &map->module);
+		return;
+	}
+	fd = procfs_open_mapped(dir_fd, mapping);
+	r = fd < 0 ? fd : module_get(registry, fd, mapping->path, &map->module);
+	map->is_device = r == -EINVAL;
+	if (r < 0 && !map->is_device && is_first_try)
+		module_registry_note_unreadable(registry);
+	closep(&fd);
+}
+
+static int map_make(struct module_registry *registry, int dir_fd, const struct mapping *mapping,
+		    const struct process_map *known, struct process_map *out)
+{
+	struct process_map map = {
+		.start = mapping->start,
+		.end = mapping->end,
+		.pgoff = mapping->pgoff,
+		.dev = mapping->dev,
+		.inode = mapping->inode,
+		.kind = kind_of(mapping),
+	};
+
+	map.name = strdup(*mapping->path ? mapping->path : "[anon]");
+	if (!map.name)
+		return -ENOMEM;
+	if (known && known->module)
+		map.module = module_ref(known->module);
+	else if (map.kind != MAP_GENERATED)
+		map_open(registry, dir_fd, mapping, &map, !known);
+	*out = map;
+	return 0;
+}
+
+static bool is_overlapping(const struct mappings *mappings, const struct process_map *map)
+{
+	size_t low = 0, high = mappings->n;
+
+	while (low < high) { /* the first that ends after the map begins */
+		size_t middle = low + (high - low) / 2;
+
+		if (mappings->items[middle].end <= map->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < mappings->n && mappings->items[low].start < map->end;
+}
+
+/* A library may be closed, or an exec not be known of yet, before its samples are looked up. */
+static int gone_add(struct process_maps *maps, const struct process_maps *before,
+		    const struct mappings *mappings)
+{
+	size_t gone = 0;
+
+	for (size_t i = 0; i < before->n && gone < GONE_MAX; i++) {
+		const struct process_map *map = &before->items[i];
+		struct process_map *copy = &maps->items[maps->n];
+
+		if (!map->module || map->kind != MAP_FILE || is_overlapping(mappings, map))
+			continue;
+		*copy = *map;
+		copy->name = strdup(map->name);
+		if (!copy->name)
+			return -ENOMEM;
+		module_ref(copy->module);
+		copy->is_gone = true;
+		maps->n++;
+		gone++;
+	}
+	return 0;
+}
+
+static int map_compare(const void *a, const void *b)
+{
+	const struct process_map *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Whether every mapping is known with its module, and nothing that was is gone. */
+static bool is_unchanged(const struct process_maps *before, const struct mappings *mappings)
+{
+	size_t present = 0;
+
+	for (size_t i = 0; i < before->n; i++)
+		present += !before->items[i].is_gone;
+	if (present != mappings->n)
+		return false;
+	for (size_t i = 0; i < mappings->n; i++) {
+		const struct process_map *map = process_maps_find(before, mappings->items[i].start);
+
+		if (!map || map->is_gone || !is_same(map, &mappings->items[i]) ||
+		    (map->kind == MAP_FILE && !map->module && !map->is_device))
+			return false;
+	}
+	return true;
+}
+
+int process_maps_build(struct module_registry *registry, int dir_fd,
+		       const struct mappings *mappings, struct process_maps *before,
+		       struct process_maps **out)
+{
+	_cleanup_(process_maps_unrefp) struct process_maps *maps = NULL;
+	int r;
+
+	if (before && is_unchanged(before, mappings)) {
+		*out = process_maps_ref(before);
+		return 0;
+	}
+	maps = calloc(1, sizeof(*maps));
+	if (!maps)
+		return -ENOMEM;
+	atomic_init(&maps->refs, 1);
+	maps->items = calloc(mappings->n + (before ? before->n : 0) + 1, sizeof(*maps->items));
+	if (!maps->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < mappings->n; i++) {
+		const struct mapping *mapping = &mappings->items[i];
+		const struct process_map *known =
+			before ? process_maps_find(before, mapping->start) : NULL;
+
+		if (known && !is_same(known, mapping))
+			known = NULL;
+		r = map_make(registry, dir_fd, mapping, known, &maps->items[maps->n]);
+		if (r < 0)
+			return r;
+		maps->n++;
+	}
+	if (before) {
+		r = gone_add(maps, before, mappings);
+		if (r < 0)
+			return r;
+	}
+	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
+	*out = TAKE(maps);
+	return 0;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/process_table.h"
+#include "daemon/procfs.h"
+#include "proto/base.h"
+
+#define READ_TRIES 3 /* while an exec changes the image under our hands */
+
+/* Repeated reads, as after each exec, may take this much CPU time; the first ones are not held. */
+#define BUDGET_PERIOD_NS NS_PER_S
+#define BUDGET_NS	 (20 * NS_PER_MS)
+
+/* What /proc says of one image. */
+struct reading {
+	struct procfs_stat stat;
+	char *exe, *cgroup;
+	struct mappings mappings;
+	struct process_maps *maps;
+};
+
+static void reading_fini(struct reading *reading)
+{
+	free(reading->exe);
+	free(reading->cgroup);
+	mappings_fini(&reading->mappings);
+	process_maps_unref(reading->maps);
+}
+
+/* exe and mappings of one and the same image: reads exe before and after. */
+static void image_read(int dir_fd, struct reading *reading)
+{
+	for (int i = 0; i < READ_TRIES; i++) {
+		_cleanup_(freep) char *exe_after = NULL;
+
+		freep(&reading->exe);
+		reading->exe = NULL;
+		mappings_fini(&reading->mappings);
+		procfs_read_exe(dir_fd, &reading->exe);
+		procfs_read_mappings(dir_fd, &reading->mappings);
+		procfs_read_exe(dir_fd, &exe_after);
+		if (!reading->exe || !exe_after || !strcmp(reading->exe, exe_after))
+			return;
+	}
+}
+
+static int reading_take(struct process *process, int dir_fd, struct process_maps *before,
+			struct reading *reading)
+{
+	procfs_read_cgroup(dir_fd, &reading->cgroup);
+	if (reading->stat.is_kernel)
+		return 0;
+	image_read(dir_fd, reading);
+	if (!reading->mappings.n) /* a process that is exiting has none any more */
+		return -ESRCH;
+	return process_maps_build(process->table->registry, dir_fd, &reading->mappings, before,
+				  &reading->maps);
+}
+
+/* Every generation has one exe, so the first one stays: a later one may be that of an exec. */
+static void reading_apply(struct process *process, struct reading *reading)
+{
+	process->is_kernel = reading->stat.is_kernel;
+	if (!process->comm[0])
+		memcpy(process->comm, reading->stat.comm, sizeof(process->comm));
+	if (reading->cgroup)
+		process_set_text(process, &process->cgroup, reading->cgroup);
+	if (reading->exe && (!process->exe || process->is_exe_guessed)) {
+		process_set_text(process, &process->exe, reading->exe);
+		process->is_exe_guessed = false;
+	}
+	if (reading->mappings.is_truncated)
+		process->table->mappings_full++;
+	if (!reading->maps || reading->maps == process->maps)
+		return;
+	process_set_maps(process, TAKE(reading->maps));
+	process->attempts = 0;
+	process->next_read_ns = 0;
+}
+
+static void note_too_late(struct process *process)
+{
+	if (process->maps || process->is_late || process->is_kernel)
+		return;
+	process->is_late = true;
+	process->table->too_late++;
+}
+
+/* Reads by an open directory of /proc, or finds by dir_fd < 0 that there is none (any more). */
+static void process_read_from(struct process *process, int dir_fd, const struct procfs_stat *stat)
+{
+	_cleanup_(reading_fini) struct reading reading = { 0 };
+	_cleanup_(process_maps_unrefp) struct process_maps *before = NULL;
+	struct process_table *table = process->table;
+	uint64_t number;
+	int r = dir_fd;
+
+	pthread_mutex_lock(&table->lock);
+	number = ++process->reads_begun;
+	if (process->maps)
+		before = process_maps_ref(process->maps);
+	pthread_mutex_unlock(&table->lock);
+	if (dir_fd >= 0) {
+		reading.stat = *stat;
+		r = reading_take(process, dir_fd, before, &reading);
+	}
+
+	pthread_mutex_lock(&table->lock);
+	if (r == -ESRCH && dir_fd < 0)
+		process_mark_exited(process);
+	if (r < 0 || !process_is_newest(process)) {
+		note_too_late(process);
+	} else if (number > process->read_applied) {
+		process->read_applied = number;
+		reading_apply(process, &reading);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_read(struct process *process)
+{
+	struct process_table *table = process->table;
+	struct procfs_stat stat;
+	struct process_id id;
+	int fd;
+
+	pthread_mutex_lock(&table->lock);
+	id = process->id;
+	pthread_mutex_unlock(&table->lock);
+	fd = procfs_open(id.pid, &stat);
+	if (fd >= 0 && stat.start_ticks != procfs_ticks(id.start_boot_ns)) {
+		close(fd); /* another process has the pid now */
+		fd = -ESRCH;
+	}
+	process_read_from(process, fd, &stat);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int scan_one(struct process_table *table, int32_t pid)
+{
+	struct process *process;
+	struct procfs_stat stat;
+	int fd = procfs_open(pid, &stat);
+
+	if (fd < 0)
+		return 0; /* gone since the directory was read */
+	pthread_mutex_lock(&table->lock);
+	process = process_find_or_add_scanned(table, pid, stat.start_ticks);
+	if (process)
+		process->refs++;
+	pthread_mutex_unlock(&table->lock);
+	if (process)
+		process_read_from(process, fd, &stat);
+	process_unref(process);
+	close(fd);
+	return process ? 0 : -ENOMEM;
+}
+
+int process_table_scan(struct process_table *table)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int r = 0;
+
+	if (!proc)
+		return -errno;
+	while (r == 0 && (entry = readdir(proc))) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (pid > 0 && pid <= INT32_MAX && !*end)
+			r = scan_one(table, (int32_t)pid);
+	}
+	closedir(proc);
+	return r;
+}
+
+void process_reader_wake(struct process_table *table)
+{
+	table->is_woken = true;
+	pthread_cond_signal(&table->wake);
+}
+
+void process_queue_read(struct process *process, int64_t delay_ns, bool is_repeat)
+{
+	struct process_table *table = process->table;
+
+	if (process->has_exited || process->is_kernel)
+		return;
+	if (table->n_queued == READ_QUEUE_MAX) {
+		table->queue_full++;
+		return;
+	}
+	process->refs++;
+	table->queue[table->n_queued++] = (struct read_request){
+		.process = process,
+		.due_ns = clock_ns(CLOCK_MONOTONIC) + delay_ns,
+		.is_repeat = is_repeat,
+	};
+	process_reader_wake(table);
+}
+
+/* The earliest request; n_queued must not be 0. */
+static size_t queue_first(const struct process_table *table)
+{
+	size_t first = 0;
+
+	for (size_t i = 1; i < table->n_queued; i++) {
+		if (table->queue[i].due_ns < table->queue[first].due_ns)
+			first = i;
+	}
+	return first;
+}
+
+/* With the lock held; releases it while it works. */
+static void serve(struct process_table *table, const struct read_request *request)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC), begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	bool is_wanted = !request->process->has_exited || !request->process->maps;
+
+	if (now - table->budget_start_ns > BUDGET_PERIOD_NS) {
+		table->budget_start_ns = now;
+		table->budget_used_ns = 0;
+	}
+	if (is_wanted && request->is_repeat && table->budget_used_ns > BUDGET_NS) {
+		table->queue_full++;
+		is_wanted = false;
+	}
+	pthread_mutex_unlock(&table->lock);
+	if (is_wanted)
+		process_read(request->process);
+	process_unref(request->process);
+	pthread_mutex_lock(&table->lock);
+	table->budget_used_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+}
+
+/* Until the next request is due, or for good when there is none. */
+static void wait_for_work(struct process_table *table)
+{
+	struct timespec until;
+	int64_t due_ns;
+
+	if (!table->n_queued) {
+		pthread_cond_wait(&table->wake, &table->lock);
+		return;
+	}
+	due_ns = table->queue[queue_first(table)].due_ns;
+	until = (struct timespec){ due_ns / NS_PER_S, due_ns % NS_PER_S };
+	pthread_cond_timedwait(&table->wake, &table->lock, &until);
+}
+
+static void *reader_run(void *data)
+{
+	struct process_table *table = data;
+
+	pthread_mutex_lock(&table->lock);
+	while (!table->is_stopping) {
+		size_t first = table->n_queued ? queue_first(table) : 0;
+		struct read_request request;
+		bool has_settled;
+
+		if (table->n_queued && table->queue[first].due_ns <= clock_ns(CLOCK_MONOTONIC)) {
+			request = table->queue[first];
+			table->queue[first] = table->queue[--table->n_queued];
+			serve(table, &request);
+			continue;
+		}
+		pthread_mutex_unlock(&table->lock);
+		has_settled = module_registry_settle(table->registry);
+		pthread_mutex_lock(&table->lock);
+		/* Without the lock a signal may have been missed: look again before sleeping. */
+		if (!has_settled && !table->is_stopping && !table->is_woken)
+			wait_for_work(table);
+		table->is_woken = false;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return NULL;
+}
+
+int process_reader_start(struct process_table *table)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the loop thread's */
+	r = pthread_create(&table->reader, NULL, reader_run, table);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r)
+		return -r;
+	table->has_reader = true;
+	pthread_setname_np(table->reader, "stackd-proc");
+	return 0;
+}
+
+void process_reader_stop(struct process_table *table)
+{
+	if (!table->has_reader)
+		return;
+	pthread_mutex_lock(&table->lock);
+	table->is_stopping = true;
+	pthread_cond_signal(&table->wake);
+	pthread_mutex_unlock(&table->lock);
+	pthread_join(table->reader, NULL);
+	for (size_t i = 0; i < table->n_queued; i++)
+		process_unref(table->queue[i].process);
+	table->n_queued = 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_PROCESS_TABLE_H
+#define STACKD_DAEMON_PROCESS_TABLE_H
+
+/*
+ * What the files behind process.h share: the table (process.c), the thread that reads /proc
+ * (process_reader.c) and the naming of addresses (process_lookup.c). Everything here is under
+ * table.lock unless said otherwise; the lock is never held while /proc or a file is read. Locks
+ * are taken in this order: table.lock, a module's load lock or the registry's.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/process.h"
+#include "daemon/process_maps.h"
+
+#define PROCESS_BUCKETS 4096
+#define PROCESSES_MAX	131072
+#define READ_QUEUE_MAX	1024
+
+/* A string that was handed out; kept while the process is referenced, also when outdated. */
+struct process_text {
+	struct process_text *next; /* process.texts */
+	char text[];
+};
+
+struct held_symbols {
+	struct module *module;
+	struct symtab *symtab;
+};
+
+/* What strings were handed out of, until process_release_symbols(). */
+struct process_held {
+	struct process_maps **maps;
+	size_t n_maps;
+	struct held_symbols *symbols;
+	size_t n_symbols;
+};
+
+struct process {
+	struct process_table *table;
+	struct process *next; /* in table.buckets */
+	struct process_id id;
+	int64_t start_real_ns;
+	bool is_gen_known; /* not when found in /proc, until it is seen */
+	bool is_kernel;
+	bool has_exited; /* or its image was replaced by an exec */
+	bool is_late;	 /* counted in too_late */
+	unsigned refs;	 /* of others; the table itself has none */
+	int64_t seen_ns; /* CLOCK_MONOTONIC */
+	char comm[16];
+	struct process_text *texts;
+	const char *exe, *cgroup; /* into texts */
+	bool is_exe_guessed;	  /* may be of the image before; else the first one read stays */
+
+	struct process_maps *maps; /* NULL until read */
+	uint64_t reads_begun, read_applied;
+
+	/* Reading again because of an unknown address: */
+	unsigned attempts;
+	int64_t missed_ns, next_read_ns;
+
+	struct process_held held;
+};
+
+struct read_request {
+	struct process *process; /* with a reference */
+	int64_t due_ns;
+	bool is_repeat;
+};
+
+struct process_table {
+	pthread_mutex_t lock;
+	pthread_cond_t wake; /* of the reader, CLOCK_MONOTONIC */
+	pthread_t reader;
+	bool has_reader, is_stopping;
+	bool is_woken; /* work has come since the reader last looked */
+	struct process *buckets[PROCESS_BUCKETS];
+	struct module_registry *registry; /* has its own lock */
+	struct read_request queue[READ_QUEUE_MAX];
+	size_t n_queued;
+	size_t n_processes;
+	uint64_t too_late, queue_full, mappings_full, table_full;
+	int64_t budget_start_ns, budget_used_ns; /* of the reader */
+};
+
+/* process.c: is it the latest image of the latest process with this pid? */
+bool process_is_newest(const struct process *process);
+void process_mark_exited(struct process *process);
+/* Takes the maps. */
+void process_set_maps(struct process *process, struct process_maps *maps);
+/* Copies the value unless it is the one already there. */
+void process_set_text(struct process *process, const char **field, const char *value);
+/* The process found in /proc under this pid and start; NULL when out of memory or room. */
+struct process *process_find_or_add_scanned(struct process_table *table, int32_t pid,
+					    uint64_t start_ticks);
+
+/* process_lookup.c: what was held, for process_held_put() once the lock is released. */
+struct process_held process_held_take(struct process *process);
+void process_held_put(struct process_table *table, struct process_held *held);
+
+/* process_reader.c */
+void process_reader_wake(struct process_table *table);
+int process_reader_start(struct process_table *table);
+void process_reader_stop(struct process_table *table);
+void process_queue_read(struct process *process, int64_t delay_ns, bool is_repeat);
+/* Reads /proc in the calling thread, without the lock; the caller has a reference. */
+void process_read(struct process *process);
+
+#endif

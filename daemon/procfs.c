@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/base.h"
+
+#define PF_KTHREAD   0x00200000 /* task->flags, field 9 of stat; part of the interface since 2.6 */
+#define CGROUP_BYTES 8192	/* a path of PATH_MAX for cgroup2 and the lines of old ones */
+#define MAPS_BUFFER  (64 * 1024)
+
+static uint64_t tick_ns(void)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+
+	return (uint64_t)(NS_PER_S / (hz > 0 ? hz : 100));
+}
+
+uint64_t procfs_ticks(uint64_t start_boot_ns)
+{
+	return start_boot_ns / tick_ns();
+}
+
+uint64_t procfs_ticks_ns(uint64_t ticks)
+{
+	return ticks * tick_ns();
+}
+
+/* Reads a small file whole and ends it with a NUL. */
+static int read_text(int dir_fd, const char *name, char *buffer, size_t size)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	size_t n = 0;
+	ssize_t got;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	do {
+		got = read(fd, buffer + n, size - 1 - n);
+		if (got > 0)
+			n += (size_t)got;
+	} while (got > 0 && n < size - 1);
+	r = got < 0 ? -errno : 0;
+	close(fd);
+	buffer[n] = '\0';
+	return r;
+}
+
+/* "PID (comm) S ...": comm may hold anything, so fields count from the last parenthesis. */
+static int stat_parse(char *text, struct procfs_stat *out)
+{
+	char *open = strchr(text, '('), *close = strrchr(text, ')'), *field, *rest = NULL;
+	struct procfs_stat stat = { 0 };
+	int index = 3;
+
+	if (!open || !close || close < open)
+		return -EBADMSG;
+	*close = '\0';
+	snprintf(stat.comm, sizeof(stat.comm), "%.15s", open + 1);
+	for (field = strtok_r(close + 1, " ", &rest); field; field = strtok_r(NULL, " ", &rest)) {
+		if (index == 9)
+			stat.is_kernel = strtoul(field, NULL, 10) & PF_KTHREAD;
+		if (index == 22) {
+			stat.start_ticks = strtoull(field, NULL, 10);
+			*out = stat;
+			return 0;
+		}
+		index++;
+	}
+	return -EBADMSG;
+}
+
+int procfs_open(int32_t pid, struct procfs_stat *stat_out)
+{
+	char path[32], text[1024];
+	int fd, r;
+
+	snprintf(path, sizeof(path), "/proc/%" PRId32, pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	r = read_text(fd, "stat", text, sizeof(text));
+	if (r == -ENOENT)
+		r = -ESRCH;
+	if (r == 0)
+		r = stat_parse(text, stat_out);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int procfs_read_exe(int dir_fd, char **exe_out)
+{
+	static const char deleted[] = " (deleted)";
+	char path[PATH_MAX];
+	ssize_t n = readlinkat(dir_fd, "exe", path, sizeof(path) - 1);
+	char *copy;
+
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	if ((size_t)n >= sizeof(deleted) && !strcmp(path + n - sizeof(deleted) + 1, deleted))
+		path[(size_t)n - sizeof(deleted) + 1] = '\0';
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	*exe_out = copy;
+	return 0;
+}
+
+int procfs_read_cgroup(int dir_fd, char **cgroup_out)
+{
+	_cleanup_(freep) char *text = malloc(CGROUP_BYTES);
+	char *line, *rest = NULL, *copy;
+	int r;
+
+	if (!text)
+		return -ENOMEM;
+	r = read_text(dir_fd, "cgroup", text, CGROUP_BYTES);
+	if (r < 0)
+		return r;
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (strncmp(line, "0::/", 4))
+			continue;
+		copy = strdup(line + 3);
+		if (!copy)
+			return -ENOMEM;
+		*cgroup_out = copy;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int procfs_read_mappings(int dir_fd, struct mappings *out)
+{
+	int fd = openat(dir_fd, "maps", O_RDONLY | O_CLOEXEC);
+	_cleanup_(freep) char *buffer = NULL;
+	_cleanup_(fclosep) FILE *in = NULL;
+
+	if (fd < 0)
+		return -errno;
+	in = fdopen(fd, "re");
+	if (!in) {
+		close(fd);
+		return -ENOMEM;
+	}
+	buffer = malloc(MAPS_BUFFER);
+	if (buffer)
+		setvbuf(in, buffer, _IOFBF, MAPS_BUFFER);
+	return mappings_read(in, out);
+}
+
+int procfs_open_mapped(int dir_fd, const struct mapping *mapping)
+{
+	char path[PATH_MAX + 8];
+	struct stat st;
+	int fd, r;
+
+	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, mapping->start,
+		 mapping->end);
+	fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	r = -errno;
+	if (mapping->path[0] != '/' || strlen(mapping->path) >= PATH_MAX)
+		return r;
+	snprintf(path, sizeof(path), "root%s", mapping->path);
+	fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || st.st_dev != mapping->dev || st.st_ino != mapping->inode) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}

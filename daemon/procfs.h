@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_PROCFS_H
+#define STACKD_DAEMON_PROCFS_H
+
+/*
+ * One process as /proc shows it: in goes a pid, out come its facts. A handle stays with the
+ * process it was opened for, also when the pid is reused: then every read fails with -ESRCH.
+ * No state; any thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/mappings.h"
+
+struct procfs_stat {
+	uint64_t start_ticks; /* since boot, see procfs_ticks() */
+	bool is_kernel;
+	char comm[16];
+};
+
+/* The clock ticks /proc shows for a start time. */
+uint64_t procfs_ticks(uint64_t start_boot_ns);
+/* The earliest time a number of ticks stands for, ns. */
+uint64_t procfs_ticks_ns(uint64_t ticks);
+
+/* An fd of /proc/PID, owned by the caller, and what its stat file says; -ESRCH when none has it. */
+int procfs_open(int32_t pid, struct procfs_stat *stat_out);
+
+/* Owned by the caller. -ENOENT for kernel threads and when there is no cgroup2 hierarchy. */
+int procfs_read_exe(int dir_fd, char **exe_out);
+int procfs_read_cgroup(int dir_fd, char **cgroup_out);
+
+int procfs_read_mappings(int dir_fd, struct mappings *out);
+
+/*
+ * The file of a mapping, opened with O_PATH so that no driver is touched and no FIFO is waited
+ * for. By map_files, which also reaches deleted files and other mount namespaces; else by its
+ * path in the process's root, if that is the same file. An fd owned by the caller, or -errno.
+ */
+int procfs_open_mapped(int dir_fd, const struct mapping *mapping);
+
+#endif

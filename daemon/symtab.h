@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_SYMTAB_H
+#define STACKD_DAEMON_SYMTAB_H
+
+/*
+ * The functions of one ELF file: in goes the file, out come names for its virtual addresses.
+ * Immutable once loaded but for the readable names it remembers, so any thread may look up.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/elf_file.h"
+
+struct symtab;
+
+/*
+ * Reads .symtab and .dynsym. A file without functions gives an empty table. -ENOEXEC when it is
+ * no ELF file, -E2BIG when it is larger than any limit allows, -EBADMSG when it is broken, -ENOMEM.
+ */
+int symtab_load(const struct elf_source *source, struct symtab **out);
+
+/*
+ * Names the function that holds the address, the innermost if several do. *start_out is its
+ * first address. False where none does: the nearest one is never offered. The name lives as long
+ * as the table.
+ */
+bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
+		   uint64_t *start_out);
+
+/* Whether both hold the same functions under the same names. */
+bool symtab_equal(const struct symtab *a, const struct symtab *b);
+
+size_t symtab_functions(const struct symtab *symtab);
+size_t symtab_bytes(struct symtab *symtab);
+
+struct symtab *symtab_free(struct symtab *symtab);
+void symtab_freep(struct symtab **symtab);
+
+#endif

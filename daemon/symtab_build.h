@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_SYMTAB_BUILD_H
+#define STACKD_DAEMON_SYMTAB_BUILD_H
+
+/*
+ * From the symbol sections of an ELF file to arrays that can be searched: in goes the file, out
+ * come functions with true ends. Owned by the caller; no state. For symtab.c only.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/elf_file.h"
+
+#define SYMTAB_NO_OUTER UINT32_MAX
+
+/* All of length n, sorted by start, then the longest first; no two with equal start and size. */
+struct symtab_arrays {
+	size_t n;
+	uint64_t *starts;
+	uint32_t *sizes; /* never 0 */
+	uint32_t *names; /* into text */
+	uint32_t *outer; /* the nearest one before it that ends later, or SYMTAB_NO_OUTER */
+	char *text;
+	size_t text_size;
+};
+
+/* Errors as symtab_load(). */
+int symtab_build(const struct elf_source *source, struct symtab_arrays *out);
+
+void symtab_arrays_fini(struct symtab_arrays *arrays);
+
+#endif
