@@ -81,8 +81,13 @@ enum exit_code output_open(struct output *output, const char *target, const char
 		output->path = name_in_directory(target, stem, suffix, now);
 		return open_temporary(output);
 	}
-	/* A symbolic link stays one, and a device or a pipe must not be renamed over. */
+	/* A symbolic link stays one, so it has to lead somewhere; and a device or a pipe must not
+	 * be renamed over. */
 	real = realpath(target, NULL);
+	if (!real && lstat(target, &st) == 0) {
+		report("%s is a symbolic link: %s", target, strerror(errno));
+		return EXIT_CODE_IO;
+	}
 	output->path = real ? real : must(strdup(target));
 	if (stat(output->path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		report("%s is a directory; with a / at the end, a file is made in it", target);

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""stackctl --help, stackctl(1) and the bash completion name the same verbs and options, and
+stackctl(1) names every field of a snapshot. Run with: STACKCTL SOURCE_ROOT."""
+
+import re
+import subprocess
+import sys
+import unittest
+
+STACKCTL, ROOT = sys.argv[1], sys.argv[2]
+
+
+def run(*words):
+    return subprocess.run([STACKCTL, *words], stdout=subprocess.PIPE, check=True, text=True).stdout
+
+
+def read(path):
+    with open(f"{ROOT}/{path}", encoding="utf-8") as file:
+        return file.read()
+
+
+def verbs():
+    return re.findall(r"^  ([a-z]+) ", run("help").split("\n\nWithout")[0], re.M)
+
+
+def options_of_help(verb):
+    """{long: letter or ''} of a verb's help."""
+    found = re.findall(r"^  (?:-(\w),|   ) --([a-z-]+)", run("help", verb), re.M)
+    return {name: letter for letter, name in found}
+
+
+def options_of_man():
+    text = read("man/stackctl.1").split(".SH OPTIONS")[1].split(".SH TIMES")[0]
+    tagged = "\n".join(re.findall(r"^\.TP\n(.*)$", text, re.M)).replace("\\-", "-")
+    tagged = re.sub(r'"|\\f\w', "", tagged)
+    found = re.findall(r"^\.\w+ (?:-(\w) *, *)?--([a-z-]+)", tagged, re.M)
+    return {name: letter for letter, name in found}
+
+
+def completion(verb, word):
+    words = ["stackctl", verb, word] if verb else ["stackctl", word]
+    script = f"""
+_init_completion() {{ cur={word!r} prev={words[-2]!r} cword={len(words) - 1} split=false
+words=({" ".join(repr(w) for w in words)}); }}
+source {ROOT}/client/stackctl.bash
+_stackctl
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    out = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True, text=True)
+    return set(out.stdout.split())
+
+
+class Documents(unittest.TestCase):
+    def test_verbs(self):
+        text = read("man/stackctl.1").split(".SH VERBS")[1].split(".SH OPTIONS")[0]
+        tagged = re.findall(r"^\.TP\n\.\w+ ([a-z]+)", text, re.M)
+        self.assertEqual(sorted(tagged), sorted(verbs()))
+        self.assertEqual(completion("help", ""), set(verbs()))
+        self.assertLessEqual(set(verbs()), completion("", ""))
+
+    def test_man_has_the_options_of_help(self):
+        help_options = {}
+        for verb in verbs():
+            help_options.update(options_of_help(verb))
+        self.assertGreater(len(help_options), 30)
+        self.assertEqual(options_of_man(), help_options)
+
+    def test_completion_has_the_options_of_help(self):
+        for verb in verbs():
+            if verb == "help":
+                continue
+            options = options_of_help(verb)
+            want = {f"--{name}" for name in options} | {f"-{c}" for c in options.values() if c}
+            self.assertEqual(completion(verb, "-"), want, verb)
+
+    def test_completion_knows_values(self):
+        text = run("help", "snapshot")
+        for option in ("format", "sort", "by"):
+            values = set(re.search(rf"--{option} (\S+\|\S+)", text)[1].split("|"))
+            script = (f"_init_completion() {{ cur= prev=--{option} cword=3 split=false "
+                      f"words=(stackctl snapshot --{option} ''); }}\n"
+                      f"source {ROOT}/client/stackctl.bash; _stackctl; "
+                      'printf "%s\\n" "${COMPREPLY[@]}"')
+            out = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True,
+                                 text=True).stdout
+            self.assertEqual(set(out.split()), values)
+
+    def test_man_has_the_fields_of_a_snapshot(self):
+        interface = read("proto/io.stackd.varlink")
+        body = interface.split("method Snapshot(")[1].split("->")[1]
+        names = set(re.findall(r"(\w+):", body[:body.index("\n)")]))
+        for kind in ("Coverage", "Gap", "Lost", "Totals", "Rest", "Row", "Process", "Stack",
+                     "Frame", "Time", "Range"):
+            names |= set(re.findall(r"(\w+):", re.search(rf"type {kind} \((.*?)\)\n\n",
+                                                         interface + "\n\n", re.S)[1]))
+        text = read("man/stackctl.1").split(".SH JSON OUTPUT")[1].split(".SH EXIT STATUS")[0]
+        bold = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"^\.BR? (.*)$", text, re.M))))
+        self.assertGreater(len(names), 50)
+        self.assertEqual(names - bold, set())
+
+    def test_exit_codes(self):
+        header = read("client/exit_code.h")
+        codes = set(re.findall(r"= (\d),", header))
+        text = read("man/stackctl.1").split(".SH EXIT STATUS")[1].split(".SH")[0]
+        self.assertEqual(set(re.findall(r"^\.B (\d)$", text, re.M)), codes)
+
+    def test_man_page_is_well_formed(self):
+        out = subprocess.run(["groff", "-man", "-Tutf8", "-ww", f"{ROOT}/man/stackctl.1"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+        self.assertEqual(out.stderr, b"")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
