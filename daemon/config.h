@@ -19,6 +19,7 @@ struct config {
 	int64_t window_length_ns;     /* length = 5s, 100ms .. 10min */
 	int64_t window_min_length_ns; /* min_length = 500ms, 50ms .. 1min */
 	int64_t window_keep_ns;	      /* keep = 10min, 10s .. 24h */
+	uint64_t window_max_memory;   /* max_memory = 48M, 4M .. 16G: of windows and stacks */
 	/* [control] */
 	char *control_socket;	      /* socket = /run/stackd/stackd.sock */
 	char *control_group;	      /* group = stackd */
@@ -29,9 +30,9 @@ struct config {
 	/* [probe.offcpu] */
 	bool offcpu_enabled;	     /* enabled = yes */
 	int64_t offcpu_min_wait_ns;  /* min_wait = 100us, 0 .. 1h: shorter waits have no stack */
-	uint64_t offcpu_max_threads; /* max_threads = 32768, 1024 .. 1048576 */
-	uint64_t offcpu_max_keys;    /* max_keys = 32768, 1024 .. 1048576: per window */
-	uint64_t offcpu_stack_ring;  /* stack_ring = 8M, 1M .. 256M, a power of two */
+	uint64_t offcpu_max_threads; /* max_threads = 16384, 1024 .. 1048576 */
+	uint64_t offcpu_max_keys;    /* max_keys = 24576, 1024 .. 1048576: per window */
+	uint64_t offcpu_stack_ring;  /* stack_ring = 4M, 1M .. 256M, a power of two */
 	/* [idle] */
 	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
 

@@ -100,6 +100,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config->window_length_ns, 5 * NS_PER_S);
 	assert_int_equal(config->window_min_length_ns, 500 * NS_PER_MS);
 	assert_int_equal(config->window_keep_ns, 600 * NS_PER_S);
+	assert_int_equal(config->window_max_memory, 48 << 20);
 	assert_string_equal(config->control_socket, "/run/stackd/stackd.sock");
 	assert_string_equal(config->control_group, "stackd");
 	assert_int_equal(config->control_max_clients, 64);
@@ -107,9 +108,9 @@ static void test_defaults(void **state)
 	assert_int_equal(config->symbols_max_memory, 32 << 20);
 	assert_true(config->offcpu_enabled);
 	assert_int_equal(config->offcpu_min_wait_ns, 100 * NS_PER_US);
-	assert_int_equal(config->offcpu_max_threads, 32768);
-	assert_int_equal(config->offcpu_max_keys, 32768);
-	assert_int_equal(config->offcpu_stack_ring, 8 << 20);
+	assert_int_equal(config->offcpu_max_threads, 16384);
+	assert_int_equal(config->offcpu_max_keys, 24576);
+	assert_int_equal(config->offcpu_stack_ring, 4 << 20);
 	for (char **f = config->idle_functions; *f; f++) {
 		has_epoll |= strcmp(*f, "epoll_wait") == 0;
 		/* What a deadlock waits in must never count as idle. */
@@ -319,13 +320,13 @@ static void test_list_limit(void **state)
 static void test_unknown_names(void **state)
 {
 	check_refused("window.lenght=5s", "-o window.lenght: unknown key, did you mean "
-					  "\"length\"? allowed: length min_length keep");
+					  "\"length\"? allowed: length min_length keep max_memory");
 	check_refused(
 		"windows.length=5s",
 		"-o windows.length: unknown section, did you mean \"window\"? allowed: window "
 		"control symbols probe.offcpu idle");
 	check_refused("window.xyzzyxyz=1", "-o window.xyzzyxyz: unknown key; allowed: length "
-					   "min_length keep");
+					   "min_length keep max_memory");
 	check_refused("nodot", "-o nodot: must be section.key=value, like window.length=5s");
 	check_refused("nodot=1", "-o nodot=1: must be section.key=value, like window.length=5s");
 	check_refused("window.length",
@@ -336,7 +337,7 @@ static void test_unknown_names(void **state)
 		      "-o .length=1: must be section.key=value, like window.length=5s");
 	check_file_refused("[window]\n\nLength = 5s\n",
 			   "stackd.conf:3: [window] Length: unknown key, did you mean \"length\"? "
-			   "allowed: length min_length keep");
+			   "allowed: length min_length keep max_memory");
 }
 
 static void test_file_errors(void **state)
