@@ -244,7 +244,7 @@ static const struct option_spec specs[] = {
 	{ 0, "by", "stack|thread|process", OPTIONS_ORDER, read_choice, AT(by),
 	  "what a row stands for" },
 	{ 'n', "top", "N", OPTIONS_STACKS, read_top, AT(top), "rows to show (20), 0 for all" },
-	{ 0, "reverse", NULL, OPTIONS_STACKS, read_flag, AT(reverse), "smallest first" },
+	{ 0, "reverse", NULL, OPTIONS_STACKS, read_flag, AT(reverse), "the same rows, smallest first" },
 	{ 0, "idle", NULL, OPTIONS_STACKS, read_flag, AT(idle),
 	  "idle waits too: threads without work" },
 	{ 0, "strict", NULL, OPTIONS_STACKS, read_flag, AT(strict),

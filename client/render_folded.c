@@ -46,9 +46,9 @@ static void put_frames(FILE *out, const struct view *view, const struct wire_sta
 		fputs(is_kernel ? ";[no kernel stack]" : ";[no user stack]", out);
 }
 
-static bool is_pseudo(const struct wire_stack *stack)
+static bool has_frames(const struct wire_stack *stack)
 {
-	return stack->frames.n > 0 && strcmp(stack->frames.v[0].kind, "pseudo") == 0;
+	return stack && (stack->frames.n > 0 || stack->flags.n > 0);
 }
 
 static char *line_text(const struct view *view, const struct wire_row *row)
@@ -60,7 +60,7 @@ static char *line_text(const struct view *view, const struct wire_row *row)
 	put_name(out, row->comm);
 	if (row->user)
 		put_frames(out, view, row->user, false);
-	if (view->delimited && row->user && row->kernel && !is_pseudo(row->kernel))
+	if (view->delimited && has_frames(row->user) && has_frames(row->kernel))
 		fputs(";-", out);
 	if (row->kernel)
 		put_frames(out, view, row->kernel, true);

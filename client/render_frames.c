@@ -19,6 +19,7 @@ static const struct {
 	{ "no_stack", "not taken" },
 	{ "new_thread", "none: a new thread, before its first run" },
 	{ "no_hook", "not taken: the probe missed the end of this wait" },
+	{ "ambiguous", "unknown: two stacks had one id" },
 	{ "unread", "not read while the wait lasts" },
 };
 
@@ -38,6 +39,8 @@ static const struct {
 	{ "P", "P parked kernel thread" },
 	{ "X", "X exiting" },
 	{ "Z", "Z zombie, exiting" },
+	{ "-", "waits too short for a stack of their own" },
+	{ "?", "in several states" },
 };
 
 char *state_words(const struct wire_row *row)
@@ -155,20 +158,27 @@ static void render_flags(const struct view *view, const struct wire_stack *stack
 	for (size_t i = 0; i < stack->flags.n; i++) {
 		_cleanup_(freep) char *words = name_escape(flag_text(stack->flags.v[i]));
 
-		page_wrap(&view->page, STYLE_WARN, label, text_columns(label) + 1, "%s", words);
+		page_wrap(&view->page, STYLE_DIM, label, text_columns(label) + 1, "%s", words);
 	}
+}
+
+/* A frame that stands for a missing stack says the same as its flag, in fewer words. */
+static bool says_only_why(const struct wire_stack *stack)
+{
+	return stack->frames.n == 1 && stack->flags.n > 0 &&
+	       strcmp(stack->frames.v[0].kind, "pseudo") == 0;
 }
 
 static void render_stack(const struct view *view, const struct wire_stack *stack, bool is_kernel,
 			 size_t indent, size_t limit)
 {
-	size_t n = stack->frames.n;
+	size_t n = says_only_why(stack) ? 0 : stack->frames.n;
 
 	if (limit > 0 && n > limit + 1)
 		n = limit;
 	for (size_t i = 0; i < n; i++)
 		render_frame(view, &stack->frames.v[i], is_kernel, indent);
-	if (n < stack->frames.n)
+	if (n > 0 && n < stack->frames.n)
 		page_wrap(&view->page, STYLE_DIM, "", indent, "... %zu more, -v shows all",
 			  stack->frames.n - n);
 	render_flags(view, stack, is_kernel ? "kernel" : "user", indent);
@@ -176,7 +186,7 @@ static void render_stack(const struct view *view, const struct wire_stack *stack
 
 static bool has_frames(const struct wire_stack *stack)
 {
-	return stack && stack->frames.n > 0;
+	return stack && stack->frames.n > 0 && !says_only_why(stack);
 }
 
 void render_frames(const struct view *view, const struct wire_row *row, size_t indent, size_t limit)

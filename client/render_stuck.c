@@ -13,11 +13,6 @@ enum {
 	FRAMES_MAX = 8, /* of a stack: enough to say what it waits for */
 };
 
-struct order {
-	const struct wire_row *row;
-	bool reverse;
-};
-
 static int compare_int(int64_t a, int64_t b)
 {
 	return (a > b) - (a < b);
@@ -29,25 +24,24 @@ static int compare_int(int64_t a, int64_t b)
  */
 static int compare_rows(const void *a, const void *b)
 {
-	const struct order *x = a, *y = b;
-	int by_state = row_is_uninterruptible(y->row) - row_is_uninterruptible(x->row);
-	int by_age = compare_int(y->row->max_ns, x->row->max_ns);
+	const struct wire_row *x = *(const struct wire_row *const *)a;
+	const struct wire_row *y = *(const struct wire_row *const *)b;
+	int by_state = row_is_uninterruptible(y) - row_is_uninterruptible(x);
+	int by_age = compare_int(y->max_ns, x->max_ns);
 
 	if (by_state != 0)
 		return by_state;
-	if (by_age != 0)
-		return x->reverse ? -by_age : by_age;
-	return compare_int(x->row->tid, y->row->tid);
+	return by_age != 0 ? by_age : compare_int(x->tid, y->tid);
 }
 
-static struct order *sort_rows(const struct view *view, const struct wire_rows *rows)
+static const struct wire_row **sort_rows(const struct wire_rows *rows)
 {
-	struct order *order = must(calloc(rows->n + 1, sizeof *order));
+	const struct wire_row **sorted = must(calloc(rows->n + 1, sizeof *sorted));
 
 	for (size_t i = 0; i < rows->n; i++)
-		order[i] = (struct order){ &rows->v[i], view->reverse };
-	qsort(order, rows->n, sizeof *order, compare_rows);
-	return order;
+		sorted[i] = &rows->v[i];
+	qsort(sorted, rows->n, sizeof *sorted, compare_rows);
+	return sorted;
 }
 
 static void render_row(const struct view *view, const struct wire_row *row)
@@ -84,17 +78,17 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply)
 {
-	_cleanup_(freep) struct order *order = sort_rows(view, &reply->rows);
+	_cleanup_(freep) const struct wire_row **rows = sort_rows(&reply->rows);
 	size_t n = reply->rows.n, uninterruptible = 0;
 
-	while (uninterruptible < n && row_is_uninterruptible(order[uninterruptible].row))
+	while (uninterruptible < n && row_is_uninterruptible(rows[uninterruptible]))
 		uninterruptible++;
 	render_coverage(view, reply);
 	render_summary(view, reply, uninterruptible);
 	if (view->top > 0 && n > (size_t)view->top)
 		n = (size_t)view->top;
 	for (size_t i = 0; i < n; i++)
-		render_row(view, order[i].row);
+		render_row(view, rows[view->reverse ? n - 1 - i : i]);
 	page_break(&view->page);
 	if (n < reply->rows.n)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",

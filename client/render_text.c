@@ -154,14 +154,16 @@ static void render_waits(const struct view *view, const struct wire_row *row, co
 {
 	int64_t average = row->count > 0 ? row->total_ns / row->count : row->total_ns;
 
-	if (row->count == 1 && !view->by_max)
+	bool has_longest = row->max_ns > 0 && !view->by_max;
+
+	if (row->count == 1 && has_longest)
 		page_wrap(&view->page, row->open > 0 ? STYLE_WARN : STYLE_PLAIN, "", ROW_INDENT,
 			  "1 wait: %s", longest);
 	else
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
 			  "%s wait%s, %s in all, average %s%s%s", count_text(row->count),
 			  row->count == 1 ? "" : "s", ns_text(row->total_ns), ns_text(average),
-			  view->by_max ? "" : "; longest ", view->by_max ? "" : longest);
+			  has_longest ? "; longest " : "", has_longest ? longest : "");
 	if (row->open > 0 && row->count > 1)
 		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
 			  "%s of them still waiting, %s in this range", count_text(row->open),
@@ -186,7 +188,7 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 	page_break(&view->page);
 	page_pair(&view->page, STYLE_BOLD, title, right);
 	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s%s", state, idle);
-	if (view->by_max)
+	if (view->by_max && row->max_ns > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "longest: %s", longest);
 	render_waits(view, row, longest);
 	render_split(view, row);

@@ -226,6 +226,35 @@ static void test_coverage(void **state)
 		"no waits\n");
 }
 
+/* Waits without stack, state or longest; a stack whose only frame says why there is none. */
+static void test_pseudo(void **state)
+{
+	static const struct wire_frame unread_frames[] = {
+		FRAME("pseudo", "[user stack not read]", WIRE_ABSENT, NULL),
+	};
+	static const char *const unread[] = { "unread" };
+	static const struct wire_stack stack = { "9", FRAMES(unread_frames), { unread, 1 } };
+	struct wire_row rows[] = { row_of_db(), row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 2);
+	char *text;
+
+	rows[0].kernel = &short_stack;
+	rows[0].user = NULL;
+	rows[0].state = "-";
+	rows[0].count = 1;
+	rows[0].max_ns = 0;
+	rows[0].max_end = rows[0].max_tid = WIRE_ABSENT;
+	rows[0].max_comm = NULL;
+	rows[1].user = &stack;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "  waits too short for a stack of their own\n"
+				     "  1 wait, 3 s in all, average 3 s\n"
+				     "      [waits under 100us]\n"));
+	assert_non_null(strstr(text, "      ext4_readpage  (ext4)\n"
+				     "      ! user stack not read while the wait lasts\n"));
+	free(text);
+}
+
 static void test_sort_max(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -256,6 +285,12 @@ static void test_stuck(void **state)
 	assert_non_null(strstr(text, "3 threads at 2026-03-01 03:14:10 UTC"));
 	assert_non_null(strstr(text, "1 uninterruptible (D)"));
 	assert_non_null(strstr(second, "for 12 min 34 s\n  S sleeping, still waiting\n"));
+	free(text);
+
+	/* The same rows from the other end. */
+	text = rendered(render_stuck, (struct view){ .top = 2, .reverse = true }, &reply);
+	assert_null(strstr(text, "young"));
+	assert_true(strstr(text, "\nold (thread") < strstr(text, "\ndb (pid 4242)"));
 	free(text);
 
 	text = rendered(render_stuck, (struct view){ .top = 1 }, &reply);
@@ -474,7 +509,7 @@ int main(void)
 		cmocka_unit_test(test_folded),	   cmocka_unit_test(test_stuck_cuts_stacks),
 		cmocka_unit_test(test_folded_sum), cmocka_unit_test(test_folded_hostile),
 		cmocka_unit_test(test_width),	   cmocka_unit_test(test_names_whole),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names),	   cmocka_unit_test(test_pseudo),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");
