@@ -27,6 +27,6 @@ enum exit_code cmd_probes(struct options *options)
 		return print_json(probes_reply_print(&reply, true, &text), &text);
 	}
 	output_open(&output, NULL, NULL, NULL, 0);
-	render_probes(&page, &reply.probes);
+	render_probes(&page, &reply.probes, true);
 	return output_close(&output);
 }

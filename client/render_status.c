@@ -80,7 +80,8 @@ static void render_programs(const struct page *page, const struct wire_probe *pr
 	}
 }
 
-static void render_probe(const struct page *page, const struct wire_probe *probe)
+static void render_probe(const struct page *page, const struct wire_probe *probe,
+			 bool with_programs)
 {
 	_cleanup_(freep) char *name = name_escape(probe->name), *state = name_escape(probe->state);
 	_cleanup_(freep) char *hook = name_escape(probe->hook ? probe->hook : "");
@@ -97,13 +98,14 @@ static void render_probe(const struct page *page, const struct wire_probe *probe
 
 		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH + 2, "cannot see: %s", blind);
 	}
-	render_programs(page, probe);
+	if (with_programs)
+		render_programs(page, probe);
 }
 
-void render_probes(const struct page *page, const struct wire_probes *probes)
+void render_probes(const struct page *page, const struct wire_probes *probes, bool with_programs)
 {
 	for (size_t i = 0; i < probes->n; i++)
-		render_probe(page, &probes->v[i]);
+		render_probe(page, &probes->v[i], with_programs);
 	if (probes->n == 0)
 		page_wrap(page, STYLE_WARN, "", 0, "no probes");
 }
@@ -188,7 +190,7 @@ static void render_limits(const struct page *page, const struct wire_limits *lim
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now)
 {
 	render_health(page, reply, now);
-	render_probes(page, &reply->probes);
+	render_probes(page, &reply->probes, false);
 	render_history(page, reply);
 	render_costs(page, reply, now);
 	render_lost(page, &reply->lost, LABEL_WIDTH);

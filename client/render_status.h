@@ -7,6 +7,7 @@
  * borrowed; write errors stay in the stream. Main thread.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/page.h"
@@ -21,7 +22,8 @@ void render_check(const struct page *page, const struct wire_status_reply *reply
 /* Nothing is wrong, nothing was lost, no limit was hit. */
 bool status_is_well(const struct wire_status_reply *reply);
 
-void render_probes(const struct page *page, const struct wire_probes *probes);
+/* with_programs: each BPF program with its hook and, where the kernel counts, its cost. */
+void render_probes(const struct page *page, const struct wire_probes *probes, bool with_programs);
 void render_sessions(const struct page *page, const struct wire_sessions_reply *reply);
 void render_windows(const struct page *page, const struct wire_windows_reply *reply);
 

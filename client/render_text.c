@@ -149,25 +149,24 @@ static void render_split(const struct view *view, const struct wire_row *row)
 			  ns_text(row->blocked_ns), ns_text(row->runnable_ns));
 }
 
-/* How many, how long; what of it has not ended. */
+/* How many, how long; what of it has not ended. count is of waits that ended. */
 static void render_waits(const struct view *view, const struct wire_row *row, const char *longest)
 {
-	int64_t average = row->count > 0 ? row->total_ns / row->count : row->total_ns;
-
+	int64_t n = row->count + row->open, average = n > 0 ? row->total_ns / n : 0;
 	bool has_longest = row->max_ns > 0 && !view->by_max;
 
-	if (row->count == 1 && has_longest)
+	if (n == 1 && has_longest)
 		page_wrap(&view->page, row->open > 0 ? STYLE_WARN : STYLE_PLAIN, "", ROW_INDENT,
 			  "1 wait: %s", longest);
 	else
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
-			  "%s wait%s, %s in all, average %s%s%s", count_text(row->count),
-			  row->count == 1 ? "" : "s", ns_text(row->total_ns), ns_text(average),
-			  has_longest ? "; longest " : "", has_longest ? longest : "");
-	if (row->open > 0 && row->count > 1)
+			  "%s wait%s, %s in all, average %s%s%s", count_text(n), n == 1 ? "" : "s",
+			  ns_text(row->total_ns), ns_text(average), has_longest ? "; longest " : "",
+			  has_longest ? longest : "");
+	if (row->open > 0 && n > 1)
 		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
-			  "%s of them still waiting, %s in this range", count_text(row->open),
-			  ns_text(row->open_ns));
+			  "%s of them still waiting, %s of that in this range",
+			  count_text(row->open), ns_text(row->open_ns));
 	else if (row->open > 0 && row->open_ns < row->max_ns)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s of it in this range",
 			  ns_text(row->open_ns));

@@ -80,7 +80,7 @@ static struct wire_row row_open(void)
 	struct wire_row row = row_of_db();
 
 	row.state = "S";
-	row.count = 1;
+	row.count = 0;
 	row.total_ns = row.blocked_ns = row.open_ns = NS_PER_S;
 	row.open = 1;
 	row.tid = row.max_tid = 4251;
@@ -224,6 +224,24 @@ static void test_coverage(void **state)
 		"           5 more under 100 us, 90 us together, are counted without a stack\n"
 		"\n"
 		"no waits\n");
+}
+
+/* count is of waits that ended; people count those that go on as well. */
+static void test_open(void **state)
+{
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	rows[0].open = 2;
+	rows[0].open_ns = NS_PER_S;
+	rows[0].max_end = WIRE_ABSENT;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(
+		strstr(text, "  12 waits, 3 s in all, average 250 ms; longest 2 s, still waiting, "
+			     "thread 4250\n  (io)\n"
+			     "  2 of them still waiting, 1 s of that in this range\n"));
+	free(text);
 }
 
 /* Waits without stack, state or longest; a stack whose only frame says why there is none. */
@@ -510,6 +528,7 @@ int main(void)
 		cmocka_unit_test(test_folded_sum), cmocka_unit_test(test_folded_hostile),
 		cmocka_unit_test(test_width),	   cmocka_unit_test(test_names_whole),
 		cmocka_unit_test(test_names),	   cmocka_unit_test(test_pseudo),
+		cmocka_unit_test(test_open),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");
