@@ -16,15 +16,15 @@
 
 /* Where stacks are taken, best first; chosen at load by what the kernel has. */
 enum stack_hook {
-	HOOK_SCHED_EXIT, /* tp_btf/sched_exit_tp, 6.18: in the resumed thread, interrupts on */
+	HOOK_SCHED_EXIT,    /* tp_btf/sched_exit_tp, 6.18: in the resumed thread, interrupts on */
 	HOOK_FINISH_SWITCH, /* kprobe of finish_task_switch: the same place on older kernels */
-	HOOK_SWITCH_OUT, /* tp_btf/sched_switch: before it is known how long the wait will be */
+	HOOK_SWITCH_OUT,    /* tp_btf/sched_switch: before it is known how long the wait will be */
 };
 
 const volatile __u32 stack_hook = HOOK_SCHED_EXIT;
 const volatile __u64 min_wait_ns = 100000;
 const volatile __u64 hash_seed = 0;
-const volatile __u64 ring_wake_bytes = 1 << 20; /* wake the daemon early above this */
+const volatile __u64 ring_wake_bytes = 1 << 20;	 /* wake the daemon early above this */
 const volatile __u64 ring_stack_bytes = 3 << 20; /* no stacks above this: room for the rest */
 
 /* Written by the daemon, mapped into it. */
@@ -52,6 +52,8 @@ struct pending_wait {
 struct cpu {
 	struct cpu_counts counts;
 	struct pending_wait pending;
+	__u64 running; /* the task switched to last */
+	__u64 woken;   /* the task whose sched_waking was counted here last */
 };
 
 struct {
@@ -104,10 +106,13 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
+/* NULL until all programs are attached and the first window begins. */
 static __always_inline struct cpu *cpu_get(void)
 {
 	__u32 zero = 0;
 
+	if (!cut.epoch)
+		return NULL;
 	return bpf_map_lookup_elem(&cpus, &zero);
 }
 

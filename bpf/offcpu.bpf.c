@@ -47,7 +47,7 @@ static __always_inline __u32 wait_bucket(__u64 ns)
 
 /* A wait over a cut goes through the ring: the daemon charges each window its part. */
 static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *key,
-                                      const struct pending_wait *w)
+				      const struct pending_wait *w)
 {
 	struct record_wait *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 
@@ -94,8 +94,8 @@ static __always_inline void wait_add(struct wait_sums *row, const struct pending
 }
 
 /* The epoch is read once: the map and its start belong together. */
-static __always_inline void wait_record(struct cpu *cpu, const struct pending_wait *w,
-                                        __u64 kstack, __u64 ustack)
+static __always_inline void wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
+					__u64 ustack)
 {
 	struct wait_key key = {
 		.uid = w->uid,
@@ -133,7 +133,7 @@ static __always_inline bool task_is_young(struct task_struct *task)
 }
 
 static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
-                                        __u64 *kstack, __u64 *ustack)
+					__u64 *kstack, __u64 *ustack)
 {
 	struct scratch *s = scratch_get(SCRATCH_SWITCH);
 	struct stack_owner kernel = {}, user;
@@ -178,49 +178,57 @@ static __always_inline void thread_end(struct cpu *cpu, struct thread *t, __u64 
 	bpf_map_delete_elem(&threads, &key);
 }
 
-static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
-                                       __u64 now, __u32 task_state)
+/* A known thread leaves its CPU: ends its time there and begins a wait. */
+static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u64 key, __u64 now,
+					 bool is_blocked, __u32 task_state)
 {
-	__u64 key = (__u64)task;
-	struct thread *t = bpf_map_lookup_elem(&threads, &key);
-	bool is_dead = task_state & TASK_DEAD, is_blocked = task_is_blocked(task);
-	__u32 state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED;
+	bool is_dead = task_state & TASK_DEAD;
 
-	if (!t) {
-		struct thread_start start = {
-			.since_ns = now,
-			.status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE,
-			.wait_state = state,
-			.how = BPF_NOEXIST,
-		};
-
-		if (!is_dead)
-			thread_add(cpu, task, &start);
-		return;
-	}
 	thread_begin(t);
 	if (t->status == THREAD_ON_CPU) {
 		thread_cross_cut(t, now, now);
 		t->sums.on_ns += span_ns(t->since_ns, now);
-	} else {
+	} else if (!(t->flags & THREAD_IS_SEEDED)) {
 		cpu->counts.lost[LOST_MISSED_OUT]++;
 	}
 	t->sums.switches++;
 	if (is_dead) {
-		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+		bpf_probe_read_kernel(t->comm, sizeof(t->comm), ((struct task_struct *)key)->comm);
 		thread_done(t);
 		thread_end(cpu, t, key, now);
 		return;
 	}
 	t->wake_ns = 0;
 	t->since_ns = now;
-	t->wait_state = state;
-	t->flags &= ~(THREAD_IS_NEW | THREAD_IS_SEEDED);
+	t->flags &= ~THREAD_IS_SEEDED;
+	t->wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED;
 	/* The waker looks at status: it comes last. */
 	barrier();
 	t->status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE;
 	thread_done(t);
-	if (stack_hook == HOOK_SWITCH_OUT) {
+}
+
+static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
+				       __u64 now, __u32 task_state)
+{
+	__u64 key = (__u64)task;
+	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	bool is_blocked = task_is_blocked(task);
+
+	if (!t) {
+		struct thread_start start = {
+			.since_ns = now,
+			.status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE,
+			.wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED,
+			.how = BPF_NOEXIST,
+		};
+
+		if (!(task_state & TASK_DEAD))
+			thread_add(cpu, task, &start);
+		return;
+	}
+	thread_leave(cpu, t, key, now, is_blocked, task_state);
+	if (stack_hook == HOOK_SWITCH_OUT && !(task_state & TASK_DEAD)) {
 		t->kstack = t->ustack = STACK_NONE;
 		stacks_take(ctx, cpu, task, &t->kstack, &t->ustack);
 	}
@@ -229,7 +237,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 /* Ends the wait: adds its parts to the thread's sums and fills w. */
 static __always_inline void wait_end(struct thread *t, __u64 now, struct pending_wait *w)
 {
-	__u64 wake = t->wake_ns;
+	__u64 wake = t->wake_ns, from = thread_from(t);
 
 	if (t->status == THREAD_RUNNABLE)
 		wake = t->since_ns;
@@ -239,8 +247,8 @@ static __always_inline void wait_end(struct thread *t, __u64 now, struct pending
 		wake = t->since_ns;
 	thread_begin(t);
 	thread_cross_cut(t, now, wake);
-	t->sums.blocked_ns += span_ns(t->since_ns, wake);
-	t->sums.runnable_ns += span_ns(wake, now);
+	t->sums.blocked_ns += span_ns(from, wake);
+	t->sums.runnable_ns += span_ns(wake > from ? wake : from, now);
 	w->uid = t->uid;
 	w->start_ns = t->since_ns;
 	w->wake_ns = wake;
@@ -251,6 +259,7 @@ static __always_inline void wait_end(struct thread *t, __u64 now, struct pending
 		w->wake_ns = w->end_ns;
 	t->since_ns = now;
 	t->status = THREAD_ON_CPU;
+	t->flags &= ~(THREAD_IS_NEW | THREAD_IS_SEEDED);
 	if (w->end_ns - w->start_ns < min_wait_ns) {
 		t->sums.short_count++;
 		t->sums.short_blocked_ns += w->wake_ns - w->start_ns;
@@ -278,10 +287,14 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		return;
 	}
 	if (t->status == THREAD_ON_CPU) {
-		cpu->counts.lost[LOST_MISSED_IN]++;
+		if (t->flags & THREAD_IS_SEEDED)
+			cpu->counts.first_seen++;
+		else
+			cpu->counts.lost[LOST_MISSED_IN]++;
 		thread_begin(t);
 		thread_cross_cut(t, now, now);
 		t->since_ns = now;
+		t->flags &= ~THREAD_IS_SEEDED;
 		thread_done(t);
 		return;
 	}
@@ -301,7 +314,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 /* prev_state is the fourth argument since 5.18 (fa2c3254d7cf). */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-             unsigned int prev_state)
+	     unsigned int prev_state)
 {
 	struct cpu *cpu = cpu_get();
 	__u64 now;
@@ -311,6 +324,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (next->pid)
 		cpu->counts.switch_ins++;
 	now = bpf_ktime_get_ns();
+	cpu->woken = 0;
+	cpu->running = (__u64)next;
 	pending_flush(cpu);
 	if (prev->pid)
 		switch_out(ctx, cpu, prev, now, prev_state);
@@ -319,13 +334,16 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-static __always_inline void thread_wake(struct task_struct *task)
+static __always_inline bool thread_wake(struct task_struct *task)
 {
 	__u64 key = (__u64)task;
 	struct thread *t = bpf_map_lookup_elem(&threads, &key);
 
-	if (t && t->status == THREAD_BLOCKED && !t->wake_ns)
+	if (!t || t->status != THREAD_BLOCKED)
+		return false;
+	if (!t->wake_ns)
 		t->wake_ns = bpf_ktime_get_ns();
+	return true;
 }
 
 /*
@@ -335,14 +353,24 @@ static __always_inline void thread_wake(struct task_struct *task)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	thread_wake(task);
+	struct cpu *cpu = cpu_get();
+	bool is_counted = thread_wake(task);
+
+	if (cpu)
+		cpu->woken = is_counted ? (__u64)task : 0;
 	return 0;
 }
 
+/* Mostly right after sched_waking of the same task on the same CPU: nothing to look up then. */
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	thread_wake(task);
+	struct cpu *cpu = cpu_get();
+
+	if (!cpu || cpu->woken != (__u64)task)
+		thread_wake(task);
+	if (cpu)
+		cpu->woken = 0;
 	return 0;
 }
 
@@ -364,6 +392,31 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	return 0;
 }
 
+/*
+ * sched_switch did not show the switch to this task: it was running on this CPU already, or the
+ * task before it is hidden from BPF (some hosts hide init). What ran before has left since.
+ */
+static __always_inline void switch_recover(struct cpu *cpu, struct task_struct *task)
+{
+	struct task_struct *before = (struct task_struct *)cpu->running;
+	__u64 key = cpu->running, now = bpf_ktime_get_ns();
+	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	bool is_blocked;
+
+	pending_flush(cpu);
+	cpu->running = (__u64)task;
+	if (t && t->status == THREAD_ON_CPU) {
+		is_blocked = !BPF_CORE_READ(before, on_rq);
+		if (bpf_core_field_exists(before->se.sched_delayed))
+			is_blocked |= BPF_CORE_READ(before, se.sched_delayed);
+		thread_leave(cpu, t, key, now, is_blocked, BPF_CORE_READ(before, __state));
+	}
+	if (!task->pid)
+		return;
+	cpu->counts.recovered++;
+	switch_in(cpu, task, now);
+}
+
 /* In the thread that was switched to, its pending wait: the stack it slept on is its own. */
 static __always_inline void resume(void *ctx, struct task_struct *task)
 {
@@ -371,7 +424,11 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 	struct cpu *cpu = cpu_get();
 	struct thread *t;
 
-	if (!cpu || !cpu->pending.task)
+	if (!cpu)
+		return;
+	if (cpu->running != key && cpu->running)
+		switch_recover(cpu, task);
+	if (!cpu->pending.task)
 		return;
 	cpu->pending.task = 0;
 	stacks_take(ctx, cpu, task, &kstack, &ustack);
@@ -504,7 +561,12 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 	struct task_struct *self = bpf_get_current_task_btf();
 	__u64 key = (__u64)self, now = bpf_ktime_get_ns();
 	struct thread *me = bpf_map_lookup_elem(&threads, &key);
-	struct thread_start start = { .since_ns = now, .how = BPF_NOEXIST };
+	struct thread_start start = {
+		.since_ns = now,
+		.seeded_ns = now,
+		.flags = THREAD_IS_SEEDED,
+		.how = BPF_NOEXIST,
+	};
 
 	if (task->exit_state || (task->flags & PF_EXITING) || !task->pid)
 		return;
@@ -513,23 +575,21 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 	} else if (!task_is_blocked(task)) {
 		start.status = THREAD_RUNNABLE;
 		start.wait_state = STATE_PREEMPTED | STATE_SEEDED;
-		start.flags = THREAD_IS_SEEDED;
 	} else {
 		if (me && task->sched_info.last_arrival)
 			start.since_ns = me->since_ns - (self->sched_info.last_arrival -
-			                                 task->sched_info.last_arrival);
+							 task->sched_info.last_arrival);
 		if (start.since_ns > now)
 			start.since_ns = now;
 		start.status = THREAD_BLOCKED;
 		start.wait_state = (task->__state & STATE_TASK_MASK) | STATE_SEEDED;
-		start.flags = THREAD_IS_SEEDED;
 	}
 	thread_add(cpu, task, &start);
 }
 
 /* An open wait's kernel stack, once a wait. The user part would need to sleep. */
 static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *task,
-                                           struct thread *t)
+					   struct thread *t)
 {
 	struct scratch *s = scratch_get(SCRATCH_ITERATOR);
 	__u64 since = t->since_ns, id, switches = task->nvcsw + task->nivcsw;

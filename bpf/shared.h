@@ -16,7 +16,7 @@
 
 /* Stack ids below STACK_ID_FIRST are no stacks but the reason why there is none. */
 enum stack_reason {
-	STACK_NONE = 0,       /* there is none: a user stack of a kernel thread */
+	STACK_NONE = 0,	      /* there is none: a user stack of a kernel thread */
 	STACK_FAULT = 1,      /* the stack could not be read */
 	STACK_NEW_THREAD = 2, /* the first run of a new thread: it has not slept yet */
 	STACK_NO_HOOK = 3,    /* the hook that takes stacks did not run for this wait */
@@ -26,34 +26,35 @@ enum stack_reason {
 
 /* Above the kernel's own task state bits. */
 #define STATE_PREEMPTED (1U << 31) /* runnable all along: preempted, or it yielded */
-#define STATE_SEEDED    (1U << 30) /* asleep since before tracing: its start is approximate */
-#define STATE_NEW       (1U << 29) /* a new thread, waiting for its first run */
+#define STATE_SEEDED	(1U << 30) /* asleep since before tracing: its start is approximate */
+#define STATE_NEW	(1U << 29) /* a new thread, waiting for its first run */
 #define STATE_TASK_MASK 0xffffU
 
 enum loss {
-	LOST_WAIT_KEYS,    /* waits: the window's map was full */
-	LOST_WAIT_RING,    /* waits over a cut: the ring was full */
+	LOST_WAIT_KEYS,	   /* waits: the window's map was full */
+	LOST_WAIT_RING,	   /* waits over a cut: the ring was full */
 	LOST_STACK_RING,   /* stacks: the ring was full */
 	LOST_STACK_SEEN,   /* stacks sent again only because the map of seen ones was full */
-	LOST_THREADS,      /* switches of threads that the thread map had no room for */
+	LOST_THREADS,	   /* switches of threads that the thread map had no room for */
 	LOST_THREAD_END,   /* final sums of dead threads: the ring was full */
 	LOST_PROCESS_RING, /* fork, exec and exit events: the ring was full */
 	LOST_MISSED_OUT,   /* a switch-out of a thread not known to be on a CPU */
-	LOST_MISSED_IN,    /* a switch-in of a thread not known to be off CPU */
-	LOST_NO_MAP,       /* waits: no window map (never expected) */
+	LOST_MISSED_IN,	   /* a switch-in of a thread not known to be off CPU */
+	LOST_NO_MAP,	   /* waits: no window map (never expected) */
 	LOST_N,
 };
 
 /* One a CPU. What the conservation of events is checked against. */
 struct cpu_counts {
 	__u64 switch_ins;  /* bumped first thing: every switch to a thread that is not idle */
-	__u64 waits;       /* ended waits put into a window's map */
-	__u64 spans;       /* ended waits sent through the ring */
-	__u64 shorts;      /* ended waits under the minimum, summed by thread */
+	__u64 waits;	   /* ended waits put into a window's map */
+	__u64 spans;	   /* ended waits sent through the ring */
+	__u64 shorts;	   /* ended waits under the minimum, summed by thread */
 	__u64 first_seen;  /* switch-ins of threads not known before */
-	__u64 stacks;      /* stacks sent */
+	__u64 recovered;   /* switch-ins that sched_switch did not show, seen a moment later */
+	__u64 stacks;	   /* stacks sent */
 	__u64 stacks_late; /* waits counted without a stack: STACK_NO_HOOK */
-	__u64 lost_ns;     /* time of the waits that were lost */
+	__u64 lost_ns;	   /* time of the waits that were lost */
 	__u64 lost[LOST_N];
 };
 
@@ -61,7 +62,7 @@ struct thread_sums {
 	__u64 on_ns;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
-	__u64 switches; /* switch-outs: what nvcsw + nivcsw grows by */
+	__u64 switches;	   /* switch-outs: what nvcsw + nivcsw grows by */
 	__u64 short_count; /* waits under the minimum, and their parts of the sums above */
 	__u64 short_blocked_ns;
 	__u64 short_runnable_ns;
@@ -76,7 +77,7 @@ enum thread_status {
 enum thread_flags {
 	THREAD_IS_NEW = 1,    /* has not run yet */
 	THREAD_IS_KERNEL = 2, /* PF_KTHREAD */
-	THREAD_IS_SEEDED = 4, /* found asleep by the iterator */
+	THREAD_IS_SEEDED = 4, /* found by the iterator: its present state is from before */
 };
 
 /*
@@ -88,7 +89,8 @@ struct thread {
 	__u64 seq_done;
 	__u64 uid; /* unique while the programs are loaded; tids are reused */
 	__u64 since_ns;
-	__u64 wake_ns; /* 0: not made runnable yet */
+	__u64 wake_ns;	 /* 0: not made runnable yet */
+	__u64 seeded_ns; /* THREAD_IS_SEEDED: sums count from here, not from since_ns */
 	struct thread_sums sums;
 	struct thread_sums at_cut; /* sums at the start of the window `epoch` */
 	__u64 start_boot_ns;
@@ -127,7 +129,7 @@ struct wait_sums {
 	__u32 buckets[WAIT_BUCKETS];
 };
 
-/* The window that waits are put into now. Written by the daemon only. */
+/* The window that waits are put into now; epoch 0: none yet. Written by the daemon only. */
 struct cut {
 	__u64 start_ns[2]; /* of the window, by epoch & 1 */
 	__u32 epoch;

@@ -23,7 +23,7 @@ static __always_inline __u64 hash_mix(__u64 h, __u64 v)
 
 /* Equal addresses in two processes, or before and after an exec, are two stacks. */
 static __always_inline __u64 stack_hash(const struct scratch *s, __u32 n,
-                                        const struct stack_owner *owner)
+					const struct stack_owner *owner)
 {
 	__u64 h = hash_mix(hash_seed, ((__u64)owner->tgid << 32) | owner->exec_gen);
 	__u32 i;
@@ -57,35 +57,35 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 }
 
 /* Reserve, claim, then submit or discard: a claimed stack is always sent. */
-#define STACK_SEND(room)                                                                    \
-	do {                                                                                \
-		struct record_stack *r;                                                     \
-                                                                                            \
-		r = bpf_ringbuf_reserve(&ring, sizeof(*r) + 8 * (room), 0);                 \
-		if (!r) {                                                                   \
-			cpu->counts.lost[LOST_STACK_RING]++;                                \
-			return;                                                             \
-		}                                                                           \
-		if (!stack_claim(cpu, id, epoch)) {                                         \
-			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);                           \
-			return;                                                             \
-		}                                                                           \
-		r->head.type = RECORD_STACK;                                                \
-		r->head.size = sizeof(*r) + 8 * (room);                                     \
-		r->id = id;                                                                 \
-		r->leader_boot_ns = owner->leader_boot_ns;                                  \
-		r->tgid = owner->tgid;                                                      \
-		r->exec_gen = owner->exec_gen;                                              \
-		r->frames = n;                                                              \
-		r->epoch = epoch;                                                           \
-		bpf_probe_read_kernel(r->ip, 8 * (room), s->ip);                            \
-		cpu->counts.stacks++;                                                       \
-		bpf_ringbuf_submit(r, flags);                                               \
+#define STACK_SEND(room)                                                    \
+	do {                                                                \
+		struct record_stack *r;                                     \
+                                                                            \
+		r = bpf_ringbuf_reserve(&ring, sizeof(*r) + 8 * (room), 0); \
+		if (!r) {                                                   \
+			cpu->counts.lost[LOST_STACK_RING]++;                \
+			return;                                             \
+		}                                                           \
+		if (!stack_claim(cpu, id, epoch)) {                         \
+			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);           \
+			return;                                             \
+		}                                                           \
+		r->head.type = RECORD_STACK;                                \
+		r->head.size = sizeof(*r) + 8 * (room);                     \
+		r->id = id;                                                 \
+		r->leader_boot_ns = owner->leader_boot_ns;                  \
+		r->tgid = owner->tgid;                                      \
+		r->exec_gen = owner->exec_gen;                              \
+		r->frames = n;                                              \
+		r->epoch = epoch;                                           \
+		bpf_probe_read_kernel(r->ip, 8 * (room), s->ip);            \
+		cpu->counts.stacks++;                                       \
+		bpf_ringbuf_submit(r, flags);                               \
 	} while (0)
 
 /* is_young: of a process that may be gone soon; the daemon should look at it now. */
 static __always_inline void stack_send(struct cpu *cpu, const struct scratch *s, __u32 n, __u64 id,
-                                       const struct stack_owner *owner, bool is_young)
+				       const struct stack_owner *owner, bool is_young)
 {
 	__u64 epoch = cut.epoch, *sent, used, flags;
 
@@ -108,7 +108,7 @@ static __always_inline void stack_send(struct cpu *cpu, const struct scratch *s,
 
 /* Hashes and sends what bpf_get_stack() left in s; r is what it returned. */
 static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
-                                        const struct stack_owner *owner, bool is_young)
+					const struct stack_owner *owner, bool is_young)
 {
 	__u32 n;
 	__u64 id;

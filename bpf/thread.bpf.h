@@ -39,6 +39,7 @@ static __always_inline void thread_identify(struct thread *t, struct task_struct
 
 struct thread_start {
 	__u64 since_ns;
+	__u64 seeded_ns;
 	__u32 status;
 	__u32 wait_state;
 	__u32 flags;
@@ -47,7 +48,7 @@ struct thread_start {
 
 /* Adds the thread as started; NULL when there is no room or another CPU was first. */
 static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct *task,
-                                            const struct thread_start *start)
+					    const struct thread_start *start)
 {
 	struct thread new = {};
 	__u64 key = (__u64)task;
@@ -56,6 +57,7 @@ static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct 
 	new.uid = __sync_fetch_and_add(&next_uid, 1) + 1;
 	new.status = start->status;
 	new.since_ns = start->since_ns;
+	new.seeded_ns = start->seeded_ns;
 	new.wait_state = start->wait_state;
 	new.flags = start->flags;
 	new.epoch = cut.epoch;
@@ -75,14 +77,20 @@ static __always_inline __u64 span_ns(__u64 from, __u64 to)
 	return to > from ? to - from : 0;
 }
 
+/* Where the sums begin to count the present state. */
+static __always_inline __u64 thread_from(const struct thread *t)
+{
+	return t->flags & THREAD_IS_SEEDED ? t->seeded_ns : t->since_ns;
+}
+
 /*
  * The first event after a cut: keeps what the sums were at the cut. Between since_ns and wake_ns
  * the thread was blocked, from there to now runnable; or on a CPU all along.
  */
 static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 wake_ns)
 {
+	__u64 at, from = thread_from(t);
 	__u32 epoch = cut.epoch;
-	__u64 at;
 
 	if (t->epoch == epoch)
 		return;
@@ -91,10 +99,10 @@ static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 
 		at = now;
 	t->at_cut = t->sums;
 	if (t->status == THREAD_ON_CPU) {
-		t->at_cut.on_ns += span_ns(t->since_ns, at);
+		t->at_cut.on_ns += span_ns(from, at);
 	} else {
-		t->at_cut.blocked_ns += span_ns(t->since_ns, at < wake_ns ? at : wake_ns);
-		t->at_cut.runnable_ns += span_ns(wake_ns, at);
+		t->at_cut.blocked_ns += span_ns(from, at < wake_ns ? at : wake_ns);
+		t->at_cut.runnable_ns += span_ns(wake_ns > from ? wake_ns : from, at);
 	}
 	t->epoch = epoch;
 }

@@ -143,7 +143,7 @@ static int skeleton_configure(struct probe *probe, const struct config *config)
 		return r;
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->hook == HOOK_SCHED_EXIT);
 	return bpf_program__set_autoload(skel->progs.on_finish_switch,
-	                                 probe->hook == HOOK_FINISH_SWITCH);
+					 probe->hook == HOOK_FINISH_SWITCH);
 }
 
 /* The first is the template of the outer map too: libbpf 1.1 cannot resize an inner one. */
@@ -154,7 +154,7 @@ static int window_maps_create(struct probe *probe)
 
 	for (i = 0; i < ARRAY_SIZE(probe->window_fds); i++) {
 		fd = bpf_map_create(BPF_MAP_TYPE_HASH, "stackd_window", sizeof(struct wait_key),
-		                    sizeof(struct wait_sums), (uint32_t)probe->max_keys, NULL);
+				    sizeof(struct wait_sums), (uint32_t)probe->max_keys, NULL);
 		if (fd < 0)
 			return fd;
 		probe->window_fds[i] = fd;
@@ -201,7 +201,7 @@ static int probe_attach(struct probe *probe)
 {
 	struct offcpu *skel = probe->skel;
 	struct bpf_program *programs[] = {
-		skel->progs.on_fork,       skel->progs.on_exec,   skel->progs.on_exit,
+		skel->progs.on_fork,	   skel->progs.on_exec,	  skel->progs.on_exit,
 		skel->progs.on_wakeup_new, skel->progs.on_waking, skel->progs.on_wakeup,
 	};
 	char symbol[256];
@@ -289,7 +289,7 @@ static int probe_climb(struct probe *probe, const struct config *config)
 		if (!r)
 			return 0;
 		probe_fail(probe, "%s: %s", hook_names[hook],
-		           libbpf_warning[0] ? libbpf_warning : strerror(-r));
+			   libbpf_warning[0] ? libbpf_warning : strerror(-r));
 	}
 	return r;
 }
@@ -301,16 +301,16 @@ static int check_privilege(char *reason, size_t size)
 
 	if (fd < 0 && (fd == -EPERM || fd == -EACCES)) {
 		snprintf(reason, size,
-		         "no privilege for BPF: run as root, or with CAP_BPF and CAP_PERFMON "
-		         "(systemctl start stackd)");
+			 "no privilege for BPF: run as root, or with CAP_BPF and CAP_PERFMON "
+			 "(systemctl start stackd)");
 		return -EPERM;
 	}
 	closep(&fd);
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0)
 		return 0;
 	snprintf(reason, size,
-	         "the kernel has no type information at /sys/kernel/btf/vmlinux: a kernel with "
-	         "CONFIG_DEBUG_INFO_BTF=y is needed (Debian's are)");
+		 "the kernel has no type information at /sys/kernel/btf/vmlinux: a kernel with "
+		 "CONFIG_DEBUG_INFO_BTF=y is needed (Debian's are)");
 	return -ENOENT;
 }
 
@@ -399,9 +399,10 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 	out->blind[out->n_blind++] = "user frames of code built without frame pointers";
 	if (probe->hook == HOOK_SWITCH_OUT)
 		out->blind[out->n_blind++] = "nothing more, but every wait pays for its stack";
-	bpf_object__for_each_program(program, probe->skel->obj)
-		if (bpf_program__autoload(program) && out->n_programs < PROBE_MAX_PROGRAMS)
-			program_status(program, &out->programs[out->n_programs++]);
+	bpf_object__for_each_program(program,
+				     probe->skel->obj) if (bpf_program__autoload(program) &&
+							   out->n_programs < PROBE_MAX_PROGRAMS)
+		program_status(program, &out->programs[out->n_programs++]);
 }
 
 uint64_t probe_missed(const struct probe *probe)
@@ -438,8 +439,7 @@ uint64_t probe_map_bytes(const struct probe *probe)
 
 	if (!probe->is_on)
 		return 0;
-	bpf_object__for_each_map(map, probe->skel->obj)
-		sum += map_bytes(bpf_map__fd(map));
+	bpf_object__for_each_map(map, probe->skel->obj) sum += map_bytes(bpf_map__fd(map));
 	return sum + map_bytes(probe->window_fds[0]) + map_bytes(probe->window_fds[1]);
 }
 

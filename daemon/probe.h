@@ -22,17 +22,17 @@ enum { PROBE_MAX_PROGRAMS = 16, PROBE_MAX_BLIND = 8 };
 struct probe_program {
 	const char *name;
 	const char *hook;
-	uint64_t runs;   /* only while kernel.bpf_stats_enabled is set */
+	uint64_t runs; /* only while kernel.bpf_stats_enabled is set */
 	uint64_t run_ns;
 	uint64_t missed; /* recursion_misses: not run because one was running */
 	uint32_t verified_insns;
 };
 
 struct probe_status {
-	const char *hook;      /* where stacks are taken, NULL when off */
+	const char *hook; /* where stacks are taken, NULL when off */
 	bool is_on;
-	bool is_disabled;      /* by the settings */
-	const char *reason;    /* why not, or why not a better hook; NULL where there is none */
+	bool is_disabled;   /* by the settings */
+	const char *reason; /* why not, or why not a better hook; NULL where there is none */
 	const char *blind[PROBE_MAX_BLIND]; /* what this hook cannot see */
 	size_t n_blind;
 	size_t n_programs;

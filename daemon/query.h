@@ -22,8 +22,8 @@ struct query_peer {
 
 /*
  * Each returns 0 and *out, owned by the caller; or a negative errno with *error filled when the
- * request itself is at fault (the strings in error live in static storage or in the request's
- * arena), or with error->name NULL for an internal failure.
+ * request itself is at fault (error->name is static, ->what and ->message are malloc'ed and the
+ * caller's to free), or with error->name NULL for an internal failure.
  */
 int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
                    const struct wire_snapshot_request *request, struct answer **out,

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/answer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "daemon/recorder.h"
+#include "proto/base.h"
+
+/* A stack that was made into wire structs already. */
+struct stack_memo {
+	const struct stack *stack;
+	struct wire_stack wire;
+	UT_hash_handle hh;
+};
+
+struct row_context {
+	struct arena *arena;
+	const struct answer_row_options *options;
+	struct stack_memo *memos;
+};
+
+struct answer *answer_new(void)
+{
+	struct answer *answer = calloc(1, sizeof(*answer));
+
+	if (!answer)
+		return NULL;
+	answer->arena = arena_new();
+	if (!answer->arena) {
+		free(answer);
+		return NULL;
+	}
+	return answer;
+}
+
+struct answer *answer_free(struct answer *answer)
+{
+	if (!answer)
+		return NULL;
+	merge_free(answer->merge);
+	history_list_fini(&answer->list);
+	history_list_fini(&answer->later);
+	arena_free(answer->arena);
+	free(answer);
+	return NULL;
+}
+
+void answer_freep(struct answer **answer)
+{
+	*answer = answer_free(*answer);
+}
+
+const struct wire_snapshot_reply *answer_snapshot(const struct answer *answer)
+{
+	return &answer->snapshot;
+}
+
+const struct wire_windows_reply *answer_windows(const struct answer *answer)
+{
+	return &answer->windows;
+}
+
+const struct wire_status_reply *answer_status(const struct answer *answer)
+{
+	return &answer->status;
+}
+
+const struct wire_probes_reply *answer_probes(const struct answer *answer)
+{
+	return &answer->probes;
+}
+
+const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
+{
+	return &answer->sessions;
+}
+
+int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out)
+{
+	struct wire_lost *losts = arena_array(arena, WINDOW_LOST_N, sizeof(*losts));
+	size_t n = 0;
+	unsigned int i;
+
+	if (!losts)
+		return -ENOMEM;
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		if (lost[i])
+			losts[n++] = (struct wire_lost){
+				.reason = window_loss_name(i),
+				.count = (int64_t)lost[i],
+			};
+	*out = (struct wire_losts){ .v = losts, .n = n };
+	return 0;
+}
+
+static const char *const frame_kinds[] = {
+	[FRAME_NATIVE] = "native",	     [FRAME_KERNEL] = "kernel", [FRAME_JIT] = "jit",
+	[FRAME_INTERPRETED] = "interpreted", [FRAME_PSEUDO] = "pseudo",
+};
+
+static const struct {
+	unsigned int flag;
+	const char *name;
+} stack_flag_names[] = {
+	{ STACK_IS_TRUNCATED, "truncated" }, { STACK_IS_FRAME_POINTERS, "frame_pointers" },
+	{ STACK_IS_LOST, "lost" },	     { STACK_IS_AMBIGUOUS, "ambiguous" },
+	{ STACK_IS_FAULT, "fault" },	     { STACK_IS_NEW_THREAD, "new_thread" },
+	{ STACK_IS_NO_HOOK, "no_hook" },     { STACK_IS_UNREAD, "unread" },
+};
+
+static int stack_flags_wire(struct arena *arena, unsigned int flags, struct wire_strs *out)
+{
+	const char **names = arena_array(arena, ARRAY_SIZE(stack_flag_names), sizeof(*names));
+	size_t i, n = 0;
+
+	if (!names)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(stack_flag_names); i++)
+		if (flags & stack_flag_names[i].flag)
+			names[n++] = stack_flag_names[i].name;
+	*out = (struct wire_strs){ .v = names, .n = n };
+	return 0;
+}
+
+/* An id that two stacks claimed names neither: its frames are not shown. */
+static int stack_frames_wire(struct row_context *context, const struct stack *stack,
+			     struct wire_frames *out)
+{
+	static const struct wire_frame ambiguous = {
+		.kind = "pseudo",
+		.name = "[two stacks with one id]",
+		.offset = WIRE_ABSENT,
+	};
+	struct wire_frame *frames =
+		arena_array(context->arena, stack->n_frames + 1, sizeof(*frames));
+	bool has_address = stack->ip && (stack->process || context->options->kernel_addresses);
+	size_t i, skipped = stack->n_raw > stack->n_frames ? stack->n_raw - stack->n_frames : 0;
+
+	if (!frames)
+		return -ENOMEM;
+	if (stack->flags & STACK_IS_AMBIGUOUS) {
+		*out = (struct wire_frames){ .v = &ambiguous, .n = 1 };
+		return 0;
+	}
+	for (i = 0; i < stack->n_frames; i++) {
+		const struct frame *frame = stack->frames[i];
+
+		frames[i] = (struct wire_frame){
+			.kind = frame_kinds[frame->kind],
+			.name = frame->name,
+			.offset = frame->kind == FRAME_PSEUDO ? WIRE_ABSENT
+				  : frame->name		      ? (int64_t)frame->name_offset
+						: (int64_t)(frame->file_offset & INT64_MAX),
+			.module = frame->module,
+		};
+		if (!frame->name && frame->kind == FRAME_KERNEL &&
+		    !context->options->kernel_addresses)
+			frames[i].offset = WIRE_ABSENT;
+		if (has_address)
+			frames[i].address =
+				arena_printf(context->arena, "0x%" PRIx64, stack->ip[i + skipped]);
+	}
+	*out = (struct wire_frames){ .v = frames, .n = stack->n_frames };
+	return 0;
+}
+
+static int stack_wire(struct row_context *context, const struct stack *stack,
+		      const struct wire_stack **out)
+{
+	struct stack_memo *memo;
+	int r;
+
+	if (!stack)
+		return 0;
+	HASH_FIND_PTR(context->memos, &stack, memo);
+	if (memo) {
+		*out = &memo->wire;
+		return 0;
+	}
+	memo = arena_alloc(context->arena, sizeof(*memo));
+	if (!memo)
+		return -ENOMEM;
+	memo->stack = stack;
+	memo->wire.id = arena_printf(context->arena, "0x%" PRIx64, stack->id);
+	r = stack_flags_wire(context->arena, stack->flags, &memo->wire.flags);
+	if (!r)
+		r = stack_frames_wire(context, stack, &memo->wire.frames);
+	if (r || !memo->wire.id)
+		return -ENOMEM;
+	HASH_ADD_PTR(context->memos, stack, memo);
+	*out = &memo->wire;
+	return 0;
+}
+
+static void process_wire(const struct process_info *info, struct arena *arena,
+			 struct wire_process *out)
+{
+	*out = (struct wire_process){
+		.pid = info->id.pid,
+		.start = info->start_real_ns,
+		.comm = arena_strdup(arena, info->comm),
+		.exe = info->exe ? arena_strdup(arena, info->exe) : NULL,
+		.cgroup = info->cgroup ? arena_strdup(arena, info->cgroup) : NULL,
+		.kernel = info->is_kernel,
+		.exited = info->has_exited,
+	};
+}
+
+/* Waits under the minimum have one frame that says so. */
+static int short_stack_wire(struct row_context *context, const struct wire_stack **out)
+{
+	struct wire_stack *stack = arena_alloc(context->arena, sizeof(*stack));
+	struct wire_frame *frame = arena_alloc(context->arena, sizeof(*frame));
+	int64_t us = context->options->min_wait_ns / NS_PER_US;
+
+	if (!stack || !frame)
+		return -ENOMEM;
+	*frame = (struct wire_frame){ .kind = "pseudo", .offset = WIRE_ABSENT };
+	frame->name = arena_printf(context->arena, "[waits under %" PRId64 "us]", us);
+	stack->id = "0x0";
+	stack->frames = (struct wire_frames){ .v = frame, .n = 1 };
+	*out = stack;
+	return frame->name ? 0 : -ENOMEM;
+}
+
+static int row_buckets(struct arena *arena, const struct merge_group *group, struct wire_ints *out)
+{
+	int64_t *buckets;
+	size_t n = WAIT_BUCKETS, i;
+
+	while (n > 0 && !group->buckets[n - 1])
+		n--;
+	buckets = arena_array(arena, n + 1, sizeof(*buckets));
+	if (!buckets)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		buckets[i] = (int64_t)group->buckets[i];
+	*out = (struct wire_ints){ .v = buckets, .n = n };
+	return 0;
+}
+
+static int row_wire(struct row_context *context, const struct merge_group *group,
+		    struct wire_row *row)
+{
+	struct process_info info;
+	int r;
+
+	process_info(group->image->process, &info);
+	process_wire(&info, context->arena, &row->process);
+	row->tid = context->options->by_thread ? group->image->tid : WIRE_ABSENT;
+	row->comm = arena_strndup(context->arena, group->key.comm, COMM_LEN);
+	row->state = group->is_short ? "-" : state_letter(group->state);
+	row->state_bits = group->state & STATE_TASK_MASK;
+	row->idle = group->is_idle;
+	row->count = (int64_t)group->count;
+	row->blocked_ns = (int64_t)group->blocked_ns;
+	row->runnable_ns = (int64_t)group->runnable_ns;
+	row->total_ns = row->blocked_ns + row->runnable_ns;
+	row->open = (int64_t)group->open;
+	row->open_ns = (int64_t)group->open_ns;
+	row->max_ns = (int64_t)group->max_ns;
+	row->max_end = group->max_ns && group->max_end_real_ns != INT64_MAX ? group->max_end_real_ns
+									    : WIRE_ABSENT;
+	row->max_tid = group->max_ns ? group->max_image->tid : WIRE_ABSENT;
+	if (group->max_ns)
+		row->max_comm = arena_strndup(context->arena, group->max_image->comm, COMM_LEN);
+	r = row_buckets(context->arena, group, &row->buckets);
+	if (!r && group->is_short)
+		return short_stack_wire(context, &row->kernel);
+	if (!r)
+		r = stack_wire(context, group->kernel, &row->kernel);
+	if (!r)
+		r = stack_wire(context, group->user, &row->user);
+	return r;
+}
+
+int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t n,
+		const struct answer_row_options *options)
+{
+	struct wire_row *rows = arena_array(answer->arena, n + 1, sizeof(*rows));
+	struct row_context context = { .arena = answer->arena, .options = options };
+	size_t i;
+	int r = 0;
+
+	if (!rows)
+		return -ENOMEM;
+	for (i = 0; i < n && !r; i++)
+		r = row_wire(&context, groups[i], &rows[i]);
+	HASH_CLEAR(hh, context.memos);
+	answer->snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
+	return r;
+}
+
+static int probe_wire(struct arena *arena, const struct probe_status *status,
+		      const struct config *config, struct wire_probe *out)
+{
+	struct wire_program *programs = arena_array(arena, PROBE_MAX_PROGRAMS, sizeof(*programs));
+	const char **blind = arena_array(arena, PROBE_MAX_BLIND, sizeof(*blind));
+	size_t i;
+
+	if (!programs || !blind)
+		return -ENOMEM;
+	for (i = 0; i < status->n_programs; i++)
+		programs[i] = (struct wire_program){
+			.name = status->programs[i].name,
+			.hook = status->programs[i].hook,
+			.runs = (int64_t)status->programs[i].runs,
+			.run_ns = (int64_t)status->programs[i].run_ns,
+			.missed = (int64_t)status->programs[i].missed,
+			.verified_insns = status->programs[i].verified_insns,
+		};
+	for (i = 0; i < status->n_blind; i++)
+		blind[i] = status->blind[i];
+	*out = (struct wire_probe){
+		.name = "offcpu",
+		.state = status->is_on	       ? "on"
+			 : status->is_disabled ? "off"
+					       : "failed",
+		.hook = status->hook,
+		.reason = status->reason,
+		.blind = { .v = blind, .n = status->n_blind },
+		.min_wait_ns = status->is_on ? config->offcpu_min_wait_ns : WIRE_ABSENT,
+		.programs = { .v = programs, .n = status->n_programs },
+	};
+	return 0;
+}
+
+int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wire_probes *out)
+{
+	struct wire_probe *probe = arena_alloc(arena, sizeof(*probe));
+	struct probe_status status;
+	int r;
+
+	if (!probe)
+		return -ENOMEM;
+	probe_status(recorder->probe, &status);
+	r = probe_wire(arena, &status, recorder->config, probe);
+	*out = (struct wire_probes){ .v = probe, .n = 1 };
+	return r;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_ANSWER_H
+#define STACKD_DAEMON_ANSWER_H
+
+/*
+ * An answer while it is made: the arena its strings and arrays come from and the windows whose
+ * stacks it borrows. Used by the query files only; see daemon/query.h for what others see.
+ */
+
+#include "daemon/history.h"
+#include "daemon/merge.h"
+#include "daemon/query.h"
+#include "proto/arena.h"
+#include "proto/wire.h"
+
+struct answer {
+	struct arena *arena;
+	struct history_list list;
+	struct history_list later;
+	struct merge *merge;
+	union {
+		struct wire_snapshot_reply snapshot;
+		struct wire_windows_reply windows;
+		struct wire_status_reply status;
+		struct wire_probes_reply probes;
+		struct wire_sessions_reply sessions;
+	};
+};
+
+struct answer *answer_new(void);
+
+/* The losses that are not zero, as wire structs; *out untouched when out of memory. */
+int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out);
+
+/* The probes as wire structs. 0 or -ENOMEM. */
+int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wire_probes *out);
+
+struct answer_row_options {
+	int64_t min_wait_ns;
+	bool by_thread;
+	bool kernel_addresses; /* whether the peer may see them */
+};
+
+/* Rows for the groups [0, n) into answer->snapshot; stacks are made once and shared. 0, -ENOMEM. */
+int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t n,
+		const struct answer_row_options *options);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_DRAIN_H
+#define STACKD_DAEMON_DRAIN_H
+
+/*
+ * Stage 3: empties the ring as it fills and cuts windows: swaps the map, waits until no program
+ * uses the old one, reads it whole. Out go stacks and windows to the resolver. Owned by the
+ * recorder; has a thread of its own.
+ */
+
+#include <stdint.h>
+
+#include "daemon/config.h"
+#include "daemon/probe.h"
+#include "daemon/process.h"
+#include "daemon/resolver.h"
+#include "daemon/stack.h"
+
+struct drain;
+
+struct drain_stats {
+	uint64_t cuts;
+	int64_t cut_ns;		      /* from cut to drained, the last one */
+	int64_t cut_max_ns;	      /* and the longest */
+	int64_t last_ns;	      /* when the last cut was drained, CLOCK_MONOTONIC */
+	uint64_t threads;	      /* in the map at the last cut */
+	uint64_t keys_max;	      /* most keys in one window */
+	uint64_t stale;		      /* threads dropped because no task was left for them */
+	uint64_t lost[WINDOW_LOST_N]; /* since the start */
+};
+
+/* All of it is borrowed and must outlive the drain. Seeds the threads, then starts the thread. */
+int drain_start(const struct config *config, struct probe *probe, struct process_table *processes,
+		struct stack_table *stacks, struct resolver *resolver, struct history *history,
+		struct drain **out);
+
+/* Cuts the open window, gives it to the resolver and ends the thread. */
+struct drain *drain_stop(struct drain *drain);
+
+/*
+ * Cuts now unless the open window is shorter than [window] min_length. Returns 0 and the sequence
+ * number of the newest window cut (0: none yet); -ETIMEDOUT when the drain does not answer.
+ */
+int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out);
+
+void drain_stats(struct drain *drain, struct drain_stats *out);
+
+#endif

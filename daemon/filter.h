@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_FILTER_H
+#define STACKD_DAEMON_FILTER_H
+
+/*
+ * Which threads and waits a query is about: in goes the filter of a request, checked, out come
+ * yes and no for images and states. Borrows the request's strings; a plain value.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/window.h"
+#include "proto/wire.h"
+
+struct filter {
+	const struct wire_filter *wire; /* NULL: everything */
+	int64_t min_ns;			/* 0: none */
+	int64_t max_ns;			/* INT64_MAX: none */
+	uint32_t state_bits;
+	bool has_states;
+	bool has_preempted;
+	bool drops_kernel; /* user stacks only */
+	bool drops_user;
+};
+
+/* 0, or -EINVAL with error filled (its strings are the caller's to free). */
+int filter_init(struct filter *filter, const struct wire_filter *wire, struct wire_error *error);
+
+/* Whether anything in it selects threads: then a filter that saw nobody is worth an error. */
+bool filter_selects_threads(const struct filter *filter);
+
+bool filter_has_image(const struct filter *filter, const struct window_image *image,
+		      const struct process_info *info);
+bool filter_has_state(const struct filter *filter, uint32_t state);
+
+/* One letter as ps has it, R for preempted and for a new thread. */
+const char *state_letter(uint32_t state);
+
+/* Fills an error; what and message are copied. Returns r. */
+int wire_error_set(struct wire_error *error, int r, const char *name, const char *what,
+		   const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/history.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+struct history {
+	pthread_mutex_t lock;
+	pthread_cond_t added;
+	struct window **windows; /* a ring of `room` members */
+	size_t room;
+	size_t first;
+	size_t n;
+	size_t bytes;
+	size_t max_bytes;
+	int64_t keep_ns;
+	uint64_t newest_seq;
+	struct history_stats stats;
+};
+
+int history_new(int64_t keep_ns, size_t max_bytes, struct history **out)
+{
+	struct history *history = calloc(1, sizeof(*history));
+	pthread_condattr_t attr;
+
+	if (!history)
+		return -ENOMEM;
+	history->keep_ns = keep_ns;
+	history->max_bytes = max_bytes;
+	pthread_mutex_init(&history->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&history->added, &attr);
+	pthread_condattr_destroy(&attr);
+	*out = history;
+	return 0;
+}
+
+static struct window **history_slot(struct history *history, size_t i)
+{
+	return &history->windows[(history->first + i) % history->room];
+}
+
+struct history *history_free(struct history *history)
+{
+	size_t i;
+
+	if (!history)
+		return NULL;
+	for (i = 0; i < history->n; i++)
+		window_unref(*history_slot(history, i));
+	free(history->windows);
+	pthread_cond_destroy(&history->added);
+	pthread_mutex_destroy(&history->lock);
+	free(history);
+	return NULL;
+}
+
+static void history_evict(struct history *history, bool by_bytes)
+{
+	struct window *window = *history_slot(history, 0);
+
+	history->bytes -= window->bytes;
+	history->stats.evicted_real_ns = window->end_ns + window->real_offset_ns;
+	history->stats.evicted_by_bytes = by_bytes;
+	if (by_bytes)
+		history->stats.evicted_for_bytes++;
+	history->first = (history->first + 1) % history->room;
+	history->n--;
+	window_unref(window);
+}
+
+static int history_grow(struct history *history)
+{
+	size_t room = history->room ? history->room * 2 : 64, i;
+	struct window **windows;
+
+	if (history->n < history->room)
+		return 0;
+	windows = calloc(room, sizeof(struct window *));
+	if (!windows)
+		return -ENOMEM;
+	for (i = 0; i < history->n; i++)
+		windows[i] = *history_slot(history, i);
+	free(history->windows);
+	history->windows = windows;
+	history->room = room;
+	history->first = 0;
+	return 0;
+}
+
+void history_add(struct history *history, struct window *window)
+{
+	pthread_mutex_lock(&history->lock);
+	while (history->n > 0 &&
+	       (*history_slot(history, 0))->end_ns < window->end_ns - history->keep_ns)
+		history_evict(history, false);
+	while (history->n > 0 && history->bytes + window->bytes > history->max_bytes)
+		history_evict(history, true);
+	if (history_grow(history) && history->n > 0)
+		history_evict(history, true);
+	if (history->n < history->room) {
+		*history_slot(history, history->n++) = window;
+		history->bytes += window->bytes;
+		if (!history->stats.first_real_ns)
+			history->stats.first_real_ns = window->start_ns + window->real_offset_ns;
+		history->newest_seq = window->seq;
+	} else {
+		window_unref(window);
+	}
+	pthread_cond_broadcast(&history->added);
+	pthread_mutex_unlock(&history->lock);
+}
+
+static bool window_overlaps(const struct window *window, int64_t since_ns, int64_t until_ns)
+{
+	return window->end_ns + window->real_offset_ns > since_ns &&
+	       window->start_ns + window->real_offset_ns < until_ns;
+}
+
+int history_range(struct history *history, int64_t since_ns, int64_t until_ns,
+		  struct history_list *out)
+{
+	struct history_list list = {};
+	size_t i;
+
+	pthread_mutex_lock(&history->lock);
+	list.windows = calloc(history->n ? history->n : 1, sizeof(struct window *));
+	for (i = 0; list.windows && i < history->n; i++)
+		if (window_overlaps(*history_slot(history, i), since_ns, until_ns))
+			list.windows[list.n++] = window_ref(*history_slot(history, i));
+	pthread_mutex_unlock(&history->lock);
+	if (!list.windows)
+		return -ENOMEM;
+	*out = list;
+	return 0;
+}
+
+void history_list_fini(struct history_list *list)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		window_unref(list->windows[i]);
+	free(list->windows);
+	*list = (struct history_list){};
+}
+
+int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+	struct timespec deadline = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
+	int r = 0;
+
+	pthread_mutex_lock(&history->lock);
+	while (history->newest_seq < seq && !r)
+		r = pthread_cond_timedwait(&history->added, &history->lock, &deadline);
+	pthread_mutex_unlock(&history->lock);
+	return -r;
+}
+
+void history_stats(struct history *history, struct history_stats *out)
+{
+	pthread_mutex_lock(&history->lock);
+	*out = history->stats;
+	out->windows = history->n;
+	out->bytes = history->bytes;
+	pthread_mutex_unlock(&history->lock);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_HISTORY_H
+#define STACKD_DAEMON_HISTORY_H
+
+/*
+ * The windows of the last minutes, in memory: in go resolved windows in order, out come
+ * references to those of a range. Bounded by age and by bytes; what was evicted and why is known.
+ * Owned by the recorder; any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/window.h"
+
+struct history;
+
+struct history_list {
+	struct window **windows; /* oldest first, references */
+	size_t n;
+};
+
+struct history_stats {
+	size_t windows;
+	size_t bytes;
+	uint64_t evicted_for_bytes;
+	int64_t first_real_ns;	 /* when recording began */
+	int64_t evicted_real_ns; /* everything before has been evicted; 0: nothing */
+	bool evicted_by_bytes;	 /* the newest eviction */
+};
+
+/* keep_ns: age of a window's end at which it goes; max_bytes over all windows. */
+int history_new(int64_t keep_ns, size_t max_bytes, struct history **out);
+struct history *history_free(struct history *history);
+
+/* Takes the reference. */
+void history_add(struct history *history, struct window *window);
+
+/* All windows that overlap [since_ns, until_ns) in time since the epoch, by their own clock. */
+int history_range(struct history *history, int64_t since_ns, int64_t until_ns,
+		  struct history_list *out);
+void history_list_fini(struct history_list *list);
+
+/* Waits until a window of at least this sequence number is there. 0 or -ETIMEDOUT. */
+int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);
+
+void history_stats(struct history *history, struct history_stats *out);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/config.h"
+#include "daemon/exit.h"
+#include "daemon/log.h"
+#include "daemon/loop.h"
+#include "daemon/notify.h"
+#include "daemon/options.h"
+#include "daemon/recorder.h"
+#include "daemon/server.h"
+#include "daemon/service.h"
+#include "proto/base.h"
+
+#define STATUS_EVERY_NS (10 * NS_PER_S)
+
+/* What runs, in the order it is started. */
+struct daemon {
+	struct config *config;
+	struct recorder recorder;
+	struct loop *loop;
+	struct service *service;
+	struct server *server;
+	struct loop_timer *status_timer;
+	struct loop_timer *watchdog_timer;
+};
+
+static void on_stop_signal(int signo, void *userdata)
+{
+	struct daemon *daemon = userdata;
+
+	log_info("stopping: %s", strsignal(signo));
+	notify_stopping();
+	loop_stop(daemon->loop);
+}
+
+static void on_status(void *userdata)
+{
+	struct daemon *daemon = userdata;
+	struct history_stats history;
+	struct drain_stats drain = {};
+	uint64_t lost = 0;
+	unsigned int i;
+
+	history_stats(daemon->recorder.history, &history);
+	if (daemon->recorder.drain)
+		drain_stats(daemon->recorder.drain, &drain);
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		lost += drain.lost[i];
+	notify_status("offcpu %s, %zu windows, %llu threads, lost %llu",
+		      probe_is_on(daemon->recorder.probe) ? "on" : "off", history.windows,
+		      (unsigned long long)drain.threads, (unsigned long long)lost);
+}
+
+/* A sign of life only if the drain, too, is alive. */
+static void on_watchdog(void *userdata)
+{
+	struct daemon *daemon = userdata;
+	struct drain_stats drain;
+
+	if (daemon->recorder.drain) {
+		drain_stats(daemon->recorder.drain, &drain);
+		if (clock_ns(CLOCK_MONOTONIC) - drain.last_ns >
+		    3 * daemon->config->window_length_ns)
+			return;
+	}
+	notify_watchdog();
+}
+
+static size_t server_limits(void *userdata, struct wire_limit *out, size_t n)
+{
+	struct server_stats stats;
+
+	if (n < 3)
+		return 0;
+	server_stats_get(userdata, &stats);
+	out[0] = (struct wire_limit){ "control.max_clients", (int64_t)stats.options.max_clients,
+				      stats.clients, stats.clients_hits };
+	out[1] = (struct wire_limit){ "control.max_message", (int64_t)stats.options.max_message, 0,
+				      stats.message_hits };
+	out[2] = (struct wire_limit){ "control.max_output", (int64_t)stats.options.max_output,
+				      stats.output, stats.output_hits };
+	return 3;
+}
+
+static int daemon_listen(struct daemon *daemon)
+{
+	struct server_options options = {
+		.max_clients = daemon->config->control_max_clients,
+		.max_message = daemon->config->control_max_message,
+		.max_output = SERVER_MAX_OUTPUT,
+		.message_timeout_ns = SERVER_TIMEOUT_S * NS_PER_S,
+		.write_timeout_ns = SERVER_TIMEOUT_S * NS_PER_S,
+	};
+	struct server_handler handler = service_handler(daemon->service);
+	int r = server_new(daemon->loop, &options, &handler, &daemon->server), n;
+
+	if (r)
+		return log_err(r, "open the control server");
+	service_set_server(daemon->service, daemon->server);
+	daemon->recorder.limits = server_limits;
+	daemon->recorder.limits_userdata = daemon->server;
+	n = notify_listen_fds();
+	if (n < 0)
+		return log_err(n, "take the sockets of the service manager");
+	if (n > 1)
+		return log_err(-EINVAL, "%d sockets were passed, one is needed", n);
+	if (n == 1) {
+		log_notice("listening on the socket that was passed; [control] socket is ignored");
+		return server_listen_fd(daemon->server, NOTIFY_FDS_START);
+	}
+	return server_listen(daemon->server, daemon->config->control_socket,
+			     daemon->config->control_group);
+}
+
+static int daemon_start_loop(struct daemon *daemon)
+{
+	static const int signals[] = { SIGTERM, SIGINT };
+	int64_t watchdog = notify_watchdog_ns();
+	int r = loop_new(&daemon->loop);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(signals) && !r; i++)
+		r = loop_signal_add(daemon->loop, signals[i], on_stop_signal, daemon);
+	if (!r)
+		r = loop_timer_new(daemon->loop, STATUS_EVERY_NS, STATUS_EVERY_NS, on_status,
+				   daemon, &daemon->status_timer);
+	if (!r && watchdog > 0)
+		r = loop_timer_new(daemon->loop, watchdog / 2, watchdog / 2, on_watchdog, daemon,
+				   &daemon->watchdog_timer);
+	return r;
+}
+
+/*
+ * Listens first: a second daemon is told so before it puts anything into the kernel. Calls are
+ * answered only when the loop runs, and by then the recorder does.
+ */
+static int daemon_start(struct daemon *daemon)
+{
+	char reason[512] = "";
+	int r = daemon_start_loop(daemon);
+
+	if (r)
+		return log_err(r, "start the event loop");
+	r = service_new(&daemon->recorder, daemon->config->control_group, &daemon->service);
+	if (r)
+		return log_err(r, "start the service");
+	r = daemon_listen(daemon);
+	if (r)
+		return r;
+	r = recorder_start(daemon->config, &daemon->recorder, reason, sizeof(reason));
+	if (r)
+		log_error("%s", reason[0] ? reason : strerror(-r));
+	return r;
+}
+
+static void daemon_stop(struct daemon *daemon)
+{
+	loop_timer_free(daemon->status_timer);
+	loop_timer_free(daemon->watchdog_timer);
+	server_free(daemon->server);
+	loop_free(daemon->loop);
+	recorder_stop(&daemon->recorder);
+	service_free(daemon->service);
+	config_free(daemon->config);
+}
+
+static void log_started(const struct daemon *daemon)
+{
+	struct probe_status status;
+
+	probe_status(daemon->recorder.probe, &status);
+	if (status.is_on)
+		log_info("recording offcpu, stacks by %s, waits from %lld us", status.hook,
+			 (long long)(daemon->config->offcpu_min_wait_ns / NS_PER_US));
+	else
+		log_warning("offcpu is off: %s", status.reason ? status.reason : "unknown");
+}
+
+static int daemon_run(struct config *config)
+{
+	struct daemon daemon = { .config = config };
+	int r = daemon_start(&daemon);
+
+	if (!r) {
+		log_started(&daemon);
+		on_status(&daemon);
+		notify_ready();
+		r = loop_run(daemon.loop);
+	}
+	daemon_stop(&daemon);
+	if (r == -EPERM || r == -EACCES)
+		return EXIT_PRIVILEGE;
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run(const struct options *options)
+{
+	struct config_error error = {};
+	struct config *config;
+	int r = config_load(options->config_path, options->overrides, options->n_overrides, &config,
+			    &error);
+
+	if (r) {
+		log_error("%s", error.text);
+		return EXIT_CONFIG;
+	}
+	switch (options->action) {
+	case OPTIONS_DUMP_CONFIG:
+		config_dump(config, stdout);
+		config_free(config);
+		return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+	case OPTIONS_CHECK_CONFIG:
+		config_free(config);
+		return EXIT_SUCCESS;
+	default:
+		return daemon_run(config);
+	}
+}
+
+int main(int argc, char *argv[])
+{
+	struct options options;
+	int r;
+
+	log_setup(LOG_TARGET_AUTO, LOG_INFO);
+	r = options_parse(argc, argv, &options);
+	if (r > 0)
+		return EXIT_SUCCESS;
+	if (r < 0)
+		return EXIT_USAGE;
+	r = run(&options);
+	options_fini(&options);
+	return r;
+}

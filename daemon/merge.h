@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_MERGE_H
+#define STACKD_DAEMON_MERGE_H
+
+/*
+ * Many windows made one: in come windows and a filter, out come groups (process, thread or stack
+ * in one state) with their sums, and the totals. Borrows the windows. One thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "daemon/filter.h"
+#include "daemon/history.h"
+
+enum merge_by { MERGE_BY_STACK, MERGE_BY_THREAD, MERGE_BY_PROCESS };
+
+/* All words, so that equal keys are equal bytes. */
+struct merge_key {
+	uint64_t pid;
+	uint64_t process_start;
+	uint64_t uid; /* by thread */
+	uint64_t state;
+	uint64_t kernel;
+	uint64_t user;
+	char comm[COMM_LEN];
+};
+
+struct merge_group {
+	struct merge_key key;
+	const struct window_image *image; /* one of its threads */
+	const struct stack *kernel;
+	const struct stack *user;
+	uint32_t state;
+	bool is_idle;
+	bool is_short; /* the waits under the minimum: no stack */
+	uint64_t count;
+	uint64_t blocked_ns;
+	uint64_t runnable_ns;
+	uint64_t open;
+	uint64_t open_ns;
+	uint64_t max_ns;
+	int64_t max_end_real_ns; /* INT64_MAX: not ended */
+	const struct window_image *max_image;
+	uint64_t buckets[WAIT_BUCKETS];
+	UT_hash_handle hh; /* merge.groups */
+};
+
+struct merge_totals {
+	uint64_t on_cpu_ns;
+	uint64_t runnable_ns;
+	uint64_t blocked_ns;
+	uint64_t waits;
+	uint64_t short_waits;
+	uint64_t short_ns;
+	uint64_t open_waits;
+	uint64_t threads;
+	uint64_t processes;
+	uint64_t idle_threads;
+};
+
+struct merge;
+
+struct merge_options {
+	enum merge_by by;
+	bool open_only; /* waits not ended at the end of the last window */
+};
+
+/*
+ * Merges list; later may hold windows after it (and list's own): a wait that ended there is named
+ * by the stack it ended with; unread stands for the user stack of one still open. Returns 0 and
+ * *out, owned by the caller; -ENOMEM.
+ */
+int merge_run(const struct history_list *list, const struct history_list *later,
+	      const struct filter *filter, const struct merge_options *options,
+	      const struct stack *unread, struct merge **out);
+struct merge *merge_free(struct merge *merge);
+
+/* Groups as an array of pointers, in no order; borrowed. */
+struct merge_group **merge_groups(struct merge *merge, size_t *n_out);
+const struct merge_totals *merge_totals(const struct merge *merge);
+
+/* How many rows had waits on both sides of the filter's edges: their time is an estimate. */
+uint64_t merge_estimated(const struct merge *merge);
+
+/* The edges a time filter had for rows kept by bucket; *max_ns is INT64_MAX where it had none. */
+void merge_edges(const struct filter *filter, int64_t *min_ns, int64_t *max_ns);
+
+#endif

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/answer.h"
+#include "daemon/recorder.h"
+#include "proto/base.h"
+
+#define DEFAULT_WINDOW_NS (30 * NS_PER_S)
+
+/* How long a query waits for the cut it asked for, and for its names. */
+#define CUT_TIMEOUT_NS (10 * NS_PER_S)
+
+struct range {
+	int64_t since;
+	int64_t until;
+	bool is_to_now;
+};
+
+static int invalid_time(struct wire_error *error, const char *field, const char *text)
+{
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", field, "%s: %s", field,
+			      text);
+}
+
+static int range_resolve(const struct wire_snapshot_request *request, struct range *range,
+			 struct wire_error *error)
+{
+	int64_t now = clock_ns(CLOCK_REALTIME), length = DEFAULT_WINDOW_NS;
+	bool has_since = request->since_ns != WIRE_ABSENT;
+
+	if (request->window_ns != WIRE_ABSENT) {
+		if (has_since || request->until_ns != WIRE_ABSENT)
+			return invalid_time(error, "window_ns",
+					    "either a length up to now, or since and until");
+		if (request->window_ns <= 0)
+			return invalid_time(error, "window_ns", "must be more than 0");
+		length = request->window_ns;
+	}
+	range->is_to_now = request->until_ns == WIRE_ABSENT || request->until_ns >= now;
+	range->until = range->is_to_now ? now : request->until_ns;
+	range->since = has_since ? request->since_ns : range->until - length;
+	if (has_since && range->since > now)
+		return invalid_time(error, "since_ns", "is in the future");
+	if (range->since >= range->until)
+		return invalid_time(error, "since_ns", "must be before until_ns");
+	return 0;
+}
+
+/* Up to now means up to a cut: the open window is closed and its names waited for. */
+static int range_cut(struct recorder *recorder, struct range *range)
+{
+	uint64_t seq;
+	int r;
+
+	if (!range->is_to_now || !recorder->drain)
+		return 0;
+	r = drain_cut(recorder->drain, CUT_TIMEOUT_NS, &seq);
+	if (!r)
+		r = history_wait(recorder->history, seq, CUT_TIMEOUT_NS);
+	return r;
+}
+
+static int no_data(struct recorder *recorder, const struct range *range, struct wire_error *error)
+{
+	struct history_stats stats;
+	int64_t now = clock_ns(CLOCK_REALTIME);
+
+	history_stats(recorder->history, &stats);
+	if (!probe_is_on(recorder->probe))
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+				      "the probe offcpu is off: stackctl probes says why");
+	if (!stats.windows)
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+				      "no window is recorded yet");
+	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+			      "no window in the range, which ended %" PRId64
+			      "s ago: recording began %" PRId64 "s ago%s",
+			      (now - range->until) / NS_PER_S,
+			      (now - stats.first_real_ns) / NS_PER_S,
+			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
+}
+
+static const char *gap_reason(const struct history_stats *stats, bool is_before)
+{
+	if (!is_before)
+		return "not recorded";
+	if (!stats->evicted_real_ns)
+		return "stackd was not running";
+	return stats->evicted_by_bytes ? "dropped for [window] max_memory"
+				       : "older than [window] keep";
+}
+
+struct coverage_list {
+	struct wire_gap *gaps;
+	size_t n;
+	int64_t covered_ns;
+};
+
+static void coverage_gap(struct coverage_list *list, int64_t start, int64_t end, const char *reason)
+{
+	if (end > start)
+		list->gaps[list->n++] = (struct wire_gap){ start, end, reason };
+}
+
+/* Walks the windows over the range; what is between them is a gap. */
+static int coverage_make(struct recorder *recorder, struct answer *answer, struct range *range)
+{
+	struct wire_coverage *coverage = &answer->snapshot.coverage;
+	const struct history_list *windows = &answer->list;
+	struct coverage_list list = {};
+	struct history_stats stats;
+	int64_t at = range->since, start = 0, end = 0;
+	size_t i;
+
+	history_stats(recorder->history, &stats);
+	list.gaps = arena_array(answer->arena, windows->n + 2, sizeof(*list.gaps));
+	if (!list.gaps)
+		return -ENOMEM;
+	for (i = 0; i < windows->n; i++) {
+		const struct window *window = windows->windows[i];
+
+		start = window->start_ns + window->real_offset_ns;
+		end = window->end_ns + window->real_offset_ns;
+		if (i == 0)
+			coverage->used.start = start;
+		/* Each window has its own offset: a hair between two is the clock's drift. */
+		if (start > at + NS_PER_MS)
+			coverage_gap(&list, at, start, gap_reason(&stats, i == 0));
+		if (end > at)
+			list.covered_ns += (end < range->until ? end : range->until) -
+					   (start > at ? start : at);
+		at = end;
+	}
+	coverage->used.end = end;
+	if (range->until > at && !range->is_to_now)
+		coverage_gap(&list, at, range->until, gap_reason(&stats, false));
+	coverage->asked = (struct wire_range){ range->since, range->until };
+	coverage->asked_ns = range->until - range->since;
+	coverage->covered_ns = list.covered_ns;
+	coverage->windows = (int64_t)windows->n;
+	coverage->gaps = (struct wire_gaps){ .v = list.gaps, .n = list.n };
+	return 0;
+}
+
+static int losses_make(struct answer *answer)
+{
+	struct wire_snapshot_reply *reply = &answer->snapshot;
+	uint64_t lost[WINDOW_LOST_N] = {};
+	unsigned int k;
+	size_t i;
+	int r;
+
+	for (i = 0; i < answer->list.n; i++)
+		for (k = 0; k < WINDOW_LOST_N; k++)
+			lost[k] += answer->list.windows[i]->lost[k];
+	r = answer_losses(answer->arena, lost, &reply->lost);
+	reply->coverage.complete = reply->coverage.gaps.n == 0 && reply->lost.n == 0;
+	return r;
+}
+
+struct order {
+	int (*compare)(const void *a, const void *b);
+};
+
+static uint64_t group_total(const struct merge_group *group)
+{
+	return group->blocked_ns + group->runnable_ns;
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* Equal ones in a stable order, so that the same question has the same answer. */
+static int compare_keys(const struct merge_group *a, const struct merge_group *b)
+{
+	return memcmp(&a->key, &b->key, sizeof(a->key));
+}
+
+static int by_total(const void *x, const void *y)
+{
+	const struct merge_group *const *a = x, *const *b = y;
+	int r = compare_u64(group_total(*a), group_total(*b));
+
+	return r ? r : compare_keys(*a, *b);
+}
+
+static int by_max(const void *x, const void *y)
+{
+	const struct merge_group *const *a = x, *const *b = y;
+	int r = compare_u64((*a)->max_ns, (*b)->max_ns);
+
+	return r ? r : by_total(x, y);
+}
+
+static int by_count(const void *x, const void *y)
+{
+	const struct merge_group *const *a = x, *const *b = y;
+	int r = compare_u64((*a)->count, (*b)->count);
+
+	return r ? r : by_total(x, y);
+}
+
+static int order_parse(const char *text, struct order *order, struct wire_error *error)
+{
+	if (!text || strcmp(text, "total") == 0)
+		order->compare = by_total;
+	else if (strcmp(text, "max") == 0)
+		order->compare = by_max;
+	else if (strcmp(text, "count") == 0)
+		order->compare = by_count;
+	else
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "sort",
+				      "%.40s is no order: total, max or count", text);
+	return 0;
+}
+
+static int by_parse(const char *text, enum merge_by *by, struct wire_error *error)
+{
+	if (!text || strcmp(text, "stack") == 0)
+		*by = MERGE_BY_STACK;
+	else if (strcmp(text, "thread") == 0)
+		*by = MERGE_BY_THREAD;
+	else if (strcmp(text, "process") == 0)
+		*by = MERGE_BY_PROCESS;
+	else
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+				      "%.40s: stack, thread or process", text);
+	return 0;
+}
+
+/* Sorts groups; idle ones that are not wanted go behind the others. Returns how many are wanted. */
+static size_t groups_sort(struct merge_group **groups, size_t n, const struct order *order,
+			  bool with_idle)
+{
+	struct merge_group *group;
+	size_t i, wanted = 0;
+
+	for (i = 0; i < n; i++) {
+		if (groups[i]->is_idle && !with_idle)
+			continue;
+		group = groups[wanted];
+		groups[wanted++] = groups[i];
+		groups[i] = group;
+	}
+	qsort(groups, wanted, sizeof(*groups), order->compare);
+	return wanted;
+}
+
+static void groups_reverse(struct merge_group **groups, size_t n)
+{
+	struct merge_group *group;
+	size_t i;
+
+	for (i = 0; i < n / 2; i++) {
+		group = groups[i];
+		groups[i] = groups[n - 1 - i];
+		groups[n - 1 - i] = group;
+	}
+}
+
+static void rest_add(struct wire_rest *rest, const struct merge_group *group)
+{
+	rest->rows++;
+	rest->total_ns += (int64_t)group_total(group);
+}
+
+static int rows_make(struct answer *answer, const struct wire_snapshot_request *request,
+		     const struct order *order, const struct answer_row_options *options)
+{
+	struct wire_snapshot_reply *reply = &answer->snapshot;
+	size_t n, i, wanted, top;
+	struct merge_group **groups = merge_groups(answer->merge, &n);
+
+	wanted = groups_sort(groups, n, order, request->idle == 1);
+	top = request->top != WIRE_ABSENT && request->top > 0 && (uint64_t)request->top < wanted
+		      ? (size_t)request->top
+		      : wanted;
+	for (i = 0; i < n; i++)
+		rest_add(i < top      ? &reply->shown
+			 : i < wanted ? &reply->rest
+				      : &reply->idle,
+			 groups[i]);
+	reply->idle.threads = (int64_t)merge_totals(answer->merge)->idle_threads;
+	if (request->idle == 1)
+		reply->idle.threads = 0;
+	if (request->reverse == 1)
+		groups_reverse(groups, top);
+	return answer_rows(answer, groups, top, options);
+}
+
+static void totals_make(struct answer *answer)
+{
+	const struct merge_totals *totals = merge_totals(answer->merge);
+
+	answer->snapshot.totals = (struct wire_totals){
+		.processes = (int64_t)totals->processes,
+		.threads = (int64_t)totals->threads,
+		.on_cpu_ns = (int64_t)totals->on_cpu_ns,
+		.runnable_ns = (int64_t)totals->runnable_ns,
+		.blocked_ns = (int64_t)totals->blocked_ns,
+		.waits = (int64_t)totals->waits,
+		.short_waits = (int64_t)totals->short_waits,
+		.short_ns = (int64_t)totals->short_ns,
+		.open_waits = (int64_t)totals->open_waits,
+	};
+}
+
+/* What the reader has to know to read the numbers right. */
+static int notes_make(struct recorder *recorder, struct answer *answer, const struct filter *filter)
+{
+	const char **notes = arena_array(answer->arena, 4, sizeof(*notes));
+	int kernel = resolver_kernel_status(recorder->resolver);
+	int64_t min_ns, max_ns;
+	size_t n = 0;
+
+	if (!notes)
+		return -ENOMEM;
+	if (filter->min_ns || filter->max_ns != INT64_MAX) {
+		merge_edges(filter, &min_ns, &max_ns);
+		notes[n++] =
+			max_ns == INT64_MAX
+				? arena_printf(answer->arena,
+					       "waits are kept by power of two: shown are those "
+					       "from %" PRId64 "us",
+					       min_ns / NS_PER_US)
+				: arena_printf(answer->arena,
+					       "waits are kept by power of two: shown are those "
+					       "from %" PRId64 "us to %" PRId64 "us",
+					       min_ns / NS_PER_US, max_ns / NS_PER_US);
+	}
+	if (merge_estimated(answer->merge))
+		notes[n++] =
+			arena_printf(answer->arena,
+				     "the time of %" PRIu64 " rows with waits beyond these edges "
+				     "is an estimate; their counts are exact",
+				     merge_estimated(answer->merge));
+	if (kernel)
+		notes[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s%s",
+					  strerror(-kernel),
+					  kernel == -EPERM ? " (sysctl kernel.kptr_restrict)" : "");
+	answer->snapshot.notes = (struct wire_strs){ .v = notes, .n = n };
+	return 0;
+}
+
+static int windows_find(struct recorder *recorder, struct answer *answer, struct range *range,
+			struct wire_error *error)
+{
+	int r = range_cut(recorder, range);
+
+	if (!r)
+		r = history_range(recorder->history, range->since, range->until, &answer->list);
+	if (r)
+		return r;
+	if (answer->list.n == 0)
+		return no_data(recorder, range, error);
+	return history_range(recorder->history, range->until, INT64_MAX, &answer->later);
+}
+
+static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
+		      const struct merge_options *options, struct wire_error *error)
+{
+	struct stack *unread = stack_table_get(recorder->stacks, STACK_UNREAD, true);
+	int r = merge_run(&answer->list, &answer->later, filter, options, unread, &answer->merge);
+
+	stack_unref(unread);
+	if (!r && filter_selects_threads(filter) && !merge_totals(answer->merge)->threads)
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "filter",
+				      "no thread of this filter was seen in the range");
+	return r;
+}
+
+static int request_check(const struct wire_snapshot_request *request, struct wire_error *error)
+{
+	if (!request->probe || strcmp(request->probe, "offcpu") != 0)
+		return wire_error_set(error, -ENOENT, "io.stackd.UnknownProbe",
+				      request->probe ? request->probe : "",
+				      "no probe %.40s; there is: offcpu",
+				      request->probe ? request->probe : "(none)");
+	if (request->top != WIRE_ABSENT && request->top < 0)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "top",
+				      "%" PRId64 ": a number of rows, 0 for all", request->top);
+	return 0;
+}
+
+/* A request, checked. */
+struct question {
+	struct filter filter;
+	struct order order;
+	struct range range;
+	struct merge_options options;
+};
+
+static int question_parse(const struct wire_snapshot_request *request, struct question *question,
+			  struct wire_error *error)
+{
+	int r = request_check(request, error);
+
+	if (!r)
+		r = filter_init(&question->filter, request->filter, error);
+	if (!r)
+		r = by_parse(request->by, &question->options.by, error);
+	if (!r)
+		r = order_parse(request->sort, &question->order, error);
+	if (!r)
+		r = range_resolve(request, &question->range, error);
+	question->options.open_only = request->open == 1;
+	if (question->options.open_only && !request->by)
+		question->options.by = MERGE_BY_THREAD;
+	return r;
+}
+
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
+		   const struct wire_snapshot_request *request, struct answer **out,
+		   struct wire_error *error)
+{
+	struct answer_row_options rows = { .min_wait_ns = recorder->config->offcpu_min_wait_ns };
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct question question = {};
+	struct probe_status status;
+	int r = question_parse(request, &question, error);
+
+	if (!answer)
+		return -ENOMEM;
+	if (!r)
+		r = windows_find(recorder, answer, &question.range, error);
+	if (!r)
+		r = coverage_make(recorder, answer, &question.range);
+	if (!r)
+		r = losses_make(answer);
+	if (!r)
+		r = merge_make(recorder, answer, &question.filter, &question.options, error);
+	if (r)
+		return r;
+	probe_status(recorder->probe, &status);
+	answer->snapshot.probe = "offcpu";
+	answer->snapshot.hook = status.hook ? status.hook : "none";
+	answer->snapshot.min_wait_ns = rows.min_wait_ns;
+	rows.by_thread = question.options.by == MERGE_BY_THREAD;
+	rows.kernel_addresses = peer->is_root;
+	totals_make(answer);
+	r = notes_make(recorder, answer, &question.filter);
+	if (!r)
+		r = rows_make(answer, request, &question.order, &rows);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "build_config.h"
+#include "daemon/answer.h"
+#include "daemon/recorder.h"
+#include "proto/base.h"
+
+enum { MAX_PROBLEMS = 8, OWN_LIMITS = 7 };
+
+static int64_t rss_bytes(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/statm", "re");
+	long size, resident;
+
+	if (!f || fscanf(f, "%ld %ld", &size, &resident) != 2)
+		return 0;
+	return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+static bool stats_are_enabled(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
+	int on = 0;
+
+	return f && fscanf(f, "%d", &on) == 1 && on;
+}
+
+static int64_t timeval_ns(const struct timeval *tv)
+{
+	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
+}
+
+static void usage_make(struct recorder *recorder, struct wire_status_reply *reply)
+{
+	struct rusage usage = {};
+
+	getrusage(RUSAGE_SELF, &usage);
+	reply->user_ns = timeval_ns(&usage.ru_utime);
+	reply->system_ns = timeval_ns(&usage.ru_stime);
+	reply->rss_bytes = rss_bytes();
+	reply->map_bytes = (int64_t)probe_map_bytes(recorder->probe);
+	reply->stats_enabled = stats_are_enabled();
+}
+
+/* Healthy: everything enabled is on, the drain is on time, names can be had. */
+static int problems_make(struct recorder *recorder, struct answer *answer,
+			 const struct drain_stats *drain)
+{
+	const char **problems = arena_array(answer->arena, MAX_PROBLEMS, sizeof(*problems));
+	int64_t late = 3 * recorder->config->window_length_ns;
+	int kernel = resolver_kernel_status(recorder->resolver);
+	struct probe_status status;
+	size_t n = 0;
+
+	if (!problems)
+		return -ENOMEM;
+	probe_status(recorder->probe, &status);
+	if (!status.is_on && !status.is_disabled)
+		problems[n++] = arena_printf(answer->arena, "the probe offcpu could not attach: %s",
+					     status.reason ? status.reason : "unknown");
+	if (recorder->drain && clock_ns(CLOCK_MONOTONIC) - drain->last_ns > late)
+		problems[n++] = "the last cut is overdue: the drain does not keep up";
+	if (kernel)
+		problems[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s",
+					     strerror(-kernel));
+	if (answer->status.lost.n)
+		problems[n++] = "something was lost since the start, see lost";
+	answer->status.problems = (struct wire_strs){ .v = problems, .n = n };
+	answer->status.healthy = n == 0;
+	return 0;
+}
+
+static int limits_make(struct recorder *recorder, struct answer *answer,
+		       const struct drain_stats *drain)
+{
+	struct wire_limit *limits =
+		arena_array(answer->arena, OWN_LIMITS + RECORDER_MAX_LIMITS, sizeof(*limits));
+	const struct config *config = recorder->config;
+	struct stack_table_stats stacks;
+	struct process_stats processes;
+	struct history_stats history;
+	size_t n = 0;
+
+	if (!limits)
+		return -ENOMEM;
+	stack_table_stats(recorder->stacks, &stacks);
+	process_table_stats(recorder->processes, &processes);
+	history_stats(recorder->history, &history);
+	limits[n++] = (struct wire_limit){ "window.max_memory", (int64_t)config->window_max_memory,
+					   (int64_t)(history.bytes + stacks.bytes),
+					   (int64_t)history.evicted_for_bytes };
+	limits[n++] =
+		(struct wire_limit){ "probe.offcpu.max_threads",
+				     (int64_t)config->offcpu_max_threads, (int64_t)drain->threads,
+				     (int64_t)drain->lost[LOST_THREADS] };
+	limits[n++] =
+		(struct wire_limit){ "probe.offcpu.max_keys", (int64_t)config->offcpu_max_keys,
+				     (int64_t)drain->keys_max,
+				     (int64_t)drain->lost[LOST_WAIT_KEYS] };
+	limits[n++] =
+		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
+				     (int64_t)processes.symbol_bytes,
+				     (int64_t)processes.evictions };
+	if (recorder->limits)
+		n += recorder->limits(recorder->limits_userdata, limits + n, RECORDER_MAX_LIMITS);
+	answer->status.limits = (struct wire_limits){ .v = limits, .n = n };
+	return 0;
+}
+
+static void history_make(struct recorder *recorder, struct wire_status_reply *reply)
+{
+	struct history_list list;
+
+	reply->oldest = reply->newest = WIRE_ABSENT;
+	if (history_range(recorder->history, INT64_MIN, INT64_MAX, &list))
+		return;
+	reply->windows = (int64_t)list.n;
+	if (list.n) {
+		reply->oldest = list.windows[0]->start_ns + list.windows[0]->real_offset_ns;
+		reply->newest =
+			list.windows[list.n - 1]->end_ns + list.windows[list.n - 1]->real_offset_ns;
+	}
+	history_list_fini(&list);
+}
+
+int query_status(struct recorder *recorder, struct answer **out)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct wire_status_reply *reply;
+	struct drain_stats drain = {};
+	struct utsname uts = {};
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	if (recorder->drain)
+		drain_stats(recorder->drain, &drain);
+	uname(&uts);
+	reply = &answer->status;
+	reply->version = STACKD_VERSION;
+	reply->pid = getpid();
+	reply->started = recorder->started_real_ns;
+	reply->boot_id = recorder->boot_id;
+	reply->kernel = arena_strdup(answer->arena, uts.release);
+	reply->window_ns = recorder->config->window_length_ns;
+	reply->keep_ns = recorder->config->window_keep_ns;
+	reply->cut_ns = drain.cut_ns;
+	reply->cut_max_ns = drain.cut_max_ns;
+	usage_make(recorder, reply);
+	history_make(recorder, reply);
+	r = answer_probe_list(recorder, answer->arena, &reply->probes);
+	if (!r)
+		r = answer_losses(answer->arena, drain.lost, &reply->lost);
+	if (!r)
+		r = problems_make(recorder, answer, &drain);
+	if (!r)
+		r = limits_make(recorder, answer, &drain);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}
+
+int query_probes(struct recorder *recorder, struct answer **out)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	r = answer_probe_list(recorder, answer->arena, &answer->probes.probes);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}
+
+int query_sessions(struct recorder *recorder, struct answer **out)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct wire_session *session;
+
+	if (!answer)
+		return -ENOMEM;
+	session = arena_alloc(answer->arena, sizeof(*session));
+	if (!session)
+		return -ENOMEM;
+	*session = (struct wire_session){ "offcpu", "offcpu", "stackd", recorder->started_real_ns,
+					  true };
+	answer->sessions.sessions.v = session;
+	answer->sessions.sessions.n = probe_is_on(recorder->probe) ? 1 : 0;
+	*out = TAKE(answer);
+	return 0;
+}

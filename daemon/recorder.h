@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_RECORDER_H
+#define STACKD_DAEMON_RECORDER_H
+
+/*
+ * The running daemon less its socket: settings, probe, tables, drain and history, started and
+ * stopped in order. Owned by main; its members are set before any other thread asks for them.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/config.h"
+#include "daemon/drain.h"
+#include "daemon/history.h"
+#include "daemon/probe.h"
+#include "daemon/process.h"
+#include "daemon/resolver.h"
+#include "daemon/stack.h"
+#include "proto/wire.h"
+
+enum { RECORDER_MAX_LIMITS = 16 };
+
+struct recorder {
+	const struct config *config; /* borrowed */
+	struct probe *probe;
+	struct process_table *processes;
+	struct stack_table *stacks;
+	struct history *history;
+	struct resolver *resolver;
+	struct drain *drain; /* NULL while the probe is off */
+	int64_t started_real_ns;
+	char boot_id[40];
+	/* Limits of other rooms, for `status`: fills at most n, returns how many. May be NULL. */
+	size_t (*limits)(void *userdata, struct wire_limit *out, size_t n);
+	void *limits_userdata;
+};
+
+/*
+ * Starts all of it. Returns 0, or a negative errno with one line in reason: -EPERM and -ENOENT as
+ * probe_open(). A probe the kernel refuses is off, which is no error here.
+ */
+int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
+		   size_t size);
+
+/* Cuts the open window and stops in reverse order. */
+void recorder_stop(struct recorder *recorder);
+
+#endif

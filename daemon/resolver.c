@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/resolver.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/kernel_symbols.h"
+#include "daemon/log.h"
+#include "proto/base.h"
+
+/* An unknown kernel address may be of a new module: read kallsyms again, this often at most. */
+#define KERNEL_RELOAD_NS (10 * NS_PER_S)
+
+/* The tracer's own frames are above __schedule, within this many. */
+enum { MAX_TRACER_FRAMES = 16 };
+
+struct item {
+	struct item *next;
+	struct stack *stack;
+	struct window *window;
+};
+
+struct resolver {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t added;
+	struct item *first;
+	struct item **last;
+	bool is_stopping;
+
+	struct stack_table *stacks;
+	struct history *history;
+	char *const *idle_functions;
+	struct kernel_symbols *kernel; /* the thread's own */
+	int64_t kernel_loaded_ns;
+	_Atomic int kernel_status;
+};
+
+static void kernel_load(struct resolver *resolver)
+{
+	struct kernel_symbols *symbols;
+	int r;
+
+	resolver->kernel_loaded_ns = clock_ns(CLOCK_MONOTONIC);
+	r = kernel_symbols_load(NULL, &symbols);
+	if (r != resolver->kernel_status && r)
+		log_err(r, "read the kernel's symbols from /proc/kallsyms");
+	resolver->kernel_status = r;
+	if (r)
+		return;
+	kernel_symbols_free(resolver->kernel);
+	resolver->kernel = symbols;
+}
+
+static void kernel_lookup(struct resolver *resolver, uint64_t ip, bool is_call, struct symbol *out)
+{
+	*out = (struct symbol){ .kind = FRAME_KERNEL, .file_offset = ip };
+	if (resolver->kernel && kernel_symbols_lookup(resolver->kernel, ip, is_call, out))
+		return;
+	if (clock_ns(CLOCK_MONOTONIC) - resolver->kernel_loaded_ns < KERNEL_RELOAD_NS)
+		return;
+	kernel_load(resolver);
+	if (resolver->kernel)
+		kernel_symbols_lookup(resolver->kernel, ip, is_call, out);
+}
+
+static bool is_schedule(const struct symbol *symbol)
+{
+	return symbol->name && strncmp(symbol->name, "__schedule", 10) == 0 &&
+	       (symbol->name[10] == '\0' || symbol->name[10] == '.');
+}
+
+/*
+ * The first frame of a thread off CPU is __schedule; above it are programs and trampolines. Where
+ * in __schedule depends on the hook, so it stands for the whole function.
+ */
+static void kernel_trim(struct symbol *symbols, size_t n, size_t *first_out)
+{
+	size_t i;
+
+	*first_out = 0;
+	for (i = 0; i < n && i < MAX_TRACER_FRAMES; i++) {
+		if (!is_schedule(&symbols[i]))
+			continue;
+		symbols[i].file_offset -= symbols[i].name_offset;
+		symbols[i].name_offset = 0;
+		*first_out = i;
+		return;
+	}
+}
+
+static bool is_idle_function(const struct resolver *resolver, const char *name)
+{
+	char *const *function;
+
+	for (function = resolver->idle_functions; name && *function; function++)
+		if (strcmp(*function, name) == 0)
+			return true;
+	return false;
+}
+
+/* A user stack is idle by its leaf, a kernel stack by any function below the system call. */
+static bool stack_is_idle(const struct resolver *resolver, const struct stack *stack)
+{
+	size_t i, n = stack->process && stack->n_frames > 1 ? 1 : stack->n_frames;
+
+	for (i = 0; i < n; i++)
+		if (is_idle_function(resolver, stack->frames[i]->name))
+			return true;
+	return false;
+}
+
+static uint64_t hash_frame(uint64_t h, const struct frame *frame)
+{
+	uint64_t words[3] = { frame->kind, frame->file_id, frame->file_offset };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 29;
+	}
+	return h;
+}
+
+static void stack_finish(struct resolver *resolver, struct stack *stack)
+{
+	uint64_t h = UINT64_C(0x5374616b64000001);
+	size_t i;
+
+	for (i = 0; i < stack->n_frames; i++)
+		h = hash_frame(h, stack->frames[i]);
+	stack->id = h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
+	if (stack->n_raw >= STACK_DEPTH)
+		stack->flags |= STACK_IS_TRUNCATED;
+	if (stack->process)
+		stack->flags |= STACK_IS_FRAME_POINTERS;
+	stack->is_idle = stack_is_idle(resolver, stack);
+	stack->is_resolved = true;
+}
+
+static void stack_resolve(struct resolver *resolver, struct stack *stack)
+{
+	struct symbol symbols[STACK_DEPTH];
+	size_t i, first = 0, n = stack->n_raw < STACK_DEPTH ? stack->n_raw : STACK_DEPTH;
+	struct frame *frame;
+
+	if (stack->is_resolved)
+		return;
+	for (i = 0; i < n; i++) {
+		if (stack->process)
+			process_lookup(stack->process, stack->ip[i], i > 0, &symbols[i]);
+		else
+			kernel_lookup(resolver, stack->ip[i], i > 0, &symbols[i]);
+	}
+	if (!stack->process)
+		kernel_trim(symbols, n, &first);
+	for (i = first; i < n; i++) {
+		frame = stack_table_frame(resolver->stacks, &symbols[i]);
+		if (!frame)
+			break;
+		stack->frames[stack->n_frames++] = frame;
+	}
+	if (stack->process)
+		process_release_symbols(stack->process);
+	stack_finish(resolver, stack);
+}
+
+static void *resolver_run(void *data)
+{
+	struct resolver *resolver = data;
+	struct item *item;
+
+	kernel_load(resolver);
+	for (;;) {
+		pthread_mutex_lock(&resolver->lock);
+		while (!resolver->first && !resolver->is_stopping)
+			pthread_cond_wait(&resolver->added, &resolver->lock);
+		item = resolver->first;
+		if (item) {
+			resolver->first = item->next;
+			if (!resolver->first)
+				resolver->last = &resolver->first;
+		}
+		pthread_mutex_unlock(&resolver->lock);
+		if (!item)
+			return NULL;
+		if (item->stack)
+			stack_resolve(resolver, item->stack);
+		else
+			history_add(resolver->history, item->window);
+		free(item);
+	}
+}
+
+int resolver_new(struct stack_table *stacks, struct history *history, char *const *idle_functions,
+		 struct resolver **out)
+{
+	struct resolver *resolver = calloc(1, sizeof(*resolver));
+	int r;
+
+	if (!resolver)
+		return -ENOMEM;
+	resolver->stacks = stacks;
+	resolver->history = history;
+	resolver->idle_functions = idle_functions;
+	resolver->last = &resolver->first;
+	pthread_mutex_init(&resolver->lock, NULL);
+	pthread_cond_init(&resolver->added, NULL);
+	r = pthread_create(&resolver->thread, NULL, resolver_run, resolver);
+	if (r) {
+		free(resolver);
+		return -r;
+	}
+	pthread_setname_np(resolver->thread, "resolver");
+	*out = resolver;
+	return 0;
+}
+
+struct resolver *resolver_free(struct resolver *resolver)
+{
+	if (!resolver)
+		return NULL;
+	pthread_mutex_lock(&resolver->lock);
+	resolver->is_stopping = true;
+	pthread_cond_signal(&resolver->added);
+	pthread_mutex_unlock(&resolver->lock);
+	pthread_join(resolver->thread, NULL);
+	kernel_symbols_free(resolver->kernel);
+	pthread_cond_destroy(&resolver->added);
+	pthread_mutex_destroy(&resolver->lock);
+	free(resolver);
+	return NULL;
+}
+
+static int resolver_add(struct resolver *resolver, struct stack *stack, struct window *window)
+{
+	struct item *item = malloc(sizeof(*item));
+
+	if (!item)
+		return -ENOMEM;
+	*item = (struct item){ .stack = stack, .window = window };
+	pthread_mutex_lock(&resolver->lock);
+	*resolver->last = item;
+	resolver->last = &item->next;
+	pthread_cond_signal(&resolver->added);
+	pthread_mutex_unlock(&resolver->lock);
+	return 0;
+}
+
+int resolver_add_stack(struct resolver *resolver, struct stack *stack)
+{
+	return resolver_add(resolver, stack, NULL);
+}
+
+int resolver_add_window(struct resolver *resolver, struct window *window)
+{
+	int r = resolver_add(resolver, NULL, window);
+
+	if (r)
+		window_unref(window);
+	return r;
+}
+
+int resolver_kernel_status(const struct resolver *resolver)
+{
+	return resolver->kernel_status;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_RESOLVER_H
+#define STACKD_DAEMON_RESOLVER_H
+
+/*
+ * Gives stacks their names and then windows to the history: in come stacks as they arrive and
+ * windows after them, in order. Owned by the recorder; has a thread of its own, so that reading
+ * symbol tables never delays a drain.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/history.h"
+#include "daemon/stack.h"
+
+struct resolver;
+
+/* idle_functions: NULL-ended, borrowed; a wait in one of them is idle. Starts the thread. */
+int resolver_new(struct stack_table *stacks, struct history *history, char *const *idle_functions,
+		 struct resolver **out);
+
+/* Works off what is queued, then stops. */
+struct resolver *resolver_free(struct resolver *resolver);
+
+/* Borrows the stack, which its table keeps until it is resolved. Never blocks. */
+int resolver_add_stack(struct resolver *resolver, struct stack *stack);
+
+/* Takes the window. On -ENOMEM it is dropped. */
+int resolver_add_window(struct resolver *resolver, struct window *window);
+
+/* 0, or the negative errno of reading the kernel's symbols. */
+int resolver_kernel_status(const struct resolver *resolver);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/stack.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "bpf/shared.h"
+#include "proto/base.h"
+
+struct frame_key {
+	uint64_t file_id;
+	uint64_t file_offset;
+	uint64_t kind;
+};
+
+struct frame_entry {
+	struct frame frame;
+	struct frame_key key;
+	UT_hash_handle hh; /* stack_table.frames */
+};
+
+struct stack_entry {
+	struct stack stack;
+	UT_hash_handle hh; /* stack_table.stacks, by stack.raw_id */
+};
+
+enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
+
+struct stack_table {
+	pthread_mutex_t lock;
+	struct stack_entry *stacks;
+	struct frame_entry *frames;
+	struct stack pseudo[PSEUDOS];
+	size_t bytes;
+	uint64_t ambiguous;
+	uint64_t unknown;
+};
+
+static const struct {
+	const char *name;
+	unsigned int flag;
+} pseudos[PSEUDOS] = {
+	[STACK_FAULT] = { "[stack unreadable]", STACK_IS_FAULT },
+	[STACK_NEW_THREAD] = { "[new thread]", STACK_IS_NEW_THREAD },
+	[STACK_NO_HOOK] = { "[stack not taken]", STACK_IS_NO_HOOK },
+	[STACK_UNREAD] = { "[user stack not read]", STACK_IS_UNREAD },
+	[LOST_KERNEL] = { "[kernel stack lost]", STACK_IS_LOST },
+	[LOST_USER] = { "[user stack lost]", STACK_IS_LOST },
+};
+
+/* Pseudo stacks are made once and live as long as the table. */
+static int pseudo_init(struct stack_table *table, unsigned int which)
+{
+	struct stack *stack = &table->pseudo[which];
+	struct frame *frame;
+
+	stack->frames = calloc(1, sizeof(struct frame *));
+	frame = calloc(1, sizeof(*frame));
+	if (!stack->frames || !frame) {
+		free(frame);
+		return -ENOMEM;
+	}
+	stack->frames[0] = frame;
+	stack->n_frames = 1;
+	frame->kind = FRAME_PSEUDO;
+	frame->name = strdup(pseudos[which].name);
+	if (!frame->name)
+		return -ENOMEM;
+	stack->raw_id = stack->id = which;
+	stack->flags = pseudos[which].flag;
+	stack->is_resolved = true;
+	stack->refs = 1;
+	return 0;
+}
+
+int stack_table_new(struct stack_table **out)
+{
+	struct stack_table *table = calloc(1, sizeof(*table));
+	unsigned int i;
+	int r;
+
+	if (!table)
+		return -ENOMEM;
+	pthread_mutex_init(&table->lock, NULL);
+	for (i = 0; i < PSEUDOS; i++) {
+		r = pseudos[i].name ? pseudo_init(table, i) : 0;
+		if (r) {
+			stack_table_free(table);
+			return r;
+		}
+	}
+	*out = table;
+	return 0;
+}
+
+static void frame_release(struct stack_table *table, struct frame *frame)
+{
+	struct frame_entry *entry = (struct frame_entry *)frame;
+
+	if (--frame->refs > 0)
+		return;
+	HASH_DEL(table->frames, entry);
+	table->bytes -= sizeof(*entry);
+	free(frame->name);
+	free(frame->module);
+	free(entry);
+}
+
+static size_t stack_bytes(const struct stack *stack)
+{
+	return sizeof(struct stack_entry) + stack->n_raw * (sizeof(uint64_t) + sizeof(void *));
+}
+
+static void stack_release(struct stack_table *table, struct stack_entry *entry)
+{
+	struct stack *stack = &entry->stack;
+	size_t i;
+
+	HASH_DEL(table->stacks, entry);
+	table->bytes -= stack_bytes(stack);
+	for (i = 0; i < stack->n_frames; i++)
+		frame_release(table, stack->frames[i]);
+	process_unref(stack->process);
+	free(stack->frames);
+	free(stack->ip);
+	free(entry);
+}
+
+struct stack_table *stack_table_free(struct stack_table *table)
+{
+	struct stack_entry *entry, *next;
+	unsigned int i;
+
+	if (!table)
+		return NULL;
+	HASH_ITER(hh, table->stacks, entry, next)
+	stack_release(table, entry);
+	for (i = 0; i < PSEUDOS; i++) {
+		if (table->pseudo[i].n_frames) {
+			free(table->pseudo[i].frames[0]->name);
+			free(table->pseudo[i].frames[0]);
+		}
+		free(table->pseudo[i].frames);
+	}
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+	return NULL;
+}
+
+static struct stack_entry *stack_entry_new(uint64_t raw_id, const uint64_t *ip, size_t n)
+{
+	struct stack_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->stack.ip = malloc((n ? n : 1) * sizeof(*ip));
+	entry->stack.frames = calloc(n ? n : 1, sizeof(struct frame *));
+	if (!entry->stack.ip || !entry->stack.frames) {
+		free(entry->stack.ip);
+		free(entry->stack.frames);
+		free(entry);
+		return NULL;
+	}
+	memcpy(entry->stack.ip, ip, n * sizeof(*ip));
+	entry->stack.n_raw = n;
+	entry->stack.raw_id = raw_id;
+	return entry;
+}
+
+/* Two different stacks with one id: neither may be trusted under it. */
+static void stack_compare(struct stack_table *table, struct stack *stack, struct process *process,
+			  const uint64_t *ip, size_t n)
+{
+	if (stack->n_raw == n && stack->process == process &&
+	    memcmp(stack->ip, ip, n * sizeof(*ip)) == 0)
+		return;
+	if (!(stack->flags & STACK_IS_AMBIGUOUS))
+		table->ambiguous++;
+	stack->flags |= STACK_IS_AMBIGUOUS;
+}
+
+struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
+			      const uint64_t *ip, size_t n, bool *is_new_out)
+{
+	struct stack_entry *entry;
+
+	*is_new_out = false;
+	pthread_mutex_lock(&table->lock);
+	HASH_FIND(hh, table->stacks, &raw_id, sizeof(raw_id), entry);
+	if (entry) {
+		stack_compare(table, &entry->stack, process, ip, n);
+	} else {
+		entry = stack_entry_new(raw_id, ip, n);
+		if (entry) {
+			entry->stack.process = process ? process_ref(process) : NULL;
+			entry->stack.refs = 1;
+			HASH_ADD(hh, table->stacks, stack.raw_id, sizeof(raw_id), entry);
+			table->bytes += stack_bytes(&entry->stack);
+			*is_new_out = true;
+		}
+	}
+	if (entry)
+		entry->stack.seen_ns = clock_ns(CLOCK_MONOTONIC);
+	pthread_mutex_unlock(&table->lock);
+	return entry ? &entry->stack : NULL;
+}
+
+struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool is_user)
+{
+	struct stack_entry *entry = NULL;
+	struct stack *stack = NULL;
+
+	if (raw_id == STACK_NONE)
+		return NULL;
+	pthread_mutex_lock(&table->lock);
+	if (raw_id >= STACK_ID_FIRST) {
+		HASH_FIND(hh, table->stacks, &raw_id, sizeof(raw_id), entry);
+		stack = entry ? &entry->stack : NULL;
+		if (stack)
+			stack->seen_ns = clock_ns(CLOCK_MONOTONIC);
+	} else if (pseudos[raw_id].name) {
+		stack = &table->pseudo[raw_id];
+	}
+	if (!stack) {
+		table->unknown++;
+		stack = &table->pseudo[is_user ? LOST_USER : LOST_KERNEL];
+	}
+	stack_ref(stack);
+	pthread_mutex_unlock(&table->lock);
+	return stack;
+}
+
+static struct frame_entry *frame_entry_new(const struct frame_key *key, const struct symbol *symbol)
+{
+	struct frame_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->key = *key;
+	entry->frame.kind = symbol->kind;
+	entry->frame.file_id = symbol->file_id;
+	entry->frame.file_offset = symbol->file_offset;
+	entry->frame.name_offset = symbol->name_offset;
+	entry->frame.name = symbol->name ? strdup(symbol->name) : NULL;
+	entry->frame.module = symbol->module ? strdup(symbol->module) : NULL;
+	if ((symbol->name && !entry->frame.name) || (symbol->module && !entry->frame.module)) {
+		free(entry->frame.name);
+		free(entry->frame.module);
+		free(entry);
+		return NULL;
+	}
+	return entry;
+}
+
+struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol)
+{
+	struct frame_key key = {
+		.file_id = symbol->file_id,
+		.file_offset = symbol->file_offset,
+		.kind = (uint64_t)symbol->kind << 1 | (symbol->name != NULL),
+	};
+	struct frame_entry *entry;
+
+	pthread_mutex_lock(&table->lock);
+	HASH_FIND(hh, table->frames, &key, sizeof(key), entry);
+	if (!entry) {
+		entry = frame_entry_new(&key, symbol);
+		if (entry) {
+			HASH_ADD(hh, table->frames, key, sizeof(key), entry);
+			table->bytes += sizeof(*entry);
+		}
+	}
+	if (entry)
+		entry->frame.refs++;
+	pthread_mutex_unlock(&table->lock);
+	return entry ? &entry->frame : NULL;
+}
+
+/* The table's own reference keeps the stacks of recent windows from being resolved again. */
+void stack_table_sweep(struct stack_table *table, int64_t keep_ns)
+{
+	int64_t oldest = clock_ns(CLOCK_MONOTONIC) - keep_ns;
+	struct stack_entry *entry, *next;
+
+	pthread_mutex_lock(&table->lock);
+	HASH_ITER(hh, table->stacks, entry, next)
+	if (entry->stack.refs == 1 && entry->stack.seen_ns < oldest && entry->stack.is_resolved)
+		stack_release(table, entry);
+	pthread_mutex_unlock(&table->lock);
+}
+
+void stack_table_stats(struct stack_table *table, struct stack_table_stats *out)
+{
+	pthread_mutex_lock(&table->lock);
+	*out = (struct stack_table_stats){
+		.stacks = HASH_COUNT(table->stacks),
+		.frames = HASH_COUNT(table->frames),
+		.bytes = table->bytes,
+		.ambiguous = table->ambiguous,
+		.unknown = table->unknown,
+	};
+	pthread_mutex_unlock(&table->lock);
+}
+
+struct stack *stack_ref(struct stack *stack)
+{
+	if (stack)
+		atomic_fetch_add(&stack->refs, 1);
+	return stack;
+}
+
+/* Never the last one: that is the table's. */
+struct stack *stack_unref(struct stack *stack)
+{
+	if (stack)
+		atomic_fetch_sub(&stack->refs, 1);
+	return NULL;
+}

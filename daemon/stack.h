@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STACK_H
+#define STACKD_DAEMON_STACK_H
+
+/*
+ * Stacks and frames, each kept once: in come raw addresses with the id BPF gave them, out come
+ * refcounted stacks whose frames the resolver names while the names are true. The table is owned
+ * by the recorder; its functions may be called from any thread, a resolved stack is immutable.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/process.h"
+#include "daemon/symbol.h"
+
+struct frame {
+	uint64_t file_id;
+	uint64_t file_offset;
+	uint64_t name_offset;
+	char *name;   /* NULL: unknown */
+	char *module; /* NULL: unknown */
+	enum frame_kind kind;
+	unsigned int refs; /* of stacks; guarded by the table */
+};
+
+enum stack_flags {
+	STACK_IS_TRUNCATED = 1 << 0, /* deeper than what is taken */
+	STACK_IS_FRAME_POINTERS =
+		1 << 1,		     /* walked by frame pointers: may end early or skip callers */
+	STACK_IS_LOST = 1 << 2,	     /* its frames never arrived */
+	STACK_IS_AMBIGUOUS = 1 << 3, /* two stacks claimed this id */
+	STACK_IS_FAULT = 1 << 4,     /* could not be read */
+	STACK_IS_NEW_THREAD = 1 << 5,
+	STACK_IS_NO_HOOK = 1 << 6, /* the hook that takes stacks did not run */
+	STACK_IS_UNREAD = 1 << 7,  /* open wait: the user part is not read */
+};
+
+struct stack {
+	uint64_t raw_id;
+	uint64_t id; /* over the identity and offset of every frame: equal across processes */
+	struct process *process; /* NULL: a kernel stack */
+	unsigned int flags;
+	bool is_resolved;
+	bool is_idle; /* a wait that nobody minds, by its functions */
+	_Atomic unsigned int refs;
+	int64_t seen_ns;
+	size_t n_raw;
+	size_t n_frames; /* after the tracer's own frames are dropped */
+	struct frame **frames;
+	uint64_t *ip; /* n_raw addresses; those of frames are the last n_frames */
+};
+
+struct stack_table;
+
+struct stack_table_stats {
+	size_t stacks;
+	size_t frames;
+	size_t bytes;
+	uint64_t ambiguous; /* ids claimed by two stacks */
+	uint64_t unknown;   /* ids whose frames never arrived */
+};
+
+int stack_table_new(struct stack_table **out);
+struct stack_table *stack_table_free(struct stack_table *table);
+
+/*
+ * Adds what the ring brought, or finds it again: *is_new_out tells whether it must be resolved.
+ * Takes a reference to process (may be NULL). Returns the stack, owned by the table, NULL when
+ * out of memory.
+ */
+struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
+			      const uint64_t *ip, size_t n, bool *is_new_out);
+
+/*
+ * The stack of an id, with a reference for the caller; for an id that is a reason, or whose
+ * frames never arrived, a stack with one pseudo frame and a flag. NULL for STACK_NONE.
+ */
+struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool is_user);
+
+/* The one frame of this identity; symbol's strings are copied. Owned by the stack it goes to. */
+struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol);
+
+/* Drops stacks that nobody references and that were not seen for keep_ns. */
+void stack_table_sweep(struct stack_table *table, int64_t keep_ns);
+
+void stack_table_stats(struct stack_table *table, struct stack_table_stats *out);
+
+struct stack *stack_ref(struct stack *stack);
+struct stack *stack_unref(struct stack *stack);
+
+#endif

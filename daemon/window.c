@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/window.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+struct window *window_new(void)
+{
+	struct window *window = calloc(1, sizeof(*window));
+
+	if (window)
+		window->refs = 1;
+	return window;
+}
+
+struct window *window_ref(struct window *window)
+{
+	atomic_fetch_add(&window->refs, 1);
+	return window;
+}
+
+static void window_free(struct window *window)
+{
+	size_t i;
+
+	for (i = 0; i < window->n_images; i++)
+		process_unref(window->images[i].process);
+	for (i = 0; i < window->n_rows; i++) {
+		stack_unref(window->rows[i].kernel);
+		stack_unref(window->rows[i].user);
+	}
+	for (i = 0; i < window->n_spans; i++) {
+		stack_unref(window->spans[i].kernel);
+		stack_unref(window->spans[i].user);
+	}
+	for (i = 0; i < window->n_opens; i++)
+		stack_unref(window->opens[i].kernel);
+	free(window->images);
+	free(window->rows);
+	free(window->spans);
+	free(window->opens);
+	free(window->buckets);
+	free(window);
+}
+
+struct window *window_unref(struct window *window)
+{
+	if (window && atomic_fetch_sub(&window->refs, 1) == 1)
+		window_free(window);
+	return NULL;
+}
+
+/* Room for one more: capacity doubles at powers of two, so it needs no member of its own. */
+static void *array_grow(void **array, size_t *n, size_t size)
+{
+	char *grown = *array;
+
+	if ((*n & (*n - 1)) == 0) {
+		grown = reallocarray(*array, *n ? *n * 2 : 1, size);
+		if (!grown)
+			return NULL;
+		*array = grown;
+	}
+	return memset(grown + (*n)++ * size, 0, size);
+}
+
+struct window_image *window_add_image(struct window *window)
+{
+	return array_grow((void **)&window->images, &window->n_images, sizeof(*window->images));
+}
+
+struct window_row *window_add_row(struct window *window)
+{
+	return array_grow((void **)&window->rows, &window->n_rows, sizeof(*window->rows));
+}
+
+struct window_span *window_add_span(struct window *window)
+{
+	return array_grow((void **)&window->spans, &window->n_spans, sizeof(*window->spans));
+}
+
+struct window_open *window_add_open(struct window *window)
+{
+	return array_grow((void **)&window->opens, &window->n_opens, sizeof(*window->opens));
+}
+
+int window_row_set_buckets(struct window *window, struct window_row *row, const uint32_t *buckets)
+{
+	uint32_t *slot;
+	unsigned int i;
+
+	row->bucket_first = (uint32_t)window->n_buckets;
+	row->bucket_mask = 0;
+	for (i = 0; i < WAIT_BUCKETS; i++) {
+		if (!buckets[i])
+			continue;
+		slot = array_grow((void **)&window->buckets, &window->n_buckets, sizeof(*slot));
+		if (!slot)
+			return -ENOMEM;
+		*slot = buckets[i];
+		row->bucket_mask |= 1U << i;
+	}
+	return 0;
+}
+
+void window_row_add_buckets(const struct window *window, const struct window_row *row,
+			    uint64_t *sums)
+{
+	const uint32_t *slot = window->buckets + row->bucket_first;
+	unsigned int i;
+
+	for (i = 0; i < WAIT_BUCKETS; i++)
+		if (row->bucket_mask & (1U << i))
+			sums[i] += *slot++;
+}
+
+static size_t array_trim(void **array, size_t n, size_t size)
+{
+	void *trimmed = n ? reallocarray(*array, n, size) : NULL;
+
+	if (trimmed)
+		*array = trimmed;
+	return n * size;
+}
+
+void window_seal(struct window *window)
+{
+	window->bytes = sizeof(*window);
+	window->bytes +=
+		array_trim((void **)&window->images, window->n_images, sizeof(*window->images));
+	window->bytes += array_trim((void **)&window->rows, window->n_rows, sizeof(*window->rows));
+	window->bytes +=
+		array_trim((void **)&window->spans, window->n_spans, sizeof(*window->spans));
+	window->bytes +=
+		array_trim((void **)&window->opens, window->n_opens, sizeof(*window->opens));
+	window->bytes +=
+		array_trim((void **)&window->buckets, window->n_buckets, sizeof(*window->buckets));
+}
+
+const char *window_loss_name(unsigned int loss)
+{
+	static const char *const names[WINDOW_LOST_N] = {
+		[LOST_WAIT_KEYS] = "waits: the window's map was full",
+		[LOST_WAIT_RING] = "waits over a cut: the ring was full",
+		[LOST_STACK_RING] = "stacks: the ring was full",
+		[LOST_STACK_SEEN] = "stacks sent twice: the map of sent ones was full",
+		[LOST_THREADS] = "switches of threads beyond max_threads",
+		[LOST_THREAD_END] = "final sums of threads: the ring was full",
+		[LOST_PROCESS_RING] = "forks, execs and exits: the ring was full",
+		[LOST_MISSED_OUT] = "switch-outs of threads not known to be on a CPU",
+		[LOST_MISSED_IN] = "switch-ins of threads not known to be off CPU",
+		[LOST_NO_MAP] = "waits: no map for the window",
+		[WINDOW_LOST_MISSED_RUNS] = "runs of programs: one was running",
+		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived",
+		[WINDOW_LOST_MEMORY] = "records: the daemon was out of memory",
+	};
+
+	return loss < WINDOW_LOST_N ? names[loss] : "unknown";
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_WINDOW_H
+#define STACKD_DAEMON_WINDOW_H
+
+/*
+ * Stage 4, one window: what the drain gathered between two cuts. Refcounted and, once in the
+ * history, immutable, so any thread may read it. Times are ns of CLOCK_MONOTONIC, half open
+ * [start, end); real_offset_ns added to one gives the time since the epoch as it was at the cut.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "daemon/process.h"
+#include "daemon/stack.h"
+
+/*
+ * A thread as one image: after an exec it is another image of the same thread. sums are of this
+ * window; of a thread with several images only the last one has them.
+ */
+struct window_image {
+	uint64_t uid;
+	uint64_t start_boot_ns;
+	struct process *process; /* a reference */
+	struct thread_sums sums;
+	int32_t tid;
+	uint32_t exec_gen;
+	char comm[COMM_LEN];
+};
+
+/* Waits that began and ended in the window, at one stack. buckets: see window_row_buckets(). */
+struct window_row {
+	struct stack *kernel; /* references; NULL: none */
+	struct stack *user;
+	uint64_t count;
+	uint64_t blocked_ns;
+	uint64_t runnable_ns;
+	uint64_t max_ns;
+	int64_t max_end_ns;
+	uint32_t image;
+	uint32_t state;
+	uint32_t bucket_mask;
+	uint32_t bucket_first;
+};
+
+/* A wait that ended in the window and began before it. */
+struct window_span {
+	struct stack *kernel;
+	struct stack *user;
+	int64_t start_ns;
+	int64_t wake_ns;
+	int64_t end_ns;
+	uint32_t image;
+	uint32_t state;
+};
+
+/* A wait that had not ended when the window did; wake_ns is INT64_MAX while blocked. */
+struct window_open {
+	struct stack *kernel;
+	int64_t start_ns;
+	int64_t wake_ns;
+	uint32_t image;
+	uint32_t state;
+};
+
+enum window_loss {
+	WINDOW_LOST_MISSED_RUNS = LOST_N, /* programs not run because one was running */
+	WINDOW_LOST_STACK_FRAMES,	  /* waits whose stack id never got its frames */
+	WINDOW_LOST_MEMORY,		  /* records dropped: the daemon was out of memory */
+	WINDOW_LOST_N,
+};
+
+struct window {
+	_Atomic unsigned int refs;
+	uint64_t seq;
+	int64_t start_ns;
+	int64_t end_ns;
+	int64_t real_offset_ns;
+	struct window_image *images;
+	size_t n_images;
+	struct window_row *rows;
+	size_t n_rows;
+	struct window_span *spans;
+	size_t n_spans;
+	struct window_open *opens;
+	size_t n_opens;
+	uint32_t *buckets;
+	size_t n_buckets;
+	uint64_t lost[WINDOW_LOST_N];
+	uint64_t lost_ns;
+	uint64_t switch_ins; /* the independent counter's growth, as read at the cut */
+	size_t bytes;
+};
+
+/* An empty window with one reference, NULL when out of memory. */
+struct window *window_new(void);
+struct window *window_ref(struct window *window);
+struct window *window_unref(struct window *window);
+
+/* Appends one zeroed member; NULL when out of memory. The pointer is good until the next one. */
+struct window_image *window_add_image(struct window *window);
+struct window_row *window_add_row(struct window *window);
+struct window_span *window_add_span(struct window *window);
+struct window_open *window_add_open(struct window *window);
+
+/* Keeps the buckets that are not zero with the row. 0 or -ENOMEM. */
+int window_row_set_buckets(struct window *window, struct window_row *row, const uint32_t *buckets);
+
+/* Adds the row's buckets to sums[WAIT_BUCKETS]. */
+void window_row_add_buckets(const struct window *window, const struct window_row *row,
+			    uint64_t *sums);
+
+/* Gives back what the arrays have to spare and counts the bytes held. */
+void window_seal(struct window *window);
+
+/* The name of a reason for loss, as it goes over the wire. */
+const char *window_loss_name(unsigned int loss);
+
+#endif
