@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include <cmocka.h>
+
+#include "daemon/mappings.h"
+
+static int parse(const char *text, struct mappings *out)
+{
+	FILE *in = fmemopen((char *)(uintptr_t)text, strlen(text), "r");
+	int r;
+
+	assert_non_null(in);
+	r = mappings_read(in, out);
+	fclose(in);
+	return r;
+}
+
+static void keeps_only_executable_ones(void **state)
+{
+	struct mappings m;
+
+	assert_int_equal(
+		parse("55eff3af1000-55eff3af3000 r--p 00000000 fe:00 247134    /usr/bin/cat\n"
+		      "55eff3af3000-55eff3af8000 r-xp 00002000 fe:01 247134    /usr/bin/cat\n"
+		      "55f02033f000-55f020360000 rw-p 00000000 00:00 0         [heap]\n"
+		      "7f2773984000-7f27739a6000 rwxp 00000000 00:00 0 \n"
+		      "7f2773bfc000-7f2773bfe000 r-xp 00000000 00:00 0         [vdso]\n"
+		      "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n",
+		      &m),
+		0);
+	assert_int_equal(m.n, 4);
+	assert_int_equal(m.items[0].start, 0x55eff3af3000);
+	assert_int_equal(m.items[0].end, 0x55eff3af8000);
+	assert_int_equal(m.items[0].pgoff, 0x2000);
+	assert_int_equal(m.items[0].dev, makedev(0xfe, 1));
+	assert_int_equal(m.items[0].inode, 247134);
+	assert_string_equal(m.items[0].path, "/usr/bin/cat");
+	assert_false(m.items[0].is_deleted);
+	assert_string_equal(m.items[1].path, "");
+	assert_int_equal(m.items[1].inode, 0);
+	assert_string_equal(m.items[2].path, "[vdso]");
+	assert_string_equal(m.items[3].path, "[vsyscall]");
+	assert_true(m.items[3].end == 0xffffffffff601000);
+	assert_false(m.is_truncated);
+	mappings_fini(&m);
+}
+
+static void decodes_paths(void **state)
+{
+	struct mappings m;
+
+	assert_int_equal(
+		parse("1000-2000 r-xp 00000000 fe:00 1          /opt/my app/a  b\n"
+		      "3000-4000 r-xp 00000000 fe:00 2          /tmp/gone (deleted)\n"
+		      "5000-6000 r-xp 00000000 fe:00 3          /tmp/two\\012lines\n"
+		      "7000-8000 r-xp 00000000 00:05 4          /memfd:jit code (deleted)\n"
+		      "9000-a000 r-xp 00000000 00:05 5          (deleted)",
+		      &m),
+		0);
+	assert_int_equal(m.n, 5);
+	assert_string_equal(m.items[0].path, "/opt/my app/a  b");
+	assert_string_equal(m.items[1].path, "/tmp/gone");
+	assert_true(m.items[1].is_deleted);
+	assert_string_equal(m.items[2].path, "/tmp/two\nlines");
+	assert_string_equal(m.items[3].path, "/memfd:jit code");
+	assert_true(m.items[3].is_deleted);
+	assert_string_equal(m.items[4].path, "(deleted)");
+	mappings_fini(&m);
+}
+
+static void sorts_and_drops_what_was_read_twice(void **state)
+{
+	struct mappings m;
+
+	assert_int_equal(parse("5000-6000 r-xp 00000000 fe:00 1 /b\n"
+			       "1000-3000 r-xp 00000000 fe:00 2 /a\n"
+			       "2000-4000 r-xp 00000000 fe:00 3 /again\n",
+			       &m),
+			 0);
+	assert_int_equal(m.n, 2);
+	assert_string_equal(m.items[0].path, "/a");
+	assert_string_equal(m.items[1].path, "/b");
+	mappings_fini(&m);
+}
+
+static void refuses_other_text(void **state)
+{
+	static const char *const texts[] = {
+		"hello\n",
+		"1000 r-xp 00000000 fe:00 1 /a\n",
+		"1000-2000\n",
+		"1000-2000 r-xp\n",
+		"2000-1000 r-xp 00000000 fe:00 1 /a\n",
+		"1000-2000 r-xp zz fe:00 1 /a\n",
+		"1000-2000 r-xp 0 fe00 1 /a\n",
+		"1000-2000 r-xp 0 fe:00 0x1 /a\n",
+		"11111111111111111-2000 r-xp 0 fe:00 1 /a\n",
+	};
+	struct mappings m;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		assert_int_equal(parse(texts[i], &m), -EBADMSG);
+}
+
+static void reports_what_it_leaves_out(void **state)
+{
+	size_t size = (MAPPINGS_MAX + 10) * (size_t)64, n = 0;
+	char *text = malloc(size);
+	struct mappings m;
+
+	assert_non_null(text);
+	for (size_t i = 0; i < MAPPINGS_MAX + 5; i++)
+		n += (size_t)snprintf(text + n, size - n, "%zx-%zx r-xp 00000000 00:00 0 \n",
+				      (2 * i + 1) << 12, (2 * i + 2) << 12);
+	assert_int_equal(parse(text, &m), 0);
+	assert_int_equal(m.n, MAPPINGS_MAX);
+	assert_true(m.is_truncated);
+	mappings_fini(&m);
+	free(text);
+}
+
+static void reads_its_own(void **state)
+{
+	FILE *in = fopen("/proc/self/maps", "re");
+	uintptr_t here = (uintptr_t)&reads_its_own;
+	bool is_found = false;
+	struct mappings m;
+
+	assert_non_null(in);
+	assert_int_equal(mappings_read(in, &m), 0);
+	fclose(in);
+	for (size_t i = 0; i < m.n; i++) {
+		if (here >= m.items[i].start && here < m.items[i].end)
+			is_found = strstr(m.items[i].path, "test_mappings") != NULL;
+	}
+	assert_true(is_found);
+	mappings_fini(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keeps_only_executable_ones),
+		cmocka_unit_test(decodes_paths),
+		cmocka_unit_test(sorts_and_drops_what_was_read_twice),
+		cmocka_unit_test(refuses_other_text),
+		cmocka_unit_test(reports_what_it_leaves_out),
+		cmocka_unit_test(reads_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

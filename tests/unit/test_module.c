@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Arguments: the fixture library, the same stripped of .symtab, what nm says of the first. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/elf_file.h"
+#include "daemon/module.h"
+#include "daemon/symtab.h"
+#include "proto/base.h"
+
+static const char *full_path, *stripped_path, *nm_path;
+
+/* A line of nm -S. */
+struct nm_symbol {
+	uint64_t start, size;
+	char name[128];
+};
+
+struct nm {
+	struct nm_symbol symbols[4096];
+	size_t n;
+};
+
+static struct nm nm;
+
+static struct symtab *load(const char *path)
+{
+	struct elf_source source = { .fd = open(path, O_RDONLY | O_CLOEXEC) };
+	struct symtab *symtab;
+
+	assert_true(source.fd >= 0);
+	assert_int_equal(symtab_load(&source, &symtab), 0);
+	close(source.fd);
+	return symtab;
+}
+
+static int nm_read(void **state)
+{
+	FILE *in = fopen(nm_path, "re");
+	char line[512];
+
+	if (!in)
+		return -1;
+	while (fgets(line, sizeof(line), in) && nm.n < ARRAY_SIZE(nm.symbols)) {
+		struct nm_symbol *s = &nm.symbols[nm.n];
+		unsigned long long start, size;
+		char type;
+
+		if (sscanf(line, "%llx %llx %c %127s", &start, &size, &type, s->name) != 4) {
+			size = 0;
+			if (sscanf(line, "%llx %c %127s", &start, &type, s->name) != 3)
+				continue;
+		}
+		if (!strchr("tTwWi", type))
+			continue;
+		s->start = start;
+		s->size = size;
+		nm.n++;
+	}
+	fclose(in);
+	return nm.n > 10 ? 0 : -1;
+}
+
+static const struct nm_symbol *nm_find(const char *name)
+{
+	for (size_t i = 0; i < nm.n; i++) {
+		if (!strcmp(nm.symbols[i].name, name))
+			return &nm.symbols[i];
+	}
+	fail_msg("nm does not list %s", name);
+	return NULL;
+}
+
+/* The smallest function of nm's that holds the address. */
+static const struct nm_symbol *nm_at(uint64_t address)
+{
+	const struct nm_symbol *best = NULL;
+
+	for (size_t i = 0; i < nm.n; i++) {
+		const struct nm_symbol *s = &nm.symbols[i];
+
+		if (address - s->start < s->size && (!best || s->size < best->size))
+			best = s;
+	}
+	return best;
+}
+
+static const char *name_at(struct symtab *symtab, uint64_t address)
+{
+	const char *name;
+	uint64_t start;
+
+	return symtab_lookup(symtab, address, &name, &start) ? name : NULL;
+}
+
+static void agrees_with_nm_on_every_byte(void **state)
+{
+	struct symtab *symtab = load(full_path);
+	size_t named = 0;
+
+	for (uint64_t address = 0; address < 0x10000; address++) {
+		const struct nm_symbol *expected = nm_at(address);
+		const char *name;
+		uint64_t start;
+
+		if (!expected)
+			continue;
+		assert_true(symtab_lookup(symtab, address, &name, &start));
+		assert_true(start == expected->start);
+		assert_true(nm_find(name)->start == expected->start);
+		assert_true(nm_find(name)->size == expected->size);
+		named++;
+	}
+	assert_true(named > 60);
+	symtab_free(symtab);
+}
+
+static void inner_before_outer(void **state)
+{
+	const struct nm_symbol *outer = nm_find("fixture_outer");
+	struct symtab *symtab = load(full_path);
+
+	assert_string_equal(name_at(symtab, outer->start), "fixture_outer");
+	assert_string_equal(name_at(symtab, outer->start + 16), "fixture_inner");
+	assert_string_equal(name_at(symtab, outer->start + 23), "fixture_inner");
+	/* Behind the inner one, at a label without size. */
+	assert_string_equal(name_at(symtab, outer->start + 24), "fixture_outer");
+	assert_string_equal(name_at(symtab, outer->start + 39), "fixture_outer");
+	assert_null(name_at(symtab, outer->start + 40));
+	assert_null(name_at(symtab, outer->start + 55));
+	symtab_free(symtab);
+}
+
+static void sizeless_reach_to_the_next_or_the_section_end(void **state)
+{
+	const struct nm_symbol *bare = nm_find("fixture_bare"), *tail = nm_find("fixture_tail");
+	struct symtab *symtab = load(full_path);
+
+	assert_int_equal(bare->size, 0);
+	assert_string_equal(name_at(symtab, bare->start), "fixture_bare");
+	assert_string_equal(name_at(symtab, bare->start + 31), "fixture_bare");
+	assert_string_equal(name_at(symtab, bare->start + 32), "fixture_next");
+	assert_string_equal(name_at(symtab, bare->start + 47), "fixture_next");
+	assert_string_equal(name_at(symtab, tail->start + 23), "fixture_tail");
+	assert_null(name_at(symtab, tail->start + 24));
+	assert_null(name_at(symtab, tail->start + 60));
+	assert_null(name_at(symtab, UINT64_MAX));
+	assert_null(name_at(symtab, 0));
+	symtab_free(symtab);
+}
+
+static void stripped_names_only_what_it_knows(void **state)
+{
+	const struct nm_symbol *hidden = nm_find("fixture_hidden");
+	const struct nm_symbol *call = nm_find("fixture_call");
+	const struct nm_symbol *bare = nm_find("fixture_bare");
+	struct symtab *symtab = load(stripped_path), *full = load(full_path);
+
+	assert_string_equal(name_at(full, hidden->start), "fixture_hidden");
+	assert_string_equal(name_at(symtab, call->start), "fixture_call");
+	assert_string_equal(name_at(symtab, call->start + call->size - 1), "fixture_call");
+	assert_null(name_at(symtab, hidden->start));
+	assert_null(name_at(symtab, hidden->start + hidden->size - 1));
+	assert_null(name_at(symtab, bare->start + 8));
+	assert_true(symtab_functions(symtab) < symtab_functions(full));
+	assert_false(symtab_equal(symtab, full));
+	symtab_free(symtab);
+	symtab_free(full);
+}
+
+static void reads_build_id_and_segments(void **state)
+{
+	struct elf_source source = { .fd = open(full_path, O_RDONLY | O_CLOEXEC) };
+	uint64_t address, text = nm_find("fixture_call")->start;
+	struct elf_file file;
+
+	assert_int_equal(elf_file_read(&source, &file), 0);
+	close(source.fd);
+	assert_int_equal(file.build_id_size, 20);
+	assert_true(file.n_segments >= 2);
+	for (size_t i = 0; i < file.n_segments; i++) {
+		const struct elf_segment *s = &file.segments[i];
+
+		if (!s->is_exec || text < s->address || text - s->address >= s->size)
+			continue;
+		assert_true(elf_file_address(&file, s->offset + (text - s->address), &address));
+		assert_true(address == text);
+	}
+	assert_false(elf_file_address(&file, UINT64_C(1) << 40, &address));
+	elf_file_fini(&file);
+}
+
+static char *read_whole(const char *path, size_t *size_out)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	char *bytes;
+
+	assert_true(fd >= 0 && !fstat(fd, &st));
+	bytes = malloc((size_t)st.st_size);
+	assert_non_null(bytes);
+	assert_int_equal(read(fd, bytes, (size_t)st.st_size), st.st_size);
+	close(fd);
+	*size_out = (size_t)st.st_size;
+	return bytes;
+}
+
+/* Whatever is in the file: an error or a table, and every name in it can be read. */
+static bool survives(const char *bytes, size_t size)
+{
+	struct elf_source source = { .fd = -1, .image = bytes, .image_size = size };
+	struct symtab *symtab = NULL;
+	struct elf_file file;
+	uint64_t address;
+	int r;
+
+	r = elf_file_read(&source, &file);
+	if (r == 0) {
+		elf_file_address(&file, 0x1000, &address);
+		elf_file_fini(&file);
+	}
+	assert_true(r == 0 || r == -ENOEXEC || r == -EBADMSG);
+	r = symtab_load(&source, &symtab);
+	assert_true(r == 0 || r == -ENOEXEC || r == -EBADMSG || r == -E2BIG);
+	for (address = 0; r == 0 && address < 0x4000; address += 16) {
+		const char *name = name_at(symtab, address);
+
+		assert_true(!name || strlen(name) <= 4096);
+	}
+	symtab_free(symtab);
+	return r == 0;
+}
+
+static void survives_damage(void **state)
+{
+	_cleanup_(freep) char *good = NULL;
+	size_t size, loaded = 0, refused = 0;
+	unsigned seed = 20240601;
+
+	good = read_whole(full_path, &size);
+	for (int i = 0; i < 4000; i++) {
+		char *bytes = malloc(size);
+		bool is_header = i % 2;
+
+		assert_non_null(bytes);
+		memcpy(bytes, good, size);
+		for (int j = 0; j < 1 + i % 8; j++) {
+			/* Section headers are at the end, file and program headers in front. */
+			size_t at = (size_t)rand_r(&seed) % (is_header ? 2048 : size);
+
+			if (is_header && j % 2)
+				at = size - 1 - at;
+			bytes[at] = (char)rand_r(&seed);
+		}
+		*(survives(bytes, size) ? &loaded : &refused) += 1;
+		free(bytes);
+	}
+	assert_true(loaded > 100 && refused > 100);
+}
+
+static void survives_cutting(void **state)
+{
+	_cleanup_(freep) char *good = NULL;
+	size_t size;
+
+	good = read_whole(full_path, &size);
+	for (size_t n = 0; n < size; n += n < 256 ? 1 : 97) {
+		char *bytes = malloc(n + 1);
+
+		assert_non_null(bytes);
+		memcpy(bytes, good, n);
+		survives(bytes, n);
+		free(bytes);
+	}
+	assert_true(survives(good, size));
+}
+
+/* A private copy that may be changed or removed. */
+static void copy_file(const char *from, char *path)
+{
+	_cleanup_(freep) char *bytes = NULL;
+	size_t size;
+	int fd;
+
+	bytes = read_whole(from, &size);
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+	close(fd);
+}
+
+static struct module *get(struct module_registry *registry, const char *path)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	struct module *module = NULL;
+
+	assert_true(fd >= 0);
+	assert_int_equal(module_get(registry, fd, path, &module), 0);
+	close(fd);
+	return module;
+}
+
+static void equal_files_share_one_table(void **state)
+{
+	char copy[] = "/tmp/test_module.XXXXXX";
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *a, *b, *again;
+	struct symtab *x, *y;
+	struct module_stats stats;
+
+	copy_file(full_path, copy);
+	a = get(registry, full_path);
+	b = get(registry, copy);
+	again = get(registry, full_path);
+	assert_ptr_equal(a, again);
+	assert_ptr_not_equal(a, b);
+	assert_true(module_file_id(a) && module_file_id(a) == module_file_id(b));
+	x = module_get_symbols(a);
+	y = module_get_symbols(b);
+	assert_non_null(x);
+	assert_ptr_equal(x, y);
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.modules, 2);
+	assert_int_equal(stats.files, 2);
+	assert_int_equal(stats.symbol_bytes, symtab_bytes(x));
+	module_registry_put_symbols(registry, x);
+	module_registry_put_symbols(registry, y);
+	module_unref(a);
+	module_unref(b);
+	module_unref(again);
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.modules, 0);
+	assert_int_equal(stats.files, 0);
+	assert_int_equal(stats.symbol_bytes, 0);
+	module_registry_free(registry);
+	unlink(copy);
+}
+
+static void evicts_the_oldest_and_reads_it_again(void **state)
+{
+	char copy[] = "/tmp/test_module.XXXXXX";
+	struct symtab *measure = load(full_path), *symbols, *other;
+	struct module_registry *registry = module_registry_new(symtab_bytes(measure) + 64);
+	struct module *full, *stripped;
+	struct module_stats stats;
+
+	copy_file(full_path, copy);
+	full = get(registry, copy);
+	unlink(copy); /* the module has it open */
+	stripped = get(registry, stripped_path);
+	symbols = module_get_symbols(full);
+	assert_non_null(symbols);
+	other = module_get_symbols(stripped); /* over the limit, but the first is in use */
+	assert_non_null(other);
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.evictions, 0);
+	module_registry_put_symbols(registry, symbols);
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.evictions, 1);
+	assert_int_equal(stats.symbol_bytes, symtab_bytes(other));
+	module_registry_put_symbols(registry, other);
+
+	symbols = module_get_symbols(full);
+	assert_non_null(symbols);
+	assert_true(symtab_equal(symbols, measure));
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.evictions, 2);
+	module_registry_put_symbols(registry, symbols);
+	module_unref(full);
+	module_unref(stripped);
+	module_registry_free(registry);
+	symtab_free(measure);
+}
+
+static void a_table_over_the_limit_is_refused(void **state)
+{
+	struct module_registry *registry = module_registry_new(256);
+	struct module *module = get(registry, full_path);
+	struct module_stats stats;
+
+	assert_null(module_get_symbols(module));
+	assert_null(module_get_symbols(module));
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.unreadable, 1);
+	assert_int_equal(stats.symbol_bytes, 0);
+	module_unref(module);
+	module_registry_free(registry);
+}
+
+static void settles_when_nobody_lives(void **state)
+{
+	char copy[] = "/tmp/test_module.XXXXXX";
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *module;
+	struct module_stats stats;
+	struct symtab *symbols;
+
+	copy_file(full_path, copy);
+	module = get(registry, copy);
+	unlink(copy);
+	module_add_live(module);
+	module_add_live(module);
+	module_drop_live(module);
+	assert_false(module_registry_settle(registry));
+	module_drop_live(module);
+	assert_true(module_registry_settle(registry));
+	assert_false(module_registry_settle(registry));
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.files, 0);
+	symbols = module_get_symbols(module);
+	assert_non_null(symbols);
+	assert_string_equal(name_at(symbols, nm_find("fixture_call")->start), "fixture_call");
+	module_registry_put_symbols(registry, symbols);
+	module_unref(module);
+	module_registry_free(registry);
+}
+
+/* The process runs the old contents; the names of the new ones would be lies. */
+static void a_file_written_over_has_no_names(void **state)
+{
+	char copy[] = "/tmp/test_module.XXXXXX";
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *module;
+	int fd;
+
+	copy_file(full_path, copy);
+	module = get(registry, copy);
+	fd = open(copy, O_WRONLY | O_APPEND | O_CLOEXEC);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+	assert_null(module_get_symbols(module));
+	module_unref(module);
+	module_registry_free(registry);
+	unlink(copy);
+}
+
+static void opens_only_regular_files(void **state)
+{
+	char directory[] = "/tmp/test_module.XXXXXX", path[64];
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *module;
+	int fd;
+
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/fifo", directory);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(10); /* opening the FIFO would wait for ever */
+	fd = open(path, O_PATH | O_CLOEXEC);
+	assert_int_equal(module_get(registry, fd, path, &module), -EINVAL);
+	close(fd);
+	unlink(path);
+	rmdir(directory);
+	fd = open("/dev/zero", O_PATH | O_CLOEXEC);
+	assert_int_equal(module_get(registry, fd, "/dev/zero", &module), -EINVAL);
+	close(fd);
+	alarm(0);
+	fd = open(nm_path, O_PATH | O_CLOEXEC); /* a file, but no ELF file */
+	assert_int_equal(module_get(registry, fd, nm_path, &module), 0);
+	close(fd);
+	assert_false(module_is_elf(module));
+	assert_null(module_get_symbols(module));
+	assert_true(module_file_id(module) != 0);
+	assert_int_equal(module_address(module, 0x123), 0x123);
+	module_unref(module);
+	module_registry_free(registry);
+}
+
+static void names_the_vdso(void **state)
+{
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *module, *again;
+	struct symtab *symbols;
+	bool is_found = false;
+
+	if (!getauxval(AT_SYSINFO_EHDR)) {
+		module_registry_free(registry);
+		print_message("this machine has no vdso\n");
+		skip();
+	}
+	assert_int_equal(module_get_vdso(registry, &module), 0);
+	assert_int_equal(module_get_vdso(registry, &again), 0);
+	assert_ptr_equal(module, again);
+	assert_string_equal(module_path(module), "[vdso]");
+	symbols = module_get_symbols(module);
+	assert_non_null(symbols);
+	for (uint64_t offset = 0; offset < module_vdso_size(); offset += 4) {
+		const char *name = name_at(symbols, module_address(module, offset));
+
+		is_found |= name && strstr(name, "clock_gettime");
+	}
+	assert_true(is_found);
+	module_registry_put_symbols(registry, symbols);
+	module_unref(module);
+	module_unref(again);
+	module_registry_free(registry);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(agrees_with_nm_on_every_byte),
+		cmocka_unit_test(inner_before_outer),
+		cmocka_unit_test(sizeless_reach_to_the_next_or_the_section_end),
+		cmocka_unit_test(stripped_names_only_what_it_knows),
+		cmocka_unit_test(reads_build_id_and_segments),
+		cmocka_unit_test(survives_damage),
+		cmocka_unit_test(survives_cutting),
+		cmocka_unit_test(equal_files_share_one_table),
+		cmocka_unit_test(evicts_the_oldest_and_reads_it_again),
+		cmocka_unit_test(a_table_over_the_limit_is_refused),
+		cmocka_unit_test(settles_when_nobody_lives),
+		cmocka_unit_test(a_file_written_over_has_no_names),
+		cmocka_unit_test(opens_only_regular_files),
+		cmocka_unit_test(names_the_vdso),
+	};
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: test_module LIBRARY STRIPPED NM_OUTPUT\n");
+		return 1;
+	}
+	full_path = argv[1];
+	stripped_path = argv[2];
+	nm_path = argv[3];
+	return cmocka_run_group_tests(tests, nm_read, NULL);
+}
