@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Arguments: the fixture program, the fixture library. The processes looked at are real ones. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/process.h"
+#include "daemon/procfs.h"
+#include "proto/base.h"
+
+#define MAX_MEMORY (16 << 20)
+#define WAIT_NS	   (10 * NS_PER_S)
+
+static const char *program, *library;
+static struct process_table *table;
+
+/* A running fixture program. */
+struct child {
+	pid_t pid;
+	int in;		  /* what it reads */
+	FILE *out;	  /* what it prints */
+	uint64_t address; /* of process_fixture_function() */
+	struct process_id id;
+};
+
+static int set_up(void **state)
+{
+	return process_table_new(MAX_MEMORY, &table);
+}
+
+static int tear_down(void **state)
+{
+	table = process_table_free(table);
+	return 0;
+}
+
+static struct process_id id_of(pid_t pid, uint32_t exec_gen)
+{
+	struct procfs_stat stat;
+	int fd = procfs_open(pid, &stat);
+
+	assert_true(fd >= 0);
+	close(fd);
+	/* /proc shows ticks; BPF sees the nanoseconds, somewhere within the tick. */
+	return (struct process_id){
+		.pid = pid,
+		.exec_gen = exec_gen,
+		.start_boot_ns = procfs_ticks_ns(stat.start_ticks) + 1234567,
+	};
+}
+
+static uint64_t read_address(struct child *child)
+{
+	char line[64];
+
+	assert_non_null(fgets(line, sizeof(line), child->out));
+	return strtoull(line, NULL, 16);
+}
+
+static struct child spawn(const char *path, const char *a, const char *b)
+{
+	int in[2], out[2];
+	struct child child;
+
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	child.pid = fork();
+	assert_true(child.pid >= 0);
+	if (!child.pid) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		execl(path, path, a, b, (char *)NULL);
+		_exit(1);
+	}
+	close(in[0]);
+	close(out[1]);
+	child.in = in[1];
+	child.out = fdopen(out[0], "re");
+	assert_non_null(child.out);
+	child.address = read_address(&child);
+	child.id = id_of(child.pid, 1);
+	return child;
+}
+
+/* Makes it do the next thing, and reads the address of the result. */
+static uint64_t poke(struct child *child)
+{
+	assert_int_equal(write(child->in, "\n", 1), 1);
+	return read_address(child);
+}
+
+static void end(struct child *child)
+{
+	close(child->in);
+	fclose(child->out);
+	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+}
+
+static void assert_function(struct process *process, uint64_t address, const char *name,
+			    const char *path)
+{
+	struct symbol symbol;
+
+	assert_true(process_lookup(process, address, false, &symbol));
+	assert_non_null(symbol.name);
+	assert_string_equal(symbol.name, name);
+	assert_int_equal(symbol.name_offset, 0);
+	assert_int_equal(symbol.kind, FRAME_NATIVE);
+	assert_true(symbol.file_id != 0);
+	assert_string_equal(symbol.module, path);
+	process_release_symbols(process);
+}
+
+/* Waits for the reader's thread alone: a lookup would read /proc itself. */
+static void wait_until_read(struct process *process)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+	struct process_info info;
+
+	do {
+		usleep(1000);
+		process_info(process, &info);
+	} while (!info.exe && clock_ns(CLOCK_MONOTONIC) < until);
+	assert_non_null(info.exe);
+}
+
+static char *copy_program(char *path)
+{
+	char command[512];
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(command, sizeof(command), "cp '%s' '%s' && chmod 755 '%s'", program, path, path);
+	assert_int_equal(system(command), 0);
+	return path;
+}
+
+static void tells_who_it_was(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *process = process_table_see(table, &child.id, false, "fixture");
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	struct process_info info;
+
+	wait_until_read(process);
+	process_info(process, &info);
+	assert_int_equal(info.id.pid, child.pid);
+	assert_int_equal(info.id.exec_gen, 1);
+	assert_string_equal(info.comm, "fixture");
+	assert_string_equal(info.exe, program);
+	assert_true(!info.cgroup || info.cgroup[0] == '/');
+	assert_true(info.start_real_ns <= now && info.start_real_ns > now - 60 * NS_PER_S);
+	assert_false(info.is_kernel);
+	assert_false(info.has_exited);
+	process_table_note_exit(table, &child.id);
+	process_info(process, &info);
+	assert_true(info.has_exited);
+	end(&child);
+	process_unref(process);
+}
+
+static void names_survive_the_exit(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct process_stats stats;
+
+	wait_until_read(process);
+	end(&child);
+	process_table_note_exit(table, &child.id);
+	assert_function(process, child.address, "process_fixture_function", program);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.too_late, 0);
+	process_unref(process);
+}
+
+static void names_survive_the_file(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX";
+	struct process *process;
+	struct child child;
+
+	if (geteuid()) {
+		print_message("map_files of deleted files wants root\n");
+		skip();
+	}
+	child = spawn(copy_program(path), NULL, NULL);
+	unlink(path); /* before anybody has looked at it */
+	process = process_table_see(table, &child.id, false, NULL);
+	wait_until_read(process);
+	end(&child);
+	process_table_note_exit(table, &child.id);
+	usleep(100000); /* by now the symbols were read and the file was closed */
+	assert_function(process, child.address, "process_fixture_function", path);
+	process_unref(process);
+}
+
+static void a_file_is_closed_with_its_last_process(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX", link[64], target[256];
+	struct process *process;
+	struct child child;
+	bool is_open = true;
+
+	child = spawn(copy_program(path), NULL, NULL);
+	process = process_table_see(table, &child.id, false, NULL);
+	wait_until_read(process);
+	end(&child);
+	process_table_note_exit(table, &child.id);
+	for (int try = 0; try < 1000 && is_open; try++) {
+		usleep(10000);
+		is_open = false;
+		for (int fd = 0; fd < 100; fd++) {
+			ssize_t n;
+
+			snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+			n = readlink(link, target, sizeof(target) - 1);
+			target[n > 0 ? n : 0] = '\0';
+			is_open |= !strncmp(target, path, strlen(path));
+		}
+	}
+	assert_false(is_open);
+	unlink(path);
+	assert_function(process, child.address, "process_fixture_function", path);
+	process_unref(process);
+}
+
+/* The child is never to be seen in /proc: it has gone before its birth is reported. */
+static void a_fork_has_its_parents_names(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *parent = process_table_see(table, &child.id, false, NULL), *forked;
+	struct process_id forked_id = child.id;
+	struct process_info info;
+
+	forked_id.pid = 99999999;
+	forked_id.start_boot_ns += NS_PER_S;
+	wait_until_read(parent);
+	process_table_note_fork(table, &forked_id, &child.id, "forked");
+	process_table_note_exit(table, &forked_id);
+	end(&child);
+	process_table_note_exit(table, &child.id);
+	forked = process_table_see(table, &forked_id, false, NULL);
+	assert_ptr_not_equal(forked, parent);
+	assert_function(forked, child.address, "process_fixture_function", program);
+	process_info(forked, &info);
+	assert_string_equal(info.exe, program);
+	assert_string_equal(info.comm, "forked");
+	assert_true(info.has_exited);
+	process_unref(forked);
+	process_unref(parent);
+}
+
+static void an_exec_is_another_image(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX";
+	struct child child = spawn(program, "exec", copy_program(path));
+	struct process *before = process_table_see(table, &child.id, false, NULL), *after;
+	struct process_id next = child.id;
+	struct process_info info;
+	uint64_t address;
+
+	wait_until_read(before);
+	next.exec_gen++;
+	address = poke(&child);
+	process_table_note_exec(table, &next, "new");
+	after = process_table_see(table, &next, false, NULL);
+	assert_ptr_not_equal(before, after);
+	wait_until_read(after);
+	process_info(after, &info);
+	assert_string_equal(info.exe, path);
+	process_info(before, &info);
+	assert_string_equal(info.exe, program);
+	assert_true(info.has_exited);
+	assert_function(after, address, "process_fixture_function", path);
+	assert_function(before, child.address, "process_fixture_function", program);
+	end(&child);
+	process_unref(before);
+	process_unref(after);
+	unlink(path);
+}
+
+/* The report of the exec may come after the new image was read for the old one. */
+static void a_late_exec_takes_no_names_away(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX";
+	struct child child = spawn(program, "exec", copy_program(path));
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct process_info info;
+	uint64_t address;
+
+	wait_until_read(process);
+	address = poke(&child);
+	assert_function(process, address, "process_fixture_function", path);
+	assert_function(process, child.address, "process_fixture_function", program);
+	process_info(process, &info);
+	assert_string_equal(info.exe, program);
+	end(&child);
+	process_unref(process);
+	unlink(path);
+}
+
+static void libraries_opened_later_are_found(void **state)
+{
+	struct child child = spawn(program, "dlopen", library);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct symbol symbol;
+	uint64_t address;
+
+	wait_until_read(process);
+	address = poke(&child);
+	assert_function(process, address, "fixture_call", library);
+	/* What is nowhere stays nowhere, and is not looked for each time. */
+	assert_false(process_lookup(process, 0x7000, false, &symbol));
+	assert_int_equal(symbol.kind, FRAME_NATIVE);
+	assert_int_equal(symbol.file_id, 0);
+	assert_int_equal(symbol.file_offset, 0x7000);
+	assert_null(symbol.name);
+	assert_null(symbol.module);
+	end(&child);
+	process_unref(process);
+}
+
+static void generated_code_has_no_name(void **state)
+{
+	struct child child = spawn(program, "map", NULL);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	uint64_t address = poke(&child);
+	struct symbol symbol;
+
+	assert_true(process_lookup(process, address + 5, true, &symbol));
+	assert_int_equal(symbol.kind, FRAME_JIT);
+	assert_string_equal(symbol.module, "[anon]");
+	assert_null(symbol.name);
+	assert_true(symbol.file_offset == address + 5);
+	process_release_symbols(process);
+	end(&child);
+	process_unref(process);
+}
+
+static void a_return_address_names_the_caller(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct symbol at, call;
+
+	assert_true(process_lookup(process, child.address + 1, false, &at));
+	assert_true(process_lookup(process, child.address + 1, true, &call));
+	assert_string_equal(call.name, "process_fixture_function");
+	assert_int_equal(call.name_offset, 1);
+	assert_true(call.file_offset == at.file_offset);
+	assert_true(call.file_id == at.file_id);
+	assert_true(process_lookup(process, child.address, true, &call));
+	assert_true(!call.name || strcmp(call.name, "process_fixture_function"));
+	process_release_symbols(process);
+	end(&child);
+	process_unref(process);
+}
+
+static void a_reused_pid_is_another_process(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process_id earlier = child.id;
+	struct process *process, *now;
+	struct process_stats stats;
+	struct process_info info;
+	struct symbol symbol;
+
+	earlier.start_boot_ns -= 20 * NS_PER_MS;
+	process = process_table_see(table, &earlier, false, "earlier");
+	assert_false(process_lookup(process, child.address, false, &symbol));
+	process_info(process, &info);
+	assert_null(info.exe);
+	assert_true(info.has_exited);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.too_late, 1);
+
+	now = process_table_see(table, &child.id, false, NULL);
+	assert_function(now, child.address, "process_fixture_function", program);
+	assert_false(process_lookup(process, child.address, false, &symbol));
+	end(&child);
+	process_unref(process);
+	process_unref(now);
+}
+
+static void a_scan_knows_them_before_they_are_seen(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process_stats before, after;
+	struct process *process, *again;
+	struct process_info info;
+
+	assert_int_equal(process_table_scan(table), 0);
+	process_table_stats(table, &before);
+	assert_true(before.processes > 1);
+	assert_true(before.modules > 1);
+	assert_int_equal(before.symbol_bytes, 0);
+	process = process_table_see(table, &child.id, false, NULL);
+	process_info(process, &info);
+	assert_non_null(info.exe);
+	assert_string_equal(info.exe, program);
+	assert_true(info.id.start_boot_ns == child.id.start_boot_ns);
+	again = process_table_see(table, &child.id, false, NULL);
+	assert_ptr_equal(process, again);
+	process_table_stats(table, &after);
+	assert_int_equal(after.processes, before.processes);
+	end(&child);
+	process_table_note_exit(table, &child.id);
+	assert_function(process, child.address, "process_fixture_function", program);
+	process_unref(process);
+	process_unref(again);
+}
+
+static void the_kernels_own_are_told_apart(void **state)
+{
+	struct process_id id = { .pid = 2, .exec_gen = 0, .start_boot_ns = 5 };
+	struct process *process = process_table_see(table, &id, true, "kthreadd");
+	struct process_info info;
+	struct symbol symbol;
+
+	process_info(process, &info);
+	assert_true(info.is_kernel);
+	assert_string_equal(info.comm, "kthreadd");
+	assert_false(process_lookup(process, 0x401000, false, &symbol));
+	process_unref(process);
+}
+
+static void sweeping_keeps_what_is_referenced(void **state)
+{
+	struct child child = spawn(program, NULL, NULL), lost = spawn(program, NULL, NULL);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct process_stats stats;
+
+	process_unref(process_table_see(table, &lost.id, false, NULL));
+	wait_until_read(process);
+	end(&child);
+	process_table_note_exit(table, &child.id);
+	process_table_sweep(table, 0);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.processes, 2);
+	assert_function(process, child.address, "process_fixture_function", program);
+	process_unref(process);
+	process_table_sweep(table, 0);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.processes, 1);
+	/* Its exit is not reported: the sweep itself finds out. */
+	end(&lost);
+	process_table_sweep(table, 0);
+	usleep(1000);
+	process_table_sweep(table, 0);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.processes, 0);
+	assert_int_equal(stats.modules, 0);
+}
+
+static atomic_bool is_over;
+
+struct crowd {
+	struct child *children;
+	size_t n;
+	unsigned seed;
+	atomic_uint *named;
+};
+
+static void *crowd_run(void *data)
+{
+	struct crowd *crowd = data;
+
+	while (!is_over) {
+		struct child *child = &crowd->children[(size_t)rand_r(&crowd->seed) % crowd->n];
+		struct process *process;
+		struct process_info info;
+		struct process_stats stats;
+		struct process_id forked = child->id;
+		struct symbol symbol;
+
+		process = process_table_see(table, &child->id, false, "crowd");
+		if (!process)
+			break;
+		if (process_lookup(process, child->address, false, &symbol) && symbol.name)
+			atomic_fetch_add(crowd->named, 1);
+		process_info(process, &info);
+		process_unref(process);
+		forked.pid = 50000000 + rand_r(&crowd->seed) % 100;
+		process_table_note_fork(table, &forked, &child->id, "fork");
+		process_table_note_exec(table, &forked, "exec");
+		process_table_note_exit(table, &forked);
+		process_table_sweep(table, NS_PER_MS);
+		process_table_stats(table, &stats);
+	}
+	return NULL;
+}
+
+/* For the sanitizers' eyes: everything at once, also with each other's processes. */
+static void any_thread_may_call(void **state)
+{
+	struct child children[4];
+	pthread_t threads[3];
+	struct crowd crowds[3];
+	atomic_uint named = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(children); i++)
+		children[i] = spawn(program, NULL, NULL);
+	is_over = false;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		crowds[i] = (struct crowd){ children, ARRAY_SIZE(children), (unsigned)i, &named };
+		assert_int_equal(pthread_create(&threads[i], NULL, crowd_run, &crowds[i]), 0);
+	}
+	for (int i = 0; i < 5; i++) {
+		usleep(100000);
+		assert_int_equal(process_table_scan(table), 0);
+	}
+	is_over = true;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(children); i++)
+		end(&children[i]);
+	assert_true(named > 100);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(tells_who_it_was, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_survive_the_exit, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_survive_the_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_is_closed_with_its_last_process, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_fork_has_its_parents_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_exec_is_another_image, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_late_exec_takes_no_names_away, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(libraries_opened_later_are_found, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(generated_code_has_no_name, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_return_address_names_the_caller, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_reused_pid_is_another_process, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_scan_knows_them_before_they_are_seen, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(the_kernels_own_are_told_apart, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sweeping_keeps_what_is_referenced, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(any_thread_may_call, set_up, tear_down),
+	};
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: test_process PROGRAM LIBRARY\n");
+		return 1;
+	}
+	program = realpath(argv[1], NULL);
+	library = realpath(argv[2], NULL);
+	if (!program || !library) {
+		perror("the fixtures");
+		return 1;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
