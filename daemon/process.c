@@ -273,6 +273,9 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 				process_set_maps(process, process_maps_ref(from->maps));
 			if (from->exe)
 				process_set_text(process, &process->exe, from->exe);
+			process->exe_dev = from->exe_dev;
+			process->exe_inode = from->exe_inode;
+			process->is_exe_guessed = from->is_exe_guessed;
 			if (from->cgroup)
 				process_set_text(process, &process->cgroup, from->cgroup);
 		}

@@ -19,32 +19,39 @@
 /* What /proc says of one image. */
 struct reading {
 	struct procfs_stat stat;
-	char *exe, *cgroup;
+	struct procfs_exe exe;
+	char *cgroup;
 	struct mappings mappings;
 	struct process_maps *maps;
 };
 
 static void reading_fini(struct reading *reading)
 {
-	free(reading->exe);
+	free(reading->exe.path);
 	free(reading->cgroup);
 	mappings_fini(&reading->mappings);
 	process_maps_unref(reading->maps);
+}
+
+static bool is_same_exe(const struct procfs_exe *exe, uint64_t dev, uint64_t inode)
+{
+	return !exe->inode || !inode || (exe->dev == dev && exe->inode == inode);
 }
 
 /* exe and mappings of one and the same image: reads exe before and after. */
 static void image_read(int dir_fd, struct reading *reading)
 {
 	for (int i = 0; i < READ_TRIES; i++) {
-		_cleanup_(freep) char *exe_after = NULL;
+		struct procfs_exe after = { 0 };
 
-		freep(&reading->exe);
-		reading->exe = NULL;
+		free(reading->exe.path);
+		reading->exe = (struct procfs_exe){ 0 };
 		mappings_fini(&reading->mappings);
 		procfs_read_exe(dir_fd, &reading->exe);
 		procfs_read_mappings(dir_fd, &reading->mappings);
-		procfs_read_exe(dir_fd, &exe_after);
-		if (!reading->exe || !exe_after || !strcmp(reading->exe, exe_after))
+		procfs_read_exe(dir_fd, &after);
+		free(after.path);
+		if (is_same_exe(&reading->exe, after.dev, after.inode))
 			return;
 	}
 }
@@ -62,7 +69,27 @@ static int reading_take(struct process *process, int dir_fd, struct process_maps
 				  &reading->maps);
 }
 
-/* Every generation has one exe, so the first one stays: a later one may be that of an exec. */
+/*
+ * A generation has one exe. Another one shows that an exec was read before it was reported: the
+ * new image's mappings must not take the place of the old one's, whose samples may still come.
+ */
+static bool is_of_image(const struct process *process, const struct reading *reading)
+{
+	return process->is_exe_guessed ||
+	       is_same_exe(&reading->exe, process->exe_dev, process->exe_inode);
+}
+
+static void exe_apply(struct process *process, const struct procfs_exe *exe)
+{
+	/* A file that is renamed keeps the name it was started by. */
+	if (!exe->path || (process->exe && !process->is_exe_guessed))
+		return;
+	process_set_text(process, &process->exe, exe->path);
+	process->exe_dev = exe->dev;
+	process->exe_inode = exe->inode;
+	process->is_exe_guessed = false;
+}
+
 static void reading_apply(struct process *process, struct reading *reading)
 {
 	process->is_kernel = reading->stat.is_kernel;
@@ -70,10 +97,7 @@ static void reading_apply(struct process *process, struct reading *reading)
 		memcpy(process->comm, reading->stat.comm, sizeof(process->comm));
 	if (reading->cgroup)
 		process_set_text(process, &process->cgroup, reading->cgroup);
-	if (reading->exe && (!process->exe || process->is_exe_guessed)) {
-		process_set_text(process, &process->exe, reading->exe);
-		process->is_exe_guessed = false;
-	}
+	exe_apply(process, &reading->exe);
 	if (reading->mappings.is_truncated)
 		process->table->mappings_full++;
 	if (!reading->maps || reading->maps == process->maps)
@@ -115,7 +139,7 @@ static void process_read_from(struct process *process, int dir_fd, const struct 
 		process_mark_exited(process);
 	if (r < 0 || !process_is_newest(process)) {
 		note_too_late(process);
-	} else if (number > process->read_applied) {
+	} else if (number > process->read_applied && is_of_image(process, &reading)) {
 		process->read_applied = number;
 		reading_apply(process, &reading);
 	}

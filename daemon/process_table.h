@@ -52,8 +52,9 @@ struct process {
 	int64_t seen_ns; /* CLOCK_MONOTONIC */
 	char comm[16];
 	struct process_text *texts;
-	const char *exe, *cgroup; /* into texts */
-	bool is_exe_guessed;	  /* may be of the image before; else the first one read stays */
+	const char *exe, *cgroup;    /* into texts */
+	uint64_t exe_dev, exe_inode; /* 0 where unknown */
+	bool is_exe_guessed;	     /* may be of the image before; else the first one read stays */
 
 	struct process_maps *maps; /* NULL until read */
 	uint64_t reads_begun, read_applied;

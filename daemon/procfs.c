@@ -99,22 +99,27 @@ int procfs_open(int32_t pid, struct procfs_stat *stat_out)
 	return fd;
 }
 
-int procfs_read_exe(int dir_fd, char **exe_out)
+int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out)
 {
 	static const char deleted[] = " (deleted)";
+	struct procfs_exe exe = { 0 };
+	struct stat st;
 	char path[PATH_MAX];
 	ssize_t n = readlinkat(dir_fd, "exe", path, sizeof(path) - 1);
-	char *copy;
 
 	if (n < 0)
 		return -errno;
 	path[n] = '\0';
 	if ((size_t)n >= sizeof(deleted) && !strcmp(path + n - sizeof(deleted) + 1, deleted))
 		path[(size_t)n - sizeof(deleted) + 1] = '\0';
-	copy = strdup(path);
-	if (!copy)
+	if (!fstatat(dir_fd, "exe", &st, 0)) {
+		exe.dev = st.st_dev;
+		exe.inode = st.st_ino;
+	}
+	exe.path = strdup(path);
+	if (!exe.path)
 		return -ENOMEM;
-	*exe_out = copy;
+	*exe_out = exe;
 	return 0;
 }
 

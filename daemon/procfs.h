@@ -27,8 +27,16 @@ uint64_t procfs_ticks_ns(uint64_t ticks);
 /* An fd of /proc/PID, owned by the caller, and what its stat file says; -ESRCH when none has it. */
 int procfs_open(int32_t pid, struct procfs_stat *stat_out);
 
-/* Owned by the caller. -ENOENT for kernel threads and when there is no cgroup2 hierarchy. */
-int procfs_read_exe(int dir_fd, char **exe_out);
+/* The file a process was started from; path is owned by whoever has the struct. */
+struct procfs_exe {
+	char *path;
+	uint64_t dev, inode; /* stay when the path is renamed; 0 where unknown */
+};
+
+/* -ENOENT for kernel threads and for processes that are exiting. */
+int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
+
+/* Owned by the caller. -ENOENT when there is no cgroup2 hierarchy. */
 int procfs_read_cgroup(int dir_fd, char **cgroup_out);
 
 int procfs_read_mappings(int dir_fd, struct mappings *out);
