@@ -301,6 +301,7 @@ static void losses_add(struct drain *drain, struct window *window)
 	pthread_mutex_lock(&drain->lock);
 	for (i = 0; i < WINDOW_LOST_N; i++)
 		drain->stats.lost[i] += window->lost[i];
+	drain->stats.counts = counts;
 	pthread_mutex_unlock(&drain->lock);
 }
 
@@ -343,7 +344,7 @@ static int cut_window(struct drain *drain, struct window **out)
 	if (r)
 		return log_err(r, "wait for programs to leave the window");
 	visited = tasks_visit(drain);
-	if (visited)
+	if (visited && visited != -ENOENT /* detached already */)
 		log_err(visited, "visit the tasks for open waits");
 	assembler_begin(drain->assembler, start, end, cut->epoch);
 	r = window_read(drain, slot);

@@ -27,6 +27,7 @@ struct drain_stats {
 	uint64_t keys_max;	      /* most keys in one window */
 	uint64_t stale;		      /* threads dropped because no task was left for them */
 	uint64_t lost[WINDOW_LOST_N]; /* since the start */
+	struct cpu_counts counts;     /* of the programs, as read at the last cut */
 };
 
 /* All of it is borrowed and must outlive the drain. Seeds the threads, then starts the thread. */

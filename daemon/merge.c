@@ -177,8 +177,8 @@ static void key_init(const struct merge *merge, const struct contribution *c,
 	else
 		key->state = is_idle ? 3 : 2;
 	if (by == MERGE_BY_STACK || merge->options.open_only) {
-		key->kernel = c->kernel ? c->kernel->id : 0;
-		key->user = c->user ? c->user->id : 0;
+		key->kernel = c->kernel ? c->kernel->place_id : 0;
+		key->user = c->user ? c->user->place_id : 0;
 	}
 	memcpy(key->comm, by == MERGE_BY_PROCESS ? info->comm : c->image->comm, sizeof(key->comm));
 }
@@ -224,6 +224,8 @@ static struct merge_group *contribute(struct merge *merge, const struct contribu
 		if (seen)
 			seen->is_idle = true;
 	}
+	if (c->kernel && group->kernel && c->kernel->n_frames > group->kernel->n_frames)
+		group->kernel = c->kernel;
 	group->state |= c->state & ~STATE_SEEDED;
 	group->count += c->count;
 	group->blocked_ns += c->blocked_ns;

@@ -485,7 +485,10 @@ uint64_t probe_max_keys(const struct probe *probe)
 
 int probe_iterate(const struct probe *probe)
 {
-	int fd = bpf_iter_create(bpf_link__fd(probe->iterator));
+	int fd;
 
+	if (!probe->iterator)
+		return -ENOENT;
+	fd = bpf_iter_create(bpf_link__fd(probe->iterator));
 	return fd < 0 ? -errno : fd;
 }

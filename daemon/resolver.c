@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,26 @@ struct resolver {
 	struct kernel_symbols *kernel; /* the thread's own */
 	int64_t kernel_loaded_ns;
 	_Atomic int kernel_status;
+	uint64_t sched_start; /* the scheduler's text, as in kallsyms; 0: unknown */
+	uint64_t sched_end;
 };
+
+/* Functions marked __sched are between these two; they are no functions, so no symbol table. */
+static void sched_text_read(struct resolver *resolver)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
+	char line[1024], name[64];
+	unsigned long long address;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx %*c %63s", &address, name) != 2)
+			continue;
+		if (strcmp(name, "__sched_text_start") == 0)
+			resolver->sched_start = address;
+		else if (strcmp(name, "__sched_text_end") == 0)
+			resolver->sched_end = address;
+	}
+}
 
 static void kernel_load(struct resolver *resolver)
 {
@@ -124,14 +144,34 @@ static uint64_t hash_frame(uint64_t h, const struct frame *frame)
 	return h;
 }
 
-static void stack_finish(struct resolver *resolver, struct stack *stack)
+static uint64_t hash_frames(struct frame *const *frames, size_t n)
 {
 	uint64_t h = UINT64_C(0x5374616b64000001);
 	size_t i;
 
-	for (i = 0; i < stack->n_frames; i++)
-		h = hash_frame(h, stack->frames[i]);
-	stack->id = h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
+	for (i = 0; i < n; i++)
+		h = hash_frame(h, frames[i]);
+	return h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
+}
+
+/* How many frames at the leaf are the scheduler's; never all of them. */
+static size_t sched_frames(const struct resolver *resolver, const struct stack *stack)
+{
+	const uint64_t *ip = stack->ip + (stack->n_raw - stack->n_frames);
+	size_t i = 0;
+
+	while (!stack->process && i + 1 < stack->n_frames && ip[i] > resolver->sched_start &&
+	       ip[i] < resolver->sched_end)
+		i++;
+	return i;
+}
+
+static void stack_finish(struct resolver *resolver, struct stack *stack)
+{
+	size_t skip = sched_frames(resolver, stack);
+
+	stack->id = hash_frames(stack->frames, stack->n_frames);
+	stack->place_id = hash_frames(stack->frames + skip, stack->n_frames - skip);
 	if (stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;
 	if (stack->process)
@@ -173,6 +213,7 @@ static void *resolver_run(void *data)
 	struct item *item;
 
 	kernel_load(resolver);
+	sched_text_read(resolver);
 	for (;;) {
 		pthread_mutex_lock(&resolver->lock);
 		while (!resolver->first && !resolver->is_stopping)

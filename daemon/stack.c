@@ -70,7 +70,7 @@ static int pseudo_init(struct stack_table *table, unsigned int which)
 	frame->name = strdup(pseudos[which].name);
 	if (!frame->name)
 		return -ENOMEM;
-	stack->raw_id = stack->id = which;
+	stack->raw_id = stack->id = stack->place_id = which;
 	stack->flags = pseudos[which].flag;
 	stack->is_resolved = true;
 	stack->refs = 1;

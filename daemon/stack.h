@@ -40,6 +40,11 @@ enum stack_flags {
 struct stack {
 	uint64_t raw_id;
 	uint64_t id; /* over the identity and offset of every frame: equal across processes */
+	/*
+	 * As id, but without the scheduler's own frames at the leaf, which the kernel leaves out of
+	 * the stack of a thread that is still asleep: one place is one row, ended or not.
+	 */
+	uint64_t place_id;
 	struct process *process; /* NULL: a kernel stack */
 	unsigned int flags;
 	bool is_resolved;
