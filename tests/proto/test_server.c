@@ -41,6 +41,13 @@ static void sleep_ms(int64_t ms)
 	nanosleep(&t, NULL);
 }
 
+/* Until a condition holds, but not for ever; the check that follows says what is wrong. */
+#define WAIT_FOR(condition)                                       \
+	do {                                                      \
+		for (int _i = 0; _i < 2000 && !(condition); _i++) \
+			sleep_ms(10);                             \
+	} while (0)
+
 static void test_what_is_not_a_call_closes(void **state)
 {
 	static const char *const bad[] = {
@@ -155,12 +162,14 @@ static void test_one_that_never_reads_is_cut_off(void **state)
 	peer_connect(&peer, fixture_path(fixture));
 	for (int i = 0; i < 20; i++)
 		peer_call(&peer, STREAM);
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 400 && fixture_stats(fixture).write_timeout_hits == 0; i++) {
 		good_peer_is_served(fixture);
 		/* what waits for it is one part of its answer */
 		assert_true(fixture_stats(fixture).output <= 1024 * 1024);
 		sleep_ms(50);
 	}
+	WAIT_FOR(fixture_stats(fixture).clients == 0 &&
+		 atomic_load(&fixture_recorder(fixture)->answers) == 0);
 	assert_int_equal(fixture_stats(fixture).write_timeout_hits, 1);
 	assert_int_equal(fixture_stats(fixture).output, 0);
 	assert_int_equal(fixture_stats(fixture).clients, 0);
@@ -182,8 +191,7 @@ static void test_all_output_is_bounded(void **state)
 		peer_connect(&peers[i], fixture_path(fixture));
 		peer_call(&peers[i], STREAM);
 	}
-	for (int i = 0; i < 200 && fixture_stats(fixture).output_hits < 8; i++)
-		sleep_ms(10);
+	WAIT_FOR(fixture_stats(fixture).output_hits >= 8);
 	assert_in_range(fixture_stats(fixture).output_hits, 8, 15);
 	assert_true(fixture_stats(fixture).output <= 2 * 1024 * 1024);
 	good_peer_is_served(fixture);
@@ -206,10 +214,8 @@ static void test_hanging_up_cancels(void **state)
 			json_object_put(peer_reply(&peer)); /* the first part */
 		peer_close(&peer);
 	}
-	for (int i = 0; i < 500 && (fixture_stats(fixture).clients > 0 ||
-				    atomic_load(&fixture_recorder(fixture)->answers) > 0);
-	     i++)
-		sleep_ms(10);
+	WAIT_FOR(fixture_stats(fixture).clients == 0 &&
+		 atomic_load(&fixture_recorder(fixture)->answers) == 0);
 	assert_int_equal(fixture_stats(fixture).clients, 0);
 	assert_int_equal(fixture_stats(fixture).output, 0);
 	assert_int_equal(atomic_load(&fixture_recorder(fixture)->answers), 0);

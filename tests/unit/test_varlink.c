@@ -70,6 +70,15 @@ static void test_calls_that_are_none(void **state)
 			fail_msg("%d for %s", call_parse(texts[i]), texts[i]);
 }
 
+static void test_nothing_follows_a_nul(void **state)
+{
+	static const char text[] = "{\"method\":\"a.B\"}\0{}";
+	struct varlink_message *message = NULL;
+
+	assert_int_equal(varlink_call_parse(text, sizeof(text) - 1, &message), -EBADMSG);
+	assert_null(message);
+}
+
 static void test_what_looks_like_more_is_not(void **state)
 {
 	/* a colon, a bracket and an escaped NUL's letters inside strings are only letters */
@@ -203,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_call),
 		cmocka_unit_test(test_calls_that_are_none),
+		cmocka_unit_test(test_nothing_follows_a_nul),
 		cmocka_unit_test(test_what_looks_like_more_is_not),
 		cmocka_unit_test(test_depth_and_values_are_bounded),
 		cmocka_unit_test(test_call_is_encoded),
