@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/module.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,61 +10,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "daemon/elf_file.h"
 #include "daemon/hash.h"
 #include "daemon/mappings.h"
-#include "daemon/symtab.h"
+#include "daemon/module_registry.h"
 #include "proto/base.h"
 
-#define BUCKETS	  1024
 #define FILES_MAX 1024 /* held open; beyond it a new file's symbols are read at once */
 
-/* What tells one state of a file from another; the vdso is all zeros. */
-struct module_key {
-	uint64_t dev, inode, size;
-	int64_t mtime_ns;
-};
-
-struct module_symbols {
-	struct symtab *symtab;
-	unsigned modules;	     /* that share it */
-	unsigned users;		     /* who look names up right now */
-	struct module_symbols *next; /* registry.symbols */
-};
-
-struct module {
-	struct module_registry *registry;
-	struct module *next; /* registry.buckets */
-	struct module_key key;
-	unsigned refs;
-	char *path;
-	uint64_t file_id;
-	bool is_elf;
-	struct elf_file elf;
-	/* Under registry.lock: */
-	unsigned live;
-	bool is_failed; /* symbols cannot be read, now or later */
-	struct module_symbols *symbols;
-	int64_t used_ns;
-	bool is_settling;
-	struct module *next_settling;
-	/* Taken before registry.lock, while the file is read: */
-	pthread_mutex_t load_lock;
-	int fd; /* changed under both locks */
-};
-
-struct module_registry {
-	pthread_mutex_t lock;
-	struct module *buckets[BUCKETS];
-	struct module_symbols *symbols;
-	struct module *settling; /* each with a reference */
-	uint64_t max_memory;
-	size_t files_max;
-	struct module_stats stats; /* but for symbol_bytes */
-	bool is_over;		   /* max_memory, all of it by tables in use */
-};
-
-static int take_fd(int *fd)
+int module_take_fd(int *fd)
 {
 	int taken = *fd;
 
@@ -88,20 +40,11 @@ struct module_registry *module_registry_new(uint64_t max_memory)
 	return registry;
 }
 
-static size_t bytes_of_symbols(struct module_registry *registry)
-{
-	size_t bytes = 0;
-
-	for (struct module_symbols *s = registry->symbols; s; s = s->next)
-		bytes += symtab_bytes(s->symtab);
-	return bytes;
-}
-
 void module_registry_stats(struct module_registry *registry, struct module_stats *out)
 {
 	pthread_mutex_lock(&registry->lock);
 	*out = registry->stats;
-	out->symbol_bytes = bytes_of_symbols(registry);
+	out->symbol_bytes = module_registry_symbol_bytes(registry);
 	pthread_mutex_unlock(&registry->lock);
 }
 
@@ -112,23 +55,9 @@ void module_registry_note_unreadable(struct module_registry *registry)
 	pthread_mutex_unlock(&registry->lock);
 }
 
-static void symbols_drop_unused(struct module_registry *registry, struct module_symbols *symbols)
-{
-	if (symbols->modules || symbols->users)
-		return;
-	for (struct module_symbols **p = &registry->symbols; *p; p = &(*p)->next) {
-		if (*p == symbols) {
-			*p = symbols->next;
-			break;
-		}
-	}
-	symtab_free(symbols->symtab);
-	free(symbols);
-}
-
 static struct module **bucket(struct module_registry *registry, const struct module_key *key)
 {
-	return &registry->buckets[hash64(HASH64_SEED, key, sizeof(*key)) % BUCKETS];
+	return &registry->buckets[hash64(HASH64_SEED, key, sizeof(*key)) % MODULE_BUCKETS];
 }
 
 static struct module *module_find(struct module_registry *registry, const struct module_key *key)
@@ -195,7 +124,7 @@ static bool drop_ref(struct module *module)
 		registry->stats.files--;
 	if (module->symbols) {
 		module->symbols->modules--;
-		symbols_drop_unused(registry, module->symbols);
+		module_symbols_drop_unused(registry, module->symbols);
 	}
 	return true;
 }
@@ -280,26 +209,6 @@ static struct module *module_register(struct module *module, bool *is_crowded_ou
 	return known;
 }
 
-/* Reads the symbols now, after which the file is not needed; names are what matters. */
-static void module_close(struct module *module)
-{
-	struct symtab *symbols = module_get_symbols(module);
-	int fd = -1;
-
-	pthread_mutex_lock(&module->load_lock);
-	pthread_mutex_lock(&module->registry->lock);
-	if (module->fd >= 0) {
-		fd = take_fd(&module->fd);
-		module->registry->stats.files--;
-	}
-	pthread_mutex_unlock(&module->registry->lock);
-	pthread_mutex_unlock(&module->load_lock);
-	if (fd >= 0)
-		close(fd);
-	if (symbols)
-		module_registry_put_symbols(module->registry, symbols);
-}
-
 static int open_for_reading(int path_fd)
 {
 	char link[32];
@@ -328,7 +237,7 @@ static void module_reopen(struct module *module, int path_fd)
 	pthread_mutex_lock(&module->load_lock);
 	pthread_mutex_lock(&module->registry->lock);
 	if (module->fd < 0) {
-		module->fd = take_fd(&spare);
+		module->fd = module_take_fd(&spare);
 		module->registry->stats.files++;
 		module->is_failed = !module->is_elf;
 	}
@@ -338,7 +247,7 @@ static void module_reopen(struct module *module, int path_fd)
 		close(spare);
 }
 
-static struct module_key key_of(const struct stat *st)
+struct module_key module_key_of(const struct stat *st)
 {
 	return (struct module_key){
 		.dev = st->st_dev,
@@ -361,7 +270,7 @@ int module_get(struct module_registry *registry, int path_fd, const char *path, 
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	key = key_of(&st);
+	key = module_key_of(&st);
 	module = module_find_ref(registry, &key);
 	if (module) {
 		module_reopen(module, path_fd);
@@ -408,7 +317,7 @@ size_t module_vdso_size(void)
 	return vdso_size;
 }
 
-static struct elf_source vdso_source(size_t size)
+struct elf_source module_vdso_source(size_t size)
 {
 	return (struct elf_source){
 		.fd = -1,
@@ -420,7 +329,7 @@ static struct elf_source vdso_source(size_t size)
 int module_get_vdso(struct module_registry *registry, struct module **out)
 {
 	struct module_key key = { .size = module_vdso_size() };
-	struct elf_source source = vdso_source(key.size);
+	struct elf_source source = module_vdso_source(key.size);
 	struct module *module;
 	bool is_crowded_out;
 	int r;
@@ -455,191 +364,6 @@ void module_drop_live(struct module *module)
 		module->next_settling = registry->settling;
 		registry->settling = module;
 	}
-	pthread_mutex_unlock(&registry->lock);
-}
-
-bool module_registry_settle(struct module_registry *registry)
-{
-	struct module *module;
-	bool is_wanted = false;
-
-	pthread_mutex_lock(&registry->lock);
-	module = registry->settling;
-	if (module) {
-		registry->settling = module->next_settling;
-		module->is_settling = false;
-		is_wanted = !module->live;
-	}
-	pthread_mutex_unlock(&registry->lock);
-	if (!module)
-		return false;
-	if (is_wanted)
-		module_close(module);
-	module_unref(module);
-	return true;
-}
-
-static bool is_reloadable(const struct module *module)
-{
-	return module->fd >= 0 || !module->key.inode;
-}
-
-static bool is_better_victim(const struct module *a, const struct module *b)
-{
-	if (is_reloadable(a) != is_reloadable(b))
-		return is_reloadable(a);
-	return a->used_ns < b->used_ns;
-}
-
-/*
- * Drops tables until the limit is kept, the longest unused first, those that can be read again
- * before all others. Tables in use stay. With registry.lock held.
- */
-static void symbols_evict(struct module_registry *registry)
-{
-	while (bytes_of_symbols(registry) > registry->max_memory) {
-		struct module_symbols *symbols;
-		struct module *oldest = NULL;
-
-		for (size_t i = 0; i < BUCKETS; i++) {
-			for (struct module *m = registry->buckets[i]; m; m = m->next) {
-				if (m->symbols && !m->symbols->users &&
-				    (!oldest || is_better_victim(m, oldest)))
-					oldest = m;
-			}
-		}
-		if (!oldest) {
-			registry->is_over = true;
-			return;
-		}
-		symbols = TAKE(oldest->symbols);
-		symbols->modules--;
-		symbols_drop_unused(registry, symbols);
-		oldest->is_failed = !is_reloadable(oldest);
-		registry->stats.evictions++;
-	}
-	registry->is_over = false;
-}
-
-/*
- * Equal files in different places (an image unpacked twice) share one table. The build-id only
- * proposes: anybody can write one into a file, so the contents are compared. Takes the table;
- * with registry.lock held.
- */
-static struct module_symbols *symbols_share(struct module *module, struct symtab *symtab)
-{
-	struct module_registry *registry = module->registry;
-	struct module_symbols *symbols;
-
-	for (symbols = registry->symbols; symbols; symbols = symbols->next) {
-		if (symtab_equal(symbols->symtab, symtab)) {
-			symtab_free(symtab);
-			symbols->modules++;
-			return symbols;
-		}
-	}
-	symbols = calloc(1, sizeof(*symbols));
-	if (!symbols) {
-		symtab_free(symtab);
-		return NULL;
-	}
-	symbols->symtab = symtab;
-	symbols->modules = 1;
-	symbols->next = registry->symbols;
-	registry->symbols = symbols;
-	return symbols;
-}
-
-/* A reference to what is loaded; with registry.lock held. */
-static struct symtab *symbols_take(struct module *module)
-{
-	if (!module->symbols)
-		return NULL;
-	module->used_ns = clock_ns(CLOCK_MONOTONIC);
-	module->symbols->users++;
-	return module->symbols->symtab;
-}
-
-/* A file written over in place has other symbols than the one that was mapped. */
-static int symbols_read(struct module *module, struct symtab **out)
-{
-	struct elf_source source = { .fd = module->fd };
-	struct module_key key;
-	struct stat st;
-
-	if (module->fd < 0) {
-		source = vdso_source(module->key.size);
-		return symtab_load(&source, out);
-	}
-	if (fstat(module->fd, &st) < 0)
-		return -errno;
-	key = key_of(&st);
-	if (memcmp(&key, &module->key, sizeof(key)))
-		return -ESTALE;
-	return symtab_load(&source, out);
-}
-
-/* With load_lock held, so that the file stays open and is read once. */
-static struct symtab *symbols_load(struct module *module)
-{
-	struct module_registry *registry = module->registry;
-	struct symtab *symtab = NULL, *taken = NULL;
-	int r;
-
-	r = symbols_read(module, &symtab);
-	if (r == 0 && symtab_bytes(symtab) > registry->max_memory) {
-		symtab = symtab_free(symtab);
-		r = -E2BIG;
-	}
-	pthread_mutex_lock(&registry->lock);
-	if (r < 0) {
-		module->is_failed = r != -ENOMEM;
-		registry->stats.unreadable++;
-	} else {
-		module->symbols = symbols_share(module, symtab);
-		taken = symbols_take(module);
-		symbols_evict(registry);
-	}
-	pthread_mutex_unlock(&registry->lock);
-	return taken;
-}
-
-struct symtab *module_get_symbols(struct module *module)
-{
-	struct module_registry *registry = module->registry;
-	struct symtab *symtab;
-	bool is_loadable;
-
-	pthread_mutex_lock(&registry->lock);
-	symtab = symbols_take(module);
-	is_loadable = !module->is_failed;
-	pthread_mutex_unlock(&registry->lock);
-	if (symtab || !is_loadable)
-		return symtab;
-
-	pthread_mutex_lock(&module->load_lock);
-	pthread_mutex_lock(&registry->lock);
-	symtab = symbols_take(module);
-	is_loadable = !module->is_failed && is_reloadable(module);
-	pthread_mutex_unlock(&registry->lock);
-	if (!symtab && is_loadable)
-		symtab = symbols_load(module);
-	pthread_mutex_unlock(&module->load_lock);
-	return symtab;
-}
-
-void module_registry_put_symbols(struct module_registry *registry, struct symtab *symtab)
-{
-	pthread_mutex_lock(&registry->lock);
-	for (struct module_symbols *s = registry->symbols; s; s = s->next) {
-		if (s->symtab == symtab) {
-			s->users--;
-			symbols_drop_unused(registry, s);
-			break;
-		}
-	}
-	if (registry->is_over)
-		symbols_evict(registry);
 	pthread_mutex_unlock(&registry->lock);
 }
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_MODULE_REGISTRY_H
+#define STACKD_DAEMON_MODULE_REGISTRY_H
+
+/*
+ * What the files behind module.h share: files and their identity (module.c), symbols and their
+ * memory (module_symbols.c). Locks are taken in this order: a module's load_lock, registry.lock.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/elf_file.h"
+#include "daemon/module.h"
+
+#define MODULE_BUCKETS 1024
+
+/* What tells one state of a file from another; the vdso is all zeros. */
+struct module_key {
+	uint64_t dev, inode, size;
+	int64_t mtime_ns;
+};
+
+struct module_symbols {
+	struct symtab *symtab;
+	unsigned modules;	     /* that share it */
+	unsigned users;		     /* who look names up right now */
+	struct module_symbols *next; /* registry.symbols */
+};
+
+struct module {
+	struct module_registry *registry;
+	struct module *next; /* registry.buckets */
+	struct module_key key;
+	unsigned refs;
+	char *path;
+	uint64_t file_id;
+	bool is_elf;
+	struct elf_file elf;
+	/* Under registry.lock: */
+	unsigned live;
+	bool is_failed; /* symbols cannot be read, now or later */
+	struct module_symbols *symbols;
+	int64_t used_ns;
+	bool is_settling;
+	struct module *next_settling;
+	/* Taken before registry.lock, while the file is read: */
+	pthread_mutex_t load_lock;
+	int fd; /* changed under both locks */
+};
+
+struct module_registry {
+	pthread_mutex_t lock;
+	struct module *buckets[MODULE_BUCKETS];
+	struct module_symbols *symbols;
+	struct module *settling; /* each with a reference */
+	uint64_t max_memory;
+	size_t files_max;
+	struct module_stats stats; /* but for symbol_bytes */
+	bool is_over;		   /* max_memory, all of it by tables in use */
+};
+
+/* module.c */
+struct module_key module_key_of(const struct stat *st);
+struct elf_source module_vdso_source(size_t size);
+/* The fd, and -1 stays behind. */
+int module_take_fd(int *fd);
+
+/* module_symbols.c; the first two with registry.lock held. */
+size_t module_registry_symbol_bytes(struct module_registry *registry);
+void module_symbols_drop_unused(struct module_registry *registry, struct module_symbols *symbols);
+/* Reads the symbols and closes the file. */
+void module_close(struct module *module);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/module_registry.h"
+#include "daemon/symtab.h"
+#include "proto/base.h"
+
+size_t module_registry_symbol_bytes(struct module_registry *registry)
+{
+	size_t bytes = 0;
+
+	for (struct module_symbols *s = registry->symbols; s; s = s->next)
+		bytes += symtab_bytes(s->symtab);
+	return bytes;
+}
+
+void module_symbols_drop_unused(struct module_registry *registry, struct module_symbols *symbols)
+{
+	if (symbols->modules || symbols->users)
+		return;
+	for (struct module_symbols **p = &registry->symbols; *p; p = &(*p)->next) {
+		if (*p == symbols) {
+			*p = symbols->next;
+			break;
+		}
+	}
+	symtab_free(symbols->symtab);
+	free(symbols);
+}
+
+static bool is_reloadable(const struct module *module)
+{
+	return module->fd >= 0 || !module->key.inode;
+}
+
+static bool is_better_victim(const struct module *a, const struct module *b)
+{
+	if (is_reloadable(a) != is_reloadable(b))
+		return is_reloadable(a);
+	return a->used_ns < b->used_ns;
+}
+
+/*
+ * Drops tables until the limit is kept, the longest unused first, those that can be read again
+ * before all others. Tables in use stay. With registry.lock held.
+ */
+static void symbols_evict(struct module_registry *registry)
+{
+	while (module_registry_symbol_bytes(registry) > registry->max_memory) {
+		struct module_symbols *symbols;
+		struct module *oldest = NULL;
+
+		for (size_t i = 0; i < MODULE_BUCKETS; i++) {
+			for (struct module *m = registry->buckets[i]; m; m = m->next) {
+				if (m->symbols && !m->symbols->users &&
+				    (!oldest || is_better_victim(m, oldest)))
+					oldest = m;
+			}
+		}
+		if (!oldest) {
+			registry->is_over = true;
+			return;
+		}
+		symbols = TAKE(oldest->symbols);
+		symbols->modules--;
+		module_symbols_drop_unused(registry, symbols);
+		oldest->is_failed = !is_reloadable(oldest);
+		registry->stats.evictions++;
+	}
+	registry->is_over = false;
+}
+
+/*
+ * Equal files in different places (an image unpacked twice) share one table. The build-id only
+ * proposes: anybody can write one into a file, so the contents are compared. Takes the table;
+ * with registry.lock held.
+ */
+static struct module_symbols *symbols_share(struct module *module, struct symtab *symtab)
+{
+	struct module_registry *registry = module->registry;
+	struct module_symbols *symbols;
+
+	for (symbols = registry->symbols; symbols; symbols = symbols->next) {
+		if (symtab_equal(symbols->symtab, symtab)) {
+			symtab_free(symtab);
+			symbols->modules++;
+			return symbols;
+		}
+	}
+	symbols = calloc(1, sizeof(*symbols));
+	if (!symbols) {
+		symtab_free(symtab);
+		return NULL;
+	}
+	symbols->symtab = symtab;
+	symbols->modules = 1;
+	symbols->next = registry->symbols;
+	registry->symbols = symbols;
+	return symbols;
+}
+
+/* A reference to what is loaded; with registry.lock held. */
+static struct symtab *symbols_take(struct module *module)
+{
+	if (!module->symbols)
+		return NULL;
+	module->used_ns = clock_ns(CLOCK_MONOTONIC);
+	module->symbols->users++;
+	return module->symbols->symtab;
+}
+
+/* A file written over in place has other symbols than the one that was mapped. */
+static int symbols_read(struct module *module, struct symtab **out)
+{
+	struct elf_source source = { .fd = module->fd };
+	struct module_key key;
+	struct stat st;
+
+	if (module->fd < 0) {
+		source = module_vdso_source(module->key.size);
+		return symtab_load(&source, out);
+	}
+	if (fstat(module->fd, &st) < 0)
+		return -errno;
+	key = module_key_of(&st);
+	if (memcmp(&key, &module->key, sizeof(key)))
+		return -ESTALE;
+	return symtab_load(&source, out);
+}
+
+/* With load_lock held, so that the file stays open and is read once. */
+static struct symtab *symbols_load(struct module *module)
+{
+	struct module_registry *registry = module->registry;
+	struct symtab *symtab = NULL, *taken = NULL;
+	int r;
+
+	r = symbols_read(module, &symtab);
+	if (r == 0 && symtab_bytes(symtab) > registry->max_memory) {
+		symtab = symtab_free(symtab);
+		r = -E2BIG;
+	}
+	pthread_mutex_lock(&registry->lock);
+	if (r < 0) {
+		module->is_failed = r != -ENOMEM;
+		registry->stats.unreadable++;
+	} else {
+		module->symbols = symbols_share(module, symtab);
+		taken = symbols_take(module);
+		symbols_evict(registry);
+	}
+	pthread_mutex_unlock(&registry->lock);
+	return taken;
+}
+
+struct symtab *module_get_symbols(struct module *module)
+{
+	struct module_registry *registry = module->registry;
+	struct symtab *symtab;
+	bool is_loadable;
+
+	pthread_mutex_lock(&registry->lock);
+	symtab = symbols_take(module);
+	is_loadable = !module->is_failed;
+	pthread_mutex_unlock(&registry->lock);
+	if (symtab || !is_loadable)
+		return symtab;
+
+	pthread_mutex_lock(&module->load_lock);
+	pthread_mutex_lock(&registry->lock);
+	symtab = symbols_take(module);
+	is_loadable = !module->is_failed && is_reloadable(module);
+	pthread_mutex_unlock(&registry->lock);
+	if (!symtab && is_loadable)
+		symtab = symbols_load(module);
+	pthread_mutex_unlock(&module->load_lock);
+	return symtab;
+}
+
+void module_registry_put_symbols(struct module_registry *registry, struct symtab *symtab)
+{
+	pthread_mutex_lock(&registry->lock);
+	for (struct module_symbols *s = registry->symbols; s; s = s->next) {
+		if (s->symtab == symtab) {
+			s->users--;
+			module_symbols_drop_unused(registry, s);
+			break;
+		}
+	}
+	if (registry->is_over)
+		symbols_evict(registry);
+	pthread_mutex_unlock(&registry->lock);
+}
+
+/* Reads the symbols now, after which the file is not needed; names are what matters. */
+void module_close(struct module *module)
+{
+	struct symtab *symbols = module_get_symbols(module);
+	int fd = -1;
+
+	pthread_mutex_lock(&module->load_lock);
+	pthread_mutex_lock(&module->registry->lock);
+	if (module->fd >= 0) {
+		fd = module_take_fd(&module->fd);
+		module->registry->stats.files--;
+	}
+	pthread_mutex_unlock(&module->registry->lock);
+	pthread_mutex_unlock(&module->load_lock);
+	if (fd >= 0)
+		close(fd);
+	if (symbols)
+		module_registry_put_symbols(module->registry, symbols);
+}
+
+bool module_registry_settle(struct module_registry *registry)
+{
+	struct module *module;
+	bool is_wanted = false;
+
+	pthread_mutex_lock(&registry->lock);
+	module = registry->settling;
+	if (module) {
+		registry->settling = module->next_settling;
+		module->is_settling = false;
+		is_wanted = !module->live;
+	}
+	pthread_mutex_unlock(&registry->lock);
+	if (!module)
+		return false;
+	if (is_wanted)
+		module_close(module);
+	module_unref(module);
+	return true;
+}
