@@ -59,7 +59,7 @@ static struct process_id id_of(pid_t pid, uint32_t exec_gen)
 	return (struct process_id){
 		.pid = pid,
 		.exec_gen = exec_gen,
-		.start_boot_ns = procfs_ticks_ns(stat.start_ticks) + 1234567,
+		.start_boot_ns = procfs_ticks_ns(stat.start_ticks) + 1,
 	};
 }
 
