@@ -31,12 +31,40 @@ const volatile __u64 ring_stack_bytes = 3 << 20; /* no stacks above this: room f
 struct cut cut;
 __u64 next_uid;
 
+/* The states of threads; which slot is whose is in `slots`, which are free in `free_slots`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, __u64);
-	__type(value, struct thread);
-} threads SEC(".maps");
+	__type(value, __u32);
+} slots SEC(".maps");
+
+/* Filled by the daemon, lowest on top. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 16384);
+	__uint(value_size, sizeof(__u32));
+} free_slots SEC(".maps");
+
+/*
+ * Where this CPU found a task last. A hash lookup is a call, and calls are dear where returns are
+ * mitigated; an array lookup is inlined. The slot says itself whether it is still that task's.
+ */
+enum { RECENT = 16 };
+
+struct recent {
+	__u64 task;
+	__u32 slot;
+	__u32 pad;
+};
 
 /* What sched_switch hands to the hook that takes the stack, on the same CPU. */
 struct pending_wait {
@@ -53,6 +81,8 @@ struct cpu {
 	struct cpu_counts counts;
 	struct pending_wait pending;
 	__u64 running; /* the task switched to last */
+	__u64 task; /* that is looked up now */
+	struct recent recent[RECENT];
 	__u64 woken;   /* the task whose sched_waking was counted here last */
 };
 

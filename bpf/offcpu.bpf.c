@@ -93,8 +93,11 @@ static __always_inline void wait_add(struct wait_sums *row, const struct pending
 		row->buckets[bucket]++;
 }
 
-/* The epoch is read once: the map and its start belong together. */
-static __always_inline void wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
+/*
+ * The epoch is read once: the map and its start belong together. A function of its own, as all that
+ * most switches do not need: a small frame keeps the programs' entry cheap.
+ */
+static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
 					__u64 ustack)
 {
 	struct wait_key key = {
@@ -110,21 +113,22 @@ static __always_inline void wait_record(struct cpu *cpu, const struct pending_wa
 
 	if (w->start_ns < cut.start_ns[slot]) {
 		wait_send(cpu, &key, w);
-		return;
+		return 0;
 	}
 	window = bpf_map_lookup_elem(&windows, &slot);
 	if (!window) {
 		cpu->counts.lost[LOST_NO_MAP]++;
-		return;
+		return 0;
 	}
 	row = wait_row(window, &key);
 	if (!row) {
 		cpu->counts.lost[LOST_WAIT_KEYS]++;
 		cpu->counts.lost_ns += w->end_ns - w->start_ns;
-		return;
+		return 0;
 	}
 	cpu->counts.waits++;
 	wait_add(row, w);
+	return 0;
 }
 
 static __always_inline bool task_is_young(struct task_struct *task)
@@ -162,7 +166,7 @@ static __always_inline void pending_flush(struct cpu *cpu)
 	wait_record(cpu, &cpu->pending, STACK_NO_HOOK, STACK_NO_HOOK);
 }
 
-static __always_inline void thread_end(struct cpu *cpu, struct thread *t, __u64 key, __u64 now)
+static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, __u64 now)
 {
 	struct record_thread_end *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 
@@ -175,7 +179,9 @@ static __always_inline void thread_end(struct cpu *cpu, struct thread *t, __u64 
 	} else {
 		cpu->counts.lost[LOST_THREAD_END]++;
 	}
-	bpf_map_delete_elem(&threads, &key);
+	bpf_map_delete_elem(&slots, &key);
+	slot_release(t);
+	return 0;
 }
 
 /* A known thread leaves its CPU: ends its time there and begins a wait. */
@@ -212,7 +218,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 				       __u64 now, __u32 task_state)
 {
 	__u64 key = (__u64)task;
-	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	struct thread *t = thread_find(cpu, key);
 	bool is_blocked = task_is_blocked(task);
 
 	if (!t) {
@@ -220,7 +226,6 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 			.since_ns = now,
 			.status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE,
 			.wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED,
-			.how = BPF_NOEXIST,
 		};
 
 		if (!(task_state & TASK_DEAD))
@@ -234,44 +239,47 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 	}
 }
 
-/* Ends the wait: adds its parts to the thread's sums and fills w. */
-static __always_inline void wait_end(struct thread *t, __u64 now, struct pending_wait *w)
+/* Ends the wait: adds its parts to the thread's sums. True with w filled if it was long enough. */
+static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending_wait *w)
 {
-	__u64 wake = t->wake_ns, from = thread_from(t);
+	__u64 since = t->since_ns, from = thread_from(t), wake = t->wake_ns;
+	__u64 end = now > since ? now : since;
+	bool is_short = end - since < min_wait_ns;
 
 	if (t->status == THREAD_RUNNABLE)
-		wake = t->since_ns;
-	else if (!wake || wake > now)
-		wake = now;
-	else if (wake < t->since_ns)
-		wake = t->since_ns;
+		wake = since;
+	else if (!wake || wake > end)
+		wake = end;
+	else if (wake < since)
+		wake = since;
 	thread_begin(t);
 	thread_cross_cut(t, now, wake);
 	t->sums.blocked_ns += span_ns(from, wake);
-	t->sums.runnable_ns += span_ns(wake > from ? wake : from, now);
-	w->uid = t->uid;
-	w->start_ns = t->since_ns;
-	w->wake_ns = wake;
-	w->end_ns = now > t->since_ns ? now : t->since_ns;
-	w->state = t->wait_state;
-	w->exec_gen = t->exec_gen;
-	if (w->wake_ns > w->end_ns)
-		w->wake_ns = w->end_ns;
-	t->since_ns = now;
+	t->sums.runnable_ns += span_ns(wake > from ? wake : from, end);
+	if (is_short) {
+		t->sums.short_count++;
+		t->sums.short_blocked_ns += wake - since;
+		t->sums.short_runnable_ns += end - wake;
+	}
+	t->since_ns = end;
 	t->status = THREAD_ON_CPU;
 	t->flags &= ~(THREAD_IS_NEW | THREAD_IS_SEEDED);
-	if (w->end_ns - w->start_ns < min_wait_ns) {
-		t->sums.short_count++;
-		t->sums.short_blocked_ns += w->wake_ns - w->start_ns;
-		t->sums.short_runnable_ns += w->end_ns - w->wake_ns;
-	}
 	thread_done(t);
+	if (is_short)
+		return false;
+	w->uid = t->uid;
+	w->start_ns = since;
+	w->wake_ns = wake;
+	w->end_ns = end;
+	w->state = t->wait_state;
+	w->exec_gen = t->exec_gen;
+	return true;
 }
 
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
 {
 	__u64 key = (__u64)task;
-	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	struct thread *t = thread_find(cpu, key);
 	struct pending_wait *w = &cpu->pending;
 	bool is_new;
 
@@ -279,7 +287,6 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		struct thread_start start = {
 			.since_ns = now,
 			.status = THREAD_ON_CPU,
-			.how = BPF_NOEXIST,
 		};
 
 		cpu->counts.first_seen++;
@@ -299,8 +306,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		return;
 	}
 	is_new = t->flags & THREAD_IS_NEW;
-	wait_end(t, now, w);
-	if (w->end_ns - w->start_ns < min_wait_ns)
+	if (!wait_end(t, now, w))
 		cpu->counts.shorts++;
 	else if (is_new)
 		/* A forked thread's first switch-in ends in ret_from_fork: no hook runs. */
@@ -334,10 +340,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-static __always_inline bool thread_wake(struct task_struct *task)
+static __always_inline bool thread_wake(struct cpu *cpu, struct task_struct *task)
 {
-	__u64 key = (__u64)task;
-	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	struct thread *t = thread_find(cpu, (__u64)task);
 
 	if (!t || t->status != THREAD_BLOCKED)
 		return false;
@@ -354,10 +359,9 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
-	bool is_counted = thread_wake(task);
 
 	if (cpu)
-		cpu->woken = is_counted ? (__u64)task : 0;
+		cpu->woken = thread_wake(cpu, task) ? (__u64)task : 0;
 	return 0;
 }
 
@@ -367,10 +371,11 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
 
-	if (!cpu || cpu->woken != (__u64)task)
-		thread_wake(task);
-	if (cpu)
-		cpu->woken = 0;
+	if (!cpu)
+		return 0;
+	if (cpu->woken != (__u64)task)
+		thread_wake(cpu, task);
+	cpu->woken = 0;
 	return 0;
 }
 
@@ -383,12 +388,11 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 		.status = THREAD_RUNNABLE,
 		.wait_state = STATE_NEW,
 		.flags = THREAD_IS_NEW,
-		.how = BPF_ANY,
 	};
 	struct cpu *cpu = cpu_get();
 
 	if (cpu)
-		thread_add(cpu, task, &start);
+		thread_renew(cpu, task, &start);
 	return 0;
 }
 
@@ -396,11 +400,11 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
  * sched_switch did not show the switch to this task: it was running on this CPU already, or the
  * task before it is hidden from BPF (some hosts hide init). What ran before has left since.
  */
-static __always_inline void switch_recover(struct cpu *cpu, struct task_struct *task)
+static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 {
 	struct task_struct *before = (struct task_struct *)cpu->running;
 	__u64 key = cpu->running, now = bpf_ktime_get_ns();
-	struct thread *t = bpf_map_lookup_elem(&threads, &key);
+	struct thread *t = thread_find(cpu, key);
 	bool is_blocked;
 
 	pending_flush(cpu);
@@ -412,33 +416,40 @@ static __always_inline void switch_recover(struct cpu *cpu, struct task_struct *
 		thread_leave(cpu, t, key, now, is_blocked, BPF_CORE_READ(before, __state));
 	}
 	if (!task->pid)
-		return;
+		return 0;
 	cpu->counts.recovered++;
 	switch_in(cpu, task, now);
+	return 0;
 }
 
 /* In the thread that was switched to, its pending wait: the stack it slept on is its own. */
-static __always_inline void resume(void *ctx, struct task_struct *task)
+static __noinline int pending_record(void *ctx, struct cpu *cpu, struct task_struct *task)
 {
-	__u64 kstack = STACK_NONE, ustack = STACK_NONE, key = (__u64)task;
-	struct cpu *cpu = cpu_get();
+	__u64 kstack = STACK_NONE, ustack = STACK_NONE;
 	struct thread *t;
 
-	if (!cpu)
-		return;
-	if (cpu->running != key && cpu->running)
-		switch_recover(cpu, task);
-	if (!cpu->pending.task)
-		return;
 	cpu->pending.task = 0;
 	stacks_take(ctx, cpu, task, &kstack, &ustack);
 	cpu->pending.exec_gen = (__u32)task->self_exec_id;
-	t = bpf_map_lookup_elem(&threads, &key);
+	t = thread_find(cpu, (__u64)task);
 	if (t) {
 		t->exec_gen = cpu->pending.exec_gen;
 		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 	}
 	wait_record(cpu, &cpu->pending, kstack, ustack);
+	return 0;
+}
+
+static __always_inline void resume(void *ctx, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (!cpu)
+		return;
+	if (cpu->running != (__u64)task && cpu->running)
+		switch_recover(cpu, task);
+	if (cpu->pending.task)
+		pending_record(ctx, cpu, task);
 }
 
 /* Since 6.18 (and a bare tracepoint): also called without a switch, then is_switch is false. */
@@ -507,32 +518,38 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+/* The thread as its new image; an exec off the main thread takes over the leader's pid. */
+static __always_inline void thread_exec(struct thread *t, struct task_struct *task)
+{
+	t->tid = task->pid;
+	t->leader_boot_ns = task->group_leader->start_boottime;
+	t->exec_gen = (__u32)task->self_exec_id;
+	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+}
+
 /* The daemon is woken: the new image may be gone in milliseconds. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
-	__u64 key = (__u64)task;
-	struct thread *t = bpf_map_lookup_elem(&threads, &key);
 	struct cpu *cpu = cpu_get();
 	struct record_process *r;
+	struct thread *t;
 
 	if (!cpu)
 		return 0;
+	t = thread_find(cpu, (__u64)task);
 	r = process_record(cpu, RECORD_EXEC);
-	if (!r)
-		return 0;
-	process_identify(r, task);
-	if (t) {
-		r->uid = t->uid;
-		r->parent_exec_gen = t->exec_gen;
-		bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
-		/* An exec off the main thread takes over the leader's pid. */
-		t->tid = task->pid;
-		t->leader_boot_ns = r->leader_boot_ns;
-		t->exec_gen = r->exec_gen;
-		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+	if (r) {
+		process_identify(r, task);
+		if (t) {
+			r->uid = t->uid;
+			r->parent_exec_gen = t->exec_gen;
+			bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
+		}
+		bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 	}
-	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+	if (t)
+		thread_exec(t, task);
 	return 0;
 }
 
@@ -560,12 +577,11 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 	__u64 key = (__u64)self, now = bpf_ktime_get_ns();
-	struct thread *me = bpf_map_lookup_elem(&threads, &key);
+	struct thread *me = thread_find(cpu, key);
 	struct thread_start start = {
 		.since_ns = now,
 		.seeded_ns = now,
 		.flags = THREAD_IS_SEEDED,
-		.how = BPF_NOEXIST,
 	};
 
 	if (task->exit_state || (task->flags & PF_EXITING) || !task->pid)
@@ -617,10 +633,10 @@ int on_task(struct bpf_iter__task *ctx)
 
 	if (!task || !cpu)
 		return 0;
-	t = bpf_map_lookup_elem(&threads, &key);
+	t = thread_find(cpu, key);
 	if (!t) {
 		task_seed(cpu, task);
-		t = bpf_map_lookup_elem(&threads, &key);
+		t = thread_find(cpu, key);
 		if (!t)
 			return 0;
 	}

@@ -81,34 +81,38 @@ enum thread_flags {
 };
 
 /*
- * A thread, keyed by its task_struct's address. Written on its own CPU, except wake_ns (its
- * waker) and the open_ and cut fields (the iterator). A reader that copies upwards and finds
- * seq_done == seq_begin has a whole copy: the writer bumps seq_begin first and seq_done last.
+ * A thread, in a slot of an array that the daemon maps. The hash `slots` finds it by the address of
+ * its task_struct. Written on its own CPU, except wake_ns (its waker) and the open_ and cut fields
+ * (the iterator). The writer bumps seq_begin first and seq_done last; a reader that loads seq_done
+ * before and an equal seq_begin after its copy has a whole one. What a switch touches comes first.
  */
 struct thread {
 	__u64 seq_done;
-	__u64 uid; /* unique while the programs are loaded; tids are reused */
+	__u64 seq_begin;
+	__u64 task; /* 0: the slot is free */
+	__u64 uid;  /* unique while the programs are loaded; tids are reused */
 	__u64 since_ns;
-	__u64 wake_ns;	 /* 0: not made runnable yet */
-	__u64 seeded_ns; /* THREAD_IS_SEEDED: sums count from here, not from since_ns */
+	__u64 wake_ns; /* 0: not made runnable yet */
+	__u32 status;
+	__u32 wait_state; /* task state bits at switch-out, and STATE_ bits */
+	__u32 flags;
+	__u32 epoch;
 	struct thread_sums sums;
+	__u32 slot;
+	__u32 exec_gen;
 	struct thread_sums at_cut; /* sums at the start of the window `epoch` */
+	__u64 seeded_ns;           /* THREAD_IS_SEEDED: sums count from here, not from since_ns */
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
 	__u64 kstack; /* of the wait, when stacks are taken at switch-out */
 	__u64 ustack;
 	__u64 open_since_ns; /* the wait whose kernel stack is open_kstack */
 	__u64 open_kstack;
-	__u32 epoch;
 	__u32 tid;
 	__u32 tgid;
-	__u32 exec_gen;
-	__u32 status;
-	__u32 wait_state; /* task state bits at switch-out, and STATE_ bits */
-	__u32 flags;
 	__u32 seen_cut; /* the last cut whose iterator saw it */
+	__u32 pad;
 	char comm[COMM_LEN];
-	__u64 seq_begin;
 };
 
 struct wait_key {
@@ -195,6 +199,6 @@ struct record_process {
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");
 _Static_assert(sizeof(struct wait_sums) == 40 + 4 * WAIT_BUCKETS, "wait_sums has no padding");
-_Static_assert(sizeof(struct thread) % 8 == 0, "thread is made of words");
+_Static_assert(sizeof(struct thread) == 272, "thread has no padding");
 
 #endif

@@ -25,6 +25,35 @@ static __always_inline void thread_done(struct thread *t)
 	t->seq_done = t->seq_begin;
 }
 
+static __always_inline struct thread *thread_at(__u32 slot)
+{
+	return bpf_map_lookup_elem(&threads, &slot);
+}
+
+static __always_inline struct thread *thread_find(struct cpu *cpu, __u64 task)
+{
+	struct recent *recent;
+	struct thread *t;
+	__u32 *slot, hash;
+
+	/* Out of a map it is a number: the verifier forbids 32-bit arithmetic on a pointer. */
+	*(volatile __u64 *)&cpu->task = task;
+	hash = (__u32) * (volatile __u64 *)&cpu->task;
+	recent = &cpu->recent[(hash >> 6 ^ hash >> 12) & (RECENT - 1)];
+
+	if (recent->task == task) {
+		t = thread_at(recent->slot);
+		if (t && t->task == task)
+			return t;
+	}
+	slot = bpf_map_lookup_elem(&slots, &task);
+	if (!slot)
+		return NULL;
+	recent->task = task;
+	recent->slot = *slot;
+	return thread_at(*slot);
+}
+
 static __always_inline void thread_identify(struct thread *t, struct task_struct *task)
 {
 	t->tid = task->pid;
@@ -43,33 +72,76 @@ struct thread_start {
 	__u32 status;
 	__u32 wait_state;
 	__u32 flags;
-	__u32 how; /* BPF_NOEXIST, or BPF_ANY where an entry can only be a dead task's */
+	__u32 pad;
 };
+
+static __always_inline void thread_init(struct thread *t, __u32 slot, struct task_struct *task,
+                                        const struct thread_start *start)
+{
+	thread_begin(t);
+	__builtin_memset(&t->sums, 0, sizeof(t->sums));
+	__builtin_memset(&t->at_cut, 0, sizeof(t->at_cut));
+	t->slot = slot;
+	t->wake_ns = 0;
+	t->kstack = t->ustack = STACK_NONE;
+	t->open_since_ns = t->open_kstack = 0;
+	t->uid = __sync_fetch_and_add(&next_uid, 1) + 1;
+	t->since_ns = start->since_ns;
+	t->seeded_ns = start->seeded_ns;
+	t->wait_state = start->wait_state;
+	t->flags = start->flags;
+	t->epoch = cut.epoch;
+	t->seen_cut = cut.epoch;
+	thread_identify(t, task);
+	t->status = start->status;
+	t->task = (__u64)task;
+	thread_done(t);
+}
+
+static __always_inline void slot_release(struct thread *t)
+{
+	__u32 slot = t->slot;
+
+	thread_begin(t);
+	t->task = 0;
+	t->uid = 0;
+	thread_done(t);
+	bpf_map_push_elem(&free_slots, &slot, 0);
+}
 
 /* Adds the thread as started; NULL when there is no room or another CPU was first. */
 static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct *task,
-					    const struct thread_start *start)
+                                            const struct thread_start *start)
 {
-	struct thread new = {};
 	__u64 key = (__u64)task;
-	long r;
+	struct thread *t;
+	__u32 slot;
 
-	new.uid = __sync_fetch_and_add(&next_uid, 1) + 1;
-	new.status = start->status;
-	new.since_ns = start->since_ns;
-	new.seeded_ns = start->seeded_ns;
-	new.wait_state = start->wait_state;
-	new.flags = start->flags;
-	new.epoch = cut.epoch;
-	new.seen_cut = cut.epoch;
-	thread_identify(&new, task);
-	r = bpf_map_update_elem(&threads, &key, &new, start->how);
-	if (r) {
-		if (r != -17 /* EEXIST */)
-			cpu->counts.lost[LOST_THREADS]++;
+	if (bpf_map_pop_elem(&free_slots, &slot)) {
+		cpu->counts.lost[LOST_THREADS]++;
 		return NULL;
 	}
-	return bpf_map_lookup_elem(&threads, &key);
+	t = thread_at(slot);
+	if (!t)
+		return NULL;
+	thread_init(t, slot, task, start);
+	if (bpf_map_update_elem(&slots, &key, &slot, BPF_NOEXIST)) {
+		slot_release(t);
+		return NULL;
+	}
+	return t;
+}
+
+/* For a task that is just being made: an entry under its address is of one that is gone. */
+static __noinline void thread_renew(struct cpu *cpu, struct task_struct *task,
+                                    const struct thread_start *start)
+{
+	struct thread *t = thread_find(cpu, (__u64)task);
+
+	if (t)
+		thread_init(t, t->slot, task, start);
+	else
+		thread_add(cpu, task, start);
 }
 
 static __always_inline __u64 span_ns(__u64 from, __u64 to)

@@ -168,17 +168,14 @@ static int batch_resize(struct batch *batch, uint32_t room, size_t key_size, siz
 	return 0;
 }
 
-typedef int (*batch_read_fn)(int fd, void *in, void *out, void *keys, void *values, uint32_t *count,
-			     const struct bpf_map_batch_opts *opts);
-
 typedef void (*batch_entry_fn)(struct drain *drain, const void *key, const void *value);
 
 /*
- * Reads a hash whole, a batch of buckets at a time; with bpf_map_lookup_and_delete_batch it is
- * empty afterwards. A bucket that does not fit answers ENOSPC: more room, and again.
+ * Empties a hash, a batch of buckets at a time. A bucket that does not fit answers ENOSPC: more
+ * room, and again.
  */
-static int map_read(struct drain *drain, int fd, batch_read_fn read_fn, size_t key_size,
-		    size_t value_size, batch_entry_fn entry_fn)
+static int map_read(struct drain *drain, int fd, size_t key_size, size_t value_size,
+                    batch_entry_fn entry_fn)
 {
 	_cleanup_(batch_fini) struct batch batch = {};
 	uint64_t in = 0, out = 0;
@@ -188,8 +185,8 @@ static int map_read(struct drain *drain, int fd, batch_read_fn read_fn, size_t k
 
 	while (!r) {
 		batch.n = batch.room;
-		end = read_fn(fd, is_first ? NULL : &in, &out, batch.keys, batch.values, &batch.n,
-			      NULL);
+		end = bpf_map_lookup_and_delete_batch(fd, is_first ? NULL : &in, &out, batch.keys,
+		                                      batch.values, &batch.n, NULL);
 		if (end == -ENOSPC && batch.room < BATCH_MAX) {
 			r = batch_resize(&batch, batch.room * 2, key_size, value_size);
 			continue;
@@ -198,7 +195,7 @@ static int map_read(struct drain *drain, int fd, batch_read_fn read_fn, size_t k
 			return end;
 		for (i = 0; i < batch.n; i++)
 			entry_fn(drain, (char *)batch.keys + i * key_size,
-				 (char *)batch.values + i * value_size);
+			         (char *)batch.values + i * value_size);
 		if (end == -ENOENT)
 			return 0;
 		in = out;
@@ -213,25 +210,42 @@ static void on_row(struct drain *drain, const void *key, const void *value)
 	assembler_add_row(drain->assembler, key, value);
 }
 
-/* Whole copies only: the writer bumps seq_begin before and seq_done after it writes. */
-static void on_thread(struct drain *drain, const void *key, const void *value)
+/* A whole copy of a slot: the writer bumps seq_begin before and seq_done after it writes. */
+static bool thread_copy(const struct thread *slot, struct thread *copy)
 {
-	int fd = probe_threads_fd(drain->probe), i;
-	struct thread thread;
+	uint64_t done;
+	int i;
 
-	memcpy(&thread, value, sizeof(thread));
-	for (i = 0; i < REREADS && thread.seq_begin != thread.seq_done; i++)
-		if (bpf_map_lookup_elem(fd, key, &thread))
-			return;
-	drain->threads++;
-	if (probe_cut(drain->probe)->epoch - thread.seen_cut > STALE_CUTS &&
-	    thread.status != THREAD_ON_CPU) {
-		/* Its end was missed. The address may be another task's soon. */
-		bpf_map_delete_elem(fd, key);
-		drain->stale++;
-		return;
+	for (i = 0; i < REREADS; i++) {
+		done = __atomic_load_n(&slot->seq_done, __ATOMIC_ACQUIRE);
+		memcpy(copy, slot, sizeof(*copy));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&slot->seq_begin, __ATOMIC_RELAXED) == done)
+			return copy->uid != 0;
 	}
-	assembler_add_thread(drain->assembler, &thread);
+	/* It changes all the time: what is torn is off by one switch. */
+	return copy->uid != 0;
+}
+
+static void threads_read(struct drain *drain)
+{
+	struct thread *slots = probe_threads(drain->probe), thread;
+	uint64_t i, n = probe_max_threads(drain->probe);
+	uint32_t epoch = probe_cut(drain->probe)->epoch;
+
+	drain->threads = 0;
+	for (i = 0; i < n; i++) {
+		if (!slots[i].uid || !thread_copy(&slots[i], &thread))
+			continue;
+		drain->threads++;
+		if (epoch - thread.seen_cut > STALE_CUTS && thread.status != THREAD_ON_CPU) {
+			/* Its end was missed. The address may be another task's soon. */
+			probe_drop_thread(drain->probe, &slots[i]);
+			drain->stale++;
+			continue;
+		}
+		assembler_add_thread(drain->assembler, &thread);
+	}
 }
 
 /* The task iterator seeds threads and takes the kernel stacks of open waits. */
@@ -318,17 +332,10 @@ static int64_t epoch_bump(struct cut *cut)
 
 static int window_read(struct drain *drain, unsigned int slot)
 {
-	int r;
-
-	drain->threads = 0;
 	drain->keys = 0;
-	r = map_read(drain, probe_threads_fd(drain->probe), bpf_map_lookup_batch, sizeof(uint64_t),
-		     sizeof(struct thread), on_thread);
-	if (!r)
-		r = map_read(drain, probe_window_fd(drain->probe, slot),
-			     bpf_map_lookup_and_delete_batch, sizeof(struct wait_key),
-			     sizeof(struct wait_sums), on_row);
-	return r;
+	threads_read(drain);
+	return map_read(drain, probe_window_fd(drain->probe, slot), sizeof(struct wait_key),
+	                sizeof(struct wait_sums), on_row);
 }
 
 static int cut_window(struct drain *drain, struct window **out)

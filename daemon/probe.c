@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include <bpf/bpf.h>
@@ -34,6 +35,7 @@ struct probe {
 	size_t n_links;
 	struct bpf_link *iterator;
 	int window_fds[2];
+	struct thread *threads; /* the map's own memory */
 	uint64_t max_threads;
 	uint64_t max_keys;
 	unsigned int hook;
@@ -136,6 +138,10 @@ static int skeleton_configure(struct probe *probe, const struct config *config)
 	if (r)
 		return r;
 	r = bpf_map__set_max_entries(skel->maps.threads, (uint32_t)probe->max_threads);
+	if (!r)
+		r = bpf_map__set_max_entries(skel->maps.slots, (uint32_t)probe->max_threads);
+	if (!r)
+		r = bpf_map__set_max_entries(skel->maps.free_slots, (uint32_t)probe->max_threads);
 	if (r)
 		return r;
 	r = bpf_map__set_inner_map_fd(skel->maps.windows, probe->window_fds[0]);
@@ -144,6 +150,13 @@ static int skeleton_configure(struct probe *probe, const struct config *config)
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->hook == HOOK_SCHED_EXIT);
 	return bpf_program__set_autoload(skel->progs.on_finish_switch,
 					 probe->hook == HOOK_FINISH_SWITCH);
+}
+
+static size_t threads_size(const struct probe *probe)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (probe->max_threads * sizeof(struct thread) + page - 1) & ~(page - 1);
 }
 
 /* The first is the template of the outer map too: libbpf 1.1 cannot resize an inner one. */
@@ -174,6 +187,26 @@ static int window_maps_insert(struct probe *probe)
 		if (r)
 			return r;
 	}
+	return 0;
+}
+
+/* All slots are free, the lowest on top, so that few pages are touched. */
+static int threads_prepare(struct probe *probe)
+{
+	int free_fd = bpf_map__fd(probe->skel->maps.free_slots), r;
+	uint32_t slot = (uint32_t)probe->max_threads;
+	void *threads;
+
+	while (slot-- > 0) {
+		r = bpf_map_update_elem(free_fd, NULL, &slot, BPF_ANY);
+		if (r)
+			return r;
+	}
+	threads = mmap(NULL, threads_size(probe), PROT_READ | PROT_WRITE, MAP_SHARED,
+	               bpf_map__fd(probe->skel->maps.threads), 0);
+	if (threads == MAP_FAILED)
+		return -errno;
+	probe->threads = threads;
 	return 0;
 }
 
@@ -237,6 +270,9 @@ static void probe_unload(struct probe *probe)
 	size_t i;
 
 	probe_detach(probe);
+	if (probe->threads)
+		munmap(probe->threads, threads_size(probe));
+	probe->threads = NULL;
 	for (i = 0; i < 2; i++) {
 		closep(&probe->window_fds[i]);
 		probe->window_fds[i] = -1;
@@ -261,6 +297,8 @@ static int probe_try(struct probe *probe, const struct config *config, unsigned 
 		r = offcpu__load(probe->skel);
 	if (!r)
 		r = window_maps_insert(probe);
+	if (!r)
+		r = threads_prepare(probe);
 	if (!r)
 		r = probe_attach(probe);
 	if (!r)
@@ -448,9 +486,9 @@ struct cut *probe_cut(const struct probe *probe)
 	return &probe->skel->bss->cut;
 }
 
-int probe_threads_fd(const struct probe *probe)
+struct thread *probe_threads(const struct probe *probe)
 {
-	return bpf_map__fd(probe->skel->maps.threads);
+	return probe->threads;
 }
 
 int probe_cpus_fd(const struct probe *probe)
@@ -481,6 +519,18 @@ uint64_t probe_max_threads(const struct probe *probe)
 uint64_t probe_max_keys(const struct probe *probe)
 {
 	return probe->max_keys;
+}
+
+void probe_drop_thread(const struct probe *probe, struct thread *thread)
+{
+	uint32_t slot = thread->slot;
+	uint64_t task = thread->task;
+
+	if (bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.slots), &task))
+		return;
+	thread->task = 0;
+	thread->uid = 0;
+	bpf_map_update_elem(bpf_map__fd(probe->skel->maps.free_slots), NULL, &slot, BPF_ANY);
 }
 
 int probe_iterate(const struct probe *probe)

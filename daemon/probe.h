@@ -16,6 +16,7 @@
 
 struct probe;
 struct cut;
+struct thread;
 
 enum { PROBE_MAX_PROGRAMS = 16, PROBE_MAX_BLIND = 8 };
 
@@ -61,13 +62,16 @@ uint64_t probe_map_bytes(const struct probe *probe);
 
 /* Borrowed, valid until probe_close(). The cut words are shared with the programs. */
 struct cut *probe_cut(const struct probe *probe);
-int probe_threads_fd(const struct probe *probe);
+struct thread *probe_threads(const struct probe *probe); /* probe_max_threads() slots */
 int probe_cpus_fd(const struct probe *probe);
 int probe_ring_fd(const struct probe *probe);
 int probe_outer_fd(const struct probe *probe);
 int probe_window_fd(const struct probe *probe, unsigned int slot);
 uint64_t probe_max_threads(const struct probe *probe);
 uint64_t probe_max_keys(const struct probe *probe);
+
+/* Frees the slot of a thread whose task is gone without its end having been seen. */
+void probe_drop_thread(const struct probe *probe, struct thread *thread);
 
 /* A new fd that visits every task when read; owned by the caller. Negative errno. */
 int probe_iterate(const struct probe *probe);
