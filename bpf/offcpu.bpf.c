@@ -15,8 +15,6 @@
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 
-#define YOUNG_NS 2000000000ULL
-
 static __always_inline __u32 wait_bucket(__u64 ns)
 {
 	__u64 v = ns >> 10;
@@ -131,11 +129,6 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 	return 0;
 }
 
-static __always_inline bool task_is_young(struct task_struct *task)
-{
-	return span_ns(task->start_boottime, bpf_ktime_get_boot_ns()) < YOUNG_NS;
-}
-
 static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
 					__u64 *kstack, __u64 *ustack)
 {
@@ -146,14 +139,14 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	if (!s)
 		return;
 	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
-	*kstack = stack_take(cpu, s, r, &kernel, false);
+	*kstack = stack_take(cpu, s, r, &kernel);
 	if (task->flags & PF_KTHREAD)
 		return;
 	user.leader_boot_ns = task->group_leader->start_boottime;
 	user.tgid = task->tgid;
 	user.exec_gen = (__u32)task->self_exec_id;
 	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, BPF_F_USER_STACK);
-	*ustack = stack_take(cpu, s, r, &user, task_is_young(task));
+	*ustack = stack_take(cpu, s, r, &user);
 }
 
 /* The hook of this CPU's last switch-in did not run: the wait counts, without a stack. */
@@ -422,22 +415,34 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 	return 0;
 }
 
-/* In the thread that was switched to, its pending wait: the stack it slept on is its own. */
-static __noinline int pending_record(void *ctx, struct cpu *cpu, struct task_struct *task)
+/* Once a window, when its stacks are sent, a thread's name is looked at again. */
+static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *task, __u64 stacks)
 {
-	__u64 kstack = STACK_NONE, ustack = STACK_NONE;
+	__u32 exec_gen = (__u32)task->self_exec_id;
 	struct thread *t;
+
+	cpu->pending.exec_gen = exec_gen;
+	if (cpu->counts.stacks == stacks)
+		return;
+	t = thread_find(cpu, (__u64)task);
+	if (!t)
+		return;
+	t->exec_gen = exec_gen;
+	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+}
+
+/*
+ * In the thread that was switched to, its pending wait: the stack it slept on is its own. Inlined:
+ * as a function of its own it would be one more frame to unwind, each time.
+ */
+static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct task_struct *task)
+{
+	__u64 kstack = STACK_NONE, ustack = STACK_NONE, stacks = cpu->counts.stacks;
 
 	cpu->pending.task = 0;
 	stacks_take(ctx, cpu, task, &kstack, &ustack);
-	cpu->pending.exec_gen = (__u32)task->self_exec_id;
-	t = thread_find(cpu, (__u64)task);
-	if (t) {
-		t->exec_gen = cpu->pending.exec_gen;
-		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
-	}
+	thread_refresh(cpu, task, stacks);
 	wait_record(cpu, &cpu->pending, kstack, ustack);
-	return 0;
 }
 
 static __always_inline void resume(void *ctx, struct task_struct *task)
@@ -617,7 +622,7 @@ static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *
 	r = bpf_get_task_stack(task, s->ip, 8 * STACK_DEPTH, 0);
 	if (task->on_cpu || task->nvcsw + task->nivcsw != switches || t->since_ns != since)
 		return;
-	id = stack_take(cpu, s, r, &kernel, false);
+	id = stack_take(cpu, s, r, &kernel);
 	t->open_kstack = id;
 	t->open_since_ns = since;
 }

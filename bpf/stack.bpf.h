@@ -9,6 +9,8 @@
 
 #include "maps.bpf.h"
 
+#define YOUNG_NS 2000000000ULL
+
 struct stack_owner {
 	__u64 leader_boot_ns;
 	__u32 tgid; /* 0: the kernel's */
@@ -83,9 +85,14 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		bpf_ringbuf_submit(r, flags);                               \
 	} while (0)
 
-/* is_young: of a process that may be gone soon; the daemon should look at it now. */
+/* A young process may be gone soon: the daemon should look at it now. */
+static __always_inline bool owner_is_young(const struct stack_owner *owner)
+{
+	return owner->tgid && bpf_ktime_get_boot_ns() - owner->leader_boot_ns < YOUNG_NS;
+}
+
 static __always_inline void stack_send(struct cpu *cpu, const struct scratch *s, __u32 n, __u64 id,
-				       const struct stack_owner *owner, bool is_young)
+				       const struct stack_owner *owner)
 {
 	__u64 epoch = cut.epoch, *sent, used, flags;
 
@@ -97,7 +104,8 @@ static __always_inline void stack_send(struct cpu *cpu, const struct scratch *s,
 		cpu->counts.lost[LOST_STACK_RING]++;
 		return;
 	}
-	flags = is_young || used > ring_wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	flags = used > ring_wake_bytes || owner_is_young(owner) ? BPF_RB_FORCE_WAKEUP :
+								 BPF_RB_NO_WAKEUP;
 	if (n <= 32)
 		STACK_SEND(32);
 	else if (n <= 64)
@@ -108,7 +116,7 @@ static __always_inline void stack_send(struct cpu *cpu, const struct scratch *s,
 
 /* Hashes and sends what bpf_get_stack() left in s; r is what it returned. */
 static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
-					const struct stack_owner *owner, bool is_young)
+					const struct stack_owner *owner)
 {
 	__u32 n;
 	__u64 id;
@@ -119,7 +127,7 @@ static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s
 	if (n > STACK_DEPTH)
 		n = STACK_DEPTH;
 	id = stack_hash(s, n, owner);
-	stack_send(cpu, s, n, id, owner, is_young);
+	stack_send(cpu, s, n, id, owner);
 	return id;
 }
 
