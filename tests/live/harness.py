@@ -179,7 +179,8 @@ class Daemon:
         return json.loads(result.out)
 
     def snapshot(self, *args):
-        """The rows of all, idle ones too, as JSON."""
+        """All rows up to now, idle ones too, as JSON."""
+        self.cut()
         return self.ctl_json("snapshot", "offcpu", "--idle", *args)
 
     def folded(self, *args):
@@ -203,7 +204,12 @@ class Daemon:
 
         # Cuts that clients cause are at least window.min_length apart: ask until there is one.
         def cut_since():
-            reply = self.call("io.stackd.Snapshot", probe="offcpu", window_ns=NS_PER_S, top=1)
+            try:
+                reply = self.call("io.stackd.Snapshot", probe="offcpu", window_ns=NS_PER_S, top=1)
+            except VarlinkError as e:
+                if e.name != "io.stackd.NoData":  # the very first window is still open
+                    raise
+                return None
             end = reply["coverage"]["used"]["end"]["ns"]
             return end if end >= asked else None
 

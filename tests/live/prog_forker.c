@@ -4,7 +4,6 @@
  * exits. Prints the sum of what the children measured.
  */
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "prog.h"
 
@@ -13,6 +12,11 @@ enum { BATCH = 4 };
 static NAMED void child_wait(int64_t ns)
 {
 	raw_nanosleep(ns);
+}
+
+static NAMED void parent_wait(void)
+{
+	need(raw_syscall(SYS_wait4, -1, 0, 0, 0) > 0, "wait4");
 }
 
 static void child_main(int64_t ns, int64_t *sum)
@@ -42,7 +46,7 @@ int main(int argc, char **argv)
 				child_main(ns, sum);
 		}
 		for (int i = 0; i < BATCH; i++)
-			need(wait(NULL) > 0, "wait");
+			parent_wait();
 	}
 	printf("child_wait count=%ld ns=%lld\n", count, (long long)*sum);
 	wait_for_end();

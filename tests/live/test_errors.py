@@ -70,6 +70,7 @@ def check_pids(daemon):
     check_ctl(daemon, ["snapshot", "offcpu", "-t", never], 4, never)
     process = subprocess.Popen([os.path.join(PROGS, "prog_shortlived"), "20"])
     process.wait()
+    daemon.cut()
     check_ctl(daemon, ["snapshot", "offcpu", "-p", process.pid], 0)
     both = check_ctl(daemon, ["snapshot", "offcpu", "-p", f"{never},{process.pid}"], 0)
     check("prog_shortlived" in both.out, "one pid of two seen: its data")
@@ -173,8 +174,8 @@ def check_config(daemon):
     directory = daemon.dir
     check_config_text(directory, "[window]\nlenght = 5s\n", ":2", "lenght")
     check_config_text(directory, "[windows]\nlength = 5s\n", "windows")
-    check_config_text(directory, "[window]\n\nlength = banana\n", ":3", "window.length")
-    check_config_text(directory, "[window]\nlength = 1ms\n", ":2", "window.length", "100ms")
+    check_config_text(directory, "[window]\n\nlength = banana\n", ":3", "[window] length = banana")
+    check_config_text(directory, "[window]\nlength = 1ms\n", ":2", "length = 1ms", "100ms")
     check_config_text(directory, "[probe.offcpu]\nenabled = perhaps\n", ":2", "enabled")
     check_config_text(directory, "length = 5s\n", ":1")
     check_config_text(directory, "[window\nlength = 5s\n", ":1")
@@ -216,6 +217,7 @@ def check_stackd_usage():
 
 need_live()
 daemon = Daemon("window.length=1s")
+daemon.cut()
 check_usage(daemon)
 check_times(daemon)
 check_pids(daemon)

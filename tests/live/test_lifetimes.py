@@ -41,7 +41,7 @@ def check_exec_chain(daemon):
     check(all(r["comm"] == "prog_shortlived" for r in before), "exec: with the old comm")
     after = [r for r in snapshot["rows"] if r["comm"] == "prog_forker" and r.get("user")]
     names = {name for row in after for name in frame_names(row)}
-    check("main" in names, f"exec: the new image's names: {sorted(names)[:12]}")
+    check({"parent_wait", "main"} <= names, f"exec: the new image's names: {sorted(names)[:12]}")
     check("short_wait" not in names, "exec: none of the old image's")
 
 
@@ -111,7 +111,9 @@ def check_forks(daemon):
     )
     rows = [row for row in rows_with(reply, "child_wait") if row["state"] == "S"]
     check(row_sum(rows, "count") == count, f"forks: {row_sum(rows, 'count')} waits of {count}")
-    check_near(row_sum(rows), program.value("child_wait")["ns"], 0.02, "forks: sum of their waits")
+    # A child's own clock also runs while it is preempted just before and after.
+    least, most = count * ms * 1_000_000, program.value("child_wait")["ns"]
+    check(least <= row_sum(rows) <= most, f"forks: {least} <= {row_sum(rows)} <= {most} ns")
     pids = {row["process"]["pid"] for row in rows}
     check(len(pids) == count, f"forks: {len(pids)} processes")
     check(
