@@ -156,7 +156,7 @@ static __always_inline void pending_flush(struct cpu *cpu)
 		return;
 	cpu->pending.task = 0;
 	cpu->counts.stacks_late++;
-	wait_record(cpu, &cpu->pending, STACK_NO_HOOK, STACK_NO_HOOK);
+	wait_record(cpu, &cpu->pending, STACK_NO_HOOK, STACK_NONE);
 }
 
 static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, __u64 now)
@@ -303,7 +303,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		cpu->counts.shorts++;
 	else if (is_new)
 		/* A forked thread's first switch-in ends in ret_from_fork: no hook runs. */
-		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NEW_THREAD);
+		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
 	else if (stack_hook == HOOK_SWITCH_OUT)
 		wait_record(cpu, w, t->kstack, t->ustack);
 	else
