@@ -34,7 +34,7 @@
 #define KEY(section, key, type, min, max, fallback, member, help)    \
 	{                                                            \
 		section, key, type, min, max, false, fallback, help, \
-			offsetof(struct config, member)              \
+			offsetof(struct config, member), NULL        \
 	}
 
 const struct config_key config_keys[] = {
@@ -62,13 +62,16 @@ const struct config_key config_keys[] = {
 	    "Whether waits are recorded always."),
 	KEY("probe.offcpu", "min_wait", CONFIG_DURATION, 0, 3600 * SEC, "100us", offcpu_min_wait_ns,
 	    "Shorter waits are counted and summed by thread, but have no stack."),
+	{ "probe.offcpu", "hook", CONFIG_WORD, 0, 0, false, "auto",
+	  "Where stacks are taken; auto is the best that the kernel allows.",
+	  offsetof(struct config, offcpu_hook), "auto sched_exit finish_switch switch_out" },
 	KEY("probe.offcpu", "max_threads", CONFIG_COUNT, 1024, 1048576, "16384", offcpu_max_threads,
 	    "Threads followed at a time; those above are counted as lost."),
 	KEY("probe.offcpu", "max_keys", CONFIG_COUNT, 1024, 1048576, "24576", offcpu_max_keys,
 	    "Thread and stack pairs in one window; waits of those above are counted as lost."),
 	{ "probe.offcpu", "stack_ring", CONFIG_SIZE, MIB, 256 * MIB, true, "4M",
 	  "Ring that carries new stacks to the daemon; when full, stacks are counted as lost.",
-	  offsetof(struct config, offcpu_stack_ring) },
+	  offsetof(struct config, offcpu_stack_ring), NULL },
 	KEY("idle", "functions", CONFIG_LIST, 0, 1024, IDLE_FUNCTIONS, idle_functions,
 	    "A wait that shows one of these is idle and folded away unless --idle is given."),
 };

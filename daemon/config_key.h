@@ -18,6 +18,7 @@ enum config_type {
 	CONFIG_DURATION, /* int64_t, ns */
 	CONFIG_PATH,	 /* char *, absolute; max is the longest in bytes */
 	CONFIG_NAME,	 /* char *, of a user or group; max is the longest in bytes */
+	CONFIG_WORD,	 /* char *, one of the key's words */
 	CONFIG_LIST,	 /* char **, NULL-ended; max is the most members */
 };
 
@@ -31,6 +32,7 @@ struct config_key {
 	const char *fallback; /* the default, as it would be written in a file */
 	const char *help;     /* one line: what for */
 	size_t offset;	      /* in struct config */
+	const char *words;    /* CONFIG_WORD: those allowed, space between them */
 };
 
 extern const struct config_key config_keys[];

@@ -199,6 +199,29 @@ static int parse_path(const struct config_key *key, const char *text, struct con
 	return -EINVAL;
 }
 
+static bool words_have(const char *words, const char *text)
+{
+	size_t length = strlen(text);
+
+	while (*words) {
+		size_t n = strcspn(words, " ");
+
+		if (n == length && strncmp(words, text, n) == 0)
+			return true;
+		words += n + (words[n] == ' ');
+	}
+	return false;
+}
+
+static int parse_word(const struct config_key *key, const char *text, struct config *config,
+		      char *why, size_t size)
+{
+	if (words_have(key->words, text))
+		return replace_string(key, text, config);
+	snprintf(why, size, "must be one of: %s", key->words);
+	return -EINVAL;
+}
+
 static int parse_name(const struct config_key *key, const char *text, struct config *config,
 		      char *why, size_t size)
 {
@@ -279,6 +302,8 @@ int config_value_parse(const struct config_key *key, const char *text, struct co
 		return parse_path(key, text, config, why, size);
 	case CONFIG_NAME:
 		return parse_name(key, text, config, why, size);
+	case CONFIG_WORD:
+		return parse_word(key, text, config, why, size);
 	case CONFIG_LIST:
 		break;
 	}
@@ -320,6 +345,7 @@ void config_value_print(const struct config_key *key, const struct config *confi
 		break;
 	case CONFIG_PATH:
 	case CONFIG_NAME:
+	case CONFIG_WORD:
 		fputs(*(char *const *)value, out);
 		break;
 	case CONFIG_LIST:
@@ -350,6 +376,9 @@ void config_value_range(const struct config_key *key, char *text, size_t size)
 	case CONFIG_NAME:
 		snprintf(text, size, "a name of at most %" PRIu64 " bytes", key->max);
 		break;
+	case CONFIG_WORD:
+		snprintf(text, size, "one of: %s", key->words);
+		break;
 	case CONFIG_LIST:
 		snprintf(text, size, "at most %" PRIu64 " names, space between them", key->max);
 		break;
@@ -360,7 +389,7 @@ void config_value_clear(const struct config_key *key, struct config *config)
 {
 	void *value = value_at(key, config);
 
-	if (key->type == CONFIG_PATH || key->type == CONFIG_NAME) {
+	if (key->type == CONFIG_PATH || key->type == CONFIG_NAME || key->type == CONFIG_WORD) {
 		free(*(char **)value);
 		*(char **)value = NULL;
 	} else if (key->type == CONFIG_LIST) {

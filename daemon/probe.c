@@ -21,6 +21,13 @@
 /* As enum stack_hook in bpf/maps.bpf.h. */
 enum { HOOK_SCHED_EXIT, HOOK_FINISH_SWITCH, HOOK_SWITCH_OUT, HOOK_N };
 
+/* As in the setting. */
+static const char *const hook_words[HOOK_N] = {
+	[HOOK_SCHED_EXIT] = "sched_exit",
+	[HOOK_FINISH_SWITCH] = "finish_switch",
+	[HOOK_SWITCH_OUT] = "switch_out",
+};
+
 static const char *const hook_names[HOOK_N] = {
 	[HOOK_SCHED_EXIT] = "tp_btf/sched_exit_tp",
 	[HOOK_FINISH_SWITCH] = "kprobe/finish_task_switch",
@@ -307,27 +314,39 @@ static int probe_try(struct probe *probe, const struct config *config, unsigned 
 	return r;
 }
 
-/* Why this hook, when it is not the best: the reason the ones above it were refused. */
+/* What a hook needs, before it is tried; NULL where it may work. */
+static const char *hook_missing(unsigned int hook)
+{
+	char symbol[256];
+
+	if (hook == HOOK_SCHED_EXIT && !kernel_has_tracepoint("sched_exit_tp"))
+		return "the kernel has no sched_exit_tp (6.18)";
+	if (hook == HOOK_FINISH_SWITCH && finish_switch_symbol(symbol, sizeof(symbol)))
+		return "the kernel has no finish_task_switch to probe";
+	return NULL;
+}
+
+/* The best hook first, or the one that is set. The reason kept is why the one above was refused. */
 static int probe_climb(struct probe *probe, const struct config *config)
 {
-	unsigned int hook = HOOK_SCHED_EXIT;
-	char symbol[256];
+	bool is_auto = strcmp(config->offcpu_hook, "auto") == 0;
+	const char *missing;
+	unsigned int hook;
 	int r = -ENOENT;
 
-	if (!kernel_has_tracepoint("sched_exit_tp")) {
-		probe_fail(probe, "the kernel has no sched_exit_tp (6.18)");
-		hook = HOOK_FINISH_SWITCH;
-	}
-	for (; hook < HOOK_N; hook++) {
-		if (hook == HOOK_FINISH_SWITCH && finish_switch_symbol(symbol, sizeof(symbol))) {
-			probe_fail(probe, "the kernel has no finish_task_switch to probe");
+	for (hook = 0; hook < HOOK_N; hook++) {
+		if (!is_auto && strcmp(config->offcpu_hook, hook_words[hook]) != 0)
+			continue;
+		missing = hook_missing(hook);
+		if (missing) {
+			probe_fail(probe, "%s", missing);
 			continue;
 		}
 		r = probe_try(probe, config, hook);
 		if (!r)
 			return 0;
 		probe_fail(probe, "%s: %s", hook_names[hook],
-			   libbpf_warning[0] ? libbpf_warning : strerror(-r));
+		           libbpf_warning[0] ? libbpf_warning : strerror(-r));
 	}
 	return r;
 }

@@ -114,10 +114,14 @@ static void kernel_trim(struct symbol *symbols, size_t n, size_t *first_out)
 static bool is_idle_function(const struct resolver *resolver, const char *name)
 {
 	char *const *function;
+	size_t n;
 
-	for (function = resolver->idle_functions; name && *function; function++)
-		if (strcmp(*function, name) == 0)
+	for (function = resolver->idle_functions; name && *function; function++) {
+		n = strlen(*function);
+		/* Compilers rename static functions: do_poll is do_poll.constprop.0 somewhere. */
+		if (strncmp(*function, name, n) == 0 && (name[n] == '\0' || name[n] == '.'))
 			return true;
+	}
 	return false;
 }
 
