@@ -455,7 +455,7 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 	out->hook = hook_names[probe->hook];
 	out->blind[out->n_blind++] = "user frames of code built without frame pointers";
 	if (probe->hook == HOOK_SWITCH_OUT)
-		out->blind[out->n_blind++] = "nothing more, but every wait pays for its stack";
+		out->blind[out->n_blind++] = "switches that sched_switch does not show";
 	bpf_object__for_each_program(program,
 				     probe->skel->obj) if (bpf_program__autoload(program) &&
 							   out->n_programs < PROBE_MAX_PROGRAMS)
