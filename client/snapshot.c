@@ -112,6 +112,9 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 	if (r < 0)
 		return r;
 	filter_init(request, options);
+	/* Who waits now is in the newest window; a range reaching back would only show gaps. */
+	if (is_stuck && range.window_ns == WIRE_ABSENT && range.since_ns == WIRE_ABSENT)
+		range.window_ns = NS_PER_S;
 	request->request = (struct wire_snapshot_request){
 		.probe = probe,
 		.window_ns = range.window_ns,

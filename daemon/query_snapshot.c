@@ -17,6 +17,7 @@ struct range {
 	int64_t since;
 	int64_t until;
 	bool is_to_now;
+	bool is_length; /* counted back from now */
 };
 
 static int invalid_time(struct wire_error *error, const char *field, const char *text)
@@ -41,6 +42,7 @@ static int range_resolve(const struct wire_snapshot_request *request, struct ran
 	}
 	range->is_to_now = request->until_ns == WIRE_ABSENT || request->until_ns >= now;
 	range->until = range->is_to_now ? now : request->until_ns;
+	range->is_length = !has_since;
 	range->since = has_since ? request->since_ns : range->until - length;
 	if (has_since && range->since > now)
 		return invalid_time(error, "since_ns", "is in the future");
@@ -49,7 +51,34 @@ static int range_resolve(const struct wire_snapshot_request *request, struct ran
 	return 0;
 }
 
-/* Up to now means up to a cut: the open window is closed and its names waited for. */
+/*
+ * Up to now means up to the newest window: less than [window] min_length ago none is cut for a
+ * question. A length of time is counted back from there.
+ */
+static int range_align(struct recorder *recorder, struct range *range)
+{
+	struct history_list list;
+	int64_t newest;
+	int r = history_range(recorder->history, INT64_MIN, INT64_MAX, &list);
+
+	if (r || list.n == 0) {
+		if (!r)
+			history_list_fini(&list);
+		return r;
+	}
+	newest = list.windows[list.n - 1]->end_ns + list.windows[list.n - 1]->real_offset_ns;
+	history_list_fini(&list);
+	/* Older than that, the drain is late: then there is a gap, and it is said. */
+	if (newest >= range->until ||
+	    range->until - newest > recorder->config->window_min_length_ns ||
+	    (!range->is_length && newest <= range->since))
+		return 0;
+	if (range->is_length)
+		range->since -= range->until - newest;
+	range->until = newest;
+	return 0;
+}
+
 static int range_cut(struct recorder *recorder, struct range *range)
 {
 	uint64_t seq;
@@ -60,7 +89,7 @@ static int range_cut(struct recorder *recorder, struct range *range)
 	r = drain_cut(recorder->drain, CUT_TIMEOUT_NS, &seq);
 	if (!r)
 		r = history_wait(recorder->history, seq, CUT_TIMEOUT_NS);
-	return r;
+	return r ? r : range_align(recorder, range);
 }
 
 static int no_data(struct recorder *recorder, const struct range *range, struct wire_error *error)
@@ -135,7 +164,7 @@ static int coverage_make(struct recorder *recorder, struct answer *answer, struc
 		at = end;
 	}
 	coverage->used.end = end;
-	if (range->until > at && !range->is_to_now)
+	if (range->until > at + NS_PER_MS)
 		coverage_gap(&list, at, range->until, gap_reason(&stats, false));
 	coverage->asked = (struct wire_range){ range->since, range->until };
 	coverage->asked_ns = range->until - range->since;
