@@ -7,6 +7,9 @@
 
 #include "proto/base.h"
 
+/* For the stacks' sake: more than come, so that the history shrinks, but not all at once. */
+enum { EVICT_FOR_STACKS = 4 };
+
 struct history {
 	pthread_mutex_t lock;
 	pthread_cond_t added;
@@ -92,25 +95,41 @@ static int history_grow(struct history *history)
 	return 0;
 }
 
-void history_add(struct history *history, struct window *window)
+static void history_make_room(struct history *history, const struct window *window,
+			      size_t stack_bytes)
 {
-	pthread_mutex_lock(&history->lock);
+	size_t i;
+
 	while (history->n > 0 &&
 	       (*history_slot(history, 0))->end_ns < window->end_ns - history->keep_ns)
 		history_evict(history, false);
 	while (history->n > 0 && history->bytes + window->bytes > history->max_bytes)
 		history_evict(history, true);
+	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
+		    history->bytes + window->bytes + stack_bytes > history->max_bytes;
+	     i++)
+		history_evict(history, true);
+}
+
+void history_add(struct history *history, struct window *window, size_t stack_bytes)
+{
+	bool is_kept;
+
+	pthread_mutex_lock(&history->lock);
+	history_make_room(history, window, stack_bytes);
 	if (history_grow(history) && history->n > 0)
 		history_evict(history, true);
-	if (history->n < history->room) {
+	is_kept = history->n < history->room;
+	if (is_kept) {
 		*history_slot(history, history->n++) = window;
 		history->bytes += window->bytes;
 		if (!history->stats.first_real_ns)
 			history->stats.first_real_ns = window->start_ns + window->real_offset_ns;
-		history->newest_seq = window->seq;
-	} else {
-		window_unref(window);
 	}
+	/* Also when it could not be kept: who waits for it must not wait for ever. */
+	history->newest_seq = window->seq;
+	if (!is_kept)
+		window_unref(window);
 	pthread_cond_broadcast(&history->added);
 	pthread_mutex_unlock(&history->lock);
 }

@@ -4,8 +4,8 @@
 
 /*
  * The windows of the last minutes, in memory: in go resolved windows in order, out come
- * references to those of a range. Bounded by age and by bytes; what was evicted and why is known.
- * Owned by the recorder; any thread.
+ * references to those of a range. Bounded by age and by bytes, those of the windows' stacks
+ * included; what was evicted and why is known. Owned by the recorder; any thread.
  */
 
 #include <stdbool.h>
@@ -30,12 +30,15 @@ struct history_stats {
 	bool evicted_by_bytes;	 /* the newest eviction */
 };
 
-/* keep_ns: age of a window's end at which it goes; max_bytes over all windows. */
+/* keep_ns: age of a window's end at which it goes; max_bytes over all windows and stacks. */
 int history_new(int64_t keep_ns, size_t max_bytes, struct history **out);
 struct history *history_free(struct history *history);
 
-/* Takes the reference. */
-void history_add(struct history *history, struct window *window);
+/*
+ * Takes the reference. stack_bytes is what stacks hold now. It shrinks only when stacks are swept,
+ * some time after their windows have gone, so for its sake only a few windows go at a time.
+ */
+void history_add(struct history *history, struct window *window, size_t stack_bytes);
 
 /* All windows that overlap [since_ns, until_ns) in time since the epoch, by their own clock. */
 int history_range(struct history *history, int64_t since_ns, int64_t until_ns,

@@ -21,7 +21,7 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	int r = process_table_new(config->symbols_max_memory, &recorder->processes);
 
 	if (!r)
-		r = stack_table_new(&recorder->stacks);
+		r = stack_table_new(config->window_max_memory, &recorder->stacks);
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);

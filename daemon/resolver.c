@@ -234,7 +234,8 @@ static void *resolver_run(void *data)
 		if (item->stack)
 			stack_resolve(resolver, item->stack);
 		else
-			history_add(resolver->history, item->window);
+			history_add(resolver->history, item->window,
+				    stack_table_bytes(resolver->stacks));
 		free(item);
 	}
 }

@@ -6,9 +6,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "bpf/shared.h"
+#include "daemon/hash_table.h"
 #include "proto/base.h"
 
 struct frame_key {
@@ -36,8 +35,10 @@ struct stack_table {
 	struct frame_entry *frames;
 	struct stack pseudo[PSEUDOS];
 	size_t bytes;
+	size_t max_bytes;
 	uint64_t ambiguous;
 	uint64_t unknown;
+	uint64_t full;
 };
 
 static const struct {
@@ -77,7 +78,7 @@ static int pseudo_init(struct stack_table *table, unsigned int which)
 	return 0;
 }
 
-int stack_table_new(struct stack_table **out)
+int stack_table_new(size_t max_bytes, struct stack_table **out)
 {
 	struct stack_table *table = calloc(1, sizeof(*table));
 	unsigned int i;
@@ -85,6 +86,7 @@ int stack_table_new(struct stack_table **out)
 
 	if (!table)
 		return -ENOMEM;
+	table->max_bytes = max_bytes;
 	pthread_mutex_init(&table->lock, NULL);
 	for (i = 0; i < PSEUDOS; i++) {
 		r = pseudos[i].name ? pseudo_init(table, i) : 0;
@@ -97,6 +99,19 @@ int stack_table_new(struct stack_table **out)
 	return 0;
 }
 
+static size_t frame_bytes(const struct frame *frame)
+{
+	return sizeof(struct frame_entry) + (frame->name ? strlen(frame->name) + 1 : 0) +
+	       (frame->module ? strlen(frame->module) + 1 : 0);
+}
+
+static void frame_free(struct frame_entry *entry)
+{
+	free(entry->frame.name);
+	free(entry->frame.module);
+	free(entry);
+}
+
 static void frame_release(struct stack_table *table, struct frame *frame)
 {
 	struct frame_entry *entry = (struct frame_entry *)frame;
@@ -104,15 +119,21 @@ static void frame_release(struct stack_table *table, struct frame *frame)
 	if (--frame->refs > 0)
 		return;
 	HASH_DEL(table->frames, entry);
-	table->bytes -= sizeof(*entry);
-	free(frame->name);
-	free(frame->module);
-	free(entry);
+	table->bytes -= frame_bytes(frame);
+	frame_free(entry);
 }
 
-static size_t stack_bytes(const struct stack *stack)
+static size_t stack_bytes(size_t n_raw)
 {
-	return sizeof(struct stack_entry) + stack->n_raw * (sizeof(uint64_t) + sizeof(void *));
+	return sizeof(struct stack_entry) + n_raw * (sizeof(uint64_t) + sizeof(void *));
+}
+
+static void stack_free(struct stack_entry *entry)
+{
+	process_unref(entry->stack.process);
+	free(entry->stack.frames);
+	free(entry->stack.ip);
+	free(entry);
 }
 
 static void stack_release(struct stack_table *table, struct stack_entry *entry)
@@ -121,13 +142,10 @@ static void stack_release(struct stack_table *table, struct stack_entry *entry)
 	size_t i;
 
 	HASH_DEL(table->stacks, entry);
-	table->bytes -= stack_bytes(stack);
+	table->bytes -= stack_bytes(stack->n_raw);
 	for (i = 0; i < stack->n_frames; i++)
 		frame_release(table, stack->frames[i]);
-	process_unref(stack->process);
-	free(stack->frames);
-	free(stack->ip);
-	free(entry);
+	stack_free(entry);
 }
 
 struct stack_table *stack_table_free(struct stack_table *table)
@@ -160,14 +178,35 @@ static struct stack_entry *stack_entry_new(uint64_t raw_id, const uint64_t *ip, 
 	entry->stack.ip = malloc((n ? n : 1) * sizeof(*ip));
 	entry->stack.frames = calloc(n ? n : 1, sizeof(struct frame *));
 	if (!entry->stack.ip || !entry->stack.frames) {
-		free(entry->stack.ip);
-		free(entry->stack.frames);
-		free(entry);
+		stack_free(entry);
 		return NULL;
 	}
 	memcpy(entry->stack.ip, ip, n * sizeof(*ip));
 	entry->stack.n_raw = n;
 	entry->stack.raw_id = raw_id;
+	entry->stack.refs = 1;
+	return entry;
+}
+
+static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
+				     struct process *process, const uint64_t *ip, size_t n)
+{
+	struct stack_entry *entry;
+
+	if (table->bytes + stack_bytes(n) > table->max_bytes) {
+		table->full++;
+		return NULL;
+	}
+	entry = stack_entry_new(raw_id, ip, n);
+	if (!entry)
+		return NULL;
+	HASH_ADD(hh, table->stacks, stack.raw_id, sizeof(raw_id), entry);
+	if (!HASH_HAS(entry)) {
+		stack_free(entry);
+		return NULL;
+	}
+	entry->stack.process = process ? process_ref(process) : NULL;
+	table->bytes += stack_bytes(n);
 	return entry;
 }
 
@@ -194,14 +233,8 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 	if (entry) {
 		stack_compare(table, &entry->stack, process, ip, n);
 	} else {
-		entry = stack_entry_new(raw_id, ip, n);
-		if (entry) {
-			entry->stack.process = process ? process_ref(process) : NULL;
-			entry->stack.refs = 1;
-			HASH_ADD(hh, table->stacks, stack.raw_id, sizeof(raw_id), entry);
-			table->bytes += stack_bytes(&entry->stack);
-			*is_new_out = true;
-		}
+		entry = stack_add(table, raw_id, process, ip, n);
+		*is_new_out = entry != NULL;
 	}
 	if (entry)
 		entry->stack.seen_ns = clock_ns(CLOCK_MONOTONIC);
@@ -248,11 +281,25 @@ static struct frame_entry *frame_entry_new(const struct frame_key *key, const st
 	entry->frame.name = symbol->name ? strdup(symbol->name) : NULL;
 	entry->frame.module = symbol->module ? strdup(symbol->module) : NULL;
 	if ((symbol->name && !entry->frame.name) || (symbol->module && !entry->frame.module)) {
-		free(entry->frame.name);
-		free(entry->frame.module);
-		free(entry);
+		frame_free(entry);
 		return NULL;
 	}
+	return entry;
+}
+
+static struct frame_entry *frame_add(struct stack_table *table, const struct frame_key *key,
+				     const struct symbol *symbol)
+{
+	struct frame_entry *entry = frame_entry_new(key, symbol);
+
+	if (!entry)
+		return NULL;
+	HASH_ADD(hh, table->frames, key, sizeof(*key), entry);
+	if (!HASH_HAS(entry)) {
+		frame_free(entry);
+		return NULL;
+	}
+	table->bytes += frame_bytes(&entry->frame);
 	return entry;
 }
 
@@ -267,13 +314,8 @@ struct frame *stack_table_frame(struct stack_table *table, const struct symbol *
 
 	pthread_mutex_lock(&table->lock);
 	HASH_FIND(hh, table->frames, &key, sizeof(key), entry);
-	if (!entry) {
-		entry = frame_entry_new(&key, symbol);
-		if (entry) {
-			HASH_ADD(hh, table->frames, key, sizeof(key), entry);
-			table->bytes += sizeof(*entry);
-		}
-	}
+	if (!entry)
+		entry = frame_add(table, &key, symbol);
 	if (entry)
 		entry->frame.refs++;
 	pthread_mutex_unlock(&table->lock);
@@ -288,7 +330,8 @@ void stack_table_sweep(struct stack_table *table, int64_t keep_ns)
 
 	pthread_mutex_lock(&table->lock);
 	HASH_ITER(hh, table->stacks, entry, next)
-	if (entry->stack.refs == 1 && entry->stack.seen_ns < oldest && entry->stack.is_resolved)
+	if (entry->stack.refs == 1 && entry->stack.is_resolved &&
+	    (entry->stack.seen_ns < oldest || table->bytes > table->max_bytes / 2))
 		stack_release(table, entry);
 	pthread_mutex_unlock(&table->lock);
 }
@@ -302,8 +345,19 @@ void stack_table_stats(struct stack_table *table, struct stack_table_stats *out)
 		.bytes = table->bytes,
 		.ambiguous = table->ambiguous,
 		.unknown = table->unknown,
+		.full = table->full,
 	};
 	pthread_mutex_unlock(&table->lock);
+}
+
+size_t stack_table_bytes(struct stack_table *table)
+{
+	size_t bytes;
+
+	pthread_mutex_lock(&table->lock);
+	bytes = table->bytes;
+	pthread_mutex_unlock(&table->lock);
+	return bytes;
 }
 
 struct stack *stack_ref(struct stack *stack)

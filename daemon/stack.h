@@ -46,9 +46,9 @@ struct stack {
 	 */
 	uint64_t place_id;
 	struct process *process; /* NULL: a kernel stack */
-	unsigned int flags;
-	bool is_resolved;
-	bool is_idle; /* a wait that nobody minds, by its functions */
+	_Atomic unsigned int flags;
+	_Atomic bool is_resolved; /* set last: then n_frames and frames[] are there to read */
+	bool is_idle;		  /* a wait that nobody minds, by its functions */
 	_Atomic unsigned int refs;
 	int64_t seen_ns;
 	size_t n_raw;
@@ -62,18 +62,23 @@ struct stack_table;
 struct stack_table_stats {
 	size_t stacks;
 	size_t frames;
-	size_t bytes;
+	size_t bytes;	    /* of stacks, frames and their names */
 	uint64_t ambiguous; /* ids claimed by two stacks */
 	uint64_t unknown;   /* ids whose frames never arrived */
+	uint64_t full;	    /* stacks turned away at max_bytes; their ids are unknown */
 };
 
-int stack_table_new(struct stack_table **out);
+/*
+ * Above half of max_bytes only stacks that somebody references stay, at max_bytes new ones are
+ * turned away.
+ */
+int stack_table_new(size_t max_bytes, struct stack_table **out);
 struct stack_table *stack_table_free(struct stack_table *table);
 
 /*
  * Adds what the ring brought, or finds it again: *is_new_out tells whether it must be resolved.
  * Takes a reference to process (may be NULL). Returns the stack, owned by the table, NULL when
- * out of memory.
+ * out of memory or room.
  */
 struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
 			      const uint64_t *ip, size_t n, bool *is_new_out);
@@ -84,13 +89,19 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
  */
 struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool is_user);
 
-/* The one frame of this identity; symbol's strings are copied. Owned by the stack it goes to. */
+/*
+ * The one frame of this identity; symbol's strings are copied. Owned by the stack it goes to. NULL
+ * when out of memory.
+ */
 struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol);
 
-/* Drops stacks that nobody references and that were not seen for keep_ns. */
+/* Drops stacks that nobody references and that were not seen for keep_ns, or when short of room. */
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns);
 
 void stack_table_stats(struct stack_table *table, struct stack_table_stats *out);
+
+/* As in the stats: what to add to what windows hold. */
+size_t stack_table_bytes(struct stack_table *table);
 
 struct stack *stack_ref(struct stack *stack);
 struct stack *stack_unref(struct stack *stack);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_HASH_TABLE_H
+#define STACKD_DAEMON_HASH_TABLE_H
+
+/*
+ * uthash as it is used here: in come entries with keys of whole 64-bit words. Want of memory does
+ * not end the program: an entry that could not be added says so. Header only, no state.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline unsigned int hash_words(const void *key, size_t size)
+{
+	const char *at = key;
+	uint64_t h = size, word;
+
+	for (; size >= sizeof(word); size -= sizeof(word), at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 32;
+	}
+	return (unsigned int)h;
+}
+
+#define HASH_FUNCTION(key, size, hash) ((hash) = hash_words((key), (size)))
+#define HASH_NONFATAL_OOM	       1
+
+#include <uthash.h>
+
+/* Whether the HASH_ADD before this found memory; if not, the entry is in no table. */
+#define HASH_HAS(entry) ((entry)->hh.tbl != NULL)
+
+#endif
