@@ -6,17 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "daemon/hash_table.h"
 #include "proto/base.h"
 
 enum { NO_IMAGE = UINT32_MAX };
 
-/* What a thread was before an exec in this window. */
+/*
+ * What a thread was before an exec in this window, or in the one before: an exec between a cut and
+ * its reading is told too early, the image's last waits are in the next window.
+ */
 struct former {
 	struct former *next;
 	uint32_t exec_gen;
 	uint32_t image;
+	bool is_old;
 	char comm[COMM_LEN];
 };
 
@@ -29,6 +32,8 @@ struct track {
 	uint32_t epoch; /* the cut it was seen at */
 	uint32_t image;
 	uint64_t span_start_ns; /* of the last wait that came as a record */
+	bool has_last;		/* was there at a cut before */
+	bool is_missing;	/* nothing of it came at the last cut */
 	bool has_ended;
 	int64_t end_ns;
 	UT_hash_handle hh; /* assembler.tracks */
@@ -57,6 +62,7 @@ struct assembler {
 	int64_t end_ns;
 	uint32_t epoch;
 	uint64_t dropped; /* for want of memory, since the last window */
+	uint64_t unknown; /* waits of unknown threads, since then */
 	struct window *window;
 };
 
@@ -89,20 +95,27 @@ int assembler_new(struct process_table *processes, struct stack_table *stacks, i
 	return 0;
 }
 
-static void track_forget_former(struct track *track)
+static void track_age_former(struct track *track)
 {
-	struct former *former;
+	struct former **at = &track->former, *former;
 
-	while ((former = track->former)) {
-		track->former = former->next;
-		free(former);
+	while ((former = *at)) {
+		if (former->is_old) {
+			*at = former->next;
+			free(former);
+			continue;
+		}
+		former->is_old = true;
+		former->image = NO_IMAGE;
+		at = &former->next;
 	}
 }
 
 static void track_drop(struct assembler *assembler, struct track *track)
 {
 	HASH_DEL(assembler->tracks, track);
-	track_forget_former(track);
+	while (track->former)
+		track_age_former(track);
 	free(track);
 }
 
@@ -136,6 +149,11 @@ static struct track *track_get(struct assembler *assembler, uint64_t uid)
 	track->uid = uid;
 	track->image = NO_IMAGE;
 	HASH_ADD(hh, assembler->tracks, uid, sizeof(track->uid), track);
+	if (!HASH_HAS(track)) {
+		assembler->dropped++;
+		free(track);
+		return NULL;
+	}
 	return track;
 }
 
@@ -267,21 +285,18 @@ static uint32_t image_add(struct assembler *assembler, const struct thread *t, u
 		.start_boot_ns = t->leader_boot_ns,
 	};
 
-	if (!image) {
-		assembler->dropped++;
+	if (!image)
 		return NO_IMAGE;
-	}
 	image->uid = t->uid;
 	image->tid = (int32_t)t->tid;
 	image->start_boot_ns = t->start_boot_ns;
 	image->exec_gen = exec_gen;
-	memcpy(image->comm, comm, sizeof(image->comm));
-	image->comm[COMM_LEN - 1] = '\0';
+	/* Nothing but zeroes behind the name: it is part of keys. */
+	memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
 	image->process = process_table_see(assembler->processes, &id, t->flags & THREAD_IS_KERNEL,
 					   t->tid == t->tgid ? image->comm : NULL);
 	if (!image->process) {
 		window->n_images--;
-		assembler->dropped++;
 		return NO_IMAGE;
 	}
 	return (uint32_t)window->n_images - 1;
@@ -307,16 +322,21 @@ static uint32_t track_image(struct assembler *assembler, struct track *track, ui
 	return track->image;
 }
 
-static uint32_t wait_image(struct assembler *assembler, const struct wait_key *key)
+/* The image of these waits; counts them as lost when there is none. */
+static uint32_t wait_image(struct assembler *assembler, const struct wait_key *key, uint64_t count)
 {
 	struct track *track;
+	uint32_t image;
 
 	HASH_FIND(hh, assembler->tracks, &key->uid, sizeof(key->uid), track);
 	if (!track || !track->thread.tid) {
-		assembler->dropped++;
+		assembler->unknown += count;
 		return NO_IMAGE;
 	}
-	return track_image(assembler, track, key->exec_gen);
+	image = track_image(assembler, track, key->exec_gen);
+	if (image == NO_IMAGE)
+		assembler->dropped += count;
+	return image;
 }
 
 static void sums_subtract(struct thread_sums *a, const struct thread_sums *b)
@@ -338,29 +358,52 @@ static bool track_is_in_window(const struct track *track)
 	return memcmp(&track->now, &none, sizeof(none)) != 0;
 }
 
-static void tracks_to_images(struct assembler *assembler)
+/*
+ * Ended in this window. By its epoch too: a switch on its way while the cut was made may carry a
+ * time after it, but was charged to this window, and its sums are the last ones.
+ */
+static bool track_is_over(const struct assembler *assembler, const struct track *track)
 {
+	return track->has_ended &&
+	       (track->end_ns <= assembler->end_ns || track->thread.epoch != assembler->epoch);
+}
+
+static bool track_is_seen(const struct assembler *assembler, const struct track *track)
+{
+	return track->has_ended || track->epoch == assembler->epoch;
+}
+
+static void track_sum(struct assembler *assembler, struct track *track)
+{
+	const struct thread *t = &track->thread;
 	struct thread_sums sums;
-	struct track *track, *next;
 	uint32_t image;
 
-	HASH_ITER(hh, assembler->tracks, track, next)
-	{
-		if (!track->has_ended && track->epoch != assembler->epoch)
-			continue;
-		track->now = track->has_ended && track->end_ns <= assembler->end_ns
-				     ? track->thread.sums
-				     : thread_sums_at(&track->thread, assembler->epoch,
-						      assembler->end_ns);
-		if (!track_is_in_window(track))
-			continue;
-		image = track_image(assembler, track, track->thread.exec_gen);
-		if (image == NO_IMAGE)
-			continue;
-		sums = track->now;
-		sums_subtract(&sums, &track->last);
-		assembler->window->images[image].sums = sums;
+	track->now = track_is_over(assembler, track)
+			     ? t->sums
+			     : thread_sums_at(t, assembler->epoch, assembler->end_ns);
+	/* Not remembered, for want of memory maybe: what it was before is not of this window. */
+	if (!track->has_last && t->epoch + 1 == assembler->epoch)
+		track->last = t->at_cut;
+	if (!track_is_in_window(track))
+		return;
+	image = track_image(assembler, track, t->exec_gen);
+	if (image == NO_IMAGE) {
+		assembler->dropped++;
+		return;
 	}
+	sums = track->now;
+	sums_subtract(&sums, &track->last);
+	assembler->window->images[image].sums = sums;
+}
+
+static void tracks_to_images(struct assembler *assembler)
+{
+	struct track *track, *next;
+
+	HASH_ITER(hh, assembler->tracks, track, next)
+	if (track_is_seen(assembler, track))
+		track_sum(assembler, track);
 }
 
 static void rows_to_window(struct assembler *assembler)
@@ -374,10 +417,12 @@ static void rows_to_window(struct assembler *assembler)
 	for (i = 0; i < assembler->rows.n; i++) {
 		const struct wait_sums *sums = &rows[i].sums;
 
-		image = wait_image(assembler, &rows[i].key);
-		row = image == NO_IMAGE ? NULL : window_add_row(window);
+		image = wait_image(assembler, &rows[i].key, sums->count);
+		if (image == NO_IMAGE)
+			continue;
+		row = window_add_row(window);
 		if (!row) {
-			assembler->dropped++;
+			assembler->dropped += sums->count;
 			continue;
 		}
 		row->image = image;
@@ -396,9 +441,12 @@ static void rows_to_window(struct assembler *assembler)
 
 static void wait_to_span(struct assembler *assembler, const struct record_wait *wait)
 {
-	uint32_t image = wait_image(assembler, &wait->key);
-	struct window_span *span = image == NO_IMAGE ? NULL : window_add_span(assembler->window);
+	uint32_t image = wait_image(assembler, &wait->key, 1);
+	struct window_span *span;
 
+	if (image == NO_IMAGE)
+		return;
+	span = window_add_span(assembler->window);
 	if (!span) {
 		assembler->dropped++;
 		return;
@@ -412,35 +460,38 @@ static void wait_to_span(struct assembler *assembler, const struct record_wait *
 	span->end_ns = (int64_t)wait->end_ns;
 }
 
-static void open_add(struct assembler *assembler, struct track *track, uint32_t state,
-		     int64_t start_ns, int64_t wake_ns, uint64_t kstack)
+static void open_add(struct assembler *assembler, const struct wait_key *key, int64_t start_ns,
+		     int64_t wake_ns)
 {
-	uint32_t image = track_image(assembler, track, track->thread.exec_gen);
-	struct window_open *open = image == NO_IMAGE ? NULL : window_add_open(assembler->window);
+	uint32_t image = wait_image(assembler, key, 1);
+	struct window_open *open;
 
+	if (image == NO_IMAGE)
+		return;
+	open = window_add_open(assembler->window);
 	if (!open) {
 		assembler->dropped++;
 		return;
 	}
 	open->image = image;
-	open->state = state;
+	open->state = key->state;
 	open->start_ns = start_ns;
 	open->wake_ns = wake_ns;
-	open->kernel = stack_table_get(assembler->stacks, kstack, false);
+	open->kernel = stack_table_get(assembler->stacks, key->kstack, false);
+	open->user = stack_table_get(assembler->stacks, key->ustack, true);
 }
 
-/* A wait that ended after the cut was open at it, also when its thread was read as running. */
+/*
+ * A wait that ended after the cut was open at it, also when its thread was read as running; and
+ * however short it was by then: it is known to have become longer.
+ */
 static void wait_to_open(struct assembler *assembler, const struct record_wait *wait)
 {
 	struct track *track;
 
-	if (assembler->end_ns - (int64_t)wait->start_ns < assembler->min_wait_ns)
-		return;
 	HASH_FIND(hh, assembler->tracks, &wait->key.uid, sizeof(wait->key.uid), track);
-	if (!track || !track->thread.tid)
-		return;
-	open_add(assembler, track, wait->key.state, (int64_t)wait->start_ns, (int64_t)wait->wake_ns,
-		 wait->key.kstack);
+	if (track && track->thread.tid)
+		open_add(assembler, &wait->key, (int64_t)wait->start_ns, (int64_t)wait->wake_ns);
 }
 
 static void waits_to_window(struct assembler *assembler)
@@ -460,6 +511,37 @@ static void waits_to_window(struct assembler *assembler)
 	assembler->waits.n = kept;
 }
 
+/* The stacks of a wait that goes on: of its switch-out where they are taken there. */
+static void open_stacks(const struct thread *t, struct wait_key *key)
+{
+	if (t->flags & THREAD_IS_NEW) {
+		key->kstack = STACK_NEW_THREAD;
+	} else if (t->kstack != STACK_NONE) {
+		key->kstack = t->kstack;
+		key->ustack = t->ustack;
+	} else {
+		key->kstack = t->open_since_ns == t->since_ns ? t->open_kstack : STACK_UNREAD;
+	}
+}
+
+static void track_to_open(struct assembler *assembler, const struct track *track)
+{
+	const struct thread *t = &track->thread;
+	struct wait_key key = {
+		.uid = track->uid,
+		.exec_gen = t->exec_gen,
+		.state = t->wait_state,
+	};
+	int64_t wake = INT64_MAX, since = (int64_t)t->since_ns;
+
+	if (t->status == THREAD_RUNNABLE)
+		wake = since;
+	else if (t->wake_ns && (int64_t)t->wake_ns < assembler->end_ns)
+		wake = (int64_t)t->wake_ns > since ? (int64_t)t->wake_ns : since;
+	open_stacks(t, &key);
+	open_add(assembler, &key, since, wake);
+}
+
 /* A wait whose record has come ended between the cut and the reading: the record tells more. */
 static void tracks_to_opens(struct assembler *assembler)
 {
@@ -468,39 +550,39 @@ static void tracks_to_opens(struct assembler *assembler)
 	HASH_ITER(hh, assembler->tracks, track, next)
 	{
 		const struct thread *t = &track->thread;
-		int64_t wake = INT64_MAX, since = (int64_t)t->since_ns;
+		int64_t since = (int64_t)t->since_ns;
 
-		if (track->has_ended || track->epoch != assembler->epoch ||
-		    t->status == THREAD_ON_CPU ||
-		    assembler->end_ns - since < assembler->min_wait_ns ||
-		    track->span_start_ns == t->since_ns)
-			continue;
-		if (t->status == THREAD_RUNNABLE)
-			wake = since;
-		else if (t->wake_ns && (int64_t)t->wake_ns < assembler->end_ns)
-			wake = (int64_t)t->wake_ns;
-		open_add(assembler, track, t->wait_state, since, wake,
-			 t->flags & THREAD_IS_NEW	   ? STACK_NEW_THREAD
-			 : t->open_since_ns == t->since_ns ? t->open_kstack
-							   : STACK_UNREAD);
+		if (!track->has_ended && track->epoch == assembler->epoch &&
+		    t->status != THREAD_ON_CPU && since < assembler->end_ns &&
+		    assembler->end_ns - since >= assembler->min_wait_ns &&
+		    track->span_start_ns != t->since_ns)
+			track_to_open(assembler, track);
 	}
 }
 
-/* Ready for the next window: who ended is forgotten, and who was not seen any more. */
+/*
+ * Ready for the next window: who ended is forgotten. So is who was not seen, a cut later: the
+ * record of a thread that ended after the cut and before the reading may still be on its way.
+ */
 static void tracks_roll(struct assembler *assembler)
 {
 	struct track *track, *next;
+	bool is_seen;
 
 	HASH_ITER(hh, assembler->tracks, track, next)
 	{
-		track->image = NO_IMAGE;
-		track_forget_former(track);
-		if (track->has_ended ? track->end_ns <= assembler->end_ns
-				     : track->epoch != assembler->epoch) {
+		is_seen = track_is_seen(assembler, track);
+		if (track_is_over(assembler, track) || (!is_seen && track->is_missing)) {
 			track_drop(assembler, track);
 			continue;
 		}
-		track->last = track->now;
+		track->image = NO_IMAGE;
+		track_age_former(track);
+		track->is_missing = !is_seen;
+		if (is_seen) {
+			track->last = track->now;
+			track->has_last = true;
+		}
 	}
 }
 
@@ -519,7 +601,8 @@ struct window *assembler_finish(struct assembler *assembler)
 	waits_to_window(assembler);
 	tracks_roll(assembler);
 	window->lost[WINDOW_LOST_MEMORY] = assembler->dropped;
-	assembler->dropped = 0;
+	window->lost[WINDOW_LOST_WAIT_THREADS] = assembler->unknown;
+	assembler->dropped = assembler->unknown = 0;
 	assembler->window = NULL;
 	return window;
 }

@@ -36,8 +36,10 @@ static void window_free(struct window *window)
 		stack_unref(window->spans[i].kernel);
 		stack_unref(window->spans[i].user);
 	}
-	for (i = 0; i < window->n_opens; i++)
+	for (i = 0; i < window->n_opens; i++) {
 		stack_unref(window->opens[i].kernel);
+		stack_unref(window->opens[i].user);
+	}
 	free(window->images);
 	free(window->rows);
 	free(window->spans);
@@ -156,6 +158,7 @@ const char *window_loss_name(unsigned int loss)
 		[WINDOW_LOST_MISSED_RUNS] = "runs of programs: one was running",
 		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived",
 		[WINDOW_LOST_MEMORY] = "records: the daemon was out of memory",
+		[WINDOW_LOST_WAIT_THREADS] = "waits of threads whose end was lost",
 	};
 
 	return loss < WINDOW_LOST_N ? names[loss] : "unknown";

@@ -56,9 +56,13 @@ struct window_span {
 	uint32_t state;
 };
 
-/* A wait that had not ended when the window did; wake_ns is INT64_MAX while blocked. */
+/*
+ * A wait that had not ended when the window did; wake_ns is INT64_MAX while blocked. user is NULL
+ * where it is not read before the wait has ended.
+ */
 struct window_open {
 	struct stack *kernel;
+	struct stack *user;
 	int64_t start_ns;
 	int64_t wake_ns;
 	uint32_t image;
@@ -69,6 +73,7 @@ enum window_loss {
 	WINDOW_LOST_MISSED_RUNS = LOST_N, /* programs not run because one was running */
 	WINDOW_LOST_STACK_FRAMES,	  /* waits whose stack id never got its frames */
 	WINDOW_LOST_MEMORY,		  /* records dropped: the daemon was out of memory */
+	WINDOW_LOST_WAIT_THREADS,	  /* waits of threads of which nothing else is known */
 	WINDOW_LOST_N,
 };
 
