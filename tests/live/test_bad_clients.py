@@ -91,7 +91,6 @@ def check_wrong_calls(daemon):
         "by": "nosuch",
         "sort": "nosuch",
         "filter": {"pids": "all"},
-        "nosuchfield": 1,
     }
     for field, value in wrong.items():
         try:

@@ -9,6 +9,12 @@ from harness import *
 WINDOWS = 20
 
 
+def read_schedstat(pid, tid):
+    """ns on a CPU, ns waiting for one, turns on one."""
+    with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
+        return [int(v) for v in f.read().split()]
+
+
 class Account:
     """What /proc says of one thread."""
 
@@ -17,9 +23,10 @@ class Account:
         with open(f"{base}/stat", encoding="utf-8", errors="replace") as f:
             text = f.read()
         self.comm = text[text.index("(") + 1 : text.rindex(")")]
-        self.start = text[text.rindex(")") + 2 :].split()[19]
-        with open(f"{base}/schedstat", encoding="ascii") as f:
-            self.on_cpu, self.delay = (int(v) for v in f.read().split()[:2])
+        fields = text[text.rindex(")") + 2 :].split()
+        self.state, self.start = fields[0], fields[19]
+        self.pid = pid
+        self.on_cpu, self.delay, self.turns = read_schedstat(pid, tid)
         with open(f"{base}/status", encoding="utf-8", errors="replace") as f:
             self.switches = sum(
                 int(line.split()[1]) for line in f if "voluntary_ctxt_switches" in line
@@ -46,15 +53,42 @@ class Edge:
         self.before = read_accounts()
         self.at = daemon.cut()
         self.after = read_accounts()
+        self.pending = self._follow_waiting()
+
+    def _follow_waiting(self):
+        """{tid: ns} of the delay of threads that waited for a CPU throughout both readings:
+        schedstat has it only when their turn comes, so wait for that."""
+        pending, waiting = {}, {}
+        for tid, a in self.before.items():
+            b = self.after.get(tid)
+            if b and b.state == "R" and b.turns == a.turns and b.on_cpu == a.on_cpu:
+                waiting[tid] = b
+        deadline = time.monotonic() + 5
+        while waiting and time.monotonic() < deadline:
+            for tid, account in list(waiting.items()):
+                with contextlib.suppress(OSError):
+                    _, delay, turns = read_schedstat(account.pid, tid)
+                    if turns == account.turns:
+                        continue
+                    pending[tid] = max(delay - account.delay - (time.time_ns() - self.at), 0)
+                del waiting[tid]
+            time.sleep(0.005)
+        return pending
 
     def value(self, tid, field):
         """The value at the cut, on a line between the two readings."""
         a, b = self.before[tid], self.after[tid]
         share = min(max((self.at - a.when) / (b.when - a.when), 0.0), 1.0)
-        return getattr(a, field) + (getattr(b, field) - getattr(a, field)) * share
+        value = getattr(a, field) + (getattr(b, field) - getattr(a, field)) * share
+        return value + (self.pending.get(tid, 0) if field == "delay" else 0)
 
     def has(self, tid):
         return tid in self.before and tid in self.after
+
+
+def windows_between(daemon, start, end=None):
+    reply = daemon.call("io.stackd.Windows", since_ns=start, until_ns=end or time.time_ns())
+    return len(reply["windows"])
 
 
 def alive_between(first, last):
@@ -140,7 +174,7 @@ wait_until(lambda: len(children_of(stress.pid)) >= 5, 20, "stress-ng to start")
 time.sleep(2)
 first = Edge(daemon)
 stressed = children_of(stress.pid)
-time.sleep(WINDOWS + 1)
+wait_until(lambda: windows_between(daemon, first.at) >= WINDOWS, 5 * WINDOWS, "windows")
 last = Edge(daemon)
 stressed = [tid for tid in stressed if last.has(tid)]
 signal_group_of(stress)
