@@ -19,8 +19,8 @@
 				    struct wire_##method##_request *out,                           \
 				    struct codec_error *error)                                     \
 	{                                                                                          \
-		return record_decode(&record_##method##_request, message->parameters, arena, out,  \
-				     error);                                                       \
+		return record_decode_strict(&record_##method##_request, message->parameters,       \
+					    arena, out, error);                                    \
 	}
 
 #define CODEC_DEFINE_REPLY(method)                                                              \

@@ -48,7 +48,8 @@ struct wire_description_reply {
  *   METHOD_reply_encode    a whole reply; flags VARLINK_CONTINUES. -EMSGSIZE beyond out->limit
  *   METHOD_reply_decode    the parameters of a reply that is not an error; -EINVAL with *error
  *   METHOD_reply_print     the parameters as JSON, one line or pretty, no NUL, no newline
- * Unknown members are ignored; null is the same as absent; error may be NULL.
+ * An unknown member of a request is an error, of a reply it is ignored; null is the same as absent;
+ * error may be NULL.
  * A call without parameters (Status, Probes, Sessions, GetInfo): varlink_call_encode().
  */
 #define CODEC_DECLARE_REQUEST(method)                                                              \

@@ -52,6 +52,10 @@ void record_encode(const struct record *record, const void *base, struct text *o
 int record_decode(const struct record *record, struct json_object *object, struct arena *arena,
 		  void *out, struct codec_error *error);
 
+/* The same, but a member that the record does not have is an error. */
+int record_decode_strict(const struct record *record, struct json_object *object,
+			 struct arena *arena, void *out, struct codec_error *error);
+
 /* The tables of io.stackd and org.varlink.service (proto/wire.c). */
 extern const struct record record_row;
 extern const struct record record_window;

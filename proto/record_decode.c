@@ -21,6 +21,7 @@ struct path {
 };
 
 struct decoder {
+	bool is_strict; /* unknown members are refused */
 	struct arena *arena;
 	struct codec_error *error; /* may be NULL */
 };
@@ -206,9 +207,38 @@ static void set_absent(const struct field *field, void *base)
 		*(int *)member = WIRE_BOOL_ABSENT;
 }
 
+static bool record_has_field(const struct record *record, const char *name)
+{
+	for (size_t i = 0; i < record->n_fields; i++)
+		if (strcmp(record->fields[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* A filter with a typing error in its name must not be answered as if it were not there. */
+static int refuse_unknown(const struct decoder *decoder, const struct path *up,
+			  const struct record *record, struct json_object *object)
+{
+	json_object_object_foreach(object, name, value)
+	{
+		const struct path path = { .up = up, .name = name };
+
+		(void)value;
+		if (!record_has_field(record, name))
+			return fail(decoder, &path, "is unknown");
+	}
+	return 0;
+}
+
 static int decode_fields(const struct decoder *decoder, const struct path *up,
 			 const struct record *record, struct json_object *object, void *base)
 {
+	int refused = decoder->is_strict && object ?
+			      refuse_unknown(decoder, up, record, object) :
+			      0;
+
+	if (refused < 0)
+		return refused;
 	for (size_t i = 0; i < record->n_fields; i++) {
 		const struct field *field = &record->fields[i];
 		const struct path path = { .up = up, .name = field->name };
@@ -238,18 +268,33 @@ static int decode_object(const struct decoder *decoder, const struct path *path,
 	return decode_fields(decoder, path, record, object, base);
 }
 
-int record_decode(const struct record *record, struct json_object *object, struct arena *arena,
-		  void *out, struct codec_error *error)
+static int decode(const struct decoder *decoder, const struct record *record,
+		  struct json_object *object, void *out)
 {
-	const struct decoder decoder = { .arena = arena, .error = error };
-	void *base = arena_alloc(arena, record->size);
+	void *base = arena_alloc(decoder->arena, record->size);
 	int r;
 
 	if (!base)
 		return -ENOMEM;
-	r = decode_fields(&decoder, NULL, record, object, base);
+	r = decode_fields(decoder, NULL, record, object, base);
 	if (r < 0)
 		return r;
 	memcpy(out, base, record->size);
 	return 0;
+}
+
+int record_decode(const struct record *record, struct json_object *object, struct arena *arena,
+		  void *out, struct codec_error *error)
+{
+	const struct decoder decoder = { .arena = arena, .error = error };
+
+	return decode(&decoder, record, object, out);
+}
+
+int record_decode_strict(const struct record *record, struct json_object *object,
+			 struct arena *arena, void *out, struct codec_error *error)
+{
+	const struct decoder decoder = { .arena = arena, .error = error, .is_strict = true };
+
+	return decode(&decoder, record, object, out);
 }

@@ -334,7 +334,7 @@ static void test_absent_is_not_zero(void **state)
 	struct wire_snapshot_request request;
 	struct codec_error error;
 
-	assert_int_equal(request_decode("{\"probe\":\"offcpu\",\"top\":null,\"filter\":{},\"x\":1}",
+	assert_int_equal(request_decode("{\"probe\":\"offcpu\",\"top\":null,\"filter\":{}}",
 					&request, arena, &error),
 			 0);
 	assert_string_equal(request.probe, "offcpu");
@@ -376,6 +376,8 @@ static void test_wrong_types_are_named(void **state)
 		{ "{\"probe\":\"p\",\"filter\":{\"pids\":[null]}}", "filter.pids[0]" },
 		{ "{\"probe\":\"p\",\"filter\":{\"states\":[\"D\",{}]}}", "filter.states[1]" },
 		{ "{\"probe\":\"p\",\"filter\":{\"comm\":{}}}", "filter.comm" },
+		{ "{\"probe\":\"p\",\"tops\":1}", "tops" },
+		{ "{\"probe\":\"p\",\"filter\":{\"pid\":[1]}}", "filter.pid" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
