@@ -155,6 +155,7 @@ static __always_inline void pending_flush(struct cpu *cpu)
 	if (!cpu->pending.task)
 		return;
 	cpu->pending.task = 0;
+	cpu->counts.pendings = 0;
 	cpu->counts.stacks_late++;
 	wait_record(cpu, &cpu->pending, STACK_NO_HOOK, STACK_NONE);
 }
@@ -269,6 +270,12 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 	return true;
 }
 
+static __always_inline void pending_set(struct cpu *cpu, __u64 key)
+{
+	cpu->pending.task = key;
+	cpu->counts.pendings = 1;
+}
+
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
 {
 	__u64 key = (__u64)task;
@@ -307,7 +314,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 	else if (stack_hook == HOOK_SWITCH_OUT)
 		wait_record(cpu, w, t->kstack, t->ustack);
 	else
-		w->task = key;
+		pending_set(cpu, key);
 }
 
 /* prev_state is the fourth argument since 5.18 (fa2c3254d7cf). */
@@ -440,6 +447,7 @@ static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct ta
 	__u64 kstack = STACK_NONE, ustack = STACK_NONE, stacks = cpu->counts.stacks;
 
 	cpu->pending.task = 0;
+	cpu->counts.pendings = 0;
 	stacks_take(ctx, cpu, task, &kstack, &ustack);
 	thread_refresh(cpu, task, stacks);
 	wait_record(cpu, &cpu->pending, kstack, ustack);

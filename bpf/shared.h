@@ -54,6 +54,7 @@ struct cpu_counts {
 	__u64 recovered;   /* switch-ins that sched_switch did not show, seen a moment later */
 	__u64 stacks;	   /* stacks sent */
 	__u64 stacks_late; /* waits counted without a stack: STACK_NO_HOOK */
+	__u64 pendings;	   /* 1 from a switch-in to the hook that takes its stack, else 0 */
 	__u64 lost_ns;	   /* time of the waits that were lost */
 	__u64 lost[LOST_N];
 };

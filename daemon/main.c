@@ -141,8 +141,13 @@ static int daemon_start_loop(struct daemon *daemon)
 static int daemon_start(struct daemon *daemon)
 {
 	char reason[512] = "";
-	int r = daemon_start_loop(daemon);
+	int r = probe_check(reason, sizeof(reason));
 
+	if (r) {
+		log_error("%s", reason);
+		return r;
+	}
+	r = daemon_start_loop(daemon);
 	if (r)
 		return log_err(r, "start the event loop");
 	r = service_new(&daemon->recorder, daemon->config->control_group, &daemon->service);
@@ -192,7 +197,7 @@ static int daemon_run(struct config *config)
 		r = loop_run(daemon.loop);
 	}
 	daemon_stop(&daemon);
-	if (r == -EPERM || r == -EACCES)
+	if (r == -EPERM || r == -EACCES || r == -EOPNOTSUPP)
 		return EXIT_PRIVILEGE;
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -351,10 +351,19 @@ static int probe_climb(struct probe *probe, const struct config *config)
 	return r;
 }
 
-/* Can this process use BPF at all? A map is the least of it. */
-static int check_privilege(char *reason, size_t size)
+static void libbpf_setup(void)
 {
-	int fd = bpf_map_create(BPF_MAP_TYPE_HASH, "stackd_try", 4, 4, 1, NULL);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	libbpf_set_print(on_libbpf_print);
+}
+
+/* A map is the least of it. */
+int probe_check(char *reason, size_t size)
+{
+	int fd;
+
+	libbpf_setup();
+	fd = bpf_map_create(BPF_MAP_TYPE_HASH, "stackd_try", 4, 4, 1, NULL);
 
 	if (fd < 0 && (fd == -EPERM || fd == -EACCES)) {
 		snprintf(reason, size,
@@ -368,7 +377,7 @@ static int check_privilege(char *reason, size_t size)
 	snprintf(reason, size,
 		 "the kernel has no type information at /sys/kernel/btf/vmlinux: a kernel with "
 		 "CONFIG_DEBUG_INFO_BTF=y is needed (Debian's are)");
-	return -ENOENT;
+	return -EOPNOTSUPP;
 }
 
 int probe_open(const struct config *config, struct probe **out, char *reason, size_t size)
@@ -376,11 +385,7 @@ int probe_open(const struct config *config, struct probe **out, char *reason, si
 	struct probe *probe;
 	int r;
 
-	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
-	libbpf_set_print(on_libbpf_print);
-	r = check_privilege(reason, size);
-	if (r)
-		return r;
+	libbpf_setup();
 	probe = calloc(1, sizeof(*probe));
 	if (!probe)
 		return -ENOMEM;

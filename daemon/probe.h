@@ -41,9 +41,15 @@ struct probe_status {
 };
 
 /*
+ * Whether this process may use BPF on this kernel: 0, or -EPERM or -EOPNOTSUPP with one line in reason
+ * (size bytes) that says what to do. To be asked before anything is opened.
+ */
+int probe_check(char *reason, size_t size);
+
+/*
  * Opens, loads and attaches. Returns 0 with a probe also when the kernel refuses it: then it is
- * off and probe_status() says why. -EPERM when the privilege for BPF is missing, -ENOENT when the
- * kernel has no BTF, with one line in reason (size bytes); -ENOMEM.
+ * off and probe_status() says why. -EPERM when the kernel refuses BPF tracing as such, with one line
+ * in reason (size bytes); -ENOMEM.
  */
 int probe_open(const struct config *config, struct probe **out, char *reason, size_t size);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -390,6 +391,40 @@ static int windows_find(struct recorder *recorder, struct answer *answer, struct
 	return history_range(recorder->history, range->until, INT64_MAX, &answer->later);
 }
 
+static void describe_ids(FILE *out, const char *what, const struct wire_ints *ids)
+{
+	size_t i;
+
+	for (i = 0; i < ids->n; i++)
+		fprintf(out, "%s%" PRId64, i ? "," : what, ids->v[i]);
+}
+
+static void describe_text(FILE *out, const char *what, const char *text)
+{
+	if (text)
+		fprintf(out, "%s%.100s", what, text);
+}
+
+/* Nobody of the filter was seen: says whom it asked for. */
+static int nobody_seen(const struct wire_filter *filter, struct wire_error *error)
+{
+	_cleanup_(freep) char *whom = NULL;
+	size_t size;
+	FILE *out = open_memstream(&whom, &size);
+
+	if (!out)
+		return -ENOMEM;
+	describe_ids(out, " pid ", &filter->pids);
+	describe_ids(out, " tid ", &filter->tids);
+	describe_text(out, " comm ", filter->comm);
+	describe_text(out, " cgroup ", filter->cgroup);
+	describe_text(out, " unit ", filter->unit);
+	if (fclose(out))
+		return -ENOMEM;
+	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "filter",
+	                      "no thread of%.300s was seen in the range", whom);
+}
+
 static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
 		      const struct merge_options *options, struct wire_error *error)
 {
@@ -398,8 +433,7 @@ static int merge_make(struct recorder *recorder, struct answer *answer, const st
 
 	stack_unref(unread);
 	if (!r && filter_selects_threads(filter) && !merge_totals(answer->merge)->threads)
-		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "filter",
-				      "no thread of this filter was seen in the range");
+		return nobody_seen(filter->wire, error);
 	return r;
 }
 

@@ -37,7 +37,7 @@ struct recorder {
 };
 
 /*
- * Starts all of it. Returns 0, or a negative errno with one line in reason: -EPERM and -ENOENT as
+ * Starts all of it. Returns 0, or a negative errno with one line in reason: -EPERM as
  * probe_open(). A probe the kernel refuses is off, which is no error here.
  */
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,

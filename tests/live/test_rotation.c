@@ -109,6 +109,8 @@ static void test_sums_equal_the_counter(void **state)
 		      (uint64_t)stats.counts.first_seen,
 		      (uint64_t)stats.counts.lost[LOST_MISSED_IN], sums.waits, sums.spans,
 		      sums.shorts, sums.lost);
+	/* A switch-in whose hook the detaching overtook is on its way still. */
+	sums.lost += stats.counts.pendings;
 	/* Enough to mean something: the load did run. */
 	assert_true(stats.counts.switch_ins > 10000);
 	assert_int_equal(sums.waits, stats.counts.waits);
