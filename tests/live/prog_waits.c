@@ -107,14 +107,16 @@ static NAMED void wait_in_vfork(void)
 
 static NAMED void run_waits(const char *name, void (*wait)(void), long count)
 {
-	int64_t start, sum = 0;
+	int64_t start, took, most = 0, sum = 0;
 
 	for (long i = 0; i < count; i++) {
 		start = now_ns(CLOCK_MONOTONIC);
 		wait();
-		sum += now_ns(CLOCK_MONOTONIC) - start;
+		took = now_ns(CLOCK_MONOTONIC) - start;
+		sum += took;
+		most = took > most ? took : most;
 	}
-	printf("%s count=%ld ns=%lld\n", name, count, (long long)sum);
+	printf("%s count=%ld ns=%lld max_ns=%lld\n", name, count, (long long)sum, (long long)most);
 }
 
 int main(int argc, char **argv)

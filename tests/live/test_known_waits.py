@@ -15,10 +15,12 @@ PLACES = {
 
 
 def check_place(program, snapshot, folded, name, state, label):
-    truth = program.value(name)["ns"]
+    truth = program.value(name)
     value = folded_sum(folded, name, "run_waits", "main")
-    check_near(value, COUNT * MS * 1000, 0.02, f"{label}: {name} in the folded snapshot, us")
-    check_near(value * 1000, truth, 0.01, f"{label}: {name} against its own clock, ns")
+    check_near(value * 1000, truth["ns"], 0.01, f"{label}: {name} against its own clock, ns")
+    # On a busy host the program itself waits longer than it meant to.
+    if truth["ns"] <= COUNT * MS * 1_010_000:
+        check_near(value, COUNT * MS * 1000, 0.02, f"{label}: {name} in the folded snapshot, us")
     rows = [row for row in rows_with(snapshot, name) if row["state"] == state]
     if not check(rows, f"{label}: {name} has rows of state {state}"):
         return
@@ -28,16 +30,17 @@ def check_place(program, snapshot, folded, name, state, label):
     names = frame_names(rows[0])
     check(names[:3] == [name, "run_waits", "main"], f"{label}: {name}: leaf first: {names[:4]}")
     longest = max(row["max_ns"] for row in rows)
-    check_near(longest, MS * 1_000_000, 0.1, f"{label}: {name}: the longest wait")
+    check_near(longest, truth["max_ns"], 0.01, f"{label}: {name}: the longest wait")
     check(
         sum(sum(row["buckets"]) for row in rows) == COUNT,
         f"{label}: {name}: its buckets add up to its count",
     )
     # 200 ms lie between 2^27 and 2^28 ns; buckets[i] begins at 2^(i+9).
-    check(
-        sum(row["buckets"][18] for row in rows if len(row["buckets"]) > 18) >= COUNT - 1,
-        f"{label}: {name}: in the bucket of 134 to 268 ms",
-    )
+    if truth["max_ns"] < 1 << 28:
+        check(
+            sum(row["buckets"][18] for row in rows if len(row["buckets"]) > 18) == COUNT,
+            f"{label}: {name}: in the bucket of 134 to 268 ms",
+        )
 
 
 def check_waits(label, *overrides):
