@@ -10,15 +10,15 @@
 
 #include "proto/base.h"
 
-/* include/linux/sched.h; the letters are those of /proc/PID/stat. */
+/* include/linux/sched.h; the letters are those of /proc/PID/stat. The first that fits is it. */
 static const struct {
 	const char *name;
 	const char *word;
 	uint32_t bits;
 } states[] = {
-	{ "S", "sleeping", 0x1 }, { "D", "uninterruptible", 0x2 }, { "T", "stopped", 0x4 },
-	{ "t", "traced", 0x8 },	  { "X", "dead", 0x10 },	   { "Z", "zombie", 0x20 },
-	{ "P", "parked", 0x40 },  { "I", "idle", 0x402 },
+	{ "I", "idle", 0x402 },	 { "S", "sleeping", 0x1 }, { "D", "uninterruptible", 0x2 },
+	{ "T", "stopped", 0x4 }, { "t", "traced", 0x8 },   { "X", "dead", 0x10 },
+	{ "Z", "zombie", 0x20 }, { "P", "parked", 0x40 },
 };
 
 int wire_error_set(struct wire_error *error, int r, const char *name, const char *what,
@@ -54,7 +54,7 @@ static int filter_add_state(struct filter *filter, const char *text, struct wire
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
 		if (strcmp(text, states[i].name) != 0 && strcmp(text, states[i].word) != 0)
 			continue;
-		filter->state_bits |= states[i].bits;
+		filter->states |= 1U << i;
 		return 0;
 	}
 	errno = 0;
@@ -204,13 +204,29 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 	return !wire->unit || cgroup_has_unit(info->cgroup, wire->unit);
 }
 
+/* The one state that ps would show; I and D share a bit. */
+static size_t state_find(uint32_t state)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++)
+		if ((state & states[i].bits) == states[i].bits)
+			break;
+	return i;
+}
+
 bool filter_has_state(const struct filter *filter, uint32_t state)
 {
+	size_t i;
+
 	if (!filter->has_states)
 		return true;
 	if (state & (STATE_PREEMPTED | STATE_NEW))
 		return filter->has_preempted;
-	return state & STATE_TASK_MASK & filter->state_bits;
+	if (state & STATE_TASK_MASK & filter->state_bits)
+		return true;
+	i = state_find(state);
+	return i < ARRAY_SIZE(states) && filter->states & 1U << i;
 }
 
 const char *state_letter(uint32_t state)
@@ -219,10 +235,86 @@ const char *state_letter(uint32_t state)
 
 	if (state & (STATE_PREEMPTED | STATE_NEW))
 		return "R";
-	if ((state & 0x402) == 0x402)
-		return "I";
-	for (i = 0; i < ARRAY_SIZE(states); i++)
-		if (state & states[i].bits)
-			return states[i].name;
-	return "?";
+	i = state_find(state);
+	return i < ARRAY_SIZE(states) ? states[i].name : "?";
+}
+
+bool filter_has_duration(const struct filter *filter, uint64_t ns)
+{
+	return ns >= (uint64_t)filter->min_ns && ns <= (uint64_t)filter->max_ns;
+}
+
+unsigned int filter_bucket(uint64_t ns)
+{
+	unsigned int i = 0;
+
+	for (ns >>= 10; ns > 0; ns >>= 1)
+		i++;
+	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
+}
+
+uint64_t filter_bucket_ns(unsigned int bucket)
+{
+	return bucket ? UINT64_C(1) << (bucket + 9) : 0;
+}
+
+/*
+ * Leaves in the buckets only those within the edges. Returns the share of the time that they had,
+ * by the middle of each bucket.
+ */
+static double buckets_cut(const struct filter *filter, uint64_t *buckets)
+{
+	unsigned int low = filter_bucket((uint64_t)filter->min_ns), i;
+	unsigned int high = filter_bucket((uint64_t)filter->max_ns);
+	double inside = 0, all = 0, weight;
+
+	for (i = 0; i < WAIT_BUCKETS; i++) {
+		weight = (double)buckets[i] * (i ? 1.5 * (double)filter_bucket_ns(i) : 512);
+		all += weight;
+		if (i < low || i > high)
+			buckets[i] = 0;
+		else
+			inside += weight;
+	}
+	return all > 0 ? inside / all : 0;
+}
+
+static void part_scale(struct filter_part *part, double share, bool with_max)
+{
+	uint64_t all = part->blocked_ns + part->runnable_ns;
+	uint64_t others = all > part->max_ns ? all - part->max_ns : 0;
+	double ns = (double)others * share + (with_max ? (double)part->max_ns : 0);
+
+	if ((share >= 1 && with_max) || ns >= (double)all)
+		return;
+	part->blocked_ns = (uint64_t)((double)part->blocked_ns * (ns / (double)all));
+	part->runnable_ns = (uint64_t)((double)part->runnable_ns * (ns / (double)all));
+}
+
+bool filter_row(const struct filter *filter, struct filter_part *part)
+{
+	bool with_max = filter_has_duration(filter, part->max_ns);
+	unsigned int top = filter_bucket(part->max_ns), i;
+	double share;
+
+	if (filter->min_ns == 0 && part->max_ns <= (uint64_t)filter->max_ns)
+		return true;
+	if (part->max_ns < (uint64_t)filter->min_ns)
+		return false;
+	if (part->buckets[top])
+		part->buckets[top]--;
+	share = part->count > 1 ? buckets_cut(filter, part->buckets) : with_max;
+	part->is_estimate = share > 0 && share < 1;
+	part_scale(part, share, with_max);
+	if (with_max)
+		part->buckets[top]++;
+	else
+		part->max_ns = 0;
+	part->has_max = with_max;
+	for (part->count = 0, i = 0; i < WAIT_BUCKETS; i++) {
+		part->count += part->buckets[i];
+		if (!with_max && part->buckets[i])
+			part->max_ns = filter_bucket_ns(i);
+	}
+	return part->count > 0;
 }

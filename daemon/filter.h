@@ -4,7 +4,7 @@
 
 /*
  * Which threads and waits a query is about: in goes the filter of a request, checked, out come
- * yes and no for images and states. Borrows the request's strings; a plain value.
+ * yes and no for images, states and waits. Borrows the request's strings; a plain value.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,8 @@ struct filter {
 	const struct wire_filter *wire; /* NULL: everything */
 	int64_t min_ns;			/* 0: none */
 	int64_t max_ns;			/* INT64_MAX: none */
-	uint32_t state_bits;
+	uint32_t states;		/* those asked for by name, a bit each */
+	uint32_t state_bits;		/* those asked for by number: any of these bits */
 	bool has_states;
 	bool has_preempted;
 	bool drops_kernel; /* user stacks only */
@@ -33,6 +34,28 @@ bool filter_selects_threads(const struct filter *filter);
 bool filter_has_image(const struct filter *filter, const struct window_image *image,
 		      const struct process_info *info);
 bool filter_has_state(const struct filter *filter, uint32_t state);
+bool filter_has_duration(const struct filter *filter, uint64_t ns);
+
+/* The bucket of a duration, see WAIT_BUCKETS, and the least duration of a bucket. */
+unsigned int filter_bucket(uint64_t ns);
+uint64_t filter_bucket_ns(unsigned int bucket);
+
+/* Waits of which only sums are kept, and what of them is within the filter's times. */
+struct filter_part {
+	uint64_t count;
+	uint64_t blocked_ns;
+	uint64_t runnable_ns;
+	uint64_t max_ns; /* the longest; without has_max it is at least so long, and not known */
+	bool has_max;
+	bool is_estimate; /* the time is, as waits on both sides of an edge are in it */
+	uint64_t buckets[WAIT_BUCKETS];
+};
+
+/*
+ * Reduces all to what is within the times: the longest is known exactly, the others by bucket.
+ * The sums never grow. False when nothing is left.
+ */
+bool filter_row(const struct filter *filter, struct filter_part *part);
 
 /* One letter as ps has it, R for preempted and for a new thread. */
 const char *state_letter(uint32_t state);

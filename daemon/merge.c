@@ -14,6 +14,16 @@ struct seen {
 	UT_hash_handle hh;
 };
 
+/* A thread as one image, over all windows: who it is and whether it is asked for, found once. */
+struct image_info {
+	uint64_t key[2]; /* uid, process */
+	struct process_info process;
+	struct seen *thread;
+	char comm[COMM_LEN];
+	bool is_wanted;
+	UT_hash_handle hh;
+};
+
 /* A wait that spans windows: how it ended, if it did, and whether it was open at the end. */
 struct span_entry {
 	uint64_t key[2]; /* uid, start */
@@ -28,6 +38,7 @@ struct merge {
 	struct merge_options options;
 	struct merge_group *groups;
 	struct merge_group **array;
+	struct image_info *infos;
 	struct seen *threads;
 	struct seen *processes;
 	struct span_entry *spans;
@@ -40,9 +51,11 @@ struct merge {
 /* One wait, or many alike, on its way into a group. */
 struct contribution {
 	const struct window_image *image;
+	struct image_info *info;
 	const struct stack *kernel;
 	const struct stack *user;
 	uint32_t state;
+	bool is_idle;
 	bool is_short;
 	uint64_t count;
 	uint64_t blocked_ns;
@@ -51,26 +64,13 @@ struct contribution {
 	int64_t max_end_real_ns;
 };
 
-static unsigned int bucket_of(uint64_t ns)
-{
-	unsigned int i = 0;
-
-	for (ns >>= 10; ns > 0; ns >>= 1)
-		i++;
-	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
-}
-
-static uint64_t bucket_low(unsigned int i)
-{
-	return i ? UINT64_C(1) << (i + 9) : 0;
-}
-
 void merge_edges(const struct filter *filter, int64_t *min_ns, int64_t *max_ns)
 {
-	*min_ns = (int64_t)bucket_low(bucket_of((uint64_t)filter->min_ns));
+	*min_ns = (int64_t)filter_bucket_ns(filter_bucket((uint64_t)filter->min_ns));
 	*max_ns = INT64_MAX;
-	if (filter->max_ns != INT64_MAX && bucket_of((uint64_t)filter->max_ns) + 1 < WAIT_BUCKETS)
-		*max_ns = (int64_t)bucket_low(bucket_of((uint64_t)filter->max_ns) + 1);
+	if (filter->max_ns != INT64_MAX &&
+	    filter_bucket((uint64_t)filter->max_ns) + 1 < WAIT_BUCKETS)
+		*max_ns = (int64_t)filter_bucket_ns(filter_bucket((uint64_t)filter->max_ns) + 1);
 }
 
 static struct seen *seen_add(struct merge *merge, struct seen **set, uint64_t a, uint64_t b)
@@ -88,6 +88,11 @@ static struct seen *seen_add(struct merge *merge, struct seen **set, uint64_t a,
 	}
 	memcpy(seen->key, key, sizeof(key));
 	HASH_ADD(hh, *set, key, sizeof(key), seen);
+	if (!HASH_HAS(seen)) {
+		free(seen);
+		merge->error = -ENOMEM;
+		return NULL;
+	}
 	return seen;
 }
 
@@ -117,6 +122,11 @@ static struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t st
 	}
 	memcpy(entry->key, key, sizeof(key));
 	HASH_ADD(hh, merge->spans, key, sizeof(key), entry);
+	if (!HASH_HAS(entry)) {
+		free(entry);
+		merge->error = -ENOMEM;
+		return NULL;
+	}
 	return entry;
 }
 
@@ -146,51 +156,114 @@ static void opens_index(struct merge *merge, const struct window *last)
 	}
 }
 
+static void info_look(struct merge *merge, struct image_info *info,
+		      const struct window_image *image)
+{
+	memcpy(info->comm, image->comm, sizeof(info->comm));
+	info->is_wanted = filter_has_image(merge->filter, image, &info->process);
+	if (!info->is_wanted)
+		return;
+	info->thread = seen_add(merge, &merge->threads, image->uid, 0);
+	seen_add(merge, &merge->processes, (uint64_t)info->process.id.pid,
+		 info->process.id.start_boot_ns);
+}
+
+static struct image_info *info_get(struct merge *merge, const struct window_image *image)
+{
+	uint64_t key[2] = { image->uid, (uintptr_t)image->process };
+	struct image_info *info;
+
+	HASH_FIND(hh, merge->infos, key, sizeof(key), info);
+	if (info) {
+		/* A thread may have another name in each window. */
+		if (memcmp(info->comm, image->comm, sizeof(info->comm)) != 0)
+			info_look(merge, info, image);
+		return info;
+	}
+	info = calloc(1, sizeof(*info));
+	if (!info)
+		return NULL;
+	memcpy(info->key, key, sizeof(key));
+	HASH_ADD(hh, merge->infos, key, sizeof(key), info);
+	if (!HASH_HAS(info)) {
+		free(info);
+		return NULL;
+	}
+	process_info(image->process, &info->process);
+	info_look(merge, info, image);
+	return info;
+}
+
+/* An id that two stacks claimed stands for no place but its own. */
+static uint64_t stack_place(const struct stack *stack)
+{
+	if (!stack)
+		return 0;
+	return stack->flags & STACK_IS_AMBIGUOUS ? stack->raw_id : stack->place_id;
+}
+
+static bool stack_is_idle(const struct stack *stack)
+{
+	return stack && stack->is_idle && !(stack->flags & STACK_IS_AMBIGUOUS);
+}
+
 /*
  * Idle: nobody minds this wait. Kernel threads that wait for work, and user threads asleep in one
  * of the configured functions; never what cannot be interrupted (D), nor what wants a CPU.
  */
-static bool contribution_is_idle(const struct contribution *c, const struct process_info *info)
+static bool wait_is_idle(const struct contribution *c)
 {
 	bool is_uninterruptible = (c->state & 0x2) && !(c->state & 0x400);
 
-	if (c->is_short || c->state & (STATE_PREEMPTED | STATE_NEW) || is_uninterruptible)
+	if (c->state & (STATE_PREEMPTED | STATE_NEW) || is_uninterruptible)
 		return false;
-	if (info->is_kernel)
-		return true;
-	return (c->kernel && c->kernel->is_idle) || (c->user && c->user->is_idle);
+	return c->info->process.is_kernel || stack_is_idle(c->kernel) || stack_is_idle(c->user);
 }
 
-static void key_init(const struct merge *merge, const struct contribution *c,
-		     const struct process_info *info, bool is_idle, struct merge_key *key)
+/* Whether a wait is idle does not depend on which of its stacks are wanted. */
+static void contribution_stacks(const struct merge *merge, struct contribution *c,
+				const struct stack *kernel, const struct stack *user)
 {
+	c->kernel = kernel;
+	c->user = user;
+	c->is_idle = wait_is_idle(c);
+	if (merge->filter->drops_kernel)
+		c->kernel = NULL;
+	if (merge->filter->drops_user)
+		c->user = NULL;
+}
+
+enum { KEY_SHORT = 1, KEY_WAIT = 2, KEY_IDLE = 0x100 /* beside a letter or KEY_WAIT */ };
+
+static void key_init(const struct merge *merge, const struct contribution *c, struct merge_key *key)
+{
+	const struct process_info *process = &c->info->process;
 	enum merge_by by = merge->options.by;
+	bool has_stacks = by == MERGE_BY_STACK || merge->options.open_only;
+	const char *comm = by == MERGE_BY_PROCESS ? process->comm : c->image->comm;
 
 	memset(key, 0, sizeof(*key));
-	key->pid = (uint64_t)info->id.pid;
-	key->process_start = info->id.start_boot_ns;
+	key->pid = (uint64_t)process->id.pid;
+	key->process_start = process->id.start_boot_ns;
 	key->uid = by == MERGE_BY_THREAD ? c->image->uid : 0;
 	if (c->is_short)
-		key->state = 1;
-	else if (by == MERGE_BY_STACK || merge->options.open_only)
-		key->state = (uint64_t)state_letter(c->state)[0];
+		key->state = KEY_SHORT;
 	else
-		key->state = is_idle ? 3 : 2;
-	if (by == MERGE_BY_STACK || merge->options.open_only) {
-		key->kernel = c->kernel ? c->kernel->place_id : 0;
-		key->user = c->user ? c->user->place_id : 0;
+		key->state = (has_stacks ? (uint64_t)state_letter(c->state)[0] : KEY_WAIT) |
+			     (c->is_idle ? KEY_IDLE : 0);
+	if (has_stacks) {
+		key->kernel = stack_place(c->kernel);
+		key->user = stack_place(c->user);
 	}
-	memcpy(key->comm, by == MERGE_BY_PROCESS ? info->comm : c->image->comm, sizeof(key->comm));
+	memcpy(key->comm, comm, strnlen(comm, sizeof(key->comm)));
 }
 
-static struct merge_group *group_get(struct merge *merge, const struct contribution *c,
-				     const struct process_info *info)
+static struct merge_group *group_get(struct merge *merge, const struct contribution *c)
 {
-	bool is_idle = contribution_is_idle(c, info);
 	struct merge_group *group;
 	struct merge_key key;
 
-	key_init(merge, c, info, is_idle, &key);
+	key_init(merge, c, &key);
 	HASH_FIND(hh, merge->groups, &key, sizeof(key), group);
 	if (group)
 		return group;
@@ -203,27 +276,25 @@ static struct merge_group *group_get(struct merge *merge, const struct contribut
 	group->image = c->image;
 	group->kernel = key.kernel ? c->kernel : NULL;
 	group->user = key.user ? c->user : NULL;
-	group->is_idle = is_idle;
+	group->is_idle = c->is_idle;
 	group->is_short = c->is_short;
 	HASH_ADD(hh, merge->groups, key, sizeof(group->key), group);
+	if (!HASH_HAS(group)) {
+		free(group);
+		merge->error = -ENOMEM;
+		return NULL;
+	}
 	return group;
 }
 
 static struct merge_group *contribute(struct merge *merge, const struct contribution *c)
 {
-	struct process_info info;
-	struct merge_group *group;
-	struct seen *seen;
+	struct merge_group *group = group_get(merge, c);
 
-	process_info(c->image->process, &info);
-	group = group_get(merge, c, &info);
 	if (!group)
 		return NULL;
-	if (group->is_idle) {
-		seen = seen_add(merge, &merge->threads, c->image->uid, 0);
-		if (seen)
-			seen->is_idle = true;
-	}
+	if (c->is_idle && c->info->thread)
+		c->info->thread->is_idle = true;
 	if (c->kernel && group->kernel && c->kernel->n_frames > group->kernel->n_frames)
 		group->kernel = c->kernel;
 	group->state |= c->state & ~STATE_SEEDED;
@@ -238,64 +309,37 @@ static struct merge_group *contribute(struct merge *merge, const struct contribu
 	return group;
 }
 
-static void contribution_stacks(const struct merge *merge, struct contribution *c,
-				const struct stack *kernel, const struct stack *user)
-{
-	c->kernel = merge->filter->drops_kernel ? NULL : kernel;
-	c->user = merge->filter->drops_user ? NULL : user;
-}
-
-/* The share of a row's time that is in buckets within the edges; 1 where all are. */
-static double row_share(const struct merge *merge, const uint64_t *buckets, uint64_t *count_out)
-{
-	unsigned int low = bucket_of((uint64_t)merge->filter->min_ns), i;
-	unsigned int high = bucket_of((uint64_t)merge->filter->max_ns);
-	double inside = 0, all = 0;
-
-	*count_out = 0;
-	for (i = 0; i < WAIT_BUCKETS; i++) {
-		double weight = (double)buckets[i] * (double)(i ? bucket_low(i) : 512);
-
-		all += weight;
-		if (i < low || i > high)
-			continue;
-		inside += weight;
-		*count_out += buckets[i];
-	}
-	return all > 0 ? inside / all : 0;
-}
-
 static void merge_row(struct merge *merge, const struct window *window,
-		      const struct window_row *row)
+		      const struct window_row *row, struct image_info *info)
 {
+	struct filter_part part = {
+		.count = row->count,
+		.blocked_ns = row->blocked_ns,
+		.runnable_ns = row->runnable_ns,
+		.max_ns = row->max_ns,
+		.has_max = true,
+	};
 	struct contribution c = {
 		.image = &window->images[row->image],
+		.info = info,
 		.state = row->state,
-		.max_ns = row->max_ns,
-		.max_end_real_ns = row->max_end_ns + window->real_offset_ns,
 	};
-	uint64_t buckets[WAIT_BUCKETS] = {};
 	struct merge_group *group;
 	unsigned int i;
-	double share;
 
-	window_row_add_buckets(window, row, buckets);
-	share = row_share(merge, buckets, &c.count);
-	if (c.count == 0)
+	window_row_add_buckets(window, row, part.buckets);
+	if (!filter_row(merge->filter, &part))
 		return;
-	if (c.count != row->count) {
-		merge->estimated++;
-		if (c.max_ns > (uint64_t)merge->filter->max_ns)
-			c.max_ns = (uint64_t)merge->filter->max_ns;
-	}
-	c.blocked_ns = share < 1 ? (uint64_t)((double)row->blocked_ns * share) : row->blocked_ns;
-	c.runnable_ns = share < 1 ? (uint64_t)((double)row->runnable_ns * share) : row->runnable_ns;
+	merge->estimated += part.is_estimate;
+	c.count = part.count;
+	c.blocked_ns = part.blocked_ns;
+	c.runnable_ns = part.runnable_ns;
+	c.max_ns = part.max_ns;
+	c.max_end_real_ns = part.has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
 	contribution_stacks(merge, &c, row->kernel, row->user);
 	group = contribute(merge, &c);
 	for (i = 0; group && i < WAIT_BUCKETS; i++)
-		if (i >= bucket_of((uint64_t)merge->filter->min_ns) &&
-		    i <= bucket_of((uint64_t)merge->filter->max_ns))
-			group->buckets[i] += buckets[i];
+		group->buckets[i] += part.buckets[i];
 }
 
 static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
@@ -307,17 +351,13 @@ static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
 	return to > from ? (uint64_t)(to - from) : 0;
 }
 
-static bool duration_is_wanted(const struct merge *merge, uint64_t ns)
-{
-	return ns >= (uint64_t)merge->filter->min_ns && ns <= (uint64_t)merge->filter->max_ns;
-}
-
 static void merge_span(struct merge *merge, const struct window *window,
-		       const struct window_span *span)
+		       const struct window_span *span, struct image_info *info)
 {
 	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
 	struct contribution c = {
 		.image = &window->images[span->image],
+		.info = info,
 		.state = span->state,
 		.count = 1,
 		.blocked_ns = overlap(span->start_ns, span->wake_ns, window),
@@ -327,12 +367,12 @@ static void merge_span(struct merge *merge, const struct window *window,
 	};
 	struct merge_group *group;
 
-	if (!duration_is_wanted(merge, ns))
+	if (!filter_has_duration(merge->filter, ns))
 		return;
 	contribution_stacks(merge, &c, span->kernel, span->user);
 	group = contribute(merge, &c);
 	if (group)
-		group->buckets[bucket_of(ns)]++;
+		group->buckets[filter_bucket(ns)]++;
 }
 
 /*
@@ -340,7 +380,8 @@ static void merge_span(struct merge *merge, const struct window *window,
  * stack it ended with, which is whole; else to the kernel stack taken while it lasted.
  */
 static void merge_open(struct merge *merge, const struct window *window,
-		       const struct window_open *open, const struct stack *unread)
+		       const struct window_open *open, struct image_info *info,
+		       const struct stack *unread)
 {
 	const struct window_image *image = &window->images[open->image];
 	struct span_entry *entry = span_get(merge, image->uid, open->start_ns, false);
@@ -348,8 +389,10 @@ static void merge_open(struct merge *merge, const struct window *window,
 	bool is_open = entry && entry->is_open_at_end;
 	int64_t wake = span ? span->wake_ns : open->wake_ns;
 	int64_t end = is_open || !span ? merge->end_ns : span->end_ns;
+	const struct stack *user = open->user;
 	struct contribution c = {
 		.image = image,
+		.info = info,
 		.state = open->state,
 		.blocked_ns = overlap(open->start_ns, wake, window),
 		.runnable_ns = overlap(wake, window->end_ns, window),
@@ -357,10 +400,9 @@ static void merge_open(struct merge *merge, const struct window *window,
 		.max_end_real_ns = INT64_MAX,
 	};
 	struct merge_group *group;
-	struct process_info info;
 
 	if ((merge->options.open_only && !is_open) ||
-	    !duration_is_wanted(merge, (uint64_t)(end - open->start_ns)))
+	    !filter_has_duration(merge->filter, (uint64_t)(end - open->start_ns)))
 		return;
 	if (merge->options.open_only) {
 		/* How long it waits, not how much of that is in the range. */
@@ -368,11 +410,10 @@ static void merge_open(struct merge *merge, const struct window *window,
 			(uint64_t)((wake < merge->end_ns ? wake : merge->end_ns) - open->start_ns);
 		c.runnable_ns = c.max_ns - c.blocked_ns;
 	}
-	process_info(image->process, &info);
+	if (!info->process.is_kernel && !open->user)
+		user = unread;
 	contribution_stacks(merge, &c, span ? span->kernel : open->kernel,
-			    span	     ? span->user
-			    : info.is_kernel ? NULL
-					     : unread);
+			    span ? span->user : user);
 	group = contribute(merge, &c);
 	if (!group || !is_open)
 		return;
@@ -384,11 +425,13 @@ static void merge_open(struct merge *merge, const struct window *window,
 	}
 }
 
-static void merge_short(struct merge *merge, const struct window_image *image)
+static void merge_short(struct merge *merge, const struct window_image *image,
+			struct image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
 	struct contribution c = {
 		.image = image,
+		.info = info,
 		.is_short = true,
 		.count = sums->short_count,
 		.blocked_ns = sums->short_blocked_ns,
@@ -400,52 +443,82 @@ static void merge_short(struct merge *merge, const struct window_image *image)
 		contribute(merge, &c);
 }
 
-static void merge_image(struct merge *merge, const struct window_image *image)
+static void merge_image(struct merge *merge, const struct window_image *image,
+			struct image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
-	struct process_info info;
 
-	process_info(image->process, &info);
-	seen_add(merge, &merge->threads, image->uid, 0);
-	seen_add(merge, &merge->processes, (uint64_t)info.id.pid, info.id.start_boot_ns);
 	merge->totals.on_cpu_ns += sums->on_ns;
 	merge->totals.blocked_ns += sums->blocked_ns;
 	merge->totals.runnable_ns += sums->runnable_ns;
 	merge->totals.waits += sums->switches;
 	merge->totals.short_waits += sums->short_count;
 	merge->totals.short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
-	merge_short(merge, image);
+	merge_short(merge, image, info);
+}
+
+/* Who the window's images are; NULL in the place of those that are not asked for. */
+static struct image_info **infos_make(struct merge *merge, const struct window *window)
+{
+	struct image_info **infos = calloc(window->n_images + 1, sizeof(*infos)), *info;
+	size_t i;
+
+	for (i = 0; infos && i < window->n_images; i++) {
+		info = info_get(merge, &window->images[i]);
+		if (!info) {
+			free(infos);
+			return NULL;
+		}
+		infos[i] = info->is_wanted ? info : NULL;
+	}
+	return infos;
+}
+
+static void merge_opens(struct merge *merge, const struct window *window, struct image_info **infos,
+			const struct stack *unread)
+{
+	struct image_info *info;
+	size_t i;
+
+	for (i = 0; i < window->n_opens; i++) {
+		info = infos[window->opens[i].image];
+		if (info && filter_has_state(merge->filter, window->opens[i].state))
+			merge_open(merge, window, &window->opens[i], info, unread);
+	}
+}
+
+static void merge_ended(struct merge *merge, const struct window *window, struct image_info **infos)
+{
+	struct image_info *info;
+	size_t i;
+
+	for (i = 0; i < window->n_rows; i++) {
+		info = infos[window->rows[i].image];
+		if (info && filter_has_state(merge->filter, window->rows[i].state))
+			merge_row(merge, window, &window->rows[i], info);
+	}
+	for (i = 0; i < window->n_spans; i++) {
+		info = infos[window->spans[i].image];
+		if (info && filter_has_state(merge->filter, window->spans[i].state))
+			merge_span(merge, window, &window->spans[i], info);
+	}
 }
 
 static int merge_window(struct merge *merge, const struct window *window, bool is_last,
 			const struct stack *unread)
 {
-	_cleanup_(freep) bool *wanted = calloc(window->n_images + 1, sizeof(bool));
-	struct process_info info;
+	_cleanup_(freep) struct image_info **infos = infos_make(merge, window);
 	size_t i;
 
-	if (!wanted)
+	if (!infos)
 		return -ENOMEM;
-	for (i = 0; i < window->n_images; i++) {
-		process_info(window->images[i].process, &info);
-		wanted[i] = filter_has_image(merge->filter, &window->images[i], &info);
-		if (wanted[i])
-			merge_image(merge, &window->images[i]);
-	}
-	for (i = 0; i < window->n_opens && (is_last || !merge->options.open_only); i++)
-		if (wanted[window->opens[i].image] &&
-		    filter_has_state(merge->filter, window->opens[i].state))
-			merge_open(merge, window, &window->opens[i], unread);
-	if (merge->options.open_only)
-		return merge->error;
-	for (i = 0; i < window->n_rows; i++)
-		if (wanted[window->rows[i].image] &&
-		    filter_has_state(merge->filter, window->rows[i].state))
-			merge_row(merge, window, &window->rows[i]);
-	for (i = 0; i < window->n_spans; i++)
-		if (wanted[window->spans[i].image] &&
-		    filter_has_state(merge->filter, window->spans[i].state))
-			merge_span(merge, window, &window->spans[i]);
+	for (i = 0; i < window->n_images; i++)
+		if (infos[i])
+			merge_image(merge, &window->images[i], infos[i]);
+	if (is_last || !merge->options.open_only)
+		merge_opens(merge, window, infos, unread);
+	if (!merge->options.open_only)
+		merge_ended(merge, window, infos);
 	return merge->error;
 }
 
@@ -503,6 +576,7 @@ struct merge *merge_free(struct merge *merge)
 {
 	struct merge_group *group, *next;
 	struct span_entry *entry, *next_entry;
+	struct image_info *info, *next_info;
 
 	if (!merge)
 		return NULL;
@@ -515,6 +589,11 @@ struct merge *merge_free(struct merge *merge)
 	{
 		HASH_DEL(merge->spans, entry);
 		free(entry);
+	}
+	HASH_ITER(hh, merge->infos, info, next_info)
+	{
+		HASH_DEL(merge->infos, info);
+		free(info);
 	}
 	seen_free(merge->threads);
 	seen_free(merge->processes);

@@ -11,9 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
 #include "daemon/filter.h"
+#include "daemon/hash_table.h"
 #include "daemon/history.h"
 
 enum merge_by { MERGE_BY_STACK, MERGE_BY_THREAD, MERGE_BY_PROCESS };
@@ -43,7 +42,7 @@ struct merge_group {
 	uint64_t open;
 	uint64_t open_ns;
 	uint64_t max_ns;
-	int64_t max_end_real_ns; /* INT64_MAX: not ended */
+	int64_t max_end_real_ns; /* INT64_MAX: not ended, or not known */
 	const struct window_image *max_image;
 	uint64_t buckets[WAIT_BUCKETS];
 	UT_hash_handle hh; /* merge.groups */
@@ -83,7 +82,10 @@ struct merge *merge_free(struct merge *merge);
 struct merge_group **merge_groups(struct merge *merge, size_t *n_out);
 const struct merge_totals *merge_totals(const struct merge *merge);
 
-/* How many rows had waits on both sides of the filter's edges: their time is an estimate. */
+/*
+ * How many rows had waits on both sides of the filter's times, besides their longest, which is
+ * known: their time is an estimate, never more than all of it.
+ */
 uint64_t merge_estimated(const struct merge *merge);
 
 /* The edges a time filter had for rows kept by bucket; *max_ns is INT64_MAX where it had none. */

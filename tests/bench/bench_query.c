@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How long an answer over an hour of 5 s windows takes: windows made by the real assembler from
+ * made-up threads, then merged, sorted and turned into the 20 rows of an answer. CPU time.
+ * Arguments: windows, threads (half of them asleep all the time), rounds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/answer.h"
+#include "daemon/assembler.h"
+#include "daemon/history.h"
+#include "proto/base.h"
+
+#define LENGTH_NS (5 * NS_PER_S)
+
+enum { FRAMES = 24, TOP = 20, NO_PID = 0x3f000000 /* above any pid_max */ };
+
+struct bench {
+	struct process_table *processes;
+	struct stack_table *stacks;
+	struct assembler *assembler;
+	struct history *history;
+	unsigned int threads;
+};
+
+static void *must(void *p)
+{
+	if (!p) {
+		fprintf(stderr, "out of memory\n");
+		exit(1);
+	}
+	return p;
+}
+
+/* A stack as the resolver leaves it. */
+static void stack_make(struct bench *bench, uint64_t id, bool is_user)
+{
+	uint64_t ip[FRAMES];
+	struct stack *stack;
+	bool is_new;
+	size_t i;
+
+	for (i = 0; i < FRAMES; i++)
+		ip[i] = id * 64 + i;
+	stack = must(stack_table_put(bench->stacks, id, NULL, ip, FRAMES, &is_new));
+	for (i = 0; is_new && i < FRAMES; i++) {
+		struct symbol symbol = {
+			.kind = is_user ? FRAME_NATIVE : FRAME_KERNEL,
+			.file_id = is_user,
+			.file_offset = ip[i],
+			.name = "a_function_of_usual_length",
+			.module = is_user ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : NULL,
+		};
+
+		stack->frames[stack->n_frames++] = must(stack_table_frame(bench->stacks, &symbol));
+	}
+	stack->id = stack->place_id = id;
+	stack->is_resolved = true;
+}
+
+/* The even ones sleep since before the first window, the odd ones wait again and again. */
+static void thread_make(struct thread *thread, unsigned int i, unsigned int window)
+{
+	*thread = (struct thread){
+		.uid = i + 1,
+		.tid = NO_PID + i,
+		.tgid = NO_PID + i - i % 4,
+		.start_boot_ns = 1 + i,
+		.leader_boot_ns = 1 + i - i % 4,
+		.status = i % 2 ? THREAD_ON_CPU : THREAD_BLOCKED,
+		.wait_state = 1,
+		.since_ns = i % 2 ? (window + 1) * (uint64_t)LENGTH_NS : 1000 + i,
+		.open_since_ns = 1000 + i,
+		.open_kstack = 1000,
+		.comm = "worker",
+	};
+	if (i % 2)
+		thread->sums = (struct thread_sums){
+			.on_ns = (window + 1) * UINT64_C(1000000000),
+			.blocked_ns = (window + 1) * UINT64_C(4000000000),
+			.switches = (window + 1) * 100,
+			.short_count = (window + 1) * 50,
+			.short_blocked_ns = (window + 1) * UINT64_C(1000000),
+		};
+}
+
+/* A wait over the cut: open in this window, ended in the next. */
+static void span_make(struct bench *bench, const struct wait_key *key, int64_t cut_ns)
+{
+	struct record_wait wait = {
+		.key = *key,
+		.start_ns = (uint64_t)(cut_ns - 5 * NS_PER_MS),
+		.wake_ns = (uint64_t)(cut_ns + 5 * NS_PER_MS),
+		.end_ns = (uint64_t)(cut_ns + 6 * NS_PER_MS),
+	};
+
+	assembler_add_wait(bench->assembler, &wait);
+}
+
+static void window_make(struct bench *bench, unsigned int n)
+{
+	int64_t start = (int64_t)n * LENGTH_NS;
+	struct wait_sums sums = { .count = 50, .max_ns = 3000000, .buckets = { [10] = 50 } };
+	struct window *window;
+	struct thread thread;
+	unsigned int i;
+
+	assembler_begin(bench->assembler, start, start + LENGTH_NS, n + 2);
+	for (i = 0; i < bench->threads; i++) {
+		struct wait_key key = { .uid = i + 1, .kstack = 1000 + i % 7, .state = 1 };
+
+		thread_make(&thread, i, n);
+		assembler_add_thread(bench->assembler, &thread);
+		if (i % 2 == 0)
+			continue;
+		key.ustack = 2000 + i;
+		sums.blocked_ns = UINT64_C(100000000);
+		sums.max_end_ns = (uint64_t)start + 4000000;
+		assembler_add_row(bench->assembler, &key, &sums);
+		span_make(bench, &key, start + LENGTH_NS);
+	}
+	window = must(assembler_finish(bench->assembler));
+	window->seq = n + 1;
+	window_seal(window);
+	history_add(bench->history, window, 0);
+}
+
+static int by_total(const void *x, const void *y)
+{
+	const struct merge_group *const *a = x, *const *b = y;
+	uint64_t p = (*a)->blocked_ns + (*a)->runnable_ns, q = (*b)->blocked_ns + (*b)->runnable_ns;
+
+	return p < q ? 1 : p > q ? -1 : 0;
+}
+
+struct took {
+	int64_t merge_ns;
+	int64_t answer_ns;
+	size_t windows;
+	size_t groups;
+};
+
+static void query(struct bench *bench, enum merge_by by, struct took *took)
+{
+	static const struct answer_row_options rows = { .min_wait_ns = 100 * NS_PER_US };
+	_cleanup_(answer_freep) struct answer *answer = must(answer_new());
+	struct merge_options options = { .by = by };
+	struct merge_group **groups;
+	struct filter filter;
+	struct wire_error error;
+	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), merged;
+
+	if (filter_init(&filter, NULL, &error) ||
+	    history_range(bench->history, INT64_MIN, INT64_MAX, &answer->list) ||
+	    merge_run(&answer->list, &answer->later, &filter, &options, NULL, &answer->merge))
+		must(NULL);
+	merged = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	groups = merge_groups(answer->merge, &took->groups);
+	qsort(groups, took->groups, sizeof(*groups), by_total);
+	if (answer_rows(answer, groups, took->groups < TOP ? took->groups : TOP, &rows))
+		must(NULL);
+	took->windows = answer->list.n;
+	took->merge_ns = merged - begin;
+	took->answer_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - merged;
+}
+
+static void report(struct bench *bench, const char *name, enum merge_by by, unsigned int rounds)
+{
+	struct took took, least = { .merge_ns = INT64_MAX };
+
+	while (rounds--) {
+		query(bench, by, &took);
+		if (took.merge_ns < least.merge_ns)
+			least = took;
+	}
+	printf("by %-8s %4zu windows, %4zu groups: merge %6.1f ms, answer %5.2f ms (goal 300 ms)\n",
+	       name, least.windows, least.groups, (double)least.merge_ns / 1e6,
+	       (double)least.answer_ns / 1e6);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int windows = argc > 1 ? (unsigned int)atoi(argv[1]) : 720, i;
+	unsigned int rounds = argc > 3 ? (unsigned int)atoi(argv[3]) : 5;
+	struct bench bench = { .threads = argc > 2 ? (unsigned int)atoi(argv[2]) : 300 };
+
+	if (process_table_new(1 << 20, &bench.processes) ||
+	    stack_table_new(SIZE_MAX / 2, &bench.stacks) ||
+	    assembler_new(bench.processes, bench.stacks, 100 * NS_PER_US, &bench.assembler) ||
+	    history_new(INT64_MAX / 2, SIZE_MAX / 2, &bench.history))
+		must(NULL);
+	for (i = 0; i < 7; i++)
+		stack_make(&bench, 1000 + i, false);
+	for (i = 0; i < bench.threads; i++)
+		stack_make(&bench, 2000 + i, true);
+	for (i = 0; i < windows; i++)
+		window_make(&bench, i);
+	report(&bench, "stack", MERGE_BY_STACK, rounds);
+	report(&bench, "thread", MERGE_BY_THREAD, rounds);
+	report(&bench, "process", MERGE_BY_PROCESS, rounds);
+	assembler_free(bench.assembler);
+	history_free(bench.history);
+	stack_table_free(bench.stacks);
+	process_table_free(bench.processes);
+	return 0;
+}
