@@ -56,13 +56,10 @@ class Edge:
         self.pending = self._follow_waiting()
 
     def _follow_waiting(self):
-        """{tid: ns} of the delay of threads that waited for a CPU throughout both readings:
-        schedstat has it only when their turn comes, so wait for that."""
-        pending, waiting = {}, {}
-        for tid, a in self.before.items():
-            b = self.after.get(tid)
-            if b and b.state == "R" and b.turns == a.turns and b.on_cpu == a.on_cpu:
-                waiting[tid] = b
+        """{tid: ns} of the delay up to the cut of threads that wait for a CPU now: schedstat has
+        it only when their turn comes, so wait for that."""
+        pending = {}
+        waiting = {tid: account for tid, account in self.after.items() if account.state == "R"}
         deadline = time.monotonic() + 5
         while waiting and time.monotonic() < deadline:
             for tid, account in list(waiting.items()):
@@ -76,10 +73,14 @@ class Edge:
         return pending
 
     def value(self, tid, field):
-        """The value at the cut, on a line between the two readings."""
+        """The value at the cut: on a line between the two readings."""
         a, b = self.before[tid], self.after[tid]
         share = min(max((self.at - a.when) / (b.when - a.when), 0.0), 1.0)
-        value = getattr(a, field) + (getattr(b, field) - getattr(a, field)) * share
+        first, last = getattr(a, field), getattr(b, field)
+        if last - first > b.when - a.when:
+            # A delay that began before the first reading: what lies behind the cut is left out.
+            return last - (b.when - self.at) / 2
+        value = first + (last - first) * share
         return value + (self.pending.get(tid, 0) if field == "delay" else 0)
 
     def has(self, tid):

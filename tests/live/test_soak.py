@@ -48,7 +48,8 @@ def check_growth(daemon):
     grown = max(sizes[50:]) - max(sizes[15:25])
     text = f"RSS grew by {grown >> 10} KiB in 40 snapshots, to {sizes[-1] >> 10} KiB"
     check(grown < GROWTH, text)
-    check(files[-1] <= files[5], f"open files: {files[5]} early, {files[-1]} late")
+    # One that stays open for each answer would be fifty.
+    check(files[-1] <= files[5] + 10, f"open files: {files[5]} early, {files[-1]} late")
 
 
 def check_gone(bpftool, ids, text):
