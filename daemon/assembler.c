@@ -542,22 +542,29 @@ static void track_to_open(struct assembler *assembler, const struct track *track
 	open_add(assembler, &key, since, wake);
 }
 
-/* A wait whose record has come ended between the cut and the reading: the record tells more. */
+/*
+ * At the cut, and long enough by then; not one of a thread that was found after it. A wait whose
+ * record has come ended between the cut and the reading: the record tells more.
+ */
+static bool track_is_waiting(const struct assembler *assembler, const struct track *track)
+{
+	const struct thread *t = &track->thread;
+	int64_t since = (int64_t)t->since_ns, end = assembler->end_ns;
+
+	if (t->flags & THREAD_IS_SEEDED && (int64_t)t->seeded_ns >= end)
+		return false;
+	return t->status != THREAD_ON_CPU && since < end && end - since >= assembler->min_wait_ns &&
+	       track->span_start_ns != t->since_ns;
+}
+
 static void tracks_to_opens(struct assembler *assembler)
 {
 	struct track *track, *next;
 
 	HASH_ITER(hh, assembler->tracks, track, next)
-	{
-		const struct thread *t = &track->thread;
-		int64_t since = (int64_t)t->since_ns;
-
-		if (!track->has_ended && track->epoch == assembler->epoch &&
-		    t->status != THREAD_ON_CPU && since < assembler->end_ns &&
-		    assembler->end_ns - since >= assembler->min_wait_ns &&
-		    track->span_start_ns != t->since_ns)
-			track_to_open(assembler, track);
-	}
+	if (!track->has_ended && track->epoch == assembler->epoch &&
+	    track_is_waiting(assembler, track))
+		track_to_open(assembler, track);
 }
 
 /*
