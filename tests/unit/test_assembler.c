@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Windows of 1000 ns by a made-up clock: window n is [1000 n, 1000 (n + 1)), its epoch n. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/assembler.h"
+
+enum { LENGTH = 1000, MIN_WAIT = 100, NO_PID = 0x3f000000 /* above any pid_max */ };
+
+static struct process_table *processes;
+static struct stack_table *stacks;
+static struct assembler *assembler;
+
+static int set_up(void **state)
+{
+	return process_table_new(1 << 20, &processes) || stack_table_new(1 << 20, &stacks) ||
+	       assembler_new(processes, stacks, MIN_WAIT, &assembler);
+}
+
+static int tear_down(void **state)
+{
+	assembler_free(assembler);
+	stack_table_free(stacks);
+	process_table_free(processes);
+	return 0;
+}
+
+static struct thread thread_of(uint64_t uid, uint32_t status, uint64_t since_ns, uint32_t epoch)
+{
+	return (struct thread){
+		.uid = uid,
+		.tid = NO_PID + (uint32_t)uid,
+		.tgid = NO_PID + (uint32_t)uid,
+		.start_boot_ns = uid,
+		.leader_boot_ns = uid,
+		.status = status,
+		.wait_state = status == THREAD_RUNNABLE ? STATE_PREEMPTED : 1,
+		.since_ns = since_ns,
+		.epoch = epoch,
+		.comm = "image1",
+	};
+}
+
+static void begin(uint32_t n)
+{
+	assembler_begin(assembler, n * LENGTH, (n + 1) * LENGTH, n + 1);
+}
+
+static struct window *finish(void)
+{
+	struct window *window = assembler_finish(assembler);
+
+	assert_non_null(window);
+	return window;
+}
+
+/* One cut with one thread. */
+static struct window *cut(uint32_t n, const struct thread *thread)
+{
+	begin(n);
+	if (thread)
+		assembler_add_thread(assembler, thread);
+	return finish();
+}
+
+static void assert_sums(const struct window *window, uint64_t on, uint64_t blocked,
+			uint64_t runnable)
+{
+	assert_int_equal(window->n_images, 1);
+	assert_int_equal(window->images[0].sums.on_ns, on);
+	assert_int_equal(window->images[0].sums.blocked_ns, blocked);
+	assert_int_equal(window->images[0].sums.runnable_ns, runnable);
+}
+
+static void add_wait(uint64_t uid, uint64_t start, uint64_t wake, uint64_t end, uint32_t exec_gen)
+{
+	struct record_wait wait = {
+		.key = { .uid = uid, .kstack = STACK_FAULT, .exec_gen = exec_gen, .state = 1 },
+		.start_ns = start,
+		.wake_ns = wake,
+		.end_ns = end,
+	};
+
+	assembler_add_wait(assembler, &wait);
+}
+
+static void add_end(const struct thread *thread, uint64_t end_ns)
+{
+	struct record_thread_end end = { .end_ns = end_ns, .thread = *thread };
+
+	assembler_add_thread_end(assembler, &end);
+}
+
+static void add_exec(uint64_t uid, uint32_t old_gen)
+{
+	struct record_process exec = {
+		.uid = uid,
+		.tgid = NO_PID + (uint32_t)uid,
+		.leader_boot_ns = uid,
+		.exec_gen = old_gen + 1,
+		.parent_exec_gen = old_gen,
+		.comm = "image2",
+		.old_comm = "image1",
+	};
+
+	assembler_add_exec(assembler, &exec);
+}
+
+static void test_each_window_has_its_length(void **state)
+{
+	/* Running since 1200, asleep since 1700, woken at 3400, on a CPU again at 3500. */
+	struct thread t = thread_of(1, THREAD_BLOCKED, 1700, 1);
+	struct window *window;
+
+	t.sums = (struct thread_sums){ .on_ns = 500, .switches = 1 };
+	window = cut(1, &t);
+	assert_sums(window, 500, 300, 0);
+	window_unref(window);
+	window = cut(2, &t);
+	assert_sums(window, 0, 1000, 0);
+	window_unref(window);
+	t.wake_ns = 3400;
+	t.status = THREAD_ON_CPU;
+	t.since_ns = 3500;
+	t.sums.blocked_ns = 1700;
+	t.sums.runnable_ns = 100;
+	t.at_cut = (struct thread_sums){ .on_ns = 500, .blocked_ns = 1300, .switches = 1 };
+	t.epoch = 3;
+	window = cut(3, &t);
+	assert_sums(window, 500, 400, 100);
+	window_unref(window);
+}
+
+/* Woken and put on a CPU between the cut and the reading: at_cut tells what was at the cut. */
+static void test_events_after_the_cut_are_of_the_next(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 2050, 2);
+	struct window *window;
+
+	t.sums = (struct thread_sums){ .on_ns = 100, .blocked_ns = 940, .runnable_ns = 10 };
+	t.at_cut = (struct thread_sums){ .on_ns = 100, .blocked_ns = 900 };
+	window = cut(1, &t);
+	assert_sums(window, 100, 900, 0);
+	window_unref(window);
+	window = cut(2, &t);
+	assert_sums(window, 950, 40, 10);
+	window_unref(window);
+}
+
+static void test_runnable_waits(void **state)
+{
+	struct thread t = thread_of(1, THREAD_RUNNABLE, 1100, 1);
+	struct window *window;
+
+	t.sums.on_ns = 100;
+	window = cut(1, &t);
+	assert_sums(window, 100, 0, 900);
+	assert_int_equal(window->n_opens, 1);
+	assert_int_equal(window->opens[0].wake_ns, 1100);
+	window_unref(window);
+}
+
+/* Asleep for an hour before it was found at 1010: counts from there. */
+static void test_seeded_threads_count_from_the_start(void **state)
+{
+	struct thread t = thread_of(1, THREAD_BLOCKED, 3, 1);
+	struct window *window;
+
+	t.flags = THREAD_IS_SEEDED;
+	t.seeded_ns = 1010;
+	t.epoch = 1;
+	t.wait_state |= STATE_SEEDED;
+	begin(0);
+	assembler_add_thread(assembler, &t);
+	window = finish();
+	assert_int_equal(window->n_images, 0);
+	window_unref(window);
+	window = cut(1, &t);
+	assert_sums(window, 0, 990, 0);
+	assert_int_equal(window->opens[0].start_ns, 3);
+	window_unref(window);
+	window = cut(2, &t);
+	assert_sums(window, 0, 1000, 0);
+	window_unref(window);
+}
+
+static void test_the_end_of_a_thread(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1000, 1);
+	struct window *window = cut(1, &t);
+
+	assert_sums(window, 1000, 0, 0);
+	window_unref(window);
+	t.sums = (struct thread_sums){ .on_ns = 1300, .switches = 1 };
+	t.at_cut = (struct thread_sums){ .on_ns = 1000 };
+	t.epoch = 2;
+	add_end(&t, 2300);
+	window = cut(2, NULL);
+	assert_sums(window, 300, 0, 0);
+	window_unref(window);
+	assert_int_equal(assembler_threads(assembler), 0);
+}
+
+/* Between the cut at 2000 and the reading: a part of it in both windows. */
+static void test_an_end_after_the_cut(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1500, 2);
+	struct window *window;
+
+	t.sums = (struct thread_sums){ .on_ns = 540, .switches = 1 };
+	t.at_cut = (struct thread_sums){ .on_ns = 500 };
+	begin(1);
+	add_end(&t, 2040);
+	window = finish();
+	assert_sums(window, 500, 0, 0);
+	assert_int_equal(window->images[0].sums.switches, 0);
+	window_unref(window);
+	window = cut(2, NULL);
+	assert_sums(window, 40, 0, 0);
+	assert_int_equal(window->images[0].sums.switches, 1);
+	window_unref(window);
+	assert_int_equal(assembler_threads(assembler), 0);
+}
+
+/* It left its CPU while the cut was made: a time after the cut, the epoch of before it. */
+static void test_an_end_on_the_cut_counts_once(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1500, 1);
+	struct window *window;
+
+	t.sums.on_ns = 501;
+	add_end(&t, 2001);
+	window = cut(1, NULL);
+	assert_sums(window, 501, 0, 0);
+	window_unref(window);
+	assert_int_equal(assembler_threads(assembler), 0);
+}
+
+/* The slot was free at the reading, the record of the end came after the next one. */
+static void test_an_end_told_late(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1000, 1);
+	struct window *window = cut(1, &t);
+
+	window_unref(window);
+	window = cut(2, NULL);
+	assert_int_equal(window->n_images, 0);
+	window_unref(window);
+	t.sums = (struct thread_sums){ .on_ns = 2010, .switches = 1 };
+	t.at_cut = (struct thread_sums){ .on_ns = 2000 };
+	t.epoch = 3;
+	add_end(&t, 3010);
+	window = cut(3, NULL);
+	/* What the window before it missed, and what it has itself: all there, once. */
+	assert_sums(window, 1010, 0, 0);
+	window_unref(window);
+	assert_int_equal(assembler_threads(assembler), 0);
+}
+
+static void test_an_end_of_a_forgotten_thread(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 0, 5);
+	struct window *window;
+
+	t.sums.on_ns = 5010;
+	t.at_cut.on_ns = 5000;
+	add_end(&t, 5010);
+	window = cut(5, NULL);
+	assert_sums(window, 10, 0, 0);
+	window_unref(window);
+}
+
+static void test_unseen_threads_are_forgotten(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1000, 1);
+
+	window_unref(cut(1, &t));
+	window_unref(cut(2, NULL));
+	assert_int_equal(assembler_threads(assembler), 1);
+	window_unref(cut(3, NULL));
+	assert_int_equal(assembler_threads(assembler), 0);
+}
+
+static void test_a_wait_over_cuts(void **state)
+{
+	struct thread t = thread_of(1, THREAD_BLOCKED, 1500, 1);
+	struct window *window = cut(1, &t);
+
+	assert_int_equal(window->n_opens, 1);
+	assert_int_equal(window->opens[0].start_ns, 1500);
+	assert_true(window->opens[0].wake_ns == INT64_MAX);
+	assert_int_equal(window->opens[0].kernel->flags, STACK_IS_UNREAD);
+	window_unref(window);
+	window = cut(2, &t);
+	assert_int_equal(window->n_opens, 1);
+	assert_int_equal(window->n_spans, 0);
+	window_unref(window);
+	add_wait(1, 1500, 3200, 3300, 0);
+	t = thread_of(1, THREAD_ON_CPU, 3300, 3);
+	window = cut(3, &t);
+	assert_int_equal(window->n_opens, 0);
+	assert_int_equal(window->n_spans, 1);
+	assert_int_equal(window->spans[0].wake_ns, 3200);
+	assert_int_equal(window->spans[0].kernel->flags, STACK_IS_FAULT);
+	window_unref(window);
+}
+
+/* Ended between the cut and the reading: read as asleep or as running, it is open once. */
+static void test_a_wait_that_ends_after_the_cut(void **state)
+{
+	static const uint32_t statuses[] = { THREAD_BLOCKED, THREAD_ON_CPU };
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		uint64_t uid = i + 1;
+		struct thread t = thread_of(uid, statuses[i], i ? 2030 : 1500, i ? 2 : 1);
+		struct window *window;
+
+		t.at_cut.blocked_ns = 500;
+		begin(1);
+		assembler_add_thread(assembler, &t);
+		add_wait(uid, 1500, 2020, 2030, 0);
+		window = finish();
+		assert_int_equal(window->n_opens, 1);
+		assert_int_equal(window->n_spans, 0);
+		assert_int_equal(window->opens[0].kernel->flags, STACK_IS_FAULT);
+		window_unref(window);
+		t = thread_of(uid, THREAD_ON_CPU, 2030, 2);
+		window = cut(2, &t);
+		assert_int_equal(window->n_opens, 0);
+		assert_int_equal(window->n_spans, 1);
+		window_unref(window);
+		add_end(&t, 3000);
+		window_unref(cut(2, NULL));
+	}
+}
+
+/* Young at the cut: nobody knows yet whether it will be long enough; or it is known. */
+static void test_young_waits(void **state)
+{
+	struct thread t = thread_of(1, THREAD_BLOCKED, 1950, 1);
+	struct window *window = cut(1, &t);
+
+	assert_int_equal(window->n_opens, 0);
+	window_unref(window);
+	t.since_ns = 2950;
+	begin(2);
+	assembler_add_thread(assembler, &t);
+	add_wait(1, 2950, 3100, 3100, 0);
+	window = finish();
+	assert_int_equal(window->n_opens, 1);
+	assert_int_equal(window->opens[0].start_ns, 2950);
+	window_unref(window);
+}
+
+static void test_a_wake_time_from_before_is_none(void **state)
+{
+	struct thread t = thread_of(1, THREAD_BLOCKED, 1500, 1);
+	struct window *window;
+
+	t.wake_ns = 1400;
+	window = cut(1, &t);
+	assert_int_equal(window->opens[0].wake_ns, 1500);
+	window_unref(window);
+}
+
+/* Taken at switch-out, both stacks are known while the wait goes on. */
+static void test_stacks_of_the_switch_out(void **state)
+{
+	struct thread t = thread_of(1, THREAD_BLOCKED, 1500, 1);
+	uint64_t ip = 1;
+	struct window *window;
+	bool is_new;
+
+	stack_table_put(stacks, 100, NULL, &ip, 1, &is_new);
+	stack_table_put(stacks, 101, NULL, &ip, 1, &is_new);
+	t.kstack = 100;
+	t.ustack = 101;
+	window = cut(1, &t);
+	assert_int_equal(window->opens[0].kernel->raw_id, 100);
+	assert_int_equal(window->opens[0].user->raw_id, 101);
+	window_unref(window);
+}
+
+static void add_row(uint64_t uid, uint32_t exec_gen, uint64_t count)
+{
+	struct wait_key key = { .uid = uid, .exec_gen = exec_gen, .state = 1 };
+	struct wait_sums sums = { .count = count, .blocked_ns = 300 * count };
+
+	assembler_add_row(assembler, &key, &sums);
+}
+
+static void assert_row_image(const struct window *window, size_t row, uint32_t exec_gen,
+			     const char *comm)
+{
+	const struct window_image *image = &window->images[window->rows[row].image];
+
+	assert_int_equal(image->exec_gen, exec_gen);
+	assert_string_equal(image->comm, comm);
+}
+
+static void test_waits_go_to_their_image(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1900, 1);
+	struct window *window;
+
+	t.exec_gen = 2;
+	memcpy(t.comm, "image2", 7);
+	add_exec(1, 1);
+	begin(1);
+	assembler_add_thread(assembler, &t);
+	add_row(1, 1, 5);
+	add_row(1, 2, 6);
+	window = finish();
+	assert_int_equal(window->n_images, 2);
+	assert_row_image(window, 0, 1, "image1");
+	assert_row_image(window, 1, 2, "image2");
+	assert_int_equal(window->rows[1].count, 6);
+	/* The time is there once, with the last image. */
+	assert_int_equal(window->images[window->rows[0].image].sums.on_ns, 0);
+	assert_int_equal(window->images[window->rows[1].image].sums.on_ns, 100);
+	window_unref(window);
+}
+
+/* An exec right after the cut is told in this window; the old image's last waits come in the next.
+ */
+static void test_an_exec_after_the_cut(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1500, 1);
+	struct window *window;
+
+	t.exec_gen = 1;
+	begin(1);
+	assembler_add_thread(assembler, &t);
+	add_exec(1, 1);
+	window_unref(finish());
+	t.exec_gen = 2;
+	memcpy(t.comm, "image2", 7);
+	begin(2);
+	assembler_add_thread(assembler, &t);
+	add_row(1, 1, 5);
+	window = finish();
+	assert_row_image(window, 0, 1, "image1");
+	window_unref(window);
+	begin(3);
+	assembler_add_thread(assembler, &t);
+	add_row(1, 2, 5);
+	window = finish();
+	assert_int_equal(window->n_images, 1);
+	assert_row_image(window, 0, 2, "image2");
+	window_unref(window);
+}
+
+static void test_waits_of_nobody_are_counted(void **state)
+{
+	struct window *window;
+
+	begin(1);
+	add_row(7, 1, 5);
+	add_wait(8, 900, 1500, 1500, 0);
+	window = finish();
+	assert_int_equal(window->n_rows, 0);
+	assert_int_equal(window->n_spans, 0);
+	assert_int_equal(window->lost[WINDOW_LOST_WAIT_THREADS], 6);
+	assert_int_equal(window->lost[WINDOW_LOST_MEMORY], 0);
+	window_unref(window);
+	window = cut(2, NULL);
+	assert_int_equal(window->lost[WINDOW_LOST_WAIT_THREADS], 0);
+	window_unref(window);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_each_window_has_its_length),
+		TEST(test_events_after_the_cut_are_of_the_next),
+		TEST(test_runnable_waits),
+		TEST(test_seeded_threads_count_from_the_start),
+		TEST(test_the_end_of_a_thread),
+		TEST(test_an_end_after_the_cut),
+		TEST(test_an_end_on_the_cut_counts_once),
+		TEST(test_an_end_told_late),
+		TEST(test_an_end_of_a_forgotten_thread),
+		TEST(test_unseen_threads_are_forgotten),
+		TEST(test_a_wait_over_cuts),
+		TEST(test_a_wait_that_ends_after_the_cut),
+		TEST(test_young_waits),
+		TEST(test_a_wake_time_from_before_is_none),
+		TEST(test_stacks_of_the_switch_out),
+		TEST(test_waits_go_to_their_image),
+		TEST(test_an_exec_after_the_cut),
+		TEST(test_waits_of_nobody_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/history.h"
+#include "proto/base.h"
+
+/* Windows of 5 s with 1000 bytes each; the real clock is 1000 s ahead of ours. */
+enum { WINDOW_BYTES = 1000 };
+
+#define OFFSET (1000 * NS_PER_S)
+
+static void add(struct history *history, uint64_t seq, size_t stack_bytes)
+{
+	struct window *window = window_new();
+
+	window->seq = seq;
+	window->start_ns = (int64_t)seq * 5 * NS_PER_S;
+	window->end_ns = window->start_ns + 5 * NS_PER_S;
+	window->real_offset_ns = OFFSET;
+	window->bytes = WINDOW_BYTES;
+	history_add(history, window, stack_bytes);
+}
+
+static void assert_has(struct history *history, uint64_t first, uint64_t last)
+{
+	struct history_list list;
+	size_t i;
+
+	assert_int_equal(history_range(history, INT64_MIN, INT64_MAX, &list), 0);
+	assert_int_equal(list.n, last - first + 1);
+	for (i = 0; i < list.n; i++)
+		assert_int_equal(list.windows[i]->seq, first + i);
+	history_list_fini(&list);
+}
+
+static struct history_stats stats(struct history *history)
+{
+	struct history_stats out;
+
+	history_stats(history, &out);
+	return out;
+}
+
+static void test_order_survives_growth(void **state)
+{
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(history_new(500 * NS_PER_S, SIZE_MAX, &history), 0);
+	for (seq = 1; seq <= 1000; seq++)
+		add(history, seq, 0);
+	/* Those that ended 500 s before the last one's end, or later. */
+	assert_has(history, 900, 1000);
+	assert_int_equal(stats(history).evicted_real_ns, 900 * 5 * NS_PER_S + OFFSET);
+	assert_false(stats(history).evicted_by_bytes);
+	assert_int_equal(stats(history).bytes, 101 * WINDOW_BYTES);
+	history_free(history);
+}
+
+static void test_range_is_half_open(void **state)
+{
+	struct history *history;
+	struct history_list list;
+	uint64_t seq;
+
+	assert_int_equal(history_new(500 * NS_PER_S, SIZE_MAX, &history), 0);
+	for (seq = 1; seq <= 10; seq++)
+		add(history, seq, 0);
+	assert_int_equal(
+		history_range(history, 15 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET, &list), 0);
+	assert_int_equal(list.n, 2);
+	assert_int_equal(list.windows[0]->seq, 3);
+	history_list_fini(&list);
+	assert_int_equal(
+		history_range(history, 16 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET + 1, &list),
+		0);
+	assert_int_equal(list.n, 3);
+	history_list_fini(&list);
+	history_free(history);
+}
+
+static void test_bytes_are_bounded(void **state)
+{
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(history_new(500 * NS_PER_S, 10 * WINDOW_BYTES, &history), 0);
+	for (seq = 1; seq <= 25; seq++)
+		add(history, seq, 0);
+	assert_has(history, 16, 25);
+	assert_true(stats(history).evicted_by_bytes);
+	assert_int_equal(stats(history).evicted_for_bytes, 15);
+	history_free(history);
+}
+
+/* Stacks that do not shrink cost a few windows an add, and at last all but the newest. */
+static void test_stacks_count(void **state)
+{
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(history_new(500 * NS_PER_S, 20 * WINDOW_BYTES, &history), 0);
+	for (seq = 1; seq <= 10; seq++)
+		add(history, seq, 10 * WINDOW_BYTES);
+	assert_has(history, 1, 10);
+	add(history, 11, 10 * WINDOW_BYTES);
+	assert_has(history, 2, 11);
+	add(history, 12, 100 * WINDOW_BYTES);
+	assert_has(history, 6, 12);
+	add(history, 13, 100 * WINDOW_BYTES);
+	add(history, 14, 100 * WINDOW_BYTES);
+	assert_has(history, 14, 14);
+	add(history, 15, 0);
+	assert_has(history, 14, 15);
+	history_free(history);
+}
+
+/* A list holds its windows, also after they are evicted. */
+static void test_lists_hold_windows(void **state)
+{
+	struct history *history;
+	struct history_list list;
+
+	assert_int_equal(history_new(500 * NS_PER_S, WINDOW_BYTES, &history), 0);
+	add(history, 1, 0);
+	assert_int_equal(history_range(history, INT64_MIN, INT64_MAX, &list), 0);
+	add(history, 2, 0);
+	assert_has(history, 2, 2);
+	assert_int_equal(list.windows[0]->seq, 1);
+	assert_int_equal(list.windows[0]->refs, 1);
+	history_list_fini(&list);
+	history_free(history);
+}
+
+static void test_wait_for_a_window(void **state)
+{
+	struct history *history;
+
+	assert_int_equal(history_new(500 * NS_PER_S, SIZE_MAX, &history), 0);
+	add(history, 7, 0);
+	assert_int_equal(history_wait(history, 7, 0), 0);
+	assert_int_equal(history_wait(history, 8, NS_PER_MS), -ETIMEDOUT);
+	history_free(history);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order_survives_growth),
+		cmocka_unit_test(test_range_is_half_open),
+		cmocka_unit_test(test_bytes_are_bounded),
+		cmocka_unit_test(test_stacks_count),
+		cmocka_unit_test(test_lists_hold_windows),
+		cmocka_unit_test(test_wait_for_a_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

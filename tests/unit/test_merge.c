@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Windows made by hand, of 1000 us each by a made-up clock; the real one is 1 s ahead. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/merge.h"
+#include "proto/base.h"
+
+#define US	  NS_PER_US
+#define LENGTH_NS (1000 * US)
+
+enum { NO_PID = 0x3f000000 /* above any pid_max */, MANY = 300 };
+
+static struct process_table *processes;
+static struct window *windows[3];
+static struct history_list list, later;
+static struct filter filter;
+static struct merge_options options;
+static struct stack kernel, other, user, unread;
+static struct merge *merge;
+
+/* How many allocations still succeed; negative: all. */
+static long allocations = -1;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+static bool allocation_fails(void)
+{
+	return allocations >= 0 && allocations-- == 0;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return allocation_fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return allocation_fails() ? NULL : __real_malloc(size);
+}
+
+static void stack_init(struct stack *stack, uint64_t id)
+{
+	*stack = (struct stack){ .raw_id = id + 1000, .id = id, .place_id = id, .refs = 1 };
+}
+
+static int set_up(void **state)
+{
+	size_t i;
+
+	stack_init(&kernel, 100);
+	stack_init(&other, 101);
+	stack_init(&user, 102);
+	stack_init(&unread, 103);
+	filter = (struct filter){ .max_ns = INT64_MAX };
+	options = (struct merge_options){ .by = MERGE_BY_STACK };
+	for (i = 0; i < ARRAY_SIZE(windows); i++) {
+		windows[i] = window_new();
+		windows[i]->start_ns = (int64_t)i * LENGTH_NS;
+		windows[i]->end_ns = (int64_t)(i + 1) * LENGTH_NS;
+		windows[i]->real_offset_ns = NS_PER_S;
+	}
+	list = (struct history_list){ .windows = windows, .n = ARRAY_SIZE(windows) };
+	later = (struct history_list){};
+	allocations = -1;
+	return process_table_new(1 << 20, &processes);
+}
+
+static int tear_down(void **state)
+{
+	size_t i;
+
+	merge = merge_free(merge);
+	for (i = 0; i < ARRAY_SIZE(windows); i++)
+		window_unref(windows[i]);
+	process_table_free(processes);
+	return 0;
+}
+
+static struct window_image *add_image(size_t n, uint64_t uid, bool is_kernel)
+{
+	struct window_image *image = window_add_image(windows[n]);
+	struct process_id id = { .pid = NO_PID + (int32_t)uid, .start_boot_ns = uid };
+
+	image->uid = uid;
+	image->tid = NO_PID + (int32_t)uid;
+	image->process = process_table_see(processes, &id, is_kernel, "program");
+	memcpy(image->comm, "thread", 7);
+	return image;
+}
+
+static void add_row(size_t n, uint32_t image, uint64_t count, uint64_t ns, struct stack *k)
+{
+	struct window_row *row = window_add_row(windows[n]);
+	uint32_t buckets[WAIT_BUCKETS] = {};
+
+	buckets[filter_bucket(ns)] = (uint32_t)count;
+	assert_int_equal(window_row_set_buckets(windows[n], row, buckets), 0);
+	row->image = image;
+	row->count = count;
+	row->blocked_ns = count * ns;
+	row->max_ns = ns;
+	row->max_end_ns = windows[n]->end_ns - 1;
+	row->state = 1;
+	row->kernel = stack_ref(k);
+	row->user = stack_ref(&user);
+}
+
+static void add_open(size_t n, uint32_t image, int64_t start_ns, int64_t wake_ns)
+{
+	struct window_open *open = window_add_open(windows[n]);
+
+	open->image = image;
+	open->start_ns = start_ns;
+	open->wake_ns = wake_ns;
+	open->state = 1;
+	open->kernel = stack_ref(&other);
+}
+
+static void add_span(size_t n, uint32_t image, int64_t start_ns, int64_t wake_ns, int64_t end_ns)
+{
+	struct window_span *span = window_add_span(windows[n]);
+
+	span->image = image;
+	span->start_ns = start_ns;
+	span->wake_ns = wake_ns;
+	span->end_ns = end_ns;
+	span->state = 1;
+	span->kernel = stack_ref(&kernel);
+	span->user = stack_ref(&user);
+}
+
+static struct merge_group **run(size_t n_wanted)
+{
+	struct merge_group **groups;
+	size_t n;
+
+	merge = merge_free(merge);
+	assert_int_equal(merge_run(&list, &later, &filter, &options, &unread, &merge), 0);
+	groups = merge_groups(merge, &n);
+	assert_int_equal(n, n_wanted);
+	return groups;
+}
+
+static uint64_t sum_of(struct merge_group *const *groups, size_t n)
+{
+	uint64_t ns = 0;
+
+	while (n--)
+		ns += groups[n]->blocked_ns + groups[n]->runnable_ns;
+	return ns;
+}
+
+static void test_rows_of_windows_add_up(void **state)
+{
+	struct merge_group **groups;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		struct window_image *image = add_image(i, 1, false);
+
+		image->sums = (struct thread_sums){ .on_ns = 10, .blocked_ns = 900, .switches = 3 };
+		add_row(i, 0, 2, (i + 1) * 100 * US, &kernel);
+	}
+	groups = run(1);
+	assert_int_equal(groups[0]->count, 6);
+	assert_int_equal(groups[0]->blocked_ns, 1200 * US);
+	assert_int_equal(groups[0]->max_ns, 300 * US);
+	assert_int_equal(groups[0]->max_end_real_ns, 3 * LENGTH_NS - 1 + NS_PER_S);
+	assert_ptr_equal(groups[0]->kernel, &kernel);
+	assert_int_equal(merge_totals(merge)->threads, 1);
+	assert_int_equal(merge_totals(merge)->processes, 1);
+	assert_int_equal(merge_totals(merge)->on_cpu_ns, 30);
+	assert_int_equal(merge_totals(merge)->waits, 9);
+}
+
+/* From 500 us to 2700 us, woken at 2600: each window has its part, the wait counts once. */
+static void test_a_wait_over_windows(void **state)
+{
+	struct merge_group **groups;
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		add_image(i, 1, false);
+	add_open(0, 0, 500 * US, INT64_MAX);
+	add_open(1, 0, 500 * US, INT64_MAX);
+	add_span(2, 0, 500 * US, 2600 * US, 2700 * US);
+	groups = run(1);
+	assert_int_equal(groups[0]->count, 1);
+	assert_int_equal(groups[0]->blocked_ns, 2100 * US);
+	assert_int_equal(groups[0]->runnable_ns, 100 * US);
+	assert_int_equal(groups[0]->max_ns, 2200 * US);
+	assert_int_equal(groups[0]->open, 0);
+	assert_ptr_equal(groups[0]->kernel, &kernel);
+
+	/* Asked for the first two only, it is open, and named by how it ended. */
+	later = (struct history_list){ .windows = windows + 2, .n = 1 };
+	list.n = 2;
+	groups = run(1);
+	assert_int_equal(groups[0]->count, 0);
+	assert_int_equal(groups[0]->blocked_ns, 1500 * US);
+	assert_int_equal(groups[0]->open, 1);
+	assert_int_equal(groups[0]->open_ns, 1500 * US);
+	assert_int_equal(groups[0]->max_ns, 1500 * US);
+	assert_ptr_equal(groups[0]->kernel, &kernel);
+	assert_int_equal(merge_totals(merge)->open_waits, 1);
+
+	/* Nobody knows yet. */
+	later.n = 0;
+	groups = run(1);
+	assert_ptr_equal(groups[0]->kernel, &other);
+	assert_ptr_equal(groups[0]->user, &unread);
+}
+
+static void test_open_only(void **state)
+{
+	struct merge_group **groups;
+	size_t i;
+
+	options.open_only = true;
+	for (i = 0; i < 3; i++) {
+		add_image(i, 1, false);
+		add_row(i, 0, 2, 100 * US, &kernel);
+		add_open(i, 0, -5000 * US, i == 2 ? 2900 * US : INT64_MAX);
+	}
+	add_open(0, 0, 10 * US, INT64_MAX);
+	groups = run(1);
+	assert_int_equal(groups[0]->open, 1);
+	assert_int_equal(groups[0]->blocked_ns, 7900 * US);
+	assert_int_equal(groups[0]->runnable_ns, 100 * US);
+	assert_int_equal(groups[0]->open_ns, 8000 * US);
+}
+
+static void test_times(void **state)
+{
+	struct merge_group **groups;
+
+	add_image(0, 1, false)->sums.short_count = 7;
+	add_image(1, 1, false);
+	add_row(0, 0, 3, 200 * US, &kernel);
+	add_row(0, 0, 1, 50 * US, &other);
+	add_open(0, 0, 900 * US, INT64_MAX);
+	add_span(1, 0, 900 * US, 1200 * US, 1201 * US);
+	filter.min_ns = 200 * US;
+	filter.max_ns = 300 * US;
+	groups = run(1);
+	assert_int_equal(groups[0]->count, 3);
+	assert_int_equal(merge_estimated(merge), 0);
+	/* A wait over a cut is exact: 301 us are in with its parts in both windows. */
+	filter.max_ns = 301 * US;
+	groups = run(1);
+	assert_int_equal(groups[0]->count, 4);
+	assert_int_equal(groups[0]->blocked_ns, 900 * US);
+	filter.min_ns = 301 * US;
+	groups = run(1);
+	assert_int_equal(groups[0]->count, 1);
+	assert_int_equal(sum_of(groups, 1), 301 * US);
+}
+
+static void test_part_of_a_row_is_an_estimate(void **state)
+{
+	struct window_row *row;
+	uint32_t buckets[WAIT_BUCKETS] = {};
+	struct merge_group **groups;
+
+	add_image(0, 1, false);
+	row = window_add_row(windows[0]);
+	buckets[filter_bucket(10 * US)] = 4;
+	buckets[filter_bucket(200 * US)] = 2;
+	assert_int_equal(window_row_set_buckets(windows[0], row, buckets), 0);
+	row->count = 6;
+	row->blocked_ns = 440 * US;
+	row->max_ns = 200 * US;
+	row->state = 1;
+	filter.max_ns = 100 * US;
+	groups = run(1);
+	assert_int_equal(groups[0]->count, 4);
+	assert_int_equal(merge_estimated(merge), 1);
+	assert_true(groups[0]->blocked_ns > 20 * US && groups[0]->blocked_ns < 80 * US);
+	/* None of those is as long as the longest, nor did one end when that did. */
+	assert_int_equal(groups[0]->max_ns, filter_bucket_ns(filter_bucket(10 * US)));
+	assert_true(groups[0]->max_end_real_ns == INT64_MAX);
+}
+
+static void test_idle_does_not_depend_on_what_is_shown(void **state)
+{
+	struct merge_group **groups;
+
+	user.is_idle = true;
+	add_image(0, 1, false);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	filter.drops_user = true;
+	groups = run(1);
+	assert_true(groups[0]->is_idle);
+	assert_null(groups[0]->user);
+	assert_int_equal(merge_totals(merge)->idle_threads, 1);
+	windows[0]->rows[0].state = 2;
+	assert_false(run(1)[0]->is_idle);
+	windows[0]->rows[0].state = STATE_PREEMPTED;
+	assert_false(run(1)[0]->is_idle);
+}
+
+static void test_kernel_threads_are_idle(void **state)
+{
+	add_image(0, 1, true);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	windows[0]->rows[0].state = 0x402;
+	assert_true(run(1)[0]->is_idle);
+	windows[0]->rows[0].state = 0x2;
+	assert_false(run(1)[0]->is_idle);
+}
+
+/* A stack whose id two claimed is at no known place, and its wait not known to be idle. */
+static void test_ambiguous_stacks_stand_alone(void **state)
+{
+	static struct stack same;
+	struct merge_group **groups;
+
+	stack_init(&same, 100);
+	same.raw_id = 5000;
+	add_image(0, 1, false);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	add_row(0, 0, 1, 100 * US, &same);
+	run(1);
+	same.flags = STACK_IS_AMBIGUOUS;
+	same.is_idle = true;
+	groups = run(2);
+	assert_false(groups[0]->is_idle || groups[1]->is_idle);
+}
+
+static void test_short_waits_have_a_group(void **state)
+{
+	struct merge_group **groups;
+
+	add_image(0, 1, false)->sums = (struct thread_sums){
+		.blocked_ns = 30, .short_count = 4, .short_blocked_ns = 20, .short_runnable_ns = 5
+	};
+	groups = run(1);
+	assert_true(groups[0]->is_short);
+	assert_int_equal(groups[0]->count, 4);
+	assert_int_equal(sum_of(groups, 1), 25);
+	filter.min_ns = 1;
+	run(0);
+}
+
+static void test_a_filter_sees_each_name(void **state)
+{
+	struct wire_filter wire = {
+		.comm = "new*",
+		.user_threads = WIRE_BOOL_ABSENT,
+		.kernel_threads = WIRE_BOOL_ABSENT,
+	};
+
+	filter.wire = &wire;
+	add_image(0, 1, false);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	memcpy(add_image(1, 1, false)->comm, "newname", 8);
+	add_row(1, 0, 2, 100 * US, &kernel);
+	add_image(2, 1, false);
+	add_row(2, 0, 4, 100 * US, &kernel);
+	assert_int_equal(run(1)[0]->count, 2);
+}
+
+/* Any allocation may fail: the query does, and nothing else. */
+static void test_out_of_memory(void **state)
+{
+	uint32_t i;
+	long n;
+	int r = -ENOMEM;
+
+	for (i = 0; i < MANY; i++) {
+		add_image(0, i + 1, false)->sums.short_count = 1;
+		add_row(0, i, 1, 100 * US, &kernel);
+		add_open(0, i, 900 * US, INT64_MAX);
+		add_image(1, i + 1, false);
+		add_span(1, i, 900 * US, 1200 * US, 1201 * US);
+	}
+	for (n = 0; r; n++) {
+		allocations = n;
+		r = merge_run(&list, &later, &filter, &options, &unread, &merge);
+		allocations = -1;
+		assert_true(r == 0 || r == -ENOMEM);
+	}
+	assert_true(n > 5 * MANY);
+	assert_int_equal(merge_totals(merge)->threads, MANY);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_rows_of_windows_add_up),
+		TEST(test_a_wait_over_windows),
+		TEST(test_open_only),
+		TEST(test_times),
+		TEST(test_part_of_a_row_is_an_estimate),
+		TEST(test_idle_does_not_depend_on_what_is_shown),
+		TEST(test_kernel_threads_are_idle),
+		TEST(test_ambiguous_stacks_stand_alone),
+		TEST(test_short_waits_have_a_group),
+		TEST(test_a_filter_sees_each_name),
+		TEST(test_out_of_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

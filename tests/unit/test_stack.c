@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bpf/shared.h"
+#include "daemon/stack.h"
+
+enum { LIMIT = 1 << 20, DEPTH = 100 };
+
+static struct stack_table *table;
+
+static int set_up(void **state)
+{
+	return stack_table_new(LIMIT, &table);
+}
+
+static int tear_down(void **state)
+{
+	table = stack_table_free(table);
+	return 0;
+}
+
+static struct stack *put(uint64_t id, uint64_t first_ip, size_t n, bool is_new_wanted)
+{
+	uint64_t ip[DEPTH];
+	struct stack *stack;
+	bool is_new;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		ip[i] = first_ip + i;
+	stack = stack_table_put(table, id, NULL, ip, n, &is_new);
+	assert_int_equal(is_new, is_new_wanted);
+	return stack;
+}
+
+static void resolve(struct stack *stack, const char *name)
+{
+	struct symbol symbol = { .kind = FRAME_NATIVE, .file_offset = 5, .name = name };
+
+	stack->frames[stack->n_frames++] = stack_table_frame(table, &symbol);
+	stack->is_resolved = true;
+}
+
+static struct stack_table_stats stats(void)
+{
+	struct stack_table_stats out;
+
+	stack_table_stats(table, &out);
+	assert_int_equal(out.bytes, stack_table_bytes(table));
+	return out;
+}
+
+static void test_a_stack_is_kept_once(void **state)
+{
+	struct stack *stack = put(100, 1, 3, true), *got;
+
+	assert_ptr_equal(put(100, 1, 3, false), stack);
+	assert_int_equal(stats().stacks, 1);
+	got = stack_table_get(table, 100, false);
+	assert_ptr_equal(got, stack);
+	assert_int_equal(stack->flags, 0);
+	assert_int_equal(stack->ip[2], 3);
+	stack_unref(got);
+}
+
+static void test_two_stacks_of_one_id_are_marked(void **state)
+{
+	struct stack *stack = put(100, 1, 3, true);
+
+	put(100, 2, 3, false);
+	put(100, 2, 3, false);
+	assert_true(stack->flags & STACK_IS_AMBIGUOUS);
+	assert_int_equal(stats().ambiguous, 1);
+}
+
+static void test_an_unknown_id_is_no_other_stack(void **state)
+{
+	struct stack *kernel, *user, *fault;
+
+	put(100, 1, 3, true);
+	kernel = stack_table_get(table, 101, false);
+	user = stack_table_get(table, 102, true);
+	fault = stack_table_get(table, STACK_FAULT, true);
+	assert_null(stack_table_get(table, STACK_NONE, true));
+	assert_int_equal(kernel->flags, STACK_IS_LOST);
+	assert_int_equal(user->flags, STACK_IS_LOST);
+	assert_ptr_not_equal(kernel, user);
+	assert_int_equal(fault->flags, STACK_IS_FAULT);
+	assert_int_equal(stats().unknown, 2);
+}
+
+static void test_frames_are_shared_and_counted(void **state)
+{
+	struct stack *a = put(100, 1, 1, true), *b = put(101, 2, 1, true);
+	size_t before = stats().bytes;
+	static char name[1001];
+
+	memset(name, 'n', 1000);
+	resolve(a, name);
+	assert_true(stats().bytes > before + 1000);
+	before = stats().bytes;
+	resolve(b, name);
+	assert_ptr_equal(a->frames[0], b->frames[0]);
+	assert_int_equal(stats().bytes, before);
+	assert_int_equal(stats().frames, 1);
+	stack_table_sweep(table, -1000000000);
+	assert_int_equal(stats().frames, 0);
+	assert_int_equal(stats().bytes, 0);
+}
+
+static void test_sweep_spares_what_is_used(void **state)
+{
+	struct stack *used = put(100, 1, 1, true), *fresh = put(101, 2, 1, true);
+
+	put(102, 3, 1, true); /* not resolved: the resolver has it */
+	resolve(used, "used");
+	resolve(fresh, "fresh");
+	stack_ref(used);
+	stack_table_sweep(table, INT64_C(3600) * 1000000000);
+	assert_int_equal(stats().stacks, 3);
+	stack_table_sweep(table, -1000000000);
+	assert_int_equal(stats().stacks, 2);
+	assert_ptr_equal(put(100, 1, 1, false), used);
+	put(101, 2, 1, true);
+	stack_unref(used);
+}
+
+static void test_the_limit_holds(void **state)
+{
+	uint64_t id = 1000;
+
+	while (!stats().full && id < 100000) {
+		put(id, id * DEPTH, DEPTH, stats().bytes + DEPTH * 16 + 400 < LIMIT);
+		id++;
+	}
+	assert_true(stats().full > 0);
+	assert_true(stats().bytes <= LIMIT);
+	assert_int_equal(stats().stacks, id - 1000 - stats().full);
+}
+
+/* Above half of the limit, what nobody references goes at once. */
+static void test_short_of_room_keeps_less(void **state)
+{
+	struct stack *stack;
+	uint64_t id = 1000;
+
+	while (stats().bytes <= LIMIT / 2) {
+		stack = put(id, id * DEPTH, DEPTH, true);
+		id++;
+		resolve(stack, "name");
+	}
+	stack_table_sweep(table, INT64_C(3600) * 1000000000);
+	assert_true(stats().bytes <= LIMIT / 2);
+	assert_true(stats().bytes > LIMIT / 2 - 8192);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_stack_is_kept_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_two_stacks_of_one_id_are_marked, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_an_unknown_id_is_no_other_stack, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_frames_are_shared_and_counted, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_sweep_spares_what_is_used, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_limit_holds, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_less, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
