@@ -124,6 +124,22 @@ static int stack_flags_wire(struct arena *arena, unsigned int flags, struct wire
 	return 0;
 }
 
+/*
+ * From the start of the function, or of the file where there is no function. What is in no file is
+ * only a number, any number, as a walk by frame pointers finds it: that is the address.
+ */
+static int64_t frame_offset(const struct row_context *context, const struct frame *frame)
+{
+	uint64_t offset = frame->name ? frame->name_offset : frame->file_offset;
+
+	if (frame->kind == FRAME_PSEUDO || offset >= INT64_MAX)
+		return WIRE_ABSENT;
+	if (!frame->name && (!frame->module || (frame->kind == FRAME_KERNEL &&
+						!context->options->kernel_addresses)))
+		return WIRE_ABSENT;
+	return (int64_t)offset;
+}
+
 /* An id that two stacks claimed names neither: its frames are not shown. */
 static int stack_frames_wire(struct row_context *context, const struct stack *stack,
 			     struct wire_frames *out)
@@ -150,14 +166,9 @@ static int stack_frames_wire(struct row_context *context, const struct stack *st
 		frames[i] = (struct wire_frame){
 			.kind = frame_kinds[frame->kind],
 			.name = frame->name,
-			.offset = frame->kind == FRAME_PSEUDO ? WIRE_ABSENT
-				  : frame->name		      ? (int64_t)frame->name_offset
-						: (int64_t)(frame->file_offset & INT64_MAX),
+			.offset = frame_offset(context, frame),
 			.module = frame->module,
 		};
-		if (!frame->name && frame->kind == FRAME_KERNEL &&
-		    !context->options->kernel_addresses)
-			frames[i].offset = WIRE_ABSENT;
 		if (has_address)
 			frames[i].address =
 				arena_printf(context->arena, "0x%" PRIx64, stack->ip[i + skipped]);
@@ -189,6 +200,7 @@ static int stack_wire(struct row_context *context, const struct stack *stack,
 		r = stack_frames_wire(context, stack, &memo->wire.frames);
 	if (r || !memo->wire.id)
 		return -ENOMEM;
+	/* Out of memory it is in no table, and made again the next time. */
 	HASH_ADD_PTR(context->memos, stack, memo);
 	*out = &memo->wire;
 	return 0;

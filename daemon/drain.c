@@ -569,7 +569,8 @@ int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out)
 	int r = 0;
 
 	pthread_mutex_lock(&drain->lock);
-	if (now - drain->last_cut_ns >= drain->min_length_ns) {
+	/* The very first question need not wait: there is nothing else to answer it with. */
+	if (now - drain->last_cut_ns >= drain->min_length_ns || drain->seq == 0) {
 		cuts = drain->stats.cuts;
 		drain->cut_wanted = true;
 		drain_wake(drain);

@@ -39,7 +39,7 @@ int drain_start(const struct config *config, struct probe *probe, struct process
 struct drain *drain_stop(struct drain *drain);
 
 /*
- * Cuts now unless the open window is shorter than [window] min_length. Returns 0 and the sequence
+ * Cuts now unless the open window is shorter than [window] min_length and not the first. Returns 0 and the sequence
  * number of the newest window cut (0: none yet); -ETIMEDOUT when the drain does not answer.
  */
 int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out);
