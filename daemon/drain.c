@@ -28,6 +28,7 @@ enum {
 	BATCH = 2048, /* members a read of a map; grows when a bucket holds more */
 	BATCH_MAX = 65536,
 	REREADS = 8,	/* of a thread that changes while it is copied */
+	CLOCK_READINGS = 5,
 	STALE_CUTS = 4, /* a thread no iterator saw for so many cuts has no task */
 };
 
@@ -65,6 +66,7 @@ struct drain {
 	uint64_t stale; /* since the start */
 	uint64_t last_missed;
 	uint64_t last_unknown;
+	int64_t real_offset_ns; /* realtime less monotonic */
 	int64_t length_ns;
 	int64_t min_length_ns;
 	int64_t next_ns;
@@ -350,12 +352,42 @@ static int window_read(struct drain *drain, unsigned int slot)
 	                sizeof(struct wait_sums), on_row);
 }
 
+/* Of some readings the one least disturbed between its two clocks. */
+static int64_t real_offset_read(void)
+{
+	int64_t before, real, after, offset = 0, least = INT64_MAX;
+	int i;
+
+	for (i = 0; i < CLOCK_READINGS; i++) {
+		before = clock_ns(CLOCK_MONOTONIC);
+		real = clock_ns(CLOCK_REALTIME);
+		after = clock_ns(CLOCK_MONOTONIC);
+		if (after - before >= least)
+			continue;
+		least = after - before;
+		offset = real - before - least / 2;
+	}
+	return offset;
+}
+
+/*
+ * Kept while the clocks agree to a millisecond, so that a window begins where the one before ended
+ * in either clock; a step of the realtime clock shows in the windows after it.
+ */
+static int64_t real_offset(struct drain *drain)
+{
+	int64_t offset = real_offset_read(), change = offset - drain->real_offset_ns;
+
+	if (change > NS_PER_MS || change < -NS_PER_MS)
+		drain->real_offset_ns = offset;
+	return drain->real_offset_ns;
+}
+
 static int cut_window(struct drain *drain, struct window **out)
 {
 	struct cut *cut = probe_cut(drain->probe);
 	unsigned int slot = cut->epoch & 1;
 	int64_t start = (int64_t)cut->start_ns[slot], end = epoch_bump(cut);
-	int64_t real_offset = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	struct window *window;
 	int r, visited;
 
@@ -373,7 +405,7 @@ static int cut_window(struct drain *drain, struct window **out)
 	window = assembler_finish(drain->assembler);
 	if (!window)
 		return log_err(-ENOMEM, "assemble a window");
-	window->real_offset_ns = real_offset;
+	window->real_offset_ns = real_offset(drain);
 	losses_add(drain, window);
 	window_seal(window);
 	*out = window;
