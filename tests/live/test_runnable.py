@@ -19,7 +19,7 @@ def totals_of(daemon, tids, start, end):
 
 def check_spinners(daemon, threads, cpus, args, label):
     """Spinners that share cpus CPUs, looked at from one second after the start to one before."""
-    program = Program("prog_spinners", threads, 6, *args).ready()
+    program = Program("prog_spinners", threads, 10, *args).ready()
     tids = [v["tid"] for v in program.values("spinner")]
     program.go()
     time.sleep(1)
