@@ -63,6 +63,19 @@ static void test_order_survives_growth(void **state)
 	history_free(history);
 }
 
+/* The ring grows when its first window is not in its first slot. */
+static void test_order_survives_growth_after_eviction(void **state)
+{
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(history_new(1000 * NS_PER_S, 1000 * WINDOW_BYTES, &history), 0);
+	for (seq = 1; seq <= 100; seq++)
+		add(history, seq, seq == 50 ? 1000 * WINDOW_BYTES : 0);
+	assert_has(history, 5, 100);
+	history_free(history);
+}
+
 static void test_range_is_half_open(void **state)
 {
 	struct history *history;
@@ -153,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_survives_growth),
+		cmocka_unit_test(test_order_survives_growth_after_eviction),
 		cmocka_unit_test(test_range_is_half_open),
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_stacks_count),
