@@ -93,8 +93,8 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	stack = stack_table_put(drain->stacks, record->id, process, (const uint64_t *)record->ip,
 				record->frames, &is_new);
 	process_unref(process);
-	if (stack && is_new)
-		resolver_add_stack(drain->resolver, stack);
+	if (stack && is_new && resolver_add_stack(drain->resolver, stack))
+		log_err(-ENOMEM, "queue a stack for its names");
 }
 
 static void handle_process(struct drain *drain, const struct record_process *record)

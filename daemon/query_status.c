@@ -93,7 +93,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	history_stats(recorder->history, &history);
 	limits[n++] = (struct wire_limit){ "window.max_memory", (int64_t)config->window_max_memory,
 					   (int64_t)(history.bytes + stacks.bytes),
-					   (int64_t)history.evicted_for_bytes };
+					   (int64_t)(history.evicted_for_bytes + stacks.full) };
 	limits[n++] =
 		(struct wire_limit){ "probe.offcpu.max_threads",
 				     (int64_t)config->offcpu_max_threads, (int64_t)drain->threads,

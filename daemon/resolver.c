@@ -202,8 +202,10 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 		kernel_trim(symbols, n, &first);
 	for (i = first; i < n; i++) {
 		frame = stack_table_frame(resolver->stacks, &symbols[i]);
-		if (!frame)
+		if (!frame) {
+			stack->flags |= STACK_IS_TRUNCATED;
 			break;
+		}
 		stack->frames[stack->n_frames++] = frame;
 	}
 	if (stack->process)
