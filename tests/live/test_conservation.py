@@ -7,6 +7,8 @@ number of context switches. Twenty windows under stress-ng."""
 from harness import *
 
 WINDOWS = 20
+RANGES_MORE = 2  # at most
+DOUBTED_MAX = 4
 
 
 def read_schedstat(pid, tid):
@@ -112,37 +114,48 @@ def totals_of(connection, tid, start, end):
     )["totals"]
 
 
-def check_threads(connection, first, last):
-    """Per thread over the whole range; returns the sums (ours, theirs)."""
-    length = last.at - first.at
-    ours, theirs = [0, 0], [0, 0]
-    sums_off, split_off, counts_off = [], [], []
-    tids = alive_between(first, last)
-    for tid in tids:
-        totals = totals_of(connection, tid, first.at, last.at)
-        name = f"{first.before[tid].comm}/{tid}"
-        if totals["threads"] != 1:
-            sums_off.append((name, "threads", totals["threads"]))
-            continue
-        on_cpu, delay = totals["on_cpu_ns"], totals["runnable_ns"]
-        total = on_cpu + delay + totals["blocked_ns"]
-        if abs(total - length) > length * 0.01:
-            sums_off.append((name, total / length))
-        kernel = [last.value(tid, f) - first.value(tid, f) for f in ("on_cpu", "delay")]
-        for i, value in enumerate((on_cpu, delay)):
-            ours[i] += value
-            theirs[i] += kernel[i]
-            if abs(value - kernel[i]) > length * 0.05:
-                split_off.append((name, ("on-CPU", "runnable")[i], value, int(kernel[i])))
+class Comparison:
+    """Our account of each thread beside the kernel's, over the range between two edges."""
+
+    def __init__(self, connection, first, last):
+        self.length = last.at - first.at
+        self.ours, self.theirs = [0, 0], [0, 0]
+        self.sums_off, self.split_off, self.counts_off = [], [], []
+        self.doubted = {}  # {tid: text}: see check_range
+        self.tids = alive_between(first, last)
+        for tid in self.tids:
+            totals = totals_of(connection, tid, first.at, last.at)
+            self._add(f"{first.before[tid].comm}/{tid}", tid, totals, first, last)
+
+    def _add(self, name, tid, totals, first, last):
+        values = totals["on_cpu_ns"], totals["runnable_ns"]
+        total = sum(values) + totals["blocked_ns"]
+        if totals["threads"] != 1 or abs(total - self.length) > self.length * 0.01:
+            self.sums_off.append((name, totals["threads"], total / self.length))
+        for i, field in enumerate(("on_cpu", "delay")):
+            kernel = last.value(tid, field) - first.value(tid, field)
+            off = f"{name}: {field} {values[i]}, by schedstat {kernel:.0f}"
+            if field == "delay" and kernel - values[i] > self.length * 0.02:
+                self.doubted[tid] = off
+                continue
+            self.ours[i] += values[i]
+            self.theirs[i] += kernel
+            if abs(values[i] - kernel) > self.length * 0.05:
+                self.split_off.append(off)
         least = last.before[tid].switches - first.after[tid].switches
         most = last.after[tid].switches - first.before[tid].switches
         if not least - 1 <= totals["waits"] <= most + 1:
-            counts_off.append((name, totals["waits"], least, most))
-    check(len(tids) > 20, f"{len(tids)} threads were alive throughout")
-    check(not sums_off, f"the sum is the range's length: off: {sums_off}")
-    check(not split_off, f"the split is within 5 % of schedstat: off: {split_off}")
-    check(not counts_off, f"waits = context switches: off (waits, least, most): {counts_off}")
-    return ours, theirs
+            self.counts_off.append((name, totals["waits"], least, most))
+
+    def check(self):
+        ours, theirs = self.ours, self.theirs
+        check(len(self.tids) > 20, f"{len(self.tids)} threads were alive throughout")
+        check(not self.sums_off, f"the sum is the range's length: off: {self.sums_off}")
+        check(not self.split_off, f"the split is within 5 % of schedstat: off: {self.split_off}")
+        check(len(self.doubted) <= DOUBTED_MAX, f"schedstat is in doubt for: {self.doubted}")
+        check(not self.counts_off, f"waits = switches: off (waits, least, most): {self.counts_off}")
+        check_near(ours[0], theirs[0], 0.02, "on-CPU of all threads against schedstat, ns")
+        check_near(ours[1], theirs[1], 0.02, "runnable of all threads against schedstat, ns")
 
 
 def check_each_window(connection, stressed, windows):
@@ -159,10 +172,36 @@ def check_each_window(connection, stressed, windows):
     )
 
 
+def check_range(connection, daemon, stress):
+    """Twenty windows. Returns the threads for which schedstat's delay is in doubt.
+
+    Kernels that leave sleepers on the queue for a while (sched_delayed) and move one to another
+    CPU meanwhile charge its sleep to schedstat's delay, seconds at times; the scheduler's events,
+    counted by bpftrace, agree with us then. It never makes schedstat's delay shorter, and has to
+    be absent from another range.
+    """
+    first = Edge(daemon)
+    stressed = children_of(stress.pid)
+    wait_until(lambda: windows_between(daemon, first.at) >= WINDOWS, 5 * WINDOWS, "windows")
+    last = Edge(daemon)
+    comparison = Comparison(connection, first, last)
+    comparison.check()
+    reply = connection.call("io.stackd.Windows", since_ns=first.at, until_ns=last.at)
+    windows = [
+        w
+        for w in reply["windows"]
+        if w["start"]["ns"] >= first.at and w["end"]["ns"] <= last.at
+    ]
+    check(len(windows) >= WINDOWS, f"{len(windows)} windows between the two cuts")
+    check(len(stressed) >= 5, f"{len(stressed)} threads of stress-ng")
+    check_each_window(connection, stressed, windows)
+    return comparison.doubted
+
+
 need_live()
 stress_ng = need_tool("stress-ng")
 daemon = Daemon("window.length=1s")
-argv = [stress_ng, "--cpu", "2", "--switch", "2", "--io", "1", "--timeout", "120s"]
+argv = [stress_ng, "--cpu", "2", "--switch", "2", "--io", "1", "--timeout", "600s"]
 stress = subprocess.Popen(
     [*argv, "--temp-path", daemon.dir],
     stdin=subprocess.DEVNULL,
@@ -173,23 +212,16 @@ stress = subprocess.Popen(
 atexit.register(signal_group_of, stress, signal.SIGKILL)
 wait_until(lambda: len(children_of(stress.pid)) >= 5, 20, "stress-ng to start")
 time.sleep(2)
-first = Edge(daemon)
-stressed = children_of(stress.pid)
-wait_until(lambda: windows_between(daemon, first.at) >= WINDOWS, 5 * WINDOWS, "windows")
-last = Edge(daemon)
-stressed = [tid for tid in stressed if last.has(tid)]
+with Connection(daemon.socket) as connection:
+    doubted = check_range(connection, daemon, stress)
+    for _ in range(RANGES_MORE):
+        if doubted:
+            print(f"schedstat in doubt, another range: {doubted}", flush=True)
+            again = check_range(connection, daemon, stress)
+            doubted = {tid: text for tid, text in doubted.items() if tid in again}
+    check(not doubted, f"no thread has less delay than by schedstat in every range: {doubted}")
 signal_group_of(stress)
 stress.wait(20)
-
-with Connection(daemon.socket) as connection:
-    windows = connection.call("io.stackd.Windows", since_ns=first.at, until_ns=last.at)["windows"]
-    windows = [w for w in windows if w["start"]["ns"] >= first.at and w["end"]["ns"] <= last.at]
-    check(len(windows) >= WINDOWS, f"{len(windows)} windows between the two cuts")
-    ours, theirs = check_threads(connection, first, last)
-    check_near(ours[0], theirs[0], 0.02, "on-CPU of all threads against schedstat, ns")
-    check_near(ours[1], theirs[1], 0.02, "runnable of all threads against schedstat, ns")
-    check(len(stressed) >= 5, f"{len(stressed)} threads of stress-ng")
-    check_each_window(connection, stressed, windows)
 status = daemon.status()
 check_nothing_lost(status, "status")
 check(status["healthy"], f"the daemon is healthy: {status['problems']}")
