@@ -422,7 +422,10 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 	return 0;
 }
 
-/* Once a window, when its stacks are sent, a thread's name is looked at again. */
+/*
+ * Once a window, when its stacks are sent, a thread's name is looked at again. In the middle of an
+ * exec the task has the new name and generation already; what it was is needed until on_exec.
+ */
 static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *task, __u64 stacks)
 {
 	__u32 exec_gen = (__u32)task->self_exec_id;
@@ -432,10 +435,8 @@ static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *
 	if (cpu->counts.stacks == stacks)
 		return;
 	t = thread_find(cpu, (__u64)task);
-	if (!t)
-		return;
-	t->exec_gen = exec_gen;
-	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+	if (t && t->exec_gen == exec_gen)
+		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 }
 
 /*

@@ -49,9 +49,12 @@ static __always_inline struct thread *thread_find(struct cpu *cpu, __u64 task)
 	slot = bpf_map_lookup_elem(&slots, &task);
 	if (!slot)
 		return NULL;
+	t = thread_at(*slot);
+	if (!t || t->task != task)
+		return NULL;
 	recent->task = task;
-	recent->slot = *slot;
-	return thread_at(*slot);
+	recent->slot = t->slot;
+	return t;
 }
 
 static __always_inline void thread_identify(struct thread *t, struct task_struct *task)
