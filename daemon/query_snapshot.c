@@ -52,45 +52,53 @@ static int range_resolve(const struct wire_snapshot_request *request, struct ran
 	return 0;
 }
 
+/* When the newest window ended, in ns since the epoch; 0 where there is none. */
+static int64_t newest_end(struct recorder *recorder)
+{
+	struct history_list list;
+	int64_t end = 0;
+
+	if (history_range(recorder->history, INT64_MIN, INT64_MAX, &list))
+		return 0;
+	if (list.n > 0)
+		end = list.windows[list.n - 1]->end_ns +
+		      list.windows[list.n - 1]->real_offset_ns;
+	history_list_fini(&list);
+	return end;
+}
+
 /*
  * Up to now means up to the newest window: less than [window] min_length ago none is cut for a
  * question. A length of time is counted back from there.
  */
-static int range_align(struct recorder *recorder, struct range *range)
+static void range_align(struct recorder *recorder, struct range *range)
 {
-	struct history_list list;
-	int64_t newest;
-	int r = history_range(recorder->history, INT64_MIN, INT64_MAX, &list);
+	int64_t newest = newest_end(recorder);
 
-	if (r || list.n == 0) {
-		if (!r)
-			history_list_fini(&list);
-		return r;
-	}
-	newest = list.windows[list.n - 1]->end_ns + list.windows[list.n - 1]->real_offset_ns;
-	history_list_fini(&list);
 	/* Older than that, the drain is late: then there is a gap, and it is said. */
 	if (newest >= range->until ||
 	    range->until - newest > recorder->config->window_min_length_ns ||
 	    (!range->is_length && newest <= range->since))
-		return 0;
+		return;
 	if (range->is_length)
 		range->since -= range->until - newest;
 	range->until = newest;
-	return 0;
 }
 
+/* A range that reaches into the open window ends it first. */
 static int range_cut(struct recorder *recorder, struct range *range)
 {
 	uint64_t seq;
 	int r;
 
-	if (!range->is_to_now || !recorder->drain)
+	if (!recorder->drain || (!range->is_to_now && range->until <= newest_end(recorder)))
 		return 0;
 	r = drain_cut(recorder->drain, CUT_TIMEOUT_NS, &seq);
 	if (!r)
 		r = history_wait(recorder->history, seq, CUT_TIMEOUT_NS);
-	return r ? r : range_align(recorder, range);
+	if (!r)
+		range_align(recorder, range);
+	return r;
 }
 
 static int no_data(struct recorder *recorder, const struct range *range, struct wire_error *error)
