@@ -19,6 +19,7 @@ def switches():
         return next(int(line.split()[1]) for line in f if line.startswith("ctxt "))
 
 
+tools.warn_of_others()
 daemon = harness.Daemon()
 argv = [load(args, "paced"), str(args.sleeps), str(args.seconds + 10)]
 paced = subprocess.Popen(argv, stdin=subprocess.DEVNULL)

@@ -31,6 +31,7 @@ def bpf_us(tool):
     return (ns1 - ns0) / 1000 / args.ops, (runs1 - runs0) / args.ops
 
 
+tools.warn_of_others()
 subjects = [tools.Nothing(), *tools.peers(), *tools.ours()]
 times = {subject.name: [] for subject in subjects}
 measure()

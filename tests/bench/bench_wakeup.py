@@ -20,6 +20,7 @@ def measure(kind):
     return int(re.search(r"median_ns=(\d+)", result.out).group(1)) / 2
 
 
+tools.warn_of_others()
 subjects = [tools.Nothing(), *tools.peers(), *tools.ours()]
 kinds = ["futex", "pipe"]
 times = {(kind, s.name): [] for kind in kinds for s in subjects}

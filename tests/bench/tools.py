@@ -2,6 +2,7 @@
 """Tracers that run beside a load: stackd in two settings and its peers. Import after
 bench.arguments()."""
 
+import atexit
 import contextlib
 import json
 import os
@@ -16,12 +17,24 @@ from bench import HERE
 
 BPF_STATS = "/proc/sys/kernel/bpf_stats_enabled"
 TRACING = "/sys/kernel/tracing"
+TRACING_TYPES = ("tracing", "raw_tracepoint", "tracepoint", "kprobe", "perf_event")
 
 
 def programs():
     """{id: program} of all BPF programs on the host."""
     text = harness.run(["bpftool", "-j", "prog", "list"]).out
     return {p["id"]: p for p in json.loads(text or "[]")}
+
+
+def warn_of_others():
+    """Tracers and loads of others make all figures wrong: say so before the table."""
+    others = sorted({p.get("name", "?") for p in programs().values() if p["type"] in TRACING_TYPES})
+    if others:
+        print(f"warning: BPF programs of others are loaded: {', '.join(others)}")
+    with open("/proc/loadavg", encoding="ascii") as f:
+        load = float(f.read().split()[0])
+    if load > 0.5:
+        print(f"warning: the host is busy, load {load}")
 
 
 class Nothing:
@@ -58,10 +71,17 @@ class Peer:
         self.process = subprocess.Popen(
             self.argv, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
         )
-        harness.wait_until(lambda: set(programs()) - before, 30, f"{self.name} to load")
+        atexit.register(harness.stop_process, self.process)
+        harness.wait_until(lambda: self._has_loaded(before), 60, f"{self.name} to load")
         # Loaded is not yet attached, and nothing shows the difference for all kinds of links.
         time.sleep(0.5)
         return self
+
+    def _has_loaded(self, before):
+        if self.process.poll() is not None:
+            self.out.seek(0)
+            raise RuntimeError(f"{self.name} ended: {self.out.read()[-500:]}")
+        return set(programs()) - before
 
     def __exit__(self, *args):
         self.process.send_signal(signal.SIGINT)
