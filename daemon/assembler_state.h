@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_ASSEMBLER_STATE_H
+#define STACKD_DAEMON_ASSEMBLER_STATE_H
+
+/*
+ * What the files behind assembler.h share: threads and their images (assembler_tracks.c), their
+ * waits (assembler_waits.c) and the order of a cut (assembler.c). The drain's thread only.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/assembler.h"
+#include "daemon/hash_table.h"
+
+enum { NO_IMAGE = UINT32_MAX };
+
+/*
+ * What a thread was before an exec in this window, or in the one before: an exec between a cut and
+ * its reading is told too early, the image's last waits are in the next window.
+ */
+struct former {
+	struct former *next;
+	uint32_t exec_gen;
+	uint32_t image;
+	bool is_old;
+	char comm[COMM_LEN];
+};
+
+struct track {
+	uint64_t uid;
+	struct thread thread;	 /* as read at this cut, or as it ended */
+	struct thread_sums last; /* at the start of the window */
+	struct thread_sums now;	 /* at its end */
+	struct former *former;
+	uint32_t epoch; /* the cut it was seen at */
+	uint32_t image;
+	uint64_t span_start_ns; /* of the last wait that came as a record */
+	bool has_last;		/* was there at a cut before */
+	bool is_missing;	/* nothing of it came at the last cut */
+	bool has_ended;
+	int64_t end_ns;
+	UT_hash_handle hh; /* assembler.tracks */
+};
+
+/* Grows by doubling; `n` records of `size`. */
+struct list {
+	void *items;
+	size_t n;
+	size_t room;
+};
+
+struct row {
+	struct wait_key key;
+	struct wait_sums sums;
+};
+
+struct assembler {
+	struct process_table *processes;
+	struct stack_table *stacks;
+	int64_t min_wait_ns;
+	struct track *tracks; /* by uid */
+	struct list waits;    /* struct record_wait, not yet in a window */
+	struct list rows;     /* struct row, of the cut in progress */
+	int64_t start_ns;
+	int64_t end_ns;
+	uint32_t epoch;
+	uint64_t dropped; /* for want of memory, since the last window */
+	uint64_t unknown; /* waits of unknown threads, since then */
+	struct window *window;
+};
+
+/* assembler_tracks.c: NULL and NO_IMAGE when out of memory, which is counted */
+struct track *track_get(struct assembler *assembler, uint64_t uid);
+
+/* Forgets it. */
+void track_drop(struct assembler *assembler, struct track *track);
+
+/* Shares of time of all threads seen, into the window's images. */
+void tracks_to_images(struct assembler *assembler);
+
+/* The image of these waits; counts them as lost when there is none. */
+uint32_t wait_image(struct assembler *assembler, const struct wait_key *key, uint64_t count);
+
+/* Ready for the next window. */
+void tracks_roll(struct assembler *assembler);
+
+/* assembler_waits.c: rows, waits across cuts and waits that go on, into the window */
+void rows_to_window(struct assembler *assembler);
+void tracks_to_opens(struct assembler *assembler);
+void waits_to_window(struct assembler *assembler);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/assembler_state.h"
+
+void rows_to_window(struct assembler *assembler)
+{
+	const struct row *rows = assembler->rows.items;
+	struct window *window = assembler->window;
+	struct window_row *row;
+	uint32_t image;
+	size_t i;
+
+	for (i = 0; i < assembler->rows.n; i++) {
+		const struct wait_sums *sums = &rows[i].sums;
+
+		image = wait_image(assembler, &rows[i].key, sums->count);
+		if (image == NO_IMAGE)
+			continue;
+		row = window_add_row(window);
+		if (!row) {
+			assembler->dropped += sums->count;
+			continue;
+		}
+		row->image = image;
+		row->state = rows[i].key.state;
+		row->kernel = stack_table_get(assembler->stacks, rows[i].key.kstack, false);
+		row->user = stack_table_get(assembler->stacks, rows[i].key.ustack, true);
+		row->count = sums->count;
+		row->blocked_ns = sums->blocked_ns;
+		row->runnable_ns = sums->runnable_ns;
+		row->max_ns = sums->max_ns;
+		row->max_end_ns = (int64_t)sums->max_end_ns;
+		if (window_row_set_buckets(window, row, sums->buckets))
+			assembler->dropped++;
+	}
+}
+
+static void wait_to_span(struct assembler *assembler, const struct record_wait *wait)
+{
+	uint32_t image = wait_image(assembler, &wait->key, 1);
+	struct window_span *span;
+
+	if (image == NO_IMAGE)
+		return;
+	span = window_add_span(assembler->window);
+	if (!span) {
+		assembler->dropped++;
+		return;
+	}
+	span->image = image;
+	span->state = wait->key.state;
+	span->kernel = stack_table_get(assembler->stacks, wait->key.kstack, false);
+	span->user = stack_table_get(assembler->stacks, wait->key.ustack, true);
+	span->start_ns = (int64_t)wait->start_ns;
+	span->wake_ns = (int64_t)wait->wake_ns;
+	span->end_ns = (int64_t)wait->end_ns;
+}
+
+static void open_add(struct assembler *assembler, const struct wait_key *key, int64_t start_ns,
+		     int64_t wake_ns)
+{
+	uint32_t image = wait_image(assembler, key, 1);
+	struct window_open *open;
+
+	if (image == NO_IMAGE)
+		return;
+	open = window_add_open(assembler->window);
+	if (!open) {
+		assembler->dropped++;
+		return;
+	}
+	open->image = image;
+	open->state = key->state;
+	open->start_ns = start_ns;
+	open->wake_ns = wake_ns;
+	open->kernel = stack_table_get(assembler->stacks, key->kstack, false);
+	open->user = stack_table_get(assembler->stacks, key->ustack, true);
+}
+
+/*
+ * A wait that ended after the cut was open at it, also when its thread was read as running; and
+ * however short it was by then: it is known to have become longer.
+ */
+static void wait_to_open(struct assembler *assembler, const struct record_wait *wait)
+{
+	struct track *track;
+
+	HASH_FIND(hh, assembler->tracks, &wait->key.uid, sizeof(wait->key.uid), track);
+	if (track && track->thread.tid)
+		open_add(assembler, &wait->key, (int64_t)wait->start_ns, (int64_t)wait->wake_ns);
+}
+
+void waits_to_window(struct assembler *assembler)
+{
+	struct record_wait *waits = assembler->waits.items;
+	size_t i, kept = 0;
+
+	for (i = 0; i < assembler->waits.n; i++) {
+		if ((int64_t)waits[i].end_ns <= assembler->end_ns) {
+			wait_to_span(assembler, &waits[i]);
+			continue;
+		}
+		if ((int64_t)waits[i].start_ns < assembler->end_ns)
+			wait_to_open(assembler, &waits[i]);
+		waits[kept++] = waits[i];
+	}
+	assembler->waits.n = kept;
+}
+
+/* The stacks of a wait that goes on: of its switch-out where they are taken there. */
+static void open_stacks(const struct thread *t, struct wait_key *key)
+{
+	if (t->flags & THREAD_IS_NEW) {
+		key->kstack = STACK_NEW_THREAD;
+	} else if (t->kstack != STACK_NONE) {
+		key->kstack = t->kstack;
+		key->ustack = t->ustack;
+	} else {
+		key->kstack = t->open_since_ns == t->since_ns ? t->open_kstack : STACK_UNREAD;
+	}
+}
+
+static void track_to_open(struct assembler *assembler, const struct track *track)
+{
+	const struct thread *t = &track->thread;
+	struct wait_key key = {
+		.uid = track->uid,
+		.exec_gen = t->exec_gen,
+		.state = t->wait_state,
+	};
+	int64_t wake = INT64_MAX, since = (int64_t)t->since_ns;
+
+	if (t->status == THREAD_RUNNABLE)
+		wake = since;
+	else if (t->wake_ns && (int64_t)t->wake_ns < assembler->end_ns)
+		wake = (int64_t)t->wake_ns > since ? (int64_t)t->wake_ns : since;
+	open_stacks(t, &key);
+	open_add(assembler, &key, since, wake);
+}
+
+/*
+ * At the cut, and long enough by then; not one of a thread that was found after it. A wait whose
+ * record has come ended between the cut and the reading: the record tells more.
+ */
+static bool track_is_waiting(const struct assembler *assembler, const struct track *track)
+{
+	const struct thread *t = &track->thread;
+	int64_t since = (int64_t)t->since_ns, end = assembler->end_ns;
+
+	if (t->flags & THREAD_IS_SEEDED && (int64_t)t->seeded_ns >= end)
+		return false;
+	return t->status != THREAD_ON_CPU && since < end && end - since >= assembler->min_wait_ns &&
+	       track->span_start_ns != t->since_ns;
+}
+
+void tracks_to_opens(struct assembler *assembler)
+{
+	struct track *track, *next;
+
+	HASH_ITER(hh, assembler->tracks, track, next)
+	if (!track->has_ended && track->epoch == assembler->epoch &&
+	    track_is_waiting(assembler, track))
+		track_to_open(assembler, track);
+}

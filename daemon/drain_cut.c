@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/drain_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "daemon/drain_map.h"
+#include "daemon/log.h"
+#include "proto/base.h"
+
+enum {
+	REREADS = 8, /* of a thread that changes while it is copied */
+	CLOCK_READINGS = 5,
+	STALE_CUTS = 4, /* a thread no iterator saw for so many cuts has no task */
+};
+
+/* on_event of a member of the window's map. */
+static void on_row(void *context, const void *key, const void *value)
+{
+	struct drain *drain = context;
+
+	drain->keys++;
+	assembler_add_row(drain->assembler, key, value);
+}
+
+/* A whole copy of a slot: the writer bumps seq_begin before and seq_done after it writes. */
+static bool thread_copy(const struct thread *slot, struct thread *copy)
+{
+	uint64_t done;
+	int i;
+
+	for (i = 0; i < REREADS; i++) {
+		done = __atomic_load_n(&slot->seq_done, __ATOMIC_ACQUIRE);
+		memcpy(copy, slot, sizeof(*copy));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&slot->seq_begin, __ATOMIC_RELAXED) == done)
+			return copy->uid != 0;
+	}
+	/* It changes all the time: what is torn is off by one switch. */
+	return copy->uid != 0;
+}
+
+/* No iterator saw it for some cuts (some hosts hide threads from it), and it is not in /proc. */
+static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
+{
+	char path[64];
+
+	if (epoch - thread->seen_cut <= STALE_CUTS || thread->status == THREAD_ON_CPU)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/task/%u", thread->tgid, thread->tid);
+	return access(path, F_OK) != 0;
+}
+
+static void threads_read(struct drain *drain)
+{
+	struct thread *slots = probe_threads(drain->probe), thread;
+	uint64_t i, n = probe_max_threads(drain->probe);
+	uint32_t epoch = probe_cut(drain->probe)->epoch;
+
+	drain->threads = 0;
+	for (i = 0; i < n; i++) {
+		if (!slots[i].uid || !thread_copy(&slots[i], &thread))
+			continue;
+		drain->threads++;
+		if (thread_is_stale(&thread, epoch)) {
+			/* Its end was missed. The address may be another task's soon. */
+			probe_drop_thread(drain->probe, &slots[i]);
+			drain->stale++;
+			continue;
+		}
+		assembler_add_thread(drain->assembler, &thread);
+	}
+}
+
+/* The task iterator seeds threads and takes the kernel stacks of open waits. */
+int drain_visit_tasks(struct drain *drain)
+{
+	_cleanup_(closep) int fd = probe_iterate(drain->probe);
+	char buffer[512];
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	do {
+		n = read(fd, buffer, sizeof(buffer));
+	} while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
+	return n < 0 ? -errno : 0;
+}
+
+/* Returns when no program that runs still uses the window before (an RCU grace period). */
+static int windows_settle(struct drain *drain)
+{
+	int fd = probe_window_fd(drain->probe, 0);
+	uint32_t slot = 2;
+
+	return bpf_map_update_elem(probe_outer_fd(drain->probe), &slot, &fd, 0);
+}
+
+static int counts_read(struct drain *drain, struct cpu_counts *sum)
+{
+	const uint64_t *from;
+	uint64_t *to = (uint64_t *)sum;
+	uint32_t zero = 0;
+	size_t i;
+	int cpu;
+
+	if (bpf_map_lookup_elem(probe_cpus_fd(drain->probe), &zero, drain->cpus))
+		return -errno;
+	memset(sum, 0, sizeof(*sum));
+	for (cpu = 0; cpu < drain->n_cpus; cpu++) {
+		from = (const uint64_t *)((const char *)drain->cpus +
+					  (size_t)cpu * drain->cpu_size);
+		for (i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+			to[i] += from[i];
+	}
+	return 0;
+}
+
+/* What was lost since the last cut goes into the window, and into the sums for `status`. */
+static void losses_add(struct drain *drain, struct window *window)
+{
+	struct stack_table_stats stacks;
+	struct cpu_counts counts;
+	uint64_t missed = probe_missed(drain->probe);
+	unsigned int i;
+
+	if (counts_read(drain, &counts))
+		counts = drain->last;
+	for (i = 0; i < LOST_N; i++)
+		window->lost[i] += counts.lost[i] - drain->last.lost[i];
+	window->lost_ns = counts.lost_ns - drain->last.lost_ns;
+	window->switch_ins = counts.switch_ins - drain->last.switch_ins;
+	window->lost[WINDOW_LOST_MISSED_RUNS] = missed - drain->last_missed;
+	stack_table_stats(drain->stacks, &stacks);
+	window->lost[WINDOW_LOST_STACK_FRAMES] = stacks.unknown - drain->last_unknown;
+	drain->last = counts;
+	drain->last_missed = missed;
+	drain->last_unknown = stacks.unknown;
+	pthread_mutex_lock(&drain->lock);
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		drain->stats.lost[i] += window->lost[i];
+	drain->stats.counts = counts;
+	pthread_mutex_unlock(&drain->lock);
+}
+
+/* The new window begins here: its start first, then the word that programs read once. */
+int64_t drain_bump_epoch(struct cut *cut)
+{
+	uint32_t next = cut->epoch + 1;
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	__atomic_store_n(&cut->start_ns[next & 1], (uint64_t)now, __ATOMIC_RELEASE);
+	__atomic_store_n(&cut->epoch, next, __ATOMIC_RELEASE);
+	return now;
+}
+
+static int window_read(struct drain *drain, unsigned int slot)
+{
+	drain->keys = 0;
+	threads_read(drain);
+	return drain_map_read(probe_window_fd(drain->probe, slot), sizeof(struct wait_key),
+			      sizeof(struct wait_sums), on_row, drain);
+}
+
+/* Of some readings the one least disturbed between its two clocks. */
+static int64_t real_offset_read(void)
+{
+	int64_t before, real, after, offset = 0, least = INT64_MAX;
+	int i;
+
+	for (i = 0; i < CLOCK_READINGS; i++) {
+		before = clock_ns(CLOCK_MONOTONIC);
+		real = clock_ns(CLOCK_REALTIME);
+		after = clock_ns(CLOCK_MONOTONIC);
+		if (after - before >= least)
+			continue;
+		least = after - before;
+		offset = real - before - least / 2;
+	}
+	return offset;
+}
+
+/*
+ * Kept while the clocks agree to a millisecond, so that a window begins where the one before ended
+ * in either clock; a step of the realtime clock shows in the windows after it.
+ */
+static int64_t real_offset(struct drain *drain)
+{
+	int64_t offset = real_offset_read(), change = offset - drain->real_offset_ns;
+
+	if (change > NS_PER_MS || change < -NS_PER_MS)
+		drain->real_offset_ns = offset;
+	return drain->real_offset_ns;
+}
+
+int drain_cut_window(struct drain *drain, struct window **out)
+{
+	struct cut *cut = probe_cut(drain->probe);
+	unsigned int slot = cut->epoch & 1;
+	int64_t start = (int64_t)cut->start_ns[slot], end = drain_bump_epoch(cut);
+	struct window *window;
+	int r, visited;
+
+	r = windows_settle(drain);
+	if (r)
+		return log_err(r, "wait for programs to leave the window");
+	visited = drain_visit_tasks(drain);
+	if (visited && visited != -ENOENT /* detached already */)
+		log_err(visited, "visit the tasks for open waits");
+	assembler_begin(drain->assembler, start, end, cut->epoch);
+	r = window_read(drain, slot);
+	if (r)
+		log_err(r, "read the window's map");
+	ring_buffer__consume(drain->ring);
+	window = assembler_finish(drain->assembler);
+	if (!window)
+		return log_err(-ENOMEM, "assemble a window");
+	window->real_offset_ns = real_offset(drain);
+	losses_add(drain, window);
+	window_seal(window);
+	*out = window;
+	return 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/drain_state.h"
+
+#include <errno.h>
+
+#include "daemon/log.h"
+
+static void handle_stack(struct drain *drain, const struct record_stack *record)
+{
+	struct process_id id = {
+		.pid = (int32_t)record->tgid,
+		.exec_gen = record->exec_gen,
+		.start_boot_ns = record->leader_boot_ns,
+	};
+	struct process *process = NULL;
+	struct stack *stack;
+	bool is_new;
+
+	if (record->frames > STACK_DEPTH)
+		return;
+	if (record->tgid) {
+		process = process_table_see(drain->processes, &id, false, NULL);
+		if (!process)
+			return;
+	}
+	stack = stack_table_put(drain->stacks, record->id, process, (const uint64_t *)record->ip,
+				record->frames, &is_new);
+	process_unref(process);
+	if (stack && is_new && resolver_add_stack(drain->resolver, stack))
+		log_err(-ENOMEM, "queue a stack for its names");
+}
+
+static void handle_process(struct drain *drain, const struct record_process *record)
+{
+	struct process_id id = {
+		.pid = (int32_t)record->tgid,
+		.exec_gen = record->exec_gen,
+		.start_boot_ns = record->leader_boot_ns,
+	};
+	struct process_id parent = {
+		.pid = (int32_t)record->parent_tgid,
+		.exec_gen = record->parent_exec_gen,
+		.start_boot_ns = record->parent_boot_ns,
+	};
+
+	switch (record->head.type) {
+	case RECORD_FORK:
+		if (!record->is_kernel)
+			process_table_note_fork(drain->processes, &id, &parent, record->comm);
+		break;
+	case RECORD_EXEC:
+		process_table_note_exec(drain->processes, &id, record->comm);
+		assembler_add_exec(drain->assembler, record);
+		break;
+	default:
+		process_table_note_exit(drain->processes, &id);
+	}
+}
+
+int drain_on_record(void *context, void *data, size_t size)
+{
+	const struct record_head *head = data;
+	struct drain *drain = context;
+
+	if (size < sizeof(*head))
+		return 0;
+	switch (head->type) {
+	case RECORD_STACK:
+		handle_stack(drain, data);
+		break;
+	case RECORD_WAIT:
+		assembler_add_wait(drain->assembler, data);
+		break;
+	case RECORD_THREAD_END:
+		assembler_add_thread_end(drain->assembler, data);
+		break;
+	case RECORD_FORK:
+	case RECORD_EXEC:
+	case RECORD_EXIT:
+		handle_process(drain, data);
+		break;
+	}
+	return 0;
+}

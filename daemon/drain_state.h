@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_DRAIN_STATE_H
+#define STACKD_DAEMON_DRAIN_STATE_H
+
+/*
+ * What the files behind drain.h share: records of the ring (drain_records.c), the cut of a window
+ * (drain_cut.c) and the thread that calls both (drain.c). The drain's thread only, but for what
+ * drain.lock guards.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "daemon/assembler.h"
+#include "daemon/drain.h"
+
+struct drain {
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards what follows, up to stats */
+	pthread_cond_t cut_done;
+	bool is_stopping;
+	bool cut_wanted;
+	uint64_t seq;
+	int64_t last_cut_ns;
+	struct drain_stats stats;
+
+	int wake_fd;
+	struct probe *probe;
+	struct process_table *processes;
+	struct stack_table *stacks;
+	struct resolver *resolver;
+	struct history *history;
+	struct assembler *assembler;
+	struct ring_buffer *ring;
+	struct cpu_counts *cpus; /* one a possible CPU, as read */
+	size_t cpu_size;	 /* of a value of the map, per CPU */
+	int n_cpus;
+	struct cpu_counts last;
+	uint64_t threads; /* of the cut in progress */
+	uint64_t keys;
+	uint64_t stale; /* since the start */
+	uint64_t last_missed;
+	uint64_t last_unknown;
+	int64_t real_offset_ns; /* realtime less monotonic */
+	int64_t length_ns;
+	int64_t min_length_ns;
+	int64_t next_ns;
+};
+
+/* drain_records.c: on_event of the ring; always 0. */
+int drain_on_record(void *context, void *data, size_t size);
+
+/* drain_cut.c: the new window begins; returns its start. */
+int64_t drain_bump_epoch(struct cut *cut);
+
+/* The task iterator seeds threads and takes the kernel stacks of open waits. */
+int drain_visit_tasks(struct drain *drain);
+
+/* Ends the open window and assembles it; reports what failed. The window is the caller's. */
+int drain_cut_window(struct drain *drain, struct window **out);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/merge_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An id that two stacks claimed stands for no place but its own. */
+static uint64_t stack_place(const struct stack *stack)
+{
+	if (!stack)
+		return 0;
+	return stack->flags & STACK_IS_AMBIGUOUS ? stack->raw_id : stack->place_id;
+}
+
+static bool stack_is_idle(const struct stack *stack)
+{
+	return stack && stack->is_idle && !(stack->flags & STACK_IS_AMBIGUOUS);
+}
+
+/*
+ * Idle: nobody minds this wait. Kernel threads that wait for work, and user threads asleep in one
+ * of the configured functions; never what cannot be interrupted (D), nor what wants a CPU.
+ */
+static bool wait_is_idle(const struct contribution *c)
+{
+	bool is_uninterruptible = (c->state & 0x2) && !(c->state & 0x400);
+
+	if (c->state & (STATE_PREEMPTED | STATE_NEW) || is_uninterruptible)
+		return false;
+	return c->info->process.is_kernel || stack_is_idle(c->kernel) || stack_is_idle(c->user);
+}
+
+/* Whether a wait is idle does not depend on which of its stacks are wanted. */
+void contribution_stacks(const struct merge *merge, struct contribution *c,
+			 const struct stack *kernel, const struct stack *user)
+{
+	c->kernel = kernel;
+	c->user = user;
+	c->is_idle = wait_is_idle(c);
+	if (merge->filter->drops_kernel)
+		c->kernel = NULL;
+	if (merge->filter->drops_user)
+		c->user = NULL;
+}
+
+enum { KEY_SHORT = 1, KEY_WAIT = 2, KEY_IDLE = 0x100 /* beside a letter or KEY_WAIT */ };
+
+static void key_init(const struct merge *merge, const struct contribution *c, struct merge_key *key)
+{
+	const struct process_info *process = &c->info->process;
+	enum merge_by by = merge->options.by;
+	bool has_stacks = by == MERGE_BY_STACK || merge->options.open_only;
+	const char *comm = by == MERGE_BY_PROCESS ? process->comm : c->image->comm;
+
+	memset(key, 0, sizeof(*key));
+	key->pid = (uint64_t)process->id.pid;
+	key->process_start = process->id.start_boot_ns;
+	key->uid = by == MERGE_BY_THREAD ? c->image->uid : 0;
+	if (c->is_short)
+		key->state = KEY_SHORT;
+	else
+		key->state = (has_stacks ? (uint64_t)state_letter(c->state)[0] : KEY_WAIT) |
+			     (c->is_idle ? KEY_IDLE : 0);
+	if (has_stacks) {
+		key->kernel = stack_place(c->kernel);
+		key->user = stack_place(c->user);
+	}
+	memcpy(key->comm, comm, strnlen(comm, sizeof(key->comm)));
+}
+
+static struct merge_group *group_get(struct merge *merge, const struct contribution *c)
+{
+	struct merge_group *group;
+	struct merge_key key;
+
+	key_init(merge, c, &key);
+	HASH_FIND(hh, merge->groups, &key, sizeof(key), group);
+	if (group)
+		return group;
+	group = calloc(1, sizeof(*group));
+	if (!group) {
+		merge->error = -ENOMEM;
+		return NULL;
+	}
+	group->key = key;
+	group->image = c->image;
+	group->kernel = key.kernel ? c->kernel : NULL;
+	group->user = key.user ? c->user : NULL;
+	group->is_idle = c->is_idle;
+	group->is_short = c->is_short;
+	HASH_ADD(hh, merge->groups, key, sizeof(group->key), group);
+	if (!HASH_HAS(group)) {
+		free(group);
+		merge->error = -ENOMEM;
+		return NULL;
+	}
+	return group;
+}
+
+struct merge_group *contribute(struct merge *merge, const struct contribution *c)
+{
+	struct merge_group *group = group_get(merge, c);
+
+	if (!group)
+		return NULL;
+	if (c->is_idle && c->info->thread)
+		c->info->thread->is_idle = true;
+	if (c->kernel && group->kernel && c->kernel->n_frames > group->kernel->n_frames)
+		group->kernel = c->kernel;
+	group->state |= c->state & ~STATE_SEEDED;
+	group->count += c->count;
+	group->blocked_ns += c->blocked_ns;
+	group->runnable_ns += c->runnable_ns;
+	if (c->max_ns > group->max_ns || (c->max_ns == group->max_ns && !group->max_image)) {
+		group->max_ns = c->max_ns;
+		group->max_end_real_ns = c->max_end_real_ns;
+		group->max_image = c->image;
+	}
+	return group;
+}
+
+void groups_free(struct merge *merge)
+{
+	struct merge_group *group, *next;
+
+	HASH_ITER(hh, merge->groups, group, next)
+	{
+		HASH_DEL(merge->groups, group);
+		free(group);
+	}
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/merge_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct seen *seen_add(struct merge *merge, struct seen **set, uint64_t a, uint64_t b)
+{
+	uint64_t key[2] = { a, b };
+	struct seen *seen;
+
+	HASH_FIND(hh, *set, key, sizeof(key), seen);
+	if (seen)
+		return seen;
+	seen = calloc(1, sizeof(*seen));
+	if (!seen) {
+		merge->error = -ENOMEM;
+		return NULL;
+	}
+	memcpy(seen->key, key, sizeof(key));
+	HASH_ADD(hh, *set, key, sizeof(key), seen);
+	if (!HASH_HAS(seen)) {
+		free(seen);
+		merge->error = -ENOMEM;
+		return NULL;
+	}
+	return seen;
+}
+
+static void seen_free(struct seen *set)
+{
+	struct seen *seen, *next;
+
+	HASH_ITER(hh, set, seen, next)
+	{
+		HASH_DEL(set, seen);
+		free(seen);
+	}
+}
+
+struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t start_ns, bool add)
+{
+	uint64_t key[2] = { uid, (uint64_t)start_ns };
+	struct span_entry *entry;
+
+	HASH_FIND(hh, merge->spans, key, sizeof(key), entry);
+	if (entry || !add)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry) {
+		merge->error = -ENOMEM;
+		return NULL;
+	}
+	memcpy(entry->key, key, sizeof(key));
+	HASH_ADD(hh, merge->spans, key, sizeof(key), entry);
+	if (!HASH_HAS(entry)) {
+		free(entry);
+		merge->error = -ENOMEM;
+		return NULL;
+	}
+	return entry;
+}
+
+void spans_index(struct merge *merge, const struct window *window)
+{
+	struct span_entry *entry;
+	size_t i;
+
+	for (i = 0; i < window->n_spans; i++) {
+		entry = span_get(merge, window->images[window->spans[i].image].uid,
+				 window->spans[i].start_ns, true);
+		if (entry)
+			entry->span = &window->spans[i];
+	}
+}
+
+void opens_index(struct merge *merge, const struct window *last)
+{
+	struct span_entry *entry;
+	size_t i;
+
+	for (i = 0; i < last->n_opens; i++) {
+		entry = span_get(merge, last->images[last->opens[i].image].uid,
+				 last->opens[i].start_ns, true);
+		if (entry)
+			entry->is_open_at_end = true;
+	}
+}
+
+static void info_look(struct merge *merge, struct image_info *info,
+		      const struct window_image *image)
+{
+	memcpy(info->comm, image->comm, sizeof(info->comm));
+	info->is_wanted = filter_has_image(merge->filter, image, &info->process);
+	if (!info->is_wanted)
+		return;
+	info->thread = seen_add(merge, &merge->threads, image->uid, 0);
+	seen_add(merge, &merge->processes, (uint64_t)info->process.id.pid,
+		 info->process.id.start_boot_ns);
+}
+
+struct image_info *info_get(struct merge *merge, const struct window_image *image)
+{
+	uint64_t key[2] = { image->uid, (uintptr_t)image->process };
+	struct image_info *info;
+
+	HASH_FIND(hh, merge->infos, key, sizeof(key), info);
+	if (info) {
+		/* A thread may have another name in each window. */
+		if (memcmp(info->comm, image->comm, sizeof(info->comm)) != 0)
+			info_look(merge, info, image);
+		return info;
+	}
+	info = calloc(1, sizeof(*info));
+	if (!info)
+		return NULL;
+	memcpy(info->key, key, sizeof(key));
+	HASH_ADD(hh, merge->infos, key, sizeof(key), info);
+	if (!HASH_HAS(info)) {
+		free(info);
+		return NULL;
+	}
+	process_info(image->process, &info->process);
+	info_look(merge, info, image);
+	return info;
+}
+
+void index_free(struct merge *merge)
+{
+	struct span_entry *entry, *next_entry;
+	struct image_info *info, *next_info;
+
+	HASH_ITER(hh, merge->spans, entry, next_entry)
+	{
+		HASH_DEL(merge->spans, entry);
+		free(entry);
+	}
+	HASH_ITER(hh, merge->infos, info, next_info)
+	{
+		HASH_DEL(merge->infos, info);
+		free(info);
+	}
+	seen_free(merge->threads);
+	seen_free(merge->processes);
+}

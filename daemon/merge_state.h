@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_MERGE_STATE_H
+#define STACKD_DAEMON_MERGE_STATE_H
+
+/*
+ * What the files behind merge.h share: who is seen (merge_index.c), the groups (merge_groups.c),
+ * what waits add to them (merge_waits.c) and the order of the windows (merge.c). One thread.
+ * Failures are kept in merge.error.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/merge.h"
+#include "proto/base.h"
+
+/* A thread or process that was seen, for counting each once. */
+struct seen {
+	uint64_t key[2];
+	bool is_idle;
+	UT_hash_handle hh;
+};
+
+/* A thread as one image, over all windows: who it is and whether it is asked for, found once. */
+struct image_info {
+	uint64_t key[2]; /* uid, process */
+	struct process_info process;
+	struct seen *thread;
+	char comm[COMM_LEN];
+	bool is_wanted;
+	UT_hash_handle hh;
+};
+
+/* A wait that spans windows: how it ended, if it did, and whether it was open at the end. */
+struct span_entry {
+	uint64_t key[2]; /* uid, start */
+	const struct window_span *span;
+	bool is_open_at_end;
+	bool is_counted;
+	UT_hash_handle hh;
+};
+
+struct merge {
+	const struct filter *filter;
+	struct merge_options options;
+	struct merge_group *groups;
+	struct merge_group **array;
+	struct image_info *infos;
+	struct seen *threads;
+	struct seen *processes;
+	struct span_entry *spans;
+	struct merge_totals totals;
+	uint64_t estimated;
+	int64_t end_ns; /* of the last window */
+	int error;
+};
+
+/* One wait, or many alike, on its way into a group. */
+struct contribution {
+	const struct window_image *image;
+	struct image_info *info;
+	const struct stack *kernel;
+	const struct stack *user;
+	uint32_t state;
+	bool is_idle;
+	bool is_short;
+	uint64_t count;
+	uint64_t blocked_ns;
+	uint64_t runnable_ns;
+	uint64_t max_ns;
+	int64_t max_end_real_ns;
+};
+
+/* merge_index.c */
+struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t start_ns, bool add);
+void spans_index(struct merge *merge, const struct window *window);
+void opens_index(struct merge *merge, const struct window *last);
+
+/* Who an image is, and whether it is asked for. NULL when out of memory. */
+struct image_info *info_get(struct merge *merge, const struct window_image *image);
+
+void index_free(struct merge *merge);
+
+/* merge_groups.c: whether a wait is idle does not depend on which of its stacks are wanted. */
+void contribution_stacks(const struct merge *merge, struct contribution *c,
+			 const struct stack *kernel, const struct stack *user);
+
+struct merge_group *contribute(struct merge *merge, const struct contribution *c);
+
+void groups_free(struct merge *merge);
+
+/* merge_waits.c */
+void merge_row(struct merge *merge, const struct window *window, const struct window_row *row,
+	       struct image_info *info);
+void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
+		struct image_info *info);
+void merge_open(struct merge *merge, const struct window *window, const struct window_open *open,
+		struct image_info *info, const struct stack *unread);
+void merge_short(struct merge *merge, const struct window_image *image, struct image_info *info);
+
+#endif
