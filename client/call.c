@@ -156,7 +156,11 @@ static enum exit_code report_error(const char *path, const struct varlink_messag
 
 	if (!arena || varlink_error_decode(message, arena, &error) < 0)
 		error = (struct wire_error){ 0 };
-	if (strcmp(message->error, ERROR_PERMISSION_DENIED) == 0)
+	if (strcmp(message->error, ERROR_PERMISSION_DENIED) == 0 && error.what)
+		report("not allowed by the daemon at %s; be root, or: adduser USER %s, and log in "
+		       "again",
+		       path, error.what);
+	else if (strcmp(message->error, ERROR_PERMISSION_DENIED) == 0)
 		report_refused(path);
 	else if (error.message && error.message[0] != '\0')
 		report("%s", error.message);

@@ -21,16 +21,18 @@ struct config {
 	int64_t window_keep_ns;	      /* keep = 10min, 10s .. 24h */
 	uint64_t window_max_memory;   /* max_memory = 48M, 4M .. 16G: of windows and stacks */
 	/* [control] */
-	char *control_socket;	      /* socket = /run/stackd/stackd.sock */
-	char *control_group;	      /* group = stackd */
-	uint64_t control_max_clients; /* max_clients = 64, 1 .. 4096 */
-	uint64_t control_max_message; /* max_message = 1M, 4K .. 16M: of a request */
+	char *control_socket;		 /* socket = /run/stackd/stackd.sock */
+	char *control_group;		 /* group = stackd */
+	char *control_start_group;	 /* start_group = stackd */
+	uint64_t control_max_clients;	 /* max_clients = 64, 1 .. 4096 */
+	uint64_t control_max_message;	 /* max_message = 1M, 4K .. 16M: of a request */
+	int64_t control_idle_timeout_ns; /* idle_timeout = 15min, 1s .. 1d */
 	/* [symbols] */
 	uint64_t symbols_max_memory; /* max_memory = 32M, 1M .. 4G: symbol tables kept */
 	/* [probe.offcpu] */
 	bool offcpu_enabled;	     /* enabled = yes */
 	int64_t offcpu_min_wait_ns;  /* min_wait = 100us, 0 .. 1h: shorter waits have no stack */
-	char *offcpu_hook;           /* hook = auto: or sched_exit, finish_switch, switch_out */
+	char *offcpu_hook;	     /* hook = auto: or sched_exit, finish_switch, switch_out */
 	uint64_t offcpu_max_threads; /* max_threads = 16384, 1024 .. 1048576 */
 	uint64_t offcpu_max_keys;    /* max_keys = 24576, 1024 .. 1048576: per window */
 	uint64_t offcpu_stack_ring;  /* stack_ring = 4M, 1M .. 256M, a power of two */

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "daemon/config.h"
 #include "daemon/exit.h"
@@ -70,28 +71,13 @@ static void on_watchdog(void *userdata)
 	notify_watchdog();
 }
 
-static size_t server_limits(void *userdata, struct wire_limit *out, size_t n)
-{
-	struct server_stats stats;
-
-	if (n < 3)
-		return 0;
-	server_stats_get(userdata, &stats);
-	out[0] = (struct wire_limit){ "control.max_clients", (int64_t)stats.options.max_clients,
-				      stats.clients, stats.clients_hits };
-	out[1] = (struct wire_limit){ "control.max_message", (int64_t)stats.options.max_message, 0,
-				      stats.message_hits };
-	out[2] = (struct wire_limit){ "control.max_output", (int64_t)stats.options.max_output,
-				      stats.output, stats.output_hits };
-	return 3;
-}
-
 static int daemon_listen(struct daemon *daemon)
 {
 	struct server_options options = {
 		.max_clients = daemon->config->control_max_clients,
 		.max_message = daemon->config->control_max_message,
 		.max_output = SERVER_MAX_OUTPUT,
+		.idle_timeout_ns = daemon->config->control_idle_timeout_ns,
 		.message_timeout_ns = SERVER_TIMEOUT_S * NS_PER_S,
 		.write_timeout_ns = SERVER_TIMEOUT_S * NS_PER_S,
 	};
@@ -101,8 +87,6 @@ static int daemon_listen(struct daemon *daemon)
 	if (r)
 		return log_err(r, "open the control server");
 	service_set_server(daemon->service, daemon->server);
-	daemon->recorder.limits = server_limits;
-	daemon->recorder.limits_userdata = daemon->server;
 	n = notify_listen_fds();
 	if (n < 0)
 		return log_err(n, "take the sockets of the service manager");
@@ -114,6 +98,17 @@ static int daemon_listen(struct daemon *daemon)
 	}
 	return server_listen(daemon->server, daemon->config->control_socket,
 			     daemon->config->control_group);
+}
+
+/* Clients, BPF objects and files being read take one each; select() is used by nobody here. */
+static void descriptors_allow(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= files.rlim_max)
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 static int daemon_start_loop(struct daemon *daemon)
@@ -140,6 +135,10 @@ static int daemon_start_loop(struct daemon *daemon)
  */
 static int daemon_start(struct daemon *daemon)
 {
+	const struct service_groups groups = {
+		.query = daemon->config->control_group,
+		.control = daemon->config->control_start_group,
+	};
 	char reason[512] = "";
 	int r = probe_check(reason, sizeof(reason));
 
@@ -147,10 +146,11 @@ static int daemon_start(struct daemon *daemon)
 		log_error("%s", reason);
 		return r;
 	}
+	descriptors_allow();
 	r = daemon_start_loop(daemon);
 	if (r)
 		return log_err(r, "start the event loop");
-	r = service_new(&daemon->recorder, daemon->config->control_group, &daemon->service);
+	r = service_new(&daemon->recorder, &groups, &daemon->service);
 	if (r)
 		return log_err(r, "start the service");
 	r = daemon_listen(daemon);

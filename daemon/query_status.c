@@ -78,8 +78,7 @@ static int problems_make(struct recorder *recorder, struct answer *answer,
 static int limits_make(struct recorder *recorder, struct answer *answer,
 		       const struct drain_stats *drain)
 {
-	struct wire_limit *limits =
-		arena_array(answer->arena, OWN_LIMITS + RECORDER_MAX_LIMITS, sizeof(*limits));
+	struct wire_limit *limits = arena_array(answer->arena, OWN_LIMITS, sizeof(*limits));
 	const struct config *config = recorder->config;
 	struct stack_table_stats stacks;
 	struct process_stats processes;
@@ -106,8 +105,6 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
 				     (int64_t)processes.symbol_bytes,
 				     (int64_t)processes.evictions };
-	if (recorder->limits)
-		n += recorder->limits(recorder->limits_userdata, limits + n, RECORDER_MAX_LIMITS);
 	answer->status.limits = (struct wire_limits){ .v = limits, .n = n };
 	return 0;
 }

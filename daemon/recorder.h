@@ -19,8 +19,6 @@
 #include "daemon/stack.h"
 #include "proto/wire.h"
 
-enum { RECORDER_MAX_LIMITS = 16 };
-
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct probe *probe;
@@ -31,9 +29,6 @@ struct recorder {
 	struct drain *drain; /* NULL while the probe is off */
 	int64_t started_real_ns;
 	char boot_id[40];
-	/* Limits of other rooms, for `status`: fills at most n, returns how many. May be NULL. */
-	size_t (*limits)(void *userdata, struct wire_limit *out, size_t n);
-	void *limits_userdata;
 };
 
 /*

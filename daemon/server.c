@@ -27,14 +27,25 @@ static void on_handle_closed(uv_handle_t *handle)
 	server_put(handle->data);
 }
 
+static void on_connection(uv_poll_t *poll, int status, int events)
+{
+	server_accept(poll->data);
+}
+
+static int listener_start(struct server *server)
+{
+	server->is_paused = false;
+	return uv_poll_start(&server->listener, UV_READABLE, on_connection);
+}
+
 static void on_sweep(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
 	uint64_t now = uv_hrtime();
 	struct client *next;
 
-	if (server->is_owing) /* the loop accepts no other before this one */
-		client_accept(server);
+	if (server->is_paused)
+		listener_start(server);
 	for (struct client *client = server->clients; client; client = next) {
 		next = client->next;
 		client_sweep(client, now);
@@ -43,10 +54,14 @@ static void on_sweep(uv_timer_t *timer)
 
 static uint64_t sweep_interval_ms(const struct server_options *options)
 {
-	int64_t ns = options->message_timeout_ns < options->write_timeout_ns
-			     ? options->message_timeout_ns
-			     : options->write_timeout_ns;
-	int64_t ms = ns / SWEEPS_PER_TIMEOUT / NS_PER_MS;
+	int64_t ns = options->message_timeout_ns;
+	int64_t ms;
+
+	if (options->write_timeout_ns < ns)
+		ns = options->write_timeout_ns;
+	if (options->idle_timeout_ns < ns)
+		ns = options->idle_timeout_ns;
+	ms = ns / SWEEPS_PER_TIMEOUT / NS_PER_MS;
 
 	if (ms < SWEEP_MIN_MS)
 		return SWEEP_MIN_MS;
@@ -67,9 +82,8 @@ int server_new(struct loop *loop, const struct server_options *options,
 	server->loop = loop_uv(loop);
 	server->options = *options;
 	server->handler = *handler;
-	server->users = 2;
-	uv_pipe_init(server->loop, &server->pipe, 0);
-	server->pipe.data = server;
+	server->users = 1;
+	server->fd = -1;
 	uv_timer_init(server->loop, &server->sweep);
 	server->sweep.data = server;
 	uv_timer_start(&server->sweep, on_sweep, interval, interval);
@@ -95,7 +109,10 @@ struct server *server_free(struct server *server)
 	path_remove(server);
 	while (server->clients)
 		client_close(server->clients);
-	uv_close((uv_handle_t *)&server->pipe, on_handle_closed);
+	if (server->fd >= 0) {
+		uv_close((uv_handle_t *)&server->listener, on_handle_closed);
+		close(server->fd);
+	}
 	uv_close((uv_handle_t *)&server->sweep, on_handle_closed);
 	return NULL;
 }
@@ -105,33 +122,23 @@ void server_freep(struct server **server)
 	*server = server_free(*server);
 }
 
-static void on_connection(uv_stream_t *stream, int status)
-{
-	struct server *server = stream->data;
-
-	if (status < 0)
-		log_err(status, "cannot accept a connection");
-	else
-		client_accept(server);
-}
-
 int server_listen_fd(struct server *server, int fd)
 {
 	int r;
 
-	if (server->is_listening)
+	if (server->fd >= 0)
 		return -EALREADY;
 	r = server_socket_check(fd);
 	if (r < 0)
 		return log_err(r, "descriptor %d is not a Unix stream socket that listens", fd);
-	r = uv_pipe_open(&server->pipe, fd);
+	r = uv_poll_init(server->loop, &server->listener, fd); /* makes it non-blocking */
 	if (r < 0)
 		return log_err(r, "cannot use descriptor %d", fd);
-	r = uv_listen((uv_stream_t *)&server->pipe, SOMAXCONN, on_connection);
-	if (r < 0)
-		return log_err(r, "cannot listen on descriptor %d", fd);
-	server->is_listening = true;
-	return 0;
+	server->listener.data = server;
+	server->users++;
+	server->fd = fd;
+	r = listener_start(server);
+	return r < 0 ? log_err(r, "cannot listen on descriptor %d", fd) : 0;
 }
 
 int server_listen(struct server *server, const char *path, const char *group)
@@ -139,7 +146,7 @@ int server_listen(struct server *server, const char *path, const char *group)
 	_cleanup_(closep) int fd = -1;
 	int r;
 
-	if (server->is_listening)
+	if (server->fd >= 0)
 		return -EALREADY;
 	r = server_socket_listen(path, group, &fd);
 	if (r < 0)
@@ -151,7 +158,7 @@ int server_listen(struct server *server, const char *path, const char *group)
 		return log_err(r, "cannot listen on %s", path);
 	}
 	r = server_listen_fd(server, fd);
-	if (r == 0)
+	if (server->fd == fd)
 		fd = -1;
 	return r;
 }
@@ -167,8 +174,11 @@ void server_stats_get(struct server *server, struct server_stats *out)
 		.clients_hits = atomic_load(&counters->clients_hits),
 		.message_hits = atomic_load(&counters->message_hits),
 		.output_hits = atomic_load(&counters->output_hits),
+		.idle_timeout_hits = atomic_load(&counters->idle_timeout_hits),
 		.message_timeout_hits = atomic_load(&counters->message_timeout_hits),
 		.write_timeout_hits = atomic_load(&counters->write_timeout_hits),
+		.shape_hits = atomic_load(&counters->shape_hits),
 		.bad_messages = atomic_load(&counters->bad_messages),
+		.accept_failures = atomic_load(&counters->accept_failures),
 	};
 }

@@ -22,10 +22,11 @@ struct server_handler {
 
 	/*
 	 * A message arrived: 0 and *exchange_out, or a negative errno, after which the connection
-	 * is closed. peer outlives the exchange, message (NUL-ended, len without it) only the call.
+	 * is closed (-EMSGSIZE: its shape is beyond the limits). peer outlives the exchange,
+	 * message (NUL-ended, len without it) only the call.
 	 */
-	int (*begin)(void *userdata, const struct server_peer *peer, const char *message,
-		     size_t len, void **exchange_out);
+	int (*begin)(void *userdata, struct server_peer *peer, const char *message, size_t len,
+		     void **exchange_out);
 
 	/*
 	 * Appends the next reply to out, if there is one: 1 when another step has to follow, which
@@ -36,19 +37,23 @@ struct server_handler {
 
 	/* Always follows a begin that returned 0, also without a last step: the peer is gone. */
 	void (*end)(void *exchange);
+
+	/* The connection of a peer that is bound is no more; after its last end. May be NULL. */
+	void (*gone)(void *userdata, const struct server_peer *peer);
 };
 
 struct server_options {
 	size_t max_clients;
 	size_t max_message;	    /* bytes of one message of a client */
 	size_t max_output;	    /* bytes that wait to be written, of all clients together */
+	int64_t idle_timeout_ns;    /* without a call, a reply or anything bound to it */
 	int64_t message_timeout_ns; /* from the first byte of a message to its end */
 	int64_t write_timeout_ns;   /* to write one reply */
 };
 
 enum {
 	SERVER_MAX_OUTPUT = 16 * 1024 * 1024,
-	SERVER_TIMEOUT_S = 30,
+	SERVER_TIMEOUT_S = 30, /* for half a message, and for a reply to be read */
 };
 
 /* Limits and how often each was reached. */
@@ -59,9 +64,12 @@ struct server_stats {
 	int64_t clients_hits;
 	int64_t message_hits;
 	int64_t output_hits;
+	int64_t idle_timeout_hits;
 	int64_t message_timeout_hits;
 	int64_t write_timeout_hits;
-	int64_t bad_messages; /* connections closed for what they sent */
+	int64_t shape_hits;	 /* messages nested too deeply or with too many values */
+	int64_t bad_messages;	 /* connections closed for what they sent, those included */
+	int64_t accept_failures; /* times no connection could be taken for want of something */
 };
 
 /* handler and what it refers to must outlive loop_free(). */

@@ -34,7 +34,7 @@ static void client_release(struct client *client)
 {
 	if (!client->is_closed || client->state == CLIENT_WORKING)
 		return;
-	if (client->exchange) {
+	if (client->exchange || atomic_load(&client->peer.is_bound)) {
 		client->is_ending = true;
 		client_work(client);
 		return;
@@ -92,6 +92,8 @@ static void on_work(uv_work_t *work)
 
 	if (client->is_ending) {
 		client_end(client);
+		if (atomic_exchange(&client->peer.is_bound, false) && handler->gone)
+			handler->gone(handler->userdata, &client->peer);
 		return;
 	}
 	if (!client->exchange) {
@@ -111,6 +113,8 @@ static void on_work(uv_work_t *work)
 static void client_bad(struct client *client)
 {
 	atomic_fetch_add(&client->server->counters.bad_messages, 1);
+	if (client->result == -EMSGSIZE)
+		atomic_fetch_add(&client->server->counters.shape_hits, 1);
 	log_debug("closing the connection of pid %d: %s", (int)client->peer.pid,
 		  strerrordesc_np(-client->result));
 	client_close(client);
@@ -299,50 +303,36 @@ static void client_advance(struct client *client)
 		client_pace(client);
 }
 
+/* The count of the deadline that the client is beyond; NULL: of none. */
+static atomic_int_fast64_t *client_overdue(const struct client *client, uint64_t now)
+{
+	const struct server_options *options = &client->server->options;
+	struct counters *counters = &client->server->counters;
+
+	if (client->state == CLIENT_WRITING)
+		return now - client->write_ns > (uint64_t)options->write_timeout_ns
+			       ? &counters->write_timeout_hits
+			       : NULL;
+	if (client->state != CLIENT_IDLE)
+		return NULL;
+	if (client->partial_ns != 0)
+		return now - client->partial_ns > (uint64_t)options->message_timeout_ns
+			       ? &counters->message_timeout_hits
+			       : NULL;
+	if (!atomic_load(&client->peer.is_bound) &&
+	    now - client->active_ns > (uint64_t)options->idle_timeout_ns)
+		return &counters->idle_timeout_hits;
+	return NULL;
+}
+
 void client_sweep(struct client *client, uint64_t now)
 {
-	struct server *server = client->server;
-	const struct server_options *options = &server->options;
+	atomic_int_fast64_t *hits = client_overdue(client, now);
 
-	if (client->state == CLIENT_WRITING &&
-	    now - client->write_ns > (uint64_t)options->write_timeout_ns) {
-		atomic_fetch_add(&server->counters.write_timeout_hits, 1);
-		client_close(client);
-	} else if (client->state == CLIENT_IDLE && client->partial_ns != 0 &&
-		   now - client->partial_ns > (uint64_t)options->message_timeout_ns) {
-		atomic_fetch_add(&server->counters.message_timeout_hits, 1);
-		client_close(client);
-	}
-}
-
-/* Idle ones before those that do not read; one that is being answered is left alone. */
-static struct client *client_longest_idle(const struct server *server)
-{
-	struct client *found = NULL;
-
-	for (struct client *client = server->clients; client; client = client->next) {
-		if (client->state == CLIENT_WORKING)
-			continue;
-		if (!found || client->state < found->state ||
-		    (client->state == found->state && client->active_ns < found->active_ns))
-			found = client;
-	}
-	return found;
-}
-
-/* Counts the limit when it is reached; false when nobody can go. */
-static bool room_make(struct server *server)
-{
-	struct client *idle;
-
-	if ((size_t)atomic_load(&server->counters.clients) < server->options.max_clients)
-		return true;
-	atomic_fetch_add(&server->counters.clients_hits, 1);
-	idle = client_longest_idle(server);
-	if (!idle)
-		return false;
-	client_close(idle);
-	return true;
+	if (!hits)
+		return;
+	atomic_fetch_add(hits, 1);
+	client_close(client);
 }
 
 static void client_link(struct client *client)
@@ -364,6 +354,7 @@ static struct client *client_new(struct server *server)
 		return NULL;
 	client->server = server;
 	server->users++;
+	client->peer.id = ++server->last_id;
 	frame_init(&client->frame, server->options.max_message);
 	text_init(&client->out, SIZE_MAX);
 	client->active_ns = uv_hrtime();
@@ -372,33 +363,24 @@ static struct client *client_new(struct server *server)
 	return client;
 }
 
-static int client_identify(struct client *client)
+int client_open(struct server *server, int fd)
 {
-	int fd = -1;
-	int r = uv_fileno((uv_handle_t *)&client->pipe, &fd);
-
-	return r < 0 ? r : server_peer_get(fd, &client->peer);
-}
-
-void client_accept(struct server *server)
-{
-	bool has_room = room_make(server);
 	struct client *client = client_new(server);
 	int r;
 
-	server->is_owing = !client;
 	if (!client) {
-		log_err(-ENOMEM, "cannot take a connection, trying again");
-		return;
+		close(fd);
+		return -ENOMEM;
 	}
-	r = uv_accept((uv_stream_t *)&server->pipe, (uv_stream_t *)&client->pipe);
-	if (r == 0 && has_room)
-		r = client_identify(client);
 	client_link(client);
-	if (r < 0)
-		log_err(r, "cannot take a connection");
-	if (r < 0 || !has_room)
+	r = server_peer_get(fd, &client->peer);
+	if (r == 0)
+		r = uv_pipe_open(&client->pipe, fd);
+	if (r < 0) {
+		close(fd);
 		client_close(client);
-	else
-		client_pace(client);
+		return r;
+	}
+	client_pace(client);
+	return 0;
 }

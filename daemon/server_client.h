@@ -27,13 +27,16 @@ struct counters {
 	atomic_int_fast64_t clients_hits;
 	atomic_int_fast64_t message_hits;
 	atomic_int_fast64_t output_hits;
+	atomic_int_fast64_t idle_timeout_hits;
 	atomic_int_fast64_t message_timeout_hits;
 	atomic_int_fast64_t write_timeout_hits;
+	atomic_int_fast64_t shape_hits;
 	atomic_int_fast64_t bad_messages;
+	atomic_int_fast64_t accept_failures;
 };
 
 struct server {
-	uv_pipe_t pipe;
+	uv_poll_t listener; /* on fd, once it listens */
 	uv_timer_t sweep;
 	uv_loop_t *loop;
 	struct server_options options;
@@ -41,9 +44,11 @@ struct server {
 	struct counters counters;
 	struct client *clients; /* that are not being closed */
 	int users;		/* open handles and clients that have this server */
-	bool is_listening;
-	bool is_owing; /* a connection waits that there was no memory for */
-	char *path;    /* what we bound, to be removed; NULL when inherited */
+	int fd;			/* that listens, -1: not yet */
+	bool is_paused;		/* no connections are taken until the next sweep */
+	uint64_t complained_ns; /* when a failure to take one was logged last */
+	uint64_t last_id;
+	char *path; /* what we bound, to be removed; NULL when inherited */
 	struct stat path_stat;
 	char buffer[READ_SIZE]; /* of the read that is being done */
 };
@@ -75,7 +80,7 @@ struct client {
 	void *exchange;
 	struct text out;
 	int result;	/* of begin or step */
-	bool is_ending; /* the work is to end the exchange only */
+	bool is_ending; /* the work is to end the exchange, and what is bound, only */
 	size_t writing; /* bytes counted as output */
 
 	uint64_t active_ns;  /* last sign of life, uv_hrtime() */
@@ -83,8 +88,11 @@ struct client {
 	uint64_t write_ns;   /* since when out is being written */
 };
 
-/* Takes a connection that waits; the server goes on whether or not that works. */
-void client_accept(struct server *server);
+/* Takes connections that wait, or pauses when there is no room for one in the system. */
+void server_accept(struct server *server);
+
+/* Takes fd, also on failure. */
+int client_open(struct server *server, int fd);
 void client_close(struct client *client);
 
 /* Closes those who are over time. */

@@ -144,6 +144,8 @@ static int groups_get(int fd, struct server_peer *peer)
 	_cleanup_(freep) gid_t *groups = NULL;
 	socklen_t len = 0;
 
+	peer->groups = NULL;
+	peer->n_groups = 0;
 	/* a first try without room says how much it takes */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || len == 0)
 		return 0;
@@ -161,27 +163,26 @@ static int groups_get(int fd, struct server_peer *peer)
 
 int server_peer_get(int fd, struct server_peer *out)
 {
-	struct server_peer peer = { 0 };
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	int r;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return -errno;
-	peer.pid = cred.pid;
-	peer.uid = cred.uid;
-	peer.gid = cred.gid;
-	r = groups_get(fd, &peer);
+	r = groups_get(fd, out);
 	if (r < 0)
 		return r;
-	*out = peer;
+	out->pid = cred.pid;
+	out->uid = cred.uid;
+	out->gid = cred.gid;
 	return 0;
 }
 
 void server_peer_fini(struct server_peer *peer)
 {
 	free(peer->groups);
-	*peer = (struct server_peer){ 0 };
+	peer->groups = NULL;
+	peer->n_groups = 0;
 }
 
 bool server_peer_in_group(const struct server_peer *peer, gid_t gid)

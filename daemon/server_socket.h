@@ -7,12 +7,20 @@
  * other end out. System calls only, no loop. What goes wrong is logged here.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-/* Who is at the other end, as the kernel says it was when it connected. */
+/*
+ * Who is at the other end, as the kernel says it was when it connected. id is the connection's,
+ * never given twice. is_bound, set by the handler on any thread: something lives as long as the
+ * connection, which is therefore not closed for being idle, and whose end the handler is told.
+ */
 struct server_peer {
+	uint64_t id;
+	atomic_bool is_bound;
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
@@ -30,6 +38,7 @@ int server_socket_listen(const char *path, const char *group, int *fd_out);
 /* 0 when fd is a Unix stream socket that listens, -EINVAL. */
 int server_socket_check(int fd);
 
+/* Fills all but id and is_bound. */
 int server_peer_get(int fd, struct server_peer *out);
 void server_peer_fini(struct server_peer *peer);
 bool server_peer_in_group(const struct server_peer *peer, gid_t gid);

@@ -10,19 +10,26 @@
 #include "daemon/service_exchange.h"
 #include "proto/base.h"
 
-int service_new(struct recorder *recorder, const char *group, struct service **out)
+static void group_find(const char *name, struct service_group *out)
 {
-	struct service *service = calloc(1, sizeof(*service));
 	struct group entry, *found = NULL;
 	char buffer[4096];
+
+	if (name)
+		getgrnam_r(name, &entry, buffer, sizeof(buffer), &found);
+	*out = (struct service_group){ name, found != NULL, found ? found->gr_gid : 0 };
+}
+
+int service_new(struct recorder *recorder, const struct service_groups *groups,
+		struct service **out)
+{
+	struct service *service = calloc(1, sizeof(*service));
 
 	if (!service)
 		return -ENOMEM;
 	service->recorder = recorder;
-	if (group)
-		getgrnam_r(group, &entry, buffer, sizeof(buffer), &found);
-	service->has_group = found != NULL;
-	service->group = found ? found->gr_gid : 0;
+	group_find(groups->query, &service->groups[METHOD_QUERY]);
+	group_find(groups->control, &service->groups[METHOD_CONTROL]);
 	*out = service;
 	return 0;
 }
@@ -58,7 +65,7 @@ static void exchange_freep(struct exchange **exchange)
 	exchange_free(*exchange);
 }
 
-static int on_begin(void *userdata, const struct server_peer *peer, const char *message, size_t len,
+static int on_begin(void *userdata, struct server_peer *peer, const char *message, size_t len,
 		    void **exchange_out)
 {
 	_cleanup_(exchange_freep) struct exchange *exchange = calloc(1, sizeof(*exchange));
@@ -79,11 +86,26 @@ static int on_begin(void *userdata, const struct server_peer *peer, const char *
 	return 0;
 }
 
-/* The mode of the socket says the same, but a mode can be changed by accident. */
-static bool is_allowed(const struct service *service, const struct server_peer *peer)
+/* The mode of the socket says the same of those who ask, but can be changed by accident. */
+enum method_class method_refused(const struct service *service, const struct server_peer *peer,
+				 enum method_class class)
 {
-	return peer->uid == 0 || peer->uid == geteuid() ||
-	       (service->has_group && server_peer_in_group(peer, service->group));
+	if (peer->uid == 0 || peer->uid == geteuid())
+		return METHOD_OPEN;
+	for (enum method_class i = METHOD_QUERY; i <= class; i++) {
+		const struct service_group *group = &service->groups[i];
+
+		if (!group->is_known || !server_peer_in_group(peer, group->gid))
+			return i;
+	}
+	return METHOD_OPEN;
+}
+
+int reply_refused(const struct service *service, enum method_class class, struct text *out)
+{
+	const char *name = service->groups[class].name;
+
+	return reply_error(ERROR_PERMISSION_DENIED, name ? name : "root", out);
 }
 
 int reply_error(const char *name, const char *what, struct text *out)
@@ -128,10 +150,13 @@ static int reply_unknown(struct exchange *exchange, struct text *out)
 
 static int exchange_reply(struct exchange *exchange, struct text *out)
 {
+	enum method_class refused;
+
 	if (!exchange->method)
 		return reply_unknown(exchange, out);
-	if (!exchange->method->is_open && !is_allowed(exchange->service, exchange->peer))
-		return reply_error(ERROR_PERMISSION_DENIED, NULL, out);
+	refused = method_refused(exchange->service, exchange->peer, exchange->method->class);
+	if (refused != METHOD_OPEN)
+		return reply_refused(exchange->service, refused, out);
 	return exchange->method->handle(exchange, out);
 }
 

@@ -12,11 +12,15 @@
 struct recorder;
 struct service;
 
-/*
- * group: whose members may ask (NULL: none but root and our own user). recorder is borrowed and
- * must outlive the service, the service must outlive loop_free().
- */
-int service_new(struct recorder *recorder, const char *group, struct service **out);
+/* Groups whose members may, besides root and our own user; NULL: none. Both borrowed. */
+struct service_groups {
+	const char *query;   /* ask */
+	const char *control; /* start and stop sessions, if they may ask at all */
+};
+
+/* recorder is borrowed and must outlive the service, the service must outlive loop_free(). */
+int service_new(struct recorder *recorder, const struct service_groups *groups,
+		struct service **out);
 struct service *service_free(struct service *service);
 void service_freep(struct service **service);
 

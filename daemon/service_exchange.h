@@ -17,16 +17,24 @@
 
 enum { SERVICE_PART = 256 * 1024 }; /* bytes of one of several replies, aimed at */
 
+/* Who may call a method: whoever can connect, members of the group that may ask, or start. */
+enum method_class { METHOD_OPEN, METHOD_QUERY, METHOD_CONTROL, METHOD_CLASSES };
+
+struct service_group {
+	const char *name; /* NULL: nobody besides root and us */
+	bool is_known;
+	gid_t gid;
+};
+
 struct service {
 	struct recorder *recorder;
 	struct server *server; /* NULL: no limits to report */
-	bool has_group;
-	gid_t group;
+	struct service_group groups[METHOD_CLASSES];
 };
 
 struct exchange {
 	struct service *service;
-	const struct server_peer *peer;
+	struct server_peer *peer;
 	struct varlink_message *call;
 	const struct method *method;
 	struct arena *arena;
@@ -43,8 +51,19 @@ typedef int (*method_handler)(struct exchange *exchange, struct text *out);
 struct method {
 	const char *name;
 	method_handler handle;
-	bool is_open; /* to whoever can connect */
+	enum method_class class;
 };
+
+/*
+ * The class that keeps the peer from calling a method of `class`, or METHOD_OPEN: it may. Control
+ * includes query. Checked for every call before its handler; handlers use it for what a parameter
+ * makes a matter of another class.
+ */
+enum method_class method_refused(const struct service *service, const struct server_peer *peer,
+				 enum method_class class);
+
+/* Appends PermissionDenied, naming the group that is asked for. */
+int reply_refused(const struct service *service, enum method_class class, struct text *out);
 
 /* NULL when there is none of this name. */
 const struct method *method_find(const char *name);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "build_config.h"
 #include "proto/base.h"
@@ -46,21 +47,26 @@ static int handle_get_description(struct exchange *exchange, struct text *out)
 static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 {
 	const struct wire_limits before = *limits;
+	struct rlimit files = { 0 };
 	struct server_stats stats;
 	struct wire_limit *joined;
 
 	if (!exchange->service->server)
 		return 0;
 	server_stats_get(exchange->service->server, &stats);
+	getrlimit(RLIMIT_NOFILE, &files);
+	const struct server_options *options = &stats.options;
 	const struct wire_limit ours[] = {
-		{ "clients", (int64_t)stats.options.max_clients, stats.clients,
+		{ "control.max_clients", (int64_t)options->max_clients, stats.clients,
 		  stats.clients_hits },
-		{ "request_bytes", (int64_t)stats.options.max_message, 0, stats.message_hits },
-		{ "pending_reply_bytes", (int64_t)stats.options.max_output, stats.output,
+		{ "control.max_message", (int64_t)options->max_message, 0, stats.message_hits },
+		{ "control.idle_timeout", options->idle_timeout_ns, 0, stats.idle_timeout_hits },
+		{ "descriptors", (int64_t)files.rlim_cur, 0, stats.accept_failures },
+		{ "request_depth", VARLINK_MAX_DEPTH, 0, stats.shape_hits },
+		{ "request_time_ns", options->message_timeout_ns, 0, stats.message_timeout_hits },
+		{ "reply_bytes_waiting", (int64_t)options->max_output, stats.output,
 		  stats.output_hits },
-		{ "request_time_ns", stats.options.message_timeout_ns, 0,
-		  stats.message_timeout_hits },
-		{ "reply_time_ns", stats.options.write_timeout_ns, 0, stats.write_timeout_hits },
+		{ "reply_time_ns", options->write_timeout_ns, 0, stats.write_timeout_hits },
 	};
 
 	joined = arena_array(exchange->arena, before.n + ARRAY_SIZE(ours), sizeof(*joined));
@@ -108,13 +114,13 @@ static int handle_sessions(struct exchange *exchange, struct text *out)
 const struct method *method_find(const char *name)
 {
 	static const struct method methods[] = {
-		{ METHOD_GET_INFO, handle_get_info, true },
-		{ METHOD_GET_DESCRIPTION, handle_get_description, true },
-		{ METHOD_STATUS, handle_status, false },
-		{ METHOD_PROBES, handle_probes, false },
-		{ METHOD_SESSIONS, handle_sessions, false },
-		{ METHOD_WINDOWS, handle_windows, false },
-		{ METHOD_SNAPSHOT, handle_snapshot, false },
+		{ METHOD_GET_INFO, handle_get_info, METHOD_OPEN },
+		{ METHOD_GET_DESCRIPTION, handle_get_description, METHOD_OPEN },
+		{ METHOD_STATUS, handle_status, METHOD_QUERY },
+		{ METHOD_PROBES, handle_probes, METHOD_QUERY },
+		{ METHOD_SESSIONS, handle_sessions, METHOD_QUERY },
+		{ METHOD_WINDOWS, handle_windows, METHOD_QUERY },
+		{ METHOD_SNAPSHOT, handle_snapshot, METHOD_QUERY },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)

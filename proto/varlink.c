@@ -182,7 +182,7 @@ static const struct error_shape {
 	{ ERROR_METHOD_NOT_FOUND, "method", false, false },
 	{ ERROR_METHOD_NOT_IMPLEMENTED, "method", false, false },
 	{ ERROR_INTERFACE_NOT_FOUND, "interface", false, false },
-	{ ERROR_PERMISSION_DENIED, NULL, false, false },
+	{ ERROR_PERMISSION_DENIED, "group", false, false },
 	{ ERROR_EXPECTED_MORE, NULL, false, false },
 };
 

@@ -151,6 +151,67 @@ static void test_half_a_message_times_out(void **state)
 	fixture_stop(fixture);
 }
 
+static void test_the_idle_time_out(void **state)
+{
+	struct server_options options = fixture_options();
+	struct fixture *fixture;
+	struct peer idle, slow, busy;
+
+	options.idle_timeout_ns = 250 * NS_PER_MS;
+	fixture = fixture_start(&options);
+	peer_connect(&idle, fixture_path(fixture));
+	peer_connect(&slow, fixture_path(fixture));
+	peer_connect(&busy, fixture_path(fixture));
+	/* one that waits for its answer is not idle */
+	peer_call(&slow, "{\"method\":\"io.stackd.Snapshot\",\"parameters\":{\"probe\":\"slow\"}}");
+	for (int i = 0; i < 20; i++) {
+		peer_call(&busy, STATUS);
+		json_object_put(peer_reply(&busy));
+		sleep_ms(25);
+	}
+	json_object_put(peer_reply(&slow));
+	assert_true(peer_is_closed(&idle));
+	WAIT_FOR(fixture_stats(fixture).clients == 0);
+	assert_int_equal(fixture_stats(fixture).idle_timeout_hits, 3);
+	assert_true(peer_is_closed(&busy));
+	peer_close(&idle);
+	peer_close(&slow);
+	peer_close(&busy);
+	good_peer_is_served(fixture);
+	fixture_stop(fixture);
+}
+
+/* Bound ones are not closed for being idle, nor to make room, and their end is told. */
+static void test_what_is_bound(void **state)
+{
+	struct server_options options = fixture_options();
+	struct fixture *fixture;
+	struct peer bound, others[8];
+
+	options.idle_timeout_ns = 100 * NS_PER_MS;
+	options.max_clients = 4;
+	fixture = fixture_start(&options);
+	peer_connect(&bound, fixture_path(fixture));
+	fixture_bind_next(fixture);
+	peer_call(&bound, STATUS);
+	json_object_put(peer_reply(&bound));
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		peer_connect(&others[i], fixture_path(fixture));
+		peer_call(&others[i], STATUS);
+		json_object_put(peer_reply(&others[i]));
+	}
+	WAIT_FOR(fixture_stats(fixture).clients == 1);
+	peer_call(&bound, STATUS);
+	json_object_put(peer_reply(&bound));
+	assert_int_equal(fixture_gone(fixture), 0);
+	peer_close(&bound);
+	WAIT_FOR(fixture_gone(fixture) == 1);
+	assert_int_equal(fixture_gone(fixture), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		peer_close(&others[i]);
+	fixture_stop(fixture);
+}
+
 static void test_one_that_never_reads_is_cut_off(void **state)
 {
 	struct server_options options = fixture_options();
@@ -402,6 +463,8 @@ int main(void)
 		cmocka_unit_test(test_deep_nesting_closes),
 		cmocka_unit_test(test_a_message_without_end),
 		cmocka_unit_test(test_half_a_message_times_out),
+		cmocka_unit_test(test_the_idle_time_out),
+		cmocka_unit_test(test_what_is_bound),
 		cmocka_unit_test(test_one_that_never_reads_is_cut_off),
 		cmocka_unit_test(test_all_output_is_bounded),
 		cmocka_unit_test(test_hanging_up_cancels),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/service_exchange.h"
 #include "proto/base.h"
 #include "proto/varlink.h"
 #include "tests/proto/fixture.h"
@@ -157,8 +159,9 @@ static void test_status_has_all_limits(void **state)
 	struct json_object *limits = reply_get(reply, "parameters", "limits");
 	struct json_object *clients = json_object_array_get_idx(limits, 1);
 
-	assert_int_equal(json_object_array_length(limits), 6);
-	assert_string_equal(json_object_get_string(reply_get(clients, "name", NULL)), "clients");
+	assert_int_equal(json_object_array_length(limits), 9);
+	assert_string_equal(json_object_get_string(reply_get(clients, "name", NULL)),
+			    "control.max_clients");
 	assert_int_equal(json_object_get_int64(reply_get(clients, "value", NULL)), 64);
 	assert_int_equal(json_object_get_int64(reply_get(clients, "used", NULL)), 1);
 	json_object_put(reply);
@@ -350,13 +353,18 @@ static void test_calls_in_single_bytes(void **state)
 	json_object_put(peer_reply(&env->peer));
 }
 
-/* Runs as somebody else; its exit status is the number of the line that failed, or 0. */
+/* Runs as somebody else; its exit status says which step failed, or 0. */
+static int become(const gid_t *groups, size_t n)
+{
+	return setgroups(n, groups) < 0 || setgid(65534) < 0 || setuid(65534) < 0 ? 1 : 0;
+}
+
 static int stranger(const char *path)
 {
 	struct peer peer;
 	struct json_object *reply;
 
-	if (setgid(65534) < 0 || setuid(65534) < 0)
+	if (become(NULL, 0) != 0)
 		return 1;
 	peer_connect(&peer, path);
 	peer_call(&peer, "{\"method\":\"io.stackd.Status\"}");
@@ -364,17 +372,43 @@ static int stranger(const char *path)
 	if (strcmp(json_object_get_string(reply_get(reply, "error", NULL)),
 		   ERROR_PERMISSION_DENIED) != 0)
 		return 2;
+	if (strcmp(json_object_get_string(reply_get(reply, "parameters", "group")), "daemon") != 0)
+		return 4;
 	peer_call(&peer, "{\"method\":\"org.varlink.service.GetInfo\"}");
 	reply = peer_reply(&peer);
 	return json_object_object_get_ex(reply, "error", NULL) ? 3 : 0;
+}
+
+/* The group that may ask is one of its supplementary ones, which SO_PEERCRED does not show. */
+static int member(const char *path)
+{
+	const struct group *group = getgrnam("daemon");
+	struct peer peer;
+	struct json_object *reply;
+
+	if (!group || become(&group->gr_gid, 1) != 0)
+		return 1;
+	peer_connect(&peer, path);
+	peer_call(&peer, "{\"method\":\"io.stackd.Status\"}");
+	reply = peer_reply(&peer);
+	return json_object_object_get_ex(reply, "error", NULL) ? 2 : 0;
+}
+
+static int as_child(int (*run)(const char *path), const char *path)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(run(path));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
 }
 
 static void test_a_stranger_is_refused(void **state)
 {
 	struct env *env = *state;
 	char *directory = strdup(fixture_path(env->fixture));
-	int status = 0;
-	pid_t pid;
 
 	if (geteuid() != 0)
 		skip();
@@ -382,12 +416,41 @@ static void test_a_stranger_is_refused(void **state)
 	*strrchr(directory, '/') = '\0';
 	assert_int_equal(chmod(directory, 0755), 0);
 	assert_int_equal(chmod(fixture_path(env->fixture), 0666), 0);
-	pid = fork();
-	if (pid == 0)
-		_exit(stranger(fixture_path(env->fixture)));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_int_equal(as_child(stranger, fixture_path(env->fixture)), 0);
+	assert_int_equal(as_child(member, fixture_path(env->fixture)), 0);
 	free(directory);
+}
+
+/* Who may do what: root and us all, others by their groups, and start only if they may ask. */
+static void test_classes(void **state)
+{
+	struct service service = { .groups = {
+					   [METHOD_QUERY] = { "ask", true, 100 },
+					   [METHOD_CONTROL] = { "start", true, 200 },
+				   } };
+	gid_t groups[] = { 100, 200 };
+	struct server_peer peer = { .uid = geteuid() + 1, .gid = 7, .groups = groups };
+	struct server_peer root = { .uid = 0 };
+	static const enum method_class refused[][METHOD_CLASSES] = {
+		{ METHOD_OPEN, METHOD_QUERY, METHOD_QUERY },
+		{ METHOD_OPEN, METHOD_OPEN, METHOD_CONTROL },
+		{ METHOD_OPEN, METHOD_OPEN, METHOD_OPEN },
+	};
+
+	for (enum method_class class = METHOD_OPEN; class < METHOD_CLASSES; class ++) {
+		for (size_t n = 0; n < ARRAY_SIZE(refused); n++) {
+			peer.n_groups = n;
+			assert_int_equal(method_refused(&service, &peer, class), refused[n][class]);
+		}
+		assert_int_equal(method_refused(&service, &root, class), METHOD_OPEN);
+	}
+	peer.groups = groups + 1; /* may start, but not ask */
+	peer.n_groups = 1;
+	assert_int_equal(method_refused(&service, &peer, METHOD_CONTROL), METHOD_QUERY);
+	/* a group that does not exist has no members, whatever number it would have */
+	service.groups[METHOD_QUERY].is_known = false;
+	peer.gid = 100;
+	assert_int_equal(method_refused(&service, &peer, METHOD_QUERY), METHOD_QUERY);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -412,6 +475,7 @@ int main(void)
 		TEST(test_calls_are_answered_in_order),
 		TEST(test_calls_in_single_bytes),
 		TEST(test_a_stranger_is_refused),
+		cmocka_unit_test(test_classes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
