@@ -275,9 +275,9 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 	row->max_ns = (int64_t)group->max_ns;
 	row->max_end = group->max_ns && group->max_end_real_ns != INT64_MAX ? group->max_end_real_ns
 									    : WIRE_ABSENT;
-	row->max_tid = group->max_ns ? group->max_image->tid : WIRE_ABSENT;
+	row->max_tid = group->max_ns ? group->max_tid : WIRE_ABSENT;
 	if (group->max_ns)
-		row->max_comm = arena_strndup(context->arena, group->max_image->comm, COMM_LEN);
+		row->max_comm = arena_strndup(context->arena, group->max_comm, COMM_LEN);
 	r = row_buckets(context->arena, group, &row->buckets);
 	if (!r && group->is_short)
 		return short_stack_wire(context, &row->kernel);

@@ -168,6 +168,11 @@ void history_list_fini(struct history_list *list)
 	*list = (struct history_list){};
 }
 
+struct window *history_list_get(const struct history_list *list, size_t i)
+{
+	return window_ref(list->windows[i]);
+}
+
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns)
 {
 	int64_t end = clock_ns(CLOCK_MONOTONIC) + timeout_ns;

@@ -45,6 +45,9 @@ int history_range(struct history *history, int64_t since_ns, int64_t until_ns,
 		  struct history_list *out);
 void history_list_fini(struct history_list *list);
 
+/* A reference to one of its windows; NULL: it could not be read. */
+struct window *history_list_get(const struct history_list *list, size_t i);
+
 /* Waits until a window of at least this sequence number is there. 0 or -ETIMEDOUT. */
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);
 

@@ -47,7 +47,7 @@ static struct image_info **infos_make(struct merge *merge, const struct window *
 }
 
 static void merge_opens(struct merge *merge, const struct window *window, struct image_info **infos,
-			const struct stack *unread)
+			struct stack *unread)
 {
 	struct image_info *info;
 	size_t i;
@@ -77,7 +77,7 @@ static void merge_ended(struct merge *merge, const struct window *window, struct
 }
 
 static int merge_window(struct merge *merge, const struct window *window, bool is_last,
-			const struct stack *unread)
+			struct stack *unread)
 {
 	_cleanup_(freep) struct image_info **infos = infos_make(merge, window);
 	size_t i;
@@ -112,11 +112,42 @@ static int merge_finish(struct merge *merge)
 	return merge->error;
 }
 
+/* How the waits ended that were open at the end of the list. */
+static void later_index(struct merge *merge, const struct history_list *later)
+{
+	struct window *window;
+	size_t i;
+
+	for (i = later->n; i-- > 0;) {
+		window = history_list_get(later, i);
+		if (window)
+			spans_index(merge, window);
+		window_unref(window);
+	}
+}
+
+/* The newest window of the list that can be had says which waits are open at the end. */
+static int merge_next(struct merge *merge, const struct window *window, bool is_last,
+		      struct stack *unread)
+{
+	int r;
+
+	if (is_last) {
+		merge->end_ns = window->end_ns;
+		opens_index(merge, window);
+	}
+	spans_index(merge, window);
+	r = merge_window(merge, window, is_last, unread);
+	spans_forget(merge, window);
+	return r;
+}
+
 int merge_run(const struct history_list *list, const struct history_list *later,
 	      const struct filter *filter, const struct merge_options *options,
-	      const struct stack *unread, struct merge **out)
+	      struct stack *unread, struct merge **out)
 {
 	struct merge *merge = calloc(1, sizeof(*merge));
+	bool is_last = true;
 	size_t i;
 	int r = 0;
 
@@ -124,16 +155,16 @@ int merge_run(const struct history_list *list, const struct history_list *later,
 		return -ENOMEM;
 	merge->filter = filter;
 	merge->options = *options;
-	for (i = 0; i < list->n; i++)
-		spans_index(merge, list->windows[i]);
-	for (i = 0; i < later->n; i++)
-		spans_index(merge, later->windows[i]);
-	if (list->n) {
-		merge->end_ns = list->windows[list->n - 1]->end_ns;
-		opens_index(merge, list->windows[list->n - 1]);
+	later_index(merge, later);
+	for (i = list->n; i-- > 0 && !r;) {
+		struct window *window = history_list_get(list, i);
+
+		if (!window)
+			continue;
+		r = merge_next(merge, window, is_last, unread);
+		is_last = false;
+		window_unref(window);
 	}
-	for (i = 0; i < list->n && !r; i++)
-		r = merge_window(merge, list->windows[i], i + 1 == list->n, unread);
 	if (!r)
 		r = merge_finish(merge);
 	if (r) {

@@ -4,7 +4,8 @@
 
 /*
  * Many windows made one: in come windows and a filter, out come groups (process, thread or stack
- * in one state) with their sums, and the totals. Borrows the windows. One thread.
+ * in one state) with their sums, and the totals. Windows are looked at one by one, newest first, so
+ * that those on disk need not all be in memory. One thread.
  */
 
 #include <stdbool.h>
@@ -21,7 +22,7 @@ enum merge_by { MERGE_BY_STACK, MERGE_BY_THREAD, MERGE_BY_PROCESS };
 struct merge_key {
 	uint64_t pid;
 	uint64_t process_start;
-	uint64_t uid; /* by thread */
+	uint64_t thread; /* by thread */
 	uint64_t state;
 	uint64_t kernel;
 	uint64_t user;
@@ -30,9 +31,9 @@ struct merge_key {
 
 struct merge_group {
 	struct merge_key key;
-	const struct window_image *image; /* one of its threads */
-	const struct stack *kernel;
-	const struct stack *user;
+	const struct window_image *image; /* one of its threads; its sums are of no account */
+	struct stack *kernel;		  /* references */
+	struct stack *user;
 	uint32_t state;
 	bool is_idle;
 	bool is_short; /* the waits under the minimum: no stack */
@@ -43,7 +44,8 @@ struct merge_group {
 	uint64_t open_ns;
 	uint64_t max_ns;
 	int64_t max_end_real_ns; /* INT64_MAX: not ended, or not known */
-	const struct window_image *max_image;
+	int32_t max_tid;
+	char max_comm[COMM_LEN];
 	uint64_t buckets[WAIT_BUCKETS];
 	UT_hash_handle hh; /* merge.groups */
 };
@@ -75,7 +77,7 @@ struct merge_options {
  */
 int merge_run(const struct history_list *list, const struct history_list *later,
 	      const struct filter *filter, const struct merge_options *options,
-	      const struct stack *unread, struct merge **out);
+	      struct stack *unread, struct merge **out);
 struct merge *merge_free(struct merge *merge);
 
 /* Groups as an array of pointers, in no order; borrowed. */

@@ -33,7 +33,7 @@ static bool wait_is_idle(const struct contribution *c)
 
 /* Whether a wait is idle does not depend on which of its stacks are wanted. */
 void contribution_stacks(const struct merge *merge, struct contribution *c,
-			 const struct stack *kernel, const struct stack *user)
+			 struct stack *kernel, struct stack *user)
 {
 	c->kernel = kernel;
 	c->user = user;
@@ -43,6 +43,8 @@ void contribution_stacks(const struct merge *merge, struct contribution *c,
 	if (merge->filter->drops_user)
 		c->user = NULL;
 }
+
+#define TID_RANGE UINT64_C(4194304) /* PID_MAX_LIMIT */
 
 enum { KEY_SHORT = 1, KEY_WAIT = 2, KEY_IDLE = 0x100 /* beside a letter or KEY_WAIT */ };
 
@@ -56,7 +58,9 @@ static void key_init(const struct merge *merge, const struct contribution *c, st
 	memset(key, 0, sizeof(*key));
 	key->pid = (uint64_t)process->id.pid;
 	key->process_start = process->id.start_boot_ns;
-	key->uid = by == MERGE_BY_THREAD ? c->image->uid : 0;
+	/* Not uid, which begins anew with every start of stackd. */
+	if (by == MERGE_BY_THREAD)
+		key->thread = c->image->start_boot_ns * TID_RANGE + (uint64_t)c->image->tid;
 	if (c->is_short)
 		key->state = KEY_SHORT;
 	else
@@ -84,9 +88,7 @@ static struct merge_group *group_get(struct merge *merge, const struct contribut
 		return NULL;
 	}
 	group->key = key;
-	group->image = c->image;
-	group->kernel = key.kernel ? c->kernel : NULL;
-	group->user = key.user ? c->user : NULL;
+	group->image = &c->info->image;
 	group->is_idle = c->is_idle;
 	group->is_short = c->is_short;
 	HASH_ADD(hh, merge->groups, key, sizeof(group->key), group);
@@ -95,6 +97,8 @@ static struct merge_group *group_get(struct merge *merge, const struct contribut
 		merge->error = -ENOMEM;
 		return NULL;
 	}
+	group->kernel = key.kernel ? stack_ref(c->kernel) : NULL;
+	group->user = key.user ? stack_ref(c->user) : NULL;
 	return group;
 }
 
@@ -106,16 +110,19 @@ struct merge_group *contribute(struct merge *merge, const struct contribution *c
 		return NULL;
 	if (c->is_idle && c->info->thread)
 		c->info->thread->is_idle = true;
-	if (c->kernel && group->kernel && c->kernel->n_frames > group->kernel->n_frames)
-		group->kernel = c->kernel;
+	if (c->kernel && group->kernel && c->kernel->n_frames > group->kernel->n_frames) {
+		stack_unref(group->kernel);
+		group->kernel = stack_ref(c->kernel);
+	}
 	group->state |= c->state & ~STATE_SEEDED;
 	group->count += c->count;
 	group->blocked_ns += c->blocked_ns;
 	group->runnable_ns += c->runnable_ns;
-	if (c->max_ns > group->max_ns || (c->max_ns == group->max_ns && !group->max_image)) {
+	if (c->max_ns > group->max_ns || (c->max_ns == group->max_ns && !group->max_tid)) {
 		group->max_ns = c->max_ns;
 		group->max_end_real_ns = c->max_end_real_ns;
-		group->max_image = c->image;
+		group->max_tid = c->image->tid;
+		memcpy(group->max_comm, c->image->comm, sizeof(group->max_comm));
 	}
 	return group;
 }
@@ -127,6 +134,8 @@ void groups_free(struct merge *merge)
 	HASH_ITER(hh, merge->groups, group, next)
 	{
 		HASH_DEL(merge->groups, group);
+		stack_unref(group->kernel);
+		stack_unref(group->user);
 		free(group);
 	}
 }

@@ -62,6 +62,34 @@ struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t start_ns,
 	return entry;
 }
 
+/* A copy: the window may go before the wait's earlier parts are met. */
+static void span_keep(struct span_entry *entry, const struct window_span *span)
+{
+	if (entry->has_span)
+		return;
+	entry->span = *span;
+	entry->has_span = true;
+	stack_ref(span->kernel);
+	stack_ref(span->user);
+}
+
+static void span_free(struct merge *merge, struct span_entry *entry)
+{
+	HASH_DEL(merge->spans, entry);
+	stack_unref(entry->span.kernel);
+	stack_unref(entry->span.user);
+	free(entry);
+}
+
+void spans_forget(struct merge *merge, const struct window *window)
+{
+	struct span_entry *entry, *next;
+
+	HASH_ITER(hh, merge->spans, entry, next)
+	if ((int64_t)entry->key[1] >= window->start_ns)
+		span_free(merge, entry);
+}
+
 void spans_index(struct merge *merge, const struct window *window)
 {
 	struct span_entry *entry;
@@ -71,7 +99,7 @@ void spans_index(struct merge *merge, const struct window *window)
 		entry = span_get(merge, window->images[window->spans[i].image].uid,
 				 window->spans[i].start_ns, true);
 		if (entry)
-			entry->span = &window->spans[i];
+			span_keep(entry, &window->spans[i]);
 	}
 }
 
@@ -95,7 +123,7 @@ static void info_look(struct merge *merge, struct image_info *info,
 	info->is_wanted = filter_has_image(merge->filter, image, &info->process);
 	if (!info->is_wanted)
 		return;
-	info->thread = seen_add(merge, &merge->threads, image->uid, 0);
+	info->thread = seen_add(merge, &merge->threads, (uint64_t)image->tid, image->start_boot_ns);
 	seen_add(merge, &merge->processes, (uint64_t)info->process.id.pid,
 		 info->process.id.start_boot_ns);
 }
@@ -121,6 +149,8 @@ struct image_info *info_get(struct merge *merge, const struct window_image *imag
 		free(info);
 		return NULL;
 	}
+	info->image = *image;
+	process_ref(image->process);
 	process_info(image->process, &info->process);
 	info_look(merge, info, image);
 	return info;
@@ -132,13 +162,11 @@ void index_free(struct merge *merge)
 	struct image_info *info, *next_info;
 
 	HASH_ITER(hh, merge->spans, entry, next_entry)
-	{
-		HASH_DEL(merge->spans, entry);
-		free(entry);
-	}
+	span_free(merge, entry);
 	HASH_ITER(hh, merge->infos, info, next_info)
 	{
 		HASH_DEL(merge->infos, info);
+		process_unref(info->image.process);
 		free(info);
 	}
 	seen_free(merge->threads);

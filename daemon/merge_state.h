@@ -26,6 +26,7 @@ struct image_info {
 	uint64_t key[2]; /* uid, process */
 	struct process_info process;
 	struct seen *thread;
+	struct window_image image; /* as in the newest window; with a reference to its process */
 	char comm[COMM_LEN];
 	bool is_wanted;
 	UT_hash_handle hh;
@@ -34,7 +35,8 @@ struct image_info {
 /* A wait that spans windows: how it ended, if it did, and whether it was open at the end. */
 struct span_entry {
 	uint64_t key[2]; /* uid, start */
-	const struct window_span *span;
+	struct window_span span; /* a copy, with references */
+	bool has_span;
 	bool is_open_at_end;
 	bool is_counted;
 	UT_hash_handle hh;
@@ -59,8 +61,8 @@ struct merge {
 struct contribution {
 	const struct window_image *image;
 	struct image_info *info;
-	const struct stack *kernel;
-	const struct stack *user;
+	struct stack *kernel;
+	struct stack *user;
 	uint32_t state;
 	bool is_idle;
 	bool is_short;
@@ -76,6 +78,9 @@ struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t start_ns,
 void spans_index(struct merge *merge, const struct window *window);
 void opens_index(struct merge *merge, const struct window *last);
 
+/* Forgets the waits that began in the window: none of them is in an earlier one. */
+void spans_forget(struct merge *merge, const struct window *window);
+
 /* Who an image is, and whether it is asked for. NULL when out of memory. */
 struct image_info *info_get(struct merge *merge, const struct window_image *image);
 
@@ -83,7 +88,7 @@ void index_free(struct merge *merge);
 
 /* merge_groups.c: whether a wait is idle does not depend on which of its stacks are wanted. */
 void contribution_stacks(const struct merge *merge, struct contribution *c,
-			 const struct stack *kernel, const struct stack *user);
+			 struct stack *kernel, struct stack *user);
 
 struct merge_group *contribute(struct merge *merge, const struct contribution *c);
 
@@ -95,7 +100,7 @@ void merge_row(struct merge *merge, const struct window *window, const struct wi
 void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
 		struct image_info *info);
 void merge_open(struct merge *merge, const struct window *window, const struct window_open *open,
-		struct image_info *info, const struct stack *unread);
+		struct image_info *info, struct stack *unread);
 void merge_short(struct merge *merge, const struct window_image *image, struct image_info *info);
 
 #endif

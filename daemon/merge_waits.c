@@ -72,15 +72,15 @@ void merge_span(struct merge *merge, const struct window *window, const struct w
  * stack it ended with, which is whole; else to the kernel stack taken while it lasted.
  */
 void merge_open(struct merge *merge, const struct window *window, const struct window_open *open,
-		struct image_info *info, const struct stack *unread)
+		struct image_info *info, struct stack *unread)
 {
 	const struct window_image *image = &window->images[open->image];
 	struct span_entry *entry = span_get(merge, image->uid, open->start_ns, false);
-	const struct window_span *span = entry ? entry->span : NULL;
+	const struct window_span *span = entry && entry->has_span ? &entry->span : NULL;
 	bool is_open = entry && entry->is_open_at_end;
 	int64_t wake = span ? span->wake_ns : open->wake_ns;
 	int64_t end = is_open || !span ? merge->end_ns : span->end_ns;
-	const struct stack *user = open->user;
+	struct stack *user = open->user;
 	struct contribution c = {
 		.image = image,
 		.info = info,
