@@ -132,7 +132,7 @@ def run(argv, timeout=60, **kwargs):
 class Daemon:
     """A stackd with its own socket and an empty config file, and the client's view of it."""
 
-    def __init__(self, *overrides, binary=None):
+    def __init__(self, *overrides, binary=None, start=True, **kwargs):
         self.dir = make_temp_dir()
         self.socket = os.path.join(self.dir, "stackd.sock")
         self.config = os.path.join(self.dir, "stackd.conf")
@@ -142,9 +142,15 @@ class Daemon:
         self.argv = [binary or STACKD, "-c", self.config, "-o", f"control.socket={self.socket}"]
         for override in overrides:
             self.argv += ["-o", override]
+        if start:
+            self.start(**kwargs)
+
+    def start(self, prefix=(), socket=None, **kwargs):
+        """prefix: of the command; socket: where it answers, if not at its own."""
+        self.socket = socket or self.socket
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*prefix, *self.argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, **kwargs
             )
         atexit.register(stop_process, self.process)
         self._wait_ready()
