@@ -56,7 +56,7 @@ static void drain_cut_now(struct drain *drain)
 static bool drain_wait(struct drain *drain)
 {
 	struct pollfd fds[] = {
-		{ .fd = ring_buffer__epoll_fd(drain->ring), .events = POLLIN },
+		{ .fd = drain_ring_poll_fd(drain->ring), .events = POLLIN },
 		{ .fd = drain->wake_fd, .events = POLLIN },
 	};
 	int64_t now = clock_ns(CLOCK_MONOTONIC), until = now + TICK_NS;
@@ -82,7 +82,7 @@ static void *drain_run(void *data)
 	struct drain *drain = data;
 
 	while (drain_wait(drain)) {
-		ring_buffer__consume(drain->ring);
+		drain_ring_consume(drain->ring);
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
 	}
@@ -112,13 +112,12 @@ static int drain_open(struct drain *drain, const struct config *config)
 			  &drain->assembler);
 	if (r)
 		return r;
-	drain->ring = ring_buffer__new(probe_ring_fd(drain->probe), drain_on_record, drain, NULL);
-	return drain->ring ? 0 : -errno;
+	return drain_ring_open(probe_ring_fd(drain->probe), drain_on_record, drain, &drain->ring);
 }
 
 static struct drain *drain_free(struct drain *drain)
 {
-	ring_buffer__free(drain->ring);
+	drain_ring_close(drain->ring);
 	assembler_free(drain->assembler);
 	closep(&drain->wake_fd);
 	free(drain->cpus);

@@ -2,16 +2,19 @@
 #include "daemon/drain_state.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
 #include "daemon/drain_map.h"
 #include "daemon/log.h"
 #include "proto/base.h"
+
+/* From the time of a cut to the cut: a wait that ends in between is in the window before it. */
+#define CUT_SLACK_NS (50 * NS_PER_US)
 
 enum {
 	REREADS = 8, /* of a thread that changes while it is copied */
@@ -148,14 +151,27 @@ static void losses_add(struct drain *drain, struct window *window)
 	pthread_mutex_unlock(&drain->lock);
 }
 
-/* The new window begins here: its start first, then the word that programs read once. */
+/*
+ * The new window begins here: its start first, then the word that programs read once. Until then
+ * nobody reads the start, so it is written again when this thread was held up after it took the
+ * time: a wait that ends in between is put into the window before.
+ */
 int64_t drain_bump_epoch(struct cut *cut)
 {
 	uint32_t next = cut->epoch + 1;
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t now, late;
+	int i = 0;
 
-	__atomic_store_n(&cut->start_ns[next & 1], (uint64_t)now, __ATOMIC_RELEASE);
+	do {
+		now = clock_ns(CLOCK_MONOTONIC);
+		__atomic_store_n(&cut->start_ns[next & 1], (uint64_t)now, __ATOMIC_RELEASE);
+	} while (clock_ns(CLOCK_MONOTONIC) - now > CUT_SLACK_NS && ++i < CLOCK_READINGS);
 	__atomic_store_n(&cut->epoch, next, __ATOMIC_RELEASE);
+	late = clock_ns(CLOCK_MONOTONIC) - now;
+	if (late > NS_PER_MS)
+		log_info("a cut was held up for up to %" PRId64 " us: waits that ended meanwhile "
+			 "are in the window before",
+			 late / NS_PER_US);
 	return now;
 }
 
@@ -204,6 +220,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	unsigned int slot = cut->epoch & 1;
 	int64_t start = (int64_t)cut->start_ns[slot], end = drain_bump_epoch(cut);
 	struct window *window;
+	bool has_all;
 	int r, visited;
 
 	r = windows_settle(drain);
@@ -216,10 +233,15 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	r = window_read(drain, slot);
 	if (r)
 		log_err(r, "read the window's map");
-	ring_buffer__consume(drain->ring);
+	/*
+	 * Programs that used the window before are through (windows_settle), what they sent is in
+	 * the ring. A program that began since may have reserved before them and not committed yet.
+	 */
+	has_all = drain_ring_catch_up(drain->ring);
 	window = assembler_finish(drain->assembler);
 	if (!window)
 		return log_err(-ENOMEM, "assemble a window");
+	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all;
 	window->real_offset_ns = real_offset(drain);
 	losses_add(drain, window);
 	window_seal(window);

@@ -16,6 +16,7 @@
 #include "bpf/shared.h"
 #include "daemon/assembler.h"
 #include "daemon/drain.h"
+#include "daemon/drain_ring.h"
 
 struct drain {
 	pthread_t thread;
@@ -34,7 +35,7 @@ struct drain {
 	struct resolver *resolver;
 	struct history *history;
 	struct assembler *assembler;
-	struct ring_buffer *ring;
+	struct drain_ring *ring;
 	struct cpu_counts *cpus; /* one a possible CPU, as read */
 	size_t cpu_size;	 /* of a value of the map, per CPU */
 	int n_cpus;

@@ -159,6 +159,7 @@ const char *window_loss_name(unsigned int loss)
 		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived",
 		[WINDOW_LOST_MEMORY] = "records: the daemon was out of memory",
 		[WINDOW_LOST_WAIT_THREADS] = "waits of threads whose end was lost",
+		[WINDOW_LOST_LATE_RECORDS] = "windows made before all their records had come",
 	};
 
 	return loss < WINDOW_LOST_N ? names[loss] : "unknown";

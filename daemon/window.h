@@ -74,6 +74,7 @@ enum window_loss {
 	WINDOW_LOST_STACK_FRAMES,	  /* waits whose stack id never got its frames */
 	WINDOW_LOST_MEMORY,		  /* records dropped: the daemon was out of memory */
 	WINDOW_LOST_WAIT_THREADS,	  /* waits of threads of which nothing else is known */
+	WINDOW_LOST_LATE_RECORDS,	  /* 1: some of the window's records came after it */
 	WINDOW_LOST_N,
 };
 

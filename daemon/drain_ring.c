@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/drain_ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "proto/base.h"
+
+/* A program that was preempted between reserve and commit has run again by then. */
+#define COMMIT_TIMEOUT_NS (50 * NS_PER_MS)
+
+enum { RETRY_US = 50 };
+
+struct drain_ring {
+	struct ring_buffer *ring;
+	char *positions; /* the map's first two pages: the consumer's position, the producer's */
+	size_t page;
+};
+
+int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct drain_ring **out)
+{
+	struct drain_ring *ring = calloc(1, sizeof(*ring));
+	void *positions;
+	int r;
+
+	if (!ring)
+		return -ENOMEM;
+	ring->page = (size_t)sysconf(_SC_PAGESIZE);
+	positions = mmap(NULL, 2 * ring->page, PROT_READ, MAP_SHARED, map_fd, 0);
+	if (positions == MAP_FAILED) {
+		r = -errno;
+		free(ring);
+		return r;
+	}
+	ring->positions = positions;
+	ring->ring = ring_buffer__new(map_fd, record_fn, context, NULL);
+	if (!ring->ring) {
+		r = -errno;
+		drain_ring_close(ring);
+		return r;
+	}
+	*out = ring;
+	return 0;
+}
+
+struct drain_ring *drain_ring_close(struct drain_ring *ring)
+{
+	if (!ring)
+		return NULL;
+	ring_buffer__free(ring->ring);
+	munmap(ring->positions, 2 * ring->page);
+	free(ring);
+	return NULL;
+}
+
+int drain_ring_poll_fd(const struct drain_ring *ring)
+{
+	return ring_buffer__epoll_fd(ring->ring);
+}
+
+void drain_ring_consume(struct drain_ring *ring)
+{
+	ring_buffer__consume(ring->ring);
+}
+
+static void on_consume(void *context)
+{
+	drain_ring_consume(context);
+}
+
+bool drain_ring_catch_up(struct drain_ring *ring)
+{
+	const void *consumer = ring->positions, *producer = ring->positions + ring->page;
+
+	return ring_catch_up(consumer, producer, on_consume, ring, COMMIT_TIMEOUT_NS);
+}
+
+bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,
+		   void (*consume_fn)(void *context), void *context, int64_t timeout_ns)
+{
+	uint64_t end = __atomic_load_n(producer, __ATOMIC_ACQUIRE);
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+
+	for (;;) {
+		consume_fn(context);
+		if (__atomic_load_n(consumer, __ATOMIC_ACQUIRE) >= end)
+			return true;
+		if (clock_ns(CLOCK_MONOTONIC) >= until)
+			return false;
+		/* Sleeps: on one CPU, or on this one, the program could not go on. */
+		usleep(RETRY_US);
+	}
+}
