@@ -173,8 +173,11 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 	} else {
 		cpu->counts.lost[LOST_THREAD_END]++;
 	}
-	bpf_map_delete_elem(&slots, &key);
-	slot_release(t);
+	/* As long as `slots` leads to it the slot must not become another thread's. */
+	if (bpf_map_delete_elem(&slots, &key))
+		t->flags |= THREAD_IS_OVER;
+	else
+		slot_release(t);
 	return 0;
 }
 

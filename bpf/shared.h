@@ -35,7 +35,7 @@ enum loss {
 	LOST_WAIT_RING,	   /* waits over a cut: the ring was full */
 	LOST_STACK_RING,   /* stacks: the ring was full */
 	LOST_STACK_SEEN,   /* stacks sent again only because the map of seen ones was full */
-	LOST_THREADS,	   /* switches of threads that the thread map had no room for */
+	LOST_THREADS,	   /* switches of threads that the thread map did not take */
 	LOST_THREAD_END,   /* final sums of dead threads: the ring was full */
 	LOST_PROCESS_RING, /* fork, exec and exit events: the ring was full */
 	LOST_MISSED_OUT,   /* a switch-out of a thread not known to be on a CPU */
@@ -79,6 +79,7 @@ enum thread_flags {
 	THREAD_IS_NEW = 1,    /* has not run yet */
 	THREAD_IS_KERNEL = 2, /* PF_KTHREAD */
 	THREAD_IS_SEEDED = 4, /* found by the iterator: its present state is from before */
+	THREAD_IS_OVER = 8,   /* has ended, and could not be taken out of `slots` */
 };
 
 /*

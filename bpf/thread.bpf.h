@@ -119,6 +119,7 @@ static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct 
 	__u64 key = (__u64)task;
 	struct thread *t;
 	__u32 slot;
+	long r;
 
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
 		cpu->counts.lost[LOST_THREADS]++;
@@ -128,7 +129,10 @@ static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct 
 	if (!t)
 		return NULL;
 	thread_init(t, slot, task, start);
-	if (bpf_map_update_elem(&slots, &key, &slot, BPF_NOEXIST)) {
+	r = bpf_map_update_elem(&slots, &key, &slot, BPF_NOEXIST);
+	if (r) {
+		if (r != -17 /* EEXIST: another CPU was first */)
+			cpu->counts.lost[LOST_THREADS]++;
 		slot_release(t);
 		return NULL;
 	}

@@ -48,11 +48,16 @@ static bool thread_copy(const struct thread *slot, struct thread *copy)
 	return copy->uid != 0;
 }
 
-/* No iterator saw it for some cuts (some hosts hide threads from it), and it is not in /proc. */
+/*
+ * Said to be over, or no iterator saw it for some cuts (some hosts hide threads from it) and it is
+ * not in /proc.
+ */
 static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
 {
 	char path[64];
 
+	if (thread->flags & THREAD_IS_OVER)
+		return true;
 	if (epoch - thread->seen_cut <= STALE_CUTS || thread->status == THREAD_ON_CPU)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%u/task/%u", thread->tgid, thread->tid);
