@@ -35,8 +35,9 @@ enum { BROKER_MAX_FREQUENCY_HZ = 100000 };
 
 /*
  * New executable mappings (PERF_RECORD_MMAP2, with build ids where the kernel has them), execs
- * (PERF_RECORD_COMM) and exits of one CPU, for a ring that the caller maps on the descriptor. Each
- * record ends in PERF_SAMPLE_TID, _TIME (CLOCK_MONOTONIC) and _CPU. Opened disabled.
+ * (PERF_RECORD_COMM), forks and exits of one CPU, for a ring that the caller maps on the
+ * descriptor. Each record ends in PERF_SAMPLE_TID, _TIME (CLOCK_MONOTONIC) and _CPU. Opened
+ * disabled.
  */
 struct broker_side_band {
 	unsigned int cpu;
@@ -66,7 +67,7 @@ void broker_stopp(struct broker **broker);
  * Each opens one event, close-on-exec, owned by the caller; a broker of NULL only tries itself.
  * Returns 0, -EINVAL for a field out of its range, -EACCES or -EPERM when it is refused (see
  * broker_refusal()), or what else the kernel said: -ENOENT for a function or counter it does not
- * have, -ENODEV for a CPU that is offline.
+ * have, -ENODEV or -EINVAL for a CPU that is offline or not possible.
  */
 int broker_open_sampling(struct broker *broker, const struct broker_sampling *what, int *fd_out);
 int broker_open_side_band(struct broker *broker, const struct broker_side_band *what, int *fd_out);

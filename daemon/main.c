@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "daemon/broker.h"
 #include "daemon/config.h"
 #include "daemon/exit.h"
 #include "daemon/log.h"
@@ -21,6 +22,7 @@
 /* What runs, in the order it is started. */
 struct daemon {
 	struct config *config;
+	struct broker *broker;
 	struct recorder recorder;
 	struct loop *loop;
 	struct service *service;
@@ -147,6 +149,10 @@ static int daemon_start(struct daemon *daemon)
 		return r;
 	}
 	descriptors_allow();
+	r = broker_start(&daemon->broker);
+	if (r)
+		return log_err(r, "start the process that opens perf events");
+	daemon->recorder.broker = daemon->broker;
 	r = daemon_start_loop(daemon);
 	if (r)
 		return log_err(r, "start the event loop");
@@ -170,6 +176,7 @@ static void daemon_stop(struct daemon *daemon)
 	loop_free(daemon->loop);
 	recorder_stop(&daemon->recorder);
 	service_free(daemon->service);
+	broker_stop(daemon->broker);
 	config_free(daemon->config);
 }
 

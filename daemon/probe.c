@@ -13,6 +13,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/shared.h"
+#include "daemon/broker.h"
 #include "daemon/log.h"
 #include "proto/base.h"
 
@@ -37,6 +38,7 @@ static const char *const hook_names[HOOK_N] = {
 enum { MAX_LINKS = 16 };
 
 struct probe {
+	struct broker *broker; /* borrowed, may be NULL */
 	struct offcpu *skel;
 	struct bpf_link *links[MAX_LINKS];
 	size_t n_links;
@@ -217,20 +219,34 @@ static int threads_prepare(struct probe *probe)
 	return 0;
 }
 
-static int probe_attach_one(struct probe *probe, struct bpf_program *program, const char *symbol)
+static int probe_link_add(struct probe *probe, struct bpf_link *link)
 {
-	struct bpf_link *link;
-	long r;
+	long r = libbpf_get_error(link);
 
-	if (symbol)
-		link = bpf_program__attach_kprobe(program, false, symbol);
-	else
-		link = bpf_program__attach(program);
-	r = libbpf_get_error(link);
+	if (!r)
+		probe->links[probe->n_links++] = link;
+	return (int)r;
+}
+
+static int probe_attach_one(struct probe *probe, struct bpf_program *program)
+{
+	return probe_link_add(probe, bpf_program__attach(program));
+}
+
+/* Not by libbpf's own attach, which opens the event itself and so is refused at paranoid level 3. */
+static int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol)
+{
+	const struct broker_kprobe kprobe = { .function = symbol };
+	int fd, r = broker_open_kprobe(probe->broker, &kprobe, &fd);
+
+	if (r == -EACCES || r == -EPERM)
+		broker_refusal(libbpf_warning, sizeof(libbpf_warning));
 	if (r)
-		return (int)r;
-	probe->links[probe->n_links++] = link;
-	return 0;
+		return r;
+	r = probe_link_add(probe, bpf_program__attach_perf_event(program, fd));
+	if (r)
+		close(fd); /* else the link has it */
+	return r;
 }
 
 /*
@@ -249,20 +265,20 @@ static int probe_attach(struct probe *probe)
 	int r;
 
 	for (i = 0; i < ARRAY_SIZE(programs); i++) {
-		r = probe_attach_one(probe, programs[i], NULL);
+		r = probe_attach_one(probe, programs[i]);
 		if (r)
 			return r;
 	}
 	if (probe->hook == HOOK_SCHED_EXIT) {
-		r = probe_attach_one(probe, skel->progs.on_sched_exit, NULL);
+		r = probe_attach_one(probe, skel->progs.on_sched_exit);
 	} else if (probe->hook == HOOK_FINISH_SWITCH) {
 		r = finish_switch_symbol(symbol, sizeof(symbol));
 		if (!r)
-			r = probe_attach_one(probe, skel->progs.on_finish_switch, symbol);
+			r = probe_attach_kprobe(probe, skel->progs.on_finish_switch, symbol);
 	}
 	if (r)
 		return r;
-	r = probe_attach_one(probe, skel->progs.on_switch, NULL);
+	r = probe_attach_one(probe, skel->progs.on_switch);
 	if (r)
 		return r;
 	probe->iterator = bpf_program__attach_iter(skel->progs.on_task, NULL);
@@ -380,7 +396,8 @@ int probe_check(char *reason, size_t size)
 	return -EOPNOTSUPP;
 }
 
-int probe_open(const struct config *config, struct probe **out, char *reason, size_t size)
+int probe_open(const struct config *config, struct broker *broker, struct probe **out, char *reason,
+	       size_t size)
 {
 	struct probe *probe;
 	int r;
@@ -389,6 +406,7 @@ int probe_open(const struct config *config, struct probe **out, char *reason, si
 	probe = calloc(1, sizeof(*probe));
 	if (!probe)
 		return -ENOMEM;
+	probe->broker = broker;
 	probe->window_fds[0] = probe->window_fds[1] = -1;
 	probe->max_threads = config->offcpu_max_threads;
 	probe->max_keys = config->offcpu_max_keys;

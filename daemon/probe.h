@@ -14,6 +14,7 @@
 
 #include "daemon/config.h"
 
+struct broker;
 struct probe;
 struct cut;
 struct thread;
@@ -49,9 +50,10 @@ int probe_check(char *reason, size_t size);
 /*
  * Opens, loads and attaches. Returns 0 with a probe also when the kernel refuses it: then it is
  * off and probe_status() says why. -EPERM when the kernel refuses BPF tracing as such, with one line
- * in reason (size bytes); -ENOMEM.
+ * in reason (size bytes); -ENOMEM. The broker opens what perf_event_open() refuses here; may be NULL.
  */
-int probe_open(const struct config *config, struct probe **out, char *reason, size_t size);
+int probe_open(const struct config *config, struct broker *broker, struct probe **out, char *reason,
+	       size_t size);
 
 /* Detaches everything; the maps stay readable until probe_close(). */
 void probe_detach(struct probe *probe);

@@ -39,7 +39,7 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	recorder->config = config;
 	recorder->started_real_ns = clock_ns(CLOCK_REALTIME);
 	boot_id_read(recorder->boot_id, sizeof(recorder->boot_id));
-	r = probe_open(config, &recorder->probe, reason, size);
+	r = probe_open(config, recorder->broker, &recorder->probe, reason, size);
 	if (r)
 		return r;
 	r = recorder_tables(recorder, config);

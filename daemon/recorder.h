@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/broker.h"
 #include "daemon/config.h"
 #include "daemon/drain.h"
 #include "daemon/history.h"
@@ -21,6 +22,7 @@
 
 struct recorder {
 	const struct config *config; /* borrowed */
+	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
 	struct probe *probe;
 	struct process_table *processes;
 	struct stack_table *stacks;

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/broker.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/broker_process.h"
+#include "daemon/perf_event.h"
+#include "daemon/privilege.h"
+#include "proto/base.h"
+
+/* An event is opened in microseconds, a kprobe in milliseconds; longer than this it hangs. */
+enum { ANSWER_TIMEOUT_S = 10 };
+
+struct broker {
+	pid_t pid;	       /* 0 where there is no process */
+	int fd;		       /* to it; -1 where there is none, or it failed */
+	pthread_mutex_t mutex; /* one request at a time */
+};
+
+/* BPF needs CAP_SYS_ADMIN where these are not given too, as in older containers. */
+#define ENOUGH_FOR_BPF (PRIVILEGE_BIT(CAP_BPF) | PRIVILEGE_BIT(CAP_PERFMON))
+
+static int process_start(struct broker *broker)
+{
+	const struct timeval timeout = { .tv_sec = ANSWER_TIMEOUT_S };
+	int fds[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return -errno;
+	if (setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0)
+		pid = -1;
+	else
+		pid = fork();
+	if (pid == 0)
+		broker_process_run(fds[1]);
+	close(fds[1]);
+	if (pid < 0) {
+		int r = -errno;
+
+		close(fds[0]);
+		return r;
+	}
+	broker->pid = pid;
+	broker->fd = fds[0];
+	return 0;
+}
+
+int broker_start(struct broker **out)
+{
+	const uint64_t permitted = privilege_permitted();
+	_cleanup_(broker_stopp) struct broker *broker = calloc(1, sizeof(*broker));
+	int r = 0;
+
+	if (!broker)
+		return -ENOMEM;
+	broker->fd = -1;
+	pthread_mutex_init(&broker->mutex, NULL);
+	if (permitted & PRIVILEGE_BIT(CAP_SYS_ADMIN))
+		r = process_start(broker);
+	if (!r && broker->pid && (permitted & ENOUGH_FOR_BPF) == ENOUGH_FOR_BPF)
+		r = privilege_limit(permitted & ~PRIVILEGE_BIT(CAP_SYS_ADMIN));
+	if (r)
+		return r;
+	*out = TAKE(broker);
+	return 0;
+}
+
+struct broker *broker_stop(struct broker *broker)
+{
+	if (!broker)
+		return NULL;
+	closep(&broker->fd);
+	while (broker->pid && waitpid(broker->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	pthread_mutex_destroy(&broker->mutex);
+	free(broker);
+	return NULL;
+}
+
+void broker_stopp(struct broker **broker)
+{
+	*broker = broker_stop(*broker);
+}
+
+static int request_send(int fd, const struct perf_request *request)
+{
+	ssize_t n = send(fd, request, sizeof(*request), MSG_NOSIGNAL);
+
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)sizeof(*request) ? 0 : -EIO;
+}
+
+static int passed_fd(struct msghdr *message, int *fd_out)
+{
+	struct cmsghdr *header = CMSG_FIRSTHDR(message);
+
+	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+	    header->cmsg_len != CMSG_LEN(sizeof(*fd_out)))
+		return -EIO;
+	memcpy(fd_out, CMSG_DATA(header), sizeof(*fd_out));
+	return 0;
+}
+
+/* What the process said is in result; what it takes to ask it is what is returned. */
+static int answer_receive(int fd, int *result, int *fd_out)
+{
+	struct broker_answer answer;
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	struct iovec data = { &answer, sizeof(answer) };
+	struct msghdr message = {
+		.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n;
+
+	do {
+		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (n != (ssize_t)sizeof(answer))
+		return -EIO;
+	*result = answer.result;
+	return answer.result ? 0 : passed_fd(&message, fd_out);
+}
+
+/* Asks the process. One that does not answer is not asked again: its answer would be the wrong one.
+ */
+static int process_ask(struct broker *broker, const struct perf_request *request, int refused,
+		       int *fd_out)
+{
+	int r = -EPIPE, result = refused;
+
+	pthread_mutex_lock(&broker->mutex);
+	if (broker->fd >= 0) {
+		r = request_send(broker->fd, request);
+		if (!r)
+			r = answer_receive(broker->fd, &result, fd_out);
+		if (r) {
+			close(broker->fd);
+			broker->fd = -1;
+			result = refused;
+		}
+	}
+	pthread_mutex_unlock(&broker->mutex);
+	return result;
+}
+
+static int event_open(struct broker *broker, const struct perf_request *request, int *fd_out)
+{
+	struct perf_types types;
+	int r = perf_request_check(request);
+
+	if (r)
+		return r;
+	perf_types_read(&types);
+	r = perf_request_open(request, &types, fd_out);
+	if ((r == -EACCES || r == -EPERM) && broker)
+		r = process_ask(broker, request, r, fd_out);
+	return r;
+}
+
+int broker_open_sampling(struct broker *broker, const struct broker_sampling *what, int *fd_out)
+{
+	const struct perf_request request = {
+		.kind = PERF_SAMPLING,
+		.clock = what->clock,
+		.cpu = what->cpu,
+		.frequency_hz = what->frequency_hz,
+	};
+
+	return event_open(broker, &request, fd_out);
+}
+
+int broker_open_side_band(struct broker *broker, const struct broker_side_band *what, int *fd_out)
+{
+	const struct perf_request request = {
+		.kind = PERF_SIDE_BAND,
+		.cpu = what->cpu,
+		.wakeup_bytes = what->wakeup_bytes,
+	};
+
+	return event_open(broker, &request, fd_out);
+}
+
+int broker_open_kprobe(struct broker *broker, const struct broker_kprobe *what, int *fd_out)
+{
+	struct perf_request request = {
+		.kind = PERF_KPROBE,
+		.offset = what->offset,
+		.is_return = what->is_return,
+	};
+	const size_t len = strlen(what->function);
+
+	if (len >= sizeof(request.function))
+		return -EINVAL;
+	memcpy(request.function, what->function, len);
+	return event_open(broker, &request, fd_out);
+}
+
+void broker_refusal(char *out, size_t size)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int level;
+
+	if (!f || fscanf(f, "%d", &level) != 1)
+		snprintf(out, size, "this kernel has no perf events");
+	else if (level > 2)
+		snprintf(out, size,
+			 "kernel.perf_event_paranoid is %d, which refuses perf events without "
+			 "CAP_SYS_ADMIN: start stackd by its unit, or sysctl "
+			 "kernel.perf_event_paranoid=2",
+			 level);
+	else
+		snprintf(out, size,
+			 "perf events are refused although kernel.perf_event_paranoid is %d: "
+			 "CAP_PERFMON is missing, or a container forbids perf_event_open",
+			 level);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/broker_process.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "daemon/perf_event.h"
+#include "daemon/privilege.h"
+#include "proto/base.h"
+
+#if defined(__x86_64__)
+#define BROKER_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define BROKER_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "name this machine's AUDIT_ARCH, or the broker's system calls cannot be told apart"
+#endif
+
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define ALLOW(nr)                                            \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##nr, 0, 1), \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/* Whoever takes this process over gets perf events out of it, and nothing else. */
+static int system_calls_limit(void)
+{
+	struct sock_filter filter[] = {
+		LOAD(arch),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BROKER_ARCH, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		LOAD(nr),
+		ALLOW(recvmsg),
+		ALLOW(sendmsg),
+		ALLOW(perf_event_open),
+		ALLOW(close),
+		ALLOW(restart_syscall),
+		ALLOW(exit_group),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	const struct sock_fprog program = {
+		.len = (unsigned short)ARRAY_SIZE(filter),
+		.filter = filter,
+	};
+
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
+}
+
+/* Neither a descriptor of the daemon's nor its signals: it ends when the socket does. */
+static int process_isolate(int fd)
+{
+	static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+	size_t i;
+
+	prctl(PR_SET_NAME, "stackd-broker");
+	for (i = 0; i < ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	if (fd > 0 && close_range(0, (unsigned int)fd - 1, 0) < 0)
+		return -errno;
+	if (close_range((unsigned int)fd + 1, ~0U, 0) < 0)
+		return -errno;
+	return privilege_limit(PRIVILEGE_BIT(CAP_SYS_ADMIN));
+}
+
+/* Whether a whole request came; a shorter or longer one is no request of ours. */
+static bool request_receive(int fd, struct perf_request *request)
+{
+	struct iovec data = { request, sizeof(*request) };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
+	ssize_t n;
+
+	do {
+		n = recvmsg(fd, &message, 0);
+	} while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(*request) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+}
+
+static bool answer_send(int fd, int result, int passed)
+{
+	struct broker_answer answer = { .result = result };
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	struct iovec data = { &answer, sizeof(answer) };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
+
+	if (result == 0) {
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof(passed));
+		memcpy(CMSG_DATA(&control.header), &passed, sizeof(passed));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	return sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(answer);
+}
+
+noreturn void broker_process_run(int fd)
+{
+	struct perf_request request;
+	struct perf_types types;
+	bool is_good = true;
+
+	perf_types_read(&types);
+	if (process_isolate(fd) < 0 || system_calls_limit() < 0)
+		_exit(EXIT_FAILURE);
+	while (is_good && request_receive(fd, &request)) {
+		int passed = -1, r = perf_request_check(&request);
+
+		if (!r)
+			r = perf_request_open(&request, &types, &passed);
+		is_good = answer_send(fd, r, passed);
+		closep(&passed);
+	}
+	_exit(EXIT_SUCCESS);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/perf_event.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/base.h"
+
+/* As many as Linux can be built for. */
+enum { MAX_CPUS = 8192, MAX_WAKEUP_BYTES = 16 << 20, MAX_OFFSET = 1 << 20 };
+
+void perf_types_read(struct perf_types *out)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/sys/bus/event_source/devices/kprobe/type", "re");
+
+	out->kprobe = -1;
+	if (f && fscanf(f, "%d", &out->kprobe) != 1)
+		out->kprobe = -1;
+}
+
+/* A symbol's characters, its end inside the field, and nothing behind it. */
+static bool is_symbol(const char name[static BROKER_MAX_SYMBOL])
+{
+	const size_t len = strnlen(name, BROKER_MAX_SYMBOL);
+	size_t i;
+
+	if (len == 0 || len == BROKER_MAX_SYMBOL)
+		return false;
+	for (i = 0; i < len; i++)
+		if (!isalnum((unsigned char)name[i]) && !strchr("_.$", name[i]))
+			return false;
+	for (; i < BROKER_MAX_SYMBOL; i++)
+		if (name[i])
+			return false;
+	return true;
+}
+
+static bool is_empty(const char name[static BROKER_MAX_SYMBOL])
+{
+	size_t i;
+
+	for (i = 0; i < BROKER_MAX_SYMBOL; i++)
+		if (name[i])
+			return false;
+	return true;
+}
+
+static bool is_good(const struct perf_request *q)
+{
+	const bool is_sampling = q->kind == PERF_SAMPLING, is_kprobe = q->kind == PERF_KPROBE;
+
+	if (q->reserved || q->kind > PERF_KPROBE || q->cpu >= MAX_CPUS)
+		return false;
+	if (is_kprobe)
+		return is_symbol(q->function) && q->is_return <= 1 && q->offset < MAX_OFFSET &&
+		       !(q->is_return && q->offset) && !q->clock && !q->cpu && !q->wakeup_bytes &&
+		       !q->frequency_hz;
+	if (!is_empty(q->function) || q->is_return || q->offset)
+		return false;
+	if (is_sampling)
+		return q->clock < BROKER_CLOCK_N && q->frequency_hz > 0 &&
+		       q->frequency_hz <= BROKER_MAX_FREQUENCY_HZ && !q->wakeup_bytes;
+	return !q->clock && !q->frequency_hz && q->wakeup_bytes > 0 &&
+	       q->wakeup_bytes <= MAX_WAKEUP_BYTES;
+}
+
+int perf_request_check(const struct perf_request *request)
+{
+	return is_good(request) ? 0 : -EINVAL;
+}
+
+/* A descriptor, or a negative errno. */
+static int event_open(struct perf_event_attr *attr, int cpu)
+{
+	long fd;
+
+	attr->size = sizeof(*attr);
+	attr->disabled = 1;
+	fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int sampling_open(const struct perf_request *request)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = request->frequency_hz,
+	};
+
+	if (request->clock == BROKER_CYCLES) {
+		attr.type = PERF_TYPE_HARDWARE;
+		attr.config = PERF_COUNT_HW_CPU_CYCLES;
+	}
+	return event_open(&attr, (int)request->cpu);
+}
+
+static int side_band_open(const struct perf_request *request)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.mmap = 1,
+		.mmap2 = 1,
+		.build_id = 1, /* 88a16a130933 (5.12) */
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.watermark = 1,
+		.wakeup_watermark = request->wakeup_bytes,
+	};
+
+	return event_open(&attr, (int)request->cpu);
+}
+
+/* 33ea4b24277b (4.17). In every process, whatever CPU it is given: so libbpf does it too. */
+static int kprobe_open(const struct perf_request *request, int type)
+{
+	struct perf_event_attr attr = {
+		.type = (uint32_t)type,
+		.config = request->is_return,
+		.kprobe_func = (uintptr_t)request->function,
+		.probe_offset = request->offset,
+	};
+
+	return type < 0 ? -EOPNOTSUPP : event_open(&attr, 0);
+}
+
+int perf_request_open(const struct perf_request *request, const struct perf_types *types,
+		      int *fd_out)
+{
+	int fd;
+
+	switch (request->kind) {
+	case PERF_SAMPLING:
+		fd = sampling_open(request);
+		break;
+	case PERF_SIDE_BAND:
+		fd = side_band_open(request);
+		break;
+	default:
+		fd = kprobe_open(request, types->kprobe);
+		break;
+	}
+	if (fd < 0)
+		return fd;
+	*fd_out = fd;
+	return 0;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/broker.h"
+#include "daemon/broker_process.h"
+#include "daemon/perf_event.h"
+#include "daemon/privilege.h"
+#include "proto/base.h"
+
+static const struct broker_sampling sampling = { .clock = BROKER_CPU_CLOCK, .frequency_hz = 99 };
+static const struct broker_side_band side_band = { .wakeup_bytes = 4096 };
+
+static struct perf_request good_sampling(void)
+{
+	return (struct perf_request){ .kind = PERF_SAMPLING, .frequency_hz = 99 };
+}
+
+static struct perf_request good_kprobe(void)
+{
+	return (struct perf_request){ .kind = PERF_KPROBE,
+				      .function = "finish_task_switch.isra.0" };
+}
+
+static void test_checks_fields(void **state)
+{
+	struct perf_request q = good_sampling();
+
+	assert_int_equal(perf_request_check(&q), 0);
+	q.frequency_hz = BROKER_MAX_FREQUENCY_HZ;
+	assert_int_equal(perf_request_check(&q), 0);
+	q.frequency_hz++;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_sampling();
+	q.frequency_hz = 0;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_sampling();
+	q.clock = BROKER_CLOCK_N;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_sampling();
+	q.cpu = 1 << 30;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_sampling();
+	q.function[7] = 'x';
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_sampling();
+	q.kind = 3;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = (struct perf_request){ .kind = PERF_SIDE_BAND };
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q.wakeup_bytes = 4096;
+	assert_int_equal(perf_request_check(&q), 0);
+	q.reserved = 1;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+}
+
+static void test_checks_symbols(void **state)
+{
+	struct perf_request q = good_kprobe();
+
+	assert_int_equal(perf_request_check(&q), 0);
+	q.is_return = 1;
+	assert_int_equal(perf_request_check(&q), 0);
+	q.offset = 4;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_kprobe();
+	q.function[sizeof(q.function) - 1] = 'x';
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	memset(q.function, 'x', sizeof(q.function));
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_kprobe();
+	q.function[3] = '/';
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	memset(q.function, 0, sizeof(q.function));
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_kprobe();
+	q.frequency_hz = 1;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+}
+
+/* Runs in a child of its own, for it changes what the process may do. Returns its exit code. */
+static int run_child(int (*body)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(body());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Whether this test has what the broker passes on. */
+static bool has_admin(void)
+{
+	const uint64_t needed =
+		PRIVILEGE_BIT(CAP_SYS_ADMIN) | PRIVILEGE_BIT(CAP_BPF) | PRIVILEGE_BIT(CAP_PERFMON);
+
+	return (privilege_permitted() & needed) == needed;
+}
+
+enum { GOOD, NO_START, NOT_DROPPED, NOT_BACK, NO_EVENT, NO_SIDE_BAND, NOT_CLOEXEC, NOT_REFUSED };
+
+static int body_admin_is_gone(void)
+{
+	_cleanup_(broker_stopp) struct broker *broker = NULL;
+	const uint64_t before = privilege_permitted();
+
+	if (broker_start(&broker))
+		return NO_START;
+	if (privilege_permitted() != (before & ~PRIVILEGE_BIT(CAP_SYS_ADMIN)))
+		return NOT_DROPPED;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_SYS_ADMIN, 0, 0) == 1)
+		return NOT_DROPPED;
+	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? GOOD : NOT_BACK;
+}
+
+static void test_admin_is_gone(void **state)
+{
+	if (!has_admin())
+		skip();
+	assert_int_equal(run_child(body_admin_is_gone), GOOD);
+}
+
+/* A daemon that the kernel refuses everything: whatever opens, the broker opened. */
+static int body_broker_opens(void)
+{
+	_cleanup_(broker_stopp) struct broker *broker = NULL;
+	_cleanup_(closep) int event = -1, ring = -1;
+	int r = broker_start(&broker);
+
+	if (r)
+		return NO_START;
+	if (privilege_limit(0))
+		return NOT_DROPPED;
+	if (broker_open_sampling(NULL, &sampling, &event) != -EACCES)
+		return NOT_REFUSED;
+	if (broker_open_sampling(broker, &sampling, &event) || event < 0)
+		return NO_EVENT;
+	if (broker_open_side_band(broker, &side_band, &ring) || ring < 0)
+		return NO_SIDE_BAND;
+	return fcntl(event, F_GETFD) & FD_CLOEXEC ? GOOD : NOT_CLOEXEC;
+}
+
+static void test_broker_opens(void **state)
+{
+	if (!has_admin())
+		skip();
+	assert_int_equal(run_child(body_broker_opens), GOOD);
+}
+
+/* What the kernel says of a request comes back, and the next one is answered. */
+static int body_errors_come_back(void)
+{
+	static const struct broker_kprobe none = { .function = "no_such_function_at_all" };
+	struct broker_sampling offline = sampling;
+	_cleanup_(broker_stopp) struct broker *broker = NULL;
+	_cleanup_(closep) int event = -1;
+	int r;
+
+	if (broker_start(&broker))
+		return NO_START;
+	if (privilege_limit(0))
+		return NOT_DROPPED;
+	offline.cpu = 4000;
+	r = broker_open_sampling(broker, &offline, &event);
+	if ((r != -ENODEV && r != -EINVAL) || event != -1) /* not there, or not possible */
+		return NOT_REFUSED;
+	/* -EOPNOTSUPP, -ENODEV: a kernel without kprobes */
+	r = broker_open_kprobe(broker, &none, &event);
+	if (r >= 0 || event != -1)
+		return NOT_BACK;
+	return broker_open_sampling(broker, &sampling, &event) ? NO_EVENT : GOOD;
+}
+
+static void test_errors_come_back(void **state)
+{
+	if (!has_admin())
+		skip();
+	assert_int_equal(run_child(body_errors_come_back), GOOD);
+}
+
+/* A process of the broker's with a socket that the test speaks itself. */
+static pid_t process_new(int *fd_out)
+{
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		broker_process_run(fds[1]);
+	close(fds[1]);
+	*fd_out = fds[0];
+	return pid;
+}
+
+static int process_end(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void test_process_checks(void **state)
+{
+	_cleanup_(closep) int fd = -1;
+	struct perf_request q = good_sampling();
+	struct broker_answer answer;
+	pid_t pid = process_new(&fd);
+
+	q.kind = 77;
+	assert_int_equal(send(fd, &q, sizeof(q), 0), sizeof(q));
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
+	assert_int_equal(answer.result, -EINVAL);
+	/* what has another length is not from the daemon */
+	assert_int_equal(send(fd, &q, sizeof(q) - 1, 0), sizeof(q) - 1);
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), 0);
+	assert_int_equal(process_end(pid), 0);
+}
+
+static void test_process_outlives_signals(void **state)
+{
+	_cleanup_(closep) int fd = -1;
+	struct perf_request q = { .kind = 77 };
+	struct broker_answer answer;
+	pid_t pid = process_new(&fd);
+
+	assert_int_equal(send(fd, &q, sizeof(q), 0), sizeof(q));
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	assert_int_equal(kill(pid, SIGINT), 0);
+	assert_int_equal(send(fd, &q, sizeof(q), 0), sizeof(q));
+	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
+	closep(&fd);
+	fd = -1;
+	assert_int_equal(process_end(pid), 0);
+}
+
+/* The request is refused, not hung on, when the process is gone. */
+static void test_process_gone(void **state)
+{
+	_cleanup_(broker_stopp) struct broker *broker = NULL;
+	struct broker_sampling odd = sampling;
+	int event = -1, r;
+
+	assert_int_equal(broker_start(&broker), 0);
+	odd.frequency_hz = 0;
+	assert_int_equal(broker_open_sampling(broker, &odd, &event), -EINVAL);
+	r = broker_open_sampling(broker, &sampling, &event);
+	assert_true(r == 0 || r == -EACCES || r == -EPERM || r == -ENOENT);
+	closep(&event);
+}
+
+static void test_refusal(void **state)
+{
+	char text[256] = "";
+
+	broker_refusal(text, sizeof(text));
+	assert_non_null(strstr(text, "perf"));
+	broker_refusal(text, 8);
+	assert_int_equal(strlen(text), 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_checks_fields),
+		cmocka_unit_test(test_checks_symbols),
+		cmocka_unit_test(test_admin_is_gone),
+		cmocka_unit_test(test_broker_opens),
+		cmocka_unit_test(test_errors_come_back),
+		cmocka_unit_test(test_process_checks),
+		cmocka_unit_test(test_process_outlives_signals),
+		cmocka_unit_test(test_process_gone),
+		cmocka_unit_test(test_refusal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
