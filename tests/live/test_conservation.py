@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """On-CPU + blocked + runnable = the length of the window, for every thread alive throughout, and
-the split agrees with the kernel's own accounts: schedstat's run time and run-queue delay, and the
-number of context switches. Twenty windows under stress-ng."""
+the split agrees with a second account of the same events, with schedstat's run time and with the
+number of context switches. Twenty windows under stress-ng.
+
+Runnable time is not held to schedstat's run-queue delay here: that leaves out what this load is
+made of. A wakeup that is about to preempt marks the queue's clock to be taken as it is
+(rq_clock_skip_update, in wakeup_preempt), so the woken thread arrives, by that clock, when it was
+queued; one that is preempted on its way to sleep is not charged at all (sched_info_depart looks at
+the task's state); and since 6.12 a sleeper that is still queued may be charged with its sleep when
+it is moved. A kernel worker of high priority showed a fifth of its delay. test_runnable.py, where
+nobody sleeps, does hold runnable time to schedstat.
+"""
 
 from harness import *
 
 WINDOWS = 20
-RANGES_MORE = 2  # at most
-DOUBTED_MAX = 4
-
-
-def read_schedstat(pid, tid):
-    """ns on a CPU, ns waiting for one, turns on one."""
-    with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
-        return [int(v) for v in f.read().split()]
+PARTS = "on_cpu", "blocked", "runnable"
 
 
 class Account:
@@ -25,10 +27,9 @@ class Account:
         with open(f"{base}/stat", encoding="utf-8", errors="replace") as f:
             text = f.read()
         self.comm = text[text.index("(") + 1 : text.rindex(")")]
-        fields = text[text.rindex(")") + 2 :].split()
-        self.state, self.start = fields[0], fields[19]
-        self.pid = pid
-        self.on_cpu, self.delay, self.turns = read_schedstat(pid, tid)
+        self.start = text[text.rindex(")") + 2 :].split()[19]
+        with open(f"{base}/schedstat", encoding="ascii") as f:
+            self.on_cpu = int(f.read().split()[0])
         with open(f"{base}/status", encoding="utf-8", errors="replace") as f:
             self.switches = sum(
                 int(line.split()[1]) for line in f if "voluntary_ctxt_switches" in line
@@ -48,50 +49,51 @@ def read_accounts():
     return accounts
 
 
+class Oracle(Program):
+    """The second account: oracle.bpf.c."""
+
+    def __init__(self):
+        super().__init__("prog_oracle")
+        self.ready()
+
+    def read(self):
+        """{tid: {part: ns so far}}, the state each thread is in counted up to "when"."""
+        self.lines.clear()
+        self.go().done()
+        return {values["tid"]: values for values in self.values("thread")}
+
+
+def value_between(a, b, at, when_a, when_b):
+    """The value at an instant: on a line between two readings."""
+    return a + (b - a) * min(max((at - when_a) / max(when_b - when_a, 1), 0.0), 1.0)
+
+
 class Edge:
-    """A cut, with what /proc said just before and just after it."""
+    """A cut, with what /proc and the oracle said just before and just after it."""
 
-    def __init__(self, daemon):
+    def __init__(self, daemon, oracle):
         self.before = read_accounts()
+        self.oracle_before = oracle.read()
         self.at = daemon.cut()
+        self.oracle_after = oracle.read()
         self.after = read_accounts()
-        self.pending = self._follow_waiting()
 
-    def _follow_waiting(self):
-        """{tid: ns} of the delay up to the cut of threads that wait for a CPU now: schedstat has
-        it only when their turn comes, so wait for that."""
-        pending = {}
-        waiting = {tid: account for tid, account in self.after.items() if account.state == "R"}
-        deadline = time.monotonic() + 5
-        while waiting and time.monotonic() < deadline:
-            for tid, account in list(waiting.items()):
-                with contextlib.suppress(OSError):
-                    _, delay, turns = read_schedstat(account.pid, tid)
-                    if turns == account.turns:
-                        continue
-                    pending[tid] = max(delay - account.delay - (time.time_ns() - self.at), 0)
-                del waiting[tid]
-            time.sleep(0.005)
-        return pending
-
-    def value(self, tid, field):
-        """The value at the cut: on a line between the two readings."""
+    def on_cpu(self, tid):
         a, b = self.before[tid], self.after[tid]
-        share = min(max((self.at - a.when) / (b.when - a.when), 0.0), 1.0)
-        first, last = getattr(a, field), getattr(b, field)
-        if last - first > b.when - a.when:
-            # A delay that began before the first reading: what lies behind the cut is left out.
-            return last - (b.when - self.at) / 2
-        value = first + (last - first) * share
-        return value + (self.pending.get(tid, 0) if field == "delay" else 0)
+        return value_between(a.on_cpu, b.on_cpu, self.at, a.when, b.when)
+
+    def part(self, tid, part):
+        a, b = self.oracle_before[tid], self.oracle_after[tid]
+        return value_between(a[part], b[part], self.at, a["when"], b["when"])
 
     def has(self, tid):
         return tid in self.before and tid in self.after
 
+    def oracle_has(self, tid):
+        return tid in self.oracle_before and tid in self.oracle_after
 
-def windows_between(daemon, start, end=None):
-    reply = daemon.call("io.stackd.Windows", since_ns=start, until_ns=end or time.time_ns())
-    return len(reply["windows"])
+    def missed(self, tid):
+        return self.oracle_before[tid]["missed"], self.oracle_after[tid]["missed"]
 
 
 def alive_between(first, last):
@@ -114,48 +116,80 @@ def totals_of(connection, tid, start, end):
     )["totals"]
 
 
-class Comparison:
-    """Our account of each thread beside the kernel's, over the range between two edges."""
+def sum_of(totals):
+    return sum(totals[f"{part}_ns"] for part in PARTS)
 
-    def __init__(self, connection, first, last):
-        self.length = last.at - first.at
-        self.ours, self.theirs = [0, 0], [0, 0]
-        self.sums_off, self.split_off, self.counts_off = [], [], []
-        self.doubted = {}  # {tid: text}: see check_range
-        self.tids = alive_between(first, last)
+
+class Comparison:
+    """Our account of each thread beside the others, over the range between two edges."""
+
+    def __init__(self, connection, first, last, stressed):
+        self.first, self.last, self.length = first, last, last.at - first.at
+        self.ours, self.oracles = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
+        self.kernel, self.ours_all = 0, 0
+        self.sums_off, self.split_off, self.kernel_off, self.counts_off = [], [], [], []
+        self.tids, self.compared = alive_between(first, last), []
         for tid in self.tids:
             totals = totals_of(connection, tid, first.at, last.at)
-            self._add(f"{first.before[tid].comm}/{tid}", tid, totals, first, last)
+            name = f"{first.before[tid].comm}/{tid}"
+            self._add_kernel(name, tid, totals)
+            if tid in stressed or self._oracle_knows(tid, totals["waits"]):
+                self._add_oracle(name, tid, totals)
 
-    def _add(self, name, tid, totals, first, last):
-        values = totals["on_cpu_ns"], totals["runnable_ns"]
-        total = sum(values) + totals["blocked_ns"]
-        if totals["threads"] != 1 or abs(total - self.length) > self.length * 0.01:
-            self.sums_off.append((name, totals["threads"], total / self.length))
-        for i, field in enumerate(("on_cpu", "delay")):
-            kernel = last.value(tid, field) - first.value(tid, field)
-            off = f"{name}: {field} {values[i]}, by schedstat {kernel:.0f}"
-            if field == "delay" and kernel - values[i] > self.length * 0.02:
-                self.doubted[tid] = off
-                continue
-            self.ours[i] += values[i]
-            self.theirs[i] += kernel
-            if abs(values[i] - kernel) > self.length * 0.05:
-                self.split_off.append(off)
+    def _add_kernel(self, name, tid, totals):
+        first, last = self.first, self.last
+        if totals["threads"] != 1 or abs(sum_of(totals) - self.length) > self.length * 0.001:
+            self.sums_off.append((name, totals["threads"], sum_of(totals) / self.length))
+        kernel = last.on_cpu(tid) - first.on_cpu(tid)
+        if abs(totals["on_cpu_ns"] - kernel) > self.length * 0.05:
+            self.kernel_off.append((name, totals["on_cpu_ns"], round(kernel)))
+        self.ours_all += totals["on_cpu_ns"]
+        self.kernel += kernel
         least = last.before[tid].switches - first.after[tid].switches
         most = last.after[tid].switches - first.before[tid].switches
         if not least - 1 <= totals["waits"] <= most + 1:
             self.counts_off.append((name, totals["waits"], least, most))
 
+    def _oracle_knows(self, tid, waits):
+        """Not a thread that has slept since before it started, nor one it lost track of: switches
+        to and from threads that a host hides from BPF are not shown, and it does not recover."""
+        if not self.first.oracle_has(tid) or not self.last.oracle_has(tid):
+            return False
+        return (self.last.missed(tid)[1] - self.first.missed(tid)[0]) * 1000 <= waits
+
+    def _add_oracle(self, name, tid, totals):
+        self.compared.append(tid)
+        for part in PARTS:
+            value = totals[f"{part}_ns"]
+            oracle = self.last.part(tid, part) - self.first.part(tid, part)
+            self.ours[part] += value
+            self.oracles[part] += oracle
+            if abs(value - oracle) > self.length * 0.01:
+                self.split_off.append((name, part, value, round(oracle)))
+
     def check(self):
-        ours, theirs = self.ours, self.theirs
         check(len(self.tids) > 20, f"{len(self.tids)} threads were alive throughout")
         check(not self.sums_off, f"the sum is the range's length: off: {self.sums_off}")
-        check(not self.split_off, f"the split is within 5 % of schedstat: off: {self.split_off}")
-        check(len(self.doubted) <= DOUBTED_MAX, f"schedstat is in doubt for: {self.doubted}")
+        check(len(self.compared) > 15, f"{len(self.compared)} of them beside the oracle")
+        check(
+            not self.split_off,
+            f"the split is the oracle's within 1 % of the range: off: {self.split_off}",
+        )
+        for part in PARTS:
+            text = f"{part} of all against the oracle, ns"
+            check_near(self.ours[part], self.oracles[part], 0.01, text)
+        check(not self.kernel_off, f"on-CPU is within 5 % of schedstat: off: {self.kernel_off}")
+        check_near(self.ours_all, self.kernel, 0.02, "on-CPU of all against schedstat, ns")
         check(not self.counts_off, f"waits = switches: off (waits, least, most): {self.counts_off}")
-        check_near(ours[0], theirs[0], 0.02, "on-CPU of all threads against schedstat, ns")
-        check_near(ours[1], theirs[1], 0.02, "runnable of all threads against schedstat, ns")
+
+
+def windows_between(daemon, start, end=None):
+    reply = daemon.call("io.stackd.Windows", since_ns=start, until_ns=end or time.time_ns())
+    return [
+        w
+        for w in reply["windows"]
+        if w["start"]["ns"] >= start and (not end or w["end"]["ns"] <= end)
+    ]
 
 
 def check_each_window(connection, stressed, windows):
@@ -163,65 +197,51 @@ def check_each_window(connection, stressed, windows):
     for window in windows:
         for tid in stressed:
             totals = totals_of(connection, tid, window["start"]["ns"], window["end"]["ns"])
-            total = totals["on_cpu_ns"] + totals["runnable_ns"] + totals["blocked_ns"]
-            if abs(total - window["length_ns"]) > window["length_ns"] * 0.01:
-                off.append((window["seq"], tid, total / window["length_ns"]))
+            if abs(sum_of(totals) - window["length_ns"]) > window["length_ns"] * 0.01:
+                off.append((window["seq"], tid, sum_of(totals) / window["length_ns"]))
     check(
         not off,
         f"{len(windows)} windows x {len(stressed)} threads: each sum is the length: off: {off}",
     )
 
 
-def check_range(connection, daemon, stress):
-    """Twenty windows. Returns the threads for which schedstat's delay is in doubt.
-
-    Kernels that leave sleepers on the queue for a while (sched_delayed) and move one to another
-    CPU meanwhile charge its sleep to schedstat's delay, seconds at times; the scheduler's events,
-    counted by bpftrace, agree with us then. It never makes schedstat's delay shorter, and has to
-    be absent from another range.
-    """
-    first = Edge(daemon)
-    stressed = children_of(stress.pid)
-    wait_until(lambda: windows_between(daemon, first.at) >= WINDOWS, 5 * WINDOWS, "windows")
-    last = Edge(daemon)
-    comparison = Comparison(connection, first, last)
-    comparison.check()
-    reply = connection.call("io.stackd.Windows", since_ns=first.at, until_ns=last.at)
-    windows = [
-        w
-        for w in reply["windows"]
-        if w["start"]["ns"] >= first.at and w["end"]["ns"] <= last.at
-    ]
-    check(len(windows) >= WINDOWS, f"{len(windows)} windows between the two cuts")
-    check(len(stressed) >= 5, f"{len(stressed)} threads of stress-ng")
-    check_each_window(connection, stressed, windows)
-    return comparison.doubted
+def start_stress(daemon):
+    argv = [need_tool("stress-ng"), "--cpu", "2", "--switch", "2", "--io", "1"]
+    stress = subprocess.Popen(
+        [*argv, "--timeout", "600s", "--temp-path", daemon.dir],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0)),
+    )
+    atexit.register(signal_group_of, stress, signal.SIGKILL)
+    wait_until(lambda: len(children_of(stress.pid)) >= 5, 60, "stress-ng to start")
+    return stress
 
 
 need_live()
-stress_ng = need_tool("stress-ng")
+need_tool("stress-ng")
+# This, the daemon and the oracle go before the load: short edges are exact ones.
+with contextlib.suppress(OSError):
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 daemon = Daemon("window.length=1s")
-argv = [stress_ng, "--cpu", "2", "--switch", "2", "--io", "1", "--timeout", "600s"]
-stress = subprocess.Popen(
-    [*argv, "--temp-path", daemon.dir],
-    stdin=subprocess.DEVNULL,
-    stdout=subprocess.DEVNULL,
-    stderr=subprocess.DEVNULL,
-    start_new_session=True,
-)
-atexit.register(signal_group_of, stress, signal.SIGKILL)
-wait_until(lambda: len(children_of(stress.pid)) >= 5, 20, "stress-ng to start")
+oracle = Oracle()
+stress = start_stress(daemon)
 time.sleep(2)
 with Connection(daemon.socket) as connection:
-    doubted = check_range(connection, daemon, stress)
-    for _ in range(RANGES_MORE):
-        if doubted:
-            print(f"schedstat in doubt, another range: {doubted}", flush=True)
-            again = check_range(connection, daemon, stress)
-            doubted = {tid: text for tid, text in doubted.items() if tid in again}
-    check(not doubted, f"no thread has less delay than by schedstat in every range: {doubted}")
+    first = Edge(daemon, oracle)
+    stressed = children_of(stress.pid)
+    wait_until(lambda: len(windows_between(daemon, first.at)) >= WINDOWS, 5 * WINDOWS, "windows")
+    last = Edge(daemon, oracle)
+    windows = windows_between(daemon, first.at, last.at)
+    check(len(windows) >= WINDOWS, f"{len(windows)} windows between the two cuts")
+    check(len(stressed) >= 5, f"{len(stressed)} threads of stress-ng")
+    Comparison(connection, first, last, stressed).check()
+    check_each_window(connection, stressed, windows)
 signal_group_of(stress)
 stress.wait(20)
+check(oracle.end() == 0, "the oracle ends")
 status = daemon.status()
 check_nothing_lost(status, "status")
 check(status["healthy"], f"the daemon is healthy: {status['problems']}")
