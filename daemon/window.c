@@ -11,8 +11,10 @@ struct window *window_new(void)
 {
 	struct window *window = calloc(1, sizeof(*window));
 
-	if (window)
-		window->refs = 1;
+	if (!window)
+		return NULL;
+	window->refs = 1;
+	window->parts = 1;
 	return window;
 }
 
@@ -160,6 +162,7 @@ const char *window_loss_name(unsigned int loss)
 		[WINDOW_LOST_MEMORY] = "records: the daemon was out of memory",
 		[WINDOW_LOST_WAIT_THREADS] = "waits of threads whose end was lost",
 		[WINDOW_LOST_LATE_RECORDS] = "windows made before all their records had come",
+		[WINDOW_LOST_OTHER] = "something that another version of stackd counted",
 	};
 
 	return loss < WINDOW_LOST_N ? names[loss] : "unknown";

@@ -75,15 +75,19 @@ enum window_loss {
 	WINDOW_LOST_MEMORY,		  /* records dropped: the daemon was out of memory */
 	WINDOW_LOST_WAIT_THREADS,	  /* waits of threads of which nothing else is known */
 	WINDOW_LOST_LATE_RECORDS,	  /* 1: some of the window's records came after it */
+	WINDOW_LOST_OTHER,		  /* named by another version, in a window from the store */
 	WINDOW_LOST_N,
 };
 
 struct window {
 	_Atomic unsigned int refs;
-	uint64_t seq;
+	uint64_t run; /* of stackd, as the store numbers them; seq begins anew with each */
+	uint64_t seq; /* of several that were merged, the first one's */
+	uint32_t parts; /* how many windows it was cut as */
 	int64_t start_ns;
 	int64_t end_ns;
 	int64_t real_offset_ns;
+	int64_t boot_offset_ns; /* CLOCK_BOOTTIME less CLOCK_MONOTONIC: time suspended */
 	struct window_image *images;
 	size_t n_images;
 	struct window_row *rows;

@@ -19,7 +19,7 @@ DOORS = {
     r"json-c/|json\.h": r"proto/[^/]*",
     r"libelf\.h|gelf\.h|elfutils/|dwarf\.h|libdw": r"daemon/(elf|sym|unwind|module)[^/]*",
     r"systemd/": r"daemon/(log|notify)[^/]*",
-    r"sqlite3": r"daemon/store[^/]*",
+    r"sqlite3|zstd": r"daemon/store[^/]*",
 }
 # Tests may use what they test with.
 EXEMPT = re.compile(r"tests/")

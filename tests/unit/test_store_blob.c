@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Windows as bytes and back, and bytes that are no windows. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <zstd.h>
+
+#include "daemon/store_blob.h"
+#include "proto/base.h"
+
+enum { NO_PID = 0x3f000000 /* above any pid_max */, NUMBER_FIRST = 1000, IMAGES = 5 };
+
+static struct process_table *processes;
+static struct process *process;
+static struct stack stacks[3];
+
+static int stack_number(void *userdata, struct stack *stack, int64_t *out)
+{
+	*out = NUMBER_FIRST - 7 * (stack - stacks);
+	return 0;
+}
+
+static int process_number(void *userdata, struct process *p, int64_t *out)
+{
+	*out = 3;
+	return p == process ? 0 : -ENOENT;
+}
+
+/* Whatever is asked for is had, as the store does it. */
+static struct stack *stack_of(void *userdata, int64_t number)
+{
+	int64_t i = (NUMBER_FIRST - number) / 7;
+
+	return stack_ref(&stacks[i >= 0 && i < 3 ? i : 2]);
+}
+
+static struct process *process_of(void *userdata, int64_t number)
+{
+	return process_ref(process);
+}
+
+static const struct store_names names = {
+	.stack_number = stack_number,
+	.process_number = process_number,
+	.stack = stack_of,
+	.process = process_of,
+};
+
+static int set_up(void **state)
+{
+	struct process_id id = { .pid = NO_PID, .start_boot_ns = 5 };
+
+	if (process_table_new(1 << 20, &processes))
+		return -1;
+	process = process_table_see(processes, &id, false, "program");
+	return process ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	process_unref(process);
+	process_table_free(processes);
+	return 0;
+}
+
+static void row_add(struct window *window, uint32_t image, uint64_t max_ns)
+{
+	uint32_t buckets[WAIT_BUCKETS] = { [3] = image + 1, [WAIT_BUCKETS - 1] = 7 };
+	struct window_row *row = window_add_row(window);
+
+	assert_int_equal(window_row_set_buckets(window, row, buckets), 0);
+	row->image = image;
+	row->kernel = stack_ref(&stacks[0]);
+	row->user = image ? stack_ref(&stacks[1]) : NULL;
+	row->count = 3;
+	row->blocked_ns = UINT64_MAX;
+	row->max_ns = max_ns;
+	row->max_end_ns = INT64_MAX - image;
+	row->state = UINT32_MAX;
+}
+
+static struct window *window_make(void)
+{
+	struct window *window = window_new();
+	struct window_image *image;
+	struct window_span *span;
+	struct window_open *open;
+	uint32_t i;
+
+	window->run = 4;
+	window->seq = 77;
+	window->start_ns = 1000 * NS_PER_S;
+	window->end_ns = 1005 * NS_PER_S;
+	window->real_offset_ns = INT64_C(1700000000) * NS_PER_S;
+	window->boot_offset_ns = -3;
+	window->lost[WINDOW_LOST_MEMORY] = 12;
+	window->lost[0] = 1;
+	window->switch_ins = 1 << 20;
+	for (i = 0; i < IMAGES; i++) {
+		image = window_add_image(window);
+		*image = (struct window_image){ .uid = i,
+						.tid = NO_PID + (int32_t)i,
+						.start_boot_ns = UINT64_MAX - i,
+						.exec_gen = i,
+						.comm = "0123456789abcde",
+						.sums = { .on_ns = i, .short_runnable_ns = 9 } };
+		image->process = process_ref(process);
+		row_add(window, i, i);
+	}
+	span = window_add_span(window);
+	*span = (struct window_span){
+		.start_ns = INT64_MIN, .wake_ns = -1, .end_ns = 1, .image = 2
+	};
+	span->user = stack_ref(&stacks[2]);
+	open = window_add_open(window);
+	*open = (struct window_open){ .start_ns = 7, .wake_ns = INT64_MAX, .image = 4, .state = 2 };
+	window_seal(window);
+	return window;
+}
+
+static void assert_same(const struct window *a, const struct window *b)
+{
+	size_t i;
+
+	assert_int_equal(a->run, b->run);
+	assert_int_equal(a->seq, b->seq);
+	assert_int_equal(a->start_ns, b->start_ns);
+	assert_int_equal(a->end_ns, b->end_ns);
+	assert_int_equal(a->real_offset_ns, b->real_offset_ns);
+	assert_int_equal(a->boot_offset_ns, b->boot_offset_ns);
+	assert_int_equal(a->parts, b->parts);
+	assert_int_equal(a->switch_ins, b->switch_ins);
+	assert_memory_equal(a->lost, b->lost, sizeof(a->lost));
+	assert_int_equal(a->n_images, b->n_images);
+	assert_memory_equal(a->images, b->images, a->n_images * sizeof(*a->images));
+	assert_int_equal(a->n_rows, b->n_rows);
+	for (i = 0; i < a->n_rows; i++)
+		assert_memory_equal(&a->rows[i], &b->rows[i], sizeof(a->rows[i]));
+	assert_int_equal(a->n_buckets, b->n_buckets);
+	assert_memory_equal(a->buckets, b->buckets, a->n_buckets * sizeof(*a->buckets));
+	assert_int_equal(a->n_spans, b->n_spans);
+	assert_memory_equal(a->spans, b->spans, a->n_spans * sizeof(*a->spans));
+	assert_int_equal(a->n_opens, b->n_opens);
+	assert_memory_equal(a->opens, b->opens, a->n_opens * sizeof(*a->opens));
+	assert_int_equal(a->bytes, b->bytes);
+}
+
+static void test_round_trip(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes bytes = {};
+	struct window *window = window_make(), *back = NULL;
+	unsigned int refs = stacks[0].refs;
+	bool is_partial = true;
+
+	assert_int_equal(store_blob_encode(window, &names, &bytes), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
+	assert_false(is_partial);
+	assert_same(window, back);
+	window_unref(back);
+	assert_int_equal(stacks[0].refs, refs);
+	window_unref(window);
+}
+
+static void test_an_empty_window(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes bytes = {};
+	struct window *window = window_new(), *back = NULL;
+	bool is_partial = true;
+
+	window->end_ns = 1;
+	window_seal(window);
+	assert_int_equal(store_blob_encode(window, &names, &bytes), 0);
+	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
+	assert_same(window, back);
+	window_unref(back);
+	window_unref(window);
+}
+
+/* What a packed window holds, and the same packed again. */
+static void unpack(const struct bytes *packed, struct bytes *raw)
+{
+	raw->room = raw->n = ZSTD_getFrameContentSize(packed->data, packed->n);
+	raw->data = malloc(raw->room);
+	assert_int_equal(ZSTD_decompress(raw->data, raw->n, packed->data, packed->n), raw->n);
+}
+
+static void pack(const struct bytes *raw, size_t n, struct bytes *packed)
+{
+	bytes_fini(packed);
+	packed->room = ZSTD_compressBound(n);
+	packed->data = malloc(packed->room);
+	packed->n = ZSTD_compress(packed->data, packed->room, raw->data, n, 1);
+}
+
+static int decode(const struct bytes *packed, bool *is_partial)
+{
+	struct window *window = NULL;
+	int r = store_blob_decode(packed->data, packed->n, &names, &window, is_partial);
+
+	assert_true(r == 0 || r == -EBADMSG || r == -ENOMEM);
+	assert_true(!r == !!window);
+	window_unref(window);
+	return r;
+}
+
+static void test_an_unknown_section_is_skipped(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {};
+	struct window *window = window_make(), *back = NULL;
+	bool is_partial = false;
+
+	assert_int_equal(store_blob_encode(window, &names, &packed), 0);
+	unpack(&packed, &raw);
+	bytes_put_u64(&raw, 12345);
+	bytes_put_u64(&raw, 1);
+	bytes_put_u64(&raw, 3);
+	bytes_put(&raw, "xyz", 3);
+	pack(&raw, raw.n, &packed);
+	assert_int_equal(store_blob_decode(packed.data, packed.n, &names, &back, &is_partial), 0);
+	assert_true(is_partial);
+	assert_same(window, back);
+	window_unref(back);
+	window_unref(window);
+}
+
+/* Every byte changed in every bit, before and after packing; and every length. */
+static void test_bad_bytes(void **state)
+{
+	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {}, bad = {};
+	struct window *window = window_make();
+	bool is_partial;
+	size_t i, bit;
+
+	assert_int_equal(store_blob_encode(window, &names, &packed), 0);
+	window_unref(window);
+	unpack(&packed, &raw);
+	for (i = 0; i < packed.n * 8; i++) {
+		packed.data[i / 8] ^= (uint8_t)(1 << i % 8);
+		decode(&packed, &is_partial);
+		packed.data[i / 8] ^= (uint8_t)(1 << i % 8);
+	}
+	for (i = 0; i < raw.n; i++) {
+		for (bit = 0; bit < 8; bit++) {
+			raw.data[i] ^= (uint8_t)(1 << bit);
+			pack(&raw, raw.n, &bad);
+			decode(&bad, &is_partial);
+			raw.data[i] ^= (uint8_t)(1 << bit);
+		}
+	}
+	for (i = 0; i < raw.n; i++) {
+		pack(&raw, i, &bad);
+		decode(&bad, &is_partial);
+	}
+	for (i = 0; i < packed.n; i++) {
+		bad.n = i;
+		memcpy(bad.data, packed.data, i < bad.room ? i : bad.room);
+		assert_int_equal(decode(&bad, &is_partial), -EBADMSG);
+	}
+	assert_int_equal(decode(&packed, &is_partial), 0);
+}
+
+static void test_numbers(void **state)
+{
+	static const int64_t values[] = { 0, -1, 1, 63, -64, 64, INT64_MAX, INT64_MIN };
+	_cleanup_(bytes_fini) struct bytes bytes = {};
+	struct bytes_reader reader;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(values); i++)
+		bytes_put_i64(&bytes, values[i]);
+	bytes_put_u64(&bytes, UINT64_MAX);
+	bytes_put_string(&bytes, NULL);
+	bytes_put_string(&bytes, "");
+	reader = (struct bytes_reader){ .at = bytes.data, .end = bytes.data + bytes.n };
+	for (i = 0; i < ARRAY_SIZE(values); i++)
+		assert_int_equal(bytes_get_i64(&reader), values[i]);
+	assert_true(bytes_get_u64(&reader) == UINT64_MAX);
+	assert_null(bytes_get_string(&reader));
+	free(bytes_get_string(&reader));
+	assert_false(reader.is_failed);
+	assert_int_equal(bytes_get_u64(&reader), 0);
+	assert_true(reader.is_failed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_an_empty_window),
+		cmocka_unit_test(test_an_unknown_section_is_skipped),
+		cmocka_unit_test(test_bad_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
