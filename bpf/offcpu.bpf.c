@@ -544,6 +544,25 @@ static __always_inline void thread_exec(struct thread *t, struct task_struct *ta
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 }
 
+/* What the old image has had: its time on this CPU ends here. */
+static __always_inline void thread_leave_image(struct record_process *r, struct thread *t)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (t->status == THREAD_ON_CPU) {
+		thread_begin(t);
+		thread_cross_cut(t, now, now);
+		thread_done(t);
+	}
+	r->uid = t->uid;
+	r->parent_exec_gen = t->exec_gen;
+	r->epoch = t->epoch;
+	r->sums = t->sums;
+	if (t->status == THREAD_ON_CPU)
+		r->sums.on_ns += span_ns(thread_from(t), now);
+	bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
+}
+
 /* The daemon is woken: the new image may be gone in milliseconds. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
@@ -558,11 +577,8 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	r = process_record(cpu, RECORD_EXEC);
 	if (r) {
 		process_identify(r, task);
-		if (t) {
-			r->uid = t->uid;
-			r->parent_exec_gen = t->exec_gen;
-			bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
-		}
+		if (t)
+			thread_leave_image(r, t);
 		bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 	}
 	if (t)

@@ -183,10 +183,13 @@ struct record_thread_end {
 	struct thread thread;
 };
 
-/* For fork: of the child, and the parent's. For exec: the new image's. */
+/*
+ * For fork: of the child, and the parent's. For exec: the new image's; uid, sums, epoch and old_comm
+ * are its thread's, as it left the old image.
+ */
 struct record_process {
 	struct record_head head;
-	__u64 uid; /* exec: of the thread */
+	__u64 uid;
 	__u64 leader_boot_ns;
 	__u64 parent_boot_ns;
 	__u32 tgid;
@@ -194,9 +197,10 @@ struct record_process {
 	__u32 parent_tgid;
 	__u32 parent_exec_gen;
 	char comm[COMM_LEN];
-	char old_comm[COMM_LEN]; /* exec: of the image that went */
+	char old_comm[COMM_LEN];
 	__u32 is_kernel;
-	__u32 pad;
+	__u32 epoch; /* the window that the exec lies in */
+	struct thread_sums sums;
 };
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");

@@ -88,6 +88,8 @@ void assembler_add_exec(struct assembler *assembler, const struct record_process
 		return;
 	}
 	former->exec_gen = record->parent_exec_gen;
+	former->epoch = record->epoch;
+	former->sums = record->sums;
 	former->image = NO_IMAGE;
 	memcpy(former->comm, record->old_comm, sizeof(former->comm));
 	former->next = track->former;

@@ -21,7 +21,9 @@ enum { NO_IMAGE = UINT32_MAX };
  * its reading is told too early, the image's last waits are in the next window.
  */
 struct former {
-	struct former *next;
+	struct former *next;	 /* the one before it */
+	struct thread_sums sums; /* of the thread, at the exec */
+	uint32_t epoch;		 /* the exec's */
 	uint32_t exec_gen;
 	uint32_t image;
 	bool is_old;

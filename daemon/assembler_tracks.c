@@ -161,12 +161,17 @@ static void sums_subtract(struct thread_sums *a, const struct thread_sums *b)
 		x[i] = x[i] > y[i] ? x[i] - y[i] : 0;
 }
 
-/* Threads that were created after the cut have no part in the window. */
-static bool track_is_in_window(const struct track *track)
+static bool sums_are_none(const struct thread_sums *sums)
 {
 	static const struct thread_sums none;
 
-	return memcmp(&track->now, &none, sizeof(none)) != 0;
+	return memcmp(sums, &none, sizeof(none)) == 0;
+}
+
+/* Threads that were created after the cut have no part in the window. */
+static bool track_is_in_window(const struct track *track)
+{
+	return !sums_are_none(&track->now);
 }
 
 /*
@@ -184,11 +189,40 @@ static bool track_is_seen(const struct assembler *assembler, const struct track 
 	return track->has_ended || track->epoch == assembler->epoch;
 }
 
+/* The image's share of the window: from where the one before left off. Moves that to its end. */
+static void image_sum(struct assembler *assembler, struct track *track, uint32_t exec_gen,
+		      const struct thread_sums *to, struct thread_sums *from)
+{
+	struct thread_sums share = *to;
+	uint32_t image;
+
+	sums_subtract(&share, from);
+	/* Gone before this window began, or new after it ended. */
+	if (sums_are_none(&share) && (track->former || exec_gen != track->thread.exec_gen))
+		return;
+	*from = *to;
+	image = track_image(assembler, track, exec_gen);
+	if (image == NO_IMAGE)
+		assembler->dropped++;
+	else
+		assembler->window->images[image].sums = share;
+}
+
+/* The shares of what it was before, the oldest first; up to the cut, if it was that still then. */
+static void formers_sum(struct assembler *assembler, struct track *track,
+			const struct former *former, struct thread_sums *from)
+{
+	if (!former)
+		return;
+	formers_sum(assembler, track, former->next, from);
+	image_sum(assembler, track, former->exec_gen,
+		  former->epoch == assembler->epoch ? &track->now : &former->sums, from);
+}
+
 static void track_sum(struct assembler *assembler, struct track *track)
 {
 	const struct thread *t = &track->thread;
-	struct thread_sums sums;
-	uint32_t image;
+	struct thread_sums from;
 
 	track->now = track_is_over(assembler, track)
 			     ? t->sums
@@ -198,14 +232,9 @@ static void track_sum(struct assembler *assembler, struct track *track)
 		track->last = t->at_cut;
 	if (!track_is_in_window(track))
 		return;
-	image = track_image(assembler, track, t->exec_gen);
-	if (image == NO_IMAGE) {
-		assembler->dropped++;
-		return;
-	}
-	sums = track->now;
-	sums_subtract(&sums, &track->last);
-	assembler->window->images[image].sums = sums;
+	from = track->last;
+	formers_sum(assembler, track, track->former, &from);
+	image_sum(assembler, track, t->exec_gen, &track->now, &from);
 }
 
 void tracks_to_images(struct assembler *assembler)

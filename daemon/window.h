@@ -18,7 +18,7 @@
 
 /*
  * A thread as one image: after an exec it is another image of the same thread. sums are of this
- * window; of a thread with several images only the last one has them.
+ * window, and of the time as this image.
  */
 struct window_image {
 	uint64_t uid;

@@ -43,6 +43,10 @@ def check_exec_chain(daemon):
     names = {name for row in after for name in frame_names(row)}
     check({"parent_wait", "main"} <= names, f"exec: the new image's names: {sorted(names)[:12]}")
     check("short_wait" not in names, "exec: none of the old image's")
+    for comm in ("prog_shortlived", "prog_forker"):
+        totals = daemon.snapshot("--window", "30s", "-p", process.pid, "--comm", comm)["totals"]
+        check_near(totals["blocked_ns"], 100_000_000, 0.1, f"exec: {comm} blocked, ns",
+                   slack=10_000_000)
 
 
 def check_deleted_binary(daemon):

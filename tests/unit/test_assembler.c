@@ -96,7 +96,8 @@ static void add_end(const struct thread *thread, uint64_t end_ns)
 	assembler_add_thread_end(assembler, &end);
 }
 
-static void add_exec(uint64_t uid, uint32_t old_gen)
+/* In window `epoch`, after so much time on a CPU. */
+static void add_exec(uint64_t uid, uint32_t old_gen, uint32_t epoch, uint64_t on_ns)
 {
 	struct record_process exec = {
 		.uid = uid,
@@ -106,6 +107,8 @@ static void add_exec(uint64_t uid, uint32_t old_gen)
 		.parent_exec_gen = old_gen,
 		.comm = "image2",
 		.old_comm = "image1",
+		.epoch = epoch,
+		.sums.on_ns = on_ns,
 	};
 
 	assembler_add_exec(assembler, &exec);
@@ -411,7 +414,8 @@ static void test_waits_go_to_their_image(void **state)
 
 	t.exec_gen = 2;
 	memcpy(t.comm, "image2", 7);
-	add_exec(1, 1);
+	t.sums.on_ns = 800;
+	add_exec(1, 1, 1, 650);
 	begin(1);
 	assembler_add_thread(assembler, &t);
 	add_row(1, 1, 5);
@@ -421,9 +425,18 @@ static void test_waits_go_to_their_image(void **state)
 	assert_row_image(window, 0, 1, "image1");
 	assert_row_image(window, 1, 2, "image2");
 	assert_int_equal(window->rows[1].count, 6);
-	/* The time is there once, with the last image. */
-	assert_int_equal(window->images[window->rows[0].image].sums.on_ns, 0);
-	assert_int_equal(window->images[window->rows[1].image].sums.on_ns, 100);
+	/* The time is there once, as each image had it: on the CPU until the cut. */
+	assert_int_equal(window->images[window->rows[0].image].sums.on_ns, 650);
+	assert_int_equal(window->images[window->rows[1].image].sums.on_ns, 250);
+	window_unref(window);
+	/* The one that went has no part in the next. */
+	t.sums.on_ns = 1000;
+	t.since_ns = 3000;
+	t.at_cut.on_ns = 1000;
+	window = cut(2, &t);
+	assert_int_equal(window->n_images, 1);
+	assert_string_equal(window->images[0].comm, "image2");
+	assert_int_equal(window->images[0].sums.on_ns, 100);
 	window_unref(window);
 }
 
@@ -434,18 +447,26 @@ static void test_an_exec_after_the_cut(void **state)
 	struct thread t = thread_of(1, THREAD_ON_CPU, 1500, 1);
 	struct window *window;
 
-	t.exec_gen = 1;
+	t.exec_gen = 2;
+	t.epoch = 2;
+	t.at_cut.on_ns = 500;
+	memcpy(t.comm, "image2", 7);
 	begin(1);
 	assembler_add_thread(assembler, &t);
-	add_exec(1, 1);
-	window_unref(finish());
-	t.exec_gen = 2;
-	memcpy(t.comm, "image2", 7);
+	add_exec(1, 1, 2, 520);
+	window = finish();
+	/* Read as what it is since, it was the other when the window ended. */
+	assert_sums(window, 500, 0, 0);
+	assert_string_equal(window->images[0].comm, "image1");
+	window_unref(window);
 	begin(2);
 	assembler_add_thread(assembler, &t);
 	add_row(1, 1, 5);
 	window = finish();
+	assert_int_equal(window->n_images, 2);
 	assert_row_image(window, 0, 1, "image1");
+	assert_int_equal(window->images[window->rows[0].image].sums.on_ns, 20);
+	assert_int_equal(window->images[!window->rows[0].image].sums.on_ns, 980);
 	window_unref(window);
 	begin(3);
 	assembler_add_thread(assembler, &t);
