@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_UNWIND_SHARED_H
+#define STACKD_BPF_UNWIND_SHARED_H
+
+/*
+ * What the walk of user stacks in the kernel and the daemon both see: rows compiled from call
+ * frame information, where they are, and what processes have mapped. Written by the daemon through
+ * shared memory, read by the programs; explicit widths, no padding.
+ */
+
+#include <linux/types.h>
+
+/* How the frame of the code from pc on, up to the next row, is left. */
+enum unwind_kind {
+	UNWIND_INVALID, /* not known: no information, or a rule the walk does not have */
+	UNWIND_END,	/* the thread's first function: there is no caller */
+	UNWIND_SP,	/* CFA = sp + 8 * cfa */
+	UNWIND_BP,	/* CFA = bp + 8 * cfa */
+	UNWIND_PLT,	/* CFA = sp + 8, 16 from byte cfa of a 16-byte entry on */
+	UNWIND_SIGNAL,	/* the kernel's frame of a signal handler */
+	UNWIND_RULE,	/* by the rule number cfa of the table */
+	UNWIND_FRAME,	/* code known to keep frame pointers */
+};
+
+/* The caller's bp is at CFA + 8 * bp, or kept where that is 0; its pc is at CFA - 8. */
+struct unwind_row {
+	__u32 pc; /* bytes from the table's base */
+	__s16 cfa;
+	__s8 bp;
+	__u8 kind;
+};
+
+enum unwind_cfa_kind {
+	UNWIND_CFA_REGISTER, /* register + cfa_offset */
+	UNWIND_CFA_MEMORY,   /* what is at register + cfa_offset, plus cfa_add */
+};
+
+enum unwind_saved_kind {
+	UNWIND_SAVED_NOT, /* kept by the callee */
+	UNWIND_SAVED_CFA, /* at CFA + offset */
+	UNWIND_SAVED_BP,  /* at bp + offset */
+	UNWIND_SAVED_IN,  /* in the register whose number is offset */
+	UNWIND_SAVED_LOST,
+};
+
+/* Two words. Registers by their DWARF numbers. */
+struct unwind_rule {
+	__u8 cfa_kind;
+	__u8 cfa_register;
+	__u8 bp_kind;
+	__u8 pc_kind;
+	__s32 cfa_offset;
+	__s32 bp_offset;
+	__s16 cfa_add;
+	__s16 pc_offset;
+};
+
+/* The rows to search for an address in one page of code; the first is at or before its start. */
+struct unwind_page {
+	__u32 first; /* from the table's first row */
+	__u32 n;
+};
+
+enum {
+	UNWIND_PAGE_SHIFT = 11,
+	UNWIND_ROW_STEPS = 12, /* halvings until one row of a page is left, at a row a byte */
+};
+
+enum unwind_state {
+	UNWIND_ABSENT, /* not loaded (yet), or no room */
+	UNWIND_LOADED,
+	UNWIND_NO_ROWS, /* the file has no call frame information */
+};
+
+/* One a file: indices into the words. state is written last when it is loaded. */
+struct unwind_table {
+	__u32 state;
+	__u32 pages;
+	__u32 n_pages;
+	__u32 rows;
+	__u32 rules;
+	__u32 n_rules;
+	__u32 used; /* written by the programs: the epoch of the last walk through it */
+	__u32 pad;
+};
+
+/* One executable mapping; address - bias is what rows count in. */
+struct unwind_segment {
+	__u64 start;
+	__u64 end;
+	__u64 bias;
+	__u32 table;
+	__u32 is_generated; /* code made at run time: frame pointers are all there is */
+};
+
+/*
+ * The mappings of one image of one process: n segments from first on, sorted. The segment before
+ * them is a header whose bias is the generation; another one there means that they are gone.
+ */
+struct unwind_process {
+	__u64 leader_boot_ns; /* 0: known to the tick only, then ticks counts */
+	__u64 ticks;
+	__u64 generation;
+	__u32 exec_gen; /* UNWIND_ANY_EXEC: not known */
+	__u32 first;
+	__u32 n;
+	__u32 pad;
+};
+
+#define UNWIND_ANY_EXEC	    0xffffffffU
+#define UNWIND_TICK_NS	    10000000ULL /* what /proc counts in */
+#define UNWIND_SEGMENTS_MAX 4096	/* of one process */
+
+_Static_assert(sizeof(struct unwind_row) == 8, "a row is a word");
+_Static_assert(sizeof(struct unwind_page) == 8, "a page is a word");
+_Static_assert(sizeof(struct unwind_rule) == 16, "a rule is two words");
+_Static_assert(sizeof(struct unwind_table) == 32, "a table has no padding");
+_Static_assert(sizeof(struct unwind_segment) == 32, "a segment has no padding");
+_Static_assert(sizeof(struct unwind_process) == 40, "a process has no padding");
+
+#endif

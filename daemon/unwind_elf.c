@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/unwind_elf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include "daemon/elf_handle.h"
+#include "proto/base.h"
+
+#define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 M */
+#define SECTIONS_MAX	  65536
+#define PAGE_BYTES	  4096
+
+bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
+{
+	uint64_t start = UINT64_MAX, end = 0;
+
+	for (size_t i = 0; i < file->n_segments; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+
+		if (!segment->is_exec || segment->address > UINT64_MAX - segment->size)
+			continue;
+		if (segment->address < start)
+			start = segment->address;
+		if (segment->address + segment->size > end)
+			end = segment->address + segment->size;
+	}
+	if (end <= start)
+		return false;
+	start -= start % PAGE_BYTES;
+	*out = (struct unwind_extent){ .base = start, .size = end - start };
+	return out->size <= UINT32_MAX;
+}
+
+struct sections {
+	Elf_Scn *eh, *debug;
+	uint64_t eh_address;
+	bool is_go;
+};
+
+/* The size is what the file claims: it is asked before room is made. */
+static bool section_inflate(Elf_Scn *section)
+{
+	GElf_Chdr header;
+
+	return gelf_getchdr(section, &header) && header.ch_size <= SECTION_BYTES_MAX &&
+	       elf_compress(section, 0, 0) >= 0;
+}
+
+static int sections_find(Elf *elf, struct sections *out)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	const char *name;
+	size_t names, n;
+
+	*out = (struct sections){ 0 };
+	if (elf_getshdrnum(elf, &n) < 0 || elf_getshdrstrndx(elf, &names) < 0)
+		return -EBADMSG;
+	if (n > SECTIONS_MAX)
+		return -E2BIG;
+	while ((section = elf_nextscn(elf, section))) {
+		if (!gelf_getshdr(section, &header))
+			return -EBADMSG;
+		name = elf_strptr(elf, names, header.sh_name);
+		if (!name)
+			continue;
+		if (strcmp(name, ".gopclntab") == 0 || strcmp(name, ".note.go.buildid") == 0)
+			out->is_go = true;
+		if (header.sh_type == SHT_NOBITS || header.sh_size > SECTION_BYTES_MAX)
+			continue;
+		if (strcmp(name, ".eh_frame") == 0) {
+			out->eh = section;
+			out->eh_address = header.sh_addr;
+		} else if (strcmp(name, ".debug_frame") == 0 &&
+			   (!(header.sh_flags & SHF_COMPRESSED) || section_inflate(section))) {
+			out->debug = section;
+		}
+	}
+	return 0;
+}
+
+static int section_add(struct unwind_compiler *compiler, Elf_Scn *section, uint64_t address,
+		       bool is_debug)
+{
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	struct cfi_section cfi = { .address = address, .is_debug = is_debug };
+
+	/* After elf_compress() what is inside is the data, before it the raw bytes are the same. */
+	if (section && is_debug)
+		data = elf_getdata(section, NULL);
+	if (!data || !data->d_buf || data->d_size > SECTION_BYTES_MAX)
+		return 0;
+	cfi.data = data->d_buf;
+	cfi.size = data->d_size;
+	return unwind_compiler_add(compiler, &cfi);
+}
+
+static int file_add(struct unwind_compiler *compiler, Elf *elf, const struct sections *sections)
+{
+	int r = section_add(compiler, sections->eh, sections->eh_address, false);
+
+	return r ? r : section_add(compiler, sections->debug, 0, true);
+}
+
+/* What the build-id's own debug file says, for a file that was stripped of its information. */
+static int debug_file_add(struct unwind_compiler *compiler, const struct elf_file *file,
+			  const char *debug_dir)
+{
+	_cleanup_(elf_handle_endp) Elf *elf = NULL;
+	char path[512], hex[2 * ELF_BUILD_ID_MAX + 1];
+	_cleanup_(closep) int fd = -1;
+	struct elf_source source = { 0 };
+	struct sections sections;
+	int r;
+
+	if (!debug_dir || file->build_id_size < 2)
+		return 0;
+	for (size_t i = 0; i < file->build_id_size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
+	snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", debug_dir, hex, hex + 2);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	source.fd = fd;
+	elf = elf_handle_open(&source);
+	if (!elf)
+		return 0;
+	r = sections_find(elf, &sections);
+	return r ? r : file_add(compiler, elf, &sections);
+}
+
+int unwind_elf_read(const struct elf_source *source, const struct elf_file *file,
+		    const char *debug_dir, size_t max_words, struct unwind_rows *out)
+{
+	_cleanup_(unwind_compiler_freep) struct unwind_compiler *compiler = NULL;
+	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
+	struct unwind_extent extent;
+	struct sections sections;
+	GElf_Ehdr header;
+	int r;
+
+	if (!elf || !gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64 ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64)
+		return -ENOEXEC;
+	if (!unwind_elf_extent(file, &extent))
+		return -ENODATA;
+	r = sections_find(elf, &sections);
+	if (r)
+		return r;
+	extent.entry = header.e_entry;
+	extent.keeps_frame_pointers = sections.is_go;
+	r = unwind_compiler_new(&extent, max_words, &compiler);
+	if (r)
+		return r;
+	r = file_add(compiler, elf, &sections);
+	if (!r && !sections.eh && !sections.debug)
+		r = debug_file_add(compiler, file, debug_dir);
+	return r ? r : unwind_compiler_finish(compiler, out);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_UNWIND_ROWS_H
+#define STACKD_DAEMON_UNWIND_ROWS_H
+
+/*
+ * Call frame information compiled for the walk in the kernel: in come functions, out comes a table
+ * of pages, rows and rules as bpf/unwind_shared.h has them, a word each (a rule two). Owned by
+ * the caller; one thread at a time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/unwind_cfi.h"
+
+/* What the table is for, and what is known of code that no function covers. */
+struct unwind_extent {
+	uint64_t base;	/* ELF virtual address that rows count from */
+	uint64_t size;	/* bytes of code from there on */
+	uint64_t entry; /* the thread's first instruction, which needs no information; 0: none */
+	bool keeps_frame_pointers; /* code without information does (Go) */
+};
+
+struct unwind_rows {
+	uint64_t *words; /* pages, rows, rules */
+	size_t n_words;
+	uint32_t n_pages, n_rows, n_rules;
+};
+
+struct unwind_compiler;
+
+/* max_words bounds the table. -E2BIG when the extent alone needs more, -ENOMEM. */
+int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
+			struct unwind_compiler **out);
+struct unwind_compiler *unwind_compiler_free(struct unwind_compiler *compiler);
+void unwind_compiler_freep(struct unwind_compiler **compiler);
+
+/*
+ * Adds the functions of a section. Where functions overlap the one that starts later counts, and
+ * of equal ones the one that came first. -E2BIG when there are too many, -ENOMEM.
+ */
+int unwind_compiler_add(struct unwind_compiler *compiler, const struct cfi_section *section);
+
+/* The table; words are owned by the caller. -ENODATA when no function was added, -E2BIG, -ENOMEM.
+ */
+int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows *out);
+
+void unwind_rows_fini(struct unwind_rows *rows);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/unwind_rule.h"
+
+#include <string.h>
+
+#include <dwarf.h>
+
+#include "proto/base.h"
+
+enum { WORD = 8 };
+
+/* An expression of registers plus offset, loads and sums, which is all that compilers write. */
+struct simple {
+	unsigned int reg;
+	int64_t offset;
+	bool is_loaded; /* what is there counts, plus add */
+	int64_t add;
+};
+
+static bool leb_take(const uint8_t **at, const uint8_t *end, bool is_signed, int64_t *out)
+{
+	uint64_t value = 0;
+	unsigned int shift = 0;
+	uint8_t byte;
+
+	do {
+		if (*at == end || shift > 28)
+			return false;
+		byte = *(*at)++;
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	if (is_signed && byte & 0x40)
+		value |= ~UINT64_C(0) << shift;
+	*out = (int64_t)value;
+	return true;
+}
+
+/* breg off [deref [plus_uconst n | lit n plus]] */
+static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
+{
+	const uint8_t *at = rule->expression, *end = at + rule->expression_size;
+	struct simple simple = { 0 };
+
+	if (at == end || *at < DW_OP_breg0 || *at > DW_OP_breg16)
+		return false;
+	simple.reg = (unsigned int)(*at++ - DW_OP_breg0);
+	if (!leb_take(&at, end, true, &simple.offset))
+		return false;
+	if (at < end && *at == DW_OP_deref) {
+		simple.is_loaded = true;
+		at++;
+	}
+	if (at < end && simple.is_loaded && *at == DW_OP_plus_uconst) {
+		at++;
+		if (!leb_take(&at, end, false, &simple.add))
+			return false;
+	} else if (end - at == 2 && simple.is_loaded && at[0] >= DW_OP_lit0 &&
+		   at[0] <= DW_OP_lit31 && at[1] == DW_OP_plus) {
+		simple.add = at[0] - DW_OP_lit0;
+		at += 2;
+	}
+	*out = simple;
+	return at == end;
+}
+
+/*
+ * sp + 8 + ((pc & 15) >= N) * 8: each entry of the table pushes a word at its byte 5 or so, and N
+ * is the first byte after that.
+ */
+static bool is_plt(const struct cfi_place *place, struct unwind_row *row)
+{
+	static const uint8_t start[] = {
+		DW_OP_breg7, WORD, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and
+	};
+	static const uint8_t end[] = { DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus };
+	const uint8_t *at = place->cfa.expression;
+
+	if (!place->is_expression ||
+	    place->cfa.expression_size != sizeof(start) + 1 + sizeof(end) ||
+	    memcmp(at, start, sizeof(start)) || memcmp(at + sizeof(start) + 1, end, sizeof(end)))
+		return false;
+	at += sizeof(start);
+	if (*at < DW_OP_lit0 || *at > DW_OP_lit15)
+		return false;
+	row->kind = UNWIND_PLT;
+	row->cfa = (int16_t)(*at - DW_OP_lit0);
+	return true;
+}
+
+static bool is_plain(const struct cfi_place *place, struct unwind_row *row)
+{
+	int64_t cfa = place->cfa.offset, bp = place->bp.offset;
+
+	if (place->is_expression || place->pc.kind != CFI_OFFSET || place->pc.offset != -WORD)
+		return false;
+	if (place->cfa_register != CFI_SP && place->cfa_register != CFI_BP)
+		return false;
+	if (cfa % WORD || cfa / WORD > INT16_MAX || cfa / WORD < INT16_MIN)
+		return false;
+	if (place->bp.kind == CFI_SAME)
+		bp = 0;
+	else if (place->bp.kind != CFI_OFFSET || !bp || bp % WORD || bp / WORD > INT8_MAX ||
+		 bp / WORD < INT8_MIN)
+		return false;
+	row->kind = place->cfa_register == CFI_SP ? UNWIND_SP : UNWIND_BP;
+	row->cfa = (int16_t)(cfa / WORD);
+	row->bp = (int8_t)(bp / WORD);
+	return true;
+}
+
+static bool cfa_rule(const struct cfi_place *place, struct unwind_rule *rule)
+{
+	struct simple simple;
+
+	rule->cfa_kind = UNWIND_CFA_REGISTER;
+	if (!place->is_expression) {
+		simple = (struct simple){ .reg = place->cfa_register, .offset = place->cfa.offset };
+	} else if (!expression_parse(&place->cfa, &simple)) {
+		return false;
+	}
+	if (simple.is_loaded)
+		rule->cfa_kind = UNWIND_CFA_MEMORY;
+	if (simple.reg >= CFI_PC || simple.offset != (int32_t)simple.offset ||
+	    simple.add != (int16_t)simple.add)
+		return false;
+	rule->cfa_register = (uint8_t)simple.reg;
+	rule->cfa_offset = (int32_t)simple.offset;
+	rule->cfa_add = (int16_t)simple.add;
+	return true;
+}
+
+static bool bp_rule(const struct cfi_rule *bp, struct unwind_rule *rule)
+{
+	struct simple simple;
+
+	switch (bp->kind) {
+	case CFI_SAME:
+		rule->bp_kind = UNWIND_SAVED_NOT;
+		return true;
+	case CFI_OFFSET:
+		rule->bp_kind = UNWIND_SAVED_CFA;
+		rule->bp_offset = (int32_t)bp->offset;
+		return bp->offset == rule->bp_offset;
+	case CFI_EXPRESSION:
+		if (!expression_parse(bp, &simple) || simple.is_loaded || simple.reg != CFI_BP)
+			break;
+		rule->bp_kind = UNWIND_SAVED_BP;
+		rule->bp_offset = (int32_t)simple.offset;
+		return true;
+	default:
+		break;
+	}
+	rule->bp_kind = UNWIND_SAVED_LOST;
+	return true;
+}
+
+static bool pc_rule(const struct cfi_rule *pc, struct unwind_rule *rule)
+{
+	if (pc->offset != (int16_t)pc->offset)
+		return false;
+	rule->pc_offset = (int16_t)pc->offset;
+	rule->pc_kind = pc->kind == CFI_OFFSET ? UNWIND_SAVED_CFA : UNWIND_SAVED_IN;
+	return pc->kind == CFI_OFFSET || (pc->kind == CFI_REGISTER && pc->offset < CFI_PC);
+}
+
+bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwind_row *row,
+		      struct unwind_rule *rule)
+{
+	row->cfa = 0;
+	row->bp = 0;
+	if (is_signal) {
+		row->kind = UNWIND_SIGNAL;
+		return true;
+	}
+	if (place->pc.kind == CFI_UNDEFINED) {
+		row->kind = UNWIND_END;
+		return true;
+	}
+	if (is_plain(place, row) || is_plt(place, row))
+		return true;
+	*rule = (struct unwind_rule){ 0 };
+	row->kind = cfa_rule(place, rule) && bp_rule(&place->bp, rule) && pc_rule(&place->pc, rule)
+			    ? UNWIND_RULE
+			    : UNWIND_INVALID;
+	return false;
+}

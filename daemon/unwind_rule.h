@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_UNWIND_RULE_H
+#define STACKD_DAEMON_UNWIND_RULE_H
+
+/*
+ * One place's registers as the walk in the kernel wants them: in goes what the call frame
+ * information says, out comes a row that says it all, or a rule. No state, any thread.
+ */
+
+#include <stdbool.h>
+
+#include "bpf/unwind_shared.h"
+#include "daemon/unwind_cfi.h"
+
+/*
+ * Fills the row's kind, cfa and bp; true when they do. False when it takes a rule, which is then
+ * filled: the row's kind is UNWIND_RULE, or UNWIND_INVALID when no rule can say it.
+ */
+bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwind_row *row,
+		      struct unwind_rule *rule);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bpf/unwind_shared.h"
+#include "daemon/unwind_elf.h"
+#include "daemon/unwind_rows.h"
+#include "proto/base.h"
+
+enum { BASE = 0x1000, WORDS_MAX = 1 << 20 };
+
+/* A section put together byte by byte; everything is relative to address 0. */
+struct builder {
+	uint8_t bytes[1024];
+	size_t n, cie, entry;
+};
+
+static void put(struct builder *b, uint64_t value, size_t size)
+{
+	assert_true(b->n + size <= sizeof(b->bytes));
+	memcpy(b->bytes + b->n, &value, size);
+	b->n += size;
+}
+
+static void put_code(struct builder *b, const char *code, size_t size)
+{
+	assert_true(b->n + size <= sizeof(b->bytes));
+	memcpy(b->bytes + b->n, code, size);
+	b->n += size;
+}
+
+static void end_entry(struct builder *b)
+{
+	uint32_t length = (uint32_t)(b->n - b->entry - 4);
+
+	memcpy(b->bytes + b->entry, &length, 4);
+}
+
+/* A CIE as GCC's: CFA = sp + 8, the caller's pc at CFA - 8; addresses are absolute, 4 bytes. */
+static void put_cie(struct builder *b, const char *letters)
+{
+	b->cie = b->entry = b->n;
+	put(b, 0, 4);
+	put(b, 0, 4);
+	put(b, 1, 1);
+	put_code(b, letters, strlen(letters) + 1);
+	put(b, 1, 1);	 /* bytes an advance */
+	put(b, 0x78, 1); /* -8 */
+	put(b, CFI_PC, 1);
+	put(b, 1, 1);
+	put(b, 0x03, 1);
+	put_code(b, "\x0c\x07\x08\x90\x01", 5);
+	end_entry(b);
+}
+
+#define PUT_FDE(b, start, size, code) put_fde(b, start, size, code, sizeof(code) - 1)
+
+static void put_fde(struct builder *b, uint32_t start, uint32_t size, const char *code, size_t n)
+{
+	b->entry = b->n;
+	put(b, 0, 4);
+	put(b, b->n - b->cie, 4);
+	put(b, start, 4);
+	put(b, size, 4);
+	put(b, 0, 1);
+	put_code(b, code, n);
+	end_entry(b);
+}
+
+static int compile(const struct builder *b, const struct unwind_extent *extent,
+		   struct unwind_rows *rows)
+{
+	_cleanup_(unwind_compiler_freep) struct unwind_compiler *compiler = NULL;
+	struct cfi_section section = { .data = b->bytes, .size = b->n };
+	int r = unwind_compiler_new(extent, WORDS_MAX, &compiler);
+
+	if (!r)
+		r = unwind_compiler_add(compiler, &section);
+	return r ? r : unwind_compiler_finish(compiler, rows);
+}
+
+/* As the walk looks it up. */
+static struct unwind_row find(const struct unwind_rows *rows, uint32_t at)
+{
+	const struct unwind_page *page =
+		(const struct unwind_page *)rows->words + (at >> UNWIND_PAGE_SHIFT);
+	const struct unwind_row *row =
+		(const struct unwind_row *)(rows->words + rows->n_pages) + page->first;
+	uint32_t low = 0, n = page->n;
+	int steps = 0;
+
+	assert_true(n > 0 && page->first + n <= rows->n_rows);
+	while (n > 1) {
+		uint32_t half = n / 2;
+
+		if (row[low + half].pc <= at)
+			low += half;
+		n -= half;
+		steps++;
+	}
+	assert_true(steps <= UNWIND_ROW_STEPS);
+	assert_true(row[low].pc <= at);
+	return row[low];
+}
+
+static void check_row(const struct unwind_rows *rows, uint32_t at, int kind, int cfa, int bp)
+{
+	struct unwind_row row = find(rows, at);
+
+	if (row.kind != kind || row.cfa != cfa || row.bp != bp)
+		fail_msg("at %#x: kind %d cfa %d bp %d, expected %d %d %d", at, row.kind, row.cfa,
+			 row.bp, kind, cfa, bp);
+}
+
+static void test_rows(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 0x3000, .entry = BASE + 0x2100 };
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	/* push bp, mov sp to bp, leave */
+	PUT_FDE(&b, BASE + 0x40, 0x20, "\x41\x0e\x10\x86\x02\x43\x0d\x06\x5a\x0c\x07\x08");
+	PUT_FDE(&b, BASE + 0x68, 0x18, "");	     /* only what the CIE says */
+	PUT_FDE(&b, BASE + 0x900, 0x20, "\x07\x10"); /* the caller's pc is undefined */
+	PUT_FDE(&b, BASE + 0xa00, 0x40,		     /* push at byte 11 of 16 */
+		"\x0f\x0b\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22");
+	PUT_FDE(&b, BASE + 0xb00, 0x40, "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00"); /* realigned */
+	PUT_FDE(&b, BASE + 0xc00, 0x40, "\x0e\xff\xff\x7f"); /* a frame too big for a row */
+	PUT_FDE(&b, BASE + 0xd00, 0x40, "\x0f\x01\x9c");     /* an expression nobody writes */
+	put_cie(&b, "zRS");
+	PUT_FDE(&b, BASE + 0xe00, 0x10, "");
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	check_row(&rows, 0x0, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x3f, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x40, UNWIND_SP, 1, 0);
+	check_row(&rows, 0x41, UNWIND_SP, 2, -2);
+	check_row(&rows, 0x44, UNWIND_BP, 2, -2);
+	check_row(&rows, 0x5d, UNWIND_BP, 2, -2);
+	check_row(&rows, 0x5e, UNWIND_SP, 1, -2);
+	check_row(&rows, 0x62, UNWIND_SP, 1, -2); /* padding: as before */
+	check_row(&rows, 0x68, UNWIND_SP, 1, 0);
+	check_row(&rows, 0x7f, UNWIND_SP, 1, 0);
+	check_row(&rows, 0x80, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x800, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x910, UNWIND_END, 0, 0);
+	check_row(&rows, 0xa20, UNWIND_PLT, 11, 0);
+	check_row(&rows, 0xb20, UNWIND_RULE, 0, 0);
+	check_row(&rows, 0xc20, UNWIND_RULE, 1, 0);
+	check_row(&rows, 0xd20, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0xe08, UNWIND_SIGNAL, 0, 0);
+	check_row(&rows, 0x20ff, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x2100, UNWIND_END, 0, 0); /* the entry needs no information */
+	check_row(&rows, 0x2fff, UNWIND_END, 0, 0);
+	unwind_rows_fini(&rows);
+}
+
+static void test_rule(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
+	const struct unwind_rule *rule;
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE, 0x40, "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00");
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	assert_int_equal(rows.n_rules, 1);
+	rule = (const struct unwind_rule *)(rows.words + rows.n_pages + rows.n_rows);
+	assert_int_equal(rule->cfa_kind, UNWIND_CFA_MEMORY);
+	assert_int_equal(rule->cfa_register, CFI_BP);
+	assert_int_equal(rule->cfa_offset, -8);
+	assert_int_equal(rule->cfa_add, 0);
+	assert_int_equal(rule->bp_kind, UNWIND_SAVED_BP);
+	assert_int_equal(rule->bp_offset, 0);
+	assert_int_equal(rule->pc_kind, UNWIND_SAVED_CFA);
+	assert_int_equal(rule->pc_offset, -8);
+	unwind_rows_fini(&rows);
+}
+
+/* What follows in the section is still read, and a function of nonsense has no rows. */
+static void test_nonsense(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE + 0x100, 0x40, "\x0e\x10\x3f\x3f");	 /* no such instruction */
+	PUT_FDE(&b, BASE + 0x200, 0x40, "\x41\x0e\x10\x02");	 /* cut short */
+	PUT_FDE(&b, BASE + 0x300, 0x40, "\x04\x00\x00\x00\xff"); /* far beyond its end */
+	PUT_FDE(&b, BASE + 0x400, 0x40, "\x0b");		 /* restores what was not kept */
+	PUT_FDE(&b, 0x10, 0x40, "");				 /* of no code here */
+	PUT_FDE(&b, BASE + 0xff0, 0x40, "");			 /* beyond the code */
+	PUT_FDE(&b, BASE + 0x500, 0x40, "\x44\x0e\x10");
+	PUT_FDE(&b, BASE + 0x520, 0x80, "\x0e\x20"); /* begins before the other ends */
+	PUT_FDE(&b, BASE + 0x520, 0x10, "\x0e\x30"); /* the same once more */
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	check_row(&rows, 0x120, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x220, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x320, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x420, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x51f, UNWIND_SP, 2, 0);
+	check_row(&rows, 0x520, UNWIND_SP, 4, 0);
+	check_row(&rows, 0x540, UNWIND_SP, 4, 0);
+	check_row(&rows, 0xfff, UNWIND_INVALID, 0, 0);
+	unwind_rows_fini(&rows);
+}
+
+static void test_limits(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = UINT32_MAX };
+	struct unwind_compiler *compiler;
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	assert_int_equal(unwind_compiler_new(&extent, 1024, &compiler), -E2BIG);
+	extent.size = 0;
+	assert_int_equal(unwind_compiler_new(&extent, 1024, &compiler), -E2BIG);
+	extent.size = 0x1000;
+	assert_int_equal(compile(&b, &extent, &rows), -ENODATA);
+	extent.keeps_frame_pointers = true;
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	check_row(&rows, 0x123, UNWIND_FRAME, 0, 0);
+	unwind_rows_fini(&rows);
+}
+
+/* This very program's information with bytes changed, and cut short: no crash, and in bounds. */
+static void test_changed(void **state)
+{
+	struct elf_source source = { .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC) };
+	size_t size = (size_t)lseek(source.fd, 0, SEEK_END);
+	char *image = malloc(size), *copy = malloc(size);
+	uint32_t seed = 1, i, j, at, tables = 0;
+	struct unwind_extent extent;
+	struct unwind_rows rows;
+	struct elf_file file;
+
+	assert_int_equal(pread(source.fd, image, size, 0), size);
+	close(source.fd);
+	for (i = 0; i < 3000; i++) {
+		struct elf_source changed = { .fd = -1, .image = copy, .image_size = size };
+
+		memcpy(copy, image, size);
+		for (j = 0; j < 1 + i % 64; j++) {
+			seed = seed * 1664525 + 1013904223;
+			copy[seed % (i % 2 ? size : 4096)] = (char)(seed >> 24);
+		}
+		if (i % 5 == 0)
+			changed.image_size = seed % size;
+		if (elf_file_read(&changed, &file))
+			continue;
+		if (!unwind_elf_read(&changed, &file, NULL, WORDS_MAX, &rows)) {
+			tables++;
+			assert_true(unwind_elf_extent(&file, &extent));
+			assert_true(rows.n_words <= WORDS_MAX);
+			for (at = 0; at < extent.size; at += 1 + (uint32_t)extent.size / 100)
+				find(&rows, at);
+			unwind_rows_fini(&rows);
+		}
+		elf_file_fini(&file);
+	}
+	assert_true(tables > 100);
+	free(image);
+	free(copy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),	 cmocka_unit_test(test_rule),
+		cmocka_unit_test(test_nonsense), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_changed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

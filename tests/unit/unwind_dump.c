@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* unwind_dump FILE: the rows of an ELF file as the walk has them, one a line:
+ * ADDRESS KIND CFA BP, where the CFA and the caller's bp are given as readelf does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "bpf/unwind_shared.h"
+#include "daemon/unwind_elf.h"
+#include "proto/base.h"
+
+static void rule_print(uint64_t address, const struct unwind_rule *rule)
+{
+	printf("%llx rule %s r%u%+d%+d bp %u%+d pc %u%+d\n", (unsigned long long)address,
+	       rule->cfa_kind == UNWIND_CFA_MEMORY ? "exp" : "reg", rule->cfa_register,
+	       rule->cfa_offset, rule->cfa_add, rule->bp_kind, rule->bp_offset, rule->pc_kind,
+	       rule->pc_offset);
+}
+
+static void row_print(uint64_t base, const struct unwind_row *row, const struct unwind_rule *rules)
+{
+	uint64_t address = base + row->pc;
+	static const char *const names[] = {
+		[UNWIND_INVALID] = "invalid",
+		[UNWIND_END] = "end",
+		[UNWIND_SIGNAL] = "signal",
+		[UNWIND_FRAME] = "frame",
+	};
+
+	switch (row->kind) {
+	case UNWIND_SP:
+	case UNWIND_BP:
+		printf("%llx plain %s%+d c%+d\n", (unsigned long long)address,
+		       row->kind == UNWIND_SP ? "rsp" : "rbp", 8 * row->cfa, 8 * row->bp);
+		break;
+	case UNWIND_PLT:
+		printf("%llx plt %d\n", (unsigned long long)address, row->cfa);
+		break;
+	case UNWIND_RULE:
+		rule_print(address, &rules[row->cfa]);
+		break;
+	default:
+		printf("%llx %s\n", (unsigned long long)address, names[row->kind]);
+	}
+}
+
+int main(int argc, char *argv[])
+{
+	struct unwind_extent extent;
+	struct elf_source source = { .fd = -1 };
+	struct elf_file file;
+	struct unwind_rows rows;
+	const struct unwind_row *row;
+	int64_t begin;
+	uint32_t i;
+	int r;
+
+	if (argc != 2)
+		return 2;
+	source.fd = open(argv[1], O_RDONLY | O_CLOEXEC);
+	if (source.fd < 0)
+		return 2;
+	r = elf_file_read(&source, &file);
+	begin = clock_ns(CLOCK_MONOTONIC);
+	if (!r)
+		r = unwind_elf_read(&source, &file, NULL, UINT32_MAX / 8, &rows);
+	begin = clock_ns(CLOCK_MONOTONIC) - begin;
+	if (r) {
+		fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));
+		return r == -ENODATA || r == -ENOEXEC ? 3 : 1;
+	}
+	unwind_elf_extent(&file, &extent);
+	row = (const struct unwind_row *)(rows.words + rows.n_pages);
+	for (i = 0; i < rows.n_rows; i++)
+		row_print(extent.base, &row[i], (const struct unwind_rule *)(row + rows.n_rows));
+	fprintf(stderr, "%u rows, %u pages, %u rules, %lld us\n", rows.n_rows, rows.n_pages,
+		rows.n_rules, (long long)begin / 1000);
+	return 0;
+}
