@@ -58,6 +58,9 @@ char *frame_label(const struct view *view, const struct wire_frame *frame, bool 
 /* "D uninterruptible (disk or lock)"; malloc'ed. */
 char *state_words(const struct wire_row *row);
 
+/* What a flag of a stack means, in words; NULL for one not known. */
+const char *flag_text(const char *flag);
+
 /* "mysqld (pid 4242, thread 4250 io)"; escaped, malloc'ed. */
 char *row_title(const struct view *view, const struct wire_row *row);
 

@@ -56,12 +56,12 @@ bool row_is_uninterruptible(const struct wire_row *row)
 	return row->state[0] == 'D';
 }
 
-static const char *flag_text(const char *flag)
+const char *flag_text(const char *flag)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(flag_words); i++)
 		if (strcmp(flag_words[i].flag, flag) == 0)
 			return flag_words[i].words;
-	return flag;
+	return NULL;
 }
 
 static const char *base_name(const char *path)
@@ -156,7 +156,8 @@ static void render_flags(const struct view *view, const struct wire_stack *stack
 	r = asprintf(&label, "%*s! %s stack", (int)indent, "", which);
 	must(r < 0 ? NULL : label);
 	for (size_t i = 0; i < stack->flags.n; i++) {
-		_cleanup_(freep) char *words = name_escape(flag_text(stack->flags.v[i]));
+		const char *flag = stack->flags.v[i], *text = flag_text(flag);
+		_cleanup_(freep) char *words = name_escape(text ? text : flag);
 
 		page_wrap(&view->page, STYLE_DIM, label, text_columns(label) + 1, "%s", words);
 	}
@@ -204,18 +205,24 @@ char *row_title(const struct view *view, const struct wire_row *row)
 	_cleanup_(freep) char *comm = name_escape(row->comm), *process = NULL;
 	const char *kind = row->process.kernel ? "kernel thread" : "pid";
 	const char *gone = row->process.exited ? ", exited" : "";
+	const char *of = "";
 	char *title = NULL;
 	int r;
 
+	/* Not known when nothing but a thread of it was seen and /proc could not be read. */
 	process = name_escape(row->process.comm);
-	if (row->tid == WIRE_ABSENT)
-		r = asprintf(&title, "%s (%s %" PRId64 "%s%s%s)", comm, kind, row->process.pid,
-			     strcmp(comm, process) == 0 ? "" : ", of ",
-			     strcmp(comm, process) == 0 ? "" : process, gone);
-	else if (row->tid == row->process.pid)
+	if (row->tid == WIRE_ABSENT) {
+		if (process[0] != '\0' && strcmp(comm, process) != 0)
+			of = ", of ";
+		r = asprintf(&title, "%s (%s %" PRId64 "%s%s%s)", comm, kind, row->process.pid, of,
+			     of[0] ? process : "", gone);
+	} else if (row->tid == row->process.pid) {
 		r = asprintf(&title, "%s (%s %" PRId64 "%s)", comm, kind, row->tid, gone);
-	else
-		r = asprintf(&title, "%s (thread %" PRId64 " of %s, pid %" PRId64 "%s)", comm,
-			     row->tid, process, row->process.pid, gone);
+	} else {
+		if (process[0] != '\0')
+			of = " of ";
+		r = asprintf(&title, "%s (thread %" PRId64 "%s%s, pid %" PRId64 "%s)", comm,
+			     row->tid, of, process, row->process.pid, gone);
+	}
 	return must(r < 0 ? NULL : title);
 }

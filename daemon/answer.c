@@ -110,6 +110,11 @@ static const struct {
 	{ STACK_IS_NO_HOOK, "no_hook" },     { STACK_IS_UNREAD, "unread" },
 };
 
+const char *answer_stack_flag(size_t i)
+{
+	return i < ARRAY_SIZE(stack_flag_names) ? stack_flag_names[i].name : NULL;
+}
+
 static int stack_flags_wire(struct arena *arena, unsigned int flags, struct wire_strs *out)
 {
 	const char **names = arena_array(arena, ARRAY_SIZE(stack_flag_names), sizeof(*names));

@@ -35,6 +35,9 @@ int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *
 /* The probes as wire structs. 0 or -ENOMEM. */
 int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wire_probes *out);
 
+/* The flags a stack may have on the wire, NULL behind the last: for who gives them words. */
+const char *answer_stack_flag(size_t i);
+
 struct answer_row_options {
 	int64_t min_wait_ns;
 	bool by_thread;

@@ -317,6 +317,30 @@ static void test_stuck(void **state)
 	free(text);
 }
 
+static void assert_title(const struct wire_row *row, const char *expected)
+{
+	const struct view view = { .top = 0 };
+	char *title = row_title(&view, row);
+
+	assert_string_equal(title, expected);
+	free(title);
+}
+
+/* Of init some hosts show threads, and nothing else. */
+static void test_titles_without_a_process_name(void **state)
+{
+	struct wire_row row = row_of_db();
+
+	row.comm = "worker";
+	assert_title(&row, "worker (pid 4242, of db)");
+	row.process.comm = "";
+	assert_title(&row, "worker (pid 4242)");
+	row.tid = 4251;
+	assert_title(&row, "worker (thread 4251, pid 4242)");
+	row.process.comm = "db";
+	assert_title(&row, "worker (thread 4251 of db, pid 4242)");
+}
+
 static void test_stuck_cuts_stacks(void **state)
 {
 	struct wire_frame frames[40];
@@ -525,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_text),	   cmocka_unit_test(test_coverage),
 		cmocka_unit_test(test_sort_max),   cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_folded),	   cmocka_unit_test(test_stuck_cuts_stacks),
+		cmocka_unit_test(test_titles_without_a_process_name),
 		cmocka_unit_test(test_folded_sum), cmocka_unit_test(test_folded_hostile),
 		cmocka_unit_test(test_width),	   cmocka_unit_test(test_names_whole),
 		cmocka_unit_test(test_names),	   cmocka_unit_test(test_pseudo),
