@@ -268,14 +268,19 @@ static int parse_list(const struct config_key *key, const char *text, struct con
 		      char *why, size_t size)
 {
 	char **list = list_split(text), ***value = value_at(key, config);
-	size_t n = 0;
+	bool is_comment = false;
+	size_t n;
 
 	if (!list)
 		return -ENOMEM;
-	while (list[n])
-		n++;
-	if (n > key->max) {
-		snprintf(why, size, "must be at most %" PRIu64 " names, but has %zu", key->max, n);
+	for (n = 0; list[n]; n++)
+		is_comment |= list[n][0] == '#' || list[n][0] == ';';
+	if (n > key->max || is_comment) {
+		if (is_comment)
+			snprintf(why, size, "a name cannot begin with '#' or ';'");
+		else
+			snprintf(why, size, "must be at most %" PRIu64 " names, but has %zu",
+				 key->max, n);
 		list_free(list);
 		return -EINVAL;
 	}
@@ -284,11 +289,26 @@ static int parse_list(const struct config_key *key, const char *text, struct con
 	return 0;
 }
 
+/* Whether it is the same again when it was written to a file. */
+static bool is_one_line(const char *text)
+{
+	const char *p;
+
+	for (p = text; *p; p++)
+		if (iscntrl((unsigned char)*p) && *p != '\t')
+			return false;
+	return p == text || p[-1] != '\\';
+}
+
 int config_value_parse(const struct config_key *key, const char *text, struct config *config,
 		       char *why, size_t size)
 {
 	if (!*text && key->type != CONFIG_LIST) {
 		snprintf(why, size, "needs a value");
+		return -EINVAL;
+	}
+	if ((key->type == CONFIG_PATH || key->type == CONFIG_LIST) && !is_one_line(text)) {
+		snprintf(why, size, "must have no control bytes and no backslash at its end");
 		return -EINVAL;
 	}
 	switch (key->type) {

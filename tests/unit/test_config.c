@@ -317,6 +317,22 @@ static void test_list_limit(void **state)
 	assert_non_null(strstr(error.text, "must be at most 1024 names, but has 1025"));
 }
 
+/* What would not be the same again in a file, as in a dump. */
+static void test_values_of_one_line(void **state)
+{
+	check_refused("idle.functions=a #b", "-o idle.functions=a #b: a name cannot begin with "
+					     "'#' or ';'");
+	check_refused("idle.functions=;",
+		      "-o idle.functions=;: a name cannot begin with '#' or ';'");
+	check_refused(
+		"control.socket=/a\nb",
+		"-o control.socket=/a?b: must have no control bytes and no backslash at its end");
+	check_refused(
+		"control.socket=/a\\",
+		"-o control.socket=/a\\: must have no control bytes and no backslash at its end");
+	config_free(load_good("idle.functions=a\tb#"));
+}
+
 static void test_unknown_names(void **state)
 {
 	check_refused("window.lenght=5s", "-o window.lenght: unknown key, did you mean "
@@ -494,6 +510,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_socket_path_length, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_list_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_values_of_one_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unknown_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_bytes, setup, teardown),

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * An ELF file as somebody's process may have mapped it, read from a descriptor and from memory.
+ * What is found must be the same both ways, and every name must hold the address asked for.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/elf_file.h"
+#include "daemon/symtab.h"
+#include "tests/fuzz/fuzz.h"
+
+static int file_make(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("elf", MFD_CLOEXEC);
+
+	REQUIRE(fd >= 0);
+	REQUIRE(write(fd, data, size) == (ssize_t)size);
+	return fd;
+}
+
+static bool is_expected(int r)
+{
+	return r == 0 || r == -ENOEXEC || r == -EBADMSG || r == -E2BIG || r == -ENOMEM;
+}
+
+static void segments_check(const struct elf_source *source)
+{
+	struct elf_file file = { 0 };
+	int r = elf_file_read(source, &file);
+	uint64_t address;
+
+	REQUIRE(is_expected(r));
+	REQUIRE(file.n_segments <= ELF_SEGMENTS_MAX && file.build_id_size <= ELF_BUILD_ID_MAX);
+	for (uint64_t offset = 1; offset != 0; offset <<= 1)
+		elf_file_address(&file, offset - 1, &address);
+	elf_file_fini(&file);
+}
+
+static void lookups_check(struct symtab *symtab)
+{
+	for (uint64_t address = 0; address < 0x8000; address += 0x33) {
+		const char *name;
+		uint64_t start;
+
+		if (!symtab_lookup(symtab, address, &name, &start))
+			continue;
+		REQUIRE(start <= address && name[0] != '\0' && strlen(name) < 1024 * 1024);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct elf_source file = { .fd = file_make(data, size) };
+	struct symtab *from_file = NULL;
+	int r;
+
+	segments_check(&file);
+	r = symtab_load(&file, &from_file);
+	REQUIRE(is_expected(r));
+	if (r == 0)
+		lookups_check(from_file);
+	symtab_free(from_file);
+	close(file.fd);
+	return 0;
+}
