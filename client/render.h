@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "client/page.h"
+#include "client/term.h"
 #include "proto/wire.h"
 
 /* How frames and rows are to be shown; --short, --offset and so on. */
@@ -24,13 +25,14 @@ struct view {
 	bool delimited;
 	bool by_max; /* the longest wait leads, not the sum */
 	bool reverse;
-	int64_t top; /* stuck: rows to show, 0 for all */
+	bool hides_unread; /* said once for all */
+	int64_t top;	   /* stuck: entries to show, 0 for all */
 };
 
 /* For a person: coverage, totals, losses, then the rows in the order they came. */
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* For a person with a hung system: who waits right now, uninterruptible first, then oldest. */
+/* For a person with a hung system: who waits right now, uninterruptible first, then the oldest. */
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /* comm;user root first;kernel root first microseconds; equal lines added up. */
@@ -41,6 +43,9 @@ int render_json(FILE *out, const struct wire_snapshot_reply *reply, bool is_pret
 
 /* What was asked, what is covered, what is missing; shared by both texts. */
 void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* A moment, with its date where it is another day's. */
+void moment_text(int64_t moment, int64_t day, char text[static TERM_TIME_MAX]);
 
 /* "lost" and its reasons, or that nothing was; the label's column is indent wide. */
 void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent);
@@ -55,7 +60,7 @@ void render_frames(const struct view *view, const struct wire_row *row, size_t i
 /* A frame's name: function, module+0xoffset or [unknown], not escaped; malloc'ed. */
 char *frame_label(const struct view *view, const struct wire_frame *frame, bool is_kernel);
 
-/* "D uninterruptible (disk or lock)"; malloc'ed. */
+/* "S waits for data from a pipe", "D uninterruptible (disk or lock)"; malloc'ed. */
 char *state_words(const struct wire_row *row);
 
 /* What a flag of a stack means, in words; NULL for one not known. */
@@ -64,7 +69,13 @@ const char *flag_text(const char *flag);
 /* "mysqld (pid 4242, thread 4250 io)"; escaped, malloc'ed. */
 char *row_title(const struct view *view, const struct wire_row *row);
 
-/* Of the tasks whose wait nothing can interrupt. */
+/* In a wait that nothing ends but what it waits for: D, and not the kind that kill -9 ends. */
 bool row_is_uninterruptible(const struct wire_row *row);
+
+#define DOUBT_WORDS \
+	"in doubt: it may be over, the thread was not seen when the last window ended"
+
+/* A wait that may be over: its thread could not be looked at when the last window ended. */
+bool row_is_in_doubt(const struct wire_row *row);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "client/render.h"
 #include "client/term.h"
+#include "client/wait_kind.h"
 #include "proto/base.h"
 
 static const struct {
@@ -20,41 +21,8 @@ static const struct {
 	{ "new_thread", "none: a new thread, before its first run" },
 	{ "no_hook", "not taken: the probe missed the end of this wait" },
 	{ "ambiguous", "unknown: two stacks had one id" },
-	{ "unread", "not read while the wait lasts" },
+	{ "unread", "not read yet: the program's frames come when the wait ends" },
 };
-
-static const struct {
-	const char *state;
-	const char *words;
-} state_table[] = {
-	{ "S", "S sleeping" },
-	{ "D", "D uninterruptible (disk or lock)" },
-	{ "I", "I idle kernel thread" },
-	{ "R", "R preempted, waiting for a CPU" },
-	{ "preempted", "R preempted, waiting for a CPU" },
-	{ "new", "R new thread, waiting for its first CPU" },
-	{ "throttled", "R throttled: its cgroup's CPU quota is used up" },
-	{ "T", "T stopped by a signal" },
-	{ "t", "t stopped by a debugger" },
-	{ "P", "P parked kernel thread" },
-	{ "X", "X exiting" },
-	{ "Z", "Z zombie, exiting" },
-	{ "-", "waits too short for a stack of their own" },
-	{ "?", "in several states" },
-};
-
-char *state_words(const struct wire_row *row)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(state_table); i++)
-		if (strcmp(state_table[i].state, row->state) == 0)
-			return must(strdup(state_table[i].words));
-	return name_escape(row->state);
-}
-
-bool row_is_uninterruptible(const struct wire_row *row)
-{
-	return row->state[0] == 'D';
-}
 
 const char *flag_text(const char *flag)
 {
@@ -129,10 +97,32 @@ static char *frame_text(const struct view *view, const struct wire_frame *frame,
 	return cuts && text_columns(both) > room ? TAKE(name) : TAKE(both);
 }
 
-static void render_frame(const struct view *view, const struct wire_frame *frame, bool is_kernel,
-			 size_t indent)
+/* The same function or place again, as far as a reader can see. */
+static bool frame_is_again(const struct view *view, const struct wire_frame *a,
+			   const struct wire_frame *b)
 {
-	_cleanup_(freep) char *prefix = NULL, *address = NULL, *text = NULL;
+	_cleanup_(freep) char *x = frame_label(view, a, false), *y = frame_label(view, b, false);
+	const char *p = a->module ? a->module : "", *q = b->module ? b->module : "";
+
+	return !view->verbose && strcmp(x, y) == 0 && strcmp(p, q) == 0;
+}
+
+/* How many frames from `first` on are the same; a walk into nowhere repeats one a hundred times. */
+static size_t frames_again(const struct view *view, const struct wire_stack *stack, size_t first)
+{
+	size_t n = 1;
+
+	while (first + n < stack->frames.n &&
+	       frame_is_again(view, &stack->frames.v[first], &stack->frames.v[first + n]))
+		n++;
+	return n;
+}
+
+static void render_frame(const struct view *view, const struct wire_frame *frame, bool is_kernel,
+			 size_t indent, size_t times)
+{
+	_cleanup_(freep) char *prefix = NULL, *address = NULL, *text = NULL, *all = NULL;
+	char again[32] = "";
 	size_t used;
 	int r;
 
@@ -141,10 +131,14 @@ static void render_frame(const struct view *view, const struct wire_frame *frame
 		r = asprintf(&prefix, "%-18s ", address);
 		must(r < 0 ? NULL : prefix);
 	}
-	used = indent + (prefix ? text_columns(prefix) : 0);
+	if (times > 1)
+		snprintf(again, sizeof again, " x %zu", times);
+	used = indent + (prefix ? text_columns(prefix) : 0) + strlen(again);
 	text = frame_text(view, frame, is_kernel,
 			  view->page.width > used ? view->page.width - used : 0);
-	page_name(&view->page, STYLE_PLAIN, indent, prefix ? prefix : "", text);
+	r = asprintf(&all, "%s%s", text, again);
+	must(r < 0 ? NULL : all);
+	page_name(&view->page, STYLE_PLAIN, indent, prefix ? prefix : "", all);
 }
 
 static void render_flags(const struct view *view, const struct wire_stack *stack, const char *which,
@@ -159,6 +153,8 @@ static void render_flags(const struct view *view, const struct wire_stack *stack
 		const char *flag = stack->flags.v[i], *text = flag_text(flag);
 		_cleanup_(freep) char *words = name_escape(text ? text : flag);
 
+		if (view->hides_unread && strcmp(flag, "unread") == 0)
+			continue;
 		page_wrap(&view->page, STYLE_DIM, label, text_columns(label) + 1, "%s", words);
 	}
 }
@@ -170,18 +166,33 @@ static bool says_only_why(const struct wire_stack *stack)
 	       strcmp(stack->frames.v[0].kind, "pseudo") == 0;
 }
 
+/* Lines that the frames from `first` on take. */
+static size_t count_lines(const struct view *view, const struct wire_stack *stack, size_t first)
+{
+	size_t lines = 0;
+
+	for (size_t i = first; i < stack->frames.n; i += frames_again(view, stack, i))
+		lines++;
+	return lines;
+}
+
 static void render_stack(const struct view *view, const struct wire_stack *stack, bool is_kernel,
 			 size_t indent, size_t limit)
 {
-	size_t n = says_only_why(stack) ? 0 : stack->frames.n;
+	size_t i = is_kernel && !view->verbose ? scheduler_frames(stack) : 0, shown = 0;
 
-	if (limit > 0 && n > limit + 1)
-		n = limit;
-	for (size_t i = 0; i < n; i++)
-		render_frame(view, &stack->frames.v[i], is_kernel, indent);
-	if (n > 0 && n < stack->frames.n)
+	if (limit > 0 && count_lines(view, stack, i) <= limit + 1)
+		limit = 0;
+	while (!says_only_why(stack) && i < stack->frames.n && (limit == 0 || shown < limit)) {
+		size_t times = frames_again(view, stack, i);
+
+		render_frame(view, &stack->frames.v[i], is_kernel, indent, times);
+		i += times;
+		shown++;
+	}
+	if (shown > 0 && i < stack->frames.n)
 		page_wrap(&view->page, STYLE_DIM, "", indent, "... %zu more, -v shows all",
-			  stack->frames.n - n);
+			  stack->frames.n - i);
 	render_flags(view, stack, is_kernel ? "kernel" : "user", indent);
 }
 

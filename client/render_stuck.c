@@ -1,99 +1,150 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/render.h"
+#include "client/stuck_entries.h"
 #include "client/term.h"
 #include "proto/base.h"
 
 enum {
 	LABEL_WIDTH = 11,
+	ROW_INDENT = 2,
 	FRAME_INDENT = 6,
-	FRAMES_MAX = 8, /* of a stack: enough to say what it waits for */
+	FRAMES_MAX = 8,	  /* of a stack: enough to say what it waits for */
+	THREADS_MAX = 24, /* of an entry */
 };
 
-static int compare_int(int64_t a, int64_t b)
+static char *entry_title(const struct view *view, const struct stuck_entry *entry)
 {
-	return (a > b) - (a < b);
+	const struct wire_row *row = entry->rows[0];
+	_cleanup_(freep) char *comm = NULL;
+	char *title = NULL;
+	int r;
+
+	if (entry->n == 1)
+		return row_title(view, row);
+	comm = name_escape(row->process.comm[0] ? row->process.comm : row->comm);
+	r = asprintf(&title, "%s (pid %" PRId64 "%s): %s threads", comm, row->process.pid,
+		     row->process.exited ? ", exited" : "", count_text((long long)entry->n));
+	return must(r < 0 ? NULL : title);
 }
 
-/*
- * Uninterruptible waits first: they end neither by a signal nor by kill -9, and hold up whoever
- * needs the same lock or disk. A sleep, however old, is most often somebody's choice.
- */
-static int compare_rows(const void *a, const void *b)
+/* "21087 21088 21089, the same stack", with the names of threads that have one of their own. */
+static void render_threads(const struct view *view, const struct stuck_entry *entry)
 {
-	const struct wire_row *x = *(const struct wire_row *const *)a;
-	const struct wire_row *y = *(const struct wire_row *const *)b;
-	int by_state = row_is_uninterruptible(y) - row_is_uninterruptible(x);
-	int by_age = compare_int(y->max_ns, x->max_ns);
+	size_t limit = view->verbose || entry->n <= THREADS_MAX + 1 ? entry->n : THREADS_MAX;
+	_cleanup_(freep) char *text = NULL;
+	int64_t oldest = entry->rows[0]->max_ns, youngest = entry->rows[entry->n - 1]->max_ns;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
 
-	if (by_state != 0)
-		return by_state;
-	return by_age != 0 ? by_age : compare_int(x->tid, y->tid);
+	for (size_t i = 0; i < limit; i++) {
+		const struct wire_row *row = entry->rows[i];
+		_cleanup_(freep) char *comm = name_escape(row->comm);
+
+		fprintf(out, "%s%" PRId64, i == 0 ? "" : " ", row->tid);
+		if (strcmp(row->comm, row->process.comm) != 0)
+			fprintf(out, " (%s)", comm);
+	}
+	if (limit < entry->n)
+		fprintf(out, " and %zu more, -v shows all", entry->n - limit);
+	fputs(", the same stack", out);
+	/* As shown, they may be alike though they differ by a microsecond. */
+	if (strcmp(ns_text(oldest), ns_text(youngest)) != 0)
+		fprintf(out, ", for %s to %s", ns_text(youngest), ns_text(oldest));
+	must(fclose(out) == 0 ? text : NULL);
+	page_wrap(&view->page, STYLE_PLAIN, "  threads ", 10, "%s", text);
 }
 
-static const struct wire_row **sort_rows(const struct wire_rows *rows)
+static void render_entry(const struct view *view, const struct stuck_entry *entry,
+			 const struct wire_range *used)
 {
-	const struct wire_row **sorted = must(calloc(rows->n + 1, sizeof *sorted));
-
-	for (size_t i = 0; i < rows->n; i++)
-		sorted[i] = &rows->v[i];
-	qsort(sorted, rows->n, sizeof *sorted, compare_rows);
-	return sorted;
-}
-
-static void render_row(const struct view *view, const struct wire_row *row)
-{
-	_cleanup_(freep) char *title = row_title(view, row), *state = state_words(row);
+	const struct wire_row *row = entry->rows[0];
+	_cleanup_(freep) char *title = entry_title(view, entry), *state = state_words(row);
 	_cleanup_(freep) char *right = NULL;
+	char since[TERM_TIME_MAX];
+	int r;
 
-	if (asprintf(&right, "for %s", ns_text(row->max_ns)) < 0)
-		right = NULL;
-	must(right);
+	r = asprintf(&right, "for %s", ns_text(row->max_ns));
+	must(r < 0 ? NULL : right);
+	moment_text(used->end - row->max_ns, used->end, since);
 	page_break(&view->page);
 	page_pair(&view->page, STYLE_BOLD, title, right);
-	page_wrap(&view->page, row_is_uninterruptible(row) ? STYLE_WARN : STYLE_PLAIN, "", 2,
-		  "%s%s, still waiting", state, row->idle ? ", idle" : "");
+	page_wrap(&view->page, entry->urgency == URGENT_NOW ? STYLE_WARN : STYLE_PLAIN, "",
+		  ROW_INDENT, "%s%s, since %s", state, row->idle ? ", idle" : "", since);
+	if (entry->n > 1)
+		render_threads(view, entry);
+	if (entry->urgency == URGENT_NOT)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);
 	render_frames(view, row, FRAME_INDENT, view->verbose ? 0 : FRAMES_MAX);
 }
 
 static void render_summary(const struct view *view, const struct wire_snapshot_reply *reply,
-			   size_t uninterruptible)
+			   size_t urgent)
 {
 	char when[TERM_TIME_MAX];
 
-	time_format(reply->coverage.asked.end, TIME_FULL, when);
+	time_format(reply->coverage.used.end, TIME_FULL, when);
+	if (reply->rows.n == 0) {
+		page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH,
+			  reply->idle.rows > 0 ? "nobody but idle threads, at %s"
+					       : "nobody matches, at %s",
+			  when);
+		return;
+	}
 	page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH, "%s thread%s at %s",
 		  count_text((long long)reply->rows.n), reply->rows.n == 1 ? "" : "s", when);
-	if (uninterruptible > 0)
+	if (urgent > 0)
 		page_wrap(&view->page, STYLE_WARN, "", LABEL_WIDTH,
-			  "%s uninterruptible (D): not even kill -9 ends these; shown first",
-			  count_text((long long)uninterruptible));
+			  "%s uninterruptible (D) for 5 s or more: not even kill -9 ends these; "
+			  "shown first",
+			  count_text((long long)urgent));
 	else
 		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
-			  "none is uninterruptible (D); the oldest come first");
+			  "none is uninterruptible (D) for 5 s or more; the oldest come first");
+}
+
+/* One line for all waits, instead of one for each. */
+static void render_unread(const struct view *view, const struct wire_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct wire_stack *user = rows->v[i].user;
+
+		for (size_t f = 0; user && f < user->flags.n; f++) {
+			if (strcmp(user->flags.v[f], "unread") != 0)
+				continue;
+			page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH,
+				  "frames are the kernel's; a program's own frames are read when "
+				  "its wait ends");
+			return;
+		}
+	}
 }
 
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply)
 {
-	_cleanup_(freep) const struct wire_row **rows = sort_rows(&reply->rows);
-	size_t n = reply->rows.n, uninterruptible = 0;
+	struct stuck_entries entries;
+	struct view inner = *view;
+	size_t n;
 
-	while (uninterruptible < n && row_is_uninterruptible(rows[uninterruptible]))
-		uninterruptible++;
+	stuck_entries_init(&entries, view, &reply->rows);
+	n = view->top > 0 && entries.n > (size_t)view->top ? (size_t)view->top : entries.n;
 	render_coverage(view, reply);
-	render_summary(view, reply, uninterruptible);
-	if (view->top > 0 && n > (size_t)view->top)
-		n = (size_t)view->top;
+	render_unread(view, &reply->rows);
+	render_summary(view, reply, entries.urgent);
+	inner.hides_unread = true;
 	for (size_t i = 0; i < n; i++)
-		render_row(view, rows[view->reverse ? n - 1 - i : i]);
+		render_entry(&inner, &entries.v[view->reverse ? n - 1 - i : i],
+			     &reply->coverage.used);
 	page_break(&view->page);
-	if (n < reply->rows.n)
+	if (n < entries.n)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
-			  count_text((long long)(reply->rows.n - n)));
+			  count_text((long long)(entries.n - n)));
 	if (reply->idle.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
 			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+	stuck_entries_fini(&entries);
 }

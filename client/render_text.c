@@ -33,6 +33,20 @@ static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, 
 	snprintf(text, size, "%s to %s", start, end);
 }
 
+/* Of the windows an answer is made of. */
+static int64_t coverage_length(const struct wire_coverage *coverage)
+{
+	int64_t length = coverage->used.end - coverage->used.start;
+
+	for (size_t i = 0; i < coverage->gaps.n; i++) {
+		const struct wire_gap *gap = &coverage->gaps.v[i];
+
+		if (gap->start >= coverage->used.start && gap->end <= coverage->used.end)
+			length -= gap->end - gap->start;
+	}
+	return length;
+}
+
 void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent)
 {
 	size_t shown = 0;
@@ -63,29 +77,51 @@ static void render_gaps(const struct view *view, const struct wire_coverage *cov
 	}
 }
 
-void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply)
+/* What was asked for, and how much of it whole windows have; they may reach further. */
+static void render_asked(const struct view *view, const struct wire_coverage *c)
 {
-	const struct wire_coverage *c = &reply->coverage;
-	char range[3 * TERM_TIME_MAX], asked[TERM_TIME_MAX];
 	const char *windows = c->windows == 1 ? "window" : "windows";
+	int64_t shown = coverage_length(c);
+	char asked[TERM_TIME_MAX];
 
-	range_text(&c->used, range, sizeof range);
-	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", range);
 	time_format(c->asked.start, TIME_MILLI, asked);
 	if (c->asked_ns <= NS_PER_US)
 		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH, "the window of %s",
 			  asked);
-	else if (c->covered_ns >= c->asked_ns && c->gaps.n == 0)
-		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH,
-			  "%s, all of it covered by %s %s", ns_text(c->asked_ns),
-			  count_text(c->windows), windows);
-	else
+	else if (c->covered_ns < c->asked_ns || c->gaps.n > 0)
 		page_wrap(&view->page, STYLE_WARN, "asked", LABEL_WIDTH,
 			  "%s, of which %s (%s) are covered by %s %s", ns_text(c->asked_ns),
 			  ns_text(c->covered_ns), share_text(c->covered_ns, c->asked_ns),
 			  count_text(c->windows), windows);
+	else if (shown - c->asked_ns < NS_PER_MS)
+		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH,
+			  "%s, all of it covered by %s %s", ns_text(c->asked_ns),
+			  count_text(c->windows), windows);
+	else
+		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH,
+			  "%s; shown %s (%s whole %s)", ns_text(c->asked_ns), ns_text(shown),
+			  count_text(c->windows), windows);
+}
+
+static void render_doubt(const struct view *view, const struct wire_totals *totals)
+{
+	if (totals->unseen != WIRE_ABSENT && totals->unseen > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "%s wait%s in doubt: of threads not seen when the last window ended",
+			  count_text(totals->unseen), totals->unseen == 1 ? "" : "s");
+}
+
+void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_coverage *c = &reply->coverage;
+	char range[3 * TERM_TIME_MAX];
+
+	range_text(&c->used, range, sizeof range);
+	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", range);
+	render_asked(view, c);
 	render_gaps(view, c);
 	render_lost(&view->page, &reply->lost, LABEL_WIDTH);
+	render_doubt(view, &reply->totals);
 	for (size_t i = 0; i < reply->notes.n; i++) {
 		_cleanup_(freep) char *note = name_escape(reply->notes.v[i]);
 
@@ -100,16 +136,37 @@ static void render_total(const struct view *view, const char *label, int64_t ns,
 		  share_text(ns, whole), meaning);
 }
 
+/* 0.04, 1.6, 48: so many of something, at any time. */
+static void average_text(int64_t ns, int64_t length, char text[static 32])
+{
+	double average = length > 0 ? (double)ns / (double)length : 0;
+
+	snprintf(text, 32, average < 0.1 ? "%.2f" : average < 10 ? "%.1f" : "%.0f", average);
+}
+
 static void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;
 	int64_t whole = t->on_cpu_ns + t->runnable_ns + t->blocked_ns;
+	int64_t length = coverage_length(&reply->coverage), sure = t->runnable_ns;
+	char busy[32], ready[32], running[96], waiting[96];
 
-	page_wrap(&view->page, STYLE_PLAIN, "seen", LABEL_WIDTH, "%s thread%s of %s process%s",
-		  count_text(t->threads), t->threads == 1 ? "" : "s", count_text(t->processes),
-		  t->processes == 1 ? "" : "es");
-	render_total(view, "on CPU", t->on_cpu_ns, whole, "running");
-	render_total(view, "runnable", t->runnable_ns, whole, "ready, waiting for a CPU");
+	if (t->unseen_ns != WIRE_ABSENT && t->unseen_ns > 0 && t->unseen_ns <= sure)
+		sure -= t->unseen_ns;
+	average_text(t->on_cpu_ns, length, busy);
+	average_text(sure, length, ready);
+	if (t->cpus > 0)
+		snprintf(running, sizeof running, "running: %s of %s CPU%s busy", busy,
+			 count_text(t->cpus), t->cpus == 1 ? "" : "s");
+	else
+		snprintf(running, sizeof running, "running: %s CPUs busy", busy);
+	snprintf(waiting, sizeof waiting, "ready: %s threads waited for a CPU, on average", ready);
+	page_wrap(&view->page, STYLE_PLAIN, "seen", LABEL_WIDTH,
+		  "%s thread%s of %s process%s, together for %s:", count_text(t->threads),
+		  t->threads == 1 ? "" : "s", count_text(t->processes),
+		  t->processes == 1 ? "" : "es", ns_text(whole));
+	render_total(view, "on CPU", t->on_cpu_ns, whole, running);
+	render_total(view, "runnable", t->runnable_ns, whole, waiting);
 	render_total(view, "blocked", t->blocked_ns, whole,
 		     "waiting for something: disk, lock, timer, peer");
 	page_wrap(&view->page, STYLE_PLAIN, "waits", LABEL_WIDTH, "%s%s%s", count_text(t->waits),
@@ -122,20 +179,24 @@ static void render_totals(const struct view *view, const struct wire_snapshot_re
 			  ns_text(t->short_ns));
 }
 
-/* "2.1 s, ended 03:12:04.123, thread 4250 (io)", "12 min, not ended, thread 4250 (io)" */
-static char *longest_text(const struct wire_row *row, int64_t day)
+void moment_text(int64_t moment, int64_t day, char text[static TERM_TIME_MAX])
+{
+	time_format(moment, time_same_day(moment, day) ? TIME_MILLI : TIME_DAY_MILLI, text);
+}
+
+/* "2.1 s, ended 03:12:04.123, thread 4250 (io)", "12 min, still waiting since ..., thread ..." */
+static char *longest_text(const struct wire_row *row, const struct wire_range *used)
 {
 	_cleanup_(freep) char *comm = row->max_comm ? name_escape(row->max_comm) : NULL;
-	char end[TERM_TIME_MAX] = "", who[64] = "", *text = NULL;
+	bool has_ended = row->max_end != WIRE_ABSENT;
+	char moment[TERM_TIME_MAX] = "", who[64] = "", *text = NULL;
 	int r;
 
-	if (row->max_end != WIRE_ABSENT)
-		time_format(row->max_end,
-			    time_same_day(row->max_end, day) ? TIME_MILLI : TIME_DAY_MILLI, end);
+	moment_text(has_ended ? row->max_end : used->end - row->max_ns, used->start, moment);
 	if (row->max_tid != WIRE_ABSENT)
 		snprintf(who, sizeof who, ", thread %" PRId64, row->max_tid);
 	r = asprintf(&text, "%s, %s%s%s%s%s%s", ns_text(row->max_ns),
-		     row->max_end != WIRE_ABSENT ? "ended " : "still waiting", end, who,
+		     has_ended ? "ended " : "still waiting since ", moment, who,
 		     comm ? " (" : "", comm ? comm : "", comm ? ")" : "");
 	return must(r < 0 ? NULL : text);
 }
@@ -143,7 +204,7 @@ static char *longest_text(const struct wire_row *row, int64_t day)
 /* The split of a row's time, where it has more than one part worth a word. */
 static void render_split(const struct view *view, const struct wire_row *row)
 {
-	if (row->blocked_ns > 0 && row->runnable_ns > row->total_ns / 100)
+	if (strcmp(row->state, "mixed") != 0 && row->blocked_ns > 0 && row->runnable_ns > row->total_ns / 100)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
 			  "%s blocked, then %s ready and waiting for a CPU",
 			  ns_text(row->blocked_ns), ns_text(row->runnable_ns));
@@ -173,10 +234,10 @@ static void render_waits(const struct view *view, const struct wire_row *row, co
 }
 
 static void render_row(const struct view *view, const struct wire_row *row, int64_t whole,
-		       int64_t day)
+		       const struct wire_range *used)
 {
 	_cleanup_(freep) char *title = row_title(view, row), *state = state_words(row);
-	_cleanup_(freep) char *longest = longest_text(row, day), *right = NULL;
+	_cleanup_(freep) char *longest = longest_text(row, used), *right = NULL;
 	const char *idle = row->idle ? ", idle" : "";
 	int r;
 
@@ -191,6 +252,8 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "longest: %s", longest);
 	render_waits(view, row, longest);
 	render_split(view, row);
+	if (row_is_in_doubt(row))
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);
 	render_frames(view, row, FRAME_INDENT, 0);
 }
 
@@ -215,7 +278,11 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 
 	render_coverage(view, reply);
 	render_totals(view, reply);
+	if (reply->rows.n > 0 && !view->by_max)
+		page_wrap(&view->page, STYLE_PLAIN, "rows", LABEL_WIDTH, "%% of %s, %s",
+			  ns_text(whole),
+			  reply->idle.rows > 0 ? "the waits that are not idle" : "all waits");
 	for (size_t i = 0; i < reply->rows.n; i++)
-		render_row(view, &reply->rows.v[i], whole, reply->coverage.used.start);
+		render_row(view, &reply->rows.v[i], whole, &reply->coverage.used);
 	render_rest(view, reply, whole);
 }

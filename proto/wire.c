@@ -115,6 +115,9 @@ static const struct field fields_totals[] = {
 	INT(struct wire_totals, short_waits),
 	INT(struct wire_totals, short_ns),
 	INT(struct wire_totals, open_waits),
+	INT(struct wire_totals, cpus, OPTIONAL),
+	INT(struct wire_totals, unseen, OPTIONAL),
+	INT(struct wire_totals, unseen_ns, OPTIONAL),
 };
 static RECORD(totals, "Totals");
 
@@ -131,6 +134,7 @@ static const struct field fields_row[] = {
 	INT(struct wire_row, runnable_ns),
 	INT(struct wire_row, open),
 	INT(struct wire_row, open_ns),
+	INT(struct wire_row, unseen, OPTIONAL),
 	INT(struct wire_row, max_ns),
 	TIME(struct wire_row, max_end, OPTIONAL),
 	INT(struct wire_row, max_tid, OPTIONAL),

@@ -105,6 +105,9 @@ struct wire_totals {
 	int64_t short_waits;
 	int64_t short_ns;
 	int64_t open_waits;
+	int64_t cpus;	   /* optional */
+	int64_t unseen;	   /* optional */
+	int64_t unseen_ns; /* optional */
 };
 
 struct wire_row {
@@ -120,6 +123,7 @@ struct wire_row {
 	int64_t runnable_ns;
 	int64_t open;
 	int64_t open_ns;
+	int64_t unseen; /* optional */
 	int64_t max_ns;
 	int64_t max_end;      /* optional time */
 	int64_t max_tid;      /* optional */

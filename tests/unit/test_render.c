@@ -15,6 +15,7 @@
 
 #include "client/render.h"
 #include "client/term.h"
+#include "client/wait_kind.h"
 #include "proto/base.h"
 
 #define T0 (INT64_C(1772334610) * NS_PER_S) /* 2026-03-01 03:10:10 UTC */
@@ -115,6 +116,7 @@ static struct wire_snapshot_reply reply_of(const struct wire_row *rows, size_t n
 			.short_waits = 5,
 			.short_ns = 90 * NS_PER_US,
 			.open_waits = 1,
+			.cpus = 2,
 		},
 		.shown = { (int64_t)n, 2, 4 * NS_PER_S },
 		.rest = { 7, 7, NS_PER_S },
@@ -159,18 +161,18 @@ static void test_text(void **state)
 		"time       2026-03-01 03:10:10 to 03:14:10 UTC\n"
 		"asked      4 min, all of it covered by 48 windows\n"
 		"lost       nothing\n"
-		"seen       3 threads of 1 process\n"
-		"on CPU     1 s           17 %  running\n"
-		"runnable   1 s           17 %  ready, waiting for a CPU\n"
+		"seen       3 threads of 1 process, together for 6 s:\n"
+		"on CPU     1 s           17 %  running: 0.00 of 2 CPUs busy\n"
+		"runnable   1 s           17 %  ready: 0.00 threads waited for a CPU, on average\n"
 		"blocked    4 s           67 %  waiting for something: disk, lock, timer, peer\n"
 		"waits      11, not ended yet: 1\n"
 		"           5 more under 100 us, 90 us together, are counted without a stack\n"
+		"rows       % of 5 s, the waits that are not idle\n"
 		"\n"
 		"db (pid 4242)                                                         3 s   60 %\n"
-		"  D uninterruptible (disk or lock)\n"
+		"  D waits for disk I/O, uninterruptible\n"
 		"  10 waits, 3 s in all, average 300 ms; longest 2 s, ended 03:12:14.005, thread\n"
 		"  4250 (io)\n"
-		"      schedule\n"
 		"      io_schedule\n"
 		"      ext4_readpage  (ext4)\n"
 		"      -- kernel above, program below --\n"
@@ -181,10 +183,9 @@ static void test_text(void **state)
 		"      ! user stack perhaps cut: code without frame pointers\n"
 		"\n"
 		"log (thread 4251 of db, pid 4242)                                     1 s   20 %\n"
-		"  S sleeping\n"
-		"  1 wait: 12 min 34 s, still waiting, thread 4251 (log)\n"
+		"  S waits for disk I/O\n"
+		"  1 wait: 12 min 34 s, still waiting since 03:01:36.000, thread 4251 (log)\n"
 		"  1 s of it in this range\n"
-		"      schedule\n"
 		"      io_schedule\n"
 		"      ext4_readpage  (ext4)\n"
 		"      ! user stack not readable: its memory was swapped out or gone\n"
@@ -216,9 +217,9 @@ static void test_coverage(void **state)
 		"gap        03:11:10 to 03:11:30 (20 s): not running\n"
 		"lost       stacks: the ring was full: 1,234\n"
 		"note       edges were rounded\n"
-		"seen       3 threads of 1 process\n"
-		"on CPU     1 s           17 %  running\n"
-		"runnable   1 s           17 %  ready, waiting for a CPU\n"
+		"seen       3 threads of 1 process, together for 6 s:\n"
+		"on CPU     1 s           17 %  running: 0.00 of 2 CPUs busy\n"
+		"runnable   1 s           17 %  ready: 0.00 threads waited for a CPU, on average\n"
 		"blocked    4 s           67 %  waiting for something: disk, lock, timer, peer\n"
 		"waits      11, not ended yet: 1\n"
 		"           5 more under 100 us, 90 us together, are counted without a stack\n"
@@ -238,8 +239,8 @@ static void test_open(void **state)
 	rows[0].max_end = WIRE_ABSENT;
 	text = rendered(render_text, (struct view){ 0 }, &reply);
 	assert_non_null(
-		strstr(text, "  12 waits, 3 s in all, average 250 ms; longest 2 s, still waiting, "
-			     "thread 4250\n  (io)\n"
+		strstr(text, "  12 waits, 3 s in all, average 250 ms; longest 2 s, still waiting "
+			     "since\n  03:14:08.000, thread 4250 (io)\n"
 			     "  2 of them still waiting, 1 s of that in this range\n"));
 	free(text);
 }
@@ -269,7 +270,7 @@ static void test_pseudo(void **state)
 				     "  1 wait, 3 s in all, average 3 s\n"
 				     "      [waits under 100us]\n"));
 	assert_non_null(strstr(text, "      ext4_readpage  (ext4)\n"
-				     "      ! user stack not read while the wait lasts\n"));
+				     "      ! user stack not read yet: the program's frames come when the wait ends\n"));
 	free(text);
 }
 
@@ -279,40 +280,54 @@ static void test_sort_max(void **state)
 	struct wire_snapshot_reply reply = reply_of(rows, 1);
 	char *text = rendered(render_text, (struct view){ .by_max = true }, &reply);
 
-	assert_non_null(strstr(text, "2 s longest\n  D uninterruptible (disk or lock)\n"
+	assert_non_null(strstr(text, "2 s longest\n  D waits for disk I/O, uninterruptible\n"
 				     "  longest: 2 s, ended 03:12:14.005, thread 4250 (io)\n"));
 	free(text);
 }
 
-/* D first although it is younger; then by age. */
+/* D for 5 s and more first although it is younger; then by age; in doubt last. */
 static void test_stuck(void **state)
 {
-	struct wire_row rows[] = { row_open(), row_of_db(), row_open() };
-	struct wire_snapshot_reply reply = reply_of(rows, 3);
-	char *text, *first, *second, *third;
+	struct wire_row rows[] = { row_open(), row_of_db(), row_open(), row_of_db(), row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
+	static const char *const order[] = { "\ndb (pid 4242)", "\nold (thread", "\nyoung (thread",
+					     "\ndisk (thread", "\nhidden (thread" };
+	char *text, *at;
 
 	rows[0].comm = "young";
-	rows[0].max_ns = NS_PER_S;
+	rows[0].max_ns = 7 * NS_PER_S;
+	rows[0].user = NULL;
 	rows[1].tid = 4242;
+	rows[1].max_ns = 6 * NS_PER_S;
 	rows[2].comm = "old";
+	rows[3].tid = 4243;
+	rows[3].comm = "disk";
+	rows[3].user = NULL;
+	rows[4].comm = "hidden";
+	rows[4].unseen = 1;
 	text = rendered(render_stuck, (struct view){ .top = 20 }, &reply);
-	first = strstr(text, "\ndb (pid 4242)");
-	second = strstr(text, "\nold (thread 4251 of db, pid 4242)");
-	third = strstr(text, "\nyoung (thread");
-	assert_true(first && second && third && first < second && second < third);
-	assert_non_null(strstr(text, "3 threads at 2026-03-01 03:14:10 UTC"));
-	assert_non_null(strstr(text, "1 uninterruptible (D)"));
-	assert_non_null(strstr(second, "for 12 min 34 s\n  S sleeping, still waiting\n"));
+	at = text;
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		char *next = strstr(text, order[i]);
+
+		if (!next || next < at)
+			fail_msg("%s is not where it should be: %s", order[i], text);
+		at = next;
+	}
+	assert_non_null(strstr(text, "5 threads at 2026-03-01 03:14:10 UTC"));
+	assert_non_null(strstr(text, "1 uninterruptible (D) for 5 s or more"));
+	assert_non_null(strstr(text, "for 12 min 34 s\n  S waits for disk I/O, since 03:01:36.000\n"));
+	assert_non_null(strstr(text, "  in doubt: "));
 	free(text);
 
-	/* The same rows from the other end. */
+	/* The same entries from the other end. */
 	text = rendered(render_stuck, (struct view){ .top = 2, .reverse = true }, &reply);
 	assert_null(strstr(text, "young"));
 	assert_true(strstr(text, "\nold (thread") < strstr(text, "\ndb (pid 4242)"));
 	free(text);
 
 	text = rendered(render_stuck, (struct view){ .top = 1 }, &reply);
-	assert_non_null(strstr(text, "2 more: -n 0 shows all"));
+	assert_non_null(strstr(text, "4 more: -n 0 shows all"));
 	assert_null(strstr(text, "young"));
 	free(text);
 }
@@ -341,16 +356,183 @@ static void test_titles_without_a_process_name(void **state)
 	assert_title(&row, "worker (thread 4251 of db, pid 4242)");
 }
 
+/* kill -9 ends a killable wait: it is not among those that nothing ends. */
+static void test_stuck_killable(void **state)
+{
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	rows[0].tid = 4242;
+	rows[0].max_ns = 60 * NS_PER_S;
+	rows[0].state_bits = 0x102;
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "none is uninterruptible (D) for 5 s or more"));
+	assert_non_null(strstr(text, "  D waits for disk I/O, killable (kill -9 ends it), since "));
+	free(text);
+}
+
+/* Threads of one process at one place are one entry; another process's are another. */
+static void test_stuck_groups(void **state)
+{
+	struct wire_row rows[] = { row_open(), row_open(), row_open(), row_open(), row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
+	char *text;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		rows[i].tid = 21087 + (int64_t)i;
+		rows[i].comm = "db";
+	}
+	rows[1].comm = "io";
+	rows[2].max_ns = 20 * NS_PER_S;
+	rows[3].state = "D";
+	rows[3].max_ns = NS_PER_S;
+	rows[4].process.start++;
+	rows[4].max_ns = 2 * NS_PER_S;
+	text = rendered(render_stuck, (struct view){ .top = 2 }, &reply);
+	assert_non_null(strstr(text, "\ndb (pid 4242): 3 threads "));
+	assert_non_null(strstr(text, "\n  threads 21087 21088 (io) 21089, the same stack, for 20 s "
+				     "to 12 min 34 s\n"));
+	assert_non_null(strstr(text, "\ndb (thread 21091 of db, pid 4242)"));
+	assert_non_null(strstr(text, "1 more: -n 0 shows all"));
+	free(text);
+}
+
+static void test_stuck_nobody(void **state)
+{
+	struct wire_snapshot_reply reply = reply_of(NULL, 0);
+	char *text;
+
+	reply.idle = (struct wire_rest){ 0 };
+	text = rendered(render_stuck, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "waiting    nobody matches, at 2026-03-01 03:14:10 UTC\n"));
+	assert_null(strstr(text, "oldest"));
+	free(text);
+}
+
+/* What a row's waits have in common when it has no one state. */
+static void test_mixed(void **state)
+{
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	rows[0].state = "mixed";
+	rows[0].blocked_ns = 2 * NS_PER_S;
+	rows[0].runnable_ns = NS_PER_S;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "\n  mixed: 2 s blocked, 1 s ready\n"));
+	assert_null(strstr(text, "blocked, then"));
+	free(text);
+}
+
+static void test_doubt(void **state)
+{
+	struct wire_row rows[] = { row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	rows[0].unseen = 1;
+	reply.totals.unseen = 2;
+	reply.totals.unseen_ns = NS_PER_S / 2;
+	reply.totals.runnable_ns = 480 * NS_PER_S;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "lost       nothing\n           2 waits in doubt: "));
+	assert_non_null(strstr(text, "ready: 2.0 threads waited for a CPU"));
+	assert_non_null(strstr(text, "\n  in doubt: it may be over"));
+	free(text);
+}
+
+static struct wire_stack kernel_of(struct wire_frame *frames, const char *names)
+{
+	static char words[1024];
+	size_t n = 0;
+
+	assert_true(strlen(names) < sizeof words);
+	strcpy(words, names);
+	for (char *name = strtok(words, " "); name; name = strtok(NULL, " "))
+		frames[n++] = (struct wire_frame)FRAME("kernel", name, WIRE_ABSENT, NULL);
+	return (struct wire_stack){ "1", { frames, n }, { 0 } };
+}
+
+static void test_wait_kinds(void **state)
+{
+	static const struct {
+		const char *frames;
+		const char *kind;
+	} cases[] = {
+		{ "futex_do_wait __futex_wait futex_wait do_futex", "a futex" },
+		{ "__schedule schedule anon_pipe_read vfs_read", "data from a pipe" },
+		{ "unix_stream_read_generic unix_stream_recvmsg", "data from a Unix socket" },
+		{ "inet_csk_accept inet_accept do_accept", "a connection (accept)" },
+		/* A general function is only taken where no other says more. */
+		{ "__skb_wait_for_more_packets __unix_dgram_recvmsg", "data from a Unix socket" },
+		{ "__skb_wait_for_more_packets raw_recvmsg", "data from a socket" },
+		{ "locks_lock_inode_wait __do_sys_flock", "a file lock (flock)" },
+		{ "locks_lock_inode_wait fcntl_setlk", "a file lock (fcntl)" },
+		{ "io_schedule folio_wait_bit_common filemap_fault do_fault",
+		  "a page fault to be read from disk" },
+		{ "__schedule schedule io_schedule blkdev_read_iter", "disk I/O" },
+		{ "__mutex_lock.constprop.0 ext4_file_write_iter", "a lock in the kernel (mutex)" },
+		{ "do_nanosleep hrtimer_nanosleep", "a timer (nanosleep)" },
+		{ "kernel_clone __do_sys_vfork", "its vfork child" },
+		{ "schedule wait_for_completion_killable kernel_clone", "its vfork child" },
+		/* Above the wait it is only where the thread came from. */
+		{ "mystery kernel_clone __do_sys_clone", NULL },
+		{ "mystery process_one_work worker_thread kthread", NULL },
+		{ "schedule worker_thread kthread", "work" },
+		{ "mystery do_syscall_64", NULL },
+		{ "schedule", NULL },
+		{ "", NULL },
+	};
+	struct wire_frame frames[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct wire_stack stack = kernel_of(frames, cases[i].frames);
+		const char *kind = wait_kind(&stack);
+
+		if (!kind != !cases[i].kind || (kind && !strstr(kind, cases[i].kind)))
+			fail_msg("%s: %s, not %s", cases[i].frames, kind, cases[i].kind);
+	}
+	assert_null(wait_kind(NULL));
+}
+
+/* A walk into nowhere has the same frame again and again. */
+static void test_repeated_frames(void **state)
+{
+	struct wire_frame frames[122];
+	struct wire_stack stack = { "1", FRAMES(frames), { 0 } };
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	frames[0] = user_frames[0];
+	for (size_t i = 1; i < 121; i++)
+		frames[i] = user_frames[2];
+	frames[121] = user_frames[3];
+	rows[0].user = &stack;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "      read_page  (db)\n      [unknown] x 120\n"
+				     "      main  (db)\n"));
+	free(text);
+	text = rendered(render_text, (struct view){ .verbose = true }, &reply);
+	assert_null(strstr(text, " x 120"));
+	free(text);
+}
+
 static void test_stuck_cuts_stacks(void **state)
 {
+	static char names[40][8];
 	struct wire_frame frames[40];
 	struct wire_stack deep = { "f1", FRAMES(frames), { 0 } };
 	struct wire_row rows[] = { row_open() };
 	struct wire_snapshot_reply reply = reply_of(rows, 1);
 	char *text;
 
-	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
-		frames[i] = kernel_frames[0];
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		snprintf(names[i], sizeof names[i], "f%zu", i);
+		frames[i] = (struct wire_frame)FRAME("kernel", names[i], WIRE_ABSENT, NULL);
+	}
 	rows[0].kernel = &deep;
 	text = rendered(render_stuck, (struct view){ .top = 1 }, &reply);
 	assert_non_null(strstr(text, "... 32 more, -v shows all"));
@@ -553,7 +735,12 @@ int main(void)
 		cmocka_unit_test(test_folded_sum), cmocka_unit_test(test_folded_hostile),
 		cmocka_unit_test(test_width),	   cmocka_unit_test(test_names_whole),
 		cmocka_unit_test(test_names),	   cmocka_unit_test(test_pseudo),
-		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_open),	   cmocka_unit_test(test_mixed),
+		cmocka_unit_test(test_doubt),	   cmocka_unit_test(test_wait_kinds),
+		cmocka_unit_test(test_stuck_killable),
+		cmocka_unit_test(test_stuck_groups),
+		cmocka_unit_test(test_stuck_nobody),
+		cmocka_unit_test(test_repeated_frames),
 	};
 
 	setlocale(LC_CTYPE, "C.UTF-8");

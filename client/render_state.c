@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "client/wait_kind.h"
+#include "proto/base.h"
+
+/* TASK_WAKEKILL of include/linux/sched.h: what can be killed although it is uninterruptible. */
+enum { STATE_BIT_WAKEKILL = 0x100 };
+
+static const struct {
+	const char *state;
+	const char *words;
+} state_table[] = {
+	{ "S", "S sleeping" },
+	{ "D", "D uninterruptible (disk or lock)" },
+	{ "I", "I idle kernel thread" },
+	{ "R", "R preempted, waiting for a CPU" },
+	{ "preempted", "R preempted, waiting for a CPU" },
+	{ "new", "R new thread, waiting for its first CPU" },
+	{ "throttled", "R throttled: its cgroup's CPU quota is used up" },
+	{ "T", "T stopped by a signal" },
+	{ "t", "t stopped by a debugger" },
+	{ "P", "P parked kernel thread" },
+	{ "X", "X exiting" },
+	{ "Z", "Z zombie, exiting" },
+	{ "-", "waits too short for a stack of their own" },
+	{ "?", "in several states" },
+};
+
+static bool is_killable(const struct wire_row *row)
+{
+	return strcmp(row->state, "D") == 0 && row->state_bits & STATE_BIT_WAKEKILL;
+}
+
+static char *known_words(const struct wire_row *row, const char *kind)
+{
+	char *words = NULL;
+	int r;
+
+	if (strcmp(row->state, "mixed") == 0)
+		r = asprintf(&words, "mixed: %s blocked, %s ready", ns_text(row->blocked_ns),
+			     ns_text(row->runnable_ns));
+	else if (kind && strcmp(row->state, "S") == 0)
+		r = asprintf(&words, "S waits for %s", kind);
+	else if (kind && strcmp(row->state, "I") == 0)
+		r = asprintf(&words, "I kernel thread, waits for %s", kind);
+	else if (strcmp(row->state, "D") == 0 && (kind || is_killable(row)))
+		r = asprintf(&words, "D waits%s%s, %s", kind ? " for " : "", kind ? kind : "",
+			     is_killable(row) ? "killable (kill -9 ends it)" : "uninterruptible");
+	else
+		return NULL;
+	return must(r < 0 ? NULL : words);
+}
+
+char *state_words(const struct wire_row *row)
+{
+	char *words = known_words(row, wait_kind(row->kernel));
+
+	if (words)
+		return words;
+	for (size_t i = 0; i < ARRAY_SIZE(state_table); i++)
+		if (strcmp(state_table[i].state, row->state) == 0)
+			return must(strdup(state_table[i].words));
+	return name_escape(row->state);
+}
+
+bool row_is_uninterruptible(const struct wire_row *row)
+{
+	return row->state[0] == 'D' && !is_killable(row);
+}
+
+bool row_is_in_doubt(const struct wire_row *row)
+{
+	return row->unseen != WIRE_ABSENT && row->unseen > 0 && row->unseen >= row->open;
+}

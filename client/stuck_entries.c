@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/stuck_entries.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/term.h"
+#include "client/wait_kind.h"
+#include "proto/base.h"
+
+/* A disk that answers late is slow, not hung. */
+#define URGENT_NS (5 * NS_PER_S)
+
+/* A row and what it has in common with others of its entry, as text. */
+struct candidate {
+	const struct wire_row *row;
+	char *place;
+};
+
+static void put_stack(FILE *out, const struct view *view, const struct wire_stack *stack,
+		      bool is_kernel)
+{
+	for (size_t i = is_kernel ? scheduler_frames(stack) : 0; i < stack->frames.n; i++) {
+		const struct wire_frame *frame = &stack->frames.v[i];
+		_cleanup_(freep) char *label = frame_label(view, frame, is_kernel);
+
+		fprintf(out, "%s\n%s\n", label, frame->module ? frame->module : "");
+		if (view->verbose)
+			fprintf(out, "%s\n", frame->address ? frame->address : "");
+	}
+	for (size_t i = 0; i < stack->flags.n; i++)
+		fprintf(out, "!%s\n", stack->flags.v[i]);
+}
+
+static char *place_text(const struct view *view, const struct wire_row *row)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+
+	fprintf(out, "%" PRId64 " %" PRId64 " %s %d %d %d\n", row->process.pid, row->process.start,
+		row->state, row_is_uninterruptible(row), row_is_in_doubt(row), row->idle);
+	if (row->kernel)
+		put_stack(out, view, row->kernel, true);
+	fputs("-\n", out);
+	if (row->user)
+		put_stack(out, view, row->user, false);
+	if (fclose(out) != 0)
+		free(TAKE(text));
+	return must(text);
+}
+
+static int compare_int(int64_t a, int64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_age(const struct wire_row *x, const struct wire_row *y)
+{
+	int by_age = compare_int(y->max_ns, x->max_ns);
+
+	return by_age != 0 ? by_age : compare_int(x->tid, y->tid);
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	int by_place = strcmp(x->place, y->place);
+
+	return by_place != 0 ? by_place : compare_age(x->row, y->row);
+}
+
+/*
+ * Uninterruptible waits first: they end neither by a signal nor by kill -9, and hold up whoever
+ * needs the same lock or disk. A sleep, however old, is most often somebody's choice.
+ */
+static int compare_entries(const void *a, const void *b)
+{
+	const struct stuck_entry *x = a, *y = b;
+	int by_urgency = (int)y->urgency - (int)x->urgency;
+
+	return by_urgency != 0 ? by_urgency : compare_age(x->rows[0], y->rows[0]);
+}
+
+static enum urgency row_urgency(const struct wire_row *row)
+{
+	if (row_is_in_doubt(row))
+		return URGENT_NOT;
+	return row_is_uninterruptible(row) && row->max_ns >= URGENT_NS ? URGENT_NOW : URGENT_OLD;
+}
+
+/* What is urgent does not depend on who else waits there: an entry is as urgent as its oldest. */
+static void entries_cut(struct stuck_entries *entries, const struct candidate *candidates, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		entries->rows[i] = candidates[i].row;
+		if (i > 0 && strcmp(candidates[i - 1].place, candidates[i].place) == 0)
+			entries->v[entries->n - 1].n++;
+		else
+			entries->v[entries->n++] =
+				(struct stuck_entry){ &entries->rows[i], 1,
+						      row_urgency(candidates[i].row) };
+	}
+}
+
+void stuck_entries_init(struct stuck_entries *entries, const struct view *view,
+			const struct wire_rows *rows)
+{
+	struct candidate *candidates = must(calloc(rows->n + 1, sizeof *candidates));
+
+	*entries = (struct stuck_entries){
+		.v = must(calloc(rows->n + 1, sizeof *entries->v)),
+		.rows = must(calloc(rows->n + 1, sizeof *entries->rows)),
+	};
+	for (size_t i = 0; i < rows->n; i++)
+		candidates[i] = (struct candidate){ &rows->v[i], place_text(view, &rows->v[i]) };
+	qsort(candidates, rows->n, sizeof *candidates, compare_candidates);
+	entries_cut(entries, candidates, rows->n);
+	qsort(entries->v, entries->n, sizeof *entries->v, compare_entries);
+	for (size_t i = 0; i < entries->n && entries->v[i].urgency == URGENT_NOW; i++)
+		entries->urgent += entries->v[i].n;
+	for (size_t i = 0; i < rows->n; i++)
+		free(candidates[i].place);
+	free(candidates);
+}
+
+void stuck_entries_fini(struct stuck_entries *entries)
+{
+	free(entries->v);
+	free(entries->rows);
+	*entries = (struct stuck_entries){ 0 };
+}
