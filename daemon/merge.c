@@ -6,15 +6,6 @@
 
 #include "daemon/merge_state.h"
 
-void merge_edges(const struct filter *filter, int64_t *min_ns, int64_t *max_ns)
-{
-	*min_ns = (int64_t)filter_bucket_ns(filter_bucket((uint64_t)filter->min_ns));
-	*max_ns = INT64_MAX;
-	if (filter->max_ns != INT64_MAX &&
-	    filter_bucket((uint64_t)filter->max_ns) + 1 < WAIT_BUCKETS)
-		*max_ns = (int64_t)filter_bucket_ns(filter_bucket((uint64_t)filter->max_ns) + 1);
-}
-
 static void merge_image(struct merge *merge, const struct window_image *image,
 			struct image_info *info)
 {

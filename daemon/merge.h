@@ -90,7 +90,4 @@ const struct merge_totals *merge_totals(const struct merge *merge);
  */
 uint64_t merge_estimated(const struct merge *merge);
 
-/* The edges a time filter had for rows kept by bucket; *max_ns is INT64_MAX where it had none. */
-void merge_edges(const struct filter *filter, int64_t *min_ns, int64_t *max_ns);
-
 #endif

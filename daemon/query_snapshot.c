@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/answer.h"
+#include "daemon/query_notes.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
@@ -348,43 +349,6 @@ static void totals_make(struct answer *answer)
 	};
 }
 
-/* What the reader has to know to read the numbers right. */
-static int notes_make(struct recorder *recorder, struct answer *answer, const struct filter *filter)
-{
-	const char **notes = arena_array(answer->arena, 4, sizeof(*notes));
-	int kernel = resolver_kernel_status(recorder->resolver);
-	int64_t min_ns, max_ns;
-	size_t n = 0;
-
-	if (!notes)
-		return -ENOMEM;
-	if (filter->min_ns || filter->max_ns != INT64_MAX) {
-		merge_edges(filter, &min_ns, &max_ns);
-		notes[n++] =
-			max_ns == INT64_MAX
-				? arena_printf(answer->arena,
-					       "waits are kept by power of two: shown are those "
-					       "from %" PRId64 "us",
-					       min_ns / NS_PER_US)
-				: arena_printf(answer->arena,
-					       "waits are kept by power of two: shown are those "
-					       "from %" PRId64 "us to %" PRId64 "us",
-					       min_ns / NS_PER_US, max_ns / NS_PER_US);
-	}
-	if (merge_estimated(answer->merge))
-		notes[n++] =
-			arena_printf(answer->arena,
-				     "the time of %" PRIu64 " rows with waits beyond these edges "
-				     "is an estimate; their counts are exact",
-				     merge_estimated(answer->merge));
-	if (kernel)
-		notes[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s%s",
-					  strerror(-kernel),
-					  kernel == -EPERM ? " (sysctl kernel.kptr_restrict)" : "");
-	answer->snapshot.notes = (struct wire_strs){ .v = notes, .n = n };
-	return 0;
-}
-
 static int windows_find(struct recorder *recorder, struct answer *answer, struct range *range,
 			struct wire_error *error)
 {
@@ -492,6 +456,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 	struct answer_row_options rows = { .min_wait_ns = recorder->config->offcpu_min_wait_ns };
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct question question = {};
+	struct notes_facts facts;
 	struct probe_status status;
 	int r = question_parse(request, &question, error);
 
@@ -514,7 +479,14 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 	rows.by_thread = question.options.by == MERGE_BY_THREAD;
 	rows.kernel_addresses = peer->is_root;
 	totals_make(answer);
-	r = notes_make(recorder, answer, &question.filter);
+	facts = (struct notes_facts){
+		.min_wait_ns = rows.min_wait_ns,
+		.short_waits = merge_totals(answer->merge)->short_waits,
+		.has_estimates = merge_estimated(answer->merge) > 0,
+		.open_only = question.options.open_only,
+		.kernel_names_error = resolver_kernel_status(recorder->resolver),
+	};
+	r = notes_make(answer->arena, &question.filter, &facts, &answer->snapshot.notes);
 	if (!r)
 		r = rows_make(answer, request, &question.order, &rows);
 	if (r)

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/query_notes.h"
+#include "proto/base.h"
+
+#define US NS_PER_US
+
+static struct arena *arena;
+static struct filter filter;
+static struct notes_facts facts;
+
+static int set_up(void **state)
+{
+	arena = arena_new();
+	filter = (struct filter){ .max_ns = INT64_MAX };
+	facts = (struct notes_facts){ .min_wait_ns = 100 * US, .short_waits = 5 };
+	return arena == NULL;
+}
+
+static int tear_down(void **state)
+{
+	arena_free(arena);
+	return 0;
+}
+
+/* Exactly these, each by a part of its text. */
+static void assert_notes(const char *first, const char *second)
+{
+	size_t n = first ? second ? 2 : 1 : 0;
+	struct wire_strs notes;
+
+	assert_int_equal(notes_make(arena, &filter, &facts, &notes), 0);
+	assert_int_equal(notes.n, n);
+	if (n > 0 && !strstr(notes.v[0], first))
+		fail_msg("'%s' is not in: %s", first, notes.v[0]);
+	if (n > 1 && !strstr(notes.v[1], second))
+		fail_msg("'%s' is not in: %s", second, notes.v[1]);
+}
+
+static void test_nothing_to_say(void **state)
+{
+	assert_notes(NULL, NULL);
+	/* All rows are at least so long, and what is shorter is rightly left out. */
+	filter.min_ns = 100 * US;
+	assert_notes(NULL, NULL);
+}
+
+static void test_edges(void **state)
+{
+	filter.min_ns = 300 * US;
+	assert_notes("shown those from 262.144us", NULL);
+	filter.max_ns = 1000 * US;
+	assert_notes("shown those from 262.144us to below 1048.576us", NULL);
+	filter.min_ns = 110 * US; /* its bucket begins under the minimum */
+	assert_notes("shown those from 100us to below 1048.576us", NULL);
+	/* Beyond the last bucket nothing is too long. */
+	filter.min_ns = 0;
+	filter.max_ns = INT64_MAX - 1;
+	assert_notes(NULL, NULL);
+}
+
+static void test_estimates(void **state)
+{
+	filter.min_ns = 300 * US;
+	facts.has_estimates = true;
+	assert_notes("from 262.144us", "an estimate");
+}
+
+static void test_open_waits_are_exact(void **state)
+{
+	filter.min_ns = 300 * US;
+	filter.has_states = true;
+	facts.open_only = true;
+	assert_notes(NULL, NULL);
+}
+
+static void test_short_waits_by_length(void **state)
+{
+	filter.min_ns = 50 * US;
+	assert_notes("under 100us are left out, also those from 50us", NULL);
+	facts.short_waits = 0;
+	assert_notes(NULL, NULL);
+	facts.short_waits = 5;
+	filter.min_ns = 0;
+	filter.max_ns = 50 * US;
+	assert_notes("all waits under 100us are shown, also those over 50us", NULL);
+	filter.max_ns = 70 * US; /* in the bucket of the minimum */
+	assert_notes("from 100us to below 131.072us", "all waits under 100us are shown, also");
+}
+
+static void test_short_waits_have_no_state(void **state)
+{
+	filter.has_states = true;
+	assert_notes("under 100us are left out: their state", NULL);
+	filter.min_ns = 300 * US;
+	assert_notes("from 262.144us", "left out: their state");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_nothing_to_say),
+		TEST(test_edges),
+		TEST(test_estimates),
+		TEST(test_open_waits_are_exact),
+		TEST(test_short_waits_by_length),
+		TEST(test_short_waits_have_no_state),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
