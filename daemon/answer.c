@@ -268,7 +268,7 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 	process_wire(&info, context->arena, &row->process);
 	row->tid = context->options->by_thread ? group->image->tid : WIRE_ABSENT;
 	row->comm = arena_strndup(context->arena, group->key.comm, COMM_LEN);
-	row->state = group->is_short ? "-" : state_letter(group->state);
+	row->state = group->is_short ? "-" : states_word(group->state);
 	row->state_bits = group->state & STATE_TASK_MASK;
 	row->idle = group->is_idle;
 	row->count = (int64_t)group->count;

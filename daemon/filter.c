@@ -239,6 +239,23 @@ const char *state_letter(uint32_t state)
 	return i < ARRAY_SIZE(states) ? states[i].name : "?";
 }
 
+const char *states_word(uint32_t states_seen)
+{
+	uint32_t left = states_seen & STATE_TASK_MASK;
+	const char *letter = states_seen & (STATE_PREEMPTED | STATE_NEW) ? "R" : NULL;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		if ((left & states[i].bits) != states[i].bits)
+			continue;
+		if (letter)
+			return "mixed";
+		letter = states[i].name;
+		left &= ~states[i].bits;
+	}
+	return letter ? letter : "?";
+}
+
 bool filter_has_duration(const struct filter *filter, uint64_t ns)
 {
 	return ns >= (uint64_t)filter->min_ns && ns <= (uint64_t)filter->max_ns;

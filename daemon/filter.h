@@ -60,6 +60,9 @@ bool filter_row(const struct filter *filter, struct filter_part *part);
 /* One letter as ps has it, R for preempted and for a new thread. */
 const char *state_letter(uint32_t state);
 
+/* The letter of all states of many waits, or'ed; "mixed" where there are several. */
+const char *states_word(uint32_t states_seen);
+
 /* Fills an error; what and message are copied. Returns r. */
 int wire_error_set(struct wire_error *error, int r, const char *name, const char *what,
 		   const char *format, ...) __attribute__((format(printf, 5, 6)));

@@ -59,6 +59,11 @@ static void test_states(void **state)
 	assert_string_equal(state_letter(0x402), "I");
 	assert_string_equal(state_letter(0x102), "D");
 	assert_string_equal(state_letter(STATE_NEW), "R");
+	assert_string_equal(states_word(0x102), "D");
+	assert_string_equal(states_word(0x402), "I");
+	assert_string_equal(states_word(STATE_NEW | STATE_PREEMPTED), "R");
+	assert_string_equal(states_word(STATE_PREEMPTED | 1), "mixed");
+	assert_string_equal(states_word(0x402 | 1), "mixed");
 }
 
 static void assert_refused(const struct wire_filter *wire, const char *what)
