@@ -27,9 +27,13 @@ static struct answer *answer_new(struct recorder *recorder)
 	struct answer *answer = calloc(1, sizeof(*answer));
 
 	if (!answer)
-		abort();
+		return NULL;
 	answer->recorder = recorder;
 	answer->arena = arena_new();
+	if (!answer->arena) {
+		free(answer);
+		return NULL;
+	}
 	atomic_fetch_add(&recorder->answers, 1);
 	return answer;
 }
@@ -129,6 +133,8 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 	if (strcmp(request->probe, FAKE_SLOW) == 0)
 		nanosleep(&delay, NULL);
 	answer = answer_new(recorder);
+	if (!answer)
+		return -ENOMEM;
 	rows = arena_array(answer->arena, n, sizeof(*rows));
 	for (size_t i = 0; i < n; i++)
 		row_make(answer->arena, request->probe, i, &rows[i]);
@@ -149,8 +155,11 @@ int query_windows(struct recorder *recorder, const struct wire_windows_request *
 {
 	struct answer *answer = answer_new(recorder);
 	size_t n = (size_t)recorder->windows;
-	struct wire_window *windows = arena_array(answer->arena, n, sizeof(*windows));
+	struct wire_window *windows;
 
+	if (!answer)
+		return -ENOMEM;
+	windows = arena_array(answer->arena, n, sizeof(*windows));
 	for (size_t i = 0; i < n; i++)
 		windows[i] =
 			(struct wire_window){ .seq = (int64_t)i, .start = a_time, .end = a_time };
@@ -164,6 +173,8 @@ int query_status(struct recorder *recorder, struct answer **out)
 	static const struct wire_limit limits[] = { { "keys", 100, 50, 1 } };
 	struct answer *answer = answer_new(recorder);
 
+	if (!answer)
+		return -ENOMEM;
 	answer->status = (struct wire_status_reply){
 		.version = "fake",
 		.started = a_time,
@@ -180,13 +191,13 @@ int query_status(struct recorder *recorder, struct answer **out)
 int query_probes(struct recorder *recorder, struct answer **out)
 {
 	*out = answer_new(recorder);
-	return 0;
+	return *out ? 0 : -ENOMEM;
 }
 
 int query_sessions(struct recorder *recorder, struct answer **out)
 {
 	*out = answer_new(recorder);
-	return 0;
+	return *out ? 0 : -ENOMEM;
 }
 
 const struct wire_snapshot_reply *answer_snapshot(const struct answer *answer)
