@@ -28,6 +28,7 @@ enum stack_reason {
 #define STATE_PREEMPTED (1U << 31) /* runnable all along: preempted, or it yielded */
 #define STATE_SEEDED	(1U << 30) /* asleep since before tracing: its start is approximate */
 #define STATE_NEW	(1U << 29) /* a new thread, waiting for its first run */
+#define STATE_UNSEEN	(1U << 28) /* set by the daemon: open, but the iterator did not see it */
 #define STATE_TASK_MASK 0xffffU
 
 enum loss {

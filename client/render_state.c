@@ -28,7 +28,7 @@ static const struct {
 	{ "X", "X exiting" },
 	{ "Z", "Z zombie, exiting" },
 	{ "-", "waits too short for a stack of their own" },
-	{ "?", "in several states" },
+	{ "?", "in an unknown state" },
 };
 
 static bool is_killable(const struct wire_row *row)

@@ -277,6 +277,7 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 	row->total_ns = row->blocked_ns + row->runnable_ns;
 	row->open = (int64_t)group->open;
 	row->open_ns = (int64_t)group->open_ns;
+	row->unseen = group->unseen ? (int64_t)group->unseen : WIRE_ABSENT;
 	row->max_ns = (int64_t)group->max_ns;
 	row->max_end = group->max_ns && group->max_end_real_ns != INT64_MAX ? group->max_end_real_ns
 									    : WIRE_ABSENT;

@@ -119,13 +119,17 @@ static void open_stacks(const struct thread *t, struct wait_key *key)
 	}
 }
 
-static void track_to_open(struct assembler *assembler, const struct track *track)
+/*
+ * is_unseen: some hosts hide threads from BPF, their switches too; whether such a wait has ended
+ * is not known.
+ */
+static void track_to_open(struct assembler *assembler, const struct track *track, bool is_unseen)
 {
 	const struct thread *t = &track->thread;
 	struct wait_key key = {
 		.uid = track->uid,
 		.exec_gen = t->exec_gen,
-		.state = t->wait_state,
+		.state = t->wait_state | (is_unseen ? STATE_UNSEEN : 0),
 	};
 	int64_t wake = INT64_MAX, since = (int64_t)t->since_ns;
 
@@ -155,9 +159,14 @@ static bool track_is_waiting(const struct assembler *assembler, const struct tra
 void tracks_to_opens(struct assembler *assembler)
 {
 	struct track *track, *next;
+	uint32_t last_cut = 0;
 
+	/* Of the iterator's walks the last one; that of this cut may have failed. */
+	HASH_ITER(hh, assembler->tracks, track, next)
+	if (track->thread.seen_cut > last_cut)
+		last_cut = track->thread.seen_cut;
 	HASH_ITER(hh, assembler->tracks, track, next)
 	if (!track->has_ended && track->epoch == assembler->epoch &&
 	    track_is_waiting(assembler, track))
-		track_to_open(assembler, track);
+		track_to_open(assembler, track, track->thread.seen_cut < last_cut);
 }

@@ -34,7 +34,7 @@ struct merge_group {
 	const struct window_image *image; /* one of its threads; its sums are of no account */
 	struct stack *kernel;		  /* references */
 	struct stack *user;
-	uint32_t state;
+	uint32_t state; /* the bits of all waits */
 	bool is_idle;
 	bool is_short; /* the waits under the minimum: no stack */
 	uint64_t count;
@@ -42,6 +42,7 @@ struct merge_group {
 	uint64_t runnable_ns;
 	uint64_t open;
 	uint64_t open_ns;
+	uint64_t unseen; /* of open: their threads could not be looked at, they may be over */
 	uint64_t max_ns;
 	int64_t max_end_real_ns; /* INT64_MAX: not ended, or not known */
 	int32_t max_tid;
@@ -58,6 +59,8 @@ struct merge_totals {
 	uint64_t short_waits;
 	uint64_t short_ns;
 	uint64_t open_waits;
+	uint64_t unseen;
+	uint64_t unseen_ns; /* of runnable_ns */
 	uint64_t threads;
 	uint64_t processes;
 	uint64_t idle_threads;

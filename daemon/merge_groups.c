@@ -46,7 +46,27 @@ void contribution_stacks(const struct merge *merge, struct contribution *c,
 
 #define TID_RANGE UINT64_C(4194304) /* PID_MAX_LIMIT */
 
-enum { KEY_SHORT = 1, KEY_WAIT = 2, KEY_IDLE = 0x100 /* beside a letter or KEY_WAIT */ };
+enum {
+	KEY_SHORT = 1,
+	KEY_WAIT = 2,
+	KEY_IDLE = 0x100, /* beside a letter or KEY_WAIT */
+	KEY_KILLABLE = 0x200,
+};
+
+/* TASK_KILLABLE: D in ps, but kill -9 ends it, which somebody with a hung process wants to know. */
+#define STATE_KILLABLE 0x102U
+
+static uint64_t key_state(const struct contribution *c, bool has_stacks)
+{
+	bool is_killable = (c->state & STATE_KILLABLE) == STATE_KILLABLE;
+
+	if (c->is_short)
+		return KEY_SHORT;
+	if (!has_stacks)
+		return KEY_WAIT | (c->is_idle ? KEY_IDLE : 0);
+	return (uint64_t)state_letter(c->state)[0] | (c->is_idle ? KEY_IDLE : 0) |
+	       (is_killable ? KEY_KILLABLE : 0);
+}
 
 static void key_init(const struct merge *merge, const struct contribution *c, struct merge_key *key)
 {
@@ -61,11 +81,7 @@ static void key_init(const struct merge *merge, const struct contribution *c, st
 	/* Not uid, which begins anew with every start of stackd. */
 	if (by == MERGE_BY_THREAD)
 		key->thread = c->image->start_boot_ns * TID_RANGE + (uint64_t)c->image->tid;
-	if (c->is_short)
-		key->state = KEY_SHORT;
-	else
-		key->state = (has_stacks ? (uint64_t)state_letter(c->state)[0] : KEY_WAIT) |
-			     (c->is_idle ? KEY_IDLE : 0);
+	key->state = key_state(c, has_stacks);
 	if (has_stacks) {
 		key->kernel = stack_place(c->kernel);
 		key->user = stack_place(c->user);
@@ -114,7 +130,7 @@ struct merge_group *contribute(struct merge *merge, const struct contribution *c
 		stack_unref(group->kernel);
 		group->kernel = stack_ref(c->kernel);
 	}
-	group->state |= c->state & ~STATE_SEEDED;
+	group->state |= c->state & ~(STATE_SEEDED | STATE_UNSEEN);
 	group->count += c->count;
 	group->blocked_ns += c->blocked_ns;
 	group->runnable_ns += c->runnable_ns;

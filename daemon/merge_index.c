@@ -111,8 +111,10 @@ void opens_index(struct merge *merge, const struct window *last)
 	for (i = 0; i < last->n_opens; i++) {
 		entry = span_get(merge, last->images[last->opens[i].image].uid,
 				 last->opens[i].start_ns, true);
-		if (entry)
-			entry->is_open_at_end = true;
+		if (!entry)
+			continue;
+		entry->is_open_at_end = true;
+		entry->is_unseen = last->opens[i].state & STATE_UNSEEN;
 	}
 }
 

@@ -38,6 +38,7 @@ struct span_entry {
 	struct window_span span; /* a copy, with references */
 	bool has_span;
 	bool is_open_at_end;
+	bool is_unseen; /* at the end */
 	bool is_counted;
 	UT_hash_handle hh;
 };

@@ -92,6 +92,8 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 	};
 	struct merge_group *group;
 
+	if (is_open && entry->is_unseen)
+		merge->totals.unseen_ns += c.runnable_ns;
 	if ((merge->options.open_only && !is_open) ||
 	    !filter_has_duration(merge->filter, (uint64_t)(end - open->start_ns)))
 		return;
@@ -113,6 +115,8 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 		entry->is_counted = true;
 		group->open++;
 		merge->totals.open_waits++;
+		group->unseen += entry->is_unseen;
+		merge->totals.unseen += entry->is_unseen;
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/answer.h"
 #include "daemon/query_notes.h"
@@ -346,6 +347,9 @@ static void totals_make(struct answer *answer)
 		.short_waits = (int64_t)totals->short_waits,
 		.short_ns = (int64_t)totals->short_ns,
 		.open_waits = (int64_t)totals->open_waits,
+		.cpus = sysconf(_SC_NPROCESSORS_ONLN),
+		.unseen = totals->unseen ? (int64_t)totals->unseen : WIRE_ABSENT,
+		.unseen_ns = totals->unseen ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
 	};
 }
 

@@ -313,6 +313,35 @@ static void test_a_wait_over_cuts(void **state)
 	window_unref(window);
 }
 
+/* Threads that the iterator missed are in doubt; when it has not run at all, none is. */
+static void test_unseen_waits(void **state)
+{
+	struct thread seen = thread_of(1, THREAD_BLOCKED, 1500, 1), t;
+	struct window *window;
+
+	t = thread_of(2, THREAD_RUNNABLE, 1500, 1);
+	seen.seen_cut = t.seen_cut = 1;
+	begin(1);
+	assembler_add_thread(assembler, &seen);
+	assembler_add_thread(assembler, &t);
+	window = finish();
+	assert_int_equal(window->n_opens, 2);
+	assert_int_equal((window->opens[0].state | window->opens[1].state) & STATE_UNSEEN, 0);
+	window_unref(window);
+
+	seen.seen_cut = 2;
+	begin(2);
+	assembler_add_thread(assembler, &seen);
+	assembler_add_thread(assembler, &t);
+	window = finish();
+	assert_int_equal(window->n_opens, 2);
+	assert_int_equal(window->opens[0].state & STATE_UNSEEN ? 1 : 0,
+			 window->images[window->opens[0].image].uid == 2);
+	assert_int_equal(window->opens[1].state & STATE_UNSEEN ? 1 : 0,
+			 window->images[window->opens[1].image].uid == 2);
+	window_unref(window);
+}
+
 /* Ended between the cut and the reading: read as asleep or as running, it is open once. */
 static void test_a_wait_that_ends_after_the_cut(void **state)
 {
@@ -511,6 +540,7 @@ int main(void)
 		TEST(test_an_end_of_a_forgotten_thread),
 		TEST(test_unseen_threads_are_forgotten),
 		TEST(test_a_wait_over_cuts),
+		TEST(test_unseen_waits),
 		TEST(test_a_wait_that_ends_after_the_cut),
 		TEST(test_young_waits),
 		TEST(test_a_wake_time_from_before_is_none),

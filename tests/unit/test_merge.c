@@ -241,6 +241,41 @@ static void test_open_only(void **state)
 	assert_int_equal(groups[0]->open_ns, 8000 * US);
 }
 
+/* What is in doubt at the end is counted, with the part of the runnable time that is its. */
+static void test_unseen(void **state)
+{
+	struct merge_group **groups;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		add_image(i, 1, false);
+		add_open(i, 0, -5000 * US, -5000 * US);
+		windows[i]->opens[0].state = STATE_PREEMPTED | (i == 1 ? STATE_UNSEEN : 0);
+	}
+	groups = run(1);
+	assert_int_equal(groups[0]->unseen, 0);
+	assert_int_equal(merge_totals(merge)->unseen_ns, 0);
+	windows[2]->opens[0].state |= STATE_UNSEEN;
+	groups = run(1);
+	assert_int_equal(groups[0]->unseen, 1);
+	assert_int_equal(groups[0]->open, 1);
+	assert_int_equal(merge_totals(merge)->unseen, 1);
+	assert_int_equal(merge_totals(merge)->unseen_ns, 3000 * US);
+}
+
+/* What kill -9 ends is another wait than what nothing ends. */
+static void test_states_apart(void **state)
+{
+	add_image(0, 1, false);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	windows[0]->rows[0].state = 0x2;
+	windows[0]->rows[1].state = 0x102;
+	run(2);
+	options.by = MERGE_BY_PROCESS;
+	run(1);
+}
+
 static void test_times(void **state)
 {
 	struct merge_group **groups;
@@ -403,6 +438,8 @@ int main(void)
 		TEST(test_rows_of_windows_add_up),
 		TEST(test_a_wait_over_windows),
 		TEST(test_open_only),
+		TEST(test_unseen),
+		TEST(test_states_apart),
 		TEST(test_times),
 		TEST(test_part_of_a_row_is_an_estimate),
 		TEST(test_idle_does_not_depend_on_what_is_shown),
