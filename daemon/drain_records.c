@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/drain_state.h"
 
-#include <errno.h>
-
-#include "daemon/log.h"
-
 static void handle_stack(struct drain *drain, const struct record_stack *record)
 {
 	struct process_id id = {
@@ -26,8 +22,9 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	stack = stack_table_put(drain->stacks, record->id, process, (const uint64_t *)record->ip,
 				record->frames, &is_new);
 	process_unref(process);
+	/* Dropped it is unknown, which is counted, and new when it is sent again. */
 	if (stack && is_new && resolver_add_stack(drain->resolver, stack))
-		log_err(-ENOMEM, "queue a stack for its names");
+		stack_table_drop(drain->stacks, stack);
 }
 
 static void handle_process(struct drain *drain, const struct record_process *record)

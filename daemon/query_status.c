@@ -83,6 +83,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	struct stack_table_stats stacks;
 	struct process_stats processes;
 	struct history_stats history;
+	struct resolver_stats names;
 	size_t n = 0;
 
 	if (!limits)
@@ -105,6 +106,11 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
 				     (int64_t)processes.symbol_bytes,
 				     (int64_t)processes.evictions };
+	resolver_stats(recorder->resolver, &names);
+	limits[n++] = (struct wire_limit){ "symbols.waiting_stacks", RESOLVER_MAX_STACKS,
+					   (int64_t)names.stacks, (int64_t)names.stacks_dropped };
+	limits[n++] = (struct wire_limit){ "symbols.waiting_windows", RESOLVER_MAX_WINDOWS,
+					   (int64_t)names.windows, (int64_t)names.windows_dropped };
 	answer->status.limits = (struct wire_limits){ .v = limits, .n = n };
 	return 0;
 }

@@ -29,6 +29,8 @@ struct resolver {
 	pthread_cond_t added;
 	struct item *first;
 	struct item **last;
+	struct resolver_stats stats;
+	bool is_full; /* and that has been said */
 	bool is_stopping;
 
 	struct stack_table *stacks;
@@ -213,6 +215,25 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 	stack_finish(resolver, stack);
 }
 
+/* The first of the queue, NULL for none; with the lock held. */
+static struct item *resolver_take(struct resolver *resolver)
+{
+	struct item *item = resolver->first;
+
+	if (!item) {
+		resolver->is_full = false;
+		return NULL;
+	}
+	resolver->first = item->next;
+	if (!resolver->first)
+		resolver->last = &resolver->first;
+	if (item->stack)
+		resolver->stats.stacks--;
+	else
+		resolver->stats.windows--;
+	return item;
+}
+
 static void *resolver_run(void *data)
 {
 	struct resolver *resolver = data;
@@ -224,12 +245,7 @@ static void *resolver_run(void *data)
 		pthread_mutex_lock(&resolver->lock);
 		while (!resolver->first && !resolver->is_stopping)
 			pthread_cond_wait(&resolver->added, &resolver->lock);
-		item = resolver->first;
-		if (item) {
-			resolver->first = item->next;
-			if (!resolver->first)
-				resolver->last = &resolver->first;
-		}
+		item = resolver_take(resolver);
 		pthread_mutex_unlock(&resolver->lock);
 		if (!item)
 			return NULL;
@@ -258,6 +274,8 @@ int resolver_new(struct stack_table *stacks, struct history *history, char *cons
 	pthread_cond_init(&resolver->added, NULL);
 	r = pthread_create(&resolver->thread, NULL, resolver_run, resolver);
 	if (r) {
+		pthread_cond_destroy(&resolver->added);
+		pthread_mutex_destroy(&resolver->lock);
 		free(resolver);
 		return -r;
 	}
@@ -282,19 +300,55 @@ struct resolver *resolver_free(struct resolver *resolver)
 	return NULL;
 }
 
+/* Counts what comes in or is turned away; with the lock held. */
+static int resolver_admit(struct resolver *resolver, const struct item *item)
+{
+	struct resolver_stats *stats = &resolver->stats;
+	size_t *n = item->window ? &stats->windows : &stats->stacks;
+	size_t max = n == &stats->windows ? RESOLVER_MAX_WINDOWS : RESOLVER_MAX_STACKS;
+
+	if (*n < max) {
+		(*n)++;
+		return 0;
+	}
+	if (n == &stats->windows)
+		stats->windows_dropped++;
+	else
+		stats->stacks_dropped++;
+	if (!resolver->is_full)
+		log_warning("names are looked up too slowly: %zu stacks and %zu windows wait, "
+			    "others are dropped until none does",
+			    stats->stacks, stats->windows);
+	resolver->is_full = true;
+	return -ENOBUFS;
+}
+
 static int resolver_add(struct resolver *resolver, struct stack *stack, struct window *window)
 {
 	struct item *item = malloc(sizeof(*item));
+	int r;
 
 	if (!item)
 		return -ENOMEM;
 	*item = (struct item){ .stack = stack, .window = window };
 	pthread_mutex_lock(&resolver->lock);
-	*resolver->last = item;
-	resolver->last = &item->next;
-	pthread_cond_signal(&resolver->added);
+	r = resolver_admit(resolver, item);
+	if (!r) {
+		*resolver->last = item;
+		resolver->last = &item->next;
+		pthread_cond_signal(&resolver->added);
+	}
 	pthread_mutex_unlock(&resolver->lock);
-	return 0;
+	if (r)
+		free(item);
+	return r;
+}
+
+void resolver_stats(struct resolver *resolver, struct resolver_stats *out)
+{
+	pthread_mutex_lock(&resolver->lock);
+	*out = resolver->stats;
+	pthread_mutex_unlock(&resolver->lock);
 }
 
 int resolver_add_stack(struct resolver *resolver, struct stack *stack)

@@ -23,11 +23,29 @@ int resolver_new(struct stack_table *stacks, struct history *history, char *cons
 /* Works off what is queued, then stops. */
 struct resolver *resolver_free(struct resolver *resolver);
 
-/* Borrows the stack, which its table keeps until it is resolved. Never blocks. */
+/*
+ * The queue is bounded, as a file that is slow to read must not cost memory without end. Beyond
+ * its limits what is added is turned away and counted.
+ */
+enum { RESOLVER_MAX_STACKS = 65536, RESOLVER_MAX_WINDOWS = 64 };
+
+struct resolver_stats {
+	size_t stacks; /* in the queue now */
+	size_t windows;
+	uint64_t stacks_dropped; /* since the start; their ids stay unknown */
+	uint64_t windows_dropped;
+};
+
+/*
+ * Borrows the stack, which its table keeps until it is resolved. Never blocks. -ENOBUFS when the
+ * queue is full, -ENOMEM: then the stack gets no names and is the caller's to drop.
+ */
 int resolver_add_stack(struct resolver *resolver, struct stack *stack);
 
-/* Takes the window. On -ENOMEM it is dropped. */
+/* Takes the window. On -ENOBUFS and -ENOMEM it is dropped. */
 int resolver_add_window(struct resolver *resolver, struct window *window);
+
+void resolver_stats(struct resolver *resolver, struct resolver_stats *out);
 
 /* 0, or the negative errno of reading the kernel's symbols. */
 int resolver_kernel_status(const struct resolver *resolver);

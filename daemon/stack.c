@@ -242,6 +242,13 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 	return entry ? &entry->stack : NULL;
 }
 
+void stack_table_drop(struct stack_table *table, struct stack *stack)
+{
+	pthread_mutex_lock(&table->lock);
+	stack_release(table, (struct stack_entry *)stack);
+	pthread_mutex_unlock(&table->lock);
+}
+
 struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool is_user)
 {
 	struct stack_entry *entry = NULL;

@@ -83,6 +83,9 @@ struct stack_table *stack_table_free(struct stack_table *table);
 struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
 			      const uint64_t *ip, size_t n, bool *is_new_out);
 
+/* Takes out a stack that was just put and is new: nobody else knows it yet. */
+void stack_table_drop(struct stack_table *table, struct stack *stack);
+
 /*
  * The stack of an id, with a reference for the caller; for an id that is a reason, or whose
  * frames never arrived, a stack with one pseudo frame and a flag. NULL for STACK_NONE.

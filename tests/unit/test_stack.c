@@ -144,6 +144,17 @@ static void test_the_limit_holds(void **state)
 	assert_int_equal(stats().stacks, id - 1000 - stats().full);
 }
 
+static void test_a_dropped_stack_is_new_again(void **state)
+{
+	struct stack *stack = put(1000, 1, DEPTH, true);
+	size_t bytes = stats().bytes;
+
+	stack_table_drop(table, stack);
+	assert_int_equal(stats().stacks, 0);
+	assert_true(stats().bytes < bytes);
+	put(1000, 1, DEPTH, true);
+}
+
 /* Above half of the limit, what nobody references goes at once. */
 static void test_short_of_room_keeps_less(void **state)
 {
@@ -172,6 +183,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_sweep_spares_what_is_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_limit_holds, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_dropped_stack_is_new_again, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_less, set_up, tear_down),
 	};
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/resolver.h"
+#include "proto/base.h"
+
+enum { DROPPED = 3 };
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned int windows_seen;
+static unsigned int windows_done;
+static uint64_t last_seq;
+
+void __wrap_history_add(struct history *history, struct window *window, size_t stack_bytes);
+
+static void count(unsigned int *what)
+{
+	pthread_mutex_lock(&lock);
+	(*what)++;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static void wait_for(const unsigned int *what, unsigned int n)
+{
+	pthread_mutex_lock(&lock);
+	while (*what < n)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+void __wrap_history_add(struct history *history, struct window *window, size_t stack_bytes)
+{
+	count(&windows_seen);
+	pthread_mutex_lock(&gate);
+	pthread_mutex_unlock(&gate);
+	assert_true(window->seq > last_seq);
+	last_seq = window->seq;
+	window_unref(window);
+	count(&windows_done);
+}
+
+static int add_window(struct resolver *resolver)
+{
+	static uint64_t seq;
+	struct window *window = window_new();
+
+	assert_non_null(window);
+	window->seq = ++seq;
+	return resolver_add_window(resolver, window);
+}
+
+static void fill_windows(struct resolver *resolver)
+{
+	unsigned int i;
+
+	for (i = 0; i < RESOLVER_MAX_WINDOWS; i++)
+		assert_int_equal(add_window(resolver), 0);
+	for (i = 0; i < DROPPED; i++)
+		assert_int_equal(add_window(resolver), -ENOBUFS);
+}
+
+/* One stack will do: it is resolved once. */
+static void fill_stacks(struct resolver *resolver, struct stack *stack)
+{
+	unsigned int i;
+
+	for (i = 0; i < RESOLVER_MAX_STACKS; i++)
+		assert_int_equal(resolver_add_stack(resolver, stack), 0);
+	for (i = 0; i < DROPPED; i++)
+		assert_int_equal(resolver_add_stack(resolver, stack), -ENOBUFS);
+}
+
+static void test_the_queue_has_an_end(void **state)
+{
+	char *const idle[] = { NULL };
+	struct stack_table *stacks;
+	struct resolver *resolver;
+	struct resolver_stats stats;
+	struct stack *stack;
+	uint64_t ip = 1;
+	bool is_new;
+
+	assert_int_equal(stack_table_new(1 << 20, &stacks), 0);
+	stack = stack_table_put(stacks, 100, NULL, &ip, 1, &is_new);
+	assert_non_null(stack);
+	assert_int_equal(resolver_new(stacks, NULL, idle, &resolver), 0);
+	pthread_mutex_lock(&gate);
+	assert_int_equal(add_window(resolver), 0);
+	wait_for(&windows_seen, 1);
+	fill_windows(resolver);
+	fill_stacks(resolver, stack);
+	resolver_stats(resolver, &stats);
+	assert_int_equal(stats.windows, RESOLVER_MAX_WINDOWS);
+	assert_int_equal(stats.stacks, RESOLVER_MAX_STACKS);
+	assert_int_equal(stats.windows_dropped, DROPPED);
+	assert_int_equal(stats.stacks_dropped, DROPPED);
+	/* Once there is room it goes on, and what was taken is done in order. */
+	pthread_mutex_unlock(&gate);
+	wait_for(&windows_done, 1 + RESOLVER_MAX_WINDOWS);
+	assert_int_equal(add_window(resolver), 0);
+	resolver_free(resolver);
+	assert_int_equal(windows_done, 2 + RESOLVER_MAX_WINDOWS);
+	assert_true(stack->is_resolved);
+	stack_table_free(stacks);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_queue_has_an_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
