@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "client/output.h"
-#include "client/report.h"
 #include "client/verb.h"
 
 static void print_verb(FILE *out, const struct verb *verb)
@@ -40,7 +39,7 @@ enum exit_code cmd_help(struct options *options)
 	if (options->argument) {
 		verb = verb_find(options->argument);
 		if (!verb) {
-			report("no verb %s; stackctl --help lists them", options->argument);
+			verb_report_unknown(options->argument);
 			return EXIT_CODE_USAGE;
 		}
 	}

@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 		return (int)run_default(socket, argc - first + 1, argv + first - 1);
 	verb = verb_find(argv[first]);
 	if (!verb) {
-		report("no verb %s; stackctl --help lists them", argv[first]);
+		verb_report_unknown(argv[first]);
 		return EXIT_CODE_USAGE;
 	}
 	return (int)run(verb, socket, argc - first, argv + first);

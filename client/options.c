@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "client/suggest.h"
 #include "proto/base.h"
 #include "proto/duration.h"
 #include "proto/wire.h"
@@ -91,8 +92,8 @@ static int read_ids(struct options *options, const struct option_spec *spec, con
 		if (read_number(at, n, &id) < 0 || id < 1 || id > ID_MAX)
 			return complain(options,
 					"--%s %s: \"%.*s\" is no %s; numbers from 1 to %" PRId64
-					", with commas between",
-					spec->name, value, (int)n, at, spec->value, ID_MAX);
+					", with commas between; a name goes to --comm",
+					spec->name, value, (int)n, at, spec->name, ID_MAX);
 		if (list->n == OPTION_IDS_MAX)
 			return complain(options, "--%s: more than %d are too many", spec->name,
 					OPTION_IDS_MAX);
@@ -121,11 +122,14 @@ static int read_micros(struct options *options, const struct option_spec *spec, 
 	return 0;
 }
 
-/* 2, 0x2, S, D, preempted. */
+/* 2, 0x2, S, D, preempted. Who is dead waits for nothing: no X, no Z. */
 static bool state_is_valid(const char *text, size_t n)
 {
-	static const char *const names[] = { "R", "S", "D", "T", "t",
-					     "X", "Z", "P", "I", "preempted" };
+	static const char *const names[] = {
+		"R",	   "S",	     "D",	  "T",	      "t",
+		"P",	   "I",	     "preempted", "sleeping", "uninterruptible",
+		"stopped", "traced", "parked",	  "idle"
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
@@ -144,10 +148,13 @@ static int read_states(struct options *options, const struct option_spec *spec, 
 	for (;; at += n + 1) {
 		n = strcspn(at, ",");
 		if (!state_is_valid(at, n))
-			return complain(options,
-					"--%s %s: \"%.*s\" is no state; R, S, D, T, t, X, Z, P, I, "
-					"preempted, or a number made of the kernel's state bits",
-					spec->name, value, (int)n, at);
+			return complain(
+				options,
+				"--%s %s: \"%.*s\" is no state a thread waits in; S (sleeping), "
+				"D (uninterruptible), R or preempted (wants a CPU), T (stopped), t "
+				"(traced), P (parked), I (idle), or a number made of the kernel's "
+				"state bits",
+				spec->name, value, (int)n, at);
 		if (list->n == OPTION_STATES_MAX)
 			return complain(options, "--%s: more than %d are too many", spec->name,
 					OPTION_STATES_MAX);
@@ -227,15 +234,16 @@ static const struct option_spec specs[] = {
 	{ 'K', "kernel-stacks", NULL, OPTIONS_FILTER, read_flag, AT(kernel_stacks),
 	  "frames of the kernel only" },
 	{ 'm', "min-block-time", "US", OPTIONS_FILTER, read_micros, AT(min_block_ns),
-	  "waits of at least that" },
+	  "waits of at least that; us without a unit" },
 	{ 'M', "max-block-time", "US", OPTIONS_FILTER, read_micros, AT(max_block_ns),
-	  "waits of at most that" },
+	  "waits of at most that; us without a unit" },
 	{ 0, "state", "STATE,..", OPTIONS_FILTER, read_states, AT(states),
 	  "waits in a state: S, D, preempted, or bits" },
 	{ 0, "comm", "GLOB", OPTIONS_FILTER, read_text, AT(comm), "threads of that name" },
 	{ 0, "cgroup", "PATH", OPTIONS_FILTER, read_text, AT(cgroup), "below that cgroup" },
 	{ 0, "unit", "NAME", OPTIONS_FILTER, read_text, AT(unit), "of that systemd unit" },
-	{ 0, "window", "D", OPTIONS_RANGE, read_text, AT(window), "the last D, up to now (30s)" },
+	{ 0, "window", "D", OPTIONS_RANGE, read_text, AT(window),
+	  "the last D, up to now (30s, stuck 1s)" },
 	{ 0, "since", "T", OPTIONS_RANGE, read_text, AT(since), "from then on" },
 	{ 0, "until", "T", OPTIONS_RANGE, read_text, AT(until), "with --since: up to then" },
 	{ 0, "at", "T", OPTIONS_RANGE, read_text, AT(at), "the window of that moment" },
@@ -330,12 +338,56 @@ static bool spec_is_word(const struct option_spec *spec, const char *word)
 	       (word[2 + n] == '\0' || word[2 + n] == '=');
 }
 
+/* A long option that is none, or the beginning of several. */
+static int complain_long(struct options *options, unsigned sets, const char *verb, const char *word)
+{
+	size_t n = strcspn(word + 2, "="), starts = 0;
+	struct suggestion near;
+
+	suggestion_init(&near, word + 2, n);
+	for (size_t i = 0; i < N_SPECS; i++) {
+		if (!(specs[i].set & (sets | OPTIONS_COMMON)))
+			continue;
+		suggestion_try(&near, specs[i].name);
+		starts += strncmp(specs[i].name, word + 2, n) == 0;
+	}
+	if (starts > 1)
+		return complain(options,
+				"%s is the beginning of several options; stackctl %s "
+				"--help",
+				word, verb);
+	if (near.best)
+		return complain(options, "unknown option %s; did you mean --%s? stackctl %s --help",
+				word, near.best, verb);
+	return complain(options, "unknown option %s; stackctl %s --help", word, verb);
+}
+
+/* A word too many is often the process somebody is after. */
+static int complain_unexpected(struct options *options, unsigned sets, const char *verb,
+			       const char *word)
+{
+	int64_t id;
+
+	if (!(sets & OPTIONS_FILTER) || word[0] == '-')
+		return complain(options, "%s: unexpected \"%s\"; stackctl %s --help", verb, word,
+				verb);
+	if (read_number(word, strlen(word), &id) == 0)
+		return complain(options,
+				"%s: unexpected \"%s\"; a process is -p %s, a thread -t %s", verb,
+				word, word, word);
+	return complain(options,
+			"%s: unexpected \"%s\"; processes of that name are --comm '%s', one is "
+			"-p PID",
+			verb, word, word);
+}
+
 /*
  * getopt says so: optopt is the letter, or the number of a long option that was given a value it
  * does not take, or 0 for a long option that is none. An option of another verb is worth a
  * better answer than "unknown".
  */
-static int complain_unknown(struct options *options, const char *verb, const char *word)
+static int complain_unknown(struct options *options, unsigned sets, const char *verb,
+			    const char *word)
 {
 	if (optopt >= FIRST_LONG)
 		return complain(options, "--%s takes no value", find_spec(optopt)->name);
@@ -345,15 +397,16 @@ static int complain_unknown(struct options *options, const char *verb, const cha
 					specs[i].name, verb);
 	if (optopt)
 		return complain(options, "unknown option -%c; stackctl %s --help", optopt, verb);
-	return complain(options, "unknown or ambiguous option %s; stackctl %s --help", word, verb);
+	return complain_long(options, sets, verb, word);
 }
 
-static int read_option(struct options *options, int value, const char *verb, const char *word)
+static int read_option(struct options *options, unsigned sets, int value, const char *verb,
+		       const char *word)
 {
 	const struct option_spec *spec;
 
 	if (value == '?')
-		return complain_unknown(options, verb, word);
+		return complain_unknown(options, sets, verb, word);
 	spec = find_spec(value == ':' ? optopt : value);
 	if (value == ':')
 		return complain(options, "--%s needs a value: %s", spec->name, spec->value);
@@ -401,13 +454,13 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 		value = getopt_long(argc, argv, letters, longs, NULL);
 		if (value == -1)
 			break;
-		r = read_option(options, value, argv[0], argv[optind - 1]);
+		r = read_option(options, sets, value, argv[0], argv[optind - 1]);
 		if (r < 0)
 			return r;
 	}
 	if (argc - optind > (int)max_arguments)
-		return complain(options, "%s: unexpected \"%s\"; stackctl %s --help", argv[0],
-				argv[optind + (int)max_arguments], argv[0]);
+		return complain_unexpected(options, sets, argv[0],
+					   argv[optind + (int)max_arguments]);
 	if (optind < argc)
 		options->argument = argv[optind];
 	if (!(sets & OPTIONS_STACKS) && options->format == FORMAT_FOLDED)

@@ -7,11 +7,14 @@
 #include <stdio.h>
 
 #include "client/options.h"
+#include "client/report.h"
 #include "client/term.h"
 #include "proto/base.h"
 #include "proto/duration.h"
 #include "proto/when.h"
 #include "proto/wire.h"
+
+#define NS_PER_DAY (86400 * NS_PER_S)
 
 static int complain(struct options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -67,6 +70,20 @@ static int refuse_future(struct options *options, const char *name, const char *
 			present);
 }
 
+/* 07:00 asked for at 06:30 is yesterday's; who meant today's has to be told. */
+static void note_day(const char *name, const char *text, int64_t ns, int64_t now)
+{
+	char when[TERM_TIME_MAX];
+
+	if (!when_is_clock(text) || time_same_day(ns, now))
+		return;
+	time_format(ns, TIME_FULL, when);
+	if (time_same_day(ns + NS_PER_DAY, now))
+		report("--%s %s was taken as yesterday %s (%s)", name, text, text, when);
+	else
+		report("--%s %s was taken as %s", name, text, when);
+}
+
 static int read_at(struct options *options, int64_t now, struct range *out)
 {
 	const struct when_context context = { WHEN_AT, now, INT64_MIN };
@@ -79,47 +96,80 @@ static int read_at(struct options *options, int64_t now, struct range *out)
 	r = refuse_future(options, "at", options->at, ns, now);
 	if (r < 0)
 		return r;
+	note_day("at", options->at, ns, now);
 	/* A range is never empty; rounded outward, this is the window that holds the moment. */
 	out->since_ns = ns;
 	out->until_ns = ns + 1;
 	return 0;
 }
 
+static int refuse_order(struct options *options, int64_t since, int64_t until)
+{
+	char from[TERM_TIME_MAX], to[TERM_TIME_MAX];
+
+	time_format(since, TIME_FULL, from);
+	time_format(until, TIME_FULL, to);
+	return complain(options, "--since %s is %s, and --until %s is %s: not after it",
+			options->since, from, options->until, to);
+}
+
+/*
+ * A time of day after --since may be tomorrow's. Where that is in the future, and more than half a
+ * day after --since, the two are in the wrong order rather than meant so.
+ */
+static int check_until(struct options *options, int64_t now, int64_t since, int64_t until)
+{
+	const struct when_context latest = { WHEN_SINCE, now, INT64_MIN };
+	int64_t today;
+
+	if (until <= since)
+		return refuse_order(options, since, until);
+	if (!when_is_clock(options->until) || until <= now || time_same_day(until, now) ||
+	    until - since <= NS_PER_DAY / 2)
+		return 0;
+	return when_parse(options->until, &latest, &today) < 0
+		       ? 0
+		       : refuse_order(options, since, today);
+}
+
+static int read_until(struct options *options, int64_t now, int64_t since, struct range *out)
+{
+	const struct when_context context = { WHEN_UNTIL, now, since };
+	int64_t until;
+	int r;
+
+	r = read_when(options, "until", options->until, &context, &until);
+	if (r < 0)
+		return r;
+	r = check_until(options, now, since, until);
+	if (r < 0)
+		return r;
+	if (until > now)
+		report("--until %s is in the future: up to now", options->until);
+	else
+		out->until_ns = until;
+	return 0;
+}
+
 static int read_since(struct options *options, int64_t now, struct range *out)
 {
-	struct when_context context = { WHEN_SINCE, now, INT64_MIN };
-	int64_t since, until;
+	const struct when_context context = { WHEN_SINCE, now, INT64_MIN };
+	int64_t since;
 	int r;
 
 	r = read_when(options, "since", options->since, &context, &since);
 	if (r < 0)
 		return r;
+	if (since <= now && options->until) {
+		r = read_until(options, now, since, out);
+		if (r < 0)
+			return r;
+	}
 	r = refuse_future(options, "since", options->since, since, now);
 	if (r < 0)
 		return r;
+	note_day("since", options->since, since, now);
 	out->since_ns = since;
-	if (!options->until)
-		return 0;
-
-	context.use = WHEN_UNTIL;
-	context.after = since;
-	r = read_when(options, "until", options->until, &context, &until);
-	if (r < 0)
-		return r;
-	if (until <= since) {
-		char from[TERM_TIME_MAX], to[TERM_TIME_MAX];
-
-		time_format(since, TIME_FULL, from);
-		time_format(until, TIME_FULL, to);
-		return complain(options, "--since %s is %s, and --until %s is %s: not after it",
-				options->since, from, options->until, to);
-	}
-	if (until > now) {
-		fprintf(stderr, "stackctl: --until %s is in the future: up to now\n",
-			options->until);
-		return 0;
-	}
-	out->until_ns = until;
 	return 0;
 }
 

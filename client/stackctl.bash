@@ -35,7 +35,7 @@ _stackctl()
 		return
 		;;
 	--state)
-		COMPREPLY=($(compgen -W 'R S D T t X Z P I preempted' -- "$cur"))
+		COMPREPLY=($(compgen -W 'R S D T t P I preempted' -- "$cur"))
 		return
 		;;
 	--since | --until | --at)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "client/report.h"
+#include "client/suggest.h"
 #include "proto/base.h"
 
 const struct verb verbs[] = {
@@ -28,4 +30,17 @@ const struct verb *verb_find(const char *name)
 		if (strcmp(verbs[i].name, name) == 0)
 			return &verbs[i];
 	return NULL;
+}
+
+void verb_report_unknown(const char *name)
+{
+	struct suggestion near;
+
+	suggestion_init(&near, name, strlen(name));
+	for (size_t i = 0; i < n_verbs; i++)
+		suggestion_try(&near, verbs[i].name);
+	if (near.best)
+		report("no verb %s; did you mean %s? stackctl --help lists them", name, near.best);
+	else
+		report("no verb %s; stackctl --help lists them", name);
 }

@@ -25,6 +25,9 @@ extern const size_t n_verbs;
 
 const struct verb *verb_find(const char *name);
 
+/* Reports that there is no such verb, and which one may have been meant. */
+void verb_report_unknown(const char *name);
+
 enum exit_code cmd_status(struct options *options);
 enum exit_code cmd_probes(struct options *options);
 enum exit_code cmd_sessions(struct options *options);

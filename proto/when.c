@@ -384,6 +384,14 @@ static bool ends_with_word(const char *text, size_t n, const char *word, size_t 
 	return true;
 }
 
+bool when_is_clock(const char *text)
+{
+	struct civil c = { .isdst = -1 };
+
+	skip_space(&text);
+	return read_clock(&text, &c) && *text == '\0';
+}
+
 int when_parse(const char *text, const struct when_context *context, int64_t *ns_out)
 {
 	struct civil c = { .isdst = -1 };

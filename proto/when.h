@@ -8,6 +8,7 @@
  * date they name. Nothing allocated; reads TZ, so not while another thread changes it.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A time of day without a date, and an hour the clocks pass twice, need to know. */
@@ -30,6 +31,9 @@ struct when_context {
  * lies outside of 64 bits of nanoseconds; *ns_out is untouched then.
  */
 int when_parse(const char *text, const struct when_context *context, int64_t *ns_out);
+
+/* A time of day alone, to which when_parse adds the day. */
+bool when_is_clock(const char *text);
 
 /* What when_parse takes, for messages. Static. */
 const char *when_grammar(void);

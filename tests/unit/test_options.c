@@ -71,6 +71,9 @@ static void test_values(void **state)
 	assert_string_equal(o.states.v[1], "preempted");
 	assert_string_equal(o.states.v[4], "S");
 
+	assert_int_equal(parse(&o, ALL, "--state|uninterruptible,idle"), 0);
+	assert_string_equal(o.states.v[0], "uninterruptible");
+
 	assert_int_equal(parse(&o, ALL, "-n|0|--comm|my*|--cgroup|/a|--unit|ssh.service"), 0);
 	assert_int_equal(o.top, 0);
 	assert_true(options_name_somebody(&o));
@@ -125,6 +128,8 @@ static void test_refused(void **state)
 		{ "--state|Q", "\"Q\"" },
 		{ "--state|S,", "\"\"" },
 		{ "--state|0x", "\"0x\"" },
+		{ "--state|X", "D (uninterruptible)" },
+		{ "-p|abc", "is no pid" },
 		{ "--comm|", "empty" },
 		{ "--cgroup|a/b", "begins with /" },
 		{ "-n|-1", "20, or 0" },
@@ -138,7 +143,13 @@ static void test_refused(void **state)
 		{ "--idle=1", "--idle takes no value" },
 		{ "-x", "-x" },
 		{ "--idle|-xp", "option -x" },
-		{ "--nonsense", "--nonsense" },
+		{ "--nonsense", "unknown option --nonsense; stackctl" },
+		{ "--windw|5s", "did you mean --window?" },
+		{ "--windwo=5s", "did you mean --window?" },
+		{ "--processes", "unknown option --processes; stackctl" },
+		{ "--user", "is the beginning of several" },
+		{ "offcpu|shopd", "--comm 'shopd'" },
+		{ "offcpu|4242", "a process is -p 4242" },
 		{ "offcpu|oncpu", "unexpected \"oncpu\"" },
 		{ "--|offcpu|-p", "unexpected \"-p\"" },
 	};
@@ -218,6 +229,13 @@ static void test_range(void **state)
 	assert_int_equal(range.until_ns, NOW - 1200 * NS_PER_S);
 	assert_int_equal(resolve(&o, "--since|23:50|--until|00:10", &range), 0);
 	assert_int_equal(range.until_ns - range.since_ns, 1200 * NS_PER_S);
+	/* Ends tomorrow, or today but later: it goes on. */
+	assert_int_equal(resolve(&o, "--since|12:29|--until|00:10", &range), 0);
+	assert_true(range.until_ns == WIRE_ABSENT);
+	assert_int_equal(resolve(&o, "--since|00:10|--until|23:50", &range), 0);
+	assert_true(range.until_ns == WIRE_ABSENT);
+	assert_int_equal(resolve(&o, "--since|13:00", &range), 0);
+	assert_int_equal(range.since_ns, NOW - (23 * 3600 + 1800) * NS_PER_S);
 	assert_int_equal(resolve(&o, "--since|12:00|--until|now", &range), 0);
 	assert_int_equal(range.until_ns, NOW);
 	assert_int_equal(resolve(&o, "--at|12:00", &range), 0);
@@ -243,6 +261,10 @@ static void test_range_refused(void **state)
 		{ "--at|tomorrow", "in the future" },
 		{ "--since|2026-07-15 12:00|--until|2026-07-15 11:00", "not after" },
 		{ "--since|12:00|--until|@5", "not after" },
+		/* The future --until is tomorrow's only because it is not after --since today. */
+		{ "--since|12:00|--until|11:00", "not after" },
+		{ "--since|2026-07-15 12:00|--until|11:00", "not after" },
+		{ "--since|tomorrow|--until|12:00", "in the future" },
 		{ "--since|12:00|--until|noon", "--until noon" },
 		{ "--until|12:00", "needs --since" },
 		{ "--window|5s|--since|12:00", "exclude" },
