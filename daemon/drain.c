@@ -49,7 +49,7 @@ static void drain_cut_now(struct drain *drain)
 	pthread_mutex_unlock(&drain->lock);
 	stack_table_sweep(drain->stacks, STACK_KEEP_NS);
 	process_table_sweep(drain->processes, STACK_KEEP_NS);
-	drain->next_ns = begin + drain->length_ns;
+	drain->next_ns = begin + drain->config->window_length_ns;
 }
 
 /* Sleeps until the ring wants emptying, a cut is due or asked for. */
@@ -71,8 +71,10 @@ static bool drain_wait(struct drain *drain)
 		log_err(-errno, "read the drain's wake-up");
 	pthread_mutex_lock(&drain->lock);
 	stop = drain->is_stopping;
-	if (drain->cut_wanted)
-		drain->next_ns = 0;
+	/* Anew each time: a reload may have changed the length. */
+	drain->next_ns = drain->cut_wanted
+				 ? 0
+				 : drain->last_cut_ns + drain->config->window_length_ns;
 	pthread_mutex_unlock(&drain->lock);
 	return !stop;
 }
@@ -152,15 +154,14 @@ int drain_start(const struct config *config, struct probe *probe, struct process
 
 	if (!drain)
 		return -ENOMEM;
+	drain->config = config;
 	drain->probe = probe;
 	drain->processes = processes;
 	drain->stacks = stacks;
 	drain->resolver = resolver;
 	drain->history = history;
-	drain->length_ns = config->window_length_ns;
-	drain->min_length_ns = config->window_min_length_ns;
 	drain->last_cut_ns = clock_ns(CLOCK_MONOTONIC);
-	drain->next_ns = drain->last_cut_ns + drain->length_ns;
+	drain->next_ns = drain->last_cut_ns + config->window_length_ns;
 	drain->stats.last_ns = drain->last_cut_ns;
 	r = drain_open(drain, config);
 	if (!r) {
@@ -209,7 +210,7 @@ int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out)
 
 	pthread_mutex_lock(&drain->lock);
 	/* The very first question need not wait: there is nothing else to answer it with. */
-	if (now - drain->last_cut_ns >= drain->min_length_ns || drain->seq == 0) {
+	if (now - drain->last_cut_ns >= drain->config->window_min_length_ns || drain->seq == 0) {
 		cuts = drain->stats.cuts;
 		drain->cut_wanted = true;
 		drain_wake(drain);

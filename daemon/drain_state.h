@@ -29,6 +29,7 @@ struct drain {
 	struct drain_stats stats;
 
 	int wake_fd;
+	const struct config *config; /* a reload may change its numbers */
 	struct probe *probe;
 	struct process_table *processes;
 	struct stack_table *stacks;
@@ -46,8 +47,6 @@ struct drain {
 	uint64_t last_missed;
 	uint64_t last_unknown;
 	int64_t real_offset_ns; /* realtime less monotonic */
-	int64_t length_ns;
-	int64_t min_length_ns;
 	int64_t next_ns;
 };
 

@@ -42,6 +42,14 @@ int history_new(int64_t keep_ns, size_t max_bytes, struct history **out)
 	return 0;
 }
 
+void history_set_limits(struct history *history, int64_t keep_ns, size_t max_bytes)
+{
+	pthread_mutex_lock(&history->lock);
+	history->keep_ns = keep_ns;
+	history->max_bytes = max_bytes;
+	pthread_mutex_unlock(&history->lock);
+}
+
 static struct window **history_slot(struct history *history, size_t i)
 {
 	return &history->windows[(history->first + i) % history->room];

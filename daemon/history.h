@@ -51,6 +51,9 @@ struct window *history_list_get(const struct history_list *list, size_t i);
 /* Waits until a window of at least this sequence number is there. 0 or -ETIMEDOUT. */
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);
 
+/* Other limits, from the next window on. */
+void history_set_limits(struct history *history, int64_t keep_ns, size_t max_bytes);
+
 void history_stats(struct history *history, struct history_stats *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "daemon/broker.h"
 #include "daemon/config.h"
+#include "daemon/config_reload.h"
 #include "daemon/exit.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
@@ -21,6 +23,7 @@
 
 /* What runs, in the order it is started. */
 struct daemon {
+	const struct options *options;
 	struct config *config;
 	struct broker *broker;
 	struct recorder recorder;
@@ -29,6 +32,8 @@ struct daemon {
 	struct server *server;
 	struct loop_timer *status_timer;
 	struct loop_timer *watchdog_timer;
+	int64_t status_ns; /* when the line of the service manager was made */
+	uint64_t status_events;
 };
 
 static void on_stop_signal(int signo, void *userdata)
@@ -40,12 +45,24 @@ static void on_stop_signal(int signo, void *userdata)
 	loop_stop(daemon->loop);
 }
 
+/* Switches a second since the last time. */
+static uint64_t event_rate(struct daemon *daemon, uint64_t events)
+{
+	const int64_t now = clock_ns(CLOCK_MONOTONIC);
+	const int64_t ms = (now - daemon->status_ns) / NS_PER_MS;
+	const uint64_t grown = events - daemon->status_events;
+
+	if (daemon->status_ns == 0 || ms <= 0)
+		return 0;
+	return grown * 1000 / (uint64_t)ms;
+}
+
 static void on_status(void *userdata)
 {
 	struct daemon *daemon = userdata;
 	struct history_stats history;
 	struct drain_stats drain = {};
-	uint64_t lost = 0;
+	uint64_t lost = 0, events;
 	unsigned int i;
 
 	history_stats(daemon->recorder.history, &history);
@@ -53,9 +70,52 @@ static void on_status(void *userdata)
 		drain_stats(daemon->recorder.drain, &drain);
 	for (i = 0; i < WINDOW_LOST_N; i++)
 		lost += drain.lost[i];
-	notify_status("offcpu %s, %zu windows, %llu threads, lost %llu",
+	events = drain.counts.switch_ins;
+	notify_status("offcpu %s, %zu windows, %" PRIu64 " threads, %" PRIu64
+		      " switches/s, lost %" PRIu64,
 		      probe_is_on(daemon->recorder.probe) ? "on" : "off", history.windows,
-		      (unsigned long long)drain.threads, (unsigned long long)lost);
+		      drain.threads, event_rate(daemon, events), lost);
+	daemon->status_ns = clock_ns(CLOCK_MONOTONIC);
+	daemon->status_events = events;
+}
+
+static void on_setting_changed(void *userdata, const char *section, const char *key,
+			       const char *value, bool is_applied)
+{
+	if (is_applied)
+		log_notice("%s.%s is %s from now on", section, key, value);
+	else
+		log_warning("%s.%s = %s takes a restart; until then it is as before", section, key,
+			    value);
+}
+
+/* Bad settings change nothing: what holds goes on holding. */
+static void on_reload(int signo, void *userdata)
+{
+	struct daemon *daemon = userdata;
+	const struct options *options = daemon->options;
+	_cleanup_(config_freep) struct config *fresh = NULL;
+	struct config_error error = {};
+	int r;
+
+	notify_reloading();
+	r = config_load(options->config_path, options->overrides, options->n_overrides, &fresh,
+			&error);
+	if (r) {
+		log_error("settings are as before: %s", error.text);
+	} else {
+		struct config *config = daemon->config;
+
+		r = config_reload(config, fresh, on_setting_changed, NULL);
+		if (r < 0)
+			log_err(r, "take over the settings");
+		history_set_limits(daemon->recorder.history, config->window_keep_ns,
+				   config->window_max_memory);
+		server_set_limits(daemon->server, config->control_max_clients,
+				  config->control_idle_timeout_ns);
+		log_info("settings read again");
+	}
+	notify_ready();
 }
 
 /* A sign of life only if the drain, too, is alive. */
@@ -122,6 +182,8 @@ static int daemon_start_loop(struct daemon *daemon)
 
 	for (i = 0; i < ARRAY_SIZE(signals) && !r; i++)
 		r = loop_signal_add(daemon->loop, signals[i], on_stop_signal, daemon);
+	if (!r)
+		r = loop_signal_add(daemon->loop, SIGHUP, on_reload, daemon);
 	if (!r)
 		r = loop_timer_new(daemon->loop, STATUS_EVERY_NS, STATUS_EVERY_NS, on_status,
 				   daemon, &daemon->status_timer);
@@ -192,9 +254,9 @@ static void log_started(const struct daemon *daemon)
 		log_warning("offcpu is off: %s", status.reason ? status.reason : "unknown");
 }
 
-static int daemon_run(struct config *config)
+static int daemon_run(const struct options *options, struct config *config)
 {
-	struct daemon daemon = { .config = config };
+	struct daemon daemon = { .options = options, .config = config };
 	int r = daemon_start(&daemon);
 
 	if (!r) {
@@ -229,7 +291,7 @@ static int run(const struct options *options)
 		config_free(config);
 		return EXIT_SUCCESS;
 	default:
-		return daemon_run(config);
+		return daemon_run(options, config);
 	}
 }
 

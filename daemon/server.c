@@ -163,6 +163,12 @@ int server_listen(struct server *server, const char *path, const char *group)
 	return r;
 }
 
+void server_set_limits(struct server *server, size_t max_clients, int64_t idle_timeout_ns)
+{
+	server->options.max_clients = max_clients;
+	server->options.idle_timeout_ns = idle_timeout_ns;
+}
+
 void server_stats_get(struct server *server, struct server_stats *out)
 {
 	struct counters *counters = &server->counters;

@@ -84,6 +84,9 @@ void server_freep(struct server **server);
 int server_listen(struct server *server, const char *path, const char *group);
 int server_listen_fd(struct server *server, int fd);
 
+/* Other limits, from now on; the loop's thread. */
+void server_set_limits(struct server *server, size_t max_clients, int64_t idle_timeout_ns);
+
 /* Any thread. */
 void server_stats_get(struct server *server, struct server_stats *out);
 

@@ -2,7 +2,8 @@
 """What the live tests share: a stackd of their own on a private socket, stackctl as a user calls
 it, programs of known truth, and checks that say what was expected.
 
-STACKD, STACKCTL and PROGS (a directory) name what is tested; meson sets them.
+STACKD, STACKCTL and PROGS (a directory) name what is tested; meson sets them. Where STACKD_UNIT
+names a unit, its daemon is tested instead of one that the test starts.
 """
 
 import atexit
@@ -225,6 +226,72 @@ class Daemon:
         """SIGTERM, as a service manager does it; returns the exit code."""
         stop_process(self.process)
         return self.process.returncode
+
+
+class UnitProcess:
+    """The daemon's process as systemd knows it."""
+
+    def __init__(self, unit):
+        self.unit = unit
+
+    def _property(self, name):
+        return run(["systemctl", "show", "--value", "-p", name, self.unit]).out.strip()
+
+    @property
+    def pid(self):
+        return int(self._property("MainPID"))
+
+    @property
+    def returncode(self):
+        """Its exit code once it has ended."""
+        return int(self._property("ExecMainStatus")) if self.poll() is not None else None
+
+    def poll(self):
+        ended = self._property("ActiveState") in ("inactive", "failed")
+        return int(self._property("ExecMainStatus")) if ended else None
+
+
+class UnitDaemon(Daemon):
+    """stackd as its unit starts it, with the overrides in a file of /etc/stackd."""
+
+    SETTINGS = "/etc/stackd/stackd.conf.d/live.conf"
+
+    def __init__(self, *overrides, binary=None):
+        self.unit = os.environ["STACKD_UNIT"]
+        self.dir = make_temp_dir()
+        self.socket = "/run/stackd/stackd.sock"
+        self.process = UnitProcess(self.unit)
+        os.makedirs(os.path.dirname(self.SETTINGS), exist_ok=True)
+        with open(self.SETTINGS, "w", encoding="utf-8") as settings:
+            for override in overrides:
+                name, value = override.split("=", 1)
+                section, key = name.rsplit(".", 1)
+                settings.write(f"[{section}]\n{key} = {value}\n")
+        atexit.register(self._restore)
+        self._systemctl("restart")
+        self._wait_ready()
+
+    def _systemctl(self, verb):
+        done = run(["systemctl", verb, self.unit], timeout=180)
+        if done.code != 0:
+            self._give_up(str(done))
+
+    def _restore(self):
+        with contextlib.suppress(FileNotFoundError):  # the last of several puts it back
+            os.unlink(self.SETTINGS)
+            run(["systemctl", "restart", self.unit], timeout=180)
+
+    def log(self):
+        argv = ["journalctl", "--no-pager", "-o", "cat", "-u", self.unit]
+        return run(argv).out
+
+    def stop(self):
+        self._systemctl("stop")
+        return self.process.returncode
+
+
+if os.environ.get("STACKD_UNIT"):
+    Daemon = UnitDaemon  # every test takes the one it finds by this name
 
 
 class Connection:

@@ -1,37 +1,85 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The job of a test machine: runs the live tests named in /stackd/tests, one line each, one after
-the other. The exit code is the number of those that failed."""
+"""The job of a test machine: installs the package, and runs the tests named in /stackd/tests, one
+a line, one after the other. A line 'unit NAME' runs a live test against the daemon as its unit
+started it. A test that ends with REBOOT is run again, with PHASE one higher, after a reboot. The
+exit code is the number of tests that failed.
+"""
 
+import json
 import os
 import subprocess
 import sys
 import time
 
 HOME = "/stackd"
-SKIP = 77
+STATE = "/var/lib/test-machine.json"
+SKIP, REBOOT = 77, 88
 
 os.environ.update(
-    STACKD=f"{HOME}/stackd",
-    STACKCTL=f"{HOME}/stackctl",
+    HOME="/root",
+    LANG="C.UTF-8",
+    PATH=f"/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{HOME}/bin",
+    STACKD="/usr/bin/stackd",
+    STACKCTL="/usr/bin/stackctl",
     PROGS=HOME,
     PYTHONDONTWRITEBYTECODE="1",
 )
 
 
-def argv_of(name):
+def say(text):
+    print(text, flush=True)
+
+
+def load():
+    try:
+        with open(STATE, encoding="ascii") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return {"done": 0, "failed": 0, "phase": 0}
+
+
+def save(state):
+    with open(STATE, "w", encoding="ascii") as file:
+        json.dump(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def run(line, phase):
+    *words, name = line.split()
     script = f"{HOME}/test_{name}.py"
-    return [sys.executable, script] if os.path.exists(script) else [f"{HOME}/test_{name}"]
-
-
-def run(name):
+    argv = [sys.executable, script] if os.path.exists(script) else [f"{HOME}/test_{name}"]
+    environment = {**os.environ, "PHASE": str(phase)}
+    if "unit" in words:
+        environment["STACKD_UNIT"] = "stackd.service"
     start = time.monotonic()
-    print(f"== {name}", flush=True)
-    code = subprocess.run(argv_of(name), cwd=HOME, check=False).returncode
-    word = {0: "passed", SKIP: "skipped"}.get(code, f"FAILED ({code})")
-    print(f"test: {name} {word} in {time.monotonic() - start:.0f} s", flush=True)
-    return code not in (0, SKIP)
+    say(f"== {line}{f', phase {phase}' if phase else ''}")
+    code = subprocess.run(argv, cwd=HOME, env=environment, check=False).returncode
+    word = {0: "passed", SKIP: "skipped", REBOOT: "reboots"}.get(code, f"FAILED ({code})")
+    say(f"test: {line} {word} in {time.monotonic() - start:.0f} s")
+    return code
 
 
-with open(f"{HOME}/tests", encoding="ascii") as tests:
-    sys.exit(sum(run(name) for name in tests.read().split()))
+def main():
+    state = load()
+    with open(f"{HOME}/tests", encoding="ascii") as tests:
+        lines = tests.read().splitlines()
+    while state["done"] < len(lines):
+        code = run(lines[state["done"]], state["phase"])
+        if code == REBOOT:
+            save({**state, "phase": state["phase"] + 1})
+            subprocess.run(["systemctl", "--no-block", "reboot"], check=True)
+            return
+        state = {
+            "done": state["done"] + 1,
+            "failed": state["failed"] + (code not in (0, SKIP)),
+            "phase": 0,
+        }
+        save(state)
+    say(f"machine: exit {state['failed']}")
+    os.sync()
+    subprocess.run(["systemctl", "--force", "--force", "poweroff"], check=False)
+
+
+main()

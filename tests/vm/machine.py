@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Virtual machines of Debian's own kernels: the newest image of a series from the package archive,
-a small root file system as initrd, and qemu's emulator around both, without /dev/kvm.
+a disk with a small Debian whose PID 1 is systemd, and qemu's emulator around both, without
+/dev/kvm. A second disk brings what the machine is to do, as /stackd; see guest_job.py.
 
 Everything fetched or built is kept in a cache directory and made again only when it is missing:
     kernel/NAME_VERSION/      an unpacked linux-image package (boot/vmlinuz-*, lib/modules)
-    rootfs/HASH.cpio          a root file system, by suite and list of packages
+    rootfs/HASH.ext4          a root file system, by all that it is made from
 Needs root (mmdebstrap, device nodes), apt-get with bookworm and bookworm-security, and the Debian
 packages of NEEDS. Times in a machine mean nothing: every instruction is emulated.
 """
@@ -17,11 +18,12 @@ import shutil
 import subprocess
 import tempfile
 import time
+import uuid
 
 NEEDS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "mmdebstrap": "mmdebstrap",
-    "cpio": "cpio",
+    "mkfs.ext4": "e2fsprogs",
 }
 
 # Package names of a series; the newest that apt knows is taken, none is pinned.
@@ -30,25 +32,52 @@ KERNELS = {
     "6.12": r"^linux-image-6\.12\.[0-9]+\+deb1[23]-cloud-amd64$",
 }
 
-# What stackd links to, and what the live tests call.
+# What the tests call; what stackd links to comes from its package.
 PACKAGES = (
+    "bpftool",
+    "cron",
     "kmod",
-    "libbpf1",
     "libcmocka0",
-    "libelf1",
-    "libjson-c5",
-    "libsqlite3-0",
-    "libsystemd0",
-    "libuv1",
-    "libzstd1",
     "procps",
     "python3",
+    "stress-ng",
+    "systemd-sysv",
     "util-linux",
 )
 
 LEAVE_OUT = ("doc", "info", "locale", "man")
 
-EXIT_LINE = re.compile(rb"^machine: exit ([0-9]+)\r?$", re.MULTILINE)
+# Runs once the system is up, with the console as its output.
+JOB_UNIT = """\
+[Unit]
+Description=What this machine is for
+After=basic.target cron.service
+
+[Service]
+Type=simple
+ExecStartPre=/bin/mount -o ro /dev/nvme1n1 /stackd
+ExecStart=/stackd/job
+StandardOutput=tty
+StandardError=inherit
+TTYPath=/dev/ttyS0
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+# Units of the image that only cost time here.
+MASKED = (
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "fstrim.timer",
+    "getty@tty1.service",
+    "serial-getty@ttyS0.service",
+)
+
+EXIT_LINE = re.compile(r"^machine: exit ([0-9]+)$", re.MULTILINE)
 
 
 class MachineError(Exception):
@@ -106,7 +135,15 @@ def newest_kernel(series):
 
 def kernel(series):
     """The directory of the unpacked package of a series of KERNELS."""
-    name, version = newest_kernel(series)
+    try:
+        return kernel_unpack(*newest_kernel(series))
+    except MachineError:
+        # The lists are not there, or older than the archive.
+        command(["apt-get", "update", "-q"])
+        return kernel_unpack(*newest_kernel(series))
+
+
+def kernel_unpack(name, version):
     home = os.path.join(cache_dir(), "kernel")
     target = os.path.join(home, f"{name}_{version}")
     with Locked(home):
@@ -127,88 +164,121 @@ def vmlinuz(kernel_dir):
     return os.path.join(boot, name)
 
 
-def cpio(directory, target):
-    """Writes the tree as an archive that the kernel unpacks; archives may follow each other."""
-    with open(target, "wb") as out:
-        find = subprocess.Popen(["find", ".", "-print0"], cwd=directory, stdout=subprocess.PIPE)
-        subprocess.run(
-            ["cpio", "--quiet", "-0", "-o", "-H", "newc", "-R", "0:0"],
-            cwd=directory,
-            stdin=find.stdout,
-            stdout=out,
-            check=True,
-        )
-        find.stdout.close()
-        if find.wait():
-            raise MachineError(f"find in {directory}: exit {find.returncode}")
+def image(tree, target, megabytes):
+    """Makes an ext4 file system of a tree."""
+    command(["mkfs.ext4", "-q", "-F", "-d", tree, target, f"{megabytes}M"])
 
 
-def rootfs(suite="bookworm", packages=PACKAGES):
-    """The cpio of a minimal system with these packages; about 30 s when it is not there yet."""
-    wanted = "\n".join([suite, *sorted(packages)])
+def put_text(text, *target, mode=0o644):
+    path = os.path.join(*target)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, mode)
+
+
+def rootfs_prepare(tree):
+    """Makes the tree of a Debian the disk of a machine that runs a job."""
+    units = os.path.join(tree, "etc/systemd/system")
+    put_text(JOB_UNIT, units, "job.service")
+    os.makedirs(os.path.join(units, "multi-user.target.wants"), exist_ok=True)
+    os.symlink("/etc/systemd/system/job.service",
+               os.path.join(units, "multi-user.target.wants/job.service"))
+    for unit in MASKED:
+        os.symlink("/dev/null", os.path.join(units, unit))
+    # Without one, systemd takes each boot for the first one ever.
+    put_text(uuid.uuid4().hex + "\n", tree, "etc/machine-id")
+    put_text("machine\n", tree, "etc/hostname")
+    os.makedirs(os.path.join(tree, "stackd"))
+
+
+def rootfs(packages, suite="bookworm"):
+    """The disk of a minimal system with PACKAGES and these; a minute when it is not there yet."""
+    packages = sorted({*PACKAGES, *packages})
+    wanted = "\n".join([suite, *packages, JOB_UNIT, *MASKED])
     home = os.path.join(cache_dir(), "rootfs")
     name = hashlib.sha256(wanted.encode()).hexdigest()[:16]
-    target = os.path.join(home, f"{name}.cpio")
+    target = os.path.join(home, f"{name}.ext4")
     with Locked(home):
         if os.path.exists(target):
             return target
         with tempfile.TemporaryDirectory(dir=home) as scratch:
             tree = os.path.join(scratch, "tree")
-            leave_out = [f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in LEAVE_OUT]
-            command(
-                ["mmdebstrap", "--quiet", "--variant=minbase", *leave_out]
-                + ['--aptopt=Acquire::Languages "none"']
-                + [f"--include={','.join(sorted(packages))}", suite, tree]
-            )
-            part = os.path.join(scratch, "cpio")
-            cpio(tree, part)
+            bootstrap(suite, packages, tree)
+            rootfs_prepare(tree)
+            part = os.path.join(scratch, "ext4")
+            image(tree, part, 768)
             os.rename(part, target)
     return target
 
 
-class Run:
-    """What came of a machine: its console, and the exit code of its job (None: it had no end)."""
-
-    def __init__(self, console, seconds):
-        ends = EXIT_LINE.findall(console)
-        self.console = console.decode("utf-8", "replace").replace("\r\n", "\n")
-        self.code = int(ends[-1]) if ends else None
-        self.seconds = seconds
-
-
-def copy_into(source, out):
-    with open(source, "rb") as file:
-        shutil.copyfileobj(file, out)
+def bootstrap(suite, packages, tree):
+    """A minimal Debian with these packages, in the directory tree."""
+    leave_out = [f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in LEAVE_OUT]
+    command(
+        ["mmdebstrap", "--quiet", "--variant=minbase", *leave_out]
+        + ['--aptopt=Acquire::Languages "none"']
+        + [f"--include={','.join(packages)}", suite, tree]
+    )
 
 
-def boot(kernel_dir, root, overlay, timeout, arguments=(), cpus=2, memory="2G"):
+class Machine:
     """
-    Boots a kernel into root (a cpio) with the tree overlay on top of it, and waits for it to power
-    off, timeout seconds at most. The overlay brings /init; see guest_init for the usual one.
+    One machine with a disk of its own, which lives as long as the object: it can be started again
+    after it ended or was killed. job is a tree with an executable /job, which is to print the line
+    that EXIT_LINE matches and then to power off. Use in a with statement.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        initrd, top = os.path.join(scratch, "initrd"), os.path.join(scratch, "top")
-        os.chmod(overlay, 0o755)  # it becomes the mode of the guest's /
-        cpio(overlay, top)
-        with open(initrd, "wb") as out:
-            copy_into(root, out)
-            copy_into(top, out)
+
+    def __init__(self, kernel_dir, root, job, cpus=2, memory="2G"):
+        self.scratch = tempfile.mkdtemp(prefix="stackd-vm-")
+        self.disk, self.job = (os.path.join(self.scratch, n) for n in ("disk", "job"))
+        self.console_path = os.path.join(self.scratch, "console")
+        command(["cp", "--sparse=always", root, self.disk])
+        image(job, self.job, 128)
         # One emulating thread: with more, 6.12 has crashed in its 16-byte compare-and-swap.
-        argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
-        argv += ["-smp", str(cpus), "-m", memory, "-nographic", "-no-reboot", "-nic", "none"]
-        argv += ["-kernel", vmlinuz(kernel_dir), "-initrd", initrd]
-        argv += ["-append", " ".join(["console=ttyS0", "panic=-1", "quiet", *arguments])]
-        start = time.monotonic()
-        with open(os.path.join(scratch, "console"), "w+b") as console:
-            qemu = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT
+        self.argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
+        self.argv += ["-smp", str(cpus), "-m", memory, "-nographic", "-nic", "none"]
+        for n, path in enumerate((self.disk, self.job)):
+            self.argv += ["-drive", f"file={path},if=none,id=d{n},format=raw"]
+            self.argv += ["-device", f"nvme,drive=d{n},serial=stackd{n}"]
+        self.argv += ["-kernel", vmlinuz(kernel_dir), "-append"]
+        self.argv += ["root=/dev/nvme0n1 rw console=ttyS0 quiet systemd.show_status=no"]
+        self.qemu = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.kill()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def start(self):
+        with open(self.console_path, "ab") as console:
+            self.qemu = subprocess.Popen(
+                self.argv, stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT
             )
-            try:
-                qemu.wait(timeout)
-            except subprocess.TimeoutExpired:
-                pass
-            finally:
-                qemu.kill()
-                qemu.wait()
-            console.seek(0)
-            return Run(console.read(), time.monotonic() - start)
+
+    def kill(self):
+        """As a power cut does."""
+        if self.qemu:
+            self.qemu.kill()
+            self.qemu.wait()
+
+    def console(self):
+        with open(self.console_path, "rb") as console:
+            return console.read().decode("utf-8", "replace").replace("\r\n", "\n")
+
+    def run(self, timeout):
+        """Starts it and waits for its end, timeout seconds at most; a kernel's panic is one."""
+        self.start()
+        deadline = time.monotonic() + timeout
+        while self.qemu.poll() is None and time.monotonic() < deadline:
+            if "Kernel panic" in self.console():
+                break
+            time.sleep(0.5)
+        self.kill()
+
+    def exit_code(self):
+        """What the last job ended with; None where it had no end."""
+        ends = EXIT_LINE.findall(self.console())
+        return int(ends[-1]) if ends else None

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """run.py BUILD_DIR [-k SERIES]... [-t SECONDS] [TEST]...
 
-Runs live tests of a built tree on Debian's kernels, each series in a machine of its own. A TEST is
-the middle of test_<name>.py here or in tests/live, or 'rotation'. Exit code 0: all passed.
+Runs tests with the package of this tree installed, on Debian's kernels, each series in a machine
+of its own. A TEST is the middle of test_<name>.py here or in tests/live, or 'rotation'; with 'unit '
+before it, it is run against the daemon as its unit started it. Exit code 0: all passed.
 """
 
 import argparse
@@ -13,10 +14,22 @@ import sys
 import tempfile
 
 import machine
+import package
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIVE = os.path.join(HERE, "..", "live")
-TESTS = ("hook", "rotation", "known_waits", "open_waits")
+
+# In this order: the package is installed by the first, and removed by the last.
+TESTS = (
+    "install",
+    "rotation",
+    "unit hook",
+    "unit open_waits",
+    "unit lifetimes",
+    "unit container",
+    "service",
+    "remove",
+)
 
 # Stands in for linux-perf, which would double the image: the load that test_rotation starts.
 PERF = "#!/bin/sh\nexec /stackd/pingpong pipe 10000000 0 1\n"
@@ -27,64 +40,48 @@ def arguments():
     parser.add_argument("build")
     parser.add_argument("tests", nargs="*", default=TESTS)
     parser.add_argument("-k", "--kernel", action="append", choices=machine.KERNELS)
-    parser.add_argument("-t", "--timeout", type=int, default=900)
+    parser.add_argument("-t", "--timeout", type=int, default=1200)
     return parser.parse_intermixed_args()
 
-
-def put(source, *target):
-    path = os.path.join(*target)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    shutil.copy(source, path)
-
-
-def put_text(text, *target):
-    path = os.path.join(*target)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(path, 0o755)
-
-
-def overlay_fill(top, build, tests):
-    home = os.path.join(top, "stackd")
-    put(os.path.join(HERE, "guest_init"), top, "init")
-    put(os.path.join(HERE, "guest_job.py"), home, "job")
+def job_fill(home, build, tests):
+    shutil.copy(os.path.join(HERE, "guest_job.py"), os.path.join(home, "job"))
+    shutil.copy(package.find(".deb"), os.path.join(home, "stackd.deb"))
     for source in (HERE, LIVE):
         for name in os.listdir(source):
-            if name.startswith(("test_", "harness")) and name.endswith(".py"):
-                put(os.path.join(source, name), home, name)
-    for path in ("daemon/stackd", "client/stackctl", "tests/live/test_rotation"):
-        put(os.path.join(build, path), home, os.path.basename(path))
-    put(os.path.join(build, "tests/bench/pingpong"), home, "pingpong")
+            if name.endswith(".py") and not name.startswith(("machine", "package", "run")):
+                shutil.copy(os.path.join(source, name), home)
+    for path in ("tests/live/test_rotation", "tests/bench/pingpong"):
+        shutil.copy(os.path.join(build, path), home)
     live = os.path.join(build, "tests/live")
     for name in os.listdir(live):
         if name.startswith("prog_") and os.path.isfile(os.path.join(live, name)):
-            put(os.path.join(live, name), home, name)
-    put_text(PERF, top, "usr/local/bin/perf")
-    put_text("\n".join(tests) + "\n", home, "tests")
-
+            shutil.copy(os.path.join(live, name), home)
+    machine.put_text(PERF, home, "bin/perf", mode=0o755)
+    machine.put_text("\n".join(tests) + "\n", home, "tests")
 
 def run(series, build, tests, timeout):
     directory = machine.kernel(series)
+    root = machine.rootfs(package.depends(package.find(".deb")))
     print(f"-- {series}: {os.path.basename(directory)}", flush=True)
-    with tempfile.TemporaryDirectory() as top:
-        overlay_fill(top, build, tests)
-        done = machine.boot(directory, machine.rootfs(), top, timeout)
-    print(done.console)
-    end = "no end" if done.code is None else f"{done.code} failed"
-    print(f"-- {series}: {end}, {done.seconds:.0f} s", flush=True)
-    return done.code == 0
-
+    with tempfile.TemporaryDirectory() as home:
+        os.chmod(home, 0o755)
+        job_fill(home, build, tests)
+        with machine.Machine(directory, root, home) as guest:
+            guest.run(timeout)
+            print(guest.console())
+            code = guest.exit_code()
+    print(f"-- {series}: {'no end' if code is None else f'{code} failed'}", flush=True)
+    return code == 0
 
 def main():
     args = arguments()
-    if machine.missing():
-        print(f"skipped: needs the packages {' '.join(machine.missing())}")
+    missing = machine.missing() + package.missing()
+    if missing or os.geteuid() != 0:
+        print(f"skipped: needs {'root' if os.geteuid() else 'the packages ' + ' '.join(missing)}")
         return 77
     kernels = args.kernel or list(machine.KERNELS)
     good = [run(series, args.build, args.tests, args.timeout) for series in kernels]
     return 0 if all(good) else 1
-
 
 try:
     sys.exit(main())

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/config_reload.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/config_key.h"
+#include "daemon/config_value.h"
+#include "proto/base.h"
+
+/* What is read each time it is needed, or handed on by main; the rest is built in at the start. */
+static const char *const live_keys[][2] = {
+	{ "window", "length" },	    { "window", "min_length" },	  { "window", "keep" },
+	{ "window", "max_memory" }, { "control", "max_clients" }, { "control", "idle_timeout" },
+};
+
+static bool is_live(const struct config_key *key)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(live_keys); i++)
+		if (!strcmp(live_keys[i][0], key->section) && !strcmp(live_keys[i][1], key->key))
+			return true;
+	return false;
+}
+
+/* The value as text, on the heap; NULL without memory. */
+static char *value_text(const struct config_key *key, const struct config *config)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (!stream)
+		return NULL;
+	config_value_print(key, config, stream);
+	if (fclose(stream) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Durations, counts and sizes are all of 64 bits. */
+static void value_take(const struct config_key *key, struct config *config,
+		       const struct config *fresh)
+{
+	uint64_t *to = (uint64_t *)(void *)((char *)config + key->offset);
+	const uint64_t *from = (const uint64_t *)(const void *)((const char *)fresh + key->offset);
+
+	__atomic_store_n(to, *from, __ATOMIC_RELAXED);
+}
+
+int config_reload(struct config *config, const struct config *fresh, config_on_change on_change,
+		  void *userdata)
+{
+	int applied = 0;
+	size_t i;
+
+	for (i = 0; i < config_n_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+		_cleanup_(freep) char *old = value_text(key, config);
+		_cleanup_(freep) char *new = value_text(key, fresh);
+
+		if (!old || !new)
+			return -ENOMEM;
+		if (strcmp(old, new) == 0)
+			continue;
+		if (is_live(key)) {
+			value_take(key, config, fresh);
+			applied++;
+		}
+		on_change(userdata, key->section, key->key, new, is_live(key));
+	}
+	return applied;
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Debian package of this tree, built from a copy of its sources and kept in the cache by their
+contents. As a program, package.py [--lint]: prints where it is, and what lintian says of it.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import machine
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+NEEDS = {
+    "dpkg-buildpackage": "dpkg-dev",
+    "dh": "debhelper",
+    "lintian": "lintian",
+}
+
+
+def missing():
+    return sorted(package for tool, package in NEEDS.items() if not shutil.which(tool))
+
+
+def is_left_out(name):
+    return re.match(r"build|__pycache__|\.(?!ci$|clang-format$|gitignore$)", name)
+
+
+def sources():
+    """Paths of the source files, without what builds and tools leave in a work tree."""
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted(f for f in folders if not is_left_out(f))
+        found += [os.path.join(folder, n) for n in sorted(names) if not is_left_out(n)]
+    return found
+
+
+def fingerprint(paths):
+    total = hashlib.sha256()
+    for path in paths:
+        total.update(os.path.relpath(path, ROOT).encode() + b"\0")
+        with open(path, "rb") as file:
+            total.update(hashlib.sha256(file.read()).digest())
+    return total.hexdigest()[:16]
+
+
+def build_in(scratch, paths):
+    """Builds the package in a directory; returns the directory of what came of it."""
+    tree = os.path.join(scratch, "stackd")
+    for path in paths:
+        target = os.path.join(tree, os.path.relpath(path, ROOT))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy2(path, target)
+    # What runs inside is built for this very machine: no cross build, no tests of its own.
+    environment = {**os.environ, "DEB_BUILD_OPTIONS": "nocheck noautodbgsym"}
+    machine.command(["dpkg-buildpackage", "-b", "-us", "-uc"], cwd=tree, env=environment)
+    shutil.rmtree(tree)
+    return scratch
+
+
+def directory():
+    """The directory with the .deb and the .changes of this tree; built when it is not there yet."""
+    paths = sources()
+    home = os.path.join(machine.cache_dir(), "package")
+    target = os.path.join(home, fingerprint(paths))
+    with machine.Locked(home):
+        if not os.path.isdir(target):
+            # Those of other trees are of no use any more.
+            for name in os.listdir(home):
+                if name != "lock":
+                    shutil.rmtree(os.path.join(home, name), ignore_errors=True)
+            scratch = tempfile.mkdtemp(dir=home)
+            os.rename(build_in(scratch, paths), target)
+    return target
+
+
+def find(suffix):
+    (name,) = (n for n in os.listdir(directory()) if n.endswith(suffix))
+    return os.path.join(directory(), name)
+
+
+def depends(deb):
+    """Names of the packages that the package needs, the first of alternatives."""
+    text = machine.command(["dpkg-deb", "-f", deb, "Depends"]).decode()
+    return [re.match(r"[a-z0-9.+-]+", one.strip()).group() for one in text.split(",")]
+
+
+def lint():
+    """What lintian finds; its exit code says whether that is an error."""
+    argv = ["lintian", "--allow-root", "--fail-on", "error", find(".changes")]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def main():
+    if missing():
+        print(f"skipped: needs the packages {' '.join(missing())}")
+        return 77
+    print(find(".deb"))
+    if "--lint" not in sys.argv[1:]:
+        return 0
+    code, text = lint()
+    print(text)
+    return code
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except machine.MachineError as e:
+        print(f"package.py: {e}", file=sys.stderr)
+        sys.exit(1)

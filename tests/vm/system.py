@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests of the installed service share: systemd's and the journal's view of it, and calls
+over its socket."""
+
+from harness import *
+
+UNIT = "stackd.service"
+SOCKET = "/run/stackd/stackd.sock"
+
+
+def systemctl(*args, timeout=180):
+    return run(["systemctl", *args], timeout=timeout)
+
+
+def property_of(name, unit=UNIT):
+    return systemctl("show", "--value", "-p", name, unit).out.strip()
+
+
+def state_of(unit=UNIT):
+    return property_of("ActiveState", unit)
+
+
+def main_pid():
+    return int(property_of("MainPID"))
+
+
+def status_of(pid):
+    """/proc/PID/status as a dictionary."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def log_text(since=None):
+    argv = ["journalctl", "--no-pager", "-o", "cat", "-u", UNIT]
+    return run(argv + ([f"--since=@{since}"] if since else []), timeout=120).out
+
+
+def ctl(*args, user=None, timeout=60):
+    argv = [STACKCTL, *args]
+    return run(["runuser", "-u", user, "--", *argv] if user else argv, timeout=timeout)
+
+
+def call(method, **parameters):
+    with Connection(SOCKET) as connection:
+        return connection.call(method, **parameters)

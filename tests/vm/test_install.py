@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The package is installed and, without another step, the service runs: as its own user, with the
+capabilities that tracing takes and no more, and hardened. Installed again, it is as before."""
+
+from system import *
+
+PACKAGE = "/stackd/stackd.deb"
+
+# The names of /usr/include/linux/capability.h, by their numbers.
+SYSLOG, DAC_READ_SEARCH, SYS_PTRACE, SYS_ADMIN = 34, 2, 19, 21
+PERFMON, BPF, CHECKPOINT_RESTORE = 38, 39, 40
+DAEMON = {SYSLOG, DAC_READ_SEARCH, SYS_PTRACE, PERFMON, BPF, CHECKPOINT_RESTORE}
+
+
+def capabilities(pid, name="CapPrm"):
+    bits = int(status_of(pid)[name], 16)
+    return {n for n in range(64) if bits >> n & 1}
+
+
+def check_install(text):
+    done = run(["dpkg", "-i", PACKAGE], timeout=300)
+    check(done.code == 0, f"{text}: {done}")
+    check(state_of() == "active", f"{text}: the service is {state_of()}")
+    check(state_of("stackd.socket") == "active", f"{text}: so is the socket")
+    check(property_of("UnitFileState") == "enabled", f"{text}: and it is enabled")
+
+
+def check_processes():
+    pid = main_pid()
+    children = children_of(pid)
+    user = status_of(pid)["Uid"].split()[0]
+    check(user == run(["id", "-u", "stackd"]).out.strip(), f"the daemon's user is {user}")
+    for name in ("CapPrm", "CapEff", "CapAmb", "CapInh"):
+        got = capabilities(pid, name)
+        check(got == DAEMON, f"the daemon's {name} are {sorted(got)}")
+    check(len(children) == 1, f"it has one child: {children}")
+    for child in children:
+        check(status_of(child)["Name"] == "stackd-broker", "which opens perf events")
+        check(capabilities(child) == {SYS_ADMIN}, "has CAP_SYS_ADMIN only")
+        check(status_of(child)["Seccomp"] == "2", "and a filter of system calls")
+
+
+def check_units():
+    done = run(["systemd-analyze", "--man=no", "verify", "stackd.service", "stackd.socket"], timeout=120)
+    ours = [line for line in done.err.splitlines() if "stackd" in line]
+    check(done.code == 0 and not ours, f"the units load without a warning: {done} {ours}")
+    done = run(["systemd-analyze", "security", "stackd.service"], timeout=120)
+    score = re.search(r"exposure level for stackd.service: ([0-9.]+)", done.out)
+    check(score and float(score.group(1)) <= 2.5, f"systemd-analyze security: {score}")
+
+
+def check_answers():
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as level:
+        check(level.read().strip() == "3", "perf_event_paranoid is 3, as Debian has it")
+    status = call("io.stackd.Status")
+    probe = {p["name"]: p for p in status["probes"]}["offcpu"]
+    check(probe["hook"] == "kprobe/finish_task_switch", f"the hook is {probe['hook']}")
+    done = ctl("snapshot", "offcpu", "--window", "30s", timeout=120)
+    check(done.code == 0 and "__schedule" in done.out, f"a snapshot names kernel functions: {done}")
+    check("notify" not in log_text() and property_of("StatusText"),
+          f"systemctl status says: {property_of('StatusText')}")
+
+
+check_install("installed")
+check_processes()
+check_units()
+check_answers()
+check_install("installed again")
+check_answers()
+finish()

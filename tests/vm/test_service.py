@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a system does with the service: who may ask it, stop, socket activation, reload, the
+watchdog, a bad configuration, a cron job."""
+
+from system import *
+
+DROP_IN = "/run/systemd/system/stackd.service.d/test.conf"
+SETTINGS = "/etc/stackd/stackd.conf.d/test.conf"
+CRONTAB = "/etc/cron.d/stackd-test"
+CAPTURE = "/root/capture"
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def check_users():
+    run(["useradd", "--no-create-home", "outside"])
+    run(["useradd", "--no-create-home", "--groups", "stackd", "inside"])
+    done = ctl("status", user="outside")
+    check(done.code == 3, f"a user outside the group is refused: {done}")
+    check("group" in done.err and "stackd" in done.err, "and told which group")
+    done = ctl("snapshot", "offcpu", "--window", "30s", user="inside")
+    check(done.code == 0, f"a user in the group is served: {done}")
+
+
+def check_stop():
+    started = time.time()
+    begin = time.monotonic()
+    done = systemctl("stop", UNIT)
+    check(done.code == 0 and state_of() == "inactive", f"stopped: {done}")
+    check(property_of("ExecMainStatus") == "0", "the daemon ended with 0")
+    check(property_of("Result") == "success", f"in order: {property_of('Result')}")
+    print(f"stopping took {time.monotonic() - begin:.1f} s\n{log_text(int(started))}")
+    check(state_of("stackd.socket") == "inactive", "its socket is stopped too")
+    done = ctl("status")
+    check(done.code == 2, f"no client starts it again: {done}")
+    check(state_of() == "inactive", "and it stays stopped")
+
+
+def check_activation():
+    done = systemctl("start", "stackd.socket")
+    check(done.code == 0 and state_of() == "inactive", f"only the socket is there: {done}")
+    mode = os.stat(SOCKET)
+    check(mode.st_mode & 0o777 == 0o660 and mode.st_uid == 0, "with mode 0660, of root")
+    done = ctl("status", timeout=120)
+    check(done.code == 0 and state_of() == "active", f"a client starts the service: {done}")
+
+
+def check_restart():
+    done = systemctl("restart", UNIT)
+    check(done.code == 0 and state_of() == "active", f"restarted: {done}")
+    check(state_of("stackd.socket") == "active" and ctl("status").code == 0, "and it answers")
+
+
+def check_reload():
+    pid = main_pid()
+    write(SETTINGS, "[window]\nlength = 2s\n")
+    since = int(time.time())
+    done = systemctl("reload", UNIT)
+    check(done.code == 0 and state_of() == "active", f"reloaded: {done}")
+    check(main_pid() == pid, "by the same process")
+    wait_until(lambda: "window.length" in log_text(since), 30, "the log to name window.length")
+    write(SETTINGS, "[window]\nlength = forever\n")
+    since = int(time.time())
+    systemctl("reload", UNIT)
+    wait_until(lambda: "forever" in log_text(since), 30, "the log to name the bad value")
+    check(state_of() == "active" and main_pid() == pid, "a bad value leaves it as it was")
+    os.unlink(SETTINGS)
+    check(systemctl("reload", UNIT).code == 0, "reloaded again")
+
+
+def check_bad_settings():
+    write(SETTINGS, "[window]\nlength = forever\n")
+    since = int(time.time())
+    done = systemctl("restart", UNIT)
+    check(done.code != 0, "a bad setting: it does not start")
+    check(property_of("ExecMainStatus") == "78", f"status {property_of('ExecMainStatus')}")
+    check(property_of("NRestarts") == "0", "and is not tried again")
+    check(SETTINGS in log_text(since), "the log names the file")
+    os.unlink(SETTINGS)
+    systemctl("reset-failed", UNIT)
+    check(systemctl("start", UNIT).code == 0, "without it, it starts")
+
+
+def check_watchdog():
+    # A machine in an emulator is slow, not this slow.
+    write(DROP_IN, "[Service]\nWatchdogSec=10s\n")
+    systemctl("daemon-reload")
+    check(systemctl("restart", UNIT).code == 0, "restarted with a shorter watchdog")
+    pid = main_pid()
+    time.sleep(15)  # of a healthy daemon: the point is that nothing happens
+    check(main_pid() == pid, "a healthy daemon outlives the interval")
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: main_pid() not in (0, pid) and state_of() == "active", 120, "a new daemon")
+    check(property_of("NRestarts") == "1", "a stopped daemon is started anew")
+    wait_until(lambda: ctl("status").code == 0, 60, "the new daemon to answer")
+    check(state_of("stackd.socket") == "active", "over its socket")
+    os.unlink(DROP_IN)
+    systemctl("daemon-reload")
+    systemctl("reset-failed", UNIT)
+
+
+def check_state_directory():
+    path = "/srv/stackd"
+    write(SETTINGS, f"[store]\npath = {path}\n")
+    since = int(time.time())
+    systemctl("restart", UNIT)
+    wait_until(lambda: "ReadWritePaths=" in log_text(since), 60, "the log to say ReadWritePaths=")
+    os.unlink(SETTINGS)
+    systemctl("reset-failed", UNIT)
+    check(systemctl("restart", UNIT).code == 0, "without it, it starts")
+
+
+def check_cron():
+    command = f"stackctl snapshot offcpu --window 30s -f >{CAPTURE} 2>&1"
+    write(CRONTAB, f"PATH=/usr/bin:/bin\n* * * * * root {command}\n")
+    wait_until(lambda: os.path.exists(CAPTURE) and os.path.getsize(CAPTURE), 150, "the cron job")
+    os.unlink(CRONTAB)
+    wait_until(lambda: not run(["pgrep", "-x", "stackctl"]).out, 60, "the cron job's end")
+    with open(CAPTURE, encoding="utf-8") as file:
+        stacks = parse_folded(file.read())
+    check(stacks and any("__schedule" in stack for stack in stacks), f"cron: {len(stacks)} stacks")
+
+
+def check_monitoring():
+    done = ctl("status", "--check")
+    check(done.code == 0 and done.out.startswith("OK"), f"status --check: {done} {done.out}")
+
+
+check_users()
+check_cron()
+check_stop()
+check_activation()
+check_restart()
+check_bad_settings()
+check_watchdog()
+finish()
