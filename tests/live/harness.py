@@ -26,7 +26,29 @@ STACKD = os.environ.get("STACKD", "stackd")
 STACKCTL = os.environ.get("STACKCTL", "stackctl")
 PROGS = os.environ.get("PROGS", ".")
 
+# What the loop below takes on a machine of today, idle.
+LOOP_SECONDS = 0.003
+
 _failures = []
+
+
+def _measure_slowness():
+    """How many times slower than that this machine is; 1 at least. An emulated one is, a lot."""
+
+    def loop_seconds():
+        start = time.perf_counter()
+        sum(i * i for i in range(100_000))
+        return time.perf_counter() - start
+
+    return max(min(loop_seconds() for _ in range(3)) / LOOP_SECONDS, 1.0)
+
+
+SLOWNESS = _measure_slowness()
+
+
+def patience(seconds):
+    """How long to wait here for what takes at most this long on a machine of today."""
+    return seconds * SLOWNESS
 
 
 def skip(reason):
@@ -63,15 +85,24 @@ def finish():
     sys.exit(0)
 
 
+def interrupt_ns():
+    """Time that went to interrupts and the hypervisor since boot, all CPUs. Kernels may leave it
+    out of a thread's CPU time; the thread is on its CPU all the same."""
+    with open("/proc/stat", encoding="ascii") as f:
+        _, _, _, _, _, irq, softirq, steal = [int(v) for v in f.readline().split()[1:9]]
+    return (irq + softirq + steal) * NS_PER_S // os.sysconf("SC_CLK_TCK")
+
+
 def wait_until(condition, seconds, what):
-    """Polls until condition() is true, and returns its value."""
+    """Polls until condition() is true, and returns its value. A slow machine gets more seconds."""
+    seconds = patience(seconds)
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds} s for {what}")
+            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
         time.sleep(0.01)
 
 
@@ -101,7 +132,7 @@ def stop_process(process, seconds=10):
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(seconds)
+            process.wait(patience(seconds))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -123,7 +154,7 @@ def run(argv, timeout=60, **kwargs):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        timeout=timeout,
+        timeout=patience(timeout),
         **kwargs,
     )
     out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
@@ -299,7 +330,7 @@ class Connection:
 
     def __init__(self, path, timeout=60):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(timeout)
+        self.socket.settimeout(patience(timeout))
         self.socket.connect(path)
         self.buffer = b""
 
@@ -382,7 +413,7 @@ class Program:
         """Lets it end by itself; returns the exit code."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        return self.process.wait(30)
+        return self.process.wait(patience(30))
 
     def kill(self):
         stop_process(self.process)
@@ -434,8 +465,20 @@ def lost_text(reply):
     return ", ".join(f"{lost['reason']}={lost['count']}" for lost in reply["lost"]) or "nothing"
 
 
+def _hides_init():
+    """Some hosts' monitor runs as pid 1, out of everybody's reach, BPF's too: events in its threads
+    are not shown. Such a thread may be back, on another CPU, before it is seen to have left."""
+    try:
+        os.readlink("/proc/1/exe")
+    except PermissionError:
+        return os.geteuid() == 0
+    return False
+
+
 def check_nothing_lost(reply, text):
-    check(lost_sum(reply) == 0, f"{text}: lost {lost_text(reply)}")
+    spared = "switch-ins of threads not known to be off CPU" if _hides_init() else None
+    lost = sum(lost["count"] for lost in reply["lost"] if lost["reason"] != spared)
+    check(lost == 0, f"{text}: lost {lost_text(reply)}")
 
 
 def used_ns(reply):

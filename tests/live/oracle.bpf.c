@@ -61,7 +61,7 @@ static __always_inline void thread_out(struct oracle_thread *t, struct task_stru
 	if (t->in_ns)
 		t->on_ns += now - t->in_ns;
 	else if (t->out_ns)
-		t->missed++;
+		t->lost_ns += now - t->out_ns;
 	t->in_ns = 0;
 	t->out_ns = now;
 	t->out_queued = is_queued;
@@ -69,16 +69,19 @@ static __always_inline void thread_out(struct oracle_thread *t, struct task_stru
 
 static __always_inline void thread_in(struct oracle_thread *t, __u64 now)
 {
-	__u64 out = t->out_ns, from = out;
+	__u64 in = t->in_ns, out = t->out_ns, from = out;
 
-	if (t->in_ns)
-		t->missed++;
 	t->in_ns = now;
-	if (!out)
+	if (in)
+		t->lost_ns += now - in;
+	if (in || !out)
 		return;
 	if (!t->out_queued) {
 		from = t->wakeup_ns >= out ? t->wakeup_ns : now;
-		from = t->waking_ns >= out ? t->waking_ns : from;
+		if (t->waking_ns >= out)
+			from = t->waking_ns;
+		else
+			t->early_ns += now - from;
 	}
 	t->blocked_ns += from - out;
 	t->runnable_ns += now - from;

@@ -16,7 +16,8 @@ struct oracle_thread {
 	__u64 on_ns;
 	__u64 blocked_ns;
 	__u64 runnable_ns; /* from sched_waking on; where that came too early, sched_wakeup */
-	__u64 missed;	   /* switches that were not shown */
+	__u64 early_ns;	   /* part of it: of the latter kind */
+	__u64 lost_ns;	   /* by switches that were not shown */
 	__u64 out_queued;  /* it was preempted or yielded */
 };
 

@@ -80,14 +80,20 @@ static inline long arg_number(int argc, char **argv, int i, long fallback)
 	return i < argc ? strtol(argv[i], NULL, 10) : fallback;
 }
 
-static __attribute__((unused)) NAMED void wait_for_start(void)
+/* Says the word, then waits for a line of stdin. */
+static __attribute__((unused)) NAMED void wait_for_line(const char *word)
 {
 	char c = 0;
 
-	printf("ready pid=%d\n", getpid());
+	printf("%s pid=%d\n", word, getpid());
 	fflush(stdout);
 	while (c != '\n' && raw_syscall(SYS_read, 0, (long)&c, 1, 0) == 1)
 		;
+}
+
+static __attribute__((unused)) NAMED void wait_for_start(void)
+{
+	wait_for_line("ready");
 }
 
 static __attribute__((unused)) NAMED void wait_for_end(void)

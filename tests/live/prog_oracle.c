@@ -65,8 +65,9 @@ static void thread_print(int map, __u32 tid)
 	if (thread_read(map, tid, &t))
 		return;
 	thread_close(&t, now);
-	printf("thread tid=%u when=%llu on_cpu=%llu blocked=%llu runnable=%llu missed=%llu\n", tid,
-	       epoch, t.on_ns, t.blocked_ns, t.runnable_ns, t.missed);
+	printf("thread tid=%u when=%llu on_cpu=%llu blocked=%llu runnable=%llu early=%llu"
+	       " lost=%llu\n",
+	       tid, epoch, t.on_ns, t.blocked_ns, t.runnable_ns, t.early_ns, t.lost_ns);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_spinners THREADS SECONDS [CPU]: threads that only compute, all pinned on CPU if given
- * (-1: not). Each prints its tid at the start, and the CPU time it got at the end.
+ * prog_spinners THREADS [CPU]: threads that only compute, all pinned on CPU if given. Prints their
+ * tids, "spinning" when all compute, and after a second line the CPU time each got in its life.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -13,19 +13,19 @@ enum { THREADS_MAX = 256 };
 struct spinner {
 	pthread_t thread;
 	int64_t cpu_ns;
-	int64_t wall_ns;
 	pid_t tid;
 	int ready;
+	int spins;
 };
 
 static struct spinner spinners[THREADS_MAX];
-static int64_t spin_ns;
 static int cpu = -1;
 static int started;
+static int stopped;
 
-static NAMED void spin(int64_t until)
+static NAMED void spin(void)
 {
-	while (now_ns(CLOCK_MONOTONIC) < until)
+	while (!__atomic_load_n(&stopped, __ATOMIC_RELAXED))
 		;
 }
 
@@ -38,16 +38,13 @@ static NAMED void wait_for_others(void)
 static void *spinner_main(void *arg)
 {
 	struct spinner *s = arg;
-	int64_t start, start_cpu;
 
 	s->tid = gettid();
 	__atomic_store_n(&s->ready, 1, __ATOMIC_RELEASE);
 	wait_for_others();
-	start = now_ns(CLOCK_MONOTONIC);
-	start_cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
-	spin(start + spin_ns);
-	s->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - start_cpu;
-	s->wall_ns = now_ns(CLOCK_MONOTONIC) - start;
+	__atomic_store_n(&s->spins, 1, __ATOMIC_RELEASE);
+	spin();
+	s->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
 	return NULL;
 }
 
@@ -70,18 +67,21 @@ int main(int argc, char **argv)
 {
 	long threads = arg_number(argc, argv, 1, 2);
 
-	spin_ns = arg_number(argc, argv, 2, 5) * 1000000000;
-	cpu = (int)arg_number(argc, argv, 3, -1);
+	cpu = (int)arg_number(argc, argv, 2, -1);
 	need(threads > 0 && threads <= THREADS_MAX, "threads");
 	for (long i = 0; i < threads; i++)
 		spinner_start(&spinners[i]);
 	wait_for_start();
 	__atomic_store_n(&started, 1, __ATOMIC_RELEASE);
 	raw_futex_wake(&started, THREADS_MAX);
+	for (long i = 0; i < threads; i++)
+		while (!__atomic_load_n(&spinners[i].spins, __ATOMIC_ACQUIRE))
+			sched_yield();
+	wait_for_line("spinning");
+	__atomic_store_n(&stopped, 1, __ATOMIC_RELAXED);
 	for (long i = 0; i < threads; i++) {
 		pthread_join(spinners[i].thread, NULL);
-		printf("spun tid=%d cpu_ns=%lld wall_ns=%lld\n", spinners[i].tid,
-		       (long long)spinners[i].cpu_ns, (long long)spinners[i].wall_ns);
+		printf("spun tid=%d cpu_ns=%lld\n", spinners[i].tid, (long long)spinners[i].cpu_ns);
 	}
 	wait_for_end();
 	return 0;

@@ -107,7 +107,7 @@ static NAMED void wait_in_vfork(void)
 
 static NAMED void run_waits(const char *name, void (*wait)(void), long count)
 {
-	int64_t start, took, most = 0, sum = 0;
+	int64_t cpu = now_ns(CLOCK_THREAD_CPUTIME_ID), start, took, most = 0, sum = 0;
 
 	for (long i = 0; i < count; i++) {
 		start = now_ns(CLOCK_MONOTONIC);
@@ -116,7 +116,9 @@ static NAMED void run_waits(const char *name, void (*wait)(void), long count)
 		sum += took;
 		most = took > most ? took : most;
 	}
-	printf("%s count=%ld ns=%lld max_ns=%lld\n", name, count, (long long)sum, (long long)most);
+	cpu = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	printf("%s count=%ld ns=%lld max_ns=%lld cpu_ns=%lld\n", name, count, (long long)sum,
+	       (long long)most, (long long)cpu);
 }
 
 int main(int argc, char **argv)

@@ -9,19 +9,24 @@ MAX_CLIENTS = 8
 MAX_MESSAGE = 65536
 
 
-def check_daemon(daemon, text):
+def snapshot_take(daemon):
+    """What a client that means well gets, and the seconds it took."""
     started = time.monotonic()
     result = daemon.ctl("snapshot", "offcpu", "--window", "5s")
-    took = time.monotonic() - started
+    return result, time.monotonic() - started
+
+
+def check_daemon(daemon, text):
+    result, took = snapshot_take(daemon)
     error = result.err.strip()
     check(result.code == 0, f"after {text}: others are answered: {result.code} {error}")
-    check(took < 3, f"after {text}: within {took:.2f} s")
+    check(took < 2 + 4 * undisturbed, f"after {text}: {took:.2f} s, {undisturbed:.2f} s before")
     check(daemon.process.poll() is None, f"after {text}: the daemon runs")
 
 
 def raw_socket(daemon):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    s.settimeout(10)
+    s.settimeout(patience(10))
     s.connect(daemon.socket)
     return s
 
@@ -29,7 +34,7 @@ def raw_socket(daemon):
 def answer_to(daemon, data):
     """All that comes back for these bytes: until the daemon closes or says nothing for a while."""
     with raw_socket(daemon) as s:
-        s.settimeout(1)
+        s.settimeout(patience(1))
         answer = b""
         with contextlib.suppress(OSError):
             s.sendall(data)
@@ -122,7 +127,7 @@ def check_slow(daemon):
     with raw_socket(daemon) as s:
         s.setblocking(False)
         sent = 0
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + patience(5)
         while time.monotonic() < deadline and sent < 2000:
             try:
                 s.send(data)
@@ -142,6 +147,7 @@ daemon = Daemon(
     f"control.max_clients={MAX_CLIENTS}",
     f"control.max_message={MAX_MESSAGE}",
 )
+undisturbed = max(snapshot_take(daemon)[1] for _ in range(3))
 check_killed(daemon)
 check_garbage(daemon)
 check_wrong_calls(daemon)

@@ -17,7 +17,9 @@ PLACES = {
 def check_place(program, snapshot, folded, name, state, label):
     truth = program.value(name)
     value = folded_sum(folded, name, "run_waits", "main")
-    check_near(value * 1000, truth["ns"], 0.01, f"{label}: {name} against its own clock, ns")
+    # On a slow machine a good part of the time is not waiting but getting there.
+    off_cpu = truth["ns"] - truth["cpu_ns"]
+    check_near(value * 1000, off_cpu, 0.01, f"{label}: {name} against its own clocks, ns")
     # On a busy host the program itself waits longer than it meant to.
     if truth["ns"] <= COUNT * MS * 1_010_000:
         check_near(value, COUNT * MS * 1000, 0.02, f"{label}: {name} in the folded snapshot, us")
@@ -30,7 +32,12 @@ def check_place(program, snapshot, folded, name, state, label):
     names = frame_names(rows[0])
     check(names[:3] == [name, "run_waits", "main"], f"{label}: {name}: leaf first: {names[:4]}")
     longest = max(row["max_ns"] for row in rows)
-    check_near(longest, truth["max_ns"], 0.01, f"{label}: {name}: the longest wait")
+    # Besides the wait: time on the CPU, and preemptions, which are waits of their own.
+    besides = truth["cpu_ns"] + row_sum(rows_with(snapshot, name)) - row_sum(rows)
+    check(
+        (truth["max_ns"] - besides) * 0.99 <= longest <= truth["max_ns"],
+        f"{label}: {name}: the longest wait {longest}, with {besides} ns besides {truth['max_ns']}",
+    )
     check(
         sum(sum(row["buckets"]) for row in rows) == COUNT,
         f"{label}: {name}: its buckets add up to its count",
@@ -47,8 +54,8 @@ def check_waits(label, *overrides):
     daemon = Daemon(*overrides)
     program = Program("prog_waits", COUNT, MS).ready().go().done()
     program.end()
-    snapshot = daemon.snapshot("--window", "30s", "-p", program.pid)
-    folded = daemon.folded("--window", "30s", "-p", program.pid)
+    snapshot = daemon.snapshot("--window", "2min", "-p", program.pid)
+    folded = daemon.folded("--window", "2min", "-p", program.pid)
     for name, state in PLACES.items():
         check_place(program, snapshot, folded, name, state, label)
     check(any(line.startswith("prog_waits;") for line in folded), f"{label}: lines begin with comm")

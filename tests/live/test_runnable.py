@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Threads that never sleep: more of them than CPUs are runnable, not blocked, for the rest of the
-time; preemption and sched_yield() are waits of state R, told apart."""
+time; preemption and sched_yield() are waits of state R, told apart. With nobody who sleeps,
+schedstat's run-queue delay is right, and ours is the same."""
 
 from harness import *
 
@@ -17,24 +18,51 @@ def totals_of(daemon, tids, start, end):
     )
 
 
+def read_delay(pid, tids):
+    """The run-queue delay of these threads so far, ns, and when that was read."""
+    delay = 0
+    for tid in tids:
+        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
+            delay += int(f.read().split()[1])
+    return delay, time.time_ns()
+
+
+def cut_with_delay(daemon, pid, tids):
+    """A cut, and the run-queue delay at that instant: on a line between two readings."""
+    before, when_before = read_delay(pid, tids)
+    cut = daemon.cut()
+    after, when_after = read_delay(pid, tids)
+    share = (cut - when_before) / (when_after - when_before)
+    return cut, before + (after - before) * share
+
+
 def check_spinners(daemon, threads, cpus, args, label):
-    """Spinners that share cpus CPUs, looked at from one second after the start to one before."""
-    program = Program("prog_spinners", threads, 10, *args).ready()
+    """Spinners that share cpus CPUs, looked at while all of them spin."""
+    born, interrupts = daemon.cut(), interrupt_ns()
+    program = Program("prog_spinners", threads, *args).ready()
     tids = [v["tid"] for v in program.values("spinner")]
-    program.go()
-    time.sleep(1)
-    start = daemon.cut()
+    program.go().read_until("spinning")
+    start, delay_at_start = cut_with_delay(daemon, program.pid, tids)
     time.sleep(4)
-    end = daemon.cut()
-    program.done().end()
+    end, delay_at_end = cut_with_delay(daemon, program.pid, tids)
+    program.go().done().end()
     reply = totals_of(daemon, tids, start, end)
     totals, wall = reply["totals"], (end - start) * threads
     check(totals["threads"] == threads, f"{label}: {totals['threads']} threads")
     share = totals["runnable_ns"] / wall
     expected = 1 - cpus / threads
     check(
-        expected - 0.03 <= share <= expected + 0.12,
+        expected - 0.03 <= share,
         f"{label}: runnable {share:.1%} of their wall time, {expected:.0%} if nothing else ran",
+    )
+    # schedstat learns of a delay when it ends: at each edge, part of one a thread is missing.
+    longest = max(row["max_ns"] for row in reply["rows"])
+    check_near(
+        totals["runnable_ns"],
+        delay_at_end - delay_at_start,
+        0.02,
+        f"{label}: runnable against schedstat, each delay at most {longest} ns",
+        slack=longest * threads,
     )
     check(totals["blocked_ns"] <= wall * 0.005, f"{label}: blocked {totals['blocked_ns']} ns")
     total = totals["on_cpu_ns"] + totals["runnable_ns"] + totals["blocked_ns"]
@@ -46,45 +74,45 @@ def check_spinners(daemon, threads, cpus, args, label):
         f"{label}: states {sorted({row['state'] for row in rows})}",
     )
     check(row_sum(rows, "blocked_ns") == 0, f"{label}: these rows hold no blocked time")
-    return program, tids
+    check_own_clocks(daemon, program, born, interrupts, label)
 
 
-def check_own_clocks(daemon, program, tids, label):
+def check_own_clocks(daemon, program, born, interrupts, label):
     """On-CPU time over the whole life, against each thread's own CPU clock."""
-    now = time.time_ns()
+    died = daemon.cut()
+    interrupted = (interrupt_ns() - interrupts) / (died - born) / os.cpu_count()
     for value in program.values("spun"):
-        totals = totals_of(daemon, [value["tid"]], now - 20 * NS_PER_S, now)["totals"]
+        totals = totals_of(daemon, [value["tid"]], born, died)["totals"]
         check_near(
             totals["on_cpu_ns"],
             value["cpu_ns"],
-            0.01,
+            0.01 + interrupted,
             f"{label}: on-CPU of tid {value['tid']} against its own clock",
-            slack=5_000_000,
+            slack=patience(5_000_000),
         )
 
 
 def check_yielders(daemon):
     program = Program("prog_yielders", 2, 0).ready().go().done()
     program.end()
-    snapshot = daemon.snapshot("--window", "20s", "-p", program.pid)
+    snapshot = daemon.snapshot("--window", "2min", "-p", program.pid)
     switches = sum(v["voluntary"] + v["involuntary"] for v in program.values("yielded"))
     # Besides the loops: starts, the join, reading stdin.
     check_near(
         snapshot["totals"]["waits"], switches, 0.0, "yielders: waits = switches", slack=30
     )
-    check(switches > 20_000, f"yielders: {switches} switches")
+    check(switches > 20_000 / SLOWNESS, f"yielders: {switches} switches")
     rows = rows_with(snapshot, "yield_turn")
     check(all(row["blocked_ns"] == 0 for row in rows), "yielders: no row is blocked time")
     main = program.values("yielded")[0]["tid"]
-    totals = daemon.snapshot("--window", "20s", "-t", main)["totals"]
+    totals = daemon.snapshot("--window", "2min", "-t", main)["totals"]
     check(totals["runnable_ns"] > 0.3 * 2 * NS_PER_S, "yielders: each waits for the other's turn")
 
 
 need_live()
 cpus = os.cpu_count()
-daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=1us")
-program, tids = check_spinners(daemon, 4 * cpus, cpus, [], f"{4 * cpus} spinners, {cpus} CPUs")
-check_own_clocks(daemon, program, tids, "spinners")
+daemon = Daemon("window.length=1s", "window.min_length=50ms", "probe.offcpu.min_wait=1us")
+check_spinners(daemon, 4 * cpus, cpus, [], f"{4 * cpus} spinners, {cpus} CPUs")
 check_spinners(daemon, 2, 1, [0], "2 spinners on one CPU")
 check_yielders(daemon)
 check_nothing_lost(daemon.status(), "status")
