@@ -2,17 +2,24 @@
 #include "daemon/server_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "daemon/log.h"
 #include "proto/base.h"
 
-enum { BACKLOG = 128, SOCKET_MODE = 0660 };
+#define LOCK_SUFFIX	".lock"
+#define LOCK_TIMEOUT_NS (10 * NS_PER_S)
+
+enum { BACKLOG = 128, SOCKET_MODE = 0660, LOCK_RETRY_US = 1000 };
 
 static int address_make(const char *path, struct sockaddr_un *address)
 {
@@ -85,16 +92,50 @@ static void group_set(const char *path, const char *group)
 			    strerrordesc_np(errno));
 }
 
-int server_socket_listen(const char *path, const char *group, int *fd_out)
+/* Whether the name still leads to what was opened by it. */
+static bool is_at(int fd, const char *path)
 {
+	struct stat opened, named;
+
+	return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 &&
+	       opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/*
+ * A file beside the socket, locked while who answers there is found out, a stale socket removed and
+ * ours put there and made to listen: of two daemons that start at once one would remove the
+ * other's. Who has the lock removes the file; a lock on a file that has gone is none.
+ */
+static int lock_take(const char *lock, int *fd_out)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + LOCK_TIMEOUT_NS;
+	int fd, r;
+
+	for (;;) {
+		fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0)
+			return log_err(-errno, "cannot listen, as %s cannot be made", lock);
+		r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+		if (r == 0 && is_at(fd, lock)) {
+			*fd_out = fd;
+			return 0;
+		}
+		close(fd);
+		if (r < 0 && r != -EWOULDBLOCK)
+			return log_err(r, "cannot listen, as %s cannot be locked", lock);
+		if (clock_ns(CLOCK_MONOTONIC) > until)
+			return log_err(-EBUSY, "cannot listen, as another process holds %s", lock);
+		usleep(LOCK_RETRY_US);
+	}
+}
+
+static int listen_locked(const struct sockaddr_un *address, const char *group, int *fd_out)
+{
+	const char *path = address->sun_path;
 	_cleanup_(closep) int fd = -1;
-	struct sockaddr_un address;
 	int r;
 
-	r = address_make(path, &address);
-	if (r < 0)
-		return r;
-	r = stale_remove(&address);
+	r = stale_remove(address);
 	if (r < 0)
 		return r;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -103,7 +144,7 @@ int server_socket_listen(const char *path, const char *group, int *fd_out)
 	/* before bind, so that there is no moment at which others may connect */
 	if (fchmod(fd, SOCKET_MODE) < 0)
 		return log_err(-errno, "cannot set the mode of a socket");
-	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return log_err(-errno, "cannot bind %s", path);
 	if (group)
 		group_set(path, group);
@@ -116,6 +157,25 @@ int server_socket_listen(const char *path, const char *group, int *fd_out)
 	*fd_out = fd;
 	fd = -1;
 	return 0;
+}
+
+int server_socket_listen(const char *path, const char *group, int *fd_out)
+{
+	char lock[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK_SUFFIX)];
+	struct sockaddr_un address;
+	int r, lock_fd = -1;
+
+	r = address_make(path, &address);
+	if (r < 0)
+		return r;
+	snprintf(lock, sizeof(lock), "%s%s", path, LOCK_SUFFIX);
+	r = lock_take(lock, &lock_fd);
+	if (r < 0)
+		return r;
+	r = listen_locked(&address, group, fd_out);
+	unlink(lock);
+	close(lock_fd);
+	return r;
 }
 
 static int socket_option(int fd, int option, int expected)

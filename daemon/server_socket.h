@@ -31,7 +31,8 @@ struct server_peer {
 /*
  * Binds path with mode 0660, of group where that exists (NULL: of ours), and listens. A socket
  * nobody answers on is removed first. -EADDRINUSE when somebody does, -EEXIST when path is
- * something else, -ENAMETOOLONG, or what the kernel says. *fd_out is the caller's.
+ * something else, -ENAMETOOLONG, or what the kernel says. *fd_out is the caller's. Of several
+ * daemons that start at once one gets the path; path.lock is there meanwhile.
  */
 int server_socket_listen(const char *path, const char *group, int *fd_out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,12 +12,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "proto/base.h"
 #include "tests/proto/fixture.h"
+
+enum { STARTERS = 8, ROUNDS = 100 };
 
 #define STATUS "{\"method\":\"io.stackd.Status\"}"
 #define STREAM                                              \
@@ -435,6 +439,60 @@ static void test_the_path(void **state)
 	fixture_stop(fixture);
 }
 
+/* What a daemon that starts does: 0 and it listens, until `end` is closed. */
+static void starter(const char *path, int begin, int end)
+{
+	struct pollfd ended = { .fd = end, .events = POLLIN };
+	char byte;
+	int fd, r;
+
+	read(begin, &byte, 1);
+	r = server_socket_listen(path, NULL, &fd);
+	if (r == 0)
+		poll(&ended, 1, 10000);
+	_exit(r == 0 ? 0 : r == -EADDRINUSE ? 1 : 2);
+}
+
+/* All at once on a stale socket: all but one are told that it answers. */
+static void start_together(const char *path)
+{
+	int begin[2], end[2], status;
+
+	assert_int_equal(pipe(begin), 0);
+	assert_int_equal(pipe(end), 0);
+	for (size_t i = 0; i < STARTERS; i++) {
+		if (fork() == 0) {
+			close(begin[1]);
+			close(end[1]);
+			starter(path, begin[0], end[0]);
+		}
+	}
+	close(begin[1]);
+	/* The losers end by themselves, the winner when it is told to. */
+	for (size_t i = 0; i + 1 < STARTERS; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(WEXITSTATUS(status), 1);
+	}
+	close(end[1]);
+	assert_true(wait(&status) > 0);
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(begin[0]);
+	close(end[0]);
+}
+
+static void test_one_of_many_gets_the_path(void **state)
+{
+	char directory[] = "/tmp/stackd-test-XXXXXX", path[64];
+
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/sock", directory);
+	assert_int_equal(listen_at(path), 0);
+	for (int round = 0; round < ROUNDS; round++)
+		start_together(path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(directory), 0);
+}
+
 static void test_the_peer_is_known(void **state)
 {
 	int pair[2];
@@ -473,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_a_thousand_connections),
 		cmocka_unit_test(test_random_bytes),
 		cmocka_unit_test(test_the_path),
+		cmocka_unit_test(test_one_of_many_gets_the_path),
 		cmocka_unit_test(test_the_peer_is_known),
 	};
 
