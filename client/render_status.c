@@ -12,6 +12,9 @@
 
 enum { LABEL_WIDTH = 10 };
 
+/* A window needs a moment to be cut and read; what takes longer is worth a word. */
+#define LATE_NS NS_PER_S
+
 struct page page_of_stdout(void)
 {
 	bool is_terminal = isatty(STDOUT_FILENO) != 0;
@@ -113,11 +116,13 @@ void render_probes(const struct page *page, const struct wire_probes *probes, bo
 static void render_health(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	_cleanup_(freep) char *version = name_escape(s->version), *kernel = name_escape(s->kernel);
-	char started[TERM_TIME_MAX];
+	char started[TERM_TIME_MAX], late[64] = "";
 
+	if (s->newest != WIRE_ABSENT && now - s->newest > s->window_ns + LATE_NS)
+		snprintf(late, sizeof late, ", newest window %s old", ns_text(now - s->newest));
 	time_format(s->started, TIME_FULL, started);
-	page_wrap(page, s->healthy ? STYLE_BOLD : STYLE_WARN, "stackd", LABEL_WIDTH, "%s",
-		  s->healthy ? "healthy" : "NOT healthy");
+	page_wrap(page, s->healthy && !late[0] ? STYLE_BOLD : STYLE_WARN, "stackd", LABEL_WIDTH,
+		  "%s%s", s->healthy ? "healthy" : "NOT healthy", late);
 	for (size_t i = 0; i < s->problems.n; i++) {
 		_cleanup_(freep) char *problem = name_escape(s->problems.v[i]);
 

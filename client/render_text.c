@@ -184,20 +184,27 @@ void moment_text(int64_t moment, int64_t day, char text[static TERM_TIME_MAX])
 	time_format(moment, time_same_day(moment, day) ? TIME_MILLI : TIME_DAY_MILLI, text);
 }
 
-/* "2.1 s, ended 03:12:04.123, thread 4250 (io)", "12 min, still waiting since ..., thread ..." */
+/*
+ * "2.1 s, ended 03:12:04.123, thread 4250 (io)", "12 min, still waiting since ..., thread ..."; or
+ * "262 us or more", where a filter of times left none that is known exactly.
+ */
 static char *longest_text(const struct wire_row *row, const struct wire_range *used)
 {
 	_cleanup_(freep) char *comm = row->max_comm ? name_escape(row->max_comm) : NULL;
-	bool has_ended = row->max_end != WIRE_ABSENT;
+	bool has_ended = row->max_end != WIRE_ABSENT, is_open = !has_ended && row->open > 0;
 	char moment[TERM_TIME_MAX] = "", who[64] = "", *text = NULL;
 	int r;
 
-	moment_text(has_ended ? row->max_end : used->end - row->max_ns, used->start, moment);
+	if (has_ended || is_open)
+		moment_text(has_ended ? row->max_end : used->end - row->max_ns, used->start,
+			    moment);
 	if (row->max_tid != WIRE_ABSENT)
 		snprintf(who, sizeof who, ", thread %" PRId64, row->max_tid);
-	r = asprintf(&text, "%s, %s%s%s%s%s%s", ns_text(row->max_ns),
-		     has_ended ? "ended " : "still waiting since ", moment, who,
-		     comm ? " (" : "", comm ? comm : "", comm ? ")" : "");
+	r = asprintf(&text, "%s%s%s%s%s%s%s", ns_text(row->max_ns),
+		     has_ended ? ", ended "
+		     : is_open ? ", still waiting since "
+			       : " or more",
+		     moment, who, comm ? " (" : "", comm ? comm : "", comm ? ")" : "");
 	return must(r < 0 ? NULL : text);
 }
 

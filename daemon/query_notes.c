@@ -6,18 +6,13 @@
 #include <string.h>
 
 #include "proto/base.h"
+#include "proto/duration.h"
 
-enum { NOTES_MAX = 4, US_TEXT = 32 };
+enum { NOTES_MAX = 5 };
 
-/* "262.144us", "100us" */
-static const char *us_text(int64_t ns, char text[static US_TEXT])
+static const char *length_text(int64_t ns, char text[static DURATION_TEXT_MAX])
 {
-	int64_t rest = ns % NS_PER_US;
-
-	if (rest)
-		snprintf(text, US_TEXT, "%" PRId64 ".%03" PRId64 "us", ns / NS_PER_US, rest);
-	else
-		snprintf(text, US_TEXT, "%" PRId64 "us", ns / NS_PER_US);
+	duration_format(ns, text);
 	return text;
 }
 
@@ -52,24 +47,24 @@ static bool has_edges(const struct filter *filter, const struct notes_facts *fac
 static char *note_edges(struct arena *arena, const struct filter *filter,
 			const struct notes_facts *facts)
 {
-	char low[US_TEXT], high[US_TEXT];
+	char low[DURATION_TEXT_MAX], high[DURATION_TEXT_MAX];
 	int64_t below = edge_high(filter);
 
 	return arena_printf(arena,
 			    "of waits at one place in a window the longest is known exactly, the "
 			    "others by power of two: of these are shown those from %s%s%s",
-			    us_text(edge_low(filter, facts), low),
+			    length_text(edge_low(filter, facts), low),
 			    below == INT64_MAX ? "" : " to below ",
-			    below == INT64_MAX ? "" : us_text(below, high));
+			    below == INT64_MAX ? "" : length_text(below, high));
 }
 
 /* Waits under the minimum are one sum a thread: shown or left out as a whole. */
 static char *note_short(struct arena *arena, const struct filter *filter,
 			const struct notes_facts *facts)
 {
-	char least[US_TEXT], edge[US_TEXT];
+	char least[DURATION_TEXT_MAX], edge[DURATION_TEXT_MAX];
 
-	us_text(facts->min_wait_ns, least);
+	duration_format(facts->min_wait_ns, least);
 	if (filter->has_states)
 		return arena_printf(arena, "waits under %s are left out: their state is not kept",
 				    least);
@@ -77,11 +72,11 @@ static char *note_short(struct arena *arena, const struct filter *filter,
 		return arena_printf(arena,
 				    "waits under %s are left out, also those from %s: how long "
 				    "each was is not kept",
-				    least, us_text(filter->min_ns, edge));
+				    least, length_text(filter->min_ns, edge));
 	return arena_printf(arena,
 			    "all waits under %s are shown, also those over %s: how long each was "
 			    "is not kept",
-			    least, us_text(filter->max_ns, edge));
+			    least, length_text(filter->max_ns, edge));
 }
 
 static bool has_short(const struct filter *filter, const struct notes_facts *facts)
@@ -103,6 +98,8 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 
 	if (!notes)
 		return -ENOMEM;
+	if (facts->unseen)
+		notes[n++] = facts->unseen;
 	if (has_edges(filter, facts))
 		notes[n++] = note_edges(arena, filter, facts);
 	if (facts->has_estimates)

@@ -17,6 +17,7 @@
 struct notes_facts {
 	int64_t min_wait_ns;  /* shorter waits have no stack, no state and no length of their own */
 	uint64_t short_waits; /* of the threads asked for */
+	const char *unseen;   /* of those asked for, as a sentence; NULL: all were seen */
 	bool has_estimates;   /* of the time of waits within the filter's edges */
 	bool open_only;	      /* waits that go on: each is known exactly */
 	int kernel_names_error; /* 0, or the negative errno of reading them */

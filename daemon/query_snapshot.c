@@ -8,6 +8,7 @@
 
 #include "daemon/answer.h"
 #include "daemon/query_notes.h"
+#include "daemon/query_who.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
@@ -107,6 +108,7 @@ static int no_data(struct recorder *recorder, const struct range *range, struct 
 {
 	struct history_stats stats;
 	int64_t now = clock_ns(CLOCK_REALTIME);
+	char ended[MOMENT_TEXT], began[MOMENT_TEXT];
 
 	history_stats(recorder->history, &stats);
 	if (!probe_is_on(recorder->probe))
@@ -115,11 +117,11 @@ static int no_data(struct recorder *recorder, const struct range *range, struct 
 	if (!stats.windows)
 		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
 				      "no window is recorded yet");
+	moment_text(range->until, now, ended);
+	moment_text(stats.first_real_ns, now, began);
 	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
-			      "no window in the range, which ended %" PRId64
-			      "s ago: recording began %" PRId64 "s ago%s",
-			      (now - range->until) / NS_PER_S,
-			      (now - stats.first_real_ns) / NS_PER_S,
+			      "no window in the range, which ended %s; recording began %s%s", ended,
+			      began,
 			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
 }
 
@@ -367,40 +369,6 @@ static int windows_find(struct recorder *recorder, struct answer *answer, struct
 	return history_range(recorder->history, range->until, INT64_MAX, &answer->later);
 }
 
-static void describe_ids(FILE *out, const char *what, const struct wire_ints *ids)
-{
-	size_t i;
-
-	for (i = 0; i < ids->n; i++)
-		fprintf(out, "%s%" PRId64, i ? "," : what, ids->v[i]);
-}
-
-static void describe_text(FILE *out, const char *what, const char *text)
-{
-	if (text)
-		fprintf(out, "%s%.100s", what, text);
-}
-
-/* Nobody of the filter was seen: says whom it asked for. */
-static int nobody_seen(const struct wire_filter *filter, struct wire_error *error)
-{
-	_cleanup_(freep) char *whom = NULL;
-	size_t size;
-	FILE *out = open_memstream(&whom, &size);
-
-	if (!out)
-		return -ENOMEM;
-	describe_ids(out, " pid ", &filter->pids);
-	describe_ids(out, " tid ", &filter->tids);
-	describe_text(out, " comm ", filter->comm);
-	describe_text(out, " cgroup ", filter->cgroup);
-	describe_text(out, " unit ", filter->unit);
-	if (fclose(out))
-		return -ENOMEM;
-	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "filter",
-	                      "no thread of%.300s was seen in the range", whom);
-}
-
 static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
 		      const struct merge_options *options, struct wire_error *error)
 {
@@ -409,7 +377,7 @@ static int merge_make(struct recorder *recorder, struct answer *answer, const st
 
 	stack_unref(unread);
 	if (!r && filter_selects_threads(filter) && !merge_totals(answer->merge)->threads)
-		return nobody_seen(filter->wire, error);
+		return who_error(answer->merge, filter->wire, error);
 	return r;
 }
 
@@ -490,7 +458,9 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 		.open_only = question.options.open_only,
 		.kernel_names_error = resolver_kernel_status(recorder->resolver),
 	};
-	r = notes_make(answer->arena, &question.filter, &facts, &answer->snapshot.notes);
+	r = who_note(answer->arena, answer->merge, request->filter, &facts.unseen);
+	if (!r)
+		r = notes_make(answer->arena, &question.filter, &facts, &answer->snapshot.notes);
 	if (!r)
 		r = rows_make(answer, request, &question.order, &rows);
 	if (r)

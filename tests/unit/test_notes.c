@@ -55,11 +55,11 @@ static void test_nothing_to_say(void **state)
 static void test_edges(void **state)
 {
 	filter.min_ns = 300 * US;
-	assert_notes("shown those from 262.144us", NULL);
+	assert_notes("shown those from 262.1 us", NULL);
 	filter.max_ns = 1000 * US;
-	assert_notes("shown those from 262.144us to below 1048.576us", NULL);
+	assert_notes("shown those from 262.1 us to below 1.048 ms", NULL);
 	filter.min_ns = 110 * US; /* its bucket begins under the minimum */
-	assert_notes("shown those from 100us to below 1048.576us", NULL);
+	assert_notes("shown those from 100 us to below 1.048 ms", NULL);
 	/* Beyond the last bucket nothing is too long. */
 	filter.min_ns = 0;
 	filter.max_ns = INT64_MAX - 1;
@@ -70,7 +70,7 @@ static void test_estimates(void **state)
 {
 	filter.min_ns = 300 * US;
 	facts.has_estimates = true;
-	assert_notes("from 262.144us", "an estimate");
+	assert_notes("from 262.1 us", "an estimate");
 }
 
 static void test_open_waits_are_exact(void **state)
@@ -84,23 +84,23 @@ static void test_open_waits_are_exact(void **state)
 static void test_short_waits_by_length(void **state)
 {
 	filter.min_ns = 50 * US;
-	assert_notes("under 100us are left out, also those from 50us", NULL);
+	assert_notes("under 100 us are left out, also those from 50 us", NULL);
 	facts.short_waits = 0;
 	assert_notes(NULL, NULL);
 	facts.short_waits = 5;
 	filter.min_ns = 0;
 	filter.max_ns = 50 * US;
-	assert_notes("all waits under 100us are shown, also those over 50us", NULL);
+	assert_notes("all waits under 100 us are shown, also those over 50 us", NULL);
 	filter.max_ns = 70 * US; /* in the bucket of the minimum */
-	assert_notes("from 100us to below 131.072us", "all waits under 100us are shown, also");
+	assert_notes("from 100 us to below 131.0 us", "all waits under 100 us are shown, also");
 }
 
 static void test_short_waits_have_no_state(void **state)
 {
 	filter.has_states = true;
-	assert_notes("under 100us are left out: their state", NULL);
+	assert_notes("under 100 us are left out: their state", NULL);
 	filter.min_ns = 300 * US;
-	assert_notes("from 262.144us", "left out: their state");
+	assert_notes("from 262.1 us", "left out: their state");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

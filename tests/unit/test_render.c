@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "client/render.h"
+#include "client/render_status.h"
 #include "client/term.h"
 #include "client/wait_kind.h"
 #include "proto/base.h"
@@ -426,6 +427,47 @@ static void test_mixed(void **state)
 	free(text);
 }
 
+/* A filter of times may leave no wait that is known exactly. */
+static void test_longest_is_not_known(void **state)
+{
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	rows[0].max_end = rows[0].max_tid = WIRE_ABSENT;
+	rows[0].max_comm = NULL;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "average 300 ms; longest 2 s or more\n"));
+	free(text);
+}
+
+static void test_late_windows(void **state)
+{
+	struct wire_status_reply reply = {
+		.version = "1",
+		.kernel = "6.1",
+		.healthy = true,
+		.started = T0,
+		.oldest = T0,
+		.newest = T0 + 60 * NS_PER_S,
+		.window_ns = 5 * NS_PER_S,
+	};
+	struct page page = { .width = 80 };
+	char *text = NULL;
+	size_t size;
+
+	page.out = open_memstream(&text, &size);
+	render_status(&page, &reply, T0 + 65 * NS_PER_S);
+	fclose(page.out);
+	assert_non_null(strstr(text, "stackd    healthy\n"));
+	free(text);
+	page.out = open_memstream(&text, &size);
+	render_status(&page, &reply, T0 + 69 * NS_PER_S);
+	fclose(page.out);
+	assert_non_null(strstr(text, "stackd    healthy, newest window 9 s old\n"));
+	free(text);
+}
+
 static void test_doubt(void **state)
 {
 	struct wire_row rows[] = { row_open() };
@@ -728,15 +770,25 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),	   cmocka_unit_test(test_coverage),
-		cmocka_unit_test(test_sort_max),   cmocka_unit_test(test_stuck),
-		cmocka_unit_test(test_folded),	   cmocka_unit_test(test_stuck_cuts_stacks),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_sort_max),
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_stuck_cuts_stacks),
 		cmocka_unit_test(test_titles_without_a_process_name),
-		cmocka_unit_test(test_folded_sum), cmocka_unit_test(test_folded_hostile),
-		cmocka_unit_test(test_width),	   cmocka_unit_test(test_names_whole),
-		cmocka_unit_test(test_names),	   cmocka_unit_test(test_pseudo),
-		cmocka_unit_test(test_open),	   cmocka_unit_test(test_mixed),
-		cmocka_unit_test(test_doubt),	   cmocka_unit_test(test_wait_kinds),
+		cmocka_unit_test(test_folded_sum),
+		cmocka_unit_test(test_folded_hostile),
+		cmocka_unit_test(test_width),
+		cmocka_unit_test(test_names_whole),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_pseudo),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_mixed),
+		cmocka_unit_test(test_doubt),
+		cmocka_unit_test(test_longest_is_not_known),
+		cmocka_unit_test(test_late_windows),
+		cmocka_unit_test(test_wait_kinds),
 		cmocka_unit_test(test_stuck_killable),
 		cmocka_unit_test(test_stuck_groups),
 		cmocka_unit_test(test_stuck_nobody),

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_QUERY_WHO_H
+#define STACKD_DAEMON_QUERY_WHO_H
+
+/*
+ * Who was asked for and is not in the answer, in words: in go a merge and its filter, out come a
+ * note or an error. Any thread.
+ */
+
+#include "daemon/merge.h"
+#include "proto/arena.h"
+#include "proto/wire.h"
+
+/*
+ * Ids of the filter that no window had, while others were there. The note is the arena's, NULL
+ * where there is nothing to say. 0 or -ENOMEM.
+ */
+int who_note(struct arena *arena, const struct merge *merge, const struct wire_filter *filter,
+	     const char **out);
+
+/* Nobody of the filter was seen. Returns -ENODATA, or -ENOMEM. */
+int who_error(const struct merge *merge, const struct wire_filter *filter,
+	      struct wire_error *error);
+
+enum { MOMENT_TEXT = 64 };
+
+/* A time since the epoch for a message: 14:00:00 UTC, with its date where it is not today's. */
+void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT]);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "daemon/query_who.h"
+#include "proto/base.h"
+
+/* Above any pid_max. */
+enum { PID = 0x3f000000, THREAD = PID + 1, NOBODY = PID + 2 };
+
+static struct process_table *processes;
+static struct window *window;
+static struct arena *arena;
+
+static void add_image(uint64_t uid, int32_t tid)
+{
+	struct window_image *image = window_add_image(window);
+	struct process_id id = { .pid = PID, .start_boot_ns = 1 };
+
+	image->uid = uid;
+	image->tid = tid;
+	image->process = process_table_see(processes, &id, false, "shopd");
+	memcpy(image->comm, "worker", 7);
+}
+
+static int set_up(void **state)
+{
+	arena = arena_new();
+	window = window_new();
+	assert_int_equal(process_table_new(1 << 20, &processes), 0);
+	add_image(1, PID);
+	add_image(2, THREAD);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	window_unref(window);
+	process_table_free(processes);
+	arena_free(arena);
+	return 0;
+}
+
+static struct merge *merge_of(const struct wire_filter *wire)
+{
+	struct history_list list = { .windows = &window, .n = 1 }, later = {};
+	struct merge_options options = {};
+	struct filter filter = { .wire = wire, .max_ns = INT64_MAX };
+	struct merge *merge;
+
+	assert_int_equal(merge_run(&list, &later, &filter, &options, NULL, &merge), 0);
+	return merge;
+}
+
+static void assert_note(const struct wire_filter *wire, const char *text)
+{
+	struct merge *merge = merge_of(wire);
+	const char *note;
+
+	assert_int_equal(who_note(arena, merge, wire, &note), 0);
+	if (text)
+		assert_string_equal(note, text);
+	else
+		assert_null(note);
+	merge_free(merge);
+}
+
+static void assert_error(const struct wire_filter *wire, const char *text)
+{
+	struct merge *merge = merge_of(wire);
+	struct wire_error error;
+
+	assert_int_equal(who_error(merge, wire, &error), -ENODATA);
+	assert_string_equal(error.message, text);
+	free((char *)error.what);
+	free((char *)error.message);
+	merge_free(merge);
+}
+
+static void test_all_were_seen(void **state)
+{
+	static const int64_t pids[] = { PID }, tids[] = { THREAD, PID };
+	struct wire_filter filter = { .pids = { pids, 1 } };
+
+	assert_note(&filter, NULL);
+	filter = (struct wire_filter){ .tids = { tids, 2 } };
+	assert_note(&filter, NULL);
+	filter = (struct wire_filter){ .comm = "nobody" };
+	assert_note(&filter, NULL);
+}
+
+static void test_some_were_not(void **state)
+{
+	static const int64_t pids[] = { PID, NOBODY, THREAD }, tids[] = { NOBODY, THREAD };
+	struct wire_filter filter = { .pids = { pids, 3 } };
+
+	assert_note(&filter, "no process 1056964610 was seen in the range; 1056964609 is a thread "
+			     "of shopd (pid 1056964608): use -t 1056964609");
+	filter = (struct wire_filter){ .tids = { tids, 2 } };
+	assert_note(&filter, "no thread 1056964610 was seen in the range");
+}
+
+static void test_many_were_not(void **state)
+{
+	int64_t tids[20];
+	struct wire_filter filter = { .tids = { tids, 20 } };
+	struct merge *merge;
+	const char *note;
+
+	for (size_t i = 0; i < 20; i++)
+		tids[i] = NOBODY + (int64_t)i;
+	merge = merge_of(&filter);
+	assert_int_equal(who_note(arena, merge, &filter, &note), 0);
+	assert_non_null(strstr(note, "1056964617"));
+	assert_null(strstr(note, "1056964618"));
+	assert_non_null(strstr(note, "; nor were 12 more"));
+	merge_free(merge);
+}
+
+static void test_nobody_was_seen(void **state)
+{
+	static const int64_t thread[] = { THREAD }, process[] = { PID };
+	struct wire_filter filter = { .pids = { thread, 1 } };
+
+	assert_error(&filter,
+		     "1056964609 is a thread of shopd (pid 1056964608): use -t 1056964609");
+	filter = (struct wire_filter){ .comm = "ghost", .unit = "x" };
+	assert_error(&filter, "no thread of comm ghost of unit x was seen in the range");
+	/* It was there, under another name. */
+	filter = (struct wire_filter){ .pids = { process, 1 }, .comm = "ghost" };
+	assert_error(&filter, "no thread of these ids of comm ghost was seen in the range");
+}
+
+static void test_moments(void **state)
+{
+	const int64_t now = INT64_C(1784118600) * NS_PER_S; /* 2026-07-15 12:30:00 UTC */
+	char text[MOMENT_TEXT];
+
+	setenv("TZ", "UTC", 1);
+	tzset();
+	moment_text(now - 3600 * NS_PER_S, now, text);
+	assert_string_equal(text, "11:30:00 UTC");
+	moment_text(now - 86400 * NS_PER_S, now, text);
+	assert_string_equal(text, "2026-07-14 12:30:00 UTC");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_all_were_seen),   TEST(test_some_were_not), TEST(test_many_were_not),
+		TEST(test_nobody_was_seen), TEST(test_moments),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
