@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <uv.h>
@@ -44,6 +45,7 @@ struct job {
 int loop_new(struct loop **out)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
+	char workers[16];
 	int r;
 
 	if (!loop)
@@ -54,6 +56,8 @@ int loop_new(struct loop **out)
 		return r;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	snprintf(workers, sizeof(workers), "%d", LOOP_WORKERS);
+	setenv("UV_THREADPOOL_SIZE", workers, 0);
 	*out = loop;
 	return 0;
 }

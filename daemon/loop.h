@@ -18,7 +18,17 @@ struct uv_loop_s;
 typedef void (*loop_callback)(void *userdata);
 typedef void (*loop_signal_callback)(int signo, void *userdata);
 
-/* Ignores SIGPIPE for the whole process: a peer that hangs up is an error of a write. */
+/*
+ * Threads of the pool, shared by the loops of a process: so many pieces of work at once, the others
+ * wait. More than libuv's four, for a question may wait some seconds for a window to be cut. The
+ * environment's UV_THREADPOOL_SIZE is stronger.
+ */
+#define LOOP_WORKERS 8
+
+/*
+ * Ignores SIGPIPE for the whole process: a peer that hangs up is an error of a write. The first
+ * one sets the size of the pool: before there are other threads.
+ */
 int loop_new(struct loop **out);
 
 /*

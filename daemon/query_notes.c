@@ -8,7 +8,7 @@
 #include "proto/base.h"
 #include "proto/duration.h"
 
-enum { NOTES_MAX = 5 };
+enum { NOTES_MAX = 6 };
 
 static const char *length_text(int64_t ns, char text[static DURATION_TEXT_MAX])
 {
@@ -107,6 +107,10 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 						 "edge, their time is an estimate");
 	if (has_short(filter, facts))
 		notes[n++] = note_short(arena, filter, facts);
+	if (facts->is_late)
+		notes[n++] =
+			arena_strdup(arena, "stackd is too busy to end its open window in time: "
+					    "what came last is missing");
 	if (kernel)
 		notes[n++] = arena_printf(arena, "no kernel names: /proc/kallsyms: %s%s",
 					  strerror(-kernel),

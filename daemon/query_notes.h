@@ -20,6 +20,7 @@ struct notes_facts {
 	const char *unseen;   /* of those asked for, as a sentence; NULL: all were seen */
 	bool has_estimates;   /* of the time of waits within the filter's edges */
 	bool open_only;	      /* waits that go on: each is known exactly */
+	bool is_late;	      /* the newest window could not be waited for */
 	int kernel_names_error; /* 0, or the negative errno of reading them */
 };
 

@@ -14,14 +14,15 @@
 
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)
 
-/* How long a query waits for the cut it asked for, and for its names. */
-#define CUT_TIMEOUT_NS (10 * NS_PER_S)
+/* How long a query waits, and keeps a worker busy, for the cut it asked for and its names. */
+#define CUT_TIMEOUT_NS (5 * NS_PER_S)
 
 struct range {
 	int64_t since;
 	int64_t until;
 	bool is_to_now;
 	bool is_length; /* counted back from now */
+	bool is_late;	/* the open window could not be had in time */
 };
 
 static int invalid_time(struct wire_error *error, const char *field, const char *text)
@@ -88,17 +89,26 @@ static void range_align(struct recorder *recorder, struct range *range)
 	range->until = newest;
 }
 
-/* A range that reaches into the open window ends it first. */
+/*
+ * A range that reaches into the open window ends it first. Where that takes too long the answer is
+ * made of what there is: somebody asks because the host is in trouble.
+ */
 static int range_cut(struct recorder *recorder, struct range *range)
 {
+	int64_t until;
 	uint64_t seq;
 	int r;
 
 	if (!recorder->drain || (!range->is_to_now && range->until <= newest_end(recorder)))
 		return 0;
+	until = clock_ns(CLOCK_MONOTONIC) + CUT_TIMEOUT_NS;
 	r = drain_cut(recorder->drain, CUT_TIMEOUT_NS, &seq);
 	if (!r)
-		r = history_wait(recorder->history, seq, CUT_TIMEOUT_NS);
+		r = history_wait(recorder->history, seq, until - clock_ns(CLOCK_MONOTONIC));
+	if (r == -ETIMEDOUT) {
+		range->is_late = true;
+		return 0;
+	}
 	if (!r)
 		range_align(recorder, range);
 	return r;
@@ -456,6 +466,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 		.short_waits = merge_totals(answer->merge)->short_waits,
 		.has_estimates = merge_estimated(answer->merge) > 0,
 		.open_only = question.options.open_only,
+		.is_late = question.range.is_late,
 		.kernel_names_error = resolver_kernel_status(recorder->resolver),
 	};
 	r = who_note(answer->arena, answer->merge, request->filter, &facts.unseen);

@@ -20,7 +20,7 @@
 #include "proto/base.h"
 #include "tests/proto/fixture.h"
 
-enum { STARTERS = 8, ROUNDS = 100 };
+enum { STARTERS = 8, ROUNDS = 30 };
 
 #define STATUS "{\"method\":\"io.stackd.Status\"}"
 #define STREAM                                              \

@@ -127,6 +127,25 @@ static void test_work(void **state)
 	assert_int_equal(seen.times, 2);
 }
 
+static void meet(void *userdata)
+{
+	pthread_barrier_wait(userdata);
+}
+
+/* Each waits for all: with fewer threads none would end. */
+static void test_work_at_once(void **state)
+{
+	pthread_barrier_t barrier;
+	struct loop *loop = NULL;
+
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(pthread_barrier_init(&barrier, NULL, LOOP_WORKERS), 0);
+	for (int i = 0; i < LOOP_WORKERS; i++)
+		assert_int_equal(loop_work(loop, meet, NULL, &barrier), 0);
+	loop = loop_free(loop);
+	pthread_barrier_destroy(&barrier);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +153,7 @@ int main(void)
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_wake_from_a_thread),
 		cmocka_unit_test(test_work),
+		cmocka_unit_test(test_work_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

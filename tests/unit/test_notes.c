@@ -73,6 +73,13 @@ static void test_estimates(void **state)
 	assert_notes("from 262.1 us", "an estimate");
 }
 
+static void test_a_late_window(void **state)
+{
+	facts.is_late = true;
+	facts.open_only = true;
+	assert_notes("what came last is missing", NULL);
+}
+
 static void test_open_waits_are_exact(void **state)
 {
 	filter.min_ns = 300 * US;
@@ -110,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_nothing_to_say),
 		TEST(test_edges),
+		TEST(test_a_late_window),
 		TEST(test_estimates),
 		TEST(test_open_waits_are_exact),
 		TEST(test_short_waits_by_length),
