@@ -48,6 +48,12 @@ struct task_struct {
 	__u64 self_exec_id; /* one up with each exec; a word since 5.7 */
 };
 
+/* As user space left them; the name keeps clear of the one of the system's headers. */
+struct pt_regs___kernel {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long orig_ax, ip, cs, flags, sp, ss;
+};
+
 struct bpf_iter_meta {
 	__u64 session_id;
 };

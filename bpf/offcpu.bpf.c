@@ -14,6 +14,7 @@
 #include "maps.bpf.h"
 #include "stack.bpf.h"
 #include "thread.bpf.h"
+#include "unwind.bpf.h"
 
 static __always_inline __u32 wait_bucket(__u64 ns)
 {
@@ -134,6 +135,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 {
 	struct scratch *s = scratch_get(SCRATCH_SWITCH);
 	struct stack_owner kernel = {}, user;
+	struct unwind_walk *w;
 	long r;
 
 	if (!s)
@@ -145,8 +147,9 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	user.leader_boot_ns = task->group_leader->start_boottime;
 	user.tgid = task->tgid;
 	user.exec_gen = (__u32)task->self_exec_id;
-	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, BPF_F_USER_STACK);
-	*ustack = stack_take(cpu, s, r, &user);
+	w = unwind_user(task, UNWIND_AT_SWITCH);
+	if (w)
+		*ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
 }
 
 /* The hook of this CPU's last switch-in did not run: the wait counts, without a stack. */
@@ -524,6 +527,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (!cpu || child->pid != child->tgid)
 		return 0;
+	unwind_note_fork(parent, child);
 	r = process_record(cpu, RECORD_FORK);
 	if (!r)
 		return 0;
@@ -573,6 +577,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 
 	if (!cpu)
 		return 0;
+	unwind_note_exec(task);
 	t = thread_find(cpu, (__u64)task);
 	r = process_record(cpu, RECORD_EXEC);
 	if (r) {
@@ -594,6 +599,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (!cpu || task->signal->live.counter)
 		return 0;
+	unwind_note_exit(task);
 	r = process_record(cpu, RECORD_EXIT);
 	if (!r)
 		return 0;

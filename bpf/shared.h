@@ -166,6 +166,8 @@ struct record_stack {
 	__u32 exec_gen;
 	__u32 frames;
 	__u32 epoch;
+	__u32 flags; /* enum unwind_flag; 0 for a kernel stack */
+	__u32 pad;
 	__u64 ip[];
 };
 

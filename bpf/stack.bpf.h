@@ -24,17 +24,17 @@ static __always_inline __u64 hash_mix(__u64 h, __u64 v)
 }
 
 /* Equal addresses in two processes, or before and after an exec, are two stacks. */
-static __always_inline __u64 stack_hash(const struct scratch *s, __u32 n,
+static __always_inline __u64 stack_hash(const __u64 *ip, __u32 n, __u32 flags,
 					const struct stack_owner *owner)
 {
 	__u64 h = hash_mix(hash_seed, ((__u64)owner->tgid << 32) | owner->exec_gen);
 	__u32 i;
 
-	h = hash_mix(h, owner->leader_boot_ns + n);
+	h = hash_mix(h, (owner->leader_boot_ns + n) ^ ((__u64)flags << 48));
 	for (i = 0; i < STACK_DEPTH; i++) {
 		if (i >= n)
 			break;
-		h = hash_mix(h, s->ip[i]);
+		h = hash_mix(h, ip[i]);
 	}
 	return h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
 }
@@ -80,7 +80,9 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		r->exec_gen = owner->exec_gen;                              \
 		r->frames = n;                                              \
 		r->epoch = epoch;                                           \
-		bpf_probe_read_kernel(r->ip, 8 * (room), s->ip);            \
+		r->flags = walk;                                            \
+		r->pad = 0;                                                 \
+		bpf_probe_read_kernel(r->ip, 8 * (room), ip);               \
 		cpu->counts.stacks++;                                       \
 		bpf_ringbuf_submit(r, flags);                               \
 	} while (0)
@@ -91,8 +93,8 @@ static __always_inline bool owner_is_young(const struct stack_owner *owner)
 	return owner->tgid && bpf_ktime_get_boot_ns() - owner->leader_boot_ns < YOUNG_NS;
 }
 
-static __always_inline void stack_send(struct cpu *cpu, const struct scratch *s, __u32 n, __u64 id,
-				       const struct stack_owner *owner)
+static __always_inline void stack_send(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
+				       __u64 id, const struct stack_owner *owner)
 {
 	__u64 epoch = cut.epoch, *sent, used, flags;
 
@@ -114,21 +116,26 @@ static __always_inline void stack_send(struct cpu *cpu, const struct scratch *s,
 		STACK_SEND(STACK_DEPTH);
 }
 
-/* Hashes and sends what bpf_get_stack() left in s; r is what it returned. */
+/* Hashes and sends n frames from ip on; walk: enum unwind_flag. */
+static __always_inline __u64 stack_take_frames(struct cpu *cpu, const __u64 *ip, __u32 n,
+					       __u32 walk, const struct stack_owner *owner)
+{
+	__u64 id;
+
+	if (n > STACK_DEPTH)
+		n = STACK_DEPTH;
+	id = stack_hash(ip, n, walk, owner);
+	stack_send(cpu, ip, n, walk, id, owner);
+	return id;
+}
+
+/* The same with what bpf_get_stack() left in s; r is what it returned. */
 static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
 					const struct stack_owner *owner)
 {
-	__u32 n;
-	__u64 id;
-
 	if (r <= 0)
 		return STACK_FAULT;
-	n = (__u32)r / 8;
-	if (n > STACK_DEPTH)
-		n = STACK_DEPTH;
-	id = stack_hash(s, n, owner);
-	stack_send(cpu, s, n, id, owner);
-	return id;
+	return stack_take_frames(cpu, s->ip, (__u32)r / 8, 0, owner);
 }
 
 #endif

@@ -80,7 +80,7 @@ struct unwind_table {
 	__u32 rows;
 	__u32 rules;
 	__u32 n_rules;
-	__u32 used; /* written by the programs: the epoch of the last walk through it */
+	__u32 used; /* set by walks, cleared by the daemon */
 	__u32 pad;
 };
 
@@ -95,16 +95,39 @@ struct unwind_segment {
 
 /*
  * The mappings of one image of one process: n segments from first on, sorted. The segment before
- * them is a header whose bias is the generation; another one there means that they are gone.
+ * them is a header whose bias is the generation; another one there means that they are gone. A
+ * reader may find one half of an entry and another's half: then check is wrong.
  */
 struct unwind_process {
 	__u64 leader_boot_ns; /* 0: known to the tick only, then ticks counts */
 	__u64 ticks;
 	__u64 generation;
-	__u32 exec_gen; /* UNWIND_ANY_EXEC: not known */
+	__u32 tgid;
+	__u32 exec_gen; /* UNWIND_ANY_EXEC: not known, and there was no exec since it was read */
 	__u32 first;
 	__u32 n;
-	__u32 pad;
+	__u64 check; /* unwind_check() */
+};
+
+static inline __u64 unwind_check(const struct unwind_process *p)
+{
+	__u64 h = p->leader_boot_ns * 0x9e3779b97f4a7c15ULL + p->ticks;
+
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + p->generation;
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + (((__u64)p->tgid << 32) | p->exec_gen);
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + (((__u64)p->first << 32) | p->n);
+	return h ^ (h >> 32);
+}
+
+/* What ended a walk, and how far it is to be trusted. */
+enum unwind_flag {
+	UNWIND_IS_WHOLE = 1,	       /* it reached the thread's first function */
+	UNWIND_IS_TRUNCATED = 2,       /* there are more frames than fit */
+	UNWIND_IS_NO_TABLE = 4,	       /* the rows of a file are not loaded */
+	UNWIND_IS_NO_MAPPING = 8,      /* an address in nothing that is known to be mapped */
+	UNWIND_IS_FAULT = 16,	       /* the stack could not be read there */
+	UNWIND_IS_INVALID = 32,	       /* no row says how to go on, or the stack contradicts it */
+	UNWIND_IS_FRAME_POINTERS = 64, /* some frames were found by frame pointers */
 };
 
 #define UNWIND_ANY_EXEC	    0xffffffffU
@@ -116,6 +139,6 @@ _Static_assert(sizeof(struct unwind_page) == 8, "a page is a word");
 _Static_assert(sizeof(struct unwind_rule) == 16, "a rule is two words");
 _Static_assert(sizeof(struct unwind_table) == 32, "a table has no padding");
 _Static_assert(sizeof(struct unwind_segment) == 32, "a segment has no padding");
-_Static_assert(sizeof(struct unwind_process) == 40, "a process has no padding");
+_Static_assert(sizeof(struct unwind_process) == 48, "a process has no padding");
 
 #endif

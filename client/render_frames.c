@@ -14,7 +14,10 @@ static const struct {
 	const char *words;
 } flag_words[] = {
 	{ "truncated", "cut: deeper than what is recorded" },
-	{ "frame_pointers", "perhaps cut: code without frame pointers" },
+	{ "frame_pointers", "perhaps with gaps: partly by frame pointers" },
+	{ "no_table", "cut: what tells the callers is not loaded yet" },
+	{ "no_mapping", "cut: an address in nothing known to be mapped" },
+	{ "no_row", "cut: nothing tells the caller there" },
 	{ "fault", "not readable: its memory was swapped out or gone" },
 	{ "lost", "lost on its way from the kernel" },
 	{ "no_stack", "not taken" },

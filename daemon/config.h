@@ -29,6 +29,8 @@ struct config {
 	int64_t control_idle_timeout_ns; /* idle_timeout = 15min, 1s .. 1d */
 	/* [symbols] */
 	uint64_t symbols_max_memory; /* max_memory = 32M, 1M .. 4G: symbol tables kept */
+	/* [unwind] */
+	uint64_t unwind_max_memory; /* max_memory = 16M, 1M .. 1G: rows for walks of user stacks */
 	/* [probe.offcpu] */
 	bool offcpu_enabled;	     /* enabled = yes */
 	int64_t offcpu_min_wait_ns;  /* min_wait = 100us, 0 .. 1h: shorter waits have no stack */

@@ -1,6 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/drain_state.h"
 
+#include "bpf/unwind_shared.h"
+#include "proto/base.h"
+
+static unsigned int stack_flags_of(uint32_t walk)
+{
+	static const struct {
+		uint32_t walk;
+		unsigned int stack;
+	} flags[] = {
+		{ UNWIND_IS_TRUNCATED, STACK_IS_TRUNCATED },
+		{ UNWIND_IS_NO_TABLE, STACK_IS_NO_TABLE },
+		{ UNWIND_IS_NO_MAPPING, STACK_IS_NO_MAPPING },
+		{ UNWIND_IS_FAULT, STACK_IS_FAULT },
+		{ UNWIND_IS_INVALID, STACK_IS_INVALID },
+		{ UNWIND_IS_FRAME_POINTERS, STACK_IS_FRAME_POINTERS },
+	};
+	unsigned int sum = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		if (walk & flags[i].walk)
+			sum |= flags[i].stack;
+	return sum;
+}
+
 static void handle_stack(struct drain *drain, const struct record_stack *record)
 {
 	struct process_id id = {
@@ -21,7 +46,12 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	}
 	stack = stack_table_put(drain->stacks, record->id, process, (const uint64_t *)record->ip,
 				record->frames, &is_new);
+	if (record->flags & (UNWIND_IS_NO_MAPPING | UNWIND_IS_NO_TABLE))
+		process_table_note_walk(drain->processes, process,
+					record->flags & UNWIND_IS_NO_MAPPING);
 	process_unref(process);
+	if (stack && is_new)
+		stack->flags |= stack_flags_of(record->flags);
 	/* Dropped it is unknown, which is counted, and new when it is sent again. */
 	if (stack && is_new && resolver_add_stack(drain->resolver, stack))
 		stack_table_drop(drain->stacks, stack);

@@ -33,6 +33,7 @@ struct module_registry *module_registry_new(uint64_t max_memory)
 	if (!registry)
 		return NULL;
 	pthread_mutex_init(&registry->lock, NULL);
+	pthread_mutex_init(&registry->unwind_lock, NULL);
 	registry->max_memory = max_memory;
 	registry->files_max = FILES_MAX;
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / 2 < FILES_MAX)
@@ -86,6 +87,7 @@ static void module_destroy(struct module *module)
 {
 	if (module->fd >= 0)
 		close(module->fd);
+	unwind_file_put(module->unwind);
 	elf_file_fini(&module->elf);
 	free(module->path);
 	pthread_mutex_destroy(&module->load_lock);
@@ -180,6 +182,7 @@ static int module_new(struct module_registry *registry, const struct module_key 
 	if (r == -EBADMSG)
 		module_registry_note_unreadable(registry);
 	module->file_id = file_identity(&module->elf, key);
+	module_unwind_init(module);
 	*out = TAKE(module);
 	return 0;
 }
@@ -285,8 +288,10 @@ int module_get(struct module_registry *registry, int path_fd, const char *path, 
 	if (r < 0)
 		return r;
 	module = module_register(module, &is_crowded_out);
-	if (is_crowded_out)
+	if (is_crowded_out) {
+		module_unwind_load(module);
 		module_close(module);
+	}
 	*out = module;
 	return 0;
 }
@@ -399,6 +404,13 @@ struct module_registry *module_registry_free(struct module_registry *registry)
 		registry->settling = module->next_settling;
 		module_unref(module);
 	}
+	while (registry->wanting) {
+		struct module *module = registry->wanting;
+
+		registry->wanting = module->next_wanting;
+		module_unref(module);
+	}
+	pthread_mutex_destroy(&registry->unwind_lock);
 	pthread_mutex_destroy(&registry->lock);
 	free(registry);
 	return NULL;

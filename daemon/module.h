@@ -21,6 +21,8 @@
 struct module;
 struct module_registry;
 struct symtab;
+struct unwind;
+struct unwind_file;
 
 struct module_stats {
 	size_t modules;
@@ -32,6 +34,10 @@ struct module_stats {
 
 /* max_memory in bytes bounds the symbol tables. NULL when out of memory. */
 struct module_registry *module_registry_new(uint64_t max_memory);
+
+/* Where rows go; before any module is got. Borrowed, until the registry is freed. */
+void module_registry_set_unwind(struct module_registry *registry, struct unwind *unwind);
+struct unwind *module_registry_unwind(struct module_registry *registry);
 
 /* All modules must have been put. */
 struct module_registry *module_registry_free(struct module_registry *registry);
@@ -60,6 +66,15 @@ struct module *module_unref(struct module *module);
 /* How many live users it has; at 0 it is settled later, see module_registry_settle(). */
 void module_add_live(struct module *module);
 void module_drop_live(struct module *module);
+
+/* The rows of the module's code are of use now: they are read later, see below. */
+void module_want_rows(struct module *module);
+
+/* Reads the rows of one file that wants them. False when there is none. */
+bool module_registry_load_rows(struct module_registry *registry);
+
+/* Its code for walks, borrowed; NULL where it has none. */
+struct unwind_file *module_unwind(const struct module *module);
 
 /* Reads and closes one file nobody maps any more. False when there is none. */
 bool module_registry_settle(struct module_registry *registry);

@@ -15,6 +15,7 @@
 
 #include "daemon/elf_file.h"
 #include "daemon/module.h"
+#include "daemon/unwind.h"
 
 #define MODULE_BUCKETS 1024
 
@@ -47,6 +48,9 @@ struct module {
 	int64_t used_ns;
 	bool is_settling;
 	struct module *next_settling;
+	struct unwind_file *unwind; /* NULL: no code, or no room; set before it is shared */
+	bool is_wanting;	    /* in registry.wanting */
+	struct module *next_wanting;
 	/* Taken before registry.lock, while the file is read: */
 	pthread_mutex_t load_lock;
 	int fd; /* changed under both locks */
@@ -57,6 +61,9 @@ struct module_registry {
 	struct module *buckets[MODULE_BUCKETS];
 	struct module_symbols *symbols;
 	struct module *settling; /* each with a reference */
+	struct module *wanting;	 /* rows; each with a reference */
+	struct unwind *unwind;	 /* NULL: stacks are not walked */
+	pthread_mutex_t unwind_lock; /* rows are read one file at a time */
 	uint64_t max_memory;
 	size_t files_max;
 	struct module_stats stats; /* but for symbol_bytes */
@@ -68,6 +75,11 @@ struct module_key module_key_of(const struct stat *st);
 struct elf_source module_vdso_source(size_t size);
 /* The fd, and -1 stays behind. */
 int module_take_fd(int *fd);
+
+/* module_unwind.c */
+void module_unwind_init(struct module *module);
+/* Reads the rows now if they are wanted. */
+void module_unwind_load(struct module *module);
 
 /* module_symbols.c; the first two with registry.lock held. */
 size_t module_registry_symbol_bytes(struct module_registry *registry);

@@ -15,6 +15,7 @@
 #include "bpf/shared.h"
 #include "daemon/broker.h"
 #include "daemon/log.h"
+#include "daemon/probe_unwind.h"
 #include "proto/base.h"
 
 #include "offcpu.skel.h"
@@ -39,6 +40,7 @@ enum { MAX_LINKS = 16 };
 
 struct probe {
 	struct broker *broker; /* borrowed, may be NULL */
+	const struct probe_unwind *unwind; /* likewise */
 	struct offcpu *skel;
 	struct bpf_link *links[MAX_LINKS];
 	size_t n_links;
@@ -143,6 +145,9 @@ static int skeleton_configure(struct probe *probe, const struct config *config)
 	skel->rodata->stack_hook = probe->hook;
 	skel->rodata->ring_wake_bytes = ring / 4;
 	skel->rodata->ring_stack_bytes = ring - ring / 4;
+	r = probe->unwind ? probe_unwind_reuse(probe->unwind, skel->obj) : 0;
+	if (r)
+		return r;
 	r = bpf_map__set_max_entries(skel->maps.ring, ring);
 	if (r)
 		return r;
@@ -396,8 +401,8 @@ int probe_check(char *reason, size_t size)
 	return -EOPNOTSUPP;
 }
 
-int probe_open(const struct config *config, struct broker *broker, struct probe **out, char *reason,
-	       size_t size)
+int probe_open(const struct config *config, struct broker *broker,
+	       const struct probe_unwind *unwind, struct probe **out, char *reason, size_t size)
 {
 	struct probe *probe;
 	int r;
@@ -407,6 +412,7 @@ int probe_open(const struct config *config, struct broker *broker, struct probe 
 	if (!probe)
 		return -ENOMEM;
 	probe->broker = broker;
+	probe->unwind = unwind;
 	probe->window_fds[0] = probe->window_fds[1] = -1;
 	probe->max_threads = config->offcpu_max_threads;
 	probe->max_keys = config->offcpu_max_keys;
@@ -476,7 +482,6 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 	if (!probe->is_on)
 		return;
 	out->hook = hook_names[probe->hook];
-	out->blind[out->n_blind++] = "user frames of code built without frame pointers";
 	if (probe->hook == HOOK_SWITCH_OUT)
 		out->blind[out->n_blind++] = "switches that sched_switch does not show";
 	bpf_object__for_each_program(program,

@@ -16,6 +16,7 @@
 
 struct broker;
 struct probe;
+struct probe_unwind;
 struct cut;
 struct thread;
 
@@ -52,8 +53,8 @@ int probe_check(char *reason, size_t size);
  * off and probe_status() says why. -EPERM when the kernel refuses BPF tracing as such, with one line
  * in reason (size bytes); -ENOMEM. The broker opens what perf_event_open() refuses here; may be NULL.
  */
-int probe_open(const struct config *config, struct broker *broker, struct probe **out, char *reason,
-	       size_t size);
+int probe_open(const struct config *config, struct broker *broker,
+	       const struct probe_unwind *unwind, struct probe **out, char *reason, size_t size);
 
 /* Detaches everything; the maps stay readable until probe_close(). */
 void probe_detach(struct probe *probe);

@@ -8,6 +8,7 @@
 
 #include "daemon/process_table.h"
 #include "daemon/procfs.h"
+#include "daemon/unwind.h"
 #include "proto/base.h"
 
 #define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */
@@ -42,11 +43,38 @@ bool process_is_newest(const struct process *process)
 	return true;
 }
 
+static struct unwind_owner unwind_owner_of(const struct process *process)
+{
+	return (struct unwind_owner){
+		.pid = (uint32_t)process->id.pid,
+		.exec_gen = process->id.exec_gen,
+		.start_boot_ns = process->id.start_boot_ns,
+		.is_exact = process->is_gen_known,
+	};
+}
+
+void process_publish(struct process *process)
+{
+	struct unwind_run *run = process_maps_run(process->maps);
+	struct unwind_owner owner = unwind_owner_of(process);
+
+	if (!run || process->has_exited || process->is_kernel || !process_is_newest(process))
+		return;
+	unwind_process_set(run, &owner);
+	process_maps_want_rows(process->maps);
+	process_reader_wake(process->table);
+}
+
 void process_mark_exited(struct process *process)
 {
+	struct unwind *unwind = module_registry_unwind(process->table->registry);
+	struct unwind_owner owner = unwind_owner_of(process);
+
 	if (process->has_exited)
 		return;
 	process->has_exited = true;
+	if (unwind && !process->is_kernel)
+		unwind_process_drop(unwind, &owner);
 	if (process->maps)
 		process_maps_drop_live(process->maps);
 	process_reader_wake(process->table); /* files may have to be closed */
@@ -63,6 +91,7 @@ void process_set_maps(struct process *process, struct process_maps *maps)
 	else if (old)
 		process_maps_drop_live(old);
 	process->maps = maps;
+	process_publish(process);
 	process_maps_unref(old);
 }
 
@@ -289,7 +318,7 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 			     const char *comm)
 {
 	/* ld.so maps the libraries of a small program within 1 ms, those of a large one in 50. */
-	static const int64_t again_ns[] = { 3 * NS_PER_MS, 15 * NS_PER_MS, 60 * NS_PER_MS };
+	static const int64_t again_ns[] = { NS_PER_MS, 3 * NS_PER_MS, 15 * NS_PER_MS, 60 * NS_PER_MS };
 	struct process *process;
 
 	pthread_mutex_lock(&table->lock);
@@ -301,6 +330,31 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 		for (size_t i = 0; i < ARRAY_SIZE(again_ns); i++)
 			process_queue_read(process, again_ns[i], true);
 	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_note_walk(struct process_table *table, struct process *process,
+			     bool is_unmapped)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	pthread_mutex_lock(&table->lock);
+	if (process->has_exited || process->is_kernel || !process_is_newest(process)) {
+		/* too late */
+	} else if (is_unmapped) {
+		if (process_should_read(process, now))
+			process_queue_read(process, 0, false);
+	} else if (process->maps) {
+		process_maps_want_rows(process->maps);
+		process_reader_wake(table);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_set_unwind(struct process_table *table, struct unwind *unwind)
+{
+	pthread_mutex_lock(&table->lock);
+	module_registry_set_unwind(table->registry, unwind);
 	pthread_mutex_unlock(&table->lock);
 }
 

@@ -36,6 +36,7 @@ struct process_info {
 
 struct process;
 struct process_table;
+struct unwind;
 
 struct process_stats {
 	size_t processes;      /* held now */
@@ -52,6 +53,9 @@ struct process_stats {
 /* Starts the thread that reads /proc promptly. max_memory in bytes bounds symbol tables. */
 int process_table_new(uint64_t max_memory, struct process_table **out);
 struct process_table *process_table_free(struct process_table *table);
+
+/* Where mappings and rows go for walks in the kernel; before the scan. Borrowed. */
+void process_table_set_unwind(struct process_table *table, struct unwind *unwind);
 
 /* Reads every process of /proc; done once, before READY. Symbols are loaded later, on demand. */
 int process_table_scan(struct process_table *table);
@@ -73,6 +77,13 @@ void process_table_note_fork(struct process_table *table, const struct process_i
  */
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
                              const char *comm);
+
+/*
+ * A walk of the process's stack ended at an address in nothing known to be mapped (rate limited),
+ * or at a file whose rows are not loaded. Never blocks.
+ */
+void process_table_note_walk(struct process_table *table, struct process *process,
+			     bool is_unmapped);
 
 /* The process has gone: what is known of it is kept while references are held. Never blocks. */
 void process_table_note_exit(struct process_table *table, const struct process_id *id);

@@ -104,13 +104,10 @@ void process_release_symbols(struct process *process)
 	process_held_put(table, &held);
 }
 
-/* Whether an unknown address is reason enough to read /proc now. */
-static bool should_read(struct process *process)
+bool process_should_read(struct process *process, int64_t now)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	bool is_due = false;
 
-	pthread_mutex_lock(&process->table->lock);
 	if (!process->has_exited && !process->is_kernel && process_is_newest(process)) {
 		if (now - process->missed_ns > READ_QUIET_NS) {
 			process->attempts = 0;
@@ -124,6 +121,15 @@ static bool should_read(struct process *process)
 		if (process->attempts < READ_ATTEMPTS_MAX)
 			process->attempts++;
 	}
+	return is_due;
+}
+
+static bool should_read(struct process *process)
+{
+	bool is_due;
+
+	pthread_mutex_lock(&process->table->lock);
+	is_due = process_should_read(process, clock_ns(CLOCK_MONOTONIC));
 	pthread_mutex_unlock(&process->table->lock);
 	return is_due;
 }

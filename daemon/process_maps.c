@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/procfs.h"
+#include "daemon/unwind.h"
 #include "proto/base.h"
 
 #define GONE_MAX 256 /* libraries closed again: of one process, the rest is forgotten */
@@ -15,6 +16,7 @@ struct process_maps {
 	atomic_uint refs;
 	size_t n;
 	struct process_map *items; /* sorted by start */
+	struct unwind_run *run;
 };
 
 static void map_fini(struct process_map *map)
@@ -33,6 +35,7 @@ struct process_maps *process_maps_unref(struct process_maps *maps)
 {
 	if (!maps || atomic_fetch_sub(&maps->refs, 1) > 1)
 		return NULL;
+	unwind_run_free(maps->run);
 	for (size_t i = 0; i < maps->n; i++)
 		map_fini(&maps->items[i]);
 	free(maps->items);
@@ -43,6 +46,19 @@ struct process_maps *process_maps_unref(struct process_maps *maps)
 void process_maps_unrefp(struct process_maps **maps)
 {
 	process_maps_unref(*maps);
+}
+
+struct unwind_run *process_maps_run(const struct process_maps *maps)
+{
+	return maps->run;
+}
+
+void process_maps_want_rows(struct process_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++) {
+		if (maps->items[i].module && !maps->items[i].is_gone)
+			module_want_rows(maps->items[i].module);
+	}
 }
 
 void process_maps_add_live(struct process_maps *maps)
@@ -206,6 +222,38 @@ static bool is_unchanged(const struct process_maps *before, const struct mapping
 	return true;
 }
 
+static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
+{
+	struct unwind_mapping mapping = { .start = map->start, .end = map->end };
+
+	if (map->module && module_is_elf(map->module)) {
+		mapping.file = module_unwind(map->module);
+		mapping.address = module_address(map->module, map->pgoff);
+	} else {
+		/* Code may be generated into a file that is none of code. */
+		mapping.is_generated = map->kind == MAP_GENERATED || map->module;
+	}
+	return mapping;
+}
+
+/* Without memory walks find nothing mapped, and the stacks say so. */
+static void run_make(struct module_registry *registry, struct process_maps *maps)
+{
+	struct unwind *unwind = module_registry_unwind(registry);
+	struct unwind_mapping *mappings;
+	size_t n = 0;
+
+	mappings = unwind ? calloc(maps->n + 1, sizeof(*mappings)) : NULL;
+	if (!mappings)
+		return;
+	for (size_t i = 0; i < maps->n; i++) {
+		if (!maps->items[i].is_gone)
+			mappings[n++] = unwind_mapping_of(&maps->items[i]);
+	}
+	maps->run = unwind_run_new(unwind, mappings, n);
+	free(mappings);
+}
+
 int process_maps_build(struct module_registry *registry, int dir_fd,
 		       const struct mappings *mappings, struct process_maps *before,
 		       struct process_maps **out)
@@ -242,6 +290,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 			return r;
 	}
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
+	run_make(registry, maps);
 	*out = TAKE(maps);
 	return 0;
 }

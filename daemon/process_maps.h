@@ -47,6 +47,12 @@ struct process_maps *process_maps_ref(struct process_maps *maps);
 struct process_maps *process_maps_unref(struct process_maps *maps);
 void process_maps_unrefp(struct process_maps **maps);
 
+/* For walks in the kernel, borrowed; NULL where there is none. */
+struct unwind_run *process_maps_run(const struct process_maps *maps);
+
+/* The rows of all files are of use now: those not there are read by the reader. */
+void process_maps_want_rows(struct process_maps *maps);
+
 /* A live process begins or ends to use them: keeps the files open meanwhile. */
 void process_maps_add_live(struct process_maps *maps);
 void process_maps_drop_live(struct process_maps *maps);

@@ -100,8 +100,12 @@ static void reading_apply(struct process *process, struct reading *reading)
 	exe_apply(process, &reading->exe);
 	if (reading->mappings.is_truncated)
 		process->table->mappings_full++;
-	if (!reading->maps || reading->maps == process->maps)
+	if (!reading->maps)
 		return;
+	if (reading->maps == process->maps) {
+		process_publish(process);
+		return;
+	}
 	process_set_maps(process, TAKE(reading->maps));
 	process->attempts = 0;
 	process->next_read_ns = 0;
@@ -296,7 +300,8 @@ static void *reader_run(void *data)
 			continue;
 		}
 		pthread_mutex_unlock(&table->lock);
-		has_settled = module_registry_settle(table->registry);
+		has_settled = module_registry_load_rows(table->registry) ||
+			      module_registry_settle(table->registry);
 		pthread_mutex_lock(&table->lock);
 		/* Without the lock a signal may have been missed: look again before sleeping. */
 		if (!has_settled && !table->is_stopping && !table->is_woken)

@@ -92,13 +92,17 @@ bool process_is_newest(const struct process *process);
 void process_mark_exited(struct process *process);
 /* Takes the maps. */
 void process_set_maps(struct process *process, struct process_maps *maps);
+/* Walks in the kernel find the mappings from now on, and their rows soon. */
+void process_publish(struct process *process);
 /* Copies the value unless it is the one already there. */
 void process_set_text(struct process *process, const char **field, const char *value);
 /* The process found in /proc under this pid and start; NULL when out of memory or room. */
 struct process *process_find_or_add_scanned(struct process_table *table, int32_t pid,
 					    uint64_t start_ticks);
 
-/* process_lookup.c: what was held, for process_held_put() once the lock is released. */
+/* process_lookup.c: whether an unknown address is reason enough to read /proc now. */
+bool process_should_read(struct process *process, int64_t now);
+/* What was held, for process_held_put() once the lock is released. */
 struct process_held process_held_take(struct process *process);
 void process_held_put(struct process_table *table, struct process_held *held);
 

@@ -15,14 +15,18 @@
 #include "daemon/drain.h"
 #include "daemon/history.h"
 #include "daemon/probe.h"
+#include "daemon/probe_unwind.h"
 #include "daemon/process.h"
 #include "daemon/resolver.h"
 #include "daemon/stack.h"
+#include "daemon/unwind.h"
 #include "proto/wire.h"
 
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
+	struct probe_unwind *unwind_maps; /* NULL: the kernel has no room for them */
+	struct unwind *unwind;
 	struct probe *probe;
 	struct process_table *processes;
 	struct stack_table *stacks;

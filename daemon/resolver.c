@@ -178,10 +178,9 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 
 	stack->id = hash_frames(stack->frames, stack->n_frames);
 	stack->place_id = hash_frames(stack->frames + skip, stack->n_frames - skip);
-	if (stack->n_raw >= STACK_DEPTH)
+	/* Walks of user stacks say themselves how they ended. */
+	if (!stack->process && stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;
-	if (stack->process)
-		stack->flags |= STACK_IS_FRAME_POINTERS;
 	stack->is_idle = stack_is_idle(resolver, stack);
 	stack->is_resolved = true;
 }

@@ -31,10 +31,14 @@ enum stack_flags {
 		1 << 1,		     /* walked by frame pointers: may end early or skip callers */
 	STACK_IS_LOST = 1 << 2,	     /* its frames never arrived */
 	STACK_IS_AMBIGUOUS = 1 << 3, /* two stacks claimed this id */
-	STACK_IS_FAULT = 1 << 4,     /* could not be read */
+	STACK_IS_FAULT = 1 << 4,     /* could not be read, or not to its end */
 	STACK_IS_NEW_THREAD = 1 << 5,
 	STACK_IS_NO_HOOK = 1 << 6, /* the hook that takes stacks did not run */
 	STACK_IS_UNREAD = 1 << 7,  /* open wait: the user part is not read */
+	/* Why a user stack ends before the thread's first function: */
+	STACK_IS_NO_TABLE = 1 << 16,   /* the rows of a file were not loaded */
+	STACK_IS_NO_MAPPING = 1 << 17, /* an address in nothing known to be mapped */
+	STACK_IS_INVALID = 1 << 18,    /* no row says how to go on */
 };
 
 struct stack {

@@ -106,6 +106,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config->control_max_clients, 64);
 	assert_int_equal(config->control_max_message, 1 << 20);
 	assert_int_equal(config->symbols_max_memory, 32 << 20);
+	assert_int_equal(config->unwind_max_memory, 16 << 20);
 	assert_true(config->offcpu_enabled);
 	assert_int_equal(config->offcpu_min_wait_ns, 100 * NS_PER_US);
 	assert_int_equal(config->offcpu_max_threads, 16384);
@@ -340,7 +341,7 @@ static void test_unknown_names(void **state)
 	check_refused(
 		"windows.length=5s",
 		"-o windows.length: unknown section, did you mean \"window\"? allowed: window "
-		"control symbols probe.offcpu idle");
+		"control symbols unwind probe.offcpu idle");
 	check_refused("window.xyzzyxyz=1", "-o window.xyzzyxyz: unknown key; allowed: length "
 					   "min_length keep max_memory");
 	check_refused("nodot", "-o nodot: must be section.key=value, like window.length=5s");

@@ -181,7 +181,7 @@ static void test_text(void **state)
 		"      db+0x1234\n"
 		"      [unknown]\n"
 		"      main  (db)\n"
-		"      ! user stack perhaps cut: code without frame pointers\n"
+		"      ! user stack perhaps with gaps: partly by frame pointers\n"
 		"\n"
 		"log (thread 4251 of db, pid 4242)                                     1 s   20 %\n"
 		"  S waits for disk I/O\n"

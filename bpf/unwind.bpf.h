@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_UNWIND_BPF_H
+#define STACKD_BPF_UNWIND_BPF_H
+
+/*
+ * User stacks of code without frame pointers: in goes the current task, out come its frames,
+ * leaf first, and flags that say how the walk ended. Rows and mappings come from the daemon, in
+ * maps that all programs share. x86-64. bpf_loop() is of 5.17, bpf_task_pt_regs() of 5.15.
+ */
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "unwind_shared.h"
+
+enum {
+	UNWIND_DEPTH = 127,
+	UNWIND_SEGMENT_STEPS = 12, /* halvings until one of UNWIND_SEGMENTS_MAX is left */
+	UNWIND_USER_CS = 0x33,	   /* 64-bit code; 32-bit code has other frames */
+};
+
+/* Sizes are the daemon's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} unwind_words SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_table);
+} unwind_tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_segment);
+} unwind_segments SEC(".maps");
+
+/* By tgid. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_process);
+} unwind_processes SEC(".maps");
+
+/* One a kind of program: a sampler may interrupt the others in the middle of a walk. */
+enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_WALKERS };
+
+struct unwind_walk {
+	__u64 ip[UNWIND_DEPTH + 1];
+	__u64 pc, sp, bp;
+	__u64 regs;		 /* struct pt_regs, in the kernel */
+	__u64 start, size, bias; /* of the segment found last */
+	struct unwind_table table;
+	__u32 first, n_segments;
+	__u32 n; /* frames */
+	__u32 flags;
+	__u32 is_exact; /* pc is where the code goes on, not behind a call */
+	__u32 is_generated;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, UNWIND_WALKERS);
+	__type(key, __u32);
+	__type(value, struct unwind_walk);
+} unwind_walks SEC(".maps");
+
+/* The steps below say whether the walk goes on: 0, or 1 with a flag set. */
+static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
+{
+	w->flags |= flag;
+	return 1;
+}
+
+static __always_inline bool unwind_read(void *to, __u32 size, __u64 from)
+{
+	return !bpf_probe_read_user(to, size, (void *)from);
+}
+
+/* Sets what is mapped at an address; a table that is not used is the first to go. */
+static __always_inline bool unwind_find_segment(struct unwind_walk *w, __u64 at)
+{
+	__u32 low = w->first, n = w->n_segments, half, middle, i;
+	struct unwind_segment *s;
+	struct unwind_table *t;
+
+	if (!n)
+		return false;
+	for (i = 0; i < UNWIND_SEGMENT_STEPS && n > 1; i++) {
+		half = n / 2;
+		middle = low + half;
+		s = bpf_map_lookup_elem(&unwind_segments, &middle);
+		if (!s)
+			return false;
+		if (s->start <= at)
+			low = middle;
+		n -= half;
+	}
+	s = bpf_map_lookup_elem(&unwind_segments, &low);
+	if (!s || at - s->start >= s->end - s->start)
+		return false;
+	t = bpf_map_lookup_elem(&unwind_tables, &s->table);
+	if (!t)
+		return false;
+	w->start = s->start;
+	w->size = s->end - s->start;
+	w->bias = s->bias;
+	w->is_generated = s->is_generated;
+	w->table = *t;
+	if (!t->used)
+		t->used = 1;
+	return true;
+}
+
+static __always_inline __u64 *unwind_word(__u32 index)
+{
+	return bpf_map_lookup_elem(&unwind_words, &index);
+}
+
+static __always_inline bool unwind_find_row(struct unwind_walk *w, __u64 at, struct unwind_row *row)
+{
+	__u64 pc = at - w->bias, page = pc >> UNWIND_PAGE_SHIFT;
+	__u32 low, n, half, i;
+	struct unwind_page *p;
+	struct unwind_row *r;
+
+	if (page >= w->table.n_pages)
+		return false;
+	p = (struct unwind_page *)unwind_word(w->table.pages + (__u32)page);
+	if (!p)
+		return false;
+	low = w->table.rows + p->first;
+	n = p->n;
+	for (i = 0; i < UNWIND_ROW_STEPS && n > 1; i++) {
+		half = n / 2;
+		r = (struct unwind_row *)unwind_word(low + half);
+		if (!r)
+			return false;
+		if (r->pc <= pc)
+			low += half;
+		n -= half;
+	}
+	r = (struct unwind_row *)unwind_word(low);
+	if (!r)
+		return false;
+	*row = *r;
+	return true;
+}
+
+/* The caller's frame, once all of it is known. */
+static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 bp)
+{
+	/* A new thread's stack may begin with a 0 where a return address would be. */
+	if (!pc)
+		return unwind_stop(w, UNWIND_IS_WHOLE);
+	w->pc = pc;
+	w->sp = sp;
+	w->bp = bp;
+	w->is_exact = 0;
+	return 0;
+}
+
+/* Stacks grow down: a caller's frame that is not above is none. */
+static __always_inline bool unwind_is_frame(const struct unwind_walk *w, __u64 cfa)
+{
+	return cfa > w->sp && !(cfa & 7);
+}
+
+/* Most functions have saved bp, if at all, right below their return address: one read for both. */
+static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32 bp_words)
+{
+	__u64 pair[2] = { w->bp, 0 };
+
+	if (!unwind_is_frame(w, cfa))
+		return unwind_stop(w, UNWIND_IS_INVALID);
+	if (bp_words == -2) {
+		if (!unwind_read(pair, sizeof(pair), cfa - sizeof(pair)))
+			return unwind_stop(w, UNWIND_IS_FAULT);
+	} else {
+		if (!unwind_read(&pair[1], sizeof(pair[1]), cfa - sizeof(pair[1])))
+			return unwind_stop(w, UNWIND_IS_FAULT);
+		if (bp_words && !unwind_read(&pair[0], sizeof(pair[0]), cfa + 8 * (__s64)bp_words))
+			return unwind_stop(w, UNWIND_IS_FAULT);
+	}
+	return unwind_enter(w, pair[1], cfa, pair[0]);
+}
+
+static __always_inline long unwind_frame_pointer(struct unwind_walk *w)
+{
+	w->flags |= UNWIND_IS_FRAME_POINTERS;
+	if (!w->bp)
+		return unwind_stop(w, UNWIND_IS_WHOLE);
+	return unwind_plain(w, w->bp + 16, -2);
+}
+
+/* The registers the kernel put on the stack for a handler: bp, bx, dx, ax, cx, sp, ip. */
+static __noinline long unwind_signal(struct unwind_walk *w)
+{
+	enum { BP, BX, DX, AX, CX, SP, IP, SAVED };
+	__u64 saved[SAVED];
+
+	if (!w)
+		return 1;
+	/* struct ucontext: flags, link and the alternate stack, 40 bytes; then r8 to r15, di, si */
+	if (!unwind_read(saved, sizeof(saved), w->sp + 40 + 8 * 10))
+		return unwind_stop(w, UNWIND_IS_FAULT);
+	unwind_enter(w, saved[IP], saved[SP], saved[BP]);
+	w->is_exact = 1;
+	return 0;
+}
+
+/* By DWARF's numbers. Those but sp and bp are known in the first frame only. */
+static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number, __u64 *out)
+{
+	struct pt_regs___kernel *regs = (void *)w->regs;
+	const void *from;
+
+	switch (number) {
+	case 6:
+		*out = w->bp;
+		return true;
+	case 7:
+		*out = w->sp;
+		return true;
+	case 0:
+		from = &regs->ax;
+		break;
+	case 1:
+		from = &regs->dx;
+		break;
+	case 2:
+		from = &regs->cx;
+		break;
+	case 3:
+		from = &regs->bx;
+		break;
+	case 4:
+		from = &regs->si;
+		break;
+	case 5:
+		from = &regs->di;
+		break;
+	case 8:
+		from = &regs->r8;
+		break;
+	case 9:
+		from = &regs->r9;
+		break;
+	case 10:
+		from = &regs->r10;
+		break;
+	case 11:
+		from = &regs->r11;
+		break;
+	case 12:
+		from = &regs->r12;
+		break;
+	case 13:
+		from = &regs->r13;
+		break;
+	case 14:
+		from = &regs->r14;
+		break;
+	case 15:
+		from = &regs->r15;
+		break;
+	default:
+		return false;
+	}
+	return w->n == 1 && !bpf_probe_read_kernel(out, sizeof(*out), from);
+}
+
+static __always_inline bool unwind_rule_cfa(struct unwind_walk *w, const struct unwind_rule *rule,
+					    __u64 *cfa)
+{
+	if (!unwind_register(w, rule->cfa_register, cfa))
+		return false;
+	*cfa += (__s64)rule->cfa_offset;
+	if (rule->cfa_kind == UNWIND_CFA_REGISTER)
+		return true;
+	if (!unwind_read(cfa, sizeof(*cfa), *cfa))
+		return false;
+	*cfa += (__s64)rule->cfa_add;
+	return true;
+}
+
+/* What a row cannot say: realigned stacks, vfork, big frames. */
+static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number)
+{
+	__u64 cfa = 0, pc = 0, bp, *word;
+	struct unwind_rule rule;
+
+	if (!w || number >= w->table.n_rules)
+		return 1;
+	bp = w->bp;
+	word = unwind_word(w->table.rules + 2 * number);
+	if (!word)
+		return 1;
+	*(__u64 *)&rule = *word;
+	word = unwind_word(w->table.rules + 2 * number + 1);
+	if (!word)
+		return 1;
+	*((__u64 *)&rule + 1) = *word;
+	/* vfork keeps its return address in a register: its frame is empty. */
+	if (!unwind_rule_cfa(w, &rule, &cfa) ||
+	    (!unwind_is_frame(w, cfa) && rule.pc_kind != UNWIND_SAVED_IN))
+		return unwind_stop(w, UNWIND_IS_INVALID);
+	if (rule.pc_kind == UNWIND_SAVED_IN) {
+		if (!unwind_register(w, (__u32)rule.pc_offset, &pc))
+			return unwind_stop(w, UNWIND_IS_INVALID);
+	} else if (!unwind_read(&pc, sizeof(pc), cfa + (__s64)rule.pc_offset)) {
+		return unwind_stop(w, UNWIND_IS_FAULT);
+	}
+	if (rule.bp_kind == UNWIND_SAVED_LOST)
+		bp = 0;
+	else if (rule.bp_kind == UNWIND_SAVED_CFA || rule.bp_kind == UNWIND_SAVED_BP)
+		if (!unwind_read(&bp, sizeof(bp),
+				 (rule.bp_kind == UNWIND_SAVED_CFA ? cfa : w->bp) +
+					 (__s64)rule.bp_offset))
+			return unwind_stop(w, UNWIND_IS_FAULT);
+	return unwind_enter(w, pc, cfa, bp);
+}
+
+static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct unwind_row row)
+{
+	switch (row.kind) {
+	case UNWIND_SP:
+		return unwind_plain(w, w->sp + 8 * (__s64)row.cfa, row.bp);
+	case UNWIND_BP:
+		return unwind_plain(w, w->bp + 8 * (__s64)row.cfa, row.bp);
+	case UNWIND_END:
+		return unwind_stop(w, UNWIND_IS_WHOLE);
+	case UNWIND_PLT:
+		return unwind_plain(w, w->sp + ((at & 15) >= (__u64)row.cfa ? 16 : 8), 0);
+	case UNWIND_SIGNAL:
+		return unwind_signal(w);
+	case UNWIND_RULE:
+		if (unwind_by_rule(w, (__u32)row.cfa)) {
+			if (!w->flags)
+				w->flags = UNWIND_IS_INVALID;
+			return 1;
+		}
+		return 0;
+	case UNWIND_FRAME:
+		return unwind_frame_pointer(w);
+	default:
+		return unwind_stop(w, UNWIND_IS_INVALID);
+	}
+}
+
+static long unwind_step(__u32 i, void *context)
+{
+	/* bpf_loop() passes on pointers to the stack only. */
+	struct unwind_walk *w = *(struct unwind_walk **)context;
+	struct unwind_row row = {};
+	__u64 at;
+
+	if (i >= UNWIND_DEPTH)
+		return 1;
+	/* A return address may be behind the last byte of the function that called. */
+	at = w->pc - !w->is_exact;
+	w->ip[i] = w->pc;
+	w->n = i + 1;
+	if (at - w->start >= w->size && !unwind_find_segment(w, at))
+		return unwind_stop(w, UNWIND_IS_NO_MAPPING);
+	if (w->is_generated)
+		return unwind_frame_pointer(w);
+	if (w->table.state != UNWIND_LOADED)
+		return unwind_stop(w, w->table.state == UNWIND_ABSENT ? UNWIND_IS_NO_TABLE
+								      : UNWIND_IS_INVALID);
+	if (!unwind_find_row(w, at, &row))
+		return unwind_stop(w, UNWIND_IS_INVALID);
+	return unwind_leave(w, at, row);
+}
+
+/* What the daemon knows of the task's image; nothing where it knows another one of this pid. */
+static __always_inline void unwind_find_process(struct unwind_walk *w, struct task_struct *task)
+{
+	__u64 boot_ns = task->group_leader->start_boottime;
+	__u32 tgid = (__u32)task->tgid, header;
+	struct unwind_process *entry = bpf_map_lookup_elem(&unwind_processes, &tgid), p;
+	struct unwind_segment *s;
+
+	w->n_segments = 0;
+	if (!entry)
+		return;
+	p = *entry;
+	if (p.check != unwind_check(&p) || p.tgid != tgid || !p.n)
+		return;
+	if (p.leader_boot_ns ? p.leader_boot_ns != boot_ns : p.ticks != boot_ns / UNWIND_TICK_NS)
+		return;
+	if (p.exec_gen != UNWIND_ANY_EXEC && p.exec_gen != (__u32)task->self_exec_id)
+		return;
+	header = p.first - 1;
+	s = bpf_map_lookup_elem(&unwind_segments, &header);
+	if (!s || s->bias != p.generation)
+		return;
+	w->first = p.first;
+	w->n_segments = p.n;
+}
+
+/*
+ * Walks the user stack of the current task. The frames are in what is returned, n of them from
+ * ip[0] on; NULL where there is no user stack. Not for the iterator: the memory is current's.
+ */
+static __always_inline struct unwind_walk *unwind_user(struct task_struct *task, __u32 walker)
+{
+	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &walker);
+	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+
+	if (!w || !regs->ip)
+		return NULL;
+	w->pc = regs->ip;
+	w->sp = regs->sp;
+	w->bp = regs->bp;
+	w->regs = (__u64)regs;
+	w->size = 0;
+	w->n = 0;
+	w->flags = 0;
+	/* After a system call's instruction, which may be a function's last. */
+	w->is_exact = (__s64)regs->orig_ax == -1;
+	if (regs->cs == UNWIND_USER_CS) {
+		unwind_find_process(w, task);
+		if (bpf_loop(UNWIND_DEPTH, unwind_step, &w, 0) < 0)
+			return NULL;
+		if (!(w->flags & ~UNWIND_IS_FRAME_POINTERS))
+			w->flags |= UNWIND_IS_TRUNCATED;
+	} else {
+		w->ip[0] = w->pc;
+		w->n = 1;
+		w->flags = UNWIND_IS_INVALID;
+	}
+	return w;
+}
+
+/* A child has its parent's mappings, and sleeps before anybody could read them. */
+static __always_inline void unwind_note_fork(struct task_struct *parent, struct task_struct *child)
+{
+	__u32 tgid = (__u32)parent->tgid;
+	struct unwind_process *entry = bpf_map_lookup_elem(&unwind_processes, &tgid), p;
+
+	if (!entry)
+		return;
+	p = *entry;
+	if (p.check != unwind_check(&p) || p.tgid != tgid)
+		return;
+	if (p.leader_boot_ns && p.leader_boot_ns != parent->group_leader->start_boottime)
+		return;
+	if (p.exec_gen != UNWIND_ANY_EXEC && p.exec_gen != (__u32)parent->self_exec_id)
+		return;
+	tgid = (__u32)child->tgid;
+	p.tgid = tgid;
+	p.leader_boot_ns = child->group_leader->start_boottime;
+	p.exec_gen = (__u32)child->self_exec_id;
+	p.check = unwind_check(&p);
+	bpf_map_update_elem(&unwind_processes, &tgid, &p, BPF_ANY);
+}
+
+/*
+ * The old image's mappings are gone. An entry without any stays, so that what the daemon has read
+ * of the old image at its start cannot take the new one's place.
+ */
+static __always_inline void unwind_note_exec(struct task_struct *task)
+{
+	struct unwind_process p = {
+		.leader_boot_ns = task->group_leader->start_boottime,
+		.tgid = (__u32)task->tgid,
+		.exec_gen = (__u32)task->self_exec_id,
+	};
+	__u32 tgid = p.tgid;
+
+	p.check = unwind_check(&p);
+	bpf_map_update_elem(&unwind_processes, &tgid, &p, BPF_ANY);
+}
+
+/* When its last thread ends. */
+static __always_inline void unwind_note_exit(struct task_struct *task)
+{
+	__u32 tgid = (__u32)task->tgid;
+
+	bpf_map_delete_elem(&unwind_processes, &tgid);
+}
+
+#endif

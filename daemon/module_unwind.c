@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/module_registry.h"
+#include "daemon/unwind_elf.h"
+#include "proto/base.h"
+
+#define DEBUG_DIR "/usr/lib/debug"
+
+void module_registry_set_unwind(struct module_registry *registry, struct unwind *unwind)
+{
+	registry->unwind = unwind;
+}
+
+struct unwind *module_registry_unwind(struct module_registry *registry)
+{
+	return registry->unwind;
+}
+
+struct unwind_file *module_unwind(const struct module *module)
+{
+	return module->unwind;
+}
+
+void module_unwind_init(struct module *module)
+{
+	struct unwind_key key = {
+		.dev = module->key.dev,
+		.inode = module->key.inode,
+		.size = module->key.size,
+		.mtime_ns = module->key.mtime_ns,
+	};
+	struct unwind_extent extent;
+
+	if (module->registry->unwind && module->is_elf && unwind_elf_extent(&module->elf, &extent))
+		module->unwind = unwind_file_get(module->registry->unwind, &key, extent.base);
+}
+
+/* With load_lock held, so that the file stays open. A file written over has other code. */
+static int rows_read(struct module *module, struct unwind_rows *rows)
+{
+	size_t max_words = unwind_max_words(module->registry->unwind);
+	struct elf_source source = { .fd = module->fd };
+	struct module_key key;
+	struct stat st;
+
+	if (module->fd < 0 && module->key.inode)
+		return -ESTALE;
+	if (module->fd < 0) {
+		source = module_vdso_source(module->key.size);
+		return unwind_elf_read(&source, &module->elf, NULL, max_words, rows);
+	}
+	if (fstat(module->fd, &st) < 0)
+		return -errno;
+	key = module_key_of(&st);
+	if (memcmp(&key, &module->key, sizeof(key)))
+		return -ESTALE;
+	return unwind_elf_read(&source, &module->elf, DEBUG_DIR, max_words, rows);
+}
+
+void module_unwind_load(struct module *module)
+{
+	struct unwind_rows rows = { 0 };
+	int64_t begun;
+	int r;
+
+	if (!module->unwind)
+		return;
+	/* Compiling takes several times the room that the rows take. */
+	pthread_mutex_lock(&module->registry->unwind_lock);
+	if (unwind_file_is_wanted(module->unwind)) {
+		begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		pthread_mutex_lock(&module->load_lock);
+		r = rows_read(module, &rows);
+		pthread_mutex_unlock(&module->load_lock);
+		unwind_file_load(module->unwind, &rows, r,
+				 clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
+		unwind_rows_fini(&rows);
+	}
+	pthread_mutex_unlock(&module->registry->unwind_lock);
+}
+
+void module_want_rows(struct module *module)
+{
+	struct module_registry *registry = module->registry;
+
+	if (!module->unwind || !unwind_file_is_wanted(module->unwind))
+		return;
+	pthread_mutex_lock(&registry->lock);
+	if (!module->is_wanting) {
+		module->is_wanting = true;
+		module->refs++;
+		module->next_wanting = registry->wanting;
+		registry->wanting = module;
+	}
+	pthread_mutex_unlock(&registry->lock);
+}
+
+bool module_registry_load_rows(struct module_registry *registry)
+{
+	struct module *module;
+
+	pthread_mutex_lock(&registry->lock);
+	module = registry->wanting;
+	if (module) {
+		registry->wanting = module->next_wanting;
+		module->is_wanting = false;
+	}
+	pthread_mutex_unlock(&registry->lock);
+	if (!module)
+		return false;
+	module_unwind_load(module);
+	module_unref(module);
+	return true;
+}

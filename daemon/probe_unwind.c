@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/probe_unwind.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "bpf/unwind_shared.h"
+#include "proto/base.h"
+
+enum { TABLES = 4096, SEGMENTS = 65536, PROCESSES = 16384, FALLBACK_WAIT_S = 1 };
+
+enum shared_map { WORDS, TABLE, SEGMENT, PROCESS, SHARED_MAPS };
+
+static const struct {
+	const char *name;
+	uint32_t value_size;
+} shared_maps[] = {
+	[WORDS] = { "unwind_words", sizeof(uint64_t) },
+	[TABLE] = { "unwind_tables", sizeof(struct unwind_table) },
+	[SEGMENT] = { "unwind_segments", sizeof(struct unwind_segment) },
+	[PROCESS] = { "unwind_processes", sizeof(struct unwind_process) },
+};
+
+struct probe_unwind {
+	int fds[SHARED_MAPS];
+	uint32_t n[SHARED_MAPS];
+	void *memory_of[PROCESS];
+	struct unwind_memory memory;
+};
+
+static int process_put(void *userdata, const struct unwind_process *process, bool is_new_only)
+{
+	const struct probe_unwind *maps = userdata;
+
+	return bpf_map_update_elem(maps->fds[PROCESS], &process->tgid, process,
+				   is_new_only ? BPF_NOEXIST : BPF_ANY);
+}
+
+static bool process_get(void *userdata, uint32_t tgid, struct unwind_process *out)
+{
+	const struct probe_unwind *maps = userdata;
+
+	return !bpf_map_lookup_elem(maps->fds[PROCESS], &tgid, out);
+}
+
+static void process_drop(void *userdata, uint32_t tgid)
+{
+	const struct probe_unwind *maps = userdata;
+
+	bpf_map_delete_elem(maps->fds[PROCESS], &tgid);
+}
+
+/*
+ * The programs run under RCU, and this is an RCU grace period. It is refused with nohz_full; no
+ * program runs for a second.
+ */
+static void programs_wait(void *userdata)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+		sleep(FALLBACK_WAIT_S);
+}
+
+static size_t size_of(const struct probe_unwind *maps, enum shared_map map)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return ((size_t)maps->n[map] * shared_maps[map].value_size + page - 1) & ~(page - 1);
+}
+
+static int map_open(struct probe_unwind *maps, enum shared_map map)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+	bool is_hash = map == PROCESS;
+	void *memory;
+
+	maps->fds[map] =
+		bpf_map_create(is_hash ? BPF_MAP_TYPE_HASH : BPF_MAP_TYPE_ARRAY,
+			       shared_maps[map].name, sizeof(uint32_t), shared_maps[map].value_size,
+			       maps->n[map], is_hash ? NULL : &options);
+	if (maps->fds[map] < 0)
+		return maps->fds[map];
+	if (is_hash)
+		return 0;
+	memory = mmap(NULL, size_of(maps, map), PROT_READ | PROT_WRITE, MAP_SHARED, maps->fds[map],
+		      0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	maps->memory_of[map] = memory;
+	return 0;
+}
+
+int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
+{
+	struct probe_unwind *maps = calloc(1, sizeof(*maps));
+	int r = 0;
+
+	if (!maps)
+		return -ENOMEM;
+	maps->n[WORDS] = (uint32_t)(max_memory / sizeof(uint64_t));
+	maps->n[TABLE] = TABLES;
+	maps->n[SEGMENT] = SEGMENTS;
+	maps->n[PROCESS] = PROCESSES;
+	for (unsigned int i = 0; i < SHARED_MAPS; i++)
+		maps->fds[i] = -1;
+	for (unsigned int i = 0; i < SHARED_MAPS && !r; i++)
+		r = map_open(maps, i);
+	if (r) {
+		probe_unwind_close(maps);
+		return r;
+	}
+	maps->memory = (struct unwind_memory){
+		.words = maps->memory_of[WORDS],
+		.n_words = maps->n[WORDS],
+		.tables = maps->memory_of[TABLE],
+		.n_tables = TABLES,
+		.segments = maps->memory_of[SEGMENT],
+		.n_segments = SEGMENTS,
+		.put = process_put,
+		.get = process_get,
+		.drop = process_drop,
+		.wait = programs_wait,
+		.userdata = maps,
+	};
+	*out = maps;
+	return 0;
+}
+
+struct probe_unwind *probe_unwind_close(struct probe_unwind *maps)
+{
+	if (!maps)
+		return NULL;
+	for (unsigned int i = 0; i < SHARED_MAPS; i++) {
+		if (i < PROCESS && maps->memory_of[i])
+			munmap(maps->memory_of[i], size_of(maps, i));
+		closep(&maps->fds[i]);
+	}
+	free(maps);
+	return NULL;
+}
+
+const struct unwind_memory *probe_unwind_memory(const struct probe_unwind *maps)
+{
+	return &maps->memory;
+}
+
+int probe_unwind_reuse(const struct probe_unwind *maps, struct bpf_object *object)
+{
+	struct bpf_map *map;
+	int r = 0;
+
+	for (unsigned int i = 0; i < SHARED_MAPS && !r; i++) {
+		map = bpf_object__find_map_by_name(object, shared_maps[i].name);
+		r = map ? bpf_map__reuse_fd(map, maps->fds[i]) : 0;
+	}
+	return r;
+}
+
+uint64_t probe_unwind_bytes(const struct probe_unwind *maps)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < SHARED_MAPS; i++)
+		sum += (uint64_t)maps->n[i] * shared_maps[i].value_size;
+	return sum;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_UNWIND_H
+#define STACKD_DAEMON_UNWIND_H
+
+/*
+ * What the walk of user stacks in the kernel needs to know: in come files with their rows and the
+ * mappings of processes, out they go into memory shared with the programs. Owned by the recorder;
+ * any thread. What programs may still be reading is not written over before they have ended.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/unwind_rows.h"
+
+struct unwind;
+struct unwind_file;
+struct unwind_run;
+struct unwind_process;
+struct unwind_segment;
+struct unwind_table;
+
+/* Memory the programs read, and the map of processes, which only the probe room can write. */
+struct unwind_memory {
+	uint64_t *words;
+	uint32_t n_words;
+	struct unwind_table *tables;
+	uint32_t n_tables;
+	struct unwind_segment *segments;
+	uint32_t n_segments;
+	/* Puts an entry, unless is_new_only and there is one: -EEXIST. Negative errno. */
+	int (*put)(void *userdata, const struct unwind_process *process, bool is_new_only);
+	/* False where there is none. */
+	bool (*get)(void *userdata, uint32_t tgid, struct unwind_process *out);
+	void (*drop)(void *userdata, uint32_t tgid);
+	/* Returns when every program that runs now has ended; may take some 10 ms. */
+	void (*wait)(void *userdata);
+	void *userdata;
+};
+
+struct unwind_stats {
+	uint64_t max_bytes, bytes; /* of rows */
+	uint64_t rows;
+	size_t tables;	     /* loaded */
+	uint64_t evictions;  /* tables dropped to make room */
+	uint64_t no_room;    /* tables that found none */
+	uint64_t unreadable; /* files whose information could not be read */
+	uint64_t segments, segments_full;
+	uint64_t processes_full;
+	uint64_t load_ns, loads; /* time it took to read and compile them */
+};
+
+/* The identity of one state of a file, or of the vdso: all zeros. */
+struct unwind_key {
+	uint64_t dev, inode, size;
+	int64_t mtime_ns;
+};
+
+/* A process as in process.h; is_exact false: start to the tick and generation not known. */
+struct unwind_owner {
+	uint32_t pid;
+	uint32_t exec_gen;
+	uint64_t start_boot_ns;
+	bool is_exact;
+};
+
+/* One mapping, of a file's code or of code made at run time (file NULL). */
+struct unwind_mapping {
+	uint64_t start, end;
+	uint64_t address; /* ELF virtual address of start */
+	struct unwind_file *file;
+	bool is_generated;
+};
+
+/* The memory stays the caller's and must outlive it. */
+int unwind_new(const struct unwind_memory *memory, struct unwind **out);
+struct unwind *unwind_free(struct unwind *unwind);
+void unwind_stats(struct unwind *unwind, struct unwind_stats *out);
+size_t unwind_max_words(const struct unwind *unwind);
+
+/*
+ * Gets the file of a key, known already or new; NULL when there are too many. A file that nobody
+ * has keeps its rows until the room is needed, for programs are started again and again.
+ */
+struct unwind_file *unwind_file_get(struct unwind *unwind, const struct unwind_key *key,
+				    uint64_t base);
+void unwind_file_put(struct unwind_file *file);
+
+/* Whether its rows should be read: they are not there, and were not found missing lately. */
+bool unwind_file_is_wanted(struct unwind_file *file);
+
+/*
+ * Takes rows that were compiled in took_ns, making room if need be: files nobody has go first,
+ * then those not walked through for longest. error (negative): why there are none.
+ */
+void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, int error,
+		      int64_t took_ns);
+
+/* The mappings of an image; sorted. Owned by the caller. NULL when there is no room. */
+struct unwind_run *unwind_run_new(struct unwind *unwind, const struct unwind_mapping *mappings,
+				  size_t n);
+/* Walks by processes that still have it end at their first frame. */
+struct unwind_run *unwind_run_free(struct unwind_run *run);
+
+/* The process has these mappings now; the run must live until it has others or is dropped. */
+void unwind_process_set(struct unwind_run *run, const struct unwind_owner *owner);
+void unwind_process_drop(struct unwind *unwind, const struct unwind_owner *owner);
+
+#endif

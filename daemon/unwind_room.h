@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_UNWIND_ROOM_H
+#define STACKD_DAEMON_UNWIND_ROOM_H
+
+/*
+ * What the files behind unwind.h share: tables (unwind.c), runs and processes (unwind_runs.c).
+ * Everything is under unwind.lock unless said otherwise, which is the last lock taken.
+ */
+
+#include <pthread.h>
+
+#include "bpf/unwind_shared.h"
+#include "daemon/unwind.h"
+#include "daemon/unwind_space.h"
+
+/* Compiled rows at their place, shared by files of equal contents. */
+struct unwind_words {
+	struct unwind_words *next;
+	uint32_t first, n;
+	uint64_t hash;
+	unsigned int refs;
+};
+
+struct unwind_file {
+	struct unwind *unwind;
+	struct unwind_key key;
+	uint64_t base;
+	uint32_t table; /* its number */
+	unsigned int refs;
+	struct unwind_words *words; /* NULL: not loaded */
+	int64_t used_ns;	    /* when a walk through it was last noticed */
+	int64_t retry_ns;	    /* not wanted before */
+};
+
+/* A range of segments that programs may still be reading. */
+struct unwind_dead {
+	struct unwind_dead *next;
+	struct unwind_range range;
+};
+
+struct unwind {
+	pthread_mutex_t lock;
+	struct unwind_memory memory;
+	struct unwind_space words_space, segments_space;
+	struct unwind_words *words;
+	struct unwind_file **files; /* by table number; 0 is nobody's */
+	struct unwind_dead *dead;
+	uint64_t generation;	   /* of the run made last */
+	struct unwind_stats stats; /* but for what unwind_stats() counts */
+};
+
+struct unwind_run {
+	struct unwind *unwind;
+	uint32_t first, n; /* the header is before first */
+	uint64_t generation;
+	struct unwind_dead *dead; /* for when it is freed */
+};
+
+#endif
