@@ -83,7 +83,6 @@ struct cpu {
 	__u64 running; /* the task switched to last */
 	__u64 task; /* that is looked up now */
 	struct recent recent[RECENT];
-	__u64 woken;   /* the task whose sched_waking was counted here last */
 };
 
 struct {

@@ -336,7 +336,6 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (next->pid)
 		cpu->counts.switch_ins++;
 	now = bpf_ktime_get_ns();
-	cpu->woken = 0;
 	cpu->running = (__u64)next;
 	pending_flush(cpu);
 	if (prev->pid)
@@ -346,15 +345,16 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-static __always_inline bool thread_wake(struct cpu *cpu, struct task_struct *task)
+static __always_inline void thread_wake(struct task_struct *task)
 {
-	struct thread *t = thread_find(cpu, (__u64)task);
+	struct cpu *cpu = cpu_get();
+	struct thread *t;
 
-	if (!t || t->status != THREAD_BLOCKED)
-		return false;
-	if (!t->wake_ns)
+	if (!cpu)
+		return;
+	t = thread_find(cpu, (__u64)task);
+	if (t && t->status == THREAD_BLOCKED && !t->wake_ns)
 		t->wake_ns = bpf_ktime_get_ns();
-	return true;
 }
 
 /*
@@ -364,24 +364,19 @@ static __always_inline bool thread_wake(struct cpu *cpu, struct task_struct *tas
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		cpu->woken = thread_wake(cpu, task) ? (__u64)task : 0;
+	thread_wake(task);
 	return 0;
 }
 
-/* Mostly right after sched_waking of the same task on the same CPU: nothing to look up then. */
+/*
+ * Mostly right after sched_waking of the same task on the same CPU. That cannot be remembered
+ * instead of looked up: where the wakeup was handed to another CPU (ttwu_queue_wakelist), this one
+ * would still remember it when it is handed a later wakeup, one whose waking came too early.
+ */
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	struct cpu *cpu = cpu_get();
-
-	if (!cpu)
-		return 0;
-	if (cpu->woken != (__u64)task)
-		thread_wake(cpu, task);
-	cpu->woken = 0;
+	thread_wake(task);
 	return 0;
 }
 
