@@ -9,32 +9,44 @@
 #include "proto/base.h"
 #include "proto/codec.h"
 
+/* A monitor reads the line, not standard error, and knows other codes. */
+static enum check_code check_failed(enum exit_code code)
+{
+	if (code == EXIT_CODE_REFUSED || code == EXIT_CODE_USAGE) {
+		puts("UNKNOWN: not allowed to ask stackd");
+		return CHECK_UNKNOWN;
+	}
+	puts("CRITICAL: stackd does not answer");
+	return CHECK_CRITICAL;
+}
+
+static enum exit_code status_json(const struct wire_status_reply *reply)
+{
+	struct text text;
+
+	text_init(&text, SIZE_MAX);
+	return print_json(status_reply_print(reply, true, &text), &text);
+}
+
 enum exit_code cmd_status(struct options *options)
 {
 	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct page page = page_of_stdout();
+	enum check_code check = CHECK_OK;
 	struct wire_status_reply reply;
 	struct output output;
 	enum exit_code code;
 
 	code = fetch_status(options, arena, &reply);
 	if (code != EXIT_CODE_OK)
-		return code;
-	if (options->format == FORMAT_JSON) {
-		struct text text;
-
-		text_init(&text, SIZE_MAX);
-		code = print_json(status_reply_print(&reply, true, &text), &text);
-	} else {
-		struct page page = page_of_stdout();
-
-		output_open(&output, NULL, NULL, NULL, 0);
-		if (options->check)
-			render_check(&page, &reply);
-		else
-			render_status(&page, &reply, clock_ns(CLOCK_REALTIME));
-		code = output_close(&output);
-	}
-	if (code == EXIT_CODE_OK && options->check && !status_is_well(&reply))
-		return EXIT_CODE_PARTIAL;
-	return code;
+		return options->check ? (enum exit_code)check_failed(code) : code;
+	if (options->format == FORMAT_JSON)
+		return status_json(&reply);
+	output_open(&output, NULL, NULL, NULL, 0);
+	if (options->check)
+		check = render_check(&page, &reply);
+	else
+		render_status(&page, &reply, clock_ns(CLOCK_REALTIME));
+	code = output_close(&output);
+	return code == EXIT_CODE_OK ? (enum exit_code)check : code;
 }

@@ -13,9 +13,17 @@ enum exit_code {
 	EXIT_CODE_NO_DAEMON = 2,  /* nobody listens on the socket */
 	EXIT_CODE_REFUSED = 3,	  /* not allowed, or a limit of the daemon's */
 	EXIT_CODE_NO_DATA = 4,	  /* no window in range, or the filter saw nobody */
-	EXIT_CODE_PARTIAL = 5,	  /* gaps or losses under --strict; problems under --check */
+	EXIT_CODE_PARTIAL = 5,	  /* gaps or losses under --strict */
 	EXIT_CODE_IMPOSSIBLE = 6, /* not on this kernel */
 	EXIT_CODE_IO = 7,	  /* output or connection failed */
+};
+
+/* And of status --check, as monitoring plugins have them; each is the first word of its line. */
+enum check_code {
+	CHECK_OK = 0,
+	CHECK_WARNING = 1,  /* it records, but something is lost or wrong */
+	CHECK_CRITICAL = 2, /* it does not record, or does not answer */
+	CHECK_UNKNOWN = 3,  /* not allowed to ask, or asked in a wrong way */
 };
 
 /* The code of an error on the wire, by its qualified name; EXIT_CODE_IO for an unknown one. */

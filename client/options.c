@@ -274,7 +274,7 @@ static const struct option_spec specs[] = {
 	{ 0, "format", "text|folded|json", OPTIONS_FORMAT, read_format, 0, "how to print it" },
 	{ 0, "json", NULL, OPTIONS_FORMAT, read_json, 0, "as --format json" },
 	{ 0, "check", NULL, OPTIONS_CHECK, read_flag, AT(check),
-	  "one line; exit 0 when healthy, else 5" },
+	  "one line and a code for monitoring" },
 	{ 'S', "socket", "PATH", OPTIONS_COMMON, read_text, AT(socket),
 	  "where the daemon listens" },
 	{ 'h', "help", NULL, OPTIONS_COMMON, read_flag, AT(help), "this text" },

@@ -60,9 +60,14 @@ static int64_t limits_hit(const struct wire_limits *limits)
 	return n;
 }
 
-bool status_is_well(const struct wire_status_reply *reply)
+static enum check_code status_check(const struct wire_status_reply *reply)
 {
-	return reply->healthy && reply->problems.n == 0 && lost_count(&reply->lost) == 0;
+	for (size_t i = 0; i < reply->probes.n; i++)
+		if (strcmp(reply->probes.v[i].state, "failed") == 0)
+			return CHECK_CRITICAL;
+	if (!reply->healthy || reply->problems.n > 0 || lost_count(&reply->lost) > 0)
+		return CHECK_WARNING;
+	return CHECK_OK;
 }
 
 static void render_programs(const struct page *page, const struct wire_probe *probe)
@@ -202,18 +207,20 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_limits(page, &reply->limits);
 }
 
-void render_check(const struct page *page, const struct wire_status_reply *reply)
+enum check_code render_check(const struct page *page, const struct wire_status_reply *reply)
 {
-	_cleanup_(freep) char *problem =
-		name_escape(reply->problems.n > 0 ? reply->problems.v[0] : "");
+	static const char *const words[] = { "OK", "WARNING", "CRITICAL" };
+	const enum check_code code = status_check(reply);
+	const char *first = reply->problems.n > 0 ? reply->problems.v[0] : "recording";
+	_cleanup_(freep) char *said = name_escape(first);
 
-	fprintf(page->out, "stackd %s: %s windows, %s lost, %s limits reached%s%s",
-		status_is_well(reply) ? "ok" : "has problems", count_text(reply->windows),
-		count_text(lost_count(&reply->lost)), count_text(limits_hit(&reply->limits)),
-		problem[0] ? ", " : "", problem);
+	fprintf(page->out, "%s: %s", words[code], said);
 	if (reply->problems.n > 1)
 		fprintf(page->out, " and %zu more problems", reply->problems.n - 1);
-	fputc('\n', page->out);
+	fprintf(page->out, "; %s windows, %s lost, %s limits reached\n",
+		count_text(reply->windows), count_text(lost_count(&reply->lost)),
+		count_text(limits_hit(&reply->limits)));
+	return code;
 }
 
 void render_sessions(const struct page *page, const struct wire_sessions_reply *reply)

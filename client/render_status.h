@@ -10,17 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/exit_code.h"
 #include "client/page.h"
 #include "proto/wire.h"
 
 /* now: ns since the epoch, for how long the daemon has been up. */
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 
-/* The one line of status --check. */
-void render_check(const struct page *page, const struct wire_status_reply *reply);
-
-/* Nothing is wrong, nothing was lost, no limit was hit. */
-bool status_is_well(const struct wire_status_reply *reply);
+/* The one line of status --check, and how bad it is. */
+enum check_code render_check(const struct page *page, const struct wire_status_reply *reply);
 
 /* with_programs: each BPF program with its hook and, where the kernel counts, its cost. */
 void render_probes(const struct page *page, const struct wire_probes *probes, bool with_programs);

@@ -163,14 +163,27 @@ class Client(unittest.TestCase):
 
     def test_check(self):
         self.assertEqual(self.run_it("status", "--check"),
-                         (0, "stackd ok: 3 windows, 0 lost, 0 limits reached\n", ""))
+                         (0, "OK: recording; 3 windows, 0 lost, 0 limits reached\n", ""))
         self.daemon.replies["Status"] = [{"parameters": status(lost=9)}]
-        self.assertEqual(self.run_it("status", "--check")[0], 5)
+        code, out, _ = self.run_it("status", "--check")
+        self.assertEqual((code, out.split(":")[0]), (1, "WARNING"))
         self.daemon.replies["Status"] = [{"parameters": status(healthy=False)}]
         code, out, _ = self.run_it("status", "--check")
-        self.assertEqual(code, 5)
-        self.assertEqual(out.count("\n"), 1)
+        self.assertEqual((code, out.count("\n")), (1, 1))
         self.assertIn("the drain is late", out)
+
+    def test_check_of_a_failure(self):
+        failed = status(healthy=False)
+        failed["probes"] = [{"name": "offcpu", "state": "failed", "blind": [], "programs": []}]
+        self.daemon.replies["Status"] = [{"parameters": failed}]
+        code, out, _ = self.run_it("status", "--check")
+        self.assertEqual((code, out.split(":")[0]), (2, "CRITICAL"))
+        self.daemon.replies["Status"] = [error("org.varlink.service.PermissionDenied")]
+        code, out, _ = self.run_it("status", "--check")
+        self.assertEqual((code, out.split(":")[0]), (3, "UNKNOWN"))
+        self.daemon.replies["Status"] = [None]
+        code, out, _ = self.run_it("status", "--check")
+        self.assertEqual((code, out.split(":")[0]), (2, "CRITICAL"))
 
     def test_snapshot_of_nothing(self):
         self.daemon.replies["Probes"] = [{"parameters": {"probes": [

@@ -19,14 +19,14 @@ import package
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIVE = os.path.join(HERE, "..", "live")
 
-# In this order: the package is installed by the first, and removed by the last.
+# In this order: the package is installed by the first, and removed by the last. Of the live tests
+# those are left out that hold times to a few percent, which an emulator cannot keep.
 TESTS = (
     "install",
     "rotation",
     "unit hook",
     "unit open_waits",
-    "unit lifetimes",
-    "unit container",
+    "unit names",
     "service",
     "remove",
 )

@@ -56,7 +56,7 @@ def check_answers():
     status = call("io.stackd.Status")
     probe = {p["name"]: p for p in status["probes"]}["offcpu"]
     check(probe["hook"] == "kprobe/finish_task_switch", f"the hook is {probe['hook']}")
-    done = ctl("snapshot", "offcpu", "--window", "30s", timeout=120)
+    done = ctl("snapshot", "offcpu", "--window", "30s", "-f", timeout=120)
     check(done.code == 0 and "__schedule" in done.out, f"a snapshot names kernel functions: {done}")
     check("notify" not in log_text() and property_of("StatusText"),
           f"systemctl status says: {property_of('StatusText')}")

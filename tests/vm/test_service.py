@@ -104,17 +104,6 @@ def check_watchdog():
     systemctl("reset-failed", UNIT)
 
 
-def check_state_directory():
-    path = "/srv/stackd"
-    write(SETTINGS, f"[store]\npath = {path}\n")
-    since = int(time.time())
-    systemctl("restart", UNIT)
-    wait_until(lambda: "ReadWritePaths=" in log_text(since), 60, "the log to say ReadWritePaths=")
-    os.unlink(SETTINGS)
-    systemctl("reset-failed", UNIT)
-    check(systemctl("restart", UNIT).code == 0, "without it, it starts")
-
-
 def check_cron():
     command = f"stackctl snapshot offcpu --window 30s -f >{CAPTURE} 2>&1"
     write(CRONTAB, f"PATH=/usr/bin:/bin\n* * * * * root {command}\n")
@@ -132,7 +121,9 @@ def check_monitoring():
 
 
 check_users()
+check_monitoring()
 check_cron()
+check_reload()
 check_stop()
 check_activation()
 check_restart()

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Names of what the daemon has no path to: a binary that was deleted and whose place another took,
+and one in a container, that is in a mount namespace with a root of its own."""
+
+from harness import *
+
+# $1: a directory that becomes the root, in a file system that nobody else sees.
+CONTAINER = """
+set -e
+mount -t tmpfs tmpfs "$1"
+mkdir -p "$1/lib" "$1/lib64" "$1/usr" "$1/proc" "$1/old"
+mount --bind /usr "$1/usr"
+mount --rbind /lib "$1/lib" 2>/dev/null || true
+mount --rbind /lib64 "$1/lib64" 2>/dev/null || true
+mount -t proc proc "$1/proc"
+cp "$2" "$1/contained_waits"
+cd "$1"
+pivot_root . old
+umount -l /old
+exec /contained_waits "$3" "$4"
+"""
+
+
+
+def check_rows(daemon, pid, text):
+    daemon.cut()
+    snapshot = daemon.snapshot("--window", "30s", "-p", pid)
+    rows = [r for r in rows_with(snapshot, "wait_in_pipe_read") if r["state"] == "S"]
+    if not check(rows, f"{text}: its functions are named"):
+        return
+    names = frame_names(rows[0])
+    check(names[1:3] == ["run_waits", "main"], f"{text}: whole stack {names}")
+    kernel = frame_names(rows[0], "kernel")
+    check(any("pipe_read" in name for name in kernel), f"{text}: with the kernel's: {kernel}")
+    exe = rows[0]["process"].get("exe")
+    check(exe and text in exe, f"{text}: its exe is {exe}")
+
+
+def check_deleted(daemon):
+    path = os.path.join(make_temp_dir(), "deleted_waits")
+    shutil.copy(os.path.join(PROGS, "prog_waits"), path)
+    program = Program("deleted_waits", 3, 200, path=path).ready()
+    os.unlink(path)
+    shutil.copy(os.path.join(PROGS, "prog_churn"), path)
+    program.go().done()
+    program.end()
+    check_rows(daemon, program.pid, "deleted")
+
+
+def check_contained(daemon):
+    argv = ["--mount", "--pid", "--fork", "sh", "-c", CONTAINER, "sh", make_temp_dir()]
+    argv += [os.path.join(PROGS, "prog_waits"), "3", "200"]
+    program = Program("unshare", *argv, path=need_tool("unshare")).ready()
+    (pid,) = children_of(program.pid)[:1]
+    program.go().done()
+    program.end()
+    check_rows(daemon, pid, "contained")
+
+
+need_live()
+daemon = Daemon("window.length=1s")
+check_deleted(daemon)
+check_contained(daemon)
+check_nothing_lost(daemon.status(), "status")
+finish()
