@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "daemon/recorder.h"
+#include "daemon/store.h"
 #include "proto/base.h"
 
 /* A stack that was made into wire structs already. */
@@ -42,6 +43,7 @@ struct answer *answer_free(struct answer *answer)
 	merge_free(answer->merge);
 	history_list_fini(&answer->list);
 	history_list_fini(&answer->later);
+	store_read_end(answer->store, answer->reading);
 	arena_free(answer->arena);
 	free(answer);
 	return NULL;

@@ -17,6 +17,8 @@ struct answer {
 	struct arena *arena;
 	struct history_list list;
 	struct history_list later;
+	struct store *store;	       /* borrowed */
+	struct store_reading *reading; /* of which windows are loaded; NULL: none is */
 	struct merge *merge;
 	union {
 		struct wire_snapshot_reply snapshot;

@@ -20,6 +20,12 @@ struct config {
 	int64_t window_min_length_ns; /* min_length = 500ms, 50ms .. 1min */
 	int64_t window_keep_ns;	      /* keep = 10min, 10s .. 24h */
 	uint64_t window_max_memory;   /* max_memory = 48M, 4M .. 16G: of windows and stacks */
+	/* [store] */
+	bool store_enabled;	     /* enabled = yes */
+	char *store_path;	     /* path = /var/lib/stackd/stackd.db */
+	uint64_t store_max_size;     /* max_size = 512M, 16M .. 1T */
+	int64_t store_max_age_ns;    /* max_age = 30d, 1min .. 10y */
+	int64_t store_merge_after_ns; /* merge_after = 1d, 10s .. 10y: windows become longer */
 	/* [control] */
 	char *control_socket;		 /* socket = /run/stackd/stackd.sock */
 	char *control_group;		 /* group = stackd */

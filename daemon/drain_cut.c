@@ -248,6 +248,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 		return log_err(-ENOMEM, "assemble a window");
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all;
 	window->real_offset_ns = real_offset(drain);
+	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	losses_add(drain, window);
 	window_seal(window);
 	*out = window;

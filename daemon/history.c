@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "daemon/store_entry.h"
 #include "proto/base.h"
 
 /* For the stacks' sake: more than come, so that the history shrinks, but not all at once. */
@@ -22,6 +23,8 @@ struct history {
 	int64_t keep_ns;
 	uint64_t newest_seq;
 	struct history_stats stats;
+	void (*sink)(void *userdata, struct window *window);
+	void *sink_data;
 };
 
 int history_new(int64_t keep_ns, size_t max_bytes, struct history **out)
@@ -119,10 +122,19 @@ static void history_make_room(struct history *history, const struct window *wind
 		history_evict(history, true);
 }
 
+void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
+		      void *userdata)
+{
+	history->sink = sink;
+	history->sink_data = userdata;
+}
+
 void history_add(struct history *history, struct window *window, size_t stack_bytes)
 {
 	bool is_kept;
 
+	if (history->sink)
+		history->sink(history->sink_data, window);
 	pthread_mutex_lock(&history->lock);
 	history_make_room(history, window, stack_bytes);
 	if (history_grow(history) && history->n > 0)
@@ -159,6 +171,8 @@ int history_range(struct history *history, int64_t since_ns, int64_t until_ns,
 	for (i = 0; list.windows && i < history->n; i++)
 		if (window_overlaps(*history_slot(history, i), since_ns, until_ns))
 			list.windows[list.n++] = window_ref(*history_slot(history, i));
+	if (history->n)
+		list.memory_seq = (*history_slot(history, 0))->seq;
 	pthread_mutex_unlock(&history->lock);
 	if (!list.windows)
 		return -ENOMEM;
@@ -173,12 +187,20 @@ void history_list_fini(struct history_list *list)
 	for (i = 0; i < list->n; i++)
 		window_unref(list->windows[i]);
 	free(list->windows);
+	free(list->stored);
 	*list = (struct history_list){};
 }
 
 struct window *history_list_get(const struct history_list *list, size_t i)
 {
+	if (i < list->n_stored)
+		return list->load(list->load_data, &list->stored[i]);
 	return window_ref(list->windows[i]);
+}
+
+struct store_entry history_list_entry(const struct history_list *list, size_t i)
+{
+	return i < list->n_stored ? list->stored[i] : store_entry_of(list->windows[i]);
 }
 
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns)

@@ -16,9 +16,21 @@
 
 struct history;
 
+struct store_entry;
+
+/*
+ * Windows, oldest first: references, NULL for the first n_stored, which are on disk and loaded one
+ * by one.
+ */
 struct history_list {
-	struct window **windows; /* oldest first, references */
+	struct window **windows;
 	size_t n;
+	struct store_entry *stored; /* owned */
+	size_t n_stored;
+	/* A reference; NULL, and the entry is marked, when it cannot be read. */
+	struct window *(*load)(void *userdata, struct store_entry *entry);
+	void *load_data;
+	uint64_t memory_seq; /* the oldest in memory, in the range or not; 0: none is */
 };
 
 struct history_stats {
@@ -40,6 +52,10 @@ struct history *history_free(struct history *history);
  */
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
 
+/* Shows each window to the sink before it is added; it may take a reference. Before any is added. */
+void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
+		      void *userdata);
+
 /* All windows that overlap [since_ns, until_ns) in time since the epoch, by their own clock. */
 int history_range(struct history *history, int64_t since_ns, int64_t until_ns,
 		  struct history_list *out);
@@ -47,6 +63,9 @@ void history_list_fini(struct history_list *list);
 
 /* A reference to one of its windows; NULL: it could not be read. */
 struct window *history_list_get(const struct history_list *list, size_t i);
+
+/* What is known of one without loading it. */
+struct store_entry history_list_entry(const struct history_list *list, size_t i);
 
 /* Waits until a window of at least this sequence number is there. 0 or -ETIMEDOUT. */
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);

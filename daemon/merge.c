@@ -127,6 +127,10 @@ static int merge_next(struct merge *merge, const struct window *window, bool is_
 		merge->end_ns = window->end_ns;
 		opens_index(merge, window);
 	}
+	/* Clocks and waits go on over windows of one run only. */
+	if (is_last || window->run != merge->run)
+		merge->run_end_ns = window->end_ns;
+	merge->run = window->run;
 	spans_index(merge, window);
 	r = merge_window(merge, window, is_last, unread);
 	spans_forget(merge, window);

@@ -55,6 +55,8 @@ struct merge {
 	struct merge_totals totals;
 	uint64_t estimated;
 	int64_t end_ns; /* of the last window */
+	uint64_t run;	/* of the window at hand, */
+	int64_t run_end_ns; /* and the end of the last window of that run */
 	int error;
 };
 

@@ -79,7 +79,7 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 	const struct window_span *span = entry && entry->has_span ? &entry->span : NULL;
 	bool is_open = entry && entry->is_open_at_end;
 	int64_t wake = span ? span->wake_ns : open->wake_ns;
-	int64_t end = is_open || !span ? merge->end_ns : span->end_ns;
+	int64_t end = is_open ? merge->end_ns : span ? span->end_ns : merge->run_end_ns;
 	struct stack *user = open->user;
 	struct contribution c = {
 		.image = image,

@@ -93,6 +93,13 @@ void process_table_sweep(struct process_table *table, int64_t keep_ns);
 
 void process_table_stats(struct process_table *table, struct process_stats *out);
 
+/* A table of processes of the past, as they were written down: it reads nothing and has no thread. */
+int process_table_new_past(struct process_table **out);
+
+/* Adds one; a reference, NULL when out of memory or room. has_exited is looked for in /proc. */
+struct process *process_table_add_past(struct process_table *table,
+				       const struct process_info *info);
+
 struct process *process_ref(struct process *process);
 struct process *process_unref(struct process *process);
 void process_unrefp(struct process **process);

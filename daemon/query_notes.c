@@ -8,7 +8,7 @@
 #include "proto/base.h"
 #include "proto/duration.h"
 
-enum { NOTES_MAX = 6 };
+enum { NOTES_MAX = 8 };
 
 static const char *length_text(int64_t ns, char text[static DURATION_TEXT_MAX])
 {
@@ -115,6 +115,14 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 		notes[n++] = arena_printf(arena, "no kernel names: /proc/kallsyms: %s%s",
 					  strerror(-kernel),
 					  kernel == -EPERM ? " (sysctl kernel.kptr_restrict)" : "");
+	if (facts->merged)
+		notes[n++] = arena_printf(arena,
+					  "%" PRIu64 " windows are longer ones, made of several to save "
+					  "room on disk: sums and the longest waits are exact, the edges "
+					  "of the range are rounded to them", facts->merged);
+	if (facts->bad)
+		notes[n++] = arena_printf(arena, "%" PRIu64 " windows on disk could not be read: see "
+					  "the gaps", facts->bad);
 	for (i = 0; i < n; i++)
 		if (!notes[i])
 			return -ENOMEM;

@@ -21,6 +21,8 @@ struct notes_facts {
 	bool has_estimates;   /* of the time of waits within the filter's edges */
 	bool open_only;	      /* waits that go on: each is known exactly */
 	bool is_late;	      /* the newest window could not be waited for */
+	uint64_t merged;      /* windows from disk that are several made one */
+	uint64_t bad;	      /* windows on disk that could not be read */
 	int kernel_names_error; /* 0, or the negative errno of reading them */
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/answer.h"
+#include "daemon/query_history.h"
 #include "daemon/query_notes.h"
 #include "daemon/query_who.h"
 #include "daemon/recorder.h"
@@ -135,65 +136,21 @@ static int no_data(struct recorder *recorder, const struct range *range, struct 
 			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
 }
 
-static const char *gap_reason(const struct history_stats *stats, bool is_before)
-{
-	if (!is_before)
-		return "not recorded";
-	if (!stats->evicted_real_ns)
-		return "stackd was not running";
-	return stats->evicted_by_bytes ? "dropped for [window] max_memory"
-				       : "older than [window] keep";
-}
-
-struct coverage_list {
-	struct wire_gap *gaps;
-	size_t n;
-	int64_t covered_ns;
-};
-
-static void coverage_gap(struct coverage_list *list, int64_t start, int64_t end, const char *reason)
-{
-	if (end > start)
-		list->gaps[list->n++] = (struct wire_gap){ start, end, reason };
-}
-
-/* Walks the windows over the range; what is between them is a gap. */
-static int coverage_make(struct recorder *recorder, struct answer *answer, struct range *range)
+/* After the merge, which is when it is known what could be read. */
+static int coverage_make(struct recorder *recorder, struct answer *answer,
+			 const struct range *range, struct query_coverage *found)
 {
 	struct wire_coverage *coverage = &answer->snapshot.coverage;
-	const struct history_list *windows = &answer->list;
-	struct coverage_list list = {};
-	struct history_stats stats;
-	int64_t at = range->since, start = 0, end = 0;
-	size_t i;
+	int r = query_coverage(recorder, answer, range->since, range->until, found);
 
-	history_stats(recorder->history, &stats);
-	list.gaps = arena_array(answer->arena, windows->n + 2, sizeof(*list.gaps));
-	if (!list.gaps)
-		return -ENOMEM;
-	for (i = 0; i < windows->n; i++) {
-		const struct window *window = windows->windows[i];
-
-		start = window->start_ns + window->real_offset_ns;
-		end = window->end_ns + window->real_offset_ns;
-		if (i == 0)
-			coverage->used.start = start;
-		/* Each window has its own offset: a hair between two is the clock's drift. */
-		if (start > at + NS_PER_MS)
-			coverage_gap(&list, at, start, gap_reason(&stats, i == 0));
-		if (end > at)
-			list.covered_ns += (end < range->until ? end : range->until) -
-					   (start > at ? start : at);
-		at = end;
-	}
-	coverage->used.end = end;
-	if (range->until > at + NS_PER_MS)
-		coverage_gap(&list, at, range->until, gap_reason(&stats, false));
+	if (r)
+		return r;
 	coverage->asked = (struct wire_range){ range->since, range->until };
+	coverage->used = (struct wire_range){ found->used_start_ns, found->used_end_ns };
 	coverage->asked_ns = range->until - range->since;
-	coverage->covered_ns = list.covered_ns;
-	coverage->windows = (int64_t)windows->n;
-	coverage->gaps = (struct wire_gaps){ .v = list.gaps, .n = list.n };
+	coverage->covered_ns = found->covered_ns;
+	coverage->windows = (int64_t)found->windows;
+	coverage->gaps = found->gaps;
 	return 0;
 }
 
@@ -205,9 +162,12 @@ static int losses_make(struct answer *answer)
 	size_t i;
 	int r;
 
-	for (i = 0; i < answer->list.n; i++)
-		for (k = 0; k < WINDOW_LOST_N; k++)
-			lost[k] += answer->list.windows[i]->lost[k];
+	for (i = 0; i < answer->list.n; i++) {
+		const struct store_entry entry = history_list_entry(&answer->list, i);
+
+		for (k = 0; k < WINDOW_LOST_N && !entry.is_bad; k++)
+			lost[k] += entry.lost[k];
+	}
 	r = answer_losses(answer->arena, lost, &reply->lost);
 	reply->coverage.complete = reply->coverage.gaps.n == 0 && reply->lost.n == 0;
 	return r;
@@ -371,12 +331,13 @@ static int windows_find(struct recorder *recorder, struct answer *answer, struct
 	int r = range_cut(recorder, range);
 
 	if (!r)
-		r = history_range(recorder->history, range->since, range->until, &answer->list);
+		r = query_history_range(recorder, answer, range->since, range->until,
+					&answer->list);
 	if (r)
 		return r;
 	if (answer->list.n == 0)
 		return no_data(recorder, range, error);
-	return history_range(recorder->history, range->until, INT64_MAX, &answer->later);
+	return query_history_later(recorder, answer, range->until, &answer->later);
 }
 
 static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
@@ -439,6 +400,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct question question = {};
 	struct notes_facts facts;
+	struct query_coverage found = {};
 	struct probe_status status;
 	int r = question_parse(request, &question, error);
 
@@ -447,11 +409,11 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 	if (!r)
 		r = windows_find(recorder, answer, &question.range, error);
 	if (!r)
-		r = coverage_make(recorder, answer, &question.range);
+		r = merge_make(recorder, answer, &question.filter, &question.options, error);
+	if (!r)
+		r = coverage_make(recorder, answer, &question.range, &found);
 	if (!r)
 		r = losses_make(answer);
-	if (!r)
-		r = merge_make(recorder, answer, &question.filter, &question.options, error);
 	if (r)
 		return r;
 	probe_status(recorder->probe, &status);
@@ -467,7 +429,10 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 		.has_estimates = merge_estimated(answer->merge) > 0,
 		.open_only = question.options.open_only,
 		.is_late = question.range.is_late,
-		.kernel_names_error = resolver_kernel_status(recorder->resolver),
+		.kernel_names_error =
+			recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0,
+		.merged = found.merged,
+		.bad = found.bad,
 	};
 	r = who_note(answer->arena, answer->merge, request->filter, &facts.unseen);
 	if (!r)

@@ -2,43 +2,65 @@
 #include <errno.h>
 
 #include "daemon/answer.h"
+#include "daemon/query_history.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-static int window_wire(struct answer *answer, const struct window *window, struct wire_window *out)
+static int window_wire(struct answer *answer, const struct store_entry *entry,
+		       struct wire_window *out)
 {
 	*out = (struct wire_window){
-		.seq = (int64_t)window->seq,
-		.start = window->start_ns + window->real_offset_ns,
-		.end = window->end_ns + window->real_offset_ns,
-		.length_ns = window->end_ns - window->start_ns,
-		.rows = (int64_t)window->n_rows,
-		.threads = (int64_t)window->n_images,
-		.open = (int64_t)window->n_opens,
-		.bytes = (int64_t)window->bytes,
+		.seq = (int64_t)entry->seq,
+		.start = store_entry_start(entry),
+		.end = store_entry_end(entry),
+		.length_ns = entry->end_ns - entry->start_ns,
+		.rows = (int64_t)entry->rows,
+		.threads = (int64_t)entry->threads,
+		.open = (int64_t)entry->opens,
+		.bytes = (int64_t)entry->bytes,
 	};
-	return answer_losses(answer->arena, window->lost, &out->lost);
+	return answer_losses(answer->arena, entry->lost, &out->lost);
 }
 
-/* Windows in memory follow each other; a missing number was dropped for want of memory. */
+/* Without a range, from the first window to the last; a gap before or after is none then. */
+static int gaps_make(struct recorder *recorder, struct answer *answer, int64_t since, int64_t until)
+{
+	const struct history_list *list = &answer->list;
+	struct query_coverage coverage;
+	struct store_entry first, last;
+	int r;
+
+	if (list->n == 0)
+		return 0;
+	first = history_list_entry(list, 0);
+	last = history_list_entry(list, list->n - 1);
+	if (since == INT64_MIN)
+		since = store_entry_start(&first);
+	if (until == INT64_MAX)
+		until = store_entry_end(&last);
+	if (since >= until)
+		return 0;
+	r = query_coverage(recorder, answer, since, until, &coverage);
+	if (!r)
+		answer->windows.gaps = coverage.gaps;
+	return r;
+}
+
 static int windows_make(struct answer *answer)
 {
 	const struct history_list *list = &answer->list;
 	struct wire_window *windows = arena_array(answer->arena, list->n + 1, sizeof(*windows));
-	struct wire_gap *gaps = arena_array(answer->arena, list->n + 1, sizeof(*gaps));
-	size_t i, n_gaps = 0;
+	struct store_entry entry;
+	size_t i;
 	int r = 0;
 
-	if (!windows || !gaps)
+	if (!windows)
 		return -ENOMEM;
 	for (i = 0; i < list->n && !r; i++) {
-		r = window_wire(answer, list->windows[i], &windows[i]);
-		if (i > 0 && windows[i].seq != windows[i - 1].seq + 1)
-			gaps[n_gaps++] = (struct wire_gap){ windows[i - 1].end, windows[i].start,
-							    "a window could not be kept" };
+		entry = history_list_entry(list, i);
+		r = window_wire(answer, &entry, &windows[i]);
 	}
 	answer->windows.windows = (struct wire_windows){ .v = windows, .n = list->n };
-	answer->windows.gaps = (struct wire_gaps){ .v = gaps, .n = n_gaps };
 	return r;
 }
 
@@ -55,7 +77,9 @@ int query_windows(struct recorder *recorder, const struct wire_windows_request *
 	if (since >= until)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "since_ns",
 				      "since_ns: must be before until_ns");
-	r = history_range(recorder->history, since, until, &answer->list);
+	r = query_history_range(recorder, answer, since, until, &answer->list);
+	if (!r)
+		r = gaps_make(recorder, answer, since, until);
 	if (!r)
 		r = windows_make(answer);
 	if (r)

@@ -3,10 +3,16 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "daemon/config_key.h"
 #include "daemon/log.h"
+#include "daemon/store.h"
 #include "proto/base.h"
+
+/* Longer than any window that was made of several. */
+#define MERGED_NS (660 * NS_PER_S)
 
 static void boot_id_read(char *id, size_t size)
 {
@@ -43,6 +49,53 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	return r;
 }
 
+static void on_window(void *userdata, struct window *window)
+{
+	store_add(userdata, window);
+}
+
+/* Where systemd keeps state for the unit, unless the settings name another place. */
+static int store_path_make(const struct config *config, char **out)
+{
+	const char *directory = getenv("STATE_DIRECTORY");
+	const char *fallback = config_keys[config_key_find("store", "path")].fallback;
+	int r;
+
+	if (!directory || strchr(directory, ':') || strcmp(config->store_path, fallback) != 0)
+		r = asprintf(out, "%s", config->store_path);
+	else
+		r = asprintf(out, "%s/stackd.db", directory);
+	return r < 0 ? -ENOMEM : 0;
+}
+
+static int recorder_store(struct recorder *recorder, const struct config *config,
+			  bool is_read_only)
+{
+	struct store_options options = {
+		.max_size = config->store_max_size,
+		.max_age_ns = config->store_max_age_ns,
+		.merge_after_ns = config->store_merge_after_ns,
+		.boot_id = recorder->boot_id,
+		.is_read_only = is_read_only,
+	};
+	_cleanup_(freep) char *path = NULL;
+	int r;
+
+	if (!config->store_enabled)
+		return 0;
+	r = store_path_make(config, &path);
+	if (r)
+		return r;
+	options.path = path;
+	/* What memory has is not merged, or it would be there twice. */
+	if (options.merge_after_ns < config->window_keep_ns + MERGED_NS)
+		options.merge_after_ns = config->window_keep_ns + MERGED_NS;
+	r = store_start(&options, &recorder->store);
+	if (!r && !is_read_only)
+		history_set_sink(recorder->history, on_window, recorder->store);
+	return r;
+}
+
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size)
 {
@@ -59,6 +112,8 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	r = recorder_tables(recorder, config);
 	if (!r && recorder->unwind)
 		process_table_set_unwind(recorder->processes, recorder->unwind);
+	if (!r)
+		r = recorder_store(recorder, config, false);
 	if (!r && probe_is_on(recorder->probe))
 		r = drain_start(config, recorder->probe, recorder->processes, recorder->stacks,
 				recorder->resolver, recorder->history, &recorder->drain);
@@ -75,6 +130,7 @@ void recorder_stop(struct recorder *recorder)
 {
 	recorder->drain = drain_stop(recorder->drain);
 	recorder->resolver = resolver_free(recorder->resolver);
+	recorder->store = store_stop(recorder->store);
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);

@@ -19,6 +19,7 @@
 #include "daemon/process.h"
 #include "daemon/resolver.h"
 #include "daemon/stack.h"
+#include "daemon/store.h"
 #include "daemon/unwind.h"
 #include "proto/wire.h"
 
@@ -31,6 +32,7 @@ struct recorder {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct history *history;
+	struct store *store; /* NULL: there is none */
 	struct resolver *resolver;
 	struct drain *drain; /* NULL while the probe is off */
 	int64_t started_real_ns;

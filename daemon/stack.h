@@ -25,6 +25,7 @@ struct frame {
 	unsigned int refs; /* of stacks; guarded by the table */
 };
 
+/* Kept on disk: a bit that was used is never given another meaning; the same for frame_kind. */
 enum stack_flags {
 	STACK_IS_TRUNCATED = 1 << 0, /* deeper than what is taken */
 	STACK_IS_FRAME_POINTERS =

@@ -24,6 +24,7 @@ def measure(directory):
         with open(config, "w", encoding="utf-8"):
             pass
         argv = [harness.STACKD, "-c", config, "-o", f"control.socket={directory}/sock"]
+        argv += ["-o", f"store.path={directory}/stackd.db"]
         environment = {**os.environ, "NOTIFY_SOCKET": path}
         start = time.monotonic()
         daemon = subprocess.Popen(argv, env=environment, stderr=subprocess.DEVNULL)

@@ -172,6 +172,8 @@ class Daemon:
         with open(self.config, "w", encoding="utf-8"):
             pass
         self.argv = [binary or STACKD, "-c", self.config, "-o", f"control.socket={self.socket}"]
+        self.store = os.path.join(self.dir, "stackd.db")
+        self.argv += ["-o", f"store.path={self.store}"]
         for override in overrides:
             self.argv += ["-o", override]
         if start:

@@ -125,6 +125,7 @@ def check_privilege(daemon):
     os.mkdir(own)
     os.chown(own, NOBODY, NOBODY)
     argv = [binaries[STACKD], "-c", daemon.config, "-o", f"control.socket={own}/sock"]
+    argv += ["-o", f"store.path={own}/stackd.db"]
     result = run(as_nobody(*argv), timeout=20)
     check(result.code == 77, f"stackd without privilege: {result}")
     lines = [line for line in result.err.splitlines() if line.strip()]

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/process_table.h"
+#include "daemon/procfs.h"
+#include "proto/base.h"
+
+int process_table_new_past(struct process_table **out)
+{
+	struct process_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
+	pthread_mutex_init(&table->lock, NULL);
+	pthread_cond_init(&table->wake, NULL);
+	*out = table;
+	return 0;
+}
+
+/* Whether the same process, not only the same pid, is there now. */
+static bool is_alive(const struct process_id *id)
+{
+	struct procfs_stat stat;
+	int fd = procfs_open(id->pid, &stat);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
+}
+
+struct process *process_table_add_past(struct process_table *table, const struct process_info *info)
+{
+	struct process **bucket = &table->buckets[(uint32_t)info->id.pid % PROCESS_BUCKETS];
+	struct process *process;
+
+	if (table->n_processes == PROCESSES_MAX)
+		return NULL;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->table = table;
+	process->id = info->id;
+	process->is_gen_known = true;
+	process->is_kernel = info->is_kernel;
+	process->has_exited = !is_alive(&info->id);
+	process->start_real_ns = info->start_real_ns;
+	process->refs = 1;
+	memcpy(process->comm, info->comm, sizeof(process->comm));
+	if (info->exe)
+		process_set_text(process, &process->exe, info->exe);
+	if (info->cgroup)
+		process_set_text(process, &process->cgroup, info->cgroup);
+	process->next = *bucket;
+	*bucket = process;
+	table->n_processes++;
+	return process;
+}

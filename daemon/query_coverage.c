@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/query_history.h"
+#include "daemon/recorder.h"
+#include "daemon/store.h"
+#include "proto/base.h"
+
+/* Each window has its own offset: a hair between two is the clock's drift. */
+#define DRIFT_NS NS_PER_MS
+
+enum { REASON = 160 };
+
+struct coverage {
+	struct recorder *recorder;
+	struct answer *answer;
+	struct store_entry *entries; /* by start */
+	size_t n;
+	struct wire_gap *gaps;
+	size_t n_gaps;
+	uint64_t run; /* ours */
+	int error;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	int64_t x = store_entry_start(a), y = store_entry_start(b);
+
+	return x < y ? -1 : x > y;
+}
+
+static int entries_make(struct coverage *coverage)
+{
+	const struct history_list *list = &coverage->answer->list;
+	size_t i;
+
+	coverage->entries = calloc(list->n + 1, sizeof(*coverage->entries));
+	if (!coverage->entries)
+		return -ENOMEM;
+	for (i = 0; i < list->n; i++) {
+		coverage->entries[i] = history_list_entry(list, i);
+		if (!coverage->entries[i].run)
+			coverage->entries[i].run = coverage->run;
+	}
+	coverage->n = list->n;
+	qsort(coverage->entries, coverage->n, sizeof(*coverage->entries), by_start);
+	return 0;
+}
+
+/* Between two windows that one run of stackd cut. */
+static const char *reason_within(const struct store_entry *before, const struct store_entry *after)
+{
+	int64_t stepped = after->real_offset_ns - before->real_offset_ns;
+	int64_t slept = after->boot_offset_ns - before->boot_offset_ns;
+
+	if (after->start_ns - before->end_ns > DRIFT_NS || stepped <= DRIFT_NS)
+		return "a window could not be kept";
+	return slept > stepped / 2 ? "the host was suspended" : "the clock was set forward";
+}
+
+/* Of a run that has ended, and what came next, if anything did. */
+static void reason_ended(const struct store_run *run, const struct store_run *next, char *reason)
+{
+	bool is_other_boot = next && strcmp(run->boot_id, next->boot_id) != 0;
+
+	if (run->is_clean)
+		snprintf(reason, REASON, "stackd was stopped%s",
+			 is_other_boot ? ", and the host restarted" : "");
+	else if (is_other_boot)
+		snprintf(reason, REASON, "stackd was not stopped: the host went down");
+	else
+		snprintf(reason, REASON, "stackd was killed");
+}
+
+static bool reason_of_runs(struct coverage *coverage, const struct store_entry *before,
+			   const struct store_entry *after, char *reason)
+{
+	struct store_reading *reading = coverage->answer->reading;
+	struct store_run run, next = {};
+	bool has_next;
+
+	if (!reading || !before || store_reading_run(reading, before->run, &run))
+		return false;
+	has_next = after && store_reading_run(reading, after->run, &next) == 0;
+	if (!has_next && !coverage->recorder->drain) {
+		/* Nobody records now: whoever did has ended. */
+		snprintf(next.boot_id, sizeof(next.boot_id), "%s", coverage->recorder->boot_id);
+		has_next = true;
+	}
+	if (!has_next && before->run == coverage->run)
+		return false;
+	reason_ended(&run, has_next ? &next : NULL, reason);
+	return true;
+}
+
+static void reason_first(struct coverage *coverage, int64_t start, char *reason)
+{
+	struct history_stats stats;
+	int64_t evicted = 0;
+
+	if (coverage->answer->reading)
+		evicted = store_reading_evicted(coverage->answer->reading, reason, REASON);
+	if (start < evicted)
+		return;
+	history_stats(coverage->recorder->history, &stats);
+	if (!coverage->answer->reading && stats.evicted_real_ns > start)
+		snprintf(reason, REASON, "%s",
+			 stats.evicted_by_bytes ? "dropped for [window] max_memory"
+						: "older than [window] keep");
+	else
+		snprintf(reason, REASON, "stackd was not running");
+}
+
+static void reason_find(struct coverage *coverage, const struct store_entry *before,
+			const struct store_entry *after, int64_t start, int64_t end, char *reason)
+{
+	if (coverage->answer->reading &&
+	    store_reading_gap(coverage->answer->reading, start, end, reason, REASON))
+		return;
+	if (before && after && before->run == after->run)
+		snprintf(reason, REASON, "%s", reason_within(before, after));
+	else if (reason_of_runs(coverage, before, after, reason))
+		return;
+	else if (!before)
+		reason_first(coverage, start, reason);
+	else
+		snprintf(reason, REASON, "not recorded");
+}
+
+static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const char *reason)
+{
+	char *copy;
+
+	if (end <= start + DRIFT_NS || coverage->n_gaps == QUERY_GAPS_MAX)
+		return;
+	copy = arena_strdup(coverage->answer->arena, reason);
+	if (!copy)
+		coverage->error = -ENOMEM;
+	coverage->gaps[coverage->n_gaps++] = (struct wire_gap){ start, end, copy };
+}
+
+static void gap_between(struct coverage *coverage, const struct store_entry *before,
+			const struct store_entry *after, int64_t start, int64_t end)
+{
+	char reason[REASON] = "";
+
+	if (end <= start + DRIFT_NS)
+		return;
+	reason_find(coverage, before, after, start, end, reason);
+	gap_add(coverage, start, end, reason);
+}
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+/* Walks the windows over the range; what is between them is a gap, and so is a damaged one. */
+static void coverage_walk(struct coverage *coverage, int64_t since, int64_t until,
+			  struct query_coverage *out)
+{
+	const struct store_entry *before = NULL;
+	int64_t at = since;
+	size_t i;
+
+	for (i = 0; i < coverage->n; i++) {
+		const struct store_entry *entry = &coverage->entries[i];
+		int64_t start = store_entry_start(entry), end = store_entry_end(entry);
+
+		gap_between(coverage, before, entry, at, start);
+		before = entry;
+		if (entry->is_bad) {
+			out->bad++;
+			gap_add(coverage, clamp(start, at, until), clamp(end, at, until),
+				"unreadable on disk");
+			at = end > at ? end : at;
+			continue;
+		}
+		if (!out->windows++)
+			out->used_start_ns = start;
+		out->merged += entry->parts > 1;
+		if (end > at)
+			out->covered_ns += clamp(end, at, until) - clamp(start, at, until);
+		at = end > at ? end : at;
+		out->used_end_ns = end > out->used_end_ns ? end : out->used_end_ns;
+	}
+	gap_between(coverage, before, NULL, at, until);
+}
+
+int query_coverage(struct recorder *recorder, struct answer *answer, int64_t since_ns,
+		   int64_t until_ns, struct query_coverage *out)
+{
+	struct coverage coverage = { .recorder = recorder, .answer = answer };
+	struct query_coverage result = { .used_end_ns = INT64_MIN };
+	struct store_stats stats = {};
+	size_t room;
+	int r;
+
+	if (recorder->store)
+		store_stats(recorder->store, &stats);
+	coverage.run = stats.run;
+	r = entries_make(&coverage);
+	if (r)
+		return r;
+	room = 2 * coverage.n + 2 < QUERY_GAPS_MAX ? 2 * coverage.n + 2 : QUERY_GAPS_MAX;
+	coverage.gaps = arena_array(answer->arena, room, sizeof(*coverage.gaps));
+	if (coverage.gaps)
+		coverage_walk(&coverage, since_ns, until_ns, &result);
+	free(coverage.entries);
+	result.gaps = (struct wire_gaps){ .v = coverage.gaps, .n = coverage.n_gaps };
+	*out = result;
+	return coverage.gaps ? coverage.error : -ENOMEM;
+}

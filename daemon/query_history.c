@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/query_history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/log.h"
+#include "daemon/recorder.h"
+#include "daemon/store.h"
+#include "proto/base.h"
+
+/* How far behind a range the ends of its waits are looked for on disk. */
+#define LATER_NS (120 * NS_PER_S)
+
+/* What is wrong with the store is in the status; here it only means that there is less. */
+static struct store_reading *reading_get(struct recorder *recorder, struct answer *answer)
+{
+	if (!answer->reading && recorder->store) {
+		answer->store = recorder->store;
+		if (store_read(recorder->store, &answer->reading))
+			answer->reading = NULL;
+	}
+	return answer->reading;
+}
+
+static uint64_t current_run(struct recorder *recorder)
+{
+	struct store_stats stats;
+
+	if (!recorder->store)
+		return 0;
+	store_stats(recorder->store, &stats);
+	return stats.run;
+}
+
+/* Each is tried once: a damaged one is a gap. */
+static struct window *window_load(void *userdata, struct store_entry *entry)
+{
+	struct answer *answer = userdata;
+	struct window *window;
+	bool is_partial;
+	int r;
+
+	if (entry->is_bad)
+		return NULL;
+	r = store_reading_load(answer->reading, entry, &window, &is_partial);
+	if (!r)
+		return window;
+	entry->is_bad = true;
+	log_err(r, "window %lld of the store", (long long)entry->id);
+	return NULL;
+}
+
+/* Those that memory has as well are left to it. */
+static size_t entries_keep(struct store_entry *entries, size_t n, uint64_t run, uint64_t memory_seq)
+{
+	size_t kept = 0, i;
+
+	for (i = 0; i < n; i++) {
+		if (run && entries[i].run == run && memory_seq &&
+		    entries[i].seq + entries[i].parts > memory_seq)
+			continue;
+		entries[kept++] = entries[i];
+	}
+	return kept;
+}
+
+/* Puts the windows on disk before those in memory. */
+static int list_join(struct answer *answer, struct history_list *list, struct store_entry *entries,
+		     size_t n)
+{
+	struct window **windows = calloc(list->n + n + 1, sizeof(*windows));
+	size_t i;
+
+	if (!windows)
+		return -ENOMEM;
+	for (i = 0; i < list->n; i++)
+		windows[n + i] = list->windows[i];
+	free(list->windows);
+	list->windows = windows;
+	list->n += n;
+	list->stored = entries;
+	list->n_stored = n;
+	list->load = window_load;
+	list->load_data = answer;
+	return 0;
+}
+
+static int range_read(struct recorder *recorder, struct answer *answer, int64_t since_ns,
+		      int64_t until_ns, int64_t disk_until_ns, struct history_list *out)
+{
+	struct history_list list;
+	struct store_entry *entries = NULL;
+	size_t n = 0;
+	int r = history_range(recorder->history, since_ns, until_ns, &list);
+
+	if (r)
+		return r;
+	if (reading_get(recorder, answer))
+		r = store_reading_list(answer->reading, since_ns, disk_until_ns, STORE_LIST_MAX,
+				       &entries, &n);
+	if (r == 0 && n)
+		n = entries_keep(entries, n, current_run(recorder), list.memory_seq);
+	if (r == 0 && n)
+		r = list_join(answer, &list, entries, n);
+	if (r || !n)
+		free(entries);
+	if (r == -ENOMEM) {
+		history_list_fini(&list);
+		return r;
+	}
+	*out = list;
+	return 0;
+}
+
+int query_history_range(struct recorder *recorder, struct answer *answer, int64_t since_ns,
+			int64_t until_ns, struct history_list *out)
+{
+	return range_read(recorder, answer, since_ns, until_ns, until_ns, out);
+}
+
+int query_history_later(struct recorder *recorder, struct answer *answer, int64_t until_ns,
+			struct history_list *out)
+{
+	return range_read(recorder, answer, until_ns, INT64_MAX, until_ns + LATER_NS, out);
+}

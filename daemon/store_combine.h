@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STORE_COMBINE_H
+#define STACKD_DAEMON_STORE_COMBINE_H
+
+/*
+ * Windows that follow each other made one longer window: sums add up, the longest wait and its end
+ * stay, a wait that begins and ends within it becomes part of a row. Pure; any thread.
+ */
+
+#include <stddef.h>
+
+#include "daemon/window.h"
+
+/*
+ * Windows of one run, each beginning where the one before ends. 0 and *out with one reference,
+ * -ENOMEM, or -EOVERFLOW when a count is too large for a row: then they are best left alone.
+ */
+int store_combine(struct window *const *windows, size_t n, struct window **out);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STORE_DB_H
+#define STACKD_DAEMON_STORE_DB_H
+
+/*
+ * One connection to the database: opened, its schema made or brought up to date, its statements
+ * prepared once. Errors of SQLite come out as errnos. Owned by who opened it; one thread at a time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sqlite3.h>
+
+/* Raised with every change of the schema; see store_schema.c. */
+enum { STORE_SCHEMA = 1 };
+
+enum store_statement {
+	STATEMENT_BEGIN,
+	STATEMENT_COMMIT,
+	STATEMENT_ROLLBACK,
+	STATEMENT_FRAME_FIND,
+	STATEMENT_FRAME_ADD,
+	STATEMENT_FRAME_HEAL,
+	STATEMENT_FRAME_TOUCH,
+	STATEMENT_FRAME_GET,
+	STATEMENT_STACK_FIND,
+	STATEMENT_STACK_ADD,
+	STATEMENT_STACK_HEAL,
+	STATEMENT_STACK_TOUCH,
+	STATEMENT_STACK_GET,
+	STATEMENT_PROCESS_FIND,
+	STATEMENT_PROCESS_ADD,
+	STATEMENT_PROCESS_HEAL,
+	STATEMENT_PROCESS_TOUCH,
+	STATEMENT_PROCESS_GET,
+	STATEMENT_WINDOW_NEXT,
+	STATEMENT_WINDOW_ADD,
+	STATEMENT_WINDOW_BLOB,
+	STATEMENT_WINDOW_DROP,
+	STATEMENT_WINDOW_OLDEST,
+	STATEMENT_WINDOW_NEWEST,
+	STATEMENT_WINDOW_COUNT,
+	STATEMENT_WINDOW_LIST,
+	STATEMENT_WINDOW_AT,
+	STATEMENT_WINDOW_FINE,
+	STATEMENT_RUN_ADD,
+	STATEMENT_RUN_ALIVE,
+	STATEMENT_RUN_END,
+	STATEMENT_RUN_GET,
+	STATEMENT_RUNS_TRIM,
+	STATEMENT_GAP_ADD,
+	STATEMENT_GAP_FIND,
+	STATEMENT_GAPS_TRIM,
+	STATEMENT_META_SET,
+	STATEMENT_META_GET,
+	STATEMENT_STACKS_TRIM,
+	STATEMENT_FRAMES_TRIM,
+	STATEMENT_PROCESSES_TRIM,
+	STATEMENT_PAGES,
+	STATEMENT_FREE_PAGES,
+	STATEMENT_N,
+};
+
+struct store_db {
+	sqlite3 *handle;
+	sqlite3_stmt *statements[STATEMENT_N];
+	int schema; /* as found */
+};
+
+/*
+ * 0; -EUCLEAN when the file is not a sound database, -EPROTONOSUPPORT when its schema is newer
+ * (db->schema says which), -ENODATA when there is none yet, or the errno. The writer makes what is
+ * missing. Failed, it is closed.
+ */
+int store_db_open(struct store_db *db, const char *path, bool is_writer);
+void store_db_close(struct store_db *db);
+
+/* Runs SQL that gives no rows. */
+int store_db_run(struct store_db *db, const char *sql);
+
+/* Makes or migrates the schema; the writer only. */
+int store_schema_update(struct store_db *db);
+
+/* The statement, reset and with no values; NULL with *r set. Prepared when first asked for. */
+sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which, int *r);
+
+/* One step: 1 a row, 0 done, or a negative errno. Done or failed, the statement is reset. */
+int store_db_step(struct store_db *db, sqlite3_stmt *statement);
+
+/* Runs a statement that gives no rows. */
+int store_db_exec(struct store_db *db, sqlite3_stmt *statement);
+
+/* The first column of its only row; -ENOENT when there is none. */
+int store_db_number(struct store_db *db, enum store_statement which, int64_t *out);
+
+/* The errno of the last failure: -ENOSPC, -EUCLEAN, -EROFS, -EBUSY, -ENOMEM, -EIO. */
+int store_db_errno(struct store_db *db, int code);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STORE_ENTRY_H
+#define STACKD_DAEMON_STORE_ENTRY_H
+
+/*
+ * What is known of a window without having it: where it lies in time, how large it is, what it
+ * lost. Plain values; any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/window.h"
+
+struct store_entry {
+	int64_t id; /* in the store; 0: in memory */
+	uint64_t run;
+	uint64_t seq;
+	uint64_t parts; /* how many windows it was cut as */
+	int64_t start_ns;
+	int64_t end_ns;
+	int64_t real_offset_ns;
+	int64_t boot_offset_ns;
+	uint64_t rows;
+	uint64_t threads;
+	uint64_t opens;
+	uint64_t bytes;
+	uint64_t lost[WINDOW_LOST_N];
+	bool is_bad; /* it was tried, and could not be read */
+};
+
+static inline int64_t store_entry_start(const struct store_entry *entry)
+{
+	return entry->start_ns + entry->real_offset_ns;
+}
+
+static inline int64_t store_entry_end(const struct store_entry *entry)
+{
+	return entry->end_ns + entry->real_offset_ns;
+}
+
+static inline struct store_entry store_entry_of(const struct window *window)
+{
+	struct store_entry entry = {
+		.run = window->run,
+		.seq = window->seq,
+		.parts = window->parts,
+		.start_ns = window->start_ns,
+		.end_ns = window->end_ns,
+		.real_offset_ns = window->real_offset_ns,
+		.boot_offset_ns = window->boot_offset_ns,
+		.rows = window->n_rows,
+		.threads = window->n_images,
+		.opens = window->n_opens,
+		.bytes = window->bytes,
+	};
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		entry.lost[i] = window->lost[i];
+	return entry;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STORE_INTERN_H
+#define STACKD_DAEMON_STORE_INTERN_H
+
+/*
+ * What windows have in common is written once: in go stacks, frames and processes, out come their
+ * numbers in the database. The writer's; what it has written lately is remembered, within bounds.
+ */
+
+#include <stdint.h>
+
+#include "daemon/store_blob.h"
+#include "daemon/store_db.h"
+
+/*
+ * A row says which window it was last seen in; it is told again every so many windows, and is
+ * forgotten when that many before the oldest window were the last.
+ */
+#define STORE_TOUCH 4096
+
+struct store_intern;
+
+int store_intern_new(struct store_db *db, struct store_intern **out);
+struct store_intern *store_intern_free(struct store_intern *intern);
+
+/* For store_blob_encode(); window is the number that the window will have. */
+struct store_names store_intern_names(struct store_intern *intern, int64_t window);
+
+/* After a rollback: the numbers it gave may never have been written. */
+void store_intern_forget(struct store_intern *intern);
+
+/* The sum that guards an interned row, or the blob of a window. */
+int64_t store_sum(int64_t number, const void *data, size_t size);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store_reading.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store_db.h"
+#include "daemon/store_intern.h"
+#include "daemon/store_loaded.h"
+#include "daemon/store_row.h"
+#include "proto/base.h"
+
+/* No window is longer: [window] length is at most 10 min, and no more are merged into one. */
+#define LONGEST_NS (3600 * NS_PER_S)
+
+struct store_reading {
+	struct store_db db;
+	struct store_loaded *loaded;
+	uint64_t damaged;
+};
+
+int store_reading_open(const char *path, struct store_reading **out)
+{
+	struct store_reading *reading = calloc(1, sizeof(*reading));
+	int r;
+
+	if (!reading)
+		return -ENOMEM;
+	r = store_db_open(&reading->db, path, false);
+	if (!r)
+		r = store_loaded_new(&reading->db, &reading->damaged, &reading->loaded);
+	/* All that is read is of one moment. */
+	if (!r)
+		r = store_db_run(&reading->db, "BEGIN");
+	if (r) {
+		store_reading_close(reading);
+		return r;
+	}
+	*out = reading;
+	return 0;
+}
+
+struct store_reading *store_reading_close(struct store_reading *reading)
+{
+	if (!reading)
+		return NULL;
+	store_loaded_free(reading->loaded);
+	store_db_close(&reading->db);
+	free(reading);
+	return NULL;
+}
+
+/* Takes the rows of a listing, whatever its order. A damaged row is passed over. */
+static int entries_read(struct store_reading *reading, sqlite3_stmt *statement, size_t max,
+			struct store_entry **out, size_t *n_out)
+{
+	struct store_entry *entries = NULL, *grown;
+	size_t n = 0, room = 0;
+	int r;
+
+	while ((r = store_db_step(&reading->db, statement)) > 0 && n < max) {
+		if (n == room) {
+			room = room ? room * 2 : 64;
+			grown = reallocarray(entries, room, sizeof(*entries));
+			if (!grown) {
+				r = -ENOMEM;
+				break;
+			}
+			entries = grown;
+		}
+		if (store_row_read(statement, &entries[n]) == 0)
+			n++;
+		else
+			reading->damaged++;
+	}
+	if (r != 0)
+		sqlite3_reset(statement);
+	/* A damaged page ends the listing; what came before it is good. */
+	if (r == -EUCLEAN) {
+		reading->damaged++;
+		r = 0;
+	}
+	if (r < 0) {
+		free(entries);
+		return r;
+	}
+	*out = entries;
+	*n_out = n;
+	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct store_entry *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+int store_reading_list(struct store_reading *reading, int64_t since_ns, int64_t until_ns,
+		       size_t max, struct store_entry **out, size_t *n_out)
+{
+	int64_t from = since_ns > INT64_MIN + LONGEST_NS ? since_ns - LONGEST_NS : INT64_MIN;
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_LIST, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, from);
+	sqlite3_bind_int64(statement, 2, until_ns);
+	sqlite3_bind_int64(statement, 3, since_ns);
+	sqlite3_bind_int64(statement, 4, (int64_t)max);
+	r = entries_read(reading, statement, max, out, n_out);
+	if (!r && *n_out)
+		qsort(*out, *n_out, sizeof(**out), by_id);
+	return r;
+}
+
+int store_reading_after(struct store_reading *reading, int64_t id, size_t max,
+			struct store_entry **out, size_t *n_out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_FINE, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, id);
+	sqlite3_bind_int64(statement, 2, (int64_t)max);
+	return entries_read(reading, statement, max, out, n_out);
+}
+
+/* The listing and the blob must tell the same. */
+static bool window_is(const struct window *window, const struct store_entry *entry)
+{
+	return window->run == entry->run && window->seq == entry->seq &&
+	       window->parts == entry->parts && window->start_ns == entry->start_ns &&
+	       window->end_ns == entry->end_ns && window->real_offset_ns == entry->real_offset_ns;
+}
+
+static int blob_decode(struct store_reading *reading, const struct store_entry *entry,
+		       sqlite3_stmt *statement, struct window **out, bool *is_partial)
+{
+	const struct store_names names = store_loaded_names(reading->loaded);
+	const void *blob = sqlite3_column_blob(statement, 0);
+	size_t size = (size_t)sqlite3_column_bytes(statement, 0);
+	struct window *window;
+	int r;
+
+	if (!blob || sqlite3_column_int64(statement, 1) != store_sum(entry->id, blob, size))
+		return -EBADMSG;
+	r = store_blob_decode(blob, size, &names, &window, is_partial);
+	if (r)
+		return r;
+	if (!window_is(window, entry)) {
+		window_unref(window);
+		return -EBADMSG;
+	}
+	*out = window;
+	return 0;
+}
+
+int store_reading_load(struct store_reading *reading, const struct store_entry *entry,
+		       struct window **out, bool *is_partial_out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_BLOB, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, entry->id);
+	r = store_db_step(&reading->db, statement);
+	if (r > 0) {
+		r = blob_decode(reading, entry, statement, out, is_partial_out);
+		sqlite3_reset(statement);
+	} else if (r == 0 || r == -EUCLEAN) {
+		r = -EBADMSG;
+	}
+	if (r == -EBADMSG)
+		reading->damaged++;
+	return r;
+}
+
+bool store_reading_gap(struct store_reading *reading, int64_t start_ns, int64_t end_ns,
+		       char *reason, size_t size)
+{
+	sqlite3_stmt *statement;
+	const unsigned char *text;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_GAP_FIND, &r);
+	if (r)
+		return false;
+	sqlite3_bind_int64(statement, 1, start_ns);
+	sqlite3_bind_int64(statement, 2, end_ns);
+	if (store_db_step(&reading->db, statement) <= 0)
+		return false;
+	text = sqlite3_column_text(statement, 0);
+	snprintf(reason, size, "%s", text ? (const char *)text : "not known");
+	sqlite3_reset(statement);
+	return true;
+}
+
+int store_reading_run(struct store_reading *reading, uint64_t run, struct store_run *out)
+{
+	sqlite3_stmt *statement;
+	const unsigned char *text;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_RUN_GET, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, (int64_t)run);
+	r = store_db_step(&reading->db, statement);
+	if (r <= 0)
+		return r ? r : -ENOENT;
+	text = sqlite3_column_text(statement, 0);
+	*out = (struct store_run){
+		.start_real_ns = sqlite3_column_int64(statement, 1),
+		.alive_real_ns = sqlite3_column_int64(statement, 2),
+		.is_clean = sqlite3_column_int(statement, 3) != 0,
+	};
+	snprintf(out->boot_id, sizeof(out->boot_id), "%s", text ? (const char *)text : "");
+	sqlite3_reset(statement);
+	return 0;
+}
+
+int64_t store_reading_evicted(struct store_reading *reading, char *reason, size_t size)
+{
+	sqlite3_stmt *statement;
+	const unsigned char *text;
+	int64_t until;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_META_GET, &r);
+	if (r)
+		return 0;
+	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
+	if (store_db_step(&reading->db, statement) <= 0)
+		return 0;
+	until = sqlite3_column_int64(statement, 0);
+	text = sqlite3_column_text(statement, 1);
+	snprintf(reason, size, "%s", text ? (const char *)text : "dropped");
+	sqlite3_reset(statement);
+	return until;
+}
+
+struct store_names store_reading_names(struct store_reading *reading)
+{
+	return store_loaded_names(reading->loaded);
+}
+
+uint64_t store_reading_damaged(const struct store_reading *reading)
+{
+	return reading->damaged;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/store_state.h"
+#include "proto/base.h"
+
+enum {
+	PAGE = 4096,
+	EVICT_FULL = 64,   /* windows dropped when the disk is full */
+	EVICT_AT_ONCE = 4, /* windows dropped for one, at the least */
+	TRIM_EVERY = 512,  /* windows dropped, between looks at what they referred to */
+};
+
+/* Of max_size: the log beside the database, and pages that are not quite full. */
+#define RESERVE (6U << 20)
+
+static int trim(struct store *store, enum store_statement which, int64_t before)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, which, &r);
+	if (r)
+		return r;
+	if (before)
+		sqlite3_bind_int64(statement, 1, before);
+	return store_db_exec(&store->db, statement);
+}
+
+/* Drops what no window left can refer to. */
+static int interned_trim(struct store *store)
+{
+	int64_t oldest;
+	int r = store_db_number(&store->db, STATEMENT_WINDOW_OLDEST, &oldest);
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	store->evicted = 0;
+	if (oldest <= STORE_TOUCH)
+		return 0;
+	store_intern_forget(store->intern);
+	r = trim(store, STATEMENT_STACKS_TRIM, oldest - STORE_TOUCH);
+	if (!r)
+		r = trim(store, STATEMENT_FRAMES_TRIM, oldest - STORE_TOUCH);
+	if (!r)
+		r = trim(store, STATEMENT_PROCESSES_TRIM, oldest - STORE_TOUCH);
+	return r ? r : trim(store, STATEMENT_RUNS_TRIM, 0);
+}
+
+static int evicted_note(struct store *store, int64_t until_ns, const char *reason)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_META_SET, &r);
+	if (r)
+		return r;
+	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 2, until_ns);
+	sqlite3_bind_text(statement, 3, reason, -1, SQLITE_STATIC);
+	return store_db_exec(&store->db, statement);
+}
+
+/* The oldest window's number and end; -ENOENT when there is none. */
+static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_WINDOW_OLDEST, &r);
+	if (r)
+		return r;
+	r = store_db_step(&store->db, statement);
+	if (r <= 0)
+		return r ? r : -ENOENT;
+	*id_out = sqlite3_column_int64(statement, 0);
+	*end_out = sqlite3_column_int64(statement, 1);
+	sqlite3_reset(statement);
+	return 0;
+}
+
+static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const char *reason,
+		       uint64_t *counter)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_WINDOW_DROP, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, id);
+	r = store_db_exec(&store->db, statement);
+	if (!r)
+		r = evicted_note(store, end_ns, reason);
+	if (r)
+		return r;
+	store->evicted++;
+	pthread_mutex_lock(&store->lock);
+	(*counter)++;
+	pthread_mutex_unlock(&store->lock);
+	return store->evicted >= TRIM_EVERY ? interned_trim(store) : 0;
+}
+
+static int evict_age(struct store *store, int64_t now_ns)
+{
+	int64_t id, end;
+	int r;
+
+	while ((r = oldest_get(store, &id, &end)) == 0 && end < now_ns - store->max_age_ns) {
+		r = oldest_drop(store, id, end, "older than [store] max_age",
+				&store->stats.evicted_age);
+		if (r)
+			return r;
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
+static int used_bytes(struct store *store, int64_t *out)
+{
+	int64_t pages, free_pages;
+	int r = store_db_number(&store->db, STATEMENT_PAGES, &pages);
+
+	if (!r)
+		r = store_db_number(&store->db, STATEMENT_FREE_PAGES, &free_pages);
+	if (!r)
+		*out = (pages - free_pages) * PAGE;
+	return r;
+}
+
+static int evict_size(struct store *store, size_t size)
+{
+	int64_t limit = (int64_t)store->max_size - (int64_t)(RESERVE + 4 * size), used, id, end;
+	unsigned int n = 0;
+	int r;
+
+	while ((r = used_bytes(store, &used)) == 0 && (used > limit || n % EVICT_AT_ONCE)) {
+		r = oldest_get(store, &id, &end);
+		if (r)
+			return r == -ENOENT ? 0 : r;
+		r = oldest_drop(store, id, end, "dropped for [store] max_size",
+				&store->stats.evicted_size);
+		if (r)
+			return r;
+		n++;
+	}
+	return r;
+}
+
+/* A database that was larger once gives pages back bit by bit. */
+static int vacuum(struct store *store)
+{
+	int64_t pages;
+	int r = store_db_number(&store->db, STATEMENT_PAGES, &pages);
+
+	if (r || pages * PAGE <= (int64_t)store->max_size)
+		return r;
+	return store_db_run(&store->db, "PRAGMA incremental_vacuum(512)");
+}
+
+int store_evict(struct store *store, int64_t now_ns, size_t size)
+{
+	int r = evict_age(store, now_ns);
+
+	if (!r)
+		r = evict_size(store, size);
+	return r ? r : vacuum(store);
+}
+
+/* The log is started again first: on a full disk even a deletion has to be written somewhere. */
+int store_evict_some(struct store *store)
+{
+	int64_t id, end;
+	unsigned int i;
+	int r;
+
+	store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
+	r = store_db_run(&store->db, "BEGIN IMMEDIATE");
+	for (i = 0; i < EVICT_FULL && !r; i++) {
+		r = oldest_get(store, &id, &end);
+		if (r)
+			break;
+		r = oldest_drop(store, id, end, "dropped: the disk was full",
+				&store->stats.evicted_size);
+	}
+	if (!r || (r == -ENOENT && i > 0))
+		r = store_db_run(&store->db, "COMMIT");
+	if (r && !sqlite3_get_autocommit(store->db.handle))
+		store_db_run(&store->db, "ROLLBACK");
+	if (r)
+		return r;
+	/* Once more, so that the pages set free are there to be used. */
+	return store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
+}
+
+static uint64_t file_bytes(const char *path, const char *suffix)
+{
+	char name[4200];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%s%s", path, suffix);
+	return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+void store_count(struct store *store)
+{
+	int64_t windows = 0, id, oldest = INT64_MIN, newest = INT64_MIN;
+	sqlite3_stmt *statement;
+	uint64_t bytes = file_bytes(store->path, "") + file_bytes(store->path, "-wal");
+	int r;
+
+	store_db_number(&store->db, STATEMENT_WINDOW_COUNT, &windows);
+	oldest_get(store, &id, &oldest);
+	statement = store_db_statement(&store->db, STATEMENT_WINDOW_NEWEST, &r);
+	if (!r && store_db_step(&store->db, statement) > 0) {
+		newest = sqlite3_column_int64(statement, 1);
+		sqlite3_reset(statement);
+	}
+	pthread_mutex_lock(&store->lock);
+	store->stats.windows = (uint64_t)windows;
+	store->stats.oldest_ns = oldest;
+	store->stats.newest_ns = newest;
+	store->stats.bytes = bytes;
+	pthread_mutex_unlock(&store->lock);
+}

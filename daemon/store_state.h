@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STORE_STATE_H
+#define STACKD_DAEMON_STORE_STATE_H
+
+/*
+ * What the files behind store.h share: the queue and the stats (store.c, under store.lock), the
+ * thread and its database (store_writer.c), what is dropped for room (store_retention.c), what is
+ * made shorter (store_merge.c) and what is done about damage (store_repair.c). All but the queue,
+ * the stats and the settings belongs to the writer.
+ */
+
+#include <pthread.h>
+
+#include "daemon/store.h"
+#include "daemon/store_db.h"
+#include "daemon/store_intern.h"
+
+/* A time of which nothing is on disk, and why. */
+struct store_gap {
+	int64_t start_ns; /* since the epoch; start == end: none */
+	int64_t end_ns;
+	char reason[128];
+};
+
+struct store {
+	/* Settings */
+	char *path;
+	char *lock_path;
+	char boot_id[40];
+	uint64_t max_size;
+	int64_t max_age_ns;
+	int64_t merge_after_ns;
+	bool is_read_only;
+	/* Under lock */
+	pthread_mutex_t lock;
+	pthread_cond_t wake; /* CLOCK_MONOTONIC */
+	struct window *queue[STORE_QUEUE_MAX];
+	size_t first;
+	size_t queued;
+	bool is_stopping;
+	bool has_thread;
+	struct store_gap missed; /* windows that found the queue full */
+	struct store_stats stats;
+	/* The writer's */
+	pthread_t thread;
+	int lock_fd;
+	struct store_db db;
+	struct store_intern *intern;
+	struct store_gap gap; /* not on disk yet */
+	int64_t run;
+	int64_t open_next_ns; /* CLOCK_MONOTONIC: when to try again */
+	int64_t sync_next_ns;
+	int64_t written_real_ns; /* the end of the newest window written */
+	int64_t merge_from[2];	 /* the window up to which all has been merged, by length */
+	unsigned int evicted;	 /* since the interned rows were looked through */
+};
+
+/* store_writer.c */
+void *store_writer_run(void *data);
+
+/* store.c: what is wrong, and what was; NULL: nothing. Logged when it changes. */
+void store_set_problem(struct store *store, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void store_set_notice(struct store *store, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason);
+
+/* store_file.c: takes the lock and opens the database; the problem is set when that fails. */
+int store_file_open(struct store *store);
+void store_file_close(struct store *store);
+
+/* store_retention.c: in a transaction. now_ns since the epoch; size: bytes about to be written. */
+int store_evict(struct store *store, int64_t now_ns, size_t size);
+
+/* Drops the oldest windows though the limits allow them: the disk is full. */
+int store_evict_some(struct store *store);
+
+/* Counts what is there, for the stats. */
+void store_count(struct store *store);
+
+/* store_repair.c: moves the database aside and starts anew with what of it can be read. */
+int store_repair(struct store *store);
+
+/* store_merge.c: merges one group of old windows into one, if there is one. */
+int store_merge_step(struct store *store, int64_t now_ns);
+
+#endif
