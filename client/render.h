@@ -41,8 +41,11 @@ void render_folded(const struct view *view, const struct wire_snapshot_reply *re
 /* The reply's parameters as one JSON document. 0, -ENOMEM. */
 int render_json(FILE *out, const struct wire_snapshot_reply *reply, bool is_pretty);
 
-/* What was asked, what is covered, what is missing; shared by both texts. */
+/* What was asked, what is covered, what is missing. */
 void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* The same for an answer about the end of the range. */
+void render_moment(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /* A moment, with its date where it is another day's. */
 void moment_text(int64_t moment, int64_t day, char text[static TERM_TIME_MAX]);

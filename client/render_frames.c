@@ -233,10 +233,10 @@ char *row_title(const struct view *view, const struct wire_row *row)
 	} else if (row->tid == row->process.pid) {
 		r = asprintf(&title, "%s (%s %" PRId64 "%s)", comm, kind, row->tid, gone);
 	} else {
-		if (process[0] != '\0')
+		if (process[0] != '\0' && strcmp(comm, process) != 0)
 			of = " of ";
 		r = asprintf(&title, "%s (thread %" PRId64 "%s%s, pid %" PRId64 "%s)", comm,
-			     row->tid, of, process, row->process.pid, gone);
+			     row->tid, of, of[0] ? process : "", row->process.pid, gone);
 	}
 	return must(r < 0 ? NULL : title);
 }

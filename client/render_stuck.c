@@ -85,18 +85,13 @@ static void render_entry(const struct view *view, const struct stuck_entry *entr
 static void render_summary(const struct view *view, const struct wire_snapshot_reply *reply,
 			   size_t urgent)
 {
-	char when[TERM_TIME_MAX];
-
-	time_format(reply->coverage.used.end, TIME_FULL, when);
 	if (reply->rows.n == 0) {
 		page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH,
-			  reply->idle.rows > 0 ? "nobody but idle threads, at %s"
-					       : "nobody matches, at %s",
-			  when);
+			  reply->idle.rows > 0 ? "nobody but idle threads" : "nobody matches");
 		return;
 	}
-	page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH, "%s thread%s at %s",
-		  count_text((long long)reply->rows.n), reply->rows.n == 1 ? "" : "s", when);
+	page_wrap(&view->page, STYLE_BOLD, "waiting", LABEL_WIDTH, "%s thread%s",
+		  count_text((long long)reply->rows.n), reply->rows.n == 1 ? "" : "s");
 	if (urgent > 0)
 		page_wrap(&view->page, STYLE_WARN, "", LABEL_WIDTH,
 			  "%s uninterruptible (D) for 5 s or more: not even kill -9 ends these; "
@@ -132,7 +127,7 @@ void render_stuck(const struct view *view, const struct wire_snapshot_reply *rep
 
 	stuck_entries_init(&entries, view, &reply->rows);
 	n = view->top > 0 && entries.n > (size_t)view->top ? (size_t)view->top : entries.n;
-	render_coverage(view, reply);
+	render_moment(view, reply);
 	render_unread(view, &reply->rows);
 	render_summary(view, reply, entries.urgent);
 	inner.hides_unread = true;

@@ -64,17 +64,14 @@ void render_lost(const struct page *page, const struct wire_losts *lost, size_t 
 		page_wrap(page, STYLE_PLAIN, "lost", indent, "nothing");
 }
 
-static void render_gaps(const struct view *view, const struct wire_coverage *coverage)
+static void render_gap(const struct view *view, const struct wire_gap *gap, int64_t day)
 {
-	for (size_t i = 0; i < coverage->gaps.n; i++) {
-		const struct wire_gap *gap = &coverage->gaps.v[i];
-		_cleanup_(freep) char *reason = name_escape(gap->reason);
-		char range[3 * TERM_TIME_MAX];
+	_cleanup_(freep) char *reason = name_escape(gap->reason);
+	char range[3 * TERM_TIME_MAX];
 
-		clock_range_text(gap->start, gap->end, coverage->used.start, range, sizeof range);
-		page_wrap(&view->page, STYLE_WARN, "gap", LABEL_WIDTH, "%s (%s): %s", range,
-			  ns_text(gap->end - gap->start), reason);
-	}
+	clock_range_text(gap->start, gap->end, day, range, sizeof range);
+	page_wrap(&view->page, STYLE_WARN, "gap", LABEL_WIDTH, "%s (%s): %s", range,
+		  ns_text(gap->end - gap->start), reason);
 }
 
 /* What was asked for, and how much of it whole windows have; they may reach further. */
@@ -111,6 +108,17 @@ static void render_doubt(const struct view *view, const struct wire_totals *tota
 			  count_text(totals->unseen), totals->unseen == 1 ? "" : "s");
 }
 
+static void render_missing(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	render_lost(&view->page, &reply->lost, LABEL_WIDTH);
+	render_doubt(view, &reply->totals);
+	for (size_t i = 0; i < reply->notes.n; i++) {
+		_cleanup_(freep) char *note = name_escape(reply->notes.v[i]);
+
+		page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH, "%s", note);
+	}
+}
+
 void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_coverage *c = &reply->coverage;
@@ -119,14 +127,22 @@ void render_coverage(const struct view *view, const struct wire_snapshot_reply *
 	range_text(&c->used, range, sizeof range);
 	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", range);
 	render_asked(view, c);
-	render_gaps(view, c);
-	render_lost(&view->page, &reply->lost, LABEL_WIDTH);
-	render_doubt(view, &reply->totals);
-	for (size_t i = 0; i < reply->notes.n; i++) {
-		_cleanup_(freep) char *note = name_escape(reply->notes.v[i]);
+	for (size_t i = 0; i < c->gaps.n; i++)
+		render_gap(view, &c->gaps.v[i], c->used.start);
+	render_missing(view, reply);
+}
 
-		page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH, "%s", note);
-	}
+void render_moment(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_coverage *c = &reply->coverage;
+	char end[TERM_TIME_MAX];
+
+	time_format(c->used.end, TIME_FULL, end);
+	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", end);
+	for (size_t i = 0; i < c->gaps.n; i++)
+		if (c->gaps.v[i].start >= c->used.end)
+			render_gap(view, &c->gaps.v[i], c->used.start);
+	render_missing(view, reply);
 }
 
 static void render_total(const struct view *view, const char *label, int64_t ns, int64_t whole,

@@ -315,7 +315,9 @@ static void test_stuck(void **state)
 			fail_msg("%s is not where it should be: %s", order[i], text);
 		at = next;
 	}
-	assert_non_null(strstr(text, "5 threads at 2026-03-01 03:14:10 UTC"));
+	assert_non_null(strstr(text, "time       2026-03-01 03:14:10 UTC\n"
+				     "lost       nothing\n"
+				     "waiting    5 threads\n"));
 	assert_non_null(strstr(text, "1 uninterruptible (D) for 5 s or more"));
 	assert_non_null(strstr(text, "for 12 min 34 s\n  S waits for disk I/O, since 03:01:36.000\n"));
 	assert_non_null(strstr(text, "  in doubt: "));
@@ -394,7 +396,7 @@ static void test_stuck_groups(void **state)
 	assert_non_null(strstr(text, "\ndb (pid 4242): 3 threads "));
 	assert_non_null(strstr(text, "\n  threads 21087 21088 (io) 21089, the same stack, for 20 s "
 				     "to 12 min 34 s\n"));
-	assert_non_null(strstr(text, "\ndb (thread 21091 of db, pid 4242)"));
+	assert_non_null(strstr(text, "\ndb (thread 21091, pid 4242)"));
 	assert_non_null(strstr(text, "1 more: -n 0 shows all"));
 	free(text);
 }
@@ -406,7 +408,7 @@ static void test_stuck_nobody(void **state)
 
 	reply.idle = (struct wire_rest){ 0 };
 	text = rendered(render_stuck, (struct view){ 0 }, &reply);
-	assert_non_null(strstr(text, "waiting    nobody matches, at 2026-03-01 03:14:10 UTC\n"));
+	assert_non_null(strstr(text, "waiting    nobody matches\n"));
 	assert_null(strstr(text, "oldest"));
 	free(text);
 }
