@@ -675,6 +675,9 @@ int on_task(struct bpf_iter__task *ctx)
 			return 0;
 	}
 	t->seen_cut = cut.epoch;
+	/* A thread that took its name and waits since has no switch-in to show it. */
+	if (!task->on_cpu && t->exec_gen == (__u32)task->self_exec_id)
+		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 	task_open_wait(cpu, task, t);
 	return 0;
 }
