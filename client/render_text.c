@@ -157,7 +157,14 @@ static void average_text(int64_t ns, int64_t length, char text[static 32])
 {
 	double average = length > 0 ? (double)ns / (double)length : 0;
 
-	snprintf(text, 32, average < 0.1 ? "%.2f" : average < 10 ? "%.1f" : "%.0f", average);
+	if (ns > 0 && average < 0.01)
+		snprintf(text, 32, "<0.01");
+	else
+		snprintf(text, 32,
+			 average < 0.1	? "%.2f"
+			 : average < 10 ? "%.1f"
+					: "%.0f",
+			 average);
 }
 
 static void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
