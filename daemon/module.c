@@ -32,6 +32,11 @@ struct module_registry *module_registry_new(uint64_t max_memory)
 
 	if (!registry)
 		return NULL;
+	registry->mounts = mounts_new();
+	if (!registry->mounts) {
+		free(registry);
+		return NULL;
+	}
 	pthread_mutex_init(&registry->lock, NULL);
 	pthread_mutex_init(&registry->unwind_lock, NULL);
 	registry->max_memory = max_memory;
@@ -53,6 +58,23 @@ void module_registry_note_unreadable(struct module_registry *registry)
 {
 	pthread_mutex_lock(&registry->lock);
 	registry->stats.unreadable++;
+	pthread_mutex_unlock(&registry->lock);
+}
+
+void module_registry_read_remote(struct module_registry *registry)
+{
+	registry->mounts = mounts_free(registry->mounts);
+}
+
+bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev)
+{
+	return registry->mounts && mounts_are_remote(registry->mounts, proc_fd, dev);
+}
+
+void module_registry_note_remote(struct module_registry *registry)
+{
+	pthread_mutex_lock(&registry->lock);
+	registry->stats.remote++;
 	pthread_mutex_unlock(&registry->lock);
 }
 
@@ -412,6 +434,7 @@ struct module_registry *module_registry_free(struct module_registry *registry)
 	}
 	pthread_mutex_destroy(&registry->unwind_lock);
 	pthread_mutex_destroy(&registry->lock);
+	mounts_free(registry->mounts);
 	free(registry);
 	return NULL;
 }

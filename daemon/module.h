@@ -30,6 +30,7 @@ struct module_stats {
 	size_t symbol_bytes;
 	uint64_t evictions;
 	uint64_t unreadable; /* could not be opened or parsed, or over a limit */
+	uint64_t remote;     /* not opened: another host or a program serves them */
 };
 
 /* max_memory in bytes bounds the symbol tables. NULL when out of memory. */
@@ -43,6 +44,13 @@ struct unwind *module_registry_unwind(struct module_registry *registry);
 struct module_registry *module_registry_free(struct module_registry *registry);
 
 void module_registry_stats(struct module_registry *registry, struct module_stats *out);
+
+/* From now on remote files are read too: what they hang on, names hang on. */
+void module_registry_read_remote(struct module_registry *registry);
+
+/* Whether a mapped file is not to be touched, see mounts.h; proc_fd is the process's. */
+bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev);
+void module_registry_note_remote(struct module_registry *registry);
 
 /* Counts a file that could not be opened. */
 void module_registry_note_unreadable(struct module_registry *registry);

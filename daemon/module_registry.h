@@ -15,6 +15,7 @@
 
 #include "daemon/elf_file.h"
 #include "daemon/module.h"
+#include "daemon/mounts.h"
 #include "daemon/unwind.h"
 
 #define MODULE_BUCKETS 1024
@@ -66,6 +67,7 @@ struct module_registry {
 	pthread_mutex_t unwind_lock; /* rows are read one file at a time */
 	uint64_t max_memory;
 	size_t files_max;
+	struct mounts *mounts;	     /* NULL: all files are read */
 	struct module_stats stats; /* but for symbol_bytes */
 	bool is_over;		   /* max_memory, all of it by tables in use */
 };

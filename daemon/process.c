@@ -486,12 +486,18 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.symbol_bytes = modules.symbol_bytes,
 		.evictions = modules.evictions,
 		.unreadable = modules.unreadable,
+		.remote = modules.remote,
 		.too_late = table->too_late,
 		.queue_full = table->queue_full,
 		.mappings_full = table->mappings_full,
 		.table_full = table->table_full,
 	};
 	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_read_remote(struct process_table *table)
+{
+	module_registry_read_remote(table->registry);
 }
 
 int process_table_new(uint64_t max_memory, struct process_table **out)

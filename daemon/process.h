@@ -45,6 +45,7 @@ struct process_stats {
 	uint64_t evictions;    /* symbol tables dropped for max_memory */
 	uint64_t too_late;     /* processes gone before their mappings were read */
 	uint64_t unreadable;   /* files that could not be opened or parsed */
+	uint64_t remote;       /* mapped files left alone: another host or a program serves them */
 	uint64_t queue_full;   /* prompt snapshots not queued or, with many execs, not repeated */
 	uint64_t mappings_full; /* processes with more executable mappings than are kept */
 	uint64_t table_full;   /* processes not taken in */
@@ -52,6 +53,8 @@ struct process_stats {
 
 /* Starts the thread that reads /proc promptly. max_memory in bytes bounds symbol tables. */
 int process_table_new(uint64_t max_memory, struct process_table **out);
+/* Before the first process is seen: remote files are read too. */
+void process_table_read_remote(struct process_table *table);
 struct process_table *process_table_free(struct process_table *table);
 
 /* Where mappings and rows go for walks in the kernel; before the scan. Borrowed. */

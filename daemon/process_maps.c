@@ -126,10 +126,16 @@ static void map_open(struct module_registry *registry, int dir_fd, const struct 
 			module_get_vdso(registry, &map->module);
 		return;
 	}
+	map->is_skipped = module_registry_is_remote(registry, dir_fd, mapping->dev);
+	if (map->is_skipped) {
+		if (is_first_try)
+			module_registry_note_remote(registry);
+		return;
+	}
 	fd = procfs_open_mapped(dir_fd, mapping);
 	r = fd < 0 ? fd : module_get(registry, fd, mapping->path, &map->module);
-	map->is_device = r == -EINVAL;
-	if (r < 0 && !map->is_device && is_first_try)
+	map->is_skipped = r == -EINVAL;
+	if (r < 0 && !map->is_skipped && is_first_try)
 		module_registry_note_unreadable(registry);
 	closep(&fd);
 }
@@ -216,7 +222,7 @@ static bool is_unchanged(const struct process_maps *before, const struct mapping
 		const struct process_map *map = process_maps_find(before, mappings->items[i].start);
 
 		if (!map || map->is_gone || !is_same(map, &mappings->items[i]) ||
-		    (map->kind == MAP_FILE && !map->module && !map->is_device))
+		    (map->kind == MAP_FILE && !map->module && !map->is_skipped))
 			return false;
 	}
 	return true;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "proto/base.h"
 
@@ -103,7 +104,7 @@ int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out)
 {
 	static const char deleted[] = " (deleted)";
 	struct procfs_exe exe = { 0 };
-	struct stat st;
+	struct statx st;
 	char path[PATH_MAX];
 	ssize_t n = readlinkat(dir_fd, "exe", path, sizeof(path) - 1);
 
@@ -112,9 +113,10 @@ int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out)
 	path[n] = '\0';
 	if ((size_t)n >= sizeof(deleted) && !strcmp(path + n - sizeof(deleted) + 1, deleted))
 		path[(size_t)n - sizeof(deleted) + 1] = '\0';
-	if (!fstatat(dir_fd, "exe", &st, 0)) {
-		exe.dev = st.st_dev;
-		exe.inode = st.st_ino;
+	/* What the kernel knows of it will do: asking who serves the file may hang. */
+	if (!statx(dir_fd, "exe", AT_STATX_DONT_SYNC, STATX_INO, &st)) {
+		exe.dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+		exe.inode = st.stx_ino;
 	}
 	exe.path = strdup(path);
 	if (!exe.path)

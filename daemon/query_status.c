@@ -10,7 +10,7 @@
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { MAX_PROBLEMS = 8, OWN_LIMITS = 7 };
+enum { MAX_PROBLEMS = 8, OWN_LIMITS = 10 };
 
 static int64_t rss_bytes(void)
 {
@@ -106,6 +106,8 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
 				     (int64_t)processes.symbol_bytes,
 				     (int64_t)processes.evictions };
+	/* Files that would have been read. */
+	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
 	resolver_stats(recorder->resolver, &names);
 	limits[n++] = (struct wire_limit){ "symbols.waiting_stacks", RESOLVER_MAX_STACKS,
 					   (int64_t)names.stacks, (int64_t)names.stacks_dropped };

@@ -38,6 +38,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 {
 	int r = process_table_new(config->symbols_max_memory, &recorder->processes);
 
+	if (!r && config->symbols_remote)
+		process_table_read_remote(recorder->processes);
 	if (!r)
 		r = stack_table_new(config->window_max_memory, &recorder->stacks);
 	if (!r)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/mounts.h"
+
+static const char lines[] =
+	"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+	"40 22 0:9001 / /srv/a\\040-\\040b rw shared:2 master:3 - nfs4 server:/export rw,hard\n"
+	"41 22 0:9002 / /home/u/s rw - fuse.sshfs u@h: rw,user_id=0\n"
+	"42 22 8:9003 / /media/w rw - fuseblk /dev/sdb1 rw\n"
+	"43 22 0:9004 / /run rw - tmpfs tmpfs rw\n"
+	"44 22 0:9005 / /sys/fs/fuse/connections rw - fusectl fusectl rw\n"
+	"45 22 0:9006 / /x rw - overlay overlay rw\n"
+	"not a line\n46 22 0:9007 / /y rw\n\n";
+
+static void test_types(void **state)
+{
+	static const struct {
+		unsigned int major, minor;
+		bool is_remote;
+	} expected[] = {
+		{ 0, 9001, true },  { 0, 9002, true },	{ 8, 9003, true },  { 0, 9004, false },
+		{ 0, 9005, false }, { 0, 9006, false }, { 0, 9007, false }, { 8, 1, false },
+	};
+	FILE *in = fmemopen((char *)(uintptr_t)lines, sizeof(lines) - 1, "r");
+	struct mounts *mounts = mounts_new();
+	size_t i;
+
+	assert_non_null(in);
+	mounts_read(mounts, in);
+	fclose(in);
+	/* No process to ask: what was read is what is known. */
+	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		assert_int_equal(mounts_are_remote(mounts, -1,
+						   makedev(expected[i].major, expected[i].minor)),
+				 expected[i].is_remote);
+	mounts_free(mounts);
+}
+
+/* What the test itself runs from, whatever it says of itself. */
+static void test_own_files_are_read(void **state)
+{
+	struct mounts *mounts = mounts_new();
+	char line[128];
+	struct stat st;
+	FILE *in;
+
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	snprintf(line, sizeof(line), "22 1 %u:%u / / rw - nfs s:/ rw\n", major(st.st_dev),
+		 minor(st.st_dev));
+	in = fmemopen(line, strlen(line), "r");
+	assert_non_null(in);
+	mounts_read(mounts, in);
+	fclose(in);
+	assert_false(mounts_are_remote(mounts, -1, st.st_dev));
+	mounts_free(mounts);
+}
+
+static void test_a_process_is_asked(void **state)
+{
+	int fd = open("/proc/self", O_PATH | O_DIRECTORY);
+	struct mounts *mounts = mounts_new();
+	struct stat st;
+
+	assert_true(fd >= 0);
+	assert_int_equal(stat("/proc", &st), 0);
+	assert_false(mounts_are_remote(mounts, fd, st.st_dev));
+	assert_false(mounts_are_remote(mounts, fd, makedev(0, 99999)));
+	close(fd);
+	mounts_free(mounts);
+}
+
+static void test_many_devices(void **state)
+{
+	struct mounts *mounts = mounts_new();
+	unsigned int i;
+
+	for (i = 0; i < 2000; i++)
+		assert_false(mounts_are_remote(mounts, -1, makedev(7, i)));
+	mounts_free(mounts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_own_files_are_read),
+		cmocka_unit_test(test_a_process_is_asked),
+		cmocka_unit_test(test_many_devices),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
