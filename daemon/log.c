@@ -78,13 +78,42 @@ static void write_stderr(int priority, char *text)
 	(void)!writev(STDERR_FILENO, line, ARRAY_SIZE(line));
 }
 
-static void write_text(int priority, char *text)
+static struct iovec field_of(const char *text)
+{
+	return (struct iovec){ (void *)(uintptr_t)text, strlen(text) };
+}
+
+/* 0, or what the journal said. */
+static int write_journal(int priority, const char *text, const char *id, const char *const *fields)
+{
+	char message[LOG_TEXT_MAX + 16], level[16], message_id[64];
+	struct iovec record[3 + LOG_MAX_FIELDS];
+	int n = 0;
+
+	snprintf(message, sizeof(message), "MESSAGE=%s", text);
+	snprintf(level, sizeof(level), "PRIORITY=%d", priority);
+	record[n++] = field_of(message);
+	record[n++] = field_of(level);
+	if (id) {
+		snprintf(message_id, sizeof(message_id), "MESSAGE_ID=%s", id);
+		record[n++] = field_of(message_id);
+	}
+	for (int i = 0; fields && fields[i] && i < LOG_MAX_FIELDS; i++)
+		record[n++] = field_of(fields[i]);
+	return sd_journal_sendv(record, n);
+}
+
+static void write_event(int priority, char *text, const char *id, const char *const *fields)
 {
 	text_clean(text);
-	if (atomic_load(&to_journal) &&
-	    sd_journal_send("MESSAGE=%s", text, "PRIORITY=%i", priority, NULL) >= 0)
+	if (atomic_load(&to_journal) && write_journal(priority, text, id, fields) >= 0)
 		return;
 	write_stderr(priority, text);
+}
+
+static void write_text(int priority, char *text)
+{
+	write_event(priority, text, NULL, NULL);
 }
 
 static void text_format(char text[static LOG_TEXT_MAX], const char *format, va_list args)
@@ -109,6 +138,21 @@ void log_msg(int priority, const char *format, ...)
 	text_format(text, format, args);
 	va_end(args);
 	write_text(priority, text);
+	errno = saved;
+}
+
+void log_event(int priority, const char *id, const char *const *fields, const char *format, ...)
+{
+	char text[LOG_TEXT_MAX];
+	int saved = errno;
+	va_list args;
+
+	if (priority > atomic_load(&shown_priority))
+		return;
+	va_start(args, format);
+	text_format(text, format, args);
+	va_end(args);
+	write_event(priority, text, id, fields);
 	errno = saved;
 }
 

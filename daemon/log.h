@@ -17,13 +17,28 @@ void log_setup(enum log_target target, int max_priority);
 
 void log_msg(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Changes of state, which a journal is searched for: MESSAGE_ID= of stackd(8). */
+#define LOG_ID_RECORDING "f4b95029720840e3a25f77edd94f3998"
+#define LOG_ID_PROBE_OFF "15c5cd289d1d4f9b9ccc8e2c1a99951d"
+#define LOG_ID_STOPPING	 "451f36ee4c4944dcad8501a09dea6dc6"
+#define LOG_ID_RELOADED	 "10171850be5e4ab386db0e74372e8c4d"
+
+enum { LOG_MAX_FIELDS = 8 };
+
+/*
+ * As log_msg(), and in the journal with a MESSAGE_ID and fields of its own: strings "NAME=value",
+ * ended by NULL, LOG_MAX_FIELDS at most; id and fields may be NULL.
+ */
+void log_event(int priority, const char *id, const char *const *fields, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
 /* Logs "<text>: <strerror(-r)>" at LOG_ERR and returns r, a negative errno. errno is kept. */
 int log_err(int r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#define log_error(...) log_msg(LOG_ERR, __VA_ARGS__)
+#define log_error(...)	 log_msg(LOG_ERR, __VA_ARGS__)
 #define log_warning(...) log_msg(LOG_WARNING, __VA_ARGS__)
-#define log_notice(...) log_msg(LOG_NOTICE, __VA_ARGS__)
-#define log_info(...) log_msg(LOG_INFO, __VA_ARGS__)
-#define log_debug(...) log_msg(LOG_DEBUG, __VA_ARGS__)
+#define log_notice(...)	 log_msg(LOG_NOTICE, __VA_ARGS__)
+#define log_info(...)	 log_msg(LOG_INFO, __VA_ARGS__)
+#define log_debug(...)	 log_msg(LOG_DEBUG, __VA_ARGS__)
 
 #endif

@@ -40,7 +40,7 @@ static void on_stop_signal(int signo, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	log_info("stopping: %s", strsignal(signo));
+	log_event(LOG_INFO, LOG_ID_STOPPING, NULL, "stopping: %s", strsignal(signo));
 	notify_stopping();
 	loop_stop(daemon->loop);
 }
@@ -113,7 +113,7 @@ static void on_reload(int signo, void *userdata)
 				   config->window_max_memory);
 		server_set_limits(daemon->server, config->control_max_clients,
 				  config->control_idle_timeout_ns);
-		log_info("settings read again");
+		log_event(LOG_INFO, LOG_ID_RELOADED, NULL, "settings read again");
 	}
 	notify_ready();
 }
@@ -244,14 +244,21 @@ static void daemon_stop(struct daemon *daemon)
 
 static void log_started(const struct daemon *daemon)
 {
+	const char *fields[] = { "STACKD_PROBE=offcpu", NULL, NULL };
 	struct probe_status status;
+	char hook[128];
 
 	probe_status(daemon->recorder.probe, &status);
-	if (status.is_on)
-		log_info("recording offcpu, stacks by %s, waits from %lld us", status.hook,
-			 (long long)(daemon->config->offcpu_min_wait_ns / NS_PER_US));
-	else
-		log_warning("offcpu is off: %s", status.reason ? status.reason : "unknown");
+	if (status.is_on) {
+		snprintf(hook, sizeof(hook), "STACKD_HOOK=%s", status.hook);
+		fields[1] = hook;
+		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
+			  "recording offcpu, stacks by %s, waits from %lld us", status.hook,
+			  (long long)(daemon->config->offcpu_min_wait_ns / NS_PER_US));
+	} else {
+		log_event(LOG_WARNING, LOG_ID_PROBE_OFF, fields, "offcpu is off: %s",
+			  status.reason ? status.reason : "unknown");
+	}
 }
 
 static int daemon_run(const struct options *options, struct config *config)

@@ -75,6 +75,11 @@ def check_near(value, expected, tolerance, text, slack=0):
     )
 
 
+def failures():
+    """Texts of the checks that failed so far."""
+    return list(_failures)
+
+
 def finish():
     """Call last: the exit code of the test."""
     if _failures:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The job of a test machine: installs the package, and runs the tests named in /stackd/tests, one
 a line, one after the other. A line 'unit NAME' runs a live test against the daemon as its unit
-started it. A test that ends with REBOOT is run again, with PHASE one higher, after a reboot. The
-exit code is the number of tests that failed.
+started it. A test that ends with REBOOT or POWER_CUT is run again after that, with PHASE one
+higher. The exit code is the number of tests that failed.
 """
 
 import json
@@ -14,7 +14,7 @@ import time
 
 HOME = "/stackd"
 STATE = "/var/lib/test-machine.json"
-SKIP, REBOOT = 77, 88
+SKIP, REBOOT, POWER_CUT = 77, 88, 89
 
 os.environ.update(
     HOME="/root",
@@ -56,9 +56,18 @@ def run(line, phase):
     start = time.monotonic()
     say(f"== {line}{f', phase {phase}' if phase else ''}")
     code = subprocess.run(argv, cwd=HOME, env=environment, check=False).returncode
-    word = {0: "passed", SKIP: "skipped", REBOOT: "reboots"}.get(code, f"FAILED ({code})")
+    word = {0: "passed", SKIP: "skipped", REBOOT: "reboots", POWER_CUT: "cuts the power"}.get(code, f"FAILED ({code})")
     say(f"test: {line} {word} in {time.monotonic() - start:.0f} s")
     return code
+
+
+def reboot(how):
+    if how == REBOOT:
+        subprocess.run(["systemctl", "--no-block", "reboot"], check=True)
+    else:
+        # At once: nothing is told, nothing is written.
+        with open("/proc/sysrq-trigger", "w", encoding="ascii") as trigger:
+            trigger.write("b")
 
 
 def main():
@@ -67,9 +76,9 @@ def main():
         lines = tests.read().splitlines()
     while state["done"] < len(lines):
         code = run(lines[state["done"]], state["phase"])
-        if code == REBOOT:
+        if code in (REBOOT, POWER_CUT):
             save({**state, "phase": state["phase"] + 1})
-            subprocess.run(["systemctl", "--no-block", "reboot"], check=True)
+            reboot(code)
             return
         state = {
             "done": state["done"] + 1,

@@ -21,6 +21,8 @@ NEEDS = {
     "lintian": "lintian",
 }
 
+KEEP = 4  # packages of older trees in the cache
+
 
 def missing():
     return sorted(package for tool, package in NEEDS.items() if not shutil.which(tool))
@@ -62,6 +64,13 @@ def build_in(scratch, paths):
     return scratch
 
 
+def forget(home):
+    """Removes what was built before the last few trees."""
+    paths = [os.path.join(home, name) for name in os.listdir(home) if name != "lock"]
+    for path in sorted(paths, key=os.path.getmtime)[:-KEEP]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def directory():
     """The directory with the .deb and the .changes of this tree; built when it is not there yet."""
     paths = sources()
@@ -69,10 +78,7 @@ def directory():
     target = os.path.join(home, fingerprint(paths))
     with machine.Locked(home):
         if not os.path.isdir(target):
-            # Those of other trees are of no use any more.
-            for name in os.listdir(home):
-                if name != "lock":
-                    shutil.rmtree(os.path.join(home, name), ignore_errors=True)
+            forget(home)
             scratch = tempfile.mkdtemp(dir=home)
             os.rename(build_in(scratch, paths), target)
     return target

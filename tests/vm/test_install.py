@@ -7,6 +7,9 @@ from system import *
 
 PACKAGE = "/stackd/stackd.deb"
 
+# As in stackd(8).
+RECORDING = "f4b95029720840e3a25f77edd94f3998"
+
 # The names of /usr/include/linux/capability.h, by their numbers.
 SYSLOG, DAC_READ_SEARCH, SYS_PTRACE, SYS_ADMIN = 34, 2, 19, 21
 PERFMON, BPF, CHECKPOINT_RESTORE = 38, 39, 40
@@ -62,7 +65,19 @@ def check_answers():
           f"systemctl status says: {property_of('StatusText')}")
 
 
+def check_journal():
+    argv = ["journalctl", "--no-pager", "-o", "json", "-u", UNIT, f"MESSAGE_ID={RECORDING}"]
+    entries = [json.loads(line) for line in run(argv).out.splitlines()]
+    check(entries, "the journal has a record of the start")
+    for entry in entries[:1]:
+        found = {name: entry.get(name) for name in ("PRIORITY", "STACKD_PROBE", "STACKD_HOOK")}
+        wanted = {"PRIORITY": "6", "STACKD_PROBE": "offcpu",
+                  "STACKD_HOOK": "kprobe/finish_task_switch"}
+        check(found == wanted, f"with its fields: {found}")
+
+
 check_install("installed")
+check_journal()
 check_processes()
 check_units()
 check_answers()

@@ -104,6 +104,19 @@ def check_watchdog():
     systemctl("reset-failed", UNIT)
 
 
+def check_store():
+    """A store that the unit does not let it write: it records all the same, and says what to do."""
+    write(SETTINGS, "[store]\npath = /srv/stackd/stackd.db\n")
+    since = int(time.time())
+    done = systemctl("restart", UNIT)
+    check(done.code == 0, f"a store elsewhere: it starts: {done}")
+    wait_until(lambda: "ReadWritePaths=" in log_text(since), 60, "the log to say ReadWritePaths=")
+    problems = call("io.stackd.Status")["problems"]
+    check(any("ReadWritePaths=" in p for p in problems), f"and so does status: {problems}")
+    os.unlink(SETTINGS)
+    check(systemctl("restart", UNIT).code == 0, "without it, it starts")
+
+
 def check_cron():
     command = f"stackctl snapshot offcpu --window 30s -f >{CAPTURE} 2>&1"
     write(CRONTAB, f"PATH=/usr/bin:/bin\n* * * * * root {command}\n")
@@ -128,5 +141,6 @@ check_stop()
 check_activation()
 check_restart()
 check_bad_settings()
+check_store()
 check_watchdog()
 finish()
