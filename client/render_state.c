@@ -58,7 +58,7 @@ static char *known_words(const struct wire_row *row, const char *kind)
 
 char *state_words(const struct wire_row *row)
 {
-	char *words = known_words(row, wait_kind(row->kernel));
+	char *words = known_words(row, wait_kind(row->kernel, row->user));
 
 	if (words)
 		return words;

@@ -77,7 +77,7 @@ static void render_entry(const struct view *view, const struct stuck_entry *entr
 		  ROW_INDENT, "%s%s, since %s", state, row->idle ? ", idle" : "", since);
 	if (entry->n > 1)
 		render_threads(view, entry);
-	if (entry->urgency == URGENT_NOT)
+	if (entry->urgency == URGENT_DOUBT)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);
 	render_frames(view, row, FRAME_INDENT, view->verbose ? 0 : FRAMES_MAX);
 }

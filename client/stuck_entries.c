@@ -87,7 +87,9 @@ static int compare_entries(const void *a, const void *b)
 static enum urgency row_urgency(const struct wire_row *row)
 {
 	if (row_is_in_doubt(row))
-		return URGENT_NOT;
+		return URGENT_DOUBT;
+	if (row->idle)
+		return URGENT_IDLE;
 	return row_is_uninterruptible(row) && row->max_ns >= URGENT_NS ? URGENT_NOW : URGENT_OLD;
 }
 

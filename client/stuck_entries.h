@@ -14,9 +14,10 @@
 #include "client/render.h"
 
 enum urgency {
-	URGENT_NOT, /* in doubt */
-	URGENT_OLD, /* the older, the more */
-	URGENT_NOW, /* nothing can end it, and it is no disk read that is just slow */
+	URGENT_DOUBT,
+	URGENT_IDLE, /* nobody minds it, but somebody asked for it */
+	URGENT_OLD,  /* the older, the more */
+	URGENT_NOW,  /* nothing can end it, and it is no disk read that is just slow */
 };
 
 struct stuck_entry {

@@ -17,6 +17,8 @@ enum rank {
 	VAGUE, /* when no other function of the stack says more */
 };
 
+static const char a_futex[] = "a futex: a lock or a condition of the program";
+
 /*
  * Functions of the kernels from 6.1 to 6.18. Which of them are inlined differs, so that a wait has
  * several, and those marked __sched (the slow paths of locks among them) are not in stacks taken
@@ -29,7 +31,7 @@ static const struct {
 } kinds[] = {
 	{ "several futexes", ANY, "futex_wait_multiple" },
 	{ "a lock (futex with priority inheritance)", ANY, "futex_lock_pi" },
-	{ "a futex: a lock or a condition of the program", ANY,
+	{ a_futex, ANY,
 	  "futex_do_wait futex_wait_queue futex_wait_queue_me __futex_wait futex_wait "
 	  "futex_wait_requeue_pi" },
 
@@ -205,7 +207,46 @@ static size_t leaf_find(const struct wire_stack *kernel)
 	return n;
 }
 
-const char *wait_kind(const struct wire_stack *kernel)
+/* What libc, and languages that have their own locks, call what a futex is made into. */
+static const struct {
+	const char *words;
+	const char *functions;
+} futexes[] = {
+	{ "a thread to end (pthread_join)",
+	  "pthread_join __pthread_clockjoin_ex pthread_timedjoin_np pthread_clockjoin_np" },
+	{ "a condition (pthread_cond_wait)",
+	  "pthread_cond_wait pthread_cond_timedwait pthread_cond_clockwait "
+	  "__pthread_cond_wait ___pthread_cond_wait __pthread_cond_timedwait "
+	  "___pthread_cond_timedwait64 cnd_wait cnd_timedwait" },
+	{ "a mutex of the program (pthread_mutex_lock)",
+	  "pthread_mutex_lock __pthread_mutex_lock ___pthread_mutex_lock __lll_lock_wait "
+	  "__GI___lll_lock_wait pthread_mutex_timedlock pthread_mutex_clocklock mtx_lock" },
+	{ "a read-write lock of the program (pthread_rwlock)",
+	  "pthread_rwlock_rdlock pthread_rwlock_wrlock __pthread_rwlock_rdlock "
+	  "__pthread_rwlock_wrlock ___pthread_rwlock_rdlock ___pthread_rwlock_wrlock" },
+	{ "a semaphore of the program (sem_wait)",
+	  "sem_wait sem_timedwait sem_clockwait __new_sem_wait __new_sem_wait_slow64 "
+	  "PyThread_acquire_lock_timed" },
+	{ "a barrier of the program (pthread_barrier_wait)",
+	  "pthread_barrier_wait __pthread_barrier_wait" },
+};
+
+/* Further up the program may hold or use any lock. */
+enum { FUTEX_DEPTH = 5 };
+
+static const char *futex_kind(const struct wire_stack *user)
+{
+	for (size_t i = 0; user && i < user->frames.n && i < FUTEX_DEPTH; i++) {
+		const char *name = user->frames.v[i].name;
+
+		for (size_t k = 0; name && k < ARRAY_SIZE(futexes); k++)
+			if (list_has(futexes[k].functions, name))
+				return futexes[k].words;
+	}
+	return NULL;
+}
+
+static const char *kernel_kind(const struct wire_stack *kernel)
 {
 	size_t leaf = kernel ? leaf_find(kernel) : 0;
 	const char *vague = NULL;
@@ -223,4 +264,13 @@ const char *wait_kind(const struct wire_stack *kernel)
 		}
 	}
 	return vague;
+}
+
+const char *wait_kind(const struct wire_stack *kernel, const struct wire_stack *user)
+{
+	const char *kind = kernel_kind(kernel), *futex = NULL;
+
+	if (kind == a_futex)
+		futex = futex_kind(user);
+	return futex ? futex : kind;
 }

@@ -3,16 +3,19 @@
 #define STACKD_CLIENT_WAIT_KIND_H
 
 /*
- * What a thread waits for, in words: in goes the kernel stack of a wait, out comes what its
- * functions say. Borrows the stack; the words are static. Pure.
+ * What a thread waits for, in words: in go the stacks of a wait, out comes what their
+ * functions say. Borrows the stacks; the words are static. Pure.
  */
 
 #include <stddef.h>
 
 #include "proto/wire.h"
 
-/* "a file lock (fcntl)", to stand after "waits for"; NULL where nothing is known. */
-const char *wait_kind(const struct wire_stack *kernel);
+/*
+ * "a file lock (fcntl)", to stand after "waits for"; NULL where nothing is known. Either stack may
+ * be NULL; the program's tells what a futex is to it.
+ */
+const char *wait_kind(const struct wire_stack *kernel, const struct wire_stack *user);
 
 /*
  * How many frames at the leaf are the scheduler's own, which say nothing about the wait and are

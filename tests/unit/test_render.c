@@ -286,13 +286,16 @@ static void test_sort_max(void **state)
 	free(text);
 }
 
-/* D for 5 s and more first although it is younger; then by age; in doubt last. */
+/* D for 5 s and more first although it is younger; then by age; idle, and in doubt, last. */
 static void test_stuck(void **state)
 {
-	struct wire_row rows[] = { row_open(), row_of_db(), row_open(), row_of_db(), row_open() };
+	struct wire_row rows[] = { row_open(),	row_of_db(), row_open(),
+				   row_of_db(), row_open(),  row_open() };
 	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
-	static const char *const order[] = { "\ndb (pid 4242)", "\nold (thread", "\nyoung (thread",
-					     "\ndisk (thread", "\nhidden (thread" };
+	static const char *const order[] = {
+		"\ndb (pid 4242)", "\nold (thread",  "\nyoung (thread",
+		"\ndisk (thread",  "\npool (thread", "\nhidden (thread"
+	};
 	char *text, *at;
 
 	rows[0].comm = "young";
@@ -306,6 +309,8 @@ static void test_stuck(void **state)
 	rows[3].user = NULL;
 	rows[4].comm = "hidden";
 	rows[4].unseen = 1;
+	rows[5].comm = "pool";
+	rows[5].idle = true;
 	text = rendered(render_stuck, (struct view){ .top = 20 }, &reply);
 	at = text;
 	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
@@ -317,7 +322,7 @@ static void test_stuck(void **state)
 	}
 	assert_non_null(strstr(text, "time       2026-03-01 03:14:10 UTC\n"
 				     "lost       nothing\n"
-				     "waiting    5 threads\n"));
+				     "waiting    6 threads\n"));
 	assert_non_null(strstr(text, "1 uninterruptible (D) for 5 s or more"));
 	assert_non_null(strstr(text, "for 12 min 34 s\n  S waits for disk I/O, since 03:01:36.000\n"));
 	assert_non_null(strstr(text, "  in doubt: "));
@@ -330,7 +335,7 @@ static void test_stuck(void **state)
 	free(text);
 
 	text = rendered(render_stuck, (struct view){ .top = 1 }, &reply);
-	assert_non_null(strstr(text, "4 more: -n 0 shows all"));
+	assert_non_null(strstr(text, "5 more: -n 0 shows all"));
 	assert_null(strstr(text, "young"));
 	free(text);
 }
@@ -533,12 +538,39 @@ static void test_wait_kinds(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct wire_stack stack = kernel_of(frames, cases[i].frames);
-		const char *kind = wait_kind(&stack);
+		const char *kind = wait_kind(&stack, &user_stack);
 
 		if (!kind != !cases[i].kind || (kind && !strstr(kind, cases[i].kind)))
 			fail_msg("%s: %s, not %s", cases[i].frames, kind, cases[i].kind);
 	}
-	assert_null(wait_kind(NULL));
+	assert_null(wait_kind(NULL, &user_stack));
+}
+
+/* Where the program's frames are known, they say what a futex is to it. */
+static void test_futex_kinds(void **state)
+{
+	static const struct {
+		const char *frames;
+		const char *kind;
+	} cases[] = {
+		{ "__lll_lock_wait pthread_mutex_lock checkout", "a mutex" },
+		{ "x pthread_cond_wait uv_cond_wait", "a condition" },
+		{ "__new_sem_wait_slow64.constprop.0 sem_wait", "a semaphore" },
+		{ "syscall parking_lot", "a futex" },
+		{ "a b c d e pthread_cond_wait", "a futex" },
+	};
+	struct wire_frame kernel[16], user[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct wire_stack lower = kernel_of(user, cases[i].frames), upper;
+		const char *kind;
+
+		kernel[0] = (struct wire_frame)FRAME("kernel", "futex_do_wait", 0, NULL);
+		upper = (struct wire_stack){ "1", { kernel, 1 }, { 0 } };
+		kind = wait_kind(&upper, &lower);
+		if (!kind || !strstr(kind, cases[i].kind))
+			fail_msg("%s: %s, not %s", cases[i].frames, kind, cases[i].kind);
+	}
 }
 
 /* A walk into nowhere has the same frame again and again. */
@@ -791,6 +823,7 @@ int main(void)
 		cmocka_unit_test(test_longest_is_not_known),
 		cmocka_unit_test(test_late_windows),
 		cmocka_unit_test(test_wait_kinds),
+		cmocka_unit_test(test_futex_kinds),
 		cmocka_unit_test(test_stuck_killable),
 		cmocka_unit_test(test_stuck_groups),
 		cmocka_unit_test(test_stuck_nobody),
