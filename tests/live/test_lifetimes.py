@@ -126,6 +126,40 @@ def check_forks(daemon):
     check_nothing_lost(reply, "forks")
 
 
+def check_execs_under_load():
+    """An exec is preempted in the middle too, when the task has its new name already: what it did
+    before stays under the old one."""
+    count = 150
+    daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=1us")
+    paths = [os.path.join(daemon.dir, name) for name in ("exec_even", "exec_odd")]
+    for path in paths:
+        shutil.copy(prog("prog_execs"), path)
+    load = Program("prog_spinners", 2 * os.cpu_count()).ready()
+    load.go().read_until("spinning")
+    start = daemon.cut()
+    process = subprocess.Popen([paths[0], str(count), paths[1]], stdin=subprocess.DEVNULL)
+    check(process.wait(patience(60)) == 0, "execs under load: all done")
+    end = daemon.cut()
+    load.go().done().end()
+    reply = daemon.call(
+        "io.stackd.Snapshot",
+        probe="offcpu",
+        since_ns=start,
+        until_ns=end,
+        filter={"pids": [process.pid]},
+        idle=True,
+    )
+    for name, comm in ("wait_as_even", "exec_even"), ("wait_as_odd", "exec_odd"):
+        rows = rows_with(reply, name)
+        # Some images are gone before their mappings are read: their functions have no names.
+        waits = row_sum([row for row in rows if row["state"] == "S"], "count")
+        check(0 < waits <= count // 2, f"execs under load: {name}: {waits} named of {count // 2}")
+        comms = {row["comm"] for row in rows}
+        check(comms == {comm}, f"execs under load: {name} is of {comm}: {comms}")
+    check_nothing_lost(reply, "execs under load")
+    daemon.stop()
+
+
 need_live()
 daemon = Daemon("window.length=1s")
 check_short_life(daemon)
@@ -134,4 +168,5 @@ check_deleted_binary(daemon)
 check_reused_pid(daemon)
 check_forks(daemon)
 check_nothing_lost(daemon.status(), "status")
+check_execs_under_load()
 finish()
