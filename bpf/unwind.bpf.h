@@ -382,6 +382,12 @@ static long unwind_step(__u32 i, void *context)
 								      : UNWIND_IS_INVALID);
 	if (!unwind_find_row(w, at, &row))
 		return unwind_stop(w, UNWIND_IS_INVALID);
+	/* An exec ends at the program's first instruction: before it may be nothing. */
+	if (row.kind == UNWIND_INVALID && !i && !w->is_exact) {
+		w->is_exact = 1;
+		if (!unwind_find_row(w, at + 1, &row))
+			return unwind_stop(w, UNWIND_IS_INVALID);
+	}
 	return unwind_leave(w, at, row);
 }
 

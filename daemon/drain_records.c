@@ -26,6 +26,16 @@ static unsigned int stack_flags_of(uint32_t walk)
 	return sum;
 }
 
+/* A walk that ended for want of something asks for it. */
+static void handle_walk(struct drain *drain, struct process *process,
+			const struct record_stack *record)
+{
+	uint64_t address = record->frames ? record->ip[record->frames - 1] : 0;
+
+	process_table_note_walk(drain->processes, process, address - (record->frames > 1),
+				record->flags & UNWIND_IS_NO_MAPPING);
+}
+
 static void handle_stack(struct drain *drain, const struct record_stack *record)
 {
 	struct process_id id = {
@@ -47,8 +57,7 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	stack = stack_table_put(drain->stacks, record->id, process, (const uint64_t *)record->ip,
 				record->frames, &is_new);
 	if (record->flags & (UNWIND_IS_NO_MAPPING | UNWIND_IS_NO_TABLE))
-		process_table_note_walk(drain->processes, process,
-					record->flags & UNWIND_IS_NO_MAPPING);
+		handle_walk(drain, process, record);
 	process_unref(process);
 	if (stack && is_new)
 		stack->flags |= stack_flags_of(record->flags);

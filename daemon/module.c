@@ -426,11 +426,13 @@ struct module_registry *module_registry_free(struct module_registry *registry)
 		registry->settling = module->next_settling;
 		module_unref(module);
 	}
-	while (registry->wanting) {
-		struct module *module = registry->wanting;
+	for (size_t i = 0; i < ARRAY_SIZE(registry->wanting); i++) {
+		while (registry->wanting[i]) {
+			struct module *module = registry->wanting[i];
 
-		registry->wanting = module->next_wanting;
-		module_unref(module);
+			registry->wanting[i] = module->next_wanting;
+			module_unref(module);
+		}
 	}
 	pthread_mutex_destroy(&registry->unwind_lock);
 	pthread_mutex_destroy(&registry->lock);

@@ -78,8 +78,8 @@ void module_drop_live(struct module *module);
 /* The rows of the module's code are of use now: they are read later, see below. */
 void module_want_rows(struct module *module);
 
-/* Reads the rows of one file that wants them. False when there is none. */
-bool module_registry_load_rows(struct module_registry *registry);
+/* Reads the rows of one file that wants them, a small one first. False when there is none. */
+bool module_registry_load_rows(struct module_registry *registry, bool is_small_only);
 
 /* Its code for walks, borrowed; NULL where it has none. */
 struct unwind_file *module_unwind(const struct module *module);

@@ -6,7 +6,8 @@
 #include "daemon/unwind_elf.h"
 #include "proto/base.h"
 
-#define DEBUG_DIR "/usr/lib/debug"
+#define DEBUG_DIR      "/usr/lib/debug"
+#define BIG_FILE_BYTES (8 * 1024 * 1024) /* takes some 10 ms */
 
 void module_registry_set_unwind(struct module_registry *registry, struct unwind *unwind)
 {
@@ -84,6 +85,7 @@ void module_unwind_load(struct module *module)
 void module_want_rows(struct module *module)
 {
 	struct module_registry *registry = module->registry;
+	struct module **list = &registry->wanting[module->key.size > BIG_FILE_BYTES];
 
 	if (!module->unwind || !unwind_file_is_wanted(module->unwind))
 		return;
@@ -91,22 +93,37 @@ void module_want_rows(struct module *module)
 	if (!module->is_wanting) {
 		module->is_wanting = true;
 		module->refs++;
-		module->next_wanting = registry->wanting;
-		registry->wanting = module;
+		module->next_wanting = *list;
+		*list = module;
 	}
 	pthread_mutex_unlock(&registry->lock);
 }
 
-bool module_registry_load_rows(struct module_registry *registry)
+/* What most processes have, as libc, comes first. With registry.lock held. */
+static struct module *wanting_take(struct module **list)
+{
+	struct module **most = list, *module;
+
+	for (struct module **p = list; *p; p = &(*p)->next_wanting) {
+		if ((*p)->live > (*most)->live)
+			most = p;
+	}
+	module = *most;
+	if (module) {
+		*most = module->next_wanting;
+		module->is_wanting = false;
+	}
+	return module;
+}
+
+bool module_registry_load_rows(struct module_registry *registry, bool is_small_only)
 {
 	struct module *module;
 
 	pthread_mutex_lock(&registry->lock);
-	module = registry->wanting;
-	if (module) {
-		registry->wanting = module->next_wanting;
-		module->is_wanting = false;
-	}
+	module = wanting_take(&registry->wanting[0]);
+	if (!module && !is_small_only)
+		module = wanting_take(&registry->wanting[1]);
 	pthread_mutex_unlock(&registry->lock);
 	if (!module)
 		return false;

@@ -333,8 +333,18 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 	pthread_mutex_unlock(&table->lock);
 }
 
+static void rows_need(struct process_maps *maps, uint64_t address)
+{
+	const struct process_map *map = process_maps_find(maps, address);
+
+	if (!map || !map->module || !module_unwind(map->module))
+		return;
+	unwind_file_need(module_unwind(map->module));
+	module_want_rows(map->module);
+}
+
 void process_table_note_walk(struct process_table *table, struct process *process,
-			     bool is_unmapped)
+			     uint64_t address, bool is_unmapped)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
@@ -345,10 +355,18 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 		if (process_should_read(process, now))
 			process_queue_read(process, 0, false);
 	} else if (process->maps) {
-		process_maps_want_rows(process->maps);
+		rows_need(process->maps, address);
 		process_reader_wake(table);
 	}
 	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_load_rows(struct process_table *table, int64_t timeout_ns)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+
+	while (clock_ns(CLOCK_MONOTONIC) < end && module_registry_load_rows(table->registry, true))
+		;
 }
 
 void process_table_set_unwind(struct process_table *table, struct unwind *unwind)

@@ -86,7 +86,13 @@ void process_table_note_exec(struct process_table *table, const struct process_i
  * or at a file whose rows are not loaded. Never blocks.
  */
 void process_table_note_walk(struct process_table *table, struct process *process,
-			     bool is_unmapped);
+			     uint64_t address, bool is_unmapped);
+
+/*
+ * Loads rows that processes found by the scan want, those of big files left to the reader, for as
+ * long as that: done once, before READY, so that the first stacks are whole.
+ */
+void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
 
 /* The process has gone: what is known of it is kept while references are held. Never blocks. */
 void process_table_note_exit(struct process_table *table, const struct process_id *id);

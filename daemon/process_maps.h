@@ -50,7 +50,7 @@ void process_maps_unrefp(struct process_maps **maps);
 /* For walks in the kernel, borrowed; NULL where there is none. */
 struct unwind_run *process_maps_run(const struct process_maps *maps);
 
-/* The rows of all files are of use now: those not there are read by the reader. */
+/* The rows of all files may be of use: those not there are read by the reader. */
 void process_maps_want_rows(struct process_maps *maps);
 
 /* A live process begins or ends to use them: keeps the files open meanwhile. */

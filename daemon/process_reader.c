@@ -300,7 +300,7 @@ static void *reader_run(void *data)
 			continue;
 		}
 		pthread_mutex_unlock(&table->lock);
-		has_settled = module_registry_load_rows(table->registry) ||
+		has_settled = module_registry_load_rows(table->registry, false) ||
 			      module_registry_settle(table->registry);
 		pthread_mutex_lock(&table->lock);
 		/* Without the lock a signal may have been missed: look again before sleeping. */

@@ -75,6 +75,23 @@ static int problems_make(struct recorder *recorder, struct answer *answer,
 	return 0;
 }
 
+/* What could not be had for want of room shows as hits. */
+static size_t unwind_limits(struct recorder *recorder, struct wire_limit *out)
+{
+	struct unwind_stats stats;
+
+	if (!recorder->unwind)
+		return 0;
+	unwind_stats(recorder->unwind, &stats);
+	out[0] = (struct wire_limit){ "unwind.max_memory", (int64_t)stats.max_bytes,
+				      (int64_t)stats.bytes,
+				      (int64_t)(stats.evictions + stats.no_room) };
+	out[1] = (struct wire_limit){ "unwind.mappings", (int64_t)stats.max_segments,
+				      (int64_t)stats.segments,
+				      (int64_t)(stats.segments_full + stats.processes_full) };
+	return 2;
+}
+
 static int limits_make(struct recorder *recorder, struct answer *answer,
 		       const struct drain_stats *drain)
 {
@@ -108,6 +125,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 				     (int64_t)processes.evictions };
 	/* Files that would have been read. */
 	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
+	n += unwind_limits(recorder, limits + n);
 	resolver_stats(recorder->resolver, &names);
 	limits[n++] = (struct wire_limit){ "symbols.waiting_stacks", RESOLVER_MAX_STACKS,
 					   (int64_t)names.stacks, (int64_t)names.stacks_dropped };

@@ -13,6 +13,8 @@
 
 /* Longer than any window that was made of several. */
 #define MERGED_NS (660 * NS_PER_S)
+/* Being ready may wait for rows so long; the rest are loaded later. */
+#define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
 
 static void boot_id_read(char *id, size_t size)
 {
@@ -121,6 +123,8 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 				recorder->resolver, recorder->history, &recorder->drain);
 	if (!r)
 		r = process_table_scan(recorder->processes);
+	if (!r)
+		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
 	if (r) {
 		snprintf(reason, size, "start recording: %s", strerror(-r));
 		recorder_stop(recorder);

@@ -80,6 +80,7 @@ void unwind_stats(struct unwind *unwind, struct unwind_stats *out)
 	*out = unwind->stats;
 	out->max_bytes = (uint64_t)unwind->memory.n_words * sizeof(uint64_t);
 	out->bytes = (uint64_t)unwind->words_space.used * sizeof(uint64_t);
+	out->max_segments = unwind->memory.n_segments;
 	out->segments = unwind->segments_space.used;
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++)
 		out->tables += unwind->files[i] && unwind->files[i]->words;
@@ -127,14 +128,17 @@ static void file_destroy(struct unwind_file *file)
 	free(file);
 }
 
+/* Of those never walked through the biggest first. */
 static bool is_better_victim(const struct unwind_file *a, const struct unwind_file *b)
 {
 	if (!b || !a->refs != !b->refs)
 		return !b || !a->refs;
+	if (a->used_ns == b->used_ns)
+		return a->words->n > b->words->n;
 	return a->used_ns < b->used_ns;
 }
 
-/* The table to drop first; NULL when all are of use. */
+/* The table to drop first for this one; NULL when all are of more use. */
 static struct unwind_file *victim_find(struct unwind *unwind, const struct unwind_file *except,
 				       int64_t now)
 {
@@ -143,8 +147,8 @@ static struct unwind_file *victim_find(struct unwind *unwind, const struct unwin
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++) {
 		struct unwind_file *file = unwind->files[i];
 
-		if (!file || !file->words || file == except ||
-		    (file->refs && now - file->used_ns < KEEP_USED_NS))
+		if (!file || !file->words || file == except || (file->refs && !except->is_needed) ||
+		    (file->refs && file->used_ns && now - file->used_ns < KEEP_USED_NS))
 			continue;
 		if (is_better_victim(file, victim))
 			victim = file;
@@ -258,6 +262,16 @@ void unwind_file_put(struct unwind_file *file)
 	pthread_mutex_unlock(&file->unwind->lock);
 }
 
+void unwind_file_need(struct unwind_file *file)
+{
+	pthread_mutex_lock(&file->unwind->lock);
+	if (!file->is_needed) {
+		file->is_needed = true;
+		file->retry_ns = file->is_too_big ? file->retry_ns : 0;
+	}
+	pthread_mutex_unlock(&file->unwind->lock);
+}
+
 bool unwind_file_is_wanted(struct unwind_file *file)
 {
 	bool is_wanted;
@@ -335,12 +349,13 @@ void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, 
 		__atomic_store_n(&table_of(file)->state, UNWIND_NO_ROWS, __ATOMIC_RELEASE);
 	} else if (error == -E2BIG) {
 		unwind->stats.no_room++;
+		file->is_too_big = true;
 		file->retry_ns = INT64_MAX;
 	} else if (error) {
 		unwind->stats.unreadable++;
 	} else {
 		file->words = words_place(unwind, file, rows);
-		file->used_ns = now;
+		file->used_ns = file->is_needed ? now : 0;
 		if (file->words) {
 			table_show(file, rows);
 			unwind->stats.loads++;

@@ -46,7 +46,7 @@ struct unwind_stats {
 	uint64_t evictions;  /* tables dropped to make room */
 	uint64_t no_room;    /* tables that found none */
 	uint64_t unreadable; /* files whose information could not be read */
-	uint64_t segments, segments_full;
+	uint64_t max_segments, segments, segments_full;
 	uint64_t processes_full;
 	uint64_t load_ns, loads; /* time it took to read and compile them */
 };
@@ -86,6 +86,12 @@ size_t unwind_max_words(const struct unwind *unwind);
 struct unwind_file *unwind_file_get(struct unwind *unwind, const struct unwind_key *key,
 				    uint64_t base);
 void unwind_file_put(struct unwind_file *file);
+
+/*
+ * A walk has ended there: its rows may take the place of those of live processes, too. Until then
+ * they are loaded where there is room.
+ */
+void unwind_file_need(struct unwind_file *file);
 
 /* Whether its rows should be read: they are not there, and were not found missing lately. */
 bool unwind_file_is_wanted(struct unwind_file *file);

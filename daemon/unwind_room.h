@@ -30,6 +30,8 @@ struct unwind_file {
 	struct unwind_words *words; /* NULL: not loaded */
 	int64_t used_ns;	    /* when a walk through it was last noticed */
 	int64_t retry_ns;	    /* not wanted before */
+	bool is_needed;		    /* a walk has ended for want of its rows */
+	bool is_too_big;
 };
 
 /* A range of segments that programs may still be reading. */
