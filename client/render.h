@@ -15,6 +15,8 @@
 #include "client/term.h"
 #include "proto/wire.h"
 
+enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };
+
 /* How frames and rows are to be shown; --short, --offset and so on. */
 struct view {
 	struct page page;
@@ -31,6 +33,15 @@ struct view {
 
 /* For a person: coverage, totals, losses, then the rows in the order they came. */
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* Of a probe that samples: there are no waits in it. */
+bool reply_is_sampled(const struct wire_snapshot_reply *reply);
+
+/* What render_text() shows of it below the coverage. */
+void render_samples(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* 0.04, 1.6, 48: so many of something, at any time. */
+void average_text(int64_t ns, int64_t length, char text[static 32]);
 
 /* For a person with a hung system: who waits right now, uninterruptible first, then the oldest. */
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply);

@@ -92,11 +92,12 @@ static int range_read(struct recorder *recorder, struct answer *answer, int64_t 
 	struct history_list list;
 	struct store_entry *entries = NULL;
 	size_t n = 0;
-	int r = history_range(recorder->history, since_ns, until_ns, &list);
+	uint64_t session = session_info(answer->session)->id;
+	int r = history_range(recorder->history, session, since_ns, until_ns, &list);
 
 	if (r)
 		return r;
-	if (reading_get(recorder, answer))
+	if (session == SESSION_OFFCPU_ID && reading_get(recorder, answer))
 		r = store_reading_list(answer->reading, since_ns, disk_until_ns, STORE_LIST_MAX,
 				       &entries, &n);
 	if (r == 0 && n)

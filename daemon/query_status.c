@@ -35,6 +35,20 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
+static int64_t map_bytes(struct recorder *recorder)
+{
+	struct session **list;
+	uint64_t bytes = 0;
+	size_t n, i;
+
+	if (sessions_list(recorder->sessions, &list, &n))
+		return 0;
+	for (i = 0; i < n; i++)
+		bytes += session_map_bytes(list[i]);
+	sessions_list_free(list, n);
+	return (int64_t)bytes;
+}
+
 static void usage_make(struct recorder *recorder, struct wire_status_reply *reply)
 {
 	struct rusage usage = {};
@@ -43,27 +57,30 @@ static void usage_make(struct recorder *recorder, struct wire_status_reply *repl
 	reply->user_ns = timeval_ns(&usage.ru_utime);
 	reply->system_ns = timeval_ns(&usage.ru_stime);
 	reply->rss_bytes = rss_bytes();
-	reply->map_bytes = (int64_t)probe_map_bytes(recorder->probe);
+	reply->map_bytes = map_bytes(recorder);
 	reply->stats_enabled = stats_are_enabled();
 }
 
 /* Healthy: everything enabled is on, the drain is on time, names can be had. */
-static int problems_make(struct recorder *recorder, struct answer *answer,
-			 const struct drain_stats *drain)
+static int problems_make(struct recorder *recorder, struct answer *answer)
 {
 	const char **problems = arena_array(answer->arena, MAX_PROBLEMS, sizeof(*problems));
 	int64_t late = 3 * recorder->config->window_length_ns;
 	int kernel = resolver_kernel_status(recorder->resolver);
-	struct probe_status status;
-	size_t n = 0;
+	size_t n = 0, i;
 
 	if (!problems)
 		return -ENOMEM;
-	probe_status(recorder->probe, &status);
-	if (!status.is_on && !status.is_disabled)
-		problems[n++] = arena_printf(answer->arena, "the probe offcpu could not attach: %s",
-					     status.reason ? status.reason : "unknown");
-	if (recorder->drain && clock_ns(CLOCK_MONOTONIC) - drain->last_ns > late)
+	for (i = 0; i < answer->status.probes.n; i++) {
+		const struct wire_probe *probe = &answer->status.probes.v[i];
+
+		if (strcmp(probe->state, "failed") == 0)
+			problems[n++] = arena_printf(answer->arena,
+						     "the probe %s could not attach: %s",
+						     probe->name,
+						     probe->reason ? probe->reason : "unknown");
+	}
+	if (clock_ns(CLOCK_MONOTONIC) - late > sessions_last_drained_ns(recorder->sessions))
 		problems[n++] = "the last cut is overdue: the drain does not keep up";
 	if (kernel)
 		problems[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s",
@@ -140,7 +157,7 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 	struct history_list list;
 
 	reply->oldest = reply->newest = WIRE_ABSENT;
-	if (history_range(recorder->history, INT64_MIN, INT64_MAX, &list))
+	if (history_range(recorder->history, 0, INT64_MIN, INT64_MAX, &list))
 		return;
 	reply->windows = (int64_t)list.n;
 	if (list.n) {
@@ -151,18 +168,32 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 	history_list_fini(&list);
 }
 
+/* Of the probes that are always on; a session of a client has losses of its own. */
+static void losses_sum(struct recorder *recorder, uint64_t *lost)
+{
+	struct drain_stats stats;
+	unsigned int kind, i;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		session_stats(sessions_always(recorder->sessions, (enum probe_kind)kind), &stats);
+		for (i = 0; i < WINDOW_LOST_N; i++)
+			lost[i] += stats.lost[i];
+	}
+}
+
 int query_status(struct recorder *recorder, struct answer **out)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct wire_status_reply *reply;
-	struct drain_stats drain = {};
+	uint64_t lost[WINDOW_LOST_N] = {};
+	struct drain_stats drain;
 	struct utsname uts = {};
 	int r;
 
 	if (!answer)
 		return -ENOMEM;
-	if (recorder->drain)
-		drain_stats(recorder->drain, &drain);
+	session_stats(sessions_always(recorder->sessions, PROBE_OFFCPU), &drain);
+	losses_sum(recorder, lost);
 	uname(&uts);
 	reply = &answer->status;
 	reply->version = STACKD_VERSION;
@@ -178,9 +209,9 @@ int query_status(struct recorder *recorder, struct answer **out)
 	history_make(recorder, reply);
 	r = answer_probe_list(recorder, answer->arena, &reply->probes);
 	if (!r)
-		r = answer_losses(answer->arena, drain.lost, &reply->lost);
+		r = answer_losses(answer->arena, lost, &reply->lost);
 	if (!r)
-		r = problems_make(recorder, answer, &drain);
+		r = problems_make(recorder, answer);
 	if (!r)
 		r = limits_make(recorder, answer, &drain);
 	if (r)
@@ -199,24 +230,6 @@ int query_probes(struct recorder *recorder, struct answer **out)
 	r = answer_probe_list(recorder, answer->arena, &answer->probes.probes);
 	if (r)
 		return r;
-	*out = TAKE(answer);
-	return 0;
-}
-
-int query_sessions(struct recorder *recorder, struct answer **out)
-{
-	_cleanup_(answer_freep) struct answer *answer = answer_new();
-	struct wire_session *session;
-
-	if (!answer)
-		return -ENOMEM;
-	session = arena_alloc(answer->arena, sizeof(*session));
-	if (!session)
-		return -ENOMEM;
-	*session = (struct wire_session){ "offcpu", "offcpu", "stackd", recorder->started_real_ns,
-					  true };
-	answer->sessions.sessions.v = session;
-	answer->sessions.sessions.n = probe_is_on(recorder->probe) ? 1 : 0;
 	*out = TAKE(answer);
 	return 0;
 }

@@ -55,7 +55,9 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 
 static void on_window(void *userdata, struct window *window)
 {
-	store_add(userdata, window);
+	/* Windows of other sessions are kept in memory only. */
+	if (window->session == SESSION_OFFCPU_ID)
+		store_add(userdata, window);
 }
 
 /* Where systemd keeps state for the unit, unless the settings name another place. */
@@ -100,6 +102,20 @@ static int recorder_store(struct recorder *recorder, const struct config *config
 	return r;
 }
 
+static int recorder_sessions(struct recorder *recorder, const struct config *config)
+{
+	struct sessions_options options = {
+		.config = config,
+		.broker = recorder->broker,
+		.unwind = recorder->unwind ? recorder->unwind_maps : NULL,
+		.processes = recorder->processes,
+		.stacks = recorder->stacks,
+		.resolver = recorder->resolver,
+	};
+
+	return sessions_new(&options, &recorder->sessions);
+}
+
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size)
 {
@@ -109,24 +125,22 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	recorder->started_real_ns = clock_ns(CLOCK_REALTIME);
 	boot_id_read(recorder->boot_id, sizeof(recorder->boot_id));
 	recorder_unwind(recorder, config);
-	r = probe_open(config, recorder->broker, recorder->unwind ? recorder->unwind_maps : NULL,
-		       &recorder->probe, reason, size);
-	if (r)
-		return r;
 	r = recorder_tables(recorder, config);
 	if (!r && recorder->unwind)
 		process_table_set_unwind(recorder->processes, recorder->unwind);
 	if (!r)
 		r = recorder_store(recorder, config, false);
-	if (!r && probe_is_on(recorder->probe))
-		r = drain_start(config, recorder->probe, recorder->processes, recorder->stacks,
-				recorder->resolver, recorder->history, &recorder->drain);
+	if (!r)
+		r = recorder_sessions(recorder, config);
+	if (!r)
+		r = sessions_start_always(recorder->sessions, reason, size);
 	if (!r)
 		r = process_table_scan(recorder->processes);
 	if (!r)
 		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
 	if (r) {
-		snprintf(reason, size, "start recording: %s", strerror(-r));
+		if (!reason[0])
+			snprintf(reason, size, "start recording: %s", strerror(-r));
 		recorder_stop(recorder);
 	}
 	return r;
@@ -134,13 +148,12 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 
 void recorder_stop(struct recorder *recorder)
 {
-	recorder->drain = drain_stop(recorder->drain);
+	recorder->sessions = sessions_free(recorder->sessions);
 	recorder->resolver = resolver_free(recorder->resolver);
 	recorder->store = store_stop(recorder->store);
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);
 	recorder->unwind = unwind_free(recorder->unwind);
-	recorder->probe = probe_close(recorder->probe);
 	recorder->unwind_maps = probe_unwind_close(recorder->unwind_maps);
 }

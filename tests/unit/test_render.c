@@ -108,6 +108,7 @@ static struct wire_snapshot_reply reply_of(const struct wire_row *rows, size_t n
 			.complete = true,
 		},
 		.totals = {
+			.samples = WIRE_ABSENT,
 			.processes = 1,
 			.threads = 3,
 			.on_cpu_ns = NS_PER_S,
