@@ -383,9 +383,12 @@ int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wir
 	size_t i;
 	int r = probes ? 0 : -ENOMEM;
 
-	for (i = 0; i < PROBE_KIND_N && !r; i++)
+	for (i = 0; i < PROBE_KIND_N && !r; i++) {
 		r = probe_wire(arena, sessions_always(recorder->sessions, (enum probe_kind)i),
 			       &probes[i]);
+		if (recorder->is_serve_only)
+			probes[i].reason = "stackd --serve-only";
+	}
 	*out = (struct wire_probes){ .v = probes, .n = PROBE_KIND_N };
 	return r;
 }

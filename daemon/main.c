@@ -204,14 +204,14 @@ static int daemon_start(struct daemon *daemon)
 		.control = daemon->config->control_start_group,
 	};
 	char reason[512] = "";
-	int r = probe_check(reason, sizeof(reason));
+	int r = daemon->recorder.is_serve_only ? 0 : probe_check(reason, sizeof(reason));
 
 	if (r) {
 		log_error("%s", reason);
 		return r;
 	}
 	descriptors_allow();
-	r = broker_start(&daemon->broker);
+	r = daemon->recorder.is_serve_only ? 0 : broker_start(&daemon->broker);
 	if (r)
 		return log_err(r, "start the process that opens perf events");
 	daemon->recorder.broker = daemon->broker;
@@ -272,6 +272,10 @@ static void log_started(const struct daemon *daemon)
 {
 	unsigned int kind;
 
+	if (daemon->recorder.is_serve_only) {
+		log_info("recording nothing, answering from disk");
+		return;
+	}
 	for (kind = 0; kind < PROBE_KIND_N; kind++)
 		log_probe(sessions_always(daemon->recorder.sessions, kind));
 }
@@ -279,7 +283,13 @@ static void log_started(const struct daemon *daemon)
 static int daemon_run(const struct options *options, struct config *config)
 {
 	struct daemon daemon = { .options = options, .config = config };
-	int r = daemon_start(&daemon);
+	int r;
+
+	if (options->action == OPTIONS_SERVE_ONLY) {
+		daemon.recorder.is_serve_only = true;
+		config->offcpu_enabled = config->oncpu_enabled = false;
+	}
+	r = daemon_start(&daemon);
 
 	if (!r) {
 		log_started(&daemon);

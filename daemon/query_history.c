@@ -125,3 +125,10 @@ int query_history_later(struct recorder *recorder, struct answer *answer, int64_
 {
 	return range_read(recorder, answer, until_ns, INT64_MAX, until_ns + LATER_NS, out);
 }
+
+void query_store_stats(struct recorder *recorder, struct answer *answer, struct store_stats *out)
+{
+	store_stats(recorder->store, out);
+	if (recorder->is_serve_only && reading_get(recorder, answer))
+		store_reading_count(answer->reading, out);
+}

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/answer.h"
+#include "daemon/store.h"
 #include "daemon/store_entry.h"
 
 /* More gaps than this are not told one by one. */
@@ -23,6 +24,9 @@ int query_history_range(struct recorder *recorder, struct answer *answer, int64_
 /* Those after the range in which its waits may have ended; on disk not further than 2 min on. */
 int query_history_later(struct recorder *recorder, struct answer *answer, int64_t until_ns,
 			struct history_list *out);
+
+/* The store's stats; of one that is only served what is there is counted now. */
+void query_store_stats(struct recorder *recorder, struct answer *answer, struct store_stats *out);
 
 struct query_coverage {
 	struct wire_gaps gaps;

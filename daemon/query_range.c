@@ -113,15 +113,26 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 	return r;
 }
 
-static int no_data(struct recorder *recorder, struct session *session,
+static int no_data(struct recorder *recorder, struct answer *answer, struct session *session,
 		   const struct query_range *range, struct wire_error *error)
 {
+	struct store_stats store = { .oldest_ns = INT64_MIN };
 	const struct session_info *info = session_info(session);
 	struct history_stats stats;
 	int64_t now = clock_ns(CLOCK_REALTIME);
-	char ended[MOMENT_TEXT], began[MOMENT_TEXT];
+	char ended[MOMENT_TEXT], began[MOMENT_TEXT], newest[MOMENT_TEXT];
 
 	history_stats(recorder->history, &stats);
+	moment_text(range->until, now, ended);
+	if (recorder->store && info->is_always)
+		query_store_stats(recorder, answer, &store);
+	if (store.oldest_ns != INT64_MIN) {
+		moment_text(store.oldest_ns, now, began);
+		moment_text(store.newest_ns, now, newest);
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+				      "no window in the range, which ended %s; on disk are "
+				      "windows that ended from %s to %s", ended, began, newest);
+	}
 	if (info->is_always && !session_is_on(session))
 		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
 				      "the probe %s is off: stackctl probes says why",
@@ -129,7 +140,6 @@ static int no_data(struct recorder *recorder, struct session *session,
 	if (!newest_end(recorder, session) && !stats.evicted_real_ns)
 		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
 				      "no window is recorded yet");
-	moment_text(range->until, now, ended);
 	moment_text(info->since_real_ns, now, began);
 	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
 			      "no window in the range, which ended %s; recording began %s%s", ended,
@@ -149,7 +159,7 @@ int query_range_windows(struct recorder *recorder, struct session *session,
 	if (r)
 		return r;
 	if (answer->list.n == 0)
-		return no_data(recorder, session, range, error);
+		return no_data(recorder, answer, session, range, error);
 	return query_history_later(recorder, answer, range->until, &answer->later);
 }
 

@@ -7,10 +7,11 @@
 
 #include "build_config.h"
 #include "daemon/answer.h"
+#include "daemon/query_history.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { MAX_PROBLEMS = 8, OWN_LIMITS = 10 };
+enum { MAX_PROBLEMS = 12, OWN_LIMITS = 16 };
 
 static int64_t rss_bytes(void)
 {
@@ -66,7 +67,8 @@ static int problems_make(struct recorder *recorder, struct answer *answer)
 {
 	const char **problems = arena_array(answer->arena, MAX_PROBLEMS, sizeof(*problems));
 	int64_t late = 3 * recorder->config->window_length_ns;
-	int kernel = resolver_kernel_status(recorder->resolver);
+	int kernel = recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0;
+	struct store_stats store;
 	size_t n = 0, i;
 
 	if (!problems)
@@ -85,6 +87,13 @@ static int problems_make(struct recorder *recorder, struct answer *answer)
 	if (kernel)
 		problems[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s",
 					     strerror(-kernel));
+	if (recorder->store) {
+		store_stats(recorder->store, &store);
+		if (store.problem[0])
+			problems[n++] = arena_strdup(answer->arena, store.problem);
+		if (store.dropped_queue + store.dropped_write)
+			problems[n++] = "windows did not get to disk, see store";
+	}
 	if (answer->status.lost.n)
 		problems[n++] = "something was lost since the start, see lost";
 	answer->status.problems = (struct wire_strs){ .v = problems, .n = n };
@@ -117,7 +126,8 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	struct stack_table_stats stacks;
 	struct process_stats processes;
 	struct history_stats history;
-	struct resolver_stats names;
+	struct resolver_stats names = {};
+	struct store_stats store;
 	size_t n = 0;
 
 	if (!limits)
@@ -143,7 +153,14 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	/* Files that would have been read. */
 	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
 	n += unwind_limits(recorder, limits + n);
-	resolver_stats(recorder->resolver, &names);
+	if (recorder->store) {
+		store_stats(recorder->store, &store);
+		limits[n++] = (struct wire_limit){ "store.queue", STORE_QUEUE_MAX,
+						   (int64_t)store.queued,
+						   (int64_t)store.dropped_queue };
+	}
+	if (recorder->resolver)
+		resolver_stats(recorder->resolver, &names);
 	limits[n++] = (struct wire_limit){ "symbols.waiting_stacks", RESOLVER_MAX_STACKS,
 					   (int64_t)names.stacks, (int64_t)names.stacks_dropped };
 	limits[n++] = (struct wire_limit){ "symbols.waiting_windows", RESOLVER_MAX_WINDOWS,
@@ -181,6 +198,44 @@ static void losses_sum(struct recorder *recorder, uint64_t *lost)
 	}
 }
 
+static int64_t time_or_absent(int64_t ns)
+{
+	return ns == INT64_MIN ? WIRE_ABSENT : ns;
+}
+
+/* Without one there is nothing to tell. */
+static int store_make(struct recorder *recorder, struct answer *answer)
+{
+	struct wire_store *store;
+	struct store_stats stats;
+
+	if (!recorder->store)
+		return 0;
+	store = arena_alloc(answer->arena, sizeof(*store));
+	if (!store)
+		return -ENOMEM;
+	query_store_stats(recorder, answer, &stats);
+	*store = (struct wire_store){
+		.path = store_path(recorder->store),
+		.state = stats.is_read_only ? "serving" : stats.is_writing ? "writing" : "failed",
+		.bytes = (int64_t)stats.bytes,
+		.max_bytes = (int64_t)stats.max_size,
+		.windows = (int64_t)stats.windows,
+		.oldest = time_or_absent(stats.oldest_ns),
+		.newest = time_or_absent(stats.newest_ns),
+		.synced = time_or_absent(stats.synced_ns),
+		.queued = (int64_t)stats.queued,
+		.written = (int64_t)stats.written,
+		.dropped = (int64_t)(stats.dropped_queue + stats.dropped_write),
+		.evicted = (int64_t)(stats.evicted_age + stats.evicted_size),
+		.merged = (int64_t)stats.merged,
+		.damaged = (int64_t)stats.damaged,
+		.notice = stats.notice[0] ? arena_strdup(answer->arena, stats.notice) : NULL,
+	};
+	answer->status.store = store;
+	return 0;
+}
+
 int query_status(struct recorder *recorder, struct answer **out)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
@@ -214,6 +269,8 @@ int query_status(struct recorder *recorder, struct answer **out)
 		r = problems_make(recorder, answer);
 	if (!r)
 		r = limits_make(recorder, answer, &drain);
+	if (!r)
+		r = store_make(recorder, answer);
 	if (r)
 		return r;
 	*out = TAKE(answer);

@@ -47,7 +47,7 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
-	if (!r)
+	if (!r && !recorder->is_serve_only)
 		r = resolver_new(recorder->stacks, recorder->history, config->idle_functions,
 				 &recorder->resolver);
 	return r;
@@ -124,19 +124,20 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	recorder->config = config;
 	recorder->started_real_ns = clock_ns(CLOCK_REALTIME);
 	boot_id_read(recorder->boot_id, sizeof(recorder->boot_id));
-	recorder_unwind(recorder, config);
+	if (!recorder->is_serve_only)
+		recorder_unwind(recorder, config);
 	r = recorder_tables(recorder, config);
 	if (!r && recorder->unwind)
 		process_table_set_unwind(recorder->processes, recorder->unwind);
 	if (!r)
-		r = recorder_store(recorder, config, false);
+		r = recorder_store(recorder, config, recorder->is_serve_only);
 	if (!r)
 		r = recorder_sessions(recorder, config);
 	if (!r)
 		r = sessions_start_always(recorder->sessions, reason, size);
-	if (!r)
+	if (!r && !recorder->is_serve_only)
 		r = process_table_scan(recorder->processes);
-	if (!r)
+	if (!r && !recorder->is_serve_only)
 		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
 	if (r) {
 		if (!reason[0])

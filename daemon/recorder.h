@@ -7,6 +7,7 @@
  * in order. Owned by main; its members are set before any other thread asks for them.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
+	bool is_serve_only;	     /* set before the start: answers from disk, needs no privilege */
 	struct probe_unwind *unwind_maps; /* NULL: the kernel has no room for them */
 	struct unwind *unwind;
 	struct process_table *processes;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store.h"
 #include "daemon/store_db.h"
 #include "daemon/store_intern.h"
 #include "daemon/store_loaded.h"
@@ -246,6 +247,30 @@ int64_t store_reading_evicted(struct store_reading *reading, char *reason, size_
 	snprintf(reason, size, "%s", text ? (const char *)text : "dropped");
 	sqlite3_reset(statement);
 	return until;
+}
+
+static int64_t end_get(struct store_reading *reading, enum store_statement which)
+{
+	sqlite3_stmt *statement;
+	int64_t end = INT64_MIN;
+	int r;
+
+	statement = store_db_statement(&reading->db, which, &r);
+	if (!r && store_db_step(&reading->db, statement) > 0) {
+		end = sqlite3_column_int64(statement, 1);
+		sqlite3_reset(statement);
+	}
+	return end;
+}
+
+void store_reading_count(struct store_reading *reading, struct store_stats *out)
+{
+	int64_t windows = 0;
+
+	store_db_number(&reading->db, STATEMENT_WINDOW_COUNT, &windows);
+	out->windows = (uint64_t)windows;
+	out->oldest_ns = end_get(reading, STATEMENT_WINDOW_OLDEST);
+	out->newest_ns = end_get(reading, STATEMENT_WINDOW_NEWEST);
 }
 
 struct store_names store_reading_names(struct store_reading *reading)

@@ -20,6 +20,7 @@
 enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
 
 struct store_reading;
+struct store_stats;
 
 /* What is known of a run of stackd. */
 struct store_run {
@@ -55,6 +56,9 @@ int store_reading_run(struct store_reading *reading, uint64_t run, struct store_
 
 /* Up to when windows were dropped, and why; 0: none were. */
 int64_t store_reading_evicted(struct store_reading *reading, char *reason, size_t size);
+
+/* windows, oldest_ns and newest_ns. */
+void store_reading_count(struct store_reading *reading, struct store_stats *out);
 
 /* Numbers of what was loaded, for writing it again. */
 struct store_names store_reading_names(struct store_reading *reading);

@@ -230,6 +230,25 @@ static const struct field fields_session[] = {
 };
 static RECORD(session, "Session");
 
+static const struct field fields_store[] = {
+	STRING(struct wire_store, path),
+	STRING(struct wire_store, state),
+	INT(struct wire_store, bytes),
+	INT(struct wire_store, max_bytes),
+	INT(struct wire_store, windows),
+	TIME(struct wire_store, oldest, OPTIONAL),
+	TIME(struct wire_store, newest, OPTIONAL),
+	TIME(struct wire_store, synced, OPTIONAL),
+	INT(struct wire_store, queued),
+	INT(struct wire_store, written),
+	INT(struct wire_store, dropped),
+	INT(struct wire_store, evicted),
+	INT(struct wire_store, merged),
+	INT(struct wire_store, damaged),
+	STRING(struct wire_store, notice, OPTIONAL),
+};
+static RECORD(store, "Store");
+
 static const struct field fields_status_reply[] = {
 	STRING(struct wire_status_reply, version),
 	INT(struct wire_status_reply, pid),
@@ -253,6 +272,7 @@ static const struct field fields_status_reply[] = {
 	STRUCTS(struct wire_status_reply, lost, lost),
 	STRUCTS(struct wire_status_reply, limits, limit),
 	BOOL(struct wire_status_reply, stats_enabled),
+	POINTER(struct wire_status_reply, store, store),
 };
 RECORD(status_reply, "Status()");
 

@@ -243,6 +243,24 @@ struct wire_sessions {
 	size_t n;
 };
 
+struct wire_store {
+	const char *path;
+	const char *state;
+	int64_t bytes;
+	int64_t max_bytes;
+	int64_t windows;
+	int64_t oldest; /* optional time */
+	int64_t newest; /* optional time */
+	int64_t synced; /* optional time */
+	int64_t queued;
+	int64_t written;
+	int64_t dropped;
+	int64_t evicted;
+	int64_t merged;
+	int64_t damaged;
+	const char *notice; /* optional */
+};
+
 /* Replies and requests, one pair a method; Status, Probes and Sessions ask nothing. */
 
 struct wire_status_reply {
@@ -268,6 +286,7 @@ struct wire_status_reply {
 	struct wire_losts lost;
 	struct wire_limits limits;
 	bool stats_enabled;
+	const struct wire_store *store; /* optional */
 };
 
 struct wire_probes_reply {
