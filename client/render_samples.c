@@ -14,10 +14,10 @@ bool reply_is_sampled(const struct wire_snapshot_reply *reply)
 static void render_head(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;
-	int64_t length = reply->coverage.used.end - reply->coverage.used.start;
+	_cleanup_(freep) char *hook = name_escape(reply->hook);
 	char busy[32];
 
-	average_text(t->on_cpu_ns - reply->idle.total_ns, length, busy);
+	average_text(t->on_cpu_ns - reply->idle.total_ns, coverage_length(&reply->coverage), busy);
 	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH, "%s thread%s of %s process%s",
 		  count_text(t->threads), t->threads == 1 ? "" : "s", count_text(t->processes),
 		  t->processes == 1 ? "" : "es");
@@ -29,7 +29,7 @@ static void render_head(const struct view *view, const struct wire_snapshot_repl
 		page_wrap(&view->page, STYLE_PLAIN, "on CPU", RENDER_LABEL_WIDTH, "%s",
 			  ns_text(t->on_cpu_ns));
 	page_wrap(&view->page, STYLE_PLAIN, "samples", RENDER_LABEL_WIDTH, "%s, one each %s by %s",
-		  count_text(t->samples), ns_text(reply->period_ns), reply->hook);
+		  count_text(t->samples), ns_text(reply->period_ns), hook);
 }
 
 static void render_row(const struct view *view, const struct wire_row *row, int64_t whole)
@@ -50,13 +50,15 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 void render_samples(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
+	struct view inner = *view;
 
+	inner.keeps_scheduler = true;
 	render_head(view, reply);
 	if (reply->rows.n > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "rows", RENDER_LABEL_WIDTH,
 			  "%% of %s on a CPU", ns_text(whole));
 	for (size_t i = 0; i < reply->rows.n; i++)
-		render_row(view, &reply->rows.v[i], whole);
+		render_row(&inner, &reply->rows.v[i], whole);
 	page_break(&view->page);
 	if (reply->rows.n == 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no samples");

@@ -33,8 +33,7 @@ static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, 
 	snprintf(text, size, "%s to %s", start, end);
 }
 
-/* Of the windows an answer is made of. */
-static int64_t coverage_length(const struct wire_coverage *coverage)
+int64_t coverage_length(const struct wire_coverage *coverage)
 {
 	int64_t length = coverage->used.end - coverage->used.start;
 
