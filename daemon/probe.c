@@ -17,7 +17,7 @@
 #include "proto/base.h"
 #include "proto/wire.h"
 
-/* libbpf's last warning: the one line that says what the kernel refused. */
+/* libbpf's first warning: what the kernel refused. Those that follow are what came of it. */
 static _Thread_local char libbpf_warning[256];
 
 static int on_libbpf_print(enum libbpf_print_level level, const char *format, va_list args)
@@ -30,7 +30,7 @@ static int on_libbpf_print(enum libbpf_print_level level, const char *format, va
 	vsnprintf(text, sizeof(text), format, args);
 	n = strcspn(text, "\n");
 	text[n] = '\0';
-	if (level == LIBBPF_WARN && !strstr(text, "BEGIN PROG LOAD LOG"))
+	if (level == LIBBPF_WARN && !libbpf_warning[0] && !strstr(text, "BEGIN PROG LOAD LOG"))
 		snprintf(libbpf_warning, sizeof(libbpf_warning), "%.255s", text);
 	log_debug("%s", text);
 	return 0;

@@ -199,6 +199,8 @@ static int probe_try(struct probe *probe, unsigned int hook)
 	r = skeleton_configure(probe);
 	if (!r)
 		r = offcpu__load(probe->offcpu);
+	if (!r && !probe->offcpu->bss)
+		r = -ENOMEM; /* libbpf goes on without its variables mapped */
 	if (!r)
 		r = probe_finish(probe);
 	if (!r)

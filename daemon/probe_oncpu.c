@@ -149,6 +149,8 @@ static int probe_try(struct probe *probe)
 	r = skeleton_configure(probe);
 	if (!r)
 		r = oncpu__load(probe->oncpu);
+	if (!r && !probe->oncpu->bss)
+		r = -ENOMEM; /* libbpf goes on without its variables mapped */
 	if (!r)
 		r = probe_finish(probe);
 	if (!r && probe->options.follows_processes)
