@@ -55,8 +55,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 
 static void on_window(void *userdata, struct window *window)
 {
-	/* Windows of other sessions are kept in memory only. */
-	if (window->session == SESSION_OFFCPU_ID)
+	/* A session that somebody started ends with stackd, and nobody could ask for it. */
+	if (window->session < STORE_SESSIONS)
 		store_add(userdata, window);
 }
 
