@@ -11,9 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "filter.bpf.h"
-#include "offcpu_maps.bpf.h"
-#include "process.bpf.h"
+#include "maps.bpf.h"
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
@@ -186,9 +184,12 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 	return 0;
 }
 
-/* A known thread leaves its CPU: ends its time there and begins a wait. */
+/*
+ * A known thread leaves its CPU: ends its time there and begins a wait. flag: THREAD_IS_SHOWN, or 0
+ * where that was found out later.
+ */
 static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u64 key, __u64 now,
-					 bool is_blocked, __u32 task_state)
+					 bool is_blocked, __u32 task_state, __u32 flag)
 {
 	bool is_dead = task_state & TASK_DEAD;
 
@@ -208,7 +209,7 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
 	}
 	t->wake_ns = 0;
 	t->since_ns = now;
-	t->flags &= ~THREAD_IS_SEEDED;
+	t->flags = (t->flags & ~THREAD_IS_SEEDED) | flag;
 	t->wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED;
 	/* The waker looks at status: it comes last. */
 	barrier();
@@ -228,13 +229,14 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 			.since_ns = now,
 			.status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE,
 			.wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED,
+			.flags = THREAD_IS_SHOWN,
 		};
 
 		if (!(task_state & TASK_DEAD))
 			thread_add(cpu, task, &start);
 		return;
 	}
-	thread_leave(cpu, t, key, now, is_blocked, task_state);
+	thread_leave(cpu, t, key, now, is_blocked, task_state, THREAD_IS_SHOWN);
 	if (stack_hook == HOOK_SWITCH_OUT && !(task_state & TASK_DEAD)) {
 		t->kstack = t->ustack = STACK_NONE;
 		stacks_take(ctx, cpu, task, &t->kstack, &t->ustack);
@@ -278,20 +280,31 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 	return true;
 }
 
-/* Its sums by thread are kept all the same. */
-static __always_inline bool wait_is_wanted(struct task_struct *task, const struct pending_wait *w)
-{
-	if (filter.max_wait_ns && w->end_ns - w->start_ns > filter.max_wait_ns)
-		return false;
-	if (filter.has_states && !filter_has_state(w->state))
-		return false;
-	return filter_has_moment(task);
-}
-
 static __always_inline void pending_set(struct cpu *cpu, __u64 key)
 {
 	cpu->pending.task = key;
 	cpu->counts.pendings = 1;
+}
+
+/*
+ * Some hosts let BPF not run in threads of init, so that nothing shows these leave a CPU. Mostly
+ * the thread after it tells (switch_recover); where that is hidden too, or a CPU elsewhere is
+ * faster, the hidden thread arrives while it is thought to be on a CPU still.
+ */
+static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
+{
+	if (t->flags & THREAD_IS_SEEDED)
+		cpu->counts.first_seen++;
+	else if (t->flags & THREAD_IS_SHOWN)
+		cpu->counts.lost[LOST_MISSED_IN]++;
+	else
+		cpu->counts.hidden++;
+	thread_begin(t);
+	thread_cross_cut(t, now, now);
+	t->since_ns = now;
+	t->flags &= ~THREAD_IS_SEEDED;
+	thread_done(t);
+	return 0;
 }
 
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
@@ -312,22 +325,12 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		return;
 	}
 	if (t->status == THREAD_ON_CPU) {
-		if (t->flags & THREAD_IS_SEEDED)
-			cpu->counts.first_seen++;
-		else
-			cpu->counts.lost[LOST_MISSED_IN]++;
-		thread_begin(t);
-		thread_cross_cut(t, now, now);
-		t->since_ns = now;
-		t->flags &= ~THREAD_IS_SEEDED;
-		thread_done(t);
+		thread_again(cpu, t, now);
 		return;
 	}
 	is_new = t->flags & THREAD_IS_NEW;
 	if (!wait_end(t, now, w))
 		cpu->counts.shorts++;
-	else if (!wait_is_wanted(task, w))
-		cpu->counts.filtered++;
 	else if (is_new)
 		/* A forked thread's first switch-in ends in ret_from_fork: no hook runs. */
 		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
@@ -352,12 +355,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = bpf_ktime_get_ns();
 	cpu->running = (__u64)next;
 	pending_flush(cpu);
-	if (prev->pid && filter_has_thread(prev))
+	if (prev->pid)
 		switch_out(ctx, cpu, prev, now, prev_state);
-	if (next->pid && filter_has_thread(next))
+	if (next->pid)
 		switch_in(cpu, next, now);
-	else if (next->pid)
-		cpu->counts.filtered++;
 	return 0;
 }
 
@@ -408,7 +409,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	};
 	struct cpu *cpu = cpu_get();
 
-	if (cpu && filter_has_thread(task))
+	if (cpu)
 		thread_renew(cpu, task, &start);
 	return 0;
 }
@@ -430,9 +431,9 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 		is_blocked = !BPF_CORE_READ(before, on_rq);
 		if (bpf_core_field_exists(before->se.sched_delayed))
 			is_blocked |= BPF_CORE_READ(before, se.sched_delayed);
-		thread_leave(cpu, t, key, now, is_blocked, BPF_CORE_READ(before, __state));
+		thread_leave(cpu, t, key, now, is_blocked, BPF_CORE_READ(before, __state), 0);
 	}
-	if (!task->pid || !filter_has_thread(task))
+	if (!task->pid)
 		return 0;
 	cpu->counts.recovered++;
 	switch_in(cpu, task, now);
@@ -507,13 +508,46 @@ int on_finish_switch(struct pt_regs *ctx)
 	return 0;
 }
 
+static __always_inline struct record_process *process_record(struct cpu *cpu, __u32 type)
+{
+	struct record_process *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+	if (!r) {
+		cpu->counts.lost[LOST_PROCESS_RING]++;
+		return NULL;
+	}
+	__builtin_memset(r, 0, sizeof(*r));
+	r->head.type = type;
+	r->head.size = sizeof(*r);
+	return r;
+}
+
+static __always_inline void process_identify(struct record_process *r, struct task_struct *task)
+{
+	r->leader_boot_ns = task->group_leader->start_boottime;
+	r->tgid = task->tgid;
+	r->exec_gen = (__u32)task->self_exec_id;
+	r->is_kernel = !!(task->flags & PF_KTHREAD);
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct cpu *cpu = cpu_get();
+	struct record_process *r;
 
-	if (cpu)
-		process_fork(cpu, parent, child);
+	if (!cpu || child->pid != child->tgid)
+		return 0;
+	unwind_note_fork(parent, child);
+	r = process_record(cpu, RECORD_FORK);
+	if (!r)
+		return 0;
+	process_identify(r, child);
+	r->parent_boot_ns = parent->group_leader->start_boottime;
+	r->parent_tgid = parent->tgid;
+	r->parent_exec_gen = (__u32)parent->self_exec_id;
+	bpf_ringbuf_submit(r, ring_flags());
 	return 0;
 }
 
@@ -573,9 +607,16 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
+	struct record_process *r;
 
-	if (cpu)
-		process_exit(cpu, task);
+	if (!cpu || task->signal->live.counter)
+		return 0;
+	unwind_note_exit(task);
+	r = process_record(cpu, RECORD_EXIT);
+	if (!r)
+		return 0;
+	process_identify(r, task);
+	bpf_ringbuf_submit(r, ring_flags());
 	return 0;
 }
 
@@ -641,7 +682,7 @@ int on_task(struct bpf_iter__task *ctx)
 	__u64 key = (__u64)task;
 	struct thread *t;
 
-	if (!task || !cpu || !filter_has_thread(task))
+	if (!task || !cpu)
 		return 0;
 	t = thread_find(cpu, key);
 	if (!t) {

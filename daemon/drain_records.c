@@ -81,18 +81,15 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 
 	switch (record->head.type) {
 	case RECORD_FORK:
-		if (!record->is_kernel && drain->notes_processes)
+		if (!record->is_kernel)
 			process_table_note_fork(drain->processes, &id, &parent, record->comm);
 		break;
 	case RECORD_EXEC:
-		if (drain->notes_processes)
-			process_table_note_exec(drain->processes, &id, record->comm);
-		if (drain->assembler)
-			assembler_add_exec(drain->assembler, record);
+		process_table_note_exec(drain->processes, &id, record->comm);
+		assembler_add_exec(drain->assembler, record);
 		break;
 	default:
-		if (drain->notes_processes)
-			process_table_note_exit(drain->processes, &id);
+		process_table_note_exit(drain->processes, &id);
 	}
 }
 

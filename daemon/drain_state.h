@@ -16,7 +16,6 @@
 #include "bpf/shared.h"
 #include "daemon/assembler.h"
 #include "daemon/drain.h"
-#include "daemon/sampler.h"
 #include "daemon/drain_ring.h"
 
 struct drain {
@@ -35,10 +34,8 @@ struct drain {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
-	uint64_t session;
-	bool notes_processes;
-	struct assembler *assembler; /* of offcpu, else NULL */
-	struct sampler *sampler;     /* of oncpu, else NULL */
+	struct history *history;
+	struct assembler *assembler;
 	struct drain_ring *ring;
 	struct cpu_counts *cpus; /* one a possible CPU, as read */
 	size_t cpu_size;	 /* of a value of the map, per CPU */

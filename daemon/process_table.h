@@ -75,10 +75,8 @@ struct read_request {
 struct process_table {
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* of the reader, CLOCK_MONOTONIC */
-	pthread_cond_t files_wake; /* of the thread that reads big files */
-	pthread_t reader, files;
-	bool has_reader, has_files, is_stopping;
-	bool is_files_woken;
+	pthread_t reader;
+	bool has_reader, is_stopping;
 	bool is_woken; /* work has come since the reader last looked */
 	struct process *buckets[PROCESS_BUCKETS];
 	struct module_registry *registry; /* has its own lock */

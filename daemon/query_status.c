@@ -7,11 +7,11 @@
 
 #include "build_config.h"
 #include "daemon/answer.h"
-#include "daemon/query_history.h"
+#include "daemon/query_health.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { MAX_PROBLEMS = 12, OWN_LIMITS = 16 };
+enum { OWN_LIMITS = 10 };
 
 static int64_t rss_bytes(void)
 {
@@ -36,20 +36,6 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
-static int64_t map_bytes(struct recorder *recorder)
-{
-	struct session **list;
-	uint64_t bytes = 0;
-	size_t n, i;
-
-	if (sessions_list(recorder->sessions, &list, &n))
-		return 0;
-	for (i = 0; i < n; i++)
-		bytes += session_map_bytes(list[i]);
-	sessions_list_free(list, n);
-	return (int64_t)bytes;
-}
-
 static void usage_make(struct recorder *recorder, struct wire_status_reply *reply)
 {
 	struct rusage usage = {};
@@ -58,47 +44,8 @@ static void usage_make(struct recorder *recorder, struct wire_status_reply *repl
 	reply->user_ns = timeval_ns(&usage.ru_utime);
 	reply->system_ns = timeval_ns(&usage.ru_stime);
 	reply->rss_bytes = rss_bytes();
-	reply->map_bytes = map_bytes(recorder);
+	reply->map_bytes = (int64_t)probe_map_bytes(recorder->probe);
 	reply->stats_enabled = stats_are_enabled();
-}
-
-/* Healthy: everything enabled is on, the drain is on time, names can be had. */
-static int problems_make(struct recorder *recorder, struct answer *answer)
-{
-	const char **problems = arena_array(answer->arena, MAX_PROBLEMS, sizeof(*problems));
-	int64_t late = 3 * recorder->config->window_length_ns;
-	int kernel = recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0;
-	struct store_stats store;
-	size_t n = 0, i;
-
-	if (!problems)
-		return -ENOMEM;
-	for (i = 0; i < answer->status.probes.n; i++) {
-		const struct wire_probe *probe = &answer->status.probes.v[i];
-
-		if (strcmp(probe->state, "failed") == 0)
-			problems[n++] = arena_printf(answer->arena,
-						     "the probe %s could not attach: %s",
-						     probe->name,
-						     probe->reason ? probe->reason : "unknown");
-	}
-	if (clock_ns(CLOCK_MONOTONIC) - late > sessions_last_drained_ns(recorder->sessions))
-		problems[n++] = "the last cut is overdue: the drain does not keep up";
-	if (kernel)
-		problems[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s",
-					     strerror(-kernel));
-	if (recorder->store) {
-		store_stats(recorder->store, &store);
-		if (store.problem[0])
-			problems[n++] = arena_strdup(answer->arena, store.problem);
-		if (store.dropped_queue + store.dropped_write)
-			problems[n++] = "windows did not get to disk, see store";
-	}
-	if (answer->status.lost.n)
-		problems[n++] = "something was lost since the start, see lost";
-	answer->status.problems = (struct wire_strs){ .v = problems, .n = n };
-	answer->status.healthy = n == 0;
-	return 0;
 }
 
 /* What could not be had for want of room shows as hits. */
@@ -126,8 +73,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	struct stack_table_stats stacks;
 	struct process_stats processes;
 	struct history_stats history;
-	struct resolver_stats names = {};
-	struct store_stats store;
+	struct resolver_stats names;
 	size_t n = 0;
 
 	if (!limits)
@@ -153,14 +99,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	/* Files that would have been read. */
 	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
 	n += unwind_limits(recorder, limits + n);
-	if (recorder->store) {
-		store_stats(recorder->store, &store);
-		limits[n++] = (struct wire_limit){ "store.queue", STORE_QUEUE_MAX,
-						   (int64_t)store.queued,
-						   (int64_t)store.dropped_queue };
-	}
-	if (recorder->resolver)
-		resolver_stats(recorder->resolver, &names);
+	resolver_stats(recorder->resolver, &names);
 	limits[n++] = (struct wire_limit){ "symbols.waiting_stacks", RESOLVER_MAX_STACKS,
 					   (int64_t)names.stacks, (int64_t)names.stacks_dropped };
 	limits[n++] = (struct wire_limit){ "symbols.waiting_windows", RESOLVER_MAX_WINDOWS,
@@ -174,7 +113,7 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 	struct history_list list;
 
 	reply->oldest = reply->newest = WIRE_ABSENT;
-	if (history_range(recorder->history, 0, INT64_MIN, INT64_MAX, &list))
+	if (history_range(recorder->history, INT64_MIN, INT64_MAX, &list))
 		return;
 	reply->windows = (int64_t)list.n;
 	if (list.n) {
@@ -185,70 +124,18 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 	history_list_fini(&list);
 }
 
-/* Of the probes that are always on; a session of a client has losses of its own. */
-static void losses_sum(struct recorder *recorder, uint64_t *lost)
-{
-	struct drain_stats stats;
-	unsigned int kind, i;
-
-	for (kind = 0; kind < PROBE_KIND_N; kind++) {
-		session_stats(sessions_always(recorder->sessions, (enum probe_kind)kind), &stats);
-		for (i = 0; i < WINDOW_LOST_N; i++)
-			lost[i] += stats.lost[i];
-	}
-}
-
-static int64_t time_or_absent(int64_t ns)
-{
-	return ns == INT64_MIN ? WIRE_ABSENT : ns;
-}
-
-/* Without one there is nothing to tell. */
-static int store_make(struct recorder *recorder, struct answer *answer)
-{
-	struct wire_store *store;
-	struct store_stats stats;
-
-	if (!recorder->store)
-		return 0;
-	store = arena_alloc(answer->arena, sizeof(*store));
-	if (!store)
-		return -ENOMEM;
-	query_store_stats(recorder, answer, &stats);
-	*store = (struct wire_store){
-		.path = store_path(recorder->store),
-		.state = stats.is_read_only ? "serving" : stats.is_writing ? "writing" : "failed",
-		.bytes = (int64_t)stats.bytes,
-		.max_bytes = (int64_t)stats.max_size,
-		.windows = (int64_t)stats.windows,
-		.oldest = time_or_absent(stats.oldest_ns),
-		.newest = time_or_absent(stats.newest_ns),
-		.synced = time_or_absent(stats.synced_ns),
-		.queued = (int64_t)stats.queued,
-		.written = (int64_t)stats.written,
-		.dropped = (int64_t)(stats.dropped_queue + stats.dropped_write),
-		.evicted = (int64_t)(stats.evicted_age + stats.evicted_size),
-		.merged = (int64_t)stats.merged,
-		.damaged = (int64_t)stats.damaged,
-		.notice = stats.notice[0] ? arena_strdup(answer->arena, stats.notice) : NULL,
-	};
-	answer->status.store = store;
-	return 0;
-}
-
 int query_status(struct recorder *recorder, struct answer **out)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct wire_status_reply *reply;
-	uint64_t lost[WINDOW_LOST_N] = {};
-	struct drain_stats drain;
+	struct drain_stats drain = {};
 	struct utsname uts = {};
 	int r;
 
 	if (!answer)
 		return -ENOMEM;
-	session_stats(sessions_always(recorder->sessions, PROBE_OFFCPU), &drain);
-	losses_sum(recorder, lost);
+	if (recorder->drain)
+		drain_stats(recorder->drain, &drain);
 	uname(&uts);
 	reply = &answer->status;
 	reply->version = STACKD_VERSION;
@@ -264,15 +151,14 @@ int query_status(struct recorder *recorder, struct answer **out)
 	history_make(recorder, reply);
 	r = answer_probe_list(recorder, answer->arena, &reply->probes);
 	if (!r)
-		r = answer_losses(answer->arena, lost, &reply->lost);
+		r = answer_losses(answer->arena, drain.lost, &reply->lost);
 	if (!r)
-		r = problems_make(recorder, answer);
+		r = health_problems(recorder, answer->arena, &drain, &reply->problems);
 	if (!r)
 		r = limits_make(recorder, answer, &drain);
-	if (!r)
-		r = store_make(recorder, answer);
 	if (r)
 		return r;
+	reply->healthy = reply->problems.n == 0;
 	*out = TAKE(answer);
 	return 0;
 }
@@ -287,6 +173,24 @@ int query_probes(struct recorder *recorder, struct answer **out)
 	r = answer_probe_list(recorder, answer->arena, &answer->probes.probes);
 	if (r)
 		return r;
+	*out = TAKE(answer);
+	return 0;
+}
+
+int query_sessions(struct recorder *recorder, struct answer **out)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct wire_session *session;
+
+	if (!answer)
+		return -ENOMEM;
+	session = arena_alloc(answer->arena, sizeof(*session));
+	if (!session)
+		return -ENOMEM;
+	*session = (struct wire_session){ "offcpu", "offcpu", "stackd", recorder->started_real_ns,
+					  true };
+	answer->sessions.sessions.v = session;
+	answer->sessions.sessions.n = probe_is_on(recorder->probe) ? 1 : 0;
 	*out = TAKE(answer);
 	return 0;
 }

@@ -32,7 +32,6 @@ struct resolver {
 	struct resolver_stats stats;
 	bool is_full; /* and that has been said */
 	bool is_stopping;
-	uint64_t seq; /* of the newest window */
 
 	struct stack_table *stacks;
 	struct history *history;
@@ -323,8 +322,7 @@ static int resolver_admit(struct resolver *resolver, const struct item *item)
 	return -ENOBUFS;
 }
 
-static int resolver_add(struct resolver *resolver, struct stack *stack, struct window *window,
-			uint64_t *seq_out)
+static int resolver_add(struct resolver *resolver, struct stack *stack, struct window *window)
 {
 	struct item *item = malloc(sizeof(*item));
 	int r;
@@ -335,8 +333,6 @@ static int resolver_add(struct resolver *resolver, struct stack *stack, struct w
 	pthread_mutex_lock(&resolver->lock);
 	r = resolver_admit(resolver, item);
 	if (!r) {
-		if (window)
-			*seq_out = window->seq = ++resolver->seq;
 		*resolver->last = item;
 		resolver->last = &item->next;
 		pthread_cond_signal(&resolver->added);
@@ -356,12 +352,12 @@ void resolver_stats(struct resolver *resolver, struct resolver_stats *out)
 
 int resolver_add_stack(struct resolver *resolver, struct stack *stack)
 {
-	return resolver_add(resolver, stack, NULL, NULL);
+	return resolver_add(resolver, stack, NULL);
 }
 
-int resolver_add_window(struct resolver *resolver, struct window *window, uint64_t *seq_out)
+int resolver_add_window(struct resolver *resolver, struct window *window)
 {
-	int r = resolver_add(resolver, NULL, window, seq_out);
+	int r = resolver_add(resolver, NULL, window);
 
 	if (r)
 		window_unref(window);

@@ -330,14 +330,14 @@ struct frame *stack_table_frame(struct stack_table *table, const struct symbol *
 }
 
 /* The table's own reference keeps the stacks of recent windows from being resolved again. */
-void stack_table_sweep(struct stack_table *table, int64_t keep_ns)
+void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns)
 {
 	int64_t oldest = clock_ns(CLOCK_MONOTONIC) - keep_ns;
 	struct stack_entry *entry, *next;
 
 	pthread_mutex_lock(&table->lock);
 	HASH_ITER(hh, table->stacks, entry, next)
-	if (entry->stack.refs == 1 && entry->stack.is_resolved &&
+	if (entry->stack.refs == 1 && entry->stack.is_resolved && entry->stack.seen_ns < cut_ns &&
 	    (entry->stack.seen_ns < oldest || table->bytes > table->max_bytes / 2))
 		stack_release(table, entry);
 	pthread_mutex_unlock(&table->lock);

@@ -103,8 +103,11 @@ struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool i
  */
 struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol);
 
-/* Drops stacks that nobody references and that were not seen for keep_ns, or when short of room. */
-void stack_table_sweep(struct stack_table *table, int64_t keep_ns);
+/*
+ * Drops stacks that nobody references and that were not seen for keep_ns, or when short of room. Not
+ * those seen since cut_ns, CLOCK_MONOTONIC: the open window will want them, and they come only once.
+ */
+void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns);
 
 void stack_table_stats(struct stack_table *table, struct stack_table_stats *out);
 

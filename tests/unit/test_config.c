@@ -110,7 +110,7 @@ static void test_defaults(void **state)
 	assert_true(config->offcpu_enabled);
 	assert_int_equal(config->offcpu_min_wait_ns, 100 * NS_PER_US);
 	assert_int_equal(config->offcpu_max_threads, 16384);
-	assert_int_equal(config->offcpu_max_keys, 24576);
+	assert_int_equal(config->offcpu_max_keys, 32768);
 	assert_int_equal(config->offcpu_stack_ring, 4 << 20);
 	for (char **f = config->idle_functions; *f; f++) {
 		has_epoll |= strcmp(*f, "epoll_wait") == 0;
@@ -341,7 +341,7 @@ static void test_unknown_names(void **state)
 	check_refused(
 		"windows.length=5s",
 		"-o windows.length: unknown section, did you mean \"window\"? allowed: window "
-		"store control symbols unwind probe.offcpu probe.oncpu idle");
+		"store control symbols unwind probe.offcpu idle");
 	check_refused("window.xyzzyxyz=1", "-o window.xyzzyxyz: unknown key; allowed: length "
 					   "min_length keep max_memory");
 	check_refused("nodot", "-o nodot: must be section.key=value, like window.length=5s");

@@ -9,6 +9,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/stack.h"
+#include "proto/base.h"
 
 enum { LIMIT = 1 << 20, DEPTH = 100 };
 
@@ -109,7 +110,7 @@ static void test_frames_are_shared_and_counted(void **state)
 	assert_ptr_equal(a->frames[0], b->frames[0]);
 	assert_int_equal(stats().bytes, before);
 	assert_int_equal(stats().frames, 1);
-	stack_table_sweep(table, -1000000000);
+	stack_table_sweep(table, -1000000000, INT64_MAX);
 	assert_int_equal(stats().frames, 0);
 	assert_int_equal(stats().bytes, 0);
 }
@@ -122,9 +123,9 @@ static void test_sweep_spares_what_is_used(void **state)
 	resolve(used, "used");
 	resolve(fresh, "fresh");
 	stack_ref(used);
-	stack_table_sweep(table, INT64_C(3600) * 1000000000);
+	stack_table_sweep(table, INT64_C(3600) * 1000000000, INT64_MAX);
 	assert_int_equal(stats().stacks, 3);
-	stack_table_sweep(table, -1000000000);
+	stack_table_sweep(table, -1000000000, INT64_MAX);
 	assert_int_equal(stats().stacks, 2);
 	assert_ptr_equal(put(100, 1, 1, false), used);
 	put(101, 2, 1, true);
@@ -166,9 +167,30 @@ static void test_short_of_room_keeps_less(void **state)
 		id++;
 		resolve(stack, "name");
 	}
-	stack_table_sweep(table, INT64_C(3600) * 1000000000);
+	stack_table_sweep(table, INT64_C(3600) * 1000000000, INT64_MAX);
 	assert_true(stats().bytes <= LIMIT / 2);
 	assert_true(stats().bytes > LIMIT / 2 - 8192);
+}
+
+/* Also then not what came since the cut: the open window has it, and it is sent once a window. */
+static void test_short_of_room_keeps_what_is_new(void **state)
+{
+	uint64_t id = 1000, n_old;
+	int64_t cut;
+
+	while (stats().bytes <= LIMIT / 4) {
+		resolve(put(id, id * DEPTH, DEPTH, true), "name");
+		id++;
+	}
+	n_old = stats().stacks;
+	cut = clock_ns(CLOCK_MONOTONIC);
+	while (stats().bytes <= LIMIT / 4 * 3) {
+		resolve(put(id, id * DEPTH, DEPTH, true), "name");
+		id++;
+	}
+	stack_table_sweep(table, INT64_C(3600) * 1000000000, cut);
+	assert_true(stats().stacks >= id - 1000 - n_old);
+	assert_true(stats().stacks < id - 1000);
 }
 
 int main(void)
@@ -186,6 +208,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_dropped_stack_is_new_again, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_less, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_what_is_new, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_QUERY_HEALTH_H
+#define STACKD_DAEMON_QUERY_HEALTH_H
+
+/*
+ * What is wrong now, in words: in go the recorder and the windows of the last minutes, out come
+ * problems for `status`. None: the daemon is healthy. Strings are the arena's. Any thread.
+ */
+
+#include <stdint.h>
+
+#include "daemon/drain.h"
+#include "daemon/history.h"
+#include "daemon/recorder.h"
+#include "proto/arena.h"
+#include "proto/base.h"
+#include "proto/wire.h"
+
+/* Whatever was lost longer ago is no problem of today; status.lost has it still. */
+#define HEALTH_LOSS_NS (600 * NS_PER_S)
+
+enum { HEALTH_MAX_PROBLEMS = 4 + WINDOW_LOST_N };
+
+/* The recorder's own problems and those of its windows. 0 or -ENOMEM. */
+int health_problems(struct recorder *recorder, struct arena *arena, const struct drain_stats *drain,
+		    struct wire_strs *out);
+
+/*
+ * Of these windows, all in memory, oldest first: one problem for each reason of loss, at
+ * problems[*n] on. now: ns since the epoch. 0 or -ENOMEM.
+ */
+int health_losses(struct arena *arena, const struct history_list *list, int64_t now,
+		  const char **problems, size_t *n);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "daemon/query_health.h"
+
+enum { WINDOWS = 4 };
+
+/* 2024-01-01 12:00:00 UTC, when the first begins; each is 5 s long. */
+#define FIRST (1704110400 * NS_PER_S)
+
+static struct arena *arena;
+static struct window *windows[WINDOWS];
+static struct history_list list = { .windows = windows, .n = WINDOWS };
+static const char *problems[HEALTH_MAX_PROBLEMS];
+
+static int set_up(void **state)
+{
+	size_t i;
+
+	setenv("TZ", "UTC", 1);
+	tzset();
+	arena = arena_new();
+	for (i = 0; i < WINDOWS; i++) {
+		windows[i] = window_new();
+		windows[i]->seq = 70 + i;
+		windows[i]->start_ns = (int64_t)i * 5 * NS_PER_S;
+		windows[i]->end_ns = windows[i]->start_ns + 5 * NS_PER_S;
+		windows[i]->real_offset_ns = FIRST;
+	}
+	return arena == NULL;
+}
+
+static int tear_down(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < WINDOWS; i++)
+		window_unref(windows[i]);
+	arena_free(arena);
+	return 0;
+}
+
+static size_t losses(void)
+{
+	size_t n = 0;
+
+	assert_int_equal(health_losses(arena, &list, FIRST + 60 * NS_PER_S, problems, &n), 0);
+	return n;
+}
+
+static void test_nothing_lost(void **state)
+{
+	assert_int_equal(losses(), 0);
+}
+
+static void test_which_and_when(void **state)
+{
+	windows[0]->lost[LOST_WAIT_KEYS] = 2;
+	windows[2]->lost[LOST_WAIT_KEYS] = 5;
+	windows[1]->lost[WINDOW_LOST_MEMORY] = 1;
+	assert_int_equal(losses(), 2);
+	assert_string_equal(problems[0], "7 lost in 2 of the last 10 minutes' windows, the newest "
+					 "72 from 12:00:10 UTC: waits: the window's map was full");
+	assert_string_equal(problems[1], "1 lost in 1 of the last 10 minutes' windows, the newest "
+					 "71 from 12:00:05 UTC: records: the daemon was out of "
+					 "memory");
+}
+
+/* Every reason at once has room. */
+static void test_all_reasons(void **state)
+{
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		windows[3]->lost[i] = 1;
+	assert_int_equal(losses(), WINDOW_LOST_N);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_nothing_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_which_and_when, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_all_reasons, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
