@@ -2,6 +2,7 @@
 #include "daemon/elf_file.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "proto/base.h"
 
 #define NOTES_BYTES_MAX (64 * 1024) /* of one segment; real ones have some hundred */
+#define SECTIONS_MAX	65536
+#define DEBUGLINK_BYTES_MAX 4096
 #define PAGE_BYTES	4096
 
 /* libelf reads with pread(), not by mapping: a file cut short must be an error, not SIGBUS. */
@@ -63,6 +66,50 @@ static void notes_read(Elf *elf, const GElf_Phdr *phdr, struct elf_file *file)
 	}
 }
 
+/* A file name, zeros up to a multiple of four, the checksum of the file of that name. */
+static void debuglink_read(Elf_Scn *section, struct elf_file *file)
+{
+	Elf_Data *data = elf_rawdata(section, NULL);
+	const char *name;
+	size_t n, at;
+
+	if (!data || !data->d_buf || file->debug_name)
+		return;
+	name = data->d_buf;
+	n = strnlen(name, data->d_size);
+	at = (n + 1 + 3) & ~(size_t)3;
+	if (!n || n > NAME_MAX || at + sizeof(file->debug_crc) > data->d_size ||
+	    strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
+		return;
+	file->debug_name = strdup(name);
+	memcpy(&file->debug_crc, name + at, sizeof(file->debug_crc));
+}
+
+/* Sections are of no use to who runs the file: where they are broken, names are all that is lost. */
+static void sections_read(Elf *elf, struct elf_file *file)
+{
+	Elf_Scn *section = NULL;
+	size_t n, names;
+
+	if (elf_getshdrnum(elf, &n) < 0 || n > SECTIONS_MAX || elf_getshdrstrndx(elf, &names) < 0)
+		return;
+	while ((section = elf_nextscn(elf, section))) {
+		const char *name;
+		GElf_Shdr header;
+
+		if (!gelf_getshdr(section, &header))
+			return;
+		if (header.sh_type == SHT_SYMTAB)
+			file->has_symtab = true;
+		if (header.sh_type != SHT_PROGBITS || header.sh_flags & SHF_ALLOC ||
+		    header.sh_size > DEBUGLINK_BYTES_MAX)
+			continue;
+		name = elf_strptr(elf, names, header.sh_name);
+		if (name && !strcmp(name, ".gnu_debuglink"))
+			debuglink_read(section, file);
+	}
+}
+
 int elf_file_read(const struct elf_source *source, struct elf_file *out)
 {
 	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
@@ -96,6 +143,7 @@ int elf_file_read(const struct elf_source *source, struct elf_file *out)
 			.is_exec = phdr.p_flags & PF_X,
 		};
 	}
+	sections_read(elf, &file);
 	*out = file;
 	file = (struct elf_file){ 0 };
 	return 0;
@@ -104,6 +152,7 @@ int elf_file_read(const struct elf_source *source, struct elf_file *out)
 void elf_file_fini(struct elf_file *file)
 {
 	free(file->segments);
+	free(file->debug_name);
 	*file = (struct elf_file){ 0 };
 }
 

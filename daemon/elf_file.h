@@ -33,6 +33,9 @@ struct elf_file {
 	size_t build_id_size; /* 0: the file has none */
 	struct elf_segment *segments;
 	size_t n_segments;
+	bool has_symtab;  /* the names of all its functions are in the file itself */
+	char *debug_name; /* the file name in .gnu_debuglink; NULL where there is none */
+	uint32_t debug_crc;
 };
 
 /* -ENOEXEC when it is no ELF file, -EBADMSG when it is a broken one, -ENOMEM. */

@@ -9,7 +9,9 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include "daemon/elf_debug.h"
 #include "daemon/hash.h"
 #include "daemon/mappings.h"
 #include "daemon/module_registry.h"
@@ -78,6 +80,12 @@ void module_registry_note_remote(struct module_registry *registry)
 	pthread_mutex_unlock(&registry->lock);
 }
 
+/* How many it holds open. */
+size_t module_files(const struct module *module)
+{
+	return (size_t)(module->fd >= 0) + (module->debug_fd >= 0);
+}
+
 static struct module **bucket(struct module_registry *registry, const struct module_key *key)
 {
 	return &registry->buckets[hash64(HASH64_SEED, key, sizeof(*key)) % MODULE_BUCKETS];
@@ -107,8 +115,8 @@ static struct module *module_find_ref(struct module_registry *registry,
 
 static void module_destroy(struct module *module)
 {
-	if (module->fd >= 0)
-		close(module->fd);
+	closep(&module->fd);
+	closep(&module->debug_fd);
 	unwind_file_put(module->unwind);
 	elf_file_fini(&module->elf);
 	free(module->path);
@@ -144,8 +152,7 @@ static bool drop_ref(struct module *module)
 		}
 	}
 	registry->stats.modules--;
-	if (module->fd >= 0)
-		registry->stats.files--;
+	registry->stats.files -= module_files(module);
 	if (module->symbols) {
 		module->symbols->modules--;
 		module_symbols_drop_unused(registry, module->symbols);
@@ -191,6 +198,7 @@ static int module_new(struct module_registry *registry, const struct module_key 
 	module->registry = registry;
 	module->key = *key;
 	module->fd = fd;
+	module->debug_fd = -1;
 	module->refs = 1;
 	module->path = strdup(path);
 	if (!module->path)
@@ -223,8 +231,7 @@ static struct module *module_register(struct module *module, bool *is_crowded_ou
 		module->next = *bucket(registry, &module->key);
 		*bucket(registry, &module->key) = module;
 		registry->stats.modules++;
-		if (module->fd >= 0)
-			registry->stats.files++;
+		registry->stats.files += module_files(module);
 	}
 	*is_crowded_out = registry->stats.files > registry->files_max;
 	pthread_mutex_unlock(&registry->lock);
@@ -282,7 +289,42 @@ struct module_key module_key_of(const struct stat *st)
 	};
 }
 
-int module_get(struct module_registry *registry, int path_fd, const char *path, struct module **out)
+struct remote_query {
+	struct module_registry *registry;
+	int proc_fd;
+};
+
+static bool is_remote(void *userdata, uint64_t dev)
+{
+	const struct remote_query *query = userdata;
+
+	return query->proc_fd >= 0 &&
+	       module_registry_is_remote(query->registry, query->proc_fd, dev);
+}
+
+/* Now, while there is a process to whose root the path belongs. */
+static void module_find_debug(struct module *module, int proc_fd)
+{
+	struct remote_query query = { module->registry, proc_fd };
+	_cleanup_(closep) int root_fd = -1;
+	struct statx st;
+
+	if (!module->is_elf || module->elf.has_symtab)
+		return;
+	if (proc_fd >= 0)
+		root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd >= 0 &&
+	    (statx(root_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) < 0 ||
+	     is_remote(&query, makedev(st.stx_dev_major, st.stx_dev_minor)))) {
+		close(root_fd);
+		root_fd = -1;
+	}
+	module->debug_fd =
+		elf_debug_open(root_fd, module->path, &module->elf, is_remote, &query);
+}
+
+int module_get(struct module_registry *registry, int proc_fd, int path_fd, const char *path,
+	       struct module **out)
 {
 	struct elf_source source = { 0 };
 	struct module_key key;
@@ -309,6 +351,7 @@ int module_get(struct module_registry *registry, int path_fd, const char *path, 
 	r = module_new(registry, &key, fd, &source, path, &module);
 	if (r < 0)
 		return r;
+	module_find_debug(module, proc_fd);
 	module = module_register(module, &is_crowded_out);
 	if (is_crowded_out) {
 		module_unwind_load(module);

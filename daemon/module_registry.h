@@ -55,6 +55,7 @@ struct module {
 	/* Taken before registry.lock, while the file is read: */
 	pthread_mutex_t load_lock;
 	int fd; /* changed under both locks */
+	int debug_fd; /* its separate debug file, open as long as it is; -1: none */
 };
 
 struct module_registry {
@@ -75,6 +76,7 @@ struct module_registry {
 /* module.c */
 struct module_key module_key_of(const struct stat *st);
 struct elf_source module_vdso_source(size_t size);
+size_t module_files(const struct module *module);
 /* The fd, and -1 stays behind. */
 int module_take_fd(int *fd);
 

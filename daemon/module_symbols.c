@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/elf_debug.h"
 #include "daemon/module_registry.h"
 #include "daemon/symtab.h"
 #include "proto/base.h"
@@ -114,20 +115,27 @@ static struct symtab *symbols_take(struct module *module)
 /* A file written over in place has other symbols than the one that was mapped. */
 static int symbols_read(struct module *module, struct symtab **out)
 {
+	const char *slash = strrchr(module->path, '/');
+	struct symtab_aids aids = {
+		.debug_fd = module->debug_fd,
+		.label = slash ? slash + 1 : module->path,
+	};
 	struct elf_source source = { .fd = module->fd };
 	struct module_key key;
 	struct stat st;
 
 	if (module->fd < 0) {
 		source = module_vdso_source(module->key.size);
-		return symtab_load(&source, out);
+		return symtab_load(&source, &aids, out);
 	}
 	if (fstat(module->fd, &st) < 0)
 		return -errno;
 	key = module_key_of(&st);
 	if (memcmp(&key, &module->key, sizeof(key)))
 		return -ESTALE;
-	return symtab_load(&source, out);
+	if (aids.debug_fd >= 0 && !elf_debug_is_of(aids.debug_fd, &module->elf))
+		aids.debug_fd = -1;
+	return symtab_load(&source, &aids, out);
 }
 
 /* With load_lock held, so that the file stays open and is read once. */
@@ -198,18 +206,15 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 void module_close(struct module *module)
 {
 	struct symtab *symbols = module_get_symbols(module);
-	int fd = -1;
+	_cleanup_(closep) int fd = -1, debug_fd = -1;
 
 	pthread_mutex_lock(&module->load_lock);
 	pthread_mutex_lock(&module->registry->lock);
-	if (module->fd >= 0) {
-		fd = module_take_fd(&module->fd);
-		module->registry->stats.files--;
-	}
+	module->registry->stats.files -= module_files(module);
+	fd = module_take_fd(&module->fd);
+	debug_fd = module_take_fd(&module->debug_fd);
 	pthread_mutex_unlock(&module->registry->lock);
 	pthread_mutex_unlock(&module->load_lock);
-	if (fd >= 0)
-		close(fd);
 	if (symbols)
 		module_registry_put_symbols(module->registry, symbols);
 }

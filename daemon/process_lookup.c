@@ -175,6 +175,7 @@ static void symbol_of_module(struct process *process, struct module *module, uin
 	symtab = symbols_hold(process, module);
 	if (symtab && symtab_lookup(symtab, address, &symbol->name, &start))
 		symbol->name_offset = symbol->file_offset - start;
+	symbol->is_signal = symtab && symtab_is_signal(symtab, address);
 }
 
 bool process_lookup(struct process *process, uint64_t address, bool is_call,

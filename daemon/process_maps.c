@@ -133,7 +133,7 @@ static void map_open(struct module_registry *registry, int dir_fd, const struct 
 		return;
 	}
 	fd = procfs_open_mapped(dir_fd, mapping);
-	r = fd < 0 ? fd : module_get(registry, fd, mapping->path, &map->module);
+	r = fd < 0 ? fd : module_get(registry, dir_fd, fd, mapping->path, &map->module);
 	map->is_skipped = r == -EINVAL;
 	if (r < 0 && !map->is_skipped && is_first_try)
 		module_registry_note_unreadable(registry);

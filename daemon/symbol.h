@@ -7,6 +7,7 @@
  * are borrowed from the table that answered and live as long as it is held. Plain value.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum frame_kind {
@@ -23,6 +24,7 @@ struct symbol {
 	uint64_t file_offset; /* ELF virtual address, or from the start of the kernel or module */
 	const char *name;     /* NULL where nothing covers the address */
 	uint64_t name_offset; /* from the start of that function */
+	bool is_signal;	      /* a signal handler returns here: its caller called nothing */
 	const char *module;   /* path of the file, "[vdso]", kernel module; NULL where unknown */
 };
 

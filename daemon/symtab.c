@@ -2,12 +2,15 @@
 #include "daemon/symtab.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/demangle.h"
 #include "daemon/symtab_build.h"
+#include "daemon/symtab_names.h"
 #include "proto/base.h"
 
 #define OUTWARD_MAX 64 /* functions around one address; only a hostile file nests deeper */
@@ -15,12 +18,13 @@
 /* One array a field, sorted by start and, of equal starts, the longest first. */
 struct symtab {
 	struct symtab_arrays arrays;
+	char *label;
 	pthread_mutex_t lock; /* of the readable names */
-	char **readable;      /* one a function, NULL until asked for; itself NULL until then */
-	size_t readable_bytes;
+	struct symtab_names *names;
 };
 
-int symtab_load(const struct elf_source *source, struct symtab **out)
+int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
+		struct symtab **out)
 {
 	_cleanup_(symtab_freep) struct symtab *symtab = calloc(1, sizeof(*symtab));
 	int r;
@@ -28,15 +32,20 @@ int symtab_load(const struct elf_source *source, struct symtab **out)
 	if (!symtab)
 		return -ENOMEM;
 	pthread_mutex_init(&symtab->lock, NULL);
-	r = symtab_build(source, &symtab->arrays);
+	symtab->names = symtab_names_new();
+	if (aids && aids->label)
+		symtab->label = strdup(aids->label);
+	if (!symtab->names || (aids && aids->label && !symtab->label))
+		return -ENOMEM;
+	r = symtab_build(source, aids, &symtab->arrays);
 	if (r < 0)
 		return r;
 	*out = TAKE(symtab);
 	return 0;
 }
 
-/* The innermost function that holds the address; n where none does. */
-static size_t function_find(const struct symtab_arrays *a, uint64_t address)
+/* The innermost function that holds the address, counted from the base; n where none does. */
+static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 {
 	size_t low = 0, high = a->n;
 
@@ -61,50 +70,72 @@ static size_t function_find(const struct symtab_arrays *a, uint64_t address)
 	return a->n;
 }
 
-/* Demangled once and remembered; the mangled name where memory is short. */
+/* Made once and remembered. Where memory is short: the mangled name, or none. */
 static const char *readable_name(struct symtab *symtab, size_t i, const char *name)
 {
+	const struct symtab_arrays *a = &symtab->arrays;
 	char buffer[DEMANGLE_OUTPUT_MAX];
 	const char *readable;
 
 	pthread_mutex_lock(&symtab->lock);
-	if (!symtab->readable) {
-		symtab->readable = calloc(symtab->arrays.n, sizeof(char *));
-		if (symtab->readable)
-			symtab->readable_bytes += symtab->arrays.n * sizeof(char *);
-	}
-	if (symtab->readable && !symtab->readable[i]) {
+	readable = symtab_names_find(symtab->names, (uint32_t)i);
+	if (!readable && name) {
 		readable = demangle(name, buffer, sizeof(buffer));
-		symtab->readable[i] = strdup(readable);
-		if (symtab->readable[i])
-			symtab->readable_bytes += strlen(readable) + 1;
+		readable = symtab_names_add(symtab->names, (uint32_t)i, readable);
+	} else if (!readable) {
+		snprintf(buffer, sizeof(buffer), "%s+fn_%" PRIx64, symtab->label,
+			 a->base + a->starts[i]);
+		readable = symtab_names_add(symtab->names, (uint32_t)i, buffer);
 	}
-	if (symtab->readable && symtab->readable[i])
-		name = symtab->readable[i];
 	pthread_mutex_unlock(&symtab->lock);
-	return name;
+	return readable ? readable : name;
 }
 
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
 		   uint64_t *start_out)
 {
 	const struct symtab_arrays *a = &symtab->arrays;
-	size_t i = function_find(a, address);
+	uint64_t offset = address - a->base;
 	const char *name;
+	size_t i;
 
+	i = offset <= UINT32_MAX ? function_find(a, (uint32_t)offset) : a->n;
 	if (i == a->n)
 		return false;
-	name = a->text + a->names[i];
-	*name_out = demangle_is_candidate(name) ? readable_name(symtab, i, name) : name;
-	*start_out = a->starts[i];
+	name = a->names[i] == SYMTAB_NAMELESS ? NULL : a->text + a->names[i];
+	if (!name && !symtab->label)
+		return false;
+	if (!name || demangle_is_candidate(name))
+		name = readable_name(symtab, i, name);
+	if (!name)
+		return false;
+	*name_out = name;
+	*start_out = a->base + a->starts[i];
 	return true;
+}
+
+bool symtab_is_signal(const struct symtab *symtab, uint64_t address)
+{
+	const struct symtab_arrays *a = &symtab->arrays;
+
+	for (size_t i = 0; i < a->n_signals; i++) {
+		if (address >= a->signals[i].start && address < a->signals[i].end)
+			return true;
+	}
+	return false;
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
 }
 
 bool symtab_equal(const struct symtab *x, const struct symtab *y)
 {
 	const struct symtab_arrays *a = &x->arrays, *b = &y->arrays;
 
-	return a->n == b->n && a->text_size == b->text_size &&
+	return a->n == b->n && a->text_size == b->text_size && a->base == b->base &&
+	       is_same_text(x->label, y->label) &&
 	       (!a->n || (!memcmp(a->starts, b->starts, a->n * sizeof(*a->starts)) &&
 			  !memcmp(a->sizes, b->sizes, a->n * sizeof(*a->sizes)) &&
 			  !memcmp(a->names, b->names, a->n * sizeof(*a->names)) &&
@@ -124,7 +155,7 @@ size_t symtab_bytes(struct symtab *symtab)
 	n += a->n *
 	     (sizeof(*a->starts) + sizeof(*a->sizes) + sizeof(*a->names) + sizeof(*a->outer));
 	pthread_mutex_lock(&symtab->lock);
-	n += symtab->readable_bytes;
+	n += symtab_names_bytes(symtab->names);
 	pthread_mutex_unlock(&symtab->lock);
 	return n;
 }
@@ -133,9 +164,8 @@ struct symtab *symtab_free(struct symtab *symtab)
 {
 	if (!symtab)
 		return NULL;
-	for (size_t i = 0; symtab->readable && i < symtab->arrays.n; i++)
-		free(symtab->readable[i]);
-	free(symtab->readable);
+	symtab_names_free(symtab->names);
+	free(symtab->label);
 	symtab_arrays_fini(&symtab->arrays);
 	pthread_mutex_destroy(&symtab->lock);
 	free(symtab);

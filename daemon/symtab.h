@@ -15,11 +15,20 @@
 
 struct symtab;
 
+/* What is known of a file besides its bytes. */
+struct symtab_aids {
+	int debug_fd;	   /* its separate debug file, proved to be of it; -1: none. Borrowed */
+	const char *label; /* what functions without a name are named after; NULL: not at all */
+};
+
 /*
- * Reads .symtab and .dynsym. A file without functions gives an empty table. -ENOEXEC when it is
- * no ELF file, -E2BIG when it is larger than any limit allows, -EBADMSG when it is broken, -ENOMEM.
+ * Reads .symtab, or else that of the debug file or of .gnu_debugdata; .dynsym; and for what these
+ * leave out the extents in .eh_frame: LABEL+fn_ADDRESS is such a function's name, in hex. A file
+ * without functions gives an empty table. -ENOEXEC when it is no ELF file, -E2BIG when it is larger
+ * than any limit allows, -EBADMSG when it is broken, -ENOMEM.
  */
-int symtab_load(const struct elf_source *source, struct symtab **out);
+int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
+		struct symtab **out);
 
 /*
  * Names the function that holds the address, the innermost if several do. *start_out is its
@@ -28,6 +37,9 @@ int symtab_load(const struct elf_source *source, struct symtab **out);
  */
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
 		   uint64_t *start_out);
+
+/* Whether it is where a signal handler returns to: what it "called" was interrupted instead. */
+bool symtab_is_signal(const struct symtab *symtab, uint64_t address);
 
 /* Whether both hold the same functions under the same names. */
 bool symtab_equal(const struct symtab *a, const struct symtab *b);

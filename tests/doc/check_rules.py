@@ -18,6 +18,7 @@ DOORS = {
     r"uv\.h": r"daemon/(loop|server)[^/]*",
     r"json-c/|json\.h": r"proto/[^/]*",
     r"libelf\.h|gelf\.h|elfutils/|dwarf\.h|libdw": r"daemon/(elf|sym|unwind|module)[^/]*",
+    r"lzma\.h": r"daemon/elf_debug[^/]*",
     r"systemd/": r"daemon/(log|notify)[^/]*",
     r"sqlite3|zstd": r"daemon/store[^/]*",
 }

@@ -170,7 +170,7 @@ static int work_symtab(void)
 	r = elf_file_read(&source, &file);
 	elf_file_fini(&file);
 	if (r == 0)
-		r = symtab_load(&source, &symtab);
+		r = symtab_load(&source, NULL, &symtab);
 	close(source.fd);
 	if (r < 0) {
 		assert_null(symtab);

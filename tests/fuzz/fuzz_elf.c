@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An ELF file as somebody's process may have mapped it, read from a descriptor and from memory.
- * What is found must be the same both ways, and every name must hold the address asked for.
+ * An ELF file as somebody's process may have mapped it, and as its own separate debug file, with
+ * whatever is packed inside. Every name must hold the address asked for.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/elf_debug.h"
 #include "daemon/elf_file.h"
 #include "daemon/symtab.h"
 #include "tests/fuzz/fuzz.h"
@@ -36,6 +37,8 @@ static void segments_check(const struct elf_source *source)
 	REQUIRE(file.n_segments <= ELF_SEGMENTS_MAX && file.build_id_size <= ELF_BUILD_ID_MAX);
 	for (uint64_t offset = 1; offset != 0; offset <<= 1)
 		elf_file_address(&file, offset - 1, &address);
+	if (r == 0)
+		elf_debug_is_of(source->fd, &file);
 	elf_file_fini(&file);
 }
 
@@ -54,11 +57,12 @@ static void lookups_check(struct symtab *symtab)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_source file = { .fd = file_make(data, size) };
+	struct symtab_aids aids = { .debug_fd = file.fd, .label = "elf" };
 	struct symtab *from_file = NULL;
 	int r;
 
 	segments_check(&file);
-	r = symtab_load(&file, &from_file);
+	r = symtab_load(&file, &aids, &from_file);
 	REQUIRE(is_expected(r));
 	if (r == 0)
 		lookups_check(from_file);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/elf_debug.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include <linux/openat2.h>
+#include <lzma.h>
+
+#include "proto/base.h"
+
+#define DEBUG_DIR	  "/usr/lib/debug"
+#define CHECKED_BYTES_MAX INT64_C(0x20000000) /* of a file whose checksum is made */
+#define READ_BYTES	  (256 * 1024)
+
+/*
+ * In a root that is not ours nobody else's mount is crossed, for one that a program serves may
+ * hang, and a link leads nowhere outside.
+ */
+static int open_in_root(int root_fd, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+	};
+	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Takes a descriptor that was opened with O_PATH. */
+static int reopen_regular(int path_fd, elf_debug_is_remote_fn is_remote, void *userdata)
+{
+	char link[32];
+	struct statx st;
+	int fd;
+
+	if (path_fd < 0)
+		return -ENOENT;
+	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0 ||
+	    !S_ISREG(st.stx_mode) ||
+	    is_remote(userdata, makedev(st.stx_dev_major, st.stx_dev_minor))) {
+		close(path_fd);
+		return -ENOENT;
+	}
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	close(path_fd);
+	return fd < 0 ? -ENOENT : fd;
+}
+
+static bool build_id_path(const struct elf_file *file, char *path, size_t size)
+{
+	char hex[2 * ELF_BUILD_ID_MAX + 1];
+
+	if (file->build_id_size < 2)
+		return false;
+	for (size_t i = 0; i < file->build_id_size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
+	return snprintf(path, size, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < (int)size;
+}
+
+/* Where gdb looks: beside the file, in .debug beside it, under the directory of all. */
+static int link_open(int root_fd, const char *path, const char *name,
+		     elf_debug_is_remote_fn is_remote, void *userdata)
+{
+	static const char *const places[][2] = { { "", "/" },
+						 { "", "/.debug/" },
+						 { DEBUG_DIR, "/" } };
+	const char *slash = strrchr(path, '/');
+	char at[PATH_MAX];
+	int fd = -ENOENT;
+
+	for (size_t i = 0; slash && fd < 0 && i < ARRAY_SIZE(places); i++) {
+		if (snprintf(at, sizeof(at), "%s%.*s%s%s", places[i][0], (int)(slash - path), path,
+			     places[i][1], name) >= (int)sizeof(at) ||
+		    !strcmp(at, path)) /* a file that names itself */
+			continue;
+		fd = reopen_regular(open_in_root(root_fd, at), is_remote, userdata);
+	}
+	return fd;
+}
+
+int elf_debug_open(int root_fd, const char *path, const struct elf_file *file,
+		   elf_debug_is_remote_fn is_remote, void *userdata)
+{
+	char by_id[sizeof(DEBUG_DIR) + 2 * ELF_BUILD_ID_MAX + 32];
+	bool has_id = build_id_path(file, by_id, sizeof(by_id));
+	int fd = -ENOENT;
+
+	if (has_id && root_fd >= 0)
+		fd = reopen_regular(open_in_root(root_fd, by_id), is_remote, userdata);
+	if (fd < 0 && file->debug_name && root_fd >= 0)
+		fd = link_open(root_fd, path, file->debug_name, is_remote, userdata);
+	if (fd < 0 && has_id)
+		fd = reopen_regular(open(by_id, O_PATH | O_CLOEXEC), is_remote, userdata);
+	return fd;
+}
+
+static bool has_checksum(int fd, uint32_t expected)
+{
+	_cleanup_(freep) uint8_t *buffer = malloc(READ_BYTES);
+	uint32_t crc = 0;
+	off_t at = 0;
+	ssize_t n;
+
+	if (!buffer)
+		return false;
+	while ((n = pread(fd, buffer, READ_BYTES, at)) > 0) {
+		crc = lzma_crc32(buffer, (size_t)n, crc);
+		at += n;
+		if (at > CHECKED_BYTES_MAX)
+			return false;
+	}
+	return n == 0 && crc == expected;
+}
+
+bool elf_debug_is_of(int fd, const struct elf_file *file)
+{
+	_cleanup_(elf_file_fini) struct elf_file debug = { 0 };
+	struct elf_source source = { .fd = fd };
+
+	if (elf_file_read(&source, &debug) < 0)
+		return false;
+	if (file->build_id_size && debug.build_id_size)
+		return file->build_id_size == debug.build_id_size &&
+		       !memcmp(file->build_id, debug.build_id, file->build_id_size);
+	return file->debug_name && has_checksum(fd, file->debug_crc);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_SYMTAB_BUILDER_H
+#define STACKD_DAEMON_SYMTAB_BUILDER_H
+
+/*
+ * What symtab_read.c finds in files and symtab_build.c makes a table of: functions as they are
+ * listed, in any order, some twice, some without an end. One thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/elf_handle.h"
+#include "daemon/symtab_build.h"
+
+struct range {
+	uint64_t start, end;
+};
+
+struct candidate {
+	uint64_t start, end; /* equal: the file gives no size */
+	const char *name;    /* in the files' memory; NULL: only its extent is known */
+	uint16_t name_size;  /* without '@version' */
+	bool is_global;
+	bool is_signal; /* its caller was interrupted, and called nothing */
+};
+
+struct builder {
+	Elf *files[3]; /* open as long as their names are of use */
+	size_t n_files;
+	void *unpacked;
+	struct range *code; /* executable sections, sorted */
+	size_t n_code;
+	struct candidate *items;
+	size_t n, allocated;
+	size_t n_nameless;
+	bool has_symtab; /* one gave functions: then static ones are listed too */
+};
+
+void builder_fini(struct builder *builder);
+
+/* The executable section an address lies in; NULL where none does. */
+const struct range *builder_code(const struct builder *builder, uint64_t address);
+
+/* Reads all there is. Errors as symtab_load(), for the file itself only. */
+int builder_read(struct builder *builder, const struct elf_source *source,
+		 const struct symtab_aids *aids);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include "daemon/elf_debug.h"
+#include "daemon/symtab_builder.h"
+#include "daemon/unwind_cfi.h"
+#include "proto/base.h"
+
+#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
+#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* of call frame information */
+#define NAME_BYTES_MAX	 4096
+#define SECTIONS_MAX	 65536
+#define NAMELESS_MAX	 (1024 * 1024) /* functions known by their extent only */
+
+/* The sections of one file that matter. */
+struct sections {
+	Elf *elf;
+	Elf_Scn *symtab, *dynsym, *frames;
+	uint64_t frames_address;
+};
+
+void builder_fini(struct builder *builder)
+{
+	for (size_t i = 0; i < builder->n_files; i++)
+		elf_end(builder->files[i]);
+	free(builder->unpacked);
+	free(builder->code);
+	free(builder->items);
+}
+
+static int range_compare(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void section_note(struct builder *builder, struct sections *sections, Elf_Scn *section,
+			 const GElf_Shdr *header, const char *name)
+{
+	if (header->sh_type == SHT_SYMTAB && !sections->symtab)
+		sections->symtab = section;
+	if (header->sh_type == SHT_DYNSYM && !sections->dynsym)
+		sections->dynsym = section;
+	if (header->sh_type != SHT_NOBITS && header->sh_size <= FRAME_BYTES_MAX && name &&
+	    !strcmp(name, ".eh_frame")) {
+		sections->frames = section;
+		sections->frames_address = header->sh_addr;
+	}
+	/* Those of a debug file are the same, with nothing in them. */
+	if (builder->n_files > 1 ||
+	    (header->sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) != (SHF_ALLOC | SHF_EXECINSTR) ||
+	    !header->sh_size || header->sh_addr > UINT64_MAX - header->sh_size)
+		return;
+	builder->code[builder->n_code++] =
+		(struct range){ header->sh_addr, header->sh_addr + header->sh_size };
+}
+
+static int sections_read(struct builder *builder, Elf *elf, struct sections *out)
+{
+	struct sections sections = { .elf = elf };
+	size_t n_sections, names = 0, n = 0;
+	Elf_Scn *section = NULL;
+
+	if (elf_getshdrnum(elf, &n_sections) < 0)
+		return -EBADMSG;
+	if (n_sections > SECTIONS_MAX)
+		return -E2BIG;
+	if (elf_getshdrstrndx(elf, &names) < 0)
+		names = 0;
+	if (!builder->code)
+		builder->code = calloc(n_sections + 1, sizeof(*builder->code));
+	if (!builder->code)
+		return -ENOMEM;
+	while ((section = elf_nextscn(elf, section)) && n++ < n_sections) {
+		GElf_Shdr header;
+
+		if (!gelf_getshdr(section, &header))
+			return -EBADMSG;
+		section_note(builder, &sections, section, &header,
+			     names ? elf_strptr(elf, names, header.sh_name) : NULL);
+	}
+	if (builder->n_files == 1)
+		qsort(builder->code, builder->n_code, sizeof(struct range), range_compare);
+	*out = sections;
+	return 0;
+}
+
+/* Takes the file. */
+static int file_add(struct builder *builder, Elf *elf, struct sections *out)
+{
+	if (!elf)
+		return -ENOEXEC;
+	builder->files[builder->n_files++] = elf;
+	return sections_read(builder, elf, out);
+}
+
+const struct range *builder_code(const struct builder *builder, uint64_t address)
+{
+	size_t low = 0, high = builder->n_code;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (builder->code[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address >= builder->code[low - 1].end)
+		return NULL;
+	return &builder->code[low - 1];
+}
+
+static bool is_function(const GElf_Sym *symbol)
+{
+	int type = GELF_ST_TYPE(symbol->st_info);
+
+	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx == SHN_ABS)
+		return false;
+	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
+
+static int item_add(struct builder *builder, const struct candidate *item)
+{
+	if (builder->n == builder->allocated) {
+		size_t more = builder->allocated ? builder->allocated * 2 : 1024;
+		struct candidate *items = reallocarray(builder->items, more, sizeof(*items));
+
+		if (!items)
+			return -ENOMEM;
+		builder->items = items;
+		builder->allocated = more;
+	}
+	builder->items[builder->n++] = *item;
+	return 0;
+}
+
+static int symbol_add(struct builder *builder, const GElf_Sym *symbol, const Elf_Data *strings)
+{
+	const struct range *code = builder_code(builder, symbol->st_value);
+	struct candidate item = { .start = symbol->st_value };
+	size_t room, n;
+
+	if (!code || symbol->st_name >= strings->d_size)
+		return 0;
+	item.name = (const char *)strings->d_buf + symbol->st_name;
+	room = strings->d_size - symbol->st_name;
+	n = strnlen(item.name, room < NAME_BYTES_MAX ? room : NAME_BYTES_MAX);
+	/* '$x' and the like mark code and data for the disassembler on some machines. */
+	if (!n || n == room || n == NAME_BYTES_MAX || item.name[0] == '$')
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if (item.name[i] == '@')
+			n = i;
+	}
+	item.name_size = (uint16_t)n;
+	item.end =
+		symbol->st_size > code->end - item.start ? code->end : item.start + symbol->st_size;
+	item.is_global = GELF_ST_BIND(symbol->st_info) != STB_LOCAL;
+	return item_add(builder, &item);
+}
+
+static int symbols_read(struct builder *builder, Elf *elf, Elf_Scn *section)
+{
+	Elf_Data *data, *strings;
+	GElf_Shdr header, string_header;
+	Elf_Scn *string_section;
+	GElf_Sym symbol;
+	int r;
+
+	if (!gelf_getshdr(section, &header))
+		return -EBADMSG;
+	string_section = elf_getscn(elf, header.sh_link);
+	if (!string_section || !gelf_getshdr(string_section, &string_header) ||
+	    string_header.sh_type != SHT_STRTAB || !header.sh_entsize)
+		return -EBADMSG;
+	if (header.sh_size > SYMBOL_BYTES_MAX || string_header.sh_size > SYMBOL_BYTES_MAX)
+		return -E2BIG;
+	data = elf_getdata(section, NULL);
+	strings = elf_getdata(string_section, NULL);
+	if (!data || !strings)
+		return -EBADMSG;
+	if (!data->d_buf || !strings->d_buf)
+		return 0;
+	for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
+		if (!is_function(&symbol))
+			continue;
+		r = symbol_add(builder, &symbol, strings);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* What the compiler says of its functions for the sake of exceptions is in every file. */
+static int on_function(void *userdata, const struct cfi_function *function)
+{
+	struct candidate item = {
+		.start = function->start,
+		.end = function->end,
+		.is_signal = function->cie->is_signal,
+	};
+	struct builder *builder = userdata;
+	const struct range *code = builder_code(builder, item.start);
+
+	if (!code || item.end <= item.start)
+		return 0;
+	if (builder->n_nameless++ == NAMELESS_MAX)
+		return -E2BIG;
+	if (item.end > code->end)
+		item.end = code->end;
+	return item_add(builder, &item);
+}
+
+static int frames_read(struct builder *builder, const struct sections *sections)
+{
+	Elf_Data *data = sections->frames ? elf_rawdata(sections->frames, NULL) : NULL;
+	struct cfi_section frames = { .address = sections->frames_address };
+	int class = gelf_getclass(sections->elf);
+	int r;
+
+	if (!data || !data->d_buf || class != ELFCLASS64)
+		return 0;
+	frames.data = data->d_buf;
+	frames.size = data->d_size;
+	r = cfi_for_each(&frames, on_function, builder);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Another file of the same functions: that it cannot be read is not the first one's fault. */
+static int more_read(struct builder *builder, Elf *elf)
+{
+	struct sections sections;
+	int r = elf ? file_add(builder, elf, &sections) : 0;
+
+	if (elf && r == 0 && sections.symtab)
+		r = symbols_read(builder, elf, sections.symtab);
+	builder->has_symtab = builder->n > 0;
+	return r == -ENOMEM ? r : 0;
+}
+
+static int debug_read(struct builder *builder, int fd)
+{
+	struct elf_source source = { .fd = fd };
+
+	return more_read(builder, elf_handle_open(&source));
+}
+
+static int packed_read(struct builder *builder, const struct elf_source *file)
+{
+	struct elf_source source = { .fd = -1 };
+	int r = elf_debug_unpack(file, &builder->unpacked, &source.image_size);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	source.image = builder->unpacked;
+	return more_read(builder, elf_handle_open(&source));
+}
+
+int builder_read(struct builder *builder, const struct elf_source *source,
+		 const struct symtab_aids *aids)
+{
+	struct sections sections;
+	int r;
+
+	r = file_add(builder, elf_handle_open(source), &sections);
+	if (r == 0 && sections.symtab)
+		r = symbols_read(builder, sections.elf, sections.symtab);
+	builder->has_symtab = builder->n > 0;
+	if (r == 0 && !builder->has_symtab && aids && aids->debug_fd >= 0)
+		r = debug_read(builder, aids->debug_fd);
+	if (r == 0 && !builder->has_symtab)
+		r = packed_read(builder, source);
+	/* Nearly always part of the other, but a file may have been stripped of single names. */
+	if (r == 0 && sections.dynsym)
+		r = symbols_read(builder, sections.elf, sections.dynsym);
+	return r ? r : frames_read(builder, &sections);
+}
