@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A stored window. With a first byte that is odd the rest is what is packed, as a fuzzer would
+ * not get through the packing by itself; else it is the blob. One that is taken can be written
+ * again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#include "daemon/store_blob.h"
+#include "proto/base.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { NO_PID = 0x3f000000 /* above any pid_max */ };
+
+static struct process_table *processes;
+static struct process *process;
+static struct stack stack;
+
+static int stack_number(void *userdata, struct stack *s, int64_t *out)
+{
+	*out = 1;
+	return 0;
+}
+
+static int process_number(void *userdata, struct process *p, int64_t *out)
+{
+	*out = 1;
+	return 0;
+}
+
+static struct stack *stack_of(void *userdata, int64_t number)
+{
+	return stack_ref(&stack);
+}
+
+static struct process *process_of(void *userdata, int64_t number)
+{
+	return process_ref(process);
+}
+
+static const struct store_names names = {
+	.stack_number = stack_number,
+	.process_number = process_number,
+	.stack = stack_of,
+	.process = process_of,
+};
+
+static void process_make(void)
+{
+	const struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = 5 } };
+
+	if (process)
+		return;
+	REQUIRE(process_table_new_past(&processes) == 0);
+	process = process_table_add_past(processes, &info);
+	REQUIRE(process);
+}
+
+static void decode(const void *data, size_t size)
+{
+	_cleanup_(bytes_fini) struct bytes again = {};
+	struct window *window = NULL;
+	bool is_partial = false;
+	int r = store_blob_decode(data, size, &names, &window, &is_partial);
+
+	REQUIRE(r == 0 || r == -EBADMSG || r == -ENOMEM);
+	REQUIRE(!r == !!window);
+	if (window) {
+		r = store_blob_encode(window, &names, &again);
+		REQUIRE(r == 0 || r == -E2BIG || r == -ENOMEM);
+		window_unref(window);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	size_t room = ZSTD_compressBound(size), n;
+	void *packed;
+
+	if (size < 1)
+		return 0;
+	process_make();
+	if (data[0] % 2 == 0) {
+		decode(data + 1, size - 1);
+		return 0;
+	}
+	packed = malloc(room);
+	REQUIRE(packed);
+	n = ZSTD_compress(packed, room, data + 1, size - 1, 1);
+	REQUIRE(!ZSTD_isError(n));
+	decode(packed, n);
+	free(packed);
+	return 0;
+}
