@@ -21,15 +21,21 @@ static const char *hint(int r)
 }
 
 /* The last directory only: what is above it is not ours to make. */
-static void directory_make(const char *path)
+static int directory_make(struct store *store)
 {
-	_cleanup_(freep) char *directory = strdup(path);
+	_cleanup_(freep) char *directory = strdup(store->path);
 	char *slash = directory ? strrchr(directory, '/') : NULL;
+	int r;
 
 	if (!slash || slash == directory)
-		return;
+		return directory ? 0 : -ENOMEM;
 	*slash = '\0';
-	mkdir(directory, 0750);
+	if (mkdir(directory, 0750) == 0 || errno == EEXIST)
+		return 0;
+	r = -errno;
+	store_set_problem(store, "%s: %s%s; windows stay in memory only", directory, strerror(-r),
+			  hint(r));
+	return r;
 }
 
 static void owner_read(int fd, char *out, size_t size)
@@ -142,8 +148,9 @@ int store_file_open(struct store *store)
 {
 	int r;
 
-	directory_make(store->path);
-	r = lock_take(store);
+	r = directory_make(store);
+	if (!r)
+		r = lock_take(store);
 	if (!r)
 		r = database_open(store);
 	if (r)

@@ -56,9 +56,13 @@ def check_units():
 def check_answers():
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as level:
         check(level.read().strip() == "3", "perf_event_paranoid is 3, as Debian has it")
-    status = call("io.stackd.Status")
-    probe = {p["name"]: p for p in status["probes"]}["offcpu"]
-    check(probe["hook"] == "kprobe/finish_task_switch", f"the hook is {probe['hook']}")
+    probes = {p["name"]: p for p in call("io.stackd.Status")["probes"]}
+    hook = probes["offcpu"].get("hook")
+    check(hook == "kprobe/finish_task_switch", f"the hook of offcpu is {hook}")
+    hook = probes["oncpu"].get("hook")
+    check(hook == "perf_event/cpu-clock", f"the hook of oncpu is {hook}: the broker opened it")
+    failed = [p for p in probes.values() if p["state"] == "failed"]
+    check(not failed, f"no probe failed: {failed}")
     done = ctl("snapshot", "offcpu", "--window", "30s", "-f", timeout=120)
     check(done.code == 0 and "__schedule" in done.out, f"a snapshot names kernel functions: {done}")
     check("notify" not in log_text() and property_of("StatusText"),
