@@ -29,6 +29,20 @@ struct signal_struct {
 	atomic_t live; /* threads not yet past exit */
 };
 
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	int level; /* 0: the root */
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[]; /* since 6.1 */
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
+};
+
 struct task_struct {
 	unsigned int __state; /* since 5.14 */
 	unsigned int flags;
@@ -44,6 +58,7 @@ struct task_struct {
 	unsigned long nivcsw;
 	__u64 start_boottime;
 	char comm[16];
+	struct css_set *cgroups;
 	struct signal_struct *signal;
 	__u64 self_exec_id; /* one up with each exec; a word since 5.7 */
 };

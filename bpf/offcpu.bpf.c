@@ -11,7 +11,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "maps.bpf.h"
+#include "filter.bpf.h"
+#include "offcpu_maps.bpf.h"
+#include "process.bpf.h"
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
@@ -280,6 +282,16 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 	return true;
 }
 
+/* Its sums by thread are kept all the same. */
+static __always_inline bool wait_is_wanted(struct task_struct *task, const struct pending_wait *w)
+{
+	if (filter.max_wait_ns && w->end_ns - w->start_ns > filter.max_wait_ns)
+		return false;
+	if (filter.has_states && !filter_has_state(w->state))
+		return false;
+	return filter_has_moment(task);
+}
+
 static __always_inline void pending_set(struct cpu *cpu, __u64 key)
 {
 	cpu->pending.task = key;
@@ -331,6 +343,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 	is_new = t->flags & THREAD_IS_NEW;
 	if (!wait_end(t, now, w))
 		cpu->counts.shorts++;
+	else if (!wait_is_wanted(task, w))
+		cpu->counts.filtered++;
 	else if (is_new)
 		/* A forked thread's first switch-in ends in ret_from_fork: no hook runs. */
 		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
@@ -355,10 +369,12 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = bpf_ktime_get_ns();
 	cpu->running = (__u64)next;
 	pending_flush(cpu);
-	if (prev->pid)
+	if (prev->pid && filter_has_thread(prev))
 		switch_out(ctx, cpu, prev, now, prev_state);
-	if (next->pid)
+	if (next->pid && filter_has_thread(next))
 		switch_in(cpu, next, now);
+	else if (next->pid)
+		cpu->counts.filtered++;
 	return 0;
 }
 
@@ -409,7 +425,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	};
 	struct cpu *cpu = cpu_get();
 
-	if (cpu)
+	if (cpu && filter_has_thread(task))
 		thread_renew(cpu, task, &start);
 	return 0;
 }
@@ -433,7 +449,7 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 			is_blocked |= BPF_CORE_READ(before, se.sched_delayed);
 		thread_leave(cpu, t, key, now, is_blocked, BPF_CORE_READ(before, __state), 0);
 	}
-	if (!task->pid)
+	if (!task->pid || !filter_has_thread(task))
 		return 0;
 	cpu->counts.recovered++;
 	switch_in(cpu, task, now);
@@ -508,46 +524,13 @@ int on_finish_switch(struct pt_regs *ctx)
 	return 0;
 }
 
-static __always_inline struct record_process *process_record(struct cpu *cpu, __u32 type)
-{
-	struct record_process *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
-
-	if (!r) {
-		cpu->counts.lost[LOST_PROCESS_RING]++;
-		return NULL;
-	}
-	__builtin_memset(r, 0, sizeof(*r));
-	r->head.type = type;
-	r->head.size = sizeof(*r);
-	return r;
-}
-
-static __always_inline void process_identify(struct record_process *r, struct task_struct *task)
-{
-	r->leader_boot_ns = task->group_leader->start_boottime;
-	r->tgid = task->tgid;
-	r->exec_gen = (__u32)task->self_exec_id;
-	r->is_kernel = !!(task->flags & PF_KTHREAD);
-	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
-}
-
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct cpu *cpu = cpu_get();
-	struct record_process *r;
 
-	if (!cpu || child->pid != child->tgid)
-		return 0;
-	unwind_note_fork(parent, child);
-	r = process_record(cpu, RECORD_FORK);
-	if (!r)
-		return 0;
-	process_identify(r, child);
-	r->parent_boot_ns = parent->group_leader->start_boottime;
-	r->parent_tgid = parent->tgid;
-	r->parent_exec_gen = (__u32)parent->self_exec_id;
-	bpf_ringbuf_submit(r, ring_flags());
+	if (cpu)
+		process_fork(cpu, parent, child);
 	return 0;
 }
 
@@ -607,16 +590,9 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
-	struct record_process *r;
 
-	if (!cpu || task->signal->live.counter)
-		return 0;
-	unwind_note_exit(task);
-	r = process_record(cpu, RECORD_EXIT);
-	if (!r)
-		return 0;
-	process_identify(r, task);
-	bpf_ringbuf_submit(r, ring_flags());
+	if (cpu)
+		process_exit(cpu, task);
 	return 0;
 }
 
@@ -682,7 +658,7 @@ int on_task(struct bpf_iter__task *ctx)
 	__u64 key = (__u64)task;
 	struct thread *t;
 
-	if (!task || !cpu)
+	if (!task || !cpu || !filter_has_thread(task))
 		return 0;
 	t = thread_find(cpu, key);
 	if (!t) {

@@ -42,6 +42,7 @@ enum loss {
 	LOST_MISSED_OUT,   /* a switch-out of a thread not known to be on a CPU */
 	LOST_MISSED_IN,	   /* a switch-in of a thread not known to be off CPU */
 	LOST_NO_MAP,	   /* waits: no window map (never expected) */
+	LOST_SAMPLE_KEYS,  /* samples: the window's map was full */
 	LOST_N,
 };
 
@@ -58,6 +59,10 @@ struct cpu_counts {
 	__u64 stacks_late; /* waits counted without a stack: STACK_NO_HOOK */
 	__u64 pendings;	   /* 1 from a switch-in to the hook that takes its stack, else 0 */
 	__u64 lost_ns;	   /* time of the waits that were lost */
+	__u64 filtered;	   /* switch-ins or samples that the session's filter turned away */
+	__u64 samples;	   /* bumped first thing: every run of the sampling program */
+	__u64 samples_idle; /* of the idle task, which is not recorded */
+	__u64 samples_kept; /* put into a window's map */
 	__u64 lost[LOST_N];
 };
 
@@ -138,6 +143,54 @@ struct wait_sums {
 	__u32 buckets[WAIT_BUCKETS];
 };
 
+enum sample_flags { SAMPLE_IS_KERNEL = 1 }; /* PF_KTHREAD */
+
+/* A thread is its tid and start; no padding. */
+struct sample_key {
+	__u64 start_boot_ns;
+	__u64 leader_boot_ns;
+	__u64 kstack;
+	__u64 ustack;
+	__u32 tid;
+	__u32 tgid;
+	__u32 exec_gen;
+	__u32 flags;
+};
+
+struct sample_sums {
+	__u64 count;
+	char comm[COMM_LEN];
+};
+
+enum {
+	FILTER_CGROUPS = 2, /* all of them: a path and a unit */
+	FILTER_STATES = 8,
+};
+
+struct filter_cgroup {
+	__u64 id; /* 0: none */
+	__u32 level;
+	__u32 pad;
+};
+
+/* What a session asks for; all zero: everything. */
+struct session_filter {
+	__u64 max_wait_ns; /* 0: none */
+	struct filter_cgroup cgroups[FILTER_CGROUPS];
+	__u32 state_order[FILTER_STATES]; /* bits of each state by name, first fit; 0: none */
+	__u32 states;			  /* a bit for each of these that is asked for */
+	__u32 state_bits;		  /* any of these */
+	__u32 comm_len; /* of the prefix; with a 0 behind it where the name ends there */
+	__u8 user_threads;
+	__u8 kernel_threads;
+	__u8 has_pids;
+	__u8 has_tids;
+	__u8 has_states;
+	__u8 has_preempted;
+	__u8 pad[2];
+	char comm[COMM_LEN];
+};
+
 /* The window that waits are put into now; epoch 0: none yet. Written by the daemon only. */
 struct cut {
 	__u64 start_ns[2]; /* of the window, by epoch & 1 */
@@ -210,6 +263,7 @@ struct record_process {
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");
 _Static_assert(sizeof(struct wait_sums) == 40 + 4 * WAIT_BUCKETS, "wait_sums has no padding");
+_Static_assert(sizeof(struct sample_key) == 48, "sample_key has no padding");
 _Static_assert(sizeof(struct thread) == 272, "thread has no padding");
 
 #endif

@@ -7,7 +7,7 @@
  * Called from the scheduler's tracepoints under the run-queue lock.
  */
 
-#include "maps.bpf.h"
+#include "offcpu_maps.bpf.h"
 
 #include <bpf/bpf_core_read.h>
 

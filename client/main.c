@@ -60,17 +60,17 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 	return verb->run(&options);
 }
 
-/* No verb: common options alone, then status and a hint. */
+/* No verb: status, with its options, and a hint for a person. */
 static enum exit_code run_default(const char *socket, int argc, char **argv)
 {
-	char name[] = "stackctl";
+	char name[] = "status";
 	struct options options;
 	enum exit_code code;
 
 	argv[0] = name;
 	options_init(&options);
 	options.socket = socket;
-	if (options_parse(&options, 0, 0, argc, argv) < 0) {
+	if (options_parse(&options, verb_find(name)->sets, 0, argc, argv) < 0) {
 		report("%s", options.message);
 		return EXIT_CODE_USAGE;
 	}
@@ -79,7 +79,7 @@ static enum exit_code run_default(const char *socket, int argc, char **argv)
 	if (options.help)
 		return cmd_help(&options);
 	code = cmd_status(&options);
-	if (code == EXIT_CODE_OK)
+	if (code == EXIT_CODE_OK && options.format == FORMAT_TEXT && !options.check)
 		fputs("\nstackctl stuck, stackctl snapshot offcpu; stackctl --help lists the verbs\n",
 		      stderr);
 	return code;

@@ -182,7 +182,10 @@ int range_resolve(struct options *options, int64_t now, struct range *out)
 		return complain(options, "--window, --since and --at exclude each other: each "
 					 "says where the range begins");
 	if (options->until && !options->since)
-		return complain(options, "--until needs --since: from when on?");
+		return complain(options,
+				"--until needs --since: from when on? The window of one "
+				"moment is --at %s",
+				options->until);
 	if (options->window)
 		r = read_window(options, now, &range.window_ns);
 	else if (options->since)

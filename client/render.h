@@ -15,6 +15,8 @@
 #include "client/term.h"
 #include "proto/wire.h"
 
+enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };
+
 /* How frames and rows are to be shown; --short, --offset and so on. */
 struct view {
 	struct page page;
@@ -25,12 +27,25 @@ struct view {
 	bool delimited;
 	bool by_max; /* the longest wait leads, not the sum */
 	bool reverse;
-	bool hides_unread; /* said once for all */
+	bool hides_unread;    /* said once for all */
+	bool keeps_scheduler; /* time on a CPU may be its own */
 	int64_t top;	   /* stuck: entries to show, 0 for all */
 };
 
 /* For a person: coverage, totals, losses, then the rows in the order they came. */
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* Of a probe that samples: there are no waits in it. */
+bool reply_is_sampled(const struct wire_snapshot_reply *reply);
+
+/* What render_text() shows of it below the coverage. */
+void render_samples(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* Of the windows an answer is made of, without the gaps between them. */
+int64_t coverage_length(const struct wire_coverage *coverage);
+
+/* 0.04, 1.6, 48: so many of something, at any time. */
+void average_text(int64_t ns, int64_t length, char text[static 32]);
 
 /* For a person with a hung system: who waits right now, uninterruptible first, then the oldest. */
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply);

@@ -182,7 +182,9 @@ static size_t count_lines(const struct view *view, const struct wire_stack *stac
 static void render_stack(const struct view *view, const struct wire_stack *stack, bool is_kernel,
 			 size_t indent, size_t limit)
 {
-	size_t i = is_kernel && !view->verbose ? scheduler_frames(stack) : 0, shown = 0;
+	size_t i = is_kernel && !view->verbose && !view->keeps_scheduler ? scheduler_frames(stack)
+									 : 0,
+	       shown = 0;
 
 	if (limit > 0 && count_lines(view, stack, i) <= limit + 1)
 		limit = 0;

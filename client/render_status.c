@@ -153,6 +153,35 @@ static void render_history(const struct page *page, const struct wire_status_rep
 		  oldest[0] ? ": " : "", oldest, oldest[0] ? " to " : "", newest);
 }
 
+static void render_store(const struct page *page, const struct wire_store *s)
+{
+	_cleanup_(freep) char *path = NULL, *notice = NULL;
+	char oldest[TERM_TIME_MAX] = "", size[32], max[32];
+
+	if (!s)
+		return;
+	path = name_escape(s->path);
+	if (s->oldest != WIRE_ABSENT)
+		time_format(s->oldest, TIME_FULL, oldest);
+	page_wrap(page, strcmp(s->state, "failed") == 0 ? STYLE_WARN : STYLE_PLAIN, "disk",
+		  LABEL_WIDTH, "%s: %s, %s windows, %s of %s%s%s", path,
+		  strcmp(s->state, "serving") == 0   ? "only read"
+		  : strcmp(s->state, "writing") == 0 ? "written"
+						     : "not written",
+		  count_text(s->windows), size_text(s->bytes, size), size_text(s->max_bytes, max),
+		  oldest[0] ? ", since " : "", oldest);
+	if (s->dropped > 0)
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s windows did not get there",
+			  count_text(s->dropped));
+	if (s->damaged > 0)
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s rows could not be read",
+			  count_text(s->damaged));
+	if (s->notice) {
+		notice = name_escape(s->notice);
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", notice);
+	}
+}
+
 static void render_costs(const struct page *page, const struct wire_status_reply *s, int64_t now)
 {
 	int64_t up = now > s->started ? now - s->started : 0, bpf_ns = 0;
@@ -202,6 +231,7 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_health(page, reply, now);
 	render_probes(page, &reply->probes, false);
 	render_history(page, reply);
+	render_store(page, reply->store);
 	render_costs(page, reply, now);
 	render_lost(page, &reply->lost, LABEL_WIDTH);
 	render_limits(page, &reply->limits);

@@ -52,8 +52,8 @@ static void render_threads(const struct view *view, const struct stuck_entry *en
 	if (limit < entry->n)
 		fprintf(out, " and %zu more, -v shows all", entry->n - limit);
 	fputs(", the same stack", out);
-	/* As shown, they may be alike though they differ by a microsecond. */
-	if (strcmp(ns_text(oldest), ns_text(youngest)) != 0)
+	/* Those that came to wait together are of one age to a person. */
+	if (oldest - youngest > oldest / 20)
 		fprintf(out, ", for %s to %s", ns_text(youngest), ns_text(oldest));
 	must(fclose(out) == 0 ? text : NULL);
 	page_wrap(&view->page, STYLE_PLAIN, "  threads ", 10, "%s", text);

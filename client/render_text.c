@@ -8,7 +8,7 @@
 #include "client/term.h"
 #include "proto/base.h"
 
-enum { LABEL_WIDTH = 11, ROW_INDENT = 2, FRAME_INDENT = 6 };
+enum { LABEL_WIDTH = RENDER_LABEL_WIDTH, ROW_INDENT = 2, FRAME_INDENT = RENDER_FRAME_INDENT };
 
 /* The second of two times needs its date only when it is another day's; the zone comes last. */
 static void range_text(const struct wire_range *range, char *text, size_t size)
@@ -33,8 +33,7 @@ static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, 
 	snprintf(text, size, "%s to %s", start, end);
 }
 
-/* Of the windows an answer is made of. */
-static int64_t coverage_length(const struct wire_coverage *coverage)
+int64_t coverage_length(const struct wire_coverage *coverage)
 {
 	int64_t length = coverage->used.end - coverage->used.start;
 
@@ -153,7 +152,7 @@ static void render_total(const struct view *view, const char *label, int64_t ns,
 }
 
 /* 0.04, 1.6, 48: so many of something, at any time. */
-static void average_text(int64_t ns, int64_t length, char text[static 32])
+void average_text(int64_t ns, int64_t length, char text[static 32])
 {
 	double average = length > 0 ? (double)ns / (double)length : 0;
 
@@ -307,6 +306,10 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
 
 	render_coverage(view, reply);
+	if (reply_is_sampled(reply)) {
+		render_samples(view, reply);
+		return;
+	}
 	render_totals(view, reply);
 	if (reply->rows.n > 0 && !view->by_max)
 		page_wrap(&view->page, STYLE_PLAIN, "rows", LABEL_WIDTH, "%% of %s, %s",

@@ -50,6 +50,15 @@ static int add_rows(struct collection *c, const struct wire_rows *rows)
 	return 0;
 }
 
+/* A row of waits has all that is of waits, or it is no row of this interface. */
+static int check_rows(const struct wire_snapshot_reply *reply)
+{
+	for (size_t i = 0; i < reply->rows.n && !reply_is_sampled(reply); i++)
+		if (!reply->rows.v[i].state)
+			return -EINVAL;
+	return 0;
+}
+
 static int on_reply(const struct varlink_message *message, void *context)
 {
 	struct collection *c = context;
@@ -57,6 +66,9 @@ static int on_reply(const struct varlink_message *message, void *context)
 	int r;
 
 	r = snapshot_reply_decode(message, c->arena, &reply, NULL);
+	if (r < 0)
+		return r;
+	r = check_rows(&reply);
 	if (r < 0)
 		return r;
 	r = add_rows(c, &reply.rows);
@@ -102,6 +114,18 @@ static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 	return options->format == FORMAT_TEXT ? TOP_DEFAULT : TOP_ALL;
 }
 
+/* What is no probe that any version knows is the id or the name of a session. */
+static bool is_probe(const char *text)
+{
+	static const char *const probes[] = { "offcpu", "oncpu",      "offwake",
+					      "iolat",	"stackcount", "stacksnoop" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(probes); i++)
+		if (strcmp(probes[i], text) == 0)
+			return true;
+	return false;
+}
+
 int snapshot_request_init(struct snapshot_request *request, struct options *options,
 			  const char *probe, bool is_stuck, int64_t now)
 {
@@ -116,7 +140,8 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 	if (is_stuck && range.window_ns == WIRE_ABSENT && range.since_ns == WIRE_ABSENT)
 		range.window_ns = NS_PER_S;
 	request->request = (struct wire_snapshot_request){
-		.probe = probe,
+		.probe = is_probe(probe) ? probe : NULL,
+		.session = is_probe(probe) ? NULL : probe,
 		.window_ns = range.window_ns,
 		.since_ns = range.since_ns,
 		.until_ns = range.until_ns,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdlib.h>
 
 #include "daemon/recorder.h"
@@ -41,6 +42,8 @@ struct answer *answer_free(struct answer *answer)
 	if (!answer)
 		return NULL;
 	merge_free(answer->merge);
+	session_unref(answer->session);
+	sessions_list_free(answer->sessions, answer->n_sessions);
 	history_list_fini(&answer->list);
 	history_list_fini(&answer->later);
 	store_read_end(answer->store, answer->reading);
@@ -76,7 +79,17 @@ const struct wire_probes_reply *answer_probes(const struct answer *answer)
 
 const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
 {
-	return &answer->sessions;
+	return &answer->sessions_reply;
+}
+
+const struct wire_start_reply *answer_start(const struct answer *answer)
+{
+	return &answer->start;
+}
+
+const struct wire_stop_reply *answer_stop(const struct answer *answer)
+{
+	return &answer->stop;
 }
 
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out)
@@ -262,33 +275,44 @@ static int row_buckets(struct arena *arena, const struct merge_group *group, str
 	return 0;
 }
 
+/* What only waits have. */
+static int row_waits(struct row_context *context, const struct merge_group *group,
+		     struct wire_row *row)
+{
+	row->state = group->is_short ? "-" : states_word(group->state);
+	row->state_bits = group->state & STATE_TASK_MASK;
+	row->blocked_ns = (int64_t)group->blocked_ns;
+	row->runnable_ns = (int64_t)group->runnable_ns;
+	row->open = (int64_t)group->open;
+	row->open_ns = (int64_t)group->open_ns;
+	row->unseen = group->unseen ? (int64_t)group->unseen : WIRE_ABSENT;
+	row->max_ns = (int64_t)group->max_ns;
+	if (group->max_ns && group->max_end_real_ns != INT64_MAX)
+		row->max_end = group->max_end_real_ns;
+	if (group->max_ns) {
+		row->max_tid = group->max_tid;
+		row->max_comm = arena_strndup(context->arena, group->max_comm, COMM_LEN);
+	}
+	return row_buckets(context->arena, group, &row->buckets);
+}
+
 static int row_wire(struct row_context *context, const struct merge_group *group,
 		    struct wire_row *row)
 {
 	struct process_info info;
-	int r;
+	int r = 0;
 
 	process_info(group->image->process, &info);
 	process_wire(&info, context->arena, &row->process);
 	row->tid = context->options->by_thread ? group->image->tid : WIRE_ABSENT;
 	row->comm = arena_strndup(context->arena, group->key.comm, COMM_LEN);
-	row->state = group->is_short ? "-" : states_word(group->state);
-	row->state_bits = group->state & STATE_TASK_MASK;
 	row->idle = group->is_idle;
 	row->count = (int64_t)group->count;
-	row->blocked_ns = (int64_t)group->blocked_ns;
-	row->runnable_ns = (int64_t)group->runnable_ns;
-	row->total_ns = row->blocked_ns + row->runnable_ns;
-	row->open = (int64_t)group->open;
-	row->open_ns = (int64_t)group->open_ns;
-	row->unseen = group->unseen ? (int64_t)group->unseen : WIRE_ABSENT;
-	row->max_ns = (int64_t)group->max_ns;
-	row->max_end = group->max_ns && group->max_end_real_ns != INT64_MAX ? group->max_end_real_ns
-									    : WIRE_ABSENT;
-	row->max_tid = group->max_ns ? group->max_tid : WIRE_ABSENT;
-	if (group->max_ns)
-		row->max_comm = arena_strndup(context->arena, group->max_comm, COMM_LEN);
-	r = row_buckets(context->arena, group, &row->buckets);
+	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
+	row->state_bits = row->blocked_ns = row->runnable_ns = WIRE_ABSENT;
+	row->unseen = row->open = row->open_ns = row->max_ns = row->max_end = row->max_tid = WIRE_ABSENT;
+	if (!group->is_sample)
+		r = row_waits(context, group, row);
 	if (!r && group->is_short)
 		return short_stack_wire(context, &row->kernel);
 	if (!r)
@@ -316,11 +340,11 @@ int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t
 }
 
 /* What the hook cannot see, and what the host lets nobody see. */
-static int blind_wire(struct recorder *recorder, struct arena *arena,
+static int blind_wire(struct arena *arena, struct session *session,
 		      const struct probe_status *status, struct wire_strs *out)
 {
 	const char **blind = arena_array(arena, PROBE_MAX_BLIND + 1, sizeof(*blind));
-	struct drain_stats drain = {};
+	struct drain_stats drain;
 	size_t i;
 
 	if (!blind)
@@ -328,8 +352,7 @@ static int blind_wire(struct recorder *recorder, struct arena *arena,
 	for (i = 0; i < status->n_blind; i++)
 		blind[i] = status->blind[i];
 	*out = (struct wire_strs){ .v = blind, .n = status->n_blind };
-	if (recorder->drain)
-		drain_stats(recorder->drain, &drain);
+	session_stats(session, &drain);
 	if (!drain.counts.hidden)
 		return 0;
 	blind[out->n] = arena_printf(arena,
@@ -339,52 +362,97 @@ static int blind_wire(struct recorder *recorder, struct arena *arena,
 	return blind[out->n++] ? 0 : -ENOMEM;
 }
 
-static int probe_wire(struct recorder *recorder, struct arena *arena,
-		      const struct probe_status *status, struct wire_probe *out)
+static int probe_wire(struct arena *arena, struct session *session, struct wire_probe *out)
 {
 	struct wire_program *programs = arena_array(arena, PROBE_MAX_PROGRAMS, sizeof(*programs));
+	const struct session_info *info = session_info(session);
+	bool is_offcpu = info->kind == PROBE_OFFCPU;
+	struct probe_status status;
 	struct wire_strs blind;
 	size_t i;
 	int r;
 
 	if (!programs)
 		return -ENOMEM;
-	r = blind_wire(recorder, arena, status, &blind);
+	session_probe_status(session, &status);
+	r = blind_wire(arena, session, &status, &blind);
 	if (r)
 		return r;
-	for (i = 0; i < status->n_programs; i++)
+	for (i = 0; i < status.n_programs; i++)
 		programs[i] = (struct wire_program){
-			.name = status->programs[i].name,
-			.hook = status->programs[i].hook,
-			.runs = (int64_t)status->programs[i].runs,
-			.run_ns = (int64_t)status->programs[i].run_ns,
-			.missed = (int64_t)status->programs[i].missed,
-			.verified_insns = status->programs[i].verified_insns,
+			.name = status.programs[i].name,
+			.hook = status.programs[i].hook,
+			.runs = (int64_t)status.programs[i].runs,
+			.run_ns = (int64_t)status.programs[i].run_ns,
+			.missed = (int64_t)status.programs[i].missed,
+			.verified_insns = status.programs[i].verified_insns,
 		};
 	*out = (struct wire_probe){
-		.name = "offcpu",
-		.state = status->is_on	       ? "on"
-			 : status->is_disabled ? "off"
-					       : "failed",
-		.hook = status->hook,
-		.reason = status->reason,
+		.name = probe_kind_name(info->kind),
+		.state = status.is_on	      ? "on"
+			 : status.is_disabled ? "off"
+					      : "failed",
+		.hook = status.hook,
+		.reason = status.reason,
 		.blind = blind,
-		.min_wait_ns = status->is_on ? recorder->config->offcpu_min_wait_ns : WIRE_ABSENT,
-		.programs = { .v = programs, .n = status->n_programs },
+		.min_wait_ns = status.is_on && is_offcpu ? info->min_wait_ns : WIRE_ABSENT,
+		.period_ns = status.is_on && !is_offcpu ? (int64_t)info->period_ns : WIRE_ABSENT,
+		.programs = { .v = programs, .n = status.n_programs },
 	};
 	return 0;
 }
 
 int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wire_probes *out)
 {
-	struct wire_probe *probe = arena_alloc(arena, sizeof(*probe));
-	struct probe_status status;
-	int r;
+	struct wire_probe *probes = arena_array(arena, PROBE_KIND_N, sizeof(*probes));
+	size_t i;
+	int r = probes ? 0 : -ENOMEM;
 
-	if (!probe)
-		return -ENOMEM;
-	probe_status(recorder->probe, &status);
-	r = probe_wire(recorder, arena, &status, probe);
-	*out = (struct wire_probes){ .v = probe, .n = 1 };
+	for (i = 0; i < PROBE_KIND_N && !r; i++) {
+		r = probe_wire(arena, sessions_always(recorder->sessions, (enum probe_kind)i),
+			       &probes[i]);
+		if (recorder->is_serve_only)
+			probes[i].reason = "stackd --serve-only";
+	}
+	*out = (struct wire_probes){ .v = probes, .n = PROBE_KIND_N };
 	return r;
+}
+
+static const char *owner_name(struct arena *arena, const struct session_info *info)
+{
+	struct passwd entry, *found = NULL;
+	char buffer[4096];
+
+	if (info->is_always)
+		return "stackd";
+	getpwuid_r(info->uid, &entry, buffer, sizeof(buffer), &found);
+	return found ? arena_strdup(arena, found->pw_name)
+		     : arena_printf(arena, "%u", (unsigned int)info->uid);
+}
+
+int answer_session(struct arena *arena, struct session *session, struct wire_session *out)
+{
+	const struct session_info *info = session_info(session);
+	bool is_offcpu = info->kind == PROBE_OFFCPU;
+	int64_t ended = session_ended(session);
+	struct drain_stats stats;
+
+	session_stats(session, &stats);
+	*out = (struct wire_session){
+		.id = arena_strdup(arena, info->id_text),
+		.probe = probe_kind_name(info->kind),
+		.name = info->name ? arena_strdup(arena, info->name) : NULL,
+		.owner = owner_name(arena, info),
+		.since = info->since_real_ns,
+		.until = info->until_real_ns == INT64_MAX ? WIRE_ABSENT : info->until_real_ns,
+		.ended = ended == INT64_MAX ? WIRE_ABSENT : ended,
+		.always = info->is_always,
+		.filter = info->filter->wire,
+		.min_wait_ns = is_offcpu ? info->min_wait_ns : WIRE_ABSENT,
+		.period_ns = is_offcpu ? WIRE_ABSENT : (int64_t)info->period_ns,
+		.count = (int64_t)(is_offcpu ? stats.counts.switch_ins : stats.counts.samples),
+	};
+	if (!out->id || !out->owner)
+		return -ENOMEM;
+	return answer_losses(arena, stats.lost, &out->lost);
 }

@@ -20,16 +20,27 @@ struct answer {
 	struct store *store;	       /* borrowed */
 	struct store_reading *reading; /* of which windows are loaded; NULL: none is */
 	struct merge *merge;
+	struct session *session; /* a reference, or NULL */
+	struct session **sessions; /* references */
+	size_t n_sessions;
 	union {
 		struct wire_snapshot_reply snapshot;
 		struct wire_windows_reply windows;
 		struct wire_status_reply status;
 		struct wire_probes_reply probes;
-		struct wire_sessions_reply sessions;
+		struct wire_sessions_reply sessions_reply;
+		struct wire_start_reply start;
+		struct wire_stop_reply stop;
 	};
 };
 
 struct answer *answer_new(void);
+
+/* The probe of this name; -ENOENT with *error. */
+int query_kind(const char *name, enum probe_kind *out, struct wire_error *error);
+
+/* Fills *error, returns -ENOENT. */
+int query_unknown_session(const char *text, struct wire_error *error);
 
 /* The losses that are not zero, as wire structs; *out untouched when out of memory. */
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out);
@@ -39,6 +50,11 @@ int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wir
 
 /* The flags a stack may have on the wire, NULL behind the last: for who gives them words. */
 const char *answer_stack_flag(size_t i);
+
+struct session;
+
+/* A session as it is now; borrows its filter. 0 or -ENOMEM. */
+int answer_session(struct arena *arena, struct session *session, struct wire_session *out);
 
 struct answer_row_options {
 	int64_t min_wait_ns;

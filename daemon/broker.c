@@ -184,6 +184,7 @@ int broker_open_sampling(struct broker *broker, const struct broker_sampling *wh
 		.clock = what->clock,
 		.cpu = what->cpu,
 		.frequency_hz = what->frequency_hz,
+		.period = what->period,
 	};
 
 	return event_open(broker, &request, fd_out);

@@ -28,10 +28,13 @@ enum broker_clock {
 struct broker_sampling {
 	enum broker_clock clock;
 	unsigned int cpu;
-	uint64_t frequency_hz; /* 1 to BROKER_MAX_FREQUENCY_HZ */
+	uint64_t frequency_hz; /* 1 to BROKER_MAX_FREQUENCY_HZ, or 0 and a period */
+	uint64_t period; /* ns, or cycles, from one sample to the next */
 };
 
-enum { BROKER_MAX_FREQUENCY_HZ = 100000 };
+enum { BROKER_MAX_FREQUENCY_HZ = 100000, BROKER_MIN_PERIOD = 10000 };
+
+#define BROKER_MAX_PERIOD UINT64_C(1000000000000)
 
 /*
  * New executable mappings (PERF_RECORD_MMAP2, with build ids where the kernel has them), execs

@@ -45,6 +45,9 @@ static int system_calls_limit(void)
 		ALLOW(close),
 		ALLOW(restart_syscall),
 		ALLOW(exit_group),
+#ifdef __SANITIZE_ADDRESS__
+		ALLOW(sigaltstack), /* of AddressSanitizer's own, before an exit */
+#endif
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
 	const struct sock_fprog program = {

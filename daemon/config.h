@@ -31,6 +31,7 @@ struct config {
 	char *control_group;		 /* group = stackd */
 	char *control_start_group;	 /* start_group = stackd */
 	uint64_t control_max_clients;	 /* max_clients = 64, 1 .. 4096 */
+	uint64_t control_max_sessions; /* max_sessions = 16, 0 .. 64: started by clients */
 	uint64_t control_max_message;	 /* max_message = 1M, 4K .. 16M: of a request */
 	int64_t control_idle_timeout_ns; /* idle_timeout = 15min, 1s .. 1d */
 	/* [symbols] */
@@ -45,6 +46,10 @@ struct config {
 	uint64_t offcpu_max_threads; /* max_threads = 16384, 1024 .. 1048576 */
 	uint64_t offcpu_max_keys;    /* max_keys = 32768, 1024 .. 1048576: per window */
 	uint64_t offcpu_stack_ring;  /* stack_ring = 4M, 1M .. 256M, a power of two */
+	/* [probe.oncpu] */
+	bool oncpu_enabled;	  /* enabled = yes */
+	uint64_t oncpu_frequency; /* frequency = 49, 1 .. 10000: samples a second and CPU */
+	uint64_t oncpu_max_keys;  /* max_keys = 8192, 1024 .. 1048576: per window */
 	/* [idle] */
 	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
 

@@ -10,8 +10,9 @@
 
 /* What is read each time it is needed, or handed on by main; the rest is built in at the start. */
 static const char *const live_keys[][2] = {
-	{ "window", "length" },	    { "window", "min_length" },	  { "window", "keep" },
-	{ "window", "max_memory" }, { "control", "max_clients" }, { "control", "idle_timeout" },
+	{ "window", "length" },	       { "window", "min_length" }, { "window", "keep" },
+	{ "control", "max_sessions" }, { "window", "max_memory" }, { "control", "max_clients" },
+	{ "control", "idle_timeout" },
 };
 
 static bool is_live(const struct config_key *key)

@@ -25,12 +25,12 @@ static void drain_cut_now(struct drain *drain)
 	int64_t begin = clock_ns(CLOCK_MONOTONIC), took;
 	struct window *window = NULL;
 	int r = drain_cut_window(drain, &window);
+	uint64_t seq = 0;
 
 	took = clock_ns(CLOCK_MONOTONIC) - begin;
 	pthread_mutex_lock(&drain->lock);
 	drain->last_cut_ns = begin;
 	drain->cut_wanted = false;
-	drain->stats.cuts++;
 	drain->stats.cut_ns = took;
 	drain->stats.last_ns = begin + took;
 	drain->stats.threads = drain->threads;
@@ -39,16 +39,18 @@ static void drain_cut_now(struct drain *drain)
 		drain->stats.keys_max = drain->keys;
 	if (took > drain->stats.cut_max_ns)
 		drain->stats.cut_max_ns = took;
-	if (!r)
-		window->seq = ++drain->seq;
 	pthread_mutex_unlock(&drain->lock);
 	if (!r)
-		resolver_add_window(drain->resolver, TAKE(window));
+		resolver_add_window(drain->resolver, TAKE(window), &seq);
 	pthread_mutex_lock(&drain->lock);
+	drain->stats.cuts++;
+	if (seq)
+		drain->seq = seq;
 	pthread_cond_broadcast(&drain->cut_done);
 	pthread_mutex_unlock(&drain->lock);
 	stack_table_sweep(drain->stacks, STACK_KEEP_NS, begin);
 	process_table_sweep(drain->processes, STACK_KEEP_NS);
+	probe_refresh(drain->probe);
 	drain->next_ns = begin + drain->config->window_length_ns;
 }
 
@@ -92,7 +94,7 @@ static void *drain_run(void *data)
 	return NULL;
 }
 
-static int drain_open(struct drain *drain, const struct config *config)
+static int drain_open(struct drain *drain, int64_t min_wait_ns)
 {
 	uint32_t size = sizeof(struct bpf_map_info);
 	struct bpf_map_info info = {};
@@ -110,8 +112,11 @@ static int drain_open(struct drain *drain, const struct config *config)
 	drain->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (drain->wake_fd < 0)
 		return -errno;
-	r = assembler_new(drain->processes, drain->stacks, config->offcpu_min_wait_ns,
-			  &drain->assembler);
+	if (probe_kind(drain->probe) == PROBE_OFFCPU)
+		r = assembler_new(drain->processes, drain->stacks, min_wait_ns, &drain->assembler);
+	else
+		r = sampler_new(drain->processes, drain->stacks, probe_period_ns(drain->probe),
+				&drain->sampler);
 	if (r)
 		return r;
 	return drain_ring_open(probe_ring_fd(drain->probe), drain_on_record, drain, &drain->ring);
@@ -121,6 +126,7 @@ static struct drain *drain_free(struct drain *drain)
 {
 	drain_ring_close(drain->ring);
 	assembler_free(drain->assembler);
+	sampler_free(drain->sampler);
 	closep(&drain->wake_fd);
 	free(drain->cpus);
 	pthread_cond_destroy(&drain->cut_done);
@@ -145,38 +151,43 @@ static struct drain *drain_new(void)
 	return drain;
 }
 
-int drain_start(const struct config *config, struct probe *probe, struct process_table *processes,
-		struct stack_table *stacks, struct resolver *resolver, struct history *history,
-		struct drain **out)
+/* The first window begins. The iterator needs this thread's own arrival on a CPU: once. */
+static int drain_begin(struct drain *drain)
+{
+	drain_bump_epoch(probe_cut(drain->probe));
+	if (!drain->assembler)
+		return 0;
+	usleep(1000);
+	return drain_visit_tasks(drain);
+}
+
+int drain_start(const struct drain_options *options, struct drain **out)
 {
 	struct drain *drain = drain_new();
 	int r;
 
 	if (!drain)
 		return -ENOMEM;
-	drain->config = config;
-	drain->probe = probe;
-	drain->processes = processes;
-	drain->stacks = stacks;
-	drain->resolver = resolver;
-	drain->history = history;
+	drain->config = options->config;
+	drain->probe = options->probe;
+	drain->processes = options->processes;
+	drain->stacks = options->stacks;
+	drain->resolver = options->resolver;
+	drain->session = options->session;
+	drain->notes_processes = options->notes_processes;
 	drain->last_cut_ns = clock_ns(CLOCK_MONOTONIC);
-	drain->next_ns = drain->last_cut_ns + config->window_length_ns;
+	drain->next_ns = drain->last_cut_ns + options->config->window_length_ns;
 	drain->stats.last_ns = drain->last_cut_ns;
-	r = drain_open(drain, config);
-	if (!r) {
-		drain_bump_epoch(probe_cut(probe));
-		/* The iterator needs this thread's own arrival on a CPU: let it arrive once. */
-		usleep(1000);
-		r = drain_visit_tasks(drain);
-	}
+	r = drain_open(drain, options->min_wait_ns);
+	if (!r)
+		r = drain_begin(drain);
 	if (!r)
 		r = -pthread_create(&drain->thread, NULL, drain_run, drain);
 	if (r) {
 		drain_free(drain);
 		return r;
 	}
-	pthread_setname_np(drain->thread, "drain");
+	pthread_setname_np(drain->thread, probe_kind_name(probe_kind(drain->probe)));
 	*out = drain;
 	return 0;
 }
@@ -189,7 +200,7 @@ static void drain_wake(struct drain *drain)
 		log_err(-errno, "wake the drain");
 }
 
-struct drain *drain_stop(struct drain *drain)
+struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uint64_t *seq_out)
 {
 	if (!drain)
 		return NULL;
@@ -198,6 +209,10 @@ struct drain *drain_stop(struct drain *drain)
 	pthread_mutex_unlock(&drain->lock);
 	drain_wake(drain);
 	pthread_join(drain->thread, NULL);
+	if (stats_out)
+		*stats_out = drain->stats;
+	if (seq_out)
+		*seq_out = drain->seq;
 	return drain_free(drain);
 }
 

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_DRAIN_H
 
 /*
- * Stage 3: empties the ring as it fills and cuts windows: swaps the map, waits until no program
- * uses the old one, reads it whole. Out go stacks and windows to the resolver. Owned by the
- * recorder; has a thread of its own.
+ * Stage 3 of one session: empties the ring as it fills and cuts windows: swaps the map, waits until
+ * no program uses the old one, reads it whole. Out go stacks and windows to the resolver. Owned by
+ * the session; has a thread of its own.
  */
 
 #include <stdint.h>
@@ -30,13 +30,26 @@ struct drain_stats {
 	struct cpu_counts counts;     /* of the programs, as read at the last cut */
 };
 
-/* All of it is borrowed and must outlive the drain. Seeds the threads, then starts the thread. */
-int drain_start(const struct config *config, struct probe *probe, struct process_table *processes,
-		struct stack_table *stacks, struct resolver *resolver, struct history *history,
-		struct drain **out);
+/* All of it is borrowed and must outlive the drain. */
+struct drain_options {
+	const struct config *config;
+	struct probe *probe;
+	struct process_table *processes;
+	struct stack_table *stacks;
+	struct resolver *resolver;
+	uint64_t session;     /* that the windows are of */
+	int64_t min_wait_ns;  /* offcpu: open waits below have no row */
+	bool notes_processes; /* what comes and goes is told to the table */
+};
 
-/* Cuts the open window, gives it to the resolver and ends the thread. */
-struct drain *drain_stop(struct drain *drain);
+/* Seeds the threads, then starts the thread. */
+int drain_start(const struct drain_options *options, struct drain **out);
+
+/*
+ * Cuts the open window, gives it to the resolver and ends the thread. Its last counts and the number
+ * of its last window go to stats_out and seq_out, unless NULL.
+ */
+struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uint64_t *seq_out);
 
 /*
  * Cuts now unless the open window is shorter than [window] min_length and not the first. Returns 0 and the sequence

@@ -31,6 +31,14 @@ static void on_row(void *context, const void *key, const void *value)
 	assembler_add_row(drain->assembler, key, value);
 }
 
+static void on_sample(void *context, const void *key, const void *value)
+{
+	struct drain *drain = context;
+
+	drain->keys++;
+	sampler_add(drain->sampler, key, value);
+}
+
 /* A whole copy of a slot: the writer bumps seq_begin before and seq_done after it writes. */
 static bool thread_copy(const struct thread *slot, struct thread *copy)
 {
@@ -143,6 +151,7 @@ static void losses_add(struct drain *drain, struct window *window)
 		window->lost[i] += counts.lost[i] - drain->last.lost[i];
 	window->lost_ns = counts.lost_ns - drain->last.lost_ns;
 	window->switch_ins = counts.switch_ins - drain->last.switch_ins;
+	window->sampled = counts.samples - drain->last.samples;
 	window->lost[WINDOW_LOST_MISSED_RUNS] = missed - drain->last_missed;
 	stack_table_stats(drain->stacks, &stacks);
 	window->lost[WINDOW_LOST_STACK_FRAMES] = stacks.unknown - drain->last_unknown;
@@ -182,10 +191,14 @@ int64_t drain_bump_epoch(struct cut *cut)
 
 static int window_read(struct drain *drain, unsigned int slot)
 {
+	int fd = probe_window_fd(drain->probe, slot);
+
 	drain->keys = 0;
+	if (drain->sampler)
+		return drain_map_read(fd, sizeof(struct sample_key), sizeof(struct sample_sums),
+				      on_sample, drain);
 	threads_read(drain);
-	return drain_map_read(probe_window_fd(drain->probe, slot), sizeof(struct wait_key),
-			      sizeof(struct wait_sums), on_row, drain);
+	return drain_map_read(fd, sizeof(struct wait_key), sizeof(struct wait_sums), on_row, drain);
 }
 
 /* Of some readings the one least disturbed between its two clocks. */
@@ -226,15 +239,17 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	int64_t start = (int64_t)cut->start_ns[slot], end = drain_bump_epoch(cut);
 	struct window *window;
 	bool has_all;
-	int r, visited;
+	int r;
 
 	r = windows_settle(drain);
 	if (r)
 		return log_err(r, "wait for programs to leave the window");
-	visited = drain_visit_tasks(drain);
-	if (visited && visited != -ENOENT /* detached already */)
-		log_err(visited, "visit the tasks for open waits");
-	assembler_begin(drain->assembler, start, end, cut->epoch);
+	if (drain->assembler) {
+		r = drain_visit_tasks(drain);
+		if (r && r != -ENOENT /* detached already */)
+			log_err(r, "visit the tasks for open waits");
+		assembler_begin(drain->assembler, start, end, cut->epoch);
+	}
 	r = window_read(drain, slot);
 	if (r)
 		log_err(r, "read the window's map");
@@ -243,10 +258,12 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	 * the ring. A program that began since may have reserved before them and not committed yet.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
-	window = assembler_finish(drain->assembler);
+	window = drain->assembler ? assembler_finish(drain->assembler) :
+				    sampler_finish(drain->sampler, start, end);
 	if (!window)
 		return log_err(-ENOMEM, "assemble a window");
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all;
+	window->session = drain->session;
 	window->real_offset_ns = real_offset(drain);
 	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	losses_add(drain, window);

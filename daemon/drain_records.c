@@ -81,15 +81,18 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 
 	switch (record->head.type) {
 	case RECORD_FORK:
-		if (!record->is_kernel)
+		if (!record->is_kernel && drain->notes_processes)
 			process_table_note_fork(drain->processes, &id, &parent, record->comm);
 		break;
 	case RECORD_EXEC:
-		process_table_note_exec(drain->processes, &id, record->comm);
-		assembler_add_exec(drain->assembler, record);
+		if (drain->notes_processes)
+			process_table_note_exec(drain->processes, &id, record->comm);
+		if (drain->assembler)
+			assembler_add_exec(drain->assembler, record);
 		break;
 	default:
-		process_table_note_exit(drain->processes, &id);
+		if (drain->notes_processes)
+			process_table_note_exit(drain->processes, &id);
 	}
 }
 

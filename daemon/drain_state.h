@@ -16,6 +16,7 @@
 #include "bpf/shared.h"
 #include "daemon/assembler.h"
 #include "daemon/drain.h"
+#include "daemon/sampler.h"
 #include "daemon/drain_ring.h"
 
 struct drain {
@@ -34,8 +35,10 @@ struct drain {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
-	struct history *history;
-	struct assembler *assembler;
+	uint64_t session;
+	bool notes_processes;
+	struct assembler *assembler; /* of offcpu, else NULL */
+	struct sampler *sampler;     /* of oncpu, else NULL */
 	struct drain_ring *ring;
 	struct cpu_counts *cpus; /* one a possible CPU, as read */
 	size_t cpu_size;	 /* of a value of the map, per CPU */

@@ -83,6 +83,18 @@ static int check_ids(const struct wire_ints *ids, const char *field, struct wire
 	return 0;
 }
 
+static int check_cpus(const struct wire_ints *cpus, struct wire_error *error)
+{
+	size_t i;
+
+	for (i = 0; i < cpus->n; i++)
+		if (cpus->v[i] < 0 || cpus->v[i] > INT32_MAX)
+			return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "cpus",
+					      "%lld is no CPU: a number from 0 on",
+					      (long long)cpus->v[i]);
+	return 0;
+}
+
 static int check_exclusive(int a, int b, const char *field, const char *text,
 			   struct wire_error *error)
 {
@@ -135,9 +147,48 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 		r = filter_times(filter, wire, error);
 	for (i = 0; i < wire->states.n && !r; i++)
 		r = filter_add_state(filter, wire->states.v[i], error);
+	if (!r)
+		r = check_cpus(&wire->cpus, error);
 	filter->drops_kernel = wire->user_stacks == 1;
 	filter->drops_user = wire->kernel_stacks == 1;
 	return r;
+}
+
+/* Up to the first wildcard; with the 0 at its end where there is none. */
+static uint32_t comm_prefix(const char *glob, char *out)
+{
+	size_t n = strcspn(glob, "*?[\\");
+
+	if (n > COMM_LEN - 1)
+		n = COMM_LEN - 1;
+	memcpy(out, glob, n);
+	return (uint32_t)(glob[n] ? n : n + 1);
+}
+
+void filter_to_programs(const struct filter *filter, const struct filter_cgroup *cgroups,
+			struct session_filter *out)
+{
+	const struct wire_filter *wire = filter->wire;
+	size_t i;
+
+	*out = (struct session_filter){};
+	if (!wire)
+		return;
+	_Static_assert(ARRAY_SIZE(states) <= FILTER_STATES, "programs know all states");
+	for (i = 0; i < ARRAY_SIZE(states); i++)
+		out->state_order[i] = states[i].bits;
+	out->states = filter->states;
+	out->state_bits = filter->state_bits;
+	out->has_states = filter->has_states;
+	out->has_preempted = filter->has_preempted;
+	out->max_wait_ns = filter->max_ns == INT64_MAX ? 0 : (uint64_t)filter->max_ns;
+	out->user_threads = wire->user_threads == 1;
+	out->kernel_threads = wire->kernel_threads == 1;
+	out->has_pids = wire->pids.n > 0;
+	out->has_tids = wire->tids.n > 0;
+	if (wire->comm)
+		out->comm_len = comm_prefix(wire->comm, out->comm);
+	memcpy(out->cgroups, cgroups, sizeof(out->cgroups));
 }
 
 bool filter_selects_threads(const struct filter *filter)
@@ -188,6 +239,8 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 {
 	const struct wire_filter *wire = filter->wire;
 
+	if (filter->base && !filter_has_image(filter->base, image, info))
+		return false;
 	if (!wire)
 		return true;
 	if (!ints_have(&wire->pids, info->id.pid) || !ints_have(&wire->tids, image->tid))
@@ -219,6 +272,8 @@ bool filter_has_state(const struct filter *filter, uint32_t state)
 {
 	size_t i;
 
+	if (filter->base && !filter_has_state(filter->base, state))
+		return false;
 	if (!filter->has_states)
 		return true;
 	if (state & (STATE_PREEMPTED | STATE_NEW))
@@ -258,7 +313,15 @@ const char *states_word(uint32_t states_seen)
 
 bool filter_has_duration(const struct filter *filter, uint64_t ns)
 {
+	if (filter->base && !filter_has_duration(filter->base, ns))
+		return false;
 	return ns >= (uint64_t)filter->min_ns && ns <= (uint64_t)filter->max_ns;
+}
+
+bool filter_has_shorts(const struct filter *filter)
+{
+	return !filter->has_states && filter->min_ns == 0 &&
+	       (!filter->base || filter_has_shorts(filter->base));
 }
 
 unsigned int filter_bucket(uint64_t ns)

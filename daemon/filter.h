@@ -15,6 +15,7 @@
 
 struct filter {
 	const struct wire_filter *wire; /* NULL: everything */
+	const struct filter *base;	/* that has to let it through too, or NULL */
 	int64_t min_ns;			/* 0: none */
 	int64_t max_ns;			/* INT64_MAX: none */
 	uint32_t states;		/* those asked for by name, a bit each */
@@ -28,6 +29,13 @@ struct filter {
 /* 0, or -EINVAL with error filled (its strings are the caller's to free). */
 int filter_init(struct filter *filter, const struct wire_filter *wire, struct wire_error *error);
 
+struct session_filter;
+struct filter_cgroup;
+
+/* The same for the programs of a session, cgroups (FILTER_CGROUPS) being those that it names. */
+void filter_to_programs(const struct filter *filter, const struct filter_cgroup *cgroups,
+			struct session_filter *out);
+
 /* Whether anything in it selects threads: then a filter that saw nobody is worth an error. */
 bool filter_selects_threads(const struct filter *filter);
 
@@ -35,6 +43,9 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 		      const struct process_info *info);
 bool filter_has_state(const struct filter *filter, uint32_t state);
 bool filter_has_duration(const struct filter *filter, uint64_t ns);
+
+/* Whether it lets waits through of which only their sum is known: in any state, however short. */
+bool filter_has_shorts(const struct filter *filter);
 
 /* The bucket of a duration, see WAIT_BUCKETS, and the least duration of a bucket. */
 unsigned int filter_bucket(uint64_t ns);

@@ -160,7 +160,7 @@ static bool window_overlaps(const struct window *window, int64_t since_ns, int64
 	       window->start_ns + window->real_offset_ns < until_ns;
 }
 
-int history_range(struct history *history, int64_t since_ns, int64_t until_ns,
+int history_range(struct history *history, uint64_t session, int64_t since_ns, int64_t until_ns,
 		  struct history_list *out)
 {
 	struct history_list list = {};
@@ -168,9 +168,13 @@ int history_range(struct history *history, int64_t since_ns, int64_t until_ns,
 
 	pthread_mutex_lock(&history->lock);
 	list.windows = calloc(history->n ? history->n : 1, sizeof(struct window *));
-	for (i = 0; list.windows && i < history->n; i++)
-		if (window_overlaps(*history_slot(history, i), since_ns, until_ns))
-			list.windows[list.n++] = window_ref(*history_slot(history, i));
+	for (i = 0; list.windows && i < history->n; i++) {
+		struct window *window = *history_slot(history, i);
+
+		if ((!session || window->session == session) &&
+		    window_overlaps(window, since_ns, until_ns))
+			list.windows[list.n++] = window_ref(window);
+	}
 	if (history->n)
 		list.memory_seq = (*history_slot(history, 0))->seq;
 	pthread_mutex_unlock(&history->lock);

@@ -56,8 +56,11 @@ void history_add(struct history *history, struct window *window, size_t stack_by
 void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
 		      void *userdata);
 
-/* All windows that overlap [since_ns, until_ns) in time since the epoch, by their own clock. */
-int history_range(struct history *history, int64_t since_ns, int64_t until_ns,
+/*
+ * All windows of a session (0: of all) that overlap [since_ns, until_ns) in time since the epoch, by
+ * their own clock.
+ */
+int history_range(struct history *history, uint64_t session, int64_t since_ns, int64_t until_ns,
 		  struct history_list *out);
 void history_list_fini(struct history_list *list);
 

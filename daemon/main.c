@@ -60,21 +60,26 @@ static uint64_t event_rate(struct daemon *daemon, uint64_t events)
 static void on_status(void *userdata)
 {
 	struct daemon *daemon = userdata;
+	struct sessions *sessions = daemon->recorder.sessions;
 	struct history_stats history;
-	struct drain_stats drain = {};
-	uint64_t lost = 0, events;
-	unsigned int i;
+	struct drain_stats drain;
+	bool is_on[PROBE_KIND_N];
+	uint64_t lost = 0, events = 0, threads = 0;
+	unsigned int kind, i;
 
 	history_stats(daemon->recorder.history, &history);
-	if (daemon->recorder.drain)
-		drain_stats(daemon->recorder.drain, &drain);
-	for (i = 0; i < WINDOW_LOST_N; i++)
-		lost += drain.lost[i];
-	events = drain.counts.switch_ins;
-	notify_status("offcpu %s, %zu windows, %" PRIu64 " threads, %" PRIu64
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		is_on[kind] = session_is_on(sessions_always(sessions, kind));
+		session_stats(sessions_always(sessions, kind), &drain);
+		threads += drain.threads;
+		events += drain.counts.switch_ins;
+		for (i = 0; i < WINDOW_LOST_N; i++)
+			lost += drain.lost[i];
+	}
+	notify_status("offcpu %s, oncpu %s, %zu windows, %" PRIu64 " threads, %" PRIu64
 		      " switches/s, lost %" PRIu64,
-		      probe_is_on(daemon->recorder.probe) ? "on" : "off", history.windows,
-		      drain.threads, event_rate(daemon, events), lost);
+		      is_on[PROBE_OFFCPU] ? "on" : "off", is_on[PROBE_ONCPU] ? "on" : "off",
+		      history.windows, threads, event_rate(daemon, events), lost);
 	daemon->status_ns = clock_ns(CLOCK_MONOTONIC);
 	daemon->status_events = events;
 }
@@ -118,19 +123,14 @@ static void on_reload(int signo, void *userdata)
 	notify_ready();
 }
 
-/* A sign of life only if the drain, too, is alive. */
+/* A sign of life only if the drains, too, are alive. */
 static void on_watchdog(void *userdata)
 {
 	struct daemon *daemon = userdata;
-	struct drain_stats drain;
+	int64_t due = clock_ns(CLOCK_MONOTONIC) - 3 * daemon->config->window_length_ns;
 
-	if (daemon->recorder.drain) {
-		drain_stats(daemon->recorder.drain, &drain);
-		if (clock_ns(CLOCK_MONOTONIC) - drain.last_ns >
-		    3 * daemon->config->window_length_ns)
-			return;
-	}
-	notify_watchdog();
+	if (sessions_last_drained_ns(daemon->recorder.sessions) >= due)
+		notify_watchdog();
 }
 
 static int daemon_listen(struct daemon *daemon)
@@ -204,14 +204,14 @@ static int daemon_start(struct daemon *daemon)
 		.control = daemon->config->control_start_group,
 	};
 	char reason[512] = "";
-	int r = probe_check(reason, sizeof(reason));
+	int r = daemon->recorder.is_serve_only ? 0 : probe_check(reason, sizeof(reason));
 
 	if (r) {
 		log_error("%s", reason);
 		return r;
 	}
 	descriptors_allow();
-	r = broker_start(&daemon->broker);
+	r = daemon->recorder.is_serve_only ? 0 : broker_start(&daemon->broker);
 	if (r)
 		return log_err(r, "start the process that opens perf events");
 	daemon->recorder.broker = daemon->broker;
@@ -242,29 +242,54 @@ static void daemon_stop(struct daemon *daemon)
 	config_free(daemon->config);
 }
 
-static void log_started(const struct daemon *daemon)
+static void log_probe(struct session *session)
 {
-	const char *fields[] = { "STACKD_PROBE=offcpu", NULL, NULL };
+	const struct session_info *info = session_info(session);
+	char probe[64], hook[128];
+	const char *fields[] = { probe, NULL, NULL };
 	struct probe_status status;
-	char hook[128];
 
-	probe_status(daemon->recorder.probe, &status);
-	if (status.is_on) {
-		snprintf(hook, sizeof(hook), "STACKD_HOOK=%s", status.hook);
-		fields[1] = hook;
+	session_probe_status(session, &status);
+	snprintf(probe, sizeof(probe), "STACKD_PROBE=%s", info->id_text);
+	if (!status.is_on) {
+		log_event(LOG_WARNING, LOG_ID_PROBE_OFF, fields, "%s is off: %s", info->id_text,
+			  status.reason ? status.reason : "unknown");
+		return;
+	}
+	snprintf(hook, sizeof(hook), "STACKD_HOOK=%s", status.hook);
+	fields[1] = hook;
+	if (info->kind == PROBE_OFFCPU)
 		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
 			  "recording offcpu, stacks by %s, waits from %lld us", status.hook,
-			  (long long)(daemon->config->offcpu_min_wait_ns / NS_PER_US));
-	} else {
-		log_event(LOG_WARNING, LOG_ID_PROBE_OFF, fields, "offcpu is off: %s",
-			  status.reason ? status.reason : "unknown");
+			  (long long)(info->min_wait_ns / NS_PER_US));
+	else
+		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
+			  "recording oncpu, samples by %s, one each %lld us", status.hook,
+			  (long long)info->period_ns / NS_PER_US);
+}
+
+static void log_started(const struct daemon *daemon)
+{
+	unsigned int kind;
+
+	if (daemon->recorder.is_serve_only) {
+		log_info("recording nothing, answering from disk");
+		return;
 	}
+	for (kind = 0; kind < PROBE_KIND_N; kind++)
+		log_probe(sessions_always(daemon->recorder.sessions, kind));
 }
 
 static int daemon_run(const struct options *options, struct config *config)
 {
 	struct daemon daemon = { .options = options, .config = config };
-	int r = daemon_start(&daemon);
+	int r;
+
+	if (options->action == OPTIONS_SERVE_ONLY) {
+		daemon.recorder.is_serve_only = true;
+		config->offcpu_enabled = config->oncpu_enabled = false;
+	}
+	r = daemon_start(&daemon);
 
 	if (!r) {
 		log_started(&daemon);

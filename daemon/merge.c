@@ -67,6 +67,19 @@ static void merge_ended(struct merge *merge, const struct window *window, struct
 	}
 }
 
+static void merge_samples(struct merge *merge, const struct window *window,
+			  struct image_info **infos)
+{
+	struct image_info *info;
+	size_t i;
+
+	for (i = 0; i < window->n_samples; i++) {
+		info = infos[window->samples[i].image];
+		if (info)
+			merge_sample(merge, window, &window->samples[i], info);
+	}
+}
+
 static int merge_window(struct merge *merge, const struct window *window, bool is_last,
 			struct stack *unread)
 {
@@ -82,6 +95,7 @@ static int merge_window(struct merge *merge, const struct window *window, bool i
 		merge_opens(merge, window, infos, unread);
 	if (!merge->options.open_only)
 		merge_ended(merge, window, infos);
+	merge_samples(merge, window, infos);
 	return merge->error;
 }
 

@@ -36,8 +36,10 @@ struct merge_group {
 	struct stack *user;
 	uint32_t state; /* the bits of all waits */
 	bool is_idle;
+	bool is_sample;
 	bool is_short; /* the waits under the minimum: no stack */
 	uint64_t count;
+	uint64_t on_ns; /* of samples; of waits the two after it */
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
 	uint64_t open;
@@ -52,6 +54,7 @@ struct merge_group {
 };
 
 struct merge_totals {
+	uint64_t samples;
 	uint64_t on_cpu_ns;
 	uint64_t runnable_ns;
 	uint64_t blocked_ns;

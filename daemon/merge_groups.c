@@ -37,7 +37,7 @@ void contribution_stacks(const struct merge *merge, struct contribution *c,
 {
 	c->kernel = kernel;
 	c->user = user;
-	c->is_idle = wait_is_idle(c);
+	c->is_idle = c->is_sample ? !c->info->process.id.pid : wait_is_idle(c);
 	if (merge->filter->drops_kernel)
 		c->kernel = NULL;
 	if (merge->filter->drops_user)
@@ -49,6 +49,7 @@ void contribution_stacks(const struct merge *merge, struct contribution *c,
 enum {
 	KEY_SHORT = 1,
 	KEY_WAIT = 2,
+	KEY_SAMPLE = 3,
 	KEY_IDLE = 0x100, /* beside a letter or KEY_WAIT */
 	KEY_KILLABLE = 0x200,
 };
@@ -62,6 +63,8 @@ static uint64_t key_state(const struct contribution *c, bool has_stacks)
 
 	if (c->is_short)
 		return KEY_SHORT;
+	if (c->is_sample)
+		return KEY_SAMPLE;
 	if (!has_stacks)
 		return KEY_WAIT | (c->is_idle ? KEY_IDLE : 0);
 	return (uint64_t)state_letter(c->state)[0] | (c->is_idle ? KEY_IDLE : 0) |
@@ -107,6 +110,7 @@ static struct merge_group *group_get(struct merge *merge, const struct contribut
 	group->image = &c->info->image;
 	group->is_idle = c->is_idle;
 	group->is_short = c->is_short;
+	group->is_sample = c->is_sample;
 	HASH_ADD(hh, merge->groups, key, sizeof(group->key), group);
 	if (!HASH_HAS(group)) {
 		free(group);
@@ -132,6 +136,7 @@ struct merge_group *contribute(struct merge *merge, const struct contribution *c
 	}
 	group->state |= c->state & ~(STATE_SEEDED | STATE_UNSEEN);
 	group->count += c->count;
+	group->on_ns += c->on_ns;
 	group->blocked_ns += c->blocked_ns;
 	group->runnable_ns += c->runnable_ns;
 	if (c->max_ns > group->max_ns || (c->max_ns == group->max_ns && !group->max_tid)) {

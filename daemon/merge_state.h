@@ -69,7 +69,9 @@ struct contribution {
 	uint32_t state;
 	bool is_idle;
 	bool is_short;
+	bool is_sample;
 	uint64_t count;
+	uint64_t on_ns;
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
 	uint64_t max_ns;
@@ -96,6 +98,10 @@ void contribution_stacks(const struct merge *merge, struct contribution *c,
 struct merge_group *contribute(struct merge *merge, const struct contribution *c);
 
 void groups_free(struct merge *merge);
+
+/* merge_samples.c */
+void merge_sample(struct merge *merge, const struct window *window,
+		  const struct window_sample *sample, struct image_info *info);
 
 /* merge_waits.c */
 void merge_row(struct merge *merge, const struct window *window, const struct window_row *row,

@@ -132,7 +132,7 @@ void merge_short(struct merge *merge, const struct window_image *image, struct i
 		.runnable_ns = sums->short_runnable_ns,
 	};
 
-	if (sums->short_count && !merge->filter->has_states && merge->filter->min_ns == 0 &&
+	if (sums->short_count && filter_has_shorts(merge->filter) &&
 	    !merge->options.open_only)
 		contribute(merge, &c);
 }

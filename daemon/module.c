@@ -40,7 +40,6 @@ struct module_registry *module_registry_new(uint64_t max_memory)
 		return NULL;
 	}
 	pthread_mutex_init(&registry->lock, NULL);
-	pthread_mutex_init(&registry->unwind_lock, NULL);
 	registry->max_memory = max_memory;
 	registry->files_max = FILES_MAX;
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur / 2 < FILES_MAX)
@@ -477,7 +476,6 @@ struct module_registry *module_registry_free(struct module_registry *registry)
 			module_unref(module);
 		}
 	}
-	pthread_mutex_destroy(&registry->unwind_lock);
 	pthread_mutex_destroy(&registry->lock);
 	mounts_free(registry->mounts);
 	free(registry);

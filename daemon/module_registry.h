@@ -65,7 +65,6 @@ struct module_registry {
 	struct module *settling; /* each with a reference */
 	struct module *wanting[2]; /* rows; each with a reference; big files second */
 	struct unwind *unwind;	 /* NULL: stacks are not walked */
-	pthread_mutex_t unwind_lock; /* rows are read one file at a time */
 	uint64_t max_memory;
 	size_t files_max;
 	struct mounts *mounts;	     /* NULL: all files are read */

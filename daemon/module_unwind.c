@@ -68,18 +68,15 @@ void module_unwind_load(struct module *module)
 
 	if (!module->unwind)
 		return;
-	/* Compiling takes several times the room that the rows take. */
-	pthread_mutex_lock(&module->registry->unwind_lock);
+	pthread_mutex_lock(&module->load_lock);
 	if (unwind_file_is_wanted(module->unwind)) {
 		begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		pthread_mutex_lock(&module->load_lock);
 		r = rows_read(module, &rows);
-		pthread_mutex_unlock(&module->load_lock);
 		unwind_file_load(module->unwind, &rows, r,
 				 clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
 		unwind_rows_fini(&rows);
 	}
-	pthread_mutex_unlock(&module->registry->unwind_lock);
+	pthread_mutex_unlock(&module->load_lock);
 }
 
 void module_want_rows(struct module *module)

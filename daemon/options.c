@@ -12,6 +12,7 @@
 enum {
 	OPTION_CHECK_CONFIG = 256,
 	OPTION_DUMP_CONFIG,
+	OPTION_SERVE_ONLY,
 	OPTION_VERSION,
 };
 
@@ -20,6 +21,7 @@ static const struct option long_options[] = {
 	{ "option", required_argument, NULL, 'o' },
 	{ "check-config", no_argument, NULL, OPTION_CHECK_CONFIG },
 	{ "dump-config", no_argument, NULL, OPTION_DUMP_CONFIG },
+	{ "serve-only", no_argument, NULL, OPTION_SERVE_ONLY },
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -36,6 +38,8 @@ static void print_help(void)
 	     "  -o, --option SECTION.KEY=VALUE   set one value, over what the files say\n"
 	     "      --check-config               say whether the configuration is good, and exit\n"
 	     "      --dump-config                print every value and where it is from, and exit\n"
+	     "      --serve-only                 record nothing, answer from the windows on disk;\n"
+	     "                                   needs no privilege but to read them\n"
 	     "      --version                    print the version, and exit\n"
 	     "  -h, --help                       print this, and exit\n"
 	     "\n"
@@ -51,7 +55,8 @@ static int fail_usage(void)
 static int set_action(struct options *options, enum options_action action)
 {
 	if (options->action != OPTIONS_RUN && options->action != action) {
-		fputs("stackd: --check-config and --dump-config: give one of them\n", stderr);
+		fputs("stackd: --check-config, --dump-config, --serve-only: one of them\n",
+		      stderr);
 		return fail_usage();
 	}
 	options->action = action;
@@ -71,6 +76,8 @@ static int handle_option(struct options *options, int option)
 		return set_action(options, OPTIONS_CHECK_CONFIG);
 	case OPTION_DUMP_CONFIG:
 		return set_action(options, OPTIONS_DUMP_CONFIG);
+	case OPTION_SERVE_ONLY:
+		return set_action(options, OPTIONS_SERVE_ONLY);
 	case OPTION_VERSION:
 		puts("stackd " STACKD_VERSION);
 		return 1;

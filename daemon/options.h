@@ -13,6 +13,7 @@ enum options_action {
 	OPTIONS_RUN,
 	OPTIONS_CHECK_CONFIG,
 	OPTIONS_DUMP_CONFIG,
+	OPTIONS_SERVE_ONLY,
 };
 
 struct options {

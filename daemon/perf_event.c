@@ -59,13 +59,15 @@ static bool is_good(const struct perf_request *q)
 	if (is_kprobe)
 		return is_symbol(q->function) && q->is_return <= 1 && q->offset < MAX_OFFSET &&
 		       !(q->is_return && q->offset) && !q->clock && !q->cpu && !q->wakeup_bytes &&
-		       !q->frequency_hz;
+		       !q->frequency_hz && !q->period;
 	if (!is_empty(q->function) || q->is_return || q->offset)
 		return false;
 	if (is_sampling)
-		return q->clock < BROKER_CLOCK_N && q->frequency_hz > 0 &&
-		       q->frequency_hz <= BROKER_MAX_FREQUENCY_HZ && !q->wakeup_bytes;
-	return !q->clock && !q->frequency_hz && q->wakeup_bytes > 0 &&
+		return q->clock < BROKER_CLOCK_N && !q->frequency_hz != !q->period &&
+		       q->frequency_hz <= BROKER_MAX_FREQUENCY_HZ && !q->wakeup_bytes &&
+		       (!q->period || (q->period >= BROKER_MIN_PERIOD &&
+				       q->period <= BROKER_MAX_PERIOD));
+	return !q->clock && !q->frequency_hz && !q->period && q->wakeup_bytes > 0 &&
 	       q->wakeup_bytes <= MAX_WAKEUP_BYTES;
 }
 
@@ -90,8 +92,8 @@ static int sampling_open(const struct perf_request *request)
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.freq = 1,
-		.sample_freq = request->frequency_hz,
+		.freq = request->frequency_hz > 0,
+		.sample_freq = request->frequency_hz + request->period, /* one is 0 */
 	};
 
 	if (request->clock == BROKER_CYCLES) {

@@ -18,7 +18,8 @@ struct perf_request {
 	uint32_t clock;
 	uint32_t cpu;
 	uint32_t wakeup_bytes;
-	uint64_t frequency_hz;
+	uint64_t frequency_hz; /* one of these two */
+	uint64_t period;
 	uint64_t offset;
 	uint32_t is_return;
 	uint32_t reserved; /* 0 */

@@ -1,61 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe.h"
+#include "daemon/probe_state.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
-#include <bpf/libbpf.h>
 
 #include "bpf/shared.h"
 #include "daemon/broker.h"
 #include "daemon/log.h"
 #include "daemon/probe_unwind.h"
 #include "proto/base.h"
+#include "proto/wire.h"
 
-#include "offcpu.skel.h"
-
-/* As enum stack_hook in bpf/maps.bpf.h. */
-enum { HOOK_SCHED_EXIT, HOOK_FINISH_SWITCH, HOOK_SWITCH_OUT, HOOK_N };
-
-/* As in the setting. */
-static const char *const hook_words[HOOK_N] = {
-	[HOOK_SCHED_EXIT] = "sched_exit",
-	[HOOK_FINISH_SWITCH] = "finish_switch",
-	[HOOK_SWITCH_OUT] = "switch_out",
-};
-
-static const char *const hook_names[HOOK_N] = {
-	[HOOK_SCHED_EXIT] = "tp_btf/sched_exit_tp",
-	[HOOK_FINISH_SWITCH] = "kprobe/finish_task_switch",
-	[HOOK_SWITCH_OUT] = "tp_btf/sched_switch",
-};
-
-enum { MAX_LINKS = 16 };
-
-struct probe {
-	struct broker *broker; /* borrowed, may be NULL */
-	const struct probe_unwind *unwind; /* likewise */
-	struct offcpu *skel;
-	struct bpf_link *links[MAX_LINKS];
-	size_t n_links;
-	struct bpf_link *iterator;
-	int window_fds[2];
-	struct thread *threads; /* the map's own memory */
-	uint64_t max_threads;
-	uint64_t max_keys;
-	unsigned int hook;
-	bool is_on;
-	bool is_disabled;
-	char reason[256];
-};
-
-/* libbpf's last warning: the one line that says what the kernel refused. */
+/* libbpf's first warning: what the kernel refused. Those that follow are what came of it. */
 static _Thread_local char libbpf_warning[256];
 
 static int on_libbpf_print(enum libbpf_print_level level, const char *format, va_list args)
@@ -68,16 +30,23 @@ static int on_libbpf_print(enum libbpf_print_level level, const char *format, va
 	vsnprintf(text, sizeof(text), format, args);
 	n = strcspn(text, "\n");
 	text[n] = '\0';
-	if (level == LIBBPF_WARN && !strstr(text, "BEGIN PROG LOAD LOG"))
+	if (level == LIBBPF_WARN && !libbpf_warning[0] && !strstr(text, "BEGIN PROG LOAD LOG"))
 		snprintf(libbpf_warning, sizeof(libbpf_warning), "%.255s", text);
 	log_debug("%s", text);
 	return 0;
 }
 
-static void probe_fail(struct probe *probe, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+const char *probe_warning(void)
+{
+	return libbpf_warning;
+}
 
-static void probe_fail(struct probe *probe, const char *format, ...)
+void probe_warning_clear(void)
+{
+	libbpf_warning[0] = '\0';
+}
+
+void probe_fail(struct probe *probe, const char *format, ...)
 {
 	va_list args;
 
@@ -86,102 +55,22 @@ static void probe_fail(struct probe *probe, const char *format, ...)
 	va_end(args);
 }
 
-static bool kernel_has_tracepoint(const char *name)
+int probe_map_fd(const struct probe *probe, const char *name)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	char type[64];
-	bool has;
+	struct bpf_map *map = bpf_object__find_map_by_name(probe->object, name);
 
-	if (libbpf_get_error(btf))
-		return false;
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	has = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
-	btf__free(btf);
-	return has;
-}
-
-/* finish_task_switch is static: compilers rename it (.isra.0, .constprop.0). */
-static int finish_switch_symbol(char *name, size_t size)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
-	char line[1024], symbol[256], type;
-
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*x %c %255s", &type, symbol) != 2 || (type | 32) != 't')
-			continue;
-		if (strncmp(symbol, "finish_task_switch", 18) != 0 || strstr(symbol, ".cold"))
-			continue;
-		if (symbol[18] != '\0' && symbol[18] != '.')
-			continue;
-		snprintf(name, size, "%s", symbol);
-		return 0;
-	}
-	return -ENOENT;
-}
-
-static uint64_t round_up_power_of_two(uint64_t v)
-{
-	uint64_t p = 1;
-
-	while (p < v)
-		p <<= 1;
-	return p;
-}
-
-/* Sizes and switches, before load. */
-static int skeleton_configure(struct probe *probe, const struct config *config)
-{
-	struct offcpu *skel = probe->skel;
-	uint32_t ring = (uint32_t)round_up_power_of_two(config->offcpu_stack_ring);
-	uint64_t seed;
-	int r;
-
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		return -errno;
-	skel->rodata->hash_seed = seed;
-	skel->rodata->min_wait_ns = (uint64_t)config->offcpu_min_wait_ns;
-	skel->rodata->stack_hook = probe->hook;
-	skel->rodata->ring_wake_bytes = ring / 4;
-	skel->rodata->ring_stack_bytes = ring - ring / 4;
-	r = probe->unwind ? probe_unwind_reuse(probe->unwind, skel->obj) : 0;
-	if (r)
-		return r;
-	r = bpf_map__set_max_entries(skel->maps.ring, ring);
-	if (r)
-		return r;
-	r = bpf_map__set_max_entries(skel->maps.threads, (uint32_t)probe->max_threads);
-	if (!r)
-		r = bpf_map__set_max_entries(skel->maps.slots, (uint32_t)probe->max_threads);
-	if (!r)
-		r = bpf_map__set_max_entries(skel->maps.free_slots, (uint32_t)probe->max_threads);
-	if (r)
-		return r;
-	r = bpf_map__set_inner_map_fd(skel->maps.windows, probe->window_fds[0]);
-	if (r)
-		return r;
-	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->hook == HOOK_SCHED_EXIT);
-	return bpf_program__set_autoload(skel->progs.on_finish_switch,
-					 probe->hook == HOOK_FINISH_SWITCH);
-}
-
-static size_t threads_size(const struct probe *probe)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	return (probe->max_threads * sizeof(struct thread) + page - 1) & ~(page - 1);
+	return map ? bpf_map__fd(map) : -ENOENT;
 }
 
 /* The first is the template of the outer map too: libbpf 1.1 cannot resize an inner one. */
-static int window_maps_create(struct probe *probe)
+static int window_maps_create(struct probe *probe, size_t key_size, size_t value_size)
 {
 	size_t i;
 	int fd;
 
 	for (i = 0; i < ARRAY_SIZE(probe->window_fds); i++) {
-		fd = bpf_map_create(BPF_MAP_TYPE_HASH, "stackd_window", sizeof(struct wait_key),
-				    sizeof(struct wait_sums), (uint32_t)probe->max_keys, NULL);
+		fd = bpf_map_create(BPF_MAP_TYPE_HASH, "stackd_window", (uint32_t)key_size,
+				    (uint32_t)value_size, (uint32_t)probe->options.max_keys, NULL);
 		if (fd < 0)
 			return fd;
 		probe->window_fds[i] = fd;
@@ -189,39 +78,76 @@ static int window_maps_create(struct probe *probe)
 	return 0;
 }
 
-/* Slot 2 holds a map too, so that updating it again makes the kernel wait for running programs. */
-static int window_maps_insert(struct probe *probe)
+static int map_resize(struct probe *probe, const char *name, uint64_t n)
 {
-	int outer = bpf_map__fd(probe->skel->maps.windows);
-	uint32_t slot;
+	struct bpf_map *map = bpf_object__find_map_by_name(probe->object, name);
+
+	return map ? bpf_map__set_max_entries(map, (uint32_t)n) : -ENOENT;
+}
+
+/* A list that is empty is no map at all: the programs do not look at it. */
+static int list_prepare(struct probe *probe, const char *name, const struct wire_ints *ids)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(probe->object, name);
+
+	if (!map)
+		return -ENOENT;
+	if (!ids || !ids->n)
+		return bpf_map__set_autocreate(map, false);
+	return bpf_map__set_max_entries(map, (uint32_t)ids->n);
+}
+
+int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint32_t ring_bytes,
+		  uint32_t n_seen)
+{
+	int r = window_maps_create(probe, key_size, value_size);
+
+	if (!r && probe->options.unwind)
+		r = probe_unwind_reuse(probe->options.unwind, probe->object);
+	if (!r)
+		r = map_resize(probe, "ring", ring_bytes);
+	if (!r)
+		r = map_resize(probe, "seen", n_seen);
+	if (!r)
+		r = list_prepare(probe, "filter_pids", probe->options.pids);
+	if (!r)
+		r = list_prepare(probe, "filter_tids", probe->options.tids);
+	if (!r)
+		r = bpf_map__set_inner_map_fd(
+			bpf_object__find_map_by_name(probe->object, "windows"),
+			probe->window_fds[0]);
+	return r;
+}
+
+static int list_fill(struct probe *probe, const char *name, const struct wire_ints *ids)
+{
+	uint8_t one = 1;
+	uint32_t id;
+	size_t i;
 	int r;
 
-	for (slot = 0; slot < 3; slot++) {
-		r = bpf_map_update_elem(outer, &slot, &probe->window_fds[slot & 1], 0);
+	for (i = 0; ids && i < ids->n; i++) {
+		id = (uint32_t)ids->v[i];
+		r = bpf_map_update_elem(probe_map_fd(probe, name), &id, &one, BPF_ANY);
 		if (r)
 			return r;
 	}
 	return 0;
 }
 
-/* All slots are free, the lowest on top, so that few pages are touched. */
-static int threads_prepare(struct probe *probe)
+/* Slot 2 holds a map too, so that updating it again makes the kernel wait for running programs. */
+int probe_finish(struct probe *probe)
 {
-	int free_fd = bpf_map__fd(probe->skel->maps.free_slots), r;
-	uint32_t slot = (uint32_t)probe->max_threads;
-	void *threads;
+	int outer = probe_map_fd(probe, "windows"), r;
+	uint32_t slot;
 
-	while (slot-- > 0) {
-		r = bpf_map_update_elem(free_fd, NULL, &slot, BPF_ANY);
+	for (slot = 0; slot < 3; slot++) {
+		r = bpf_map_update_elem(outer, &slot, &probe->window_fds[slot & 1], 0);
 		if (r)
 			return r;
 	}
-	threads = mmap(NULL, threads_size(probe), PROT_READ | PROT_WRITE, MAP_SHARED,
-	               bpf_map__fd(probe->skel->maps.threads), 0);
-	if (threads == MAP_FAILED)
-		return -errno;
-	probe->threads = threads;
-	return 0;
+	r = list_fill(probe, "filter_pids", probe->options.pids);
+	return r ? r : list_fill(probe, "filter_tids", probe->options.tids);
 }
 
 static int probe_link_add(struct probe *probe, struct bpf_link *link)
@@ -233,16 +159,17 @@ static int probe_link_add(struct probe *probe, struct bpf_link *link)
 	return (int)r;
 }
 
-static int probe_attach_one(struct probe *probe, struct bpf_program *program)
+
+int probe_attach_one(struct probe *probe, struct bpf_program *program)
 {
 	return probe_link_add(probe, bpf_program__attach(program));
 }
 
 /* Not by libbpf's own attach, which opens the event itself and so is refused at paranoid level 3. */
-static int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol)
+int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol)
 {
 	const struct broker_kprobe kprobe = { .function = symbol };
-	int fd, r = broker_open_kprobe(probe->broker, &kprobe, &fd);
+	int fd, r = broker_open_kprobe(probe->options.broker, &kprobe, &fd);
 
 	if (r == -EACCES || r == -EPERM)
 		broker_refusal(libbpf_warning, sizeof(libbpf_warning));
@@ -254,122 +181,21 @@ static int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 	return r;
 }
 
-/*
- * The order matters: sched_switch comes last, so that no wait is pending before the hook that
- * takes its stack is there, and threads are known to their wakers from the first switch on.
- */
-static int probe_attach(struct probe *probe)
-{
-	struct offcpu *skel = probe->skel;
-	struct bpf_program *programs[] = {
-		skel->progs.on_fork,	   skel->progs.on_exec,	  skel->progs.on_exit,
-		skel->progs.on_wakeup_new, skel->progs.on_waking, skel->progs.on_wakeup,
-	};
-	char symbol[256];
-	size_t i;
-	int r;
-
-	for (i = 0; i < ARRAY_SIZE(programs); i++) {
-		r = probe_attach_one(probe, programs[i]);
-		if (r)
-			return r;
-	}
-	if (probe->hook == HOOK_SCHED_EXIT) {
-		r = probe_attach_one(probe, skel->progs.on_sched_exit);
-	} else if (probe->hook == HOOK_FINISH_SWITCH) {
-		r = finish_switch_symbol(symbol, sizeof(symbol));
-		if (!r)
-			r = probe_attach_kprobe(probe, skel->progs.on_finish_switch, symbol);
-	}
-	if (r)
-		return r;
-	r = probe_attach_one(probe, skel->progs.on_switch);
-	if (r)
-		return r;
-	probe->iterator = bpf_program__attach_iter(skel->progs.on_task, NULL);
-	r = (int)libbpf_get_error(probe->iterator);
-	if (r)
-		probe->iterator = NULL;
-	return r;
-}
-
-static void probe_unload(struct probe *probe)
+void probe_unload(struct probe *probe)
 {
 	size_t i;
 
 	probe_detach(probe);
-	if (probe->threads)
-		munmap(probe->threads, threads_size(probe));
-	probe->threads = NULL;
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < ARRAY_SIZE(probe->window_fds); i++) {
 		closep(&probe->window_fds[i]);
 		probe->window_fds[i] = -1;
 	}
-	offcpu__destroy(probe->skel);
-	probe->skel = NULL;
-}
-
-static int probe_try(struct probe *probe, const struct config *config, unsigned int hook)
-{
-	int r;
-
-	probe->hook = hook;
-	libbpf_warning[0] = '\0';
-	probe->skel = offcpu__open();
-	if (!probe->skel)
-		return -errno;
-	r = window_maps_create(probe);
-	if (!r)
-		r = skeleton_configure(probe, config);
-	if (!r)
-		r = offcpu__load(probe->skel);
-	if (!r)
-		r = window_maps_insert(probe);
-	if (!r)
-		r = threads_prepare(probe);
-	if (!r)
-		r = probe_attach(probe);
-	if (!r)
-		return 0;
-	probe_unload(probe);
-	return r;
-}
-
-/* What a hook needs, before it is tried; NULL where it may work. */
-static const char *hook_missing(unsigned int hook)
-{
-	char symbol[256];
-
-	if (hook == HOOK_SCHED_EXIT && !kernel_has_tracepoint("sched_exit_tp"))
-		return "the kernel has no sched_exit_tp (6.18)";
-	if (hook == HOOK_FINISH_SWITCH && finish_switch_symbol(symbol, sizeof(symbol)))
-		return "the kernel has no finish_task_switch to probe";
-	return NULL;
-}
-
-/* The best hook first, or the one that is set. The reason kept is why the one above was refused. */
-static int probe_climb(struct probe *probe, const struct config *config)
-{
-	bool is_auto = strcmp(config->offcpu_hook, "auto") == 0;
-	const char *missing;
-	unsigned int hook;
-	int r = -ENOENT;
-
-	for (hook = 0; hook < HOOK_N; hook++) {
-		if (!is_auto && strcmp(config->offcpu_hook, hook_words[hook]) != 0)
-			continue;
-		missing = hook_missing(hook);
-		if (missing) {
-			probe_fail(probe, "%s", missing);
-			continue;
-		}
-		r = probe_try(probe, config, hook);
-		if (!r)
-			return 0;
-		probe_fail(probe, "%s: %s", hook_names[hook],
-		           libbpf_warning[0] ? libbpf_warning : strerror(-r));
-	}
-	return r;
+	if (probe->options.kind == PROBE_OFFCPU)
+		probe_offcpu_close(probe);
+	else
+		probe_oncpu_close(probe);
+	probe->object = NULL;
+	probe->cut = NULL;
 }
 
 static void libbpf_setup(void)
@@ -401,32 +227,28 @@ int probe_check(char *reason, size_t size)
 	return -EOPNOTSUPP;
 }
 
-int probe_open(const struct config *config, struct broker *broker,
-	       const struct probe_unwind *unwind, struct probe **out, char *reason, size_t size)
+int probe_open(const struct probe_options *options, struct probe **out, char *reason, size_t size)
 {
 	struct probe *probe;
-	int r;
+	int r = 0;
 
 	libbpf_setup();
 	probe = calloc(1, sizeof(*probe));
 	if (!probe)
 		return -ENOMEM;
-	probe->broker = broker;
-	probe->unwind = unwind;
+	probe->options = *options;
 	probe->window_fds[0] = probe->window_fds[1] = -1;
-	probe->max_threads = config->offcpu_max_threads;
-	probe->max_keys = config->offcpu_max_keys;
-	probe->is_disabled = !config->offcpu_enabled;
-	if (probe->is_disabled) {
-		probe_fail(probe, "[probe.offcpu] enabled = no");
-	} else {
-		r = probe_climb(probe, config);
-		probe->is_on = r == 0;
-		if (r == -EPERM || r == -EACCES) {
-			snprintf(reason, size, "the kernel refuses BPF tracing: %s", probe->reason);
-			free(probe);
-			return -EPERM;
-		}
+	if (options->is_disabled) {
+		probe_fail(probe, "[probe.%s] enabled = no", probe_kind_name(options->kind));
+		*out = probe;
+		return 0;
+	}
+	r = options->kind == PROBE_OFFCPU ? probe_offcpu_open(probe) : probe_oncpu_open(probe);
+	probe->is_on = r == 0;
+	if (options->kind == PROBE_OFFCPU && (r == -EPERM || r == -EACCES)) {
+		snprintf(reason, size, "the kernel refuses BPF tracing: %s", probe->reason);
+		free(probe);
+		return -EPERM;
 	}
 	*out = probe;
 	return 0;
@@ -434,6 +256,8 @@ int probe_open(const struct config *config, struct broker *broker,
 
 void probe_detach(struct probe *probe)
 {
+	if (probe->options.kind == PROBE_ONCPU)
+		probe_oncpu_detach(probe);
 	while (probe->n_links > 0)
 		bpf_link__destroy(probe->links[--probe->n_links]);
 	if (probe->iterator)
@@ -453,6 +277,17 @@ struct probe *probe_close(struct probe *probe)
 bool probe_is_on(const struct probe *probe)
 {
 	return probe->is_on;
+}
+
+enum probe_kind probe_kind(const struct probe *probe)
+{
+	return probe->options.kind;
+}
+
+void probe_refresh(struct probe *probe)
+{
+	if (probe->is_on && probe->options.kind == PROBE_ONCPU)
+		probe_oncpu_refresh(probe);
 }
 
 static void program_status(const struct bpf_program *program, struct probe_program *out)
@@ -476,18 +311,19 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 
 	*out = (struct probe_status){
 		.is_on = probe->is_on,
-		.is_disabled = probe->is_disabled,
+		.is_disabled = probe->options.is_disabled,
 		.reason = probe->reason[0] ? probe->reason : NULL,
 	};
 	if (!probe->is_on)
 		return;
-	out->hook = hook_names[probe->hook];
-	if (probe->hook == HOOK_SWITCH_OUT)
-		out->blind[out->n_blind++] = "switches that sched_switch does not show";
-	bpf_object__for_each_program(program,
-				     probe->skel->obj) if (bpf_program__autoload(program) &&
-							   out->n_programs < PROBE_MAX_PROGRAMS)
-		program_status(program, &out->programs[out->n_programs++]);
+	if (probe->options.kind == PROBE_OFFCPU)
+		probe_offcpu_status(probe, out);
+	else
+		probe_oncpu_status(probe, out);
+	bpf_object__for_each_program(program, probe->object) {
+		if (bpf_program__autoload(program) && out->n_programs < PROBE_MAX_PROGRAMS)
+			program_status(program, &out->programs[out->n_programs++]);
+	}
 }
 
 uint64_t probe_missed(const struct probe *probe)
@@ -524,33 +360,31 @@ uint64_t probe_map_bytes(const struct probe *probe)
 
 	if (!probe->is_on)
 		return 0;
-	bpf_object__for_each_map(map, probe->skel->obj) sum += map_bytes(bpf_map__fd(map));
+	bpf_object__for_each_map(map, probe->object) {
+		if (bpf_map__autocreate(map))
+			sum += map_bytes(bpf_map__fd(map));
+	}
 	return sum + map_bytes(probe->window_fds[0]) + map_bytes(probe->window_fds[1]);
 }
 
 struct cut *probe_cut(const struct probe *probe)
 {
-	return &probe->skel->bss->cut;
-}
-
-struct thread *probe_threads(const struct probe *probe)
-{
-	return probe->threads;
+	return probe->cut;
 }
 
 int probe_cpus_fd(const struct probe *probe)
 {
-	return bpf_map__fd(probe->skel->maps.cpus);
+	return probe_map_fd(probe, "cpus");
 }
 
 int probe_ring_fd(const struct probe *probe)
 {
-	return bpf_map__fd(probe->skel->maps.ring);
+	return probe_map_fd(probe, "ring");
 }
 
 int probe_outer_fd(const struct probe *probe)
 {
-	return bpf_map__fd(probe->skel->maps.windows);
+	return probe_map_fd(probe, "windows");
 }
 
 int probe_window_fd(const struct probe *probe, unsigned int slot)
@@ -558,34 +392,7 @@ int probe_window_fd(const struct probe *probe, unsigned int slot)
 	return probe->window_fds[slot & 1];
 }
 
-uint64_t probe_max_threads(const struct probe *probe)
+uint64_t probe_period_ns(const struct probe *probe)
 {
-	return probe->max_threads;
-}
-
-uint64_t probe_max_keys(const struct probe *probe)
-{
-	return probe->max_keys;
-}
-
-void probe_drop_thread(const struct probe *probe, struct thread *thread)
-{
-	uint32_t slot = thread->slot;
-	uint64_t task = thread->task;
-
-	if (bpf_map_delete_elem(bpf_map__fd(probe->skel->maps.slots), &task))
-		return;
-	thread->task = 0;
-	thread->uid = 0;
-	bpf_map_update_elem(bpf_map__fd(probe->skel->maps.free_slots), NULL, &slot, BPF_ANY);
-}
-
-int probe_iterate(const struct probe *probe)
-{
-	int fd;
-
-	if (!probe->iterator)
-		return -ENOENT;
-	fd = bpf_iter_create(bpf_link__fd(probe->iterator));
-	return fd < 0 ? -errno : fd;
+	return probe->options.period_ns;
 }

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_PROBE_H
 
 /*
- * The off-CPU programs in the kernel: opened, loaded and attached as the running kernel allows.
- * In come settings, out come map fds for the drain and what there is to say in `status`. Owned by
- * the recorder; opened on the main thread, afterwards read by any.
+ * One instance of a probe's programs in the kernel: opened, loaded and attached as the running
+ * kernel allows. In come settings and a filter, out come map fds for the drain and what there is
+ * to say in `status`. Owned by a session; opened on any thread, afterwards read by any.
  */
 
 #include <stdbool.h>
@@ -13,12 +13,15 @@
 #include <stdint.h>
 
 #include "daemon/config.h"
+#include "daemon/probe_kind.h"
 
 struct broker;
 struct probe;
 struct probe_unwind;
 struct cut;
+struct session_filter;
 struct thread;
+struct wire_ints;
 
 enum { PROBE_MAX_PROGRAMS = 16, PROBE_MAX_BLIND = 8 };
 
@@ -42,6 +45,27 @@ struct probe_status {
 	struct probe_program programs[PROBE_MAX_PROGRAMS];
 };
 
+/* Borrowed until the probe is closed. What is of another kind of probe is not looked at. */
+struct probe_options {
+	enum probe_kind kind;
+	const struct config *config;
+	struct broker *broker;	 /* may be NULL */
+	const struct probe_unwind *unwind; /* likewise */
+	uint64_t hash_seed;	 /* one for all probes: a stack has one id */
+	bool is_disabled;	 /* by the settings: gives a probe that is off */
+	bool is_small;		 /* maps of an ad-hoc session */
+	bool follows_processes;	 /* tells of fork, exec and exit; offcpu always does */
+	uint64_t max_keys;	 /* of one window */
+	const struct session_filter *filter; /* NULL: everything */
+	const struct wire_ints *pids;	     /* with the filter; NULL or empty: any */
+	const struct wire_ints *tids;
+	int64_t min_wait_ns; /* offcpu */
+	/* oncpu: */
+	uint64_t period_ns;
+	const struct wire_ints *cpus; /* NULL or empty: all */
+	bool with_idle;
+};
+
 /*
  * Whether this process may use BPF on this kernel: 0, or -EPERM or -EOPNOTSUPP with one line in reason
  * (size bytes) that says what to do. To be asked before anything is opened.
@@ -51,17 +75,20 @@ int probe_check(char *reason, size_t size);
 /*
  * Opens, loads and attaches. Returns 0 with a probe also when the kernel refuses it: then it is
  * off and probe_status() says why. -EPERM when the kernel refuses BPF tracing as such, with one line
- * in reason (size bytes); -ENOMEM. The broker opens what perf_event_open() refuses here; may be NULL.
+ * in reason (size bytes); -ENOMEM.
  */
-int probe_open(const struct config *config, struct broker *broker,
-	       const struct probe_unwind *unwind, struct probe **out, char *reason, size_t size);
+int probe_open(const struct probe_options *options, struct probe **out, char *reason, size_t size);
 
 /* Detaches everything; the maps stay readable until probe_close(). */
 void probe_detach(struct probe *probe);
 struct probe *probe_close(struct probe *probe);
 
 bool probe_is_on(const struct probe *probe);
+enum probe_kind probe_kind(const struct probe *probe);
 void probe_status(const struct probe *probe, struct probe_status *out);
+
+/* Attaches to CPUs that have come. Called now and then on one thread at a time. */
+void probe_refresh(struct probe *probe);
 
 /* Sum of missed runs over all programs. */
 uint64_t probe_missed(const struct probe *probe);
@@ -71,18 +98,22 @@ uint64_t probe_map_bytes(const struct probe *probe);
 
 /* Borrowed, valid until probe_close(). The cut words are shared with the programs. */
 struct cut *probe_cut(const struct probe *probe);
-struct thread *probe_threads(const struct probe *probe); /* probe_max_threads() slots */
 int probe_cpus_fd(const struct probe *probe);
 int probe_ring_fd(const struct probe *probe);
 int probe_outer_fd(const struct probe *probe);
 int probe_window_fd(const struct probe *probe, unsigned int slot);
+
+/* Of offcpu only: probe_max_threads() slots. */
+struct thread *probe_threads(const struct probe *probe);
 uint64_t probe_max_threads(const struct probe *probe);
-uint64_t probe_max_keys(const struct probe *probe);
 
 /* Frees the slot of a thread whose task is gone without its end having been seen. */
 void probe_drop_thread(const struct probe *probe, struct thread *thread);
 
 /* A new fd that visits every task when read; owned by the caller. Negative errno. */
 int probe_iterate(const struct probe *probe);
+
+/* The time a sample stands for. */
+uint64_t probe_period_ns(const struct probe *probe);
 
 #endif

@@ -536,6 +536,7 @@ int process_table_new(uint64_t max_memory, struct process_table **out)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&table->wake, &attr);
 	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&table->files_wake, NULL);
 	r = process_reader_start(table);
 	if (r < 0) {
 		process_table_free(table);
@@ -558,6 +559,7 @@ struct process_table *process_table_free(struct process_table *table)
 	}
 	module_registry_free(table->registry);
 	pthread_cond_destroy(&table->wake);
+	pthread_cond_destroy(&table->files_wake);
 	pthread_mutex_destroy(&table->lock);
 	free(table);
 	return NULL;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/module.h"
 #include "daemon/process_table.h"
 #include "daemon/procfs.h"
 #include "proto/base.h"
@@ -13,6 +14,12 @@ int process_table_new_past(struct process_table **out)
 
 	if (!table)
 		return -ENOMEM;
+	/* Without files, as without a reader: what is common to tables need not mind. */
+	table->registry = module_registry_new(0);
+	if (!table->registry) {
+		free(table);
+		return -ENOMEM;
+	}
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->wake, NULL);
 	*out = table;

@@ -211,8 +211,9 @@ int process_table_scan(struct process_table *table)
 
 void process_reader_wake(struct process_table *table)
 {
-	table->is_woken = true;
+	table->is_woken = table->is_files_woken = true;
 	pthread_cond_signal(&table->wake);
+	pthread_cond_signal(&table->files_wake);
 }
 
 void process_queue_read(struct process *process, int64_t delay_ns, bool is_repeat)
@@ -291,7 +292,7 @@ static void *reader_run(void *data)
 	while (!table->is_stopping) {
 		size_t first = table->n_queued ? queue_first(table) : 0;
 		struct read_request request;
-		bool has_settled;
+		bool has_loaded;
 
 		if (table->n_queued && table->queue[first].due_ns <= clock_ns(CLOCK_MONOTONIC)) {
 			request = table->queue[first];
@@ -300,13 +301,32 @@ static void *reader_run(void *data)
 			continue;
 		}
 		pthread_mutex_unlock(&table->lock);
-		has_settled = module_registry_load_rows(table->registry, false) ||
-			      module_registry_settle(table->registry);
+		has_loaded = module_registry_load_rows(table->registry, true);
 		pthread_mutex_lock(&table->lock);
 		/* Without the lock a signal may have been missed: look again before sleeping. */
-		if (!has_settled && !table->is_stopping && !table->is_woken)
+		if (!has_loaded && !table->is_stopping && !table->is_woken)
 			wait_for_work(table);
 		table->is_woken = false;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return NULL;
+}
+
+/* What may take long: the rows of big files, and symbols of files nobody has mapped any more. */
+static void *files_run(void *data)
+{
+	struct process_table *table = data;
+	bool has_worked;
+
+	pthread_mutex_lock(&table->lock);
+	while (!table->is_stopping) {
+		table->is_files_woken = false;
+		pthread_mutex_unlock(&table->lock);
+		has_worked = module_registry_load_rows(table->registry, false) ||
+			     module_registry_settle(table->registry);
+		pthread_mutex_lock(&table->lock);
+		if (!has_worked && !table->is_stopping && !table->is_files_woken)
+			pthread_cond_wait(&table->files_wake, &table->lock);
 	}
 	pthread_mutex_unlock(&table->lock);
 	return NULL;
@@ -315,28 +335,32 @@ static void *reader_run(void *data)
 int process_reader_start(struct process_table *table)
 {
 	sigset_t all, before;
-	int r;
+	int r, s;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the loop thread's */
 	r = pthread_create(&table->reader, NULL, reader_run, table);
+	s = pthread_create(&table->files, NULL, files_run, table);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r)
-		return -r;
-	table->has_reader = true;
-	pthread_setname_np(table->reader, "stackd-proc");
-	return 0;
+	table->has_reader = !r;
+	table->has_files = !s;
+	if (!r)
+		pthread_setname_np(table->reader, "stackd-proc");
+	if (!s)
+		pthread_setname_np(table->files, "stackd-files");
+	return r ? -r : -s;
 }
 
 void process_reader_stop(struct process_table *table)
 {
-	if (!table->has_reader)
-		return;
 	pthread_mutex_lock(&table->lock);
 	table->is_stopping = true;
-	pthread_cond_signal(&table->wake);
+	process_reader_wake(table);
 	pthread_mutex_unlock(&table->lock);
-	pthread_join(table->reader, NULL);
+	if (table->has_reader)
+		pthread_join(table->reader, NULL);
+	if (table->has_files)
+		pthread_join(table->files, NULL);
 	for (size_t i = 0; i < table->n_queued; i++)
 		process_unref(table->queue[i].process);
 	table->n_queued = 0;

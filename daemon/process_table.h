@@ -75,8 +75,10 @@ struct read_request {
 struct process_table {
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* of the reader, CLOCK_MONOTONIC */
-	pthread_t reader;
-	bool has_reader, is_stopping;
+	pthread_cond_t files_wake; /* of the thread that reads big files */
+	pthread_t reader, files;
+	bool has_reader, has_files, is_stopping;
+	bool is_files_woken;
 	bool is_woken; /* work has come since the reader last looked */
 	struct process *buckets[PROCESS_BUCKETS];
 	struct module_registry *registry; /* has its own lock */

@@ -9,6 +9,7 @@
  */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "proto/wire.h"
 
@@ -17,7 +18,8 @@ struct answer;
 
 /* Who asks, as the server knows it from the socket. */
 struct query_peer {
-	bool is_root; /* may see kernel addresses */
+	bool is_root; /* may see kernel addresses, and stop what others started */
+	uid_t uid;
 };
 
 /*
@@ -30,6 +32,12 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
                    struct wire_error *error);
 int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
                   struct answer **out, struct wire_error *error);
+int query_start(struct recorder *recorder, const struct query_peer *peer,
+		const struct wire_start_request *request, struct answer **out,
+		struct wire_error *error);
+int query_stop(struct recorder *recorder, const struct query_peer *peer,
+	       const struct wire_stop_request *request, struct answer **out,
+	       struct wire_error *error);
 int query_status(struct recorder *recorder, struct answer **out);
 int query_probes(struct recorder *recorder, struct answer **out);
 int query_sessions(struct recorder *recorder, struct answer **out);
@@ -40,6 +48,15 @@ const struct wire_windows_reply *answer_windows(const struct answer *answer);
 const struct wire_status_reply *answer_status(const struct answer *answer);
 const struct wire_probes_reply *answer_probes(const struct answer *answer);
 const struct wire_sessions_reply *answer_sessions(const struct answer *answer);
+
+const struct wire_start_reply *answer_start(const struct answer *answer);
+const struct wire_stop_reply *answer_stop(const struct answer *answer);
+
+/* The session that was started, as it is now: 1 while it runs, 0 when it has ended, -ENOMEM. */
+int answer_start_refresh(struct answer *answer);
+
+/* Ends it, if it still runs. */
+void answer_start_end(struct answer *answer);
 
 struct answer *answer_free(struct answer *answer);
 void answer_freep(struct answer **answer);

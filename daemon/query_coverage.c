@@ -85,7 +85,7 @@ static bool reason_of_runs(struct coverage *coverage, const struct store_entry *
 	if (!reading || !before || store_reading_run(reading, before->run, &run))
 		return false;
 	has_next = after && store_reading_run(reading, after->run, &next) == 0;
-	if (!has_next && !coverage->recorder->drain) {
+	if (!has_next && !session_is_on(coverage->answer->session)) {
 		/* Nobody records now: whoever did has ended. */
 		snprintf(next.boot_id, sizeof(next.boot_id), "%s", coverage->recorder->boot_id);
 		has_next = true;
@@ -98,6 +98,7 @@ static bool reason_of_runs(struct coverage *coverage, const struct store_entry *
 
 static void reason_first(struct coverage *coverage, int64_t start, char *reason)
 {
+	const struct session_info *info = session_info(coverage->answer->session);
 	struct history_stats stats;
 	int64_t evicted = 0;
 
@@ -110,6 +111,8 @@ static void reason_first(struct coverage *coverage, int64_t start, char *reason)
 		snprintf(reason, REASON, "%s",
 			 stats.evicted_by_bytes ? "dropped for [window] max_memory"
 						: "older than [window] keep");
+	else if (!info->is_always && start < info->since_real_ns)
+		snprintf(reason, REASON, "the session had not begun");
 	else
 		snprintf(reason, REASON, "stackd was not running");
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/query_who.h"
+#include "daemon/store.h"
 
 /* Of one reason, over some windows. */
 struct recent_loss {
@@ -20,7 +21,7 @@ static struct recent_loss loss_sum(const struct history_list *list, unsigned int
 	size_t i;
 
 	for (i = 0; i < list->n; i++) {
-		if (!list->windows[i]->lost[loss])
+		if (list->windows[i]->session >= SESSION_FIRST_ID || !list->windows[i]->lost[loss])
 			continue;
 		sum.count += list->windows[i]->lost[loss];
 		sum.windows++;
@@ -57,7 +58,7 @@ static int recent_losses(struct recorder *recorder, struct arena *arena, const c
 {
 	int64_t now = clock_ns(CLOCK_REALTIME);
 	struct history_list list;
-	int r = history_range(recorder->history, now - HEALTH_LOSS_NS, INT64_MAX, &list);
+	int r = history_range(recorder->history, 0, now - HEALTH_LOSS_NS, INT64_MAX, &list);
 
 	if (r)
 		return r;
@@ -66,29 +67,47 @@ static int recent_losses(struct recorder *recorder, struct arena *arena, const c
 	return r;
 }
 
-/* Healthy: everything enabled is on, the drain is on time, names can be had, nothing gets lost. */
-int health_problems(struct recorder *recorder, struct arena *arena, const struct drain_stats *drain,
-		    struct wire_strs *out)
+static void store_problems(struct recorder *recorder, struct arena *arena, const char **problems,
+			   size_t *n)
 {
-	const char **problems = arena_array(arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
+	struct store_stats store;
+
+	if (!recorder->store)
+		return;
+	store_stats(recorder->store, &store);
+	if (store.problem[0])
+		problems[(*n)++] = arena_strdup(arena, store.problem);
+	if (store.dropped_queue + store.dropped_write)
+		problems[(*n)++] = "windows did not get to disk, see store";
+}
+
+/* Healthy: everything enabled is on, the drains are on time, names can be had, nothing gets lost. */
+int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)
+{
+	const char **problems = arena_array(answer->arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
 	int64_t late = 3 * recorder->config->window_length_ns;
-	int kernel = resolver_kernel_status(recorder->resolver);
-	struct probe_status status;
-	size_t n = 0;
+	int kernel = recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0;
+	size_t n = 0, i;
 	int r;
 
 	if (!problems)
 		return -ENOMEM;
-	probe_status(recorder->probe, &status);
-	if (!status.is_on && !status.is_disabled)
-		problems[n++] = arena_printf(arena, "the probe offcpu could not attach: %s",
-					     status.reason ? status.reason : "unknown");
-	if (recorder->drain && clock_ns(CLOCK_MONOTONIC) - drain->last_ns > late)
+	for (i = 0; i < answer->status.probes.n; i++) {
+		const struct wire_probe *probe = &answer->status.probes.v[i];
+
+		if (strcmp(probe->state, "failed") == 0)
+			problems[n++] = arena_printf(answer->arena,
+						     "the probe %s could not attach: %s",
+						     probe->name,
+						     probe->reason ? probe->reason : "unknown");
+	}
+	if (clock_ns(CLOCK_MONOTONIC) - late > sessions_last_drained_ns(recorder->sessions))
 		problems[n++] = "the last cut is overdue: the drain does not keep up";
 	if (kernel)
-		problems[n++] = arena_printf(arena, "no kernel names: /proc/kallsyms: %s",
+		problems[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s",
 					     strerror(-kernel));
-	r = recent_losses(recorder, arena, problems, &n);
+	store_problems(recorder, answer->arena, problems, &n);
+	r = recent_losses(recorder, answer->arena, problems, &n);
 	if (r)
 		return r;
 	*out = (struct wire_strs){ .v = problems, .n = n };

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "daemon/drain.h"
+#include "daemon/answer.h"
 #include "daemon/history.h"
 #include "daemon/recorder.h"
 #include "proto/arena.h"
@@ -19,11 +19,10 @@
 /* Whatever was lost longer ago is no problem of today; status.lost has it still. */
 #define HEALTH_LOSS_NS (600 * NS_PER_S)
 
-enum { HEALTH_MAX_PROBLEMS = 4 + WINDOW_LOST_N };
+enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N + WINDOW_LOST_N };
 
-/* The recorder's own problems and those of its windows. 0 or -ENOMEM. */
-int health_problems(struct recorder *recorder, struct arena *arena, const struct drain_stats *drain,
-		    struct wire_strs *out);
+/* The recorder's own problems, of the probes in the answer, and those of its windows. 0 or -ENOMEM. */
+int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
 /*
  * Of these windows, all in memory, oldest first: one problem for each reason of loss, at

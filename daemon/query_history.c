@@ -92,13 +92,14 @@ static int range_read(struct recorder *recorder, struct answer *answer, int64_t 
 	struct history_list list;
 	struct store_entry *entries = NULL;
 	size_t n = 0;
-	int r = history_range(recorder->history, since_ns, until_ns, &list);
+	const struct session_info *info = session_info(answer->session);
+	int r = history_range(recorder->history, info->id, since_ns, until_ns, &list);
 
 	if (r)
 		return r;
-	if (reading_get(recorder, answer))
-		r = store_reading_list(answer->reading, since_ns, disk_until_ns, STORE_LIST_MAX,
-				       &entries, &n);
+	if (info->is_always && reading_get(recorder, answer))
+		r = store_reading_list(answer->reading, probe_kind_name(info->kind), since_ns,
+				       disk_until_ns, STORE_LIST_MAX, &entries, &n);
 	if (r == 0 && n)
 		n = entries_keep(entries, n, current_run(recorder), list.memory_seq);
 	if (r == 0 && n)
@@ -123,4 +124,11 @@ int query_history_later(struct recorder *recorder, struct answer *answer, int64_
 			struct history_list *out)
 {
 	return range_read(recorder, answer, until_ns, INT64_MAX, until_ns + LATER_NS, out);
+}
+
+void query_store_stats(struct recorder *recorder, struct answer *answer, struct store_stats *out)
+{
+	store_stats(recorder->store, out);
+	if (recorder->is_serve_only && reading_get(recorder, answer))
+		store_reading_count(answer->reading, out);
 }

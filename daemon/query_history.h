@@ -11,18 +11,22 @@
 #include <stdint.h>
 
 #include "daemon/answer.h"
+#include "daemon/store.h"
 #include "daemon/store_entry.h"
 
 /* More gaps than this are not told one by one. */
 enum { QUERY_GAPS_MAX = 1024 };
 
-/* As history_range(), with what is on disk before it. What cannot be read is left out. */
+/* As history_range(), of answer->session, with what is on disk before it. What cannot be read is left out. */
 int query_history_range(struct recorder *recorder, struct answer *answer, int64_t since_ns,
 			int64_t until_ns, struct history_list *out);
 
 /* Those after the range in which its waits may have ended; on disk not further than 2 min on. */
 int query_history_later(struct recorder *recorder, struct answer *answer, int64_t until_ns,
 			struct history_list *out);
+
+/* The store's stats; of one that is only served what is there is counted now. */
+void query_store_stats(struct recorder *recorder, struct answer *answer, struct store_stats *out);
 
 struct query_coverage {
 	struct wire_gaps gaps;

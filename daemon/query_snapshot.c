@@ -9,150 +9,10 @@
 #include "daemon/answer.h"
 #include "daemon/query_history.h"
 #include "daemon/query_notes.h"
+#include "daemon/query_range.h"
 #include "daemon/query_who.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
-
-#define DEFAULT_WINDOW_NS (30 * NS_PER_S)
-
-/* How long a query waits, and keeps a worker busy, for the cut it asked for and its names. */
-#define CUT_TIMEOUT_NS (5 * NS_PER_S)
-
-struct range {
-	int64_t since;
-	int64_t until;
-	bool is_to_now;
-	bool is_length; /* counted back from now */
-	bool is_late;	/* the open window could not be had in time */
-};
-
-static int invalid_time(struct wire_error *error, const char *field, const char *text)
-{
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", field, "%s: %s", field,
-			      text);
-}
-
-static int range_resolve(const struct wire_snapshot_request *request, struct range *range,
-			 struct wire_error *error)
-{
-	int64_t now = clock_ns(CLOCK_REALTIME), length = DEFAULT_WINDOW_NS;
-	bool has_since = request->since_ns != WIRE_ABSENT;
-
-	if (request->window_ns != WIRE_ABSENT) {
-		if (has_since || request->until_ns != WIRE_ABSENT)
-			return invalid_time(error, "window_ns",
-					    "either a length up to now, or since and until");
-		if (request->window_ns <= 0)
-			return invalid_time(error, "window_ns", "must be more than 0");
-		length = request->window_ns;
-	}
-	range->is_to_now = request->until_ns == WIRE_ABSENT || request->until_ns >= now;
-	range->until = range->is_to_now ? now : request->until_ns;
-	range->is_length = !has_since;
-	range->since = has_since ? request->since_ns : range->until - length;
-	if (has_since && range->since > now)
-		return invalid_time(error, "since_ns", "is in the future");
-	if (range->since >= range->until)
-		return invalid_time(error, "since_ns", "must be before until_ns");
-	return 0;
-}
-
-/* When the newest window ended, in ns since the epoch; 0 where there is none. */
-static int64_t newest_end(struct recorder *recorder)
-{
-	struct history_list list;
-	int64_t end = 0;
-
-	if (history_range(recorder->history, INT64_MIN, INT64_MAX, &list))
-		return 0;
-	if (list.n > 0)
-		end = list.windows[list.n - 1]->end_ns +
-		      list.windows[list.n - 1]->real_offset_ns;
-	history_list_fini(&list);
-	return end;
-}
-
-/*
- * Up to now means up to the newest window: less than [window] min_length ago none is cut for a
- * question. A length of time is counted back from there.
- */
-static void range_align(struct recorder *recorder, struct range *range)
-{
-	int64_t newest = newest_end(recorder);
-
-	/* Older than that, the drain is late: then there is a gap, and it is said. */
-	if (newest >= range->until ||
-	    range->until - newest > recorder->config->window_min_length_ns ||
-	    (!range->is_length && newest <= range->since))
-		return;
-	if (range->is_length)
-		range->since -= range->until - newest;
-	range->until = newest;
-}
-
-/*
- * A range that reaches into the open window ends it first. Where that takes too long the answer is
- * made of what there is: somebody asks because the host is in trouble.
- */
-static int range_cut(struct recorder *recorder, struct range *range)
-{
-	int64_t until;
-	uint64_t seq;
-	int r;
-
-	if (!recorder->drain || (!range->is_to_now && range->until <= newest_end(recorder)))
-		return 0;
-	until = clock_ns(CLOCK_MONOTONIC) + CUT_TIMEOUT_NS;
-	r = drain_cut(recorder->drain, CUT_TIMEOUT_NS, &seq);
-	if (!r)
-		r = history_wait(recorder->history, seq, until - clock_ns(CLOCK_MONOTONIC));
-	if (r == -ETIMEDOUT) {
-		range->is_late = true;
-		return 0;
-	}
-	if (!r)
-		range_align(recorder, range);
-	return r;
-}
-
-static int no_data(struct recorder *recorder, const struct range *range, struct wire_error *error)
-{
-	struct history_stats stats;
-	int64_t now = clock_ns(CLOCK_REALTIME);
-	char ended[MOMENT_TEXT], began[MOMENT_TEXT];
-
-	history_stats(recorder->history, &stats);
-	if (!probe_is_on(recorder->probe))
-		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
-				      "the probe offcpu is off: stackctl probes says why");
-	if (!stats.windows)
-		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
-				      "no window is recorded yet");
-	moment_text(range->until, now, ended);
-	moment_text(stats.first_real_ns, now, began);
-	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
-			      "no window in the range, which ended %s; recording began %s%s", ended,
-			      began,
-			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
-}
-
-/* After the merge, which is when it is known what could be read. */
-static int coverage_make(struct recorder *recorder, struct answer *answer,
-			 const struct range *range, struct query_coverage *found)
-{
-	struct wire_coverage *coverage = &answer->snapshot.coverage;
-	int r = query_coverage(recorder, answer, range->since, range->until, found);
-
-	if (r)
-		return r;
-	coverage->asked = (struct wire_range){ range->since, range->until };
-	coverage->used = (struct wire_range){ found->used_start_ns, found->used_end_ns };
-	coverage->asked_ns = range->until - range->since;
-	coverage->covered_ns = found->covered_ns;
-	coverage->windows = (int64_t)found->windows;
-	coverage->gaps = found->gaps;
-	return 0;
-}
 
 static int losses_make(struct answer *answer)
 {
@@ -179,7 +39,7 @@ struct order {
 
 static uint64_t group_total(const struct merge_group *group)
 {
-	return group->blocked_ns + group->runnable_ns;
+	return group->on_ns + group->blocked_ns + group->runnable_ns;
 }
 
 static int compare_u64(uint64_t a, uint64_t b)
@@ -305,14 +165,16 @@ static int rows_make(struct answer *answer, const struct wire_snapshot_request *
 	return answer_rows(answer, groups, top, options);
 }
 
-static void totals_make(struct answer *answer)
+static void totals_make(struct answer *answer, enum probe_kind kind)
 {
 	const struct merge_totals *totals = merge_totals(answer->merge);
+	struct wire_totals *out = &answer->snapshot.totals;
 
-	answer->snapshot.totals = (struct wire_totals){
+	*out = (struct wire_totals){
 		.processes = (int64_t)totals->processes,
 		.threads = (int64_t)totals->threads,
 		.on_cpu_ns = (int64_t)totals->on_cpu_ns,
+		.samples = WIRE_ABSENT,
 		.runnable_ns = (int64_t)totals->runnable_ns,
 		.blocked_ns = (int64_t)totals->blocked_ns,
 		.waits = (int64_t)totals->waits,
@@ -323,21 +185,11 @@ static void totals_make(struct answer *answer)
 		.unseen = totals->unseen ? (int64_t)totals->unseen : WIRE_ABSENT,
 		.unseen_ns = totals->unseen ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
 	};
-}
-
-static int windows_find(struct recorder *recorder, struct answer *answer, struct range *range,
-			struct wire_error *error)
-{
-	int r = range_cut(recorder, range);
-
-	if (!r)
-		r = query_history_range(recorder, answer, range->since, range->until,
-					&answer->list);
-	if (r)
-		return r;
-	if (answer->list.n == 0)
-		return no_data(recorder, range, error);
-	return query_history_later(recorder, answer, range->until, &answer->later);
+	if (kind != PROBE_ONCPU)
+		return;
+	out->samples = (int64_t)totals->samples;
+	out->runnable_ns = out->blocked_ns = out->waits = WIRE_ABSENT;
+	out->short_waits = out->short_ns = out->open_waits = WIRE_ABSENT;
 }
 
 static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
@@ -354,14 +206,53 @@ static int merge_make(struct recorder *recorder, struct answer *answer, const st
 
 static int request_check(const struct wire_snapshot_request *request, struct wire_error *error)
 {
-	if (!request->probe || strcmp(request->probe, "offcpu") != 0)
-		return wire_error_set(error, -ENOENT, "io.stackd.UnknownProbe",
-				      request->probe ? request->probe : "",
-				      "no probe %.40s; there is: offcpu",
-				      request->probe ? request->probe : "(none)");
 	if (request->top != WIRE_ABSENT && request->top < 0)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "top",
 				      "%" PRId64 ": a number of rows, 0 for all", request->top);
+	return 0;
+}
+
+/* Whose windows: one of the two has to be given. */
+static int session_find(struct recorder *recorder, const struct wire_snapshot_request *request,
+			struct session **out, struct wire_error *error)
+{
+	enum probe_kind kind;
+	int r;
+
+	if (!request->probe == !request->session)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "probe",
+				      "a probe or a session: one of them");
+	if (request->session) {
+		*out = sessions_find(recorder->sessions, request->session);
+		return *out ? 0 : query_unknown_session(request->session, error);
+	}
+	r = query_kind(request->probe, &kind, error);
+	if (!r)
+		*out = session_ref(sessions_always(recorder->sessions, kind));
+	return r;
+}
+
+/* What only waits have is refused where there are none. */
+static int kind_check(const struct session_info *info, const struct wire_snapshot_request *request,
+		      struct wire_error *error)
+{
+	const struct wire_filter *filter = request->filter;
+	const char *name = probe_kind_name(info->kind);
+
+	if (filter && filter->cpus.n)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "cpus",
+				      "CPUs are not kept: a session of oncpu can be started of "
+				      "some only");
+	if (info->kind == PROBE_OFFCPU)
+		return 0;
+	if (request->open == 1 || (request->sort && strcmp(request->sort, "max") == 0))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
+				      request->open == 1 ? "open" : "sort",
+				      "%s has no waits, so none is open or the longest", name);
+	if (filter && (filter->min_block_ns != WIRE_ABSENT || filter->max_block_ns != WIRE_ABSENT ||
+		       filter->states.n))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "min_block_ns",
+				      "%s has no waits that have a length or a state", name);
 	return 0;
 }
 
@@ -369,15 +260,18 @@ static int request_check(const struct wire_snapshot_request *request, struct wir
 struct question {
 	struct filter filter;
 	struct order order;
-	struct range range;
+	struct query_range range;
 	struct merge_options options;
 };
 
-static int question_parse(const struct wire_snapshot_request *request, struct question *question,
-			  struct wire_error *error)
+static int question_parse(const struct wire_snapshot_request *request, struct session *session,
+			  struct question *question, struct wire_error *error)
 {
+	const struct filter *base = session_info(session)->filter;
 	int r = request_check(request, error);
 
+	if (!r)
+		r = kind_check(session_info(session), request, error);
 	if (!r)
 		r = filter_init(&question->filter, request->filter, error);
 	if (!r)
@@ -385,60 +279,96 @@ static int question_parse(const struct wire_snapshot_request *request, struct qu
 	if (!r)
 		r = order_parse(request->sort, &question->order, error);
 	if (!r)
-		r = range_resolve(request, &question->range, error);
+		r = query_range_resolve(request, session, &question->range, error);
+	if (base->wire)
+		question->filter.base = base;
+	question->filter.drops_kernel |= base->drops_kernel;
+	question->filter.drops_user |= base->drops_user;
 	question->options.open_only = request->open == 1;
 	if (question->options.open_only && !request->by)
 		question->options.by = MERGE_BY_THREAD;
 	return r;
 }
 
-int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
-		   const struct wire_snapshot_request *request, struct answer **out,
-		   struct wire_error *error)
+static void reply_head(struct answer *answer)
 {
-	struct answer_row_options rows = { .min_wait_ns = recorder->config->offcpu_min_wait_ns };
-	_cleanup_(answer_freep) struct answer *answer = answer_new();
-	struct question question = {};
-	struct notes_facts facts;
-	struct query_coverage found = {};
+	const struct session_info *info = session_info(answer->session);
+	struct wire_snapshot_reply *reply = &answer->snapshot;
+	bool is_offcpu = info->kind == PROBE_OFFCPU;
 	struct probe_status status;
-	int r = question_parse(request, &question, error);
 
-	if (!answer)
-		return -ENOMEM;
+	session_probe_status(answer->session, &status);
+	reply->probe = probe_kind_name(info->kind);
+	reply->session = info->id_text;
+	reply->hook = status.hook ? status.hook : "none";
+	reply->min_wait_ns = is_offcpu ? info->min_wait_ns : WIRE_ABSENT;
+	reply->period_ns = is_offcpu ? WIRE_ABSENT : (int64_t)info->period_ns;
+}
+
+static int notes_add(struct recorder *recorder, struct answer *answer,
+		     const struct question *question, const struct query_coverage *found)
+{
+	const struct session_info *info = session_info(answer->session);
+	struct notes_facts facts = {
+		.min_wait_ns = info->kind == PROBE_OFFCPU ? info->min_wait_ns : 0,
+		.short_waits = merge_totals(answer->merge)->short_waits,
+		.has_estimates = merge_estimated(answer->merge) > 0,
+		.open_only = question->options.open_only,
+		.is_late = question->range.is_late,
+		.kernel_names_error =
+			recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0,
+		.merged = found->merged,
+		.bad = found->bad,
+	};
+
+	int r = who_note(answer->arena, answer->merge, question->filter.wire, &facts.unseen);
+
+	if (r)
+		return r;
+	return notes_make(answer->arena, &question->filter, &facts, &answer->snapshot.notes);
+}
+
+/* The answer has its session. */
+static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
+			 const struct wire_snapshot_request *request, struct answer *answer,
+			 struct wire_error *error)
+{
+	const struct session_info *info = session_info(answer->session);
+	struct answer_row_options rows = { .min_wait_ns = info->min_wait_ns };
+	struct query_coverage found = {};
+	struct question question = {};
+	int r = question_parse(request, answer->session, &question, error);
+
 	if (!r)
-		r = windows_find(recorder, answer, &question.range, error);
+		r = query_range_windows(recorder, answer->session, &question.range, answer, error);
 	if (!r)
 		r = merge_make(recorder, answer, &question.filter, &question.options, error);
 	if (!r)
-		r = coverage_make(recorder, answer, &question.range, &found);
+		r = query_range_coverage(recorder, answer, &question.range, &found);
 	if (!r)
 		r = losses_make(answer);
 	if (r)
 		return r;
-	probe_status(recorder->probe, &status);
-	answer->snapshot.probe = "offcpu";
-	answer->snapshot.hook = status.hook ? status.hook : "none";
-	answer->snapshot.min_wait_ns = rows.min_wait_ns;
+	reply_head(answer);
 	rows.by_thread = question.options.by == MERGE_BY_THREAD;
 	rows.kernel_addresses = peer->is_root;
-	totals_make(answer);
-	facts = (struct notes_facts){
-		.min_wait_ns = rows.min_wait_ns,
-		.short_waits = merge_totals(answer->merge)->short_waits,
-		.has_estimates = merge_estimated(answer->merge) > 0,
-		.open_only = question.options.open_only,
-		.is_late = question.range.is_late,
-		.kernel_names_error =
-			recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0,
-		.merged = found.merged,
-		.bad = found.bad,
-	};
-	r = who_note(answer->arena, answer->merge, request->filter, &facts.unseen);
+	totals_make(answer, info->kind);
+	r = notes_add(recorder, answer, &question, &found);
+	return r ? r : rows_make(answer, request, &question.order, &rows);
+}
+
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
+		   const struct wire_snapshot_request *request, struct answer **out,
+		   struct wire_error *error)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	r = session_find(recorder, request, &answer->session, error);
 	if (!r)
-		r = notes_make(answer->arena, &question.filter, &facts, &answer->snapshot.notes);
-	if (!r)
-		r = rows_make(answer, request, &question.order, &rows);
+		r = snapshot_make(recorder, peer, request, answer, error);
 	if (r)
 		return r;
 	*out = TAKE(answer);

@@ -8,10 +8,11 @@
 #include "build_config.h"
 #include "daemon/answer.h"
 #include "daemon/query_health.h"
+#include "daemon/query_history.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { OWN_LIMITS = 10 };
+enum { OWN_LIMITS = 16 };
 
 static int64_t rss_bytes(void)
 {
@@ -36,6 +37,20 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
+static int64_t map_bytes(struct recorder *recorder)
+{
+	struct session **list;
+	uint64_t bytes = 0;
+	size_t n, i;
+
+	if (sessions_list(recorder->sessions, &list, &n))
+		return 0;
+	for (i = 0; i < n; i++)
+		bytes += session_map_bytes(list[i]);
+	sessions_list_free(list, n);
+	return (int64_t)bytes;
+}
+
 static void usage_make(struct recorder *recorder, struct wire_status_reply *reply)
 {
 	struct rusage usage = {};
@@ -44,7 +59,7 @@ static void usage_make(struct recorder *recorder, struct wire_status_reply *repl
 	reply->user_ns = timeval_ns(&usage.ru_utime);
 	reply->system_ns = timeval_ns(&usage.ru_stime);
 	reply->rss_bytes = rss_bytes();
-	reply->map_bytes = (int64_t)probe_map_bytes(recorder->probe);
+	reply->map_bytes = map_bytes(recorder);
 	reply->stats_enabled = stats_are_enabled();
 }
 
@@ -73,7 +88,8 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	struct stack_table_stats stacks;
 	struct process_stats processes;
 	struct history_stats history;
-	struct resolver_stats names;
+	struct resolver_stats names = {};
+	struct store_stats store;
 	size_t n = 0;
 
 	if (!limits)
@@ -99,7 +115,14 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	/* Files that would have been read. */
 	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
 	n += unwind_limits(recorder, limits + n);
-	resolver_stats(recorder->resolver, &names);
+	if (recorder->store) {
+		store_stats(recorder->store, &store);
+		limits[n++] = (struct wire_limit){ "store.queue", STORE_QUEUE_MAX,
+						   (int64_t)store.queued,
+						   (int64_t)store.dropped_queue };
+	}
+	if (recorder->resolver)
+		resolver_stats(recorder->resolver, &names);
 	limits[n++] = (struct wire_limit){ "symbols.waiting_stacks", RESOLVER_MAX_STACKS,
 					   (int64_t)names.stacks, (int64_t)names.stacks_dropped };
 	limits[n++] = (struct wire_limit){ "symbols.waiting_windows", RESOLVER_MAX_WINDOWS,
@@ -113,7 +136,7 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 	struct history_list list;
 
 	reply->oldest = reply->newest = WIRE_ABSENT;
-	if (history_range(recorder->history, INT64_MIN, INT64_MAX, &list))
+	if (history_range(recorder->history, 0, INT64_MIN, INT64_MAX, &list))
 		return;
 	reply->windows = (int64_t)list.n;
 	if (list.n) {
@@ -124,18 +147,70 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 	history_list_fini(&list);
 }
 
+/* Of the probes that are always on; a session of a client has losses of its own. */
+static void losses_sum(struct recorder *recorder, uint64_t *lost)
+{
+	struct drain_stats stats;
+	unsigned int kind, i;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		session_stats(sessions_always(recorder->sessions, (enum probe_kind)kind), &stats);
+		for (i = 0; i < WINDOW_LOST_N; i++)
+			lost[i] += stats.lost[i];
+	}
+}
+
+static int64_t time_or_absent(int64_t ns)
+{
+	return ns == INT64_MIN ? WIRE_ABSENT : ns;
+}
+
+/* Without one there is nothing to tell. */
+static int store_make(struct recorder *recorder, struct answer *answer)
+{
+	struct wire_store *store;
+	struct store_stats stats;
+
+	if (!recorder->store)
+		return 0;
+	store = arena_alloc(answer->arena, sizeof(*store));
+	if (!store)
+		return -ENOMEM;
+	query_store_stats(recorder, answer, &stats);
+	*store = (struct wire_store){
+		.path = store_path(recorder->store),
+		.state = stats.is_read_only ? "serving" : stats.is_writing ? "writing" : "failed",
+		.bytes = (int64_t)stats.bytes,
+		.max_bytes = (int64_t)stats.max_size,
+		.windows = (int64_t)stats.windows,
+		.oldest = time_or_absent(stats.oldest_ns),
+		.newest = time_or_absent(stats.newest_ns),
+		.synced = time_or_absent(stats.synced_ns),
+		.queued = (int64_t)stats.queued,
+		.written = (int64_t)stats.written,
+		.dropped = (int64_t)(stats.dropped_queue + stats.dropped_write),
+		.evicted = (int64_t)(stats.evicted_age + stats.evicted_size),
+		.merged = (int64_t)stats.merged,
+		.damaged = (int64_t)stats.damaged,
+		.notice = stats.notice[0] ? arena_strdup(answer->arena, stats.notice) : NULL,
+	};
+	answer->status.store = store;
+	return 0;
+}
+
 int query_status(struct recorder *recorder, struct answer **out)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct wire_status_reply *reply;
-	struct drain_stats drain = {};
+	uint64_t lost[WINDOW_LOST_N] = {};
+	struct drain_stats drain;
 	struct utsname uts = {};
 	int r;
 
 	if (!answer)
 		return -ENOMEM;
-	if (recorder->drain)
-		drain_stats(recorder->drain, &drain);
+	session_stats(sessions_always(recorder->sessions, PROBE_OFFCPU), &drain);
+	losses_sum(recorder, lost);
 	uname(&uts);
 	reply = &answer->status;
 	reply->version = STACKD_VERSION;
@@ -151,11 +226,13 @@ int query_status(struct recorder *recorder, struct answer **out)
 	history_make(recorder, reply);
 	r = answer_probe_list(recorder, answer->arena, &reply->probes);
 	if (!r)
-		r = answer_losses(answer->arena, drain.lost, &reply->lost);
+		r = answer_losses(answer->arena, lost, &reply->lost);
 	if (!r)
-		r = health_problems(recorder, answer->arena, &drain, &reply->problems);
+		r = health_problems(recorder, answer, &reply->problems);
 	if (!r)
 		r = limits_make(recorder, answer, &drain);
+	if (!r)
+		r = store_make(recorder, answer);
 	if (r)
 		return r;
 	reply->healthy = reply->problems.n == 0;
@@ -173,24 +250,6 @@ int query_probes(struct recorder *recorder, struct answer **out)
 	r = answer_probe_list(recorder, answer->arena, &answer->probes.probes);
 	if (r)
 		return r;
-	*out = TAKE(answer);
-	return 0;
-}
-
-int query_sessions(struct recorder *recorder, struct answer **out)
-{
-	_cleanup_(answer_freep) struct answer *answer = answer_new();
-	struct wire_session *session;
-
-	if (!answer)
-		return -ENOMEM;
-	session = arena_alloc(answer->arena, sizeof(*session));
-	if (!session)
-		return -ENOMEM;
-	*session = (struct wire_session){ "offcpu", "offcpu", "stackd", recorder->started_real_ns,
-					  true };
-	answer->sessions.sessions.v = session;
-	answer->sessions.sessions.n = probe_is_on(recorder->probe) ? 1 : 0;
 	*out = TAKE(answer);
 	return 0;
 }

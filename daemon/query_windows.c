@@ -77,6 +77,7 @@ int query_windows(struct recorder *recorder, const struct wire_windows_request *
 	if (since >= until)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "since_ns",
 				      "since_ns: must be before until_ns");
+	answer->session = session_ref(sessions_always(recorder->sessions, PROBE_OFFCPU));
 	r = query_history_range(recorder, answer, since, until, &answer->list);
 	if (!r)
 		r = gaps_make(recorder, answer, since, until);

@@ -47,7 +47,7 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
-	if (!r)
+	if (!r && !recorder->is_serve_only)
 		r = resolver_new(recorder->stacks, recorder->history, config->idle_functions,
 				 &recorder->resolver);
 	return r;
@@ -55,7 +55,9 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 
 static void on_window(void *userdata, struct window *window)
 {
-	store_add(userdata, window);
+	/* A session that somebody started ends with stackd, and nobody could ask for it. */
+	if (window->session < STORE_SESSIONS)
+		store_add(userdata, window);
 }
 
 /* Where systemd keeps state for the unit, unless the settings name another place. */
@@ -100,6 +102,20 @@ static int recorder_store(struct recorder *recorder, const struct config *config
 	return r;
 }
 
+static int recorder_sessions(struct recorder *recorder, const struct config *config)
+{
+	struct sessions_options options = {
+		.config = config,
+		.broker = recorder->broker,
+		.unwind = recorder->unwind ? recorder->unwind_maps : NULL,
+		.processes = recorder->processes,
+		.stacks = recorder->stacks,
+		.resolver = recorder->resolver,
+	};
+
+	return sessions_new(&options, &recorder->sessions);
+}
+
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size)
 {
@@ -108,25 +124,24 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	recorder->config = config;
 	recorder->started_real_ns = clock_ns(CLOCK_REALTIME);
 	boot_id_read(recorder->boot_id, sizeof(recorder->boot_id));
-	recorder_unwind(recorder, config);
-	r = probe_open(config, recorder->broker, recorder->unwind ? recorder->unwind_maps : NULL,
-		       &recorder->probe, reason, size);
-	if (r)
-		return r;
+	if (!recorder->is_serve_only)
+		recorder_unwind(recorder, config);
 	r = recorder_tables(recorder, config);
 	if (!r && recorder->unwind)
 		process_table_set_unwind(recorder->processes, recorder->unwind);
 	if (!r)
-		r = recorder_store(recorder, config, false);
-	if (!r && probe_is_on(recorder->probe))
-		r = drain_start(config, recorder->probe, recorder->processes, recorder->stacks,
-				recorder->resolver, recorder->history, &recorder->drain);
+		r = recorder_store(recorder, config, recorder->is_serve_only);
 	if (!r)
+		r = recorder_sessions(recorder, config);
+	if (!r)
+		r = sessions_start_always(recorder->sessions, reason, size);
+	if (!r && !recorder->is_serve_only)
 		r = process_table_scan(recorder->processes);
-	if (!r)
+	if (!r && !recorder->is_serve_only)
 		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
 	if (r) {
-		snprintf(reason, size, "start recording: %s", strerror(-r));
+		if (!reason[0])
+			snprintf(reason, size, "start recording: %s", strerror(-r));
 		recorder_stop(recorder);
 	}
 	return r;
@@ -134,13 +149,12 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 
 void recorder_stop(struct recorder *recorder)
 {
-	recorder->drain = drain_stop(recorder->drain);
+	recorder->sessions = sessions_free(recorder->sessions);
 	recorder->resolver = resolver_free(recorder->resolver);
 	recorder->store = store_stop(recorder->store);
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);
 	recorder->unwind = unwind_free(recorder->unwind);
-	recorder->probe = probe_close(recorder->probe);
 	recorder->unwind_maps = probe_unwind_close(recorder->unwind_maps);
 }

@@ -3,21 +3,21 @@
 #define STACKD_DAEMON_RECORDER_H
 
 /*
- * The running daemon less its socket: settings, probe, tables, drain and history, started and
- * stopped in order. Owned by main; its members are set before any other thread asks for them.
+ * The running daemon less its socket: settings, tables, sessions and history, started and stopped
+ * in order. Owned by main; its members are set before any other thread asks for them.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/broker.h"
 #include "daemon/config.h"
-#include "daemon/drain.h"
 #include "daemon/history.h"
-#include "daemon/probe.h"
 #include "daemon/probe_unwind.h"
 #include "daemon/process.h"
 #include "daemon/resolver.h"
+#include "daemon/session.h"
 #include "daemon/stack.h"
 #include "daemon/store.h"
 #include "daemon/unwind.h"
@@ -26,22 +26,22 @@
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
+	bool is_serve_only;	     /* set before the start: answers from disk, needs no privilege */
 	struct probe_unwind *unwind_maps; /* NULL: the kernel has no room for them */
 	struct unwind *unwind;
-	struct probe *probe;
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct history *history;
 	struct store *store; /* NULL: there is none */
 	struct resolver *resolver;
-	struct drain *drain; /* NULL while the probe is off */
+	struct sessions *sessions;
 	int64_t started_real_ns;
 	char boot_id[40];
 };
 
 /*
  * Starts all of it. Returns 0, or a negative errno with one line in reason: -EPERM as
- * probe_open(). A probe the kernel refuses is off, which is no error here.
+ * sessions_start_always(). A probe the kernel refuses is off, which is no error here.
  */
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size);

@@ -32,6 +32,7 @@ struct resolver {
 	struct resolver_stats stats;
 	bool is_full; /* and that has been said */
 	bool is_stopping;
+	uint64_t seq; /* of the newest window */
 
 	struct stack_table *stacks;
 	struct history *history;
@@ -323,7 +324,8 @@ static int resolver_admit(struct resolver *resolver, const struct item *item)
 	return -ENOBUFS;
 }
 
-static int resolver_add(struct resolver *resolver, struct stack *stack, struct window *window)
+static int resolver_add(struct resolver *resolver, struct stack *stack, struct window *window,
+			uint64_t *seq_out)
 {
 	struct item *item = malloc(sizeof(*item));
 	int r;
@@ -334,6 +336,8 @@ static int resolver_add(struct resolver *resolver, struct stack *stack, struct w
 	pthread_mutex_lock(&resolver->lock);
 	r = resolver_admit(resolver, item);
 	if (!r) {
+		if (window)
+			*seq_out = window->seq = ++resolver->seq;
 		*resolver->last = item;
 		resolver->last = &item->next;
 		pthread_cond_signal(&resolver->added);
@@ -353,12 +357,12 @@ void resolver_stats(struct resolver *resolver, struct resolver_stats *out)
 
 int resolver_add_stack(struct resolver *resolver, struct stack *stack)
 {
-	return resolver_add(resolver, stack, NULL);
+	return resolver_add(resolver, stack, NULL, NULL);
 }
 
-int resolver_add_window(struct resolver *resolver, struct window *window)
+int resolver_add_window(struct resolver *resolver, struct window *window, uint64_t *seq_out)
 {
-	int r = resolver_add(resolver, NULL, window);
+	int r = resolver_add(resolver, NULL, window, seq_out);
 
 	if (r)
 		window_unref(window);

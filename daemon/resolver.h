@@ -42,8 +42,11 @@ struct resolver_stats {
  */
 int resolver_add_stack(struct resolver *resolver, struct stack *stack);
 
-/* Takes the window. On -ENOBUFS and -ENOMEM it is dropped. */
-int resolver_add_window(struct resolver *resolver, struct window *window);
+/*
+ * Takes the window and gives it its number, *seq_out: above all before it. On -ENOBUFS and -ENOMEM
+ * it is dropped.
+ */
+int resolver_add_window(struct resolver *resolver, struct window *window, uint64_t *seq_out);
 
 void resolver_stats(struct resolver *resolver, struct resolver_stats *out);
 

@@ -2,6 +2,7 @@
 #include "daemon/server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,9 @@
 
 /* Deadlines are looked at this many times while they run, but at most every 10 ms. */
 enum { SWEEPS_PER_TIMEOUT = 8, SWEEP_MIN_MS = 10, SWEEP_MAX_MS = 1000 };
+
+/* Memory is given back to the system when this many bytes went in or out, and all is quiet. */
+enum { TRIM_AFTER = 1024 * 1024 };
 
 void server_put(struct server *server)
 {
@@ -38,6 +42,39 @@ static int listener_start(struct server *server)
 	return uv_poll_start(&server->listener, UV_READABLE, on_connection);
 }
 
+/* On a thread of the pool. */
+static void on_trim(uv_work_t *work)
+{
+	malloc_trim(0);
+}
+
+static void on_trimmed(uv_work_t *work, int status)
+{
+	struct server *server = work->data;
+
+	server->is_trimming = false;
+	server_put(server);
+}
+
+/*
+ * Large answers are made on the pool's threads, each with memory of its own, which the allocator
+ * would keep for the next one for ever.
+ */
+static void memory_give_back(struct server *server)
+{
+	if (server->is_trimming || server->moved < TRIM_AFTER)
+		return;
+	for (const struct client *client = server->clients; client; client = client->next)
+		if (client->state != CLIENT_IDLE)
+			return;
+	server->trim.data = server;
+	if (uv_queue_work(server->loop, &server->trim, on_trim, on_trimmed) < 0)
+		return;
+	server->moved = 0;
+	server->is_trimming = true;
+	server->users++;
+}
+
 static void on_sweep(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
@@ -50,6 +87,7 @@ static void on_sweep(uv_timer_t *timer)
 		next = client->next;
 		client_sweep(client, now);
 	}
+	memory_give_back(server);
 }
 
 static uint64_t sweep_interval_ms(const struct server_options *options)

@@ -177,6 +177,7 @@ static void client_write(struct client *client)
 	client->state = CLIENT_WRITING;
 	client->write_ns = uv_hrtime();
 	client->writing = client->out.len;
+	client->server->moved += client->out.len;
 	atomic_fetch_add(&client->server->counters.output, (int64_t)client->writing);
 	client->write.data = client;
 	r = uv_write(&client->write, (uv_stream_t *)&client->pipe, &buffer, 1, on_written);
@@ -255,6 +256,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 		client_close(client);
 		return;
 	}
+	client->server->moved += (size_t)n;
 	r = frame_feed(&client->frame, buffer->base, (size_t)n);
 	if (r < 0)
 		client_read_error(client, r);

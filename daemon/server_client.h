@@ -38,6 +38,7 @@ struct counters {
 struct server {
 	uv_poll_t listener; /* on fd, once it listens */
 	uv_timer_t sweep;
+	uv_work_t trim;
 	uv_loop_t *loop;
 	struct server_options options;
 	struct server_handler handler;
@@ -47,6 +48,8 @@ struct server {
 	int fd;			/* that listens, -1: not yet */
 	bool is_paused;		/* no connections are taken until the next sweep */
 	uint64_t complained_ns; /* when a failure to take one was logged last */
+	bool is_trimming;
+	size_t moved; /* bytes of messages and replies since memory was given back */
 	uint64_t last_id;
 	char *path; /* what we bound, to be removed; NULL when inherited */
 	struct stat path_stat;

@@ -65,6 +65,9 @@ enum method_class method_refused(const struct service *service, const struct ser
 /* Appends PermissionDenied, naming the group that is asked for. */
 int reply_refused(const struct service *service, enum method_class class, struct text *out);
 
+/* Who asks, for daemon/query.h. */
+struct query_peer query_peer_of(const struct exchange *exchange);
+
 /* NULL when there is none of this name. */
 const struct method *method_find(const char *name);
 
@@ -75,6 +78,8 @@ int reply_error(const char *name, const char *what, struct text *out);
 int reply_query_error(struct wire_error *error, struct text *out);
 
 int handle_snapshot(struct exchange *exchange, struct text *out);
+int handle_start(struct exchange *exchange, struct text *out);
+int handle_stop(struct exchange *exchange, struct text *out);
 int handle_windows(struct exchange *exchange, struct text *out);
 
 #endif

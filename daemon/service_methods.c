@@ -120,6 +120,8 @@ const struct method *method_find(const char *name)
 		{ METHOD_PROBES, handle_probes, METHOD_QUERY },
 		{ METHOD_SESSIONS, handle_sessions, METHOD_QUERY },
 		{ METHOD_WINDOWS, handle_windows, METHOD_QUERY },
+		{ METHOD_START, handle_start, METHOD_CONTROL },
+		{ METHOD_STOP, handle_stop, METHOD_CONTROL },
 		{ METHOD_SNAPSHOT, handle_snapshot, METHOD_QUERY },
 	};
 

@@ -91,7 +91,7 @@ static int reply_rows(struct exchange *exchange, struct text *out)
 
 int handle_snapshot(struct exchange *exchange, struct text *out)
 {
-	const struct query_peer peer = { .is_root = exchange->peer->uid == 0 };
+	const struct query_peer peer = query_peer_of(exchange);
 	struct wire_snapshot_request request;
 	struct wire_error error = { .limit = WIRE_ABSENT };
 	struct codec_error codec_error;
@@ -104,6 +104,8 @@ int handle_snapshot(struct exchange *exchange, struct text *out)
 		return reply_error(ERROR_INVALID_PARAMETER, codec_error.parameter, out);
 	if (r < 0)
 		return r;
+	if (!request.probe && !request.session)
+		return reply_error(ERROR_INVALID_PARAMETER, "probe", out);
 	r = query_snapshot(exchange->service->recorder, &peer, &request, &exchange->answer, &error);
 	if (r < 0)
 		return error.name ? reply_query_error(&error, out) : r;

@@ -36,6 +36,8 @@ static void head_encode(const struct window *window, struct bytes *out)
 
 	bytes_put_u64(out, window->run);
 	bytes_put_u64(out, window->seq);
+	bytes_put_u64(out, window->session);
+	bytes_put_string(out, probe_kind_name(window->kind));
 	bytes_put_i64(out, window->start_ns);
 	bytes_put_i64(out, window->end_ns);
 	bytes_put_i64(out, window->real_offset_ns);
@@ -43,6 +45,7 @@ static void head_encode(const struct window *window, struct bytes *out)
 	bytes_put_u64(out, window->parts);
 	bytes_put_u64(out, window->lost_ns);
 	bytes_put_u64(out, window->switch_ins);
+	bytes_put_u64(out, window->sampled);
 	for (i = 0; i < WINDOW_LOST_N; i++)
 		n += window->lost[i] != 0;
 	bytes_put_u64(out, n);
@@ -156,12 +159,29 @@ static void lost_decode(struct bytes_reader *in, struct window *window)
 	window->lost[WINDOW_LOST_OTHER] += count;
 }
 
+/* Of a kind that is not known here nothing can be made. */
+static void kind_decode(struct bytes_reader *in, struct window *window)
+{
+	_cleanup_(freep) char *name = bytes_get_string(in);
+	unsigned int kind;
+
+	for (kind = 0; name && kind < PROBE_KIND_N; kind++) {
+		if (strcmp(name, probe_kind_name(kind)) == 0) {
+			window->kind = kind;
+			return;
+		}
+	}
+	in->is_failed = true;
+}
+
 static int head_decode(struct bytes_reader *in, struct window *window)
 {
 	uint64_t n;
 
 	window->run = bytes_get_u64(in);
 	window->seq = bytes_get_u64(in);
+	window->session = bytes_get_u64(in);
+	kind_decode(in, window);
 	window->start_ns = bytes_get_i64(in);
 	window->end_ns = bytes_get_i64(in);
 	window->real_offset_ns = bytes_get_i64(in);
@@ -169,6 +189,7 @@ static int head_decode(struct bytes_reader *in, struct window *window)
 	window->parts = (uint32_t)bytes_get_max(in, UINT32_MAX);
 	window->lost_ns = bytes_get_u64(in);
 	window->switch_ins = bytes_get_u64(in);
+	window->sampled = bytes_get_u64(in);
 	for (n = bytes_get_max(in, bytes_left(in)); n && !in->is_failed; n--)
 		lost_decode(in, window);
 	return in->is_failed || window->end_ns < window->start_ns ? -EBADMSG : 0;

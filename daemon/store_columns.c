@@ -72,6 +72,12 @@ static const struct store_column open_columns[] = {
 	COLUMN(struct window_open, TIME, start_ns), COLUMN(struct window_open, TIME, wake_ns),
 };
 
+static const struct store_column sample_columns[] = {
+	COLUMN(struct window_sample, IMAGE, image), COLUMN(struct window_sample, STACK, kernel),
+	COLUMN(struct window_sample, STACK, user),  COLUMN(struct window_sample, U64, count),
+	COLUMN(struct window_sample, U64, on_ns),
+};
+
 static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
 #define SECTION(tag, version, array, columns)                                               \
@@ -83,9 +89,13 @@ static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
 /* Tags are for ever: one that has been used is never given to anything else. 1 to 3: store_blob. */
 const struct store_section store_sections[] = {
-	SECTION(4, 1, images, image_columns),	SECTION(5, 1, rows, row_columns),
-	SECTION(6, 1, buckets, bucket_columns), SECTION(7, 1, spans, span_columns),
-	SECTION(8, 1, opens, open_columns),	{},
+	SECTION(4, 1, images, image_columns),
+	SECTION(5, 1, rows, row_columns),
+	SECTION(6, 1, buckets, bucket_columns),
+	SECTION(7, 1, spans, span_columns),
+	SECTION(8, 1, opens, open_columns),
+	SECTION(9, 1, samples, sample_columns),
+	{},
 };
 
 void store_table_fini(struct store_table *table)

@@ -22,6 +22,12 @@ struct row_entry {
 	UT_hash_handle hh;
 };
 
+struct sample_entry {
+	uint64_t key[3]; /* image, kernel, user */
+	struct window_sample sample;
+	UT_hash_handle hh;
+};
+
 /* A wait over a cut that shows up again: ended in a later window, or open at the end. */
 struct wait_entry {
 	uint64_t key[2]; /* uid, start */
@@ -33,6 +39,7 @@ struct combine {
 	struct image_entry *images;
 	struct row_entry *rows;
 	struct wait_entry *waits;
+	struct sample_entry *samples;
 	uint32_t *map; /* images of the window at hand to those of out */
 	int error;
 };
@@ -155,6 +162,37 @@ static void rows_add(struct combine *combine, const struct window *window)
 		if (entry)
 			window_row_add_buckets(window, &window->rows[i], entry->buckets);
 	}
+}
+
+static int samples_add(struct combine *combine, const struct window *window)
+{
+	struct sample_entry *entry;
+	size_t i;
+
+	for (i = 0; i < window->n_samples; i++) {
+		struct window_sample sample = window->samples[i];
+		uint64_t key[3] = { combine->map[sample.image], (uintptr_t)sample.kernel,
+				    (uintptr_t)sample.user };
+
+		HASH_FIND(hh, combine->samples, key, sizeof(key), entry);
+		if (!entry) {
+			entry = calloc(1, sizeof(*entry));
+			if (!entry)
+				return -ENOMEM;
+			memcpy(entry->key, key, sizeof(key));
+			entry->sample = sample;
+			entry->sample.image = combine->map[sample.image];
+			entry->sample.count = entry->sample.on_ns = 0;
+			HASH_ADD(hh, combine->samples, key, sizeof(entry->key), entry);
+			if (!HASH_HAS(entry)) {
+				free(entry);
+				return -ENOMEM;
+			}
+		}
+		entry->sample.count += sample.count;
+		entry->sample.on_ns += sample.on_ns;
+	}
+	return 0;
 }
 
 static uint64_t overlap(int64_t from, int64_t to, int64_t start, int64_t end)
@@ -317,6 +355,23 @@ static int rows_finish(struct combine *combine)
 	return 0;
 }
 
+static int samples_finish(struct combine *combine)
+{
+	struct sample_entry *entry, *next;
+	struct window_sample *sample;
+
+	HASH_ITER(hh, combine->samples, entry, next)
+	{
+		sample = window_add_sample(combine->out);
+		if (!sample)
+			return -ENOMEM;
+		*sample = entry->sample;
+		stack_ref(sample->kernel);
+		stack_ref(sample->user);
+	}
+	return 0;
+}
+
 static void window_sum(struct window *out, const struct window *window)
 {
 	unsigned int i;
@@ -325,6 +380,7 @@ static void window_sum(struct window *out, const struct window *window)
 		out->lost[i] += window->lost[i];
 	out->lost_ns += window->lost_ns;
 	out->switch_ins += window->switch_ins;
+	out->sampled += window->sampled;
 	out->parts += window->parts;
 }
 
@@ -336,6 +392,8 @@ static int combine_run(struct combine *combine, struct window *const *windows, s
 
 	out->run = windows[0]->run;
 	out->seq = windows[0]->seq;
+	out->session = windows[0]->session;
+	out->kind = windows[0]->kind;
 	out->start_ns = windows[0]->start_ns;
 	out->end_ns = windows[n - 1]->end_ns;
 	out->real_offset_ns = windows[n - 1]->real_offset_ns;
@@ -347,12 +405,16 @@ static int combine_run(struct combine *combine, struct window *const *windows, s
 		if (!r)
 			rows_add(combine, windows[i]);
 		if (!r)
+			r = samples_add(combine, windows[i]);
+		if (!r)
 			r = spans_add(combine, windows[i]);
 		if (!r)
 			r = opens_add(combine, windows[i], i + 1 == n);
 	}
 	if (!r)
 		r = combine->error;
+	if (!r)
+		r = samples_finish(combine);
 	return r ? r : rows_finish(combine);
 }
 
@@ -360,6 +422,7 @@ static void combine_fini(struct combine *combine)
 {
 	struct image_entry *image, *next_image;
 	struct wait_entry *wait, *next_wait;
+	struct sample_entry *sample, *next_sample;
 	struct row_entry *row, *next_row;
 
 	HASH_ITER(hh, combine->images, image, next_image)
@@ -376,6 +439,11 @@ static void combine_fini(struct combine *combine)
 	{
 		HASH_DEL(combine->waits, wait);
 		free(wait);
+	}
+	HASH_ITER(hh, combine->samples, sample, next_sample)
+	{
+		HASH_DEL(combine->samples, sample);
+		free(sample);
 	}
 	free(combine->map);
 }

@@ -11,7 +11,7 @@ enum { BUSY_MS = 2000, MAX_LENGTH = 32 << 20 /* of a blob or a statement */ };
 /* What a window is listed by, in the order that store_read.c takes it in. */
 #define ENTRY                                                                             \
 	"id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, " \
-	"n_threads, n_opens, bytes, lost, session, probe, sum"
+	"n_threads, n_opens, bytes, session, lost, probe, sum"
 
 #define INTERNED(TABLE, table)                                                                    \
 	[STATEMENT_##TABLE##_FIND] = "SELECT id, seen, sum, data FROM " table " WHERE hash = ?1", \
@@ -40,10 +40,11 @@ static const char *const sql[STATEMENT_N] = {
 	[STATEMENT_WINDOW_COUNT] = "SELECT count(*) FROM windows",
 	[STATEMENT_WINDOW_LIST] = "SELECT " ENTRY " FROM windows WHERE start_real_ns > ?1 "
 				  "AND start_real_ns < ?2 AND end_real_ns > ?3 "
+				  "AND (?5 IS NULL OR (probe = ?5 AND session < ?6)) "
 				  "ORDER BY start_real_ns DESC LIMIT ?4",
 	[STATEMENT_WINDOW_AT] = "SELECT " ENTRY " FROM windows WHERE id = ?1",
 	[STATEMENT_WINDOW_FINE] =
-		"SELECT " ENTRY " FROM windows WHERE id > ?1 ORDER BY id LIMIT ?2",
+		"SELECT " ENTRY " FROM windows WHERE id > ?1 AND session = ?3 ORDER BY id LIMIT ?2",
 	[STATEMENT_RUN_ADD] = "INSERT INTO runs (boot_id, version, start_real_ns, alive_real_ns) "
 			      "VALUES (?1, ?2, ?3, ?3)",
 	[STATEMENT_RUN_ALIVE] = "UPDATE runs SET alive_real_ns = ?2 WHERE id = ?1",

@@ -18,6 +18,8 @@ struct store_entry {
 	uint64_t run;
 	uint64_t seq;
 	uint64_t parts; /* how many windows it was cut as */
+	uint64_t session;
+	enum probe_kind kind;
 	int64_t start_ns;
 	int64_t end_ns;
 	int64_t real_offset_ns;
@@ -46,6 +48,8 @@ static inline struct store_entry store_entry_of(const struct window *window)
 		.run = window->run,
 		.seq = window->seq,
 		.parts = window->parts,
+		.session = window->session,
+		.kind = window->kind,
 		.start_ns = window->start_ns,
 		.end_ns = window->end_ns,
 		.real_offset_ns = window->real_offset_ns,

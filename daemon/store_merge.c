@@ -110,12 +110,12 @@ static int group_merge(struct store *store, struct store_reading *reading,
 	return r == -EBADMSG || r == -EOVERFLOW ? 0 : r;
 }
 
-static int level_step(struct store *store, struct store_reading *reading, int64_t *from,
-		      int64_t before_ns, int64_t length_ns)
+static int level_step(struct store *store, struct store_reading *reading, uint64_t session,
+		      int64_t *from, int64_t before_ns, int64_t length_ns)
 {
 	_cleanup_(freep) struct store_entry *entries = NULL;
 	size_t n, size;
-	int r = store_reading_after(reading, *from, PARTS_MAX + 1, &entries, &n);
+	int r = store_reading_after(reading, session, *from, PARTS_MAX + 1, &entries, &n);
 
 	/* The end of the group has to be old enough, too, or it would be merged in pieces. */
 	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
@@ -127,19 +127,20 @@ static int level_step(struct store *store, struct store_reading *reading, int64_
 
 int store_merge_step(struct store *store, int64_t now_ns)
 {
-	struct store_reading *reading;
+	struct store_reading *reading = NULL;
+	uint64_t session;
 	int r;
 
 	if (!store->merge_after_ns)
 		return 0;
 	r = store_reading_open(store->path, &reading);
-	if (r)
-		return r;
-	r = level_step(store, reading, &store->merge_from[0], now_ns - store->merge_after_ns,
-		       MINUTE_NS);
-	if (!r)
-		r = level_step(store, reading, &store->merge_from[1],
-			       now_ns - OLDER * store->merge_after_ns, TEN_MINUTES_NS);
+	for (session = 0; session < STORE_MERGED_SESSIONS && !r; session++) {
+		r = level_step(store, reading, session, &store->merge_from[session][0],
+			       now_ns - store->merge_after_ns, MINUTE_NS);
+		if (!r)
+			r = level_step(store, reading, session, &store->merge_from[session][1],
+				       now_ns - OLDER * store->merge_after_ns, TEN_MINUTES_NS);
+	}
 	store_reading_close(reading);
 	return r;
 }

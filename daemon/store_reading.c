@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/store.h"
 #include "daemon/store_db.h"
 #include "daemon/store_intern.h"
 #include "daemon/store_loaded.h"
@@ -70,10 +71,9 @@ static int entries_read(struct store_reading *reading, sqlite3_stmt *statement, 
 			}
 			entries = grown;
 		}
-		if (store_row_read(statement, &entries[n]) == 0)
-			n++;
-		else
-			reading->damaged++;
+		r = store_row_read(statement, &entries[n]);
+		n += r == 0;
+		reading->damaged += r == -EBADMSG;
 	}
 	if (r != 0)
 		sqlite3_reset(statement);
@@ -98,8 +98,8 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-int store_reading_list(struct store_reading *reading, int64_t since_ns, int64_t until_ns,
-		       size_t max, struct store_entry **out, size_t *n_out)
+int store_reading_list(struct store_reading *reading, const char *probe, int64_t since_ns,
+		       int64_t until_ns, size_t max, struct store_entry **out, size_t *n_out)
 {
 	int64_t from = since_ns > INT64_MIN + LONGEST_NS ? since_ns - LONGEST_NS : INT64_MIN;
 	sqlite3_stmt *statement;
@@ -112,13 +112,15 @@ int store_reading_list(struct store_reading *reading, int64_t since_ns, int64_t 
 	sqlite3_bind_int64(statement, 2, until_ns);
 	sqlite3_bind_int64(statement, 3, since_ns);
 	sqlite3_bind_int64(statement, 4, (int64_t)max);
+	sqlite3_bind_text(statement, 5, probe, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 6, STORE_SESSIONS);
 	r = entries_read(reading, statement, max, out, n_out);
 	if (!r && *n_out)
 		qsort(*out, *n_out, sizeof(**out), by_id);
 	return r;
 }
 
-int store_reading_after(struct store_reading *reading, int64_t id, size_t max,
+int store_reading_after(struct store_reading *reading, uint64_t session, int64_t id, size_t max,
 			struct store_entry **out, size_t *n_out)
 {
 	sqlite3_stmt *statement;
@@ -129,6 +131,7 @@ int store_reading_after(struct store_reading *reading, int64_t id, size_t max,
 		return r;
 	sqlite3_bind_int64(statement, 1, id);
 	sqlite3_bind_int64(statement, 2, (int64_t)max);
+	sqlite3_bind_int64(statement, 3, (int64_t)session);
 	return entries_read(reading, statement, max, out, n_out);
 }
 
@@ -136,8 +139,9 @@ int store_reading_after(struct store_reading *reading, int64_t id, size_t max,
 static bool window_is(const struct window *window, const struct store_entry *entry)
 {
 	return window->run == entry->run && window->seq == entry->seq &&
-	       window->parts == entry->parts && window->start_ns == entry->start_ns &&
-	       window->end_ns == entry->end_ns && window->real_offset_ns == entry->real_offset_ns;
+	       window->parts == entry->parts && window->kind == entry->kind &&
+	       window->start_ns == entry->start_ns && window->end_ns == entry->end_ns &&
+	       window->real_offset_ns == entry->real_offset_ns;
 }
 
 static int blob_decode(struct store_reading *reading, const struct store_entry *entry,
@@ -246,6 +250,30 @@ int64_t store_reading_evicted(struct store_reading *reading, char *reason, size_
 	snprintf(reason, size, "%s", text ? (const char *)text : "dropped");
 	sqlite3_reset(statement);
 	return until;
+}
+
+static int64_t end_get(struct store_reading *reading, enum store_statement which)
+{
+	sqlite3_stmt *statement;
+	int64_t end = INT64_MIN;
+	int r;
+
+	statement = store_db_statement(&reading->db, which, &r);
+	if (!r && store_db_step(&reading->db, statement) > 0) {
+		end = sqlite3_column_int64(statement, 1);
+		sqlite3_reset(statement);
+	}
+	return end;
+}
+
+void store_reading_count(struct store_reading *reading, struct store_stats *out)
+{
+	int64_t windows = 0;
+
+	store_db_number(&reading->db, STATEMENT_WINDOW_COUNT, &windows);
+	out->windows = (uint64_t)windows;
+	out->oldest_ns = end_get(reading, STATEMENT_WINDOW_OLDEST);
+	out->newest_ns = end_get(reading, STATEMENT_WINDOW_NEWEST);
 }
 
 struct store_names store_reading_names(struct store_reading *reading)

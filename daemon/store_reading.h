@@ -19,7 +19,11 @@
 /* More windows than this are not listed, nor more stacks loaded, at a time. */
 enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
 
+/* Sessions with a lower number are always on, and kept. */
+enum { STORE_SESSIONS = 100 };
+
 struct store_reading;
+struct store_stats;
 
 /* What is known of a run of stackd. */
 struct store_run {
@@ -35,13 +39,14 @@ struct store_reading *store_reading_close(struct store_reading *reading);
 
 /*
  * The windows that overlap [since_ns, until_ns) of the time since the epoch, oldest first, the
- * newest max of them; *out is the caller's. Rows that are damaged are left out and counted.
+ * newest max of them, of the session of this probe that is always on (NULL: of all sessions);
+ * *out is the caller's. Rows that are damaged are left out and counted.
  */
-int store_reading_list(struct store_reading *reading, int64_t since_ns, int64_t until_ns,
-		       size_t max, struct store_entry **out, size_t *n_out);
+int store_reading_list(struct store_reading *reading, const char *probe, int64_t since_ns,
+		       int64_t until_ns, size_t max, struct store_entry **out, size_t *n_out);
 
-/* At most max windows after the one with this id, in the order they were written. */
-int store_reading_after(struct store_reading *reading, int64_t id, size_t max,
+/* At most max windows of a session after the one with this id, in the order they were written. */
+int store_reading_after(struct store_reading *reading, uint64_t session, int64_t id, size_t max,
 			struct store_entry **out, size_t *n_out);
 
 /* 0 and *out, the caller's; -EBADMSG when it is damaged, or another errno. */
@@ -55,6 +60,9 @@ int store_reading_run(struct store_reading *reading, uint64_t run, struct store_
 
 /* Up to when windows were dropped, and why; 0: none were. */
 int64_t store_reading_evicted(struct store_reading *reading, char *reason, size_t size);
+
+/* windows, oldest_ns and newest_ns. */
+void store_reading_count(struct store_reading *reading, struct store_stats *out);
 
 /* Numbers of what was loaded, for writing it again. */
 struct store_names store_reading_names(struct store_reading *reading);

@@ -27,7 +27,7 @@ static const struct table {
 	{ "gaps", "id, start_real_ns, end_real_ns, reason", GUARD_NONE },
 	{ "windows",
 	  "id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, "
-	  "n_threads, n_opens, bytes, lost, session, probe, sum, start_real_ns, end_real_ns, "
+	  "n_threads, n_opens, bytes, session, lost, probe, sum, start_real_ns, end_real_ns, "
 	  "blob_sum, blob",
 	  GUARD_WINDOW },
 };
@@ -49,7 +49,7 @@ static bool row_is_whole(sqlite3_stmt *row, enum guard guard)
 
 	if (guard == GUARD_NONE)
 		return true;
-	if (guard == GUARD_WINDOW && store_row_read(row, &entry))
+	if (guard == GUARD_WINDOW && store_row_read(row, &entry) == -EBADMSG)
 		return false;
 	return sqlite3_column_int64(row, sum) == store_sum(sqlite3_column_int64(row, 0),
 							   sqlite3_column_blob(row, data),
@@ -199,7 +199,7 @@ int store_repair(struct store *store)
 		return r;
 	}
 	salvage_run(store, &salvage);
-	store->merge_from[0] = store->merge_from[1] = 0;
+	memset(store->merge_from, 0, sizeof(store->merge_from));
 	store_set_notice(store,
 			 "%s: was damaged; moved to %s.broken, %" PRIu64
 			 " windows were saved, at least %" PRIu64 " are lost",

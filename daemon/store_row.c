@@ -8,11 +8,12 @@
 #include "daemon/store_intern.h"
 #include "proto/base.h"
 
-/* The only session and probe there are. */
-#define SESSION "offcpu"
-#define PROBE	"offcpu"
-
-enum { NUMBERS = 12, COLUMN_LOST = 12, COLUMN_SESSION = 13, COLUMN_PROBE = 14, COLUMN_SUM = 15 };
+enum {
+	NUMBERS = 13,
+	COLUMN_LOST = 13,
+	COLUMN_PROBE = 14,
+	COLUMN_SUM = 15,
+};
 
 static void numbers_of(const struct store_entry *entry, int64_t *numbers)
 {
@@ -29,15 +30,17 @@ static void numbers_of(const struct store_entry *entry, int64_t *numbers)
 		(int64_t)entry->threads,
 		(int64_t)entry->opens,
 		(int64_t)entry->bytes,
+		(int64_t)entry->session,
 	};
 
 	memcpy(numbers, values, sizeof(values));
 }
 
-static int64_t numbers_sum(const int64_t *numbers, const void *lost, size_t size)
+static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void *lost, size_t size)
 {
 	int64_t sum = store_sum(numbers[0], numbers, NUMBERS * sizeof(*numbers));
 
+	sum = store_sum(sum, probe, strlen(probe));
 	return store_sum(sum, lost, size);
 }
 
@@ -72,6 +75,7 @@ static void lost_decode(struct store_entry *entry, const void *data, size_t size
 
 void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, struct bytes *lost)
 {
+	const char *probe = probe_kind_name(entry->kind);
 	int64_t numbers[NUMBERS];
 	int i;
 
@@ -80,9 +84,9 @@ void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, st
 	for (i = 0; i < NUMBERS; i++)
 		sqlite3_bind_int64(statement, i + 1, numbers[i]);
 	sqlite3_bind_blob(statement, COLUMN_LOST + 1, lost->data, (int)lost->n, SQLITE_STATIC);
-	sqlite3_bind_text(statement, COLUMN_SESSION + 1, SESSION, -1, SQLITE_STATIC);
-	sqlite3_bind_text(statement, COLUMN_PROBE + 1, PROBE, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, COLUMN_SUM + 1, numbers_sum(numbers, lost->data, lost->n));
+	sqlite3_bind_text(statement, COLUMN_PROBE + 1, probe, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, COLUMN_SUM + 1,
+			   numbers_sum(numbers, probe, lost->data, lost->n));
 	sqlite3_bind_int64(statement, COLUMN_SUM + 2, store_entry_start(entry));
 	sqlite3_bind_int64(statement, COLUMN_SUM + 3, store_entry_end(entry));
 }
@@ -91,14 +95,21 @@ int store_row_read(sqlite3_stmt *statement, struct store_entry *out)
 {
 	const void *lost = sqlite3_column_blob(statement, COLUMN_LOST);
 	size_t size = (size_t)sqlite3_column_bytes(statement, COLUMN_LOST);
+	const char *probe = (const char *)sqlite3_column_text(statement, COLUMN_PROBE);
 	int64_t numbers[NUMBERS];
 	struct store_entry entry;
+	unsigned int kind = 0;
 	int i;
 
 	for (i = 0; i < NUMBERS; i++)
 		numbers[i] = sqlite3_column_int64(statement, i);
-	if (sqlite3_column_int64(statement, COLUMN_SUM) != numbers_sum(numbers, lost, size))
+	if (!probe ||
+	    sqlite3_column_int64(statement, COLUMN_SUM) != numbers_sum(numbers, probe, lost, size))
 		return -EBADMSG;
+	while (kind < PROBE_KIND_N && strcmp(probe, probe_kind_name(kind)) != 0)
+		kind++;
+	if (kind == PROBE_KIND_N)
+		return -ENOTSUP;
 	entry = (struct store_entry){
 		.id = numbers[0],
 		.run = (uint64_t)numbers[1],
@@ -112,6 +123,8 @@ int store_row_read(sqlite3_stmt *statement, struct store_entry *out)
 		.threads = (uint64_t)numbers[9],
 		.opens = (uint64_t)numbers[10],
 		.bytes = (uint64_t)numbers[11],
+		.session = (uint64_t)numbers[12],
+		.kind = kind,
 	};
 	lost_decode(&entry, lost, size);
 	*out = entry;

@@ -18,7 +18,7 @@
  */
 void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, struct bytes *lost);
 
-/* 0, or -EBADMSG when the sum is not that of the columns. */
+/* 0; -EBADMSG when the sum is not that of the columns, -ENOTSUP for a probe not known here. */
 int store_row_read(sqlite3_stmt *statement, struct store_entry *out);
 
 #endif

@@ -21,7 +21,7 @@ static const char *const steps[STORE_SCHEMA] = {
 	" is_clean INTEGER NOT NULL DEFAULT 0);"
 	"CREATE TABLE windows ("
 	" id INTEGER PRIMARY KEY, run INTEGER NOT NULL, seq INTEGER NOT NULL,"
-	" parts INTEGER NOT NULL, session TEXT NOT NULL, probe TEXT NOT NULL,"
+	" parts INTEGER NOT NULL, session INTEGER NOT NULL, probe TEXT NOT NULL,"
 	" start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,"
 	" real_offset_ns INTEGER NOT NULL, boot_offset_ns INTEGER NOT NULL,"
 	" start_real_ns INTEGER NOT NULL, end_real_ns INTEGER NOT NULL,"

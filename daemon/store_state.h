@@ -15,6 +15,9 @@
 #include "daemon/store_db.h"
 #include "daemon/store_intern.h"
 
+/* Sessions that are always on have the lowest numbers; of others, windows stay as they are. */
+enum { STORE_MERGED_SESSIONS = 16 };
+
 /* A time of which nothing is on disk, and why. */
 struct store_gap {
 	int64_t start_ns; /* since the epoch; start == end: none */
@@ -51,8 +54,9 @@ struct store {
 	int64_t open_next_ns; /* CLOCK_MONOTONIC: when to try again */
 	int64_t sync_next_ns;
 	int64_t written_real_ns; /* the end of the newest window written */
-	int64_t merge_from[2];	 /* the window up to which all has been merged, by length */
-	unsigned int evicted;	 /* since the interned rows were looked through */
+	/* Up to which window all has been merged, by session and length. */
+	int64_t merge_from[STORE_MERGED_SESSIONS][2];
+	unsigned int evicted; /* since the interned rows were looked through */
 };
 
 /* store_writer.c */

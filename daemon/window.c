@@ -42,6 +42,11 @@ static void window_free(struct window *window)
 		stack_unref(window->opens[i].kernel);
 		stack_unref(window->opens[i].user);
 	}
+	for (i = 0; i < window->n_samples; i++) {
+		stack_unref(window->samples[i].kernel);
+		stack_unref(window->samples[i].user);
+	}
+	free(window->samples);
 	free(window->images);
 	free(window->rows);
 	free(window->spans);
@@ -89,6 +94,11 @@ struct window_span *window_add_span(struct window *window)
 struct window_open *window_add_open(struct window *window)
 {
 	return array_grow((void **)&window->opens, &window->n_opens, sizeof(*window->opens));
+}
+
+struct window_sample *window_add_sample(struct window *window)
+{
+	return array_grow((void **)&window->samples, &window->n_samples, sizeof(*window->samples));
 }
 
 int window_row_set_buckets(struct window *window, struct window_row *row, const uint32_t *buckets)
@@ -141,6 +151,8 @@ void window_seal(struct window *window)
 	window->bytes +=
 		array_trim((void **)&window->opens, window->n_opens, sizeof(*window->opens));
 	window->bytes +=
+		array_trim((void **)&window->samples, window->n_samples, sizeof(*window->samples));
+	window->bytes +=
 		array_trim((void **)&window->buckets, window->n_buckets, sizeof(*window->buckets));
 }
 
@@ -156,6 +168,7 @@ const char *window_loss_name(unsigned int loss)
 		[LOST_PROCESS_RING] = "forks, execs and exits: the ring was full",
 		[LOST_MISSED_OUT] = "switch-outs of threads not known to be on a CPU",
 		[LOST_MISSED_IN] = "switch-ins of threads not known to be off CPU",
+		[LOST_SAMPLE_KEYS] = "samples: the window's map was full",
 		[LOST_NO_MAP] = "waits: no map for the window",
 		[WINDOW_LOST_MISSED_RUNS] = "runs of programs: one was running",
 		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived",

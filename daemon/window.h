@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
+#include "daemon/probe_kind.h"
 #include "daemon/process.h"
 #include "daemon/stack.h"
 
@@ -69,6 +70,16 @@ struct window_open {
 	uint32_t state;
 };
 
+/* Of oncpu: samples of a thread at one stack, and the time they stand for. */
+struct window_sample {
+	struct stack *kernel; /* references; NULL: none, it ran in user mode */
+	struct stack *user;
+	uint64_t count;
+	uint64_t on_ns;
+	uint32_t image;
+	uint32_t pad;
+};
+
 enum window_loss {
 	WINDOW_LOST_MISSED_RUNS = LOST_N, /* programs not run because one was running */
 	WINDOW_LOST_STACK_FRAMES,	  /* waits whose stack id never got its frames */
@@ -84,6 +95,8 @@ struct window {
 	uint64_t run; /* of stackd, as the store numbers them; seq begins anew with each */
 	uint64_t seq; /* of several that were merged, the first one's */
 	uint32_t parts; /* how many windows it was cut as */
+	uint64_t session;
+	enum probe_kind kind;
 	int64_t start_ns;
 	int64_t end_ns;
 	int64_t real_offset_ns;
@@ -96,11 +109,15 @@ struct window {
 	size_t n_spans;
 	struct window_open *opens;
 	size_t n_opens;
+	struct window_sample *samples;
+	size_t n_samples;
 	uint32_t *buckets;
 	size_t n_buckets;
 	uint64_t lost[WINDOW_LOST_N];
 	uint64_t lost_ns;
-	uint64_t switch_ins; /* the independent counter's growth, as read at the cut */
+	/* The independent counters' growth, as read at the cut. */
+	uint64_t switch_ins;
+	uint64_t sampled; /* runs of the sampling program */
 	size_t bytes;
 };
 
@@ -114,6 +131,7 @@ struct window_image *window_add_image(struct window *window);
 struct window_row *window_add_row(struct window *window);
 struct window_span *window_add_span(struct window *window);
 struct window_open *window_add_open(struct window *window);
+struct window_sample *window_add_sample(struct window *window);
 
 /* Keeps the buckets that are not zero with the row. 0 or -ENOMEM. */
 int window_row_set_buckets(struct window *window, struct window_row *row, const uint32_t *buckets);

@@ -21,6 +21,9 @@
 #define METHOD_SESSIONS	       "io.stackd.Sessions"
 #define METHOD_WINDOWS	       "io.stackd.Windows"
 #define METHOD_SNAPSHOT	       "io.stackd.Snapshot"
+#define METHOD_START	       "io.stackd.Start"
+#define METHOD_STOP	       "io.stackd.Stop"
+#define METHOD_FOLLOW	       "io.stackd.Follow"
 #define METHOD_GET_INFO	       "org.varlink.service.GetInfo"
 #define METHOD_GET_DESCRIPTION "org.varlink.service.GetInterfaceDescription"
 
@@ -69,6 +72,9 @@ struct wire_description_reply {
 
 CODEC_DECLARE_REQUEST(windows);
 CODEC_DECLARE_REQUEST(snapshot);
+CODEC_DECLARE_REQUEST(start);
+CODEC_DECLARE_REQUEST(stop);
+CODEC_DECLARE_REQUEST(follow);
 CODEC_DECLARE_REQUEST(description);
 
 CODEC_DECLARE_REPLY(status);
@@ -76,6 +82,8 @@ CODEC_DECLARE_REPLY(probes);
 CODEC_DECLARE_REPLY(sessions);
 CODEC_DECLARE_REPLY(windows);
 CODEC_DECLARE_REPLY(snapshot);
+CODEC_DECLARE_REPLY(start);
+CODEC_DECLARE_REPLY(stop);
 CODEC_DECLARE_REPLY(info);
 CODEC_DECLARE_REPLY(description);
 

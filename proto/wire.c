@@ -109,12 +109,13 @@ static const struct field fields_totals[] = {
 	INT(struct wire_totals, processes),
 	INT(struct wire_totals, threads),
 	INT(struct wire_totals, on_cpu_ns),
-	INT(struct wire_totals, runnable_ns),
-	INT(struct wire_totals, blocked_ns),
-	INT(struct wire_totals, waits),
-	INT(struct wire_totals, short_waits),
-	INT(struct wire_totals, short_ns),
-	INT(struct wire_totals, open_waits),
+	INT(struct wire_totals, samples, OPTIONAL),
+	INT(struct wire_totals, runnable_ns, OPTIONAL),
+	INT(struct wire_totals, blocked_ns, OPTIONAL),
+	INT(struct wire_totals, waits, OPTIONAL),
+	INT(struct wire_totals, short_waits, OPTIONAL),
+	INT(struct wire_totals, short_ns, OPTIONAL),
+	INT(struct wire_totals, open_waits, OPTIONAL),
 	INT(struct wire_totals, cpus, OPTIONAL),
 	INT(struct wire_totals, unseen, OPTIONAL),
 	INT(struct wire_totals, unseen_ns, OPTIONAL),
@@ -125,21 +126,21 @@ static const struct field fields_row[] = {
 	STRUCT(struct wire_row, process, process),
 	INT(struct wire_row, tid, OPTIONAL),
 	STRING(struct wire_row, comm),
-	STRING(struct wire_row, state),
-	INT(struct wire_row, state_bits),
 	BOOL(struct wire_row, idle),
 	INT(struct wire_row, count),
 	INT(struct wire_row, total_ns),
-	INT(struct wire_row, blocked_ns),
-	INT(struct wire_row, runnable_ns),
-	INT(struct wire_row, open),
-	INT(struct wire_row, open_ns),
+	STRING(struct wire_row, state, OPTIONAL),
+	INT(struct wire_row, state_bits, OPTIONAL),
+	INT(struct wire_row, blocked_ns, OPTIONAL),
+	INT(struct wire_row, runnable_ns, OPTIONAL),
+	INT(struct wire_row, open, OPTIONAL),
+	INT(struct wire_row, open_ns, OPTIONAL),
 	INT(struct wire_row, unseen, OPTIONAL),
-	INT(struct wire_row, max_ns),
+	INT(struct wire_row, max_ns, OPTIONAL),
 	TIME(struct wire_row, max_end, OPTIONAL),
 	INT(struct wire_row, max_tid, OPTIONAL),
 	STRING(struct wire_row, max_comm, OPTIONAL),
-	INTS(struct wire_row, buckets),
+	INTS(struct wire_row, buckets, OPTIONAL),
 	POINTER(struct wire_row, kernel, stack),
 	POINTER(struct wire_row, user, stack),
 };
@@ -161,6 +162,7 @@ static const struct field fields_filter[] = {
 	TRISTATE(struct wire_filter, kernel_stacks),
 	INT(struct wire_filter, min_block_ns, OPTIONAL),
 	INT(struct wire_filter, max_block_ns, OPTIONAL),
+	INTS(struct wire_filter, cpus, OPTIONAL),
 	STRINGS(struct wire_filter, states, OPTIONAL),
 	STRING(struct wire_filter, comm, OPTIONAL),
 	STRING(struct wire_filter, cgroup, OPTIONAL),
@@ -185,6 +187,7 @@ static const struct field fields_probe[] = {
 	STRING(struct wire_probe, reason, OPTIONAL),
 	STRINGS(struct wire_probe, blind),
 	INT(struct wire_probe, min_wait_ns, OPTIONAL),
+	INT(struct wire_probe, period_ns, OPTIONAL),
 	STRUCTS(struct wire_probe, programs, program),
 };
 static RECORD(probe, "Probe");
@@ -213,11 +216,38 @@ RECORD(window, "Window");
 static const struct field fields_session[] = {
 	STRING(struct wire_session, id),
 	STRING(struct wire_session, probe),
+	STRING(struct wire_session, name, OPTIONAL),
 	STRING(struct wire_session, owner),
 	TIME(struct wire_session, since),
+	TIME(struct wire_session, until, OPTIONAL),
+	TIME(struct wire_session, ended, OPTIONAL),
 	BOOL(struct wire_session, always),
+	POINTER(struct wire_session, filter, filter),
+	INT(struct wire_session, min_wait_ns, OPTIONAL),
+	INT(struct wire_session, period_ns, OPTIONAL),
+	INT(struct wire_session, count, OPTIONAL),
+	STRUCTS(struct wire_session, lost, lost),
 };
 static RECORD(session, "Session");
+
+static const struct field fields_store[] = {
+	STRING(struct wire_store, path),
+	STRING(struct wire_store, state),
+	INT(struct wire_store, bytes),
+	INT(struct wire_store, max_bytes),
+	INT(struct wire_store, windows),
+	TIME(struct wire_store, oldest, OPTIONAL),
+	TIME(struct wire_store, newest, OPTIONAL),
+	TIME(struct wire_store, synced, OPTIONAL),
+	INT(struct wire_store, queued),
+	INT(struct wire_store, written),
+	INT(struct wire_store, dropped),
+	INT(struct wire_store, evicted),
+	INT(struct wire_store, merged),
+	INT(struct wire_store, damaged),
+	STRING(struct wire_store, notice, OPTIONAL),
+};
+static RECORD(store, "Store");
 
 static const struct field fields_status_reply[] = {
 	STRING(struct wire_status_reply, version),
@@ -242,6 +272,7 @@ static const struct field fields_status_reply[] = {
 	STRUCTS(struct wire_status_reply, lost, lost),
 	STRUCTS(struct wire_status_reply, limits, limit),
 	BOOL(struct wire_status_reply, stats_enabled),
+	POINTER(struct wire_status_reply, store, store),
 };
 RECORD(status_reply, "Status()");
 
@@ -254,6 +285,45 @@ static const struct field fields_sessions_reply[] = {
 	STRUCTS(struct wire_sessions_reply, sessions, session),
 };
 RECORD(sessions_reply, "Sessions()");
+
+static const struct field fields_start_request[] = {
+	STRING(struct wire_start_request, probe),
+	STRING(struct wire_start_request, name, OPTIONAL),
+	POINTER(struct wire_start_request, filter, filter),
+	INT(struct wire_start_request, duration_ns, OPTIONAL),
+	INT(struct wire_start_request, frequency, OPTIONAL),
+	INT(struct wire_start_request, period_ns, OPTIONAL),
+	TRISTATE(struct wire_start_request, idle),
+};
+RECORD(start_request, "Start");
+
+static const struct field fields_start_reply[] = {
+	STRUCT(struct wire_start_reply, session, session),
+};
+RECORD(start_reply, "Start()");
+
+static const struct field fields_stop_request[] = {
+	STRING(struct wire_stop_request, session),
+};
+RECORD(stop_request, "Stop");
+
+static const struct field fields_stop_reply[] = {
+	STRUCT(struct wire_stop_reply, session, session),
+};
+RECORD(stop_reply, "Stop()");
+
+static const struct field fields_follow_request[] = {
+	STRING(struct wire_follow_request, probe, OPTIONAL),
+	STRING(struct wire_follow_request, session, OPTIONAL),
+	INT(struct wire_follow_request, interval_ns, OPTIONAL),
+	STRING(struct wire_follow_request, cursor, OPTIONAL),
+	POINTER(struct wire_follow_request, filter, filter),
+	STRING(struct wire_follow_request, by, OPTIONAL),
+	STRING(struct wire_follow_request, sort, OPTIONAL),
+	INT(struct wire_follow_request, top, OPTIONAL),
+	TRISTATE(struct wire_follow_request, idle),
+};
+RECORD(follow_request, "Follow");
 
 static const struct field fields_windows_request[] = {
 	INT(struct wire_windows_request, since_ns, OPTIONAL),
@@ -268,7 +338,8 @@ static const struct field fields_windows_reply[] = {
 RECORD(windows_reply, "Windows()");
 
 static const struct field fields_snapshot_request[] = {
-	STRING(struct wire_snapshot_request, probe),
+	STRING(struct wire_snapshot_request, probe, OPTIONAL),
+	STRING(struct wire_snapshot_request, session, OPTIONAL),
 	INT(struct wire_snapshot_request, window_ns, OPTIONAL),
 	INT(struct wire_snapshot_request, since_ns, OPTIONAL),
 	INT(struct wire_snapshot_request, until_ns, OPTIONAL),
@@ -284,8 +355,11 @@ RECORD(snapshot_request, "Snapshot");
 
 static const struct field fields_snapshot_reply[] = {
 	STRING(struct wire_snapshot_reply, probe),
+	STRING(struct wire_snapshot_reply, session, OPTIONAL),
 	STRING(struct wire_snapshot_reply, hook),
-	INT(struct wire_snapshot_reply, min_wait_ns),
+	INT(struct wire_snapshot_reply, min_wait_ns, OPTIONAL),
+	INT(struct wire_snapshot_reply, period_ns, OPTIONAL),
+	STRING(struct wire_snapshot_reply, cursor, OPTIONAL),
 	STRUCT(struct wire_snapshot_reply, coverage, coverage),
 	STRUCT(struct wire_snapshot_reply, totals, totals),
 	STRUCTS(struct wire_snapshot_reply, lost, lost),

@@ -99,32 +99,34 @@ struct wire_totals {
 	int64_t processes;
 	int64_t threads;
 	int64_t on_cpu_ns;
-	int64_t runnable_ns;
-	int64_t blocked_ns;
-	int64_t waits;
-	int64_t short_waits;
-	int64_t short_ns;
-	int64_t open_waits;
-	int64_t cpus;	   /* optional */
-	int64_t unseen;	   /* optional */
-	int64_t unseen_ns; /* optional */
+	int64_t samples;     /* optional, of a probe that samples; of others the waits: */
+	int64_t runnable_ns; /* optional */
+	int64_t blocked_ns;  /* optional */
+	int64_t waits;	     /* optional */
+	int64_t short_waits; /* optional */
+	int64_t short_ns;    /* optional */
+	int64_t open_waits;  /* optional */
+	int64_t cpus;	     /* optional */
+	int64_t unseen;	     /* optional */
+	int64_t unseen_ns;   /* optional */
 };
 
 struct wire_row {
 	struct wire_process process;
 	int64_t tid; /* optional */
 	const char *comm;
-	const char *state;
-	int64_t state_bits;
 	bool idle;
 	int64_t count;
 	int64_t total_ns;
-	int64_t blocked_ns;
-	int64_t runnable_ns;
-	int64_t open;
-	int64_t open_ns;
-	int64_t unseen; /* optional */
-	int64_t max_ns;
+	/* Of waits only, up to buckets: */
+	const char *state;   /* optional */
+	int64_t state_bits;  /* optional */
+	int64_t blocked_ns;  /* optional */
+	int64_t runnable_ns; /* optional */
+	int64_t open;	     /* optional */
+	int64_t open_ns;     /* optional */
+	int64_t unseen;	     /* optional */
+	int64_t max_ns;	     /* optional */
 	int64_t max_end;      /* optional time */
 	int64_t max_tid;      /* optional */
 	const char *max_comm; /* optional */
@@ -154,6 +156,7 @@ struct wire_filter {
 	int kernel_stacks;
 	int64_t min_block_ns; /* optional */
 	int64_t max_block_ns; /* optional */
+	struct wire_ints cpus;
 	struct wire_strs states;
 	const char *comm;   /* optional */
 	const char *cgroup; /* optional */
@@ -181,6 +184,7 @@ struct wire_probe {
 	const char *reason; /* optional */
 	struct wire_strs blind;
 	int64_t min_wait_ns; /* optional */
+	int64_t period_ns;   /* optional */
 	struct wire_programs programs;
 };
 
@@ -221,14 +225,40 @@ struct wire_windows {
 struct wire_session {
 	const char *id;
 	const char *probe;
+	const char *name; /* optional */
 	const char *owner;
 	int64_t since; /* time */
+	int64_t until; /* optional time: its planned end */
+	int64_t ended; /* optional time */
 	bool always;
+	const struct wire_filter *filter; /* optional */
+	int64_t min_wait_ns;		  /* optional */
+	int64_t period_ns;		  /* optional */
+	int64_t count; /* optional */
+	struct wire_losts lost;
 };
 
 struct wire_sessions {
 	const struct wire_session *v;
 	size_t n;
+};
+
+struct wire_store {
+	const char *path;
+	const char *state;
+	int64_t bytes;
+	int64_t max_bytes;
+	int64_t windows;
+	int64_t oldest; /* optional time */
+	int64_t newest; /* optional time */
+	int64_t synced; /* optional time */
+	int64_t queued;
+	int64_t written;
+	int64_t dropped;
+	int64_t evicted;
+	int64_t merged;
+	int64_t damaged;
+	const char *notice; /* optional */
 };
 
 /* Replies and requests, one pair a method; Status, Probes and Sessions ask nothing. */
@@ -256,6 +286,7 @@ struct wire_status_reply {
 	struct wire_losts lost;
 	struct wire_limits limits;
 	bool stats_enabled;
+	const struct wire_store *store; /* optional */
 };
 
 struct wire_probes_reply {
@@ -276,8 +307,31 @@ struct wire_windows_reply {
 	struct wire_gaps gaps;
 };
 
-struct wire_snapshot_request {
+struct wire_start_request {
 	const char *probe;
+	const char *name;		  /* optional */
+	const struct wire_filter *filter; /* optional */
+	int64_t duration_ns;		  /* optional */
+	int64_t frequency;		  /* optional */
+	int64_t period_ns;		  /* optional */
+	int idle;
+};
+
+struct wire_start_reply {
+	struct wire_session session;
+};
+
+struct wire_stop_request {
+	const char *session;
+};
+
+struct wire_stop_reply {
+	struct wire_session session;
+};
+
+struct wire_snapshot_request {
+	const char *probe;		  /* optional: one of these two */
+	const char *session;		  /* optional */
 	int64_t window_ns;		  /* optional */
 	int64_t since_ns;		  /* optional */
 	int64_t until_ns;		  /* optional */
@@ -290,10 +344,26 @@ struct wire_snapshot_request {
 	int idle;
 };
 
+struct wire_follow_request {
+	const char *probe;		  /* optional: one of these two */
+	const char *session;		  /* optional */
+	int64_t interval_ns;		  /* optional */
+	const char *cursor;		  /* optional */
+	const struct wire_filter *filter; /* optional */
+	const char *by;			  /* optional */
+	const char *sort;		  /* optional */
+	int64_t top;			  /* optional */
+	int idle;
+};
+
+/* Of Follow too, which gives a cursor. */
 struct wire_snapshot_reply {
 	const char *probe;
+	const char *session; /* optional */
 	const char *hook;
-	int64_t min_wait_ns;
+	int64_t min_wait_ns; /* optional */
+	int64_t period_ns;   /* optional */
+	const char *cursor;  /* optional */
 	struct wire_coverage coverage;
 	struct wire_totals totals;
 	struct wire_losts lost;

@@ -152,7 +152,7 @@ static void query(struct bench *bench, enum merge_by by, struct took *took)
 	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), merged;
 
 	if (filter_init(&filter, NULL, &error) ||
-	    history_range(bench->history, INT64_MIN, INT64_MAX, &answer->list) ||
+	    history_range(bench->history, 0, INT64_MIN, INT64_MAX, &answer->list) ||
 	    merge_run(&answer->list, &answer->later, &filter, &options, NULL, &answer->merge))
 		must(NULL);
 	merged = clock_ns(CLOCK_THREAD_CPUTIME_ID);

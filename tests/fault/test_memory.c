@@ -137,7 +137,7 @@ static int work_reply(void)
 {
 	static const char text[] =
 		"{\"parameters\":{\"sessions\":[{\"id\":\"1\",\"probe\":\"offcpu\",\"owner\":\"o\","
-		"\"since\":{\"ns\":1,\"text\":\"1970-01-01T00:00:00Z\"},\"always\":true}]}}";
+		"\"since\":{\"ns\":1,\"text\":\"1970-01-01T00:00:00Z\"},\"always\":true,\"lost\":[]}]}}";
 	struct varlink_message *message = NULL;
 	struct wire_sessions_reply reply;
 	struct arena *arena = arena_new();

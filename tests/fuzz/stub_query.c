@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <string.h>
 
 #include "daemon/filter.h"
 #include "daemon/query.h"
@@ -52,7 +53,8 @@ static int row_make(struct answer *answer, const struct wire_snapshot_request *r
 {
 	const struct wire_filter *wire = request->filter;
 	struct wire_row *row = arena_alloc(answer->arena, sizeof(*row));
-	const char *probe = arena_strdup(answer->arena, request->probe);
+	const char *probe = arena_strdup(answer->arena, request->probe ? request->probe
+									  : request->session);
 	const char *comm = arena_strdup(answer->arena, wire && wire->comm ? wire->comm : "");
 
 	if (!row || !probe || !comm)
@@ -67,6 +69,7 @@ static int row_make(struct answer *answer, const struct wire_snapshot_request *r
 	};
 	answer->snapshot = (struct wire_snapshot_reply){
 		.probe = probe,
+		.session = probe,
 		.hook = "",
 		.rows = { row, 1 },
 	};
@@ -138,4 +141,48 @@ const struct wire_probes_reply *answer_probes(const struct answer *answer)
 const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
 {
 	return &answer->sessions;
+}
+
+static int refuse_sessions(struct wire_error *error)
+{
+	*error = (struct wire_error){
+		.name = "io.stackd.NotSupported",
+		.what = strdup("sessions"),
+		.limit = WIRE_ABSENT,
+		.message = strdup("nothing is recorded here"),
+	};
+	return -EOPNOTSUPP;
+}
+
+int query_start(struct recorder *recorder, const struct query_peer *peer,
+		const struct wire_start_request *request, struct answer **out,
+		struct wire_error *error)
+{
+	return refuse_sessions(error);
+}
+
+int query_stop(struct recorder *recorder, const struct query_peer *peer,
+	       const struct wire_stop_request *request, struct answer **out,
+	       struct wire_error *error)
+{
+	return refuse_sessions(error);
+}
+
+const struct wire_start_reply *answer_start(const struct answer *answer)
+{
+	return NULL;
+}
+
+const struct wire_stop_reply *answer_stop(const struct answer *answer)
+{
+	return NULL;
+}
+
+int answer_start_refresh(struct answer *answer)
+{
+	return 0;
+}
+
+void answer_start_end(struct answer *answer)
+{
 }

@@ -42,6 +42,32 @@ def check_stuck(daemon, program, slept_since):
         check_age({**row, "max_tid": row["tid"]}, slept_since, "stuck")
     text = daemon.ctl("stuck", "--idle", "-p", program.pid)
     check(text.code == 0 and "prog_sleeper" in text.out, f"stuck as text names it: {text}")
+    check("S waits for a timer (nanosleep), idle, since " in text.out, "and says what it waits for")
+    # With the main thread, where the program's own frames are not read.
+    grouped = re.search(r"prog_sleeper \(pid \d+\): (\d+) threads", text.out)
+    check(grouped and int(grouped[1]) >= THREADS, f"and has its threads as one: {text.out}")
+
+
+# Linux's PR_SET_NAME, then a wait that goes on.
+NAMES_ITSELF = """
+import ctypes, time
+ctypes.CDLL(None).prctl(15, b"took-a-name", 0, 0, 0)
+print(flush=True)
+time.sleep(600)
+"""
+
+
+def check_name(daemon):
+    process = subprocess.Popen([sys.executable, "-c", NAMES_ITSELF], stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        wait_until(
+            lambda: "took-a-name (pid" in daemon.ctl("stuck", "--idle", "-p", process.pid).out,
+            10,
+            "the name that a thread took before it slept",
+        )
+    finally:
+        stop_process(process)
 
 
 def check_each_window(daemon, program):
@@ -81,6 +107,7 @@ daemon = Daemon("window.length=1s")
 time.sleep(4)
 check_snapshot(daemon, program, slept_since)
 check_stuck(daemon, program, slept_since)
+check_name(daemon)
 check_each_window(daemon, program)
 
 # The wait ends: what was open is now one wait, of its whole length, in the window of its end.

@@ -20,11 +20,14 @@
 
 #include "daemon/log.h"
 #include "daemon/recorder.h"
+#include "daemon/session_state.h"
 #include "proto/base.h"
 
 enum { ROTATIONS = 50, EXIT_SKIP = 77 };
 
 struct sums {
+	uint64_t samples;
+	uint64_t sampled; /* by the windows' own account */
 	uint64_t waits;
 	uint64_t spans;
 	uint64_t shorts;
@@ -51,33 +54,87 @@ static void load_stop(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void cut_and_wait(struct recorder *recorder)
+static void cut_and_wait(struct recorder *recorder, struct session *session)
 {
 	uint64_t seq;
 
-	assert_int_equal(drain_cut(recorder->drain, 10 * NS_PER_S, &seq), 0);
+	assert_int_equal(session_cut(session, 10 * NS_PER_S, &seq), 0);
 	assert_int_equal(history_wait(recorder->history, seq, 10 * NS_PER_S), 0);
 }
 
-static void windows_sum(struct recorder *recorder, struct sums *sums)
+static void window_sum(const struct window *window, struct sums *sums)
+{
+	size_t k;
+
+	for (k = 0; k < window->n_rows; k++)
+		sums->waits += window->rows[k].count;
+	sums->spans += window->n_spans;
+	for (k = 0; k < window->n_images; k++)
+		sums->shorts += window->images[k].sums.short_count;
+	for (k = 0; k < window->n_samples; k++)
+		sums->samples += window->samples[k].count;
+	sums->sampled += window->sampled;
+}
+
+static void windows_sum(struct recorder *recorder, struct session *session, struct sums *sums)
 {
 	struct history_list list;
-	size_t i, k;
+	size_t i;
 
-	assert_int_equal(history_range(recorder->history, INT64_MIN, INT64_MAX, &list), 0);
+	assert_int_equal(history_range(recorder->history, session_info(session)->id, INT64_MIN,
+				       INT64_MAX, &list),
+			 0);
 	assert_true(list.n > ROTATIONS);
 	for (i = 0; i < list.n; i++) {
-		const struct window *window = list.windows[i];
-
 		if (i > 0)
-			assert_int_equal(window->start_ns, list.windows[i - 1]->end_ns);
-		for (k = 0; k < window->n_rows; k++)
-			sums->waits += window->rows[k].count;
-		sums->spans += window->n_spans;
-		for (k = 0; k < window->n_images; k++)
-			sums->shorts += window->images[k].sums.short_count;
+			assert_int_equal(list.windows[i]->start_ns, list.windows[i - 1]->end_ns);
+		window_sum(list.windows[i], sums);
 	}
 	history_list_fini(&list);
+}
+
+/* Under load, then without its programs, and all that it counted is in windows. */
+static void session_exercise(struct recorder *recorder, struct session *session, struct sums *sums,
+			     struct drain_stats *stats)
+{
+	pid_t load = load_start();
+	int i;
+
+	assert_true(load > 0);
+	for (i = 0; i < ROTATIONS; i++) {
+		usleep(20000);
+		cut_and_wait(recorder, session);
+	}
+	probe_detach(session->probe);
+	load_stop(load);
+	/* The second one has nothing to do but what the first could not know. */
+	cut_and_wait(recorder, session);
+	cut_and_wait(recorder, session);
+	windows_sum(recorder, session, sums);
+	session_stats(session, stats);
+}
+
+static void check_waits(const struct sums *sums, const struct drain_stats *stats)
+{
+	const struct cpu_counts *counts = &stats->counts;
+	uint64_t lost = counts->lost[LOST_WAIT_KEYS] + counts->lost[LOST_WAIT_RING] +
+			counts->lost[LOST_NO_MAP];
+
+	assert_int_equal(counts->lost[LOST_MISSED_IN], 0);
+	print_message("switch-ins %" PRIu64 " (recovered %" PRIu64 ", first seen %" PRIu64
+		      ", hidden %" PRIu64 ", filtered %" PRIu64 "), waits %" PRIu64
+		      ", over a cut %" PRIu64 ", short %" PRIu64 ", lost %" PRIu64 "\n",
+		      (uint64_t)counts->switch_ins, (uint64_t)counts->recovered,
+		      (uint64_t)counts->first_seen, (uint64_t)counts->hidden,
+		      (uint64_t)counts->filtered, sums->waits, sums->spans, sums->shorts, lost);
+	assert_int_equal(sums->waits, counts->waits);
+	assert_int_equal(sums->spans, counts->spans);
+	assert_int_equal(sums->shorts, counts->shorts);
+	/* A switch-in whose hook the detaching overtook is on its way still. */
+	assert_int_equal(sums->waits + sums->spans + sums->shorts + lost + counts->pendings +
+				 counts->first_seen + counts->lost[LOST_MISSED_IN] +
+				 counts->hidden + counts->filtered,
+			 counts->switch_ins + counts->recovered);
 }
 
 static void test_sums_equal_the_counter(void **state)
@@ -85,42 +142,82 @@ static void test_sums_equal_the_counter(void **state)
 	struct recorder *recorder = *state;
 	struct drain_stats stats;
 	struct sums sums = {};
-	pid_t load = load_start();
-	int i;
 
-	assert_true(load > 0);
-	for (i = 0; i < ROTATIONS; i++) {
-		usleep(20000);
-		cut_and_wait(recorder);
-	}
-	probe_detach(recorder->probe);
-	load_stop(load);
-	/* The second one has nothing to do but what the first could not know. */
-	cut_and_wait(recorder);
-	cut_and_wait(recorder);
-	windows_sum(recorder, &sums);
-	drain_stats(recorder->drain, &stats);
-	sums.lost = stats.counts.lost[LOST_WAIT_KEYS] + stats.counts.lost[LOST_WAIT_RING] +
-		    stats.counts.lost[LOST_NO_MAP];
-	print_message("switch-ins %" PRIu64 " (recovered %" PRIu64 ", first seen %" PRIu64
-		      ", hidden %" PRIu64 ", missed %" PRIu64 "), waits %" PRIu64 ", over a cut %" PRIu64
-		      ", short %" PRIu64 ", lost %" PRIu64 "\n",
-		      (uint64_t)stats.counts.switch_ins, (uint64_t)stats.counts.recovered,
-		      (uint64_t)stats.counts.first_seen, (uint64_t)stats.counts.hidden,
-		      (uint64_t)stats.counts.lost[LOST_MISSED_IN], sums.waits, sums.spans,
-		      sums.shorts, sums.lost);
-	/* A switch-in whose hook the detaching overtook is on its way still. */
-	sums.lost += stats.counts.pendings;
-	assert_int_equal(stats.counts.lost[LOST_MISSED_IN], 0);
+	session_exercise(recorder, sessions_always(recorder->sessions, PROBE_OFFCPU), &sums,
+			 &stats);
 	/* Enough to mean something: the load did run. */
 	assert_true(stats.counts.switch_ins > 10000);
-	assert_int_equal(sums.waits, stats.counts.waits);
-	assert_int_equal(sums.spans, stats.counts.spans);
-	assert_int_equal(sums.shorts, stats.counts.shorts);
-	assert_int_equal(sums.waits + sums.spans + sums.shorts + sums.lost +
-				 stats.counts.first_seen + stats.counts.hidden +
-				 stats.counts.lost[LOST_MISSED_IN],
-			 stats.counts.switch_ins + stats.counts.recovered);
+	check_waits(&sums, &stats);
+}
+
+static void check_samples(const struct sums *sums, const struct drain_stats *stats)
+{
+	const struct cpu_counts *counts = &stats->counts;
+
+	print_message("samples %" PRIu64 " (idle %" PRIu64 ", filtered %" PRIu64 ", lost %" PRIu64
+		      "), in windows %" PRIu64 "\n",
+		      (uint64_t)counts->samples, (uint64_t)counts->samples_idle,
+		      (uint64_t)counts->filtered, (uint64_t)counts->lost[LOST_SAMPLE_KEYS],
+		      sums->samples);
+	assert_true(counts->samples > 100);
+	assert_int_equal(sums->sampled, counts->samples);
+	assert_int_equal(sums->samples + counts->samples_idle + counts->filtered +
+				 counts->lost[LOST_SAMPLE_KEYS] + counts->lost[LOST_NO_MAP],
+			 counts->samples);
+}
+
+static void test_samples_equal_the_counter(void **state)
+{
+	struct recorder *recorder = *state;
+	struct drain_stats stats;
+	struct sums sums = {};
+
+	session_exercise(recorder, sessions_always(recorder->sessions, PROBE_ONCPU), &sums, &stats);
+	check_samples(&sums, &stats);
+}
+
+/* A session's filter turns away, to the event, what is not in its windows. */
+static void session_filter_check(struct recorder *recorder, const struct session_request *request,
+				 void (*check)(const struct sums *sums,
+					       const struct drain_stats *stats))
+{
+	struct wire_error error = {};
+	struct session *session;
+	struct drain_stats stats;
+	struct sums sums = {};
+
+	assert_int_equal(sessions_start(recorder->sessions, request, &session, &error), 0);
+	session_exercise(recorder, session, &sums, &stats);
+	assert_true(stats.counts.filtered > 0);
+	check(&sums, &stats);
+	assert_int_equal(session_stop(session), 0);
+	session_unref(session);
+}
+
+static void test_sessions_equal_their_counters(void **state)
+{
+	char sleeping[] = "S";
+	const char *states[] = { sleeping };
+	const struct wire_filter filter = {
+		.user_threads = 1,
+		.min_block_ns = 20 * NS_PER_US,
+		.max_block_ns = NS_PER_S,
+		.states = { states, 1 },
+	};
+	const struct wire_filter some = {
+		.comm = "sched-*",
+		.min_block_ns = WIRE_ABSENT,
+		.max_block_ns = WIRE_ABSENT,
+	};
+	const struct session_request waits = { .kind = PROBE_OFFCPU, .filter = &filter };
+	const struct session_request samples = {
+		.kind = PROBE_ONCPU,
+		.filter = &some,
+		.frequency_hz = 997,
+	};
+
+	session_filter_check(*state, &waits, check_waits);
+	session_filter_check(*state, &samples, check_samples);
 }
 
 /* Every wait with its stacks, or none, by either hook: each way has to add up. */
@@ -138,17 +235,22 @@ static int run(int64_t min_wait_ns, char *hook)
 		.offcpu_max_threads = 16384,
 		.offcpu_max_keys = 32768,
 		.offcpu_stack_ring = 4 << 20,
-		.unwind_max_memory = 16 << 20,
+		.oncpu_enabled = true,
+		.oncpu_frequency = 499,
+		.oncpu_max_keys = 8192,
+		.control_max_sessions = 2,
 		.idle_functions = idle,
 	};
 	struct recorder recorder = {};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(test_sums_equal_the_counter, &recorder),
+		cmocka_unit_test_prestate(test_samples_equal_the_counter, &recorder),
+		cmocka_unit_test_prestate(test_sessions_equal_their_counters, &recorder),
 	};
 	char reason[256] = "";
 	int r = recorder_start(&config, &recorder, reason, sizeof(reason));
 
-	if (r || !recorder.drain) {
+	if (r || !session_is_on(sessions_always(recorder.sessions, PROBE_OFFCPU))) {
 		fprintf(stderr, "skipped: %s\n", reason[0] ? reason : "the probe is off");
 		recorder_stop(&recorder);
 		return EXIT_SKIP;

@@ -140,6 +140,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 		row_make(answer->arena, request->probe, i, &rows[i]);
 	answer->snapshot = (struct wire_snapshot_reply){
 		.probe = arena_strdup(answer->arena, request->probe),
+		.session = "offcpu",
 		.hook = peer->is_root ? "root" : "other",
 		.min_wait_ns = request->window_ns == WIRE_ABSENT ? 0 : request->window_ns,
 		.coverage = { .asked = { a_time, a_time }, .used = { a_time, a_time } },
@@ -223,4 +224,48 @@ const struct wire_probes_reply *answer_probes(const struct answer *answer)
 const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
 {
 	return &answer->sessions;
+}
+
+static int refuse_sessions(struct wire_error *error)
+{
+	*error = (struct wire_error){
+		.name = "io.stackd.NotSupported",
+		.what = strdup("sessions"),
+		.limit = WIRE_ABSENT,
+		.message = strdup("nothing is recorded here"),
+	};
+	return -EOPNOTSUPP;
+}
+
+int query_start(struct recorder *recorder, const struct query_peer *peer,
+		const struct wire_start_request *request, struct answer **out,
+		struct wire_error *error)
+{
+	return refuse_sessions(error);
+}
+
+int query_stop(struct recorder *recorder, const struct query_peer *peer,
+	       const struct wire_stop_request *request, struct answer **out,
+	       struct wire_error *error)
+{
+	return refuse_sessions(error);
+}
+
+const struct wire_start_reply *answer_start(const struct answer *answer)
+{
+	return NULL;
+}
+
+const struct wire_stop_reply *answer_stop(const struct answer *answer)
+{
+	return NULL;
+}
+
+int answer_start_refresh(struct answer *answer)
+{
+	return 0;
+}
+
+void answer_start_end(struct answer *answer)
+{
 }

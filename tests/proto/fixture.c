@@ -36,6 +36,13 @@ struct fixture {
 	pthread_t thread;
 };
 
+void sleep_ms(int64_t ms)
+{
+	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NS_PER_MS };
+
+	nanosleep(&t, NULL);
+}
+
 struct server_options fixture_options(void)
 {
 	return (struct server_options){

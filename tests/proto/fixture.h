@@ -17,6 +17,15 @@
 
 struct fixture;
 
+void sleep_ms(int64_t ms);
+
+/* Until a condition holds, but not for ever; the check that follows says what is wrong. */
+#define WAIT_FOR(condition)                                       \
+	do {                                                      \
+		for (int _i = 0; _i < 2000 && !(condition); _i++) \
+			sleep_ms(10);                             \
+	} while (0)
+
 struct fixture *fixture_start(const struct server_options *options);
 void fixture_stop(struct fixture *fixture);  /* fails when an answer was leaked */
 struct server_options fixture_options(void); /* the defaults, to be changed */

@@ -38,20 +38,6 @@ static void good_peer_is_served(struct fixture *fixture)
 	peer_close(&peer);
 }
 
-static void sleep_ms(int64_t ms)
-{
-	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NS_PER_MS };
-
-	nanosleep(&t, NULL);
-}
-
-/* Until a condition holds, but not for ever; the check that follows says what is wrong. */
-#define WAIT_FOR(condition)                                       \
-	do {                                                      \
-		for (int _i = 0; _i < 2000 && !(condition); _i++) \
-			sleep_ms(10);                             \
-	} while (0)
-
 static void test_what_is_not_a_call_closes(void **state)
 {
 	static const char *const bad[] = {
@@ -161,14 +147,14 @@ static void test_the_idle_time_out(void **state)
 	struct fixture *fixture;
 	struct peer idle, slow, busy;
 
-	options.idle_timeout_ns = 250 * NS_PER_MS;
+	options.idle_timeout_ns = 1500 * NS_PER_MS;
 	fixture = fixture_start(&options);
 	peer_connect(&idle, fixture_path(fixture));
 	peer_connect(&slow, fixture_path(fixture));
 	peer_connect(&busy, fixture_path(fixture));
-	/* one that waits for its answer is not idle */
+	/* one that waits for its answer is not idle, one that talks never is */
 	peer_call(&slow, "{\"method\":\"io.stackd.Snapshot\",\"parameters\":{\"probe\":\"slow\"}}");
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 1000 && fixture_stats(fixture).idle_timeout_hits < 2; i++) {
 		peer_call(&busy, STATUS);
 		json_object_put(peer_reply(&busy));
 		sleep_ms(25);

@@ -68,6 +68,10 @@ static void test_all(void **state)
 	assert_int_equal(parse(&options, ARGV(ARG("--check-config"))), 0);
 	assert_int_equal(options.action, OPTIONS_CHECK_CONFIG);
 	options_fini(&options);
+
+	assert_int_equal(parse(&options, ARGV(ARG("--serve-only"))), 0);
+	assert_int_equal(options.action, OPTIONS_SERVE_ONLY);
+	options_fini(&options);
 }
 
 static void check_refused(char *argv[], const char *part)
@@ -86,13 +90,14 @@ static void test_refused(void **state)
 	check_refused(ARGV(ARG("-x")), "'x'");
 	check_refused(ARGV(ARG("-c")), "requires an argument");
 	check_refused(ARGV(ARG("start")), "unexpected argument 'start'");
-	check_refused(ARGV(ARG("--check-config"), ARG("--dump-config")), "give one of them");
+	check_refused(ARGV(ARG("--check-config"), ARG("--dump-config")), "one of them");
 }
 
 static void test_help_and_version(void **state)
 {
 	static const char *const names[] = { "--config",      "--option",  "--check-config",
-					     "--dump-config", "--version", "--help" };
+					     "--dump-config", "--version", "--help",
+					     "--serve-only" };
 	struct options options;
 
 	assert_int_equal(parse(&options, ARGV(ARG("--help"))), 1);

@@ -32,7 +32,7 @@ static void assert_has(struct history *history, uint64_t first, uint64_t last)
 	struct history_list list;
 	size_t i;
 
-	assert_int_equal(history_range(history, INT64_MIN, INT64_MAX, &list), 0);
+	assert_int_equal(history_range(history, 0, INT64_MIN, INT64_MAX, &list), 0);
 	assert_int_equal(list.n, last - first + 1);
 	for (i = 0; i < list.n; i++)
 		assert_int_equal(list.windows[i]->seq, first + i);
@@ -86,12 +86,12 @@ static void test_range_is_half_open(void **state)
 	for (seq = 1; seq <= 10; seq++)
 		add(history, seq, 0);
 	assert_int_equal(
-		history_range(history, 15 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET, &list), 0);
+		history_range(history, 0, 15 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET, &list), 0);
 	assert_int_equal(list.n, 2);
 	assert_int_equal(list.windows[0]->seq, 3);
 	history_list_fini(&list);
 	assert_int_equal(
-		history_range(history, 16 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET + 1, &list),
+		history_range(history, 0, 16 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET + 1, &list),
 		0);
 	assert_int_equal(list.n, 3);
 	history_list_fini(&list);
@@ -142,7 +142,7 @@ static void test_lists_hold_windows(void **state)
 
 	assert_int_equal(history_new(500 * NS_PER_S, WINDOW_BYTES, &history), 0);
 	add(history, 1, 0);
-	assert_int_equal(history_range(history, INT64_MIN, INT64_MAX, &list), 0);
+	assert_int_equal(history_range(history, 0, INT64_MIN, INT64_MAX, &list), 0);
 	add(history, 2, 0);
 	assert_has(history, 2, 2);
 	assert_int_equal(list.windows[0]->seq, 1);

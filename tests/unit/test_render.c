@@ -108,6 +108,7 @@ static struct wire_snapshot_reply reply_of(const struct wire_row *rows, size_t n
 			.complete = true,
 		},
 		.totals = {
+			.samples = WIRE_ABSENT,
 			.processes = 1,
 			.threads = 3,
 			.on_cpu_ns = NS_PER_S,
@@ -415,6 +416,28 @@ static void test_stuck_nobody(void **state)
 	text = rendered(render_stuck, (struct view){ 0 }, &reply);
 	assert_non_null(strstr(text, "waiting    nobody matches\n"));
 	assert_null(strstr(text, "oldest"));
+	free(text);
+}
+
+/* Time on a CPU: no waits, and the scheduler's frames are what they are about. */
+static void test_samples(void **state)
+{
+	static const struct wire_gap gaps[] = { { T0 + 60 * NS_PER_S, T0 + 180 * NS_PER_S,
+						  "not running" } };
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	reply.coverage.gaps = (struct wire_gaps){ gaps, 1 };
+	reply.totals.on_cpu_ns = 60 * NS_PER_S;
+	reply.totals.samples = 3000;
+	reply.period_ns = 20 * NS_PER_MS;
+	reply.idle = reply.rest = (struct wire_rest){ 0 };
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "on CPU     60 s: 0.5 of 2 CPUs busy\n"));
+	assert_non_null(strstr(text, "samples    3,000, one each 20 ms by tp_btf/sched_exit_tp\n"));
+	assert_non_null(strstr(text, "\n  10 samples\n      schedule\n      io_schedule\n"));
+	assert_null(strstr(text, "wait"));
 	free(text);
 }
 
@@ -820,6 +843,7 @@ int main(void)
 		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_mixed),
 		cmocka_unit_test(test_doubt),
+		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_longest_is_not_known),
 		cmocka_unit_test(test_late_windows),
 		cmocka_unit_test(test_wait_kinds),

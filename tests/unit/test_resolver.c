@@ -51,12 +51,11 @@ void __wrap_history_add(struct history *history, struct window *window, size_t s
 
 static int add_window(struct resolver *resolver)
 {
-	static uint64_t seq;
 	struct window *window = window_new();
+	uint64_t seq;
 
 	assert_non_null(window);
-	window->seq = ++seq;
-	return resolver_add_window(resolver, window);
+	return resolver_add_window(resolver, window, &seq);
 }
 
 static void fill_windows(struct resolver *resolver)

@@ -89,12 +89,16 @@ static struct window *window_make(void)
 {
 	struct window *window = window_new();
 	struct window_image *image;
+	struct window_sample *sample;
 	struct window_span *span;
 	struct window_open *open;
 	uint32_t i;
 
 	window->run = 4;
 	window->seq = 77;
+	window->session = 2;
+	window->kind = PROBE_ONCPU;
+	window->sampled = 5;
 	window->start_ns = 1000 * NS_PER_S;
 	window->end_ns = 1005 * NS_PER_S;
 	window->real_offset_ns = INT64_C(1700000000) * NS_PER_S;
@@ -118,6 +122,9 @@ static struct window *window_make(void)
 		.start_ns = INT64_MIN, .wake_ns = -1, .end_ns = 1, .image = 2
 	};
 	span->user = stack_ref(&stacks[2]);
+	sample = window_add_sample(window);
+	*sample = (struct window_sample){ .count = 3, .on_ns = 1 << 30, .image = 1 };
+	sample->kernel = stack_ref(&stacks[1]);
 	open = window_add_open(window);
 	*open = (struct window_open){ .start_ns = 7, .wake_ns = INT64_MAX, .image = 4, .state = 2 };
 	window_seal(window);
@@ -148,6 +155,11 @@ static void assert_same(const struct window *a, const struct window *b)
 	assert_memory_equal(a->spans, b->spans, a->n_spans * sizeof(*a->spans));
 	assert_int_equal(a->n_opens, b->n_opens);
 	assert_memory_equal(a->opens, b->opens, a->n_opens * sizeof(*a->opens));
+	assert_int_equal(a->n_samples, b->n_samples);
+	assert_memory_equal(a->samples, b->samples, a->n_samples * sizeof(*a->samples));
+	assert_int_equal(a->session, b->session);
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->sampled, b->sampled);
 	assert_int_equal(a->bytes, b->bytes);
 }
 

@@ -64,7 +64,7 @@ def check_answers():
     failed = [p for p in probes.values() if p["state"] == "failed"]
     check(not failed, f"no probe failed: {failed}")
     done = ctl("snapshot", "offcpu", "--window", "30s", "-f", timeout=120)
-    check(done.code == 0 and "__schedule" in done.out, f"a snapshot names kernel functions: {done}")
+    check(done.code == 0 and "__schedule" in done.out, f"a snapshot names kernel functions: {done} {done.out[:500]}")
     check("notify" not in log_text() and property_of("StatusText"),
           f"systemctl status says: {property_of('StatusText')}")
 

@@ -41,6 +41,21 @@ def check_stop():
     check(state_of() == "inactive", "and it stays stopped")
 
 
+def check_flush():
+    """What is in the open window when it is told to stop is answered by the next daemon."""
+    start = time.time()
+    program = Program("prog_waits", 1, 100).ready().go().done()
+    program.end()
+    check(systemctl("stop", UNIT).code == 0, "stopped in the middle of a window")
+    end = time.time()
+    check(systemctl("start", UNIT).code == 0, "and started again")
+    argv = ["snapshot", "offcpu", "-f", "-p", str(program.pid)]
+    done = ctl(*argv, "--since", f"@{int(start)}", "--until", f"@{int(end) + 1}", timeout=120)
+    names = ("wait_in_pipe_read", "run_waits")
+    value = folded_sum(parse_folded(done.out), *names) if done.code == 0 else 0
+    check(value >= 100_000, f"that window is there: {value} us of waits, {done}")
+
+
 def check_activation():
     done = systemctl("start", "stackd.socket")
     check(done.code == 0 and state_of() == "inactive", f"only the socket is there: {done}")
@@ -140,6 +155,7 @@ check_reload()
 check_stop()
 check_activation()
 check_restart()
+check_flush()
 check_bad_settings()
 check_store()
 check_watchdog()

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_FILTER_BPF_H
+#define STACKD_BPF_FILTER_BPF_H
+
+/*
+ * Which threads and waits a session records. All switches are constants set before load: what is
+ * not asked for is no instruction and no map. A name is compared up to its first wildcard only;
+ * the daemon, which has the whole pattern, drops the rest.
+ */
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "shared.h"
+
+const volatile struct session_filter filter = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u8);
+} filter_pids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u8);
+} filter_tids SEC(".maps");
+
+/* What does not change in a thread's life: others are not even followed. */
+static __always_inline bool filter_has_thread(struct task_struct *task)
+{
+	__u32 id;
+
+	if (filter.user_threads && task->flags & PF_KTHREAD)
+		return false;
+	if (filter.kernel_threads && !(task->flags & PF_KTHREAD))
+		return false;
+	if (filter.has_pids) {
+		id = task->tgid;
+		if (!bpf_map_lookup_elem(&filter_pids, &id))
+			return false;
+	}
+	if (filter.has_tids) {
+		id = task->pid;
+		if (!bpf_map_lookup_elem(&filter_tids, &id))
+			return false;
+	}
+	return true;
+}
+
+static __always_inline bool filter_has_name(const char *comm)
+{
+	__u32 i;
+
+	for (i = 0; i < COMM_LEN; i++) {
+		if (i >= filter.comm_len)
+			return true;
+		if (comm[i] != filter.comm[i])
+			return false;
+	}
+	return true;
+}
+
+/* The thread's own name, or its process's. */
+static __always_inline bool filter_has_comm(struct task_struct *task)
+{
+	char comm[COMM_LEN];
+
+	bpf_probe_read_kernel(comm, sizeof(comm), task->comm);
+	if (filter_has_name(comm))
+		return true;
+	bpf_probe_read_kernel(comm, sizeof(comm), task->group_leader->comm);
+	return filter_has_name(comm);
+}
+
+/* Since 6.1 (7f203bc89eb6) a cgroup has pointers to all above it, itself the last. */
+static __always_inline bool filter_has_cgroup(struct task_struct *task, __u32 level, __u64 id)
+{
+	struct cgroup *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp), *at = NULL;
+
+	if (!cgroup || BPF_CORE_READ(cgroup, level) < (int)level)
+		return false;
+	bpf_probe_read_kernel(&at, sizeof(at),
+			      (void *)cgroup + bpf_core_field_offset(cgroup->ancestors) +
+				      level * sizeof(at));
+	return at && BPF_CORE_READ(at, kn, id) == id;
+}
+
+/* What may change: looked at for each wait or sample. */
+static __always_inline bool filter_has_moment(struct task_struct *task)
+{
+	__u32 i;
+
+	if (filter.comm_len && !filter_has_comm(task))
+		return false;
+	for (i = 0; i < FILTER_CGROUPS; i++)
+		if (filter.cgroups[i].id &&
+		    !filter_has_cgroup(task, filter.cgroups[i].level, filter.cgroups[i].id))
+			return false;
+	return true;
+}
+
+/* As filter_has_state() of the daemon: the first state that fits is the one. */
+static __always_inline bool filter_has_state(__u32 state)
+{
+	__u32 i;
+
+	if (state & (STATE_PREEMPTED | STATE_NEW))
+		return filter.has_preempted;
+	if (state & STATE_TASK_MASK & filter.state_bits)
+		return true;
+	for (i = 0; i < FILTER_STATES; i++)
+		if (filter.state_order[i] && (state & filter.state_order[i]) == filter.state_order[i])
+			return filter.states & 1U << i;
+	return false;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stage 1 of the on-CPU probe: a perf event on each CPU in, samples out. A sample has all that its
+ * thread is known by, as no other probe need be there. It runs in an interrupt (with a hardware
+ * counter an NMI), on top of any other program: nothing of it is shared with them.
+ */
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "filter.bpf.h"
+#include "shared.h"
+
+struct cpu {
+	struct cpu_counts counts;
+};
+
+#define WINDOW_KEY   struct sample_key
+#define WINDOW_VALUE struct sample_sums
+
+#include "maps.bpf.h"
+#include "process.bpf.h"
+#include "stack.bpf.h"
+#include "unwind.bpf.h"
+
+const volatile bool with_idle = false;
+
+static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
+					struct sample_key *key)
+{
+	struct scratch *s = scratch_get(SCRATCH_SWITCH);
+	struct stack_owner kernel = {}, user;
+	struct unwind_walk *w;
+	long r;
+
+	if (!s)
+		return;
+	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
+	/* No frames: it was in user mode. */
+	key->kstack = r ? stack_take(cpu, s, r, &kernel) : STACK_NONE;
+	if (key->flags & SAMPLE_IS_KERNEL)
+		return;
+	user.leader_boot_ns = key->leader_boot_ns;
+	user.tgid = key->tgid;
+	user.exec_gen = key->exec_gen;
+	/* A thread on its way out has no memory left to have a stack in. */
+	w = task->flags & PF_EXITING ? NULL : unwind_user(task, UNWIND_AT_SAMPLE);
+	if (w)
+		key->ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+}
+
+/* The row of a key; its name is the thread's at the first sample in the window. */
+static __always_inline struct sample_sums *sample_row(void *window, const struct sample_key *key,
+						      struct task_struct *task)
+{
+	struct sample_sums *row = bpf_map_lookup_elem(window, key), sums = {};
+
+	if (row)
+		return row;
+	bpf_probe_read_kernel(sums.comm, sizeof(sums.comm), task->comm);
+	bpf_map_update_elem(window, key, &sums, BPF_NOEXIST);
+	return bpf_map_lookup_elem(window, key);
+}
+
+static __always_inline void sample_add(struct cpu *cpu, const struct sample_key *key,
+				       struct task_struct *task)
+{
+	__u32 slot = cut.epoch & 1;
+	struct sample_sums *row;
+	void *window = bpf_map_lookup_elem(&windows, &slot);
+
+	if (!window) {
+		cpu->counts.lost[LOST_NO_MAP]++;
+		return;
+	}
+	row = sample_row(window, key, task);
+	if (!row) {
+		cpu->counts.lost[LOST_SAMPLE_KEYS]++;
+		return;
+	}
+	cpu->counts.samples_kept++;
+	/* Idle tasks are one thread on several CPUs. */
+	__sync_fetch_and_add(&row->count, 1);
+}
+
+SEC("perf_event")
+int on_sample(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu *cpu = cpu_get();
+	struct sample_key key = {};
+
+	if (!cpu)
+		return 0;
+	cpu->counts.samples++;
+	if (!with_idle && !task->pid) {
+		cpu->counts.samples_idle++;
+		return 0;
+	}
+	if (!filter_has_thread(task) || !filter_has_moment(task)) {
+		cpu->counts.filtered++;
+		return 0;
+	}
+	key.start_boot_ns = task->start_boottime;
+	key.leader_boot_ns = task->group_leader->start_boottime;
+	key.tid = task->pid;
+	key.tgid = task->tgid;
+	key.exec_gen = (__u32)task->self_exec_id;
+	if (task->flags & PF_KTHREAD)
+		key.flags = SAMPLE_IS_KERNEL;
+	stacks_take(ctx, cpu, task, &key);
+	sample_add(cpu, &key, task);
+	return 0;
+}
+
+/* Who comes and goes, where no other probe tells. */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_fork(cpu, parent, child);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+	struct record_process *r;
+
+	if (!cpu)
+		return 0;
+	unwind_note_exec(task);
+	r = process_record(cpu, RECORD_EXEC);
+	if (!r)
+		return 0;
+	process_identify(r, task);
+	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exit(cpu, task);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_PROBE_STATE_H
+#define STACKD_DAEMON_PROBE_STATE_H
+
+/*
+ * What the files behind probe.h share: a probe of any kind (probe.c) and what is each kind's own
+ * (probe_offcpu.c, probe_oncpu.c). The thread that opens the probe.
+ */
+
+#include <bpf/libbpf.h>
+
+#include "daemon/probe.h"
+
+struct offcpu;
+struct oncpu;
+struct probe_events;
+
+enum { PROBE_MAX_LINKS = 16 };
+
+/* One try; a kind's file fills skeleton and object, then cut. */
+struct probe {
+	struct probe_options options;
+	union {
+		struct offcpu *offcpu;
+		struct oncpu *oncpu;
+	};
+	struct bpf_object *object; /* the skeleton's */
+	struct cut *cut;
+	struct bpf_link *links[PROBE_MAX_LINKS];
+	size_t n_links;
+	struct bpf_link *iterator;
+	struct probe_events *events; /* oncpu: one a CPU */
+	int window_fds[2];
+	struct thread *threads; /* the map's own memory */
+	uint64_t max_threads;
+	unsigned int hook;
+	bool is_on;
+	char reason[256];
+};
+
+/* libbpf's last warning on this thread: the one line that says what the kernel refused. */
+const char *probe_warning(void);
+void probe_warning_clear(void);
+
+void probe_fail(struct probe *probe, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Before load: the window's maps, with the sizes of their members, and the sizes of the others. */
+int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint32_t ring_bytes,
+		  uint32_t n_seen);
+
+/* After load: puts the window's maps and what the filter lists into place. */
+int probe_finish(struct probe *probe);
+
+/* Attaches one program, by libbpf or as a kprobe of that function by the broker. */
+int probe_attach_one(struct probe *probe, struct bpf_program *program);
+int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol);
+
+int probe_map_fd(const struct probe *probe, const char *name);
+
+/* Undoes a try: nothing is left in the kernel. */
+void probe_unload(struct probe *probe);
+
+/* The kinds: a probe that is loaded and attached, or a negative errno with the reason in it. */
+int probe_offcpu_open(struct probe *probe);
+void probe_offcpu_close(struct probe *probe);
+void probe_offcpu_status(const struct probe *probe, struct probe_status *out);
+int probe_oncpu_open(struct probe *probe);
+void probe_oncpu_detach(struct probe *probe);
+void probe_oncpu_close(struct probe *probe);
+void probe_oncpu_refresh(struct probe *probe);
+void probe_oncpu_status(const struct probe *probe, struct probe_status *out);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/query_range.h"
+
+#include <errno.h>
+
+#include "daemon/query_who.h"
+#include "proto/base.h"
+
+#define DEFAULT_WINDOW_NS (30 * NS_PER_S)
+
+/* How long a query waits, and keeps a worker busy, for the cut it asked for and its names. */
+#define CUT_TIMEOUT_NS (5 * NS_PER_S)
+
+static int invalid_time(struct wire_error *error, const char *field, const char *text)
+{
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", field, "%s: %s", field,
+			      text);
+}
+
+int query_range_resolve(const struct wire_snapshot_request *request, struct session *session,
+			struct query_range *range, struct wire_error *error)
+{
+	const struct session_info *info = session_info(session);
+	int64_t now = clock_ns(CLOCK_REALTIME), length = DEFAULT_WINDOW_NS;
+	int64_t ended = session_ended(session), since = request->since_ns;
+	bool has_since = since != WIRE_ABSENT;
+
+	if (request->window_ns != WIRE_ABSENT) {
+		if (has_since || request->until_ns != WIRE_ABSENT)
+			return invalid_time(error, "window_ns",
+					    "either a length up to now, or since and until");
+		if (request->window_ns <= 0)
+			return invalid_time(error, "window_ns", "must be more than 0");
+		length = request->window_ns;
+	} else if (!has_since && !info->is_always) {
+		/* All of a session that somebody started. */
+		since = info->since_real_ns;
+		has_since = true;
+	}
+	if (has_since && since > now)
+		return invalid_time(error, "since_ns", "is in the future");
+	if (ended < now)
+		now = ended;
+	range->is_to_now = request->until_ns == WIRE_ABSENT || request->until_ns >= now;
+	range->until = range->is_to_now ? now : request->until_ns;
+	range->is_length = !has_since;
+	range->since = has_since ? since : range->until - length;
+	if (range->since >= range->until)
+		return invalid_time(error, "since_ns",
+				    ended == now ? "must be before the session's end"
+						 : "must be before until_ns");
+	return 0;
+}
+
+/* When the newest window ended, in ns since the epoch; 0 where there is none. */
+static int64_t newest_end(struct recorder *recorder, struct session *session)
+{
+	struct history_list list;
+	int64_t end = 0;
+
+	if (history_range(recorder->history, session_info(session)->id, INT64_MIN, INT64_MAX, &list))
+		return 0;
+	if (list.n > 0)
+		end = list.windows[list.n - 1]->end_ns +
+		      list.windows[list.n - 1]->real_offset_ns;
+	history_list_fini(&list);
+	return end;
+}
+
+/*
+ * Up to now means up to the newest window: less than [window] min_length ago none is cut for a
+ * question. A length of time is counted back from there.
+ */
+static void range_align(struct recorder *recorder, struct session *session,
+			struct query_range *range)
+{
+	int64_t newest = newest_end(recorder, session);
+
+	/* Older than that, the drain is late: then there is a gap, and it is said. */
+	if (newest >= range->until ||
+	    range->until - newest > recorder->config->window_min_length_ns ||
+	    (!range->is_length && newest <= range->since))
+		return;
+	if (range->is_length)
+		range->since -= range->until - newest;
+	range->until = newest;
+}
+
+/*
+ * A range that reaches into the open window ends it first. Where that takes too long the answer is
+ * made of what there is: somebody asks because the host is in trouble.
+ */
+static int range_cut(struct recorder *recorder, struct session *session, struct query_range *range)
+{
+	int64_t until;
+	uint64_t seq;
+	int r;
+
+	if (!range->is_to_now && range->until <= newest_end(recorder, session))
+		return 0;
+	if (session_info(session)->is_always && !session_is_on(session))
+		return 0;
+	until = clock_ns(CLOCK_MONOTONIC) + CUT_TIMEOUT_NS;
+	r = session_cut(session, CUT_TIMEOUT_NS, &seq);
+	if (!r)
+		r = history_wait(recorder->history, seq, until - clock_ns(CLOCK_MONOTONIC));
+	if (r == -ETIMEDOUT) {
+		range->is_late = true;
+		return 0;
+	}
+	if (!r)
+		range_align(recorder, session, range);
+	return r;
+}
+
+static int no_data(struct recorder *recorder, struct answer *answer, struct session *session,
+		   const struct query_range *range, struct wire_error *error)
+{
+	struct store_stats store = { .oldest_ns = INT64_MIN };
+	const struct session_info *info = session_info(session);
+	struct history_stats stats;
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	char ended[MOMENT_TEXT], began[MOMENT_TEXT], newest[MOMENT_TEXT];
+
+	history_stats(recorder->history, &stats);
+	moment_text(range->until, now, ended);
+	if (recorder->store && info->is_always)
+		query_store_stats(recorder, answer, &store);
+	if (store.oldest_ns != INT64_MIN) {
+		moment_text(store.oldest_ns, now, began);
+		moment_text(store.newest_ns, now, newest);
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+				      "no window in the range, which ended %s; on disk are "
+				      "windows that ended from %s to %s", ended, began, newest);
+	}
+	if (info->is_always && !session_is_on(session))
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+				      "the probe %s is off: stackctl probes says why",
+				      info->id_text);
+	if (!newest_end(recorder, session) && !stats.evicted_real_ns)
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+				      "no window is recorded yet");
+	moment_text(info->since_real_ns, now, began);
+	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+			      "no window in the range, which ended %s; recording began %s%s", ended,
+			      began,
+			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
+}
+
+int query_range_windows(struct recorder *recorder, struct session *session,
+			struct query_range *range, struct answer *answer,
+			struct wire_error *error)
+{
+	int r = range_cut(recorder, session, range);
+
+	if (!r)
+		r = query_history_range(recorder, answer, range->since, range->until,
+					&answer->list);
+	if (r)
+		return r;
+	if (answer->list.n == 0)
+		return no_data(recorder, answer, session, range, error);
+	return query_history_later(recorder, answer, range->until, &answer->later);
+}
+
+/* After the merge, which is when it is known what could be read. */
+int query_range_coverage(struct recorder *recorder, struct answer *answer,
+			 const struct query_range *range, struct query_coverage *found)
+{
+	struct wire_coverage *coverage = &answer->snapshot.coverage;
+	int r = query_coverage(recorder, answer, range->since, range->until, found);
+
+	if (r)
+		return r;
+	coverage->asked = (struct wire_range){ range->since, range->until };
+	coverage->used = (struct wire_range){ found->used_start_ns, found->used_end_ns };
+	coverage->asked_ns = range->until - range->since;
+	coverage->covered_ns = found->covered_ns;
+	coverage->windows = (int64_t)found->windows;
+	coverage->gaps = found->gaps;
+	return 0;
+}

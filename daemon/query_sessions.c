@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/answer.h"
+#include "daemon/recorder.h"
+#include "proto/base.h"
+#include "proto/varlink.h"
+
+#define MIN_DURATION_NS (100 * NS_PER_MS)
+
+int query_sessions(struct recorder *recorder, struct answer **out)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct wire_session *sessions;
+	size_t i;
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	r = sessions_list(recorder->sessions, &answer->sessions, &answer->n_sessions);
+	if (r)
+		return r;
+	sessions = arena_array(answer->arena, answer->n_sessions + 1, sizeof(*sessions));
+	if (!sessions)
+		return -ENOMEM;
+	for (i = 0; i < answer->n_sessions && !r; i++)
+		r = answer_session(answer->arena, answer->sessions[i], &sessions[i]);
+	if (r)
+		return r;
+	answer->sessions_reply.sessions.v = sessions;
+	answer->sessions_reply.sessions.n = answer->n_sessions;
+	*out = TAKE(answer);
+	return 0;
+}
+
+int query_kind(const char *name, enum probe_kind *out, struct wire_error *error)
+{
+	enum probe_kind kind;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		if (strcmp(probe_kind_name(kind), name) != 0)
+			continue;
+		*out = kind;
+		return 0;
+	}
+	return wire_error_set(error, -ENOENT, "io.stackd.UnknownProbe", name,
+			      "no probe %.40s; there are: offcpu, oncpu", name);
+}
+
+/* A name stands where an id may: it begins with a letter, and is no probe's. */
+static int name_check(const char *name, struct wire_error *error)
+{
+	size_t i, n = strlen(name);
+	bool is_good = n > 0 && n <= SESSION_NAME_MAX && isalpha((unsigned char)name[0]);
+	enum probe_kind kind;
+
+	for (i = 0; i < n && is_good; i++)
+		is_good = isalnum((unsigned char)name[i]) || strchr("_.-", name[i]);
+	for (kind = 0; kind < PROBE_KIND_N && is_good; kind++)
+		is_good = strcmp(name, probe_kind_name(kind)) != 0;
+	if (is_good)
+		return 0;
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "name",
+			      "%.40s: a name is a letter and then up to %d letters, digits, _ . or "
+			      "-, and not the name of a probe",
+			      name, SESSION_NAME_MAX - 1);
+}
+
+/* A number from 1 on, or 0 where it is not given. */
+static int number_check(int64_t value, const char *field, uint64_t *out, struct wire_error *error)
+{
+	*out = value == WIRE_ABSENT ? 0 : (uint64_t)value;
+	if (value == WIRE_ABSENT || value > 0)
+		return 0;
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", field,
+			      "%s %" PRId64 ": has to be more than 0", field, value);
+}
+
+static int request_parse(const struct query_peer *peer, const struct wire_start_request *wire,
+			 struct session_request *out, struct wire_error *error)
+{
+	int r;
+
+	*out = (struct session_request){
+		.name = wire->name,
+		.filter = wire->filter,
+		.duration_ns = wire->duration_ns == WIRE_ABSENT ? 0 : wire->duration_ns,
+		.with_idle = wire->idle == 1,
+		.uid = peer->uid,
+	};
+	r = query_kind(wire->probe, &out->kind, error);
+	if (!r && wire->name)
+		r = name_check(wire->name, error);
+	if (!r)
+		r = number_check(wire->frequency, "frequency", &out->frequency_hz, error);
+	if (!r)
+		r = number_check(wire->period_ns, "period_ns", &out->period_ns, error);
+	if (r)
+		return r;
+	if (wire->duration_ns != WIRE_ABSENT &&
+	    (wire->duration_ns < MIN_DURATION_NS || wire->duration_ns > INT64_MAX / 4))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "duration_ns",
+				      "a session of %" PRId64 " ns: at least %lld",
+				      wire->duration_ns, (long long)MIN_DURATION_NS);
+	return 0;
+}
+
+int query_start(struct recorder *recorder, const struct query_peer *peer,
+		const struct wire_start_request *wire, struct answer **out,
+		struct wire_error *error)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct session_request request;
+	int r = request_parse(peer, wire, &request, error);
+
+	if (!answer)
+		return -ENOMEM;
+	if (!r)
+		r = sessions_start(recorder->sessions, &request, &answer->session, error);
+	if (!r)
+		r = answer_session(answer->arena, answer->session, &answer->start.session);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}
+
+int answer_start_refresh(struct answer *answer)
+{
+	int r = answer_session(answer->arena, answer->session, &answer->start.session);
+
+	return r < 0 ? r : answer->start.session.ended == WIRE_ABSENT;
+}
+
+void answer_start_end(struct answer *answer)
+{
+	session_stop(answer->session);
+}
+
+static int stop_refused(const struct session_info *info, struct wire_error *error)
+{
+	if (info->is_always)
+		return wire_error_set(error, -EPERM, "io.stackd.NotSupported", info->id_text,
+				      "%s is always on: [probe.%s] enabled = no turns it off",
+				      info->id_text, info->id_text);
+	return wire_error_set(error, -EPERM, ERROR_PERMISSION_DENIED, "root", "session %s is of uid %u",
+			      info->id_text, (unsigned int)info->uid);
+}
+
+static int stop(struct session *session, const struct query_peer *peer, struct wire_error *error)
+{
+	const struct session_info *info = session_info(session);
+	int r;
+
+	if (info->is_always || (!peer->is_root && peer->uid != info->uid))
+		return stop_refused(info, error);
+	r = session_stop(session);
+	if (r == -EALREADY)
+		return wire_error_set(error, r, "io.stackd.UnknownSession", info->id_text,
+				      "session %s has ended already", info->id_text);
+	return r;
+}
+
+int query_unknown_session(const char *text, struct wire_error *error)
+{
+	return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", text,
+			      "no session %.40s: stackctl sessions lists them", text);
+}
+
+int query_stop(struct recorder *recorder, const struct query_peer *peer,
+	       const struct wire_stop_request *request, struct answer **out,
+	       struct wire_error *error)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	answer->session = sessions_find(recorder->sessions, request->session);
+	if (!answer->session)
+		return query_unknown_session(request->session, error);
+	r = stop(answer->session, peer, error);
+	if (!r)
+		r = answer_session(answer->arena, answer->session, &answer->stop.session);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/session_state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+/* Of an ad-hoc session; those above are counted as lost. */
+enum { SMALL_KEYS = 8192, MAX_SAMPLE_KEYS = 65536 };
+
+static int ints_copy(struct arena *arena, struct wire_ints *ints)
+{
+	int64_t *copy;
+
+	if (!ints->n)
+		return 0;
+	copy = arena_array(arena, ints->n, sizeof(*copy));
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, ints->v, ints->n * sizeof(*copy));
+	ints->v = copy;
+	return 0;
+}
+
+static int text_copy(struct arena *arena, const char **text)
+{
+	if (!*text)
+		return 0;
+	*text = arena_strdup(arena, *text);
+	return *text ? 0 : -ENOMEM;
+}
+
+static int strs_copy(struct arena *arena, struct wire_strs *strs)
+{
+	const char **copy;
+	size_t i;
+
+	if (!strs->n)
+		return 0;
+	copy = arena_array(arena, strs->n, sizeof(*copy));
+	if (!copy)
+		return -ENOMEM;
+	for (i = 0; i < strs->n; i++) {
+		copy[i] = arena_strdup(arena, strs->v[i]);
+		if (!copy[i])
+			return -ENOMEM;
+	}
+	strs->v = copy;
+	return 0;
+}
+
+static int wire_filter_copy(struct arena *arena, const struct wire_filter *from,
+			    struct wire_filter *to)
+{
+	int r;
+
+	*to = *from;
+	r = ints_copy(arena, &to->pids);
+	if (!r)
+		r = ints_copy(arena, &to->tids);
+	if (!r)
+		r = ints_copy(arena, &to->cpus);
+	if (!r)
+		r = strs_copy(arena, &to->states);
+	if (!r)
+		r = text_copy(arena, &to->comm);
+	if (!r)
+		r = text_copy(arena, &to->cgroup);
+	return r ? r : text_copy(arena, &to->unit);
+}
+
+static struct session *session_free(struct session *session)
+{
+	if (!session)
+		return NULL;
+	drain_stop(session->drain, NULL, NULL);
+	probe_close(session->probe);
+	arena_free(session->arena);
+	pthread_rwlock_destroy(&session->lock);
+	free(session);
+	return NULL;
+}
+
+struct session *session_ref(struct session *session)
+{
+	atomic_fetch_add(&session->refs, 1);
+	return session;
+}
+
+struct session *session_unref(struct session *session)
+{
+	if (session && atomic_fetch_sub(&session->refs, 1) == 1)
+		session_free(session);
+	return NULL;
+}
+
+void session_unrefp(struct session **session)
+{
+	*session = session_unref(*session);
+}
+
+static int session_copy(struct session *session, const struct session_request *request,
+			struct wire_error *error)
+{
+	struct wire_filter *wire = NULL;
+	int r;
+
+	if (request->name) {
+		session->info.name = arena_strdup(session->arena, request->name);
+		if (!session->info.name)
+			return -ENOMEM;
+	}
+	if (request->filter) {
+		wire = arena_alloc(session->arena, sizeof(*wire));
+		r = wire ? wire_filter_copy(session->arena, request->filter, wire) : -ENOMEM;
+		if (r)
+			return r;
+	}
+	return filter_init(&session->filter, wire, error);
+}
+
+int session_new(const struct session_request *request, uint64_t id, struct session **out,
+		struct wire_error *error)
+{
+	_cleanup_(session_unrefp) struct session *session = calloc(1, sizeof(*session));
+	struct session_info *info;
+	int r;
+
+	if (!session)
+		return -ENOMEM;
+	session->refs = 1;
+	session->ended_real_ns = INT64_MAX;
+	pthread_rwlock_init(&session->lock, NULL);
+	session->arena = arena_new();
+	if (!session->arena)
+		return -ENOMEM;
+	r = session_copy(session, request, error);
+	if (r)
+		return r;
+	info = &session->info;
+	info->id = id;
+	info->kind = request->kind;
+	info->is_always = id < SESSION_FIRST_ID;
+	info->uid = request->uid;
+	info->filter = &session->filter;
+	info->with_idle = request->with_idle;
+	if (info->is_always)
+		snprintf(info->id_text, sizeof(info->id_text), "%s",
+			 probe_kind_name(request->kind));
+	else
+		snprintf(info->id_text, sizeof(info->id_text), "%" PRIu64, id);
+	*out = TAKE(session);
+	return 0;
+}
+
+static void probe_options_init(const struct session *session,
+			       const struct sessions_options *sessions,
+			       const struct session_filter *programs, struct probe_options *out)
+{
+	const struct wire_filter *wire = session->filter.wire;
+	const struct session_info *info = &session->info;
+
+	*out = (struct probe_options){
+		.kind = info->kind,
+		.config = sessions->config,
+		.broker = sessions->broker,
+		.unwind = sessions->unwind,
+		.hash_seed = session->hash_seed,
+		.is_small = !info->is_always,
+		.follows_processes = session->notes_processes,
+		.filter = programs,
+		.pids = wire ? &wire->pids : NULL,
+		.tids = wire ? &wire->tids : NULL,
+		.cpus = wire ? &wire->cpus : NULL,
+		.min_wait_ns = info->min_wait_ns,
+		.period_ns = info->period_ns,
+		.with_idle = info->with_idle,
+	};
+	if (info->kind == PROBE_OFFCPU)
+		out->is_disabled = info->is_always && !sessions->config->offcpu_enabled;
+	else
+		out->is_disabled = info->is_always && !sessions->config->oncpu_enabled;
+}
+
+/* As many as there may be samples in a window, within reason. */
+static uint64_t sample_keys(const struct config *config, uint64_t period_ns)
+{
+	uint64_t n = (uint64_t)config->window_length_ns / period_ns;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	n *= cpus > 0 ? (uint64_t)cpus : 1;
+	if (n > MAX_SAMPLE_KEYS)
+		return MAX_SAMPLE_KEYS;
+	return n > config->oncpu_max_keys ? n : config->oncpu_max_keys;
+}
+
+static uint64_t keys_max(const struct session *session, const struct config *config)
+{
+	if (session->info.kind == PROBE_ONCPU)
+		return session->info.is_always ? config->oncpu_max_keys
+					       : sample_keys(config, session->info.period_ns);
+	return session->info.is_always ? config->offcpu_max_keys : SMALL_KEYS;
+}
+
+/* Of a moment ago, in CLOCK_MONOTONIC. */
+static int64_t real_time_of(int64_t monotonic_ns)
+{
+	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - monotonic_ns);
+}
+
+int session_begin(struct session *session, const struct sessions_options *sessions, char *reason,
+		  size_t size)
+{
+	struct session_filter programs;
+	struct probe_options options;
+	struct drain_options drain = {
+		.config = sessions->config,
+		.processes = sessions->processes,
+		.stacks = sessions->stacks,
+		.resolver = sessions->resolver,
+		.session = session->info.id,
+		.min_wait_ns = session->info.min_wait_ns,
+		.notes_processes = session->notes_processes,
+	};
+	int r;
+
+	filter_to_programs(&session->filter, session->cgroups, &programs);
+	probe_options_init(session, sessions, &programs, &options);
+	options.max_keys = keys_max(session, sessions->config);
+	r = probe_open(&options, &session->probe, reason, size);
+	if (r)
+		return r;
+	probe_status(session->probe, &session->status);
+	session->info.since_real_ns = clock_ns(CLOCK_REALTIME);
+	if (!probe_is_on(session->probe))
+		return 0;
+	session->map_bytes = probe_map_bytes(session->probe);
+	drain.probe = session->probe;
+	r = drain_start(&drain, &session->drain);
+	if (!r)
+		session->info.since_real_ns =
+			real_time_of((int64_t)probe_cut(session->probe)->start_ns[1]);
+	return r;
+}
+
+const struct session_info *session_info(const struct session *session)
+{
+	return &session->info;
+}
+
+int64_t session_ended(struct session *session)
+{
+	int64_t ended;
+
+	pthread_rwlock_rdlock(&session->lock);
+	ended = session->ended_real_ns;
+	pthread_rwlock_unlock(&session->lock);
+	return ended;
+}
+
+/* Cut first: taking programs out of the kernel takes a while, and is no part of the data. */
+void session_finish(struct session *session)
+{
+	session->drain = drain_stop(session->drain, &session->stats, &session->last_seq);
+	session->probe = probe_close(session->probe);
+	session->status.n_programs = 0;
+	session->status.reason = NULL;
+	session->status.is_on = false;
+	session->ended_real_ns = real_time_of(session->stats.last_ns - session->stats.cut_ns);
+}
+
+int session_stop(struct session *session)
+{
+	int r = 0;
+
+	if (session->info.is_always)
+		return -EPERM;
+	pthread_rwlock_wrlock(&session->lock);
+	if (session->ended_real_ns != INT64_MAX)
+		r = -EALREADY;
+	else
+		session_finish(session);
+	pthread_rwlock_unlock(&session->lock);
+	if (!r)
+		log_info("session %s ended", session->info.id_text);
+	return r;
+}
+
+/* Held while the drain cuts, so that nobody takes it away meanwhile. */
+int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out)
+{
+	int r = 0;
+
+	pthread_rwlock_rdlock(&session->lock);
+	if (session->drain)
+		r = drain_cut(session->drain, timeout_ns, seq_out);
+	else
+		*seq_out = session->last_seq;
+	pthread_rwlock_unlock(&session->lock);
+	return r;
+}
+
+void session_stats(struct session *session, struct drain_stats *out)
+{
+	pthread_rwlock_rdlock(&session->lock);
+	if (session->drain)
+		drain_stats(session->drain, out);
+	else
+		*out = session->stats;
+	pthread_rwlock_unlock(&session->lock);
+}
+
+void session_probe_status(struct session *session, struct probe_status *out)
+{
+	pthread_rwlock_rdlock(&session->lock);
+	if (session->probe)
+		probe_status(session->probe, out);
+	else
+		*out = session->status;
+	pthread_rwlock_unlock(&session->lock);
+}
+
+uint64_t session_map_bytes(struct session *session)
+{
+	uint64_t bytes;
+
+	pthread_rwlock_rdlock(&session->lock);
+	bytes = session->probe ? session->map_bytes : 0;
+	pthread_rwlock_unlock(&session->lock);
+	return bytes;
+}
+
+bool session_is_on(struct session *session)
+{
+	bool is_on;
+
+	pthread_rwlock_rdlock(&session->lock);
+	is_on = session->drain != NULL;
+	pthread_rwlock_unlock(&session->lock);
+	return is_on;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/session_state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/cpu_list.h"
+#include "proto/base.h"
+
+enum { MAX_CPUS = 8192, CGROUP_DEPTH_MAX = 32 };
+
+#define MIN_PERIOD_NS 10000		    /* the kernel's own for its clock events */
+#define MAX_PERIOD_NS (10 * NS_PER_S)
+
+static int invalid(struct wire_error *error, const char *field, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int invalid(struct wire_error *error, const char *field, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", field, "%s", text);
+}
+
+/* /proc/TID is there for every thread, but only a process's own number is a pid. */
+static bool task_exists(int64_t id, bool is_process)
+{
+	char path[64];
+
+	if (is_process)
+		snprintf(path, sizeof(path), "/proc/%" PRId64 "/task/%" PRId64, id, id);
+	else
+		snprintf(path, sizeof(path), "/proc/%" PRId64, id);
+	return access(path, F_OK) == 0;
+}
+
+static int tasks_check(const struct wire_ints *ids, bool is_process, struct wire_error *error)
+{
+	size_t i;
+
+	for (i = 0; i < ids->n; i++)
+		if (!task_exists(ids->v[i], is_process))
+			return invalid(error, is_process ? "pids" : "tids",
+				       "there is no %s %" PRId64,
+				       is_process ? "process" : "thread", ids->v[i]);
+	return 0;
+}
+
+static int cpus_check(const struct wire_ints *cpus, struct wire_error *error)
+{
+	_cleanup_(freep) bool *online = calloc(MAX_CPUS, sizeof(*online));
+	char list[128] = "";
+	FILE *f;
+	size_t i;
+
+	if (!online)
+		return -ENOMEM;
+	if (cpu_list_read("/sys/devices/system/cpu/online", online, MAX_CPUS) < 0)
+		return 0;
+	for (i = 0; i < cpus->n; i++) {
+		if (cpus->v[i] >= 0 && cpus->v[i] < MAX_CPUS && online[cpus->v[i]])
+			continue;
+		f = fopen("/sys/devices/system/cpu/online", "re");
+		if (f && fgets(list, sizeof(list), f))
+			list[strcspn(list, "\n")] = '\0';
+		fclosep(&f);
+		return invalid(error, "cpus", "there is no CPU %" PRId64 "; online are %s",
+			       cpus->v[i], list);
+	}
+	return 0;
+}
+
+static uint64_t sample_rate_max(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	unsigned long long rate = 100000;
+
+	if (f && fscanf(f, "%llu", &rate) != 1)
+		rate = 100000;
+	return rate;
+}
+
+static int period_check(const struct session *session, const struct session_request *request,
+			struct wire_error *error)
+{
+	uint64_t max = sample_rate_max();
+
+	if (request->frequency_hz && request->period_ns)
+		return invalid(error, "frequency", "a frequency or a period: one of them");
+	if (request->frequency_hz > max)
+		return invalid(error, "frequency",
+			       "%" PRIu64 " Hz: the kernel allows up to %" PRIu64
+			       " (sysctl kernel.perf_event_max_sample_rate)",
+			       request->frequency_hz, max);
+	if (session->info.period_ns < MIN_PERIOD_NS || session->info.period_ns > MAX_PERIOD_NS ||
+	    NS_PER_S / session->info.period_ns > max)
+		return invalid(error, "period_ns",
+			       "%" PRIu64 " ns from sample to sample: from %" PRIu64
+			       " (sysctl kernel.perf_event_max_sample_rate) to %lld",
+			       session->info.period_ns,
+			       NS_PER_S / max > MIN_PERIOD_NS ? NS_PER_S / max : MIN_PERIOD_NS,
+			       (long long)MAX_PERIOD_NS);
+	return 0;
+}
+
+/* What one probe has and another has not. */
+static int kind_check(const struct session *session, const struct session_request *request,
+		      struct wire_error *error)
+{
+	const struct wire_filter *wire = session->filter.wire;
+
+	if (session->info.kind == PROBE_ONCPU) {
+		if (wire && (wire->min_block_ns != WIRE_ABSENT || wire->max_block_ns != WIRE_ABSENT))
+			return invalid(error, "min_block_ns",
+				       "oncpu has no waits that could be long or short");
+		if (wire && wire->states.n)
+			return invalid(error, "states", "oncpu has no waits that have a state");
+		return period_check(session, request, error);
+	}
+	if (request->frequency_hz || request->period_ns || request->with_idle)
+		return invalid(error, request->with_idle ? "idle" : "frequency",
+			       "%s samples nothing: only oncpu does",
+			       probe_kind_name(session->info.kind));
+	if (wire && wire->cpus.n)
+		return invalid(error, "cpus", "%s: a wait is not on a CPU; oncpu takes them",
+			       probe_kind_name(session->info.kind));
+	return 0;
+}
+
+/* Where the unified hierarchy is mounted; on hybrid hosts that is not the top. */
+static int cgroup_mount(char *path, size_t size)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mounts", "re");
+	char line[1024], at[512], type[64];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*s %511s %63s", at, type) != 2 || strcmp(type, "cgroup2") != 0)
+			continue;
+		snprintf(path, size, "%s", at);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static uint32_t path_depth(const char *path)
+{
+	uint32_t depth = 0;
+
+	for (; *path; path++)
+		if (*path != '/' && (path[1] == '/' || path[1] == '\0'))
+			depth++;
+	return depth;
+}
+
+/* A directory's inode is the number that programs know its cgroup by. */
+static int cgroup_find(const char *mount, const char *path, struct filter_cgroup *out)
+{
+	char full[2048], procs[2112];
+	struct stat st;
+
+	snprintf(full, sizeof(full), "%s/%s", mount, path);
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", full);
+	if (strstr(path, "..") || access(procs, F_OK) < 0 || stat(full, &st) < 0)
+		return -ENOENT;
+	*out = (struct filter_cgroup){ .id = st.st_ino, .level = path_depth(path) };
+	return 0;
+}
+
+/* The topmost cgroup of that name, below path (at most CGROUP_DEPTH_MAX levels). */
+static int unit_find(const char *path, const char *name, uint32_t depth, struct filter_cgroup *out)
+{
+	DIR *dir = depth < CGROUP_DEPTH_MAX ? opendir(path) : NULL;
+	struct dirent *entry;
+	char below[2048];
+	struct stat st;
+	int r = -ENOENT;
+
+	while (dir && r && (entry = readdir(dir))) {
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		snprintf(below, sizeof(below), "%.1700s/%s", path, entry->d_name);
+		if (strcmp(entry->d_name, name) != 0) {
+			r = unit_find(below, name, depth + 1, out);
+		} else if (stat(below, &st) == 0) {
+			*out = (struct filter_cgroup){ .id = st.st_ino, .level = depth + 1 };
+			r = 0;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return r;
+}
+
+static int cgroups_check(struct session *session, struct wire_error *error)
+{
+	const struct wire_filter *wire = session->filter.wire;
+	char mount[512], name[256];
+
+	if (!wire->cgroup && !wire->unit)
+		return 0;
+	if (cgroup_mount(mount, sizeof(mount)))
+		return invalid(error, wire->cgroup ? "cgroup" : "unit",
+			       "this host has no unified cgroup hierarchy (cgroup2)");
+	if (wire->cgroup && cgroup_find(mount, wire->cgroup, &session->cgroups[0]))
+		return invalid(error, "cgroup", "%.200s is no cgroup below %s", wire->cgroup, mount);
+	if (!wire->unit)
+		return 0;
+	snprintf(name, sizeof(name), "%s%s", wire->unit,
+		 strchr(wire->unit, '.') ? "" : ".service");
+	if (unit_find(mount, name, 0, &session->cgroups[1]))
+		return invalid(error, "unit", "there is no cgroup of a unit %.200s now", name);
+	return 0;
+}
+
+int session_check(struct session *session, const struct session_request *request,
+		  struct wire_error *error)
+{
+	const struct wire_filter *wire = session->filter.wire;
+	int r = kind_check(session, request, error);
+
+	if (r || !wire)
+		return r;
+	r = tasks_check(&wire->pids, true, error);
+	if (!r)
+		r = tasks_check(&wire->tids, false, error);
+	if (!r)
+		r = cpus_check(&wire->cpus, error);
+	return r ? r : cgroups_check(session, error);
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/session_state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+/* Sessions that have ended are named for as long as their windows may be there. */
+enum { ENDED_MAX = 64 };
+
+struct sessions {
+	struct sessions_options options;
+	uint64_t hash_seed; /* of all probes: a stack has one id in each */
+	pthread_t thread;
+	bool has_thread;
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t changed;
+	bool is_stopping;
+	struct session *always[PROBE_KIND_N];
+	struct session **list; /* ad-hoc ones, oldest first */
+	size_t n;
+	size_t starting; /* not in the list yet, but counted */
+	uint64_t next_id;
+	uint64_t refused;
+};
+
+static bool session_runs(struct session *session)
+{
+	return session_ended(session) == INT64_MAX;
+}
+
+/* References to those whose time is up; when to look again. */
+static struct session *session_due(struct sessions *sessions, int64_t now, int64_t *next_out)
+{
+	struct session *session;
+	size_t i;
+
+	for (i = 0; i < sessions->n; i++) {
+		session = sessions->list[i];
+		if (session->info.until_real_ns == INT64_MAX || !session_runs(session))
+			continue;
+		if (session->info.until_real_ns <= now)
+			return session_ref(session);
+		if (session->info.until_real_ns < *next_out)
+			*next_out = session->info.until_real_ns;
+	}
+	return NULL;
+}
+
+static void *sessions_run(void *data)
+{
+	struct sessions *sessions = data;
+	struct session *session;
+	struct timespec at;
+	int64_t next;
+
+	pthread_mutex_lock(&sessions->lock);
+	while (!sessions->is_stopping) {
+		/* A step of the realtime clock shows within a second. */
+		next = clock_ns(CLOCK_REALTIME) + NS_PER_S;
+		session = session_due(sessions, clock_ns(CLOCK_REALTIME), &next);
+		if (session) {
+			pthread_mutex_unlock(&sessions->lock);
+			session_stop(session);
+			session_unref(session);
+			pthread_mutex_lock(&sessions->lock);
+			continue;
+		}
+		at = (struct timespec){ .tv_sec = next / NS_PER_S, .tv_nsec = next % NS_PER_S };
+		pthread_cond_timedwait(&sessions->changed, &sessions->lock, &at);
+	}
+	pthread_mutex_unlock(&sessions->lock);
+	return NULL;
+}
+
+int sessions_new(const struct sessions_options *options, struct sessions **out)
+{
+	struct sessions *sessions = calloc(1, sizeof(*sessions));
+	int r;
+
+	if (!sessions)
+		return -ENOMEM;
+	sessions->options = *options;
+	sessions->next_id = SESSION_FIRST_ID;
+	pthread_mutex_init(&sessions->lock, NULL);
+	pthread_cond_init(&sessions->changed, NULL);
+	if (getrandom(&sessions->hash_seed, sizeof(sessions->hash_seed), 0) !=
+	    sizeof(sessions->hash_seed)) {
+		r = -errno;
+		sessions_free(sessions);
+		return r;
+	}
+	r = -pthread_create(&sessions->thread, NULL, sessions_run, sessions);
+	if (r) {
+		sessions_free(sessions);
+		return r;
+	}
+	sessions->has_thread = true;
+	pthread_setname_np(sessions->thread, "sessions");
+	*out = sessions;
+	return 0;
+}
+
+struct sessions *sessions_free(struct sessions *sessions)
+{
+	size_t i;
+
+	if (!sessions)
+		return NULL;
+	if (sessions->has_thread) {
+		pthread_mutex_lock(&sessions->lock);
+		sessions->is_stopping = true;
+		pthread_cond_signal(&sessions->changed);
+		pthread_mutex_unlock(&sessions->lock);
+		pthread_join(sessions->thread, NULL);
+	}
+	for (i = 0; i < sessions->n; i++) {
+		session_stop(sessions->list[i]);
+		session_unref(sessions->list[i]);
+	}
+	for (i = 0; i < PROBE_KIND_N; i++)
+		session_unref(sessions->always[i]);
+	free(sessions->list);
+	pthread_cond_destroy(&sessions->changed);
+	pthread_mutex_destroy(&sessions->lock);
+	free(sessions);
+	return NULL;
+}
+
+static int always_start(struct sessions *sessions, enum probe_kind kind, char *reason, size_t size)
+{
+	const struct config *config = sessions->options.config;
+	struct session_request request = { .kind = kind };
+	struct session *session;
+	struct wire_error error;
+	int r = session_new(&request, (uint64_t)kind + 1, &session, &error);
+
+	if (r)
+		return r;
+	session->hash_seed = sessions->hash_seed;
+	session->info.min_wait_ns = config->offcpu_min_wait_ns;
+	session->info.period_ns = NS_PER_S / config->oncpu_frequency;
+	session->info.until_real_ns = INT64_MAX;
+	/* One of them tells of processes, and one does it best. */
+	session->notes_processes =
+		kind == PROBE_OFFCPU || !session_is_on(sessions->always[PROBE_OFFCPU]);
+	sessions->always[kind] = session;
+	return session_begin(session, &sessions->options, reason, size);
+}
+
+int sessions_start_always(struct sessions *sessions, char *reason, size_t size)
+{
+	enum probe_kind kind;
+	int r = 0;
+
+	for (kind = 0; kind < PROBE_KIND_N && !r; kind++)
+		r = always_start(sessions, kind, reason, size);
+	return r;
+}
+
+static bool processes_are_noted(const struct sessions *sessions)
+{
+	return session_is_on(sessions->always[PROBE_OFFCPU]) ||
+	       session_is_on(sessions->always[PROBE_ONCPU]);
+}
+
+/* Forgets the oldest that has ended, where there are many. The list is locked. */
+static void ended_forget(struct sessions *sessions)
+{
+	size_t i, ended = 0, first = 0;
+
+	for (i = sessions->n; i-- > 0;) {
+		if (session_runs(sessions->list[i]))
+			continue;
+		ended++;
+		first = i;
+	}
+	if (ended <= ENDED_MAX)
+		return;
+	session_unref(sessions->list[first]);
+	sessions->n--;
+	memmove(sessions->list + first, sessions->list + first + 1,
+		(sessions->n - first) * sizeof(struct session *));
+}
+
+static size_t sessions_running(const struct sessions *sessions)
+{
+	size_t i, n = sessions->starting;
+
+	for (i = 0; i < sessions->n; i++)
+		n += session_runs(sessions->list[i]);
+	return n;
+}
+
+/* Takes a place, before the kernel has any work of it. */
+static int place_take(struct sessions *sessions, uint64_t *id_out, struct wire_error *error)
+{
+	uint64_t max = sessions->options.config->control_max_sessions;
+	int r = 0;
+
+	pthread_mutex_lock(&sessions->lock);
+	if (sessions_running(sessions) >= max) {
+		sessions->refused++;
+		r = -EUSERS;
+	} else {
+		sessions->starting++;
+		*id_out = sessions->next_id++;
+	}
+	pthread_mutex_unlock(&sessions->lock);
+	if (!r)
+		return 0;
+	wire_error_set(error, r, "io.stackd.TooManySessions", NULL,
+		       "%" PRIu64 " sessions run already, which is [control] max_sessions: stop "
+		       "one (stackctl sessions)",
+		       max);
+	error->limit = (int64_t)max;
+	return r;
+}
+
+/* The place becomes the session's, or is free again. */
+static int place_give(struct sessions *sessions, struct session *session)
+{
+	struct session **list;
+	int r = 0;
+
+	pthread_mutex_lock(&sessions->lock);
+	sessions->starting--;
+	if (session) {
+		ended_forget(sessions);
+		list = reallocarray(sessions->list, sessions->n + 1, sizeof(struct session *));
+		if (list) {
+			sessions->list = list;
+			list[sessions->n++] = session_ref(session);
+		} else {
+			r = -ENOMEM;
+		}
+		pthread_cond_signal(&sessions->changed);
+	}
+	pthread_mutex_unlock(&sessions->lock);
+	return r;
+}
+
+/* Times, in which the settings fill in what is not asked for. */
+static void info_fill(const struct sessions *sessions, const struct session_request *request,
+		      struct session *session)
+{
+	const struct config *config = sessions->options.config;
+	struct session_info *info = &session->info;
+
+	info->min_wait_ns = session->filter.min_ns ? session->filter.min_ns :
+						     config->offcpu_min_wait_ns;
+	info->period_ns = request->period_ns ? request->period_ns :
+		NS_PER_S / (request->frequency_hz ? request->frequency_hz :
+						    config->oncpu_frequency);
+}
+
+static int attach_failed(const struct session *session, int r, const char *reason,
+			 struct wire_error *error)
+{
+	const char *name = probe_kind_name(session->info.kind);
+
+	if (!r && session->status.reason)
+		reason = session->status.reason;
+	return wire_error_set(error, -EIO, "io.stackd.AttachFailed", name,
+			      "the probe %s could not attach: %s", name,
+			      reason[0] ? reason : strerror(-r));
+}
+
+static int session_open(struct sessions *sessions, const struct session_request *request,
+			uint64_t id, struct session **out, struct wire_error *error)
+{
+	_cleanup_(session_unrefp) struct session *session = NULL;
+	char reason[512] = "";
+	int r = session_new(request, id, &session, error);
+
+	if (r)
+		return r;
+	session->hash_seed = sessions->hash_seed;
+	session->notes_processes = !processes_are_noted(sessions);
+	info_fill(sessions, request, session);
+	r = session_check(session, request, error);
+	if (r)
+		return r;
+	r = session_begin(session, &sessions->options, reason, sizeof(reason));
+	if (r == -ENOMEM)
+		return r;
+	if (r || !session_is_on(session))
+		return attach_failed(session, r, reason, error);
+	session->info.until_real_ns =
+		request->duration_ns ? session->info.since_real_ns + request->duration_ns : INT64_MAX;
+	*out = TAKE(session);
+	return 0;
+}
+
+int sessions_start(struct sessions *sessions, const struct session_request *request,
+		   struct session **out, struct wire_error *error)
+{
+	_cleanup_(session_unrefp) struct session *session = NULL;
+	uint64_t id;
+	int r = place_take(sessions, &id, error);
+
+	if (r)
+		return r;
+	r = session_open(sessions, request, id, &session, error);
+	if (r) {
+		place_give(sessions, NULL);
+		return r;
+	}
+	r = place_give(sessions, session);
+	if (r)
+		return r;
+	log_info("session %s of uid %u: %s%s%s", session->info.id_text, request->uid,
+		 probe_kind_name(request->kind), request->name ? ", " : "",
+		 request->name ? request->name : "");
+	*out = TAKE(session);
+	return 0;
+}
+
+static bool session_is_called(const struct session *session, const char *text)
+{
+	return strcmp(session->info.id_text, text) == 0 ||
+	       (session->info.name && strcmp(session->info.name, text) == 0);
+}
+
+struct session *sessions_find(struct sessions *sessions, const char *text)
+{
+	struct session *found = NULL, *session;
+	size_t i;
+
+	pthread_mutex_lock(&sessions->lock);
+	for (i = 0; i < PROBE_KIND_N && !found; i++)
+		if (strcmp(sessions->always[i]->info.id_text, text) == 0)
+			found = sessions->always[i];
+	for (i = sessions->n; i-- > 0;) {
+		session = sessions->list[i];
+		if (session_is_called(session, text) && (!found || !session_runs(found)))
+			found = session;
+	}
+	if (found)
+		session_ref(found);
+	pthread_mutex_unlock(&sessions->lock);
+	return found;
+}
+
+struct session *sessions_always(struct sessions *sessions, enum probe_kind kind)
+{
+	return sessions->always[kind];
+}
+
+int sessions_list(struct sessions *sessions, struct session ***list_out, size_t *n_out)
+{
+	struct session **list;
+	size_t n = 0, i;
+
+	pthread_mutex_lock(&sessions->lock);
+	list = calloc(sessions->n + PROBE_KIND_N, sizeof(struct session *));
+	for (i = 0; list && i < PROBE_KIND_N; i++)
+		if (session_is_on(sessions->always[i]))
+			list[n++] = session_ref(sessions->always[i]);
+	for (i = 0; list && i < sessions->n; i++)
+		list[n++] = session_ref(sessions->list[i]);
+	pthread_mutex_unlock(&sessions->lock);
+	if (!list)
+		return -ENOMEM;
+	*list_out = list;
+	*n_out = n;
+	return 0;
+}
+
+void sessions_list_free(struct session **list, size_t n)
+{
+	while (n > 0)
+		session_unref(list[--n]);
+	free(list);
+}
+
+void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out)
+{
+	pthread_mutex_lock(&sessions->lock);
+	*running_out = sessions_running(sessions);
+	*refused_out = sessions->refused;
+	pthread_mutex_unlock(&sessions->lock);
+}
+
+int64_t sessions_last_drained_ns(struct sessions *sessions)
+{
+	struct drain_stats stats;
+	int64_t last = INT64_MAX;
+	size_t i;
+
+	for (i = 0; i < PROBE_KIND_N; i++) {
+		if (!session_is_on(sessions->always[i]))
+			continue;
+		session_stats(sessions->always[i], &stats);
+		if (stats.last_ns < last)
+			last = stats.last_ns;
+	}
+	return last;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Loaded into a running daemon with LD_PRELOAD: calls of one kind fail from the nth on, as the
+ * file named by FAULT_FILE says, which the test maps too and may change at any time.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/bpf.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* The layout is known to tests/live/fault.py. */
+enum kind {
+	KIND_NONE,
+	KIND_BPF,     /* that makes something: a map, a program, a link, ... */
+	KIND_BPF_MAP, /* that looks at or changes what is in a map */
+	KIND_ACCEPT,
+	KIND_MEMORY,
+	KIND_WRITE,
+	KIND_SYNC,
+	KINDS
+};
+
+struct control {
+	_Atomic int64_t kind;
+	_Atomic int64_t first; /* call of that kind that fails, counted from 1 */
+	_Atomic int64_t last;
+	_Atomic int64_t error;
+	_Atomic int64_t hits;
+	_Atomic int64_t pins; /* BPF_OBJ_PIN, ever */
+	_Atomic int64_t calls[KINDS];
+};
+
+static struct control *control;
+
+static uintptr_t program_start, program_size;
+
+/* The first object is the program. */
+static int on_object(struct dl_phdr_info *info, size_t size, void *userdata)
+{
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
+			continue;
+		program_start = info->dlpi_addr + segment->p_vaddr;
+		program_size = segment->p_memsz;
+	}
+	return 1;
+}
+
+static __attribute__((constructor)) void control_map(void)
+{
+	const char *path = getenv("FAULT_FILE");
+	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	void *map;
+
+	if (fd < 0)
+		return;
+	dl_iterate_phdr(on_object, NULL);
+	map = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (map != MAP_FAILED)
+		control = map;
+}
+
+static bool fails(enum kind kind)
+{
+	int64_t call;
+
+	if (!control)
+		return false;
+	call = atomic_fetch_add(&control->calls[kind], 1) + 1;
+	if (atomic_load(&control->kind) != kind || call < atomic_load(&control->first) ||
+	    call > atomic_load(&control->last))
+		return false;
+	atomic_fetch_add(&control->hits, 1);
+	errno = (int)atomic_load(&control->error);
+	return true;
+}
+
+/* The next definition of a function, looked up once. */
+#define NEXT(name)                                                  \
+	({                                                          \
+		static __typeof__(name) *_next;                     \
+		if (!_next)                                         \
+			*(void **)&_next = dlsym(RTLD_NEXT, #name); \
+		_next;                                              \
+	})
+
+static enum kind bpf_kind(long command)
+{
+	switch (command) {
+	case BPF_MAP_LOOKUP_ELEM:
+	case BPF_MAP_UPDATE_ELEM:
+	case BPF_MAP_DELETE_ELEM:
+	case BPF_MAP_GET_NEXT_KEY:
+	case BPF_MAP_LOOKUP_AND_DELETE_ELEM:
+	case BPF_MAP_LOOKUP_BATCH:
+	case BPF_MAP_LOOKUP_AND_DELETE_BATCH:
+	case BPF_MAP_UPDATE_BATCH:
+	case BPF_MAP_DELETE_BATCH:
+		return KIND_BPF_MAP;
+	default:
+		return KIND_BPF;
+	}
+}
+
+/* libbpf has no wrapper for bpf(): it calls syscall(). */
+long syscall(long number, ...)
+{
+	long a[6];
+	va_list args;
+
+	va_start(args, number);
+	for (size_t i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_bpf && control && a[0] == BPF_OBJ_PIN)
+		atomic_fetch_add(&control->pins, 1);
+	if (number == SYS_bpf && fails(bpf_kind(a[0])))
+		return -1;
+	return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
+{
+	return fails(KIND_ACCEPT) ? -1 : NEXT(accept4)(fd, address, len, flags);
+}
+
+/*
+ * Only what the program itself asks for: json-c 0.16 takes the name of a member from strdup()
+ * without a look at it.
+ */
+static bool is_ours(const void *caller)
+{
+	return (uintptr_t)caller - program_start < program_size;
+}
+
+/* glibc's own name for malloc, for dlsym() allocates too. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+void *malloc(size_t size)
+{
+	return is_ours(__builtin_return_address(0)) && fails(KIND_MEMORY) ? NULL
+									  : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	return is_ours(__builtin_return_address(0)) && fails(KIND_MEMORY) ? NULL
+									  : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+	return is_ours(__builtin_return_address(0)) && fails(KIND_MEMORY) ? NULL
+									  : __libc_realloc(p, size);
+}
+
+ssize_t write(int fd, const void *data, size_t n)
+{
+	return fails(KIND_WRITE) ? -1 : NEXT(write)(fd, data, n);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t n, off64_t offset)
+{
+	return fails(KIND_WRITE) ? -1 : NEXT(pwrite64)(fd, data, n, offset);
+}
+
+int fsync(int fd)
+{
+	return fails(KIND_SYNC) ? -1 : NEXT(fsync)(fd);
+}
+
+int fdatasync(int fd)
+{
+	return fails(KIND_SYNC) ? -1 : NEXT(fdatasync)(fd);
+}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A daemon whose calls fail when told to; see tests/fault/fault_preload.c for what is shared."""
+
+import mmap
+import os
+import struct
+import subprocess
+
+FAULT = os.environ.get("FAULT", "libfault.so")
+
+BPF, BPF_MAP, ACCEPT, MEMORY, WRITE, SYNC = range(1, 7)
+FOREVER = 1 << 62
+
+_CONTROL = struct.Struct("=13q")  # kind first last error hits pins, calls by kind
+
+
+class Faults:
+    """The control file; environment() is for the daemon."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "faults")
+        with open(self.path, "wb") as f:
+            f.write(bytes(_CONTROL.size))
+        with open(self.path, "r+b") as f:
+            self.map = mmap.mmap(f.fileno(), _CONTROL.size)
+
+    def environment(self):
+        return {**os.environ, "LD_PRELOAD": FAULT, "FAULT_FILE": self.path}
+
+    def _set(self, index, value):
+        struct.pack_into("=q", self.map, index * 8, value)
+
+    def _get(self, index):
+        return struct.unpack_from("=q", self.map, index * 8)[0]
+
+    def reset(self):
+        self.map[:] = bytes(_CONTROL.size)
+
+    def arm(self, kind, error, first, times=1):
+        """The call `first` of a kind, counted from the daemon's start, and those after it."""
+        self._set(0, 0)
+        for index, value in enumerate((first, first + times - 1, error, 0), 1):
+            self._set(index, value)
+        self._set(0, kind)
+
+    def arm_from_now(self, kind, error, times=FOREVER):
+        self.arm(kind, error, self.calls(kind) + 1, times)
+
+    def disarm(self):
+        self._set(0, 0)
+
+    def hits(self):
+        return self._get(4)
+
+    def pins(self):
+        return self._get(5)
+
+    def calls(self, kind):
+        return self._get(6 + kind)
+
+
+def start(faults, argv, log_path):
+    with open(log_path, "wb") as log:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                env=faults.environment())

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * prog_unwind PLACE [N [COUNT]]: sleeps COUNT times in usleep() in a place that is hard to walk out of. It
+ * is built as distributions build: optimized, without frame pointers.
+ */
+
+#include "prog.h"
+
+#include <alloca.h>
+#ifdef WITH_LIBRARY
+#include <dlfcn.h>
+#endif
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+enum { COUNT = 8, SLEEP_US = 20000 };
+
+static volatile int sink;
+
+/* After each call something is left to do: none is a tail call. */
+NAMED int nap(int n)
+{
+	usleep(SLEEP_US);
+	return n + sink;
+}
+
+#define CALLER(name, callee)                     \
+	NAMED int name(int n)                    \
+	{                                        \
+		volatile int local[4] = { n };   \
+                                                 \
+		return callee(n + 1) + local[0]; \
+	}
+
+CALLER(f10, nap)
+CALLER(f9, f10)
+CALLER(f8, f9)
+CALLER(f7, f8)
+CALLER(f6, f7)
+CALLER(f5, f6)
+CALLER(f4, f5)
+CALLER(f3, f4)
+CALLER(f2, f3)
+CALLER(f1, f2)
+
+NAMED int recurse(int n)
+{
+	volatile int local = n;
+
+	return (n > 1 ? recurse(n - 1) : nap(n)) + local;
+}
+
+NAMED int with_alloca(int n)
+{
+	volatile char *room = alloca((size_t)(n + sink) * 16 + 64);
+
+	room[0] = 1;
+	return nap(n) + room[0];
+}
+
+/* An aligned local next to an alloca: GCC makes the frame by expressions. */
+NAMED int with_realigned(int n)
+{
+	volatile char aligned[64] __attribute__((aligned(64)));
+	volatile char *room = alloca((size_t)(n + sink) * 16 + 64);
+
+	aligned[n & 63] = room[0] = 1;
+	return nap(n) + aligned[0] + room[0];
+}
+
+NAMED int with_big_frame(int n)
+{
+	volatile char big[600000];
+
+	big[n] = 1;
+	return nap(n) + big[n];
+}
+
+NAMED void on_signal(int signo)
+{
+	sink += nap(signo) & 0;
+}
+
+NAMED int with_signal(int n)
+{
+	raise(SIGUSR1);
+	return n + sink;
+}
+
+static void signal_prepare(void)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+	stack_t stack = { .ss_size = 65536 };
+
+	stack.ss_sp = malloc(stack.ss_size);
+	need(!sigaltstack(&stack, NULL) && !sigaction(SIGUSR1, &action, NULL), "sigaction");
+}
+
+#ifdef WITH_LIBRARY
+static int (*in_library)(int (*callback)(int), int n);
+
+NAMED int with_library(int n)
+{
+	return in_library(nap, n) + sink;
+}
+
+static void library_prepare(const char *program)
+{
+	char path[4096];
+	void *library;
+
+	snprintf(path, sizeof(path), "%.*s/libprog_unwind.so",
+		 (int)(strrchr(program, '/') - program), program);
+	library = dlopen(path, RTLD_NOW);
+	if (library)
+		in_library = (int (*)(int (*)(int), int))dlsym(library, "library_call");
+	if (!in_library) {
+		fprintf(stderr, "%s: %s\n", path, dlerror());
+		exit(2);
+	}
+}
+
+#endif
+
+static int compare(const void *a, const void *b)
+{
+	const int *x = a;
+
+	return nap(0) + (*x - *(const int *)b);
+}
+
+/* The caller in between is libc's. */
+NAMED int with_callback(int n)
+{
+	int numbers[2] = { n, 1 };
+
+	qsort(numbers, 2, sizeof(numbers[0]), compare);
+	return numbers[0] + sink;
+}
+
+NAMED static void work(int (*place)(int), int n, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		sink += place(n) & 0;
+}
+
+struct job {
+	int (*place)(int);
+	int n, count;
+};
+
+NAMED static void *worker(void *data)
+{
+	const struct job *job = data;
+
+	work(job->place, job->n, job->count);
+	return NULL;
+}
+
+int main(int argc, char *argv[])
+{
+	static const struct {
+		const char *name;
+		int (*place)(int);
+	} places[] = {
+		{ "deep", f1 },			 { "recurse", recurse },
+		{ "alloca", with_alloca },	 { "realigned", with_realigned },
+		{ "big_frame", with_big_frame }, { "signal", with_signal },
+		{ "callback", with_callback },	 { "thread", f1 },
+#ifdef WITH_LIBRARY
+		{ "library", with_library },
+#endif
+	};
+	struct job job = {
+		.n = (int)arg_number(argc, argv, 2, 1),
+		.count = (int)arg_number(argc, argv, 3, COUNT),
+	};
+	pthread_t thread;
+	size_t i;
+
+	for (i = 0; argc > 1 && i < sizeof(places) / sizeof(places[0]); i++)
+		if (strcmp(argv[1], places[i].name) == 0)
+			job.place = places[i].place;
+	if (!job.place)
+		return 2;
+	signal_prepare();
+#ifdef WITH_LIBRARY
+	if (job.place == with_library)
+		library_prepare(argv[0]);
+#endif
+	wait_for_start();
+	if (strcmp(argv[1], "thread") == 0) {
+		need(!pthread_create(&thread, NULL, worker, &job), "pthread_create");
+		pthread_join(thread, NULL);
+	} else {
+		work(job.place, job.n, job.count);
+	}
+	wait_for_end();
+	return 0;
+}

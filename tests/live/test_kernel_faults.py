@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What cannot be had: the kernel refuses a map, a program or a link half-way, descriptors or memory
+run out. The daemon ends at once with a reason, or the probe is off with one, or it goes on; what it
+had made until then is gone, and nothing was pinned."""
+
+import errno
+import resource
+
+import fault
+from harness import *
+
+CALLS_MAX = 1000
+STEP = 3
+SHARED_MAPS = 4  # unwind tables: of all probes, also of those that are started later
+
+
+def bpf_fds(pid):
+    """Maps, programs and links the daemon holds."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return [name for name in found if name.startswith("anon_inode:bpf")]
+
+
+def check_refused_start(label, daemon):
+    lines = [line for line in daemon.log().splitlines() if "error" in line]
+    code = daemon.process.returncode
+    check(code in (1, 77) and len(lines) == 1, f"{label}: exit {code}, says {lines}")
+
+
+def check_started(label, daemon):
+    status = daemon.status()
+    off = [probe for probe in status["probes"] if probe["state"] == "failed"]
+    for probe in off:
+        text = f"{label}: {probe['name']} is off: {probe.get('reason')}"
+        check(probe.get("reason") and status["problems"], text)
+    if all(probe["state"] != "on" for probe in status["probes"]):
+        left = bpf_fds(daemon.process.pid)
+        is_clean = left == ["anon_inode:bpf-map"] * len(left) and len(left) <= SHARED_MAPS
+        check(is_clean, f"{label}: nothing of a probe's own is left in the kernel: {left}")
+    check(daemon.stop() == 0, f"{label}: {len(off)} probes off, ends with 0")
+
+
+def start_with_fault(daemon, faults, kind, error, nth):
+    """The nth call of a kind fails; false when the start did not get that far."""
+    label = f"call {nth} fails with {errno.errorcode[error]}"
+    faults.reset()
+    faults.arm(kind, error, nth)
+    daemon.process = fault.start(faults, daemon.argv, daemon.log_path)
+
+    def settled():
+        return daemon.process.poll() is not None or daemon.ctl("status").code == 0
+
+    try:
+        wait_until(settled, 20, "an end or an answer")
+    except TimeoutError:
+        check(False, f"{label}: neither ends nor answers: {daemon.log()}")
+    hits = faults.hits()
+    if daemon.process.poll() is not None:
+        check_refused_start(label, daemon)
+    else:
+        check_started(label, daemon)
+    stop_process(daemon.process)
+    check(faults.pins() == 0, f"{label}: nothing was pinned")
+    return hits > 0
+
+
+def check_starts(daemon, faults):
+    """Calls in turn, until the start needs no more; not each one, for it takes its time."""
+    nth = 1
+    while start_with_fault(daemon, faults, fault.BPF, errno.ENOMEM, nth) and nth < CALLS_MAX:
+        nth += STEP
+    check(20 < nth < CALLS_MAX, f"{nth - 1} calls are made at a start")
+    for other in range(1, nth, 4 * STEP):
+        start_with_fault(daemon, faults, fault.BPF, errno.EPERM, other)
+    for other in (1, 10, 1000):
+        start_with_fault(daemon, faults, fault.BPF_MAP, errno.ENOMEM, other)
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def check_descriptors(daemon):
+    """As many connections as there are descriptors, and more."""
+    pid = daemon.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    limit = max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd")) + 4
+    with Connection(daemon.socket) as known:
+        known.call("io.stackd.Status")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+        waiting = [Connection(daemon.socket) for _ in range(20)]
+        spent, started = cpu_seconds(pid), time.monotonic()
+        while time.monotonic() - started < 3:
+            known.call("io.stackd.Probes")
+            time.sleep(0.1)
+        spent = cpu_seconds(pid) - spent
+        check(spent < 1, f"20 connections without descriptors cost {spent:.2f} s of 3 s")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        for connection in waiting:
+            connection.call("io.stackd.Probes")
+            connection.socket.close()
+    hits = {limit["name"]: limit["hits"] for limit in daemon.status()["limits"]}
+    check(hits["descriptors"] > 0, f"it is counted: {hits['descriptors']}")
+
+
+def check_drain(daemon, faults):
+    """The maps cannot be read for some cuts."""
+    faults.arm_from_now(fault.BPF_MAP, errno.ENOMEM)
+    time.sleep(2.5)
+    check(daemon.ctl("status").code == 0, "maps that cannot be read: it answers")
+    faults.disarm()
+    check(faults.hits() > 0, f"{faults.hits()} reads were refused")
+    daemon.cut()
+    check(daemon.snapshot()["rows"], "and it records again")
+
+
+def check_memory(daemon, faults):
+    """One allocation at a time, of whichever thread it is, while questions are asked."""
+    refused = 0
+    for nth in range(1, 120):
+        faults.arm(fault.MEMORY, errno.ENOMEM, faults.calls(fault.MEMORY) + nth)
+        result = daemon.ctl("snapshot", "offcpu", "--window", "5s")
+        refused += result.code != 0
+        if not check(daemon.process.poll() is None, f"allocation {nth}: exit {result.code}"):
+            return
+    faults.disarm()
+    check(daemon.ctl("status").code == 0, f"{refused} questions had no answer, the next one has")
+
+
+need_live()
+if not os.path.exists(fault.FAULT):
+    skip(f"needs {fault.FAULT}")
+daemon = Daemon(start=False)
+faults = fault.Faults(daemon.dir)
+check_starts(daemon, faults)
+faults.reset()
+daemon.argv += ["-o", "window.length=1s"]
+daemon.start(env=faults.environment())
+daemon.cut()
+check_descriptors(daemon)
+check_drain(daemon, faults)
+check_memory(daemon, faults)
+check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}: {daemon.log()[-300:]}")
+finish()

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""User stacks of programs built without frame pointers are whole, down to the thread's first
+function, wherever the program sleeps; one that is deeper than what is recorded says so. Where gdb
+is there, a stopped copy's frames are the same."""
+
+import re
+
+from harness import *
+
+DEEP = [f"f{i}" for i in range(10, 0, -1)]
+SLEEP = ["clock_nanosleep", "nanosleep", "usleep", "nap"]
+BUILDS = ("o2", "o3", "os", "static", "static_pie", "clang")
+COUNT = 8
+
+# The functions between nap and work, leaf first; None is one without a name.
+PLACES = {
+    "deep": DEEP,
+    "thread": DEEP,
+    "alloca": ["with_alloca"],
+    "realigned": ["with_realigned"],
+    "big_frame": ["with_big_frame"],
+    "signal": ["on_signal", ..., "with_signal"],
+    "callback": ["compare", ..., "with_callback"],
+    "library": ["library_call", "with_library"],
+}
+
+
+def contains(names, expected):
+    """Whether names begin with expected, where ... stands for any frames."""
+    text = "\n".join(names) + "\n"
+    pattern = "".join("(?:.*\n)*?" if e is ... else re.escape(e) + "\n" for e in expected)
+    return re.match(pattern, text) is not None
+
+
+def sleeping_rows(daemon, program):
+    rows = daemon.snapshot("-p", program.pid)["rows"]
+    return [r for r in rows if "nap" in frame_names(r) and r["state"] == "S"]
+
+
+def sleep_names(names):
+    """From nap on: before it are libc's own, which differ from build to build. Compilers put what
+    is seldom run elsewhere, as name.cold."""
+    return [name.split(".")[0] for name in names[names.index("nap") + 1:]]
+
+
+def check_place(daemon, build, place, *args):
+    label = " ".join([build, place, *map(str, args)])
+    program = Program(f"prog_unwind_{build}", place, *args).ready()
+    # What was mapped last is known by the next time the daemon looks at what is new.
+    program.go().done()
+    rows = sleeping_rows(daemon, program)
+    whole = [r for r in rows if not r["user"]["flags"]]
+    count = row_sum(whole, "count")
+    check(row_sum(rows, "count") == COUNT, f"{label}: {row_sum(rows, 'count')} sleeps")
+    # A library that was just loaded is unknown until a walk has ended in it.
+    allowed = COUNT - 6 if place == "library" else COUNT
+    check(count >= allowed, f"{label}: {count} whole stacks of {COUNT}: "
+          f"{[(r['user']['flags'], frame_names(r)) for r in rows if r['user']['flags']]}")
+    for row in whole:
+        check_whole(label, place, frame_names(row))
+    program.end()
+
+
+def check_whole(label, place, names):
+    tail = ["work", "worker", ...] if place == "thread" else ["work", "main", ..., "_start"]
+    check(contains(sleep_names(names), PLACES[place] + tail), f"{label}: {names}")
+    if place != "thread":
+        check(names[-1] == "_start", f"{label}: ends at _start")
+
+
+def check_example(daemon):
+    program = Program("prog_unwind_o2", "deep").ready().go().done()
+    (row,) = sleeping_rows(daemon, program)
+    names = frame_names(row)
+    # The three of sleeping, nap, ten, work and main, two of libc of which one has a name, _start.
+    check(names[:4] == SLEEP and len(names) == 19, f"19 of 19 frames: {names}")
+    program.end()
+
+
+def check_depths(daemon):
+    for depth in (1, 2, 17, 64, 100, 115):
+        program = Program("prog_unwind_o2", "recurse", depth).ready().go().done()
+        for row in sleeping_rows(daemon, program):
+            names = frame_names(row)
+            check(names.count("recurse") == depth and not row["user"]["flags"],
+                  f"depth {depth}: {names.count('recurse')} {row['user']['flags']}")
+        program.end()
+    program = Program("prog_unwind_o2", "recurse", 200).ready().go().done()
+    rows = sleeping_rows(daemon, program)
+    check(rows, "depth 200: is there")
+    for row in rows:
+        names = frame_names(row)
+        check(row["user"]["flags"] == ["truncated"] and len(names) == 127,
+              f"depth 200: cut at 127 and says so: {len(names)} {row['user']['flags']}")
+    program.end()
+
+
+def check_throw(daemon):
+    if not os.path.exists(os.path.join(PROGS, "prog_throw")):
+        print("skipped: no g++ to build prog_throw")
+        return
+    program = Program("prog_throw").ready().go().done()
+    rows = sleeping_rows(daemon, program)
+    for expected in (["destroy", "guarded", "handler", "main"], ["handler", "main"]):
+        found = [r for r in rows if contains(sleep_names(frame_names(r)), expected)]
+        check(found and all(not r["user"]["flags"] for r in found),
+              f"exception in flight: {expected}: {[frame_names(r) for r in rows][:3]}")
+    program.end()
+
+
+def gdb_frames(pid):
+    """Names of the frames of a process's main thread, leaf first; None where gdb cannot."""
+    done = run(["gdb", "-p", str(pid), "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex",
+                "bt 200"], timeout=60)
+    # A frame without an address is inlined into the one below.
+    frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in |(?=<signal))([^ (]+)", done.out, re.MULTILINE)
+    return frames or None
+
+
+def check_gdb(daemon, place):
+    program = Program("prog_unwind_o2", place, 1, 10000).ready().go()
+    frames = wait_until(lambda: gdb_nap(program.pid), 20, f"gdb to find {place} asleep")
+    rows = [r for r in sleeping_rows(daemon, program) if not r["user"]["flags"]]
+    ours = sleep_names(frame_names(rows[0])) if rows else []
+    theirs = frames[frames.index("nap") + 1:]
+    # gdb goes no further than main.
+    same = theirs[-1] == "main" and len(ours) > len(theirs) and all(
+        a == b or b == "??" or a.startswith(("0x", "[")) or "<" in b or b.startswith("__")
+        for a, b in zip(ours, theirs))
+    check(same, f"gdb: {place}: {ours} and {theirs}")
+    program.kill()
+
+
+def gdb_nap(pid):
+    frames = gdb_frames(pid)
+    return frames if frames and "nap" in frames else None
+
+
+need_live()
+daemon = Daemon()
+for build in BUILDS:
+    for place in PLACES:
+        if place != "library" or build == "o2":
+            check_place(daemon, build, place)
+check_example(daemon)
+check_depths(daemon)
+check_throw(daemon)
+if shutil.which("gdb"):
+    for place in ("deep", "alloca", "realigned", "signal", "callback"):
+        check_gdb(daemon, place)
+check_nothing_lost(daemon.status(), "status")
+daemon.stop()
+finish()
