@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * prog_unwind PLACE [N [COUNT]]: sleeps COUNT times in usleep() in a place that is hard to walk out of. It
+ * prog_unwind PLACE [N [COUNT [US]]]: sleeps COUNT times US us in usleep() in a place that is hard to walk out of. It
  * is built as distributions build: optimized, without frame pointers.
  */
 
@@ -17,11 +17,12 @@
 enum { COUNT = 8, SLEEP_US = 20000 };
 
 static volatile int sink;
+static useconds_t sleep_us;
 
 /* After each call something is left to do: none is a tail call. */
 NAMED int nap(int n)
 {
-	usleep(SLEEP_US);
+	usleep(sleep_us);
 	return n + sink;
 }
 
@@ -181,6 +182,7 @@ int main(int argc, char *argv[])
 	pthread_t thread;
 	size_t i;
 
+	sleep_us = (useconds_t)arg_number(argc, argv, 4, SLEEP_US);
 	for (i = 0; argc > 1 && i < sizeof(places) / sizeof(places[0]); i++)
 		if (strcmp(argv[1], places[i].name) == 0)
 			job.place = places[i].place;
