@@ -10,7 +10,7 @@
 #include "client/term.h"
 #include "proto/base.h"
 
-enum { LABEL_WIDTH = 10 };
+enum { LABEL_WIDTH = 10, WALKS_SHOWN = 5 };
 
 /* A window needs a moment to be cut and read; what takes longer is worth a word. */
 #define LATE_NS NS_PER_S
@@ -226,6 +226,53 @@ static void render_limits(const struct page *page, const struct wire_limits *lim
 		page_wrap(page, STYLE_PLAIN, "limits", LABEL_WIDTH, "none was reached");
 }
 
+/* The programs whose stacks are cut most often, and why. */
+static void render_walks(const struct page *page, const struct wire_walk *walks)
+{
+	const struct {
+		int64_t n;
+		const char *flag;
+	} reasons[] = {
+		{ walks->no_mapping, "no_mapping" }, { walks->no_table, "no_table" },
+		{ walks->no_row, "no_row" },	     { walks->fault, "fault" },
+		{ walks->truncated, "truncated" },
+	};
+	_cleanup_(freep) char *name = name_escape(walks->binary ? walks->binary : "others");
+	char why[160] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (reasons[i].n > 0 && used < sizeof(why))
+			used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%s %s",
+						 used ? ", " : "", reasons[i].flag,
+						 count_text(reasons[i].n));
+	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s: %s of %s cut: %s", name,
+		  count_text(walks->stacks - walks->whole), count_text(walks->stacks), why);
+}
+
+static void render_unwind(const struct page *page, const struct wire_unwind *unwind)
+{
+	int64_t stacks = 0, whole = 0;
+	char used[32], most[32];
+	size_t i;
+
+	if (!unwind)
+		return;
+	for (i = 0; i < unwind->binaries.n; i++) {
+		stacks += unwind->binaries.v[i].stacks;
+		whole += unwind->binaries.v[i].whole;
+	}
+	page_wrap(page, STYLE_PLAIN, "unwinding", LABEL_WIDTH,
+		  "%.1f %% of %s user stacks end at the thread's first function",
+		  stacks ? 100.0 * (double)whole / (double)stacks : 100.0, count_text(stacks));
+	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "rows of %s files: %s of %s",
+		  count_text(unwind->files), size_text(unwind->bytes, used),
+		  size_text(unwind->max_bytes, most));
+	for (i = 0; i < unwind->binaries.n && i < WALKS_SHOWN; i++)
+		if (unwind->binaries.v[i].whole < unwind->binaries.v[i].stacks)
+			render_walks(page, &unwind->binaries.v[i]);
+}
+
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now)
 {
 	render_health(page, reply, now);
@@ -233,6 +280,7 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_history(page, reply);
 	render_store(page, reply->store);
 	render_costs(page, reply, now);
+	render_unwind(page, reply->unwind);
 	render_lost(page, &reply->lost, LABEL_WIDTH);
 	render_limits(page, &reply->limits);
 }

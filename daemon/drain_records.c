@@ -4,25 +4,29 @@
 #include "bpf/unwind_shared.h"
 #include "proto/base.h"
 
+/* How a walk ended, as the kernel, stacks and processes have it. */
+static const struct {
+	uint32_t walk;
+	unsigned int stack;
+	enum walk_end end;
+} walk_flags[] = {
+	{ UNWIND_IS_WHOLE, 0, WALK_WHOLE },
+	{ UNWIND_IS_TRUNCATED, STACK_IS_TRUNCATED, WALK_TRUNCATED },
+	{ UNWIND_IS_NO_TABLE, STACK_IS_NO_TABLE, WALK_NO_TABLE },
+	{ UNWIND_IS_NO_MAPPING, STACK_IS_NO_MAPPING, WALK_NO_MAPPING },
+	{ UNWIND_IS_FAULT, STACK_IS_FAULT, WALK_FAULT },
+	{ UNWIND_IS_INVALID, STACK_IS_INVALID, WALK_NO_ROW },
+	{ UNWIND_IS_FRAME_POINTERS, STACK_IS_FRAME_POINTERS, WALK_FRAME_POINTERS },
+};
+
 static unsigned int stack_flags_of(uint32_t walk)
 {
-	static const struct {
-		uint32_t walk;
-		unsigned int stack;
-	} flags[] = {
-		{ UNWIND_IS_TRUNCATED, STACK_IS_TRUNCATED },
-		{ UNWIND_IS_NO_TABLE, STACK_IS_NO_TABLE },
-		{ UNWIND_IS_NO_MAPPING, STACK_IS_NO_MAPPING },
-		{ UNWIND_IS_FAULT, STACK_IS_FAULT },
-		{ UNWIND_IS_INVALID, STACK_IS_INVALID },
-		{ UNWIND_IS_FRAME_POINTERS, STACK_IS_FRAME_POINTERS },
-	};
 	unsigned int sum = 0;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(flags); i++)
-		if (walk & flags[i].walk)
-			sum |= flags[i].stack;
+	for (i = 0; i < ARRAY_SIZE(walk_flags); i++)
+		if (walk & walk_flags[i].walk)
+			sum |= walk_flags[i].stack;
 	return sum;
 }
 
@@ -31,9 +35,13 @@ static void handle_walk(struct drain *drain, struct process *process,
 			const struct record_stack *record)
 {
 	uint64_t address = record->frames ? record->ip[record->frames - 1] : 0;
+	unsigned int ends = 0;
+	size_t i;
 
-	process_table_note_walk(drain->processes, process, address - (record->frames > 1),
-				record->flags & UNWIND_IS_NO_MAPPING);
+	for (i = 0; i < ARRAY_SIZE(walk_flags); i++)
+		if (record->flags & walk_flags[i].walk)
+			ends |= 1U << walk_flags[i].end;
+	process_table_note_walk(drain->processes, process, address - (record->frames > 1), ends);
 }
 
 static void handle_stack(struct drain *drain, const struct record_stack *record)
@@ -56,7 +64,7 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	}
 	stack = stack_table_put(drain->stacks, record->id, process, (const uint64_t *)record->ip,
 				record->frames, &is_new);
-	if (record->flags & (UNWIND_IS_NO_MAPPING | UNWIND_IS_NO_TABLE))
+	if (process)
 		handle_walk(drain, process, record);
 	process_unref(process);
 	if (stack && is_new)

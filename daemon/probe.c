@@ -361,7 +361,7 @@ uint64_t probe_map_bytes(const struct probe *probe)
 	if (!probe->is_on)
 		return 0;
 	bpf_object__for_each_map(map, probe->object) {
-		if (bpf_map__autocreate(map))
+		if (bpf_map__autocreate(map) && !probe_unwind_has(bpf_map__name(map)))
 			sum += map_bytes(bpf_map__fd(map));
 	}
 	return sum + map_bytes(probe->window_fds[0]) + map_bytes(probe->window_fds[1]);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -66,6 +67,25 @@ static void programs_wait(void *userdata)
 		sleep(FALLBACK_WAIT_S);
 }
 
+/* Where the words from first on lie in whole pages. */
+static uint64_t *words_map(void *userdata, uint32_t first, uint32_t n)
+{
+	const struct probe_unwind *maps = userdata;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), start = first * sizeof(uint64_t);
+	size_t slack = start % page;
+	char *memory = mmap(NULL, slack + n * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED,
+			    maps->fds[WORDS], (off_t)(start - slack));
+
+	return memory == MAP_FAILED ? NULL : (uint64_t *)(void *)(memory + slack);
+}
+
+static void words_unmap(void *userdata, uint64_t *words, uint32_t first, uint32_t n)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), slack = first * sizeof(uint64_t) % page;
+
+	munmap((char *)words - slack, slack + n * sizeof(uint64_t));
+}
+
 static size_t size_of(const struct probe_unwind *maps, enum shared_map map)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -85,7 +105,7 @@ static int map_open(struct probe_unwind *maps, enum shared_map map)
 			       maps->n[map], is_hash ? NULL : &options);
 	if (maps->fds[map] < 0)
 		return maps->fds[map];
-	if (is_hash)
+	if (is_hash || map == WORDS)
 		return 0;
 	memory = mmap(NULL, size_of(maps, map), PROT_READ | PROT_WRITE, MAP_SHARED, maps->fds[map],
 		      0);
@@ -115,7 +135,8 @@ int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
 		return r;
 	}
 	maps->memory = (struct unwind_memory){
-		.words = maps->memory_of[WORDS],
+		.map = words_map,
+		.unmap = words_unmap,
 		.n_words = maps->n[WORDS],
 		.tables = maps->memory_of[TABLE],
 		.n_tables = TABLES,
@@ -147,6 +168,14 @@ struct probe_unwind *probe_unwind_close(struct probe_unwind *maps)
 const struct unwind_memory *probe_unwind_memory(const struct probe_unwind *maps)
 {
 	return &maps->memory;
+}
+
+bool probe_unwind_has(const char *name)
+{
+	for (unsigned int i = 0; i < SHARED_MAPS; i++)
+		if (strcmp(shared_maps[i].name, name) == 0)
+			return true;
+	return false;
 }
 
 int probe_unwind_reuse(const struct probe_unwind *maps, struct bpf_object *object)

@@ -7,6 +7,7 @@
  * room and maps for the programs. Owned by the recorder; opened on the main thread.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ const struct unwind_memory *probe_unwind_memory(const struct probe_unwind *maps)
 
 /* Before an object with walks in it is loaded: makes it use these maps. */
 int probe_unwind_reuse(const struct probe_unwind *maps, struct bpf_object *object);
+
+/* Whether an object's map of this name is one of these: then it is counted here. */
+bool probe_unwind_has(const char *name);
 
 /* Memory of the maps in bytes. */
 uint64_t probe_unwind_bytes(const struct probe_unwind *maps);

@@ -344,17 +344,18 @@ static void rows_need(struct process_maps *maps, uint64_t address)
 }
 
 void process_table_note_walk(struct process_table *table, struct process *process,
-			     uint64_t address, bool is_unmapped)
+			     uint64_t address, unsigned int ends)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	pthread_mutex_lock(&table->lock);
+	process_walks_note(process, ends);
 	if (process->has_exited || process->is_kernel || !process_is_newest(process)) {
 		/* too late */
-	} else if (is_unmapped) {
+	} else if (ends & 1U << WALK_NO_MAPPING) {
 		if (process_should_read(process, now))
 			process_queue_read(process, 0, false);
-	} else if (process->maps) {
+	} else if (ends & 1U << WALK_NO_TABLE && process->maps) {
 		rows_need(process->maps, address);
 		process_reader_wake(table);
 	}
@@ -557,6 +558,7 @@ struct process_table *process_table_free(struct process_table *table)
 			process_remove(table->buckets[i]);
 		}
 	}
+	process_walks_free(table);
 	module_registry_free(table->registry);
 	pthread_cond_destroy(&table->wake);
 	pthread_cond_destroy(&table->files_wake);

@@ -51,7 +51,28 @@ struct process_stats {
 	uint64_t table_full;   /* processes not taken in */
 };
 
-/* Starts the thread that reads /proc promptly. max_memory in bytes bounds symbol tables. */
+/* How walks of user stacks ended; bits of what process_table_note_walk() is told. */
+enum walk_end {
+	WALK_WHOLE, /* at the thread's first function */
+	WALK_TRUNCATED,
+	WALK_NO_TABLE,
+	WALK_NO_MAPPING,
+	WALK_FAULT,
+	WALK_NO_ROW,
+	WALK_FRAME_POINTERS, /* in part */
+	WALK_ENDS,
+};
+
+enum { PROCESS_WALKS_MAX = 256 };
+
+/* The stacks of one program, each once a window. */
+struct process_walks {
+	const char *exe; /* lives as long as the table; NULL: not known, or there were too many */
+	uint64_t stacks;
+	uint64_t ends[WALK_ENDS];
+};
+
+/* Starts the threads that read /proc and big files promptly. max_memory in bytes bounds symbol tables. */
 int process_table_new(uint64_t max_memory, struct process_table **out);
 /* Before the first process is seen: remote files are read too. */
 void process_table_read_remote(struct process_table *table);
@@ -82,11 +103,14 @@ void process_table_note_exec(struct process_table *table, const struct process_i
                              const char *comm);
 
 /*
- * A walk of the process's stack ended at an address in nothing known to be mapped (rate limited),
- * or at a file whose rows are not loaded. Never blocks.
+ * A walk of the process's stack ended at this address: counts it. Where nothing known is mapped
+ * there (rate limited), or the rows of the file are not loaded, they are read. Never blocks.
  */
 void process_table_note_walk(struct process_table *table, struct process *process,
-			     uint64_t address, bool is_unmapped);
+			     uint64_t address, unsigned int ends);
+
+/* Up to max programs and how their walks ended, those with the most that were cut first. */
+size_t process_table_walks(struct process_table *table, struct process_walks *out, size_t max);
 
 /*
  * Loads rows that processes found by the scan want, those of big files left to the reader, for as

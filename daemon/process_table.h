@@ -64,6 +64,9 @@ struct process {
 	int64_t missed_ns, next_read_ns;
 
 	struct process_held held;
+
+	struct process_walks *walks; /* of walks_exe */
+	const char *walks_exe;
 };
 
 struct read_request {
@@ -86,6 +89,8 @@ struct process_table {
 	size_t n_queued;
 	size_t n_processes;
 	uint64_t too_late, queue_full, mappings_full, table_full;
+	struct process_walks walks[PROCESS_WALKS_MAX], other_walks;
+	size_t n_walks;
 	int64_t budget_start_ns, budget_used_ns; /* of the reader */
 };
 
@@ -107,6 +112,10 @@ bool process_should_read(struct process *process, int64_t now);
 /* What was held, for process_held_put() once the lock is released. */
 struct process_held process_held_take(struct process *process);
 void process_held_put(struct process_table *table, struct process_held *held);
+
+/* process_walks.c */
+void process_walks_note(struct process *process, unsigned int ends);
+void process_walks_free(struct process_table *table);
 
 /* process_reader.c */
 void process_reader_wake(struct process_table *table);

@@ -12,7 +12,7 @@
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { OWN_LIMITS = 16 };
+enum { OWN_LIMITS = 16, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
 
 static int64_t rss_bytes(void)
 {
@@ -48,6 +48,8 @@ static int64_t map_bytes(struct recorder *recorder)
 	for (i = 0; i < n; i++)
 		bytes += session_map_bytes(list[i]);
 	sessions_list_free(list, n);
+	if (recorder->unwind_maps)
+		bytes += probe_unwind_bytes(recorder->unwind_maps);
 	return (int64_t)bytes;
 }
 
@@ -78,6 +80,58 @@ static size_t unwind_limits(struct recorder *recorder, struct wire_limit *out)
 				      (int64_t)stats.segments,
 				      (int64_t)(stats.segments_full + stats.processes_full) };
 	return 2;
+}
+
+static int walks_make(struct recorder *recorder, struct answer *answer,
+		      struct wire_walks *out)
+{
+	struct process_walks *walks = arena_array(answer->arena, MAX_BINARIES, sizeof(*walks));
+	struct wire_walk *wire = arena_array(answer->arena, MAX_BINARIES, sizeof(*wire));
+	size_t i, n;
+
+	if (!walks || !wire)
+		return -ENOMEM;
+	n = process_table_walks(recorder->processes, walks, MAX_BINARIES);
+	for (i = 0; i < n; i++) {
+		const uint64_t *ends = walks[i].ends;
+
+		wire[i] = (struct wire_walk){
+			.binary = walks[i].exe,
+			.stacks = (int64_t)walks[i].stacks,
+			.whole = (int64_t)ends[WALK_WHOLE],
+			.truncated = (int64_t)ends[WALK_TRUNCATED],
+			.no_table = (int64_t)ends[WALK_NO_TABLE],
+			.no_mapping = (int64_t)ends[WALK_NO_MAPPING],
+			.no_row = (int64_t)ends[WALK_NO_ROW],
+			.fault = (int64_t)ends[WALK_FAULT],
+			.frame_pointers = (int64_t)ends[WALK_FRAME_POINTERS],
+		};
+	}
+	*out = (struct wire_walks){ .v = wire, .n = n };
+	return 0;
+}
+
+static int unwind_make(struct recorder *recorder, struct answer *answer)
+{
+	struct unwind_stats stats;
+	struct wire_unwind *wire;
+
+	if (!recorder->unwind)
+		return 0;
+	wire = arena_alloc(answer->arena, sizeof(*wire));
+	if (!wire)
+		return -ENOMEM;
+	unwind_stats(recorder->unwind, &stats);
+	*wire = (struct wire_unwind){
+		.files = (int64_t)stats.tables,
+		.bytes = (int64_t)stats.bytes,
+		.max_bytes = (int64_t)stats.max_bytes,
+		.loads = (int64_t)stats.loads,
+		.load_ns = (int64_t)stats.load_ns,
+		.evictions = (int64_t)stats.evictions,
+	};
+	answer->status.unwind = wire;
+	return walks_make(recorder, answer, &wire->binaries);
 }
 
 static int limits_make(struct recorder *recorder, struct answer *answer,
@@ -231,6 +285,8 @@ int query_status(struct recorder *recorder, struct answer **out)
 		r = health_problems(recorder, answer, &reply->problems);
 	if (!r)
 		r = limits_make(recorder, answer, &drain);
+	if (!r)
+		r = unwind_make(recorder, answer);
 	if (!r)
 		r = store_make(recorder, answer);
 	if (r)

@@ -283,14 +283,39 @@ bool unwind_file_is_wanted(struct unwind_file *file)
 	return is_wanted;
 }
 
+static bool words_are_equal(struct unwind *unwind, const struct unwind_words *words,
+			    const struct unwind_rows *rows)
+{
+	const struct unwind_memory *memory = &unwind->memory;
+	uint64_t *mapped = memory->map(memory->userdata, words->first, words->n);
+	bool are_equal;
+
+	if (!mapped)
+		return false;
+	are_equal = !memcmp(mapped, rows->words, rows->n_words * sizeof(*rows->words));
+	memory->unmap(memory->userdata, mapped, words->first, words->n);
+	return are_equal;
+}
+
+static bool words_write(struct unwind *unwind, const struct unwind_words *words,
+			const struct unwind_rows *rows)
+{
+	const struct unwind_memory *memory = &unwind->memory;
+	uint64_t *mapped = memory->map(memory->userdata, words->first, words->n);
+
+	if (!mapped)
+		return false;
+	memcpy(mapped, rows->words, rows->n_words * sizeof(*rows->words));
+	memory->unmap(memory->userdata, mapped, words->first, words->n);
+	return true;
+}
+
 /* Equal rows are kept once. The hash only proposes. */
 static struct unwind_words *words_find(struct unwind *unwind, const struct unwind_rows *rows,
 				       uint64_t hash)
 {
 	for (struct unwind_words *w = unwind->words; w; w = w->next) {
-		if (w->hash == hash && w->n == rows->n_words &&
-		    !memcmp(unwind->memory.words + w->first, rows->words,
-			    rows->n_words * sizeof(*rows->words)))
+		if (w->hash == hash && w->n == rows->n_words && words_are_equal(unwind, w, rows))
 			return w;
 	}
 	return NULL;
@@ -317,7 +342,11 @@ static struct unwind_words *words_place(struct unwind *unwind, struct unwind_fil
 			return NULL;
 		}
 	}
-	memcpy(unwind->memory.words + words->first, rows->words, n * sizeof(*rows->words));
+	if (!words_write(unwind, words, rows)) {
+		unwind_space_give(&unwind->words_space, words->first, n);
+		free(words);
+		return NULL;
+	}
 	words->next = unwind->words;
 	unwind->words = words;
 	return words;

@@ -23,8 +23,10 @@ struct unwind_table;
 
 /* Memory the programs read, and the map of processes, which only the probe room can write. */
 struct unwind_memory {
-	uint64_t *words;
 	uint32_t n_words;
+	/* Words from first on, for a moment: mapped for good they would be memory of the daemon. */
+	uint64_t *(*map)(void *userdata, uint32_t first, uint32_t n); /* NULL: out of memory */
+	void (*unmap)(void *userdata, uint64_t *words, uint32_t first, uint32_t n);
 	struct unwind_table *tables;
 	uint32_t n_tables;
 	struct unwind_segment *segments;

@@ -249,6 +249,30 @@ static const struct field fields_store[] = {
 };
 static RECORD(store, "Store");
 
+static const struct field fields_walk[] = {
+	STRING(struct wire_walk, binary, OPTIONAL),
+	INT(struct wire_walk, stacks),
+	INT(struct wire_walk, whole),
+	INT(struct wire_walk, truncated),
+	INT(struct wire_walk, no_table),
+	INT(struct wire_walk, no_mapping),
+	INT(struct wire_walk, no_row),
+	INT(struct wire_walk, fault),
+	INT(struct wire_walk, frame_pointers),
+};
+static RECORD(walk, "Walks");
+
+static const struct field fields_unwind[] = {
+	INT(struct wire_unwind, files),
+	INT(struct wire_unwind, bytes),
+	INT(struct wire_unwind, max_bytes),
+	INT(struct wire_unwind, loads),
+	INT(struct wire_unwind, load_ns),
+	INT(struct wire_unwind, evictions),
+	STRUCTS(struct wire_unwind, binaries, walk),
+};
+static RECORD(unwind, "Unwind");
+
 static const struct field fields_status_reply[] = {
 	STRING(struct wire_status_reply, version),
 	INT(struct wire_status_reply, pid),
@@ -273,6 +297,7 @@ static const struct field fields_status_reply[] = {
 	STRUCTS(struct wire_status_reply, limits, limit),
 	BOOL(struct wire_status_reply, stats_enabled),
 	POINTER(struct wire_status_reply, store, store),
+	POINTER(struct wire_status_reply, unwind, unwind),
 };
 RECORD(status_reply, "Status()");
 

@@ -200,6 +200,33 @@ struct wire_limit {
 	int64_t hits;
 };
 
+struct wire_walk {
+	const char *binary; /* optional */
+	int64_t stacks;
+	int64_t whole;
+	int64_t truncated;
+	int64_t no_table;
+	int64_t no_mapping;
+	int64_t no_row;
+	int64_t fault;
+	int64_t frame_pointers;
+};
+
+struct wire_walks {
+	const struct wire_walk *v;
+	size_t n;
+};
+
+struct wire_unwind {
+	int64_t files;
+	int64_t bytes;
+	int64_t max_bytes;
+	int64_t loads;
+	int64_t load_ns;
+	int64_t evictions;
+	struct wire_walks binaries;
+};
+
 struct wire_limits {
 	const struct wire_limit *v;
 	size_t n;
@@ -287,6 +314,7 @@ struct wire_status_reply {
 	struct wire_limits limits;
 	bool stats_enabled;
 	const struct wire_store *store; /* optional */
+	const struct wire_unwind *unwind; /* optional */
 };
 
 struct wire_probes_reply {
