@@ -127,14 +127,15 @@ static int schema_read(struct store_db *db)
  */
 static int writer_setup(struct store_db *db)
 {
-	int r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;"
-				 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-				 "PRAGMA wal_autocheckpoint = 1000;");
+	/* First of all: what a newer version wrote is not touched. */
+	int r = schema_read(db);
 
-	if (!r)
-		r = schema_read(db);
 	if (!r && db->schema > STORE_SCHEMA)
 		return -EPROTONOSUPPORT;
+	if (!r)
+		r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;"
+				     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+				     "PRAGMA wal_autocheckpoint = 1000;");
 	return r ? r : store_schema_update(db);
 }
 

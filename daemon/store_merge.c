@@ -121,6 +121,9 @@ static int level_step(struct store *store, struct store_reading *reading, uint64
 	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
 		return r;
 	size = group_size(entries, n, length_ns);
+	/* Nothing behind it yet: more may be of this group. */
+	if (size == n)
+		return 0;
 	*from = entries[size - 1].id;
 	return size > 1 ? group_merge(store, reading, entries, size) : 0;
 }

@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/log.h"
 #include "daemon/store_row.h"
 #include "daemon/store_state.h"
 #include "proto/base.h"
 
 /* Numbers tried for one table; a damaged page may make any number look like the last one. */
 #define IDS_MAX 4000000
+
+/* As many in a row that are not there: there are no more. */
+#define MISSES_MAX 20000
+
+/* More than were ever given: what is saved may refer to rows that are lost. */
+#define NUMBERS_SKIPPED "100000000"
+
+#define PAGE 4096
+
+/* Of a database: twice what [store] max_size may be; more is damage. */
+#define LENGTH_MAX (INT64_C(2) << 40)
 
 /* How the rows of a table show that they are whole. */
 enum guard { GUARD_NONE, GUARD_INTERNED, GUARD_WINDOW };
@@ -73,23 +87,21 @@ static int row_copy(struct salvage *salvage, enum guard guard)
 	return sqlite3_errcode(salvage->new->handle) == SQLITE_FULL ? -ENOSPC : 0;
 }
 
-static bool bounds_get(struct salvage *salvage, const char *table, int64_t *first, int64_t *last)
+/* min or max of the numbers; fallback where the way to it is damaged. */
+static int64_t bound_get(struct salvage *salvage, const char *table, const char *which,
+			 int64_t fallback)
 {
 	sqlite3_stmt *statement = NULL;
-	char sql[128];
-	bool found;
+	int64_t bound = fallback;
+	char sql[96];
 
-	snprintf(sql, sizeof(sql), "SELECT (SELECT min(id) FROM %s), (SELECT max(id) FROM %s)",
-		 table, table);
-	found = sqlite3_prepare_v2(salvage->old, sql, -1, &statement, NULL) == SQLITE_OK &&
-		sqlite3_step(statement) == SQLITE_ROW &&
-		sqlite3_column_type(statement, 1) == SQLITE_INTEGER;
-	if (found) {
-		*first = sqlite3_column_int64(statement, 0);
-		*last = sqlite3_column_int64(statement, 1);
-	}
+	snprintf(sql, sizeof(sql), "SELECT %s(id) FROM %s", which, table);
+	if (sqlite3_prepare_v2(salvage->old, sql, -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW &&
+	    sqlite3_column_type(statement, 0) == SQLITE_INTEGER)
+		bound = sqlite3_column_int64(statement, 0);
 	sqlite3_finalize(statement);
-	return found;
+	return bound;
 }
 
 static int statements_prepare(struct salvage *salvage, const struct table *table)
@@ -111,25 +123,57 @@ static int statements_prepare(struct salvage *salvage, const struct table *table
 	return 0;
 }
 
-static int table_copy(struct salvage *salvage, const struct table *table)
+static int rows_copy(struct salvage *salvage, const struct table *table)
 {
-	int64_t first, last, id;
-	int r = statements_prepare(salvage, table);
+	int64_t first = bound_get(salvage, table->name, "min", 1), id;
+	int64_t last = bound_get(salvage, table->name, "max", first + IDS_MAX), misses = 0;
+	int r = 0;
 
-	if (!r && bounds_get(salvage, table->name, &first, &last)) {
-		if (last > first + IDS_MAX)
-			last = first + IDS_MAX;
-		for (id = first; id <= last && !r; id++) {
-			sqlite3_reset(salvage->get);
-			sqlite3_bind_int64(salvage->get, 1, id);
-			if (sqlite3_step(salvage->get) == SQLITE_ROW)
-				r = row_copy(salvage, table->guard);
+	if (last > first + IDS_MAX)
+		last = first + IDS_MAX;
+	for (id = first; id <= last && !r && misses < MISSES_MAX; id++) {
+		sqlite3_reset(salvage->get);
+		sqlite3_bind_int64(salvage->get, 1, id);
+		if (sqlite3_step(salvage->get) == SQLITE_ROW) {
+			r = row_copy(salvage, table->guard);
+			misses = 0;
+		} else {
+			misses++;
 		}
 	}
+	return r;
+}
+
+static int table_copy(struct salvage *salvage, const struct table *table)
+{
+	int r = statements_prepare(salvage, table);
+
+	if (!r)
+		r = rows_copy(salvage, table);
 	sqlite3_finalize(salvage->get);
 	sqlite3_finalize(salvage->put);
 	salvage->get = salvage->put = NULL;
 	return r;
+}
+
+/*
+ * Numbers of lost rows must never be given again, or stacks would get the frames of others: each
+ * table gets a row far behind all that there were.
+ */
+static int numbers_skip(struct store_db *db)
+{
+#define SKIP(table)                                                                               \
+	"INSERT INTO " table " (id, hash, seen, sum, data)"                                       \
+	" SELECT ifnull(max(id), 0) + " NUMBERS_SKIPPED ", ifnull(max(id), 0) + " NUMBERS_SKIPPED \
+	", 9223372036854775807, 0, x'' FROM " table ";"
+	return store_db_run(
+		db,
+		SKIP("frames") SKIP("stacks") SKIP(
+			"processes") "INSERT INTO runs (id, boot_id, version, start_real_ns, alive_real_ns)"
+				     " SELECT ifnull(max(id), 0) + " NUMBERS_SKIPPED
+				     ", '', '', 0, 0"
+				     " FROM runs");
+#undef SKIP
 }
 
 static void tables_copy(struct salvage *salvage)
@@ -141,7 +185,7 @@ static void tables_copy(struct salvage *salvage)
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
 		if (table_copy(salvage, &tables[i]) == -ENOSPC)
 			break;
-	if (store_db_run(salvage->new, "COMMIT"))
+	if (numbers_skip(salvage->new) || store_db_run(salvage->new, "COMMIT"))
 		salvage->windows = 0;
 }
 
@@ -170,11 +214,34 @@ static int files_move(struct store *store)
 	return r == -ENOENT ? 0 : r;
 }
 
+/*
+ * SQLite refuses a file that is shorter than it says as a whole. With pages of zeros at its end it
+ * is damaged in these only.
+ */
+static void file_lengthen(const char *path)
+{
+	uint8_t pages[4];
+	int64_t wanted;
+	struct stat st;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && pread(fd, pages, sizeof(pages), 28) == sizeof(pages)) {
+		wanted = ((int64_t)pages[0] << 24 | pages[1] << 16 | pages[2] << 8 | pages[3]) *
+			 PAGE;
+		if (st.st_size < wanted && wanted <= LENGTH_MAX && ftruncate(fd, wanted) < 0)
+			log_err(-errno, "%s: lengthen", path);
+	}
+	close(fd);
+}
+
 static void salvage_run(struct store *store, struct salvage *salvage)
 {
 	char path[4200];
 
 	snprintf(path, sizeof(path), "%s.broken", store->path);
+	file_lengthen(path);
 	if (sqlite3_open_v2(path, &salvage->old, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK)
 		tables_copy(salvage);
 	sqlite3_close(salvage->old);

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writes windows of known content through the real store, and checks what is read back.
+ *
+ *   store_tool write PATH COUNT [MAX_SIZE [MERGE_AFTER_S]]
+ *       one window a line as it is written: "SEQ written WRITTEN dropped DROPPED"; at the end
+ *       "problem: ..." and "notice: ...". COUNT 0: for ever. Windows are of 5 s each and end now,
+ *       or with MERGE_AFTER_S ten times as long ago.
+ *   store_tool check PATH
+ *       "windows N parts N bad N damaged N"; fails when a window is not what was written.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/shared.h"
+#include "daemon/store.h"
+#include "proto/base.h"
+
+#define LENGTH_NS (5 * NS_PER_S)
+
+enum { IMAGES = 40, STACKS = 500, FRAMES = 20, NO_PID = 0x3f000000 /* above any pid_max */ };
+
+struct known {
+	struct process_table *processes;
+	struct process *process;
+	struct frame frames[STACKS * 4];
+	struct stack stacks[STACKS];
+	struct frame *members[STACKS][FRAMES];
+};
+
+static struct known known;
+
+static void known_make(void)
+{
+	struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = 7 }, .comm = "known" };
+	char name[64];
+	size_t i, k;
+
+	info.exe = "/usr/bin/known";
+	if (process_table_new_past(&known.processes))
+		exit(1);
+	known.process = process_table_add_past(known.processes, &info);
+	for (i = 0; i < STACKS * 4; i++) {
+		snprintf(name, sizeof(name), "function_of_known_name_%zu", i);
+		known.frames[i] = (struct frame){ .kind = FRAME_NATIVE, .file_id = 77 };
+		known.frames[i].file_offset = 64 * i;
+		known.frames[i].name = strdup(name);
+		known.frames[i].module = (char *)"/usr/lib/libknown.so";
+	}
+	for (i = 0; i < STACKS; i++) {
+		struct stack *stack = &known.stacks[i];
+
+		for (k = 0; k < FRAMES; k++)
+			known.members[i][k] = &known.frames[(i * 7 + k * k) % (STACKS * 4)];
+		stack->id = stack->place_id = stack->raw_id = 1000 + i;
+		stack->frames = known.members[i];
+		stack->n_frames = FRAMES;
+		stack->refs = 1;
+		stack->is_resolved = true;
+	}
+}
+
+static uint64_t value(uint64_t seq, uint64_t i)
+{
+	return (seq * 1000003 + i * 7919) % 1000000 + 1;
+}
+
+static size_t stack_of(uint64_t seq, uint64_t i)
+{
+	return (seq * 13 + i * 5) % STACKS;
+}
+
+static struct window *window_make(uint64_t seq, int64_t end_real_ns)
+{
+	struct window *window = window_new();
+	uint64_t i;
+
+	if (!window)
+		exit(1);
+	window->seq = seq;
+	window->session = 1;
+	window->start_ns = (int64_t)(seq % 100000000) * LENGTH_NS;
+	window->end_ns = window->start_ns + LENGTH_NS;
+	window->real_offset_ns = end_real_ns - window->end_ns;
+	for (i = 0; i < IMAGES; i++) {
+		uint32_t buckets[WAIT_BUCKETS] = { [3] = (uint32_t)value(seq, i) };
+		struct window_image *image = window_add_image(window);
+		struct window_row *row = window_add_row(window);
+
+		image->uid = i + 1;
+		image->tid = NO_PID + (int32_t)i;
+		image->process = process_ref(known.process);
+		memcpy(image->comm, "known", 6);
+		image->sums.on_ns = value(seq, i);
+		row->image = (uint32_t)i;
+		row->user = stack_ref(&known.stacks[stack_of(seq, i)]);
+		row->count = value(seq, i);
+		row->blocked_ns = 3 * value(seq, i);
+		row->max_ns = value(seq, i);
+		row->max_end_ns = window->end_ns - (int64_t)i;
+		window_row_set_buckets(window, row, buckets);
+	}
+	window_seal(window);
+	return window;
+}
+
+static struct store *store_begin(const char *path, uint64_t max_size, int64_t merge_after_ns)
+{
+	struct store_options options = {
+		.path = path,
+		.max_size = max_size,
+		.max_age_ns = INT64_C(3650) * 86400 * NS_PER_S,
+		.merge_after_ns = merge_after_ns,
+		.boot_id = "a-boot",
+	};
+	struct store *store;
+
+	if (store_start(&options, &store))
+		exit(1);
+	return store;
+}
+
+/* Until the disk has taken it, or has not. */
+static void written_wait(struct store *store, uint64_t n, struct store_stats *stats)
+{
+	do {
+		usleep(200);
+		store_stats(store, stats);
+	} while (stats->written + stats->dropped_queue + stats->dropped_write < n);
+}
+
+static int64_t now_begin(int64_t merge_after_s)
+{
+	int64_t now = clock_ns(CLOCK_REALTIME) - 10 * merge_after_s * NS_PER_S;
+
+	return now - now % (600 * NS_PER_S);
+}
+
+static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t merge_after_s)
+{
+	struct store *store = store_begin(path, max_size, merge_after_s * NS_PER_S);
+	uint64_t seq = (uint64_t)(clock_ns(CLOCK_REALTIME) / (100 * NS_PER_US)), n;
+	int64_t begin = now_begin(merge_after_s);
+	struct store_stats stats = {};
+
+	for (n = 1; count == 0 || n <= count; n++, seq++) {
+		struct window *window = window_make(seq, begin + (int64_t)n * LENGTH_NS);
+
+		store_add(store, window);
+		window_unref(window);
+		written_wait(store, n, &stats);
+		printf("%" PRIu64 " written %" PRIu64 " dropped %" PRIu64 "\n", seq, stats.written,
+		       stats.dropped_queue + stats.dropped_write);
+		fflush(stdout);
+	}
+	/* Whatever can be merged is, a group or two a second. */
+	while (merge_after_s && stats.merged + 24 < count) {
+		usleep(100000);
+		store_stats(store, &stats);
+	}
+	printf("problem: %s\nnotice: %s\nmerged: %" PRIu64 "\n", stats.problem, stats.notice,
+	       stats.merged);
+	store_stop(store);
+	return 0;
+}
+
+static int fail(const struct window *window, const char *what)
+{
+	fprintf(stderr, "window %" PRIu64 ": wrong %s\n", window->seq, what);
+	return 1;
+}
+
+static int stack_check(const struct window *window, const struct stack *stack, size_t i)
+{
+	size_t k;
+
+	/* Lost, and marked so, is not wrong. */
+	if (stack->flags & STACK_IS_LOST)
+		return 0;
+	if (stack->n_frames != FRAMES || stack->id != 1000 + i)
+		return fail(window, "stack");
+	for (k = 0; k < FRAMES; k++) {
+		const struct frame *frame = stack->frames[k];
+
+		if (frame->kind == FRAME_PSEUDO && strcmp(frame->name, "[frame lost on disk]") == 0)
+			continue;
+		if (strcmp(frame->name, known.members[i][k]->name) != 0)
+			return fail(window, "frame");
+	}
+	return 0;
+}
+
+static int window_check(const struct window *window)
+{
+	uint64_t seq = window->seq, i;
+	int r = 0;
+
+	if (window->n_images != IMAGES || window->n_rows != IMAGES)
+		return fail(window, "size");
+	for (i = 0; i < IMAGES && !r; i++) {
+		const struct window_row *row = &window->rows[i];
+
+		if (row->count != value(seq, i) || row->blocked_ns != 3 * value(seq, i) ||
+		    window->images[i].sums.on_ns != value(seq, i) || !row->user)
+			return fail(window, "numbers");
+		r = stack_check(window, row->user, stack_of(seq, i));
+	}
+	return r;
+}
+
+/* Of several that were merged: the sums of all of them. */
+static int merged_check(const struct window *window)
+{
+	uint64_t wanted = 0, count = 0, on = 0, longest = 0, max = 0, seq, i;
+
+	for (seq = window->seq; seq < window->seq + window->parts; seq++) {
+		for (i = 0; i < IMAGES; i++) {
+			wanted += value(seq, i);
+			longest = value(seq, i) > longest ? value(seq, i) : longest;
+		}
+	}
+	for (i = 0; i < window->n_rows; i++) {
+		count += window->rows[i].count;
+		max = window->rows[i].max_ns > max ? window->rows[i].max_ns : max;
+	}
+	for (i = 0; i < window->n_images; i++)
+		on += window->images[i].sums.on_ns;
+	if (count != wanted || on != wanted || max != longest)
+		return fail(window, "sums");
+	return 0;
+}
+
+static int do_check(const char *path)
+{
+	struct store_entry *entries = NULL;
+	struct store_reading *reading;
+	uint64_t parts = 0, bad = 0;
+	size_t n = 0, i;
+	bool is_partial;
+	int r = store_reading_open(path, &reading), wrong = 0;
+
+	if (!r)
+		r = store_reading_list(reading, NULL, INT64_MIN, INT64_MAX, 1 << 20, &entries, &n);
+	if (r) {
+		printf("unreadable: %s\n", strerror(-r));
+		return 0;
+	}
+	for (i = 0; i < n; i++) {
+		struct window *window = NULL;
+
+		if (store_reading_load(reading, &entries[i], &window, &is_partial)) {
+			bad++;
+			continue;
+		}
+		wrong |= window->parts > 1 ? merged_check(window) : window_check(window);
+		parts += window->parts;
+		printf("%" PRIu64 "\n", window->seq);
+		window_unref(window);
+	}
+	printf("windows %zu parts %" PRIu64 " bad %" PRIu64 " damaged %" PRIu64 "\n", n, parts, bad,
+	       store_reading_damaged(reading));
+	free(entries);
+	store_reading_close(reading);
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	known_make();
+	if (argc >= 4 && strcmp(argv[1], "write") == 0)
+		return do_write(argv[2], strtoull(argv[3], NULL, 10),
+				argc > 4 ? strtoull(argv[4], NULL, 10) : 512 << 20,
+				argc > 5 ? strtoll(argv[5], NULL, 10) : 0);
+	if (argc == 3 && strcmp(argv[1], "check") == 0)
+		return do_check(argv[2]);
+	fprintf(stderr, "store_tool: see the head of its source\n");
+	return 2;
+}

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Faults of the disk and of its owner: whatever happens to the database, windows that were written
+are there or are said to be gone, none is wrong, and the writer goes on.
+
+Usage: test_store.py STORE_TOOL NAME; skips (77) with the reason where a fault cannot be made.
+"""
+
+import hashlib
+import os
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+TOOL, NAME = sys.argv[1:]
+SEED = 20260309
+SKIP = 77
+
+
+def run(*argv, timeout=120):
+    return subprocess.run(
+        [TOOL, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        encoding="utf-8", timeout=timeout, check=False)
+
+
+def need(condition, text):
+    if not condition:
+        print(f"FAILED: {text}")
+        sys.exit(1)
+
+
+def write(path, count, *rest):
+    done = run("write", path, count, *rest)
+    need(done.returncode == 0, f"writing ended with {done.returncode}: {done.stderr}")
+    lines = done.stdout.splitlines()
+    return {
+        "seqs": [int(line.split()[0]) for line in lines if re.match(r"\d+ written ", line)],
+        "written": int(re.findall(r"written (\d+)", done.stdout)[-1]),
+        "dropped": int(re.findall(r"dropped (\d+)", done.stdout)[-1]),
+        "problem": re.search(r"^problem: (.*)$", done.stdout, re.M)[1],
+        "notice": re.search(r"^notice: (.*)$", done.stdout, re.M)[1],
+        "merged": int(re.search(r"^merged: (.*)$", done.stdout, re.M)[1]),
+    }
+
+
+def check(path):
+    """What can be read: (windows, parts, bad, damaged, their numbers); fails on a wrong one."""
+    done = run("check", path)
+    need(done.returncode == 0, f"reading ended with {done.returncode}: {done.stderr}")
+    found = re.search(r"windows (\d+) parts (\d+) bad (\d+) damaged (\d+)", done.stdout)
+    seqs = {int(line) for line in done.stdout.splitlines() if line.isdigit()}
+    return tuple(map(int, found.groups())) + (seqs,) if found else (0, 0, 0, 0, seqs)
+
+
+def test_kill(directory):
+    """100 times: what was said to be written is there after kill -9, and nothing is damaged."""
+    path, said, chance = f"{directory}/stackd.db", set(), random.Random(SEED)
+    for round_number in range(100):
+        writer = subprocess.Popen([TOOL, "write", path, "0"], stdout=subprocess.PIPE,
+                                  encoding="utf-8")
+        first = writer.stdout.readline()
+        need(first, f"round {round_number}: the writer wrote nothing")
+        time.sleep(chance.random() * 0.08)
+        writer.kill()
+        out = first + writer.stdout.read()
+        writer.wait()
+        # The last line may have been cut; a number is kept once, whoever wrote it.
+        lines = [line for line in out.split("\n")[:-1] if re.fullmatch(r"\d+ written \d+ .*", line)]
+        need(all(line.endswith("dropped 0") for line in lines), f"windows were dropped: {lines[-1]}")
+        said |= {int(line.split()[0]) for line in lines}
+        if round_number % 10 == 9:
+            windows, _, bad, damaged, seqs = check(path)
+            need(bad == damaged == 0, f"round {round_number}: {bad} bad, {damaged} damaged")
+            need(said <= seqs, f"round {round_number}: {len(said - seqs)} windows are missing")
+    print(f"{windows} windows, {len(said)} numbers said to be written, after 100 kills")
+    need(windows >= 100, "too few windows to tell")
+
+
+def mounted(directory, options):
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", directory],
+                          stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    if done.returncode != 0:
+        print(f"cannot mount a tmpfs: {done.stderr.strip()}")
+        sys.exit(SKIP)
+
+
+def test_full(directory):
+    """The disk fills up: the oldest windows make room, the newest are there."""
+    disk = f"{directory}/disk"
+    os.mkdir(disk)
+    mounted(disk, "size=12m")
+    try:
+        result = write(f"{disk}/stackd.db", 4000)
+        print(f"written {result['written']}, dropped {result['dropped']}: {result['problem']}")
+        need(result["written"] > 3500, "most windows are written")
+        windows, _, bad, damaged, seqs = check(f"{disk}/stackd.db")
+        need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
+        need(windows > 100 and max(result["seqs"]) in seqs, f"only {windows} windows are left")
+        # Somebody else takes what is left.
+        with open(f"{disk}/other", "wb") as other:
+            try:
+                while True:
+                    other.write(b"x" * 65536)
+                    other.flush()
+            except OSError:
+                pass
+        result = write(f"{disk}/stackd.db", 50)
+        print(f"with nothing left: written {result['written']}: {result['problem']}")
+        need(result["written"] + result["dropped"] == 50, "each window is written or counted")
+        os.unlink(f"{disk}/other")
+        result = write(f"{disk}/stackd.db", 5)
+        need(result["written"] == 5 and not result["problem"], f"with room again: {result}")
+        need(check(f"{disk}/stackd.db")[2:4] == (0, 0), "all is sound afterwards")
+    finally:
+        subprocess.run(["umount", disk], check=False)
+
+
+def test_readonly(directory):
+    disk = f"{directory}/disk"
+    os.mkdir(disk)
+    mounted(disk, "size=32m")
+    try:
+        seqs = set(write(f"{disk}/stackd.db", 20)["seqs"])
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        result = write(f"{disk}/stackd.db", 3)
+        need(result["written"] == 0 and result["dropped"] == 3, f"nothing is written: {result}")
+        need("Read-only" in result["problem"], f"the problem is named: {result['problem']}")
+        need(check(f"{disk}/stackd.db")[4] == seqs, "what is there can be read")
+    finally:
+        subprocess.run(["umount", disk], check=False)
+
+
+def damage(directory, make, rounds):
+    """Reads, and now and then writes, copies that were damaged; how many windows survive."""
+    origin, path = f"{directory}/origin.db", f"{directory}/stackd.db"
+    seqs = set(write(origin, 400)["seqs"])
+    chance, size, least = random.Random(SEED), os.path.getsize(origin), []
+    for round_number in range(rounds):
+        for name in os.listdir(directory):
+            if name.startswith("stackd.db"):
+                os.unlink(f"{directory}/{name}")
+        shutil.copy(origin, path)
+        make(path, size, chance)
+        windows, _, bad, _, found = check(path)
+        need(found <= seqs, f"round {round_number}: windows that nobody wrote")
+        least.append(windows - bad)
+        if round_number % 8 == 0:
+            result = write(path, 3)
+            need(result["written"] == 3, f"round {round_number}: writing goes on: {result}")
+            need(not result["problem"], f"round {round_number}: {result['problem']}")
+            after = check(path)
+            need(set(result["seqs"]) <= after[4], f"round {round_number}: the new ones are there")
+            need(after[2] == 0 or not result["notice"], f"round {round_number}: {after} repaired")
+    least.sort()
+    print(f"of {len(seqs)} windows readable: {least[0]} at the least, {least[len(least) // 2]} "
+          f"as a rule, {sum(n == len(seqs) for n in least)} times of {rounds} all")
+    return least
+
+
+def flip(path, size, chance):
+    with open(path, "r+b") as f:
+        f.seek(chance.randrange(size))
+        byte = f.read(1)[0]
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte ^ (1 << chance.randrange(8))]))
+
+
+def cut(path, size, chance):
+    os.truncate(path, chance.randrange(size))
+
+
+def test_flip(directory):
+    least = damage(directory, flip, 400)
+    need(least[len(least) // 4] >= 390, "as a rule a byte costs a window")
+
+
+def test_truncate(directory):
+    """What is left of the file is saved when it is written to again."""
+    damage(directory, cut, 60)
+    path = f"{directory}/half.db"
+    seqs = set(write(path, 400)["seqs"])
+    os.truncate(path, os.path.getsize(path) * 3 // 4)
+    result = write(path, 3)
+    saved = check(path)[4] & seqs
+    print(f"{len(saved)} of 400 windows were saved from three quarters of the file")
+    need(result["written"] == 3 and len(saved) > 100, f"only {len(saved)} were saved: {result}")
+
+
+def test_newer(directory):
+    path = f"{directory}/stackd.db"
+    write(path, 5)
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    with open(path, "rb") as f:
+        before = hashlib.sha256(f.read()).digest()
+    result = write(path, 3)
+    need("schema 99" in result["problem"] and result["written"] == 0, f"it is refused: {result}")
+    with open(path, "rb") as f:
+        need(hashlib.sha256(f.read()).digest() == before, "it is left as it was")
+
+
+def test_garbage(directory):
+    """What is no database at all is moved aside."""
+    path = f"{directory}/stackd.db"
+    with open(path, "wb") as f:
+        f.write(b"this is no database\n" * 4000)
+    result = write(path, 3)
+    need(result["written"] == 3 and "moved" in result["notice"], f"a new one is begun: {result}")
+    need(os.path.getsize(f"{path}.broken") == 80000, "the old one is kept aside")
+
+
+def test_second(directory):
+    path = f"{directory}/stackd.db"
+    first = subprocess.Popen([TOOL, "write", path, "0"], stdout=subprocess.PIPE, encoding="utf-8")
+    first.stdout.readline()
+    result = write(path, 2)
+    need(result["written"] == 0 and f"pid {first.pid}" in result["problem"], f"refused: {result}")
+    need("written" in first.stdout.readline(), "the first one goes on")
+    first.kill()
+    first.stdout.read()
+    first.wait()
+    need(write(path, 2)["written"] == 2, "when the first one has gone, it is free")
+
+
+def test_size(directory):
+    """max_size holds, and what is left is sound and the newest."""
+    path = f"{directory}/stackd.db"
+    result = write(path, 8000, 10 << 20)
+    size = sum(os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory))
+    windows, _, bad, damaged, seqs = check(path)
+    print(f"{windows} windows of 8000 in {size} bytes")
+    need(size <= 10 << 20, f"{size} bytes are more than 10 MiB")
+    need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
+    need(windows < 8000 and set(result["seqs"][-windows + 20:]) <= seqs, "the newest are there")
+
+
+def test_merge(directory):
+    """Old windows become longer ones, and nothing of their sums is lost."""
+    path = f"{directory}/stackd.db"
+    result = write(path, 240, 512 << 20, 1000)
+    windows, parts, bad, damaged, _ = check(path)
+    print(f"{windows} windows of {parts}, {result['merged']} merged")
+    need(parts == 240 and bad == damaged == 0, f"{parts} parts, {bad} bad, {damaged} damaged")
+    need(windows < 60, f"{windows} windows are too many")
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="stackd-store.") as directory:
+        globals()[f"test_{NAME}"](directory)
+
+
+main()
