@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,34 @@
 #include "client/report.h"
 #include "proto/base.h"
 #include "proto/frame.h"
+
+static volatile sig_atomic_t is_interrupted;
+
+static void on_signal(int signo)
+{
+	is_interrupted = 1;
+}
+
+/* Not restarting: recv() has to return. */
+void call_catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+void call_release_signals(void)
+{
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	is_interrupted = 0;
+}
+
+bool call_was_interrupted(void)
+{
+	return is_interrupted != 0;
+}
 
 const char *call_socket_path(const struct options *options)
 {
@@ -83,7 +112,7 @@ static int receive(int fd, struct frame *frame, struct varlink_message **out)
 	while ((r = frame_take(frame, &message, &len)) == 0) {
 		ssize_t n = recv(fd, buffer, sizeof buffer, 0);
 
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && errno == EINTR && !is_interrupted)
 			continue;
 		if (n < 0)
 			return errno == EAGAIN ? -ETIMEDOUT : -errno;
@@ -184,6 +213,8 @@ static enum exit_code exchange(const char *path, int fd, const struct text *requ
 		_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
 
 		r = receive(fd, frame, &message);
+		if (is_interrupted)
+			return EXIT_CODE_OK;
 		if (r < 0)
 			return report_exchange(path, r);
 		if (message->error)
@@ -192,7 +223,7 @@ static enum exit_code exchange(const char *path, int fd, const struct text *requ
 		if (r < 0)
 			return report_exchange(path, r);
 		continues = message->continues;
-	} while (continues);
+	} while (continues && !is_interrupted);
 	return EXIT_CODE_OK;
 }
 

@@ -7,6 +7,8 @@
  * failure has been reported when it returns. Opens and closes the connection. Main thread.
  */
 
+#include <stdbool.h>
+
 #include "client/exit_code.h"
 #include "proto/arena.h"
 #include "proto/text.h"
@@ -25,6 +27,17 @@ typedef int (*reply_handler)(const struct varlink_message *message, void *contex
 /* EXIT_CODE_OK when all replies were handled. */
 enum exit_code call_run(const struct options *options, const struct text *request,
 			reply_handler handler, void *context);
+
+/*
+ * From now on SIGINT and SIGTERM end a call that waits for a reply, as if it had its last one.
+ */
+void call_catch_signals(void);
+
+/* Whether one has come. */
+bool call_was_interrupted(void);
+
+/* From now on they end the program again. */
+void call_release_signals(void);
 
 /* -S, $STACKD_SOCKET or the default. */
 const char *call_socket_path(const struct options *options);

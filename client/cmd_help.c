@@ -27,6 +27,7 @@ static void print_all(FILE *out)
 	      "  stackctl stuck                        who is waiting right now\n"
 	      "  stackctl snapshot offcpu -p 4242      what process 4242 waited for, last 30 s\n"
 	      "  stackctl snapshot offcpu --since 03:10 --until 03:14 --sort max\n"
+	      "  stackctl record oncpu -p 4242 --duration 20s\n"
 	      "  stackctl help VERB                    its options; all of it: man stackctl\n",
 	      out);
 }

@@ -103,6 +103,59 @@ static int read_ids(struct options *options, const struct option_spec *spec, con
 	}
 }
 
+/* 0 or 0,2; several options add up. The daemon knows which there are. */
+static int read_cpus(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct id_list *list = member(options, spec);
+	const char *at = value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		int64_t cpu;
+
+		n = strcspn(at, ",");
+		if (read_number(at, n, &cpu) < 0 || cpu > INT32_MAX)
+			return complain(options,
+					"--%s %s: \"%.*s\" is no CPU; numbers from 0, with commas "
+					"between",
+					spec->name, value, (int)n, at);
+		if (list->n == OPTION_IDS_MAX)
+			return complain(options, "--%s: more than %d are too many", spec->name,
+					OPTION_IDS_MAX);
+		list->v[list->n++] = cpu;
+		if (at[n] == '\0')
+			return 0;
+	}
+}
+
+static int read_positive(struct options *options, const struct option_spec *spec,
+			 const char *value)
+{
+	int64_t n;
+
+	if (read_number(value, strlen(value), &n) < 0 || n < 1)
+		return complain(options, "--%s %s: not a number from 1 on", spec->name, value);
+	*(int64_t *)member(options, spec) = n;
+	return 0;
+}
+
+static int read_length(struct options *options, const struct option_spec *spec, const char *value)
+{
+	int64_t ns;
+	int r = duration_parse(value, NS_PER_S, &ns);
+
+	if (r == -ERANGE)
+		return complain(options, "--%s %s: too long", spec->name, value);
+	if (r < 0)
+		return complain(options,
+				"--%s %s: not a length of time; 30s, 5min or 1h 30min would be",
+				spec->name, value);
+	if (ns == 0)
+		return complain(options, "--%s %s: has to be more than 0", spec->name, value);
+	*(int64_t *)member(options, spec) = ns;
+	return 0;
+}
+
 static int read_micros(struct options *options, const struct option_spec *spec, const char *value)
 {
 	int64_t ns;
@@ -242,6 +295,17 @@ static const struct option_spec specs[] = {
 	{ 0, "comm", "GLOB", OPTIONS_FILTER, read_text, AT(comm), "threads of that name" },
 	{ 0, "cgroup", "PATH", OPTIONS_FILTER, read_text, AT(cgroup), "below that cgroup" },
 	{ 0, "unit", "NAME", OPTIONS_FILTER, read_text, AT(unit), "of that systemd unit" },
+	{ 'C', "cpu", "N,..", OPTIONS_SESSION, read_cpus, AT(cpus), "oncpu: these CPUs only" },
+	{ 'F', "frequency", "HZ", OPTIONS_SESSION, read_positive, AT(frequency),
+	  "oncpu: samples a second and CPU (49)" },
+	{ 0, "count", "PERIOD", OPTIONS_SESSION, read_positive, AT(period_ns),
+	  "oncpu: a sample each PERIOD ns" },
+	{ 0, "for", "D", OPTIONS_START, read_length, AT(duration_ns), "end it after D" },
+	{ 0, "name", "NAME", OPTIONS_START, read_text, AT(name), "another name for its id" },
+	{ 0, "duration", "D", OPTIONS_RECORD, read_length, AT(duration_ns),
+	  "for so long; else until Ctrl-C" },
+	{ 'i', "interval", "D", OPTIONS_WATCH, read_length, AT(interval_ns),
+	  "from one answer to the next (2s)" },
 	{ 0, "window", "D", OPTIONS_RANGE, read_text, AT(window),
 	  "the last D, up to now (30s, stuck 1s)" },
 	{ 0, "since", "T", OPTIONS_RANGE, read_text, AT(since), "from then on" },
@@ -254,7 +318,7 @@ static const struct option_spec specs[] = {
 	{ 'n', "top", "N", OPTIONS_STACKS, read_top, AT(top), "rows to show (20), 0 for all" },
 	{ 0, "reverse", NULL, OPTIONS_STACKS, read_flag, AT(reverse),
 	  "the same rows, smallest first" },
-	{ 0, "idle", NULL, OPTIONS_STACKS, read_flag, AT(idle),
+	{ 0, "idle", NULL, OPTIONS_STACKS | OPTIONS_SESSION, read_flag, AT(idle),
 	  "idle waits too: threads without work" },
 	{ 0, "strict", NULL, OPTIONS_STACKS, read_flag, AT(strict),
 	  "exit 5 when something is missing" },
@@ -292,6 +356,10 @@ void options_init(struct options *options)
 		.min_block_ns = WIRE_ABSENT,
 		.max_block_ns = WIRE_ABSENT,
 		.top = WIRE_ABSENT,
+		.frequency = WIRE_ABSENT,
+		.period_ns = WIRE_ABSENT,
+		.duration_ns = WIRE_ABSENT,
+		.interval_ns = WIRE_ABSENT,
 	};
 }
 
@@ -430,6 +498,8 @@ static int check_together(struct options *options)
 	if (options->min_block_ns != WIRE_ABSENT && options->max_block_ns != WIRE_ABSENT &&
 	    options->min_block_ns > options->max_block_ns)
 		return complain(options, "--min-block-time is longer than --max-block-time");
+	if (options->frequency != WIRE_ABSENT && options->period_ns != WIRE_ABSENT)
+		return complain(options, "--frequency and --count exclude each other");
 	if (options->cgroup && options->cgroup[0] != '/')
 		return complain(options,
 				"--cgroup %s: begins with /, as in /system.slice/ssh.service",

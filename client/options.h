@@ -22,6 +22,10 @@ enum option_set {
 	OPTIONS_STACKS = 1 << 4,
 	OPTIONS_ORDER = 1 << 5,
 	OPTIONS_CHECK = 1 << 6,
+	OPTIONS_SESSION = 1 << 7, /* what is recorded */
+	OPTIONS_START = 1 << 8,
+	OPTIONS_RECORD = 1 << 9,
+	OPTIONS_WATCH = 1 << 10,
 };
 
 /* Members of one list: what one process may reasonably be asked about at once. */
@@ -57,6 +61,12 @@ struct options {
 	bool kernel_threads;
 	bool user_stacks;
 	bool kernel_stacks;
+	struct id_list cpus;
+	int64_t frequency;
+	int64_t period_ns;
+	int64_t duration_ns; /* --for and --duration */
+	int64_t interval_ns;
+	const char *name;
 	int64_t min_block_ns;
 	int64_t max_block_ns;
 	struct state_list states;

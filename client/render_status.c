@@ -301,22 +301,6 @@ enum check_code render_check(const struct page *page, const struct wire_status_r
 	return code;
 }
 
-void render_sessions(const struct page *page, const struct wire_sessions_reply *reply)
-{
-	for (size_t i = 0; i < reply->sessions.n; i++) {
-		const struct wire_session *s = &reply->sessions.v[i];
-		_cleanup_(freep) char *id = name_escape(s->id), *probe = name_escape(s->probe);
-		_cleanup_(freep) char *owner = name_escape(s->owner);
-		char since[TERM_TIME_MAX];
-
-		time_format(s->since, TIME_FULL, since);
-		page_wrap(page, STYLE_PLAIN, id, LABEL_WIDTH, "%s, of %s, since %s%s", probe, owner,
-			  since, s->always ? ", always on" : "");
-	}
-	if (reply->sessions.n == 0)
-		page_wrap(page, STYLE_PLAIN, "", 0, "no sessions");
-}
-
 static void render_gap(const struct page *page, const struct wire_gap *gap)
 {
 	_cleanup_(freep) char *reason = name_escape(gap->reason);

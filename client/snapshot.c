@@ -22,16 +22,6 @@ enum { TOP_DEFAULT = 20, TOP_ALL = 0 };
 _Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->states) == OPTION_STATES_MAX,
 	       "a request holds as many states as an option");
 
-/* Replies to one call, put together: the first one's fields and everybody's rows. */
-struct collection {
-	struct arena *arena;
-	struct wire_snapshot_reply reply;
-	struct wire_row *rows;
-	size_t n;
-	size_t capacity;
-	bool has_reply;
-};
-
 static int add_rows(struct collection *c, const struct wire_rows *rows)
 {
 	if (c->capacity - c->n < rows->n) {
@@ -59,7 +49,7 @@ static int check_rows(const struct wire_snapshot_reply *reply)
 	return 0;
 }
 
-static int on_reply(const struct varlink_message *message, void *context)
+int collection_add(const struct varlink_message *message, void *context)
 {
 	struct collection *c = context;
 	struct wire_snapshot_reply reply;
@@ -81,7 +71,7 @@ static int on_reply(const struct varlink_message *message, void *context)
 	return 0;
 }
 
-static void filter_init(struct snapshot_request *request, const struct options *options)
+void snapshot_filter_init(struct snapshot_request *request, const struct options *options)
 {
 	for (size_t i = 0; i < options->states.n; i++)
 		request->states[i] = options->states.v[i];
@@ -94,6 +84,7 @@ static void filter_init(struct snapshot_request *request, const struct options *
 		.kernel_stacks = options->kernel_stacks ? 1 : WIRE_BOOL_ABSENT,
 		.min_block_ns = options->min_block_ns,
 		.max_block_ns = options->max_block_ns,
+		.cpus = { options->cpus.v, options->cpus.n },
 		.states = { request->states, options->states.n },
 		.comm = options->comm,
 		.cgroup = options->cgroup,
@@ -115,7 +106,7 @@ static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 }
 
 /* What is no probe that any version knows is the id or the name of a session. */
-static bool is_probe(const char *text)
+bool snapshot_is_probe(const char *text)
 {
 	static const char *const probes[] = { "offcpu", "oncpu",      "offwake",
 					      "iolat",	"stackcount", "stacksnoop" };
@@ -135,13 +126,13 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 	r = range_resolve(options, now, &range);
 	if (r < 0)
 		return r;
-	filter_init(request, options);
+	snapshot_filter_init(request, options);
 	/* Who waits now is in the newest window; a range reaching back would only show gaps. */
 	if (is_stuck && range.window_ns == WIRE_ABSENT && range.since_ns == WIRE_ABSENT)
 		range.window_ns = NS_PER_S;
 	request->request = (struct wire_snapshot_request){
-		.probe = is_probe(probe) ? probe : NULL,
-		.session = is_probe(probe) ? NULL : probe,
+		.probe = snapshot_is_probe(probe) ? probe : NULL,
+		.session = snapshot_is_probe(probe) ? NULL : probe,
 		.window_ns = range.window_ns,
 		.since_ns = range.since_ns,
 		.until_ns = range.until_ns,
@@ -158,7 +149,7 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 	return 0;
 }
 
-static struct view view_init(const struct options *options, FILE *out)
+struct view snapshot_view(const struct options *options, FILE *out)
 {
 	bool is_terminal = out == stdout && isatty(STDOUT_FILENO);
 	const char *sort = options->sort ? options->sort : "";
@@ -182,10 +173,10 @@ static struct view view_init(const struct options *options, FILE *out)
 	};
 }
 
-static int render(const struct options *options, FILE *out, bool is_stuck,
+int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
 		  const struct wire_snapshot_reply *reply)
 {
-	struct view view = view_init(options, out);
+	struct view view = snapshot_view(options, out);
 
 	if (options->format == FORMAT_JSON)
 		return render_json(out, reply, view.page.cuts_names);
@@ -236,7 +227,7 @@ static enum exit_code print(const struct options *options, const char *probe, bo
 			   suffix_of(options->format), now);
 	if (code != EXIT_CODE_OK)
 		return code;
-	r = render(options, output.out, is_stuck, reply);
+	r = snapshot_render(options, output.out, is_stuck, reply);
 	if (r < 0) {
 		report("cannot write the answer: %s", strerror(-r));
 		output_discard(&output);
@@ -261,7 +252,7 @@ enum exit_code snapshot_run(struct options *options, const char *probe, bool is_
 	}
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request.request, VARLINK_MORE, &text);
-	code = call_run(options, &text, on_reply, &collection);
+	code = call_run(options, &text, collection_add, &collection);
 	text_fini(&text);
 	if (code == EXIT_CODE_OK)
 		code = print(options, probe, is_stuck, &collection.reply, now);

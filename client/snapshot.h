@@ -8,8 +8,12 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
 #include "client/exit_code.h"
+#include "client/render.h"
+#include "proto/arena.h"
 #include "proto/wire.h"
 
 struct options;
@@ -24,6 +28,33 @@ struct snapshot_request {
 /* The request for these options at the present `now`; 0, or -EINVAL with options->message. */
 int snapshot_request_init(struct snapshot_request *request, struct options *options,
 			  const char *probe, bool is_stuck, int64_t now);
+
+/* The filter alone, for a session. */
+void snapshot_filter_init(struct snapshot_request *request, const struct options *options);
+
+/* Whether the word is a probe's name; any other is a session's. */
+bool snapshot_is_probe(const char *text);
+
+/* Replies to one call, put together: the first one's fields and everybody's rows. */
+struct collection {
+	struct arena *arena;
+	struct wire_snapshot_reply reply;
+	struct wire_row *rows; /* on the heap, the owner's to free */
+	size_t n;
+	size_t capacity;
+	bool has_reply;
+};
+
+struct varlink_message;
+
+/* A reply_handler of a collection. */
+int collection_add(const struct varlink_message *message, void *context);
+
+struct view snapshot_view(const struct options *options, FILE *out);
+
+/* As the options say; 0, -ENOMEM. */
+int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
+		    const struct wire_snapshot_reply *reply);
 
 /* Asks, and prints as the options say. */
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);

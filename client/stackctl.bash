@@ -14,6 +14,7 @@ _stackctl()
 		--min-block-time --max-block-time --state --comm --cgroup --unit
 		-p -t -u -k -U -K -m -M'
 	local order='--sort --by'
+	local session='--cpu --frequency --count --idle -C -F'
 	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --offset
 		--verbose --short --output -n -f -d -a -s -v'
 
@@ -56,7 +57,7 @@ _stackctl()
 			cut -d' ' -f1)" -- "$cur"))
 		return
 		;;
-	-t | --tid | -m | -M | --min-block-time | --max-block-time | --comm | --window | -n | --top)
+	-t | --tid | -C | --cpu | -F | --frequency | --count | --for | --name | --duration | -i | --interval | -m | -M | --min-block-time | --max-block-time | --comm | --window | -n | --top)
 		return
 		;;
 	esac
@@ -77,7 +78,7 @@ _stackctl()
 	local options=$common
 	case $verb in
 	'')
-		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck help $common" \
+		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck start stop record watch help $common" \
 			-- "$cur"))
 		return
 		;;
@@ -87,16 +88,24 @@ _stackctl()
 	snapshot)
 		options+=" $format $range $filter $order $stacks"
 		if [[ $cur != -* ]]; then
-			COMPREPLY=($(compgen -W 'offcpu' -- "$cur"))
+			COMPREPLY=($(compgen -W 'offcpu oncpu' -- "$cur"))
 			return
 		fi
 		;;
 	stuck) options+=" $format $range $filter $stacks" ;;
+	start) options+=" $filter $session --for --name" ;;
+	stop) ;;
+	record) options+=" $format $filter $session $order $stacks --duration" ;;
+	watch) options+=" $format $filter $order $stacks --interval -i" ;;
 	help)
-		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck help' \
+		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch help' \
 			-- "$cur"))
 		return
 		;;
 	esac
+	if [[ $verb == @(start|record|watch) && $cur != -* ]]; then
+		COMPREPLY=($(compgen -W 'offcpu oncpu' -- "$cur"))
+		return
+	fi
 	COMPREPLY=($(compgen -W "$options" -- "$cur"))
 } && complete -F _stackctl stackctl

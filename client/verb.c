@@ -19,6 +19,16 @@ const struct verb verbs[] = {
 	  cmd_snapshot },
 	{ "stuck", NULL, "who is waiting right now, for how long, on what",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS, cmd_stuck },
+	{ "start", "PROBE", "record until stop, with filters of its own; prints its id",
+	  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_START, cmd_start },
+	{ "stop", "ID", "end a session; what it recorded is kept", 0, cmd_stop },
+	{ "record", "PROBE", "record until Ctrl-C, or for a while, and print it",
+	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_RECORD | OPTIONS_ORDER |
+		  OPTIONS_STACKS,
+	  cmd_record },
+	{ "watch", "PROBE", "the same answer, again and again",
+	  OPTIONS_FORMAT | OPTIONS_WATCH | OPTIONS_FILTER | OPTIONS_ORDER | OPTIONS_STACKS,
+	  cmd_watch },
 	{ "help", "VERB", "how to use a verb", 0, cmd_help },
 };
 

@@ -52,11 +52,24 @@ const struct wire_sessions_reply *answer_sessions(const struct answer *answer);
 const struct wire_start_reply *answer_start(const struct answer *answer);
 const struct wire_stop_reply *answer_stop(const struct answer *answer);
 
-/* The session that was started, as it is now: 1 while it runs, 0 when it has ended, -ENOMEM. */
+/* The session that was started, as it is now. 0 or -ENOMEM. */
 int answer_start_refresh(struct answer *answer);
 
 /* Ends it, if it still runs. */
 void answer_start_end(struct answer *answer);
+
+bool answer_start_runs(const struct answer *answer);
+
+/*
+ * A stream of answers. Next: 1 with *out, 0 when there is nothing to say yet, or a negative errno as
+ * above: with *error it ends there.
+ */
+struct query_follow;
+int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
+		     const struct wire_follow_request *request, struct query_follow **out,
+		     struct wire_error *error);
+int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error);
+struct query_follow *query_follow_free(struct query_follow *follow);
 
 struct answer *answer_free(struct answer *answer);
 void answer_freep(struct answer **answer);

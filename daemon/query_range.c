@@ -2,6 +2,7 @@
 #include "daemon/query_range.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "daemon/query_who.h"
 #include "proto/base.h"
@@ -10,6 +11,9 @@
 
 /* How long a query waits, and keeps a worker busy, for the cut it asked for and its names. */
 #define CUT_TIMEOUT_NS (5 * NS_PER_S)
+
+/* Between what a session says of its start and end, and its windows. */
+#define SESSION_SLACK_NS (5 * NS_PER_MS)
 
 static int invalid_time(struct wire_error *error, const char *field, const char *text)
 {
@@ -147,6 +151,20 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
 }
 
+/* All of a session is what its windows are, to the hair between two clocks. */
+static void range_fit(const struct answer *answer, struct query_range *range)
+{
+	const struct history_list *list = &answer->list;
+	struct store_entry first = history_list_entry(list, 0);
+	struct store_entry last = history_list_entry(list, list->n - 1);
+	int64_t start = store_entry_start(&first), end = store_entry_end(&last);
+
+	if (llabs(start - range->since) < SESSION_SLACK_NS)
+		range->since = start;
+	if (llabs(end - range->until) < SESSION_SLACK_NS)
+		range->until = end;
+}
+
 int query_range_windows(struct recorder *recorder, struct session *session,
 			struct query_range *range, struct answer *answer,
 			struct wire_error *error)
@@ -160,6 +178,8 @@ int query_range_windows(struct recorder *recorder, struct session *session,
 		return r;
 	if (answer->list.n == 0)
 		return no_data(recorder, answer, session, range, error);
+	if (!session_info(session)->is_always)
+		range_fit(answer, range);
 	return query_history_later(recorder, answer, range->until, &answer->later);
 }
 

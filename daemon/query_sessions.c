@@ -130,9 +130,12 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 
 int answer_start_refresh(struct answer *answer)
 {
-	int r = answer_session(answer->arena, answer->session, &answer->start.session);
+	return answer_session(answer->arena, answer->session, &answer->start.session);
+}
 
-	return r < 0 ? r : answer->start.session.ended == WIRE_ABSENT;
+bool answer_start_runs(const struct answer *answer)
+{
+	return session_ended(answer->session) == INT64_MAX;
 }
 
 void answer_start_end(struct answer *answer)

@@ -90,6 +90,27 @@ static void on_sweep(uv_timer_t *timer)
 	memory_give_back(server);
 }
 
+static void on_tick(uv_timer_t *timer)
+{
+	struct server *server = timer->data;
+	bool is_waiting = false;
+
+	for (struct client *client = server->clients; client; client = client->next) {
+		if (client->state != CLIENT_WAITING)
+			continue;
+		is_waiting = true;
+		client_resume(client);
+	}
+	if (!is_waiting)
+		uv_timer_stop(timer);
+}
+
+void server_tick(struct server *server)
+{
+	if (!uv_is_active((uv_handle_t *)&server->tick))
+		uv_timer_start(&server->tick, on_tick, SERVER_TICK_MS, SERVER_TICK_MS);
+}
+
 static uint64_t sweep_interval_ms(const struct server_options *options)
 {
 	int64_t ns = options->message_timeout_ns;
@@ -120,8 +141,10 @@ int server_new(struct loop *loop, const struct server_options *options,
 	server->loop = loop_uv(loop);
 	server->options = *options;
 	server->handler = *handler;
-	server->users = 1;
+	server->users = 2;
 	server->fd = -1;
+	uv_timer_init(server->loop, &server->tick);
+	server->tick.data = server;
 	uv_timer_init(server->loop, &server->sweep);
 	server->sweep.data = server;
 	uv_timer_start(&server->sweep, on_sweep, interval, interval);
@@ -151,6 +174,7 @@ struct server *server_free(struct server *server)
 		uv_close((uv_handle_t *)&server->listener, on_handle_closed);
 		close(server->fd);
 	}
+	uv_close((uv_handle_t *)&server->tick, on_handle_closed);
 	uv_close((uv_handle_t *)&server->sweep, on_handle_closed);
 	return NULL;
 }

@@ -30,8 +30,9 @@ struct server_handler {
 
 	/*
 	 * Appends the next reply to out, if there is one: 1 when another step has to follow, which
-	 * happens once this one is written; 0 when it was the last; a negative errno: the
-	 * connection is closed after out is written.
+	 * happens once this one is written; SERVER_WAIT when another step has to follow, but not
+	 * at once; 0 when it was the last; a negative errno: the connection is closed after out is
+	 * written.
 	 */
 	int (*step)(void *exchange, struct text *out);
 
@@ -50,6 +51,9 @@ struct server_options {
 	int64_t message_timeout_ns; /* from the first byte of a message to its end */
 	int64_t write_timeout_ns;   /* to write one reply */
 };
+
+/* What a step may give back; those that wait are asked again after SERVER_TICK_MS. */
+enum { SERVER_MORE = 1, SERVER_WAIT = 2, SERVER_TICK_MS = 100 };
 
 enum {
 	SERVER_MAX_OUTPUT = 16 * 1024 * 1024,

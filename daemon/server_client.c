@@ -120,6 +120,18 @@ static void client_bad(struct client *client)
 	client_close(client);
 }
 
+/* Its peer is read on, so that a hang-up shows. */
+static void client_wait(struct client *client)
+{
+	client->state = CLIENT_WAITING;
+	server_tick(client->server);
+}
+
+void client_resume(struct client *client)
+{
+	client_work(client);
+}
+
 /* A step is done and what it had to say is written. */
 static void client_continue(struct client *client)
 {
@@ -129,6 +141,8 @@ static void client_continue(struct client *client)
 	text_fini(&client->out);
 	if (client->result < 0)
 		client_bad(client);
+	else if (client->result == SERVER_WAIT)
+		client_wait(client);
 	else if (client->result > 0)
 		client_work(client);
 	else

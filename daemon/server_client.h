@@ -39,6 +39,7 @@ struct server {
 	uv_poll_t listener; /* on fd, once it listens */
 	uv_timer_t sweep;
 	uv_work_t trim;
+	uv_timer_t tick; /* runs while a client waits for its next step */
 	uv_loop_t *loop;
 	struct server_options options;
 	struct server_handler handler;
@@ -60,6 +61,7 @@ enum client_state {
 	CLIENT_IDLE,	/* waits for a message */
 	CLIENT_WORKING, /* a thread of the pool has message, exchange and out */
 	CLIENT_WRITING, /* the kernel has out */
+	CLIENT_WAITING, /* its exchange has nothing to say yet */
 };
 
 struct client {
@@ -98,8 +100,14 @@ void server_accept(struct server *server);
 int client_open(struct server *server, int fd);
 void client_close(struct client *client);
 
+/* The next step of one that waits. */
+void client_resume(struct client *client);
+
 /* Closes those who are over time. */
 void client_sweep(struct client *client, uint64_t now);
+
+/* There is a client that waits. */
+void server_tick(struct server *server);
 
 /* The last one out frees the server. */
 void server_put(struct server *server);

@@ -54,6 +54,9 @@ static void exchange_free(struct exchange *exchange)
 {
 	if (!exchange)
 		return;
+	if (exchange->is_bound)
+		answer_start_end(exchange->answer);
+	query_follow_free(exchange->follow);
 	answer_free(exchange->answer);
 	arena_free(exchange->arena);
 	varlink_message_free(exchange->call);

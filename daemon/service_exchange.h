@@ -40,6 +40,9 @@ struct exchange {
 	struct arena *arena;
 	struct answer *answer; /* that is being sent in parts */
 	size_t next;	       /* its first row not sent */
+	int64_t due_ns;	       /* of a stream: when there is something to say, CLOCK_MONOTONIC */
+	bool is_bound;	       /* the answer's session ends with the exchange */
+	struct query_follow *follow;
 };
 
 /*
@@ -77,8 +80,12 @@ int reply_error(const char *name, const char *what, struct text *out);
 /* The same for a refusal by daemon/query.h, whose strings are freed. */
 int reply_query_error(struct wire_error *error, struct text *out);
 
+/* The next part of a snapshot: 1 while there are more, 0 after the last. */
+int reply_rows(struct exchange *exchange, struct text *out);
+
 int handle_snapshot(struct exchange *exchange, struct text *out);
 int handle_start(struct exchange *exchange, struct text *out);
+int handle_follow(struct exchange *exchange, struct text *out);
 int handle_stop(struct exchange *exchange, struct text *out);
 int handle_windows(struct exchange *exchange, struct text *out);
 

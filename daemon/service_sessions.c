@@ -2,6 +2,7 @@
 #include "daemon/service_exchange.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "proto/base.h"
 
@@ -13,6 +14,25 @@ struct query_peer query_peer_of(const struct exchange *exchange)
 	};
 }
 
+/* A sign of life each second while it runs, and its end. */
+static int start_go_on(struct exchange *exchange, struct text *out)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool is_running = answer_start_runs(exchange->answer);
+	int r;
+
+	if (is_running && now < exchange->due_ns)
+		return SERVER_WAIT;
+	exchange->due_ns = now + NS_PER_S;
+	r = answer_start_refresh(exchange->answer);
+	if (r == 0)
+		r = start_reply_encode(answer_start(exchange->answer),
+				       is_running ? VARLINK_CONTINUES : 0, out);
+	if (r < 0)
+		return r;
+	return is_running ? SERVER_WAIT : 0;
+}
+
 int handle_start(struct exchange *exchange, struct text *out)
 {
 	struct wire_error error = { .limit = WIRE_ABSENT };
@@ -21,6 +41,8 @@ int handle_start(struct exchange *exchange, struct text *out)
 	struct codec_error codec_error;
 	int r;
 
+	if (exchange->answer)
+		return start_go_on(exchange, out);
 	r = start_request_decode(exchange->call, exchange->arena, &request, &codec_error);
 	if (r == -EINVAL)
 		return reply_error(ERROR_INVALID_PARAMETER, codec_error.parameter, out);
@@ -29,6 +51,9 @@ int handle_start(struct exchange *exchange, struct text *out)
 	r = query_start(exchange->service->recorder, &peer, &request, &exchange->answer, &error);
 	if (r < 0)
 		return error.name ? reply_query_error(&error, out) : r;
+	exchange->is_bound = exchange->call->more;
+	if (exchange->is_bound)
+		return start_go_on(exchange, out);
 	return start_reply_encode(answer_start(exchange->answer), 0, out);
 }
 
@@ -49,4 +74,48 @@ int handle_stop(struct exchange *exchange, struct text *out)
 	if (r < 0)
 		return error.name ? reply_query_error(&error, out) : r;
 	return stop_reply_encode(answer_stop(exchange->answer), 0, out);
+}
+
+static int follow_open(struct exchange *exchange, struct wire_error *error)
+{
+	struct query_peer peer = query_peer_of(exchange);
+	struct wire_follow_request request;
+	struct codec_error codec_error;
+	int r;
+
+	r = follow_request_decode(exchange->call, exchange->arena, &request, &codec_error);
+	if (r == -EINVAL) {
+		*error = (struct wire_error){ .name = ERROR_INVALID_PARAMETER,
+					      .what = strdup(codec_error.parameter),
+					      .limit = WIRE_ABSENT };
+		return r;
+	}
+	return r < 0 ? r :
+		       query_follow_new(exchange->service->recorder, &peer, &request,
+					&exchange->follow, error);
+}
+
+/* The parts of an answer, then, when there are windows after it, the next one. */
+int handle_follow(struct exchange *exchange, struct text *out)
+{
+	struct wire_error error = { .limit = WIRE_ABSENT };
+	int r = 0;
+
+	if (!exchange->call->more)
+		return reply_error(ERROR_EXPECTED_MORE, NULL, out);
+	if (!exchange->follow)
+		r = follow_open(exchange, &error);
+	if (r == 0 && !exchange->answer) {
+		exchange->next = 0;
+		r = query_follow_next(exchange->follow, &exchange->answer, &error);
+		if (r == 0)
+			return SERVER_WAIT;
+	}
+	if (r < 0)
+		return error.name ? reply_query_error(&error, out) : r;
+	r = reply_rows(exchange, out);
+	if (r != 0)
+		return r;
+	exchange->answer = answer_free(exchange->answer);
+	return SERVER_WAIT;
 }

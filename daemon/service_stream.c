@@ -78,7 +78,7 @@ static int reply_cut_row(struct exchange *exchange, const struct wire_snapshot_r
 	return r;
 }
 
-static int reply_rows(struct exchange *exchange, struct text *out)
+int reply_rows(struct exchange *exchange, struct text *out)
 {
 	const struct wire_snapshot_reply *reply = answer_snapshot(exchange->answer);
 	int r;

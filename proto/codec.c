@@ -137,7 +137,8 @@ int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, size_t *
 		return r;
 	part.rows.v = reply->rows.v + *next;
 	part.rows.n = n;
-	is_last = *next + n == reply->rows.n;
+	/* A stream goes on behind an answer that tells where. */
+	is_last = *next + n == reply->rows.n && !reply->cursor;
 	r = APPEND_OR_NOTHING(out,
 			      snapshot_reply_encode(&part, is_last ? 0 : VARLINK_CONTINUES, out));
 	if (r == 0)

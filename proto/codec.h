@@ -89,7 +89,8 @@ CODEC_DECLARE_REPLY(description);
 
 /*
  * One of several replies: rows (or windows) from *next on, as many as fit in `size` bytes and at
- * least one, all other fields as they are; `continues` unless it is the last. Advances *next,
+ * least one, all other fields as they are; `continues` unless it is the last (of a reply with a
+ * cursor always). Advances *next,
  * which reaches reply->rows.n (reply->windows.n) with the last one. -EMSGSIZE when one row does
  * not fit in VARLINK_MAX_REPLY; then *next is untouched and out is as before.
  */

@@ -186,3 +186,25 @@ int answer_start_refresh(struct answer *answer)
 void answer_start_end(struct answer *answer)
 {
 }
+
+bool answer_start_runs(const struct answer *answer)
+{
+	return false;
+}
+
+int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
+		     const struct wire_follow_request *request, struct query_follow **out,
+		     struct wire_error *error)
+{
+	return refuse_sessions(error);
+}
+
+int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error)
+{
+	return 0;
+}
+
+struct query_follow *query_follow_free(struct query_follow *follow)
+{
+	return NULL;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/call.h"
+#include "client/page.h"
+#include "client/recording.h"
+#include "client/report.h"
+#include "client/snapshot.h"
+#include "client/term.h"
+#include "client/verb.h"
+#include "proto/base.h"
+
+static int64_t lost_of(const struct wire_session *session)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < session->lost.n; i++)
+		sum += session->lost.v[i].count;
+	return sum;
+}
+
+/* One line that is written again each second. */
+static void on_progress(const struct recording *recording)
+{
+	const struct wire_session *session = &recording->session;
+	bool is_sampled = session->period_ns != WIRE_ABSENT;
+	int64_t now = clock_ns(CLOCK_REALTIME), seconds = (now - session->since) / NS_PER_S;
+
+	fprintf(stderr, "\r%s: %s, %s %s, lost %s%s\033[K", session->probe,
+		ns_text((seconds > 0 ? seconds : 0) * NS_PER_S),
+		count_text(session->count == WIRE_ABSENT ? 0 : session->count),
+		is_sampled ? "samples" : "switches", count_text(lost_of(session)),
+		session->until == WIRE_ABSENT ? "; Ctrl-C ends" : "");
+	if (session->ended != WIRE_ABSENT)
+		fputc('\n', stderr);
+}
+
+/* All of the session, whose filter has been held to already. */
+static enum exit_code print_session(const struct options *options, const char *id)
+{
+	struct options plain = *options;
+
+	plain.pids.n = plain.tids.n = plain.cpus.n = plain.states.n = 0;
+	plain.user_threads = plain.kernel_threads = false;
+	plain.min_block_ns = plain.max_block_ns = WIRE_ABSENT;
+	plain.comm = plain.cgroup = plain.unit = NULL;
+	plain.idle = options->idle || options_name_somebody(options);
+	return snapshot_run(&plain, id, false);
+}
+
+enum exit_code cmd_record(struct options *options)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct recording recording = { .arena = arena };
+	bool is_terminal = isatty(STDERR_FILENO);
+	enum exit_code code;
+
+	if (!options->argument || options->argument[0] == '\0')
+		return recording_report_choice("record");
+	if (options->duration_ns == WIRE_ABSENT && !is_terminal) {
+		report("record without a terminal to end it at needs --duration, as in "
+		       "--duration 20s");
+		return EXIT_CODE_USAGE;
+	}
+	if (is_terminal)
+		recording.on_progress = on_progress;
+	call_catch_signals();
+	code = recording_start(options, true, &recording);
+	if (call_was_interrupted() && is_terminal)
+		fputc('\n', stderr);
+	if (code != EXIT_CODE_OK)
+		return code;
+	if (!recording.has_session)
+		return EXIT_CODE_NO_DATA;
+	call_release_signals();
+	return print_session(options, recording.session.id);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdio.h>
+
+#include "client/call.h"
+#include "client/output.h"
+#include "client/recording.h"
+#include "client/report.h"
+#include "client/term.h"
+#include "client/verb.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+/* The id, for whoever is to stop it, and nothing else. */
+enum exit_code cmd_start(struct options *options)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct recording recording = { .arena = arena };
+	struct output output;
+	enum exit_code code;
+
+	if (!options->argument || options->argument[0] == '\0')
+		return recording_report_choice("start");
+	code = recording_start(options, false, &recording);
+	if (code != EXIT_CODE_OK)
+		return code;
+	output_open(&output, NULL, NULL, NULL, 0);
+	fprintf(output.out, "%s\n", recording.session.id);
+	return output_close(&output);
+}
+
+static int on_stopped(const struct varlink_message *message, void *context)
+{
+	struct wire_stop_reply reply;
+
+	return stop_reply_decode(message, context, &reply, NULL);
+}
+
+enum exit_code cmd_stop(struct options *options)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	const struct wire_stop_request request = { .session = options->argument };
+	enum exit_code code;
+	struct text text;
+
+	if (!options->argument || options->argument[0] == '\0') {
+		report("stop needs a session id, which stackctl sessions lists; to stop the "
+		       "daemon: systemctl stop stackd");
+		return EXIT_CODE_USAGE;
+	}
+	text_init(&text, VARLINK_MAX_REPLY);
+	stop_request_encode(&request, 0, &text);
+	code = call_run(options, &text, on_stopped, arena);
+	text_fini(&text);
+	return code;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "client/call.h"
+#include "client/recording.h"
+#include "client/report.h"
+#include "client/snapshot.h"
+#include "client/term.h"
+#include "client/verb.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+#define INTERVAL_NS (2 * NS_PER_S)
+
+struct watch {
+	const struct options *options;
+	struct collection collection;
+};
+
+static size_t terminal_lines(void)
+{
+	struct winsize size = {};
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row < 2)
+		return 24;
+	return size.ws_row;
+}
+
+/* What fits on the screen, from its top on. */
+static void print_screen(const char *text)
+{
+	size_t left = terminal_lines() - 1;
+	const char *end = text;
+
+	while (left > 0 && *end) {
+		end = strchrnul(end, '\n');
+		if (*end)
+			end++;
+		left--;
+	}
+	fputs("\033[H\033[2J", stdout);
+	fwrite(text, 1, (size_t)(end - text), stdout);
+}
+
+static int print_answer(const struct watch *watch)
+{
+	bool is_screen = isatty(STDOUT_FILENO) && watch->options->format == FORMAT_TEXT;
+	_cleanup_(freep) char *text = NULL;
+	struct options options = *watch->options;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+	int r;
+
+	r = snapshot_render(&options, out, false, &watch->collection.reply);
+	if (fclose(out) != 0)
+		return -ENOMEM;
+	if (r < 0)
+		return r;
+	if (is_screen)
+		print_screen(text);
+	else
+		printf("%s%s", text, options.format == FORMAT_TEXT ? "\n" : "");
+	return fflush(stdout) != 0 ? -EIO : 0;
+}
+
+static void collection_clear(struct collection *collection)
+{
+	free(collection->rows);
+	arena_free(collection->arena);
+	*collection = (struct collection){ .arena = must(arena_new()) };
+}
+
+/* An answer is whole when all rows have come that it says it shows. */
+static int on_reply(const struct varlink_message *message, void *context)
+{
+	struct watch *watch = context;
+	struct collection *collection = &watch->collection;
+	int r = collection_add(message, collection);
+
+	if (r < 0 || (int64_t)collection->n < collection->reply.shown.rows)
+		return r;
+	r = print_answer(watch);
+	collection_clear(collection);
+	return r;
+}
+
+enum exit_code cmd_watch(struct options *options)
+{
+	struct watch watch = { .options = options };
+	struct snapshot_request parts;
+	struct wire_follow_request request;
+	enum exit_code code;
+	struct text text;
+
+	if (!options->argument || options->argument[0] == '\0')
+		return recording_report_choice("watch");
+	if (options->output) {
+		report("watch goes on and on: it writes to no file");
+		return EXIT_CODE_USAGE;
+	}
+	if (snapshot_request_init(&parts, options, options->argument, false,
+				  clock_ns(CLOCK_REALTIME)) < 0) {
+		report("%s", options->message);
+		return EXIT_CODE_USAGE;
+	}
+	request = (struct wire_follow_request){
+		.probe = parts.request.probe,
+		.session = parts.request.session,
+		.interval_ns = options->interval_ns == WIRE_ABSENT ? INTERVAL_NS :
+								      options->interval_ns,
+		.filter = &parts.filter,
+		.by = options->by,
+		.sort = options->sort,
+		.top = parts.request.top,
+		.idle = parts.request.idle,
+	};
+	collection_clear(&watch.collection);
+	text_init(&text, VARLINK_MAX_REPLY);
+	follow_request_encode(&request, VARLINK_MORE, &text);
+	call_catch_signals();
+	code = call_run(options, &text, on_reply, &watch);
+	text_fini(&text);
+	free(watch.collection.rows);
+	arena_free(watch.collection.arena);
+	return code;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/recording.h"
+
+#include <string.h>
+
+#include "client/call.h"
+#include "client/options.h"
+#include "client/report.h"
+#include "client/snapshot.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+static int on_reply(const struct varlink_message *message, void *context)
+{
+	struct recording *recording = context;
+	struct wire_start_reply reply;
+	int r = start_reply_decode(message, recording->arena, &reply, NULL);
+
+	if (r < 0)
+		return r;
+	recording->session = reply.session;
+	recording->has_session = true;
+	if (recording->on_progress)
+		recording->on_progress(recording);
+	return 0;
+}
+
+enum exit_code recording_start(const struct options *options, bool is_bound,
+			       struct recording *recording)
+{
+	struct snapshot_request parts;
+	struct wire_start_request request = {
+		.probe = options->argument,
+		.name = options->name,
+		.filter = &parts.filter,
+		.duration_ns = options->duration_ns,
+		.frequency = options->frequency,
+		.period_ns = options->period_ns,
+		.idle = options->idle ? 1 : WIRE_BOOL_ABSENT,
+	};
+	enum exit_code code;
+	struct text text;
+
+	snapshot_filter_init(&parts, options);
+	/* Of waits, idle ones are recorded in any case; there it says what is shown. */
+	if (!options->argument || strcmp(options->argument, "oncpu") != 0)
+		request.idle = WIRE_BOOL_ABSENT;
+	text_init(&text, VARLINK_MAX_REPLY);
+	start_request_encode(&request, is_bound ? VARLINK_MORE : 0, &text);
+	code = call_run(options, &text, on_reply, recording);
+	text_fini(&text);
+	return code;
+}
+
+enum exit_code recording_report_choice(const char *verb)
+{
+	report("%s needs a probe: offcpu or oncpu; as in: stackctl %s oncpu -F 999", verb, verb);
+	return EXIT_CODE_USAGE;
+}

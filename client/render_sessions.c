@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/render.h"
+#include "client/render_status.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+enum { LABEL_WIDTH = 10 };
+
+static void put_ids(FILE *out, const char *what, const struct wire_ints *ids)
+{
+	for (size_t i = 0; i < ids->n; i++)
+		fprintf(out, "%s%" PRId64, i ? "," : what, ids->v[i]);
+}
+
+static void put_word(FILE *out, const char *what, const char *word)
+{
+	if (word)
+		fprintf(out, "%s%s", what, word);
+}
+
+/* As the options that would ask for it. */
+static char *filter_text(const struct wire_filter *f)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = must(open_memstream(&text, &size));
+
+	put_ids(out, " -p ", &f->pids);
+	put_ids(out, " -t ", &f->tids);
+	put_ids(out, " -C ", &f->cpus);
+	put_word(out, " -u", f->user_threads == 1 ? "" : NULL);
+	put_word(out, " -k", f->kernel_threads == 1 ? "" : NULL);
+	put_word(out, " -U", f->user_stacks == 1 ? "" : NULL);
+	put_word(out, " -K", f->kernel_stacks == 1 ? "" : NULL);
+	if (f->min_block_ns != WIRE_ABSENT)
+		fprintf(out, " -m %" PRId64, f->min_block_ns / NS_PER_US);
+	if (f->max_block_ns != WIRE_ABSENT)
+		fprintf(out, " -M %" PRId64, f->max_block_ns / NS_PER_US);
+	for (size_t i = 0; i < f->states.n; i++)
+		fprintf(out, "%s%s", i ? "," : " --state ", f->states.v[i]);
+	put_word(out, " --comm ", f->comm);
+	put_word(out, " --cgroup ", f->cgroup);
+	put_word(out, " --unit ", f->unit);
+	if (fclose(out) != 0)
+		free(TAKE(text));
+	return must(text);
+}
+
+static void render_times(const struct page *page, const struct wire_session *s)
+{
+	char time[TERM_TIME_MAX];
+
+	if (s->ended != WIRE_ABSENT) {
+		time_format(s->ended, TIME_FULL, time);
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "ended %s", time);
+	} else if (s->until != WIRE_ABSENT) {
+		time_format(s->until, TIME_FULL, time);
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "ends %s", time);
+	}
+}
+
+static void render_session(const struct page *page, const struct wire_session *s)
+{
+	_cleanup_(freep) char *id = name_escape(s->id), *probe = name_escape(s->probe);
+	_cleanup_(freep) char *owner = name_escape(s->owner);
+	_cleanup_(freep) char *name = name_escape(s->name ? s->name : "");
+	char since[TERM_TIME_MAX];
+
+	time_format(s->since, TIME_FULL, since);
+	page_wrap(page, s->ended == WIRE_ABSENT ? STYLE_PLAIN : STYLE_DIM, id, LABEL_WIDTH,
+		  "%s%s%s, of %s, since %s%s", probe, name[0] ? ", " : "", name, owner, since,
+		  s->always ? ", always on" : "");
+	if (s->filter) {
+		_cleanup_(freep) char *raw = filter_text(s->filter), *filter = name_escape(raw);
+
+		if (filter[0])
+			page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "only%s", filter);
+	}
+	render_times(page, s);
+	for (size_t i = 0; i < s->lost.n; i++)
+		if (s->lost.v[i].count > 0) {
+			render_lost(page, &s->lost, LABEL_WIDTH);
+			break;
+		}
+}
+
+void render_sessions(const struct page *page, const struct wire_sessions_reply *reply)
+{
+	for (size_t i = 0; i < reply->sessions.n; i++)
+		render_session(page, &reply->sessions.v[i]);
+	if (reply->sessions.n == 0)
+		page_wrap(page, STYLE_PLAIN, "", 0, "no sessions");
+}

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sessions: eight at once, each with a filter of its own, hold what the always-on data holds under
+the same filter; what is refused is refused by name; and nothing of them is left in the kernel.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+import harness as h
+
+h.need_live()
+
+
+
+def kernel_objects():
+    """What the daemon holds in the kernel: programs, maps, links and events go with their last fd."""
+    counts = {}
+    path = f"/proc/{daemon.process.pid}/fd"
+    for fd in os.listdir(path):
+        with contextlib.suppress(FileNotFoundError):
+            kind = os.readlink(os.path.join(path, fd))
+            if "bpf" in kind or "perf" in kind:
+                counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def settled_objects(expected):
+    with contextlib.suppress(TimeoutError):
+        h.wait_until(lambda: kernel_objects() == expected, 10, "the kernel to let go")
+    return kernel_objects()
+
+
+def sums(reply):
+    rows = [row for row in reply["rows"] if row["state"] != "-"]
+    return sum(r["count"] for r in rows), sum(r["total_ns"] for r in rows)
+
+
+def refused(daemon, code, words, *args):
+    result = daemon.ctl(*args)
+    h.check(
+        result.code == code and words in result.err and not result.out,
+        f"{' '.join(args)[:60]}: exit {code} and {words!r}: {str(result)[-300:]}",
+    )
+
+
+daemon = h.Daemon("window.length=1s", "probe.offcpu.min_wait=20us")
+daemon.cut()
+before = kernel_objects()
+
+# Load: a process with threads that wait often, and the wakeups between two others.
+load = [
+    subprocess.Popen(
+        ["python3", "-c", "import time\nwhile True: time.sleep(0.002)"], stdout=subprocess.DEVNULL
+    )
+    for _ in range(3)
+]
+pid = load[0].pid
+filters = {
+    "pid": ["-p", str(pid)],
+    "pids": ["-p", f"{load[0].pid},{load[1].pid}"],
+    "tid": ["-t", str(load[2].pid)],
+    "user": ["-u"],
+    "kernel": ["-k"],
+    "sleeping": ["--state", "S"],
+    "preempted": ["--state", "R"],
+    "python": ["--comm", "python*"],
+}
+ids = {}
+for name, args in filters.items():
+    result = daemon.ctl("start", "offcpu", "--name", name, *args)
+    h.check(result.code == 0 and result.out.strip().isdigit(), f"start {name}: {result}")
+    ids[name] = result.out.strip()
+
+time.sleep(4)
+for name in filters:
+    daemon.call("io.stackd.Stop", session=ids[name])
+sessions = {s.get("name"): s for s in daemon.call("io.stackd.Sessions")["sessions"]}
+daemon.cut()
+for name, args in filters.items():
+    session = sessions[name]
+    h.check("ended" in session and not session["lost"], f"{name}: ended, nothing lost")
+    reply = daemon.ctl_json("snapshot", name, "--idle")
+    since, until = session["since"]["ns"], session["ended"]["ns"]
+    always = daemon.ctl_json(
+        "snapshot", "offcpu", "--idle", *args, "--since", f"@{since // 10**9 + 1}", "--until",
+        f"@{until // 10**9}",
+    )
+    length = h.used_ns(reply)
+    count, total = sums(reply)
+    other_count, other_total = sums(always)
+    scale = length / h.used_ns(always)
+    h.check(count > 10 or name == "preempted", f"{name}: {count} waits")
+    if name in ("pid", "pids", "tid", "python"):
+        h.check_near(count, other_count * scale, 0.10, f"{name}: number as in the always-on data")
+        h.check_near(total, other_total * scale, 0.10, f"{name}: time as in the always-on data")
+    tids = {row["process"]["pid"] for row in reply["rows"]}
+    if name == "pid":
+        h.check(tids == {pid}, f"{name}: only {pid}: {tids}")
+    if name == "kernel":
+        h.check(all(r["process"]["kernel"] for r in reply["rows"]), "kernel: kernel threads only")
+    if name == "user":
+        h.check(not any(r["process"]["kernel"] for r in reply["rows"]), "user: programs only")
+    if name == "sleeping":
+        h.check({r["state"] for r in reply["rows"]} <= {"S"}, "sleeping: only S")
+
+# Times, to the wait: what is longer or shorter than asked for is in no row.
+exact = daemon.ctl("start", "offcpu", "-p", pid, "-m", "1000", "-M", "3000").out.strip()
+time.sleep(2)
+daemon.call("io.stackd.Stop", session=exact)
+reply = daemon.ctl_json("snapshot", exact, "--idle")
+rows = [r for r in reply["rows"] if r["count"]]
+h.check(rows and all(1_000_000 <= r["max_ns"] <= 3_000_000 for r in rows), "-m and -M are exact")
+h.check(sums(reply)[0] > 100, f"waits of 2 ms: {sums(reply)[0]}")
+
+# What cannot be.
+refused(daemon, 1, "there is no process 4194000", "start", "offcpu", "-p", "4194000")
+refused(daemon, 1, "more than 256", "start", "offcpu", "-p", ",".join(str(i) for i in range(1, 10001)))
+refused(daemon, 1, "exclude each other", "start", "offcpu", "-p", "1", "-t", "1")
+refused(daemon, 1, "exclude each other", "start", "offcpu", "-U", "-K")
+refused(daemon, 1, "from 1 on", "start", "oncpu", "-F", "0")
+refused(daemon, 1, "perf_event_max_sample_rate", "start", "oncpu", "-F", "10000000")
+refused(daemon, 1, "there is no CPU 99", "start", "oncpu", "-C", "99")
+refused(daemon, 1, "no state", "start", "offcpu", "--state", "Q")
+refused(daemon, 1, "is no cgroup", "start", "offcpu", "--cgroup", "/no/such")
+refused(daemon, 1, "no cgroup of a unit", "start", "offcpu", "--unit", "no-such")
+refused(daemon, 1, "has ended already", "stop", exact)
+refused(daemon, 1, "no session 4711", "stop", "4711")
+refused(daemon, 1, "a session id", "stop")
+refused(daemon, 1, "no probe nope", "start", "nope")
+refused(daemon, 1, "needs --duration", "record", "offcpu")
+result = daemon.ctl("record", "oncpu", "--comm", "no-such-name", "--duration", "1s")
+h.check(result.code == 0, f"a name that nobody has: {result}")
+
+# A limit, and a session that goes with its connection.
+many = [daemon.ctl("start", "oncpu", "-F", "9").out.strip() for _ in range(16)]
+refused(daemon, 3, "max_sessions", "start", "oncpu")
+for one in many:
+    daemon.call("io.stackd.Stop", session=one)
+with h.Connection(daemon.socket) as connection:
+    connection.send({"method": "io.stackd.Start", "parameters": {"probe": "offcpu"}, "more": True})
+    bound = connection.receive()["parameters"]["session"]["id"]
+
+
+def has_ended():
+    listed = daemon.call("io.stackd.Sessions")["sessions"]
+    return "ended" in next(s for s in listed if s["id"] == bound)
+
+
+h.check(h.wait_until(has_ended, 5, "the bound session to end"), "bound to its connection")
+
+# An end by its time, and one by a signal.
+timed = daemon.ctl("start", "oncpu", "--for", "1s").out.strip()
+time.sleep(2)
+listed = {s["id"]: s for s in daemon.call("io.stackd.Sessions")["sessions"]}
+length = listed[timed]["ended"]["ns"] - listed[timed]["since"]["ns"]
+h.check_near(length, 10**9, 0.2, "--for 1s")
+record = subprocess.Popen(
+    [h.STACKCTL, "-S", daemon.socket, "record", "offcpu", "--duration", "1min", "-p", str(pid), "--json"],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+)
+time.sleep(2)
+record.send_signal(signal.SIGINT)
+out, err = record.communicate(timeout=20)
+h.check(record.returncode == 0 and b'"rows":[{' in out.replace(b" ", b""), f"Ctrl-C prints: {err}")
+
+# A stream: answers follow each other without a gap or an overlap.
+with h.Connection(daemon.socket) as connection:
+    connection.send(
+        {"method": "io.stackd.Follow", "parameters": {"probe": "oncpu", "interval_ns": 10**9, "top": 1}, "more": True}
+    )
+    ranges = [connection.receive()["parameters"] for _ in range(3)]
+for one, two in zip(ranges, ranges[1:]):
+    h.check(
+        one["coverage"]["used"]["end"]["ns"] == two["coverage"]["used"]["start"]["ns"],
+        "an answer begins where the one before ended",
+    )
+h.check(int(ranges[-1]["cursor"]) == ranges[-1]["coverage"]["used"]["end"]["ns"], "the cursor")
+
+after = settled_objects(before)
+h.check(before and after == before, f"programs, maps, links: {after} as before: {before}")
+h.check(daemon.process.poll() is None, "the daemon is there")
+for process in load:
+    process.kill()
+h.finish()
