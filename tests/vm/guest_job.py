@@ -15,6 +15,7 @@ import time
 HOME = "/stackd"
 STATE = "/var/lib/test-machine.json"
 SKIP, REBOOT, POWER_CUT = 77, 88, 89
+LIMIT_S = 600  # of one test, several times what it takes
 
 os.environ.update(
     HOME="/root",
@@ -55,7 +56,11 @@ def run(line, phase):
         environment["STACKD_UNIT"] = "stackd.service"
     start = time.monotonic()
     say(f"== {line}{f', phase {phase}' if phase else ''}")
-    code = subprocess.run(argv, cwd=HOME, env=environment, check=False).returncode
+    try:
+        code = subprocess.run(argv, cwd=HOME, env=environment, timeout=LIMIT_S).returncode
+    except subprocess.TimeoutExpired:
+        say(f"{line} did not end within {LIMIT_S} s")
+        code = 1
     word = {0: "passed", SKIP: "skipped", REBOOT: "reboots", POWER_CUT: "cuts the power"}.get(code, f"FAILED ({code})")
     say(f"test: {line} {word} in {time.monotonic() - start:.0f} s")
     return code

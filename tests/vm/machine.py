@@ -237,7 +237,8 @@ class Machine:
         image(job, self.job, 128)
         # One emulating thread: with more, 6.12 has crashed in its 16-byte compare-and-swap.
         self.argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
-        self.argv += ["-smp", str(cpus), "-m", memory, "-nographic", "-nic", "none"]
+        self.argv += ["-smp", str(cpus), "-m", memory, "-display", "none", "-nic", "none"]
+        self.argv += ["-serial", "stdio", "-monitor", f"unix:{self.scratch}/monitor,server,nowait"]
         for n, path in enumerate((self.disk, self.job)):
             self.argv += ["-drive", f"file={path},if=none,id=d{n},format=raw"]
             self.argv += ["-device", f"nvme,drive=d{n},serial=stackd{n}"]
