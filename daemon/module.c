@@ -67,6 +67,11 @@ void module_registry_read_remote(struct module_registry *registry)
 	registry->mounts = mounts_free(registry->mounts);
 }
 
+struct mounts *module_registry_mounts(struct module_registry *registry)
+{
+	return registry->mounts;
+}
+
 bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev)
 {
 	return registry->mounts && mounts_are_remote(registry->mounts, proc_fd, dev);

@@ -20,6 +20,7 @@
 
 struct module;
 struct module_registry;
+struct mounts;
 struct symtab;
 struct unwind;
 struct unwind_file;
@@ -47,6 +48,9 @@ void module_registry_stats(struct module_registry *registry, struct module_stats
 
 /* From now on remote files are read too: what they hang on, names hang on. */
 void module_registry_read_remote(struct module_registry *registry);
+
+/* Which devices are remote; NULL where all files are read. Borrowed. */
+struct mounts *module_registry_mounts(struct module_registry *registry);
 
 /* Whether a mapped file is not to be touched, see mounts.h; proc_fd is the process's. */
 bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev);

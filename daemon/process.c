@@ -134,6 +134,7 @@ static void process_destroy(struct process *process)
 {
 	process_mark_exited(process);
 	process_maps_unref(process->maps);
+	perf_map_unref(process->perf);
 	process->exe = process->cgroup = NULL;
 	texts_drop_outdated(process);
 	free(process);
@@ -510,6 +511,8 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.queue_full = table->queue_full,
 		.mappings_full = table->mappings_full,
 		.table_full = table->table_full,
+		.perf_map_bytes = perf_maps_bytes(),
+		.perf_refused = table->perf_refused,
 	};
 	pthread_mutex_unlock(&table->lock);
 }

@@ -49,6 +49,8 @@ struct process_stats {
 	uint64_t queue_full;   /* prompt snapshots not queued or, with many execs, not repeated */
 	uint64_t mappings_full; /* processes with more executable mappings than are kept */
 	uint64_t table_full;   /* processes not taken in */
+	size_t perf_map_bytes; /* names of code made at run time */
+	uint64_t perf_refused; /* processes whose perf map is another's, too large or too old */
 };
 
 /* How walks of user stacks ended; bits of what process_table_note_walk() is told. */

@@ -89,8 +89,11 @@ void process_held_put(struct process_table *table, struct process_held *held)
 		module_registry_put_symbols(table->registry, held->symbols[i].symtab);
 	for (size_t i = 0; i < held->n_maps; i++)
 		process_maps_unref(held->maps[i]);
+	for (size_t i = 0; i < held->n_perfs; i++)
+		perf_map_unref(held->perfs[i]);
 	free(held->symbols);
 	free(held->maps);
+	free(held->perfs);
 }
 
 void process_release_symbols(struct process *process)
@@ -134,18 +137,32 @@ static bool should_read(struct process *process)
 	return is_due;
 }
 
+/* Code made at run time, which may be replaced by other code: one with its name is another. */
+static void symbol_name_jit(struct process *process, uint64_t address, bool is_call,
+			    struct symbol *symbol)
+{
+	uint64_t start;
+
+	symbol->kind = FRAME_JIT;
+	symbol->name = process_lookup_jit(process, address, &start);
+	if (!symbol->name)
+		return;
+	symbol->name_offset = address + is_call - start;
+	symbol->file_id = hash64_string(symbol->file_id, symbol->name);
+}
+
 /* Code without a file is that of this image only: equal addresses elsewhere are other code. */
 static void symbol_generated(struct process *process, const struct process_map *map,
-			     struct symbol *symbol)
+			     uint64_t address, bool is_call, struct symbol *symbol)
 {
 	struct process_id id;
 
 	pthread_mutex_lock(&process->table->lock);
 	id = process->id;
 	pthread_mutex_unlock(&process->table->lock);
-	symbol->kind = FRAME_JIT;
 	symbol->file_id = hash64(HASH64_SEED, &id, sizeof(id));
 	symbol->module = map->name;
+	symbol_name_jit(process, address, is_call, symbol);
 }
 
 /* Nothing is known but where it came from, which still tells it from other files. */
@@ -168,14 +185,20 @@ static void symbol_of_module(struct process *process, struct module *module, uin
 	symbol->module = module_path(module);
 	symbol->file_id = module_file_id(module);
 	symbol->file_offset = address + is_call;
-	if (!module_is_elf(module)) {
-		symbol->kind = FRAME_JIT;
-		return;
-	}
 	symtab = symbols_hold(process, module);
 	if (symtab && symtab_lookup(symtab, address, &symbol->name, &start))
 		symbol->name_offset = symbol->file_offset - start;
 	symbol->is_signal = symtab && symtab_is_signal(symtab, address);
+}
+
+/* A file that holds no program: code was made into it. */
+static void symbol_of_data(struct process *process, struct module *module, uint64_t offset,
+			   uint64_t address, bool is_call, struct symbol *symbol)
+{
+	symbol->module = module_path(module);
+	symbol->file_id = module_file_id(module);
+	symbol->file_offset = offset + is_call;
+	symbol_name_jit(process, address, is_call, symbol);
 }
 
 bool process_lookup(struct process *process, uint64_t address, bool is_call,
@@ -201,7 +224,9 @@ bool process_lookup(struct process *process, uint64_t address, bool is_call,
 		return false;
 	offset = at - map->start + map->pgoff;
 	if (map->kind == MAP_GENERATED)
-		symbol_generated(process, map, symbol_out);
+		symbol_generated(process, map, at, is_call, symbol_out);
+	else if (map->module && !module_is_elf(map->module))
+		symbol_of_data(process, map->module, offset, at, is_call, symbol_out);
 	else if (map->module)
 		symbol_of_module(process, map->module, offset, is_call, symbol_out);
 	else

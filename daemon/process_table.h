@@ -4,7 +4,7 @@
 
 /*
  * What the files behind process.h share: the table (process.c), the thread that reads /proc
- * (process_reader.c) and the naming of addresses (process_lookup.c). Everything here is under
+ * (process_reader.c) and the naming of addresses (process_lookup*.c). Everything here is under
  * table.lock unless said otherwise; the lock is never held while /proc or a file is read. Locks
  * are taken in this order: table.lock, a module's load lock or the registry's.
  */
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/perf_map.h"
 #include "daemon/process.h"
 #include "daemon/process_maps.h"
 
@@ -37,6 +38,8 @@ struct process_held {
 	size_t n_maps;
 	struct held_symbols *symbols;
 	size_t n_symbols;
+	struct perf_map **perfs;
+	size_t n_perfs;
 };
 
 struct process {
@@ -63,6 +66,12 @@ struct process {
 	unsigned attempts;
 	int64_t missed_ns, next_read_ns;
 
+	/* Names of code made at run time, process_lookup_jit.c: */
+	struct perf_map *perf; /* NULL: there is none */
+	struct perf_map_key perf_key;
+	bool is_perf_refused;
+	int64_t perf_checked_ns, perf_due_ns;
+
 	struct process_held held;
 
 	struct process_walks *walks; /* of walks_exe */
@@ -88,7 +97,7 @@ struct process_table {
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
 	size_t n_processes;
-	uint64_t too_late, queue_full, mappings_full, table_full;
+	uint64_t too_late, queue_full, mappings_full, table_full, perf_refused;
 	struct process_walks walks[PROCESS_WALKS_MAX], other_walks;
 	size_t n_walks;
 	int64_t budget_start_ns, budget_used_ns; /* of the reader */
@@ -116,6 +125,9 @@ void process_held_put(struct process_table *table, struct process_held *held);
 /* process_walks.c */
 void process_walks_note(struct process *process, unsigned int ends);
 void process_walks_free(struct process_table *table);
+
+/* process_lookup_jit.c: names code made at run time, held until the symbols are released. */
+const char *process_lookup_jit(struct process *process, uint64_t address, uint64_t *start_out);
 
 /* process_reader.c */
 void process_reader_wake(struct process_table *table);

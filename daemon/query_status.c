@@ -7,12 +7,13 @@
 
 #include "build_config.h"
 #include "daemon/answer.h"
+#include "daemon/perf_map.h"
 #include "daemon/query_health.h"
 #include "daemon/query_history.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { OWN_LIMITS = 16, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
+enum { OWN_LIMITS = 17, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
 
 static int64_t rss_bytes(void)
 {
@@ -166,6 +167,9 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
 				     (int64_t)processes.symbol_bytes,
 				     (int64_t)processes.evictions };
+	limits[n++] = (struct wire_limit){ "symbols.perf_maps", PERF_MAPS_MEMORY_MAX,
+					   (int64_t)processes.perf_map_bytes,
+					   (int64_t)processes.perf_refused };
 	/* Files that would have been read. */
 	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
 	n += unwind_limits(recorder, limits + n);

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/perf_map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include <linux/openat2.h>
+
+#include "proto/base.h"
+
+#define STATUS_BYTES 8192
+#define LINE_BYTES   4096 /* longer ones are cut; real ones have some hundred */
+
+struct function {
+	uint64_t start;
+	uint32_t size;
+	uint32_t name; /* into text; grows with the lines, so it tells which came later */
+};
+
+struct perf_map {
+	atomic_uint refs;
+	bool is_truncated;
+	struct function *functions; /* sorted by start; none overlap */
+	size_t n, allocated;
+	char *text;
+	size_t text_size, text_allocated;
+	size_t bytes; /* part of memory */
+};
+
+static atomic_size_t memory;
+
+size_t perf_maps_bytes(void)
+{
+	return atomic_load(&memory);
+}
+
+/* Who the process runs as, and its pid where it lives. */
+struct identity {
+	uint32_t uids[4]; /* real, effective, saved, of files */
+	int32_t pid;
+};
+
+static int identity_read(int proc_fd, struct identity *out)
+{
+	_cleanup_(closep) int fd = openat(proc_fd, "status", O_RDONLY | O_CLOEXEC);
+	char text[STATUS_BYTES], *line, *rest = NULL, *last;
+	struct identity id = { 0 };
+	bool has_uids = false;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (sscanf(line, "Uid: %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &id.uids[0],
+			   &id.uids[1], &id.uids[2], &id.uids[3]) == 4)
+			has_uids = true;
+		/* From the outermost namespace to its own. */
+		if (!strncmp(line, "NSpid:", 6)) {
+			last = strrchr(line, '\t');
+			id.pid = last ? (int32_t)strtol(last + 1, NULL, 10) : 0;
+		}
+	}
+	if (!has_uids || id.pid <= 0)
+		return -EBADMSG;
+	*out = id;
+	return 0;
+}
+
+static bool is_owner(const struct identity *id, uint32_t uid)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(id->uids); i++) {
+		if (id->uids[i] == uid)
+			return true;
+	}
+	return uid == 0;
+}
+
+/*
+ * The process opens the file all the time, so the kernel has the way to it in memory: to ask for
+ * more than that could mean to wait for a program that serves the file system.
+ */
+static int open_cached(int root_fd, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED,
+	};
+	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Without waiting for who serves the file; from then on the file is one of this host. */
+static int check(int path_fd, int proc_fd, const struct identity *id, struct mounts *mounts,
+		 struct perf_map_key *key_out)
+{
+	struct statx st;
+	uint64_t dev;
+
+	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
+		return -errno;
+	dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+	if (!S_ISREG(st.stx_mode) || (mounts && mounts_are_remote(mounts, proc_fd, dev)))
+		return -ENOENT;
+	if (!is_owner(id, st.stx_uid))
+		return -EPERM;
+	*key_out = (struct perf_map_key){
+		.dev = dev,
+		.inode = st.stx_ino,
+		.size = st.stx_size,
+		.mtime_ns = st.stx_mtime.tv_sec * NS_PER_S + st.stx_mtime.tv_nsec,
+	};
+	return 0;
+}
+
+int perf_map_open(int proc_fd, struct mounts *mounts, struct perf_map_key *key_out)
+{
+	_cleanup_(closep) int root_fd = -1, path_fd = -1;
+	struct perf_map_key key;
+	struct identity id;
+	char path[64];
+	int fd, r;
+
+	r = identity_read(proc_fd, &id);
+	if (r < 0)
+		return r;
+	root_fd = openat(proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/tmp/perf-%" PRId32 ".map", id.pid);
+	path_fd = open_cached(root_fd, path);
+	if (path_fd < 0)
+		return -ENOENT;
+	r = check(path_fd, proc_fd, &id, mounts, &key);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*key_out = key;
+	return fd;
+}
+
+static void map_free(struct perf_map *map)
+{
+	atomic_fetch_sub(&memory, map->bytes);
+	free(map->functions);
+	free(map->text);
+	free(map);
+}
+
+static void map_freep(struct perf_map **map)
+{
+	if (*map)
+		map_free(*map);
+}
+
+/* Makes room for one more, within the limit of all. */
+static int array_grow(struct perf_map *map, void **array, size_t *allocated, size_t needed,
+		      size_t item)
+{
+	size_t more = *allocated ? *allocated : 1024, bytes;
+	void *grown;
+
+	if (needed <= *allocated)
+		return 0;
+	while (more < needed)
+		more += more / 2;
+	bytes = (more - *allocated) * item;
+	if (atomic_fetch_add(&memory, bytes) + bytes > PERF_MAPS_MEMORY_MAX) {
+		atomic_fetch_sub(&memory, bytes);
+		return -E2BIG;
+	}
+	map->bytes += bytes;
+	grown = reallocarray(*array, more, item);
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	*allocated = more;
+	return 0;
+}
+
+/* "START SIZE NAME", both in hex, perhaps with 0x. What is no such line is none of ours. */
+static int line_add(struct perf_map *map, const char *line)
+{
+	char *at, *end;
+	uint64_t start = strtoull(line, &at, 16), size;
+	size_t n;
+	int r;
+
+	if (at == line || *at != ' ')
+		return 0;
+	size = strtoull(at, &end, 16);
+	if (end == at || *end != ' ' || !size || size > UINT32_MAX || start > UINT64_MAX - size)
+		return 0;
+	n = strlen(++end) + 1;
+	if (n == 1)
+		return 0;
+	r = array_grow(map, (void **)&map->text, &map->text_allocated, map->text_size + n, 1);
+	if (r == 0)
+		r = array_grow(map, (void **)&map->functions, &map->allocated, map->n + 1,
+			       sizeof(*map->functions));
+	if (r < 0)
+		return r;
+	memcpy(map->text + map->text_size, end, n);
+	map->functions[map->n++] =
+		(struct function){ start, (uint32_t)size, (uint32_t)map->text_size };
+	map->text_size += n;
+	return 0;
+}
+
+static int function_compare(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
+}
+
+/* Code is thrown away and made in its place: of two that overlap the later one is there now. */
+static void overlaps_drop(struct perf_map *map)
+{
+	size_t n = 0;
+
+	if (map->n)
+		qsort(map->functions, map->n, sizeof(*map->functions), function_compare);
+	for (size_t i = 0; i < map->n; i++) {
+		const struct function *function = &map->functions[i];
+		bool is_late = true;
+
+		while (n &&
+		       map->functions[n - 1].start + map->functions[n - 1].size > function->start) {
+			is_late = map->functions[n - 1].name < function->name;
+			if (!is_late)
+				break;
+			n--;
+		}
+		if (is_late)
+			map->functions[n++] = *function;
+	}
+	map->n = n;
+}
+
+/* A line that is being written has no end yet; it is read with the next state of the file. */
+static int lines_read(struct perf_map *map, FILE *in)
+{
+	char line[LINE_BYTES];
+	size_t total = 0;
+	int r;
+
+	while (fgets(line, sizeof(line), in)) {
+		size_t n = strlen(line);
+		bool is_cut = n == sizeof(line) - 1 && line[n - 1] != '\n';
+
+		total += n;
+		if (total > PERF_MAP_BYTES_MAX) {
+			map->is_truncated = true;
+			return 0;
+		}
+		if (!n || (line[n - 1] != '\n' && !is_cut))
+			break;
+		line[is_cut ? n : n - 1] = '\0';
+		r = line_add(map, line);
+		for (int c = 0; is_cut && c != EOF && c != '\n' && total <= PERF_MAP_BYTES_MAX;
+		     total++)
+			c = getc(in);
+		if (r == -E2BIG && map->n) {
+			map->is_truncated = true;
+			return 0;
+		}
+		if (r < 0)
+			return r;
+	}
+	return ferror(in) ? -EIO : 0;
+}
+
+/* Gives back what was taken for lines to come. */
+static void memory_trim(struct perf_map *map)
+{
+	struct function *functions = reallocarray(map->functions, map->n + 1, sizeof(*functions));
+	char *text = realloc(map->text, map->text_size + 1);
+	size_t bytes;
+
+	map->functions = functions ? functions : map->functions;
+	map->text = text ? text : map->text;
+	bytes = (map->n + 1) * sizeof(*functions) + map->text_size + 1;
+	if (functions && text && bytes < map->bytes) {
+		atomic_fetch_sub(&memory, map->bytes - bytes);
+		map->bytes = bytes;
+	}
+}
+
+int perf_map_read(int fd, struct perf_map **out)
+{
+	_cleanup_(map_freep) struct perf_map *map = calloc(1, sizeof(*map));
+	_cleanup_(fclosep) FILE *in = NULL;
+	int copy, r;
+
+	if (!map)
+		return -ENOMEM;
+	atomic_init(&map->refs, 1);
+	copy = dup(fd);
+	if (copy < 0)
+		return -errno;
+	in = fdopen(copy, "re");
+	if (!in) {
+		close(copy);
+		return -ENOMEM;
+	}
+	rewind(in);
+	r = lines_read(map, in);
+	if (r < 0)
+		return r;
+	overlaps_drop(map);
+	memory_trim(map);
+	*out = TAKE(map);
+	return 0;
+}
+
+struct perf_map *perf_map_ref(struct perf_map *map)
+{
+	atomic_fetch_add(&map->refs, 1);
+	return map;
+}
+
+struct perf_map *perf_map_unref(struct perf_map *map)
+{
+	if (map && atomic_fetch_sub(&map->refs, 1) == 1)
+		map_free(map);
+	return NULL;
+}
+
+const char *perf_map_lookup(const struct perf_map *map, uint64_t address, uint64_t *start_out)
+{
+	size_t low = 0, high = map->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (map->functions[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address - map->functions[low - 1].start >= map->functions[low - 1].size)
+		return NULL;
+	*start_out = map->functions[low - 1].start;
+	return map->text + map->functions[low - 1].name;
+}
+
+bool perf_map_is_truncated(const struct perf_map *map)
+{
+	return map->is_truncated;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a program says of the code it made: every name must hold the address asked for. */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/perf_map.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("perf_map", MFD_CLOEXEC);
+	struct perf_map *map = NULL;
+
+	REQUIRE(fd >= 0);
+	REQUIRE(write(fd, data, size) == (ssize_t)size);
+	REQUIRE(perf_map_read(fd, &map) == 0);
+	for (uint64_t address = 0; address < 0x8000; address += 0x33) {
+		uint64_t start;
+		const char *name = perf_map_lookup(map, address, &start);
+
+		REQUIRE(!name || (start <= address && name[0] != '\0' && strlen(name) < size));
+	}
+	perf_map_unref(map);
+	REQUIRE(perf_maps_bytes() == 0);
+	close(fd);
+	return 0;
+}

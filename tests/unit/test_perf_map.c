@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/perf_map.h"
+#include "proto/base.h"
+
+static int file_of(const char *text, size_t size)
+{
+	int fd = memfd_create("perf_map", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, size), (ssize_t)size);
+	return fd;
+}
+
+static struct perf_map *read_text(const char *text)
+{
+	int fd = file_of(text, strlen(text));
+	struct perf_map *map = NULL;
+
+	assert_int_equal(perf_map_read(fd, &map), 0);
+	close(fd);
+	return map;
+}
+
+static void assert_name(const struct perf_map *map, uint64_t address, const char *expected)
+{
+	uint64_t start = 0;
+	const char *name = perf_map_lookup(map, address, &start);
+
+	if (!expected) {
+		assert_null(name);
+		return;
+	}
+	assert_non_null(name);
+	assert_string_equal(name, expected);
+	assert_true(start <= address);
+}
+
+static void names_what_the_lines_say(void **state)
+{
+	struct perf_map *map = read_text("7f0000001000 20 LazyCompile:*work /a b/x.js:12\n"
+					 "0x7f0000001040 0x10 plain\n"
+					 "7f0000001020 8 \n"
+					 "zz 10 junk\n\n10\n10 20\n10 0 empty\n"
+					 "ffffffffffffffff 10 wraps\n"
+					 "20 100000000 huge\n"
+					 "7f0000000000 1000 first\n"
+					 "7f0000002000 10 unfinished");
+
+	assert_name(map, 0x7f0000000fff, "first");
+	assert_name(map, 0x7f0000001000, "LazyCompile:*work /a b/x.js:12");
+	assert_name(map, 0x7f000000101f, "LazyCompile:*work /a b/x.js:12");
+	assert_name(map, 0x7f0000001020, NULL);
+	assert_name(map, 0x7f000000104f, "plain");
+	assert_name(map, 0x7f0000001050, NULL);
+	assert_name(map, 0x7f0000002000, NULL);
+	assert_name(map, 0, NULL);
+	assert_name(map, 0x10, NULL);
+	assert_name(map, UINT64_MAX, NULL);
+	perf_map_unref(map);
+	assert_int_equal(perf_maps_bytes(), 0);
+}
+
+static void the_last_written_counts(void **state)
+{
+	struct perf_map *map = read_text("1000 100 old\n1100 100 old2\n1180 100 later\n"
+					 "1000 100 new\n3000 10 a\n3010 10 b\n2ff0 100 over\n");
+
+	assert_name(map, 0x1000, "new");
+	assert_name(map, 0x1170, NULL); /* of code that is gone */
+	assert_name(map, 0x1180, "later");
+	assert_name(map, 0x3000, "over");
+	assert_name(map, 0x3010, "over");
+	perf_map_unref(map);
+}
+
+static void a_huge_file_costs_no_more_than_the_limit(void **state)
+{
+	char path[] = "/tmp/test_perf_map.XXXXXX";
+	int fd = mkstemp(path);
+	struct perf_map *map = NULL, *second = NULL;
+	FILE *out = fdopen(dup(fd), "we");
+
+	unlink(path);
+	for (int i = 0; i < 1000000; i++)
+		fprintf(out, "%x 10 function_%d_with_a_name_of_some_length\n", 0x1000 + i * 16, i);
+	fclose(out);
+	assert_int_equal(ftruncate(fd, INT64_C(5) << 30), 0);
+	assert_int_equal(perf_map_read(fd, &map), 0);
+	assert_true(perf_map_is_truncated(map));
+	assert_name(map, 0x1000, "function_0_with_a_name_of_some_length");
+	assert_true(perf_maps_bytes() <= PERF_MAPS_MEMORY_MAX);
+	/* The next one finds the little that is left. */
+	perf_map_read(fd, &second);
+	assert_true(perf_maps_bytes() <= PERF_MAPS_MEMORY_MAX);
+	perf_map_unref(second);
+	perf_map_unref(map);
+	assert_int_equal(ftruncate(fd, 0), 0); /* 5 GiB without a line */
+	assert_int_equal(ftruncate(fd, INT64_C(5) << 30), 0);
+	assert_int_equal(perf_map_read(fd, &map), 0);
+	assert_name(map, 0, NULL);
+	perf_map_unref(map);
+	close(fd);
+	assert_int_equal(perf_maps_bytes(), 0);
+}
+
+static void opens_only_its_own(void **state)
+{
+	int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+	struct perf_map_key key = { 0 };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	unlink(path);
+	assert_int_equal(perf_map_open(proc_fd, NULL, &key), -ENOENT);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	fd = perf_map_open(proc_fd, NULL, &key);
+	assert_true(fd >= 0 && key.inode && !key.size);
+	close(fd);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 12345, 12345), 0);
+		assert_int_equal(perf_map_open(proc_fd, NULL, &key), -EPERM);
+	}
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(perf_map_open(proc_fd, NULL, &key), -ENOENT);
+	unlink(path);
+	assert_int_equal(symlink("/proc/kcore", path), 0);
+	assert_int_equal(perf_map_open(proc_fd, NULL, &key), -ENOENT);
+	unlink(path);
+	close(proc_fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_what_the_lines_say),
+		cmocka_unit_test(the_last_written_counts),
+		cmocka_unit_test(a_huge_file_costs_no_more_than_the_limit),
+		cmocka_unit_test(opens_only_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
