@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bpf/shared.h"
+#include "daemon/hash.h"
 #include "daemon/hash_table.h"
 #include "proto/base.h"
 
@@ -14,6 +15,7 @@ struct frame_key {
 	uint64_t file_id;
 	uint64_t file_offset;
 	uint64_t kind;
+	uint64_t name; /* a hash of it, 0 for none: what names a file may be found later */
 };
 
 struct frame_entry {
@@ -315,7 +317,8 @@ struct frame *stack_table_frame(struct stack_table *table, const struct symbol *
 	struct frame_key key = {
 		.file_id = symbol->file_id,
 		.file_offset = symbol->file_offset,
-		.kind = (uint64_t)symbol->kind << 1 | (symbol->name != NULL),
+		.kind = symbol->kind,
+		.name = symbol->name ? hash64_string(HASH64_SEED, symbol->name) : 0,
 	};
 	struct frame_entry *entry;
 
