@@ -17,7 +17,10 @@
 /* More gaps than this are not told one by one. */
 enum { QUERY_GAPS_MAX = 1024 };
 
-/* As history_range(), of answer->session, with what is on disk before it. What cannot be read is left out. */
+/*
+ * As history_range(), of answer->session, with what is on disk before it. What cannot be read is
+ * left out.
+ */
 int query_history_range(struct recorder *recorder, struct answer *answer, int64_t since_ns,
 			int64_t until_ns, struct history_list *out);
 
