@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/unwind_shared.h"
+#include "daemon/unwind.h"
+#include "proto/base.h"
+
+enum { WORDS = 100, TABLES = 8, SEGMENTS = 32 };
+
+/* What the kernel would have, in plain memory. */
+static struct {
+	uint64_t words[WORDS];
+	struct unwind_table tables[TABLES];
+	struct unwind_segment segments[SEGMENTS];
+	struct unwind_process process;
+	bool has_process;
+	unsigned int waits;
+} kernel;
+
+static uint64_t *on_map(void *userdata, uint32_t first, uint32_t n)
+{
+	assert_true(first + n <= WORDS);
+	return kernel.words + first;
+}
+
+static void on_unmap(void *userdata, uint64_t *words, uint32_t first, uint32_t n)
+{
+}
+
+static int on_put(void *userdata, const struct unwind_process *process, bool is_new_only)
+{
+	if (is_new_only && kernel.has_process)
+		return -EEXIST;
+	kernel.process = *process;
+	kernel.has_process = true;
+	return 0;
+}
+
+static bool on_get(void *userdata, uint32_t tgid, struct unwind_process *out)
+{
+	*out = kernel.process;
+	return kernel.has_process && kernel.process.tgid == tgid;
+}
+
+static void on_drop(void *userdata, uint32_t tgid)
+{
+	kernel.has_process = false;
+}
+
+static void on_wait(void *userdata)
+{
+	kernel.waits++;
+}
+
+static struct unwind *start(void)
+{
+	struct unwind_memory memory = {
+		.n_words = WORDS,
+		.map = on_map,
+		.unmap = on_unmap,
+		.tables = kernel.tables,
+		.n_tables = TABLES,
+		.segments = kernel.segments,
+		.n_segments = SEGMENTS,
+		.put = on_put,
+		.get = on_get,
+		.drop = on_drop,
+		.wait = on_wait,
+	};
+	struct unwind *unwind;
+
+	memset(&kernel, 0, sizeof(kernel));
+	assert_int_equal(unwind_new(&memory, &unwind), 0);
+	return unwind;
+}
+
+static struct unwind_file *file_get(struct unwind *unwind, uint64_t inode)
+{
+	struct unwind_key key = { .dev = 1, .inode = inode };
+	struct unwind_file *file = unwind_file_get(unwind, &key, 0x1000);
+
+	assert_non_null(file);
+	return file;
+}
+
+/* A table of n words, all of this value. */
+static void file_load(struct unwind_file *file, size_t n, uint64_t value)
+{
+	uint64_t words[WORDS];
+	struct unwind_rows rows = { .words = words, .n_words = n, .n_pages = 1 };
+
+	for (size_t i = 0; i < n; i++)
+		words[i] = value;
+	rows.n_rows = (uint32_t)n - 1;
+	unwind_file_load(file, &rows, 0, 0);
+}
+
+static void test_tables(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_file *a = file_get(unwind, 1), *b = file_get(unwind, 2);
+	struct unwind_stats stats;
+
+	assert_ptr_equal(a, file_get(unwind, 1));
+	assert_true(unwind_file_is_wanted(a));
+	file_load(a, 30, 7);
+	assert_false(unwind_file_is_wanted(a));
+	assert_int_equal(kernel.tables[1].state, UNWIND_LOADED);
+	assert_int_equal(kernel.tables[1].rows, kernel.tables[1].pages + 1);
+	assert_int_equal(kernel.tables[1].rules, kernel.tables[1].pages + 30);
+	/* Equal contents are kept once, others of the same size are not equal. */
+	file_load(b, 30, 7);
+	assert_int_equal(kernel.tables[2].pages, kernel.tables[1].pages);
+	file_load(file_get(unwind, 3), 30, 8);
+	assert_int_not_equal(kernel.tables[3].pages, kernel.tables[1].pages);
+	unwind_stats(unwind, &stats);
+	assert_int_equal(stats.bytes, 60 * sizeof(uint64_t));
+	assert_int_equal(stats.tables, 3);
+	unwind_free(unwind);
+}
+
+static void test_errors(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_file *none = file_get(unwind, 1), *big = file_get(unwind, 2);
+
+	unwind_file_load(none, NULL, -ENODATA, 0);
+	assert_int_equal(kernel.tables[1].state, UNWIND_NO_ROWS);
+	assert_false(unwind_file_is_wanted(none));
+	unwind_file_load(big, NULL, -E2BIG, 0);
+	unwind_file_need(big);
+	assert_false(unwind_file_is_wanted(big)); /* it will not shrink */
+	unwind_free(unwind);
+}
+
+/* Files nobody has go first, then those not walked through; what is in use stays. */
+static void test_eviction(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_file *a = file_get(unwind, 1), *b = file_get(unwind, 2);
+	struct unwind_file *c = file_get(unwind, 3), *d = file_get(unwind, 4);
+
+	unwind_file_need(a);
+	file_load(a, 40, 1);
+	file_load(b, 40, 2);
+	file_load(c, 40, 3); /* nobody needs it: it takes no other's place */
+	assert_int_equal(kernel.tables[3].state, UNWIND_ABSENT);
+	assert_false(unwind_file_is_wanted(c));
+	unwind_file_need(c);
+	assert_true(unwind_file_is_wanted(c));
+	file_load(c, 40, 3);
+	assert_int_equal(kernel.tables[1].state, UNWIND_LOADED);
+	assert_int_equal(kernel.tables[2].state, UNWIND_ABSENT);
+	assert_int_equal(kernel.tables[3].state, UNWIND_LOADED);
+	assert_int_equal(kernel.waits, 1);
+	/* Both are in use now. */
+	unwind_file_need(d);
+	file_load(d, 40, 4);
+	assert_int_equal(kernel.tables[4].state, UNWIND_ABSENT);
+	unwind_file_put(a);
+	unwind_file_need(b);
+	file_load(b, 40, 2);
+	assert_int_equal(kernel.tables[1].state, UNWIND_ABSENT);
+	assert_int_equal(kernel.tables[2].state, UNWIND_LOADED);
+	assert_int_equal(kernel.tables[3].state, UNWIND_LOADED);
+	unwind_free(unwind);
+}
+
+static void test_runs(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_mapping mappings[] = {
+		{ 0x400000, 0x500000, 0x3000, file_get(unwind, 1), false },
+		{ 0x7f0000000000, 0x7f0000001000, 0, NULL, true },
+		{ 0x7f0000001000, 0x7f0000002000, 0, NULL, true },
+	};
+	struct unwind_owner owner = { .pid = 9, .exec_gen = 3, .start_boot_ns = 1234567890 };
+	struct unwind_run *run = unwind_run_new(unwind, mappings, ARRAY_SIZE(mappings)), *more;
+	const struct unwind_segment *segments;
+
+	assert_non_null(run);
+	unwind_process_set(run, &owner);
+	assert_int_equal(kernel.process.leader_boot_ns, 0);
+	assert_int_equal(kernel.process.ticks, 123);
+	assert_int_equal(kernel.process.exec_gen, UNWIND_ANY_EXEC);
+	assert_int_equal(kernel.process.check, unwind_check(&kernel.process));
+	assert_int_equal(kernel.process.n, 2); /* what a JIT makes side by side is one */
+	segments = &kernel.segments[kernel.process.first];
+	assert_int_equal(segments[-1].bias, kernel.process.generation);
+	assert_int_equal(segments[0].bias, 0x400000 - 0x2000);
+	assert_int_equal(segments[0].table, 1);
+	assert_int_equal(segments[1].end, 0x7f0000002000);
+	/* What is exactly known counts; a guess does not take its place. */
+	owner.is_exact = true;
+	unwind_process_set(run, &owner);
+	assert_int_equal(kernel.process.exec_gen, 3);
+	owner.is_exact = false;
+	unwind_process_set(run, &owner);
+	assert_int_equal(kernel.process.exec_gen, 3);
+	/* Freed it is void, and its place is used again only after a wait. */
+	unwind_run_free(run);
+	assert_int_not_equal(segments[-1].bias, kernel.process.generation);
+	for (int i = 0; i < 30; i++) {
+		more = unwind_run_new(unwind, mappings, ARRAY_SIZE(mappings));
+		assert_non_null(more);
+		unwind_run_free(more);
+	}
+	assert_true(kernel.waits > 0);
+	unwind_free(unwind);
+}
+
+static void test_drop(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_owner owner = {
+		.pid = 9,
+		.exec_gen = 3,
+		.start_boot_ns = 1234567890,
+		.is_exact = true,
+	};
+	struct unwind_owner before = owner;
+	struct unwind_run *run = unwind_run_new(unwind, NULL, 0);
+
+	unwind_process_set(run, &owner);
+	before.exec_gen = 2;
+	unwind_process_drop(unwind, &before); /* the image before */
+	assert_true(kernel.has_process);
+	before.exec_gen = 3;
+	before.start_boot_ns--;
+	unwind_process_drop(unwind, &before); /* another process of this pid */
+	assert_true(kernel.has_process);
+	unwind_process_drop(unwind, &owner);
+	assert_false(kernel.has_process);
+	unwind_run_free(run);
+	unwind_free(unwind);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tables),	 cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_eviction), cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_drop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
