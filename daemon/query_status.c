@@ -13,7 +13,7 @@
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { OWN_LIMITS = 17, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
+enum { OWN_LIMITS = 19, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
 
 static int64_t rss_bytes(void)
 {
@@ -135,6 +135,25 @@ static int unwind_make(struct recorder *recorder, struct answer *answer)
 	return walks_make(recorder, answer, &wire->binaries);
 }
 
+/* Sessions that were refused, and samples that had no room. */
+static size_t sessions_limits(struct recorder *recorder, struct wire_limit *out)
+{
+	const struct config *config = recorder->config;
+	struct drain_stats samples;
+	uint64_t refused;
+	size_t running;
+
+	sessions_count(recorder->sessions, &running, &refused);
+	session_stats(sessions_always(recorder->sessions, PROBE_ONCPU), &samples);
+	out[0] = (struct wire_limit){ "control.max_sessions",
+				      (int64_t)config->control_max_sessions, (int64_t)running,
+				      (int64_t)refused };
+	out[1] = (struct wire_limit){ "probe.oncpu.max_keys", (int64_t)config->oncpu_max_keys,
+				      (int64_t)samples.keys_max,
+				      (int64_t)samples.lost[LOST_SAMPLE_KEYS] };
+	return 2;
+}
+
 static int limits_make(struct recorder *recorder, struct answer *answer,
 		       const struct drain_stats *drain)
 {
@@ -163,6 +182,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 		(struct wire_limit){ "probe.offcpu.max_keys", (int64_t)config->offcpu_max_keys,
 				     (int64_t)drain->keys_max,
 				     (int64_t)drain->lost[LOST_WAIT_KEYS] };
+	n += sessions_limits(recorder, limits + n);
 	limits[n++] =
 		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
 				     (int64_t)processes.symbol_bytes,

@@ -137,6 +137,8 @@ h.check(result.code == 0, f"a name that nobody has: {result}")
 # A limit, and a session that goes with its connection.
 many = [daemon.ctl("start", "oncpu", "-F", "9").out.strip() for _ in range(16)]
 refused(daemon, 3, "max_sessions", "start", "oncpu")
+limit = next(x for x in daemon.status()["limits"] if x["name"] == "control.max_sessions")
+h.check(limit["used"] == 16 and limit["hits"] == 1, f"the limit is in the status: {limit}")
 for one in many:
     daemon.call("io.stackd.Stop", session=one)
 with h.Connection(daemon.socket) as connection:

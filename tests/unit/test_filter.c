@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "bpf/shared.h"
 #include "daemon/filter.h"
 #include "proto/base.h"
 
@@ -287,6 +288,73 @@ static void test_sums_never_grow(void **state)
 	}
 }
 
+/* What the programs compare must let through all that the daemon would. */
+static void test_programs_have_the_filter(void **state)
+{
+	static const struct {
+		const char *glob;
+		uint32_t len;
+	} globs[] = {
+		{ "mysqld", 7 }, { "mysql*", 5 }, { "*d", 0 }, { "a?b", 1 }, { "a[bc]", 1 }, { "x\\*", 1 },
+		{ "a-name-of-15-ch", 16 }, { "longer-than-any-name", 15 },
+	};
+	const struct filter_cgroup cgroups[FILTER_CGROUPS] = { { .id = 7, .level = 2 } };
+	const char *states[] = { "D", "preempted", "0x4" };
+	int64_t pids[] = { 1 };
+	struct wire_filter wire = {
+		.pids = { pids, 1 },
+		.kernel_threads = 1,
+		.min_block_ns = WIRE_ABSENT,
+		.max_block_ns = 5000,
+		.states = { states, ARRAY_SIZE(states) },
+	};
+	struct session_filter programs;
+	struct wire_error error;
+	struct filter filter;
+
+	assert_int_equal(filter_init(&filter, &wire, &error), 0);
+	filter_to_programs(&filter, cgroups, &programs);
+	assert_true(programs.has_pids && !programs.has_tids && programs.kernel_threads);
+	assert_true(!programs.user_threads && programs.has_states && programs.has_preempted);
+	assert_int_equal(programs.state_bits, 4);
+	assert_int_equal(programs.max_wait_ns, 5000);
+	assert_int_equal(programs.cgroups[0].id, 7);
+	assert_int_equal(programs.comm_len, 0);
+	for (size_t i = 0; i < FILTER_STATES; i++)
+		if (programs.states & 1U << i)
+			assert_int_equal(programs.state_order[i], 0x2);
+	for (size_t i = 0; i < ARRAY_SIZE(globs); i++) {
+		wire.comm = globs[i].glob;
+		filter_to_programs(&filter, cgroups, &programs);
+		assert_int_equal(programs.comm_len, globs[i].len);
+		assert_memory_equal(programs.comm, globs[i].glob,
+				    globs[i].len < 16 ? globs[i].len : 15);
+	}
+	filter.wire = NULL;
+	filter_to_programs(&filter, cgroups, &programs);
+	assert_int_equal(programs.cgroups[0].id, 0);
+}
+
+/* A session's filter holds besides the question's. */
+static void test_base(void **state)
+{
+	const struct wire_filter wire = {
+		.min_block_ns = 100,
+		.max_block_ns = 1000,
+	};
+	struct filter base, filter;
+	struct wire_error error;
+
+	assert_int_equal(filter_init(&base, &wire, &error), 0);
+	assert_int_equal(filter_init(&filter, NULL, &error), 0);
+	assert_true(filter_has_duration(&filter, 50) && filter_has_shorts(&filter));
+	filter.base = &base;
+	assert_false(filter_has_duration(&filter, 50));
+	assert_false(filter_has_duration(&filter, 1001));
+	assert_true(filter_has_duration(&filter, 100));
+	assert_false(filter_has_shorts(&filter));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +368,8 @@ int main(void)
 		cmocka_unit_test(test_longest_is_left_out),
 		cmocka_unit_test(test_one_wait_is_exact),
 		cmocka_unit_test(test_sums_never_grow),
+		cmocka_unit_test(test_programs_have_the_filter),
+		cmocka_unit_test(test_base),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
