@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "daemon/log.h"
 #include "daemon/recorder.h"
@@ -128,7 +129,12 @@ int query_history_later(struct recorder *recorder, struct answer *answer, int64_
 
 void query_store_stats(struct recorder *recorder, struct answer *answer, struct store_stats *out)
 {
+	struct stat st;
+
 	store_stats(recorder->store, out);
-	if (recorder->is_serve_only && reading_get(recorder, answer))
-		store_reading_count(answer->reading, out);
+	if (!recorder->is_serve_only || !reading_get(recorder, answer))
+		return;
+	store_reading_count(answer->reading, out);
+	if (stat(store_path(recorder->store), &st) == 0)
+		out->bytes = (uint64_t)st.st_size;
 }

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Three windows of 1000 us and the one made of them give the same answer. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/merge.h"
+#include "daemon/store_combine.h"
+#include "proto/base.h"
+
+#define US	  NS_PER_US
+#define LENGTH_NS (1000 * US)
+
+enum { NO_PID = 0x3f000000 /* above any pid_max */, WINDOWS = 3 };
+
+static struct process_table *processes;
+static struct process *process;
+static struct stack kernel = { .id = 100, .place_id = 100, .raw_id = 1100, .refs = 1 };
+static struct stack user = { .id = 102, .place_id = 102, .raw_id = 1102, .refs = 1 };
+static struct window *windows[WINDOWS];
+
+static void image_add(size_t n, uint64_t uid)
+{
+	struct window_image *image = window_add_image(windows[n]);
+
+	image->uid = image->start_boot_ns = uid;
+	image->tid = NO_PID + (int32_t)uid;
+	image->process = process_ref(process);
+	image->sums = (struct thread_sums){ .on_ns = 10 * uid, .switches = 3, .short_count = 2 };
+	memcpy(image->comm, "thread", 7);
+}
+
+static void row_add(size_t n, uint32_t image, uint64_t ns)
+{
+	uint32_t buckets[WAIT_BUCKETS] = {};
+	struct window_row *row = window_add_row(windows[n]);
+
+	buckets[filter_bucket(ns)] = 2;
+	assert_int_equal(window_row_set_buckets(windows[n], row, buckets), 0);
+	row->image = image;
+	row->count = 2;
+	row->blocked_ns = 2 * ns;
+	row->max_ns = ns;
+	row->max_end_ns = windows[n]->end_ns - 7;
+	row->state = 1;
+	row->kernel = stack_ref(&kernel);
+	row->user = stack_ref(&user);
+}
+
+static void open_add(size_t n, uint32_t image, int64_t start_ns)
+{
+	struct window_open *open = window_add_open(windows[n]);
+
+	*open = (struct window_open){ .image = image, .start_ns = start_ns, .state = 1 };
+	open->wake_ns = INT64_MAX;
+	open->kernel = stack_ref(&kernel);
+	open->user = stack_ref(&user);
+}
+
+static void span_add(size_t n, uint32_t image, int64_t start_ns, int64_t wake_ns, int64_t end_ns)
+{
+	struct window_span *span = window_add_span(windows[n]);
+
+	*span = (struct window_span){ .image = image, .start_ns = start_ns, .state = 1 };
+	span->wake_ns = wake_ns;
+	span->end_ns = end_ns;
+	span->kernel = stack_ref(&kernel);
+	span->user = stack_ref(&user);
+}
+
+static void sample_add(size_t n, uint32_t image, uint64_t count)
+{
+	struct window_sample *sample = window_add_sample(windows[n]);
+
+	*sample = (struct window_sample){ .image = image, .count = count, .on_ns = count * US };
+	sample->user = stack_ref(&user);
+}
+
+static int set_up(void **state)
+{
+	struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = 5 }, .comm = "known" };
+	size_t i;
+
+	if (process_table_new_past(&processes))
+		return -1;
+	process = process_table_add_past(processes, &info);
+	for (i = 0; i < WINDOWS; i++) {
+		windows[i] = window_new();
+		windows[i]->seq = 10 + i;
+		windows[i]->session = 1;
+		windows[i]->start_ns = (int64_t)i * LENGTH_NS;
+		windows[i]->end_ns = windows[i]->start_ns + LENGTH_NS;
+		windows[i]->real_offset_ns = NS_PER_S;
+		windows[i]->lost[0] = i;
+		/* In another order each time. */
+		image_add(i, 1 + i % 2);
+		image_add(i, 2 - i % 2);
+		row_add(i, (uint32_t)(i % 2), (i == 1 ? 300 : 100) * US);
+	}
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < WINDOWS; i++)
+		window_unref(windows[i]);
+	process_unref(process);
+	process_table_free(processes);
+	return 0;
+}
+
+static struct merge *answer(struct window **list, size_t n, struct merge_group **group)
+{
+	struct history_list all = { .windows = list, .n = n }, none = {};
+	struct merge_options options = { .by = MERGE_BY_THREAD };
+	struct filter filter = { .max_ns = INT64_MAX };
+	struct merge_group **groups;
+	struct merge *merge;
+	size_t i, found;
+
+	assert_int_equal(merge_run(&all, &none, &filter, &options, NULL, &merge), 0);
+	groups = merge_groups(merge, &found);
+	*group = NULL;
+	for (i = 0; i < found; i++)
+		if (groups[i]->image->uid == 1 && !groups[i]->is_short)
+			*group = groups[i];
+	assert_non_null(*group);
+	return merge;
+}
+
+/* Of thread 1, and of all. */
+static void assert_same_answer(void)
+{
+	struct merge_group *before_group, *after_group;
+	struct merge *before = answer(windows, WINDOWS, &before_group), *after;
+	struct window *window;
+
+	assert_int_equal(store_combine(windows, WINDOWS, &window), 0);
+	after = answer(&window, 1, &after_group);
+	assert_int_equal(window->parts, WINDOWS);
+	assert_int_equal(window->seq, 10);
+	assert_int_equal(window->lost[0], 0 + 1 + 2);
+	assert_int_equal(window->end_ns - window->start_ns, WINDOWS * LENGTH_NS);
+	assert_memory_equal(merge_totals(before), merge_totals(after),
+			    sizeof(*merge_totals(before)));
+	assert_int_equal(before_group->count, after_group->count);
+	assert_int_equal(before_group->blocked_ns, after_group->blocked_ns);
+	assert_int_equal(before_group->runnable_ns, after_group->runnable_ns);
+	assert_int_equal(before_group->open, after_group->open);
+	assert_int_equal(before_group->open_ns, after_group->open_ns);
+	assert_int_equal(before_group->max_ns, after_group->max_ns);
+	assert_int_equal(before_group->max_end_real_ns, after_group->max_end_real_ns);
+	assert_memory_equal(before_group->buckets, after_group->buckets,
+			    sizeof(before_group->buckets));
+	merge_free(before);
+	merge_free(after);
+	window_unref(window);
+}
+
+static void test_rows(void **state)
+{
+	assert_same_answer();
+}
+
+/* It begins in the first window, or before it, and ends in the last. */
+static void test_a_wait_that_ends(void **state)
+{
+	open_add(0, 0, 500 * US);
+	open_add(1, 1, 500 * US);
+	span_add(2, 0, 500 * US, 1900 * US, 2700 * US);
+	assert_same_answer();
+	span_add(0, 1, -700 * US, 20 * US, 30 * US);
+	assert_same_answer();
+}
+
+static void test_a_wait_that_goes_on(void **state)
+{
+	open_add(0, 0, -500 * US);
+	open_add(1, 1, -500 * US);
+	open_add(2, 0, -500 * US);
+	assert_same_answer();
+}
+
+/* Its end was lost: the time it took up to then is kept. */
+static void test_a_wait_that_was_lost(void **state)
+{
+	open_add(0, 0, 900 * US);
+	open_add(1, 1, 900 * US);
+	assert_same_answer();
+}
+
+static void test_samples(void **state)
+{
+	sample_add(0, 0, 3);
+	sample_add(1, 1, 4);
+	sample_add(2, 1, 5);
+	assert_same_answer();
+}
+
+static void test_too_many(void **state)
+{
+	struct window *window = NULL;
+
+	windows[0]->buckets[0] = UINT32_MAX;
+	windows[2]->buckets[0] = UINT32_MAX;
+	assert_int_equal(store_combine(windows, WINDOWS, &window), -EOVERFLOW);
+	assert_null(window);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_rows),
+		TEST(test_a_wait_that_ends),
+		TEST(test_a_wait_that_goes_on),
+		TEST(test_a_wait_that_was_lost),
+		TEST(test_samples),
+		TEST(test_too_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
