@@ -29,6 +29,7 @@ TESTS = (
     "unit open_waits",
     "unit names",
     "service",
+    "reboot",
     "remove",
 )
 
