@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -327,11 +328,23 @@ static int run(const struct options *options)
 	}
 }
 
+/*
+ * Files are read in large pieces by several threads: what they free goes back at once, and is not
+ * kept by each for itself. glibc's own threshold grows with what is freed, to 32 MiB.
+ */
+static void memory_setup(void)
+{
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+}
+
 int main(int argc, char *argv[])
 {
 	struct options options;
 	int r;
 
+	memory_setup();
 	log_setup(LOG_TARGET_AUTO, LOG_INFO);
 	r = options_parse(argc, argv, &options);
 	if (r > 0)

@@ -88,6 +88,9 @@ bool module_registry_load_rows(struct module_registry *registry, bool is_small_o
 /* Its code for walks, borrowed; NULL where it has none. */
 struct unwind_file *module_unwind(const struct module *module);
 
+/* Drops symbols that can be read again and were not asked for in idle_ns; looks now and then. */
+void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns);
+
 /* Reads and closes one file nobody maps any more. False when there is none. */
 bool module_registry_settle(struct module_registry *registry);
 

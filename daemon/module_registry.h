@@ -69,6 +69,7 @@ struct module_registry {
 	size_t files_max;
 	struct mounts *mounts;	     /* NULL: all files are read */
 	struct module_stats stats; /* but for symbol_bytes */
+	int64_t idle_checked_ns;
 	bool is_over;		   /* max_memory, all of it by tables in use */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,45 @@ static void symbols_evict(struct module_registry *registry)
 		registry->stats.evictions++;
 	}
 	registry->is_over = false;
+}
+
+/*
+ * Tables that nobody asked for since then go, where they can be read again: most are of programs
+ * that were busy once. How many did.
+ */
+static size_t symbols_drop_idle(struct module_registry *registry, int64_t before_ns)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < MODULE_BUCKETS; i++) {
+		for (struct module *m = registry->buckets[i]; m; m = m->next) {
+			struct module_symbols *symbols = m->symbols;
+
+			if (!symbols || symbols->users || !is_reloadable(m) ||
+			    m->used_ns >= before_ns)
+				continue;
+			m->symbols = NULL;
+			symbols->modules--;
+			module_symbols_drop_unused(registry, symbols);
+			n++;
+		}
+	}
+	return n;
+}
+
+void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	size_t n = 0;
+
+	pthread_mutex_lock(&registry->lock);
+	if (now - registry->idle_checked_ns > idle_ns / 8) {
+		registry->idle_checked_ns = now;
+		n = symbols_drop_idle(registry, now - idle_ns);
+	}
+	pthread_mutex_unlock(&registry->lock);
+	if (n)
+		malloc_trim(0);
 }
 
 /*

@@ -11,6 +11,7 @@
 #include "daemon/unwind.h"
 #include "proto/base.h"
 
+#define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */
 
 static struct process **bucket(struct process_table *table, int32_t pid)
@@ -479,6 +480,8 @@ void process_table_sweep(struct process_table *table, int64_t keep_ns)
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	size_t n;
 
+	if (table->registry) /* a table of the past has none */
+		module_registry_drop_idle(table->registry, SYMBOLS_IDLE_NS);
 	pthread_mutex_lock(&table->lock);
 	n = sweep_once(table, now - keep_ns, suspects);
 	pthread_mutex_unlock(&table->lock);

@@ -38,6 +38,7 @@ struct resolver {
 	struct history *history;
 	char *const *idle_functions;
 	struct kernel_symbols *kernel; /* the thread's own */
+	struct kernel_symbols *kernel_before; /* frames of the stack at hand have names of it */
 	int64_t kernel_loaded_ns;
 	_Atomic int kernel_status;
 	uint64_t sched_start; /* the scheduler's text, as in kallsyms; 0: unknown */
@@ -73,7 +74,7 @@ static void kernel_load(struct resolver *resolver)
 	resolver->kernel_status = r;
 	if (r)
 		return;
-	kernel_symbols_free(resolver->kernel);
+	resolver->kernel_before = resolver->kernel;
 	resolver->kernel = symbols;
 }
 
@@ -82,7 +83,8 @@ static void kernel_lookup(struct resolver *resolver, uint64_t ip, bool is_call, 
 	*out = (struct symbol){ .kind = FRAME_KERNEL, .file_offset = ip };
 	if (resolver->kernel && kernel_symbols_lookup(resolver->kernel, ip, is_call, out))
 		return;
-	if (clock_ns(CLOCK_MONOTONIC) - resolver->kernel_loaded_ns < KERNEL_RELOAD_NS)
+	if (resolver->kernel_before ||
+	    clock_ns(CLOCK_MONOTONIC) - resolver->kernel_loaded_ns < KERNEL_RELOAD_NS)
 		return;
 	kernel_load(resolver);
 	if (resolver->kernel)
@@ -213,6 +215,7 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 	}
 	if (stack->process)
 		process_release_symbols(stack->process);
+	resolver->kernel_before = kernel_symbols_free(resolver->kernel_before);
 	stack_finish(resolver, stack);
 }
 

@@ -397,6 +397,32 @@ static void evicts_the_oldest_and_reads_it_again(void **state)
 	symtab_free(measure);
 }
 
+static void drops_what_is_idle_and_reads_it_again(void **state)
+{
+	struct module_registry *registry = module_registry_new(1 << 20);
+	struct module *module = get(registry, full_path);
+	struct symtab *symbols = module_get_symbols(module);
+	struct module_stats stats;
+
+	assert_non_null(symbols);
+	module_registry_drop_idle(registry, 0); /* in use */
+	module_registry_stats(registry, &stats);
+	assert_true(stats.symbol_bytes > 0);
+	module_registry_put_symbols(registry, symbols);
+	module_registry_drop_idle(registry, NS_PER_S); /* was used lately */
+	module_registry_stats(registry, &stats);
+	assert_true(stats.symbol_bytes > 0);
+	module_registry_drop_idle(registry, 0);
+	module_registry_stats(registry, &stats);
+	assert_int_equal(stats.symbol_bytes, 0);
+	assert_int_equal(stats.evictions, 0);
+	symbols = module_get_symbols(module);
+	assert_non_null(symbols);
+	module_registry_put_symbols(registry, symbols);
+	module_unref(module);
+	module_registry_free(registry);
+}
+
 static void a_table_over_the_limit_is_refused(void **state)
 {
 	struct module_registry *registry = module_registry_new(256);
@@ -532,6 +558,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(survives_cutting),
 		cmocka_unit_test(equal_files_share_one_table),
 		cmocka_unit_test(evicts_the_oldest_and_reads_it_again),
+		cmocka_unit_test(drops_what_is_idle_and_reads_it_again),
 		cmocka_unit_test(a_table_over_the_limit_is_refused),
 		cmocka_unit_test(settles_when_nobody_lives),
 		cmocka_unit_test(a_file_written_over_has_no_names),
