@@ -40,16 +40,23 @@ static void drain_cut_now(struct drain *drain)
 	if (took > drain->stats.cut_max_ns)
 		drain->stats.cut_max_ns = took;
 	pthread_mutex_unlock(&drain->lock);
-	if (!r)
+	if (!r) {
+		window_unref(drain->last_window);
+		drain->last_window = window_ref(window);
 		resolver_add_window(drain->resolver, TAKE(window), &seq);
+	}
 	pthread_mutex_lock(&drain->lock);
 	drain->stats.cuts++;
 	if (seq)
 		drain->seq = seq;
 	pthread_cond_broadcast(&drain->cut_done);
 	pthread_mutex_unlock(&drain->lock);
-	stack_table_sweep(drain->stacks, STACK_KEEP_NS, begin);
-	process_table_sweep(drain->processes, STACK_KEEP_NS);
+	drain_stacks_roll(drain);
+	/* The tables are everybody's: one looks after them. */
+	if (drain->notes_processes) {
+		stack_table_sweep(drain->stacks, STACK_KEEP_NS, begin);
+		process_table_sweep(drain->processes, STACK_KEEP_NS);
+	}
 	probe_refresh(drain->probe);
 	drain->next_ns = begin + drain->config->window_length_ns;
 }
@@ -125,6 +132,8 @@ static int drain_open(struct drain *drain, int64_t min_wait_ns)
 static struct drain *drain_free(struct drain *drain)
 {
 	drain_ring_close(drain->ring);
+	drain_stacks_fini(drain);
+	window_unref(drain->last_window);
 	assembler_free(drain->assembler);
 	sampler_free(drain->sampler);
 	closep(&drain->wake_fd);

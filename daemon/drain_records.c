@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/drain_state.h"
 
+#include <stdlib.h>
+
 #include "bpf/unwind_shared.h"
 #include "proto/base.h"
 
@@ -44,6 +46,47 @@ static void handle_walk(struct drain *drain, struct process *process,
 	process_table_note_walk(drain->processes, process, address - (record->frames > 1), ends);
 }
 
+/* Takes the reference; out of memory the table may drop it early, which is counted. */
+static void stack_hold(struct held_stacks *held, struct stack *stack)
+{
+	size_t room = held->room ? 2 * held->room : 256;
+	struct stack **v;
+
+	if (held->n == held->room) {
+		v = reallocarray(held->v, room, sizeof(*v));
+		if (!v) {
+			stack_unref(stack);
+			return;
+		}
+		held->v = v;
+		held->room = room;
+	}
+	held->v[held->n++] = stack;
+}
+
+static void held_fini(struct held_stacks *held)
+{
+	size_t i;
+
+	for (i = 0; i < held->n; i++)
+		stack_unref(held->v[i]);
+	free(held->v);
+	*held = (struct held_stacks){};
+}
+
+void drain_stacks_roll(struct drain *drain)
+{
+	held_fini(&drain->held[1]);
+	drain->held[1] = drain->held[0];
+	drain->held[0] = (struct held_stacks){};
+}
+
+void drain_stacks_fini(struct drain *drain)
+{
+	held_fini(&drain->held[0]);
+	held_fini(&drain->held[1]);
+}
+
 static void handle_stack(struct drain *drain, const struct record_stack *record)
 {
 	struct process_id id = {
@@ -67,11 +110,17 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	if (process)
 		handle_walk(drain, process, record);
 	process_unref(process);
-	if (stack && is_new)
+	if (!stack)
+		return;
+	if (is_new) {
 		stack->flags |= stack_flags_of(record->flags);
-	/* Dropped it is unknown, which is counted, and new when it is sent again. */
-	if (stack && is_new && resolver_add_stack(drain->resolver, stack))
-		stack_table_drop(drain->stacks, stack);
+		/* Dropped it is unknown, which is counted, and new when it is sent again. */
+		if (resolver_add_stack(drain->resolver, stack)) {
+			stack_table_drop(drain->stacks, stack);
+			return;
+		}
+	}
+	stack_hold(&drain->held[0], stack);
 }
 
 static void handle_process(struct drain *drain, const struct record_process *record)

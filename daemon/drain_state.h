@@ -19,6 +19,13 @@
 #include "daemon/sampler.h"
 #include "daemon/drain_ring.h"
 
+/* References to stacks that have come for a window. */
+struct held_stacks {
+	struct stack **v;
+	size_t n;
+	size_t room;
+};
+
 struct drain {
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards what follows, up to stats */
@@ -51,10 +58,21 @@ struct drain {
 	uint64_t last_unknown;
 	int64_t real_offset_ns; /* realtime less monotonic */
 	int64_t next_ns;
+	/*
+	 * A stack comes once a window: until the window it came for has been assembled, nobody else
+	 * may drop it. The last one is that of the window before, whose records may come late.
+	 */
+	struct held_stacks held[2];
+	/* The kernel stack of a wait that goes on comes once only: the last window has it. */
+	struct window *last_window;
 };
 
 /* drain_records.c: on_event of the ring; always 0. */
 int drain_on_record(void *context, void *data, size_t size);
+
+/* A window has been assembled: stacks that came for the one before it are let go. */
+void drain_stacks_roll(struct drain *drain);
+void drain_stacks_fini(struct drain *drain);
 
 /* drain_cut.c: the new window begins; returns its start. */
 int64_t drain_bump_epoch(struct cut *cut);

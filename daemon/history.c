@@ -122,6 +122,17 @@ static void history_make_room(struct history *history, const struct window *wind
 		history_evict(history, true);
 }
 
+void history_shrink(struct history *history)
+{
+	size_t i, n;
+
+	pthread_mutex_lock(&history->lock);
+	n = (history->n + 3) / 4;
+	for (i = 0; i < n && history->n > 1; i++)
+		history_evict(history, true);
+	pthread_mutex_unlock(&history->lock);
+}
+
 void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
 		      void *userdata)
 {

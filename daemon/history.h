@@ -52,6 +52,9 @@ struct history *history_free(struct history *history);
  */
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
 
+/* Lets the oldest quarter go, but not the newest window: there is no room for what is to come. */
+void history_shrink(struct history *history);
+
 /* Shows each window to the sink before it is added; it may take a reference. Before any is added. */
 void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
 		      void *userdata);

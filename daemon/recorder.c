@@ -36,6 +36,12 @@ static void recorder_unwind(struct recorder *recorder, const struct config *conf
 		log_err(r, "make room for walks of user stacks");
 }
 
+/* Of stacks there is no more room: old windows go, not the frames of new stacks. */
+static void on_stacks_full(void *userdata)
+{
+	history_shrink(userdata);
+}
+
 static int recorder_tables(struct recorder *recorder, const struct config *config)
 {
 	int r = process_table_new(config->symbols_max_memory, &recorder->processes);
@@ -47,6 +53,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
+	if (!r)
+		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
 	if (!r && !recorder->is_serve_only)
 		r = resolver_new(recorder->stacks, recorder->history, config->idle_functions,
 				 &recorder->resolver);

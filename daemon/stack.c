@@ -29,6 +29,9 @@ struct stack_entry {
 	UT_hash_handle hh; /* stack_table.stacks, by stack.raw_id */
 };
 
+/* When old stacks gave little room it is not tried again for this long: it takes milliseconds. */
+#define RELIEVE_EVERY_NS (100 * NS_PER_MS)
+
 enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 
 struct stack_table {
@@ -38,6 +41,9 @@ struct stack_table {
 	struct stack pseudo[PSEUDOS];
 	size_t bytes;
 	size_t max_bytes;
+	void (*relieve)(void *userdata);
+	void *relieve_data;
+	int64_t relieve_after_ns;
 	uint64_t ambiguous;
 	uint64_t unknown;
 	uint64_t full;
@@ -150,6 +156,13 @@ static void stack_release(struct stack_table *table, struct stack_entry *entry)
 	stack_free(entry);
 }
 
+void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *userdata),
+			    void *userdata)
+{
+	table->relieve = relieve;
+	table->relieve_data = userdata;
+}
+
 struct stack_table *stack_table_free(struct stack_table *table)
 {
 	struct stack_entry *entry, *next;
@@ -190,12 +203,17 @@ static struct stack_entry *stack_entry_new(uint64_t raw_id, const uint64_t *ip, 
 	return entry;
 }
 
+static bool is_full(const struct stack_table *table, size_t n_raw)
+{
+	return table->bytes + stack_bytes(n_raw) > table->max_bytes;
+}
+
 static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
 				     struct process *process, const uint64_t *ip, size_t n)
 {
 	struct stack_entry *entry;
 
-	if (table->bytes + stack_bytes(n) > table->max_bytes) {
+	if (is_full(table, n)) {
 		table->full++;
 		return NULL;
 	}
@@ -224,6 +242,34 @@ static void stack_compare(struct stack_table *table, struct stack *stack, struct
 	stack->flags |= STACK_IS_AMBIGUOUS;
 }
 
+/* Of those that nobody references; with the lock held. */
+static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t cut_ns)
+{
+	struct stack_entry *entry, *next;
+
+	HASH_ITER(hh, table->stacks, entry, next)
+	if (entry->stack.refs == 1 && entry->stack.is_resolved && entry->stack.seen_ns < cut_ns &&
+	    (entry->stack.seen_ns < oldest_ns || table->bytes > table->max_bytes / 2))
+		stack_release(table, entry);
+}
+
+/* Old windows go before new stacks are turned away. Lets the lock go meanwhile. */
+static void room_make(struct stack_table *table)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!table->relieve || now < table->relieve_after_ns)
+		return;
+	table->relieve_after_ns = INT64_MAX; /* one at a time */
+	pthread_mutex_unlock(&table->lock);
+	table->relieve(table->relieve_data);
+	pthread_mutex_lock(&table->lock);
+	stacks_sweep(table, INT64_MIN, INT64_MAX);
+	table->relieve_after_ns = now;
+	if (table->bytes > table->max_bytes / 8 * 7)
+		table->relieve_after_ns += RELIEVE_EVERY_NS;
+}
+
 struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
 			      const uint64_t *ip, size_t n, bool *is_new_out)
 {
@@ -232,14 +278,20 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 	*is_new_out = false;
 	pthread_mutex_lock(&table->lock);
 	HASH_FIND(hh, table->stacks, &raw_id, sizeof(raw_id), entry);
+	if (!entry && is_full(table, n)) {
+		room_make(table);
+		HASH_FIND(hh, table->stacks, &raw_id, sizeof(raw_id), entry);
+	}
 	if (entry) {
 		stack_compare(table, &entry->stack, process, ip, n);
 	} else {
 		entry = stack_add(table, raw_id, process, ip, n);
 		*is_new_out = entry != NULL;
 	}
-	if (entry)
+	if (entry) {
 		entry->stack.seen_ns = clock_ns(CLOCK_MONOTONIC);
+		stack_ref(&entry->stack);
+	}
 	pthread_mutex_unlock(&table->lock);
 	return entry ? &entry->stack : NULL;
 }
@@ -336,13 +388,9 @@ struct frame *stack_table_frame(struct stack_table *table, const struct symbol *
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns)
 {
 	int64_t oldest = clock_ns(CLOCK_MONOTONIC) - keep_ns;
-	struct stack_entry *entry, *next;
 
 	pthread_mutex_lock(&table->lock);
-	HASH_ITER(hh, table->stacks, entry, next)
-	if (entry->stack.refs == 1 && entry->stack.is_resolved && entry->stack.seen_ns < cut_ns &&
-	    (entry->stack.seen_ns < oldest || table->bytes > table->max_bytes / 2))
-		stack_release(table, entry);
+	stacks_sweep(table, oldest, cut_ns);
 	pthread_mutex_unlock(&table->lock);
 }
 

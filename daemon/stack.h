@@ -78,12 +78,19 @@ struct stack_table_stats {
  * turned away.
  */
 int stack_table_new(size_t max_bytes, struct stack_table **out);
+
+/*
+ * Before new ones are turned away, relieve is called: it gives up references to old ones. On the
+ * thread that puts. To be set before any stack is put.
+ */
+void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *userdata),
+			    void *userdata);
 struct stack_table *stack_table_free(struct stack_table *table);
 
 /*
  * Adds what the ring brought, or finds it again: *is_new_out tells whether it must be resolved.
- * Takes a reference to process (may be NULL). Returns the stack, owned by the table, NULL when
- * out of memory or room.
+ * Takes a reference to process (may be NULL). Returns the stack with a reference for the caller,
+ * NULL when out of memory or room.
  */
 struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
 			      const uint64_t *ip, size_t n, bool *is_new_out);

@@ -162,6 +162,25 @@ static void test_wait_for_a_window(void **state)
 	history_free(history);
 }
 
+/* The oldest quarter goes, but never the last window. */
+static void test_shrinks_when_asked(void **state)
+{
+	struct history *history;
+	uint64_t seq;
+
+	assert_int_equal(history_new(500 * NS_PER_S, SIZE_MAX, &history), 0);
+	for (seq = 1; seq <= 8; seq++)
+		add(history, seq, 0);
+	history_shrink(history);
+	assert_has(history, 3, 8);
+	assert_true(stats(history).evicted_by_bytes);
+	assert_int_equal(stats(history).evicted_for_bytes, 2);
+	for (seq = 0; seq < 10; seq++)
+		history_shrink(history);
+	assert_has(history, 8, 8);
+	history_free(history);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +189,7 @@ int main(void)
 		cmocka_unit_test(test_range_is_half_open),
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_stacks_count),
+		cmocka_unit_test(test_shrinks_when_asked),
 		cmocka_unit_test(test_lists_hold_windows),
 		cmocka_unit_test(test_wait_for_a_window),
 	};

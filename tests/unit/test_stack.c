@@ -37,6 +37,7 @@ static struct stack *put(uint64_t id, uint64_t first_ip, size_t n, bool is_new_w
 		ip[i] = first_ip + i;
 	stack = stack_table_put(table, id, NULL, ip, n, &is_new);
 	assert_int_equal(is_new, is_new_wanted);
+	stack_unref(stack);
 	return stack;
 }
 
@@ -193,6 +194,67 @@ static void test_short_of_room_keeps_what_is_new(void **state)
 	assert_true(stats().stacks < id - 1000);
 }
 
+static struct stack *referenced[LIMIT / 1000];
+static size_t n_referenced, n_asked;
+
+static void give_up_half(void *userdata)
+{
+	size_t half = n_referenced / 2;
+
+	n_asked++;
+	while (n_referenced > half)
+		stack_unref(referenced[--n_referenced]);
+}
+
+static void fill_with_referenced(void)
+{
+	uint64_t id = 1000;
+
+	n_asked = n_referenced = 0;
+	stack_table_set_relief(table, give_up_half, NULL);
+	while (stats().bytes + DEPTH * 16 + 400 < LIMIT) {
+		resolve(put(id, id * DEPTH, DEPTH, true), "name");
+		referenced[n_referenced++] = stack_table_get(table, id, false);
+		id++;
+	}
+	assert_int_equal(n_asked, 0);
+}
+
+/* Old ones, given up for it, make room for new ones. */
+static void test_full_makes_room_first(void **state)
+{
+	size_t n;
+
+	fill_with_referenced();
+	n = n_referenced;
+	for (uint64_t id = 1; id <= n / 4; id++)
+		put(100000 + id, 1, DEPTH, true);
+	assert_int_equal(n_asked, 1);
+	assert_int_equal(stats().full, 0);
+	for (size_t i = 0; i < n_referenced; i++)
+		assert_int_equal(referenced[i]->ip[0], (1000 + i) * DEPTH);
+}
+
+/* What was put has a reference: whoever put it may go on with it, whatever others sweep. */
+static void test_full_spares_what_was_put(void **state)
+{
+	uint64_t ip[DEPTH] = { 7 };
+	struct stack *held;
+	uint64_t id = 100000;
+	bool is_new;
+
+	held = stack_table_put(table, 900, NULL, ip, DEPTH, &is_new);
+	resolve(held, "held");
+	fill_with_referenced();
+	while (!n_asked && id < 100010)
+		put(id++, 1, DEPTH, true);
+	assert_int_equal(n_asked, 1);
+	assert_ptr_equal(stack_table_get(table, 900, true), held);
+	assert_int_equal(held->ip[0], 7);
+	stack_unref(held);
+	stack_unref(held);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +272,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_less, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_what_is_new, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_full_makes_room_first, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_full_spares_what_was_put, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
