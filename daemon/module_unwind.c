@@ -82,9 +82,13 @@ void module_unwind_load(struct module *module)
 void module_want_rows(struct module *module)
 {
 	struct module_registry *registry = module->registry;
-	struct module **list = &registry->wanting[module->key.size > BIG_FILE_BYTES];
+	bool is_big = module->key.size > BIG_FILE_BYTES;
+	struct module **list = &registry->wanting[is_big];
 
 	if (!module->unwind || !unwind_file_is_wanted(module->unwind))
+		return;
+	/* A compiler would fill the room of everybody: a walk has to end there first. */
+	if (is_big && !unwind_file_is_needed(module->unwind))
 		return;
 	pthread_mutex_lock(&registry->lock);
 	if (!module->is_wanting) {

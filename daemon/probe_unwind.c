@@ -14,7 +14,10 @@
 #include "bpf/unwind_shared.h"
 #include "proto/base.h"
 
-enum { TABLES = 4096, SEGMENTS = 65536, PROCESSES = 16384, FALLBACK_WAIT_S = 1 };
+enum { FALLBACK_WAIT_S = 1 };
+
+/* What a member of a preallocated hash takes: the kernel's own part, key and value. */
+enum { PROCESS_BYTES = 64 + 8 + sizeof(struct unwind_process) };
 
 enum shared_map { WORDS, TABLE, SEGMENT, PROCESS, SHARED_MAPS };
 
@@ -115,6 +118,17 @@ static int map_open(struct probe_unwind *maps, enum shared_map map)
 	return 0;
 }
 
+/* An eighth for mappings, as much for processes, little for tables, and the rest for rows. */
+static void maps_size(struct probe_unwind *maps, uint64_t max_memory)
+{
+	uint64_t part = max_memory / 8;
+
+	maps->n[SEGMENT] = (uint32_t)(part / sizeof(struct unwind_segment));
+	maps->n[PROCESS] = (uint32_t)(part / PROCESS_BYTES);
+	maps->n[TABLE] = (uint32_t)(part / 16 / sizeof(struct unwind_table));
+	maps->n[WORDS] = (uint32_t)((max_memory - 2 * part - part / 16) / sizeof(uint64_t));
+}
+
 int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
 {
 	struct probe_unwind *maps = calloc(1, sizeof(*maps));
@@ -122,10 +136,7 @@ int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
 
 	if (!maps)
 		return -ENOMEM;
-	maps->n[WORDS] = (uint32_t)(max_memory / sizeof(uint64_t));
-	maps->n[TABLE] = TABLES;
-	maps->n[SEGMENT] = SEGMENTS;
-	maps->n[PROCESS] = PROCESSES;
+	maps_size(maps, max_memory);
 	for (unsigned int i = 0; i < SHARED_MAPS; i++)
 		maps->fds[i] = -1;
 	for (unsigned int i = 0; i < SHARED_MAPS && !r; i++)
@@ -139,9 +150,9 @@ int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
 		.unmap = words_unmap,
 		.n_words = maps->n[WORDS],
 		.tables = maps->memory_of[TABLE],
-		.n_tables = TABLES,
+		.n_tables = maps->n[TABLE],
 		.segments = maps->memory_of[SEGMENT],
-		.n_segments = SEGMENTS,
+		.n_segments = maps->n[SEGMENT],
 		.put = process_put,
 		.get = process_get,
 		.drop = process_drop,
@@ -194,7 +205,7 @@ uint64_t probe_unwind_bytes(const struct probe_unwind *maps)
 {
 	uint64_t sum = 0;
 
-	for (unsigned int i = 0; i < SHARED_MAPS; i++)
+	for (unsigned int i = 0; i < PROCESS; i++)
 		sum += (uint64_t)maps->n[i] * shared_maps[i].value_size;
-	return sum;
+	return sum + (uint64_t)maps->n[PROCESS] * PROCESS_BYTES;
 }

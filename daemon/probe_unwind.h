@@ -16,7 +16,7 @@
 struct bpf_object;
 struct probe_unwind;
 
-/* max_memory: bytes for rows. Negative errno as the kernel gave it. */
+/* max_memory: bytes for all of them. Negative errno as the kernel gave it. */
 int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out);
 struct probe_unwind *probe_unwind_close(struct probe_unwind *maps);
 

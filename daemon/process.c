@@ -87,12 +87,12 @@ void process_set_maps(struct process *process, struct process_maps *maps)
 
 	/* First the new ones, so that files in both do not look unused in between. */
 	process_maps_add_live(maps);
+	process->maps = maps;
+	process_publish(process);
 	if (process->has_exited)
 		process_maps_drop_live(maps);
 	else if (old)
 		process_maps_drop_live(old);
-	process->maps = maps;
-	process_publish(process);
 	process_maps_unref(old);
 }
 

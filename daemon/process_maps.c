@@ -14,6 +14,8 @@
 
 struct process_maps {
 	atomic_uint refs;
+	atomic_uint live;
+	struct module_registry *registry; /* borrowed */
 	size_t n;
 	struct process_map *items; /* sorted by start */
 	struct unwind_run *run;
@@ -61,16 +63,54 @@ void process_maps_want_rows(struct process_maps *maps)
 	}
 }
 
+static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
+{
+	struct unwind_mapping mapping = { .start = map->start, .end = map->end };
+
+	if (map->module && module_is_elf(map->module)) {
+		mapping.file = module_unwind(map->module);
+		mapping.address = module_address(map->module, map->pgoff);
+	} else {
+		/* Code may be generated into a file that is none of code. */
+		mapping.is_generated = map->kind == MAP_GENERATED || map->module;
+	}
+	return mapping;
+}
+
+/* Without memory walks find nothing mapped, and the stacks say so. */
+static void run_make(struct process_maps *maps)
+{
+	struct unwind *unwind = module_registry_unwind(maps->registry);
+	struct unwind_mapping *mappings;
+	size_t n = 0;
+
+	mappings = unwind ? calloc(maps->n + 1, sizeof(*mappings)) : NULL;
+	if (!mappings)
+		return;
+	for (size_t i = 0; i < maps->n; i++) {
+		if (!maps->items[i].is_gone)
+			mappings[n++] = unwind_mapping_of(&maps->items[i]);
+	}
+	maps->run = unwind_run_new(unwind, mappings, n);
+	free(mappings);
+}
+
 void process_maps_add_live(struct process_maps *maps)
 {
+	/* A child may be told of when the parent it has them from has gone. */
+	if (!atomic_fetch_add(&maps->live, 1) && !maps->run)
+		run_make(maps);
 	for (size_t i = 0; i < maps->n; i++) {
 		if (maps->items[i].module)
 			module_add_live(maps->items[i].module);
 	}
 }
 
+/* Windows keep the maps of processes that have gone for their names; nobody walks by them. */
 void process_maps_drop_live(struct process_maps *maps)
 {
+	if (atomic_fetch_sub(&maps->live, 1) == 1)
+		maps->run = unwind_run_free(maps->run);
 	for (size_t i = 0; i < maps->n; i++) {
 		if (maps->items[i].module)
 			module_drop_live(maps->items[i].module);
@@ -228,38 +268,6 @@ static bool is_unchanged(const struct process_maps *before, const struct mapping
 	return true;
 }
 
-static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
-{
-	struct unwind_mapping mapping = { .start = map->start, .end = map->end };
-
-	if (map->module && module_is_elf(map->module)) {
-		mapping.file = module_unwind(map->module);
-		mapping.address = module_address(map->module, map->pgoff);
-	} else {
-		/* Code may be generated into a file that is none of code. */
-		mapping.is_generated = map->kind == MAP_GENERATED || map->module;
-	}
-	return mapping;
-}
-
-/* Without memory walks find nothing mapped, and the stacks say so. */
-static void run_make(struct module_registry *registry, struct process_maps *maps)
-{
-	struct unwind *unwind = module_registry_unwind(registry);
-	struct unwind_mapping *mappings;
-	size_t n = 0;
-
-	mappings = unwind ? calloc(maps->n + 1, sizeof(*mappings)) : NULL;
-	if (!mappings)
-		return;
-	for (size_t i = 0; i < maps->n; i++) {
-		if (!maps->items[i].is_gone)
-			mappings[n++] = unwind_mapping_of(&maps->items[i]);
-	}
-	maps->run = unwind_run_new(unwind, mappings, n);
-	free(mappings);
-}
-
 int process_maps_build(struct module_registry *registry, int dir_fd,
 		       const struct mappings *mappings, struct process_maps *before,
 		       struct process_maps **out)
@@ -275,6 +283,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 	if (!maps)
 		return -ENOMEM;
 	atomic_init(&maps->refs, 1);
+	maps->registry = registry;
 	maps->items = calloc(mappings->n + (before ? before->n : 0) + 1, sizeof(*maps->items));
 	if (!maps->items)
 		return -ENOMEM;
@@ -296,7 +305,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 			return r;
 	}
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
-	run_make(registry, maps);
+	run_make(maps);
 	*out = TAKE(maps);
 	return 0;
 }

@@ -74,8 +74,11 @@ static size_t unwind_limits(struct recorder *recorder, struct wire_limit *out)
 	if (!recorder->unwind)
 		return 0;
 	unwind_stats(recorder->unwind, &stats);
-	out[0] = (struct wire_limit){ "unwind.max_memory", (int64_t)stats.max_bytes,
-				      (int64_t)stats.bytes,
+	/* What is not for rows is taken from the start. */
+	out[0] = (struct wire_limit){ "unwind.max_memory",
+				      (int64_t)recorder->config->unwind_max_memory,
+				      (int64_t)(recorder->config->unwind_max_memory -
+						stats.max_bytes + stats.bytes),
 				      (int64_t)(stats.evictions + stats.no_room) };
 	out[1] = (struct wire_limit){ "unwind.mappings", (int64_t)stats.max_segments,
 				      (int64_t)stats.segments,

@@ -138,6 +138,19 @@ static bool is_better_victim(const struct unwind_file *a, const struct unwind_fi
 	return a->used_ns < b->used_ns;
 }
 
+/*
+ * What no walk has asked for takes the place of nothing that may be of use: neither of what live
+ * processes have, nor of programs that are started again and again.
+ */
+static bool may_replace(const struct unwind_file *file, const struct unwind_file *by, int64_t now)
+{
+	bool is_used = file->used_ns && now - file->used_ns < KEEP_USED_NS;
+
+	if (!file->refs)
+		return by->is_needed || !is_used;
+	return by->is_needed && !is_used;
+}
+
 /* The table to drop first for this one; NULL when all are of more use. */
 static struct unwind_file *victim_find(struct unwind *unwind, const struct unwind_file *except,
 				       int64_t now)
@@ -147,8 +160,7 @@ static struct unwind_file *victim_find(struct unwind *unwind, const struct unwin
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++) {
 		struct unwind_file *file = unwind->files[i];
 
-		if (!file || !file->words || file == except || (file->refs && !except->is_needed) ||
-		    (file->refs && file->used_ns && now - file->used_ns < KEEP_USED_NS))
+		if (!file || !file->words || file == except || !may_replace(file, except, now))
 			continue;
 		if (is_better_victim(file, victim))
 			victim = file;
@@ -272,6 +284,16 @@ void unwind_file_need(struct unwind_file *file)
 	pthread_mutex_unlock(&file->unwind->lock);
 }
 
+bool unwind_file_is_needed(struct unwind_file *file)
+{
+	bool is_needed;
+
+	pthread_mutex_lock(&file->unwind->lock);
+	is_needed = file->is_needed;
+	pthread_mutex_unlock(&file->unwind->lock);
+	return is_needed;
+}
+
 bool unwind_file_is_wanted(struct unwind_file *file)
 {
 	bool is_wanted;
@@ -389,7 +411,7 @@ void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, 
 			table_show(file, rows);
 			unwind->stats.loads++;
 			unwind->stats.load_ns += (uint64_t)took_ns;
-		} else {
+		} else if (file->is_needed) {
 			unwind->stats.no_room++;
 		}
 	}

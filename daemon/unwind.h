@@ -94,6 +94,7 @@ void unwind_file_put(struct unwind_file *file);
  * they are loaded where there is room.
  */
 void unwind_file_need(struct unwind_file *file);
+bool unwind_file_is_needed(struct unwind_file *file);
 
 /* Whether its rows should be read: they are not there, and were not found missing lately. */
 bool unwind_file_is_wanted(struct unwind_file *file);
