@@ -16,8 +16,8 @@
 
 #include "oncpu.skel.h"
 
-/* Its stacks are few: as many as samples at the most. */
-enum { RING = 1 << 20, SEEN = 8192 };
+/* Its stacks are few: twice as many as samples at the most. */
+enum { RING = 512 << 10, SEEN = 4096 };
 
 struct probe_events {
 	size_t n; /* possible CPUs */

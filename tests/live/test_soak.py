@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sixty snapshots do not make the daemon grow; its end, by SIGTERM or SIGKILL, leaves no BPF
-program, map or link behind."""
+"""The daemon keeps within its size; sixty snapshots do not make it grow; its end, by SIGTERM or
+SIGKILL, leaves no BPF program, map or link behind."""
 
 from harness import *
 
 GROWTH = 8 << 20
+MAPS = 48 << 20
+# 64 MiB on a host with 300 processes; one that builds software at the same time has thousands.
+RSS = 96 << 20
 
 
 def rss_bytes(pid):
@@ -48,6 +51,7 @@ def check_growth(daemon):
     grown = max(sizes[50:]) - max(sizes[15:25])
     text = f"RSS grew by {grown >> 10} KiB in 40 snapshots, to {sizes[-1] >> 10} KiB"
     check(grown < GROWTH, text)
+    check(sizes[-1] <= RSS, f"RSS is {sizes[-1] >> 10} KiB of {RSS >> 10}")
     # One that stays open for each answer would be fifty.
     check(files[-1] <= files[5] + 10, f"open files: {files[5]} early, {files[-1]} late")
 
@@ -69,7 +73,10 @@ daemon = Daemon("window.length=500ms", "window.keep=10s")
 # History is full after ten seconds; before it, growth is what was asked for.
 time.sleep(11)
 check_growth(daemon)
-check_nothing_lost(daemon.status(), "status")
+status = daemon.status()
+check_nothing_lost(status, "status")
+maps = status["map_bytes"]
+check(maps <= MAPS, f"BPF maps by default: {maps >> 10} KiB of {MAPS >> 10}")
 held = bpf_ids(daemon.process.pid)
 check(daemon.stop() == 0, f"SIGTERM: exit {daemon.process.returncode}")
 check(not os.path.exists(daemon.socket), "SIGTERM: the socket is gone")

@@ -100,7 +100,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config->window_length_ns, 5 * NS_PER_S);
 	assert_int_equal(config->window_min_length_ns, 500 * NS_PER_MS);
 	assert_int_equal(config->window_keep_ns, 600 * NS_PER_S);
-	assert_int_equal(config->window_max_memory, 48 << 20);
+	assert_int_equal(config->window_max_memory, 24 << 20);
 	assert_string_equal(config->control_socket, "/run/stackd/stackd.sock");
 	assert_string_equal(config->control_group, "stackd");
 	assert_int_equal(config->control_max_clients, 64);
