@@ -94,7 +94,7 @@ def check_node(daemon):
         f.write(SPIN)
     cpu = str(max(os.sched_getaffinity(0)))
     argv = ["taskset", "-c", cpu, node, "--perf-basic-prof", "--interpreted-frames-native-stack"]
-    spinner = subprocess.Popen([*argv, script])
+    spinner = subprocess.Popen([*argv, script], cwd=daemon.dir)  # it leaves a log there
     # Who shares its CPU makes it wait where it is: in code made at run time.
     rival = subprocess.Popen(["taskset", "-c", cpu, "sh", "-c", "while :; do :; done"])
     atexit.register(stop_process, rival)
