@@ -5,13 +5,13 @@ the split agrees with a second account of the same events, with schedstat's run 
 number of context switches. Twenty windows under stress-ng, and some with wakeups that begin while
 the sleeper is still on its way off its CPU.
 
-Runnable time is not held to schedstat's run-queue delay here: that leaves out what this load is
-made of. A wakeup that is about to preempt marks the queue's clock to be taken as it is
+Of threads that sleep, runnable time is not held to schedstat's run-queue delay: that leaves out
+what this load is made of. A wakeup that is about to preempt marks the queue's clock to be taken as it is
 (rq_clock_skip_update, in wakeup_preempt), so the woken thread arrives, by that clock, when it was
 queued; one that is preempted on its way to sleep is not charged at all (sched_info_depart looks at
 the task's state); and since 6.12 a sleeper that is still queued may be charged with its sleep when
-it is moved. A kernel worker of high priority showed a fifth of its delay. test_runnable.py, where
-nobody sleeps, does hold runnable time to schedstat.
+it is moved. A kernel worker of high priority showed a fifth of its delay. Threads that never slept
+meanwhile are held to it, here and in test_runnable.py.
 """
 
 from harness import *
@@ -30,11 +30,11 @@ class Account:
         self.comm = text[text.index("(") + 1 : text.rindex(")")]
         self.start = text[text.rindex(")") + 2 :].split()[19]
         with open(f"{base}/schedstat", encoding="ascii") as f:
-            self.on_cpu = int(f.read().split()[0])
+            self.on_cpu, self.delay = (int(word) for word in f.read().split()[:2])
         with open(f"{base}/status", encoding="utf-8", errors="replace") as f:
-            self.switches = sum(
-                int(line.split()[1]) for line in f if "voluntary_ctxt_switches" in line
-            )
+            lines = [line for line in f if "voluntary_ctxt_switches" in line]
+        self.sleeps, preempted = (int(line.split()[1]) for line in lines)
+        self.switches = self.sleeps + preempted
         self.when = time.time_ns()
 
 
@@ -87,6 +87,10 @@ class Edge:
         a, b = self.before[tid], self.after[tid]
         return value_between(a.on_cpu, b.on_cpu, self.at, a.when, b.when)
 
+    def delay(self, tid):
+        a, b = self.before[tid], self.after[tid]
+        return value_between(a.delay, b.delay, self.at, a.when, b.when)
+
     def part(self, tid, part):
         a, b = self.oracle_before[tid], self.oracle_after[tid]
         return value_between(a[part], b[part], self.at, a["when"], b["when"])
@@ -135,7 +139,8 @@ class Comparison:
         self.first, self.last, self.length = first, last, last.at - first.at
         self.interrupts = last.interrupts - first.interrupts
         self.ours, self.oracles = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
-        self.kernel, self.ours_all = 0, 0
+        self.kernel, self.ours_all = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
+        self.sleepless, self.ours_sleepless, self.kernel_sleepless = [], 0, 0
         self.sums_off, self.split_off, self.kernel_off, self.counts_off = [], [], [], []
         self.tids, self.compared = alive_between(first, last), []
         for tid in self.tids:
@@ -152,8 +157,15 @@ class Comparison:
         kernel = last.on_cpu(tid) - first.on_cpu(tid)
         if abs(totals["on_cpu_ns"] - kernel) > self.length * 0.05 + self.interrupts:
             self.kernel_off.append((name, totals["on_cpu_ns"], round(kernel)))
-        self.ours_all += totals["on_cpu_ns"]
-        self.kernel += kernel
+        delay = last.delay(tid) - first.delay(tid)
+        for part in PARTS:
+            self.ours_all[part] += totals[f"{part}_ns"]
+        self.kernel["on_cpu"] += kernel
+        self.kernel["runnable"] += delay
+        if last.after[tid].sleeps == first.before[tid].sleeps and kernel > self.length * 0.01:
+            self.sleepless.append(name)
+            self.ours_sleepless += totals["runnable_ns"]
+            self.kernel_sleepless += delay
         least = last.before[tid].switches - first.after[tid].switches
         most = last.after[tid].switches - first.before[tid].switches
         if not least - 1 <= totals["waits"] <= most + 1:
@@ -192,7 +204,12 @@ class Comparison:
             check_near(self.ours[part], self.oracles[part], 0.01, text)
         check(not self.kernel_off, f"on-CPU is within 5 % of schedstat: off: {self.kernel_off}")
         text, slack = "on-CPU of all against schedstat, ns", self.interrupts
-        check_near(self.ours_all, self.kernel, 0.02, text, slack)
+        check_near(self.ours_all["on_cpu"], self.kernel["on_cpu"], 0.02, text, slack)
+        ours, kernel = self.ours_all["runnable"], self.kernel["runnable"]
+        print(f"runnable of all, s: {ours / NS_PER_S:.2f}, schedstat {kernel / NS_PER_S:.2f}")
+        check(self.sleepless, f"some ran and never slept: {self.sleepless}")
+        text = "runnable of those against schedstat, ns"
+        check_near(self.ours_sleepless, self.kernel_sleepless, 0.02, text)
         check(not self.counts_off, f"waits = switches: off (waits, least, most): {self.counts_off}")
 
 
