@@ -21,8 +21,22 @@ def path_of(row):
     return sum(1 << d for d, name in enumerate(list(reversed(branches))[1:]) if name == "branch_b")
 
 
+def start_known(daemon, count):
+    """The program, once its mappings and how to unwind them are known; that takes a moment, in
+    which stacks are cut off, and marked."""
+    program = Program("prog_manystacks", count, 1, 20)
+    program.read_until("warming")
+
+    def has_whole_stack():
+        rows = rows_with(daemon.snapshot("--window", "5s", "-p", program.pid), "warm_up")
+        return any("main" in frame_names(row) for row in rows)
+
+    wait_until(has_whole_stack, 20, "whole stacks")
+    return program.go().ready()
+
+
 def check_stacks(daemon, count):
-    program = Program("prog_manystacks", count, 1, 20).ready()
+    program = start_known(daemon, count)
     start = daemon.cut()
     program.go().done()
     end = daemon.cut()
