@@ -53,7 +53,7 @@ struct {
 } ring SEC(".maps");
 
 /* One buffer a program kind: the hook at switch-in can interrupt the iterator. */
-enum scratch_kind { SCRATCH_SWITCH, SCRATCH_ITERATOR, SCRATCH_N };
+enum scratch_kind { SCRATCH_SWITCH, SCRATCH_ITERATOR, SCRATCH_WAKING, SCRATCH_N };
 
 struct scratch {
 	__u64 ip[STACK_DEPTH + 1];

@@ -17,34 +17,7 @@
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
-
-static __always_inline __u32 wait_bucket(__u64 ns)
-{
-	__u64 v = ns >> 10;
-	__u32 i = 0;
-
-	if (v >= 1ULL << 16) {
-		i += 16;
-		v >>= 16;
-	}
-	if (v >= 1 << 8) {
-		i += 8;
-		v >>= 8;
-	}
-	if (v >= 1 << 4) {
-		i += 4;
-		v >>= 4;
-	}
-	if (v >= 1 << 2) {
-		i += 2;
-		v >>= 2;
-	}
-	if (v >= 2)
-		i += 2;
-	else if (v >= 1)
-		i += 1;
-	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
-}
+#include "wait.bpf.h"
 
 /* A wait over a cut goes through the ring: the daemon charges each window its part. */
 static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *key,
@@ -76,22 +49,6 @@ static __always_inline struct wait_sums *wait_row(void *window, const struct wai
 		return row;
 	bpf_map_update_elem(window, key, &none, BPF_NOEXIST);
 	return bpf_map_lookup_elem(window, key);
-}
-
-static __always_inline void wait_add(struct wait_sums *row, const struct pending_wait *w)
-{
-	__u64 ns = w->end_ns - w->start_ns;
-	__u32 bucket = wait_bucket(ns);
-
-	row->count++;
-	row->blocked_ns += w->wake_ns - w->start_ns;
-	row->runnable_ns += w->end_ns - w->wake_ns;
-	if (ns > row->max_ns) {
-		row->max_ns = ns;
-		row->max_end_ns = w->end_ns;
-	}
-	if (bucket < WAIT_BUCKETS)
-		row->buckets[bucket]++;
 }
 
 /*
@@ -128,30 +85,8 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 		return 0;
 	}
 	cpu->counts.waits++;
-	wait_add(row, w);
+	wait_sums_add(row, w->start_ns, w->wake_ns, w->end_ns);
 	return 0;
-}
-
-static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
-					__u64 *kstack, __u64 *ustack)
-{
-	struct scratch *s = scratch_get(SCRATCH_SWITCH);
-	struct stack_owner kernel = {}, user;
-	struct unwind_walk *w;
-	long r;
-
-	if (!s)
-		return;
-	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
-	*kstack = stack_take(cpu, s, r, &kernel);
-	if (task->flags & PF_KTHREAD)
-		return;
-	user.leader_boot_ns = task->group_leader->start_boottime;
-	user.tgid = task->tgid;
-	user.exec_gen = (__u32)task->self_exec_id;
-	w = unwind_user(task, UNWIND_AT_SWITCH);
-	if (w)
-		*ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
 }
 
 /* The hook of this CPU's last switch-in did not run: the wait counts, without a stack. */
@@ -241,7 +176,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 	thread_leave(cpu, t, key, now, is_blocked, task_state, THREAD_IS_SHOWN);
 	if (stack_hook == HOOK_SWITCH_OUT && !(task_state & TASK_DEAD)) {
 		t->kstack = t->ustack = STACK_NONE;
-		stacks_take(ctx, cpu, task, &t->kstack, &t->ustack);
+		stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &t->kstack, &t->ustack);
 	}
 }
 
@@ -483,7 +418,7 @@ static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct ta
 
 	cpu->pending.task = 0;
 	cpu->counts.pendings = 0;
-	stacks_take(ctx, cpu, task, &kstack, &ustack);
+	stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &kstack, &ustack);
 	thread_refresh(cpu, task, stacks);
 	wait_record(cpu, &cpu->pending, kstack, ustack);
 }

@@ -131,16 +131,9 @@ SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
-	struct record_process *r;
 
-	if (!cpu)
-		return 0;
-	unwind_note_exec(task);
-	r = process_record(cpu, RECORD_EXEC);
-	if (!r)
-		return 0;
-	process_identify(r, task);
-	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+	if (cpu)
+		process_exec(cpu, task);
 	return 0;
 }
 

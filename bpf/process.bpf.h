@@ -50,6 +50,19 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
 	bpf_ringbuf_submit(r, ring_flags());
 }
 
+/* For who keeps nothing of threads. The daemon is woken: the image may be gone in milliseconds. */
+static __always_inline void process_exec(struct cpu *cpu, struct task_struct *task)
+{
+	struct record_process *r;
+
+	unwind_note_exec(task);
+	r = process_record(cpu, RECORD_EXEC);
+	if (!r)
+		return;
+	process_identify(r, task);
+	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
+}
+
 /* Its last thread has gone. */
 static __always_inline void process_exit(struct cpu *cpu, struct task_struct *task)
 {

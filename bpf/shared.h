@@ -43,6 +43,7 @@ enum loss {
 	LOST_MISSED_IN,	   /* a switch-in of a thread not known to be off CPU */
 	LOST_NO_MAP,	   /* waits: no window map (never expected) */
 	LOST_SAMPLE_KEYS,  /* samples: the window's map was full */
+	LOST_NO_HOOK,	   /* waits of offwake: the hook that takes stacks did not run */
 	LOST_N,
 };
 
@@ -52,7 +53,7 @@ struct cpu_counts {
 	__u64 waits;	   /* ended waits put into a window's map */
 	__u64 spans;	   /* ended waits sent through the ring */
 	__u64 shorts;	   /* ended waits under the minimum, summed by thread */
-	__u64 first_seen;  /* switch-ins of threads not known before */
+	__u64 first_seen;  /* switch-ins of threads not known before, or (offwake) to have slept */
 	__u64 recovered;   /* switch-ins that sched_switch did not show, seen a moment later */
 	__u64 hidden;	   /* switch-ins of threads that the host lets nobody see leave a CPU */
 	__u64 stacks;	   /* stacks sent */
@@ -162,6 +163,44 @@ struct sample_sums {
 	char comm[COMM_LEN];
 };
 
+/* In whose name a thread is made runnable. */
+enum wake_context {
+	WAKE_NONE,    /* no link: the path ends before */
+	WAKE_UNKNOWN, /* not seen */
+	WAKE_TASK,
+	WAKE_IRQ,     /* in an interrupt: what it interrupted has no part in it */
+	WAKE_SOFTIRQ,
+	WAKE_TIMER,   /* a timer ran out, in either of these */
+	WAKE_CONTEXTS,
+};
+
+/* Who wakes: a thread's numbers and name where it is a task, else zeroes. */
+struct wake_link {
+	__u32 context;
+	__u32 tgid;
+	__u32 tid;
+	__u32 pad;
+	char comm[COMM_LEN];
+};
+
+enum { WAKE_LINKS = 5 }; /* the waker, who woke that before, and so on */
+
+/* A wait's thread and stacks, its waker's stacks, and a hash of the path of wakers. */
+struct wake_key {
+	struct sample_key target;
+	__u64 waker_kstack;
+	__u64 waker_ustack;
+	__u64 path;
+	__u32 state;
+	__u32 pad;
+};
+
+struct wake_sums {
+	struct wait_sums sums;
+	char comm[COMM_LEN]; /* the thread's at the first wait */
+	struct wake_link links[WAKE_LINKS];
+};
+
 enum {
 	FILTER_CGROUPS = 2, /* all of them: a path and a unit */
 	FILTER_STATES = 8,
@@ -264,6 +303,9 @@ struct record_process {
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");
 _Static_assert(sizeof(struct wait_sums) == 40 + 4 * WAIT_BUCKETS, "wait_sums has no padding");
 _Static_assert(sizeof(struct sample_key) == 48, "sample_key has no padding");
+_Static_assert(sizeof(struct wake_key) == 80, "wake_key has no padding");
+_Static_assert(sizeof(struct wake_sums) == sizeof(struct wait_sums) + 16 + 32 * WAKE_LINKS,
+	       "wake_sums has no padding");
 _Static_assert(sizeof(struct thread) == 272, "thread has no padding");
 
 #endif

@@ -186,12 +186,4 @@ static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 
 	t->epoch = epoch;
 }
 
-/* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
-static __always_inline bool task_is_blocked(struct task_struct *task)
-{
-	if (!task->on_rq)
-		return true;
-	return bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed;
-}
-
 #endif

@@ -55,7 +55,7 @@ struct {
 } unwind_processes SEC(".maps");
 
 /* One a kind of program: a sampler may interrupt the others in the middle of a walk. */
-enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_WALKERS };
+enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_AT_WAKING, UNWIND_WALKERS };
 
 struct unwind_walk {
 	__u64 ip[UNWIND_DEPTH + 1];

@@ -328,6 +328,8 @@ static const struct option_spec specs[] = {
 	  "folded: - between user and kernel" },
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, read_flag, AT(annotations),
 	  "mark kernel frames with _[k]" },
+	{ 0, "chain", NULL, OPTIONS_STACKS, read_flag, AT(chain),
+	  "offwake: who woke the waker, too" },
 	{ 's', "offset", NULL, OPTIONS_STACKS, read_flag, AT(offset), "offsets within functions" },
 	{ 'v', "verbose", NULL, OPTIONS_STACKS, read_flag, AT(verbose),
 	  "raw addresses; stuck: all frames" },

@@ -85,6 +85,7 @@ struct options {
 	bool is_short;
 	bool strict;
 	bool delimited;
+	bool chain;
 	bool annotations;
 	bool offset;
 	bool verbose;

@@ -28,6 +28,7 @@ struct view {
 	bool by_max; /* the longest wait leads, not the sum */
 	bool reverse;
 	bool hides_unread;    /* said once for all */
+	bool chain;	      /* the path of wakers, not only the last */
 	bool keeps_scheduler; /* time on a CPU may be its own */
 	int64_t top;	   /* stuck: entries to show, 0 for all */
 };
@@ -40,6 +41,21 @@ bool reply_is_sampled(const struct wire_snapshot_reply *reply);
 
 /* What render_text() shows of it below the coverage. */
 void render_samples(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* Of a probe that knows who ended a wait. */
+bool reply_has_wakers(const struct wire_snapshot_reply *reply);
+
+/* What there is to sum up of it. */
+void render_wake_totals(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* Who ended a row's waits, with its stack, root first: it goes above the one that it woke. */
+void render_waker(const struct view *view, const struct wire_row *row);
+
+/* "mysqld waits <- jbd2 (pid 412) woke it <- irq". */
+void render_chain(const struct view *view, const struct wire_row *row);
+
+/* "jbd2 (pid 412)" or the context; escaped, malloc'ed. */
+char *waker_title(const struct wire_waker *waker);
 
 /* Of the windows an answer is made of, without the gaps between them. */
 int64_t coverage_length(const struct wire_coverage *coverage);

@@ -51,6 +51,37 @@ static bool has_frames(const struct wire_stack *stack)
 	return stack && (stack->frames.n > 0 || stack->flags.n > 0);
 }
 
+static void put_frames_leaf_first(FILE *out, const struct view *view,
+				  const struct wire_stack *stack, bool is_kernel)
+{
+	for (size_t i = 0; i < stack->frames.n; i++) {
+		_cleanup_(freep) char *label = frame_label(view, &stack->frames.v[i], is_kernel);
+
+		fputc(';', out);
+		put_name(out, label);
+	}
+}
+
+/* Its stack stands on its head: the two that met are side by side. */
+static void put_waker(FILE *out, const struct view *view, const struct wire_waker *waker)
+{
+	fputs(";--", out);
+	if (waker->kernel)
+		put_frames_leaf_first(out, view, waker->kernel, true);
+	if (view->delimited && has_frames(waker->user) && has_frames(waker->kernel))
+		fputs(";-", out);
+	if (waker->user)
+		put_frames_leaf_first(out, view, waker->user, false);
+	for (size_t i = 0; i < waker->path.n; i++) {
+		const struct wire_link *link = &waker->path.v[i];
+
+		if (i > 0 && !view->chain)
+			break;
+		fputc(';', out);
+		put_name(out, link->comm ? link->comm : link->context);
+	}
+}
+
 static char *line_text(const struct view *view, const struct wire_row *row)
 {
 	char *text = NULL;
@@ -64,6 +95,8 @@ static char *line_text(const struct view *view, const struct wire_row *row)
 		fputs(";-", out);
 	if (row->kernel)
 		put_frames(out, view, row->kernel, true);
+	if (row->waker)
+		put_waker(out, view, row->waker);
 	if (fclose(out) != 0)
 		free(TAKE(text));
 	return must(text);

@@ -283,6 +283,9 @@ static void render_row(const struct view *view, const struct wire_row *row, int6
 	render_split(view, row);
 	if (row_is_in_doubt(row))
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);
+	if (view->chain)
+		render_chain(view, row);
+	render_waker(view, row);
 	render_frames(view, row, FRAME_INDENT, 0);
 }
 
@@ -310,7 +313,10 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 		render_samples(view, reply);
 		return;
 	}
-	render_totals(view, reply);
+	if (reply_has_wakers(reply))
+		render_wake_totals(view, reply);
+	else
+		render_totals(view, reply);
 	if (reply->rows.n > 0 && !view->by_max)
 		page_wrap(&view->page, STYLE_PLAIN, "rows", LABEL_WIDTH, "%% of %s, %s",
 			  ns_text(whole),

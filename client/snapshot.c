@@ -167,6 +167,7 @@ struct view snapshot_view(const struct options *options, FILE *out)
 		.verbose = options->verbose,
 		.annotations = options->annotations,
 		.delimited = options->delimited,
+		.chain = options->chain,
 		.by_max = strcmp(sort, "max") == 0,
 		.reverse = options->reverse,
 		.top = options->top != WIRE_ABSENT ? options->top : TOP_DEFAULT,

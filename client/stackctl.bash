@@ -15,7 +15,7 @@ _stackctl()
 		-p -t -u -k -U -K -m -M'
 	local order='--sort --by'
 	local session='--cpu --frequency --count --idle -C -F'
-	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --offset
+	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --chain --offset
 		--verbose --short --output -n -f -d -a -s -v'
 
 	case $prev in

@@ -296,6 +296,51 @@ static int row_waits(struct row_context *context, const struct merge_group *grou
 	return row_buckets(context->arena, group, &row->buckets);
 }
 
+static int link_wire(struct row_context *context, const struct window_link *link,
+		     struct wire_link *out)
+{
+	static const char *const names[WAKE_CONTEXTS] = {
+		[WAKE_NONE] = "unknown",     [WAKE_UNKNOWN] = "unknown",
+		[WAKE_TASK] = "task",	     [WAKE_IRQ] = "irq",
+		[WAKE_SOFTIRQ] = "softirq",  [WAKE_TIMER] = "timer",
+	};
+
+	*out = (struct wire_link){
+		.context = names[link->context < WAKE_CONTEXTS ? link->context : WAKE_UNKNOWN],
+		.pid = WIRE_ABSENT,
+		.tid = WIRE_ABSENT,
+	};
+	if (link->context != WAKE_TASK)
+		return 0;
+	out->pid = link->pid;
+	out->tid = link->tid;
+	out->comm = arena_strndup(context->arena, link->comm, COMM_LEN);
+	return out->comm ? 0 : -ENOMEM;
+}
+
+static int waker_wire(struct row_context *context, const struct window_waker *waker,
+		      const struct wire_waker **out)
+{
+	struct wire_waker *wire = arena_alloc(context->arena, sizeof(*wire));
+	struct wire_link *links = arena_array(context->arena, WAKE_LINKS, sizeof(*links));
+	size_t n = 0;
+	int r = 0;
+
+	if (!wire || !links)
+		return -ENOMEM;
+	while (n < WAKE_LINKS && waker->links[n].context != WAKE_NONE && !r) {
+		r = link_wire(context, &waker->links[n], &links[n]);
+		n++;
+	}
+	wire->path = (struct wire_links){ .v = links, .n = n };
+	if (!r)
+		r = stack_wire(context, waker->kernel, &wire->kernel);
+	if (!r)
+		r = stack_wire(context, waker->user, &wire->user);
+	*out = wire;
+	return r;
+}
+
 static int row_wire(struct row_context *context, const struct merge_group *group,
 		    struct wire_row *row)
 {
@@ -319,6 +364,8 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 		r = stack_wire(context, group->kernel, &row->kernel);
 	if (!r)
 		r = stack_wire(context, group->user, &row->user);
+	if (!r && group->key.waker)
+		r = waker_wire(context, &group->waker, &row->waker);
 	return r;
 }
 
@@ -366,7 +413,7 @@ static int probe_wire(struct arena *arena, struct session *session, struct wire_
 {
 	struct wire_program *programs = arena_array(arena, PROBE_MAX_PROGRAMS, sizeof(*programs));
 	const struct session_info *info = session_info(session);
-	bool is_offcpu = info->kind == PROBE_OFFCPU;
+	bool has_waits = probe_kind_has_waits(info->kind);
 	struct probe_status status;
 	struct wire_strs blind;
 	size_t i;
@@ -395,8 +442,8 @@ static int probe_wire(struct arena *arena, struct session *session, struct wire_
 		.hook = status.hook,
 		.reason = status.reason,
 		.blind = blind,
-		.min_wait_ns = status.is_on && is_offcpu ? info->min_wait_ns : WIRE_ABSENT,
-		.period_ns = status.is_on && !is_offcpu ? (int64_t)info->period_ns : WIRE_ABSENT,
+		.min_wait_ns = status.is_on && has_waits ? info->min_wait_ns : WIRE_ABSENT,
+		.period_ns = status.is_on && !has_waits ? (int64_t)info->period_ns : WIRE_ABSENT,
 		.programs = { .v = programs, .n = status.n_programs },
 	};
 	return 0;
@@ -433,7 +480,7 @@ static const char *owner_name(struct arena *arena, const struct session_info *in
 int answer_session(struct arena *arena, struct session *session, struct wire_session *out)
 {
 	const struct session_info *info = session_info(session);
-	bool is_offcpu = info->kind == PROBE_OFFCPU;
+	bool has_waits = probe_kind_has_waits(info->kind);
 	int64_t ended = session_ended(session);
 	struct drain_stats stats;
 
@@ -448,9 +495,9 @@ int answer_session(struct arena *arena, struct session *session, struct wire_ses
 		.ended = ended == INT64_MAX ? WIRE_ABSENT : ended,
 		.always = info->is_always,
 		.filter = info->filter->wire,
-		.min_wait_ns = is_offcpu ? info->min_wait_ns : WIRE_ABSENT,
-		.period_ns = is_offcpu ? WIRE_ABSENT : (int64_t)info->period_ns,
-		.count = (int64_t)(is_offcpu ? stats.counts.switch_ins : stats.counts.samples),
+		.min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT,
+		.period_ns = has_waits ? WIRE_ABSENT : (int64_t)info->period_ns,
+		.count = (int64_t)(has_waits ? stats.counts.switch_ins : stats.counts.samples),
 	};
 	if (!out->id || !out->owner)
 		return -ENOMEM;

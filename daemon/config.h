@@ -50,6 +50,10 @@ struct config {
 	bool oncpu_enabled;	  /* enabled = yes */
 	uint64_t oncpu_frequency; /* frequency = 49, 1 .. 10000: samples a second and CPU */
 	uint64_t oncpu_max_keys;  /* max_keys = 8192, 1024 .. 1048576: per window */
+	/* [probe.offwake] */
+	bool offwake_enabled;	     /* enabled = no */
+	int64_t offwake_min_wait_ns; /* min_wait = 100us, 0 .. 1h: shorter waits are not recorded */
+	uint64_t offwake_max_keys;   /* max_keys = 8192, 1024 .. 1048576: per window */
 	/* [idle] */
 	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
 

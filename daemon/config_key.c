@@ -100,6 +100,12 @@ const struct config_key config_keys[] = {
 	    "Samples a second on each CPU."),
 	KEY("probe.oncpu", "max_keys", CONFIG_COUNT, 1024, 1048576, "4096", oncpu_max_keys,
 	    "Thread and stack pairs in one window; samples of those above are counted as lost."),
+	KEY("probe.offwake", "enabled", CONFIG_BOOL, 0, 1, "no", offwake_enabled,
+	    "Whether waits are recorded always with who ended them."),
+	KEY("probe.offwake", "min_wait", CONFIG_DURATION, 0, 3600 * SEC, "100us",
+	    offwake_min_wait_ns, "Waits that are blocked for less are counted only."),
+	KEY("probe.offwake", "max_keys", CONFIG_COUNT, 1024, 1048576, "8192", offwake_max_keys,
+	    "Rows of thread, stacks and waker in one window; waits of those above are lost."),
 	KEY("idle", "functions", CONFIG_LIST, 0, 1024, IDLE_FUNCTIONS, idle_functions,
 	    "A wait that shows one of these is idle and folded away unless --idle is given."),
 };

@@ -101,6 +101,20 @@ static void *drain_run(void *data)
 	return NULL;
 }
 
+static int drain_open_kind(struct drain *drain, int64_t min_wait_ns)
+{
+	switch (probe_kind(drain->probe)) {
+	case PROBE_ONCPU:
+		return sampler_new(drain->processes, drain->stacks, probe_period_ns(drain->probe),
+				   &drain->sampler);
+	case PROBE_OFFWAKE:
+		return wakes_new(drain->processes, drain->stacks, &drain->wakes);
+	default:
+		return assembler_new(drain->processes, drain->stacks, min_wait_ns,
+				     &drain->assembler);
+	}
+}
+
 static int drain_open(struct drain *drain, int64_t min_wait_ns)
 {
 	uint32_t size = sizeof(struct bpf_map_info);
@@ -119,11 +133,7 @@ static int drain_open(struct drain *drain, int64_t min_wait_ns)
 	drain->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (drain->wake_fd < 0)
 		return -errno;
-	if (probe_kind(drain->probe) == PROBE_OFFCPU)
-		r = assembler_new(drain->processes, drain->stacks, min_wait_ns, &drain->assembler);
-	else
-		r = sampler_new(drain->processes, drain->stacks, probe_period_ns(drain->probe),
-				&drain->sampler);
+	r = drain_open_kind(drain, min_wait_ns);
 	if (r)
 		return r;
 	return drain_ring_open(probe_ring_fd(drain->probe), drain_on_record, drain, &drain->ring);
@@ -136,6 +146,7 @@ static struct drain *drain_free(struct drain *drain)
 	window_unref(drain->last_window);
 	assembler_free(drain->assembler);
 	sampler_free(drain->sampler);
+	wakes_free(drain->wakes);
 	closep(&drain->wake_fd);
 	free(drain->cpus);
 	pthread_cond_destroy(&drain->cut_done);

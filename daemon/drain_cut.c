@@ -39,6 +39,14 @@ static void on_sample(void *context, const void *key, const void *value)
 	sampler_add(drain->sampler, key, value);
 }
 
+static void on_wake(void *context, const void *key, const void *value)
+{
+	struct drain *drain = context;
+
+	drain->keys++;
+	wakes_add(drain->wakes, key, value);
+}
+
 /* A whole copy of a slot: the writer bumps seq_begin before and seq_done after it writes. */
 static bool thread_copy(const struct thread *slot, struct thread *copy)
 {
@@ -197,6 +205,9 @@ static int window_read(struct drain *drain, unsigned int slot)
 	if (drain->sampler)
 		return drain_map_read(fd, sizeof(struct sample_key), sizeof(struct sample_sums),
 				      on_sample, drain);
+	if (drain->wakes)
+		return drain_map_read(fd, sizeof(struct wake_key), sizeof(struct wake_sums),
+				      on_wake, drain);
 	threads_read(drain);
 	return drain_map_read(fd, sizeof(struct wait_key), sizeof(struct wait_sums), on_row, drain);
 }
@@ -258,8 +269,12 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	 * the ring. A program that began since may have reserved before them and not committed yet.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
-	window = drain->assembler ? assembler_finish(drain->assembler) :
-				    sampler_finish(drain->sampler, start, end);
+	if (drain->assembler)
+		window = assembler_finish(drain->assembler);
+	else if (drain->wakes)
+		window = wakes_finish(drain->wakes, start, end);
+	else
+		window = sampler_finish(drain->sampler, start, end);
 	if (!window)
 		return log_err(-ENOMEM, "assemble a window");
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all;

@@ -16,8 +16,9 @@
 #include "bpf/shared.h"
 #include "daemon/assembler.h"
 #include "daemon/drain.h"
-#include "daemon/sampler.h"
 #include "daemon/drain_ring.h"
+#include "daemon/sampler.h"
+#include "daemon/wakes.h"
 
 /* References to stacks that have come for a window. */
 struct held_stacks {
@@ -46,6 +47,7 @@ struct drain {
 	bool notes_processes;
 	struct assembler *assembler; /* of offcpu, else NULL */
 	struct sampler *sampler;     /* of oncpu, else NULL */
+	struct wakes *wakes;	     /* of offwake, else NULL */
 	struct drain_ring *ring;
 	struct cpu_counts *cpus; /* one a possible CPU, as read */
 	size_t cpu_size;	 /* of a value of the map, per CPU */

@@ -259,9 +259,10 @@ static void log_probe(struct session *session)
 	}
 	snprintf(hook, sizeof(hook), "STACKD_HOOK=%s", status.hook);
 	fields[1] = hook;
-	if (info->kind == PROBE_OFFCPU)
+	if (probe_kind_has_waits(info->kind))
 		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
-			  "recording offcpu, stacks by %s, waits from %lld us", status.hook,
+			  "recording %s, stacks by %s, waits from %lld us", info->id_text,
+			  status.hook,
 			  (long long)(info->min_wait_ns / NS_PER_US));
 	else
 		log_event(LOG_INFO, LOG_ID_RECORDING, fields,

@@ -58,7 +58,7 @@ static void merge_ended(struct merge *merge, const struct window *window, struct
 	for (i = 0; i < window->n_rows; i++) {
 		info = infos[window->rows[i].image];
 		if (info && filter_has_state(merge->filter, window->rows[i].state))
-			merge_row(merge, window, &window->rows[i], info);
+			merge_row(merge, window, i, info);
 	}
 	for (i = 0; i < window->n_spans; i++) {
 		info = infos[window->spans[i].image];

@@ -26,6 +26,7 @@ struct merge_key {
 	uint64_t state;
 	uint64_t kernel;
 	uint64_t user;
+	uint64_t waker;
 	char comm[COMM_LEN];
 };
 
@@ -34,6 +35,7 @@ struct merge_group {
 	const struct window_image *image; /* one of its threads; its sums are of no account */
 	struct stack *kernel;		  /* references */
 	struct stack *user;
+	struct window_waker waker; /* where key.waker is not 0; with references */
 	uint32_t state; /* the bits of all waits */
 	bool is_idle;
 	bool is_sample;

@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An id that two stacks claimed stands for no place but its own. */
-static uint64_t stack_place(const struct stack *stack)
-{
-	if (!stack)
-		return 0;
-	return stack->flags & STACK_IS_AMBIGUOUS ? stack->raw_id : stack->place_id;
-}
-
 static bool stack_is_idle(const struct stack *stack)
 {
 	return stack && stack->is_idle && !(stack->flags & STACK_IS_AMBIGUOUS);
@@ -88,8 +80,18 @@ static void key_init(const struct merge *merge, const struct contribution *c, st
 	if (has_stacks) {
 		key->kernel = stack_place(c->kernel);
 		key->user = stack_place(c->user);
+		key->waker = window_waker_id(c->waker, !merge->filter->drops_kernel,
+					     !merge->filter->drops_user);
 	}
 	memcpy(key->comm, comm, strnlen(comm, sizeof(key->comm)));
+}
+
+static void group_set_waker(const struct merge *merge, struct merge_group *group,
+			    const struct window_waker *waker)
+{
+	group->waker = *waker;
+	group->waker.kernel = merge->filter->drops_kernel ? NULL : stack_ref(waker->kernel);
+	group->waker.user = merge->filter->drops_user ? NULL : stack_ref(waker->user);
 }
 
 static struct merge_group *group_get(struct merge *merge, const struct contribution *c)
@@ -119,6 +121,8 @@ static struct merge_group *group_get(struct merge *merge, const struct contribut
 	}
 	group->kernel = key.kernel ? stack_ref(c->kernel) : NULL;
 	group->user = key.user ? stack_ref(c->user) : NULL;
+	if (key.waker)
+		group_set_waker(merge, group, c->waker);
 	return group;
 }
 
@@ -157,6 +161,8 @@ void groups_free(struct merge *merge)
 		HASH_DEL(merge->groups, group);
 		stack_unref(group->kernel);
 		stack_unref(group->user);
+		stack_unref(group->waker.kernel);
+		stack_unref(group->waker.user);
 		free(group);
 	}
 }

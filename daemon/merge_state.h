@@ -66,6 +66,7 @@ struct contribution {
 	struct image_info *info;
 	struct stack *kernel;
 	struct stack *user;
+	const struct window_waker *waker; /* NULL where none is known */
 	uint32_t state;
 	bool is_idle;
 	bool is_short;
@@ -104,7 +105,7 @@ void merge_sample(struct merge *merge, const struct window *window,
 		  const struct window_sample *sample, struct image_info *info);
 
 /* merge_waits.c */
-void merge_row(struct merge *merge, const struct window *window, const struct window_row *row,
+void merge_row(struct merge *merge, const struct window *window, size_t place,
 	       struct image_info *info);
 void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
 		struct image_info *info);

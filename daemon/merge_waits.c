@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/merge_state.h"
 
-void merge_row(struct merge *merge, const struct window *window, const struct window_row *row,
+void merge_row(struct merge *merge, const struct window *window, size_t place,
 	       struct image_info *info)
 {
+	const struct window_row *row = &window->rows[place];
 	struct filter_part part = {
 		.count = row->count,
 		.blocked_ns = row->blocked_ns,
@@ -15,6 +16,7 @@ void merge_row(struct merge *merge, const struct window *window, const struct wi
 		.image = &window->images[row->image],
 		.info = info,
 		.state = row->state,
+		.waker = window_row_waker(window, place),
 	};
 	struct merge_group *group;
 	unsigned int i;

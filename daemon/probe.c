@@ -17,6 +17,17 @@
 #include "proto/base.h"
 #include "proto/wire.h"
 
+/* What is each kind's own. */
+static const struct {
+	int (*open_fn)(struct probe *probe);
+	void (*close_fn)(struct probe *probe);
+	void (*status_fn)(const struct probe *probe, struct probe_status *out);
+} kinds[PROBE_KIND_N] = {
+	[PROBE_OFFCPU] = { probe_offcpu_open, probe_offcpu_close, probe_offcpu_status },
+	[PROBE_ONCPU] = { probe_oncpu_open, probe_oncpu_close, probe_oncpu_status },
+	[PROBE_OFFWAKE] = { probe_offwake_open, probe_offwake_close, probe_offwake_status },
+};
+
 /* libbpf's first warning: what the kernel refused. Those that follow are what came of it. */
 static _Thread_local char libbpf_warning[256];
 
@@ -165,6 +176,11 @@ int probe_attach_one(struct probe *probe, struct bpf_program *program)
 	return probe_link_add(probe, bpf_program__attach(program));
 }
 
+int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint)
+{
+	return probe_link_add(probe, bpf_program__attach_raw_tracepoint(program, tracepoint));
+}
+
 /* Not by libbpf's own attach, which opens the event itself and so is refused at paranoid level 3. */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol)
 {
@@ -190,10 +206,7 @@ void probe_unload(struct probe *probe)
 		closep(&probe->window_fds[i]);
 		probe->window_fds[i] = -1;
 	}
-	if (probe->options.kind == PROBE_OFFCPU)
-		probe_offcpu_close(probe);
-	else
-		probe_oncpu_close(probe);
+	kinds[probe->options.kind].close_fn(probe);
 	probe->object = NULL;
 	probe->cut = NULL;
 }
@@ -243,7 +256,7 @@ int probe_open(const struct probe_options *options, struct probe **out, char *re
 		*out = probe;
 		return 0;
 	}
-	r = options->kind == PROBE_OFFCPU ? probe_offcpu_open(probe) : probe_oncpu_open(probe);
+	r = kinds[options->kind].open_fn(probe);
 	probe->is_on = r == 0;
 	if (options->kind == PROBE_OFFCPU && (r == -EPERM || r == -EACCES)) {
 		snprintf(reason, size, "the kernel refuses BPF tracing: %s", probe->reason);
@@ -316,10 +329,7 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 	};
 	if (!probe->is_on)
 		return;
-	if (probe->options.kind == PROBE_OFFCPU)
-		probe_offcpu_status(probe, out);
-	else
-		probe_oncpu_status(probe, out);
+	kinds[probe->options.kind].status_fn(probe, out);
 	bpf_object__for_each_program(program, probe->object) {
 		if (bpf_program__autoload(program) && out->n_programs < PROBE_MAX_PROGRAMS)
 			program_status(program, &out->programs[out->n_programs++]);

@@ -59,7 +59,7 @@ struct probe_options {
 	const struct session_filter *filter; /* NULL: everything */
 	const struct wire_ints *pids;	     /* with the filter; NULL or empty: any */
 	const struct wire_ints *tids;
-	int64_t min_wait_ns; /* offcpu */
+	int64_t min_wait_ns; /* of waits */
 	/* oncpu: */
 	uint64_t period_ns;
 	const struct wire_ints *cpus; /* NULL or empty: all */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_state.h"
+#include "daemon/probe_hook.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 
 #include "bpf/shared.h"
 #include "proto/base.h"
@@ -18,57 +17,6 @@
 
 /* Of an ad-hoc session: it has less to keep. */
 enum { SMALL_RING = 1 << 20, SMALL_SEEN = 16384, SEEN = 32768 };
-
-/* As enum stack_hook in bpf/maps.bpf.h. */
-enum { HOOK_SCHED_EXIT, HOOK_FINISH_SWITCH, HOOK_SWITCH_OUT, HOOK_N };
-
-/* As in the setting. */
-static const char *const hook_words[HOOK_N] = {
-	[HOOK_SCHED_EXIT] = "sched_exit",
-	[HOOK_FINISH_SWITCH] = "finish_switch",
-	[HOOK_SWITCH_OUT] = "switch_out",
-};
-
-static const char *const hook_names[HOOK_N] = {
-	[HOOK_SCHED_EXIT] = "tp_btf/sched_exit_tp",
-	[HOOK_FINISH_SWITCH] = "kprobe/finish_task_switch",
-	[HOOK_SWITCH_OUT] = "tp_btf/sched_switch",
-};
-
-static bool kernel_has_tracepoint(const char *name)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	char type[64];
-	bool has;
-
-	if (libbpf_get_error(btf))
-		return false;
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	has = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
-	btf__free(btf);
-	return has;
-}
-
-/* finish_task_switch is static: compilers rename it (.isra.0, .constprop.0). */
-static int finish_switch_symbol(char *name, size_t size)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
-	char line[1024], symbol[256], type;
-
-	if (!f)
-		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*x %c %255s", &type, symbol) != 2 || (type | 32) != 't')
-			continue;
-		if (strncmp(symbol, "finish_task_switch", 18) != 0 || strstr(symbol, ".cold"))
-			continue;
-		if (symbol[18] != '\0' && symbol[18] != '.')
-			continue;
-		snprintf(name, size, "%s", symbol);
-		return 0;
-	}
-	return -ENOENT;
-}
 
 static uint64_t round_up_power_of_two(uint64_t v)
 {
@@ -149,7 +97,6 @@ static int probe_attach(struct probe *probe)
 		skel->progs.on_fork,	   skel->progs.on_exec,	  skel->progs.on_exit,
 		skel->progs.on_wakeup_new, skel->progs.on_waking, skel->progs.on_wakeup,
 	};
-	char symbol[256];
 	size_t i;
 	int r;
 
@@ -158,13 +105,7 @@ static int probe_attach(struct probe *probe)
 		if (r)
 			return r;
 	}
-	if (probe->hook == HOOK_SCHED_EXIT) {
-		r = probe_attach_one(probe, skel->progs.on_sched_exit);
-	} else if (probe->hook == HOOK_FINISH_SWITCH) {
-		r = finish_switch_symbol(symbol, sizeof(symbol));
-		if (!r)
-			r = probe_attach_kprobe(probe, skel->progs.on_finish_switch, symbol);
-	}
+	r = probe_hook_attach(probe, skel->progs.on_sched_exit, skel->progs.on_finish_switch);
 	if (r)
 		return r;
 	r = probe_attach_one(probe, skel->progs.on_switch);
@@ -186,12 +127,10 @@ void probe_offcpu_close(struct probe *probe)
 	probe->offcpu = NULL;
 }
 
-static int probe_try(struct probe *probe, unsigned int hook)
+static int probe_try(struct probe *probe)
 {
 	int r;
 
-	probe->hook = hook;
-	probe_warning_clear();
 	probe->offcpu = offcpu__open();
 	if (!probe->offcpu)
 		return -errno;
@@ -215,47 +154,15 @@ static int probe_try(struct probe *probe, unsigned int hook)
 	return 0;
 }
 
-/* What a hook needs, before it is tried; NULL where it may work. */
-static const char *hook_missing(unsigned int hook)
-{
-	char symbol[256];
-
-	if (hook == HOOK_SCHED_EXIT && !kernel_has_tracepoint("sched_exit_tp"))
-		return "the kernel has no sched_exit_tp (6.18)";
-	if (hook == HOOK_FINISH_SWITCH && finish_switch_symbol(symbol, sizeof(symbol)))
-		return "the kernel has no finish_task_switch to probe";
-	return NULL;
-}
-
-/* The best hook first, or the one that is set. The reason kept is why the one above was refused. */
 int probe_offcpu_open(struct probe *probe)
 {
-	const char *wanted = probe->options.config->offcpu_hook, *missing;
-	bool is_auto = strcmp(wanted, "auto") == 0;
-	unsigned int hook;
-	int r = -ENOENT;
-
 	probe->max_threads = probe->options.config->offcpu_max_threads;
-	for (hook = 0; hook < HOOK_N; hook++) {
-		if (!is_auto && strcmp(wanted, hook_words[hook]) != 0)
-			continue;
-		missing = hook_missing(hook);
-		if (missing) {
-			probe_fail(probe, "%s", missing);
-			continue;
-		}
-		r = probe_try(probe, hook);
-		if (!r)
-			return 0;
-		probe_fail(probe, "%s: %s", hook_names[hook],
-			   probe_warning()[0] ? probe_warning() : strerror(-r));
-	}
-	return r;
+	return probe_hook_choose(probe, probe_try);
 }
 
 void probe_offcpu_status(const struct probe *probe, struct probe_status *out)
 {
-	out->hook = hook_names[probe->hook];
+	out->hook = probe_hook_name(probe->hook);
 	if (probe->hook == HOOK_SWITCH_OUT)
 		out->blind[out->n_blind++] = "switches that sched_switch does not show";
 }

@@ -4,7 +4,7 @@
 
 /*
  * What the files behind probe.h share: a probe of any kind (probe.c) and what is each kind's own
- * (probe_offcpu.c, probe_oncpu.c). The thread that opens the probe.
+ * (probe_offcpu.c, probe_oncpu.c, probe_offwake.c). The thread that opens the probe.
  */
 
 #include <bpf/libbpf.h>
@@ -12,10 +12,11 @@
 #include "daemon/probe.h"
 
 struct offcpu;
+struct offwake;
 struct oncpu;
 struct probe_events;
 
-enum { PROBE_MAX_LINKS = 16 };
+enum { PROBE_MAX_LINKS = 32 };
 
 /* One try; a kind's file fills skeleton and object, then cut. */
 struct probe {
@@ -23,6 +24,7 @@ struct probe {
 	union {
 		struct offcpu *offcpu;
 		struct oncpu *oncpu;
+		struct offwake *offwake;
 	};
 	struct bpf_object *object; /* the skeleton's */
 	struct cut *cut;
@@ -52,8 +54,9 @@ int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint3
 /* After load: puts the window's maps and what the filter lists into place. */
 int probe_finish(struct probe *probe);
 
-/* Attaches one program, by libbpf or as a kprobe of that function by the broker. */
+/* Attaches one program, by libbpf, to one of several tracepoints or as a kprobe of that function by the broker. */
 int probe_attach_one(struct probe *probe, struct bpf_program *program);
+int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint);
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol);
 
 int probe_map_fd(const struct probe *probe, const char *name);
@@ -70,5 +73,8 @@ void probe_oncpu_detach(struct probe *probe);
 void probe_oncpu_close(struct probe *probe);
 void probe_oncpu_refresh(struct probe *probe);
 void probe_oncpu_status(const struct probe *probe, struct probe_status *out);
+int probe_offwake_open(struct probe *probe);
+void probe_offwake_close(struct probe *probe);
+void probe_offwake_status(const struct probe *probe, struct probe_status *out);
 
 #endif

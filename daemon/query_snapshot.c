@@ -185,6 +185,8 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.unseen = totals->unseen ? (int64_t)totals->unseen : WIRE_ABSENT,
 		.unseen_ns = totals->unseen ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
 	};
+	if (kind == PROBE_OFFWAKE)
+		out->short_waits = out->short_ns = out->open_waits = WIRE_ABSENT;
 	if (kind != PROBE_ONCPU)
 		return;
 	out->samples = (int64_t)totals->samples;
@@ -243,7 +245,10 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "cpus",
 				      "CPUs are not kept: a session of oncpu can be started of "
 				      "some only");
-	if (info->kind == PROBE_OFFCPU)
+	if (info->kind == PROBE_OFFWAKE && request->open == 1)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "open",
+				      "offwake has waits that ended only: offcpu has the others");
+	if (probe_kind_has_waits(info->kind))
 		return 0;
 	if (request->open == 1 || (request->sort && strcmp(request->sort, "max") == 0))
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
@@ -294,15 +299,15 @@ static void reply_head(struct answer *answer)
 {
 	const struct session_info *info = session_info(answer->session);
 	struct wire_snapshot_reply *reply = &answer->snapshot;
-	bool is_offcpu = info->kind == PROBE_OFFCPU;
+	bool has_waits = probe_kind_has_waits(info->kind);
 	struct probe_status status;
 
 	session_probe_status(answer->session, &status);
 	reply->probe = probe_kind_name(info->kind);
 	reply->session = info->id_text;
 	reply->hook = status.hook ? status.hook : "none";
-	reply->min_wait_ns = is_offcpu ? info->min_wait_ns : WIRE_ABSENT;
-	reply->period_ns = is_offcpu ? WIRE_ABSENT : (int64_t)info->period_ns;
+	reply->min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT;
+	reply->period_ns = has_waits ? WIRE_ABSENT : (int64_t)info->period_ns;
 }
 
 static int notes_add(struct recorder *recorder, struct answer *answer,
@@ -310,7 +315,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 {
 	const struct session_info *info = session_info(answer->session);
 	struct notes_facts facts = {
-		.min_wait_ns = info->kind == PROBE_OFFCPU ? info->min_wait_ns : 0,
+		.min_wait_ns = probe_kind_has_waits(info->kind) ? info->min_wait_ns : 0,
 		.short_waits = merge_totals(answer->merge)->short_waits,
 		.has_estimates = merge_estimated(answer->merge) > 0,
 		.open_only = question->options.open_only,

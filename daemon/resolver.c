@@ -97,6 +97,33 @@ static bool is_schedule(const struct symbol *symbol)
 	       (symbol->name[10] == '\0' || symbol->name[10] == '.');
 }
 
+static bool is_tracer(const struct symbol *symbol)
+{
+	static const char *const prefixes[] = { "bpf_prog_", "bpf_trace_run", "__bpf_trace_",
+						"__traceiter_" };
+	size_t i;
+
+	for (i = 0; symbol->name && i < ARRAY_SIZE(prefixes); i++)
+		if (strncmp(symbol->name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Who wakes is in try_to_wake_up, with only programs above. Which are there is of no account. */
+static bool waker_trim(const struct symbol *symbols, size_t n, size_t *first_out)
+{
+	size_t i, first = 0;
+
+	for (i = 0; i < n && i < MAX_TRACER_FRAMES; i++)
+		if (is_tracer(&symbols[i]))
+			first = i + 1;
+	if (!first || first == n || !symbols[first].name ||
+	    strncmp(symbols[first].name, "try_to_wake_up", 14) != 0)
+		return false;
+	*first_out = first;
+	return true;
+}
+
 /*
  * The first frame of a thread off CPU is __schedule; above it are programs and trampolines. Where
  * in __schedule depends on the hook, so it stands for the whole function.
@@ -106,6 +133,8 @@ static void kernel_trim(struct symbol *symbols, size_t n, size_t *first_out)
 	size_t i;
 
 	*first_out = 0;
+	if (waker_trim(symbols, n, first_out))
+		return;
 	for (i = 0; i < n && i < MAX_TRACER_FRAMES; i++) {
 		if (!is_schedule(&symbols[i]))
 			continue;

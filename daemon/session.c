@@ -159,6 +159,18 @@ int session_new(const struct session_request *request, uint64_t id, struct sessi
 	return 0;
 }
 
+static bool is_enabled(const struct config *config, enum probe_kind kind)
+{
+	switch (kind) {
+	case PROBE_ONCPU:
+		return config->oncpu_enabled;
+	case PROBE_OFFWAKE:
+		return config->offwake_enabled;
+	default:
+		return config->offcpu_enabled;
+	}
+}
+
 static void probe_options_init(const struct session *session,
 			       const struct sessions_options *sessions,
 			       const struct session_filter *programs, struct probe_options *out)
@@ -182,10 +194,7 @@ static void probe_options_init(const struct session *session,
 		.period_ns = info->period_ns,
 		.with_idle = info->with_idle,
 	};
-	if (info->kind == PROBE_OFFCPU)
-		out->is_disabled = info->is_always && !sessions->config->offcpu_enabled;
-	else
-		out->is_disabled = info->is_always && !sessions->config->oncpu_enabled;
+	out->is_disabled = info->is_always && !is_enabled(sessions->config, info->kind);
 }
 
 /* As many as there may be samples in a window, within reason. */
@@ -205,7 +214,10 @@ static uint64_t keys_max(const struct session *session, const struct config *con
 	if (session->info.kind == PROBE_ONCPU)
 		return session->info.is_always ? config->oncpu_max_keys
 					       : sample_keys(config, session->info.period_ns);
-	return session->info.is_always ? config->offcpu_max_keys : SMALL_KEYS;
+	if (!session->info.is_always)
+		return SMALL_KEYS;
+	return session->info.kind == PROBE_OFFWAKE ? config->offwake_max_keys :
+						     config->offcpu_max_keys;
 }
 
 /* Of a moment ago, in CLOCK_MONOTONIC. */

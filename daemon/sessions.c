@@ -133,6 +133,11 @@ struct sessions *sessions_free(struct sessions *sessions)
 	return NULL;
 }
 
+static int64_t min_wait(const struct config *config, enum probe_kind kind)
+{
+	return kind == PROBE_OFFWAKE ? config->offwake_min_wait_ns : config->offcpu_min_wait_ns;
+}
+
 static int always_start(struct sessions *sessions, enum probe_kind kind, char *reason, size_t size)
 {
 	const struct config *config = sessions->options.config;
@@ -144,7 +149,7 @@ static int always_start(struct sessions *sessions, enum probe_kind kind, char *r
 	if (r)
 		return r;
 	session->hash_seed = sessions->hash_seed;
-	session->info.min_wait_ns = config->offcpu_min_wait_ns;
+	session->info.min_wait_ns = min_wait(config, kind);
 	session->info.period_ns = NS_PER_S / config->oncpu_frequency;
 	session->info.until_real_ns = INT64_MAX;
 	/* One of them tells of processes, and one does it best. */
@@ -254,7 +259,7 @@ static void info_fill(const struct sessions *sessions, const struct session_requ
 	struct session_info *info = &session->info;
 
 	info->min_wait_ns = session->filter.min_ns ? session->filter.min_ns :
-						     config->offcpu_min_wait_ns;
+						     min_wait(config, info->kind);
 	info->period_ns = request->period_ns ? request->period_ns :
 		NS_PER_S / (request->frequency_hz ? request->frequency_hz :
 						    config->oncpu_frequency);

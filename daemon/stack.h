@@ -62,6 +62,14 @@ struct stack {
 	uint64_t *ip; /* n_raw addresses; those of frames are the last n_frames */
 };
 
+/* What tells places apart; an id that two stacks claimed stands for no place but its own. */
+static inline uint64_t stack_place(const struct stack *stack)
+{
+	if (!stack)
+		return 0;
+	return stack->flags & STACK_IS_AMBIGUOUS ? stack->raw_id : stack->place_id;
+}
+
 struct stack_table;
 
 struct stack_table_stats {

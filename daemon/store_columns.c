@@ -78,6 +78,19 @@ static const struct store_column sample_columns[] = {
 	COLUMN(struct window_sample, U64, on_ns),
 };
 
+#define LINK_COLUMNS(i)                                                                             \
+	COLUMN(struct window_waker, U32, links[i].context),                                         \
+		COLUMN(struct window_waker, I32, links[i].pid),                                     \
+		COLUMN(struct window_waker, I32, links[i].tid),                                     \
+		COLUMN(struct window_waker, COMM, links[i].comm)
+
+_Static_assert(WAKE_LINKS == 5, "each link has its columns");
+
+static const struct store_column waker_columns[] = {
+	COLUMN(struct window_waker, STACK, kernel), COLUMN(struct window_waker, STACK, user),
+	LINK_COLUMNS(0), LINK_COLUMNS(1), LINK_COLUMNS(2), LINK_COLUMNS(3), LINK_COLUMNS(4),
+};
+
 static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
 #define SECTION(tag, version, array, columns)                                               \
@@ -95,6 +108,7 @@ const struct store_section store_sections[] = {
 	SECTION(7, 1, spans, span_columns),
 	SECTION(8, 1, opens, open_columns),
 	SECTION(9, 1, samples, sample_columns),
+	SECTION(10, 1, wakers, waker_columns), /* as many as rows, or none */
 	{},
 };
 

@@ -16,8 +16,9 @@ struct image_entry {
 };
 
 struct row_entry {
-	uint64_t key[4]; /* image, state, kernel, user */
+	uint64_t key[5]; /* image, state, kernel, user, waker */
 	struct window_row row;
+	const struct window_waker *waker; /* borrowed, or NULL */
 	uint64_t buckets[WAIT_BUCKETS];
 	UT_hash_handle hh;
 };
@@ -103,9 +104,11 @@ static int images_add(struct combine *combine, const struct window *window)
 	return 0;
 }
 
-static struct row_entry *row_get(struct combine *combine, const struct window_row *row)
+static struct row_entry *row_get(struct combine *combine, const struct window_row *row,
+				 const struct window_waker *waker)
 {
-	uint64_t key[4] = { row->image, row->state, (uintptr_t)row->kernel, (uintptr_t)row->user };
+	uint64_t key[5] = { row->image, row->state, (uintptr_t)row->kernel, (uintptr_t)row->user,
+			    window_waker_id(waker, true, true) };
 	struct row_entry *entry;
 
 	HASH_FIND(hh, combine->rows, key, sizeof(key), entry);
@@ -117,6 +120,7 @@ static struct row_entry *row_get(struct combine *combine, const struct window_ro
 		return NULL;
 	}
 	memcpy(entry->key, key, sizeof(key));
+	entry->waker = waker;
 	entry->row = (struct window_row){
 		.image = row->image,
 		.state = row->state,
@@ -133,9 +137,10 @@ static struct row_entry *row_get(struct combine *combine, const struct window_ro
 }
 
 /* row is of the window at hand but for its image; its stacks are borrowed from there. */
-static struct row_entry *row_add(struct combine *combine, const struct window_row *row)
+static struct row_entry *row_add(struct combine *combine, const struct window_row *row,
+				 const struct window_waker *waker)
 {
-	struct row_entry *entry = row_get(combine, row);
+	struct row_entry *entry = row_get(combine, row, waker);
 
 	if (!entry)
 		return NULL;
@@ -158,7 +163,7 @@ static void rows_add(struct combine *combine, const struct window *window)
 		struct window_row row = window->rows[i];
 
 		row.image = combine->map[row.image];
-		entry = row_add(combine, &row);
+		entry = row_add(combine, &row, window_row_waker(window, i));
 		if (entry)
 			window_row_add_buckets(window, &window->rows[i], entry->buckets);
 	}
@@ -218,7 +223,7 @@ static void span_to_row(struct combine *combine, const struct window_span *span)
 		.max_ns = ns,
 		.max_end_ns = span->end_ns,
 	};
-	struct row_entry *entry = row_add(combine, &row);
+	struct row_entry *entry = row_add(combine, &row, NULL);
 
 	if (entry)
 		entry->buckets[filter_bucket(ns)]++;
@@ -315,7 +320,7 @@ static int opens_add(struct combine *combine, const struct window *window, bool 
 
 		if (!is_last) {
 			if (!wait_find(combine, window, open->image, open->start_ns))
-				row_add(combine, &row);
+				row_add(combine, &row, NULL);
 			continue;
 		}
 		added = window_add_open(combine->out);
@@ -326,6 +331,22 @@ static int opens_add(struct combine *combine, const struct window *window, bool 
 		stack_ref(open->kernel);
 		stack_ref(open->user);
 	}
+	return 0;
+}
+
+/* Beside the row just added. */
+static int waker_finish(struct combine *combine, const struct window_waker *waker)
+{
+	struct window_waker *added;
+
+	if (!waker)
+		return 0;
+	added = window_add_waker(combine->out);
+	if (!added)
+		return -ENOMEM;
+	*added = *waker;
+	stack_ref(waker->kernel);
+	stack_ref(waker->user);
 	return 0;
 }
 
@@ -349,7 +370,8 @@ static int rows_finish(struct combine *combine)
 		*row = entry->row;
 		stack_ref(row->kernel);
 		stack_ref(row->user);
-		if (window_row_set_buckets(combine->out, row, buckets))
+		if (window_row_set_buckets(combine->out, row, buckets) ||
+		    waker_finish(combine, entry->waker))
 			return -ENOMEM;
 	}
 	return 0;

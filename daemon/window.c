@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "daemon/hash.h"
 #include "proto/base.h"
 
 struct window *window_new(void)
@@ -46,6 +47,11 @@ static void window_free(struct window *window)
 		stack_unref(window->samples[i].kernel);
 		stack_unref(window->samples[i].user);
 	}
+	for (i = 0; i < window->n_wakers; i++) {
+		stack_unref(window->wakers[i].kernel);
+		stack_unref(window->wakers[i].user);
+	}
+	free(window->wakers);
 	free(window->samples);
 	free(window->images);
 	free(window->rows);
@@ -101,6 +107,30 @@ struct window_sample *window_add_sample(struct window *window)
 	return array_grow((void **)&window->samples, &window->n_samples, sizeof(*window->samples));
 }
 
+struct window_waker *window_add_waker(struct window *window)
+{
+	return array_grow((void **)&window->wakers, &window->n_wakers, sizeof(*window->wakers));
+}
+
+const struct window_waker *window_row_waker(const struct window *window, size_t row)
+{
+	return row < window->n_wakers ? &window->wakers[row] : NULL;
+}
+
+uint64_t window_waker_id(const struct window_waker *waker, bool with_kernel, bool with_user)
+{
+	uint64_t places[2] = {};
+
+	if (!waker)
+		return 0;
+	if (with_kernel)
+		places[0] = stack_place(waker->kernel);
+	if (with_user)
+		places[1] = stack_place(waker->user);
+	return hash64(hash64(HASH64_SEED, waker->links, sizeof(waker->links)), places,
+		      sizeof(places));
+}
+
 int window_row_set_buckets(struct window *window, struct window_row *row, const uint32_t *buckets)
 {
 	uint32_t *slot;
@@ -153,6 +183,8 @@ void window_seal(struct window *window)
 	window->bytes +=
 		array_trim((void **)&window->samples, window->n_samples, sizeof(*window->samples));
 	window->bytes +=
+		array_trim((void **)&window->wakers, window->n_wakers, sizeof(*window->wakers));
+	window->bytes +=
 		array_trim((void **)&window->buckets, window->n_buckets, sizeof(*window->buckets));
 }
 
@@ -169,6 +201,7 @@ const char *window_loss_name(unsigned int loss)
 		[LOST_MISSED_OUT] = "switch-outs of threads not known to be on a CPU",
 		[LOST_MISSED_IN] = "switch-ins of threads not known to be off CPU",
 		[LOST_SAMPLE_KEYS] = "samples: the window's map was full",
+		[LOST_NO_HOOK] = "waits whose thread was not seen to go on",
 		[LOST_NO_MAP] = "waits: no map for the window",
 		[WINDOW_LOST_MISSED_RUNS] = "runs of programs: one was running",
 		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived",

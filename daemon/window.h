@@ -46,6 +46,21 @@ struct window_row {
 	uint32_t bucket_first;
 };
 
+/* One step of the path of who woke whom; without a thread where it is not a task. */
+struct window_link {
+	uint32_t context; /* enum wake_context */
+	int32_t pid;
+	int32_t tid;
+	char comm[COMM_LEN];
+};
+
+/* Of offwake: who ended the waits of the row in the same place. */
+struct window_waker {
+	struct stack *kernel; /* references; NULL: none */
+	struct stack *user;
+	struct window_link links[WAKE_LINKS]; /* the waker, who woke that, ...; up to WAKE_NONE */
+};
+
 /* A wait that ended in the window and began before it. */
 struct window_span {
 	struct stack *kernel;
@@ -111,6 +126,8 @@ struct window {
 	size_t n_opens;
 	struct window_sample *samples;
 	size_t n_samples;
+	struct window_waker *wakers;
+	size_t n_wakers; /* as many as rows, or none */
 	uint32_t *buckets;
 	size_t n_buckets;
 	uint64_t lost[WINDOW_LOST_N];
@@ -132,6 +149,16 @@ struct window_row *window_add_row(struct window *window);
 struct window_span *window_add_span(struct window *window);
 struct window_open *window_add_open(struct window *window);
 struct window_sample *window_add_sample(struct window *window);
+struct window_waker *window_add_waker(struct window *window);
+
+/* Of a row by its place; NULL where none is known. */
+const struct window_waker *window_row_waker(const struct window *window, size_t row);
+
+/*
+ * One number for a waker, its path and those of its stacks that count: equal for equal ones, also
+ * of two windows. 0 for NULL.
+ */
+uint64_t window_waker_id(const struct window_waker *waker, bool with_kernel, bool with_user);
 
 /* Keeps the buckets that are not zero with the row. 0 or -ENOMEM. */
 int window_row_set_buckets(struct window *window, struct window_row *row, const uint32_t *buckets);

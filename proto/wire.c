@@ -122,6 +122,21 @@ static const struct field fields_totals[] = {
 };
 static RECORD(totals, "Totals");
 
+static const struct field fields_link[] = {
+	STRING(struct wire_link, context),
+	INT(struct wire_link, pid, OPTIONAL),
+	INT(struct wire_link, tid, OPTIONAL),
+	STRING(struct wire_link, comm, OPTIONAL),
+};
+static RECORD(link, "Link");
+
+static const struct field fields_waker[] = {
+	STRUCTS(struct wire_waker, path, link),
+	POINTER(struct wire_waker, kernel, stack),
+	POINTER(struct wire_waker, user, stack),
+};
+static RECORD(waker, "Waker");
+
 static const struct field fields_row[] = {
 	STRUCT(struct wire_row, process, process),
 	INT(struct wire_row, tid, OPTIONAL),
@@ -143,6 +158,7 @@ static const struct field fields_row[] = {
 	INTS(struct wire_row, buckets, OPTIONAL),
 	POINTER(struct wire_row, kernel, stack),
 	POINTER(struct wire_row, user, stack),
+	POINTER(struct wire_row, waker, waker),
 };
 RECORD(row, "Row");
 

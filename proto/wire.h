@@ -111,6 +111,24 @@ struct wire_totals {
 	int64_t unseen_ns;   /* optional */
 };
 
+struct wire_link {
+	const char *context;
+	int64_t pid;	  /* optional */
+	int64_t tid;	  /* optional */
+	const char *comm; /* optional */
+};
+
+struct wire_links {
+	const struct wire_link *v;
+	size_t n;
+};
+
+struct wire_waker {
+	struct wire_links path;
+	const struct wire_stack *kernel; /* optional */
+	const struct wire_stack *user;	 /* optional */
+};
+
 struct wire_row {
 	struct wire_process process;
 	int64_t tid; /* optional */
@@ -133,6 +151,7 @@ struct wire_row {
 	struct wire_ints buckets;
 	const struct wire_stack *kernel; /* optional */
 	const struct wire_stack *user;	 /* optional */
+	const struct wire_waker *waker;	 /* optional, of offwake */
 };
 
 struct wire_rows {

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stage 1 of the off-wake probe: sleeps in, waits with who ended them out. A thread's sleep begins
+ * at its switch-out; at sched_waking its waker leaves what it is, what it runs in and its stacks;
+ * at the switch-in the wait is recorded with both. Each thread keeps who woke it last, and a waker
+ * hands that on: so a wait has a path of wakers. Waits that were blocked for less than min_wait_ns
+ * are counted only.
+ */
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "filter.bpf.h"
+#include "hook.bpf.h"
+#include "shared.h"
+#include "wake_marks.bpf.h"
+
+/* Times and state of a wait that has ended, from the switch to the hook that takes its stack. */
+struct pending_wake {
+	__u64 task;
+	__u64 start_ns;
+	__u64 wake_ns;
+	__u64 end_ns;
+	__u32 state;
+	__u32 pad;
+};
+
+struct cpu {
+	struct cpu_counts counts;
+	struct pending_wake pending;
+	struct wake_marks marks;
+};
+
+#define WINDOW_KEY   struct wake_key
+#define WINDOW_VALUE struct wake_sums
+
+#include "maps.bpf.h"
+#include "process.bpf.h"
+#include "stack.bpf.h"
+#include "unwind.bpf.h"
+#include "wait.bpf.h"
+#include "wake.bpf.h"
+
+/* A thread that has slept. Its waker writes it while it sleeps, its own CPU when it switches. */
+struct sleeper {
+	__u64 since_ns; /* of the sleep that goes on; 0: none */
+	__u64 wake_ns;	/* when it was made runnable last; 0: since it ran nobody did */
+	__u64 kstack;	/* where it sleeps, when stacks are taken at switch-out */
+	__u64 ustack;
+	__u64 waker_kstack;
+	__u64 waker_ustack;
+	__u32 state;
+	__u32 pad;
+	struct wake_link links[WAKE_LINKS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64); /* its task's address */
+	__type(value, struct sleeper);
+} sleepers SEC(".maps");
+
+/* What a row is before it is in the window: too big for the programs' stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wake_sums);
+} fresh SEC(".maps");
+
+static __always_inline void sleep_begin(void *ctx, struct cpu *cpu, struct task_struct *task,
+					__u64 now, __u32 state)
+{
+	static const struct sleeper none;
+	__u64 key = (__u64)task;
+	struct sleeper *s = bpf_map_lookup_elem(&sleepers, &key);
+
+	if (!s) {
+		bpf_map_update_elem(&sleepers, &key, &none, BPF_NOEXIST);
+		s = bpf_map_lookup_elem(&sleepers, &key);
+	}
+	if (!s) {
+		cpu->counts.lost[LOST_THREADS]++;
+		return;
+	}
+	s->state = state & STATE_TASK_MASK;
+	s->kstack = s->ustack = STACK_NONE;
+	if (stack_hook == HOOK_SWITCH_OUT)
+		stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &s->kstack, &s->ustack);
+	s->since_ns = now;
+}
+
+static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
+				       __u64 now, __u32 state)
+{
+	__u64 key = (__u64)task;
+
+	if (state & TASK_DEAD)
+		bpf_map_delete_elem(&sleepers, &key);
+	else if (task_is_blocked(task))
+		sleep_begin(ctx, cpu, task, now, state);
+}
+
+static __always_inline bool wait_is_wanted(struct task_struct *task, const struct pending_wake *w)
+{
+	if (filter.max_wait_ns && w->wake_ns - w->start_ns > filter.max_wait_ns)
+		return false;
+	if (filter.has_states && !filter_has_state(w->state))
+		return false;
+	return filter_has_moment(task);
+}
+
+static __always_inline void target_identify(struct sample_key *target, struct task_struct *task)
+{
+	target->start_boot_ns = task->start_boottime;
+	target->leader_boot_ns = task->group_leader->start_boottime;
+	target->tid = task->pid;
+	target->tgid = task->tgid;
+	target->exec_gen = (__u32)task->self_exec_id;
+	target->flags = task->flags & PF_KTHREAD ? SAMPLE_IS_KERNEL : 0;
+}
+
+static __always_inline struct wake_sums *wake_row(void *window, const struct wake_key *key,
+						  struct task_struct *task, const struct sleeper *s)
+{
+	static const struct wait_sums none;
+	struct wake_sums *row = bpf_map_lookup_elem(window, key), *sums;
+	__u32 zero = 0;
+
+	if (row)
+		return row;
+	sums = bpf_map_lookup_elem(&fresh, &zero);
+	if (!sums)
+		return NULL;
+	sums->sums = none;
+	bpf_probe_read_kernel(sums->comm, sizeof(sums->comm), task->comm);
+	bpf_probe_read_kernel(sums->links, sizeof(sums->links), s->links);
+	bpf_map_update_elem(window, key, sums, BPF_NOEXIST);
+	return bpf_map_lookup_elem(window, key);
+}
+
+/* The key is by content: the row that it finds has the same path. */
+static __always_inline void wake_record(struct cpu *cpu, struct task_struct *task,
+					const struct sleeper *s, __u64 kstack, __u64 ustack)
+{
+	const struct pending_wake *w = &cpu->pending;
+	__u32 slot = cut.epoch & 1;
+	struct wake_key key = {};
+	struct wake_sums *row = NULL;
+	void *window = bpf_map_lookup_elem(&windows, &slot);
+
+	target_identify(&key.target, task);
+	key.target.kstack = kstack;
+	key.target.ustack = ustack;
+	key.waker_kstack = s->waker_kstack;
+	key.waker_ustack = s->waker_ustack;
+	key.path = wake_path(s->links);
+	key.state = w->state;
+	if (window)
+		row = wake_row(window, &key, task, s);
+	if (!row) {
+		cpu->counts.lost[window ? LOST_WAIT_KEYS : LOST_NO_MAP]++;
+		cpu->counts.lost_ns += w->end_ns - w->start_ns;
+		return;
+	}
+	cpu->counts.waits++;
+	wait_sums_add(&row->sums, w->start_ns, w->wake_ns, w->end_ns);
+}
+
+/* The hook of this CPU's last switch-in did not run: who that was is not known any more. */
+static __always_inline void pending_flush(struct cpu *cpu)
+{
+	if (!cpu->pending.task)
+		return;
+	cpu->pending.task = 0;
+	cpu->counts.pendings = 0;
+	cpu->counts.lost[LOST_NO_HOOK]++;
+	cpu->counts.lost_ns += cpu->pending.end_ns - cpu->pending.start_ns;
+}
+
+/* No waker was seen: what is known of an earlier one is not of this wait. */
+static __always_inline void waker_forget(struct sleeper *s)
+{
+	static const struct wake_link none[WAKE_LINKS];
+
+	bpf_probe_read_kernel(s->links, sizeof(s->links), none);
+	s->links[0].context = WAKE_UNKNOWN;
+	s->waker_kstack = s->waker_ustack = STACK_NONE;
+}
+
+/* A waking before the switch-out was of this sleep too: the thread was on its way into it. */
+static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 now)
+{
+	struct pending_wake *w = &cpu->pending;
+	__u64 since = s->since_ns, wake = s->wake_ns;
+
+	if (!wake)
+		waker_forget(s);
+	if (!wake || wake > now)
+		wake = now;
+	w->start_ns = since;
+	w->wake_ns = wake < since ? since : wake;
+	w->end_ns = now;
+	w->state = s->state;
+	s->since_ns = 0;
+	s->wake_ns = 0;
+}
+
+static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
+{
+	struct pending_wake *w = &cpu->pending;
+	__u64 key = (__u64)task;
+	struct sleeper *s = bpf_map_lookup_elem(&sleepers, &key);
+
+	if (!s || !s->since_ns) {
+		cpu->counts.first_seen++;
+		return;
+	}
+	sleep_end(cpu, s, now);
+	if (!filter_has_thread(task)) {
+		cpu->counts.filtered++;
+	} else if (w->wake_ns - w->start_ns < min_wait_ns) {
+		cpu->counts.shorts++;
+	} else if (!wait_is_wanted(task, w)) {
+		cpu->counts.filtered++;
+	} else if (stack_hook == HOOK_SWITCH_OUT) {
+		wake_record(cpu, task, s, s->kstack, s->ustack);
+	} else {
+		w->task = key;
+		cpu->counts.pendings = 1;
+	}
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	struct cpu *cpu = cpu_get();
+	__u64 now;
+
+	if (!cpu)
+		return 0;
+	if (next->pid)
+		cpu->counts.switch_ins++;
+	now = bpf_ktime_get_ns();
+	pending_flush(cpu);
+	if (prev->pid)
+		switch_out(ctx, cpu, prev, now, prev_state);
+	if (next->pid)
+		switch_in(cpu, next, now);
+	return 0;
+}
+
+static __always_inline void resume(void *ctx, struct task_struct *task)
+{
+	__u64 key = (__u64)task, kstack = STACK_NONE, ustack = STACK_NONE;
+	struct cpu *cpu = cpu_get();
+	struct sleeper *s;
+
+	if (!cpu || cpu->pending.task != key || !key)
+		return;
+	s = bpf_map_lookup_elem(&sleepers, &key);
+	if (!s)
+		return;
+	cpu->pending.task = 0;
+	cpu->counts.pendings = 0;
+	stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &kstack, &ustack);
+	wake_record(cpu, task, s, kstack, ustack);
+}
+
+/* Since 6.18 (and a bare tracepoint): also called without a switch, then is_switch is false. */
+SEC("?tp_btf/sched_exit_tp")
+int BPF_PROG(on_sched_exit, bool is_switch)
+{
+	if (is_switch)
+		resume(ctx, bpf_get_current_task_btf());
+	return 0;
+}
+
+/* finish_task_switch is static and often finish_task_switch.isra.0; the daemon finds its name. */
+SEC("?kprobe")
+int on_finish_switch(struct pt_regs *ctx)
+{
+	resume(ctx, bpf_get_current_task_btf());
+	return 0;
+}
+
+/* A stack in an interrupt goes on with what that interrupted, which has no part in it. */
+static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,
+					 __u32 context)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct scratch *scratch = scratch_get(SCRATCH_WAKING);
+	struct stack_owner kernel = {}, user;
+	struct unwind_walk *w;
+	long r;
+
+	s->waker_kstack = s->waker_ustack = STACK_NONE;
+	if (!scratch)
+		return;
+	r = bpf_get_stack(ctx, scratch->ip, 8 * STACK_DEPTH, 0);
+	if (context != WAKE_TASK)
+		r = wake_cut(scratch, r);
+	s->waker_kstack = stack_take(cpu, scratch, r, &kernel);
+	/* A thread on its way out has no memory left to have a stack in. */
+	if (context != WAKE_TASK || current->flags & (PF_KTHREAD | PF_EXITING))
+		return;
+	user.leader_boot_ns = current->group_leader->start_boottime;
+	user.tgid = current->tgid;
+	user.exec_gen = (__u32)current->self_exec_id;
+	w = unwind_user(current, UNWIND_AT_WAKING);
+	if (w)
+		s->waker_ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+}
+
+/* The first link is who wakes; behind it comes who woke that, where it is a thread. */
+static __always_inline void waker_link(struct sleeper *s, __u32 context)
+{
+	static const struct wake_link none[WAKE_LINKS - 1];
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u64 key = (__u64)current;
+	struct wake_link *link = &s->links[0];
+	struct sleeper *waker = NULL;
+
+	__builtin_memset(link, 0, sizeof(*link));
+	link->context = context;
+	if (context == WAKE_TASK) {
+		link->tgid = current->tgid;
+		link->tid = current->pid;
+		bpf_probe_read_kernel(link->comm, sizeof(link->comm), current->comm);
+		waker = bpf_map_lookup_elem(&sleepers, &key);
+	}
+	bpf_probe_read_kernel(&s->links[1], sizeof(none), waker ? waker->links : none);
+}
+
+/*
+ * In the waker's context (sched_wakeup may be on another CPU). It fires for a task that is not
+ * running only, so the last one before a switch-in is the one that ended the sleep.
+ */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	__u64 key = (__u64)task, now, since;
+	struct cpu *cpu = cpu_get();
+	struct sleeper *s;
+	__u32 context;
+
+	if (!cpu || task == bpf_get_current_task_btf())
+		return 0;
+	s = bpf_map_lookup_elem(&sleepers, &key);
+	if (!s)
+		return 0;
+	now = bpf_ktime_get_ns();
+	since = s->since_ns;
+	context = wake_context(&cpu->marks);
+	waker_link(s, context);
+	s->waker_kstack = s->waker_ustack = STACK_NONE;
+	if ((!min_wait_ns || (since && now - since >= min_wait_ns)) && filter_has_thread(task))
+		waker_stacks(ctx, cpu, s, context);
+	s->wake_ns = now;
+	return 0;
+}
+
+/*
+ * Each attached to several: device interrupts (irq_handler_entry), work and calls that come as
+ * interrupts of other CPUs (irq_work_entry, call_function_entry, call_function_single_entry).
+ */
+SEC("raw_tp")
+int on_irq_entry(void *ctx)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		mark_enter(&cpu->marks.irq);
+	return 0;
+}
+
+SEC("raw_tp")
+int on_irq_exit(void *ctx)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		mark_leave(&cpu->marks.irq);
+	return 0;
+}
+
+SEC("raw_tp")
+int on_softirq_entry(void *ctx)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		mark_enter(&cpu->marks.softirq);
+	return 0;
+}
+
+SEC("raw_tp")
+int on_softirq_exit(void *ctx)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		mark_leave(&cpu->marks.softirq);
+	return 0;
+}
+
+/* Around the function of a timer that has run out: timer_expire_entry, hrtimer_expire_entry. */
+SEC("raw_tp")
+int on_timer_entry(void *ctx)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (!cpu)
+		return 0;
+	mark_enter(&cpu->marks.timer);
+	cpu->marks.timer_irq = cpu->marks.irq;
+	return 0;
+}
+
+SEC("raw_tp")
+int on_timer_exit(void *ctx)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (!cpu)
+		return 0;
+	mark_leave(&cpu->marks.timer);
+	/* Below it was one of a softirq. */
+	cpu->marks.timer_irq = 0;
+	return 0;
+}
+
+/* Who comes and goes, where no other probe tells. */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_fork(cpu, parent, child);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exec(cpu, task);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exit(cpu, task);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_WAIT_BPF_H
+#define STACKD_BPF_WAIT_BPF_H
+
+/*
+ * What the probes of waits share: in goes the task at hand, out come its stacks; in go a wait's
+ * times, out come its row's sums. Included after maps.bpf.h.
+ */
+
+#include <bpf/bpf_core_read.h>
+
+#include "stack.bpf.h"
+#include "unwind.bpf.h"
+
+/* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
+static __always_inline bool task_is_blocked(struct task_struct *task)
+{
+	if (!task->on_rq)
+		return true;
+	return bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed;
+}
+
+static __always_inline __u32 wait_bucket(__u64 ns)
+{
+	__u64 v = ns >> 10;
+	__u32 i = 0;
+
+	if (v >= 1ULL << 16) {
+		i += 16;
+		v >>= 16;
+	}
+	if (v >= 1 << 8) {
+		i += 8;
+		v >>= 8;
+	}
+	if (v >= 1 << 4) {
+		i += 4;
+		v >>= 4;
+	}
+	if (v >= 1 << 2) {
+		i += 2;
+		v >>= 2;
+	}
+	if (v >= 2)
+		i += 2;
+	else if (v >= 1)
+		i += 1;
+	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
+}
+
+static __always_inline void wait_sums_add(struct wait_sums *row, __u64 start_ns, __u64 wake_ns,
+					  __u64 end_ns)
+{
+	__u64 ns = end_ns - start_ns;
+	__u32 bucket = wait_bucket(ns);
+
+	row->count++;
+	row->blocked_ns += wake_ns - start_ns;
+	row->runnable_ns += end_ns - wake_ns;
+	if (ns > row->max_ns) {
+		row->max_ns = ns;
+		row->max_end_ns = end_ns;
+	}
+	if (bucket < WAIT_BUCKETS)
+		row->buckets[bucket]++;
+}
+
+/* Of the task that runs now, kernel and user; walker is whose room the walk takes. */
+static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
+					__u32 walker, __u64 *kstack, __u64 *ustack)
+{
+	struct scratch *s = scratch_get(SCRATCH_SWITCH);
+	struct stack_owner kernel = {}, user;
+	struct unwind_walk *w;
+	long r;
+
+	if (!s)
+		return;
+	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
+	*kstack = stack_take(cpu, s, r, &kernel);
+	if (task->flags & PF_KTHREAD)
+		return;
+	user.leader_boot_ns = task->group_leader->start_boottime;
+	user.tgid = task->tgid;
+	user.exec_gen = (__u32)task->self_exec_id;
+	w = unwind_user(task, walker);
+	if (w)
+		*ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_WAKE_BPF_H
+#define STACKD_BPF_WAKE_BPF_H
+
+/* Where an interrupt's part of a stack ends, and one number for a path of wakers. */
+
+#include "stack.bpf.h"
+
+/* Where the linker puts what interrupts and softirqs enter by (include/linux/interrupt.h). */
+extern const void __irqentry_text_start __ksym __weak;
+extern const void __irqentry_text_end __ksym __weak;
+extern const void __softirqentry_text_start __ksym __weak;
+extern const void __softirqentry_text_end __ksym __weak;
+
+static __always_inline bool is_entry(__u64 ip)
+{
+	if (ip >= (__u64)&__irqentry_text_start && ip < (__u64)&__irqentry_text_end)
+		return true;
+	return ip >= (__u64)&__softirqentry_text_start && ip < (__u64)&__softirqentry_text_end;
+}
+
+/* Up to the function that the interrupt came in by; r as bpf_get_stack() has it, before and after.
+ */
+static __always_inline long wake_cut(const struct scratch *s, long r)
+{
+	__u32 i;
+
+	for (i = 0; i < STACK_DEPTH; i++) {
+		if (r < 8 * (long)(i + 1))
+			break;
+		if (is_entry(s->ip[i]))
+			return 8 * (long)(i + 1);
+	}
+	return r;
+}
+
+/* By content, as stacks are. */
+static __always_inline __u64 wake_path(const struct wake_link *links)
+{
+	const __u64 *words = (const __u64 *)links;
+	__u64 h = hash_seed;
+	__u32 i;
+
+	for (i = 0; i < WAKE_LINKS * sizeof(*links) / 8; i++)
+		h = hash_mix(h, words[i]);
+	return h;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_WAKE_MARKS_BPF_H
+#define STACKD_BPF_WAKE_MARKS_BPF_H
+
+/* In go interrupts, softirqs and timers as they come and go; out comes in what context a CPU is. */
+
+#include "shared.h"
+
+/*
+ * What runs on a CPU on top of its task, by the tracepoints around it: the kernel's own count of it
+ * is a variable that not every kernel shows to programs.
+ */
+struct wake_marks {
+	__u32 irq; /* how deep */
+	__u32 softirq;
+	__u32 timer;
+	__u32 timer_irq; /* irq as it was when the timer's function began */
+};
+
+static __always_inline void mark_enter(__u32 *mark)
+{
+	++*mark;
+}
+
+/* The one that was entered before the programs were there has no mark. */
+static __always_inline void mark_leave(__u32 *mark)
+{
+	if (*mark)
+		--*mark;
+}
+
+static __always_inline __u32 wake_context(const struct wake_marks *marks)
+{
+	if (marks->timer && marks->irq == marks->timer_irq)
+		return WAKE_TIMER;
+	if (marks->irq)
+		return WAKE_IRQ;
+	return marks->softirq ? WAKE_SOFTIRQ : WAKE_TASK;
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+enum { WAKER_INDENT = 4 };
+
+bool reply_has_wakers(const struct wire_snapshot_reply *reply)
+{
+	return strcmp(reply->probe, "offwake") == 0;
+}
+
+/* "sshd (pid 412)", "timer"; malloc'ed, escaped. */
+static char *link_text(const struct wire_link *link)
+{
+	_cleanup_(freep) char *comm = name_escape(link->comm ? link->comm : link->context);
+	char *text = NULL;
+	int r;
+
+	if (!link->comm)
+		return TAKE(comm);
+	r = link->tid == link->pid ? asprintf(&text, "%s (pid %" PRId64 ")", comm, link->pid)
+				   : asprintf(&text, "%s (thread %" PRId64 ", pid %" PRId64 ")",
+					      comm, link->tid, link->pid);
+	return must(r < 0 ? NULL : text);
+}
+
+char *waker_title(const struct wire_waker *waker)
+{
+	static const struct wire_link unknown = { .context = "unknown" };
+
+	return link_text(waker->path.n > 0 ? &waker->path.v[0] : &unknown);
+}
+
+/* The leaf last: the waker's stack stands on its head above the one that it woke. */
+static void render_upside_down(const struct view *view, const struct wire_stack *stack,
+			       bool is_kernel)
+{
+	for (size_t i = stack ? stack->frames.n : 0; i > 0; i--) {
+		_cleanup_(freep) char *label =
+			frame_label(view, &stack->frames.v[i - 1], is_kernel);
+		_cleanup_(freep) char *safe = name_escape(label);
+
+		page_name(&view->page, STYLE_PLAIN, RENDER_FRAME_INDENT, "", safe);
+	}
+}
+
+static bool has_frames(const struct wire_stack *stack)
+{
+	return stack && stack->frames.n > 0;
+}
+
+void render_waker(const struct view *view, const struct wire_row *row)
+{
+	const struct wire_waker *waker = row->waker;
+	_cleanup_(freep) char *title = NULL;
+
+	if (!waker)
+		return;
+	title = waker_title(waker);
+	page_wrap(&view->page, STYLE_PLAIN, "", WAKER_INDENT, "waker: %s", title);
+	render_upside_down(view, waker->user, false);
+	if (view->delimited && has_frames(waker->user) && has_frames(waker->kernel))
+		page_wrap(&view->page, STYLE_DIM, "", RENDER_FRAME_INDENT, "-");
+	render_upside_down(view, waker->kernel, true);
+	page_wrap(&view->page, STYLE_DIM, "", RENDER_FRAME_INDENT, "--               --");
+}
+
+void render_chain(const struct view *view, const struct wire_row *row)
+{
+	_cleanup_(freep) char *comm = name_escape(row->comm), *line = NULL;
+	size_t size;
+	FILE *out;
+
+	if (!row->waker)
+		return;
+	out = must(open_memstream(&line, &size));
+	fprintf(out, "%s waits", comm);
+	for (size_t i = 0; i < row->waker->path.n; i++) {
+		const struct wire_link *link = &row->waker->path.v[i];
+		_cleanup_(freep) char *text = link_text(link);
+
+		fprintf(out, " <- %s%s", text, link->comm && i == 0 ? " woke it" : "");
+	}
+	fclose(out);
+	must(line);
+	page_wrap(&view->page, STYLE_PLAIN, "", WAKER_INDENT, "%s", line);
+}
+
+void render_wake_totals(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_totals *t = &reply->totals;
+	_cleanup_(freep) char *hook = name_escape(reply->hook);
+
+	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
+		  "%s thread%s of %s process%s that waited %s or more", count_text(t->threads),
+		  t->threads == 1 ? "" : "s", count_text(t->processes),
+		  t->processes == 1 ? "" : "es", ns_text(reply->min_wait_ns));
+	page_wrap(&view->page, STYLE_PLAIN, "waits", RENDER_LABEL_WIDTH,
+		  "%s that ended, %s blocked and %s runnable in all", count_text(t->waits),
+		  ns_text(t->blocked_ns), ns_text(t->runnable_ns));
+}

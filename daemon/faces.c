@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/faces.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/hash_table.h"
+#include "proto/base.h"
+
+/* A thread as one image. */
+struct face {
+	uint64_t key[3]; /* start, tid, exec generation */
+	uint32_t image;
+	UT_hash_handle hh; /* faces.list */
+};
+
+/* A thread has one number for its life, also across sessions and kinds of data. */
+static uint64_t thread_uid(const struct sample_key *key)
+{
+	return (key->start_boot_ns ^ (uint64_t)key->tid << 40) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static int image_fill(struct faces *faces, const struct sample_key *key, const char *comm,
+		      struct window_image *image)
+{
+	struct process_id id = {
+		.pid = (int32_t)key->tgid,
+		.exec_gen = key->exec_gen,
+		.start_boot_ns = key->leader_boot_ns,
+	};
+
+	image->uid = thread_uid(key);
+	image->tid = (int32_t)key->tid;
+	image->start_boot_ns = key->start_boot_ns;
+	image->exec_gen = key->exec_gen;
+	memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
+	/* The idle tasks, one a CPU, are one. */
+	if (!key->tid)
+		strcpy(image->comm, "idle");
+	image->process = process_table_see(faces->processes, &id, key->flags & SAMPLE_IS_KERNEL,
+					   key->tid == key->tgid ? image->comm : NULL);
+	return image->process ? 0 : -ENOMEM;
+}
+
+uint32_t faces_get(struct faces *faces, struct window *window, const struct sample_key *sample_key,
+		   const char *comm)
+{
+	uint64_t key[3] = { sample_key->start_boot_ns, sample_key->tid, sample_key->exec_gen };
+	struct window_image *image;
+	struct face *face;
+
+	HASH_FIND(hh, faces->list, key, sizeof(key), face);
+	if (face)
+		return face->image;
+	image = window_add_image(window);
+	if (!image)
+		return NO_FACE;
+	face = calloc(1, sizeof(*face));
+	if (face && !image_fill(faces, sample_key, comm, image)) {
+		memcpy(face->key, key, sizeof(key));
+		face->image = (uint32_t)window->n_images - 1;
+		HASH_ADD(hh, faces->list, key, sizeof(face->key), face);
+		if (HASH_HAS(face))
+			return face->image;
+		image->process = process_unref(image->process);
+	}
+	free(face);
+	window->n_images--;
+	return NO_FACE;
+}
+
+void faces_clear(struct faces *faces)
+{
+	struct face *face, *next;
+
+	HASH_ITER(hh, faces->list, face, next)
+	{
+		HASH_DEL(faces->list, face);
+		free(face);
+	}
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_FACES_H
+#define STACKD_DAEMON_FACES_H
+
+/*
+ * Threads by what a row alone says of them: in go keys, out come the images of the window in
+ * progress, each made once. Embedded in who makes windows of rows; the drain's thread only.
+ */
+
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "daemon/process.h"
+#include "daemon/window.h"
+
+#define NO_FACE UINT32_MAX
+
+struct face;
+
+struct faces {
+	struct process_table *processes; /* borrowed */
+	struct face *list;
+};
+
+/* The image's place in the window; NO_FACE when out of memory. comm: COMM_LEN bytes. */
+uint32_t faces_get(struct faces *faces, struct window *window, const struct sample_key *key,
+		   const char *comm);
+
+/* Before the next window. */
+void faces_clear(struct faces *faces);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/probe_hook.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/btf.h>
+
+#include "proto/base.h"
+
+/* As in the setting. */
+static const char *const hook_words[HOOK_N] = {
+	[HOOK_SCHED_EXIT] = "sched_exit",
+	[HOOK_FINISH_SWITCH] = "finish_switch",
+	[HOOK_SWITCH_OUT] = "switch_out",
+};
+
+static const char *const hook_names[HOOK_N] = {
+	[HOOK_SCHED_EXIT] = "tp_btf/sched_exit_tp",
+	[HOOK_FINISH_SWITCH] = "kprobe/finish_task_switch",
+	[HOOK_SWITCH_OUT] = "tp_btf/sched_switch",
+};
+
+const char *probe_hook_name(unsigned int hook)
+{
+	return hook_names[hook];
+}
+
+static bool kernel_has_tracepoint(const char *name)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	char type[64];
+	bool has;
+
+	if (libbpf_get_error(btf))
+		return false;
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	has = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+	btf__free(btf);
+	return has;
+}
+
+/* finish_task_switch is static: compilers rename it (.isra.0, .constprop.0). */
+static int finish_switch_symbol(char *name, size_t size)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
+	char line[1024], symbol[256], type;
+
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*x %c %255s", &type, symbol) != 2 || (type | 32) != 't')
+			continue;
+		if (strncmp(symbol, "finish_task_switch", 18) != 0 || strstr(symbol, ".cold"))
+			continue;
+		if (symbol[18] != '\0' && symbol[18] != '.')
+			continue;
+		snprintf(name, size, "%s", symbol);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* What a hook needs, before it is tried; NULL where it may work. */
+static const char *hook_missing(unsigned int hook)
+{
+	char symbol[256];
+
+	if (hook == HOOK_SCHED_EXIT && !kernel_has_tracepoint("sched_exit_tp"))
+		return "the kernel has no sched_exit_tp (6.18)";
+	if (hook == HOOK_FINISH_SWITCH && finish_switch_symbol(symbol, sizeof(symbol)))
+		return "the kernel has no finish_task_switch to probe";
+	return NULL;
+}
+
+int probe_hook_choose(struct probe *probe, probe_try_fn try_fn)
+{
+	const char *wanted = probe->options.config->offcpu_hook, *missing;
+	bool is_auto = strcmp(wanted, "auto") == 0;
+	unsigned int hook;
+	int r = -ENOENT;
+
+	for (hook = 0; hook < HOOK_N; hook++) {
+		if (!is_auto && strcmp(wanted, hook_words[hook]) != 0)
+			continue;
+		missing = hook_missing(hook);
+		if (missing) {
+			probe_fail(probe, "%s", missing);
+			continue;
+		}
+		probe->hook = hook;
+		probe_warning_clear();
+		r = try_fn(probe);
+		if (!r)
+			return 0;
+		probe_fail(probe, "%s: %s", hook_names[hook],
+			   probe_warning()[0] ? probe_warning() : strerror(-r));
+	}
+	return r;
+}
+
+int probe_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
+		      struct bpf_program *finish_switch)
+{
+	char symbol[256];
+	int r;
+
+	if (probe->hook == HOOK_SCHED_EXIT)
+		return probe_attach_one(probe, sched_exit);
+	if (probe->hook != HOOK_FINISH_SWITCH)
+		return 0;
+	r = finish_switch_symbol(symbol, sizeof(symbol));
+	return r ? r : probe_attach_kprobe(probe, finish_switch, symbol);
+}
