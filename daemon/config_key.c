@@ -89,7 +89,7 @@ const struct config_key config_keys[] = {
 	  offsetof(struct config, offcpu_hook), "auto sched_exit finish_switch switch_out" },
 	KEY("probe.offcpu", "max_threads", CONFIG_COUNT, 1024, 1048576, "16384", offcpu_max_threads,
 	    "Threads followed at a time; those above are counted as lost."),
-	KEY("probe.offcpu", "max_keys", CONFIG_COUNT, 1024, 1048576, "32768", offcpu_max_keys,
+	KEY("probe.offcpu", "max_keys", CONFIG_COUNT, 1024, 1048576, "28000", offcpu_max_keys,
 	    "Thread and stack pairs in one window; waits of those above are counted as lost."),
 	{ "probe.offcpu", "stack_ring", CONFIG_SIZE, MIB, 256 * MIB, true, "4M",
 	  "Ring that carries new stacks to the daemon; when full, stacks are counted as lost.",

@@ -233,7 +233,7 @@ static int run(int64_t min_wait_ns, char *hook)
 		.offcpu_min_wait_ns = min_wait_ns,
 		.offcpu_hook = hook,
 		.offcpu_max_threads = 16384,
-		.offcpu_max_keys = 32768,
+		.offcpu_max_keys = 28000,
 		.offcpu_stack_ring = 4 << 20,
 		.oncpu_enabled = true,
 		.oncpu_frequency = 499,
