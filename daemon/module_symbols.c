@@ -230,12 +230,16 @@ struct symtab *module_get_symbols(struct module *module)
 void module_registry_put_symbols(struct module_registry *registry, struct symtab *symtab)
 {
 	pthread_mutex_lock(&registry->lock);
-	for (struct module_symbols *s = registry->symbols; s; s = s->next) {
-		if (s->symtab == symtab) {
-			s->users--;
-			module_symbols_drop_unused(registry, s);
-			break;
-		}
+	for (struct module_symbols **p = &registry->symbols, *s; (s = *p); p = &s->next) {
+		if (s->symtab != symtab)
+			continue;
+		/* To the front: it is a few that most stacks are of. */
+		*p = s->next;
+		s->next = registry->symbols;
+		registry->symbols = s;
+		s->users--;
+		module_symbols_drop_unused(registry, s);
+		break;
 	}
 	if (registry->is_over)
 		symbols_evict(registry);

@@ -192,13 +192,15 @@ static int map_make(struct module_registry *registry, int dir_fd, const struct m
 		.kind = kind_of(mapping),
 	};
 
-	map.name = strdup(*mapping->path ? mapping->path : "[anon]");
-	if (!map.name)
-		return -ENOMEM;
 	if (known && known->module)
 		map.module = module_ref(known->module);
 	else if (map.kind != MAP_GENERATED)
 		map_open(registry, dir_fd, mapping, &map, !known);
+	if (!map.module) {
+		map.name = strdup(*mapping->path ? mapping->path : "[anon]");
+		if (!map.name)
+			return -ENOMEM;
+	}
 	*out = map;
 	return 0;
 }
@@ -219,8 +221,8 @@ static bool is_overlapping(const struct mappings *mappings, const struct process
 }
 
 /* A library may be closed, or an exec not be known of yet, before its samples are looked up. */
-static int gone_add(struct process_maps *maps, const struct process_maps *before,
-		    const struct mappings *mappings)
+static void gone_add(struct process_maps *maps, const struct process_maps *before,
+		     const struct mappings *mappings)
 {
 	size_t gone = 0;
 
@@ -230,16 +232,12 @@ static int gone_add(struct process_maps *maps, const struct process_maps *before
 
 		if (!map->module || map->kind != MAP_FILE || is_overlapping(mappings, map))
 			continue;
-		*copy = *map;
-		copy->name = strdup(map->name);
-		if (!copy->name)
-			return -ENOMEM;
+		*copy = *map; /* no name: the module has it */
 		module_ref(copy->module);
 		copy->is_gone = true;
 		maps->n++;
 		gone++;
 	}
-	return 0;
 }
 
 static int map_compare(const void *a, const void *b)
@@ -299,11 +297,8 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 			return r;
 		maps->n++;
 	}
-	if (before) {
-		r = gone_add(maps, before, mappings);
-		if (r < 0)
-			return r;
-	}
+	if (before)
+		gone_add(maps, before, mappings);
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
 	run_make(maps);
 	*out = TAKE(maps);

@@ -28,7 +28,7 @@ struct process_map {
 	bool is_gone;	       /* unmapped since; kept to name what was sampled before */
 	bool is_skipped;	       /* opening it is out of the question */
 	struct module *module; /* NULL where there is none */
-	char *name;	       /* "[vdso]", "[anon]", the path */
+	char *name;	       /* "[vdso]", "[anon]", the path; NULL: the module has it */
 };
 
 struct process_maps;
