@@ -176,6 +176,35 @@ static void test_samples_equal_the_counter(void **state)
 	check_samples(&sums, &stats);
 }
 
+static void check_wakes(const struct sums *sums, const struct drain_stats *stats)
+{
+	const struct cpu_counts *counts = &stats->counts;
+	uint64_t lost = counts->lost[LOST_WAIT_KEYS] + counts->lost[LOST_NO_MAP] +
+			counts->lost[LOST_NO_HOOK];
+
+	print_message("switch-ins %" PRIu64 " (not asleep %" PRIu64 ", filtered %" PRIu64
+		      "), waits %" PRIu64 ", short %" PRIu64 ", lost %" PRIu64 "\n",
+		      (uint64_t)counts->switch_ins, (uint64_t)counts->first_seen,
+		      (uint64_t)counts->filtered, sums->waits, (uint64_t)counts->shorts, lost);
+	assert_true(counts->switch_ins > 10000);
+	assert_true(sums->waits > 100);
+	assert_int_equal(sums->waits, counts->waits);
+	assert_int_equal(sums->waits + counts->shorts + lost + counts->pendings +
+				 counts->first_seen + counts->filtered,
+			 counts->switch_ins);
+}
+
+static void test_wakes_equal_the_counter(void **state)
+{
+	struct recorder *recorder = *state;
+	struct drain_stats stats;
+	struct sums sums = {};
+
+	session_exercise(recorder, sessions_always(recorder->sessions, PROBE_OFFWAKE), &sums,
+			 &stats);
+	check_wakes(&sums, &stats);
+}
+
 /* A session's filter turns away, to the event, what is not in its windows. */
 static void session_filter_check(struct recorder *recorder, const struct session_request *request,
 				 void (*check)(const struct sums *sums,
@@ -210,6 +239,7 @@ static void test_sessions_equal_their_counters(void **state)
 		.max_block_ns = WIRE_ABSENT,
 	};
 	const struct session_request waits = { .kind = PROBE_OFFCPU, .filter = &filter };
+	const struct session_request wakes = { .kind = PROBE_OFFWAKE, .filter = &filter };
 	const struct session_request samples = {
 		.kind = PROBE_ONCPU,
 		.filter = &some,
@@ -218,6 +248,7 @@ static void test_sessions_equal_their_counters(void **state)
 
 	session_filter_check(*state, &waits, check_waits);
 	session_filter_check(*state, &samples, check_samples);
+	session_filter_check(*state, &wakes, check_wakes);
 }
 
 /* Every wait with its stacks, or none, by either hook: each way has to add up. */
@@ -238,6 +269,9 @@ static int run(int64_t min_wait_ns, char *hook)
 		.oncpu_enabled = true,
 		.oncpu_frequency = 499,
 		.oncpu_max_keys = 8192,
+		.offwake_enabled = true,
+		.offwake_min_wait_ns = min_wait_ns,
+		.offwake_max_keys = 32768,
 		.control_max_sessions = 2,
 		.idle_functions = idle,
 	};
@@ -245,6 +279,7 @@ static int run(int64_t min_wait_ns, char *hook)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(test_sums_equal_the_counter, &recorder),
 		cmocka_unit_test_prestate(test_samples_equal_the_counter, &recorder),
+		cmocka_unit_test_prestate(test_wakes_equal_the_counter, &recorder),
 		cmocka_unit_test_prestate(test_sessions_equal_their_counters, &recorder),
 	};
 	char reason[256] = "";
