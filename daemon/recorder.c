@@ -48,8 +48,12 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 
 	if (!r && config->symbols_remote)
 		process_table_read_remote(recorder->processes);
+	/*
+	 * Stacks that wait for their names cannot go, and new ones come meanwhile: for a while they
+	 * may be as much again, above which there are no windows left.
+	 */
 	if (!r)
-		r = stack_table_new(config->window_max_memory, &recorder->stacks);
+		r = stack_table_new(2 * config->window_max_memory, &recorder->stacks);
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
