@@ -253,7 +253,9 @@ static void log_probe(struct session *session)
 	session_probe_status(session, &status);
 	snprintf(probe, sizeof(probe), "STACKD_PROBE=%s", info->id_text);
 	if (!status.is_on) {
-		log_event(LOG_WARNING, LOG_ID_PROBE_OFF, fields, "%s is off: %s", info->id_text,
+		/* What the settings say is no trouble. */
+		log_event(status.is_disabled ? LOG_INFO : LOG_WARNING, LOG_ID_PROBE_OFF, fields,
+			  "%s is off: %s", info->id_text,
 			  status.reason ? status.reason : "unknown");
 		return;
 	}
