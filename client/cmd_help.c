@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 
+#include "client/compat.h"
 #include "client/output.h"
 #include "client/verb.h"
 
@@ -45,7 +46,9 @@ enum exit_code cmd_help(struct options *options)
 		}
 	}
 	output_open(&output, NULL, NULL, NULL, 0);
-	if (verb)
+	if (verb && verb->tool)
+		compat_print_help(output.out, verb->tool);
+	else if (verb)
 		print_verb(output.out, verb);
 	else
 		print_all(output.out);

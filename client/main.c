@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "build_config.h"
+#include "client/compat.h"
 #include "client/output.h"
 #include "client/report.h"
 #include "client/verb.h"
@@ -45,6 +46,8 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 {
 	struct options options;
 
+	if (verb->tool)
+		return compat_main(verb->tool, socket, argc, argv);
 	options_init(&options);
 	options.socket = socket;
 	if (options_parse(&options, verb->sets, verb->argument ? 1 : 0, argc, argv) < 0) {

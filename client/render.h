@@ -69,6 +69,9 @@ void render_stuck(const struct view *view, const struct wire_snapshot_reply *rep
 /* comm;user root first;kernel root first microseconds; equal lines added up. */
 void render_folded(const struct view *view, const struct wire_snapshot_reply *reply);
 
+/* A name as a part of such a line. */
+void folded_put_name(FILE *out, const char *name);
+
 /* The reply's parameters as one JSON document. 0, -ENOMEM. */
 int render_json(FILE *out, const struct wire_snapshot_reply *reply, bool is_pretty);
 

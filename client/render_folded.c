@@ -18,7 +18,7 @@ struct line {
  * What reads folded lines splits at ; and at the last space, line by line: no name may hold a
  * separator or end in a space. Invisible characters show as escapes, as on a terminal.
  */
-static void put_name(FILE *out, const char *name)
+void folded_put_name(FILE *out, const char *name)
 {
 	_cleanup_(freep) char *safe = name_escape(name);
 	size_t n = strlen(safe);
@@ -39,7 +39,7 @@ static void put_frames(FILE *out, const struct view *view, const struct wire_sta
 			frame_label(view, &stack->frames.v[i - 1], is_kernel);
 
 		fputc(';', out);
-		put_name(out, label);
+		folded_put_name(out, label);
 	}
 	/* A stack that ought to be there and is not, as against none at all. */
 	if (stack->frames.n == 0 && stack->flags.n > 0)
@@ -58,7 +58,7 @@ static void put_frames_leaf_first(FILE *out, const struct view *view,
 		_cleanup_(freep) char *label = frame_label(view, &stack->frames.v[i], is_kernel);
 
 		fputc(';', out);
-		put_name(out, label);
+		folded_put_name(out, label);
 	}
 }
 
@@ -78,7 +78,7 @@ static void put_waker(FILE *out, const struct view *view, const struct wire_wake
 		if (i > 0 && !view->chain)
 			break;
 		fputc(';', out);
-		put_name(out, link->comm ? link->comm : link->context);
+		folded_put_name(out, link->comm ? link->comm : link->context);
 	}
 }
 
@@ -88,7 +88,7 @@ static char *line_text(const struct view *view, const struct wire_row *row)
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
 
-	put_name(out, row->comm);
+	folded_put_name(out, row->comm);
 	if (row->user)
 		put_frames(out, view, row->user, false);
 	if (view->delimited && has_frames(row->user) && has_frames(row->kernel))

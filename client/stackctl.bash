@@ -78,7 +78,8 @@ _stackctl()
 	local options=$common
 	case $verb in
 	'')
-		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck start stop record watch help $common" \
+		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck start stop record watch
+			offcputime profile topwaits help $common" \
 			-- "$cur"))
 		return
 		;;
@@ -95,10 +96,12 @@ _stackctl()
 	stuck) options+=" $format $range $filter $stacks" ;;
 	start) options+=" $filter $session --for --name" ;;
 	stop) ;;
+	offcputime | profile | topwaits) return ;; # letters of their own
 	record) options+=" $format $filter $session $order $stacks --duration" ;;
 	watch) options+=" $format $filter $order $stacks --interval -i" ;;
 	help)
-		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch help' \
+		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch
+			offcputime profile topwaits help' \
 			-- "$cur"))
 		return
 		;;

@@ -3,33 +3,40 @@
 
 #include <string.h>
 
+#include "client/compat.h"
 #include "client/report.h"
 #include "client/suggest.h"
 #include "proto/base.h"
 
 const struct verb verbs[] = {
 	{ "status", NULL, "is the daemon well, what it costs, what it lost",
-	  OPTIONS_CHECK | OPTIONS_FORMAT, cmd_status },
-	{ "probes", NULL, "what can be recorded here, by which hooks", OPTIONS_FORMAT, cmd_probes },
-	{ "sessions", NULL, "what is being recorded", OPTIONS_FORMAT, cmd_sessions },
+	  OPTIONS_CHECK | OPTIONS_FORMAT, cmd_status, NULL },
+	{ "probes", NULL, "what can be recorded here, by which hooks", OPTIONS_FORMAT, cmd_probes, NULL },
+	{ "sessions", NULL, "what is being recorded", OPTIONS_FORMAT, cmd_sessions, NULL },
 	{ "windows", NULL, "what has been recorded and is kept", OPTIONS_FORMAT | OPTIONS_RANGE,
-	  cmd_windows },
+	  cmd_windows, NULL },
 	{ "snapshot", "PROBE", "where the time went: snapshot offcpu",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_ORDER | OPTIONS_STACKS,
-	  cmd_snapshot },
+	  cmd_snapshot, NULL },
 	{ "stuck", NULL, "who is waiting right now, for how long, on what",
-	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS, cmd_stuck },
+	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS, cmd_stuck, NULL },
 	{ "start", "PROBE", "record until stop, with filters of its own; prints its id",
-	  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_START, cmd_start },
-	{ "stop", "ID", "end a session; what it recorded is kept", 0, cmd_stop },
+	  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_START, cmd_start, NULL },
+	{ "stop", "ID", "end a session; what it recorded is kept", 0, cmd_stop, NULL },
 	{ "record", "PROBE", "record until Ctrl-C, or for a while, and print it",
 	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_RECORD | OPTIONS_ORDER |
 		  OPTIONS_STACKS,
-	  cmd_record },
+	  cmd_record, NULL },
 	{ "watch", "PROBE", "the same answer, again and again",
 	  OPTIONS_FORMAT | OPTIONS_WATCH | OPTIONS_FILTER | OPTIONS_ORDER | OPTIONS_STACKS,
-	  cmd_watch },
-	{ "help", "VERB", "how to use a verb", 0, cmd_help },
+	  cmd_watch, NULL },
+	{ "offcputime", "[SEC]", "record time off the CPU, as the tool of that name", 0, NULL,
+	  &compat_offcputime },
+	{ "profile", "[SEC]", "record samples on the CPU, as the tool of that name", 0, NULL,
+	  &compat_profile },
+	{ "topwaits", "[SEC]", "record the longest waits, as the tool of that name", 0, NULL,
+	  &compat_topwaits },
+	{ "help", "VERB", "how to use a verb", 0, cmd_help, NULL },
 };
 
 const size_t n_verbs = ARRAY_SIZE(verbs);

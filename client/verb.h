@@ -12,12 +12,15 @@
 #include "client/exit_code.h"
 #include "client/options.h"
 
+struct compat_tool;
+
 struct verb {
 	const char *name;
 	const char *argument; /* the word it takes besides options, NULL: none */
 	const char *summary;
 	unsigned sets; /* of options */
 	enum exit_code (*run)(struct options *options);
+	const struct compat_tool *tool; /* an older tool, which reads its words itself */
 };
 
 extern const struct verb verbs[];

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/compat.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/call.h"
+#include "client/fetch.h"
+#include "client/output.h"
+#include "client/recording.h"
+#include "client/report.h"
+#include "client/snapshot.h"
+#include "client/term.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+/* A recording and what is printed of it meanwhile. */
+struct tracing {
+	struct recording recording; /* first: the handler gets this */
+	struct compat_run *run;
+	bool has_header;
+	int64_t printed; /* up to this time; WIRE_ABSENT: nothing yet */
+};
+
+const char *compat_stacks(const struct compat_run *run)
+{
+	if (run->options.user_stacks)
+		return "user";
+	return run->options.kernel_stacks ? "kernel" : "user + kernel";
+}
+
+void compat_print_length(FILE *out, const struct compat_run *run)
+{
+	if (run->duration)
+		fprintf(out, " for %lld secs.\n", strtoll(run->duration, NULL, 10));
+	else
+		fputs("... Hit Ctrl-C to end.\n", out);
+}
+
+static void print_time(FILE *out, int64_t now)
+{
+	char text[TERM_TIME_MAX];
+
+	time_format(now, TIME_CLOCK, text);
+	fprintf(out, "%s\n", text);
+}
+
+static enum exit_code fetch(const struct tracing *t, struct collection *collection)
+{
+	struct wire_snapshot_request request = {
+		.session = t->recording.session.id,
+		.window_ns = WIRE_ABSENT,
+		.since_ns = t->printed,
+		.until_ns = WIRE_ABSENT,
+		.open = WIRE_BOOL_ABSENT,
+		.reverse = WIRE_BOOL_ABSENT,
+		.top = 0,
+		.idle = 1,
+	};
+	enum exit_code code;
+	struct text text;
+
+	text_init(&text, VARLINK_MAX_REPLY);
+	snapshot_request_encode(&request, VARLINK_MORE, &text);
+	code = call_run(&t->run->options, &text, collection_add, collection);
+	text_fini(&text);
+	return code;
+}
+
+/* What was traced since the last time. */
+static enum exit_code print_answer(struct tracing *t)
+{
+	const struct compat_run *run = t->run;
+	struct collection collection = { .arena = must(arena_new()) };
+	enum exit_code code = fetch(t, &collection);
+
+	if (code == EXIT_CODE_OK && collection.has_reply) {
+		if (run->options.format != FORMAT_FOLDED)
+			fputc('\n', stdout);
+		if (run->has_timestamps)
+			print_time(stdout, collection.reply.coverage.used.end);
+		compat_render(stdout, run, &collection.reply);
+		fflush(stdout);
+		t->printed = collection.reply.coverage.used.end;
+	}
+	free(collection.rows);
+	arena_free(collection.arena);
+	return code;
+}
+
+/* Each second while it lasts. */
+static void on_progress(const struct recording *recording)
+{
+	struct tracing *t = (struct tracing *)recording;
+	const struct wire_session *session = &recording->session;
+	const struct compat_run *run = t->run;
+	int64_t begin = t->printed == WIRE_ABSENT ? session->since : t->printed;
+
+	if (!t->has_header && run->options.format != FORMAT_FOLDED) {
+		run->tool->print_header(stdout, run);
+		fflush(stdout);
+	}
+	t->has_header = true;
+	if (run->interval_ns == 0 || session->ended != WIRE_ABSENT)
+		return;
+	/* Replies come a little early or late: half a second is nearer to this one. */
+	if (clock_ns(CLOCK_REALTIME) - begin >= run->interval_ns - NS_PER_S / 2)
+		print_answer(t);
+}
+
+static enum exit_code trace(struct compat_run *run)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct tracing t = {
+		.recording = { .arena = arena, .on_progress = on_progress },
+		.run = run,
+		.printed = WIRE_ABSENT,
+	};
+	const struct wire_session *session = &t.recording.session;
+	struct output output;
+	enum exit_code code, written;
+
+	output_open(&output, NULL, NULL, NULL, 0);
+	call_catch_signals();
+	code = recording_start(&run->options, true, &t.recording);
+	if (code != EXIT_CODE_OK)
+		return code;
+	if (!t.recording.has_session)
+		return EXIT_CODE_NO_DATA;
+	call_release_signals();
+	if (t.printed == WIRE_ABSENT || session->ended == WIRE_ABSENT || session->ended > t.printed)
+		code = print_answer(&t);
+	written = output_close(&output);
+	return code != EXIT_CODE_OK ? code : written;
+}
+
+static enum exit_code print_programs(const struct compat_run *run)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct wire_probes_reply reply;
+	struct output output;
+	enum exit_code code;
+
+	code = fetch_probes(&run->options, arena, &reply);
+	if (code != EXIT_CODE_OK)
+		return code;
+	output_open(&output, NULL, NULL, NULL, 0);
+	for (size_t i = 0; i < reply.probes.n; i++) {
+		const struct wire_probe *probe = &reply.probes.v[i];
+
+		if (strcmp(probe->name, run->tool->probe) != 0)
+			continue;
+		fprintf(output.out, "probe %s, by %s\n", probe->name,
+			probe->hook ? probe->hook : "no hook");
+		for (size_t j = 0; j < probe->programs.n; j++)
+			fprintf(output.out, "program %s on %s, %" PRId64 " instructions verified\n",
+				probe->programs.v[j].name, probe->programs.v[j].hook,
+				probe->programs.v[j].verified_insns);
+	}
+	return output_close(&output);
+}
+
+static enum exit_code print_help(const struct compat_tool *tool)
+{
+	struct output output;
+
+	output_open(&output, NULL, NULL, NULL, 0);
+	compat_print_help(output.out, tool);
+	return output_close(&output);
+}
+
+enum exit_code compat_main(const struct compat_tool *tool, const char *socket, int argc,
+			   char **argv)
+{
+	struct compat_run run = { .tool = tool };
+
+	options_init(&run.options);
+	run.options.socket = socket;
+	if (compat_parse(&run, argc, argv) < 0) {
+		report("%s", run.options.message);
+		return EXIT_CODE_USAGE;
+	}
+	if (run.help)
+		return print_help(tool);
+	if (run.shows_programs)
+		return print_programs(&run);
+	if (run.has_storage)
+		report("--stack-storage-size: the daemon's own tables are used; what they could "
+		       "not hold is in stackctl sessions");
+	return trace(&run);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/compat_entries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/term.h"
+#include "proto/base.h"
+
+int64_t compat_value_waits(const struct wire_row *row)
+{
+	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;
+
+	/* Waits under the minimum have no stack, and so no place in these tools. */
+	if (row->count == 0 || (row->state && strcmp(row->state, "-") == 0))
+		return 0;
+	return row->total_ns - open;
+}
+
+int64_t compat_value_samples(const struct wire_row *row)
+{
+	return row->count;
+}
+
+static int compare_ints(int64_t x, int64_t y)
+{
+	return (x > y) - (x < y);
+}
+
+static int compare_stacks(const struct wire_stack *x, const struct wire_stack *y)
+{
+	if (!x || !y)
+		return !!x - !!y;
+	return strcmp(x->id, y->id);
+}
+
+static int compare_keys(const struct wire_row *x, const struct wire_row *y, bool by_process)
+{
+	int r = compare_ints(x->process.pid, y->process.pid);
+
+	if (r == 0)
+		r = compare_ints(x->process.start, y->process.start);
+	if (r == 0)
+		r = compare_stacks(x->kernel, y->kernel);
+	if (r == 0)
+		r = compare_stacks(x->user, y->user);
+	return r != 0 || by_process ? r : strcmp(x->comm, y->comm);
+}
+
+static int compare_entries(const void *a, const void *b, void *by_process)
+{
+	const struct compat_entry *x = a, *y = b;
+	int r = compare_keys(x->row, y->row, *(bool *)by_process);
+
+	/* Rows lie in the reply's array: their order there decides between equals. */
+	return r != 0 ? r : (x->row > y->row) - (x->row < y->row);
+}
+
+int compat_compare_value(const void *a, const void *b)
+{
+	const struct compat_entry *x = a, *y = b;
+	int r = compare_ints(x->value, y->value);
+
+	return r != 0 ? r : (x->row > y->row) - (x->row < y->row);
+}
+
+static void entry_add(struct compat_entry *entry, const struct compat_entry *other)
+{
+	entry->value += other->value;
+	if (other->max_ns > entry->max_ns) {
+		entry->max_ns = other->max_ns;
+		entry->max_end = other->max_end;
+	}
+}
+
+struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply, bool by_process,
+					int64_t (*value)(const struct wire_row *row), size_t *n_out)
+{
+	struct compat_entry *entries = must(calloc(reply->rows.n + 1, sizeof *entries));
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		const struct wire_row *row = &reply->rows.v[i];
+		int64_t v = value(row);
+
+		if (v <= 0)
+			continue;
+		entries[n++] = (struct compat_entry){
+			.row = row,
+			.value = v,
+			.max_ns = row->max_ns == WIRE_ABSENT ? 0 : row->max_ns,
+			.max_end = row->max_end,
+		};
+	}
+	qsort_r(entries, n, sizeof *entries, compare_entries, &by_process);
+	for (size_t i = 0; i < n; i++) {
+		if (kept > 0 &&
+		    compare_keys(entries[kept - 1].row, entries[i].row, by_process) == 0)
+			entry_add(&entries[kept - 1], &entries[i]);
+		else
+			entries[kept++] = entries[i];
+	}
+	*n_out = kept;
+	return entries;
+}

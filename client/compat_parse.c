@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/compat.h"
+#include "client/term.h"
+#include "proto/base.h"
+#include "proto/duration.h"
+
+enum { OPTIONS_MAX = 32, FIRST_LONG = 256 };
+
+/* The same question in stackctl's own words, for its parser and its checks. */
+struct words {
+	char **v;
+	int n;
+};
+
+static int complain(struct compat_run *run, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int complain(struct compat_run *run, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(run->options.message, sizeof run->options.message, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static void build_getopt(const struct compat_tool *tool, char letters[static 2 * OPTIONS_MAX + 2],
+			 struct option longs[static OPTIONS_MAX + 1])
+{
+	*letters++ = ':';
+	for (size_t i = 0; i < tool->n_options; i++) {
+		const struct compat_option *option = &tool->options[i];
+
+		longs[i] = (struct option){
+			.name = option->name,
+			.has_arg = option->value ? required_argument : no_argument,
+			.val = FIRST_LONG + (int)i,
+		};
+		if (option->letter) {
+			*letters++ = option->letter;
+			if (option->value)
+				*letters++ = ':';
+		}
+	}
+	*letters = '\0';
+	longs[tool->n_options] = (struct option){ 0 };
+}
+
+static const struct compat_option *find_option(const struct compat_tool *tool, int value)
+{
+	if (value >= FIRST_LONG)
+		return &tool->options[value - FIRST_LONG];
+	for (size_t i = 0; i < tool->n_options; i++)
+		if (tool->options[i].letter == value)
+			return &tool->options[i];
+	return NULL;
+}
+
+static bool is_seconds(const char *text)
+{
+	size_t n = strspn(text, "0123456789");
+
+	return n > 0 && n <= 9 && text[n] == '\0' && strspn(text, "0") < n;
+}
+
+static int check_group(struct compat_run *run, const struct compat_option *option,
+		       const char *value)
+{
+	char *letter = &run->letters[option->group];
+
+	if (option->group == 0)
+		return 0;
+	if (*letter && *letter != option->letter)
+		return complain(run, "%s: -%c and -%c exclude each other", run->tool->name, *letter,
+				option->letter);
+	*letter = option->letter;
+	run->chosen[option->group] = value ? value : "";
+	return 0;
+}
+
+static int act(struct compat_run *run, const struct compat_option *option, char *value,
+	       struct words *words)
+{
+	switch (option->act) {
+	case COMPAT_NATIVE:
+		words->v[words->n++] = (char *)option->native;
+		if (value)
+			words->v[words->n++] = value;
+		return 0;
+	case COMPAT_INTERVAL:
+		if (!is_seconds(value))
+			return complain(run, "%s: -%c %s: whole seconds, from 1 on",
+					run->tool->name, option->letter, value);
+		run->interval_ns = strtoll(value, NULL, 10) * NS_PER_S;
+		return 0;
+	case COMPAT_TIMESTAMPS:
+		run->has_timestamps = true;
+		return 0;
+	case COMPAT_STORAGE:
+		if (!is_seconds(value))
+			return complain(run, "%s: --%s %s: a number from 1 on", run->tool->name,
+					option->name, value);
+		run->has_storage = true;
+		return 0;
+	case COMPAT_PROGRAMS:
+		run->shows_programs = true;
+		return 0;
+	case COMPAT_MISSING:
+		return complain(run, "%s: --%s is not taken here; %s", run->tool->name,
+				option->name, option->native);
+	case COMPAT_HELP:
+		run->help = true;
+		return 0;
+	}
+	return 0;
+}
+
+static int read_option(struct compat_run *run, int value, const char *word, struct words *words)
+{
+	const struct compat_option *option;
+	int r;
+
+	if (value == '?' && optopt >= FIRST_LONG)
+		return complain(run, "%s: --%s takes no value", run->tool->name,
+				find_option(run->tool, optopt)->name);
+	if (value == '?' && optopt)
+		return complain(run, "%s: unknown option -%c; stackctl help %s", run->tool->name,
+				optopt, run->tool->name);
+	if (value == '?')
+		return complain(run, "%s: unknown option %s; stackctl help %s", run->tool->name,
+				word, run->tool->name);
+	option = find_option(run->tool, value == ':' ? optopt : value);
+	if (value == ':')
+		return complain(run, "%s: --%s needs a value: %s", run->tool->name, option->name,
+				option->value);
+	r = check_group(run, option, option->value ? optarg : NULL);
+	return r < 0 ? r : act(run, option, option->value ? optarg : NULL, words);
+}
+
+static int read_words(struct compat_run *run, int argc, char **argv, struct words *words)
+{
+	char letters[2 * OPTIONS_MAX + 2];
+	struct option longs[OPTIONS_MAX + 1];
+	int value, r;
+
+	build_getopt(run->tool, letters, longs);
+	opterr = 0;
+	optind = 0; /* glibc: begin anew */
+	while ((value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		r = read_option(run, value, argv[optind - 1], words);
+		if (r < 0)
+			return r;
+	}
+	if (argc - optind > 1)
+		return complain(run, "%s: unexpected \"%s\"; one number, the seconds to trace",
+				run->tool->name, argv[optind + 1]);
+	if (optind == argc)
+		return 0;
+	if (!is_seconds(argv[optind]))
+		return complain(run, "%s: %s: the seconds to trace, a whole number from 1 on",
+				run->tool->name, argv[optind]);
+	run->duration = argv[optind];
+	words->v[words->n++] = (char *)"--duration";
+	words->v[words->n++] = argv[optind];
+	return 0;
+}
+
+int compat_parse(struct compat_run *run, int argc, char **argv)
+{
+	const char *socket = run->options.socket;
+	struct words words = { .v = must(calloc(2 * (size_t)argc + 4, sizeof(char *))) };
+	int r;
+
+	words.v[words.n++] = argv[0];
+	r = read_words(run, argc, argv, &words);
+	if (r == 0) {
+		r = options_parse(&run->options,
+				  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_RECORD |
+					  OPTIONS_STACKS | OPTIONS_FORMAT,
+				  0, words.n, words.v);
+		run->options.socket = socket;
+		run->options.argument = run->tool->probe;
+	}
+	free(words.v);
+	return r == 0 && run->tool->prepare ? run->tool->prepare(run) : r;
+}
+
+static void print_option(FILE *out, const struct compat_option *option)
+{
+	char left[64];
+
+	if (!option->help)
+		return;
+	if (option->letter)
+		snprintf(left, sizeof left, "-%c %s", option->letter,
+			 option->value ? option->value : "");
+	else
+		snprintf(left, sizeof left, "--%s %s", option->name,
+			 option->value ? option->value : "");
+	fprintf(out, "  %-24s %s\n", left, option->help);
+}
+
+void compat_print_help(FILE *out, const struct compat_tool *tool)
+{
+	fprintf(out, "stackctl %s [OPTION]... [SECONDS]: %s, as the tool of that name\n\n",
+		tool->name, tool->unit);
+	for (size_t i = 0; i < tool->n_options; i++)
+		print_option(out, &tool->options[i]);
+	fprintf(out, "\n%s", tool->examples);
+}

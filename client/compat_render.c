@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/compat.h"
+#include "client/report.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+static const char *const missed[] = { "[Missed User Stack]", "[Missed Kernel Stack]" };
+
+/* Should be there and is not: what stands in its place says only why. */
+static bool stack_is_missed(const struct wire_stack *stack)
+{
+	if (!stack || stack->flags.n == 0)
+		return false;
+	return stack->frames.n == 0 ||
+	       (stack->frames.n == 1 && strcmp(stack->frames.v[0].kind, "pseudo") == 0);
+}
+
+static bool stack_is_there(const struct wire_stack *stack)
+{
+	return stack && stack->frames.n > 0 && !stack_is_missed(stack);
+}
+
+static bool has_border(const struct compat_run *run, const struct wire_row *row)
+{
+	return run->options.delimited && stack_is_there(row->kernel) && stack_is_there(row->user);
+}
+
+static void print_stack(FILE *out, const struct view *view, const struct wire_stack *stack,
+			bool is_kernel)
+{
+	if (stack_is_missed(stack)) {
+		fprintf(out, "    %s\n", missed[is_kernel]);
+		return;
+	}
+	for (size_t i = 0; stack && i < stack->frames.n; i++) {
+		const struct wire_frame *frame = &stack->frames.v[i];
+		_cleanup_(freep) char *label = frame_label(view, frame, is_kernel);
+		_cleanup_(freep) char *name = name_escape(label);
+
+		if (view->verbose)
+			fprintf(out, "    %-16s %s\n", frame->address ? frame->address : "-", name);
+		else
+			fprintf(out, "    %s\n", name);
+	}
+}
+
+/* What is known of a process may be nothing but its threads' names. */
+static const char *entry_name(const struct compat_run *run, const struct wire_row *row)
+{
+	const char *name = row->process.comm;
+
+	return run->tool->by_process && name[0] != '\0' ? name : row->comm;
+}
+
+static void print_entry(FILE *out, const struct compat_run *run, const struct view *view,
+			const struct compat_entry *entry)
+{
+	const struct wire_row *row = entry->row;
+	_cleanup_(freep) char *comm = name_escape(entry_name(run, row));
+
+	print_stack(out, view, row->kernel, true);
+	if (has_border(run, row))
+		fputs("    --\n", out);
+	print_stack(out, view, row->user, false);
+	fprintf(out, "    %-16s %s (%" PRId64 ")\n        ", "-", comm, row->process.pid);
+	run->tool->print_value(out, entry);
+	fputs("\n\n", out);
+}
+
+static void fold_stack(FILE *out, const struct view *view, const struct wire_stack *stack,
+		       bool is_kernel)
+{
+	if (stack_is_missed(stack)) {
+		fprintf(out, ";%s", missed[is_kernel]);
+		return;
+	}
+	for (size_t i = stack ? stack->frames.n : 0; i > 0; i--) {
+		_cleanup_(freep) char *label =
+			frame_label(view, &stack->frames.v[i - 1], is_kernel);
+
+		fputc(';', out);
+		folded_put_name(out, label);
+	}
+}
+
+static void fold_entry(FILE *out, const struct compat_run *run, const struct view *view,
+		       const struct compat_entry *entry)
+{
+	const struct wire_row *row = entry->row;
+
+	folded_put_name(out, row->comm);
+	fold_stack(out, view, row->user, false);
+	if (has_border(run, row))
+		fputs(";-", out);
+	fold_stack(out, view, row->kernel, true);
+	fputc(' ', out);
+	run->tool->print_value(out, entry);
+	fputc('\n', out);
+}
+
+static void report_missed(size_t n)
+{
+	if (n > 0)
+		report("WARNING: %zu stack trace%s could not be displayed", n, n == 1 ? "" : "s");
+}
+
+size_t compat_render(FILE *out, const struct compat_run *run,
+		     const struct wire_snapshot_reply *reply)
+{
+	const struct compat_tool *tool = run->tool;
+	struct view view = {
+		.is_short = run->options.is_short,
+		.offset = run->options.offset,
+		.verbose = run->options.verbose,
+		.annotations = run->options.annotations,
+	};
+	struct compat_entry *entries;
+	size_t n, n_missed = 0;
+
+	entries = compat_entries_new(reply, tool->by_process, tool->value, &n);
+	qsort(entries, n, sizeof *entries, tool->compare);
+	for (size_t i = 0; i < n; i++) {
+		if (run->options.format == FORMAT_FOLDED)
+			fold_entry(out, run, &view, &entries[i]);
+		else
+			print_entry(out, run, &view, &entries[i]);
+		n_missed += (size_t)stack_is_missed(entries[i].row->kernel) +
+			    (size_t)stack_is_missed(entries[i].row->user);
+	}
+	free(entries);
+	report_missed(n_missed);
+	return n;
+}

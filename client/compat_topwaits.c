@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+
+#include "client/compat.h"
+#include "proto/base.h"
+
+enum { GROUP_THREADS = 1 };
+
+static const struct compat_option options[] = {
+	{ 'p', "pid", "P,..", "--pid", "these processes only", GROUP_THREADS, COMPAT_NATIVE },
+	{ 't', "tid", "T,..", "--tid", "these threads only", GROUP_THREADS, COMPAT_NATIVE },
+	{ 'm', "min-block-time", "US", "--min-block-time", "waits of at least that", 0,
+	  COMPAT_NATIVE },
+	{ 'M', "max-block-time", "US", "--max-block-time", "waits of at most that", 0,
+	  COMPAT_NATIVE },
+	{ 0, "state", "BITS", "--state", "waits in one of these states; 0 is running", 0,
+	  COMPAT_NATIVE },
+	{ 0, "stack-storage-size", "N", NULL, "taken, and not needed", 0, COMPAT_STORAGE },
+	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
+	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
+};
+
+/* us in all, us of the longest, and when that ended, in seconds since 1970. */
+static void print_value(FILE *out, const struct compat_entry *entry)
+{
+	fprintf(out, "%" PRId64 " %" PRId64, entry->value / NS_PER_US, entry->max_ns / NS_PER_US);
+	if (entry->max_end == WIRE_ABSENT)
+		fputs(" -", out);
+	else
+		fprintf(out, " %" PRId64 ".%06" PRId64, entry->max_end / NS_PER_S,
+			entry->max_end % NS_PER_S / NS_PER_US);
+}
+
+static int compare_longest(const void *a, const void *b)
+{
+	const struct compat_entry *x = a, *y = b;
+
+	if (x->max_ns != y->max_ns)
+		return x->max_ns > y->max_ns ? 1 : -1;
+	return compat_compare_value(a, b);
+}
+
+static void print_header(FILE *out, const struct compat_run *run)
+{
+	char letter = run->letters[GROUP_THREADS];
+
+	fputs("Tracing waits (us: total, longest; end of the longest) of ", out);
+	if (letter)
+		fprintf(out, "%s %s", letter == 'p' ? "PID" : "TID", run->chosen[GROUP_THREADS]);
+	else
+		fputs("all threads", out);
+	fputs(" by process and stack", out);
+	compat_print_length(out, run);
+}
+
+/* Its names of functions end where their arguments begin. */
+static int prepare(struct compat_run *run)
+{
+	run->options.is_short = true;
+	return 0;
+}
+
+const struct compat_tool compat_topwaits = {
+	.name = "topwaits",
+	.probe = "offcpu",
+	.unit = "total us, longest wait and its end by process and stack",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.examples = "  stackctl topwaits               all threads, until Ctrl-C\n"
+		    "  stackctl topwaits 10            for 10 seconds\n"
+		    "  stackctl topwaits -p 185 10     process 185 only\n"
+		    "  stackctl topwaits --state 2 10  uninterruptible waits only\n"
+		    "  stackctl topwaits -m 1000 10    waits of 1 ms and more\n",
+	.by_process = true,
+	.value = compat_value_waits,
+	.compare = compare_longest,
+	.print_value = print_value,
+	.print_header = print_header,
+	.prepare = prepare,
+};
