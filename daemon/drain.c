@@ -45,6 +45,8 @@ static void drain_cut_now(struct drain *drain)
 		drain->last_window = window_ref(window);
 		resolver_add_window(drain->resolver, TAKE(window), &seq);
 	}
+	/* Before anybody who waits goes on: it may detach the probe next. */
+	probe_refresh(drain->probe);
 	pthread_mutex_lock(&drain->lock);
 	drain->stats.cuts++;
 	if (seq)
@@ -57,7 +59,6 @@ static void drain_cut_now(struct drain *drain)
 		stack_table_sweep(drain->stacks, STACK_KEEP_NS, begin);
 		process_table_sweep(drain->processes, STACK_KEEP_NS);
 	}
-	probe_refresh(drain->probe);
 	drain->next_ns = begin + drain->config->window_length_ns;
 }
 

@@ -50,8 +50,8 @@ int main(int argc, char *argv[])
 {
 	struct unwind_extent extent;
 	struct elf_source source = { .fd = -1 };
-	struct elf_file file;
-	struct unwind_rows rows;
+	_cleanup_(elf_file_fini) struct elf_file file = {};
+	_cleanup_(unwind_rows_fini) struct unwind_rows rows = {};
 	const struct unwind_row *row;
 	int64_t begin;
 	uint32_t i;
