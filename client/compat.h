@@ -49,8 +49,8 @@ struct compat_tool {
 	size_t n_options;
 	const char *examples;
 	bool by_process; /* a process's threads are one entry, whatever their names */
+	bool with_waker; /* two pairs of stacks, the waker's above */
 	int64_t (*value)(const struct wire_row *row);
-	/* Both NULL: by value. */
 	int (*compare)(const void *a, const void *b);
 	void (*print_value)(FILE *out, const struct compat_entry *entry);
 	void (*print_header)(FILE *out, const struct compat_run *run);
@@ -72,6 +72,7 @@ struct compat_run {
 };
 
 extern const struct compat_tool compat_offcputime;
+extern const struct compat_tool compat_offwaketime;
 extern const struct compat_tool compat_profile;
 extern const struct compat_tool compat_topwaits;
 

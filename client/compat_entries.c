@@ -34,6 +34,27 @@ static int compare_stacks(const struct wire_stack *x, const struct wire_stack *y
 	return strcmp(x->id, y->id);
 }
 
+/* Who woke, and from where; who woke that one makes no difference. */
+static int compare_wakers(const struct wire_waker *x, const struct wire_waker *y)
+{
+	const struct wire_link *p, *q;
+	int r;
+
+	if (!x || !y)
+		return !!x - !!y;
+	r = compare_stacks(x->kernel, y->kernel);
+	if (r == 0)
+		r = compare_stacks(x->user, y->user);
+	if (r != 0 || x->path.n == 0 || y->path.n == 0)
+		return r != 0 ? r : (x->path.n > 0) - (y->path.n > 0);
+	p = &x->path.v[0];
+	q = &y->path.v[0];
+	r = strcmp(p->context, q->context);
+	if (r == 0)
+		r = compare_ints(p->tid, q->tid);
+	return r != 0 ? r : strcmp(p->comm ? p->comm : "", q->comm ? q->comm : "");
+}
+
 static int compare_keys(const struct wire_row *x, const struct wire_row *y, bool by_process)
 {
 	int r = compare_ints(x->process.pid, y->process.pid);
@@ -44,6 +65,8 @@ static int compare_keys(const struct wire_row *x, const struct wire_row *y, bool
 		r = compare_stacks(x->kernel, y->kernel);
 	if (r == 0)
 		r = compare_stacks(x->user, y->user);
+	if (r == 0)
+		r = compare_wakers(x->waker, y->waker);
 	return r != 0 || by_process ? r : strcmp(x->comm, y->comm);
 }
 

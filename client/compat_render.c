@@ -25,28 +25,35 @@ static bool stack_is_there(const struct wire_stack *stack)
 	return stack && stack->frames.n > 0 && !stack_is_missed(stack);
 }
 
-static bool has_border(const struct compat_run *run, const struct wire_row *row)
+static bool has_border(const struct compat_run *run, const struct wire_stack *kernel,
+		       const struct wire_stack *user)
 {
-	return run->options.delimited && stack_is_there(row->kernel) && stack_is_there(row->user);
+	return run->options.delimited && stack_is_there(kernel) && stack_is_there(user);
+}
+
+static void print_frame(FILE *out, const struct view *view, const struct wire_frame *frame,
+			bool is_kernel)
+{
+	_cleanup_(freep) char *label = frame_label(view, frame, is_kernel);
+	_cleanup_(freep) char *name = name_escape(label);
+
+	if (view->verbose)
+		fprintf(out, "    %-16s %s\n", frame->address ? frame->address : "-", name);
+	else
+		fprintf(out, "    %s\n", name);
 }
 
 static void print_stack(FILE *out, const struct view *view, const struct wire_stack *stack,
-			bool is_kernel)
+			bool is_kernel, bool root_first)
 {
+	size_t n = stack ? stack->frames.n : 0;
+
 	if (stack_is_missed(stack)) {
 		fprintf(out, "    %s\n", missed[is_kernel]);
 		return;
 	}
-	for (size_t i = 0; stack && i < stack->frames.n; i++) {
-		const struct wire_frame *frame = &stack->frames.v[i];
-		_cleanup_(freep) char *label = frame_label(view, frame, is_kernel);
-		_cleanup_(freep) char *name = name_escape(label);
-
-		if (view->verbose)
-			fprintf(out, "    %-16s %s\n", frame->address ? frame->address : "-", name);
-		else
-			fprintf(out, "    %s\n", name);
-	}
+	for (size_t i = 0; i < n; i++)
+		print_frame(out, view, &stack->frames.v[root_first ? n - 1 - i : i], is_kernel);
 }
 
 /* What is known of a process may be nothing but its threads' names. */
@@ -63,29 +70,82 @@ static void print_entry(FILE *out, const struct compat_run *run, const struct vi
 	const struct wire_row *row = entry->row;
 	_cleanup_(freep) char *comm = name_escape(entry_name(run, row));
 
-	print_stack(out, view, row->kernel, true);
-	if (has_border(run, row))
+	print_stack(out, view, row->kernel, true, false);
+	if (has_border(run, row->kernel, row->user))
 		fputs("    --\n", out);
-	print_stack(out, view, row->user, false);
+	print_stack(out, view, row->user, false, false);
 	fprintf(out, "    %-16s %s (%" PRId64 ")\n        ", "-", comm, row->process.pid);
 	run->tool->print_value(out, entry);
 	fputs("\n\n", out);
 }
 
-static void fold_stack(FILE *out, const struct view *view, const struct wire_stack *stack,
-		       bool is_kernel)
+/* Outermost first, so that wakeup and wait meet in the middle. */
+static void print_waker(FILE *out, const struct compat_run *run, const struct view *view,
+			const struct wire_waker *waker)
 {
+	const struct wire_link *link = waker->path.n > 0 ? &waker->path.v[0] : NULL;
+	const char *word = !link ? "unknown" : link->comm ? link->comm : link->context;
+	_cleanup_(freep) char *name = name_escape(word);
+
+	fprintf(out, "    %-16s %s ", "waker:", name);
+	if (link && link->pid != WIRE_ABSENT)
+		fprintf(out, "%" PRId64 "\n", link->pid);
+	else
+		fputs("-\n", out);
+	print_stack(out, view, waker->user, false, true);
+	if (has_border(run, waker->kernel, waker->user))
+		fprintf(out, "    %-16s %s\n", "-", "-");
+	print_stack(out, view, waker->kernel, true, true);
+}
+
+static void print_pair(FILE *out, const struct compat_run *run, const struct view *view,
+		       const struct compat_entry *entry)
+{
+	static const struct wire_waker nobody;
+	const struct wire_row *row = entry->row;
+	_cleanup_(freep) char *comm = name_escape(entry_name(run, row));
+
+	print_waker(out, run, view, row->waker ? row->waker : &nobody);
+	fprintf(out, "    %-16s %s\n", "--", "--");
+	print_stack(out, view, row->kernel, true, false);
+	if (has_border(run, row->kernel, row->user))
+		fprintf(out, "    %-16s %s\n", "-", "-");
+	print_stack(out, view, row->user, false, false);
+	fprintf(out, "    %-16s %s %" PRId64 "\n        ", "target:", comm, row->process.pid);
+	run->tool->print_value(out, entry);
+	fputs("\n\n", out);
+}
+
+static void fold_stack(FILE *out, const struct view *view, const struct wire_stack *stack,
+		       bool is_kernel, bool root_first)
+{
+	size_t n = stack ? stack->frames.n : 0;
+
 	if (stack_is_missed(stack)) {
 		fprintf(out, ";%s", missed[is_kernel]);
 		return;
 	}
-	for (size_t i = stack ? stack->frames.n : 0; i > 0; i--) {
+	for (size_t i = 0; i < n; i++) {
 		_cleanup_(freep) char *label =
-			frame_label(view, &stack->frames.v[i - 1], is_kernel);
+			frame_label(view, &stack->frames.v[root_first ? n - 1 - i : i], is_kernel);
 
 		fputc(';', out);
 		folded_put_name(out, label);
 	}
+}
+
+static void fold_waker(FILE *out, const struct compat_run *run, const struct view *view,
+		       const struct wire_waker *waker)
+{
+	const struct wire_link *link = waker->path.n > 0 ? &waker->path.v[0] : NULL;
+
+	fputs(";--", out);
+	fold_stack(out, view, waker->kernel, true, false);
+	if (has_border(run, waker->kernel, waker->user))
+		fputs(";-", out);
+	fold_stack(out, view, waker->user, false, false);
+	fputc(';', out);
+	folded_put_name(out, !link ? "unknown" : link->comm ? link->comm : link->context);
 }
 
 static void fold_entry(FILE *out, const struct compat_run *run, const struct view *view,
@@ -94,13 +154,25 @@ static void fold_entry(FILE *out, const struct compat_run *run, const struct vie
 	const struct wire_row *row = entry->row;
 
 	folded_put_name(out, row->comm);
-	fold_stack(out, view, row->user, false);
-	if (has_border(run, row))
+	fold_stack(out, view, row->user, false, true);
+	if (has_border(run, row->kernel, row->user))
 		fputs(";-", out);
-	fold_stack(out, view, row->kernel, true);
+	fold_stack(out, view, row->kernel, true, true);
+	if (run->tool->with_waker && row->waker)
+		fold_waker(out, run, view, row->waker);
 	fputc(' ', out);
 	run->tool->print_value(out, entry);
 	fputc('\n', out);
+}
+
+static size_t count_missed(const struct wire_row *row)
+{
+	size_t n = (size_t)stack_is_missed(row->kernel) + (size_t)stack_is_missed(row->user);
+
+	if (row->waker)
+		n += (size_t)stack_is_missed(row->waker->kernel) +
+		     (size_t)stack_is_missed(row->waker->user);
+	return n;
 }
 
 static void report_missed(size_t n)
@@ -127,10 +199,11 @@ size_t compat_render(FILE *out, const struct compat_run *run,
 	for (size_t i = 0; i < n; i++) {
 		if (run->options.format == FORMAT_FOLDED)
 			fold_entry(out, run, &view, &entries[i]);
+		else if (tool->with_waker)
+			print_pair(out, run, &view, &entries[i]);
 		else
 			print_entry(out, run, &view, &entries[i]);
-		n_missed += (size_t)stack_is_missed(entries[i].row->kernel) +
-			    (size_t)stack_is_missed(entries[i].row->user);
+		n_missed += count_missed(entries[i].row);
 	}
 	free(entries);
 	report_missed(n_missed);

@@ -79,7 +79,7 @@ _stackctl()
 	case $verb in
 	'')
 		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck start stop record watch
-			offcputime profile topwaits help $common" \
+			offcputime offwaketime profile topwaits help $common" \
 			-- "$cur"))
 		return
 		;;
@@ -96,12 +96,12 @@ _stackctl()
 	stuck) options+=" $format $range $filter $stacks" ;;
 	start) options+=" $filter $session --for --name" ;;
 	stop) ;;
-	offcputime | profile | topwaits) return ;; # letters of their own
+	offcputime | offwaketime | profile | topwaits) return ;; # letters of their own
 	record) options+=" $format $filter $session $order $stacks --duration" ;;
 	watch) options+=" $format $filter $order $stacks --interval -i" ;;
 	help)
 		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch
-			offcputime profile topwaits help' \
+			offcputime offwaketime profile topwaits help' \
 			-- "$cur"))
 		return
 		;;

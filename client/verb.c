@@ -32,6 +32,8 @@ const struct verb verbs[] = {
 	  cmd_watch, NULL },
 	{ "offcputime", "[SEC]", "record time off the CPU, as the tool of that name", 0, NULL,
 	  &compat_offcputime },
+	{ "offwaketime", "[SEC]", "record waits and their wakers, as the tool of that name", 0,
+	  NULL, &compat_offwaketime },
 	{ "profile", "[SEC]", "record samples on the CPU, as the tool of that name", 0, NULL,
 	  &compat_profile },
 	{ "topwaits", "[SEC]", "record the longest waits, as the tool of that name", 0, NULL,

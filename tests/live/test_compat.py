@@ -133,6 +133,46 @@ h.check(all(int(v.split()[1]) <= 1000 for *_, v in blocks), "-M: 1 ms at most")
 blocks = text(ctl("topwaits", "--state", "0", "-p", P, "1"), f"{TOP} PID {P} by process and stack for 1 secs.")
 h.check(all(int(v.split()[1]) < 900_000 for *_, v in blocks), "--state 0: what is preempted")
 
+# offwaketime: who woke the sleeper is a timer.
+WAKE = "Tracing blocked time (us) by"
+PAIR = re.compile(
+    r"    waker:           (\S.*) (\d+|-)\n((?:    .+\n)*?)    --               --\n"
+    r"((?:    .+\n)*?)    target:          (\S.*) (\d+)\n        (\d+)\n\n"
+)
+
+
+def pairs(result, header):
+    """[(waker, frames above, frames below, target's pid, us)]"""
+    lines = result.out.splitlines()
+    h.check(result.code == 0 and lines and lines[0] == header, f"{header}: {result} {lines[:1]}")
+    body = result.out.split("\n", 1)[1] if lines else ""
+    left = PAIR.sub("", body).strip()
+    h.check(not left, f"{header}: nothing but pairs: {left[:200]!r}")
+    found = PAIR.findall(body)
+    values = [int(f[-1]) for f in found]
+    h.check(values == sorted(values), f"{header}: smallest first")
+    return [(w, above, below, int(p), int(v)) for w, _, above, below, _, p, v in found]
+
+
+result = ctl("offwaketime", "-p", S, "3")
+found = pairs(result, f"{WAKE} user + kernel off-CPU and waker stack for 3 secs.")
+h.check({p for *_, p, _ in found} == {sleeper.pid}, "offwaketime -p: this process only")
+total = sum(v for *_, v in found)
+timer = sum(v for w, *_, v in found if w == "timer")
+h.check(2_000_000 < total < 3_100_000, f"offwaketime: it sleeps most of 3 s: {total} us")
+h.check(timer > 0.95 * total, f"offwaketime: a timer wakes it: {timer} of {total} us")
+below = found[-1][2].splitlines() if found else [""]
+h.check("schedule" in below[0], f"offwaketime: the target's leaf first: {below}")
+pairs(ctl("offwaketime", "1"), f"{WAKE} user + kernel off-CPU and waker stack for 1 secs.")
+pairs(until_interrupted("offwaketime"), f"{WAKE} user + kernel off-CPU and waker stack... Hit Ctrl-C to end.")
+pairs(ctl("offwaketime", "-Kk", "1"), f"{WAKE} kernel off-CPU and waker stack for 1 secs.")
+pairs(ctl("offwaketime", "-Up", S, "1"), f"{WAKE} user off-CPU and waker stack for 1 secs.")
+pairs(ctl("offwaketime", "-m", "1000", "-t", S, "1"), f"{WAKE} user + kernel off-CPU and waker stack for 1 secs.")
+pairs(ctl("offwaketime", "-M", "10000", "--state", "1", "1"), f"{WAKE} user + kernel off-CPU and waker stack for 1 secs.")
+lines = folded(ctl("offwaketime", "-fu", "1"))
+h.check(all(";--;" in stack or stack.endswith(";--") for stack, _ in lines), "offwaketime -f: both")
+h.check(any(stack.endswith(";timer") for stack, _ in lines), "offwaketime -f: the waker last")
+
 # profile: the examples of its help.
 ON = "Sampling at"
 blocks = text(until_interrupted("profile"), f"{ON} 49 Hertz of all threads {USER_KERNEL}... Hit Ctrl-C to end.")
@@ -182,6 +222,9 @@ for words in (
     "profile -p 1 -L 1",
     "profile -F 10000000 1",
     "profile -C 999 1",
+    "offwaketime -p 1 -k",
+    "offwaketime -U -K",
+    "offwaketime -v",
     "topwaits -k",
     "topwaits --state Q 1",
 ):

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/compat.h"
+#include "proto/base.h"
+
+#define T0 (INT64_C(1772334610) * NS_PER_S)
+
+static const struct wire_frame kernel_frames[] = {
+	{ .kind = "kernel", .name = "schedule", .offset = 3, .address = "0xffffffff81785085" },
+	{ .kind = "kernel", .name = "do_nanosleep", .offset = 9 },
+};
+static const struct wire_frame user_frames[] = {
+	{ .kind = "native", .name = "wait(int)", .offset = 1 },
+	{ .kind = "native", .name = "main", .offset = 2 },
+};
+static const struct wire_frame waker_frames[] = {
+	{ .kind = "kernel", .name = "wake_up", .offset = 3 },
+	{ .kind = "kernel", .name = "vfs_write", .offset = 9 },
+};
+static const struct wire_frame waker_user_frames[] = {
+	{ .kind = "native", .name = "write", .offset = 1 },
+	{ .kind = "native", .name = "peer", .offset = 2 },
+};
+static const struct wire_frame why[] = { { .kind = "pseudo", .name = "[unreadable]" } };
+static const char *const fault[] = { "fault" };
+static const struct wire_stack kernel_stack = { "a1", { kernel_frames, 2 }, { 0 } };
+static const struct wire_stack user_stack = { "b1", { user_frames, 2 }, { 0 } };
+static const struct wire_stack waker_stack = { "d1", { waker_frames, 2 }, { 0 } };
+static const struct wire_stack waker_user_stack = { "e1", { waker_user_frames, 2 }, { 0 } };
+static const struct wire_stack missed_stack = { "c1", { why, 1 }, { fault, 1 } };
+
+static struct wire_row row_of(const char *comm, const char *state, int64_t us)
+{
+	return (struct wire_row){
+		.process = { .pid = 42, .start = T0, .comm = "db" },
+		.tid = WIRE_ABSENT,
+		.comm = comm,
+		.state = state,
+		.count = 2,
+		.total_ns = us * NS_PER_US,
+		.blocked_ns = us * NS_PER_US,
+		.runnable_ns = 0,
+		.open_ns = WIRE_ABSENT,
+		.max_ns = us * NS_PER_US / 2,
+		.max_end = T0 + us * NS_PER_US,
+		.kernel = &kernel_stack,
+		.user = &user_stack,
+	};
+}
+
+/* The words as a command line; main's argv may be permuted. */
+static int parse(struct compat_run *run, const struct compat_tool *tool, const char *line)
+{
+	static char words[256];
+	char *argv[16], *at;
+	int argc = 0;
+
+	snprintf(words, sizeof words, "%s %s", tool->name, line);
+	for (at = strtok(words, " "); at; at = strtok(NULL, " "))
+		argv[argc++] = at;
+	argv[argc] = NULL;
+	*run = (struct compat_run){ .tool = tool };
+	options_init(&run->options);
+	return compat_parse(run, argc, argv);
+}
+
+static char *rendered(const struct compat_tool *tool, const char *line, const struct wire_row *rows,
+		      size_t n)
+{
+	struct wire_snapshot_reply reply = { .rows = { rows, n } };
+	struct compat_run run;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	assert_int_equal(parse(&run, tool, line), 0);
+	compat_render(out, &run, &reply);
+	fclose(out);
+	return text;
+}
+
+static void check_rendered(const struct compat_tool *tool, const char *line,
+			   const struct wire_row *rows, size_t n, const char *want)
+{
+	char *text = rendered(tool, line, rows, n);
+
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void check_header(const struct compat_tool *tool, const char *line, const char *want)
+{
+	struct compat_run run;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	assert_int_equal(parse(&run, tool, line), 0);
+	tool->print_header(out, &run);
+	fclose(out);
+	assert_string_equal(text, want);
+	free(text);
+}
+
+static void test_headers(void **state)
+{
+	check_header(
+		&compat_offcputime, "5",
+		"Tracing off-CPU time (us) of all threads by user + kernel stack for 5 secs.\n");
+	check_header(
+		&compat_offcputime, "-Kp 7,8",
+		"Tracing off-CPU time (us) of PID 7,8 by kernel stack... Hit Ctrl-C to end.\n");
+	check_header(&compat_offcputime, "-t 7 -U 1",
+		     "Tracing off-CPU time (us) of TID 7 by user stack for 1 secs.\n");
+	check_header(&compat_offcputime, "-u",
+		     "Tracing off-CPU time (us) of user threads by user + kernel stack"
+		     "... Hit Ctrl-C to end.\n");
+	check_header(&compat_profile, "-C 7 2",
+		     "Sampling at 49 Hertz of all threads by user + kernel stack on CPU#7 "
+		     "for 2 secs.\n");
+	check_header(&compat_profile, "-c 1000 -L 3",
+		     "Sampling at every 1000 events of TID 3 by user + kernel stack"
+		     "... Hit Ctrl-C to end.\n");
+	check_header(&compat_offwaketime, "5",
+		     "Tracing blocked time (us) by user + kernel off-CPU and waker stack "
+		     "for 5 secs.\n");
+}
+
+static void test_words(void **state)
+{
+	struct compat_run run;
+
+	assert_int_equal(parse(&run, &compat_offcputime, "-Tfi 5 -m 1000 -p 3 60"), 0);
+	assert_true(run.has_timestamps);
+	assert_int_equal(run.interval_ns, 5 * NS_PER_S);
+	assert_int_equal(run.options.duration_ns, 60 * NS_PER_S);
+	assert_int_equal(run.options.min_block_ns, NS_PER_MS);
+	assert_int_equal(run.options.pids.v[0], 3);
+	assert_int_equal(run.options.format, FORMAT_FOLDED);
+	assert_string_equal(run.options.argument, "offcpu");
+	assert_int_equal(parse(&run, &compat_profile, "-adf -F 99 --stack-storage-size 9 5"), 0);
+	assert_true(run.has_storage && run.options.annotations && run.options.delimited);
+	assert_int_equal(run.options.frequency, 99);
+	assert_int_equal(parse(&run, &compat_profile, "-I --ebpf"), 0);
+	assert_true(run.options.idle && run.shows_programs);
+}
+
+static void check_refused(const struct compat_tool *tool, const char *line, const char *words)
+{
+	struct compat_run run;
+
+	assert_int_equal(parse(&run, tool, line), -22);
+	if (!strstr(run.options.message, words))
+		fail_msg("%s: \"%s\" says nothing of \"%s\"", line, run.options.message, words);
+}
+
+static void test_refused(void **state)
+{
+	check_refused(&compat_offcputime, "-p 1 -t 1", "-p and -t exclude each other");
+	check_refused(&compat_offcputime, "-u -p 1", "-u and -p exclude each other");
+	check_refused(&compat_offcputime, "-UK", "-U and -K exclude each other");
+	check_refused(&compat_offcputime, "-m", "--min-block-time needs a value");
+	check_refused(&compat_offcputime, "-m 2 -M 1", "longer than");
+	check_refused(&compat_offcputime, "-x", "unknown option -x");
+	check_refused(&compat_offcputime, "--nope", "unknown option --nope");
+	check_refused(&compat_offcputime, "--folded=1", "takes no value");
+	check_refused(&compat_offcputime, "1 2", "unexpected \"2\"");
+	check_refused(&compat_offcputime, "5s", "whole number");
+	check_refused(&compat_offcputime, "000", "whole number");
+	check_refused(&compat_offcputime, "-i 0", "whole seconds");
+	check_refused(&compat_offcputime, "--cgroupmap x", "--cgroup PATH");
+	check_refused(&compat_profile, "-F 9 -c 9", "-F and -c exclude each other");
+	check_refused(&compat_profile, "-F 0", "from 1 on");
+	check_refused(&compat_topwaits, "-k", "unknown option -k");
+}
+
+static void test_text(void **state)
+{
+	struct wire_row rows[] = { row_of("db", "S", 900), row_of("io", "S", 20),
+				   row_of("db", "D", 30), row_of("gone", "S", 5) };
+
+	rows[3].count = 0; /* a wait that goes on */
+	check_rendered(&compat_offcputime, "", rows, 4,
+		       "    schedule\n"
+		       "    do_nanosleep\n"
+		       "    wait(int)\n"
+		       "    main\n"
+		       "    -                io (42)\n"
+		       "        20\n"
+		       "\n"
+		       "    schedule\n"
+		       "    do_nanosleep\n"
+		       "    wait(int)\n"
+		       "    main\n"
+		       "    -                db (42)\n"
+		       "        930\n"
+		       "\n");
+	rows[1].user = &missed_stack;
+	check_rendered(&compat_offcputime, "-dv", &rows[1], 1,
+		       "    0xffffffff81785085 schedule\n"
+		       "    -                do_nanosleep\n"
+		       "    [Missed User Stack]\n"
+		       "    -                io (42)\n"
+		       "        20\n"
+		       "\n");
+	check_rendered(&compat_offcputime, "-ds", &rows[2], 1,
+		       "    schedule+0x3\n"
+		       "    do_nanosleep+0x9\n"
+		       "    --\n"
+		       "    wait(int)+0x1\n"
+		       "    main+0x2\n"
+		       "    -                db (42)\n"
+		       "        30\n"
+		       "\n");
+}
+
+static void test_folded(void **state)
+{
+	struct wire_row rows[] = { row_of("d;b", "S", 900), row_of("io", "S", 20) };
+
+	rows[1].kernel = &missed_stack;
+	check_rendered(&compat_offcputime, "-df", rows, 2,
+		       "io;main;wait(int);[Missed Kernel Stack] 20\n"
+		       "d:b;main;wait(int);-;do_nanosleep;schedule 900\n");
+	check_rendered(&compat_profile, "-adf", rows, 1,
+		       "d:b;main;wait(int);-;do_nanosleep_[k];schedule_[k] 2\n");
+}
+
+/* What goes on is in the sum of neither, though it is in the row's. */
+static void test_open(void **state)
+{
+	struct wire_row row = row_of("db", "S", 900);
+
+	row.open = 1;
+	row.open_ns = 850 * NS_PER_US;
+	check_rendered(&compat_offcputime, "-f", &row, 1,
+		       "db;main;wait(int);do_nanosleep;schedule 50\n");
+}
+
+static void test_topwaits(void **state)
+{
+	struct wire_row rows[] = { row_of("db", "S", 900), row_of("io", "D", 100) };
+
+	check_rendered(&compat_topwaits, "", rows, 2,
+		       "    schedule\n"
+		       "    do_nanosleep\n"
+		       "    wait\n"
+		       "    main\n"
+		       "    -                db (42)\n"
+		       "        1000 450 1772334610.000900\n"
+		       "\n");
+}
+
+static void test_offwaketime(void **state)
+{
+	static const struct wire_link links[] = { { "task", 7, 8, "peer" },
+						  { "timer", WIRE_ABSENT, WIRE_ABSENT, NULL } };
+	const struct wire_waker task = { { links, 2 }, &waker_stack, &waker_user_stack };
+	const struct wire_waker timer = { { &links[1], 1 }, &waker_stack, NULL };
+	struct wire_row rows[] = { row_of("db", "S", 900), row_of("db", "S", 50),
+				   row_of("db", "S", 7) };
+
+	rows[0].waker = &task;
+	rows[1].waker = &timer;
+	rows[2].waker = &task;
+	check_rendered(&compat_offwaketime, "", rows, 3,
+		       "    waker:           timer -\n"
+		       "    vfs_write\n"
+		       "    wake_up\n"
+		       "    --               --\n"
+		       "    schedule\n"
+		       "    do_nanosleep\n"
+		       "    wait(int)\n"
+		       "    main\n"
+		       "    target:          db 42\n"
+		       "        50\n"
+		       "\n"
+		       "    waker:           peer 7\n"
+		       "    peer\n"
+		       "    write\n"
+		       "    vfs_write\n"
+		       "    wake_up\n"
+		       "    --               --\n"
+		       "    schedule\n"
+		       "    do_nanosleep\n"
+		       "    wait(int)\n"
+		       "    main\n"
+		       "    target:          db 42\n"
+		       "        907\n"
+		       "\n");
+	check_rendered(&compat_offwaketime, "-df", rows, 1,
+		       "db;main;wait(int);-;do_nanosleep;schedule;--;"
+		       "wake_up;vfs_write;-;write;peer;peer 900\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_headers),	 cmocka_unit_test(test_words),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_text),
+		cmocka_unit_test(test_folded),	 cmocka_unit_test(test_open),
+		cmocka_unit_test(test_topwaits), cmocka_unit_test(test_offwaketime),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
