@@ -177,11 +177,10 @@ static enum exit_code report_exchange(const char *path, int r)
 	return EXIT_CODE_IO;
 }
 
-static enum exit_code report_error(const char *path, const struct varlink_message *message)
+static void report_error(const char *path, const struct varlink_message *message)
 {
 	_cleanup_(arena_freep) struct arena *arena = arena_new();
 	struct wire_error error = { 0 };
-	enum exit_code code = exit_code_of_error(message->error);
 
 	if (!arena || varlink_error_decode(message, arena, &error) < 0)
 		error = (struct wire_error){ 0 };
@@ -197,28 +196,31 @@ static enum exit_code report_error(const char *path, const struct varlink_messag
 		report("the daemon says %s: %s", message->error, error.what);
 	else
 		report("the daemon says %s", message->error);
-	return code;
 }
 
 static enum exit_code exchange(const char *path, int fd, const struct text *request,
-			       struct frame *frame, reply_handler handler, void *context)
+			       bool is_quiet, reply_handler handler, void *context)
 {
+	_cleanup_(frame_fini) struct frame frame;
 	bool continues;
 	int r;
 
+	frame_init(&frame, VARLINK_MAX_REPLY);
 	r = send_all(fd, request);
 	if (r < 0)
 		return report_exchange(path, r);
 	do {
 		_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
 
-		r = receive(fd, frame, &message);
+		r = receive(fd, &frame, &message);
 		if (is_interrupted)
 			return EXIT_CODE_OK;
 		if (r < 0)
 			return report_exchange(path, r);
+		if (message->error && !is_quiet)
+			report_error(path, message);
 		if (message->error)
-			return report_error(path, message);
+			return exit_code_of_error(message->error);
 		r = handler(message, context);
 		if (r < 0)
 			return report_exchange(path, r);
@@ -227,13 +229,11 @@ static enum exit_code exchange(const char *path, int fd, const struct text *requ
 	return EXIT_CODE_OK;
 }
 
-enum exit_code call_run(const struct options *options, const struct text *request,
-			reply_handler handler, void *context)
+static enum exit_code call(const struct options *options, const struct text *request,
+			   bool is_quiet, reply_handler handler, void *context)
 {
 	const char *path = call_socket_path(options);
 	_cleanup_(closep) int fd = -1;
-	struct frame frame;
-	enum exit_code code;
 	int r;
 
 	if (request->error < 0) {
@@ -243,8 +243,17 @@ enum exit_code call_run(const struct options *options, const struct text *reques
 	r = connect_socket(path, &fd);
 	if (r < 0)
 		return report_connect(path, r);
-	frame_init(&frame, VARLINK_MAX_REPLY);
-	code = exchange(path, fd, request, &frame, handler, context);
-	frame_fini(&frame);
-	return code;
+	return exchange(path, fd, request, is_quiet, handler, context);
+}
+
+enum exit_code call_run(const struct options *options, const struct text *request,
+			reply_handler handler, void *context)
+{
+	return call(options, request, false, handler, context);
+}
+
+enum exit_code call_try(const struct options *options, const struct text *request,
+			reply_handler handler, void *context)
+{
+	return call(options, request, true, handler, context);
 }

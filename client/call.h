@@ -28,6 +28,10 @@ typedef int (*reply_handler)(const struct varlink_message *message, void *contex
 enum exit_code call_run(const struct options *options, const struct text *request,
 			reply_handler handler, void *context);
 
+/* The same, but what the daemon answers with an error is not reported: the code says it. */
+enum exit_code call_try(const struct options *options, const struct text *request,
+			reply_handler handler, void *context);
+
 /*
  * From now on SIGINT and SIGTERM end a call that waits for a reply, as if it had its last one.
  */

@@ -36,6 +36,13 @@ struct view {
 /* For a person: coverage, totals, losses, then the rows in the order they came. */
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
 
+/* The overview: the totals, and the view's top stacks of each part; samples may be NULL. */
+void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
+		     const struct wire_snapshot_reply *samples);
+
+/* Threads, and their time on a CPU, runnable and blocked. */
+void render_totals(const struct view *view, const struct wire_snapshot_reply *reply);
+
 /* Of a probe that samples: there are no waits in it. */
 bool reply_is_sampled(const struct wire_snapshot_reply *reply);
 

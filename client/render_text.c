@@ -166,7 +166,7 @@ void average_text(int64_t ns, int64_t length, char text[static 32])
 			 average);
 }
 
-static void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
+void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;
 	int64_t whole = t->on_cpu_ns + t->runnable_ns + t->blocked_ns;

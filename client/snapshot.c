@@ -201,8 +201,7 @@ static const char *suffix_of(enum output_format format)
 	return suffixes[format];
 }
 
-/* The answer is printed either way; a script wants to know that it is not the whole one. */
-static enum exit_code check_complete(const struct options *options,
+enum exit_code snapshot_check_complete(const struct options *options,
 				     const struct wire_snapshot_reply *reply)
 {
 	int64_t lost = 0;
@@ -235,7 +234,7 @@ static enum exit_code print(const struct options *options, const char *probe, bo
 		return EXIT_CODE_IO;
 	}
 	code = output_close(&output);
-	return code != EXIT_CODE_OK ? code : check_complete(options, reply);
+	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, reply);
 }
 
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck)

@@ -56,6 +56,13 @@ struct view snapshot_view(const struct options *options, FILE *out);
 int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
 		    const struct wire_snapshot_reply *reply);
 
+/*
+ * For what has been printed: EXIT_CODE_PARTIAL, reported, where --strict wants the whole answer and
+ * it is not.
+ */
+enum exit_code snapshot_check_complete(const struct options *options,
+				       const struct wire_snapshot_reply *reply);
+
 /* Asks, and prints as the options say. */
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);
 

@@ -15,7 +15,7 @@ const struct verb verbs[] = {
 	{ "sessions", NULL, "what is being recorded", OPTIONS_FORMAT, cmd_sessions, NULL },
 	{ "windows", NULL, "what has been recorded and is kept", OPTIONS_FORMAT | OPTIONS_RANGE,
 	  cmd_windows, NULL },
-	{ "snapshot", "PROBE", "where the time went: snapshot offcpu",
+	{ "snapshot", "[PROBE]", "where the time went; without a probe, of all of them",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_ORDER | OPTIONS_STACKS,
 	  cmd_snapshot, NULL },
 	{ "stuck", NULL, "who is waiting right now, for how long, on what",

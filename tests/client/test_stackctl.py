@@ -6,6 +6,7 @@ import grp
 import json
 import os
 import pty
+import re
 import select
 import stat
 import struct
@@ -187,10 +188,27 @@ class Client(unittest.TestCase):
         code, out, _ = self.run_it("status", "--check")
         self.assertEqual((code, out.split(":")[0]), (2, "CRITICAL"))
 
-    def test_snapshot_of_nothing(self):
-        self.daemon.replies["Probes"] = [{"parameters": {"probes": [
-            {"name": "offcpu", "state": "on", "blind": [], "programs": []}]}}]
-        self.check(["snapshot"], 1, "offcpu")
+    def test_overview(self):
+        ready = row(state="R", blocked_ns=0, runnable_ns=10**9, total_ns=10**9, comm="worker")
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(), ready])}]
+        code, out, err = self.run_it("snapshot", "-p", "4242")
+        self.assertEqual((code, err), (0, ""))
+        asked = [call["parameters"] for call in self.daemon.calls]
+        self.assertEqual([a["probe"] for a in asked], ["offcpu", "oncpu"])
+        self.assertEqual([a["top"] for a in asked], [0, 0])
+        self.assertEqual([a["filter"]["pids"] for a in asked], [[4242], [4242]])
+        self.assertEqual((asked[1]["since_ns"], asked[1]["until_ns"]), (T0, T0 + 30 * 10**9))
+        parts = re.findall(r"^(on CPU|runnable|blocked) +(.*stacks?)$", out, re.M)
+        self.assertEqual([name for name, _ in parts], ["on CPU", "runnable", "blocked"])
+        self.assertIn("1 of 1 stack", parts[1][1])
+        self.assertIn("1 of 1 stack", parts[2][1])
+        self.assertLess(out.index("worker (pid 4242"), out.rindex("db (pid 4242)"))
+        for words in (["--json"], ["-f"], ["--sort", "max"], ["--by", "thread"], ["--reverse"]):
+            self.check(["snapshot", *words], 1, "snapshot offcpu")
+
+    def test_overview_of_nobody(self):
+        self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="filter", message="no")]
+        self.check(["snapshot", "-p", "1"], 4, "no")
 
     # Exit codes
 

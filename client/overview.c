@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/overview.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/call.h"
+#include "client/options.h"
+#include "client/output.h"
+#include "client/render.h"
+#include "client/report.h"
+#include "client/snapshot.h"
+#include "client/term.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+enum { STACKS_DEFAULT = 5 };
+
+/* What only rows of one probe have. */
+static enum exit_code check(const struct options *options)
+{
+	const char *what = NULL;
+
+	if (options->format != FORMAT_TEXT)
+		what = options->format == FORMAT_JSON ? "--json" : "--folded";
+	else if (options->sort)
+		what = "--sort";
+	else if (options->by)
+		what = "--by";
+	else if (options->reverse)
+		what = "--reverse";
+	if (!what)
+		return EXIT_CODE_OK;
+	report("%s needs a probe, as in: stackctl snapshot offcpu %s%s%s", what, what,
+	       options->sort || options->by ? " " : "",
+	       options->sort ? options->sort
+	       : options->by ? options->by
+			     : "");
+	return EXIT_CODE_USAGE;
+}
+
+/* All rows, as what leads by one part of its time may be far down by all of it. */
+static enum exit_code fetch(const struct options *options, struct snapshot_request *request,
+			    const char *probe, bool is_quiet, struct collection *collection)
+{
+	enum exit_code code;
+	struct text text;
+
+	request->request.probe = probe;
+	request->request.top = 0;
+	text_init(&text, VARLINK_MAX_REPLY);
+	snapshot_request_encode(&request->request, VARLINK_MORE, &text);
+	code = is_quiet ? call_try(options, &text, collection_add, collection)
+			: call_run(options, &text, collection_add, collection);
+	text_fini(&text);
+	return code;
+}
+
+/*
+ * Samples of the same time, where there are some: a process that hardly runs is in none, and the
+ * probe may be off. Waits are no matter of samples.
+ */
+static enum exit_code fetch_samples(const struct options *options, struct snapshot_request *request,
+				    const struct collection *waits, struct collection *samples)
+{
+	const struct wire_range *used = &waits->reply.coverage.used;
+
+	request->request.window_ns = WIRE_ABSENT;
+	request->request.since_ns = used->start;
+	request->request.until_ns = used->end;
+	request->filter.min_block_ns = request->filter.max_block_ns = WIRE_ABSENT;
+	request->filter.states = (struct wire_strs){ 0 };
+	return fetch(options, request, "oncpu", true, samples);
+}
+
+static enum exit_code print(const struct options *options, const struct collection *waits,
+			    const struct collection *samples, int64_t now)
+{
+	struct output output;
+	struct view view;
+	enum exit_code code;
+
+	code = output_open(&output, options->output, "overview", "txt", now);
+	if (code != EXIT_CODE_OK)
+		return code;
+	view = snapshot_view(options, output.out);
+	view.top = options->top != WIRE_ABSENT ? options->top : STACKS_DEFAULT;
+	render_overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL);
+	code = output_close(&output);
+	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, &waits->reply);
+}
+
+static enum exit_code run(struct options *options, struct collection *waits,
+			  struct collection *samples)
+{
+	int64_t now = clock_ns(CLOCK_REALTIME);
+	struct snapshot_request request;
+	enum exit_code code;
+
+	if (snapshot_request_init(&request, options, "offcpu", false, now) < 0) {
+		report("%s", options->message);
+		return EXIT_CODE_USAGE;
+	}
+	code = fetch(options, &request, "offcpu", false, waits);
+	if (code != EXIT_CODE_OK)
+		return code;
+	code = fetch_samples(options, &request, waits, samples);
+	if (code == EXIT_CODE_IO || code == EXIT_CODE_NO_DAEMON)
+		return code;
+	return print(options, waits, samples, now);
+}
+
+enum exit_code overview_run(struct options *options)
+{
+	struct collection waits = { .arena = must(arena_new()) };
+	struct collection samples = { .arena = must(arena_new()) };
+	enum exit_code code = check(options);
+
+	if (code == EXIT_CODE_OK)
+		code = run(options, &waits, &samples);
+	free(waits.rows);
+	free(samples.rows);
+	arena_free(waits.arena);
+	arena_free(samples.arena);
+	return code;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+enum { FRAMES_MAX = 6 };
+
+/* One way to spend time: what of a row's is that, and what to call it. */
+struct part {
+	const char *name;
+	int64_t (*time)(const struct wire_row *row);
+	const char *nothing;
+	bool has_state;
+};
+
+static int64_t running_time(const struct wire_row *row)
+{
+	return row->total_ns;
+}
+
+static int64_t runnable_time(const struct wire_row *row)
+{
+	return row->runnable_ns == WIRE_ABSENT ? 0 : row->runnable_ns;
+}
+
+static int64_t blocked_time(const struct wire_row *row)
+{
+	return row->blocked_ns == WIRE_ABSENT ? 0 : row->blocked_ns;
+}
+
+static const struct part running = { "on CPU", running_time, "no samples", false };
+static const struct part runnable = { "runnable", runnable_time, "nobody waited for a CPU", true };
+static const struct part blocked = { "blocked", blocked_time, "no waits but idle ones", true };
+
+struct ranked {
+	const struct wire_row *row;
+	int64_t ns;
+};
+
+/* Longest first, equal ones as they came. */
+static int compare_ranked(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? 1 : -1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+static void render_ranked(const struct view *view, const struct part *part,
+			  const struct ranked *ranked, int64_t whole)
+{
+	_cleanup_(freep) char *title = row_title(view, ranked->row), *right = NULL;
+	int r = asprintf(&right, "%s  %5s", ns_text(ranked->ns), share_text(ranked->ns, whole));
+
+	must(r < 0 ? NULL : right);
+	page_pair(&view->page, STYLE_PLAIN, title, right);
+	if (part->has_state) {
+		_cleanup_(freep) char *state = state_words(ranked->row);
+
+		page_wrap(&view->page, STYLE_PLAIN, "", 2, "%s", state);
+	}
+	render_frames(view, ranked->row, RENDER_FRAME_INDENT, view->verbose ? 0 : FRAMES_MAX);
+}
+
+static void render_part(const struct view *view, const struct part *part,
+			const struct wire_snapshot_reply *reply)
+{
+	struct ranked *ranked = must(calloc(reply->rows.n + 1, sizeof *ranked));
+	size_t n = 0, shown;
+	int64_t whole = 0;
+
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		int64_t ns = part->time(&reply->rows.v[i]);
+
+		if (ns <= 0)
+			continue;
+		ranked[n++] = (struct ranked){ &reply->rows.v[i], ns };
+		whole += ns;
+	}
+	qsort(ranked, n, sizeof *ranked, compare_ranked);
+	shown = view->top > 0 && (uint64_t)view->top < n ? (size_t)view->top : n;
+	page_break(&view->page);
+	if (n == 0)
+		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH, "%s",
+			  part->nothing);
+	else
+		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH,
+			  "%s, %zu of %zu stack%s", ns_text(whole), shown, n, n == 1 ? "" : "s");
+	for (size_t i = 0; i < shown; i++)
+		render_ranked(view, part, &ranked[i], whole);
+	free(ranked);
+}
+
+void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
+		     const struct wire_snapshot_reply *samples)
+{
+	struct view inner = *view;
+
+	render_coverage(view, waits);
+	render_totals(view, waits);
+	inner.keeps_scheduler = true;
+	if (samples)
+		render_part(&inner, &running, samples);
+	render_part(view, &runnable, waits);
+	render_part(view, &blocked, waits);
+	page_break(&view->page);
+	if (waits->idle.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
+			  count_text(waits->idle.threads), waits->idle.threads == 1 ? "" : "s");
+	page_wrap(&view->page, STYLE_PLAIN, "", 0,
+		  "more: stackctl snapshot offcpu, stackctl snapshot oncpu");
+}
