@@ -88,7 +88,7 @@ static char *line_text(const struct view *view, const struct wire_row *row)
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
 
-	folded_put_name(out, row->comm);
+	folded_put_name(out, row->key ? row->key : row->comm);
 	if (row->user)
 		put_frames(out, view, row->user, false);
 	if (view->delimited && has_frames(row->user) && has_frames(row->kernel))

@@ -225,6 +225,8 @@ char *row_title(const struct view *view, const struct wire_row *row)
 	char *title = NULL;
 	int r;
 
+	if (row->key)
+		return name_escape(row->key);
 	/* Not known when nothing but a thread of it was seen and /proc could not be read. */
 	process = name_escape(row->process.comm);
 	if (row->tid == WIRE_ABSENT) {

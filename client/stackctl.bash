@@ -32,7 +32,7 @@ _stackctl()
 		return
 		;;
 	--by)
-		COMPREPLY=($(compgen -W 'stack thread process' -- "$cur"))
+		COMPREPLY=($(compgen -W 'stack thread process comm cgroup module function' -- "$cur"))
 		return
 		;;
 	--state)

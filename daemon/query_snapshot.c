@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/answer.h"
+#include "daemon/query_group.h"
 #include "daemon/query_history.h"
 #include "daemon/query_notes.h"
 #include "daemon/query_range.h"
@@ -35,6 +36,7 @@ static int losses_make(struct answer *answer)
 
 struct order {
 	int (*compare)(const void *a, const void *b);
+	int (*compare_rows)(const void *a, const void *b); /* of rows by key */
 };
 
 static uint64_t group_total(const struct merge_group *group)
@@ -77,23 +79,63 @@ static int by_count(const void *x, const void *y)
 	return r ? r : by_total(x, y);
 }
 
+static int row_order(int64_t a, int64_t b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* Rows of a grouped answer stand by key. */
+static int rows_by_total(const void *x, const void *y)
+{
+	const struct wire_row *a = x, *b = y;
+	int r = row_order(a->total_ns, b->total_ns);
+
+	if (!r)
+		r = strcmp(a->key, b->key);
+	return r ? r : (int)a->idle - (int)b->idle;
+}
+
+static int rows_by_max(const void *x, const void *y)
+{
+	const struct wire_row *a = x, *b = y;
+	int r = row_order(a->max_ns, b->max_ns);
+
+	return r ? r : rows_by_total(x, y);
+}
+
+static int rows_by_count(const void *x, const void *y)
+{
+	const struct wire_row *a = x, *b = y;
+	int r = row_order(a->count, b->count);
+
+	return r ? r : rows_by_total(x, y);
+}
+
 static int order_parse(const char *text, struct order *order, struct wire_error *error)
 {
 	if (!text || strcmp(text, "total") == 0)
-		order->compare = by_total;
+		*order = (struct order){ by_total, rows_by_total };
 	else if (strcmp(text, "max") == 0)
-		order->compare = by_max;
+		*order = (struct order){ by_max, rows_by_max };
 	else if (strcmp(text, "count") == 0)
-		order->compare = by_count;
+		*order = (struct order){ by_count, rows_by_count };
 	else
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "sort",
 				      "%.40s is no order: total, max or count", text);
 	return 0;
 }
 
-static int by_parse(const char *text, enum merge_by *by, struct wire_error *error)
+static int by_parse(const char *text, struct merge_options *options, enum query_group *group,
+		    struct wire_error *error)
 {
-	if (!text || strcmp(text, "stack") == 0)
+	enum merge_by *by = &options->by;
+
+	*group = query_group_parse(text);
+	if (*group == QUERY_GROUP_COMM || *group == QUERY_GROUP_CGROUP)
+		*by = MERGE_BY_THREAD;
+	else if (*group != QUERY_GROUP_NONE)
+		*by = MERGE_BY_STACK;
+	else if (!text || strcmp(text, "stack") == 0)
 		*by = MERGE_BY_STACK;
 	else if (strcmp(text, "thread") == 0)
 		*by = MERGE_BY_THREAD;
@@ -101,7 +143,9 @@ static int by_parse(const char *text, enum merge_by *by, struct wire_error *erro
 		*by = MERGE_BY_PROCESS;
 	else
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
-				      "%.40s: stack, thread or process", text);
+				      "%.40s: stack, thread, process, comm, cgroup, module or "
+				      "function",
+				      text);
 	return 0;
 }
 
@@ -267,6 +311,7 @@ struct question {
 	struct order order;
 	struct query_range range;
 	struct merge_options options;
+	enum query_group group;
 };
 
 static int question_parse(const struct wire_snapshot_request *request, struct session *session,
@@ -280,7 +325,7 @@ static int question_parse(const struct wire_snapshot_request *request, struct se
 	if (!r)
 		r = filter_init(&question->filter, request->filter, error);
 	if (!r)
-		r = by_parse(request->by, &question->options.by, error);
+		r = by_parse(request->by, &question->options, &question->group, error);
 	if (!r)
 		r = order_parse(request->sort, &question->order, error);
 	if (!r)
@@ -290,6 +335,10 @@ static int question_parse(const struct wire_snapshot_request *request, struct se
 	question->filter.drops_kernel |= base->drops_kernel;
 	question->filter.drops_user |= base->drops_user;
 	question->options.open_only = request->open == 1;
+	if (!r && question->options.open_only && question->group)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+				      "%.40s: open waits are by stack, thread or process",
+				      request->by);
 	if (question->options.open_only && !request->by)
 		question->options.by = MERGE_BY_THREAD;
 	return r;
@@ -333,6 +382,66 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	return notes_make(answer->arena, &question->filter, &facts, &answer->snapshot.notes);
 }
 
+static void rest_add_row(struct wire_rest *rest, const struct wire_row *row)
+{
+	rest->rows++;
+	rest->total_ns += row->total_ns;
+}
+
+/* Sorted, with the idle ones taken out unless they are wanted, cut to the top. */
+static void grouped_cut(struct answer *answer, const struct wire_snapshot_request *request,
+			struct wire_row *rows, size_t n, const struct order *order)
+{
+	struct wire_snapshot_reply *reply = &answer->snapshot;
+	size_t i, wanted = 0, top;
+
+	for (i = 0; i < n; i++) {
+		if (rows[i].idle && request->idle != 1)
+			rest_add_row(&reply->idle, &rows[i]);
+		else
+			rows[wanted++] = rows[i];
+	}
+	qsort(rows, wanted, sizeof(*rows), order->compare_rows);
+	top = request->top > 0 && (uint64_t)request->top < wanted ? (size_t)request->top : wanted;
+	for (i = 0; i < wanted; i++)
+		rest_add_row(i < top ? &reply->shown : &reply->rest, &rows[i]);
+	for (i = 0; request->reverse == 1 && i < top / 2; i++) {
+		struct wire_row row = rows[i];
+
+		rows[i] = rows[top - 1 - i];
+		rows[top - 1 - i] = row;
+	}
+	reply->rows = (struct wire_rows){ .v = rows, .n = top };
+	if (request->idle != 1)
+		reply->idle.threads = (int64_t)merge_totals(answer->merge)->idle_threads;
+}
+
+/* By something that rows have in common: all of them get their names first. */
+static int grouped_make(struct answer *answer, const struct wire_snapshot_request *request,
+			const struct question *question, const struct answer_row_options *options)
+{
+	struct merge_group **groups;
+	struct wire_rows grouped;
+	struct wire_row *rows;
+	size_t n;
+	int r;
+
+	groups = merge_groups(answer->merge, &n);
+	r = answer_rows(answer, groups, n, options);
+	if (!r)
+		r = query_group_rows(answer->arena, question->group, &answer->snapshot.rows,
+				     &grouped);
+	if (r)
+		return r;
+	rows = arena_array(answer->arena, grouped.n + 1, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	for (n = 0; n < grouped.n; n++)
+		rows[n] = grouped.v[n];
+	grouped_cut(answer, request, rows, n, &question->order);
+	return 0;
+}
+
 /* The answer has its session. */
 static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
 			 const struct wire_snapshot_request *request, struct answer *answer,
@@ -355,11 +464,15 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	if (r)
 		return r;
 	reply_head(answer);
-	rows.by_thread = question.options.by == MERGE_BY_THREAD;
+	rows.by_thread = question.options.by == MERGE_BY_THREAD && !question.group;
 	rows.kernel_addresses = peer->is_root;
 	totals_make(answer, info->kind);
 	r = notes_add(recorder, answer, &question, &found);
-	return r ? r : rows_make(answer, request, &question.order, &rows);
+	if (r)
+		return r;
+	if (question.group)
+		return grouped_make(answer, request, &question, &rows);
+	return rows_make(answer, request, &question.order, &rows);
 }
 
 int query_snapshot(struct recorder *recorder, const struct query_peer *peer,

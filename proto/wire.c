@@ -139,6 +139,7 @@ static RECORD(waker, "Waker");
 
 static const struct field fields_row[] = {
 	STRUCT(struct wire_row, process, process),
+	STRING(struct wire_row, key, OPTIONAL),
 	INT(struct wire_row, tid, OPTIONAL),
 	STRING(struct wire_row, comm),
 	BOOL(struct wire_row, idle),

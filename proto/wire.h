@@ -131,7 +131,8 @@ struct wire_waker {
 
 struct wire_row {
 	struct wire_process process;
-	int64_t tid; /* optional */
+	const char *key; /* optional */
+	int64_t tid;	 /* optional */
 	const char *comm;
 	bool idle;
 	int64_t count;

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The overview puts each program of known truth where its time went; rows by what they have in
+common add up to the rows they are made of.
+"""
+
+import os
+import re
+import subprocess
+
+import harness as h
+
+h.need_live()
+
+daemon = h.Daemon("window.length=1s", "probe.oncpu.frequency=199")
+spinners = h.Program("prog_spinners", 3 * os.cpu_count()).ready().go()
+spinners.read_until("spinning")
+sleeper = subprocess.Popen(
+    ["python3", "-c", "import time\nwhile True: time.sleep(0.05)"], stdout=subprocess.DEVNULL
+)
+start = daemon.cut()
+h.wait_until(lambda: daemon.cut() > start + 4 * h.NS_PER_S, 30, "four seconds")
+
+
+def part(text, name):
+    """The lines of one part of the overview: its head and what is below it."""
+    found = re.search(rf"^{name} +\S+ \S+, \d+ of \d+ stacks?\n((?:.+\n)*)", text, re.M)
+    return found[1] if found else ""
+
+
+def overview(*args):
+    result = daemon.ctl("snapshot", "--window", "4s", *args)
+    h.check(result.code == 0 and not result.err, f"snapshot {args}: {result}")
+    for label in ("seen", "on CPU", "runnable", "blocked"):
+        h.check(re.search(rf"^{label} +", result.out, re.M), f"snapshot {args}: {label}")
+    return result.out
+
+
+text = overview()
+h.check(f"(pid {spinners.pid})" in part(text, "on CPU"), f"on CPU: the spinners: {text}")
+h.check(f"(pid {spinners.pid})" in part(text, "runnable"), f"runnable: too many spin: {text}")
+h.check(len(re.findall(r"^\S.* \(.*\) .* %$", part(text, "blocked"), re.M)) <= 5, "5 stacks")
+text = overview("-p", sleeper.pid)
+h.check(f"(pid {sleeper.pid})" in part(text, "blocked"), f"blocked: the sleeper: {text}")
+h.check(f"(pid {spinners.pid})" not in text, "-p: nobody else")
+text = overview("-n", "1")
+h.check(text.count(f"(pid {spinners.pid})") == 2, f"-n 1: one stack of each part: {text}")
+result = daemon.ctl("snapshot", "-p", "4194000")
+h.check(result.code == 4 and not result.out, f"nobody: {result}")
+
+# Rows by what they have in common, of a range that stays the same.
+end = daemon.cut() // h.NS_PER_S
+RANGE = ["--since", f"@{end - 4}", "--until", f"@{end}"]
+for probe in ("offcpu", "oncpu"):
+    stacks = daemon.ctl_json("snapshot", probe, "--idle", *RANGE)["rows"]
+    for by in ("comm", "cgroup", "module", "function"):
+        rows = daemon.ctl_json("snapshot", probe, "--idle", "--by", by, *RANGE)["rows"]
+        keys = [(r["key"], r["idle"], r.get("state") == "-") for r in rows]
+        h.check(0 < len(rows) < len(stacks), f"{probe} by {by}: {len(rows)} of {len(stacks)}")
+        h.check(len(set(keys)) == len(keys), f"{probe} by {by}: no key twice")
+        for field in ("total_ns", "count"):
+            have, want = (sum(r[field] for r in x) for x in (rows, stacks))
+            h.check(have == want, f"{probe} by {by}: {field} {have} of {want}")
+        h.check(
+            [r["total_ns"] for r in rows] == sorted((r["total_ns"] for r in rows), reverse=True),
+            f"{probe} by {by}: most time first",
+        )
+        named = {key for key, *_ in keys}
+        if by == "comm":
+            h.check("prog_spinners" in named, f"{probe} by comm: {named}")
+        if by == "function" and probe == "oncpu":
+            h.check(rows[0]["key"] == "spin" or "spin" in named, f"the spinners' loop: {named}")
+        if by == "module":
+            h.check(any("spinners" in k for k in named), f"{probe} by module: {named}")
+    args = ["snapshot", probe, "--idle", "--by", "comm", *RANGE]
+    everything, top = daemon.ctl_json(*args)["rows"], daemon.ctl_json(*args, "-n", "1", "--reverse")
+    h.check([r["key"] for r in top["rows"]] == [everything[0]["key"]], f"{probe}: -n 1")
+    h.check(top["rest"]["rows"] == len(everything) - 1, f"{probe}: the rest: {top['rest']}")
+text = daemon.ctl("snapshot", "offcpu", "--by", "comm", "--idle", *RANGE)
+h.check(text.code == 0 and re.search(r"^python3 +\S", text.out, re.M), f"text: {text} {text.out[:500]}")
+folded = daemon.ctl("snapshot", "oncpu", "-f", "--by", "comm", *RANGE)
+h.check(re.search(r"^prog_spinners \d+$", folded.out, re.M), f"folded: {folded} {folded.out[:200]}")
+
+sleeper.kill()
+h.finish()
