@@ -210,6 +210,16 @@ class Client(unittest.TestCase):
         self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="filter", message="no")]
         self.check(["snapshot", "-p", "1"], 4, "no")
 
+    def test_by(self):
+        grouped = row(key="/system.slice/db\x1b.service", state="mixed")
+        del grouped["kernel"], grouped["user"]
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([grouped])}]
+        _, out, _ = self.run_it("snapshot", "offcpu", "--by", "cgroup")
+        self.assertRegex(out, r"(?m)^/system.slice/db\\x1b.service +3 s +100 %$")
+        self.assertEqual(self.daemon.calls[-1]["parameters"]["by"], "cgroup")
+        _, out, _ = self.run_it("snapshot", "offcpu", "-f", "--by", "cgroup")
+        self.assertEqual(out, "/system.slice/db\\x1b.service 3000000\n")
+
     # Exit codes
 
     def test_errors(self):
