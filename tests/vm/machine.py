@@ -15,6 +15,7 @@ import hashlib
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
@@ -55,7 +56,7 @@ After=basic.target cron.service
 
 [Service]
 Type=simple
-ExecStartPre=/bin/mount -o ro /dev/nvme0n2 /stackd
+ExecStartPre=/bin/mount -o ro LABEL=job /stackd
 ExecStart=/stackd/job
 StandardOutput=tty
 StandardError=inherit
@@ -76,6 +77,10 @@ MASKED = (
     "getty@tty1.service",
     "serial-getty@ttyS0.service",
 )
+
+DISK_ID = 0x57ACD001
+ROOT = f"PARTUUID={DISK_ID:08x}-01"
+SECTORS_BEFORE = 2048  # a MiB
 
 EXIT_LINE = re.compile(r"^machine: exit ([0-9]+)$", re.MULTILINE)
 
@@ -164,9 +169,19 @@ def vmlinuz(kernel_dir):
     return os.path.join(boot, name)
 
 
-def image(tree, target, megabytes):
+def image(tree, target, megabytes, label):
     """Makes an ext4 file system of a tree."""
-    command(["mkfs.ext4", "-q", "-F", "-d", tree, target, f"{megabytes}M"])
+    command(["mkfs.ext4", "-q", "-F", "-L", label, "-d", tree, target, f"{megabytes}M"])
+
+
+def disk(filesystem, target):
+    """A disk with that file system as its one partition, which the kernel knows by ROOT."""
+    size = os.path.getsize(filesystem)
+    entry = struct.pack("<B3sB3sII", 0, b"", 0x83, b"", SECTORS_BEFORE, size // 512)
+    with open(target, "wb") as file:
+        file.write(struct.pack("<440sIH16s48sH", b"", DISK_ID, 0, entry, b"", 0xAA55))
+        file.truncate(SECTORS_BEFORE * 512 + size)
+    command(["dd", f"if={filesystem}", f"of={target}", "bs=1M", "seek=1", "conv=notrunc,sparse"])
 
 
 def put_text(text, *target, mode=0o644):
@@ -207,7 +222,7 @@ def rootfs(packages, suite="bookworm"):
             bootstrap(suite, packages, tree)
             rootfs_prepare(tree)
             part = os.path.join(scratch, "ext4")
-            image(tree, part, 768)
+            image(tree, part, 768, "root")
             os.rename(part, target)
     return target
 
@@ -233,19 +248,18 @@ class Machine:
         self.scratch = tempfile.mkdtemp(prefix="stackd-vm-")
         self.disk, self.job = (os.path.join(self.scratch, n) for n in ("disk", "job"))
         self.console_path = os.path.join(self.scratch, "console")
-        command(["cp", "--sparse=always", root, self.disk])
-        image(job, self.job, 128)
+        disk(root, self.disk)
+        image(job, self.job, 128, "job")
         # One emulating thread: with more, 6.12 has crashed in its 16-byte compare-and-swap.
         self.argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
         self.argv += ["-smp", str(cpus), "-m", memory, "-display", "none", "-nic", "none"]
         self.argv += ["-serial", "stdio", "-monitor", f"unix:{self.scratch}/monitor,server,nowait"]
-        # Of one controller, as the order in which the kernel finds several is by chance.
-        self.argv += ["-device", "nvme,id=disks,serial=stackd"]
-        for n, path in enumerate((self.disk, self.job), start=1):
+        # Which of them is the first one is by chance: they are told apart by what is on them.
+        for n, path in enumerate((self.disk, self.job)):
             self.argv += ["-drive", f"file={path},if=none,id=d{n},format=raw"]
-            self.argv += ["-device", f"nvme-ns,drive=d{n},bus=disks,nsid={n}"]
+            self.argv += ["-device", f"nvme,drive=d{n},serial=stackd{n}"]
         self.argv += ["-kernel", vmlinuz(kernel_dir), "-append"]
-        self.argv += ["root=/dev/nvme0n1 rw console=ttyS0 quiet systemd.show_status=no"]
+        self.argv += [f"root={ROOT} rootwait rw console=ttyS0 quiet systemd.show_status=no"]
         self.qemu = None
 
     def __enter__(self):
