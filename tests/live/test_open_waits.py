@@ -71,12 +71,13 @@ def check_name(daemon):
 
 
 def check_each_window(daemon, program):
-    """Those that began after the program slept: a daemon that ran before has older ones too."""
+    """Those that began after the program slept, as a daemon that ran before has older ones; but the
+    first, in which its state from before is found."""
     windows = [
         window
-        for window in daemon.call("io.stackd.Windows")["windows"][1:]
+        for window in daemon.call("io.stackd.Windows")["windows"]
         if window["start"]["ns"] > slept_since_ns
-    ]
+    ][1:]
     check(len(windows) >= 2, f"{len(windows)} windows")
     for window in windows:
         reply = daemon.call(
