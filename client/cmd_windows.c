@@ -6,6 +6,7 @@
 #include "client/range.h"
 #include "client/render_status.h"
 #include "client/report.h"
+#include "client/snapshot.h"
 #include "client/term.h"
 #include "client/verb.h"
 #include "proto/base.h"
@@ -26,7 +27,11 @@ enum exit_code cmd_windows(struct options *options)
 		report("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
-	request = (struct wire_windows_request){ range.since_ns, range.until_ns };
+	request = (struct wire_windows_request){ range.since_ns, range.until_ns, NULL, NULL };
+	if (options->argument && snapshot_is_probe(options->argument))
+		request.probe = options->argument;
+	else
+		request.session = options->argument;
 	if (range.window_ns != WIRE_ABSENT)
 		request.since_ns = now - range.window_ns;
 	code = fetch_windows(options, &request, arena, &reply);

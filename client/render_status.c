@@ -304,21 +304,23 @@ enum check_code render_check(const struct page *page, const struct wire_status_r
 static void render_gap(const struct page *page, const struct wire_gap *gap)
 {
 	_cleanup_(freep) char *reason = name_escape(gap->reason);
+	_cleanup_(freep) char *whose = gap->session ? name_escape(gap->session) : NULL;
 	char start[TERM_TIME_MAX];
 
 	time_format(gap->start, TIME_DAY_MILLI, start);
-	page_wrap(page, STYLE_WARN, "", 8, "gap from %s for %s: %s", start,
-		  ns_text(gap->end - gap->start), reason);
+	page_wrap(page, STYLE_WARN, "", 8, "%s%sgap from %s for %s: %s", whose ? whose : "",
+		  whose ? ": " : "", start, ns_text(gap->end - gap->start), reason);
 }
 
 static void render_window(const struct page *page, const struct wire_window *w)
 {
 	int64_t lost = lost_count(&w->lost);
+	_cleanup_(freep) char *probe = name_escape(w->probe ? w->probe : "");
 	char start[TERM_TIME_MAX], size[32], line[256];
 
 	time_format(w->start, TIME_DAY_MILLI, start);
-	snprintf(line, sizeof line, "%7" PRId64 " %s %9s %7s %7s %7s %9s", w->seq, start,
-		 ns_text(w->length_ns), count_text(w->threads), count_text(w->rows),
+	snprintf(line, sizeof line, "%7" PRId64 " %-10.10s %s %9s %7s %7s %7s %9s", w->seq, probe,
+		 start, ns_text(w->length_ns), count_text(w->threads), count_text(w->rows),
 		 count_text(w->open), size_text(w->bytes, size));
 	page_name(page, STYLE_PLAIN, 0, "", line);
 	if (lost > 0)
@@ -330,8 +332,8 @@ void render_windows(const struct page *page, const struct wire_windows_reply *re
 	size_t gap = 0;
 	char head[128];
 
-	snprintf(head, sizeof head, "%7s %-23s %9s %7s %7s %7s %9s", "window", "start", "length",
-		 "threads", "rows", "open", "memory");
+	snprintf(head, sizeof head, "%7s %-10s %-23s %9s %7s %7s %7s %9s", "window", "probe", "start",
+		 "length", "threads", "rows", "open", "memory");
 	if (reply->windows.n > 0)
 		page_name(page, STYLE_BOLD, 0, "", head);
 	for (size_t i = 0; i < reply->windows.n; i++) {

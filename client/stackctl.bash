@@ -85,7 +85,13 @@ _stackctl()
 		;;
 	status) options+=" --check $format" ;;
 	probes | sessions) options+=" $format" ;;
-	windows) options+=" $format $range" ;;
+	windows)
+		options+=" $format $range"
+		if [[ $cur != -* ]]; then
+			COMPREPLY=($(compgen -W 'offcpu oncpu offwake' -- "$cur"))
+			return
+		fi
+		;;
 	snapshot)
 		options+=" $format $range $filter $order $stacks"
 		if [[ $cur != -* ]]; then

@@ -13,7 +13,7 @@ const struct verb verbs[] = {
 	  OPTIONS_CHECK | OPTIONS_FORMAT, cmd_status, NULL },
 	{ "probes", NULL, "what can be recorded here, by which hooks", OPTIONS_FORMAT, cmd_probes, NULL },
 	{ "sessions", NULL, "what is being recorded", OPTIONS_FORMAT, cmd_sessions, NULL },
-	{ "windows", NULL, "what has been recorded and is kept", OPTIONS_FORMAT | OPTIONS_RANGE,
+	{ "windows", "[PROBE]", "what has been recorded and is kept", OPTIONS_FORMAT | OPTIONS_RANGE,
 	  cmd_windows, NULL },
 	{ "snapshot", "[PROBE]", "where the time went; without a probe, of all of them",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_ORDER | OPTIONS_STACKS,

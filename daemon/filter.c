@@ -398,3 +398,10 @@ bool filter_row(const struct filter *filter, struct filter_part *part)
 	}
 	return part->count > 0;
 }
+
+void wire_error_clear(struct wire_error *error)
+{
+	free((char *)error->what);
+	free((char *)error->message);
+	*error = (struct wire_error){ .limit = WIRE_ABSENT };
+}

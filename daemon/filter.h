@@ -77,5 +77,6 @@ const char *states_word(uint32_t states_seen);
 /* Fills an error; what and message are copied. Returns r. */
 int wire_error_set(struct wire_error *error, int r, const char *name, const char *what,
 		   const char *format, ...) __attribute__((format(printf, 5, 6)));
+void wire_error_clear(struct wire_error *error);
 
 #endif

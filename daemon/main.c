@@ -289,12 +289,8 @@ static int daemon_run(const struct options *options, struct config *config)
 	struct daemon daemon = { .options = options, .config = config };
 	int r;
 
-	if (options->action == OPTIONS_SERVE_ONLY) {
-		daemon.recorder.is_serve_only = true;
-		config->offcpu_enabled = config->oncpu_enabled = false;
-	}
+	daemon.recorder.is_serve_only = options->action == OPTIONS_SERVE_ONLY;
 	r = daemon_start(&daemon);
-
 	if (!r) {
 		log_started(&daemon);
 		on_status(&daemon);

@@ -142,7 +142,8 @@ static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const
 	copy = arena_strdup(coverage->answer->arena, reason);
 	if (!copy)
 		coverage->error = -ENOMEM;
-	coverage->gaps[coverage->n_gaps++] = (struct wire_gap){ start, end, copy };
+	coverage->gaps[coverage->n_gaps++] = 
+		(struct wire_gap){ .start = start, .end = end, .reason = copy };
 }
 
 static void gap_between(struct coverage *coverage, const struct store_entry *before,

@@ -91,13 +91,6 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	return 0;
 }
 
-static void error_clear(struct wire_error *error)
-{
-	free((char *)error->what);
-	free((char *)error->message);
-	*error = (struct wire_error){ .limit = WIRE_ABSENT };
-}
-
 /* No window, or nobody in it that is asked for: the next interval may have. */
 static bool is_empty(const struct wire_error *error)
 {
@@ -130,7 +123,7 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 	follow->request.since_ns = follow->from;
 	r = query_snapshot(follow->recorder, &follow->peer, &follow->request, &answer, error);
 	if (is_empty(error)) {
-		error_clear(error);
+		wire_error_clear(error);
 		return 0;
 	}
 	if (r)

@@ -14,7 +14,7 @@
 #define LATER_NS (120 * NS_PER_S)
 
 /* What is wrong with the store is in the status; here it only means that there is less. */
-static struct store_reading *reading_get(struct recorder *recorder, struct answer *answer)
+struct store_reading *query_reading(struct recorder *recorder, struct answer *answer)
 {
 	if (!answer->reading && recorder->store) {
 		answer->store = recorder->store;
@@ -24,7 +24,7 @@ static struct store_reading *reading_get(struct recorder *recorder, struct answe
 	return answer->reading;
 }
 
-static uint64_t current_run(struct recorder *recorder)
+uint64_t query_run(struct recorder *recorder)
 {
 	struct store_stats stats;
 
@@ -87,6 +87,28 @@ static int list_join(struct answer *answer, struct history_list *list, struct st
 	return 0;
 }
 
+/* Whose windows on disk; false where none can be. */
+static bool select_make(struct recorder *recorder, const struct session_info *info,
+			struct store_select *out)
+{
+	*out = (struct store_select){ .run = info->run ? info->run : query_run(recorder) };
+	if (info->is_always)
+		out->probe = probe_kind_name(info->kind);
+	else
+		out->session = info->id;
+	return info->is_always || out->run;
+}
+
+/* Those in memory are all of this run. */
+static int memory_range(struct recorder *recorder, const struct session_info *info, int64_t since_ns,
+			int64_t until_ns, struct history_list *out)
+{
+	if (!info->run)
+		return history_range(recorder->history, info->id, since_ns, until_ns, out);
+	*out = (struct history_list){ .windows = calloc(1, sizeof(struct window *)) };
+	return out->windows ? 0 : -ENOMEM;
+}
+
 static int range_read(struct recorder *recorder, struct answer *answer, int64_t since_ns,
 		      int64_t until_ns, int64_t disk_until_ns, struct history_list *out)
 {
@@ -94,15 +116,16 @@ static int range_read(struct recorder *recorder, struct answer *answer, int64_t 
 	struct store_entry *entries = NULL;
 	size_t n = 0;
 	const struct session_info *info = session_info(answer->session);
-	int r = history_range(recorder->history, info->id, since_ns, until_ns, &list);
+	struct store_select select;
+	int r = memory_range(recorder, info, since_ns, until_ns, &list);
 
 	if (r)
 		return r;
-	if (info->is_always && reading_get(recorder, answer))
-		r = store_reading_list(answer->reading, probe_kind_name(info->kind), since_ns,
-				       disk_until_ns, STORE_LIST_MAX, &entries, &n);
+	if (select_make(recorder, info, &select) && query_reading(recorder, answer))
+		r = store_reading_list(answer->reading, &select, since_ns, disk_until_ns,
+				       STORE_LIST_MAX, &entries, &n);
 	if (r == 0 && n)
-		n = entries_keep(entries, n, current_run(recorder), list.memory_seq);
+		n = entries_keep(entries, n, query_run(recorder), list.memory_seq);
 	if (r == 0 && n)
 		r = list_join(answer, &list, entries, n);
 	if (r || !n)
@@ -132,7 +155,7 @@ void query_store_stats(struct recorder *recorder, struct answer *answer, struct 
 	struct stat st;
 
 	store_stats(recorder->store, out);
-	if (!recorder->is_serve_only || !reading_get(recorder, answer))
+	if (!recorder->is_serve_only || !query_reading(recorder, answer))
 		return;
 	store_reading_count(answer->reading, out);
 	if (stat(store_path(recorder->store), &st) == 0)

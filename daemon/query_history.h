@@ -28,6 +28,12 @@ int query_history_range(struct recorder *recorder, struct answer *answer, int64_
 int query_history_later(struct recorder *recorder, struct answer *answer, int64_t until_ns,
 			struct history_list *out);
 
+/* The answer's look into the store; NULL when there is nothing to look into. */
+struct store_reading *query_reading(struct recorder *recorder, struct answer *answer);
+
+/* This run of stackd, as the store numbers them; 0 where it does not. */
+uint64_t query_run(struct recorder *recorder);
+
 /* The store's stats; of one that is only served what is there is counted now. */
 void query_store_stats(struct recorder *recorder, struct answer *answer, struct store_stats *out);
 

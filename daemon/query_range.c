@@ -62,6 +62,8 @@ static int64_t newest_end(struct recorder *recorder, struct session *session)
 	struct history_list list;
 	int64_t end = 0;
 
+	if (session_info(session)->run)
+		return 0;
 	if (history_range(recorder->history, session_info(session)->id, INT64_MIN, INT64_MAX, &list))
 		return 0;
 	if (list.n > 0)
@@ -137,6 +139,11 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 				      "no window in the range, which ended %s; on disk are "
 				      "windows that ended from %s to %s", ended, began, newest);
 	}
+	if (info->run)
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+				      "no window in the range, which ended %s; the session began "
+				      "after it, or its windows have gone",
+				      ended);
 	if (info->is_always && !session_is_on(session))
 		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
 				      "the probe %s is off: stackctl probes says why",

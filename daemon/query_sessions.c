@@ -2,14 +2,59 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/answer.h"
+#include "daemon/query_past.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 #include "proto/varlink.h"
 
 #define MIN_DURATION_NS (100 * NS_PER_MS)
+
+/* Those of this run, and before the ones that clients started those of earlier runs. */
+static int all_list(struct recorder *recorder, struct answer *answer)
+{
+	struct session **past, **own, **all;
+	size_t n_past, n_own, i, always = 0;
+	int r = sessions_list(recorder->sessions, &own, &n_own);
+
+	if (r)
+		return r;
+	r = query_past_list(recorder, answer, &past, &n_past);
+	all = r ? NULL : calloc(n_own + n_past + 1, sizeof(struct session *));
+	if (!all) {
+		sessions_list_free(own, n_own);
+		if (!r)
+			sessions_list_free(past, n_past);
+		return -ENOMEM;
+	}
+	while (always < n_own && session_info(own[always])->is_always)
+		always++;
+	for (i = 0; i < n_own + n_past; i++)
+		all[i] = i < always	     ? own[i]
+			 : i < always + n_past ? past[i - always]
+					       : own[i - n_past];
+	free(own);
+	free(past);
+	answer->sessions = all;
+	answer->n_sessions = n_own + n_past;
+	return 0;
+}
+
+/* What it counted is not known any more, what it lost its windows say. */
+static int past_wire(struct answer *answer, struct session *session, struct wire_session *out)
+{
+	uint64_t lost[WINDOW_LOST_N] = {};
+	int r = answer_session(answer->arena, session, out);
+
+	if (r)
+		return r;
+	out->count = WIRE_ABSENT;
+	query_past_losses(answer, session_info(session), lost);
+	return answer_losses(answer->arena, lost, &out->lost);
+}
 
 int query_sessions(struct recorder *recorder, struct answer **out)
 {
@@ -20,14 +65,20 @@ int query_sessions(struct recorder *recorder, struct answer **out)
 
 	if (!answer)
 		return -ENOMEM;
-	r = sessions_list(recorder->sessions, &answer->sessions, &answer->n_sessions);
+	r = all_list(recorder, answer);
 	if (r)
 		return r;
 	sessions = arena_array(answer->arena, answer->n_sessions + 1, sizeof(*sessions));
 	if (!sessions)
 		return -ENOMEM;
-	for (i = 0; i < answer->n_sessions && !r; i++)
-		r = answer_session(answer->arena, answer->sessions[i], &sessions[i]);
+	for (i = 0; i < answer->n_sessions && !r; i++) {
+		struct session *session = answer->sessions[i];
+
+		if (session_info(session)->run)
+			r = past_wire(answer, session, &sessions[i]);
+		else
+			r = answer_session(answer->arena, session, &sessions[i]);
+	}
 	if (r)
 		return r;
 	answer->sessions_reply.sessions.v = sessions;
@@ -118,8 +169,14 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 
 	if (!answer)
 		return -ENOMEM;
+	if (!r && recorder->is_serve_only)
+		r = wire_error_set(error, -ENOTSUP, "io.stackd.NotSupported", wire->probe,
+				   "this stackd records nothing, it was started with --serve-only");
+	query_past_skip(recorder);
 	if (!r)
 		r = sessions_start(recorder->sessions, &request, &answer->session, error);
+	if (!r)
+		r = query_past_note(recorder, answer->session, wire);
 	if (!r)
 		r = answer_session(answer->arena, answer->session, &answer->start.session);
 	if (r)
@@ -182,10 +239,9 @@ int query_stop(struct recorder *recorder, const struct query_peer *peer,
 
 	if (!answer)
 		return -ENOMEM;
-	answer->session = sessions_find(recorder->sessions, request->session);
-	if (!answer->session)
-		return query_unknown_session(request->session, error);
-	r = stop(answer->session, peer, error);
+	r = query_past_find(recorder, answer, request->session, error);
+	if (!r)
+		r = stop(answer->session, peer, error);
 	if (!r)
 		r = answer_session(answer->arena, answer->session, &answer->stop.session);
 	if (r)

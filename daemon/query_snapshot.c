@@ -10,6 +10,7 @@
 #include "daemon/query_group.h"
 #include "daemon/query_history.h"
 #include "daemon/query_notes.h"
+#include "daemon/query_past.h"
 #include "daemon/query_range.h"
 #include "daemon/query_who.h"
 #include "daemon/recorder.h"
@@ -260,7 +261,7 @@ static int request_check(const struct wire_snapshot_request *request, struct wir
 
 /* Whose windows: one of the two has to be given. */
 static int session_find(struct recorder *recorder, const struct wire_snapshot_request *request,
-			struct session **out, struct wire_error *error)
+			struct answer *answer, struct wire_error *error)
 {
 	enum probe_kind kind;
 	int r;
@@ -268,13 +269,11 @@ static int session_find(struct recorder *recorder, const struct wire_snapshot_re
 	if (!request->probe == !request->session)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "probe",
 				      "a probe or a session: one of them");
-	if (request->session) {
-		*out = sessions_find(recorder->sessions, request->session);
-		return *out ? 0 : query_unknown_session(request->session, error);
-	}
+	if (request->session)
+		return query_past_find(recorder, answer, request->session, error);
 	r = query_kind(request->probe, &kind, error);
 	if (!r)
-		*out = session_ref(sessions_always(recorder->sessions, kind));
+		answer->session = session_ref(sessions_always(recorder->sessions, kind));
 	return r;
 }
 
@@ -484,7 +483,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 
 	if (!answer)
 		return -ENOMEM;
-	r = session_find(recorder, request, &answer->session, error);
+	r = session_find(recorder, request, answer, error);
 	if (!r)
 		r = snapshot_make(recorder, peer, request, answer, error);
 	if (r)

@@ -67,9 +67,7 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 
 static void on_window(void *userdata, struct window *window)
 {
-	/* A session that somebody started ends with stackd, and nobody could ask for it. */
-	if (window->session < STORE_SESSIONS)
-		store_add(userdata, window);
+	store_add(userdata, window);
 }
 
 /* Where systemd keeps state for the unit, unless the settings name another place. */
@@ -123,6 +121,7 @@ static int recorder_sessions(struct recorder *recorder, const struct config *con
 		.processes = recorder->processes,
 		.stacks = recorder->stacks,
 		.resolver = recorder->resolver,
+		.is_serve_only = recorder->is_serve_only,
 	};
 
 	return sessions_new(&options, &recorder->sessions);

@@ -159,6 +159,24 @@ int session_new(const struct session_request *request, uint64_t id, struct sessi
 	return 0;
 }
 
+int session_new_past(const struct session_past *past, struct session **out,
+		     struct wire_error *error)
+{
+	struct session *session;
+	int r = session_new(past->request, past->id, &session, error);
+
+	if (r)
+		return r;
+	session->info.run = past->run;
+	session->info.since_real_ns = past->since_real_ns;
+	session->info.until_real_ns = INT64_MAX;
+	session->info.min_wait_ns = past->min_wait_ns;
+	session->info.period_ns = past->period_ns;
+	session->ended_real_ns = past->ended_real_ns;
+	*out = session;
+	return 0;
+}
+
 static bool is_enabled(const struct config *config, enum probe_kind kind)
 {
 	switch (kind) {
@@ -194,7 +212,8 @@ static void probe_options_init(const struct session *session,
 		.period_ns = info->period_ns,
 		.with_idle = info->with_idle,
 	};
-	out->is_disabled = info->is_always && !is_enabled(sessions->config, info->kind);
+	out->is_disabled = info->is_always && (sessions->is_serve_only ||
+					       !is_enabled(sessions->config, info->kind));
 }
 
 /* As many as there may be samples in a window, within reason. */

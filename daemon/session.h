@@ -35,6 +35,7 @@ struct sessions_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
+	bool is_serve_only; /* none records */
 };
 
 /* What a client asks for; copied. Numbers are 0 where they are not given. */
@@ -52,6 +53,7 @@ struct session_request {
 /* What does not change while the session lives. */
 struct session_info {
 	uint64_t id; /* below SESSION_FIRST_ID: always on */
+	uint64_t run; /* of stackd, as the store numbers them, if it has ended; 0: this one */
 	char id_text[24];  /* as clients name it: the probe's name, or the number */
 	const char *name;  /* NULL: none */
 	enum probe_kind kind;
@@ -83,6 +85,24 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size);
  */
 int sessions_start(struct sessions *sessions, const struct session_request *request,
 		   struct session **out, struct wire_error *error);
+
+/* One of an earlier run, of which there is only what is on disk: it can be asked about. */
+struct session_past {
+	const struct session_request *request; /* what was asked for, copied */
+	uint64_t id;
+	uint64_t run;
+	int64_t since_real_ns;
+	int64_t ended_real_ns;
+	int64_t min_wait_ns;
+	uint64_t period_ns;
+};
+
+/* 0 and a reference; -ENOMEM, or -EINVAL with *error for a request that makes no sense. */
+int session_new_past(const struct session_past *past, struct session **out,
+		     struct wire_error *error);
+
+/* Sessions to come have higher numbers than this. */
+void sessions_skip(struct sessions *sessions, uint64_t id);
 
 /* By id or name, running ones first; with a reference, NULL where there is none. */
 struct session *sessions_find(struct sessions *sessions, const char *text);

@@ -327,6 +327,14 @@ int sessions_start(struct sessions *sessions, const struct session_request *requ
 	return 0;
 }
 
+void sessions_skip(struct sessions *sessions, uint64_t id)
+{
+	pthread_mutex_lock(&sessions->lock);
+	if (sessions->next_id <= id)
+		sessions->next_id = id + 1;
+	pthread_mutex_unlock(&sessions->lock);
+}
+
 static bool session_is_called(const struct session *session, const char *text)
 {
 	return strcmp(session->info.id_text, text) == 0 ||

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/log.h"
+#include "daemon/store_session.h"
 #include "daemon/store_state.h"
 #include "proto/base.h"
 
@@ -19,6 +20,8 @@ enum { STOP_S = 4 };
 
 static struct store *store_free(struct store *store)
 {
+	while (store->noted)
+		store_session_fini(&store->notes[--store->noted]);
 	while (store->queued) {
 		window_unref(store->queue[store->first]);
 		store->first = (store->first + 1) % STORE_QUEUE_MAX;
@@ -135,6 +138,19 @@ void store_add(struct store *store, struct window *window)
 			window_ref(window);
 		pthread_cond_signal(&store->wake);
 	}
+	pthread_mutex_unlock(&store->lock);
+}
+
+void store_add_session(struct store *store, const struct store_session *session)
+{
+	if (!store || store->is_read_only)
+		return;
+	pthread_mutex_lock(&store->lock);
+	if (store->noted < STORE_NOTES_MAX &&
+	    store_session_copy(session, &store->notes[store->noted]) == 0)
+		store->noted++;
+	else
+		store->stats.dropped_queue++;
 	pthread_mutex_unlock(&store->lock);
 }
 

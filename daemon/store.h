@@ -50,6 +50,20 @@ struct store_stats {
 	uint64_t merged;  /* windows that became part of a longer one */
 	uint64_t damaged; /* rows that could not be read since the start */
 	uint64_t run;	  /* of this stackd; 0: not known yet */
+	uint64_t last_session; /* the highest number of a session of earlier runs */
+};
+
+/* A session that somebody started, as it was. Strings are borrowed by who gives it. */
+struct store_session {
+	uint64_t run; /* of stackd: the store knows it */
+	uint64_t number;
+	const char *name;    /* NULL: none */
+	const char *request; /* what was asked for, in the words of the wire */
+	int64_t since_ns;    /* since the epoch */
+	int64_t ended_ns;    /* the end of its newest window on disk; INT64_MIN: there is none */
+	uint32_t uid;
+	int64_t min_wait_ns;
+	uint64_t period_ns;
 };
 
 /* 0 or -ENOMEM; what is wrong with the file or the disk is in the stats. */
@@ -60,6 +74,9 @@ struct store *store_stop(struct store *store);
 
 /* Queues the window, taking a reference of its own. Never blocks. */
 void store_add(struct store *store, struct window *window);
+
+/* Queues a session, copied, so that its windows can be asked for when it is gone. Never blocks. */
+void store_add_session(struct store *store, const struct store_session *session);
 
 void store_stats(struct store *store, struct store_stats *out);
 const char *store_path(const struct store *store);

@@ -13,6 +13,8 @@ enum { BUSY_MS = 2000, MAX_LENGTH = 32 << 20 /* of a blob or a statement */ };
 	"id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, " \
 	"n_threads, n_opens, bytes, session, lost, probe, sum"
 
+#define SESSION "id, run, number, sum, data, name"
+
 #define INTERNED(TABLE, table)                                                                    \
 	[STATEMENT_##TABLE##_FIND] = "SELECT id, seen, sum, data FROM " table " WHERE hash = ?1", \
 	[STATEMENT_##TABLE##_ADD] =                                                               \
@@ -42,6 +44,10 @@ static const char *const sql[STATEMENT_N] = {
 				  "AND start_real_ns < ?2 AND end_real_ns > ?3 "
 				  "AND (?5 IS NULL OR (probe = ?5 AND session < ?6)) "
 				  "ORDER BY start_real_ns DESC LIMIT ?4",
+	[STATEMENT_WINDOW_LIST_SESSION] =
+		"SELECT " ENTRY " FROM windows WHERE session = ?5 AND session >= 100 AND run = ?6 "
+		"AND start_real_ns > ?1 AND start_real_ns < ?2 AND end_real_ns > ?3 "
+		"ORDER BY start_real_ns DESC LIMIT ?4",
 	[STATEMENT_WINDOW_AT] = "SELECT " ENTRY " FROM windows WHERE id = ?1",
 	[STATEMENT_WINDOW_FINE] =
 		"SELECT " ENTRY " FROM windows WHERE id > ?1 AND session = ?3 ORDER BY id LIMIT ?2",
@@ -53,6 +59,18 @@ static const char *const sql[STATEMENT_N] = {
 		"SELECT boot_id, start_real_ns, alive_real_ns, is_clean FROM runs WHERE id = ?1",
 	[STATEMENT_RUNS_TRIM] = "DELETE FROM runs WHERE id < "
 				"(SELECT run FROM windows ORDER BY id LIMIT 1) - 1",
+	[STATEMENT_SESSION_NEXT] = "SELECT ifnull(max(id), 0) + 1 FROM sessions",
+	[STATEMENT_SESSION_ADD] = "INSERT INTO sessions (" SESSION ", since_real_ns) "
+				  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[STATEMENT_SESSION_FIND] = "SELECT " SESSION " FROM sessions WHERE number = ?1 "
+				   "OR name = ?2 ORDER BY id DESC LIMIT 1",
+	[STATEMENT_SESSION_LIST] = "SELECT " SESSION " FROM sessions ORDER BY id DESC LIMIT ?1",
+	[STATEMENT_SESSION_LAST] = "SELECT ifnull(max(number), 0) FROM sessions",
+	[STATEMENT_SESSION_END] = "SELECT max(end_real_ns) FROM windows WHERE session = ?1 "
+				  "AND session >= 100 AND run = ?2",
+	[STATEMENT_SESSIONS_TRIM] =
+		"DELETE FROM sessions WHERE since_real_ns < ?1 AND NOT EXISTS (SELECT 1 FROM windows "
+		"WHERE session = sessions.number AND session >= 100 AND run = sessions.run)",
 	[STATEMENT_GAP_ADD] =
 		"INSERT INTO gaps (start_real_ns, end_real_ns, reason) VALUES (?1, ?2, ?3)",
 	[STATEMENT_GAP_FIND] = "SELECT reason FROM gaps WHERE start_real_ns < ?2 "
@@ -184,8 +202,10 @@ static int reader_open(struct store_db *db, const char *path)
 		if (!r)
 			r = schema_read(db);
 	}
-	if (!r && db->schema != STORE_SCHEMA)
-		r = db->schema > STORE_SCHEMA ? -EPROTONOSUPPORT : -ENODATA;
+	if (!r && db->schema > STORE_SCHEMA)
+		r = -EPROTONOSUPPORT;
+	else if (!r && db->schema < STORE_SCHEMA_OLDEST)
+		r = -ENODATA;
 	return r;
 }
 

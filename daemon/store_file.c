@@ -146,6 +146,7 @@ static int database_open(struct store *store)
 
 int store_file_open(struct store *store)
 {
+	int64_t last_session;
 	int r;
 
 	r = directory_make(store);
@@ -164,9 +165,12 @@ int store_file_open(struct store *store)
 		store_file_close(store);
 		return r;
 	}
+	if (store_db_number(&store->db, STATEMENT_SESSION_LAST, &last_session))
+		last_session = 0;
 	store_set_problem(store, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.is_writing = true;
+	store->stats.last_session = (uint64_t)last_session;
 	store->stats.run = (uint64_t)store->run;
 	pthread_mutex_unlock(&store->lock);
 	store_count(store);

@@ -11,6 +11,7 @@
 #include "daemon/store_intern.h"
 #include "daemon/store_loaded.h"
 #include "daemon/store_row.h"
+#include "daemon/store_session.h"
 #include "proto/base.h"
 
 /* No window is longer: [window] length is at most 10 min, and no more are merged into one. */
@@ -98,22 +99,31 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-int store_reading_list(struct store_reading *reading, const char *probe, int64_t since_ns,
-		       int64_t until_ns, size_t max, struct store_entry **out, size_t *n_out)
+int store_reading_list(struct store_reading *reading, const struct store_select *select,
+		       int64_t since_ns, int64_t until_ns, size_t max, struct store_entry **out,
+		       size_t *n_out)
 {
 	int64_t from = since_ns > INT64_MIN + LONGEST_NS ? since_ns - LONGEST_NS : INT64_MIN;
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_LIST, &r);
+	statement = store_db_statement(&reading->db,
+				       select->session ? STATEMENT_WINDOW_LIST_SESSION
+						       : STATEMENT_WINDOW_LIST,
+				       &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, from);
 	sqlite3_bind_int64(statement, 2, until_ns);
 	sqlite3_bind_int64(statement, 3, since_ns);
 	sqlite3_bind_int64(statement, 4, (int64_t)max);
-	sqlite3_bind_text(statement, 5, probe, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 6, STORE_SESSIONS);
+	if (select->session) {
+		sqlite3_bind_int64(statement, 5, (int64_t)select->session);
+		sqlite3_bind_int64(statement, 6, (int64_t)select->run);
+	} else {
+		sqlite3_bind_text(statement, 5, select->probe, -1, SQLITE_STATIC);
+		sqlite3_bind_int64(statement, 6, STORE_SESSIONS);
+	}
 	r = entries_read(reading, statement, max, out, n_out);
 	if (!r && *n_out)
 		qsort(*out, *n_out, sizeof(**out), by_id);
@@ -186,6 +196,83 @@ int store_reading_load(struct store_reading *reading, const struct store_entry *
 	if (r == -EBADMSG)
 		reading->damaged++;
 	return r;
+}
+
+/* A database of before there were any has none. */
+static sqlite3_stmt *sessions_statement(struct store_reading *reading, enum store_statement which,
+					int *r)
+{
+	*r = -ENOENT;
+	return reading->db.schema < STORE_SCHEMA ? NULL :
+						   store_db_statement(&reading->db, which, r);
+}
+
+/* The row that the statement is at. */
+static int session_take(struct store_reading *reading, sqlite3_stmt *statement,
+			struct store_session *out)
+{
+	int r = store_session_read(statement, out);
+	int64_t ended = INT64_MIN;
+	sqlite3_stmt *end;
+
+	if (r) {
+		reading->damaged += r == -EBADMSG;
+		return r;
+	}
+	end = store_db_statement(&reading->db, STATEMENT_SESSION_END, &r);
+	if (!r) {
+		sqlite3_bind_int64(end, 1, (int64_t)out->number);
+		sqlite3_bind_int64(end, 2, (int64_t)out->run);
+		r = store_db_step(&reading->db, end);
+	}
+	if (r > 0) {
+		if (sqlite3_column_type(end, 0) == SQLITE_INTEGER)
+			ended = sqlite3_column_int64(end, 0);
+		sqlite3_reset(end);
+	}
+	out->ended_ns = ended;
+	return 0;
+}
+
+int store_reading_session(struct store_reading *reading, uint64_t number, const char *name,
+			  struct store_session *out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = sessions_statement(reading, STATEMENT_SESSION_FIND, &r);
+	if (r)
+		return r;
+	if (number)
+		sqlite3_bind_int64(statement, 1, (int64_t)number);
+	else
+		sqlite3_bind_text(statement, 2, name, -1, SQLITE_STATIC);
+	r = store_db_step(&reading->db, statement);
+	if (r <= 0)
+		return r ? r : -ENOENT;
+	r = session_take(reading, statement, out);
+	sqlite3_reset(statement);
+	return r == -EBADMSG ? -ENOENT : r;
+}
+
+int store_reading_sessions(struct store_reading *reading, struct store_session *out, size_t max)
+{
+	sqlite3_stmt *statement;
+	size_t n = 0;
+	int r;
+
+	statement = sessions_statement(reading, STATEMENT_SESSION_LIST, &r);
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	sqlite3_bind_int64(statement, 1, (int64_t)max);
+	while (n < max && (r = store_db_step(&reading->db, statement)) > 0) {
+		r = session_take(reading, statement, &out[n]);
+		n += r == 0;
+		if (r == -ENOMEM)
+			break;
+	}
+	sqlite3_reset(statement);
+	return (int)n;
 }
 
 bool store_reading_gap(struct store_reading *reading, int64_t start_ns, int64_t end_ns,

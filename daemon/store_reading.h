@@ -19,10 +19,18 @@
 /* More windows than this are not listed, nor more stacks loaded, at a time. */
 enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
 
-/* Sessions with a lower number are always on, and kept. */
+/* Sessions with a lower number are always on. */
 enum { STORE_SESSIONS = 100 };
 
+/* Whose windows: of the session of a probe that is always on, of one of a run, or else all. */
+struct store_select {
+	const char *probe; /* NULL: not by this */
+	uint64_t run;
+	uint64_t session; /* 0: not by this */
+};
+
 struct store_reading;
+struct store_session;
 struct store_stats;
 
 /* What is known of a run of stackd. */
@@ -39,11 +47,22 @@ struct store_reading *store_reading_close(struct store_reading *reading);
 
 /*
  * The windows that overlap [since_ns, until_ns) of the time since the epoch, oldest first, the
- * newest max of them, of the session of this probe that is always on (NULL: of all sessions);
- * *out is the caller's. Rows that are damaged are left out and counted.
+ * newest max of them; *out is the caller's. Rows that are damaged are left out and counted.
  */
-int store_reading_list(struct store_reading *reading, const char *probe, int64_t since_ns,
-		       int64_t until_ns, size_t max, struct store_entry **out, size_t *n_out);
+int store_reading_list(struct store_reading *reading, const struct store_select *select,
+		       int64_t since_ns, int64_t until_ns, size_t max, struct store_entry **out,
+		       size_t *n_out);
+
+/*
+ * The newest session of this number or name (one of them), with strings that are the caller's to
+ * free. 0, -ENOENT, or another errno.
+ */
+int store_reading_session(struct store_reading *reading, uint64_t number, const char *name,
+			  struct store_session *out);
+
+/* The newest max sessions, newest first: their number, or a negative errno. */
+int store_reading_sessions(struct store_reading *reading, struct store_session *out, size_t max);
+void store_session_fini(struct store_session *session);
 
 /* At most max windows of a session after the one with this id, in the order they were written. */
 int store_reading_after(struct store_reading *reading, uint64_t session, int64_t id, size_t max,

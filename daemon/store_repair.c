@@ -38,6 +38,7 @@ static const struct table {
 	{ "frames", "id, hash, seen, sum, data", GUARD_INTERNED },
 	{ "stacks", "id, hash, seen, sum, data", GUARD_INTERNED },
 	{ "processes", "id, hash, seen, sum, data", GUARD_INTERNED },
+	{ "sessions", "id, run, number, sum, data, name, since_real_ns", GUARD_INTERNED },
 	{ "gaps", "id, start_real_ns, end_real_ns, reason", GUARD_NONE },
 	{ "windows",
 	  "id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, "

@@ -29,40 +29,6 @@ static int trim(struct store *store, enum store_statement which, int64_t before)
 	return store_db_exec(&store->db, statement);
 }
 
-/* Drops what no window left can refer to. */
-static int interned_trim(struct store *store)
-{
-	int64_t oldest;
-	int r = store_db_number(&store->db, STATEMENT_WINDOW_OLDEST, &oldest);
-
-	if (r)
-		return r == -ENOENT ? 0 : r;
-	store->evicted = 0;
-	if (oldest <= STORE_TOUCH)
-		return 0;
-	store_intern_forget(store->intern);
-	r = trim(store, STATEMENT_STACKS_TRIM, oldest - STORE_TOUCH);
-	if (!r)
-		r = trim(store, STATEMENT_FRAMES_TRIM, oldest - STORE_TOUCH);
-	if (!r)
-		r = trim(store, STATEMENT_PROCESSES_TRIM, oldest - STORE_TOUCH);
-	return r ? r : trim(store, STATEMENT_RUNS_TRIM, 0);
-}
-
-static int evicted_note(struct store *store, int64_t until_ns, const char *reason)
-{
-	sqlite3_stmt *statement;
-	int r;
-
-	statement = store_db_statement(&store->db, STATEMENT_META_SET, &r);
-	if (r)
-		return r;
-	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 2, until_ns);
-	sqlite3_bind_text(statement, 3, reason, -1, SQLITE_STATIC);
-	return store_db_exec(&store->db, statement);
-}
-
 /* The oldest window's number and end; -ENOENT when there is none. */
 static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 {
@@ -79,6 +45,42 @@ static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 	*end_out = sqlite3_column_int64(statement, 1);
 	sqlite3_reset(statement);
 	return 0;
+}
+
+/* Drops what no window left can refer to. */
+static int interned_trim(struct store *store)
+{
+	int64_t oldest, end;
+	int r = oldest_get(store, &oldest, &end);
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	store->evicted = 0;
+	if (oldest <= STORE_TOUCH)
+		return 0;
+	store_intern_forget(store->intern);
+	r = trim(store, STATEMENT_STACKS_TRIM, oldest - STORE_TOUCH);
+	if (!r)
+		r = trim(store, STATEMENT_FRAMES_TRIM, oldest - STORE_TOUCH);
+	if (!r)
+		r = trim(store, STATEMENT_PROCESSES_TRIM, oldest - STORE_TOUCH);
+	if (!r)
+		r = trim(store, STATEMENT_SESSIONS_TRIM, end);
+	return r ? r : trim(store, STATEMENT_RUNS_TRIM, 0);
+}
+
+static int evicted_note(struct store *store, int64_t until_ns, const char *reason)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_META_SET, &r);
+	if (r)
+		return r;
+	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 2, until_ns);
+	sqlite3_bind_text(statement, 3, reason, -1, SQLITE_STATIC);
+	return store_db_exec(&store->db, statement);
 }
 
 static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const char *reason,

@@ -38,6 +38,12 @@ static const char *const steps[STORE_SCHEMA] = {
 	"CREATE TABLE gaps (id INTEGER PRIMARY KEY, start_real_ns INTEGER NOT NULL,"
 	" end_real_ns INTEGER NOT NULL, reason TEXT NOT NULL);"
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, number INTEGER, text TEXT);",
+	/* The index has all that is asked about a session's windows but the windows. */
+	"CREATE TABLE sessions (id INTEGER PRIMARY KEY, run INTEGER NOT NULL,"
+	" number INTEGER NOT NULL, sum INTEGER NOT NULL, data BLOB NOT NULL, name TEXT,"
+	" since_real_ns INTEGER NOT NULL);"
+	"CREATE INDEX windows_session ON windows"
+	" (session, run, start_real_ns, end_real_ns) WHERE session >= 100;",
 };
 
 static int schema_step(struct store_db *db, int from)

@@ -18,6 +18,9 @@
 /* Sessions that are always on have the lowest numbers; of others, windows stay as they are. */
 enum { STORE_MERGED_SESSIONS = 16 };
 
+/* Sessions on their way to the disk: as many as may run at once, and some. */
+enum { STORE_NOTES_MAX = 64 };
+
 /* A time of which nothing is on disk, and why. */
 struct store_gap {
 	int64_t start_ns; /* since the epoch; start == end: none */
@@ -40,6 +43,8 @@ struct store {
 	struct window *queue[STORE_QUEUE_MAX];
 	size_t first;
 	size_t queued;
+	struct store_session notes[STORE_NOTES_MAX];
+	size_t noted;
 	bool is_stopping;
 	bool has_thread;
 	struct store_gap missed; /* windows that found the queue full */

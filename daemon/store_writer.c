@@ -6,6 +6,7 @@
 #include "daemon/log.h"
 #include "daemon/store_entry.h"
 #include "daemon/store_row.h"
+#include "daemon/store_session.h"
 #include "daemon/store_state.h"
 #include "proto/base.h"
 
@@ -55,6 +56,40 @@ static int row_write(struct store *store, const struct store_entry *entry, const
 	return lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
 }
 
+/* Sessions stay queued until a transaction with them is through. */
+static int sessions_write(struct store *store, size_t *n_out)
+{
+	struct store_session session;
+	size_t n, i;
+	int r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	n = store->noted;
+	pthread_mutex_unlock(&store->lock);
+	for (i = 0; i < n && !r; i++) {
+		/* Only added to meanwhile, never moved. */
+		session = store->notes[i];
+		session.run = (uint64_t)store->run;
+		r = store_session_write(&store->db, &session);
+	}
+	*n_out = n;
+	return r;
+}
+
+static void sessions_written(struct store *store, size_t n)
+{
+	size_t i;
+
+	if (!n)
+		return;
+	pthread_mutex_lock(&store->lock);
+	for (i = 0; i < n; i++)
+		store_session_fini(&store->notes[i]);
+	store->noted -= n;
+	memmove(store->notes, store->notes + n, store->noted * sizeof(store->notes[0]));
+	pthread_mutex_unlock(&store->lock);
+}
+
 /* In a transaction: room first, then the window with all it refers to. */
 static int window_write_in(struct store *store, const struct window *window)
 {
@@ -86,14 +121,19 @@ static int statement_run(struct store *store, enum store_statement which)
 static int window_try(struct store *store, const struct window *window)
 {
 	int r = statement_run(store, STATEMENT_BEGIN);
+	size_t sessions = 0;
 
 	if (r)
 		return r;
-	r = window_write_in(store, window);
+	r = sessions_write(store, &sessions);
+	if (!r)
+		r = window_write_in(store, window);
 	if (!r)
 		r = statement_run(store, STATEMENT_COMMIT);
-	if (!r)
+	if (!r) {
+		sessions_written(store, sessions);
 		return 0;
+	}
 	if (!sqlite3_get_autocommit(store->db.handle))
 		statement_run(store, STATEMENT_ROLLBACK);
 	store_intern_forget(store->intern);

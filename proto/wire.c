@@ -58,6 +58,7 @@ static const struct field fields_gap[] = {
 	TIME(struct wire_gap, start),
 	TIME(struct wire_gap, end),
 	STRING(struct wire_gap, reason),
+	STRING(struct wire_gap, session, OPTIONAL),
 };
 static RECORD(gap, "Gap");
 
@@ -227,6 +228,8 @@ static const struct field fields_window[] = {
 	INT(struct wire_window, open),
 	INT(struct wire_window, bytes),
 	STRUCTS(struct wire_window, lost, lost),
+	STRING(struct wire_window, probe, OPTIONAL),
+	STRING(struct wire_window, session, OPTIONAL),
 };
 RECORD(window, "Window");
 
@@ -370,6 +373,8 @@ RECORD(follow_request, "Follow");
 static const struct field fields_windows_request[] = {
 	INT(struct wire_windows_request, since_ns, OPTIONAL),
 	INT(struct wire_windows_request, until_ns, OPTIONAL),
+	STRING(struct wire_windows_request, probe, OPTIONAL),
+	STRING(struct wire_windows_request, session, OPTIONAL),
 };
 RECORD(windows_request, "Windows");
 

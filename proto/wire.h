@@ -39,6 +39,7 @@ struct wire_gap {
 	int64_t start;
 	int64_t end;
 	const char *reason;
+	const char *session; /* optional */
 };
 
 struct wire_gaps {
@@ -262,6 +263,8 @@ struct wire_window {
 	int64_t open;
 	int64_t bytes;
 	struct wire_losts lost;
+	const char *probe;   /* optional */
+	const char *session; /* optional */
 };
 
 struct wire_windows {
@@ -348,6 +351,8 @@ struct wire_sessions_reply {
 struct wire_windows_request {
 	int64_t since_ns; /* optional */
 	int64_t until_ns; /* optional */
+	const char *probe;   /* optional */
+	const char *session; /* optional */
 };
 
 struct wire_windows_reply {

@@ -174,7 +174,7 @@ static void hour_merge(const char *path, int64_t since, int64_t until)
 	size_t n;
 
 	if (filter_init(&filter, NULL, &error) || store_reading_open(path, &reading) ||
-	    store_reading_list(reading, "offcpu", since, until, STORE_LIST_MAX, &list.stored,
+	    store_reading_list(reading, &(struct store_select){ .probe = "offcpu" }, since, until, STORE_LIST_MAX, &list.stored,
 			       &list.n))
 		exit(1);
 	list.n_stored = list.n;

@@ -214,7 +214,8 @@ class Comparison:
 
 
 def windows_between(daemon, start, end=None):
-    reply = daemon.call("io.stackd.Windows", since_ns=start, until_ns=end or time.time_ns())
+    until = end or time.time_ns()
+    reply = daemon.call("io.stackd.Windows", probe="offcpu", since_ns=start, until_ns=until)
     return [
         w
         for w in reply["windows"]

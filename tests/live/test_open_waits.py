@@ -75,7 +75,7 @@ def check_each_window(daemon, program):
     first, in which its state from before is found."""
     windows = [
         window
-        for window in daemon.call("io.stackd.Windows")["windows"]
+        for window in daemon.call("io.stackd.Windows", probe="offcpu")["windows"]
         if window["start"]["ns"] > slept_since_ns
     ][1:]
     check(len(windows) >= 2, f"{len(windows)} windows")

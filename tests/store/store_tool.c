@@ -243,7 +243,7 @@ static int do_check(const char *path)
 	int r = store_reading_open(path, &reading), wrong = 0;
 
 	if (!r)
-		r = store_reading_list(reading, NULL, INT64_MIN, INT64_MAX, 1 << 20, &entries, &n);
+		r = store_reading_list(reading, &(struct store_select){}, INT64_MIN, INT64_MAX, 1 << 20, &entries, &n);
 	if (r) {
 		printf("unreadable: %s\n", strerror(-r));
 		return 0;

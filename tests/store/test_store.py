@@ -204,6 +204,21 @@ def test_newer(directory):
         need(hashlib.sha256(f.read()).digest() == before, "it is left as it was")
 
 
+def test_older(directory):
+    """What an older version left is read as it is, and brought up to date to be written to."""
+    path = f"{directory}/stackd.db"
+    seqs = set(write(path, 20)["seqs"])
+    with sqlite3.connect(path) as db:
+        db.executescript("DROP TABLE sessions; DROP INDEX windows_session; PRAGMA user_version = 1")
+    db.close()
+    need(check(path)[:5] == (20, 20, 0, 0, seqs), f"it can be read: {check(path)}")
+    result = write(path, 3)
+    need(result["written"] == 3 and not result["problem"], f"it is written to: {result}")
+    need(check(path)[4] == seqs | set(result["seqs"]), "the old ones and the new ones are there")
+    with sqlite3.connect(path) as db:
+        need(db.execute("PRAGMA user_version").fetchone() == (2,), "it has the schema of today")
+
+
 def test_garbage(directory):
     """What is no database at all is moved aside."""
     path = f"{directory}/stackd.db"

@@ -200,7 +200,7 @@ static void test_text(void **state)
 static void test_coverage(void **state)
 {
 	static const struct wire_gap gaps[] = { { T0 + 60 * NS_PER_S, T0 + 80 * NS_PER_S,
-						  "not running" } };
+						  "not running", NULL } };
 	static const struct wire_lost lost[] = { { "stacks: the ring was full", 1234 },
 						 { "waits: the map was full", 0 } };
 	static const char *const notes[] = { "edges were rounded" };
@@ -423,7 +423,7 @@ static void test_stuck_nobody(void **state)
 static void test_samples(void **state)
 {
 	static const struct wire_gap gaps[] = { { T0 + 60 * NS_PER_S, T0 + 180 * NS_PER_S,
-						  "not running" } };
+						  "not running", NULL } };
 	struct wire_row rows[] = { row_of_db() };
 	struct wire_snapshot_reply reply = reply_of(rows, 1);
 	char *text;
@@ -734,7 +734,7 @@ static void assert_narrow(const char *text, size_t width)
 static void test_width(void **state)
 {
 	static char wide[600];
-	static const struct wire_gap gaps[] = { { T0, T0 + 1, wide } };
+	static const struct wire_gap gaps[] = { { T0, T0 + 1, wide, wide } };
 	static const struct wire_lost lost[] = { { wide, INT64_MAX } };
 	static const char *const words[] = { wide };
 	struct wire_frame frames[] = {

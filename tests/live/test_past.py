@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was recorded outlives the daemon, sessions of clients too: after a stop, a kill and without
+recording at all the same questions have the same answers; and the windows of all of it are listed."""
+
+from harness import *
+
+
+def names(row):
+    """Raw addresses stay in memory, names go to disk."""
+    frames = (row.get("user") or {}).get("frames", [])
+    return tuple(frame.get("name") or "?" for frame in frames)
+
+
+def answer(daemon, name):
+    """What a session has, as numbers that another run of stackd has to give as well."""
+    reply = daemon.ctl_json("snapshot", name, "--idle")
+    rows = sorted(
+        (row["process"]["pid"], row["count"], row["total_ns"], names(row))
+        for row in reply["rows"]
+    )
+    return {"rows": rows, "used": reply["coverage"]["used"], "lost": reply["lost"]}
+
+
+def listed(daemon, name):
+    sessions = daemon.call("io.stackd.Sessions")["sessions"]
+    return next((s for s in sessions if s.get("name") == name), None)
+
+
+def windows(daemon, **of):
+    return daemon.call("io.stackd.Windows", **of)["windows"]
+
+
+def check_answers(daemon, before, text):
+    for name, wanted in before.items():
+        session = listed(daemon, name)
+        check(session and session["ended"]["ns"] >= wanted["ended"] - 10**7, f"{text}: {name} is listed")
+        got = answer(daemon, name)
+        check(got == wanted["answer"], f"{text}: {name} has {len(got['rows'])} rows as before")
+        by_id = answer(daemon, session["id"])
+        check(by_id == got, f"{text}: the same by its id, {session['id']}")
+        of_it = windows(daemon, session=name)
+        same = [w["session"] for w in of_it] == [session["id"]] * wanted["windows"]
+        check(same, f"{text}: {len(of_it)} windows of {name}, {wanted['windows']} before")
+        kept = [w["rows"] for w in of_it]
+        check(kept == wanted["rows"], f"{text}: with as many rows each: {kept}")
+
+
+def check_windows(daemon, probes):
+    every = windows(daemon)
+    check({w["probe"] for w in every} == probes, f"windows of {sorted({w['probe'] for w in every})}")
+    starts = [w["start"]["ns"] for w in every]
+    check(starts == sorted(starts), "oldest first")
+    for probe in probes:
+        of_it = windows(daemon, probe=probe)
+        text = daemon.ctl("windows", probe)
+        check(of_it and all(w["probe"] == w["session"] == probe for w in of_it), f"of {probe} alone")
+        check(text.code == 0 and text.out.count(f" {probe} ") >= len(of_it), f"as text: {text}")
+    refused = daemon.ctl("windows", "no-such-session")
+    check(refused.code == 1 and "no session no-such-session" in refused.err, str(refused))
+
+
+need_live()
+daemon = Daemon("window.length=1s", "probe.offwake.enabled=yes")
+program = Program("prog_sleeper").ready()
+daemon.cut()
+filters = {
+    "waits": ["offcpu", "-m", "1", "-p", program.pid],
+    "samples": ["oncpu", "-F", "99", "-u"],
+    "empty": ["offcpu", "--comm", "no-such-name"],
+}
+for name, args in filters.items():
+    started = daemon.ctl("start", "--name", name, *args)
+    check(started.code == 0, f"start {name}: {started}")
+time.sleep(3)
+before = {}
+for name in filters:
+    check(daemon.ctl("stop", name).code == 0, f"stop {name}")
+    session = listed(daemon, name)
+    before[name] = {
+        "answer": answer(daemon, name),
+        "ended": session["ended"]["ns"],
+        "windows": len(windows(daemon, session=name)),
+        "rows": [w["rows"] for w in windows(daemon, session=name)],
+    }
+    last = int(session["id"])
+check(before["waits"]["answer"]["rows"] and before["samples"]["answer"]["rows"], "they have rows")
+check_windows(daemon, {"offcpu", "oncpu", "offwake"})
+written = daemon.status()["store"]["written"]
+wait_until(lambda: daemon.status()["store"]["written"] > written, 20, "a later window on disk")
+
+daemon.process.kill()
+daemon.process.wait()
+daemon.start()
+check_answers(daemon, before, "after a kill")
+again = daemon.ctl("start", "offcpu", "--name", "waits", "-p", program.pid)
+check(again.code == 0 and int(again.out) > last, f"a new number after {last}: {again.out}")
+time.sleep(2)
+newer = daemon.call("io.stackd.Snapshot", session="waits")
+check(newer["coverage"]["used"]["start"]["ns"] > before["waits"]["ended"], "a name is the newest's")
+refused = daemon.ctl("stop", "samples")
+check(refused.code == 1 and "has ended already" in refused.err, f"it cannot be stopped: {refused}")
+check(daemon.ctl("stop", "waits").code == 0, "the one that runs can")
+check(daemon.stop() == 0, "a clean stop")
+
+del before["waits"]
+daemon.argv.append("--serve-only")
+daemon.start()
+check_answers(daemon, before, "served only")
+refused = daemon.ctl("start", "offcpu")
+check(refused.code != 0 and "records nothing" in refused.err, f"nothing is started: {refused}")
+check_windows(daemon, {"offcpu", "oncpu", "offwake"})
+finish()
