@@ -43,6 +43,18 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
 };
 
+typedef struct {
+	long counter;
+} atomic_long_t;
+
+struct rw_semaphore {
+	atomic_long_t count; /* not with PREEMPT_RT */
+};
+
+struct mm_struct {
+	struct rw_semaphore mmap_lock; /* since 5.8 */
+};
+
 struct task_struct {
 	unsigned int __state; /* since 5.14 */
 	unsigned int flags;
@@ -60,6 +72,7 @@ struct task_struct {
 	char comm[16];
 	struct css_set *cgroups;
 	struct signal_struct *signal;
+	struct mm_struct *mm;
 	__u64 self_exec_id; /* one up with each exec; a word since 5.7 */
 };
 
@@ -84,5 +97,8 @@ struct bpf_iter__task {
 #define TASK_DEAD  0x80
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
+
+/* kernel/locking/rwsem.c: a writer has it, somebody waits for it, or is next. */
+#define RWSEM_BUSY 0x7
 
 #endif

@@ -93,9 +93,10 @@ enum thread_flags {
 
 /*
  * A thread, in a slot of an array that the daemon maps. The hash `slots` finds it by the address of
- * its task_struct. Written on its own CPU, except wake_ns (its waker) and the open_ and cut fields
- * (the iterator). The writer bumps seq_begin first and seq_done last; a reader that loads seq_done
- * before and an equal seq_begin after its copy has a whole one. What a switch touches comes first.
+ * its task_struct. Written on its own CPU, except wake_ns (its waker) and the open_, user_ and cut
+ * fields (the iterators). The writer bumps seq_begin first and seq_done last; a reader that loads
+ * seq_done before and an equal seq_begin after its copy has a whole one. What a switch touches
+ * comes first.
  */
 struct thread {
 	__u64 seq_done;
@@ -119,10 +120,11 @@ struct thread {
 	__u64 ustack;
 	__u64 open_since_ns; /* the wait whose kernel stack is open_kstack */
 	__u64 open_kstack;
+	__u64 user_since_ns; /* the wait whose user stack was looked at, user_looks times */
+	__u32 user_looks;
 	__u32 tid;
 	__u32 tgid;
 	__u32 seen_cut; /* the last cut whose iterator saw it */
-	__u32 pad;
 	char comm[COMM_LEN];
 };
 
@@ -230,6 +232,16 @@ struct session_filter {
 	char comm[COMM_LEN];
 };
 
+/* What the walks of waits that go on came to, since they were loaded. */
+struct openwait_counts {
+	__u64 looks;   /* user stacks that were read */
+	__u64 whole;   /* of these, to the thread's first function */
+	__u64 over;    /* left for the next pass: this one had read its most */
+	__u64 locked;  /* left: the process is changing what it has mapped, or hangs in that */
+	__u64 changed; /* left: the thread ran meanwhile, or the tables changed */
+	__u64 unread;  /* of these, nothing of the stack could be read */
+};
+
 /* The window that waits are put into now; epoch 0: none yet. Written by the daemon only. */
 struct cut {
 	__u64 start_ns[2]; /* of the window, by epoch & 1 */
@@ -244,6 +256,7 @@ enum record_type {
 	RECORD_FORK,
 	RECORD_EXEC,
 	RECORD_EXIT,
+	RECORD_OPEN_STACK,
 };
 
 struct record_head {
@@ -272,6 +285,14 @@ struct record_wait {
 	__u64 start_ns;
 	__u64 wake_ns; /* end_ns where it was never made runnable, start_ns where always */
 	__u64 end_ns;
+};
+
+/* The user stack of a wait that goes on. */
+struct record_open_stack {
+	struct record_head head;
+	__u64 uid;
+	__u64 since_ns; /* the wait's start, as its thread has it */
+	__u64 ustack;
 };
 
 struct record_thread_end {
@@ -306,6 +327,6 @@ _Static_assert(sizeof(struct sample_key) == 48, "sample_key has no padding");
 _Static_assert(sizeof(struct wake_key) == 80, "wake_key has no padding");
 _Static_assert(sizeof(struct wake_sums) == sizeof(struct wait_sums) + 16 + 32 * WAKE_LINKS,
 	       "wake_sums has no padding");
-_Static_assert(sizeof(struct thread) == 272, "thread has no padding");
+_Static_assert(sizeof(struct thread) == 280, "thread has no padding");
 
 #endif

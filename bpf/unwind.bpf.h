@@ -84,10 +84,16 @@ static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 	return 1;
 }
 
+#ifdef UNWIND_READ
+/* Of another task's memory: UNWIND_READ has a copy of it. */
+static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from);
+#define unwind_read UNWIND_READ
+#else
 static __always_inline bool unwind_read(void *to, __u32 size, __u64 from)
 {
 	return !bpf_probe_read_user(to, size, (void *)from);
 }
+#endif
 
 /* Sets what is mapped at an address; a table that is not used is the first to go. */
 static __always_inline bool unwind_find_segment(struct unwind_walk *w, __u64 at)

@@ -24,7 +24,7 @@ static const struct {
 	{ "new_thread", "none: a new thread, before its first run" },
 	{ "no_hook", "not taken: the probe missed the end of this wait" },
 	{ "ambiguous", "unknown: two stacks had one id" },
-	{ "unread", "not read yet: the program's frames come when the wait ends" },
+	{ "unread", "not read yet: at the next cut, or when the wait ends" },
 };
 
 const char *flag_text(const char *flag)

@@ -112,8 +112,8 @@ static void render_unread(const struct view *view, const struct wire_rows *rows)
 			if (strcmp(user->flags.v[f], "unread") != 0)
 				continue;
 			page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH,
-				  "frames are the kernel's; a program's own frames are read when "
-				  "its wait ends");
+				  "of some threads the frames are the kernel's only: their own "
+				  "are read at the next cut, or when the wait ends");
 			return;
 		}
 	}

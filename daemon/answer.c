@@ -386,11 +386,24 @@ int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t
 	return r;
 }
 
+const char *answer_unread(struct arena *arena, const struct openwait_stats *stats)
+{
+	if (stats->state == OPENWAIT_FAILED)
+		return arena_printf(arena, "user stacks of waits that go on, before they end: %s",
+				    stats->reason);
+	if (stats->held_up_by)
+		return arena_printf(arena,
+				    "user stacks of waits that go on: reading that of process "
+				    "%" PRIu32 ", which hangs, does not come to an end",
+				    stats->held_up_by);
+	return "";
+}
+
 /* What the hook cannot see, and what the host lets nobody see. */
 static int blind_wire(struct arena *arena, struct session *session,
 		      const struct probe_status *status, struct wire_strs *out)
 {
-	const char **blind = arena_array(arena, PROBE_MAX_BLIND + 1, sizeof(*blind));
+	const char **blind = arena_array(arena, PROBE_MAX_BLIND + 2, sizeof(*blind)), *unread;
 	struct drain_stats drain;
 	size_t i;
 
@@ -400,6 +413,11 @@ static int blind_wire(struct arena *arena, struct session *session,
 		blind[i] = status->blind[i];
 	*out = (struct wire_strs){ .v = blind, .n = status->n_blind };
 	session_stats(session, &drain);
+	unread = answer_unread(arena, &drain.openwait);
+	if (!unread)
+		return -ENOMEM;
+	if (unread[0])
+		blind[out->n++] = unread;
 	if (!drain.counts.hidden)
 		return 0;
 	blind[out->n] = arena_printf(arena,

@@ -45,6 +45,11 @@ int query_unknown_session(const char *text, struct wire_error *error);
 /* The losses that are not zero, as wire structs; *out untouched when out of memory. */
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out);
 
+struct openwait_stats;
+
+/* User stacks of open waits that cannot be had, and why; empty: all can. NULL: out of memory. */
+const char *answer_unread(struct arena *arena, const struct openwait_stats *stats);
+
 /* The probes as wire structs. 0 or -ENOMEM. */
 int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wire_probes *out);
 

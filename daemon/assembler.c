@@ -64,6 +64,16 @@ void assembler_add_wait(struct assembler *assembler, const struct record_wait *r
 		assembler->dropped++;
 }
 
+void assembler_add_open_stack(struct assembler *assembler, const struct record_open_stack *record)
+{
+	struct track *track = track_get(assembler, record->uid);
+
+	if (!track)
+		return;
+	track->open_since_ns = record->since_ns;
+	track->open_ustack = record->ustack;
+}
+
 void assembler_add_thread_end(struct assembler *assembler, const struct record_thread_end *record)
 {
 	struct track *track = track_get(assembler, record->thread.uid);

@@ -25,6 +25,7 @@ struct assembler *assembler_free(struct assembler *assembler);
 /* As records come from the ring. What does not fit into memory is counted in the next window. */
 void assembler_add_wait(struct assembler *assembler, const struct record_wait *record);
 void assembler_add_thread_end(struct assembler *assembler, const struct record_thread_end *record);
+void assembler_add_open_stack(struct assembler *assembler, const struct record_open_stack *record);
 void assembler_add_exec(struct assembler *assembler, const struct record_process *record);
 
 /*

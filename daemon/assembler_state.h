@@ -38,6 +38,8 @@ struct track {
 	struct former *former;
 	uint32_t epoch; /* the cut it was seen at */
 	uint32_t image;
+	uint64_t open_since_ns; /* the wait that open_ustack was read of */
+	uint64_t open_ustack;
 	uint64_t span_start_ns; /* of the last wait that came as a record */
 	bool has_last;		/* was there at a cut before */
 	bool is_missing;	/* nothing of it came at the last cut */

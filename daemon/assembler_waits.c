@@ -107,8 +107,10 @@ void waits_to_window(struct assembler *assembler)
 }
 
 /* The stacks of a wait that goes on: of its switch-out where they are taken there. */
-static void open_stacks(const struct thread *t, struct wait_key *key)
+static void open_stacks(const struct track *track, struct wait_key *key)
 {
+	const struct thread *t = &track->thread;
+
 	if (t->flags & THREAD_IS_NEW) {
 		key->kstack = STACK_NEW_THREAD;
 	} else if (t->kstack != STACK_NONE) {
@@ -116,6 +118,8 @@ static void open_stacks(const struct thread *t, struct wait_key *key)
 		key->ustack = t->ustack;
 	} else {
 		key->kstack = t->open_since_ns == t->since_ns ? t->open_kstack : STACK_UNREAD;
+		if (track->open_since_ns == t->since_ns)
+			key->ustack = track->open_ustack;
 	}
 }
 
@@ -137,7 +141,7 @@ static void track_to_open(struct assembler *assembler, const struct track *track
 		wake = since;
 	else if (t->wake_ns && (int64_t)t->wake_ns < assembler->end_ns)
 		wake = (int64_t)t->wake_ns > since ? (int64_t)t->wake_ns : since;
-	open_stacks(t, &key);
+	open_stacks(track, &key);
 	open_add(assembler, &key, since, wake);
 }
 

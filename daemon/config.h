@@ -45,6 +45,7 @@ struct config {
 	char *offcpu_hook;	     /* hook = auto: or sched_exit, finish_switch, switch_out */
 	uint64_t offcpu_max_threads; /* max_threads = 16384, 1024 .. 1048576 */
 	uint64_t offcpu_max_keys;    /* max_keys = 28000, 1024 .. 1048576: per window */
+	uint64_t offcpu_max_open_stacks; /* max_open_stacks = 512, 0 .. 16384: read before a cut */
 	uint64_t offcpu_stack_ring;  /* stack_ring = 4M, 1M .. 256M, a power of two */
 	/* [probe.oncpu] */
 	bool oncpu_enabled;	  /* enabled = yes */

@@ -17,8 +17,28 @@
 /* The ring is looked at this often; programs wake the drain earlier when it fills. */
 #define TICK_NS (100 * NS_PER_MS)
 
+/* Before a cut the user stacks of waits that go on are read, those at least so old. */
+#define OPENWAIT_LEAD_NS (300 * NS_PER_MS)
+#define OPENWAIT_MIN_NS	 (100 * NS_PER_MS)
+
+/* A thread that is reading the stack of a process that hangs is left behind. */
+#define OPENWAIT_STOP_NS NS_PER_S
+
 /* Stacks nobody references are kept this long, so that a rare one is not resolved each time. */
 #define STACK_KEEP_NS (60 * NS_PER_S)
+
+/* Waits up to timeout_ns until they have been read. Any thread. */
+static void openwaits_read(struct drain *drain, int64_t timeout_ns)
+{
+	const struct openwait_pass pass = {
+		.epoch = __atomic_load_n(&probe_cut(drain->probe)->epoch, __ATOMIC_RELAXED),
+		.min_ns = OPENWAIT_MIN_NS,
+		.max_looks = drain->config->offcpu_max_open_stacks,
+	};
+
+	if (drain->openwait && pass.max_looks)
+		openwait_reader_pass(drain->openwait, &pass, timeout_ns);
+}
 
 static void drain_cut_now(struct drain *drain)
 {
@@ -60,6 +80,7 @@ static void drain_cut_now(struct drain *drain)
 		process_table_sweep(drain->processes, STACK_KEEP_NS);
 	}
 	drain->next_ns = begin + drain->config->window_length_ns;
+	drain->has_asked_openwait = false;
 }
 
 /* Sleeps until the ring wants emptying, a cut is due or asked for. */
@@ -95,6 +116,11 @@ static void *drain_run(void *data)
 
 	while (drain_wait(drain)) {
 		drain_ring_consume(drain->ring);
+		if (!drain->has_asked_openwait &&
+		    clock_ns(CLOCK_MONOTONIC) >= drain->next_ns - OPENWAIT_LEAD_NS) {
+			openwaits_read(drain, 0);
+			drain->has_asked_openwait = true;
+		}
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
 	}
@@ -142,6 +168,7 @@ static int drain_open(struct drain *drain, int64_t min_wait_ns)
 
 static struct drain *drain_free(struct drain *drain)
 {
+	openwait_reader_stop(drain->openwait, OPENWAIT_STOP_NS);
 	drain_ring_close(drain->ring);
 	drain_stacks_fini(drain);
 	window_unref(drain->last_window);
@@ -202,6 +229,8 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	r = drain_open(drain, options->min_wait_ns);
 	if (!r)
 		r = drain_begin(drain);
+	if (!r && drain->assembler)
+		r = openwait_reader_of(drain->probe, &drain->openwait);
 	if (!r)
 		r = -pthread_create(&drain->thread, NULL, drain_run, drain);
 	if (r) {
@@ -225,6 +254,7 @@ struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uin
 {
 	if (!drain)
 		return NULL;
+	openwaits_read(drain, OPENWAIT_LEAD_NS);
 	pthread_mutex_lock(&drain->lock);
 	drain->is_stopping = true;
 	pthread_mutex_unlock(&drain->lock);
@@ -237,16 +267,28 @@ struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uin
 	return drain_free(drain);
 }
 
+/* The very first question need not wait: there is nothing else to answer it with. With the lock. */
+static bool is_cut_allowed(const struct drain *drain)
+{
+	return drain->seq == 0 || clock_ns(CLOCK_MONOTONIC) - drain->last_cut_ns >=
+					  drain->config->window_min_length_ns;
+}
+
 int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), end = now + timeout_ns;
 	struct timespec deadline = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
+	bool is_allowed;
 	uint64_t cuts;
 	int r = 0;
 
 	pthread_mutex_lock(&drain->lock);
-	/* The very first question need not wait: there is nothing else to answer it with. */
-	if (now - drain->last_cut_ns >= drain->config->window_min_length_ns || drain->seq == 0) {
+	is_allowed = is_cut_allowed(drain);
+	pthread_mutex_unlock(&drain->lock);
+	if (is_allowed)
+		openwaits_read(drain, OPENWAIT_LEAD_NS);
+	pthread_mutex_lock(&drain->lock);
+	if (is_cut_allowed(drain)) {
 		cuts = drain->stats.cuts;
 		drain->cut_wanted = true;
 		drain_wake(drain);
@@ -263,4 +305,5 @@ void drain_stats(struct drain *drain, struct drain_stats *out)
 	pthread_mutex_lock(&drain->lock);
 	*out = drain->stats;
 	pthread_mutex_unlock(&drain->lock);
+	openwait_reader_stats(drain->openwait, &out->openwait);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/config.h"
+#include "daemon/openwait.h"
 #include "daemon/probe.h"
 #include "daemon/process.h"
 #include "daemon/resolver.h"
@@ -28,6 +29,7 @@ struct drain_stats {
 	uint64_t stale;		      /* threads dropped because no task was left for them */
 	uint64_t lost[WINDOW_LOST_N]; /* since the start */
 	struct cpu_counts counts;     /* of the programs, as read at the last cut */
+	struct openwait_stats openwait; /* offcpu: of the user stacks of waits that go on */
 };
 
 /* All of it is borrowed and must outlive the drain. */

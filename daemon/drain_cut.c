@@ -149,12 +149,17 @@ static int counts_read(struct drain *drain, struct cpu_counts *sum)
 static void losses_add(struct drain *drain, struct window *window)
 {
 	struct stack_table_stats stacks;
+	struct openwait_stats openwait;
 	struct cpu_counts counts;
 	uint64_t missed = probe_missed(drain->probe);
 	unsigned int i;
 
+	openwait_reader_stats(drain->openwait, &openwait);
 	if (counts_read(drain, &counts))
 		counts = drain->last;
+	else
+		for (i = 0; i < LOST_N; i++)
+			counts.lost[i] += openwait.lost[i];
 	for (i = 0; i < LOST_N; i++)
 		window->lost[i] += counts.lost[i] - drain->last.lost[i];
 	window->lost_ns = counts.lost_ns - drain->last.lost_ns;

@@ -167,6 +167,9 @@ int drain_on_record(void *context, void *data, size_t size)
 	case RECORD_WAIT:
 		assembler_add_wait(drain->assembler, data);
 		break;
+	case RECORD_OPEN_STACK:
+		assembler_add_open_stack(drain->assembler, data);
+		break;
 	case RECORD_THREAD_END:
 		assembler_add_thread_end(drain->assembler, data);
 		break;

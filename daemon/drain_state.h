@@ -49,6 +49,8 @@ struct drain {
 	struct sampler *sampler;     /* of oncpu, else NULL */
 	struct wakes *wakes;	     /* of offwake, else NULL */
 	struct drain_ring *ring;
+	struct openwait_reader *openwait; /* of offcpu, else NULL */
+	bool has_asked_openwait;	  /* since the last cut */
 	struct cpu_counts *cpus; /* one a possible CPU, as read */
 	size_t cpu_size;	 /* of a value of the map, per CPU */
 	int n_cpus;

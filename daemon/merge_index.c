@@ -78,6 +78,7 @@ static void span_free(struct merge *merge, struct span_entry *entry)
 	HASH_DEL(merge->spans, entry);
 	stack_unref(entry->span.kernel);
 	stack_unref(entry->span.user);
+	stack_unref(entry->user);
 	free(entry);
 }
 
@@ -114,6 +115,7 @@ void opens_index(struct merge *merge, const struct window *last)
 		if (!entry)
 			continue;
 		entry->is_open_at_end = true;
+		entry->user = stack_ref(last->opens[i].user);
 		entry->is_unseen = last->opens[i].state & STATE_UNSEEN;
 	}
 }

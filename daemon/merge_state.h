@@ -36,6 +36,7 @@ struct image_info {
 struct span_entry {
 	uint64_t key[2]; /* uid, start */
 	struct window_span span; /* a copy, with references */
+	struct stack *user;	 /* as read while it went on, with a reference */
 	bool has_span;
 	bool is_open_at_end;
 	bool is_unseen; /* at the end */

@@ -105,7 +105,10 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 			(uint64_t)((wake < merge->end_ns ? wake : merge->end_ns) - open->start_ns);
 		c.runnable_ns = c.max_ns - c.blocked_ns;
 	}
-	if (!info->process.is_kernel && !open->user)
+	/* The last window knows it if any does. */
+	if (!user && is_open)
+		user = entry->user;
+	if (!info->process.is_kernel && !user)
 		user = unread;
 	contribution_stacks(merge, &c, span ? span->kernel : open->kernel,
 			    span ? span->user : user);

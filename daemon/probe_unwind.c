@@ -19,7 +19,7 @@ enum { FALLBACK_WAIT_S = 1 };
 /* What a member of a preallocated hash takes: the kernel's own part, key and value. */
 enum { PROCESS_BYTES = 64 + 8 + sizeof(struct unwind_process) };
 
-enum shared_map { WORDS, TABLE, SEGMENT, PROCESS, SHARED_MAPS };
+enum shared_map { WORDS, TABLE, SEGMENT, VERSION, PROCESS, SHARED_MAPS };
 
 static const struct {
 	const char *name;
@@ -28,6 +28,7 @@ static const struct {
 	[WORDS] = { "unwind_words", sizeof(uint64_t) },
 	[TABLE] = { "unwind_tables", sizeof(struct unwind_table) },
 	[SEGMENT] = { "unwind_segments", sizeof(struct unwind_segment) },
+	[VERSION] = { "unwind_version", sizeof(uint64_t) },
 	[PROCESS] = { "unwind_processes", sizeof(struct unwind_process) },
 };
 
@@ -62,10 +63,14 @@ static void process_drop(void *userdata, uint32_t tgid)
 
 /*
  * The programs run under RCU, and this is an RCU grace period. It is refused with nohz_full; no
- * program runs for a second.
+ * program runs for a second. But one that may sleep is not waited for: it looks at the version
+ * before and after.
  */
 static void programs_wait(void *userdata)
 {
+	const struct probe_unwind *maps = userdata;
+
+	__atomic_add_fetch((uint64_t *)maps->memory_of[VERSION], 1, __ATOMIC_SEQ_CST);
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
 		sleep(FALLBACK_WAIT_S);
 }
@@ -125,6 +130,7 @@ static void maps_size(struct probe_unwind *maps, uint64_t max_memory)
 
 	maps->n[SEGMENT] = (uint32_t)(part / sizeof(struct unwind_segment));
 	maps->n[PROCESS] = (uint32_t)(part / PROCESS_BYTES);
+	maps->n[VERSION] = 1;
 	maps->n[TABLE] = (uint32_t)(part / 16 / sizeof(struct unwind_table));
 	maps->n[WORDS] = (uint32_t)((max_memory - 2 * part - part / 16) / sizeof(uint64_t));
 }

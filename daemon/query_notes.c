@@ -8,7 +8,7 @@
 #include "proto/base.h"
 #include "proto/duration.h"
 
-enum { NOTES_MAX = 8 };
+enum { NOTES_MAX = 9 };
 
 static const char *length_text(int64_t ns, char text[static DURATION_TEXT_MAX])
 {
@@ -100,6 +100,8 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 		return -ENOMEM;
 	if (facts->unseen)
 		notes[n++] = facts->unseen;
+	if (facts->unread && facts->unread[0])
+		notes[n++] = arena_printf(arena, "not to be had are %s", facts->unread);
 	if (has_edges(filter, facts))
 		notes[n++] = note_edges(arena, filter, facts);
 	if (facts->has_estimates)

@@ -18,6 +18,7 @@ struct notes_facts {
 	int64_t min_wait_ns;  /* shorter waits have no stack, no state and no length of their own */
 	uint64_t short_waits; /* of the threads asked for */
 	const char *unseen;   /* of those asked for, as a sentence; NULL: all were seen */
+	const char *unread;   /* user stacks that are not read, and why; NULL or empty: none */
 	bool has_estimates;   /* of the time of waits within the filter's edges */
 	bool open_only;	      /* waits that go on: each is known exactly */
 	bool is_late;	      /* the newest window could not be waited for */

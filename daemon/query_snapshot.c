@@ -374,10 +374,15 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.bad = found->bad,
 	};
 
+	struct drain_stats drain;
 	int r = who_note(answer->arena, answer->merge, question->filter.wire, &facts.unseen);
 
 	if (r)
 		return r;
+	session_stats(answer->session, &drain);
+	facts.unread = answer_unread(answer->arena, &drain.openwait);
+	if (!facts.unread)
+		return -ENOMEM;
 	return notes_make(answer->arena, &question->filter, &facts, &answer->snapshot.notes);
 }
 

@@ -13,7 +13,7 @@
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { OWN_LIMITS = 19, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
+enum { OWN_LIMITS = 20, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
 
 static int64_t rss_bytes(void)
 {
@@ -185,6 +185,10 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 		(struct wire_limit){ "probe.offcpu.max_keys", (int64_t)config->offcpu_max_keys,
 				     (int64_t)drain->keys_max,
 				     (int64_t)drain->lost[LOST_WAIT_KEYS] };
+	limits[n++] = (struct wire_limit){ "probe.offcpu.max_open_stacks",
+					   (int64_t)config->offcpu_max_open_stacks,
+					   (int64_t)drain->openwait.max_looks,
+					   (int64_t)drain->openwait.counts.over };
 	n += sessions_limits(recorder, limits + n);
 	limits[n++] =
 		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,

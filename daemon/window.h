@@ -74,7 +74,7 @@ struct window_span {
 
 /*
  * A wait that had not ended when the window did; wake_ns is INT64_MAX while blocked. user is NULL
- * where it is not read before the wait has ended.
+ * where it was not read while the wait went on.
  */
 struct window_open {
 	struct stack *kernel;

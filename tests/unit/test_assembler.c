@@ -342,6 +342,29 @@ static void test_unseen_waits(void **state)
 	window_unref(window);
 }
 
+/* Read while a wait goes on: of that wait, not of the thread's next one. */
+static void test_user_stack_of_open_wait(void **state)
+{
+	const struct record_open_stack record = { .uid = 1, .since_ns = 1200, .ustack = STACK_FAULT };
+	struct thread t = thread_of(1, THREAD_BLOCKED, 1200, 1);
+	struct window *window = cut(1, &t);
+
+	assert_int_equal(window->n_opens, 1);
+	assert_null(window->opens[0].user);
+	window_unref(window);
+
+	assembler_add_open_stack(assembler, &record);
+	window = cut(2, &t);
+	assert_int_equal(window->opens[0].user->flags, STACK_IS_FAULT);
+	window_unref(window);
+
+	t = thread_of(1, THREAD_BLOCKED, 3500, 3);
+	window = cut(3, &t);
+	assert_int_equal(window->n_opens, 1);
+	assert_null(window->opens[0].user);
+	window_unref(window);
+}
+
 /* Ended between the cut and the reading: read as asleep or as running, it is open once. */
 static void test_a_wait_that_ends_after_the_cut(void **state)
 {
@@ -541,6 +564,7 @@ int main(void)
 		TEST(test_unseen_threads_are_forgotten),
 		TEST(test_a_wait_over_cuts),
 		TEST(test_unseen_waits),
+		TEST(test_user_stack_of_open_wait),
 		TEST(test_a_wait_that_ends_after_the_cut),
 		TEST(test_young_waits),
 		TEST(test_a_wake_time_from_before_is_none),

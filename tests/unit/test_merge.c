@@ -220,6 +220,12 @@ static void test_a_wait_over_windows(void **state)
 	groups = run(1);
 	assert_ptr_equal(groups[0]->kernel, &other);
 	assert_ptr_equal(groups[0]->user, &unread);
+
+	/* Read while it lasts, in the last window: then it is known for all of it. */
+	windows[1]->opens[0].user = stack_ref(&kernel);
+	groups = run(1);
+	assert_ptr_equal(groups[0]->user, &kernel);
+	assert_int_equal(groups[0]->blocked_ns, 1500 * US);
 }
 
 static void test_open_only(void **state)

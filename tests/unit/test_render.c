@@ -272,7 +272,7 @@ static void test_pseudo(void **state)
 				     "  1 wait, 3 s in all, average 3 s\n"
 				     "      [waits under 100us]\n"));
 	assert_non_null(strstr(text, "      ext4_readpage  (ext4)\n"
-				     "      ! user stack not read yet: the program's frames come when the wait ends\n"));
+				     "      ! user stack not read yet: at the next cut, or when the wait ends\n"));
 	free(text);
 }
 

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * User stacks of waits that go on: in go all tasks, out come stacks and which wait each is of,
+ * through the ring of the off-CPU probe whose maps these are. Sleepable, so that it can read the
+ * memory of another process, swapped out or not; it never writes what a cut swaps. One reader at a
+ * time: what is global is its own. bpf_copy_from_user_task() and iter.s are of 5.18.
+ */
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#define UNWIND_READ copy_read
+
+#include "offcpu_maps.bpf.h"
+#include "stack.bpf.h"
+#include "unwind.bpf.h"
+#include "wait.bpf.h"
+
+enum {
+	PAGE = 4096,
+	COPY_ROUNDS = 24,   /* copies of one stack */
+	COPY_READ_MAX = 64, /* of one read */
+	LOOKS = 6,	    /* at one wait whose stack did not come whole */
+	ATTEMPTS = 3,	    /* in one pass, when the tables change meanwhile */
+};
+
+/* Set by the daemon before each pass. */
+__u64 pass_min_ns;    /* waits at least so old */
+__u64 pass_max_looks; /* user stacks read at most */
+__u64 pass_looks;
+
+struct openwait_counts counts;
+__u64 lost[LOST_N];
+__u32 reading_tgid; /* whose memory is being read; 0: nobody's */
+
+/* One word, bumped by the daemon before it writes over tables that programs may have read. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} unwind_version SEC(".maps");
+
+/* A part of the task's stack; a read outside it ends the walk until it has been copied too. */
+static struct copy {
+	__u64 start;
+	__u64 size;
+	__u64 missed_at;
+	__u64 is_missed;
+	__u8 bytes[2 * PAGE];
+} copy;
+
+static struct unwind_walk walk;
+static struct cpu own; /* for what sending counts: others write to that of their CPU meanwhile */
+static __u32 frames_kept;
+
+static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from)
+{
+	__u64 at = from - copy.start;
+
+	if (from < copy.start || at + size > copy.size || at > sizeof(copy.bytes) - COPY_READ_MAX) {
+		copy.missed_at = from;
+		copy.is_missed = 1;
+		return false;
+	}
+	return !bpf_probe_read_kernel(to, size, &copy.bytes[at]);
+}
+
+static long copy_step(__u32 i, void *context)
+{
+	return unwind_step(frames_kept + i, context);
+}
+
+struct reading {
+	struct task_struct *task;
+	struct unwind_walk *walk;
+};
+
+/* To the end of the next page; where nothing is mapped there, to the end of this one. */
+static __always_inline bool copy_make(struct task_struct *task, __u64 from)
+{
+	__u32 rest = PAGE - (from & (PAGE - 1));
+
+	copy.is_missed = 0;
+	copy.size = 0;
+	copy.start = from;
+	if (!bpf_copy_from_user_task(copy.bytes, PAGE + rest, (void *)from, task, 0))
+		copy.size = PAGE + rest;
+	else if (!bpf_copy_from_user_task(copy.bytes, rest, (void *)from, task, 0))
+		copy.size = rest;
+	return copy.size;
+}
+
+/* One copy, and as far as the walk gets with it. */
+static long copy_round(__u32 i, void *context)
+{
+	struct reading *r = context;
+	struct unwind_walk *w = r->walk;
+	__u64 from = w->sp;
+
+	if (i) {
+		/* The frame that missed something is walked again. */
+		from = copy.missed_at;
+		frames_kept = w->n ? w->n - 1 : 0;
+		w->flags &= UNWIND_IS_FRAME_POINTERS;
+	}
+	if (!copy_make(r->task, from & ~7ULL)) {
+		w->flags |= UNWIND_IS_FAULT;
+		return 1;
+	}
+	bpf_loop(UNWIND_DEPTH, copy_step, &r->walk, 0);
+	return !copy.is_missed;
+}
+
+static __always_inline __u64 tables_version(void)
+{
+	__u32 zero = 0;
+	__u64 *version = bpf_map_lookup_elem(&unwind_version, &zero);
+
+	return version ? *(volatile __u64 *)version : 0;
+}
+
+/* False: there is no user stack, or none of the kind that can be walked. */
+static __always_inline bool walk_begin(struct unwind_walk *w, struct task_struct *task)
+{
+	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+
+	if (!regs->ip)
+		return false;
+	w->pc = regs->ip;
+	w->sp = regs->sp;
+	w->bp = regs->bp;
+	w->regs = (__u64)regs;
+	w->size = 0;
+	w->n = 0;
+	w->flags = 0;
+	w->is_exact = (__s64)regs->orig_ax == -1;
+	frames_kept = 0;
+	if (regs->cs == UNWIND_USER_CS)
+		return true;
+	w->ip[0] = w->pc;
+	w->n = 1;
+	w->flags = UNWIND_IS_INVALID;
+	return true;
+}
+
+static __always_inline void walk_task(struct unwind_walk *w, struct task_struct *task)
+{
+	struct reading reading = { .task = task, .walk = w };
+
+	if (w->flags)
+		return;
+	unwind_find_process(w, task);
+	bpf_loop(COPY_ROUNDS, copy_round, &reading, 0);
+	if (copy.is_missed)
+		w->flags |= UNWIND_IS_FAULT;
+	if (!w->n) {
+		w->ip[0] = w->pc;
+		w->n = 1;
+		counts.unread++;
+	}
+	if (!(w->flags & ~UNWIND_IS_FRAME_POINTERS))
+		w->flags |= UNWIND_IS_TRUNCATED;
+}
+
+/* Whether the copy would have to wait for a lock that a process which hangs may never give back. */
+static __always_inline bool memory_is_locked(struct task_struct *task)
+{
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+
+	if (!mm || !bpf_core_field_exists(mm->mmap_lock.count))
+		return false;
+	return BPF_CORE_READ(mm, mmap_lock.count.counter) & RWSEM_BUSY;
+}
+
+static __always_inline void stack_tell(struct thread *t, struct task_struct *task, __u64 since,
+				       const struct stack_owner *owner)
+{
+	struct record_open_stack *r;
+	__u64 id = stack_take_frames(&own, walk.ip, walk.n, walk.flags, owner);
+
+	r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+	if (!r)
+		own.counts.lost[LOST_STACK_RING]++;
+	__builtin_memcpy(lost, own.counts.lost, sizeof(lost));
+	if (!r)
+		return;
+	r->head.type = RECORD_OPEN_STACK;
+	r->head.size = sizeof(*r);
+	r->uid = t->uid;
+	r->since_ns = since;
+	r->ustack = id;
+	bpf_ringbuf_submit(r, ring_flags());
+	/* What ended for want of tables may have them the next time. */
+	t->user_looks = walk.flags & UNWIND_IS_WHOLE ? LOOKS : t->user_looks + 1;
+}
+
+/* A wait is the same while its thread was not switched to. */
+static __noinline int thread_look(struct task_struct *task, struct thread *t)
+{
+	__u64 since, switches, version;
+	struct stack_owner owner;
+	int i;
+
+	if (!task || !t)
+		return 0;
+	since = t->since_ns;
+	owner.leader_boot_ns = task->group_leader->start_boottime;
+	owner.tgid = task->tgid;
+	owner.exec_gen = (__u32)task->self_exec_id;
+	switches = task->nvcsw + task->nivcsw;
+	for (i = 0; i < ATTEMPTS; i++) {
+		version = tables_version();
+		if (task->on_cpu || !walk_begin(&walk, task))
+			return 0;
+		reading_tgid = owner.tgid;
+		walk_task(&walk, task);
+		reading_tgid = 0;
+		if (task->on_cpu || task->nvcsw + task->nivcsw != switches || t->since_ns != since)
+			break;
+		if (tables_version() != version)
+			continue;
+		counts.looks++;
+		counts.whole += !!(walk.flags & UNWIND_IS_WHOLE);
+		stack_tell(t, task, since, &owner);
+		return 0;
+	}
+	counts.changed++;
+	return 0;
+}
+
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+	__u64 key = (__u64)task;
+	struct thread *t;
+	__u32 *slot = bpf_map_lookup_elem(&slots, &key), at;
+
+	if (!slot)
+		return NULL;
+	at = *slot;
+	t = bpf_map_lookup_elem(&threads, &at);
+	return t && t->task == key ? t : NULL;
+}
+
+/* Old enough, and not read yet while this wait has lasted. */
+static __always_inline bool thread_is_wanted(struct thread *t)
+{
+	__u64 since = t->since_ns, now = bpf_ktime_get_ns();
+
+	if (t->status != THREAD_BLOCKED || t->wake_ns || since + pass_min_ns > now)
+		return false;
+	if (t->user_since_ns != since) {
+		t->user_since_ns = since;
+		t->user_looks = 0;
+	}
+	return t->user_looks < LOOKS;
+}
+
+/* Run by a thread of the daemon's that has nothing else to do. */
+SEC("iter.s/task")
+int on_open_wait(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *t;
+
+	if (!task || task->flags & (PF_KTHREAD | PF_EXITING))
+		return 0;
+	t = thread_of(task);
+	if (!t || !thread_is_wanted(t))
+		return 0;
+	if (pass_looks >= pass_max_looks) {
+		counts.over++;
+		return 0;
+	}
+	if (memory_is_locked(task)) {
+		counts.locked++;
+		return 0;
+	}
+	pass_looks++;
+	return thread_look(task, t);
+}
+
+char LICENSE[] SEC("license") = "GPL";

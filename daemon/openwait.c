@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/openwait.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+/* A process whose memory is read for longer is said to hold the reader up. */
+#define HELD_UP_NS NS_PER_S
+
+/* Two hold it: who asks for passes, and its thread, which may be stuck when the other is gone. */
+struct openwait_reader {
+	_Atomic unsigned int refs;
+	const struct openwait_ops *ops;
+	void *userdata;
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t changed;
+	struct openwait_pass pass;
+	uint64_t asked;
+	uint64_t begun; /* the number of the request that a pass is or was for */
+	uint64_t ended;
+	int64_t began_ns;
+	bool is_stopping;
+	bool is_gone;
+	struct openwait_stats stats;
+};
+
+static void reader_unref(struct openwait_reader *reader)
+{
+	if (atomic_fetch_sub(&reader->refs, 1) != 1)
+		return;
+	reader->ops->free(reader->userdata);
+	pthread_cond_destroy(&reader->changed);
+	pthread_mutex_destroy(&reader->lock);
+	free(reader);
+}
+
+/* With the lock held, but not while the program is loaded and while it runs. */
+static void reader_open(struct openwait_reader *reader)
+{
+	char reason[OPENWAIT_REASON] = "";
+	int r;
+
+	pthread_mutex_unlock(&reader->lock);
+	r = reader->ops->open(reader->userdata, reason);
+	if (r)
+		log_notice("the user stacks of waits that go on cannot be read: %s", reason);
+	pthread_mutex_lock(&reader->lock);
+	reader->stats.state = r ? OPENWAIT_FAILED : OPENWAIT_ON;
+	memcpy(reader->stats.reason, reason, sizeof(reason));
+	pthread_cond_broadcast(&reader->changed);
+}
+
+static void reader_pass(struct openwait_reader *reader)
+{
+	struct openwait_pass pass = reader->pass;
+	int64_t took, looks;
+
+	reader->begun = reader->asked;
+	reader->began_ns = clock_ns(CLOCK_MONOTONIC);
+	pthread_mutex_unlock(&reader->lock);
+	looks = reader->ops->run(reader->userdata, &pass);
+	if (looks < 0)
+		log_err((int)looks, "read the user stacks of waits that go on");
+	pthread_mutex_lock(&reader->lock);
+	took = clock_ns(CLOCK_MONOTONIC) - reader->began_ns;
+	reader->ended = reader->begun;
+	reader->stats.passes++;
+	if (took > reader->stats.pass_max_ns)
+		reader->stats.pass_max_ns = took;
+	if (looks > 0 && (uint64_t)looks > reader->stats.max_looks)
+		reader->stats.max_looks = (uint64_t)looks;
+}
+
+static void *reader_run(void *data)
+{
+	struct openwait_reader *reader = data;
+
+	pthread_mutex_lock(&reader->lock);
+	reader_open(reader);
+	while (!reader->is_stopping) {
+		if (reader->ended == reader->asked)
+			pthread_cond_wait(&reader->changed, &reader->lock);
+		else if (reader->stats.state == OPENWAIT_ON)
+			reader_pass(reader);
+		else
+			reader->ended = reader->asked;
+		pthread_cond_broadcast(&reader->changed);
+	}
+	reader->is_gone = true;
+	pthread_cond_broadcast(&reader->changed);
+	pthread_mutex_unlock(&reader->lock);
+	reader_unref(reader);
+	return NULL;
+}
+
+int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
+			  struct openwait_reader **out)
+{
+	struct openwait_reader *reader = calloc(1, sizeof(*reader));
+	pthread_condattr_t attr;
+	int r;
+
+	if (!reader) {
+		ops->free(userdata);
+		return -ENOMEM;
+	}
+	reader->refs = 2;
+	reader->ops = ops;
+	reader->userdata = userdata;
+	reader->stats.state = OPENWAIT_LOADING;
+	pthread_mutex_init(&reader->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&reader->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	r = -pthread_create(&reader->thread, NULL, reader_run, reader);
+	if (r) {
+		reader_unref(reader);
+		reader_unref(reader);
+		return r;
+	}
+	pthread_setname_np(reader->thread, "openwait");
+	*out = reader;
+	return 0;
+}
+
+/* With the lock held; until the condition, which wakes it, or the time. */
+#define WAIT_UNTIL(reader, condition, timeout_ns)                                             \
+	do {                                                                                  \
+		int64_t end_ = clock_ns(CLOCK_MONOTONIC) + (timeout_ns);                      \
+		struct timespec until_ = { .tv_sec = end_ / NS_PER_S,                         \
+					   .tv_nsec = end_ % NS_PER_S };                      \
+                                                                                              \
+		while (!(condition) &&                                                        \
+		       !pthread_cond_timedwait(&(reader)->changed, &(reader)->lock, &until_)) \
+			;                                                                     \
+	} while (0)
+
+struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int64_t timeout_ns)
+{
+	bool is_gone;
+
+	if (!reader)
+		return NULL;
+	pthread_mutex_lock(&reader->lock);
+	reader->is_stopping = true;
+	pthread_cond_broadcast(&reader->changed);
+	/* Loading needs the probe, and ends. */
+	while (reader->stats.state == OPENWAIT_LOADING)
+		pthread_cond_wait(&reader->changed, &reader->lock);
+	WAIT_UNTIL(reader, reader->is_gone, timeout_ns);
+	is_gone = reader->is_gone;
+	pthread_mutex_unlock(&reader->lock);
+	if (is_gone) {
+		pthread_join(reader->thread, NULL);
+	} else {
+		log_warning("a process that hangs holds up the reading of its stack: left behind");
+		pthread_detach(reader->thread);
+	}
+	reader_unref(reader);
+	return NULL;
+}
+
+bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_pass *pass,
+			  int64_t timeout_ns)
+{
+	uint64_t number;
+	bool has_ended;
+
+	pthread_mutex_lock(&reader->lock);
+	reader->pass = *pass;
+	number = ++reader->asked;
+	pthread_cond_broadcast(&reader->changed);
+	if (timeout_ns > 0)
+		WAIT_UNTIL(reader, reader->ended >= number, timeout_ns);
+	has_ended = reader->ended >= number;
+	reader->stats.late += timeout_ns > 0 && !has_ended;
+	pthread_mutex_unlock(&reader->lock);
+	return has_ended;
+}
+
+void openwait_reader_stats(struct openwait_reader *reader, struct openwait_stats *out)
+{
+	uint32_t reading = 0;
+	int64_t took;
+
+	if (!reader) {
+		*out = (struct openwait_stats){ .state = OPENWAIT_OFF };
+		return;
+	}
+	pthread_mutex_lock(&reader->lock);
+	if (reader->stats.state == OPENWAIT_ON)
+		reader->ops->counts(reader->userdata, &reader->stats.counts, reader->stats.lost,
+				    &reading);
+	*out = reader->stats;
+	if (reader->begun != reader->ended) {
+		took = clock_ns(CLOCK_MONOTONIC) - reader->began_ns;
+		if (took > out->pass_max_ns)
+			out->pass_max_ns = took;
+		out->held_up_by = took > HELD_UP_NS ? reading : 0;
+	}
+	pthread_mutex_unlock(&reader->lock);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/probe_openwait.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "daemon/probe_state.h"
+#include "daemon/probe_unwind.h"
+#include "proto/base.h"
+
+#include "openwait.skel.h"
+
+#define OLD_NS (2 * NS_PER_S)
+
+struct probe_openwait {
+	struct openwait *skel;
+	struct bpf_link *link;
+};
+
+/* What of the header's maps the program uses; the others it only has the names of. */
+static bool map_is_used(const char *name)
+{
+	static const char *const used[] = { "threads", "slots", "ring", "seen" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(used); i++)
+		if (strcmp(used[i], name) == 0)
+			return true;
+	return false;
+}
+
+static int maps_share(struct probe_openwait *openwait, const struct probe *probe)
+{
+	struct bpf_map *map;
+	const char *name;
+	int r = 0;
+
+	bpf_object__for_each_map(map, openwait->skel->obj)
+	{
+		name = bpf_map__name(map);
+		if (map_is_used(name))
+			r = bpf_map__reuse_fd(map, probe_map_fd(probe, name));
+		else if (!bpf_map__is_internal(map) && !probe_unwind_has(name))
+			r = bpf_map__set_autocreate(map, false);
+		if (r)
+			return r;
+	}
+	return probe_unwind_reuse(probe->options.unwind, openwait->skel->obj);
+}
+
+static void skeleton_configure(struct openwait *skel, const struct probe *probe)
+{
+	uint32_t ring = bpf_map__max_entries(bpf_object__find_map_by_name(probe->object, "ring"));
+
+	skel->rodata->hash_seed = probe->options.hash_seed;
+	skel->rodata->ring_wake_bytes = ring / 4;
+	skel->rodata->ring_stack_bytes = ring - ring / 4;
+}
+
+static int openwait_load(struct probe_openwait *openwait, const struct probe *probe)
+{
+	int r;
+
+	openwait->skel = openwait__open();
+	if (!openwait->skel)
+		return -errno;
+	skeleton_configure(openwait->skel, probe);
+	r = maps_share(openwait, probe);
+	if (!r)
+		r = openwait__load(openwait->skel);
+	if (!r && !openwait->skel->bss)
+		r = -ENOMEM; /* libbpf goes on without its variables mapped */
+	if (r)
+		return r;
+	openwait->link = bpf_program__attach_iter(openwait->skel->progs.on_open_wait, NULL);
+	r = (int)libbpf_get_error(openwait->link);
+	if (r)
+		openwait->link = NULL;
+	return r;
+}
+
+int probe_openwait_open(const struct probe *probe, struct probe_openwait **out,
+			char reason[static OPENWAIT_REASON])
+{
+	struct probe_openwait *openwait = calloc(1, sizeof(*openwait));
+	int r;
+
+	if (!openwait)
+		return -ENOMEM;
+	if (!probe->options.unwind) {
+		snprintf(reason, OPENWAIT_REASON, "there are no tables for user stacks");
+		free(openwait);
+		return -EOPNOTSUPP;
+	}
+	probe_warning_clear();
+	r = openwait_load(openwait, probe);
+	if (r) {
+		snprintf(reason, OPENWAIT_REASON, "iter.s/task: %s",
+			 probe_warning()[0] ? probe_warning() : strerror(-r));
+		probe_openwait_close(openwait);
+		return r;
+	}
+	*out = openwait;
+	return 0;
+}
+
+struct probe_openwait *probe_openwait_close(struct probe_openwait *openwait)
+{
+	if (!openwait)
+		return NULL;
+	if (openwait->link)
+		bpf_link__destroy(openwait->link);
+	openwait__destroy(openwait->skel);
+	free(openwait);
+	return NULL;
+}
+
+static int tasks_visit(struct probe_openwait *openwait, uint64_t min_ns)
+{
+	_cleanup_(closep) int fd = bpf_iter_create(bpf_link__fd(openwait->link));
+	char buffer[64];
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	openwait->skel->bss->pass_min_ns = min_ns;
+	do {
+		n = read(fd, buffer, sizeof(buffer));
+	} while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
+	return n < 0 ? -errno : 0;
+}
+
+/* The old ones first: many short sleeps, each read anew, must not take the place of a long one. */
+int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass)
+{
+	struct openwait__bss *shared = openwait->skel->bss;
+	int r = 0;
+
+	shared->cut.epoch = pass->epoch;
+	shared->pass_max_looks = pass->max_looks;
+	shared->pass_looks = 0;
+	if (pass->min_ns < OLD_NS)
+		r = tasks_visit(openwait, OLD_NS);
+	if (!r && shared->pass_looks < pass->max_looks)
+		r = tasks_visit(openwait, pass->min_ns);
+	return r ? r : (int64_t)shared->pass_looks;
+}
+
+/* Words that one program writes; a sum that is off by what it does just now is good enough. */
+void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,
+			   uint64_t lost_out[LOST_N], uint32_t *reading_tgid_out)
+{
+	const struct openwait__bss *shared = openwait->skel->bss;
+
+	memcpy(out, &shared->counts, sizeof(*out));
+	memcpy(lost_out, shared->lost, sizeof(shared->lost));
+	*reading_tgid_out = *(const volatile uint32_t *)&shared->reading_tgid;
+}

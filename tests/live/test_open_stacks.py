@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads that sleep since before the daemon started have whole user stacks while they still do, in
+`snapshot` and in `stuck`; also where their stack's pages are not mapped. A wait is read once."""
+
+from harness import *
+
+DEEP = [f"f{i}" for i in range(10, 0, -1)]
+BUILDS = ("o2", "o3", "os", "static", "static_pie", "clang")
+FOREVER_US = 3_600_000_000
+
+# The functions from nap to work, leaf first; ... is what libc has between.
+PLACES = {
+    "deep": DEEP,
+    "thread": DEEP,
+    "alloca": ["with_alloca"],
+    "realigned": ["with_realigned"],
+    "big_frame": ["with_big_frame"],
+    "signal": ["on_signal", ..., "with_signal"],
+    "callback": ["compare", ..., "with_callback"],
+    "library": ["library_call", "with_library"],
+}
+
+
+def is_like(names, expected):
+    text = "\n".join(names) + "\n"
+    pattern = "".join("(?:.*\n)*?" if e is ... else re.escape(e) + "\n" for e in expected)
+    return re.match(pattern, text) is not None
+
+
+def plain(names):
+    """From nap on, without what compilers add to names of what is seldom run."""
+    return [name.split(".")[0] for name in names[names.index("nap"):]] if "nap" in names else names
+
+
+def sleeping(rows):
+    return [r for r in rows if "nap" in frame_names(r)]
+
+
+def check_place(label, place, rows):
+    tail = ["work", "worker", ...] if place == "thread" else ["work", "main", ..., "_start"]
+    found = sleeping(rows)
+    flags = [r["user"]["flags"] for r in found]
+    check(len(found) == 1 and flags == [[]], f"{label}: one open wait, its stack whole: {flags}")
+    for row in found:
+        names = frame_names(row)
+        check(is_like(plain(names), ["nap", *PLACES[place], *tail]), f"{label}: {names}")
+
+
+def open_rows(daemon, program):
+    rows = daemon.ctl_json("snapshot", "offcpu", "--idle", "-p", program.pid)["rows"]
+    return [r for r in rows if r["open"]]
+
+
+def stuck_rows(daemon, program):
+    return daemon.ctl_json("stuck", "--idle", "-p", program.pid)["rows"]
+
+
+def are_whole(daemon, programs):
+    """What is not known of a process yet when its stack is read is known the next time."""
+    daemon.cut()
+    return all(
+        row["user"]["flags"] == [] for p in programs.values() for row in sleeping(stuck_rows(daemon, p))
+    ) and all(sleeping(stuck_rows(daemon, p)) for p in programs.values())
+
+
+def limit(daemon):
+    limits = daemon.status()["limits"]
+    return next(l for l in limits if l["name"] == "probe.offcpu.max_open_stacks")
+
+
+need_live()
+programs = {}
+for build in BUILDS:
+    for place in PLACES:
+        if place != "library" or build == "o2":
+            programs[build, place] = Program(f"prog_unwind_{build}", place, 1, 1, FOREVER_US)
+for program in programs.values():
+    program.ready().go()
+paged = Program("prog_paged").ready()
+check(paged.lines[0].endswith("present=0"), f"the stack's pages are gone: {paged.lines[0]}")
+time.sleep(1)
+
+daemon = Daemon("window.length=2s")
+probe = next(p for p in daemon.status()["probes"] if p["name"] == "offcpu")
+unread = [b for b in probe.get("blind", []) if "waits that go on" in b]
+if unread:
+    skip(f"this kernel: {unread[0]}")
+wait_until(lambda: are_whole(daemon, programs), 30, "whole stacks of all that sleep")
+for (build, place), program in programs.items():
+    check_place(f"stuck: {build} {place}", place, stuck_rows(daemon, program))
+    check_place(f"snapshot: {build} {place}", place, open_rows(daemon, program))
+
+# Nothing wakes them, so their stacks are not read again: few others sleep for long.
+reads = limit(daemon)
+check(reads["value"] == 512 and reads["used"] >= len(programs), f"reads are counted: {reads}")
+
+found = sleeping(stuck_rows(daemon, paged))
+names = plain(frame_names(found[0])) if found else []
+check(
+    len(found) == 1 and found[0]["user"]["flags"] == [] and is_like(
+        names, ["nap", "f5", "f4", "f3", "f2", "f1", "worker", ...]
+    ),
+    f"a stack that is not in memory: {names}",
+)
+
+text = daemon.ctl("stuck", "--idle", "-p", programs["o2", "deep"].pid).out
+check(" f10 " in text and "not read" not in text, f"as text: {text}")
+
+# As a session of its own too, in its last window.
+result = daemon.ctl(
+    "record", "offcpu", "-p", programs["o2", "deep"].pid, "--duration", "1s", "--idle",
+    "--format", "json",
+)
+rows = json.loads(result.out)["rows"] if result.code == 0 else []
+check_place(f"record: {result}", "deep", [r for r in rows if r["open"]])
+check_nothing_lost(daemon.status(), "status")
+check(daemon.stop() == 0, "the daemon stops")
+
+# Fewer than there are: the others come at the next cuts.
+daemon = Daemon("probe.offcpu.max_open_stacks=8", "window.length=1s")
+wait_until(lambda: are_whole(daemon, programs), 60, "whole stacks, eight at a cut")
+reads = limit(daemon)
+check(reads["used"] == 8 and reads["hits"] > 0, f"at most eight at a time: {reads}")
+check(daemon.stop() == 0, "the daemon stops")
+
+# And none when it is so set.
+daemon = Daemon("probe.offcpu.max_open_stacks=0", "window.length=1s")
+daemon.cut()
+rows = stuck_rows(daemon, programs["o2", "deep"])
+check(
+    [r["user"]["flags"] for r in rows if r["user"]] == [["unread"]],
+    f"none: {[r['user']['flags'] for r in rows if r['user']]}",
+)
+daemon.stop()
+finish()
