@@ -13,7 +13,24 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct rq {
+	__u64 clock;
+	__u64 clock_pelt;
+	unsigned long lost_idle_time;
+};
+
+/* The queue of a control group's threads on one CPU; the last two since 6.6. */
+struct cfs_rq {
+	struct rq *rq;
+	int throttle_count; /* of it and of the groups above: without quota now */
+	__u64 throttled_clock_pelt;
+	__u64 throttled_clock_pelt_time;
+	__u64 throttled_clock_self;
+	__u64 throttled_clock_self_time;
+};
+
 struct sched_entity {
+	struct cfs_rq *cfs_rq;
 	unsigned char sched_delayed; /* since 6.12: asleep, but not taken off its queue yet */
 };
 
@@ -61,6 +78,7 @@ struct task_struct {
 	int on_cpu;
 	int on_rq;
 	struct sched_entity se;
+	bool throttled; /* since 6.18: off its queue until there is quota */
 	struct sched_info sched_info;
 	int exit_state;
 	int pid;

@@ -14,6 +14,7 @@
 #include "filter.bpf.h"
 #include "offcpu_maps.bpf.h"
 #include "process.bpf.h"
+#include "quota.bpf.h"
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
@@ -36,6 +37,7 @@ static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *ke
 	r->start_ns = w->start_ns;
 	r->wake_ns = w->wake_ns;
 	r->end_ns = w->end_ns;
+	r->throttled_ns = w->throttled_ns;
 	cpu->counts.spans++;
 	bpf_ringbuf_submit(r, ring_flags());
 }
@@ -86,6 +88,7 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 	}
 	cpu->counts.waits++;
 	wait_sums_add(row, w->start_ns, w->wake_ns, w->end_ns);
+	row->throttled_ns += w->throttled_ns;
 	return 0;
 }
 
@@ -174,6 +177,8 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 		return;
 	}
 	thread_leave(cpu, t, key, now, is_blocked, task_state, THREAD_IS_SHOWN);
+	if (!is_blocked)
+		quota_leave(t, task);
 	if (stack_hook == HOOK_SWITCH_OUT && !(task_state & TASK_DEAD)) {
 		t->kstack = t->ustack = STACK_NONE;
 		stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &t->kstack, &t->ustack);
@@ -186,6 +191,7 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 	__u64 since = t->since_ns, from = thread_from(t), wake = t->wake_ns;
 	__u64 end = now > since ? now : since;
 	bool is_short = end - since < min_wait_ns;
+	__u32 epoch = t->epoch;
 
 	if (t->status == THREAD_RUNNABLE)
 		wake = since;
@@ -201,10 +207,12 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 		t->sums.short_count++;
 		t->sums.short_blocked_ns += wake - since;
 		t->sums.short_runnable_ns += end - wake;
+	} else {
+		w->throttled_ns = t->flags & THREAD_IS_MARKED ? quota_end(t, wake, end, epoch) : 0;
 	}
 	t->since_ns = end;
 	t->status = THREAD_ON_CPU;
-	t->flags &= ~(THREAD_IS_NEW | THREAD_IS_SEEDED);
+	t->flags &= ~(THREAD_IS_NEW | THREAD_IS_SEEDED | THREAD_IS_MARKED);
 	thread_done(t);
 	if (is_short)
 		return false;
@@ -313,7 +321,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-static __always_inline void thread_wake(struct task_struct *task)
+static __always_inline void thread_wake(struct task_struct *task, bool is_queued)
 {
 	struct cpu *cpu = cpu_get();
 	struct thread *t;
@@ -321,8 +329,12 @@ static __always_inline void thread_wake(struct task_struct *task)
 	if (!cpu)
 		return;
 	t = thread_find(cpu, (__u64)task);
-	if (t && t->status == THREAD_BLOCKED && !t->wake_ns)
+	if (!t || t->status != THREAD_BLOCKED)
+		return;
+	if (!t->wake_ns)
 		t->wake_ns = bpf_ktime_get_ns();
+	if (is_queued)
+		quota_wake(t, task);
 }
 
 /*
@@ -332,7 +344,7 @@ static __always_inline void thread_wake(struct task_struct *task)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	thread_wake(task);
+	thread_wake(task, false);
 	return 0;
 }
 
@@ -344,7 +356,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	thread_wake(task);
+	thread_wake(task, true);
 	return 0;
 }
 

@@ -35,6 +35,7 @@ struct pending_wait {
 	__u64 start_ns;
 	__u64 wake_ns;
 	__u64 end_ns;
+	__u64 throttled_ns;
 	__u32 state;
 	__u32 exec_gen;
 };

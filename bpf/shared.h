@@ -29,6 +29,7 @@ enum stack_reason {
 #define STATE_SEEDED	(1U << 30) /* asleep since before tracing: its start is approximate */
 #define STATE_NEW	(1U << 29) /* a new thread, waiting for its first run */
 #define STATE_UNSEEN	(1U << 28) /* set by the daemon: open, but the iterator did not see it */
+#define STATE_THROTTLED (1U << 27) /* beside STATE_PREEMPTED: its cgroup had no CPU quota left */
 #define STATE_TASK_MASK 0xffffU
 
 enum loss {
@@ -71,6 +72,7 @@ struct thread_sums {
 	__u64 on_ns;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
+	__u64 throttled_ns; /* of runnable_ns, but for waits under the minimum */
 	__u64 switches;	   /* switch-outs: what nvcsw + nivcsw grows by */
 	__u64 short_count; /* waits under the minimum, and their parts of the sums above */
 	__u64 short_blocked_ns;
@@ -89,6 +91,7 @@ enum thread_flags {
 	THREAD_IS_SEEDED = 4, /* found by the iterator: its present state is from before */
 	THREAD_IS_OVER = 8,   /* has ended, and could not be taken out of `slots` */
 	THREAD_IS_SHOWN = 16, /* sched_switch has shown it leave a CPU */
+	THREAD_IS_MARKED = 32, /* quota_ns is of its present wait */
 };
 
 /*
@@ -121,6 +124,8 @@ struct thread {
 	__u64 open_since_ns; /* the wait whose kernel stack is open_kstack */
 	__u64 open_kstack;
 	__u64 user_since_ns; /* the wait whose user stack was looked at, user_looks times */
+	__u64 quota_queue; /* THREAD_IS_MARKED: the cfs_rq it waits on, */
+	__u64 quota_ns;    /* and how long that had been without quota by then */
 	__u32 user_looks;
 	__u32 tid;
 	__u32 tgid;
@@ -141,6 +146,7 @@ struct wait_sums {
 	__u64 count;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
+	__u64 throttled_ns; /* of runnable_ns: its cgroup had no CPU quota */
 	__u64 max_ns;
 	__u64 max_end_ns;
 	__u32 buckets[WAIT_BUCKETS];
@@ -285,6 +291,7 @@ struct record_wait {
 	__u64 start_ns;
 	__u64 wake_ns; /* end_ns where it was never made runnable, start_ns where always */
 	__u64 end_ns;
+	__u64 throttled_ns; /* from wake_ns on, at the most to end_ns */
 };
 
 /* The user stack of a wait that goes on. */
@@ -322,11 +329,11 @@ struct record_process {
 };
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");
-_Static_assert(sizeof(struct wait_sums) == 40 + 4 * WAIT_BUCKETS, "wait_sums has no padding");
+_Static_assert(sizeof(struct wait_sums) == 48 + 4 * WAIT_BUCKETS, "wait_sums has no padding");
 _Static_assert(sizeof(struct sample_key) == 48, "sample_key has no padding");
 _Static_assert(sizeof(struct wake_key) == 80, "wake_key has no padding");
 _Static_assert(sizeof(struct wake_sums) == sizeof(struct wait_sums) + 16 + 32 * WAKE_LINKS,
 	       "wake_sums has no padding");
-_Static_assert(sizeof(struct thread) == 280, "thread has no padding");
+_Static_assert(sizeof(struct thread) == 312, "thread has no padding");
 
 #endif

@@ -12,7 +12,7 @@ enum { FRAMES_MAX = 6 };
 struct part {
 	const char *name;
 	int64_t (*time)(const struct wire_row *row);
-	const char *nothing;
+	const char *nothing; /* NULL: no word about it then */
 	bool has_state;
 };
 
@@ -21,9 +21,16 @@ static int64_t running_time(const struct wire_row *row)
 	return row->total_ns;
 }
 
+static int64_t throttled_time(const struct wire_row *row)
+{
+	return row->throttled_ns == WIRE_ABSENT ? 0 : row->throttled_ns;
+}
+
 static int64_t runnable_time(const struct wire_row *row)
 {
-	return row->runnable_ns == WIRE_ABSENT ? 0 : row->runnable_ns;
+	return throttled_time(row) > row->runnable_ns || row->runnable_ns == WIRE_ABSENT
+		       ? 0
+		       : row->runnable_ns - throttled_time(row);
 }
 
 static int64_t blocked_time(const struct wire_row *row)
@@ -33,6 +40,7 @@ static int64_t blocked_time(const struct wire_row *row)
 
 static const struct part running = { "on CPU", running_time, "no samples", false };
 static const struct part runnable = { "runnable", runnable_time, "nobody waited for a CPU", true };
+static const struct part throttled = { "throttled", throttled_time, NULL, true };
 static const struct part blocked = { "blocked", blocked_time, "no waits but idle ones", true };
 
 struct ranked {
@@ -83,6 +91,10 @@ static void render_part(const struct view *view, const struct part *part,
 	}
 	qsort(ranked, n, sizeof *ranked, compare_ranked);
 	shown = view->top > 0 && (uint64_t)view->top < n ? (size_t)view->top : n;
+	if (n == 0 && !part->nothing) {
+		free(ranked);
+		return;
+	}
 	page_break(&view->page);
 	if (n == 0)
 		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH, "%s",
@@ -106,6 +118,7 @@ void render_overview(const struct view *view, const struct wire_snapshot_reply *
 	if (samples)
 		render_part(&inner, &running, samples);
 	render_part(view, &runnable, waits);
+	render_part(view, &throttled, waits);
 	render_part(view, &blocked, waits);
 	page_break(&view->page);
 	if (waits->idle.rows > 0)

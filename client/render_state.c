@@ -21,7 +21,6 @@ static const struct {
 	{ "R", "R preempted, waiting for a CPU" },
 	{ "preempted", "R preempted, waiting for a CPU" },
 	{ "new", "R new thread, waiting for its first CPU" },
-	{ "throttled", "R throttled: its cgroup's CPU quota is used up" },
 	{ "T", "T stopped by a signal" },
 	{ "t", "t stopped by a debugger" },
 	{ "P", "P parked kernel thread" },
@@ -41,7 +40,9 @@ static char *known_words(const struct wire_row *row, const char *kind)
 	char *words = NULL;
 	int r;
 
-	if (strcmp(row->state, "mixed") == 0)
+	if (strcmp(row->state, "R") == 0 && row->throttled_ns > row->runnable_ns / 2)
+		r = asprintf(&words, "R throttled: its cgroup's CPU quota is used up");
+	else if (strcmp(row->state, "mixed") == 0)
 		r = asprintf(&words, "mixed: %s blocked, %s ready", ns_text(row->blocked_ns),
 			     ns_text(row->runnable_ns));
 	else if (kind && strcmp(row->state, "S") == 0)

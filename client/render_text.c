@@ -189,6 +189,9 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 		  t->processes == 1 ? "" : "es", ns_text(whole));
 	render_total(view, "on CPU", t->on_cpu_ns, whole, running);
 	render_total(view, "runnable", t->runnable_ns, whole, waiting);
+	if (t->throttled_ns > 0)
+		render_total(view, "throttled", t->throttled_ns, whole,
+			     "of that: no CPU quota left in its cgroup");
 	render_total(view, "blocked", t->blocked_ns, whole,
 		     "waiting for something: disk, lock, timer, peer");
 	page_wrap(&view->page, STYLE_PLAIN, "waits", LABEL_WIDTH, "%s%s%s", count_text(t->waits),
@@ -237,6 +240,10 @@ static void render_split(const struct view *view, const struct wire_row *row)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
 			  "%s blocked, then %s ready and waiting for a CPU",
 			  ns_text(row->blocked_ns), ns_text(row->runnable_ns));
+	if (row->throttled_ns > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
+			  "%s throttled: no CPU quota left in its cgroup",
+			  ns_text(row->throttled_ns));
 }
 
 /* How many, how long; what of it has not ended. count is of waits that ended. */

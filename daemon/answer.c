@@ -283,6 +283,7 @@ static int row_waits(struct row_context *context, const struct merge_group *grou
 	row->state_bits = group->state & STATE_TASK_MASK;
 	row->blocked_ns = (int64_t)group->blocked_ns;
 	row->runnable_ns = (int64_t)group->runnable_ns;
+	row->throttled_ns = group->key.waker ? WIRE_ABSENT : (int64_t)group->throttled_ns;
 	row->open = (int64_t)group->open;
 	row->open_ns = (int64_t)group->open_ns;
 	row->unseen = group->unseen ? (int64_t)group->unseen : WIRE_ABSENT;
@@ -354,7 +355,7 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 	row->idle = group->is_idle;
 	row->count = (int64_t)group->count;
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
-	row->state_bits = row->blocked_ns = row->runnable_ns = WIRE_ABSENT;
+	row->state_bits = row->blocked_ns = row->runnable_ns = row->throttled_ns = WIRE_ABSENT;
 	row->unseen = row->open = row->open_ns = row->max_ns = row->max_end = row->max_tid = WIRE_ABSENT;
 	if (!group->is_sample)
 		r = row_waits(context, group, row);

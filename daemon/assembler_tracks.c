@@ -82,6 +82,8 @@ static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch,
 		wake = (int64_t)t->wake_ns;
 	sums.blocked_ns += overlap(from, wake < at_ns ? wake : at_ns, 0, INT64_MAX);
 	sums.runnable_ns += overlap(wake > from ? wake : from, at_ns, 0, INT64_MAX);
+	if (t->status == THREAD_RUNNABLE && t->wait_state & STATE_THROTTLED)
+		sums.throttled_ns += overlap(from, at_ns, 0, INT64_MAX);
 	return sums;
 }
 

@@ -27,6 +27,7 @@ void rows_to_window(struct assembler *assembler)
 		row->count = sums->count;
 		row->blocked_ns = sums->blocked_ns;
 		row->runnable_ns = sums->runnable_ns;
+		row->throttled_ns = sums->throttled_ns;
 		row->max_ns = sums->max_ns;
 		row->max_end_ns = (int64_t)sums->max_end_ns;
 		if (window_row_set_buckets(window, row, sums->buckets))
@@ -53,6 +54,7 @@ static void wait_to_span(struct assembler *assembler, const struct record_wait *
 	span->start_ns = (int64_t)wait->start_ns;
 	span->wake_ns = (int64_t)wait->wake_ns;
 	span->end_ns = (int64_t)wait->end_ns;
+	span->throttled_ns = wait->throttled_ns;
 }
 
 static void open_add(struct assembler *assembler, const struct wait_key *key, int64_t start_ns,

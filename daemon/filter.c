@@ -369,6 +369,7 @@ static void part_scale(struct filter_part *part, double share, bool with_max)
 		return;
 	part->blocked_ns = (uint64_t)((double)part->blocked_ns * (ns / (double)all));
 	part->runnable_ns = (uint64_t)((double)part->runnable_ns * (ns / (double)all));
+	part->throttled_ns = (uint64_t)((double)part->throttled_ns * (ns / (double)all));
 }
 
 bool filter_row(const struct filter *filter, struct filter_part *part)

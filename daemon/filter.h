@@ -56,6 +56,7 @@ struct filter_part {
 	uint64_t count;
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
+	uint64_t throttled_ns;
 	uint64_t max_ns; /* the longest; without has_max it is at least so long, and not known */
 	bool has_max;
 	bool is_estimate; /* the time is, as waits on both sides of an edge are in it */

@@ -14,6 +14,7 @@ static void merge_image(struct merge *merge, const struct window_image *image,
 	merge->totals.on_cpu_ns += sums->on_ns;
 	merge->totals.blocked_ns += sums->blocked_ns;
 	merge->totals.runnable_ns += sums->runnable_ns;
+	merge->totals.throttled_ns += sums->throttled_ns;
 	merge->totals.waits += sums->switches;
 	merge->totals.short_waits += sums->short_count;
 	merge->totals.short_ns += sums->short_blocked_ns + sums->short_runnable_ns;

@@ -44,6 +44,7 @@ struct merge_group {
 	uint64_t on_ns; /* of samples; of waits the two after it */
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
+	uint64_t throttled_ns; /* of runnable_ns */
 	uint64_t open;
 	uint64_t open_ns;
 	uint64_t unseen; /* of open: their threads could not be looked at, they may be over */
@@ -59,6 +60,7 @@ struct merge_totals {
 	uint64_t samples;
 	uint64_t on_cpu_ns;
 	uint64_t runnable_ns;
+	uint64_t throttled_ns; /* of runnable_ns */
 	uint64_t blocked_ns;
 	uint64_t waits;
 	uint64_t short_waits;

@@ -44,6 +44,7 @@ enum {
 	KEY_SAMPLE = 3,
 	KEY_IDLE = 0x100, /* beside a letter or KEY_WAIT */
 	KEY_KILLABLE = 0x200,
+	KEY_THROTTLED = 0x400,
 };
 
 /* TASK_KILLABLE: D in ps, but kill -9 ends it, which somebody with a hung process wants to know. */
@@ -60,7 +61,8 @@ static uint64_t key_state(const struct contribution *c, bool has_stacks)
 	if (!has_stacks)
 		return KEY_WAIT | (c->is_idle ? KEY_IDLE : 0);
 	return (uint64_t)state_letter(c->state)[0] | (c->is_idle ? KEY_IDLE : 0) |
-	       (is_killable ? KEY_KILLABLE : 0);
+	       (is_killable ? KEY_KILLABLE : 0) |
+	       (c->state & STATE_THROTTLED ? KEY_THROTTLED : 0);
 }
 
 static void key_init(const struct merge *merge, const struct contribution *c, struct merge_key *key)
@@ -143,6 +145,7 @@ struct merge_group *contribute(struct merge *merge, const struct contribution *c
 	group->on_ns += c->on_ns;
 	group->blocked_ns += c->blocked_ns;
 	group->runnable_ns += c->runnable_ns;
+	group->throttled_ns += c->throttled_ns;
 	if (c->max_ns > group->max_ns || (c->max_ns == group->max_ns && !group->max_tid)) {
 		group->max_ns = c->max_ns;
 		group->max_end_real_ns = c->max_end_real_ns;

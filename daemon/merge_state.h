@@ -76,6 +76,7 @@ struct contribution {
 	uint64_t on_ns;
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
+	uint64_t throttled_ns;
 	uint64_t max_ns;
 	int64_t max_end_real_ns;
 };

@@ -9,6 +9,7 @@ void merge_row(struct merge *merge, const struct window *window, size_t place,
 		.count = row->count,
 		.blocked_ns = row->blocked_ns,
 		.runnable_ns = row->runnable_ns,
+		.throttled_ns = row->throttled_ns,
 		.max_ns = row->max_ns,
 		.has_max = true,
 	};
@@ -28,6 +29,7 @@ void merge_row(struct merge *merge, const struct window *window, size_t place,
 	c.count = part.count;
 	c.blocked_ns = part.blocked_ns;
 	c.runnable_ns = part.runnable_ns;
+	c.throttled_ns = part.throttled_ns;
 	c.max_ns = part.max_ns;
 	c.max_end_real_ns = part.has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
 	contribution_stacks(merge, &c, row->kernel, row->user);
@@ -45,6 +47,15 @@ static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
 	return to > from ? (uint64_t)(to - from) : 0;
 }
 
+/* Where it is not known how a wait ended: one that began for want of quota goes on for it. */
+static uint64_t throttled(const struct window_span *span, const struct window *window,
+			  uint32_t state, uint64_t runnable_ns)
+{
+	if (!span)
+		return state & STATE_THROTTLED ? runnable_ns : 0;
+	return overlap(span->wake_ns, span->wake_ns + (int64_t)span->throttled_ns, window);
+}
+
 void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
 		struct image_info *info)
 {
@@ -56,6 +67,7 @@ void merge_span(struct merge *merge, const struct window *window, const struct w
 		.count = 1,
 		.blocked_ns = overlap(span->start_ns, span->wake_ns, window),
 		.runnable_ns = overlap(span->wake_ns, span->end_ns, window),
+		.throttled_ns = throttled(span, window, span->state, 0),
 		.max_ns = ns,
 		.max_end_real_ns = span->end_ns + window->real_offset_ns,
 	};
@@ -94,6 +106,7 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 	};
 	struct merge_group *group;
 
+	c.throttled_ns = throttled(span, window, open->state, c.runnable_ns);
 	if (is_open && entry->is_unseen)
 		merge->totals.unseen_ns += c.runnable_ns;
 	if ((merge->options.open_only && !is_open) ||
@@ -104,6 +117,7 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 		c.blocked_ns =
 			(uint64_t)((wake < merge->end_ns ? wake : merge->end_ns) - open->start_ns);
 		c.runnable_ns = c.max_ns - c.blocked_ns;
+		c.throttled_ns = throttled(NULL, window, open->state, c.runnable_ns);
 	}
 	/* The last window knows it if any does. */
 	if (!user && is_open)

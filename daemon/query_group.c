@@ -155,6 +155,7 @@ static int row_add(struct arena *arena, struct wire_row *sum, const struct wire_
 	sum->total_ns += row->total_ns;
 	add(&sum->blocked_ns, row->blocked_ns);
 	add(&sum->runnable_ns, row->runnable_ns);
+	add(&sum->throttled_ns, row->throttled_ns);
 	add(&sum->open, row->open);
 	add(&sum->open_ns, row->open_ns);
 	add(&sum->unseen, row->unseen);

@@ -221,6 +221,9 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.on_cpu_ns = (int64_t)totals->on_cpu_ns,
 		.samples = WIRE_ABSENT,
 		.runnable_ns = (int64_t)totals->runnable_ns,
+		.throttled_ns = (int64_t)(totals->throttled_ns < totals->runnable_ns
+						  ? totals->throttled_ns
+						  : totals->runnable_ns),
 		.blocked_ns = (int64_t)totals->blocked_ns,
 		.waits = (int64_t)totals->waits,
 		.short_waits = (int64_t)totals->short_waits,
@@ -231,11 +234,11 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.unseen_ns = totals->unseen ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
 	};
 	if (kind == PROBE_OFFWAKE)
-		out->short_waits = out->short_ns = out->open_waits = WIRE_ABSENT;
+		out->short_waits = out->short_ns = out->open_waits = out->throttled_ns = WIRE_ABSENT;
 	if (kind != PROBE_ONCPU)
 		return;
 	out->samples = (int64_t)totals->samples;
-	out->runnable_ns = out->blocked_ns = out->waits = WIRE_ABSENT;
+	out->runnable_ns = out->throttled_ns = out->blocked_ns = out->waits = WIRE_ABSENT;
 	out->short_waits = out->short_ns = out->open_waits = WIRE_ABSENT;
 }
 

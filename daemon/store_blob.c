@@ -246,7 +246,9 @@ static int section_decode(struct store_column_context *context, const struct sto
 	if (tag == TAG_PROCESSES && version == NUMBERS_VERSION)
 		return numbers_decode(&reader, names, false, &context->processes);
 	if (section && version == section->version)
-		return store_columns_decode(context, section, &reader);
+		return store_columns_decode(context, section, section->n_columns, &reader);
+	if (section && version == section->version - 1 && section->n_before)
+		return store_columns_decode(context, section, section->n_before, &reader);
 	*is_partial = true;
 	return 0;
 }

@@ -49,6 +49,7 @@ static const struct store_column image_columns[] = {
 	COLUMN(struct window_image, U64, sums.short_count),
 	COLUMN(struct window_image, U64, sums.short_blocked_ns),
 	COLUMN(struct window_image, U64, sums.short_runnable_ns),
+	COLUMN(struct window_image, U64, sums.throttled_ns),
 };
 
 static const struct store_column row_columns[] = {
@@ -57,13 +58,14 @@ static const struct store_column row_columns[] = {
 	COLUMN(struct window_row, U64, count),	     COLUMN(struct window_row, U64, blocked_ns),
 	COLUMN(struct window_row, U64, runnable_ns), COLUMN(struct window_row, U64, max_ns),
 	COLUMN(struct window_row, TIME, max_end_ns), COLUMN(struct window_row, U32, bucket_mask),
+	COLUMN(struct window_row, U64, throttled_ns),
 };
 
 static const struct store_column span_columns[] = {
 	COLUMN(struct window_span, IMAGE, image),   COLUMN(struct window_span, STACK, kernel),
 	COLUMN(struct window_span, STACK, user),    COLUMN(struct window_span, U32, state),
 	COLUMN(struct window_span, TIME, start_ns), COLUMN(struct window_span, TIME, wake_ns),
-	COLUMN(struct window_span, TIME, end_ns),
+	COLUMN(struct window_span, TIME, end_ns),    COLUMN(struct window_span, U64, throttled_ns),
 };
 
 static const struct store_column open_columns[] = {
@@ -93,22 +95,24 @@ static const struct store_column waker_columns[] = {
 
 static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
-#define SECTION(tag, version, array, columns)                                               \
+/* added: columns that the version before had not, the last ones. */
+#define SECTION(tag, version, array, columns, added)                                        \
 	{                                                                                   \
 		tag, version, sizeof(*((struct window *)0)->array),                         \
 			offsetof(struct window, array), offsetof(struct window, n_##array), \
-			columns, ARRAY_SIZE(columns)                                        \
+			columns, ARRAY_SIZE(columns),                                       \
+			(added) ? ARRAY_SIZE(columns) - (added) : 0                         \
 	}
 
 /* Tags are for ever: one that has been used is never given to anything else. 1 to 3: store_blob. */
 const struct store_section store_sections[] = {
-	SECTION(4, 1, images, image_columns),
-	SECTION(5, 1, rows, row_columns),
-	SECTION(6, 1, buckets, bucket_columns),
-	SECTION(7, 1, spans, span_columns),
-	SECTION(8, 1, opens, open_columns),
-	SECTION(9, 1, samples, sample_columns),
-	SECTION(10, 1, wakers, waker_columns), /* as many as rows, or none */
+	SECTION(4, 2, images, image_columns, 1),
+	SECTION(5, 2, rows, row_columns, 1),
+	SECTION(6, 1, buckets, bucket_columns, 0),
+	SECTION(7, 2, spans, span_columns, 1),
+	SECTION(8, 1, opens, open_columns, 0),
+	SECTION(9, 1, samples, sample_columns, 0),
+	SECTION(10, 1, wakers, waker_columns, 0), /* as many as rows, or none */
 	{},
 };
 
@@ -302,11 +306,11 @@ static void member_decode(struct store_column_context *context, enum column_kind
 }
 
 int store_columns_decode(struct store_column_context *context, const struct store_section *section,
-			 struct bytes_reader *in)
+			 size_t n_columns, struct bytes_reader *in)
 {
 	char *base = (char *)context->window, *members;
 	/* A number is a byte at the least. */
-	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / section->n_columns), i, column;
+	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), i, column;
 
 	if (in->is_failed || *(char **)(base + section->array))
 		return -EBADMSG;
@@ -315,7 +319,7 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 		return -ENOMEM;
 	*(char **)(base + section->array) = members;
 	*(size_t *)(base + section->n) = n;
-	for (column = 0; column < section->n_columns && !in->is_failed; column++)
+	for (column = 0; column < n_columns && !in->is_failed; column++)
 		for (i = 0; i < n && !in->is_failed; i++)
 			member_decode(context, section->columns[column].kind, in,
 				      members + i * section->size +

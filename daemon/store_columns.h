@@ -37,6 +37,7 @@ struct store_section {
 	size_t n;     /* and of the number of members */
 	const struct store_column *columns;
 	size_t n_columns;
+	size_t n_before; /* columns of the version before; 0: there is none */
 };
 
 /* Ended by one of size 0. Images are first: the others refer to them. */
@@ -48,7 +49,7 @@ void store_columns_encode(struct store_column_context *context, const struct sto
 
 /* 0, -EBADMSG or -ENOMEM. */
 int store_columns_decode(struct store_column_context *context, const struct store_section *section,
-			 struct bytes_reader *in);
+			 size_t n_columns, struct bytes_reader *in);
 
 void store_table_fini(struct store_table *table);
 

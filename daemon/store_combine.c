@@ -147,6 +147,7 @@ static struct row_entry *row_add(struct combine *combine, const struct window_ro
 	entry->row.count += row->count;
 	entry->row.blocked_ns += row->blocked_ns;
 	entry->row.runnable_ns += row->runnable_ns;
+	entry->row.throttled_ns += row->throttled_ns;
 	if (row->max_ns > entry->row.max_ns) {
 		entry->row.max_ns = row->max_ns;
 		entry->row.max_end_ns = row->max_end_ns;
@@ -220,6 +221,7 @@ static void span_to_row(struct combine *combine, const struct window_span *span)
 		.count = 1,
 		.blocked_ns = overlap(span->start_ns, span->wake_ns, INT64_MIN, span->end_ns),
 		.runnable_ns = overlap(span->wake_ns, span->end_ns, span->start_ns, INT64_MAX),
+		.throttled_ns = span->throttled_ns,
 		.max_ns = ns,
 		.max_end_ns = span->end_ns,
 	};
@@ -317,6 +319,8 @@ static int opens_add(struct combine *combine, const struct window *window, bool 
 			.runnable_ns = overlap(open->wake_ns, window->end_ns, window->start_ns,
 					       window->end_ns),
 		};
+
+		row.throttled_ns = open->state & STATE_THROTTLED ? row.runnable_ns : 0;
 
 		if (!is_last) {
 			if (!wait_find(combine, window, open->image, open->start_ns))

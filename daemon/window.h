@@ -38,6 +38,7 @@ struct window_row {
 	uint64_t count;
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
+	uint64_t throttled_ns; /* of runnable_ns */
 	uint64_t max_ns;
 	int64_t max_end_ns;
 	uint32_t image;
@@ -61,13 +62,14 @@ struct window_waker {
 	struct window_link links[WAKE_LINKS]; /* the waker, who woke that, ...; up to WAKE_NONE */
 };
 
-/* A wait that ended in the window and began before it. */
+/* A wait that ended in the window and began before it; throttled from wake_ns on. */
 struct window_span {
 	struct stack *kernel;
 	struct stack *user;
 	int64_t start_ns;
 	int64_t wake_ns;
 	int64_t end_ns;
+	uint64_t throttled_ns;
 	uint32_t image;
 	uint32_t state;
 };

@@ -102,6 +102,7 @@ struct wire_totals {
 	int64_t on_cpu_ns;
 	int64_t samples;     /* optional, of a probe that samples; of others the waits: */
 	int64_t runnable_ns; /* optional */
+	int64_t throttled_ns; /* optional */
 	int64_t blocked_ns;  /* optional */
 	int64_t waits;	     /* optional */
 	int64_t short_waits; /* optional */
@@ -143,6 +144,7 @@ struct wire_row {
 	int64_t state_bits;  /* optional */
 	int64_t blocked_ns;  /* optional */
 	int64_t runnable_ns; /* optional */
+	int64_t throttled_ns; /* optional */
 	int64_t open;	     /* optional */
 	int64_t open_ns;     /* optional */
 	int64_t unseen;	     /* optional */

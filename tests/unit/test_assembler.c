@@ -168,6 +168,30 @@ static void test_runnable_waits(void **state)
 	window_unref(window);
 }
 
+/* Off its CPU for want of quota since 1100, and still. */
+static void test_throttled(void **state)
+{
+	struct thread t = thread_of(1, THREAD_RUNNABLE, 1100, 1);
+	struct window *window;
+
+	t.sums.on_ns = 100;
+	t.wait_state = STATE_PREEMPTED | STATE_THROTTLED;
+	window = cut(1, &t);
+	assert_sums(window, 100, 0, 900);
+	assert_int_equal(window->images[0].sums.throttled_ns, 900);
+	assert_int_equal(window->opens[0].state, t.wait_state);
+	window_unref(window);
+	t.status = THREAD_ON_CPU;
+	t.since_ns = 2500;
+	t.sums.runnable_ns = 1400;
+	t.sums.throttled_ns = 1200;
+	t.epoch = 1;
+	window = cut(2, &t);
+	assert_sums(window, 500, 0, 500);
+	assert_int_equal(window->images[0].sums.throttled_ns, 300);
+	window_unref(window);
+}
+
 /* Asleep for an hour before it was found at 1010: counts from there. */
 static void test_seeded_threads_count_from_the_start(void **state)
 {
@@ -555,6 +579,7 @@ int main(void)
 		TEST(test_each_window_has_its_length),
 		TEST(test_events_after_the_cut_are_of_the_next),
 		TEST(test_runnable_waits),
+		TEST(test_throttled),
 		TEST(test_seeded_threads_count_from_the_start),
 		TEST(test_the_end_of_a_thread),
 		TEST(test_an_end_after_the_cut),

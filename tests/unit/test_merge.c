@@ -228,6 +228,46 @@ static void test_a_wait_over_windows(void **state)
 	assert_int_equal(groups[0]->blocked_ns, 1500 * US);
 }
 
+/* Without quota from 1900 to 2300 us, where that is known; else as long as it goes on. */
+static void test_throttled(void **state)
+{
+	struct merge_group **groups;
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		add_image(i, 1, false)->sums.throttled_ns = 7;
+	add_open(0, 0, 500 * US, INT64_MAX);
+	add_open(1, 0, 500 * US, INT64_MAX);
+	add_span(2, 0, 500 * US, 1900 * US, 2700 * US);
+	windows[2]->spans[0].throttled_ns = 400 * US;
+	groups = run(1);
+	assert_int_equal(groups[0]->runnable_ns, 800 * US);
+	assert_int_equal(groups[0]->throttled_ns, 400 * US);
+	assert_int_equal(merge_totals(merge)->throttled_ns, 21);
+
+	list.n = 1;
+	windows[0]->opens[0].wake_ns = 500 * US;
+	windows[0]->opens[0].state = STATE_PREEMPTED | STATE_THROTTLED;
+	groups = run(1);
+	assert_int_equal(groups[0]->runnable_ns, 500 * US);
+	assert_int_equal(groups[0]->throttled_ns, 500 * US);
+}
+
+/* What waited for quota is a row of its own. */
+static void test_throttled_rows(void **state)
+{
+	struct merge_group **groups;
+
+	add_image(0, 1, false);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	add_row(0, 0, 1, 100 * US, &kernel);
+	windows[0]->rows[0].state = STATE_PREEMPTED;
+	windows[0]->rows[1].state = STATE_PREEMPTED | STATE_THROTTLED;
+	list.n = 1;
+	groups = run(2);
+	assert_int_equal(groups[0]->state ^ groups[1]->state, STATE_THROTTLED);
+}
+
 static void test_open_only(void **state)
 {
 	struct merge_group **groups;
@@ -443,6 +483,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_rows_of_windows_add_up),
 		TEST(test_a_wait_over_windows),
+		TEST(test_throttled),
+		TEST(test_throttled_rows),
 		TEST(test_open_only),
 		TEST(test_unseen),
 		TEST(test_states_apart),

@@ -457,6 +457,33 @@ static void test_mixed(void **state)
 	free(text);
 }
 
+/* Time without CPU quota is told apart from the rest of what a thread waited for a CPU. */
+static void test_throttled(void **state)
+{
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_null(strstr(text, "throttled"));
+	free(text);
+	rows[0].state = "R";
+	rows[0].blocked_ns = 0;
+	rows[0].runnable_ns = 3 * NS_PER_S;
+	rows[0].throttled_ns = 2 * NS_PER_S;
+	reply.totals.throttled_ns = 2 * NS_PER_S;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "\nthrottled  2 s "));
+	assert_non_null(strstr(text, "\n  R throttled: its cgroup's CPU quota is used up\n"));
+	assert_non_null(strstr(text, "\n  2 s throttled: no CPU quota left in its cgroup\n"));
+	free(text);
+	rows[0].throttled_ns = NS_PER_S;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, "\n  R preempted, waiting for a CPU\n"));
+	assert_non_null(strstr(text, "\n  1 s throttled"));
+	free(text);
+}
+
 /* A filter of times may leave no wait that is known exactly. */
 static void test_longest_is_not_known(void **state)
 {
@@ -842,6 +869,7 @@ int main(void)
 		cmocka_unit_test(test_pseudo),
 		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_mixed),
+		cmocka_unit_test(test_throttled),
 		cmocka_unit_test(test_doubt),
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_longest_is_not_known),

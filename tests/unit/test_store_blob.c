@@ -113,13 +113,15 @@ static struct window *window_make(void)
 						.start_boot_ns = UINT64_MAX - i,
 						.exec_gen = i,
 						.comm = "0123456789abcde",
-						.sums = { .on_ns = i, .short_runnable_ns = 9 } };
+						.sums = { .on_ns = i,
+							  .throttled_ns = 3,
+							  .short_runnable_ns = 9 } };
 		image->process = process_ref(process);
 		row_add(window, i, i);
 	}
 	span = window_add_span(window);
 	*span = (struct window_span){
-		.start_ns = INT64_MIN, .wake_ns = -1, .end_ns = 1, .image = 2
+		.start_ns = INT64_MIN, .wake_ns = -1, .end_ns = 1, .throttled_ns = 2, .image = 2
 	};
 	span->user = stack_ref(&stacks[2]);
 	sample = window_add_sample(window);

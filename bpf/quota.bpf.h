@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_QUOTA_BPF_H
+#define STACKD_BPF_QUOTA_BPF_H
+
+/*
+ * Waits for CPU quota: in goes a thread that leaves its CPU or is woken, out comes, when it is back
+ * on one, how long its queue had no quota to run it by. Called under the run-queue lock.
+ */
+
+#include <bpf/bpf_core_read.h>
+
+#include "thread.bpf.h"
+
+/*
+ * Since 6.18 (e1fad12dcb66) a thread is taken off its queue by itself, on its way to user mode, and
+ * says so. Before, a queue stands still with all that is on it or comes to it.
+ */
+static __always_inline bool quota_is_by_thread(void)
+{
+	return bpf_core_field_exists(((struct task_struct *)NULL)->throttled);
+}
+
+static __always_inline bool quota_is_by_queue(void)
+{
+	return !quota_is_by_thread() &&
+	       bpf_core_field_exists(((struct cfs_rq *)NULL)->throttle_count);
+}
+
+/*
+ * How long the queue has been without, ever. Since 6.6 (677ea015f231) it keeps that in rq_clock();
+ * before, in the clock of load averages, which is behind on a CPU that is slowed down.
+ */
+static __always_inline __u64 quota_clock(struct cfs_rq *queue)
+{
+	__u64 sum = 0, since;
+
+	if (bpf_core_field_exists(queue->throttled_clock_self_time)) {
+		sum = queue->throttled_clock_self_time;
+		since = queue->throttled_clock_self;
+		if (since)
+			sum += queue->rq->clock - since;
+	} else if (bpf_core_field_exists(queue->throttled_clock_pelt_time)) {
+		sum = queue->throttled_clock_pelt_time;
+		since = queue->throttled_clock_pelt;
+		if (queue->throttle_count)
+			sum += queue->rq->clock_pelt - queue->rq->lost_idle_time - since;
+	}
+	return sum;
+}
+
+/* The same of a queue that the thread was on, and may be on no more. */
+static __always_inline __u64 quota_clock_at(struct cfs_rq *queue)
+{
+	__u64 sum = 0, since;
+
+	if (bpf_core_field_exists(queue->throttled_clock_self_time)) {
+		sum = BPF_CORE_READ(queue, throttled_clock_self_time);
+		since = BPF_CORE_READ(queue, throttled_clock_self);
+		if (since)
+			sum += BPF_CORE_READ(queue, rq, clock) - since;
+	} else if (bpf_core_field_exists(queue->throttled_clock_pelt_time)) {
+		sum = BPF_CORE_READ(queue, throttled_clock_pelt_time);
+		since = BPF_CORE_READ(queue, throttled_clock_pelt);
+		if (BPF_CORE_READ(queue, throttle_count))
+			sum += BPF_CORE_READ(queue, rq, clock_pelt) -
+			       BPF_CORE_READ(queue, rq, lost_idle_time) - since;
+	}
+	return sum;
+}
+
+/* From here on the thread waits for a CPU: what its queue shows now is not its wait's. */
+static __always_inline void quota_mark(struct thread *t, struct task_struct *task)
+{
+	struct cfs_rq *queue = task->se.cfs_rq;
+
+	t->quota_queue = (__u64)queue;
+	t->quota_ns = quota_clock(queue);
+	t->flags |= THREAD_IS_MARKED;
+}
+
+/* Off its CPU but not asleep. A byte is read and no more where there is no quota, since 6.18. */
+static __always_inline void quota_leave(struct thread *t, struct task_struct *task)
+{
+	if (quota_is_by_thread()) {
+		if (!task->throttled)
+			return;
+		quota_mark(t, task);
+		t->wait_state |= STATE_THROTTLED;
+	} else if (quota_is_by_queue()) {
+		quota_mark(t, task);
+		if (task->se.cfs_rq->throttle_count)
+			t->wait_state |= STATE_THROTTLED;
+	}
+}
+
+/* On its queue, in the waker. */
+static __always_inline void quota_wake(struct thread *t, struct task_struct *task)
+{
+	if (quota_is_by_queue())
+		quota_mark(t, task);
+}
+
+/*
+ * The wait of a marked thread is over, and its sums are in: adds what of the time since wake_ns its
+ * queue did not run. epoch: the window that its sums were of before.
+ */
+static __noinline __u64 quota_end(struct thread *t, __u64 wake_ns, __u64 end_ns, __u32 epoch)
+{
+	__u64 ns = quota_clock_at((struct cfs_rq *)t->quota_queue) - t->quota_ns;
+	__u64 wait = span_ns(wake_ns, end_ns), at;
+
+	if ((__s64)ns <= 0)
+		return 0;
+	if (ns > wait)
+		ns = wait;
+	t->sums.throttled_ns += ns;
+	if (t->epoch != epoch) {
+		at = span_ns(wake_ns, cut.start_ns[t->epoch & 1]);
+		t->at_cut.throttled_ns += at < ns ? at : ns;
+	}
+	return ns;
+}
+
+#endif

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A thread whose control group has used up its CPU quota: that time is shown apart from the rest of
+what it waited for a CPU, and is what the kernel itself counts for the group.
+"""
+
+import os
+import time
+
+import harness as h
+from quota import Quota
+
+h.need_live()
+NS_PER_MS = 1_000_000
+
+quota = Quota(20 * NS_PER_MS)
+daemon = h.Daemon("window.length=500ms")
+free = h.Program("prog_spinners", 1).ready()
+held = h.Program("prog_spinners", 1).ready()
+quota.add(held.pid)
+os.sched_setaffinity(free.pid, {0})
+os.sched_setaffinity(held.pid, {max(os.sched_getaffinity(0))})
+for program in (free, held):
+    program.go().read_until("spinning")
+# A first period of it, so that the load is as it stays.
+time.sleep(0.3)
+start, before = daemon.cut(), quota.throttled_ns()
+time.sleep(4)
+end, after = daemon.cut(), quota.throttled_ns()
+wall, truth = end - start, after - before
+SPAN = [word for name, ns in (("--since", start), ("--until", end))
+        for word in (name, f"@{ns // h.NS_PER_S}.{ns % h.NS_PER_S:09}")]
+
+
+def snapshot(pid, *args):
+    return daemon.ctl_json("snapshot", "offcpu", *SPAN, "-p", pid, *args)
+
+
+h.check(truth > wall / 5, f"the group was held back a good part of the time: {truth} of {wall} ns")
+reply = snapshot(held.pid)
+totals = reply["totals"]
+# A period may lie over either end.
+h.check_near(totals["throttled_ns"], truth, 0.02, "throttled time", slack=160 * NS_PER_MS)
+h.check(totals["throttled_ns"] <= totals["runnable_ns"], "it is a part of the runnable time")
+rows = [r for r in reply["rows"] if r["throttled_ns"] > 0]
+h.check_near(h.row_sum(rows, "throttled_ns"), totals["throttled_ns"], 0.01, "the rows add up")
+h.check(all(r["state"] == "R" for r in rows), "it was ready: R")
+h.check(all(r["throttled_ns"] <= r["runnable_ns"] for r in reply["rows"]), "a part in each row")
+spin = [r for r in rows if any("spin" in name for name in h.frame_names(r))]
+h.check(h.row_sum(spin, "throttled_ns") > 0.9 * truth, "at the stack that was held back")
+
+other = snapshot(free.pid)["totals"]["throttled_ns"]
+h.check(other == 0, f"who has no quota is not throttled: {other}")
+
+by_thread = snapshot(held.pid, "--by", "thread")["rows"]
+h.check_near(h.row_sum(by_thread, "throttled_ns"), totals["throttled_ns"], 0.01, "by thread too")
+by_comm = snapshot(held.pid, "--by", "comm")["rows"]
+h.check_near(h.row_sum(by_comm, "throttled_ns"), totals["throttled_ns"], 0.01, "by comm too")
+
+text = daemon.ctl("snapshot", "offcpu", *SPAN, "-p", held.pid).out
+h.check("R throttled: its cgroup's CPU quota is used up" in text, "text: the state of the row")
+h.check("no CPU quota left in its cgroup" in text, "text: what of the sum it is")
+text = daemon.ctl("snapshot", *SPAN, "-p", held.pid).out
+h.check("\nthrottled" in text, f"the overview has it apart: {text}")
+text = daemon.ctl("snapshot", "offcpu", *SPAN, "-p", free.pid).out
+h.check("throttled" not in text, "text: no word where nothing was")
+
+for program in (free, held):
+    program.kill()
+h.finish()
