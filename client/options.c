@@ -300,6 +300,8 @@ static const struct option_spec specs[] = {
 	  "oncpu: samples a second and CPU (49)" },
 	{ 0, "count", "PERIOD", OPTIONS_SESSION, read_positive, AT(period_ns),
 	  "oncpu: a sample each PERIOD ns" },
+	{ 0, "event", "cpu-clock|cycles", OPTIONS_SESSION, read_choice, AT(event),
+	  "oncpu: what is sampled by" },
 	{ 0, "for", "D", OPTIONS_START, read_length, AT(duration_ns), "end it after D" },
 	{ 0, "name", "NAME", OPTIONS_START, read_text, AT(name), "another name for its id" },
 	{ 0, "duration", "D", OPTIONS_RECORD, read_length, AT(duration_ns),

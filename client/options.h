@@ -64,6 +64,7 @@ struct options {
 	struct id_list cpus;
 	int64_t frequency;
 	int64_t period_ns;
+	const char *event;
 	int64_t duration_ns; /* --for and --duration */
 	int64_t interval_ns;
 	const char *name;

@@ -36,6 +36,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 		.duration_ns = options->duration_ns,
 		.frequency = options->frequency,
 		.period_ns = options->period_ns,
+		.event = options->event,
 		.idle = options->idle ? 1 : WIRE_BOOL_ABSENT,
 	};
 	enum exit_code code;

@@ -14,7 +14,7 @@ _stackctl()
 		--min-block-time --max-block-time --state --comm --cgroup --unit
 		-p -t -u -k -U -K -m -M'
 	local order='--sort --by'
-	local session='--cpu --frequency --count --idle -C -F'
+	local session='--cpu --frequency --count --event --idle -C -F'
 	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --chain --offset
 		--verbose --short --output -n -f -d -a -s -v'
 
@@ -25,6 +25,10 @@ _stackctl()
 		;;
 	--format)
 		COMPREPLY=($(compgen -W 'text folded json' -- "$cur"))
+		return
+		;;
+	--event)
+		COMPREPLY=($(compgen -W 'cpu-clock cycles' -- "$cur"))
 		return
 		;;
 	--sort)

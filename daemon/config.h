@@ -49,6 +49,7 @@ struct config {
 	uint64_t offcpu_stack_ring;  /* stack_ring = 4M, 1M .. 256M, a power of two */
 	/* [probe.oncpu] */
 	bool oncpu_enabled;	  /* enabled = yes */
+	char *oncpu_event;	  /* event = cpu-clock: or cycles */
 	uint64_t oncpu_frequency; /* frequency = 49, 1 .. 10000: samples a second and CPU */
 	uint64_t oncpu_max_keys;  /* max_keys = 8192, 1024 .. 1048576: per window */
 	/* [probe.offwake] */

@@ -63,6 +63,7 @@ struct probe_options {
 	/* oncpu: */
 	uint64_t period_ns;
 	const struct wire_ints *cpus; /* NULL or empty: all */
+	bool with_cycles; /* where the hardware counts them, else in time */
 	bool with_idle;
 };
 

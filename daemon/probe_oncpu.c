@@ -44,15 +44,20 @@ static int skeleton_configure(struct probe *probe)
 
 static int event_attach(struct probe *probe, unsigned int cpu)
 {
-	/* A software clock: it samples each CPU, idle or not, in time and not in work done. */
-	const struct broker_sampling what = {
-		.clock = BROKER_CPU_CLOCK,
-		.cpu = cpu,
-		.period = probe->options.period_ns,
-	};
+	const uint64_t period = probe->options.period_ns;
+	struct broker_sampling what = { .clock = probe->hook, .cpu = cpu };
 	struct bpf_link *link;
-	int fd, r = broker_open_sampling(probe->options.broker, &what, &fd);
+	int fd, r;
 
+	/*
+	 * The software clock samples each CPU, idle or not, in time. Cycles pass while there is work:
+	 * the kernel aims at so many samples in a second of it.
+	 */
+	if (what.clock == BROKER_CYCLES)
+		what.frequency_hz = (NS_PER_S + period / 2) / period;
+	else
+		what.period = period;
+	r = broker_open_sampling(probe->options.broker, &what, &fd);
 	if (r)
 		return r;
 	/* The link has the fd from here on. */
@@ -104,6 +109,31 @@ static int events_update(struct probe *probe)
 	return failed ? failed : r < 0 ? r : 0;
 }
 
+static void events_close(struct probe_events *events)
+{
+	size_t i;
+
+	for (i = 0; i < events->n; i++) {
+		bpf_link__destroy(events->links[i]);
+		events->links[i] = NULL;
+	}
+}
+
+/* Virtual machines often have no counter. */
+static int events_update_cycles(struct probe *probe)
+{
+	int r;
+
+	probe->hook = BROKER_CYCLES;
+	r = events_update(probe);
+	if (r != -ENOENT && r != -EOPNOTSUPP)
+		return r;
+	events_close(probe->events);
+	probe->hook = BROKER_CPU_CLOCK;
+	probe_fail(probe, "this machine has no counter of cycles: sampled by cpu-clock");
+	return events_update(probe);
+}
+
 static int events_open(struct probe *probe)
 {
 	int n = libbpf_num_possible_cpus();
@@ -117,7 +147,7 @@ static int events_open(struct probe *probe)
 	if (!probe->events->links)
 		return -ENOMEM;
 	probe->events->n = (size_t)n;
-	return events_update(probe);
+	return probe->options.with_cycles ? events_update_cycles(probe) : events_update(probe);
 }
 
 static int processes_follow(struct probe *probe)
@@ -189,10 +219,9 @@ void probe_oncpu_refresh(struct probe *probe)
 void probe_oncpu_detach(struct probe *probe)
 {
 	struct probe_events *events = probe->events;
-	size_t i;
 
-	for (i = 0; events && i < events->n; i++)
-		bpf_link__destroy(events->links[i]);
+	if (events)
+		events_close(events);
 	if (events)
 		free(events->links);
 	free(events);
@@ -207,6 +236,7 @@ void probe_oncpu_close(struct probe *probe)
 
 void probe_oncpu_status(const struct probe *probe, struct probe_status *out)
 {
-	out->hook = "perf_event/cpu-clock";
-	out->blind[out->n_blind++] = "kernel code that runs with interrupts off";
+	out->hook = probe->hook == BROKER_CYCLES ? "perf_event/cycles" : "perf_event/cpu-clock";
+	if (probe->hook == BROKER_CPU_CLOCK)
+		out->blind[out->n_blind++] = "kernel code that runs with interrupts off";
 }

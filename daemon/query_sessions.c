@@ -130,6 +130,14 @@ static int number_check(int64_t value, const char *field, uint64_t *out, struct 
 			      "%s %" PRId64 ": has to be more than 0", field, value);
 }
 
+static int event_check(const char *event, struct wire_error *error)
+{
+	if (!event || strcmp(event, "cycles") == 0 || strcmp(event, "cpu-clock") == 0)
+		return 0;
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "event",
+			      "%.40s: one of cpu-clock and cycles", event);
+}
+
 static int request_parse(const struct query_peer *peer, const struct wire_start_request *wire,
 			 struct session_request *out, struct wire_error *error)
 {
@@ -139,10 +147,13 @@ static int request_parse(const struct query_peer *peer, const struct wire_start_
 		.name = wire->name,
 		.filter = wire->filter,
 		.duration_ns = wire->duration_ns == WIRE_ABSENT ? 0 : wire->duration_ns,
+		.event = wire->event,
 		.with_idle = wire->idle == 1,
 		.uid = peer->uid,
 	};
 	r = query_kind(wire->probe, &out->kind, error);
+	if (!r)
+		r = event_check(wire->event, error);
 	if (!r && wire->name)
 		r = name_check(wire->name, error);
 	if (!r)

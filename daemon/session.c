@@ -210,6 +210,7 @@ static void probe_options_init(const struct session *session,
 		.cpus = wire ? &wire->cpus : NULL,
 		.min_wait_ns = info->min_wait_ns,
 		.period_ns = info->period_ns,
+		.with_cycles = info->with_cycles,
 		.with_idle = info->with_idle,
 	};
 	out->is_disabled = info->is_always && (sessions->is_serve_only ||

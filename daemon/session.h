@@ -46,6 +46,7 @@ struct session_request {
 	int64_t duration_ns;
 	uint64_t frequency_hz; /* oncpu: one of these two */
 	uint64_t period_ns;
+	const char *event;     /* oncpu: "cpu-clock" or "cycles"; NULL: as the settings say */
 	bool with_idle;
 	uid_t uid;
 };
@@ -64,6 +65,7 @@ struct session_info {
 	int64_t until_real_ns; /* planned end; INT64_MAX: none */
 	int64_t min_wait_ns;   /* offcpu */
 	uint64_t period_ns;    /* oncpu */
+	bool with_cycles;      /* oncpu: by them, where the hardware counts them */
 	bool with_idle;
 };
 

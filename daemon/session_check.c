@@ -98,6 +98,9 @@ static int period_check(const struct session *session, const struct session_requ
 
 	if (request->frequency_hz && request->period_ns)
 		return invalid(error, "frequency", "a frequency or a period: one of them");
+	if (session->info.with_cycles && request->period_ns)
+		return invalid(error, "period_ns",
+			       "a period is in time, which cycles are not: a frequency, for these");
 	if (request->frequency_hz > max)
 		return invalid(error, "frequency",
 			       "%" PRIu64 " Hz: the kernel allows up to %" PRIu64
@@ -128,8 +131,11 @@ static int kind_check(const struct session *session, const struct session_reques
 			return invalid(error, "states", "oncpu has no waits that have a state");
 		return period_check(session, request, error);
 	}
-	if (request->frequency_hz || request->period_ns || request->with_idle)
-		return invalid(error, request->with_idle ? "idle" : "frequency",
+	if (request->frequency_hz || request->period_ns || request->with_idle || request->event)
+		return invalid(error,
+			       request->with_idle     ? "idle"
+			       : request->event       ? "event"
+						      : "frequency",
 			       "%s samples nothing: only oncpu does",
 			       probe_kind_name(session->info.kind));
 	if (wire && wire->cpus.n)

@@ -138,6 +138,11 @@ static int64_t min_wait(const struct config *config, enum probe_kind kind)
 	return kind == PROBE_OFFWAKE ? config->offwake_min_wait_ns : config->offcpu_min_wait_ns;
 }
 
+static bool has_cycles(const char *event)
+{
+	return strcmp(event, "cycles") == 0;
+}
+
 static int always_start(struct sessions *sessions, enum probe_kind kind, char *reason, size_t size)
 {
 	const struct config *config = sessions->options.config;
@@ -151,6 +156,7 @@ static int always_start(struct sessions *sessions, enum probe_kind kind, char *r
 	session->hash_seed = sessions->hash_seed;
 	session->info.min_wait_ns = min_wait(config, kind);
 	session->info.period_ns = NS_PER_S / config->oncpu_frequency;
+	session->info.with_cycles = has_cycles(config->oncpu_event);
 	session->info.until_real_ns = INT64_MAX;
 	/* One of them tells of processes, and one does it best. */
 	session->notes_processes =
@@ -263,6 +269,9 @@ static void info_fill(const struct sessions *sessions, const struct session_requ
 	info->period_ns = request->period_ns ? request->period_ns :
 		NS_PER_S / (request->frequency_hz ? request->frequency_hz :
 						    config->oncpu_frequency);
+	/* A period is in time: only of what is sampled in time. */
+	info->with_cycles = request->event ? has_cycles(request->event)
+					   : !request->period_ns && has_cycles(config->oncpu_event);
 }
 
 static int attach_failed(const struct session *session, int r, const char *reason,

@@ -340,6 +340,7 @@ static const struct field fields_start_request[] = {
 	INT(struct wire_start_request, duration_ns, OPTIONAL),
 	INT(struct wire_start_request, frequency, OPTIONAL),
 	INT(struct wire_start_request, period_ns, OPTIONAL),
+	STRING(struct wire_start_request, event, OPTIONAL),
 	TRISTATE(struct wire_start_request, idle),
 };
 RECORD(start_request, "Start");

@@ -369,6 +369,7 @@ struct wire_start_request {
 	int64_t duration_ns;		  /* optional */
 	int64_t frequency;		  /* optional */
 	int64_t period_ns;		  /* optional */
+	const char *event;		  /* optional */
 	int idle;
 };
 
