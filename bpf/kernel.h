@@ -60,6 +60,75 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
 };
 
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	long long i_size;
+	__u32 i_generation;
+	long long i_mtime_sec; /* since 6.11 */
+	__u32 i_mtime_nsec;
+};
+
+struct timespec64 {
+	long long tv_sec;
+	long tv_nsec;
+};
+
+struct inode___6_1 {
+	struct timespec64 i_mtime;
+};
+
+struct inode___6_7 {
+	struct timespec64 __i_mtime;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct vm_operations_struct;
+struct mm_struct;
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_flags;
+	const struct vm_operations_struct *vm_ops;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
+struct maple_metadata {
+	unsigned char end;
+};
+
+/* A leaf, or one above: what is at or below pivot i is in slot i. */
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+	struct maple_metadata meta;
+};
+
+/* With the widest gap below, as all above the leaves of mappings are. */
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+	struct maple_metadata meta;
+};
+
+struct maple_tree {
+	void *ma_root;
+};
+
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
 typedef struct {
 	long counter;
 } atomic_long_t;
@@ -70,6 +139,9 @@ struct rw_semaphore {
 
 struct mm_struct {
 	struct rw_semaphore mmap_lock; /* since 5.8 */
+	struct maple_tree mm_mt;       /* since 6.1 */
+	unsigned long start_code;      /* 0 while an exec makes it */
+	mm_context_t context;
 };
 
 struct task_struct {
@@ -110,6 +182,9 @@ struct bpf_iter__task {
 };
 
 #pragma clang attribute pop
+
+/* include/linux/mm.h */
+#define VM_EXEC 0x00000004
 
 /* include/linux/sched.h */
 #define TASK_DEAD  0x80

@@ -37,6 +37,7 @@ struct cpu {
 #define WINDOW_KEY   struct wake_key
 #define WINDOW_VALUE struct wake_sums
 
+#include "mapping.bpf.h"
 #include "maps.bpf.h"
 #include "process.bpf.h"
 #include "stack.bpf.h"
@@ -314,7 +315,7 @@ static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct slee
 	user.exec_gen = (__u32)current->self_exec_id;
 	w = unwind_user(current, UNWIND_AT_WAKING);
 	if (w)
-		s->waker_ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+		s->waker_ustack = stack_take_user(cpu, w, &user);
 }
 
 /* The first link is who wakes; behind it comes who woke that, where it is a thread. */

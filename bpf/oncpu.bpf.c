@@ -21,6 +21,7 @@ struct cpu {
 #define WINDOW_KEY   struct sample_key
 #define WINDOW_VALUE struct sample_sums
 
+#include "mapping.bpf.h"
 #include "maps.bpf.h"
 #include "process.bpf.h"
 #include "stack.bpf.h"
@@ -49,7 +50,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	/* A thread on its way out has no memory left to have a stack in. */
 	w = task->flags & PF_EXITING ? NULL : unwind_user(task, UNWIND_AT_SAMPLE);
 	if (w)
-		key->ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+		key->ustack = stack_take_user(cpu, w, &user);
 }
 
 /* The row of a key; its name is the thread's at the first sample in the window. */

@@ -14,8 +14,7 @@
 #define UNWIND_READ copy_read
 
 #include "offcpu_maps.bpf.h"
-#include "stack.bpf.h"
-#include "unwind.bpf.h"
+#include "mapping.bpf.h"
 #include "wait.bpf.h"
 
 enum {
@@ -128,16 +127,18 @@ static __always_inline bool walk_begin(struct unwind_walk *w, struct task_struct
 {
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
 
-	if (!regs->ip)
+	if (!regs->ip || !unwind_has_memory(task))
 		return false;
 	w->pc = regs->ip;
 	w->sp = regs->sp;
 	w->bp = regs->bp;
 	w->regs = (__u64)regs;
+	w->search.mm = (__u64)task->mm;
+	w->search.n_found = 0;
 	w->size = 0;
 	w->n = 0;
 	w->flags = 0;
-	w->is_exact = (__s64)regs->orig_ax == -1;
+	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
 	frames_kept = 0;
 	if (regs->cs == UNWIND_USER_CS)
 		return true;
@@ -180,7 +181,7 @@ static __always_inline void stack_tell(struct thread *t, struct task_struct *tas
 				       const struct stack_owner *owner)
 {
 	struct record_open_stack *r;
-	__u64 id = stack_take_frames(&own, walk.ip, walk.n, walk.flags, owner);
+	__u64 id = stack_take_user(&own, &walk, owner);
 
 	r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 	if (!r)

@@ -10,6 +10,8 @@
 
 #include <linux/types.h>
 
+#include "unwind_shared.h"
+
 #define STACK_DEPTH  127 /* frames of a kernel and of a user stack, each */
 #define COMM_LEN     16
 #define WAIT_BUCKETS 26 /* bucket i: [2^(i+9), 2^(i+10)) ns; the first takes what is shorter */
@@ -263,6 +265,7 @@ enum record_type {
 	RECORD_EXEC,
 	RECORD_EXIT,
 	RECORD_OPEN_STACK,
+	RECORD_MAPPING,
 };
 
 struct record_head {
@@ -326,6 +329,15 @@ struct record_process {
 	__u32 is_kernel;
 	__u32 epoch; /* the window that the exec lies in */
 	struct thread_sums sums;
+};
+
+/* A mapping that a walk went through before the daemon knew of it; goes before the stack. */
+struct record_mapping {
+	struct record_head head;
+	__u64 leader_boot_ns;
+	__u32 tgid;
+	__u32 exec_gen;
+	struct unwind_mapping_found found;
 };
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");

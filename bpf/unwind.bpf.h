@@ -13,6 +13,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "unwind_code.bpf.h"
 #include "unwind_shared.h"
 
 enum {
@@ -68,6 +69,7 @@ struct unwind_walk {
 	__u32 flags;
 	__u32 is_exact; /* pc is where the code goes on, not behind a call */
 	__u32 is_generated;
+	struct unwind_search search;
 };
 
 struct {
@@ -122,6 +124,27 @@ static __always_inline bool unwind_find_segment(struct unwind_walk *w, __u64 at)
 		return false;
 	w->start = s->start;
 	w->size = s->end - s->start;
+	w->bias = s->bias;
+	w->is_generated = s->is_generated;
+	w->table = *t;
+	if (!t->used)
+		t->used = 1;
+	return true;
+}
+
+/* The same for what the daemon has not told of. */
+static __always_inline bool unwind_find_code(struct unwind_walk *w, __u64 at)
+{
+	struct unwind_search *s = &w->search;
+	struct unwind_table *t;
+
+	if (!unwind_code_find(s, at))
+		return false;
+	t = bpf_map_lookup_elem(&unwind_tables, &s->table);
+	if (!t)
+		return false;
+	w->start = s->start;
+	w->size = s->size;
 	w->bias = s->bias;
 	w->is_generated = s->is_generated;
 	w->table = *t;
@@ -379,7 +402,7 @@ static long unwind_step(__u32 i, void *context)
 	at = w->pc - !w->is_exact;
 	w->ip[i] = w->pc;
 	w->n = i + 1;
-	if (at - w->start >= w->size && !unwind_find_segment(w, at))
+	if (at - w->start >= w->size && !unwind_find_segment(w, at) && !unwind_find_code(w, at))
 		return unwind_stop(w, UNWIND_IS_NO_MAPPING);
 	if (w->is_generated)
 		return unwind_frame_pointer(w);
@@ -423,6 +446,12 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 	w->n_segments = p.n;
 }
 
+/* An exit gives its memory up, and an exec its old one, before what is left of both is done. */
+static __always_inline bool unwind_has_memory(struct task_struct *task)
+{
+	return task->mm && task->mm->start_code;
+}
+
 /*
  * Walks the user stack of the current task. The frames are in what is returned, n of them from
  * ip[0] on; NULL where there is no user stack. Not for the iterator: the memory is current's.
@@ -432,17 +461,22 @@ static __always_inline struct unwind_walk *unwind_user(struct task_struct *task,
 	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &walker);
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
 
-	if (!w || !regs->ip)
+	if (!w || !regs->ip || !unwind_has_memory(task))
 		return NULL;
 	w->pc = regs->ip;
 	w->sp = regs->sp;
 	w->bp = regs->bp;
 	w->regs = (__u64)regs;
+	w->search.mm = (__u64)task->mm;
+	w->search.n_found = 0;
 	w->size = 0;
 	w->n = 0;
 	w->flags = 0;
-	/* After a system call's instruction, which may be a function's last. */
-	w->is_exact = (__s64)regs->orig_ax == -1;
+	/*
+	 * After a system call's instruction, which may be a function's last, and which leaves the
+	 * address in cx, too. A signal's handler begins with another one there, and so does an exec.
+	 */
+	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
 	if (regs->cs == UNWIND_USER_CS) {
 		unwind_find_process(w, task);
 		if (bpf_loop(UNWIND_DEPTH, unwind_step, &w, 0) < 0)

@@ -119,6 +119,50 @@ static inline __u64 unwind_check(const struct unwind_process *p)
 	return h ^ (h >> 32);
 }
 
+/*
+ * Code as the kernel has it mapped: one state of a file, and where in it. The vdso is all zeros but
+ * for its size; so is code made at run time, whose size is 0.
+ */
+struct unwind_code_key {
+	__u64 inode;
+	__u64 size;
+	__s64 mtime_ns;
+	__u64 offset; /* in the file, bytes */
+	__u32 dev;    /* of the super block; not always what stat() says */
+	__u32 generation;
+};
+
+/* Of which table it is: at a mapping's start rows are for this many bytes from the base. */
+struct unwind_code {
+	__u64 from_base;
+	__u32 table;
+	__u32 is_generated;
+	__u64 check; /* unwind_code_check() */
+};
+
+/* A reader may find the place of one key given to another one meanwhile. */
+static inline __u64 unwind_code_check(const struct unwind_code_key *key,
+				      const struct unwind_code *code)
+{
+	__u64 h = key->inode * 0x9e3779b97f4a7c15ULL + key->offset;
+
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + (__u64)key->mtime_ns;
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + (((__u64)key->dev << 32) | key->generation);
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + code->from_base;
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL +
+	    (((__u64)code->table << 32) | code->is_generated);
+	return h ^ (h >> 32);
+}
+
+/* A mapping that the daemon had not told of, found by a walk. */
+struct unwind_mapping_found {
+	__u64 start;
+	__u64 end;
+	struct unwind_code_key key;
+};
+
+enum { UNWIND_FOUND_MAX = 4 };
+
 /* What ended a walk, and how far it is to be trusted. */
 enum unwind_flag {
 	UNWIND_IS_WHOLE = 1,	       /* it reached the thread's first function */
@@ -139,6 +183,8 @@ _Static_assert(sizeof(struct unwind_page) == 8, "a page is a word");
 _Static_assert(sizeof(struct unwind_rule) == 16, "a rule is two words");
 _Static_assert(sizeof(struct unwind_table) == 32, "a table has no padding");
 _Static_assert(sizeof(struct unwind_segment) == 32, "a segment has no padding");
+_Static_assert(sizeof(struct unwind_code_key) == 40, "a key has no padding");
+_Static_assert(sizeof(struct unwind_code) == 24, "code has no padding");
 _Static_assert(sizeof(struct unwind_process) == 48, "a process has no padding");
 
 #endif

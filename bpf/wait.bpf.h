@@ -9,8 +9,7 @@
 
 #include <bpf/bpf_core_read.h>
 
-#include "stack.bpf.h"
-#include "unwind.bpf.h"
+#include "mapping.bpf.h"
 
 /* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
 static __always_inline bool task_is_blocked(struct task_struct *task)
@@ -85,7 +84,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	user.exec_gen = (__u32)task->self_exec_id;
 	w = unwind_user(task, walker);
 	if (w)
-		*ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+		*ustack = stack_take_user(cpu, w, &user);
 }
 
 #endif

@@ -153,6 +153,17 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 	}
 }
 
+static void handle_mapping(struct drain *drain, const struct record_mapping *record)
+{
+	struct process_id id = {
+		.pid = (int32_t)record->tgid,
+		.exec_gen = record->exec_gen,
+		.start_boot_ns = record->leader_boot_ns,
+	};
+
+	process_table_note_mapping(drain->processes, &id, &record->found);
+}
+
 int drain_on_record(void *context, void *data, size_t size)
 {
 	const struct record_head *head = data;
@@ -177,6 +188,9 @@ int drain_on_record(void *context, void *data, size_t size)
 	case RECORD_EXEC:
 	case RECORD_EXIT:
 		handle_process(drain, data);
+		break;
+	case RECORD_MAPPING:
+		handle_mapping(drain, data);
 		break;
 	}
 	return 0;

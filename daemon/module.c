@@ -155,6 +155,7 @@ static bool drop_ref(struct module *module)
 			break;
 		}
 	}
+	module_codes_forget(module);
 	registry->stats.modules--;
 	registry->stats.files -= module_files(module);
 	if (module->symbols) {

@@ -23,6 +23,7 @@ struct module_registry;
 struct mounts;
 struct symtab;
 struct unwind;
+struct unwind_code_key;
 struct unwind_file;
 
 struct module_stats {
@@ -87,6 +88,16 @@ bool module_registry_load_rows(struct module_registry *registry, bool is_small_o
 
 /* Its code for walks, borrowed; NULL where it has none. */
 struct unwind_file *module_unwind(const struct module *module);
+
+/*
+ * The kernel knows the module's code by this key, as a walk has found it: from now on walks find it
+ * in processes that are not known yet. Nothing where the key is of another state of the file.
+ */
+void module_learn_code(struct module *module, const struct unwind_code_key *key);
+
+/* The module whose code it is, a reference; NULL where that is not known. */
+struct module *module_find_code(struct module_registry *registry,
+				const struct unwind_code_key *key);
 
 /* Drops symbols that can be read again and were not asked for in idle_ns; looks now and then. */
 void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns);

@@ -13,12 +13,14 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "bpf/unwind_shared.h"
 #include "daemon/elf_file.h"
 #include "daemon/module.h"
 #include "daemon/mounts.h"
 #include "daemon/unwind.h"
 
 #define MODULE_BUCKETS 1024
+#define MODULE_CODES   512
 
 /* What tells one state of a file from another; the vdso is all zeros. */
 struct module_key {
@@ -58,9 +60,16 @@ struct module {
 	int debug_fd; /* its separate debug file, open as long as it is; -1: none */
 };
 
+/* Code as the kernel knows it. */
+struct module_code {
+	struct unwind_code_key key;
+	struct module *module; /* without a reference; NULL: none */
+};
+
 struct module_registry {
 	pthread_mutex_t lock;
 	struct module *buckets[MODULE_BUCKETS];
+	struct module_code codes[MODULE_CODES]; /* by hash of the key */
 	struct module_symbols *symbols;
 	struct module *settling; /* each with a reference */
 	struct module *wanting[2]; /* rows; each with a reference; big files second */
@@ -84,6 +93,9 @@ int module_take_fd(int *fd);
 void module_unwind_init(struct module *module);
 /* Reads the rows now if they are wanted. */
 void module_unwind_load(struct module *module);
+
+/* module_codes.c, with registry.lock held: the module ends. */
+void module_codes_forget(struct module *module);
 
 /* module_symbols.c; the first two with registry.lock held. */
 size_t module_registry_symbol_bytes(struct module_registry *registry);

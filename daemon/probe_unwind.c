@@ -16,20 +16,28 @@
 
 enum { FALLBACK_WAIT_S = 1 };
 
-/* What a member of a preallocated hash takes: the kernel's own part, key and value. */
-enum { PROCESS_BYTES = 64 + 8 + sizeof(struct unwind_process) };
+/* What a member of a hash takes: the kernel's own part, key and value. */
+enum {
+	PROCESS_BYTES = 64 + 8 + sizeof(struct unwind_process),
+	CODE_BYTES = 64 + sizeof(struct unwind_code_key) + sizeof(struct unwind_code),
+};
 
-enum shared_map { WORDS, TABLE, SEGMENT, VERSION, PROCESS, SHARED_MAPS };
+enum shared_map { WORDS, TABLE, SEGMENT, VERSION, PROCESS, CODE, SHARED_MAPS };
 
 static const struct {
 	const char *name;
-	uint32_t value_size;
+	uint32_t type, flags;
+	uint32_t key_size, value_size;
 } shared_maps[] = {
-	[WORDS] = { "unwind_words", sizeof(uint64_t) },
-	[TABLE] = { "unwind_tables", sizeof(struct unwind_table) },
-	[SEGMENT] = { "unwind_segments", sizeof(struct unwind_segment) },
-	[VERSION] = { "unwind_version", sizeof(uint64_t) },
-	[PROCESS] = { "unwind_processes", sizeof(struct unwind_process) },
+	[WORDS] = { "unwind_words", BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE, 4, sizeof(uint64_t) },
+	[TABLE] = { "unwind_tables", BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE, 4,
+		    sizeof(struct unwind_table) },
+	[SEGMENT] = { "unwind_segments", BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE, 4,
+		      sizeof(struct unwind_segment) },
+	[VERSION] = { "unwind_version", BPF_MAP_TYPE_ARRAY, BPF_F_MMAPABLE, 4, sizeof(uint64_t) },
+	[PROCESS] = { "unwind_processes", BPF_MAP_TYPE_HASH, 0, 4, sizeof(struct unwind_process) },
+	[CODE] = { "unwind_codes", BPF_MAP_TYPE_HASH, BPF_F_NO_PREALLOC,
+		   sizeof(struct unwind_code_key), sizeof(struct unwind_code) },
 };
 
 struct probe_unwind {
@@ -59,6 +67,21 @@ static void process_drop(void *userdata, uint32_t tgid)
 	const struct probe_unwind *maps = userdata;
 
 	bpf_map_delete_elem(maps->fds[PROCESS], &tgid);
+}
+
+static int code_put(void *userdata, const struct unwind_code_key *key,
+		    const struct unwind_code *code)
+{
+	const struct probe_unwind *maps = userdata;
+
+	return bpf_map_update_elem(maps->fds[CODE], key, code, BPF_ANY);
+}
+
+static void code_drop(void *userdata, const struct unwind_code_key *key)
+{
+	const struct probe_unwind *maps = userdata;
+
+	bpf_map_delete_elem(maps->fds[CODE], key);
 }
 
 /*
@@ -103,17 +126,15 @@ static size_t size_of(const struct probe_unwind *maps, enum shared_map map)
 
 static int map_open(struct probe_unwind *maps, enum shared_map map)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-	bool is_hash = map == PROCESS;
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = shared_maps[map].flags);
 	void *memory;
 
-	maps->fds[map] =
-		bpf_map_create(is_hash ? BPF_MAP_TYPE_HASH : BPF_MAP_TYPE_ARRAY,
-			       shared_maps[map].name, sizeof(uint32_t), shared_maps[map].value_size,
-			       maps->n[map], is_hash ? NULL : &options);
+	maps->fds[map] = bpf_map_create(shared_maps[map].type, shared_maps[map].name,
+					shared_maps[map].key_size, shared_maps[map].value_size,
+					maps->n[map], &options);
 	if (maps->fds[map] < 0)
 		return maps->fds[map];
-	if (is_hash || map == WORDS)
+	if (map >= PROCESS || map == WORDS)
 		return 0;
 	memory = mmap(NULL, size_of(maps, map), PROT_READ | PROT_WRITE, MAP_SHARED, maps->fds[map],
 		      0);
@@ -123,7 +144,7 @@ static int map_open(struct probe_unwind *maps, enum shared_map map)
 	return 0;
 }
 
-/* An eighth for mappings, as much for processes, little for tables, and the rest for rows. */
+/* An eighth for mappings, as much for processes, little for tables and code, the rest for rows. */
 static void maps_size(struct probe_unwind *maps, uint64_t max_memory)
 {
 	uint64_t part = max_memory / 8;
@@ -132,7 +153,8 @@ static void maps_size(struct probe_unwind *maps, uint64_t max_memory)
 	maps->n[PROCESS] = (uint32_t)(part / PROCESS_BYTES);
 	maps->n[VERSION] = 1;
 	maps->n[TABLE] = (uint32_t)(part / 16 / sizeof(struct unwind_table));
-	maps->n[WORDS] = (uint32_t)((max_memory - 2 * part - part / 16) / sizeof(uint64_t));
+	maps->n[WORDS] = (uint32_t)((max_memory - 2 * part - part / 4 - part / 16) / sizeof(uint64_t));
+	maps->n[CODE] = (uint32_t)(part / 4 / CODE_BYTES);
 }
 
 int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
@@ -162,6 +184,9 @@ int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
 		.put = process_put,
 		.get = process_get,
 		.drop = process_drop,
+		.n_codes = maps->n[CODE],
+		.put_code = code_put,
+		.drop_code = code_drop,
 		.wait = programs_wait,
 		.userdata = maps,
 	};
@@ -213,5 +238,6 @@ uint64_t probe_unwind_bytes(const struct probe_unwind *maps)
 
 	for (unsigned int i = 0; i < PROCESS; i++)
 		sum += (uint64_t)maps->n[i] * shared_maps[i].value_size;
-	return sum + (uint64_t)maps->n[PROCESS] * PROCESS_BYTES;
+	return sum + (uint64_t)maps->n[PROCESS] * PROCESS_BYTES +
+	       (uint64_t)maps->n[CODE] * CODE_BYTES;
 }

@@ -135,6 +135,7 @@ static void process_destroy(struct process *process)
 {
 	process_mark_exited(process);
 	process_maps_unref(process->maps);
+	free(process->asked);
 	perf_map_unref(process->perf);
 	process->exe = process->cgroup = NULL;
 	texts_drop_outdated(process);
@@ -320,7 +321,7 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 			     const char *comm)
 {
 	/* ld.so maps the libraries of a small program within 1 ms, those of a large one in 50. */
-	static const int64_t again_ns[] = { NS_PER_MS, 3 * NS_PER_MS, 15 * NS_PER_MS, 60 * NS_PER_MS };
+	static const int64_t again_ns[] = { 3 * NS_PER_MS, 60 * NS_PER_MS };
 	struct process *process;
 
 	pthread_mutex_lock(&table->lock);

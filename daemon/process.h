@@ -37,6 +37,7 @@ struct process_info {
 struct process;
 struct process_table;
 struct unwind;
+struct unwind_mapping_found;
 
 struct process_stats {
 	size_t processes;      /* held now */
@@ -110,6 +111,13 @@ void process_table_note_exec(struct process_table *table, const struct process_i
  */
 void process_table_note_walk(struct process_table *table, struct process *process,
 			     uint64_t address, unsigned int ends);
+
+/*
+ * A walk went through a mapping of the process that nobody had told of: where its file is known, it
+ * names what is there from now on; else /proc is read, and the file known by its key. Never blocks.
+ */
+void process_table_note_mapping(struct process_table *table, const struct process_id *id,
+				const struct unwind_mapping_found *found);
 
 /* Up to max programs and how their walks ended, those with the most that were cut first. */
 size_t process_table_walks(struct process_table *table, struct process_walks *out, size_t max);

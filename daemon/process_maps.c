@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/unwind_shared.h"
 #include "daemon/procfs.h"
 #include "daemon/unwind.h"
 #include "proto/base.h"
@@ -299,6 +300,59 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 	}
 	if (before)
 		gone_add(maps, before, mappings);
+	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
+	run_make(maps);
+	*out = TAKE(maps);
+	return 0;
+}
+
+/* A copy shares the module; a name is its own. */
+static int map_copy(const struct process_map *map, struct process_map *out)
+{
+	char *name = NULL;
+
+	if (map->name) {
+		name = strdup(map->name);
+		if (!name)
+			return -ENOMEM;
+	}
+	*out = *map;
+	out->name = name;
+	if (out->module)
+		module_ref(out->module);
+	return 0;
+}
+
+int process_maps_add(struct module_registry *registry, const struct process_maps *before,
+		     const struct unwind_mapping_found *found, struct module *module,
+		     struct process_maps **out)
+{
+	_cleanup_(process_maps_unrefp) struct process_maps *maps = calloc(1, sizeof(*maps));
+	size_t n = before ? before->n : 0;
+
+	if (!maps)
+		return -ENOMEM;
+	atomic_init(&maps->refs, 1);
+	maps->registry = registry;
+	maps->items = calloc(n + 1, sizeof(*maps->items));
+	if (!maps->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct process_map *map = &before->items[i];
+
+		if (map->start < found->end && found->start < map->end)
+			continue;
+		if (map_copy(map, &maps->items[maps->n]))
+			return -ENOMEM;
+		maps->n++;
+	}
+	maps->items[maps->n++] = (struct process_map){
+		.start = found->start,
+		.end = found->end,
+		.pgoff = found->key.offset,
+		.kind = found->key.inode ? MAP_FILE : MAP_SPECIAL,
+		.module = module_ref(module),
+	};
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
 	run_make(maps);
 	*out = TAKE(maps);

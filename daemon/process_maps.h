@@ -14,6 +14,8 @@
 #include "daemon/mappings.h"
 #include "daemon/module.h"
 
+struct unwind_mapping_found;
+
 enum map_kind {
 	MAP_FILE,      /* of a module, or of a file that could not be opened */
 	MAP_SPECIAL,   /* the kernel's: [vdso], [vsyscall], [uprobes] */
@@ -42,6 +44,14 @@ struct process_maps;
 int process_maps_build(struct module_registry *registry, int dir_fd,
 		       const struct mappings *mappings, struct process_maps *before,
 		       struct process_maps **out);
+
+/*
+ * Those of before (NULL: none) and one more, of a known file, which takes the place of what was
+ * there. *out is owned by the caller. -ENOMEM.
+ */
+int process_maps_add(struct module_registry *registry, const struct process_maps *before,
+		     const struct unwind_mapping_found *found, struct module *module,
+		     struct process_maps **out);
 
 struct process_maps *process_maps_ref(struct process_maps *maps);
 struct process_maps *process_maps_unref(struct process_maps *maps);

@@ -104,9 +104,11 @@ static void reading_apply(struct process *process, struct reading *reading)
 		return;
 	if (reading->maps == process->maps) {
 		process_publish(process);
+		process_found_answer(process);
 		return;
 	}
 	process_set_maps(process, TAKE(reading->maps));
+	process_found_answer(process);
 	process->attempts = 0;
 	process->next_read_ns = 0;
 }

@@ -61,6 +61,8 @@ struct process {
 
 	struct process_maps *maps; /* NULL until read */
 	uint64_t reads_begun, read_applied;
+	struct process_asked *asked; /* process_found.c; NULL: nothing */
+	unsigned n_asked;
 
 	/* Reading again because of an unknown address: */
 	unsigned attempts;
@@ -121,6 +123,9 @@ bool process_should_read(struct process *process, int64_t now);
 /* What was held, for process_held_put() once the lock is released. */
 struct process_held process_held_take(struct process *process);
 void process_held_put(struct process_table *table, struct process_held *held);
+
+/* process_found.c: the mappings have been read. */
+void process_found_answer(struct process *process);
 
 /* process_walks.c */
 void process_walks_note(struct process *process, unsigned int ends);

@@ -50,6 +50,12 @@ struct unwind *unwind_free(struct unwind *unwind)
 		unwind->words = words->next;
 		free(words);
 	}
+	while (unwind->codes) {
+		struct unwind_known_code *code = unwind->codes;
+
+		unwind->codes = code->next;
+		free(code);
+	}
 	while (unwind->dead) {
 		struct unwind_dead *dead = unwind->dead;
 
@@ -227,6 +233,7 @@ static uint32_t file_recycle(struct unwind *unwind)
 	if (!oldest)
 		return 0;
 	number = oldest->table;
+	unwind_codes_forget(unwind, oldest);
 	table_hide(oldest);
 	unwind->memory.wait(unwind->memory.userdata);
 	file_destroy(oldest);

@@ -20,6 +20,8 @@ struct unwind_run;
 struct unwind_process;
 struct unwind_segment;
 struct unwind_table;
+struct unwind_code;
+struct unwind_code_key;
 
 /* Memory the programs read, and the map of processes, which only the probe room can write. */
 struct unwind_memory {
@@ -36,6 +38,11 @@ struct unwind_memory {
 	/* False where there is none. */
 	bool (*get)(void *userdata, uint32_t tgid, struct unwind_process *out);
 	void (*drop)(void *userdata, uint32_t tgid);
+	/* Code by what the kernel knows it by, so many at most. Negative errno. */
+	uint32_t n_codes;
+	int (*put_code)(void *userdata, const struct unwind_code_key *key,
+			const struct unwind_code *code);
+	void (*drop_code)(void *userdata, const struct unwind_code_key *key);
 	/* Returns when every program that runs now has ended; may take some 10 ms. */
 	void (*wait)(void *userdata);
 	void *userdata;
@@ -105,6 +112,14 @@ bool unwind_file_is_wanted(struct unwind_file *file);
  */
 void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, int error,
 		      int64_t took_ns);
+
+/*
+ * Walks find the file's rows (NULL: its code was made at run time) by what the kernel knows its code
+ * by, also in processes of which nothing is known yet. address: ELF virtual address of the offset.
+ * The oldest is forgotten for one too many, and all of a file when its number is given away.
+ */
+void unwind_code_learn(struct unwind *unwind, struct unwind_file *file,
+		       const struct unwind_code_key *key, uint64_t address);
 
 /* The mappings of an image; sorted. Owned by the caller. NULL when there is no room. */
 struct unwind_run *unwind_run_new(struct unwind *unwind, const struct unwind_mapping *mappings,

@@ -3,7 +3,8 @@
 #define STACKD_DAEMON_UNWIND_ROOM_H
 
 /*
- * What the files behind unwind.h share: tables (unwind.c), runs and processes (unwind_runs.c).
+ * What the files behind unwind.h share: tables (unwind.c), runs and processes (unwind_runs.c), and
+ * code as the kernel knows it (unwind_codes.c).
  * Everything is under unwind.lock unless said otherwise, which is the last lock taken.
  */
 
@@ -40,6 +41,12 @@ struct unwind_dead {
 	struct unwind_range range;
 };
 
+struct unwind_known_code {
+	struct unwind_known_code *next;
+	const struct unwind_file *file;
+	struct unwind_code_key key;
+};
+
 struct unwind {
 	pthread_mutex_t lock;
 	struct unwind_memory memory;
@@ -47,6 +54,8 @@ struct unwind {
 	struct unwind_words *words;
 	struct unwind_file **files; /* by table number; 0 is nobody's */
 	struct unwind_dead *dead;
+	struct unwind_known_code *codes; /* the newest first */
+	uint32_t n_codes;
 	uint64_t generation;	   /* of the run made last */
 	struct unwind_stats stats; /* but for what unwind_stats() counts */
 };
@@ -57,5 +66,8 @@ struct unwind_run {
 	uint64_t generation;
 	struct unwind_dead *dead; /* for when it is freed */
 };
+
+/* unwind_codes.c, with the lock held: programs that run now may still have found it. */
+void unwind_codes_forget(struct unwind *unwind, const struct unwind_file *file);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "bpf/unwind_shared.h"
 #include "daemon/process.h"
 #include "daemon/procfs.h"
 #include "proto/base.h"
@@ -207,6 +208,72 @@ static void names_survive_the_file(void **state)
 	process_table_note_exit(table, &child.id);
 	usleep(100000); /* by now the symbols were read and the file was closed */
 	assert_function(process, child.address, "process_fixture_function", path);
+	process_unref(process);
+}
+
+/* The mapping of an address, as a walk would find it; the kernel's numbers are its own. */
+static struct unwind_mapping_found found_at(pid_t pid, uint64_t address)
+{
+	struct unwind_mapping_found found = { .key = { .inode = 12, .dev = 34, .generation = 5 } };
+	struct mappings mappings = { 0 };
+	struct procfs_stat who;
+	int dir_fd = procfs_open(pid, &who);
+	struct stat st;
+
+	assert_int_equal(procfs_read_mappings(dir_fd, &mappings), 0);
+	for (size_t i = 0; i < mappings.n; i++) {
+		struct mapping *m = &mappings.items[i];
+
+		if (address < m->start || address >= m->end)
+			continue;
+		assert_int_equal(stat(m->path, &st), 0);
+		found.start = m->start;
+		found.end = m->end;
+		found.key.offset = m->pgoff;
+		found.key.size = (uint64_t)st.st_size;
+		found.key.mtime_ns = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+	}
+	mappings_fini(&mappings);
+	close(dir_fd);
+	assert_true(found.start);
+	return found;
+}
+
+static void assert_unknown(struct process *process, uint64_t address)
+{
+	struct symbol symbol;
+
+	assert_false(process_lookup(process, address, false, &symbol));
+	process_release_symbols(process);
+}
+
+static void what_walks_find_names_who_is_gone(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct unwind_mapping_found found = found_at(child.pid, child.address), other;
+	/* Nobody has this pid any more when it is heard of. */
+	struct process_id gone_id = { .pid = INT32_MAX, .exec_gen = 1, .start_boot_ns = 1 };
+	struct process *process, *gone;
+
+	/* The first to go through a file teaches what the kernel knows it by. */
+	process = process_table_see(table, &child.id, false, NULL);
+	process_table_note_mapping(table, &child.id, &found);
+	wait_until_read(process);
+	process_table_note_mapping(table, &gone_id, &found);
+	gone = process_table_see(table, &gone_id, false, "gone");
+	assert_function(gone, child.address, "process_fixture_function", program);
+	process_unref(gone);
+
+	/* Another state of the file is not that one; nor is it taken for it later. */
+	other = found;
+	other.key.mtime_ns++;
+	gone_id.exec_gen++;
+	process_table_note_mapping(table, &child.id, &other);
+	process_table_note_mapping(table, &gone_id, &other);
+	gone = process_table_see(table, &gone_id, false, "gone");
+	assert_unknown(gone, child.address);
+	process_unref(gone);
+	end(&child);
 	process_unref(process);
 }
 
@@ -550,6 +617,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(tells_who_it_was, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_exit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_walks_find_names_who_is_gone, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_file_is_closed_with_its_last_process, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_fork_has_its_parents_names, set_up, tear_down),

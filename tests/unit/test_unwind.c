@@ -23,6 +23,9 @@ static struct {
 	struct unwind_segment segments[SEGMENTS];
 	struct unwind_process process;
 	bool has_process;
+	struct unwind_code_key code_key;
+	struct unwind_code code;
+	unsigned int codes;
 	unsigned int waits;
 } kernel;
 
@@ -56,6 +59,20 @@ static void on_drop(void *userdata, uint32_t tgid)
 	kernel.has_process = false;
 }
 
+static int on_put_code(void *userdata, const struct unwind_code_key *key,
+		       const struct unwind_code *code)
+{
+	kernel.code_key = *key;
+	kernel.code = *code;
+	kernel.codes++;
+	return 0;
+}
+
+static void on_drop_code(void *userdata, const struct unwind_code_key *key)
+{
+	kernel.codes--;
+}
+
 static void on_wait(void *userdata)
 {
 	kernel.waits++;
@@ -74,6 +91,9 @@ static struct unwind *start(void)
 		.put = on_put,
 		.get = on_get,
 		.drop = on_drop,
+		.n_codes = 2,
+		.put_code = on_put_code,
+		.drop_code = on_drop_code,
 		.wait = on_wait,
 	};
 	struct unwind *unwind;
@@ -244,12 +264,49 @@ static void test_drop(void **state)
 	unwind_free(unwind);
 }
 
+static void test_codes(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_key key = { .inode = 1, .size = 1 };
+	struct unwind_file *file = unwind_file_get(unwind, &key, 0x1000);
+	struct unwind_code_key code = { .inode = 7, .size = 1, .offset = 0x2000, .generation = 3 };
+
+	/* Rows count from the base; a mapping starts where its offset is. */
+	unwind_code_learn(unwind, file, &code, 0x3000);
+	assert_memory_equal(&kernel.code_key, &code, sizeof(code));
+	assert_int_equal(kernel.code.from_base, 0x2000);
+	assert_int_equal(kernel.code.is_generated, 0);
+	assert_true(kernel.code.table != 0);
+	assert_int_equal(kernel.codes, 1);
+
+	/* The same again, and one of code made at run time; a third one costs the oldest. */
+	unwind_code_learn(unwind, file, &code, 0x3000);
+	assert_int_equal(kernel.codes, 1);
+	code.inode = 8;
+	unwind_code_learn(unwind, NULL, &code, 0);
+	assert_int_equal(kernel.code.is_generated, 1);
+	assert_int_equal(kernel.code.table, 0);
+	assert_int_equal(kernel.codes, 2);
+	code.inode = 9;
+	unwind_code_learn(unwind, file, &code, 0x3000);
+	assert_int_equal(kernel.codes, 2);
+
+	/* A table's number that is given to another file leaves none behind. */
+	unwind_file_put(file);
+	for (uint64_t i = 2; i < 2 + TABLES - 1; i++) {
+		key.inode = i;
+		assert_non_null(unwind_file_get(unwind, &key, 0));
+	}
+	assert_int_equal(kernel.codes, 1);
+	unwind_free(unwind);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),	 cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_eviction), cmocka_unit_test(test_runs),
-		cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_drop),	 cmocka_unit_test(test_codes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

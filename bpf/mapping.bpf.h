@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_MAPPING_BPF_H
+#define STACKD_BPF_MAPPING_BPF_H
+
+/*
+ * User stacks and what they went through: in goes a walk, out come its stack's id and, through the
+ * ring, mappings that the daemon had not told of, each once a window and before the stack.
+ */
+
+#include "stack.bpf.h"
+#include "unwind.bpf.h"
+
+static __noinline void mappings_send(struct cpu *cpu, struct unwind_walk *w,
+				     const struct stack_owner *owner)
+{
+	__u64 epoch = cut.epoch, id;
+	struct record_mapping *r;
+	__u32 i;
+
+	if (!cpu || !w || !owner)
+		return;
+	for (i = 0; i < UNWIND_FOUND_MAX && i < w->search.n_found; i++) {
+		id = hash_mix(hash_seed, ((__u64)owner->tgid << 32) | owner->exec_gen);
+		id = hash_mix(id, owner->leader_boot_ns ^ ~w->search.found[i].start);
+		id = hash_mix(id, w->search.found[i].key.inode);
+		if (!stack_claim(cpu, id, epoch))
+			continue;
+		r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+		if (!r) {
+			cpu->counts.lost[LOST_PROCESS_RING]++;
+			return;
+		}
+		r->head.type = RECORD_MAPPING;
+		r->head.size = sizeof(*r);
+		r->leader_boot_ns = owner->leader_boot_ns;
+		r->tgid = owner->tgid;
+		r->exec_gen = owner->exec_gen;
+		r->found = w->search.found[i];
+		bpf_ringbuf_submit(r, ring_flags());
+	}
+}
+
+static __always_inline __u64 stack_take_user(struct cpu *cpu, struct unwind_walk *w,
+					     const struct stack_owner *owner)
+{
+	if (w->search.n_found)
+		mappings_send(cpu, w, owner);
+	return stack_take_frames(cpu, w->ip, w->n, w->flags, owner);
+}
+
+#endif

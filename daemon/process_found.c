@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/unwind_shared.h"
+#include "daemon/process_table.h"
+#include "proto/base.h"
+
+#define ASKED_AT_ONCE 32 /* of one process; then within the reader's budget */
+
+/* What was found before anybody knew which file it is: asked of the next reading of /proc. */
+struct process_asked {
+	size_t n;
+	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
+};
+
+static bool is_that(const struct process_map *map, const struct unwind_mapping_found *found)
+{
+	return map && !map->is_gone && map->module && map->start == found->start &&
+	       map->pgoff == found->key.offset;
+}
+
+static const struct process_map *map_find(const struct process *process, uint64_t address)
+{
+	return process->maps ? process_maps_find(process->maps, address) : NULL;
+}
+
+/* At once, for the process may be gone soon; one that goes on asking has to wait its turn. */
+static void found_ask(struct process *process, const struct unwind_mapping_found *found)
+{
+	if (!process->asked)
+		process->asked = calloc(1, sizeof(*process->asked));
+	if (!process->asked || process->asked->n == UNWIND_FOUND_MAX)
+		return;
+	process->asked->found[process->asked->n++] = *found;
+	if (!process->has_exited && process_is_newest(process))
+		process_queue_read(process, 0, process->n_asked >= ASKED_AT_ONCE);
+	process->n_asked++;
+}
+
+void process_found_answer(struct process *process)
+{
+	struct process_asked *asked = TAKE(process->asked);
+
+	for (size_t i = 0; asked && i < asked->n; i++) {
+		const struct process_map *map = map_find(process, asked->found[i].start);
+
+		if (is_that(map, &asked->found[i]))
+			module_learn_code(map->module, &asked->found[i].key);
+	}
+	free(asked);
+}
+
+/* The process may be gone before /proc is read: what it had is known all the same. */
+static void found_add(struct process *process, const struct unwind_mapping_found *found,
+		      struct module *module)
+{
+	struct process_maps *maps;
+
+	if (process_maps_add(process->table->registry, process->maps, found, module, &maps))
+		return;
+	process->read_applied = process->reads_begun; /* those under way may have missed it */
+	process_set_maps(process, maps);
+}
+
+static void found_note(struct process *process, const struct unwind_mapping_found *found,
+		       struct module *module)
+{
+	const struct process_map *map = map_find(process, found->start);
+
+	if (process->is_kernel)
+		return;
+	if (module && !is_that(map, found))
+		found_add(process, found, module);
+	else if (!module && is_that(map, found))
+		module_learn_code(map->module, &found->key);
+	else if (!module && found->key.size)
+		found_ask(process, found);
+	else if (process_should_read(process, clock_ns(CLOCK_MONOTONIC)))
+		process_queue_read(process, 0, false);
+}
+
+void process_table_note_mapping(struct process_table *table, const struct process_id *id,
+				const struct unwind_mapping_found *found)
+{
+	struct process *process = process_table_see(table, id, false, NULL);
+	struct module *module;
+
+	if (!process)
+		return;
+	module = module_find_code(table->registry, &found->key);
+	pthread_mutex_lock(&table->lock);
+	found_note(process, found, module);
+	pthread_mutex_unlock(&table->lock);
+	module_unref(module);
+	process_unref(process);
+}
