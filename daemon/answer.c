@@ -8,6 +8,7 @@
 
 #include "daemon/recorder.h"
 #include "daemon/store.h"
+#include "daemon/store_ahead.h"
 #include "proto/base.h"
 
 /* A stack that was made into wire structs already. */
@@ -41,6 +42,7 @@ struct answer *answer_free(struct answer *answer)
 {
 	if (!answer)
 		return NULL;
+	store_ahead_free(answer->ahead);
 	merge_free(answer->merge);
 	session_unref(answer->session);
 	sessions_list_free(answer->sessions, answer->n_sessions);

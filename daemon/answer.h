@@ -19,6 +19,7 @@ struct answer {
 	struct history_list later;
 	struct store *store;	       /* borrowed */
 	struct store_reading *reading; /* of which windows are loaded; NULL: none is */
+	struct store_ahead *ahead;     /* loads them while they are merged; NULL: nobody does */
 	struct merge *merge;
 	struct session *session; /* a reference, or NULL */
 	struct session **sessions; /* references */

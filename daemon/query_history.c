@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/recorder.h"
 #include "daemon/store.h"
+#include "daemon/store_ahead.h"
 #include "proto/base.h"
 
 /* How far behind a range the ends of its waits are looked for on disk. */
@@ -34,17 +35,50 @@ uint64_t query_run(struct recorder *recorder)
 	return stats.run;
 }
 
+/* The last of a long listing is asked for: the others will be. */
+static void ahead_begin(struct answer *answer, const struct store_entry *entry)
+{
+	const struct history_list *lists[] = { &answer->list, &answer->later };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lists) && !answer->ahead; i++) {
+		if (lists[i]->n_stored < STORE_AHEAD_MIN ||
+		    entry != &lists[i]->stored[lists[i]->n_stored - 1])
+			continue;
+		/* Without one they are loaded all the same, one by one. */
+		if (store_ahead_start(answer->reading, lists[i]->stored, lists[i]->n_stored,
+				      &answer->ahead))
+			answer->ahead = NULL;
+	}
+}
+
+/* From the thread that loads ahead; when it is of another listing, or at its end, it is over. */
+static int window_get(struct answer *answer, const struct store_entry *entry, struct window **out)
+{
+	bool is_partial;
+	int r = -ESPIPE;
+
+	if (!answer->ahead)
+		ahead_begin(answer, entry);
+	if (answer->ahead)
+		r = store_ahead_get(answer->ahead, entry, out);
+	if (r == -ESPIPE || entry == answer->list.stored || entry == answer->later.stored)
+		answer->ahead = store_ahead_free(answer->ahead);
+	if (r == -ESPIPE)
+		r = store_reading_load(answer->reading, entry, out, &is_partial);
+	return r;
+}
+
 /* Each is tried once: a damaged one is a gap. */
 static struct window *window_load(void *userdata, struct store_entry *entry)
 {
 	struct answer *answer = userdata;
 	struct window *window;
-	bool is_partial;
 	int r;
 
 	if (entry->is_bad)
 		return NULL;
-	r = store_reading_load(answer->reading, entry, &window, &is_partial);
+	r = window_get(answer, entry, &window);
 	if (!r)
 		return window;
 	entry->is_bad = true;

@@ -270,11 +270,11 @@ static int window_check(struct window *window)
 	return first == window->n_buckets && window->end_ns > window->start_ns ? 0 : -EBADMSG;
 }
 
-static void table_release(struct store_table *table, bool is_stacks)
+static void table_release(struct store_table *table, bool is_stacks, bool is_lent)
 {
 	size_t i;
 
-	for (i = 0; i < table->n; i++) {
+	for (i = 0; i < table->n && !is_lent; i++) {
 		if (is_stacks)
 			stack_unref(table->items[i]);
 		else
@@ -287,6 +287,7 @@ static int sections_decode(const struct bytes *raw, const struct store_names *na
 			   struct window *window, bool *is_partial)
 {
 	struct store_column_context context = { .window = window };
+	bool is_lent = names->is_lending;
 	struct bytes_reader in = { .at = raw->data, .end = raw->data + raw->n };
 	int r = 0;
 
@@ -294,8 +295,8 @@ static int sections_decode(const struct bytes *raw, const struct store_names *na
 		r = section_decode(&context, names, &in, is_partial);
 	if (!r)
 		r = window_check(window);
-	table_release(&context.stacks, true);
-	table_release(&context.processes, false);
+	table_release(&context.stacks, true, is_lent);
+	table_release(&context.processes, false, is_lent);
 	return r;
 }
 
@@ -325,6 +326,7 @@ int store_blob_decode(const void *data, size_t size, const struct store_names *n
 	window = window_new();
 	if (!window)
 		return -ENOMEM;
+	window->is_borrowing = names->is_lending;
 	r = sections_decode(&raw, names, window, &is_partial);
 	if (r) {
 		window_unref(window);

@@ -25,9 +25,11 @@
 struct store_names {
 	int (*stack_number)(void *userdata, struct stack *stack, int64_t *out);
 	int (*process_number)(void *userdata, struct process *process, int64_t *out);
-	/* References; NULL when out of memory. An unknown number has a stack that says so. */
+	/* NULL when out of memory. An unknown number has a stack that says so. */
 	struct stack *(*stack)(void *userdata, int64_t number);
 	struct process *(*process)(void *userdata, int64_t number);
+	/* What these two give lives longer than the window; else they give references. */
+	bool is_lending;
 	void *userdata;
 };
 

@@ -66,7 +66,7 @@ void bytes_fini(struct bytes *bytes)
 	*bytes = (struct bytes){};
 }
 
-uint64_t bytes_get_u64(struct bytes_reader *reader)
+uint64_t bytes_get_long(struct bytes_reader *reader)
 {
 	uint64_t value = 0;
 	unsigned int shift;

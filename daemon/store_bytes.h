@@ -31,7 +31,16 @@ struct bytes_reader {
 	bool is_failed; /* ended early, or a number was too long */
 };
 
-uint64_t bytes_get_u64(struct bytes_reader *reader);
+uint64_t bytes_get_long(struct bytes_reader *reader);
+
+/* Most numbers are small. */
+static inline uint64_t bytes_get_u64(struct bytes_reader *reader)
+{
+	if (reader->at < reader->end && *reader->at < 0x80)
+		return *reader->at++;
+	return bytes_get_long(reader);
+}
+
 int64_t bytes_get_i64(struct bytes_reader *reader);
 
 /* A number that must not be above max. */

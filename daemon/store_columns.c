@@ -248,7 +248,9 @@ static void *table_item(const struct store_table *table, struct bytes_reader *in
 static void stack_decode(struct store_column_context *context, struct bytes_reader *in,
 			 struct stack **member)
 {
-	*member = stack_ref(table_item(&context->stacks, in));
+	struct stack *stack = table_item(&context->stacks, in);
+
+	*member = context->window->is_borrowing ? stack : stack_ref(stack);
 }
 
 static void process_decode(struct store_column_context *context, struct bytes_reader *in,
@@ -260,7 +262,7 @@ static void process_decode(struct store_column_context *context, struct bytes_re
 	if (!process)
 		in->is_failed = true;
 	else
-		*member = process_ref(process);
+		*member = context->window->is_borrowing ? process : process_ref(process);
 }
 
 static void member_decode(struct store_column_context *context, enum column_kind kind,

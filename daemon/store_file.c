@@ -102,14 +102,17 @@ static int run_begin(struct store *store)
 	return r;
 }
 
-/* Whether the structure holds: what SQLite would meet one page at a time later on. */
+/*
+ * Whether the structure holds: what SQLite would meet one page at a time later on. Indexes too: one
+ * that leads to a wrong row, or past the newest ones, would never show.
+ */
 static int file_check(struct store *store)
 {
 	sqlite3_stmt *statement = NULL;
 	const unsigned char *text;
 	int code, r;
 
-	code = sqlite3_prepare_v2(store->db.handle, "PRAGMA quick_check(1)", -1, &statement, NULL);
+	code = sqlite3_prepare_v2(store->db.handle, "PRAGMA integrity_check(1)", -1, &statement, NULL);
 	r = store_db_errno(&store->db, code);
 	if (!r) {
 		r = store_db_step(&store->db, statement);

@@ -113,12 +113,26 @@ static int heal(struct store_intern *intern, enum store_statement heal_statement
 	return store_db_exec(intern->db, statement);
 }
 
+/*
+ * What the index led to is either ours, though perhaps damaged, or a row of somebody else that is
+ * as it was written: then the index is damaged, and the row must not be changed.
+ */
+static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data)
+{
+	const void *found = sqlite3_column_blob(row, 3);
+	size_t size = (size_t)sqlite3_column_bytes(row, 3);
+	bool is_sound = sqlite3_column_int64(row, 2) == store_sum(number, found, size);
+
+	if (size != data->n || memcmp(found, data->data, size) != 0)
+		return is_sound ? -EUCLEAN : -EBADMSG;
+	return is_sound ? 0 : -EBADMSG;
+}
+
 /* The statements of one table follow each other: find, add, heal, touch. */
 static int row_find(struct store_intern *intern, enum store_statement find,
 		    const struct bytes *data, int64_t hash, int64_t *number_out, int64_t *seen_out)
 {
 	sqlite3_stmt *statement;
-	bool is_sound;
 	int r;
 
 	statement = store_db_statement(intern->db, find, &r);
@@ -130,12 +144,9 @@ static int row_find(struct store_intern *intern, enum store_statement find,
 		return r ? r : -ENOENT;
 	*number_out = sqlite3_column_int64(statement, 0);
 	*seen_out = sqlite3_column_int64(statement, 1);
-	is_sound =
-		sqlite3_column_int64(statement, 2) == store_sum(*number_out, data->data, data->n) &&
-		(size_t)sqlite3_column_bytes(statement, 3) == data->n &&
-		memcmp(sqlite3_column_blob(statement, 3), data->data, data->n) == 0;
+	r = row_judge(statement, *number_out, data);
 	sqlite3_reset(statement);
-	return is_sound ? 0 : heal(intern, find + 2, *number_out, data);
+	return r == -EBADMSG ? heal(intern, find + 2, *number_out, data) : r;
 }
 
 static int row_add(struct store_intern *intern, enum store_statement find, const struct bytes *data,

@@ -259,7 +259,7 @@ static struct stack *stack_of(void *userdata, int64_t number)
 
 	HASH_FIND(hh, loaded->stacks, &number, sizeof(number), stack);
 	if (stack)
-		return stack_ref(&stack->stack);
+		return &stack->stack;
 	stack = calloc(1, sizeof(*stack));
 	if (!stack)
 		return NULL;
@@ -274,7 +274,7 @@ static struct stack *stack_of(void *userdata, int64_t number)
 		stack_free(stack);
 		return NULL;
 	}
-	return stack_ref(&stack->stack);
+	return &stack->stack;
 }
 
 static int process_decode(struct bytes_reader *in, struct process_info *info, char **comm,
@@ -322,7 +322,7 @@ static struct process *process_of(void *userdata, int64_t number)
 
 	HASH_FIND(hh, loaded->processes, &number, sizeof(number), process);
 	if (process)
-		return process_ref(process->process);
+		return process->process;
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
@@ -342,7 +342,7 @@ static struct process *process_of(void *userdata, int64_t number)
 		free(process);
 		return NULL;
 	}
-	return process_ref(process->process);
+	return process->process;
 }
 
 static int stack_number(void *userdata, struct stack *stack, int64_t *out)
@@ -370,6 +370,7 @@ struct store_names store_loaded_names(struct store_loaded *loaded)
 		.process_number = process_number,
 		.stack = stack_of,
 		.process = process_of,
+		.is_lending = true,
 		.userdata = loaded,
 	};
 }

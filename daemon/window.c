@@ -25,7 +25,7 @@ struct window *window_ref(struct window *window)
 	return window;
 }
 
-static void window_free(struct window *window)
+static void references_drop(struct window *window)
 {
 	size_t i;
 
@@ -51,6 +51,12 @@ static void window_free(struct window *window)
 		stack_unref(window->wakers[i].kernel);
 		stack_unref(window->wakers[i].user);
 	}
+}
+
+static void window_free(struct window *window)
+{
+	if (!window->is_borrowing)
+		references_drop(window);
 	free(window->wakers);
 	free(window->samples);
 	free(window->images);

@@ -132,6 +132,7 @@ struct window {
 	size_t n_wakers; /* as many as rows, or none */
 	uint32_t *buckets;
 	size_t n_buckets;
+	bool is_borrowing; /* stacks and processes are the store's and live longer: no references */
 	uint64_t lost[WINDOW_LOST_N];
 	uint64_t lost_ns;
 	/* The independent counters' growth, as read at the cut. */

@@ -17,6 +17,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/store.h"
+#include "daemon/store_ahead.h"
 #include "proto/base.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
@@ -237,9 +238,10 @@ static int do_check(const char *path)
 {
 	struct store_entry *entries = NULL;
 	struct store_reading *reading;
+	struct store_ahead *ahead;
+	struct window *last;
 	uint64_t parts = 0, bad = 0;
 	size_t n = 0, i;
-	bool is_partial;
 	int r = store_reading_open(path, &reading), wrong = 0;
 
 	if (!r)
@@ -248,10 +250,20 @@ static int do_check(const char *path)
 		printf("unreadable: %s\n", strerror(-r));
 		return 0;
 	}
-	for (i = 0; i < n; i++) {
+	/* As a query reads them; one that gives up half-way leaves the reading to the next. */
+	if (store_ahead_start(reading, entries, n, &ahead))
+		return 1;
+	if (n > 1 && store_ahead_get(ahead, &entries[n - 1], &last) == 0)
+		window_unref(last);
+	if (store_ahead_get(ahead, &entries[n], &last) != -ESPIPE)
+		return 1;
+	store_ahead_free(ahead);
+	if (store_ahead_start(reading, entries, n, &ahead))
+		return 1;
+	for (i = n; i-- > 0;) {
 		struct window *window = NULL;
 
-		if (store_reading_load(reading, &entries[i], &window, &is_partial)) {
+		if (store_ahead_get(ahead, &entries[i], &window)) {
 			bad++;
 			continue;
 		}
@@ -260,6 +272,7 @@ static int do_check(const char *path)
 		printf("%" PRIu64 "\n", window->seq);
 		window_unref(window);
 	}
+	store_ahead_free(ahead);
 	printf("windows %zu parts %" PRIu64 " bad %" PRIu64 " damaged %" PRIu64 "\n", n, parts, bad,
 	       store_reading_damaged(reading));
 	free(entries);
