@@ -447,29 +447,7 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 		pending_record(ctx, cpu, task);
 }
 
-/* Since 6.18 (and a bare tracepoint): also called without a switch, then is_switch is false. */
-SEC("?tp_btf/sched_exit_tp")
-int BPF_PROG(on_sched_exit, bool is_switch)
-{
-	if (is_switch)
-		resume(ctx, bpf_get_current_task_btf());
-	return 0;
-}
-
-/* finish_task_switch is static and often finish_task_switch.isra.0; the daemon finds its name. */
-SEC("?kprobe.multi")
-int on_finish_switch_multi(struct pt_regs *ctx)
-{
-	resume(ctx, bpf_get_current_task_btf());
-	return 0;
-}
-
-SEC("?kprobe")
-int on_finish_switch(struct pt_regs *ctx)
-{
-	resume(ctx, bpf_get_current_task_btf());
-	return 0;
-}
+#include "resume.bpf.h"
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
