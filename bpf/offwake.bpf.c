@@ -39,7 +39,7 @@ struct cpu {
 
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
-#include "process.bpf.h"
+#include "follow.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 #include "wait.bpf.h"
@@ -273,22 +273,7 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 	wake_record(cpu, task, s, kstack, ustack);
 }
 
-/* Since 6.18 (and a bare tracepoint): also called without a switch, then is_switch is false. */
-SEC("?tp_btf/sched_exit_tp")
-int BPF_PROG(on_sched_exit, bool is_switch)
-{
-	if (is_switch)
-		resume(ctx, bpf_get_current_task_btf());
-	return 0;
-}
-
-/* finish_task_switch is static and often finish_task_switch.isra.0; the daemon finds its name. */
-SEC("?kprobe")
-int on_finish_switch(struct pt_regs *ctx)
-{
-	resume(ctx, bpf_get_current_task_btf());
-	return 0;
-}
+#include "resume.bpf.h"
 
 /* A stack in an interrupt goes on with what that interrupted, which has no part in it. */
 static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,
@@ -433,37 +418,6 @@ int on_timer_exit(void *ctx)
 	mark_leave(&cpu->marks.timer);
 	/* Below it was one of a softirq. */
 	cpu->marks.timer_irq = 0;
-	return 0;
-}
-
-/* Who comes and goes, where no other probe tells. */
-SEC("?tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_fork(cpu, parent, child);
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_exec(cpu, task);
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_exit(cpu, task);
 	return 0;
 }
 

@@ -23,7 +23,7 @@ struct cpu {
 
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
-#include "process.bpf.h"
+#include "follow.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
@@ -114,37 +114,6 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		key.flags = SAMPLE_IS_KERNEL;
 	stacks_take(ctx, cpu, task, &key);
 	sample_add(cpu, &key, task);
-	return 0;
-}
-
-/* Who comes and goes, where no other probe tells. */
-SEC("?tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_fork(cpu, parent, child);
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_exec(cpu, task);
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_exit(cpu, task);
 	return 0;
 }
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_FOLLOW_BPF_H
+#define STACKD_BPF_FOLLOW_BPF_H
+
+/*
+ * Programs that tell who comes and goes, where no other probe of the daemon does: in go the
+ * tracepoints, out come records of the ring. Not loaded unless the daemon asks.
+ */
+
+#include <bpf/bpf_tracing.h>
+
+#include "process.bpf.h"
+
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_fork(cpu, parent, child);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exec(cpu, task);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exit(cpu, task);
+	return 0;
+}
+
+#endif
