@@ -170,10 +170,19 @@ static int probe_link_add(struct probe *probe, struct bpf_link *link)
 	return (int)r;
 }
 
-
 int probe_attach_one(struct probe *probe, struct bpf_program *program)
 {
 	return probe_link_add(probe, bpf_program__attach(program));
+}
+
+int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, size_t n)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < n && !r; i++)
+		r = probe_attach_one(probe, programs[i]);
+	return r;
 }
 
 int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint)

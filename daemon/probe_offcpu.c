@@ -97,18 +97,13 @@ static int probe_attach(struct probe *probe)
 		skel->progs.on_fork,	   skel->progs.on_exec,	  skel->progs.on_exit,
 		skel->progs.on_wakeup_new, skel->progs.on_waking, skel->progs.on_wakeup,
 	};
-	size_t i;
-	int r;
+	int r = probe_attach_all(probe, programs, ARRAY_SIZE(programs));
 
-	for (i = 0; i < ARRAY_SIZE(programs); i++) {
-		r = probe_attach_one(probe, programs[i]);
-		if (r)
-			return r;
-	}
-	r = probe_hook_attach(probe, skel->progs.on_sched_exit, skel->progs.on_finish_switch);
-	if (r)
-		return r;
-	r = probe_attach_one(probe, skel->progs.on_switch);
+	if (!r)
+		r = probe_hook_attach(probe, skel->progs.on_sched_exit,
+				      skel->progs.on_finish_switch);
+	if (!r)
+		r = probe_attach_one(probe, skel->progs.on_switch);
 	if (r)
 		return r;
 	probe->iterator = bpf_program__attach_iter(skel->progs.on_task, NULL);

@@ -79,11 +79,13 @@ static int marks_attach(struct probe *probe)
 
 static int processes_follow(struct probe *probe)
 {
-	int r = probe_attach_one(probe, probe->offwake->progs.on_fork);
+	struct bpf_program *programs[] = {
+		probe->offwake->progs.on_fork,
+		probe->offwake->progs.on_exec,
+		probe->offwake->progs.on_exit,
+	};
 
-	if (!r)
-		r = probe_attach_one(probe, probe->offwake->progs.on_exec);
-	return r ? r : probe_attach_one(probe, probe->offwake->progs.on_exit);
+	return probe_attach_all(probe, programs, ARRAY_SIZE(programs));
 }
 
 /* sched_switch comes last: no wait is pending before the hook that takes its stack is there. */

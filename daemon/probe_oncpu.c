@@ -157,15 +157,8 @@ static int processes_follow(struct probe *probe)
 		probe->oncpu->progs.on_exec,
 		probe->oncpu->progs.on_exit,
 	};
-	size_t i;
-	int r;
 
-	for (i = 0; i < ARRAY_SIZE(programs); i++) {
-		r = probe_attach_one(probe, programs[i]);
-		if (r)
-			return r;
-	}
-	return 0;
+	return probe_attach_all(probe, programs, ARRAY_SIZE(programs));
 }
 
 static int probe_try(struct probe *probe)

@@ -54,8 +54,12 @@ int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint3
 /* After load: puts the window's maps and what the filter lists into place. */
 int probe_finish(struct probe *probe);
 
-/* Attaches one program, by libbpf, to one of several tracepoints or as a kprobe of that function by the broker. */
+/*
+ * Attach programs where their sections say, one or several in order up to the first that is
+ * refused; one to a tracepoint of several; one as a kprobe of that function, by the broker.
+ */
 int probe_attach_one(struct probe *probe, struct bpf_program *program);
+int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, size_t n);
 int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint);
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol);
 
