@@ -31,6 +31,32 @@ const char *compat_stacks(const struct compat_run *run)
 	return run->options.kernel_stacks ? "kernel" : "user + kernel";
 }
 
+void compat_print_threads(FILE *out, const struct compat_run *run, unsigned group)
+{
+	switch (run->letters[group]) {
+	case 'p':
+		fprintf(out, "PID %s", run->chosen[group]);
+		break;
+	case 't':
+	case 'L':
+		fprintf(out, "TID %s", run->chosen[group]);
+		break;
+	case 'u':
+		fputs("user threads", out);
+		break;
+	case 'k':
+		fputs("kernel threads", out);
+		break;
+	default:
+		fputs("all threads", out);
+	}
+}
+
+void compat_print_us(FILE *out, const struct compat_entry *entry)
+{
+	fprintf(out, "%" PRId64, entry->value / NS_PER_US);
+}
+
 void compat_print_length(FILE *out, const struct compat_run *run)
 {
 	if (run->duration)

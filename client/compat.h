@@ -88,6 +88,12 @@ void compat_print_help(FILE *out, const struct compat_tool *tool);
 /* "user + kernel", "user" or "kernel". */
 const char *compat_stacks(const struct compat_run *run);
 
+/* "PID 185", "TID 3,4", "user threads", "kernel threads" or "all threads", by what was given. */
+void compat_print_threads(FILE *out, const struct compat_run *run, unsigned group);
+
+/* An entry's value, which is in ns, in us. */
+void compat_print_us(FILE *out, const struct compat_entry *entry);
+
 /* " for 5 secs.", or "... Hit Ctrl-C to end."; ends the header. */
 void compat_print_length(FILE *out, const struct compat_run *run);
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <inttypes.h>
-
 #include "client/compat.h"
 #include "proto/base.h"
 
@@ -39,32 +37,10 @@ static const struct compat_option options[] = {
 	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
 };
 
-static void print_value(FILE *out, const struct compat_entry *entry)
-{
-	fprintf(out, "%" PRId64, entry->value / NS_PER_US);
-}
-
 static void print_header(FILE *out, const struct compat_run *run)
 {
-	const char *ids = run->chosen[GROUP_THREADS];
-
 	fputs("Tracing off-CPU time (us) of ", out);
-	switch (run->letters[GROUP_THREADS]) {
-	case 'p':
-		fprintf(out, "PID %s", ids);
-		break;
-	case 't':
-		fprintf(out, "TID %s", ids);
-		break;
-	case 'u':
-		fputs("user threads", out);
-		break;
-	case 'k':
-		fputs("kernel threads", out);
-		break;
-	default:
-		fputs("all threads", out);
-	}
+	compat_print_threads(out, run, GROUP_THREADS);
 	fprintf(out, " by %s stack", compat_stacks(run));
 	compat_print_length(out, run);
 }
@@ -83,6 +59,6 @@ const struct compat_tool compat_offcputime = {
 		    "  stackctl offcputime -p 185      process 185 only\n",
 	.value = compat_value_waits,
 	.compare = compat_compare_value,
-	.print_value = print_value,
+	.print_value = compat_print_us,
 	.print_header = print_header,
 };

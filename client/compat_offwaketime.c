@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <inttypes.h>
-
 #include "client/compat.h"
 #include "proto/base.h"
 
@@ -41,11 +39,6 @@ static int64_t value_of(const struct wire_row *row)
 	return row->blocked_ns - open;
 }
 
-static void print_value(FILE *out, const struct compat_entry *entry)
-{
-	fprintf(out, "%" PRId64, entry->value / NS_PER_US);
-}
-
 static void print_header(FILE *out, const struct compat_run *run)
 {
 	fprintf(out, "Tracing blocked time (us) by %s off-CPU and waker stack", compat_stacks(run));
@@ -66,6 +59,6 @@ const struct compat_tool compat_offwaketime = {
 	.with_waker = true,
 	.value = value_of,
 	.compare = compat_compare_value,
-	.print_value = print_value,
+	.print_value = compat_print_us,
 	.print_header = print_header,
 };

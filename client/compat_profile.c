@@ -40,16 +40,11 @@ static void print_value(FILE *out, const struct compat_entry *entry)
 
 static void print_header(FILE *out, const struct compat_run *run)
 {
-	char letter = run->letters[GROUP_THREADS];
-
 	if (run->options.period_ns != WIRE_ABSENT)
 		fprintf(out, "Sampling at every %" PRId64 " events of ", run->options.period_ns);
 	else
 		fprintf(out, "Sampling at %" PRId64 " Hertz of ", run->options.frequency);
-	if (letter)
-		fprintf(out, "%s %s", letter == 'p' ? "PID" : "TID", run->chosen[GROUP_THREADS]);
-	else
-		fputs("all threads", out);
+	compat_print_threads(out, run, GROUP_THREADS);
 	fprintf(out, " by %s stack", compat_stacks(run));
 	if (run->options.cpus.n > 0)
 		fprintf(out, " on CPU#%" PRId64, run->options.cpus.v[0]);

@@ -42,13 +42,8 @@ static int compare_longest(const void *a, const void *b)
 
 static void print_header(FILE *out, const struct compat_run *run)
 {
-	char letter = run->letters[GROUP_THREADS];
-
 	fputs("Tracing waits (us: total, longest; end of the longest) of ", out);
-	if (letter)
-		fprintf(out, "%s %s", letter == 'p' ? "PID" : "TID", run->chosen[GROUP_THREADS]);
-	else
-		fputs("all threads", out);
+	compat_print_threads(out, run, GROUP_THREADS);
 	fputs(" by process and stack", out);
 	compat_print_length(out, run);
 }
