@@ -147,7 +147,6 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
 		thread_end(cpu, t, key, now);
 		return;
 	}
-	t->wake_ns = 0;
 	t->since_ns = now;
 	t->flags = (t->flags & ~THREAD_IS_SEEDED) | flag;
 	t->wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED;
@@ -193,12 +192,11 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 	bool is_short = end - since < min_wait_ns;
 	__u32 epoch = t->epoch;
 
-	if (t->status == THREAD_RUNNABLE)
+	if (t->status == THREAD_RUNNABLE || wake_is_early(t))
 		wake = since;
-	else if (!wake || wake > end)
+	else if (wake < since || wake > end)
 		wake = end;
-	else if (wake < since)
-		wake = since;
+	t->wake_ns = 0;
 	thread_begin(t);
 	thread_cross_cut(t, now, wake);
 	t->sums.blocked_ns += span_ns(from, wake);
@@ -321,42 +319,41 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-static __always_inline void thread_wake(struct task_struct *task, bool is_queued)
+/*
+ * Runnable begins here, in the waker. Often the thread is still on its way out, or will not sleep
+ * at all: what that means is seen when it comes back (wake_is_early).
+ */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
 	struct thread *t;
 
 	if (!cpu)
-		return;
+		return 0;
 	t = thread_find(cpu, (__u64)task);
-	if (!t || t->status != THREAD_BLOCKED)
-		return;
-	if (!t->wake_ns)
+	if (!t || t->status == THREAD_RUNNABLE)
+		return 0;
+	if (t->status == THREAD_ON_CPU || t->wake_ns < t->since_ns)
 		t->wake_ns = bpf_ktime_get_ns();
-	if (is_queued)
-		quota_wake(t, task);
-}
-
-/*
- * Runnable begins here, in the waker, when the thread is off its CPU already. Often it is still
- * on its way out; then sched_wakeup, which comes after it is, counts.
- */
-SEC("tp_btf/sched_waking")
-int BPF_PROG(on_waking, struct task_struct *task)
-{
-	thread_wake(task, false);
 	return 0;
 }
 
 /*
- * Mostly right after sched_waking of the same task on the same CPU. That cannot be remembered
- * instead of looked up: where the wakeup was handed to another CPU (ttwu_queue_wakelist), this one
- * would still remember it when it is handed a later wakeup, one whose waking came too early.
+ * On its queue now, maybe on another CPU and later. Only where a wait's quota has to be looked up
+ * then; as a second word on when the thread was woken it would be one more program for each wait.
  */
-SEC("tp_btf/sched_wakeup")
+SEC("?tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
-	thread_wake(task, true);
+	struct cpu *cpu = cpu_get();
+	struct thread *t;
+
+	if (!cpu)
+		return 0;
+	t = thread_find(cpu, (__u64)task);
+	if (t && t->status == THREAD_BLOCKED)
+		quota_wake(t, task);
 	return 0;
 }
 
@@ -555,6 +552,15 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 	thread_add(cpu, task, &start);
 }
 
+/* A wait that goes on in the run queue, though nothing woke the thread since it left. */
+static __always_inline void task_early_wake(struct task_struct *task, struct thread *t)
+{
+	__u64 since = t->since_ns;
+
+	if (!task->__state && !task->on_cpu && wake_is_early(t))
+		t->wake_ns = since;
+}
+
 /* An open wait's kernel stack, once a wait. The user part would need to sleep. */
 static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *task,
 					   struct thread *t)
@@ -596,6 +602,7 @@ int on_task(struct bpf_iter__task *ctx)
 	/* A thread that took its name and waits since has no switch-in to show it. */
 	if (!task->on_cpu && t->exec_gen == (__u32)task->self_exec_id)
 		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
+	task_early_wake(task, t);
 	task_open_wait(cpu, task, t);
 	return 0;
 }

@@ -109,7 +109,7 @@ struct thread {
 	__u64 task; /* 0: the slot is free */
 	__u64 uid;  /* unique while the programs are loaded; tids are reused */
 	__u64 since_ns;
-	__u64 wake_ns; /* 0: not made runnable yet */
+	__u64 wake_ns; /* under since_ns: not made runnable yet */
 	__u32 status;
 	__u32 wait_state; /* task state bits at switch-out, and STATE_ bits */
 	__u32 flags;

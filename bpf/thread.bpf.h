@@ -163,6 +163,20 @@ static __always_inline __u64 thread_from(const struct thread *t)
 }
 
 /*
+ * Every sleep ends by a sched_waking. Where none came since the switch-out it came just before it:
+ * the sleeper was off the queue already, and its waker waits until it is off its CPU (on_cpu in
+ * try_to_wake_up). It slept for no time. Not so where the last one is long past: then the
+ * waker is one that BPF does not run in, as some hosts hide.
+ */
+enum { EARLY_NS = 1000000 };
+
+static __always_inline bool wake_is_early(const struct thread *t)
+{
+	return t->status == THREAD_BLOCKED && t->wake_ns < t->since_ns &&
+	       t->since_ns - t->wake_ns < EARLY_NS;
+}
+
+/*
  * The first event after a cut: keeps what the sums were at the cut. Between since_ns and wake_ns
  * the thread was blocked, from there to now runnable; or on a CPU all along.
  */

@@ -78,7 +78,7 @@ static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch,
 	}
 	if (t->status == THREAD_RUNNABLE)
 		wake = from;
-	else if (t->wake_ns)
+	else if (t->wake_ns >= t->since_ns)
 		wake = (int64_t)t->wake_ns;
 	sums.blocked_ns += overlap(from, wake < at_ns ? wake : at_ns, 0, INT64_MAX);
 	sums.runnable_ns += overlap(wake > from ? wake : from, at_ns, 0, INT64_MAX);

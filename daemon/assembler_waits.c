@@ -141,8 +141,8 @@ static void track_to_open(struct assembler *assembler, const struct track *track
 
 	if (t->status == THREAD_RUNNABLE)
 		wake = since;
-	else if (t->wake_ns && (int64_t)t->wake_ns < assembler->end_ns)
-		wake = (int64_t)t->wake_ns > since ? (int64_t)t->wake_ns : since;
+	else if ((int64_t)t->wake_ns >= since && (int64_t)t->wake_ns < assembler->end_ns)
+		wake = (int64_t)t->wake_ns;
 	open_stacks(track, &key);
 	open_add(assembler, &key, since, wake);
 }

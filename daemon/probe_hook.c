@@ -42,6 +42,23 @@ static bool kernel_has_tracepoint(const char *name)
 	return has;
 }
 
+bool probe_kernel_has_member(const char *type, const char *member)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *t;
+	bool has = false;
+	int i, id;
+
+	if (libbpf_get_error(btf))
+		return false;
+	id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	t = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+	for (i = 0; t && i < btf_vlen(t) && !has; i++)
+		has = strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member) == 0;
+	btf__free(btf);
+	return has;
+}
+
 /* finish_task_switch is static: compilers rename it (.isra.0, .constprop.0). */
 static int finish_switch_symbol(char *name, size_t size)
 {

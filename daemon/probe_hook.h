@@ -27,4 +27,7 @@ int probe_hook_choose(struct probe *probe, probe_try_fn try_fn);
 int probe_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
 		      struct bpf_program *finish_switch);
 
+/* Whether a struct of the running kernel has that member. */
+bool probe_kernel_has_member(const char *type, const char *member);
+
 #endif

@@ -27,6 +27,12 @@ static uint64_t round_up_power_of_two(uint64_t v)
 	return p;
 }
 
+/* Before 6.18 a thread does not say itself that it is throttled (bpf/quota.bpf.h). */
+static bool quota_is_by_queue(void)
+{
+	return !probe_kernel_has_member("task_struct", "throttled");
+}
+
 /* Sizes and switches, before load. */
 static int skeleton_configure(struct probe *probe)
 {
@@ -54,6 +60,7 @@ static int skeleton_configure(struct probe *probe)
 		r = bpf_map__set_max_entries(skel->maps.free_slots, (uint32_t)probe->max_threads);
 	if (r)
 		return r;
+	bpf_program__set_autoload(skel->progs.on_wakeup, quota_is_by_queue());
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->hook == HOOK_SCHED_EXIT);
 	return bpf_program__set_autoload(skel->progs.on_finish_switch,
 					 probe->hook == HOOK_FINISH_SWITCH);
@@ -95,10 +102,12 @@ static int probe_attach(struct probe *probe)
 	struct offcpu *skel = probe->offcpu;
 	struct bpf_program *programs[] = {
 		skel->progs.on_fork,	   skel->progs.on_exec,	  skel->progs.on_exit,
-		skel->progs.on_wakeup_new, skel->progs.on_waking, skel->progs.on_wakeup,
+		skel->progs.on_wakeup_new, skel->progs.on_waking,
 	};
 	int r = probe_attach_all(probe, programs, ARRAY_SIZE(programs));
 
+	if (!r && bpf_program__autoload(skel->progs.on_wakeup))
+		r = probe_attach_one(probe, skel->progs.on_wakeup);
 	if (!r)
 		r = probe_hook_attach(probe, skel->progs.on_sched_exit,
 				      skel->progs.on_finish_switch);

@@ -444,7 +444,7 @@ static void test_a_wake_time_from_before_is_none(void **state)
 
 	t.wake_ns = 1400;
 	window = cut(1, &t);
-	assert_int_equal(window->opens[0].wake_ns, 1500);
+	assert_true(window->opens[0].wake_ns == INT64_MAX);
 	window_unref(window);
 }
 
