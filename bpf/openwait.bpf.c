@@ -251,7 +251,7 @@ static __always_inline bool thread_is_wanted(struct thread *t)
 {
 	__u64 since = t->since_ns, now = bpf_ktime_get_ns();
 
-	if (t->status != THREAD_BLOCKED || t->wake_ns || since + pass_min_ns > now)
+	if (t->status != THREAD_BLOCKED || t->wake_ns >= since || since + pass_min_ns > now)
 		return false;
 	if (t->user_since_ns != since) {
 		t->user_since_ns = since;
