@@ -604,6 +604,7 @@ int on_task(struct bpf_iter__task *ctx)
 		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 	task_early_wake(task, t);
 	task_open_wait(cpu, task, t);
+	quota_look(cpu, t);
 	return 0;
 }
 

@@ -121,4 +121,34 @@ static __noinline __u64 quota_end(struct thread *t, __u64 wake_ns, __u64 end_ns,
 	return ns;
 }
 
+static __always_inline bool quota_is_out(struct cfs_rq *queue)
+{
+	if (bpf_core_field_exists(queue->throttled_clock_self_time))
+		return BPF_CORE_READ(queue, throttled_clock_self);
+	return bpf_core_field_exists(queue->throttle_count) && BPF_CORE_READ(queue, throttle_count);
+}
+
+/*
+ * So far, of a wait that goes on. A CPU that is idle for want of quota leaves its clock behind; the
+ * reader's own arrival on a CPU is known in that clock and in ours.
+ */
+static __always_inline void quota_look(struct cpu *cpu, struct thread *t)
+{
+	struct cfs_rq *queue = (struct cfs_rq *)t->quota_queue;
+	struct task_struct *self = bpf_get_current_task_btf();
+	__u64 ns = 0, behind = 0;
+	struct thread *me;
+
+	if (t->flags & THREAD_IS_MARKED) {
+		ns = quota_clock_at(queue) - t->quota_ns;
+		me = quota_is_out(queue) ? thread_find(cpu, (__u64)self) : NULL;
+		if (me && self->sched_info.last_arrival)
+			behind = bpf_ktime_get_ns() - me->since_ns + self->sched_info.last_arrival -
+				 BPF_CORE_READ(queue, rq, clock);
+		if ((__s64)behind > 0)
+			ns += behind;
+	}
+	t->open_throttled_ns = (__s64)ns > 0 ? ns : 0;
+}
+
 #endif

@@ -128,6 +128,7 @@ struct thread {
 	__u64 user_since_ns; /* the wait whose user stack was looked at, user_looks times */
 	__u64 quota_queue; /* THREAD_IS_MARKED: the cfs_rq it waits on, */
 	__u64 quota_ns;    /* and how long that had been without quota by then */
+	__u64 open_throttled_ns; /* of its present wait, by the last cut */
 	__u32 user_looks;
 	__u32 tid;
 	__u32 tgid;
@@ -346,6 +347,6 @@ _Static_assert(sizeof(struct sample_key) == 48, "sample_key has no padding");
 _Static_assert(sizeof(struct wake_key) == 80, "wake_key has no padding");
 _Static_assert(sizeof(struct wake_sums) == sizeof(struct wait_sums) + 16 + 32 * WAKE_LINKS,
 	       "wake_sums has no padding");
-_Static_assert(sizeof(struct thread) == 312, "thread has no padding");
+_Static_assert(sizeof(struct thread) == 320, "thread has no padding");
 
 #endif

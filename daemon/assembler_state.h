@@ -85,6 +85,7 @@ void track_drop(struct assembler *assembler, struct track *track);
 void tracks_to_images(struct assembler *assembler);
 
 /* The image of these waits; counts them as lost when there is none. */
+uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns);
 uint32_t wait_image(struct assembler *assembler, const struct wait_key *key, uint64_t count);
 
 /* Ready for the next window. */

@@ -62,6 +62,14 @@ static uint64_t overlap(int64_t from, int64_t to, int64_t start, int64_t end)
 	return to > from ? (uint64_t)(to - from) : 0;
 }
 
+/* So far, of a wait that goes on: from where it was made runnable. */
+uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns)
+{
+	uint64_t ready = overlap(wake_ns, at_ns, 0, INT64_MAX);
+
+	return t->open_throttled_ns < ready ? t->open_throttled_ns : ready;
+}
+
 /* The thread's sums at the cut: kept by its first event after it, or its present state until then.
  */
 static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch, int64_t at_ns)
@@ -82,8 +90,7 @@ static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch,
 		wake = (int64_t)t->wake_ns;
 	sums.blocked_ns += overlap(from, wake < at_ns ? wake : at_ns, 0, INT64_MAX);
 	sums.runnable_ns += overlap(wake > from ? wake : from, at_ns, 0, INT64_MAX);
-	if (t->status == THREAD_RUNNABLE && t->wait_state & STATE_THROTTLED)
-		sums.throttled_ns += overlap(from, at_ns, 0, INT64_MAX);
+	sums.throttled_ns += thread_throttled_at(t, wake > from ? wake : from, at_ns);
 	return sums;
 }
 

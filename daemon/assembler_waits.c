@@ -58,7 +58,7 @@ static void wait_to_span(struct assembler *assembler, const struct record_wait *
 }
 
 static void open_add(struct assembler *assembler, const struct wait_key *key, int64_t start_ns,
-		     int64_t wake_ns)
+		     int64_t wake_ns, uint64_t throttled_ns)
 {
 	uint32_t image = wait_image(assembler, key, 1);
 	struct window_open *open;
@@ -74,6 +74,7 @@ static void open_add(struct assembler *assembler, const struct wait_key *key, in
 	open->state = key->state;
 	open->start_ns = start_ns;
 	open->wake_ns = wake_ns;
+	open->throttled_ns = throttled_ns;
 	open->kernel = stack_table_get(assembler->stacks, key->kstack, false);
 	open->user = stack_table_get(assembler->stacks, key->ustack, true);
 }
@@ -88,7 +89,8 @@ static void wait_to_open(struct assembler *assembler, const struct record_wait *
 
 	HASH_FIND(hh, assembler->tracks, &wait->key.uid, sizeof(wait->key.uid), track);
 	if (track && track->thread.tid)
-		open_add(assembler, &wait->key, (int64_t)wait->start_ns, (int64_t)wait->wake_ns);
+		open_add(assembler, &wait->key, (int64_t)wait->start_ns, (int64_t)wait->wake_ns,
+			 wait->throttled_ns);
 }
 
 void waits_to_window(struct assembler *assembler)
@@ -144,7 +146,7 @@ static void track_to_open(struct assembler *assembler, const struct track *track
 	else if ((int64_t)t->wake_ns >= since && (int64_t)t->wake_ns < assembler->end_ns)
 		wake = (int64_t)t->wake_ns;
 	open_stacks(track, &key);
-	open_add(assembler, &key, since, wake);
+	open_add(assembler, &key, since, wake, thread_throttled_at(t, wake, assembler->end_ns));
 }
 
 /*

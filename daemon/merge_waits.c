@@ -47,13 +47,10 @@ static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
 	return to > from ? (uint64_t)(to - from) : 0;
 }
 
-/* Where it is not known how a wait ended: one that began for want of quota goes on for it. */
-static uint64_t throttled(const struct window_span *span, const struct window *window,
-			  uint32_t state, uint64_t runnable_ns)
+/* The first of what it waited for a CPU. */
+static uint64_t throttled(int64_t wake_ns, uint64_t ns, const struct window *window)
 {
-	if (!span)
-		return state & STATE_THROTTLED ? runnable_ns : 0;
-	return overlap(span->wake_ns, span->wake_ns + (int64_t)span->throttled_ns, window);
+	return ns ? overlap(wake_ns, wake_ns + (int64_t)ns, window) : 0;
 }
 
 void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
@@ -67,7 +64,7 @@ void merge_span(struct merge *merge, const struct window *window, const struct w
 		.count = 1,
 		.blocked_ns = overlap(span->start_ns, span->wake_ns, window),
 		.runnable_ns = overlap(span->wake_ns, span->end_ns, window),
-		.throttled_ns = throttled(span, window, span->state, 0),
+		.throttled_ns = throttled(span->wake_ns, span->throttled_ns, window),
 		.max_ns = ns,
 		.max_end_real_ns = span->end_ns + window->real_offset_ns,
 	};
@@ -106,7 +103,8 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 	};
 	struct merge_group *group;
 
-	c.throttled_ns = throttled(span, window, open->state, c.runnable_ns);
+	c.throttled_ns =
+		throttled(wake, span ? span->throttled_ns : open->throttled_ns, window);
 	if (is_open && entry->is_unseen)
 		merge->totals.unseen_ns += c.runnable_ns;
 	if ((merge->options.open_only && !is_open) ||
@@ -117,7 +115,7 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 		c.blocked_ns =
 			(uint64_t)((wake < merge->end_ns ? wake : merge->end_ns) - open->start_ns);
 		c.runnable_ns = c.max_ns - c.blocked_ns;
-		c.throttled_ns = throttled(NULL, window, open->state, c.runnable_ns);
+		c.throttled_ns = open->throttled_ns;
 	}
 	/* The last window knows it if any does. */
 	if (!user && is_open)

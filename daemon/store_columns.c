@@ -72,6 +72,7 @@ static const struct store_column open_columns[] = {
 	COLUMN(struct window_open, IMAGE, image),   COLUMN(struct window_open, STACK, kernel),
 	COLUMN(struct window_open, STACK, user),    COLUMN(struct window_open, U32, state),
 	COLUMN(struct window_open, TIME, start_ns), COLUMN(struct window_open, TIME, wake_ns),
+	COLUMN(struct window_open, U64, throttled_ns),
 };
 
 static const struct store_column sample_columns[] = {
@@ -110,7 +111,7 @@ const struct store_section store_sections[] = {
 	SECTION(5, 2, rows, row_columns, 1),
 	SECTION(6, 1, buckets, bucket_columns, 0),
 	SECTION(7, 2, spans, span_columns, 1),
-	SECTION(8, 1, opens, open_columns, 0),
+	SECTION(8, 2, opens, open_columns, 1),
 	SECTION(9, 1, samples, sample_columns, 0),
 	SECTION(10, 1, wakers, waker_columns, 0), /* as many as rows, or none */
 	{},

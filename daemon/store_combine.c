@@ -320,7 +320,10 @@ static int opens_add(struct combine *combine, const struct window *window, bool 
 					       window->end_ns),
 		};
 
-		row.throttled_ns = open->state & STATE_THROTTLED ? row.runnable_ns : 0;
+		if (open->throttled_ns)
+			row.throttled_ns = overlap(open->wake_ns,
+						   open->wake_ns + (int64_t)open->throttled_ns,
+						   window->start_ns, window->end_ns);
 
 		if (!is_last) {
 			if (!wait_find(combine, window, open->image, open->start_ns))

@@ -75,7 +75,8 @@ struct window_span {
 };
 
 /*
- * A wait that had not ended when the window did; wake_ns is INT64_MAX while blocked. user is NULL
+ * A wait that had not ended when the window did; wake_ns is INT64_MAX while blocked, and from there
+ * on it was throttled for so long. user is NULL
  * where it was not read while the wait went on.
  */
 struct window_open {
@@ -83,6 +84,7 @@ struct window_open {
 	struct stack *user;
 	int64_t start_ns;
 	int64_t wake_ns;
+	uint64_t throttled_ns;
 	uint32_t image;
 	uint32_t state;
 };

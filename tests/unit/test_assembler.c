@@ -168,7 +168,7 @@ static void test_runnable_waits(void **state)
 	window_unref(window);
 }
 
-/* Off its CPU for want of quota since 1100, and still. */
+/* Off its CPU since 1100, and 800 of that for want of quota. */
 static void test_throttled(void **state)
 {
 	struct thread t = thread_of(1, THREAD_RUNNABLE, 1100, 1);
@@ -176,10 +176,12 @@ static void test_throttled(void **state)
 
 	t.sums.on_ns = 100;
 	t.wait_state = STATE_PREEMPTED | STATE_THROTTLED;
+	t.open_throttled_ns = 800;
 	window = cut(1, &t);
 	assert_sums(window, 100, 0, 900);
-	assert_int_equal(window->images[0].sums.throttled_ns, 900);
+	assert_int_equal(window->images[0].sums.throttled_ns, 800);
 	assert_int_equal(window->opens[0].state, t.wait_state);
+	assert_int_equal(window->opens[0].throttled_ns, 800);
 	window_unref(window);
 	t.status = THREAD_ON_CPU;
 	t.since_ns = 2500;
@@ -188,7 +190,7 @@ static void test_throttled(void **state)
 	t.epoch = 1;
 	window = cut(2, &t);
 	assert_sums(window, 500, 0, 500);
-	assert_int_equal(window->images[0].sums.throttled_ns, 300);
+	assert_int_equal(window->images[0].sums.throttled_ns, 400);
 	window_unref(window);
 }
 

@@ -128,7 +128,11 @@ static struct window *window_make(void)
 	*sample = (struct window_sample){ .count = 3, .on_ns = 1 << 30, .image = 1 };
 	sample->kernel = stack_ref(&stacks[1]);
 	open = window_add_open(window);
-	*open = (struct window_open){ .start_ns = 7, .wake_ns = INT64_MAX, .image = 4, .state = 2 };
+	*open = (struct window_open){ .start_ns = 7,
+				       .wake_ns = INT64_MAX,
+				       .throttled_ns = 5,
+				       .image = 4,
+				       .state = 2 };
 	window_seal(window);
 	return window;
 }
