@@ -184,6 +184,9 @@ static enum exit_code print_programs(const struct compat_run *run)
 			fprintf(output.out, "program %s on %s, %" PRId64 " instructions verified\n",
 				probe->programs.v[j].name, probe->programs.v[j].hook,
 				probe->programs.v[j].verified_insns);
+		if (probe->programs.n == 0)
+			report("%s is not always on: a recording loads its programs as it starts",
+			       probe->name);
 	}
 	return output_close(&output);
 }

@@ -1,211 +1,461 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The verbs that are older tools by name: every example of the originals runs, in their layout,
-and their figures are those of programs of known truth.
+"""The verbs that are older tools by name: every option and every example of the originals runs, on
+a program whose waits, wakers and CPU time are known, in the layout of that tool.
 """
 
+import os
 import re
-import signal
-import subprocess
 import time
 
 import harness as h
+from compat import TIME, Cases
 
 h.need_live()
 
-BLOCK = re.compile(
-    r"((?:    [^ \n][^\n]*\n)*)    -                (\S.*) \((\d+)\)\n        (\d+(?: \d+ \S+)?)\n\n"
-)
-
-daemon = h.Daemon("window.length=1s")
-spinner = h.Program("prog_spinners", 1).ready().go()
-spinner.read_until("spinning")
-sleeper = subprocess.Popen(
-    ["python3", "-c", "import time\nwhile True: time.sleep(0.02)"], stdout=subprocess.DEVNULL
-)
-S, P = str(sleeper.pid), str(spinner.pid)
+CPU = max(os.sched_getaffinity(0))
+LONG, SHORT, DEEP, NESTED = "wait_long", "wait_short", "wait_in_vfork", "wait_nested"
+COMPUTE = "compute_alone"
+US, EDGE = 1_000_000, 8000
+NODE = "user + kernel"
 
 
-def until_interrupted(*args, seconds=1.5):
-    """What the tool prints when Ctrl-C ends it that long after its first line."""
-    process = subprocess.Popen(
-        [h.STACKCTL, "-S", daemon.socket, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=h.patience(30))
-    return h.Result(args, process.returncode, out.decode(), err.decode())
+def tids_of(program):
+    return {
+        name: [int(re.search(r"tid=(\d+)", line)[1]) for line in program.lines if f" {name} " in line]
+        for name in ("rounds", "partner", "deep", "nested", "spins")
+    }
 
 
-def text(result, header):
-    """[(frames, comm, pid, value)] of the blocks below that header line."""
-    lines = result.out.splitlines()
-    h.check(result.code == 0 and lines and lines[0] == header, f"{header}: {result} {lines[:1]}")
-    body = result.out.split("\n", 1)[1] if lines else ""
-    h.check(body.startswith("\n"), f"{header}: an empty line below it")
-    blocks = BLOCK.findall(body)
-    left = BLOCK.sub("", body).strip()
-    h.check(not left, f"{header}: nothing but blocks: {left[:200]!r}")
-    values = [int(v.split()[0]) for *_, v in blocks]
-    if "waits" not in header:
-        h.check(values == sorted(values), f"{header}: smallest first")
-    return [(f.split("\n")[:-1], c, int(p), v) for f, c, p, v in blocks]
+def is_kernel_thread(pid):
+    """Of a process that is still there; PF_KTHREAD."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            return bool(int(f.read().rsplit(")", 1)[1].split()[6]) & 0x200000)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
-def folded(result):
-    """{line: value}, and no line twice in a row of another form."""
-    h.check(result.code == 0, str(result))
-    lines = [line.rsplit(" ", 1) for line in result.out.splitlines()]
-    h.check(all(len(x) == 2 and x[1].isdigit() and ";" in x[0] for x in lines), f"{result.argv}")
-    values = [int(v) for _, v in lines]
-    h.check(values == sorted(values), f"{result.argv}: smallest first")
-    return lines
+daemon = h.Daemon("window.length=1s", "control.max_sessions=32", "control.max_clients=64")
+daemon.cut()
+program = h.Program("prog_rounds", CPU).ready()
+other = h.Program("prog_rounds", CPU).ready()
+P, O, TID = program.pid, other.pid, tids_of(program)
+T = TID["rounds"][0]
+cases = Cases(daemon)
+began = time.time()
 
+# ---- offcputime
 
-ctl = daemon.ctl
-USER_KERNEL = "by user + kernel stack"
-
-# offcputime: the examples of its help.
 OFF = "Tracing off-CPU time (us) of"
-blocks = text(until_interrupted("offcputime"), f"{OFF} all threads {USER_KERNEL}... Hit Ctrl-C to end.")
-h.check(any(p == sleeper.pid for _, _, p, _ in blocks), "all threads: the sleeper's")
-blocks = text(ctl("offcputime", "2"), f"{OFF} all threads {USER_KERNEL} for 2 secs.")
-h.check(len({p for _, _, p, _ in blocks}) > 2, "all threads: of several processes")
-lines = folded(ctl("offcputime", "-f", "1"))
-h.check(any("nanosleep" in stack for stack, _ in lines), "folded: who sleeps")
-blocks = text(
-    ctl("offcputime", "-m", "1000", "-p", S, "1"), f"{OFF} PID {S} {USER_KERNEL} for 1 secs."
-)
-h.check(blocks and all(int(v) >= 1000 for *_, v in blocks), "-m: 1 ms and more")
-blocks = text(
-    ctl("offcputime", "-M", "10000", "-p", S, "1"), f"{OFF} PID {S} {USER_KERNEL} for 1 secs."
-)
-h.check(sum(int(v) for *_, v in blocks) < 500_000, "-M: not the sleeps of 20 ms")
-blocks = text(ctl("offcputime", "-p", S, "3"), f"{OFF} PID {S} {USER_KERNEL} for 3 secs.")
-h.check({p for _, _, p, _ in blocks} == {sleeper.pid}, "-p: this process only")
-total = sum(int(v) for *_, v in blocks)
-h.check(2_400_000 < total < 3_100_000, f"-p: it sleeps most of 3 s: {total} us")
-frames = blocks[-1][0] if blocks else []
-kernel = [i for i, f in enumerate(frames) if "nanosleep" in f]
-h.check(len(kernel) > 1 and "schedule" in frames[0], f"leaf first, the kernel's above: {frames}")
-text(ctl("offcputime", "-t", S, "1"), f"{OFF} TID {S} {USER_KERNEL} for 1 secs.")
-blocks = text(ctl("offcputime", "-u", "1"), f"{OFF} user threads {USER_KERNEL} for 1 secs.")
-h.check(any(p == sleeper.pid for _, _, p, _ in blocks), "-u: programs")
-users = {p for _, _, p, _ in blocks}
-blocks = text(ctl("offcputime", "-k", "1"), f"{OFF} kernel threads {USER_KERNEL} for 1 secs.")
-h.check(not users & {p for _, _, p, _ in blocks}, "-k: no programs")
-blocks = text(ctl("offcputime", "-Up", S, "1"), f"{OFF} PID {S} by user stack for 1 secs.")
-h.check(not any("schedule" in f for fs, *_ in blocks for f in fs), "-U: no kernel frames")
-blocks = text(ctl("offcputime", "-Kp", S, "1"), f"{OFF} PID {S} by kernel stack for 1 secs.")
-h.check(any("schedule" in f for fs, *_ in blocks for f in fs), "-K: kernel frames")
-blocks = text(ctl("offcputime", "-dp", S, "1"), f"{OFF} PID {S} {USER_KERNEL} for 1 secs.")
-h.check(any("    --" in fs for fs, *_ in blocks), "-d: a border")
-lines = folded(ctl("offcputime", "-dfp", S, "1"))
-h.check(any(";-;" in stack for stack, _ in lines), "-df: a border")
-blocks = text(ctl("offcputime", "-vp", S, "1"), f"{OFF} PID {S} {USER_KERNEL} for 1 secs.")
-h.check(all(re.match("    (0x[0-9a-f]+|-) ", f) for fs, *_ in blocks for f in fs), "-v: addresses")
-blocks = text(ctl("offcputime", "-sp", S, "1"), f"{OFF} PID {S} {USER_KERNEL} for 1 secs.")
-h.check(any("+0x" in f for fs, *_ in blocks for f in fs), "-s: offsets")
-for state, some in (("1", True), ("2", False)):
-    result = ctl("offcputime", "--state", state, "-p", S, "1")
-    blocks = text(result, f"{OFF} PID {S} {USER_KERNEL} for 1 secs.")
-    h.check(sum(int(v) for *_, v in blocks) > 500_000 if some else True, f"--state {state}")
-result = ctl("offcputime", "-Ti", "1", "-p", S, "3")
-times = re.findall(r"^\d\d:\d\d:\d\d$", result.out, re.M)
-h.check(result.code == 0 and 2 <= len(times) <= 4, f"-Ti 1: {times} {result}")
-total = sum(int(v) for *_, v in BLOCK.findall(result.out))
-h.check(2_400_000 < total < 3_100_000, f"-i: each wait once: {total} us")
-result = ctl("offcputime", "--stack-storage-size", "4096", "1")
-h.check(result.code == 0 and "--stack-storage-size" in result.err, f"a size is noted: {result}")
+ENDLESS = "... Hit Ctrl-C to end."
 
-# topwaits.
+
+def off(who, seconds=2, by=f"{NODE} stack"):
+    return f"{OFF} {who} by {by} for {seconds} secs."
+
+
+def all_threads(o):
+    o.some(LONG)
+    o.check(len(o.pids()) > 2, f"of several processes: {len(o.pids())}")
+
+
+def one_process(o):
+    o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
+    both = o.sum("rounds_main")
+    o.check(both > 1.8 * US, f"the thread that only waits, for 2 s or what it took: {both} us")
+    o.near(o.sum(NESTED), both, 0.1, "and so the one that waits below many frames")
+    for entry in o.some(LONG):
+        # Or it was preempted as it came back.
+        kernel = [i for i, f in enumerate(entry.frames) if "nanosleep" in f or "exit_to" in f]
+        user = [i for i, f in enumerate(entry.frames) if LONG in f]
+        o.check("schedule" in entry.frames[0], f"the leaf is on top: {entry.frames[0]}")
+        o.check(kernel and kernel[-1] < user[0], f"the kernel's above: {entry.frames}")
+    o.check(o.sum(LONG) > o.sum(SHORT), f"20 ms, 0.5 ms: {o.sum(LONG)}, {o.sum(SHORT)} us")
+
+
+def one_thread(o):
+    o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
+    o.some(LONG)
+    o.none(DEEP, NESTED, "wait_for_partner")
+
+
+def user_threads(o):
+    o.some(LONG)
+    kernel = [p for p in o.pids() if is_kernel_thread(p)]
+    o.check(not kernel, f"no kernel threads: {kernel}")
+
+
+def kernel_threads(o):
+    o.check(o.entries, "something")
+    users = [p for p in o.pids() if is_kernel_thread(p) is False]
+    o.check(not users, f"kernel threads only: {users}")
+
+
+def user_stacks(o):
+    o.some(LONG)
+    o.none("schedule", "nanosleep")
+
+
+def kernel_stacks(o):
+    o.some("schedule", "nanosleep")
+    o.none(LONG, "rounds_main")
+
+
+def folded(o):
+    for entry in o.folded().some(LONG):
+        order = [entry.line.find(w) for w in ("rounds;", "rounds_main;", f"{LONG};", "schedule")]
+        o.check(order == sorted(order) and order[0] == 0, f"root first, user, kernel: {entry.line}")
+
+
+def folded_border(o):
+    for entry in o.folded().some(LONG):
+        o.check(re.search(f";{LONG};-;[^;]", entry.line), f"a border: {entry.line}")
+    for entry in o.entries:
+        o.check(entry.line.count(";-;") <= 1, "at most one")
+
+
+def border(o):
+    for entry in o.some(LONG):
+        at = [i for i, f in enumerate(entry.frames) if f == "--"]
+        o.check(len(at) == 1 and LONG in entry.frames[at[0] + 1], f"a border: {entry.frames}")
+
+
+def addresses(o):
+    for entry in o.some(LONG):
+        good = all(re.match("(0x[0-9a-f]+|-) +[^ ]", f) for f in entry.frames)
+        o.check(good, f"addresses: {entry.frames}")
+
+
+def offsets(o):
+    for entry in o.some(LONG):
+        o.check(all("+0x" in f for f in entry.frames), f"offsets: {entry.frames}")
+
+
+# The thread that only waits, in 2 s: each of its waits is on one side of the edge.
+sides = {}
+
+
+def at_least(o):
+    o.some(LONG)
+    o.check(all(e.value >= EDGE for e in o.entries), "none is shorter")
+    sides[o.label.split()[0], "m"] = o.sum("rounds_main")
+
+
+def at_most(o):
+    o.some(SHORT)
+    o.none(NESTED)
+    o.check(all((e.longest or 0) <= EDGE for e in o.entries), "none is longer")
+    sides[o.label.split()[0], "M"] = o.sum("rounds_main")
+
+
+def asleep(o):
+    o.some(LONG)
+    o.none("wait_for_vfork_done", COMPUTE)
+
+
+def uninterruptible(o):
+    o.some(DEEP)
+    o.none(LONG, SHORT, NESTED)
+
+
+def preempted(o):
+    """Two threads share a CPU; who sleeps is hardly ever in the way of anybody."""
+    o.some(COMPUTE)
+    whole = o.sum()
+    o.check(o.sum(COMPUTE) > whole / 2, f"most is of who computes: {o.sum(COMPUTE)} of {whole} us")
+    o.check(o.sum(LONG) < 0.2 * US, f"sleeps are none: {o.sum(LONG)} us")
+
+
+def intervals(o):
+    body = o.result.out.split("\n", 1)[1]
+    times = TIME.findall(body)
+    o.check(2 <= len(times) <= 5, f"a time each second: {times}")
+    o.blocks(off(f"TID {T}", 4), is_sorted=False)
+    whole = sum(e.value for e in o.entries)
+    o.check(3.6 * US < whole < 6 * US, f"each wait once, in 4 s and what it took: {whole} us")
+
+
+def deep_stack(o):
+    for entry in o.some(NESTED):
+        n = sum(NESTED in f for f in entry.frames)
+        o.check(n == 61, f"61 frames of the recursion: {n}")
+
+
+def storage(o):
+    o.some(LONG)
+    o.check("--stack-storage-size" in o.result.err, f"a size is noted: {o.result.err}")
+
+
+def blocks(header, look):
+    return lambda o: look(o.blocks(header))
+
+
+def programs(probe, name):
+    def look(o):
+        o.check(o.lines[:1] and o.lines[0].startswith(f"probe {probe}"), f"{o.lines[:1]}")
+        # One that is not always on has none until it is recorded with.
+        has_programs = f"program {name} on " in o.result.out if name else "as it starts" in o.result.err
+        o.check(has_programs, f"{o.result.out} {o.result.err}")
+
+    return look
+
+
+for row, words, look in (
+    ("offcputime: SECONDS", "2", blocks(off("all threads"), all_threads)),
+    ("offcputime: -p", f"-p {P} 2", blocks(off(f"PID {P}"), one_process)),
+    ("offcputime: -p list", f"-p {P},{O} 2",
+     blocks(off(f"PID {P},{O}"), lambda o: o.check(o.pids() == {P, O}, f"both: {o.pids()}"))),
+    ("offcputime: -t", f"-t {T} 2", blocks(off(f"TID {T}"), one_thread)),
+    ("offcputime: -t list", f"-t {T},{TID['nested'][0]} 2",
+     blocks(off(f"TID {T},{TID['nested'][0]}"), lambda o: (o.some(LONG), o.some(NESTED), o.none(DEEP)))),
+    ("offcputime: -u", "-u 2", blocks(off("user threads"), user_threads)),
+    ("offcputime: -k", "-k 2", blocks(off("kernel threads"), kernel_threads)),
+    ("offcputime: -U", f"-U -p {P} 2", blocks(off(f"PID {P}", by="user stack"), user_stacks)),
+    ("offcputime: -K", f"-K -p {P} 2", blocks(off(f"PID {P}", by="kernel stack"), kernel_stacks)),
+    ("offcputime: -f", "-f 2", folded),
+    ("offcputime: -d", f"-dp {P} 2", blocks(off(f"PID {P}"), border)),
+    ("offcputime: -d folded", f"-df -t {T} 2", folded_border),
+    ("offcputime: -v", f"-vt {T} 2", blocks(off(f"TID {T}"), addresses)),
+    ("offcputime: -s", f"-st {T} 2", blocks(off(f"TID {T}"), offsets)),
+    ("offcputime: -i and -T", f"-Ti 1 -t {T} 4", intervals),
+    ("offcputime: -m", f"-m {EDGE} -t {T} 2", blocks(off(f"TID {T}"), at_least)),
+    ("offcputime: -M", f"-M {EDGE} -t {T} 2", blocks(off(f"TID {T}"), at_most)),
+    ("offcputime: --state 1", f"--state 1 -p {P} 2", blocks(off(f"PID {P}"), asleep)),
+    ("offcputime: --state 2", f"--state 2 -p {P} 2", blocks(off(f"PID {P}"), uninterruptible)),
+    ("offcputime: --state D", f"--state D -p {P} 2", blocks(off(f"PID {P}"), uninterruptible)),
+    ("offcputime: --state 0", f"--state 0 -p {P} 2", blocks(off(f"PID {P}"), preempted)),
+    ("offcputime: --state preempted", f"--state preempted -p {P} 2", blocks(off(f"PID {P}"), preempted)),
+    ("offcputime: 127 frames", f"-t {TID['nested'][0]} 2", blocks(off(f"TID {TID['nested'][0]}"), deep_stack)),
+    ("offcputime: --stack-storage-size", f"--stack-storage-size 4096 -t {T} 2", blocks(off(f"TID {T}"), storage)),
+    ("offcputime: --ebpf", "--ebpf", programs("offcpu", "on_switch")),
+):
+    cases.add(row, f"offcputime {words}", look)
+cases.add("offcputime: until Ctrl-C", "offcputime", blocks(f"{OFF} all threads by {NODE} stack{ENDLESS}", all_threads), True)
+cases.add("offcputime: until Ctrl-C", f"offcputime -m 1000 -t {T}",
+          blocks(f"{OFF} TID {T} by {NODE} stack{ENDLESS}", lambda o: o.some(LONG)), True)
+
+# ---- topwaits
+
 TOP = "Tracing waits (us: total, longest; end of the longest) of"
-since = time.time()
-result = ctl("topwaits", "-p", S, "2")
-blocks = text(result, f"{TOP} PID {S} by process and stack for 2 secs.")
-total, longest, end = blocks[-1][3].split() if blocks else (0, 0, 0)
-h.check(20_000 <= int(longest) < 200_000 and int(longest) < int(total), f"the longest: {longest}")
-h.check(since < float(end) < time.time(), f"its end: {end}")
-text(ctl("topwaits", "1"), f"{TOP} all threads by process and stack for 1 secs.")
-text(ctl("topwaits", "-t", S, "1"), f"{TOP} TID {S} by process and stack for 1 secs.")
-text(until_interrupted("topwaits", "-m", "1000"), f"{TOP} all threads by process and stack... Hit Ctrl-C to end.")
-blocks = text(ctl("topwaits", "-M", "1000", "1"), f"{TOP} all threads by process and stack for 1 secs.")
-h.check(all(int(v.split()[1]) <= 1000 for *_, v in blocks), "-M: 1 ms at most")
-blocks = text(ctl("topwaits", "--state", "0", "-p", P, "1"), f"{TOP} PID {P} by process and stack for 1 secs.")
-h.check(all(int(v.split()[1]) < 900_000 for *_, v in blocks), "--state 0: what is preempted")
-
-# offwaketime: who woke the sleeper is a timer.
-WAKE = "Tracing blocked time (us) by"
-PAIR = re.compile(
-    r"    waker:           (\S.*) (\d+|-)\n((?:    .+\n)*?)    --               --\n"
-    r"((?:    .+\n)*?)    target:          (\S.*) (\d+)\n        (\d+)\n\n"
-)
 
 
-def pairs(result, header):
-    """[(waker, frames above, frames below, target's pid, us)]"""
-    lines = result.out.splitlines()
-    h.check(result.code == 0 and lines and lines[0] == header, f"{header}: {result} {lines[:1]}")
-    body = result.out.split("\n", 1)[1] if lines else ""
-    left = PAIR.sub("", body).strip()
-    h.check(not left, f"{header}: nothing but pairs: {left[:200]!r}")
-    found = PAIR.findall(body)
-    values = [int(f[-1]) for f in found]
-    h.check(values == sorted(values), f"{header}: smallest first")
-    return [(w, above, below, int(p), int(v)) for w, _, above, below, _, p, v in found]
+def top(who):
+    return f"{TOP} {who} by process and stack for 2 secs."
 
 
-result = ctl("offwaketime", "-p", S, "3")
-found = pairs(result, f"{WAKE} user + kernel off-CPU and waker stack for 3 secs.")
-h.check({p for *_, p, _ in found} == {sleeper.pid}, "offwaketime -p: this process only")
-total = sum(v for *_, v in found)
-timer = sum(v for w, *_, v in found if w == "timer")
-h.check(2_000_000 < total < 3_100_000, f"offwaketime: it sleeps most of 3 s: {total} us")
-h.check(timer > 0.95 * total, f"offwaketime: a timer wakes it: {timer} of {total} us")
-below = found[-1][2].splitlines() if found else [""]
-h.check("schedule" in below[0], f"offwaketime: the target's leaf first: {below}")
-pairs(ctl("offwaketime", "1"), f"{WAKE} user + kernel off-CPU and waker stack for 1 secs.")
-pairs(until_interrupted("offwaketime"), f"{WAKE} user + kernel off-CPU and waker stack... Hit Ctrl-C to end.")
-pairs(ctl("offwaketime", "-Kk", "1"), f"{WAKE} kernel off-CPU and waker stack for 1 secs.")
-pairs(ctl("offwaketime", "-Up", S, "1"), f"{WAKE} user off-CPU and waker stack for 1 secs.")
-pairs(ctl("offwaketime", "-m", "1000", "-t", S, "1"), f"{WAKE} user + kernel off-CPU and waker stack for 1 secs.")
-pairs(ctl("offwaketime", "-M", "10000", "--state", "1", "1"), f"{WAKE} user + kernel off-CPU and waker stack for 1 secs.")
-lines = folded(ctl("offwaketime", "-fu", "1"))
-h.check(all(";--;" in stack or stack.endswith(";--") for stack, _ in lines), "offwaketime -f: both")
-h.check(any(stack.endswith(";timer") for stack, _ in lines), "offwaketime -f: the waker last")
+def longest(o):
+    o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
+    for entry in o.some(LONG):
+        o.check(20_000 <= entry.longest < 300_000, f"20 ms and a little: {entry.longest}")
+        o.check(entry.longest <= entry.value, f"of {entry.value}")
+        o.check(began < entry.end < time.time(), f"its end: {entry.end}")
 
-# profile: the examples of its help.
-ON = "Sampling at"
-blocks = text(until_interrupted("profile"), f"{ON} 49 Hertz of all threads {USER_KERNEL}... Hit Ctrl-C to end.")
-h.check(any(p == spinner.pid for _, _, p, _ in blocks), "profile: who spins")
-text(ctl("profile", "-F", "99", "1"), f"{ON} 99 Hertz of all threads {USER_KERNEL} for 1 secs.")
-blocks = text(
-    ctl("profile", "-c", "1000000", "1"), f"{ON} every 1000000 events of all threads {USER_KERNEL} for 1 secs."
-)
-h.check(sum(int(v) for *_, v in blocks) > 300, "-c 1000000: one each ms")
-text(ctl("profile", "2"), f"{ON} 49 Hertz of all threads {USER_KERNEL} for 2 secs.")
-folded(ctl("profile", "-f", "1"))
-blocks = text(ctl("profile", "-F", "99", "-p", P, "2"), f"{ON} 99 Hertz of PID {P} {USER_KERNEL} for 2 secs.")
-count = sum(int(v) for *_, v in blocks)
-h.check({p for _, _, p, _ in blocks} == {spinner.pid}, "-p: this process only")
-h.check(40 < count <= 210, f"99 Hz for 2 s: {count}")
-h.check(any("spin" in fs[0] for fs, *_ in blocks if fs), "the leaf frame is on top")
-text(ctl("profile", "-L", P, "1"), f"{ON} 49 Hertz of TID {P} {USER_KERNEL} for 1 secs.")
-text(ctl("profile", "-U", "1"), f"{ON} 49 Hertz of all threads by user stack for 1 secs.")
-text(ctl("profile", "-K", "1"), f"{ON} 49 Hertz of all threads by kernel stack for 1 secs.")
-text(ctl("profile", "-C", "0", "1"), f"{ON} 49 Hertz of all threads {USER_KERNEL} on CPU#0 for 1 secs.")
-lines = folded(ctl("profile", "-adfF", "499", "1"))
-h.check(any("_[k]" in stack for stack, _ in lines), "-a: kernel frames are marked")
-h.check(any(";-;" in stack for stack, _ in lines), "-d: a border")
-blocks = text(ctl("profile", "-IF", "99", "1"), f"{ON} 99 Hertz of all threads {USER_KERNEL} for 1 secs.")
-# A host that hides the threads of init from BPF hides the idle ones that init forked at boot, all
-# but the first CPU's.
-h.check(sum(int(v) for *_, v in blocks) > 80, "-I: a CPU at least, idle or not")
 
-# What would be used, and what cannot be.
-result = ctl("offcputime", "--ebpf")
-h.check(result.code == 0 and "program on_switch on " in result.out, f"--ebpf: {result.out}")
-result = ctl("profile", "--ebpf")
-h.check(result.code == 0 and result.out.startswith("probe oncpu"), f"--ebpf: {result.out}")
+def record(o):
+    longest(o)
+    stacks = [tuple(e.frames) for e in o.entries]
+    o.check(len(stacks) == len(set(stacks)), "one record a process and stack")
+    for name in (NESTED, "wait_for_partner", DEEP):
+        o.some(name)
+    o.check(o.sum(NESTED) > 1.8 * US, f"its total: {o.sum(NESTED)} us")
+
+
+for row, words, look in (
+    ("topwaits: the record", f"-p {P} 2", blocks(top(f"PID {P}"), record)),
+    ("topwaits: SECONDS", "2", blocks(top("all threads"), all_threads)),
+    ("topwaits: -t", f"-t {T} 2", blocks(top(f"TID {T}"), one_thread)),
+    ("topwaits: -m", f"-m {EDGE} -t {T} 2", blocks(top(f"TID {T}"), at_least)),
+    ("topwaits: -M", f"-M {EDGE} -t {T} 2", blocks(top(f"TID {T}"), at_most)),
+    ("topwaits: --state 0", f"--state 0 -p {P} 2", blocks(top(f"PID {P}"), preempted)),
+    ("topwaits: --state 2", f"--state 2 -p {P} 2", blocks(top(f"PID {P}"), uninterruptible)),
+    ("topwaits: --stack-storage-size", f"--stack-storage-size 64 -t {T} 2", blocks(top(f"TID {T}"), storage)),
+    ("topwaits: --ebpf", "--ebpf", programs("offcpu", "on_switch")),
+):
+    cases.add(row, f"topwaits {words}", look)
+cases.add("topwaits: until Ctrl-C", f"topwaits -p {P}",
+          blocks(f"{TOP} PID {P} by process and stack{ENDLESS}", longest), True)
+
+# ---- offwaketime
+
+PARTNER = TID["partner"][0]
+
+
+def wake(by=NODE, ending=" for 2 secs."):
+    return f"Tracing blocked time (us) by {by} off-CPU and waker stack{ending}"
+
+
+def partner(o):
+    """Who waits for the pipe is woken by who writes to it; its waits are all of 20 ms."""
+    o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
+    waits = o.some("wait_for_partner")
+    good = [e for e in waits if e.waker == "rounds" and any("wake_partner" in f for f in e.above)]
+    o.near(sum(e.value for e in good), sum(e.value for e in waits), 0.02, "its waker, of all its waits")
+    blocked = o.sum("wait_for_partner")
+    o.check(blocked > 1.5 * US, f"blocked for nearly all of 2 s: {blocked} us")
+    for entry in good:
+        at = [i for i, f in enumerate(entry.above) if "wake_partner" in f]
+        o.check("clone" in entry.above[0], f"the waker's root first: {entry.above}")
+        o.check("try_to_wake_up" in entry.above[-1], f"its leaf last: {entry.above}")
+        o.check(at[0] < len(entry.above) - 2, f"its kernel frames below: {entry.above}")
+        o.check("schedule" in entry.frames[0], f"the target's leaf first: {entry.frames}")
+
+
+def by_timer(o):
+    waits = o.some(LONG)
+    timer = sum(e.value for e in waits if e.waker == "timer")
+    # Some hosts hide threads of init from programs, and with them the interrupts that come then.
+    o.near(timer, sum(e.value for e in waits), 0.1, "a sleep's waker is a timer")
+
+
+def pairs(header, look):
+    return lambda o: look(o.pairs(header))
+
+
+def pair_folded(o):
+    for entry in o.folded().some("wait_for_partner"):
+        line = r"partner;.*;wait_for_partner;.*schedule[^;]*;--;try_to_wake_up;.*wake_partner;.*;rounds$"
+        o.check(re.match(line, entry.line) or not entry.line.endswith(";rounds"), f"{entry.line}")
+    o.check(any(e.line.endswith(";rounds") for e in o.entries), "the waker comes last")
+
+
+def pair_folded_border(o):
+    found = [e for e in o.folded().some("wait_for_partner") if e.line.endswith(";rounds")]
+    for entry in found:
+        o.check(re.search(r";wait_for_partner;-;.*;--;.*;-;wake_partner;", entry.line), f"{entry.line}")
+    o.check(found, "woken by rounds")
+
+
+def pair_border(o):
+    for entry in o.some("wait_for_partner"):
+        if entry.waker == "rounds":
+            o.check(re.match("- +-$", entry.above[entry.above.index(wake_frame(entry)) + 1]), f"{entry.above}")
+        o.check(any(re.match("- +-$", f) for f in entry.frames), f"{entry.frames}")
+
+
+def wake_frame(entry):
+    return next(f for f in entry.above if "wake_partner" in f)
+
+
+def pair_user(o):
+    o.some("wait_for_partner")
+    o.none("schedule")
+    o.check(not any("try_to_wake_up" in f for e in o.entries for f in e.above), "nor of wakers")
+
+
+def pair_kernel(o):
+    o.some("schedule")
+    o.none("wait_for_partner")
+    o.check(not any("wake_partner" in f for e in o.entries for f in e.above), "nor of wakers")
+
+
+for row, words, look in (
+    ("offwaketime: the layout", f"-p {P} 2", pairs(wake(), partner)),
+    ("offwaketime: timers", f"-t {T} 2", pairs(wake(), by_timer)),
+    ("offwaketime: SECONDS", "2", pairs(wake(), all_threads)),
+    ("offwaketime: -p list", f"-p {P},{O} 2", pairs(wake(), lambda o: o.check(o.pids() == {P, O}, f"{o.pids()}"))),
+    ("offwaketime: -t", f"-t {PARTNER} 2", pairs(wake(), lambda o: (o.some("wait_for_partner"), o.none(LONG, DEEP)))),
+    ("offwaketime: -u", "-u 2", pairs(wake(), user_threads)),
+    ("offwaketime: -k", "-k 2", pairs(wake(), kernel_threads)),
+    ("offwaketime: -U", f"-U -p {P} 2", pairs(wake("user"), pair_user)),
+    ("offwaketime: -K", f"-K -p {P} 2", pairs(wake("kernel"), pair_kernel)),
+    ("offwaketime: -m", f"-m {EDGE} -t {T} 2", pairs(wake(), at_least)),
+    ("offwaketime: -M", f"-M {EDGE} -t {T} 2", pairs(wake(), at_most)),
+    ("offwaketime: --state", f"--state 2 -p {P} 2", pairs(wake(), uninterruptible)),
+    ("offwaketime: -d", f"-d -t {PARTNER} 2", pairs(wake(), pair_border)),
+    ("offwaketime: -f", f"-f -t {PARTNER} 2", pair_folded),
+    ("offwaketime: -d folded", f"-df -t {PARTNER} 2", pair_folded_border),
+    ("offwaketime: --stack-storage-size", f"--stack-storage-size 64 -t {T} 2", pairs(wake(), storage)),
+    ("offwaketime: --ebpf", "--ebpf", programs("offwake", None)),
+):
+    cases.add(row, f"offwaketime {words}", look)
+cases.add("offwaketime: until Ctrl-C", "offwaketime", pairs(wake(ending=ENDLESS), all_threads), True)
+
+# ---- profile
+
+
+def on(rate="49 Hertz", who="all threads", by=NODE, where=""):
+    return f"Sampling at {rate} of {who} by {by} stack{where} for 2 secs."
+
+
+def spins(low, high):
+    """So many samples of the two threads that share a CPU, which others may want too."""
+
+    def look(o):
+        n = o.sum(COMPUTE)
+        o.check(low <= n <= high, f"{low} to {high} samples: {n}")
+        for entry in o.some(COMPUTE):
+            at = next(i for i, f in enumerate(entry.frames) if COMPUTE in f)
+            o.check("spins_main" in entry.frames[at + 1], f"leaf first: {entry.frames}")
+            o.check(sum("spins_main" in f for f in entry.frames) == 1, "each frame once")
+
+    return look
+
+
+def mine(o):
+    o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
+    spins(8, 210)(o)
+
+
+def one_cpu(is_here):
+    def look(o):
+        if is_here:
+            o.some(COMPUTE)
+        else:
+            o.none("spins_main")
+
+    return look
+
+
+def marked(o):
+    kernel = [e for e in o.folded().entries if "_[k]" in e.line]
+    o.check(kernel, "kernel frames are marked")
+    o.check(any(re.search(r"[^]];-;[^;]*_\[k\]", e.line) for e in kernel), "below a border")
+    o.check(not any(f"{COMPUTE}_[k]" in e.line for e in o.entries), "and no others")
+
+
+def with_idle(o):
+    # A host that hides the threads of init from BPF hides the idle ones that init forked at boot,
+    # all but the first CPU's.
+    o.check(sum(e.value for e in o.entries) > 180, "a CPU at least, idle or not")
+
+
+def one_stack(name, other_name):
+    return lambda o: (o.some(name), o.none(other_name))
+
+
+SPINS = TID["spins"][0]
+for row, words, look in (
+    ("profile: SECONDS", "2", blocks(on(), spins(5, 105))),
+    ("profile: -F", "-F 99 2", blocks(on("99 Hertz"), spins(8, 210))),
+    ("profile: -c", "-c 1000000 2", blocks(on("every 1000000 events"), spins(100, 2100))),
+    ("profile: -p", f"-F 99 -p {P} 2", blocks(on("99 Hertz", f"PID {P}"), mine)),
+    ("profile: -p list", f"-F 99 -p {P},{O} 2",
+     blocks(on("99 Hertz", f"PID {P},{O}"), lambda o: o.check(o.pids() == {P, O}, f"{o.pids()}"))),
+    ("profile: -L", f"-F 99 -L {SPINS} 2", blocks(on("99 Hertz", f"TID {SPINS}"), spins(4, 130))),
+    ("profile: -C", f"-F 99 -C {CPU} 2", blocks(on("99 Hertz", where=f" on CPU#{CPU}"), one_cpu(True))),
+    ("profile: -I", "-I -F 99 2", blocks(on("99 Hertz"), with_idle)),
+    ("profile: -U", f"-U -p {P} 2", blocks(on(who=f"PID {P}", by="user"), one_stack(COMPUTE, "schedule"))),
+    ("profile: -K", "-K -F 199 2", blocks(on("199 Hertz", by="kernel"), lambda o: o.none("spins_main"))),
+    ("profile: -f", "-f 2", lambda o: o.folded().some("spins_main", COMPUTE)),
+    ("profile: -a, -d", "-adf -F 499 2", marked),
+    ("profile: -d", f"-d -F 999 -p {P} 2", blocks(on("999 Hertz", f"PID {P}"), lambda o: o.some("--"))),
+    ("profile: --stack-storage-size", f"--stack-storage-size 64 -p {P} 2",
+     blocks(on(who=f"PID {P}"), lambda o: o.check("--stack-storage-size" in o.result.err, "noted"))),
+    ("profile: --ebpf", "--ebpf", programs("oncpu", "on_sample")),
+):
+    cases.add(row, f"profile {words}", look)
+if CPU > 0:
+    cases.add("profile: -C", "profile -F 99 -C 0 2", blocks(on("99 Hertz", where=" on CPU#0"), one_cpu(False)))
+cases.add("profile: until Ctrl-C", "profile",
+          blocks(f"Sampling at 49 Hertz of all threads by {NODE} stack{ENDLESS}", lambda o: o.some(COMPUTE)), True)
+
+cases.run()
+for tool in ("offcputime", "topwaits"):
+    both = sides[tool, "m"] + sides[tool, "M"]
+    h.check(both > 1.8 * US, f"{tool}: -m and -M are the two sides of {EDGE} us, {both} in all")
+
+# ---- What cannot be.
+
 for words in (
     "offcputime -p 1 -t 1",
     "offcputime -p 1 -u",
@@ -216,22 +466,28 @@ for words in (
     "offcputime 1 2",
     "offcputime -x",
     "offcputime -m",
+    "offcputime --stack-storage-size none",
     "offcputime --cgroupmap /sys/fs/bpf/x",
     "offcputime -p nobody",
     "offcputime -p 4194000 1",
     "offcputime -i 0",
     "profile -F 9 -c 9",
+    "profile -F 0",
     "profile -p 1 -L 1",
+    "profile -U -K",
     "profile -F 10000000 1",
     "profile -C 999 1",
     "offwaketime -p 1 -k",
     "offwaketime -U -K",
     "offwaketime -v",
     "topwaits -k",
+    "topwaits -p 1 -t 1",
     "topwaits --state Q 1",
 ):
-    result = ctl(*words.split())
+    result = daemon.ctl(*words.split())
     h.check(result.code == 1 and result.err and not result.out, f"{words}: {result} {result.out}")
 
-sleeper.kill()
+# Nothing is left of any of them.
+sessions = daemon.call("io.stackd.Sessions")["sessions"]
+h.check(all("ended" in s or s["always"] for s in sessions), "all sessions have ended")
 h.finish()

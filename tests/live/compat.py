@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests of the older tools' verbs share: what these print, read back; and cases, each a
+use of a tool and what has to come of it, recorded several at a time.
+"""
+
+import concurrent.futures
+import re
+import signal
+import subprocess
+import time
+
+import harness as h
+
+BLOCK = re.compile(
+    r"((?:    [^ \n][^\n]*\n)*)    -                (\S.*) \((\d+)\)\n        (\d+(?: \d+ \S+)?)\n\n"
+)
+PAIR = re.compile(
+    r"    waker:           (\S.*) (\d+|-)\n((?:    .+\n)*?)    --               --\n"
+    r"((?:    .+\n)*?)    target:          (\S.*) (\d+)\n        (\d+)\n\n"
+)
+TIME = re.compile(r"^\d\d:\d\d:\d\d$", re.M)
+
+# More than one at a time for the time they take, not so many that loading programs is all they do.
+AT_ONCE = 8
+
+
+class Entry:
+    """A block, a pair or a folded line. frames: leaf first, kernel above user."""
+
+    def __init__(self, frames, comm, pid, value, waker=None, above=(), line=None):
+        self.frames, self.comm, self.pid, self.value = frames, comm, pid, value
+        self.waker, self.above, self.line = waker, list(above), line
+        self.longest = self.end = None
+
+    def has(self, *names):
+        return all(any(name in frame for frame in self.frames) for name in names)
+
+
+def _frames(text):
+    return [line[4:] for line in text.splitlines()]
+
+
+class Output:
+    """What a use of a tool printed; entries are read once it is known to be in the right form."""
+
+    def __init__(self, label, result):
+        self.label, self.result, self.entries = label, result, []
+        self.lines = result.out.splitlines()
+        self.check(result.code == 0, f"{result}")
+
+    def check(self, condition, text):
+        return h.check(condition, f"{self.label}: {text}")
+
+    def header(self, text):
+        """The first line, and an empty one below it."""
+        self.check(self.lines[:1] == [text], f"the header is {self.lines[:1]}, not {text!r}")
+        self.check(self.lines[1:2] == [""], "an empty line below it")
+        return self.result.out.split("\n", 1)[-1]
+
+    def _left(self, text, pattern):
+        left = TIME.sub("", pattern.sub("", text)).strip()
+        self.check(not left, f"nothing but entries: {left[:200]!r}")
+
+    def _ascending(self, values):
+        self.check(values == sorted(values), "smallest first")
+
+    def blocks(self, header, is_sorted=True):
+        body = self.header(header)
+        self._left(body, BLOCK)
+        for frames, comm, pid, value in BLOCK.findall(body):
+            words = value.split()
+            entry = Entry(_frames(frames), comm, int(pid), int(words[0]))
+            if len(words) > 1:
+                entry.longest = int(words[1])
+                entry.end = float(words[2]) if words[2] != "-" else None
+            self.entries.append(entry)
+        if is_sorted:
+            self._ascending([e.longest or e.value for e in self.entries])
+        return self
+
+    def pairs(self, header):
+        body = self.header(header)
+        self._left(body, PAIR)
+        for waker, _, above, below, comm, pid, value in PAIR.findall(body):
+            self.entries.append(
+                Entry(_frames(below), comm, int(pid), int(value), waker, _frames(above))
+            )
+        self._ascending([e.value for e in self.entries])
+        return self
+
+    def folded(self):
+        for line in self.lines:
+            stack, _, value = line.rpartition(" ")
+            if not self.check(stack and value.isdigit(), f"a folded line: {line[:200]!r}"):
+                continue
+            frames = stack.split(";")
+            self.entries.append(Entry(frames[:0:-1], frames[0], None, int(value), line=stack))
+        self._ascending([e.value for e in self.entries])
+        return self
+
+    def some(self, *names):
+        """Those at all of these functions; there has to be one."""
+        found = [e for e in self.entries if e.has(*names)]
+        self.check(found, f"something at {', '.join(names)}")
+        return found
+
+    def none(self, *names):
+        for name in names:
+            self.check(not any(e.has(name) for e in self.entries), f"nothing at {name}")
+
+    def sum(self, *names):
+        return sum(e.value for e in self.entries if e.has(*names))
+
+    def pids(self):
+        return {e.pid for e in self.entries}
+
+    def near(self, value, expected, tolerance, text):
+        h.check_near(value, expected, tolerance, f"{self.label}: {text}")
+
+
+class Cases:
+    """Uses of tools, each by the row that it shows; recorded together, checked one by one."""
+
+    def __init__(self, daemon):
+        self.daemon, self.cases, self.rows = daemon, [], {}
+
+    def add(self, row, words, look, until_interrupted=False):
+        """look(output) checks what `stackctl words` printed; a list of words, or a string."""
+        argv = words.split() if isinstance(words, str) else [str(w) for w in words]
+        self.cases.append((row, argv, look, until_interrupted))
+
+    def _interrupted(self, argv):
+        process = subprocess.Popen(
+            [h.STACKCTL, "-S", self.daemon.socket, *argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        # Its header says that it records.
+        first = process.stdout.readline()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=h.patience(60))
+        return h.Result(argv, process.returncode, (first + out).decode(), err.decode())
+
+    def _run(self, case):
+        _, argv, _, until_interrupted = case
+        return self._interrupted(argv) if until_interrupted else self.daemon.ctl(*argv, timeout=90)
+
+    def run(self):
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            results = list(pool.map(self._run, self.cases))
+        for (row, argv, look, _), result in zip(self.cases, results):
+            before = len(h.failures())
+            look(Output(" ".join(argv), result))
+            self.rows.setdefault(row, []).append(
+                (" ".join(argv), len(h.failures()) == before)
+            )
+        print("\nwhat is shown, and by which use:")
+        for row, uses in self.rows.items():
+            for use, is_good in uses:
+                print(f"  {row:44} {'ok    ' if is_good else 'FAILED'} {use}")
