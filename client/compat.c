@@ -84,6 +84,7 @@ static enum exit_code fetch(const struct tracing *t, struct collection *collecti
 		.reverse = WIRE_BOOL_ABSENT,
 		.top = 0,
 		.idle = 1,
+		.lines = WIRE_BOOL_ABSENT,
 	};
 	enum exit_code code;
 	struct text text;

@@ -337,6 +337,8 @@ static const struct option_spec specs[] = {
 	  "raw addresses; stuck: all frames" },
 	{ 0, "short", NULL, OPTIONS_STACKS, read_flag, AT(is_short),
 	  "function names without arguments" },
+	{ 0, "lines", NULL, OPTIONS_STACKS, read_flag, AT(lines),
+	  "source lines and inlined functions" },
 	{ 0, "output", "FILE|DIR/", OPTIONS_STACKS, read_text, AT(output),
 	  "into a file, whole or not at all" },
 	{ 0, "format", "text|folded|json", OPTIONS_FORMAT, read_format, 0, "how to print it" },

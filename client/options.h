@@ -84,6 +84,7 @@ struct options {
 	bool reverse;
 	bool idle;
 	bool is_short;
+	bool lines;
 	bool strict;
 	bool delimited;
 	bool chain;

@@ -21,6 +21,7 @@ enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };
 struct view {
 	struct page page;
 	bool is_short;
+	bool lines; /* of the source, where frames have them */
 	bool offset;
 	bool verbose;
 	bool annotations;

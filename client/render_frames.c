@@ -42,10 +42,37 @@ static const char *base_name(const char *path)
 	return slash && slash[1] != '\0' ? slash + 1 : path;
 }
 
-char *frame_label(const struct view *view, const struct wire_frame *frame, bool is_kernel)
+/* " file.c:12" where lines were asked for and are known, else "". */
+static char *source_text(const struct view *view, const struct wire_frame *frame)
+{
+	const struct wire_source *source = frame->source;
+	const char *file = source ? source->file : NULL;
+	char *text = NULL;
+	int r;
+
+	if (!view->lines || !file)
+		return must(strdup(""));
+	if (!view->verbose)
+		file = base_name(file);
+	if (source->line == WIRE_ABSENT)
+		r = asprintf(&text, " %s", file);
+	else
+		r = asprintf(&text, " %s:%" PRId64, file, source->line);
+	return must(r < 0 ? NULL : text);
+}
+
+static bool is_inlined(const struct wire_frame *frame)
+{
+	return frame->source && frame->source->inlined;
+}
+
+static char *label_plain(const struct view *view, const struct wire_frame *frame, bool is_kernel)
 {
 	_cleanup_(freep) char *cut = NULL;
-	const char *mark = view->annotations && is_kernel ? "_[k]" : "";
+	const char *mark = !view->annotations  ? ""
+			   : is_kernel	       ? "_[k]"
+			   : is_inlined(frame) ? "_[i]"
+					       : "";
 	bool has_offset = frame->offset != WIRE_ABSENT;
 	const char *name = frame->name;
 	char *label = NULL;
@@ -66,6 +93,16 @@ char *frame_label(const struct view *view, const struct wire_frame *frame, bool 
 		r = asprintf(&label, "[unknown in %s]%s", base_name(frame->module), mark);
 	else
 		r = asprintf(&label, "[unknown]%s", mark);
+	return must(r < 0 ? NULL : label);
+}
+
+char *frame_label(const struct view *view, const struct wire_frame *frame, bool is_kernel)
+{
+	_cleanup_(freep) char *plain = label_plain(view, frame, is_kernel);
+	_cleanup_(freep) char *source = source_text(view, frame);
+	char *label = NULL;
+	int r = asprintf(&label, "%s%s", plain, source);
+
 	return must(r < 0 ? NULL : label);
 }
 
@@ -93,7 +130,7 @@ static char *frame_text(const struct view *view, const struct wire_frame *frame,
 	}
 	if (!shows_module(frame))
 		return TAKE(name);
-	module = name_escape(base_name(frame->module));
+	module = name_escape(is_inlined(frame) ? "inlined" : base_name(frame->module));
 	if (asprintf(&both, "%s  (%s)", name, module) < 0)
 		both = NULL;
 	must(both);

@@ -145,6 +145,7 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		/* Who is named is not hidden; programs filter by the rows' own mark. */
 		.idle = options->idle || options->format != FORMAT_TEXT ||
 			options_name_somebody(options),
+		.lines = options->lines ? 1 : WIRE_BOOL_ABSENT,
 	};
 	return 0;
 }
@@ -163,6 +164,7 @@ struct view snapshot_view(const struct options *options, FILE *out)
 			.cuts_names = is_terminal,
 		},
 		.is_short = options->is_short,
+		.lines = options->lines,
 		.offset = options->offset,
 		.verbose = options->verbose,
 		.annotations = options->annotations,

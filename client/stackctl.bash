@@ -16,7 +16,7 @@ _stackctl()
 	local order='--sort --by'
 	local session='--cpu --frequency --count --event --idle -C -F'
 	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --chain --offset
-		--verbose --short --output -n -f -d -a -s -v'
+		--verbose --short --lines --output -n -f -d -a -s -v'
 
 	case $prev in
 	-p | --pid)

@@ -6,23 +6,11 @@
 #include <pwd.h>
 #include <stdlib.h>
 
+#include "daemon/answer_rows.h"
 #include "daemon/recorder.h"
 #include "daemon/store.h"
 #include "daemon/store_ahead.h"
 #include "proto/base.h"
-
-/* A stack that was made into wire structs already. */
-struct stack_memo {
-	const struct stack *stack;
-	struct wire_stack wire;
-	UT_hash_handle hh;
-};
-
-struct row_context {
-	struct arena *arena;
-	const struct answer_row_options *options;
-	struct stack_memo *memos;
-};
 
 struct answer *answer_new(void)
 {
@@ -384,6 +372,8 @@ int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t
 		return -ENOMEM;
 	for (i = 0; i < n && !r; i++)
 		r = row_wire(&context, groups[i], &rows[i]);
+	if (!r && options->lines_of)
+		r = answer_lines(answer, &context);
 	HASH_CLEAR(hh, context.memos);
 	answer->snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
 	return r;

@@ -66,6 +66,7 @@ struct answer_row_options {
 	int64_t min_wait_ns;
 	bool by_thread;
 	bool kernel_addresses; /* whether the peer may see them */
+	struct recorder *lines_of; /* source lines are wanted: who has what they need; else NULL */
 };
 
 /* Rows for the groups [0, n) into answer->snapshot; stacks are made once and shared. 0, -ENOMEM. */

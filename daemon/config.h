@@ -36,6 +36,7 @@ struct config {
 	int64_t control_idle_timeout_ns; /* idle_timeout = 15min, 1s .. 1d */
 	/* [symbols] */
 	uint64_t symbols_max_memory; /* max_memory = 32M, 1M .. 4G: symbol tables kept */
+	uint64_t symbols_lines_memory; /* lines_memory = 1G, 64M .. 64G: for source lines */
 	bool symbols_remote;	     /* remote = no: files on network and FUSE file systems */
 	/* [unwind] */
 	uint64_t unwind_max_memory; /* max_memory = 16M, 1M .. 1G: rows for walks of user stacks */

@@ -76,6 +76,8 @@ const struct config_key config_keys[] = {
 	    "A connection on which nothing was said for so long is closed."),
 	KEY("symbols", "max_memory", CONFIG_SIZE, MIB, 4 * GIB, "32M", symbols_max_memory,
 	    "Memory for symbol tables of user programs; those used least are dropped first."),
+	KEY("symbols", "lines_memory", CONFIG_SIZE, 64 * MIB, 64 * GIB, "1G", symbols_lines_memory,
+	    "Address space of the process that reads debug information for --lines, files included."),
 	KEY("symbols", "remote", CONFIG_BOOL, 0, 1, "no", symbols_remote,
 	    "Read programs on network and FUSE file systems for names: one that hangs, hangs all."),
 	KEY("unwind", "max_memory", CONFIG_SIZE, MIB, GIB, "16M", unwind_max_memory,

@@ -18,6 +18,7 @@
 #include "daemon/recorder.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
+#include "daemon/symbol_lines.h"
 #include "proto/base.h"
 
 #define STATUS_EVERY_NS (10 * NS_PER_S)
@@ -343,6 +344,8 @@ int main(int argc, char *argv[])
 	struct options options;
 	int r;
 
+	if (argc > 0 && strcmp(argv[0], SYMBOL_LINES_NAME) == 0)
+		return symbol_lines_main();
 	memory_setup();
 	log_setup(LOG_TARGET_AUTO, LOG_INFO);
 	r = options_parse(argc, argv, &options);

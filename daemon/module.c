@@ -181,7 +181,7 @@ struct module *module_unref(struct module *module)
 	return NULL;
 }
 
-static uint64_t file_identity(const struct elf_file *elf, const struct module_key *key)
+uint64_t module_identity(const struct elf_file *elf, const struct module_key *key)
 {
 	if (elf->build_id_size)
 		return hash64(HASH64_SEED, elf->build_id, elf->build_id_size);
@@ -216,7 +216,7 @@ static int module_new(struct module_registry *registry, const struct module_key 
 	/* Code may be generated into a file of any kind; only a broken ELF file is a failure. */
 	if (r == -EBADMSG)
 		module_registry_note_unreadable(registry);
-	module->file_id = file_identity(&module->elf, key);
+	module->file_id = module_identity(&module->elf, key);
 	module_unwind_init(module);
 	*out = TAKE(module);
 	return 0;

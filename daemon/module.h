@@ -86,6 +86,14 @@ void module_want_rows(struct module *module);
 /* Reads the rows of one file that wants them, a small one first. False when there is none. */
 bool module_registry_load_rows(struct module_registry *registry, bool is_small_only);
 
+/*
+ * Opens the file of this identity: the one that is held open, or what is at path on this host now
+ * if that is the same one; and its separate debug file, -1 where there is none. Owned by the
+ * caller, both are numbered from fd_min on. -ENOENT.
+ */
+int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
+			 int fd_min, int *fd_out, int *debug_fd_out);
+
 /* Its code for walks, borrowed; NULL where it has none. */
 struct unwind_file *module_unwind(const struct module *module);
 

@@ -84,6 +84,7 @@ struct module_registry {
 
 /* module.c */
 struct module_key module_key_of(const struct stat *st);
+uint64_t module_identity(const struct elf_file *elf, const struct module_key *key);
 struct elf_source module_vdso_source(size_t size);
 size_t module_files(const struct module *module);
 /* The fd, and -1 stays behind. */

@@ -159,6 +159,10 @@ void process_info(struct process *process, struct process_info *out);
 bool process_lookup(struct process *process, uint64_t address, bool is_call,
                     struct symbol *symbol_out);
 
+/* See module_registry_open(). */
+int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,
+			    int fd_min, int *fd_out, int *debug_fd_out);
+
 /* Ends the use of strings from process_lookup(); symbol tables may be evicted after it. */
 void process_release_symbols(struct process *process);
 

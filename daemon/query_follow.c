@@ -86,6 +86,7 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 		.reverse = WIRE_BOOL_ABSENT,
 		.top = request->top,
 		.idle = request->idle,
+		.lines = WIRE_BOOL_ABSENT,
 	};
 	*out = follow;
 	return 0;

@@ -473,6 +473,8 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	reply_head(answer);
 	rows.by_thread = question.options.by == MERGE_BY_THREAD && !question.group;
 	rows.kernel_addresses = peer->is_root;
+	if (request->lines == 1 && !question.group)
+		rows.lines_of = recorder;
 	totals_make(answer, info->kind);
 	r = notes_add(recorder, answer, &question, &found);
 	if (r)

@@ -13,7 +13,7 @@
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { OWN_LIMITS = 20, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
+enum { OWN_LIMITS = 21, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
 
 static int64_t rss_bytes(void)
 {
@@ -166,6 +166,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	struct process_stats processes;
 	struct history_stats history;
 	struct resolver_stats names = {};
+	struct lines_stats lines;
 	struct store_stats store;
 	size_t n = 0;
 
@@ -199,6 +200,10 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 					   (int64_t)processes.perf_refused };
 	/* Files that would have been read. */
 	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
+	lines_helper_stats(recorder->lines, &lines);
+	limits[n++] = (struct wire_limit){ "symbols.lines_memory",
+					   (int64_t)config->symbols_lines_memory, 0,
+					   (int64_t)lines.failed };
 	n += unwind_limits(recorder, limits + n);
 	if (recorder->store) {
 		store_stats(recorder->store, &store);

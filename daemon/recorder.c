@@ -59,6 +59,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 				&recorder->history);
 	if (!r)
 		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
+	if (!r)
+		r = lines_helper_new(config->symbols_lines_memory, &recorder->lines);
 	if (!r && !recorder->is_serve_only)
 		r = resolver_new(recorder->stacks, recorder->history, config->idle_functions,
 				 &recorder->resolver);
@@ -162,6 +164,7 @@ void recorder_stop(struct recorder *recorder)
 {
 	recorder->sessions = sessions_free(recorder->sessions);
 	recorder->resolver = resolver_free(recorder->resolver);
+	recorder->lines = lines_helper_free(recorder->lines);
 	recorder->store = store_stop(recorder->store);
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);

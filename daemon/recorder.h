@@ -14,6 +14,7 @@
 #include "daemon/broker.h"
 #include "daemon/config.h"
 #include "daemon/history.h"
+#include "daemon/lines.h"
 #include "daemon/probe_unwind.h"
 #include "daemon/process.h"
 #include "daemon/resolver.h"
@@ -35,6 +36,7 @@ struct recorder {
 	struct store *store; /* NULL: there is none */
 	struct resolver *resolver;
 	struct sessions *sessions;
+	struct lines_helper *lines;
 	int64_t started_real_ns;
 	char boot_id[40];
 };

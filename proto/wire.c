@@ -79,12 +79,20 @@ static const struct field fields_coverage[] = {
 };
 static RECORD(coverage, "Coverage");
 
+static const struct field fields_source[] = {
+	STRING(struct wire_source, file, OPTIONAL),
+	INT(struct wire_source, line, OPTIONAL),
+	BOOL(struct wire_source, inlined),
+};
+static RECORD(source, "Source");
+
 static const struct field fields_frame[] = {
 	STRING(struct wire_frame, kind),
 	STRING(struct wire_frame, name, OPTIONAL),
 	INT(struct wire_frame, offset, OPTIONAL),
 	STRING(struct wire_frame, module, OPTIONAL),
 	STRING(struct wire_frame, address, OPTIONAL),
+	POINTER(struct wire_frame, source, source),
 };
 static RECORD(frame, "Frame");
 
@@ -400,6 +408,7 @@ static const struct field fields_snapshot_request[] = {
 	TRISTATE(struct wire_snapshot_request, reverse),
 	INT(struct wire_snapshot_request, top, OPTIONAL),
 	TRISTATE(struct wire_snapshot_request, idle),
+	TRISTATE(struct wire_snapshot_request, lines),
 };
 RECORD(snapshot_request, "Snapshot");
 

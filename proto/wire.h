@@ -67,12 +67,19 @@ struct wire_coverage {
 	bool complete;
 };
 
+struct wire_source {
+	const char *file; /* optional */
+	int64_t line;	  /* optional */
+	bool inlined;
+};
+
 struct wire_frame {
 	const char *kind;
-	const char *name;    /* optional */
-	int64_t offset;	     /* optional */
-	const char *module;  /* optional */
-	const char *address; /* optional */
+	const char *name;		  /* optional */
+	int64_t offset;			  /* optional */
+	const char *module;		  /* optional */
+	const char *address;		  /* optional */
+	const struct wire_source *source; /* optional */
 };
 
 struct wire_frames {
@@ -398,6 +405,7 @@ struct wire_snapshot_request {
 	int reverse;
 	int64_t top; /* optional */
 	int idle;
+	int lines;
 };
 
 struct wire_follow_request {

@@ -90,7 +90,7 @@ class Documents(unittest.TestCase):
         body = interface.split("method Snapshot(")[1].split("->")[1]
         names = set(re.findall(r"(\w+):", body[:body.index("\n)")]))
         for kind in ("Coverage", "Gap", "Lost", "Totals", "Rest", "Row", "Process", "Stack",
-                     "Frame", "Time", "Range"):
+                     "Frame", "Source", "Time", "Range"):
             names |= set(re.findall(r"(\w+):", re.search(rf"type {kind} \((.*?)\)\n\n",
                                                          interface + "\n\n", re.S)[1]))
         text = read("man/stackctl.1").split(".SH JSON OUTPUT")[1].split(".SH EXIT STATUS")[0]

@@ -527,7 +527,7 @@ static void test_parts_make_the_whole(void **state)
 	struct wire_snapshot_reply reply;
 	struct wire_row *rows;
 	int64_t seed = 0;
-	const size_t n = 300, size = 8192;
+	const size_t n = 300, size = 16384;
 	struct text text;
 	size_t next = 0, parts = 0;
 

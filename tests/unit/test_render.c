@@ -276,6 +276,39 @@ static void test_pseudo(void **state)
 	free(text);
 }
 
+/* Lines and inlined functions, when they were asked for. */
+static void test_lines(void **state)
+{
+	static const struct wire_source inlined = { "/src/lib/a.h", 7, true };
+	static const struct wire_source plain = { "/src/main.c", 12, false };
+	static const struct wire_source lineless = { "/src/main.c", WIRE_ABSENT, false };
+	struct wire_frame frames[] = {
+		FRAME("native", "get", WIRE_ABSENT, "/bin/x"),
+		FRAME("native", "work", 4, "/bin/x"),
+		FRAME("native", "main", 9, "/bin/x"),
+	};
+	struct wire_stack stack = { "9", FRAMES(frames), { NULL, 0 } };
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text;
+
+	frames[0].source = &inlined;
+	frames[1].source = &plain;
+	frames[2].source = &lineless;
+	rows[0].user = &stack;
+	text = rendered(render_text, (struct view){ .lines = true }, &reply);
+	assert_non_null(strstr(text, "      get a.h:7  (inlined)\n"
+				     "      work main.c:12  (x)\n"
+				     "      main main.c  (x)\n"));
+	free(text);
+	text = rendered(render_folded, (struct view){ .lines = true, .annotations = true }, &reply);
+	assert_non_null(strstr(text, ";main main.c;work main.c:12;get_[i] a.h:7"));
+	free(text);
+	text = rendered(render_folded, (struct view){ 0 }, &reply);
+	assert_non_null(strstr(text, ";main;work;get"));
+	free(text);
+}
+
 static void test_sort_max(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -856,6 +889,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_sort_max),
 		cmocka_unit_test(test_stuck),
 		cmocka_unit_test(test_folded),

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_ANSWER_ROWS_H
+#define STACKD_DAEMON_ANSWER_ROWS_H
+
+/*
+ * What the files share that make rows: stacks as wire structs, each once (answer.c), and the source
+ * lines of their frames (answer_lines.c). One thread; memory is the arena's.
+ */
+
+#include "daemon/answer.h"
+#include "daemon/hash_table.h"
+
+/* A stack that was made into wire structs already. */
+struct stack_memo {
+	const struct stack *stack;
+	struct wire_stack wire;
+	UT_hash_handle hh;
+};
+
+struct row_context {
+	struct arena *arena;
+	const struct answer_row_options *options;
+	struct stack_memo *memos;
+};
+
+/* Gives the frames of all memos their lines, and says in the answer's notes what has none. */
+int answer_lines(struct answer *answer, struct row_context *context);
+
+#endif

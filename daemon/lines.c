@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/hash_table.h"
+#include "daemon/lines_helper.h"
+#include "daemon/symbol_lines.h"
+#include "proto/base.h"
+
+/* A file that ends the process is left out, and the others are asked about again, so often. */
+enum { RUNS_MAX = 4 };
+
+struct place {
+	uint64_t key[2];    /* file, address */
+	struct place *next; /* of its file */
+	const struct lines_frame *frames;
+	size_t n;
+	UT_hash_handle hh;
+};
+
+struct file {
+	uint64_t id;
+	const char *path;
+	struct place *first, *last;
+	uint32_t n;
+	int fds[2];   /* itself, its debug file; -1: none */
+	bool is_done; /* read, or there is nothing to read */
+	bool has_lines;
+	UT_hash_handle hh;
+};
+
+struct lines {
+	struct arena *arena;
+	struct process_table *processes;
+	struct file *files;
+	struct place *places;
+	size_t left_out;	    /* addresses above the limits */
+	const char *reason;	    /* why some have none; NULL */
+	const struct file *culprit; /* at which it ended; NULL where there is no reason */
+};
+
+int lines_new(struct arena *arena, struct process_table *processes, struct lines **out)
+{
+	struct lines *lines = calloc(1, sizeof(*lines));
+
+	if (!lines)
+		return -ENOMEM;
+	lines->arena = arena;
+	lines->processes = processes;
+	*out = lines;
+	return 0;
+}
+
+struct lines *lines_free(struct lines *lines)
+{
+	if (!lines)
+		return NULL;
+	for (struct file *file = lines->files; file; file = file->hh.next) {
+		closep(&file->fds[0]);
+		closep(&file->fds[1]);
+	}
+	HASH_CLEAR(hh, lines->files);
+	HASH_CLEAR(hh, lines->places);
+	free(lines);
+	return NULL;
+}
+
+static struct file *file_get(struct lines *lines, uint64_t id, const char *path)
+{
+	struct file *file;
+
+	HASH_FIND(hh, lines->files, &id, sizeof(id), file);
+	if (file)
+		return file;
+	file = arena_alloc(lines->arena, sizeof(*file));
+	if (!file)
+		return NULL;
+	file->id = id;
+	file->path = path;
+	file->fds[0] = file->fds[1] = -1;
+	HASH_ADD(hh, lines->files, id, sizeof(file->id), file);
+	return HASH_HAS(file) ? file : NULL;
+}
+
+static struct place *place_find(const struct lines *lines, uint64_t file_id, uint64_t address)
+{
+	uint64_t key[2] = { file_id, address };
+	struct place *place;
+
+	HASH_FIND(hh, lines->places, key, sizeof(key), place);
+	return place;
+}
+
+static bool is_full(const struct lines *lines, uint64_t file_id)
+{
+	struct file *file;
+
+	if (HASH_COUNT(lines->places) >= SYMBOL_LINES_PLACES_MAX)
+		return true;
+	HASH_FIND(hh, lines->files, &file_id, sizeof(file_id), file);
+	return !file && HASH_COUNT(lines->files) >= SYMBOL_LINES_FILES_MAX;
+}
+
+int lines_add(struct lines *lines, uint64_t file_id, const char *path, uint64_t address)
+{
+	struct place *place = place_find(lines, file_id, address);
+	struct file *file;
+
+	if (place)
+		return 0;
+	if (is_full(lines, file_id)) {
+		lines->left_out++;
+		return 0;
+	}
+	file = file_get(lines, file_id, path);
+	place = arena_alloc(lines->arena, sizeof(*place));
+	if (!file || !place)
+		return -ENOMEM;
+	place->key[0] = file_id;
+	place->key[1] = address;
+	HASH_ADD(hh, lines->places, key, sizeof(place->key), place);
+	if (!HASH_HAS(place))
+		return -ENOMEM;
+	if (file->last)
+		file->last->next = place;
+	else
+		file->first = place;
+	file->last = place;
+	file->n++;
+	return 0;
+}
+
+/* Files that cannot be opened are not asked about. */
+static void files_open(struct lines *lines)
+{
+	struct file *file, *next;
+
+	HASH_ITER(hh, lines->files, file, next)
+	file->is_done = process_table_open_file(lines->processes, file->id, file->path,
+						LINES_FD_MIN, &file->fds[0], &file->fds[1]) != 0;
+}
+
+static size_t files_left(const struct lines *lines)
+{
+	struct file *file, *next;
+	size_t n = 0;
+
+	HASH_ITER(hh, lines->files, file, next)
+	n += !file->is_done;
+	return n;
+}
+
+/* What is asked of those files; the caller's to free. */
+static void *request_make(const struct lines *lines, const struct lines_helper *helper, size_t n,
+			  int *fds, size_t *size_out)
+{
+	size_t files_size = n * sizeof(struct symbol_lines_file), i = 0;
+	size_t size = sizeof(struct symbol_lines_head) + files_size +
+		      HASH_COUNT(lines->places) * sizeof(uint64_t);
+	char *data = calloc(1, size);
+	struct symbol_lines_head *head = (void *)data;
+	struct symbol_lines_file *files = (void *)(head + 1);
+	uint64_t *addresses = (void *)(data + sizeof(*head) + files_size), *at = addresses;
+	struct file *file, *next;
+
+	if (!data)
+		return NULL;
+	lines_helper_limits(helper, head);
+	head->n_files = (uint32_t)n;
+	HASH_ITER(hh, lines->files, file, next)
+	{
+		if (file->is_done)
+			continue;
+		files[i] = (struct symbol_lines_file){
+			.n = file->n,
+			.has_file = true,
+			.has_debug = file->fds[1] >= 0,
+		};
+		fds[2 * i] = file->fds[0];
+		fds[2 * i + 1] = file->fds[1];
+		i++;
+		for (const struct place *place = file->first; place; place = place->next)
+			*at++ = place->key[1];
+	}
+	*size_out = (size_t)((char *)at - data);
+	return data;
+}
+
+/* The answer, byte by byte: who wrote it had read what may be hostile. */
+struct reader {
+	const char *at;
+	size_t left;
+};
+
+static bool reader_get(struct reader *reader, void *to, size_t n)
+{
+	if (reader->left < n)
+		return false;
+	memcpy(to, reader->at, n);
+	reader->at += n;
+	reader->left -= n;
+	return true;
+}
+
+/* A text of n bytes, NULL for none. False when there are not so many. */
+static bool reader_text(struct reader *reader, struct arena *arena, size_t n, const char **out)
+{
+	*out = NULL;
+	if (reader->left < n)
+		return false;
+	if (n) {
+		*out = arena_strndup(arena, reader->at, n);
+		if (!*out)
+			return false;
+	}
+	reader->at += n;
+	reader->left -= n;
+	return true;
+}
+
+static bool place_read(struct lines *lines, struct reader *reader, struct place *place)
+{
+	struct symbol_lines_place head;
+	struct symbol_lines_frame frame;
+	struct lines_frame *frames;
+	uint32_t i;
+
+	if (!reader_get(reader, &head, sizeof(head)) || head.frames > SYMBOL_LINES_DEPTH_MAX)
+		return false;
+	frames = arena_array(lines->arena, head.frames + 1, sizeof(*frames));
+	if (!frames)
+		return false;
+	for (i = 0; i < head.frames; i++) {
+		if (!reader_get(reader, &frame, sizeof(frame)) ||
+		    !reader_text(reader, lines->arena, frame.name_size, &frames[i].name) ||
+		    !reader_text(reader, lines->arena, frame.file_size, &frames[i].file))
+			return false;
+		frames[i].line = frame.line;
+	}
+	place->frames = frames;
+	place->n = head.frames;
+	return true;
+}
+
+static bool file_read(struct lines *lines, struct reader *reader, struct file *file)
+{
+	struct place *place;
+	uint32_t has_lines;
+
+	if (!reader_get(reader, &has_lines, sizeof(has_lines)))
+		return false;
+	for (place = file->first; place; place = place->next)
+		if (!place_read(lines, reader, place))
+			return false;
+	file->has_lines = has_lines;
+	file->is_done = true;
+	return true;
+}
+
+/* The files that are whole. NULL when all are, else the first one that is not. */
+static struct file *reply_parse(struct lines *lines, struct reader *reader)
+{
+	struct file *file, *next;
+
+	HASH_ITER(hh, lines->files, file, next)
+	if (!file->is_done && !file_read(lines, reader, file))
+		return file;
+	return NULL;
+}
+
+/* Asks once. -EAGAIN when it ended at one of the files: the others may be asked about again. */
+static int lines_ask(struct lines *lines, struct lines_helper *helper, int64_t until_ns)
+{
+	_cleanup_(freep) void *data = NULL, *reply = NULL;
+	int fds[2 * SYMBOL_LINES_FILES_MAX], r;
+	size_t n = files_left(lines), size = 0;
+	struct lines_request request;
+	struct file *culprit;
+	struct reader reader;
+	const char *reason;
+
+	data = request_make(lines, helper, n, fds, &size);
+	if (!data)
+		return -ENOMEM;
+	request = (struct lines_request){ data, size, fds, 2 * n };
+	r = lines_helper_run(helper, &request, until_ns, &reply, &size, &reason);
+	reader = (struct reader){ reply, size };
+	culprit = reply_parse(lines, &reader);
+	if (!culprit)
+		return 0;
+	lines->reason = r ? reason : "what was read of debug information is broken";
+	lines->culprit = culprit;
+	culprit->is_done = true;
+	/* The frames of one that is not whole are not shown. */
+	for (struct place *place = culprit->first; place; place = place->next)
+		place->n = 0;
+	return r == -ETIMEDOUT || r == -EBUSY ? 0 : -EAGAIN;
+}
+
+int lines_run(struct lines *lines, struct lines_helper *helper)
+{
+	int64_t until = lines_helper_deadline(helper);
+	int i, r = -EAGAIN;
+
+	files_open(lines);
+	for (i = 0; i < RUNS_MAX && r == -EAGAIN && files_left(lines); i++)
+		r = lines_ask(lines, helper, until);
+	return r == -ENOMEM ? r : 0;
+}
+
+const struct lines_frame *lines_find(const struct lines *lines, uint64_t file_id, uint64_t address,
+				     size_t *n_out)
+{
+	const struct place *place = place_find(lines, file_id, address);
+
+	*n_out = place ? place->n : 0;
+	return *n_out ? place->frames : NULL;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Those without, by name, the first few of them. */
+static const char *files_note(const struct lines *lines)
+{
+	enum { NAMED = 4 };
+	const char *names = "";
+	struct file *file, *next;
+	size_t n = 0;
+
+	HASH_ITER(hh, lines->files, file, next)
+	if (!file->has_lines && file != lines->culprit && n++ < NAMED && names)
+		names = arena_printf(lines->arena, "%s%s%s", names, n > 1 ? ", " : "",
+				     base_name(file->path));
+	if (!n)
+		return "";
+	return names ? arena_printf(lines->arena,
+				    "no source lines for %s%s: no debug information was found, or "
+				    "the file is gone",
+				    names, n > NAMED ? " and others" : "")
+		     : NULL;
+}
+
+int lines_notes(const struct lines *lines, const char **notes, size_t *n_out)
+{
+	size_t n = 0, i;
+
+	if (lines->reason)
+		notes[n++] = arena_printf(lines->arena, "no source lines for %s: %s",
+					  base_name(lines->culprit->path), lines->reason);
+	notes[n] = files_note(lines);
+	if (!notes[n] || notes[n][0])
+		n++;
+	if (lines->left_out)
+		notes[n++] = arena_printf(lines->arena,
+					  "no source lines for %zu frames: too many to ask at once",
+					  lines->left_out);
+	for (i = 0; i < n; i++)
+		if (!notes[i])
+			return -ENOMEM;
+	*n_out = n;
+	return 0;
+}

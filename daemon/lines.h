@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_LINES_H
+#define STACKD_DAEMON_LINES_H
+
+/*
+ * Source lines and inlined functions of addresses, for one answer: in go files by identity and
+ * addresses in them, out come frames. Debug information is read by a process of its own, see
+ * symbol_lines.h, one at a time. Any thread that may wait for some seconds.
+ */
+
+#include <stdint.h>
+
+#include "daemon/process.h"
+#include "proto/arena.h"
+#include "proto/wire.h"
+
+struct lines;
+struct lines_helper;
+
+struct lines_stats {
+	uint64_t runs;
+	uint64_t failed; /* killed for time or memory, or turned away as another took too long */
+};
+
+struct lines_frame {
+	const char *name; /* NULL for the last: it is that of the symbol; else may be unknown */
+	const char *file; /* NULL: not known */
+	uint32_t line;	  /* 0: not known */
+};
+
+/* What runs the process; max_memory is of its address space, bytes. Owned by the recorder. */
+int lines_helper_new(uint64_t max_memory, struct lines_helper **out);
+struct lines_helper *lines_helper_free(struct lines_helper *helper);
+void lines_helper_stats(struct lines_helper *helper, struct lines_stats *out);
+
+/* Another program, and how long it may run: for tests. */
+void lines_helper_set_program(struct lines_helper *helper, const char *path, int64_t run_ns);
+
+/* All that is made is the arena's; the table is borrowed. */
+int lines_new(struct arena *arena, struct process_table *processes, struct lines **out);
+struct lines *lines_free(struct lines *lines);
+
+/* Asks for the address (an ELF virtual one, in an instruction) in a file. 0 or -ENOMEM. */
+int lines_add(struct lines *lines, uint64_t file_id, const char *path, uint64_t address);
+
+/* Reads them. 0, also where there is nothing to be had, or -ENOMEM. */
+int lines_run(struct lines *lines, struct lines_helper *helper);
+
+/* Leaf first, the last one is the function of the symbol. NULL where there is nothing. */
+const struct lines_frame *lines_find(const struct lines *lines, uint64_t file_id, uint64_t address,
+				     size_t *n_out);
+
+/* What is not there and why, as sentences; NULL at the end. Up to LINES_NOTES_MAX. -ENOMEM. */
+enum { LINES_NOTES_MAX = 3 };
+int lines_notes(const struct lines *lines, const char **notes, size_t *n_out);
+
+#endif

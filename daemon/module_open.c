@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon/elf_debug.h"
+#include "daemon/module_registry.h"
+#include "daemon/process_table.h"
+#include "proto/base.h"
+
+static struct module *module_of(struct module_registry *registry, uint64_t file_id)
+{
+	for (size_t i = 0; i < MODULE_BUCKETS; i++)
+		for (struct module *m = registry->buckets[i]; m; m = m->next)
+			if (m->file_id == file_id && m->fd >= 0)
+				return m;
+	return NULL;
+}
+
+/* What is held open by this table. */
+static void held_open(struct module_registry *registry, uint64_t file_id, int fd_min, int *fd,
+		      int *debug_fd)
+{
+	const struct module *module;
+
+	pthread_mutex_lock(&registry->lock);
+	module = module_of(registry, file_id);
+	if (module) {
+		*fd = fcntl(module->fd, F_DUPFD_CLOEXEC, fd_min);
+		if (module->debug_fd >= 0)
+			*debug_fd = fcntl(module->debug_fd, F_DUPFD_CLOEXEC, fd_min);
+	}
+	pthread_mutex_unlock(&registry->lock);
+}
+
+struct host {
+	struct module_registry *registry;
+	int self_fd; /* our own directory in /proc: the namespace is the host's */
+};
+
+static bool is_remote(void *userdata, uint64_t dev)
+{
+	const struct host *host = userdata;
+
+	return module_registry_is_remote(host->registry, host->self_fd, dev);
+}
+
+/* Moves a descriptor up; -1 stays. */
+static int fd_raise(int fd, int fd_min)
+{
+	int raised = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, fd_min);
+
+	closep(&fd);
+	return raised;
+}
+
+/* A file that is at this path now; not touched further where that could hang. */
+static int path_open(struct host *host, const char *path)
+{
+	_cleanup_(closep) int path_fd = open(path, O_PATH | O_CLOEXEC);
+	char link[32];
+	struct stat st;
+
+	if (path_fd < 0 || path[0] != '/' || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    is_remote(host, st.st_dev))
+		return -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	return open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* Reads what the file is, and looks for its debug file. False when it is not of this identity. */
+static bool file_check(struct host *host, int fd, uint64_t file_id, const char *path, int *debug_fd)
+{
+	_cleanup_(elf_file_fini) struct elf_file elf = { 0 };
+	_cleanup_(closep) int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct elf_source source = { .fd = fd };
+	struct module_key key;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || elf_file_read(&source, &elf) < 0)
+		return false;
+	key = module_key_of(&st);
+	if (module_identity(&elf, &key) != file_id)
+		return false;
+	if (*debug_fd < 0)
+		*debug_fd = elf_debug_open(root_fd, path, &elf, is_remote, host);
+	if (*debug_fd >= 0 && !elf_debug_is_of(*debug_fd, &elf)) {
+		close(*debug_fd);
+		*debug_fd = -1;
+	}
+	return true;
+}
+
+int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
+			 int fd_min, int *fd_out, int *debug_fd_out)
+{
+	_cleanup_(closep) int self_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct host host = { registry, self_fd };
+	_cleanup_(closep) int fd = -1;
+	int debug_fd = -1;
+
+	held_open(registry, file_id, fd_min, &fd, &debug_fd);
+	if (fd < 0)
+		fd = path_open(&host, path);
+	if (fd < 0 || !file_check(&host, fd, file_id, path, &debug_fd)) {
+		closep(&debug_fd);
+		return -ENOENT;
+	}
+	*fd_out = fd_raise(module_take_fd(&fd), fd_min);
+	*debug_fd_out = fd_raise(debug_fd, fd_min);
+	return *fd_out < 0 ? -ENOENT : 0;
+}
+
+int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,
+			    int fd_min, int *fd_out, int *debug_fd_out)
+{
+	return module_registry_open(table->registry, file_id, path, fd_min, fd_out, debug_fd_out);
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Source lines and inlined functions, on request: from the file itself, from its separate debug file,
+of a file that was deleted; and what has none is said. A broken one costs the answer nothing else."""
+
+from harness import *
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHAIN = ["inner", "middle", "outer", "main"]
+
+
+def truth():
+    """{function: line} by the marks in the source."""
+    with open(os.path.join(HERE, "prog_lines.c"), encoding="ascii") as f:
+        lines = f.read().split("\n")
+    return {m[1]: n for n, line in enumerate(lines, 1) if (m := re.search(r"/\* line: (\w+)", line))}
+
+
+def tool(*argv):
+    result = run(argv)
+    check(result.code == 0, str(result))
+
+
+# Head and name of a build-id's note; 20 bytes of it follow.
+BUILD_ID = b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
+
+
+def copy(home, name):
+    """A copy of another build: what has the same build-id is the same file."""
+    path = os.path.join(home, name)
+    with open(os.path.join(PROGS, "prog_lines"), "rb") as f:
+        data = bytearray(f.read())
+    at = data.index(BUILD_ID) + len(BUILD_ID)
+    data[at : at + 20] = os.urandom(20)
+    with open(path, "wb") as f:
+        f.write(data)
+    os.chmod(path, 0o755)
+    return path
+
+
+def frames_of(daemon, program, *args):
+    rows = daemon.ctl_json("stuck", "--idle", "-p", program.pid, *args)["rows"]
+    return rows[0]["user"]["frames"] if len(rows) == 1 else []
+
+
+def ours(frames):
+    """(name, file, line, inlined) of the program's own frames."""
+    return [
+        (f["name"], os.path.basename(f["source"]["file"]), f["source"]["line"],
+         f["source"]["inlined"])
+        for f in frames if f.get("source") and "prog_lines" in f["source"]["file"]
+    ]
+
+
+def check_lines(daemon, program, label):
+    want = [(name, "prog_lines.c", truth()[name], name in ("inner", "middle")) for name in CHAIN]
+    found = ours(frames_of(daemon, program, "--lines"))
+    check(found == want, f"{label}: {found}")
+
+
+def check_none(daemon, program, label):
+    reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid, "--lines")
+    frames = reply["rows"][0]["user"]["frames"]
+    check(not ours(frames) and len(frames) > 3, f"{label}: no lines, all frames")
+    notes = [n for n in reply.get("notes", []) if "source lines" in n]
+    check(notes and os.path.basename(program.argv[0]) in notes[0], f"{label}: said in a note: {notes}")
+
+
+need_live()
+home = make_temp_dir()
+for name in ("objcopy", "strip"):
+    need_tool(name)
+separate, bare, broken = copy(home, "lines_separate"), copy(home, "lines_bare"), copy(home, "lines_broken")
+tool("objcopy", "--only-keep-debug", separate, separate + ".debug")
+tool("strip", "--strip-debug", "--strip-unneeded", separate)
+tool("objcopy", f"--add-gnu-debuglink={separate}.debug", separate)
+tool("strip", bare)
+# A debug file of the right build-id that was cut short.
+tool("objcopy", "--only-keep-debug", broken, broken + ".debug")
+tool("strip", broken)
+tool("objcopy", f"--add-gnu-debuglink={broken}.debug", broken)
+with open(broken + ".debug", "r+b") as f:
+    size = f.seek(0, os.SEEK_END)
+    f.seek(size // 4)
+    f.write(os.urandom(size // 3))
+
+programs = {
+    path: Program(path, path=path).ready()
+    for path in (copy(home, "prog_lines"), separate, bare, broken)
+}
+plain = programs[os.path.join(home, "prog_lines")]
+time.sleep(1)
+daemon = Daemon("window.length=1s")
+
+
+def are_named():
+    daemon.cut()
+    return all("outer" in [f.get("name") for f in frames_of(daemon, p)] for p in
+               (plain, programs[separate]))
+
+
+wait_until(are_named, 30, "the stacks")
+check_lines(daemon, plain, "in the file")
+check_lines(daemon, programs[separate], "in a separate debug file")
+check_none(daemon, programs[bare], "without debug information")
+frames = frames_of(daemon, programs[broken], "--lines")
+check(len(frames) > 3, f"broken debug information: the frames are there: {len(frames)}")
+os.unlink(separate)
+os.unlink(separate + ".debug")
+check_lines(daemon, programs[separate], "deleted while it runs")
+
+# Not asked for, nothing is looked up and nothing is there.
+check(not any("source" in f and f["source"] for f in frames_of(daemon, plain)), "only on request")
+text = daemon.ctl("stuck", "--idle", "-v", "-p", plain.pid, "--lines").out
+lines = truth()
+check(
+    re.search(rf"inner \S*prog_lines.c:{lines['inner']}  \(inlined\)", text)
+    and re.search(rf"outer \S*prog_lines.c:{lines['outer']}  \(prog_lines\)", text),
+    f"as text: {text}",
+)
+folded = daemon.ctl("snapshot", "-f", "--idle", "offcpu", "-p", plain.pid).out
+check("main;outer;usleep" in folded, f"folded has what it had: {folded}")
+folded = daemon.ctl("snapshot", "-f", "--idle", "offcpu", "-p", plain.pid, "--lines", "-a").out
+check(f"middle_[i] prog_lines.c:{lines['middle']};inner_[i]" in folded, f"and more if asked: {folded}")
+
+# The process has gone, its file has not: it is the same one by what it is built from.
+plain.kill()
+daemon.cut()
+rows = daemon.ctl_json("snapshot", "offcpu", "--idle", "-p", plain.pid, "--lines")["rows"]
+found = [ours(r["user"]["frames"]) for r in rows if r.get("user") and ours(r["user"]["frames"])]
+check(found and [f[0] for f in found[0]] == CHAIN, f"after its end: {found}")
+
+# A helper with too little memory is ended, and the answer says so.
+check(daemon.stop() == 0, "the daemon stops")
+program = Program("prog_lines").ready()
+time.sleep(1)
+daemon = Daemon("window.length=1s", "symbols.lines_memory=64M")
+wait_until(lambda: daemon.cut() and frames_of(daemon, program), 30, "the stack")
+reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid, "--lines")
+limit = next(l for l in daemon.status()["limits"] if l["name"] == "symbols.lines_memory")
+notes = [n for n in reply.get("notes", []) if "source lines" in n]
+check(
+    bool(ours(reply["rows"][0]["user"]["frames"])) != bool(limit["hits"]) and
+    bool(limit["hits"]) == any("lines_memory" in n for n in notes),
+    f"with 64 MiB it has lines or says why not: {limit} {notes}",
+)
+daemon.stop()
+finish()
