@@ -15,6 +15,9 @@
 /* How long a stop waits for a disk that does not answer. */
 enum { STOP_S = 4 };
 
+/* A power cut costs what was written since the last time: kill -9 costs nothing. */
+#define SYNC_EVERY_NS (30 * NS_PER_S)
+
 /* Windows next to each other, so that a gap may be one. */
 #define NEAR_NS (60 * NS_PER_S)
 
@@ -57,6 +60,7 @@ static struct store *store_new(const struct store_options *options)
 	store->max_age_ns = options->max_age_ns;
 	store->merge_after_ns = options->merge_after_ns;
 	store->is_read_only = options->is_read_only;
+	store->sync_every_ns = options->sync_every_ns ? options->sync_every_ns : SYNC_EVERY_NS;
 	store->lock_fd = -1;
 	store->stats.is_read_only = options->is_read_only;
 	store->stats.max_size = options->max_size;

@@ -28,6 +28,7 @@ struct store_options {
 	int64_t merge_after_ns; /* older windows are merged; 0: never */
 	const char *boot_id;	/* copied */
 	bool is_read_only;	/* --serve-only: never writes */
+	int64_t sync_every_ns;	/* so much a power cut may cost; 0: 30 s */
 };
 
 struct store_stats {

@@ -8,7 +8,9 @@
 
 enum {
 	PAGE = 4096,
-	EVICT_FULL = 64,   /* windows dropped when the disk is full */
+	EVICT_FULL = 64,   /* windows dropped when the disk is full, at the most */
+	EVICT_SHARE = 8,   /* and no more than one in so many of those that there are, */
+	EVICT_LEAST = 4,   /* but so many */
 	EVICT_AT_ONCE = 4, /* windows dropped for one, at the least */
 	TRIM_EVERY = 512,  /* windows dropped, between looks at what they referred to */
 };
@@ -170,16 +172,25 @@ int store_evict(struct store *store, int64_t now_ns, size_t size)
 	return r ? r : vacuum(store);
 }
 
+/* What takes the room may be a moment's file of somebody else: history does not go all at once. */
+static int64_t evict_count(struct store *store)
+{
+	int64_t windows = 0;
+
+	store_db_number(&store->db, STATEMENT_WINDOW_COUNT, &windows);
+	windows /= EVICT_SHARE;
+	return windows < EVICT_LEAST ? EVICT_LEAST : windows > EVICT_FULL ? EVICT_FULL : windows;
+}
+
 /* The log is started again first: on a full disk even a deletion has to be written somewhere. */
 int store_evict_some(struct store *store)
 {
-	int64_t id, end;
-	unsigned int i;
+	int64_t id, end, i, n = evict_count(store);
 	int r;
 
 	store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
 	r = store_db_run(&store->db, "BEGIN IMMEDIATE");
-	for (i = 0; i < EVICT_FULL && !r; i++) {
+	for (i = 0; i < n && !r; i++) {
 		r = oldest_get(store, &id, &end);
 		if (r)
 			break;

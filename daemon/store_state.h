@@ -36,6 +36,7 @@ struct store {
 	uint64_t max_size;
 	int64_t max_age_ns;
 	int64_t merge_after_ns;
+	int64_t sync_every_ns;
 	bool is_read_only;
 	/* Under lock */
 	pthread_mutex_t lock;

@@ -12,9 +12,6 @@
 
 #define OPEN_AGAIN_NS (30 * NS_PER_S)
 
-/* A power cut costs what was written since the last time: kill -9 costs nothing. */
-#define SYNC_EVERY_NS (30 * NS_PER_S)
-
 enum { GAPS_MAX = 4096 };
 
 static int gap_write(struct store *store)
@@ -268,7 +265,7 @@ static void writer_idle(struct store *store)
 	if (!store->db.handle)
 		return;
 	if (now >= store->sync_next_ns) {
-		store->sync_next_ns = now + SYNC_EVERY_NS;
+		store->sync_next_ns = now + store->sync_every_ns;
 		store_sync(store);
 	}
 	r = store_merge_step(store, clock_ns(CLOCK_REALTIME));

@@ -3,14 +3,17 @@
  * Writes windows of known content through the real store, and checks what is read back.
  *
  *   store_tool write PATH COUNT [MAX_SIZE [MERGE_AFTER_S]]
- *       one window a line as it is written: "SEQ written WRITTEN dropped DROPPED"; at the end
- *       "problem: ..." and "notice: ...". COUNT 0: for ever. Windows are of 5 s each and end now,
- *       or with MERGE_AFTER_S ten times as long ago.
+ *       one window a line as it is written: "SEQ written WRITTEN synced SEQ dropped DROPPED"; at
+ *       the end "problem: ..." and "notice: ...". COUNT 0: for ever. Windows are of 5 s each and end
+ *       now, or with MERGE_AFTER_S ten times as long ago. Of the environment: STORE_BOOT, the id of
+ *       the boot; STORE_SHIFT, seconds by which all windows are later; STORE_SYNC, milliseconds from
+ *       one sync to the next; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window.
  *   store_tool check PATH
  *       "windows N parts N bad N damaged N"; fails when a window is not what was written.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +111,13 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 	return window;
 }
 
+static int64_t setting(const char *name, int64_t fallback)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoll(text, NULL, 10) : fallback;
+}
+
 static struct store *store_begin(const char *path, uint64_t max_size, int64_t merge_after_ns)
 {
 	struct store_options options = {
@@ -115,7 +125,8 @@ static struct store *store_begin(const char *path, uint64_t max_size, int64_t me
 		.max_size = max_size,
 		.max_age_ns = INT64_C(3650) * 86400 * NS_PER_S,
 		.merge_after_ns = merge_after_ns,
-		.boot_id = "a-boot",
+		.boot_id = getenv("STORE_BOOT") ? getenv("STORE_BOOT") : "a-boot",
+		.sync_every_ns = setting("STORE_SYNC", 0) * NS_PER_MS,
 	};
 	struct store *store;
 
@@ -137,7 +148,13 @@ static int64_t now_begin(int64_t merge_after_s)
 {
 	int64_t now = clock_ns(CLOCK_REALTIME) - 10 * merge_after_s * NS_PER_S;
 
-	return now - now % (600 * NS_PER_S);
+	return now - now % (600 * NS_PER_S) + setting("STORE_SHIFT", 0) * NS_PER_S;
+}
+
+/* Of the window that ended then. */
+static uint64_t seq_at(uint64_t first, int64_t begin, int64_t end)
+{
+	return end < begin ? 0 : first + (uint64_t)((end - begin) / LENGTH_NS);
 }
 
 static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t merge_after_s)
@@ -153,9 +170,11 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 		store_add(store, window);
 		window_unref(window);
 		written_wait(store, n, &stats);
-		printf("%" PRIu64 " written %" PRIu64 " dropped %" PRIu64 "\n", seq, stats.written,
+		printf("%" PRIu64 " written %" PRIu64 " synced %" PRIu64 " dropped %" PRIu64 "\n", seq,
+		       stats.written, seq_at(seq - n, begin, stats.synced_ns),
 		       stats.dropped_queue + stats.dropped_write);
 		fflush(stdout);
+		usleep((useconds_t)setting("STORE_PACE", 0) * 1000);
 	}
 	/* Whatever can be merged is, a group or two a second. */
 	while (merge_after_s && stats.merged + 24 < count) {
@@ -164,6 +183,9 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 	}
 	printf("problem: %s\nnotice: %s\nmerged: %" PRIu64 "\n", stats.problem, stats.notice,
 	       stats.merged);
+	fflush(stdout);
+	if (setting("STORE_DIE", 0))
+		raise(SIGKILL);
 	store_stop(store);
 	return 0;
 }

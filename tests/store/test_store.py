@@ -5,11 +5,14 @@ are there or are said to be gone, none is wrong, and the writer goes on.
 Usage: test_store.py STORE_TOOL NAME; skips (77) with the reason where a fault cannot be made.
 """
 
+import errno
 import hashlib
+import json
 import os
 import random
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -21,10 +24,10 @@ SEED = 20260309
 SKIP = 77
 
 
-def run(*argv, timeout=120):
+def run(*argv, timeout=120, **settings):
     return subprocess.run(
         [TOOL, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        encoding="utf-8", timeout=timeout, check=False)
+        encoding="utf-8", timeout=timeout, check=False, env={**os.environ, **settings})
 
 
 def need(condition, text):
@@ -33,12 +36,16 @@ def need(condition, text):
         sys.exit(1)
 
 
-def write(path, count, *rest):
-    done = run("write", path, count, *rest)
-    need(done.returncode == 0, f"writing ended with {done.returncode}: {done.stderr}")
-    lines = done.stdout.splitlines()
+def write(path, count, *rest, **settings):
+    done = run("write", path, count, *rest, **settings)
+    killed = -signal.SIGKILL if "STORE_DIE" in settings else 0
+    need(done.returncode == killed, f"writing ended with {done.returncode}: {done.stderr}")
+    found = re.findall(r"^(\d+) written (\d+) synced (\d+) dropped \d+$", done.stdout, re.M)
+    counts = [0] + [int(written) for _, written, _ in found]
     return {
-        "seqs": [int(line.split()[0]) for line in lines if re.match(r"\d+ written ", line)],
+        "seqs": [int(seq) for seq, _, _ in found],
+        "said": {int(f[0]) for f, before in zip(found, counts) if int(f[1]) > before},
+        "synced": int(found[-1][2]),
         "written": int(re.findall(r"written (\d+)", done.stdout)[-1]),
         "dropped": int(re.findall(r"dropped (\d+)", done.stdout)[-1]),
         "problem": re.search(r"^problem: (.*)$", done.stdout, re.M)[1],
@@ -176,6 +183,158 @@ def cut(path, size, chance):
 def test_flip(directory):
     least = damage(directory, flip, 400)
     need(least[len(least) // 4] >= 390, "as a rule a byte costs a window")
+
+
+def test_index(directory):
+    """A byte of an index, which leads to rows: none is written over another's, none is passed by."""
+    origin, path = f"{directory}/origin.db", f"{directory}/stackd.db"
+    seqs = set(write(origin, 400)["seqs"])
+    with sqlite3.connect(origin) as db:
+        try:
+            pages = [page for page, in db.execute(
+                "SELECT pageno FROM dbstat WHERE name LIKE 'sqlite_autoindex_%s_1' "
+                "OR name = 'windows_time'")]
+        except sqlite3.OperationalError as e:
+            print(f"this SQLite does not say which pages are an index's: {e}")
+            sys.exit(SKIP)
+    db.close()
+    chance, repaired = random.Random(SEED), 0
+    for round_number in range(80):
+        for name in os.listdir(directory):
+            if name.startswith("stackd.db"):
+                os.unlink(f"{directory}/{name}")
+        shutil.copy(origin, path)
+        page = chance.choice(pages)
+        with open(path, "r+b") as f:
+            f.seek((page - 1) * 4096 + chance.randrange(4096))
+            byte = f.read(1)[0]
+            f.seek(-1, os.SEEK_CUR)
+            f.write(bytes([byte ^ (1 << chance.randrange(8))]))
+        result = write(path, 3)
+        repaired += bool(result["notice"])
+        windows, _, bad, _, found = check(path)
+        need(result["written"] == 3 and not result["problem"], f"round {round_number}: {result}")
+        need(seqs | set(result["seqs"]) == found and bad == 0,
+             f"round {round_number}: {windows} windows, {bad} bad, {len(seqs - found)} missing")
+    print(f"80 bytes of {len(pages)} pages changed, {repaired} times it was repaired")
+    need(repaired > 10, "it was noticed")
+
+
+def test_power(directory):
+    """A power cut leaves any part of the log that was not synced: what was said to be synced is
+    there, and nothing is damaged."""
+    path, copy, chance = f"{directory}/stackd.db", f"{directory}/cut.db", random.Random(SEED)
+    result = write(path, 150, STORE_SYNC="300", STORE_PACE="10", STORE_DIE="1")
+    need(len(result["said"]) == 150, f"all are written: {result}")
+    log = os.path.getsize(f"{path}-wal")
+    need(result["synced"] in result["seqs"][10:], f"some are synced: {result['synced']}")
+    synced = {seq for seq in result["seqs"] if seq <= result["synced"]}
+    least = len(result["seqs"])
+    for round_number in range(60):
+        shutil.copy(path, copy)
+        shutil.copy(f"{path}-wal", f"{copy}-wal")
+        # What was synced is in the database; the log may end anywhere, or have a hole.
+        os.truncate(f"{copy}-wal", chance.randrange(log))
+        if round_number % 2 and os.path.getsize(f"{copy}-wal") > 8192:
+            with open(f"{copy}-wal", "r+b") as f:
+                f.seek(chance.randrange(os.path.getsize(f"{copy}-wal") - 4096))
+                f.write(bytes(4096))
+        windows, _, bad, damaged, found = check(copy)
+        need(bad == damaged == 0, f"round {round_number}: {bad} bad, {damaged} damaged")
+        need(synced <= found, f"round {round_number}: {len(synced - found)} synced ones are lost")
+        least = min(least, windows)
+        after = write(copy, 2)
+        need(after["written"] == 2 and not after["problem"], f"round {round_number}: {after}")
+        for name in (f"{copy}-wal", f"{copy}-shm"):
+            if os.path.exists(name):
+                os.unlink(name)
+    print(f"of 150 windows {len(synced)} were synced, {least} there at the least")
+
+
+def faulty(faults, path, count, kind, error, first, times):
+    """Some calls of the writer fail; what came of it."""
+    faults.reset()
+    faults.arm(kind, error, first, times)
+    result = write(path, count, STORE_SYNC="20", STORE_PACE="2",
+                   **{k: v for k, v in faults.environment().items() if k not in os.environ})
+    result["hits"] = faults.hits()
+    return result
+
+
+def test_faults(directory):
+    """Writing and syncing fail, once, for a while and for ever: each window is written or counted,
+    those that were said to be written are there, and afterwards it goes on."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
+    import fault
+
+    faults, hit, dropped = fault.Faults(directory), 0, 0
+    cases = [(kind, error, first, times)
+             for kind in (fault.WRITE, fault.SYNC)
+             for error in (errno.ENOSPC, errno.EIO)
+             for first, times in ((1, 1), (4, 1), (20, 3), (60, 40), (9, fault.FOREVER))]
+    for number, (kind, error, first, times) in enumerate(cases):
+        text = f"{'write' if kind == fault.WRITE else 'sync'} {first} on, {times} times, {error}"
+        path = f"{directory}/{number}.db"
+        before = set(write(path, 30)["seqs"])
+        result = faulty(faults, path, 40, kind, error, first, times)
+        hit += result["hits"]
+        dropped += result["dropped"]
+        need(result["written"] + result["dropped"] == 40, f"{text}: each is counted: {result}")
+        if result["dropped"] and times == fault.FOREVER:
+            need(result["problem"], f"{text}: the problem is named")
+        windows, _, bad, damaged, found = check(path)
+        need(bad == damaged == 0, f"{text}: {bad} bad, {damaged} damaged of {windows}")
+        gone = (before | result["said"]) - found
+        # On a full disk the oldest may make room, which the notice of the gap says.
+        need(not gone or (error == errno.ENOSPC and result["dropped"] < 40 and gone <= before),
+             f"{text}: {len(gone)} windows that were written are not there: {result}")
+        after = write(path, 3)
+        need(after["written"] == 3 and not after["problem"], f"{text}: afterwards: {after}")
+        need(set(after["seqs"]) <= check(path)[4], f"{text}: the new ones are there")
+    print(f"{len(cases)} cases, {hit} calls failed, {dropped} windows were dropped and counted")
+    need(hit > 20 and dropped > 0, "calls failed")
+
+
+def gaps(stackd, stackctl, directory, path):
+    """What stackd --serve-only says of the gaps in this database."""
+    socket = f"{directory}/socket"
+    argv = [stackd, "-c", "/dev/null", "-o", f"control.socket={socket}", "-o",
+            f"store.path={path}", "--serve-only"]
+    server = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            done = subprocess.run([stackctl, "-S", socket, "windows", "offcpu", "--json"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            if done.returncode == 0:
+                break
+            time.sleep(0.05)
+        need(done.returncode == 0, f"it answers: {done.stderr}")
+        reply = json.loads(done.stdout)
+    finally:
+        server.terminate()
+        server.wait()
+    return reply
+
+
+def test_gaps(directory):
+    """Between two runs of stackd there is a gap, and it says how the first one ended."""
+    stackd, stackctl = os.environ["STACKD"], os.environ["STACKCTL"]
+    path, length, shift = f"{directory}/stackd.db", 20, 0
+    steps = [
+        ({}, "stackd was stopped"),
+        ({"STORE_DIE": "1"}, "stackd was killed"),
+        ({}, "stackd was stopped, and the host restarted"),
+        ({"STORE_BOOT": "b-boot", "STORE_DIE": "1"}, "stackd was not stopped: the host went down"),
+        ({"STORE_BOOT": "c-boot"}, None),
+    ]
+    for settings, _ in steps:
+        write(path, length, STORE_SHIFT=str(shift - 6000), **settings)
+        shift += length * 5 + 60
+    reply = gaps(stackd, stackctl, directory, path)
+    need(len(reply["windows"]) == length * len(steps), f"{len(reply['windows'])} windows")
+    told = [(gap["reason"], gap["end"]["ns"] - gap["start"]["ns"]) for gap in reply["gaps"]]
+    need(told == [(reason, 60 * 10**9) for _, reason in steps if reason], f"gaps: {told}")
+    print(f"gaps: {told}")
 
 
 def test_truncate(directory):
