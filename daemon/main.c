@@ -35,7 +35,7 @@ struct daemon {
 	struct loop_timer *status_timer;
 	struct loop_timer *watchdog_timer;
 	int64_t status_ns; /* when the line of the service manager was made */
-	uint64_t status_events;
+	uint64_t status_events[PROBE_KIND_N];
 };
 
 static void on_stop_signal(int signo, void *userdata)
@@ -47,43 +47,67 @@ static void on_stop_signal(int signo, void *userdata)
 	loop_stop(daemon->loop);
 }
 
-/* Switches a second since the last time. */
-static uint64_t event_rate(struct daemon *daemon, uint64_t events)
+/* Events a second of a probe since the last time. */
+static uint64_t event_rate(struct daemon *daemon, enum probe_kind kind, uint64_t events)
 {
 	const int64_t now = clock_ns(CLOCK_MONOTONIC);
 	const int64_t ms = (now - daemon->status_ns) / NS_PER_MS;
-	const uint64_t grown = events - daemon->status_events;
+	const uint64_t grown = events - daemon->status_events[kind];
 
+	daemon->status_events[kind] = events;
 	if (daemon->status_ns == 0 || ms <= 0)
 		return 0;
 	return grown * 1000 / (uint64_t)ms;
 }
 
+static uint64_t losses_sum(const struct drain_stats *drain)
+{
+	uint64_t lost = 0;
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		lost += drain->lost[i];
+	return lost;
+}
+
+/* "offcpu 5230 switches/s, lost 0; " */
+static size_t probe_status_print(struct daemon *daemon, enum probe_kind kind, char *out,
+				 size_t size)
+{
+	struct session *session = sessions_always(daemon->recorder.sessions, kind);
+	const char *name = probe_kind_name(kind);
+	bool has_waits = probe_kind_has_waits(kind);
+	struct drain_stats drain;
+	uint64_t rate;
+	int n;
+
+	if (!session_is_on(session)) {
+		n = snprintf(out, size, "%s off; ", name);
+	} else {
+		session_stats(session, &drain);
+		rate = event_rate(daemon, kind,
+				  has_waits ? drain.counts.switch_ins : drain.counts.samples);
+		n = snprintf(out, size, "%s %" PRIu64 " %s/s, lost %" PRIu64 "; ", name, rate,
+			     has_waits ? "switches" : "samples", losses_sum(&drain));
+	}
+	return n < 0 || (size_t)n >= size ? 0 : (size_t)n;
+}
+
 static void on_status(void *userdata)
 {
 	struct daemon *daemon = userdata;
-	struct sessions *sessions = daemon->recorder.sessions;
 	struct history_stats history;
 	struct drain_stats drain;
-	bool is_on[PROBE_KIND_N];
-	uint64_t lost = 0, events = 0, threads = 0;
-	unsigned int kind, i;
+	char probes[384] = "";
+	unsigned int kind;
+	size_t n = 0;
 
 	history_stats(daemon->recorder.history, &history);
-	for (kind = 0; kind < PROBE_KIND_N; kind++) {
-		is_on[kind] = session_is_on(sessions_always(sessions, kind));
-		session_stats(sessions_always(sessions, kind), &drain);
-		threads += drain.threads;
-		events += drain.counts.switch_ins;
-		for (i = 0; i < WINDOW_LOST_N; i++)
-			lost += drain.lost[i];
-	}
-	notify_status("offcpu %s, oncpu %s, %zu windows, %" PRIu64 " threads, %" PRIu64
-		      " switches/s, lost %" PRIu64,
-		      is_on[PROBE_OFFCPU] ? "on" : "off", is_on[PROBE_ONCPU] ? "on" : "off",
-		      history.windows, threads, event_rate(daemon, events), lost);
+	session_stats(sessions_always(daemon->recorder.sessions, PROBE_OFFCPU), &drain);
+	for (kind = 0; kind < PROBE_KIND_N; kind++)
+		n += probe_status_print(daemon, kind, probes + n, sizeof(probes) - n);
+	notify_status("%s%zu windows, %" PRIu64 " threads", probes, history.windows, drain.threads);
 	daemon->status_ns = clock_ns(CLOCK_MONOTONIC);
-	daemon->status_events = events;
 }
 
 static void on_setting_changed(void *userdata, const char *section, const char *key,

@@ -15,40 +15,54 @@ struct recent_loss {
 	const struct window *newest;
 };
 
-static struct recent_loss loss_sum(const struct history_list *list, unsigned int loss)
+static struct recent_loss loss_sum(const struct history_list *list, enum probe_kind kind,
+				   unsigned int loss)
 {
 	struct recent_loss sum = {};
 	size_t i;
 
 	for (i = 0; i < list->n; i++) {
-		if (list->windows[i]->session >= SESSION_FIRST_ID || !list->windows[i]->lost[loss])
+		const struct window *window = list->windows[i];
+
+		if (window->session >= SESSION_FIRST_ID || window->kind != kind ||
+		    !window->lost[loss])
 			continue;
-		sum.count += list->windows[i]->lost[loss];
+		sum.count += window->lost[loss];
 		sum.windows++;
-		sum.newest = list->windows[i];
+		sum.newest = window;
 	}
 	return sum;
+}
+
+static int loss_problem(struct arena *arena, const struct recent_loss *sum, unsigned int loss,
+			int64_t now, const char **out)
+{
+	char when[MOMENT_TEXT];
+
+	moment_text(sum->newest->start_ns + sum->newest->real_offset_ns, now, when);
+	*out = arena_printf(arena,
+			    "%" PRIu64 " lost in %zu of the last 10 minutes' windows of %s, the "
+			    "newest %" PRIu64 " from %s: %s",
+			    sum->count, sum->windows, probe_kind_name(sum->newest->kind),
+			    sum->newest->seq, when, window_loss_name(loss));
+	return *out ? 0 : -ENOMEM;
 }
 
 int health_losses(struct arena *arena, const struct history_list *list, int64_t now,
 		  const char **problems, size_t *n)
 {
-	char when[MOMENT_TEXT];
 	struct recent_loss sum;
-	unsigned int loss;
+	unsigned int kind, loss;
 
-	for (loss = 0; loss < WINDOW_LOST_N; loss++) {
-		sum = loss_sum(list, loss);
-		if (!sum.count)
-			continue;
-		moment_text(sum.newest->start_ns + sum.newest->real_offset_ns, now, when);
-		problems[*n] = arena_printf(arena,
-					    "%" PRIu64 " lost in %zu of the last 10 minutes' "
-					    "windows, the newest %" PRIu64 " from %s: %s",
-					    sum.count, sum.windows, sum.newest->seq, when,
-					    window_loss_name(loss));
-		if (!problems[(*n)++])
-			return -ENOMEM;
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		for (loss = 0; loss < WINDOW_LOST_N; loss++) {
+			sum = loss_sum(list, kind, loss);
+			if (!sum.count)
+				continue;
+			if (loss_problem(arena, &sum, loss, now, &problems[*n]))
+				return -ENOMEM;
+			(*n)++;
+		}
 	}
 	return 0;
 }
@@ -81,11 +95,31 @@ static void store_problems(struct recorder *recorder, struct arena *arena, const
 		problems[(*n)++] = "windows did not get to disk, see store";
 }
 
+static void cut_problems(struct recorder *recorder, struct arena *arena, const char **problems,
+			 size_t *n)
+{
+	int64_t due = clock_ns(CLOCK_MONOTONIC) - 3 * recorder->config->window_length_ns;
+	struct drain_stats stats;
+	unsigned int kind;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		struct session *session = sessions_always(recorder->sessions, kind);
+
+		if (!session_is_on(session))
+			continue;
+		session_stats(session, &stats);
+		if (stats.last_ns < due)
+			problems[(*n)++] = arena_printf(arena,
+							"the last cut of %s is overdue: the drain "
+							"does not keep up",
+							probe_kind_name(kind));
+	}
+}
+
 /* Healthy: everything enabled is on, the drains are on time, names can be had, nothing gets lost. */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)
 {
 	const char **problems = arena_array(answer->arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
-	int64_t late = 3 * recorder->config->window_length_ns;
 	int kernel = recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0;
 	size_t n = 0, i;
 	int r;
@@ -101,8 +135,7 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 						     probe->name,
 						     probe->reason ? probe->reason : "unknown");
 	}
-	if (clock_ns(CLOCK_MONOTONIC) - late > sessions_last_drained_ns(recorder->sessions))
-		problems[n++] = "the last cut is overdue: the drain does not keep up";
+	cut_problems(recorder, answer->arena, problems, &n);
 	if (kernel)
 		problems[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s",
 					     strerror(-kernel));

@@ -19,7 +19,7 @@
 /* Whatever was lost longer ago is no problem of today; status.lost has it still. */
 #define HEALTH_LOSS_NS (600 * NS_PER_S)
 
-enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N + WINDOW_LOST_N };
+enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
 
 /* The recorder's own problems, of the probes in the answer, and those of its windows. 0 or -ENOMEM. */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);

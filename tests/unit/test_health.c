@@ -11,7 +11,9 @@
 
 #include "daemon/query_health.h"
 
-enum { WINDOWS = 4 };
+enum { WINDOWS = 8 };
+
+_Static_assert((int)WINDOWS >= (int)PROBE_KIND_N, "one of each probe");
 
 /* 2024-01-01 12:00:00 UTC, when the first begins; each is 5 s long. */
 #define FIRST (1704110400 * NS_PER_S)
@@ -67,21 +69,27 @@ static void test_which_and_when(void **state)
 	windows[2]->lost[LOST_WAIT_KEYS] = 5;
 	windows[1]->lost[WINDOW_LOST_MEMORY] = 1;
 	assert_int_equal(losses(), 2);
-	assert_string_equal(problems[0], "7 lost in 2 of the last 10 minutes' windows, the newest "
-					 "72 from 12:00:10 UTC: waits: the window's map was full");
-	assert_string_equal(problems[1], "1 lost in 1 of the last 10 minutes' windows, the newest "
-					 "71 from 12:00:05 UTC: records: the daemon was out of "
+	assert_string_equal(problems[0], "7 lost in 2 of the last 10 minutes' windows of offcpu, the "
+					 "newest 72 from 12:00:10 UTC: waits: the window's map was full");
+	assert_string_equal(problems[1], "1 lost in 1 of the last 10 minutes' windows of offcpu, the "
+					 "newest 71 from 12:00:05 UTC: records: the daemon was out of "
 					 "memory");
 }
 
-/* Every reason at once has room. */
+/* Every reason at once has room, of each probe; those of clients' sessions are theirs. */
 static void test_all_reasons(void **state)
 {
-	unsigned int i;
+	unsigned int kind, i;
 
-	for (i = 0; i < WINDOW_LOST_N; i++)
-		windows[3]->lost[i] = 1;
-	assert_int_equal(losses(), WINDOW_LOST_N);
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		windows[kind]->kind = kind;
+		for (i = 0; i < WINDOW_LOST_N; i++)
+			windows[kind]->lost[i] = 1;
+	}
+	assert_int_equal(losses(), PROBE_KIND_N * WINDOW_LOST_N);
+	assert_non_null(strstr(problems[WINDOW_LOST_N], " windows of oncpu, "));
+	windows[PROBE_OFFCPU]->session = 100;
+	assert_int_equal(losses(), (PROBE_KIND_N - 1) * WINDOW_LOST_N);
 }
 
 int main(void)
