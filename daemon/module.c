@@ -358,10 +358,8 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 		return r;
 	module_find_debug(module, proc_fd);
 	module = module_register(module, &is_crowded_out);
-	if (is_crowded_out) {
-		module_unwind_load(module);
+	if (is_crowded_out)
 		module_close(module);
-	}
 	*out = module;
 	return 0;
 }

@@ -103,6 +103,13 @@ struct unwind_file *module_unwind(const struct module *module);
  */
 void module_learn_code(struct module *module, const struct unwind_code_key *key);
 
+/*
+ * Opens the file that the kernel knows by this key, where its file system lets files be opened by
+ * inode, and learns it: a reference. NULL where that cannot be, or it is another state of the file.
+ */
+struct module *module_open_code(struct module_registry *registry,
+				const struct unwind_code_key *key);
+
 /* The module whose code it is, a reference; NULL where that is not known. */
 struct module *module_find_code(struct module_registry *registry,
 				const struct unwind_code_key *key);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <limits.h>
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
+#include "daemon/file_handle.h"
 #include "daemon/hash.h"
 #include "daemon/module_registry.h"
+#include "proto/base.h"
 
 static struct module_code *slot_of(struct module_registry *registry,
 				   const struct unwind_code_key *key)
@@ -48,4 +51,22 @@ void module_codes_forget(struct module *module)
 	for (size_t i = 0; i < MODULE_CODES; i++)
 		if (codes[i].module == module)
 			codes[i].module = NULL;
+}
+
+struct module *module_open_code(struct module_registry *registry, const struct unwind_code_key *key)
+{
+	_cleanup_(closep) int fd = -1;
+	struct module *module;
+	char path[PATH_MAX];
+
+	if (!key->inode || file_handle_open(key->dev, key->inode, key->generation, path, &fd) ||
+	    module_get(registry, -1, fd, path, &module))
+		return NULL;
+	if (key->size != module->key.size || key->mtime_ns != module->key.mtime_ns)
+		return module_unref(module);
+	module_learn_code(module, key);
+	/* Nobody may be left to keep the file open until rows are read in their turn. */
+	if (!module_is_big(module))
+		module_unwind_load(module);
+	return module;
 }

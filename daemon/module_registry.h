@@ -92,6 +92,8 @@ int module_take_fd(int *fd);
 
 /* module_unwind.c */
 void module_unwind_init(struct module *module);
+/* Its rows take long to read: others come first. */
+bool module_is_big(const struct module *module);
 /* Reads the rows now if they are wanted. */
 void module_unwind_load(struct module *module);
 

@@ -246,12 +246,14 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* Reads the symbols now, after which the file is not needed; names are what matters. */
+/* Reads symbols and rows now, after which the file is not needed: the program may be run again. */
 void module_close(struct module *module)
 {
 	struct symtab *symbols = module_get_symbols(module);
 	_cleanup_(closep) int fd = -1, debug_fd = -1;
 
+	if (!module_is_big(module) || (module->unwind && unwind_file_is_needed(module->unwind)))
+		module_unwind_load(module);
 	pthread_mutex_lock(&module->load_lock);
 	pthread_mutex_lock(&module->registry->lock);
 	module->registry->stats.files -= module_files(module);

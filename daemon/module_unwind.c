@@ -46,8 +46,6 @@ static int rows_read(struct module *module, struct unwind_rows *rows)
 	struct module_key key;
 	struct stat st;
 
-	if (module->fd < 0 && module->key.inode)
-		return -ESTALE;
 	if (module->fd < 0) {
 		source = module_vdso_source(module->key.size);
 		return unwind_elf_read(&source, &module->elf, NULL, max_words, rows);
@@ -69,7 +67,8 @@ void module_unwind_load(struct module *module)
 	if (!module->unwind)
 		return;
 	pthread_mutex_lock(&module->load_lock);
-	if (unwind_file_is_wanted(module->unwind)) {
+	/* One that was closed is asked for again when it is opened again. */
+	if ((module->fd >= 0 || !module->key.inode) && unwind_file_is_wanted(module->unwind)) {
 		begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		r = rows_read(module, &rows);
 		unwind_file_load(module->unwind, &rows, r,
@@ -79,10 +78,15 @@ void module_unwind_load(struct module *module)
 	pthread_mutex_unlock(&module->load_lock);
 }
 
+bool module_is_big(const struct module *module)
+{
+	return module->key.size > BIG_FILE_BYTES;
+}
+
 void module_want_rows(struct module *module)
 {
 	struct module_registry *registry = module->registry;
-	bool is_big = module->key.size > BIG_FILE_BYTES;
+	bool is_big = module_is_big(module);
 	struct module **list = &registry->wanting[is_big];
 
 	if (!module->unwind || !unwind_file_is_wanted(module->unwind))

@@ -6,7 +6,8 @@
 #include "daemon/process_table.h"
 #include "proto/base.h"
 
-#define ASKED_AT_ONCE 32 /* of one process; then within the reader's budget */
+#define ASKED_AT_ONCE  32	/* of one process; then within the reader's budget */
+#define ASKED_AHEAD_NS NS_PER_S /* of processes that are merely new: many stacks hang on a file */
 
 /* What was found before anybody knew which file it is: asked of the next reading of /proc. */
 struct process_asked {
@@ -33,22 +34,25 @@ static void found_ask(struct process *process, const struct unwind_mapping_found
 	if (!process->asked || process->asked->n == UNWIND_FOUND_MAX)
 		return;
 	process->asked->found[process->asked->n++] = *found;
-	if (!process->has_exited && process_is_newest(process))
-		process_queue_read(process, 0, process->n_asked >= ASKED_AT_ONCE);
+	process_queue_read(process, -ASKED_AHEAD_NS, process->n_asked >= ASKED_AT_ONCE);
 	process->n_asked++;
 }
 
 void process_found_answer(struct process *process)
 {
-	struct process_asked *asked = TAKE(process->asked);
+	struct process_asked *asked = process->asked;
+	size_t n = 0;
 
 	for (size_t i = 0; asked && i < asked->n; i++) {
 		const struct process_map *map = map_find(process, asked->found[i].start);
 
 		if (is_that(map, &asked->found[i]))
 			module_learn_code(map->module, &asked->found[i].key);
+		else
+			asked->found[n++] = asked->found[i];
 	}
-	free(asked);
+	if (asked)
+		asked->n = n;
 }
 
 /* The process may be gone before /proc is read: what it had is known all the same. */
@@ -61,6 +65,28 @@ static void found_add(struct process *process, const struct unwind_mapping_found
 		return;
 	process->read_applied = process->reads_begun; /* those under way may have missed it */
 	process_set_maps(process, maps);
+}
+
+void process_found_settle(struct process *process)
+{
+	struct process_table *table = process->table;
+	struct process_asked *asked;
+	struct module *module;
+
+	pthread_mutex_lock(&table->lock);
+	asked = TAKE(process->asked);
+	pthread_mutex_unlock(&table->lock);
+	for (size_t i = 0; asked && i < asked->n; i++) {
+		module = module_open_code(table->registry, &asked->found[i].key);
+		if (!module)
+			continue;
+		pthread_mutex_lock(&table->lock);
+		if (!is_that(map_find(process, asked->found[i].start), &asked->found[i]))
+			found_add(process, &asked->found[i], module);
+		pthread_mutex_unlock(&table->lock);
+		module_unref(module);
+	}
+	free(asked);
 }
 
 static void found_note(struct process *process, const struct unwind_mapping_found *found,

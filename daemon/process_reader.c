@@ -222,7 +222,7 @@ void process_queue_read(struct process *process, int64_t delay_ns, bool is_repea
 {
 	struct process_table *table = process->table;
 
-	if (process->has_exited || process->is_kernel)
+	if ((process->has_exited && !process->asked) || process->is_kernel)
 		return;
 	if (table->n_queued == READ_QUEUE_MAX) {
 		table->queue_full++;
@@ -253,7 +253,8 @@ static size_t queue_first(const struct process_table *table)
 static void serve(struct process_table *table, const struct read_request *request)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	bool is_wanted = !request->process->has_exited || !request->process->maps;
+	struct process *process = request->process;
+	bool is_wanted = !process->has_exited || !process->maps || process->asked;
 
 	if (now - table->budget_start_ns > BUDGET_PERIOD_NS) {
 		table->budget_start_ns = now;
@@ -264,9 +265,11 @@ static void serve(struct process_table *table, const struct read_request *reques
 		is_wanted = false;
 	}
 	pthread_mutex_unlock(&table->lock);
-	if (is_wanted)
-		process_read(request->process);
-	process_unref(request->process);
+	if (is_wanted) {
+		process_read(process);
+		process_found_settle(process);
+	}
+	process_unref(process);
 	pthread_mutex_lock(&table->lock);
 	table->budget_used_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 }

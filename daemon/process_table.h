@@ -124,8 +124,12 @@ bool process_should_read(struct process *process, int64_t now);
 struct process_held process_held_take(struct process *process);
 void process_held_put(struct process_table *table, struct process_held *held);
 
-/* process_found.c: the mappings have been read. */
+/*
+ * process_found.c: the mappings have been read; and, without the lock and by the reader only, what
+ * they did not answer is looked for elsewhere.
+ */
 void process_found_answer(struct process *process);
+void process_found_settle(struct process *process);
 
 /* process_walks.c */
 void process_walks_note(struct process *process, unsigned int ends);
