@@ -12,6 +12,26 @@ for (;;) stackdOuter(100000);
 """
 
 
+JAVA = """
+public class Spin {
+    static int stackdInner(int n) {
+        int x = 1;
+        for (int i = 0; i < n; i++) x = (x * 31 + i) % 1000003;
+        return x;
+    }
+    static int stackdOuter(int n) {
+        int x = 0;
+        for (int i = 0; i < 10; i++) x += stackdInner(n);
+        return x;
+    }
+    public static void main(String[] args) {
+        long x = 0;
+        while (true) x += stackdOuter(100000);
+    }
+}
+"""
+
+
 def prog(name):
     return os.path.join(PROGS, name)
 
@@ -82,6 +102,143 @@ def check_other_root(daemon):
     stacks = user_stacks(daemon, pid)
     check(any(s[0] == "short_wait" for s in stacks),
           f"its own root: named by the debug file there: {stacks[:4]}")
+
+
+def stuck_stack(daemon, pid, name):
+    """The frames of the one that waits below a function of this name, once they are known."""
+    def look():
+        daemon.cut()
+        rows = daemon.ctl_json("stuck", "--idle", "-p", pid)["rows"]
+        found = [r["user"] for r in rows if name in frame_names(r)]
+        return found[0] if found else None
+
+    try:
+        return wait_until(look, 15, f"{name} in a stack")
+    except TimeoutError:
+        return {"frames": [], "flags": []}
+
+
+def check_made(daemon, pid, label):
+    """Functions made at run time, told of in the process's own /tmp, under its own number."""
+    stack = stuck_stack(daemon, pid, "jit:outer")
+    names = [f.get("name") for f in stack["frames"]]
+    at = names.index("nap") if "nap" in names else 0
+    check(names[at : at + 4] == ["nap", "jit:inner the;1st", "jit:outer", "main"]
+          and names[-1] == "_start", f"{label}: {names}")
+    kinds = [f["kind"] for f in stack["frames"][at : at + 4]]
+    check(kinds == ["native", "jit", "jit", "native"], f"{label}: {kinds}")
+    check(stack["flags"] == ["frame_pointers"], f"{label}: says how it was walked: {stack['flags']}")
+
+
+def check_jit(daemon):
+    program = Program("prog_jit", "jit").ready()
+    if "none" in program.lines[0]:
+        print("no code is made on this machine: left out")
+        return
+    check_made(daemon, program.pid, "jit")
+    program.kill()
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(program.lines[0].split("map=")[1])
+    # The map is in a /tmp, and under a number, that only those inside know.
+    inside = os.path.join(daemon.dir, "tmp")
+    os.mkdir(inside)
+    shutil.copy(prog("prog_jit"), inside)
+    script = f"mount --bind {inside} /tmp && exec /tmp/prog_jit jit"
+    holder = subprocess.Popen(["unshare", "-m", "-p", "-f", "sh", "-c", script],
+                              stdout=subprocess.PIPE, encoding="utf-8")
+    atexit.register(stop_process, holder)
+    line = holder.stdout.readline()
+    check("map=/tmp/perf-1.map" in line, f"jit: number 1 in a namespace of its own: {line}")
+    with open(f"/proc/{holder.pid}/task/{holder.pid}/children", encoding="ascii") as f:
+        child = int(f.read().split()[0])
+    check_made(daemon, child, "jit in a container")
+    os.kill(child, signal.SIGKILL)
+    stop_process(holder)
+
+
+def check_memory_file(daemon):
+    program = Program("prog_jit", "memfd").ready()
+    stack = stuck_stack(daemon, program.pid, "library_call")
+    frame = [f for f in stack["frames"] if f.get("name") == "library_call"]
+    check(frame and "memfd:stackd code" in frame[0]["module"] and not stack["flags"],
+          f"memfd: {frame} {stack['flags']}")
+    program.kill()
+
+
+def check_deleted(daemon):
+    """A program that is gone before it first waits, and another at its path."""
+    path = os.path.join(daemon.dir, "deleted")
+    shutil.copy(prog("prog_paged"), path)
+    program = Program("deleted", path=path)
+    os.unlink(path)
+    shutil.copy(prog("prog_shortlived"), path)
+    program.ready()
+    stack = stuck_stack(daemon, program.pid, "nap")
+    names = [f.get("name") for f in stack["frames"]]
+    at = names.index("nap") if "nap" in names else 0
+    check(names[at : at + 6] == ["nap", "f5", "f4", "f3", "f2", "f1"], f"deleted: {names}")
+    program.kill()
+
+
+def check_vdso(daemon):
+    program = subprocess.Popen([prog("prog_jit"), "vdso", "4000"])
+    atexit.register(stop_process, program)
+
+    def look():
+        daemon.cut()
+        rows = daemon.ctl_json("snapshot", "oncpu", "-p", program.pid)["rows"]
+        return [r["user"]["frames"][:4] for r in rows if r.get("user")
+                and r["user"]["frames"][0].get("module") == "[vdso]"]
+
+    try:
+        found = wait_until(look, 8, "samples in the vdso")
+    except TimeoutError:
+        check(False, "vdso: no sample in it")
+        return
+    frame = found[0][0]
+    check("clock_gettime" in (frame.get("name") or ""), f"vdso: named: {frame}")
+    check(any("read_clock" in [f.get("name") for f in frames] for frames in found),
+          f"vdso: walked out of: {found}")
+    stop_process(program)
+
+
+def check_java(daemon):
+    """A virtual machine that keeps frame pointers writes its map when it is told to."""
+    if not all(map(shutil.which, ("java", "javac", "jcmd"))):
+        print("no java here: its functions are left out")
+        return
+    source = os.path.join(daemon.dir, "Spin.java")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(JAVA)
+    if run(["javac", "-d", daemon.dir, source], timeout=120).code != 0:
+        print("javac does not work here: left out")
+        return
+    java = subprocess.Popen(["java", "-XX:+PreserveFramePointer", "-XX:-Inline", "-cp", daemon.dir,
+                             "Spin"])
+    atexit.register(stop_process, java)
+
+    def named():
+        run(["jcmd", str(java.pid), "Compiler.perfmap"], timeout=60)
+        for stack in user_samples(daemon, java.pid):
+            at = [i for i, name in enumerate(stack) if "stackdInner" in name]
+            if at and "stackdOuter" in "".join(stack[at[0] + 1 : at[0] + 2]):
+                return stack
+        return None
+
+    try:
+        stack = wait_until(named, 40, "named functions of java")
+        check(True, f"java: named by its perf map: {stack[:3]}")
+    except TimeoutError as e:
+        check(False, f"java: {e}: {user_samples(daemon, java.pid)[:3]}")
+    stop_process(java)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"/tmp/perf-{java.pid}.map")
+
+
+def user_samples(daemon, pid):
+    daemon.cut()
+    rows = daemon.ctl_json("snapshot", "oncpu", "-p", pid)["rows"]
+    return [[n or "" for n in frame_names(row)] for row in rows if row.get("user")]
 
 
 def check_node(daemon):
@@ -158,7 +315,12 @@ for tool in ("unshare", "ldd", "strip", "readelf", "nm", "taskset"):
 daemon = Daemon("window.length=1s")
 check_stripped(daemon)
 check_other_root(daemon)
+check_jit(daemon)
+check_memory_file(daemon)
+check_deleted(daemon)
+check_vdso(daemon)
 check_node(daemon)
+check_java(daemon)
 check_odd_files(daemon)
 limit = {l["name"]: l for l in daemon.status()["limits"]}["symbols.perf_maps"]
 check(limit["value"] > 0 and limit["hits"] == 0, f"perf maps have a limit, not reached: {limit}")

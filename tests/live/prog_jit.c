@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * prog_jit PLACE [MS]: what is hard to name. jit: waits below two functions that it makes at run
+ * time and tells of in /tmp/perf-PID.map; memfd: below one of a library loaded from memory; vdso:
+ * reads the clock for MS ms.
+ */
+
+#include "prog.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
+static volatile int sink;
+
+NAMED int nap(int n)
+{
+	usleep(3600u * 1000000u);
+	return n + sink;
+}
+
+#ifdef __x86_64__
+typedef int (*made_fn)(int n);
+
+/* push %rbp; mov %rsp,%rbp; movabs $callee,%rax; call *%rax; pop %rbp; ret */
+static made_fn function_make(unsigned char *at, made_fn callee)
+{
+	static const unsigned char head[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8 };
+	static const unsigned char tail[] = { 0xff, 0xd0, 0x5d, 0xc3 };
+
+	memcpy(at, head, sizeof(head));
+	memcpy(at + sizeof(head), &callee, sizeof(callee));
+	memcpy(at + sizeof(head) + sizeof(callee), tail, sizeof(tail));
+	return (made_fn)(uintptr_t)at;
+}
+
+static int run_jit(void)
+{
+	unsigned char *code = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	made_fn inner, outer;
+	char path[64];
+	FILE *map;
+
+	need(code != MAP_FAILED, "map code");
+	inner = function_make(code + 64, nap);
+	outer = function_make(code + 128, inner);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	map = fopen(path, "w");
+	need(map != NULL, "write the map");
+	fprintf(map, "%lx 20 jit:inner the;1st\n%lx 20 jit:outer\n", (unsigned long)code + 64,
+		(unsigned long)code + 128);
+	fclose(map);
+	printf("ready map=%s\n", path);
+	fflush(stdout);
+	return outer(1);
+}
+#else
+static int run_jit(void)
+{
+	printf("ready none\n");
+	return 0;
+}
+#endif
+
+static int run_memfd(const char *program)
+{
+	int fd = (int)syscall(SYS_memfd_create, "stackd code", 0), from;
+	int (*call)(int (*callback)(int), int n);
+	char path[4096];
+	struct stat st;
+	void *library;
+
+	snprintf(path, sizeof(path), "%.*s/libprog_unwind.so",
+		 (int)(strrchr(program, '/') - program), program);
+	from = open(path, O_RDONLY);
+	need(from >= 0 && fstat(from, &st) == 0, path);
+	need(sendfile(fd, from, NULL, (size_t)st.st_size) == st.st_size, "copy the library");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	library = dlopen(path, RTLD_NOW);
+	need(library != NULL, "load it");
+	call = (int (*)(int (*)(int), int))dlsym(library, "library_call");
+	printf("ready\n");
+	fflush(stdout);
+	return call(nap, 1) + sink;
+}
+
+NAMED int read_clock(int64_t ms)
+{
+	int64_t end = now_ns(CLOCK_MONOTONIC) + ms * 1000000;
+
+	while (now_ns(CLOCK_MONOTONIC) < end)
+		sink++;
+	return sink;
+}
+
+int main(int argc, char **argv)
+{
+	need(argc > 1, "PLACE");
+	if (strcmp(argv[1], "jit") == 0)
+		return run_jit() + sink;
+	if (strcmp(argv[1], "memfd") == 0)
+		return run_memfd(argv[0]) + sink;
+	return read_clock(arg_number(argc, argv, 2, 3000)) & 0;
+}
