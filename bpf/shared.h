@@ -47,6 +47,8 @@ enum loss {
 	LOST_NO_MAP,	   /* waits: no window map (never expected) */
 	LOST_SAMPLE_KEYS,  /* samples: the window's map was full */
 	LOST_NO_HOOK,	   /* waits of offwake: the hook that takes stacks did not run */
+	LOST_CALL_NESTED,  /* calls made on top of one that was being recorded on that CPU */
+	LOST_CALL_RING,	   /* streamed calls: the ring was full */
 	LOST_N,
 };
 
@@ -67,6 +69,8 @@ struct cpu_counts {
 	__u64 samples;	   /* bumped first thing: every run of the sampling program */
 	__u64 samples_idle; /* of the idle task, which is not recorded */
 	__u64 samples_kept; /* put into a window's map */
+	__u64 streamed;	   /* calls sent one by one */
+	__u64 call_ns;	    /* spent in the programs that record calls */
 	__u64 lost[LOST_N];
 };
 
@@ -174,6 +178,19 @@ struct sample_sums {
 	char comm[COMM_LEN];
 };
 
+/* Tracepoints that one session may have: each has a program of its own. */
+#define TRACEPOINTS_MAX 32
+
+/* How many calls are recorded. Written by the daemon while the programs run. */
+struct call_pace {
+	__u64 every;	   /* one in so many, by chance, standing for those before it too */
+	__u64 interval_ns; /* from one streamed call to the next, on average; 0: none is streamed */
+	__u64 next_ns;	   /* written by the programs: when the last one was due */
+};
+
+/* Streamed calls may come at once that would be due within this. */
+#define CALL_BURST_NS 1000000000ULL
+
 /* In whose name a thread is made runnable. */
 enum wake_context {
 	WAKE_NONE,    /* no link: the path ends before */
@@ -215,6 +232,7 @@ struct wake_sums {
 enum {
 	FILTER_CGROUPS = 2, /* all of them: a path and a unit */
 	FILTER_STATES = 8,
+	FILTER_CPUS = 1024, /* that a session of calls may name */
 };
 
 struct filter_cgroup {
@@ -237,8 +255,10 @@ struct session_filter {
 	__u8 has_tids;
 	__u8 has_states;
 	__u8 has_preempted;
-	__u8 pad[2];
+	__u8 has_cpus;
+	__u8 pad;
 	char comm[COMM_LEN];
+	__u64 cpus[FILTER_CPUS / 64]; /* of calls */
 };
 
 /* What the walks of waits that go on came to, since they were loaded. */
@@ -267,6 +287,7 @@ enum record_type {
 	RECORD_EXIT,
 	RECORD_OPEN_STACK,
 	RECORD_MAPPING,
+	RECORD_CALL,
 };
 
 struct record_head {
@@ -304,6 +325,17 @@ struct record_open_stack {
 	__u64 uid;
 	__u64 since_ns; /* the wait's start, as its thread has it */
 	__u64 ustack;
+};
+
+/* One call, as it happened: a thread's, with its own name. */
+struct record_call {
+	struct record_head head;
+	struct sample_key key;
+	__u64 time_ns;
+	__u64 count; /* of calls that it stands for */
+	__u32 cpu;
+	__u32 pad;
+	char comm[COMM_LEN];
 };
 
 struct record_thread_end {

@@ -20,7 +20,7 @@ static void print_all(FILE *out)
 {
 	fputs("stackctl [-S SOCKET] VERB [OPTION]...: ask stackd where time went\n\n", out);
 	for (size_t i = 0; i < n_verbs; i++)
-		fprintf(out, "  %-11s %-7s %s\n", verbs[i].name,
+		fprintf(out, "  %-11s %-16s %s\n", verbs[i].name,
 			verbs[i].argument ? verbs[i].argument : "", verbs[i].summary);
 	fputs("\nWithout a verb: status. For every verb:\n", out);
 	options_print_help(out, 0);

@@ -1,13 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdint.h>
+#include <stdio.h>
 
 #include "client/fetch.h"
 #include "client/output.h"
 #include "client/render_status.h"
+#include "client/report.h"
 #include "client/term.h"
 #include "client/verb.h"
 #include "proto/base.h"
 #include "proto/codec.h"
+
+/* One name a line, for whatever reads it; the rest is for people. */
+static enum exit_code list_functions(const struct options *options)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct wire_functions_reply reply;
+	struct output output;
+	enum exit_code code = fetch_functions(options, arena, &reply);
+	struct text text;
+
+	if (code != EXIT_CODE_OK)
+		return code;
+	if (options->format == FORMAT_JSON) {
+		text_init(&text, SIZE_MAX);
+		return print_json(functions_reply_print(&reply, true, &text), &text);
+	}
+	output_open(&output, NULL, NULL, NULL, 0);
+	for (size_t i = 0; i < reply.functions.n; i++) {
+		_cleanup_(freep) char *name = name_escape(reply.functions.v[i]);
+
+		fprintf(output.out, "%s\n", name);
+	}
+	code = output_close(&output);
+	if ((int64_t)reply.functions.n < reply.count)
+		report("%s more", count_text(reply.count - (int64_t)reply.functions.n));
+	if (reply.forbidden > 0)
+		report("%s of that name cannot be traced", count_text(reply.forbidden));
+	if (reply.count == 0)
+		report("0 functions matched by \"%s\"", options->functions);
+	return code == EXIT_CODE_OK && reply.count == 0 ? EXIT_CODE_USAGE : code;
+}
 
 enum exit_code cmd_probes(struct options *options)
 {
@@ -17,6 +50,8 @@ enum exit_code cmd_probes(struct options *options)
 	struct output output;
 	enum exit_code code;
 
+	if (options->functions)
+		return list_functions(options);
 	code = fetch_probes(options, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;

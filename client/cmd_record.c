@@ -25,13 +25,15 @@ static int64_t lost_of(const struct wire_session *session)
 static void on_progress(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
-	bool is_sampled = session->period_ns != WIRE_ABSENT;
+	const char *what = session->function		      ? "calls"
+			   : session->period_ns != WIRE_ABSENT ? "samples"
+							       : "switches";
 	int64_t now = clock_ns(CLOCK_REALTIME), seconds = (now - session->since) / NS_PER_S;
 
 	fprintf(stderr, "\r%s: %s, %s %s, lost %s%s\033[K", session->probe,
 		ns_text((seconds > 0 ? seconds : 0) * NS_PER_S),
 		count_text(session->count == WIRE_ABSENT ? 0 : session->count),
-		is_sampled ? "samples" : "switches", count_text(lost_of(session)),
+		what, count_text(lost_of(session)),
 		session->until == WIRE_ABSENT ? "; Ctrl-C ends" : "");
 	if (session->ended != WIRE_ABSENT)
 		fputc('\n', stderr);
@@ -52,8 +54,7 @@ static enum exit_code print_session(const struct options *options, const char *i
 
 enum exit_code cmd_record(struct options *options)
 {
-	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
-	struct recording recording = { .arena = arena };
+	_cleanup_(recording_fini) struct recording recording = {};
 	bool is_terminal = isatty(STDERR_FILENO);
 	enum exit_code code;
 

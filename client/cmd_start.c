@@ -13,8 +13,7 @@
 /* The id, for whoever is to stop it, and nothing else. */
 enum exit_code cmd_start(struct options *options)
 {
-	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
-	struct recording recording = { .arena = arena };
+	_cleanup_(recording_fini) struct recording recording = {};
 	struct output output;
 	enum exit_code code;
 

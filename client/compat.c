@@ -117,6 +117,44 @@ static enum exit_code print_answer(struct tracing *t)
 	return code;
 }
 
+static void print_header(struct tracing *t)
+{
+	const struct wire_session *session = &t->recording.session;
+
+	t->run->functions = session->functions == WIRE_ABSENT ? 0 : session->functions;
+	if (!t->has_header && t->run->options.format != FORMAT_FOLDED) {
+		t->run->tool->print_header(stdout, t->run);
+		fflush(stdout);
+	}
+	if (!t->has_header && session->note)
+		report("%s", session->note);
+	t->has_header = true;
+}
+
+static void on_calls(const struct recording *recording, const struct wire_calls *calls)
+{
+	struct tracing *t = (struct tracing *)recording;
+
+	print_header(t);
+	if (t->run->tool->print_calls)
+		t->run->tool->print_calls(stdout, t->run, recording->session.since, calls);
+	fflush(stdout);
+}
+
+/* What was not told, and why. */
+static void report_held(const struct recording *recording)
+{
+	const struct wire_session *session = &recording->session;
+
+	if (session->held != WIRE_ABSENT && session->held > 0)
+		report("%s of %s calls were not told: more than %s a second",
+		       count_text(session->held), count_text(session->count),
+		       count_text(session->rate));
+	if (recording->missed > 0)
+		report("%s calls were missed: whoever reads this was too slow",
+		       count_text(recording->missed));
+}
+
 /* Each second while it lasts. */
 static void on_progress(const struct recording *recording)
 {
@@ -125,11 +163,7 @@ static void on_progress(const struct recording *recording)
 	const struct compat_run *run = t->run;
 	int64_t begin = t->printed == WIRE_ABSENT ? session->since : t->printed;
 
-	if (!t->has_header && run->options.format != FORMAT_FOLDED) {
-		run->tool->print_header(stdout, run);
-		fflush(stdout);
-	}
-	t->has_header = true;
+	print_header(t);
 	if (run->interval_ns == 0 || session->ended != WIRE_ABSENT)
 		return;
 	/* Replies come a little early or late: half a second is nearer to this one. */
@@ -137,11 +171,15 @@ static void on_progress(const struct recording *recording)
 		print_answer(t);
 }
 
+static void tracing_fini(struct tracing *t)
+{
+	recording_fini(&t->recording);
+}
+
 static enum exit_code trace(struct compat_run *run)
 {
-	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
-	struct tracing t = {
-		.recording = { .arena = arena, .on_progress = on_progress },
+	_cleanup_(tracing_fini) struct tracing t = {
+		.recording = { .on_progress = on_progress, .on_calls = on_calls },
 		.run = run,
 		.printed = WIRE_ABSENT,
 	};
@@ -157,8 +195,12 @@ static enum exit_code trace(struct compat_run *run)
 	if (!t.recording.has_session)
 		return EXIT_CODE_NO_DATA;
 	call_release_signals();
-	if (t.printed == WIRE_ABSENT || session->ended == WIRE_ABSENT || session->ended > t.printed)
+	if (run->tool->print_calls)
+		report_held(&t.recording);
+	else if (t.printed == WIRE_ABSENT || session->ended == WIRE_ABSENT || session->ended > t.printed)
 		code = print_answer(&t);
+	if (run->tool->has_calls && run->options.format != FORMAT_FOLDED)
+		fputs("Detaching...\n", stdout);
 	written = output_close(&output);
 	return code != EXIT_CODE_OK ? code : written;
 }

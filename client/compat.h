@@ -28,6 +28,8 @@ enum compat_act {
 	COMPAT_STORAGE, /* a size that nothing here depends on */
 	COMPAT_PROGRAMS,
 	COMPAT_MISSING, /* native names what does the same */
+	COMPAT_DURATION,
+	COMPAT_PER_PROCESS,
 	COMPAT_HELP,
 };
 
@@ -50,11 +52,16 @@ struct compat_tool {
 	const char *examples;
 	bool by_process; /* a process's threads are one entry, whatever their names */
 	bool with_waker; /* two pairs of stacks, the waker's above */
+	const char *pattern; /* what it takes besides options; NULL: seconds */
+	bool has_calls;	     /* entries are counts of calls; it ends with a word */
 	int64_t (*value)(const struct wire_row *row);
 	int (*compare)(const void *a, const void *b);
 	void (*print_value)(FILE *out, const struct compat_entry *entry);
 	void (*print_header)(FILE *out, const struct compat_run *run);
 	int (*prepare)(struct compat_run *run); /* after parsing; may be NULL */
+	/* Of one that tells calls as they come; since is the session's start. Else NULL. */
+	void (*print_calls)(FILE *out, const struct compat_run *run, int64_t since,
+			    const struct wire_calls *calls);
 };
 
 /* One use of one tool. */
@@ -68,12 +75,16 @@ struct compat_run {
 	bool has_timestamps;
 	bool shows_programs;
 	bool has_storage;
+	bool per_process;
+	int64_t functions; /* that are traced, once it has begun */
 	bool help;
 };
 
 extern const struct compat_tool compat_offcputime;
 extern const struct compat_tool compat_offwaketime;
 extern const struct compat_tool compat_profile;
+extern const struct compat_tool compat_stackcount;
+extern const struct compat_tool compat_stacksnoop;
 extern const struct compat_tool compat_topwaits;
 
 /* argv[0] is the verb. */

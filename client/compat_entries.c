@@ -55,11 +55,13 @@ static int compare_wakers(const struct wire_waker *x, const struct wire_waker *y
 	return r != 0 ? r : strcmp(p->comm ? p->comm : "", q->comm ? q->comm : "");
 }
 
-static int compare_keys(const struct wire_row *x, const struct wire_row *y, bool by_process)
+static int compare_keys(const struct wire_row *x, const struct wire_row *y, enum compat_by by)
 {
-	int r = compare_ints(x->process.pid, y->process.pid);
+	int r = 0;
 
-	if (r == 0)
+	if (by != COMPAT_BY_STACKS)
+		r = compare_ints(x->process.pid, y->process.pid);
+	if (r == 0 && by != COMPAT_BY_STACKS)
 		r = compare_ints(x->process.start, y->process.start);
 	if (r == 0)
 		r = compare_stacks(x->kernel, y->kernel);
@@ -67,13 +69,13 @@ static int compare_keys(const struct wire_row *x, const struct wire_row *y, bool
 		r = compare_stacks(x->user, y->user);
 	if (r == 0)
 		r = compare_wakers(x->waker, y->waker);
-	return r != 0 || by_process ? r : strcmp(x->comm, y->comm);
+	return r != 0 || by != COMPAT_BY_NAME ? r : strcmp(x->comm, y->comm);
 }
 
-static int compare_entries(const void *a, const void *b, void *by_process)
+static int compare_entries(const void *a, const void *b, void *by)
 {
 	const struct compat_entry *x = a, *y = b;
-	int r = compare_keys(x->row, y->row, *(bool *)by_process);
+	int r = compare_keys(x->row, y->row, *(enum compat_by *)by);
 
 	/* Rows lie in the reply's array: their order there decides between equals. */
 	return r != 0 ? r : (x->row > y->row) - (x->row < y->row);
@@ -96,7 +98,7 @@ static void entry_add(struct compat_entry *entry, const struct compat_entry *oth
 	}
 }
 
-struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply, bool by_process,
+struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply, enum compat_by by,
 					int64_t (*value)(const struct wire_row *row), size_t *n_out)
 {
 	struct compat_entry *entries = must(calloc(reply->rows.n + 1, sizeof *entries));
@@ -115,10 +117,10 @@ struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply,
 			.max_end = row->max_end,
 		};
 	}
-	qsort_r(entries, n, sizeof *entries, compare_entries, &by_process);
+	qsort_r(entries, n, sizeof *entries, compare_entries, &by);
 	for (size_t i = 0; i < n; i++) {
 		if (kept > 0 &&
-		    compare_keys(entries[kept - 1].row, entries[i].row, by_process) == 0)
+		    compare_keys(entries[kept - 1].row, entries[i].row, by) == 0)
 			entry_add(&entries[kept - 1], &entries[i]);
 		else
 			entries[kept++] = entries[i];

@@ -20,8 +20,11 @@ struct compat_entry {
 	int64_t max_end; /* WIRE_ABSENT where not known */
 };
 
-/* by_process: the names of threads make no difference. value: 0 for rows that do not count. */
-struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply, bool by_process,
+/* What makes two entries of two rows: each of these leaves something out. */
+enum compat_by { COMPAT_BY_NAME, COMPAT_BY_PROCESS, COMPAT_BY_STACKS };
+
+/* value: 0 for rows that do not count. */
+struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply, enum compat_by by,
 					int64_t (*value)(const struct wire_row *row),
 					size_t *n_out);
 

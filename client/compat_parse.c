@@ -85,6 +85,17 @@ static int check_group(struct compat_run *run, const struct compat_option *optio
 	return 0;
 }
 
+static int take_duration(struct compat_run *run, char *value, struct words *words)
+{
+	if (!is_seconds(value))
+		return complain(run, "%s: %s: the seconds to trace, a whole number from 1 on",
+				run->tool->name, value);
+	run->duration = value;
+	words->v[words->n++] = (char *)"--duration";
+	words->v[words->n++] = value;
+	return 0;
+}
+
 static int act(struct compat_run *run, const struct compat_option *option, char *value,
 	       struct words *words)
 {
@@ -115,6 +126,11 @@ static int act(struct compat_run *run, const struct compat_option *option, char 
 	case COMPAT_MISSING:
 		return complain(run, "%s: --%s is not taken here; %s", run->tool->name,
 				option->name, option->native);
+	case COMPAT_PER_PROCESS:
+		run->per_process = true;
+		return 0;
+	case COMPAT_DURATION:
+		return take_duration(run, value, words);
 	case COMPAT_HELP:
 		run->help = true;
 		return 0;
@@ -159,34 +175,48 @@ static int read_words(struct compat_run *run, int argc, char **argv, struct word
 			return r;
 	}
 	if (argc - optind > 1)
-		return complain(run, "%s: unexpected \"%s\"; one number, the seconds to trace",
-				run->tool->name, argv[optind + 1]);
+		return complain(run, "%s: unexpected \"%s\"; one %s", run->tool->name,
+				argv[optind + 1],
+				run->tool->pattern ? run->tool->pattern :
+						     "number, the seconds to trace");
 	if (optind == argc)
 		return 0;
-	if (!is_seconds(argv[optind]))
-		return complain(run, "%s: %s: the seconds to trace, a whole number from 1 on",
-				run->tool->name, argv[optind]);
-	run->duration = argv[optind];
-	words->v[words->n++] = (char *)"--duration";
-	words->v[words->n++] = argv[optind];
-	return 0;
+	if (run->tool->pattern) {
+		run->options.function = argv[optind];
+		return 0;
+	}
+	return take_duration(run, argv[optind], words);
+}
+
+/* What the parser of stackctl's own words would start anew. */
+static int check_pattern(struct compat_run *run, const char *function)
+{
+	run->options.function = function;
+	if (!run->tool->pattern || function || run->help || run->shows_programs)
+		return 0;
+	return complain(run, "%s: needs %s, as in: stackctl %s vfs_read", run->tool->name,
+			run->tool->pattern, run->tool->name);
 }
 
 int compat_parse(struct compat_run *run, int argc, char **argv)
 {
-	const char *socket = run->options.socket;
+	const char *socket = run->options.socket, *function;
 	struct words words = { .v = must(calloc(2 * (size_t)argc + 4, sizeof(char *))) };
 	int r;
 
 	words.v[words.n++] = argv[0];
 	r = read_words(run, argc, argv, &words);
+	function = run->options.function;
+	if (r == 0)
+		r = check_pattern(run, function);
 	if (r == 0) {
 		r = options_parse(&run->options,
-				  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_RECORD |
+				  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_RECORD |
 					  OPTIONS_STACKS | OPTIONS_FORMAT,
 				  0, words.n, words.v);
 		run->options.socket = socket;
 		run->options.argument = run->tool->probe;
+		run->options.function = function;
 	}
 	free(words.v);
 	return r == 0 && run->tool->prepare ? run->tool->prepare(run) : r;
@@ -209,8 +239,8 @@ static void print_option(FILE *out, const struct compat_option *option)
 
 void compat_print_help(FILE *out, const struct compat_tool *tool)
 {
-	fprintf(out, "stackctl %s [OPTION]... [SECONDS]: %s, as the tool of that name\n\n",
-		tool->name, tool->unit);
+	fprintf(out, "stackctl %s [OPTION]... %s: %s, as the tool of that name\n\n", tool->name,
+		tool->pattern ? tool->pattern : "[SECONDS]", tool->unit);
 	for (size_t i = 0; i < tool->n_options; i++)
 		print_option(out, &tool->options[i]);
 	fprintf(out, "\n%s", tool->examples);

@@ -37,10 +37,13 @@ static void print_frame(FILE *out, const struct view *view, const struct wire_fr
 	_cleanup_(freep) char *label = frame_label(view, frame, is_kernel);
 	_cleanup_(freep) char *name = name_escape(label);
 
+	int indent = view->frame_indent ? view->frame_indent : 4;
+
 	if (view->verbose)
-		fprintf(out, "    %-16s %s\n", frame->address ? frame->address : "-", name);
+		fprintf(out, "%*s%-16s %s\n", indent, "", frame->address ? frame->address : "-",
+			name);
 	else
-		fprintf(out, "    %s\n", name);
+		fprintf(out, "%*s%s\n", indent, "", name);
 }
 
 static void print_stack(FILE *out, const struct view *view, const struct wire_stack *stack,
@@ -62,6 +65,26 @@ static const char *entry_name(const struct compat_run *run, const struct wire_ro
 	const char *name = row->process.comm;
 
 	return run->tool->by_process && name[0] != '\0' ? name : row->comm;
+}
+
+/* Of calls it is the function that matters, whoever called it. */
+static void print_calls(FILE *out, const struct compat_run *run, const struct view *view,
+			const struct compat_entry *entry)
+{
+	const struct wire_row *row = entry->row;
+	_cleanup_(freep) char *comm = name_escape(entry_name(run, row));
+	struct view inner = *view;
+
+	inner.frame_indent = 2;
+	print_stack(out, &inner, row->kernel, true, false);
+	if (has_border(run, row->kernel, row->user))
+		fputs("    --\n", out);
+	print_stack(out, &inner, row->user, false, false);
+	if (run->per_process)
+		fprintf(out, "    %s [%" PRId64 "]\n", comm, row->process.pid);
+	fputs("    ", out);
+	run->tool->print_value(out, entry);
+	fputs("\n\n", out);
 }
 
 static void print_entry(FILE *out, const struct compat_run *run, const struct view *view,
@@ -148,18 +171,35 @@ static void fold_waker(FILE *out, const struct compat_run *run, const struct vie
 	folded_put_name(out, !link ? "unknown" : link->comm ? link->comm : link->context);
 }
 
-static void fold_entry(FILE *out, const struct compat_run *run, const struct view *view,
+static bool by_stacks(const struct compat_run *run)
+{
+	return run->tool->has_calls && !run->per_process;
+}
+
+static void fold_entry(FILE *stream, const struct compat_run *run, const struct view *view,
 		       const struct compat_entry *entry)
 {
 	const struct wire_row *row = entry->row;
+	_cleanup_(freep) char *text = NULL;
+	FILE *out = stream;
+	size_t size;
 
-	folded_put_name(out, row->comm);
+	if (by_stacks(run))
+		out = must(open_memstream(&text, &size));
+	else
+		folded_put_name(out, row->comm);
 	fold_stack(out, view, row->user, false, true);
 	if (has_border(run, row->kernel, row->user))
 		fputs(";-", out);
 	fold_stack(out, view, row->kernel, true, true);
 	if (run->tool->with_waker && row->waker)
 		fold_waker(out, run, view, row->waker);
+	if (by_stacks(run)) {
+		fclose(out);
+		out = stream;
+		/* Nobody's name stands before the first frame. */
+		fputs(must(text) + (text[0] == ';'), out);
+	}
 	fputc(' ', out);
 	run->tool->print_value(out, entry);
 	fputc('\n', out);
@@ -194,11 +234,17 @@ size_t compat_render(FILE *out, const struct compat_run *run,
 	struct compat_entry *entries;
 	size_t n, n_missed = 0;
 
-	entries = compat_entries_new(reply, tool->by_process, tool->value, &n);
+	entries = compat_entries_new(reply,
+				     by_stacks(run)   ? COMPAT_BY_STACKS
+				     : tool->by_process ? COMPAT_BY_PROCESS
+							: COMPAT_BY_NAME,
+				     tool->value, &n);
 	qsort(entries, n, sizeof *entries, tool->compare);
 	for (size_t i = 0; i < n; i++) {
 		if (run->options.format == FORMAT_FOLDED)
 			fold_entry(out, run, &view, &entries[i]);
+		else if (tool->has_calls)
+			print_calls(out, run, &view, &entries[i]);
 		else if (tool->with_waker)
 			print_pair(out, run, &view, &entries[i]);
 		else

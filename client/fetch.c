@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/call.h"
+#include "client/options.h"
 #include "client/output.h"
 #include "client/report.h"
 #include "proto/base.h"
@@ -83,6 +84,32 @@ enum exit_code fetch_probes(const struct options *options, struct arena *arena,
 			    struct wire_probes_reply *out)
 {
 	return fetch_plain(options, METHOD_PROBES, on_probes, (struct target){ arena, out });
+}
+
+static int on_functions(const struct varlink_message *message, void *context)
+{
+	struct target *target = context;
+
+	return functions_reply_decode(message, target->arena, target->out, NULL);
+}
+
+enum exit_code fetch_functions(const struct options *options, struct arena *arena,
+			       struct wire_functions_reply *out)
+{
+	const struct wire_functions_request request = {
+		.function = options->functions,
+		.regexp = options->regexp ? 1 : WIRE_BOOL_ABSENT,
+		.max = WIRE_ABSENT,
+	};
+	struct target target = { arena, out };
+	enum exit_code code;
+	struct text text;
+
+	text_init(&text, VARLINK_MAX_REPLY);
+	functions_request_encode(&request, 0, &text);
+	code = call_run(options, &text, on_functions, &target);
+	text_fini(&text);
+	return code;
 }
 
 enum exit_code fetch_sessions(const struct options *options, struct arena *arena,

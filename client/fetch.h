@@ -20,6 +20,8 @@ enum exit_code fetch_status(const struct options *options, struct arena *arena,
 			    struct wire_status_reply *out);
 enum exit_code fetch_probes(const struct options *options, struct arena *arena,
 			    struct wire_probes_reply *out);
+enum exit_code fetch_functions(const struct options *options, struct arena *arena,
+			       struct wire_functions_reply *out);
 enum exit_code fetch_sessions(const struct options *options, struct arena *arena,
 			      struct wire_sessions_reply *out);
 

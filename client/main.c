@@ -50,7 +50,7 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 		return compat_main(verb->tool, socket, argc, argv);
 	options_init(&options);
 	options.socket = socket;
-	if (options_parse(&options, verb->sets, verb->argument ? 1 : 0, argc, argv) < 0) {
+	if (options_parse(&options, verb->sets, verb_arguments(verb), argc, argv) < 0) {
 		report("%s", options.message);
 		return EXIT_CODE_USAGE;
 	}

@@ -295,13 +295,19 @@ static const struct option_spec specs[] = {
 	{ 0, "comm", "GLOB", OPTIONS_FILTER, read_text, AT(comm), "threads of that name" },
 	{ 0, "cgroup", "PATH", OPTIONS_FILTER, read_text, AT(cgroup), "below that cgroup" },
 	{ 0, "unit", "NAME", OPTIONS_FILTER, read_text, AT(unit), "of that systemd unit" },
-	{ 'C', "cpu", "N,..", OPTIONS_SESSION, read_cpus, AT(cpus), "oncpu: these CPUs only" },
+	{ 'C', "cpu", "N,..", OPTIONS_SESSION | OPTIONS_SNOOP, read_cpus, AT(cpus), "oncpu and calls: on these CPUs only" },
 	{ 'F', "frequency", "HZ", OPTIONS_SESSION, read_positive, AT(frequency),
 	  "oncpu: samples a second and CPU (49)" },
 	{ 0, "count", "PERIOD", OPTIONS_SESSION, read_positive, AT(period_ns),
 	  "oncpu: a sample each PERIOD ns" },
 	{ 0, "event", "cpu-clock|cycles", OPTIONS_SESSION, read_choice, AT(event),
 	  "oncpu: what is sampled by" },
+	{ 'r', "regexp", NULL, OPTIONS_CALLS | OPTIONS_LIST, read_flag, AT(regexp),
+	  "the function is a regular expression" },
+	{ 0, "rate", "N", OPTIONS_CALLS, read_positive, AT(rate),
+	  "stacksnoop: calls told a second (1000)" },
+	{ 0, "functions", "PATTERN", OPTIONS_LIST, read_text, AT(functions),
+	  "what can be traced of that name" },
 	{ 0, "for", "D", OPTIONS_START, read_length, AT(duration_ns), "end it after D" },
 	{ 0, "name", "NAME", OPTIONS_START, read_text, AT(name), "another name for its id" },
 	{ 0, "duration", "D", OPTIONS_RECORD, read_length, AT(duration_ns),
@@ -332,10 +338,10 @@ static const struct option_spec specs[] = {
 	  "mark kernel frames with _[k]" },
 	{ 0, "chain", NULL, OPTIONS_STACKS, read_flag, AT(chain),
 	  "offwake: who woke the waker, too" },
-	{ 's', "offset", NULL, OPTIONS_STACKS, read_flag, AT(offset), "offsets within functions" },
-	{ 'v', "verbose", NULL, OPTIONS_STACKS, read_flag, AT(verbose),
+	{ 's', "offset", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, read_flag, AT(offset), "offsets within functions" },
+	{ 'v', "verbose", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, read_flag, AT(verbose),
 	  "raw addresses; stuck: all frames" },
-	{ 0, "short", NULL, OPTIONS_STACKS, read_flag, AT(is_short),
+	{ 0, "short", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, read_flag, AT(is_short),
 	  "function names without arguments" },
 	{ 0, "lines", NULL, OPTIONS_STACKS, read_flag, AT(lines),
 	  "source lines and inlined functions" },
@@ -364,6 +370,7 @@ void options_init(struct options *options)
 		.top = WIRE_ABSENT,
 		.frequency = WIRE_ABSENT,
 		.period_ns = WIRE_ABSENT,
+		.rate = WIRE_ABSENT,
 		.duration_ns = WIRE_ABSENT,
 		.interval_ns = WIRE_ABSENT,
 	};
@@ -539,6 +546,8 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 					   argv[optind + (int)max_arguments]);
 	if (optind < argc)
 		options->argument = argv[optind];
+	if (optind + 1 < argc)
+		options->function = argv[optind + 1];
 	if (!(sets & OPTIONS_STACKS) && options->format == FORMAT_FOLDED)
 		return complain(options, "%s has no stacks to fold; --format text or json",
 				argv[0]);

@@ -26,6 +26,9 @@ enum option_set {
 	OPTIONS_START = 1 << 8,
 	OPTIONS_RECORD = 1 << 9,
 	OPTIONS_WATCH = 1 << 10,
+	OPTIONS_CALLS = 1 << 11, /* which functions */
+	OPTIONS_LIST = 1 << 12,
+	OPTIONS_SNOOP = 1 << 13, /* how calls are shown */
 };
 
 /* Members of one list: what one process may reasonably be asked about at once. */
@@ -50,7 +53,8 @@ struct state_list {
 
 /* What is not given: NULL, false, WIRE_ABSENT. */
 struct options {
-	const char *argument; /* the word that is no option */
+	const char *argument; /* the words that are no options */
+	const char *function;
 	const char *socket;
 	bool help;
 	bool version;
@@ -65,6 +69,9 @@ struct options {
 	int64_t frequency;
 	int64_t period_ns;
 	const char *event;
+	int64_t rate; /* calls a second */
+	bool regexp;
+	const char *functions; /* a pattern, to be listed */
 	int64_t duration_ns; /* --for and --duration */
 	int64_t interval_ns;
 	const char *name;
@@ -100,7 +107,7 @@ void options_init(struct options *options);
 
 /*
  * Reads argv[1..argc) with the options of the sets; argv[0] is the verb. Up to max_arguments
- * (0 or 1) words may be no options. 0, or -EINVAL with options->message.
+ * (0 to 2) words may be no options. 0, or -EINVAL with options->message.
  */
 int options_parse(struct options *options, unsigned sets, size_t max_arguments, int argc,
 		  char **argv);

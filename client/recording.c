@@ -7,19 +7,32 @@
 #include "client/options.h"
 #include "client/report.h"
 #include "client/snapshot.h"
+#include "client/term.h"
 #include "proto/base.h"
 #include "proto/codec.h"
 
+void recording_fini(struct recording *recording)
+{
+	arena_free(recording->arena);
+	recording->arena = NULL;
+}
+
 static int on_reply(const struct varlink_message *message, void *context)
 {
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
 	struct recording *recording = context;
 	struct wire_start_reply reply;
-	int r = start_reply_decode(message, recording->arena, &reply, NULL);
+	int r = start_reply_decode(message, arena, &reply, NULL);
 
 	if (r < 0)
 		return r;
+	arena_free(recording->arena);
+	recording->arena = TAKE(arena);
 	recording->session = reply.session;
 	recording->has_session = true;
+	if (recording->on_calls && reply.calls.n > 0)
+		recording->on_calls(recording, &reply.calls);
+	recording->missed += reply.missed == WIRE_ABSENT ? 0 : reply.missed;
 	if (recording->on_progress)
 		recording->on_progress(recording);
 	return 0;
@@ -38,6 +51,9 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 		.period_ns = options->period_ns,
 		.event = options->event,
 		.idle = options->idle ? 1 : WIRE_BOOL_ABSENT,
+		.function = options->function,
+		.regexp = options->regexp ? 1 : WIRE_BOOL_ABSENT,
+		.rate = options->rate,
 	};
 	enum exit_code code;
 	struct text text;
@@ -55,6 +71,8 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 
 enum exit_code recording_report_choice(const char *verb)
 {
-	report("%s needs a probe: offcpu or oncpu; as in: stackctl %s oncpu -F 999", verb, verb);
+	report("%s needs a probe: offcpu, oncpu, offwake or stackcount; as in: stackctl %s oncpu "
+	       "-F 999",
+	       verb, verb);
 	return EXIT_CODE_USAGE;
 }

@@ -16,11 +16,16 @@
 struct options;
 
 struct recording {
-	struct arena *arena; /* of what the session points to */
+	struct arena *arena; /* of what the session points to; NULL: there is none yet */
 	struct wire_session session;
 	bool has_session;
+	int64_t missed; /* calls that this client was too slow for */
+	void (*on_calls)(const struct recording *recording, const struct wire_calls *calls);
 	void (*on_progress)(const struct recording *recording); /* may be NULL */
 };
+
+/* Of one that is zero but for its handlers, whatever became of it. */
+void recording_fini(struct recording *recording);
 
 /* Starts one; is_bound: it ends with this call, which lasts as long as it. */
 enum exit_code recording_start(const struct options *options, bool is_bound,

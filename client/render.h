@@ -31,6 +31,7 @@ struct view {
 	bool hides_unread;    /* said once for all */
 	bool chain;	      /* the path of wakers, not only the last */
 	bool keeps_scheduler; /* time on a CPU may be its own */
+	int frame_indent; /* of older tools; 0: theirs */
 	int64_t top;	   /* stuck: entries to show, 0 for all */
 };
 
@@ -46,6 +47,13 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 
 /* Of a probe that samples: there are no waits in it. */
 bool reply_is_sampled(const struct wire_snapshot_reply *reply);
+
+/* Of a probe of calls: its rows have a count and no time. */
+bool reply_has_calls(const struct wire_snapshot_reply *reply);
+void render_calls(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* One call, as it happened. */
+void render_call(const struct view *view, const struct wire_call *call);
 
 /* What render_text() shows of it below the coverage. */
 void render_samples(const struct view *view, const struct wire_snapshot_reply *reply);

@@ -10,7 +10,7 @@
 
 struct line {
 	char *text;
-	int64_t ns;
+	int64_t ns; /* a call counts as 1 us */
 	size_t rank; /* where the first of equal lines stood */
 };
 
@@ -141,13 +141,15 @@ static size_t merge_lines(struct line *lines, size_t n)
 void render_folded(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	struct line *lines = must(calloc(reply->rows.n + 1, sizeof *lines));
+	bool has_calls = reply_has_calls(reply);
 	int64_t rest = 0;
 	size_t n;
 
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		const struct wire_row *row = &reply->rows.v[i];
 
-		lines[i] = (struct line){ line_text(view, row), row->total_ns, i };
+		lines[i] = (struct line){ line_text(view, row),
+					  has_calls ? row->count * NS_PER_US : row->total_ns, i };
 	}
 	n = merge_lines(lines, reply->rows.n);
 	for (size_t i = 0; i < n; i++) {

@@ -63,6 +63,29 @@ static void render_times(const struct page *page, const struct wire_session *s)
 	}
 }
 
+/* Of calls: what, how many, at what cost. */
+static void render_traced(const struct page *page, const struct wire_session *s)
+{
+	_cleanup_(freep) char *function = name_escape(s->function ? s->function : "");
+	_cleanup_(freep) char *note = name_escape(s->note ? s->note : "");
+
+	if (s->function)
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s: %s function%s, %s call%s", function,
+			  count_text(s->functions), s->functions == 1 ? "" : "s",
+			  count_text(s->count), s->count == 1 ? "" : "s");
+	if (s->calls_per_s != WIRE_ABSENT && s->load != WIRE_ABSENT)
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "now %s a second, %" PRId64 " %% of a CPU",
+			  count_text(s->calls_per_s), s->load);
+	if (s->every != WIRE_ABSENT)
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH,
+			  "one call in %s is recorded and stands for the others", count_text(s->every));
+	if (s->held != WIRE_ABSENT && s->held > 0)
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s not told, at %s a second at most",
+			  count_text(s->held), count_text(s->rate));
+	if (note[0])
+		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", note);
+}
+
 static void render_session(const struct page *page, const struct wire_session *s)
 {
 	_cleanup_(freep) char *id = name_escape(s->id), *probe = name_escape(s->probe);
@@ -80,6 +103,7 @@ static void render_session(const struct page *page, const struct wire_session *s
 		if (filter[0])
 			page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "only%s", filter);
 	}
+	render_traced(page, s);
 	render_times(page, s);
 	for (size_t i = 0; i < s->lost.n; i++)
 		if (s->lost.v[i].count > 0) {

@@ -316,6 +316,10 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
 
 	render_coverage(view, reply);
+	if (reply_has_calls(reply)) {
+		render_calls(view, reply);
+		return;
+	}
 	if (reply_is_sampled(reply)) {
 		render_samples(view, reply);
 		return;

@@ -13,6 +13,7 @@ _stackctl()
 	local filter='--pid --tid --user-threads --kernel-threads --user-stacks --kernel-stacks
 		--min-block-time --max-block-time --state --comm --cgroup --unit
 		-p -t -u -k -U -K -m -M'
+	local calls='--regexp --rate -r' list='--functions --regexp -r'
 	local order='--sort --by'
 	local session='--cpu --frequency --count --event --idle -C -F'
 	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --chain --offset
@@ -61,7 +62,7 @@ _stackctl()
 			cut -d' ' -f1)" -- "$cur"))
 		return
 		;;
-	-t | --tid | -C | --cpu | -F | --frequency | --count | --for | --name | --duration | -i | --interval | -m | -M | --min-block-time | --max-block-time | --comm | --window | -n | --top)
+	-t | --tid | -C | --cpu | -F | --frequency | --count | --rate | --functions | --for | --name | --duration | -i | --interval | -m | -M | --min-block-time | --max-block-time | --comm | --window | -n | --top)
 		return
 		;;
 	esac
@@ -82,13 +83,14 @@ _stackctl()
 	local options=$common
 	case $verb in
 	'')
-		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck start stop record watch
-			offcputime offwaketime profile topwaits help $common" \
+		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck start stop record watch snoop
+			offcputime offwaketime profile stackcount stacksnoop topwaits help $common" \
 			-- "$cur"))
 		return
 		;;
 	status) options+=" --check $format" ;;
-	probes | sessions) options+=" $format" ;;
+	probes) options+=" $format $list" ;;
+	sessions) options+=" $format" ;;
 	windows)
 		options+=" $format $range"
 		if [[ $cur != -* ]]; then
@@ -104,20 +106,21 @@ _stackctl()
 		fi
 		;;
 	stuck) options+=" $format $range $filter $stacks" ;;
-	start) options+=" $filter $session --for --name" ;;
+	start) options+=" $filter $session $calls --for --name" ;;
 	stop) ;;
-	offcputime | offwaketime | profile | topwaits) return ;; # letters of their own
-	record) options+=" $format $filter $session $order $stacks --duration" ;;
+	offcputime | offwaketime | profile | stackcount | stacksnoop | topwaits) return ;; # letters of their own
+	snoop) options+=" $format $filter $calls --cpu -C --offset --verbose --short -s -v --duration" ;;
+	record) options+=" $format $filter $session $calls $order $stacks --duration" ;;
 	watch) options+=" $format $filter $order $stacks --interval -i" ;;
 	help)
-		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch
-			offcputime offwaketime profile topwaits help' \
+		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch snoop
+			offcputime offwaketime profile stackcount stacksnoop topwaits help' \
 			-- "$cur"))
 		return
 		;;
 	esac
 	if [[ $verb == @(start|record|watch) && $cur != -* ]]; then
-		COMPREPLY=($(compgen -W 'offcpu oncpu' -- "$cur"))
+		COMPREPLY=($(compgen -W 'offcpu oncpu offwake stackcount stacksnoop' -- "$cur"))
 		return
 	fi
 	COMPREPLY=($(compgen -W "$options" -- "$cur"))

@@ -11,7 +11,8 @@
 const struct verb verbs[] = {
 	{ "status", NULL, "is the daemon well, what it costs, what it lost",
 	  OPTIONS_CHECK | OPTIONS_FORMAT, cmd_status, NULL },
-	{ "probes", NULL, "what can be recorded here, by which hooks", OPTIONS_FORMAT, cmd_probes, NULL },
+	{ "probes", NULL, "what can be recorded here, by which hooks",
+	  OPTIONS_FORMAT | OPTIONS_LIST, cmd_probes, NULL },
 	{ "sessions", NULL, "what is being recorded", OPTIONS_FORMAT, cmd_sessions, NULL },
 	{ "windows", "[PROBE]", "what has been recorded and is kept", OPTIONS_FORMAT | OPTIONS_RANGE,
 	  cmd_windows, NULL },
@@ -20,28 +21,42 @@ const struct verb verbs[] = {
 	  cmd_snapshot, NULL },
 	{ "stuck", NULL, "who is waiting right now, for how long, on what",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS, cmd_stuck, NULL },
-	{ "start", "PROBE", "record until stop, with filters of its own; prints its id",
-	  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_START, cmd_start, NULL },
+	{ "start", "PROBE [FUNCTION]", "record until stop, with filters of its own; prints its id",
+	  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_START, cmd_start, NULL },
 	{ "stop", "ID", "end a session; what it recorded is kept", 0, cmd_stop, NULL },
-	{ "record", "PROBE", "record until Ctrl-C, or for a while, and print it",
-	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_RECORD | OPTIONS_ORDER |
+	{ "record", "PROBE [FUNCTION]", "record until Ctrl-C, or for a while, and print it",
+	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_RECORD | OPTIONS_ORDER |
 		  OPTIONS_STACKS,
 	  cmd_record, NULL },
 	{ "watch", "PROBE", "the same answer, again and again",
 	  OPTIONS_FORMAT | OPTIONS_WATCH | OPTIONS_FILTER | OPTIONS_ORDER | OPTIONS_STACKS,
 	  cmd_watch, NULL },
+	{ "snoop", "FUNCTION", "each call of a function, with its stacks, as it happens",
+	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_SNOOP | OPTIONS_CALLS | OPTIONS_RECORD,
+	  cmd_snoop, NULL },
 	{ "offcputime", "[SEC]", "record time off the CPU, as the tool of that name", 0, NULL,
 	  &compat_offcputime },
 	{ "offwaketime", "[SEC]", "record waits and their wakers, as the tool of that name", 0,
 	  NULL, &compat_offwaketime },
 	{ "profile", "[SEC]", "record samples on the CPU, as the tool of that name", 0, NULL,
 	  &compat_profile },
+	{ "stackcount", "PATTERN", "count calls of functions, as the tool of that name", 0, NULL,
+	  &compat_stackcount },
+	{ "stacksnoop", "FUNCTION", "print each call of a function, as the tool of that name", 0,
+	  NULL, &compat_stacksnoop },
 	{ "topwaits", "[SEC]", "record the longest waits, as the tool of that name", 0, NULL,
 	  &compat_topwaits },
 	{ "help", "VERB", "how to use a verb", 0, cmd_help, NULL },
 };
 
 const size_t n_verbs = ARRAY_SIZE(verbs);
+
+size_t verb_arguments(const struct verb *verb)
+{
+	if (!verb->argument)
+		return 0;
+	return strchr(verb->argument, ' ') ? 2 : 1;
+}
 
 const struct verb *verb_find(const char *name)
 {

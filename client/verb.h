@@ -26,6 +26,9 @@ struct verb {
 extern const struct verb verbs[];
 extern const size_t n_verbs;
 
+/* How many words it takes besides options. */
+size_t verb_arguments(const struct verb *verb);
+
 const struct verb *verb_find(const char *name);
 
 /* Reports that there is no such verb, and which one may have been meant. */
@@ -40,6 +43,7 @@ enum exit_code cmd_stuck(struct options *options);
 enum exit_code cmd_start(struct options *options);
 enum exit_code cmd_stop(struct options *options);
 enum exit_code cmd_record(struct options *options);
+enum exit_code cmd_snoop(struct options *options);
 enum exit_code cmd_watch(struct options *options);
 enum exit_code cmd_help(struct options *options);
 

@@ -26,6 +26,14 @@ struct answer *answer_new(void)
 	return answer;
 }
 
+void answer_step_fini(struct answer *answer)
+{
+	arena_free(answer->step);
+	answer->step = NULL;
+	while (answer->n_taken > 0)
+		call_fini(&answer->taken[--answer->n_taken]);
+}
+
 struct answer *answer_free(struct answer *answer)
 {
 	if (!answer)
@@ -37,6 +45,7 @@ struct answer *answer_free(struct answer *answer)
 	history_list_fini(&answer->list);
 	history_list_fini(&answer->later);
 	store_read_end(answer->store, answer->reading);
+	answer_step_fini(answer);
 	arena_free(answer->arena);
 	free(answer);
 	return NULL;
@@ -189,8 +198,8 @@ static int stack_frames_wire(struct row_context *context, const struct stack *st
 	return 0;
 }
 
-static int stack_wire(struct row_context *context, const struct stack *stack,
-		      const struct wire_stack **out)
+int answer_stack(struct row_context *context, const struct stack *stack,
+		 const struct wire_stack **out)
 {
 	struct stack_memo *memo;
 	int r;
@@ -325,9 +334,9 @@ static int waker_wire(struct row_context *context, const struct window_waker *wa
 	}
 	wire->path = (struct wire_links){ .v = links, .n = n };
 	if (!r)
-		r = stack_wire(context, waker->kernel, &wire->kernel);
+		r = answer_stack(context, waker->kernel, &wire->kernel);
 	if (!r)
-		r = stack_wire(context, waker->user, &wire->user);
+		r = answer_stack(context, waker->user, &wire->user);
 	*out = wire;
 	return r;
 }
@@ -352,9 +361,9 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 	if (!r && group->is_short)
 		return short_stack_wire(context, &row->kernel);
 	if (!r)
-		r = stack_wire(context, group->kernel, &row->kernel);
+		r = answer_stack(context, group->kernel, &row->kernel);
 	if (!r)
-		r = stack_wire(context, group->user, &row->user);
+		r = answer_stack(context, group->user, &row->user);
 	if (!r && group->key.waker)
 		r = waker_wire(context, &group->waker, &row->waker);
 	return r;
@@ -454,7 +463,7 @@ static int probe_wire(struct arena *arena, struct session *session, struct wire_
 		.reason = status.reason,
 		.blind = blind,
 		.min_wait_ns = status.is_on && has_waits ? info->min_wait_ns : WIRE_ABSENT,
-		.period_ns = status.is_on && !has_waits ? (int64_t)info->period_ns : WIRE_ABSENT,
+		.period_ns = status.is_on && info->period_ns && !has_waits ? (int64_t)info->period_ns : WIRE_ABSENT,
 		.programs = { .v = programs, .n = status.n_programs },
 	};
 	return 0;
@@ -494,6 +503,7 @@ int answer_session(struct arena *arena, struct session *session, struct wire_ses
 	bool has_waits = probe_kind_has_waits(info->kind);
 	int64_t ended = session_ended(session);
 	struct drain_stats stats;
+	int r;
 
 	session_stats(session, &stats);
 	*out = (struct wire_session){
@@ -507,10 +517,14 @@ int answer_session(struct arena *arena, struct session *session, struct wire_ses
 		.always = info->is_always,
 		.filter = info->filter->wire,
 		.min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT,
-		.period_ns = has_waits ? WIRE_ABSENT : (int64_t)info->period_ns,
+		.period_ns = has_waits || !info->period_ns ? WIRE_ABSENT : (int64_t)info->period_ns,
 		.count = (int64_t)(has_waits ? stats.counts.switch_ins : stats.counts.samples),
 	};
+	answer_session_calls(session, &stats, out);
 	if (!out->id || !out->owner)
 		return -ENOMEM;
+	r = session_note(session, arena, &out->note);
+	if (r)
+		return r;
 	return answer_losses(arena, stats.lost, &out->lost);
 }

@@ -7,11 +7,15 @@
  * stacks it borrows. Used by the query files only; see daemon/query.h for what others see.
  */
 
+#include "daemon/calls.h"
 #include "daemon/history.h"
 #include "daemon/merge.h"
 #include "daemon/query.h"
 #include "proto/arena.h"
 #include "proto/wire.h"
+
+/* With all their frames they are less than a reply may be long. */
+enum { CALLS_A_REPLY = 16 };
 
 struct answer {
 	struct arena *arena;
@@ -22,6 +26,11 @@ struct answer {
 	struct store_ahead *ahead;     /* loads them while they are merged; NULL: nobody does */
 	struct merge *merge;
 	struct session *session; /* a reference, or NULL */
+	struct arena *step;	 /* of a stream: what one reply is made of, */
+	struct call taken[CALLS_A_REPLY]; /* with the stacks that it borrows */
+	size_t n_taken;
+	uint64_t position;	 /* in the session's calls */
+	bool kernel_addresses;	 /* of whom streams them */
 	struct session **sessions; /* references */
 	size_t n_sessions;
 	union {
@@ -32,6 +41,7 @@ struct answer {
 		struct wire_sessions_reply sessions_reply;
 		struct wire_start_reply start;
 		struct wire_stop_reply stop;
+		struct wire_functions_reply functions;
 	};
 };
 
@@ -68,6 +78,13 @@ struct answer_row_options {
 	bool kernel_addresses; /* whether the peer may see them */
 	struct recorder *lines_of; /* source lines are wanted: who has what they need; else NULL */
 };
+
+/* Lets go of what the last reply of a stream was made of. */
+void answer_step_fini(struct answer *answer);
+
+/* Calls as wire structs, with their times as they are. 0 or -ENOMEM. */
+int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
+		 struct wire_calls *out);
 
 /* Rows for the groups [0, n) into answer->snapshot; stacks are made once and shared. 0, -ENOMEM. */
 int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t n,

@@ -3,11 +3,12 @@
 #define STACKD_DAEMON_ANSWER_ROWS_H
 
 /*
- * What the files share that make rows: stacks as wire structs, each once (answer.c), and the source
- * lines of their frames (answer_lines.c). One thread; memory is the arena's.
+ * What the files share that make rows: stacks as wire structs, each once (answer.c), of calls
+ * told one by one too (answer_calls.c), and the source lines of their frames (answer_lines.c). One thread; memory is the arena's.
  */
 
 #include "daemon/answer.h"
+#include "daemon/drain.h"
 #include "daemon/hash_table.h"
 
 /* A stack that was made into wire structs already. */
@@ -22,6 +23,14 @@ struct row_context {
 	const struct answer_row_options *options;
 	struct stack_memo *memos;
 };
+
+/* Makes one, or finds it again; *out is untouched for NULL. 0 or -ENOMEM. */
+int answer_stack(struct row_context *context, const struct stack *stack,
+		 const struct wire_stack **out);
+
+/* What only sessions of calls have, absent for others; the rest of *out is filled. */
+void answer_session_calls(struct session *session, const struct drain_stats *stats,
+			  struct wire_session *out);
 
 /* Gives the frames of all memos their lines, and says in the answer's notes what has none. */
 int answer_lines(struct answer *answer, struct row_context *context);

@@ -216,6 +216,17 @@ int broker_open_kprobe(struct broker *broker, const struct broker_kprobe *what, 
 	return event_open(broker, &request, fd_out);
 }
 
+int broker_open_uprobe(struct broker *broker, const struct broker_uprobe *what, int *fd_out)
+{
+	struct perf_request request = { .kind = PERF_UPROBE, .offset = what->offset };
+	const size_t len = strlen(what->path);
+
+	if (len >= sizeof(request.path))
+		return -EINVAL;
+	memcpy(request.path, what->path, len);
+	return event_open(broker, &request, fd_out);
+}
+
 void broker_refusal(char *out, size_t size)
 {
 	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");

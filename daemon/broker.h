@@ -16,7 +16,7 @@
 
 struct broker;
 
-enum { BROKER_MAX_SYMBOL = 256 };
+enum { BROKER_MAX_SYMBOL = 256, BROKER_MAX_PATH = 1024 };
 
 enum broker_clock {
 	BROKER_CPU_CLOCK, /* hrtimer: everywhere, blind where interrupts are off */
@@ -54,6 +54,12 @@ struct broker_kprobe {
 	bool is_return;
 };
 
+/* A probe in a program's or library's file, in every process that maps it. Opened disabled. */
+struct broker_uprobe {
+	const char *path;    /* absolute, at most BROKER_MAX_PATH - 1 bytes */
+	uint64_t offset;     /* in the file */
+};
+
 /*
  * Forks the process and, in this one, gives CAP_SYS_ADMIN up for good where BPF can do without it.
  * Only while there is one thread. Where this process has no CAP_SYS_ADMIN to pass on there is
@@ -75,6 +81,7 @@ void broker_stopp(struct broker **broker);
 int broker_open_sampling(struct broker *broker, const struct broker_sampling *what, int *fd_out);
 int broker_open_side_band(struct broker *broker, const struct broker_side_band *what, int *fd_out);
 int broker_open_kprobe(struct broker *broker, const struct broker_kprobe *what, int *fd_out);
+int broker_open_uprobe(struct broker *broker, const struct broker_uprobe *what, int *fd_out);
 
 /* What to do about a refusal, one line in out (size bytes): names the sysctl and its value. */
 void broker_refusal(char *out, size_t size);

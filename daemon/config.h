@@ -57,6 +57,13 @@ struct config {
 	bool offwake_enabled;	     /* enabled = no */
 	int64_t offwake_min_wait_ns; /* min_wait = 100us, 0 .. 1h: shorter waits are not recorded */
 	uint64_t offwake_max_keys;   /* max_keys = 8192, 1024 .. 1048576: per window */
+	/* [probe.stackcount] */
+	uint64_t stackcount_max_functions; /* max_functions = 2000, 1 .. 100000: in one session */
+	uint64_t stackcount_max_keys;	   /* max_keys = 16384, 1024 .. 1048576: per window */
+	/* [probe.stacksnoop] */
+	uint64_t stacksnoop_rate; /* rate = 1000, 1 .. 100000: calls streamed a second */
+	/* [budget] */
+	uint64_t budget_cpu; /* cpu = 25, 1 .. 10000: % of one CPU, of a session of calls */
 	/* [idle] */
 	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
 

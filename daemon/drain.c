@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "daemon/calls.h"
 #include "daemon/drain_state.h"
 #include "daemon/log.h"
 #include "proto/base.h"
@@ -110,6 +111,29 @@ static bool drain_wait(struct drain *drain)
 	return !stop;
 }
 
+/* What the calls cost now, and how many of them are recorded from now on. */
+static void drain_keep_pace(struct drain *drain)
+{
+	struct call_pace *shared = probe_pace(drain->probe);
+	struct cpu_counts counts;
+	struct pace_counts now = { .time_ns = clock_ns(CLOCK_MONOTONIC) };
+
+	if (!shared || now.time_ns - drain->pace.last.time_ns < PACE_TICK_NS ||
+	    drain_read_counts(drain, &counts))
+		return;
+	now.calls = counts.samples;
+	now.wanted = counts.samples - counts.filtered;
+	now.run_ns = counts.call_ns;
+	pace_update(&drain->pace, &now);
+	__atomic_store_n(&shared->every, drain->pace.every, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&drain->lock);
+	drain->stats.every = drain->pace.every;
+	drain->stats.calls_per_s = drain->pace.calls_per_s;
+	drain->stats.load_percent = drain->pace.load_percent;
+	drain->stats.is_over = drain->pace.is_over;
+	pthread_mutex_unlock(&drain->lock);
+}
+
 static void *drain_run(void *data)
 {
 	struct drain *drain = data;
@@ -121,6 +145,7 @@ static void *drain_run(void *data)
 			openwaits_read(drain, 0);
 			drain->has_asked_openwait = true;
 		}
+		drain_keep_pace(drain);
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
 	}
@@ -132,8 +157,10 @@ static int drain_open_kind(struct drain *drain, int64_t min_wait_ns)
 {
 	switch (probe_kind(drain->probe)) {
 	case PROBE_ONCPU:
-		return sampler_new(drain->processes, drain->stacks, probe_period_ns(drain->probe),
-				   &drain->sampler);
+	case PROBE_STACKCOUNT:
+	case PROBE_STACKSNOOP:
+		return sampler_new(probe_kind(drain->probe), drain->processes, drain->stacks,
+				   probe_period_ns(drain->probe), &drain->sampler);
 	case PROBE_OFFWAKE:
 		return wakes_new(drain->processes, drain->stacks, &drain->wakes);
 	default:
@@ -175,6 +202,7 @@ static struct drain *drain_free(struct drain *drain)
 	assembler_free(drain->assembler);
 	sampler_free(drain->sampler);
 	wakes_free(drain->wakes);
+	calls_unref(drain->calls);
 	closep(&drain->wake_fd);
 	free(drain->cpus);
 	pthread_cond_destroy(&drain->cut_done);
@@ -223,6 +251,9 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->resolver = options->resolver;
 	drain->session = options->session;
 	drain->notes_processes = options->notes_processes;
+	drain->calls = options->calls ? calls_ref(options->calls) : NULL;
+	pace_init(&drain->pace, options->config->budget_cpu, options->call_cost_ns, options->rate,
+		  clock_ns(CLOCK_MONOTONIC));
 	drain->last_cut_ns = clock_ns(CLOCK_MONOTONIC);
 	drain->next_ns = drain->last_cut_ns + options->config->window_length_ns;
 	drain->stats.last_ns = drain->last_cut_ns;

@@ -8,6 +8,7 @@
  * the session; has a thread of its own.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/config.h"
@@ -17,6 +18,7 @@
 #include "daemon/resolver.h"
 #include "daemon/stack.h"
 
+struct calls;
 struct drain;
 
 struct drain_stats {
@@ -28,6 +30,10 @@ struct drain_stats {
 	uint64_t keys_max;	      /* most keys in one window */
 	uint64_t stale;		      /* threads dropped because no task was left for them */
 	uint64_t lost[WINDOW_LOST_N]; /* since the start */
+	uint64_t every;		      /* of calls: one in so many is recorded now, */
+	uint64_t calls_per_s;	      /* of so many, */
+	uint64_t load_percent;	      /* which takes so much of one CPU; */
+	bool is_over;		      /* too much of it, whatever is recorded */
 	struct cpu_counts counts;     /* of the programs, as read at the last cut */
 	struct openwait_stats openwait; /* offcpu: of the user stacks of waits that go on */
 };
@@ -42,6 +48,9 @@ struct drain_options {
 	uint64_t session;     /* that the windows are of */
 	int64_t min_wait_ns;  /* offcpu: open waits below have no row */
 	bool notes_processes; /* what comes and goes is told to the table */
+	struct calls *calls;  /* where streamed calls go; NULL: none are */
+	uint64_t rate;	      /* of these, a second */
+	uint64_t call_cost_ns; /* of calls: of reaching the programs */
 };
 
 /* Seeds the threads, then starts the thread. */

@@ -125,7 +125,7 @@ static int windows_settle(struct drain *drain)
 	return bpf_map_update_elem(probe_outer_fd(drain->probe), &slot, &fd, 0);
 }
 
-static int counts_read(struct drain *drain, struct cpu_counts *sum)
+int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 {
 	const uint64_t *from;
 	uint64_t *to = (uint64_t *)sum;
@@ -155,7 +155,7 @@ static void losses_add(struct drain *drain, struct window *window)
 	unsigned int i;
 
 	openwait_reader_stats(drain->openwait, &openwait);
-	if (counts_read(drain, &counts))
+	if (drain_read_counts(drain, &counts))
 		counts = drain->last;
 	else
 		for (i = 0; i < LOST_N; i++)

@@ -2,8 +2,10 @@
 #include "daemon/drain_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "bpf/unwind_shared.h"
+#include "daemon/calls.h"
 #include "proto/base.h"
 
 /* How a walk ended, as the kernel, stacks and processes have it. */
@@ -164,6 +166,23 @@ static void handle_mapping(struct drain *drain, const struct record_mapping *rec
 	process_table_note_mapping(drain->processes, &id, &record->found);
 }
 
+/* Its stacks were sent before it. */
+static void handle_call(struct drain *drain, const struct record_call *record)
+{
+	struct call call = {
+		.time_ns = (int64_t)record->time_ns,
+		.count = record->count,
+		.pid = (int32_t)record->key.tgid,
+		.tid = (int32_t)record->key.tid,
+		.cpu = record->cpu,
+		.kernel = stack_table_get(drain->stacks, record->key.kstack, false),
+		.user = stack_table_get(drain->stacks, record->key.ustack, true),
+	};
+
+	memcpy(call.comm, record->comm, strnlen(record->comm, COMM_LEN - 1));
+	calls_put(drain->calls, &call);
+}
+
 int drain_on_record(void *context, void *data, size_t size)
 {
 	const struct record_head *head = data;
@@ -183,6 +202,9 @@ int drain_on_record(void *context, void *data, size_t size)
 		break;
 	case RECORD_THREAD_END:
 		assembler_add_thread_end(drain->assembler, data);
+		break;
+	case RECORD_CALL:
+		handle_call(drain, data);
 		break;
 	case RECORD_FORK:
 	case RECORD_EXEC:

@@ -16,6 +16,7 @@
 #include "bpf/shared.h"
 #include "daemon/assembler.h"
 #include "daemon/drain.h"
+#include "daemon/drain_pace.h"
 #include "daemon/drain_ring.h"
 #include "daemon/sampler.h"
 #include "daemon/wakes.h"
@@ -46,7 +47,9 @@ struct drain {
 	uint64_t session;
 	bool notes_processes;
 	struct assembler *assembler; /* of offcpu, else NULL */
-	struct sampler *sampler;     /* of oncpu, else NULL */
+	struct sampler *sampler;     /* of oncpu and of calls, else NULL */
+	struct calls *calls;	     /* of stacksnoop, else NULL; a reference */
+	struct pace pace;	     /* of calls */
 	struct wakes *wakes;	     /* of offwake, else NULL */
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* of offcpu, else NULL */
@@ -83,6 +86,9 @@ int64_t drain_bump_epoch(struct cut *cut);
 
 /* The task iterator seeds threads and takes the kernel stacks of open waits. */
 int drain_visit_tasks(struct drain *drain);
+
+/* Sums of the programs' counts over all CPUs. 0 or negative errno. */
+int drain_read_counts(struct drain *drain, struct cpu_counts *sum);
 
 /* Ends the open window and assembles it; reports what failed. The window is the caller's. */
 int drain_cut_window(struct drain *drain, struct window **out);

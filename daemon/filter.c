@@ -186,6 +186,10 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
 	out->kernel_threads = wire->kernel_threads == 1;
 	out->has_pids = wire->pids.n > 0;
 	out->has_tids = wire->tids.n > 0;
+	out->has_cpus = wire->cpus.n > 0;
+	for (i = 0; i < wire->cpus.n; i++)
+		if (wire->cpus.v[i] < FILTER_CPUS)
+			out->cpus[wire->cpus.v[i] / 64] |= 1ULL << wire->cpus.v[i] % 64;
 	if (wire->comm)
 		out->comm_len = comm_prefix(wire->comm, out->comm);
 	memcpy(out->cgroups, cgroups, sizeof(out->cgroups));

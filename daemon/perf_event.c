@@ -14,13 +14,18 @@
 /* As many as Linux can be built for. */
 enum { MAX_CPUS = 8192, MAX_WAKEUP_BYTES = 16 << 20, MAX_OFFSET = 1 << 20 };
 
+static int type_read(const char *path)
+{
+	_cleanup_(fclosep) FILE *f = fopen(path, "re");
+	int type;
+
+	return f && fscanf(f, "%d", &type) == 1 ? type : -1;
+}
+
 void perf_types_read(struct perf_types *out)
 {
-	_cleanup_(fclosep) FILE *f = fopen("/sys/bus/event_source/devices/kprobe/type", "re");
-
-	out->kprobe = -1;
-	if (f && fscanf(f, "%d", &out->kprobe) != 1)
-		out->kprobe = -1;
+	out->kprobe = type_read("/sys/bus/event_source/devices/kprobe/type");
+	out->uprobe = type_read("/sys/bus/event_source/devices/uprobe/type");
 }
 
 /* A symbol's characters, its end inside the field, and nothing behind it. */
@@ -40,27 +45,42 @@ static bool is_symbol(const char name[static BROKER_MAX_SYMBOL])
 	return true;
 }
 
-static bool is_empty(const char name[static BROKER_MAX_SYMBOL])
+static bool is_empty(const char *text, size_t size)
 {
 	size_t i;
 
-	for (i = 0; i < BROKER_MAX_SYMBOL; i++)
-		if (name[i])
+	for (i = 0; i < size; i++)
+		if (text[i])
 			return false;
 	return true;
+}
+
+/* Absolute, its end inside the field, and nothing behind it. */
+static bool is_path(const char path[static BROKER_MAX_PATH])
+{
+	const size_t len = strnlen(path, BROKER_MAX_PATH);
+
+	return path[0] == '/' && is_empty(path + len, BROKER_MAX_PATH - len) &&
+	       len < BROKER_MAX_PATH;
 }
 
 static bool is_good(const struct perf_request *q)
 {
 	const bool is_sampling = q->kind == PERF_SAMPLING, is_kprobe = q->kind == PERF_KPROBE;
+	const bool is_plain = !q->clock && !q->cpu && !q->wakeup_bytes && !q->frequency_hz &&
+			      !q->period;
 
-	if (q->reserved || q->kind > PERF_KPROBE || q->cpu >= MAX_CPUS)
+	if (q->reserved || q->kind > PERF_UPROBE || q->cpu >= MAX_CPUS)
+		return false;
+	if (q->kind == PERF_UPROBE)
+		return is_plain && is_path(q->path) && !q->is_return && q->offset <= INT64_MAX &&
+		       is_empty(q->function, sizeof(q->function));
+	if (!is_empty(q->path, sizeof(q->path)))
 		return false;
 	if (is_kprobe)
-		return is_symbol(q->function) && q->is_return <= 1 && q->offset < MAX_OFFSET &&
-		       !(q->is_return && q->offset) && !q->clock && !q->cpu && !q->wakeup_bytes &&
-		       !q->frequency_hz && !q->period;
-	if (!is_empty(q->function) || q->is_return || q->offset)
+		return is_plain && is_symbol(q->function) && q->is_return <= 1 &&
+		       q->offset < MAX_OFFSET && !(q->is_return && q->offset);
+	if (!is_empty(q->function, sizeof(q->function)) || q->is_return || q->offset)
 		return false;
 	if (is_sampling)
 		return q->clock < BROKER_CLOCK_N && !q->frequency_hz != !q->period &&
@@ -138,6 +158,18 @@ static int kprobe_open(const struct perf_request *request, int type)
 	return type < 0 ? -EOPNOTSUPP : event_open(&attr, 0);
 }
 
+/* e12f03d7031a (4.17). By the file, wherever it is mapped. */
+static int uprobe_open(const struct perf_request *request, int type)
+{
+	struct perf_event_attr attr = {
+		.type = (uint32_t)type,
+		.uprobe_path = (uintptr_t)request->path,
+		.probe_offset = request->offset,
+	};
+
+	return type < 0 ? -EOPNOTSUPP : event_open(&attr, 0);
+}
+
 int perf_request_open(const struct perf_request *request, const struct perf_types *types,
 		      int *fd_out)
 {
@@ -150,8 +182,11 @@ int perf_request_open(const struct perf_request *request, const struct perf_type
 	case PERF_SIDE_BAND:
 		fd = side_band_open(request);
 		break;
-	default:
+	case PERF_KPROBE:
 		fd = kprobe_open(request, types->kprobe);
+		break;
+	default:
+		fd = uprobe_open(request, types->uprobe);
 		break;
 	}
 	if (fd < 0)

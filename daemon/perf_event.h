@@ -11,7 +11,7 @@
 
 #include "daemon/broker.h"
 
-enum perf_request_kind { PERF_SAMPLING, PERF_SIDE_BAND, PERF_KPROBE };
+enum perf_request_kind { PERF_SAMPLING, PERF_SIDE_BAND, PERF_KPROBE, PERF_UPROBE };
 
 struct perf_request {
 	uint32_t kind;
@@ -24,11 +24,13 @@ struct perf_request {
 	uint32_t is_return;
 	uint32_t reserved; /* 0 */
 	char function[BROKER_MAX_SYMBOL];
+	char path[BROKER_MAX_PATH];
 };
 
-/* The kernel's number of its kprobe events; -1 where it has none. */
+/* The kernel's numbers of its kprobe and uprobe events; -1 where it has none. */
 struct perf_types {
 	int kprobe;
+	int uprobe;
 };
 
 void perf_types_read(struct perf_types *out);

@@ -26,6 +26,10 @@ static const struct {
 	[PROBE_OFFCPU] = { probe_offcpu_open, probe_offcpu_close, probe_offcpu_status },
 	[PROBE_ONCPU] = { probe_oncpu_open, probe_oncpu_close, probe_oncpu_status },
 	[PROBE_OFFWAKE] = { probe_offwake_open, probe_offwake_close, probe_offwake_status },
+	[PROBE_STACKCOUNT] = { probe_stackcount_open, probe_stackcount_close,
+			       probe_stackcount_status },
+	[PROBE_STACKSNOOP] = { probe_stackcount_open, probe_stackcount_close,
+			       probe_stackcount_status },
 };
 
 /* libbpf's first warning: what the kernel refused. Those that follow are what came of it. */
@@ -261,7 +265,13 @@ int probe_open(const struct probe_options *options, struct probe **out, char *re
 	probe->options = *options;
 	probe->window_fds[0] = probe->window_fds[1] = -1;
 	if (options->is_disabled) {
-		probe_fail(probe, "[probe.%s] enabled = no", probe_kind_name(options->kind));
+		if (probe_kind_has_calls(options->kind))
+			probe_fail(probe, "of the functions that a session names: stackctl record %s "
+					  "'vfs_*'",
+				   probe_kind_name(options->kind));
+		else
+			probe_fail(probe, "[probe.%s] enabled = no",
+				   probe_kind_name(options->kind));
 		*out = probe;
 		return 0;
 	}
@@ -280,6 +290,8 @@ void probe_detach(struct probe *probe)
 {
 	if (probe->options.kind == PROBE_ONCPU)
 		probe_oncpu_detach(probe);
+	if (probe_kind_has_calls(probe->options.kind))
+		probe_stackcount_detach(probe);
 	while (probe->n_links > 0)
 		bpf_link__destroy(probe->links[--probe->n_links]);
 	if (probe->iterator)
@@ -409,6 +421,16 @@ int probe_outer_fd(const struct probe *probe)
 int probe_window_fd(const struct probe *probe, unsigned int slot)
 {
 	return probe->window_fds[slot & 1];
+}
+
+struct call_pace *probe_pace(const struct probe *probe)
+{
+	return probe->pace;
+}
+
+size_t probe_functions(const struct probe *probe)
+{
+	return probe->n_functions;
 }
 
 uint64_t probe_period_ns(const struct probe *probe)

@@ -18,8 +18,10 @@
 struct broker;
 struct probe;
 struct probe_unwind;
+struct call_pace;
 struct cut;
 struct session_filter;
+struct targets;
 struct thread;
 struct wire_ints;
 
@@ -65,6 +67,8 @@ struct probe_options {
 	const struct wire_ints *cpus; /* NULL or empty: all */
 	bool with_cycles; /* where the hardware counts them, else in time */
 	bool with_idle;
+	const struct targets *targets; /* of calls */
+	uint64_t rate;		       /* of stacksnoop: calls streamed a second */
 };
 
 /*
@@ -113,6 +117,10 @@ void probe_drop_thread(const struct probe *probe, struct thread *thread);
 
 /* A new fd that visits every task when read; owned by the caller. Negative errno. */
 int probe_iterate(const struct probe *probe);
+
+/* Of calls only: how many are recorded, shared with the programs; and on how many functions they are. */
+struct call_pace *probe_pace(const struct probe *probe);
+size_t probe_functions(const struct probe *probe);
 
 /* The time a sample stands for. */
 uint64_t probe_period_ns(const struct probe *probe);

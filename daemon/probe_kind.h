@@ -10,6 +10,8 @@ enum probe_kind {
 	PROBE_OFFCPU,
 	PROBE_ONCPU,
 	PROBE_OFFWAKE,
+	PROBE_STACKCOUNT,
+	PROBE_STACKSNOOP,
 	PROBE_KIND_N,
 };
 
@@ -19,6 +21,8 @@ static inline const char *probe_kind_name(enum probe_kind kind)
 		[PROBE_OFFCPU] = "offcpu",
 		[PROBE_ONCPU] = "oncpu",
 		[PROBE_OFFWAKE] = "offwake",
+		[PROBE_STACKCOUNT] = "stackcount",
+		[PROBE_STACKSNOOP] = "stacksnoop",
 	};
 
 	return names[kind];
@@ -27,7 +31,13 @@ static inline const char *probe_kind_name(enum probe_kind kind)
 /* Whether its windows hold waits, with a length and a state. */
 static inline bool probe_kind_has_waits(enum probe_kind kind)
 {
-	return kind != PROBE_ONCPU;
+	return kind == PROBE_OFFCPU || kind == PROBE_OFFWAKE;
+}
+
+/* Whether it counts calls of functions, which a client names: these are never always on. */
+static inline bool probe_kind_has_calls(enum probe_kind kind)
+{
+	return kind == PROBE_STACKCOUNT || kind == PROBE_STACKSNOOP;
 }
 
 #endif

@@ -4,7 +4,8 @@
 
 /*
  * What the files behind probe.h share: a probe of any kind (probe.c) and what is each kind's own
- * (probe_offcpu.c, probe_oncpu.c, probe_offwake.c). The thread that opens the probe.
+ * (probe_offcpu.c, probe_oncpu.c, probe_offwake.c,
+ * probe_stackcount.c). The thread that opens the probe.
  */
 
 #include <bpf/libbpf.h>
@@ -14,9 +15,11 @@
 struct offcpu;
 struct offwake;
 struct oncpu;
+struct probe_calls;
 struct probe_events;
+struct stackcount;
 
-enum { PROBE_MAX_LINKS = 32 };
+enum { PROBE_MAX_LINKS = 48 };
 
 /* One try; a kind's file fills skeleton and object, then cut. */
 struct probe {
@@ -25,6 +28,7 @@ struct probe {
 		struct offcpu *offcpu;
 		struct oncpu *oncpu;
 		struct offwake *offwake;
+		struct stackcount *stackcount;
 	};
 	struct bpf_object *object; /* the skeleton's */
 	struct cut *cut;
@@ -32,6 +36,9 @@ struct probe {
 	size_t n_links;
 	struct bpf_link *iterator;
 	struct probe_events *events; /* oncpu: one a CPU */
+	struct probe_calls *calls;   /* of calls: the functions */
+	struct call_pace *pace;
+	size_t n_functions;
 	int window_fds[2];
 	struct thread *threads; /* the map's own memory */
 	uint64_t max_threads;
@@ -80,5 +87,9 @@ void probe_oncpu_status(const struct probe *probe, struct probe_status *out);
 int probe_offwake_open(struct probe *probe);
 void probe_offwake_close(struct probe *probe);
 void probe_offwake_status(const struct probe *probe, struct probe_status *out);
+int probe_stackcount_open(struct probe *probe);
+void probe_stackcount_detach(struct probe *probe);
+void probe_stackcount_close(struct probe *probe);
+void probe_stackcount_status(const struct probe *probe, struct probe_status *out);
 
 #endif

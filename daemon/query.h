@@ -38,6 +38,8 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 int query_stop(struct recorder *recorder, const struct query_peer *peer,
 	       const struct wire_stop_request *request, struct answer **out,
 	       struct wire_error *error);
+int query_functions(struct recorder *recorder, const struct wire_functions_request *request,
+		    struct answer **out, struct wire_error *error);
 int query_status(struct recorder *recorder, struct answer **out);
 int query_probes(struct recorder *recorder, struct answer **out);
 int query_sessions(struct recorder *recorder, struct answer **out);
@@ -51,9 +53,19 @@ const struct wire_sessions_reply *answer_sessions(const struct answer *answer);
 
 const struct wire_start_reply *answer_start(const struct answer *answer);
 const struct wire_stop_reply *answer_stop(const struct answer *answer);
+const struct wire_functions_reply *answer_functions(const struct answer *answer);
 
-/* The session that was started, as it is now. 0 or -ENOMEM. */
+/*
+ * The calls since the last time, as many as go into a reply, into answer_start(): 0 and how many,
+ * or -ENOMEM. They are good until the next time.
+ */
+int answer_start_calls(struct answer *answer, size_t *n_out);
+
+/* The session that was started, as it is now, for that reply. 0 or -ENOMEM. */
 int answer_start_refresh(struct answer *answer);
+
+/* Whether there are more, without a name yet perhaps. */
+bool answer_start_has_calls(struct answer *answer);
 
 /* Ends it, if it still runs. */
 void answer_start_end(struct answer *answer);

@@ -7,9 +7,13 @@
 
 #include "daemon/answer.h"
 #include "daemon/query_past.h"
+#include "daemon/calls.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 #include "proto/varlink.h"
+
+/* Those of one CPU may come a little later than those of another. */
+#define SETTLE_NS (20 * NS_PER_MS)
 
 #define MIN_DURATION_NS (100 * NS_PER_MS)
 
@@ -98,7 +102,9 @@ int query_kind(const char *name, enum probe_kind *out, struct wire_error *error)
 		return 0;
 	}
 	return wire_error_set(error, -ENOENT, "io.stackd.UnknownProbe", name,
-			      "no probe %.40s; there are: offcpu, oncpu", name);
+			      "no probe %.40s; there are: offcpu, oncpu, offwake, stackcount and "
+			      "stacksnoop",
+			      name);
 }
 
 /* A name stands where an id may: it begins with a letter, and is no probe's. */
@@ -149,6 +155,8 @@ static int request_parse(const struct query_peer *peer, const struct wire_start_
 		.duration_ns = wire->duration_ns == WIRE_ABSENT ? 0 : wire->duration_ns,
 		.event = wire->event,
 		.with_idle = wire->idle == 1,
+		.function = wire->function,
+		.is_regex = wire->regexp == 1,
 		.uid = peer->uid,
 	};
 	r = query_kind(wire->probe, &out->kind, error);
@@ -158,6 +166,8 @@ static int request_parse(const struct query_peer *peer, const struct wire_start_
 		r = name_check(wire->name, error);
 	if (!r)
 		r = number_check(wire->frequency, "frequency", &out->frequency_hz, error);
+	if (!r)
+		r = number_check(wire->rate, "rate", &out->rate, error);
 	if (!r)
 		r = number_check(wire->period_ns, "period_ns", &out->period_ns, error);
 	if (r)
@@ -186,6 +196,8 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 	query_past_skip(recorder);
 	if (!r)
 		r = sessions_start(recorder->sessions, &request, &answer->session, error);
+	answer->start.missed = WIRE_ABSENT;
+	answer->kernel_addresses = peer->is_root;
 	if (!r)
 		r = query_past_note(recorder, answer->session, wire);
 	if (!r)
@@ -198,7 +210,44 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 
 int answer_start_refresh(struct answer *answer)
 {
-	return answer_session(answer->arena, answer->session, &answer->start.session);
+	return answer_session(answer->step, answer->session, &answer->start.session);
+}
+
+bool answer_start_has_calls(struct answer *answer)
+{
+	struct calls *calls = session_calls(answer->session);
+
+	return calls && answer->position < calls_position(calls);
+}
+
+int answer_start_calls(struct answer *answer, size_t *n_out)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC), offset = clock_ns(CLOCK_REALTIME) - now;
+	struct calls *calls = session_calls(answer->session);
+	struct wire_start_reply *reply = &answer->start;
+	uint64_t missed = 0;
+	size_t i;
+	int r;
+
+	*n_out = 0;
+	reply->calls = (struct wire_calls){};
+	answer_step_fini(answer);
+	answer->step = arena_new();
+	if (!answer->step)
+		return -ENOMEM;
+	if (!calls)
+		return 0;
+	answer->n_taken = calls_take(calls, &answer->position, now - SETTLE_NS, answer->taken,
+				     CALLS_A_REPLY, &missed);
+	for (i = 0; i < answer->n_taken; i++)
+		answer->taken[i].time_ns += offset;
+	r = answer_calls(answer->step, answer->taken, answer->n_taken, answer->kernel_addresses,
+			 &reply->calls);
+	if (r)
+		reply->calls = (struct wire_calls){};
+	reply->missed = missed ? (int64_t)missed : WIRE_ABSENT;
+	*n_out = answer->n_taken;
+	return r;
 }
 
 bool answer_start_runs(const struct answer *answer)

@@ -235,9 +235,13 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 	};
 	if (kind == PROBE_OFFWAKE)
 		out->short_waits = out->short_ns = out->open_waits = out->throttled_ns = WIRE_ABSENT;
-	if (kind != PROBE_ONCPU)
+	out->calls = WIRE_ABSENT;
+	if (probe_kind_has_waits(kind))
 		return;
-	out->samples = (int64_t)totals->samples;
+	if (probe_kind_has_calls(kind))
+		out->calls = (int64_t)totals->samples;
+	else
+		out->samples = (int64_t)totals->samples;
 	out->runnable_ns = out->throttled_ns = out->blocked_ns = out->waits = WIRE_ABSENT;
 	out->short_waits = out->short_ns = out->open_waits = WIRE_ABSENT;
 }
@@ -328,7 +332,10 @@ static int question_parse(const struct wire_snapshot_request *request, struct se
 		r = filter_init(&question->filter, request->filter, error);
 	if (!r)
 		r = by_parse(request->by, &question->options, &question->group, error);
-	if (!r)
+	/* Calls have no time to be sorted by. */
+	if (!r && !request->sort && probe_kind_has_calls(session_info(session)->kind))
+		r = order_parse("count", &question->order, error);
+	else if (!r)
 		r = order_parse(request->sort, &question->order, error);
 	if (!r)
 		r = query_range_resolve(request, session, &question->range, error);
@@ -358,7 +365,7 @@ static void reply_head(struct answer *answer)
 	reply->session = info->id_text;
 	reply->hook = status.hook ? status.hook : "none";
 	reply->min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT;
-	reply->period_ns = has_waits ? WIRE_ABSENT : (int64_t)info->period_ns;
+	reply->period_ns = has_waits || !info->period_ns ? WIRE_ABSENT : (int64_t)info->period_ns;
 }
 
 static int notes_add(struct recorder *recorder, struct answer *answer,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,14 +126,39 @@ static bool waker_trim(const struct symbol *symbols, size_t n, size_t *first_out
 }
 
 /*
+ * A traced tracepoint is the first frame, as the address of what calls its probes; below are the
+ * programs and what they were called by. It is named as what it is; name is of that many bytes.
+ */
+static bool tracepoint_trim(struct symbol *symbols, size_t n, size_t *first_out, char *name,
+			    size_t size)
+{
+	static const char prefix[] = "__traceiter_";
+	const char *leaf = n ? symbols[0].name : NULL;
+	size_t first = 1;
+
+	if (!leaf || strncmp(leaf, prefix, strlen(prefix)) != 0 || symbols[0].name_offset)
+		return false;
+	while (first < n && first < MAX_TRACER_FRAMES && is_tracer(&symbols[first]))
+		first++;
+	snprintf(name, size, "tracepoint:%s", leaf + strlen(prefix));
+	symbols[first - 1] = symbols[0];
+	symbols[first - 1].name = name;
+	*first_out = first - 1;
+	return true;
+}
+
+/*
  * The first frame of a thread off CPU is __schedule; above it are programs and trampolines. Where
  * in __schedule depends on the hook, so it stands for the whole function.
  */
-static void kernel_trim(struct symbol *symbols, size_t n, size_t *first_out)
+static void kernel_trim(struct symbol *symbols, size_t n, size_t *first_out, char *name,
+			size_t size)
 {
 	size_t i;
 
 	*first_out = 0;
+	if (tracepoint_trim(symbols, n, first_out, name, size))
+		return;
 	if (waker_trim(symbols, n, first_out))
 		return;
 	for (i = 0; i < n && i < MAX_TRACER_FRAMES; i++) {
@@ -222,6 +248,7 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 	struct symbol symbols[STACK_DEPTH];
 	size_t i, first = 0, n = stack->n_raw < STACK_DEPTH ? stack->n_raw : STACK_DEPTH;
 	struct frame *frame;
+	char name[128];
 
 	if (stack->is_resolved)
 		return;
@@ -233,7 +260,7 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 			kernel_lookup(resolver, stack->ip[i], i > 0, &symbols[i]);
 	}
 	if (!stack->process)
-		kernel_trim(symbols, n, &first);
+		kernel_trim(symbols, n, &first, name, sizeof(name));
 	for (i = first; i < n; i++) {
 		frame = stack_table_frame(resolver->stacks, &symbols[i]);
 		if (!frame) {

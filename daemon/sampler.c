@@ -14,6 +14,7 @@ struct sample {
 
 struct sampler {
 	struct stack_table *stacks;
+	enum probe_kind kind;
 	uint64_t period_ns;
 	struct sample *samples;
 	size_t n;
@@ -23,7 +24,7 @@ struct sampler {
 	struct faces faces;
 };
 
-int sampler_new(struct process_table *processes, struct stack_table *stacks, uint64_t period_ns,
+int sampler_new(enum probe_kind kind, struct process_table *processes, struct stack_table *stacks, uint64_t period_ns,
 		struct sampler **out)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
@@ -32,6 +33,7 @@ int sampler_new(struct process_table *processes, struct stack_table *stacks, uin
 		return -ENOMEM;
 	sampler->faces.processes = processes;
 	sampler->stacks = stacks;
+	sampler->kind = kind;
 	sampler->period_ns = period_ns;
 	*out = sampler;
 	return 0;
@@ -91,7 +93,7 @@ struct window *sampler_finish(struct sampler *sampler, int64_t start_ns, int64_t
 	if (!window)
 		return NULL;
 	sampler->window = window;
-	window->kind = PROBE_ONCPU;
+	window->kind = sampler->kind;
 	window->start_ns = start_ns;
 	window->end_ns = end_ns;
 	for (i = 0; i < sampler->n; i++)

@@ -16,8 +16,8 @@
 
 struct sampler;
 
-/* period_ns: the time one sample stands for. */
-int sampler_new(struct process_table *processes, struct stack_table *stacks, uint64_t period_ns,
+/* Windows are of this kind. period_ns: the time one sample stands for; 0 of calls. */
+int sampler_new(enum probe_kind kind, struct process_table *processes, struct stack_table *stacks, uint64_t period_ns,
 		struct sampler **out);
 struct sampler *sampler_free(struct sampler *sampler);
 

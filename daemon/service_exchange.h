@@ -86,6 +86,7 @@ int reply_rows(struct exchange *exchange, struct text *out);
 int handle_snapshot(struct exchange *exchange, struct text *out);
 int handle_start(struct exchange *exchange, struct text *out);
 int handle_follow(struct exchange *exchange, struct text *out);
+int handle_functions(struct exchange *exchange, struct text *out);
 int handle_stop(struct exchange *exchange, struct text *out);
 int handle_windows(struct exchange *exchange, struct text *out);
 

@@ -122,6 +122,7 @@ const struct method *method_find(const char *name)
 		{ METHOD_WINDOWS, handle_windows, METHOD_QUERY },
 		{ METHOD_START, handle_start, METHOD_CONTROL },
 		{ METHOD_STOP, handle_stop, METHOD_CONTROL },
+		{ METHOD_FUNCTIONS, handle_functions, METHOD_CONTROL },
 		{ METHOD_FOLLOW, handle_follow, METHOD_QUERY },
 		{ METHOD_SNAPSHOT, handle_snapshot, METHOD_QUERY },
 	};

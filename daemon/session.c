@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/calls.h"
 #include "daemon/log.h"
 #include "proto/base.h"
 
@@ -81,6 +82,8 @@ static struct session *session_free(struct session *session)
 		return NULL;
 	drain_stop(session->drain, NULL, NULL);
 	probe_close(session->probe);
+	targets_fini(&session->targets);
+	calls_unref(session->calls);
 	arena_free(session->arena);
 	pthread_rwlock_destroy(&session->lock);
 	free(session);
@@ -114,6 +117,11 @@ static int session_copy(struct session *session, const struct session_request *r
 	if (request->name) {
 		session->info.name = arena_strdup(session->arena, request->name);
 		if (!session->info.name)
+			return -ENOMEM;
+	}
+	if (request->function) {
+		session->info.function = arena_strdup(session->arena, request->function);
+		if (!session->info.function)
 			return -ENOMEM;
 	}
 	if (request->filter) {
@@ -150,6 +158,7 @@ int session_new(const struct session_request *request, uint64_t id, struct sessi
 	info->uid = request->uid;
 	info->filter = &session->filter;
 	info->with_idle = request->with_idle;
+	info->is_regex = request->is_regex;
 	if (info->is_always)
 		snprintf(info->id_text, sizeof(info->id_text), "%s",
 			 probe_kind_name(request->kind));
@@ -184,6 +193,9 @@ static bool is_enabled(const struct config *config, enum probe_kind kind)
 		return config->oncpu_enabled;
 	case PROBE_OFFWAKE:
 		return config->offwake_enabled;
+	case PROBE_STACKCOUNT:
+	case PROBE_STACKSNOOP:
+		return false;
 	default:
 		return config->offcpu_enabled;
 	}
@@ -212,6 +224,8 @@ static void probe_options_init(const struct session *session,
 		.period_ns = info->period_ns,
 		.with_cycles = info->with_cycles,
 		.with_idle = info->with_idle,
+		.targets = &session->targets,
+		.rate = info->rate,
 	};
 	out->is_disabled = info->is_always && (sessions->is_serve_only ||
 					       !is_enabled(sessions->config, info->kind));
@@ -234,10 +248,24 @@ static uint64_t keys_max(const struct session *session, const struct config *con
 	if (session->info.kind == PROBE_ONCPU)
 		return session->info.is_always ? config->oncpu_max_keys
 					       : sample_keys(config, session->info.period_ns);
+	if (probe_kind_has_calls(session->info.kind))
+		return config->stackcount_max_keys;
 	if (!session->info.is_always)
 		return SMALL_KEYS;
 	return session->info.kind == PROBE_OFFWAKE ? config->offwake_max_keys :
 						     config->offcpu_max_keys;
+}
+
+/* Of reaching the program: a trap into the kernel and out of it, twice, or a detour in it. */
+static uint64_t call_cost(const struct session *session)
+{
+	static const uint64_t costs_ns[] = {
+		[TARGET_FUNCTION] = 100,
+		[TARGET_TRACEPOINT] = 20,
+		[TARGET_USER] = 1000,
+	};
+
+	return costs_ns[session->targets.kind];
 }
 
 /* Of a moment ago, in CLOCK_MONOTONIC. */
@@ -259,8 +287,17 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 		.session = session->info.id,
 		.min_wait_ns = session->info.min_wait_ns,
 		.notes_processes = session->notes_processes,
+		.rate = session->info.rate,
+		.call_cost_ns = call_cost(session),
 	};
 	int r;
+
+	if (session->info.kind == PROBE_STACKSNOOP && !session->info.is_always) {
+		session->calls = calls_new();
+		if (!session->calls)
+			return -ENOMEM;
+	}
+	drain.calls = session->calls;
 
 	filter_to_programs(&session->filter, session->cgroups, &programs);
 	probe_options_init(session, sessions, &programs, &options);
@@ -273,6 +310,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 	if (!probe_is_on(session->probe))
 		return 0;
 	session->map_bytes = probe_map_bytes(session->probe);
+	session->n_functions = probe_functions(session->probe);
 	drain.probe = session->probe;
 	r = drain_start(&drain, &session->drain);
 	if (!r)
@@ -307,7 +345,7 @@ void session_finish(struct session *session)
 	session->ended_real_ns = real_time_of(session->stats.last_ns - session->stats.cut_ns);
 }
 
-int session_stop(struct session *session)
+static int stop_for(struct session *session, const char *why)
 {
 	int r = 0;
 
@@ -318,10 +356,31 @@ int session_stop(struct session *session)
 		r = -EALREADY;
 	else
 		session_finish(session);
+	if (!r && why)
+		snprintf(session->reason, sizeof(session->reason), "%s", why);
 	pthread_rwlock_unlock(&session->lock);
 	if (!r)
-		log_info("session %s ended", session->info.id_text);
+		log_info("session %s ended%s%s", session->info.id_text, why ? ": " : "",
+			 why ? why : "");
 	return r;
+}
+
+int session_stop(struct session *session)
+{
+	return stop_for(session, NULL);
+}
+
+int session_stop_over(struct session *session, uint64_t budget_percent)
+{
+	struct drain_stats stats;
+	char why[256];
+
+	session_stats(session, &stats);
+	snprintf(why, sizeof(why),
+		 "it took %" PRIu64 " %% of a CPU for %" PRIu64 " calls a second with one in %" PRIu64
+		 " recorded, which is over [budget] cpu = %" PRIu64,
+		 stats.load_percent, stats.calls_per_s, stats.every, budget_percent);
+	return stop_for(session, why);
 }
 
 /* Held while the drain cuts, so that nobody takes it away meanwhile. */
@@ -336,6 +395,32 @@ int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out)
 		*seq_out = session->last_seq;
 	pthread_rwlock_unlock(&session->lock);
 	return r;
+}
+
+int session_note(struct session *session, struct arena *arena, const char **out)
+{
+	const char *text = NULL;
+
+	*out = NULL;
+	pthread_rwlock_rdlock(&session->lock);
+	if (session->reason[0])
+		text = session->reason;
+	else if (probe_kind_has_calls(session->info.kind) && session->probe)
+		text = session->status.reason;
+	if (text)
+		*out = arena_strdup(arena, text);
+	pthread_rwlock_unlock(&session->lock);
+	return text && !*out ? -ENOMEM : 0;
+}
+
+size_t session_functions(struct session *session)
+{
+	return session->n_functions;
+}
+
+struct calls *session_calls(struct session *session)
+{
+	return session->calls;
 }
 
 void session_stats(struct session *session, struct drain_stats *out)

@@ -21,8 +21,10 @@
 #include "proto/wire.h"
 
 struct probe_unwind;
+struct calls;
 struct session;
 struct sessions;
+struct targets;
 
 /* The id of an always-on session is one more than its kind. */
 enum { SESSION_NAME_MAX = 64, SESSION_OFFCPU_ID = 1, SESSION_FIRST_ID = 100 };
@@ -48,6 +50,9 @@ struct session_request {
 	uint64_t period_ns;
 	const char *event;     /* oncpu: "cpu-clock" or "cycles"; NULL: as the settings say */
 	bool with_idle;
+	const char *function; /* of calls: a pattern, see target.h; NULL: none */
+	bool is_regex;
+	uint64_t rate; /* of stacksnoop, calls a second */
 	uid_t uid;
 };
 
@@ -67,6 +72,9 @@ struct session_info {
 	uint64_t period_ns;    /* oncpu */
 	bool with_cycles;      /* oncpu: by them, where the hardware counts them */
 	bool with_idle;
+	const char *function; /* of calls; else NULL */
+	bool is_regex;
+	uint64_t rate; /* of stacksnoop */
 };
 
 /* 0, or -ENOMEM. Starts the thread that ends sessions when their time is up. */
@@ -138,6 +146,19 @@ int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out);
 
 /* Counts up to now, or to its end. */
 void session_stats(struct session *session, struct drain_stats *out);
+
+/* How many functions it is on, or was. */
+size_t session_functions(struct session *session);
+
+/* Where its calls are streamed; borrowed, as long as the session. NULL: it streams none. */
+struct calls *session_calls(struct session *session);
+
+/* All that a pattern names on this host: 0, or a negative errno with *error. The caller's. */
+int targets_search(const char *text, bool is_regex, struct targets *out, struct wire_error *error);
+
+/* What there is to say of it: what the kernel refused, or why it was ended. *out may be NULL. */
+struct arena;
+int session_note(struct session *session, struct arena *arena, const char **out);
 
 /* What hook it got, and bytes of its maps; after its end what was true before, less programs. */
 void session_probe_status(struct session *session, struct probe_status *out);

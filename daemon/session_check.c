@@ -117,6 +117,32 @@ static int period_check(const struct session *session, const struct session_requ
 	return 0;
 }
 
+/* A call has no length and no state, and happens on some CPU. */
+static int calls_check(const struct session *session, const struct session_request *request,
+		       struct wire_error *error)
+{
+	const struct wire_filter *wire = session->filter.wire;
+	const char *name = probe_kind_name(session->info.kind);
+	size_t i;
+
+	if (request->frequency_hz || request->period_ns || request->with_idle || request->event)
+		return invalid(error,
+			       request->with_idle ? "idle"
+			       : request->event	  ? "event"
+						  : "frequency",
+			       "%s samples nothing: only oncpu does", name);
+	if (wire && (wire->min_block_ns != WIRE_ABSENT || wire->max_block_ns != WIRE_ABSENT))
+		return invalid(error, "min_block_ns", "%s has no waits that could be long or short",
+			       name);
+	if (wire && wire->states.n)
+		return invalid(error, "states", "%s has no waits that have a state", name);
+	for (i = 0; wire && i < wire->cpus.n; i++)
+		if (wire->cpus.v[i] >= FILTER_CPUS)
+			return invalid(error, "cpus", "CPU %" PRId64 ": %s takes those below %d",
+				       wire->cpus.v[i], name, FILTER_CPUS);
+	return 0;
+}
+
 /* What one probe has and another has not. */
 static int kind_check(const struct session *session, const struct session_request *request,
 		      struct wire_error *error)
@@ -131,6 +157,8 @@ static int kind_check(const struct session *session, const struct session_reques
 			return invalid(error, "states", "oncpu has no waits that have a state");
 		return period_check(session, request, error);
 	}
+	if (probe_kind_has_calls(session->info.kind))
+		return calls_check(session, request, error);
 	if (request->frequency_hz || request->period_ns || request->with_idle || request->event)
 		return invalid(error,
 			       request->with_idle     ? "idle"

@@ -13,6 +13,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/session.h"
+#include "daemon/target.h"
 #include "proto/arena.h"
 
 struct session {
@@ -20,7 +21,10 @@ struct session {
 	struct session_info info;
 	struct filter filter;
 	struct filter_cgroup cgroups[FILTER_CGROUPS];
-	struct arena *arena; /* what filter and name point to */
+	struct arena *arena; /* what filter, name and function point to */
+	struct targets targets; /* of calls */
+	struct calls *calls;	/* of stacksnoop, else NULL */
+	size_t n_functions;
 	uint64_t hash_seed;
 	bool notes_processes;
 	pthread_rwlock_t lock; /* guards what follows: written once, at its end */
@@ -31,6 +35,7 @@ struct session {
 	uint64_t map_bytes;
 	uint64_t last_seq;
 	int64_t ended_real_ns;
+	char reason[256]; /* why it was ended; empty: it was asked to, or its time was up */
 };
 
 /* Copies the request. The caller's reference; -ENOMEM, or -EINVAL with *error. */
@@ -41,9 +46,16 @@ int session_new(const struct session_request *request, uint64_t id, struct sessi
 int session_check(struct session *session, const struct session_request *request,
 		  struct wire_error *error);
 
+/* Finds what the request names, for a session of calls. -EINVAL with *error. */
+int session_targets(struct session *session, const struct session_request *request,
+		    const struct config *config, struct wire_error *error);
+
 /* Opens the probe and starts the drain; a probe that is refused is off. As probe_open(). */
 int session_begin(struct session *session, const struct sessions_options *sessions, char *reason,
 		  size_t size);
+
+/* As session_stop(), and says that it cost too much. */
+int session_stop_over(struct session *session, uint64_t budget_percent);
 
 /* Cuts the last window and leaves nothing in the kernel; session.lock is held. */
 void session_finish(struct session *session);

@@ -35,6 +35,17 @@ static bool session_runs(struct session *session)
 	return session_ended(session) == INT64_MAX;
 }
 
+/* Whether it takes more than it may, however little it records. */
+static bool session_is_over(struct session *session)
+{
+	struct drain_stats stats;
+
+	if (!probe_kind_has_calls(session->info.kind))
+		return false;
+	session_stats(session, &stats);
+	return stats.is_over;
+}
+
 /* References to those whose time is up; when to look again. */
 static struct session *session_due(struct sessions *sessions, int64_t now, int64_t *next_out)
 {
@@ -43,7 +54,11 @@ static struct session *session_due(struct sessions *sessions, int64_t now, int64
 
 	for (i = 0; i < sessions->n; i++) {
 		session = sessions->list[i];
-		if (session->info.until_real_ns == INT64_MAX || !session_runs(session))
+		if (!session_runs(session))
+			continue;
+		if (session_is_over(session))
+			return session_ref(session);
+		if (session->info.until_real_ns == INT64_MAX)
 			continue;
 		if (session->info.until_real_ns <= now)
 			return session_ref(session);
@@ -67,7 +82,10 @@ static void *sessions_run(void *data)
 		session = session_due(sessions, clock_ns(CLOCK_REALTIME), &next);
 		if (session) {
 			pthread_mutex_unlock(&sessions->lock);
-			session_stop(session);
+			if (session_is_over(session))
+				session_stop_over(session, sessions->options.config->budget_cpu);
+			else
+				session_stop(session);
 			session_unref(session);
 			pthread_mutex_lock(&sessions->lock);
 			continue;
@@ -266,6 +284,10 @@ static void info_fill(const struct sessions *sessions, const struct session_requ
 
 	info->min_wait_ns = session->filter.min_ns ? session->filter.min_ns :
 						     min_wait(config, info->kind);
+	if (info->kind == PROBE_STACKSNOOP)
+		info->rate = request->rate ? request->rate : config->stacksnoop_rate;
+	if (probe_kind_has_calls(info->kind))
+		return;
 	info->period_ns = request->period_ns ? request->period_ns :
 		NS_PER_S / (request->frequency_hz ? request->frequency_hz :
 						    config->oncpu_frequency);
@@ -299,6 +321,8 @@ static int session_open(struct sessions *sessions, const struct session_request 
 	session->notes_processes = !processes_are_noted(sessions);
 	info_fill(sessions, request, session);
 	r = session_check(session, request, error);
+	if (!r)
+		r = session_targets(session, request, sessions->options.config, error);
 	if (r)
 		return r;
 	r = session_begin(session, &sessions->options, reason, sizeof(reason));

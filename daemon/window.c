@@ -208,6 +208,8 @@ const char *window_loss_name(unsigned int loss)
 		[LOST_MISSED_IN] = "switch-ins of threads not known to be off CPU",
 		[LOST_SAMPLE_KEYS] = "samples: the window's map was full",
 		[LOST_NO_HOOK] = "waits whose thread was not seen to go on",
+		[LOST_CALL_NESTED] = "calls made while another one was being recorded on that CPU",
+		[LOST_CALL_RING] = "streamed calls: the ring was full",
 		[LOST_NO_MAP] = "waits: no map for the window",
 		[WINDOW_LOST_MISSED_RUNS] = "runs of programs: one was running",
 		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived",

@@ -54,11 +54,13 @@ CODEC_DEFINE_REQUEST(windows, METHOD_WINDOWS)
 CODEC_DEFINE_REQUEST(snapshot, METHOD_SNAPSHOT)
 CODEC_DEFINE_REQUEST(start, METHOD_START)
 CODEC_DEFINE_REQUEST(stop, METHOD_STOP)
+CODEC_DEFINE_REQUEST(functions, METHOD_FUNCTIONS)
 CODEC_DEFINE_REQUEST(follow, METHOD_FOLLOW)
 CODEC_DEFINE_REQUEST(description, METHOD_GET_DESCRIPTION)
 
 CODEC_DEFINE_REPLY(status)
 CODEC_DEFINE_REPLY(probes)
+CODEC_DEFINE_REPLY(functions)
 CODEC_DEFINE_REPLY(sessions)
 CODEC_DEFINE_REPLY(windows)
 CODEC_DEFINE_REPLY(snapshot)
@@ -173,4 +175,10 @@ int windows_reply_encode_part(const struct wire_windows_reply *reply, size_t *ne
 	if (r == 0)
 		*next += n;
 	return r;
+}
+
+int call_print(const struct wire_call *call, struct text *out)
+{
+	record_encode(&record_call, call, out);
+	return out->error;
 }

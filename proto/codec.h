@@ -23,6 +23,7 @@
 #define METHOD_SNAPSHOT	       "io.stackd.Snapshot"
 #define METHOD_START	       "io.stackd.Start"
 #define METHOD_STOP	       "io.stackd.Stop"
+#define METHOD_FUNCTIONS       "io.stackd.Functions"
 #define METHOD_FOLLOW	       "io.stackd.Follow"
 #define METHOD_GET_INFO	       "org.varlink.service.GetInfo"
 #define METHOD_GET_DESCRIPTION "org.varlink.service.GetInterfaceDescription"
@@ -74,6 +75,7 @@ CODEC_DECLARE_REQUEST(windows);
 CODEC_DECLARE_REQUEST(snapshot);
 CODEC_DECLARE_REQUEST(start);
 CODEC_DECLARE_REQUEST(stop);
+CODEC_DECLARE_REQUEST(functions);
 CODEC_DECLARE_REQUEST(follow);
 CODEC_DECLARE_REQUEST(description);
 
@@ -84,6 +86,7 @@ CODEC_DECLARE_REPLY(windows);
 CODEC_DECLARE_REPLY(snapshot);
 CODEC_DECLARE_REPLY(start);
 CODEC_DECLARE_REPLY(stop);
+CODEC_DECLARE_REPLY(functions);
 CODEC_DECLARE_REPLY(info);
 CODEC_DECLARE_REPLY(description);
 
@@ -98,5 +101,8 @@ int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, size_t *
 			       struct text *out);
 int windows_reply_encode_part(const struct wire_windows_reply *reply, size_t *next, size_t size,
 			      struct text *out);
+
+/* One call as a JSON object, on one line without a newline. 0, -ENOMEM. */
+int call_print(const struct wire_call *call, struct text *out);
 
 #endif

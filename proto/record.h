@@ -57,6 +57,7 @@ int record_decode_strict(const struct record *record, struct json_object *object
 			 struct arena *arena, void *out, struct codec_error *error);
 
 /* The tables of io.stackd and org.varlink.service (proto/wire.c). */
+extern const struct record record_call;
 extern const struct record record_row;
 extern const struct record record_window;
 extern const struct record record_windows_request;
@@ -64,6 +65,8 @@ extern const struct record record_snapshot_request;
 extern const struct record record_start_request;
 extern const struct record record_stop_request;
 extern const struct record record_follow_request;
+extern const struct record record_functions_request;
+extern const struct record record_functions_reply;
 extern const struct record record_description_request;
 extern const struct record record_status_reply;
 extern const struct record record_probes_reply;

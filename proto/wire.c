@@ -31,8 +31,9 @@
 #define STRINGS(c, m, ...) FIELD(c, m, FIELD_STRINGS, struct wire_strs, ##__VA_ARGS__)
 #define INTS(c, m, ...)	   FIELD(c, m, FIELD_INTS, struct wire_ints, ##__VA_ARGS__)
 #define STRUCT(c, m, type) FIELD(c, m, FIELD_STRUCT, struct wire_##type, .record = &record_##type)
-#define STRUCTS(c, m, type) \
-	FIELD(c, m, FIELD_STRUCTS, struct wire_##type##s, .record = &record_##type)
+#define STRUCTS(c, m, type, ...)                                                        \
+	FIELD(c, m, FIELD_STRUCTS, struct wire_##type##s, .record = &record_##type, \
+	      ##__VA_ARGS__)
 #define POINTER(c, m, type)                                                 \
 	FIELD(c, m, FIELD_STRUCT_PTR, const struct wire_##type *, OPTIONAL, \
 	      .record = &record_##type)
@@ -129,6 +130,7 @@ static const struct field fields_totals[] = {
 	INT(struct wire_totals, cpus, OPTIONAL),
 	INT(struct wire_totals, unseen, OPTIONAL),
 	INT(struct wire_totals, unseen_ns, OPTIONAL),
+	INT(struct wire_totals, calls, OPTIONAL),
 };
 static RECORD(totals, "Totals");
 
@@ -256,6 +258,15 @@ static const struct field fields_session[] = {
 	INT(struct wire_session, min_wait_ns, OPTIONAL),
 	INT(struct wire_session, period_ns, OPTIONAL),
 	INT(struct wire_session, count, OPTIONAL),
+	STRING(struct wire_session, function, OPTIONAL),
+	TRISTATE(struct wire_session, regexp),
+	INT(struct wire_session, functions, OPTIONAL),
+	INT(struct wire_session, calls_per_s, OPTIONAL),
+	INT(struct wire_session, load, OPTIONAL),
+	INT(struct wire_session, every, OPTIONAL),
+	INT(struct wire_session, rate, OPTIONAL),
+	INT(struct wire_session, held, OPTIONAL),
+	STRING(struct wire_session, note, OPTIONAL),
 	STRUCTS(struct wire_session, lost, lost),
 };
 static RECORD(session, "Session");
@@ -350,13 +361,46 @@ static const struct field fields_start_request[] = {
 	INT(struct wire_start_request, period_ns, OPTIONAL),
 	STRING(struct wire_start_request, event, OPTIONAL),
 	TRISTATE(struct wire_start_request, idle),
+	STRING(struct wire_start_request, function, OPTIONAL),
+	TRISTATE(struct wire_start_request, regexp),
+	INT(struct wire_start_request, rate, OPTIONAL),
 };
 RECORD(start_request, "Start");
 
+static const struct field fields_call[] = {
+	TIME(struct wire_call, time),
+	STRING(struct wire_call, comm),
+	INT(struct wire_call, pid),
+	INT(struct wire_call, tid),
+	INT(struct wire_call, cpu),
+	INT(struct wire_call, count),
+	POINTER(struct wire_call, kernel, stack),
+	POINTER(struct wire_call, user, stack),
+};
+RECORD(call, "Call");
+
 static const struct field fields_start_reply[] = {
 	STRUCT(struct wire_start_reply, session, session),
+	STRUCTS(struct wire_start_reply, calls, call, OPTIONAL),
+	INT(struct wire_start_reply, missed, OPTIONAL),
 };
 RECORD(start_reply, "Start()");
+
+static const struct field fields_functions_request[] = {
+	STRING(struct wire_functions_request, function),
+	TRISTATE(struct wire_functions_request, regexp),
+	INT(struct wire_functions_request, max, OPTIONAL),
+};
+RECORD(functions_request, "Functions");
+
+static const struct field fields_functions_reply[] = {
+	STRING(struct wire_functions_reply, kind),
+	STRING(struct wire_functions_reply, file, OPTIONAL),
+	INT(struct wire_functions_reply, count),
+	INT(struct wire_functions_reply, forbidden),
+	STRINGS(struct wire_functions_reply, functions),
+};
+RECORD(functions_reply, "Functions()");
 
 static const struct field fields_stop_request[] = {
 	STRING(struct wire_stop_request, session),

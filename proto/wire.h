@@ -118,6 +118,7 @@ struct wire_totals {
 	int64_t cpus;	     /* optional */
 	int64_t unseen;	     /* optional */
 	int64_t unseen_ns;   /* optional */
+	int64_t calls;	     /* optional, of a probe of calls, which has none of the others */
 };
 
 struct wire_link {
@@ -294,6 +295,16 @@ struct wire_session {
 	int64_t min_wait_ns;		  /* optional */
 	int64_t period_ns;		  /* optional */
 	int64_t count; /* optional */
+	/* Of calls only, up to lost: */
+	const char *function; /* optional */
+	int regexp;
+	int64_t functions;   /* optional */
+	int64_t calls_per_s; /* optional */
+	int64_t load;	     /* optional */
+	int64_t every;	     /* optional */
+	int64_t rate;	     /* optional, of stacksnoop as held */
+	int64_t held;	     /* optional */
+	const char *note;    /* optional */
 	struct wire_losts lost;
 };
 
@@ -378,10 +389,46 @@ struct wire_start_request {
 	int64_t period_ns;		  /* optional */
 	const char *event;		  /* optional */
 	int idle;
+	const char *function; /* optional */
+	int regexp;
+	int64_t rate; /* optional */
+};
+
+/* One call, of a session of stacksnoop. */
+struct wire_call {
+	int64_t time; /* time */
+	const char *comm;
+	int64_t pid;
+	int64_t tid;
+	int64_t cpu;
+	int64_t count;
+	const struct wire_stack *kernel; /* optional */
+	const struct wire_stack *user;	 /* optional */
+};
+
+struct wire_calls {
+	const struct wire_call *v;
+	size_t n;
 };
 
 struct wire_start_reply {
 	struct wire_session session;
+	struct wire_calls calls; /* optional */
+	int64_t missed;		 /* optional */
+};
+
+struct wire_functions_request {
+	const char *function;
+	int regexp;
+	int64_t max; /* optional */
+};
+
+struct wire_functions_reply {
+	const char *kind;
+	const char *file; /* optional */
+	int64_t count;
+	int64_t forbidden;
+	struct wire_strs functions;
 };
 
 struct wire_stop_request {

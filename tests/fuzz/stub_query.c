@@ -168,6 +168,17 @@ int query_stop(struct recorder *recorder, const struct query_peer *peer,
 	return refuse_sessions(error);
 }
 
+int query_functions(struct recorder *recorder, const struct wire_functions_request *request,
+		    struct answer **out, struct wire_error *error)
+{
+	return refuse_sessions(error);
+}
+
+const struct wire_functions_reply *answer_functions(const struct answer *answer)
+{
+	return NULL;
+}
+
 const struct wire_start_reply *answer_start(const struct answer *answer)
 {
 	return NULL;
@@ -181,6 +192,17 @@ const struct wire_stop_reply *answer_stop(const struct answer *answer)
 int answer_start_refresh(struct answer *answer)
 {
 	return 0;
+}
+
+int answer_start_calls(struct answer *answer, size_t *n_out)
+{
+	*n_out = 0;
+	return 0;
+}
+
+bool answer_start_has_calls(struct answer *answer)
+{
+	return false;
 }
 
 void answer_start_end(struct answer *answer)

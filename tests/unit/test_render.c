@@ -109,6 +109,7 @@ static struct wire_snapshot_reply reply_of(const struct wire_row *rows, size_t n
 		},
 		.totals = {
 			.samples = WIRE_ABSENT,
+			.calls = WIRE_ABSENT,
 			.processes = 1,
 			.threads = 3,
 			.on_cpu_ns = NS_PER_S,

@@ -25,7 +25,7 @@ static int setup(void **state)
 
 	assert_int_equal(process_table_new(1 << 20, &f.processes), 0);
 	assert_int_equal(stack_table_new(1 << 20, &f.stacks), 0);
-	assert_int_equal(sampler_new(f.processes, f.stacks, PERIOD, &f.sampler), 0);
+	assert_int_equal(sampler_new(PROBE_ONCPU, f.processes, f.stacks, PERIOD, &f.sampler), 0);
 	*state = &f;
 	return 0;
 }

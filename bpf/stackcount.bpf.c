@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stage 1 of the probes of calls: one run a call of a traced function, in whatever context it was
+ * called. In come the function's own context and, for a tracepoint, the address that stands for it;
+ * out come counts by process and stacks, and where calls are streamed a record of each. The traced
+ * function is the first frame of its stack: of a kernel function by bpf_get_func_ip() (5.15
+ * 9b99edcae5c8, for kprobe.multi 5.18 42a5712094e8), of a program's by where the thread is, of a
+ * tracepoint by what the kernel calls to reach its probes.
+ */
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "filter.bpf.h"
+#include "shared.h"
+
+struct cpu {
+	struct cpu_counts counts;
+	__u64 busy;    /* a call is being recorded: scratch is in use */
+	__u64 skip;    /* so many calls more are not recorded */
+	__u64 pending; /* calls that the next recorded one stands for */
+};
+
+#define WINDOW_KEY   struct sample_key
+#define WINDOW_VALUE struct sample_sums
+
+#include "maps.bpf.h"
+#include "process.bpf.h"
+#include "stack.bpf.h"
+#include "unwind.bpf.h"
+
+const volatile __u64 tracepoint_ips[TRACEPOINTS_MAX] = {};
+const volatile bool streams = false;
+
+/* Written by the daemon, mapped into it. */
+struct call_pace pace;
+
+/* What is called, and so where its first frame is. */
+enum call_kind { CALL_FUNCTION, CALL_TRACEPOINT, CALL_USER };
+
+static __always_inline bool is_cpu_wanted(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return !filter.has_cpus || (cpu < FILTER_CPUS && filter.cpus[cpu / 64] & 1ULL << cpu % 64);
+}
+
+/*
+ * By chance, so that no pattern in the calls comes through or is missed as a whole. 0 where the
+ * call is not recorded, else how many it stands for: the sum over all recorded ones is that of all
+ * calls.
+ */
+static __always_inline __u64 call_pick(struct cpu *cpu)
+{
+	__u64 every = pace.every, count;
+
+	cpu->pending++;
+	if (cpu->skip && every > 1) {
+		cpu->skip--;
+		return 0;
+	}
+	cpu->skip = every > 1 ? bpf_get_prandom_u32() % (2 * every - 1) : 0;
+	count = cpu->pending;
+	cpu->pending = 0;
+	return count;
+}
+
+/* Whether a call may be streamed now; what is saved up is no more than a burst. */
+static __always_inline bool call_is_due(__u64 now)
+{
+	__u64 interval = pace.interval_ns, old, from;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		old = pace.next_ns;
+		from = old + CALL_BURST_NS < now ? now - CALL_BURST_NS : old;
+		if (from + interval > now)
+			return false;
+		if (__sync_val_compare_and_swap(&pace.next_ns, old, from + interval) == old)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
+					enum call_kind kind, __u64 ip, struct sample_key *key)
+{
+	struct scratch *s = scratch_get(SCRATCH_SWITCH);
+	struct stack_owner kernel = {}, user;
+	struct unwind_walk *w;
+	long r = 0;
+
+	if (!s)
+		return;
+	if (kind == CALL_TRACEPOINT) {
+		s->ip[0] = ip;
+		r = bpf_get_stack(ctx, &s->ip[1], 8 * (STACK_DEPTH - 1), 0);
+		if (r > 0)
+			r += 8;
+	} else if (kind == CALL_FUNCTION) {
+		r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
+		/* Past the instruction that was replaced: it stands for the whole function. */
+		if (r > 0 && ip && s->ip[0] - ip < 32)
+			s->ip[0] = ip;
+	}
+	/* A program's function is called in user mode: there is no kernel stack. */
+	key->kstack = kind == CALL_USER ? STACK_NONE : stack_take(cpu, s, r, &kernel);
+	if (key->flags & SAMPLE_IS_KERNEL)
+		return;
+	user.leader_boot_ns = key->leader_boot_ns;
+	user.tgid = key->tgid;
+	user.exec_gen = key->exec_gen;
+	/* A thread on its way out has no memory left to have a stack in. */
+	w = task->flags & PF_EXITING ? NULL : unwind_user(task, UNWIND_AT_SWITCH);
+	if (w)
+		key->ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+}
+
+static __always_inline void call_stream(struct cpu *cpu, const struct sample_key *key,
+					struct task_struct *task, __u64 now, __u64 count)
+{
+	struct record_call *r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
+
+	if (!r) {
+		cpu->counts.lost[LOST_CALL_RING]++;
+		return;
+	}
+	r->head.type = RECORD_CALL;
+	r->head.size = sizeof(*r);
+	r->key = *key;
+	r->key.start_boot_ns = task->start_boottime;
+	r->key.tid = task->pid;
+	r->time_ns = now;
+	r->count = count;
+	r->cpu = bpf_get_smp_processor_id();
+	r->pad = 0;
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	cpu->counts.streamed++;
+	bpf_ringbuf_submit(r, ring_flags());
+}
+
+/* A process's threads are one row, except where some of them only are asked for. */
+static __always_inline bool by_thread(void)
+{
+	return filter.has_tids || filter.comm_len;
+}
+
+/* The row of a key; its name is the one at the first call in the window. */
+static __always_inline struct sample_sums *call_row(void *window, const struct sample_key *key,
+						    struct task_struct *task)
+{
+	struct sample_sums *row = bpf_map_lookup_elem(window, key), sums = {};
+
+	if (row)
+		return row;
+	bpf_probe_read_kernel(sums.comm, sizeof(sums.comm),
+			      by_thread() ? task->comm : task->group_leader->comm);
+	bpf_map_update_elem(window, key, &sums, BPF_NOEXIST);
+	return bpf_map_lookup_elem(window, key);
+}
+
+static __always_inline void call_add(struct cpu *cpu, const struct sample_key *key,
+				     struct task_struct *task, __u64 count)
+{
+	__u32 slot = cut.epoch & 1;
+	struct sample_sums *row;
+	void *window = bpf_map_lookup_elem(&windows, &slot);
+
+	if (!window) {
+		cpu->counts.lost[LOST_NO_MAP] += count;
+		return;
+	}
+	row = call_row(window, key, task);
+	if (!row) {
+		cpu->counts.lost[LOST_SAMPLE_KEYS] += count;
+		return;
+	}
+	cpu->counts.samples_kept += count;
+	__sync_fetch_and_add(&row->count, count);
+}
+
+static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_struct *task,
+					enum call_kind kind, __u64 ip, __u64 now)
+{
+	struct sample_key key = {};
+	__u64 count;
+
+	if (!filter_has_thread(task) || !is_cpu_wanted() || !filter_has_moment(task)) {
+		cpu->counts.filtered++;
+		return;
+	}
+	count = call_pick(cpu);
+	if (!count)
+		return;
+	/* One that is not streamed is stood for by the next one that is. */
+	if (streams && !call_is_due(now)) {
+		cpu->pending = count;
+		return;
+	}
+	key.leader_boot_ns = task->group_leader->start_boottime;
+	key.tgid = task->tgid;
+	key.start_boot_ns = by_thread() ? task->start_boottime : key.leader_boot_ns;
+	key.tid = by_thread() ? task->pid : task->tgid;
+	key.exec_gen = (__u32)task->self_exec_id;
+	if (task->flags & PF_KTHREAD)
+		key.flags = SAMPLE_IS_KERNEL;
+	stacks_take(ctx, cpu, task, kind, ip, &key);
+	if (streams)
+		call_stream(cpu, &key, task, now, count);
+	call_add(cpu, &key, task, count);
+}
+
+/*
+ * An interrupt's call comes on top of one that is being recorded, and a thread that is preempted in
+ * a program's function may be followed by one that calls it too: scratch is the first one's.
+ */
+static __noinline int call_handle(void *ctx, enum call_kind kind, __u64 ip)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu *cpu = cpu_get();
+	__u64 now;
+
+	if (!cpu)
+		return 0;
+	__sync_fetch_and_add(&cpu->counts.samples, 1);
+	if (__sync_lock_test_and_set(&cpu->busy, 1)) {
+		__sync_fetch_and_add(&cpu->counts.lost[LOST_CALL_NESTED], 1);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	call_record(ctx, cpu, task, kind, ip, now);
+	cpu->counts.call_ns += bpf_ktime_get_ns() - now;
+	__sync_lock_test_and_set(&cpu->busy, 0);
+	return 0;
+}
+
+/* Loaded for many functions at once where the kernel can, else attached to each. */
+SEC("?kprobe")
+int on_function(struct pt_regs *ctx)
+{
+	return call_handle(ctx, CALL_FUNCTION, bpf_get_func_ip(ctx));
+}
+
+SEC("?uprobe")
+int on_user_function(struct pt_regs *ctx)
+{
+	return call_handle(ctx, CALL_USER, 0);
+}
+
+/* One program a tracepoint: until 6.10 (68ca5d4eebb8) nothing else tells which one it was. */
+#define ON_TRACEPOINT(n)                                                         \
+	SEC("?tp_btf")                                                           \
+	int on_tracepoint_##n(void *ctx)                                         \
+	{                                                                        \
+		return call_handle(ctx, CALL_TRACEPOINT, tracepoint_ips[0x##n]); \
+	}
+
+#define ON_TRACEPOINTS(n)   \
+	ON_TRACEPOINT(n##0) \
+	ON_TRACEPOINT(n##1) \
+	ON_TRACEPOINT(n##2) \
+	ON_TRACEPOINT(n##3) \
+	ON_TRACEPOINT(n##4) \
+	ON_TRACEPOINT(n##5) \
+	ON_TRACEPOINT(n##6) \
+	ON_TRACEPOINT(n##7) \
+	ON_TRACEPOINT(n##8) \
+	ON_TRACEPOINT(n##9) \
+	ON_TRACEPOINT(n##a) \
+	ON_TRACEPOINT(n##b) \
+	ON_TRACEPOINT(n##c) \
+	ON_TRACEPOINT(n##d) \
+	ON_TRACEPOINT(n##e) \
+	ON_TRACEPOINT(n##f)
+
+ON_TRACEPOINTS(0)
+ON_TRACEPOINTS(1)
+
+/* Who comes and goes, where no other probe tells. */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_fork(cpu, parent, child);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exec(cpu, task);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exit(cpu, task);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "client/call.h"
+#include "client/output.h"
+#include "client/recording.h"
+#include "client/render.h"
+#include "client/report.h"
+#include "client/snapshot.h"
+#include "client/term.h"
+#include "client/verb.h"
+#include "proto/base.h"
+#include "proto/codec.h"
+
+struct snoop {
+	struct recording recording; /* first: the handlers get this */
+	const struct options *options;
+	struct view view;
+	FILE *out;
+};
+
+static void print_calls(const struct recording *recording, const struct wire_calls *calls)
+{
+	const struct snoop *snoop = (const struct snoop *)recording;
+	struct text text;
+
+	for (size_t i = 0; i < calls->n; i++) {
+		if (snoop->options->format != FORMAT_JSON) {
+			render_call(&snoop->view, &calls->v[i]);
+			continue;
+		}
+		text_init(&text, SIZE_MAX);
+		if (call_print(&calls->v[i], &text) == 0)
+			fprintf(snoop->out, "%.*s\n", (int)text.len, text.data);
+		text_fini(&text);
+	}
+	/* Whoever reads along wants each at once. */
+	fflush(snoop->out);
+}
+
+/* What was not told, and why. */
+static void report_rest(const struct recording *recording)
+{
+	const struct wire_session *session = &recording->session;
+
+	if (session->held != WIRE_ABSENT && session->held > 0)
+		report("%s of %s calls were not told: more than --rate %s a second",
+		       count_text(session->held), count_text(session->count),
+		       count_text(session->rate));
+	if (recording->missed > 0)
+		report("%s calls were missed: whoever reads this was too slow",
+		       count_text(recording->missed));
+	for (size_t i = 0; i < session->lost.n; i++)
+		if (session->lost.v[i].count > 0)
+			report("lost, %s: %s", session->lost.v[i].reason,
+			       count_text(session->lost.v[i].count));
+	if (session->note)
+		report("%s", session->note);
+}
+
+enum exit_code cmd_snoop(struct options *options)
+{
+	struct snoop snoop = {
+		.recording = { .on_calls = print_calls },
+		.options = options,
+	};
+	struct output output;
+	enum exit_code code, written;
+
+	if (!options->argument || options->argument[0] == '\0') {
+		report("snoop needs a function, as in: stackctl snoop vfs_fsync_range, "
+		       "t:sched:sched_process_exec or u:c:getaddrinfo");
+		return EXIT_CODE_USAGE;
+	}
+	if (options->format == FORMAT_FOLDED) {
+		report("snoop folds nothing: stackctl record stackcount FUNCTION -f does");
+		return EXIT_CODE_USAGE;
+	}
+	options->function = options->argument;
+	options->argument = "stacksnoop";
+	output_open(&output, NULL, NULL, NULL, 0);
+	snoop.out = output.out;
+	snoop.view = snapshot_view(options, output.out);
+	snoop.view.keeps_scheduler = true;
+	call_catch_signals();
+	code = recording_start(options, true, &snoop.recording);
+	if (snoop.recording.has_session)
+		report_rest(&snoop.recording);
+	recording_fini(&snoop.recording);
+	written = output_close(&output);
+	return code != EXIT_CODE_OK ? code : written;
+}

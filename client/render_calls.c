@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "client/render.h"
+#include "client/term.h"
+#include "proto/base.h"
+
+bool reply_has_calls(const struct wire_snapshot_reply *reply)
+{
+	return reply->totals.calls != WIRE_ABSENT;
+}
+
+static void render_row(const struct view *view, const struct wire_row *row, int64_t whole)
+{
+	_cleanup_(freep) char *title = row_title(view, row), *right = NULL;
+
+	if (asprintf(&right, "%s call%s  %5s", count_text(row->count), row->count == 1 ? "" : "s",
+		     share_text(row->count, whole)) < 0)
+		right = NULL;
+	must(right);
+	page_break(&view->page);
+	page_pair(&view->page, STYLE_BOLD, title, right);
+	render_frames(view, row, RENDER_FRAME_INDENT, 0);
+}
+
+void render_calls(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_totals *t = &reply->totals;
+	_cleanup_(freep) char *hook = name_escape(reply->hook);
+	int64_t shown = 0, length = coverage_length(&reply->coverage);
+	struct view inner = *view;
+
+	inner.keeps_scheduler = true;
+	page_wrap(&view->page, STYLE_PLAIN, "calls", RENDER_LABEL_WIDTH,
+		  "%s by %s process%s, %s a second, by %s", count_text(t->calls),
+		  count_text(t->processes), t->processes == 1 ? "" : "es",
+		  count_text(length > 0 ? (int64_t)((double)t->calls * NS_PER_S / (double)length)
+					: 0),
+		  hook);
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		render_row(&inner, &reply->rows.v[i], t->calls);
+		shown += reply->rows.v[i].count;
+	}
+	page_break(&view->page);
+	if (reply->rows.n == 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no calls");
+	if (reply->rest.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
+			  count_text(reply->rest.rows), share_text(t->calls - shown, t->calls));
+}
+
+void render_call(const struct view *view, const struct wire_call *call)
+{
+	const struct wire_row row = { .kernel = call->kernel, .user = call->user };
+	_cleanup_(freep) char *comm = name_escape(call->comm), *right = NULL;
+	char time[TERM_TIME_MAX], *title;
+
+	time_format(call->time, TIME_CLOCK, time);
+	if (asprintf(&title,
+		     "%s.%09" PRId64 "  %s (pid %" PRId64 ", thread %" PRId64 ", CPU %" PRId64 ")",
+		     time, call->time % NS_PER_S, comm, call->pid, call->tid, call->cpu) < 0)
+		title = NULL;
+	must(title);
+	if (asprintf(&right, call->count > 1 ? "for %s calls" : "%s",
+		     call->count > 1 ? count_text(call->count) : "") < 0)
+		right = NULL;
+	must(right);
+	page_pair(&view->page, STYLE_BOLD, title, right);
+	render_frames(view, &row, RENDER_FRAME_INDENT, 0);
+	page_break(&view->page);
+	free(title);
+}

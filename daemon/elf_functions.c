@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/elf_functions.h"
+
+#include <errno.h>
+#include <gelf.h>
+
+#include "daemon/elf_debug.h"
+#include "daemon/elf_file.h"
+#include "daemon/elf_handle.h"
+#include "proto/base.h"
+
+enum { SYMBOLS_MAX = 4 << 20 };
+
+struct walk {
+	const struct elf_file *file; /* whose code it is, whatever file the names are in */
+	elf_function_fn function_fn;
+	void *context;
+};
+
+int elf_code_offset(const struct elf_file *file, uint64_t address, uint64_t *offset_out)
+{
+	size_t i;
+
+	for (i = 0; i < file->n_segments; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+
+		if (!segment->is_exec || address < segment->address ||
+		    address - segment->address >= segment->size)
+			continue;
+		*offset_out = segment->offset + (address - segment->address);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int symbol_visit(const struct walk *walk, const GElf_Sym *symbol, const char *name)
+{
+	uint64_t offset;
+
+	if (GELF_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF || !name ||
+	    !name[0])
+		return 0;
+	if (elf_code_offset(walk->file, symbol->st_value, &offset))
+		return 0;
+	return walk->function_fn(walk->context, name, offset);
+}
+
+static int section_walk(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+			const struct walk *walk)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t i, n = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+	GElf_Sym symbol;
+	int r = 0;
+
+	if (!data || n > SYMBOLS_MAX)
+		return 0;
+	for (i = 0; i < n && !r; i++)
+		if (gelf_getsym(data, (int)i, &symbol))
+			r = symbol_visit(walk, &symbol,
+					 elf_strptr(elf, header->sh_link, symbol.st_name));
+	return r;
+}
+
+static int tables_walk(int fd, const struct walk *walk)
+{
+	const struct elf_source source = { .fd = fd };
+	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(&source);
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	int r = elf ? 0 : -ENOEXEC;
+
+	while (!r && (section = elf_nextscn(elf, section))) {
+		if (!gelf_getshdr(section, &header))
+			return -EBADMSG;
+		if (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM)
+			r = section_walk(elf, section, &header, walk);
+	}
+	return r;
+}
+
+static bool is_remote(void *userdata, uint64_t dev)
+{
+	return false;
+}
+
+int elf_functions(int fd, const char *path, elf_function_fn function_fn, void *context)
+{
+	const struct elf_source source = { .fd = fd };
+	_cleanup_(elf_file_fini) struct elf_file file = {};
+	_cleanup_(closep) int debug_fd = -1;
+	int r = elf_file_read(&source, &file);
+	const struct walk walk = { &file, function_fn, context };
+
+	if (!r)
+		r = tables_walk(fd, &walk);
+	if (r || file.has_symtab)
+		return r;
+	debug_fd = elf_debug_open(-1, path, &file, is_remote, NULL);
+	if (debug_fd >= 0 && elf_debug_is_of(debug_fd, &file))
+		r = tables_walk(debug_fd, &walk);
+	return r;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/probe_calls.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "daemon/broker.h"
+#include "proto/base.h"
+
+/* To detach one function takes a grace period or two of RCU, during which others can begin. */
+enum { WORKERS = 16, NAMES_MAX = 5 };
+
+struct probe_calls {
+	struct broker *broker;
+	const struct targets *targets;
+	int program_fd;
+	int *fds; /* as many as targets; -1: none */
+	size_t n;
+	size_t attached;
+	size_t refused;
+	int error; /* of one that was refused */
+	char names[256];
+	pthread_mutex_t lock; /* guards what is above, from attached on, while workers run */
+	_Atomic size_t next;
+};
+
+static int multi_link(int program_fd, const unsigned long *addresses, size_t n)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options);
+
+	options.kprobe_multi.addrs = addresses;
+	options.kprobe_multi.cnt = (uint32_t)n;
+	return bpf_link_create(program_fd, 0, BPF_TRACE_KPROBE_MULTI, &options);
+}
+
+/* There is no function at this address: a kernel that has the call says so. */
+bool probe_calls_has_multi(void)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	const unsigned long nowhere = 1;
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_KPROBE_MULTI);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "stackd_try", "GPL", insns, ARRAY_SIZE(insns),
+			       &options);
+	int link = fd < 0 ? -EOPNOTSUPP : multi_link(fd, &nowhere, 1);
+
+	closep(&fd);
+	if (link >= 0)
+		close(link);
+	return link != -EOPNOTSUPP;
+}
+
+bool probe_calls_has_functions(void)
+{
+	return access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0 ||
+	       probe_calls_has_multi();
+}
+
+static void refuse(struct probe_calls *calls, size_t i, int r)
+{
+	size_t used = strlen(calls->names);
+
+	calls->error = r;
+	if (calls->refused++ < NAMES_MAX)
+		snprintf(calls->names + used, sizeof(calls->names) - used, "%s%.60s",
+			 used ? ", " : "", calls->targets->v[i].name);
+	else if (calls->refused == NAMES_MAX + 1)
+		snprintf(calls->names + used, sizeof(calls->names) - used, ", ...");
+}
+
+/* The kernel refuses all for one that it cannot trace: halves, until that one is alone. */
+static void multi_attach(struct probe_calls *calls, const unsigned long *addresses, size_t from,
+			 size_t n)
+{
+	int fd = multi_link(calls->program_fd, addresses + from, n);
+
+	if (fd >= 0) {
+		calls->fds[from] = fd;
+		calls->attached += n;
+	} else if (n == 1 || fd == -EPERM || fd == -EACCES || fd == -ENOMEM) {
+		for (size_t i = from; i < from + n; i++)
+			refuse(calls, i, fd);
+	} else {
+		multi_attach(calls, addresses, from, n / 2);
+		multi_attach(calls, addresses, from + n / 2, n - n / 2);
+	}
+}
+
+static int multi_open(struct probe_calls *calls)
+{
+	_cleanup_(freep) unsigned long *addresses = calloc(calls->n, sizeof(*addresses));
+	size_t i;
+
+	if (!addresses)
+		return -ENOMEM;
+	for (i = 0; i < calls->n; i++)
+		addresses[i] = calls->targets->v[i].address;
+	multi_attach(calls, addresses, 0, calls->n);
+	return 0;
+}
+
+/* Without the program's link, which would take another descriptor each. */
+static int event_open(struct probe_calls *calls, const struct target *target, int *fd_out)
+{
+	const struct broker_uprobe uprobe = {
+		.path = calls->targets->path,
+		.offset = target->address,
+	};
+	const struct broker_kprobe kprobe = { .function = target->name };
+	int fd, r = calls->targets->kind == TARGET_USER
+			    ? broker_open_uprobe(calls->broker, &uprobe, &fd)
+			    : broker_open_kprobe(calls->broker, &kprobe, &fd);
+
+	if (r)
+		return r;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, calls->program_fd) < 0 ||
+	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	*fd_out = fd;
+	return 0;
+}
+
+static bool name_is_taken(const struct targets *targets, size_t i)
+{
+	return targets->kind == TARGET_FUNCTION && i > 0 &&
+	       strcmp(targets->v[i].name, targets->v[i - 1].name) == 0;
+}
+
+static void *on_open(void *data)
+{
+	struct probe_calls *calls = data;
+	size_t i;
+	int r;
+
+	while ((i = atomic_fetch_add(&calls->next, 1)) < calls->n) {
+		/* By its name the kernel finds one of several: the same one each time. */
+		r = name_is_taken(calls->targets, i)
+			    ? -ENOTUNIQ
+			    : event_open(calls, &calls->targets->v[i], &calls->fds[i]);
+		pthread_mutex_lock(&calls->lock);
+		if (r)
+			refuse(calls, i, r);
+		else
+			calls->attached++;
+		pthread_mutex_unlock(&calls->lock);
+	}
+	return NULL;
+}
+
+static void *on_close(void *data)
+{
+	struct probe_calls *calls = data;
+	size_t i;
+
+	while ((i = atomic_fetch_add(&calls->next, 1)) < calls->n)
+		closep(&calls->fds[i]);
+	return NULL;
+}
+
+/* This thread works too: without any other it does all of it. */
+static void work(struct probe_calls *calls, void *(*run)(void *data))
+{
+	pthread_t threads[WORKERS - 1];
+	size_t n = 0, wanted = calls->n < WORKERS ? calls->n : WORKERS;
+
+	atomic_store(&calls->next, 0);
+	while (n + 1 < wanted && pthread_create(&threads[n], NULL, run, calls) == 0)
+		n++;
+	run(calls);
+	while (n > 0)
+		pthread_join(threads[--n], NULL);
+}
+
+static struct probe_calls *calls_new(size_t n)
+{
+	struct probe_calls *calls = calloc(1, sizeof(*calls));
+
+	if (!calls)
+		return NULL;
+	calls->fds = calloc(n + 1, sizeof(*calls->fds));
+	if (!calls->fds) {
+		free(calls);
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++)
+		calls->fds[i] = -1;
+	pthread_mutex_init(&calls->lock, NULL);
+	calls->n = n;
+	return calls;
+}
+
+int probe_calls_open(struct broker *broker, int program_fd, const struct targets *targets,
+		     bool is_multi, struct probe_calls **out)
+{
+	struct probe_calls *calls = calls_new(targets->n);
+	int r = calls ? 0 : -ENOMEM;
+
+	if (r)
+		return r;
+	calls->broker = broker;
+	calls->targets = targets;
+	calls->program_fd = program_fd;
+	if (is_multi)
+		r = multi_open(calls);
+	else
+		work(calls, on_open);
+	calls->targets = NULL;
+	if (!r && !calls->attached)
+		r = calls->error ? calls->error : -ENOENT;
+	if (r) {
+		probe_calls_close(calls);
+		return r;
+	}
+	*out = calls;
+	return 0;
+}
+
+struct probe_calls *probe_calls_close(struct probe_calls *calls)
+{
+	if (!calls)
+		return NULL;
+	work(calls, on_close);
+	pthread_mutex_destroy(&calls->lock);
+	free(calls->fds);
+	free(calls);
+	return NULL;
+}
+
+size_t probe_calls_attached(const struct probe_calls *calls)
+{
+	return calls->attached;
+}
+
+size_t probe_calls_refused(const struct probe_calls *calls)
+{
+	return calls->refused;
+}
+
+const char *probe_calls_refused_names(const struct probe_calls *calls)
+{
+	return calls->names;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_PROBE_CALLS_H
+#define STACKD_DAEMON_PROBE_CALLS_H
+
+/*
+ * One program on many functions: in go the functions, out come descriptors that keep it there,
+ * closed as one. Owned by a probe; opened and closed on any one thread, which it may hold for
+ * seconds.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/target.h"
+
+struct broker;
+struct probe_calls;
+
+/* Whether the kernel attaches one program to many of its functions at once (5.18, CONFIG_FPROBE).
+ */
+bool probe_calls_has_multi(void);
+
+/* Whether it has any way to attach one to its functions. */
+bool probe_calls_has_functions(void);
+
+/*
+ * Attaches the program of this descriptor. is_multi: it was loaded for many at once. 0 where it
+ * is on one of them at least, see probe_calls_refused(); else a negative errno and nothing is left.
+ */
+int probe_calls_open(struct broker *broker, int program_fd, const struct targets *targets,
+		     bool is_multi, struct probe_calls **out);
+struct probe_calls *probe_calls_close(struct probe_calls *calls);
+
+/* How many it is on, and how many the kernel refused. */
+size_t probe_calls_attached(const struct probe_calls *calls);
+size_t probe_calls_refused(const struct probe_calls *calls);
+
+/* The first of these, with commas between; borrowed. */
+const char *probe_calls_refused_names(const struct probe_calls *calls);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/target.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+/* Longer than any function's name, and any path. */
+enum { PATTERN_MAX = 4096 };
+
+bool target_glob(const char *glob, const char *text)
+{
+	const char *star = NULL, *from = NULL;
+
+	while (*text) {
+		if (*glob == '*') {
+			star = glob++;
+			from = text;
+		} else if (*glob == *text) {
+			glob++;
+			text++;
+		} else if (star) {
+			glob = star + 1;
+			text = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (*glob == '*')
+		glob++;
+	return *glob == '\0';
+}
+
+/* The library says what is wrong, not where: right behind the longest part that is good by itself.
+ */
+static size_t regex_position(const char *text)
+{
+	size_t n = strlen(text);
+	_cleanup_(freep) char *part = strdup(text);
+	regex_t regex;
+
+	while (part && n > 0) {
+		part[--n] = '\0';
+		if (n == 0 || regcomp(&regex, part, REG_EXTENDED | REG_NOSUB) == 0)
+			break;
+	}
+	if (part && n > 0)
+		regfree(&regex);
+	return n + 1;
+}
+
+static int regex_make(struct target_pattern *pattern, char *why, size_t size)
+{
+	char text[128];
+	int r = regcomp(&pattern->regex, pattern->name, REG_EXTENDED | REG_NOSUB);
+
+	if (!r) {
+		pattern->is_regex = true;
+		return 0;
+	}
+	regerror(r, &pattern->regex, text, sizeof(text));
+	if (r == REG_ESPACE)
+		return -ENOMEM;
+	snprintf(why, size, "%.200s is no regular expression: %s, at character %zu", pattern->name,
+		 text, regex_position(pattern->name));
+	return -EINVAL;
+}
+
+/* Up to the colon; behind it goes on what is left. */
+static char *part_take(const char **text)
+{
+	const char *colon = strchr(*text, ':');
+	char *part = colon ? strndup(*text, (size_t)(colon - *text)) : NULL;
+
+	if (part)
+		*text = colon + 1;
+	return part;
+}
+
+static int malformed(const char *text, char *why, size_t size)
+{
+	snprintf(why, size,
+		 "%.200s is no function: vfs_read, 'vfs_*', t:sched:sched_process_exec, "
+		 "u:c:malloc and u:/usr/bin/bash:readline are",
+		 text);
+	return -EINVAL;
+}
+
+/* A : of a C++ name stands behind another one, that of a place stands alone. */
+static bool has_place(const char *text)
+{
+	const char *colon = strchr(text, ':');
+
+	return colon && colon[1] != ':';
+}
+
+static int pattern_split(const char *text, struct target_pattern *out)
+{
+	const char *rest = text;
+
+	if (strncmp(rest, "t:", 2) == 0 || strncmp(rest, "u:", 2) == 0) {
+		out->kind = rest[0] == 't' ? TARGET_TRACEPOINT : TARGET_USER;
+		rest += 2;
+		out->place = part_take(&rest);
+		if (!out->place || !out->place[0])
+			return -EINVAL;
+	} else if (strncmp(rest, "p::", 3) == 0) {
+		rest += 3;
+	} else {
+		if (strncmp(rest, "p:", 2) == 0)
+			rest += 2;
+		if (has_place(rest)) {
+			out->kind = TARGET_USER;
+			out->place = part_take(&rest);
+		}
+	}
+	if (!rest[0] || (out->place && !out->place[0]))
+		return -EINVAL;
+	out->name = strdup(rest);
+	return out->name ? 0 : -ENOMEM;
+}
+
+int target_parse(const char *text, bool is_regex, struct target_pattern *out, char *why,
+		 size_t size)
+{
+	int r;
+
+	*out = (struct target_pattern){};
+	if (strlen(text) > PATTERN_MAX) {
+		snprintf(why, size, "a pattern of more than %d bytes", PATTERN_MAX);
+		return -EINVAL;
+	}
+	r = pattern_split(text, out);
+	if (r == -EINVAL)
+		malformed(text, why, size);
+	if (!r && is_regex)
+		r = regex_make(out, why, size);
+	if (!r && !is_regex && out->kind != TARGET_USER && strpbrk(out->name, " \t?[]()|^+:"))
+		r = malformed(text, why, size);
+	if (r)
+		target_pattern_fini(out);
+	return r;
+}
+
+void target_pattern_fini(struct target_pattern *pattern)
+{
+	if (pattern->is_regex)
+		regfree(&pattern->regex);
+	free(pattern->place);
+	free(pattern->name);
+	*pattern = (struct target_pattern){};
+}
+
+bool target_fits(const struct target_pattern *pattern, const char *name)
+{
+	if (pattern->is_regex)
+		return regexec(&pattern->regex, name, 0, NULL, 0) == 0;
+	return target_glob(pattern->name, name);
+}
+
+int targets_add(struct targets *targets, const char *name, uint64_t address)
+{
+	size_t room = targets->room ? 2 * targets->room : 64;
+	struct target *v = targets->v;
+	char *copy;
+
+	if (targets->n == targets->room) {
+		v = reallocarray(v, room, sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		targets->v = v;
+		targets->room = room;
+	}
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	v[targets->n++] = (struct target){ copy, address };
+	return 0;
+}
+
+/* Of several names of one address the shortest is the first. */
+static int compare_address(const void *a, const void *b)
+{
+	const struct target *x = a, *y = b;
+	size_t n = strlen(x->name), m = strlen(y->name);
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return n != m ? (n < m ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static int compare_name(const void *a, const void *b)
+{
+	const struct target *x = a, *y = b;
+	int r = strcmp(x->name, y->name);
+
+	return r ? r : (x->address > y->address) - (x->address < y->address);
+}
+
+void targets_settle(struct targets *targets)
+{
+	size_t i, kept = 0;
+
+	if (!targets->n)
+		return;
+	qsort(targets->v, targets->n, sizeof(*targets->v), compare_address);
+	for (i = 0; i < targets->n; i++) {
+		if (kept && targets->v[kept - 1].address == targets->v[i].address)
+			free(targets->v[i].name);
+		else
+			targets->v[kept++] = targets->v[i];
+	}
+	targets->n = kept;
+	qsort(targets->v, targets->n, sizeof(*targets->v), compare_name);
+}
+
+void targets_fini(struct targets *targets)
+{
+	size_t i;
+
+	for (i = 0; i < targets->n; i++)
+		free(targets->v[i].name);
+	free(targets->v);
+	free(targets->path);
+	*targets = (struct targets){};
+}

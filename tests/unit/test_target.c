@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+
+static void check_parsed(const char *text, enum target_kind kind, const char *place,
+			 const char *name)
+{
+	struct target_pattern pattern;
+	char why[512] = "";
+
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	assert_int_equal(pattern.kind, kind);
+	assert_string_equal(pattern.name, name);
+	if (place)
+		assert_string_equal(pattern.place, place);
+	else
+		assert_null(pattern.place);
+	target_pattern_fini(&pattern);
+}
+
+static void test_kinds(void **state)
+{
+	check_parsed("vfs_read", TARGET_FUNCTION, NULL, "vfs_read");
+	check_parsed("p:vfs_*", TARGET_FUNCTION, NULL, "vfs_*");
+	check_parsed("p::vfs_*", TARGET_FUNCTION, NULL, "vfs_*");
+	check_parsed("t:sched:sched_*", TARGET_TRACEPOINT, "sched", "sched_*");
+	check_parsed("u:c:malloc", TARGET_USER, "c", "malloc");
+	check_parsed("c:malloc", TARGET_USER, "c", "malloc");
+	check_parsed("p:c:malloc", TARGET_USER, "c", "malloc");
+	check_parsed("u:/usr/bin/x:a::b(int)", TARGET_USER, "/usr/bin/x", "a::b(int)");
+	check_parsed("u:/usr/bin/x:0x1234", TARGET_USER, "/usr/bin/x", "0x1234");
+}
+
+static void check_refused(const char *text, bool is_regex, const char *word)
+{
+	struct target_pattern pattern;
+	char why[512] = "";
+
+	assert_int_equal(target_parse(text, is_regex, &pattern, why, sizeof(why)), -EINVAL);
+	if (!strstr(why, word))
+		fail_msg("%s: \"%s\" says nothing of \"%s\"", text, why, word);
+	target_pattern_fini(&pattern);
+}
+
+static void test_malformed(void **state)
+{
+	static const char *const texts[] = { "",	  "t:",	       "t:sched", "t::x", "u:c",
+					     "u::malloc", "p:",	       "p::",	  ":",	  "c:",
+					     "vfs read",  "vfs_[rw]*", "^vfs_" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		check_refused(texts[i], false, "is no function");
+}
+
+static void test_regex_position(void **state)
+{
+	check_refused("a[b", true, "at character 2");
+	check_refused("vfs_(read|write", true, "at character 5");
+	check_refused("(ab)[c", true, "at character 5");
+	check_refused("u:c:m[", true, "at character 2");
+}
+
+/* Anchored, with * for anything; a regular expression fits anywhere. */
+static void test_fits(void **state)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool is_regex, fits;
+	} cases[] = {
+		{ "vfs_read", "vfs_read", false, true },
+		{ "vfs_read", "vfs_readv", false, false },
+		{ "vfs_read", "do_vfs_read", false, false },
+		{ "vfs_*", "vfs_", false, true },
+		{ "vfs_*", "vfs_fsync_range", false, true },
+		{ "*_fsync_*", "vfs_fsync_range", false, true },
+		{ "*sync*range", "vfs_fsync_range", false, true },
+		{ "*sync*ran", "vfs_fsync_range", false, false },
+		{ "*a*b", "aab", false, true },
+		{ "*a*b", "aaba", false, false },
+		{ "*", "x", false, true },
+		{ "fsync", "vfs_fsync_range", true, true },
+		{ "^fsync", "vfs_fsync_range", true, false },
+		{ "^vfs_(read|write)$", "vfs_write", true, true },
+		{ "^vfs_(read|write)$", "vfs_writev", true, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct target_pattern pattern;
+		char why[512];
+
+		assert_int_equal(target_parse(cases[i].pattern, cases[i].is_regex, &pattern, why,
+					      sizeof(why)),
+				 0);
+		if (target_fits(&pattern, cases[i].name) != cases[i].fits)
+			fail_msg("%s and %s", cases[i].pattern, cases[i].name);
+		target_pattern_fini(&pattern);
+	}
+}
+
+/* Two names of one function would count its calls twice. */
+static void test_one_address_once(void **state)
+{
+	_cleanup_(targets_fini) struct targets targets = {};
+
+	assert_int_equal(targets_add(&targets, "__libc_malloc", 16), 0);
+	assert_int_equal(targets_add(&targets, "free", 32), 0);
+	assert_int_equal(targets_add(&targets, "malloc", 16), 0);
+	assert_int_equal(targets_add(&targets, "free", 32), 0);
+	targets_settle(&targets);
+	assert_int_equal(targets.n, 2);
+	assert_string_equal(targets.v[0].name, "free");
+	assert_string_equal(targets.v[1].name, "malloc");
+}
+
+void target_test_function(void);
+
+__attribute__((noinline)) void target_test_function(void)
+{
+	__asm__ volatile("");
+}
+
+/* In this very program, by its path, by name and by address. */
+static void test_user(void **state)
+{
+	_cleanup_(targets_fini) struct targets named = {}, numbered = {};
+	struct target_pattern pattern;
+	char text[4200], path[4000], why[512];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	assert_true(n > 0);
+	path[n] = '\0';
+	snprintf(text, sizeof(text), "u:%s:target_test_*", path);
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, &named, why, sizeof(why)), 0);
+	target_pattern_fini(&pattern);
+	assert_int_equal(named.n, 1);
+	assert_string_equal(named.v[0].name, "target_test_function");
+	assert_string_equal(named.path, path);
+	snprintf(text, sizeof(text), "u:%s:0x0", path);
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, &numbered, why, sizeof(why)), 0);
+	target_pattern_fini(&pattern);
+	assert_int_equal(numbered.n, 0);
+}
+
+static void check_no_user(const char *text, const char *word)
+{
+	_cleanup_(targets_fini) struct targets targets = {};
+	struct target_pattern pattern;
+	char why[512] = "";
+
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	assert_true(target_find_user(&pattern, &targets, why, sizeof(why)) < 0);
+	target_pattern_fini(&pattern);
+	if (!strstr(why, word))
+		fail_msg("%s: \"%s\" says nothing of \"%s\"", text, why, word);
+}
+
+static void test_no_user(void **state)
+{
+	check_no_user("u:/nowhere/x:f", "No such file");
+	check_no_user("u:/etc/passwd:f", "no program or library");
+	check_no_user("u:there_is_no_such_library:f", "there is no library or program");
+	check_no_user("u:bin/x:f", "begins with /");
+	check_no_user("u:lib*:f", "without wildcards");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_regex_position),
+		cmocka_unit_test(test_fits),
+		cmocka_unit_test(test_one_address_once),
+		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_no_user),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
