@@ -226,6 +226,11 @@ static void render_limits(const struct page *page, const struct wire_limits *lim
 		page_wrap(page, STYLE_PLAIN, "limits", LABEL_WIDTH, "none was reached");
 }
 
+static double percent_of(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 100.0;
+}
+
 /* The programs whose stacks are cut most often, and why. */
 static void render_walks(const struct page *page, const struct wire_walk *walks)
 {
@@ -237,7 +242,7 @@ static void render_walks(const struct page *page, const struct wire_walk *walks)
 		{ walks->no_row, "no_row" },	     { walks->fault, "fault" },
 		{ walks->truncated, "truncated" },
 	};
-	_cleanup_(freep) char *name = name_escape(walks->binary ? walks->binary : "others");
+	_cleanup_(freep) char *name = name_escape(walks->binary ? walks->binary : "not known");
 	char why[160] = "";
 	size_t used = 0;
 
@@ -246,15 +251,25 @@ static void render_walks(const struct page *page, const struct wire_walk *walks)
 			used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%s %s",
 						 used ? ", " : "", reasons[i].flag,
 						 count_text(reasons[i].n));
-	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s: %s of %s cut: %s", name,
-		  count_text(walks->stacks - walks->whole), count_text(walks->stacks), why);
+	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s: %.1f %% of %s; %s cut: %s", name,
+		  percent_of(walks->whole, walks->stacks), count_text(walks->stacks),
+		  count_text(walks->stacks - walks->whole), why);
+}
+
+/* Of programs that have no line of their own. */
+static void render_other_walks(const struct page *page, int64_t programs, int64_t whole,
+			       int64_t stacks)
+{
+	if (programs > 0)
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s more programs: %.1f %% of %s",
+			  count_text(programs), percent_of(whole, stacks), count_text(stacks));
 }
 
 static void render_unwind(const struct page *page, const struct wire_unwind *unwind)
 {
-	int64_t stacks = 0, whole = 0;
+	int64_t stacks = 0, whole = 0, other_stacks = 0, other_whole = 0;
 	char used[32], most[32];
-	size_t i;
+	size_t i, shown = 0;
 
 	if (!unwind)
 		return;
@@ -264,13 +279,22 @@ static void render_unwind(const struct page *page, const struct wire_unwind *unw
 	}
 	page_wrap(page, STYLE_PLAIN, "unwinding", LABEL_WIDTH,
 		  "%.1f %% of %s user stacks end at the thread's first function",
-		  stacks ? 100.0 * (double)whole / (double)stacks : 100.0, count_text(stacks));
+		  percent_of(whole, stacks), count_text(stacks));
 	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "rows of %s files: %s of %s",
 		  count_text(unwind->files), size_text(unwind->bytes, used),
 		  size_text(unwind->max_bytes, most));
-	for (i = 0; i < unwind->binaries.n && i < WALKS_SHOWN; i++)
-		if (unwind->binaries.v[i].whole < unwind->binaries.v[i].stacks)
-			render_walks(page, &unwind->binaries.v[i]);
+	for (i = 0; i < unwind->binaries.n; i++) {
+		const struct wire_walk *walks = &unwind->binaries.v[i];
+
+		if (shown < WALKS_SHOWN && walks->whole < walks->stacks) {
+			render_walks(page, walks);
+			shown++;
+			continue;
+		}
+		other_stacks += walks->stacks;
+		other_whole += walks->whole;
+	}
+	render_other_walks(page, (int64_t)(unwind->binaries.n - shown), other_whole, other_stacks);
 }
 
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now)

@@ -429,12 +429,26 @@ static int blind_wire(struct arena *arena, struct session *session,
 	return blind[out->n++] ? 0 : -ENOMEM;
 }
 
+static void program_wire(const struct probe_program *program, struct wire_program *out)
+{
+	*out = (struct wire_program){
+		.name = program->name,
+		.hook = program->hook,
+		.runs = (int64_t)program->runs,
+		.run_ns = (int64_t)program->run_ns,
+		.missed = (int64_t)program->missed,
+		.verified_insns = program->verified_insns,
+	};
+}
+
 static int probe_wire(struct arena *arena, struct session *session, struct wire_probe *out)
 {
-	struct wire_program *programs = arena_array(arena, PROBE_MAX_PROGRAMS, sizeof(*programs));
+	struct wire_program *programs =
+		arena_array(arena, PROBE_MAX_PROGRAMS + 1, sizeof(*programs));
 	const struct session_info *info = session_info(session);
 	bool has_waits = probe_kind_has_waits(info->kind);
 	struct probe_status status;
+	struct drain_stats drain;
 	struct wire_strs blind;
 	size_t i;
 	int r;
@@ -446,14 +460,10 @@ static int probe_wire(struct arena *arena, struct session *session, struct wire_
 	if (r)
 		return r;
 	for (i = 0; i < status.n_programs; i++)
-		programs[i] = (struct wire_program){
-			.name = status.programs[i].name,
-			.hook = status.programs[i].hook,
-			.runs = (int64_t)status.programs[i].runs,
-			.run_ns = (int64_t)status.programs[i].run_ns,
-			.missed = (int64_t)status.programs[i].missed,
-			.verified_insns = status.programs[i].verified_insns,
-		};
+		program_wire(&status.programs[i], &programs[i]);
+	session_stats(session, &drain);
+	if (drain.openwait.state == OPENWAIT_ON)
+		program_wire(&drain.openwait.program, &programs[status.n_programs++]);
 	*out = (struct wire_probe){
 		.name = probe_kind_name(info->kind),
 		.state = status.is_on	      ? "on"

@@ -196,9 +196,11 @@ void openwait_reader_stats(struct openwait_reader *reader, struct openwait_stats
 		return;
 	}
 	pthread_mutex_lock(&reader->lock);
-	if (reader->stats.state == OPENWAIT_ON)
+	if (reader->stats.state == OPENWAIT_ON) {
 		reader->ops->counts(reader->userdata, &reader->stats.counts, reader->stats.lost,
 				    &reading);
+		reader->ops->program(reader->userdata, &reader->stats.program);
+	}
 	*out = reader->stats;
 	if (reader->begun != reader->ended) {
 		took = clock_ns(CLOCK_MONOTONIC) - reader->began_ns;

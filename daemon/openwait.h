@@ -27,15 +27,17 @@ struct openwait_stats {
 	int64_t pass_max_ns; /* the longest pass, one that goes on included */
 	uint32_t held_up_by; /* pid whose memory is read for more than a second now, or 0 */
 	struct openwait_counts counts;
-	uint64_t lost[LOST_N]; /* that the ring did not take */
+	struct probe_program program; /* where it is on */
+	uint64_t lost[LOST_N];	      /* that the ring did not take */
 };
 
-/* What the reader does; tests have their own. All but counts are called on its thread. */
+/* What the reader does; tests have their own. Those that run it are called on its thread. */
 struct openwait_ops {
 	int (*open)(void *userdata, char reason[static OPENWAIT_REASON]);
 	int64_t (*run)(void *userdata, const struct openwait_pass *pass);
 	void (*counts)(void *userdata, struct openwait_counts *out, uint64_t lost_out[LOST_N],
 		       uint32_t *reading_tgid_out);
+	void (*program)(void *userdata, struct probe_program *out);
 	void (*free)(void *userdata);
 };
 

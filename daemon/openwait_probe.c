@@ -31,6 +31,13 @@ static void on_counts(void *userdata, struct openwait_counts *out, uint64_t lost
 	probe_openwait_counts(reader->openwait, out, lost_out, reading_tgid_out);
 }
 
+static void on_program(void *userdata, struct probe_program *out)
+{
+	const struct probe_reader *reader = userdata;
+
+	probe_openwait_program(reader->openwait, out);
+}
+
 static void on_free(void *userdata)
 {
 	struct probe_reader *reader = userdata;
@@ -45,6 +52,7 @@ int openwait_reader_of(const struct probe *probe, struct openwait_reader **out)
 		.open = on_open,
 		.run = on_run,
 		.counts = on_counts,
+		.program = on_program,
 		.free = on_free,
 	};
 	struct probe_reader *reader = calloc(1, sizeof(*reader));

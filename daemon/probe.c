@@ -324,7 +324,7 @@ void probe_refresh(struct probe *probe)
 		probe_oncpu_refresh(probe);
 }
 
-static void program_status(const struct bpf_program *program, struct probe_program *out)
+void probe_program_read(const struct bpf_program *program, struct probe_program *out)
 {
 	struct bpf_prog_info info = {};
 	uint32_t size = sizeof(info);
@@ -353,7 +353,7 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 	kinds[probe->options.kind].status_fn(probe, out);
 	bpf_object__for_each_program(program, probe->object) {
 		if (bpf_program__autoload(program) && out->n_programs < PROBE_MAX_PROGRAMS)
-			program_status(program, &out->programs[out->n_programs++]);
+			probe_program_read(program, &out->programs[out->n_programs++]);
 	}
 }
 

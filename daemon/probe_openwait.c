@@ -161,3 +161,11 @@ void probe_openwait_counts(const struct probe_openwait *openwait, struct openwai
 	memcpy(lost_out, shared->lost, sizeof(shared->lost));
 	*reading_tgid_out = *(const volatile uint32_t *)&shared->reading_tgid;
 }
+
+void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out)
+{
+	probe_program_read(openwait->skel->progs.on_open_wait, out);
+	/* Not libbpf's own strings: the answer may outlive the session. */
+	out->name = "on_open_wait";
+	out->hook = "iter.s/task";
+}

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
+#include "daemon/probe.h"
 
-struct probe;
 struct probe_openwait;
 
 enum { OPENWAIT_REASON = 192 };
@@ -34,6 +34,9 @@ struct probe_openwait *probe_openwait_close(struct probe_openwait *openwait);
 
 /* Returns when all threads were looked at: the stacks read, or a negative errno. */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass);
+
+/* What the kernel says of the program. */
+void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out);
 
 /* Also while a pass runs; reading_tgid_out: whose memory is being read, 0 for nobody's. */
 void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,

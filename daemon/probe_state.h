@@ -72,6 +72,9 @@ int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const 
 
 int probe_map_fd(const struct probe *probe, const char *name);
 
+/* What the kernel says of a loaded program. */
+void probe_program_read(const struct bpf_program *program, struct probe_program *out);
+
 /* Undoes a try: nothing is left in the kernel. */
 void probe_unload(struct probe *probe);
 

@@ -54,6 +54,11 @@ static void fake_counts(void *userdata, struct openwait_counts *out, uint64_t lo
 	*reading_tgid_out = 4242;
 }
 
+static void fake_program(void *userdata, struct probe_program *out)
+{
+	*out = (struct probe_program){ .name = "fake" };
+}
+
 static void fake_free(void *userdata)
 {
 	pthread_mutex_lock(&fake.lock);
@@ -62,7 +67,8 @@ static void fake_free(void *userdata)
 	pthread_mutex_unlock(&fake.lock);
 }
 
-static const struct openwait_ops ops = { fake_open, fake_run, fake_counts, fake_free };
+static const struct openwait_ops ops = { fake_open, fake_run, fake_counts, fake_program,
+					 fake_free };
 
 static struct openwait_reader *reader_start(int open_result)
 {
