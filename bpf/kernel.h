@@ -32,9 +32,12 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 	unsigned char sched_delayed; /* since 6.12: asleep, but not taken off its queue yet */
+	__u64 exec_start; /* rq_clock_task() when sum_exec_runtime was brought up to it */
+	__u64 sum_exec_runtime;
 };
 
 struct sched_info {
+	unsigned long long run_delay; /* ready and without a CPU, so far */
 	unsigned long long last_arrival; /* rq_clock() when it last got a CPU */
 };
 
@@ -60,11 +63,17 @@ struct css_set {
 	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
 };
 
+struct block_device;
+
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
+	struct block_device *s_bdev;
 };
 
 struct inode {
+	unsigned short i_mode;
+	__u32 i_rdev;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	long long i_size;

@@ -49,6 +49,10 @@ enum loss {
 	LOST_NO_HOOK,	   /* waits of offwake: the hook that takes stacks did not run */
 	LOST_CALL_NESTED,  /* calls made on top of one that was being recorded on that CPU */
 	LOST_CALL_RING,	   /* streamed calls: the ring was full */
+	LOST_IO_KEYS,	   /* operations: the window's map was full */
+	LOST_IO_SLOTS,	   /* operations that the table of open ones did not take */
+	LOST_IO_DEPTH,	   /* operations within others, more than a thread has room for */
+	LOST_IO_REQUESTS,  /* requests that the map of those in flight did not take */
 	LOST_N,
 };
 
@@ -71,6 +75,9 @@ struct cpu_counts {
 	__u64 samples_kept; /* put into a window's map */
 	__u64 streamed;	   /* calls sent one by one */
 	__u64 call_ns;	    /* spent in the programs that record calls */
+	__u64 ios;	    /* bumped first thing: every end of an operation that is followed */
+	__u64 ios_kept;	    /* put into a window's map */
+	__u64 ios_unseen;   /* of those that ended: their begin was not seen */
 	__u64 lost[LOST_N];
 };
 

@@ -81,6 +81,12 @@ struct options {
 	const char *comm;
 	const char *cgroup;
 	const char *unit;
+	const char *layer;
+	const char *op;
+	const char *disk;
+	bool queued;
+	bool milliseconds;
+	bool breakdown;
 	const char *window; /* texts; range_resolve() reads them */
 	const char *since;
 	const char *until;

@@ -32,6 +32,12 @@ struct view {
 	bool chain;	      /* the path of wakers, not only the last */
 	bool keeps_scheduler; /* time on a CPU may be its own */
 	int frame_indent; /* of older tools; 0: theirs */
+	bool milliseconds;    /* of I/O, as the next five */
+	bool queued;	      /* histograms of requests with their time in the queue */
+	bool breakdown;
+	bool by_process;
+	bool histograms;
+	const char *layer; /* NULL: all */
 	int64_t top;	   /* stuck: entries to show, 0 for all */
 };
 

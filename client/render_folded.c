@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/render.h"
+#include "client/render_ios.h"
 #include "client/term.h"
 #include "proto/base.h"
 
@@ -82,12 +83,35 @@ static void put_waker(FILE *out, const struct view *view, const struct wire_wake
 	}
 }
 
+/* Layer;operation;place: a flame graph has a tower for each layer. */
+static void put_io(FILE *out, const struct wire_io *io)
+{
+	_cleanup_(freep) char *place = io_place(io);
+
+	folded_put_name(out, io->layer);
+	fputc(';', out);
+	folded_put_name(out, io->op);
+	fputc(';', out);
+	folded_put_name(out, place);
+	fputc(';', out);
+}
+
+/* Of operations their own time: what lies below is another line. A request is its parts. */
+static int64_t line_ns(const struct wire_row *row)
+{
+	if (!row->io)
+		return row->total_ns;
+	return strcmp(row->io->layer, "block") == 0 ? 0 : row->io->own_ns;
+}
+
 static char *line_text(const struct view *view, const struct wire_row *row)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
 
+	if (row->io)
+		put_io(out, row->io);
 	folded_put_name(out, row->key ? row->key : row->comm);
 	if (row->user)
 		put_frames(out, view, row->user, false);
@@ -149,7 +173,7 @@ void render_folded(const struct view *view, const struct wire_snapshot_reply *re
 		const struct wire_row *row = &reply->rows.v[i];
 
 		lines[i] = (struct line){ line_text(view, row),
-					  has_calls ? row->count * NS_PER_US : row->total_ns, i };
+					  has_calls ? row->count * NS_PER_US : line_ns(row), i };
 	}
 	n = merge_lines(lines, reply->rows.n);
 	for (size_t i = 0; i < n; i++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/render.h"
+#include "client/render_ios.h"
 #include "client/term.h"
 #include "proto/base.h"
 
@@ -316,6 +317,10 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
 
 	render_coverage(view, reply);
+	if (reply_has_ios(reply)) {
+		(view->breakdown ? render_breakdown : render_ios)(view, reply);
+		return;
+	}
 	if (reply_has_calls(reply)) {
 		render_calls(view, reply);
 		return;

@@ -12,6 +12,7 @@
 #include "client/output.h"
 #include "client/range.h"
 #include "client/render.h"
+#include "client/render_ios.h"
 #include "client/report.h"
 #include "client/term.h"
 #include "proto/base.h"
@@ -44,7 +45,9 @@ static int add_rows(struct collection *c, const struct wire_rows *rows)
 static int check_rows(const struct wire_snapshot_reply *reply)
 {
 	for (size_t i = 0; i < reply->rows.n; i++)
-		if (!reply->rows.v[i].state && !reply_is_sampled(reply) && !reply_has_calls(reply))
+		if (reply_has_ios(reply)     ? !reply->rows.v[i].io
+		    : reply_has_calls(reply) ? false
+					     : !reply->rows.v[i].state && !reply_is_sampled(reply))
 			return -EINVAL;
 	return 0;
 }
@@ -89,6 +92,9 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
 		.comm = options->comm,
 		.cgroup = options->cgroup,
 		.unit = options->unit,
+		.layer = options->layer,
+		.op = options->op,
+		.disk = options->disk,
 	};
 }
 
@@ -98,7 +104,7 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
  */
 static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 {
-	if (options->format == FORMAT_FOLDED || (is_stuck && options->format == FORMAT_TEXT))
+	if (options->format == FORMAT_FOLDED || options->breakdown || (is_stuck && options->format == FORMAT_TEXT))
 		return TOP_ALL;
 	if (options->top != WIRE_ABSENT)
 		return options->top;
@@ -171,6 +177,12 @@ struct view snapshot_view(const struct options *options, FILE *out)
 		.delimited = options->delimited,
 		.chain = options->chain,
 		.by_max = strcmp(sort, "max") == 0,
+		.milliseconds = options->milliseconds,
+		.queued = options->queued,
+		.breakdown = options->breakdown,
+		.by_process = options->by && strcmp(options->by, "process") == 0,
+		.histograms = options->verbose || options->layer || options->op || options->queued,
+		.layer = options->layer,
 		.reverse = options->reverse,
 		.top = options->top != WIRE_ABSENT ? options->top : TOP_DEFAULT,
 	};

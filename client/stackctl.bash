@@ -11,12 +11,13 @@ _stackctl()
 	local format='--format --json'
 	local range='--window --since --until --at'
 	local filter='--pid --tid --user-threads --kernel-threads --user-stacks --kernel-stacks
-		--min-block-time --max-block-time --state --comm --cgroup --unit
+		--min-block-time --max-block-time --state --comm --cgroup --unit --layer --op --disk
 		-p -t -u -k -U -K -m -M'
 	local calls='--regexp --rate -r' list='--functions --regexp -r'
 	local order='--sort --by'
 	local session='--cpu --frequency --count --event --idle -C -F'
 	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --chain --offset
+		--queued --milliseconds --breakdown
 		--verbose --short --lines --output -n -f -d -a -s -v'
 
 	case $prev in
@@ -38,6 +39,18 @@ _stackctl()
 		;;
 	--by)
 		COMPREPLY=($(compgen -W 'stack thread process comm cgroup module function' -- "$cur"))
+		return
+		;;
+	--layer)
+		COMPREPLY=($(compgen -W 'syscall vfs fs block throttled queue device' -- "$cur"))
+		return
+		;;
+	--op)
+		COMPREPLY=($(compgen -W 'read write sync open flush discard submit other' -- "$cur"))
+		return
+		;;
+	--disk)
+		COMPREPLY=($(compgen -W "$(ls /sys/class/block 2>/dev/null)" -- "$cur"))
 		return
 		;;
 	--state)
@@ -101,7 +114,7 @@ _stackctl()
 	snapshot)
 		options+=" $format $range $filter $order $stacks"
 		if [[ $cur != -* ]]; then
-			COMPREPLY=($(compgen -W 'offcpu oncpu' -- "$cur"))
+			COMPREPLY=($(compgen -W 'offcpu oncpu iolat' -- "$cur"))
 			return
 		fi
 		;;
@@ -120,7 +133,7 @@ _stackctl()
 		;;
 	esac
 	if [[ $verb == @(start|record|watch) && $cur != -* ]]; then
-		COMPREPLY=($(compgen -W 'offcpu oncpu offwake stackcount stacksnoop' -- "$cur"))
+		COMPREPLY=($(compgen -W 'offcpu oncpu offwake iolat stackcount stacksnoop' -- "$cur"))
 		return
 	fi
 	COMPREPLY=($(compgen -W "$options" -- "$cur"))

@@ -227,8 +227,8 @@ int answer_stack(struct row_context *context, const struct stack *stack,
 	return 0;
 }
 
-static void process_wire(const struct process_info *info, struct arena *arena,
-			 struct wire_process *out)
+void answer_process(const struct process_info *info, struct arena *arena,
+		    struct wire_process *out)
 {
 	*out = (struct wire_process){
 		.pid = info->id.pid,
@@ -348,7 +348,7 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 	int r = 0;
 
 	process_info(group->image->process, &info);
-	process_wire(&info, context->arena, &row->process);
+	answer_process(&info, context->arena, &row->process);
 	row->tid = context->options->by_thread ? group->image->tid : WIRE_ABSENT;
 	row->comm = arena_strndup(context->arena, group->key.comm, COMM_LEN);
 	row->idle = group->is_idle;
@@ -367,6 +367,21 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 	if (!r && group->key.waker)
 		r = waker_wire(context, &group->waker, &row->waker);
 	return r;
+}
+
+struct row_context *answer_stacks_new(struct answer *answer,
+					const struct answer_row_options *options)
+{
+	struct row_context *stacks = arena_alloc(answer->arena, sizeof(*stacks));
+
+	if (stacks)
+		*stacks = (struct row_context){ .arena = answer->arena, .options = options };
+	return stacks;
+}
+
+void answer_stacks_clear(struct row_context *stacks)
+{
+	HASH_CLEAR(hh, stacks->memos);
 }
 
 int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t n,
@@ -473,7 +488,8 @@ static int probe_wire(struct arena *arena, struct session *session, struct wire_
 		.reason = status.reason,
 		.blind = blind,
 		.min_wait_ns = status.is_on && has_waits ? info->min_wait_ns : WIRE_ABSENT,
-		.period_ns = status.is_on && info->period_ns && !has_waits ? (int64_t)info->period_ns : WIRE_ABSENT,
+		.period_ns = status.is_on && info->kind == PROBE_ONCPU ? (int64_t)info->period_ns
+								       : WIRE_ABSENT,
 		.programs = { .v = programs, .n = status.n_programs },
 	};
 	return 0;
@@ -527,8 +543,10 @@ int answer_session(struct arena *arena, struct session *session, struct wire_ses
 		.always = info->is_always,
 		.filter = info->filter->wire,
 		.min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT,
-		.period_ns = has_waits || !info->period_ns ? WIRE_ABSENT : (int64_t)info->period_ns,
-		.count = (int64_t)(has_waits ? stats.counts.switch_ins : stats.counts.samples),
+		.period_ns = info->kind == PROBE_ONCPU ? (int64_t)info->period_ns : WIRE_ABSENT,
+		.count = (int64_t)(info->kind == PROBE_IOLAT ? stats.counts.ios
+				   : has_waits		     ? stats.counts.switch_ins
+							     : stats.counts.samples),
 	};
 	answer_session_calls(session, &stats, out);
 	if (!out->id || !out->owner)

@@ -64,6 +64,10 @@ struct config {
 	uint64_t stacksnoop_rate; /* rate = 1000, 1 .. 100000: calls streamed a second */
 	/* [budget] */
 	uint64_t budget_cpu; /* cpu = 25, 1 .. 10000: % of one CPU, of a session of calls */
+	/* [probe.iolat] */
+	bool iolat_enabled;	 /* enabled = yes */
+	int64_t iolat_slow_ns;	 /* slow = 10ms, 0 .. 1h: these are kept by stack too; 0: none */
+	uint64_t iolat_max_keys; /* max_keys = 1024, 256 .. 65536: per window */
 	/* [idle] */
 	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
 

@@ -163,6 +163,8 @@ static int drain_open_kind(struct drain *drain, int64_t min_wait_ns)
 				   probe_period_ns(drain->probe), &drain->sampler);
 	case PROBE_OFFWAKE:
 		return wakes_new(drain->processes, drain->stacks, &drain->wakes);
+	case PROBE_IOLAT:
+		return ios_new(drain->processes, drain->stacks, &drain->ios);
 	default:
 		return assembler_new(drain->processes, drain->stacks, min_wait_ns,
 				     &drain->assembler);
@@ -203,6 +205,7 @@ static struct drain *drain_free(struct drain *drain)
 	sampler_free(drain->sampler);
 	wakes_free(drain->wakes);
 	calls_unref(drain->calls);
+	ios_free(drain->ios);
 	closep(&drain->wake_fd);
 	free(drain->cpus);
 	pthread_cond_destroy(&drain->cut_done);

@@ -47,6 +47,14 @@ static void on_wake(void *context, const void *key, const void *value)
 	wakes_add(drain->wakes, key, value);
 }
 
+static void on_io(void *context, const void *key, const void *value)
+{
+	struct drain *drain = context;
+
+	drain->keys++;
+	ios_add(drain->ios, key, value);
+}
+
 /* A whole copy of a slot: the writer bumps seq_begin before and seq_done after it writes. */
 static bool thread_copy(const struct thread *slot, struct thread *copy)
 {
@@ -213,6 +221,9 @@ static int window_read(struct drain *drain, unsigned int slot)
 	if (drain->wakes)
 		return drain_map_read(fd, sizeof(struct wake_key), sizeof(struct wake_sums),
 				      on_wake, drain);
+	if (drain->ios)
+		return drain_map_read(fd, sizeof(struct io_key), sizeof(struct io_sums), on_io,
+				      drain);
 	threads_read(drain);
 	return drain_map_read(fd, sizeof(struct wait_key), sizeof(struct wait_sums), on_row, drain);
 }
@@ -278,6 +289,8 @@ int drain_cut_window(struct drain *drain, struct window **out)
 		window = assembler_finish(drain->assembler);
 	else if (drain->wakes)
 		window = wakes_finish(drain->wakes, start, end);
+	else if (drain->ios)
+		window = ios_finish(drain->ios, start, end);
 	else
 		window = sampler_finish(drain->sampler, start, end);
 	if (!window)

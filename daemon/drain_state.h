@@ -18,6 +18,7 @@
 #include "daemon/drain.h"
 #include "daemon/drain_pace.h"
 #include "daemon/drain_ring.h"
+#include "daemon/ios.h"
 #include "daemon/sampler.h"
 #include "daemon/wakes.h"
 
@@ -51,6 +52,7 @@ struct drain {
 	struct calls *calls;	     /* of stacksnoop, else NULL; a reference */
 	struct pace pace;	     /* of calls */
 	struct wakes *wakes;	     /* of offwake, else NULL */
+	struct ios *ios;	     /* of iolat, else NULL */
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* of offcpu, else NULL */
 	bool has_asked_openwait;	  /* since the last cut */

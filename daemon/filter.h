@@ -75,6 +75,10 @@ const char *state_letter(uint32_t state);
 /* The letter of all states of many waits, or'ed; "mixed" where there are several. */
 const char *states_word(uint32_t states_seen);
 
+/* Whether layer, op and disk are there: 0, or -EINVAL with *error. */
+int filter_io_check(const struct wire_filter *wire, struct wire_error *error);
+bool filter_has_io(const struct filter *filter, const struct window_io *io);
+
 /* Fills an error; what and message are copied. Returns r. */
 int wire_error_set(struct wire_error *error, int r, const char *name, const char *what,
 		   const char *format, ...) __attribute__((format(printf, 5, 6)));

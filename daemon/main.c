@@ -291,6 +291,8 @@ static void log_probe(struct session *session)
 			  "recording %s, stacks by %s, waits from %lld us", info->id_text,
 			  status.hook,
 			  (long long)(info->min_wait_ns / NS_PER_US));
+	else if (info->kind == PROBE_IOLAT)
+		log_event(LOG_INFO, LOG_ID_RECORDING, fields, "recording iolat: %s", status.hook);
 	else
 		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
 			  "recording oncpu, samples by %s, one each %lld us", status.hook,

@@ -81,6 +81,19 @@ static void merge_samples(struct merge *merge, const struct window *window,
 	}
 }
 
+static void merge_window_ios(struct merge *merge, const struct window *window,
+			     struct image_info **infos)
+{
+	struct image_info *info;
+	size_t i;
+
+	for (i = 0; i < window->n_ios; i++) {
+		info = infos[window->ios[i].image];
+		if (info)
+			merge_io(merge, window, &window->ios[i], info);
+	}
+}
+
 static int merge_window(struct merge *merge, const struct window *window, bool is_last,
 			struct stack *unread)
 {
@@ -97,6 +110,7 @@ static int merge_window(struct merge *merge, const struct window *window, bool i
 	if (!merge->options.open_only)
 		merge_ended(merge, window, infos);
 	merge_samples(merge, window, infos);
+	merge_window_ios(merge, window, infos);
 	return merge->error;
 }
 
@@ -190,6 +204,7 @@ struct merge *merge_free(struct merge *merge)
 	if (!merge)
 		return NULL;
 	groups_free(merge);
+	merge_ios_free(merge);
 	index_free(merge);
 	free(merge->array);
 	free(merge);

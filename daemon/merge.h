@@ -16,7 +16,7 @@
 #include "daemon/hash_table.h"
 #include "daemon/history.h"
 
-enum merge_by { MERGE_BY_STACK, MERGE_BY_THREAD, MERGE_BY_PROCESS };
+enum merge_by { MERGE_BY_STACK, MERGE_BY_THREAD, MERGE_BY_PROCESS, MERGE_BY_OPERATION };
 
 /* All words, so that equal keys are equal bytes. */
 struct merge_key {
@@ -56,7 +56,28 @@ struct merge_group {
 	UT_hash_handle hh; /* merge.groups */
 };
 
+/* Of I/O; equal keys are equal bytes. */
+struct merge_io_key {
+	uint64_t what;	/* layer, operation, system call */
+	uint64_t where; /* device, file system */
+	uint64_t pid;
+	uint64_t process_start;
+	uint64_t kernel;
+	uint64_t user;
+	char device[WINDOW_DEVICE_LEN];
+};
+
+struct merge_io {
+	struct merge_io_key key;
+	const struct window_image *image; /* one of its processes */
+	struct window_io io; /* sums; stacks are references, its image and buckets of no account */
+	int64_t max_end_real_ns;
+	uint64_t buckets[IO_BUCKETS_N];
+	UT_hash_handle hh; /* merge.ios */
+};
+
 struct merge_totals {
+	uint64_t ios;
 	uint64_t samples;
 	uint64_t on_cpu_ns;
 	uint64_t runnable_ns;
@@ -92,6 +113,8 @@ struct merge *merge_free(struct merge *merge);
 
 /* Groups as an array of pointers, in no order; borrowed. */
 struct merge_group **merge_groups(struct merge *merge, size_t *n_out);
+/* Those of I/O, an array that is the caller's to free. 0 or -ENOMEM. */
+int merge_ios(struct merge *merge, struct merge_io ***out, size_t *n_out);
 const struct merge_totals *merge_totals(const struct merge *merge);
 
 /*

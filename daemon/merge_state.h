@@ -49,6 +49,7 @@ struct merge {
 	struct merge_options options;
 	struct merge_group *groups;
 	struct merge_group **array;
+	struct merge_io *ios;
 	struct image_info *infos;
 	struct seen *threads;
 	struct seen *processes;
@@ -105,6 +106,11 @@ void groups_free(struct merge *merge);
 /* merge_samples.c */
 void merge_sample(struct merge *merge, const struct window *window,
 		  const struct window_sample *sample, struct image_info *info);
+
+/* merge_ios.c */
+void merge_io(struct merge *merge, const struct window *window, const struct window_io *io,
+	      struct image_info *info);
+void merge_ios_free(struct merge *merge);
 
 /* merge_waits.c */
 void merge_row(struct merge *merge, const struct window *window, size_t place,

@@ -30,6 +30,7 @@ static const struct {
 			       probe_stackcount_status },
 	[PROBE_STACKSNOOP] = { probe_stackcount_open, probe_stackcount_close,
 			       probe_stackcount_status },
+	[PROBE_IOLAT] = { probe_iolat_open, probe_iolat_close, probe_iolat_status },
 };
 
 /* libbpf's first warning: what the kernel refused. Those that follow are what came of it. */

@@ -25,7 +25,7 @@ struct targets;
 struct thread;
 struct wire_ints;
 
-enum { PROBE_MAX_PROGRAMS = 16, PROBE_MAX_BLIND = 8 };
+enum { PROBE_MAX_PROGRAMS = 64, PROBE_MAX_BLIND = 8 };
 
 struct probe_program {
 	const char *name;

@@ -12,6 +12,7 @@ enum probe_kind {
 	PROBE_OFFWAKE,
 	PROBE_STACKCOUNT,
 	PROBE_STACKSNOOP,
+	PROBE_IOLAT,
 	PROBE_KIND_N,
 };
 
@@ -23,6 +24,7 @@ static inline const char *probe_kind_name(enum probe_kind kind)
 		[PROBE_OFFWAKE] = "offwake",
 		[PROBE_STACKCOUNT] = "stackcount",
 		[PROBE_STACKSNOOP] = "stacksnoop",
+		[PROBE_IOLAT] = "iolat",
 	};
 
 	return names[kind];

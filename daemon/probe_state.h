@@ -4,22 +4,24 @@
 
 /*
  * What the files behind probe.h share: a probe of any kind (probe.c) and what is each kind's own
- * (probe_offcpu.c, probe_oncpu.c, probe_offwake.c,
- * probe_stackcount.c). The thread that opens the probe.
+ * (probe_offcpu.c, probe_oncpu.c, probe_offwake.c, probe_iolat.c, probe_stackcount.c). The thread
+ * that opens the probe.
  */
 
 #include <bpf/libbpf.h>
 
 #include "daemon/probe.h"
 
+struct iolat;
 struct offcpu;
 struct offwake;
 struct oncpu;
 struct probe_calls;
 struct probe_events;
+struct probe_layers;
 struct stackcount;
 
-enum { PROBE_MAX_LINKS = 48 };
+enum { PROBE_MAX_LINKS = 64 };
 
 /* One try; a kind's file fills skeleton and object, then cut. */
 struct probe {
@@ -29,6 +31,7 @@ struct probe {
 		struct oncpu *oncpu;
 		struct offwake *offwake;
 		struct stackcount *stackcount;
+		struct iolat *iolat;
 	};
 	struct bpf_object *object; /* the skeleton's */
 	struct cut *cut;
@@ -39,6 +42,7 @@ struct probe {
 	struct probe_calls *calls;   /* of calls: the functions */
 	struct call_pace *pace;
 	size_t n_functions;
+	struct probe_layers *layers; /* iolat: what it can see */
 	int window_fds[2];
 	struct thread *threads; /* the map's own memory */
 	uint64_t max_threads;
@@ -94,5 +98,8 @@ int probe_stackcount_open(struct probe *probe);
 void probe_stackcount_detach(struct probe *probe);
 void probe_stackcount_close(struct probe *probe);
 void probe_stackcount_status(const struct probe *probe, struct probe_status *out);
+int probe_iolat_open(struct probe *probe);
+void probe_iolat_close(struct probe *probe);
+void probe_iolat_status(const struct probe *probe, struct probe_status *out);
 
 #endif

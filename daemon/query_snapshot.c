@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "daemon/answer.h"
+#include "daemon/answer_ios.h"
 #include "daemon/query_group.h"
 #include "daemon/query_history.h"
 #include "daemon/query_notes.h"
@@ -126,6 +127,23 @@ static int order_parse(const char *text, struct order *order, struct wire_error 
 	return 0;
 }
 
+/* What rows of I/O are. */
+static int by_parse_ios(const char *text, enum merge_by *by, struct wire_error *error)
+{
+	if (!text || strcmp(text, "operation") == 0)
+		*by = MERGE_BY_OPERATION;
+	else if (strcmp(text, "process") == 0)
+		*by = MERGE_BY_PROCESS;
+	else if (strcmp(text, "stack") == 0)
+		*by = MERGE_BY_STACK;
+	else
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+				      "%.40s: iolat has rows by operation, process or stack (of "
+				      "slow operations)",
+				      text);
+	return 0;
+}
+
 static int by_parse(const char *text, struct merge_options *options, enum query_group *group,
 		    struct wire_error *error)
 {
@@ -232,6 +250,7 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.cpus = sysconf(_SC_NPROCESSORS_ONLN),
 		.unseen = totals->unseen ? (int64_t)totals->unseen : WIRE_ABSENT,
 		.unseen_ns = totals->unseen ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
+		.ios = kind == PROBE_IOLAT ? (int64_t)totals->ios : WIRE_ABSENT,
 	};
 	if (kind == PROBE_OFFWAKE)
 		out->short_waits = out->short_ns = out->open_waits = out->throttled_ns = WIRE_ABSENT;
@@ -240,7 +259,7 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		return;
 	if (probe_kind_has_calls(kind))
 		out->calls = (int64_t)totals->samples;
-	else
+	else if (kind == PROBE_ONCPU)
 		out->samples = (int64_t)totals->samples;
 	out->runnable_ns = out->throttled_ns = out->blocked_ns = out->waits = WIRE_ABSENT;
 	out->short_waits = out->short_ns = out->open_waits = WIRE_ABSENT;
@@ -284,6 +303,20 @@ static int session_find(struct recorder *recorder, const struct wire_snapshot_re
 	return r;
 }
 
+/* What operations do not have: they are known by process. */
+static int ios_check(const struct wire_filter *filter, struct wire_error *error)
+{
+	if (filter && filter->tids.n)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "tids",
+				      "iolat keeps operations by process: a session can be "
+				      "started of some threads only");
+	if (filter && (filter->min_block_ns != WIRE_ABSENT ||
+		       filter->max_block_ns != WIRE_ABSENT || filter->states.n))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "min_block_ns",
+				      "iolat has no waits that have a length or a state");
+	return 0;
+}
+
 /* What only waits have is refused where there are none. */
 static int kind_check(const struct session_info *info, const struct wire_snapshot_request *request,
 		      struct wire_error *error)
@@ -291,6 +324,11 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 	const struct wire_filter *filter = request->filter;
 	const char *name = probe_kind_name(info->kind);
 
+	if (filter && info->kind != PROBE_IOLAT && (filter->layer || filter->op || filter->disk))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
+				      filter->layer ? "layer" : filter->op ? "op" : "disk",
+				      "%s knows nothing of layers, operations and disks: iolat "
+				      "does", name);
 	if (filter && filter->cpus.n)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "cpus",
 				      "CPUs are not kept: a session of oncpu can be started of "
@@ -300,6 +338,8 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 				      "offwake has waits that ended only: offcpu has the others");
 	if (probe_kind_has_waits(info->kind))
 		return 0;
+	if (info->kind == PROBE_IOLAT && request->open != 1)
+		return ios_check(filter, error);
 	if (request->open == 1 || (request->sort && strcmp(request->sort, "max") == 0))
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
 				      request->open == 1 ? "open" : "sort",
@@ -324,13 +364,18 @@ static int question_parse(const struct wire_snapshot_request *request, struct se
 			  struct question *question, struct wire_error *error)
 {
 	const struct filter *base = session_info(session)->filter;
+	const struct wire_filter *filter_io = request->filter;
 	int r = request_check(request, error);
 
 	if (!r)
 		r = kind_check(session_info(session), request, error);
 	if (!r)
 		r = filter_init(&question->filter, request->filter, error);
-	if (!r)
+	if (!r && filter_io)
+		r = filter_io_check(filter_io, error);
+	if (!r && session_info(session)->kind == PROBE_IOLAT)
+		r = by_parse_ios(request->by, &question->options.by, error);
+	else if (!r)
 		r = by_parse(request->by, &question->options, &question->group, error);
 	/* Calls have no time to be sorted by. */
 	if (!r && !request->sort && probe_kind_has_calls(session_info(session)->kind))
@@ -365,7 +410,7 @@ static void reply_head(struct answer *answer)
 	reply->session = info->id_text;
 	reply->hook = status.hook ? status.hook : "none";
 	reply->min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT;
-	reply->period_ns = has_waits || !info->period_ns ? WIRE_ABSENT : (int64_t)info->period_ns;
+	reply->period_ns = info->kind == PROBE_ONCPU ? (int64_t)info->period_ns : WIRE_ABSENT;
 }
 
 static int notes_add(struct recorder *recorder, struct answer *answer,
@@ -486,6 +531,8 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	r = notes_add(recorder, answer, &question, &found);
 	if (r)
 		return r;
+	if (info->kind == PROBE_IOLAT)
+		return answer_ios(answer, request, &rows);
 	if (question.group)
 		return grouped_make(answer, request, &question, &rows);
 	return rows_make(answer, request, &question.order, &rows);

@@ -73,7 +73,13 @@ static int wire_filter_copy(struct arena *arena, const struct wire_filter *from,
 		r = text_copy(arena, &to->comm);
 	if (!r)
 		r = text_copy(arena, &to->cgroup);
-	return r ? r : text_copy(arena, &to->unit);
+	if (!r)
+		r = text_copy(arena, &to->unit);
+	if (!r)
+		r = text_copy(arena, &to->layer);
+	if (!r)
+		r = text_copy(arena, &to->op);
+	return r ? r : text_copy(arena, &to->disk);
 }
 
 static struct session *session_free(struct session *session)
@@ -196,6 +202,8 @@ static bool is_enabled(const struct config *config, enum probe_kind kind)
 	case PROBE_STACKCOUNT:
 	case PROBE_STACKSNOOP:
 		return false;
+	case PROBE_IOLAT:
+		return config->iolat_enabled;
 	default:
 		return config->offcpu_enabled;
 	}
@@ -250,6 +258,8 @@ static uint64_t keys_max(const struct session *session, const struct config *con
 					       : sample_keys(config, session->info.period_ns);
 	if (probe_kind_has_calls(session->info.kind))
 		return config->stackcount_max_keys;
+	if (session->info.kind == PROBE_IOLAT)
+		return config->iolat_max_keys;
 	if (!session->info.is_always)
 		return SMALL_KEYS;
 	return session->info.kind == PROBE_OFFWAKE ? config->offwake_max_keys :

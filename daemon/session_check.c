@@ -157,6 +157,10 @@ static int kind_check(const struct session *session, const struct session_reques
 			return invalid(error, "states", "oncpu has no waits that have a state");
 		return period_check(session, request, error);
 	}
+	if (wire && session->info.kind != PROBE_IOLAT && (wire->layer || wire->op || wire->disk))
+		return invalid(error, wire->layer ? "layer" : wire->op ? "op" : "disk",
+			       "%s knows nothing of layers, operations and disks: iolat does",
+			       probe_kind_name(session->info.kind));
 	if (probe_kind_has_calls(session->info.kind))
 		return calls_check(session, request, error);
 	if (request->frequency_hz || request->period_ns || request->with_idle || request->event)
@@ -169,6 +173,13 @@ static int kind_check(const struct session *session, const struct session_reques
 	if (wire && wire->cpus.n)
 		return invalid(error, "cpus", "%s: a wait is not on a CPU; oncpu takes them",
 			       probe_kind_name(session->info.kind));
+	if (session->info.kind == PROBE_IOLAT && wire) {
+		if (wire->min_block_ns != WIRE_ABSENT || wire->max_block_ns != WIRE_ABSENT ||
+		    wire->states.n)
+			return invalid(error, "min_block_ns",
+				       "iolat has no waits that have a length or a state");
+		return filter_io_check(wire, error);
+	}
 	return 0;
 }
 

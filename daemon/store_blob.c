@@ -7,6 +7,7 @@
 
 #include <zstd.h>
 
+#include "daemon/io_calls.h"
 #include "daemon/store_columns.h"
 #include "proto/base.h"
 
@@ -253,6 +254,19 @@ static int section_decode(struct store_column_context *context, const struct sto
 	return 0;
 }
 
+static int ios_check(struct window *window)
+{
+	size_t i, first = 0;
+
+	for (i = 0; i < window->n_ios; i++) {
+		if (!io_layer_name(window->ios[i].layer) || window->ios[i].op > UINT8_MAX)
+			return -EBADMSG;
+		window->ios[i].bucket_first = (uint32_t)first;
+		first += (size_t)__builtin_popcountll(window->ios[i].bucket_mask);
+	}
+	return first == window->n_io_buckets ? 0 : -EBADMSG;
+}
+
 /* What columns cannot see one by one. */
 static int window_check(struct window *window)
 {
@@ -267,7 +281,9 @@ static int window_check(struct window *window)
 	for (i = 0; i < window->n_spans; i++)
 		if (window->spans[i].end_ns < window->spans[i].start_ns)
 			return -EBADMSG;
-	return first == window->n_buckets && window->end_ns > window->start_ns ? 0 : -EBADMSG;
+	if (first != window->n_buckets || window->end_ns <= window->start_ns)
+		return -EBADMSG;
+	return ios_check(window);
 }
 
 static void table_release(struct store_table *table, bool is_stacks, bool is_lent)

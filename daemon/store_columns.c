@@ -94,6 +94,27 @@ static const struct store_column waker_columns[] = {
 	LINK_COLUMNS(0), LINK_COLUMNS(1), LINK_COLUMNS(2), LINK_COLUMNS(3), LINK_COLUMNS(4),
 };
 
+static const struct store_column io_columns[] = {
+	COLUMN(struct window_io, IMAGE, image),	       COLUMN(struct window_io, STACK, kernel),
+	COLUMN(struct window_io, STACK, user),	       COLUMN(struct window_io, U32, layer),
+	COLUMN(struct window_io, U32, op),	       COLUMN(struct window_io, U32, call),
+	COLUMN(struct window_io, U32, dev),	       COLUMN(struct window_io, U32, magic),
+	COLUMN(struct window_io, COMM, device),	       COLUMN(struct window_io, U32, is_slow),
+	COLUMN(struct window_io, U64, count),	       COLUMN(struct window_io, U64, total_ns),
+	COLUMN(struct window_io, U64, own_ns),	       COLUMN(struct window_io, U64, runnable_ns),
+	COLUMN(struct window_io, U64, asleep_ns),      COLUMN(struct window_io, U64, device_ns),
+	COLUMN(struct window_io, U64, queue_ns),       COLUMN(struct window_io, U64, throttled_ns),
+	COLUMN(struct window_io, U64, async),	       COLUMN(struct window_io, U64, errors),
+	COLUMN(struct window_io, U64, bytes),	       COLUMN(struct window_io, U64, merges),
+	COLUMN(struct window_io, U64, requeues),       COLUMN(struct window_io, U64, max_ns),
+	COLUMN(struct window_io, TIME, max_end_ns),    COLUMN(struct window_io, I32, max_tid),
+	COLUMN(struct window_io, U64, bucket_mask),
+};
+
+_Static_assert(WINDOW_DEVICE_LEN == COMM_LEN, "a device's name has the columns of a comm");
+
+static const struct store_column io_bucket_columns[] = { { COLUMN_U64, 0 } };
+
 static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
 /* added: columns that the version before had not, the last ones. */
@@ -114,6 +135,8 @@ const struct store_section store_sections[] = {
 	SECTION(8, 2, opens, open_columns, 1),
 	SECTION(9, 1, samples, sample_columns, 0),
 	SECTION(10, 1, wakers, waker_columns, 0), /* as many as rows, or none */
+	SECTION(20, 1, ios, io_columns, 0),
+	SECTION(21, 1, io_buckets, io_bucket_columns, 0),
 	{},
 };
 

@@ -41,6 +41,7 @@ struct combine {
 	struct row_entry *rows;
 	struct wait_entry *waits;
 	struct sample_entry *samples;
+	struct io_entry *ios;
 	uint32_t *map; /* images of the window at hand to those of out */
 	int error;
 };
@@ -436,6 +437,8 @@ static int combine_run(struct combine *combine, struct window *const *windows, s
 		if (!r)
 			r = samples_add(combine, windows[i]);
 		if (!r)
+			r = store_combine_ios_add(&combine->ios, windows[i], combine->map);
+		if (!r)
 			r = spans_add(combine, windows[i]);
 		if (!r)
 			r = opens_add(combine, windows[i], i + 1 == n);
@@ -444,6 +447,8 @@ static int combine_run(struct combine *combine, struct window *const *windows, s
 		r = combine->error;
 	if (!r)
 		r = samples_finish(combine);
+	if (!r)
+		r = store_combine_ios_finish(combine->ios, out);
 	return r ? r : rows_finish(combine);
 }
 
@@ -474,6 +479,7 @@ static void combine_fini(struct combine *combine)
 		HASH_DEL(combine->samples, sample);
 		free(sample);
 	}
+	store_combine_ios_free(&combine->ios);
 	free(combine->map);
 }
 

@@ -51,12 +51,18 @@ static void references_drop(struct window *window)
 		stack_unref(window->wakers[i].kernel);
 		stack_unref(window->wakers[i].user);
 	}
+	for (i = 0; i < window->n_ios; i++) {
+		stack_unref(window->ios[i].kernel);
+		stack_unref(window->ios[i].user);
+	}
 }
 
 static void window_free(struct window *window)
 {
 	if (!window->is_borrowing)
 		references_drop(window);
+	free(window->ios);
+	free(window->io_buckets);
 	free(window->wakers);
 	free(window->samples);
 	free(window->images);
@@ -118,6 +124,11 @@ struct window_waker *window_add_waker(struct window *window)
 	return array_grow((void **)&window->wakers, &window->n_wakers, sizeof(*window->wakers));
 }
 
+struct window_io *window_add_io(struct window *window)
+{
+	return array_grow((void **)&window->ios, &window->n_ios, sizeof(*window->ios));
+}
+
 const struct window_waker *window_row_waker(const struct window *window, size_t row)
 {
 	return row < window->n_wakers ? &window->wakers[row] : NULL;
@@ -167,6 +178,58 @@ void window_row_add_buckets(const struct window *window, const struct window_row
 			sums[i] += *slot++;
 }
 
+int window_io_set_buckets(struct window *window, struct window_io *io, const uint64_t *buckets)
+{
+	uint64_t *slot;
+	unsigned int i;
+
+	io->bucket_first = (uint32_t)window->n_io_buckets;
+	io->bucket_mask = 0;
+	for (i = 0; i < IO_BUCKETS_N; i++) {
+		if (!buckets[i])
+			continue;
+		slot = array_grow((void **)&window->io_buckets, &window->n_io_buckets,
+				  sizeof(*slot));
+		if (!slot)
+			return -ENOMEM;
+		*slot = buckets[i];
+		io->bucket_mask |= UINT64_C(1) << i;
+	}
+	return 0;
+}
+
+void window_io_add_buckets(const struct window *window, const struct window_io *io, uint64_t *sums)
+{
+	const uint64_t *slot = window->io_buckets + io->bucket_first;
+	unsigned int i;
+
+	for (i = 0; i < IO_BUCKETS_N; i++)
+		if (io->bucket_mask & (UINT64_C(1) << i))
+			sums[i] += *slot++;
+}
+
+void window_io_add(struct window_io *sum, const struct window_io *io)
+{
+	sum->count += io->count;
+	sum->total_ns += io->total_ns;
+	sum->own_ns += io->own_ns;
+	sum->runnable_ns += io->runnable_ns;
+	sum->asleep_ns += io->asleep_ns;
+	sum->device_ns += io->device_ns;
+	sum->queue_ns += io->queue_ns;
+	sum->throttled_ns += io->throttled_ns;
+	sum->async += io->async;
+	sum->errors += io->errors;
+	sum->bytes += io->bytes;
+	sum->merges += io->merges;
+	sum->requeues += io->requeues;
+	if (io->max_ns <= sum->max_ns)
+		return;
+	sum->max_ns = io->max_ns;
+	sum->max_end_ns = io->max_end_ns;
+	sum->max_tid = io->max_tid;
+}
+
 static size_t array_trim(void **array, size_t n, size_t size)
 {
 	void *trimmed = n ? reallocarray(*array, n, size) : NULL;
@@ -190,6 +253,9 @@ void window_seal(struct window *window)
 		array_trim((void **)&window->samples, window->n_samples, sizeof(*window->samples));
 	window->bytes +=
 		array_trim((void **)&window->wakers, window->n_wakers, sizeof(*window->wakers));
+	window->bytes += array_trim((void **)&window->ios, window->n_ios, sizeof(*window->ios));
+	window->bytes += array_trim((void **)&window->io_buckets, window->n_io_buckets,
+				    sizeof(*window->io_buckets));
 	window->bytes +=
 		array_trim((void **)&window->buckets, window->n_buckets, sizeof(*window->buckets));
 }
@@ -210,6 +276,10 @@ const char *window_loss_name(unsigned int loss)
 		[LOST_NO_HOOK] = "waits whose thread was not seen to go on",
 		[LOST_CALL_NESTED] = "calls made while another one was being recorded on that CPU",
 		[LOST_CALL_RING] = "streamed calls: the ring was full",
+		[LOST_IO_KEYS] = "operations: the window's map was full",
+		[LOST_IO_SLOTS] = "operations: the table of open ones was full",
+		[LOST_IO_DEPTH] = "operations within others, deeper than a thread has room for",
+		[LOST_IO_REQUESTS] = "requests: the map of those in flight was full",
 		[LOST_NO_MAP] = "waits: no map for the window",
 		[WINDOW_LOST_MISSED_RUNS] = "runs of programs: one was running",
 		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived",

@@ -99,6 +99,43 @@ struct window_sample {
 	uint32_t pad;
 };
 
+enum { WINDOW_DEVICE_LEN = 16, IO_BUCKETS_N = 64 };
+
+/*
+ * Of iolat: operations of a process in one layer, at one device. Slow ones are here by stack too, in
+ * rows of their own (is_slow). buckets: see window_io_add_buckets().
+ */
+struct window_io {
+	struct stack *kernel; /* references; NULL: none */
+	struct stack *user;
+	uint64_t count;
+	uint64_t total_ns;
+	uint64_t own_ns; /* less the layers below */
+	uint64_t runnable_ns;
+	uint64_t asleep_ns; /* of which the next three */
+	uint64_t device_ns;
+	uint64_t queue_ns;
+	uint64_t throttled_ns;
+	uint64_t async; /* besides count: they go on after their return */
+	uint64_t errors;
+	uint64_t bytes;
+	uint64_t merges;
+	uint64_t requeues;
+	uint64_t max_ns;
+	int64_t max_end_ns;
+	uint64_t bucket_mask;
+	uint32_t bucket_first;
+	uint32_t image; /* of the process: its first thread */
+	uint32_t dev;
+	uint32_t magic;
+	uint32_t call; /* a system call's number plus one, or 0 */
+	uint32_t layer; /* enum io_layer */
+	uint32_t op;	/* enum io_op */
+	uint32_t is_slow;
+	int32_t max_tid;
+	char device[WINDOW_DEVICE_LEN]; /* its name then; "" for none */
+};
+
 enum window_loss {
 	WINDOW_LOST_MISSED_RUNS = LOST_N, /* programs not run because one was running */
 	WINDOW_LOST_STACK_FRAMES,	  /* waits whose stack id never got its frames */
@@ -132,6 +169,10 @@ struct window {
 	size_t n_samples;
 	struct window_waker *wakers;
 	size_t n_wakers; /* as many as rows, or none */
+	struct window_io *ios;
+	size_t n_ios;
+	uint64_t *io_buckets;
+	size_t n_io_buckets;
 	uint32_t *buckets;
 	size_t n_buckets;
 	bool is_borrowing; /* stacks and processes are the store's and live longer: no references */
@@ -155,6 +196,7 @@ struct window_span *window_add_span(struct window *window);
 struct window_open *window_add_open(struct window *window);
 struct window_sample *window_add_sample(struct window *window);
 struct window_waker *window_add_waker(struct window *window);
+struct window_io *window_add_io(struct window *window);
 
 /* Of a row by its place; NULL where none is known. */
 const struct window_waker *window_row_waker(const struct window *window, size_t row);
@@ -171,6 +213,13 @@ int window_row_set_buckets(struct window *window, struct window_row *row, const 
 /* Adds the row's buckets to sums[WAIT_BUCKETS]. */
 void window_row_add_buckets(const struct window *window, const struct window_row *row,
 			    uint64_t *sums);
+
+/* The same for a row of I/O, of IO_BUCKETS_N. 0 or -ENOMEM. */
+int window_io_set_buckets(struct window *window, struct window_io *io, const uint64_t *buckets);
+void window_io_add_buckets(const struct window *window, const struct window_io *io, uint64_t *sums);
+
+/* Adds one row's sums to another's; buckets are apart. */
+void window_io_add(struct window_io *sum, const struct window_io *io);
 
 /* Gives back what the arrays have to spare and counts the bytes held. */
 void window_seal(struct window *window);

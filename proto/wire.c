@@ -131,6 +131,7 @@ static const struct field fields_totals[] = {
 	INT(struct wire_totals, unseen, OPTIONAL),
 	INT(struct wire_totals, unseen_ns, OPTIONAL),
 	INT(struct wire_totals, calls, OPTIONAL),
+	INT(struct wire_totals, ios, OPTIONAL),
 };
 static RECORD(totals, "Totals");
 
@@ -148,6 +149,29 @@ static const struct field fields_waker[] = {
 	POINTER(struct wire_waker, user, stack),
 };
 static RECORD(waker, "Waker");
+
+static const struct field fields_io[] = {
+	STRING(struct wire_io, layer),
+	STRING(struct wire_io, op),
+	STRING(struct wire_io, filesystem, OPTIONAL),
+	STRING(struct wire_io, device, OPTIONAL),
+	INT(struct wire_io, own_ns),
+	INT(struct wire_io, cpu_ns),
+	INT(struct wire_io, runnable_ns),
+	INT(struct wire_io, device_ns),
+	INT(struct wire_io, queue_ns),
+	INT(struct wire_io, throttled_ns),
+	INT(struct wire_io, other_ns),
+	INT(struct wire_io, async),
+	INT(struct wire_io, errors),
+	INT(struct wire_io, bytes),
+	INT(struct wire_io, merges),
+	INT(struct wire_io, requeues),
+	INT(struct wire_io, p50_ns, OPTIONAL),
+	INT(struct wire_io, p90_ns, OPTIONAL),
+	INT(struct wire_io, p99_ns, OPTIONAL),
+};
+static RECORD(io, "Io");
 
 static const struct field fields_row[] = {
 	STRUCT(struct wire_row, process, process),
@@ -173,6 +197,7 @@ static const struct field fields_row[] = {
 	POINTER(struct wire_row, kernel, stack),
 	POINTER(struct wire_row, user, stack),
 	POINTER(struct wire_row, waker, waker),
+	POINTER(struct wire_row, io, io),
 };
 RECORD(row, "Row");
 
@@ -197,6 +222,9 @@ static const struct field fields_filter[] = {
 	STRING(struct wire_filter, comm, OPTIONAL),
 	STRING(struct wire_filter, cgroup, OPTIONAL),
 	STRING(struct wire_filter, unit, OPTIONAL),
+	STRING(struct wire_filter, layer, OPTIONAL),
+	STRING(struct wire_filter, op, OPTIONAL),
+	STRING(struct wire_filter, disk, OPTIONAL),
 };
 static RECORD(filter, "Filter");
 

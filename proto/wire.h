@@ -119,6 +119,7 @@ struct wire_totals {
 	int64_t unseen;	     /* optional */
 	int64_t unseen_ns;   /* optional */
 	int64_t calls;	     /* optional, of a probe of calls, which has none of the others */
+	int64_t ios;	     /* optional */
 };
 
 struct wire_link {
@@ -137,6 +138,29 @@ struct wire_waker {
 	struct wire_links path;
 	const struct wire_stack *kernel; /* optional */
 	const struct wire_stack *user;	 /* optional */
+};
+
+/* Of iolat: what a row of it has besides. */
+struct wire_io {
+	const char *layer;
+	const char *op;
+	const char *filesystem; /* optional */
+	const char *device;	/* optional */
+	int64_t own_ns;
+	int64_t cpu_ns;
+	int64_t runnable_ns;
+	int64_t device_ns;
+	int64_t queue_ns;
+	int64_t throttled_ns;
+	int64_t other_ns;
+	int64_t async;
+	int64_t errors;
+	int64_t bytes;
+	int64_t merges;
+	int64_t requeues;
+	int64_t p50_ns; /* optional, as the next two */
+	int64_t p90_ns;
+	int64_t p99_ns;
 };
 
 struct wire_row {
@@ -164,6 +188,7 @@ struct wire_row {
 	const struct wire_stack *kernel; /* optional */
 	const struct wire_stack *user;	 /* optional */
 	const struct wire_waker *waker;	 /* optional, of offwake */
+	const struct wire_io *io;	 /* optional, of iolat */
 };
 
 struct wire_rows {
@@ -192,6 +217,9 @@ struct wire_filter {
 	const char *comm;   /* optional */
 	const char *cgroup; /* optional */
 	const char *unit;   /* optional */
+	const char *layer;  /* optional, of iolat, as the next two */
+	const char *op;	    /* optional */
+	const char *disk;   /* optional */
 };
 
 struct wire_program {

@@ -342,7 +342,7 @@ static void test_unknown_names(void **state)
 		"windows.length=5s",
 		"-o windows.length: unknown section, did you mean \"window\"? allowed: window "
 		"store control symbols unwind probe.offcpu probe.oncpu probe.offwake probe.stackcount "
-		"probe.stacksnoop budget idle");
+		"probe.stacksnoop budget probe.iolat idle");
 	check_refused("window.xyzzyxyz=1", "-o window.xyzzyxyz: unknown key; allowed: length "
 					   "min_length keep max_memory");
 	check_refused("nodot", "-o nodot: must be section.key=value, like window.length=5s");

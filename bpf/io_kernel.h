@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_IO_KERNEL_H
+#define STACKD_BPF_IO_KERNEL_H
+
+/*
+ * The kernel types of files, requests and disks that iolat looks into, with only the members it
+ * reads, as kernel.h has those of tasks.
+ */
+
+#include "kernel.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct block_device_operations {
+	void *submit_bio; /* of a driver that takes bios, and has no requests */
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+	const struct block_device_operations *fops;
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct request_queue {
+	struct gendisk *disk; /* since 5.15 */
+};
+
+struct bvec_iter {
+	unsigned int bi_size;
+};
+
+struct bio {
+	struct block_device *bi_bdev;
+	unsigned int bi_opf;
+	struct bvec_iter bi_iter;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	struct bio *bio;
+	__u64 start_time_ns;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct list_head {
+	struct list_head *next;
+};
+
+struct thread_info {
+	unsigned int status;
+};
+
+/* What kernel.h has no use for in a task. */
+struct task_struct___io {
+	struct thread_info thread_info;
+	void *stack;
+	struct files_struct *files;
+};
+
+#pragma clang attribute pop
+
+/* include/linux/blk_types.h: these numbers have never changed. */
+#define REQ_OP_MASK	    0xff
+#define REQ_OP_READ	    0
+#define REQ_OP_WRITE	    1
+#define REQ_OP_FLUSH	    2
+#define REQ_OP_DISCARD	    3
+#define REQ_OP_SECURE_ERASE 5
+#define REQ_OP_WRITE_ZEROES 9
+
+#define S_IFMT_MASK  0170000
+#define S_IFCHR_BITS 0020000
+#define S_IFBLK_BITS 0060000
+
+#define EIOCBQUEUED 529	      /* include/linux/errno.h */
+#define TS_COMPAT   2	      /* arch/x86/include/asm/thread_info.h: a 32-bit system call */
+#define STACK_MASK  0x3fffULL /* kernel stacks begin at multiples of their size */
+
+#endif

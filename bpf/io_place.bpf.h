@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_IO_PLACE_BPF_H
+#define STACKD_BPF_IO_PLACE_BPF_H
+
+/*
+ * Which file an operation is about: in goes a descriptor or an inode, out come its device and kind
+ * of file system.
+ */
+
+#include <bpf/bpf_core_read.h>
+
+#include "io_kernel.h"
+#include "io_shared.h"
+
+const volatile bool has_cast = false; /* bpf_rdonly_cast(), since 6.2 */
+
+/* No instructions: it makes a pointer of a number; loads through it read 0 where it is bad. */
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
+
+#define CAST(type, address) \
+	((struct type *)bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(struct type)))
+
+/* Where an operation is: a block device's number, and the kind of file system. */
+struct place {
+	__u32 dev;
+	__u32 magic;
+};
+
+#define PLACE_OF_INODE(inode, place)                                                         \
+	do {                                                                                 \
+		struct super_block *_sb = (inode)->i_sb;                                     \
+		__u32 _type = (inode)->i_mode & S_IFMT_MASK;                                 \
+                                                                                             \
+		if (_type == S_IFCHR_BITS || _type == S_IFBLK_BITS) {                        \
+			(place)->dev = (inode)->i_rdev;                                      \
+			(place)->magic =                                                     \
+				_type == S_IFCHR_BITS ? IO_MAGIC_CHARACTER : IO_MAGIC_BLOCK; \
+		} else if (_sb) {                                                            \
+			(place)->dev = _sb->s_bdev ? _sb->s_dev : 0;                         \
+			(place)->magic = (__u32)_sb->s_magic;                                \
+		}                                                                            \
+	} while (0)
+
+/* On kernels without the cast each load is a call. */
+static __always_inline void place_read(struct fdtable *fdt, __u64 fd, struct place *place)
+{
+	struct file *file = NULL, **array = fdt->fd;
+	struct inode *inode;
+	struct super_block *sb;
+	__u32 type;
+
+	bpf_probe_read_kernel(&file, sizeof(file), array + fd);
+	inode = BPF_CORE_READ(file, f_inode);
+	type = BPF_CORE_READ(inode, i_mode) & S_IFMT_MASK;
+	if (type == S_IFCHR_BITS || type == S_IFBLK_BITS) {
+		place->dev = BPF_CORE_READ(inode, i_rdev);
+		place->magic = type == S_IFCHR_BITS ? IO_MAGIC_CHARACTER : IO_MAGIC_BLOCK;
+		return;
+	}
+	sb = BPF_CORE_READ(inode, i_sb);
+	place->dev = BPF_CORE_READ(sb, s_bdev) ? BPF_CORE_READ(sb, s_dev) : 0;
+	place->magic = (__u32)BPF_CORE_READ(sb, s_magic);
+}
+
+/* The file may have been closed meanwhile, and another one opened: then it is that one. */
+static __always_inline void place_of_descriptor(struct task_struct *task, __u64 fd,
+						struct place *place)
+{
+	struct files_struct *files = ((struct task_struct___io *)task)->files;
+	struct fdtable *fdt;
+
+	if (!files)
+		return;
+	fdt = files->fdt;
+	if (!fdt || fd >= fdt->max_fds)
+		return;
+	if (has_cast) {
+		struct list_head *at = CAST(list_head, (__u64)fdt->fd + 8 * fd);
+		struct file *file = CAST(file, at->next);
+		struct inode *inode = file->f_inode;
+
+		if (inode)
+			PLACE_OF_INODE(inode, place);
+	} else {
+		place_read(fdt, fd, place);
+	}
+}
+
+static __always_inline void place_of_call(struct task_struct *task, struct pt_regs___kernel *regs,
+					  __u8 file, long ret, struct place *place)
+{
+	if (file == IO_FILE_FIRST)
+		place_of_descriptor(task, (__u32)regs->di, place);
+	else if (file == IO_FILE_OUT)
+		place_of_descriptor(task, (__u32)regs->dx, place);
+	else if (file == IO_FILE_RESULT && ret >= 0)
+		place_of_descriptor(task, (__u64)ret, place);
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_IO_SHARED_H
+#define STACKD_BPF_IO_SHARED_H
+
+/*
+ * What the programs of iolat and the daemon both see: keys and sums of operations by layer, and the
+ * table of open ones. Times are ns of CLOCK_MONOTONIC. No padding; sizes are asserted.
+ */
+
+#include <linux/types.h>
+
+#include "shared.h"
+
+/* From the program down to the device. The last three are parts of a request's time. */
+enum io_layer {
+	IO_LAYER_SYSCALL,
+	IO_LAYER_VFS,
+	IO_LAYER_FS,
+	IO_LAYER_BLOCK,	   /* a request, from its making to its completion */
+	IO_LAYER_THROTTLE, /* a bio, held back for its cgroup's io.max */
+	IO_LAYER_QUEUE,	   /* a request, up to the moment the driver got it */
+	IO_LAYER_DEVICE,   /* and from there on */
+	IO_LAYERS,
+};
+
+enum io_op {
+	IO_OP_NONE,
+	IO_OP_READ,
+	IO_OP_WRITE,
+	IO_OP_SYNC,
+	IO_OP_OPEN,
+	IO_OP_DISCARD,
+	IO_OP_FLUSH,
+	IO_OP_SUBMIT, /* io_uring_enter and its like: any number of operations, or none */
+	IO_OP_OTHER,
+	IO_OPS,
+};
+
+/* Which argument of a system call names the file; in the upper bits of a member of io_calls. */
+enum io_call_file {
+	IO_FILE_NONE = 0,
+	IO_FILE_FIRST = 0x10,  /* the first argument is its descriptor */
+	IO_FILE_RESULT = 0x20, /* the result is */
+	IO_FILE_OUT = 0x30,    /* the third argument is (what splice() writes to) */
+};
+
+enum {
+	IO_CALLS = 512,	 /* numbers of system calls, from 0 */
+	IO_BUCKETS = 64, /* bucket i: [2^i, 2^(i+1)) ns; the first one takes 0 too */
+	IO_DEPTH = 8,	 /* operations within each other, of one thread */
+	IO_SLOTS = 4096, /* threads within an operation at a time; a power of two */
+	IO_WAYS = 8,	 /* places in the table that a thread may have */
+};
+
+/* In the place of a file system's magic number. */
+#define IO_MAGIC_CHARACTER 1U /* a character device */
+#define IO_MAGIC_BLOCK	   2U /* a block device, opened as such */
+
+enum io_key_flags {
+	IO_KEY_IS_KERNEL = 1, /* of a thread of the kernel */
+	IO_KEY_IS_SLOW = 2,   /* of the slow ones by stack: they are in the row of all as well */
+};
+
+struct io_key {
+	__u64 leader_boot_ns;
+	__u64 kstack;
+	__u64 ustack;
+	__u32 tgid;
+	__u32 exec_gen;
+	__u32 dev; /* the kernel's: major << 20 | minor; 0: none */
+	__u32 magic;
+	__u16 call; /* a system call's number plus one; 0: none */
+	__u8 layer;
+	__u8 op;
+	__u32 flags;
+};
+
+/* Any CPU writes them. Parts are of total_ns, but for own_ns of what is in layers below. */
+struct io_sums {
+	__u64 count;
+	__u64 total_ns;
+	__u64 own_ns;	   /* less the operations of layers below, made meanwhile */
+	__u64 runnable_ns; /* ready, without a CPU */
+	__u64 asleep_ns;
+	__u64 device_ns;    /* asleep while the device worked for it, */
+	__u64 queue_ns;	    /* while its requests were in the queue, */
+	__u64 throttled_ns; /* and held back */
+	__u64 async;	    /* begun only: it goes on after the return; no time is counted */
+	__u64 errors;
+	__u64 bytes;
+	__u64 merges;
+	__u64 requeues;
+	__u64 max_ns;
+	__u64 max_end_ns;
+	__u32 max_tid;
+	__u32 pad;
+	char comm[COMM_LEN];
+	__u64 buckets[IO_BUCKETS];
+};
+
+/* One open operation of a thread. */
+struct io_frame {
+	__u64 start_ns;
+	__u64 below_ns; /* of operations within it that have ended */
+	__u64 off_mark; /* grows by the time the thread is off the CPU */
+	__u64 delay_ns; /* sched_info.run_delay as it began */
+	__u16 call;
+	__u8 layer;
+	__u8 op;
+	__u32 pad;
+};
+
+/*
+ * A thread by its kernel stack: that needs no call to find out. Written by the thread itself; one
+ * without open operations may be taken over by another thread.
+ */
+struct io_slot {
+	__u64 stack; /* its base; 0: free */
+	__u32 depth;
+	__u32 generation; /* of the outermost operation: requests made for it say so */
+	__u64 device_ns;  /* of requests made for it that have completed */
+	__u64 queue_ns;
+	__u64 throttled_ns;
+	__u64 pad;
+	struct io_frame frames[IO_DEPTH];
+};
+
+_Static_assert(sizeof(struct io_key) == 48, "io_key has no padding");
+_Static_assert(sizeof(struct io_sums) == 144 + 8 * IO_BUCKETS, "io_sums has no padding");
+_Static_assert(sizeof(struct io_frame) == 40, "io_frame has no padding");
+_Static_assert(sizeof(struct io_slot) == 48 + 40 * IO_DEPTH, "io_slot has no padding");
+
+#endif

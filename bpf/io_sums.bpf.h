@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_IO_SUMS_BPF_H
+#define STACKD_BPF_IO_SUMS_BPF_H
+
+/*
+ * Ended operations into the window's map: in go a key and times, out come sums, histograms and the
+ * longest. Any CPU may write to a row, so each word is added to atomically.
+ */
+
+#include "io_shared.h"
+
+/* What one operation adds to its row. */
+struct io_times {
+	__u64 end_ns;
+	__u64 total_ns;
+	__u64 own_ns;
+	__u64 runnable_ns;
+	__u64 asleep_ns;
+	__u64 device_ns;
+	__u64 queue_ns;
+	__u64 throttled_ns;
+	__u64 bytes;
+	__u32 tid;
+	__u32 is_error;
+};
+
+static __always_inline __u32 io_bucket(__u64 v)
+{
+	__u32 i = 0;
+
+	if (v >= 1ULL << 32) {
+		i += 32;
+		v >>= 32;
+	}
+	if (v >= 1 << 16) {
+		i += 16;
+		v >>= 16;
+	}
+	if (v >= 1 << 8) {
+		i += 8;
+		v >>= 8;
+	}
+	if (v >= 1 << 4) {
+		i += 4;
+		v >>= 4;
+	}
+	if (v >= 1 << 2) {
+		i += 2;
+		v >>= 2;
+	}
+	return v >= 2 ? i + 1 : i;
+}
+
+/* comm: of the process, for a row that is new. NULL is counted. */
+static __always_inline struct io_sums *io_row(struct cpu *cpu, const struct io_key *key,
+					      const char *comm)
+{
+	static const struct io_sums none;
+	__u32 slot = cut.epoch & 1;
+	void *window = bpf_map_lookup_elem(&windows, &slot);
+	struct io_sums *row;
+
+	if (!window) {
+		cpu->counts.lost[LOST_NO_MAP]++;
+		return NULL;
+	}
+	row = bpf_map_lookup_elem(window, key);
+	if (row)
+		return row;
+	bpf_map_update_elem(window, key, &none, BPF_NOEXIST);
+	row = bpf_map_lookup_elem(window, key);
+	if (!row) {
+		cpu->counts.lost[LOST_IO_KEYS]++;
+		return NULL;
+	}
+	bpf_probe_read_kernel(row->comm, sizeof(row->comm), comm);
+	return row;
+}
+
+#define IO_ADD(member, value)                                       \
+	do {                                                        \
+		__u64 _value = (value);                             \
+                                                                    \
+		if (_value)                                         \
+			__sync_fetch_and_add(&row->member, _value); \
+	} while (0)
+
+/* A global function: verified once, and not for each way that leads to it. */
+__attribute__((noinline)) int io_add(struct io_sums *row, const struct io_times *t)
+{
+	__u64 max, old;
+	__u32 bucket, i;
+
+	if (!row || !t)
+		return 0;
+	bucket = io_bucket(t->total_ns) & (IO_BUCKETS - 1);
+	__sync_fetch_and_add(&row->count, 1);
+	__sync_fetch_and_add(&row->total_ns, t->total_ns);
+	__sync_fetch_and_add(&row->buckets[bucket], 1);
+	IO_ADD(own_ns, t->own_ns);
+	IO_ADD(runnable_ns, t->runnable_ns);
+	IO_ADD(asleep_ns, t->asleep_ns);
+	IO_ADD(device_ns, t->device_ns);
+	IO_ADD(queue_ns, t->queue_ns);
+	IO_ADD(throttled_ns, t->throttled_ns);
+	IO_ADD(bytes, t->bytes);
+	IO_ADD(errors, t->is_error);
+	for (i = 0; i < 4; i++) { /* CPUs that find a new longest at the same moment */
+		max = row->max_ns;
+		if (t->total_ns <= max)
+			break;
+		old = __sync_val_compare_and_swap(&row->max_ns, max, t->total_ns);
+		if (old != max)
+			continue;
+		row->max_end_ns = t->end_ns;
+		row->max_tid = t->tid;
+		break;
+	}
+	return 0;
+}
+
+#endif

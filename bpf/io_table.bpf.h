@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_IO_TABLE_BPF_H
+#define STACKD_BPF_IO_TABLE_BPF_H
+
+/*
+ * The open operations of each thread: in go begins, out come frames at the ends, innermost first.
+ * A thread is its kernel stack, which system calls have at hand, so nothing need be called to know
+ * who it is. Included after maps.bpf.h.
+ */
+
+#include "io_kernel.h"
+#include "io_shared.h"
+
+/* Mapped into the daemon, which looks for what does not end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, IO_SLOTS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct io_slot);
+} slots SEC(".maps");
+
+static __always_inline __u32 slot_index(__u64 stack, __u32 way)
+{
+	return ((__u32)((stack >> 12) * 0x9e3779b97f4a7c15ULL >> 40) + way) & (IO_SLOTS - 1);
+}
+
+/* A pointer as a number: the verifier lets nobody calculate with what it knows to be a pointer. */
+static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer)
+{
+	*(const void *volatile *)&cpu->word = pointer;
+	return *(volatile __u64 *)&cpu->word;
+}
+
+/* Where the thread is, which is where it was the last time. */
+static __always_inline struct io_slot *slot_find(__u64 stack, __u32 *index)
+{
+	struct io_slot *slot;
+	__u32 i, way;
+
+	for (way = 0; way < IO_WAYS; way++) {
+		i = slot_index(stack, way);
+		slot = bpf_map_lookup_elem(&slots, &i);
+		if (slot && slot->stack == stack) {
+			*index = i;
+			return slot;
+		}
+	}
+	return NULL;
+}
+
+/* Or a place of somebody who has nothing open. */
+static __always_inline struct io_slot *slot_take(__u64 stack)
+{
+	struct io_slot *slot;
+	__u64 other;
+	__u32 i, way;
+
+	for (way = 0; way < IO_WAYS; way++) {
+		i = slot_index(stack, way);
+		slot = bpf_map_lookup_elem(&slots, &i);
+		if (!slot || slot->depth)
+			continue;
+		other = slot->stack;
+		if (__sync_val_compare_and_swap(&slot->stack, other, stack) == other)
+			return slot;
+	}
+	return NULL;
+}
+
+/* The time that a thread has been off the CPU, less an unknown that stays: both grow together while
+ * it runs. Of clocks of one CPU; where those differ by time in interrupts, so does this. */
+static __always_inline __u64 task_off_mark(struct task_struct *task)
+{
+	return task->se.exec_start - task->se.sum_exec_runtime;
+}
+
+static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
+					struct task_struct *task, __u32 layer, __u32 op, __u32 call)
+{
+	__u32 depth = slot->depth;
+	struct io_frame *frame;
+
+	if (depth >= IO_DEPTH) {
+		cpu->counts.lost[LOST_IO_DEPTH]++;
+		return;
+	}
+	if (!depth) {
+		slot->generation++;
+		slot->device_ns = slot->queue_ns = slot->throttled_ns = 0;
+	}
+	frame = &slot->frames[depth];
+	frame->below_ns = 0;
+	frame->off_mark = task_off_mark(task);
+	frame->delay_ns = task->sched_info.run_delay;
+	frame->call = call;
+	frame->layer = layer;
+	frame->op = op;
+	slot->depth = depth + 1;
+	frame->start_ns = bpf_ktime_get_ns();
+}
+
+/* The innermost one of that layer and operation; those within it whose ends were missed go too. */
+static __always_inline struct io_frame *frame_end(struct io_slot *slot, __u32 layer, __u32 op)
+{
+	struct io_frame *frame;
+	__u32 i;
+
+	for (i = 0; i < IO_DEPTH; i++) {
+		__u32 at = slot->depth - 1 - i;
+
+		if (at >= IO_DEPTH)
+			return NULL;
+		frame = &slot->frames[at];
+		if (frame->layer == layer && frame->op == op) {
+			slot->depth = at;
+			return frame;
+		}
+	}
+	return NULL;
+}
+
+#endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stage 1 of the I/O latency probe: system calls, VFS and file system functions and block requests
+ * in, histograms by layer, operation, device and process out. A thread's open operations nest, so
+ * each layer's own time is known, and what of it the thread was ready or asleep. What a request
+ * took is added to the operation it was made for. Operations of slow_ns and more also by stack.
+ */
+
+#include "io_kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "filter.bpf.h"
+#include "io_shared.h"
+#include "shared.h"
+
+struct cpu {
+	struct cpu_counts counts;
+	__u64 word; /* of pointer_number(); not in interrupts */
+};
+
+/* Of the operation at hand. */
+struct slow_stacks {
+	__u64 kstack;
+	__u64 ustack;
+};
+
+#define WINDOW_KEY   struct io_key
+#define WINDOW_VALUE struct io_sums
+
+#include "maps.bpf.h"
+#include "process.bpf.h"
+#include "stack.bpf.h"
+#include "unwind.bpf.h"
+
+#include "io_place.bpf.h"
+#include "io_sums.bpf.h"
+#include "io_table.bpf.h"
+
+#include "io_request.bpf.h"
+
+const volatile __u8 io_calls[IO_CALLS] = {}; /* enum io_op | enum io_call_file; 0: not followed */
+const volatile __u64 slow_ns = 0;	     /* 0: none is slow */
+
+static __always_inline void key_identify(struct io_key *key, struct task_struct *task)
+{
+	key->leader_boot_ns = task->group_leader->start_boottime;
+	key->tgid = task->tgid;
+	key->exec_gen = (__u32)task->self_exec_id;
+	key->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
+}
+
+/* Parts of the time asleep, which they cannot be more than: requests may overlap. */
+static __always_inline void times_share(const struct io_slot *slot, struct io_times *t)
+{
+	__u64 left = t->asleep_ns;
+
+	t->device_ns = slot->device_ns < left ? slot->device_ns : left;
+	left -= t->device_ns;
+	t->queue_ns = slot->queue_ns < left ? slot->queue_ns : left;
+	left -= t->queue_ns;
+	t->throttled_ns = slot->throttled_ns < left ? slot->throttled_ns : left;
+}
+
+static __always_inline void times_make(const struct io_slot *slot, const struct io_frame *frame,
+				       struct task_struct *task, struct io_times *t)
+{
+	__u64 total = t->end_ns - frame->start_ns, off = task_off_mark(task) - frame->off_mark;
+
+	t->total_ns = total;
+	t->own_ns = total > frame->below_ns ? total - frame->below_ns : 0;
+	if (!off)
+		return;
+	if (off > total)
+		off = total;
+	t->runnable_ns = task->sched_info.run_delay - frame->delay_ns;
+	if (t->runnable_ns > off)
+		t->runnable_ns = off;
+	t->asleep_ns = off - t->runnable_ns;
+	times_share(slot, t);
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slow_stacks);
+} slow_places SEC(".maps");
+
+/*
+ * Where the thread is, into slow_places. A global function is verified once and not for each way to
+ * its callers, but gets no context: the kernel's stack is taken as that of a task.
+ */
+__attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *s = scratch_get(SCRATCH_SWITCH);
+	struct stack_owner kernel = {}, user;
+	struct slow_stacks *out;
+	struct unwind_walk *w;
+	struct cpu *cpu = cpu_get();
+	__u32 zero = 0;
+	long r;
+
+	out = bpf_map_lookup_elem(&slow_places, &zero);
+	if (!cpu || !s || !out)
+		return 0;
+	out->kstack = out->ustack = STACK_NONE;
+	if (with_kernel) {
+		r = bpf_get_task_stack(task, s->ip, 8 * STACK_DEPTH, 0);
+		out->kstack = stack_take(cpu, s, r, &kernel);
+	}
+	if (task->flags & (PF_KTHREAD | PF_EXITING))
+		return 0;
+	user.leader_boot_ns = task->group_leader->start_boottime;
+	user.tgid = task->tgid;
+	user.exec_gen = (__u32)task->self_exec_id;
+	w = unwind_user(task, UNWIND_AT_SWITCH);
+	if (w)
+		out->ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+	return 0;
+}
+
+/* Also by stack. Of a system call nothing is left in the kernel but its end. */
+static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct task_struct *task,
+				     const struct io_times *t)
+{
+	struct slow_stacks *stacks;
+	struct io_sums *row;
+	__u32 zero = 0;
+
+	slow_stacks_take(key->layer != IO_LAYER_SYSCALL);
+	stacks = bpf_map_lookup_elem(&slow_places, &zero);
+	if (!stacks)
+		return;
+	key->kstack = stacks->kstack;
+	key->ustack = stacks->ustack;
+	key->flags |= IO_KEY_IS_SLOW;
+	row = io_row(cpu, key, task->group_leader->comm);
+	if (row)
+		io_add(row, t);
+}
+
+static __always_inline void operation_add(struct cpu *cpu, struct io_key *key,
+					  struct task_struct *task, const struct io_times *t)
+{
+	struct io_sums *row = io_row(cpu, key, task->group_leader->comm);
+
+	if (!row)
+		return;
+	cpu->counts.ios_kept++;
+	io_add(row, t);
+	if (slow_ns && t->total_ns >= slow_ns)
+		slow_add(cpu, key, task, t);
+}
+
+static __always_inline bool thread_is_wanted(struct cpu *cpu, struct task_struct *task)
+{
+	if (filter_has_thread(task) && filter_has_moment(task))
+		return true;
+	cpu->counts.filtered++;
+	return false;
+}
+
+/* The registers are on the thread's kernel stack. */
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs___kernel *regs, long id)
+{
+	struct io_slot *slot;
+	struct cpu *cpu;
+	__u64 stack;
+	__u32 index;
+
+	if ((__u64)id >= IO_CALLS || !io_calls[id])
+		return 0;
+	cpu = cpu_get();
+	if (!cpu)
+		return 0;
+	stack = pointer_number(cpu, regs) & ~STACK_MASK;
+	slot = slot_find(stack, &index);
+	if (!slot)
+		slot = slot_take(stack);
+	if (!slot) {
+		cpu->counts.lost[LOST_IO_SLOTS]++;
+		return 0;
+	}
+	slot->depth = 0; /* a call may be left without a return: by exit, by a signal */
+	frame_begin(cpu, slot, bpf_get_current_task_btf(), IO_LAYER_SYSCALL,
+		    io_calls[id] & 0xf, (__u16)id + 1);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
+{
+	__u64 stack, id = regs->orig_ax;
+	struct task_struct *task;
+	struct io_times t = {};
+	struct io_key key = {};
+	struct place place = {};
+	struct io_frame *frame;
+	struct io_slot *slot;
+	struct cpu *cpu;
+	__u32 index;
+	__u8 call;
+
+	if (id >= IO_CALLS)
+		return 0;
+	call = io_calls[id];
+	if (!call)
+		return 0;
+	cpu = cpu_get();
+	if (!cpu)
+		return 0;
+	t.end_ns = bpf_ktime_get_ns();
+	cpu->counts.ios++;
+	stack = pointer_number(cpu, regs) & ~STACK_MASK;
+	slot = slot_find(stack, &index);
+	if (!slot || !slot->depth || slot->frames[0].layer != IO_LAYER_SYSCALL) {
+		cpu->counts.ios_unseen++;
+		return 0;
+	}
+	slot->depth = 0;
+	frame = &slot->frames[0];
+	task = bpf_get_current_task_btf();
+	if (((struct task_struct___io *)task)->thread_info.status & TS_COMPAT) {
+		cpu->counts.filtered++; /* its numbers are of another table */
+		return 0;
+	}
+	if (!thread_is_wanted(cpu, task))
+		return 0;
+	times_make(slot, frame, task, &t);
+	t.tid = task->pid;
+	t.is_error = ret < 0;
+	place_of_call(task, regs, call & 0xf0, ret, &place);
+	key_identify(&key, task);
+	key.dev = place.dev;
+	key.magic = place.magic;
+	key.call = frame->call;
+	key.layer = IO_LAYER_SYSCALL;
+	key.op = frame->op;
+	if (ret > 0 && (key.op == IO_OP_READ || key.op == IO_OP_WRITE))
+		t.bytes = ret;
+	operation_add(cpu, &key, task, &t);
+	return 0;
+}
+
+/* Functions of the VFS and of file systems. */
+static __always_inline int function_begin(__u32 layer, __u32 op)
+{
+	struct task_struct *task;
+	struct io_slot *slot;
+	struct cpu *cpu = cpu_get();
+	__u64 stack;
+	__u32 index;
+
+	if (!cpu)
+		return 0;
+	task = bpf_get_current_task_btf();
+	stack = pointer_number(cpu, ((struct task_struct___io *)task)->stack);
+	slot = slot_find(stack, &index);
+	if (!slot)
+		slot = slot_take(stack);
+	if (!slot) {
+		cpu->counts.lost[LOST_IO_SLOTS]++;
+		return 0;
+	}
+	frame_begin(cpu, slot, task, layer, op, 0);
+	return 0;
+}
+
+/* To the operation that it was made within, if any. */
+static __always_inline void below_add(struct io_slot *slot, __u64 ns)
+{
+	__u32 at = slot->depth - 1;
+
+	if (at < IO_DEPTH)
+		slot->frames[at].below_ns += ns;
+}
+
+static __always_inline int function_end(struct file *file, __u32 layer, __u32 op,
+					long ret)
+{
+	struct task_struct *task;
+	struct io_times t = {};
+	struct io_key key = {};
+	struct place place = {};
+	struct io_frame *frame = NULL;
+	struct inode *inode = file->f_inode;
+	struct io_slot *slot;
+	struct io_sums *row;
+	struct cpu *cpu = cpu_get();
+	__u32 index;
+
+	if (!cpu)
+		return 0;
+	t.end_ns = bpf_ktime_get_ns();
+	cpu->counts.ios++;
+	task = bpf_get_current_task_btf();
+	slot = slot_find(pointer_number(cpu, ((struct task_struct___io *)task)->stack), &index);
+	if (slot)
+		frame = frame_end(slot, layer, op);
+	if (!frame) {
+		cpu->counts.ios_unseen++;
+		return 0;
+	}
+	times_make(slot, frame, task, &t);
+	below_add(slot, t.total_ns);
+	if (!thread_is_wanted(cpu, task))
+		return 0;
+	t.tid = task->pid;
+	t.is_error = ret < 0 && ret != -EIOCBQUEUED;
+	if (inode)
+		PLACE_OF_INODE(inode, &place);
+	key_identify(&key, task);
+	key.dev = place.dev;
+	key.magic = place.magic;
+	key.layer = layer;
+	key.op = op;
+	if (ret > 0 && (op == IO_OP_READ || op == IO_OP_WRITE))
+		t.bytes = ret;
+	if (ret != -EIOCBQUEUED) {
+		operation_add(cpu, &key, task, &t);
+		return 0;
+	}
+	/* It goes on: how long it takes is not known here. */
+	row = io_row(cpu, &key, task->group_leader->comm);
+	if (row) {
+		cpu->counts.ios_kept++;
+		__sync_fetch_and_add(&row->async, 1);
+	}
+	return 0;
+}
+
+#define FILE_FUNCTION(function, layer, op, args, file)                    \
+	SEC("?fentry/" #function)                                         \
+	int BPF_PROG(function##_in)                                       \
+	{                                                                 \
+		return function_begin(layer, op);                         \
+	}                                                                 \
+                                                                          \
+	SEC("?fexit/" #function)                                          \
+	int BPF_PROG(function##_out, args, long ret)                      \
+	{                                                                 \
+		return function_end(file, layer, op, ret);           \
+	}
+
+#define ARGS(...) __VA_ARGS__
+#define IOCB	  ARGS(struct kiocb *iocb, void *iter)
+
+FILE_FUNCTION(vfs_read, IO_LAYER_VFS, IO_OP_READ,
+	      ARGS(struct file *file, void *buf, __u64 n, void *pos), file)
+FILE_FUNCTION(vfs_write, IO_LAYER_VFS, IO_OP_WRITE,
+	      ARGS(struct file *file, void *buf, __u64 n, void *pos), file)
+FILE_FUNCTION(vfs_fsync_range, IO_LAYER_VFS, IO_OP_SYNC,
+	      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file)
+FILE_FUNCTION(vfs_open, IO_LAYER_VFS, IO_OP_OPEN, ARGS(void *path, struct file *file), file)
+
+#define FILE_SYSTEM(read_iter, write_iter, fsync, open)                                         \
+	FILE_FUNCTION(read_iter, IO_LAYER_FS, IO_OP_READ, IOCB, iocb->ki_filp)                  \
+	FILE_FUNCTION(write_iter, IO_LAYER_FS, IO_OP_WRITE, IOCB, iocb->ki_filp)                \
+	FILE_FUNCTION(fsync, IO_LAYER_FS, IO_OP_SYNC,                                           \
+		      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file)      \
+	FILE_FUNCTION(open, IO_LAYER_FS, IO_OP_OPEN, ARGS(void *inode, struct file *file), file)
+
+FILE_SYSTEM(ext4_file_read_iter, ext4_file_write_iter, ext4_sync_file, ext4_file_open)
+FILE_SYSTEM(xfs_file_read_iter, xfs_file_write_iter, xfs_file_fsync, xfs_file_open)
+FILE_SYSTEM(btrfs_file_read_iter, btrfs_file_write_iter, btrfs_sync_file, btrfs_file_open)
+
+/* Who comes and goes, where no other probe tells. */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_fork(cpu, parent, child);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exec(cpu, task);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+
+	if (cpu)
+		process_exit(cpu, task);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

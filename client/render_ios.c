@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render_ios.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/term.h"
+#include "proto/base.h"
+
+enum { STARS = 40, MS_SHIFT = 20 };
+
+static const char *const layers[] = { "syscall",   "vfs",   "fs",    "block",
+				      "throttled", "queue", "device" };
+
+bool reply_has_ios(const struct wire_snapshot_reply *reply)
+{
+	return reply->probe && strcmp(reply->probe, "iolat") == 0;
+}
+
+char *io_place(const struct wire_io *io)
+{
+	bool has_both = io->filesystem && io->device;
+	_cleanup_(freep) char *text = NULL;
+	int r = asprintf(&text, "%s%s%s", io->filesystem ? io->filesystem : "", has_both ? " " : "",
+			 io->device ? io->device : "");
+
+	must(r < 0 ? NULL : text);
+	return name_escape(text[0] ? text : "-");
+}
+
+const char *io_kind(const struct wire_io *io)
+{
+	static const struct {
+		const char *call;
+		const char *kind;
+	} kinds[] = {
+		{ "pread64", "read" },		{ "readv", "read" },
+		{ "preadv", "read" },		{ "preadv2", "read" },
+		{ "pwrite64", "write" },	{ "writev", "write" },
+		{ "pwritev", "write" },		{ "pwritev2", "write" },
+		{ "sendfile", "write" },	{ "splice", "write" },
+		{ "copy_file_range", "write" }, { "fsync", "sync" },
+		{ "fdatasync", "sync" },	{ "syncfs", "sync" },
+		{ "openat", "open" },		{ "openat2", "open" },
+		{ "sync_file_range", "sync" },	{ "io_submit", "submit" },
+		{ "io_getevents", "submit" },	{ "io_uring_enter", "submit" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strcmp(kinds[i].call, io->op) == 0)
+			return kinds[i].kind;
+	return io->op;
+}
+
+size_t histogram_to_ms(const int64_t *buckets, size_t n, int64_t ms[static IO_HIST_BUCKETS])
+{
+	memset(ms, 0, IO_HIST_BUCKETS * sizeof(*ms));
+	for (size_t i = 0; i < n && i < IO_HIST_BUCKETS; i++)
+		ms[i > MS_SHIFT ? i - MS_SHIFT : 0] += buckets[i];
+	return n > MS_SHIFT ? n - MS_SHIFT : n > 0;
+}
+
+static void put_stars(FILE *out, int64_t count, int64_t most)
+{
+	int64_t n = most > 0 ? count * STARS / most : 0;
+
+	for (int64_t i = 0; i < STARS; i++)
+		fputc(i < n ? '*' : ' ', out);
+}
+
+void render_histogram(FILE *out, const char *label, const int64_t *buckets, size_t n,
+		      bool skips_empty)
+{
+	bool has_begun = !skips_empty;
+	int64_t most = 0;
+	int width = n > 32 ? 20 : 10;
+
+	while (n > 0 && buckets[n - 1] == 0)
+		n--;
+	for (size_t i = 0; i < n; i++)
+		if (buckets[i] > most)
+			most = buckets[i];
+	if (n == 0)
+		return;
+	fprintf(out, "%*s%-*s : count     distribution\n", n > 32 ? 15 : 5, "", n > 32 ? 29 : 19,
+		label);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t low = i ? UINT64_C(1) << i : 0, high = (UINT64_C(2) << i) - 1;
+
+		has_begun |= buckets[i] > 0;
+		if (!has_begun)
+			continue;
+		fprintf(out, "%*" PRIu64 " -> %-*" PRIu64 " : %-8" PRId64 " |", width, low, width,
+			high, buckets[i]);
+		put_stars(out, buckets[i], most);
+		fputs("|\n", out);
+	}
+}
+
+/* Three digits and a unit, no more than a column is wide. */
+static const char *figure(int64_t ns, bool is_ms, char text[static 32])
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	double value = (double)ns;
+	size_t unit = 0;
+
+	if (ns == WIRE_ABSENT)
+		return "-";
+	if (is_ms) {
+		snprintf(text, 32, "%.3f", value / (double)NS_PER_MS);
+		return text;
+	}
+	for (; value >= 999.5 && unit + 1 < ARRAY_SIZE(units); unit++)
+		value /= 1000;
+	snprintf(text, 32,
+		 value >= 99.95 || !unit ? "%.0f%s"
+		 : value >= 9.995	 ? "%.1f%s"
+					 : "%.2f%s",
+		 value, units[unit]);
+	return text;
+}
+
+static void render_row(const struct view *view, const struct wire_row *row)
+{
+	_cleanup_(freep) char *place = io_place(row->io), *where = text_fit(place, 13);
+	char text[5][32];
+	bool ms = view->milliseconds;
+
+	fprintf(view->page.out, "  %-15s %-13s %9s %8s %7s %7s %7s %7s\n", row->io->op, where,
+		count_text(row->count), figure(row->total_ns, ms, text[0]),
+		figure(row->io->p50_ns, ms, text[1]), figure(row->io->p90_ns, ms, text[2]),
+		figure(row->io->p99_ns, ms, text[3]), figure(row->max_ns, ms, text[4]));
+}
+
+/* What the numbers do not say. */
+static void render_extras(const struct view *view, const struct wire_row *row)
+{
+	const struct wire_io *io = row->io;
+
+	if (io->async > 0)
+		page_wrap(&view->page, STYLE_WARN, "", 4,
+			  "%s went on after their return: their time is not known here",
+			  count_text(io->async));
+	if (io->merges > 0 || io->requeues > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s merged, %s given back by the driver",
+			  count_text(io->merges), count_text(io->requeues));
+	if (io->errors > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s failed", count_text(io->errors));
+}
+
+/* With the time in the queue or without: which rows' histograms are wanted. */
+static bool has_histogram(const struct view *view, const struct wire_io *io)
+{
+	if (!view->histograms)
+		return false;
+	if (view->layer)
+		return true;
+	if (strcmp(io->layer, "block") == 0 || strcmp(io->layer, "queue") == 0)
+		return view->queued;
+	return true;
+}
+
+static void render_row_histogram(const struct view *view, const struct wire_row *row)
+{
+	int64_t ms[IO_HIST_BUCKETS];
+	size_t n;
+
+	if (!has_histogram(view, row->io) || row->count == 0)
+		return;
+	fputc('\n', view->page.out);
+	if (view->milliseconds) {
+		n = histogram_to_ms(row->buckets.v, row->buckets.n, ms);
+		render_histogram(view->page.out, "msecs", ms, n, true);
+	} else {
+		render_histogram(view->page.out, "nsecs", row->buckets.v, row->buckets.n, true);
+	}
+	fputc('\n', view->page.out);
+}
+
+static void render_owner(const struct view *view, const struct wire_row *row)
+{
+	_cleanup_(freep) char *comm = name_escape(row->process.comm);
+
+	if (view->by_process || row->kernel || row->user)
+		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s (pid %" PRId64 ")", comm,
+			  row->process.pid);
+	if (row->kernel || row->user)
+		render_frames(view, row, RENDER_FRAME_INDENT, 0);
+}
+
+static void render_layer(const struct view *view, const struct wire_snapshot_reply *reply,
+			 const char *layer)
+{
+	bool has_head = false;
+
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		const struct wire_row *row = &reply->rows.v[i];
+
+		if (!row->io || strcmp(row->io->layer, layer) != 0)
+			continue;
+		if (!has_head)
+			page_wrap(&view->page, STYLE_BOLD, "", 0, "%s", layer);
+		has_head = true;
+		render_row(view, row);
+		render_extras(view, row);
+		render_owner(view, row);
+		render_row_histogram(view, row);
+	}
+}
+
+void render_ios(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	_cleanup_(freep) char *hook = name_escape(reply->hook);
+
+	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
+		  "%s operation%s of %s process%s: %s", count_text(reply->totals.ios),
+		  reply->totals.ios == 1 ? "" : "s", count_text(reply->totals.processes),
+		  reply->totals.processes == 1 ? "" : "es", hook);
+	page_break(&view->page);
+	if (reply->rows.n == 0) {
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no operations");
+		return;
+	}
+	fprintf(view->page.out, "  %-15s %-13s %9s %8s %7s %7s %7s %7s\n", "", "on", "count",
+		view->milliseconds ? "total/ms" : "total", "p50~", "p90~", "p99~", "longest");
+	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
+		render_layer(view, reply, layers[i]);
+	page_break(&view->page);
+	if (reply->rest.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
+			  count_text(reply->rest.rows));
+	page_wrap(&view->page, STYLE_DIM, "", 0, "~ from buckets by powers of two; -v has these");
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/io_calls.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "bpf/io_shared.h"
+#include "proto/base.h"
+
+static const struct {
+	const char *name;
+	uint32_t number;
+	uint8_t op;
+	uint8_t file;
+} calls[] = {
+	{ "read", SYS_read, IO_OP_READ, IO_FILE_FIRST },
+	{ "pread64", SYS_pread64, IO_OP_READ, IO_FILE_FIRST },
+	{ "readv", SYS_readv, IO_OP_READ, IO_FILE_FIRST },
+	{ "preadv", SYS_preadv, IO_OP_READ, IO_FILE_FIRST },
+	{ "preadv2", SYS_preadv2, IO_OP_READ, IO_FILE_FIRST },
+	{ "write", SYS_write, IO_OP_WRITE, IO_FILE_FIRST },
+	{ "pwrite64", SYS_pwrite64, IO_OP_WRITE, IO_FILE_FIRST },
+	{ "writev", SYS_writev, IO_OP_WRITE, IO_FILE_FIRST },
+	{ "pwritev", SYS_pwritev, IO_OP_WRITE, IO_FILE_FIRST },
+	{ "pwritev2", SYS_pwritev2, IO_OP_WRITE, IO_FILE_FIRST },
+	{ "sendfile", SYS_sendfile, IO_OP_WRITE, IO_FILE_FIRST },
+	{ "copy_file_range", SYS_copy_file_range, IO_OP_WRITE, IO_FILE_OUT },
+	{ "splice", SYS_splice, IO_OP_WRITE, IO_FILE_OUT },
+	{ "fsync", SYS_fsync, IO_OP_SYNC, IO_FILE_FIRST },
+	{ "fdatasync", SYS_fdatasync, IO_OP_SYNC, IO_FILE_FIRST },
+	{ "syncfs", SYS_syncfs, IO_OP_SYNC, IO_FILE_FIRST },
+	{ "sync_file_range", SYS_sync_file_range, IO_OP_SYNC, IO_FILE_FIRST },
+	{ "sync", SYS_sync, IO_OP_SYNC, IO_FILE_NONE },
+#ifdef SYS_open
+	{ "open", SYS_open, IO_OP_OPEN, IO_FILE_RESULT },
+#endif
+	{ "openat", SYS_openat, IO_OP_OPEN, IO_FILE_RESULT },
+	{ "openat2", SYS_openat2, IO_OP_OPEN, IO_FILE_RESULT },
+	{ "io_uring_enter", SYS_io_uring_enter, IO_OP_SUBMIT, IO_FILE_NONE },
+	{ "io_submit", SYS_io_submit, IO_OP_SUBMIT, IO_FILE_NONE },
+	{ "io_getevents", SYS_io_getevents, IO_OP_SUBMIT, IO_FILE_NONE },
+};
+
+static const char *const layers[IO_LAYERS] = {
+	[IO_LAYER_SYSCALL] = "syscall",
+	[IO_LAYER_VFS] = "vfs",
+	[IO_LAYER_FS] = "fs",
+	[IO_LAYER_BLOCK] = "block",
+	[IO_LAYER_THROTTLE] = "throttled",
+	[IO_LAYER_QUEUE] = "queue",
+	[IO_LAYER_DEVICE] = "device",
+};
+
+static const char *const ops[IO_OPS] = {
+	[IO_OP_READ] = "read",	   [IO_OP_WRITE] = "write", [IO_OP_SYNC] = "sync",
+	[IO_OP_OPEN] = "open",	   [IO_OP_FLUSH] = "flush", [IO_OP_DISCARD] = "discard",
+	[IO_OP_SUBMIT] = "submit", [IO_OP_OTHER] = "other",
+};
+
+/* include/uapi/linux/magic.h, and those that file systems keep to themselves. */
+static const struct {
+	uint32_t magic;
+	const char *name;
+	bool is_disk;
+} magics[] = {
+	{ 0xef53, "ext4", true },	    { 0x58465342, "xfs", true },
+	{ 0x9123683e, "btrfs", true },	    { 0xf2f52010, "f2fs", true },
+	{ 0x4d44, "vfat", true },	    { 0x2011bab0, "exfat", true },
+	{ 0x7366746e, "ntfs3", true },	    { 0xca451a4e, "bcachefs", true },
+	{ 0x2fc12fc1, "zfs", true },	    { 0x73717368, "squashfs", true },
+	{ 0xe0f5e1e2, "erofs", true },	    { 0x9660, "iso9660", true },
+	{ IO_MAGIC_BLOCK, "disk", true },   { 0x6969, "nfs", true },
+	{ 0xff534d42, "cifs", true },	    { 0xfe534d42, "smb2", true },
+	{ 0x00c36400, "ceph", true },	    { 0x01021997, "9p", true },
+	{ 0x65735546, "fuse", true },	    { 0x794c7630, "overlay", true },
+	{ 0x01021994, "tmpfs", false },	    { 0x858458f6, "ramfs", false },
+	{ 0x958458f6, "hugetlbfs", false }, { 0x50495045, "pipe", false },
+	{ 0x534f434b, "socket", false },    { 0x09041934, "anon_inode", false },
+	{ 0x9fa0, "proc", false },	    { 0x62656572, "sysfs", false },
+	{ 0x63677270, "cgroup2", false },   { 0x27e0eb, "cgroup", false },
+	{ 0x1cd1, "devpts", false },	    { 0x64626720, "debugfs", false },
+	{ 0x74726163, "tracefs", false },   { 0x6e736673, "nsfs", false },
+	{ 0x19800202, "mqueue", false },    { IO_MAGIC_CHARACTER, "char", false },
+};
+
+void io_calls_fill(uint8_t *out, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		if (calls[i].number < n)
+			out[calls[i].number] = calls[i].op | calls[i].file;
+}
+
+const char *io_call_name(uint32_t call)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		if (calls[i].number + 1 == call)
+			return calls[i].name;
+	return NULL;
+}
+
+const char *io_layer_name(uint32_t layer)
+{
+	return layer < IO_LAYERS ? layers[layer] : NULL;
+}
+
+const char *io_op_name(uint32_t op)
+{
+	return op < IO_OPS ? ops[op] : NULL;
+}
+
+int io_layer_parse(const char *text)
+{
+	int i;
+
+	for (i = 0; i < IO_LAYERS; i++)
+		if (strcmp(text, layers[i]) == 0)
+			return i;
+	return -ENOENT;
+}
+
+bool io_op_is(const char *text, uint32_t op, uint32_t call)
+{
+	const char *name = io_op_name(op), *call_name = io_call_name(call);
+
+	return (name && strcmp(text, name) == 0) || (call_name && strcmp(text, call_name) == 0);
+}
+
+bool io_op_exists(const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < IO_OPS; i++)
+		if (ops[i] && strcmp(text, ops[i]) == 0)
+			return true;
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		if (strcmp(text, calls[i].name) == 0)
+			return true;
+	return false;
+}
+
+const char *io_magic_name(uint32_t magic)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(magics); i++)
+		if (magics[i].magic == magic)
+			return magics[i].name;
+	return NULL;
+}
+
+bool io_magic_is_disk(uint32_t magic)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(magics); i++)
+		if (magics[i].magic == magic)
+			return magics[i].is_disk;
+	return magic != 0;
+}
+
+bool io_device_is(const char *device, const char *disk)
+{
+	size_t n = strlen(disk);
+
+	if (n == 0 || strncmp(device, disk, n) != 0)
+		return false;
+	device += n;
+	if (*device == '\0')
+		return true;
+	/* A name that ends in a digit has its parts behind a p: nvme0n1p2, loop0p1. */
+	if (isdigit((unsigned char)disk[n - 1]) && *device++ != 'p')
+		return false;
+	return *device && strspn(device, "0123456789") == strlen(device);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/ios.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/faces.h"
+#include "proto/base.h"
+
+enum { DEVICES_MAX = 256, MINOR_BITS = 20 };
+
+struct io {
+	struct io_key key;
+	struct io_sums sums;
+};
+
+/* A device's name in this window. */
+struct device {
+	uint32_t dev;
+	bool is_character;
+	char name[WINDOW_DEVICE_LEN];
+};
+
+struct ios {
+	struct stack_table *stacks;
+	struct io *list;
+	size_t n;
+	size_t room;
+	uint64_t dropped; /* operations, for want of memory, since the last window */
+	struct window *window;
+	struct faces faces;
+	struct device devices[DEVICES_MAX];
+	size_t n_devices;
+};
+
+int ios_new(struct process_table *processes, struct stack_table *stacks, struct ios **out)
+{
+	struct ios *ios = calloc(1, sizeof(*ios));
+
+	if (!ios)
+		return -ENOMEM;
+	ios->faces.processes = processes;
+	ios->stacks = stacks;
+	*out = ios;
+	return 0;
+}
+
+struct ios *ios_free(struct ios *ios)
+{
+	if (!ios)
+		return NULL;
+	free(ios->list);
+	free(ios);
+	return NULL;
+}
+
+/* Names are found when all stacks have come: the rows wait until then. */
+void ios_add(struct ios *ios, const struct io_key *key, const struct io_sums *sums)
+{
+	size_t room = ios->room ? ios->room * 2 : 64;
+	struct io *list = ios->list;
+
+	if (ios->n == ios->room) {
+		list = reallocarray(ios->list, room, sizeof(*list));
+		if (!list) {
+			ios->dropped += sums->count;
+			return;
+		}
+		ios->list = list;
+		ios->room = room;
+	}
+	list[ios->n++] = (struct io){ *key, *sums };
+}
+
+/* What sysfs calls it; major:minor where it is not there (any more). */
+static void device_read(struct device *device)
+{
+	uint32_t major = device->dev >> MINOR_BITS, minor = device->dev & ((1U << MINOR_BITS) - 1);
+	char path[64], target[512];
+	const char *name;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/dev/%s/%u:%u", device->is_character ? "char" : "block",
+		 major, minor);
+	n = readlink(path, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = '\0';
+	name = strrchr(target, '/');
+	if (name && name[1])
+		snprintf(device->name, sizeof(device->name), "%.15s", name + 1);
+	else
+		snprintf(device->name, sizeof(device->name), "%u:%u", major, minor);
+}
+
+static void device_name(struct ios *ios, const struct io_key *key, char *out)
+{
+	bool is_character = key->magic == IO_MAGIC_CHARACTER;
+	struct device one = { .dev = key->dev, .is_character = is_character }, *device = &one;
+	size_t i;
+
+	if (!key->dev)
+		return;
+	for (i = 0; i < ios->n_devices; i++) {
+		device = &ios->devices[i];
+		if (device->dev == key->dev && device->is_character == is_character) {
+			memcpy(out, device->name, WINDOW_DEVICE_LEN);
+			return;
+		}
+	}
+	device_read(&one);
+	if (ios->n_devices < DEVICES_MAX)
+		ios->devices[ios->n_devices++] = one;
+	memcpy(out, one.name, WINDOW_DEVICE_LEN);
+}
+
+static void sums_copy(const struct io_sums *sums, struct window_io *row)
+{
+	row->count = sums->count;
+	row->total_ns = sums->total_ns;
+	row->own_ns = sums->own_ns;
+	row->runnable_ns = sums->runnable_ns;
+	row->asleep_ns = sums->asleep_ns;
+	row->device_ns = sums->device_ns;
+	row->queue_ns = sums->queue_ns;
+	row->throttled_ns = sums->throttled_ns;
+	row->async = sums->async;
+	row->errors = sums->errors;
+	row->bytes = sums->bytes;
+	row->merges = sums->merges;
+	row->requeues = sums->requeues;
+	row->max_ns = sums->max_ns;
+	row->max_end_ns = (int64_t)sums->max_end_ns;
+	row->max_tid = (int32_t)sums->max_tid;
+}
+
+static int io_to_window(struct ios *ios, const struct io *io)
+{
+	const struct io_key *key = &io->key;
+	const struct sample_key face = {
+		.start_boot_ns = key->leader_boot_ns,
+		.leader_boot_ns = key->leader_boot_ns,
+		.tid = key->tgid,
+		.tgid = key->tgid,
+		.exec_gen = key->exec_gen,
+		.flags = key->flags & IO_KEY_IS_KERNEL ? SAMPLE_IS_KERNEL : 0,
+	};
+	uint32_t image = faces_get(&ios->faces, ios->window, &face, io->sums.comm);
+	struct window_io *row = image == NO_FACE ? NULL : window_add_io(ios->window);
+
+	if (!row)
+		return -ENOMEM;
+	sums_copy(&io->sums, row);
+	row->image = image;
+	row->dev = key->dev;
+	row->magic = key->magic;
+	row->call = key->call;
+	row->layer = key->layer;
+	row->op = key->op;
+	row->is_slow = !!(key->flags & IO_KEY_IS_SLOW);
+	device_name(ios, key, row->device);
+	if (row->is_slow) {
+		row->kernel = stack_table_get(ios->stacks, key->kstack, false);
+		row->user = stack_table_get(ios->stacks, key->ustack, true);
+	}
+	return window_io_set_buckets(ios->window, row, (const uint64_t *)io->sums.buckets);
+}
+
+struct window *ios_finish(struct ios *ios, int64_t start_ns, int64_t end_ns)
+{
+	struct window *window = window_new();
+	size_t i;
+
+	if (!window)
+		return NULL;
+	ios->window = window;
+	window->kind = PROBE_IOLAT;
+	window->start_ns = start_ns;
+	window->end_ns = end_ns;
+	for (i = 0; i < ios->n; i++)
+		if (io_to_window(ios, &ios->list[i]))
+			ios->dropped += ios->list[i].sums.count;
+	faces_clear(&ios->faces);
+	window->lost[WINDOW_LOST_MEMORY] = ios->dropped;
+	ios->n = ios->n_devices = 0;
+	ios->dropped = 0;
+	ios->window = NULL;
+	return window;
+}
