@@ -14,6 +14,7 @@
 #define UNWIND_READ copy_read
 
 #include "offcpu_maps.bpf.h"
+
 #include "mapping.bpf.h"
 #include "wait.bpf.h"
 
@@ -21,8 +22,10 @@ enum {
 	PAGE = 4096,
 	COPY_ROUNDS = 24,   /* copies of one stack */
 	COPY_READ_MAX = 64, /* of one read */
-	LOOKS = 6,	    /* at one wait whose stack did not come whole */
 	ATTEMPTS = 3,	    /* in one pass, when the tables change meanwhile */
+	LOOKS_BITS = 4,	    /* of user_looks: how often; the others: when last, in seconds */
+	LOOKS_MAX = 10,	    /* 1, 2, 4 and up to 512 s after one that was not whole */
+	LOOKS_DONE = 15,
 };
 
 /* Set by the daemon before each pass. */
@@ -177,6 +180,32 @@ static __always_inline bool memory_is_locked(struct task_struct *task)
 	return BPF_CORE_READ(mm, mmap_lock.count.counter) & RWSEM_BUSY;
 }
 
+static __always_inline __u32 now_seconds(void)
+{
+	return (__u32)(bpf_ktime_get_ns() / 1000000000);
+}
+
+/* What ended for want of tables may have them the next time. */
+static __always_inline void looks_note(struct thread *t)
+{
+	__u32 n = t->user_looks & ((1 << LOOKS_BITS) - 1);
+
+	if (walk.flags & UNWIND_IS_WHOLE)
+		n = LOOKS_DONE;
+	else if (n < LOOKS_MAX)
+		n++;
+	t->user_looks = now_seconds() << LOOKS_BITS | n;
+}
+
+static __always_inline bool looks_are_due(__u32 looks)
+{
+	__u32 n = looks & ((1 << LOOKS_BITS) - 1);
+
+	if (!n || n == LOOKS_DONE)
+		return !n;
+	return now_seconds() - (looks >> LOOKS_BITS) >= 1U << (n - 1);
+}
+
 static __always_inline void stack_tell(struct thread *t, struct task_struct *task, __u64 since,
 				       const struct stack_owner *owner)
 {
@@ -195,8 +224,7 @@ static __always_inline void stack_tell(struct thread *t, struct task_struct *tas
 	r->since_ns = since;
 	r->ustack = id;
 	bpf_ringbuf_submit(r, ring_flags());
-	/* What ended for want of tables may have them the next time. */
-	t->user_looks = walk.flags & UNWIND_IS_WHOLE ? LOOKS : t->user_looks + 1;
+	looks_note(t);
 }
 
 /* A wait is the same while its thread was not switched to. */
@@ -257,7 +285,7 @@ static __always_inline bool thread_is_wanted(struct thread *t)
 		t->user_since_ns = since;
 		t->user_looks = 0;
 	}
-	return t->user_looks < LOOKS;
+	return looks_are_due(t->user_looks);
 }
 
 /* Run by a thread of the daemon's that has nothing else to do. */

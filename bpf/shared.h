@@ -136,11 +136,11 @@ struct thread {
 	__u64 ustack;
 	__u64 open_since_ns; /* the wait whose kernel stack is open_kstack */
 	__u64 open_kstack;
-	__u64 user_since_ns; /* the wait whose user stack was looked at, user_looks times */
+	__u64 user_since_ns; /* the wait whose user stack was looked at */
 	__u64 quota_queue; /* THREAD_IS_MARKED: the cfs_rq it waits on, */
 	__u64 quota_ns;    /* and how long that had been without quota by then */
 	__u64 open_throttled_ns; /* of its present wait, by the last cut */
-	__u32 user_looks;
+	__u32 user_looks; /* how often and when last, see openwait.bpf.c */
 	__u32 tid;
 	__u32 tgid;
 	__u32 seen_cut; /* the last cut whose iterator saw it */
