@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A long run under load, by hand: STACKD, STACKCTL and PROGS as for the live tests, and MINUTES (20).
+
+Windows of 1 s, 300 short-lived processes a second, stress, queries, sessions and reloads all the
+time. Each minute a line of what the daemon holds; at the end what grew after the first quarter,
+what was lost, and laws 1 and 2: each thread's times add up to the window, and waits are counted as
+often as the kernel counts switches. Exit code 1 when something grew, was lost or does not add up.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
+from harness import *  # noqa: E402
+
+MINUTES = float(os.environ.get("MINUTES", 20))
+SPAWNS = int(os.environ.get("SPAWNS", 300))
+KEEP = 60  # seconds in memory: full long before the first quarter is over
+
+SPAWNER = """
+import os, time
+due = time.monotonic()
+while True:
+    due += 1 / %d
+    pid = os.posix_spawn('/bin/true', ['true'], {})
+    os.waitpid(pid, 0)
+    time.sleep(max(0, due - time.monotonic()))
+"""
+
+SLEEPER = "import time\nwhile True: time.sleep(0.002)"
+
+
+def descriptors(pid):
+    """(open files, maps, programs and links) of the daemon."""
+    kinds = {"bpf-map": 0, "bpf-prog": 0, "bpf_link": 0}
+    total = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            name = os.readlink(f"/proc/{pid}/fd/{fd}")
+            total += 1
+            for kind in kinds:
+                kinds[kind] += name.endswith(kind)
+    return {"files": total, **kinds}
+
+
+def rss_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+
+
+def sample(daemon):
+    status = daemon.status()
+    return {
+        "rss": rss_kib(daemon.process.pid),
+        **descriptors(daemon.process.pid),
+        "maps": status["map_bytes"] >> 10,
+        "store": status["store"]["bytes"] >> 10,
+        "windows": status["windows"],
+        "dropped": status["store"]["dropped"],
+        "lost": lost_sum(status),
+        "cpu": (status["user_ns"] + status["system_ns"]) / 1e9,
+    }
+
+
+class Busy(threading.Thread):
+    """Something done again and again until it is told to stop; what failed is counted."""
+
+    def __init__(self, interval, action):
+        super().__init__(daemon=True)
+        self.interval, self.action = interval, action
+        self.done, self.failed, self.is_stopping = 0, [], threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.is_stopping.wait(self.interval):
+            try:
+                self.action()
+                self.done += 1
+            except Exception as e:  # whatever it is, it is to be told
+                self.failed.append(str(e)[-200:])
+
+    def stop(self):
+        self.is_stopping.set()
+        self.join(60)
+
+
+def query(daemon):
+    result = daemon.ctl("snapshot", "offcpu", "--window", "30s", "--idle", "--json")
+    if result.code not in (0, 4):
+        raise RuntimeError(str(result))
+    for argv in (["stuck"], ["windows"], ["snapshot"], ["snapshot", "oncpu", "-f"]):
+        result = daemon.ctl(*argv)
+        if result.code not in (0, 4):
+            raise RuntimeError(str(result))
+
+
+def session(daemon, pid):
+    started = daemon.ctl("start", "offcpu", "-p", pid, "-m", "1", "--for", "3s")
+    if started.code != 0:
+        raise RuntimeError(str(started))
+
+
+def check_sums(daemon, pid):
+    """Law 1 over the last 20 s of a thread that lives as long as the load: how far it is off."""
+    reply = daemon.ctl_json("snapshot", "offcpu", "--window", "20s", "--idle", "-p", pid)
+    totals = reply["totals"]
+    length = used_ns(reply)
+    if reply["coverage"]["gaps"]:  # it has not run for so long
+        return 0
+    parts = totals["on_cpu_ns"] + totals["blocked_ns"] + totals["runnable_ns"]
+    return abs(parts - length) / length
+
+
+def switches(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return sum(int(line.split()[1]) for line in f if "ctxt_switches" in line)
+
+
+def main():
+    need_live()
+    stress = shutil.which("stress-ng")
+    daemon = Daemon("window.length=1s", f"window.keep={KEEP}s", "probe.offwake.enabled=yes",
+                    "store.max_size=64M")
+    load = [subprocess.Popen([sys.executable, "-c", SPAWNER % SPAWNS])]
+    sleeper = subprocess.Popen([sys.executable, "-c", SLEEPER])
+    load.append(sleeper)
+    if stress:
+        load.append(subprocess.Popen(
+            [stress, "--cpu", "1", "--switch", "1", "--fork", "1", "--hdd", "1", "--hdd-bytes",
+             "16M", "--temp-path", daemon.dir, "-q"]))
+    daemon.cut()
+    begin_waits, begin = switches(sleeper.pid), time.time_ns()
+    busy = [
+        Busy(1, lambda: query(daemon)),
+        Busy(5, lambda: session(daemon, sleeper.pid)),
+        Busy(20, lambda: daemon.process.send_signal(signal.SIGHUP)),
+    ]
+    samples, off = [], []
+    deadline = time.monotonic() + MINUTES * 60
+    interval = min(60, MINUTES * 60 / 20)
+    try:
+        while time.monotonic() < deadline and daemon.process.poll() is None:
+            time.sleep(interval)
+            samples.append(sample(daemon))
+            off.append(check_sums(daemon, sleeper.pid))
+            print(f"{len(samples) * interval / 60:5.1f} min", samples[-1], f"off {off[-1]:.5f}",
+                  flush=True)
+        for one in busy:
+            one.stop()
+        end = daemon.cut()
+        waits = switches(sleeper.pid) - begin_waits
+        reply = daemon.call("io.stackd.Snapshot", probe="offcpu", since_ns=begin, until_ns=end,
+                            filter={"pids": [sleeper.pid]}, top=1)
+    finally:
+        for process in load:
+            stop_process(process)
+    check_all(daemon, samples, off, busy)
+    check_near(reply["totals"]["waits"], waits, 0.001, "law 2: waits of one thread over all of it",
+               slack=interval)
+    gaps = reply["coverage"]["gaps"]
+    check(not gaps, f"{reply['coverage']['windows']} windows without a gap: {gaps}")
+    check(daemon.stop() == 0, f"it ends with {daemon.process.returncode}")
+    finish()
+
+
+def check_all(daemon, samples, off, busy):
+    check(daemon.process.poll() is None, "the daemon runs")
+    early = samples[len(samples) // 4 : len(samples) // 2]
+    late = samples[-(len(samples) // 4) :]
+    for name, slack in (("rss", 6 << 10), ("files", 3), ("bpf-map", 2), ("bpf-prog", 2),
+                        ("bpf_link", 2), ("maps", 64), ("store", 8 << 10)):
+        least, last = min(s[name] for s in early), min(s[name] for s in late)
+        check(last <= least * 1.05 + slack, f"{name}: {least} in the second quarter, {last} at the end")
+    check(samples[-1]["lost"] == 0, f"lost: {daemon.status()['lost']}")
+    check(samples[-1]["dropped"] == 0, f"{samples[-1]['dropped']} windows did not get to disk")
+    check(max(off) < 0.01, f"law 1: on CPU + blocked + runnable is off by {max(off):.3%} at most")
+    for one, what in zip(busy, ("queries", "sessions", "reloads")):
+        check(one.done and not one.failed, f"{one.done} {what}, {len(one.failed)} failed: {one.failed[:2]}")
+
+
+main()
