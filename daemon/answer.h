@@ -50,6 +50,12 @@ struct answer *answer_new(void);
 /* The probe of this name; -ENOENT with *error. */
 int query_kind(const char *name, enum probe_kind *out, struct wire_error *error);
 
+struct session_request;
+
+/* What a client asks for as a session is made of it; borrows. -EINVAL or -ENOENT with *error. */
+int query_request(uid_t uid, const struct wire_start_request *wire, struct session_request *out,
+		  struct wire_error *error);
+
 /* Fills *error, returns -ENOENT. */
 int query_unknown_session(const char *text, struct wire_error *error);
 

@@ -49,12 +49,7 @@ int query_past_note(struct recorder *recorder, struct session *session,
 static int session_make(const struct store_session *stored, const struct wire_start_request *wire,
 			struct session **out)
 {
-	struct session_request request = {
-		.name = wire->name,
-		.filter = wire->filter,
-		.with_idle = wire->idle == 1,
-		.uid = stored->uid,
-	};
+	struct session_request request;
 	struct session_past past = {
 		.request = &request,
 		.id = stored->number,
@@ -65,7 +60,7 @@ static int session_make(const struct store_session *stored, const struct wire_st
 		.period_ns = stored->period_ns,
 	};
 	struct wire_error error = {};
-	int r = query_kind(wire->probe, &request.kind, &error);
+	int r = query_request(stored->uid, wire, &request, &error);
 
 	if (!r)
 		r = session_new_past(&past, out, &error);

@@ -9,6 +9,7 @@
 #include "daemon/query_past.h"
 #include "daemon/calls.h"
 #include "daemon/recorder.h"
+#include "daemon/store.h"
 #include "proto/base.h"
 #include "proto/varlink.h"
 
@@ -85,6 +86,7 @@ int query_sessions(struct recorder *recorder, struct answer **out)
 	}
 	if (r)
 		return r;
+	store_reading_rest(answer->reading);
 	answer->sessions_reply.sessions.v = sessions;
 	answer->sessions_reply.sessions.n = answer->n_sessions;
 	*out = TAKE(answer);
@@ -144,8 +146,8 @@ static int event_check(const char *event, struct wire_error *error)
 			      "%.40s: one of cpu-clock and cycles", event);
 }
 
-static int request_parse(const struct query_peer *peer, const struct wire_start_request *wire,
-			 struct session_request *out, struct wire_error *error)
+int query_request(uid_t uid, const struct wire_start_request *wire, struct session_request *out,
+		  struct wire_error *error)
 {
 	int r;
 
@@ -157,7 +159,7 @@ static int request_parse(const struct query_peer *peer, const struct wire_start_
 		.with_idle = wire->idle == 1,
 		.function = wire->function,
 		.is_regex = wire->regexp == 1,
-		.uid = peer->uid,
+		.uid = uid,
 	};
 	r = query_kind(wire->probe, &out->kind, error);
 	if (!r)
@@ -186,7 +188,7 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct session_request request;
-	int r = request_parse(peer, wire, &request, error);
+	int r = query_request(peer->uid, wire, &request, error);
 
 	if (!answer)
 		return -ENOMEM;

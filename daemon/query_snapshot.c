@@ -552,6 +552,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 		r = snapshot_make(recorder, peer, request, answer, error);
 	if (r)
 		return r;
+	store_reading_rest(answer->reading);
 	*out = TAKE(answer);
 	return 0;
 }

@@ -201,6 +201,7 @@ int query_windows(struct recorder *recorder, const struct wire_windows_request *
 		r = listing_make(&listing, request, error);
 	if (r)
 		return r;
+	store_reading_rest(answer->reading);
 	if (listing.n_windows)
 		qsort(listing.windows, listing.n_windows, sizeof(*listing.windows), window_order);
 	if (listing.n_gaps)

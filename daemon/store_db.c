@@ -153,7 +153,8 @@ static int writer_setup(struct store_db *db)
 	if (!r)
 		r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;"
 				     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-				     "PRAGMA wal_autocheckpoint = 1000;");
+				     "PRAGMA wal_autocheckpoint = 1000;"
+				     "PRAGMA journal_size_limit = 4194304;");
 	return r ? r : store_schema_update(db);
 }
 

@@ -54,6 +54,12 @@ struct store_reading *store_reading_close(struct store_reading *reading)
 	return NULL;
 }
 
+void store_reading_rest(struct store_reading *reading)
+{
+	if (reading && !sqlite3_get_autocommit(reading->db.handle))
+		store_db_run(&reading->db, "COMMIT");
+}
+
 /* Takes the rows of a listing, whatever its order. A damaged row is passed over. */
 static int entries_read(struct store_reading *reading, sqlite3_stmt *statement, size_t max,
 			struct store_entry **out, size_t *n_out)

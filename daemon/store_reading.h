@@ -46,6 +46,12 @@ int store_reading_open(const char *path, struct store_reading **out);
 struct store_reading *store_reading_close(struct store_reading *reading);
 
 /*
+ * All has been read: what is loaded stays, but the database is let go of, whose log would grow for
+ * as long as somebody looks at it.
+ */
+void store_reading_rest(struct store_reading *reading);
+
+/*
  * The windows that overlap [since_ns, until_ns) of the time since the epoch, oldest first, the
  * newest max of them; *out is the caller's. Rows that are damaged are left out and counted.
  */

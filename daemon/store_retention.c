@@ -207,7 +207,7 @@ int store_evict_some(struct store *store)
 	return store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
 }
 
-static uint64_t file_bytes(const char *path, const char *suffix)
+uint64_t store_file_bytes(const char *path, const char *suffix)
 {
 	char name[4200];
 	struct stat st;
@@ -220,7 +220,8 @@ void store_count(struct store *store)
 {
 	int64_t windows = 0, id, oldest = INT64_MIN, newest = INT64_MIN;
 	sqlite3_stmt *statement;
-	uint64_t bytes = file_bytes(store->path, "") + file_bytes(store->path, "-wal");
+	uint64_t bytes = store_file_bytes(store->path, "") +
+			 store_file_bytes(store->path, "-wal");
 	int r;
 
 	store_db_number(&store->db, STATEMENT_WINDOW_COUNT, &windows);

@@ -59,6 +59,7 @@ struct store {
 	int64_t run;
 	int64_t open_next_ns; /* CLOCK_MONOTONIC: when to try again */
 	int64_t sync_next_ns;
+	int64_t log_next_ns; /* when to try again to begin the log anew */
 	int64_t written_real_ns; /* the end of the newest window written */
 	/* Up to which window all has been merged, by session and length. */
 	int64_t merge_from[STORE_MERGED_SESSIONS][2];
@@ -84,6 +85,9 @@ int store_evict(struct store *store, int64_t now_ns, size_t size);
 
 /* Drops the oldest windows though the limits allow them: the disk is full. */
 int store_evict_some(struct store *store);
+
+/* Of one of the database's files; 0 where there is none. */
+uint64_t store_file_bytes(const char *path, const char *suffix);
 
 /* Counts what is there, for the stats. */
 void store_count(struct store *store);

@@ -10,6 +10,7 @@
  *       one sync to the next; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window.
  *   store_tool check PATH
  *       "windows N parts N bad N damaged N"; fails when a window is not what was written.
+ *       STORE_HOLD of the environment: milliseconds for which it goes on reading.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -295,6 +296,7 @@ static int do_check(const char *path)
 		window_unref(window);
 	}
 	store_ahead_free(ahead);
+	usleep((useconds_t)setting("STORE_HOLD", 0) * 1000);
 	printf("windows %zu parts %" PRIu64 " bad %" PRIu64 " damaged %" PRIu64 "\n", n, parts, bad,
 	       store_reading_damaged(reading));
 	free(entries);

@@ -126,6 +126,33 @@ def test_full(directory):
         subprocess.run(["umount", disk], check=False)
 
 
+def test_readers(directory):
+    """Somebody reads all the time, one before the other has ended: the log stays short."""
+    path = f"{directory}/stackd.db"
+    write(path, 300)
+    writer = subprocess.Popen([TOOL, "write", path, "6000"], stdout=subprocess.PIPE,
+                              encoding="utf-8", env={**os.environ, "STORE_PACE": "1"})
+    readers, reads, longest = [], 0, 0
+    while writer.poll() is None:
+        readers = [reader for reader in readers if reader.poll() is None]
+        while len(readers) < 3:
+            readers.append(subprocess.Popen([TOOL, "check", path], stdout=subprocess.DEVNULL,
+                                            env={**os.environ, "STORE_HOLD": "300"}))
+            reads += 1
+            time.sleep(0.1)  # the others still read when this one ends
+        # Whatever the pipe holds is taken, or the writer would wait.
+        for _ in range(20):
+            writer.stdout.readline()
+        longest = max(longest, os.path.getsize(f"{path}-wal"))
+    for reader in readers:
+        need(reader.wait() == 0, "what is read is right")
+    print(f"{reads} readings, the log had {longest >> 10} KiB at the most")
+    need(reads > 10, "it was read")
+    need(longest < 14 << 20, f"the log grew to {longest} bytes")
+    windows, _, bad, damaged, _ = check(path)
+    need((windows, bad, damaged) == (6300, 0, 0), f"{windows} windows, {bad} bad, {damaged} damaged")
+
+
 def test_readonly(directory):
     disk = f"{directory}/disk"
     os.mkdir(disk)
