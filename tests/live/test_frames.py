@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""User stacks against elfutils: python3, perl, bash and a C++ program are stopped at moments that
+nobody chose, eu-stack walks the stopped threads, and stackd's stacks of the same stops have the
+same frames, address by address. One that says it was cut ends early, with the frames up to there."""
+
+import collections
+import random
+
+from harness import *
+
+STOPS = int(os.environ.get("STOPS", "20"))
+
+PYTHON = """
+import json, re, threading, time
+class Item:
+    def __init__(self, n): self.n = n
+    def __lt__(self, other):
+        if self.n == 97: time.sleep(0.0001)
+        return self.n < other.n
+def numbers(n):
+    if n: yield from numbers(n - 1)
+    yield n
+def hook(d):
+    time.sleep(0.0002)
+    return d
+def work():
+    while True:
+        sorted(Item(i * 7919 % 301) for i in numbers(30) for _ in range(30))
+        re.sub("[a-c]", lambda m: m.group().upper(), "abcabd" * 500)
+        json.loads('[{"a": {"b": 1}}, {"c": 2}]', object_hook=hook)
+        time.sleep(0.0005)
+threading.Thread(target=work, daemon=True).start()
+work()
+"""
+
+PERL = """
+sub deep { my $n = shift; return $n ? deep($n - 1) + 1 : do { select(undef, undef, undef, 0.0003); 0 } }
+$SIG{ALRM} = sub { my $x = deep(3); };
+while (1) {
+    my @sorted = sort { $a == 17 && $b == 301 and deep(2); $a <=> $b } map { $_ * 7919 % 301 } 1 .. 3000;
+    my $text = join ",", @sorted;
+    $text =~ s/(\\d+)/$1 + 1/ge;
+    eval { deep(20); die "done" };
+    sprintf("%s", $text) for 1 .. 50;
+}
+"""
+
+BASH = """
+trap 'x=$((x + 1))' USR1
+deep() { if (($1)); then deep $(($1 - 1)); else read -rt 0.001 <> <(:); fi; }
+while :; do
+    for i in {1..500}; do y="${x//1/2}$i"; done
+    deep 10
+    kill -USR1 $$
+    case $y in *z*) ;; *) [[ $y =~ ^(.*)5 ]] && y=${BASH_REMATCH[1]} ;; esac
+done
+"""
+
+
+def eu_stacks(pid):
+    """Frame addresses of each thread of a stopped process."""
+    threads = run(["eu-stack", "-n", "500", "-p", str(pid)]).out.split("\nTID ")[1:]
+    return [tuple(int(a, 16) for a in re.findall(r"^#\d+ +0x([0-9a-f]+)", thread, re.MULTILINE))
+            for thread in threads]
+
+
+def is_stopped(pid):
+    def state(tid):
+        with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    return all(state(tid) == "T" for tid in threads_of(pid))
+
+
+def stops_of(pid):
+    """The stacks of its threads by eu-stack, of as many stops."""
+    expected = set()
+    for _ in range(STOPS):
+        time.sleep(random.uniform(0.003, 0.02))
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: is_stopped(pid), 10, "the process to stop")
+        expected.update(eu_stacks(pid))
+        os.kill(pid, signal.SIGCONT)
+    return expected
+
+
+def our_stacks(daemon, pid):
+    """{addresses: flags} of what was stopped, by a signal or by who looked."""
+    ours = {}
+    for row in daemon.snapshot("--window", "120s", "-p", pid)["rows"]:
+        if row.get("state") in ("T", "t") and row.get("user") and row["count"]:
+            frames = row["user"]["frames"]
+            if all("address" in f for f in frames):  # not what has gone to disk
+                ours[tuple(int(f["address"], 16) for f in frames)] = set(row["user"]["flags"])
+    return ours
+
+
+def is_right(frames, flags, expected):
+    """Of one whole, all frames; of one that was cut, those that there are."""
+    if not flags - {"frame_pointers"}:
+        return frames in expected
+    return any(other[: len(frames)] == frames for other in expected)
+
+
+def is_found(frames, ours):
+    """eu-stack may be the one that ends early, without a word: where there is no information."""
+    return any(mine == frames or (flags and frames[: len(mine)] == mine)
+               for mine, flags in ours.items())
+
+
+def check_program(daemon, label, process):
+    time.sleep(0.5)
+    expected = stops_of(process.pid)
+    stop_process(process)
+    ours = our_stacks(daemon, process.pid)
+    flagged = collections.Counter(flag for flags in ours.values() for flag in flags)
+    wrong = [(sorted(flags), [hex(a) for a in frames]) for frames, flags in ours.items()
+             if not is_right(frames, flags, expected)]
+    missing = sum(not is_found(frames, ours) for frames in expected)
+    check(len(ours) >= STOPS // 4, f"{label}: {len(ours)} different stacks of stopped threads, "
+          f"{sum(len(frames) for frames in ours)} frames")
+    if not check(not wrong, f"{label}: 0 wrong, cut: {dict(flagged) or 0}: {wrong[:2]}"):
+        for _, mine in wrong[:2]:
+            same = [frames for frames in expected if frames and hex(frames[0]) == mine[0]]
+            print(f"  eu-stack: {[[hex(a) for a in frames] for frames in same[:2]]}")
+    check(missing <= len(expected) // 10,
+          f"{label}: {missing} of {len(expected)} that eu-stack saw are missing")
+
+
+def start(*argv):
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    atexit.register(stop_process, process)
+    return process
+
+
+need_live()
+need_tool("eu-stack")
+seed = int(os.environ.get("SEED", time.time_ns() % 100000))
+random.seed(seed)
+print(f"seed {seed}")
+daemon = Daemon("window.length=2s")
+check_program(daemon, "python3", start("/usr/bin/python3", "-c", PYTHON))
+check_program(daemon, "perl", start("/usr/bin/perl", "-e", PERL))
+check_program(daemon, "bash", start("/bin/bash", "-c", BASH))
+if os.path.exists(os.path.join(PROGS, "prog_frames")):
+    check_program(daemon, "C++", start(os.path.join(PROGS, "prog_frames")))
+check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
+finish()
