@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -251,30 +252,36 @@ static void test_sessions_equal_their_counters(void **state)
 	session_filter_check(*state, &wakes, check_wakes);
 }
 
-/* Every wait with its stacks, or none, by either hook: each way has to add up. */
-static int run(int64_t min_wait_ns, char *hook)
+static struct config *config_of(const char *min_wait, const char *hook)
 {
-	char *idle[] = { NULL };
-	struct config config = {
-		.window_length_ns = 3600 * NS_PER_S,
-		.window_keep_ns = 3600 * NS_PER_S,
-		.window_max_memory = 1 << 30,
-		.symbols_max_memory = 32 << 20,
-		.offcpu_enabled = true,
-		.offcpu_min_wait_ns = min_wait_ns,
-		.offcpu_hook = hook,
-		.offcpu_max_threads = 16384,
-		.offcpu_max_keys = 28000,
-		.offcpu_stack_ring = 4 << 20,
-		.oncpu_enabled = true,
-		.oncpu_frequency = 499,
-		.oncpu_max_keys = 8192,
-		.offwake_enabled = true,
-		.offwake_min_wait_ns = min_wait_ns,
-		.offwake_max_keys = 32768,
-		.control_max_sessions = 2,
-		.idle_functions = idle,
+	static const struct config_places none;
+	struct config_error error;
+	struct config *config;
+	char wait[64], way[64];
+	char *overrides[] = {
+		wait,
+		way,
+		"window.length=10min",
+		"window.keep=1h",
+		"window.max_memory=1G",
+		"probe.oncpu.frequency=499",
+		"probe.offwake.enabled=yes",
+		"probe.offwake.max_keys=32768",
+		"control.max_sessions=2",
 	};
+
+	snprintf(wait, sizeof(wait), "probe.offcpu.min_wait=%s", min_wait);
+	snprintf(way, sizeof(way), "probe.offcpu.hook=%s", hook);
+	if (!config_load_places(&none, overrides, ARRAY_SIZE(overrides), &config, &error))
+		return config;
+	fprintf(stderr, "%s\n", error.text);
+	return NULL;
+}
+
+/* Every wait with its stacks, or none, by either hook: each way has to add up. */
+static int run(const char *min_wait, const char *hook)
+{
+	_cleanup_(config_freep) struct config *config = config_of(min_wait, hook);
 	struct recorder recorder = {};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(test_sums_equal_the_counter, &recorder),
@@ -283,26 +290,30 @@ static int run(int64_t min_wait_ns, char *hook)
 		cmocka_unit_test_prestate(test_sessions_equal_their_counters, &recorder),
 	};
 	char reason[256] = "";
-	int r = recorder_start(&config, &recorder, reason, sizeof(reason));
+	int r;
 
+	if (!config)
+		return EXIT_FAILURE;
+	config->offwake_min_wait_ns = config->offcpu_min_wait_ns;
+	config->window_min_length_ns = 0;
+	r = recorder_start(config, &recorder, reason, sizeof(reason));
 	if (r || !session_is_on(sessions_always(recorder.sessions, PROBE_OFFCPU))) {
 		fprintf(stderr, "skipped: %s\n", reason[0] ? reason : "the probe is off");
 		recorder_stop(&recorder);
 		return EXIT_SKIP;
 	}
-	r = cmocka_run_group_tests_name(min_wait_ns ? "default" : hook, tests, NULL, NULL);
+	r = cmocka_run_group_tests_name(hook, tests, NULL, NULL);
 	recorder_stop(&recorder);
 	return r;
 }
 
 int main(void)
 {
-	char hook_best[] = "auto", hook_last[] = "switch_out";
 	int r;
 
 	log_setup(LOG_TARGET_STDERR, LOG_WARNING);
-	r = run(100 * NS_PER_US, hook_best);
+	r = run("100us", "auto");
 	if (!r)
-		r = run(0, hook_best);
-	return r ? r : run(0, hook_last);
+		r = run("0us", "auto");
+	return r ? r : run("0us", "switch_out");
 }
