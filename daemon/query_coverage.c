@@ -50,12 +50,34 @@ static int entries_make(struct coverage *coverage)
 	return 0;
 }
 
+/* Whether windows of ours between two of them are there, under what the clock showed meanwhile. */
+static bool is_elsewhere(struct coverage *coverage, const struct store_entry *before,
+			 const struct store_entry *after)
+{
+	struct history_list list;
+	bool found = false;
+	size_t i;
+
+	if (before->run != coverage->run ||
+	    history_range(coverage->recorder->history, before->session, INT64_MIN, INT64_MAX,
+			  &list))
+		return false;
+	for (i = 0; i < list.n && !found; i++)
+		found = list.windows[i]->start_ns > before->start_ns &&
+			list.windows[i]->start_ns < after->start_ns;
+	history_list_fini(&list);
+	return found;
+}
+
 /* Between two windows that one run of stackd cut. */
-static const char *reason_within(const struct store_entry *before, const struct store_entry *after)
+static const char *reason_within(struct coverage *coverage, const struct store_entry *before,
+				 const struct store_entry *after)
 {
 	int64_t stepped = after->real_offset_ns - before->real_offset_ns;
 	int64_t slept = after->boot_offset_ns - before->boot_offset_ns;
 
+	if (after->start_ns < before->start_ns || is_elsewhere(coverage, before, after))
+		return "the clock was set, and set again";
 	if (after->start_ns - before->end_ns > DRIFT_NS || stepped <= DRIFT_NS)
 		return "a window could not be kept";
 	return slept > stepped / 2 ? "the host was suspended" : "the clock was set forward";
@@ -124,7 +146,9 @@ static void reason_find(struct coverage *coverage, const struct store_entry *bef
 	    store_reading_gap(coverage->answer->reading, start, end, reason, REASON))
 		return;
 	if (before && after && before->run == after->run)
-		snprintf(reason, REASON, "%s", reason_within(before, after));
+		snprintf(reason, REASON, "%s", reason_within(coverage, before, after));
+	else if (before && after && before->run > after->run)
+		snprintf(reason, REASON, "the clock was set back");
 	else if (reason_of_runs(coverage, before, after, reason))
 		return;
 	else if (!before)
