@@ -243,14 +243,14 @@ class Daemon:
         with Connection(self.socket) as connection:
             return connection.call(method, **parameters)
 
-    def cut(self):
-        """Ends the open window and returns that instant, in ns since the epoch."""
+    def cut(self, probe="offcpu"):
+        """Ends the probe's open window and returns that instant, in ns since the epoch."""
         asked = time.time_ns()
 
         # Cuts that clients cause are at least window.min_length apart: ask until there is one.
         def cut_since():
             try:
-                reply = self.call("io.stackd.Snapshot", probe="offcpu", window_ns=NS_PER_S, top=1)
+                reply = self.call("io.stackd.Snapshot", probe=probe, window_ns=NS_PER_S, top=1)
             except VarlinkError as e:
                 if e.name != "io.stackd.NoData":  # the very first window is still open
                     raise

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * prog_forker COUNT MS: forks COUNT children, four at a time; each waits MS milliseconds once and
- * exits. Prints the sum of what the children measured.
+ * exits. Prints the sum of what the children measured, and how many of them the kernel put aside
+ * for it: one that got no CPU for that long has nothing to wait for any more.
  */
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "prog.h"
 
@@ -19,12 +21,26 @@ static NAMED void parent_wait(void)
 	need(raw_syscall(SYS_wait4, -1, 0, 0, 0) > 0, "wait4");
 }
 
-static void child_main(int64_t ns, int64_t *sum)
+struct sums {
+	int64_t ns;
+	int64_t switches;
+};
+
+static int64_t voluntary_switches(void)
 {
-	int64_t start = now_ns(CLOCK_MONOTONIC);
+	struct rusage usage;
+
+	need(getrusage(RUSAGE_THREAD, &usage) == 0, "getrusage");
+	return usage.ru_nvcsw;
+}
+
+static void child_main(int64_t ns, struct sums *sums)
+{
+	int64_t switches = voluntary_switches(), start = now_ns(CLOCK_MONOTONIC);
 
 	child_wait(ns);
-	__atomic_add_fetch(sum, now_ns(CLOCK_MONOTONIC) - start, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sums->ns, now_ns(CLOCK_MONOTONIC) - start, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sums->switches, voluntary_switches() - switches, __ATOMIC_RELAXED);
 	_exit(0);
 }
 
@@ -32,23 +48,24 @@ int main(int argc, char **argv)
 {
 	long count = arg_number(argc, argv, 1, 100);
 	int64_t ns = arg_number(argc, argv, 2, 5) * 1000000;
-	int64_t *sum;
+	struct sums *sums;
 	pid_t pid;
 
-	sum = mmap(NULL, sizeof(*sum), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	need(sum != MAP_FAILED, "mmap");
+	sums = mmap(NULL, sizeof(*sums), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	need(sums != MAP_FAILED, "mmap");
 	wait_for_start();
 	for (long done = 0; done < count; done += BATCH) {
 		for (int i = 0; i < BATCH; i++) {
 			pid = fork();
 			need(pid >= 0, "fork");
 			if (pid == 0)
-				child_main(ns, sum);
+				child_main(ns, sums);
 		}
 		for (int i = 0; i < BATCH; i++)
 			parent_wait();
 	}
-	printf("child_wait count=%ld ns=%lld\n", count, (long long)*sum);
+	printf("child_wait count=%ld ns=%lld switches=%lld\n", count, (long long)sums->ns,
+	       (long long)sums->switches);
 	wait_for_end();
 	return 0;
 }

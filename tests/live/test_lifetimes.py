@@ -116,12 +116,15 @@ def check_forks(daemon):
         idle=True,
     )
     rows = [row for row in rows_with(reply, "child_wait") if row["state"] == "S"]
-    check(row_sum(rows, "count") == count, f"forks: {row_sum(rows, 'count')} waits of {count}")
+    # As many as the kernel counted; not all had to wait where a CPU is given away for long.
+    waits = program.value("child_wait")["switches"]
+    check(count * 0.9 <= waits <= count, f"forks: {waits} of {count} had to wait")
+    check(row_sum(rows, "count") == waits, f"forks: {row_sum(rows, 'count')} waits of {waits}")
     # A child's own clock also runs while it is preempted just before and after.
-    least, most = count * ms * 1_000_000, program.value("child_wait")["ns"]
+    least, most = waits * ms * 1_000_000, program.value("child_wait")["ns"]
     check(least <= row_sum(rows) <= most, f"forks: {least} <= {row_sum(rows)} <= {most} ns")
     pids = {row["process"]["pid"] for row in rows}
-    check(len(pids) == count, f"forks: {len(pids)} processes")
+    check(len(pids) == waits, f"forks: {len(pids)} processes")
     check(
         all(frame_names(row)[:1] == ["child_wait"] for row in rows), "forks: leaf of each is named"
     )

@@ -13,6 +13,7 @@ need_live()
 daemon = Daemon("window.length=1s", "probe.offwake.enabled=yes")
 program = Program("prog_wakers", ROUNDS).ready().go().done()
 program.end()
+daemon.cut("offwake")
 snapshot = json.loads(
     daemon.ctl("snapshot", "offwake", "--json", "--window", "30s", "-p", program.pid).out
 )
