@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * prog_calls COUNT [SECONDS]: calls the kernel and a function of its own along three paths,
+ * COUNT, 2 COUNT and 3 COUNT times: call_by_read reads, call_by_write writes, call_by_pread reads
+ * at a place, and each calls called_here once for each. Then, for SECONDS, it makes as many system
+ * calls as it can, and says how many: "flood calls=N ns=N".
+ */
+#include <fcntl.h>
+
+#include "prog.h"
+
+static int zero_fd, null_fd;
+
+static NAMED void called_here(void)
+{
+	__asm__ volatile("");
+}
+
+static NAMED void call_by_read(long n)
+{
+	char byte;
+
+	for (; n > 0; n--) {
+		raw_syscall(SYS_read, zero_fd, (long)&byte, 1, 0);
+		called_here();
+	}
+}
+
+static NAMED void call_by_write(long n)
+{
+	char byte = 0;
+
+	for (; n > 0; n--) {
+		raw_syscall(SYS_write, null_fd, (long)&byte, 1, 0);
+		called_here();
+	}
+}
+
+static NAMED void call_by_pread(long n)
+{
+	char byte;
+
+	for (; n > 0; n--) {
+		raw_syscall(SYS_pread64, zero_fd, (long)&byte, 1, 0);
+		called_here();
+	}
+}
+
+static NAMED void flood(long seconds)
+{
+	int64_t begin = now_ns(CLOCK_MONOTONIC), end = begin + seconds * 1000000000, now;
+	long n = 0, i;
+
+	do {
+		for (i = 0; i < 1000; i++)
+			raw_syscall(SYS_getppid, 0, 0, 0, 0);
+		n += 1000;
+		now = now_ns(CLOCK_MONOTONIC);
+	} while (now < end);
+	printf("flood calls=%ld ns=%lld\n", n, (long long)(now - begin));
+}
+
+int main(int argc, char **argv)
+{
+	long count = arg_number(argc, argv, 1, 0), seconds = arg_number(argc, argv, 2, 0);
+
+	need(argc >= 2, "COUNT [SECONDS]");
+	zero_fd = open("/dev/zero", O_RDONLY);
+	null_fd = open("/dev/null", O_WRONLY);
+	need(zero_fd >= 0 && null_fd >= 0, "/dev/zero and /dev/null");
+	wait_for_start();
+	call_by_read(count);
+	call_by_write(2 * count);
+	call_by_pread(3 * count);
+	if (seconds > 0)
+		flood(seconds);
+	wait_for_end();
+	return 0;
+}

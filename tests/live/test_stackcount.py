@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Calls are counted to the call, by the paths that led to them, and told one by one up to a rate:
+of tracepoints, of functions of programs, and of the kernel's where it lets them be traced. What
+cannot be traced is refused in words. Nothing stays in the kernel, whatever becomes of the daemon."""
+
+import threading
+
+from harness import *
+
+COUNT = 500
+PATHS = {"call_by_read": 1, "call_by_write": 2, "call_by_pread": 3}
+
+
+def has_kernel_functions():
+    return os.path.exists("/sys/bus/event_source/devices/kprobe/type")
+
+
+def kprobes():
+    """What the kernel lists of probes on its functions."""
+    found = []
+    for path in ("/sys/kernel/debug/kprobes/list", "/sys/kernel/tracing/enabled_functions",
+                 "/sys/kernel/debug/tracing/enabled_functions"):
+        with contextlib.suppress(OSError):
+            with open(path, encoding="utf-8", errors="replace") as f:
+                found += f.read().splitlines()
+    return found
+
+
+def session_of(daemon, id_text):
+    return {s["id"]: s for s in daemon.call("io.stackd.Sessions")["sessions"]}[id_text]
+
+
+class Session:
+    """A session of calls that a client starts and stops."""
+
+    def __init__(self, daemon, *args):
+        self.daemon = daemon
+        started = daemon.ctl("start", *args)
+        check(started.code == 0, f"started: {started}")
+        self.id = started.out.strip()
+
+    def stop(self):
+        stopped = self.daemon.ctl("stop", self.id)
+        check(stopped.code == 0, f"stopped: {stopped}")
+        return self.daemon.ctl_json("snapshot", self.id, "-n", "0", "--idle")
+
+
+def counts_by_path(rows):
+    sums = dict.fromkeys(PATHS, 0)
+    for row in rows:
+        for name in frame_names(row):
+            if name in sums:
+                sums[name] += row["count"]
+    return sums
+
+
+def check_paths(rows, text, first):
+    for name, factor in PATHS.items():
+        got = counts_by_path(rows)[name]
+        check(got == factor * COUNT, f"{text}: {got} calls by {name}, {factor * COUNT} made")
+    leaves = {frame_names(row, "kernel" if row.get("kernel") else "user")[0] for row in rows
+              if set(frame_names(row)) & set(PATHS)}
+    check(leaves and all(re.fullmatch(first, leaf) for leaf in leaves),
+          f"{text}: the function is the first frame: {leaves}")
+
+
+def check_tracepoint(daemon):
+    n = 40
+    name = f"counted{os.getpid()}"
+    path = os.path.join(make_temp_dir(), name)
+    shutil.copy("/bin/true", path)
+    session = Session(daemon, "stackcount", "t:sched:sched_process_exec", "--comm", name)
+    for _ in range(n):
+        run([path])
+    reply = session.stop()
+    total = sum(row["count"] for row in reply["rows"])
+    check(total == n, f"tracepoint: {total} execs counted, {n} made")
+    check(reply["totals"]["calls"] == n, f"tracepoint: {reply['totals']['calls']} calls in all")
+    leaves = {frame_names(row, "kernel")[0] for row in reply["rows"]}
+    check(leaves == {"tracepoint:sched_process_exec"}, f"tracepoint: first frames {leaves}")
+    check_nothing_lost(reply, "tracepoint")
+
+
+def settled_program(daemon, *args):
+    """One whose mappings the daemon has read: its stacks are whole from the first call on."""
+    program = Program("prog_calls", *args).ready()
+    daemon.cut()
+    time.sleep(1)
+    return program
+
+
+def check_user(daemon):
+    path = os.path.join(PROGS, "prog_calls")
+    program = settled_program(daemon, COUNT)
+    session = Session(daemon, "stackcount", f"u:{path}:called_here", "-p", program.pid)
+    program.go().done()
+    reply = session.stop()
+    program.end()
+    check_paths(reply["rows"], "user function", "called_here")
+    whole = [row for row in reply["rows"] if frame_names(row)[-1] == "_start"]
+    check(row_sum(whole, "count") == 6 * COUNT, "user function: stacks reach _start")
+    check_nothing_lost(reply, "user function")
+
+
+def check_kernel(daemon):
+    """The sum over all functions is what was called; each path's is its own."""
+    program = settled_program(daemon, COUNT)
+    session = Session(daemon, "stackcount", "-r", "^vfs_(read|write)$", "-p", program.pid)
+    status = session_of(daemon, session.id)
+    check(status["functions"] == 2, f"kernel: {status['functions']} functions traced")
+    program.go().done()
+    reply = session.stop()
+    rows = [row for row in reply["rows"] if set(frame_names(row)) & set(PATHS)]
+    check_paths(rows, "kernel functions", "vfs_(read|write)")
+    check(row_sum(rows, "count") == 6 * COUNT, "kernel functions: all calls are there")
+    program.end()
+    wide = Session(daemon, "stackcount", "vfs_*")
+    traced = session_of(daemon, wide.id)["functions"]
+    listed = daemon.ctl("probes", "--functions", "vfs_*").out.split()
+    check(traced > 20 and abs(len(listed) - traced) <= len(listed) // 5,
+          f"kernel: {traced} functions traced, {len(listed)} listed")
+    wide.stop()
+
+
+def check_no_kernel(daemon):
+    refused = daemon.ctl("record", "stackcount", "vfs_read", "--duration", "1s")
+    check(refused.code == 6 and refused.err.count("\n") == 1 and "tracepoints" in refused.err,
+          f"kernel functions are refused in one line: {refused}")
+
+
+def snoop(daemon, *args, seconds=None):
+    seconds = seconds or int(patience(3)) + 1
+    result = daemon.ctl("snoop", *args, "--json", "--duration", f"{seconds}s")
+    check(result.code == 0, f"snoop: {str(result)[:300]}")
+    return [json.loads(line) for line in result.out.splitlines()], result.err
+
+
+def during(work, delay=None):
+    """Runs while something else is recorded."""
+    thread = threading.Timer(delay or patience(1.5), work)
+    thread.start()
+    return thread
+
+
+def check_snoop_all(daemon):
+    path = os.path.join(PROGS, "prog_calls")
+    program = settled_program(daemon, 20)
+    worker = during(lambda: program.go().done())
+    calls, err = snoop(daemon, f"u:{path}:called_here", "-p", program.pid)
+    worker.join()
+    program.end()
+    times = [call["time"]["ns"] for call in calls]
+    check(len(calls) == 120, f"snoop: {len(calls)} of 120 calls told")
+    check(times == sorted(times) and len(set(times)) == len(times), "snoop: times increase")
+    check(all(c["pid"] == program.pid and c["comm"] == "prog_calls" for c in calls),
+          "snoop: of that process")
+    check(all(c["user"]["frames"][0]["name"] == "called_here" for c in calls),
+          "snoop: the function is the first frame")
+    check("not told" not in err, f"snoop: nothing held back: {err}")
+
+
+def check_snoop_rate(daemon):
+    program = settled_program(daemon, 0, 3)
+    worker = during(lambda: program.go().done(), patience(2))
+    calls, err = snoop(daemon, "t:raw_syscalls:sys_enter", "-p", program.pid, "--rate", "500",
+                       seconds=int(patience(2)) + 6)
+    worker.join()
+    made = program.value("flood")["calls"]
+    program.end()
+    held = int(re.search(r"([\d,]+) of ([\d,]+) calls were not told", err)[1].replace(",", ""))
+    check(500 <= len(calls) <= 500 * 5, f"rate: {len(calls)} calls told at 500 a second, {made} made")
+    check_near(len(calls) + held, made, 0.02, "rate: told and held back are all that were made")
+    stood = sum(call["count"] for call in calls)
+    check(stood <= made * 1.02, f"rate: those told stand for {stood} of {made}")
+
+
+def check_budget(daemon):
+    """A function called all the time is sampled, and its count stays right."""
+    program = settled_program(daemon, 0, 4)
+    session = Session(daemon, "stackcount", "t:raw_syscalls:sys_enter", "-p", program.pid)
+    program.go()
+    time.sleep(2)
+    state = session_of(daemon, session.id)
+    program.done()
+    made = program.value("flood")["calls"]
+    reply = session.stop()
+    program.end()
+    check(state["calls_per_s"] > 0 and state["load"] > 0, f"budget: {state['calls_per_s']} calls a "
+          f"second at {state['load']} %, one in {state.get('every', 1)}")
+    total = sum(row["count"] for row in reply["rows"])
+    check_near(total, made, 0.02, "budget: calls counted")
+
+
+def check_refusals(daemon):
+    cases = [
+        (["stackcount", "no_such_function_at_all"], 1, "0 functions matched by"),
+        (["stackcount", "u:c:no_such_function_at_all"], 1, "0 functions matched by"),
+        (["stackcount", "u:no_such_library:f"], 1, "there is no library or program"),
+        (["stackcount", "t:nope:nope"], 1, "0 functions matched by"),
+        (["stackcount", "t:syscalls:sys_enter_read"], 1, "raw_syscalls"),
+        (["stackcount", "-r", "vfs_[re"], 1, "at character 5"),
+        (["stackcount", "t:*:*"], 1, "more than 32"),
+        (["stackcount", "u:c:*"], 1, "max_functions"),
+        (["stackcount"], 1, "needs a function"),
+        (["oncpu", "vfs_read"], 1, "traces no functions"),
+        (["stackcount", "u:c:malloc", "-m", "5"], 1, "no waits"),
+        (["stackcount", "u:c:malloc", "--rate", "5"], 1, "streams nothing"),
+        (["stackcount", "u:c:malloc", "-p", "4194303"], 1, "no process"),
+    ]
+    before = len(daemon.call("io.stackd.Sessions")["sessions"])
+    for args, code, word in cases:
+        result = daemon.ctl("start", *args)
+        check(result.code == code and word in result.err, f"refused: {result}")
+    after = len(daemon.call("io.stackd.Sessions")["sessions"])
+    check(before == after, "nothing was started by what was refused")
+
+
+def check_compat(daemon):
+    path = os.path.join(PROGS, "prog_calls")
+    program = settled_program(daemon, 10)
+    worker = during(lambda: program.go().done())
+    text = daemon.ctl("stackcount", "-D", int(patience(3)) + 1, "-P", f"{path}:called_here").out
+    worker.join()
+    program.end()
+    check(text.startswith(f'Tracing 1 functions for "{path}:called_here"... Hit Ctrl-C to end.\n'),
+          f"stackcount says what it traces: {text[:80]!r}")
+    entry = f"    prog_calls [{program.pid}]\n    30\n\n"
+    check("\n  called_here\n  call_by_pread\n  main\n" in text and entry in text,
+          f"stackcount's layout:\n{text}")
+    check(text.index("    10\n") < text.index("    20\n") < text.index("    30\n"),
+          "stackcount: smallest first")
+    check(text.endswith("Detaching...\n"), "stackcount ends with a word")
+    program = settled_program(daemon, 1)
+    worker = during(lambda: program.go().done())
+    process = subprocess.Popen([STACKCTL, "-S", daemon.socket, "stacksnoop", "-v",
+                                f"{path}:called_here"], stdout=subprocess.PIPE, encoding="utf-8")
+    lines = [process.stdout.readline() for _ in range(3)]
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    worker.join()
+    program.end()
+    check(lines[0] == f"{'TIME(s)':<18} {'COMM':<12} {'PID':<6} {'CPU':<3} STACK\n",
+          f"stacksnoop's header: {lines[0]!r}")
+    check(re.fullmatch(r" *\d+\.\d{9} prog_calls   \d+ +\d+ +\n", lines[1]),
+          f"stacksnoop: a line for each call: {lines[1]!r}")
+    check(re.fullmatch(r" *\d+\.\d{9} prog_calls   \d+ +\d+ +ip: [0-9a-f]+ called_here\n", lines[2]),
+          f"stacksnoop: a line for each frame: {lines[2]!r}")
+
+
+def check_killed():
+    """Nothing of it is left when the daemon is gone in the hardest way."""
+    daemon = Daemon()
+    before = kprobes()
+    Session(daemon, "stackcount", "vfs_*")
+    during_it = kprobes()
+    check(len(during_it) > len(before), f"{len(during_it) - len(before)} probes while it runs")
+    daemon.process.kill()
+    daemon.process.wait()
+    wait_until(lambda: len(kprobes()) <= len(before), 120, "the probes to go")
+    check(len(kprobes()) <= len(before), "no probe is left after kill -9")
+
+
+need_live()
+daemon = Daemon()
+check_tracepoint(daemon)
+check_user(daemon)
+if has_kernel_functions():
+    check_kernel(daemon)
+else:
+    check_no_kernel(daemon)
+check_snoop_all(daemon)
+check_snoop_rate(daemon)
+check_budget(daemon)
+check_refusals(daemon)
+check_compat(daemon)
+daemon.stop()
+if has_kernel_functions() and "STACKD_UNIT" not in os.environ and kprobes() is not None:
+    check_killed()
+finish()
