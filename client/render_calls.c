@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client/render.h"
 #include "client/term.h"
@@ -9,6 +10,11 @@
 bool reply_has_calls(const struct wire_snapshot_reply *reply)
 {
 	return reply->totals.calls != WIRE_ABSENT;
+}
+
+static bool is_known(const char *hook)
+{
+	return strcmp(hook, "none") != 0;
 }
 
 static void render_row(const struct view *view, const struct wire_row *row, int64_t whole)
@@ -33,11 +39,11 @@ void render_calls(const struct view *view, const struct wire_snapshot_reply *rep
 
 	inner.keeps_scheduler = true;
 	page_wrap(&view->page, STYLE_PLAIN, "calls", RENDER_LABEL_WIDTH,
-		  "%s by %s process%s, %s a second, by %s", count_text(t->calls),
+		  "%s by %s process%s, %s a second%s%s", count_text(t->calls),
 		  count_text(t->processes), t->processes == 1 ? "" : "es",
 		  count_text(length > 0 ? (int64_t)((double)t->calls * NS_PER_S / (double)length)
 					: 0),
-		  hook);
+		  is_known(hook) ? ", by " : "", is_known(hook) ? hook : "");
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		render_row(&inner, &reply->rows.v[i], t->calls);
 		shown += reply->rows.v[i].count;

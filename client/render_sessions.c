@@ -69,10 +69,12 @@ static void render_traced(const struct page *page, const struct wire_session *s)
 	_cleanup_(freep) char *function = name_escape(s->function ? s->function : "");
 	_cleanup_(freep) char *note = name_escape(s->note ? s->note : "");
 
-	if (s->function)
+	if (s->function && s->functions != WIRE_ABSENT && s->count != WIRE_ABSENT)
 		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s: %s function%s, %s call%s", function,
 			  count_text(s->functions), s->functions == 1 ? "" : "s",
 			  count_text(s->count), s->count == 1 ? "" : "s");
+	else if (s->function)
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s", function);
 	if (s->calls_per_s != WIRE_ABSENT && s->load != WIRE_ABSENT)
 		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "now %s a second, %" PRId64 " %% of a CPU",
 			  count_text(s->calls_per_s), s->load);

@@ -88,10 +88,21 @@ static void render_programs(const struct page *page, const struct wire_probe *pr
 	}
 }
 
+/* A long name stands as close to what is said of it, and apart all the same. */
+static char *probe_label(const struct wire_probe *probe)
+{
+	_cleanup_(freep) char *name = name_escape(probe->name);
+	char *label = NULL;
+
+	if (asprintf(&label, "%s%s", name, strlen(name) < LABEL_WIDTH ? "" : " ") < 0)
+		label = NULL;
+	return must(label);
+}
+
 static void render_probe(const struct page *page, const struct wire_probe *probe,
 			 bool with_programs)
 {
-	_cleanup_(freep) char *name = name_escape(probe->name), *state = name_escape(probe->state);
+	_cleanup_(freep) char *name = probe_label(probe), *state = name_escape(probe->state);
 	_cleanup_(freep) char *hook = name_escape(probe->hook ? probe->hook : "");
 	_cleanup_(freep) char *reason = name_escape(probe->reason ? probe->reason : "");
 	bool is_on = strcmp(probe->state, "on") == 0;

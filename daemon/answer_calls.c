@@ -45,7 +45,9 @@ void answer_session_calls(struct session *session, const struct drain_stats *sta
 	if (!info->function)
 		return;
 	out->function = info->function;
-	out->functions = (int64_t)session_functions(session);
+	/* Of an earlier run it is not known any more. */
+	if (session_functions(session))
+		out->functions = (int64_t)session_functions(session);
 	out->count = (int64_t)(counts->samples - counts->filtered);
 	if (info->is_regex)
 		out->regexp = 1;
@@ -55,7 +57,7 @@ void answer_session_calls(struct session *session, const struct drain_stats *sta
 	}
 	if (stats->every > 1)
 		out->every = (int64_t)stats->every;
-	if (info->kind != PROBE_STACKSNOOP)
+	if (info->kind != PROBE_STACKSNOOP || !session_functions(session))
 		return;
 	out->rate = (int64_t)info->rate;
 	out->held = out->count - (int64_t)(counts->streamed + counts->lost[LOST_CALL_NESTED] +

@@ -127,6 +127,7 @@ static void drain_keep_pace(struct drain *drain)
 	pace_update(&drain->pace, &now);
 	__atomic_store_n(&shared->every, drain->pace.every, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&drain->lock);
+	drain->stats.counts = counts;
 	drain->stats.every = drain->pace.every;
 	drain->stats.calls_per_s = drain->pace.calls_per_s;
 	drain->stats.load_percent = drain->pace.load_percent;

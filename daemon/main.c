@@ -308,7 +308,8 @@ static void log_started(const struct daemon *daemon)
 		return;
 	}
 	for (kind = 0; kind < PROBE_KIND_N; kind++)
-		log_probe(sessions_always(daemon->recorder.sessions, kind));
+		if (!probe_kind_has_calls(kind))
+			log_probe(sessions_always(daemon->recorder.sessions, kind));
 }
 
 static int daemon_run(const struct options *options, struct config *config)

@@ -267,8 +267,7 @@ int probe_open(const struct probe_options *options, struct probe **out, char *re
 	probe->window_fds[0] = probe->window_fds[1] = -1;
 	if (options->is_disabled) {
 		if (probe_kind_has_calls(options->kind))
-			probe_fail(probe, "of the functions that a session names: stackctl record %s "
-					  "'vfs_*'",
+			probe_fail(probe, "on demand: stackctl record %s 'vfs_*'",
 				   probe_kind_name(options->kind));
 		else
 			probe_fail(probe, "[probe.%s] enabled = no",
