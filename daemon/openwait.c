@@ -47,6 +47,7 @@ static void reader_open(struct openwait_reader *reader)
 	char reason[OPENWAIT_REASON] = "";
 	int r;
 
+	reader->stats.state = OPENWAIT_LOADING;
 	pthread_mutex_unlock(&reader->lock);
 	r = reader->ops->open(reader->userdata, reason);
 	if (r)
@@ -83,7 +84,11 @@ static void *reader_run(void *data)
 	struct openwait_reader *reader = data;
 
 	pthread_mutex_lock(&reader->lock);
-	reader_open(reader);
+	/* Loaded when it is wanted: verifying it takes a CPU that others need at the start. */
+	while (!reader->is_stopping && !reader->asked)
+		pthread_cond_wait(&reader->changed, &reader->lock);
+	if (!reader->is_stopping)
+		reader_open(reader);
 	while (!reader->is_stopping) {
 		if (reader->ended == reader->asked)
 			pthread_cond_wait(&reader->changed, &reader->lock);
@@ -114,7 +119,6 @@ int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 	reader->refs = 2;
 	reader->ops = ops;
 	reader->userdata = userdata;
-	reader->stats.state = OPENWAIT_LOADING;
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -16,6 +16,7 @@
 
 struct openwait_reader;
 
+/* Off until a pass is asked for. */
 enum openwait_state { OPENWAIT_OFF, OPENWAIT_LOADING, OPENWAIT_ON, OPENWAIT_FAILED };
 
 struct openwait_stats {

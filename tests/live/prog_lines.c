@@ -3,32 +3,49 @@
 
 #include "prog.h"
 
+/* clang-format off: marks stand in the lines they mark */
+
+struct mark {
+	const char *name;
+	int line;
+};
+
+extern const struct mark __start_marks[], __stop_marks[];
+
+/* The line it stands in. */
+#define MARK(function)                                                         \
+	static const struct mark mark_##function                               \
+		__attribute__((used, section("marks"))) = { #function, __LINE__ }
+
 static volatile int sink;
 
 static inline __attribute__((always_inline)) int inner(int n)
 {
-	usleep(3600u * 1000000u); /* line: inner */
+	MARK(inner); usleep(3600u * 1000000u);
 	return n + sink;
 }
 
 static inline __attribute__((always_inline)) int middle(int n)
 {
-	int r = inner(n + 1); /* line: middle */
+	MARK(middle); int r = inner(n + 1);
 
 	return r + sink;
 }
 
 NAMED int outer(int n)
 {
-	int r = middle(n + 1); /* line: outer */
+	MARK(outer); int r = middle(n + 1);
 
 	return r + sink;
 }
 
 int main(void)
 {
-	printf("ready\n");
+	printf("ready");
+	for (const struct mark *mark = __start_marks; mark < __stop_marks; mark++)
+		printf(" %s=%d", mark->name, mark->line);
+	printf("\n");
 	fflush(stdout);
-	sink = outer(0); /* line: main */
+	MARK(main); sink = outer(0);
 	return 0;
 }

@@ -83,6 +83,7 @@ check(paged.lines[0].endswith("present=0"), f"the stack's pages are gone: {paged
 time.sleep(1)
 
 daemon = Daemon("window.length=2s")
+daemon.cut()
 probe = next(p for p in daemon.status()["probes"] if p["name"] == "offcpu")
 unread = [b for b in probe.get("blind", []) if "waits that go on" in b]
 if unread:
