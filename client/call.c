@@ -180,15 +180,20 @@ static enum exit_code report_exchange(const char *path, int r)
 static void report_error(const char *path, const struct varlink_message *message)
 {
 	_cleanup_(arena_freep) struct arena *arena = arena_new();
+	bool is_denied = strcmp(message->error, ERROR_PERMISSION_DENIED) == 0;
 	struct wire_error error = { 0 };
 
 	if (!arena || varlink_error_decode(message, arena, &error) < 0)
 		error = (struct wire_error){ 0 };
-	if (strcmp(message->error, ERROR_PERMISSION_DENIED) == 0 && error.what)
+	if (is_denied && error.what && strcmp(error.what, "root") == 0)
+		report("not allowed by the daemon at %s: only root may, or, with a session, whose "
+		       "it is (stackctl sessions)",
+		       path);
+	else if (is_denied && error.what)
 		report("not allowed by the daemon at %s; be root, or: adduser USER %s, and log in "
 		       "again",
 		       path, error.what);
-	else if (strcmp(message->error, ERROR_PERMISSION_DENIED) == 0)
+	else if (is_denied)
 		report_refused(path);
 	else if (error.message && error.message[0] != '\0')
 		report("%s", error.message);

@@ -26,6 +26,8 @@ TESTS = (
     "install",
     "rotation",
     "unit hook",
+    "hotplug",
+    "throttled",
     "unit open_waits",
     "unit names",
     "service",

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sessions that cannot be: each is refused with a message that names what was wrong, and an exit
+code to go by; who may stop whose; a daemon that goes while it records. Nothing is left of any.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+import harness as h
+
+h.need_live()
+h.need_tool("setpriv")
+
+NOBODY, OTHER = 65534, 65533
+GROUP, START_GROUP = "daemon", "games"  # that every Debian has
+
+
+def refused(code, words, *args):
+    result = daemon.ctl(*args)
+    h.check(
+        result.code == code and words in result.err and not result.out,
+        f"{' '.join(map(str, args))[:60]}: exit {code} and {words!r}: {str(result)[-300:]}",
+    )
+
+
+def kernel_objects():
+    counts = {}
+    path = f"/proc/{daemon.process.pid}/fd"
+    for fd in os.listdir(path):
+        with contextlib.suppress(FileNotFoundError):
+            kind = os.readlink(os.path.join(path, fd))
+            if "bpf" in kind or "perf" in kind:
+                counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def as_user(uid, groups, *args):
+    """stackctl as that user, in these groups alone."""
+    drop = ["setpriv", f"--reuid={uid}", f"--regid={uid}"]
+    drop.append(f"--groups={groups}" if groups else "--clear-groups")
+    return h.run([*drop, stackctl, "-S", daemon.socket, *args])
+
+
+daemon = h.Daemon(
+    "window.length=1s", f"control.group={GROUP}", f"control.start_group={START_GROUP}"
+)
+daemon.cut()
+before = kernel_objects()
+RATE_MAX = int(open("/proc/sys/kernel/perf_event_max_sample_rate", encoding="ascii").read())
+
+# Who there is not.
+gone = subprocess.Popen(["true"])
+gone.wait()
+refused(1, f"there is no process {gone.pid}", "start", "offcpu", "-p", gone.pid)
+refused(1, "there is no process 4194000", "record", "offcpu", "--duration", "1s", "-p", "4194000")
+refused(1, "there is no thread 4194000", "start", "offcpu", "-t", "4194000")
+every = ",".join(str(i) for i in range(1, 10001))
+refused(1, "more than 256", "start", "offcpu", "-p", every)
+
+# What excludes each other, or makes no sense.
+refused(1, "--pid and --tid exclude each other", "start", "offcpu", "-p", "1", "-t", "1")
+refused(1, "exclude each other", "start", "offcpu", "-U", "-K")
+refused(1, "exclude each other", "start", "offcpu", "-u", "-k")
+refused(1, "longer than", "start", "offcpu", "-m", "100", "-M", "10")
+refused(1, "from 1 on", "start", "oncpu", "-F", "0")
+refused(1, f"up to {RATE_MAX}", "start", "oncpu", "-F", RATE_MAX + 1)
+refused(1, "kernel.perf_event_max_sample_rate", "start", "oncpu", "-F", "10000000")
+refused(1, "kernel.perf_event_max_sample_rate", "start", "oncpu", "--count", "100")
+refused(1, "there is no CPU 99; online are", "start", "oncpu", "-C", "99")
+refused(1, "no state", "start", "offcpu", "--state", "Q")
+refused(1, "no waits that have a state", "start", "oncpu", "--state", "D")
+refused(1, "no waits that could be long", "start", "oncpu", "-m", "100")
+refused(1, "oncpu takes them", "start", "offcpu", "-C", "0")
+refused(1, "/no/such is no cgroup below", "start", "offcpu", "--cgroup", "/no/such")
+refused(1, "is no cgroup below", "start", "offcpu", "--cgroup", "/cgroup.procs")
+refused(1, "is no cgroup below", "start", "offcpu", "--cgroup", "/../../../etc")
+refused(1, "begins with /", "start", "offcpu", "--cgroup", "system.slice")
+refused(1, "no cgroup of a unit no-such.service", "start", "offcpu", "--unit", "no-such")
+refused(1, "no probe nope", "start", "nope")
+refused(1, "needs --duration", "record", "offcpu")
+refused(1, "not the name of a probe", "start", "offcpu", "--name", "offcpu")
+
+# A name that nobody has is no error: somebody may come by it. The answer is empty.
+result = daemon.ctl("record", "offcpu", "--comm", "no-such-name*", "--duration", "500ms", "-f")
+h.check(result.code == 0 and not result.out, f"a name that nobody has: {result} {result.out[:200]}")
+
+# Stopping: twice, what there is not, what is always on.
+session = daemon.ctl("start", "offcpu", "-p", os.getpid()).out.strip()
+h.check(daemon.ctl("stop", session).code == 0, "stopped")
+refused(1, "has ended already", "stop", session)
+refused(1, "no session 4711", "stop", "4711")
+refused(1, "a session id", "stop")
+refused(6, "offcpu is always on", "stop", "offcpu")
+
+# Others' sessions: their owner's, and root's.
+os.chmod(daemon.dir, 0o755)
+stackctl = os.path.join(daemon.dir, "stackctl")
+shutil.copy(h.STACKCTL, stackctl)
+both = f"{GROUP},{START_GROUP}"
+of_root = daemon.ctl("start", "oncpu", "--name", "of-root").out.strip()
+result = as_user(NOBODY, GROUP, "start", "oncpu")
+h.check(result.code == 3 and START_GROUP in result.err, f"a member who may only ask: {result}")
+result = as_user(NOBODY, both, "start", "oncpu")
+h.check(result.code == 0, f"one who may start: {result}")
+own = result.out.strip()
+result = as_user(NOBODY, both, "stop", of_root)
+h.check(result.code == 3 and "only root may" in result.err, f"root's: {result}")
+result = as_user(OTHER, both, "stop", own)
+h.check(result.code == 3 and "whose it is" in result.err, f"somebody else's: {result}")
+listed = {s["id"]: s for s in daemon.call("io.stackd.Sessions")["sessions"]}
+h.check(not any("ended" in listed[i] for i in (own, of_root)), "both go on")
+h.check(as_user(NOBODY, both, "stop", own).code == 0, "the owner stops it")
+again = as_user(NOBODY, both, "start", "oncpu").out.strip()
+h.check(daemon.ctl("stop", again).code == 0, "root stops anybody's")
+h.check(daemon.ctl("stop", of_root).code == 0, "and its own")
+
+with contextlib.suppress(TimeoutError):
+    h.wait_until(lambda: kernel_objects() == before, 10, "the kernel to let go")
+h.check(before and kernel_objects() == before, f"in the kernel: {kernel_objects()} as {before}")
+
+# The daemon is restarted while it records.
+record = subprocess.Popen(
+    [h.STACKCTL, "-S", daemon.socket, "record", "offcpu", "--duration", "1min"],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+)
+h.wait_until(
+    lambda: any(not s["always"] and "ended" not in s
+                for s in daemon.call("io.stackd.Sessions")["sessions"]),
+    20,
+    "the recording to begin",
+)
+daemon.stop()
+daemon.start()
+out, err = record.communicate(timeout=h.patience(30))
+h.check(record.returncode == 7 and not out, f"exit {record.returncode}, expected 7: {err.decode()}")
+h.check(b"the daemon closed the connection" in err, f"it says why: {err.decode()}")
+running = [s for s in daemon.call("io.stackd.Sessions")["sessions"] if "ended" not in s]
+h.check(all(s["always"] for s in running), f"nothing is recorded for it: {running}")
+h.finish()
