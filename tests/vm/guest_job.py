@@ -3,7 +3,8 @@
 """The job of a test machine: installs the package, and runs the tests named in /stackd/tests, one
 a line, one after the other. A line 'unit NAME' runs a live test against the daemon as its unit
 started it. A test that ends with REBOOT or POWER_CUT is run again after that, with PHASE one
-higher. The exit code is the number of tests that failed.
+higher. The exit code is the number of tests that failed; of one that did, what the daemon and the
+kernel logged is printed.
 """
 
 import json
@@ -15,7 +16,7 @@ import time
 HOME = "/stackd"
 STATE = "/var/lib/test-machine.json"
 SKIP, REBOOT, POWER_CUT = 77, 88, 89
-LIMIT_S = 600  # of one test, several times what it takes
+LOG_LINES = 200
 
 os.environ.update(
     HOME="/root",
@@ -47,6 +48,20 @@ def save(state):
         os.fsync(file.fileno())
 
 
+def text_of(name):
+    with open(f"{HOME}/{name}", encoding="ascii") as file:
+        return file.read()
+
+
+def show_logs():
+    for title, argv in (
+        ("journal of stackd", ["journalctl", "--no-pager", "-u", "stackd.service"]),
+        ("kernel's log", ["journalctl", "--no-pager", "-k"]),
+    ):
+        say(f"-- the {title}")
+        subprocess.run([*argv, "-o", "short-precise", "-n", str(LOG_LINES)], check=False)
+
+
 def run(line, phase):
     *words, name = line.split()
     script = f"{HOME}/test_{name}.py"
@@ -54,15 +69,18 @@ def run(line, phase):
     environment = {**os.environ, "PHASE": str(phase)}
     if "unit" in words:
         environment["STACKD_UNIT"] = "stackd.service"
+    limit = int(text_of("limit"))
     start = time.monotonic()
     say(f"== {line}{f', phase {phase}' if phase else ''}")
     try:
-        code = subprocess.run(argv, cwd=HOME, env=environment, timeout=LIMIT_S).returncode
+        code = subprocess.run(argv, cwd=HOME, env=environment, timeout=limit).returncode
     except subprocess.TimeoutExpired:
-        say(f"{line} did not end within {LIMIT_S} s")
+        say(f"{line} did not end within {limit} s")
         code = 1
-    word = {0: "passed", SKIP: "skipped", REBOOT: "reboots", POWER_CUT: "cuts the power"}.get(code, f"FAILED ({code})")
-    say(f"test: {line} {word} in {time.monotonic() - start:.0f} s")
+    words = {0: "passed", SKIP: "skipped", REBOOT: "reboots", POWER_CUT: "cuts the power"}
+    say(f"test: {line} {words.get(code, f'FAILED ({code})')} in {time.monotonic() - start:.0f} s")
+    if code not in words:
+        show_logs()
     return code
 
 
@@ -76,9 +94,9 @@ def reboot(how):
 
 
 def main():
+    say("machine: begin")
     state = load()
-    with open(f"{HOME}/tests", encoding="ascii") as tests:
-        lines = tests.read().splitlines()
+    lines = text_of("tests").splitlines()
     while state["done"] < len(lines):
         code = run(lines[state["done"]], state["phase"])
         if code in (REBOOT, POWER_CUT):

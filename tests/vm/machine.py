@@ -7,14 +7,17 @@ Everything fetched or built is kept in a cache directory and made again only whe
     kernel/NAME_VERSION/      an unpacked linux-image package (boot/vmlinuz-*, lib/modules)
     rootfs/HASH.ext4          a root file system, by all that it is made from
 Needs root (mmdebstrap, device nodes), apt-get with bookworm and bookworm-security, and the Debian
-packages of NEEDS. Times in a machine mean nothing: every instruction is emulated.
+packages of NEEDS. Every instruction is emulated: times in a machine mean nothing, but for one that
+is exact, where the clock counts instructions.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import tempfile
@@ -35,6 +38,7 @@ KERNELS = {
 
 # What the tests call; what stackd links to comes from its package.
 PACKAGES = (
+    "binutils",
     "bpftool",
     "cron",
     "kmod",
@@ -82,7 +86,16 @@ DISK_ID = 0x57ACD001
 ROOT = f"PARTUUID={DISK_ID:08x}-01"
 SECTORS_BEFORE = 2048  # a MiB
 
+# What the job says to the host, on a line of its own.
+BEGIN_LINE = "machine: begin"
 EXIT_LINE = re.compile(r"^machine: exit ([0-9]+)$", re.MULTILINE)
+
+# An exact machine: one CPU that takes 4 ns for each instruction, whatever the host does meanwhile,
+# and time that passes at once where that CPU is idle. What is held to the percent can be there.
+EXACT = ["-smp", "1", "-icount", "shift=2,sleep=off"]
+BUSY = ["-smp", "2"]
+
+BOOT_S = 180  # several times what it takes up to BEGIN_LINE
 
 
 class MachineError(Exception):
@@ -240,26 +253,31 @@ def bootstrap(suite, packages, tree):
 class Machine:
     """
     One machine with a disk of its own, which lives as long as the object: it can be started again
-    after it ended or was killed. job is a tree with an executable /job, which is to print the line
-    that EXIT_LINE matches and then to power off. Use in a with statement.
+    after it ended or was killed. job is a tree with an executable /job, which is to print
+    BEGIN_LINE, then the line that EXIT_LINE matches, and then to power off. Use in a with
+    statement.
     """
 
-    def __init__(self, kernel_dir, root, job, cpus=2, memory="2G"):
+    def __init__(self, kernel_dir, root, job, is_exact=False, memory="2G"):
         self.scratch = tempfile.mkdtemp(prefix="stackd-vm-")
         self.disk, self.job = (os.path.join(self.scratch, n) for n in ("disk", "job"))
         self.console_path = os.path.join(self.scratch, "console")
+        self.monitor_path = os.path.join(self.scratch, "monitor")
         disk(root, self.disk)
         image(job, self.job, 128, "job")
         # One emulating thread: with more, 6.12 has crashed in its 16-byte compare-and-swap.
         self.argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
-        self.argv += ["-smp", str(cpus), "-m", memory, "-display", "none", "-nic", "none"]
-        self.argv += ["-serial", "stdio", "-monitor", f"unix:{self.scratch}/monitor,server,nowait"]
+        self.argv += [*(EXACT if is_exact else BUSY), "-m", memory, "-display", "none"]
+        self.argv += ["-nic", "none", "-serial", "stdio"]
+        self.argv += ["-monitor", f"unix:{self.monitor_path},server,nowait"]
         # Which of them is the first one is by chance: they are told apart by what is on them.
         for n, path in enumerate((self.disk, self.job)):
             self.argv += ["-drive", f"file={path},if=none,id=d{n},format=raw"]
             self.argv += ["-device", f"nvme,drive=d{n},serial=stackd{n}"]
         self.argv += ["-kernel", vmlinuz(kernel_dir), "-append"]
-        self.argv += [f"root={ROOT} rootwait rw console=ttyS0 quiet systemd.show_status=no"]
+        self.argv += [
+            f"root={ROOT} rootwait rw console=ttyS0 quiet systemd.show_status=no unknown_nmi_panic"
+        ]
         self.qemu = None
 
     def __enter__(self):
@@ -285,14 +303,52 @@ class Machine:
         with open(self.console_path, "rb") as console:
             return console.read().decode("utf-8", "replace").replace("\r\n", "\n")
 
+    def show_where(self):
+        """Has the kernel print where it is, and stop: of a machine that does not go on."""
+        seen = len(self.console())
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as monitor:
+            monitor.connect(self.monitor_path)
+            monitor.sendall(b"info registers -a\nnmi\n")
+            monitor.settimeout(1)
+            with contextlib.suppress(TimeoutError):
+                while data := monitor.recv(1 << 16):
+                    print(data.decode("utf-8", "replace"), end="")
+        deadline = time.monotonic() + 10
+        while "Kernel panic" not in self.console()[seen:] and time.monotonic() < deadline:
+            time.sleep(0.5)
+
+    def _wait_for(self, condition, seconds):
+        """Until condition(console) is true or the machine ends; whether that was in time."""
+        deadline = time.monotonic() + seconds
+        while self.qemu.poll() is None:
+            text = self.console()
+            if condition(text):
+                return True
+            if "Kernel panic" in text or time.monotonic() > deadline:
+                return False
+            time.sleep(0.5)
+        return True
+
+    def _boot(self):
+        """
+        Starts it for the first time; whether it came up. Nothing of what is tested runs before
+        that: a machine that hangs there, as the emulator's may, is worth a second try.
+        """
+        for _ in range(2):
+            self.start()
+            if self._wait_for(lambda text: BEGIN_LINE in text, BOOT_S):
+                return True
+            self.show_where()
+            self.kill()
+            print(f"did not come up within {BOOT_S} s:\n{self.console()}", flush=True)
+            os.truncate(self.console_path, 0)
+        return False
+
     def run(self, timeout):
         """Starts it and waits for its end, timeout seconds at most; a kernel's panic is one."""
-        self.start()
         deadline = time.monotonic() + timeout
-        while self.qemu.poll() is None and time.monotonic() < deadline:
-            if "Kernel panic" in self.console():
-                break
-            time.sleep(0.5)
+        if self._boot() and not self._wait_for(lambda text: False, deadline - time.monotonic()):
+            self.show_where()
         self.kill()
 
     def exit_code(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The Debian package of this tree, built from a copy of its sources and kept in the cache by their
-contents. As a program, package.py [--lint]: prints where it is, and what lintian says of it.
+contents, and the same as an older version, to be upgraded. As a program, package.py [--lint]: prints where it is, and what lintian says of it.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ NEEDS = {
     "lintian": "lintian",
 }
 
+OLDER = "~older"  # after a version: of the one before it
 KEEP = 4  # packages of older trees in the cache
 
 
@@ -50,6 +51,35 @@ def fingerprint(paths):
     return total.hexdigest()[:16]
 
 
+def changelog_version(path, version=None):
+    """The version that a debian/changelog begins with; with a version, makes it that one."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    found = re.search(r"\((.*?)\)", text).group(1)
+    if version:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(f"({found})", f"({version})", 1))
+    return found
+
+
+def build_older(tree, directory):
+    """Packs what is built in the tree a second time, as the version before, into a directory."""
+    changelog = os.path.join(tree, "debian", "changelog")
+    changelog_version(changelog, changelog_version(changelog) + OLDER)
+    os.unlink(os.path.join(tree, "debian", "stackd.debhelper.log"))
+    machine.command(["dpkg-buildpackage", "-b", "-nc", "-us", "-uc"], cwd=tree, env=environment())
+    (name,) = (n for n in os.listdir(directory) if OLDER in n and n.endswith(".deb"))
+    os.mkdir(os.path.join(directory, "older"))
+    os.rename(os.path.join(directory, name), os.path.join(directory, "older", "stackd.deb"))
+    for other in [n for n in os.listdir(directory) if OLDER in n]:
+        os.unlink(os.path.join(directory, other))
+
+
+def environment():
+    # What runs inside is built for this very machine: no cross build, no tests of its own.
+    return {**os.environ, "DEB_BUILD_OPTIONS": "nocheck noautodbgsym"}
+
+
 def build_in(scratch, paths):
     """Builds the package in a directory; returns the directory of what came of it."""
     tree = os.path.join(scratch, "stackd")
@@ -57,9 +87,8 @@ def build_in(scratch, paths):
         target = os.path.join(tree, os.path.relpath(path, ROOT))
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copy2(path, target)
-    # What runs inside is built for this very machine: no cross build, no tests of its own.
-    environment = {**os.environ, "DEB_BUILD_OPTIONS": "nocheck noautodbgsym"}
-    machine.command(["dpkg-buildpackage", "-b", "-us", "-uc"], cwd=tree, env=environment)
+    machine.command(["dpkg-buildpackage", "-b", "-us", "-uc"], cwd=tree, env=environment())
+    build_older(tree, scratch)
     shutil.rmtree(tree)
     return scratch
 
@@ -82,6 +111,11 @@ def directory():
             scratch = tempfile.mkdtemp(dir=home)
             os.rename(build_in(scratch, paths), target)
     return target
+
+
+def find_older():
+    """The .deb of the version before, which differs in nothing else."""
+    return os.path.join(directory(), "older", "stackd.deb")
 
 
 def find(suffix):

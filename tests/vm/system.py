@@ -2,7 +2,6 @@
 """What the tests of the installed service share: systemd's and the journal's view of it, and calls
 over its socket."""
 
-import harness
 from harness import *
 
 UNIT = "stackd.service"
@@ -44,10 +43,3 @@ def ctl(*args, user=None, timeout=60):
 def call(method, **parameters):
     with Connection(SOCKET) as connection:
         return connection.call(method, **parameters)
-
-
-def finish():
-    """Call last: the exit code of the test; what the daemon logged where something failed."""
-    if failures():
-        print(f"-- the log of {UNIT}\n{log_text()[-8000:]}")
-    harness.finish()

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The package is installed and, without another step, the service runs: as its own user, with the
-capabilities that tracing takes and no more, and hardened. Installed again, it is as before."""
+capabilities that tracing takes and no more, and hardened. Upgraded while it records, it goes on
+with its history and its settings. Installed again, it is as before."""
 
 from system import *
 
-PACKAGE = "/stackd/stackd.deb"
+PACKAGE, OLDER = "/stackd/stackd.deb", "/stackd/older.deb"
+SETTINGS = "/etc/stackd/stackd.conf"
 
 # As in stackd(8).
 RECORDING = "f4b95029720840e3a25f77edd94f3998"
@@ -21,12 +23,53 @@ def capabilities(pid, name="CapPrm"):
     return {n for n in range(64) if bits >> n & 1}
 
 
-def check_install(text):
-    done = run(["dpkg", "-i", PACKAGE], timeout=300)
+def check_install(text, package=PACKAGE):
+    done = run(["dpkg", "-i", package], timeout=300)
     check(done.code == 0, f"{text}: {done}")
+    check("Warning" not in done.err + done.out, f"{text}: without a warning: {done.out} {done.err}")
     check(state_of() == "active", f"{text}: the service is {state_of()}")
     check(state_of("stackd.socket") == "active", f"{text}: so is the socket")
     check(property_of("UnitFileState") == "enabled", f"{text}: and it is enabled")
+
+
+def version():
+    return run(["dpkg-query", "-W", "-f", "${Version}", "stackd"]).out
+
+
+def waits_us(pid, start, end):
+    argv = ["snapshot", "offcpu", "-f", "-p", str(pid)]
+    done = ctl(*argv, "--since", f"@{start:.3f}", "--until", f"@{end:.3f}", timeout=120)
+    stacks = parse_folded(done.out) if done.code == 0 else {}
+    return folded_sum(stacks, "wait_in_pipe_read", "run_waits"), done
+
+
+def check_upgrade():
+    """From the version before, in the middle of a window, with a setting that is the user's."""
+    check_install("the version before", OLDER)
+    older, pid = version(), main_pid()
+    with open(SETTINGS, "a", encoding="utf-8") as file:
+        file.write("\n[window]\nlength = 4s\n")
+    start = time.time()
+    program = Program("prog_waits", 2, 100).ready().go().done()
+    program.end()
+    end = time.time()
+    check_install("upgraded")
+    check(version() != older, f"from {older} to {version()}")
+    check(main_pid() not in (0, pid), "the service was started anew")
+    check(ctl("status").code == 0, "it answers over its socket")
+    value, done = waits_us(program.pid, start, end)
+    check(value >= 200_000, f"what was recorded before is answered: {value} us of waits, {done}")
+    gaps = [g["reason"] for g in windows(start)["gaps"]]
+    check(gaps == ["stackd was stopped"], f"and the time between is a gap: {gaps}")
+    with open(SETTINGS, encoding="utf-8") as file:
+        check("length = 4s" in file.read(), "the user's setting is left as it was")
+    length = run([STACKD, "--dump-config"]).out
+    check(re.search(r"^length *= *4s", length, re.M), "and holds")
+
+
+def windows(since):
+    reply = call("io.stackd.Snapshot", probe="offcpu", since_ns=int(since * NS_PER_S), top=1)
+    return reply["coverage"]
 
 
 def check_processes():
@@ -80,7 +123,7 @@ def check_journal():
         check(found == wanted, f"with its fields: {found}")
 
 
-check_install("installed")
+check_upgrade()
 check_journal()
 check_processes()
 check_units()
