@@ -182,6 +182,10 @@ bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_
 	reader->pass = *pass;
 	number = ++reader->asked;
 	pthread_cond_broadcast(&reader->changed);
+	/* One that hangs for long will not end for this one. */
+	if (reader->begun != reader->ended &&
+	    clock_ns(CLOCK_MONOTONIC) - reader->began_ns > HELD_UP_NS)
+		timeout_ns = 0;
 	if (timeout_ns > 0)
 		WAIT_UNTIL(reader, reader->ended >= number, timeout_ns);
 	has_ended = reader->ended >= number;
