@@ -11,6 +11,9 @@
 #include "daemon/unwind.h"
 #include "proto/base.h"
 
+/* Nothing is mapped there; or something else is than what the walk was told of. */
+#define WALK_DOUBTS (1U << WALK_NO_MAPPING | 1U << WALK_NO_ROW | 1U << WALK_FAULT)
+
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */
 
@@ -355,7 +358,7 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 	process_walks_note(process, ends);
 	if (process->has_exited || process->is_kernel || !process_is_newest(process)) {
 		/* too late */
-	} else if (ends & 1U << WALK_NO_MAPPING) {
+	} else if (ends & WALK_DOUBTS) {
 		if (process_should_read(process, now))
 			process_queue_read(process, 0, false);
 	} else if (ends & 1U << WALK_NO_TABLE && process->maps) {

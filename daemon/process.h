@@ -107,7 +107,8 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 
 /*
  * A walk of the process's stack ended at this address: counts it. Where nothing known is mapped
- * there (rate limited), or the rows of the file are not loaded, they are read. Never blocks.
+ * there, or it found no way on (rate limited), the mappings are read, for another library may have
+ * taken the place of one; where the rows of the file are not loaded, those. Never blocks.
  */
 void process_table_note_walk(struct process_table *table, struct process *process,
 			     uint64_t address, unsigned int ends);

@@ -409,6 +409,33 @@ static void libraries_opened_later_are_found(void **state)
 	process_unref(process);
 }
 
+static size_t modules_held(void)
+{
+	struct process_stats stats;
+
+	process_table_stats(table, &stats);
+	return stats.modules;
+}
+
+static void walks_that_find_no_way_have_it_read_again(void **state)
+{
+	struct child child = spawn(program, "dlopen", library);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
+	uint64_t address;
+	size_t before;
+
+	wait_until_read(process);
+	before = modules_held();
+	address = poke(&child);
+	process_table_note_walk(table, process, address, 1U << WALK_NO_ROW);
+	while (modules_held() == before && clock_ns(CLOCK_MONOTONIC) < until)
+		usleep(1000);
+	assert_true(modules_held() > before);
+	end(&child);
+	process_unref(process);
+}
+
 static void generated_code_has_no_name(void **state)
 {
 	struct child child = spawn(program, "map", NULL);
@@ -625,6 +652,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(an_exec_is_another_image, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_exec_takes_no_names_away, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(libraries_opened_later_are_found, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(walks_that_find_no_way_have_it_read_again, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(generated_code_has_no_name, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_return_address_names_the_caller, set_up,
