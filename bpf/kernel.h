@@ -153,6 +153,10 @@ struct mm_struct {
 	mm_context_t context;
 };
 
+struct llist_head {
+	struct llist_node *first;
+};
+
 struct task_struct {
 	unsigned int __state; /* since 5.14 */
 	unsigned int flags;
@@ -173,6 +177,9 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct mm_struct *mm;
 	__u64 self_exec_id; /* one up with each exec; a word since 5.7 */
+	void *ret_stack;		       /* returns traced: by function_graph, */
+	struct llist_head rethooks;	       /* by kretprobes and fprobes (5.18), */
+	struct llist_head kretprobe_instances; /* by kretprobes before */
 };
 
 /* As user space left them; the name keeps clear of the one of the system's headers. */

@@ -40,12 +40,21 @@ static __noinline void mappings_send(struct cpu *cpu, struct unwind_walk *w,
 	}
 }
 
-static __always_inline __u64 stack_take_user(struct cpu *cpu, struct unwind_walk *w,
-					     const struct stack_owner *owner)
+static __always_inline __u64 stack_take_user_sent(struct cpu *cpu, struct unwind_walk *w,
+						  const struct stack_owner *owner,
+						  __u32 *epoch_out)
 {
 	if (w->search.n_found)
 		mappings_send(cpu, w, owner);
-	return stack_take_frames(cpu, w->ip, w->n, w->flags, owner);
+	return stack_take_sent(cpu, w->ip, w->n, w->flags, owner, epoch_out);
+}
+
+static __always_inline __u64 stack_take_user(struct cpu *cpu, struct unwind_walk *w,
+					     const struct stack_owner *owner)
+{
+	__u32 epoch;
+
+	return stack_take_user_sent(cpu, w, owner, &epoch);
 }
 
 #endif

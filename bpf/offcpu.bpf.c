@@ -19,6 +19,7 @@
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
 #include "wait.bpf.h"
+#include "wait_stacks.bpf.h"
 
 /* A wait over a cut goes through the ring: the daemon charges each window its part. */
 static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *key,

@@ -43,6 +43,7 @@ struct cpu {
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 #include "wait.bpf.h"
+#include "wait_stacks.bpf.h"
 #include "wake.bpf.h"
 
 /* A thread that has slept. Its waker writes it while it sleeps, its own CPU when it switches. */

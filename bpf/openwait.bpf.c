@@ -132,22 +132,8 @@ static __always_inline bool walk_begin(struct unwind_walk *w, struct task_struct
 
 	if (!regs->ip || !unwind_has_memory(task))
 		return false;
-	w->pc = regs->ip;
-	w->sp = regs->sp;
-	w->bp = regs->bp;
-	w->regs = (__u64)regs;
-	w->search.mm = (__u64)task->mm;
-	w->search.n_found = 0;
-	w->size = 0;
-	w->n = 0;
-	w->flags = 0;
-	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
 	frames_kept = 0;
-	if (regs->cs == UNWIND_USER_CS)
-		return true;
-	w->ip[0] = w->pc;
-	w->n = 1;
-	w->flags = UNWIND_IS_INVALID;
+	unwind_start(w, task, regs);
 	return true;
 }
 

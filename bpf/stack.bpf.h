@@ -58,7 +58,7 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 	return !r;
 }
 
-/* Reserve, claim, then submit or discard: a claimed stack is always sent. */
+/* Reserve, claim, then submit or discard: a claimed stack is always sent, by one or another. */
 #define STACK_SEND(room)                                                    \
 	do {                                                                \
 		struct record_stack *r;                                     \
@@ -66,11 +66,11 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		r = bpf_ringbuf_reserve(&ring, sizeof(*r) + 8 * (room), 0); \
 		if (!r) {                                                   \
 			cpu->counts.lost[LOST_STACK_RING]++;                \
-			return;                                             \
+			return 0;                                           \
 		}                                                           \
 		if (!stack_claim(cpu, id, epoch)) {                         \
 			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);           \
-			return;                                             \
+			return epoch;                                       \
 		}                                                           \
 		r->head.type = RECORD_STACK;                                \
 		r->head.size = sizeof(*r) + 8 * (room);                     \
@@ -93,18 +93,19 @@ static __always_inline bool owner_is_young(const struct stack_owner *owner)
 	return owner->tgid && bpf_ktime_get_boot_ns() - owner->leader_boot_ns < YOUNG_NS;
 }
 
-static __always_inline void stack_send(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
-				       __u64 id, const struct stack_owner *owner)
+/* The epoch in which it is sent; 0 where there was no room. */
+static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
+					__u64 id, const struct stack_owner *owner)
 {
 	__u64 epoch = cut.epoch, *sent, used, flags;
 
 	sent = bpf_map_lookup_elem(&seen, &id);
 	if (sent && *sent == epoch)
-		return;
+		return epoch;
 	used = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
 	if (used > ring_stack_bytes) {
 		cpu->counts.lost[LOST_STACK_RING]++;
-		return;
+		return 0;
 	}
 	flags = used > ring_wake_bytes || owner_is_young(owner) ? BPF_RB_FORCE_WAKEUP :
 								 BPF_RB_NO_WAKEUP;
@@ -114,19 +115,28 @@ static __always_inline void stack_send(struct cpu *cpu, const __u64 *ip, __u32 n
 		STACK_SEND(64);
 	else
 		STACK_SEND(STACK_DEPTH);
+	return epoch;
 }
 
-/* Hashes and sends n frames from ip on; walk: enum unwind_flag. */
-static __always_inline __u64 stack_take_frames(struct cpu *cpu, const __u64 *ip, __u32 n,
-					       __u32 walk, const struct stack_owner *owner)
+/* Hashes and sends n frames from ip on; walk: enum unwind_flag. Sets what stack_send() says. */
+static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
+					     const struct stack_owner *owner, __u32 *epoch_out)
 {
 	__u64 id;
 
 	if (n > STACK_DEPTH)
 		n = STACK_DEPTH;
 	id = stack_hash(ip, n, walk, owner);
-	stack_send(cpu, ip, n, walk, id, owner);
+	*epoch_out = stack_send(cpu, ip, n, walk, id, owner);
 	return id;
+}
+
+static __always_inline __u64 stack_take_frames(struct cpu *cpu, const __u64 *ip, __u32 n,
+					       __u32 walk, const struct stack_owner *owner)
+{
+	__u32 epoch;
+
+	return stack_take_sent(cpu, ip, n, walk, owner, &epoch);
 }
 
 /* The same with what bpf_get_stack() left in s; r is what it returned. */

@@ -20,6 +20,10 @@ enum {
 	UNWIND_DEPTH = 127,
 	UNWIND_SEGMENT_STEPS = 12, /* halvings until one of UNWIND_SEGMENTS_MAX is left */
 	UNWIND_USER_CS = 0x33,	   /* 64-bit code; 32-bit code has other frames */
+	TRACE_WORDS = 128,
+	TRACE_PARTS = 8,
+	TRACE_BYTES = 8192,
+	TRACE_GAP = 512, /* what lies between two words of a part at most: dearer than a call */
 };
 
 /* Sizes are the daemon's. */
@@ -58,9 +62,30 @@ struct {
 /* One a kind of program: a sampler may interrupt the others in the middle of a walk. */
 enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_AT_WAKING, UNWIND_WALKERS };
 
+/*
+ * The words of the stack that led a walk on, by their places in the parts of the stack they are
+ * in, one part behind the other.
+ */
+struct unwind_trace {
+	__u64 value[TRACE_WORDS];
+	__u64 from[TRACE_PARTS]; /* addresses */
+	__u16 at[TRACE_WORDS];	 /* in words */
+	__u16 part[TRACE_PARTS]; /* where it begins, in bytes */
+	__u32 n, n_parts;
+	__u32 bytes;	  /* of all parts */
+	__u32 is_partial; /* there was more */
+	__u32 has_bp;	  /* the first frame's bp counts */
+	__u32 pad;
+};
+
+/* Neither is the address of a word. */
+enum unwind_bp { UNWIND_BP_START, UNWIND_BP_NONE };
+
 struct unwind_walk {
 	__u64 ip[UNWIND_DEPTH + 1];
 	__u64 pc, sp, bp;
+	__u64 bp_at;		 /* where bp was read from, or one of enum unwind_bp */
+	__u64 generation;	 /* of the mappings; 0: none are known */
 	__u64 regs;		 /* struct pt_regs, in the kernel */
 	__u64 start, size, bias; /* of the segment found last */
 	struct unwind_table table;
@@ -70,6 +95,7 @@ struct unwind_walk {
 	__u32 is_exact; /* pc is where the code goes on, not behind a call */
 	__u32 is_generated;
 	struct unwind_search search;
+	struct unwind_trace trace;
 };
 
 struct {
@@ -96,6 +122,42 @@ static __always_inline bool unwind_read(void *to, __u32 size, __u64 from)
 	return !bpf_probe_read_user(to, size, (void *)from);
 }
 #endif
+
+/* The walk goes on by this word. For again.bpf.h, which is told when there are too many. */
+static __always_inline void unwind_note(struct unwind_walk *w, __u64 from, __u64 value)
+{
+	struct unwind_trace *t = &w->trace;
+	__u32 i = t->n, part = (t->n_parts - 1) & (TRACE_PARTS - 1), begin = t->part[part];
+	__u64 at = from - t->from[part] + begin;
+
+	if (t->is_partial)
+		return;
+	if (!t->n_parts || at < begin || at > t->bytes + TRACE_GAP) {
+		if (t->n_parts == TRACE_PARTS)
+			t->is_partial = 1;
+		part = t->n_parts++ & (TRACE_PARTS - 1);
+		at = t->bytes;
+		t->from[part] = from;
+		t->part[part] = (__u16)at;
+	}
+	if (i >= TRACE_WORDS || at >= TRACE_BYTES - 8 || from & 7)
+		t->is_partial = 1;
+	t->value[i & (TRACE_WORDS - 1)] = value;
+	t->at[i & (TRACE_WORDS - 1)] = (__u16)(at / 8);
+	t->n = i + 1;
+	if (at + 8 > t->bytes)
+		t->bytes = (__u32)at + 8;
+}
+
+/* What functions keep in bp is mostly no pointer to their frame, and then changes all the time. */
+static __always_inline __u64 unwind_bp(struct unwind_walk *w)
+{
+	if (w->bp_at == UNWIND_BP_START)
+		w->trace.has_bp = 1;
+	else if (w->bp_at != UNWIND_BP_NONE)
+		unwind_note(w, w->bp_at, w->bp);
+	return w->bp;
+}
 
 /* Sets what is mapped at an address; a table that is not used is the first to go. */
 static __always_inline bool unwind_find_segment(struct unwind_walk *w, __u64 at)
@@ -189,7 +251,8 @@ static __always_inline bool unwind_find_row(struct unwind_walk *w, __u64 at, str
 }
 
 /* The caller's frame, once all of it is known. */
-static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 bp)
+static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 bp,
+					 __u64 bp_at)
 {
 	/* A new thread's stack may begin with a 0 where a return address would be. */
 	if (!pc)
@@ -197,6 +260,7 @@ static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 
 	w->pc = pc;
 	w->sp = sp;
 	w->bp = bp;
+	w->bp_at = bp_at;
 	w->is_exact = 0;
 	return 0;
 }
@@ -210,26 +274,29 @@ static __always_inline bool unwind_is_frame(const struct unwind_walk *w, __u64 c
 /* Most functions have saved bp, if at all, right below their return address: one read for both. */
 static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32 bp_words)
 {
-	__u64 pair[2] = { w->bp, 0 };
+	__u64 pair[2] = { w->bp, 0 }, bp_at = w->bp_at;
 
 	if (!unwind_is_frame(w, cfa))
 		return unwind_stop(w, UNWIND_IS_INVALID);
+	if (bp_words)
+		bp_at = cfa + 8 * (__s64)bp_words;
 	if (bp_words == -2) {
-		if (!unwind_read(pair, sizeof(pair), cfa - sizeof(pair)))
+		if (!unwind_read(pair, sizeof(pair), bp_at))
 			return unwind_stop(w, UNWIND_IS_FAULT);
 	} else {
 		if (!unwind_read(&pair[1], sizeof(pair[1]), cfa - sizeof(pair[1])))
 			return unwind_stop(w, UNWIND_IS_FAULT);
-		if (bp_words && !unwind_read(&pair[0], sizeof(pair[0]), cfa + 8 * (__s64)bp_words))
+		if (bp_words && !unwind_read(&pair[0], sizeof(pair[0]), bp_at))
 			return unwind_stop(w, UNWIND_IS_FAULT);
 	}
-	return unwind_enter(w, pair[1], cfa, pair[0]);
+	unwind_note(w, cfa - sizeof(pair[1]), pair[1]);
+	return unwind_enter(w, pair[1], cfa, pair[0], bp_at);
 }
 
 static __always_inline long unwind_frame_pointer(struct unwind_walk *w)
 {
 	w->flags |= UNWIND_IS_FRAME_POINTERS;
-	if (!w->bp)
+	if (!unwind_bp(w))
 		return unwind_stop(w, UNWIND_IS_WHOLE);
 	return unwind_plain(w, w->bp + 16, -2);
 }
@@ -238,14 +305,17 @@ static __always_inline long unwind_frame_pointer(struct unwind_walk *w)
 static __noinline long unwind_signal(struct unwind_walk *w)
 {
 	enum { BP, BX, DX, AX, CX, SP, IP, SAVED };
-	__u64 saved[SAVED];
+	__u64 saved[SAVED], at;
 
 	if (!w)
 		return 1;
 	/* struct ucontext: flags, link and the alternate stack, 40 bytes; then r8 to r15, di, si */
-	if (!unwind_read(saved, sizeof(saved), w->sp + 40 + 8 * 10))
+	at = w->sp + 40 + 8 * 10;
+	if (!unwind_read(saved, sizeof(saved), at))
 		return unwind_stop(w, UNWIND_IS_FAULT);
-	unwind_enter(w, saved[IP], saved[SP], saved[BP]);
+	unwind_note(w, at + 8 * SP, saved[SP]);
+	unwind_note(w, at + 8 * IP, saved[IP]);
+	unwind_enter(w, saved[IP], saved[SP], saved[BP], at + 8 * BP);
 	w->is_exact = 1;
 	return 0;
 }
@@ -258,7 +328,7 @@ static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number,
 
 	switch (number) {
 	case 6:
-		*out = w->bp;
+		*out = unwind_bp(w);
 		return true;
 	case 7:
 		*out = w->sp;
@@ -308,19 +378,24 @@ static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number,
 	default:
 		return false;
 	}
+	w->trace.is_partial = 1;
 	return w->n == 1 && !bpf_probe_read_kernel(out, sizeof(*out), from);
 }
 
 static __always_inline bool unwind_rule_cfa(struct unwind_walk *w, const struct unwind_rule *rule,
 					    __u64 *cfa)
 {
+	__u64 at;
+
 	if (!unwind_register(w, rule->cfa_register, cfa))
 		return false;
 	*cfa += (__s64)rule->cfa_offset;
 	if (rule->cfa_kind == UNWIND_CFA_REGISTER)
 		return true;
-	if (!unwind_read(cfa, sizeof(*cfa), *cfa))
+	at = *cfa;
+	if (!unwind_read(cfa, sizeof(*cfa), at))
 		return false;
+	unwind_note(w, at, *cfa);
 	*cfa += (__s64)rule->cfa_add;
 	return true;
 }
@@ -328,12 +403,13 @@ static __always_inline bool unwind_rule_cfa(struct unwind_walk *w, const struct 
 /* What a row cannot say: realigned stacks, vfork, big frames. */
 static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number)
 {
-	__u64 cfa = 0, pc = 0, bp, *word;
+	__u64 cfa = 0, pc = 0, bp, bp_at, at, *word;
 	struct unwind_rule rule;
 
 	if (!w || number >= w->table.n_rules)
 		return 1;
 	bp = w->bp;
+	bp_at = w->bp_at;
 	word = unwind_word(w->table.rules + 2 * number);
 	if (!word)
 		return 1;
@@ -346,20 +422,25 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number)
 	if (!unwind_rule_cfa(w, &rule, &cfa) ||
 	    (!unwind_is_frame(w, cfa) && rule.pc_kind != UNWIND_SAVED_IN))
 		return unwind_stop(w, UNWIND_IS_INVALID);
+	if (rule.bp_kind == UNWIND_SAVED_LOST) {
+		bp = 0;
+		bp_at = UNWIND_BP_NONE;
+	} else if (rule.bp_kind == UNWIND_SAVED_CFA || rule.bp_kind == UNWIND_SAVED_BP) {
+		bp_at = rule.bp_kind == UNWIND_SAVED_CFA ? cfa : unwind_bp(w);
+		bp_at += (__s64)rule.bp_offset;
+		if (!unwind_read(&bp, sizeof(bp), bp_at))
+			return unwind_stop(w, UNWIND_IS_FAULT);
+	}
 	if (rule.pc_kind == UNWIND_SAVED_IN) {
 		if (!unwind_register(w, (__u32)rule.pc_offset, &pc))
 			return unwind_stop(w, UNWIND_IS_INVALID);
-	} else if (!unwind_read(&pc, sizeof(pc), cfa + (__s64)rule.pc_offset)) {
-		return unwind_stop(w, UNWIND_IS_FAULT);
-	}
-	if (rule.bp_kind == UNWIND_SAVED_LOST)
-		bp = 0;
-	else if (rule.bp_kind == UNWIND_SAVED_CFA || rule.bp_kind == UNWIND_SAVED_BP)
-		if (!unwind_read(&bp, sizeof(bp),
-				 (rule.bp_kind == UNWIND_SAVED_CFA ? cfa : w->bp) +
-					 (__s64)rule.bp_offset))
+	} else {
+		at = cfa + (__s64)rule.pc_offset;
+		if (!unwind_read(&pc, sizeof(pc), at))
 			return unwind_stop(w, UNWIND_IS_FAULT);
-	return unwind_enter(w, pc, cfa, bp);
+		unwind_note(w, at, pc);
+	}
+	return unwind_enter(w, pc, cfa, bp, bp_at);
 }
 
 static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct unwind_row row)
@@ -368,7 +449,7 @@ static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct
 	case UNWIND_SP:
 		return unwind_plain(w, w->sp + 8 * (__s64)row.cfa, row.bp);
 	case UNWIND_BP:
-		return unwind_plain(w, w->bp + 8 * (__s64)row.cfa, row.bp);
+		return unwind_plain(w, unwind_bp(w) + 8 * (__s64)row.cfa, row.bp);
 	case UNWIND_END:
 		return unwind_stop(w, UNWIND_IS_WHOLE);
 	case UNWIND_PLT:
@@ -429,6 +510,7 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 	struct unwind_segment *s;
 
 	w->n_segments = 0;
+	w->generation = 0;
 	if (!entry)
 		return;
 	p = *entry;
@@ -444,6 +526,7 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 		return;
 	w->first = p.first;
 	w->n_segments = p.n;
+	w->generation = p.generation;
 }
 
 /* An exit gives its memory up, and an exec its old one, before what is left of both is done. */
@@ -452,23 +535,20 @@ static __always_inline bool unwind_has_memory(struct task_struct *task)
 	return task->mm && task->mm->start_code;
 }
 
-/*
- * Walks the user stack of the current task. The frames are in what is returned, n of them from
- * ip[0] on; NULL where there is no user stack. Not for the iterator: the memory is current's.
- */
-static __always_inline struct unwind_walk *unwind_user(struct task_struct *task, __u32 walker)
+/* Where the code of user space goes on. False where it is code that has other frames. */
+static __always_inline bool unwind_start(struct unwind_walk *w, struct task_struct *task,
+					 struct pt_regs___kernel *regs)
 {
-	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &walker);
-	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
-
-	if (!w || !regs->ip || !unwind_has_memory(task))
-		return NULL;
 	w->pc = regs->ip;
 	w->sp = regs->sp;
 	w->bp = regs->bp;
+	w->bp_at = UNWIND_BP_START;
 	w->regs = (__u64)regs;
 	w->search.mm = (__u64)task->mm;
 	w->search.n_found = 0;
+	w->trace.n = w->trace.n_parts = w->trace.bytes = 0;
+	w->trace.is_partial = w->trace.has_bp = 0;
+	w->generation = 0;
 	w->size = 0;
 	w->n = 0;
 	w->flags = 0;
@@ -477,18 +557,47 @@ static __always_inline struct unwind_walk *unwind_user(struct task_struct *task,
 	 * address in cx, too. A signal's handler begins with another one there, and so does an exec.
 	 */
 	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
-	if (regs->cs == UNWIND_USER_CS) {
+	if (regs->cs == UNWIND_USER_CS)
+		return true;
+	w->ip[0] = w->pc;
+	w->n = 1;
+	w->flags = UNWIND_IS_INVALID;
+	return false;
+}
+
+/*
+ * Begins a walk of the current task's user stack; NULL where there is none. Not for the iterator:
+ * the memory is current's.
+ */
+static __always_inline struct unwind_walk *unwind_begin(struct task_struct *task, __u32 walker)
+{
+	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &walker);
+	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+
+	if (!w || !regs->ip || !unwind_has_memory(task))
+		return NULL;
+	if (unwind_start(w, task, regs))
 		unwind_find_process(w, task);
-		if (bpf_loop(UNWIND_DEPTH, unwind_step, &w, 0) < 0)
-			return NULL;
-		if (!(w->flags & ~UNWIND_IS_FRAME_POINTERS))
-			w->flags |= UNWIND_IS_TRUNCATED;
-	} else {
-		w->ip[0] = w->pc;
-		w->n = 1;
-		w->flags = UNWIND_IS_INVALID;
-	}
 	return w;
+}
+
+/* Then the frames are in it, n of them from ip[0] on. False where there are none. */
+static __always_inline bool unwind_go_on(struct unwind_walk *w)
+{
+	if (w->flags)
+		return true;
+	if (bpf_loop(UNWIND_DEPTH, unwind_step, &w, 0) < 0)
+		return false;
+	if (!(w->flags & ~UNWIND_IS_FRAME_POINTERS))
+		w->flags |= UNWIND_IS_TRUNCATED;
+	return true;
+}
+
+static __always_inline struct unwind_walk *unwind_user(struct task_struct *task, __u32 walker)
+{
+	struct unwind_walk *w = unwind_begin(task, walker);
+
+	return w && unwind_go_on(w) ? w : NULL;
 }
 
 /* A child has its parent's mappings, and sleeps before anybody could read them. */

@@ -3,13 +3,11 @@
 #define STACKD_BPF_WAIT_BPF_H
 
 /*
- * What the probes of waits share: in goes the task at hand, out come its stacks; in go a wait's
- * times, out come its row's sums. Included after maps.bpf.h.
+ * What the probes of waits share: in go a wait's times, out come its row's sums. Included after
+ * maps.bpf.h.
  */
 
 #include <bpf/bpf_core_read.h>
-
-#include "mapping.bpf.h"
 
 /* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
 static __always_inline bool task_is_blocked(struct task_struct *task)
@@ -62,29 +60,6 @@ static __always_inline void wait_sums_add(struct wait_sums *row, __u64 start_ns,
 	}
 	if (bucket < WAIT_BUCKETS)
 		row->buckets[bucket]++;
-}
-
-/* Of the task that runs now, kernel and user; walker is whose room the walk takes. */
-static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
-					__u32 walker, __u64 *kstack, __u64 *ustack)
-{
-	struct scratch *s = scratch_get(SCRATCH_SWITCH);
-	struct stack_owner kernel = {}, user;
-	struct unwind_walk *w;
-	long r;
-
-	if (!s)
-		return;
-	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
-	*kstack = stack_take(cpu, s, r, &kernel);
-	if (task->flags & PF_KTHREAD)
-		return;
-	user.leader_boot_ns = task->group_leader->start_boottime;
-	user.tgid = task->tgid;
-	user.exec_gen = (__u32)task->self_exec_id;
-	w = unwind_user(task, walker);
-	if (w)
-		*ustack = stack_take_user(cpu, w, &user);
 }
 
 #endif

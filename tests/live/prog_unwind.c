@@ -45,6 +45,17 @@ CALLER(f3, f4)
 CALLER(f2, f3)
 CALLER(f1, f2)
 
+CALLER(left, nap)
+CALLER(right, nap)
+
+/* Stacks that differ in one word: the two callers are alike but for where they are. */
+NAMED int with_twins(int n)
+{
+	static int turn;
+
+	return (turn++ & 2 ? left(n) : right(n)) + sink;
+}
+
 NAMED int recurse(int n)
 {
 	volatile int local = n;
@@ -167,10 +178,15 @@ int main(int argc, char *argv[])
 		const char *name;
 		int (*place)(int);
 	} places[] = {
-		{ "deep", f1 },			 { "recurse", recurse },
-		{ "alloca", with_alloca },	 { "realigned", with_realigned },
-		{ "big_frame", with_big_frame }, { "signal", with_signal },
-		{ "callback", with_callback },	 { "thread", f1 },
+		{ "deep", f1 },
+		{ "recurse", recurse },
+		{ "alloca", with_alloca },
+		{ "realigned", with_realigned },
+		{ "big_frame", with_big_frame },
+		{ "signal", with_signal },
+		{ "callback", with_callback },
+		{ "thread", f1 },
+		{ "twins", with_twins },
 #ifdef WITH_LIBRARY
 		{ "library", with_library },
 #endif

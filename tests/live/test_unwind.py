@@ -97,6 +97,19 @@ def check_depths(daemon):
     program.end()
 
 
+def check_twins(daemon):
+    """Of stacks that are alike in all but one return address none is taken for the other."""
+    sleeps = 400
+    program = Program("prog_unwind_o2", "twins", 1, sleeps, 500).ready().go().done()
+    rows = sleeping_rows(daemon, program)
+    for expected in ("left", "right"):
+        found = [r for r in rows if contains(sleep_names(frame_names(r)), [expected, "with_twins"])]
+        count = row_sum(found, "count")
+        # Some are over before it sleeps, some come before its mappings are known.
+        check(0 < count <= sleeps / 2, f"twins: {expected} {count} times of {sleeps / 2:.0f}")
+    program.end()
+
+
 def check_throw(daemon):
     if not os.path.exists(os.path.join(PROGS, "prog_throw")):
         print("skipped: no g++ to build prog_throw")
@@ -146,6 +159,7 @@ for build in BUILDS:
             check_place(daemon, build, place)
 check_example(daemon)
 check_depths(daemon)
+check_twins(daemon)
 check_throw(daemon)
 if shutil.which("gdb"):
     for place in ("deep", "alloca", "realigned", "signal", "callback"):

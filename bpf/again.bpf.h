@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_AGAIN_BPF_H
+#define STACKD_BPF_AGAIN_BPF_H
+
+/*
+ * Threads mostly sleep where they slept before. In goes a task that was just switched to, out comes
+ * the id of its user stack: that of its last walk from there, if every word which that has read is
+ * still the same, else that of a new walk. Included after maps.bpf.h.
+ */
+
+#include "mapping.bpf.h"
+
+enum {
+	PLACES = 64,
+	PLACE_TRIES = 8, /* traces without one that held */
+};
+
+/* Where a walk began, what it depended on and what came of it. */
+struct place {
+	__u64 pc, sp, bp;
+	__u64 generation;
+	struct stack_owner owner;
+	__u64 id; /* 0: none yet */
+	__u32 is_exact;
+	__u32 epoch; /* the window that has the stack */
+	__u32 has_trace;
+	__u32 tries;
+	struct unwind_trace trace;
+};
+
+/* By CPU, as nobody else writes there meanwhile; by what the thread is and where it sleeps. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, __u32);
+	__type(value, struct place);
+} places SEC(".maps");
+
+/* A part ends within twice its room. */
+struct stack_words {
+	__u64 word[2 * TRACE_BYTES / 8];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_words);
+} stack_words SEC(".maps");
+
+static __always_inline bool place_is_here(const struct place *p, const struct unwind_walk *w,
+					  const struct stack_owner *owner)
+{
+	return p->pc == w->pc && p->sp == w->sp && p->is_exact == w->is_exact &&
+	       p->generation == w->generation && p->owner.tgid == owner->tgid &&
+	       p->owner.exec_gen == owner->exec_gen &&
+	       p->owner.leader_boot_ns == owner->leader_boot_ns;
+}
+
+/* Whether all words are as they were. */
+static __always_inline bool trace_holds(const struct unwind_trace *t)
+{
+	__u32 zero = 0, n = t->n, i, begin, end;
+	struct stack_words *words = bpf_map_lookup_elem(&stack_words, &zero);
+	__u64 changed = 0;
+
+	if (!words)
+		return false;
+	for (i = 0; i < TRACE_PARTS; i++) {
+		if (i >= t->n_parts)
+			break;
+		begin = t->part[i] & (TRACE_BYTES - 8);
+		end = i + 1 < t->n_parts ? t->part[(i + 1) & (TRACE_PARTS - 1)] : t->bytes;
+		if (!unwind_read((char *)words + begin, (end - begin) & (TRACE_BYTES - 1),
+				 t->from[i]))
+			return false;
+	}
+	for (i = 0; i < TRACE_WORDS; i++) {
+		if (i >= n)
+			break;
+		changed |= words->word[t->at[i] & (TRACE_BYTES / 8 - 1)] ^ t->value[i];
+	}
+	return !changed;
+}
+
+static __always_inline void place_begin(struct place *p, const struct unwind_walk *w,
+					const struct stack_owner *owner)
+{
+	p->pc = w->pc;
+	p->sp = w->sp;
+	p->is_exact = w->is_exact;
+	p->generation = w->generation;
+	p->owner = *owner;
+	p->id = 0;
+	p->has_trace = p->tries = 0;
+}
+
+/* A trace is kept of what came twice, and of nothing that the daemon may learn more about. */
+static __always_inline void place_end(struct place *p, const struct unwind_walk *w, __u64 bp,
+				      __u64 id, __u32 epoch)
+{
+	bool is_same = p->id == id;
+
+	p->id = id;
+	p->epoch = epoch;
+	if (!is_same || !(w->flags & UNWIND_IS_WHOLE) || w->search.n_found || w->trace.is_partial ||
+	    p->tries == PLACE_TRIES) {
+		p->has_trace = p->has_trace && is_same;
+		return;
+	}
+	p->tries++;
+	p->bp = bp;
+	p->has_trace = !bpf_probe_read_kernel(&p->trace, sizeof(p->trace), &w->trace);
+}
+
+/* The user stack of the current task; STACK_NONE where there is none. */
+static __always_inline __u64 user_stack(struct cpu *cpu, struct unwind_walk *w, __u64 hint,
+					const struct stack_owner *owner)
+{
+	__u64 id, bp = w->bp;
+	struct place *p;
+	__u32 epoch, i;
+
+	i = hint & (PLACES - 1);
+	p = bpf_map_lookup_elem(&places, &i);
+	if (!p)
+		return STACK_NONE;
+	if (!place_is_here(p, w, owner)) {
+		place_begin(p, w, owner);
+	} else if (p->has_trace && p->epoch == cut.epoch && (!p->trace.has_bp || p->bp == bp) &&
+		   trace_holds(&p->trace)) {
+		p->tries = 0;
+		return p->id;
+	}
+	if (!unwind_go_on(w))
+		return STACK_NONE;
+	id = stack_take_user_sent(cpu, w, owner, &epoch);
+	place_end(p, w, bp, id, epoch);
+	return id;
+}
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_CHAIN_BPF_H
+#define STACKD_BPF_CHAIN_BPF_H
+
+/*
+ * Kernel stacks that were there before. In goes the context of a program, which lies on the kernel
+ * stack itself, out comes the stack's id, if every return address is where it was; the kernel's
+ * own walk takes ten times as long. Included after maps.bpf.h and hook.bpf.h.
+ *
+ * The kernel's frames have fixed sizes (it has no arrays of variable length since 4.20), so the
+ * return addresses of one chain of calls have fixed distances from the context. Only the entry
+ * leaves a random gap (CONFIG_RANDOMIZE_KSTACK_OFFSET, 5.13) before the outermost, which is at the
+ * very top. What the distances are is not told but found out: each address lies at or above the
+ * first place where it could be, and at or below the last one. Words left from earlier calls can
+ * keep these two apart for some time, but not once the gap happens to be small. Until they have
+ * met for all addresses, the kernel walks.
+ */
+
+#include "stack.bpf.h"
+
+enum {
+	CHAINS = 64,
+	CHAIN_FRAMES = 48,
+	CHAIN_WORDS = 512, /* of stack */
+	CHAIN_TRIES = 1024,
+	CHAIN_HINTS = 256,
+};
+
+struct chain {
+	__u64 id;
+	__u32 epoch; /* the window that has it */
+	__u32 n;
+	__u32 is_known; /* where its addresses are: low and high are the same */
+	__u32 tries;
+	__u64 ip[CHAIN_FRAMES];
+	__u16 low[CHAIN_FRAMES], high[CHAIN_FRAMES]; /* in words from the context on */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, CHAINS);
+	__type(key, __u32);
+	__type(value, struct chain);
+} chains SEC(".maps");
+
+/* The stack from the context up to where user space's registers are. */
+struct chain_stack {
+	__u64 word[2 * CHAIN_WORDS];
+	__u64 base, top; /* as numbers: the verifier does not let pointers be subtracted */
+	__u32 n;
+	__u32 at; /* the frame to be found next */
+	__u64 hints[CHAIN_HINTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chain_stack);
+} chain_stacks SEC(".maps");
+
+/*
+ * The first frame whose address is above the context. At a tracepoint the first two are the program
+ * and what called it; of a kprobe the context has the function's own address.
+ */
+static __always_inline __u32 chain_first(void)
+{
+	return stack_hook == HOOK_FINISH_SWITCH ? 0 : 2;
+}
+
+static __always_inline bool chain_read(struct chain_stack *s, void *ctx, void *top)
+{
+	__u64 size;
+
+	*(void *volatile *)&s->base = ctx;
+	*(void *volatile *)&s->top = top;
+	size = *(volatile __u64 *)&s->top - *(volatile __u64 *)&s->base;
+	if (size < 64 || size > 8 * CHAIN_WORDS || size & 7)
+		return false;
+	s->n = (__u32)size / 8;
+	return !bpf_probe_read_kernel(s->word, (__u32)size, ctx);
+}
+
+static __always_inline bool chain_holds(const struct chain *c, const struct chain_stack *s)
+{
+	__u32 n = c->n, last = s->n - 1, i;
+	__u64 changed;
+
+	if (n < 4 || n > CHAIN_FRAMES || c->low[n - 2] >= last)
+		return false;
+	changed = s->word[last & (CHAIN_WORDS - 1)] ^ c->ip[n - 1];
+	for (i = 0; i < CHAIN_FRAMES; i++) {
+		if (i >= n - 1)
+			break;
+		if (i >= chain_first())
+			changed |= s->word[c->low[i] & (CHAIN_WORDS - 1)] ^ c->ip[i];
+	}
+	return !changed;
+}
+
+struct chain_search {
+	struct chain *chain;
+	struct chain_stack *stack;
+};
+
+/* From the context up. */
+static long chain_search_low(__u32 i, void *context)
+{
+	struct chain_search *search = context;
+	struct chain *c = search->chain;
+	struct chain_stack *s = search->stack;
+	__u32 at = s->at;
+
+	if (i >= CHAIN_WORDS || at >= CHAIN_FRAMES || at + 1 >= c->n)
+		return 1;
+	if (s->word[i] != c->ip[at])
+		return 0;
+	if (c->low[at] < i)
+		c->low[at] = (__u16)i;
+	s->at = at + 1;
+	return 0;
+}
+
+/* From the outermost but one down. */
+static long chain_search_high(__u32 i, void *context)
+{
+	struct chain_search *search = context;
+	struct chain *c = search->chain;
+	struct chain_stack *s = search->stack;
+	__u32 at = s->at - 1, word = s->n - 2 - i;
+
+	if (word >= CHAIN_WORDS || at >= CHAIN_FRAMES || s->at <= chain_first())
+		return 1;
+	if (s->word[word] != c->ip[at])
+		return 0;
+	if (c->high[at] > word)
+		c->high[at] = (__u16)word;
+	s->at = at;
+	return 0;
+}
+
+static __always_inline bool chain_is_found(const struct chain *c)
+{
+	__u32 i;
+
+	for (i = 0; i < CHAIN_FRAMES; i++) {
+		if (i + 1 >= c->n)
+			break;
+		if (i >= chain_first() && c->low[i] != c->high[i])
+			return false;
+	}
+	return true;
+}
+
+/* What can be said of the distances by this one stack. False where it is nothing. */
+static __always_inline bool chain_search(struct chain *c, struct chain_stack *s)
+{
+	struct chain_search search = { c, s };
+	__u32 n = c->n, last = s->n - 1;
+
+	if (n < 4 || n > CHAIN_FRAMES || s->word[last & (CHAIN_WORDS - 1)] != c->ip[n - 1])
+		return false;
+	s->at = chain_first();
+	bpf_loop(CHAIN_WORDS, chain_search_low, &search, 0);
+	if (s->at != n - 1)
+		return false;
+	/* The other way s->at is behind it. */
+	s->at = n - 1;
+	bpf_loop(CHAIN_WORDS, chain_search_high, &search, 0);
+	return s->at == chain_first();
+}
+
+/* Tracers of returns put their own addresses on the stack; what is said above is not so then. */
+static __always_inline bool chain_is_traced(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->ret_stack) && task->ret_stack)
+		return true;
+	if (bpf_core_field_exists(task->rethooks) && task->rethooks.first)
+		return true;
+	return bpf_core_field_exists(task->kretprobe_instances) && task->kretprobe_instances.first;
+}
+
+static __always_inline void chain_learn(struct chain *c, struct chain_stack *s,
+					struct task_struct *task, const struct scratch *frames,
+					__u32 n, __u64 id)
+{
+	__u32 i;
+
+	if (c->id != id) {
+		c->id = id;
+		c->n = n;
+		c->is_known = c->tries = 0;
+		if (n > CHAIN_FRAMES || bpf_probe_read_kernel(c->ip, sizeof(c->ip), frames->ip))
+			c->tries = CHAIN_TRIES;
+		for (i = 0; i < CHAIN_FRAMES; i++) {
+			c->low[i] = 0;
+			c->high[i] = 0xffff;
+		}
+	}
+	if (c->is_known || c->tries >= CHAIN_TRIES || chain_is_traced(task))
+		return;
+	c->tries++;
+	if (!chain_search(c, s))
+		c->tries = CHAIN_TRIES;
+	else
+		c->is_known = chain_is_found(c);
+}
+
+/* The kernel stack of the current task; top is where user space's registers are. */
+static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct task_struct *task,
+					  void *top, __u64 hint)
+{
+	struct scratch *frames = scratch_get(SCRATCH_SWITCH);
+	struct stack_owner kernel = {};
+	struct chain_stack *s;
+	__u32 zero = 0, i, epoch;
+	struct chain *c;
+	bool is_read;
+	__u64 id;
+	long r;
+
+	s = bpf_map_lookup_elem(&chain_stacks, &zero);
+	if (!s || !frames)
+		return STACK_NONE;
+	hint &= CHAIN_HINTS - 1;
+	i = s->hints[hint] & (CHAINS - 1);
+	c = bpf_map_lookup_elem(&chains, &i);
+	is_read = chain_read(s, ctx, top);
+	if (is_read && c && c->is_known && c->id == s->hints[hint] && c->epoch == cut.epoch &&
+	    chain_holds(c, s))
+		return c->id;
+	r = bpf_get_stack(ctx, frames->ip, 8 * STACK_DEPTH, 0);
+	if (r <= 0)
+		return STACK_FAULT;
+	id = stack_take_sent(cpu, frames->ip, (__u32)r / 8, 0, &kernel, &epoch);
+	s->hints[hint] = id;
+	i = id & (CHAINS - 1);
+	c = bpf_map_lookup_elem(&chains, &i);
+	if (!is_read || !c)
+		return id;
+	chain_learn(c, s, task, frames, (__u32)r / 8, id);
+	c->epoch = epoch;
+	return id;
+}
+
+#endif
