@@ -7,7 +7,7 @@
  */
 
 #include "maps.bpf.h"
-#include "unwind.bpf.h"
+#include "unwind_process.bpf.h"
 
 static __always_inline struct record_process *process_record(struct cpu *cpu, __u32 type)
 {

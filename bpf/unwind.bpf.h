@@ -220,33 +220,40 @@ static __always_inline __u64 *unwind_word(__u32 index)
 	return bpf_map_lookup_elem(&unwind_words, &index);
 }
 
-static __always_inline bool unwind_find_row(struct unwind_walk *w, __u64 at, struct unwind_row *row)
+static __always_inline __u32 unwind_half_word(__u32 index)
 {
-	__u64 pc = at - w->bias, page = pc >> UNWIND_PAGE_SHIFT;
-	__u32 low, n, half, i;
-	struct unwind_page *p;
-	struct unwind_row *r;
+	__u64 *word = unwind_word(index / 2);
+
+	if (!word)
+		return 0;
+	return index & 1 ? *word >> 32 : (__u32)*word;
+}
+
+static __always_inline bool unwind_find_frame(struct unwind_walk *w, __u64 at,
+					      struct unwind_frame *frame)
+{
+	__u64 pc = at - w->bias, page = pc >> UNWIND_PAGE_SHIFT, *word;
+	__u32 low, n, half, i, row;
 
 	if (page >= w->table.n_pages)
 		return false;
-	p = (struct unwind_page *)unwind_word(w->table.pages + (__u32)page);
-	if (!p)
-		return false;
-	low = w->table.rows + p->first;
-	n = p->n;
+	pc &= (1 << UNWIND_PAGE_SHIFT) - 1;
+	low = unwind_half_word(w->table.pages + (__u32)page);
+	n = unwind_half_word(w->table.pages + (__u32)page + 1) - low;
+	low += w->table.rows;
 	for (i = 0; i < UNWIND_ROW_STEPS && n > 1; i++) {
 		half = n / 2;
-		r = (struct unwind_row *)unwind_word(low + half);
-		if (!r)
-			return false;
-		if (r->pc <= pc)
+		if ((unwind_half_word(low + half) & 0xffff) <= pc)
 			low += half;
 		n -= half;
 	}
-	r = (struct unwind_row *)unwind_word(low);
-	if (!r)
+	row = unwind_half_word(low) >> 16;
+	if (row >= w->table.n_frames)
 		return false;
-	*row = *r;
+	word = unwind_word(w->table.frames + row);
+	if (!word)
+		return false;
+	*(__u64 *)frame = *word;
 	return true;
 }
 
@@ -406,15 +413,15 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number)
 	__u64 cfa = 0, pc = 0, bp, bp_at, at, *word;
 	struct unwind_rule rule;
 
-	if (!w || number >= w->table.n_rules)
+	if (!w || number + 1 >= w->table.n_words)
 		return 1;
 	bp = w->bp;
 	bp_at = w->bp_at;
-	word = unwind_word(w->table.rules + 2 * number);
+	word = unwind_word(w->table.frames + number);
 	if (!word)
 		return 1;
 	*(__u64 *)&rule = *word;
-	word = unwind_word(w->table.rules + 2 * number + 1);
+	word = unwind_word(w->table.frames + number + 1);
 	if (!word)
 		return 1;
 	*((__u64 *)&rule + 1) = *word;
@@ -443,21 +450,21 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number)
 	return unwind_enter(w, pc, cfa, bp, bp_at);
 }
 
-static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct unwind_row row)
+static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct unwind_frame f)
 {
-	switch (row.kind) {
+	switch (f.kind) {
 	case UNWIND_SP:
-		return unwind_plain(w, w->sp + 8 * (__s64)row.cfa, row.bp);
+		return unwind_plain(w, w->sp + 8 * (__s64)f.cfa, f.bp);
 	case UNWIND_BP:
-		return unwind_plain(w, unwind_bp(w) + 8 * (__s64)row.cfa, row.bp);
+		return unwind_plain(w, unwind_bp(w) + 8 * (__s64)f.cfa, f.bp);
 	case UNWIND_END:
 		return unwind_stop(w, UNWIND_IS_WHOLE);
 	case UNWIND_PLT:
-		return unwind_plain(w, w->sp + ((at & 15) >= (__u64)row.cfa ? 16 : 8), 0);
+		return unwind_plain(w, w->sp + ((at & 15) >= (__u64)f.cfa ? 16 : 8), 0);
 	case UNWIND_SIGNAL:
 		return unwind_signal(w);
 	case UNWIND_RULE:
-		if (unwind_by_rule(w, (__u32)row.cfa)) {
+		if (unwind_by_rule(w, (__u32)f.cfa)) {
 			if (!w->flags)
 				w->flags = UNWIND_IS_INVALID;
 			return 1;
@@ -474,7 +481,7 @@ static long unwind_step(__u32 i, void *context)
 {
 	/* bpf_loop() passes on pointers to the stack only. */
 	struct unwind_walk *w = *(struct unwind_walk **)context;
-	struct unwind_row row = {};
+	struct unwind_frame frame = {};
 	__u64 at;
 
 	if (i >= UNWIND_DEPTH)
@@ -490,15 +497,15 @@ static long unwind_step(__u32 i, void *context)
 	if (w->table.state != UNWIND_LOADED)
 		return unwind_stop(w, w->table.state == UNWIND_ABSENT ? UNWIND_IS_NO_TABLE
 								      : UNWIND_IS_INVALID);
-	if (!unwind_find_row(w, at, &row))
+	if (!unwind_find_frame(w, at, &frame))
 		return unwind_stop(w, UNWIND_IS_INVALID);
 	/* An exec ends at the program's first instruction: before it may be nothing. */
-	if (row.kind == UNWIND_INVALID && !i && !w->is_exact) {
+	if (frame.kind == UNWIND_INVALID && !i && !w->is_exact) {
 		w->is_exact = 1;
-		if (!unwind_find_row(w, at + 1, &row))
+		if (!unwind_find_frame(w, at + 1, &frame))
 			return unwind_stop(w, UNWIND_IS_INVALID);
 	}
-	return unwind_leave(w, at, row);
+	return unwind_leave(w, at, frame);
 }
 
 /* What the daemon knows of the task's image; nothing where it knows another one of this pid. */
@@ -598,54 +605,6 @@ static __always_inline struct unwind_walk *unwind_user(struct task_struct *task,
 	struct unwind_walk *w = unwind_begin(task, walker);
 
 	return w && unwind_go_on(w) ? w : NULL;
-}
-
-/* A child has its parent's mappings, and sleeps before anybody could read them. */
-static __always_inline void unwind_note_fork(struct task_struct *parent, struct task_struct *child)
-{
-	__u32 tgid = (__u32)parent->tgid;
-	struct unwind_process *entry = bpf_map_lookup_elem(&unwind_processes, &tgid), p;
-
-	if (!entry)
-		return;
-	p = *entry;
-	if (p.check != unwind_check(&p) || p.tgid != tgid)
-		return;
-	if (p.leader_boot_ns && p.leader_boot_ns != parent->group_leader->start_boottime)
-		return;
-	if (p.exec_gen != UNWIND_ANY_EXEC && p.exec_gen != (__u32)parent->self_exec_id)
-		return;
-	tgid = (__u32)child->tgid;
-	p.tgid = tgid;
-	p.leader_boot_ns = child->group_leader->start_boottime;
-	p.exec_gen = (__u32)child->self_exec_id;
-	p.check = unwind_check(&p);
-	bpf_map_update_elem(&unwind_processes, &tgid, &p, BPF_ANY);
-}
-
-/*
- * The old image's mappings are gone. An entry without any stays, so that what the daemon has read
- * of the old image at its start cannot take the new one's place.
- */
-static __always_inline void unwind_note_exec(struct task_struct *task)
-{
-	struct unwind_process p = {
-		.leader_boot_ns = task->group_leader->start_boottime,
-		.tgid = (__u32)task->tgid,
-		.exec_gen = (__u32)task->self_exec_id,
-	};
-	__u32 tgid = p.tgid;
-
-	p.check = unwind_check(&p);
-	bpf_map_update_elem(&unwind_processes, &tgid, &p, BPF_ANY);
-}
-
-/* When its last thread ends. */
-static __always_inline void unwind_note_exit(struct task_struct *task)
-{
-	__u32 tgid = (__u32)task->tgid;
-
-	bpf_map_delete_elem(&unwind_processes, &tgid);
 }
 
 #endif

@@ -18,16 +18,25 @@ enum unwind_kind {
 	UNWIND_BP,	/* CFA = bp + 8 * cfa */
 	UNWIND_PLT,	/* CFA = sp + 8, 16 from byte cfa of a 16-byte entry on */
 	UNWIND_SIGNAL,	/* the kernel's frame of a signal handler */
-	UNWIND_RULE,	/* by the rule number cfa of the table */
+	UNWIND_RULE,	/* by the rule that is cfa words behind the table's frames */
 	UNWIND_FRAME,	/* code known to keep frame pointers */
 };
 
-/* The caller's bp is at CFA + 8 * bp, or kept where that is 0; its pc is at CFA - 8. */
-struct unwind_row {
-	__u32 pc; /* bytes from the table's base */
-	__s16 cfa;
-	__s8 bp;
+/*
+ * The caller's bp is at CFA + 8 * bp, or kept where that is 0; its pc is at CFA - 8. A file has
+ * some hundred that are different, which its rows name by number.
+ */
+struct unwind_frame {
+	__s32 cfa;
+	__s16 bp;
 	__u8 kind;
+	__u8 pad;
+};
+
+/* From pc on, in bytes from the page's start, frames are as frame says. */
+struct unwind_row {
+	__u16 pc;
+	__u16 frame;
 };
 
 enum unwind_cfa_kind {
@@ -55,12 +64,10 @@ struct unwind_rule {
 	__s16 pc_offset;
 };
 
-/* The rows to search for an address in one page of code; the first is at or before its start. */
-struct unwind_page {
-	__u32 first; /* from the table's first row */
-	__u32 n;
-};
-
+/*
+ * Pages and rows are half a word each, in this order. A page is the number of its first row, which
+ * is at its start; behind the last page is one more, where its rows end.
+ */
 enum {
 	UNWIND_PAGE_SHIFT = 11,
 	UNWIND_ROW_STEPS = 12, /* halvings until one row of a page is left, at a row a byte */
@@ -72,16 +79,16 @@ enum unwind_state {
 	UNWIND_NO_ROWS, /* the file has no call frame information */
 };
 
-/* One a file: indices into the words. state is written last when it is loaded. */
+/* One a file. state is written last when it is loaded. */
 struct unwind_table {
 	__u32 state;
-	__u32 pages;
+	__u32 used;   /* set by walks, cleared by the daemon */
+	__u32 pages;  /* in half words */
+	__u32 rows;   /* in half words */
+	__u32 frames; /* in words */
 	__u32 n_pages;
-	__u32 rows;
-	__u32 rules;
-	__u32 n_rules;
-	__u32 used; /* set by walks, cleared by the daemon */
-	__u32 pad;
+	__u32 n_frames;
+	__u32 n_words; /* frames and rules */
 };
 
 /* One executable mapping; address - bias is what rows count in. */
@@ -178,8 +185,8 @@ enum unwind_flag {
 #define UNWIND_TICK_NS	    10000000ULL /* what /proc counts in */
 #define UNWIND_SEGMENTS_MAX 4096	/* of one process */
 
-_Static_assert(sizeof(struct unwind_row) == 8, "a row is a word");
-_Static_assert(sizeof(struct unwind_page) == 8, "a page is a word");
+_Static_assert(sizeof(struct unwind_row) == 4, "a row is half a word");
+_Static_assert(sizeof(struct unwind_frame) == 8, "a frame is a word");
 _Static_assert(sizeof(struct unwind_rule) == 16, "a rule is two words");
 _Static_assert(sizeof(struct unwind_table) == 32, "a table has no padding");
 _Static_assert(sizeof(struct unwind_segment) == 32, "a segment has no padding");

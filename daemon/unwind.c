@@ -385,11 +385,12 @@ static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 {
 	struct unwind_table *table = table_of(file);
 
-	table->pages = file->words->first;
+	table->pages = 2 * file->words->first;
 	table->n_pages = rows->n_pages;
-	table->rows = table->pages + rows->n_pages;
-	table->rules = table->rows + rows->n_rows;
-	table->n_rules = rows->n_rules;
+	table->rows = table->pages + rows->n_pages + 1;
+	table->frames = file->words->first + (uint32_t)unwind_rows_frames(rows);
+	table->n_frames = rows->n_frames;
+	table->n_words = rows->n_frames + 2 * rows->n_rules;
 	__atomic_store_n(&table->state, UNWIND_LOADED, __ATOMIC_RELEASE);
 }
 

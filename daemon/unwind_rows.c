@@ -10,8 +10,11 @@
 #include "proto/base.h"
 
 enum {
-	PADDING_MAX = 15, /* bytes between functions that only align the next one */
-	RULES_MAX = 256,  /* of one file; real ones have some dozen */
+	PADDING_MAX = 15,	 /* bytes between functions that only align the next one */
+	RULES_MAX = 256,	 /* of one file; real ones have some dozen */
+	FRAMES_MAX = UINT16_MAX, /* of one file; libLLVM has 2,000 */
+	SLOTS = 1 << 17,	 /* to find frames by hash */
+	PAGE = 1 << UNWIND_PAGE_SHIFT,
 	CODE_FACTOR = 16, /* how often a section's bytes are run, at most, and a little more */
 	CODE_SPARE = 1 << 16,
 };
@@ -23,13 +26,22 @@ struct function {
 	uint32_t number;
 };
 
+/* A row as long as its page is not known. */
+struct row {
+	uint32_t pc; /* bytes from the table's base */
+	uint32_t frame;
+};
+
 struct unwind_compiler {
 	struct unwind_extent extent;
 	size_t max_words;
 	struct function *functions;
 	size_t n_functions, allocated_functions;
-	struct unwind_row *rows;
+	struct row *rows;
 	size_t n_rows, allocated_rows;
+	struct unwind_frame *frames; /* all different; the first is an invalid one */
+	size_t n_frames, allocated_frames;
+	uint16_t *slots; /* numbers of frames, by hash; 0: none */
 	struct unwind_rule *rules;
 	size_t n_rules;
 	bool is_signal; /* of the function being run */
@@ -37,7 +49,7 @@ struct unwind_compiler {
 
 static uint32_t pages_of(const struct unwind_extent *extent)
 {
-	return (uint32_t)((extent->size + (1U << UNWIND_PAGE_SHIFT) - 1) >> UNWIND_PAGE_SHIFT);
+	return (uint32_t)((extent->size + PAGE - 1) >> UNWIND_PAGE_SHIFT);
 }
 
 int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
@@ -45,8 +57,9 @@ int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 {
 	struct unwind_compiler *compiler;
 
+	/* A page takes one row at least. */
 	if (!extent->size || extent->size > UINT32_MAX || pages_of(extent) >= max_words ||
-	    extent->base > UINT64_MAX - extent->size || max_words > UINT32_MAX)
+	    extent->base > UINT64_MAX - extent->size || max_words > UINT32_MAX / 2)
 		return -E2BIG;
 	compiler = calloc(1, sizeof(*compiler));
 	if (!compiler)
@@ -54,10 +67,13 @@ int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 	compiler->extent = *extent;
 	compiler->max_words = max_words;
 	compiler->rules = calloc(RULES_MAX, sizeof(*compiler->rules));
-	if (!compiler->rules) {
-		free(compiler);
+	compiler->slots = calloc(SLOTS, sizeof(*compiler->slots));
+	compiler->frames = calloc(1, sizeof(*compiler->frames));
+	if (!compiler->rules || !compiler->slots || !compiler->frames) {
+		unwind_compiler_free(compiler);
 		return -ENOMEM;
 	}
+	compiler->n_frames = compiler->allocated_frames = 1;
 	*out = compiler;
 	return 0;
 }
@@ -68,6 +84,8 @@ struct unwind_compiler *unwind_compiler_free(struct unwind_compiler *compiler)
 		return NULL;
 	free(compiler->functions);
 	free(compiler->rows);
+	free(compiler->frames);
+	free(compiler->slots);
 	free(compiler->rules);
 	free(compiler);
 	return NULL;
@@ -110,18 +128,51 @@ static int rule_number(struct unwind_compiler *compiler, const struct unwind_rul
 	return (int)i;
 }
 
-static bool rows_are_equal(const struct unwind_row *a, const struct unwind_row *b)
+static int frame_add(struct unwind_compiler *compiler, const struct unwind_frame *frame)
 {
-	return a->kind == b->kind && a->cfa == b->cfa && a->bp == b->bp;
-}
-
-static int row_add(struct unwind_compiler *compiler, const struct unwind_row *row)
-{
-	int r = grow((void **)&compiler->rows, compiler->n_rows, &compiler->allocated_rows,
-		     sizeof(*compiler->rows), compiler->max_words);
+	int r = grow((void **)&compiler->frames, compiler->n_frames, &compiler->allocated_frames,
+		     sizeof(*compiler->frames), FRAMES_MAX);
 
 	if (!r)
-		compiler->rows[compiler->n_rows++] = *row;
+		compiler->frames[compiler->n_frames++] = *frame;
+	return r;
+}
+
+/* Its number; 0, as of what is not known, when there are too many. -ENOMEM. */
+static int frame_number(struct unwind_compiler *compiler, const struct unwind_frame *frame,
+			uint32_t *out)
+{
+	static const struct unwind_frame invalid;
+	uint64_t hash;
+	uint32_t slot;
+	int r;
+
+	*out = 0;
+	if (!memcmp(frame, &invalid, sizeof(invalid)))
+		return 0;
+	memcpy(&hash, frame, sizeof(hash));
+	hash *= UINT64_C(0x9e3779b97f4a7c15);
+	for (slot = (uint32_t)(hash >> 47); compiler->slots[slot]; slot = (slot + 1) % SLOTS) {
+		if (!memcmp(&compiler->frames[compiler->slots[slot]], frame, sizeof(*frame))) {
+			*out = compiler->slots[slot];
+			return 0;
+		}
+	}
+	r = frame_add(compiler, frame);
+	if (r)
+		return r == -E2BIG ? 0 : r;
+	*out = (uint32_t)compiler->n_frames - 1;
+	compiler->slots[slot] = (uint16_t)*out;
+	return 0;
+}
+
+static int row_add(struct unwind_compiler *compiler, uint32_t pc, uint32_t frame)
+{
+	int r = grow((void **)&compiler->rows, compiler->n_rows, &compiler->allocated_rows,
+		     sizeof(*compiler->rows), 2 * compiler->max_words);
+
+	if (!r)
+		compiler->rows[compiler->n_rows++] = (struct row){ pc, frame };
 	return r;
 }
 
@@ -129,18 +180,22 @@ static int on_place(void *userdata, uint64_t address, const struct cfi_place *pl
 {
 	struct unwind_compiler *compiler = userdata;
 	struct function *function = &compiler->functions[compiler->n_functions];
-	struct unwind_row row = { .pc = (uint32_t)(address - compiler->extent.base) };
+	struct unwind_frame frame;
 	struct unwind_rule rule;
+	uint32_t frame_no;
 	int number, r;
 
-	if (!unwind_rule_make(place, compiler->is_signal, &row, &rule) && row.kind == UNWIND_RULE) {
+	if (!unwind_rule_make(place, compiler->is_signal, &frame, &rule) &&
+	    frame.kind == UNWIND_RULE) {
 		number = rule_number(compiler, &rule);
-		row.kind = number < 0 ? UNWIND_INVALID : UNWIND_RULE;
-		row.cfa = (int16_t)(number < 0 ? 0 : number);
+		frame.kind = number < 0 ? UNWIND_INVALID : UNWIND_RULE;
+		frame.cfa = number < 0 ? 0 : number;
 	}
-	if (function->n && rows_are_equal(&compiler->rows[compiler->n_rows - 1], &row))
+	r = frame_number(compiler, &frame, &frame_no);
+	if (!r && function->n && compiler->rows[compiler->n_rows - 1].frame == frame_no)
 		return 0;
-	r = row_add(compiler, &row);
+	if (!r)
+		r = row_add(compiler, (uint32_t)(address - compiler->extent.base), frame_no);
 	if (!r)
 		function->n++;
 	return r;
@@ -177,11 +232,9 @@ static int on_function(void *userdata, const struct cfi_function *found)
 	r = cfi_run(adding->section, found, &adding->budget, on_place, compiler);
 	if (r == -EBADMSG) {
 		/* What was said before the nonsense is not to be believed either. */
-		struct unwind_row row = { .pc = function->start, .kind = UNWIND_INVALID };
-
 		compiler->n_rows = function->first;
 		function->n = 1;
-		r = row_add(compiler, &row);
+		r = row_add(compiler, function->start, 0);
 	}
 	if (!r && function->n)
 		compiler->n_functions++;
@@ -211,20 +264,21 @@ static int function_compare(const void *a, const void *b)
 /* The rows in their final order. */
 struct output {
 	const struct unwind_compiler *compiler;
-	struct unwind_row *rows;
+	struct row *rows;
 	size_t n, most;
+	uint32_t gap, entry; /* frames: of code that no function covers, where the program starts */
 };
 
-static int output_add(struct output *out, const struct unwind_row *row)
+static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 {
 	/* Later functions cut earlier ones short, whatever those say beyond. */
-	while (out->n && out->rows[out->n - 1].pc >= row->pc)
+	while (out->n && out->rows[out->n - 1].pc >= pc)
 		out->n--;
-	if (out->n && rows_are_equal(&out->rows[out->n - 1], row))
+	if (out->n && out->rows[out->n - 1].frame == frame)
 		return 0;
 	if (out->n == out->most)
 		return -E2BIG;
-	out->rows[out->n++] = *row;
+	out->rows[out->n++] = (struct row){ pc, frame };
 	return 0;
 }
 
@@ -232,18 +286,11 @@ static int output_add(struct output *out, const struct unwind_row *row)
 static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 {
 	const struct unwind_extent *extent = &out->compiler->extent;
-	struct unwind_row row = { .pc = start, .kind = UNWIND_INVALID };
 	uint64_t entry = extent->entry - extent->base;
-	int r;
+	int r = output_add(out, start, out->gap);
 
-	if (extent->keeps_frame_pointers)
-		row.kind = UNWIND_FRAME;
-	r = output_add(out, &row);
-	if (!r && extent->entry >= extent->base && entry >= start && entry < end) {
-		row.pc = (uint32_t)entry;
-		row.kind = UNWIND_END;
-		r = output_add(out, &row);
-	}
+	if (!r && extent->entry >= extent->base && entry >= start && entry < end)
+		r = output_add(out, (uint32_t)entry, out->entry);
 	return r;
 }
 
@@ -260,8 +307,11 @@ static int output_fill(struct output *out)
 			continue;
 		if (function->start > end && (!i || function->start - end > PADDING_MAX))
 			r = output_add_gap(out, end, function->start);
-		for (j = 0; j < function->n && !r; j++)
-			r = output_add(out, &compiler->rows[function->first + j]);
+		for (j = 0; j < function->n && !r; j++) {
+			const struct row *row = &compiler->rows[function->first + j];
+
+			r = output_add(out, row->pc, row->frame);
+		}
 		end = function->end;
 	}
 	if (!r && end < size)
@@ -269,63 +319,102 @@ static int output_fill(struct output *out)
 	return r;
 }
 
-static void pages_fill(struct unwind_page *pages, uint32_t n_pages, const struct unwind_row *rows,
-		       uint32_t n_rows)
+/* What a page begins with is a row of its own, also where it began in the page before. */
+static size_t rows_in_pages(const struct output *out, uint32_t n_pages)
 {
-	uint32_t page, first = 0, next;
+	size_t n = n_pages, i;
+
+	for (i = 0; i < out->n; i++)
+		n += out->rows[i].pc % PAGE != 0;
+	return n;
+}
+
+static void pages_fill(const struct output *out, uint32_t n_pages, uint32_t *pages,
+		       struct unwind_row *rows)
+{
+	uint32_t page, n = 0;
+	size_t next = 0;
 
 	for (page = 0; page < n_pages; page++) {
-		uint64_t start = (uint64_t)page << UNWIND_PAGE_SHIFT;
+		uint32_t frame = next ? out->rows[next - 1].frame : 0;
 
-		while (first + 1 < n_rows && rows[first + 1].pc <= start)
-			first++;
-		next = first + 1;
-		while (next < n_rows && rows[next].pc < start + (1U << UNWIND_PAGE_SHIFT))
-			next++;
-		pages[page] = (struct unwind_page){ .first = first, .n = next - first };
-		first = next - 1;
+		pages[page] = n;
+		if (next < out->n && out->rows[next].pc == (uint64_t)page * PAGE)
+			frame = out->rows[next++].frame;
+		rows[n++] = (struct unwind_row){ 0, (uint16_t)frame };
+		for (; next < out->n && out->rows[next].pc / PAGE == page; next++)
+			rows[n++] = (struct unwind_row){ (uint16_t)(out->rows[next].pc % PAGE),
+							 (uint16_t)out->rows[next].frame };
 	}
+	pages[n_pages] = n;
+}
+
+/* The number of a rule becomes its distance from the first frame. */
+static void frames_fill(const struct unwind_compiler *compiler, struct unwind_frame *frames)
+{
+	for (size_t i = 0; i < compiler->n_frames; i++) {
+		frames[i] = compiler->frames[i];
+		if (frames[i].kind == UNWIND_RULE)
+			frames[i].cfa = (int32_t)compiler->n_frames + 2 * frames[i].cfa;
+	}
+	memcpy(frames + compiler->n_frames, compiler->rules,
+	       compiler->n_rules * sizeof(*compiler->rules));
+}
+
+static int rows_encode(const struct output *out, struct unwind_rows *rows)
+{
+	const struct unwind_compiler *compiler = out->compiler;
+	uint32_t n_pages = pages_of(&compiler->extent), *pages;
+	size_t n_rows = rows_in_pages(out, n_pages);
+	struct unwind_rows encoded = {
+		.n_pages = n_pages,
+		.n_rows = (uint32_t)n_rows,
+		.n_frames = (uint32_t)compiler->n_frames,
+		.n_rules = (uint32_t)compiler->n_rules,
+	};
+
+	encoded.n_words = unwind_rows_frames(&encoded) + compiler->n_frames + 2 * compiler->n_rules;
+	if (n_rows > UINT32_MAX / 2 || encoded.n_words > compiler->max_words)
+		return -E2BIG;
+	encoded.words = calloc(encoded.n_words, sizeof(*encoded.words));
+	if (!encoded.words)
+		return -ENOMEM;
+	pages = (uint32_t *)encoded.words;
+	pages_fill(out, n_pages, pages, (struct unwind_row *)(pages + n_pages + 1));
+	frames_fill(compiler,
+		    (struct unwind_frame *)(encoded.words + unwind_rows_frames(&encoded)));
+	*rows = encoded;
+	return 0;
 }
 
 int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows *out)
 {
-	uint32_t n_pages = pages_of(&compiler->extent);
+	static const struct unwind_frame kept = { .kind = UNWIND_FRAME },
+					 end = { .kind = UNWIND_END };
 	/* A gap takes two rows at most. */
 	size_t most = compiler->n_rows + 2 * compiler->n_functions + 2;
 	struct output output = { .compiler = compiler, .most = most };
-	size_t n_words = n_pages + most + 2 * compiler->n_rules;
-	uint64_t *words, *fitted;
-	int r;
+	int r = 0;
 
 	if (!compiler->n_functions && !compiler->extent.keeps_frame_pointers)
 		return -ENODATA;
-	words = calloc(n_words, sizeof(*words));
-	if (!words)
+	if (compiler->extent.keeps_frame_pointers)
+		r = frame_number(compiler, &kept, &output.gap);
+	if (!r)
+		r = frame_number(compiler, &end, &output.entry);
+	if (r)
+		return r;
+	output.rows = calloc(most, sizeof(*output.rows));
+	if (!output.rows)
 		return -ENOMEM;
 	if (compiler->n_functions)
 		qsort(compiler->functions, compiler->n_functions, sizeof(*compiler->functions),
 		      function_compare);
-	output.rows = (struct unwind_row *)(words + n_pages);
 	r = output_fill(&output);
-	n_words = n_pages + output.n + 2 * compiler->n_rules;
-	if (!r && n_words > compiler->max_words)
-		r = -E2BIG;
-	if (r) {
-		free(words);
-		return r;
-	}
-	pages_fill((struct unwind_page *)words, n_pages, output.rows, (uint32_t)output.n);
-	memcpy(output.rows + output.n, compiler->rules,
-	       compiler->n_rules * sizeof(*compiler->rules));
-	fitted = reallocarray(words, n_words, sizeof(*words));
-	*out = (struct unwind_rows){
-		.words = fitted ? fitted : words,
-		.n_words = n_words,
-		.n_pages = n_pages,
-		.n_rows = (uint32_t)output.n,
-		.n_rules = (uint32_t)compiler->n_rules,
-	};
-	return 0;
+	if (!r)
+		r = rows_encode(&output, out);
+	free(output.rows);
+	return r;
 }
 
 void unwind_rows_fini(struct unwind_rows *rows)

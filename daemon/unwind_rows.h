@@ -4,8 +4,8 @@
 
 /*
  * Call frame information compiled for the walk in the kernel: in come functions, out comes a table
- * of pages, rows and rules as bpf/unwind_shared.h has them, a word each (a rule two). Owned by
- * the caller; one thread at a time.
+ * of pages, rows, frames and rules as bpf/unwind_shared.h has them. Owned by the caller; one
+ * thread at a time.
  */
 
 #include <stdbool.h>
@@ -23,10 +23,17 @@ struct unwind_extent {
 };
 
 struct unwind_rows {
-	uint64_t *words; /* pages, rows, rules */
+	uint64_t *words; /* n_pages + 1 pages and the rows, half a word each; frames; rules, two
+			    each */
 	size_t n_words;
-	uint32_t n_pages, n_rows, n_rules;
+	uint32_t n_pages, n_rows, n_frames, n_rules;
 };
+
+/* Words before the frames. */
+static inline size_t unwind_rows_frames(const struct unwind_rows *rows)
+{
+	return ((size_t)rows->n_pages + 1 + rows->n_rows + 1) / 2;
+}
 
 struct unwind_compiler;
 

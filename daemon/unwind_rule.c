@@ -68,7 +68,7 @@ static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
  * sp + 8 + ((pc & 15) >= N) * 8: each entry of the table pushes a word at its byte 5 or so, and N
  * is the first byte after that.
  */
-static bool is_plt(const struct cfi_place *place, struct unwind_row *row)
+static bool is_plt(const struct cfi_place *place, struct unwind_frame *frame)
 {
 	static const uint8_t start[] = {
 		DW_OP_breg7, WORD, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and
@@ -83,12 +83,12 @@ static bool is_plt(const struct cfi_place *place, struct unwind_row *row)
 	at += sizeof(start);
 	if (*at < DW_OP_lit0 || *at > DW_OP_lit15)
 		return false;
-	row->kind = UNWIND_PLT;
-	row->cfa = (int16_t)(*at - DW_OP_lit0);
+	frame->kind = UNWIND_PLT;
+	frame->cfa = *at - DW_OP_lit0;
 	return true;
 }
 
-static bool is_plain(const struct cfi_place *place, struct unwind_row *row)
+static bool is_plain(const struct cfi_place *place, struct unwind_frame *frame)
 {
 	int64_t cfa = place->cfa.offset, bp = place->bp.offset;
 
@@ -96,16 +96,16 @@ static bool is_plain(const struct cfi_place *place, struct unwind_row *row)
 		return false;
 	if (place->cfa_register != CFI_SP && place->cfa_register != CFI_BP)
 		return false;
-	if (cfa % WORD || cfa / WORD > INT16_MAX || cfa / WORD < INT16_MIN)
+	if (cfa % WORD || cfa / WORD > INT32_MAX || cfa / WORD < INT32_MIN)
 		return false;
 	if (place->bp.kind == CFI_SAME)
 		bp = 0;
-	else if (place->bp.kind != CFI_OFFSET || !bp || bp % WORD || bp / WORD > INT8_MAX ||
-		 bp / WORD < INT8_MIN)
+	else if (place->bp.kind != CFI_OFFSET || !bp || bp % WORD || bp / WORD > INT16_MAX ||
+		 bp / WORD < INT16_MIN)
 		return false;
-	row->kind = place->cfa_register == CFI_SP ? UNWIND_SP : UNWIND_BP;
-	row->cfa = (int16_t)(cfa / WORD);
-	row->bp = (int8_t)(bp / WORD);
+	frame->kind = place->cfa_register == CFI_SP ? UNWIND_SP : UNWIND_BP;
+	frame->cfa = (int32_t)(cfa / WORD);
+	frame->bp = (int16_t)(bp / WORD);
 	return true;
 }
 
@@ -164,24 +164,24 @@ static bool pc_rule(const struct cfi_rule *pc, struct unwind_rule *rule)
 	return pc->kind == CFI_OFFSET || (pc->kind == CFI_REGISTER && pc->offset < CFI_PC);
 }
 
-bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwind_row *row,
+bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwind_frame *frame,
 		      struct unwind_rule *rule)
 {
-	row->cfa = 0;
-	row->bp = 0;
+	*frame = (struct unwind_frame){ 0 };
 	if (is_signal) {
-		row->kind = UNWIND_SIGNAL;
+		frame->kind = UNWIND_SIGNAL;
 		return true;
 	}
 	if (place->pc.kind == CFI_UNDEFINED) {
-		row->kind = UNWIND_END;
+		frame->kind = UNWIND_END;
 		return true;
 	}
-	if (is_plain(place, row) || is_plt(place, row))
+	if (is_plain(place, frame) || is_plt(place, frame))
 		return true;
 	*rule = (struct unwind_rule){ 0 };
-	row->kind = cfa_rule(place, rule) && bp_rule(&place->bp, rule) && pc_rule(&place->pc, rule)
-			    ? UNWIND_RULE
-			    : UNWIND_INVALID;
+	frame->kind =
+		cfa_rule(place, rule) && bp_rule(&place->bp, rule) && pc_rule(&place->pc, rule)
+			? UNWIND_RULE
+			: UNWIND_INVALID;
 	return false;
 }

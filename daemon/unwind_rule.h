@@ -4,7 +4,7 @@
 
 /*
  * One place's registers as the walk in the kernel wants them: in goes what the call frame
- * information says, out comes a row that says it all, or a rule. No state, any thread.
+ * information says, out comes a frame that says it all, or a rule. No state, any thread.
  */
 
 #include <stdbool.h>
@@ -13,10 +13,10 @@
 #include "daemon/unwind_cfi.h"
 
 /*
- * Fills the row's kind, cfa and bp; true when they do. False when it takes a rule, which is then
- * filled: the row's kind is UNWIND_RULE, or UNWIND_INVALID when no rule can say it.
+ * Fills the frame; true when that is all. False when it takes a rule, which is then
+ * filled: the frame's kind is UNWIND_RULE, or UNWIND_INVALID when no rule can say it.
  */
-bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwind_row *row,
+bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwind_frame *frame,
 		      struct unwind_rule *rule);
 
 #endif

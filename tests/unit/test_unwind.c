@@ -120,7 +120,7 @@ static void file_load(struct unwind_file *file, size_t n, uint64_t value)
 
 	for (size_t i = 0; i < n; i++)
 		words[i] = value;
-	rows.n_rows = (uint32_t)n - 1;
+	rows.n_rows = (uint32_t)n * 2 - 2;
 	unwind_file_load(file, &rows, 0, 0);
 }
 
@@ -135,8 +135,8 @@ static void test_tables(void **state)
 	file_load(a, 30, 7);
 	assert_false(unwind_file_is_wanted(a));
 	assert_int_equal(kernel.tables[1].state, UNWIND_LOADED);
-	assert_int_equal(kernel.tables[1].rows, kernel.tables[1].pages + 1);
-	assert_int_equal(kernel.tables[1].rules, kernel.tables[1].pages + 30);
+	assert_int_equal(kernel.tables[1].rows, kernel.tables[1].pages + 2);
+	assert_int_equal(kernel.tables[1].frames, kernel.tables[1].pages / 2 + 30);
 	/* Equal contents are kept once, others of the same size are not equal. */
 	file_load(b, 30, 7);
 	assert_int_equal(kernel.tables[2].pages, kernel.tables[1].pages);

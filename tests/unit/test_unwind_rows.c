@@ -92,36 +92,39 @@ static int compile(const struct builder *b, const struct unwind_extent *extent,
 }
 
 /* As the walk looks it up. */
-static struct unwind_row find(const struct unwind_rows *rows, uint32_t at)
+static struct unwind_frame find(const struct unwind_rows *rows, uint32_t at)
 {
-	const struct unwind_page *page =
-		(const struct unwind_page *)rows->words + (at >> UNWIND_PAGE_SHIFT);
-	const struct unwind_row *row =
-		(const struct unwind_row *)(rows->words + rows->n_pages) + page->first;
-	uint32_t low = 0, n = page->n;
+	const uint32_t *pages = (const uint32_t *)rows->words;
+	const struct unwind_row *row = (const struct unwind_row *)(pages + rows->n_pages + 1);
+	uint32_t page = at >> UNWIND_PAGE_SHIFT, in_page = at & ((1 << UNWIND_PAGE_SHIFT) - 1);
+	uint32_t low = pages[page], n = pages[page + 1] - low;
 	int steps = 0;
 
-	assert_true(n > 0 && page->first + n <= rows->n_rows);
+	assert_true(n > 0 && low + n <= rows->n_rows && !row[low].pc);
 	while (n > 1) {
 		uint32_t half = n / 2;
 
-		if (row[low + half].pc <= at)
+		if (row[low + half].pc <= in_page)
 			low += half;
 		n -= half;
 		steps++;
 	}
 	assert_true(steps <= UNWIND_ROW_STEPS);
-	assert_true(row[low].pc <= at);
-	return row[low];
+	assert_true(row[low].pc <= in_page);
+	assert_true(row[low].frame < rows->n_frames);
+	return ((const struct unwind_frame *)(rows->words +
+					      unwind_rows_frames(rows)))[row[low].frame];
 }
 
 static void check_row(const struct unwind_rows *rows, uint32_t at, int kind, int cfa, int bp)
 {
-	struct unwind_row row = find(rows, at);
+	struct unwind_frame frame = find(rows, at);
 
-	if (row.kind != kind || row.cfa != cfa || row.bp != bp)
-		fail_msg("at %#x: kind %d cfa %d bp %d, expected %d %d %d", at, row.kind, row.cfa,
-			 row.bp, kind, cfa, bp);
+	if (frame.kind == UNWIND_RULE)
+		frame.cfa = (frame.cfa - (int)rows->n_frames) / 2;
+	if (frame.kind != kind || frame.cfa != cfa || frame.bp != bp)
+		fail_msg("at %#x: kind %d cfa %d bp %d, expected %d %d %d", at, frame.kind,
+			 frame.cfa, frame.bp, kind, cfa, bp);
 }
 
 static void test_rows(void **state)
@@ -178,7 +181,7 @@ static void test_rule(void **state)
 	PUT_FDE(&b, BASE, 0x40, "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00");
 	assert_int_equal(compile(&b, &extent, &rows), 0);
 	assert_int_equal(rows.n_rules, 1);
-	rule = (const struct unwind_rule *)(rows.words + rows.n_pages + rows.n_rows);
+	rule = (const struct unwind_rule *)(rows.words + unwind_rows_frames(&rows) + rows.n_frames);
 	assert_int_equal(rule->cfa_kind, UNWIND_CFA_MEMORY);
 	assert_int_equal(rule->cfa_register, CFI_BP);
 	assert_int_equal(rule->cfa_offset, -8);

@@ -19,9 +19,9 @@ static void rule_print(uint64_t address, const struct unwind_rule *rule)
 	       rule->pc_offset);
 }
 
-static void row_print(uint64_t base, const struct unwind_row *row, const struct unwind_rule *rules)
+static void frame_print(uint64_t address, const struct unwind_frame *frames, uint32_t number)
 {
-	uint64_t address = base + row->pc;
+	const struct unwind_frame *frame = &frames[number];
 	static const char *const names[] = {
 		[UNWIND_INVALID] = "invalid",
 		[UNWIND_END] = "end",
@@ -29,20 +29,20 @@ static void row_print(uint64_t base, const struct unwind_row *row, const struct 
 		[UNWIND_FRAME] = "frame",
 	};
 
-	switch (row->kind) {
+	switch (frame->kind) {
 	case UNWIND_SP:
 	case UNWIND_BP:
 		printf("%llx plain %s%+d c%+d\n", (unsigned long long)address,
-		       row->kind == UNWIND_SP ? "rsp" : "rbp", 8 * row->cfa, 8 * row->bp);
+		       frame->kind == UNWIND_SP ? "rsp" : "rbp", 8 * frame->cfa, 8 * frame->bp);
 		break;
 	case UNWIND_PLT:
-		printf("%llx plt %d\n", (unsigned long long)address, row->cfa);
+		printf("%llx plt %d\n", (unsigned long long)address, frame->cfa);
 		break;
 	case UNWIND_RULE:
-		rule_print(address, &rules[row->cfa]);
+		rule_print(address, (const struct unwind_rule *)(frames + frame->cfa));
 		break;
 	default:
-		printf("%llx %s\n", (unsigned long long)address, names[row->kind]);
+		printf("%llx %s\n", (unsigned long long)address, names[frame->kind]);
 	}
 }
 
@@ -52,9 +52,11 @@ int main(int argc, char *argv[])
 	struct elf_source source = { .fd = -1 };
 	_cleanup_(elf_file_fini) struct elf_file file = {};
 	_cleanup_(unwind_rows_fini) struct unwind_rows rows = {};
+	const struct unwind_frame *frames;
 	const struct unwind_row *row;
+	const uint32_t *pages;
 	int64_t begin;
-	uint32_t i;
+	uint32_t page, i;
 	int r;
 
 	if (argc != 2)
@@ -72,10 +74,15 @@ int main(int argc, char *argv[])
 		return r == -ENODATA || r == -ENOEXEC ? 3 : 1;
 	}
 	unwind_elf_extent(&file, &extent);
-	row = (const struct unwind_row *)(rows.words + rows.n_pages);
-	for (i = 0; i < rows.n_rows; i++)
-		row_print(extent.base, &row[i], (const struct unwind_rule *)(row + rows.n_rows));
-	fprintf(stderr, "%u rows, %u pages, %u rules, %lld us\n", rows.n_rows, rows.n_pages,
-		rows.n_rules, (long long)begin / 1000);
+	pages = (const uint32_t *)rows.words;
+	row = (const struct unwind_row *)(pages + rows.n_pages + 1);
+	frames = (const struct unwind_frame *)(rows.words + unwind_rows_frames(&rows));
+	for (page = 0; page < rows.n_pages; page++)
+		for (i = pages[page]; i < pages[page + 1]; i++)
+			frame_print(extent.base + ((uint64_t)page << UNWIND_PAGE_SHIFT) + row[i].pc,
+				    frames, row[i].frame);
+	fprintf(stderr, "%u rows, %u pages, %u frames, %u rules, %zu bytes, %lld us\n", rows.n_rows,
+		rows.n_pages, rows.n_frames, rows.n_rules, 8 * rows.n_words,
+		(long long)begin / 1000);
 	return 0;
 }
