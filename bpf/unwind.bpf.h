@@ -13,6 +13,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "trace.bpf.h"
 #include "unwind_code.bpf.h"
 #include "unwind_shared.h"
 
@@ -20,10 +21,6 @@ enum {
 	UNWIND_DEPTH = 127,
 	UNWIND_SEGMENT_STEPS = 12, /* halvings until one of UNWIND_SEGMENTS_MAX is left */
 	UNWIND_USER_CS = 0x33,	   /* 64-bit code; 32-bit code has other frames */
-	TRACE_WORDS = 128,
-	TRACE_PARTS = 8,
-	TRACE_BYTES = 8192,
-	TRACE_GAP = 512, /* what lies between two words of a part at most: dearer than a call */
 };
 
 /* Sizes are the daemon's. */
@@ -61,22 +58,6 @@ struct {
 
 /* One a kind of program: a sampler may interrupt the others in the middle of a walk. */
 enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_AT_WAKING, UNWIND_WALKERS };
-
-/*
- * The words of the stack that led a walk on, by their places in the parts of the stack they are
- * in, one part behind the other.
- */
-struct unwind_trace {
-	__u64 value[TRACE_WORDS];
-	__u64 from[TRACE_PARTS]; /* addresses */
-	__u16 at[TRACE_WORDS];	 /* in words */
-	__u16 part[TRACE_PARTS]; /* where it begins, in bytes */
-	__u32 n, n_parts;
-	__u32 bytes;	  /* of all parts */
-	__u32 is_partial; /* there was more */
-	__u32 has_bp;	  /* the first frame's bp counts */
-	__u32 pad;
-};
 
 /* Neither is the address of a word. */
 enum unwind_bp { UNWIND_BP_START, UNWIND_BP_NONE };
@@ -123,39 +104,13 @@ static __always_inline bool unwind_read(void *to, __u32 size, __u64 from)
 }
 #endif
 
-/* The walk goes on by this word. For again.bpf.h, which is told when there are too many. */
-static __always_inline void unwind_note(struct unwind_walk *w, __u64 from, __u64 value)
-{
-	struct unwind_trace *t = &w->trace;
-	__u32 i = t->n, part = (t->n_parts - 1) & (TRACE_PARTS - 1), begin = t->part[part];
-	__u64 at = from - t->from[part] + begin;
-
-	if (t->is_partial)
-		return;
-	if (!t->n_parts || at < begin || at > t->bytes + TRACE_GAP) {
-		if (t->n_parts == TRACE_PARTS)
-			t->is_partial = 1;
-		part = t->n_parts++ & (TRACE_PARTS - 1);
-		at = t->bytes;
-		t->from[part] = from;
-		t->part[part] = (__u16)at;
-	}
-	if (i >= TRACE_WORDS || at >= TRACE_BYTES - 8 || from & 7)
-		t->is_partial = 1;
-	t->value[i & (TRACE_WORDS - 1)] = value;
-	t->at[i & (TRACE_WORDS - 1)] = (__u16)(at / 8);
-	t->n = i + 1;
-	if (at + 8 > t->bytes)
-		t->bytes = (__u32)at + 8;
-}
-
 /* What functions keep in bp is mostly no pointer to their frame, and then changes all the time. */
 static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 {
 	if (w->bp_at == UNWIND_BP_START)
 		w->trace.has_bp = 1;
 	else if (w->bp_at != UNWIND_BP_NONE)
-		unwind_note(w, w->bp_at, w->bp);
+		trace_add(&w->trace, w->bp_at, w->bp);
 	return w->bp;
 }
 
@@ -296,7 +251,7 @@ static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32
 		if (bp_words && !unwind_read(&pair[0], sizeof(pair[0]), bp_at))
 			return unwind_stop(w, UNWIND_IS_FAULT);
 	}
-	unwind_note(w, cfa - sizeof(pair[1]), pair[1]);
+	trace_add(&w->trace, cfa - sizeof(pair[1]), pair[1]);
 	return unwind_enter(w, pair[1], cfa, pair[0], bp_at);
 }
 
@@ -320,8 +275,8 @@ static __noinline long unwind_signal(struct unwind_walk *w)
 	at = w->sp + 40 + 8 * 10;
 	if (!unwind_read(saved, sizeof(saved), at))
 		return unwind_stop(w, UNWIND_IS_FAULT);
-	unwind_note(w, at + 8 * SP, saved[SP]);
-	unwind_note(w, at + 8 * IP, saved[IP]);
+	trace_add(&w->trace, at + 8 * SP, saved[SP]);
+	trace_add(&w->trace, at + 8 * IP, saved[IP]);
 	unwind_enter(w, saved[IP], saved[SP], saved[BP], at + 8 * BP);
 	w->is_exact = 1;
 	return 0;
@@ -402,7 +357,7 @@ static __always_inline bool unwind_rule_cfa(struct unwind_walk *w, const struct 
 	at = *cfa;
 	if (!unwind_read(cfa, sizeof(*cfa), at))
 		return false;
-	unwind_note(w, at, *cfa);
+	trace_add(&w->trace, at, *cfa);
 	*cfa += (__s64)rule->cfa_add;
 	return true;
 }
@@ -445,7 +400,7 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number)
 		at = cfa + (__s64)rule.pc_offset;
 		if (!unwind_read(&pc, sizeof(pc), at))
 			return unwind_stop(w, UNWIND_IS_FAULT);
-		unwind_note(w, at, pc);
+		trace_add(&w->trace, at, pc);
 	}
 	return unwind_enter(w, pc, cfa, bp, bp_at);
 }
