@@ -166,4 +166,7 @@ if shutil.which("gdb"):
         check_gdb(daemon, place)
 check_nothing_lost(daemon.status(), "status")
 daemon.stop()
+daemon = Daemon("probe.offwake.enabled=yes", "probe.oncpu.enabled=yes")
+check_verified(daemon, "verified")
+daemon.stop()
 finish()

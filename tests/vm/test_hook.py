@@ -39,6 +39,7 @@ def check_hook(expected, *overrides):
         check_near(value, COUNT * MS * 1150, 0.15, f"{expected}: {name}, us")
     status = daemon.status()
     check_nothing_lost(status, expected)
+    check_verified(daemon, expected)
     print(daemon.ctl("status").out)
     print("programs:", json.dumps(probe_of(daemon).get("programs")), flush=True)
     for stack, value in sorted(folded.items()):
