@@ -11,6 +11,7 @@
 
 enum {
 	PADDING_MAX = 15,	 /* bytes between functions that only align the next one */
+	ENTRY_BYTES = 32,	 /* of a start that has no information: musl's, Go's */
 	RULES_MAX = 256,	 /* of one file; real ones have some dozen */
 	FRAMES_MAX = UINT16_MAX, /* of one file; libLLVM has 2,000 */
 	SLOTS = 1 << 17,	 /* to find frames by hash */
@@ -289,8 +290,12 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 	uint64_t entry = extent->entry - extent->base;
 	int r = output_add(out, start, out->gap);
 
-	if (!r && extent->entry >= extent->base && entry >= start && entry < end)
-		r = output_add(out, (uint32_t)entry, out->entry);
+	if (r || extent->entry < extent->base || entry < start || entry >= end)
+		return r;
+	r = output_add(out, (uint32_t)entry, out->entry);
+	/* What comes behind its few instructions is any code. */
+	if (!r && end - entry > ENTRY_BYTES)
+		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, out->gap);
 	return r;
 }
 
@@ -391,8 +396,8 @@ int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows 
 {
 	static const struct unwind_frame kept = { .kind = UNWIND_FRAME },
 					 end = { .kind = UNWIND_END };
-	/* A gap takes two rows at most. */
-	size_t most = compiler->n_rows + 2 * compiler->n_functions + 2;
+	/* A gap takes a row, and two more where the program starts. */
+	size_t most = compiler->n_rows + 3 * compiler->n_functions + 3;
 	struct output output = { .compiler = compiler, .most = most };
 	int r = 0;
 

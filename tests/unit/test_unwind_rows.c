@@ -166,7 +166,9 @@ static void test_rows(void **state)
 	check_row(&rows, 0xe08, UNWIND_SIGNAL, 0, 0);
 	check_row(&rows, 0x20ff, UNWIND_INVALID, 0, 0);
 	check_row(&rows, 0x2100, UNWIND_END, 0, 0); /* the entry needs no information */
-	check_row(&rows, 0x2fff, UNWIND_END, 0, 0);
+	check_row(&rows, 0x211f, UNWIND_END, 0, 0);
+	check_row(&rows, 0x2120, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x2fff, UNWIND_INVALID, 0, 0);
 	unwind_rows_fini(&rows);
 }
 
@@ -235,8 +237,12 @@ static void test_limits(void **state)
 	extent.size = 0x1000;
 	assert_int_equal(compile(&b, &extent, &rows), -ENODATA);
 	extent.keeps_frame_pointers = true;
+	extent.entry = BASE + 0x200;
 	assert_int_equal(compile(&b, &extent, &rows), 0);
 	check_row(&rows, 0x123, UNWIND_FRAME, 0, 0);
+	check_row(&rows, 0x200, UNWIND_END, 0, 0);
+	check_row(&rows, 0x220, UNWIND_FRAME, 0, 0); /* no end of anything: just behind the entry */
+	check_row(&rows, 0xfff, UNWIND_FRAME, 0, 0);
 	unwind_rows_fini(&rows);
 }
 
