@@ -63,6 +63,17 @@ NAMED int recurse(int n)
 	return (n > 1 ? recurse(n - 1) : nap(n)) + local;
 }
 
+/* The same, and never the same stack twice in a row. */
+NAMED int with_turns(int n)
+{
+	static int turn;
+	volatile int local = n;
+
+	if (n > 1)
+		return with_turns(n - 1) + local;
+	return (turn++ & 1 ? left(n) : right(n)) + local;
+}
+
 NAMED int with_alloca(int n)
 {
 	volatile char *room = alloca((size_t)(n + sink) * 16 + 64);
@@ -187,6 +198,7 @@ int main(int argc, char *argv[])
 		{ "callback", with_callback },
 		{ "thread", f1 },
 		{ "twins", with_twins },
+		{ "turns", with_turns },
 #ifdef WITH_LIBRARY
 		{ "library", with_library },
 #endif
