@@ -121,7 +121,12 @@ _stackctl()
 	stuck) options+=" $format $range $filter $stacks" ;;
 	start) options+=" $filter $session $calls --for --name" ;;
 	stop) ;;
-	offcputime | offwaketime | profile | stackcount | stacksnoop | topwaits) return ;; # letters of their own
+	offcputime | offwaketime | profile | stackcount | stacksnoop | topwaits)
+		# Letters of their own, which the verb itself knows best.
+		COMPREPLY=($(compgen -W "$("${words[0]}" "$verb" --help 2>/dev/null |
+			grep -oE '^  --?[[:alpha:]][[:alpha:]-]*')" -- "$cur"))
+		return
+		;;
 	snoop) options+=" $format $filter $calls --cpu -C --offset --verbose --short -s -v --duration" ;;
 	record) options+=" $format $filter $session $calls $order $stacks --duration" ;;
 	watch) options+=" $format $filter $order $stacks --interval -i" ;;
