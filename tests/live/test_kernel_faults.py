@@ -12,7 +12,7 @@ from harness import *
 
 CALLS_MAX = 1000
 STEP = 3
-SHARED_MAPS = 4  # unwind tables: of all probes, also of those that are started later
+SHARED_MAPS = 6  # unwind tables: of all probes, also of those that are started later
 
 
 def bpf_fds(pid):
