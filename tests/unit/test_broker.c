@@ -58,13 +58,46 @@ static void test_checks_fields(void **state)
 	q.function[7] = 'x';
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 	q = good_sampling();
-	q.kind = 3;
+	q.kind = PERF_UPROBE + 1;
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 	q = (struct perf_request){ .kind = PERF_SIDE_BAND };
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 	q.wakeup_bytes = 4096;
 	assert_int_equal(perf_request_check(&q), 0);
 	q.reserved = 1;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+}
+
+/* A probe in a file is a path and a place in it, and nothing else. */
+static void test_checks_paths(void **state)
+{
+	const struct perf_request good = { .kind = PERF_UPROBE,
+					   .path = "/usr/lib/libc.so.6",
+					   .offset = 0x1234 };
+	struct perf_request q = good;
+
+	assert_int_equal(perf_request_check(&q), 0);
+	q.path[0] = 'u';
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good;
+	q.path[sizeof(q.path) - 1] = 'x';
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	memset(q.path, '/', sizeof(q.path));
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good;
+	q.offset = UINT64_MAX;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good;
+	q.is_return = 1;
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good;
+	q.function[0] = 'f';
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_kprobe();
+	q.path[0] = '/';
+	assert_int_equal(perf_request_check(&q), -EINVAL);
+	q = good_sampling();
+	q.path[5] = 'x';
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 }
 
@@ -284,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_checks_fields),
 		cmocka_unit_test(test_checks_symbols),
+		cmocka_unit_test(test_checks_paths),
 		cmocka_unit_test(test_admin_is_gone),
 		cmocka_unit_test(test_broker_opens),
 		cmocka_unit_test(test_errors_come_back),
