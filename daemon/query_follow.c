@@ -121,6 +121,9 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 	if (r || now < follow->due_ns)
 		return r;
 	follow->due_ns = now + follow->interval_ns;
+	/* The clock was set back: what comes now has a time that was told already. */
+	if (follow->from > clock_ns(CLOCK_REALTIME))
+		follow->from = clock_ns(CLOCK_REALTIME) - follow->interval_ns;
 	follow->request.since_ns = follow->from;
 	r = query_snapshot(follow->recorder, &follow->peer, &follow->request, &answer, error);
 	if (is_empty(error)) {

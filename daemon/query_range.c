@@ -39,8 +39,12 @@ int query_range_resolve(const struct wire_snapshot_request *request, struct sess
 	} else if (!has_since && !info->is_always) {
 		/* All of a session that somebody started. */
 		since = info->since_real_ns;
+		range->is_whole = request->until_ns == WIRE_ABSENT;
 		has_since = true;
 	}
+	if (range->is_whole && since >= (ended < now ? ended : now))
+		/* The clock was set back meanwhile; it becomes what the windows are. */
+		since = (ended < now ? ended : now) - 1;
 	if (has_since && since > now)
 		return invalid_time(error, "since_ns", "is in the future");
 	if (ended < now)
@@ -158,6 +162,23 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
 }
 
+/* The clock may have been set meanwhile: their order is not that of their times. */
+static void range_fit_whole(const struct answer *answer, struct query_range *range)
+{
+	struct store_entry entry;
+	size_t i;
+
+	range->since = INT64_MAX;
+	range->until = INT64_MIN;
+	for (i = 0; i < answer->list.n; i++) {
+		entry = history_list_entry(&answer->list, i);
+		if (store_entry_start(&entry) < range->since)
+			range->since = store_entry_start(&entry);
+		if (store_entry_end(&entry) > range->until)
+			range->until = store_entry_end(&entry);
+	}
+}
+
 /* All of a session is what its windows are, to the hair between two clocks. */
 static void range_fit(const struct answer *answer, struct query_range *range)
 {
@@ -179,13 +200,16 @@ int query_range_windows(struct recorder *recorder, struct session *session,
 	int r = range_cut(recorder, session, range);
 
 	if (!r)
-		r = query_history_range(recorder, answer, range->since, range->until,
-					&answer->list);
+		r = query_history_range(recorder, answer,
+					range->is_whole ? INT64_MIN : range->since,
+					range->is_whole ? INT64_MAX : range->until, &answer->list);
 	if (r)
 		return r;
 	if (answer->list.n == 0)
 		return no_data(recorder, answer, session, range, error);
-	if (!session_info(session)->is_always)
+	if (range->is_whole)
+		range_fit_whole(answer, range);
+	else if (!session_info(session)->is_always)
 		range_fit(answer, range);
 	return query_history_later(recorder, answer, range->until, &answer->later);
 }

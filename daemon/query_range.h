@@ -19,6 +19,7 @@ struct query_range {
 	int64_t until;
 	bool is_to_now;
 	bool is_length; /* counted back from now */
+	bool is_whole;	/* all of a session, whatever the clock said */
 	bool is_late;	/* the open window could not be had in time */
 };
 

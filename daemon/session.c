@@ -150,6 +150,7 @@ int session_new(const struct session_request *request, uint64_t id, struct sessi
 		return -ENOMEM;
 	session->refs = 1;
 	session->ended_real_ns = INT64_MAX;
+	session->due_ns = INT64_MAX;
 	pthread_rwlock_init(&session->lock, NULL);
 	session->arena = arena_new();
 	if (!session->arena)

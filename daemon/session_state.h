@@ -35,6 +35,7 @@ struct session {
 	uint64_t map_bytes;
 	uint64_t last_seq;
 	int64_t ended_real_ns;
+	int64_t due_ns; /* of CLOCK_MONOTONIC, when its time is up; INT64_MAX: never */
 	char reason[256]; /* why it was ended; empty: it was asked to, or its time was up */
 };
 

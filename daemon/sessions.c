@@ -58,12 +58,10 @@ static struct session *session_due(struct sessions *sessions, int64_t now, int64
 			continue;
 		if (session_is_over(session))
 			return session_ref(session);
-		if (session->info.until_real_ns == INT64_MAX)
-			continue;
-		if (session->info.until_real_ns <= now)
+		if (session->due_ns <= now)
 			return session_ref(session);
-		if (session->info.until_real_ns < *next_out)
-			*next_out = session->info.until_real_ns;
+		if (session->due_ns < *next_out)
+			*next_out = session->due_ns;
 	}
 	return NULL;
 }
@@ -77,9 +75,8 @@ static void *sessions_run(void *data)
 
 	pthread_mutex_lock(&sessions->lock);
 	while (!sessions->is_stopping) {
-		/* A step of the realtime clock shows within a second. */
-		next = clock_ns(CLOCK_REALTIME) + NS_PER_S;
-		session = session_due(sessions, clock_ns(CLOCK_REALTIME), &next);
+		next = clock_ns(CLOCK_MONOTONIC) + NS_PER_S;
+		session = session_due(sessions, clock_ns(CLOCK_MONOTONIC), &next);
 		if (session) {
 			pthread_mutex_unlock(&sessions->lock);
 			if (session_is_over(session))
@@ -100,6 +97,7 @@ static void *sessions_run(void *data)
 int sessions_new(const struct sessions_options *options, struct sessions **out)
 {
 	struct sessions *sessions = calloc(1, sizeof(*sessions));
+	pthread_condattr_t attr;
 	int r;
 
 	if (!sessions)
@@ -107,7 +105,10 @@ int sessions_new(const struct sessions_options *options, struct sessions **out)
 	sessions->options = *options;
 	sessions->next_id = SESSION_FIRST_ID;
 	pthread_mutex_init(&sessions->lock, NULL);
-	pthread_cond_init(&sessions->changed, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&sessions->changed, &attr);
+	pthread_condattr_destroy(&attr);
 	if (getrandom(&sessions->hash_seed, sizeof(sessions->hash_seed), 0) !=
 	    sizeof(sessions->hash_seed)) {
 		r = -errno;
@@ -332,6 +333,9 @@ static int session_open(struct sessions *sessions, const struct session_request 
 		return attach_failed(session, r, reason, error);
 	session->info.until_real_ns =
 		request->duration_ns ? session->info.since_real_ns + request->duration_ns : INT64_MAX;
+	if (request->duration_ns)
+		session->due_ns = clock_ns(CLOCK_MONOTONIC) + request->duration_ns -
+				  (clock_ns(CLOCK_REALTIME) - session->info.since_real_ns);
 	*out = TAKE(session);
 	return 0;
 }

@@ -99,10 +99,10 @@ struct store *store_stop(struct store *store)
 	store->is_stopping = true;
 	pthread_cond_signal(&store->wake);
 	pthread_mutex_unlock(&store->lock);
-	clock_gettime(CLOCK_REALTIME, &deadline);
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_sec += STOP_S;
 	if (store->has_thread)
-		r = pthread_timedjoin_np(store->thread, NULL, &deadline);
+		r = pthread_clockjoin_np(store->thread, NULL, CLOCK_MONOTONIC, &deadline);
 	if (r) {
 		/* The thread still uses it; the process is about to end. */
 		log_warning("%s: the disk does not answer, the last windows are lost", store->path);

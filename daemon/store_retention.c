@@ -107,12 +107,15 @@ static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const ch
 	return store->evicted >= TRIM_EVERY ? interned_trim(store) : 0;
 }
 
+/* A few for each that is written: a clock that is wrong for a while must not cost all history. */
 static int evict_age(struct store *store, int64_t now_ns)
 {
 	int64_t id, end;
-	int r;
+	unsigned int n = 0;
+	int r = 0;
 
-	while ((r = oldest_get(store, &id, &end)) == 0 && end < now_ns - store->max_age_ns) {
+	while (n++ < EVICT_AT_ONCE && (r = oldest_get(store, &id, &end)) == 0 &&
+	       end < now_ns - store->max_age_ns) {
 		r = oldest_drop(store, id, end, "older than [store] max_age",
 				&store->stats.evicted_age);
 		if (r)

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The layout is known to tests/live/fault.py. */
@@ -40,6 +41,9 @@ struct control {
 	_Atomic int64_t hits;
 	_Atomic int64_t pins; /* BPF_OBJ_PIN, ever */
 	_Atomic int64_t calls[KINDS];
+	/* What is added to the clocks: since the epoch, and with time asleep. */
+	_Atomic int64_t real_ns;
+	_Atomic int64_t boot_ns;
 };
 
 static struct control *control;
@@ -132,6 +136,20 @@ long syscall(long number, ...)
 	if (number == SYS_bpf && fails(bpf_kind(a[0])))
 		return -1;
 	return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int r = NEXT(clock_gettime)(clock, now);
+	int64_t ns;
+
+	if (r || !control || (clock != CLOCK_REALTIME && clock != CLOCK_BOOTTIME))
+		return r;
+	ns = now->tv_sec * INT64_C(1000000000) + now->tv_nsec;
+	ns += atomic_load(clock == CLOCK_REALTIME ? &control->real_ns : &control->boot_ns);
+	now->tv_sec = ns / 1000000000;
+	now->tv_nsec = ns % 1000000000;
+	return 0;
 }
 
 int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)

@@ -11,7 +11,7 @@ FAULT = os.environ.get("FAULT", "libfault.so")
 BPF, BPF_MAP, ACCEPT, MEMORY, WRITE, SYNC = range(1, 7)
 FOREVER = 1 << 62
 
-_CONTROL = struct.Struct("=13q")  # kind first last error hits pins, calls by kind
+_CONTROL = struct.Struct("=15q")  # kind first last error hits pins, calls by kind, two clocks
 
 
 class Faults:
@@ -48,6 +48,11 @@ class Faults:
 
     def disarm(self):
         self._set(0, 0)
+
+    def set_clock(self, real=0, boot=0):
+        """What is added, in ns, to the time since the epoch and to that since boot."""
+        self._set(14, boot)
+        self._set(13, real)
 
     def hits(self):
         return self._get(4)
