@@ -16,7 +16,7 @@
  * A row says which window it was last seen in; it is told again every so many windows, and is
  * forgotten when that many before the oldest window were the last.
  */
-#define STORE_TOUCH 4096
+#define STORE_TOUCH 256
 
 struct store_intern;
 

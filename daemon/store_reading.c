@@ -209,7 +209,7 @@ static sqlite3_stmt *sessions_statement(struct store_reading *reading, enum stor
 					int *r)
 {
 	*r = -ENOENT;
-	return reading->db.schema < STORE_SCHEMA ? NULL :
+	return reading->db.schema < STORE_SCHEMA_SESSIONS ? NULL :
 						   store_db_statement(&reading->db, which, r);
 }
 

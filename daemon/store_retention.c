@@ -12,7 +12,8 @@ enum {
 	EVICT_SHARE = 8,   /* and no more than one in so many of those that there are, */
 	EVICT_LEAST = 4,   /* but so many */
 	EVICT_AT_ONCE = 4, /* windows dropped for one, at the least */
-	TRIM_EVERY = 512,  /* windows dropped, between looks at what they referred to */
+	TRIM_AT_ONCE = 16, /* the same, where so many go at once */
+	TRIM_EVERY = 64,   /* windows dropped, between looks at what they referred to */
 };
 
 /* Of max_size: the log beside the database, and pages that are not quite full. */
@@ -150,7 +151,11 @@ static int evict_size(struct store *store, size_t size)
 				&store->stats.evicted_size);
 		if (r)
 			return r;
-		n++;
+		/* Where processes come and go, most of the room is not the windows' own. */
+		if (++n % TRIM_AT_ONCE == 0 && store->evicted)
+			r = interned_trim(store);
+		if (r)
+			return r;
 	}
 	return r;
 }

@@ -44,6 +44,10 @@ static const char *const steps[STORE_SCHEMA] = {
 	" since_real_ns INTEGER NOT NULL);"
 	"CREATE INDEX windows_session ON windows"
 	" (session, run, start_real_ns, end_real_ns) WHERE session >= 100;",
+	/* It was told less often when a row was last seen: none may go too early. */
+	"UPDATE frames SET seen = (SELECT ifnull(max(id), 0) FROM windows);"
+	"UPDATE stacks SET seen = (SELECT ifnull(max(id), 0) FROM windows);"
+	"UPDATE processes SET seen = (SELECT ifnull(max(id), 0) FROM windows);",
 };
 
 static int schema_step(struct store_db *db, int from)

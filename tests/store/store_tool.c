@@ -7,7 +7,7 @@
  *       the end "problem: ..." and "notice: ...". COUNT 0: for ever. Windows are of 5 s each and end
  *       now, or with MERGE_AFTER_S ten times as long ago. Of the environment: STORE_BOOT, the id of
  *       the boot; STORE_SHIFT, seconds by which all windows are later; STORE_SYNC, milliseconds from
- *       one sync to the next; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window.
+ *       one sync to the next; STORE_CHURN, each window has processes of its own; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window.
  *   store_tool check PATH
  *       "windows N parts N bad N damaged N"; fails when a window is not what was written.
  *       STORE_HOLD of the environment: milliseconds for which it goes on reading.
@@ -78,6 +78,28 @@ static size_t stack_of(uint64_t seq, uint64_t i)
 	return (seq * 13 + i * 5) % STACKS;
 }
 
+static int64_t setting(const char *name, int64_t fallback)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoll(text, NULL, 10) : fallback;
+}
+
+/* One that no other window has. */
+static struct process *process_fresh(uint64_t seq, uint64_t i)
+{
+	struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = seq * IMAGES + i } };
+	struct process *process;
+
+	memcpy(info.comm, "fresh", 6);
+	info.exe = "/usr/lib/some/program/of/which/there/are/many";
+	info.cgroup = "/system.slice/system-some\\x2dunit.slice/some-unit@instance.service";
+	process = process_table_add_past(known.processes, &info);
+	if (!process)
+		exit(1);
+	return process;
+}
+
 static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 {
 	struct window *window = window_new();
@@ -97,7 +119,8 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 
 		image->uid = i + 1;
 		image->tid = NO_PID + (int32_t)i;
-		image->process = process_ref(known.process);
+		image->process = setting("STORE_CHURN", 0) ? process_fresh(seq, i) :
+							     process_ref(known.process);
 		memcpy(image->comm, "known", 6);
 		image->sums.on_ns = value(seq, i);
 		row->image = (uint32_t)i;
@@ -110,13 +133,6 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 	}
 	window_seal(window);
 	return window;
-}
-
-static int64_t setting(const char *name, int64_t fallback)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoll(text, NULL, 10) : fallback;
 }
 
 static struct store *store_begin(const char *path, uint64_t max_size, int64_t merge_after_ns)

@@ -402,7 +402,7 @@ def test_older(directory):
     need(result["written"] == 3 and not result["problem"], f"it is written to: {result}")
     need(check(path)[4] == seqs | set(result["seqs"]), "the old ones and the new ones are there")
     with sqlite3.connect(path) as db:
-        need(db.execute("PRAGMA user_version").fetchone() == (2,), "it has the schema of today")
+        need(db.execute("PRAGMA user_version").fetchone() == (3,), "it has the schema of today")
 
 
 def test_garbage(directory):
@@ -438,6 +438,19 @@ def test_size(directory):
     need(size <= 10 << 20, f"{size} bytes are more than 10 MiB")
     need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
     need(windows < 8000 and set(result["seqs"][-windows + 20:]) <= seqs, "the newest are there")
+
+
+def test_churn(directory):
+    """Where each window has processes that no other has, they go with their windows: the room is
+    not filled with what nothing refers to."""
+    path = f"{directory}/stackd.db"
+    result = write(path, 3000, 16 << 20, STORE_CHURN="1")
+    size = sum(os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory))
+    windows, _, bad, damaged, seqs = check(path)
+    print(f"{windows} windows of 3000 in {size} bytes")
+    need(size <= 16 << 20, f"{size} bytes are more than 16 MiB")
+    need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
+    need(400 < windows < 3000 and set(result["seqs"][-300:]) <= seqs, "the newest are there")
 
 
 def test_merge(directory):
