@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Latencies of I/O: numbers and times of operations held to a program that counts its own, requests
+to /proc/diskstats, layers to each other.
+"""
+
+import os
+import tempfile
+
+import harness as h
+
+h.need_live()
+
+COUNT = 200
+DIRECTORY = os.environ.get("IOLAT_DIR", "/var/tmp")
+
+
+def disk_of(path):
+    """The whole disk that a file is on; None where there is none."""
+    number = os.stat(path).st_dev
+    link = f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"
+    if not os.path.exists(link):
+        return None
+    place = os.path.realpath(link)
+    if os.path.exists(os.path.join(place, "partition")):
+        place = os.path.dirname(place)
+    return os.path.basename(place)
+
+
+def diskstats(disk):
+    with open("/proc/diskstats", encoding="ascii") as f:
+        for line in f:
+            fields = line.split()
+            if fields[2] == disk:
+                return {"read": int(fields[3]), "flush": int(fields[18])}
+    return None
+
+
+def select(rows, layer, *ops, **io):
+    return [r for r in rows if r["io"]["layer"] == layer and r["io"]["op"] in ops
+            and all(r["io"].get(k) == v for k, v in io.items())]
+
+
+def count_of(rows):
+    return sum(r["count"] for r in rows)
+
+
+daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s", "probe.iolat.slow=20ms")
+probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
+h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
+has_layers = "fentry" in probe["hook"]
+h.check(has_layers or any("VFS" in b for b in probe["blind"]),
+        f"what cannot be seen is said: {probe['hook']}, {probe['blind']}")
+
+directory = tempfile.mkdtemp(dir=DIRECTORY)
+disk = disk_of(directory)
+program = h.Program("prog_io", os.path.join(directory, "file"), COUNT).ready()
+daemon.cut()
+daemon.cut()
+since = os.popen("date +%s.%N").read().strip()
+before = diskstats(disk) if disk else None
+program.go().done()
+after = diskstats(disk) if disk else None
+daemon.cut()
+
+
+def snapshot(*args):
+    return daemon.ctl_json("snapshot", "iolat", "--since", f"@{since}", *args)
+
+
+def is_whole():
+    rows = snapshot("-p", program.pid)["rows"]
+    return count_of(select(rows, "syscall", "fdatasync")) >= COUNT
+
+
+# A window is not cut so soon after the one before.
+h.wait_until(is_whole, 10, "the last window")
+reply = snapshot("-p", program.pid)
+h.check_nothing_lost(reply, "operations")
+rows = reply["rows"]
+calls = {name: program.value(name) for name in
+         ("direct_read", "direct_write", "cached_read", "sync_write", "fdatasync", "warm")}
+reads = select(rows, "syscall", "pread64")
+h.check(count_of(reads) == COUNT * 10, f"reads: {count_of(reads)} of {COUNT * 10}")
+writes = select(rows, "syscall", "pwrite64")
+h.check(count_of(writes) == COUNT * 2, f"writes: {count_of(writes)} of {COUNT * 2}")
+syncs = select(rows, "syscall", "fdatasync")
+h.check(count_of(syncs) == COUNT, f"syncs: {count_of(syncs)} of {COUNT}")
+for name, found, own in (
+    ("reads", reads, ("direct_read", "cached_read", "warm")),
+    ("writes", writes, ("direct_write", "sync_write")),
+    ("syncs", syncs, ("fdatasync",)),
+):
+    total, seen = h.row_sum(found), sum(calls[w]["ns"] for w in own)
+    h.check(total <= seen, f"{name}: {total} ns, no more than the {seen} the program saw")
+    h.check(total >= seen // 3, f"{name}: {total} ns, most of the {seen} the program saw")
+    for row in found:
+        io = row["io"]
+        parts = sum(io[p + "_ns"] for p in
+                    ("cpu", "runnable", "device", "queue", "throttled", "other"))
+        h.check_near(parts, row["total_ns"], 0.01, f"{name}: parts of the time", 1000)
+        h.check(sum(row["buckets"]) == row["count"], f"{name}: buckets add up")
+        h.check(io["p50_ns"] <= io["p90_ns"] <= io["p99_ns"] <= row["max_ns"],
+                f"{name}: percentiles in order")
+h.check(sum(r["io"]["bytes"] for r in reads) == COUNT * 10 * 4096, "bytes read")
+
+# Direct reads sleep while the device works for them.
+if disk:
+    requests = select(rows, "block", "read", device=disk)
+    h.check(count_of(requests) >= COUNT, f"requests: {count_of(requests)} of {COUNT}")
+    for row in requests:
+        device = h.row_sum(select(rows, "device", "read", device=disk))
+        queue = h.row_sum(select(rows, "queue", "read", device=disk))
+        h.check(device + queue == row["total_ns"], "a request is its queue and its device")
+    asleep = sum(r["io"]["device_ns"] for r in reads)
+    device = h.row_sum(select(rows, "device", "read", device=disk))
+    h.check(0 < asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")
+    everybody = snapshot("--layer", "block", "--disk", disk)["rows"]
+    for op in ("read", "flush"):
+        seen, stats = count_of(select(everybody, "block", op)), after[op] - before[op]
+        # The windows begin and end a little before and after the counters were read.
+        h.check(stats <= seen <= stats + 200, f"{op} requests: {seen}, /proc/diskstats {stats}")
+
+# Layers: what is within another is no more than it, and own times add up to the whole.
+if has_layers:
+    for op, names in (("read", ("pread64",)), ("write", ("pwrite64",)), ("sync", ("fdatasync",))):
+        upper = select(rows, "syscall", *names)
+        middle, lower = select(rows, "vfs", op), select(rows, "fs", op)
+        wanted = count_of(upper) if op != "sync" else COUNT * 2
+        h.check(op == "read" or count_of(lower) > 0, f"{op}: the file system's layer is there")
+        h.check(count_of(middle) in (0, wanted) or op != "sync",
+                f"{op}: {count_of(middle)} in the VFS, {wanted} from programs")
+    files = [r for r in rows if r["io"]["layer"] in ("syscall", "vfs", "fs")
+             and r["io"]["op"] in ("pread64", "pwrite64", "fdatasync", "read", "write", "sync")
+             and r["io"].get("filesystem") not in ("pipe",)]
+    whole = h.row_sum([r for r in files if r["io"]["layer"] == "syscall"])
+    own = sum(r["io"]["own_ns"] for r in files)
+    h.check_near(own, whole, 0.01, f"own times of all layers {own}, the calls {whole}")
+
+# By process there are rows of others too; the filter's words are checked.
+others = snapshot("--by", "process", "--layer", "syscall")["rows"]
+h.check(len({r["process"]["pid"] for r in others}) > 1, "other processes are there")
+refused = daemon.ctl("snapshot", "iolat", "--disk", "nonesuch")
+h.check(refused.code == 1 and "no such disk 'nonesuch'" in refused.err, str(refused))
+for bad in (("--layer", "roof"), ("--op", "dance"), ("--by", "thread")):
+    refused = daemon.ctl("snapshot", "iolat", *bad)
+    h.check(refused.code == 1, str(refused))
+text = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}")
+h.check(text.code == 0 and "pread64" in text.out, "text")
+tree = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--breakdown")
+h.check(tree.code == 0 and "by what the thread did" in tree.out, "breakdown")
+program.end()
+
+# From disk, after a restart, the same.
+count = count_of(reads)
+daemon.stop()
+daemon.start()
+again = snapshot("-p", program.pid)["rows"]
+h.check(count_of(select(again, "syscall", "pread64")) == count, "the same from disk")
+h.finish()
