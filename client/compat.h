@@ -30,6 +30,7 @@ enum compat_act {
 	COMPAT_MISSING, /* native names what does the same */
 	COMPAT_DURATION,
 	COMPAT_PER_PROCESS,
+	COMPAT_CHOICE, /* the tool looks at its group */
 	COMPAT_HELP,
 };
 
@@ -59,6 +60,9 @@ struct compat_tool {
 	void (*print_value)(FILE *out, const struct compat_entry *entry);
 	void (*print_header)(FILE *out, const struct compat_run *run);
 	int (*prepare)(struct compat_run *run); /* after parsing; may be NULL */
+	/* Of one whose answer is no list of stacks, else NULL; how many it printed. */
+	size_t (*render)(FILE *out, const struct compat_run *run,
+			 const struct wire_snapshot_reply *reply);
 	/* Of one that tells calls as they come; since is the session's start. Else NULL. */
 	void (*print_calls)(FILE *out, const struct compat_run *run, int64_t since,
 			    const struct wire_calls *calls);
@@ -85,6 +89,7 @@ extern const struct compat_tool compat_offwaketime;
 extern const struct compat_tool compat_profile;
 extern const struct compat_tool compat_stackcount;
 extern const struct compat_tool compat_stacksnoop;
+extern const struct compat_tool compat_iostack;
 extern const struct compat_tool compat_topwaits;
 
 /* argv[0] is the verb. */

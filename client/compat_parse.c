@@ -131,6 +131,8 @@ static int act(struct compat_run *run, const struct compat_option *option, char 
 		return 0;
 	case COMPAT_DURATION:
 		return take_duration(run, value, words);
+	case COMPAT_CHOICE:
+		return 0;
 	case COMPAT_HELP:
 		run->help = true;
 		return 0;

@@ -234,6 +234,8 @@ size_t compat_render(FILE *out, const struct compat_run *run,
 	struct compat_entry *entries;
 	size_t n, n_missed = 0;
 
+	if (run->tool->render)
+		return run->tool->render(out, run, reply);
 	entries = compat_entries_new(reply,
 				     by_stacks(run)   ? COMPAT_BY_STACKS
 				     : tool->by_process ? COMPAT_BY_PROCESS

@@ -74,7 +74,7 @@ void render_histogram(FILE *out, const char *label, const int64_t *buckets, size
 {
 	bool has_begun = !skips_empty;
 	int64_t most = 0;
-	int width = n > 32 ? 20 : 10;
+	int width;
 
 	while (n > 0 && buckets[n - 1] == 0)
 		n--;
@@ -83,7 +83,8 @@ void render_histogram(FILE *out, const char *label, const int64_t *buckets, size
 			most = buckets[i];
 	if (n == 0)
 		return;
-	fprintf(out, "%*s%-*s : count     distribution\n", n > 32 ? 15 : 5, "", n > 32 ? 29 : 19,
+	width = n > 32 ? 20 : 10;
+	fprintf(out, "%*s%-*s : count     distribution\n", width / 2, "", width + width / 2 + 4,
 		label);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t low = i ? UINT64_C(1) << i : 0, high = (UINT64_C(2) << i) - 1;

@@ -97,7 +97,7 @@ _stackctl()
 	case $verb in
 	'')
 		COMPREPLY=($(compgen -W "status probes sessions windows snapshot stuck start stop record watch snoop
-			offcputime offwaketime profile stackcount stacksnoop topwaits help $common" \
+			offcputime offwaketime profile stackcount stacksnoop topwaits IOStackBreakdown help $common" \
 			-- "$cur"))
 		return
 		;;
@@ -121,7 +121,7 @@ _stackctl()
 	stuck) options+=" $format $range $filter $stacks" ;;
 	start) options+=" $filter $session $calls --for --name" ;;
 	stop) ;;
-	offcputime | offwaketime | profile | stackcount | stacksnoop | topwaits)
+	offcputime | offwaketime | profile | stackcount | stacksnoop | topwaits | IOStackBreakdown)
 		# Letters of their own, which the verb itself knows best.
 		COMPREPLY=($(compgen -W "$("${words[0]}" "$verb" --help 2>/dev/null |
 			grep -oE '^  --?[[:alpha:]][[:alpha:]-]*')" -- "$cur"))
@@ -132,7 +132,7 @@ _stackctl()
 	watch) options+=" $format $filter $order $stacks --interval -i" ;;
 	help)
 		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch snoop
-			offcputime offwaketime profile stackcount stacksnoop topwaits help' \
+			offcputime offwaketime profile stackcount stacksnoop topwaits IOStackBreakdown help' \
 			-- "$cur"))
 		return
 		;;

@@ -46,6 +46,8 @@ const struct verb verbs[] = {
 	  NULL, &compat_stacksnoop },
 	{ "topwaits", "[SEC]", "record the longest waits, as the tool of that name", 0, NULL,
 	  &compat_topwaits },
+	{ "IOStackBreakdown", "[SEC]", "record latencies of I/O, as the tool of that name", 0, NULL,
+	  &compat_iostack },
 	{ "help", "VERB", "how to use a verb", 0, cmd_help, NULL },
 };
 

@@ -67,7 +67,7 @@ struct config {
 	/* [probe.iolat] */
 	bool iolat_enabled;	 /* enabled = yes */
 	int64_t iolat_slow_ns;	 /* slow = 10ms, 0 .. 1h: these are kept by stack too; 0: none */
-	uint64_t iolat_max_keys; /* max_keys = 1024, 256 .. 65536: per window */
+	uint64_t iolat_max_keys; /* max_keys = 4096, 256 .. 65536: per window */
 	/* [idle] */
 	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
 

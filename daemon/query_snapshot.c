@@ -413,6 +413,29 @@ static void reply_head(struct answer *answer)
 	reply->period_ns = info->kind == PROBE_ONCPU ? (int64_t)info->period_ns : WIRE_ABSENT;
 }
 
+/* What of I/O is not seen is no small part: each answer says so. */
+static int notes_add_blind(struct answer *answer)
+{
+	const struct wire_strs *notes = &answer->snapshot.notes;
+	struct probe_status status;
+	const char **all;
+	size_t i, n = 0;
+
+	session_probe_status(answer->session, &status);
+	all = arena_array(answer->arena, notes->n + status.n_blind + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (i = 0; i < notes->n; i++)
+		all[n++] = notes->v[i];
+	for (i = 0; i < status.n_blind; i++) {
+		all[n] = arena_printf(answer->arena, "not seen: %s", status.blind[i]);
+		if (!all[n++])
+			return -ENOMEM;
+	}
+	answer->snapshot.notes = (struct wire_strs){ .v = all, .n = n };
+	return 0;
+}
+
 static int notes_add(struct recorder *recorder, struct answer *answer,
 		     const struct question *question, const struct query_coverage *found)
 {
@@ -529,6 +552,10 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 		rows.lines_of = recorder;
 	totals_make(answer, info->kind);
 	r = notes_add(recorder, answer, &question, &found);
+	if (r)
+		return r;
+	if (info->kind == PROBE_IOLAT)
+		r = notes_add_blind(answer);
 	if (r)
 		return r;
 	if (info->kind == PROBE_IOLAT)

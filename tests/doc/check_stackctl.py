@@ -20,7 +20,7 @@ def read(path):
 
 
 def verbs():
-    return re.findall(r"^  ([a-z]+) ", run("help").split("\n\nWithout")[0], re.M)
+    return re.findall(r"^  ([A-Za-z]+) ", run("help").split("\n\nWithout")[0], re.M)
 
 
 def options_of_help(verb):
@@ -53,7 +53,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 class Documents(unittest.TestCase):
     def test_verbs(self):
         text = read("man/stackctl.1").split(".SH VERBS")[1].split(".SH OPTIONS")[0]
-        tagged = re.findall(r"^\.TP\n\.\w+ ([a-z]+)", text, re.M)
+        tagged = re.findall(r"^\.TP\n\.\w+ ([A-Za-z]+)", text, re.M)
         self.assertEqual(sorted(tagged), sorted(verbs()))
         self.assertEqual(completion("help", ""), set(verbs()))
         self.assertLessEqual(set(verbs()), completion("", ""))

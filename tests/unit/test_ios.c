@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Words, devices and percentiles of I/O, and windows of it by way of the store's merging. */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "bpf/io_shared.h"
+#include "daemon/answer_ios.h"
+#include "daemon/io_calls.h"
+#include "daemon/window.h"
+#include "proto/base.h"
+
+static void test_calls(void **state)
+{
+	uint8_t calls[IO_CALLS] = {};
+
+	io_calls_fill(calls, IO_CALLS);
+	assert_int_equal(calls[SYS_pread64], IO_OP_READ | IO_FILE_FIRST);
+	assert_int_equal(calls[SYS_openat], IO_OP_OPEN | IO_FILE_RESULT);
+	assert_int_equal(calls[SYS_sync], IO_OP_SYNC);
+	assert_int_equal(calls[SYS_getppid], 0);
+	assert_string_equal(io_call_name(SYS_pread64 + 1), "pread64");
+	assert_null(io_call_name(0));
+	assert_null(io_call_name(SYS_getppid + 1));
+}
+
+static void test_words(void **state)
+{
+	assert_int_equal(io_layer_parse("device"), IO_LAYER_DEVICE);
+	assert_int_equal(io_layer_parse("roof"), -ENOENT);
+	assert_string_equal(io_layer_name(IO_LAYER_FS), "fs");
+	assert_null(io_layer_name(IO_LAYERS));
+	assert_true(io_op_is("read", IO_OP_READ, SYS_pread64 + 1));
+	assert_true(io_op_is("pread64", IO_OP_READ, SYS_pread64 + 1));
+	assert_false(io_op_is("pread64", IO_OP_READ, SYS_read + 1));
+	assert_false(io_op_is("write", IO_OP_READ, 0));
+	assert_true(io_op_exists("flush"));
+	assert_false(io_op_exists("dance"));
+	assert_string_equal(io_magic_name(0xef53), "ext4");
+	assert_null(io_magic_name(0x12345));
+	assert_true(io_magic_is_disk(0xef53));
+	assert_false(io_magic_is_disk(0x50495045));
+}
+
+static void test_devices(void **state)
+{
+	assert_true(io_device_is("vda", "vda"));
+	assert_true(io_device_is("vda1", "vda"));
+	assert_false(io_device_is("vdb1", "vda"));
+	assert_false(io_device_is("vdaa", "vda"));
+	assert_true(io_device_is("nvme0n1p2", "nvme0n1"));
+	assert_false(io_device_is("nvme0n12", "nvme0n1"));
+	assert_false(io_device_is("loop10", "loop1"));
+	assert_false(io_device_is("", ""));
+}
+
+static void test_percentiles(void **state)
+{
+	uint64_t buckets[IO_BUCKETS_N] = {};
+
+	assert_int_equal(io_percentile(buckets, 50, 0), -1);
+	buckets[10] = 100;
+	assert_in_range(io_percentile(buckets, 50, 5000), 1024, 2048);
+	assert_int_equal(io_percentile(buckets, 99, 1100), 1100);
+	buckets[20] = 1;
+	assert_in_range(io_percentile(buckets, 99, 2000000), 1024, 2048);
+	buckets[20] = 300;
+	assert_in_range(io_percentile(buckets, 50, 2000000), 1 << 20, 2 << 20);
+	buckets[63] = UINT64_C(1) << 40;
+	assert_int_equal(io_percentile(buckets, 99, 7000000), 7000000);
+}
+
+static void test_buckets(void **state)
+{
+	uint64_t buckets[IO_BUCKETS_N] = { [0] = 1, [30] = 7, [63] = 9 }, sums[IO_BUCKETS_N] = {};
+	struct window *window = window_new();
+	struct window_io *io = window_add_io(window);
+
+	assert_int_equal(window_io_set_buckets(window, io, buckets), 0);
+	assert_int_equal(window->n_io_buckets, 3);
+	window_io_add_buckets(window, io, sums);
+	window_io_add_buckets(window, io, sums);
+	assert_int_equal(sums[0], 2);
+	assert_int_equal(sums[30], 14);
+	assert_int_equal(sums[63], 18);
+	assert_int_equal(sums[31], 0);
+	window_unref(window);
+}
+
+static void test_sums(void **state)
+{
+	const struct window_io a = { .count = 2, .total_ns = 30, .max_ns = 20, .max_tid = 5 };
+	const struct window_io b = { .count = 1, .total_ns = 25, .max_ns = 25, .max_tid = 6 };
+	struct window_io sum = {};
+
+	window_io_add(&sum, &a);
+	window_io_add(&sum, &b);
+	window_io_add(&sum, &a);
+	assert_int_equal(sum.count, 5);
+	assert_int_equal(sum.total_ns, 85);
+	assert_int_equal(sum.max_ns, 25);
+	assert_int_equal(sum.max_tid, 6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_calls),	    cmocka_unit_test(test_words),
+		cmocka_unit_test(test_devices),	    cmocka_unit_test(test_percentiles),
+		cmocka_unit_test(test_buckets),	    cmocka_unit_test(test_sums),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
