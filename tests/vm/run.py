@@ -38,7 +38,7 @@ TESTS = (
 
 # Of one CPU whose clock counts its instructions: what is held to a few percent of time is so here.
 EXACT_TESTS = (
-    "install",
+    "package",
     "unit known_waits",
     "unit conservation",
     "unit oncpu",
