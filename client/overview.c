@@ -22,8 +22,8 @@ static enum exit_code check(const struct options *options)
 {
 	const char *what = NULL;
 
-	if (options->format != FORMAT_TEXT)
-		what = options->format == FORMAT_JSON ? "--json" : "--folded";
+	if (options->format == FORMAT_FOLDED)
+		what = "--folded";
 	else if (options->sort)
 		what = "--sort";
 	else if (options->by)
@@ -74,20 +74,46 @@ static enum exit_code fetch_samples(const struct options *options, struct snapsh
 	return fetch(options, request, "oncpu", true, samples);
 }
 
+/* Both answers as they came, in one document. */
+static int print_json(FILE *out, const struct collection *waits, const struct collection *samples,
+		      bool is_pretty)
+{
+	int r;
+
+	fputs("{\"waits\":", out);
+	r = render_json(out, &waits->reply, is_pretty);
+	fputs(",\"samples\":", out);
+	if (r == 0 && samples->has_reply)
+		r = render_json(out, &samples->reply, is_pretty);
+	else
+		fputs("null", out);
+	fputs("}\n", out);
+	return r;
+}
+
 static enum exit_code print(const struct options *options, const struct collection *waits,
 			    const struct collection *samples, int64_t now)
 {
 	struct output output;
 	struct view view;
 	enum exit_code code;
+	int r = 0;
 
-	code = output_open(&output, options->output, "overview", "txt", now);
+	code = output_open(&output, options->output, "overview",
+			   options->format == FORMAT_JSON ? "json" : "txt", now);
 	if (code != EXIT_CODE_OK)
 		return code;
 	view = snapshot_view(options, output.out);
 	view.top = options->top != WIRE_ABSENT ? options->top : STACKS_DEFAULT;
-	render_overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL);
+	if (options->format == FORMAT_JSON)
+		r = print_json(output.out, waits, samples, view.page.cuts_names);
+	else
+		render_overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL);
 	code = output_close(&output);
+	if (code == EXIT_CODE_OK && r < 0) {
+		report("print the answer: %s", strerror(-r));
+		return EXIT_CODE_IO;
+	}
 	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, &waits->reply);
 }
 

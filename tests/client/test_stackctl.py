@@ -203,7 +203,12 @@ class Client(unittest.TestCase):
         self.assertIn("1 of 1 stack", parts[1][1])
         self.assertIn("1 of 1 stack", parts[2][1])
         self.assertLess(out.index("worker (pid 4242"), out.rindex("db (pid 4242)"))
-        for words in (["--json"], ["-f"], ["--sort", "max"], ["--by", "thread"], ["--reverse"]):
+        code, out, _ = self.run_it("snapshot", "--json")
+        self.assertEqual(code, 0)
+        both = json.loads(out)
+        self.assertEqual(both.keys(), {"waits", "samples"})
+        self.assertEqual([r["comm"] for r in both["waits"]["rows"]], ["db", "worker"])
+        for words in (["-f"], ["--sort", "max"], ["--by", "thread"], ["--reverse"]):
             self.check(["snapshot", *words], 1, "snapshot offcpu")
 
     def test_overview_of_nobody(self):

@@ -44,6 +44,13 @@ h.check(f"(pid {sleeper.pid})" in part(text, "blocked"), f"blocked: the sleeper:
 h.check(f"(pid {spinners.pid})" not in text, "-p: nobody else")
 text = overview("-n", "1")
 h.check(text.count(f"(pid {spinners.pid})") == 2, f"-n 1: one stack of each part: {text}")
+both = daemon.ctl_json("snapshot", "--window", "4s", "-p", spinners.pid)
+h.check({r["process"]["pid"] for r in both["waits"]["rows"]} == {spinners.pid}, "json: its waits")
+spin = h.rows_with(both["samples"], "spin")
+h.check(h.row_sum(spin) > 0, f"json: its samples: {h.row_sum(spin)} ns")
+h.check("throttled_ns" in both["waits"]["totals"], "json: what was throttled is apart")
+result = daemon.ctl("snapshot", "--unit", "no-such-unit")
+h.check(result.code == 4 and not result.out, f"a unit that nobody is in: {result}")
 result = daemon.ctl("snapshot", "-p", "4194000")
 h.check(result.code == 4 and not result.out, f"nobody: {result}")
 

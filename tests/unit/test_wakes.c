@@ -40,7 +40,10 @@ static int teardown(void **state)
 static struct wake_key key_of(uint32_t tid, uint64_t path)
 {
 	return (struct wake_key){
-		.target = { .start_boot_ns = tid, .leader_boot_ns = 1, .tid = tid, .tgid = 4000000 },
+		.target = { .start_boot_ns = tid,
+			    .leader_boot_ns = 1,
+			    .tid = tid,
+			    .tgid = 4000000 },
 		.waker_kstack = STACK_FAULT,
 		.path = path,
 		.state = 1,
