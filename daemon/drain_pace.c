@@ -14,6 +14,7 @@ void pace_init(struct pace *pace, uint64_t budget_percent, uint64_t call_cost_ns
 		.call_cost_ns = call_cost_ns,
 		.rate = rate,
 		.every = 1,
+		.every_for_load = 1,
 		.last = { .time_ns = now },
 	};
 }
@@ -22,7 +23,7 @@ void pace_init(struct pace *pace, uint64_t budget_percent, uint64_t call_cost_ns
  */
 static uint64_t every_for_load(const struct pace *pace)
 {
-	uint64_t every = pace->every, wanted;
+	uint64_t every = pace->every_for_load, wanted;
 
 	if (pace->load_percent > pace->budget_percent) {
 		wanted = every * (pace->load_percent + pace->budget_percent - 1) /
@@ -53,11 +54,10 @@ void pace_update(struct pace *pace, const struct pace_counts *now)
 	pace->last = *now;
 	pace->calls_per_s = (uint64_t)((double)wanted * (double)NS_PER_S / (double)ns);
 	pace->load_percent = cost * 100 / ns;
-	/* Streamed calls are few whatever they cost: the rate alone says how many. */
 	for_rate = pace->rate ? pace->calls_per_s / pace->rate : 1;
-	pace->every = clamp_every(pace->rate ? for_rate : every_for_load(pace));
-	if (pace->load_percent <= pace->budget_percent ||
-	    (!pace->rate && pace->every < PACE_EVERY_MAX))
+	pace->every_for_load = clamp_every(every_for_load(pace));
+	pace->every = clamp_every(for_rate > pace->every_for_load ? for_rate : pace->every_for_load);
+	if (pace->load_percent <= pace->budget_percent || pace->every < PACE_EVERY_MAX)
 		pace->over_since_ns = 0;
 	else if (!pace->over_since_ns)
 		pace->over_since_ns = now->time_ns;

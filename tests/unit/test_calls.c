@@ -106,7 +106,7 @@ static void test_pace_over(void **state)
 	assert_false(pace.is_over);
 }
 
-/* What is streamed is so many a second, whatever the load. */
+/* What is streamed is so many a second, or less where that is too dear. */
 static void test_pace_of_rate(void **state)
 {
 	struct pace_counts now = { .time_ns = NS_PER_S };
@@ -119,6 +119,9 @@ static void test_pace_of_rate(void **state)
 	assert_int_equal(pace.every, 200);
 	step(&pace, &now, 0, 0);
 	assert_int_equal(pace.every, 1);
+	step(&pace, &now, 50, 100 * NS_PER_MS);
+	assert_int_equal(pace.every, 4);
+	assert_false(pace.is_over);
 }
 
 int main(void)
