@@ -27,7 +27,6 @@ TESTS = (
     "install",
     "rotation",
     "unit hook",
-    "hotplug",
     "throttled",
     "unit open_waits",
     "unit container",
