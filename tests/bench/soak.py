@@ -52,10 +52,14 @@ def rss_kib(pid):
 
 
 def sample(daemon):
+    """What queries and sessions take for a moment is left out: the least of some readings."""
+    readings = []
+    for _ in range(20):
+        readings.append({"rss": rss_kib(daemon.process.pid), **descriptors(daemon.process.pid)})
+        time.sleep(0.25)
     status = daemon.status()
     return {
-        "rss": rss_kib(daemon.process.pid),
-        **descriptors(daemon.process.pid),
+        **{name: min(reading[name] for reading in readings) for name in readings[0]},
         "maps": status["map_bytes"] >> 10,
         "store": status["store"]["bytes"] >> 10,
         "windows": status["windows"],
@@ -114,6 +118,22 @@ def check_sums(daemon, pid):
     return abs(parts - length) / length
 
 
+class Waits:
+    """Law 2: waits of a thread over all windows, asked for as they come, against the kernel's."""
+
+    def __init__(self, daemon, pid):
+        self.daemon, self.pid, self.ours, self.gaps = daemon, pid, 0, []
+        self.at, self.begun = daemon.cut(), switches(pid)
+
+    def add(self):
+        end = self.daemon.cut()
+        reply = self.daemon.call("io.stackd.Snapshot", probe="offcpu", since_ns=self.at,
+                                 until_ns=end, filter={"pids": [self.pid]}, top=1)
+        self.ours += reply["totals"]["waits"]
+        self.gaps += reply["coverage"]["gaps"]
+        self.at, self.theirs = end, switches(self.pid) - self.begun
+
+
 def switches(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         return sum(int(line.split()[1]) for line in f if "ctxt_switches" in line)
@@ -136,8 +156,8 @@ def main():
         load.append(subprocess.Popen(
             [stress, "--cpu", "1", "--switch", "1", "--fork", "1", "--hdd", "1", "--hdd-bytes",
              "16M", "--temp-path", daemon.dir, "-q"]))
-    daemon.cut()
-    begin_waits, begin = switches(sleeper.pid), time.time_ns()
+    time.sleep(2)
+    waits = Waits(daemon, sleeper.pid)
     busy = [
         Busy(1, lambda: query(daemon)),
         Busy(5, lambda: session(daemon, sleeper.pid)),
@@ -145,28 +165,24 @@ def main():
     ]
     samples, off = [], []
     deadline = time.monotonic() + MINUTES * 60
-    interval = min(60, MINUTES * 60 / 20)
+    interval = min(50, MINUTES * 60 / 25)
     try:
         while time.monotonic() < deadline and daemon.process.poll() is None:
             time.sleep(interval)
             samples.append(sample(daemon))
             off.append(check_sums(daemon, sleeper.pid))
+            waits.add()
             print(f"{len(samples) * interval / 60:5.1f} min", samples[-1], f"off {off[-1]:.5f}",
                   flush=True)
         for one in busy:
             one.stop()
-        end = daemon.cut()
-        waits = switches(sleeper.pid) - begin_waits
-        reply = daemon.call("io.stackd.Snapshot", probe="offcpu", since_ns=begin, until_ns=end,
-                            filter={"pids": [sleeper.pid]}, top=1)
+        waits.add()
     finally:
         for process in load:
             stop_process(process)
     check_all(daemon, samples, off, busy)
-    check_near(reply["totals"]["waits"], waits, 0.001, "law 2: waits of one thread over all of it",
-               slack=interval)
-    gaps = reply["coverage"]["gaps"]
-    check(not gaps, f"{reply['coverage']['windows']} windows without a gap: {gaps}")
+    check_near(waits.ours, waits.theirs, 0.001, "law 2: waits of one thread over all of it", slack=50)
+    check(not waits.gaps, f"no gap in all windows: {waits.gaps[:3]}")
     check(daemon.stop() == 0, f"it ends with {daemon.process.returncode}")
     finish()
 
