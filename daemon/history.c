@@ -11,6 +11,12 @@
 /* For the stacks' sake: more than come, so that the history shrinks, but not all at once. */
 enum { EVICT_FOR_STACKS = 4 };
 
+/*
+ * Nor these: somebody is about to ask for them, and stacks of so late are kept for a while even
+ * where no window refers to them.
+ */
+#define RECENT_NS (30 * NS_PER_S)
+
 struct history {
 	pthread_mutex_t lock;
 	pthread_cond_t added;
@@ -106,6 +112,11 @@ static int history_grow(struct history *history)
 	return 0;
 }
 
+static bool oldest_is_recent(struct history *history, int64_t now_ns)
+{
+	return (*history_slot(history, 0))->end_ns > now_ns - RECENT_NS;
+}
+
 static void history_make_room(struct history *history, const struct window *window,
 			      size_t stack_bytes)
 {
@@ -117,7 +128,8 @@ static void history_make_room(struct history *history, const struct window *wind
 	while (history->n > 0 && history->bytes + window->bytes > history->max_bytes)
 		history_evict(history, true);
 	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
-		    history->bytes + window->bytes + stack_bytes > history->max_bytes;
+		    history->bytes + window->bytes + stack_bytes > history->max_bytes &&
+		    !oldest_is_recent(history, window->end_ns);
 	     i++)
 		history_evict(history, true);
 }
@@ -125,10 +137,12 @@ static void history_make_room(struct history *history, const struct window *wind
 void history_shrink(struct history *history)
 {
 	size_t i, n;
+	int64_t now;
 
 	pthread_mutex_lock(&history->lock);
 	n = (history->n + 3) / 4;
-	for (i = 0; i < n && history->n > 1; i++)
+	now = history->n ? (*history_slot(history, history->n - 1))->end_ns : 0;
+	for (i = 0; i < n && history->n > 1 && !oldest_is_recent(history, now); i++)
 		history_evict(history, true);
 	pthread_mutex_unlock(&history->lock);
 }
