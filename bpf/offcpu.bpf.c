@@ -321,8 +321,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 }
 
 /*
- * Runnable begins here, in the waker. Often the thread is still on its way out, or will not sleep
- * at all: what that means is seen when it comes back (wake_is_early).
+ * Runnable begins here, in the waker. Often the thread is still on its way out: if it is off its
+ * queue it will be put there again, as soon as it is off its CPU (wake_is_early). If it is not, it
+ * will mostly not sleep at all.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -335,7 +336,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	t = thread_find(cpu, (__u64)task);
 	if (!t || t->status == THREAD_RUNNABLE)
 		return 0;
-	if (t->status == THREAD_ON_CPU || t->wake_ns < t->since_ns)
+	if (t->status == THREAD_BLOCKED ? t->wake_ns < t->since_ns : task_is_blocked(task))
 		t->wake_ns = bpf_ktime_get_ns();
 	return 0;
 }
