@@ -130,8 +130,9 @@ def test_readers(directory):
     """Somebody reads all the time, one before the other has ended: the log stays short."""
     path = f"{directory}/stackd.db"
     write(path, 300)
-    writer = subprocess.Popen([TOOL, "write", path, "6000"], stdout=subprocess.PIPE,
-                              encoding="utf-8", env={**os.environ, "STORE_PACE": "1"})
+    # Some 13 KiB a window: without an end to the log it would have 39 MiB.
+    writer = subprocess.Popen([TOOL, "write", path, "3000"], stdout=subprocess.PIPE,
+                              encoding="utf-8", env={**os.environ, "STORE_PACE": "6"})
     readers, reads, longest = [], 0, 0
     while writer.poll() is None:
         readers = [reader for reader in readers if reader.poll() is None]
@@ -148,9 +149,9 @@ def test_readers(directory):
         need(reader.wait() == 0, "what is read is right")
     print(f"{reads} readings, the log had {longest >> 10} KiB at the most")
     need(reads > 10, "it was read")
-    need(longest < 14 << 20, f"the log grew to {longest} bytes")
+    need(longest < 24 << 20, f"the log grew to {longest} bytes")
     windows, _, bad, damaged, _ = check(path)
-    need((windows, bad, damaged) == (6300, 0, 0), f"{windows} windows, {bad} bad, {damaged} damaged")
+    need((windows, bad, damaged) == (3300, 0, 0), f"{windows} windows, {bad} bad, {damaged} damaged")
 
 
 def test_readonly(directory):
