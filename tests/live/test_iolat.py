@@ -3,6 +3,7 @@
 to /proc/diskstats, layers to each other.
 """
 
+import json
 import os
 import tempfile
 
@@ -54,9 +55,8 @@ h.check(has_layers or any("VFS" in b for b in probe["blind"]),
 directory = tempfile.mkdtemp(dir=DIRECTORY)
 disk = disk_of(directory)
 program = h.Program("prog_io", os.path.join(directory, "file"), COUNT).ready()
-daemon.cut()
-daemon.cut()
-since = os.popen("date +%s.%N").read().strip()
+start = daemon.cut("iolat")
+since = f"{start // h.NS_PER_S}.{start % h.NS_PER_S:09}"
 before = diskstats(disk) if disk else None
 program.go().done()
 after = diskstats(disk) if disk else None
@@ -68,7 +68,9 @@ def snapshot(*args):
 
 
 def is_whole():
-    rows = snapshot("-p", program.pid)["rows"]
+    result = daemon.ctl("snapshot", "iolat", "--since", f"@{since}", "-p", program.pid,
+                        "--format", "json")
+    rows = json.loads(result.out)["rows"] if result.code != 4 else []  # none has ended yet
     return count_of(select(rows, "syscall", "fdatasync")) >= COUNT
 
 
