@@ -103,7 +103,8 @@ def check_session(daemon, group, limit):
     with_all = bpf_objects(bpftool)
     limit_set(group, limit, usage(group) + (ROOM_MIB << 20))
     result = daemon.ctl("start", "offcpu", "-m", "1")
-    if daemon.process.poll() is not None:
+    if "closed the connection" in result.err:
+        wait_until(lambda: daemon.process.poll() is not None, 20, "the daemon's end")
         return "a session: ended by the kernel"
     if result.code == 0:
         check(daemon.ctl("stop", result.out.strip()).code == 0, "it had room")

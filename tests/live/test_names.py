@@ -188,9 +188,7 @@ def check_vdso(daemon):
     atexit.register(stop_process, program)
 
     def look():
-        daemon.cut()
-        rows = daemon.ctl_json("snapshot", "oncpu", "-p", program.pid)["rows"]
-        return [r["user"]["frames"][:4] for r in rows if r.get("user")
+        return [r["user"]["frames"][:4] for r in samples(daemon, program.pid) if r.get("user")
                 and r["user"]["frames"][0].get("module") == "[vdso]"]
 
     try:
@@ -238,10 +236,14 @@ def check_java(daemon):
         os.unlink(f"/tmp/perf-{java.pid}.map")
 
 
+def samples(daemon, pid):
+    """None as long as no clock tick has met the process."""
+    result = daemon.ctl("snapshot", "oncpu", "-p", pid, "--format", "json")
+    return json.loads(result.out)["rows"] if result.code != 4 else []
+
+
 def user_samples(daemon, pid):
-    daemon.cut()
-    rows = daemon.ctl_json("snapshot", "oncpu", "-p", pid)["rows"]
-    return [[n or "" for n in frame_names(row)] for row in rows if row.get("user")]
+    return [[n or "" for n in frame_names(row)] for row in samples(daemon, pid) if row.get("user")]
 
 
 def check_node(daemon):
