@@ -527,7 +527,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
-	__u64 key = (__u64)self, now = bpf_ktime_get_ns();
+	__u64 key = (__u64)self, now = bpf_ktime_get_ns(), begin;
 	struct thread *me = thread_find(cpu, key);
 	struct thread_start start = {
 		.since_ns = now,
@@ -550,6 +550,9 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 			start.since_ns = now;
 		start.status = THREAD_BLOCKED;
 		start.wait_state = (task->__state & STATE_TASK_MASK) | STATE_SEEDED;
+		/* It slept since the window began, too. */
+		begin = cut.start_ns[cut.epoch & 1];
+		start.seeded_ns = start.since_ns > begin ? start.since_ns : begin;
 	}
 	thread_add(cpu, task, &start);
 }
