@@ -86,7 +86,7 @@ def check_own_clocks(daemon, program, born, interrupts, label):
         check_near(
             totals["on_cpu_ns"],
             value["cpu_ns"],
-            0.01 + interrupted,
+            0.03 + interrupted,
             f"{label}: on-CPU of tid {value['tid']} against its own clock",
             slack=patience(5_000_000),
         )

@@ -176,7 +176,8 @@ def check_snoop_rate(daemon):
 
 
 def check_budget(daemon):
-    """A function called all the time is sampled, and its count stays right."""
+    """A function called all the time is sampled, and its count stays right; where even the calls
+    that are passed over take more than the budget, the session ends, and says so."""
     program = settled_program(daemon, 0, 4)
     session = Session(daemon, "stackcount", "t:raw_syscalls:sys_enter", "-p", program.pid)
     program.go()
@@ -184,8 +185,12 @@ def check_budget(daemon):
     state = session_of(daemon, session.id)
     program.done()
     made = program.value("flood")["calls"]
-    reply = session.stop()
     program.end()
+    state = session_of(daemon, session.id)
+    if state.get("ended"):
+        check("[budget] cpu" in (state.get("note") or ""), f"budget: says why it ended: {state}")
+        return
+    reply = session.stop()
     check(state["calls_per_s"] > 0 and state["load"] > 0, f"budget: {state['calls_per_s']} calls a "
           f"second at {state['load']} %, one in {state.get('every', 1)}")
     total = sum(row["count"] for row in reply["rows"])
