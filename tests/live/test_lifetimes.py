@@ -116,10 +116,11 @@ def check_forks(daemon):
         idle=True,
     )
     rows = [row for row in rows_with(reply, "child_wait") if row["state"] == "S"]
-    # As many as the kernel counted; not all had to wait where a CPU is given away for long.
-    waits = program.value("child_wait")["switches"]
-    check(count * 0.9 <= waits <= count, f"forks: {waits} of {count} had to wait")
-    check(row_sum(rows, "count") == waits, f"forks: {row_sum(rows, 'count')} waits of {waits}")
+    # The kernel counts sleeps: not all children had to wait where a CPU is given away for long, and
+    # some sleep for a page besides.
+    sleeps, waits = program.value("child_wait")["switches"], row_sum(rows, "count")
+    check(sleeps >= count * 0.9, f"forks: {sleeps} sleeps of {count} children")
+    check(sleeps - 10 <= waits <= min(sleeps, count), f"forks: {waits} waits of {sleeps} sleeps")
     # A child's own clock also runs while it is preempted just before and after.
     least, most = waits * ms * 1_000_000, program.value("child_wait")["ns"]
     check(least <= row_sum(rows) <= most, f"forks: {least} <= {row_sum(rows)} <= {most} ns")
