@@ -20,11 +20,9 @@ enum { STACKS_DEFAULT = 5 };
 /* What only rows of one probe have. */
 static enum exit_code check(const struct options *options)
 {
-	const char *what = NULL;
+	const char *what = NULL, *value;
 
-	if (options->format == FORMAT_FOLDED)
-		what = "--folded";
-	else if (options->sort)
+	if (options->sort)
 		what = "--sort";
 	else if (options->by)
 		what = "--by";
@@ -32,11 +30,9 @@ static enum exit_code check(const struct options *options)
 		what = "--reverse";
 	if (!what)
 		return EXIT_CODE_OK;
+	value = options->sort ? options->sort : options->by;
 	report("%s needs a probe, as in: stackctl snapshot offcpu %s%s%s", what, what,
-	       options->sort || options->by ? " " : "",
-	       options->sort ? options->sort
-	       : options->by ? options->by
-			     : "");
+	       value ? " " : "", value ? value : "");
 	return EXIT_CODE_USAGE;
 }
 
@@ -99,14 +95,16 @@ static enum exit_code print(const struct options *options, const struct collecti
 	enum exit_code code;
 	int r = 0;
 
-	code = output_open(&output, options->output, "overview",
-			   options->format == FORMAT_JSON ? "json" : "txt", now);
+	code = output_open(&output, options->output, "overview", snapshot_suffix(options), now);
 	if (code != EXIT_CODE_OK)
 		return code;
 	view = snapshot_view(options, output.out);
 	view.top = options->top != WIRE_ABSENT ? options->top : STACKS_DEFAULT;
 	if (options->format == FORMAT_JSON)
 		r = print_json(output.out, waits, samples, view.page.cuts_names);
+	else if (options->format == FORMAT_FOLDED)
+		render_overview_folded(&view, &waits->reply,
+				       samples->has_reply ? &samples->reply : NULL);
 	else
 		render_overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL);
 	code = output_close(&output);

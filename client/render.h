@@ -48,6 +48,10 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 		     const struct wire_snapshot_reply *samples);
 
+/* The same as folded lines, of all rows: part;comm;user;kernel, a tower for each part. */
+void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
+			    const struct wire_snapshot_reply *samples);
+
 /* Threads, and their time on a CPU, runnable and blocked. */
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply);
 
@@ -93,6 +97,25 @@ void render_folded(const struct view *view, const struct wire_snapshot_reply *re
 
 /* A name as a part of such a line. */
 void folded_put_name(FILE *out, const char *name);
+
+struct folded_line {
+	char *text;
+	int64_t ns;  /* a call counts as 1 us */
+	size_t rank; /* where the first of equal lines stood */
+};
+
+/* Such lines as they gather. Starts as zeroes. */
+struct folded {
+	struct folded_line *lines;
+	size_t n, capacity;
+};
+
+/* ns of a row below root, the name of a tower of its own; NULL: below none. */
+void folded_add(struct folded *folded, const struct view *view, const char *root,
+		const struct wire_row *row, int64_t ns);
+
+/* Prints and frees the lines. */
+void folded_print(struct folded *folded, FILE *out);
 
 /* The reply's parameters as one JSON document. 0, -ENOMEM. */
 int render_json(FILE *out, const struct wire_snapshot_reply *reply, bool is_pretty);

@@ -9,12 +9,6 @@
 #include "client/term.h"
 #include "proto/base.h"
 
-struct line {
-	char *text;
-	int64_t ns; /* a call counts as 1 us */
-	size_t rank; /* where the first of equal lines stood */
-};
-
 /*
  * What reads folded lines splits at ; and at the last space, line by line: no name may hold a
  * separator or end in a space. Invisible characters show as escapes, as on a terminal.
@@ -104,12 +98,14 @@ static int64_t line_ns(const struct wire_row *row)
 	return strcmp(row->io->layer, "block") == 0 ? 0 : row->io->own_ns;
 }
 
-static char *line_text(const struct view *view, const struct wire_row *row)
+static char *line_text(const struct view *view, const char *root, const struct wire_row *row)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
 
+	if (root)
+		fprintf(out, "%s;", root);
 	if (row->io)
 		put_io(out, row->io);
 	folded_put_name(out, row->key ? row->key : row->comm);
@@ -128,7 +124,7 @@ static char *line_text(const struct view *view, const struct wire_row *row)
 
 static int compare_text(const void *a, const void *b)
 {
-	const struct line *x = a, *y = b;
+	const struct folded_line *x = a, *y = b;
 	int r = strcmp(x->text, y->text);
 
 	return r != 0 ? r : (x->rank > y->rank) - (x->rank < y->rank);
@@ -136,13 +132,13 @@ static int compare_text(const void *a, const void *b)
 
 static int compare_rank(const void *a, const void *b)
 {
-	const struct line *x = a, *y = b;
+	const struct folded_line *x = a, *y = b;
 
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
 /* Adds equal lines up into the first of them; how many are left. */
-static size_t merge_lines(struct line *lines, size_t n)
+static size_t merge_lines(struct folded_line *lines, size_t n)
 {
 	size_t kept = 0;
 
@@ -162,28 +158,48 @@ static size_t merge_lines(struct line *lines, size_t n)
 	return kept;
 }
 
+void folded_add(struct folded *folded, const struct view *view, const char *root,
+		const struct wire_row *row, int64_t ns)
+{
+	if (folded->n == folded->capacity) {
+		size_t capacity = 2 * folded->capacity + 64;
+
+		folded->lines = must(reallocarray(folded->lines, capacity, sizeof *folded->lines));
+		folded->capacity = capacity;
+	}
+	folded->lines[folded->n] =
+		(struct folded_line){ line_text(view, root, row), ns, folded->n };
+	folded->n++;
+}
+
+void folded_print(struct folded *folded, FILE *out)
+{
+	size_t n = merge_lines(folded->lines, folded->n);
+	int64_t rest = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		/* What is cut off a line is carried to the next: the sum is right to 1 us. */
+		int64_t us = (folded->lines[i].ns + rest) / NS_PER_US;
+
+		rest = (folded->lines[i].ns + rest) % NS_PER_US;
+		if (us > 0)
+			fprintf(out, "%s %" PRId64 "\n", folded->lines[i].text, us);
+		free(folded->lines[i].text);
+	}
+	free(folded->lines);
+	*folded = (struct folded){ 0 };
+}
+
 void render_folded(const struct view *view, const struct wire_snapshot_reply *reply)
 {
-	struct line *lines = must(calloc(reply->rows.n + 1, sizeof *lines));
 	bool has_calls = reply_has_calls(reply);
-	int64_t rest = 0;
-	size_t n;
+	struct folded folded = { 0 };
 
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		const struct wire_row *row = &reply->rows.v[i];
 
-		lines[i] = (struct line){ line_text(view, row),
-					  has_calls ? row->count * NS_PER_US : line_ns(row), i };
+		folded_add(&folded, view, NULL, row,
+			   has_calls ? row->count * NS_PER_US : line_ns(row));
 	}
-	n = merge_lines(lines, reply->rows.n);
-	for (size_t i = 0; i < n; i++) {
-		/* What is cut off a line is carried to the next: the sum is right to 1 us. */
-		int64_t us = (lines[i].ns + rest) / NS_PER_US;
-
-		rest = (lines[i].ns + rest) % NS_PER_US;
-		if (us > 0)
-			fprintf(view->page.out, "%s %" PRId64 "\n", lines[i].text, us);
-		free(lines[i].text);
-	}
-	free(lines);
+	folded_print(&folded, view->page.out);
 }

@@ -127,3 +127,32 @@ void render_overview(const struct view *view, const struct wire_snapshot_reply *
 	page_wrap(&view->page, STYLE_PLAIN, "", 0,
 		  "more: stackctl snapshot offcpu, stackctl snapshot oncpu");
 }
+
+static void add_part(struct folded *folded, const struct view *view, const struct part *part,
+		     const struct wire_snapshot_reply *reply)
+{
+	for (size_t i = 0; i < reply->rows.n; i++) {
+		int64_t ns = part->time(&reply->rows.v[i]);
+
+		if (ns > 0)
+			folded_add(folded, view, part->name, &reply->rows.v[i], ns);
+	}
+}
+
+void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
+			    const struct wire_snapshot_reply *samples)
+{
+	const struct part *const parts[] = { &runnable, &throttled, &blocked };
+	const struct wire_row unsampled = { .comm = "[no samples]" };
+	struct folded folded = { 0 };
+	struct view inner = *view;
+
+	inner.keeps_scheduler = true;
+	if (samples)
+		add_part(&folded, &inner, &running, samples);
+	else
+		folded_add(&folded, view, running.name, &unsampled, waits->totals.on_cpu_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		add_part(&folded, view, parts[i], waits);
+	folded_print(&folded, view->page.out);
+}

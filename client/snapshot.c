@@ -204,7 +204,7 @@ int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
 	return 0;
 }
 
-static const char *suffix_of(enum output_format format)
+const char *snapshot_suffix(const struct options *options)
 {
 	static const char *const suffixes[] = {
 		[FORMAT_TEXT] = "txt",
@@ -212,7 +212,7 @@ static const char *suffix_of(enum output_format format)
 		[FORMAT_JSON] = "json",
 	};
 
-	return suffixes[format];
+	return suffixes[options->format];
 }
 
 enum exit_code snapshot_check_complete(const struct options *options,
@@ -238,7 +238,7 @@ static enum exit_code print(const struct options *options, const char *probe, bo
 	int r;
 
 	code = output_open(&output, options->output, is_stuck ? "stuck" : probe,
-			   suffix_of(options->format), now);
+			   snapshot_suffix(options), now);
 	if (code != EXIT_CODE_OK)
 		return code;
 	r = snapshot_render(options, output.out, is_stuck, reply);

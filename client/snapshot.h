@@ -56,6 +56,9 @@ struct view snapshot_view(const struct options *options, FILE *out);
 int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
 		    const struct wire_snapshot_reply *reply);
 
+/* Of a file in the format that the options say, without the dot. */
+const char *snapshot_suffix(const struct options *options);
+
 /*
  * For what has been printed: EXIT_CODE_PARTIAL, reported, where --strict wants the whole answer and
  * it is not.

@@ -208,8 +208,24 @@ class Client(unittest.TestCase):
         both = json.loads(out)
         self.assertEqual(both.keys(), {"waits", "samples"})
         self.assertEqual([r["comm"] for r in both["waits"]["rows"]], ["db", "worker"])
-        for words in (["-f"], ["--sort", "max"], ["--by", "thread"], ["--reverse"]):
-            self.check(["snapshot", *words], 1, "snapshot offcpu")
+        for words in (["--sort", "max"], ["--by", "thread"], ["--reverse"]):
+            self.check(["snapshot", *words], 1, "snapshot offcpu " + " ".join(words))
+
+    def test_overview_folded(self):
+        ready = row(state="R", blocked_ns=0, runnable_ns=10**9, total_ns=10**9, comm="worker")
+        self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(), ready])}]
+        code, out, err = self.run_it("snapshot", "-f", "-p", "4242")
+        self.assertEqual((code, err), (0, ""))
+        towers = {}
+        for line in out.splitlines():
+            stack, value = line.rsplit(" ", 1)
+            towers.setdefault(stack.split(";")[0], []).append((stack.split(";")[1], int(value)))
+        # The double says the same of samples.
+        self.assertEqual(list(towers), ["on CPU", "runnable", "blocked"])
+        self.assertEqual(towers["runnable"], [("worker", 1000000)])
+        self.assertEqual([comm for comm, _ in towers["blocked"]], ["db"])
+        asked = [call["parameters"] for call in self.daemon.calls]
+        self.assertEqual([a["idle"] for a in asked], [True, True])
 
     def test_overview_of_nobody(self):
         self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="filter", message="no")]

@@ -49,6 +49,18 @@ h.check({r["process"]["pid"] for r in both["waits"]["rows"]} == {spinners.pid}, 
 spin = h.rows_with(both["samples"], "spin")
 h.check(h.row_sum(spin) > 0, f"json: its samples: {h.row_sum(spin)} ns")
 h.check("throttled_ns" in both["waits"]["totals"], "json: what was throttled is apart")
+end = daemon.cut() // h.NS_PER_S
+RANGE = ["--since", f"@{end - 4}", "--until", f"@{end}"]
+both = daemon.ctl_json("snapshot", "-p", spinners.pid, *RANGE)
+towers = h.parse_folded(daemon.ctl("snapshot", "-f", "-p", spinners.pid, *RANGE).out)
+for tower, want in (
+    ("on CPU", h.row_sum(both["samples"]["rows"])),
+    ("blocked", h.row_sum(both["waits"]["rows"], "blocked_ns")),
+):
+    have = sum(us for stack, us in towers.items() if stack.startswith(f"{tower};"))
+    h.check(abs(have - want / 1000) <= 1, f"folded: {tower}: {have} us of {want} ns")
+spinning = sum(us for stack, us in towers.items() if re.match(r"on CPU;prog_spin.*;spin$", stack))
+h.check(spinning > 0.9 * h.row_sum(both["samples"]["rows"]) / 1000, f"folded: in spin(): {spinning}")
 result = daemon.ctl("snapshot", "--unit", "no-such-unit")
 h.check(result.code == 4 and not result.out, f"a unit that nobody is in: {result}")
 result = daemon.ctl("snapshot", "-p", "4194000")

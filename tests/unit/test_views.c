@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The views that are not of waits alone: wakers, the overview, calls, I/O, sessions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/render.h"
+#include "client/render_ios.h"
+#include "client/render_status.h"
+#include "proto/base.h"
+
+#define T0 (INT64_C(1772334610) * NS_PER_S) /* 2026-03-01 03:10:10 UTC */
+
+#define LIST(a)                  \
+	{                        \
+		a, ARRAY_SIZE(a) \
+	}
+
+static const struct wire_frame target_kernel_frames[] = {
+	{ .kind = "kernel", .name = "schedule", .offset = WIRE_ABSENT },
+	{ .kind = "kernel", .name = "anon_pipe_read", .offset = WIRE_ABSENT },
+};
+static const struct wire_frame target_user_frames[] = {
+	{ .kind = "native", .name = "wait_for_pipe", .offset = WIRE_ABSENT, .module = "/bin/db" },
+	{ .kind = "native", .name = "main", .offset = WIRE_ABSENT, .module = "/bin/db" },
+};
+static const struct wire_frame waker_kernel_frames[] = {
+	{ .kind = "kernel", .name = "try_to_wake_up", .offset = WIRE_ABSENT },
+	{ .kind = "kernel", .name = "anon_pipe_write", .offset = WIRE_ABSENT },
+};
+static const struct wire_frame waker_user_frames[] = {
+	{ .kind = "native", .name = "wake_by_pipe", .offset = WIRE_ABSENT, .module = "/bin/jbd" },
+	{ .kind = "native", .name = "start", .offset = WIRE_ABSENT, .module = "/bin/jbd" },
+};
+
+static const struct wire_stack target_kernel = { "a1", LIST(target_kernel_frames), { 0 } };
+static const struct wire_stack target_user = { "b1", LIST(target_user_frames), { 0 } };
+static const struct wire_stack waker_kernel = { "c1", LIST(waker_kernel_frames), { 0 } };
+static const struct wire_stack waker_user = { "d1", LIST(waker_user_frames), { 0 } };
+
+static const struct wire_link path[] = {
+	{ "task", 412, 413, "jbd2\x1b" },
+	{ "task", 77, 77, "link1" },
+	{ "irq", WIRE_ABSENT, WIRE_ABSENT, NULL },
+};
+static const struct wire_waker waker = { LIST(path), &waker_kernel, &waker_user };
+
+static struct wire_row row_of_db(void)
+{
+	return (struct wire_row){
+		.process = { .pid = 4242, .start = T0, .comm = "db" },
+		.tid = WIRE_ABSENT,
+		.comm = "db",
+		.state = "S",
+		.state_bits = 1,
+		.count = 10,
+		.total_ns = 3 * NS_PER_S,
+		.blocked_ns = 3 * NS_PER_S,
+		.max_ns = 2 * NS_PER_S,
+		.max_end = T0 + NS_PER_S,
+		.max_tid = 4250,
+		.max_comm = "io",
+		.kernel = &target_kernel,
+		.user = &target_user,
+	};
+}
+
+static struct wire_snapshot_reply reply_of(const char *probe, const struct wire_row *rows, size_t n)
+{
+	const struct wire_range range = { T0, T0 + 30 * NS_PER_S };
+
+	return (struct wire_snapshot_reply){
+		.probe = probe,
+		.hook = "tp_btf/h",
+		.min_wait_ns = NS_PER_US,
+		.coverage = { .asked = range,
+			      .used = range,
+			      .asked_ns = 30 * NS_PER_S,
+			      .covered_ns = 30 * NS_PER_S,
+			      .windows = 6,
+			      .complete = true },
+		.totals = { .samples = WIRE_ABSENT,
+			    .calls = WIRE_ABSENT,
+			    .processes = 1,
+			    .threads = 2,
+			    .on_cpu_ns = 4 * NS_PER_S,
+			    .runnable_ns = NS_PER_S,
+			    .blocked_ns = 3 * NS_PER_S,
+			    .waits = 11,
+			    .cpus = 2 },
+		.shown = { (int64_t)n, 2, 4 * NS_PER_S },
+		.rows = { rows, n },
+	};
+}
+
+struct printer {
+	struct view view;
+	char *text;
+	size_t size;
+};
+
+static void printer_open(struct printer *p, struct view view)
+{
+	p->view = view;
+	p->view.page.out = open_memstream(&p->text, &p->size);
+	assert_non_null(p->view.page.out);
+	p->view.page.width = 80;
+}
+
+/* What was printed has these words in this order, up to NULL; then it is gone. */
+static void printer_check(struct printer *p, ...)
+{
+	const char *at, *word;
+	va_list ap;
+
+	assert_int_equal(fclose(p->view.page.out), 0);
+	at = p->text;
+	va_start(ap, p);
+	while ((word = va_arg(ap, const char *)) != NULL) {
+		const char *found = strstr(at, word);
+
+		if (!found)
+			fail_msg("no \"%s\" after the first %td bytes of:\n%s", word, at - p->text,
+				 p->text);
+		at = found + strlen(word);
+	}
+	va_end(ap);
+	free(p->text);
+}
+
+static void printer_check_whole(struct printer *p, const char *text)
+{
+	assert_int_equal(fclose(p->view.page.out), 0);
+	assert_string_equal(p->text, text);
+	free(p->text);
+}
+
+/* Its stack stands on its head above the one that it woke; no name of it reaches the terminal. */
+static void test_waker(void **state)
+{
+	struct wire_row row = row_of_db();
+	struct printer p;
+
+	row.waker = &waker;
+	printer_open(&p, (struct view){ 0 });
+	render_waker(&p.view, &row);
+	printer_check_whole(&p, "    waker: jbd2\\x1b (thread 413, pid 412)\n"
+				"      start\n"
+				"      wake_by_pipe\n"
+				"      anon_pipe_write\n"
+				"      try_to_wake_up\n"
+				"      --               --\n");
+	printer_open(&p, (struct view){ .delimited = true });
+	render_waker(&p.view, &row);
+	printer_check(&p, "wake_by_pipe\n      -\n      anon_pipe_write", NULL);
+	row.waker = NULL;
+	printer_open(&p, (struct view){ .chain = true });
+	render_waker(&p.view, &row);
+	render_chain(&p.view, &row);
+	printer_check_whole(&p, "");
+}
+
+/* A wakeup that nobody can be named for: by its context, and with what stacks there are. */
+static void test_waker_without_a_task(void **state)
+{
+	static const struct wire_waker by_irq = { { path + 2, 1 }, &waker_kernel, NULL };
+	static const struct wire_waker by_nobody = { { 0 }, NULL, NULL };
+	struct wire_row row = row_of_db();
+	struct printer p;
+	char *title;
+
+	row.waker = &by_irq;
+	printer_open(&p, (struct view){ .delimited = true });
+	render_waker(&p.view, &row);
+	printer_check_whole(&p, "    waker: irq\n"
+				"      anon_pipe_write\n"
+				"      try_to_wake_up\n"
+				"      --               --\n");
+	title = waker_title(&by_nobody);
+	assert_string_equal(title, "unknown");
+	free(title);
+}
+
+static void test_chain(void **state)
+{
+	struct wire_row row = row_of_db();
+	struct printer p;
+
+	row.waker = &waker;
+	row.comm = "db\n";
+	printer_open(&p, (struct view){ .chain = true });
+	render_chain(&p.view, &row);
+	printer_check_whole(
+		&p,
+		"    db\\n waits <- jbd2\\x1b (thread 413, pid 412) woke it <- link1 (pid 77) <-\n"
+		"    irq\n");
+}
+
+static void test_wakes(void **state)
+{
+	struct wire_row row = row_of_db();
+	struct wire_snapshot_reply reply = reply_of("offwake", &row, 1);
+	struct printer p;
+
+	row.waker = &waker;
+	printer_open(&p, (struct view){ .chain = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "seen       2 threads of 1 process that waited 1 us or more\n",
+		      "waits      11 that ended, 3 s blocked and 1 s runnable in all\n",
+		      "db (pid 4242)", "S waits for", "10 waits, 3 s in all", "db waits <- jbd2",
+		      "waker: jbd2", "try_to_wake_up\n", "--               --\n",
+		      "anon_pipe_read\n", "wait_for_pipe", NULL);
+	/* The target's stack upright, then the waker's on its head; of the path the last alone. */
+	printer_open(&p, (struct view){ .delimited = true });
+	render_folded(&p.view, &reply);
+	printer_check_whole(&p, "db;main;wait_for_pipe;-;anon_pipe_read;schedule;--;try_to_wake_up;"
+				"anon_pipe_write;-;wake_by_pipe;start;jbd2\\x1b 3000000\n");
+	printer_open(&p, (struct view){ .chain = true });
+	render_folded(&p.view, &reply);
+	printer_check(&p, "start;jbd2\\x1b;link1;irq 3000000\n", NULL);
+}
+
+/* A row that was blocked, one that was ready, and throttled for a part; samples of the same time.
+ */
+struct overview {
+	struct wire_row rows[2];
+	struct wire_row sample;
+	struct wire_snapshot_reply waits, samples;
+};
+
+static void overview_init(struct overview *o)
+{
+	o->rows[0] = o->rows[1] = o->sample = row_of_db();
+	o->rows[1].comm = "worker";
+	o->rows[1].blocked_ns = 0;
+	o->rows[1].runnable_ns = NS_PER_S;
+	o->rows[1].throttled_ns = 400 * NS_PER_MS;
+	o->rows[1].kernel = NULL;
+	o->waits = reply_of("offcpu", o->rows, 2);
+	o->sample.state = NULL;
+	o->sample.total_ns = 4 * NS_PER_S;
+	o->samples = reply_of("oncpu", &o->sample, 1);
+	o->samples.totals.samples = 200;
+}
+
+static void test_overview(void **state)
+{
+	struct overview o;
+	struct printer p;
+
+	overview_init(&o);
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, &o.samples);
+	printer_check(&p, "\non CPU     4 s, 1 of 1 stack\n", "db (pid 4242)", "4 s  100 %\n",
+		      "\nrunnable   600 ms, 1 of 1 stack\n", "worker", "\nthrottled  400 ms,",
+		      "\nblocked    3 s, 1 of 1 stack\n", "db (pid 4242)", "S waits for",
+		      "more: stackctl snapshot offcpu", NULL);
+	o.waits.rows.n = 0;
+	o.samples.rows.n = 0;
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, &o.samples);
+	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited for a CPU\n",
+		      "\nblocked    no waits but idle ones\n", NULL);
+}
+
+/* A tower for each part; they add up to what there is. */
+static void test_overview_folded(void **state)
+{
+	static const char waits[] =
+		"runnable;worker;main;wait_for_pipe 600000\n"
+		"throttled;worker;main;wait_for_pipe 400000\n"
+		"blocked;db;main;wait_for_pipe;anon_pipe_read;schedule 3000000\n";
+	struct overview o;
+	struct printer p;
+	char text[512];
+
+	overview_init(&o);
+	printer_open(&p, (struct view){ 0 });
+	render_overview_folded(&p.view, &o.waits, &o.samples);
+	snprintf(text, sizeof text,
+		 "on CPU;db;main;wait_for_pipe;anon_pipe_read;schedule 4000000\n%s", waits);
+	printer_check_whole(&p, text);
+	/* Without samples the time on the CPUs is known all the same. */
+	printer_open(&p, (struct view){ 0 });
+	render_overview_folded(&p.view, &o.waits, NULL);
+	snprintf(text, sizeof text, "on CPU;[no samples] 4000000\n%s", waits);
+	printer_check_whole(&p, text);
+}
+
+static void test_calls(void **state)
+{
+	struct wire_row row = row_of_db();
+	struct wire_snapshot_reply reply = reply_of("stackcount", &row, 1);
+	struct printer p;
+
+	row.state = NULL;
+	row.total_ns = 0;
+	reply.totals.calls = 40;
+	reply.rest = (struct wire_rest){ 3, 1, 0 };
+	printer_open(&p, (struct view){ 0 });
+	render_text(&p.view, &reply);
+	printer_check(&p, "calls      40 by 1 process, 1 a second, by tp_btf/h\n", "db (pid 4242)",
+		      "10 calls   25 %\n", "schedule\n", "3 more, 75 %: -n 0 shows all\n", NULL);
+	printer_open(&p, (struct view){ 0 });
+	render_folded(&p.view, &reply);
+	printer_check(&p, "schedule 10\n", NULL);
+}
+
+static void test_call(void **state)
+{
+	const struct wire_call call = {
+		.time = T0 + 5,
+		.comm = "a\033b",
+		.pid = 7,
+		.tid = 8,
+		.cpu = 1,
+		.count = 3,
+		.user = &target_user,
+	};
+	struct printer p;
+
+	printer_open(&p, (struct view){ 0 });
+	render_call(&p.view, &call);
+	printer_check(&p, "03:10:10.000000005  a\\x1bb (pid 7, thread 8, CPU 1)", "for 3 calls\n",
+		      "wait_for_pipe", NULL);
+}
+
+static struct wire_io io_of(const char *layer, const char *op, int64_t own_ns)
+{
+	return (struct wire_io){
+		.layer = layer,
+		.op = op,
+		.filesystem = "ext4",
+		.device = "vda",
+		.own_ns = own_ns,
+		.cpu_ns = own_ns,
+		.device_ns = 2 * NS_PER_S,
+		.p50_ns = NS_PER_US,
+		.p90_ns = 2 * NS_PER_MS,
+		.p99_ns = WIRE_ABSENT,
+	};
+}
+
+static struct wire_row row_of_io(const struct wire_io *io)
+{
+	struct wire_row row = row_of_db();
+
+	row.state = NULL;
+	row.kernel = row.user = NULL;
+	row.io = io;
+	return row;
+}
+
+static void test_ios(void **state)
+{
+	static const int64_t counts[] = { 0, 0, 3, 0, 1 };
+	struct wire_io ios[] = { io_of("syscall", "fsync", NS_PER_S),
+				 io_of("fs", "fsync", 2 * NS_PER_S) };
+	struct wire_row rows[] = { row_of_io(&ios[0]), row_of_io(&ios[1]) };
+	struct wire_snapshot_reply reply = reply_of("iolat", rows, 2);
+	struct printer p;
+
+	ios[0].errors = 2;
+	rows[0].buckets = (struct wire_ints){ counts, ARRAY_SIZE(counts) };
+	printer_open(&p, (struct view){ .histograms = true });
+	render_text(&p.view, &reply);
+	printer_check(
+		&p,
+		"syscall\n  fsync           ext4 vda             10    3.00s  1.00us  2.00ms       -",
+		"2 failed\n", "nsecs", "         4 -> 7          : 3        |*****",
+		"        16 -> 31         : 1        |", "\nfs\n  fsync", NULL);
+	printer_open(&p, (struct view){ .breakdown = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "sync on ext4 vda", "3 s in all, 300 ms each\n", "10, by layer:\n",
+		      "+- syscall", "1 s", "33 %", "+--- fs", "2 s", "67 %", "+- device", NULL);
+	printer_open(&p, (struct view){ 0 });
+	render_folded(&p.view, &reply);
+	printer_check_whole(&p,
+			    "syscall;fsync;ext4 vda;db 1000000\nfs;fsync;ext4 vda;db 2000000\n");
+}
+
+static void test_sessions(void **state)
+{
+	static const int64_t pids[] = { 4242, 4243 };
+	static const char *const states[] = { "D", "S" };
+	const struct wire_filter filter = {
+		.pids = LIST(pids),
+		.user_threads = 1,
+		.min_block_ns = 500 * NS_PER_US,
+		.max_block_ns = WIRE_ABSENT,
+		.states = LIST(states),
+		.comm = "d*\x1b",
+	};
+	struct wire_session session = {
+		.id = "5",
+		.probe = "offwake",
+		.name = "slow",
+		.owner = "root",
+		.since = T0,
+		.until = T0 + 60 * NS_PER_S,
+		.ended = WIRE_ABSENT,
+		.filter = &filter,
+	};
+	const struct wire_sessions_reply one = { { &session, 1 } }, none = { { 0 } };
+	struct printer p;
+
+	printer_open(&p, (struct view){ 0 });
+	render_sessions(&p.view.page, &one);
+	printer_check(&p, "5         offwake, slow, of root, since 2026-03-01 03:10:10 UTC\n",
+		      "only -p 4242,4243 -u -m 500 --state D,S --comm d*\\x1b\n",
+		      "ends 2026-03-01 03:11:10 UTC\n", NULL);
+	session.ended = T0 + NS_PER_S;
+	printer_open(&p, (struct view){ 0 });
+	render_sessions(&p.view.page, &one);
+	printer_check(&p, "ended 2026-03-01 03:10:11 UTC\n", NULL);
+	printer_open(&p, (struct view){ 0 });
+	render_sessions(&p.view.page, &none);
+	printer_check_whole(&p, "no sessions\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_waker),	 cmocka_unit_test(test_waker_without_a_task),
+		cmocka_unit_test(test_chain),	 cmocka_unit_test(test_wakes),
+		cmocka_unit_test(test_overview), cmocka_unit_test(test_overview_folded),
+		cmocka_unit_test(test_calls),	 cmocka_unit_test(test_call),
+		cmocka_unit_test(test_ios),	 cmocka_unit_test(test_sessions),
+	};
+
+	setenv("TZ", "UTC", 1);
+	tzset();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
