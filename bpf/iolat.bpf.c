@@ -30,8 +30,9 @@ struct slow_stacks {
 #define WINDOW_KEY   struct io_key
 #define WINDOW_VALUE struct io_sums
 
+#include "follow.bpf.h"
+#include "mapping.bpf.h"
 #include "maps.bpf.h"
-#include "process.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
@@ -119,7 +120,7 @@ __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
 	user.exec_gen = (__u32)task->self_exec_id;
 	w = unwind_user(task, UNWIND_AT_SWITCH);
 	if (w)
-		out->ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+		out->ustack = stack_take_user(cpu, w, &user);
 	return 0;
 }
 
@@ -368,36 +369,5 @@ FILE_FUNCTION(vfs_open, IO_LAYER_VFS, IO_OP_OPEN, ARGS(void *path, struct file *
 FILE_SYSTEM(ext4_file_read_iter, ext4_file_write_iter, ext4_sync_file, ext4_file_open)
 FILE_SYSTEM(xfs_file_read_iter, xfs_file_write_iter, xfs_file_fsync, xfs_file_open)
 FILE_SYSTEM(btrfs_file_read_iter, btrfs_file_write_iter, btrfs_sync_file, btrfs_file_open)
-
-/* Who comes and goes, where no other probe tells. */
-SEC("?tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_fork(cpu, parent, child);
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_exec(cpu, task);
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_exit(cpu, task);
-	return 0;
-}
 
 char LICENSE[] SEC("license") = "GPL";

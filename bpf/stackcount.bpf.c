@@ -27,8 +27,9 @@ struct cpu {
 #define WINDOW_KEY   struct sample_key
 #define WINDOW_VALUE struct sample_sums
 
+#include "follow.bpf.h"
+#include "mapping.bpf.h"
 #include "maps.bpf.h"
-#include "process.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
@@ -116,7 +117,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	/* A thread on its way out has no memory left to have a stack in. */
 	w = task->flags & PF_EXITING ? NULL : unwind_user(task, UNWIND_AT_SWITCH);
 	if (w)
-		key->ustack = stack_take_frames(cpu, w->ip, w->n, w->flags, &user);
+		key->ustack = stack_take_user(cpu, w, &user);
 }
 
 static __always_inline void call_stream(struct cpu *cpu, const struct sample_key *key,
@@ -278,36 +279,5 @@ int on_user_function(struct pt_regs *ctx)
 
 ON_TRACEPOINTS(0)
 ON_TRACEPOINTS(1)
-
-/* Who comes and goes, where no other probe tells. */
-SEC("?tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_fork(cpu, parent, child);
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_exec(cpu, task);
-	return 0;
-}
-
-SEC("?tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *task)
-{
-	struct cpu *cpu = cpu_get();
-
-	if (cpu)
-		process_exit(cpu, task);
-	return 0;
-}
 
 char LICENSE[] SEC("license") = "GPL";
