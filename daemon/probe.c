@@ -33,6 +33,9 @@ static const struct {
 	[PROBE_IOLAT] = { probe_iolat_open, probe_iolat_close, probe_iolat_status },
 };
 
+/* Programs of bpf/follow.bpf.h. */
+static const char *const followers[] = { "on_fork", "on_exec", "on_exit" };
+
 /* libbpf's first warning: what the kernel refused. Those that follow are what came of it. */
 static _Thread_local char libbpf_warning[256];
 
@@ -113,11 +116,28 @@ static int list_prepare(struct probe *probe, const char *name, const struct wire
 	return bpf_map__set_max_entries(map, (uint32_t)ids->n);
 }
 
+static struct bpf_program *follower(const struct probe *probe, size_t i)
+{
+	return bpf_object__find_program_by_name(probe->object, followers[i]);
+}
+
+static int followers_choose(struct probe *probe)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; probe->options.follows_processes && i < ARRAY_SIZE(followers) && !r; i++)
+		r = bpf_program__set_autoload(follower(probe, i), true);
+	return r;
+}
+
 int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint32_t ring_bytes,
 		  uint32_t n_seen)
 {
 	int r = window_maps_create(probe, key_size, value_size);
 
+	if (!r)
+		r = followers_choose(probe);
 	if (!r && probe->options.unwind)
 		r = probe_unwind_reuse(probe->options.unwind, probe->object);
 	if (!r)
@@ -187,6 +207,16 @@ int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, s
 
 	for (i = 0; i < n && !r; i++)
 		r = probe_attach_one(probe, programs[i]);
+	return r;
+}
+
+int probe_follow(struct probe *probe)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; probe->options.follows_processes && i < ARRAY_SIZE(followers) && !r; i++)
+		r = probe_attach_one(probe, follower(probe, i));
 	return r;
 }
 

@@ -188,9 +188,6 @@ static int skeleton_configure(struct probe *probe)
 	io_calls_fill(skel->rodata->io_calls, IO_CALLS);
 	if (options->filter)
 		memcpy(&skel->rodata->filter, options->filter, sizeof(*options->filter));
-	bpf_program__set_autoload(skel->progs.on_fork, options->follows_processes);
-	bpf_program__set_autoload(skel->progs.on_exec, options->follows_processes);
-	bpf_program__set_autoload(skel->progs.on_exit, options->follows_processes);
 	return probe_prepare(probe, sizeof(struct io_key), sizeof(struct io_sums), RING, SEEN);
 }
 

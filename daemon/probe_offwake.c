@@ -31,9 +31,6 @@ static int skeleton_configure(struct probe *probe)
 					     (uint32_t)options->config->offcpu_max_threads);
 	if (r)
 		return r;
-	bpf_program__set_autoload(skel->progs.on_fork, options->follows_processes);
-	bpf_program__set_autoload(skel->progs.on_exec, options->follows_processes);
-	bpf_program__set_autoload(skel->progs.on_exit, options->follows_processes);
 	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->hook == HOOK_SCHED_EXIT);
 	return bpf_program__set_autoload(skel->progs.on_finish_switch,
 					 probe->hook == HOOK_FINISH_SWITCH);
@@ -77,25 +74,14 @@ static int marks_attach(struct probe *probe)
 	return 0;
 }
 
-static int processes_follow(struct probe *probe)
-{
-	struct bpf_program *programs[] = {
-		probe->offwake->progs.on_fork,
-		probe->offwake->progs.on_exec,
-		probe->offwake->progs.on_exit,
-	};
-
-	return probe_attach_all(probe, programs, ARRAY_SIZE(programs));
-}
-
 /* sched_switch comes last: no wait is pending before the hook that takes its stack is there. */
 static int probe_attach(struct probe *probe)
 {
 	struct offwake *skel = probe->offwake;
 	int r = marks_attach(probe);
 
-	if (!r && probe->options.follows_processes)
-		r = processes_follow(probe);
+	if (!r)
+		r = probe_follow(probe);
 	if (!r)
 		r = probe_attach_one(probe, skel->progs.on_waking);
 	if (!r)

@@ -35,9 +35,6 @@ static int skeleton_configure(struct probe *probe)
 	skel->rodata->ring_stack_bytes = RING - RING / 4;
 	if (options->filter)
 		memcpy(&skel->rodata->filter, options->filter, sizeof(*options->filter));
-	bpf_program__set_autoload(skel->progs.on_fork, options->follows_processes);
-	bpf_program__set_autoload(skel->progs.on_exec, options->follows_processes);
-	bpf_program__set_autoload(skel->progs.on_exit, options->follows_processes);
 	return probe_prepare(probe, sizeof(struct sample_key), sizeof(struct sample_sums), RING,
 			     SEEN);
 }
@@ -150,17 +147,6 @@ static int events_open(struct probe *probe)
 	return probe->options.with_cycles ? events_update_cycles(probe) : events_update(probe);
 }
 
-static int processes_follow(struct probe *probe)
-{
-	struct bpf_program *programs[] = {
-		probe->oncpu->progs.on_fork,
-		probe->oncpu->progs.on_exec,
-		probe->oncpu->progs.on_exit,
-	};
-
-	return probe_attach_all(probe, programs, ARRAY_SIZE(programs));
-}
-
 static int probe_try(struct probe *probe)
 {
 	int r;
@@ -176,8 +162,8 @@ static int probe_try(struct probe *probe)
 		r = -ENOMEM; /* libbpf goes on without its variables mapped */
 	if (!r)
 		r = probe_finish(probe);
-	if (!r && probe->options.follows_processes)
-		r = processes_follow(probe);
+	if (!r)
+		r = probe_follow(probe);
 	if (!r)
 		r = events_open(probe);
 	return r;

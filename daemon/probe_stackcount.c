@@ -91,22 +91,10 @@ static int skeleton_configure(struct probe *probe)
 		skel->bss->pace.interval_ns = (uint64_t)NS_PER_S / options->rate;
 	if (options->filter)
 		memcpy(&skel->rodata->filter, options->filter, sizeof(*options->filter));
-	bpf_program__set_autoload(skel->progs.on_fork, options->follows_processes);
-	bpf_program__set_autoload(skel->progs.on_exec, options->follows_processes);
-	bpf_program__set_autoload(skel->progs.on_exit, options->follows_processes);
 	r = target_configure(probe);
 	return r ? r
 		 : probe_prepare(probe, sizeof(struct sample_key), sizeof(struct sample_sums), RING,
 				 SEEN);
-}
-
-static int processes_follow(struct probe *probe)
-{
-	int r = probe_attach_one(probe, probe->stackcount->progs.on_fork);
-
-	if (!r)
-		r = probe_attach_one(probe, probe->stackcount->progs.on_exec);
-	return r ? r : probe_attach_one(probe, probe->stackcount->progs.on_exit);
 }
 
 static int functions_attach(struct probe *probe)
@@ -157,8 +145,8 @@ static int probe_try(struct probe *probe)
 		r = -ENOMEM; /* libbpf goes on without its variables mapped */
 	if (!r)
 		r = probe_finish(probe);
-	if (!r && probe->options.follows_processes)
-		r = processes_follow(probe);
+	if (!r)
+		r = probe_follow(probe);
 	return r ? r : targets_attach(probe);
 }
 

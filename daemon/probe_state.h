@@ -58,7 +58,10 @@ void probe_warning_clear(void);
 void probe_fail(struct probe *probe, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Before load: the window's maps, with the sizes of their members, and the sizes of the others. */
+/*
+ * Before load: the window's maps, with the sizes of their members, the sizes of the others, and
+ * whether it follows processes.
+ */
 int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint32_t ring_bytes,
 		  uint32_t n_seen);
 
@@ -73,6 +76,9 @@ int probe_attach_one(struct probe *probe, struct bpf_program *program);
 int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, size_t n);
 int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint);
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol);
+
+/* Where it is asked for, attaches the programs that tell of fork, exec and exit. */
+int probe_follow(struct probe *probe);
 
 int probe_map_fd(const struct probe *probe, const char *name);
 
