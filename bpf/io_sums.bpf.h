@@ -8,6 +8,7 @@
  */
 
 #include "io_shared.h"
+#include "log2.bpf.h"
 
 /* What one operation adds to its row. */
 struct io_times {
@@ -24,31 +25,9 @@ struct io_times {
 	__u32 is_error;
 };
 
-static __always_inline __u32 io_bucket(__u64 v)
+static __always_inline __u32 io_bucket(__u64 ns)
 {
-	__u32 i = 0;
-
-	if (v >= 1ULL << 32) {
-		i += 32;
-		v >>= 32;
-	}
-	if (v >= 1 << 16) {
-		i += 16;
-		v >>= 16;
-	}
-	if (v >= 1 << 8) {
-		i += 8;
-		v >>= 8;
-	}
-	if (v >= 1 << 4) {
-		i += 4;
-		v >>= 4;
-	}
-	if (v >= 1 << 2) {
-		i += 2;
-		v >>= 2;
-	}
-	return v >= 2 ? i + 1 : i;
+	return ns < 1ULL << 32 ? log2_of_32(ns) : 32 + log2_of_32(ns >> 32);
 }
 
 /* comm: of the process, for a row that is new. NULL is counted. */

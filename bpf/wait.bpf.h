@@ -9,6 +9,8 @@
 
 #include <bpf/bpf_core_read.h>
 
+#include "log2.bpf.h"
+
 /* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
 static __always_inline bool task_is_blocked(struct task_struct *task)
 {
@@ -19,29 +21,8 @@ static __always_inline bool task_is_blocked(struct task_struct *task)
 
 static __always_inline __u32 wait_bucket(__u64 ns)
 {
-	__u64 v = ns >> 10;
-	__u32 i = 0;
+	__u32 i = log2_of_32(ns >> 9);
 
-	if (v >= 1ULL << 16) {
-		i += 16;
-		v >>= 16;
-	}
-	if (v >= 1 << 8) {
-		i += 8;
-		v >>= 8;
-	}
-	if (v >= 1 << 4) {
-		i += 4;
-		v >>= 4;
-	}
-	if (v >= 1 << 2) {
-		i += 2;
-		v >>= 2;
-	}
-	if (v >= 2)
-		i += 2;
-	else if (v >= 1)
-		i += 1;
 	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
 }
 
