@@ -37,7 +37,7 @@ prober.start()
 cuts, seen = [], 0
 while len(cuts) < args.cuts:
     time.sleep(0.2)
-    windows = daemon.call("io.stackd.Windows")["windows"]
+    windows = daemon.call("io.stackd.Windows", probe="offcpu")["windows"]
     if windows and windows[-1]["seq"] != seen:
         seen = windows[-1]["seq"]
         cuts.append((daemon.status()["cut_ns"] / 1e6, windows[-1]["rows"]))
@@ -46,8 +46,9 @@ prober.end = True
 prober.join()
 program.kill()
 
-full = [ms for ms, rows in cuts if rows >= args.keys]
-print(f"{len(cuts)} cuts, {len(full)} of them with {args.keys} keys or more; ms")
+# Whatever else runs on the host adds keys of its own, every wait of 1 us: such cuts are others.
+full = [ms for ms, rows in cuts if args.keys <= rows <= args.keys * 3 // 2]
+print(f"{len(cuts)} cuts, {len(full)} of them with {args.keys} to {args.keys * 3 // 2} keys; ms")
 if not full:
     raise SystemExit(f"no window had {args.keys} keys; rows: {[rows for _, rows in cuts]}")
 p99 = percentile(full, 0.99)
