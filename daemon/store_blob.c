@@ -17,7 +17,7 @@ enum {
 	TAG_PROCESSES = 3, /* likewise */
 };
 
-enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, ZSTD_LEVEL = 3 };
+enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
 
 static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
 			const struct bytes *payload)
@@ -81,13 +81,18 @@ static int numbers_encode(const struct store_table *table, const struct store_na
 
 static void arrays_encode(struct store_column_context *context, struct bytes *out)
 {
+	struct store_cuts *cuts = &context->cuts;
 	const struct store_section *section;
 	struct bytes payload = {};
+	size_t i;
 
 	for (section = store_sections; section->size; section++) {
 		payload.n = 0;
+		i = cuts->n;
 		store_columns_encode(context, section, &payload);
 		section_put(out, section->tag, section->version, &payload);
+		for (; i < cuts->n; i++)
+			cuts->at[i] += out->n - payload.n;
 	}
 	bytes_fini(&payload);
 }
@@ -97,6 +102,7 @@ static int sections_encode(struct store_column_context *context, const struct st
 			   struct bytes *out)
 {
 	_cleanup_(bytes_fini) struct bytes arrays = {}, payload = {};
+	size_t i;
 	int r;
 
 	arrays_encode(context, &arrays);
@@ -112,21 +118,51 @@ static int sections_encode(struct store_column_context *context, const struct st
 	if (r)
 		return r;
 	section_put(out, TAG_PROCESSES, NUMBERS_VERSION, &payload);
+	for (i = 0; i < context->cuts.n; i++)
+		context->cuts.at[i] += out->n;
 	bytes_put(out, arrays.data, arrays.n);
 	return out->is_failed || arrays.is_failed ? -ENOMEM : context->error;
 }
 
-static int pack(const struct bytes *raw, struct bytes *out)
+/* Up to there, and what follows has statistics of its own. */
+static int pack_to(ZSTD_CCtx *zstd, ZSTD_inBuffer *in, size_t end, ZSTD_EndDirective how,
+		   ZSTD_outBuffer *out)
 {
-	size_t bound = ZSTD_compressBound(raw->n), size;
-	_cleanup_(freep) void *packed = malloc(bound);
+	size_t left;
 
-	if (!packed)
+	in->size = end;
+	left = ZSTD_compressStream2(zstd, out, in, how);
+	return ZSTD_isError(left) || left ? -ENOMEM : 0;
+}
+
+static int pack_run(ZSTD_CCtx *zstd, const struct bytes *raw, const struct store_cuts *cuts,
+		    ZSTD_outBuffer *out)
+{
+	ZSTD_inBuffer in = { .src = raw->data };
+	size_t i;
+	int r = 0;
+
+	if (ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) ||
+	    ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(zstd, raw->n)))
 		return -ENOMEM;
-	size = ZSTD_compress(packed, bound, raw->data, raw->n, ZSTD_LEVEL);
-	if (ZSTD_isError(size))
-		return -ENOMEM;
-	bytes_put(out, packed, size);
+	for (i = 0; i < cuts->n && !r; i++)
+		r = pack_to(zstd, &in, cuts->at[i], ZSTD_e_flush, out);
+	return r ? r : pack_to(zstd, &in, raw->n, ZSTD_e_end, out);
+}
+
+/* Numbers of one kind are alike, of two are not: each kind is a block, with codes that fit it. */
+static int pack(const struct bytes *raw, const struct store_cuts *cuts, struct bytes *out)
+{
+	size_t bound = ZSTD_compressBound(raw->n) + (cuts->n + 1) * BLOCK_HEAD;
+	_cleanup_(freep) void *packed = malloc(bound);
+	ZSTD_outBuffer buffer = { .dst = packed, .size = bound };
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	int r = packed && zstd ? pack_run(zstd, raw, cuts, &buffer) : -ENOMEM;
+
+	ZSTD_freeCCtx(zstd);
+	if (r)
+		return r;
+	bytes_put(out, packed, buffer.pos);
 	return out->is_failed ? -ENOMEM : 0;
 }
 
@@ -141,7 +177,7 @@ int store_blob_encode(const struct window *window, const struct store_names *nam
 	store_table_fini(&context.processes);
 	if (!r && raw.n > STORE_BLOB_MAX)
 		r = -E2BIG;
-	return r ? r : pack(&raw, out);
+	return r ? r : pack(&raw, &context.cuts, out);
 }
 
 static void lost_decode(struct bytes_reader *in, struct window *window)

@@ -238,19 +238,28 @@ static void member_encode(struct store_column_context *context, enum column_kind
 	}
 }
 
+static void cut_add(struct store_cuts *cuts, size_t at, size_t *last)
+{
+	if (cuts->n == STORE_CUTS_MAX || at - *last < STORE_CUT_BYTES)
+		return;
+	cuts->at[cuts->n++] = *last = at;
+}
+
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  struct bytes *out)
 {
 	const char *base = (const char *)context->window;
 	const char *members = *(char *const *)(base + section->array);
-	size_t n = *(const size_t *)(base + section->n), i, column;
+	size_t n = *(const size_t *)(base + section->n), i, column, last = out->n;
 
 	bytes_put_u64(out, n);
-	for (column = 0; column < section->n_columns; column++)
+	for (column = 0; column < section->n_columns; column++) {
 		for (i = 0; i < n; i++)
 			member_encode(context, section->columns[column].kind,
 				      members + i * section->size + section->columns[column].offset,
 				      out);
+		cut_add(&context->cuts, out->n, &last);
+	}
 }
 
 static void comm_decode(struct bytes_reader *in, char *comm)

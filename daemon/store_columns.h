@@ -21,11 +21,20 @@ struct store_table {
 	size_t n;
 };
 
+/* Where numbers of one kind end and others begin; few go with the next. */
+enum { STORE_CUTS_MAX = 160, STORE_CUT_BYTES = 256 };
+
+struct store_cuts {
+	size_t at[STORE_CUTS_MAX];
+	size_t n;
+};
+
 /* What the columns of one window share. */
 struct store_column_context {
 	struct window *window;
 	struct store_table stacks;
 	struct store_table processes;
+	struct store_cuts cuts;
 	int error;
 };
 
@@ -43,7 +52,7 @@ struct store_section {
 /* Ended by one of size 0. Images are first: the others refer to them. */
 extern const struct store_section store_sections[];
 
-/* Failures are in context->error and bytes->is_failed. */
+/* Failures are in context->error and bytes->is_failed. Adds the ends of columns to context->cuts. */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  struct bytes *out);
 
