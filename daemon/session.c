@@ -345,19 +345,23 @@ int64_t session_ended(struct session *session)
 	return ended;
 }
 
-/* Cut first: taking programs out of the kernel takes a while, and is no part of the data. */
-void session_finish(struct session *session)
+/*
+ * The probe, for its caller to close: taking programs out of the kernel takes seconds where there
+ * are many, is no part of the data, and nobody who asks for the session waits for it.
+ */
+static struct probe *session_finish(struct session *session)
 {
 	session->drain = drain_stop(session->drain, &session->stats, &session->last_seq);
-	session->probe = probe_close(session->probe);
 	session->status.n_programs = 0;
 	session->status.reason = NULL;
 	session->status.is_on = false;
 	session->ended_real_ns = real_time_of(session->stats.last_ns - session->stats.cut_ns);
+	return TAKE(session->probe);
 }
 
 static int stop_for(struct session *session, const char *why)
 {
+	struct probe *probe = NULL;
 	int r = 0;
 
 	if (session->info.is_always)
@@ -366,10 +370,11 @@ static int stop_for(struct session *session, const char *why)
 	if (session->ended_real_ns != INT64_MAX)
 		r = -EALREADY;
 	else
-		session_finish(session);
+		probe = session_finish(session);
 	if (!r && why)
 		snprintf(session->reason, sizeof(session->reason), "%s", why);
 	pthread_rwlock_unlock(&session->lock);
+	probe_close(probe);
 	if (!r)
 		log_info("session %s ended%s%s", session->info.id_text, why ? ": " : "",
 			 why ? why : "");

@@ -58,7 +58,4 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 /* As session_stop(), and says that it cost too much. */
 int session_stop_over(struct session *session, uint64_t budget_percent);
 
-/* Cuts the last window and leaves nothing in the kernel; session.lock is held. */
-void session_finish(struct session *session);
-
 #endif
