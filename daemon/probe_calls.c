@@ -204,8 +204,15 @@ static struct probe_calls *calls_new(size_t n)
 	return calls;
 }
 
+static void why_set(const struct probe_calls *calls, char *why, size_t size)
+{
+	if (calls->refused)
+		snprintf(why, size, "none of these can be traced: %s (%s)",
+			 calls->names, strerror(-calls->error));
+}
+
 int probe_calls_open(struct broker *broker, int program_fd, const struct targets *targets,
-		     bool is_multi, struct probe_calls **out)
+		     bool is_multi, struct probe_calls **out, char *why, size_t size)
 {
 	struct probe_calls *calls = calls_new(targets->n);
 	int r = calls ? 0 : -ENOMEM;
@@ -223,6 +230,7 @@ int probe_calls_open(struct broker *broker, int program_fd, const struct targets
 	if (!r && !calls->attached)
 		r = calls->error ? calls->error : -ENOENT;
 	if (r) {
+		why_set(calls, why, size);
 		probe_calls_close(calls);
 		return r;
 	}

@@ -104,7 +104,8 @@ static int functions_attach(struct probe *probe)
 					      ? probe->stackcount->progs.on_user_function
 					      : probe->stackcount->progs.on_function;
 	int r = probe_calls_open(probe->options.broker, bpf_program__fd(program), targets,
-				 is_multi(probe), &probe->calls);
+				 is_multi(probe), &probe->calls, probe->reason,
+				 sizeof(probe->reason));
 
 	if (r)
 		return r;
@@ -177,7 +178,7 @@ int probe_stackcount_open(struct probe *probe)
 	}
 	if (!probe_warning()[0] && (r == -EACCES || r == -EPERM))
 		broker_refusal(probe->reason, sizeof(probe->reason));
-	else
+	else if (!probe->reason[0])
 		probe_fail(probe, "%s: %s", hook,
 			   probe_warning()[0] ? probe_warning() : strerror(-r));
 	probe_unload(probe);
