@@ -66,6 +66,8 @@ def run(line, phase):
     *words, name = line.split()
     script = f"{HOME}/test_{name}.py"
     argv = [sys.executable, script] if os.path.exists(script) else [f"{HOME}/test_{name}"]
+    if "bench" in words:
+        argv = [sys.executable, f"{HOME}/bench/bench_{name}.py", f"{HOME}/build"]
     environment = {**os.environ, "PHASE": str(phase)}
     if "unit" in words:
         environment["STACKD_UNIT"] = "stackd.service"

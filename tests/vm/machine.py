@@ -182,6 +182,10 @@ def vmlinuz(kernel_dir):
     return os.path.join(boot, name)
 
 
+def tree_megabytes(tree):
+    return int(command(["du", "-sm", tree]).split()[0])
+
+
 def image(tree, target, megabytes, label):
     """Makes an ext4 file system of a tree."""
     command(["mkfs.ext4", "-q", "-F", "-L", label, "-d", tree, target, f"{megabytes}M"])
@@ -264,7 +268,7 @@ class Machine:
         self.console_path = os.path.join(self.scratch, "console")
         self.monitor_path = os.path.join(self.scratch, "monitor")
         disk(root, self.disk)
-        image(job, self.job, 128, "job")
+        image(job, self.job, tree_megabytes(job) * 5 // 4 + 128, "job")
         # One emulating thread: with more, 6.12 has crashed in its 16-byte compare-and-swap.
         self.argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
         self.argv += [*(EXACT if is_exact else BUSY), "-m", memory, "-display", "none"]

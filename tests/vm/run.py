@@ -5,7 +5,8 @@
 Runs tests with the package of this tree installed, on Debian's kernels, each series in a machine
 of its own; with -e in one that is exact, see machine.py. A TEST is the middle of test_<name>.py
 here or in tests/live, or 'rotation'; with 'unit ' before it, it is run against the daemon as its
-unit started it. Exit code 0: all passed.
+unit started it, and 'bench NAME' is a program of tests/bench, which has this host's bpftrace to
+compare with. Exit code 0: all passed.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import package
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIVE = os.path.join(HERE, "..", "live")
+BENCH = os.path.join(HERE, "..", "bench")
 
 # In this order: the package is installed by the first, and removed by the last. These machines have
 # two CPUs, and times that mean nothing: an emulator cannot keep them.
@@ -29,6 +31,7 @@ TESTS = (
     "unit hook",
     "throttled",
     "unit open_waits",
+    "unit kernel_calls",
     "unit container",
     "service",
     "reboot",
@@ -49,6 +52,9 @@ EXACT_TESTS = (
 LIMIT_S = 600  # of one test, several times what it takes
 EXACT_FACTOR = 10  # waiting takes no time where time is counted
 
+# As it is here, whatever the libraries there.
+BPFTRACE = "#!/bin/sh\nexec /stackd/peer/ld.so --library-path /stackd/peer /stackd/peer/bpftrace \"$@\"\n"
+
 # Stands in for linux-perf, which would double the image: the load that test_rotation starts.
 PERF = "#!/bin/sh\nexec /stackd/pingpong pipe 10000000 0 1\n"
 
@@ -65,7 +71,45 @@ def arguments():
     return args
 
 
-def job_fill(home, build, args):
+def module_put(kernel, home):
+    """One that nothing needs, to be loaded and unloaded."""
+    for folder, _, names in os.walk(os.path.join(kernel, "lib", "modules")):
+        for name in names:
+            if name.startswith("dummy.ko") and folder.endswith("/drivers/net"):
+                target = os.path.join(home, name.replace("dummy", "module"))
+                shutil.copy(os.path.join(folder, name), target)
+
+
+def bpftrace_put(home):
+    path = shutil.which("bpftrace")
+    if not path:
+        return
+    peer = os.path.join(home, "peer")
+    os.mkdir(peer)
+    shutil.copy(path, peer)
+    for line in machine.command(["ldd", path]).decode().splitlines():
+        name, _, target = line.strip().partition(" => ")
+        if target:
+            shutil.copy(target.split()[0], os.path.join(peer, name))
+        elif name.startswith("/"):
+            shutil.copy(name.split()[0], os.path.join(peer, "ld.so"))
+    machine.put_text(BPFTRACE, home, "bin/bpftrace", mode=0o755)
+
+
+def bench_put(home, build):
+    for name, source in (("bench", BENCH), ("live", LIVE)):
+        os.mkdir(os.path.join(home, name))
+        for script in (n for n in os.listdir(source) if n.endswith((".py", ".bt"))):
+            shutil.copy(os.path.join(source, script), os.path.join(home, name))
+    for folder, name in (("daemon", "stackd"), ("client", "stackctl")):
+        os.makedirs(os.path.join(home, "build", folder))
+        os.symlink(f"/usr/bin/{name}", os.path.join(home, "build", folder, name))
+    os.makedirs(os.path.join(home, "build/tests/bench"))
+    shutil.copy(os.path.join(build, "tests/bench/ioloop"), os.path.join(home, "build/tests/bench"))
+    bpftrace_put(home)
+
+
+def job_fill(home, build, kernel, args):
     shutil.copy(os.path.join(HERE, "guest_job.py"), os.path.join(home, "job"))
     shutil.copy(package.find(".deb"), os.path.join(home, "stackd.deb"))
     shutil.copy(package.find_older(), os.path.join(home, "older.deb"))
@@ -81,6 +125,9 @@ def job_fill(home, build, args):
     for name in os.listdir(live):
         if name.startswith(("prog_", "libprog_")) and os.path.isfile(os.path.join(live, name)):
             shutil.copy(os.path.join(live, name), home)
+    module_put(kernel, home)
+    if any(test.startswith("bench ") for test in args.tests):
+        bench_put(home, build)
     machine.put_text(PERF, home, "bin/perf", mode=0o755)
     machine.put_text("\n".join(args.tests) + "\n", home, "tests")
     machine.put_text(str(LIMIT_S * (EXACT_FACTOR if args.exact else 1)), home, "limit")
@@ -92,7 +139,7 @@ def run(series, args):
     print(f"-- {series}: {os.path.basename(directory)}", flush=True)
     with tempfile.TemporaryDirectory() as home:
         os.chmod(home, 0o755)
-        job_fill(home, args.build, args)
+        job_fill(home, args.build, directory, args)
         with machine.Machine(directory, root, home, args.exact) as guest:
             guest.run(args.timeout)
             print(guest.console())

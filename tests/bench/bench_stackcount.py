@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cost of counting a hot tracepoint's calls by stacks, beside bpftrace, goal: at most its; and,
+where the kernel's functions can be traced, how long many of them take to attach and detach, goal:
+no longer than bpftrace, while the daemon answers and loses nothing."""
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+
+from bench import arguments, load, spread, table, verdict
+
+args = arguments(__doc__, rounds=8, calls=300000, functions=2000, cpu=1)
+
+import harness  # noqa: E402
+import tools  # noqa: E402
+
+OTHERS = ("probe.offcpu.enabled=no", "probe.oncpu.enabled=no")
+FOREVER = "budget.cpu=10000"
+SCRIPT = 'rawtracepoint:sys_enter /comm == "ioloop"/ { @[kstack, ustack] = count(); }'
+
+
+class Counted(tools.Stackd):
+    """stackd with a session on each system call."""
+
+    def __enter__(self):
+        super().__enter__()
+        started = self.daemon.ctl("start", "stackcount", "t:raw_syscalls:sys_enter", "--comm",
+                                  "ioloop")
+        assert started.code == 0, str(started)
+        return self
+
+
+def run():
+    """ns a system call that does nothing."""
+    argv = ["taskset", "-c", str(args.cpu), load(args, "ioloop"), "getppid", str(args.calls),
+            "/dev/null"]
+    return float(harness.run(argv).out)
+
+
+def tracers():
+    found = [tools.Nothing(), Counted("every call", *OTHERS, FOREVER),
+             Counted("in its budget", *OTHERS)]
+    if shutil.which("bpftrace") and tools.mount_tracefs():
+        found.append(tools.Peer("bpftrace", "bpftrace", "-e", SCRIPT))
+    return found
+
+
+def hot():
+    times = {}
+    for _ in range(args.rounds):
+        for tracer in tracers():
+            with tracer:
+                times.setdefault(tracer.name, []).append(run())
+    base = min(times["base"])
+    print(f"{args.rounds} rounds of {args.calls} calls on CPU {args.cpu}; ns a call, least")
+    table(["tracer", "least", "added"],
+          [[n, f"{min(t):.0f}", f"{min(t) - base:.0f}"] for n, t in times.items()])
+    print(f"base against base: {spread(times['base']):.0f} ns")
+    if "bpftrace" in times:
+        ratio = (min(times["every call"]) - base) / (min(times["bpftrace"]) - base)
+        print(f"{ratio:.2f} of bpftrace's, goal 1: {verdict(ratio <= 1)}")
+
+
+def prefixes(wanted):
+    """Beginnings of names that so many functions at most have together, and how many do."""
+    with open(f"{tools.TRACING}/available_filter_functions", encoding="ascii") as f:
+        names = sorted({line.split()[0] for line in f if "[" not in line})
+    counts = {}
+    for name in names:
+        if name[0].islower():
+            counts[name[:4]] = counts.get(name[:4], 0) + 1
+    chosen, total = [], 0
+    for prefix, count in sorted(counts.items(), key=lambda item: -item[1]):
+        if total + count <= wanted and prefix.isalpha():
+            chosen.append(prefix)
+            total += count
+    return chosen, total
+
+
+class Asking:
+    """Asks the daemon for its status all the time: the longest answer, in seconds."""
+
+    def __init__(self, daemon):
+        self.daemon, self.longest, self.ended = daemon, 0.0, False
+        self.thread = threading.Thread(target=self._ask)
+
+    def _ask(self):
+        while not self.ended:
+            start = time.monotonic()
+            self.daemon.status()
+            self.longest = max(self.longest, time.monotonic() - start)
+            time.sleep(0.01)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        self.thread.join()
+
+
+def attach_ours(chosen):
+    """Seconds to attach, to detach, and of the longest answer meanwhile; and how many there were."""
+    with tools.Stackd("stackd") as tracer, Asking(tracer.daemon) as asking:
+        daemon = tracer.daemon
+        start = time.monotonic()
+        started = daemon.ctl("start", "stackcount", "-r", f"^({'|'.join(chosen)})", timeout=600)
+        attached = time.monotonic()
+        assert started.code == 0, str(started)
+        state = daemon.call("io.stackd.Sessions")["sessions"]
+        between = time.monotonic()
+        daemon.ctl("stop", started.out.strip(), timeout=600)
+        end = time.monotonic()
+        (functions,) = [s["functions"] for s in state if s["id"] == started.out.strip()]
+        lost = {p["name"]: p["lost"] for p in daemon.status()["probes"] if p.get("lost")}
+    print(f"lost meanwhile: {lost}")
+    return attached - start, end - between, asking.longest, functions
+
+
+def bpftrace_seconds(probes):
+    """Of all of its life with these."""
+    environment = {**os.environ, "BPFTRACE_MAX_PROBES": "100000"}
+    script = f"{probes} {{ @ = count(); }} interval:ms:1 {{ exit(); }}"
+    start = time.monotonic()
+    subprocess.run(["bpftrace", "-e", script], env=environment, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, check=True)
+    return time.monotonic() - start
+
+
+def many():
+    tools.mount_tracefs()
+    chosen, total = prefixes(args.functions)
+    attach, detach, longest, functions = attach_ours(chosen)
+    rows = [["stackd", functions, f"{attach + detach:.2f}", f"{attach:.2f}", f"{detach:.2f}"]]
+    if shutil.which("bpftrace"):
+        one = bpftrace_seconds("kprobe:vfs_read")
+        all_of_them = bpftrace_seconds(",".join(f"kprobe:{p}*" for p in chosen)) - one
+        rows.append(["bpftrace", total, f"{all_of_them:.2f}", "", ""])
+    table(["kernel functions", "functions", "both s", "attach", "detach"], rows)
+    print(f"longest answer of the daemon meanwhile: {longest:.2f} s")
+    if len(rows) > 1:
+        ratio = (attach + detach) / all_of_them
+        print(f"{ratio:.2f} of bpftrace's, goal 1: {verdict(ratio <= 1)}")
+
+
+tools.warn_of_others()
+if args.rounds:
+    hot()
+if os.path.exists("/sys/bus/event_source/devices/kprobe/type"):
+    many()
+else:
+    print("this kernel lets none of its functions be traced: none are attached")
