@@ -13,6 +13,7 @@
 #include "bpf/shared.h"
 #include "daemon/broker.h"
 #include "daemon/log.h"
+#include "daemon/probe_types.h"
 #include "daemon/probe_unwind.h"
 #include "proto/base.h"
 #include "proto/wire.h"
@@ -305,7 +306,9 @@ int probe_open(const struct probe_options *options, struct probe **out, char *re
 		*out = probe;
 		return 0;
 	}
+	probe_types_hold();
 	r = kinds[options->kind].open_fn(probe);
+	probe_types_release();
 	probe->is_on = r == 0;
 	if (options->kind == PROBE_OFFCPU && (r == -EPERM || r == -EACCES)) {
 		snprintf(reason, size, "the kernel refuses BPF tracing: %s", probe->reason);

@@ -8,6 +8,7 @@
 
 #include <bpf/btf.h>
 
+#include "daemon/probe_types.h"
 #include "proto/base.h"
 
 /* As in the setting. */
@@ -30,32 +31,25 @@ const char *probe_hook_name(unsigned int hook)
 
 static bool kernel_has_tracepoint(const char *name)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
 	char type[64];
-	bool has;
 
-	if (libbpf_get_error(btf))
-		return false;
 	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	has = btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
-	btf__free(btf);
-	return has;
+	return probe_types_have(type, BTF_KIND_TYPEDEF);
 }
 
 bool probe_kernel_has_member(const char *type, const char *member)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
 	const struct btf_type *t;
+	struct btf *btf;
 	bool has = false;
 	int i, id;
 
-	if (libbpf_get_error(btf))
+	if (probe_types(&btf))
 		return false;
 	id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
 	t = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
 	for (i = 0; t && i < btf_vlen(t) && !has; i++)
 		has = strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member) == 0;
-	btf__free(btf);
 	return has;
 }
 

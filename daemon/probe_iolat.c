@@ -13,6 +13,7 @@
 
 #include "bpf/io_shared.h"
 #include "daemon/io_calls.h"
+#include "daemon/probe_types.h"
 #include "proto/base.h"
 
 #include "iolat.skel.h"
@@ -145,8 +146,8 @@ static void functions_choose(struct probe *probe, const struct btf *btf)
 static void layers_choose(struct probe *probe)
 {
 	struct probe_layers *layers = probe->layers;
-	struct btf *btf = btf__load_vmlinux_btf();
-	int r = libbpf_get_error(btf) ? -ENOENT : fentry_try(btf);
+	struct btf *btf = NULL;
+	int r = probe_types(&btf) ? -ENOENT : fentry_try(btf);
 
 	layers->has_functions = r == 0;
 	snprintf(layers->hook, sizeof(layers->hook), "system calls and block requests by tp_btf");
@@ -157,22 +158,15 @@ static void layers_choose(struct probe *probe)
 			  strerror(-r));
 	else
 		functions_choose(probe, btf);
-	layers->has_throttle =
-		!r && btf__find_by_name_kind(btf, "__blk_throtl_bio", BTF_KIND_FUNC) > 0;
+	layers->has_throttle = !r && probe_types_have("__blk_throtl_bio", BTF_KIND_FUNC);
 	if (!layers->has_throttle)
 		blind_add(layers, "time that io.max holds a request back, which is part of the "
 				  "time asleep here");
 	bpf_program__set_autoload(probe->iolat->progs.on_throttle, layers->has_throttle);
 	bpf_program__set_autoload(probe->iolat->progs.on_request_start,
-				  !libbpf_get_error(btf) &&
-					  btf__find_by_name_kind(btf, "btf_trace_block_io_start",
-								 BTF_KIND_TYPEDEF) > 0);
+				  probe_types_have("btf_trace_block_io_start", BTF_KIND_TYPEDEF));
 	probe->iolat->rodata->has_throttle = layers->has_throttle;
-	probe->iolat->rodata->has_cast =
-		!libbpf_get_error(btf) &&
-		btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
-	if (!libbpf_get_error(btf))
-		btf__free(btf);
+	probe->iolat->rodata->has_cast = probe_types_have("bpf_rdonly_cast", BTF_KIND_FUNC);
 	probe_warning_clear();
 }
 

@@ -11,6 +11,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "daemon/probe_types.h"
 #include "proto/base.h"
 
 #define TYPE_PREFIX   "btf_trace_"
@@ -127,6 +128,19 @@ static int modules_search(const struct finder *finder, struct btf *kernel)
 	return r;
 }
 
+static int kernel_search(const struct finder *finder, char *why, size_t size)
+{
+	struct btf *kernel;
+	int r = probe_types(&kernel);
+
+	if (r) {
+		snprintf(why, size, "the kernel's types cannot be read: %s", strerror(-r));
+		return r;
+	}
+	r = types_search(finder, kernel, 1);
+	return r ? r : modules_search(finder, kernel);
+}
+
 /* Those that nothing calls are not compiled in: what is left can be attached to. */
 static int addresses_set(struct targets *targets)
 {
@@ -172,22 +186,14 @@ int probe_find_tracepoints(const struct target_pattern *pattern, struct targets 
 			   size_t size)
 {
 	struct finder finder = { pattern, events_find(), out };
-	struct btf *btf;
 	int r = syscalls_refuse(pattern, why, size);
 
 	*out = (struct targets){ .kind = TARGET_TRACEPOINT };
 	if (r)
 		return r;
-	btf = btf__load_vmlinux_btf();
-	r = (int)libbpf_get_error(btf);
-	if (r) {
-		snprintf(why, size, "the kernel's types cannot be read: %s", strerror(-r));
-		return r;
-	}
-	r = types_search(&finder, btf, 1);
-	if (!r)
-		r = modules_search(&finder, btf);
-	btf__free(btf);
+	probe_types_hold();
+	r = kernel_search(&finder, why, size);
+	probe_types_release();
 	if (!r)
 		r = addresses_set(out);
 	if (r)

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "daemon/log.h"
+#include "daemon/probe_types.h"
 #include "proto/base.h"
 
 /* Sessions that have ended are named for as long as their windows may be there. */
@@ -189,8 +190,10 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size)
 	enum probe_kind kind;
 	int r = 0;
 
+	probe_types_hold();
 	for (kind = 0; kind < PROBE_KIND_N && !r; kind++)
 		r = always_start(sessions, kind, reason, size);
+	probe_types_release();
 	return r;
 }
 
