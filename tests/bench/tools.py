@@ -72,10 +72,10 @@ class Stackd:
 
 
 class Peer:
-    """A tool that traces until SIGINT; what it prints goes to a file that is thrown away."""
+    """A tool that traces until SIGINT; what it printed is its text afterwards."""
 
-    def __init__(self, name, *argv):
-        self.name, self.argv = name, argv
+    def __init__(self, name, *argv, programs_least=1):
+        self.name, self.argv, self.programs_least = name, argv, programs_least
 
     def __enter__(self):
         before = set(programs())
@@ -93,7 +93,7 @@ class Peer:
         if self.process.poll() is not None:
             self.out.seek(0)
             raise RuntimeError(f"{self.name} ended: {self.out.read()[-500:]}")
-        return set(programs()) - before
+        return len(set(programs()) - before) >= self.programs_least
 
     def __exit__(self, *args):
         self.process.send_signal(signal.SIGINT)
@@ -102,7 +102,14 @@ class Peer:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self.out.seek(0)
+        self.text = self.out.read().decode("utf-8", "replace")
         self.out.close()
+
+
+def libbpf_tool(name):
+    """A tool of libbpf-tools where it is installed: from Debian 13 on it is NAME-libbpf."""
+    return shutil.which(name + "-libbpf") or shutil.which(name)
 
 
 def mount_tracefs():
@@ -115,8 +122,8 @@ def mount_tracefs():
 def peers():
     """libbpf-tools' offcputime and a bpftrace script of the same job, where installed."""
     found = []
-    if shutil.which("offcputime"):
-        found.append(Peer("offcputime", "offcputime", "1000"))
+    if libbpf_tool("offcputime"):
+        found.append(Peer("offcputime", libbpf_tool("offcputime"), "1000"))
     if shutil.which("bpftrace") and mount_tracefs():
         found.append(Peer("bpftrace", "bpftrace", os.path.join(HERE, "offcpu.bt")))
     return found
