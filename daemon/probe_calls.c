@@ -207,8 +207,8 @@ static struct probe_calls *calls_new(size_t n)
 static void why_set(const struct probe_calls *calls, char *why, size_t size)
 {
 	if (calls->refused)
-		snprintf(why, size, "none of these can be traced: %s (%s)",
-			 calls->names, strerror(-calls->error));
+		snprintf(why, size, "none of these can be traced: %s (%s)", calls->names,
+			 strerror(-calls->error));
 }
 
 int probe_calls_open(struct broker *broker, int program_fd, const struct targets *targets,

@@ -19,6 +19,7 @@ import tools  # noqa: E402
 
 OTHERS = ("probe.offcpu.enabled=no", "probe.oncpu.enabled=no")
 FOREVER = "budget.cpu=10000"
+MANY = "probe.stackcount.max_functions=100000"
 SCRIPT = 'rawtracepoint:sys_enter /comm == "ioloop"/ { @[kstack, ustack] = count(); }'
 
 
@@ -105,7 +106,7 @@ class Asking:
 
 def attach_ours(chosen):
     """Seconds to attach, to detach, and of the longest answer meanwhile; and how many there were."""
-    with tools.Stackd("stackd") as tracer, Asking(tracer.daemon) as asking:
+    with tools.Stackd("stackd", MANY) as tracer, Asking(tracer.daemon) as asking:
         daemon = tracer.daemon
         start = time.monotonic()
         started = daemon.ctl("start", "stackcount", "-r", f"^({'|'.join(chosen)})", timeout=600)

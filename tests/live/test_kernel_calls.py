@@ -137,7 +137,7 @@ def check_refusals(daemon):
         (["no_such_function_*"], 1, "0 functions matched by"),
         (["-r", "vfs_[re"], 1, "at character 5"),
         (["*"], 1, "max_functions"),
-        (["kprobe_int3_handler"], None, "kprobe_int3_handler"),
+        (["exc_page_fault"], None, "exc_page_fault"),
     ]
     for args, code, word in cases:
         result = daemon.ctl("record", "stackcount", *args, "--duration", "1s", timeout=20)

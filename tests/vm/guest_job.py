@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The job of a test machine: installs the package, and runs the tests named in /stackd/tests, one
 a line, one after the other. A line 'unit NAME' runs a live test against the daemon as its unit
-started it. A test that ends with REBOOT or POWER_CUT is run again after that, with PHASE one
-higher. The exit code is the number of tests that failed; of one that did, what the daemon and the
-kernel logged is printed.
+started it, 'bench NAME ARGUMENT...' a program of tests/bench. A test that ends with REBOOT or
+POWER_CUT is run again after that, with PHASE one higher. The exit code is the number of tests that
+failed; of one that did, what the daemon and the kernel logged is printed.
 """
 
 import json
@@ -66,8 +66,9 @@ def run(line, phase):
     *words, name = line.split()
     script = f"{HOME}/test_{name}.py"
     argv = [sys.executable, script] if os.path.exists(script) else [f"{HOME}/test_{name}"]
-    if "bench" in words:
-        argv = [sys.executable, f"{HOME}/bench/bench_{name}.py", f"{HOME}/build"]
+    if line.startswith("bench "):
+        _, name, *words = line.split()
+        argv = [sys.executable, f"{HOME}/bench/bench_{name}.py", f"{HOME}/build", *words]
     environment = {**os.environ, "PHASE": str(phase)}
     if "unit" in words:
         environment["STACKD_UNIT"] = "stackd.service"

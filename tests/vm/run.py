@@ -5,8 +5,8 @@
 Runs tests with the package of this tree installed, on Debian's kernels, each series in a machine
 of its own; with -e in one that is exact, see machine.py. A TEST is the middle of test_<name>.py
 here or in tests/live, or 'rotation'; with 'unit ' before it, it is run against the daemon as its
-unit started it, and 'bench NAME' is a program of tests/bench, which has this host's bpftrace to
-compare with. Exit code 0: all passed.
+unit started it, and 'bench NAME ARGUMENT...' is a program of tests/bench, which has this host's
+bpftrace to compare with. Exit code 0: all passed.
 """
 
 import argparse
