@@ -18,7 +18,7 @@ enum {
 /* Where a walk began, what it depended on and what came of it. */
 struct place {
 	__u64 pc, sp, bp;
-	__u64 generation;
+	__u64 generation, sequence;
 	struct stack_owner owner;
 	__u64 id; /* 0: none yet */
 	__u32 is_exact;
@@ -52,8 +52,8 @@ static __always_inline bool place_is_here(const struct place *p, const struct un
 					  const struct stack_owner *owner)
 {
 	return p->pc == w->pc && p->sp == w->sp && p->is_exact == w->is_exact &&
-	       p->generation == w->generation && p->owner.tgid == owner->tgid &&
-	       p->owner.exec_gen == owner->exec_gen &&
+	       p->generation == w->generation && p->sequence == w->sequence &&
+	       p->owner.tgid == owner->tgid && p->owner.exec_gen == owner->exec_gen &&
 	       p->owner.leader_boot_ns == owner->leader_boot_ns;
 }
 
@@ -90,6 +90,7 @@ static __always_inline void place_begin(struct place *p, const struct unwind_wal
 	p->sp = w->sp;
 	p->is_exact = w->is_exact;
 	p->generation = w->generation;
+	p->sequence = w->sequence;
 	p->owner = *owner;
 	p->id = 0;
 	p->has_trace = p->tries = 0;

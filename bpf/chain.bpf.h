@@ -232,7 +232,7 @@ static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct tas
 	r = bpf_get_stack(ctx, frames->ip, 8 * STACK_DEPTH, 0);
 	if (r <= 0)
 		return STACK_FAULT;
-	id = stack_take_sent(cpu, frames->ip, (__u32)r / 8, 0, &kernel, &epoch);
+	id = stack_take_sent(cpu, frames->ip, (__u32)r / 8, 0, &kernel, 0, &epoch);
 	s->hints[hint] = id;
 	i = id & (CHAINS - 1);
 	c = bpf_map_lookup_elem(&chains, &i);

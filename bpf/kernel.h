@@ -150,7 +150,23 @@ struct mm_struct {
 	struct rw_semaphore mmap_lock; /* since 5.8 */
 	struct maple_tree mm_mt;       /* since 6.1 */
 	unsigned long start_code;      /* 0 while an exec makes it */
+	unsigned long exec_vm;	       /* pages mapped executable */
 	mm_context_t context;
+};
+
+/* One up whenever its mappings begin or have ended to be changed (5e31275cc997, 6.4) */
+struct mm_struct___6_4 {
+	int mm_lock_seq;
+};
+
+struct seqcount___kernel {
+	unsigned int sequence;
+};
+
+typedef struct seqcount___kernel seqcount_t___kernel;
+
+struct mm_struct___6_14 {
+	seqcount_t___kernel mm_lock_seq;
 };
 
 struct llist_head {

@@ -4,49 +4,70 @@
 
 /*
  * User stacks and what they went through: in goes a walk, out come its stack's id and, through the
- * ring, mappings that the daemon had not told of, each once a window and before the stack.
+ * ring, mappings that the daemon had not told of, before the stack.
  */
 
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
-static __noinline void mappings_send(struct cpu *cpu, struct unwind_walk *w,
-				     const struct stack_owner *owner)
+/* The daemon's mappings, and these that the walk has found; of one process. */
+static __always_inline __u64 mappings_id(struct unwind_walk *w, const struct stack_owner *owner)
+{
+	__u64 id = hash_mix(w->generation, ((__u64)owner->tgid << 32) | owner->exec_gen);
+	__u32 i;
+
+	id = hash_mix(id, owner->leader_boot_ns);
+	for (i = 0; i < UNWIND_FOUND_MAX && i < w->search.n_found; i++) {
+		id = hash_mix(id, w->search.found[i].start);
+		id = hash_mix(id, w->search.found[i].key.inode);
+		id = hash_mix(id, w->search.found[i].key.size);
+		id = hash_mix(id, (__u64)w->search.found[i].key.mtime_ns);
+		id = hash_mix(id, w->search.found[i].key.offset);
+	}
+	return id | MAPPINGS_FOUND;
+}
+
+/* Each once a window. What they are together with the daemon's. */
+static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
+				      const struct stack_owner *owner)
 {
 	__u64 epoch = cut.epoch, id;
 	struct record_mapping *r;
 	__u32 i;
 
 	if (!cpu || !w || !owner)
-		return;
+		return 0;
+	id = mappings_id(w, owner);
 	for (i = 0; i < UNWIND_FOUND_MAX && i < w->search.n_found; i++) {
-		id = hash_mix(hash_seed, ((__u64)owner->tgid << 32) | owner->exec_gen);
-		id = hash_mix(id, owner->leader_boot_ns ^ ~w->search.found[i].start);
-		id = hash_mix(id, w->search.found[i].key.inode);
-		if (!stack_claim(cpu, id, epoch))
+		if (!stack_claim(cpu, hash_mix(id, i), epoch))
 			continue;
 		r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 		if (!r) {
 			cpu->counts.lost[LOST_PROCESS_RING]++;
-			return;
+			return id;
 		}
 		r->head.type = RECORD_MAPPING;
 		r->head.size = sizeof(*r);
 		r->leader_boot_ns = owner->leader_boot_ns;
 		r->tgid = owner->tgid;
 		r->exec_gen = owner->exec_gen;
+		r->mappings = id;
+		r->generation = w->generation;
 		r->found = w->search.found[i];
 		bpf_ringbuf_submit(r, ring_flags());
 	}
+	return id;
 }
 
 static __always_inline __u64 stack_take_user_sent(struct cpu *cpu, struct unwind_walk *w,
 						  const struct stack_owner *owner,
 						  __u32 *epoch_out)
 {
+	__u64 mappings = w->generation;
+
 	if (w->search.n_found)
-		mappings_send(cpu, w, owner);
-	return stack_take_sent(cpu, w->ip, w->n, w->flags, owner, epoch_out);
+		mappings = mappings_send(cpu, w, owner);
+	return stack_take_sent(cpu, w->ip, w->n, w->flags, owner, mappings, epoch_out);
 }
 
 static __always_inline __u64 stack_take_user(struct cpu *cpu, struct unwind_walk *w,

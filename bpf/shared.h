@@ -311,7 +311,8 @@ struct record_stack {
 	__u32 exec_gen;
 	__u32 frames;
 	__u32 epoch;
-	__u32 flags; /* enum unwind_flag; 0 for a kernel stack */
+	__u64 mappings; /* those it was walked by: a generation, or of what was found; 0: none */
+	__u32 flags;	/* enum unwind_flag; 0 for a kernel stack */
 	__u32 pad;
 	__u64 ip[];
 };
@@ -377,8 +378,13 @@ struct record_mapping {
 	__u64 leader_boot_ns;
 	__u32 tgid;
 	__u32 exec_gen;
+	__u64 mappings;	  /* as in record_stack */
+	__u64 generation; /* of the others */
 	struct unwind_mapping_found found;
 };
+
+/* Of record_stack.mappings: not the generation alone. */
+#define MAPPINGS_FOUND (1ULL << 63)
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");
 _Static_assert(sizeof(struct wait_sums) == 48 + 4 * WAIT_BUCKETS, "wait_sums has no padding");

@@ -25,11 +25,12 @@ static __always_inline __u64 hash_mix(__u64 h, __u64 v)
 
 /* Equal addresses in two processes, or before and after an exec, are two stacks. */
 static __always_inline __u64 stack_hash(const __u64 *ip, __u32 n, __u32 flags,
-					const struct stack_owner *owner)
+					const struct stack_owner *owner, __u64 mappings)
 {
 	__u64 h = hash_mix(hash_seed, ((__u64)owner->tgid << 32) | owner->exec_gen);
 	__u32 i;
 
+	h = hash_mix(h, mappings);
 	h = hash_mix(h, (owner->leader_boot_ns + n) ^ ((__u64)flags << 48));
 	for (i = 0; i < STACK_DEPTH; i++) {
 		if (i >= n)
@@ -81,6 +82,7 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		r->frames = n;                                              \
 		r->epoch = epoch;                                           \
 		r->flags = walk;                                            \
+		r->mappings = mappings;                                     \
 		r->pad = 0;                                                 \
 		bpf_probe_read_kernel(r->ip, 8 * (room), ip);               \
 		cpu->counts.stacks++;                                       \
@@ -95,7 +97,7 @@ static __always_inline bool owner_is_young(const struct stack_owner *owner)
 
 /* The epoch in which it is sent; 0 where there was no room. */
 static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
-					__u64 id, const struct stack_owner *owner)
+					__u64 id, const struct stack_owner *owner, __u64 mappings)
 {
 	__u64 epoch = cut.epoch, *sent, used, flags;
 
@@ -118,34 +120,32 @@ static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 
 	return epoch;
 }
 
-/* Hashes and sends n frames from ip on; walk: enum unwind_flag. Sets what stack_send() says. */
+/*
+ * Hashes and sends n frames from ip on; walk: enum unwind_flag; mappings: as in record_stack. Sets
+ * what stack_send() says.
+ */
 static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
-					     const struct stack_owner *owner, __u32 *epoch_out)
+					     const struct stack_owner *owner, __u64 mappings,
+					     __u32 *epoch_out)
 {
 	__u64 id;
 
 	if (n > STACK_DEPTH)
 		n = STACK_DEPTH;
-	id = stack_hash(ip, n, walk, owner);
-	*epoch_out = stack_send(cpu, ip, n, walk, id, owner);
+	id = stack_hash(ip, n, walk, owner, mappings);
+	*epoch_out = stack_send(cpu, ip, n, walk, id, owner, mappings);
 	return id;
-}
-
-static __always_inline __u64 stack_take_frames(struct cpu *cpu, const __u64 *ip, __u32 n,
-					       __u32 walk, const struct stack_owner *owner)
-{
-	__u32 epoch;
-
-	return stack_take_sent(cpu, ip, n, walk, owner, &epoch);
 }
 
 /* The same with what bpf_get_stack() left in s; r is what it returned. */
 static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
 					const struct stack_owner *owner)
 {
+	__u32 epoch;
+
 	if (r <= 0)
 		return STACK_FAULT;
-	return stack_take_frames(cpu, s->ip, (__u32)r / 8, 0, owner);
+	return stack_take_sent(cpu, s->ip, (__u32)r / 8, 0, owner, 0, &epoch);
 }
 
 #endif

@@ -67,14 +67,18 @@ struct unwind_walk {
 	__u64 pc, sp, bp;
 	__u64 bp_at;		 /* where bp was read from, or one of enum unwind_bp */
 	__u64 generation;	 /* of the mappings; 0: none are known */
+	__u64 sequence;		 /* of the memory's mappings, in the upper half; see below */
 	__u64 regs;		 /* struct pt_regs, in the kernel */
 	__u64 start, size, bias; /* of the segment found last */
 	struct unwind_table table;
 	__u32 first, n_segments;
-	__u32 n; /* frames */
+	__u32 tgid;
+	__u32 seen; /* of the first 32 segments, those known to be mapped at this sequence */
+	__u32 n;    /* frames */
 	__u32 flags;
 	__u32 is_exact; /* pc is where the code goes on, not behind a call */
 	__u32 is_generated;
+	__u32 pad;
 	struct unwind_search search;
 	struct unwind_trace trace;
 };
@@ -114,15 +118,53 @@ static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 	return w->bp;
 }
 
-/* Sets what is mapped at an address; a table that is not used is the first to go. */
-static __always_inline bool unwind_find_segment(struct unwind_walk *w, __u64 at)
+/* Takes what is mapped there; a table that is not used is the first to go. */
+static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u64 size, __u64 bias,
+					__u32 number, __u32 is_generated)
+{
+	struct unwind_table *t = bpf_map_lookup_elem(&unwind_tables, &number);
+
+	if (!t)
+		return false;
+	w->start = start;
+	w->size = size;
+	w->bias = bias;
+	w->is_generated = is_generated;
+	w->table = *t;
+	if (!t->used)
+		t->used = 1;
+	return true;
+}
+
+/* Later walks need not look, as long as the memory's mappings stay what they are. */
+static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 i)
+{
+	struct unwind_process *p = bpf_map_lookup_elem(&unwind_processes, &w->tgid);
+	__u64 old, new;
+
+	w->seen |= 1U << (i & 31);
+	if (!p || p->generation != w->generation)
+		return;
+	old = p->seen;
+	new = old >> 32 == w->sequence >> 32 ? old : w->sequence;
+	__sync_val_compare_and_swap(&p->seen, old, new | 1ULL << (i & 31));
+}
+
+/*
+ * Sets what is mapped at an address: what the daemon has told of, if the memory has not been
+ * changed since it was seen to be so, else what is there now. Libraries may take each other's
+ * places.
+ */
+static __always_inline bool unwind_find(struct unwind_walk *w, __u64 at)
 {
 	__u32 low = w->first, n = w->n_segments, half, middle, i;
+	struct unwind_search *search = &w->search;
 	struct unwind_segment *s;
-	struct unwind_table *t;
+	int found;
 
+	search->segment.end = 0;
 	if (!n)
-		return false;
+		goto look;
 	for (i = 0; i < UNWIND_SEGMENT_STEPS && n > 1; i++) {
 		half = n / 2;
 		middle = low + half;
@@ -134,40 +176,26 @@ static __always_inline bool unwind_find_segment(struct unwind_walk *w, __u64 at)
 		n -= half;
 	}
 	s = bpf_map_lookup_elem(&unwind_segments, &low);
-	if (!s || at - s->start >= s->end - s->start)
+	if (s && at - s->start < s->end - s->start)
+		search->segment = *s;
+look:
+	low -= w->first;
+	s = &search->segment;
+	found = UNWIND_CODE_SAME;
+	if (!s->end || ((s->state || s->is_generated) && (low > 31 || !(w->seen >> low & 1))))
+		found = unwind_code_find(search, at);
+	if (found == UNWIND_CODE_FOUND)
+		return unwind_take(w, search->start, search->size, search->bias, search->table,
+				   search->is_generated);
+	if (found != UNWIND_CODE_SAME || !s->end) {
+		/* A return address in no code is none, and what has led there is wrong. */
+		if (found == UNWIND_CODE_NONE && w->n > 1)
+			w->n--;
 		return false;
-	t = bpf_map_lookup_elem(&unwind_tables, &s->table);
-	if (!t)
-		return false;
-	w->start = s->start;
-	w->size = s->end - s->start;
-	w->bias = s->bias;
-	w->is_generated = s->is_generated;
-	w->table = *t;
-	if (!t->used)
-		t->used = 1;
-	return true;
-}
-
-/* The same for what the daemon has not told of. */
-static __always_inline bool unwind_find_code(struct unwind_walk *w, __u64 at)
-{
-	struct unwind_search *s = &w->search;
-	struct unwind_table *t;
-
-	if (!unwind_code_find(s, at))
-		return false;
-	t = bpf_map_lookup_elem(&unwind_tables, &s->table);
-	if (!t)
-		return false;
-	w->start = s->start;
-	w->size = s->size;
-	w->bias = s->bias;
-	w->is_generated = s->is_generated;
-	w->table = *t;
-	if (!t->used)
-		t->used = 1;
-	return true;
+	}
+	if (low <= 31 && !(w->seen >> low & 1))
+		unwind_note_seen(w, low);
+	return unwind_take(w, s->start, s->end - s->start, s->bias, s->table, s->is_generated);
 }
 
 static __always_inline __u64 *unwind_word(__u32 index)
@@ -445,7 +473,7 @@ static long unwind_step(__u32 i, void *context)
 	at = w->pc - !w->is_exact;
 	w->ip[i] = w->pc;
 	w->n = i + 1;
-	if (at - w->start >= w->size && !unwind_find_segment(w, at) && !unwind_find_code(w, at))
+	if (at - w->start >= w->size && !unwind_find(w, at))
 		return unwind_stop(w, UNWIND_IS_NO_MAPPING);
 	if (w->is_generated)
 		return unwind_frame_pointer(w);
@@ -463,6 +491,22 @@ static long unwind_step(__u32 i, void *context)
 	return unwind_leave(w, at, frame);
 }
 
+/*
+ * Changes whenever the memory's mappings do. Before 6.4 only with how much is executable: two
+ * libraries of one size that take each other's place may be seen as one.
+ */
+static __always_inline __u64 unwind_sequence(struct task_struct *task)
+{
+	struct mm_struct___6_14 *of_6_14 = (void *)task->mm;
+	struct mm_struct___6_4 *of_6_4 = (void *)task->mm;
+
+	if (bpf_core_field_exists(of_6_14->mm_lock_seq.sequence))
+		return (__u64)of_6_14->mm_lock_seq.sequence << 32;
+	if (bpf_core_field_exists(of_6_4->mm_lock_seq))
+		return (__u64)(__u32)of_6_4->mm_lock_seq << 32;
+	return task->mm->exec_vm << 32;
+}
+
 /* What the daemon knows of the task's image; nothing where it knows another one of this pid. */
 static __always_inline void unwind_find_process(struct unwind_walk *w, struct task_struct *task)
 {
@@ -473,6 +517,11 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 
 	w->n_segments = 0;
 	w->generation = 0;
+	w->first = 0;
+	w->seen = 0;
+	w->tgid = tgid;
+	w->search.is_told = 0;
+	w->sequence = unwind_sequence(task);
 	if (!entry)
 		return;
 	p = *entry;
@@ -489,6 +538,9 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 	w->first = p.first;
 	w->n_segments = p.n;
 	w->generation = p.generation;
+	w->search.is_told = 1;
+	if (p.seen >> 32 == w->sequence >> 32)
+		w->seen = (__u32)p.seen;
 }
 
 /* An exit gives its memory up, and an exec its old one, before what is left of both is done. */

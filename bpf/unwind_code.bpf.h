@@ -25,13 +25,26 @@ enum {
 	UNWIND_NODE_PIVOTS = 15,
 };
 
-/* In: mm. Out, where code was found: start, size, bias, table, is_generated. */
+/* What was found at an address. */
+enum unwind_code_found {
+	UNWIND_CODE_NONE,  /* nothing, as far as can be told */
+	UNWIND_CODE_NEW,   /* code that the daemon does not know yet */
+	UNWIND_CODE_FOUND, /* start, size, bias, table and is_generated say what */
+	UNWIND_CODE_SAME,  /* what the daemon has told of: the segment */
+};
+
+/*
+ * In: mm, is_told and what the daemon has told of there, if anything: segment. Out, where code was
+ * found that is another: start, size, bias, table, is_generated.
+ */
 struct unwind_search {
 	__u64 node[UNWIND_NODE_WORDS];
 	__u64 mm;
+	struct unwind_segment segment; /* end 0: none */
 	__u64 start, size, bias;
 	__u32 table, is_generated;
-	__u32 n_found, pad;
+	__u32 n_found;
+	__u32 is_told; /* the daemon has told of the process: what it did not must be found */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
 };
 
@@ -145,23 +158,39 @@ static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 	       BPF_CORE_READ(vma, vm_mm) == mm;
 }
 
-/* For the daemon, which may then tell of it. One too many is found again by the next walk. */
-static __always_inline void unwind_found_add(struct unwind_search *s,
+/*
+ * For the daemon, which may then tell of it. One too many is found again by the next walk: false,
+ * for its names are not known.
+ */
+static __always_inline bool unwind_found_add(struct unwind_search *s,
 					     const struct unwind_mapping_found *f)
 {
 	__u32 i;
 
 	for (i = 0; i < UNWIND_FOUND_MAX; i++)
 		if (i < s->n_found && s->found[i].start == f->start)
-			return;
+			return true;
 	i = s->n_found;
 	if (i >= UNWIND_FOUND_MAX)
-		return;
+		return !s->is_told;
 	s->found[i] = *f;
 	s->n_found = i + 1;
+	return true;
 }
 
-/* Global, so that it is verified once. Whether at is in code that the daemon knows. */
+/* Whether it is the segment's file, in the state and at the place that it is told of. */
+static __always_inline bool unwind_is_segment(const struct unwind_search *s,
+					      const struct unwind_mapping_found *f)
+{
+	if (!s->segment.end)
+		return false;
+	if (s->segment.is_generated && !f->key.inode && !f->key.size)
+		return true;
+	return s->segment.state == unwind_state_of(f->key.inode, f->key.size, f->key.mtime_ns,
+						   f->start - f->key.offset);
+}
+
+/* Global, so that it is verified once. What is at at: enum unwind_code_found. */
 __noinline int unwind_code_find(struct unwind_search *s, __u64 at)
 {
 	struct unwind_mapping_found f = {};
@@ -169,25 +198,31 @@ __noinline int unwind_code_find(struct unwind_search *s, __u64 at)
 
 	if (!s || !s->mm || !bpf_core_field_exists(struct mm_struct, mm_mt) ||
 	    !unwind_vma_read(s, at, &f))
-		return 0;
-	unwind_found_add(s, &f);
+		return UNWIND_CODE_NONE;
+	if (unwind_is_segment(s, &f))
+		return UNWIND_CODE_SAME;
 	s->start = f.start;
 	s->size = f.end - f.start;
 	if (!f.key.inode && !f.key.size) {
+		if (!unwind_found_add(s, &f))
+			return UNWIND_CODE_NONE;
 		s->is_generated = 1;
 		s->bias = s->table = 0;
-		return 1;
+		return UNWIND_CODE_FOUND;
 	}
 	entry = bpf_map_lookup_elem(&unwind_codes, &f.key);
-	if (!entry)
-		return 0;
-	code = *entry;
-	if (code.check != unwind_code_check(&f.key, &code))
-		return 0;
+	if (entry)
+		code = *entry;
+	if (!entry || code.check != unwind_code_check(&f.key, &code))
+		return unwind_found_add(s, &f) ? UNWIND_CODE_NEW : UNWIND_CODE_NONE;
 	s->is_generated = code.is_generated;
 	s->table = code.table;
 	s->bias = f.start - code.from_base;
-	return 1;
+	/* Files in layers have another inode in /proc than here. */
+	if (s->segment.end && s->table == s->segment.table && s->bias == s->segment.bias &&
+	    s->is_generated == s->segment.is_generated)
+		return UNWIND_CODE_SAME;
+	return unwind_found_add(s, &f) ? UNWIND_CODE_FOUND : UNWIND_CODE_NONE;
 }
 
 #endif

@@ -96,9 +96,20 @@ struct unwind_segment {
 	__u64 start;
 	__u64 end;
 	__u64 bias;
+	__u64 state; /* unwind_state_of(); 0: not known */
 	__u32 table;
 	__u32 is_generated; /* code made at run time: frame pointers are all there is */
 };
+
+/* Which state of which file is mapped, and where its first byte would be. Never 0. */
+static inline __u64 unwind_state_of(__u64 inode, __u64 size, __s64 mtime_ns, __u64 base)
+{
+	__u64 h = inode * 0x9e3779b97f4a7c15ULL + size;
+
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + (__u64)mtime_ns;
+	h = (h ^ (h >> 29)) * 0x9e3779b97f4a7c15ULL + base;
+	return (h ^ (h >> 32)) | 1;
+}
 
 /*
  * The mappings of one image of one process: n segments from first on, sorted. The segment before
@@ -114,6 +125,11 @@ struct unwind_process {
 	__u32 first;
 	__u32 n;
 	__u64 check; /* unwind_check() */
+	/*
+	 * Which of the first 32 segments were seen to be mapped, and, in the upper half, when: the
+	 * sequence of the memory's mappings. Not in check: walks write it.
+	 */
+	__u64 seen;
 };
 
 static inline __u64 unwind_check(const struct unwind_process *p)
@@ -189,9 +205,9 @@ _Static_assert(sizeof(struct unwind_row) == 4, "a row is half a word");
 _Static_assert(sizeof(struct unwind_frame) == 8, "a frame is a word");
 _Static_assert(sizeof(struct unwind_rule) == 16, "a rule is two words");
 _Static_assert(sizeof(struct unwind_table) == 32, "a table has no padding");
-_Static_assert(sizeof(struct unwind_segment) == 32, "a segment has no padding");
+_Static_assert(sizeof(struct unwind_segment) == 40, "a segment has no padding");
 _Static_assert(sizeof(struct unwind_code_key) == 40, "a key has no padding");
 _Static_assert(sizeof(struct unwind_code) == 24, "code has no padding");
-_Static_assert(sizeof(struct unwind_process) == 48, "a process has no padding");
+_Static_assert(sizeof(struct unwind_process) == 56, "a process has no padding");
 
 #endif

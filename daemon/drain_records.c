@@ -116,6 +116,7 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 		return;
 	if (is_new) {
 		stack->flags |= stack_flags_of(record->flags);
+		stack->mappings = record->mappings;
 		/* Dropped it is unknown, which is counted, and new when it is sent again. */
 		if (resolver_add_stack(drain->resolver, stack)) {
 			stack_table_drop(drain->stacks, stack);
@@ -157,13 +158,7 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 
 static void handle_mapping(struct drain *drain, const struct record_mapping *record)
 {
-	struct process_id id = {
-		.pid = (int32_t)record->tgid,
-		.exec_gen = record->exec_gen,
-		.start_boot_ns = record->leader_boot_ns,
-	};
-
-	process_table_note_mapping(drain->processes, &id, &record->found);
+	process_table_note_mapping(drain->processes, record);
 }
 
 /* Its stacks were sent before it. */

@@ -94,6 +94,9 @@ bool module_registry_load_rows(struct module_registry *registry, bool is_small_o
 int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
 			 int fd_min, int *fd_out, int *debug_fd_out);
 
+/* What walks know the file by, mapped so that its first byte is (or would be) at base; never 0. */
+uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base);
+
 /* Its code for walks, borrowed; NULL where it has none. */
 struct unwind_file *module_unwind(const struct module *module);
 

@@ -14,6 +14,11 @@ static struct module_code *slot_of(struct module_registry *registry,
 	return &registry->codes[hash64(HASH64_SEED, key, sizeof(*key)) % MODULE_CODES];
 }
 
+uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base)
+{
+	return unwind_state_of(inode, module->key.size, module->key.mtime_ns, base);
+}
+
 struct module *module_find_code(struct module_registry *registry, const struct unwind_code_key *key)
 {
 	struct module_code *slot = slot_of(registry, key);

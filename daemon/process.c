@@ -64,6 +64,7 @@ void process_publish(struct process *process)
 
 	if (!run || process->has_exited || process->is_kernel || !process_is_newest(process))
 		return;
+	process_version_add(process);
 	unwind_process_set(run, &owner);
 	process_maps_want_rows(process->maps);
 	process_reader_wake(process->table);
@@ -138,6 +139,7 @@ static void process_destroy(struct process *process)
 {
 	process_mark_exited(process);
 	process_maps_unref(process->maps);
+	process_versions_free(process);
 	free(process->asked);
 	perf_map_unref(process->perf);
 	process->exe = process->cgroup = NULL;
@@ -303,6 +305,7 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 			from = process_find_latest(table, parent);
 		set_comm(process, comm);
 		if (from && !process->maps) {
+			process_versions_inherit(process, from);
 			process->is_kernel = from->is_kernel;
 			if (from->maps)
 				process_set_maps(process, process_maps_ref(from->maps));

@@ -37,7 +37,7 @@ struct process_info {
 struct process;
 struct process_table;
 struct unwind;
-struct unwind_mapping_found;
+struct record_mapping;
 
 struct process_stats {
 	size_t processes;      /* held now */
@@ -117,8 +117,7 @@ void process_table_note_walk(struct process_table *table, struct process *proces
  * A walk went through a mapping of the process that nobody had told of: where its file is known, it
  * names what is there from now on; else /proc is read, and the file known by its key. Never blocks.
  */
-void process_table_note_mapping(struct process_table *table, const struct process_id *id,
-				const struct unwind_mapping_found *found);
+void process_table_note_mapping(struct process_table *table, const struct record_mapping *record);
 
 /* Up to max programs and how their walks ended, those with the most that were cut first. */
 size_t process_table_walks(struct process_table *table, struct process_walks *out, size_t max);
@@ -152,13 +151,14 @@ void process_unrefp(struct process **process);
 void process_info(struct process *process, struct process_info *out);
 
 /*
- * Names one address of the process. An address in no known mapping makes it read
+ * Names one address of the process, by what was mapped when its stack was walked (mappings: as in
+ * record_stack, 0 where that is not known). An address in no known mapping makes it read
  * /proc/PID/maps again (rate limited; only while the process lives). The strings in *symbol_out
  * live until process_release_symbols(). False where nothing is known but the number: then kind is
  * native, file_offset the address.
  */
-bool process_lookup(struct process *process, uint64_t address, bool is_call,
-                    struct symbol *symbol_out);
+bool process_lookup(struct process *process, uint64_t mappings, uint64_t address, bool is_call,
+		    struct symbol *symbol_out);
 
 /* See module_registry_open(). */
 int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
-#include "bpf/unwind_shared.h"
+#include "bpf/shared.h"
 #include "daemon/process_table.h"
 #include "proto/base.h"
 
@@ -19,6 +20,15 @@ static bool is_that(const struct process_map *map, const struct unwind_mapping_f
 {
 	return map && !map->is_gone && map->module && map->start == found->start &&
 	       map->pgoff == found->key.offset;
+}
+
+/* Whether it is of that file, too. Of files in layers (their device is none) inodes may differ. */
+static bool is_that_file(const struct process_map *map, const struct unwind_mapping_found *found,
+			 bool is_just_read)
+{
+	if (!is_that(map, found))
+		return false;
+	return map->inode == found->key.inode || (is_just_read && !major(map->dev));
 }
 
 static const struct process_map *map_find(const struct process *process, uint64_t address)
@@ -46,7 +56,7 @@ void process_found_answer(struct process *process)
 	for (size_t i = 0; asked && i < asked->n; i++) {
 		const struct process_map *map = map_find(process, asked->found[i].start);
 
-		if (is_that(map, &asked->found[i]))
+		if (is_that_file(map, &asked->found[i], true))
 			module_learn_code(map->module, &asked->found[i].key);
 		else
 			asked->found[n++] = asked->found[i];
@@ -81,7 +91,8 @@ void process_found_settle(struct process *process)
 		if (!module)
 			continue;
 		pthread_mutex_lock(&table->lock);
-		if (!is_that(map_find(process, asked->found[i].start), &asked->found[i]))
+		if (!is_that_file(map_find(process, asked->found[i].start), &asked->found[i],
+				  false))
 			found_add(process, &asked->found[i], module);
 		pthread_mutex_unlock(&table->lock);
 		module_unref(module);
@@ -96,9 +107,9 @@ static void found_note(struct process *process, const struct unwind_mapping_foun
 
 	if (process->is_kernel)
 		return;
-	if (module && !is_that(map, found))
+	if (module && (!is_that(map, found) || map->module != module))
 		found_add(process, found, module);
-	else if (!module && is_that(map, found))
+	else if (!module && is_that_file(map, found, false))
 		module_learn_code(map->module, &found->key);
 	else if (!module && found->key.size)
 		found_ask(process, found);
@@ -106,17 +117,22 @@ static void found_note(struct process *process, const struct unwind_mapping_foun
 		process_queue_read(process, 0, false);
 }
 
-void process_table_note_mapping(struct process_table *table, const struct process_id *id,
-				const struct unwind_mapping_found *found)
+void process_table_note_mapping(struct process_table *table, const struct record_mapping *record)
 {
-	struct process *process = process_table_see(table, id, false, NULL);
+	struct process_id id = {
+		.pid = (int32_t)record->tgid,
+		.exec_gen = record->exec_gen,
+		.start_boot_ns = record->leader_boot_ns,
+	};
+	struct process *process = process_table_see(table, &id, false, NULL);
 	struct module *module;
 
 	if (!process)
 		return;
-	module = module_find_code(table->registry, &found->key);
+	module = module_find_code(table->registry, &record->found.key);
 	pthread_mutex_lock(&table->lock);
-	found_note(process, found, module);
+	process_version_note(process, record->mappings, record->generation, &record->found, module);
+	found_note(process, &record->found, module);
 	pthread_mutex_unlock(&table->lock);
 	module_unref(module);
 	process_unref(process);

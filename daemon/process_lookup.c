@@ -14,13 +14,19 @@
 #define READ_ATTEMPTS_MAX 8
 #define READ_QUIET_NS	  (5 * NS_PER_S)
 
-/* The maps as they are now, held until the symbols are released; NULL when not read. */
-static const struct process_maps *maps_hold(struct process *process)
+/*
+ * The maps of the walk, else as they are now, held until the symbols are released; NULL when not
+ * read. *is_told_out: where at is not in them it is in nothing else that is known.
+ */
+static const struct process_maps *maps_hold(struct process *process, uint64_t mappings, uint64_t at,
+					    bool *is_told_out)
 {
 	struct process_maps *maps, **held;
 
 	pthread_mutex_lock(&process->table->lock);
-	maps = process->maps;
+	maps = process_version_maps(process, mappings, at, is_told_out);
+	if (!maps)
+		maps = process->maps;
 	if (maps &&
 	    (!process->held.n_maps || process->held.maps[process->held.n_maps - 1] != maps)) {
 		held = reallocarray(process->held.maps, process->held.n_maps + 1, sizeof(*held));
@@ -201,24 +207,39 @@ static void symbol_of_data(struct process *process, struct module *module, uint6
 	symbol_name_jit(process, address, is_call, symbol);
 }
 
-bool process_lookup(struct process *process, uint64_t address, bool is_call,
+/* What was mapped at an address, held likewise; NULL where nothing is known to have been. */
+static const struct process_map *map_hold(struct process *process, uint64_t mappings, uint64_t at)
+{
+	bool is_told;
+	const struct process_maps *maps = maps_hold(process, mappings, at, &is_told);
+	const struct process_map *map = maps ? process_maps_find(maps, at) : NULL;
+
+	if (map || is_told)
+		return map && is_told && map->is_gone ? NULL : map;
+	/* Of an image that was only just made what is not found is what it has now. */
+	maps = maps_hold(process, 0, at, &is_told);
+	return maps ? process_maps_find(maps, at) : NULL;
+}
+
+bool process_lookup(struct process *process, uint64_t mappings, uint64_t address, bool is_call,
 		    struct symbol *symbol_out)
 {
 	/* A return address may lie behind the function, and the mapping, that made the call. */
 	uint64_t at = address - is_call, offset;
-	const struct process_maps *maps;
 	const struct process_map *map;
 
 	*symbol_out = (struct symbol){ .kind = FRAME_NATIVE, .file_offset = address };
 	if (address < USER_ADDRESS_MIN)
 		return false;
-	maps = maps_hold(process);
-	map = maps ? process_maps_find(maps, at) : NULL;
+	map = map_hold(process, mappings, at);
 	/* The upper half is the kernel's; nothing a process maps appears there later. */
-	if (!map && !(address >> 63) && should_read(process)) {
-		process_read(process);
-		maps = maps_hold(process);
-		map = maps ? process_maps_find(maps, at) : NULL;
+	if (!map && !(address >> 63)) {
+		if (should_read(process))
+			process_read(process);
+		pthread_mutex_lock(&process->table->lock);
+		process_version_settle(process, mappings);
+		pthread_mutex_unlock(&process->table->lock);
+		map = map_hold(process, mappings, at);
 	}
 	if (!map)
 		return false;

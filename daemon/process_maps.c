@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "bpf/unwind_shared.h"
 #include "daemon/procfs.h"
@@ -67,7 +68,12 @@ void process_maps_want_rows(struct process_maps *maps)
 static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
 {
 	struct unwind_mapping mapping = { .start = map->start, .end = map->end };
+	uint64_t base = map->start - map->pgoff;
 
+	if (map->kind == MAP_FILE && map->module)
+		mapping.state = module_state(map->module, map->inode, base);
+	else if (map->module) /* the vdso */
+		mapping.state = unwind_state_of(0, map->end - map->start, 0, base);
 	if (map->module && module_is_elf(map->module)) {
 		mapping.file = module_unwind(map->module);
 		mapping.address = module_address(map->module, map->pgoff);
@@ -323,6 +329,30 @@ static int map_copy(const struct process_map *map, struct process_map *out)
 	return 0;
 }
 
+static int found_make(const struct unwind_mapping_found *found, struct module *module,
+		      struct process_map *out)
+{
+	struct process_map map = {
+		.start = found->start,
+		.end = found->end,
+		.pgoff = found->key.offset,
+		.dev = makedev(found->key.dev >> 20, found->key.dev & 0xfffff),
+		.inode = found->key.inode,
+		.kind = MAP_GENERATED,
+	};
+
+	if (module) {
+		map.kind = found->key.inode ? MAP_FILE : MAP_SPECIAL;
+		map.module = module_ref(module);
+	} else {
+		map.name = strdup("[anon]");
+		if (!map.name)
+			return -ENOMEM;
+	}
+	*out = map;
+	return 0;
+}
+
 int process_maps_add(struct module_registry *registry, const struct process_maps *before,
 		     const struct unwind_mapping_found *found, struct module *module,
 		     struct process_maps **out)
@@ -346,15 +376,12 @@ int process_maps_add(struct module_registry *registry, const struct process_maps
 			return -ENOMEM;
 		maps->n++;
 	}
-	maps->items[maps->n++] = (struct process_map){
-		.start = found->start,
-		.end = found->end,
-		.pgoff = found->key.offset,
-		.kind = found->key.inode ? MAP_FILE : MAP_SPECIAL,
-		.module = module_ref(module),
-	};
+	if (module || !found->key.size) {
+		if (found_make(found, module, &maps->items[maps->n]))
+			return -ENOMEM;
+		maps->n++;
+	}
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
-	run_make(maps);
 	*out = TAKE(maps);
 	return 0;
 }

@@ -46,8 +46,9 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 		       struct process_maps **out);
 
 /*
- * Those of before (NULL: none) and one more, of a known file, which takes the place of what was
- * there. *out is owned by the caller. -ENOMEM.
+ * Those of before (NULL: none) and one more, which takes the place of what was there: of a file,
+ * or of nothing that is known (module NULL), unless it is code made at run time. *out is owned by
+ * the caller. -ENOMEM.
  */
 int process_maps_add(struct module_registry *registry, const struct process_maps *before,
 		     const struct unwind_mapping_found *found, struct module *module,
@@ -57,7 +58,7 @@ struct process_maps *process_maps_ref(struct process_maps *maps);
 struct process_maps *process_maps_unref(struct process_maps *maps);
 void process_maps_unrefp(struct process_maps **maps);
 
-/* For walks in the kernel, borrowed; NULL where there is none. */
+/* For walks in the kernel, borrowed; NULL where there is none, and once no live process has it. */
 struct unwind_run *process_maps_run(const struct process_maps *maps);
 
 /* The rows of all files may be of use: those not there are read by the reader. */

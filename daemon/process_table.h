@@ -60,6 +60,7 @@ struct process {
 	bool is_exe_guessed;	     /* may be of the image before; else the first one read stays */
 
 	struct process_maps *maps; /* NULL until read */
+	struct process_version *versions; /* process_versions.c, the newest first */
 	uint64_t reads_begun, read_applied;
 	struct process_asked *asked; /* process_found.c; NULL: nothing */
 	unsigned n_asked;
@@ -130,6 +131,21 @@ void process_held_put(struct process_table *table, struct process_held *held);
  */
 void process_found_answer(struct process *process);
 void process_found_settle(struct process *process);
+
+/*
+ * process_versions.c: what was mapped when a stack was walked, by its record_stack.mappings, for as
+ * long as it may take to come. Add: walks find the maps from now on. Note: one has found a mapping,
+ * of this file if that is known. Settle: it may be known by now. Maps: borrowed, NULL where there
+ * are none; *is_told_out: where at is not in them it is in nothing else that is known.
+ */
+void process_version_add(struct process *process);
+void process_version_note(struct process *process, uint64_t id, uint64_t generation,
+			  const struct unwind_mapping_found *found, struct module *module);
+void process_version_settle(struct process *process, uint64_t id);
+struct process_maps *process_version_maps(const struct process *process, uint64_t id, uint64_t at,
+					  bool *is_told_out);
+void process_versions_inherit(struct process *process, const struct process *parent);
+void process_versions_free(struct process *process);
 
 /* process_walks.c */
 void process_walks_note(struct process *process, unsigned int ends);

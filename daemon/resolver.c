@@ -254,7 +254,7 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 		return;
 	for (i = 0; i < n; i++) {
 		if (stack->process)
-			process_lookup(stack->process, stack->ip[i],
+			process_lookup(stack->process, stack->mappings, stack->ip[i],
 				       i > 0 && !symbols[i - 1].is_signal, &symbols[i]);
 		else
 			kernel_lookup(resolver, stack->ip[i], i > 0, &symbols[i]);

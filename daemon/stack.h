@@ -51,6 +51,7 @@ struct stack {
 	 */
 	uint64_t place_id;
 	struct process *process; /* NULL: a kernel stack */
+	uint64_t mappings;	 /* of the process, as in record_stack */
 	_Atomic unsigned int flags;
 	_Atomic bool is_resolved; /* set last: then n_frames and frames[] are there to read */
 	bool is_idle;		  /* a wait that nobody minds, by its functions */

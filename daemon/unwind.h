@@ -80,6 +80,7 @@ struct unwind_mapping {
 	uint64_t address; /* ELF virtual address of start */
 	struct unwind_file *file;
 	bool is_generated;
+	uint64_t state; /* unwind_state_of(); 0 where it is not known: taken for true */
 };
 
 /* The memory stays the caller's and must outlive it. */
@@ -124,6 +125,8 @@ void unwind_code_learn(struct unwind *unwind, struct unwind_file *file,
 /* The mappings of an image; sorted. Owned by the caller. NULL when there is no room. */
 struct unwind_run *unwind_run_new(struct unwind *unwind, const struct unwind_mapping *mappings,
 				  size_t n);
+/* What stacks say they were walked by; never 0, and never that of another one. */
+uint64_t unwind_run_generation(const struct unwind_run *run);
 /* Walks by processes that still have it end at their first frame. */
 struct unwind_run *unwind_run_free(struct unwind_run *run);
 

@@ -37,6 +37,7 @@ static struct unwind_segment segment_of(const struct unwind_mapping *mapping)
 	struct unwind_segment segment = {
 		.start = mapping->start,
 		.end = mapping->end,
+		.state = mapping->state,
 		.is_generated = mapping->is_generated,
 	};
 
@@ -56,8 +57,8 @@ static uint32_t segments_fill(struct unwind_segment *segments,
 	for (size_t i = 0; i < n; i++) {
 		struct unwind_segment *last = filled ? &segments[filled - 1] : NULL;
 
-		if (last && last->is_generated && mappings[i].is_generated &&
-		    last->end == mappings[i].start)
+		if (last && last->is_generated && mappings[i].is_generated && !last->state &&
+		    !mappings[i].state && last->end == mappings[i].start)
 			last->end = mappings[i].end;
 		else if (filled < UNWIND_SEGMENTS_MAX)
 			segments[filled++] = segment_of(&mappings[i]);
@@ -111,6 +112,11 @@ struct unwind_run *unwind_run_new(struct unwind *unwind, const struct unwind_map
 		free(run);
 	}
 	return placed;
+}
+
+uint64_t unwind_run_generation(const struct unwind_run *run)
+{
+	return run->generation;
 }
 
 struct unwind_run *unwind_run_free(struct unwind_run *run)

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "bpf/unwind_shared.h"
+#include "bpf/shared.h"
 #include "daemon/process.h"
 #include "daemon/procfs.h"
 #include "proto/base.h"
@@ -116,7 +116,7 @@ static void assert_function(struct process *process, uint64_t address, const cha
 {
 	struct symbol symbol;
 
-	assert_true(process_lookup(process, address, false, &symbol));
+	assert_true(process_lookup(process, 0, address, false, &symbol));
 	assert_non_null(symbol.name);
 	assert_string_equal(symbol.name, name);
 	assert_int_equal(symbol.name_offset, 0);
@@ -214,7 +214,7 @@ static void names_survive_the_file(void **state)
 /* The mapping of an address, as a walk would find it; the kernel's numbers are its own. */
 static struct unwind_mapping_found found_at(pid_t pid, uint64_t address)
 {
-	struct unwind_mapping_found found = { .key = { .inode = 12, .dev = 34, .generation = 5 } };
+	struct unwind_mapping_found found = { .key = { .dev = 34, .generation = 5 } };
 	struct mappings mappings = { 0 };
 	struct procfs_stat who;
 	int dir_fd = procfs_open(pid, &who);
@@ -229,6 +229,7 @@ static struct unwind_mapping_found found_at(pid_t pid, uint64_t address)
 		assert_int_equal(stat(m->path, &st), 0);
 		found.start = m->start;
 		found.end = m->end;
+		found.key.inode = st.st_ino;
 		found.key.offset = m->pgoff;
 		found.key.size = (uint64_t)st.st_size;
 		found.key.mtime_ns = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
@@ -243,8 +244,29 @@ static void assert_unknown(struct process *process, uint64_t address)
 {
 	struct symbol symbol;
 
-	assert_false(process_lookup(process, address, false, &symbol));
+	assert_false(process_lookup(process, 0, address, false, &symbol));
 	process_release_symbols(process);
+}
+
+/* A walk by these mappings, of this generation, found one. */
+static void note_found(const struct process_id *id, uint64_t mappings, uint64_t generation,
+		       const struct unwind_mapping_found *found)
+{
+	struct record_mapping record = {
+		.tgid = (uint32_t)id->pid,
+		.exec_gen = id->exec_gen,
+		.leader_boot_ns = id->start_boot_ns,
+		.mappings = mappings,
+		.generation = generation,
+		.found = *found,
+	};
+
+	process_table_note_mapping(table, &record);
+}
+
+static void note_mapping(const struct process_id *id, const struct unwind_mapping_found *found)
+{
+	note_found(id, MAPPINGS_FOUND | 1, 0, found);
 }
 
 static void what_walks_find_names_who_is_gone(void **state)
@@ -257,9 +279,9 @@ static void what_walks_find_names_who_is_gone(void **state)
 
 	/* The first to go through a file teaches what the kernel knows it by. */
 	process = process_table_see(table, &child.id, false, NULL);
-	process_table_note_mapping(table, &child.id, &found);
+	note_mapping(&child.id, &found);
 	wait_until_read(process);
-	process_table_note_mapping(table, &gone_id, &found);
+	note_mapping(&gone_id, &found);
 	gone = process_table_see(table, &gone_id, false, "gone");
 	assert_function(gone, child.address, "process_fixture_function", program);
 	process_unref(gone);
@@ -268,11 +290,58 @@ static void what_walks_find_names_who_is_gone(void **state)
 	other = found;
 	other.key.mtime_ns++;
 	gone_id.exec_gen++;
-	process_table_note_mapping(table, &child.id, &other);
-	process_table_note_mapping(table, &gone_id, &other);
+	note_mapping(&child.id, &other);
+	note_mapping(&gone_id, &other);
 	gone = process_table_see(table, &gone_id, false, "gone");
 	assert_unknown(gone, child.address);
 	process_unref(gone);
+	end(&child);
+	process_unref(process);
+}
+
+/* Where the library of that name is mapped; 0: nowhere. */
+static uint64_t library_start(pid_t pid, const char *name)
+{
+	struct mappings mappings = { 0 };
+	struct procfs_stat who;
+	int dir_fd = procfs_open(pid, &who);
+	uint64_t start = 0;
+
+	assert_int_equal(procfs_read_mappings(dir_fd, &mappings), 0);
+	for (size_t i = 0; i < mappings.n; i++)
+		if (strstr(mappings.items[i].path, name))
+			start = mappings.items[i].start;
+	mappings_fini(&mappings);
+	close(dir_fd);
+	return start;
+}
+
+static void names_are_by_what_was_mapped_then(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct unwind_mapping_found found = found_at(child.pid, child.address), other;
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	uint64_t start = library_start(child.pid, "libc.so");
+	struct symbol symbol;
+
+	assert_true(start);
+	other = found_at(child.pid, start);
+	wait_until_read(process);
+	note_found(&child.id, MAPPINGS_FOUND | 1, 0, &found);
+	note_found(&child.id, MAPPINGS_FOUND | 1, 0, &other);
+	/* Later something else is in its place, in one walk that is known, in one it is not. */
+	other.start = found.start;
+	other.end = found.end;
+	note_found(&child.id, MAPPINGS_FOUND | 2, 0, &other);
+	other.key.mtime_ns++;
+	note_found(&child.id, MAPPINGS_FOUND | 3, 0, &other);
+
+	assert_true(process_lookup(process, MAPPINGS_FOUND | 1, child.address, false, &symbol));
+	assert_string_equal(symbol.name, "process_fixture_function");
+	assert_true(process_lookup(process, MAPPINGS_FOUND | 2, child.address, false, &symbol));
+	assert_non_null(strstr(symbol.module, "libc.so"));
+	assert_false(process_lookup(process, MAPPINGS_FOUND | 3, child.address, false, &symbol));
+	process_release_symbols(process);
 	end(&child);
 	process_unref(process);
 }
@@ -377,9 +446,9 @@ static void a_late_exec_takes_no_names_away(void **state)
 
 	wait_until_read(process);
 	address = poke(&child);
-	if (process_lookup(process, address, false, &symbol))
+	if (process_lookup(process, 0, address, false, &symbol))
 		assert_string_not_equal(symbol.module, path);
-	assert_false(process_lookup(process, 0x7000, false, &symbol));
+	assert_false(process_lookup(process, 0, 0x7000, false, &symbol));
 	assert_function(process, child.address, "process_fixture_function", program);
 	process_info(process, &info);
 	assert_string_equal(info.exe, program);
@@ -399,7 +468,7 @@ static void libraries_opened_later_are_found(void **state)
 	address = poke(&child);
 	assert_function(process, address, "fixture_call", library);
 	/* What is nowhere stays nowhere, and is not looked for each time. */
-	assert_false(process_lookup(process, 0x7000, false, &symbol));
+	assert_false(process_lookup(process, 0, 0x7000, false, &symbol));
 	assert_int_equal(symbol.kind, FRAME_NATIVE);
 	assert_int_equal(symbol.file_id, 0);
 	assert_int_equal(symbol.file_offset, 0x7000);
@@ -443,7 +512,7 @@ static void generated_code_has_no_name(void **state)
 	uint64_t address = poke(&child);
 	struct symbol symbol;
 
-	assert_true(process_lookup(process, address + 5, true, &symbol));
+	assert_true(process_lookup(process, 0, address + 5, true, &symbol));
 	assert_int_equal(symbol.kind, FRAME_JIT);
 	assert_string_equal(symbol.module, "[anon]");
 	assert_null(symbol.name);
@@ -459,13 +528,13 @@ static void a_return_address_names_the_caller(void **state)
 	struct process *process = process_table_see(table, &child.id, false, NULL);
 	struct symbol at, call;
 
-	assert_true(process_lookup(process, child.address + 1, false, &at));
-	assert_true(process_lookup(process, child.address + 1, true, &call));
+	assert_true(process_lookup(process, 0, child.address + 1, false, &at));
+	assert_true(process_lookup(process, 0, child.address + 1, true, &call));
 	assert_string_equal(call.name, "process_fixture_function");
 	assert_int_equal(call.name_offset, 1);
 	assert_true(call.file_offset == at.file_offset);
 	assert_true(call.file_id == at.file_id);
-	assert_true(process_lookup(process, child.address, true, &call));
+	assert_true(process_lookup(process, 0, child.address, true, &call));
 	assert_true(!call.name || strcmp(call.name, "process_fixture_function"));
 	process_release_symbols(process);
 	end(&child);
@@ -483,7 +552,7 @@ static void a_reused_pid_is_another_process(void **state)
 
 	earlier.start_boot_ns -= 20 * NS_PER_MS;
 	process = process_table_see(table, &earlier, false, "earlier");
-	assert_false(process_lookup(process, child.address, false, &symbol));
+	assert_false(process_lookup(process, 0, child.address, false, &symbol));
 	process_info(process, &info);
 	assert_null(info.exe);
 	assert_true(info.has_exited);
@@ -492,7 +561,7 @@ static void a_reused_pid_is_another_process(void **state)
 
 	now = process_table_see(table, &child.id, false, NULL);
 	assert_function(now, child.address, "process_fixture_function", program);
-	assert_false(process_lookup(process, child.address, false, &symbol));
+	assert_false(process_lookup(process, 0, child.address, false, &symbol));
 	end(&child);
 	process_unref(process);
 	process_unref(now);
@@ -536,7 +605,7 @@ static void the_kernels_own_are_told_apart(void **state)
 	process_info(process, &info);
 	assert_true(info.is_kernel);
 	assert_string_equal(info.comm, "kthreadd");
-	assert_false(process_lookup(process, 0x401000, false, &symbol));
+	assert_false(process_lookup(process, 0, 0x401000, false, &symbol));
 	process_unref(process);
 }
 
@@ -597,7 +666,7 @@ static void *crowd_run(void *data)
 		process = process_table_see(table, &child->id, false, "crowd");
 		if (!process)
 			break;
-		if (process_lookup(process, child->address, false, &symbol) && symbol.name)
+		if (process_lookup(process, 0, child->address, false, &symbol) && symbol.name)
 			atomic_fetch_add(crowd->named, 1);
 		process_info(process, &info);
 		process_unref(process);
@@ -645,6 +714,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(names_survive_the_exit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_walks_find_names_who_is_gone, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(names_are_by_what_was_mapped_then, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_file_is_closed_with_its_last_process, set_up,
 						tear_down),

@@ -199,9 +199,9 @@ static void test_runs(void **state)
 {
 	struct unwind *unwind = start();
 	struct unwind_mapping mappings[] = {
-		{ 0x400000, 0x500000, 0x3000, file_get(unwind, 1), false },
-		{ 0x7f0000000000, 0x7f0000001000, 0, NULL, true },
-		{ 0x7f0000001000, 0x7f0000002000, 0, NULL, true },
+		{ 0x400000, 0x500000, 0x3000, file_get(unwind, 1), false, 0x77 },
+		{ 0x7f0000000000, 0x7f0000001000, 0, NULL, true, 0 },
+		{ 0x7f0000001000, 0x7f0000002000, 0, NULL, true, 0 },
 	};
 	struct unwind_owner owner = { .pid = 9, .exec_gen = 3, .start_boot_ns = 1234567890 };
 	struct unwind_run *run = unwind_run_new(unwind, mappings, ARRAY_SIZE(mappings)), *more;
@@ -218,6 +218,7 @@ static void test_runs(void **state)
 	assert_int_equal(segments[-1].bias, kernel.process.generation);
 	assert_int_equal(segments[0].bias, 0x400000 - 0x2000);
 	assert_int_equal(segments[0].table, 1);
+	assert_int_equal(segments[0].state, 0x77);
 	assert_int_equal(segments[1].end, 0x7f0000002000);
 	/* What is exactly known counts; a guess does not take its place. */
 	owner.is_exact = true;

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * prog_reload ROUNDS COUNT US FILE..: in each round loads one library after the other, which the
+ * kernel maps to where the one before was, sleeps COUNT times US us in it and closes it. Before
+ * "done" a line "where ADDRESS" for each library and round.
+ */
+
+#include "prog.h"
+
+#include <dlfcn.h>
+
+static useconds_t sleep_us;
+
+static NAMED int nap(int n)
+{
+	usleep(sleep_us);
+	return n + 1;
+}
+
+static NAMED int sleep_in(const char *path, long count)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	int (*call)(int (*)(int), int);
+	int sum = 0;
+
+	if (!library) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	*(void **)&call = dlsym(library, "library_call");
+	need(call != NULL, "library_call");
+	for (long i = 0; i < count; i++)
+		sum += call(nap, (int)i);
+	printf("where %p\n", (void *)call);
+	need(!dlclose(library), "dlclose");
+	return sum;
+}
+
+int main(int argc, char **argv)
+{
+	long rounds = arg_number(argc, argv, 1, 1), count = arg_number(argc, argv, 2, 1);
+	int sum = 0;
+
+	sleep_us = (useconds_t)arg_number(argc, argv, 3, 1000);
+	wait_for_start();
+	for (long i = 0; i < rounds; i++)
+		for (int k = 4; k < argc; k++)
+			sum += sleep_in(argv[k], count);
+	printf("sum %d\n", sum);
+	wait_for_end();
+	return 0;
+}

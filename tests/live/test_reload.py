@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Libraries that are mapped one after the other at one address: the stacks of each have its own
+names, in the window it happens in and in those asked for later."""
+
+from harness import *
+
+NAMES = ("one", "two", "three")
+
+
+def library(name):
+    return os.path.join(PROGS, f"libprog_reload_{name}.so")
+
+
+def library_rows(daemon, pid, *args):
+    rows = daemon.snapshot("-p", pid, *args)["rows"]
+    return [r for r in rows if r["state"] == "S" and "nap" in frame_names(r)]
+
+
+def check_names(daemon, label, pid, sleeps, *args):
+    rows = library_rows(daemon, pid, *args)
+    found = {name: 0 for name in NAMES}
+    for row in rows:
+        names = frame_names(row)
+        at = names.index("nap") + 1
+        where = names[at]
+        if where.removeprefix("in_") in found:
+            found[where.removeprefix("in_")] += row["count"]
+            # Loaded a moment ago it may not be known yet where calls in it lead to.
+            check(names[at + 1:at + 2] in ([], ["library_call"]), f"{label}: {names}")
+            module = row["user"]["frames"][at].get("module")
+            check(module == library(where.removeprefix("in_")), f"{label}: {where} in {module}")
+            if not row["user"]["flags"]:
+                check("main" in names and names[-1] == "_start", f"{label}: to its end: {names}")
+    total = row_sum(rows, "count")
+    for name, count in found.items():
+        check(count <= sleeps, f"{label}: {count} of {sleeps} sleeps in {name}, none of another's")
+    named = sum(found.values())
+    check(named >= total * 0.9, f"{label}: {named} of {total} named")
+    check(total == sleeps * len(NAMES), f"{label}: {total} sleeps of {sleeps * len(NAMES)}")
+    whole = sum(r["count"] for r in rows if not r["user"]["flags"])
+    print(f"{label}: {total} sleeps, {named} with a name, {whole} whole")
+
+
+def check_reload(daemon, rounds, count, us):
+    label = f"{rounds} rounds of {count} sleeps of {us} us"
+    program = Program("prog_reload", rounds, count, us, *map(library, NAMES)).ready().go()
+    lines = program.done().lines
+    places = {line.split()[1] for line in lines if line.startswith("where ")}
+    check(len(places) == 1, f"{label}: all were mapped at one place: {places}")
+    check_names(daemon, label, program.pid, rounds * count)
+    check_names(daemon, label + ", later", program.pid, rounds * count, "--window", "5min")
+    program.end()
+
+
+need_live()
+daemon = Daemon("probe.offcpu.min_wait=0")
+check_reload(daemon, 1, 20, 5000)
+check_reload(daemon, 20, 2, 2000)
+check_reload(daemon, 100, 1, 300)
+check_nothing_lost(daemon.status(), "status")
+daemon.stop()
+finish()
