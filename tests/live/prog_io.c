@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_io FILE COUNT: exactly so many operations of each kind, and the time of each kind as seen
- * from here. Reads from the cache: COUNT times 8.
+ * prog_io FILE COUNT [KIND]: exactly so many operations of each kind, or of that one, and the time
+ * of each kind as seen from here. Reads from the cache: COUNT times 8.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@ enum { BLOCK = 4096, CACHED = 8 };
 
 static char *block;
 static long count;
+static const char *only;
 
 static NAMED void say(const char *word, long n, int64_t ns)
 {
@@ -23,6 +24,8 @@ static NAMED void run(const char *word, long nr, int fd, long n)
 {
 	int64_t start = now_ns(CLOCK_MONOTONIC);
 
+	if (only && strcmp(only, word) != 0)
+		return;
 	for (long i = 0; i < n; i++)
 		need(raw_syscall(nr, fd, (long)block, BLOCK, i % count * BLOCK) >= 0, word);
 	say(word, n, now_ns(CLOCK_MONOTONIC) - start);
@@ -43,6 +46,7 @@ int main(int argc, char **argv)
 		need(fds[i] >= 0, argv[1]);
 	}
 	run("fill", SYS_pwrite64, fds[0], count);
+	only = argc > 3 ? argv[3] : NULL;
 	need(fsync(fds[0]) == 0, "fsync");
 	wait_for_start();
 	run("direct_read", SYS_pread64, fds[1], count);

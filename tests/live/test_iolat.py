@@ -60,7 +60,7 @@ since = f"{start // h.NS_PER_S}.{start % h.NS_PER_S:09}"
 before = diskstats(disk) if disk else None
 program.go().done()
 after = diskstats(disk) if disk else None
-daemon.cut()
+daemon.cut("iolat")
 
 
 def snapshot(*args):
