@@ -143,8 +143,17 @@ check(daemon.stop() == 0, "the daemon stops")
 program = Program("prog_lines").ready()
 time.sleep(1)
 daemon = Daemon("window.length=1s", "symbols.lines_memory=64M")
-wait_until(lambda: daemon.cut() and frames_of(daemon, program), 30, "the stack")
-reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid, "--lines")
+
+
+def whole_reply():
+    """Of a cut that had the time to read the program's stack."""
+    daemon.cut()
+    reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid, "--lines")
+    named = [f["name"] for row in reply["rows"] for f in row["user"]["frames"]]
+    return reply if len(reply["rows"]) == 1 and "main" in named else None
+
+
+reply = wait_until(whole_reply, 30, "the stack")
 limit = next(l for l in daemon.status()["limits"] if l["name"] == "symbols.lines_memory")
 notes = [n for n in reply.get("notes", []) if "source lines" in n]
 check(
