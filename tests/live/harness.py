@@ -260,6 +260,23 @@ class Daemon:
 
         return wait_until(cut_since, 20, "a cut")
 
+    def kernel_objects(self):
+        """How many it holds of each kind: programs, maps, links and events go with their last fd."""
+        counts = {}
+        path = f"/proc/{self.process.pid}/fd"
+        for fd in os.listdir(path):
+            with contextlib.suppress(FileNotFoundError):
+                kind = os.readlink(os.path.join(path, fd))
+                if "bpf" in kind or "perf" in kind:
+                    counts[kind] = counts.get(kind, 0) + 1
+        return counts
+
+    def settled_objects(self, expected):
+        """The same, once the kernel has had time to let go of what is not expected."""
+        with contextlib.suppress(TimeoutError):
+            wait_until(lambda: self.kernel_objects() == expected, 10, "the kernel to let go")
+        return self.kernel_objects()
+
     def stop(self):
         """SIGTERM, as a service manager does it; returns the exit code."""
         stop_process(self.process)

@@ -4,34 +4,10 @@
 `snapshot` and in `stuck`; also where their stack's pages are not mapped. A wait is read once."""
 
 from harness import *
+from unwound import BUILDS, PLACES, begins_with, below_nap, tail_of
 
-DEEP = [f"f{i}" for i in range(10, 0, -1)]
-BUILDS = ("o2", "o3", "os", "static", "static_pie", "clang")
 FOREVER_US = 3_600_000_000
 HAS_LIBRARY = os.path.exists(os.path.join(PROGS, "libprog_unwind.so"))
-
-# The functions from nap to work, leaf first; ... is what libc has between.
-PLACES = {
-    "deep": DEEP,
-    "thread": DEEP,
-    "alloca": ["with_alloca"],
-    "realigned": ["with_realigned"],
-    "big_frame": ["with_big_frame"],
-    "signal": ["on_signal", ..., "with_signal"],
-    "callback": ["compare", ..., "with_callback"],
-    "library": ["library_call", "with_library"],
-}
-
-
-def is_like(names, expected):
-    text = "\n".join(names) + "\n"
-    pattern = "".join("(?:.*\n)*?" if e is ... else re.escape(e) + "\n" for e in expected)
-    return re.match(pattern, text) is not None
-
-
-def plain(names):
-    """From nap on, without what compilers add to names of what is seldom run."""
-    return [name.split(".")[0] for name in names[names.index("nap"):]] if "nap" in names else names
 
 
 def sleeping(rows):
@@ -39,13 +15,12 @@ def sleeping(rows):
 
 
 def check_place(label, place, rows):
-    tail = ["work", "worker", ...] if place == "thread" else ["work", "main", ..., "_start"]
     found = sleeping(rows)
     flags = [r["user"]["flags"] for r in found]
     check(len(found) == 1 and flags == [[]], f"{label}: one open wait, its stack whole: {flags}")
     for row in found:
-        names = frame_names(row)
-        check(is_like(plain(names), ["nap", *PLACES[place], *tail]), f"{label}: {names}")
+        names = below_nap(frame_names(row))
+        check(begins_with(names, PLACES[place] + tail_of(place)), f"{label}: {names}")
 
 
 def open_rows(daemon, program):
@@ -98,10 +73,10 @@ reads = limit(daemon)
 check(reads["value"] == 512 and reads["used"] >= len(programs), f"reads are counted: {reads}")
 
 found = sleeping(stuck_rows(daemon, paged))
-names = plain(frame_names(found[0])) if found else []
+names = below_nap(frame_names(found[0])) if found else []
 check(
-    len(found) == 1 and found[0]["user"]["flags"] == [] and is_like(
-        names, ["nap", "f5", "f4", "f3", "f2", "f1", "worker", ...]
+    len(found) == 1 and found[0]["user"]["flags"] == [] and begins_with(
+        names, ["f5", "f4", "f3", "f2", "f1", "worker", ...]
     ),
     f"a stack that is not in memory: {names}",
 )

@@ -3,7 +3,6 @@
 code to go by; who may stop whose; a daemon that goes while it records. Nothing is left of any.
 """
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -25,17 +24,6 @@ def refused(code, words, *args):
     )
 
 
-def kernel_objects():
-    counts = {}
-    path = f"/proc/{daemon.process.pid}/fd"
-    for fd in os.listdir(path):
-        with contextlib.suppress(FileNotFoundError):
-            kind = os.readlink(os.path.join(path, fd))
-            if "bpf" in kind or "perf" in kind:
-                counts[kind] = counts.get(kind, 0) + 1
-    return counts
-
-
 def as_user(uid, groups, *args):
     """stackctl as that user, in these groups alone."""
     drop = ["setpriv", f"--reuid={uid}", f"--regid={uid}"]
@@ -47,7 +35,7 @@ daemon = h.Daemon(
     "window.length=1s", f"control.group={GROUP}", f"control.start_group={START_GROUP}"
 )
 daemon.cut()
-before = kernel_objects()
+before = daemon.kernel_objects()
 RATE_MAX = int(open("/proc/sys/kernel/perf_event_max_sample_rate", encoding="ascii").read())
 
 # Who there is not.
@@ -116,9 +104,8 @@ again = as_user(NOBODY, both, "start", "oncpu").out.strip()
 h.check(daemon.ctl("stop", again).code == 0, "root stops anybody's")
 h.check(daemon.ctl("stop", of_root).code == 0, "and its own")
 
-with contextlib.suppress(TimeoutError):
-    h.wait_until(lambda: kernel_objects() == before, 10, "the kernel to let go")
-h.check(before and kernel_objects() == before, f"in the kernel: {kernel_objects()} as {before}")
+after = daemon.settled_objects(before)
+h.check(before and after == before, f"in the kernel: {after} as {before}")
 
 # The daemon is restarted while it records.
 record = subprocess.Popen(

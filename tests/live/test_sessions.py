@@ -4,7 +4,6 @@ the same filter; and nothing of them is left in the kernel.
 """
 
 import atexit
-import contextlib
 import os
 import signal
 import subprocess
@@ -15,25 +14,6 @@ import harness as h
 h.need_live()
 
 
-
-def kernel_objects():
-    """What the daemon holds in the kernel: programs, maps, links and events go with their last fd."""
-    counts = {}
-    path = f"/proc/{daemon.process.pid}/fd"
-    for fd in os.listdir(path):
-        with contextlib.suppress(FileNotFoundError):
-            kind = os.readlink(os.path.join(path, fd))
-            if "bpf" in kind or "perf" in kind:
-                counts[kind] = counts.get(kind, 0) + 1
-    return counts
-
-
-def settled_objects(expected):
-    with contextlib.suppress(TimeoutError):
-        h.wait_until(lambda: kernel_objects() == expected, 10, "the kernel to let go")
-    return kernel_objects()
-
-
 def sums(reply):
     rows = [row for row in reply["rows"] if row["state"] != "-"]
     return sum(r["count"] for r in rows), sum(r["total_ns"] for r in rows)
@@ -41,7 +21,7 @@ def sums(reply):
 
 daemon = h.Daemon("window.length=1s", "probe.offcpu.min_wait=20us")
 daemon.cut()
-before = kernel_objects()
+before = daemon.kernel_objects()
 
 # Load: a process with threads that wait often, and the wakeups between two others.
 load = [
@@ -182,7 +162,7 @@ for one, two in zip(ranges, ranges[1:]):
     )
 h.check(int(ranges[-1]["cursor"]) == ranges[-1]["coverage"]["used"]["end"]["ns"], "the cursor")
 
-after = settled_objects(before)
+after = daemon.settled_objects(before)
 h.check(before and after == before, f"programs, maps, links: {after} as before: {before}")
 h.check(daemon.process.poll() is None, "the daemon is there")
 for process in load:

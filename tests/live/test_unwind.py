@@ -7,41 +7,15 @@ is there, a stopped copy's frames are the same."""
 import re
 
 from harness import *
+from unwound import BUILDS, DEEP, PLACES, begins_with, below_nap, tail_of
 
-DEEP = [f"f{i}" for i in range(10, 0, -1)]
 SLEEP = ["clock_nanosleep", "nanosleep", "usleep", "nap"]
-BUILDS = ("o2", "o3", "os", "static", "static_pie", "clang")
 COUNT = 8
-
-# The functions between nap and work, leaf first; None is one without a name.
-PLACES = {
-    "deep": DEEP,
-    "thread": DEEP,
-    "alloca": ["with_alloca"],
-    "realigned": ["with_realigned"],
-    "big_frame": ["with_big_frame"],
-    "signal": ["on_signal", ..., "with_signal"],
-    "callback": ["compare", ..., "with_callback"],
-    "library": ["library_call", "with_library"],
-}
-
-
-def contains(names, expected):
-    """Whether names begin with expected, where ... stands for any frames."""
-    text = "\n".join(names) + "\n"
-    pattern = "".join("(?:.*\n)*?" if e is ... else re.escape(e) + "\n" for e in expected)
-    return re.match(pattern, text) is not None
 
 
 def sleeping_rows(daemon, program):
     rows = daemon.snapshot("-p", program.pid)["rows"]
     return [r for r in rows if "nap" in frame_names(r) and r["state"] == "S"]
-
-
-def sleep_names(names):
-    """From nap on: before it are libc's own, which differ from build to build. Compilers put what
-    is seldom run elsewhere, as name.cold."""
-    return [name.split(".")[0] for name in names[names.index("nap") + 1:]]
 
 
 def check_place(daemon, build, place, *args):
@@ -64,8 +38,7 @@ def check_place(daemon, build, place, *args):
 
 
 def check_whole(label, place, names):
-    tail = ["work", "worker", ...] if place == "thread" else ["work", "main", ..., "_start"]
-    check(contains(sleep_names(names), PLACES[place] + tail), f"{label}: {names}")
+    check(begins_with(below_nap(names), PLACES[place] + tail_of(place)), f"{label}: {names}")
     if place != "thread":
         check(names[-1] == "_start", f"{label}: ends at _start")
 
@@ -103,7 +76,8 @@ def check_twins(daemon):
     program = Program("prog_unwind_o2", "twins", 1, sleeps, 500).ready().go().done()
     rows = sleeping_rows(daemon, program)
     for expected in ("left", "right"):
-        found = [r for r in rows if contains(sleep_names(frame_names(r)), [expected, "with_twins"])]
+        stack = [expected, "with_twins"]
+        found = [r for r in rows if begins_with(below_nap(frame_names(r)), stack)]
         count = row_sum(found, "count")
         # Some are over before it sleeps, some come before its mappings are known.
         check(0 < count <= sleeps / 2, f"twins: {expected} {count} times of {sleeps / 2:.0f}")
@@ -117,7 +91,7 @@ def check_throw(daemon):
     program = Program("prog_throw").ready().go().done()
     rows = sleeping_rows(daemon, program)
     for expected in (["destroy", "guarded", "handler", "main"], ["handler", "main"]):
-        found = [r for r in rows if contains(sleep_names(frame_names(r)), expected)]
+        found = [r for r in rows if begins_with(below_nap(frame_names(r)), expected)]
         check(found and all(not r["user"]["flags"] for r in found),
               f"exception in flight: {expected}: {[frame_names(r) for r in rows][:3]}")
     program.end()
@@ -136,7 +110,7 @@ def check_gdb(daemon, place):
     program = Program("prog_unwind_o2", place, 1, 10000).ready().go()
     frames = wait_until(lambda: gdb_nap(program.pid), 20, f"gdb to find {place} asleep")
     rows = [r for r in sleeping_rows(daemon, program) if not r["user"]["flags"]]
-    ours = sleep_names(frame_names(rows[0])) if rows else []
+    ours = below_nap(frame_names(rows[0])) if rows else []
     theirs = frames[frames.index("nap") + 1:]
     # gdb goes no further than main. Where functions are inlined it names the innermost.
     named = {*DEEP, *PLACES[place], "work", "main"}
