@@ -28,7 +28,8 @@ class Account:
         with open(f"{base}/stat", encoding="utf-8", errors="replace") as f:
             text = f.read()
         self.comm = text[text.index("(") + 1 : text.rindex(")")]
-        self.start = text[text.rindex(")") + 2 :].split()[19]
+        words = text[text.rindex(")") + 2 :].split()
+        self.has_ended, self.start = words[0] in "ZX", words[19]
         with open(f"{base}/schedstat", encoding="ascii") as f:
             self.on_cpu, self.delay = (int(word) for word in f.read().split()[:2])
         with open(f"{base}/status", encoding="utf-8", errors="replace") as f:
@@ -108,10 +109,12 @@ def edge_of(daemon, oracle):
 
 
 def alive_between(first, last):
+    """What has ended is in /proc until its parent looks, but has no time to account for."""
     return [
         tid
         for tid in first.before
         if first.has(tid) and last.has(tid) and first.before[tid].start == last.after[tid].start
+        and not last.after[tid].has_ended
     ]
 
 
