@@ -144,7 +144,8 @@ def check_refusals(daemon):
         check(result.code == code or code is None and result.code in (1, 6),
               f"exit code {result.code} of {result}")
         check(word in result.err and result.err.count("\n") == 1, f"refused in a line: {result}")
-    check(len(kprobes()) == len(before), "nothing was attached by what was refused")
+    # Those of the sessions before may still go while this looks.
+    check(len(kprobes()) <= len(before), "nothing was attached by what was refused")
     check(not any(s["probe"] == "stackcount" and not s.get("ended")
                   for i, s in sessions(daemon).items() if i not in had), "nothing goes on")
 
