@@ -2,18 +2,32 @@
 /*
  * prog_reload ROUNDS COUNT US FILE..: in each round loads one library after the other, which the
  * kernel maps to where the one before was, sleeps COUNT times US us in it and closes it. Before
- * "done" a line "where ADDRESS" for each library and round.
+ * "done" a line "where ADDRESS" for each library and round, and "slept N": a timer that ends
+ * before its thread has left the CPU is no sleep.
  */
 
 #include "prog.h"
 
 #include <dlfcn.h>
+#include <sys/resource.h>
 
 static useconds_t sleep_us;
+static long slept;
+
+static long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
 
 static NAMED int nap(int n)
 {
+	long before = switches();
+
 	usleep(sleep_us);
+	slept += switches() - before;
 	return n + 1;
 }
 
@@ -46,7 +60,7 @@ int main(int argc, char **argv)
 	for (long i = 0; i < rounds; i++)
 		for (int k = 4; k < argc; k++)
 			sum += sleep_in(argv[k], count);
-	printf("sum %d\n", sum);
+	printf("sum %d\nslept %ld\n", sum, slept);
 	wait_for_end();
 	return 0;
 }
