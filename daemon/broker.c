@@ -218,7 +218,11 @@ int broker_open_kprobe(struct broker *broker, const struct broker_kprobe *what, 
 
 int broker_open_uprobe(struct broker *broker, const struct broker_uprobe *what, int *fd_out)
 {
-	struct perf_request request = { .kind = PERF_UPROBE, .offset = what->offset };
+	struct perf_request request = {
+		.kind = PERF_UPROBE,
+		.offset = what->offset,
+		.counter = what->counter,
+	};
 	const size_t len = strlen(what->path);
 
 	if (len >= sizeof(request.path))

@@ -58,6 +58,7 @@ struct broker_kprobe {
 struct broker_uprobe {
 	const char *path;    /* absolute, at most BROKER_MAX_PATH - 1 bytes */
 	uint64_t offset;     /* in the file */
+	uint32_t counter;    /* where in it the program counts who traces it; 0: nowhere */
 };
 
 /*

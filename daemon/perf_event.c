@@ -14,6 +14,9 @@
 /* As many as Linux can be built for. */
 enum { MAX_CPUS = 8192, MAX_WAKEUP_BYTES = 16 << 20, MAX_OFFSET = 1 << 20 };
 
+/* As the kernel's own format of it says: /sys/bus/event_source/devices/uprobe/format. */
+enum { COUNTER_SHIFT = 32 };
+
 static int type_read(const char *path)
 {
 	_cleanup_(fclosep) FILE *f = fopen(path, "re");
@@ -70,12 +73,12 @@ static bool is_good(const struct perf_request *q)
 	const bool is_plain = !q->clock && !q->cpu && !q->wakeup_bytes && !q->frequency_hz &&
 			      !q->period;
 
-	if (q->reserved || q->kind > PERF_UPROBE || q->cpu >= MAX_CPUS)
+	if (q->kind > PERF_UPROBE || q->cpu >= MAX_CPUS)
 		return false;
 	if (q->kind == PERF_UPROBE)
 		return is_plain && is_path(q->path) && !q->is_return && q->offset <= INT64_MAX &&
 		       is_empty(q->function, sizeof(q->function));
-	if (!is_empty(q->path, sizeof(q->path)))
+	if (q->counter || !is_empty(q->path, sizeof(q->path)))
 		return false;
 	if (is_kprobe)
 		return is_plain && is_symbol(q->function) && q->is_return <= 1 &&
@@ -158,11 +161,15 @@ static int kprobe_open(const struct perf_request *request, int type)
 	return type < 0 ? -EOPNOTSUPP : event_open(&attr, 0);
 }
 
-/* e12f03d7031a (4.17). By the file, wherever it is mapped. */
+/*
+ * e12f03d7031a (4.17). By the file, wherever it is mapped; the kernel raises the counter in there
+ * for as long (a6ca88b241d5, 4.20).
+ */
 static int uprobe_open(const struct perf_request *request, int type)
 {
 	struct perf_event_attr attr = {
 		.type = (uint32_t)type,
+		.config = (uint64_t)request->counter << COUNTER_SHIFT,
 		.uprobe_path = (uintptr_t)request->path,
 		.probe_offset = request->offset,
 	};

@@ -22,7 +22,7 @@ struct perf_request {
 	uint64_t period;
 	uint64_t offset;
 	uint32_t is_return;
-	uint32_t reserved; /* 0 */
+	uint32_t counter;
 	char function[BROKER_MAX_SYMBOL];
 	char path[BROKER_MAX_PATH];
 };

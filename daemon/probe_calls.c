@@ -117,11 +117,12 @@ static int event_open(struct probe_calls *calls, const struct target *target, in
 	const struct broker_uprobe uprobe = {
 		.path = calls->targets->path,
 		.offset = target->address,
+		.counter = target->counter,
 	};
 	const struct broker_kprobe kprobe = { .function = target->name };
-	int fd, r = calls->targets->kind == TARGET_USER
-			    ? broker_open_uprobe(calls->broker, &uprobe, &fd)
-			    : broker_open_kprobe(calls->broker, &kprobe, &fd);
+	int fd, r = calls->targets->kind == TARGET_FUNCTION
+			    ? broker_open_kprobe(calls->broker, &kprobe, &fd)
+			    : broker_open_uprobe(calls->broker, &uprobe, &fd);
 
 	if (r)
 		return r;

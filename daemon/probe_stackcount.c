@@ -23,6 +23,7 @@ static const char *const hook_names[] = {
 	[TARGET_FUNCTION] = "kprobe",
 	[TARGET_TRACEPOINT] = "tp_btf",
 	[TARGET_USER] = "uprobe",
+	[TARGET_USDT] = "usdt",
 };
 
 static bool is_multi(const struct probe *probe)
@@ -66,6 +67,7 @@ static int target_configure(struct probe *probe)
 	case TARGET_TRACEPOINT:
 		return tracepoints_configure(probe);
 	case TARGET_USER:
+	case TARGET_USDT:
 		return bpf_program__set_autoload(skel->progs.on_user_function, true);
 	case TARGET_FUNCTION:
 		break;
@@ -100,9 +102,9 @@ static int skeleton_configure(struct probe *probe)
 static int functions_attach(struct probe *probe)
 {
 	const struct targets *targets = probe->options.targets;
-	struct bpf_program *program = targets->kind == TARGET_USER
-					      ? probe->stackcount->progs.on_user_function
-					      : probe->stackcount->progs.on_function;
+	struct bpf_program *program = targets->kind == TARGET_FUNCTION
+					      ? probe->stackcount->progs.on_function
+					      : probe->stackcount->progs.on_user_function;
 	int r = probe_calls_open(probe->options.broker, bpf_program__fd(program), targets,
 				 is_multi(probe), &probe->calls, probe->reason,
 				 sizeof(probe->reason));

@@ -32,6 +32,7 @@ static int functions_make(struct answer *answer, const struct targets *targets, 
 		[TARGET_FUNCTION] = "function",
 		[TARGET_TRACEPOINT] = "tracepoint",
 		[TARGET_USER] = "user",
+		[TARGET_USDT] = "usdt",
 	};
 
 	answer->functions = (struct wire_functions_reply){

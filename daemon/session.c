@@ -274,6 +274,7 @@ static uint64_t call_cost(const struct session *session)
 		[TARGET_FUNCTION] = 100,
 		[TARGET_TRACEPOINT] = 20,
 		[TARGET_USER] = 1000,
+		[TARGET_USDT] = 500, /* of an instruction that does nothing once only */
 	};
 
 	return costs_ns[session->targets.kind];

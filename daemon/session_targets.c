@@ -32,6 +32,7 @@ int targets_search(const char *text, bool is_regex, struct targets *out, struct 
 		r = probe_find_tracepoints(&pattern, out, why, sizeof(why));
 		break;
 	case TARGET_USER:
+	case TARGET_USDT:
 		r = target_find_user(&pattern, out, why, sizeof(why));
 		break;
 	}

@@ -11,6 +11,9 @@
 /* Longer than any function's name, and any path. */
 enum { PATTERN_MAX = 4096 };
 
+/* What a name never has, and a regular expression often. */
+#define NO_NAME " \t?[]()|^+"
+
 bool target_glob(const char *glob, const char *text)
 {
 	const char *star = NULL, *from = NULL;
@@ -84,7 +87,7 @@ static int malformed(const char *text, char *why, size_t size)
 {
 	snprintf(why, size,
 		 "%.200s is no function: vfs_read, 'vfs_*', t:sched:sched_process_exec, "
-		 "u:c:malloc and u:/usr/bin/bash:readline are",
+		 "u:c:malloc, u:/usr/bin/bash:readline and usdt:stdc++:throw are",
 		 text);
 	return -EINVAL;
 }
@@ -106,6 +109,12 @@ static int pattern_split(const char *text, struct target_pattern *out)
 		rest += 2;
 		out->place = part_take(&rest);
 		if (!out->place || !out->place[0])
+			return -EINVAL;
+	} else if (strncmp(rest, "usdt:", 5) == 0) {
+		out->kind = TARGET_USDT;
+		rest += 5;
+		out->place = part_take(&rest);
+		if (!out->place)
 			return -EINVAL;
 	} else if (strncmp(rest, "p::", 3) == 0) {
 		rest += 3;
@@ -138,7 +147,8 @@ int target_parse(const char *text, bool is_regex, struct target_pattern *out, ch
 		malformed(text, why, size);
 	if (!r && is_regex)
 		r = regex_make(out, why, size);
-	if (!r && !is_regex && out->kind != TARGET_USER && strpbrk(out->name, " \t?[]()|^+:"))
+	if (!r && !is_regex && out->kind != TARGET_USER &&
+	    strpbrk(out->name, out->kind == TARGET_USDT ? NO_NAME : NO_NAME ":"))
 		r = malformed(text, why, size);
 	if (r)
 		target_pattern_fini(out);
@@ -177,7 +187,7 @@ int targets_add(struct targets *targets, const char *name, uint64_t address)
 	copy = strdup(name);
 	if (!copy)
 		return -ENOMEM;
-	v[targets->n++] = (struct target){ copy, address };
+	v[targets->n++] = (struct target){ .name = copy, .address = address };
 	return 0;
 }
 

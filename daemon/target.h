@@ -17,6 +17,7 @@ enum target_kind {
 	TARGET_FUNCTION,   /* of the kernel: vfs_*, p:vfs_* */
 	TARGET_TRACEPOINT, /* t:sched:sched_process_exec */
 	TARGET_USER, /* of a program or library: u:c:malloc, c:malloc, u:/usr/bin/bash:readline */
+	TARGET_USDT, /* static probes of one: usdt:stdc++:throw, usdt:stdc++:libstdcxx:throw */
 };
 
 struct target_pattern {
@@ -30,12 +31,13 @@ struct target_pattern {
 
 struct target {
 	char *name;
-	uint64_t address; /* in the kernel; of TARGET_USER the offset in the file */
+	uint64_t address; /* in the kernel; of programs the offset in the file */
+	uint32_t counter; /* of TARGET_USDT: the offset of who is counted that wants it, or 0 */
 };
 
 struct targets {
 	enum target_kind kind;
-	char *path; /* of TARGET_USER, else NULL */
+	char *path; /* of the program or library, else NULL */
 	struct target *v;
 	size_t n;
 	size_t room;
@@ -56,7 +58,8 @@ bool target_glob(const char *glob, const char *text);
 
 /*
  * All that fit, each address once, by name. 0 also when there are none; -errno with one line in
- * why. Of tracepoints see probe_tracepoints.h.
+ * why. Of tracepoints see probe_tracepoints.h. Where a file has no function of that name its static
+ * probes are meant, as by other tools: the kind of what was found tells.
  */
 int target_find_functions(const struct target_pattern *pattern, struct targets *out, char *why,
 			  size_t size);

@@ -11,6 +11,7 @@
 
 #include "daemon/elf_file.h"
 #include "daemon/elf_functions.h"
+#include "daemon/elf_usdt.h"
 #include "daemon/target.h"
 #include "proto/base.h"
 
@@ -86,7 +87,19 @@ static void search_glob(struct search *search, const char *pattern)
 	globfree(&found);
 }
 
-/* c is libc.so or libc.so.6, libc.so.6 is itself; then programs. */
+/* One file or several: of a library the development package adds another name. */
+static void search_library(struct search *search, const char *dir, const char *prefix,
+			   const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s%.200s.so", dir, prefix, name);
+	search_try(search, path);
+	snprintf(path, sizeof(path), "%s/%s%.200s.so.[0-9]*", dir, prefix, name);
+	search_glob(search, path);
+}
+
+/* c and libc are libc.so or libc.so.6, libc.so.6 is itself; then programs. */
 static void search_run(struct search *search, const char *name)
 {
 	char path[512];
@@ -96,10 +109,9 @@ static void search_run(struct search *search, const char *name)
 		snprintf(path, sizeof(path), "%s/%.200s", library_dirs[i], name);
 		if (strstr(name, ".so"))
 			search_try(search, path);
-		snprintf(path, sizeof(path), "%s/lib%.200s.so", library_dirs[i], name);
-		search_try(search, path);
-		snprintf(path, sizeof(path), "%s/lib%.200s.so.[0-9]*", library_dirs[i], name);
-		search_glob(search, path);
+		search_library(search, library_dirs[i], "lib", name);
+		if (strncmp(name, "lib", 3) == 0)
+			search_library(search, library_dirs[i], "", name);
 	}
 	for (i = 0; i < ARRAY_SIZE(program_dirs) && !search->path; i++) {
 		snprintf(path, sizeof(path), "%s/%.200s", program_dirs[i], name);
@@ -166,13 +178,37 @@ static int address_find(int fd, const struct target_pattern *pattern, struct tar
 	return r;
 }
 
+/* With its provider where the pattern has one. */
+static int on_probe(void *context, const char *name, uint64_t offset, uint32_t counter)
+{
+	const struct finder *finder = context;
+	const char *probe = strchr(name, ':') + 1;
+	struct targets *out = finder->out;
+	int r;
+
+	if (!target_fits(finder->pattern, strchr(finder->pattern->name, ':') ? name : probe))
+		return 0;
+	r = targets_add(out, name, offset);
+	if (!r)
+		out->v[out->n - 1].counter = counter;
+	return r;
+}
+
 static int functions_find(int fd, const struct target_pattern *pattern, struct targets *out)
 {
 	struct finder finder = { pattern, out };
+	int r = 0;
 
 	if (!pattern->is_regex && strncmp(pattern->name, "0x", 2) == 0)
 		return address_find(fd, pattern, out);
-	return elf_functions(fd, out->path, on_function, &finder);
+	if (pattern->kind == TARGET_USER)
+		r = elf_functions(fd, out->path, on_function, &finder);
+	if (r || out->n)
+		return r;
+	r = elf_usdt(fd, on_probe, &finder);
+	if (out->n)
+		out->kind = TARGET_USDT;
+	return r;
 }
 
 int target_find_user(const struct target_pattern *pattern, struct targets *out, char *why,
@@ -181,7 +217,7 @@ int target_find_user(const struct target_pattern *pattern, struct targets *out, 
 	_cleanup_(closep) int fd = -1;
 	int r;
 
-	*out = (struct targets){ .kind = TARGET_USER };
+	*out = (struct targets){ .kind = pattern->kind };
 	r = file_find(pattern->place, &out->path, why, size);
 	if (r)
 		return r;

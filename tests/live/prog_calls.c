@@ -2,18 +2,21 @@
 /*
  * prog_calls COUNT [SECONDS]: calls the kernel and a function of its own along three paths,
  * COUNT, 2 COUNT and 3 COUNT times: call_by_read reads, call_by_write writes, call_by_pread reads
- * at a place, and each calls called_here once for each. Then, for SECONDS, it makes as many system
- * calls as it can, and says how many: "flood calls=N ns=N".
+ * at a place, and each calls called_here once for each, which has the static probe
+ * stackd_test:here. "probe counter=N": so many trace that. Then, for SECONDS, it makes as many
+ * system calls as it can, and says how many: "flood calls=N ns=N".
  */
 #include <fcntl.h>
 
 #include "prog.h"
+#include "usdt.h"
 
 static int zero_fd, null_fd;
+static unsigned short here_counter USDT_COUNTER;
 
 static NAMED void called_here(void)
 {
-	__asm__ volatile("");
+	USDT_COUNTED(stackd_test, here, here_counter);
 }
 
 static NAMED void call_by_read(long n)
@@ -72,6 +75,7 @@ int main(int argc, char **argv)
 	call_by_read(count);
 	call_by_write(2 * count);
 	call_by_pread(3 * count);
+	printf("probe counter=%d\n", *(volatile unsigned short *)&here_counter);
 	if (seconds > 0)
 		flood(seconds);
 	wait_for_end();

@@ -95,12 +95,31 @@ def check_user(daemon):
     program = settled_program(daemon, COUNT)
     session = Session(daemon, "stackcount", f"u:{path}:called_here", "-p", program.pid)
     program.go().done()
-    reply = session.stop()
     program.end()
-    check_paths(reply["rows"], "user function", "called_here")
+    reply = session.stop()
+    check_paths(reply["rows"], "user function, its process gone", "called_here")
     whole = [row for row in reply["rows"] if frame_names(row)[-1] == "_start"]
     check(row_sum(whole, "count") == 6 * COUNT, "user function: stacks reach _start")
     check_nothing_lost(reply, "user function")
+
+
+def check_static_probe(daemon):
+    """It is switched on where it is traced, and only there, and counted as a function is."""
+    path = os.path.join(PROGS, "prog_calls")
+    for target in (f"usdt:{path}:stackd_test:here", f"u:{path}:here"):
+        program = settled_program(daemon, COUNT)
+        session = Session(daemon, "stackcount", target, "-p", program.pid)
+        program.go().done()
+        reply = session.stop()
+        program.end()
+        check(program.value("probe")["counter"] == 1, f"{target}: is switched on")
+        check_paths(reply["rows"], target, "called_here")
+        check_nothing_lost(reply, target)
+    program = settled_program(daemon, 1).go().done()
+    program.end()
+    check(program.value("probe")["counter"] == 0, "static probe: is off again")
+    listed = daemon.ctl("probes", "--functions", f"usdt:{path}:*").out
+    check(listed == "stackd_test:here\n", f"static probe: listed: {listed!r}")
 
 
 def check_kernel(daemon):
@@ -178,6 +197,77 @@ def check_snoop_rate():
     daemon.stop()
 
 
+def printed(path):
+    with open(path, encoding="utf-8") as f:
+        return sum(1 for _ in f)
+
+
+def cpu_ns(pid):
+    """Of a process, its kernel's part too."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+        return int(f.read().split()[0])
+
+
+def wait_for_rest(path):
+    """Until nothing more is told."""
+    sizes = [-1, printed(path)]
+    while sizes[-1] != sizes[-2]:
+        time.sleep(patience(1))
+        sizes.append(printed(path))
+
+
+def number_of(pattern, text):
+    found = re.search(pattern, text)
+    return int(found[1].replace(",", "")) if found else 0
+
+
+def flood_snooped(daemon, stalls):
+    """(CPU time of each call of a program whose calls are streamed to a reader that goes on, or
+    stalls; how many it missed)."""
+    before = daemon.call("io.stackd.Sessions")["sessions"]
+    program = settled_program(daemon, 0, max(int(patience(1)), 4))
+    path = os.path.join(make_temp_dir(), "calls")
+    with open(path, "w", encoding="utf-8") as f:
+        argv = [STACKCTL, "-S", daemon.socket, "snoop", "t:raw_syscalls:sys_enter", "-p",
+                str(program.pid), "--rate", "100000", "--json"]
+        client = subprocess.Popen(argv, stdout=f, stderr=subprocess.PIPE, encoding="utf-8")
+    atexit.register(stop_process, client)
+    wait_until(lambda: len(daemon.call("io.stackd.Sessions")["sessions"]) > len(before), 30,
+               "the session")
+    program.go()
+    wait_until(lambda: printed(path) > 0, 30, "a call to be told")
+    if stalls:
+        client.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        check(daemon.ctl("status").code == 0, "stalled: others are answered")
+        print(f"in {time.monotonic() - begin:.2f} s")
+    program.done()
+    flood, cost = program.value("flood"), cpu_ns(program.pid)
+    client.send_signal(signal.SIGCONT)
+    wait_for_rest(path)
+    client.send_signal(signal.SIGINT)
+    err = client.communicate()[1]
+    program.end()
+    told, missed = printed(path), number_of(r"([\d,]+) calls were missed", err)
+    held = number_of(r"([\d,]+) of [\d,]+ calls were not told", err)
+    lost = number_of(r"lost, .*: ([\d,]+)", err)
+    what = f"{told} told, {held} held back, {missed} missed, {lost} lost, of {flood['calls']}"
+    check(client.returncode == 0, f"stalls {stalls}: {what}: {err}")
+    check_near(told + held + missed + lost, flood["calls"], 0.02, f"stalls {stalls}: {what}")
+    return cost / flood["calls"], missed
+
+
+def check_stalled():
+    """Whoever reads too slowly, or not at all for a while, costs neither the program nor others
+    anything, and is told what was missed."""
+    daemon = Daemon("budget.cpu=10000")
+    going, _ = flood_snooped(daemon, False)
+    stalled, missed = flood_snooped(daemon, True)
+    check(stalled < 1.5 * going, f"stalled: {stalled:.0f} ns a call, {going:.0f} otherwise")
+    check(missed > 0, f"stalled: {missed} calls were missed")
+    daemon.stop()
+
+
 def check_budget(daemon):
     """A function called all the time is sampled, and its count stays right; where even the calls
     that are passed over take more than the budget, the session ends, and says so."""
@@ -205,6 +295,8 @@ def check_refusals(daemon):
         (["stackcount", "no_such_function_at_all"], 1, "0 functions matched by"),
         (["stackcount", "u:c:no_such_function_at_all"], 1, "0 functions matched by"),
         (["stackcount", "u:no_such_library:f"], 1, "there is no library or program"),
+        (["stackcount", "usdt:stdc++:no_such_probe"], 1, "0 functions matched by"),
+        (["stackcount", "usdt:stdc++"], 1, "is no function"),
         (["stackcount", "t:nope:nope"], 1, "0 functions matched by"),
         (["stackcount", "t:syscalls:sys_enter_read"], 1, "raw_syscalls"),
         (["stackcount", "-r", "vfs_[re"], 1, "at character 5"),
@@ -273,6 +365,7 @@ need_live()
 daemon = Daemon()
 check_tracepoint(daemon)
 check_user(daemon)
+check_static_probe(daemon)
 if has_kernel_functions():
     check_kernel(daemon)
 else:
@@ -285,4 +378,5 @@ daemon.stop()
 if has_kernel_functions() and "STACKD_UNIT" not in os.environ and kprobes() is not None:
     check_killed()
 check_snoop_rate()
+check_stalled()
 finish()

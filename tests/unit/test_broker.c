@@ -64,7 +64,7 @@ static void test_checks_fields(void **state)
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 	q.wakeup_bytes = 4096;
 	assert_int_equal(perf_request_check(&q), 0);
-	q.reserved = 1;
+	q.counter = 1;
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 }
 
@@ -85,6 +85,8 @@ static void test_checks_paths(void **state)
 	memset(q.path, '/', sizeof(q.path));
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 	q = good;
+	q.counter = 0x4000;
+	assert_int_equal(perf_request_check(&q), 0);
 	q.offset = UINT64_MAX;
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 	q = good;

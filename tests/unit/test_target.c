@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
+#include "tests/live/usdt.h"
 
 static void check_parsed(const char *text, enum target_kind kind, const char *place,
 			 const char *name)
@@ -39,6 +40,8 @@ static void test_kinds(void **state)
 	check_parsed("p:c:malloc", TARGET_USER, "c", "malloc");
 	check_parsed("u:/usr/bin/x:a::b(int)", TARGET_USER, "/usr/bin/x", "a::b(int)");
 	check_parsed("u:/usr/bin/x:0x1234", TARGET_USER, "/usr/bin/x", "0x1234");
+	check_parsed("usdt:c:setjmp", TARGET_USDT, "c", "setjmp");
+	check_parsed("usdt:/usr/bin/x:libc:mem*", TARGET_USDT, "/usr/bin/x", "libc:mem*");
 }
 
 static void check_refused(const char *text, bool is_regex, const char *word)
@@ -54,9 +57,11 @@ static void check_refused(const char *text, bool is_regex, const char *word)
 
 static void test_malformed(void **state)
 {
-	static const char *const texts[] = { "",	  "t:",	       "t:sched", "t::x", "u:c",
-					     "u::malloc", "p:",	       "p::",	  ":",	  "c:",
-					     "vfs read",  "vfs_[rw]*", "^vfs_" };
+	static const char *const texts[] = {
+		"",	 "t:",	   "t:sched", "t::x",	 "u:c",	      "u::malloc",
+		"p:",	 "p::",	   ":",	      "c:",	 "vfs read",  "vfs_[rw]*",
+		"^vfs_", "usdt:c", "usdt::x", "usdt:c:", "usdt:c:x y"
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		check_refused(texts[i], false, "is no function");
@@ -153,6 +158,47 @@ static void test_user(void **state)
 	assert_int_equal(numbered.n, 0);
 }
 
+/* Of this program, in two places, of which the second is passed over unless it is traced. */
+static unsigned short target_test_counter USDT_COUNTER;
+
+static void probes_pass(void)
+{
+	USDT(target_test, plain);
+	if (target_test_counter)
+		USDT_COUNTED(target_test, counted, target_test_counter);
+}
+
+static void check_probes(const char *name, size_t n, size_t counted)
+{
+	_cleanup_(targets_fini) struct targets found = {};
+	struct target_pattern pattern;
+	char text[128], why[512];
+	size_t i;
+
+	snprintf(text, sizeof(text), "%s", name);
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, &found, why, sizeof(why)), 0);
+	target_pattern_fini(&pattern);
+	assert_int_equal(found.n, n);
+	if (n)
+		assert_int_equal(found.kind, TARGET_USDT);
+	for (i = 0; i < n; i++) {
+		assert_true(strncmp(found.v[i].name, "target_test:", 12) == 0);
+		counted -= found.v[i].counter > 0;
+	}
+	assert_int_equal(counted, 0);
+}
+
+static void test_static_probes(void **state)
+{
+	probes_pass();
+	check_probes("usdt:/proc/self/exe:plain", 1, 0);
+	check_probes("usdt:/proc/self/exe:target_test:*", 2, 1);
+	check_probes("usdt:/proc/self/exe:other:*", 0, 0);
+	check_probes("u:/proc/self/exe:counted", 1, 1);
+	check_probes("u:/proc/self/exe:count", 0, 0);
+}
+
 static void check_no_user(const char *text, const char *word)
 {
 	_cleanup_(targets_fini) struct targets targets = {};
@@ -164,6 +210,27 @@ static void check_no_user(const char *text, const char *word)
 	target_pattern_fini(&pattern);
 	if (!strstr(why, word))
 		fail_msg("%s: \"%s\" says nothing of \"%s\"", text, why, word);
+}
+
+static void check_file(const char *text, const char *name)
+{
+	_cleanup_(targets_fini) struct targets targets = {};
+	struct target_pattern pattern;
+	char why[512] = "";
+
+	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, &targets, why, sizeof(why)), 0);
+	target_pattern_fini(&pattern);
+	if (!strstr(targets.path, name))
+		fail_msg("%s: %s", text, targets.path);
+}
+
+static void test_files(void **state)
+{
+	check_file("u:c:malloc", "/libc.so");
+	check_file("u:libc:malloc", "/libc.so");
+	check_file("u:libc.so.6:malloc", "/libc.so");
+	check_file("u:sh:main", "/bin/");
 }
 
 static void test_no_user(void **state)
@@ -184,6 +251,8 @@ int main(void)
 		cmocka_unit_test(test_fits),
 		cmocka_unit_test(test_one_address_once),
 		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_static_probes),
+		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_no_user),
 	};
 
