@@ -103,10 +103,11 @@ int query_kind(const char *name, enum probe_kind *out, struct wire_error *error)
 		*out = kind;
 		return 0;
 	}
-	return wire_error_set(error, -ENOENT, "io.stackd.UnknownProbe", name,
-			      "no probe %.40s; there are: offcpu, oncpu, offwake, stackcount and "
-			      "stacksnoop",
-			      name);
+	return wire_error_set(
+		error, -ENOENT, "io.stackd.UnknownProbe", name,
+		"no probe %.40s; there are: offcpu, oncpu, offwake, iolat, stackcount "
+		"and stacksnoop",
+		name);
 }
 
 /* A name stands where an id may: it begins with a letter, and is no probe's. */
