@@ -150,7 +150,9 @@ static enum exit_code report_connect(const char *path, int r)
 	enum exit_code code = exit_code_of_errno(r);
 
 	if (code == EXIT_CODE_NO_DAEMON)
-		report("no daemon at %s: %s; start it: systemctl start stackd", path, strerror(-r));
+		report("no daemon at %s: %s; start it: systemctl start stackd, or say where it "
+		       "listens: -S SOCKET",
+		       path, strerror(-r));
 	else if (code == EXIT_CODE_REFUSED)
 		report_refused(path);
 	else if (r == -ENAMETOOLONG)

@@ -7,7 +7,7 @@
 
 static void print_verb(FILE *out, const struct verb *verb)
 {
-	fprintf(out, "stackctl %s%s%s%s: %s\n\n", verb->name, verb->sets ? " [OPTION]..." : "",
+	fprintf(out, "stackctl %s%s%s%s\n%s\n\n", verb->name, verb->sets ? " [OPTION]..." : "",
 		verb->argument ? " " : "", verb->argument ? verb->argument : "", verb->summary);
 	options_print_help(out, verb->sets);
 	if (verb->sets & OPTIONS_RANGE)
@@ -19,9 +19,13 @@ static void print_verb(FILE *out, const struct verb *verb)
 static void print_all(FILE *out)
 {
 	fputs("stackctl [-S SOCKET] VERB [OPTION]...: ask stackd where time went\n\n", out);
-	for (size_t i = 0; i < n_verbs; i++)
-		fprintf(out, "  %-11s %-16s %s\n", verbs[i].name,
-			verbs[i].argument ? verbs[i].argument : "", verbs[i].summary);
+	for (size_t i = 0; i < n_verbs; i++) {
+		char left[32];
+
+		snprintf(left, sizeof left, "%s %s", verbs[i].name,
+			 verbs[i].argument ? verbs[i].argument : "");
+		fprintf(out, "  %-23s %s\n", left, verbs[i].summary);
+	}
 	fputs("\nWithout a verb: status. For every verb:\n", out);
 	options_print_help(out, 0);
 	fputs("\nTry\n"

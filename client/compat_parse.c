@@ -213,8 +213,9 @@ int compat_parse(struct compat_run *run, int argc, char **argv)
 		r = check_pattern(run, function);
 	if (r == 0) {
 		r = options_parse(&run->options,
-				  OPTIONS_FILTER | OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_RECORD |
-					  OPTIONS_STACKS | OPTIONS_FORMAT,
+				  OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION |
+					  OPTIONS_CALLS | OPTIONS_RECORD | OPTIONS_STACKS |
+					  OPTIONS_VIEWS | OPTIONS_FORMAT,
 				  0, words.n, words.v);
 		run->options.socket = socket;
 		run->options.argument = run->tool->probe;
@@ -241,7 +242,7 @@ static void print_option(FILE *out, const struct compat_option *option)
 
 void compat_print_help(FILE *out, const struct compat_tool *tool)
 {
-	fprintf(out, "stackctl %s [OPTION]... %s: %s, as the tool of that name\n\n", tool->name,
+	fprintf(out, "stackctl %s [OPTION]... %s\n%s, as the tool of that name\n\n", tool->name,
 		tool->pattern ? tool->pattern : "[SECONDS]", tool->unit);
 	for (size_t i = 0; i < tool->n_options; i++)
 		print_option(out, &tool->options[i]);

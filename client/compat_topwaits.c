@@ -58,7 +58,7 @@ static int prepare(struct compat_run *run)
 const struct compat_tool compat_topwaits = {
 	.name = "topwaits",
 	.probe = "offcpu",
-	.unit = "total us, longest wait and its end by process and stack",
+	.unit = "total us, longest wait and end by process and stack",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.examples = "  stackctl topwaits               all threads, until Ctrl-C\n"

@@ -1,276 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/options.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "client/option_spec.h"
 #include "client/suggest.h"
 #include "proto/base.h"
-#include "proto/duration.h"
 #include "proto/wire.h"
-
-/* PID_MAX_LIMIT of 64-bit kernels. */
-#define ID_MAX INT64_C(4194304)
-
-struct option_spec;
-typedef int (*option_set_fn)(struct options *options, const struct option_spec *spec,
-			     const char *value);
-
-struct option_spec {
-	char letter; /* 0: long only */
-	const char *name;
-	const char *value; /* NULL: takes none */
-	unsigned set;
-	option_set_fn read;
-	size_t offset; /* of the member that read fills */
-	const char *help;
-};
-
-static int complain(struct options *options, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static int complain(struct options *options, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(options->message, sizeof options->message, format, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
-static void *member(struct options *options, const struct option_spec *spec)
-{
-	return (char *)options + spec->offset;
-}
-
-static int read_flag(struct options *options, const struct option_spec *spec, const char *value)
-{
-	*(bool *)member(options, spec) = true;
-	return 0;
-}
-
-static int read_text(struct options *options, const struct option_spec *spec, const char *value)
-{
-	*(const char **)member(options, spec) = value;
-	return 0;
-}
-
-/* Decimal digits and nothing else. */
-static int read_number(const char *text, size_t n, int64_t *out)
-{
-	int64_t v = 0;
-
-	if (n == 0)
-		return -EINVAL;
-	for (size_t i = 0; i < n; i++) {
-		if (!isdigit((unsigned char)text[i]))
-			return -EINVAL;
-		if (__builtin_mul_overflow(v, 10, &v) ||
-		    __builtin_add_overflow(v, text[i] - '0', &v))
-			return -ERANGE;
-	}
-	*out = v;
-	return 0;
-}
-
-/* 4242 or 4242,4243; several options add up. */
-static int read_ids(struct options *options, const struct option_spec *spec, const char *value)
-{
-	struct id_list *list = member(options, spec);
-	const char *at = value;
-	size_t n;
-
-	for (;; at += n + 1) {
-		int64_t id;
-
-		n = strcspn(at, ",");
-		if (read_number(at, n, &id) < 0 || id < 1 || id > ID_MAX)
-			return complain(options,
-					"--%s %s: \"%.*s\" is no %s; numbers from 1 to %" PRId64
-					", with commas between; a name goes to --comm",
-					spec->name, value, (int)n, at, spec->name, ID_MAX);
-		if (list->n == OPTION_IDS_MAX)
-			return complain(options, "--%s: more than %d are too many", spec->name,
-					OPTION_IDS_MAX);
-		list->v[list->n++] = id;
-		if (at[n] == '\0')
-			return 0;
-	}
-}
-
-/* 0 or 0,2; several options add up. The daemon knows which there are. */
-static int read_cpus(struct options *options, const struct option_spec *spec, const char *value)
-{
-	struct id_list *list = member(options, spec);
-	const char *at = value;
-	size_t n;
-
-	for (;; at += n + 1) {
-		int64_t cpu;
-
-		n = strcspn(at, ",");
-		if (read_number(at, n, &cpu) < 0 || cpu > INT32_MAX)
-			return complain(options,
-					"--%s %s: \"%.*s\" is no CPU; numbers from 0, with commas "
-					"between",
-					spec->name, value, (int)n, at);
-		if (list->n == OPTION_IDS_MAX)
-			return complain(options, "--%s: more than %d are too many", spec->name,
-					OPTION_IDS_MAX);
-		list->v[list->n++] = cpu;
-		if (at[n] == '\0')
-			return 0;
-	}
-}
-
-static int read_positive(struct options *options, const struct option_spec *spec,
-			 const char *value)
-{
-	int64_t n;
-
-	if (read_number(value, strlen(value), &n) < 0 || n < 1)
-		return complain(options, "--%s %s: not a number from 1 on", spec->name, value);
-	*(int64_t *)member(options, spec) = n;
-	return 0;
-}
-
-static int read_length(struct options *options, const struct option_spec *spec, const char *value)
-{
-	int64_t ns;
-	int r = duration_parse(value, NS_PER_S, &ns);
-
-	if (r == -ERANGE)
-		return complain(options, "--%s %s: too long", spec->name, value);
-	if (r < 0)
-		return complain(options,
-				"--%s %s: not a length of time; 30s, 5min or 1h 30min would be",
-				spec->name, value);
-	if (ns == 0)
-		return complain(options, "--%s %s: has to be more than 0", spec->name, value);
-	*(int64_t *)member(options, spec) = ns;
-	return 0;
-}
-
-static int read_micros(struct options *options, const struct option_spec *spec, const char *value)
-{
-	int64_t ns;
-	int r;
-
-	r = duration_parse(value, NS_PER_US, &ns);
-	if (r == -ERANGE)
-		return complain(options, "--%s %s: too long", spec->name, value);
-	if (r < 0)
-		return complain(options,
-				"--%s %s: not a length of time; 500 (microseconds), 10ms or 2s "
-				"would be",
-				spec->name, value);
-	if (ns == 0)
-		return complain(options, "--%s %s: has to be more than 0", spec->name, value);
-	*(int64_t *)member(options, spec) = ns;
-	return 0;
-}
-
-/* 2, 0x2, S, D, preempted. Who is dead waits for nothing: no X, no Z. */
-static bool state_is_valid(const char *text, size_t n)
-{
-	static const char *const names[] = {
-		"R",	   "S",	     "D",	  "T",	      "t",
-		"P",	   "I",	     "preempted", "sleeping", "uninterruptible",
-		"stopped", "traced", "parked",	  "idle"
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
-			return true;
-	if (n > 2 && n <= 6 && text[0] == '0' && text[1] == 'x')
-		return strspn(text + 2, "0123456789abcdefABCDEF") >= n - 2;
-	return n > 0 && n <= 5 && strspn(text, "0123456789") >= n;
-}
-
-static int read_states(struct options *options, const struct option_spec *spec, const char *value)
-{
-	struct state_list *list = member(options, spec);
-	const char *at = value;
-	size_t n;
-
-	for (;; at += n + 1) {
-		n = strcspn(at, ",");
-		if (!state_is_valid(at, n))
-			return complain(
-				options,
-				"--%s %s: \"%.*s\" is no state a thread waits in; S (sleeping), "
-				"D (uninterruptible), R or preempted (wants a CPU), T (stopped), t "
-				"(traced), P (parked), I (idle), or a number made of the kernel's "
-				"state bits",
-				spec->name, value, (int)n, at);
-		if (list->n == OPTION_STATES_MAX)
-			return complain(options, "--%s: more than %d are too many", spec->name,
-					OPTION_STATES_MAX);
-		memcpy(list->v[list->n], at, n);
-		list->v[list->n++][n] = '\0';
-		if (at[n] == '\0')
-			return 0;
-	}
-}
-
-static int read_top(struct options *options, const struct option_spec *spec, const char *value)
-{
-	int64_t n;
-
-	if (read_number(value, strlen(value), &n) < 0 || n > INT32_MAX)
-		return complain(options, "--%s %s: not a number of rows; 20, or 0 for all",
-				spec->name, value);
-	options->top = n;
-	return 0;
-}
-
-/* One of the words in spec->value, which has a bar between them. */
-static int read_choice(struct options *options, const struct option_spec *spec, const char *value)
-{
-	const char *at = spec->value;
-	size_t n;
-
-	for (;; at += n + 1) {
-		n = strcspn(at, "|");
-		if (strlen(value) == n && memcmp(at, value, n) == 0) {
-			*(const char **)member(options, spec) = value;
-			return 0;
-		}
-		if (at[n] == '\0')
-			return complain(options, "--%s %s: one of %s", spec->name, value,
-					spec->value);
-	}
-}
-
-static int read_format(struct options *options, const struct option_spec *spec, const char *value)
-{
-	if (strcmp(value, "text") == 0)
-		options->format = FORMAT_TEXT;
-	else if (strcmp(value, "folded") == 0)
-		options->format = FORMAT_FOLDED;
-	else if (strcmp(value, "json") == 0)
-		options->format = FORMAT_JSON;
-	else
-		return complain(options, "--%s %s: one of %s", spec->name, value, spec->value);
-	return 0;
-}
-
-static int read_folded(struct options *options, const struct option_spec *spec, const char *value)
-{
-	options->format = FORMAT_FOLDED;
-	return 0;
-}
-
-static int read_json(struct options *options, const struct option_spec *spec, const char *value)
-{
-	options->format = FORMAT_JSON;
-	return 0;
-}
 
 #define AT(m) offsetof(struct options, m)
 
@@ -295,12 +32,13 @@ static const struct option_spec specs[] = {
 	{ 0, "comm", "GLOB", OPTIONS_FILTER, read_text, AT(comm), "threads of that name" },
 	{ 0, "cgroup", "PATH", OPTIONS_FILTER, read_text, AT(cgroup), "below that cgroup" },
 	{ 0, "unit", "NAME", OPTIONS_FILTER, read_text, AT(unit), "of that systemd unit" },
-	{ 0, "layer", "LAYER", OPTIONS_FILTER, read_text, AT(layer),
+	{ 0, "layer", "LAYER", OPTIONS_LAYERS, read_text, AT(layer),
 	  "iolat: syscall, vfs, fs, block, device" },
-	{ 0, "op", "OP", OPTIONS_FILTER, read_text, AT(op),
+	{ 0, "op", "OP", OPTIONS_LAYERS, read_text, AT(op),
 	  "iolat: read, write, sync, or a system call" },
-	{ 0, "disk", "NAME", OPTIONS_FILTER, read_text, AT(disk), "iolat: on that disk or part" },
-	{ 'C', "cpu", "N,..", OPTIONS_SESSION | OPTIONS_SNOOP, read_cpus, AT(cpus), "oncpu and calls: on these CPUs only" },
+	{ 0, "disk", "NAME", OPTIONS_LAYERS, read_text, AT(disk), "iolat: on that disk or part" },
+	{ 'C', "cpu", "N,..", OPTIONS_SESSION | OPTIONS_SNOOP, read_cpus, AT(cpus),
+	  "oncpu and calls: on these CPUs only" },
 	{ 'F', "frequency", "HZ", OPTIONS_SESSION, read_positive, AT(frequency),
 	  "oncpu: samples a second and CPU (49)" },
 	{ 0, "count", "PERIOD", OPTIONS_SESSION, read_positive, AT(period_ns),
@@ -341,15 +79,16 @@ static const struct option_spec specs[] = {
 	  "folded: - between user and kernel" },
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, read_flag, AT(annotations),
 	  "mark kernel frames with _[k]" },
-	{ 0, "queued", NULL, OPTIONS_STACKS, read_flag, AT(queued),
+	{ 0, "queued", NULL, OPTIONS_VIEWS, read_flag, AT(queued),
 	  "iolat: requests' histograms with the queue" },
-	{ 0, "milliseconds", NULL, OPTIONS_STACKS, read_flag, AT(milliseconds),
+	{ 0, "milliseconds", NULL, OPTIONS_VIEWS, read_flag, AT(milliseconds),
 	  "iolat: figures in milliseconds" },
-	{ 0, "breakdown", NULL, OPTIONS_STACKS, read_flag, AT(breakdown),
+	{ 0, "breakdown", NULL, OPTIONS_VIEWS, read_flag, AT(breakdown),
 	  "iolat: where each kind's time goes" },
-	{ 0, "chain", NULL, OPTIONS_STACKS, read_flag, AT(chain),
+	{ 0, "chain", NULL, OPTIONS_VIEWS, read_flag, AT(chain),
 	  "offwake: who woke the waker, too" },
-	{ 's', "offset", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, read_flag, AT(offset), "offsets within functions" },
+	{ 's', "offset", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, read_flag, AT(offset),
+	  "offsets within functions" },
 	{ 'v', "verbose", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, read_flag, AT(verbose),
 	  "raw addresses; stuck: all frames" },
 	{ 0, "short", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, read_flag, AT(is_short),
@@ -371,6 +110,7 @@ static const struct option_spec specs[] = {
 enum {
 	N_SPECS = ARRAY_SIZE(specs),
 	FIRST_LONG = 256, /* getopt's value of specs[i] is FIRST_LONG + i */
+	HELP_LEFT = 33,	  /* columns */
 };
 
 void options_init(struct options *options)
@@ -444,14 +184,15 @@ static int complain_long(struct options *options, unsigned sets, const char *ver
 		starts += strncmp(specs[i].name, word + 2, n) == 0;
 	}
 	if (starts > 1)
-		return complain(options,
-				"%s is the beginning of several options; stackctl %s "
-				"--help",
-				word, verb);
+		return option_complain(options,
+				       "%s is the beginning of several options; stackctl %s "
+				       "--help",
+				       word, verb);
 	if (near.best)
-		return complain(options, "unknown option %s; did you mean --%s? stackctl %s --help",
-				word, near.best, verb);
-	return complain(options, "unknown option %s; stackctl %s --help", word, verb);
+		return option_complain(options,
+				       "unknown option %s; did you mean --%s? stackctl %s --help",
+				       word, near.best, verb);
+	return option_complain(options, "unknown option %s; stackctl %s --help", word, verb);
 }
 
 /* A word too many is often the process somebody is after. */
@@ -461,16 +202,17 @@ static int complain_unexpected(struct options *options, unsigned sets, const cha
 	int64_t id;
 
 	if (!(sets & OPTIONS_FILTER) || word[0] == '-')
-		return complain(options, "%s: unexpected \"%s\"; stackctl %s --help", verb, word,
-				verb);
+		return option_complain(options, "%s: unexpected \"%s\"; stackctl %s --help", verb,
+				       word, verb);
 	if (read_number(word, strlen(word), &id) == 0)
-		return complain(options,
-				"%s: unexpected \"%s\"; a process is -p %s, a thread -t %s", verb,
-				word, word, word);
-	return complain(options,
-			"%s: unexpected \"%s\"; processes of that name are --comm '%s', one is "
-			"-p PID",
-			verb, word, word);
+		return option_complain(options,
+				       "%s: unexpected \"%s\"; a process is -p %s, a thread -t %s",
+				       verb, word, word, word);
+	return option_complain(
+		options,
+		"%s: unexpected \"%s\"; processes of that name are --comm '%s', one is "
+		"-p PID",
+		verb, word, word);
 }
 
 /*
@@ -482,13 +224,14 @@ static int complain_unknown(struct options *options, unsigned sets, const char *
 			    const char *word)
 {
 	if (optopt >= FIRST_LONG)
-		return complain(options, "--%s takes no value", find_spec(optopt)->name);
+		return option_complain(options, "--%s takes no value", find_spec(optopt)->name);
 	for (size_t i = 0; i < N_SPECS; i++)
 		if (optopt ? specs[i].letter == optopt : spec_is_word(&specs[i], word))
-			return complain(options, "%s takes no --%s; stackctl %s --help", verb,
-					specs[i].name, verb);
+			return option_complain(options, "%s takes no --%s; stackctl %s --help",
+					       verb, specs[i].name, verb);
 	if (optopt)
-		return complain(options, "unknown option -%c; stackctl %s --help", optopt, verb);
+		return option_complain(options, "unknown option -%c; stackctl %s --help", optopt,
+				       verb);
 	return complain_long(options, sets, verb, word);
 }
 
@@ -501,10 +244,10 @@ static int read_option(struct options *options, unsigned sets, int value, const 
 		return complain_unknown(options, sets, verb, word);
 	spec = find_spec(value == ':' ? optopt : value);
 	if (value == ':')
-		return complain(options, "--%s needs a value: %s", spec->name, spec->value);
+		return option_complain(options, "--%s needs a value: %s", spec->name, spec->value);
 	if (spec->value && optarg[0] == '\0')
-		return complain(options, "--%s has an empty value; it takes %s", spec->name,
-				spec->value);
+		return option_complain(options, "--%s has an empty value; it takes %s", spec->name,
+				       spec->value);
 	return spec->read(options, spec, spec->value ? optarg : NULL);
 }
 
@@ -512,25 +255,28 @@ static int read_option(struct options *options, unsigned sets, int value, const 
 static int check_together(struct options *options)
 {
 	if (options->pids.n > 0 && options->tids.n > 0)
-		return complain(options, "--pid and --tid exclude each other");
+		return option_complain(options, "--pid and --tid exclude each other");
 	if (options->user_threads && options->kernel_threads)
-		return complain(options, "--user-threads and --kernel-threads exclude each other; "
-					 "without either, both are shown");
+		return option_complain(options,
+				       "--user-threads and --kernel-threads exclude each other; "
+				       "without either, both are shown");
 	if (options->user_stacks && options->kernel_stacks)
-		return complain(options, "--user-stacks and --kernel-stacks exclude each other; "
-					 "without either, both are shown");
+		return option_complain(options,
+				       "--user-stacks and --kernel-stacks exclude each other; "
+				       "without either, both are shown");
 	if (options->min_block_ns != WIRE_ABSENT && options->max_block_ns != WIRE_ABSENT &&
 	    options->min_block_ns > options->max_block_ns)
-		return complain(options, "--min-block-time is longer than --max-block-time");
+		return option_complain(options, "--min-block-time is longer than --max-block-time");
 	if (options->frequency != WIRE_ABSENT && options->period_ns != WIRE_ABSENT)
-		return complain(options, "--frequency and --count exclude each other");
+		return option_complain(options, "--frequency and --count exclude each other");
 	if (options->cgroup && options->cgroup[0] != '/')
-		return complain(options,
-				"--cgroup %s: begins with /, as in /system.slice/ssh.service",
-				options->cgroup);
+		return option_complain(
+			options, "--cgroup %s: begins with /, as in /system.slice/ssh.service",
+			options->cgroup);
 	if (options->format == FORMAT_FOLDED && options->top != WIRE_ABSENT && options->top != 0)
-		return complain(options, "--top does not go with folded output, whose sum is the "
-					 "whole time; leave it out");
+		return option_complain(options,
+				       "--top does not go with folded output, whose sum is the "
+				       "whole time; leave it out");
 	return 0;
 }
 
@@ -560,8 +306,8 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 	if (optind + 1 < argc)
 		options->function = argv[optind + 1];
 	if (!(sets & OPTIONS_STACKS) && options->format == FORMAT_FOLDED)
-		return complain(options, "%s has no stacks to fold; --format text or json",
-				argv[0]);
+		return option_complain(options, "%s has no stacks to fold; --format text or json",
+				       argv[0]);
 	return check_together(options);
 }
 
@@ -582,6 +328,10 @@ void options_print_help(FILE *out, unsigned sets)
 		snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter ? '-' : ' ',
 			 spec->letter ? spec->letter : ' ', spec->letter ? ", " : "  ", spec->name,
 			 spec->value ? " " : "", spec->value ? spec->value : "");
-		fprintf(out, "  %-33s %s\n", left, spec->help);
+		/* What leaves no room for two columns has a line of its own. */
+		if (strlen(left) > HELP_LEFT)
+			fprintf(out, "  %s\n  %*s %s\n", left, HELP_LEFT, "", spec->help);
+		else
+			fprintf(out, "  %-*s %s\n", HELP_LEFT, left, spec->help);
 	}
 }

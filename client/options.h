@@ -28,7 +28,9 @@ enum option_set {
 	OPTIONS_WATCH = 1 << 10,
 	OPTIONS_CALLS = 1 << 11, /* which functions */
 	OPTIONS_LIST = 1 << 12,
-	OPTIONS_SNOOP = 1 << 13, /* how calls are shown */
+	OPTIONS_SNOOP = 1 << 13,  /* how calls are shown */
+	OPTIONS_LAYERS = 1 << 14, /* which I/O */
+	OPTIONS_VIEWS = 1 << 15,  /* of the rows of one probe */
 };
 
 /* Members of one list: what one process may reasonably be asked about at once. */

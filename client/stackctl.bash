@@ -11,13 +11,13 @@ _stackctl()
 	local format='--format --json'
 	local range='--window --since --until --at'
 	local filter='--pid --tid --user-threads --kernel-threads --user-stacks --kernel-stacks
-		--min-block-time --max-block-time --state --comm --cgroup --unit --layer --op --disk
+		--min-block-time --max-block-time --state --comm --cgroup --unit
 		-p -t -u -k -U -K -m -M'
+	local layers='--layer --op --disk' views='--queued --milliseconds --breakdown --chain'
 	local calls='--regexp --rate -r' list='--functions --regexp -r'
 	local order='--sort --by'
 	local session='--cpu --frequency --count --event --idle -C -F'
-	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --chain --offset
-		--queued --milliseconds --breakdown
+	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --offset
 		--verbose --short --lines --output -n -f -d -a -s -v'
 
 	case $prev in
@@ -112,14 +112,14 @@ _stackctl()
 		fi
 		;;
 	snapshot)
-		options+=" $format $range $filter $order $stacks"
+		options+=" $format $range $filter $layers $order $stacks $views"
 		if [[ $cur != -* ]]; then
 			COMPREPLY=($(compgen -W 'offcpu oncpu iolat' -- "$cur"))
 			return
 		fi
 		;;
 	stuck) options+=" $format $range $filter $stacks" ;;
-	start) options+=" $filter $session $calls --for --name" ;;
+	start) options+=" $filter $layers $session $calls --for --name" ;;
 	stop) ;;
 	offcputime | offwaketime | profile | stackcount | stacksnoop | topwaits | IOStackBreakdown)
 		# Letters of their own, which the verb itself knows best.
@@ -128,8 +128,8 @@ _stackctl()
 		return
 		;;
 	snoop) options+=" $format $filter $calls --cpu -C --offset --verbose --short -s -v --duration" ;;
-	record) options+=" $format $filter $session $calls $order $stacks --duration" ;;
-	watch) options+=" $format $filter $order $stacks --interval -i" ;;
+	record) options+=" $format $filter $layers $session $calls $order $stacks $views --duration" ;;
+	watch) options+=" $format $filter $layers $order $stacks $views --interval -i" ;;
 	help)
 		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch snoop
 			offcputime offwaketime profile stackcount stacksnoop topwaits IOStackBreakdown help' \

@@ -58,6 +58,17 @@ class Documents(unittest.TestCase):
         self.assertEqual(completion("help", ""), set(verbs()))
         self.assertLessEqual(set(verbs()), completion("", ""))
 
+    def test_help_fits_a_terminal(self):
+        for words in [["--help"], *(["help", verb] for verb in verbs())]:
+            wide = [line for line in run(*words).splitlines() if len(line) > 80]
+            self.assertEqual(wide, [], words)
+
+    def test_options_are_where_they_apply(self):
+        for verb in ("stuck", "snoop"):
+            self.assertFalse({"layer", "chain", "breakdown"} & set(options_of_help(verb)), verb)
+        for verb in ("snapshot", "record", "watch"):
+            self.assertLessEqual({"layer", "chain", "breakdown"}, set(options_of_help(verb)), verb)
+
     def test_man_has_the_options_of_help(self):
         help_options = {}
         for verb in verbs():

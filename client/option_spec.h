@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_OPTION_SPEC_H
+#define STACKD_CLIENT_OPTION_SPEC_H
+
+/*
+ * A row of the table of options, and what reads its values: a word in, a member of struct options
+ * out. Inside the parser of the command line only. Main thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/options.h"
+
+struct option_spec;
+typedef int (*option_set_fn)(struct options *options, const struct option_spec *spec,
+			     const char *value);
+
+struct option_spec {
+	char letter; /* 0: long only */
+	const char *name;
+	const char *value; /* NULL: takes none */
+	unsigned set;
+	option_set_fn read;
+	size_t offset; /* of the member that read fills */
+	const char *help;
+};
+
+/* Puts what was wrong into options->message; -EINVAL. */
+int option_complain(struct options *options, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Decimal digits and nothing else; -EINVAL, or -ERANGE. */
+int read_number(const char *text, size_t n, int64_t *out);
+
+/* 0, or -EINVAL with options->message; value is NULL where the option takes none. */
+int read_flag(struct options *options, const struct option_spec *spec, const char *value);
+int read_text(struct options *options, const struct option_spec *spec, const char *value);
+int read_ids(struct options *options, const struct option_spec *spec, const char *value);
+int read_cpus(struct options *options, const struct option_spec *spec, const char *value);
+int read_positive(struct options *options, const struct option_spec *spec, const char *value);
+int read_length(struct options *options, const struct option_spec *spec, const char *value);
+int read_micros(struct options *options, const struct option_spec *spec, const char *value);
+int read_states(struct options *options, const struct option_spec *spec, const char *value);
+int read_top(struct options *options, const struct option_spec *spec, const char *value);
+int read_choice(struct options *options, const struct option_spec *spec, const char *value);
+int read_format(struct options *options, const struct option_spec *spec, const char *value);
+int read_folded(struct options *options, const struct option_spec *spec, const char *value);
+int read_json(struct options *options, const struct option_spec *spec, const char *value);
+
+#endif

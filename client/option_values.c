@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/option_spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "proto/duration.h"
+
+/* PID_MAX_LIMIT of 64-bit kernels. */
+#define ID_MAX INT64_C(4194304)
+
+int option_complain(struct options *options, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(options->message, sizeof options->message, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static void *member(struct options *options, const struct option_spec *spec)
+{
+	return (char *)options + spec->offset;
+}
+
+int read_flag(struct options *options, const struct option_spec *spec, const char *value)
+{
+	*(bool *)member(options, spec) = true;
+	return 0;
+}
+
+int read_text(struct options *options, const struct option_spec *spec, const char *value)
+{
+	*(const char **)member(options, spec) = value;
+	return 0;
+}
+
+/* Decimal digits and nothing else. */
+int read_number(const char *text, size_t n, int64_t *out)
+{
+	int64_t v = 0;
+
+	if (n == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (!isdigit((unsigned char)text[i]))
+			return -EINVAL;
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, text[i] - '0', &v))
+			return -ERANGE;
+	}
+	*out = v;
+	return 0;
+}
+
+/* 4242 or 4242,4243; several options add up. */
+int read_ids(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct id_list *list = member(options, spec);
+	const char *at = value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		int64_t id;
+
+		n = strcspn(at, ",");
+		if (read_number(at, n, &id) < 0 || id < 1 || id > ID_MAX)
+			return option_complain(
+				options,
+				"--%s %s: \"%.*s\" is no %s; numbers from 1 to %" PRId64
+				", with commas between; a name goes to --comm",
+				spec->name, value, (int)n, at, spec->name, ID_MAX);
+		if (list->n == OPTION_IDS_MAX)
+			return option_complain(options, "--%s: more than %d are too many",
+					       spec->name, OPTION_IDS_MAX);
+		list->v[list->n++] = id;
+		if (at[n] == '\0')
+			return 0;
+	}
+}
+
+/* 0 or 0,2; several options add up. The daemon knows which there are. */
+int read_cpus(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct id_list *list = member(options, spec);
+	const char *at = value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		int64_t cpu;
+
+		n = strcspn(at, ",");
+		if (read_number(at, n, &cpu) < 0 || cpu > INT32_MAX)
+			return option_complain(
+				options,
+				"--%s %s: \"%.*s\" is no CPU; numbers from 0, with commas "
+				"between",
+				spec->name, value, (int)n, at);
+		if (list->n == OPTION_IDS_MAX)
+			return option_complain(options, "--%s: more than %d are too many",
+					       spec->name, OPTION_IDS_MAX);
+		list->v[list->n++] = cpu;
+		if (at[n] == '\0')
+			return 0;
+	}
+}
+
+int read_positive(struct options *options, const struct option_spec *spec, const char *value)
+{
+	int64_t n;
+
+	if (read_number(value, strlen(value), &n) < 0 || n < 1)
+		return option_complain(options, "--%s %s: not a number from 1 on", spec->name,
+				       value);
+	*(int64_t *)member(options, spec) = n;
+	return 0;
+}
+
+int read_length(struct options *options, const struct option_spec *spec, const char *value)
+{
+	int64_t ns;
+	int r = duration_parse(value, NS_PER_S, &ns);
+
+	if (r == -ERANGE)
+		return option_complain(options, "--%s %s: too long", spec->name, value);
+	if (r < 0)
+		return option_complain(
+			options, "--%s %s: not a length of time; 30s, 5min or 1h 30min would be",
+			spec->name, value);
+	if (ns == 0)
+		return option_complain(options, "--%s %s: has to be more than 0", spec->name,
+				       value);
+	*(int64_t *)member(options, spec) = ns;
+	return 0;
+}
+
+int read_micros(struct options *options, const struct option_spec *spec, const char *value)
+{
+	int64_t ns;
+	int r;
+
+	r = duration_parse(value, NS_PER_US, &ns);
+	if (r == -ERANGE)
+		return option_complain(options, "--%s %s: too long", spec->name, value);
+	if (r < 0)
+		return option_complain(
+			options,
+			"--%s %s: not a length of time; 500 (microseconds), 10ms or 2s "
+			"would be",
+			spec->name, value);
+	if (ns == 0)
+		return option_complain(options, "--%s %s: has to be more than 0", spec->name,
+				       value);
+	*(int64_t *)member(options, spec) = ns;
+	return 0;
+}
+
+/* 2, 0x2, S, D, preempted. Who is dead waits for nothing: no X, no Z. */
+static bool state_is_valid(const char *text, size_t n)
+{
+	static const char *const names[] = {
+		"R",	   "S",	     "D",	  "T",	      "t",
+		"P",	   "I",	     "preempted", "sleeping", "uninterruptible",
+		"stopped", "traced", "parked",	  "idle"
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
+			return true;
+	if (n > 2 && n <= 6 && text[0] == '0' && text[1] == 'x')
+		return strspn(text + 2, "0123456789abcdefABCDEF") >= n - 2;
+	return n > 0 && n <= 5 && strspn(text, "0123456789") >= n;
+}
+
+int read_states(struct options *options, const struct option_spec *spec, const char *value)
+{
+	struct state_list *list = member(options, spec);
+	const char *at = value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		n = strcspn(at, ",");
+		if (!state_is_valid(at, n))
+			return option_complain(
+				options,
+				"--%s %s: \"%.*s\" is no state a thread waits in; S (sleeping), "
+				"D (uninterruptible), R or preempted (wants a CPU), T (stopped), t "
+				"(traced), P (parked), I (idle), or a number made of the kernel's "
+				"state bits",
+				spec->name, value, (int)n, at);
+		if (list->n == OPTION_STATES_MAX)
+			return option_complain(options, "--%s: more than %d are too many",
+					       spec->name, OPTION_STATES_MAX);
+		memcpy(list->v[list->n], at, n);
+		list->v[list->n++][n] = '\0';
+		if (at[n] == '\0')
+			return 0;
+	}
+}
+
+int read_top(struct options *options, const struct option_spec *spec, const char *value)
+{
+	int64_t n;
+
+	if (read_number(value, strlen(value), &n) < 0 || n > INT32_MAX)
+		return option_complain(options, "--%s %s: not a number of rows; 20, or 0 for all",
+				       spec->name, value);
+	options->top = n;
+	return 0;
+}
+
+/* One of the words in spec->value, which has a bar between them. */
+int read_choice(struct options *options, const struct option_spec *spec, const char *value)
+{
+	const char *at = spec->value;
+	size_t n;
+
+	for (;; at += n + 1) {
+		n = strcspn(at, "|");
+		if (strlen(value) == n && memcmp(at, value, n) == 0) {
+			*(const char **)member(options, spec) = value;
+			return 0;
+		}
+		if (at[n] == '\0')
+			return option_complain(options, "--%s %s: one of %s", spec->name, value,
+					       spec->value);
+	}
+}
+
+int read_format(struct options *options, const struct option_spec *spec, const char *value)
+{
+	if (strcmp(value, "text") == 0)
+		options->format = FORMAT_TEXT;
+	else if (strcmp(value, "folded") == 0)
+		options->format = FORMAT_FOLDED;
+	else if (strcmp(value, "json") == 0)
+		options->format = FORMAT_JSON;
+	else
+		return option_complain(options, "--%s %s: one of %s", spec->name, value,
+				       spec->value);
+	return 0;
+}
+
+int read_folded(struct options *options, const struct option_spec *spec, const char *value)
+{
+	options->format = FORMAT_FOLDED;
+	return 0;
+}
+
+int read_json(struct options *options, const struct option_spec *spec, const char *value)
+{
+	options->format = FORMAT_JSON;
+	return 0;
+}
