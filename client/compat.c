@@ -102,13 +102,17 @@ static enum exit_code print_answer(struct tracing *t)
 	const struct compat_run *run = t->run;
 	struct collection collection = { .arena = must(arena_new()) };
 	enum exit_code code = fetch(t, &collection);
+	size_t n;
 
 	if (code == EXIT_CODE_OK && collection.has_reply) {
 		if (run->options.format != FORMAT_FOLDED)
 			fputc('\n', stdout);
 		if (run->has_timestamps)
 			print_time(stdout, collection.reply.coverage.used.end);
-		compat_render(stdout, run, &collection.reply);
+		n = compat_render(stdout, run, &collection.reply);
+		if (n == 0 && run->interval_ns == 0 && collection.reply.totals.waits != WIRE_ABSENT)
+			report("no wait that was asked for ended meanwhile; who waits still: "
+			       "stackctl stuck");
 		fflush(stdout);
 		t->printed = collection.reply.coverage.used.end;
 	}

@@ -72,7 +72,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 enum exit_code recording_report_choice(const char *verb)
 {
 	report("%s needs a probe: offcpu, oncpu, offwake, iolat or stackcount; as in: "
-	       "stackctl %s oncpu -F 999",
+	       "stackctl %s oncpu",
 	       verb, verb);
 	return EXIT_CODE_USAGE;
 }

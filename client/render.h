@@ -29,6 +29,10 @@ struct view {
 	bool by_max; /* the longest wait leads, not the sum */
 	bool reverse;
 	bool hides_unread;    /* said once for all */
+	bool hides_kernel;    /* stacks, though what they say of the wait is shown */
+	bool hides_user;
+	bool picks_waits;     /* by state or length: sums are of more than rows */
+	bool by_stack;	      /* nothing else was asked for */
 	bool chain;	      /* the path of wakers, not only the last */
 	bool keeps_scheduler; /* time on a CPU may be its own */
 	int frame_indent; /* of older tools; 0: theirs */

@@ -245,12 +245,15 @@ static bool has_frames(const struct wire_stack *stack)
 
 void render_frames(const struct view *view, const struct wire_row *row, size_t indent, size_t limit)
 {
-	if (row->kernel)
-		render_stack(view, row->kernel, true, indent, limit);
-	if (has_frames(row->kernel) && has_frames(row->user))
+	const struct wire_stack *kernel = view->hides_kernel ? NULL : row->kernel;
+	const struct wire_stack *user = view->hides_user ? NULL : row->user;
+
+	if (kernel)
+		render_stack(view, kernel, true, indent, limit);
+	if (has_frames(kernel) && has_frames(user))
 		page_wrap(&view->page, STYLE_DIM, "", indent, "-- kernel above, program below --");
-	if (row->user)
-		render_stack(view, row->user, false, indent, limit);
+	if (user)
+		render_stack(view, user, false, indent, limit);
 }
 
 char *row_title(const struct view *view, const struct wire_row *row)

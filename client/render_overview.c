@@ -101,7 +101,8 @@ static void render_part(const struct view *view, const struct part *part,
 			  part->nothing);
 	else
 		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH,
-			  "%s, %zu of %zu stack%s", ns_text(whole), shown, n, n == 1 ? "" : "s");
+			  "%s%s, %zu of %zu stack%s", ns_text(whole),
+			  part == &running ? " by samples" : "", shown, n, n == 1 ? "" : "s");
 	for (size_t i = 0; i < shown; i++)
 		render_ranked(view, part, &ranked[i], whole);
 	free(ranked);

@@ -68,4 +68,7 @@ void render_samples(const struct view *view, const struct wire_snapshot_reply *r
 	if (reply->idle.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s, --idle shows",
 			  ns_text(reply->idle.total_ns));
+	if (view->by_stack && reply->rows.n > 1)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0,
+			  "whole processes: --by process; functions: --by function");
 }

@@ -10,7 +10,7 @@
 #include "client/term.h"
 #include "proto/base.h"
 
-enum { LABEL_WIDTH = 10, WALKS_SHOWN = 5 };
+enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };
 
 /* A window needs a moment to be cut and read; what takes longer is worth a word. */
 #define LATE_NS NS_PER_S
@@ -354,7 +354,7 @@ static void render_window(const struct page *page, const struct wire_window *w)
 	char start[TERM_TIME_MAX], size[32], line[256];
 
 	time_format(w->start, TIME_DAY_MILLI, start);
-	snprintf(line, sizeof line, "%7" PRId64 " %-10.10s %s %9s %7s %7s %7s %9s", w->seq, probe,
+	snprintf(line, sizeof line, "%6" PRId64 " %-10.10s %s %7s %7s %6s %5s %8s", w->seq, probe,
 		 start, ns_text(w->length_ns), count_text(w->threads), count_text(w->rows),
 		 count_text(w->open), size_text(w->bytes, size));
 	page_name(page, STYLE_PLAIN, 0, "", line);
@@ -367,8 +367,8 @@ void render_windows(const struct page *page, const struct wire_windows_reply *re
 	size_t gap = 0;
 	char head[128];
 
-	snprintf(head, sizeof head, "%7s %-10s %-23s %9s %7s %7s %7s %9s", "window", "probe", "start",
-		 "length", "threads", "rows", "open", "memory");
+	snprintf(head, sizeof head, "%6s %-10s %-23s %7s %7s %6s %5s %8s", "window", "probe",
+		 "start", "length", "threads", "rows", "open", "memory");
 	if (reply->windows.n > 0)
 		page_name(page, STYLE_BOLD, 0, "", head);
 	for (size_t i = 0; i < reply->windows.n; i++) {

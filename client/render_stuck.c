@@ -105,7 +105,7 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 /* One line for all waits, instead of one for each. */
 static void render_unread(const struct view *view, const struct wire_rows *rows)
 {
-	for (size_t i = 0; i < rows->n; i++) {
+	for (size_t i = 0; !view->hides_user && i < rows->n; i++) {
 		const struct wire_stack *user = rows->v[i].user;
 
 		for (size_t f = 0; user && f < user->flags.n; f++) {

@@ -167,15 +167,20 @@ void average_text(int64_t ns, int64_t length, char text[static 32])
 			 average);
 }
 
+/* Ready for all that is known; what cannot be sure is in no average, and in no sum beside it. */
+static int64_t doubtful_time(const struct wire_totals *t)
+{
+	return t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
+}
+
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;
-	int64_t whole = t->on_cpu_ns + t->runnable_ns + t->blocked_ns;
-	int64_t length = coverage_length(&reply->coverage), sure = t->runnable_ns;
+	int64_t doubt = doubtful_time(t), sure = t->runnable_ns - doubt;
+	int64_t whole = t->on_cpu_ns + sure + t->blocked_ns;
+	int64_t length = coverage_length(&reply->coverage);
 	char busy[32], ready[32], running[96], waiting[96];
 
-	if (t->unseen_ns != WIRE_ABSENT && t->unseen_ns > 0 && t->unseen_ns <= sure)
-		sure -= t->unseen_ns;
 	average_text(t->on_cpu_ns, length, busy);
 	average_text(sure, length, ready);
 	if (t->cpus > 0)
@@ -189,12 +194,19 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 		  t->threads == 1 ? "" : "s", count_text(t->processes),
 		  t->processes == 1 ? "" : "es", ns_text(whole));
 	render_total(view, "on CPU", t->on_cpu_ns, whole, running);
-	render_total(view, "runnable", t->runnable_ns, whole, waiting);
+	render_total(view, "runnable", sure, whole, waiting);
 	if (t->throttled_ns > 0)
 		render_total(view, "throttled", t->throttled_ns, whole,
 			     "of that: no CPU quota left in its cgroup");
 	render_total(view, "blocked", t->blocked_ns, whole,
 		     "waiting for something: disk, lock, timer, peer");
+	if (doubt > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "in doubt", LABEL_WIDTH,
+			  "%-12s        ready for so long, or over: not in these sums",
+			  ns_text(doubt));
+	if (view->picks_waits)
+		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "sums of all waits of these threads; only the rows are picked");
 	page_wrap(&view->page, STYLE_PLAIN, "waits", LABEL_WIDTH, "%s%s%s", count_text(t->waits),
 		  t->open_waits > 0 ? ", not ended yet: " : "",
 		  t->open_waits > 0 ? count_text(t->open_waits) : "");
@@ -227,9 +239,10 @@ static char *longest_text(const struct wire_row *row, const struct wire_range *u
 	if (row->max_tid != WIRE_ABSENT)
 		snprintf(who, sizeof who, ", thread %" PRId64, row->max_tid);
 	r = asprintf(&text, "%s%s%s%s%s%s%s", ns_text(row->max_ns),
-		     has_ended ? ", ended "
-		     : is_open ? ", still waiting since "
-			       : " or more",
+		     has_ended		   ? ", ended "
+		     : !is_open		   ? " or more"
+		     : row->process.exited ? ", beyond this range, since "
+					   : ", still waiting since ",
 		     moment, who, comm ? " (" : "", comm ? comm : "", comm ? ")" : "");
 	return must(r < 0 ? NULL : text);
 }
@@ -263,7 +276,9 @@ static void render_waits(const struct view *view, const struct wire_row *row, co
 			  has_longest ? longest : "");
 	if (row->open > 0 && n > 1)
 		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
-			  "%s of them still waiting, %s of that in this range",
+			  row->process.exited
+				  ? "%s of them went on beyond this range, %s of that in it"
+				  : "%s of them still waiting, %s of that in this range",
 			  count_text(row->open), ns_text(row->open_ns));
 	else if (row->open > 0 && row->open_ns < row->max_ns)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s of it in this range",
@@ -303,7 +318,11 @@ static void render_rest(const struct view *view, const struct wire_snapshot_repl
 	page_break(&view->page);
 	if (reply->rows.n == 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0,
-			  reply->idle.rows > 0 ? "no waits but idle ones" : "no waits");
+			  reply->idle.rows > 0 ? "no waits but idle ones"
+			  : reply_has_wakers(reply)
+				  ? "no waits that ended; stackctl stuck shows who "
+				    "waits still"
+				  : "no waits");
 	if (reply->rest.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
 			  count_text(reply->rest.rows), share_text(reply->rest.total_ns, whole));

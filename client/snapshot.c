@@ -104,7 +104,8 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
  */
 static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 {
-	if (options->format == FORMAT_FOLDED || options->breakdown || (is_stuck && options->format == FORMAT_TEXT))
+	if (options->format == FORMAT_FOLDED || options->breakdown ||
+	    (is_stuck && options->format == FORMAT_TEXT))
 		return TOP_ALL;
 	if (options->top != WIRE_ABSENT)
 		return options->top;
@@ -133,6 +134,9 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 	if (r < 0)
 		return r;
 	snapshot_filter_init(request, options);
+	/* What somebody waits for is told by both stacks, whichever is to be shown. */
+	if (is_stuck && options->format == FORMAT_TEXT)
+		request->filter.user_stacks = request->filter.kernel_stacks = WIRE_BOOL_ABSENT;
 	/* Who waits now is in the newest window; a range reaching back would only show gaps. */
 	if (is_stuck && range.window_ns == WIRE_ABSENT && range.since_ns == WIRE_ABSENT)
 		range.window_ns = NS_PER_S;
@@ -184,17 +188,30 @@ struct view snapshot_view(const struct options *options, FILE *out)
 		.histograms = options->verbose || options->layer || options->op || options->queued,
 		.layer = options->layer,
 		.reverse = options->reverse,
+		.picks_waits = options->states.n > 0 || options->min_block_ns != WIRE_ABSENT ||
+			       options->max_block_ns != WIRE_ABSENT,
+		.by_stack = !options->by,
 		.top = options->top != WIRE_ABSENT ? options->top : TOP_DEFAULT,
 	};
 }
 
 int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
-		  const struct wire_snapshot_reply *reply)
+		    const struct wire_snapshot_reply *reply)
 {
 	struct view view = snapshot_view(options, out);
 
+	return snapshot_render_view(options, &view, is_stuck, reply);
+}
+
+int snapshot_render_view(const struct options *options, const struct view *with, bool is_stuck,
+			 const struct wire_snapshot_reply *reply)
+{
+	struct view view = *with;
+
+	view.hides_kernel = is_stuck && options->user_stacks;
+	view.hides_user = is_stuck && options->kernel_stacks;
 	if (options->format == FORMAT_JSON)
-		return render_json(out, reply, view.page.cuts_names);
+		return render_json(view.page.out, reply, view.page.cuts_names);
 	if (options->format == FORMAT_FOLDED)
 		render_folded(&view, reply);
 	else if (is_stuck)

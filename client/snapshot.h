@@ -56,6 +56,10 @@ struct view snapshot_view(const struct options *options, FILE *out);
 int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
 		    const struct wire_snapshot_reply *reply);
 
+/* The same, into the page of a view. */
+int snapshot_render_view(const struct options *options, const struct view *with, bool is_stuck,
+			 const struct wire_snapshot_reply *reply);
+
 /* Of a file in the format that the options say, without the dot. */
 const char *snapshot_suffix(const struct options *options);
 

@@ -46,6 +46,8 @@ static void merge_opens(struct merge *merge, const struct window *window, struct
 
 	for (i = 0; i < window->n_opens; i++) {
 		info = infos[window->opens[i].image];
+		if (info)
+			merge_doubt(merge, window, &window->opens[i]);
 		if (info && filter_has_state(merge->filter, window->opens[i].state))
 			merge_open(merge, window, &window->opens[i], info, unread);
 	}

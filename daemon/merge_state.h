@@ -117,6 +117,7 @@ void merge_row(struct merge *merge, const struct window *window, size_t place,
 	       struct image_info *info);
 void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
 		struct image_info *info);
+void merge_doubt(struct merge *merge, const struct window *window, const struct window_open *open);
 void merge_open(struct merge *merge, const struct window *window, const struct window_open *open,
 		struct image_info *info, struct stack *unread);
 void merge_short(struct merge *merge, const struct window_image *image, struct image_info *info);

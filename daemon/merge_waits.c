@@ -78,6 +78,18 @@ void merge_span(struct merge *merge, const struct window *window, const struct w
 		group->buckets[filter_bucket(ns)]++;
 }
 
+/* As the sums that it is a part of, whatever state and length are asked for. */
+void merge_doubt(struct merge *merge, const struct window *window, const struct window_open *open)
+{
+	const struct span_entry *entry;
+
+	if (open->wake_ns >= window->end_ns)
+		return;
+	entry = span_get(merge, window->images[open->image].uid, open->start_ns, false);
+	if (entry && entry->is_open_at_end && entry->is_unseen)
+		merge->totals.unseen_ns += overlap(open->wake_ns, window->end_ns, window);
+}
+
 /*
  * The part of a wait in a window it did not end in. If it is known how it ended, it goes to the
  * stack it ended with, which is whole; else to the kernel stack taken while it lasted.
@@ -103,10 +115,7 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 	};
 	struct merge_group *group;
 
-	c.throttled_ns =
-		throttled(wake, span ? span->throttled_ns : open->throttled_ns, window);
-	if (is_open && entry->is_unseen)
-		merge->totals.unseen_ns += c.runnable_ns;
+	c.throttled_ns = throttled(wake, span ? span->throttled_ns : open->throttled_ns, window);
 	if ((merge->options.open_only && !is_open) ||
 	    !filter_has_duration(merge->filter, (uint64_t)(end - open->start_ns)))
 		return;

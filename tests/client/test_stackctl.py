@@ -159,7 +159,7 @@ class Client(unittest.TestCase):
     def test_default_is_status(self):
         code, out, err = self.run_it()
         self.assertEqual(code, 0)
-        self.assertTrue(out.startswith("stackd    healthy\n"))
+        self.assertTrue(out.startswith("stackd     healthy\n"))
         self.assertIn("stackctl stuck", err)
 
     def test_check(self):

@@ -3,6 +3,7 @@
 common add up to the rows they are made of.
 """
 
+import atexit
 import os
 import re
 import subprocess
@@ -17,13 +18,25 @@ spinners.read_until("spinning")
 sleeper = subprocess.Popen(
     ["python3", "-c", "import time\nwhile True: time.sleep(0.05)"], stdout=subprocess.DEVNULL
 )
+
+# One in the control group of a unit.
+with open("/proc/self/mounts", encoding="ascii") as mounts:
+    unified = next(words[1] for words in map(str.split, mounts) if words[2] == "cgroup2")
+UNIT = f"stackd-test-{os.getpid()}.service"
+group = os.path.join(unified, UNIT)
+os.mkdir(group)
+atexit.register(os.rmdir, group)
+LOOP = "import time\nwhile True: time.sleep(0.01); sum(range(100000))"
+of_unit = subprocess.Popen(
+    ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh", "python3", "-c", LOOP]
+)
 start = daemon.cut()
 h.wait_until(lambda: daemon.cut() > start + 4 * h.NS_PER_S, 30, "four seconds")
 
 
 def part(text, name):
     """The lines of one part of the overview: its head and what is below it."""
-    found = re.search(rf"^{name} +\S+ \S+, \d+ of \d+ stacks?\n((?:.+\n)*)", text, re.M)
+    found = re.search(rf"^{name} +\S+ \S+(?: by samples)?, \d+ of \d+ stacks?\n((?:.+\n)*)", text, re.M)
     return found[1] if found else ""
 
 
@@ -42,6 +55,10 @@ h.check(len(re.findall(r"^\S.* \(.*\) .* %$", part(text, "blocked"), re.M)) <= 5
 text = overview("-p", sleeper.pid)
 h.check(f"(pid {sleeper.pid})" in part(text, "blocked"), f"blocked: the sleeper: {text}")
 h.check(f"(pid {spinners.pid})" not in text, "-p: nobody else")
+text = overview("--unit", UNIT)
+for name in ("on CPU", "blocked"):
+    h.check(f"(pid {of_unit.pid})" in part(text, name), f"--unit: {name}: its process: {text}")
+h.check(set(re.findall(r"\(pid (\d+)\)", text)) == {str(of_unit.pid)}, "--unit: nobody else")
 text = overview("-n", "1")
 h.check(text.count(f"(pid {spinners.pid})") == 2, f"-n 1: one stack of each part: {text}")
 both = daemon.ctl_json("snapshot", "--window", "4s", "-p", spinners.pid)
@@ -100,4 +117,6 @@ folded = daemon.ctl("snapshot", "oncpu", "-f", "--by", "comm", *RANGE)
 h.check(re.search(r"^prog_spinners \d+$", folded.out, re.M), f"folded: {folded} {folded.out[:200]}")
 
 sleeper.kill()
+of_unit.kill()
+of_unit.wait()
 h.finish()

@@ -307,6 +307,11 @@ static void test_unseen(void **state)
 	assert_int_equal(groups[0]->open, 1);
 	assert_int_equal(merge_totals(merge)->unseen, 1);
 	assert_int_equal(merge_totals(merge)->unseen_ns, 3000 * US);
+	/* As runnable_ns, it is of all waits, whichever are asked for. */
+	filter.has_states = true;
+	groups = run(0);
+	assert_int_equal(merge_totals(merge)->unseen, 0);
+	assert_int_equal(merge_totals(merge)->unseen_ns, 3000 * US);
 }
 
 /* What kill -9 ends is another wait than what nothing ends. */

@@ -248,6 +248,51 @@ static void test_open(void **state)
 	free(text);
 }
 
+/* Who is gone by now waits no more: it did when the range ended. */
+static void test_open_and_exited(void **state)
+{
+	struct wire_row rows[] = { row_open(), row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 2);
+	char *text;
+
+	rows[0].process.exited = rows[1].process.exited = true;
+	rows[1].open = 2;
+	rows[1].open_ns = NS_PER_S;
+	text = rendered(render_text, (struct view){ 0 }, &reply);
+	assert_null(strstr(text, "still waiting"));
+	assert_non_null(strstr(text, "34 s, beyond this range, since 03:01:36.000"));
+	assert_non_null(strstr(text, "  2 of them went on beyond this range, 1 s of that in it\n"));
+	free(text);
+}
+
+/* The sums are of the threads; a state or a length picks rows only. */
+static void test_picked_waits(void **state)
+{
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text = rendered(render_text, (struct view){ .picks_waits = true }, &reply);
+
+	assert_non_null(strstr(text, "of all waits of these threads; only the rows are picked\n"));
+	free(text);
+}
+
+/* Without one of its stacks an entry says all the same what is waited for. */
+static void test_stuck_hides_a_stack(void **state)
+{
+	struct wire_row rows[] = { row_of_db() };
+	struct wire_snapshot_reply reply = reply_of(rows, 1);
+	char *text = rendered(render_stuck, (struct view){ .hides_kernel = true }, &reply);
+
+	assert_non_null(strstr(text, "D waits for disk I/O"));
+	assert_null(strstr(text, "ext4_readpage"));
+	assert_non_null(strstr(text, "read_page  (db)"));
+	free(text);
+	text = rendered(render_stuck, (struct view){ .hides_user = true }, &reply);
+	assert_non_null(strstr(text, "ext4_readpage"));
+	assert_null(strstr(text, "read_page  (db)"));
+	free(text);
+}
+
 /* Waits without stack, state or longest; a stack whose only frame says why there is none. */
 static void test_pseudo(void **state)
 {
@@ -550,12 +595,12 @@ static void test_late_windows(void **state)
 	page.out = open_memstream(&text, &size);
 	render_status(&page, &reply, T0 + 65 * NS_PER_S);
 	fclose(page.out);
-	assert_non_null(strstr(text, "stackd    healthy\n"));
+	assert_non_null(strstr(text, "stackd     healthy\n"));
 	free(text);
 	page.out = open_memstream(&text, &size);
 	render_status(&page, &reply, T0 + 69 * NS_PER_S);
 	fclose(page.out);
-	assert_non_null(strstr(text, "stackd    healthy, newest window 9 s old\n"));
+	assert_non_null(strstr(text, "stackd     healthy, newest window 9 s old\n"));
 	free(text);
 }
 
@@ -571,7 +616,10 @@ static void test_doubt(void **state)
 	reply.totals.runnable_ns = 480 * NS_PER_S;
 	text = rendered(render_text, (struct view){ 0 }, &reply);
 	assert_non_null(strstr(text, "lost       nothing\n           2 waits in doubt: "));
-	assert_non_null(strstr(text, "ready: 2.0 threads waited for a CPU"));
+	assert_non_null(
+		strstr(text, "\nrunnable   479.5 s       99 %  ready: 2.0 threads waited for"));
+	assert_non_null(
+		strstr(text, "\nin doubt   500 ms              ready for so long, or over"));
 	assert_non_null(strstr(text, "\n  in doubt: it may be over"));
 	free(text);
 }
@@ -903,6 +951,9 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_pseudo),
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_open_and_exited),
+		cmocka_unit_test(test_picked_waits),
+		cmocka_unit_test(test_stuck_hides_a_stack),
 		cmocka_unit_test(test_mixed),
 		cmocka_unit_test(test_throttled),
 		cmocka_unit_test(test_doubt),
