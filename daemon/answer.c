@@ -437,10 +437,11 @@ static int blind_wire(struct arena *arena, struct session *session,
 		blind[out->n++] = unread;
 	if (!drain.counts.hidden)
 		return 0;
-	blind[out->n] = arena_printf(arena,
-				     "%" PRIu64 " times threads left a CPU that the host hides "
-				     "from BPF while they run, its init's",
-				     (uint64_t)drain.counts.hidden);
+	blind[out->n] =
+		arena_printf(arena,
+			     "threads that the host hides from BPF while they run, its "
+			     "init's: they left a CPU %" PRIu64 " time%s",
+			     (uint64_t)drain.counts.hidden, drain.counts.hidden == 1 ? "" : "s");
 	return blind[out->n++] ? 0 : -ENOMEM;
 }
 

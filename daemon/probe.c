@@ -301,8 +301,9 @@ int probe_open(const struct probe_options *options, struct probe **out, char *re
 			probe_fail(probe, "on demand: stackctl record %s 'vfs_*'",
 				   probe_kind_name(options->kind));
 		else
-			probe_fail(probe, "[probe.%s] enabled = no",
-				   probe_kind_name(options->kind));
+			probe_fail(probe,
+				   "[probe.%s] enabled = no; for a while: stackctl record %s",
+				   probe_kind_name(options->kind), probe_kind_name(options->kind));
 		*out = probe;
 		return 0;
 	}

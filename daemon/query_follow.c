@@ -103,8 +103,12 @@ static int follow_end(const struct query_follow *follow, struct wire_error *erro
 {
 	const char *name = follow->request.session;
 	struct session *session = name ? sessions_find(follow->recorder->sessions, name) : NULL;
-	int64_t ended = session ? session_ended(session) : name ? 0 : INT64_MAX;
+	int64_t ended = session ? session_ended(session) : INT64_MAX;
 
+	if (name && !session)
+		return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", name,
+				      "no session %.40s is running; stackctl sessions lists them",
+				      name);
 	session_unref(session);
 	if (follow->from < ended)
 		return 0;

@@ -131,9 +131,19 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 	struct history_stats stats;
 	int64_t now = clock_ns(CLOCK_REALTIME);
 	char ended[MOMENT_TEXT], began[MOMENT_TEXT], newest[MOMENT_TEXT];
+	struct probe_status probe = {};
 
 	history_stats(recorder->history, &stats);
 	moment_text(range->until, now, ended);
+	/* What else is on disk is none of its. */
+	if (info->is_always && !session_is_on(session) && !recorder->is_serve_only) {
+		session_probe_status(session, &probe);
+		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+				      "the probe %s is off, and no window of it in the range: "
+				      "%.200s",
+				      info->id_text,
+				      probe.reason ? probe.reason : "stackctl probes says why");
+	}
 	if (recorder->store && info->is_always)
 		query_store_stats(recorder, answer, &store);
 	if (store.oldest_ns != INT64_MIN) {
@@ -148,10 +158,6 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 				      "no window in the range, which ended %s; the session began "
 				      "after it, or its windows have gone",
 				      ended);
-	if (info->is_always && !session_is_on(session))
-		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
-				      "the probe %s is off: stackctl probes says why",
-				      info->id_text);
 	if (!newest_end(recorder, session) && !stats.evicted_real_ns)
 		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
 				      "no window is recorded yet");

@@ -239,9 +239,9 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.on_cpu_ns = (int64_t)totals->on_cpu_ns,
 		.samples = WIRE_ABSENT,
 		.runnable_ns = (int64_t)totals->runnable_ns,
-		.throttled_ns = (int64_t)(totals->throttled_ns < totals->runnable_ns
-						  ? totals->throttled_ns
-						  : totals->runnable_ns),
+		.throttled_ns =
+			(int64_t)(totals->throttled_ns < totals->runnable_ns ? totals->throttled_ns
+									     : totals->runnable_ns),
 		.blocked_ns = (int64_t)totals->blocked_ns,
 		.waits = (int64_t)totals->waits,
 		.short_waits = (int64_t)totals->short_waits,
@@ -249,7 +249,7 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.open_waits = (int64_t)totals->open_waits,
 		.cpus = sysconf(_SC_NPROCESSORS_ONLN),
 		.unseen = totals->unseen ? (int64_t)totals->unseen : WIRE_ABSENT,
-		.unseen_ns = totals->unseen ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
+		.unseen_ns = totals->unseen_ns ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
 		.ios = kind == PROBE_IOLAT ? (int64_t)totals->ios : WIRE_ABSENT,
 	};
 	if (kind == PROBE_OFFWAKE)
@@ -268,12 +268,13 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
 		      const struct merge_options *options, struct wire_error *error)
 {
+	const struct session_info *info = session_info(answer->session);
 	struct stack *unread = stack_table_get(recorder->stacks, STACK_UNREAD, true);
 	int r = merge_run(&answer->list, &answer->later, filter, options, unread, &answer->merge);
 
 	stack_unref(unread);
 	if (!r && filter_selects_threads(filter) && !merge_totals(answer->merge)->threads)
-		return who_error(answer->merge, filter->wire, error);
+		return who_error(answer->merge, filter->wire, info->kind, error);
 	return r;
 }
 
@@ -453,7 +454,8 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	};
 
 	struct drain_stats drain;
-	int r = who_note(answer->arena, answer->merge, question->filter.wire, &facts.unseen);
+	int r = who_note(answer->arena, answer->merge, question->filter.wire, info->kind,
+			 &facts.unseen);
 
 	if (r)
 		return r;

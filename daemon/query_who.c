@@ -6,13 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/merge_state.h"
 #include "proto/base.h"
 
 /* So many ids are looked for, and so many named; an interface for scripts takes more. */
 enum { CHECKED_MAX = 256, NAMED_MAX = 8 };
+
+enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels */
 
 static bool saw_process(const struct merge *merge, int64_t pid)
 {
@@ -34,12 +38,35 @@ static const struct image_info *find_thread(const struct merge *merge, int64_t t
 	return NULL;
 }
 
+/* Whether there is such a process now; a thread has the id of its process as the first one only. */
+static bool is_there(int64_t pid)
+{
+	return pid > 0 && pid <= PID_MAX &&
+	       (syscall(SYS_tgkill, (pid_t)pid, (pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+/* Who is there and does nothing that is recorded is in no window of these. */
+static const char *nothing_text(enum probe_kind kind)
+{
+	if (kind == PROBE_ONCPU)
+		return "was in no sample of the range: it used next to no CPU";
+	if (kind == PROBE_OFFWAKE)
+		return "ended no wait in the range; stackctl stuck shows who waits";
+	if (kind == PROBE_IOLAT)
+		return "ended no I/O in the range";
+	if (probe_kind_has_calls(kind))
+		return "called nothing of that in the range";
+	return "was not seen in the range";
+}
+
 /* A process that was not seen; what looks like one may be a thread, as in the output of top -H. */
-static void describe_pid(FILE *out, const struct merge *merge, int64_t pid)
+static void describe_pid(FILE *out, const struct merge *merge, int64_t pid, enum probe_kind kind)
 {
 	const struct image_info *info = find_thread(merge, pid);
 
-	if (!info)
+	if (!info && is_there(pid))
+		fprintf(out, "process %" PRId64 " is there, and %s", pid, nothing_text(kind));
+	else if (!info)
 		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
 	else
 		fprintf(out, "%" PRId64 " is a thread of %.16s (pid %d): use -t %" PRId64, pid,
@@ -48,7 +75,7 @@ static void describe_pid(FILE *out, const struct merge *merge, int64_t pid)
 
 /* The ids that were not seen, a clause each. Returns how many. */
 static size_t describe_unseen(FILE *out, const struct merge *merge,
-			      const struct wire_filter *filter)
+			      const struct wire_filter *filter, enum probe_kind kind)
 {
 	size_t i, n = 0;
 
@@ -56,7 +83,7 @@ static size_t describe_unseen(FILE *out, const struct merge *merge,
 		if (saw_process(merge, filter->pids.v[i]) || n++ >= NAMED_MAX)
 			continue;
 		fputs(n > 1 ? "; " : "", out);
-		describe_pid(out, merge, filter->pids.v[i]);
+		describe_pid(out, merge, filter->pids.v[i], kind);
 	}
 	for (i = 0; i < filter->tids.n && i < CHECKED_MAX; i++) {
 		if (find_thread(merge, filter->tids.v[i]) || n++ >= NAMED_MAX)
@@ -70,7 +97,7 @@ static size_t describe_unseen(FILE *out, const struct merge *merge,
 }
 
 int who_note(struct arena *arena, const struct merge *merge, const struct wire_filter *filter,
-	     const char **out)
+	     enum probe_kind kind, const char **out)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size, n;
@@ -82,7 +109,7 @@ int who_note(struct arena *arena, const struct merge *merge, const struct wire_f
 	stream = open_memstream(&text, &size);
 	if (!stream)
 		return -ENOMEM;
-	n = describe_unseen(stream, merge, filter);
+	n = describe_unseen(stream, merge, filter, kind);
 	if (fclose(stream))
 		return -ENOMEM;
 	if (n == 0)
@@ -109,7 +136,8 @@ static void describe_filter(FILE *out, const struct wire_filter *filter)
 	fputs(" was seen in the range", out);
 }
 
-int who_error(const struct merge *merge, const struct wire_filter *filter, struct wire_error *error)
+int who_error(const struct merge *merge, const struct wire_filter *filter, enum probe_kind kind,
+	      struct wire_error *error)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size;
@@ -117,7 +145,7 @@ int who_error(const struct merge *merge, const struct wire_filter *filter, struc
 
 	if (!out)
 		return -ENOMEM;
-	if (describe_unseen(out, merge, filter) == 0)
+	if (describe_unseen(out, merge, filter, kind) == 0)
 		describe_filter(out, filter);
 	if (fclose(out))
 		return -ENOMEM;

@@ -3,11 +3,12 @@
 #define STACKD_DAEMON_QUERY_WHO_H
 
 /*
- * Who was asked for and is not in the answer, in words: in go a merge and its filter, out come a
- * note or an error. Any thread.
+ * Who was asked for and is not in the answer, in words: in go a merge, its filter and what was
+ * recorded, out come a note or an error. Any thread.
  */
 
 #include "daemon/merge.h"
+#include "daemon/probe_kind.h"
 #include "proto/arena.h"
 #include "proto/wire.h"
 
@@ -16,10 +17,10 @@
  * where there is nothing to say. 0 or -ENOMEM.
  */
 int who_note(struct arena *arena, const struct merge *merge, const struct wire_filter *filter,
-	     const char **out);
+	     enum probe_kind kind, const char **out);
 
 /* Nobody of the filter was seen. Returns -ENODATA, or -ENOMEM. */
-int who_error(const struct merge *merge, const struct wire_filter *filter,
+int who_error(const struct merge *merge, const struct wire_filter *filter, enum probe_kind kind,
 	      struct wire_error *error);
 
 enum { MOMENT_TEXT = 64 };

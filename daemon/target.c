@@ -86,7 +86,7 @@ static char *part_take(const char **text)
 static int malformed(const char *text, char *why, size_t size)
 {
 	snprintf(why, size,
-		 "%.200s is no function: vfs_read, 'vfs_*', t:sched:sched_process_exec, "
+		 "\"%.200s\" is no function: vfs_read, 'vfs_*', t:sched:sched_process_exec, "
 		 "u:c:malloc, u:/usr/bin/bash:readline and usdt:stdc++:throw are",
 		 text);
 	return -EINVAL;

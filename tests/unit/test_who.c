@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -65,7 +66,7 @@ static void assert_note(const struct wire_filter *wire, const char *text)
 	struct merge *merge = merge_of(wire);
 	const char *note;
 
-	assert_int_equal(who_note(arena, merge, wire, &note), 0);
+	assert_int_equal(who_note(arena, merge, wire, PROBE_OFFCPU, &note), 0);
 	if (text)
 		assert_string_equal(note, text);
 	else
@@ -78,7 +79,7 @@ static void assert_error(const struct wire_filter *wire, const char *text)
 	struct merge *merge = merge_of(wire);
 	struct wire_error error;
 
-	assert_int_equal(who_error(merge, wire, &error), -ENODATA);
+	assert_int_equal(who_error(merge, wire, PROBE_OFFCPU, &error), -ENODATA);
 	assert_string_equal(error.message, text);
 	free((char *)error.what);
 	free((char *)error.message);
@@ -108,6 +109,21 @@ static void test_some_were_not(void **state)
 	assert_note(&filter, "no thread 1056964610 was seen in the range");
 }
 
+/* Who is there and does nothing of the kind is told from who is not. */
+static void test_who_is_there(void **state)
+{
+	const int64_t self = getpid();
+	struct wire_filter filter = { .pids = { &self, 1 } };
+	struct merge *merge = merge_of(&filter);
+	struct wire_error error;
+
+	assert_int_equal(who_error(merge, &filter, PROBE_ONCPU, &error), -ENODATA);
+	assert_non_null(strstr(error.message, " is there, and was in no sample of the range"));
+	free((char *)error.what);
+	free((char *)error.message);
+	merge_free(merge);
+}
+
 static void test_many_were_not(void **state)
 {
 	int64_t tids[20];
@@ -118,7 +134,7 @@ static void test_many_were_not(void **state)
 	for (size_t i = 0; i < 20; i++)
 		tids[i] = NOBODY + (int64_t)i;
 	merge = merge_of(&filter);
-	assert_int_equal(who_note(arena, merge, &filter, &note), 0);
+	assert_int_equal(who_note(arena, merge, &filter, PROBE_OFFCPU, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
 	assert_non_null(strstr(note, "; nor were 12 more"));
@@ -158,7 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_were_seen),   TEST(test_some_were_not), TEST(test_many_were_not),
-		TEST(test_nobody_was_seen), TEST(test_moments),
+		TEST(test_nobody_was_seen), TEST(test_who_is_there),  TEST(test_moments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
