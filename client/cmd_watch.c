@@ -47,6 +47,17 @@ static void print_screen(const char *text)
 	fwrite(text, 1, (size_t)(end - text), stdout);
 }
 
+/* The daemon sends a stream's rows largest first. */
+static void rows_reverse(struct wire_row *rows, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++) {
+		struct wire_row row = rows[i];
+
+		rows[i] = rows[n - 1 - i];
+		rows[n - 1 - i] = row;
+	}
+}
+
 static int print_answer(const struct watch *watch)
 {
 	bool is_screen = isatty(STDOUT_FILENO) && watch->options->format == FORMAT_TEXT;
@@ -54,9 +65,14 @@ static int print_answer(const struct watch *watch)
 	struct options options = *watch->options;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
+	/* As wide as the screen, and with its colours. */
+	struct view view = snapshot_view(&options, is_screen ? stdout : out);
 	int r;
 
-	r = snapshot_render(&options, out, false, &watch->collection.reply);
+	view.page.out = out;
+	if (options.reverse)
+		rows_reverse(watch->collection.rows, watch->collection.n);
+	r = snapshot_render_view(&options, &view, false, &watch->collection.reply);
 	if (fclose(out) != 0)
 		return -ENOMEM;
 	if (r < 0)

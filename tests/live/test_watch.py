@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""watch and record as a person sees them: answers one after the other, without a gap between them,
+or drawn over each other on a terminal; progress; and Ctrl-C, which ends both with what there is.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import harness as h
+
+h.need_live()
+
+ROWS, COLUMNS = 12, 90
+CLEAR = "\x1b[H\x1b[2J"
+
+
+def started(*args, **kwargs):
+    argv = [h.STACKCTL, "-S", daemon.socket, *map(str, args)]
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, **kwargs)
+
+
+def interrupted(process):
+    process.send_signal(signal.SIGINT)
+    return process.wait(h.patience(30))
+
+
+def read_until(fd, is_enough):
+    """The text that comes from fd, up to where is_enough says so."""
+    text, deadline = "", time.monotonic() + h.patience(60)
+    while not is_enough(text) and time.monotonic() < deadline:
+        if select.select([fd], [], [], 1)[0]:
+            data = os.read(fd, 65536)
+            if not data:
+                break
+            text += data.decode()
+    return text
+
+
+def read_rest(fd):
+    text = ""
+    with contextlib.suppress(OSError):  # the other end of a terminal is closed
+        while data := os.read(fd, 65536):
+            text += data.decode()
+    return text
+
+
+def on_terminal(which, *args):
+    """stackctl with its stdout or stderr a terminal of ROWS by COLUMNS."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, which: slave}
+    process = started(*args, env={**os.environ, "NO_COLOR": "1", "TERM": "xterm"}, **streams)
+    os.close(slave)
+    return process, master
+
+
+daemon = h.Daemon("window.length=1s")
+daemon.cut()
+before = daemon.kernel_objects()
+program = subprocess.Popen(
+    ["python3", "-c", "import time\nwhile True: time.sleep(0.01); sum(range(20000))"]
+)
+ours = ("-i", "1s", "-p", program.pid)
+
+# Into a pipe: one answer after the other.
+watch = started("watch", "offcpu", *ours, stdout=subprocess.PIPE)
+text = read_until(watch.stdout.fileno(), lambda t: len(re.findall("^time ", t, re.M)) > 2)
+h.check(interrupted(watch) == 0, "Ctrl-C ends watch well")
+h.check(len(re.findall("^time ", text, re.M)) > 2, f"three answers: {text[-200:]}")
+h.check(f"(pid {program.pid})" in text and "\x1b" not in text, "of that process, in plain text")
+pids = set(re.findall(r"\(pid (\d+)\)", text))
+h.check(pids == {str(program.pid)}, f"and of nobody else: {pids}")
+
+# As JSON: an object a line, each from where the one before ended.
+watch = started("watch", "oncpu", *ours, "--json", "--by", "process", stdout=subprocess.PIPE)
+lines = read_until(watch.stdout.fileno(), lambda t: t.count("\n") > 2).splitlines()[:3]
+h.check(interrupted(watch) == 0, "and that of samples")
+replies = [json.loads(line) for line in lines]
+h.check(len(replies) == 3, f"three objects: {len(replies)}")
+for one, two in zip(replies, replies[1:]):
+    end, start = one["coverage"]["used"]["end"]["ns"], two["coverage"]["used"]["start"]["ns"]
+    h.check(end == start, f"no gap between answers: {start - end} ns")
+h.check(
+    any(r["process"]["pid"] == program.pid for reply in replies for r in reply["rows"]),
+    "its samples, by process",
+)
+
+# Which rows, and in which order: as snapshot shows them.
+watch = started("watch", "offcpu", "-i", "1s", "-n", "3", "--reverse", "--json", stdout=subprocess.PIPE)
+line = read_until(watch.stdout.fileno(), lambda t: "\n" in t).splitlines()[0]
+interrupted(watch)
+totals = [row["total_ns"] for row in json.loads(line)["rows"]]
+h.check(len(totals) <= 3 and totals == sorted(totals), f"-n 3 --reverse: {totals}")
+
+# On a terminal: each over the one before, no more than there is room for.
+watch, master = on_terminal("stdout", "watch", "offcpu", "-i", "1s", "--idle")
+text = read_until(master, lambda t: t.count(CLEAR) > 2)
+h.check(interrupted(watch) == 0, "Ctrl-C ends it there, too")
+os.close(master)
+screens = text.replace("\r\n", "\n").split(CLEAR)
+h.check(screens[0] == "" and len(screens) > 3, f"each clears the screen: {len(screens) - 1}")
+for screen in screens[1:-1]:
+    drawn = screen.splitlines()
+    wide = [line for line in drawn if len(line) > COLUMNS]
+    h.check(1 < len(drawn) < ROWS and not wide, f"{len(drawn)} lines of {ROWS}; too wide: {wide}")
+
+# A recording shows how far it is; Ctrl-C prints what there is, and leaves nothing.
+record, master = on_terminal("stderr", "record", "offcpu", "-p", program.pid)
+progress = read_until(master, lambda t: len(re.findall("offcpu: ", t)) > 2)
+h.check(interrupted(record) == 0, "Ctrl-C ends a recording well")
+progress += read_rest(master)
+os.close(master)
+h.check(
+    re.search(r"\roffcpu: \S+ s, [\d,]+ switches, lost 0; Ctrl-C ends", progress),
+    f"its progress: {progress!r}",
+)
+out = record.stdout.read().decode()
+h.check(f"(pid {program.pid})" in out, f"what there is: {out[:200]}")
+
+# What cannot be.
+for words, says in (
+    ([], "needs a probe"),
+    (["nope"], "no session nope is running"),
+    (["offcpu", "--output", "x"], "writes to no file"),
+    (["offcpu", "-i", "0"], "has to be more than 0"),
+    (["offcpu", "--window", "5s"], "takes no --window"),
+):
+    result = daemon.ctl("watch", *words)
+    h.check(result.code == 1 and says in result.err and not result.out, f"watch {words}: {result}")
+
+after = daemon.settled_objects(before)
+h.check(before and after == before, f"in the kernel: {after} as {before}")
+program.kill()
+program.wait()
+h.finish()
