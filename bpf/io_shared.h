@@ -121,13 +121,17 @@ struct io_slot {
 	__u64 device_ns;  /* of requests made for it that have completed */
 	__u64 queue_ns;
 	__u64 throttled_ns;
-	__u64 pad;
+	__u64 leader_boot_ns; /* who it is, as the next four */
+	__u32 tgid;
+	__u32 tid;
+	__u32 exec_gen;
+	__u32 flags; /* IO_KEY_IS_KERNEL */
 	struct io_frame frames[IO_DEPTH];
 };
 
 _Static_assert(sizeof(struct io_key) == 48, "io_key has no padding");
 _Static_assert(sizeof(struct io_sums) == 144 + 8 * IO_BUCKETS, "io_sums has no padding");
 _Static_assert(sizeof(struct io_frame) == 40, "io_frame has no padding");
-_Static_assert(sizeof(struct io_slot) == 48 + 40 * IO_DEPTH, "io_slot has no padding");
+_Static_assert(sizeof(struct io_slot) == 64 + 40 * IO_DEPTH, "io_slot has no padding");
 
 #endif

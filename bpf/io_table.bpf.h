@@ -75,6 +75,20 @@ static __always_inline __u64 task_off_mark(struct task_struct *task)
 	return task->se.exec_start - task->se.sum_exec_runtime;
 }
 
+/* For who asks whose operations they are. A slot has one thread, that one may exec. */
+static __always_inline void slot_identify(struct io_slot *slot, struct task_struct *task)
+{
+	__u32 exec_gen = (__u32)task->self_exec_id, tid = task->pid;
+
+	if (slot->tid == tid && slot->exec_gen == exec_gen)
+		return;
+	slot->leader_boot_ns = task->group_leader->start_boottime;
+	slot->tgid = task->tgid;
+	slot->tid = tid;
+	slot->exec_gen = exec_gen;
+	slot->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
+}
+
 static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 					struct task_struct *task, __u32 layer, __u32 op, __u32 call)
 {
@@ -88,6 +102,7 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	if (!depth) {
 		slot->generation++;
 		slot->device_ns = slot->queue_ns = slot->throttled_ns = 0;
+		slot_identify(slot, task);
 	}
 	frame = &slot->frames[depth];
 	frame->below_ns = 0;

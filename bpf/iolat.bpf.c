@@ -248,6 +248,25 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 	return 0;
 }
 
+/* Its stack is another thread's soon; what it has open ends here. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_thread_exit, struct task_struct *task)
+{
+	struct cpu *cpu = cpu_get();
+	struct io_slot *slot;
+	__u32 index;
+
+	if (!cpu)
+		return 0;
+	slot = slot_find(pointer_number(cpu, ((struct task_struct___io *)task)->stack), &index);
+	if (!slot)
+		return 0;
+	slot->depth = 0;
+	slot->tid = 0;
+	slot->stack = 0;
+	return 0;
+}
+
 /* Functions of the VFS and of file systems. */
 static __always_inline int function_begin(__u32 layer, __u32 op)
 {

@@ -85,6 +85,8 @@ static const struct option_spec specs[] = {
 	  "iolat: figures in milliseconds" },
 	{ 0, "breakdown", NULL, OPTIONS_VIEWS, read_flag, AT(breakdown),
 	  "iolat: where each kind's time goes" },
+	{ 0, "over-time", NULL, OPTIONS_VIEWS, read_flag, AT(over_time),
+	  "iolat: latencies by window, as a map" },
 	{ 0, "chain", NULL, OPTIONS_VIEWS, read_flag, AT(chain),
 	  "offwake: who woke the waker, too" },
 	{ 's', "offset", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, read_flag, AT(offset),
@@ -269,6 +271,9 @@ static int check_together(struct options *options)
 		return option_complain(options, "--min-block-time is longer than --max-block-time");
 	if (options->frequency != WIRE_ABSENT && options->period_ns != WIRE_ABSENT)
 		return option_complain(options, "--frequency and --count exclude each other");
+	if (options->over_time && (options->by || options->breakdown))
+		return option_complain(options, "--over-time has rows of its own: without --%s",
+				       options->by ? "by" : "breakdown");
 	if (options->cgroup && options->cgroup[0] != '/')
 		return option_complain(
 			options, "--cgroup %s: begins with /, as in /system.slice/ssh.service",

@@ -89,6 +89,7 @@ struct options {
 	bool queued;
 	bool milliseconds;
 	bool breakdown;
+	bool over_time;
 	const char *window; /* texts; range_resolve() reads them */
 	const char *since;
 	const char *until;

@@ -36,13 +36,15 @@ struct view {
 	bool chain;	      /* the path of wakers, not only the last */
 	bool keeps_scheduler; /* time on a CPU may be its own */
 	int frame_indent; /* of older tools; 0: theirs */
-	bool milliseconds;    /* of I/O, as the next five */
+	bool milliseconds;    /* of I/O, as the next six */
 	bool queued;	      /* histograms of requests with their time in the queue */
 	bool breakdown;
+	bool over_time;
 	bool by_process;
 	bool histograms;
 	const char *layer; /* NULL: all */
 	int64_t top;	   /* stuck: entries to show, 0 for all */
+	bool top_is_given; /* it is no default */
 };
 
 /* For a person: coverage, totals, losses, then the rows in the order they came. */

@@ -69,7 +69,7 @@ static size_t trees_make(const struct wire_snapshot_reply *reply, struct tree *t
 		const struct wire_row *row = &reply->rows.v[i];
 		int layer = row->io ? layer_of(row->io) : -1;
 
-		if (layer < 0)
+		if (layer < 0 || row->count == 0)
 			continue;
 		for (k = 0; k < n && !tree_is_of(&trees[k], row->io); k++)
 			;

@@ -99,8 +99,7 @@ void render_histogram(FILE *out, const char *label, const int64_t *buckets, size
 	}
 }
 
-/* Three digits and a unit, no more than a column is wide. */
-static const char *figure(int64_t ns, bool is_ms, char text[static 32])
+const char *io_figure(int64_t ns, bool is_ms, char text[static 32])
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };
 	double value = (double)ns;
@@ -129,9 +128,9 @@ static void render_row(const struct view *view, const struct wire_row *row)
 	bool ms = view->milliseconds;
 
 	fprintf(view->page.out, "  %-15s %-13s %9s %8s %7s %7s %7s %7s\n", row->io->op, where,
-		count_text(row->count), figure(row->total_ns, ms, text[0]),
-		figure(row->io->p50_ns, ms, text[1]), figure(row->io->p90_ns, ms, text[2]),
-		figure(row->io->p99_ns, ms, text[3]), figure(row->max_ns, ms, text[4]));
+		count_text(row->count), io_figure(row->total_ns, ms, text[0]),
+		io_figure(row->io->p50_ns, ms, text[1]), io_figure(row->io->p90_ns, ms, text[2]),
+		io_figure(row->io->p99_ns, ms, text[3]), io_figure(row->max_ns, ms, text[4]));
 }
 
 /* What the numbers do not say. */
@@ -146,6 +145,11 @@ static void render_extras(const struct view *view, const struct wire_row *row)
 	if (io->merges > 0 || io->requeues > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s merged, %s given back by the driver",
 			  count_text(io->merges), count_text(io->requeues));
+	if (io->open > 0)
+		page_wrap(&view->page, STYLE_WARN, "", 4,
+			  "%s %s not ended, the oldest for %s (thread %" PRId64 ")",
+			  count_text(io->open), io->open == 1 ? "has" : "have",
+			  ns_text(io->oldest_ns), io->oldest_tid);
 	if (io->errors > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s failed", count_text(io->errors));
 }

@@ -4,7 +4,7 @@
 
 /*
  * Rows of I/O for people: in comes a decoded answer of iolat, out come a table by layer, histograms
- * or the parts of each kind of operation. The answer is borrowed. Main thread.
+ * the parts of each kind of operation or maps over time. The answer is borrowed. Main thread.
  */
 
 #include <stdbool.h>
@@ -20,6 +20,12 @@ void render_ios(const struct view *view, const struct wire_snapshot_reply *reply
 
 /* Each kind of operation as a tree: its layers' own times, and what the threads did meanwhile. */
 void render_breakdown(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* Rows by window: each kind of operation as a map of latencies over time. */
+void render_heats(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* Three digits and a unit, no more than a column is wide; of ms the figure alone. */
+const char *io_figure(int64_t ns, bool is_ms, char text[static 32]);
 
 enum { IO_HIST_BUCKETS = 64 };
 

@@ -337,7 +337,9 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 
 	render_coverage(view, reply);
 	if (reply_has_ios(reply)) {
-		(view->breakdown ? render_breakdown : render_ios)(view, reply);
+		(view->over_time   ? render_heats
+		 : view->breakdown ? render_breakdown
+				   : render_ios)(view, reply);
 		return;
 	}
 	if (reply_has_calls(reply)) {

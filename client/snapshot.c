@@ -104,7 +104,7 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
  */
 static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 {
-	if (options->format == FORMAT_FOLDED || options->breakdown ||
+	if (options->format == FORMAT_FOLDED || options->breakdown || options->over_time ||
 	    (is_stuck && options->format == FORMAT_TEXT))
 		return TOP_ALL;
 	if (options->top != WIRE_ABSENT)
@@ -148,7 +148,9 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.until_ns = range.until_ns,
 		.filter = &request->filter,
 		.open = is_stuck ? 1 : WIRE_BOOL_ABSENT,
-		.by = is_stuck ? "thread" : options->by,
+		.by = is_stuck		   ? "thread"
+		      : options->over_time ? "window"
+					   : options->by,
 		.sort = is_stuck ? "max" : options->sort,
 		.reverse = options->reverse ? 1 : WIRE_BOOL_ABSENT,
 		.top = rows_to_ask(options, is_stuck),
@@ -184,6 +186,7 @@ struct view snapshot_view(const struct options *options, FILE *out)
 		.milliseconds = options->milliseconds,
 		.queued = options->queued,
 		.breakdown = options->breakdown,
+		.over_time = options->over_time,
 		.by_process = options->by && strcmp(options->by, "process") == 0,
 		.histograms = options->verbose || options->layer || options->op || options->queued,
 		.layer = options->layer,
@@ -192,6 +195,7 @@ struct view snapshot_view(const struct options *options, FILE *out)
 			       options->max_block_ns != WIRE_ABSENT,
 		.by_stack = !options->by,
 		.top = options->top != WIRE_ABSENT ? options->top : TOP_DEFAULT,
+		.top_is_given = options->top != WIRE_ABSENT,
 	};
 }
 

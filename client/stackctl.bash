@@ -13,7 +13,7 @@ _stackctl()
 	local filter='--pid --tid --user-threads --kernel-threads --user-stacks --kernel-stacks
 		--min-block-time --max-block-time --state --comm --cgroup --unit
 		-p -t -u -k -U -K -m -M'
-	local layers='--layer --op --disk' views='--queued --milliseconds --breakdown --chain'
+	local layers='--layer --op --disk' views='--queued --milliseconds --breakdown --over-time --chain'
 	local calls='--regexp --rate -r' list='--functions --regexp -r'
 	local order='--sort --by'
 	local session='--cpu --frequency --count --event --idle -C -F'

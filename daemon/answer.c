@@ -355,7 +355,8 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 	row->count = (int64_t)group->count;
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
 	row->state_bits = row->blocked_ns = row->runnable_ns = row->throttled_ns = WIRE_ABSENT;
-	row->unseen = row->open = row->open_ns = row->max_ns = row->max_end = row->max_tid = WIRE_ABSENT;
+	row->unseen = row->open = row->open_ns = row->max_ns = WIRE_ABSENT;
+	row->max_end = row->max_tid = row->window = WIRE_ABSENT;
 	if (!group->is_sample)
 		r = row_waits(context, group, row);
 	if (!r && group->is_short)

@@ -16,10 +16,12 @@ static int compare_u64(uint64_t a, uint64_t b)
 	return a < b ? 1 : a > b ? -1 : 0;
 }
 
+/* What does not end is not behind what took long. */
 static int by_total(const void *x, const void *y)
 {
 	const struct merge_io *const *a = x, *const *b = y;
-	int r = compare_u64((*a)->io.total_ns, (*b)->io.total_ns);
+	int r = compare_u64((*a)->io.total_ns + (*a)->io.oldest_ns,
+			    (*b)->io.total_ns + (*b)->io.oldest_ns);
 
 	return r ? r : memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
 }
@@ -38,6 +40,15 @@ static int by_count(const void *x, const void *y)
 	int r = compare_u64((*a)->io.count, (*b)->io.count);
 
 	return r ? r : by_total(x, y);
+}
+
+/* As they came, and in each window the most first. */
+static int by_window(const void *x, const void *y)
+{
+	const struct merge_io *const *a = x, *const *b = y;
+	int64_t before = (*a)->key.window, after = (*b)->key.window;
+
+	return before < after ? -1 : before > after ? 1 : by_total(x, y);
 }
 
 int64_t io_percentile(const uint64_t *buckets, unsigned int percent, uint64_t max_ns)
@@ -109,6 +120,9 @@ static int io_wire(struct arena *arena, const struct merge_io *group, const stru
 		.bytes = (int64_t)io->bytes,
 		.merges = (int64_t)io->merges,
 		.requeues = (int64_t)io->requeues,
+		.open = io->open ? (int64_t)io->open : WIRE_ABSENT,
+		.oldest_ns = io->open ? (int64_t)io->oldest_ns : WIRE_ABSENT,
+		.oldest_tid = io->open ? io->oldest_tid : WIRE_ABSENT,
 		.p50_ns = io_percentile(group->buckets, 50, io->max_ns),
 		.p90_ns = io_percentile(group->buckets, 90, io->max_ns),
 		.p99_ns = io_percentile(group->buckets, 99, io->max_ns),
@@ -147,6 +161,7 @@ static int row_wire(struct answer *answer, const struct merge_io *group,
 	answer_process(&info, arena, &row->process);
 	row->tid = row->state_bits = row->blocked_ns = row->runnable_ns = WIRE_ABSENT;
 	row->unseen = row->open = row->open_ns = row->max_end = row->max_tid = WIRE_ABSENT;
+	row->window = group->key.window ? group->key.window : WIRE_ABSENT;
 	row->comm = row->process.comm;
 	row->count = (int64_t)io->count;
 	row->total_ns = (int64_t)io->total_ns;
@@ -199,6 +214,8 @@ int answer_ios(struct answer *answer, const struct wire_snapshot_request *reques
 		order = by_max;
 	else if (request->sort && strcmp(request->sort, "count") == 0)
 		order = by_count;
+	else if (!request->sort && request->by && strcmp(request->by, "window") == 0)
+		order = by_window;
 	qsort(groups, n, sizeof(*groups), order);
 	n = cut(&answer->snapshot, groups, n, request);
 	rows = arena_array(answer->arena, n + 1, sizeof(*rows));

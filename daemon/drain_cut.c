@@ -290,7 +290,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	else if (drain->wakes)
 		window = wakes_finish(drain->wakes, start, end);
 	else if (drain->ios)
-		window = ios_finish(drain->ios, start, end);
+		window = ios_finish(drain->ios, probe_io_slots(drain->probe), start, end);
 	else
 		window = sampler_finish(drain->sampler, start, end);
 	if (!window)

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_IOS_H
 
 /*
- * Makes windows of I/O: in come the rows of one cut, out comes a window of operations by layer,
- * device and process, with the devices' names of now. Remembers nothing. Owned by the drain and
- * used on its thread only.
+ * Makes windows of I/O: in come the rows of one cut and what is open at it, out comes a window of
+ * operations by layer, device and process, with the devices' names of now. Remembers nothing. Owned
+ * by the drain and used on its thread only.
  */
 
 #include <stdint.h>
@@ -20,8 +20,12 @@ struct ios;
 int ios_new(struct process_table *processes, struct stack_table *stacks, struct ios **out);
 struct ios *ios_free(struct ios *ios);
 
-/* One cut: every row, then finish. The window is the caller's; NULL when out of memory. */
+/*
+ * One cut: every row, then finish, with the table of what is open (NULL: none). The window is the
+ * caller's; NULL when out of memory.
+ */
 void ios_add(struct ios *ios, const struct io_key *key, const struct io_sums *sums);
-struct window *ios_finish(struct ios *ios, int64_t start_ns, int64_t end_ns);
+struct window *ios_finish(struct ios *ios, const struct io_slot *slots, int64_t start_ns,
+			  int64_t end_ns);
 
 #endif

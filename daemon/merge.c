@@ -84,7 +84,7 @@ static void merge_samples(struct merge *merge, const struct window *window,
 }
 
 static void merge_window_ios(struct merge *merge, const struct window *window,
-			     struct image_info **infos)
+			     struct image_info **infos, bool is_last)
 {
 	struct image_info *info;
 	size_t i;
@@ -92,7 +92,7 @@ static void merge_window_ios(struct merge *merge, const struct window *window,
 	for (i = 0; i < window->n_ios; i++) {
 		info = infos[window->ios[i].image];
 		if (info)
-			merge_io(merge, window, &window->ios[i], info);
+			merge_io(merge, window, &window->ios[i], info, is_last);
 	}
 }
 
@@ -112,7 +112,7 @@ static int merge_window(struct merge *merge, const struct window *window, bool i
 	if (!merge->options.open_only)
 		merge_ended(merge, window, infos);
 	merge_samples(merge, window, infos);
-	merge_window_ios(merge, window, infos);
+	merge_window_ios(merge, window, infos, is_last);
 	return merge->error;
 }
 

@@ -16,7 +16,14 @@
 #include "daemon/hash_table.h"
 #include "daemon/history.h"
 
-enum merge_by { MERGE_BY_STACK, MERGE_BY_THREAD, MERGE_BY_PROCESS, MERGE_BY_OPERATION };
+/* The last two are of I/O. */
+enum merge_by {
+	MERGE_BY_STACK,
+	MERGE_BY_THREAD,
+	MERGE_BY_PROCESS,
+	MERGE_BY_OPERATION,
+	MERGE_BY_WINDOW, /* one kind of operation in one layer and window, wherever it was */
+};
 
 /* All words, so that equal keys are equal bytes. */
 struct merge_key {
@@ -64,6 +71,7 @@ struct merge_io_key {
 	uint64_t process_start;
 	uint64_t kernel;
 	uint64_t user;
+	int64_t window; /* by window: when it began, ns since the epoch */
 	char device[WINDOW_DEVICE_LEN];
 };
 

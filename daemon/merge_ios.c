@@ -5,6 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A system call is of the kind that its layer's other operations are of. */
+static void key_make_window(const struct window *window, const struct window_io *io,
+			    struct merge_io_key *key)
+{
+	*key = (struct merge_io_key){
+		.what = (uint64_t)io->layer << 40 | (uint64_t)io->op << 32,
+		.window = window->start_ns + window->real_offset_ns,
+	};
+}
+
 static void key_make(const struct merge *merge, const struct window_io *io,
 		     const struct image_info *info, struct merge_io_key *key)
 {
@@ -34,6 +44,10 @@ static struct merge_io *group_new(struct merge *merge, const struct merge_io_key
 		return NULL;
 	group->key = *key;
 	group->io = *io;
+	if (key->window) {
+		group->io.call = group->io.dev = group->io.magic = 0;
+		memset(group->io.device, 0, sizeof(group->io.device));
+	}
 	group->image = &info->image;
 	group->io.kernel = key->kernel ? stack_ref(io->kernel) : NULL;
 	group->io.user = key->user ? stack_ref(io->user) : NULL;
@@ -41,6 +55,7 @@ static struct merge_io *group_new(struct merge *merge, const struct merge_io_key
 	group->io.asleep_ns = group->io.device_ns = group->io.queue_ns = 0;
 	group->io.throttled_ns = group->io.async = group->io.errors = group->io.bytes = 0;
 	group->io.merges = group->io.requeues = group->io.max_ns = 0;
+	group->io.open = group->io.oldest_ns = 0;
 	HASH_ADD(hh, merge->ios, key, sizeof(group->key), group);
 	if (HASH_HAS(group))
 		return group;
@@ -51,16 +66,22 @@ static struct merge_io *group_new(struct merge *merge, const struct merge_io_key
 }
 
 void merge_io(struct merge *merge, const struct window *window, const struct window_io *io,
-	      struct image_info *info)
+	      struct image_info *info, bool is_last)
 {
 	struct merge_io_key key;
 	struct merge_io *group;
 
+	/* What is open at the end of a window before is over, or open at the end. */
+	if (io->open && !is_last && merge->options.by != MERGE_BY_WINDOW)
+		return;
 	/* Slow ones are in the rows of all as well. */
 	if (io->is_slow != (merge->options.by == MERGE_BY_STACK) ||
 	    !filter_has_io(merge->filter, io))
 		return;
-	key_make(merge, io, info, &key);
+	if (merge->options.by == MERGE_BY_WINDOW)
+		key_make_window(window, io, &key);
+	else
+		key_make(merge, io, info, &key);
 	HASH_FIND(hh, merge->ios, &key, sizeof(key), group);
 	if (!group)
 		group = group_new(merge, &key, io, info);

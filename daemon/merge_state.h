@@ -109,7 +109,7 @@ void merge_sample(struct merge *merge, const struct window *window,
 
 /* merge_ios.c */
 void merge_io(struct merge *merge, const struct window *window, const struct window_io *io,
-	      struct image_info *info);
+	      struct image_info *info, bool is_last);
 void merge_ios_free(struct merge *merge);
 
 /* merge_waits.c */

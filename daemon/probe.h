@@ -16,6 +16,7 @@
 #include "daemon/probe_kind.h"
 
 struct broker;
+struct io_slot;
 struct probe;
 struct probe_unwind;
 struct call_pace;
@@ -111,6 +112,9 @@ int probe_window_fd(const struct probe *probe, unsigned int slot);
 /* Of offcpu only: probe_max_threads() slots. */
 struct thread *probe_threads(const struct probe *probe);
 uint64_t probe_max_threads(const struct probe *probe);
+
+/* Of iolat only: IO_SLOTS of them. */
+const struct io_slot *probe_io_slots(const struct probe *probe);
 
 /* Frees the slot of a thread whose task is gone without its end having been seen. */
 void probe_drop_thread(const struct probe *probe, struct thread *thread);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -185,6 +186,29 @@ static int skeleton_configure(struct probe *probe)
 	return probe_prepare(probe, sizeof(struct io_key), sizeof(struct io_sums), RING, SEEN);
 }
 
+static size_t slots_size(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (IO_SLOTS * sizeof(struct io_slot) + page - 1) & ~(page - 1);
+}
+
+static int slots_map(struct probe *probe)
+{
+	void *slots = mmap(NULL, slots_size(), PROT_READ, MAP_SHARED,
+			   bpf_map__fd(probe->iolat->maps.slots), 0);
+
+	if (slots == MAP_FAILED)
+		return -errno;
+	probe->slots = slots;
+	return 0;
+}
+
+const struct io_slot *probe_io_slots(const struct probe *probe)
+{
+	return probe->slots;
+}
+
 /* Ends before begins: what began before has no end that would be taken for another's. */
 static int probe_attach(struct probe *probe)
 {
@@ -217,6 +241,8 @@ static int probe_try(struct probe *probe)
 		r = -ENOMEM; /* libbpf goes on without its variables mapped */
 	if (!r)
 		r = probe_finish(probe);
+	if (!r)
+		r = slots_map(probe);
 	return r ? r : probe_attach(probe);
 }
 
@@ -241,6 +267,9 @@ int probe_iolat_open(struct probe *probe)
 
 void probe_iolat_close(struct probe *probe)
 {
+	if (probe->slots)
+		munmap(probe->slots, slots_size());
+	probe->slots = NULL;
 	iolat__destroy(probe->iolat);
 	probe->iolat = NULL;
 	free(probe->layers);

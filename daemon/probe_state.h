@@ -12,6 +12,7 @@
 
 #include "daemon/probe.h"
 
+struct io_slot;
 struct iolat;
 struct offcpu;
 struct offwake;
@@ -42,7 +43,8 @@ struct probe {
 	struct probe_calls *calls;   /* of calls: the functions */
 	struct call_pace *pace;
 	size_t n_functions;
-	struct probe_layers *layers; /* iolat: what it can see */
+	struct probe_layers *layers; /* iolat: what it can see, */
+	struct io_slot *slots;	     /* and what is open: the map's own memory */
 	int window_fds[2];
 	struct thread *threads; /* the map's own memory */
 	uint64_t max_threads;

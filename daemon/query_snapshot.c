@@ -136,10 +136,12 @@ static int by_parse_ios(const char *text, enum merge_by *by, struct wire_error *
 		*by = MERGE_BY_PROCESS;
 	else if (strcmp(text, "stack") == 0)
 		*by = MERGE_BY_STACK;
+	else if (strcmp(text, "window") == 0)
+		*by = MERGE_BY_WINDOW;
 	else
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
-				      "%.40s: iolat has rows by operation, process or stack (of "
-				      "slow operations)",
+				      "%.40s: iolat has rows by operation, process, window or "
+				      "stack (of slow operations)",
 				      text);
 	return 0;
 }
@@ -160,6 +162,9 @@ static int by_parse(const char *text, struct merge_options *options, enum query_
 		*by = MERGE_BY_THREAD;
 	else if (strcmp(text, "process") == 0)
 		*by = MERGE_BY_PROCESS;
+	else if (strcmp(text, "operation") == 0 || strcmp(text, "window") == 0)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+				      "%s: of iolat only", text);
 	else
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
 				      "%.40s: stack, thread, process, comm, cgroup, module or "

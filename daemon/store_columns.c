@@ -108,7 +108,8 @@ static const struct store_column io_columns[] = {
 	COLUMN(struct window_io, U64, bytes),	       COLUMN(struct window_io, U64, merges),
 	COLUMN(struct window_io, U64, requeues),       COLUMN(struct window_io, U64, max_ns),
 	COLUMN(struct window_io, TIME, max_end_ns),    COLUMN(struct window_io, I32, max_tid),
-	COLUMN(struct window_io, U64, bucket_mask),
+	COLUMN(struct window_io, U64, bucket_mask),    COLUMN(struct window_io, U64, open),
+	COLUMN(struct window_io, U64, oldest_ns),      COLUMN(struct window_io, I32, oldest_tid),
 };
 
 _Static_assert(WINDOW_DEVICE_LEN == COMM_LEN, "a device's name has the columns of a comm");
@@ -135,7 +136,7 @@ const struct store_section store_sections[] = {
 	SECTION(8, 2, opens, open_columns, 1),
 	SECTION(9, 1, samples, sample_columns, 0),
 	SECTION(10, 1, wakers, waker_columns, 0), /* as many as rows, or none */
-	SECTION(20, 1, ios, io_columns, 0),
+	SECTION(20, 2, ios, io_columns, 3),
 	SECTION(21, 1, io_buckets, io_bucket_columns, 0),
 	{},
 };

@@ -437,7 +437,8 @@ static int combine_run(struct combine *combine, struct window *const *windows, s
 		if (!r)
 			r = samples_add(combine, windows[i]);
 		if (!r)
-			r = store_combine_ios_add(&combine->ios, windows[i], combine->map);
+			r = store_combine_ios_add(&combine->ios, windows[i], combine->map,
+						  i + 1 == n);
 		if (!r)
 			r = spans_add(combine, windows[i]);
 		if (!r)

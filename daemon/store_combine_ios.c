@@ -19,7 +19,7 @@ struct io_entry {
 static struct io_entry *entry_get(struct io_entry **entries, const struct window_io *io,
 				  uint32_t image)
 {
-	uint64_t key[8] = { (uint64_t)image << 32 | io->is_slow,
+	uint64_t key[8] = { (uint64_t)image << 32 | (io->open ? 2U : 0) | io->is_slow,
 			    (uint64_t)io->layer << 32 | io->op,
 			    (uint64_t)io->call << 32 | io->magic,
 			    io->dev,
@@ -68,7 +68,7 @@ static int entry_finish(struct window *out, const struct io_entry *entry)
 }
 
 int store_combine_ios_add(struct io_entry **entries, const struct window *window,
-			  const uint32_t *images)
+			  const uint32_t *images, bool is_last)
 {
 	struct io_entry *entry;
 	size_t i;
@@ -76,6 +76,8 @@ int store_combine_ios_add(struct io_entry **entries, const struct window *window
 	for (i = 0; i < window->n_ios; i++) {
 		const struct window_io *io = &window->ios[i];
 
+		if (io->open && !is_last)
+			continue;
 		entry = entry_get(entries, io, images[io->image]);
 		if (!entry)
 			return -ENOMEM;

@@ -223,6 +223,11 @@ void window_io_add(struct window_io *sum, const struct window_io *io)
 	sum->bytes += io->bytes;
 	sum->merges += io->merges;
 	sum->requeues += io->requeues;
+	sum->open += io->open;
+	if (io->oldest_ns > sum->oldest_ns) {
+		sum->oldest_ns = io->oldest_ns;
+		sum->oldest_tid = io->oldest_tid;
+	}
 	if (io->max_ns <= sum->max_ns)
 		return;
 	sum->max_ns = io->max_ns;

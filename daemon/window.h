@@ -117,6 +117,8 @@ struct window_io {
 	uint64_t queue_ns;
 	uint64_t throttled_ns;
 	uint64_t async; /* besides count: they go on after their return */
+	uint64_t open;	/* in a row of its own: they had not ended at the end of the window, */
+	uint64_t oldest_ns; /* as old as that then */
 	uint64_t errors;
 	uint64_t bytes;
 	uint64_t merges;
@@ -133,6 +135,7 @@ struct window_io {
 	uint32_t op;	/* enum io_op */
 	uint32_t is_slow;
 	int32_t max_tid;
+	int32_t oldest_tid;
 	char device[WINDOW_DEVICE_LEN]; /* its name then; "" for none */
 };
 

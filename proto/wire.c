@@ -170,6 +170,9 @@ static const struct field fields_io[] = {
 	INT(struct wire_io, p50_ns, OPTIONAL),
 	INT(struct wire_io, p90_ns, OPTIONAL),
 	INT(struct wire_io, p99_ns, OPTIONAL),
+	INT(struct wire_io, open, OPTIONAL),
+	INT(struct wire_io, oldest_ns, OPTIONAL),
+	INT(struct wire_io, oldest_tid, OPTIONAL),
 };
 static RECORD(io, "Io");
 
@@ -198,6 +201,7 @@ static const struct field fields_row[] = {
 	POINTER(struct wire_row, user, stack),
 	POINTER(struct wire_row, waker, waker),
 	POINTER(struct wire_row, io, io),
+	TIME(struct wire_row, window, OPTIONAL),
 };
 RECORD(row, "Row");
 

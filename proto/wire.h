@@ -158,9 +158,12 @@ struct wire_io {
 	int64_t bytes;
 	int64_t merges;
 	int64_t requeues;
-	int64_t p50_ns; /* optional, as the next two */
+	int64_t p50_ns; /* optional, as the next five */
 	int64_t p90_ns;
 	int64_t p99_ns;
+	int64_t open;
+	int64_t oldest_ns;
+	int64_t oldest_tid;
 };
 
 struct wire_row {
@@ -189,6 +192,7 @@ struct wire_row {
 	const struct wire_stack *user;	 /* optional */
 	const struct wire_waker *waker;	 /* optional, of offwake */
 	const struct wire_io *io;	 /* optional, of iolat */
+	int64_t window;			 /* optional time, of iolat by window */
 };
 
 struct wire_rows {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_io FILE COUNT [KIND]: exactly so many operations of each kind, or of that one, and the time
- * of each kind as seen from here. Reads from the cache: COUNT times 8.
+ * prog_io FILE COUNT [KIND [FACTOR]]: exactly so many operations of each kind, or of that one, and
+ * the time of each kind as seen from here. Reads from the cache: COUNT times FACTOR, or 8.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -35,6 +35,7 @@ int main(int argc, char **argv)
 {
 	int flags[] = { O_RDWR | O_CREAT | O_TRUNC, O_RDWR | O_DIRECT, O_RDWR | O_SYNC }, fds[3];
 	void *memory;
+	long factor;
 
 	need(argc > 1, "a file");
 	count = arg_number(argc, argv, 2, 100);
@@ -47,12 +48,13 @@ int main(int argc, char **argv)
 	}
 	run("fill", SYS_pwrite64, fds[0], count);
 	only = argc > 3 ? argv[3] : NULL;
+	factor = arg_number(argc, argv, 4, CACHED);
 	need(fsync(fds[0]) == 0, "fsync");
 	wait_for_start();
 	run("direct_read", SYS_pread64, fds[1], count);
 	run("direct_write", SYS_pwrite64, fds[1], count);
 	for (int i = 0; i < 2; i++)
-		run(i ? "cached_read" : "warm", SYS_pread64, fds[0], i ? CACHED * count : count);
+		run(i ? "cached_read" : "warm", SYS_pread64, fds[0], i ? factor * count : count);
 	run("sync_write", SYS_pwrite64, fds[2], count);
 	run("fdatasync", SYS_fdatasync, fds[0], count);
 	wait_for_end();

@@ -3,15 +3,17 @@
 to /proc/diskstats, layers to each other.
 """
 
+import contextlib
 import json
 import os
+import subprocess
 import tempfile
 
 import harness as h
 
 h.need_live()
 
-COUNT = 200
+COUNT, MILLION = 200, 1_000_000
 DIRECTORY = os.environ.get("IOLAT_DIR", "/var/tmp")
 
 
@@ -25,6 +27,10 @@ def disk_of(path):
     if os.path.exists(os.path.join(place, "partition")):
         place = os.path.dirname(place)
     return os.path.basename(place)
+
+
+def at(ns):
+    return f"@{ns // h.NS_PER_S}.{ns % h.NS_PER_S:09}"
 
 
 def diskstats(disk):
@@ -56,7 +62,7 @@ directory = tempfile.mkdtemp(dir=DIRECTORY)
 disk = disk_of(directory)
 program = h.Program("prog_io", os.path.join(directory, "file"), COUNT).ready()
 start = daemon.cut("iolat")
-since = f"{start // h.NS_PER_S}.{start % h.NS_PER_S:09}"
+since = at(start)[1:]
 before = diskstats(disk) if disk else None
 program.go().done()
 after = diskstats(disk) if disk else None
@@ -150,7 +156,73 @@ text = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}"
 h.check(text.code == 0 and "pread64" in text.out, "text")
 tree = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--breakdown")
 h.check(tree.code == 0 and "by what the thread did" in tree.out, "breakdown")
+
+# By window, the same once more; as a map for people.
+windows = snapshot("-p", program.pid, "--over-time")["rows"]
+h.check(len({str(r["window"]) for r in windows}) > 1, "several windows")
+h.check(all(len(r["io"]) and "device" not in r["io"] for r in windows), "wherever they were")
+for layer, op, known in (("syscall", "read", ("read", "pread64")), ("syscall", "sync", ("fdatasync",))):
+    seen, wanted = count_of(select(windows, layer, op)), count_of(select(rows, layer, *known))
+    h.check(seen == wanted, f"{layer} {op} by window: {seen} of {wanted}")
+    seen = sum(sum(r["buckets"]) for r in select(windows, layer, op))
+    h.check(seen == wanted, f"{layer} {op}, buckets by window: {seen} of {wanted}")
+heat = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--over-time")
+h.check(heat.code == 0 and "syscall read" in heat.out and "a column is" in heat.out, str(heat))
+for bad in (("offcpu", "--over-time"), ("iolat", "--over-time", "--by", "process")):
+    refused = daemon.ctl("snapshot", *bad)
+    h.check(refused.code in (1, 2), str(refused))
 program.end()
+
+# No operation is counted twice, or left out, where one window follows another.
+many = h.Program("prog_io", os.path.join(directory, "file"), 100, "cached_read", MILLION // 100)
+many.ready()
+start = daemon.cut("iolat")
+many.go().done()
+end = daemon.cut("iolat")
+reply = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "-p",
+                        many.pid, "--op", "read")
+h.check_nothing_lost(reply, "operations")
+h.check(reply["coverage"]["windows"] > 1, f"several windows: {reply['coverage']}")
+for layer in ("syscall", "vfs", "fs") if has_layers else ("syscall",):
+    found = [r for r in select(reply["rows"], layer, "pread64" if layer == "syscall" else "read")
+             if r["io"].get("filesystem") != "pipe"]  # what it is told to begin by
+    # The directory may be of a file system whose functions are not known.
+    if found or layer != "fs":
+        h.check(count_of(found) == MILLION, f"{layer}: {count_of(found)} of {MILLION} reads")
+        buckets = sum(sum(r["buckets"]) for r in found)
+        h.check(buckets == MILLION, f"{layer}: {buckets} of {MILLION} in buckets")
+many.end()
+
+# What does not end is there with its age, until its thread ends.
+reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+
+def open_reads():
+    reply = daemon.ctl_json("snapshot", "iolat", "-p", reader.pid, "--op", "read", "--by",
+                            "process")
+    return [r["io"] for r in select(reply["rows"], "syscall", "read") if r["io"].get("open")]
+
+
+def open_read():
+    with contextlib.suppress(AssertionError):
+        return open_reads()
+    return []
+
+
+h.wait_until(open_read, 20, "an open read")
+first = open_reads()[0]
+h.check(first["open"] == 1 and first["oldest_tid"] == reader.pid, f"one read is open: {first}")
+h.check(first["oldest_ns"] >= h.NS_PER_S, f"its age: {first}")
+h.wait_until(lambda: open_reads()[0]["oldest_ns"] > first["oldest_ns"], 20, "it grows older")
+text = daemon.ctl("snapshot", "iolat", "-p", reader.pid)
+h.check("1 has not ended, the oldest for" in text.out, str(text))
+reader.kill()
+reader.wait()
+daemon.cut("iolat")
+result = daemon.ctl("snapshot", "iolat", "-p", reader.pid, "--format", "json")
+gone = json.loads(result.out)["rows"] if result.code == 0 else []
+still = [r["io"] for r in gone if r["io"].get("open")]
+h.check(not still, f"it ended with its thread: {still}")
 
 # From disk, after a restart, the same.
 count = count_of(reads)

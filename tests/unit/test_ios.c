@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Words, devices and percentiles of I/O, and windows of it by way of the store's merging. */
+/* Words, devices and percentiles of I/O, rows of windows of it, and what does not end. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -9,12 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "bpf/io_shared.h"
 #include "daemon/answer_ios.h"
 #include "daemon/io_calls.h"
+#include "daemon/ios.h"
+#include "daemon/ios_open.h"
 #include "daemon/window.h"
 #include "proto/base.h"
 
@@ -110,12 +113,77 @@ static void test_sums(void **state)
 	assert_int_equal(sum.max_tid, 6);
 }
 
+/* Of this process: who is gone is not told. */
+static struct io_slot slot_of(uint32_t tid, int64_t start_ns)
+{
+	struct io_slot slot = {
+		.stack = 1 << 14,
+		.depth = 2,
+		.generation = 7,
+		.tgid = (uint32_t)getpid(),
+		.tid = tid,
+	};
+
+	slot.frames[0] = (struct io_frame){
+		.start_ns = (uint64_t)start_ns,
+		.call = SYS_fsync + 1,
+		.layer = IO_LAYER_SYSCALL,
+		.op = IO_OP_SYNC,
+	};
+	slot.frames[1] = (struct io_frame){
+		.start_ns = (uint64_t)start_ns + IO_OPEN_NS,
+		.layer = IO_LAYER_FS,
+		.op = IO_OP_SYNC,
+	};
+	return slot;
+}
+
+static void test_open(void **state)
+{
+	struct io_slot *slots = calloc(IO_SLOTS, sizeof(*slots));
+	const int64_t end = 9 * NS_PER_S;
+	const uint32_t self = (uint32_t)getpid();
+	struct process_table *processes;
+	struct window *window;
+	struct ios *ios;
+
+	assert_int_equal(process_table_new(1 << 20, &processes), 0);
+	assert_int_equal(ios_new(processes, NULL, &ios), 0);
+	slots[0] = slot_of(self, end - 2 * IO_OPEN_NS);
+	slots[1] = slot_of(self, end - IO_OPEN_NS);
+	slots[2] = slot_of(self, end - IO_OPEN_NS + 1);	       /* too young */
+	slots[3] = slot_of(UINT32_MAX / 2, end - 2 * IO_OPEN_NS); /* gone */
+	slots[4] = slot_of(self, end - 2 * IO_OPEN_NS);
+	slots[4].depth = 0;
+	slots[IO_SLOTS - 1] = slot_of(self, end - 3 * IO_OPEN_NS);
+	slots[IO_SLOTS - 1].depth = 1;
+	window = ios_finish(ios, slots, end - NS_PER_S, end);
+	assert_non_null(window);
+	assert_int_equal(window->n_ios, 2);
+	assert_int_equal(window->n_images, 1);
+	assert_int_equal(window->ios[0].layer, IO_LAYER_SYSCALL);
+	assert_int_equal(window->ios[0].call, SYS_fsync + 1);
+	assert_int_equal(window->ios[0].open, 3);
+	assert_int_equal(window->ios[0].oldest_ns, 3 * IO_OPEN_NS);
+	assert_int_equal(window->ios[0].oldest_tid, self);
+	assert_int_equal(window->ios[0].count, 0);
+	assert_int_equal(window->ios[1].layer, IO_LAYER_FS);
+	assert_int_equal(window->ios[1].open, 1);
+	assert_int_equal(window->ios[1].oldest_ns, IO_OPEN_NS);
+	assert_int_equal(window->lost[WINDOW_LOST_MEMORY], 0);
+	window_unref(window);
+	ios_free(ios);
+	process_table_free(processes);
+	free(slots);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls),	    cmocka_unit_test(test_words),
 		cmocka_unit_test(test_devices),	    cmocka_unit_test(test_percentiles),
 		cmocka_unit_test(test_buckets),	    cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -457,6 +458,85 @@ static void test_a_filter_sees_each_name(void **state)
 	assert_int_equal(run(1)[0]->count, 2);
 }
 
+static void add_io(size_t n, const struct window_io *io)
+{
+	struct window_io *row = window_add_io(windows[n]);
+
+	assert_non_null(row);
+	*row = *io;
+}
+
+/* What is open in a window before the last is over, or in the last as well. */
+static void add_ios(void)
+{
+	const struct window_io calls[] = {
+		{ .op = 1, .call = 18, .dev = 7, .device = "vda", .count = 2, .total_ns = 20 },
+		{ .op = 1, .call = 1, .count = 1, .total_ns = 5 },
+		{ .op = 1, .call = 18, .open = 5, .oldest_ns = 50, .oldest_tid = 3 },
+		{ .op = 1, .call = 18, .open = 2, .oldest_ns = 40, .oldest_tid = 4 },
+	};
+
+	add_image(0, 1, false);
+	add_image(2, 1, false);
+	add_io(0, &calls[0]);
+	add_io(0, &calls[1]);
+	add_io(0, &calls[2]);
+	add_io(2, &calls[1]);
+	add_io(2, &calls[3]);
+}
+
+static struct merge_io **run_ios(enum merge_by by, size_t n_wanted)
+{
+	struct merge_io **groups;
+	size_t n;
+
+	options.by = by;
+	run(0);
+	assert_int_equal(merge_ios(merge, &groups, &n), 0);
+	assert_int_equal(n, n_wanted);
+	return groups;
+}
+
+static void test_operations(void **state)
+{
+	struct merge_io **groups;
+	size_t i, vda = 0, open = 0;
+
+	add_ios();
+	groups = run_ios(MERGE_BY_OPERATION, 3);
+	for (i = 0; i < 3; i++) {
+		vda = groups[i]->io.dev ? i : vda;
+		open = groups[i]->io.open ? i : open;
+	}
+	assert_int_equal(groups[vda]->io.count, 2);
+	assert_int_equal(groups[open]->io.open, 2);
+	assert_int_equal(groups[open]->io.oldest_ns, 40);
+	assert_int_equal(groups[open]->io.oldest_tid, 4);
+	assert_int_equal(groups[3 - vda - open]->io.count, 2);
+	assert_int_equal(merge_totals(merge)->ios, 4);
+	free(groups);
+}
+
+/* Calls of one kind are one row, wherever they were; each window has its own open ones. */
+static void test_operations_by_window(void **state)
+{
+	struct merge_io **groups;
+	size_t first;
+
+	add_ios();
+	groups = run_ios(MERGE_BY_WINDOW, 2);
+	first = groups[1]->key.window < groups[0]->key.window;
+	assert_int_equal(groups[first]->key.window, NS_PER_S);
+	assert_int_equal(groups[first]->io.count, 3);
+	assert_int_equal(groups[first]->io.open, 5);
+	assert_int_equal(groups[first]->io.call, 0);
+	assert_string_equal(groups[first]->io.device, "");
+	assert_int_equal(groups[!first]->key.window, NS_PER_S + 2 * LENGTH_NS);
+	assert_int_equal(groups[!first]->io.count, 1);
+	assert_int_equal(groups[!first]->io.open, 2);
+	free(groups);
+}
+
 /* Any allocation may fail: the query does, and nothing else. */
 static void test_out_of_memory(void **state)
 {
@@ -500,6 +580,8 @@ int main(void)
 		TEST(test_ambiguous_stacks_stand_alone),
 		TEST(test_short_waits_have_a_group),
 		TEST(test_a_filter_sees_each_name),
+		TEST(test_operations),
+		TEST(test_operations_by_window),
 		TEST(test_out_of_memory),
 	};
 

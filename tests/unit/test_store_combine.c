@@ -204,6 +204,31 @@ static void test_samples(void **state)
 	assert_same_answer();
 }
 
+static void test_operations(void **state)
+{
+	struct window *window;
+	size_t i, open = 0;
+
+	for (i = 0; i < 2 * WINDOWS; i++) {
+		struct window_io *io = window_add_io(windows[i / 2]);
+
+		*io = (struct window_io){ .image = (uint32_t)(i / 2 % 2), .op = 1 };
+		if (i % 2)
+			io->open = io->oldest_ns = i;
+		else
+			io->count = 10;
+	}
+	assert_int_equal(store_combine(windows, WINDOWS, &window), 0);
+	assert_int_equal(window->n_ios, 2);
+	open = window->ios[1].open > 0;
+	assert_int_equal(window->ios[!open].count, 10 * WINDOWS);
+	assert_int_equal(window->ios[!open].open, 0);
+	/* Of the last window. */
+	assert_int_equal(window->ios[open].open, 2 * WINDOWS - 1);
+	assert_int_equal(window->ios[open].count, 0);
+	window_unref(window);
+}
+
 static void test_too_many(void **state)
 {
 	struct window *window = NULL;
@@ -224,6 +249,7 @@ int main(void)
 		TEST(test_a_wait_that_goes_on),
 		TEST(test_a_wait_that_was_lost),
 		TEST(test_samples),
+		TEST(test_operations),
 		TEST(test_too_many),
 	};
 

@@ -387,6 +387,51 @@ static void test_ios(void **state)
 			    "syscall;fsync;ext4 vda;db 1000000\nfs;fsync;ext4 vda;db 2000000\n");
 }
 
+/* Windows of 5 s, one of them without any; the line of 8 ns is there though nothing is in it. */
+static void test_heat(void **state)
+{
+	static const int64_t both[] = { 0, 0, 3, 0, 1 }, one[] = { 0, 0, 0, 0, 1 };
+	struct wire_io io = io_of("syscall", "read", NS_PER_S);
+	struct wire_row rows[] = { row_of_io(&io), row_of_io(&io), row_of_io(&io) };
+	struct wire_snapshot_reply reply = reply_of("iolat", rows, 3);
+	struct printer p;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		rows[i].buckets = (struct wire_ints){ both, ARRAY_SIZE(both) };
+	rows[2].buckets = (struct wire_ints){ one, ARRAY_SIZE(one) };
+	rows[0].window = T0;
+	rows[1].window = T0 + 5 * NS_PER_S;
+	rows[2].window = T0 + 25 * NS_PER_S;
+	printer_open(&p, (struct view){ .over_time = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "syscall read", "30, 9 s in all, 3 in the darkest\n",
+		      "    16ns |..   .|\n", "     8ns |      |\n", "     4ns |@@    |\n",
+		      "03:10:10", "03:10:40\n", "a column is 5 s", NULL);
+	rows[0].window = rows[1].window = rows[2].window = WIRE_ABSENT;
+	printer_open(&p, (struct view){ .over_time = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "no operations", NULL);
+}
+
+static void test_open_operations(void **state)
+{
+	struct wire_io io = io_of("fs", "sync", 0);
+	struct wire_row row = row_of_io(&io);
+	struct wire_snapshot_reply reply = reply_of("iolat", &row, 1);
+	struct printer p;
+
+	row.count = row.total_ns = 0;
+	io.open = 2;
+	io.oldest_ns = 90 * NS_PER_S;
+	io.oldest_tid = 77;
+	printer_open(&p, (struct view){ 0 });
+	render_text(&p.view, &reply);
+	printer_check(&p, "2 have not ended, the oldest for ", " (thread 77)\n", NULL);
+	printer_open(&p, (struct view){ .breakdown = true });
+	render_text(&p.view, &reply);
+	printer_check(&p, "no operations", NULL);
+}
+
 static void test_sessions(void **state)
 {
 	static const int64_t pids[] = { 4242, 4243 };
@@ -433,7 +478,8 @@ int main(void)
 		cmocka_unit_test(test_chain),	 cmocka_unit_test(test_wakes),
 		cmocka_unit_test(test_overview), cmocka_unit_test(test_overview_folded),
 		cmocka_unit_test(test_calls),	 cmocka_unit_test(test_call),
-		cmocka_unit_test(test_ios),	 cmocka_unit_test(test_sessions),
+		cmocka_unit_test(test_ios),	 cmocka_unit_test(test_heat),
+		cmocka_unit_test(test_open_operations), cmocka_unit_test(test_sessions),
 	};
 
 	setenv("TZ", "UTC", 1);

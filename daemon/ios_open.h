@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_IOS_OPEN_H
+#define STACKD_DAEMON_IOS_OPEN_H
+
+/*
+ * Operations that do not end: in comes the programs' table of open ones, out come rows of the
+ * window in progress, with the age of the oldest of each kind. The drain's thread only.
+ */
+
+#include <stdint.h>
+
+#include "bpf/io_shared.h"
+#include "daemon/faces.h"
+#include "daemon/window.h"
+
+/* Younger ones are none to mind: most are over by now. */
+#define IO_OPEN_NS INT64_C(1000000000)
+
+/* slots: IO_SLOTS of them, written to meanwhile. end_ns: the window's. Returns how many were
+ * dropped. */
+uint64_t ios_open_add(struct faces *faces, struct window *window, const struct io_slot *slots,
+		      int64_t end_ns);
+
+#endif
