@@ -13,6 +13,8 @@
 #include "client/compat.h"
 #include "proto/base.h"
 
+enum { IO_ROWS = 9 };
+
 #define T0 (INT64_C(1772334610) * NS_PER_S)
 
 static const struct wire_frame kernel_frames[] = {
@@ -305,6 +307,101 @@ static void test_offwaketime(void **state)
 		       "wake_up;vfs_write;-;write;peer;peer 900\n");
 }
 
+static struct wire_row row_of_io(const struct wire_io *io, const struct wire_ints *buckets,
+				 int64_t total_ns)
+{
+	struct wire_row row = row_of("db", NULL, 0);
+
+	row.io = io;
+	row.buckets = *buckets;
+	row.total_ns = total_ns;
+	return row;
+}
+
+/* It ends with them. */
+static void check_totals(const char *line, const struct wire_row *rows, const char *want)
+{
+	char *text = rendered(&compat_iostack, line, rows, IO_ROWS), *end = strstr(text, "\n\n");
+
+	while (end && strstr(end + 1, "\n\n"))
+		end = strstr(end + 1, "\n\n");
+	assert_non_null(end);
+	assert_string_equal(end + 2, want);
+	free(text);
+}
+
+/* Of each layer, in the tool's words: which rows it is made of, and the sums, least first. */
+static void test_iostack(void **state)
+{
+	static const int64_t counts[] = { 0, 0, 0, 4, 2 }, slow[23] = { [20] = 1, [22] = 8 };
+	const struct wire_ints few = { counts, ARRAY_SIZE(counts) }, many = { slow, ARRAY_SIZE(slow) };
+	const struct wire_io ios[IO_ROWS] = {
+		{ .layer = "syscall", .op = "pread64" },
+		{ .layer = "syscall", .op = "read" },
+		{ .layer = "syscall", .op = "fdatasync" },
+		{ .layer = "syscall", .op = "openat" },
+		{ .layer = "vfs", .op = "open" },
+		{ .layer = "fs", .op = "write", .filesystem = "ext4" },
+		{ .layer = "fs", .op = "write", .filesystem = "xfs" },
+		{ .layer = "block", .op = "write" },
+		{ .layer = "device", .op = "write" },
+	};
+	struct wire_row rows[IO_ROWS];
+
+	for (size_t i = 0; i < IO_ROWS; i++)
+		rows[i] = row_of_io(&ios[i], i < 7 ? &few : &many, 100 + (int64_t)i);
+	check_rendered(&compat_iostack, "", rows, IO_ROWS,
+		       "\n"
+		       "operation = sysc_r\n"
+		       "     nsecs               : count     distribution\n"
+		       "         0 -> 1          : 0        |                                        |\n"
+		       "         2 -> 3          : 0        |                                        |\n"
+		       "         4 -> 7          : 0        |                                        |\n"
+		       "         8 -> 15         : 8        |****************************************|\n"
+		       "        16 -> 31         : 4        |********************                    |\n"
+		       "\n"
+		       "operation = sysc_s\n"
+		       "     nsecs               : count     distribution\n"
+		       "         0 -> 1          : 0        |                                        |\n"
+		       "         2 -> 3          : 0        |                                        |\n"
+		       "         4 -> 7          : 0        |                                        |\n"
+		       "         8 -> 15         : 4        |****************************************|\n"
+		       "        16 -> 31         : 2        |********************                    |\n"
+		       "\n"
+		       "sysc_s total: 102 ns\n"
+		       "sysc_r total: 201 ns\n");
+	check_totals("-T vfs", rows, "vfs_o total: 104 ns\n");
+	check_totals("-T ext4", rows, "extwrite total: 105 ns\n");
+	check_totals("-T blk", rows, "bio_op total: 108 ns\n");
+	check_totals("-T blk -Q", rows, "bio_op total: 107 ns\n");
+	check_rendered(&compat_iostack, "-T blk -m -d vda", &rows[8], 1,
+		       "\n"
+		       "operation = bio_op\n"
+		       "     msecs               : count     distribution\n"
+		       "         0 -> 1          : 1        |*****                                   |\n"
+		       "         2 -> 3          : 0        |                                        |\n"
+		       "         4 -> 7          : 8        |****************************************|\n"
+		       "\n"
+		       "bio_op total: 108 ns\n");
+	check_header(&compat_iostack, "", "Tracing I/O latency of syscall... Hit Ctrl-C to end.\n");
+	check_header(&compat_iostack, "-T ext4 -p 7 5",
+		     "Tracing I/O latency of ext4 of PID 7 for 5 secs.\n");
+	check_refused(&compat_iostack, "-T roof", "syscall, vfs, ext4 or blk");
+	check_refused(&compat_iostack, "-p x", "x");
+}
+
+static void test_iostack_filter(void **state)
+{
+	struct compat_run run;
+
+	assert_int_equal(parse(&run, &compat_iostack, "-T blk -p 9 -d sda -Qm 5"), 0);
+	assert_int_equal(run.options.pids.v[0], 9);
+	assert_string_equal(run.options.disk, "sda");
+	assert_true(run.options.queued && run.options.milliseconds);
+	assert_int_equal(run.options.duration_ns, 5 * NS_PER_S);
+	assert_string_equal(run.options.argument, "iolat");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_text),
 		cmocka_unit_test(test_folded),	 cmocka_unit_test(test_open),
 		cmocka_unit_test(test_topwaits), cmocka_unit_test(test_offwaketime),
+		cmocka_unit_test(test_iostack),	 cmocka_unit_test(test_iostack_filter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
