@@ -178,13 +178,13 @@ static void handle_call(struct drain *drain, const struct record_call *record)
 	calls_put(drain->calls, &call);
 }
 
-int drain_on_record(void *context, void *data, size_t size)
+void drain_on_record(void *context, void *data, size_t size)
 {
 	const struct record_head *head = data;
 	struct drain *drain = context;
 
 	if (size < sizeof(*head))
-		return 0;
+		return;
 	switch (head->type) {
 	case RECORD_STACK:
 		handle_stack(drain, data);
@@ -210,5 +210,4 @@ int drain_on_record(void *context, void *data, size_t size)
 		handle_mapping(drain, data);
 		break;
 	}
-	return 0;
 }

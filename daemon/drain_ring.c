@@ -17,9 +17,34 @@ enum { RETRY_US = 50 };
 
 struct drain_ring {
 	struct ring_buffer *ring;
+	drain_ring_fn record_fn;
+	void *context;
+	uint64_t end;	 /* where the producer was when this reading began */
 	char *positions; /* the map's first two pages: the consumer's position, the producer's */
 	size_t page;
 };
+
+static const uint64_t *consumer_of(const struct drain_ring *ring)
+{
+	return (const uint64_t *)ring->positions;
+}
+
+static const uint64_t *producer_of(const struct drain_ring *ring)
+{
+	return (const uint64_t *)(ring->positions + ring->page);
+}
+
+/*
+ * libbpf goes on while there is more: on a CPU that is short, programs that send as fast as they
+ * are read would keep it for ever, and no window would be cut. A negative value ends it there.
+ */
+static int on_ring_record(void *data, void *record, size_t size)
+{
+	struct drain_ring *ring = data;
+
+	ring->record_fn(ring->context, record, size);
+	return __atomic_load_n(consumer_of(ring), __ATOMIC_RELAXED) >= ring->end ? -EINTR : 0;
+}
 
 int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct drain_ring **out)
 {
@@ -29,6 +54,8 @@ int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct d
 
 	if (!ring)
 		return -ENOMEM;
+	ring->record_fn = record_fn;
+	ring->context = context;
 	ring->page = (size_t)sysconf(_SC_PAGESIZE);
 	positions = mmap(NULL, 2 * ring->page, PROT_READ, MAP_SHARED, map_fd, 0);
 	if (positions == MAP_FAILED) {
@@ -37,7 +64,7 @@ int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct d
 		return r;
 	}
 	ring->positions = positions;
-	ring->ring = ring_buffer__new(map_fd, record_fn, context, NULL);
+	ring->ring = ring_buffer__new(map_fd, on_ring_record, ring, NULL);
 	if (!ring->ring) {
 		r = -errno;
 		drain_ring_close(ring);
@@ -64,6 +91,7 @@ int drain_ring_poll_fd(const struct drain_ring *ring)
 
 void drain_ring_consume(struct drain_ring *ring)
 {
+	ring->end = __atomic_load_n(producer_of(ring), __ATOMIC_ACQUIRE);
 	ring_buffer__consume(ring->ring);
 }
 
@@ -74,9 +102,8 @@ static void on_consume(void *context)
 
 bool drain_ring_catch_up(struct drain_ring *ring)
 {
-	const void *consumer = ring->positions, *producer = ring->positions + ring->page;
-
-	return ring_catch_up(consumer, producer, on_consume, ring, COMMIT_TIMEOUT_NS);
+	return ring_catch_up(consumer_of(ring), producer_of(ring), on_consume, ring,
+			     COMMIT_TIMEOUT_NS);
 }
 
 bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,

@@ -13,8 +13,7 @@
 
 struct drain_ring;
 
-/* As libbpf has it: must return 0. */
-typedef int (*drain_ring_fn)(void *context, void *data, size_t size);
+typedef void (*drain_ring_fn)(void *context, void *data, size_t size);
 
 int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct drain_ring **out);
 struct drain_ring *drain_ring_close(struct drain_ring *ring);
@@ -22,7 +21,10 @@ struct drain_ring *drain_ring_close(struct drain_ring *ring);
 /* Readable when a program asked for the ring to be emptied. */
 int drain_ring_poll_fd(const struct drain_ring *ring);
 
-/* What is there, up to the first record that a program has reserved and not committed yet. */
+/*
+ * What is there now, up to the first record that a program has reserved and not committed yet; what
+ * comes meanwhile is of the next time.
+ */
 void drain_ring_consume(struct drain_ring *ring);
 
 /* All that is reserved by now. False where a program did not commit in time. */

@@ -76,8 +76,8 @@ struct drain {
 	struct window *last_window;
 };
 
-/* drain_records.c: on_event of the ring; always 0. */
-int drain_on_record(void *context, void *data, size_t size);
+/* drain_records.c: on_event of the ring. */
+void drain_on_record(void *context, void *data, size_t size);
 
 /* A window has been assembled: stacks that came for the one before it are let go. */
 void drain_stacks_roll(struct drain *drain);

@@ -23,6 +23,13 @@
 
 #define STATUS_EVERY_NS (10 * NS_PER_S)
 
+/*
+ * Signs of life in the time the service manager allows: one that a late drain did not give is soon
+ * made up for. A host that stood still, or has no CPU to spare, is no reason to begin anew.
+ */
+enum { WATCHDOG_SIGNS = 10 };
+#define DRAIN_LATE_NS (10 * NS_PER_S)
+
 /* What runs, in the order it is started. */
 struct daemon {
 	const struct options *options;
@@ -153,7 +160,8 @@ static void on_reload(int signo, void *userdata)
 static void on_watchdog(void *userdata)
 {
 	struct daemon *daemon = userdata;
-	int64_t due = clock_ns(CLOCK_MONOTONIC) - 3 * daemon->config->window_length_ns;
+	int64_t due =
+		clock_ns(CLOCK_MONOTONIC) - 3 * daemon->config->window_length_ns - DRAIN_LATE_NS;
 
 	if (sessions_last_drained_ns(daemon->recorder.sessions) >= due)
 		notify_watchdog();
@@ -214,7 +222,7 @@ static int daemon_start_loop(struct daemon *daemon)
 		r = loop_timer_new(daemon->loop, STATUS_EVERY_NS, STATUS_EVERY_NS, on_status,
 				   daemon, &daemon->status_timer);
 	if (!r && watchdog > 0)
-		r = loop_timer_new(daemon->loop, watchdog / 2, watchdog / 2, on_watchdog, daemon,
+		r = loop_timer_new(daemon->loop, 0, watchdog / WATCHDOG_SIGNS, on_watchdog, daemon,
 				   &daemon->watchdog_timer);
 	return r;
 }
