@@ -46,7 +46,7 @@ const struct config_key config_keys[] = {
 	KEY("window", "keep", CONFIG_DURATION, 10 * SEC, 86400 * SEC, "10min", window_keep_ns,
 	    "How far back windows are kept in memory."),
 	KEY("window", "max_memory", CONFIG_SIZE, 4 * MIB, 16 * GIB, "24M", window_max_memory,
-	    "Memory for windows and their stacks; above it the oldest windows go early."),
+	    "Memory for windows, their stacks and dead processes; above it the oldest go early."),
 	KEY("store", "enabled", CONFIG_BOOL, 0, 1, "yes", store_enabled,
 	    "Whether windows are kept on disk as well, over restarts and reboots."),
 	KEY("store", "path", CONFIG_PATH, 2, 3840, "/var/lib/stackd/stackd.db", store_path,

@@ -14,9 +14,6 @@
 /* Nothing is mapped there; or something else is than what the walk was told of. */
 #define WALK_DOUBTS (1U << WALK_NO_MAPPING | 1U << WALK_NO_ROW | 1U << WALK_FAULT)
 
-#define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
-#define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */
-
 static struct process **bucket(struct process_table *table, int32_t pid)
 {
 	return &table->buckets[(uint32_t)pid % PROCESS_BUCKETS];
@@ -70,6 +67,23 @@ void process_publish(struct process *process)
 	process_reader_wake(process->table);
 }
 
+static size_t process_bytes(const struct process *process)
+{
+	size_t bytes = sizeof(*process);
+
+	for (const struct process_text *text = process->texts; text; text = text->next)
+		bytes += sizeof(*text) + strlen(text->text) + 1;
+	return bytes;
+}
+
+static void exit_set(struct process *process)
+{
+	process->has_exited = true;
+	process->exited_ns = clock_ns(CLOCK_MONOTONIC);
+	process->dead_bytes = process_bytes(process);
+	process->table->dead_bytes += process->dead_bytes;
+}
+
 void process_mark_exited(struct process *process)
 {
 	struct unwind *unwind = module_registry_unwind(process->table->registry);
@@ -77,7 +91,7 @@ void process_mark_exited(struct process *process)
 
 	if (process->has_exited)
 		return;
-	process->has_exited = true;
+	exit_set(process);
 	if (unwind && !process->is_kernel)
 		unwind_process_drop(unwind, &owner);
 	if (process->maps)
@@ -135,19 +149,25 @@ static void texts_drop_outdated(struct process *process)
 	}
 }
 
+void process_forget_code(struct process *process)
+{
+	process->maps = process_maps_unref(process->maps);
+	process_versions_free(process);
+	free(TAKE(process->asked));
+	process->perf = perf_map_unref(process->perf);
+}
+
 static void process_destroy(struct process *process)
 {
 	process_mark_exited(process);
-	process_maps_unref(process->maps);
-	process_versions_free(process);
-	free(process->asked);
-	perf_map_unref(process->perf);
+	process_forget_code(process);
+	process->table->dead_bytes -= process->dead_bytes;
 	process->exe = process->cgroup = NULL;
 	texts_drop_outdated(process);
 	free(process);
 }
 
-static void process_remove(struct process *process)
+void process_remove(struct process *process)
 {
 	struct process_table *table = process->table;
 
@@ -229,7 +249,7 @@ static struct process *process_add(struct process_table *table, const struct pro
 		if (p->id.pid != id->pid)
 			continue;
 		if (is_newer(p, process))
-			process->has_exited = true; /* a late report of an earlier one */
+			exit_set(process); /* a late report of an earlier one */
 		else
 			process_mark_exited(p);
 		if (p->id.start_boot_ns == id->start_boot_ns)
@@ -447,63 +467,6 @@ void process_info(struct process *process, struct process_info *out)
 	pthread_mutex_unlock(&process->table->lock);
 }
 
-/* The report of an exit may have been lost: looks whether the process is still there. */
-static bool is_in_proc(const struct process_id *id)
-{
-	struct procfs_stat stat;
-	int fd = procfs_open(id->pid, &stat);
-
-	if (fd < 0)
-		return fd != -ESRCH;
-	close(fd);
-	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
-}
-
-static size_t sweep_once(struct process_table *table, int64_t before_ns, struct process **suspects)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < PROCESS_BUCKETS; i++) {
-		struct process *next;
-
-		for (struct process *p = table->buckets[i]; p; p = next) {
-			next = p->next;
-			if (p->refs || p->seen_ns > before_ns)
-				continue;
-			if (p->has_exited) {
-				process_remove(p);
-			} else if (n < SWEEP_CHECKS_MAX) {
-				p->refs++;
-				suspects[n++] = p;
-			}
-		}
-	}
-	return n;
-}
-
-void process_table_sweep(struct process_table *table, int64_t keep_ns)
-{
-	struct process *suspects[SWEEP_CHECKS_MAX];
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
-	size_t n;
-
-	if (table->registry) /* a table of the past has none */
-		module_registry_drop_idle(table->registry, SYMBOLS_IDLE_NS);
-	pthread_mutex_lock(&table->lock);
-	n = sweep_once(table, now - keep_ns, suspects);
-	pthread_mutex_unlock(&table->lock);
-	for (size_t i = 0; i < n; i++) {
-		bool is_there = is_in_proc(&suspects[i]->id);
-
-		pthread_mutex_lock(&table->lock);
-		suspects[i]->refs--;
-		suspects[i]->seen_ns = now; /* checked again, or dropped, a keep time later */
-		if (!is_there)
-			process_mark_exited(suspects[i]);
-		pthread_mutex_unlock(&table->lock);
-	}
-}
-
 void process_table_stats(struct process_table *table, struct process_stats *out)
 {
 	struct module_stats modules;
@@ -521,10 +484,21 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 		.queue_full = table->queue_full,
 		.mappings_full = table->mappings_full,
 		.table_full = table->table_full,
+		.dead_bytes = table->dead_bytes,
 		.perf_map_bytes = perf_maps_bytes(),
 		.perf_refused = table->perf_refused,
 	};
 	pthread_mutex_unlock(&table->lock);
+}
+
+size_t process_table_dead_bytes(struct process_table *table)
+{
+	size_t bytes;
+
+	pthread_mutex_lock(&table->lock);
+	bytes = table->dead_bytes;
+	pthread_mutex_unlock(&table->lock);
+	return bytes;
 }
 
 void process_table_read_remote(struct process_table *table)

@@ -40,7 +40,7 @@ struct unwind;
 struct record_mapping;
 
 struct process_stats {
-	size_t processes;      /* held now */
+	size_t processes;      /* held now, PROCESSES_MAX at most */
 	size_t modules;        /* files held now */
 	size_t symbol_bytes;   /* of symbol tables held now */
 	uint64_t evictions;    /* symbol tables dropped for max_memory */
@@ -50,6 +50,7 @@ struct process_stats {
 	uint64_t queue_full;   /* prompt snapshots not queued or, with many execs, not repeated */
 	uint64_t mappings_full; /* processes with more executable mappings than are kept */
 	uint64_t table_full;   /* processes not taken in */
+	size_t dead_bytes;     /* of processes that have exited, kept for who refers to them */
 	size_t perf_map_bytes; /* names of code made at run time */
 	uint64_t perf_refused; /* processes whose perf map is another's, too large or too old */
 };
@@ -66,7 +67,7 @@ enum walk_end {
 	WALK_ENDS,
 };
 
-enum { PROCESS_WALKS_MAX = 256 };
+enum { PROCESS_WALKS_MAX = 256, PROCESSES_MAX = 131072 };
 
 /* The stacks of one program, each once a window. */
 struct process_walks {
@@ -131,10 +132,19 @@ void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
 /* The process has gone: what is known of it is kept while references are held. Never blocks. */
 void process_table_note_exit(struct process_table *table, const struct process_id *id);
 
-/* Drops processes that have exited, hold no reference and were not seen for keep_ns. */
-void process_table_sweep(struct process_table *table, int64_t keep_ns);
+/* What is not needed any more; all times of CLOCK_MONOTONIC. */
+struct process_sweep {
+	int64_t lost_ns;  /* of those not seen since, some are looked for: their exit was lost */
+	int64_t dead_ns;  /* those that exited before and hold no reference go */
+	int64_t named_ns; /* all stacks of those that exited before have names: their mappings go */
+};
+
+void process_table_sweep(struct process_table *table, const struct process_sweep *sweep);
 
 void process_table_stats(struct process_table *table, struct process_stats *out);
+
+/* As in the stats; costs next to nothing. */
+size_t process_table_dead_bytes(struct process_table *table);
 
 /* A table of processes of the past, as they were written down: it reads nothing and has no thread. */
 int process_table_new_past(struct process_table **out);

@@ -18,7 +18,6 @@
 #include "daemon/process_maps.h"
 
 #define PROCESS_BUCKETS 4096
-#define PROCESSES_MAX	131072
 #define READ_QUEUE_MAX	1024
 
 /* A string that was handed out; kept while the process is referenced, also when outdated. */
@@ -53,6 +52,8 @@ struct process {
 	bool is_late;	 /* counted in too_late */
 	unsigned refs;	 /* of others; the table itself has none */
 	int64_t seen_ns; /* CLOCK_MONOTONIC */
+	int64_t exited_ns; /* likewise, when it was told */
+	size_t dead_bytes; /* in table.dead_bytes for it */
 	char comm[16];
 	struct process_text *texts;
 	const char *exe, *cgroup;    /* into texts */
@@ -100,6 +101,7 @@ struct process_table {
 	struct read_request queue[READ_QUEUE_MAX];
 	size_t n_queued;
 	size_t n_processes;
+	size_t dead_bytes; /* of those that have exited, for windows refer to them */
 	uint64_t too_late, queue_full, mappings_full, table_full, perf_refused;
 	struct process_walks walks[PROCESS_WALKS_MAX], other_walks;
 	size_t n_walks;
@@ -109,6 +111,10 @@ struct process_table {
 /* process.c: is it the latest image of the latest process with this pid? */
 bool process_is_newest(const struct process *process);
 void process_mark_exited(struct process *process);
+/* What names addresses in it. Who holds what was handed out of it goes on doing so. */
+void process_forget_code(struct process *process);
+/* Out of the table, and freed. */
+void process_remove(struct process *process);
 /* Takes the maps. */
 void process_set_maps(struct process *process, struct process_maps *maps);
 /* Walks in the kernel find the mappings from now on, and their rows soon. */

@@ -20,7 +20,7 @@ struct process_version {
 	struct process_maps *maps; /* NULL: nothing is known */
 	int64_t made_ns;
 	size_t n_found; /* of those, whose file was not known yet */
-	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
+	struct unwind_mapping_found *found; /* UNWIND_FOUND_MAX; NULL: most have none */
 };
 
 static struct process_version *version_find(const struct process *process, uint64_t id)
@@ -35,6 +35,7 @@ static struct process_version *version_find(const struct process *process, uint6
 static void version_free(struct process_version *version)
 {
 	process_maps_unref(version->maps);
+	free(version->found);
 	free(version);
 }
 
@@ -125,6 +126,16 @@ static bool version_awaits(const struct process_version *version,
 	return false;
 }
 
+/* Its file may be known by the time that a stack is named. */
+static void version_await(struct process_version *version, const struct unwind_mapping_found *found)
+{
+	if (!version->found)
+		version->found = calloc(UNWIND_FOUND_MAX, sizeof(*version->found));
+	if (version->found && version->n_found < UNWIND_FOUND_MAX &&
+	    !version_awaits(version, found))
+		version->found[version->n_found++] = *found;
+}
+
 void process_version_note(struct process *process, uint64_t id, uint64_t generation,
 			  const struct unwind_mapping_found *found, struct module *module)
 {
@@ -137,9 +148,8 @@ void process_version_note(struct process *process, uint64_t id, uint64_t generat
 	if (!version)
 		return;
 	version_set(process, version, found, module);
-	if (!module && found->key.size && version->n_found < UNWIND_FOUND_MAX &&
-	    !version_awaits(version, found))
-		version->found[version->n_found++] = *found;
+	if (!module && found->key.size)
+		version_await(version, found);
 }
 
 void process_version_settle(struct process *process, uint64_t id)

@@ -13,7 +13,7 @@
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
-enum { OWN_LIMITS = 21, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
+enum { OWN_LIMITS = 22, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
 
 static int64_t rss_bytes(void)
 {
@@ -175,9 +175,10 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	stack_table_stats(recorder->stacks, &stacks);
 	process_table_stats(recorder->processes, &processes);
 	history_stats(recorder->history, &history);
-	limits[n++] = (struct wire_limit){ "window.max_memory", (int64_t)config->window_max_memory,
-					   (int64_t)(history.bytes + stacks.bytes),
-					   (int64_t)(history.evicted_for_bytes + stacks.full) };
+	limits[n++] =
+		(struct wire_limit){ "window.max_memory", (int64_t)config->window_max_memory,
+				     (int64_t)(history.bytes + stacks.bytes + processes.dead_bytes),
+				     (int64_t)(history.evicted_for_bytes + stacks.full) };
 	limits[n++] =
 		(struct wire_limit){ "probe.offcpu.max_threads",
 				     (int64_t)config->offcpu_max_threads, (int64_t)drain->threads,
@@ -195,6 +196,8 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
 				     (int64_t)processes.symbol_bytes,
 				     (int64_t)processes.evictions };
+	limits[n++] = (struct wire_limit){ "processes", PROCESSES_MAX, (int64_t)processes.processes,
+					   (int64_t)processes.table_full };
 	limits[n++] = (struct wire_limit){ "symbols.perf_maps", PERF_MAPS_MEMORY_MAX,
 					   (int64_t)processes.perf_map_bytes,
 					   (int64_t)processes.perf_refused };

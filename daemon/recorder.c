@@ -62,8 +62,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (!r)
 		r = lines_helper_new(config->symbols_lines_memory, &recorder->lines);
 	if (!r && !recorder->is_serve_only)
-		r = resolver_new(recorder->stacks, recorder->history, config->idle_functions,
-				 &recorder->resolver);
+		r = resolver_new(recorder->processes, recorder->stacks, recorder->history,
+				 config->idle_functions, &recorder->resolver);
 	return r;
 }
 

@@ -20,6 +20,7 @@ enum { MAX_TRACER_FRAMES = 16 };
 
 struct item {
 	struct item *next;
+	int64_t time_ns; /* when it came */
 	struct stack *stack;
 	struct window *window;
 };
@@ -30,11 +31,13 @@ struct resolver {
 	pthread_cond_t added;
 	struct item *first;
 	struct item **last;
+	int64_t taken_ns; /* when what the thread is at came; 0: nothing */
 	struct resolver_stats stats;
 	bool is_full; /* and that has been said */
 	bool is_stopping;
 	uint64_t seq; /* of the newest window */
 
+	struct process_table *processes;
 	struct stack_table *stacks;
 	struct history *history;
 	char *const *idle_functions;
@@ -280,6 +283,7 @@ static struct item *resolver_take(struct resolver *resolver)
 {
 	struct item *item = resolver->first;
 
+	resolver->taken_ns = item ? item->time_ns : 0;
 	if (!item) {
 		resolver->is_full = false;
 		return NULL;
@@ -294,6 +298,12 @@ static struct item *resolver_take(struct resolver *resolver)
 	return item;
 }
 
+/* Of what is kept for the windows that refer to it. */
+static size_t referred_bytes(struct resolver *resolver)
+{
+	return stack_table_bytes(resolver->stacks) + process_table_dead_bytes(resolver->processes);
+}
+
 static void *resolver_run(void *data)
 {
 	struct resolver *resolver = data;
@@ -303,6 +313,7 @@ static void *resolver_run(void *data)
 	sched_text_read(resolver);
 	for (;;) {
 		pthread_mutex_lock(&resolver->lock);
+		resolver->taken_ns = 0;
 		while (!resolver->first && !resolver->is_stopping)
 			pthread_cond_wait(&resolver->added, &resolver->lock);
 		item = resolver_take(resolver);
@@ -312,20 +323,20 @@ static void *resolver_run(void *data)
 		if (item->stack)
 			stack_resolve(resolver, item->stack);
 		else
-			history_add(resolver->history, item->window,
-				    stack_table_bytes(resolver->stacks));
+			history_add(resolver->history, item->window, referred_bytes(resolver));
 		free(item);
 	}
 }
 
-int resolver_new(struct stack_table *stacks, struct history *history, char *const *idle_functions,
-		 struct resolver **out)
+int resolver_new(struct process_table *processes, struct stack_table *stacks,
+		 struct history *history, char *const *idle_functions, struct resolver **out)
 {
 	struct resolver *resolver = calloc(1, sizeof(*resolver));
 	int r;
 
 	if (!resolver)
 		return -ENOMEM;
+	resolver->processes = processes;
 	resolver->stacks = stacks;
 	resolver->history = history;
 	resolver->idle_functions = idle_functions;
@@ -391,7 +402,11 @@ static int resolver_add(struct resolver *resolver, struct stack *stack, struct w
 
 	if (!item)
 		return -ENOMEM;
-	*item = (struct item){ .stack = stack, .window = window };
+	*item = (struct item){
+		.time_ns = clock_ns(CLOCK_MONOTONIC),
+		.stack = stack,
+		.window = window,
+	};
 	pthread_mutex_lock(&resolver->lock);
 	r = resolver_admit(resolver, item);
 	if (!r) {
@@ -411,6 +426,12 @@ void resolver_stats(struct resolver *resolver, struct resolver_stats *out)
 {
 	pthread_mutex_lock(&resolver->lock);
 	*out = resolver->stats;
+	if (resolver->taken_ns)
+		out->named_ns = resolver->taken_ns;
+	else if (resolver->first)
+		out->named_ns = resolver->first->time_ns;
+	else
+		out->named_ns = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_unlock(&resolver->lock);
 }
 

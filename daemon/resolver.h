@@ -16,9 +16,12 @@
 
 struct resolver;
 
-/* idle_functions: NULL-ended, borrowed; a wait in one of them is idle. Starts the thread. */
-int resolver_new(struct stack_table *stacks, struct history *history, char *const *idle_functions,
-		 struct resolver **out);
+/*
+ * Borrows all it gets. processes: windows refer to those that are gone. idle_functions: NULL-ended;
+ * a wait in one of them is idle. Starts the thread.
+ */
+int resolver_new(struct process_table *processes, struct stack_table *stacks,
+		 struct history *history, char *const *idle_functions, struct resolver **out);
 
 /* Works off what is queued, then stops. */
 struct resolver *resolver_free(struct resolver *resolver);
@@ -34,6 +37,7 @@ struct resolver_stats {
 	size_t windows;
 	uint64_t stacks_dropped; /* since the start; their ids stay unknown */
 	uint64_t windows_dropped;
+	int64_t named_ns; /* what came before has its names, CLOCK_MONOTONIC */
 };
 
 /*

@@ -19,6 +19,7 @@ from harness import *  # noqa: E402
 MINUTES = float(os.environ.get("MINUTES", 20))
 SPAWNS = int(os.environ.get("SPAWNS", 300))
 KEEP = 60  # seconds in memory: full long before the first quarter is over
+STORE_MIB = 16  # full soon, too
 
 SPAWNER = """
 import os, time
@@ -46,20 +47,26 @@ def descriptors(pid):
     return {"files": total, **kinds}
 
 
-def rss_kib(pid):
+def memory_kib(pid):
+    """Resident; and of that the heap and stacks, without files and maps that are shared."""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+        fields = dict(line.split(":", 1) for line in f)
+    return {"rss": int(fields["VmRSS"].split()[0]), "anon": int(fields["RssAnon"].split()[0])}
 
 
 def sample(daemon):
     """What queries and sessions take for a moment is left out: the least of some readings."""
     readings = []
     for _ in range(20):
-        readings.append({"rss": rss_kib(daemon.process.pid), **descriptors(daemon.process.pid)})
+        readings.append({**memory_kib(daemon.process.pid), **descriptors(daemon.process.pid)})
         time.sleep(0.25)
     status = daemon.status()
+    limits = {limit["name"]: limit for limit in status["limits"]}
     return {
         **{name: min(reading[name] for reading in readings) for name in readings[0]},
+        "windows_kib": limits["window.max_memory"]["used"] >> 10,
+        "symbols_kib": limits["symbols.max_memory"]["used"] >> 10,
+        "processes": limits["processes"]["used"],
         "maps": status["map_bytes"] >> 10,
         "store": status["store"]["bytes"] >> 10,
         "windows": status["windows"],
@@ -148,7 +155,7 @@ def main():
     need_live()
     stress = shutil.which("stress-ng")
     daemon = Daemon("window.length=1s", f"window.keep={KEEP}s", "probe.offwake.enabled=yes",
-                    "store.max_size=64M", preexec_fn=usual_priority)
+                    f"store.max_size={STORE_MIB}M", preexec_fn=usual_priority)
     load = [subprocess.Popen([sys.executable, "-c", SPAWNER % SPAWNS])]
     sleeper = subprocess.Popen([sys.executable, "-c", SLEEPER])
     load.append(sleeper)
@@ -195,6 +202,8 @@ def check_all(daemon, samples, off, busy):
                         ("bpf_link", 2), ("maps", 64), ("store", 8 << 10)):
         least, last = min(s[name] for s in early), min(s[name] for s in late)
         check(last <= least * 1.05 + slack, f"{name}: {least} in the second quarter, {last} at the end")
+    most = max(s["store"] for s in samples)
+    check(most <= STORE_MIB << 10, f"the store has {most} KiB at most, of {STORE_MIB} MiB")
     check(samples[-1]["lost"] == 0, f"lost: {daemon.status()['lost']}")
     check(samples[-1]["dropped"] == 0, f"{samples[-1]['dropped']} windows did not get to disk")
     check(max(off) < 0.01, f"law 1: on CPU + blocked + runnable is off by {max(off):.3%} at most")

@@ -609,6 +609,44 @@ static void the_kernels_own_are_told_apart(void **state)
 	process_unref(process);
 }
 
+/* Names of the dead are kept: they may yet be asked for. */
+static void sweep(int64_t keep_ns)
+{
+	int64_t before = clock_ns(CLOCK_MONOTONIC) - keep_ns + 1;
+
+	process_table_sweep(table, &(struct process_sweep){ .lost_ns = before, .dead_ns = before });
+}
+
+static void what_named_the_dead_goes(void **state)
+{
+	struct child child = spawn(program, NULL, NULL);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct process_sweep over = {};
+	struct process_stats stats;
+	struct process_info info;
+	struct symbol symbol;
+
+	wait_until_read(process);
+	assert_int_equal(process_table_dead_bytes(table), 0);
+	over.named_ns = clock_ns(CLOCK_MONOTONIC);
+	end(&child);
+	process_table_note_exit(table, &child.id);
+	assert_true(process_table_dead_bytes(table) > 0);
+	process_table_sweep(table, &over);
+	assert_function(process, child.address, "process_fixture_function", program);
+	process_release_symbols(process);
+	over.named_ns = clock_ns(CLOCK_MONOTONIC) + 1;
+	process_table_sweep(table, &over);
+	assert_false(process_lookup(process, 0, child.address, false, &symbol));
+	process_info(process, &info);
+	assert_string_equal(info.exe, program);
+	process_unref(process);
+	sweep(0);
+	process_table_stats(table, &stats);
+	assert_int_equal(stats.processes, 0);
+	assert_int_equal(stats.dead_bytes, 0);
+}
+
 static void sweeping_keeps_what_is_referenced(void **state)
 {
 	struct child child = spawn(program, NULL, NULL), lost = spawn(program, NULL, NULL);
@@ -619,19 +657,19 @@ static void sweeping_keeps_what_is_referenced(void **state)
 	wait_until_read(process);
 	end(&child);
 	process_table_note_exit(table, &child.id);
-	process_table_sweep(table, 0);
+	sweep(0);
 	process_table_stats(table, &stats);
 	assert_int_equal(stats.processes, 2);
 	assert_function(process, child.address, "process_fixture_function", program);
 	process_unref(process);
-	process_table_sweep(table, 0);
+	sweep(0);
 	process_table_stats(table, &stats);
 	assert_int_equal(stats.processes, 1);
 	/* Its exit is not reported: the sweep itself finds out. */
 	end(&lost);
-	process_table_sweep(table, 0);
+	sweep(0);
 	usleep(1000);
-	process_table_sweep(table, 0);
+	sweep(0);
 	process_table_stats(table, &stats);
 	assert_int_equal(stats.processes, 0);
 	/* The reader's thread may still be closing their files. */
@@ -674,7 +712,7 @@ static void *crowd_run(void *data)
 		process_table_note_fork(table, &forked, &child->id, "fork");
 		process_table_note_exec(table, &forked, "exec");
 		process_table_note_exit(table, &forked);
-		process_table_sweep(table, NS_PER_MS);
+		sweep(NS_PER_MS);
 		process_table_stats(table, &stats);
 	}
 	return NULL;
@@ -733,6 +771,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_scan_knows_them_before_they_are_seen, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(the_kernels_own_are_told_apart, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_named_the_dead_goes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sweeping_keeps_what_is_referenced, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(any_thread_may_call, set_up, tear_down),

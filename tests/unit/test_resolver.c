@@ -82,6 +82,8 @@ static void fill_stacks(struct resolver *resolver, struct stack *stack)
 static void test_the_queue_has_an_end(void **state)
 {
 	char *const idle[] = { NULL };
+	int64_t before = clock_ns(CLOCK_MONOTONIC), added;
+	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
 	struct resolver_stats stats;
@@ -89,13 +91,15 @@ static void test_the_queue_has_an_end(void **state)
 	uint64_t ip = 1;
 	bool is_new;
 
+	assert_int_equal(process_table_new_past(&processes), 0);
 	assert_int_equal(stack_table_new(1 << 20, &stacks), 0);
 	stack = stack_table_put(stacks, 100, NULL, &ip, 1, &is_new);
 	assert_non_null(stack);
-	assert_int_equal(resolver_new(stacks, NULL, idle, &resolver), 0);
+	assert_int_equal(resolver_new(processes, stacks, NULL, idle, &resolver), 0);
 	pthread_mutex_lock(&gate);
 	assert_int_equal(add_window(resolver), 0);
 	wait_for(&windows_seen, 1);
+	added = clock_ns(CLOCK_MONOTONIC);
 	fill_windows(resolver);
 	fill_stacks(resolver, stack);
 	resolver_stats(resolver, &stats);
@@ -103,6 +107,8 @@ static void test_the_queue_has_an_end(void **state)
 	assert_int_equal(stats.stacks, RESOLVER_MAX_STACKS);
 	assert_int_equal(stats.windows_dropped, DROPPED);
 	assert_int_equal(stats.stacks_dropped, DROPPED);
+	/* Nothing that came since then has its names. */
+	assert_true(stats.named_ns >= before && stats.named_ns <= added);
 	/* Once there is room it goes on, and what was taken is done in order. */
 	pthread_mutex_unlock(&gate);
 	wait_for(&windows_done, 1 + RESOLVER_MAX_WINDOWS);
@@ -111,6 +117,7 @@ static void test_the_queue_has_an_end(void **state)
 	assert_int_equal(windows_done, 2 + RESOLVER_MAX_WINDOWS);
 	assert_true(stack->is_resolved);
 	stack_table_free(stacks);
+	process_table_free(processes);
 }
 
 int main(void)

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
+#include "daemon/process_table.h"
+#include "daemon/procfs.h"
+#include "proto/base.h"
+
+#define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
+#define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */
+
+/* The report of an exit may have been lost: looks whether the process is still there. */
+static bool is_in_proc(const struct process_id *id)
+{
+	struct procfs_stat stat;
+	int fd = procfs_open(id->pid, &stat);
+
+	if (fd < 0)
+		return fd != -ESRCH;
+	close(fd);
+	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
+}
+
+static void sweep_dead(struct process *process, const struct process_sweep *sweep)
+{
+	if (!process->refs && process->exited_ns < sweep->dead_ns &&
+	    process->seen_ns < sweep->dead_ns)
+		process_remove(process);
+	else if (process->exited_ns < sweep->named_ns)
+		process_forget_code(process);
+}
+
+static size_t sweep_once(struct process_table *table, const struct process_sweep *sweep,
+			 struct process **suspects)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < PROCESS_BUCKETS; i++) {
+		struct process *next;
+
+		for (struct process *p = table->buckets[i]; p; p = next) {
+			next = p->next;
+			if (p->has_exited) {
+				sweep_dead(p, sweep);
+			} else if (!p->refs && p->seen_ns < sweep->lost_ns &&
+				   n < SWEEP_CHECKS_MAX) {
+				p->refs++;
+				suspects[n++] = p;
+			}
+		}
+	}
+	return n;
+}
+
+void process_table_sweep(struct process_table *table, const struct process_sweep *sweep)
+{
+	struct process *suspects[SWEEP_CHECKS_MAX];
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	size_t n;
+
+	if (table->registry) /* a table of the past has none */
+		module_registry_drop_idle(table->registry, SYMBOLS_IDLE_NS);
+	pthread_mutex_lock(&table->lock);
+	n = sweep_once(table, sweep, suspects);
+	pthread_mutex_unlock(&table->lock);
+	for (size_t i = 0; i < n; i++) {
+		bool is_there = is_in_proc(&suspects[i]->id);
+
+		pthread_mutex_lock(&table->lock);
+		suspects[i]->refs--;
+		suspects[i]->seen_ns = now; /* checked again, or dropped, a keep time later */
+		if (!is_there)
+			process_mark_exited(suspects[i]);
+		pthread_mutex_unlock(&table->lock);
+	}
+}
