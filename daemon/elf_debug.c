@@ -20,11 +20,7 @@
 #define CHECKED_BYTES_MAX INT64_C(0x20000000) /* of a file whose checksum is made */
 #define READ_BYTES	  (256 * 1024)
 
-/*
- * In a root that is not ours nobody else's mount is crossed, for one that a program serves may
- * hang, and a link leads nowhere outside.
- */
-static int open_in_root(int root_fd, const char *path)
+int elf_open_in_root(int root_fd, const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
@@ -83,7 +79,7 @@ static int link_open(int root_fd, const char *path, const char *name,
 			     places[i][1], name) >= (int)sizeof(at) ||
 		    !strcmp(at, path)) /* a file that names itself */
 			continue;
-		fd = reopen_regular(open_in_root(root_fd, at), is_remote, userdata);
+		fd = reopen_regular(elf_open_in_root(root_fd, at), is_remote, userdata);
 	}
 	return fd;
 }
@@ -96,7 +92,7 @@ int elf_debug_open(int root_fd, const char *path, const struct elf_file *file,
 	int fd = -ENOENT;
 
 	if (has_id && root_fd >= 0)
-		fd = reopen_regular(open_in_root(root_fd, by_id), is_remote, userdata);
+		fd = reopen_regular(elf_open_in_root(root_fd, by_id), is_remote, userdata);
 	if (fd < 0 && file->debug_name && root_fd >= 0)
 		fd = link_open(root_fd, path, file->debug_name, is_remote, userdata);
 	if (fd < 0 && has_id)

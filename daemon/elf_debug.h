@@ -17,6 +17,12 @@
 typedef bool (*elf_debug_is_remote_fn)(void *userdata, uint64_t dev);
 
 /*
+ * Opens a path, O_PATH only, in a root that is not ours: nobody else's mount is crossed, for one
+ * that a program serves may hang, and a link leads nowhere outside. An fd or a negative errno.
+ */
+int elf_open_in_root(int root_fd, const char *path);
+
+/*
  * Opens the debug file of the file that is path in the root directory root_fd (-1: none known): by
  * build-id in that root, by its debug link there, by build-id on this host. Only regular files are
  * opened. An fd owned by the caller, -ENOENT. What it is of is yet to be proved, see below.

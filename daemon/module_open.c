@@ -55,10 +55,14 @@ static int fd_raise(int fd, int fd_min)
 	return raised;
 }
 
-/* A file that is at this path now; not touched further where that could hang. */
-static int path_open(struct host *host, const char *path)
+/*
+ * A file that is at this path now; not touched further where that could hang. In a root that is not
+ * ours only below what is mounted as its root.
+ */
+static int path_open(struct host *host, int root_fd, const char *path)
 {
-	_cleanup_(closep) int path_fd = open(path, O_PATH | O_CLOEXEC);
+	_cleanup_(closep) int path_fd =
+		root_fd < 0 ? open(path, O_PATH | O_CLOEXEC) : elf_open_in_root(root_fd, path);
 	char link[32];
 	struct stat st;
 
@@ -70,10 +74,10 @@ static int path_open(struct host *host, const char *path)
 }
 
 /* Reads what the file is, and looks for its debug file. False when it is not of this identity. */
-static bool file_check(struct host *host, int fd, uint64_t file_id, const char *path, int *debug_fd)
+static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id, const char *path,
+		       int *debug_fd)
 {
 	_cleanup_(elf_file_fini) struct elf_file elf = { 0 };
-	_cleanup_(closep) int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct elf_source source = { .fd = fd };
 	struct module_key key;
 	struct stat st;
@@ -92,18 +96,42 @@ static bool file_check(struct host *host, int fd, uint64_t file_id, const char *
 	return true;
 }
 
+/*
+ * Where the file may be by its path. A unit may hide what others have in /tmp and /home from us,
+ * as stackd.service does: it is there for the first process. What is read is by its contents the
+ * file that was recorded, and only places in its source are told of it.
+ */
+static int file_find(struct host *host, uint64_t file_id, const char *path, int *debug_fd)
+{
+	static const char *const roots[] = { "/", "/proc/1/root" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
+		_cleanup_(closep) int root_fd = open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		_cleanup_(closep) int fd = -1;
+
+		if (root_fd >= 0)
+			fd = path_open(host, i ? root_fd : -1, path);
+		if (fd >= 0 && file_check(host, fd, root_fd, file_id, path, debug_fd))
+			return module_take_fd(&fd);
+	}
+	return -1;
+}
+
 int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
 			 int fd_min, int *fd_out, int *debug_fd_out)
 {
 	_cleanup_(closep) int self_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closep) int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct host host = { registry, self_fd };
 	_cleanup_(closep) int fd = -1;
 	int debug_fd = -1;
+	bool is_held;
 
 	held_open(registry, file_id, fd_min, &fd, &debug_fd);
-	if (fd < 0)
-		fd = path_open(&host, path);
-	if (fd < 0 || !file_check(&host, fd, file_id, path, &debug_fd)) {
+	is_held = fd >= 0;
+	if (!is_held)
+		fd = file_find(&host, file_id, path, &debug_fd);
+	if (fd < 0 || (is_held && !file_check(&host, fd, root_fd, file_id, path, &debug_fd))) {
 		closep(&debug_fd);
 		return -ENOENT;
 	}
