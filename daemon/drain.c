@@ -282,6 +282,8 @@ int drain_start(const struct drain_options *options, struct drain **out)
 		r = drain_begin(drain);
 	if (!r && drain->assembler)
 		r = openwait_reader_of(drain->probe, &drain->openwait);
+	if (!r && options->may_be_short)
+		openwaits_read(drain, 0);
 	if (!r)
 		r = -pthread_create(&drain->thread, NULL, drain_run, drain);
 	if (r) {

@@ -84,9 +84,10 @@ check(
 text = daemon.ctl("stuck", "--idle", "-p", programs["o2", "deep"].pid).out
 check(" f10 " in text and "not read" not in text, f"as text: {text}")
 
-# As a session of its own too, in its last window.
+# As a session of its own too, in its last window. An emulated machine takes seconds to load what
+# reads them.
 result = daemon.ctl(
-    "record", "offcpu", "-p", programs["o2", "deep"].pid, "--duration", "1s", "--idle",
+    "record", "offcpu", "-p", programs["o2", "deep"].pid, "--duration", f"{patience(1):.0f}s", "--idle",
     "--format", "json",
 )
 rows = json.loads(result.out)["rows"] if result.code == 0 else []
