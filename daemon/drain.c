@@ -13,6 +13,7 @@
 #include "daemon/calls.h"
 #include "daemon/drain_state.h"
 #include "daemon/log.h"
+#include "daemon/thread.h"
 #include "proto/base.h"
 
 /* The ring is looked at this often; programs wake the drain earlier when it fills. */
@@ -155,6 +156,7 @@ static void *drain_run(void *data)
 {
 	struct drain *drain = data;
 
+	thread_set_urgent();
 	while (drain_wait(drain)) {
 		drain_ring_consume(drain->ring);
 		if (!drain->has_asked_openwait &&

@@ -8,6 +8,7 @@
 
 #include "daemon/process_table.h"
 #include "daemon/procfs.h"
+#include "daemon/thread.h"
 #include "proto/base.h"
 
 #define READ_TRIES 3 /* while an exec changes the image under our hands */
@@ -293,6 +294,7 @@ static void *reader_run(void *data)
 {
 	struct process_table *table = data;
 
+	thread_set_urgent();
 	pthread_mutex_lock(&table->lock);
 	while (!table->is_stopping) {
 		size_t first = table->n_queued ? queue_first(table) : 0;

@@ -87,6 +87,18 @@ def check_processes():
         check(status_of(child)["Seccomp"] == "2", "and a filter of system calls")
 
 
+def check_threads():
+    """Those that empty rings and read new processes go before the others."""
+    nice = {}
+    for tid in os.listdir(f"/proc/{main_pid()}/task"):
+        with open(f"/proc/{main_pid()}/task/{tid}/stat", encoding="ascii") as file:
+            head, _, rest = file.read().rpartition(")")
+        nice[head.partition("(")[2]] = int(rest.split()[16])
+    urgent = {name for name, value in nice.items() if value == -5}
+    check({"offcpu", "oncpu", "stackd-proc"} <= urgent, f"these threads have a nice of -5: {nice}")
+    check(not urgent & {"stackd", "resolver", "store", "stackd-files"}, "and these have not")
+
+
 def check_units():
     done = run(["systemd-analyze", "--man=no", "verify", "stackd.service", "stackd.socket"], timeout=120)
     ours = [line for line in done.err.splitlines() if "stackd" in line]
@@ -126,6 +138,7 @@ def check_journal():
 check_upgrade()
 check_journal()
 check_processes()
+check_threads()
 check_units()
 check_answers()
 check_install("installed again")
