@@ -133,7 +133,9 @@ enum exit_code output_close(struct output *output)
 		return fail(output, output->path);
 	if (rename(output->temporary, output->path) < 0)
 		return fail(output, output->path);
-	report("wrote %s", output->path);
+	/* For whoever waits for it; what cron runs would send a mail each time. */
+	if (isatty(STDERR_FILENO))
+		report("wrote %s", output->path);
 	free(TAKE(output->temporary));
 	free(TAKE(output->path));
 	return EXIT_CODE_OK;
