@@ -170,6 +170,7 @@ int store_file_open(struct store *store)
 	}
 	if (store_db_number(&store->db, STATEMENT_SESSION_LAST, &last_session))
 		last_session = 0;
+	store_touch_begin(store);
 	store_set_problem(store, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.is_writing = true;

@@ -24,7 +24,7 @@ struct store_intern {
 	struct known *frames;
 	struct known *stacks;
 	struct known *processes;
-	int64_t window;
+	int64_t window, touch;
 	struct bytes frame_data; /* kept, as it is needed again and again */
 };
 
@@ -175,7 +175,7 @@ static int row_touch(struct store_intern *intern, enum store_statement find, int
 	sqlite3_stmt *statement;
 	int r;
 
-	if (intern->window - *seen < STORE_TOUCH)
+	if (intern->window - *seen < intern->touch)
 		return 0;
 	statement = store_db_statement(intern->db, find + 3, &r);
 	if (r)
@@ -269,7 +269,7 @@ static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 	struct known *known = known_find(&intern->stacks, key);
 	int r;
 
-	if (known && intern->window - known->seen < STORE_TOUCH) {
+	if (known && intern->window - known->seen < intern->touch) {
 		*out = known->number;
 		return 0;
 	}
@@ -307,9 +307,15 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	return row_number(intern, STATEMENT_PROCESS_FIND, &intern->processes, key, &data, out);
 }
 
-struct store_names store_intern_names(struct store_intern *intern, int64_t window)
+int64_t store_intern_window(const struct store_intern *intern)
+{
+	return intern->window;
+}
+
+struct store_names store_intern_names(struct store_intern *intern, int64_t window, int64_t touch)
 {
 	intern->window = window;
+	intern->touch = touch;
 	return (struct store_names){
 		.stack_number = stack_number,
 		.process_number = process_number,

@@ -268,6 +268,7 @@ int store_repair(struct store *store)
 	}
 	salvage_run(store, &salvage);
 	memset(store->merge_from, 0, sizeof(store->merge_from));
+	store_touch_begin(store);
 	store_set_notice(store,
 			 "%s: was damaged; moved to %s.broken, %" PRIu64
 			 " windows were saved, at least %" PRIu64 " are lost",

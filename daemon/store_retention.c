@@ -12,8 +12,11 @@ enum {
 	EVICT_SHARE = 8,   /* and no more than one in so many of those that there are, */
 	EVICT_LEAST = 4,   /* but so many */
 	EVICT_AT_ONCE = 4, /* windows dropped for one, at the least */
-	TRIM_AT_ONCE = 16, /* the same, where so many go at once */
-	TRIM_EVERY = 64,   /* windows dropped, between looks at what they referred to */
+	TRIM_AT_ONCE = 16, /* windows dropped for one, between looks at what they referred to */
+	TRIM_MOST = 64,	   /* the same, dropped for several */
+	TRIM_SHARE = 8,	   /* and no more than one in so many, */
+	TRIM_LEAST = 4,	   /* but so many */
+	TOUCH_SHARE = 4,   /* of the windows there are, as many rows may be there in vain */
 };
 
 /* Of max_size: the log beside the database, and pages that are not quite full. */
@@ -50,26 +53,76 @@ static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 	return 0;
 }
 
-/* Drops what no window left can refer to. */
+int64_t store_touch(struct store *store, int64_t window)
+{
+	int64_t touch = STORE_TOUCH_LEAST;
+	size_t level = 0;
+
+	while (level + 1 < STORE_TOUCH_LEVELS &&
+	       2 * touch * TOUCH_SHARE <= (int64_t)store->stats.windows) {
+		touch *= 2;
+		level++;
+	}
+	store->touched[level] = window;
+	return touch;
+}
+
+void store_touch_begin(struct store *store)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	memset(store->touched, 0, sizeof(store->touched));
+	statement = store_db_statement(&store->db, STATEMENT_WINDOW_NEWEST, &r);
+	if (r || store_db_step(&store->db, statement) <= 0)
+		return;
+	store->touched[STORE_TOUCH_LEVELS - 1] = sqlite3_column_int64(statement, 0);
+	sqlite3_reset(statement);
+}
+
+/* The most of any window from the oldest one on. */
+static int64_t touch_since(const struct store *store, int64_t oldest)
+{
+	size_t level = STORE_TOUCH_LEVELS - 1;
+
+	while (level && store->touched[level] < oldest)
+		level--;
+	return (int64_t)STORE_TOUCH_LEAST << level;
+}
+
+/* Drops what no window left can refer to, nor the one that is about to be written. */
 static int interned_trim(struct store *store)
 {
-	int64_t oldest, end;
+	int64_t oldest, end = INT64_MIN, before;
 	int r = oldest_get(store, &oldest, &end);
 
-	if (r)
-		return r == -ENOENT ? 0 : r;
+	if (r == -ENOENT)
+		oldest = store_intern_window(store->intern);
+	else if (r)
+		return r;
 	store->evicted = 0;
-	if (oldest <= STORE_TOUCH)
+	before = oldest - touch_since(store, oldest);
+	if (before <= 0)
 		return 0;
 	store_intern_forget(store->intern);
-	r = trim(store, STATEMENT_STACKS_TRIM, oldest - STORE_TOUCH);
+	r = trim(store, STATEMENT_STACKS_TRIM, before);
 	if (!r)
-		r = trim(store, STATEMENT_FRAMES_TRIM, oldest - STORE_TOUCH);
+		r = trim(store, STATEMENT_FRAMES_TRIM, before);
 	if (!r)
-		r = trim(store, STATEMENT_PROCESSES_TRIM, oldest - STORE_TOUCH);
+		r = trim(store, STATEMENT_PROCESSES_TRIM, before);
 	if (!r)
 		r = trim(store, STATEMENT_SESSIONS_TRIM, end);
 	return r ? r : trim(store, STATEMENT_RUNS_TRIM, 0);
+}
+
+/* Where there are few windows, often: else all go for the sake of what nobody refers to. */
+static bool is_trim_due(const struct store *store)
+{
+	uint64_t every = store->stats.windows / TRIM_SHARE;
+
+	if (every > TRIM_MOST)
+		every = TRIM_MOST;
+	return store->evicted >= (every < TRIM_LEAST ? TRIM_LEAST : every);
 }
 
 static int evicted_note(struct store *store, int64_t until_ns, const char *reason)
@@ -105,7 +158,7 @@ static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const ch
 	pthread_mutex_lock(&store->lock);
 	(*counter)++;
 	pthread_mutex_unlock(&store->lock);
-	return store->evicted >= TRIM_EVERY ? interned_trim(store) : 0;
+	return is_trim_due(store) ? interned_trim(store) : 0;
 }
 
 /* A few for each that is written: a clock that is wrong for a while must not cost all history. */
@@ -146,7 +199,7 @@ static int evict_size(struct store *store, size_t size)
 	while ((r = used_bytes(store, &used)) == 0 && (used > limit || n % EVICT_AT_ONCE)) {
 		r = oldest_get(store, &id, &end);
 		if (r)
-			return r == -ENOENT ? 0 : r;
+			return r == -ENOENT ? interned_trim(store) : r;
 		r = oldest_drop(store, id, end, "dropped for [store] max_size",
 				&store->stats.evicted_size);
 		if (r)

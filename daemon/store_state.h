@@ -64,6 +64,7 @@ struct store {
 	/* Up to which window all has been merged, by session and length. */
 	int64_t merge_from[STORE_MERGED_SESSIONS][2];
 	unsigned int evicted; /* since the interned rows were looked through */
+	int64_t touched[STORE_TOUCH_LEVELS]; /* the last window written with this touch */
 };
 
 /* store_writer.c */
@@ -80,7 +81,12 @@ void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, cons
 int store_file_open(struct store *store);
 void store_file_close(struct store *store);
 
-/* store_retention.c: in a transaction. now_ns since the epoch; size: bytes about to be written. */
+/* store_retention.c: the touch for a window, see store_intern.h; of what is there it is not known.
+ */
+int64_t store_touch(struct store *store, int64_t window);
+void store_touch_begin(struct store *store);
+
+/* In a transaction. now_ns since the epoch; size: bytes about to be written. */
 int store_evict(struct store *store, int64_t now_ns, size_t size);
 
 /* Drops the oldest windows though the limits allow them: the disk is full. */

@@ -100,7 +100,7 @@ static int window_write_in(struct store *store, const struct window *window)
 
 	if (r)
 		return r;
-	names = store_intern_names(store->intern, entry.id);
+	names = store_intern_names(store->intern, entry.id, store_touch(store, entry.id));
 	r = store_blob_encode(window, &names, &blob);
 	if (!r)
 		r = store_evict(store, store_entry_end(&entry), blob.n);

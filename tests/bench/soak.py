@@ -172,7 +172,7 @@ def main():
     ]
     samples, off = [], []
     deadline = time.monotonic() + MINUTES * 60
-    interval = min(50, MINUTES * 60 / 25)
+    interval = max(20, min(50, MINUTES * 60 / 25))  # law 1 is of 20 s
     try:
         while time.monotonic() < deadline and daemon.process.poll() is None:
             time.sleep(interval)

@@ -90,9 +90,12 @@ static struct process *process_fresh(uint64_t seq, uint64_t i)
 {
 	struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = seq * IMAGES + i } };
 	struct process *process;
+	char path[4096];
 
 	memcpy(info.comm, "fresh", 6);
-	info.exe = "/usr/lib/some/program/of/which/there/are/many";
+	snprintf(path, sizeof(path), "/usr/lib/some/program/of/which/there/are/many%0*d",
+		 (int)setting("STORE_CHURN", 1), 0);
+	info.exe = path;
 	info.cgroup = "/system.slice/system-some\\x2dunit.slice/some-unit@instance.service";
 	process = process_table_add_past(known.processes, &info);
 	if (!process)

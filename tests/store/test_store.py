@@ -454,6 +454,20 @@ def test_churn(directory):
     need(400 < windows < 3000 and set(result["seqs"][-300:]) <= seqs, "the newest are there")
 
 
+def test_crowd(directory):
+    """Where few windows fill it with what each alone has, the newest of them are there all the
+    same, and go on being there."""
+    path = f"{directory}/stackd.db"
+    for round_number in (1, 2):
+        result = write(path, 400, 16 << 20, STORE_CHURN="3000")
+        size = sum(os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory))
+        windows, _, bad, damaged, seqs = check(path)
+        print(f"round {round_number}: {windows} windows of 400 in {size} bytes")
+        need(size <= 16 << 20, f"{size} bytes are more than 16 MiB")
+        need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
+        need(windows > 20 and set(result["seqs"][-20:]) <= seqs, "the newest are there")
+
+
 def test_merge(directory):
     """Old windows become longer ones, and nothing of their sums is lost."""
     path = f"{directory}/stackd.db"
