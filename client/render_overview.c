@@ -111,13 +111,14 @@ static void render_part(const struct view *view, const struct part *part,
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 		     const struct wire_snapshot_reply *samples)
 {
+	static const struct wire_snapshot_reply nobody;
 	struct view inner = *view;
 
 	render_coverage(view, waits);
 	render_totals(view, waits);
 	inner.keeps_scheduler = true;
-	if (samples)
-		render_part(&inner, &running, samples);
+	/* Not one, or nobody who takes them. */
+	render_part(&inner, &running, samples ? samples : &nobody);
 	render_part(view, &runnable, waits);
 	render_part(view, &throttled, waits);
 	render_part(view, &blocked, waits);

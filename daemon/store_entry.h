@@ -54,7 +54,7 @@ static inline struct store_entry store_entry_of(const struct window *window)
 		.end_ns = window->end_ns,
 		.real_offset_ns = window->real_offset_ns,
 		.boot_offset_ns = window->boot_offset_ns,
-		.rows = window->n_rows,
+		.rows = window->n_rows + window->n_samples + window->n_ios,
 		.threads = window->n_images,
 		.opens = window->n_opens,
 		.bytes = window->bytes,

@@ -55,6 +55,15 @@ h.check(len(re.findall(r"^\S.* \(.*\) .* %$", part(text, "blocked"), re.M)) <= 5
 text = overview("-p", sleeper.pid)
 h.check(f"(pid {sleeper.pid})" in part(text, "blocked"), f"blocked: the sleeper: {text}")
 h.check(f"(pid {spinners.pid})" not in text, "-p: nobody else")
+asleep = h.Program("prog_sleeper").ready()
+start = daemon.cut()
+h.wait_until(lambda: daemon.cut() > start + 5 * h.NS_PER_S, 30, "five seconds in which it sleeps")
+text = overview("-p", asleep.pid)
+h.check(re.search("^on CPU +no samples$", text, re.M), f"who sleeps is in no sample: {text}")
+result = daemon.ctl("snapshot", "oncpu", "--window", "4s", "-p", asleep.pid)
+h.check(result.code == 4 and " is there, and was in no sample" in result.err, f"it is there: {result}")
+listed = [w["rows"] for w in daemon.call("io.stackd.Windows", probe="oncpu")["windows"]]
+h.check(max(listed) > 0, f"windows say how many rows of samples they have: {listed}")
 text = overview("--unit", UNIT)
 for name in ("on CPU", "blocked"):
     h.check(f"(pid {of_unit.pid})" in part(text, name), f"--unit: {name}: its process: {text}")

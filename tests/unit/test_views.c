@@ -269,6 +269,10 @@ static void test_overview(void **state)
 	render_overview(&p.view, &o.waits, &o.samples);
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited for a CPU\n",
 		      "\nblocked    no waits but idle ones\n", NULL);
+	/* Of a process that no sample found, there is no answer at all. */
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, NULL);
+	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
 /* A tower for each part; they add up to what there is. */
