@@ -24,8 +24,8 @@ import tools  # noqa: E402
 OTHERS = ("probe.offcpu.enabled=no", "probe.oncpu.enabled=no")
 FOREVER = "budget.cpu=10000"
 MANY = "probe.stackcount.max_functions=100000"
-SCRIPT = 'rawtracepoint:sys_enter /comm == "ioloop"/ { @[kstack, ustack] = count(); }'
-EACH = ('rawtracepoint:sys_enter /comm == "ioloop"/ '
+SCRIPT = 'tracepoint:raw_syscalls:sys_enter /comm == "ioloop"/ { @[kstack, ustack] = count(); }'
+EACH = ('tracepoint:raw_syscalls:sys_enter /comm == "ioloop"/ '
         '{ printf("%llu %s %d %d %d%s%s\\n", nsecs, comm, pid, tid, cpu, kstack, ustack); }')
 RATE = 1000  # of snoop, without --rate
 

@@ -87,6 +87,7 @@ class Peer:
         harness.wait_until(lambda: self._has_loaded(before), 60, f"{self.name} to load")
         # Loaded is not yet attached, and nothing shows the difference for all kinds of links.
         time.sleep(0.5)
+        self._has_loaded(before)  # or somebody else has, and it ended
         return self
 
     def _has_loaded(self, before):
