@@ -256,6 +256,8 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 	if (wire->comm && fnmatch(wire->comm, image->comm, 0) != 0 &&
 	    fnmatch(wire->comm, info->comm, 0) != 0)
 		return false;
+	if (filter->knows_cgroup)
+		return true;
 	if (wire->cgroup && !cgroup_is_under(info->cgroup, wire->cgroup))
 		return false;
 	return !wire->unit || cgroup_has_unit(info->cgroup, wire->unit);

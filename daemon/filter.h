@@ -24,6 +24,9 @@ struct filter {
 	bool has_preempted;
 	bool drops_kernel; /* user stacks only */
 	bool drops_user;
+	/* Nothing was recorded that was not in its cgroup at that moment: where the process was
+	 * when stackd read of it may be another one. */
+	bool knows_cgroup;
 };
 
 /* 0, or -EINVAL with error filled (its strings are the caller's to free). */

@@ -136,7 +136,11 @@ static int session_copy(struct session *session, const struct session_request *r
 		if (r)
 			return r;
 	}
-	return filter_init(&session->filter, wire, error);
+	/* Of waits, threads are recorded by what they are, not by where. */
+	r = filter_init(&session->filter, wire, error);
+	session->filter.knows_cgroup = request->kind != PROBE_OFFCPU &&
+				       request->kind != PROBE_OFFWAKE;
+	return r;
 }
 
 int session_new(const struct session_request *request, uint64_t id, struct session **out,

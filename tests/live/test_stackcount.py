@@ -122,6 +122,40 @@ def check_static_probe(daemon):
     check(listed == "stackd_test:here\n", f"static probe: listed: {listed!r}")
 
 
+def check_cgroup(daemon):
+    """Calls in a cgroup alone, by its path and as a unit's, which it is called like."""
+    with open("/proc/mounts", encoding="utf-8") as f:
+        mounts = [line.split()[1] for line in f if line.split()[2] == "cgroup2"]
+    if not mounts:
+        print("no unified hierarchy of cgroups")
+        return
+    name = f"counted{os.getpid()}.service"
+    cgroup = os.path.join(mounts[0], name)
+    function = f"u:{os.path.join(PROGS, 'prog_calls')}:called_here"
+    os.mkdir(cgroup)
+    try:
+        for args in (["--cgroup", f"/{name}"], ["--unit", name]):
+            inside, outside = settled_program(daemon, COUNT), settled_program(daemon, COUNT)
+            with open(f"{cgroup}/cgroup.procs", "w", encoding="ascii") as f:
+                f.write(str(inside.pid))
+            session = Session(daemon, "stackcount", function, *args)
+            worker = during(lambda: [p.go().done() for p in (outside, inside)])
+            calls, _ = snoop(daemon, function, *args, "--rate", "20000")
+            worker.join()
+            reply = session.stop()
+            for program in (outside, inside):
+                program.end()
+            check_paths(reply["rows"], " ".join(args), "called_here")
+            pids = {row["process"]["pid"] for row in reply["rows"]}
+            pids |= {call["pid"] for call in calls}
+            check(pids == {inside.pid}, f"{args}: only its own process, {inside.pid}: {pids}")
+            check(len(calls) == 6 * COUNT, f"{args}: {len(calls)} calls told")
+    finally:
+        wait_until(lambda: not open(f"{cgroup}/cgroup.procs", encoding="ascii").read(), 10,
+                   "the cgroup to be empty")
+        os.rmdir(cgroup)
+
+
 def check_kernel(daemon):
     """The sum over all functions is what was called; each path's is its own."""
     program = settled_program(daemon, COUNT)
@@ -366,6 +400,7 @@ daemon = Daemon()
 check_tracepoint(daemon)
 check_user(daemon)
 check_static_probe(daemon)
+check_cgroup(daemon)
 if has_kernel_functions():
     check_kernel(daemon)
 else:
