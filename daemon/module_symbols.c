@@ -155,11 +155,7 @@ static struct symtab *symbols_take(struct module *module)
 /* A file written over in place has other symbols than the one that was mapped. */
 static int symbols_read(struct module *module, struct symtab **out)
 {
-	const char *slash = strrchr(module->path, '/');
-	struct symtab_aids aids = {
-		.debug_fd = module->debug_fd,
-		.label = slash ? slash + 1 : module->path,
-	};
+	struct symtab_aids aids = { .debug_fd = module->debug_fd };
 	struct elf_source source = { .fd = module->fd };
 	struct module_key key;
 	struct stat st;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +86,26 @@ static struct symtab *symbols_hold(struct process *process, struct module *modul
 	return symtab;
 }
 
+/* Of a function without a name: by its file, as the process knows it, and where it starts. */
+static const char *name_hold(struct process *process, const char *path, uint64_t start)
+{
+	const char *slash = strrchr(path, '/');
+	char **names = NULL, *name;
+
+	if (asprintf(&name, "%s+fn_%" PRIx64, slash ? slash + 1 : path, start) < 0)
+		return NULL;
+	pthread_mutex_lock(&process->table->lock);
+	names = reallocarray(process->held.names, process->held.n_names + 1, sizeof(*names));
+	if (names) {
+		process->held.names = names;
+		names[process->held.n_names++] = name;
+	}
+	pthread_mutex_unlock(&process->table->lock);
+	if (!names)
+		free(name);
+	return names ? name : NULL;
+}
+
 struct process_held process_held_take(struct process *process)
 {
 	struct process_held held = process->held;
@@ -100,9 +122,12 @@ void process_held_put(struct process_table *table, struct process_held *held)
 		process_maps_unref(held->maps[i]);
 	for (size_t i = 0; i < held->n_perfs; i++)
 		perf_map_unref(held->perfs[i]);
+	for (size_t i = 0; i < held->n_names; i++)
+		free(held->names[i]);
 	free(held->symbols);
 	free(held->maps);
 	free(held->perfs);
+	free(held->names);
 }
 
 void process_release_symbols(struct process *process)
@@ -146,6 +171,20 @@ static bool should_read(struct process *process)
 	return is_due;
 }
 
+/* By which of its paths a file was mapped /proc tells, perhaps later than what was mapped. */
+static const char *name_of(struct process *process, const struct process_map *map)
+{
+	const struct process_maps *maps = NULL;
+	const char *name = NULL;
+	bool is_told;
+
+	if (map->is_name_guessed)
+		maps = maps_hold(process, 0, map->start, &is_told);
+	if (maps)
+		name = process_maps_name_of(maps, map->module);
+	return name ? name : process_map_name(map);
+}
+
 /* Code made at run time, which may be replaced by other code: one with its name is another. */
 static void symbol_name_jit(struct process *process, uint64_t address, bool is_call,
 			    struct symbol *symbol)
@@ -185,27 +224,30 @@ static void symbol_of_path(const struct process_map *map, uint64_t offset, struc
 	symbol->module = map->name;
 }
 
-static void symbol_of_module(struct process *process, struct module *module, uint64_t offset,
-			     bool is_call, struct symbol *symbol)
+static void symbol_of_module(struct process *process, const struct process_map *map,
+			     uint64_t offset, bool is_call, struct symbol *symbol)
 {
-	uint64_t address = module_address(module, offset), start;
+	uint64_t address = module_address(map->module, offset), start;
 	struct symtab *symtab;
 
-	symbol->module = module_path(module);
-	symbol->file_id = module_file_id(module);
+	symbol->module = name_of(process, map);
+	symbol->file_id = module_file_id(map->module);
 	symbol->file_offset = address + is_call;
-	symtab = symbols_hold(process, module);
-	if (symtab && symtab_lookup(symtab, address, &symbol->name, &start))
+	symtab = symbols_hold(process, map->module);
+	if (symtab && symtab_lookup(symtab, address, &symbol->name, &start)) {
+		if (!symbol->name)
+			symbol->name = name_hold(process, symbol->module, start);
 		symbol->name_offset = symbol->file_offset - start;
+	}
 	symbol->is_signal = symtab && symtab_is_signal(symtab, address);
 }
 
 /* A file that holds no program: code was made into it. */
-static void symbol_of_data(struct process *process, struct module *module, uint64_t offset,
+static void symbol_of_data(struct process *process, const struct process_map *map, uint64_t offset,
 			   uint64_t address, bool is_call, struct symbol *symbol)
 {
-	symbol->module = module_path(module);
-	symbol->file_id = module_file_id(module);
+	symbol->module = name_of(process, map);
+	symbol->file_id = module_file_id(map->module);
 	symbol->file_offset = offset + is_call;
 	symbol_name_jit(process, address, is_call, symbol);
 }
@@ -250,9 +292,9 @@ bool process_lookup(struct process *process, uint64_t mappings, uint64_t address
 	if (map->kind == MAP_GENERATED)
 		symbol_generated(process, map, at, is_call, symbol_out);
 	else if (map->module && !module_is_elf(map->module))
-		symbol_of_data(process, map->module, offset, at, is_call, symbol_out);
+		symbol_of_data(process, map, offset, at, is_call, symbol_out);
 	else if (map->module)
-		symbol_of_module(process, map->module, offset, is_call, symbol_out);
+		symbol_of_module(process, map, offset, is_call, symbol_out);
 	else
 		symbol_of_path(map, offset + is_call, symbol_out);
 	return true;

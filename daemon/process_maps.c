@@ -52,6 +52,19 @@ void process_maps_unrefp(struct process_maps **maps)
 	process_maps_unref(*maps);
 }
 
+const char *process_map_name(const struct process_map *map)
+{
+	return map->name ? map->name : module_path(map->module);
+}
+
+const char *process_maps_name_of(const struct process_maps *maps, const struct module *module)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		if (maps->items[i].module == module && !maps->items[i].is_name_guessed)
+			return process_map_name(&maps->items[i]);
+	return NULL;
+}
+
 struct unwind_run *process_maps_run(const struct process_maps *maps)
 {
 	return maps->run;
@@ -157,7 +170,9 @@ static bool is_same(const struct process_map *map, const struct mapping *mapping
 {
 	return map->start == mapping->start && map->end == mapping->end &&
 	       map->pgoff == mapping->pgoff && map->dev == mapping->dev &&
-	       map->inode == mapping->inode && map->kind == kind_of(mapping);
+	       map->inode == mapping->inode && map->kind == kind_of(mapping) &&
+	       (map->kind != MAP_FILE ||
+		(!map->is_name_guessed && !strcmp(process_map_name(map), mapping->path)));
 }
 
 /* Errors leave the mapping without module: its path is still true. */
@@ -187,6 +202,15 @@ static void map_open(struct module_registry *registry, int dir_fd, const struct 
 	closep(&fd);
 }
 
+/* None where the module is known by the same: nearly all are. */
+static int map_set_name(struct process_map *map, const char *name)
+{
+	if (map->module && !strcmp(module_path(map->module), name))
+		return 0;
+	map->name = strdup(name);
+	return map->name ? 0 : -ENOMEM;
+}
+
 static int map_make(struct module_registry *registry, int dir_fd, const struct mapping *mapping,
 		    const struct process_map *known, struct process_map *out)
 {
@@ -203,10 +227,9 @@ static int map_make(struct module_registry *registry, int dir_fd, const struct m
 		map.module = module_ref(known->module);
 	else if (map.kind != MAP_GENERATED)
 		map_open(registry, dir_fd, mapping, &map, !known);
-	if (!map.module) {
-		map.name = strdup(*mapping->path ? mapping->path : "[anon]");
-		if (!map.name)
-			return -ENOMEM;
+	if (map_set_name(&map, *mapping->path ? mapping->path : "[anon]")) {
+		map_fini(&map);
+		return -ENOMEM;
 	}
 	*out = map;
 	return 0;
@@ -227,9 +250,26 @@ static bool is_overlapping(const struct mappings *mappings, const struct process
 	return low < mappings->n && mappings->items[low].start < map->end;
 }
 
+/* A copy shares the module; a name is its own. */
+static int map_copy(const struct process_map *map, struct process_map *out)
+{
+	char *name = NULL;
+
+	if (map->name) {
+		name = strdup(map->name);
+		if (!name)
+			return -ENOMEM;
+	}
+	*out = *map;
+	out->name = name;
+	if (out->module)
+		module_ref(out->module);
+	return 0;
+}
+
 /* A library may be closed, or an exec not be known of yet, before its samples are looked up. */
-static void gone_add(struct process_maps *maps, const struct process_maps *before,
-		     const struct mappings *mappings)
+static int gone_add(struct process_maps *maps, const struct process_maps *before,
+		    const struct mappings *mappings)
 {
 	size_t gone = 0;
 
@@ -239,12 +279,13 @@ static void gone_add(struct process_maps *maps, const struct process_maps *befor
 
 		if (!map->module || map->kind != MAP_FILE || is_overlapping(mappings, map))
 			continue;
-		*copy = *map; /* no name: the module has it */
-		module_ref(copy->module);
+		if (map_copy(map, copy))
+			return -ENOMEM;
 		copy->is_gone = true;
 		maps->n++;
 		gone++;
 	}
+	return 0;
 }
 
 static int map_compare(const void *a, const void *b)
@@ -304,33 +345,17 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 			return r;
 		maps->n++;
 	}
-	if (before)
-		gone_add(maps, before, mappings);
+	if (before && gone_add(maps, before, mappings))
+		return -ENOMEM;
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
 	run_make(maps);
 	*out = TAKE(maps);
 	return 0;
 }
 
-/* A copy shares the module; a name is its own. */
-static int map_copy(const struct process_map *map, struct process_map *out)
-{
-	char *name = NULL;
-
-	if (map->name) {
-		name = strdup(map->name);
-		if (!name)
-			return -ENOMEM;
-	}
-	*out = *map;
-	out->name = name;
-	if (out->module)
-		module_ref(out->module);
-	return 0;
-}
-
-static int found_make(const struct unwind_mapping_found *found, struct module *module,
-		      struct process_map *out)
+/* A walk tells which file it is, not by which path: that is told by what was mapped before. */
+static int found_make(const struct process_maps *before, const struct unwind_mapping_found *found,
+		      struct module *module, struct process_map *out)
 {
 	struct process_map map = {
 		.start = found->start,
@@ -340,14 +365,18 @@ static int found_make(const struct unwind_mapping_found *found, struct module *m
 		.inode = found->key.inode,
 		.kind = MAP_GENERATED,
 	};
+	const char *name = module && before ? process_maps_name_of(before, module) : NULL;
 
 	if (module) {
 		map.kind = found->key.inode ? MAP_FILE : MAP_SPECIAL;
 		map.module = module_ref(module);
-	} else {
-		map.name = strdup("[anon]");
-		if (!map.name)
-			return -ENOMEM;
+		map.is_name_guessed = !name && map.kind == MAP_FILE;
+	}
+	if (!name)
+		name = module ? module_path(module) : "[anon]";
+	if (map_set_name(&map, name)) {
+		map_fini(&map);
+		return -ENOMEM;
 	}
 	*out = map;
 	return 0;
@@ -377,7 +406,7 @@ int process_maps_add(struct module_registry *registry, const struct process_maps
 		maps->n++;
 	}
 	if (module || !found->key.size) {
-		if (found_make(found, module, &maps->items[maps->n]))
+		if (found_make(before, found, module, &maps->items[maps->n]))
 			return -ENOMEM;
 		maps->n++;
 	}

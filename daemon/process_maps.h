@@ -30,7 +30,8 @@ struct process_map {
 	bool is_gone;	       /* unmapped since; kept to name what was sampled before */
 	bool is_skipped;	       /* opening it is out of the question */
 	struct module *module; /* NULL where there is none */
-	char *name;	       /* "[vdso]", "[anon]", the path; NULL: the module has it */
+	char *name; /* "[vdso]", "[anon]", the path; NULL: the one the module is known by */
+	bool is_name_guessed; /* nobody has told by which of its paths the file was mapped */
 };
 
 struct process_maps;
@@ -67,6 +68,12 @@ void process_maps_want_rows(struct process_maps *maps);
 /* A live process begins or ends to use them: keeps the files open meanwhile. */
 void process_maps_add_live(struct process_maps *maps);
 void process_maps_drop_live(struct process_maps *maps);
+
+/* What the process mapped: one file may have many paths. Borrowed, lives as long as the maps. */
+const char *process_map_name(const struct process_map *map);
+
+/* The name of a mapping of this module whose name is not guessed; NULL where there is none. */
+const char *process_maps_name_of(const struct process_maps *maps, const struct module *module);
 
 /* Borrowed, lives as long as the maps; NULL where nothing was mapped. */
 const struct process_map *process_maps_find(const struct process_maps *maps, uint64_t address);

@@ -39,6 +39,8 @@ struct process_held {
 	size_t n_symbols;
 	struct perf_map **perfs;
 	size_t n_perfs;
+	char **names; /* that were made for functions without one */
+	size_t n_names;
 };
 
 struct process {

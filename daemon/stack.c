@@ -16,6 +16,7 @@ struct frame_key {
 	uint64_t file_offset;
 	uint64_t kind;
 	uint64_t name; /* a hash of it, 0 for none: what names a file may be found later */
+	uint64_t module; /* likewise: equal files at two paths are mapped by one of them */
 };
 
 struct frame_entry {
@@ -371,6 +372,7 @@ struct frame *stack_table_frame(struct stack_table *table, const struct symbol *
 		.file_offset = symbol->file_offset,
 		.kind = symbol->kind,
 		.name = symbol->name ? hash64_string(HASH64_SEED, symbol->name) : 0,
+		.module = symbol->module ? hash64_string(HASH64_SEED, symbol->module) : 0,
 	};
 	struct frame_entry *entry;
 

@@ -2,9 +2,7 @@
 #include "daemon/symtab.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +16,6 @@
 /* One array a field, sorted by start and, of equal starts, the longest first. */
 struct symtab {
 	struct symtab_arrays arrays;
-	char *label;
 	pthread_mutex_t lock; /* of the readable names */
 	struct symtab_names *names;
 };
@@ -33,9 +30,7 @@ int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 		return -ENOMEM;
 	pthread_mutex_init(&symtab->lock, NULL);
 	symtab->names = symtab_names_new();
-	if (aids && aids->label)
-		symtab->label = strdup(aids->label);
-	if (!symtab->names || (aids && aids->label && !symtab->label))
+	if (!symtab->names)
 		return -ENOMEM;
 	r = symtab_build(source, aids, &symtab->arrays);
 	if (r < 0)
@@ -70,22 +65,17 @@ static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 	return a->n;
 }
 
-/* Made once and remembered. Where memory is short: the mangled name, or none. */
+/* Made once and remembered. Where memory is short: the mangled name. */
 static const char *readable_name(struct symtab *symtab, size_t i, const char *name)
 {
-	const struct symtab_arrays *a = &symtab->arrays;
 	char buffer[DEMANGLE_OUTPUT_MAX];
 	const char *readable;
 
 	pthread_mutex_lock(&symtab->lock);
 	readable = symtab_names_find(symtab->names, (uint32_t)i);
-	if (!readable && name) {
+	if (!readable) {
 		readable = demangle(name, buffer, sizeof(buffer));
 		readable = symtab_names_add(symtab->names, (uint32_t)i, readable);
-	} else if (!readable) {
-		snprintf(buffer, sizeof(buffer), "%s+fn_%" PRIx64, symtab->label,
-			 a->base + a->starts[i]);
-		readable = symtab_names_add(symtab->names, (uint32_t)i, buffer);
 	}
 	pthread_mutex_unlock(&symtab->lock);
 	return readable ? readable : name;
@@ -103,12 +93,8 @@ bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_ou
 	if (i == a->n)
 		return false;
 	name = a->names[i] == SYMTAB_NAMELESS ? NULL : a->text + a->names[i];
-	if (!name && !symtab->label)
-		return false;
-	if (!name || demangle_is_candidate(name))
+	if (name && demangle_is_candidate(name))
 		name = readable_name(symtab, i, name);
-	if (!name)
-		return false;
 	*name_out = name;
 	*start_out = a->base + a->starts[i];
 	return true;
@@ -125,17 +111,11 @@ bool symtab_is_signal(const struct symtab *symtab, uint64_t address)
 	return false;
 }
 
-static bool is_same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && !strcmp(a, b));
-}
-
 bool symtab_equal(const struct symtab *x, const struct symtab *y)
 {
 	const struct symtab_arrays *a = &x->arrays, *b = &y->arrays;
 
 	return a->n == b->n && a->text_size == b->text_size && a->base == b->base &&
-	       is_same_text(x->label, y->label) &&
 	       (!a->n || (!memcmp(a->starts, b->starts, a->n * sizeof(*a->starts)) &&
 			  !memcmp(a->sizes, b->sizes, a->n * sizeof(*a->sizes)) &&
 			  !memcmp(a->names, b->names, a->n * sizeof(*a->names)) &&
@@ -165,7 +145,6 @@ struct symtab *symtab_free(struct symtab *symtab)
 	if (!symtab)
 		return NULL;
 	symtab_names_free(symtab->names);
-	free(symtab->label);
 	symtab_arrays_fini(&symtab->arrays);
 	pthread_mutex_destroy(&symtab->lock);
 	free(symtab);

@@ -17,14 +17,13 @@ struct symtab;
 
 /* What is known of a file besides its bytes. */
 struct symtab_aids {
-	int debug_fd;	   /* its separate debug file, proved to be of it; -1: none. Borrowed */
-	const char *label; /* what functions without a name are named after; NULL: not at all */
+	int debug_fd; /* its separate debug file, proved to be of it; -1: none. Borrowed */
 };
 
 /*
  * Reads .symtab, or else that of the debug file or of .gnu_debugdata; .dynsym; and for what these
- * leave out the extents in .eh_frame: LABEL+fn_ADDRESS is such a function's name, in hex. A file
- * without functions gives an empty table. -ENOEXEC when it is no ELF file, -E2BIG when it is larger
+ * leave out the extents in .eh_frame: functions that have no name. A file without functions gives an
+ * empty table. -ENOEXEC when it is no ELF file, -E2BIG when it is larger
  * than any limit allows, -EBADMSG when it is broken, -ENOMEM.
  */
 int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
@@ -33,7 +32,7 @@ int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 /*
  * Names the function that holds the address, the innermost if several do. *start_out is its
  * first address. False where none does: the nearest one is never offered. The name lives as long
- * as the table.
+ * as the table; NULL where the file has none for it.
  */
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
 		   uint64_t *start_out);

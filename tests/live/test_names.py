@@ -69,6 +69,54 @@ def check_stripped(daemon):
     check(seen[0] == f"bare+fn_{start['short_wait']:x}", "stripped: where the function starts")
 
 
+def module_names(row):
+    """Of the program's own functions: what the frames say their file is."""
+    return [(f.get("module"), f.get("name")) for f in row["user"]["frames"]
+            if "/lib" not in (f.get("module") or "/lib") and f["module"][0] == "/"]
+
+
+def check_equal_files(daemon):
+    """One program under many names: each process's frames have the one that it was run by."""
+    copies = [os.path.join(daemon.dir, name) for name in ("ledgerd", "billing-sync", "linked", "moved")]
+    run(["strip", "--strip-all", "-o", copies[0], prog("prog_shortlived")])
+    for copy in (copies[1], copies[3] + ".new"):
+        shutil.copy(copies[0], copy)
+    os.link(copies[0], copies[2])
+    os.rename(copies[3] + ".new", copies[3])
+    first = {run_short([path]): path for path in copies}
+    second = {subprocess.Popen([path, "3600000"]).pid: path for path in reversed(copies)}
+    for pid in second:
+        atexit.register(os.kill, pid, signal.SIGKILL)
+
+    def look():
+        stuck = daemon.ctl_json("stuck", "--idle")["rows"]
+        rows = [r for r in stuck if r["process"]["pid"] in second and r.get("user")]
+        return rows if {r["process"]["pid"] for r in rows} == set(second) else None
+
+    open_rows = wait_until(look, 15, "all of them to wait")
+    rows = daemon.snapshot()["rows"]
+    ended = [r for r in rows if r["process"]["pid"] in first and module_names(r)]
+    check({r["process"]["pid"] for r in ended} == set(first), "equal files: a stack of each")
+    for row in ended + open_rows:
+        path = {**first, **second}[row["process"]["pid"]]
+        files = {module for module, _ in module_names(row)}
+        labels = {name.split("+")[0] for _, name in module_names(row) if name and "+fn_" in name}
+        check(files == {path} and labels == {os.path.basename(path)},
+              f"equal files: {os.path.basename(path)} is not named {files} {labels}")
+    return first
+
+
+def check_equal_files_kept(daemon, paths):
+    """The same of what was kept."""
+    rows = [r for r in daemon.snapshot("--window", "1h")["rows"]
+            if r["process"]["pid"] in paths and r.get("user") and module_names(r)]
+    check({r["process"]["pid"] for r in rows} == set(paths), "equal files: all of them are on disk")
+    for row in rows:
+        path = paths[row["process"]["pid"]]
+        files = {module for module, _ in module_names(row)}
+        check(files == {path}, f"equal files: {os.path.basename(path)} is on disk as {files}")
+
+
 def copy_into(root, path):
     """A file and what it is linked to, to the same places below root."""
     for file in [path, *re.findall(r"(/\S+) \(0x", run(["ldd", path]).out)]:
@@ -319,6 +367,7 @@ for tool in ("unshare", "ldd", "strip", "readelf", "nm", "taskset"):
     need_tool(tool)
 daemon = Daemon("window.length=1s")
 check_stripped(daemon)
+equal = check_equal_files(daemon)
 check_other_root(daemon)
 check_jit(daemon)
 check_memory_file(daemon)
@@ -330,4 +379,7 @@ check_odd_files(daemon)
 limit = {l["name"]: l for l in daemon.status()["limits"]}["symbols.perf_maps"]
 check(limit["value"] > 0 and limit["hits"] == 0, f"perf maps have a limit, not reached: {limit}")
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
+daemon.start()
+check_equal_files_kept(daemon, equal)
+daemon.stop()
 finish()

@@ -211,6 +211,40 @@ static void names_survive_the_file(void **state)
 	process_unref(process);
 }
 
+static void a_file_is_named_as_each_has_it_mapped(void **state)
+{
+	char path[] = "/tmp/test_process.XXXXXX", link_path[] = "/tmp/test_process.link.XXXXXX";
+	struct process *process, *linked, *renamed;
+	struct child a, b, c;
+	int fd = mkstemp(link_path);
+
+	assert_true(fd >= 0);
+	close(fd);
+	unlink(link_path);
+	a = spawn(copy_program(path), NULL, NULL);
+	process = process_table_see(table, &a.id, false, NULL);
+	wait_until_read(process);
+	assert_int_equal(link(path, link_path), 0);
+	b = spawn(link_path, NULL, NULL);
+	linked = process_table_see(table, &b.id, false, NULL);
+	wait_until_read(linked);
+	unlink(link_path);
+	assert_int_equal(rename(path, link_path), 0);
+	c = spawn(link_path, NULL, NULL);
+	renamed = process_table_see(table, &c.id, false, NULL);
+	wait_until_read(renamed);
+	assert_function(process, a.address, "process_fixture_function", path);
+	assert_function(linked, b.address, "process_fixture_function", link_path);
+	assert_function(renamed, c.address, "process_fixture_function", link_path);
+	unlink(link_path);
+	end(&a);
+	end(&b);
+	end(&c);
+	process_unref(process);
+	process_unref(linked);
+	process_unref(renamed);
+}
+
 /* The mapping of an address, as a walk would find it; the kernel's numbers are its own. */
 static struct unwind_mapping_found found_at(pid_t pid, uint64_t address)
 {
@@ -751,6 +785,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(tells_who_it_was, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_exit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_is_named_as_each_has_it_mapped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_walks_find_names_who_is_gone, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(names_are_by_what_was_mapped_then, set_up,

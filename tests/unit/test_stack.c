@@ -116,6 +116,24 @@ static void test_frames_are_shared_and_counted(void **state)
 	assert_int_equal(stats().bytes, 0);
 }
 
+static void test_equal_files_keep_their_paths(void **state)
+{
+	static const char *const paths[] = { "/opt/ledger/ledgerd", "/opt/billing/billing-sync",
+					     "/opt/ledger/ledgerd", NULL };
+	struct symbol symbol = { .kind = FRAME_NATIVE, .file_id = 7, .name = "f" };
+	struct stack *stack = put(100, 1, ARRAY_SIZE(paths), true);
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		symbol.module = paths[i];
+		stack->frames[stack->n_frames++] = stack_table_frame(table, &symbol);
+	}
+	stack->is_resolved = true;
+	assert_string_equal(stack->frames[0]->module, paths[0]);
+	assert_string_equal(stack->frames[1]->module, paths[1]);
+	assert_ptr_equal(stack->frames[2], stack->frames[0]);
+	assert_null(stack->frames[3]->module);
+}
+
 static void test_sweep_spares_what_is_used(void **state)
 {
 	struct stack *used = put(100, 1, 1, true), *fresh = put(101, 2, 1, true);
@@ -264,6 +282,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_an_unknown_id_is_no_other_stack, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_frames_are_shared_and_counted, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_equal_files_keep_their_paths, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_sweep_spares_what_is_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_limit_holds, set_up, tear_down),
