@@ -10,6 +10,14 @@
 #define ASKED_AT_ONCE  32	/* of one process; then within the reader's budget */
 #define ASKED_AHEAD_NS NS_PER_S /* of processes that are merely new: many stacks hang on a file */
 
+/*
+ * What one process may have added, for that takes all of its mappings anew: some at once, then one
+ * in so long, and longer where it has many. What is not stays known to the walks that found it.
+ */
+#define ADDED_EVERY_NS (10 * NS_PER_MS)
+#define ADDED_ITEM_NS  (100 * NS_PER_US)
+#define ADDED_AT_ONCE  32
+
 /* What was found before anybody knew which file it is: asked of the next reading of /proc. */
 struct process_asked {
 	size_t n;
@@ -100,20 +108,35 @@ void process_found_settle(struct process *process)
 	free(asked);
 }
 
+static bool found_may_add(struct process *process, int64_t now)
+{
+	size_t n = process->maps ? process_maps_count(process->maps) : 0;
+	int64_t every_ns = ADDED_EVERY_NS + (int64_t)n * ADDED_ITEM_NS;
+
+	if (process->found_ns < now)
+		process->found_ns = now;
+	if (process->found_ns - now >= ADDED_AT_ONCE * every_ns)
+		return false;
+	process->found_ns += every_ns;
+	return true;
+}
+
 static void found_note(struct process *process, const struct unwind_mapping_found *found,
 		       struct module *module)
 {
 	const struct process_map *map = map_find(process, found->start);
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (process->is_kernel)
 		return;
-	if (module && (!is_that(map, found) || map->module != module))
+	if (module && (!is_that(map, found) || map->module != module) &&
+	    found_may_add(process, now))
 		found_add(process, found, module);
 	else if (!module && is_that_file(map, found, false))
 		module_learn_code(map->module, &found->key);
 	else if (!module && found->key.size)
 		found_ask(process, found);
-	else if (process_should_read(process, clock_ns(CLOCK_MONOTONIC)))
+	else if (process_should_read(process, now))
 		process_queue_read(process, 0, false);
 }
 

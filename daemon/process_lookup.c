@@ -25,13 +25,9 @@ static const struct process_maps *maps_hold(struct process *process, uint64_t ma
 {
 	struct process_maps *maps, **held;
 
+	*is_told_out = false;
 	pthread_mutex_lock(&process->table->lock);
-	maps = process_version_maps(process, mappings, at, is_told_out);
-	/* What is no longer known has no names: what is mapped by now may be something else. */
-	if (mappings && !maps)
-		*is_told_out = true;
-	else if (!maps)
-		maps = process->maps;
+	maps = mappings ? process_version_maps(process, mappings, at, is_told_out) : process->maps;
 	if (maps &&
 	    (!process->held.n_maps || process->held.maps[process->held.n_maps - 1] != maps)) {
 		held = reallocarray(process->held.maps, process->held.n_maps + 1, sizeof(*held));

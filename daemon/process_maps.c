@@ -70,6 +70,11 @@ struct unwind_run *process_maps_run(const struct process_maps *maps)
 	return maps->run;
 }
 
+size_t process_maps_count(const struct process_maps *maps)
+{
+	return maps->n;
+}
+
 void process_maps_want_rows(struct process_maps *maps)
 {
 	for (size_t i = 0; i < maps->n; i++) {

@@ -62,6 +62,9 @@ void process_maps_unrefp(struct process_maps **maps);
 /* For walks in the kernel, borrowed; NULL where there is none, and once no live process has it. */
 struct unwind_run *process_maps_run(const struct process_maps *maps);
 
+/* How many mappings it has. */
+size_t process_maps_count(const struct process_maps *maps);
+
 /* The rows of all files may be of use: those not there are read by the reader. */
 void process_maps_want_rows(struct process_maps *maps);
 

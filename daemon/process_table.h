@@ -67,6 +67,7 @@ struct process {
 	uint64_t reads_begun, read_applied;
 	struct process_asked *asked; /* process_found.c; NULL: nothing */
 	unsigned n_asked;
+	int64_t found_ns; /* up to when its share of found mappings is used up */
 
 	/* Reading again because of an unknown address: */
 	unsigned attempts;
