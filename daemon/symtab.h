@@ -21,10 +21,10 @@ struct symtab_aids {
 };
 
 /*
- * Reads .symtab, or else that of the debug file or of .gnu_debugdata; .dynsym; and for what these
- * leave out the extents in .eh_frame: functions that have no name. A file without functions gives an
- * empty table. -ENOEXEC when it is no ELF file, -E2BIG when it is larger
- * than any limit allows, -EBADMSG when it is broken, -ENOMEM.
+ * Reads .symtab, or else that of the debug file or of .gnu_debugdata, or what Go's runtime has;
+ * .dynsym; and for what these leave out the extents in .eh_frame: functions that have no name. A
+ * file without functions gives an empty table. -ENOEXEC when it is no ELF file, -E2BIG when it is
+ * larger than any limit allows, -EBADMSG when it is broken, -ENOMEM.
  */
 int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 		struct symtab **out);

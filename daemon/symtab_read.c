@@ -13,6 +13,7 @@
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* of call frame information */
+#define GO_BYTES_MAX	 (256 * 1024 * 1024) /* of Go's table of functions */
 #define NAME_BYTES_MAX	 4096
 #define SECTIONS_MAX	 65536
 #define NAMELESS_MAX	 (1024 * 1024) /* functions known by their extent only */
@@ -20,8 +21,8 @@
 /* The sections of one file that matter. */
 struct sections {
 	Elf *elf;
-	Elf_Scn *symtab, *dynsym, *frames;
-	uint64_t frames_address;
+	Elf_Scn *symtab, *dynsym, *frames, *go;
+	uint64_t frames_address, text_address;
 };
 
 void builder_fini(struct builder *builder)
@@ -52,6 +53,11 @@ static void section_note(struct builder *builder, struct sections *sections, Elf
 		sections->frames = section;
 		sections->frames_address = header->sh_addr;
 	}
+	if (header->sh_type == SHT_PROGBITS && header->sh_size <= GO_BYTES_MAX && name &&
+	    (!strcmp(name, ".gopclntab") || !strcmp(name, ".data.rel.ro.gopclntab")))
+		sections->go = section;
+	if (name && !strcmp(name, ".text"))
+		sections->text_address = header->sh_addr;
 	/* Those of a debug file are the same, with nothing in them. */
 	if (builder->n_files > 1 ||
 	    (header->sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) != (SHF_ALLOC | SHF_EXECINSTR) ||
@@ -126,7 +132,7 @@ static bool is_function(const GElf_Sym *symbol)
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-static int item_add(struct builder *builder, const struct candidate *item)
+int builder_add(struct builder *builder, const struct candidate *item)
 {
 	if (builder->n == builder->allocated) {
 		size_t more = builder->allocated ? builder->allocated * 2 : 1024;
@@ -163,7 +169,7 @@ static int symbol_add(struct builder *builder, const GElf_Sym *symbol, const Elf
 	item.end =
 		symbol->st_size > code->end - item.start ? code->end : item.start + symbol->st_size;
 	item.is_global = GELF_ST_BIND(symbol->st_info) != STB_LOCAL;
-	return item_add(builder, &item);
+	return builder_add(builder, &item);
 }
 
 static int symbols_read(struct builder *builder, Elf *elf, Elf_Scn *section)
@@ -215,7 +221,7 @@ static int on_function(void *userdata, const struct cfi_function *function)
 		return -E2BIG;
 	if (item.end > code->end)
 		item.end = code->end;
-	return item_add(builder, &item);
+	return builder_add(builder, &item);
 }
 
 static int frames_read(struct builder *builder, const struct sections *sections)
@@ -277,6 +283,8 @@ int builder_read(struct builder *builder, const struct elf_source *source,
 		r = debug_read(builder, aids->debug_fd);
 	if (r == 0 && !builder->has_symtab)
 		r = packed_read(builder, source);
+	if (r == 0 && !builder->has_symtab && sections.go)
+		r = builder_read_go(builder, sections.elf, sections.go, sections.text_address);
 	/* Nearly always part of the other, but a file may have been stripped of single names. */
 	if (r == 0 && sections.dynsym)
 		r = symbols_read(builder, sections.elf, sections.dynsym);
