@@ -12,11 +12,12 @@
 
 /*
  * What one process may have added, for that takes all of its mappings anew: some at once, then one
- * in so long, and longer where it has many. What is not stays known to the walks that found it.
+ * in so long, and longer where it has many. What is not stays known to the walks that found it,
+ * which are few different ones where libraries take each other's places.
  */
-#define ADDED_EVERY_NS (10 * NS_PER_MS)
-#define ADDED_ITEM_NS  (100 * NS_PER_US)
-#define ADDED_AT_ONCE  32
+#define ADDED_EVERY_NS	 (100 * NS_PER_MS)
+#define ADDED_ITEM_NS	 (100 * NS_PER_US)
+#define ADDED_AT_ONCE_NS (16 * ADDED_EVERY_NS)
 
 /* What was found before anybody knew which file it is: asked of the next reading of /proc. */
 struct process_asked {
@@ -115,7 +116,7 @@ static bool found_may_add(struct process *process, int64_t now)
 
 	if (process->found_ns < now)
 		process->found_ns = now;
-	if (process->found_ns - now >= ADDED_AT_ONCE * every_ns)
+	if (process->found_ns - now >= ADDED_AT_ONCE_NS)
 		return false;
 	process->found_ns += every_ns;
 	return true;

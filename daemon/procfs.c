@@ -167,6 +167,22 @@ int procfs_read_mappings(int dir_fd, struct mappings *out)
 	return mappings_read(in, out);
 }
 
+/* Something else may have been mapped there since the mappings were read. */
+static bool is_at_path(int fd, const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	char link[32], found[PATH_MAX];
+	size_t size = strlen(path);
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, found, sizeof(found) - 1);
+	if (n < 0)
+		return true; /* longer than any that can be read */
+	found[n] = '\0';
+	return !strncmp(found, path, size) && (!found[size] || !strcmp(found + size, deleted));
+}
+
 int procfs_open_mapped(int dir_fd, const struct mapping *mapping)
 {
 	char path[PATH_MAX + 8];
@@ -176,8 +192,12 @@ int procfs_open_mapped(int dir_fd, const struct mapping *mapping)
 	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, mapping->start,
 		 mapping->end);
 	fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
-	if (fd >= 0)
+	if (fd >= 0 && is_at_path(fd, mapping->path))
 		return fd;
+	if (fd >= 0) {
+		close(fd);
+		return -ESTALE;
+	}
 	r = -errno;
 	if (mapping->path[0] != '/' || strlen(mapping->path) >= PATH_MAX)
 		return r;

@@ -44,7 +44,7 @@ int procfs_read_mappings(int dir_fd, struct mappings *out);
 /*
  * The file of a mapping, opened with O_PATH so that no driver is touched and no FIFO is waited
  * for. By map_files, which also reaches deleted files and other mount namespaces; else by its
- * path in the process's root, if that is the same file. An fd owned by the caller, or -errno.
+ * path in the process's root; where that is the same file. An fd owned by the caller, or -errno.
  */
 int procfs_open_mapped(int dir_fd, const struct mapping *mapping);
 

@@ -3,12 +3,14 @@
  * prog_reload ROUNDS COUNT US FILE..: in each round loads one library after the other, which the
  * kernel maps to where the one before was, sleeps COUNT times US us in it and closes it. Before
  * "done" a line "where ADDRESS" for each library and round, and "slept N": a timer that ends
- * before its thread has left the CPU is no sleep.
+ * before its thread has left the CPU is no sleep. With PIECES=N in the environment it has mapped as
+ * many pieces of code before.
  */
 
 #include "prog.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 static useconds_t sleep_us;
@@ -50,11 +52,26 @@ static NAMED int sleep_in(const char *path, long count)
 	return sum;
 }
 
+static void pieces_map(void)
+{
+	const char *text = getenv("PIECES");
+	long n = text ? strtol(text, NULL, 10) : 0, page = 4096;
+	char *start;
+
+	if (!n)
+		return;
+	start = mmap(NULL, (size_t)(2 * n * page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	need(start != MAP_FAILED, "mmap");
+	for (long i = 0; i < n; i++)
+		need(!mprotect(start + 2 * i * page, (size_t)page, PROT_READ | PROT_EXEC), "mprotect");
+}
+
 int main(int argc, char **argv)
 {
 	long rounds = arg_number(argc, argv, 1, 1), count = arg_number(argc, argv, 2, 1);
 	int sum = 0;
 
+	pieces_map();
 	sleep_us = (useconds_t)arg_number(argc, argv, 3, 1000);
 	wait_for_start();
 	for (long i = 0; i < rounds; i++)

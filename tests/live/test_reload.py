@@ -23,7 +23,7 @@ def check_names(daemon, label, pid, sleeps, slept, *args):
     for row in rows:
         names = frame_names(row)
         at = names.index("nap") + 1
-        where = names[at]
+        where = names[at] if at < len(names) else "?"
         if where.removeprefix("in_") in found:
             found[where.removeprefix("in_")] += row["count"]
             # Loaded a moment ago it may not be known yet where calls in it lead to.
@@ -55,11 +55,37 @@ def check_reload(daemon, rounds, count, us):
     program.end()
 
 
+def used_by(daemon):
+    """CPU seconds and MiB."""
+    with open(f"/proc/{daemon.process.pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    with open(f"/proc/{daemon.process.pid}/status", encoding="ascii") as f:
+        rss = int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) / 1024
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), rss
+
+
+def check_pieces(daemon):
+    """Of thousands of pieces of code, and others in one place all the time: the daemon's own time
+    and memory do not follow."""
+    os.environ["PIECES"] = "3000"
+    program = Program("prog_reload", 1000, 1, 300, *map(library, NAMES)).ready()
+    begun, (cpu, rss) = time.monotonic(), used_by(daemon)
+    lines = program.go().done().lines
+    took, (cpu_after, rss_after) = time.monotonic() - begun, used_by(daemon)
+    del os.environ["PIECES"]
+    check(cpu_after - cpu < took / 2, f"pieces: {cpu_after - cpu:.2f} s of {took:.2f} s")
+    check(rss_after - rss < 48, f"pieces: {rss_after - rss:.0f} MiB more")
+    slept = int(next(line.split()[1] for line in lines if line.startswith("slept ")))
+    check_names(daemon, "pieces", program.pid, 1000, slept)
+    program.end()
+
+
 need_live()
 daemon = Daemon("probe.offcpu.min_wait=0")
 check_reload(daemon, 1, 20, 5000)
 check_reload(daemon, 20, 2, 2000)
 check_reload(daemon, 100, 1, 300)
+check_pieces(daemon)
 check_nothing_lost(daemon.status(), "status")
 daemon.stop()
 finish()
