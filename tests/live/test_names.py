@@ -71,7 +71,7 @@ def check_stripped(daemon):
 
 def module_names(row):
     """Of the program's own functions: what the frames say their file is."""
-    return [(f.get("module"), f.get("name")) for f in row["user"]["frames"]
+    return [(f.get("module"), f.get("name")) for f in (row.get("user") or {}).get("frames", [])
             if "/lib" not in (f.get("module") or "/lib") and f["module"][0] == "/"]
 
 
@@ -102,14 +102,14 @@ def check_equal_files(daemon):
         files = {module for module, _ in module_names(row)}
         labels = {name.split("+")[0] for _, name in module_names(row) if name and "+fn_" in name}
         check(files == {path} and labels == {os.path.basename(path)},
-              f"equal files: {os.path.basename(path)} is not named {files} {labels}")
+              f"equal files: {os.path.basename(path)} is named {files} {labels}")
     return first
 
 
 def check_equal_files_kept(daemon, paths):
     """The same of what was kept."""
     rows = [r for r in daemon.snapshot("--window", "1h")["rows"]
-            if r["process"]["pid"] in paths and r.get("user") and module_names(r)]
+            if r["process"]["pid"] in paths and module_names(r)]
     check({r["process"]["pid"] for r in rows} == set(paths), "equal files: all of them are on disk")
     for row in rows:
         path = paths[row["process"]["pid"]]
@@ -150,6 +150,34 @@ def check_other_root(daemon):
     stacks = user_stacks(daemon, pid)
     check(any(s[0] == "short_wait" for s in stacks),
           f"its own root: named by the debug file there: {stacks[:4]}")
+
+
+def check_layers(daemon):
+    """In a root of layers (overlayfs, as containers have), programs of the lower and the upper one."""
+    image = os.path.join(daemon.dir, "lower")
+    copy_into(image, prog("prog_shortlived"))
+    for name in ("/below", "/above"):
+        shutil.copy(prog("prog_shortlived"), image + name)
+    top = os.path.join(daemon.dir, "layers")
+    os.mkdir(top)
+    script = f"""set -e
+        mount -t tmpfs none {top}
+        mkdir {top}/upper {top}/work {top}/root
+        mount -t overlay -o lowerdir={image},upperdir={top}/upper,workdir={top}/work none {top}/root
+        touch {top}/root/above
+        chroot {top}/root /above 5
+        exec chroot {top}/root "$0" "$1"
+        """
+    if run(["unshare", "-m", "sh", "-c", script, "/below", "300"]).code:
+        print("no overlayfs here: left out")
+        return
+    for path in ("/below", "/above"):
+        pid = run_short(["unshare", "-m", "sh", "-c", script, path], ms=1000)
+        rows = [r for r in daemon.snapshot("--window", "30s", "-p", pid)["rows"]
+                if "short_wait" in frame_names(r)]
+        check(rows and all(r["user"]["frames"][0]["module"].endswith(path) and not r["user"]["flags"]
+                           and frame_names(r)[-1] == "_start" for r in rows),
+              f"layers: {path}: {[(r['user']['flags'], frame_names(r)) for r in rows][:2]}")
 
 
 def stuck_stack(daemon, pid, name):
@@ -369,6 +397,7 @@ daemon = Daemon("window.length=1s")
 check_stripped(daemon)
 equal = check_equal_files(daemon)
 check_other_root(daemon)
+check_layers(daemon)
 check_jit(daemon)
 check_memory_file(daemon)
 check_deleted(daemon)
