@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""User stacks against elfutils: python3, perl, bash and a C++ program are stopped at moments that
-nobody chose, eu-stack walks the stopped threads, and stackd's stacks of the same stops have the
+"""User stacks against elfutils: programs as Debian has them and one in C++ are stopped at moments
+that nobody chose, eu-stack walks the stopped threads, and stackd's stacks of the same stops have the
 same frames, address by address. One that says it was cut ends early, with the frames up to there."""
 
 import collections
@@ -58,6 +58,37 @@ done
 """
 
 
+SQL = """
+create table t (a, b); create index i on t (b);
+with recursive c(x) as (select 1 union all select x + 1 from c where x < 300)
+  insert into t select x, x * 7919 % 301 || '-' || x from c;
+with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000000)
+  select sum(length(b)) from c, t where b like '%' || (x % 10) || '%' group by a order by 1;
+"""
+
+VIM = "|".join(("while 1", "let x = sort(map(range(300), 'v:val * 7919 % 301'))",
+                "let y = substitute(join(x, ','), '\\(\\d\\+\\),\\(\\d\\)', '\\2-\\1', 'g')",
+                "call setline(1, y)", "silent! %s/3/33/g", "endwhile"))
+
+# Those that are installed, at work for a minute at least.
+TOUR = {
+    "awk": ["-f", "-"],
+    "openssl": ["speed", "-seconds", "100", "rsa2048"],
+    "sort": ["--parallel=2", "-R", "/dev/stdin"],
+    "sqlite3": [":memory:", SQL],
+    "vim": ["-u", "NONE", "-i", "NONE", "-n", "-es", "-c", VIM],
+    "xz": ["-9", "-c", "/dev/zero"],
+    "tclsh": [],
+}
+INPUT = {
+    "awk": 'BEGIN { while (1) { s = ""; for (i = 0; i < 300; i++) { a[i % 50] = s; s = s sprintf("%d,", i * 7919 % 301) }'
+           ' gsub(/[0-9]+,/, "<&>", s); n = split(s, b, "<"); x = substr(s, n, 20) ~ /3.*1/ } }',
+    "sort": "\n".join(str(i * 7919 % 30011) for i in range(2_000_000)),
+    "tclsh": "proc f {n} { if {$n} { return [expr {[f [expr {$n - 1}]] + 1}] } else { return 0 } }\n"
+             "while 1 { f 20; lsort -command {apply {{a b} {expr {$a < $b}}}} {5 3 8 1 9 2 7} }\n",
+}
+
+
 def eu_stacks(pid):
     """Frame addresses of each thread of a stopped process."""
     threads = run(["eu-stack", "-n", "500", "-p", str(pid)]).out.split("\nTID ")[1:]
@@ -72,10 +103,10 @@ def is_stopped(pid):
     return all(state(tid) == "T" for tid in threads_of(pid))
 
 
-def stops_of(pid):
+def stops_of(pid, stops):
     """The stacks of its threads by eu-stack, of as many stops."""
     expected = set()
-    for _ in range(STOPS):
+    for _ in range(stops):
         time.sleep(random.uniform(0.003, 0.02))
         os.kill(pid, signal.SIGSTOP)
         wait_until(lambda: is_stopped(pid), 10, "the process to stop")
@@ -108,16 +139,16 @@ def is_found(frames, ours):
                for mine, flags in ours.items())
 
 
-def check_program(daemon, label, process):
+def check_program(daemon, label, process, stops=STOPS):
     time.sleep(0.5)
-    expected = stops_of(process.pid)
+    expected = stops_of(process.pid, stops)
     stop_process(process)
     ours = our_stacks(daemon, process.pid)
     flagged = collections.Counter(flag for flags in ours.values() for flag in flags)
     wrong = [(sorted(flags), [hex(a) for a in frames]) for frames, flags in ours.items()
              if not is_right(frames, flags, expected)]
     missing = sum(not is_found(frames, ours) for frames in expected)
-    check(len(ours) >= STOPS // 4, f"{label}: {len(ours)} different stacks of stopped threads, "
+    check(len(ours) >= stops // 5, f"{label}: {len(ours)} different stacks of stopped threads, "
           f"{sum(len(frames) for frames in ours)} frames")
     if not check(not wrong, f"{label}: 0 wrong, cut: {dict(flagged) or 0}: {wrong[:2]}"):
         for _, mine in wrong[:2]:
@@ -127,11 +158,25 @@ def check_program(daemon, label, process):
           f"{label}: {missing} of {len(expected)} that eu-stack saw are missing")
 
 
-def start(*argv):
-    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+def start(*argv, text=None):
+    source = subprocess.DEVNULL
+    if text:
+        source = tempfile.TemporaryFile()
+        source.write(text.encode())
+        source.seek(0)
+    process = subprocess.Popen(argv, stdin=source, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     atexit.register(stop_process, process)
     return process
+
+
+def check_tour(daemon):
+    for name, args in TOUR.items():
+        if not shutil.which(name):
+            print(f"no {name} here: left out")
+            continue
+        process = start(shutil.which(name), *args, text=INPUT.get(name))
+        check_program(daemon, name, process, STOPS // 2)
 
 
 need_live()
@@ -143,6 +188,7 @@ daemon = Daemon("window.length=2s")
 check_program(daemon, "python3", start("/usr/bin/python3", "-c", PYTHON))
 check_program(daemon, "perl", start("/usr/bin/perl", "-e", PERL))
 check_program(daemon, "bash", start("/bin/bash", "-c", BASH))
+check_tour(daemon)
 if os.path.exists(os.path.join(PROGS, "prog_frames")):
     check_program(daemon, "C++", start(os.path.join(PROGS, "prog_frames")))
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stacks of programs in Rust and Go as their compilers make them, static and stripped ones too:
+whole, with the names of their functions, down to where the program or the thread began."""
+
+from harness import *
+
+COUNT = 8
+
+RUST = """
+use std::{hint::black_box, io::Read, thread, time::Duration};
+struct Ledger { n: u64 }
+trait Post { fn post(&mut self, depth: u64) -> u64; }
+impl Post for Ledger {
+    #[inline(never)]
+    fn post(&mut self, depth: u64) -> u64 {
+        if depth > 0 { return black_box(self.post(depth - 1)) + 1; }
+        thread::sleep(Duration::from_millis(2));
+        self.n += 1;
+        self.n
+    }
+}
+#[inline(never)]
+fn settle<T: Post>(post: &mut T) -> u64 {
+    let mut sum = 0;
+    for _ in 0..COUNT { sum += black_box(post.post(3)); }
+    black_box(sum)
+}
+fn main() {
+    println!("ready");
+    std::io::stdin().read_exact(&mut [0]).unwrap();
+    let thread = thread::Builder::new().name("books".into()).spawn(|| black_box(settle(&mut Ledger { n: 1 })));
+    let mut sum = black_box(settle(&mut Ledger { n: 0 }));
+    sum += thread.unwrap().join().unwrap();
+    println!("done {}", sum);
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+""".replace("COUNT", str(COUNT))
+
+GO = """
+package main
+
+import ("bufio"; "fmt"; "io"; "os"; "syscall")
+
+type ledger struct{ n int }
+
+//go:noinline
+func (l *ledger) post(depth int) int {
+	if depth > 0 { return l.post(depth-1) + 1 }
+	ts := syscall.Timespec{Nsec: 2000000}
+	syscall.Nanosleep(&ts, nil)
+	l.n++
+	return l.n
+}
+
+//go:noinline
+func settle(l *ledger) (sum int) {
+	for i := 0; i < COUNT; i++ { sum += l.post(3) }
+	return sum
+}
+
+func main() {
+	in := bufio.NewReader(os.Stdin)
+	fmt.Println("ready")
+	in.ReadByte()
+	fmt.Println("done", settle(&ledger{}))
+	io.ReadAll(in)
+}
+""".replace("COUNT", str(COUNT))
+
+
+def build(daemon, name, compiler, source, *argv):
+    """The program's path; None where it cannot be built here."""
+    path = os.path.join(daemon.dir, name)
+    with open(os.path.join(daemon.dir, source[0]), "w", encoding="ascii") as f:
+        f.write(source[1])
+    environment = {**os.environ, "GOCACHE": os.path.join(daemon.dir, "go"), "GO111MODULE": "off"}
+    done = run([compiler, *argv, "-o", path, os.path.join(daemon.dir, source[0])], timeout=180,
+               env=environment)
+    if done.code:
+        print(f"{name} cannot be built here: {done.err[-300:]}")
+    return None if done.code else path
+
+
+def stacks(daemon, path, function):
+    """Rows below a function of the program, once it has done its sleeps."""
+    program = Program("", path=path).ready().go().done()
+    rows = daemon.snapshot("-p", program.pid)["rows"]
+    program.end()
+    return [r for r in rows if r["state"] == "S" and any(function in n for n in frame_names(r))]
+
+
+def known_stacks(daemon, path, function, sleeps):
+    """The same of the first run in which the daemon has read all of what the program consists of."""
+
+    def look():
+        rows = stacks(daemon, path, function)
+        whole = [r for r in rows if not set(r["user"]["flags"]) - {"frame_pointers"}]
+        return rows if row_sum(whole, "count") >= sleeps - 1 else None
+
+    try:
+        return wait_until(look, 10, "the program to be known")
+    except TimeoutError:
+        return stacks(daemon, path, function)
+
+
+def has_chain(names, chain):
+    """Whether these are names of frames one below the other, with others between."""
+    rest = iter(names)
+    return all(any(part in name for name in rest) for part in chain)
+
+
+def check_stacks(label, rows, chain, ends, flags=()):
+    found = [r for r in rows if has_chain(frame_names(r), chain) and frame_names(r)[-1] in ends]
+    whole = [r for r in found if set(r["user"]["flags"]) <= set(flags)]
+    # One that the scheduler hides is counted as lost.
+    check(COUNT - 1 <= row_sum(whole, "count") <= COUNT,
+          f"{label}: {row_sum(whole, 'count')} of {COUNT} whole: "
+          f"{[(r['user']['flags'], frame_names(r)) for r in rows if r not in whole][:2]}")
+
+
+def check_rust(daemon):
+    rustc = shutil.which("rustc")
+    if not rustc:
+        print("no rustc here: programs in Rust are left out")
+        return
+    post = ["Post>::post"] * 4
+    for label, argv in {"rust": [], "rust, static": ["-C", "target-feature=+crt-static"],
+                        "rust, static without PIE":
+                            ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"],
+                        }.items():
+        path = build(daemon, label.replace(" ", "-"), rustc, ("books.rs", RUST), "-O", *argv)
+        if not path:
+            continue
+        rows = known_stacks(daemon, path, "Post>::post", 2 * COUNT)
+        check_stacks(label, rows, [*post, "settle", "main"], {"_start"})
+        check_stacks(f"{label}: a thread", rows, [*post, "settle"],
+                     {"clone3", "__clone3", "clone", "__clone", "start_thread"})
+
+
+def check_go(daemon):
+    go = shutil.which("go")
+    if not go:
+        print("no go here: programs in Go are left out")
+        return
+    chain = [*["main.(*ledger).post"] * 4, "main.settle", "main.main", "runtime.main"]
+    for label, argv in {"go": [], "go, stripped": ["-ldflags=-s -w"],
+                        "go, stripped, to be loaded anywhere":
+                            ["-buildmode=pie", "-ldflags=-s -w"]}.items():
+        path = build(daemon, label.replace(" ", "-"), go, ("books.go", GO), "build", *argv)
+        if not path:
+            continue
+        rows = known_stacks(daemon, path, "ledger).post", COUNT)
+        check_stacks(label, rows, chain, {"runtime.goexit", "runtime.goexit.abi0"}, ["frame_pointers"])
+
+
+need_live()
+daemon = Daemon()
+check_rust(daemon)
+check_go(daemon)
+check_nothing_lost(daemon.status(), "status")
+check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
+finish()
