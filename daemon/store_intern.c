@@ -44,22 +44,29 @@ int store_intern_new(struct store_db *db, struct store_intern **out)
 	return 0;
 }
 
-static void known_clear(struct known **set)
+static void known_clear(struct known **set, int64_t before)
 {
 	struct known *known, *next;
 
 	HASH_ITER(hh, *set, known, next)
 	{
+		if (known->seen >= before)
+			continue;
 		HASH_DEL(*set, known);
 		free(known);
 	}
 }
 
+void store_intern_forget_before(struct store_intern *intern, int64_t window, int64_t frames)
+{
+	known_clear(&intern->frames, frames);
+	known_clear(&intern->stacks, window);
+	known_clear(&intern->processes, window);
+}
+
 void store_intern_forget(struct store_intern *intern)
 {
-	known_clear(&intern->frames);
-	known_clear(&intern->stacks);
-	known_clear(&intern->processes);
+	store_intern_forget_before(intern, INT64_MAX, INT64_MAX);
 }
 
 struct store_intern *store_intern_free(struct store_intern *intern)
@@ -86,7 +93,7 @@ static void known_add(struct known **set, const uint64_t *key, int64_t number, i
 	struct known *known;
 
 	if (HASH_COUNT(*set) >= KNOWN_MAX)
-		known_clear(set);
+		known_clear(set, INT64_MAX);
 	known = calloc(1, sizeof(*known));
 	if (!known)
 		return;

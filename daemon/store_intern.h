@@ -36,6 +36,9 @@ int64_t store_intern_window(const struct store_intern *intern);
 /* After a rollback: the numbers it gave may never have been written. */
 void store_intern_forget(struct store_intern *intern);
 
+/* Rows that were last seen before that are there no more; of frames, before the other one. */
+void store_intern_forget_before(struct store_intern *intern, int64_t window, int64_t frames);
+
 /* The sum that guards an interned row, or the blob of a window. */
 int64_t store_sum(int64_t number, const void *data, size_t size);
 

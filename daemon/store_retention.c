@@ -93,7 +93,7 @@ static int64_t touch_since(const struct store *store, int64_t oldest)
 /* Drops what no window left can refer to, nor the one that is about to be written. */
 static int interned_trim(struct store *store)
 {
-	int64_t oldest, end = INT64_MIN, before;
+	int64_t oldest, end = INT64_MIN, touch, before, frames;
 	int r = oldest_get(store, &oldest, &end);
 
 	if (r == -ENOENT)
@@ -101,13 +101,17 @@ static int interned_trim(struct store *store)
 	else if (r)
 		return r;
 	store->evicted = 0;
-	before = oldest - touch_since(store, oldest);
+	touch = touch_since(store, oldest);
+	before = oldest - touch;
+	/* A stack that was told of so long ago did not tell of frames that had been just before it.
+	 */
+	frames = before - touch;
 	if (before <= 0)
 		return 0;
-	store_intern_forget(store->intern);
+	store_intern_forget_before(store->intern, before, frames);
 	r = trim(store, STATEMENT_STACKS_TRIM, before);
 	if (!r)
-		r = trim(store, STATEMENT_FRAMES_TRIM, before);
+		r = trim(store, STATEMENT_FRAMES_TRIM, frames);
 	if (!r)
 		r = trim(store, STATEMENT_PROCESSES_TRIM, before);
 	if (!r)
