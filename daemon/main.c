@@ -23,6 +23,9 @@
 
 #define STATUS_EVERY_NS (10 * NS_PER_S)
 
+/* Free memory that the allocator may keep for what comes next. */
+#define MEMORY_SPARE ((size_t)16 << 20)
+
 /*
  * Signs of life in the time the service manager allows: one that a late drain did not give is soon
  * made up for. A host that stood still, or has no CPU to spare, is no reason to begin anew.
@@ -100,6 +103,13 @@ static size_t probe_status_print(struct daemon *daemon, enum probe_kind kind, ch
 	return n < 0 || (size_t)n >= size ? 0 : (size_t)n;
 }
 
+/* Pages between pieces in use are not given back by themselves, and a big answer leaves many. */
+static void memory_trim(void)
+{
+	if (mallinfo2().fordblks > MEMORY_SPARE)
+		malloc_trim(0);
+}
+
 static void on_status(void *userdata)
 {
 	struct daemon *daemon = userdata;
@@ -115,6 +125,7 @@ static void on_status(void *userdata)
 		n += probe_status_print(daemon, kind, probes + n, sizeof(probes) - n);
 	notify_status("%s%zu windows, %" PRIu64 " threads", probes, history.windows, drain.threads);
 	daemon->status_ns = clock_ns(CLOCK_MONOTONIC);
+	memory_trim();
 }
 
 static void on_setting_changed(void *userdata, const char *section, const char *key,

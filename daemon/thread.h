@@ -10,8 +10,8 @@
 enum { THREAD_URGENCY = 5 };
 
 /*
- * For threads that do a little and soon, or it is too late: rings fill, processes are gone. Where it
- * is refused (it takes CAP_SYS_NICE or RLIMIT_NICE) the thread is as urgent as any.
+ * For threads that do a little and soon, or it is too late: rings fill, processes are gone. Where
+ * it is refused (it takes CAP_SYS_NICE or RLIMIT_NICE) the thread is as urgent as any.
  */
 static inline void thread_set_urgent(void)
 {
