@@ -267,7 +267,8 @@ class Daemon:
         for fd in os.listdir(path):
             with contextlib.suppress(FileNotFoundError):
                 kind = os.readlink(os.path.join(path, fd))
-                if "bpf" in kind or "perf" in kind:
+                # Not a file of that name that it reads: bpftrace, libbpf, perf-PID.map.
+                if kind.startswith("anon_inode:") and ("bpf" in kind or "perf" in kind):
                     counts[kind] = counts.get(kind, 0) + 1
         return counts
 
