@@ -176,7 +176,10 @@ def intervals(o):
 
 
 def deep_stack(o):
-    for entry in o.some(NESTED):
+    # Others are of a preemption on its way there.
+    asleep_there = [e for e in o.some(NESTED) if any("nanosleep" in f for f in e.frames)]
+    o.check(asleep_there, "its sleeps")
+    for entry in asleep_there:
         n = sum(NESTED in f for f in entry.frames)
         o.check(n == 61, f"61 frames of the recursion: {n}")
 
@@ -372,6 +375,19 @@ for row, words, look in (
 ):
     cases.add(row, f"offwaketime {words}", look)
 cases.add("offwaketime: until Ctrl-C", "offwaketime", pairs(wake(ending=ENDLESS), all_threads), True)
+
+# ---- Who waits all the time: only what has ended is in these.
+
+asleep = h.Program("prog_sleeper").ready()
+
+
+def nothing_ended(o):
+    o.check(not "".join(o.lines[1:]).strip(), f"no entry: {o.lines[1:3]}")
+    o.check("no wait that was asked for ended" in o.result.err, f"and why: {o.result.err}")
+
+
+for tool in ("offcputime", "offwaketime", "topwaits"):
+    cases.add(f"{tool}: who waits still", f"{tool} -p {asleep.pid} 1", nothing_ended)
 
 # ---- profile
 

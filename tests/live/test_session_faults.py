@@ -70,6 +70,10 @@ refused(1, "no probe nope", "start", "nope")
 refused(1, "needs --duration", "record", "offcpu")
 refused(1, "not the name of a probe", "start", "offcpu", "--name", "offcpu")
 
+refused(1, '"" is no function', "start", "stackcount", "")
+refused(1, "needs a probe", "start", "")
+refused(4, "for a while: stackctl record offwake", "snapshot", "offwake")
+
 # A name that nobody has is no error: somebody may come by it. The answer is empty.
 result = daemon.ctl("record", "offcpu", "--comm", "no-such-name*", "--duration", "500ms", "-f")
 h.check(result.code == 0 and not result.out, f"a name that nobody has: {result} {result.out[:200]}")
