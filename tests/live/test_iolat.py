@@ -157,15 +157,7 @@ h.check(text.code == 0 and "pread64" in text.out, "text")
 tree = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--breakdown")
 h.check(tree.code == 0 and "by what the thread did" in tree.out, "breakdown")
 
-# By window, the same once more; as a map for people.
-windows = snapshot("-p", program.pid, "--over-time")["rows"]
-h.check(len({str(r["window"]) for r in windows}) > 1, "several windows")
-h.check(all(len(r["io"]) and "device" not in r["io"] for r in windows), "wherever they were")
-for layer, op, known in (("syscall", "read", ("read", "pread64")), ("syscall", "sync", ("fdatasync",))):
-    seen, wanted = count_of(select(windows, layer, op)), count_of(select(rows, layer, *known))
-    h.check(seen == wanted, f"{layer} {op} by window: {seen} of {wanted}")
-    seen = sum(sum(r["buckets"]) for r in select(windows, layer, op))
-    h.check(seen == wanted, f"{layer} {op}, buckets by window: {seen} of {wanted}")
+# As a map over time.
 heat = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--over-time")
 h.check(heat.code == 0 and "syscall read" in heat.out and "a column is" in heat.out, str(heat))
 for bad in (("offcpu", "--over-time"), ("iolat", "--over-time", "--by", "process")):
@@ -174,24 +166,32 @@ for bad in (("offcpu", "--over-time"), ("iolat", "--over-time", "--by", "process
 program.end()
 
 # No operation is counted twice, or left out, where one window follows another.
-many = h.Program("prog_io", os.path.join(directory, "file"), 100, "cached_read", MILLION // 100)
-many.ready()
+halves = [h.Program("prog_io", os.path.join(directory, name), 100, "cached_read", MILLION // 200)
+          for name in ("one", "other")]
+pids = [str(half.ready().pid) for half in halves]
 start = daemon.cut("iolat")
-many.go().done()
-end = daemon.cut("iolat")
-reply = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "-p",
-                        many.pid, "--op", "read")
-h.check_nothing_lost(reply, "operations")
-h.check(reply["coverage"]["windows"] > 1, f"several windows: {reply['coverage']}")
-for layer in ("syscall", "vfs", "fs") if has_layers else ("syscall",):
-    found = [r for r in select(reply["rows"], layer, "pread64" if layer == "syscall" else "read")
-             if r["io"].get("filesystem") != "pipe"]  # what it is told to begin by
-    # The directory may be of a file system whose functions are not known.
-    if found or layer != "fs":
-        h.check(count_of(found) == MILLION, f"{layer}: {count_of(found)} of {MILLION} reads")
-        buckets = sum(sum(r["buckets"]) for r in found)
-        h.check(buckets == MILLION, f"{layer}: {buckets} of {MILLION} in buckets")
-many.end()
+for half in halves:
+    half.go().done()
+    end = daemon.cut("iolat")
+    half.end()
+
+
+def read_of(*args):
+    reply = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "-p",
+                            ",".join(pids), "--op", "pread64", *args)
+    h.check_nothing_lost(reply, "operations")
+    return select(reply["rows"], "syscall", "pread64", "read")
+
+
+for args in ((), ("--over-time",)):
+    found, word = read_of(*args), " ".join(("reads", *args))
+    h.check(count_of(found) == MILLION, f"{word}: {count_of(found)} of {MILLION}")
+    buckets = sum(sum(r["buckets"]) for r in found)
+    h.check(buckets == MILLION, f"{word}: {buckets} of {MILLION} in buckets")
+windows = [r["window"]["ns"] for r in found]
+h.check(len(set(windows)) == len(windows) > 1, f"a row for each of several windows: {windows}")
+h.check(windows == sorted(windows), f"in their order: {windows}")
+h.check(not any("device" in r["io"] for r in found), "wherever they were")
 
 # What does not end is there with its age, until its thread ends.
 reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
