@@ -66,7 +66,7 @@ since = at(start)[1:]
 before = diskstats(disk) if disk else None
 program.go().done()
 after = diskstats(disk) if disk else None
-daemon.cut("iolat")
+end = daemon.cut("iolat")
 
 
 def snapshot(*args):
@@ -122,7 +122,7 @@ if disk:
     asleep = sum(r["io"]["device_ns"] for r in reads)
     device = h.row_sum(select(rows, "device", "read", device=disk))
     h.check(0 < asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")
-    everybody = snapshot("--layer", "block", "--disk", disk)["rows"]
+    everybody = snapshot("--until", at(end), "--layer", "block", "--disk", disk)["rows"]
     for op in ("read", "flush"):
         seen, stats = count_of(select(everybody, "block", op)), after[op] - before[op]
         # The windows begin and end a little before and after the counters were read.
