@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -24,6 +25,8 @@ struct probe_calls {
 	struct broker *broker;
 	const struct targets *targets;
 	int program_fd;
+	unsigned long *addresses; /* of the targets, while many are attached at once */
+	unsigned long *counters;
 	int *fds; /* as many as targets; -1: none */
 	size_t n;
 	size_t attached;
@@ -34,7 +37,40 @@ struct probe_calls {
 	_Atomic size_t next;
 };
 
-static int multi_link(int program_fd, const unsigned long *addresses, size_t n)
+/* What the bpf system call takes for a link to many places of a file (6.6, 89ae89f53d20): neither
+ * Debian 12's headers nor its libbpf know it. */
+struct uprobe_multi {
+	uint32_t program_fd;
+	uint32_t target_fd;
+	uint32_t attach_type;
+	uint32_t flags;
+	uint64_t path;
+	uint64_t offsets;
+	uint64_t counters;
+	uint64_t cookies;
+	uint32_t n;
+	uint32_t link_flags;
+	uint32_t pid; /* 0: every process */
+	uint32_t pad;
+};
+
+static int uprobe_link(int program_fd, const char *path, const unsigned long *offsets,
+		       const unsigned long *counters, size_t n)
+{
+	struct uprobe_multi attr = {
+		.program_fd = (uint32_t)program_fd,
+		.attach_type = PROBE_CALLS_UPROBE_MULTI,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)offsets,
+		.counters = (uintptr_t)counters,
+		.n = (uint32_t)n,
+	};
+	long fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int kprobe_link(int program_fd, const unsigned long *addresses, size_t n)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options);
 
@@ -43,23 +79,43 @@ static int multi_link(int program_fd, const unsigned long *addresses, size_t n)
 	return bpf_link_create(program_fd, 0, BPF_TRACE_KPROBE_MULTI, &options);
 }
 
-/* There is no function at this address: a kernel that has the call says so. */
-bool probe_calls_has_multi(void)
+/* A program that does nothing; a descriptor, or a negative errno. */
+static int try_load(enum bpf_attach_type type)
 {
 	const struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = type);
+
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "stackd_try", "GPL", insns, ARRAY_SIZE(insns),
+			     &options);
+}
+
+/* There is no function at this address: a kernel that has the call says so. */
+bool probe_calls_has_multi(void)
+{
 	const unsigned long nowhere = 1;
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_KPROBE_MULTI);
-	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "stackd_try", "GPL", insns, ARRAY_SIZE(insns),
-			       &options);
-	int link = fd < 0 ? -EOPNOTSUPP : multi_link(fd, &nowhere, 1);
+	int fd = try_load(BPF_TRACE_KPROBE_MULTI);
+	int link = fd < 0 ? -EOPNOTSUPP : kprobe_link(fd, &nowhere, 1);
 
 	closep(&fd);
 	if (link >= 0)
 		close(link);
 	return link != -EOPNOTSUPP;
+}
+
+/* No file can be traced there: a kernel that has the call looks. */
+bool probe_calls_has_user_multi(void)
+{
+	const unsigned long nowhere = 0;
+	int fd = try_load(PROBE_CALLS_UPROBE_MULTI);
+	int link = fd < 0 ? -EINVAL : uprobe_link(fd, "/", &nowhere, NULL, 1);
+
+	closep(&fd);
+	if (link >= 0)
+		close(link);
+	return link == -EBADF;
 }
 
 bool probe_calls_has_functions(void)
@@ -80,11 +136,18 @@ static void refuse(struct probe_calls *calls, size_t i, int r)
 		snprintf(calls->names + used, sizeof(calls->names) - used, ", ...");
 }
 
-/* The kernel refuses all for one that it cannot trace: halves, until that one is alone. */
-static void multi_attach(struct probe_calls *calls, const unsigned long *addresses, size_t from,
-			 size_t n)
+static int multi_link(const struct probe_calls *calls, size_t from, size_t n)
 {
-	int fd = multi_link(calls->program_fd, addresses + from, n);
+	if (calls->targets->kind == TARGET_FUNCTION)
+		return kprobe_link(calls->program_fd, calls->addresses + from, n);
+	return uprobe_link(calls->program_fd, calls->targets->path, calls->addresses + from,
+			   calls->counters + from, n);
+}
+
+/* The kernel refuses all for one that it cannot trace: halves, until that one is alone. */
+static void multi_attach(struct probe_calls *calls, size_t from, size_t n)
+{
+	int fd = multi_link(calls, from, n);
 
 	if (fd >= 0) {
 		calls->fds[from] = fd;
@@ -93,21 +156,27 @@ static void multi_attach(struct probe_calls *calls, const unsigned long *address
 		for (size_t i = from; i < from + n; i++)
 			refuse(calls, i, fd);
 	} else {
-		multi_attach(calls, addresses, from, n / 2);
-		multi_attach(calls, addresses, from + n / 2, n - n / 2);
+		multi_attach(calls, from, n / 2);
+		multi_attach(calls, from + n / 2, n - n / 2);
 	}
 }
 
 static int multi_open(struct probe_calls *calls)
 {
 	_cleanup_(freep) unsigned long *addresses = calloc(calls->n, sizeof(*addresses));
+	_cleanup_(freep) unsigned long *counters = calloc(calls->n, sizeof(*counters));
 	size_t i;
 
-	if (!addresses)
+	if (!addresses || !counters)
 		return -ENOMEM;
-	for (i = 0; i < calls->n; i++)
+	for (i = 0; i < calls->n; i++) {
 		addresses[i] = calls->targets->v[i].address;
-	multi_attach(calls, addresses, 0, calls->n);
+		counters[i] = calls->targets->v[i].counter;
+	}
+	calls->addresses = addresses;
+	calls->counters = counters;
+	multi_attach(calls, 0, calls->n);
+	calls->addresses = calls->counters = NULL;
 	return 0;
 }
 

@@ -16,9 +16,15 @@
 struct broker;
 struct probe_calls;
 
+/* BPF_TRACE_UPROBE_MULTI of newer headers. */
+#define PROBE_CALLS_UPROBE_MULTI 48
+
 /* Whether the kernel attaches one program to many of its functions at once (5.18, CONFIG_FPROBE).
  */
 bool probe_calls_has_multi(void);
+
+/* The same of places in a file (6.6): each by itself takes the kernel a while to let go. */
+bool probe_calls_has_user_multi(void);
 
 /* Whether it has any way to attach one to its functions. */
 bool probe_calls_has_functions(void);

@@ -23,14 +23,29 @@ static const char *const hook_names[] = {
 	[TARGET_FUNCTION] = "kprobe",
 	[TARGET_TRACEPOINT] = "tp_btf",
 	[TARGET_USER] = "uprobe",
-	[TARGET_USDT] = "usdt",
+	[TARGET_USDT] = "uprobe",
+};
+static const char *const multi_names[] = {
+	[TARGET_FUNCTION] = "kprobe.multi",
+	[TARGET_USER] = "uprobe.multi",
+	[TARGET_USDT] = "uprobe.multi",
 };
 
 static bool is_multi(const struct probe *probe)
 {
-	return probe->options.targets->kind == TARGET_FUNCTION &&
-	       bpf_program__expected_attach_type(probe->stackcount->progs.on_function) ==
-		       BPF_TRACE_KPROBE_MULTI;
+	const struct stackcount *skel = probe->stackcount;
+
+	switch (probe->options.targets->kind) {
+	case TARGET_TRACEPOINT:
+		return false;
+	case TARGET_USER:
+	case TARGET_USDT:
+		return bpf_program__expected_attach_type(skel->progs.on_user_function) ==
+		       PROBE_CALLS_UPROBE_MULTI;
+	case TARGET_FUNCTION:
+		break;
+	}
+	return bpf_program__expected_attach_type(skel->progs.on_function) == BPF_TRACE_KPROBE_MULTI;
 }
 
 /* The program of the tracepoint of that place, on_tracepoint_1f. */
@@ -68,6 +83,9 @@ static int target_configure(struct probe *probe)
 		return tracepoints_configure(probe);
 	case TARGET_USER:
 	case TARGET_USDT:
+		if (probe_calls_has_user_multi())
+			bpf_program__set_expected_attach_type(skel->progs.on_user_function,
+							      PROBE_CALLS_UPROBE_MULTI);
 		return bpf_program__set_autoload(skel->progs.on_user_function, true);
 	case TARGET_FUNCTION:
 		break;
@@ -201,6 +219,6 @@ void probe_stackcount_close(struct probe *probe)
 
 void probe_stackcount_status(const struct probe *probe, struct probe_status *out)
 {
-	out->hook = is_multi(probe) ? "kprobe.multi" : hook_names[probe->options.targets->kind];
+	out->hook = (is_multi(probe) ? multi_names : hook_names)[probe->options.targets->kind];
 	out->blind[out->n_blind++] = "calls made while another one was being recorded on that CPU";
 }

@@ -121,6 +121,21 @@ def check_static_probe(daemon):
     check(listed == "stackd_test:here\n", f"static probe: listed: {listed!r}")
 
 
+def check_many_user(daemon):
+    """To let go of many takes seconds at most where the kernel takes them all at once; before 6.6
+    it lets go of one after the other."""
+    has_multi = tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 6)
+    function = "u:c:s*" if has_multi else "u:c:sig*"
+    session = Session(daemon, "stackcount", function)
+    functions = session_of(daemon, session.id)["functions"]
+    begin = time.monotonic()
+    reply = session.stop()
+    seconds = time.monotonic() - begin
+    check(functions > 10 and (seconds < patience(10) or not has_multi),
+          f"{functions} functions of libc let go of in {seconds:.1f} s")
+    check_nothing_lost(reply, function)
+
+
 def check_cgroup(daemon):
     """Calls in a cgroup alone, by its path and as a unit's, which it is called like."""
     with open("/proc/mounts", encoding="utf-8") as f:
@@ -404,6 +419,7 @@ daemon = Daemon()
 check_tracepoint(daemon)
 check_user(daemon)
 check_static_probe(daemon)
+check_many_user(daemon)
 check_cgroup(daemon)
 if has_kernel_functions():
     check_kernel(daemon)
