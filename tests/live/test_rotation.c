@@ -98,9 +98,12 @@ static void windows_sum(struct recorder *recorder, struct session *session, stru
 static void session_exercise(struct recorder *recorder, struct session *session, struct sums *sums,
 			     struct drain_stats *stats)
 {
-	pid_t load = load_start();
+	pid_t load;
 	int i;
 
+	if (!session_is_on(session))
+		fail_msg("%s", session->status.reason ? session->status.reason : "off");
+	load = load_start();
 	assert_true(load > 0);
 	for (i = 0; i < ROTATIONS; i++) {
 		usleep(20000);
@@ -216,7 +219,8 @@ static void session_filter_check(struct recorder *recorder, const struct session
 	struct drain_stats stats;
 	struct sums sums = {};
 
-	assert_int_equal(sessions_start(recorder->sessions, request, &session, &error), 0);
+	if (sessions_start(recorder->sessions, request, &session, &error))
+		fail_msg("%s", error.message);
 	session_exercise(recorder, session, &sums, &stats);
 	assert_true(stats.counts.filtered > 0);
 	check(&sums, &stats);
