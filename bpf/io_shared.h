@@ -98,6 +98,21 @@ struct io_sums {
 	__u64 buckets[IO_BUCKETS];
 };
 
+/* What one operation adds to its row. */
+struct io_times {
+	__u64 end_ns;
+	__u64 total_ns;
+	__u64 own_ns;
+	__u64 runnable_ns;
+	__u64 asleep_ns;
+	__u64 device_ns;
+	__u64 queue_ns;
+	__u64 throttled_ns;
+	__u64 bytes;
+	__u32 tid;
+	__u32 is_error;
+};
+
 /* One open operation of a thread. */
 struct io_frame {
 	__u64 start_ns;
@@ -126,12 +141,16 @@ struct io_slot {
 	__u32 tid;
 	__u32 exec_gen;
 	__u32 flags; /* IO_KEY_IS_KERNEL */
+	/* Of the one that ends: the programs' own stack is left to those who walk another. */
+	struct io_key key;
+	struct io_times times;
 	struct io_frame frames[IO_DEPTH];
 };
 
 _Static_assert(sizeof(struct io_key) == 48, "io_key has no padding");
 _Static_assert(sizeof(struct io_sums) == 144 + 8 * IO_BUCKETS, "io_sums has no padding");
+_Static_assert(sizeof(struct io_times) == 80, "io_times has no padding");
 _Static_assert(sizeof(struct io_frame) == 40, "io_frame has no padding");
-_Static_assert(sizeof(struct io_slot) == 64 + 40 * IO_DEPTH, "io_slot has no padding");
+_Static_assert(sizeof(struct io_slot) == 192 + 40 * IO_DEPTH, "io_slot has no padding");
 
 #endif

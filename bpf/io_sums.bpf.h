@@ -10,21 +10,6 @@
 #include "io_shared.h"
 #include "log2.bpf.h"
 
-/* What one operation adds to its row. */
-struct io_times {
-	__u64 end_ns;
-	__u64 total_ns;
-	__u64 own_ns;
-	__u64 runnable_ns;
-	__u64 asleep_ns;
-	__u64 device_ns;
-	__u64 queue_ns;
-	__u64 throttled_ns;
-	__u64 bytes;
-	__u32 tid;
-	__u32 is_error;
-};
-
 static __always_inline __u32 io_bucket(__u64 ns)
 {
 	return ns < 1ULL << 32 ? log2_of_32(ns) : 32 + log2_of_32(ns >> 32);

@@ -53,6 +53,14 @@ static __always_inline void key_identify(struct io_key *key, struct task_struct 
 	key->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 }
 
+/* What the operation that ends is, and took, from nothing. */
+static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
+{
+	__builtin_memset(&slot->key, 0, sizeof(slot->key));
+	__builtin_memset(&slot->times, 0, sizeof(slot->times));
+	slot->times.end_ns = end_ns;
+}
+
 /* Parts of the time asleep, which they cannot be more than: requests may overlap. */
 static __always_inline void times_share(const struct io_slot *slot, struct io_times *t)
 {
@@ -196,11 +204,11 @@ int BPF_PROG(on_sys_enter, struct pt_regs___kernel *regs, long id)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 {
-	__u64 stack, id = regs->orig_ax;
+	__u64 stack, id = regs->orig_ax, end_ns;
 	struct task_struct *task;
-	struct io_times t = {};
-	struct io_key key = {};
 	struct place place = {};
+	struct io_times *t;
+	struct io_key *key;
 	struct io_frame *frame;
 	struct io_slot *slot;
 	struct cpu *cpu;
@@ -215,7 +223,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 	cpu = cpu_get();
 	if (!cpu)
 		return 0;
-	t.end_ns = bpf_ktime_get_ns();
+	end_ns = bpf_ktime_get_ns();
 	cpu->counts.ios++;
 	stack = pointer_number(cpu, regs) & ~STACK_MASK;
 	slot = slot_find(stack, &index);
@@ -232,19 +240,22 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 	}
 	if (!thread_is_wanted(cpu, task))
 		return 0;
-	times_make(slot, frame, task, &t);
-	t.tid = task->pid;
-	t.is_error = ret < 0;
+	operation_clear(slot, end_ns);
+	key = &slot->key;
+	t = &slot->times;
+	times_make(slot, frame, task, t);
+	t->tid = task->pid;
+	t->is_error = ret < 0;
 	place_of_call(task, regs, call & 0xf0, ret, &place);
-	key_identify(&key, task);
-	key.dev = place.dev;
-	key.magic = place.magic;
-	key.call = frame->call;
-	key.layer = IO_LAYER_SYSCALL;
-	key.op = frame->op;
-	if (ret > 0 && (key.op == IO_OP_READ || key.op == IO_OP_WRITE))
-		t.bytes = ret;
-	operation_add(cpu, &key, task, &t);
+	key_identify(key, task);
+	key->dev = place.dev;
+	key->magic = place.magic;
+	key->call = frame->call;
+	key->layer = IO_LAYER_SYSCALL;
+	key->op = frame->op;
+	if (ret > 0 && (key->op == IO_OP_READ || key->op == IO_OP_WRITE))
+		t->bytes = ret;
+	operation_add(cpu, key, task, t);
 	return 0;
 }
 
@@ -300,23 +311,22 @@ static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 		slot->frames[at].below_ns += ns;
 }
 
-static __always_inline int function_end(struct file *file, __u32 layer, __u32 op,
-					long ret)
+static __always_inline int function_end(struct file *file, __u32 layer, __u32 op, long ret)
 {
-	struct task_struct *task;
-	struct io_times t = {};
-	struct io_key key = {};
-	struct place place = {};
-	struct io_frame *frame = NULL;
+	__u64 end_ns = bpf_ktime_get_ns();
 	struct inode *inode = file->f_inode;
-	struct io_slot *slot;
-	struct io_sums *row;
+	struct io_frame *frame = NULL;
 	struct cpu *cpu = cpu_get();
+	struct task_struct *task;
+	struct place place = {};
+	struct io_slot *slot;
+	struct io_times *t;
+	struct io_key *key;
+	struct io_sums *row;
 	__u32 index;
 
 	if (!cpu)
 		return 0;
-	t.end_ns = bpf_ktime_get_ns();
 	cpu->counts.ios++;
 	task = bpf_get_current_task_btf();
 	slot = slot_find(pointer_number(cpu, ((struct task_struct___io *)task)->stack), &index);
@@ -326,27 +336,30 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 		cpu->counts.ios_unseen++;
 		return 0;
 	}
-	times_make(slot, frame, task, &t);
-	below_add(slot, t.total_ns);
+	operation_clear(slot, end_ns);
+	key = &slot->key;
+	t = &slot->times;
+	times_make(slot, frame, task, t);
+	below_add(slot, t->total_ns);
 	if (!thread_is_wanted(cpu, task))
 		return 0;
-	t.tid = task->pid;
-	t.is_error = ret < 0 && ret != -EIOCBQUEUED;
+	t->tid = task->pid;
+	t->is_error = ret < 0 && ret != -EIOCBQUEUED;
 	if (inode)
 		PLACE_OF_INODE(inode, &place);
-	key_identify(&key, task);
-	key.dev = place.dev;
-	key.magic = place.magic;
-	key.layer = layer;
-	key.op = op;
+	key_identify(key, task);
+	key->dev = place.dev;
+	key->magic = place.magic;
+	key->layer = layer;
+	key->op = op;
 	if (ret > 0 && (op == IO_OP_READ || op == IO_OP_WRITE))
-		t.bytes = ret;
+		t->bytes = ret;
 	if (ret != -EIOCBQUEUED) {
-		operation_add(cpu, &key, task, &t);
+		operation_add(cpu, key, task, t);
 		return 0;
 	}
 	/* It goes on: how long it takes is not known here. */
-	row = io_row(cpu, &key, task->group_leader->comm);
+	row = io_row(cpu, key, task->group_leader->comm);
 	if (row) {
 		cpu->counts.ios_kept++;
 		__sync_fetch_and_add(&row->async, 1);
