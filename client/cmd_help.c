@@ -10,6 +10,10 @@ static void print_verb(FILE *out, const struct verb *verb)
 	fprintf(out, "stackctl %s%s%s%s\n%s\n\n", verb->name, verb->sets ? " [OPTION]..." : "",
 		verb->argument ? " " : "", verb->argument ? verb->argument : "", verb->summary);
 	options_print_help(out, verb->sets);
+	if (verb->sets & (OPTIONS_CALLS | OPTIONS_LIST))
+		fputs("\nFunctions are vfs_read, \"vfs_*\", t:sched:sched_process_exec, u:c:malloc,\n"
+		      "u:/usr/bin/bash:readline, usdt:stdc++:throw.\n",
+		      out);
 	if (verb->sets & OPTIONS_RANGE)
 		fputs("\nTimes (T) are 14:00, \"today 14:00\", yesterday, -3min, \"3min ago\",\n"
 		      "2026-03-09T14:00:00+01:00, @1773061200; lengths (D) are 30s, 5min, 1h 30min.\n",

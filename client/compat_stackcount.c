@@ -56,8 +56,9 @@ const struct compat_tool compat_stackcount = {
 		    "  stackctl stackcount -Ti 5 ip_output        each 5 seconds, with the time\n"
 		    "  stackctl stackcount -p 185 ip_output       process 185 only\n"
 		    "  stackctl stackcount -s ip_output           with offsets\n"
-		    "  stackctl stackcount t:sched:sched_fork     a tracepoint\n"
-		    "  stackctl stackcount c:malloc               a function of libc\n",
+		    "  stackctl stackcount t:sched:sched_switch   a tracepoint\n"
+		    "  stackctl stackcount c:malloc               a function of libc\n"
+		    "  stackctl stackcount usdt:stdc++:throw      a static probe\n",
 	.value = compat_value_samples,
 	.compare = compat_compare_value,
 	.print_value = print_value,

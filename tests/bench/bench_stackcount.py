@@ -149,26 +149,31 @@ class Asking:
         self.thread.join()
 
 
+def ask(daemon, method, **parameters):
+    """It may take an emulated machine minutes, for which stackctl does not wait."""
+    with harness.Connection(daemon.socket, timeout=600) as connection:
+        return connection.call(method, **parameters)
+
+
 def attach_ours(chosen):
     """Seconds to attach, to detach, and of the longest answer meanwhile; and how many there were."""
     # Not until it has settled: a slow machine's never does as others do, and this is no matter of ns.
     daemon = harness.Daemon(MANY)
     with Asking(daemon) as asking:
         start = time.monotonic()
-        started = daemon.ctl("start", "stackcount", "-r", f"^({'|'.join(chosen)})", timeout=600)
+        session = ask(daemon, "io.stackd.Start", probe="stackcount", regexp=True,
+                      function=f"^({'|'.join(chosen)})")["session"]
         attached = time.monotonic()
-        assert started.code == 0, str(started)
-        state = daemon.call("io.stackd.Sessions")["sessions"]
+        print(f"attached {session['functions']} in {attached - start:.2f} s", flush=True)
         between = time.monotonic()
-        daemon.ctl("stop", started.out.strip(), timeout=600)
+        ask(daemon, "io.stackd.Stop", session=session["id"])
         end = time.monotonic()
-        (functions,) = [s["functions"] for s in state if s["id"] == started.out.strip()]
         status = daemon.status()
         lost = {p["name"]: p["lost"] for p in status["probes"] if p.get("lost")}
     print(f"lost meanwhile: {lost}; problems: {status['problems']}; longest cut: "
           f"{status['cut_max_ns'] / 1e6:.1f} ms")
     daemon.stop()
-    return attached - start, end - between, asking.longest, functions
+    return attached - start, end - between, asking.longest, session["functions"]
 
 
 def bpftrace_seconds(probes):
