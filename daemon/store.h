@@ -17,7 +17,7 @@
 #include "daemon/window.h"
 
 /* Windows on their way to the disk; more are dropped. */
-enum { STORE_QUEUE_MAX = 32 };
+enum { STORE_QUEUE_MAX = 128 };
 
 struct store;
 

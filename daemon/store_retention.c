@@ -53,7 +53,53 @@ static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 	return 0;
 }
 
-int64_t store_touch(struct store *store, int64_t window)
+/* As it is on disk: the most that a window there may have been written with. */
+static int level_note(struct store *store, size_t level)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_META_SET, &r);
+	if (r)
+		return r;
+	sqlite3_bind_text(statement, 1, "touch", -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 2, (int64_t)level);
+	sqlite3_bind_null(statement, 3);
+	r = store_db_exec(&store->db, statement);
+	if (!r)
+		store->touch_noted = (int)level;
+	return r;
+}
+
+/* What is not on disk: one by an older version has windows of any. */
+static size_t level_get(struct store *store)
+{
+	int64_t level = STORE_TOUCH_LEVELS - 1;
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_META_GET, &r);
+	if (r)
+		return STORE_TOUCH_LEVELS - 1;
+	sqlite3_bind_text(statement, 1, "touch", -1, SQLITE_STATIC);
+	if (store_db_step(&store->db, statement) > 0) {
+		level = sqlite3_column_int64(statement, 0);
+		sqlite3_reset(statement);
+	}
+	return level < 0 || level >= STORE_TOUCH_LEVELS ? STORE_TOUCH_LEVELS - 1 : (size_t)level;
+}
+
+/* The most of any window from the oldest one on. */
+static size_t level_since(struct store *store, int64_t oldest)
+{
+	size_t level = STORE_TOUCH_LEVELS - 1;
+
+	while (level && store->touched[level] < oldest)
+		store->touched[level--] = 0;
+	return level;
+}
+
+int store_touch(struct store *store, int64_t window, int64_t *touch_out)
 {
 	int64_t touch = STORE_TOUCH_LEAST;
 	size_t level = 0;
@@ -64,7 +110,9 @@ int64_t store_touch(struct store *store, int64_t window)
 		level++;
 	}
 	store->touched[level] = window;
-	return touch;
+	*touch_out = touch;
+	level = level_since(store, 1);
+	return (int)level > store->touch_noted ? level_note(store, level) : 0;
 }
 
 void store_touch_begin(struct store *store)
@@ -73,27 +121,24 @@ void store_touch_begin(struct store *store)
 	int r;
 
 	memset(store->touched, 0, sizeof(store->touched));
+	store->touch_noted = -1;
 	statement = store_db_statement(&store->db, STATEMENT_WINDOW_NEWEST, &r);
-	if (r || store_db_step(&store->db, statement) <= 0)
-		return;
-	store->touched[STORE_TOUCH_LEVELS - 1] = sqlite3_column_int64(statement, 0);
-	sqlite3_reset(statement);
-}
-
-/* The most of any window from the oldest one on. */
-static int64_t touch_since(const struct store *store, int64_t oldest)
-{
-	size_t level = STORE_TOUCH_LEVELS - 1;
-
-	while (level && store->touched[level] < oldest)
-		level--;
-	return (int64_t)STORE_TOUCH_LEAST << level;
+	if (!r)
+		r = store_db_step(&store->db, statement);
+	if (r > 0) {
+		store->touched[level_get(store)] = sqlite3_column_int64(statement, 0);
+		sqlite3_reset(statement);
+	} else if (r < 0) {
+		/* Nothing goes for want of knowing better. */
+		store->touched[STORE_TOUCH_LEVELS - 1] = INT64_MAX;
+	}
 }
 
 /* Drops what no window left can refer to, nor the one that is about to be written. */
 static int interned_trim(struct store *store)
 {
 	int64_t oldest, end = INT64_MIN, touch, before, frames;
+	size_t level;
 	int r = oldest_get(store, &oldest, &end);
 
 	if (r == -ENOENT)
@@ -101,7 +146,8 @@ static int interned_trim(struct store *store)
 	else if (r)
 		return r;
 	store->evicted = 0;
-	touch = touch_since(store, oldest);
+	level = level_since(store, oldest);
+	touch = (int64_t)STORE_TOUCH_LEAST << level;
 	before = oldest - touch;
 	/* A stack that was told of so long ago did not tell of frames that had been just before it.
 	 */
@@ -109,7 +155,9 @@ static int interned_trim(struct store *store)
 	if (before <= 0)
 		return 0;
 	store_intern_forget_before(store->intern, before, frames);
-	r = trim(store, STATEMENT_STACKS_TRIM, before);
+	r = (int)level == store->touch_noted ? 0 : level_note(store, level);
+	if (!r)
+		r = trim(store, STATEMENT_STACKS_TRIM, before);
 	if (!r)
 		r = trim(store, STATEMENT_FRAMES_TRIM, frames);
 	if (!r)

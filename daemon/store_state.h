@@ -65,6 +65,7 @@ struct store {
 	int64_t merge_from[STORE_MERGED_SESSIONS][2];
 	unsigned int evicted; /* since the interned rows were looked through */
 	int64_t touched[STORE_TOUCH_LEVELS]; /* the last window written with this touch */
+	int touch_noted;		     /* the most of them, as on disk; -1: not known */
 };
 
 /* store_writer.c */
@@ -81,9 +82,11 @@ void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, cons
 int store_file_open(struct store *store);
 void store_file_close(struct store *store);
 
-/* store_retention.c: the touch for a window, see store_intern.h; of what is there it is not known.
+/*
+ * store_retention.c: the touch for a window, see store_intern.h, in its transaction. Begin: by
+ * what is in the database, also after a rollback.
  */
-int64_t store_touch(struct store *store, int64_t window);
+int store_touch(struct store *store, int64_t window, int64_t *touch_out);
 void store_touch_begin(struct store *store);
 
 /* In a transaction. now_ns since the epoch; size: bytes about to be written. */

@@ -96,11 +96,14 @@ static int window_write_in(struct store *store, const struct window *window)
 	struct store_entry entry = store_entry_of(window);
 	_cleanup_(bytes_fini) struct bytes blob = {};
 	struct store_names names;
+	int64_t touch;
 	int r = store_db_number(&store->db, STATEMENT_WINDOW_NEXT, &entry.id);
 
+	if (!r)
+		r = store_touch(store, entry.id, &touch);
 	if (r)
 		return r;
-	names = store_intern_names(store->intern, entry.id, store_touch(store, entry.id));
+	names = store_intern_names(store->intern, entry.id, touch);
 	r = store_blob_encode(window, &names, &blob);
 	if (!r)
 		r = store_evict(store, store_entry_end(&entry), blob.n);
@@ -137,6 +140,7 @@ static int window_try(struct store *store, const struct window *window)
 	if (!sqlite3_get_autocommit(store->db.handle))
 		statement_run(store, STATEMENT_ROLLBACK);
 	store_intern_forget(store->intern);
+	store_touch_begin(store);
 	return r;
 }
 

@@ -54,9 +54,9 @@ def write(path, count, *rest, **settings):
     }
 
 
-def check(path):
+def check(path, **settings):
     """What can be read: (windows, parts, bad, damaged, their numbers); fails on a wrong one."""
-    done = run("check", path)
+    done = run("check", path, **settings)
     need(done.returncode == 0, f"reading ended with {done.returncode}: {done.stderr}")
     found = re.search(r"windows (\d+) parts (\d+) bad (\d+) damaged (\d+)", done.stdout)
     seqs = {int(line) for line in done.stdout.splitlines() if line.isdigit()}
@@ -466,6 +466,16 @@ def test_crowd(directory):
         need(size <= 16 << 20, f"{size} bytes are more than 16 MiB")
         need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
         need(windows > 20 and set(result["seqs"][-20:]) <= seqs, "the newest are there")
+
+
+def test_turns(directory):
+    """A frame that a stack shares with one that is long gone is there as long as the stack is."""
+    path = f"{directory}/stackd.db"
+    for count in (300, 12, 12, 12):
+        write(path, count, 16 << 20, STORE_CHURN="3000", STORE_TURNS="1")
+        windows, _, bad, damaged, _ = check(path, STORE_TURNS="1")
+        print(f"{windows} windows, {bad} bad, {damaged} damaged")
+        need(20 < windows < 300 and bad == damaged == 0, f"{windows} windows, {damaged} damaged")
 
 
 def test_merge(directory):
