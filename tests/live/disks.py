@@ -1,17 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disks of a test's own, in files in memory."""
+"""Disks of a test's own: one in a file in memory, and one that is slower than another by so much; and
+file systems on these.
+"""
 
 import atexit
 import contextlib
+import fcntl
 import os
+import struct
 import tempfile
 
 import harness as h
 
 SECTOR = 512
 
+# include/uapi/linux/dm-ioctl.h
+DM_SIZE, DM_CREATE, DM_REMOVE, DM_RESUME, DM_LOAD = 312, 3, 4, 6, 9
 
-def _modprobe(*names):
+
+def _ioctl(number):
+    return 3 << 30 | DM_SIZE << 16 | 0xFD << 8 | number
+
+
+def _mapper(number, name, targets=0, data=b""):
+    head = struct.pack("<3I2IIiIIIQ128s129s7x", 4, 0, 0, DM_SIZE + len(data), DM_SIZE, targets,
+                       0, 0, 0, 0, 0, name.encode(), b"")
+    reply = bytearray(head + data)
+    with open("/dev/mapper/control", "r+b", buffering=0) as control:
+        fcntl.ioctl(control, _ioctl(number), reply)
+    return struct.unpack_from("<Q", reply, 40)[0]
+
+
+def modprobe(*names):
+    """Where they are modules."""
     for name in names:
         with contextlib.suppress(FileNotFoundError):
             h.run(["modprobe", name])
@@ -21,7 +42,7 @@ class Loop:
     """So many MiB in memory, as a disk that takes requests; skips where there can be none."""
 
     def __init__(self, megabytes):
-        _modprobe("loop")
+        modprobe("loop")
         directory = tempfile.mkdtemp(dir="/dev/shm")
         self.file = os.path.join(directory, "disk")
         with open(self.file, "wb") as file:
@@ -59,3 +80,65 @@ class Loop:
             fields = next(line.split() for line in file if line.split()[2] == self.name)
         reads, writes, discards, flushes = (int(fields[i]) for i in (3, 7, 14, 18))
         return {"read": reads, "write": writes, "discard": discards, "flush": flushes}
+
+
+# So that nothing writes but who is told to.
+MKFS = {
+    "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+    "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
+}
+MOUNT = {"ext4": "noatime,commit=600", "xfs": "noatime"}
+
+
+class Mounted:
+    """A new file system on a disk; is_there says whether there can be one of that kind."""
+
+    def __init__(self, disk, kind):
+        self.path, self.kind = tempfile.mkdtemp(dir="/dev/shm"), kind
+        modprobe(kind)
+        try:
+            made = h.run([*MKFS[kind], disk.path])
+        except FileNotFoundError as e:
+            self.error = str(e)
+            self.is_there = False
+            return
+        if not made.code:
+            made = h.run(["mount", "-t", kind, "-o", MOUNT[kind], disk.path, self.path])
+        self.error, self.is_there = str(made), made.code == 0
+        atexit.register(self.close)
+
+    def file(self):
+        return os.path.join(self.path, "file")
+
+    def close(self):
+        if os.path.ismount(self.path):
+            h.run(["umount", self.path])
+        with contextlib.suppress(OSError):
+            os.rmdir(self.path)
+
+
+class Slowed:
+    """A disk over another, each operation of which takes that many ms longer; path is None, and error
+    says why, where there can be none."""
+
+    def __init__(self, disk, ms):
+        modprobe("dm_mod", "dm_delay")
+        self.mapper_name = f"stackd-test-{os.getpid()}"
+        parameters = f"{disk.path} 0 {ms}".encode() + b"\0"
+        parameters += bytes(-len(parameters) % 8)
+        target = struct.pack("<QQiI16s", 0, disk.sectors, 0, 40 + len(parameters), b"delay")
+        try:
+            device = _mapper(DM_CREATE, self.mapper_name)
+            atexit.register(self.close)
+            _mapper(DM_LOAD, self.mapper_name, 1, target + parameters)
+            _mapper(DM_RESUME, self.mapper_name)
+        except OSError as e:
+            self.path, self.error = None, str(e)
+            return
+        self.name = f"dm-{os.minor(device)}"
+        self.path = f"/dev/{self.name}"
+        h.wait_until(lambda: os.path.exists(self.path), 10, self.path)
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            _mapper(DM_REMOVE, self.mapper_name)

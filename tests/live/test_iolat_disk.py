@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Operations on a disk of their own: in each layer as many as the program made, and requests as many
-as the kernel counted.
+as the kernel counted; what a slow disk took, and what a limit held back, is charged to these.
 """
 
 import contextlib
 import os
-import tempfile
+import re
 
 import harness as h
-from disks import Loop
+from disks import Loop, Mounted, Slowed, modprobe
 
 h.need_live()
 
-COUNT = 200
+COUNT, SLOW_COUNT = 200, 20
+MEGABYTES = 320  # no xfs is smaller
+SLOW_MS, NS_PER_MS = 100, 1_000_000
+IOPS = 20
+SLOW_KINDS = (("direct_read", "pread64", 1), ("sync_write", "pwrite64", 2))
 KINDS = {"read": ("pread64", COUNT * 10), "write": ("pwrite64", COUNT * 2),
          "sync": ("fdatasync", COUNT)}
 
-disk = Loop(64)
-mount = tempfile.mkdtemp(dir="/dev/shm")
-made = h.run(["mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", disk.path])
-made = made if made.code else h.run(["mount", "-o", "noatime,commit=600", disk.path, mount])
-if made.code:
-    h.skip(str(made))
+# Functions of a module are seen where it is there before the daemon.
+modprobe("ext4", "xfs")
+disk = Loop(MEGABYTES)
 daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s")
 
 
@@ -69,18 +70,21 @@ def sum_of(rows, layer, op, field):
                if r["io"]["layer"] == layer and r["io"]["op"] == op)
 
 
-for cache in (True, False):
+def check_operations(mounted, cache):
+    """In each layer as many as the program made, and the times of layers within each other."""
     disk.set_write_cache(cache)
-    word = "with a cache" if cache else "without a cache"
+    word = f"{mounted.kind} {'with' if cache else 'without'} a cache"
     missed_before = missed()
-    program, rows, truth = recorded(os.path.join(mount, "file"), COUNT)
+    program, rows, truth = recorded(mounted.file(), COUNT)
     not_run = missed() - missed_before
     own = rows("-p", program.pid, "--disk", disk.name)
+    layers = ("vfs", "fs") if mounted.kind in re.split("[ ,]+", probe["hook"]) else ()
+    h.check(layers or not has_layers, f"{mounted.kind} is seen: {probe['hook']}")
     for kind, (call, count) in KINDS.items():
         seen = count_of(own, "syscall", call)
         h.check(seen == count, f"{word}: {call}: {seen} of {count}")
         count = count if kind != "sync" else 2 * COUNT  # O_SYNC: within a write there is one too
-        for layer in ("vfs", "fs") if has_layers else ():
+        for layer in layers:
             seen = count_of(own, layer, kind)
             h.check(seen == count, f"{word}: {layer} {kind}: {seen} of {count}")
     requests = rows("--layer", "block", "--disk", disk.name)
@@ -91,7 +95,7 @@ for cache in (True, False):
         h.check(truth[op] - not_run <= seen <= truth[op],
                 f"{word}: {op} requests: {seen}, /proc/diskstats {truth[op]}, not run {not_run}")
     h.check(truth["flush"] > 0 if cache else truth["write"] >= 2 * COUNT, f"{word}: {truth}")
-    if has_layers:
+    if layers:
         # The sync is within the write, and its time is not the write's own.
         total = sum_of(own, "syscall", "pwrite64", "total_ns")
         parts = sum_of(own, "syscall", "pwrite64", "own_ns")
@@ -100,8 +104,65 @@ for cache in (True, False):
         inner -= sum_of(own, "syscall", "fdatasync", "total_ns")
         inner += sum_of(own, "syscall", "fdatasync", "own_ns")
         h.check_near(parts + inner, total, 0.01, f"{word}: parts of the writes and the syncs in them")
-h.run(["umount", mount])
-with contextlib.suppress(OSError):
-    os.rmdir(mount)
 
+
+for kind in ("ext4", "xfs"):
+    mounted = Mounted(disk, kind)
+    if not mounted.is_there:
+        print(f"no {kind}: {mounted.error}")
+        continue
+    for cache in (True, False):
+        check_operations(mounted, cache)
+    mounted.close()
+
+# A control group's limit: neither the device nor its queue.
+control = f"/sys/fs/cgroup/stackd-test-{os.getpid()}"
+try:
+    with open("/sys/fs/cgroup/cgroup.subtree_control", "w", encoding="ascii") as file:
+        file.write("+io")
+    os.mkdir(control)
+    with open(f"{control}/io.max", "w", encoding="ascii") as file:
+        file.write(f"{disk.number()} riops={IOPS}")
+except OSError as e:
+    print(f"no limit can be set: {e}")
+    control = None
+if control and not any("io.max" in text for text in probe["blind"]):
+    program = h.Program("prog_io", disk.path, SLOW_COUNT * 2, "direct_read").ready()
+    with open(f"{control}/cgroup.procs", "w", encoding="ascii") as file:
+        file.write(str(program.pid))
+    start = daemon.cut("iolat")
+    program.go().done()
+    end = daemon.cut("iolat")
+    own = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "-p",
+                          program.pid, "--disk", disk.name)["rows"]
+    took = program.value("direct_read")["ns"]
+    h.check(took > h.NS_PER_S, f"it was held back: {took} ns")
+    seen = {p: sum_of(own, "syscall", "pread64", f"{p}_ns")
+            for p in ("throttled", "queue", "device", "other")}
+    h.check_near(seen["throttled"], took, 0.1, f"held back by the limit: {seen}")
+    held = sum(r["total_ns"] for r in own if r["io"]["layer"] == "throttled")
+    h.check_near(held, took, 0.1, "as its own layer")
+    program.end()
+if control:
+    with contextlib.suppress(OSError):
+        os.rmdir(control)
+
+# A device that takes so much longer, by what is between it and the disk.
+slow = Slowed(disk, SLOW_MS)
+wanted = SLOW_COUNT * SLOW_MS * NS_PER_MS
+if not slow.path:
+    print(f"no device can be slowed: {slow.error}")
+for kind, call, times in SLOW_KINDS if slow.path else ():
+    program, rows, _ = recorded(slow.path, SLOW_COUNT, kind)
+    own = rows("-p", program.pid, "--disk", slow.name)
+    device = sum_of(own, "syscall", call, "device_ns")
+    h.check_near(device, times * wanted, 0.1, f"{kind}: the device's part")
+    total = sum_of(own, "syscall", call, "total_ns")
+    h.check(device > 0.9 * total, f"{kind}: {device} of {total} ns")
+    queue = sum_of(own, "syscall", call, "queue_ns") + sum_of(own, "syscall", call, "throttled_ns")
+    h.check(queue < 0.01 * total, f"{kind}: not before it: {queue} ns")
+    if has_layers and times > 1:
+        seen = count_of(own, "vfs", "sync"), sum_of(own, "vfs", "sync", "device_ns")
+        h.check(seen[0] == SLOW_COUNT, f"{kind}: the syncs within: {seen}")
+        h.check_near(seen[1], times * wanted, 0.1, f"{kind}: the device's part of the sync")
 h.finish()

@@ -19,7 +19,7 @@
 
 #define ALL                                                                                 \
 	(OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS | OPTIONS_ORDER | \
-	 OPTIONS_CHECK)
+	 OPTIONS_CHECK | OPTIONS_VIEWS)
 
 /* Splits at | into argv behind the verb. The words stay allocated: options point to them. */
 static int parse(struct options *options, unsigned sets, const char *line)
@@ -140,6 +140,8 @@ static void test_refused(void **state)
 		{ "--by|pid", "stack|thread|process" },
 		{ "--format|xml", "text|folded|json" },
 		{ "-f|-n|5", "--top" },
+		{ "--over-time|--by|process", "without --by" },
+		{ "--over-time|--breakdown", "without --breakdown" },
 		{ "--idle=1", "--idle takes no value" },
 		{ "-x", "-x" },
 		{ "--idle|-xp", "option -x" },

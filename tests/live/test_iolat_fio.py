@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A job of fio on a disk of its own: as many operations in each layer as fio counts, the same
+latencies to a bucket, as many requests as the kernel counts.
+"""
+
+import json
+import math
+import os
+import re
+import shutil
+
+import harness as h
+from disks import Loop, Mounted, modprobe
+
+h.need_live()
+
+IOS, MEGABYTES = 2000, 320
+JOBS = {
+    "read": ("randread", "pread64"),
+    "write": ("randwrite", "pwrite64"),
+}
+
+if not shutil.which("fio"):
+    h.skip("needs fio")
+modprobe("ext4", "xfs")
+disk = Loop(MEGABYTES)
+daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s")
+probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
+h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
+
+
+def at(ns):
+    return f"@{ns // h.NS_PER_S}.{ns % h.NS_PER_S:09}"
+
+
+def fio(mounted, *args, engine="psync"):
+    """Its figures."""
+    done = h.run(["fio", "--name=job", f"--filename={mounted.file()}", "--size=16M", "--bs=4k",
+                  "--direct=1", f"--ioengine={engine}", "--thread", "--output-format=json",
+                  "--percentile_list=50:90:99", *args], timeout=300)
+    h.check(done.code == 0, str(done))
+    return json.loads(done.out[done.out.index("{"):])["jobs"][0]
+
+
+def is_within_a_bucket(ours, theirs):
+    return abs(math.log2(max(ours, 1)) - math.log2(max(theirs, 1))) <= 1
+
+
+def recorded(mounted, op, *args, engine="psync"):
+    """fio's figures of a job, how to ask for what was recorded of it, and the kernel's count."""
+    os.sync()
+    start, before = daemon.cut("iolat"), disk.stats()
+    job = fio(mounted, f"--rw={JOBS[op][0]}", f"--number_ios={IOS}", *args, engine=engine)[op]
+    os.sync()
+    after, end = disk.stats(), daemon.cut("iolat")
+
+    def rows(*words):
+        return daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end),
+                               "--disk", disk.name, *words)["rows"]
+
+    return job, rows, after[op] - before[op]
+
+
+def layers_of(mounted):
+    is_seen = mounted.kind in re.split("[ ,]+", probe["hook"])
+    return ["syscall", "vfs", "fs"] if is_seen else ["syscall"]
+
+
+def check_requests(word, job, rows, op, stats):
+    seen = sum(r["count"] for r in rows("--layer", "block") if r["io"]["op"] == op)
+    h.check(seen == stats, f"{word} requests: {seen}, /proc/diskstats {stats}")
+    h.check(stats >= job["total_ios"], f"{word}: {stats} requests of {job['total_ios']}")
+
+
+def check_job(mounted, op):
+    call, word = JOBS[op][1], f"{mounted.kind} {op}"
+    job, rows, stats = recorded(mounted, op)
+    own = rows("--comm", "fio")
+    for layer in layers_of(mounted):
+        name = call if layer == "syscall" else op
+        found = [r for r in own if r["io"]["layer"] == layer and r["io"]["op"] == name]
+        seen = sum(r["count"] for r in found)
+        h.check(seen == job["total_ios"], f"{word}, {layer}: {seen}, fio {job['total_ios']}")
+        for percent in (50, 90, 99) if layer == "syscall" and found else ():
+            ours = found[0]["io"][f"p{percent}_ns"]
+            theirs = job["clat_ns"]["percentile"][f"{percent}.000000"]
+            h.check(is_within_a_bucket(ours, theirs), f"{word}, p{percent}: {ours}, fio {theirs}")
+    check_requests(word, job, rows, op, stats)
+
+
+def check_async(mounted, op):
+    """What goes on after its return is not shown as fast: it is counted, without a time."""
+    word = f"{mounted.kind} {op}, asynchronous"
+    job, rows, stats = recorded(mounted, op, "--iodepth=8", engine="libaio")
+    check_requests(word, job, rows, op, stats)
+    if "fs" in layers_of(mounted):
+        own = [r for r in rows("--comm", "fio", "--layer", "fs") if r["io"]["op"] == op]
+        counts = sum(r["count"] for r in own), sum(r["io"]["async"] for r in own)
+        h.check(counts == (0, job["total_ios"]), f"{word}: {counts}, fio {job['total_ios']}")
+
+
+# Without a cache no empty flush is counted as a write by the kernel.
+disk.set_write_cache(False)
+for kind in ("ext4", "xfs"):
+    mounted = Mounted(disk, kind)
+    h.check(mounted.is_there, f"{kind}: {mounted.error}")
+    fio(mounted, "--rw=write", "--end_fsync=1")
+    for op in JOBS:
+        check_job(mounted, op)
+    check_async(mounted, "read")
+    mounted.close()
+h.finish()
