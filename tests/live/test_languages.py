@@ -74,7 +74,7 @@ def build(daemon, name, compiler, source, *argv):
     path = os.path.join(daemon.dir, name)
     with open(os.path.join(daemon.dir, source[0]), "w", encoding="ascii") as f:
         f.write(source[1])
-    environment = {**os.environ, "GOCACHE": os.path.join(daemon.dir, "go"), "GO111MODULE": "off"}
+    environment = {**os.environ, "GOCACHE": os.path.join(daemon.dir, "cache"), "GO111MODULE": "off"}
     done = run([compiler, *argv, "-o", path, os.path.join(daemon.dir, source[0])], timeout=180,
                env=environment)
     if done.code:
