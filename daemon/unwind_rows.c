@@ -12,6 +12,7 @@
 enum {
 	PADDING_MAX = 15,	 /* bytes between functions that only align the next one */
 	ENTRY_BYTES = 32,	 /* of a start that has no information: musl's, Go's */
+	ENTRY_BYTES_ALONE = 64,	 /* where no other such code is behind it: ld.so's */
 	RULES_MAX = 256,	 /* of one file; real ones have some dozen */
 	FRAMES_MAX = UINT16_MAX, /* of one file; libLLVM has 2,000 */
 	SLOTS = 1 << 17,	 /* to find frames by hash */
@@ -294,7 +295,7 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 		return r;
 	r = output_add(out, (uint32_t)entry, out->entry);
 	/* What comes behind its few instructions is any code. */
-	if (!r && end - entry > ENTRY_BYTES)
+	if (!r && end - entry > ENTRY_BYTES_ALONE)
 		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, out->gap);
 	return r;
 }

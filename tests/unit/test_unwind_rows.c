@@ -172,6 +172,23 @@ static void test_rows(void **state)
 	unwind_rows_fini(&rows);
 }
 
+/* As in ld.so, which calls the constructors of all libraries from there. */
+static void test_a_longer_start_with_nothing_behind(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 0x3000, .entry = BASE + 0x2100 };
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE + 0x2140, 0x20, "");
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	check_row(&rows, 0x20ff, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x2100, UNWIND_END, 0, 0);
+	check_row(&rows, 0x213f, UNWIND_END, 0, 0);
+	check_row(&rows, 0x2140, UNWIND_SP, 1, 0);
+	unwind_rows_fini(&rows);
+}
+
 static void test_rule(void **state)
 {
 	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
@@ -289,8 +306,11 @@ static void test_changed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),	 cmocka_unit_test(test_rule),
-		cmocka_unit_test(test_nonsense), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_a_longer_start_with_nothing_behind),
+		cmocka_unit_test(test_rule),
+		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_changed),
 	};
 
