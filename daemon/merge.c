@@ -179,6 +179,11 @@ int merge_run(const struct history_list *list, const struct history_list *later,
 
 	if (!merge)
 		return -ENOMEM;
+	merge->arena = arena_new();
+	if (!merge->arena) {
+		free(merge);
+		return -ENOMEM;
+	}
 	merge->filter = filter;
 	merge->options = *options;
 	later_index(merge, later);
@@ -209,6 +214,7 @@ struct merge *merge_free(struct merge *merge)
 	merge_ios_free(merge);
 	index_free(merge);
 	free(merge->array);
+	arena_free(merge->arena);
 	free(merge);
 	return NULL;
 }

@@ -105,7 +105,7 @@ static struct merge_group *group_get(struct merge *merge, const struct contribut
 	HASH_FIND(hh, merge->groups, &key, sizeof(key), group);
 	if (group)
 		return group;
-	group = calloc(1, sizeof(*group));
+	group = arena_alloc(merge->arena, sizeof(*group));
 	if (!group) {
 		merge->error = -ENOMEM;
 		return NULL;
@@ -117,7 +117,6 @@ static struct merge_group *group_get(struct merge *merge, const struct contribut
 	group->is_sample = c->is_sample;
 	HASH_ADD(hh, merge->groups, key, sizeof(group->key), group);
 	if (!HASH_HAS(group)) {
-		free(group);
 		merge->error = -ENOMEM;
 		return NULL;
 	}
@@ -166,6 +165,5 @@ void groups_free(struct merge *merge)
 		stack_unref(group->user);
 		stack_unref(group->waker.kernel);
 		stack_unref(group->waker.user);
-		free(group);
 	}
 }

@@ -13,7 +13,7 @@ static struct seen *seen_add(struct merge *merge, struct seen **set, uint64_t a,
 	HASH_FIND(hh, *set, key, sizeof(key), seen);
 	if (seen)
 		return seen;
-	seen = calloc(1, sizeof(*seen));
+	seen = arena_alloc(merge->arena, sizeof(*seen));
 	if (!seen) {
 		merge->error = -ENOMEM;
 		return NULL;
@@ -21,7 +21,6 @@ static struct seen *seen_add(struct merge *merge, struct seen **set, uint64_t a,
 	memcpy(seen->key, key, sizeof(key));
 	HASH_ADD(hh, *set, key, sizeof(key), seen);
 	if (!HASH_HAS(seen)) {
-		free(seen);
 		merge->error = -ENOMEM;
 		return NULL;
 	}
@@ -33,10 +32,7 @@ static void seen_free(struct seen *set)
 	struct seen *seen, *next;
 
 	HASH_ITER(hh, set, seen, next)
-	{
-		HASH_DEL(set, seen);
-		free(seen);
-	}
+	HASH_DEL(set, seen);
 }
 
 struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t start_ns, bool add)
@@ -144,15 +140,13 @@ struct image_info *info_get(struct merge *merge, const struct window_image *imag
 			info_look(merge, info, image);
 		return info;
 	}
-	info = calloc(1, sizeof(*info));
+	info = arena_alloc(merge->arena, sizeof(*info));
 	if (!info)
 		return NULL;
 	memcpy(info->key, key, sizeof(key));
 	HASH_ADD(hh, merge->infos, key, sizeof(key), info);
-	if (!HASH_HAS(info)) {
-		free(info);
+	if (!HASH_HAS(info))
 		return NULL;
-	}
 	info->image = *image;
 	process_ref(image->process);
 	process_info(image->process, &info->process);
@@ -171,7 +165,6 @@ void index_free(struct merge *merge)
 	{
 		HASH_DEL(merge->infos, info);
 		process_unref(info->image.process);
-		free(info);
 	}
 	seen_free(merge->threads);
 	seen_free(merge->processes);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/merge.h"
+#include "proto/arena.h"
 #include "proto/base.h"
 
 /* A thread or process that was seen, for counting each once. */
@@ -47,6 +48,11 @@ struct span_entry {
 struct merge {
 	const struct filter *filter;
 	struct merge_options options;
+	/*
+	 * Of all that lives as long as the merge: tens of thousands of pieces among those of others
+	 * would leave as many holes.
+	 */
+	struct arena *arena;
 	struct merge_group *groups;
 	struct merge_group **array;
 	struct merge_io *ios;
