@@ -46,6 +46,7 @@ struct unwind_search {
 	__u32 n_found;
 	__u32 is_told; /* the daemon has told of the process: what it did not must be found */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
+	struct unwind_code code; /* here, as the kernel's limit is what all callers' stacks sum to */
 };
 
 /* By what the kernel knows code by. Size is the daemon's, who alone writes: nothing is allocated
@@ -194,7 +195,7 @@ static __always_inline bool unwind_is_segment(const struct unwind_search *s,
 __noinline int unwind_code_find(struct unwind_search *s, __u64 at)
 {
 	struct unwind_mapping_found f = {};
-	struct unwind_code *entry, code;
+	struct unwind_code *entry, *code;
 
 	if (!s || !s->mm || !bpf_core_field_exists(struct mm_struct, mm_mt) ||
 	    !unwind_vma_read(s, at, &f))
@@ -211,13 +212,14 @@ __noinline int unwind_code_find(struct unwind_search *s, __u64 at)
 		return UNWIND_CODE_FOUND;
 	}
 	entry = bpf_map_lookup_elem(&unwind_codes, &f.key);
+	code = &s->code;
 	if (entry)
-		code = *entry;
-	if (!entry || code.check != unwind_code_check(&f.key, &code))
+		*code = *entry;
+	if (!entry || code->check != unwind_code_check(&f.key, code))
 		return unwind_found_add(s, &f) ? UNWIND_CODE_NEW : UNWIND_CODE_NONE;
-	s->is_generated = code.is_generated;
-	s->table = code.table;
-	s->bias = f.start - code.from_base;
+	s->is_generated = code->is_generated;
+	s->table = code->table;
+	s->bias = f.start - code->from_base;
 	/* Files in layers have another inode in /proc than here. */
 	if (s->segment.end && s->table == s->segment.table && s->bias == s->segment.bias &&
 	    s->is_generated == s->segment.is_generated)
