@@ -11,6 +11,7 @@
 #define MAGIC_1_18     UINT32_C(0xfffffff0)
 #define MAGIC_1_20     UINT32_C(0xfffffff1)
 #define NAME_BYTES_MAX 4096
+#define FUNCTIONS_MAX  (1024 * 1024) /* the largest programs have 200,000 */
 #define START_NAME     "_rt0_amd64_linux"
 
 /* Go 1.18 and later, src/runtime/symtab.go: pcHeader. Offsets are from its own start. */
@@ -90,6 +91,7 @@ static bool table_open(const Elf_Data *data, struct table *out)
 	if (!part_read(&table, 0, &table.header, sizeof(table.header)) ||
 	    (header->magic != MAGIC_1_18 && header->magic != MAGIC_1_20) ||
 	    header->pointer_size != 8 || header->functions > table.size ||
+	    header->n_functions > FUNCTIONS_MAX ||
 	    header->n_functions > (table.size - header->functions) / sizeof(struct place))
 		return false;
 	*out = table;

@@ -13,7 +13,7 @@
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* of call frame information */
-#define GO_BYTES_MAX	 (256 * 1024 * 1024) /* of Go's table of functions */
+#define GO_BYTES_MAX	 (128 * 1024 * 1024) /* of Go's table of functions */
 #define NAME_BYTES_MAX	 4096
 #define SECTIONS_MAX	 65536
 #define NAMELESS_MAX	 (1024 * 1024) /* functions known by their extent only */
