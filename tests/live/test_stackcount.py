@@ -41,7 +41,12 @@ class Session:
     def stop(self):
         stopped = self.daemon.ctl("stop", self.id)
         check(stopped.code == 0, f"stopped: {stopped}")
-        return self.daemon.ctl_json("snapshot", self.id, "-n", "0", "--idle")
+        return wait_until(self._whole, 30, f"all that session {self.id} recorded")
+
+    def _whole(self):
+        """The answer; none where it is late, as it says: it waits 5 seconds for the last names."""
+        reply = self.daemon.ctl_json("snapshot", self.id, "-n", "0", "--idle")
+        return reply if not reply["coverage"]["gaps"] else None
 
 
 def counts_by_path(rows):
