@@ -103,10 +103,20 @@ static __always_inline bool request_resume(struct io_request *request, struct bi
 	return true;
 }
 
+/*
+ * Where one is in flight already its end was not seen: in an interrupt of one that was being
+ * recorded, or of a task that the host hides from BPF.
+ */
 static __always_inline void request_put(struct cpu *cpu, __u64 key,
 					const struct io_request *request)
 {
-	if (bpf_map_update_elem(&requests, &key, request, BPF_ANY))
+	long r = bpf_map_update_elem(&requests, &key, request, BPF_NOEXIST);
+
+	if (r == -17 /* EEXIST */) {
+		cpu->counts.lost[LOST_IO_UNSEEN]++;
+		r = bpf_map_update_elem(&requests, &key, request, BPF_ANY);
+	}
+	if (r)
 		cpu->counts.lost[LOST_IO_REQUESTS]++;
 }
 
@@ -280,8 +290,11 @@ int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int by
 		return 0;
 	copy = *request;
 	bpf_map_delete_elem(&requests, &key);
-	if (!copy.issue_ns)
+	if (!copy.issue_ns) {
+		if (copy.op != IO_OP_FLUSH)
+			cpu->counts.lost[LOST_IO_UNSEEN]++;
 		return 0;
+	}
 	cpu->counts.ios++;
 	request_end(cpu, &copy, now, error != 0);
 	return 0;

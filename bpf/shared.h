@@ -53,6 +53,7 @@ enum loss {
 	LOST_IO_SLOTS,	   /* operations that the table of open ones did not take */
 	LOST_IO_DEPTH,	   /* operations within others, more than a thread has room for */
 	LOST_IO_REQUESTS,  /* requests that the map of those in flight did not take */
+	LOST_IO_UNSEEN,	   /* requests whose issue or end no program saw */
 	LOST_N,
 };
 

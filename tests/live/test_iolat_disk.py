@@ -26,16 +26,15 @@ disk = Loop(MEGABYTES)
 daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s")
 
 
-def iolat():
-    return next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
+def may_miss(count):
+    """What ends in an interrupt of a task that the host hides from BPF, its init, is seen by no
+    program: a few of a thousand there, elsewhere none."""
+    probes = daemon.call("io.stackd.Probes")["probes"]
+    hides = any("hides" in blind for p in probes for blind in p["blind"])
+    return count // 100 + 1 if hides else 0
 
 
-def missed():
-    """A completion in an interrupt of one that is being recorded: the kernel runs no program."""
-    return sum(p["missed"] for p in iolat()["programs"])
-
-
-probe = iolat()
+probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 has_layers = any(word in probe["hook"] for word in ("fentry", "kprobe"))
 
@@ -74,9 +73,7 @@ def check_operations(mounted, cache):
     """In each layer as many as the program made, and the times of layers within each other."""
     disk.set_write_cache(cache)
     word = f"{mounted.kind} {'with' if cache else 'without'} a cache"
-    missed_before = missed()
     program, rows, truth = recorded(mounted.file(), COUNT)
-    not_run = missed() - missed_before
     own = rows("-p", program.pid, "--disk", disk.name)
     layers = ("vfs", "fs") if mounted.kind in re.split("[ ,]+", probe["hook"]) else ()
     h.check(layers or not has_layers, f"{mounted.kind} is seen: {probe['hook']}")
@@ -92,8 +89,8 @@ def check_operations(mounted, cache):
     exact = ("read", "discard", "flush") if cache else ("read", "write", "discard", "flush")
     for op in exact:
         seen = count_of(requests, "block", op)
-        h.check(truth[op] - not_run <= seen <= truth[op],
-                f"{word}: {op} requests: {seen}, /proc/diskstats {truth[op]}, not run {not_run}")
+        h.check(truth[op] - may_miss(truth[op]) <= seen <= truth[op],
+                f"{word}: {op} requests: {seen}, /proc/diskstats {truth[op]}")
     h.check(truth["flush"] > 0 if cache else truth["write"] >= 2 * COUNT, f"{word}: {truth}")
     if layers:
         # The sync is within the write, and its time is not the write's own.
