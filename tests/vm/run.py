@@ -33,6 +33,7 @@ TESTS = (
     "unit open_waits",
     "unit kernel_calls",
     "unit container",
+    "unit watch",
     "service",
     "reboot",
     "remove",
