@@ -8,7 +8,7 @@ import os
 import re
 
 import harness as h
-from disks import Loop, Mounted, Slowed, modprobe
+from disks import Loop, Mounted, Slowed, may_miss, modprobe
 
 h.need_live()
 
@@ -24,16 +24,6 @@ KINDS = {"read": ("pread64", COUNT * 10), "write": ("pwrite64", COUNT * 2),
 modprobe("ext4", "xfs")
 disk = Loop(MEGABYTES)
 daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s")
-
-
-def may_miss(count):
-    """What ends in an interrupt of a task that the host hides from BPF, its init, is seen by no
-    program: a few of a thousand there, elsewhere none."""
-    probes = daemon.call("io.stackd.Probes")["probes"]
-    hides = any("hides" in blind for p in probes for blind in p["blind"])
-    return count // 100 + 1 if hides else 0
-
-
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 has_layers = any(word in probe["hook"] for word in ("fentry", "kprobe"))
@@ -89,7 +79,7 @@ def check_operations(mounted, cache):
     exact = ("read", "discard", "flush") if cache else ("read", "write", "discard", "flush")
     for op in exact:
         seen = count_of(requests, "block", op)
-        h.check(truth[op] - may_miss(truth[op]) <= seen <= truth[op],
+        h.check(truth[op] - may_miss(daemon, truth[op]) <= seen <= truth[op],
                 f"{word}: {op} requests: {seen}, /proc/diskstats {truth[op]}")
     h.check(truth["flush"] > 0 if cache else truth["write"] >= 2 * COUNT, f"{word}: {truth}")
     if layers:
