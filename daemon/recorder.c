@@ -166,6 +166,8 @@ void recorder_stop(struct recorder *recorder)
 	recorder->resolver = resolver_free(recorder->resolver);
 	recorder->lines = lines_helper_free(recorder->lines);
 	recorder->store = store_stop(recorder->store);
+	if (recorder->store)
+		return; /* its thread still uses the rest, until the process ends */
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);

@@ -106,7 +106,7 @@ struct store *store_stop(struct store *store)
 	if (r) {
 		/* The thread still uses it; the process is about to end. */
 		log_warning("%s: the disk does not answer, the last windows are lost", store->path);
-		return NULL;
+		return store;
 	}
 	return store_free(store);
 }

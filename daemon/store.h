@@ -70,7 +70,10 @@ struct store_session {
 /* 0 or -ENOMEM; what is wrong with the file or the disk is in the stats. */
 int store_start(const struct store_options *options, struct store **out);
 
-/* Writes what is queued, marks the run as ended. Waits for a hung disk 4 s at most. */
+/*
+ * Writes what is queued, marks the run as ended. Waits for a hung disk 4 s at most: then it returns
+ * the store, whose thread goes on with windows, stacks and processes, which must not be freed.
+ */
 struct store *store_stop(struct store *store);
 
 /* Queues the window, taking a reference of its own. Never blocks. */
