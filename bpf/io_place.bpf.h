@@ -12,13 +12,16 @@
 #include "io_kernel.h"
 #include "io_shared.h"
 
-const volatile bool has_cast = false; /* bpf_rdonly_cast(), since 6.2 */
-
-/* No instructions: it makes a pointer of a number; loads through it read 0 where it is bad. */
-extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
+#ifndef IO_IS_PLAIN
+/*
+ * Since 6.2 (a35b9af4ec2c). No instructions: it makes a pointer of a number; loads through it read 0
+ * where it is bad.
+ */
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 
 #define CAST(type, address) \
 	((struct type *)bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(struct type)))
+#endif
 
 /* Where an operation is: a block device's number, and the kind of file system. */
 struct place {
@@ -42,14 +45,12 @@ struct place {
 	} while (0)
 
 /* On kernels without the cast each load is a call. */
-static __always_inline void place_read(struct fdtable *fdt, __u64 fd, struct place *place)
+static __always_inline void place_read(struct file *file, struct place *place)
 {
-	struct file *file = NULL, **array = fdt->fd;
 	struct inode *inode;
 	struct super_block *sb;
 	__u32 type;
 
-	bpf_probe_read_kernel(&file, sizeof(file), array + fd);
 	inode = BPF_CORE_READ(file, f_inode);
 	type = BPF_CORE_READ(inode, i_mode) & S_IFMT_MASK;
 	if (type == S_IFCHR_BITS || type == S_IFBLK_BITS) {
@@ -74,16 +75,19 @@ static __always_inline void place_of_descriptor(struct task_struct *task, __u64 
 	fdt = files->fdt;
 	if (!fdt || fd >= fdt->max_fds)
 		return;
-	if (has_cast) {
-		struct list_head *at = CAST(list_head, (__u64)fdt->fd + 8 * fd);
-		struct file *file = CAST(file, at->next);
-		struct inode *inode = file->f_inode;
+#ifdef IO_IS_PLAIN
+	struct file *file = NULL, **array = fdt->fd;
 
-		if (inode)
-			PLACE_OF_INODE(inode, place);
-	} else {
-		place_read(fdt, fd, place);
-	}
+	bpf_probe_read_kernel(&file, sizeof(file), array + fd);
+	place_read(file, place);
+#else
+	struct list_head *at = CAST(list_head, (__u64)fdt->fd + 8 * fd);
+	struct file *file = CAST(file, at->next);
+	struct inode *inode = file->f_inode;
+
+	if (inode)
+		PLACE_OF_INODE(inode, place);
+#endif
 }
 
 static __always_inline void place_of_call(struct task_struct *task, struct pt_regs___kernel *regs,

@@ -44,6 +44,20 @@ enum io_call_file {
 	IO_FILE_OUT = 0x30,    /* the third argument is (what splice() writes to) */
 };
 
+/* Which argument of a function names the file. */
+enum io_argument {
+	IO_ARGUMENT_FIRST,
+	IO_ARGUMENT_SECOND,
+	IO_ARGUMENT_IOCB, /* the first is a kiocb, which has it */
+};
+
+/* What a program that is attached to many functions learns of the one at hand. */
+#define IO_COOKIE(layer, op, argument) \
+	((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
+#define IO_COOKIE_LAYER(cookie)	   ((cookie) & 0xff)
+#define IO_COOKIE_OP(cookie)	   ((cookie) >> 8 & 0xff)
+#define IO_COOKIE_ARGUMENT(cookie) ((cookie) >> 16 & 0xff)
+
 enum {
 	IO_CALLS = 512,	 /* numbers of system calls, from 0 */
 	IO_BUCKETS = 64, /* bucket i: [2^i, 2^(i+1)) ns; the first one takes 0 too */
@@ -117,6 +131,7 @@ struct io_times {
 struct io_frame {
 	__u64 start_ns;
 	__u64 below_ns; /* of operations within it that have ended */
+	__u64 file;	/* where it is not known any more at the end; else 0 */
 	__u64 off_mark; /* grows by the time the thread is off the CPU */
 	__u64 delay_ns; /* sched_info.run_delay as it began */
 	__u16 call;
@@ -150,7 +165,7 @@ struct io_slot {
 _Static_assert(sizeof(struct io_key) == 48, "io_key has no padding");
 _Static_assert(sizeof(struct io_sums) == 144 + 8 * IO_BUCKETS, "io_sums has no padding");
 _Static_assert(sizeof(struct io_times) == 80, "io_times has no padding");
-_Static_assert(sizeof(struct io_frame) == 40, "io_frame has no padding");
-_Static_assert(sizeof(struct io_slot) == 192 + 40 * IO_DEPTH, "io_slot has no padding");
+_Static_assert(sizeof(struct io_frame) == 48, "io_frame has no padding");
+_Static_assert(sizeof(struct io_slot) == 192 + 48 * IO_DEPTH, "io_slot has no padding");
 
 #endif

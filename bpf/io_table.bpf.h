@@ -90,7 +90,8 @@ static __always_inline void slot_identify(struct io_slot *slot, struct task_stru
 }
 
 static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
-					struct task_struct *task, __u32 layer, __u32 op, __u32 call)
+					struct task_struct *task, __u32 layer, __u32 op, __u32 call,
+					const void *file)
 {
 	__u32 depth = slot->depth;
 	struct io_frame *frame;
@@ -106,6 +107,7 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	}
 	frame = &slot->frames[depth];
 	frame->below_ns = 0;
+	frame->file = file ? pointer_number(cpu, file) : 0;
 	frame->off_mark = task_off_mark(task);
 	frame->delay_ns = task->sched_info.run_delay;
 	frame->call = call;
@@ -115,8 +117,16 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	frame->start_ns = bpf_ktime_get_ns();
 }
 
+/* Of the innermost operations, whose ends were not seen. */
+static __always_inline void frames_drop(struct cpu *cpu, __u32 n)
+{
+	cpu->counts.ios += n;
+	cpu->counts.ios_unseen += n;
+}
+
 /* The innermost one of that layer and operation; those within it whose ends were missed go too. */
-static __always_inline struct io_frame *frame_end(struct io_slot *slot, __u32 layer, __u32 op)
+static __always_inline struct io_frame *frame_end(struct cpu *cpu, struct io_slot *slot,
+						  __u32 layer, __u32 op)
 {
 	struct io_frame *frame;
 	__u32 i;
@@ -129,6 +139,8 @@ static __always_inline struct io_frame *frame_end(struct io_slot *slot, __u32 la
 		frame = &slot->frames[at];
 		if (frame->layer == layer && frame->op == op) {
 			slot->depth = at;
+			if (i)
+				frames_drop(cpu, i);
 			return frame;
 		}
 	}

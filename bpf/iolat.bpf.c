@@ -195,9 +195,12 @@ int BPF_PROG(on_sys_enter, struct pt_regs___kernel *regs, long id)
 		cpu->counts.lost[LOST_IO_SLOTS]++;
 		return 0;
 	}
-	slot->depth = 0; /* a call may be left without a return: by exit, by a signal */
+	if (slot->depth) { /* a call may be left without a return: by exit, by a signal */
+		frames_drop(cpu, slot->depth);
+		slot->depth = 0;
+	}
 	frame_begin(cpu, slot, bpf_get_current_task_btf(), IO_LAYER_SYSCALL,
-		    io_calls[id] & 0xf, (__u16)id + 1);
+		    io_calls[id] & 0xf, (__u16)id + 1, NULL);
 	return 0;
 }
 
@@ -231,6 +234,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 		cpu->counts.ios_unseen++;
 		return 0;
 	}
+	if (slot->depth > 1)
+		frames_drop(cpu, slot->depth - 1);
 	slot->depth = 0;
 	frame = &slot->frames[0];
 	task = bpf_get_current_task_btf();
@@ -272,6 +277,8 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	slot = slot_find(pointer_number(cpu, ((struct task_struct___io *)task)->stack), &index);
 	if (!slot)
 		return 0;
+	if (slot->depth)
+		frames_drop(cpu, slot->depth);
 	slot->depth = 0;
 	slot->tid = 0;
 	slot->stack = 0;
@@ -279,7 +286,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 }
 
 /* Functions of the VFS and of file systems. */
-static __always_inline int function_begin(__u32 layer, __u32 op)
+static __always_inline int function_begin(__u32 layer, __u32 op, struct file *file)
 {
 	struct task_struct *task;
 	struct io_slot *slot;
@@ -298,7 +305,7 @@ static __always_inline int function_begin(__u32 layer, __u32 op)
 		cpu->counts.lost[LOST_IO_SLOTS]++;
 		return 0;
 	}
-	frame_begin(cpu, slot, task, layer, op, 0);
+	frame_begin(cpu, slot, task, layer, op, 0, file);
 	return 0;
 }
 
@@ -311,48 +318,50 @@ static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 		slot->frames[at].below_ns += ns;
 }
 
-static __always_inline int function_end(struct file *file, __u32 layer, __u32 op, long ret)
+/*
+ * Who ends the operation, with its times and what is known of it; NULL where it did not begin, or
+ * nobody wants it. file: as at its begin.
+ */
+static __always_inline struct io_slot *function_close(struct cpu *cpu, struct task_struct *task,
+						      __u32 layer, __u32 op, __u64 *file)
 {
 	__u64 end_ns = bpf_ktime_get_ns();
-	struct inode *inode = file->f_inode;
 	struct io_frame *frame = NULL;
-	struct cpu *cpu = cpu_get();
-	struct task_struct *task;
-	struct place place = {};
 	struct io_slot *slot;
-	struct io_times *t;
-	struct io_key *key;
-	struct io_sums *row;
 	__u32 index;
 
-	if (!cpu)
-		return 0;
 	cpu->counts.ios++;
-	task = bpf_get_current_task_btf();
 	slot = slot_find(pointer_number(cpu, ((struct task_struct___io *)task)->stack), &index);
 	if (slot)
-		frame = frame_end(slot, layer, op);
+		frame = frame_end(cpu, slot, layer, op);
 	if (!frame) {
 		cpu->counts.ios_unseen++;
-		return 0;
+		return NULL;
 	}
 	operation_clear(slot, end_ns);
-	key = &slot->key;
-	t = &slot->times;
-	times_make(slot, frame, task, t);
-	below_add(slot, t->total_ns);
+	times_make(slot, frame, task, &slot->times);
+	below_add(slot, slot->times.total_ns);
 	if (!thread_is_wanted(cpu, task))
-		return 0;
+		return NULL;
+	*file = frame->file;
+	slot->key.layer = layer;
+	slot->key.op = op;
+	return slot;
+}
+
+static __always_inline int function_add(struct cpu *cpu, struct task_struct *task,
+					struct io_slot *slot, const struct place *place, long ret)
+{
+	struct io_times *t = &slot->times;
+	struct io_key *key = &slot->key;
+	struct io_sums *row;
+
 	t->tid = task->pid;
 	t->is_error = ret < 0 && ret != -EIOCBQUEUED;
-	if (inode)
-		PLACE_OF_INODE(inode, &place);
 	key_identify(key, task);
-	key->dev = place.dev;
-	key->magic = place.magic;
-	key->layer = layer;
-	key->op = op;
-	if (ret > 0 && (op == IO_OP_READ || op == IO_OP_WRITE))
+	key->dev = place->dev;
+	key->magic = place->magic;
+	if (ret > 0 && (key->op == IO_OP_READ || key->op == IO_OP_WRITE))
 		t->bytes = ret;
 	if (ret != -EIOCBQUEUED) {
 		operation_add(cpu, key, task, t);
@@ -367,11 +376,31 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 	return 0;
 }
 
+static __always_inline int function_end(struct file *file, __u32 layer, __u32 op, long ret)
+{
+	struct inode *inode = file->f_inode;
+	struct cpu *cpu = cpu_get();
+	struct task_struct *task;
+	struct place place = {};
+	struct io_slot *slot;
+	__u64 none;
+
+	if (!cpu)
+		return 0;
+	task = bpf_get_current_task_btf();
+	slot = function_close(cpu, task, layer, op, &none);
+	if (!slot)
+		return 0;
+	if (inode)
+		PLACE_OF_INODE(inode, &place);
+	return function_add(cpu, task, slot, &place, ret);
+}
+
 #define FILE_FUNCTION(function, layer, op, args, file)                    \
 	SEC("?fentry/" #function)                                         \
 	int BPF_PROG(function##_in)                                       \
 	{                                                                 \
-		return function_begin(layer, op);                         \
+		return function_begin(layer, op, NULL);                   \
 	}                                                                 \
                                                                           \
 	SEC("?fexit/" #function)                                          \
@@ -401,5 +430,43 @@ FILE_FUNCTION(vfs_open, IO_LAYER_VFS, IO_OP_OPEN, ARGS(void *path, struct file *
 FILE_SYSTEM(ext4_file_read_iter, ext4_file_write_iter, ext4_sync_file, ext4_file_open)
 FILE_SYSTEM(xfs_file_read_iter, xfs_file_write_iter, xfs_file_fsync, xfs_file_open)
 FILE_SYSTEM(btrfs_file_read_iter, btrfs_file_write_iter, btrfs_sync_file, btrfs_file_open)
+
+/*
+ * Where no program can be attached to functions as such (fentry: since 5.5, fec56f5890d9, where the
+ * kernel is built for it), kprobes and kretprobes of them. Those have a cookie each since 5.15
+ * (7adfc6c9b315), so that one pair of programs does. A return probe has no arguments.
+ */
+SEC("?kprobe")
+int on_function_in(struct pt_regs *ctx)
+{
+	struct pt_regs___kernel *regs = (void *)ctx;
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 argument = IO_COOKIE_ARGUMENT(cookie);
+	struct file *file = (void *)(argument == IO_ARGUMENT_SECOND ? regs->si : regs->di);
+
+	if (argument == IO_ARGUMENT_IOCB)
+		file = BPF_CORE_READ((struct kiocb *)file, ki_filp);
+	return function_begin(IO_COOKIE_LAYER(cookie), IO_COOKIE_OP(cookie), file);
+}
+
+SEC("?kretprobe")
+int on_function_out(struct pt_regs *ctx)
+{
+	struct pt_regs___kernel *regs = (void *)ctx;
+	__u64 cookie = bpf_get_attach_cookie(ctx), file;
+	struct cpu *cpu = cpu_get();
+	struct task_struct *task;
+	struct place place = {};
+	struct io_slot *slot;
+
+	if (!cpu)
+		return 0;
+	task = bpf_get_current_task_btf();
+	slot = function_close(cpu, task, IO_COOKIE_LAYER(cookie), IO_COOKIE_OP(cookie), &file);
+	if (!slot)
+		return 0;
+	place_read((struct file *)file, &place);
+	return function_add(cpu, task, slot, &place, (long)regs->ax);
+}
 
 char LICENSE[] SEC("license") = "GPL";

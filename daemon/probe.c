@@ -227,16 +227,17 @@ int probe_attach_raw(struct probe *probe, struct bpf_program *program, const cha
 }
 
 /* Not by libbpf's own attach, which opens the event itself and so is refused at paranoid level 3. */
-int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol)
+int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
+			const struct broker_kprobe *kprobe, uint64_t cookie)
 {
-	const struct broker_kprobe kprobe = { .function = symbol };
-	int fd, r = broker_open_kprobe(probe->options.broker, &kprobe, &fd);
+	LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = cookie);
+	int fd, r = broker_open_kprobe(probe->options.broker, kprobe, &fd);
 
 	if (r == -EACCES || r == -EPERM)
 		broker_refusal(libbpf_warning, sizeof(libbpf_warning));
 	if (r)
 		return r;
-	r = probe_link_add(probe, bpf_program__attach_perf_event(program, fd));
+	r = probe_link_add(probe, bpf_program__attach_perf_event_opts(program, fd, &opts));
 	if (r)
 		close(fd); /* else the link has it */
 	return r;

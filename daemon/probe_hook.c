@@ -123,5 +123,7 @@ int probe_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
 	if (probe->hook != HOOK_FINISH_SWITCH)
 		return 0;
 	r = finish_switch_symbol(symbol, sizeof(symbol));
-	return r ? r : probe_attach_kprobe(probe, finish_switch, symbol);
+	return r ? r :
+		   probe_attach_kprobe(probe, finish_switch,
+				       &(const struct broker_kprobe){ .function = symbol }, 0);
 }

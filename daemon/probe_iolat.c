@@ -13,11 +13,13 @@
 #include <linux/bpf.h>
 
 #include "bpf/io_shared.h"
+#include "daemon/broker.h"
 #include "daemon/io_calls.h"
 #include "daemon/probe_types.h"
 #include "proto/base.h"
 
 #include "iolat.skel.h"
+#include "iolat_plain.skel.h"
 
 /* Stacks of slow operations only. */
 enum { RING = 512 << 10, SEEN = 4096, LAYER_TEXT = 160 };
@@ -25,9 +27,11 @@ enum { RING = 512 << 10, SEEN = 4096, LAYER_TEXT = 160 };
 /* One that a file system has, or the VFS; where it is found, two programs. */
 enum { FILE_SYSTEMS = 4, FUNCTIONS = 4 };
 
+static const uint8_t function_ops[FUNCTIONS] = { IO_OP_READ, IO_OP_WRITE, IO_OP_SYNC, IO_OP_OPEN };
+
 static const struct {
 	const char *name;
-	const char *functions[FUNCTIONS];
+	const char *functions[FUNCTIONS]; /* in the order of function_ops */
 } file_systems[FILE_SYSTEMS] = {
 	{ "vfs", { "vfs_read", "vfs_write", "vfs_fsync_range", "vfs_open" } },
 	{ "ext4",
@@ -41,10 +45,13 @@ static const struct {
 
 /* What this kernel lets it see; texts for `status`. */
 struct probe_layers {
-	bool has_functions; /* programs at their begin and end may be loaded */
+	bool has_fentry;
+	bool by_fentry[FILE_SYSTEMS]; /* the others are tried by kprobe, if that is there */
+	bool has_kprobes;
+	bool is_refused; /* what the configuration wants; the probe has the reason */
 	bool has_throttle;
 	char hook[LAYER_TEXT];
-	char blind[3][LAYER_TEXT];
+	char blind[4][LAYER_TEXT];
 	size_t n_blind;
 };
 
@@ -84,22 +91,6 @@ static int fentry_try(const struct btf *btf)
 	return link < 0 ? link : 0;
 }
 
-/* In the kernel or in one of its modules that are loaded now. */
-static bool function_exists(const struct btf *vmlinux, const char *module, const char *function)
-{
-	struct btf *btf;
-	bool has;
-
-	if (btf__find_by_name_kind(vmlinux, function, BTF_KIND_FUNC) > 0)
-		return true;
-	btf = btf__load_module_btf(module, (struct btf *)vmlinux);
-	if (libbpf_get_error(btf))
-		return false;
-	has = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) > 0;
-	btf__free(btf);
-	return has;
-}
-
 static struct bpf_program *function_program(const struct probe *probe, const char *function,
 					    const char *side)
 {
@@ -116,50 +107,70 @@ static void names_add(char *names, const char *name)
 	snprintf(names + n, LAYER_TEXT - n, "%s%s", n ? ", " : "", name);
 }
 
-/* Functions that are there get their programs; the others are named. */
-static void functions_choose(struct probe *probe, const struct btf *btf)
+/*
+ * Programs for the functions of a file system, if all are in the kernel itself: without CAP_SYS_ADMIN
+ * no BTF of a module can be named (BPF_BTF_GET_FD_BY_ID), and so no function of one.
+ */
+static bool fentry_choose(struct probe *probe, const struct btf *btf, size_t i)
+{
+	const char *const *functions = file_systems[i].functions;
+	size_t k;
+
+	for (k = 0; k < FUNCTIONS; k++)
+		if (btf__find_by_name_kind(btf, functions[k], BTF_KIND_FUNC) < 0)
+			return false;
+	for (k = 0; k < FUNCTIONS; k++) {
+		bpf_program__set_autoload(function_program(probe, functions[k], "in"), true);
+		bpf_program__set_autoload(function_program(probe, functions[k], "out"), true);
+	}
+	return true;
+}
+
+static void functions_blind(struct probe *probe, const char *tried, int r)
 {
 	struct probe_layers *layers = probe->layers;
-	char absent[LAYER_TEXT] = "", found[LAYER_TEXT] = "";
-	size_t i, k, n;
 
-	for (i = 0; i < FILE_SYSTEMS; i++) {
-		for (k = n = 0; k < FUNCTIONS; k++) {
-			const char *function = file_systems[i].functions[k];
+	blind_add(layers,
+		  "the layers of the VFS and of file systems: no program may be "
+		  "attached to functions here (%s: %s)",
+		  tried, strerror(-r));
+	if (strcmp(probe->options.config->iolat_hook, "auto") == 0)
+		return;
+	layers->is_refused = true;
+	probe_fail(probe, "%s: %s", tried, strerror(-r));
+}
 
-			if (!function_exists(btf, file_systems[i].name, function))
-				continue;
-			bpf_program__set_autoload(function_program(probe, function, "in"), true);
-			bpf_program__set_autoload(function_program(probe, function, "out"), true);
-			n++;
-		}
-		names_add(n == FUNCTIONS ? found : absent, file_systems[i].name);
-	}
-	snprintf(layers->hook, sizeof(layers->hook),
-		 "system calls and block requests by tp_btf, %.80s by fentry", found);
-	if (absent[0])
-		blind_add(layers,
-			  "%.80s: not in this kernel (or its module was not loaded when "
-			  "stackd started)",
-			  absent);
+/* By fentry, else by kprobe, else not at all: not by both, which would count twice. */
+static void functions_hook(struct probe *probe)
+{
+	const char *wanted = probe->options.config->iolat_hook;
+	struct probe_layers *layers = probe->layers;
+	struct btf *btf = NULL;
+	int r = -EOPNOTSUPP;
+	size_t i;
+
+	if (strcmp(wanted, "kprobe") != 0)
+		r = probe_types(&btf) ? -ENOENT : fentry_try(btf);
+	layers->has_fentry = r == 0;
+	for (i = 0; i < FILE_SYSTEMS && layers->has_fentry; i++)
+		layers->by_fentry[i] = fentry_choose(probe, btf, i);
+	if (strcmp(wanted, "fentry") != 0)
+		layers->has_kprobes =
+			access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
+	bpf_program__set_autoload(probe->iolat->progs.on_function_in, layers->has_kprobes);
+	bpf_program__set_autoload(probe->iolat->progs.on_function_out, layers->has_kprobes);
+	if (!layers->has_fentry && !layers->has_kprobes)
+		functions_blind(probe, strcmp(wanted, "auto") == 0 ? "fentry" : wanted, r);
 }
 
 static void layers_choose(struct probe *probe)
 {
 	struct probe_layers *layers = probe->layers;
-	struct btf *btf = NULL;
-	int r = probe_types(&btf) ? -ENOENT : fentry_try(btf);
 
-	layers->has_functions = r == 0;
 	snprintf(layers->hook, sizeof(layers->hook), "system calls and block requests by tp_btf");
-	if (r)
-		blind_add(layers,
-			  "the layers of the VFS and of file systems: no program may be "
-			  "attached to functions here (fentry: %s)",
-			  strerror(-r));
-	else
-		functions_choose(probe, btf);
-	layers->has_throttle = !r && probe_types_have("__blk_throtl_bio", BTF_KIND_FUNC);
+	functions_hook(probe);
+	layers->has_throttle =
+		layers->has_fentry && probe_types_have("__blk_throtl_bio", BTF_KIND_FUNC);
 	if (!layers->has_throttle)
 		blind_add(layers, "time that io.max holds a request back, which is part of the "
 				  "time asleep here");
@@ -167,7 +178,6 @@ static void layers_choose(struct probe *probe)
 	bpf_program__set_autoload(probe->iolat->progs.on_request_start,
 				  probe_types_have("btf_trace_block_io_start", BTF_KIND_TYPEDEF));
 	probe->iolat->rodata->has_throttle = layers->has_throttle;
-	probe->iolat->rodata->has_cast = probe_types_have("bpf_rdonly_cast", BTF_KIND_FUNC);
 	probe_warning_clear();
 }
 
@@ -209,32 +219,124 @@ const struct io_slot *probe_io_slots(const struct probe *probe)
 	return probe->slots;
 }
 
+/* Of file system i, or the VFS, the function k. */
+static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
+{
+	const char *function = file_systems[i].functions[k];
+	const uint8_t op = function_ops[k];
+	const bool takes_iocb = i > 0 && (op == IO_OP_READ || op == IO_OP_WRITE);
+	uint64_t cookie = IO_COOKIE(i ? IO_LAYER_FS : IO_LAYER_VFS, op,
+				    op == IO_OP_OPEN ? IO_ARGUMENT_SECOND :
+				    takes_iocb	     ? IO_ARGUMENT_IOCB :
+						       IO_ARGUMENT_FIRST);
+	int r = probe_attach_kprobe(
+		probe, probe->iolat->progs.on_function_out,
+		&(const struct broker_kprobe){ .function = function, .is_return = true }, cookie);
+
+	return r ? r :
+		   probe_attach_kprobe(probe, probe->iolat->progs.on_function_in,
+				       &(const struct broker_kprobe){ .function = function },
+				       cookie);
+}
+
+/* The first error is of the first function that is not there, or that is refused. */
+static int kprobes_attach_all(struct probe *probe, size_t i)
+{
+	size_t k;
+	int r = 0;
+
+	for (k = 0; k < FUNCTIONS && !r; k++)
+		r = kprobes_attach_one(probe, i, k);
+	return r;
+}
+
+/* What fentry cannot have; that a file system is there, attaching tells. */
+static void functions_attach(struct probe *probe)
+{
+	struct probe_layers *layers = probe->layers;
+	char absent[LAYER_TEXT] = "", fentry[LAYER_TEXT] = "", kprobe[LAYER_TEXT] = "";
+	int r = 0, first = 0;
+	size_t i;
+
+	for (i = 0; i < FILE_SYSTEMS; i++) {
+		r = layers->by_fentry[i] ? 0 :
+		    layers->has_kprobes	 ? kprobes_attach_all(probe, i) :
+					   -ENOENT;
+		first = first ? first : r;
+		names_add(r ? absent : layers->by_fentry[i] ? fentry : kprobe,
+			  file_systems[i].name);
+	}
+	if (!fentry[0] && !kprobe[0]) {
+		functions_blind(probe, "kprobe", first);
+		return;
+	}
+	snprintf(layers->hook, sizeof(layers->hook),
+		 "system calls and block requests by tp_btf, %.40s%s%s%.40s%s", fentry,
+		 fentry[0] ? " by fentry" : "", fentry[0] && kprobe[0] ? ", " : "", kprobe,
+		 kprobe[0] ? " by kprobe" : "");
+	if (absent[0])
+		blind_add(layers,
+			  "%.80s: not in this kernel (or its module was not loaded when "
+			  "stackd started)",
+			  absent);
+	if (kprobe[0])
+		blind_add(layers,
+			  "%.40s: operations of one kind above 10, or twice the CPUs, at a "
+			  "time: a kprobe does not see their ends",
+			  kprobe);
+}
+
 /* Ends before begins: what began before has no end that would be taken for another's. */
 static int probe_attach(struct probe *probe)
 {
+	const struct bpf_program *last = probe->iolat->progs.on_sys_enter,
+				 *in = probe->iolat->progs.on_function_in,
+				 *out = probe->iolat->progs.on_function_out;
 	struct bpf_program *program;
 	int r = 0;
 
 	bpf_object__for_each_program(program, probe->object)
 	{
-		if (r || !bpf_program__autoload(program) ||
-		    program == probe->iolat->progs.on_sys_enter)
+		if (r || !bpf_program__autoload(program) || program == last || program == in ||
+		    program == out)
 			continue;
 		r = probe_attach_one(probe, program);
 	}
+	if (!r && (probe->layers->has_fentry || probe->layers->has_kprobes))
+		functions_attach(probe);
+	if (!r && probe->layers->is_refused)
+		r = -EOPNOTSUPP;
 	return r ? r : probe_attach_one(probe, probe->iolat->progs.on_sys_enter);
+}
+
+/* The plain object where the kernel lacks what the other one calls; they are alike in the rest. */
+static int skeleton_open(struct probe *probe)
+{
+	bool is_plain = !probe_types_have("bpf_rdonly_cast", BTF_KIND_FUNC);
+	struct bpf_object_skeleton *skeleton;
+	int r;
+
+	probe->iolat = calloc(1, sizeof(*probe->iolat));
+	if (!probe->iolat)
+		return -ENOMEM;
+	r = iolat__create_skeleton(probe->iolat);
+	if (r)
+		return r;
+	skeleton = probe->iolat->skeleton;
+	if (is_plain)
+		skeleton->data = (void *)(uintptr_t)iolat_plain__elf_bytes(&skeleton->data_sz);
+	return bpf_object__open_skeleton(skeleton, NULL);
 }
 
 static int probe_try(struct probe *probe)
 {
-	int r;
+	int r = skeleton_open(probe);
 
-	probe->iolat = iolat__open();
-	if (!probe->iolat)
-		return -errno;
+	if (r)
+		return r;
 	probe->object = probe->iolat->obj;
 	layers_choose(probe);
-	r = skeleton_configure(probe);
+	r = probe->layers->is_refused ? -EOPNOTSUPP : skeleton_configure(probe);
 	if (!r)
 		r = iolat__load(probe->iolat);
 	if (!r && !probe->iolat->bss)
@@ -256,8 +358,9 @@ int probe_iolat_open(struct probe *probe)
 	probe_warning_clear();
 	r = probe_try(probe);
 	if (r) {
-		probe_fail(probe, "tp_btf/sys_enter: %s",
-			   probe_warning()[0] ? probe_warning() : strerror(-r));
+		if (!probe->layers->is_refused)
+			probe_fail(probe, "tp_btf/sys_enter: %s",
+				   probe_warning()[0] ? probe_warning() : strerror(-r));
 		probe_unload(probe);
 		return r;
 	}

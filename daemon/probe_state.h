@@ -10,6 +10,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "daemon/broker.h"
 #include "daemon/probe.h"
 
 struct io_slot;
@@ -72,12 +73,14 @@ int probe_finish(struct probe *probe);
 
 /*
  * Attach programs where their sections say, one or several in order up to the first that is
- * refused; one to a tracepoint of several; one as a kprobe of that function, by the broker.
+ * refused; one to a tracepoint of several; one as a kprobe of a function, by the broker, which it
+ * knows by the cookie.
  */
 int probe_attach_one(struct probe *probe, struct bpf_program *program);
 int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, size_t n);
 int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint);
-int probe_attach_kprobe(struct probe *probe, struct bpf_program *program, const char *symbol);
+int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
+			const struct broker_kprobe *kprobe, uint64_t cookie);
 
 /* Where it is asked for, attaches the programs that tell of fork, exec and exit. */
 int probe_follow(struct probe *probe);
