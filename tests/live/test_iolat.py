@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 import harness as h
-from disks import may_miss
+from disks import check_nothing_lost, may_miss
 
 h.need_live()
 
@@ -90,7 +90,7 @@ def is_whole():
 # A window is not cut so soon after the one before.
 h.wait_until(is_whole, 10, "the last window")
 reply = snapshot("-p", program.pid)
-h.check_nothing_lost(reply, "operations")
+check_nothing_lost(daemon, reply, "operations")
 rows = reply["rows"]
 calls = {name: program.value(name) for name in
          ("direct_read", "direct_write", "cached_read", "sync_write", "fdatasync", "warm")}
@@ -187,7 +187,7 @@ for half in halves:
 def read_of(*args):
     reply = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "-p",
                             ",".join(pids), "--op", "pread64", *args)
-    h.check_nothing_lost(reply, "operations")
+    check_nothing_lost(daemon, reply, "operations")
     return select(reply["rows"], "syscall", "pread64", "read")
 
 
