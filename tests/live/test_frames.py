@@ -139,7 +139,7 @@ def is_found(frames, ours):
                for mine, flags in ours.items())
 
 
-def check_program(daemon, label, process, stops=STOPS):
+def check_program(daemon, label, process, stops=STOPS, least=STOPS // 5):
     time.sleep(0.5)
     expected = stops_of(process.pid, stops)
     stop_process(process)
@@ -148,7 +148,7 @@ def check_program(daemon, label, process, stops=STOPS):
     wrong = [(sorted(flags), [hex(a) for a in frames]) for frames, flags in ours.items()
              if not is_right(frames, flags, expected)]
     missing = sum(not is_found(frames, ours) for frames in expected)
-    check(len(ours) >= stops // 5, f"{label}: {len(ours)} different stacks of stopped threads, "
+    check(len(ours) >= least, f"{label}: {len(ours)} different stacks of stopped threads, "
           f"{sum(len(frames) for frames in ours)} frames")
     if not check(not wrong, f"{label}: 0 wrong, cut: {dict(flagged) or 0}: {wrong[:2]}"):
         for _, mine in wrong[:2]:
@@ -176,7 +176,8 @@ def check_tour(daemon):
             print(f"no {name} here: left out")
             continue
         process = start(shutil.which(name), *args, text=INPUT.get(name))
-        check_program(daemon, name, process, STOPS // 2)
+        # One that fills memory or reads may be stopped at one instruction each time.
+        check_program(daemon, name, process, STOPS // 2, 1)
 
 
 need_live()

@@ -117,13 +117,13 @@ def check_forks(daemon):
     )
     rows = [row for row in rows_with(reply, "child_wait") if row["state"] == "S"]
     # Not all children have to wait where a CPU is given away for long, and some sleep for a page
-    # besides. What the kernel counts as a sleep is one to us too.
+    # besides. What the kernel counts as a sleep is one to us too, or of a state that the host hid.
     sleeps, waits = program.value("child_wait")["switches"], row_sum(rows, "count")
     check(count * 0.9 <= waits <= count, f"forks: {waits} waits of {count} children")
     slept = [
         row
         for row in reply["rows"]
-        if row["process"]["pid"] != program.pid and row["state"] in ("S", "D")
+        if row["process"]["pid"] != program.pid and row["state"] in ("S", "D", "-")
     ]
     total = row_sum(slept, "count")
     check(waits <= sleeps <= total, f"forks: {waits} <= {sleeps} sleeps by the kernel <= {total}")

@@ -75,7 +75,7 @@ h.check({r["process"]["pid"] for r in both["waits"]["rows"]} == {spinners.pid}, 
 spin = h.rows_with(both["samples"], "spin")
 h.check(h.row_sum(spin) > 0, f"json: its samples: {h.row_sum(spin)} ns")
 h.check("throttled_ns" in both["waits"]["totals"], "json: what was throttled is apart")
-end = daemon.cut() // h.NS_PER_S
+end = min(daemon.cut(probe) for probe in ("offcpu", "oncpu")) // h.NS_PER_S
 RANGE = ["--since", f"@{end - 4}", "--until", f"@{end}"]
 both = daemon.ctl_json("snapshot", "-p", spinners.pid, *RANGE)
 towers = h.parse_folded(daemon.ctl("snapshot", "-f", "-p", spinners.pid, *RANGE).out)
@@ -93,7 +93,7 @@ result = daemon.ctl("snapshot", "-p", "4194000")
 h.check(result.code == 4 and not result.out, f"nobody: {result}")
 
 # Rows by what they have in common, of a range that stays the same.
-end = daemon.cut() // h.NS_PER_S
+end = min(daemon.cut(probe) for probe in ("offcpu", "oncpu")) // h.NS_PER_S
 RANGE = ["--since", f"@{end - 4}", "--until", f"@{end}"]
 for probe in ("offcpu", "oncpu"):
     stacks = daemon.ctl_json("snapshot", probe, "--idle", *RANGE)["rows"]
