@@ -52,11 +52,12 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		return old != epoch && __sync_val_compare_and_swap(sent, old, epoch) == old;
 	}
 	r = bpf_map_update_elem(&seen, &id, &epoch, BPF_NOEXIST);
-	if (r && r != -17 /* EEXIST: another CPU was first */) {
+	if (!r || r == -17 /* EEXIST: another CPU was first */)
+		return !r;
+	/* EBUSY: in an interrupt of an update, before 6.15; it is sent, and may be once more. */
+	if (r != -16)
 		cpu->counts.lost[LOST_STACK_SEEN]++;
-		return true;
-	}
-	return !r;
+	return true;
 }
 
 /* Reserve, claim, then submit or discard: a claimed stack is always sent, by one or another. */

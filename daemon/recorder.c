@@ -15,6 +15,8 @@
 #define MERGED_NS (660 * NS_PER_S)
 /* Being ready may wait for rows so long; the rest are loaded later. */
 #define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
+/* And so long for a disk that does not answer. */
+#define STORE_TIMEOUT_NS (5 * NS_PER_S)
 
 static void boot_id_read(char *id, size_t size)
 {
@@ -152,6 +154,9 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 		r = process_table_scan(recorder->processes);
 	if (!r && !recorder->is_serve_only)
 		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
+	/* Whoever asks at once about the time before is not told that there was nothing. */
+	if (!r)
+		store_wait(recorder->store, STORE_TIMEOUT_NS);
 	if (r) {
 		if (!reason[0])
 			snprintf(reason, size, "start recording: %s", strerror(-r));

@@ -30,6 +30,7 @@ static struct store *store_free(struct store *store)
 		store->first = (store->first + 1) % STORE_QUEUE_MAX;
 		store->queued--;
 	}
+	pthread_cond_destroy(&store->tried);
 	pthread_cond_destroy(&store->wake);
 	pthread_mutex_destroy(&store->lock);
 	free(store->path);
@@ -49,6 +50,7 @@ static struct store *store_new(const struct store_options *options)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&store->wake, &attr);
+	pthread_cond_init(&store->tried, &attr);
 	pthread_condattr_destroy(&attr);
 	store->path = strdup(options->path);
 	if (asprintf(&store->lock_path, "%s.lock", options->path) < 0)
@@ -86,6 +88,23 @@ int store_start(const struct store_options *options, struct store **out)
 		pthread_setname_np(store->thread, "store");
 	*out = store;
 	return 0;
+}
+
+void store_wait(struct store *store, int64_t timeout_ns)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+	struct timespec deadline = { .tv_sec = until / NS_PER_S, .tv_nsec = until % NS_PER_S };
+	int r = 0;
+
+	if (!store || !store->has_thread)
+		return;
+	pthread_mutex_lock(&store->lock);
+	while (!store->has_tried && !r)
+		r = pthread_cond_timedwait(&store->tried, &store->lock, &deadline);
+	pthread_mutex_unlock(&store->lock);
+	if (r)
+		log_warning("%s: the disk does not answer, nothing of before is known yet",
+			    store->path);
 }
 
 struct store *store_stop(struct store *store)

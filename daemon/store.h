@@ -70,6 +70,9 @@ struct store_session {
 /* 0 or -ENOMEM; what is wrong with the file or the disk is in the stats. */
 int store_start(const struct store_options *options, struct store **out);
 
+/* Until the file was opened, or could not be: only then is known what is on disk. NULL is none. */
+void store_wait(struct store *store, int64_t timeout_ns);
+
 /*
  * Writes what is queued, marks the run as ended. Waits for a hung disk 4 s at most: then it returns
  * the store, whose thread goes on with windows, stacks and processes, which must not be freed.

@@ -41,6 +41,8 @@ struct store {
 	/* Under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* CLOCK_MONOTONIC */
+	pthread_cond_t tried; /* the same */
+	bool has_tried;	      /* to open the file, whatever came of it */
 	struct window *queue[STORE_QUEUE_MAX];
 	size_t first;
 	size_t queued;

@@ -315,6 +315,10 @@ void *store_writer_run(void *data)
 
 	store->open_next_ns = clock_ns(CLOCK_MONOTONIC) + OPEN_AGAIN_NS;
 	store_file_open(store);
+	pthread_mutex_lock(&store->lock);
+	store->has_tried = true;
+	pthread_cond_broadcast(&store->tried);
+	pthread_mutex_unlock(&store->lock);
 	while (!is_stopping) {
 		window = queue_wait(store, clock_ns(CLOCK_MONOTONIC) + NS_PER_S, &is_stopping);
 		if (window) {
