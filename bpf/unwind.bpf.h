@@ -61,11 +61,13 @@ enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_AT_WAKING, UNWIN
 
 /* Neither is the address of a word. */
 enum unwind_bp { UNWIND_BP_START, UNWIND_BP_NONE };
+enum unwind_bx { UNWIND_BX_START, UNWIND_BX_NONE, UNWIND_BX_READ };
 
 struct unwind_walk {
 	__u64 ip[UNWIND_DEPTH + 1];
 	__u64 pc, sp, bp;
 	__u64 bp_at;		 /* where bp was read from, or one of enum unwind_bp */
+	__u64 bx, bx_at;	 /* where bx is: not read before it counts; or enum unwind_bx */
 	__u64 generation;	 /* of the mappings; 0: none are known */
 	__u64 sequence;		 /* of the memory's mappings, in the upper half; see below */
 	__u64 regs;		 /* struct pt_regs, in the kernel */
@@ -261,8 +263,16 @@ static __always_inline bool unwind_is_frame(const struct unwind_walk *w, __u64 c
 	return cfa > w->sp && !(cfa & 7);
 }
 
+/* What the frame at cfa says of bx: which few are left by, so where it is will do. */
+static __always_inline void unwind_note_bx(struct unwind_walk *w, __u64 cfa, __u32 bx)
+{
+	if (bx)
+		w->bx_at = bx == UNWIND_BX_LOST ? UNWIND_BX_NONE : cfa - 8 * (__u64)bx;
+}
+
 /* Most functions have saved bp, if at all, right below their return address: one read for both. */
-static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32 bp_words)
+static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32 bp_words,
+					 __u32 bx_words)
 {
 	__u64 pair[2] = { w->bp, 0 }, bp_at = w->bp_at;
 
@@ -280,6 +290,7 @@ static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32
 			return unwind_stop(w, UNWIND_IS_FAULT);
 	}
 	trace_add(&w->trace, cfa - sizeof(pair[1]), pair[1]);
+	unwind_note_bx(w, cfa, bx_words);
 	return unwind_enter(w, pair[1], cfa, pair[0], bp_at);
 }
 
@@ -288,7 +299,7 @@ static __always_inline long unwind_frame_pointer(struct unwind_walk *w)
 	w->flags |= UNWIND_IS_FRAME_POINTERS;
 	if (!unwind_bp(w))
 		return unwind_stop(w, UNWIND_IS_WHOLE);
-	return unwind_plain(w, w->bp + 16, -2);
+	return unwind_plain(w, w->bp + 16, -2, UNWIND_BX_LOST);
 }
 
 /* The registers the kernel put on the stack for a handler: bp, bx, dx, ax, cx, sp, ip. */
@@ -306,11 +317,26 @@ static __noinline long unwind_signal(struct unwind_walk *w)
 	trace_add(&w->trace, at + 8 * SP, saved[SP]);
 	trace_add(&w->trace, at + 8 * IP, saved[IP]);
 	unwind_enter(w, saved[IP], saved[SP], saved[BP], at + 8 * BP);
+	w->bx_at = at + 8 * BX;
 	w->is_exact = 1;
 	return 0;
 }
 
-/* By DWARF's numbers. Those but sp and bp are known in the first frame only. */
+static __always_inline bool unwind_bx(struct unwind_walk *w, __u64 *out)
+{
+	if (w->bx_at == UNWIND_BX_NONE)
+		return false;
+	if (w->bx_at != UNWIND_BX_READ) {
+		if (!unwind_read(&w->bx, sizeof(w->bx), w->bx_at))
+			return false;
+		trace_add(&w->trace, w->bx_at, w->bx);
+		w->bx_at = UNWIND_BX_READ;
+	}
+	*out = w->bx;
+	return true;
+}
+
+/* By DWARF's numbers. Those but sp, bp and bx are known in the first frame only. */
 static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number, __u64 *out)
 {
 	struct pt_regs___kernel *regs = (void *)w->regs;
@@ -333,8 +359,10 @@ static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number,
 		from = &regs->cx;
 		break;
 	case 3:
-		from = &regs->bx;
-		break;
+		if (w->bx_at != UNWIND_BX_START)
+			return unwind_bx(w, out);
+		w->trace.is_partial = 1; /* no callee has changed it */
+		return !bpf_probe_read_kernel(out, sizeof(*out), &regs->bx);
 	case 4:
 		from = &regs->si;
 		break;
@@ -391,7 +419,7 @@ static __always_inline bool unwind_rule_cfa(struct unwind_walk *w, const struct 
 }
 
 /* What a row cannot say: realigned stacks, vfork, big frames. */
-static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number)
+static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32 bx_words)
 {
 	__u64 cfa = 0, pc = 0, bp, bp_at, at, *word;
 	struct unwind_rule rule;
@@ -430,6 +458,7 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number)
 			return unwind_stop(w, UNWIND_IS_FAULT);
 		trace_add(&w->trace, at, pc);
 	}
+	unwind_note_bx(w, cfa, bx_words);
 	return unwind_enter(w, pc, cfa, bp, bp_at);
 }
 
@@ -437,17 +466,17 @@ static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct
 {
 	switch (f.kind) {
 	case UNWIND_SP:
-		return unwind_plain(w, w->sp + 8 * (__s64)f.cfa, f.bp);
+		return unwind_plain(w, w->sp + 8 * (__s64)f.cfa, f.bp, f.bx);
 	case UNWIND_BP:
-		return unwind_plain(w, unwind_bp(w) + 8 * (__s64)f.cfa, f.bp);
+		return unwind_plain(w, unwind_bp(w) + 8 * (__s64)f.cfa, f.bp, f.bx);
 	case UNWIND_END:
 		return unwind_stop(w, UNWIND_IS_WHOLE);
 	case UNWIND_PLT:
-		return unwind_plain(w, w->sp + ((at & 15) >= (__u64)f.cfa ? 16 : 8), 0);
+		return unwind_plain(w, w->sp + ((at & 15) >= (__u64)f.cfa ? 16 : 8), 0, 0);
 	case UNWIND_SIGNAL:
 		return unwind_signal(w);
 	case UNWIND_RULE:
-		if (unwind_by_rule(w, (__u32)f.cfa)) {
+		if (unwind_by_rule(w, (__u32)f.cfa, f.bx)) {
 			if (!w->flags)
 				w->flags = UNWIND_IS_INVALID;
 			return 1;
@@ -557,6 +586,7 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 	w->sp = regs->sp;
 	w->bp = regs->bp;
 	w->bp_at = UNWIND_BP_START;
+	w->bx_at = UNWIND_BX_START;
 	w->regs = (__u64)regs;
 	w->search.mm = (__u64)task->mm;
 	w->search.n_found = 0;

@@ -22,15 +22,18 @@ enum unwind_kind {
 	UNWIND_FRAME,	/* code known to keep frame pointers */
 };
 
+enum { UNWIND_BX_LOST = 255 };
+
 /*
- * The caller's bp is at CFA + 8 * bp, or kept where that is 0; its pc is at CFA - 8. A file has
+ * The caller's bp is at CFA + 8 * bp, or kept where that is 0; its pc is at CFA - 8. Its bx, which
+ * only ld.so's lazy resolver is left by, is at CFA - 8 * bx, likewise, unless it is lost. A file has
  * some hundred that are different, which its rows name by number.
  */
 struct unwind_frame {
 	__s32 cfa;
 	__s16 bp;
 	__u8 kind;
-	__u8 pad;
+	__u8 bx;
 };
 
 /* From pc on, in bytes from the page's start, frames are as frame says. */

@@ -282,7 +282,7 @@ static struct cfi_rule *rule_of(struct machine *m, uint64_t reg)
 {
 	if (reg == m->cie->return_register)
 		return &m->place.pc;
-	return reg == CFI_BP ? &m->place.bp : NULL;
+	return reg == CFI_BP ? &m->place.bp : reg == CFI_BX ? &m->place.bx : NULL;
 }
 
 static void rule_set(struct machine *m, uint64_t reg, enum cfi_rule_kind kind, int64_t offset)
@@ -309,6 +309,8 @@ static void rule_restore(struct machine *m, uint64_t reg)
 		m->place.pc = m->initial.pc;
 	else if (reg == CFI_BP)
 		m->place.bp = m->initial.bp;
+	else if (reg == CFI_BX)
+		m->place.bx = m->initial.bx;
 }
 
 static void rule_set_expression(struct machine *m, uint64_t reg, struct cursor *c,

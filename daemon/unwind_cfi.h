@@ -45,6 +45,7 @@ struct cfi_place {
 	unsigned int cfa_register;
 	struct cfi_rule cfa;
 	struct cfi_rule bp;
+	struct cfi_rule bx;
 	struct cfi_rule pc;
 };
 

@@ -192,6 +192,7 @@ static int on_place(void *userdata, uint64_t address, const struct cfi_place *pl
 		number = rule_number(compiler, &rule);
 		frame.kind = number < 0 ? UNWIND_INVALID : UNWIND_RULE;
 		frame.cfa = number < 0 ? 0 : number;
+		frame.bx = number < 0 ? 0 : frame.bx;
 	}
 	r = frame_number(compiler, &frame, &frame_no);
 	if (!r && function->n && compiler->rows[compiler->n_rows - 1].frame == frame_no)

@@ -88,6 +88,16 @@ static bool is_plt(const struct cfi_place *place, struct unwind_frame *frame)
 	return true;
 }
 
+static uint8_t bx_of(const struct cfi_rule *bx)
+{
+	if (bx->kind == CFI_SAME)
+		return 0;
+	if (bx->kind != CFI_OFFSET || bx->offset >= 0 || bx->offset % WORD ||
+	    -bx->offset / WORD >= UNWIND_BX_LOST)
+		return UNWIND_BX_LOST;
+	return (uint8_t)(-bx->offset / WORD);
+}
+
 static bool is_plain(const struct cfi_place *place, struct unwind_frame *frame)
 {
 	int64_t cfa = place->cfa.offset, bp = place->bp.offset;
@@ -106,6 +116,7 @@ static bool is_plain(const struct cfi_place *place, struct unwind_frame *frame)
 	frame->kind = place->cfa_register == CFI_SP ? UNWIND_SP : UNWIND_BP;
 	frame->cfa = (int32_t)(cfa / WORD);
 	frame->bp = (int16_t)(bp / WORD);
+	frame->bx = bx_of(&place->bx);
 	return true;
 }
 
@@ -179,9 +190,11 @@ bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwi
 	if (is_plain(place, frame) || is_plt(place, frame))
 		return true;
 	*rule = (struct unwind_rule){ 0 };
-	frame->kind =
-		cfa_rule(place, rule) && bp_rule(&place->bp, rule) && pc_rule(&place->pc, rule)
-			? UNWIND_RULE
-			: UNWIND_INVALID;
+	if (!cfa_rule(place, rule) || !bp_rule(&place->bp, rule) || !pc_rule(&place->pc, rule)) {
+		frame->kind = UNWIND_INVALID;
+		return false;
+	}
+	frame->kind = UNWIND_RULE;
+	frame->bx = bx_of(&place->bx);
 	return false;
 }

@@ -97,6 +97,25 @@ def check_throw(daemon):
     program.end()
 
 
+def check_lazy(daemon):
+    """ld.so's lazy resolver keeps where its caller's frame was in a register that callees save."""
+    os.environ.pop("LD_BIND_NOW", None)
+    for _ in range(2):  # what the first one has mapped is known to the second
+        program = Program("prog_lazy").ready().go().done()
+        daemon.cut()
+    rows = [r for r in daemon.snapshot("-p", program.pid)["rows"] if "with_lazy" in frame_names(r)]
+    check(row_sum(rows, "count") == 1, f"lazy: one sleep in it: {[frame_names(r) for r in rows]}")
+    for row in rows:
+        names = frame_names(row)
+        files = [os.path.basename(f.get("module") or "") for f in row["user"]["frames"]]
+        at = names.index("with_lazy")
+        check(files[0] == "libprog_lazy.so" and set(files[1:at]) == {files[1]} and
+              files[1].startswith("ld-linux") and at >= 3, f"lazy: through ld.so: {files} {names}")
+        check(names[at:at + 3] == ["with_lazy", "work", "main"] and names[-1] == "_start" and
+              not row["user"]["flags"], f"lazy: whole: {names} {row['user']['flags']}")
+    program.end()
+
+
 def gdb_frames(pid):
     """Names of the frames of a process's main thread, leaf first; None where gdb cannot."""
     done = run(["gdb", "-p", str(pid), "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex",
@@ -135,6 +154,7 @@ check_example(daemon)
 check_depths(daemon)
 check_twins(daemon)
 check_throw(daemon)
+check_lazy(daemon)
 if shutil.which("gdb"):
     for place in ("deep", "alloca", "realigned", "signal", "callback"):
         check_gdb(daemon, place)

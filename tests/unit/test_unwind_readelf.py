@@ -66,6 +66,14 @@ def our_rows(dump, path):
     return [int(pc, 16) for pc, _ in rows], [text for _, text in rows]
 
 
+def bx_words(column):
+    """Where the caller's rbx is, in words below the CFA."""
+    if column in ("u", "s"):
+        return 0
+    offset = -int(column[1:]) if column[0] == "c" else -1
+    return offset // 8 if 0 < offset < 8 * 255 and not offset % 8 else 255
+
+
 def agrees(columns, is_signal, ours):
     """Whether a row of ours says what readelf's columns say."""
     kind = ours.split()[0]
@@ -74,8 +82,10 @@ def agrees(columns, is_signal, ours):
         return kind == "signal"
     if pc == "u":
         return kind == "end"
+    if kind in ("plain", "rule") and ours.split()[-1] != f"bx{bx_words(columns.get('rbx', 'u'))}":
+        return False
     if kind == "plain":
-        _, our_cfa, our_bp = ours.split()
+        _, our_cfa, our_bp, _ = ours.split()
         if our_bp == "c+0":
             return cfa == our_cfa and pc == "c-8" and bp in ("u", "s")
         return cfa == our_cfa and pc == "c-8" and bp == our_bp

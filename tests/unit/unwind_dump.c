@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* unwind_dump FILE: the rows of an ELF file as the walk has them, one a line:
- * ADDRESS KIND CFA BP, where the CFA and the caller's bp are given as readelf does. */
+ * ADDRESS KIND CFA BP BX, where the CFA and the caller's bp are given as readelf does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,12 +11,12 @@
 #include "daemon/unwind_elf.h"
 #include "proto/base.h"
 
-static void rule_print(uint64_t address, const struct unwind_rule *rule)
+static void rule_print(uint64_t address, const struct unwind_rule *rule, unsigned int bx)
 {
-	printf("%llx rule %s r%u%+d%+d bp %u%+d pc %u%+d\n", (unsigned long long)address,
+	printf("%llx rule %s r%u%+d%+d bp %u%+d pc %u%+d bx%u\n", (unsigned long long)address,
 	       rule->cfa_kind == UNWIND_CFA_MEMORY ? "exp" : "reg", rule->cfa_register,
 	       rule->cfa_offset, rule->cfa_add, rule->bp_kind, rule->bp_offset, rule->pc_kind,
-	       rule->pc_offset);
+	       rule->pc_offset, bx);
 }
 
 static void frame_print(uint64_t address, const struct unwind_frame *frames, uint32_t number)
@@ -32,14 +32,15 @@ static void frame_print(uint64_t address, const struct unwind_frame *frames, uin
 	switch (frame->kind) {
 	case UNWIND_SP:
 	case UNWIND_BP:
-		printf("%llx plain %s%+d c%+d\n", (unsigned long long)address,
-		       frame->kind == UNWIND_SP ? "rsp" : "rbp", 8 * frame->cfa, 8 * frame->bp);
+		printf("%llx plain %s%+d c%+d bx%u\n", (unsigned long long)address,
+		       frame->kind == UNWIND_SP ? "rsp" : "rbp", 8 * frame->cfa, 8 * frame->bp,
+		       frame->bx);
 		break;
 	case UNWIND_PLT:
 		printf("%llx plt %d\n", (unsigned long long)address, frame->cfa);
 		break;
 	case UNWIND_RULE:
-		rule_print(address, (const struct unwind_rule *)(frames + frame->cfa));
+		rule_print(address, (const struct unwind_rule *)(frames + frame->cfa), frame->bx);
 		break;
 	default:
 		printf("%llx %s\n", (unsigned long long)address, names[frame->kind]);
