@@ -75,7 +75,7 @@ struct unwind_walk {
 	struct unwind_table table;
 	__u32 first, n_segments;
 	__u32 tgid;
-	__u32 seen; /* of the first 32 segments, those known to be mapped at this sequence */
+	__u32 seen; /* segments known to be mapped at this sequence, see unwind_seen_bit() */
 	__u32 n;    /* frames */
 	__u32 flags;
 	__u32 is_exact; /* pc is where the code goes on, not behind a call */
@@ -138,18 +138,31 @@ static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u6
 	return true;
 }
 
+/*
+ * Programs are mapped lowest, what they were linked with highest, and what they loaded later between
+ * these: of more than there are bits it is seldom the ones in the middle. 32: none.
+ */
+static __always_inline __u32 unwind_seen_bit(const struct unwind_walk *w, __u32 i)
+{
+	__u32 from_last = w->n_segments - 1 - i;
+
+	if (i < 8)
+		return i;
+	return from_last < 24 ? 8 + from_last : 32;
+}
+
 /* Later walks need not look, as long as the memory's mappings stay what they are. */
-static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 i)
+static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 bit)
 {
 	struct unwind_process *p = bpf_map_lookup_elem(&unwind_processes, &w->tgid);
 	__u64 old, new;
 
-	w->seen |= 1U << (i & 31);
+	w->seen |= 1U << (bit & 31);
 	if (!p || p->generation != w->generation)
 		return;
 	old = p->seen;
 	new = old >> 32 == w->sequence >> 32 ? old : w->sequence;
-	__sync_val_compare_and_swap(&p->seen, old, new | 1ULL << (i & 31));
+	__sync_val_compare_and_swap(&p->seen, old, new | 1ULL << (bit & 31));
 }
 
 /*
@@ -159,7 +172,7 @@ static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 i)
  */
 static __always_inline bool unwind_find(struct unwind_walk *w, __u64 at)
 {
-	__u32 low = w->first, n = w->n_segments, half, middle, i;
+	__u32 low = w->first, n = w->n_segments, half, middle, i, bit;
 	struct unwind_search *search = &w->search;
 	struct unwind_segment *s;
 	int found;
@@ -181,10 +194,10 @@ static __always_inline bool unwind_find(struct unwind_walk *w, __u64 at)
 	if (s && at - s->start < s->end - s->start)
 		search->segment = *s;
 look:
-	low -= w->first;
+	bit = unwind_seen_bit(w, low - w->first);
 	s = &search->segment;
 	found = UNWIND_CODE_SAME;
-	if (!s->end || ((s->state || s->is_generated) && (low > 31 || !(w->seen >> low & 1))))
+	if (!s->end || ((s->state || s->is_generated) && (bit > 31 || !(w->seen >> bit & 1))))
 		found = unwind_code_find(search, at);
 	if (found == UNWIND_CODE_FOUND)
 		return unwind_take(w, search->start, search->size, search->bias, search->table,
@@ -195,8 +208,8 @@ look:
 			w->n--;
 		return false;
 	}
-	if (low <= 31 && !(w->seen >> low & 1))
-		unwind_note_seen(w, low);
+	if (bit <= 31 && !(w->seen >> bit & 1))
+		unwind_note_seen(w, bit);
 	return unwind_take(w, s->start, s->end - s->start, s->bias, s->table, s->is_generated);
 }
 

@@ -129,8 +129,8 @@ struct unwind_process {
 	__u32 n;
 	__u64 check; /* unwind_check() */
 	/*
-	 * Which of the first 32 segments were seen to be mapped, and, in the upper half, when: the
-	 * sequence of the memory's mappings. Not in check: walks write it.
+	 * Which segments were seen to be mapped (of 32, see unwind_seen_bit()), and, in the upper half,
+	 * when: the sequence of the memory's mappings. Not in check: walks write it.
 	 */
 	__u64 seen;
 };
