@@ -135,12 +135,17 @@ struct maple_tree {
 };
 
 typedef struct {
-	void *vdso;
-} mm_context_t;
-
-typedef struct {
 	long counter;
 } atomic_long_t;
+
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
+typedef struct {
+	atomic64_t tlb_gen; /* one up for each flush of what was mapped (f39681ed0f48, 4.14) */
+	void *vdso;
+} mm_context_t;
 
 struct rw_semaphore {
 	atomic_long_t count; /* not with PREEMPT_RT */
@@ -150,7 +155,6 @@ struct mm_struct {
 	struct rw_semaphore mmap_lock; /* since 5.8 */
 	struct maple_tree mm_mt;       /* since 6.1 */
 	unsigned long start_code;      /* 0 while an exec makes it */
-	unsigned long exec_vm;	       /* pages mapped executable */
 	mm_context_t context;
 };
 

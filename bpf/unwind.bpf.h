@@ -534,8 +534,8 @@ static long unwind_step(__u32 i, void *context)
 }
 
 /*
- * Changes whenever the memory's mappings do. Before 6.4 only with how much is executable: two
- * libraries of one size that take each other's place may be seen as one.
+ * Changes whenever the memory's mappings do. Before 6.4 whenever pages that were mapped are not
+ * any more, and also at other times: what was not mapped yet cannot have been seen either.
  */
 static __always_inline __u64 unwind_sequence(struct task_struct *task)
 {
@@ -546,7 +546,7 @@ static __always_inline __u64 unwind_sequence(struct task_struct *task)
 		return (__u64)of_6_14->mm_lock_seq.sequence << 32;
 	if (bpf_core_field_exists(of_6_4->mm_lock_seq))
 		return (__u64)(__u32)of_6_4->mm_lock_seq << 32;
-	return task->mm->exec_vm << 32;
+	return (__u64)task->mm->context.tlb_gen.counter << 32;
 }
 
 /* What the daemon knows of the task's image; nothing where it knows another one of this pid. */

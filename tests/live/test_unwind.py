@@ -103,7 +103,8 @@ def check_lazy(daemon):
     for _ in range(2):  # what the first one has mapped is known to the second
         program = Program("prog_lazy").ready().go().done()
         daemon.cut()
-    rows = [r for r in daemon.snapshot("-p", program.pid)["rows"] if "with_lazy" in frame_names(r)]
+    rows = [r for r in daemon.snapshot("-p", program.pid, "--state", "S")["rows"]
+            if "with_lazy" in frame_names(r)]
     check(row_sum(rows, "count") == 1, f"lazy: one sleep in it: {[frame_names(r) for r in rows]}")
     for row in rows:
         names = frame_names(row)
