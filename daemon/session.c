@@ -290,6 +290,34 @@ static int64_t real_time_of(int64_t monotonic_ns)
 	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - monotonic_ns);
 }
 
+/* The session's own copy; NULL of NULL. False when out of memory. */
+static bool text_keep(struct session *session, const char **text)
+{
+	const char *from = *text;
+
+	*text = from ? arena_strdup(session->arena, from) : NULL;
+	return !from || *text;
+}
+
+/* In words that outlive the probe, which may be closed while somebody reads them. */
+static int status_keep(struct session *session)
+{
+	struct probe_status *status = &session->status;
+	bool is_kept;
+	size_t i;
+
+	probe_status(session->probe, status);
+	is_kept = text_keep(session, &status->hook);
+	is_kept = text_keep(session, &status->reason) && is_kept;
+	for (i = 0; i < status->n_blind; i++)
+		is_kept = text_keep(session, &status->blind[i]) && is_kept;
+	for (i = 0; i < status->n_programs; i++) {
+		is_kept = text_keep(session, &status->programs[i].name) && is_kept;
+		is_kept = text_keep(session, &status->programs[i].hook) && is_kept;
+	}
+	return is_kept ? 0 : -ENOMEM;
+}
+
 int session_begin(struct session *session, const struct sessions_options *sessions, char *reason,
 		  size_t size)
 {
@@ -322,7 +350,9 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 	r = probe_open(&options, &session->probe, reason, size);
 	if (r)
 		return r;
-	probe_status(session->probe, &session->status);
+	r = status_keep(session);
+	if (r)
+		return r;
 	session->info.since_real_ns = clock_ns(CLOCK_REALTIME);
 	if (!probe_is_on(session->probe))
 		return 0;
@@ -457,12 +487,27 @@ void session_stats(struct session *session, struct drain_stats *out)
 
 void session_probe_status(struct session *session, struct probe_status *out)
 {
+	const struct probe_status *kept = &session->status;
+	size_t i;
+
 	pthread_rwlock_rdlock(&session->lock);
 	if (session->probe)
 		probe_status(session->probe, out);
 	else
-		*out = session->status;
+		*out = *kept;
+	/* The probe of one that is always there is not closed, and its reason may change. */
+	if (!session->info.is_always)
+		out->reason = kept->reason;
 	pthread_rwlock_unlock(&session->lock);
+	if (session->info.is_always)
+		return;
+	out->hook = kept->hook;
+	memcpy(out->blind, kept->blind, sizeof(out->blind));
+	out->n_blind = kept->n_blind;
+	for (i = 0; i < out->n_programs; i++) {
+		out->programs[i].name = kept->programs[i].name;
+		out->programs[i].hook = kept->programs[i].hook;
+	}
 }
 
 uint64_t session_map_bytes(struct session *session)
