@@ -139,7 +139,7 @@ def is_found(frames, ours):
                for mine, flags in ours.items())
 
 
-def check_program(daemon, label, process, stops=STOPS, least=STOPS // 5):
+def check_program(daemon, label, process, stops=STOPS, least=STOPS // 4):
     time.sleep(0.5)
     expected = stops_of(process.pid, stops)
     stop_process(process)

@@ -36,7 +36,7 @@ def check_names(daemon, label, pid, sleeps, slept, *args, least=0.9):
     for name, count in found.items():
         check(count <= sleeps, f"{label}: {count} of {sleeps} sleeps in {name}, none of another's")
     named = sum(found.values())
-    check(named >= total * least, f"{label}: {named} of {total} named")
+    check(named > total * least, f"{label}: {named} of {total} named")
     check(total == slept, f"{label}: {total} sleeps of {slept}")
     whole = sum(r["count"] for r in rows if not r["user"]["flags"])
     print(f"{label}: {total} sleeps, {named} with a name, {whole} whole")
@@ -73,7 +73,8 @@ def check_pieces(daemon):
     lines = program.go().done().lines
     took, (cpu_after, rss_after) = time.monotonic() - begun, used_by(daemon)
     del os.environ["PIECES"]
-    check(cpu_after - cpu < took * 0.75, f"pieces: {cpu_after - cpu:.2f} s of {took:.2f} s")
+    share = 0.5 if SLOWNESS < 2 else 0.75  # an emulator is slower at what daemons do
+    check(cpu_after - cpu < took * share, f"pieces: {cpu_after - cpu:.2f} s of {took:.2f} s")
     check(rss_after - rss < 48, f"pieces: {rss_after - rss:.0f} MiB more")
     slept = int(next(line.split()[1] for line in lines if line.startswith("slept ")))
     # It takes a while to read that many while they change.
