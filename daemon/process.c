@@ -76,8 +76,11 @@ static size_t process_bytes(const struct process *process)
 	return bytes;
 }
 
+/* Once: it is counted among the dead until it goes. */
 static void exit_set(struct process *process)
 {
+	if (process->has_exited)
+		return;
 	process->has_exited = true;
 	process->exited_ns = clock_ns(CLOCK_MONOTONIC);
 	process->dead_bytes = process_bytes(process);

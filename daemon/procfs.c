@@ -183,29 +183,37 @@ static bool is_at_path(int fd, const char *path)
 	return !strncmp(found, path, size) && (!found[size] || !strcmp(found + size, deleted));
 }
 
+static bool is_inode(int fd, const struct mapping *mapping)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == mapping->dev && st.st_ino == mapping->inode;
+}
+
 int procfs_open_mapped(int dir_fd, const struct mapping *mapping)
 {
+	/* Shared memory may have a name that is no path, [anon_shmem:NAME], since 6.2. */
+	bool has_path = mapping->path[0] == '/';
 	char path[PATH_MAX + 8];
-	struct stat st;
 	int fd, r;
 
 	snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, mapping->start,
 		 mapping->end);
 	fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
-	if (fd >= 0 && is_at_path(fd, mapping->path))
+	if (fd >= 0 && (has_path ? is_at_path(fd, mapping->path) : is_inode(fd, mapping)))
 		return fd;
 	if (fd >= 0) {
 		close(fd);
 		return -ESTALE;
 	}
 	r = -errno;
-	if (mapping->path[0] != '/' || strlen(mapping->path) >= PATH_MAX)
+	if (!has_path || strlen(mapping->path) >= PATH_MAX)
 		return r;
 	snprintf(path, sizeof(path), "root%s", mapping->path);
 	fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || st.st_dev != mapping->dev || st.st_ino != mapping->inode) {
+	if (!is_inode(fd, mapping)) {
 		close(fd);
 		return -ESTALE;
 	}

@@ -651,6 +651,26 @@ static void sweep(int64_t keep_ns)
 	process_table_sweep(table, &(struct process_sweep){ .lost_ns = before, .dead_ns = before });
 }
 
+/* A late report of an image that two others have followed. */
+static void the_dead_are_counted_once(void **state)
+{
+	struct process_id id = { .pid = 4194303, .exec_gen = 2, .start_boot_ns = 5 };
+	struct process *second = process_table_see(table, &id, true, "second"), *third, *first;
+
+	id.exec_gen = 3;
+	third = process_table_see(table, &id, true, "third");
+	id.exec_gen = 1;
+	first = process_table_see(table, &id, true, "first");
+	assert_true(process_table_dead_bytes(table) > 0);
+	id.exec_gen = 3;
+	process_table_note_exit(table, &id);
+	process_unref(first);
+	process_unref(second);
+	process_unref(third);
+	sweep(0);
+	assert_int_equal(process_table_dead_bytes(table), 0);
+}
+
 static void what_named_the_dead_goes(void **state)
 {
 	struct child child = spawn(program, NULL, NULL);
@@ -806,6 +826,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_scan_knows_them_before_they_are_seen, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(the_kernels_own_are_told_apart, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_dead_are_counted_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_named_the_dead_goes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sweeping_keeps_what_is_referenced, set_up,
 						tear_down),
