@@ -130,8 +130,8 @@ enum exit_code cmd_watch(struct options *options)
 		.interval_ns = options->interval_ns == WIRE_ABSENT ? INTERVAL_NS :
 								      options->interval_ns,
 		.filter = &parts.filter,
-		.by = options->by,
-		.sort = options->sort,
+		.by = parts.request.by,
+		.sort = parts.request.sort,
 		.top = parts.request.top,
 		.idle = parts.request.idle,
 	};
