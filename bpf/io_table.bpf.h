@@ -113,8 +113,9 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	frame->call = call;
 	frame->layer = layer;
 	frame->op = op;
-	slot->depth = depth + 1;
 	frame->start_ns = bpf_ktime_get_ns();
+	/* Last: the daemon takes what is below the depth for open since its start. */
+	*(volatile __u32 *)&slot->depth = depth + 1;
 }
 
 /* Of the innermost operations, whose ends were not seen. */
