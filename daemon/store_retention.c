@@ -89,13 +89,13 @@ static size_t level_get(struct store *store)
 	return level < 0 || level >= STORE_TOUCH_LEVELS ? STORE_TOUCH_LEVELS - 1 : (size_t)level;
 }
 
-/* The most of any window from the oldest one on. */
-static size_t level_since(struct store *store, int64_t oldest)
+/* The most of any window from that one on. */
+static size_t level_since(const struct store *store, int64_t window)
 {
 	size_t level = STORE_TOUCH_LEVELS - 1;
 
-	while (level && store->touched[level] < oldest)
-		store->touched[level--] = 0;
+	while (level && store->touched[level] < window)
+		level--;
 	return level;
 }
 
@@ -137,7 +137,7 @@ void store_touch_begin(struct store *store)
 /* Drops what no window left can refer to, nor the one that is about to be written. */
 static int interned_trim(struct store *store)
 {
-	int64_t oldest, end = INT64_MIN, touch, before, frames;
+	int64_t oldest, end = INT64_MIN, before, frames;
 	size_t level;
 	int r = oldest_get(store, &oldest, &end);
 
@@ -146,14 +146,14 @@ static int interned_trim(struct store *store)
 	else if (r)
 		return r;
 	store->evicted = 0;
-	level = level_since(store, oldest);
-	touch = (int64_t)STORE_TOUCH_LEAST << level;
-	before = oldest - touch;
-	/* A stack that was told of so long ago did not tell of frames that had been just before it.
-	 */
-	frames = before - touch;
+	before = oldest - ((int64_t)STORE_TOUCH_LEAST << level_since(store, oldest));
 	if (before <= 0)
 		return 0;
+	/* A stack that was told of since then told of its frames as often as windows did then. */
+	level = level_since(store, before);
+	frames = before - ((int64_t)STORE_TOUCH_LEAST << level);
+	memset(&store->touched[level + 1], 0,
+	       (STORE_TOUCH_LEVELS - 1 - level) * sizeof(store->touched[0]));
 	store_intern_forget_before(store->intern, before, frames);
 	r = (int)level == store->touch_noted ? 0 : level_note(store, level);
 	if (!r)
