@@ -279,7 +279,8 @@ static int merge_make(struct recorder *recorder, struct answer *answer, const st
 
 	stack_unref(unread);
 	if (!r && filter_selects_threads(filter) && !merge_totals(answer->merge)->threads)
-		return who_error(answer->merge, filter->wire, info->kind, error);
+		return who_error(answer->merge, filter->wire, info->kind, !recorder->is_serve_only,
+				 error);
 	return r;
 }
 
@@ -460,7 +461,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 
 	struct drain_stats drain;
 	int r = who_note(answer->arena, answer->merge, question->filter.wire, info->kind,
-			 &facts.unseen);
+			 !recorder->is_serve_only, &facts.unseen);
 
 	if (r)
 		return r;

@@ -60,11 +60,12 @@ static const char *nothing_text(enum probe_kind kind)
 }
 
 /* A process that was not seen; what looks like one may be a thread, as in the output of top -H. */
-static void describe_pid(FILE *out, const struct merge *merge, int64_t pid, enum probe_kind kind)
+static void describe_pid(FILE *out, const struct merge *merge, int64_t pid, enum probe_kind kind,
+			 bool is_live)
 {
 	const struct image_info *info = find_thread(merge, pid);
 
-	if (!info && is_there(pid))
+	if (!info && is_live && is_there(pid))
 		fprintf(out, "process %" PRId64 " is there, and %s", pid, nothing_text(kind));
 	else if (!info)
 		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
@@ -75,7 +76,7 @@ static void describe_pid(FILE *out, const struct merge *merge, int64_t pid, enum
 
 /* The ids that were not seen, a clause each. Returns how many. */
 static size_t describe_unseen(FILE *out, const struct merge *merge,
-			      const struct wire_filter *filter, enum probe_kind kind)
+			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
 {
 	size_t i, n = 0;
 
@@ -83,7 +84,7 @@ static size_t describe_unseen(FILE *out, const struct merge *merge,
 		if (saw_process(merge, filter->pids.v[i]) || n++ >= NAMED_MAX)
 			continue;
 		fputs(n > 1 ? "; " : "", out);
-		describe_pid(out, merge, filter->pids.v[i], kind);
+		describe_pid(out, merge, filter->pids.v[i], kind, is_live);
 	}
 	for (i = 0; i < filter->tids.n && i < CHECKED_MAX; i++) {
 		if (find_thread(merge, filter->tids.v[i]) || n++ >= NAMED_MAX)
@@ -97,7 +98,7 @@ static size_t describe_unseen(FILE *out, const struct merge *merge,
 }
 
 int who_note(struct arena *arena, const struct merge *merge, const struct wire_filter *filter,
-	     enum probe_kind kind, const char **out)
+	     enum probe_kind kind, bool is_live, const char **out)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size, n;
@@ -109,7 +110,7 @@ int who_note(struct arena *arena, const struct merge *merge, const struct wire_f
 	stream = open_memstream(&text, &size);
 	if (!stream)
 		return -ENOMEM;
-	n = describe_unseen(stream, merge, filter, kind);
+	n = describe_unseen(stream, merge, filter, kind, is_live);
 	if (fclose(stream))
 		return -ENOMEM;
 	if (n == 0)
@@ -137,7 +138,7 @@ static void describe_filter(FILE *out, const struct wire_filter *filter)
 }
 
 int who_error(const struct merge *merge, const struct wire_filter *filter, enum probe_kind kind,
-	      struct wire_error *error)
+	      bool is_live, struct wire_error *error)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size;
@@ -145,7 +146,7 @@ int who_error(const struct merge *merge, const struct wire_filter *filter, enum 
 
 	if (!out)
 		return -ENOMEM;
-	if (describe_unseen(out, merge, filter, kind) == 0)
+	if (describe_unseen(out, merge, filter, kind, is_live) == 0)
 		describe_filter(out, filter);
 	if (fclose(out))
 		return -ENOMEM;
