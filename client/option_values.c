@@ -61,7 +61,8 @@ int read_number(const char *text, size_t n, int64_t *out)
 }
 
 /* 4242 or 4242,4243; several options add up. */
-int read_ids(struct options *options, const struct option_spec *spec, const char *value)
+static int read_list(struct options *options, const struct option_spec *spec, const char *value,
+		     int64_t least, int64_t most, const char *wanted)
 {
 	struct id_list *list = member(options, spec);
 	const char *at = value;
@@ -71,12 +72,9 @@ int read_ids(struct options *options, const struct option_spec *spec, const char
 		int64_t id;
 
 		n = strcspn(at, ",");
-		if (read_number(at, n, &id) < 0 || id < 1 || id > ID_MAX)
-			return option_complain(
-				options,
-				"--%s %s: \"%.*s\" is no %s; numbers from 1 to %" PRId64
-				", with commas between; a name goes to --comm",
-				spec->name, value, (int)n, at, spec->name, ID_MAX);
+		if (read_number(at, n, &id) < 0 || id < least || id > most)
+			return option_complain(options, "--%s %s: \"%.*s\" is no %s", spec->name,
+					       value, (int)n, at, wanted);
 		if (list->n == OPTION_IDS_MAX)
 			return option_complain(options, "--%s: more than %d are too many",
 					       spec->name, OPTION_IDS_MAX);
@@ -86,30 +84,21 @@ int read_ids(struct options *options, const struct option_spec *spec, const char
 	}
 }
 
-/* 0 or 0,2; several options add up. The daemon knows which there are. */
+int read_ids(struct options *options, const struct option_spec *spec, const char *value)
+{
+	char wanted[128];
+
+	snprintf(wanted, sizeof(wanted),
+		 "%s; numbers from 1 to %" PRId64 ", with commas between; a name goes to --comm",
+		 spec->name, ID_MAX);
+	return read_list(options, spec, value, 1, ID_MAX, wanted);
+}
+
+/* The daemon knows which there are. */
 int read_cpus(struct options *options, const struct option_spec *spec, const char *value)
 {
-	struct id_list *list = member(options, spec);
-	const char *at = value;
-	size_t n;
-
-	for (;; at += n + 1) {
-		int64_t cpu;
-
-		n = strcspn(at, ",");
-		if (read_number(at, n, &cpu) < 0 || cpu > INT32_MAX)
-			return option_complain(
-				options,
-				"--%s %s: \"%.*s\" is no CPU; numbers from 0, with commas "
-				"between",
-				spec->name, value, (int)n, at);
-		if (list->n == OPTION_IDS_MAX)
-			return option_complain(options, "--%s: more than %d are too many",
-					       spec->name, OPTION_IDS_MAX);
-		list->v[list->n++] = cpu;
-		if (at[n] == '\0')
-			return 0;
-	}
+	return read_list(options, spec, value, 0, INT32_MAX,
+			 "CPU; numbers from 0, with commas between");
 }
 
 int read_positive(struct options *options, const struct option_spec *spec, const char *value)
@@ -123,17 +112,17 @@ int read_positive(struct options *options, const struct option_spec *spec, const
 	return 0;
 }
 
-int read_length(struct options *options, const struct option_spec *spec, const char *value)
+static int read_time(struct options *options, const struct option_spec *spec, const char *value,
+		     int64_t unit_ns, const char *examples)
 {
 	int64_t ns;
-	int r = duration_parse(value, NS_PER_S, &ns);
+	int r = duration_parse(value, unit_ns, &ns);
 
 	if (r == -ERANGE)
 		return option_complain(options, "--%s %s: too long", spec->name, value);
 	if (r < 0)
-		return option_complain(
-			options, "--%s %s: not a length of time; 30s, 5min or 1h 30min would be",
-			spec->name, value);
+		return option_complain(options, "--%s %s: not a length of time; %s would be",
+				       spec->name, value, examples);
 	if (ns == 0)
 		return option_complain(options, "--%s %s: has to be more than 0", spec->name,
 				       value);
@@ -141,25 +130,14 @@ int read_length(struct options *options, const struct option_spec *spec, const c
 	return 0;
 }
 
+int read_length(struct options *options, const struct option_spec *spec, const char *value)
+{
+	return read_time(options, spec, value, NS_PER_S, "30s, 5min or 1h 30min");
+}
+
 int read_micros(struct options *options, const struct option_spec *spec, const char *value)
 {
-	int64_t ns;
-	int r;
-
-	r = duration_parse(value, NS_PER_US, &ns);
-	if (r == -ERANGE)
-		return option_complain(options, "--%s %s: too long", spec->name, value);
-	if (r < 0)
-		return option_complain(
-			options,
-			"--%s %s: not a length of time; 500 (microseconds), 10ms or 2s "
-			"would be",
-			spec->name, value);
-	if (ns == 0)
-		return option_complain(options, "--%s %s: has to be more than 0", spec->name,
-				       value);
-	*(int64_t *)member(options, spec) = ns;
-	return 0;
+	return read_time(options, spec, value, NS_PER_US, "500 (microseconds), 10ms or 2s");
 }
 
 /* 2, 0x2, S, D, preempted. Who is dead waits for nothing: no X, no Z. */

@@ -138,8 +138,7 @@ static int session_copy(struct session *session, const struct session_request *r
 	}
 	/* Of waits, threads are recorded by what they are, not by where. */
 	r = filter_init(&session->filter, wire, error);
-	session->filter.knows_cgroup = request->kind != PROBE_OFFCPU &&
-				       request->kind != PROBE_OFFWAKE;
+	session->filter.knows_cgroup = !probe_kind_has_waits(request->kind);
 	return r;
 }
 

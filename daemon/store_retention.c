@@ -54,7 +54,8 @@ static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 }
 
 /* As it is on disk: the most that a window there may have been written with. */
-static int level_note(struct store *store, size_t level)
+/* text may be NULL. */
+static int meta_set(struct store *store, const char *name, int64_t value, const char *text)
 {
 	sqlite3_stmt *statement;
 	int r;
@@ -62,10 +63,16 @@ static int level_note(struct store *store, size_t level)
 	statement = store_db_statement(&store->db, STATEMENT_META_SET, &r);
 	if (r)
 		return r;
-	sqlite3_bind_text(statement, 1, "touch", -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 2, (int64_t)level);
-	sqlite3_bind_null(statement, 3);
-	r = store_db_exec(&store->db, statement);
+	sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 2, value);
+	sqlite3_bind_text(statement, 3, text, -1, SQLITE_STATIC);
+	return store_db_exec(&store->db, statement);
+}
+
+static int level_note(struct store *store, size_t level)
+{
+	int r = meta_set(store, "touch", (int64_t)level, NULL);
+
 	if (!r)
 		store->touch_noted = (int)level;
 	return r;
@@ -177,20 +184,6 @@ static bool is_trim_due(const struct store *store)
 	return store->evicted >= (every < TRIM_LEAST ? TRIM_LEAST : every);
 }
 
-static int evicted_note(struct store *store, int64_t until_ns, const char *reason)
-{
-	sqlite3_stmt *statement;
-	int r;
-
-	statement = store_db_statement(&store->db, STATEMENT_META_SET, &r);
-	if (r)
-		return r;
-	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 2, until_ns);
-	sqlite3_bind_text(statement, 3, reason, -1, SQLITE_STATIC);
-	return store_db_exec(&store->db, statement);
-}
-
 static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const char *reason,
 		       uint64_t *counter)
 {
@@ -203,7 +196,7 @@ static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const ch
 	sqlite3_bind_int64(statement, 1, id);
 	r = store_db_exec(&store->db, statement);
 	if (!r)
-		r = evicted_note(store, end_ns, reason);
+		r = meta_set(store, "evicted", end_ns, reason);
 	if (r)
 		return r;
 	store->evicted++;

@@ -95,6 +95,7 @@ class Mounted:
 
     def __init__(self, disk, kind):
         self.path, self.kind = tempfile.mkdtemp(dir="/dev/shm"), kind
+        atexit.register(self.close)
         modprobe(kind)
         try:
             made = h.run([*MKFS[kind], disk.path])
@@ -105,7 +106,6 @@ class Mounted:
         if not made.code:
             made = h.run(["mount", "-t", kind, "-o", MOUNT[kind], disk.path, self.path])
         self.error, self.is_there = str(made), made.code == 0
-        atexit.register(self.close)
 
     def file(self):
         return os.path.join(self.path, "file")

@@ -518,6 +518,23 @@ def used_ns(reply):
     return used["end"]["ns"] - used["start"]["ns"] - gaps
 
 
+def at(ns):
+    """A time as the client takes it."""
+    return f"@{ns // NS_PER_S}.{ns % NS_PER_S:09}"
+
+
+def cgroup_root():
+    """Where the unified hierarchy of control groups is; None where there is none."""
+    with open("/proc/self/mounts", encoding="ascii") as mounts:
+        return next((words[1] for words in map(str.split, mounts) if words[2] == "cgroup2"), None)
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def threads_of(pid):
     try:
         return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]

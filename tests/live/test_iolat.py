@@ -34,10 +34,6 @@ def disk_of(path):
     return os.path.basename(place)
 
 
-def at(ns):
-    return f"@{ns // h.NS_PER_S}.{ns % h.NS_PER_S:09}"
-
-
 def diskstats(disk):
     with open("/proc/diskstats", encoding="ascii") as f:
         for line in f:
@@ -69,7 +65,7 @@ directory = tempfile.mkdtemp(dir=DIRECTORY)
 disk = disk_of(directory)
 program = h.Program("prog_io", os.path.join(directory, "file"), COUNT).ready()
 start = daemon.cut("iolat")
-since = at(start)[1:]
+since = h.at(start)[1:]
 before = diskstats(disk) if disk else None
 program.go().done()
 after = diskstats(disk) if disk else None
@@ -129,7 +125,7 @@ if disk:
     asleep = sum(r["io"]["device_ns"] for r in reads)
     device = h.row_sum(select(rows, "device", "read", device=disk))
     h.check(0 < asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")
-    everybody = snapshot("--until", at(end), "--layer", "block", "--disk", disk)["rows"]
+    everybody = snapshot("--until", h.at(end), "--layer", "block", "--disk", disk)["rows"]
     for op in ("read", "flush"):
         seen, stats = count_of(select(everybody, "block", op)), after[op] - before[op]
         # The windows begin and end a little before and after the counters were read.
@@ -185,7 +181,7 @@ for half in halves:
 
 
 def read_of(*args):
-    reply = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "-p",
+    reply = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "-p",
                             ",".join(pids), "--op", "pread64", *args)
     check_nothing_lost(daemon, reply, "operations")
     return select(reply["rows"], "syscall", "pread64", "read")

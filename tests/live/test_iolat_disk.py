@@ -29,10 +29,6 @@ h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 has_layers = any(word in probe["hook"] for word in ("fentry", "kprobe"))
 
 
-def at(ns):
-    return f"@{ns // h.NS_PER_S}.{ns % h.NS_PER_S:09}"
-
-
 def recorded(path, count, *kind):
     """The program's figures, and what was recorded from before its first operation on."""
     program = h.Program("prog_io", path, count, *kind).ready()
@@ -45,7 +41,7 @@ def recorded(path, count, *kind):
     program.end()
 
     def rows(*args):
-        return daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end),
+        return daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end),
                                *args)["rows"]
 
     most = {op: last[op] - first[op] for op in after}
@@ -122,7 +118,7 @@ if control and not any("io.max" in text for text in probe["blind"]):
     start = daemon.cut("iolat")
     program.go().done()
     end = daemon.cut("iolat")
-    own = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "-p",
+    own = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "-p",
                           program.pid, "--disk", disk.name)["rows"]
     took = program.value("direct_read")["ns"]
     h.check(took > h.NS_PER_S, f"it was held back: {took} ns")

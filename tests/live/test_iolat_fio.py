@@ -29,10 +29,6 @@ probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] =
 h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 
 
-def at(ns):
-    return f"@{ns // h.NS_PER_S}.{ns % h.NS_PER_S:09}"
-
-
 def fio(mounted, *args, engine="psync"):
     """Its figures."""
     done = h.run(["fio", "--name=job", f"--filename={mounted.file()}", "--size=16M", "--bs=4k",
@@ -55,7 +51,7 @@ def recorded(mounted, op, *args, engine="psync"):
     after, end = disk.stats(), daemon.cut("iolat")
 
     def rows(*words):
-        return daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end),
+        return daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end),
                                "--disk", disk.name, *words)["rows"]
 
     return job, rows, after[op] - before[op]

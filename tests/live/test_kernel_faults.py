@@ -79,12 +79,6 @@ def check_starts(daemon, faults):
         start_with_fault(daemon, faults, fault.BPF_MAP, errno.ENOMEM, other)
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def check_descriptors(daemon):
     """As many connections as there are descriptors, and more."""
     pid = daemon.process.pid

@@ -384,12 +384,6 @@ print("loops", n)
     check(daemon.ctl("status").code == 0, "the daemon answers after it")
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 need_live()
 for tool in ("unshare", "ldd", "strip", "readelf", "nm", "taskset"):
     need_tool(tool)

@@ -20,10 +20,8 @@ sleeper = subprocess.Popen(
 )
 
 # One in the control group of a unit.
-with open("/proc/self/mounts", encoding="ascii") as mounts:
-    unified = next(words[1] for words in map(str.split, mounts) if words[2] == "cgroup2")
 UNIT = f"stackd-test-{os.getpid()}.service"
-group = os.path.join(unified, UNIT)
+group = os.path.join(h.cgroup_root(), UNIT)
 os.mkdir(group)
 atexit.register(os.rmdir, group)
 LOOP = "import time\nwhile True: time.sleep(0.01); sum(range(100000))"

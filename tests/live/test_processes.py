@@ -46,12 +46,6 @@ def waits_in(daemon, name, *args):
     return row_sum(rows, "count"), row_sum([r for r in rows if not r["user"]["flags"]], "count")
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def check_short_lives(daemon):
     """Of a program that nobody has seen before the first runs may be cut, but no more."""
     path = copy_prog(daemon, "prog_shortlived", "brief")

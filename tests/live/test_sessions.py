@@ -43,8 +43,7 @@ def start_in(cgroup):
     return load[-1].pid
 
 
-with open("/proc/self/mounts", encoding="ascii") as mounts:
-    unified = next(words[1] for words in map(str.split, mounts) if words[2] == "cgroup2")
+unified = h.cgroup_root()
 GROUP, UNIT = f"stackd-test-{os.getpid()}", f"stackd-test-{os.getpid()}.service"
 atexit.register(os.rmdir, os.path.join(unified, GROUP))
 in_group = start_in(os.path.join(unified, GROUP, "inner"))

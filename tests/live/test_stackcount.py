@@ -143,13 +143,11 @@ def check_many_user(daemon):
 
 def check_cgroup(daemon):
     """Calls in a cgroup alone, by its path and as a unit's, which it is called like."""
-    with open("/proc/mounts", encoding="utf-8") as f:
-        mounts = [line.split()[1] for line in f if line.split()[2] == "cgroup2"]
-    if not mounts:
+    if not cgroup_root():
         print("no unified hierarchy of cgroups")
         return
     name = f"counted{os.getpid()}.service"
-    cgroup = os.path.join(mounts[0], name)
+    cgroup = os.path.join(cgroup_root(), name)
     function = f"u:{os.path.join(PROGS, 'prog_calls')}:called_here"
     os.mkdir(cgroup)
     try:
