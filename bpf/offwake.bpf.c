@@ -249,6 +249,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (next->pid)
 		cpu->counts.switch_ins++;
 	now = bpf_ktime_get_ns();
+	marks_clear(&cpu->marks);
 	pending_flush(cpu);
 	if (prev->pid)
 		switch_out(ctx, cpu, prev, now, prev_state);
@@ -396,9 +397,7 @@ int on_softirq_exit(void *ctx)
 	return 0;
 }
 
-/* Around the function of a timer that has run out: timer_expire_entry, hrtimer_expire_entry. */
-SEC("raw_tp")
-int on_timer_entry(void *ctx)
+static __always_inline int timer_enter(void)
 {
 	struct cpu *cpu = cpu_get();
 
@@ -409,8 +408,7 @@ int on_timer_entry(void *ctx)
 	return 0;
 }
 
-SEC("raw_tp")
-int on_timer_exit(void *ctx)
+static __always_inline int timer_leave(void)
 {
 	struct cpu *cpu = cpu_get();
 
@@ -420,6 +418,35 @@ int on_timer_exit(void *ctx)
 	/* Below it was one of a softirq. */
 	cpu->marks.timer_irq = 0;
 	return 0;
+}
+
+/*
+ * Around the function of a timer that has run out: timer_expire_entry, hrtimer_expire_entry. Two
+ * programs each, as an hrtimer's interrupt may come while the softirq's is running, and the kernel
+ * does not run one that is (__bpf_trace_run): the mark it had to take away would stay.
+ */
+SEC("raw_tp")
+int on_timer_entry(void *ctx)
+{
+	return timer_enter();
+}
+
+SEC("raw_tp")
+int on_timer_exit(void *ctx)
+{
+	return timer_leave();
+}
+
+SEC("raw_tp")
+int on_hrtimer_entry(void *ctx)
+{
+	return timer_enter();
+}
+
+SEC("raw_tp")
+int on_hrtimer_exit(void *ctx)
+{
+	return timer_leave();
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -29,6 +29,12 @@ static __always_inline void mark_leave(__u32 *mark)
 		--*mark;
 }
 
+/* Where tasks change there is nothing on top of them, and no mark that was missed is to stay. */
+static __always_inline void marks_clear(struct wake_marks *marks)
+{
+	__builtin_memset(marks, 0, sizeof(*marks));
+}
+
 static __always_inline __u32 wake_context(const struct wake_marks *marks)
 {
 	if (marks->timer && marks->irq == marks->timer_irq)

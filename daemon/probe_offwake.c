@@ -47,14 +47,14 @@ static int marks_attach(struct probe *probe)
 		const char *tracepoint;
 		bool is_optional;
 	} marks[] = {
-		{ probe->offwake->progs.on_timer_exit, "hrtimer_expire_exit", false },
+		{ probe->offwake->progs.on_hrtimer_exit, "hrtimer_expire_exit", false },
 		{ probe->offwake->progs.on_timer_exit, "timer_expire_exit", false },
 		{ probe->offwake->progs.on_softirq_exit, "softirq_exit", false },
 		{ probe->offwake->progs.on_irq_exit, "irq_handler_exit", false },
 		{ probe->offwake->progs.on_irq_exit, "irq_work_exit", true },
 		{ probe->offwake->progs.on_irq_exit, "call_function_exit", true },
 		{ probe->offwake->progs.on_irq_exit, "call_function_single_exit", true },
-		{ probe->offwake->progs.on_timer_entry, "hrtimer_expire_entry", false },
+		{ probe->offwake->progs.on_hrtimer_entry, "hrtimer_expire_entry", false },
 		{ probe->offwake->progs.on_timer_entry, "timer_expire_entry", false },
 		{ probe->offwake->progs.on_softirq_entry, "softirq_entry", false },
 		{ probe->offwake->progs.on_irq_entry, "irq_handler_entry", false },
