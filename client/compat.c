@@ -85,6 +85,7 @@ static enum exit_code fetch(const struct tracing *t, struct collection *collecti
 		.top = 0,
 		.idle = 1,
 		.lines = WIRE_BOOL_ABSENT,
+		.addresses = WIRE_BOOL_ABSENT,
 	};
 	enum exit_code code;
 	struct text text;

@@ -158,6 +158,9 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.idle = options->idle || options->format != FORMAT_TEXT ||
 			options_name_somebody(options),
 		.lines = options->lines ? 1 : WIRE_BOOL_ABSENT,
+		.addresses = options->lines || options->verbose || options->offset
+				     ? 1
+				     : WIRE_BOOL_ABSENT,
 	};
 	return 0;
 }

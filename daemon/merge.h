@@ -107,6 +107,7 @@ struct merge;
 struct merge_options {
 	enum merge_by by;
 	bool open_only; /* waits not ended at the end of the last window */
+	bool by_functions; /* stacks of samples that differ by address only are one */
 };
 
 /*

@@ -79,9 +79,14 @@ static void key_init(const struct merge *merge, const struct contribution *c, st
 	if (by == MERGE_BY_THREAD)
 		key->thread = c->image->start_boot_ns * TID_RANGE + (uint64_t)c->image->tid;
 	key->state = key_state(c, has_stacks);
-	if (has_stacks) {
+	if (has_stacks && c->is_sample && merge->options.by_functions) {
+		key->kernel = stack_functions(c->kernel);
+		key->user = stack_functions(c->user);
+	} else if (has_stacks) {
 		key->kernel = stack_place(c->kernel);
 		key->user = stack_place(c->user);
+	}
+	if (has_stacks) {
 		key->waker = window_waker_id(c->waker, !merge->filter->drops_kernel,
 					     !merge->filter->drops_user);
 	}

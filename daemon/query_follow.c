@@ -87,6 +87,7 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 		.top = request->top,
 		.idle = request->idle,
 		.lines = WIRE_BOOL_ABSENT,
+		.addresses = WIRE_BOOL_ABSENT,
 	};
 	*out = follow;
 	return 0;

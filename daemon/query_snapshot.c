@@ -395,6 +395,8 @@ static int question_parse(const struct wire_snapshot_request *request, struct se
 		question->filter.base = base;
 	question->filter.drops_kernel |= base->drops_kernel;
 	question->filter.drops_user |= base->drops_user;
+	question->options.by_functions = session_info(session)->kind == PROBE_ONCPU &&
+					 request->addresses != 1;
 	question->options.open_only = request->open == 1;
 	if (!r && question->options.open_only && question->group)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/kernel_symbols.h"
 #include "daemon/log.h"
+#include "daemon/stack_id.h"
 #include "proto/base.h"
 
 /* An unknown kernel address may be of a new module: read kallsyms again, this often at most. */
@@ -199,28 +199,6 @@ static bool stack_is_idle(const struct resolver *resolver, const struct stack *s
 	return false;
 }
 
-static uint64_t hash_frame(uint64_t h, const struct frame *frame)
-{
-	uint64_t words[3] = { frame->kind, frame->file_id, frame->file_offset };
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(words); i++) {
-		h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-		h ^= h >> 29;
-	}
-	return h;
-}
-
-static uint64_t hash_frames(struct frame *const *frames, size_t n)
-{
-	uint64_t h = UINT64_C(0x5374616b64000001);
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		h = hash_frame(h, frames[i]);
-	return h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
-}
-
 /* How many frames at the leaf are the scheduler's; never all of them. */
 static size_t sched_frames(const struct resolver *resolver, const struct stack *stack)
 {
@@ -237,8 +215,9 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 {
 	size_t skip = sched_frames(resolver, stack);
 
-	stack->id = hash_frames(stack->frames, stack->n_frames);
-	stack->place_id = hash_frames(stack->frames + skip, stack->n_frames - skip);
+	stack->id = stack_id_of(stack->frames, stack->n_frames);
+	stack->place_id = stack_id_of(stack->frames + skip, stack->n_frames - skip);
+	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
 	/* Walks of user stacks say themselves how they ended. */
 	if (!stack->process && stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;

@@ -9,6 +9,7 @@
 #include "bpf/shared.h"
 #include "daemon/hash.h"
 #include "daemon/hash_table.h"
+#include "daemon/stack_id.h"
 #include "proto/base.h"
 
 struct frame_key {
@@ -81,6 +82,7 @@ static int pseudo_init(struct stack_table *table, unsigned int which)
 	if (!frame->name)
 		return -ENOMEM;
 	stack->raw_id = stack->id = stack->place_id = which;
+	stack->functions_id = stack_functions_id_of(stack->frames, 1);
 	stack->flags = pseudos[which].flag;
 	stack->is_resolved = true;
 	stack->refs = 1;

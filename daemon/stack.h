@@ -50,6 +50,7 @@ struct stack {
 	 * the stack of a thread that is still asleep: one place is one row, ended or not.
 	 */
 	uint64_t place_id;
+	uint64_t functions_id; /* as id, with where a frame's function begins for where it is */
 	struct process *process; /* NULL: a kernel stack */
 	uint64_t mappings;	 /* of the process, as in record_stack */
 	_Atomic unsigned int flags;
@@ -69,6 +70,13 @@ static inline uint64_t stack_place(const struct stack *stack)
 	if (!stack)
 		return 0;
 	return stack->flags & STACK_IS_AMBIGUOUS ? stack->raw_id : stack->place_id;
+}
+
+static inline uint64_t stack_functions(const struct stack *stack)
+{
+	if (!stack)
+		return 0;
+	return stack->flags & STACK_IS_AMBIGUOUS ? stack->raw_id : stack->functions_id;
 }
 
 struct stack_table;

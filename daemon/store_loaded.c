@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/hash_table.h"
+#include "daemon/stack_id.h"
 #include "daemon/store_intern.h"
 #include "daemon/store_reading.h"
 #include "proto/base.h"
@@ -209,6 +210,7 @@ static int stack_lost(struct store_loaded *loaded, int64_t number, struct stack 
 	free(stack->frames);
 	*stack = (struct stack){ .refs = 1, .flags = STACK_IS_LOST, .n_frames = 1 };
 	stack->id = stack->raw_id = stack->place_id = (uint64_t)number << 32 | UINT32_MAX;
+	stack->functions_id = stack->id;
 	stack->frames = calloc(1, sizeof(*stack->frames));
 	if (!stack->frames)
 		return -ENOMEM;
@@ -228,6 +230,7 @@ static int stack_frames(struct store_loaded *loaded, struct stack *stack, const 
 		if (!stack->frames[i])
 			return -ENOMEM;
 	}
+	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
 	return 0;
 }
 

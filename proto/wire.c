@@ -485,6 +485,7 @@ static const struct field fields_snapshot_request[] = {
 	INT(struct wire_snapshot_request, top, OPTIONAL),
 	TRISTATE(struct wire_snapshot_request, idle),
 	TRISTATE(struct wire_snapshot_request, lines),
+	TRISTATE(struct wire_snapshot_request, addresses),
 };
 RECORD(snapshot_request, "Snapshot");
 

@@ -485,6 +485,7 @@ struct wire_snapshot_request {
 	int64_t top; /* optional */
 	int idle;
 	int lines;
+	int addresses;
 };
 
 struct wire_follow_request {

@@ -76,6 +76,24 @@ account.is_over.set()
 h.check_near(always["totals"]["on_cpu_ns"], spent, 0.10, f"always on ({samples} samples)")
 h.check(not any(r["idle"] for r in always["rows"]), "idle CPUs are not in the always-on data")
 
+# Samples in the same functions are one row, wherever in them; apart with their addresses.
+def functions_of(row):
+    return (row["idle"], *(tuple(h.frame_names(row, side)) for side in ("kernel", "user")))
+
+
+def busiest(addresses):
+    question = {"probe": "oncpu", "since_ns": used["start"]["ns"], "until_ns": used["end"]["ns"],
+                "filter": {"pids": [pid]}, "addresses": addresses}
+    return daemon.call("io.stackd.Snapshot", **question)["rows"]
+
+
+one_row, apart = busiest(False), busiest(True)
+names = [functions_of(row) for row in one_row]
+h.check(len(set(names)) == len(names) and len(apart) > len(names),
+        f"{len(set(names))} stacks of functions, {len(names)} rows, {len(apart)} by address")
+h.check(h.row_sum(one_row, "count") == h.row_sum(apart, "count") == samples,
+        f"{samples} samples in each")
+
 # One CPU only: a program that is on another is not seen.
 elsewhere = h.Program("prog_shares", CPUS[0]).ready()
 reply = daemon.ctl_json("record", "oncpu", "-F", 499, "--duration", "2s", "-C", CPUS[-1], "--idle")

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/stack_id.h"
+
+#include "bpf/shared.h"
+#include "daemon/hash.h"
+#include "proto/base.h"
+
+static uint64_t mix(uint64_t h, const uint64_t *words, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 29;
+	}
+	return h;
+}
+
+static uint64_t id_of_hash(uint64_t h)
+{
+	return h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
+}
+
+uint64_t stack_id_of(struct frame *const *frames, size_t n)
+{
+	uint64_t h = UINT64_C(0x5374616b64000001);
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		uint64_t words[] = { frames[i]->kind, frames[i]->file_id, frames[i]->file_offset };
+
+		h = mix(h, words, ARRAY_SIZE(words));
+	}
+	return id_of_hash(h);
+}
+
+/* Those that are no code have no place, but a name. */
+static uint64_t function_start(const struct frame *frame)
+{
+	if (frame->kind == FRAME_PSEUDO)
+		return frame->name ? hash64_string(HASH64_SEED, frame->name) : 0;
+	return frame->file_offset - (frame->name ? frame->name_offset : 0);
+}
+
+uint64_t stack_functions_id_of(struct frame *const *frames, size_t n)
+{
+	uint64_t h = UINT64_C(0x5374616b64000002);
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		uint64_t words[] = { frames[i]->kind, frames[i]->file_id,
+				     function_start(frames[i]) };
+
+		h = mix(h, words, ARRAY_SIZE(words));
+	}
+	return id_of_hash(h);
+}
