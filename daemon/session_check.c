@@ -11,12 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/broker.h"
 #include "daemon/cpu_list.h"
 #include "proto/base.h"
 
 enum { MAX_CPUS = 8192, CGROUP_DEPTH_MAX = 32 };
 
-#define MIN_PERIOD_NS 10000		    /* the kernel's own for its clock events */
 #define MAX_PERIOD_NS (10 * NS_PER_S)
 
 static int invalid(struct wire_error *error, const char *field, const char *format, ...)
@@ -94,7 +94,8 @@ static uint64_t sample_rate_max(void)
 static int period_check(const struct session *session, const struct session_request *request,
 			struct wire_error *error)
 {
-	uint64_t max = sample_rate_max();
+	uint64_t kernel_max = sample_rate_max();
+	uint64_t max = kernel_max < BROKER_MAX_FREQUENCY_HZ ? kernel_max : BROKER_MAX_FREQUENCY_HZ;
 
 	if (request->frequency_hz && request->period_ns)
 		return invalid(error, "frequency", "a frequency or a period: one of them");
@@ -103,17 +104,18 @@ static int period_check(const struct session *session, const struct session_requ
 			       "a period is in time, which cycles are not: a frequency, for these");
 	if (request->frequency_hz > max)
 		return invalid(error, "frequency",
-			       "%" PRIu64 " Hz: the kernel allows up to %" PRIu64
+			       "%" PRIu64 " Hz: stackd takes up to %" PRIu64 " samples a second; "
+			       "the kernel allows up to %" PRIu64
 			       " (sysctl kernel.perf_event_max_sample_rate)",
-			       request->frequency_hz, max);
-	if (session->info.period_ns < MIN_PERIOD_NS || session->info.period_ns > MAX_PERIOD_NS ||
-	    NS_PER_S / session->info.period_ns > max)
+			       request->frequency_hz, max, kernel_max);
+	if (session->info.period_ns < BROKER_MIN_PERIOD ||
+	    session->info.period_ns > MAX_PERIOD_NS || NS_PER_S / session->info.period_ns > max)
 		return invalid(error, "period_ns",
-			       "%" PRIu64 " ns from sample to sample: from %" PRIu64
-			       " (sysctl kernel.perf_event_max_sample_rate) to %lld",
-			       session->info.period_ns,
-			       NS_PER_S / max > MIN_PERIOD_NS ? NS_PER_S / max : MIN_PERIOD_NS,
-			       (long long)MAX_PERIOD_NS);
+			       "%" PRIu64 " ns from sample to sample: stackd takes from %" PRIu64
+			       " to %lld; the kernel allows up to %" PRIu64 " samples a second "
+			       "(sysctl kernel.perf_event_max_sample_rate)",
+			       session->info.period_ns, (uint64_t)NS_PER_S / max,
+			       (long long)MAX_PERIOD_NS, kernel_max);
 	return 0;
 }
 
