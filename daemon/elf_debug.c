@@ -31,8 +31,7 @@ int elf_open_in_root(int root_fd, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Takes a descriptor that was opened with O_PATH. */
-static int reopen_regular(int path_fd, elf_debug_is_remote_fn is_remote, void *userdata)
+int elf_open_regular(int path_fd, elf_debug_is_remote_fn is_remote, void *userdata)
 {
 	char link[32];
 	struct statx st;
@@ -79,7 +78,7 @@ static int link_open(int root_fd, const char *path, const char *name,
 			     places[i][1], name) >= (int)sizeof(at) ||
 		    !strcmp(at, path)) /* a file that names itself */
 			continue;
-		fd = reopen_regular(elf_open_in_root(root_fd, at), is_remote, userdata);
+		fd = elf_open_regular(elf_open_in_root(root_fd, at), is_remote, userdata);
 	}
 	return fd;
 }
@@ -92,11 +91,11 @@ int elf_debug_open(int root_fd, const char *path, const struct elf_file *file,
 	int fd = -ENOENT;
 
 	if (has_id && root_fd >= 0)
-		fd = reopen_regular(elf_open_in_root(root_fd, by_id), is_remote, userdata);
+		fd = elf_open_regular(elf_open_in_root(root_fd, by_id), is_remote, userdata);
 	if (fd < 0 && file->debug_name && root_fd >= 0)
 		fd = link_open(root_fd, path, file->debug_name, is_remote, userdata);
 	if (fd < 0 && has_id)
-		fd = reopen_regular(open(by_id, O_PATH | O_CLOEXEC), is_remote, userdata);
+		fd = elf_open_regular(open(by_id, O_PATH | O_CLOEXEC), is_remote, userdata);
 	return fd;
 }
 

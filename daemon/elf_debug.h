@@ -23,6 +23,12 @@ typedef bool (*elf_debug_is_remote_fn)(void *userdata, uint64_t dev);
 int elf_open_in_root(int root_fd, const char *path);
 
 /*
+ * Opens for reading what path_fd (O_PATH, which it takes; -1: nothing) is, where it is a regular
+ * file of a device that may be touched. An fd owned by the caller, -ENOENT.
+ */
+int elf_open_regular(int path_fd, elf_debug_is_remote_fn is_remote, void *userdata);
+
+/*
  * Opens the debug file of the file that is path in the root directory root_fd (-1: none known): by
  * build-id in that root, by its debug link there, by build-id on this host. Only regular files are
  * opened. An fd owned by the caller, -ENOENT. What it is of is yet to be proved, see below.

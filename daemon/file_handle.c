@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/procfs.h"
 #include "proto/base.h"
 
 enum { DEV_MINOR_BITS = 20, FILEID_INO32_GEN = 1 };
@@ -64,22 +65,6 @@ static int mount_find(uint32_t dev)
 	return fd;
 }
 
-static int path_read(int fd, char path[static PATH_MAX])
-{
-	static const char deleted[] = " (deleted)";
-	char link[32];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, PATH_MAX - 1);
-	if (n < 0)
-		return -errno;
-	path[n] = '\0';
-	if (n > (ssize_t)strlen(deleted) && !strcmp(path + n - strlen(deleted), deleted))
-		path[n - (ssize_t)strlen(deleted)] = '\0';
-	return 0;
-}
-
 int file_handle_open(uint32_t dev, uint64_t inode, uint32_t generation, char path[static PATH_MAX],
 		     int *fd_out)
 {
@@ -101,7 +86,7 @@ int file_handle_open(uint32_t dev, uint64_t inode, uint32_t generation, char pat
 			       O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = path_read(fd, path);
+	r = procfs_read_fd(fd, path);
 	if (r) {
 		close(fd);
 		return r;

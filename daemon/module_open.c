@@ -61,16 +61,11 @@ static int fd_raise(int fd, int fd_min)
  */
 static int path_open(struct host *host, int root_fd, const char *path)
 {
-	_cleanup_(closep) int path_fd =
-		root_fd < 0 ? open(path, O_PATH | O_CLOEXEC) : elf_open_in_root(root_fd, path);
-	char link[32];
-	struct stat st;
-
-	if (path_fd < 0 || path[0] != '/' || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    is_remote(host, st.st_dev))
-		return -1;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	return open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (path[0] != '/')
+		return -ENOENT;
+	return elf_open_regular(root_fd < 0 ? open(path, O_PATH | O_CLOEXEC)
+					    : elf_open_in_root(root_fd, path),
+				is_remote, host);
 }
 
 /* Reads what the file is, and looks for its debug file. False when it is not of this identity. */

@@ -100,19 +100,39 @@ int procfs_open(int32_t pid, struct procfs_stat *stat_out)
 	return fd;
 }
 
-int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out)
+/* Without what says that the file is deleted. */
+static int link_read(int dir_fd, const char *name, char path[static PATH_MAX])
 {
 	static const char deleted[] = " (deleted)";
-	struct procfs_exe exe = { 0 };
-	struct statx st;
-	char path[PATH_MAX];
-	ssize_t n = readlinkat(dir_fd, "exe", path, sizeof(path) - 1);
+	ssize_t n = readlinkat(dir_fd, name, path, PATH_MAX - 1);
+	size_t size;
 
 	if (n < 0)
 		return -errno;
-	path[n] = '\0';
-	if ((size_t)n >= sizeof(deleted) && !strcmp(path + n - sizeof(deleted) + 1, deleted))
-		path[(size_t)n - sizeof(deleted) + 1] = '\0';
+	size = (size_t)n;
+	path[size] = '\0';
+	if (size >= sizeof(deleted) && !strcmp(path + size - sizeof(deleted) + 1, deleted))
+		path[size - sizeof(deleted) + 1] = '\0';
+	return 0;
+}
+
+int procfs_read_fd(int fd, char *path)
+{
+	char link[32];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return link_read(AT_FDCWD, link, path);
+}
+
+int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out)
+{
+	struct procfs_exe exe = { 0 };
+	struct statx st;
+	char path[PATH_MAX];
+	int r = link_read(dir_fd, "exe", path);
+
+	if (r)
+		return r;
 	/* What the kernel knows of it will do: asking who serves the file may hang. */
 	if (!statx(dir_fd, "exe", AT_STATX_DONT_SYNC, STATX_INO, &st)) {
 		exe.dev = makedev(st.stx_dev_major, st.stx_dev_minor);
@@ -170,17 +190,10 @@ int procfs_read_mappings(int dir_fd, struct mappings *out)
 /* Something else may have been mapped there since the mappings were read. */
 static bool is_at_path(int fd, const char *path)
 {
-	static const char deleted[] = " (deleted)";
-	char link[32], found[PATH_MAX];
-	size_t size = strlen(path);
-	ssize_t n;
+	char found[PATH_MAX];
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, found, sizeof(found) - 1);
-	if (n < 0)
-		return true; /* longer than any that can be read */
-	found[n] = '\0';
-	return !strncmp(found, path, size) && (!found[size] || !strcmp(found + size, deleted));
+	/* What cannot be read is longer than any that can. */
+	return procfs_read_fd(fd, found) || !strcmp(found, path);
 }
 
 static bool is_inode(int fd, const struct mapping *mapping)

@@ -39,6 +39,9 @@ int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
 /* Owned by the caller. -ENOENT when there is no cgroup2 hierarchy. */
 int procfs_read_cgroup(int dir_fd, char **cgroup_out);
 
+/* Where a descriptor's file is, also one that was deleted; path has PATH_MAX bytes. */
+int procfs_read_fd(int fd, char *path);
+
 int procfs_read_mappings(int dir_fd, struct mappings *out);
 
 /*
