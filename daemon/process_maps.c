@@ -410,11 +410,9 @@ int process_maps_add(struct module_registry *registry, const struct process_maps
 			return -ENOMEM;
 		maps->n++;
 	}
-	if (module || !found->key.size) {
-		if (found_make(before, found, module, &maps->items[maps->n]))
-			return -ENOMEM;
-		maps->n++;
-	}
+	if (found_make(before, found, module, &maps->items[maps->n]))
+		return -ENOMEM;
+	maps->n++;
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
 	*out = TAKE(maps);
 	return 0;

@@ -48,8 +48,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 
 /*
  * Those of before (NULL: none) and one more, which takes the place of what was there: of a file,
- * or of nothing that is known (module NULL), unless it is code made at run time. *out is owned by
- * the caller. -ENOMEM.
+ * or (module NULL) code made at run time. *out is owned by the caller. -ENOMEM.
  */
 int process_maps_add(struct module_registry *registry, const struct process_maps *before,
 		     const struct unwind_mapping_found *found, struct module *module,

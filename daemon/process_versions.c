@@ -108,10 +108,9 @@ static struct process_version *version_add(struct process *process, uint64_t id,
 void process_version_add(struct process *process)
 {
 	struct unwind_run *run = process_maps_run(process->maps);
-	uint64_t id = run ? unwind_run_generation(run) : 0;
 
-	if (id && !version_find(process, id))
-		version_add(process, id, true, process->maps);
+	if (run && !version_find(process, unwind_run_generation(run)))
+		version_add(process, unwind_run_generation(run), true, process->maps);
 }
 
 void process_versions_inherit(struct process *process, const struct process *parent)

@@ -262,11 +262,12 @@ static struct item *resolver_take(struct resolver *resolver)
 {
 	struct item *item = resolver->first;
 
-	resolver->taken_ns = item ? item->time_ns : 0;
 	if (!item) {
+		resolver->taken_ns = 0;
 		resolver->is_full = false;
 		return NULL;
 	}
+	resolver->taken_ns = item->time_ns;
 	resolver->first = item->next;
 	if (!resolver->first)
 		resolver->last = &resolver->first;

@@ -278,16 +278,16 @@ struct machine {
 	void *userdata;
 };
 
-static struct cfi_rule *rule_of(struct machine *m, uint64_t reg)
+static struct cfi_rule *rule_of(const struct machine *m, struct cfi_place *place, uint64_t reg)
 {
 	if (reg == m->cie->return_register)
-		return &m->place.pc;
-	return reg == CFI_BP ? &m->place.bp : reg == CFI_BX ? &m->place.bx : NULL;
+		return &place->pc;
+	return reg == CFI_BP ? &place->bp : reg == CFI_BX ? &place->bx : NULL;
 }
 
 static void rule_set(struct machine *m, uint64_t reg, enum cfi_rule_kind kind, int64_t offset)
 {
-	struct cfi_rule *rule = rule_of(m, reg);
+	struct cfi_rule *rule = rule_of(m, &m->place, reg);
 
 	if (rule)
 		*rule = (struct cfi_rule){ .kind = kind, .offset = offset };
@@ -305,18 +305,16 @@ static void rule_set_factored(struct machine *m, uint64_t reg, int64_t factored)
 
 static void rule_restore(struct machine *m, uint64_t reg)
 {
-	if (reg == m->cie->return_register)
-		m->place.pc = m->initial.pc;
-	else if (reg == CFI_BP)
-		m->place.bp = m->initial.bp;
-	else if (reg == CFI_BX)
-		m->place.bx = m->initial.bx;
+	struct cfi_rule *rule = rule_of(m, &m->place, reg);
+
+	if (rule)
+		*rule = *rule_of(m, &m->initial, reg);
 }
 
 static void rule_set_expression(struct machine *m, uint64_t reg, struct cursor *c,
 				enum cfi_rule_kind kind)
 {
-	struct cfi_rule *rule = rule_of(m, reg);
+	struct cfi_rule *rule = rule_of(m, &m->place, reg);
 	uint64_t size = take_uleb(c);
 	const uint8_t *bytes = take_bytes(c, size);
 
