@@ -11,12 +11,11 @@
 #include "proto/base.h"
 
 #define TEXT_BYTES_MAX	   (256 * 1024 * 1024) /* names may overlap in the file, not here */
-#define NAME_BYTES_MAX	   4096
 #define SIZELESS_BYTES_MAX 4096 /* how far an assembler function without a size may reach */
 
 static int name_compare(const struct candidate *x, const struct candidate *y)
 {
-	char a[NAME_BYTES_MAX], b[NAME_BYTES_MAX];
+	char a[ELF_NAME_BYTES_MAX], b[ELF_NAME_BYTES_MAX];
 
 	memcpy(a, x->name, x->name_size);
 	a[x->name_size] = '\0';

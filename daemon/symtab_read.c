@@ -7,6 +7,7 @@
 #include <libelf.h>
 
 #include "daemon/elf_debug.h"
+#include "daemon/elf_go.h"
 #include "daemon/symtab_builder.h"
 #include "daemon/unwind_cfi.h"
 #include "proto/base.h"
@@ -14,7 +15,6 @@
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* of call frame information */
 #define GO_BYTES_MAX	 (128 * 1024 * 1024) /* of Go's table of functions */
-#define NAME_BYTES_MAX	 4096
 #define SECTIONS_MAX	 65536
 #define NAMELESS_MAX	 (1024 * 1024) /* functions known by their extent only */
 
@@ -54,7 +54,7 @@ static void section_note(struct builder *builder, struct sections *sections, Elf
 		sections->frames_address = header->sh_addr;
 	}
 	if (header->sh_type == SHT_PROGBITS && header->sh_size <= GO_BYTES_MAX && name &&
-	    (!strcmp(name, ".gopclntab") || !strcmp(name, ".data.rel.ro.gopclntab")))
+	    elf_go_is_section(name))
 		sections->go = section;
 	if (name && !strcmp(name, ".text"))
 		sections->text_address = header->sh_addr;
@@ -157,9 +157,9 @@ static int symbol_add(struct builder *builder, const GElf_Sym *symbol, const Elf
 		return 0;
 	item.name = (const char *)strings->d_buf + symbol->st_name;
 	room = strings->d_size - symbol->st_name;
-	n = strnlen(item.name, room < NAME_BYTES_MAX ? room : NAME_BYTES_MAX);
+	n = strnlen(item.name, room < ELF_NAME_BYTES_MAX ? room : ELF_NAME_BYTES_MAX);
 	/* '$x' and the like mark code and data for the disassembler on some machines. */
-	if (!n || n == room || n == NAME_BYTES_MAX || item.name[0] == '$')
+	if (!n || n == room || n == ELF_NAME_BYTES_MAX || item.name[0] == '$')
 		return 0;
 	for (size_t i = 1; i < n; i++) {
 		if (item.name[i] == '@')
