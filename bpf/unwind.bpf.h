@@ -480,6 +480,10 @@ static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct
 	switch (f.kind) {
 	case UNWIND_SP:
 		return unwind_plain(w, w->sp + 8 * (__s64)f.cfa, f.bp, f.bx);
+	case UNWIND_SWITCH:
+		w->flags |= UNWIND_IS_FRAME_POINTERS;
+		w->sp = 0;
+		/* fallthrough */
 	case UNWIND_BP:
 		return unwind_plain(w, unwind_bp(w) + 8 * (__s64)f.cfa, f.bp, f.bx);
 	case UNWIND_END:

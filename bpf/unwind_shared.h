@@ -20,6 +20,7 @@ enum unwind_kind {
 	UNWIND_SIGNAL,	/* the kernel's frame of a signal handler */
 	UNWIND_RULE,	/* by the rule that is cfa words behind the table's frames */
 	UNWIND_FRAME,	/* code known to keep frame pointers */
+	UNWIND_SWITCH,	/* as UNWIND_BP, but sp is on another stack: the caller's may be anywhere */
 };
 
 enum { UNWIND_BX_LOST = 255 };

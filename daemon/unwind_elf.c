@@ -9,7 +9,9 @@
 #include <gelf.h>
 #include <libelf.h>
 
+#include "daemon/elf_go.h"
 #include "daemon/elf_handle.h"
+#include "daemon/unwind_go.h"
 #include "proto/base.h"
 
 #define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 M */
@@ -38,8 +40,8 @@ bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
 }
 
 struct sections {
-	Elf_Scn *eh, *debug;
-	uint64_t eh_address;
+	Elf_Scn *eh, *debug, *go;
+	uint64_t eh_address, text_address;
 	bool is_go;
 };
 
@@ -70,10 +72,14 @@ static int sections_find(Elf *elf, struct sections *out)
 		name = elf_strptr(elf, names, header.sh_name);
 		if (!name)
 			continue;
-		if (strcmp(name, ".gopclntab") == 0 || strcmp(name, ".note.go.buildid") == 0)
+		if (elf_go_is_section(name) || strcmp(name, ".note.go.buildid") == 0)
 			out->is_go = true;
+		if (strcmp(name, ".text") == 0)
+			out->text_address = header.sh_addr;
 		if (header.sh_type == SHT_NOBITS || header.sh_size > SECTION_BYTES_MAX)
 			continue;
+		if (elf_go_is_section(name))
+			out->go = section;
 		if (strcmp(name, ".eh_frame") == 0) {
 			out->eh = section;
 			out->eh_address = header.sh_addr;
@@ -142,7 +148,9 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
 	struct unwind_extent extent;
 	struct sections sections;
+	struct elf_go go;
 	GElf_Ehdr header;
+	bool has_go;
 	int r;
 
 	if (!elf || !gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64 ||
@@ -153,13 +161,18 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 	r = sections_find(elf, &sections);
 	if (r)
 		return r;
+	has_go = sections.go && elf_go_open(elf, sections.go, sections.text_address, &go);
 	extent.entry = header.e_entry;
-	extent.keeps_frame_pointers = sections.is_go;
+	extent.keeps_frame_pointers = sections.is_go && !has_go;
 	r = unwind_compiler_new(&extent, max_words, &compiler);
 	if (r)
 		return r;
-	r = file_add(compiler, elf, &sections);
-	if (!r && !sections.eh && !sections.debug)
+	/* Go's own table counts first: its .debug_frame is made of that, and leaves bp out. */
+	if (has_go)
+		r = unwind_go_add(compiler, source, file, &go, header.e_entry);
+	if (!r)
+		r = file_add(compiler, elf, &sections);
+	if (!r && !sections.eh && !sections.debug && !has_go)
 		r = debug_file_add(compiler, file, debug_dir);
 	return r ? r : unwind_compiler_finish(compiler, out);
 }

@@ -178,14 +178,28 @@ static int row_add(struct unwind_compiler *compiler, uint32_t pc, uint32_t frame
 	return r;
 }
 
+int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,
+			const struct unwind_frame *frame)
+{
+	struct function *function = &compiler->functions[compiler->n_functions];
+	uint32_t number;
+	int r = frame_number(compiler, frame, &number);
+
+	if (!r && function->n && compiler->rows[compiler->n_rows - 1].frame == number)
+		return 0;
+	if (!r)
+		r = row_add(compiler, (uint32_t)(address - compiler->extent.base), number);
+	if (!r)
+		function->n++;
+	return r;
+}
+
 static int on_place(void *userdata, uint64_t address, const struct cfi_place *place)
 {
 	struct unwind_compiler *compiler = userdata;
-	struct function *function = &compiler->functions[compiler->n_functions];
 	struct unwind_frame frame;
 	struct unwind_rule rule;
-	uint32_t frame_no;
-	int number, r;
+	int number;
 
 	if (!unwind_rule_make(place, compiler->is_signal, &frame, &rule) &&
 	    frame.kind == UNWIND_RULE) {
@@ -194,14 +208,41 @@ static int on_place(void *userdata, uint64_t address, const struct cfi_place *pl
 		frame.cfa = number < 0 ? 0 : number;
 		frame.bx = number < 0 ? 0 : frame.bx;
 	}
-	r = frame_number(compiler, &frame, &frame_no);
-	if (!r && function->n && compiler->rows[compiler->n_rows - 1].frame == frame_no)
-		return 0;
-	if (!r)
-		r = row_add(compiler, (uint32_t)(address - compiler->extent.base), frame_no);
-	if (!r)
-		function->n++;
-	return r;
+	return unwind_compiler_row(compiler, address, &frame);
+}
+
+int unwind_compiler_begin(struct unwind_compiler *compiler, uint64_t start, uint64_t end)
+{
+	const struct unwind_extent *extent = &compiler->extent;
+	int r;
+
+	if (start < extent->base || end > extent->base + extent->size || end <= start)
+		return -ERANGE;
+	r = grow((void **)&compiler->functions, compiler->n_functions,
+		 &compiler->allocated_functions, sizeof(*compiler->functions), compiler->max_words);
+	if (r)
+		return r;
+	compiler->functions[compiler->n_functions] = (struct function){
+		.start = (uint32_t)(start - extent->base),
+		.end = (uint32_t)(end - extent->base),
+		.first = (uint32_t)compiler->n_rows,
+		.number = (uint32_t)compiler->n_functions,
+	};
+	return 0;
+}
+
+void unwind_compiler_end(struct unwind_compiler *compiler)
+{
+	if (compiler->functions[compiler->n_functions].n)
+		compiler->n_functions++;
+}
+
+void unwind_compiler_cancel(struct unwind_compiler *compiler)
+{
+	struct function *function = &compiler->functions[compiler->n_functions];
+
+	compiler->n_rows = function->first;
+	function->n = 0;
 }
 
 struct adding {
@@ -214,33 +255,23 @@ static int on_function(void *userdata, const struct cfi_function *found)
 {
 	struct adding *adding = userdata;
 	struct unwind_compiler *compiler = adding->compiler;
-	const struct unwind_extent *extent = &compiler->extent;
-	struct function *function;
-	int r;
+	int r = unwind_compiler_begin(compiler, found->start, found->end);
 
-	if (found->start < extent->base || found->end > extent->base + extent->size)
-		return 0; /* no code of this file: dropped by the linker, or nonsense */
-	r = grow((void **)&compiler->functions, compiler->n_functions,
-		 &compiler->allocated_functions, sizeof(*compiler->functions), compiler->max_words);
+	if (r == -ERANGE)
+		return 0; /* dropped by the linker, or nonsense */
 	if (r)
 		return r;
-	function = &compiler->functions[compiler->n_functions];
-	*function = (struct function){
-		.start = (uint32_t)(found->start - extent->base),
-		.end = (uint32_t)(found->end - extent->base),
-		.first = (uint32_t)compiler->n_rows,
-		.number = (uint32_t)compiler->n_functions,
-	};
 	compiler->is_signal = found->cie->is_signal;
 	r = cfi_run(adding->section, found, &adding->budget, on_place, compiler);
 	if (r == -EBADMSG) {
 		/* What was said before the nonsense is not to be believed either. */
-		compiler->n_rows = function->first;
-		function->n = 1;
-		r = row_add(compiler, function->start, 0);
+		static const struct unwind_frame invalid = { 0 };
+
+		unwind_compiler_cancel(compiler);
+		r = unwind_compiler_row(compiler, found->start, &invalid);
 	}
-	if (!r && function->n)
-		compiler->n_functions++;
+	if (!r)
+		unwind_compiler_end(compiler);
 	return r;
 }
 

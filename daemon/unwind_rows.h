@@ -36,6 +36,7 @@ static inline size_t unwind_rows_frames(const struct unwind_rows *rows)
 }
 
 struct unwind_compiler;
+struct unwind_frame;
 
 /* max_words bounds the table. -E2BIG when the extent alone needs more, -ENOMEM. */
 int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
@@ -48,6 +49,16 @@ void unwind_compiler_freep(struct unwind_compiler **compiler);
  * of equal ones the one that came first. -E2BIG when there are too many, -ENOMEM.
  */
 int unwind_compiler_add(struct unwind_compiler *compiler, const struct cfi_section *section);
+
+/*
+ * Adds one function row by row: begin, where each row starts, end; or cancel, as if it had not begun.
+ * begin: -ERANGE where it is no code of this file. Rows: addresses ascending, frames without rules.
+ */
+int unwind_compiler_begin(struct unwind_compiler *compiler, uint64_t start, uint64_t end);
+int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,
+			const struct unwind_frame *frame);
+void unwind_compiler_end(struct unwind_compiler *compiler);
+void unwind_compiler_cancel(struct unwind_compiler *compiler);
 
 /* The table; words are owned by the caller. -ENODATA when no function was added, -E2BIG, -ENOMEM.
  */

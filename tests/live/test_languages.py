@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stacks of programs in Rust and Go as their compilers make them, static and stripped ones too:
-whole, with the names of their functions, down to where the program or the thread began."""
+"""Stacks of programs in Rust as its compiler makes them, static ones too: whole, with the names of
+their functions, down to where the program or the thread began."""
 
 from harness import *
 
@@ -37,46 +37,12 @@ fn main() {
 }
 """.replace("COUNT", str(COUNT))
 
-GO = """
-package main
-
-import ("bufio"; "fmt"; "io"; "os"; "syscall")
-
-type ledger struct{ n int }
-
-//go:noinline
-func (l *ledger) post(depth int) int {
-	if depth > 0 { return l.post(depth-1) + 1 }
-	ts := syscall.Timespec{Nsec: 2000000}
-	syscall.Nanosleep(&ts, nil)
-	l.n++
-	return l.n
-}
-
-//go:noinline
-func settle(l *ledger) (sum int) {
-	for i := 0; i < COUNT; i++ { sum += l.post(3) }
-	return sum
-}
-
-func main() {
-	in := bufio.NewReader(os.Stdin)
-	fmt.Println("ready")
-	in.ReadByte()
-	fmt.Println("done", settle(&ledger{}))
-	io.ReadAll(in)
-}
-""".replace("COUNT", str(COUNT))
-
-
 def build(daemon, name, compiler, source, *argv):
     """The program's path; None where it cannot be built here."""
     path = os.path.join(daemon.dir, name)
     with open(os.path.join(daemon.dir, source[0]), "w", encoding="ascii") as f:
         f.write(source[1])
-    environment = {**os.environ, "GOCACHE": os.path.join(daemon.dir, "cache"), "GO111MODULE": "off"}
-    done = run([compiler, *argv, "-o", path, os.path.join(daemon.dir, source[0])], timeout=180,
-               env=environment)
+    done = run([compiler, *argv, "-o", path, os.path.join(daemon.dir, source[0])], timeout=180)
     if done.code:
         print(f"{name} cannot be built here: {done.err[-300:]}")
     return None if done.code else path
@@ -138,26 +104,9 @@ def check_rust(daemon):
                      {"clone3", "__clone3", "clone", "__clone", "start_thread"})
 
 
-def check_go(daemon):
-    go = shutil.which("go")
-    if not go:
-        print("no go here: programs in Go are left out")
-        return
-    chain = [*["main.(*ledger).post"] * 4, "main.settle", "main.main", "runtime.main"]
-    for label, argv in {"go": [], "go, stripped": ["-ldflags=-s -w"],
-                        "go, stripped, to be loaded anywhere":
-                            ["-buildmode=pie", "-ldflags=-s -w"]}.items():
-        path = build(daemon, label.replace(" ", "-"), go, ("books.go", GO), "build", *argv)
-        if not path:
-            continue
-        rows = known_stacks(daemon, path, "ledger).post", COUNT)
-        check_stacks(label, rows, chain, {"runtime.goexit", "runtime.goexit.abi0"}, ["frame_pointers"])
-
-
 need_live()
 daemon = Daemon()
 check_rust(daemon)
-check_go(daemon)
 check_nothing_lost(daemon.status(), "status")
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
 finish()

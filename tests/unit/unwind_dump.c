@@ -36,6 +36,10 @@ static void frame_print(uint64_t address, const struct unwind_frame *frames, uin
 		       frame->kind == UNWIND_SP ? "rsp" : "rbp", 8 * frame->cfa, 8 * frame->bp,
 		       frame->bx);
 		break;
+	case UNWIND_SWITCH:
+		printf("%llx switch rbp%+d c%+d bx%u\n", (unsigned long long)address,
+		       8 * frame->cfa, 8 * frame->bp, frame->bx);
+		break;
 	case UNWIND_PLT:
 		printf("%llx plt %d\n", (unsigned long long)address, frame->cfa);
 		break;
