@@ -7,8 +7,15 @@
 #include <string.h>
 
 #include "daemon/log.h"
+#include "daemon/loop.h"
 #include "daemon/service_exchange.h"
 #include "proto/base.h"
+
+/*
+ * To put programs into the kernel and to take them out are what takes long, and it is done on the
+ * pool's threads: of these some are left to answer who only asks.
+ */
+enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };
 
 static void group_find(const char *name, struct service_group *out)
 {
@@ -151,6 +158,18 @@ static int reply_unknown(struct exchange *exchange, struct text *out)
 	return reply_error(ERROR_INTERFACE_NOT_FOUND, interface, out);
 }
 
+/* One that finds too many others comes again. */
+static int exchange_begin_slow(struct exchange *exchange, struct text *out)
+{
+	atomic_int *slow = &exchange->service->slow;
+	int r = SERVER_WAIT;
+
+	if (atomic_fetch_add(slow, 1) < SLOW_AT_ONCE)
+		r = exchange->method->handle(exchange, out);
+	atomic_fetch_sub(slow, 1);
+	return r;
+}
+
 static int exchange_reply(struct exchange *exchange, struct text *out)
 {
 	enum method_class refused;
@@ -160,6 +179,8 @@ static int exchange_reply(struct exchange *exchange, struct text *out)
 	refused = method_refused(exchange->service, exchange->peer, exchange->method->class);
 	if (refused != METHOD_OPEN)
 		return reply_refused(exchange->service, refused, out);
+	if (exchange->method->is_slow && !exchange->answer)
+		return exchange_begin_slow(exchange, out);
 	return exchange->method->handle(exchange, out);
 }
 

@@ -7,6 +7,7 @@
  * time. Only daemon/service*.c include this.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -30,6 +31,7 @@ struct service {
 	struct recorder *recorder;
 	struct server *server; /* NULL: no limits to report */
 	struct service_group groups[METHOD_CLASSES];
+	atomic_int slow; /* calls that are being begun, of methods that are slow */
 };
 
 struct exchange {
@@ -55,6 +57,7 @@ struct method {
 	const char *name;
 	method_handler handle;
 	enum method_class class;
+	bool is_slow; /* to begin it takes seconds where the host is slow, or there is much */
 };
 
 /*

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/query.h"
 #include "proto/arena.h"
@@ -241,6 +242,12 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 		const struct wire_start_request *request, struct answer **out,
 		struct wire_error *error)
 {
+	const struct timespec pause = { .tv_nsec = 5 * NS_PER_MS };
+
+	atomic_fetch_add(&recorder->starting, 1);
+	while (strcmp(request->probe, FAKE_SLOW) == 0 && atomic_load(&recorder->is_held))
+		nanosleep(&pause, NULL);
+	atomic_fetch_sub(&recorder->starting, 1);
 	return refuse_sessions(error);
 }
 

@@ -8,6 +8,7 @@
  */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { FAKE_FRAMES = 20 };
@@ -22,6 +23,8 @@ struct recorder {
 	atomic_int answers;   /* that were made and not freed */
 	atomic_int snapshots; /* asked so far */
 	int64_t windows;      /* in the answer to Windows */
+	atomic_bool is_held;  /* Start of FAKE_SLOW does not come back */
+	atomic_int starting;  /* how many of these there are */
 };
 
 #endif

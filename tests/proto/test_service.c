@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/loop.h"
 #include "daemon/service_exchange.h"
 #include "proto/base.h"
 #include "proto/varlink.h"
@@ -303,6 +304,33 @@ static void test_a_row_too_large_is_cut_and_marked(void **state)
 	assert_int_equal(rows, 3);
 }
 
+/* Who only asks is answered while more sessions begin than there are threads. */
+static void test_beginnings_leave_room(void **state)
+{
+	static const char start[] =
+		"{\"method\":\"io.stackd.Start\",\"parameters\":{\"probe\":\"slow\"}}";
+	struct env *env = *state;
+	struct recorder *recorder = fixture_recorder(env->fixture);
+	struct peer peers[2 * LOOP_WORKERS];
+	size_t i;
+
+	atomic_store(&recorder->is_held, true);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		peer_connect(&peers[i], fixture_path(env->fixture));
+		peer_call(&peers[i], start);
+	}
+	WAIT_FOR(atomic_load(&recorder->starting) > 0);
+	/* Those that wait are asked again meanwhile. */
+	sleep_ms(3 * SERVER_TICK_MS);
+	json_object_put(ask(env, "{\"method\":\"io.stackd.Status\"}"));
+	assert_in_range(atomic_load(&recorder->starting), 1, LOOP_WORKERS - 1);
+	atomic_store(&recorder->is_held, false);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		reply_is_error(peer_reply(&peers[i]), "io.stackd.NotSupported", "what", "sessions");
+		peer_close(&peers[i]);
+	}
+}
+
 static void test_oneway_has_no_reply(void **state)
 {
 	struct env *env = *state;
@@ -471,6 +499,7 @@ int main(void)
 		TEST(test_too_large_for_one_reply),
 		TEST(test_windows_stream),
 		TEST(test_a_row_too_large_is_cut_and_marked),
+		TEST(test_beginnings_leave_room),
 		TEST(test_oneway_has_no_reply),
 		TEST(test_calls_are_answered_in_order),
 		TEST(test_calls_in_single_bytes),
