@@ -45,6 +45,9 @@ def _measure_slowness():
 
 SLOWNESS = _measure_slowness()
 
+# What a test has registered is done, too, when it is told to end.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
 
 def patience(seconds):
     """How long to wait here for what takes at most this long on a machine of today."""
@@ -141,6 +144,13 @@ def stop_process(process, seconds=10):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def spawn(argv, **kwargs):
+    """A process that ends with the test at the latest, however that ends."""
+    process = subprocess.Popen(argv, **kwargs)
+    atexit.register(stop_process, process)
+    return process
 
 
 class Result:

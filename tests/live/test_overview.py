@@ -15,7 +15,7 @@ h.need_live()
 daemon = h.Daemon("window.length=1s", "probe.oncpu.frequency=199")
 spinners = h.Program("prog_spinners", 3 * os.cpu_count()).ready().go()
 spinners.read_until("spinning")
-sleeper = subprocess.Popen(
+sleeper = h.spawn(
     ["python3", "-c", "import time\nwhile True: time.sleep(0.05)"], stdout=subprocess.DEVNULL
 )
 
@@ -25,7 +25,7 @@ group = os.path.join(h.cgroup_root(), UNIT)
 os.mkdir(group)
 atexit.register(os.rmdir, group)
 LOOP = "import time\nwhile True: time.sleep(0.01); sum(range(100000))"
-of_unit = subprocess.Popen(
+of_unit = h.spawn(
     ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh", "python3", "-c", LOOP]
 )
 start = daemon.cut()
@@ -123,7 +123,4 @@ h.check(text.code == 0 and re.search(r"^python3 +\S", text.out, re.M), f"text: {
 folded = daemon.ctl("snapshot", "oncpu", "-f", "--by", "comm", *RANGE)
 h.check(re.search(r"^prog_spinners \d+$", folded.out, re.M), f"folded: {folded} {folded.out[:200]}")
 
-sleeper.kill()
-of_unit.kill()
-of_unit.wait()
 h.finish()

@@ -26,7 +26,7 @@ CLEAR = "\x1b[H\x1b[2J"
 
 def started(*args, **kwargs):
     argv = [h.STACKCTL, "-S", daemon.socket, *map(str, args)]
-    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, **kwargs)
+    return h.spawn(argv, stdin=subprocess.DEVNULL, **kwargs)
 
 
 def interrupted(process):
@@ -67,7 +67,7 @@ def on_terminal(which, *args):
 daemon = h.Daemon("window.length=1s")
 daemon.cut()
 before = daemon.kernel_objects()
-program = subprocess.Popen(
+program = h.spawn(
     ["python3", "-c", "import time\nwhile True: time.sleep(0.01); sum(range(20000))"]
 )
 ours = ("-i", "1s", "-p", program.pid)
@@ -100,9 +100,10 @@ watch = started("watch", "offcpu", "-i", "1s", "-n", "3", "--reverse", "--json",
 line = read_until(watch.stdout.fileno(), lambda t: "\n" in t).splitlines()[0]
 interrupted(watch)
 totals = [row["total_ns"] for row in json.loads(line)["rows"]]
-h.check(len(totals) <= 3 and totals == sorted(totals), f"-n 3 --reverse: {totals}")
+h.check(len(totals) == 3 and totals == sorted(totals), f"-n 3 --reverse: {totals}")
 
-# On a terminal: each over the one before, no more than there is room for.
+# On a terminal: each over the one before. There is more to show than there is room for: it is
+# filled but for the cursor's line, from the answer's first line on.
 watch, master = on_terminal("stdout", "watch", "offcpu", "-i", "1s", "--idle")
 text = read_until(master, lambda t: t.count(CLEAR) > 2)
 h.check(interrupted(watch) == 0, "Ctrl-C ends it there, too")
@@ -112,7 +113,8 @@ h.check(screens[0] == "" and len(screens) > 3, f"each clears the screen: {len(sc
 for screen in screens[1:-1]:
     drawn = screen.splitlines()
     wide = [line for line in drawn if len(line) > COLUMNS]
-    h.check(1 < len(drawn) < ROWS and not wide, f"{len(drawn)} lines of {ROWS}; too wide: {wide}")
+    h.check(len(drawn) == ROWS - 1 and not wide, f"{len(drawn)} lines of {ROWS}; too wide: {wide}")
+    h.check(drawn[0].startswith("time "), f"from its top on: {drawn[:1]}")
 
 # A recording shows how far it is; Ctrl-C prints what there is, and leaves nothing.
 record, master = on_terminal("stderr", "record", "offcpu", "-p", program.pid)
@@ -140,6 +142,4 @@ for words, says in (
 
 after = daemon.settled_objects(before)
 h.check(before and after == before, f"in the kernel: {after} as {before}")
-program.kill()
-program.wait()
 h.finish()
