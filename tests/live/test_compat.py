@@ -158,6 +158,12 @@ def uninterruptible(o):
     o.none(LONG, SHORT, NESTED)
 
 
+def bitmask(o):
+    for name in (LONG, NESTED, DEEP):
+        o.some(name)
+    o.none(COMPUTE)
+
+
 def preempted(o):
     """Two threads share a CPU; who sleeps is hardly ever in the way of anybody."""
     o.some(COMPUTE)
@@ -225,6 +231,7 @@ for row, words, look in (
     ("offcputime: -M", f"-M {EDGE} -t {T} 2", blocks(off(f"TID {T}"), at_most)),
     ("offcputime: --state 1", f"--state 1 -p {P} 2", blocks(off(f"PID {P}"), asleep)),
     ("offcputime: --state 2", f"--state 2 -p {P} 2", blocks(off(f"PID {P}"), uninterruptible)),
+    ("offcputime: --state 3", f"--state 3 -p {P} 2", blocks(off(f"PID {P}"), bitmask)),
     ("offcputime: --state D", f"--state D -p {P} 2", blocks(off(f"PID {P}"), uninterruptible)),
     ("offcputime: --state 0", f"--state 0 -p {P} 2", blocks(off(f"PID {P}"), preempted)),
     ("offcputime: --state preempted", f"--state preempted -p {P} 2", blocks(off(f"PID {P}"), preempted)),
