@@ -5,7 +5,8 @@
 /*
  * Kernel stacks that were there before. In goes the context of a program, which lies on the kernel
  * stack itself, out comes the stack's id, if every return address is where it was; the kernel's
- * own walk takes ten times as long. Included after maps.bpf.h and hook.bpf.h.
+ * own walk takes ten times as long. Included after maps.bpf.h, by who says how the stack is taken:
+ * chain_first() and chain_walk().
  *
  * The kernel's frames have fixed sizes (it has no arrays of variable length since 4.20), so the
  * return addresses of one chain of calls have fixed distances from the context. Only the entry
@@ -59,14 +60,11 @@ struct {
 	__type(value, struct chain_stack);
 } chain_stacks SEC(".maps");
 
-/*
- * The first frame whose address is above the context. At a tracepoint the first two are the program
- * and what called it; of a kprobe the context has the function's own address.
- */
-static __always_inline __u32 chain_first(void)
-{
-	return stack_hook == HOOK_FINISH_SWITCH ? 0 : 2;
-}
+/* The first frame whose address is above the context. */
+static __always_inline __u32 chain_first(void);
+
+/* The kernel's own walk: leaves the frames in s, as bytes of them or a negative errno. */
+static __always_inline long chain_walk(void *ctx, struct scratch *s, __u64 first_ip);
 
 static __always_inline bool chain_read(struct chain_stack *s, void *ctx, void *top)
 {
@@ -206,9 +204,12 @@ static __always_inline void chain_learn(struct chain *c, struct chain_stack *s,
 		c->is_known = chain_is_found(c);
 }
 
-/* The kernel stack of the current task; top is where user space's registers are. */
+/*
+ * The kernel stack of the current task; top is where user space's registers are. first_ip is its
+ * first frame where that is not on the stack itself, else 0.
+ */
 static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct task_struct *task,
-					  void *top, __u64 hint)
+					  void *top, __u64 hint, __u64 first_ip)
 {
 	struct scratch *frames = scratch_get(SCRATCH_SWITCH);
 	struct stack_owner kernel = {};
@@ -227,9 +228,9 @@ static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct tas
 	c = bpf_map_lookup_elem(&chains, &i);
 	is_read = chain_read(s, ctx, top);
 	if (is_read && c && c->is_known && c->id == s->hints[hint] && c->epoch == cut.epoch &&
-	    chain_holds(c, s))
+	    (!first_ip || c->ip[0] == first_ip) && chain_holds(c, s))
 		return c->id;
-	r = bpf_get_stack(ctx, frames->ip, 8 * STACK_DEPTH, 0);
+	r = chain_walk(ctx, frames, first_ip);
 	if (r <= 0)
 		return STACK_FAULT;
 	id = stack_take_sent(cpu, frames->ip, (__u32)r / 8, 0, &kernel, 0, &epoch);

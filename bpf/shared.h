@@ -189,6 +189,9 @@ struct sample_sums {
 /* Tracepoints that one session may have: each has a program of its own. */
 #define TRACEPOINTS_MAX 32
 
+/* What is called, and so where its first frame is. */
+enum call_kind { CALL_FUNCTION, CALL_TRACEPOINT, CALL_USER };
+
 /* How many calls are recorded. Written by the daemon while the programs run. */
 struct call_pace {
 	__u64 every;	   /* one in so many, by chance, standing for those before it too */
@@ -264,7 +267,9 @@ struct session_filter {
 	__u8 has_states;
 	__u8 has_preempted;
 	__u8 has_cpus;
-	__u8 pad;
+	__u8 drops_kernel; /* of calls: no kernel stacks */
+	__u8 drops_user;
+	__u8 pad[7];
 	char comm[COMM_LEN];
 	__u64 cpus[FILTER_CPUS / 64]; /* of calls */
 };

@@ -33,14 +33,18 @@ struct cpu {
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
+#include "again.bpf.h"
+#include "chain.bpf.h"
+
 const volatile __u64 tracepoint_ips[TRACEPOINTS_MAX] = {};
+const volatile __u32 call_kind = CALL_FUNCTION; /* enum call_kind: one a session */
 const volatile bool streams = false;
+
+/* The address of none. */
+#define NO_FUNCTION 1
 
 /* Written by the daemon, mapped into it. */
 struct call_pace pace;
-
-/* What is called, and so where its first frame is. */
-enum call_kind { CALL_FUNCTION, CALL_TRACEPOINT, CALL_USER };
 
 static __always_inline bool is_cpu_wanted(void)
 {
@@ -86,38 +90,57 @@ static __always_inline bool call_is_due(__u64 now)
 	return false;
 }
 
-static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
-					enum call_kind kind, __u64 ip, struct sample_key *key)
+/*
+ * Of a tracepoint the first frames are what stands for it, call_handle(), its caller and what called
+ * that; of a function itself.
+ */
+static __always_inline __u32 chain_first(void)
 {
-	struct scratch *s = scratch_get(SCRATCH_SWITCH);
-	struct stack_owner kernel = {}, user;
-	struct unwind_walk *w;
-	long r = 0;
+	return call_kind == CALL_TRACEPOINT ? 4 : 1;
+}
 
-	if (!s)
-		return;
-	if (kind == CALL_TRACEPOINT) {
-		s->ip[0] = ip;
+static __always_inline long chain_walk(void *ctx, struct scratch *s, __u64 first_ip)
+{
+	long r;
+
+	if (call_kind == CALL_TRACEPOINT) {
+		s->ip[0] = first_ip;
 		r = bpf_get_stack(ctx, &s->ip[1], 8 * (STACK_DEPTH - 1), 0);
-		if (r > 0)
-			r += 8;
-	} else if (kind == CALL_FUNCTION) {
-		r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
-		/* Past the instruction that was replaced: it stands for the whole function. */
-		if (r > 0 && ip && s->ip[0] - ip < 32)
-			s->ip[0] = ip;
+		return r > 0 ? r + 8 : r;
 	}
+	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
+	/* Past the instruction that was replaced: it stands for the whole function. */
+	if (r > 0 && s->ip[0] - first_ip < 32)
+		s->ip[0] = first_ip;
+	return r;
+}
+
+static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
+					__u64 ip, struct sample_key *key)
+{
+	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+	__u64 hint = hash_mix(task->start_boottime ^ (__u32)task->pid, ip);
+	bool has_user = !(key->flags & SAMPLE_IS_KERNEL);
+	struct stack_owner user;
+	struct unwind_walk *w;
+
+	if (has_user)
+		hint = hash_mix(hash_mix(hint, regs->ip), regs->sp);
+	hint = hash_mix(hint, 0) >> 32;
 	/* A program's function is called in user mode: there is no kernel stack. */
-	key->kstack = kind == CALL_USER ? STACK_NONE : stack_take(cpu, s, r, &kernel);
-	if (key->flags & SAMPLE_IS_KERNEL)
+	key->kstack = STACK_NONE;
+	if (call_kind != CALL_USER && !filter.drops_kernel)
+		key->kstack = kernel_stack(ctx, cpu, task, regs, hint, ip);
+	/* A thread on its way out has no memory left to have a stack in. */
+	if (!has_user || filter.drops_user || task->flags & PF_EXITING)
+		return;
+	w = unwind_begin(task, UNWIND_AT_SWITCH);
+	if (!w)
 		return;
 	user.leader_boot_ns = key->leader_boot_ns;
 	user.tgid = key->tgid;
 	user.exec_gen = key->exec_gen;
-	/* A thread on its way out has no memory left to have a stack in. */
-	w = task->flags & PF_EXITING ? NULL : unwind_user(task, UNWIND_AT_SWITCH);
-	if (w)
-		key->ustack = stack_take_user(cpu, w, &user);
+	key->ustack = user_stack(cpu, w, hint, &user);
 }
 
 static __always_inline void call_stream(struct cpu *cpu, const struct sample_key *key,
@@ -184,7 +207,7 @@ static __always_inline void call_add(struct cpu *cpu, const struct sample_key *k
 }
 
 static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_struct *task,
-					enum call_kind kind, __u64 ip, __u64 now)
+					__u64 ip, __u64 now)
 {
 	struct sample_key key = {};
 	__u64 count;
@@ -208,7 +231,7 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 	key.exec_gen = (__u32)task->self_exec_id;
 	if (task->flags & PF_KTHREAD)
 		key.flags = SAMPLE_IS_KERNEL;
-	stacks_take(ctx, cpu, task, kind, ip, &key);
+	stacks_take(ctx, cpu, task, ip, &key);
 	if (streams)
 		call_stream(cpu, &key, task, now, count);
 	call_add(cpu, &key, task, count);
@@ -218,7 +241,7 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
  * An interrupt's call comes on top of one that is being recorded, and a thread that is preempted in
  * a program's function may be followed by one that calls it too: scratch is the first one's.
  */
-static __noinline int call_handle(void *ctx, enum call_kind kind, __u64 ip)
+static __noinline int call_handle(void *ctx, __u64 ip)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu *cpu = cpu_get();
@@ -232,7 +255,7 @@ static __noinline int call_handle(void *ctx, enum call_kind kind, __u64 ip)
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
-	call_record(ctx, cpu, task, kind, ip, now);
+	call_record(ctx, cpu, task, ip, now);
 	cpu->counts.call_ns += bpf_ktime_get_ns() - now;
 	__sync_lock_test_and_set(&cpu->busy, 0);
 	return 0;
@@ -242,21 +265,23 @@ static __noinline int call_handle(void *ctx, enum call_kind kind, __u64 ip)
 SEC("?kprobe")
 int on_function(struct pt_regs *ctx)
 {
-	return call_handle(ctx, CALL_FUNCTION, bpf_get_func_ip(ctx));
+	__u64 ip = bpf_get_func_ip(ctx);
+
+	return call_handle(ctx, ip ? ip : NO_FUNCTION);
 }
 
 SEC("?uprobe")
 int on_user_function(struct pt_regs *ctx)
 {
-	return call_handle(ctx, CALL_USER, 0);
+	return call_handle(ctx, NO_FUNCTION);
 }
 
 /* One program a tracepoint: until 6.10 (68ca5d4eebb8) nothing else tells which one it was. */
-#define ON_TRACEPOINT(n)                                                         \
-	SEC("?tp_btf")                                                           \
-	int on_tracepoint_##n(void *ctx)                                         \
-	{                                                                        \
-		return call_handle(ctx, CALL_TRACEPOINT, tracepoint_ips[0x##n]); \
+#define ON_TRACEPOINT(n)                                        \
+	SEC("?tp_btf")                                          \
+	int on_tracepoint_##n(void *ctx)                        \
+	{                                                       \
+		return call_handle(ctx, tracepoint_ips[0x##n]); \
 	}
 
 #define ON_TRACEPOINTS(n)   \

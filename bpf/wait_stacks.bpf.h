@@ -10,6 +10,20 @@
 #include "again.bpf.h"
 #include "chain.bpf.h"
 
+/*
+ * At a tracepoint the first two frames are the program and what called it; of a kprobe the context
+ * has the function's own address.
+ */
+static __always_inline __u32 chain_first(void)
+{
+	return stack_hook == HOOK_FINISH_SWITCH ? 0 : 2;
+}
+
+static __always_inline long chain_walk(void *ctx, struct scratch *s, __u64 first_ip)
+{
+	return bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
+}
+
 /* Of the task that runs now, kernel and user; walker is whose room the walk takes. */
 static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
 					__u32 walker, __u64 *kstack, __u64 *ustack)
@@ -24,7 +38,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	if (w)
 		hint = hash_mix(hash_mix(hint, w->pc), w->sp);
 	hint = hash_mix(hint, 0) >> 32;
-	*kstack = kernel_stack(ctx, cpu, task, top, hint);
+	*kstack = kernel_stack(ctx, cpu, task, top, hint, 0);
 	if (!w)
 		return;
 	user.leader_boot_ns = task->group_leader->start_boottime;

@@ -187,6 +187,8 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
 	out->has_pids = wire->pids.n > 0;
 	out->has_tids = wire->tids.n > 0;
 	out->has_cpus = wire->cpus.n > 0;
+	out->drops_kernel = filter->drops_kernel;
+	out->drops_user = filter->drops_user;
 	for (i = 0; i < wire->cpus.n; i++)
 		if (wire->cpus.v[i] < FILTER_CPUS)
 			out->cpus[wire->cpus.v[i] / 64] |= 1ULL << wire->cpus.v[i] % 64;

@@ -19,6 +19,12 @@
 /* Many stacks a window, of calls from everywhere; of those streamed a record each. */
 enum { RING = 2 << 20, SEEN = 16384 };
 
+static const enum call_kind call_kinds[] = {
+	[TARGET_FUNCTION] = CALL_FUNCTION,
+	[TARGET_TRACEPOINT] = CALL_TRACEPOINT,
+	[TARGET_USER] = CALL_USER,
+	[TARGET_USDT] = CALL_USER,
+};
 static const char *const hook_names[] = {
 	[TARGET_FUNCTION] = "kprobe",
 	[TARGET_TRACEPOINT] = "tp_btf",
@@ -103,6 +109,7 @@ static int skeleton_configure(struct probe *probe)
 	int r;
 
 	skel->rodata->hash_seed = options->hash_seed;
+	skel->rodata->call_kind = call_kinds[options->targets->kind];
 	skel->rodata->streams = options->kind == PROBE_STACKSNOOP;
 	skel->rodata->ring_wake_bytes = RING / 4;
 	skel->rodata->ring_stack_bytes = RING - RING / 4;

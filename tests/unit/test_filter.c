@@ -304,6 +304,7 @@ static void test_programs_have_the_filter(void **state)
 	struct wire_filter wire = {
 		.pids = { pids, 1 },
 		.kernel_threads = 1,
+		.kernel_stacks = 1,
 		.min_block_ns = WIRE_ABSENT,
 		.max_block_ns = 5000,
 		.states = { states, ARRAY_SIZE(states) },
@@ -316,6 +317,7 @@ static void test_programs_have_the_filter(void **state)
 	filter_to_programs(&filter, cgroups, &programs);
 	assert_true(programs.has_pids && !programs.has_tids && programs.kernel_threads);
 	assert_true(!programs.user_threads && programs.has_states && programs.has_preempted);
+	assert_true(programs.drops_user && !programs.drops_kernel);
 	assert_int_equal(programs.state_bits, 4);
 	assert_int_equal(programs.max_wait_ns, 5000);
 	assert_int_equal(programs.cgroups[0].id, 7);
