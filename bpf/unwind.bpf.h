@@ -456,8 +456,10 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32
 	if (rule.bp_kind == UNWIND_SAVED_LOST) {
 		bp = 0;
 		bp_at = UNWIND_BP_NONE;
-	} else if (rule.bp_kind == UNWIND_SAVED_CFA || rule.bp_kind == UNWIND_SAVED_BP) {
-		bp_at = rule.bp_kind == UNWIND_SAVED_CFA ? cfa : unwind_bp(w);
+	} else if (rule.bp_kind != UNWIND_SAVED_NOT) {
+		bp_at = rule.bp_kind == UNWIND_SAVED_CFA  ? cfa
+			: rule.bp_kind == UNWIND_SAVED_BP ? unwind_bp(w)
+							  : w->sp;
 		bp_at += (__s64)rule.bp_offset;
 		if (!unwind_read(&bp, sizeof(bp), bp_at))
 			return unwind_stop(w, UNWIND_IS_FAULT);

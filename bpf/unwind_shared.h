@@ -54,6 +54,7 @@ enum unwind_saved_kind {
 	UNWIND_SAVED_BP,  /* at bp + offset */
 	UNWIND_SAVED_IN,  /* in the register whose number is offset */
 	UNWIND_SAVED_LOST,
+	UNWIND_SAVED_SP, /* at sp + offset */
 };
 
 /* Two words. Registers by their DWARF numbers. */

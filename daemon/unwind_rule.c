@@ -154,9 +154,10 @@ static bool bp_rule(const struct cfi_rule *bp, struct unwind_rule *rule)
 		rule->bp_offset = (int32_t)bp->offset;
 		return bp->offset == rule->bp_offset;
 	case CFI_EXPRESSION:
-		if (!expression_parse(bp, &simple) || simple.is_loaded || simple.reg != CFI_BP)
+		if (!expression_parse(bp, &simple) || simple.is_loaded ||
+		    (simple.reg != CFI_BP && simple.reg != CFI_SP))
 			break;
-		rule->bp_kind = UNWIND_SAVED_BP;
+		rule->bp_kind = simple.reg == CFI_BP ? UNWIND_SAVED_BP : UNWIND_SAVED_SP;
 		rule->bp_offset = (int32_t)simple.offset;
 		return true;
 	default:

@@ -95,8 +95,8 @@ def agrees(columns, is_signal, ours):
         words = ours.split()
         if words[1] == "exp" and cfa != "exp":
             return False
-        bp_kind = {"u": "0", "s": "0", "exp": "2", "vexp": "4"}.get(bp, "1" if bp[0] == "c" else "4")
-        if words[4][0] != bp_kind or (bp_kind == "1" and words[4][1:] != bp[1:]):
+        bp_kind = {"u": "0", "s": "0", "exp": "25", "vexp": "4"}.get(bp, "1" if bp[0] == "c" else "4")
+        if words[4][0] not in bp_kind or (bp_kind == "1" and words[4][1:] != bp[1:]):
             return False
         return words[6][0] == ("1" if pc[0] == "c" else "3")
     # What we do not know must be something out of the ordinary.

@@ -154,6 +154,28 @@ static void test_a_longer_start_with_nothing_behind(void **state)
 	unwind_rows_fini(&rows);
 }
 
+/* As assembly of libgcrypt: all is where it has saved sp itself. */
+static void test_rule_of_sp(void **state)
+{
+	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
+	const struct unwind_rule *rule;
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE, 0x40, "\x0f\x06\x77\x98\x01\x06\x23\x08\x10\x06\x03\x77\xa0\x01");
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	assert_int_equal(rows.n_rules, 1);
+	rule = (const struct unwind_rule *)(rows.words + unwind_rows_frames(&rows) + rows.n_frames);
+	assert_int_equal(rule->cfa_kind, UNWIND_CFA_MEMORY);
+	assert_int_equal(rule->cfa_register, CFI_SP);
+	assert_int_equal(rule->cfa_offset, 152);
+	assert_int_equal(rule->cfa_add, 8);
+	assert_int_equal(rule->bp_kind, UNWIND_SAVED_SP);
+	assert_int_equal(rule->bp_offset, 160);
+	unwind_rows_fini(&rows);
+}
+
 static void test_rule(void **state)
 {
 	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
@@ -274,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_a_longer_start_with_nothing_behind),
 		cmocka_unit_test(test_rule),
+		cmocka_unit_test(test_rule_of_sp),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_changed),
