@@ -16,7 +16,15 @@
 
 #define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 M */
 #define SECTIONS_MAX	  65536
+#define SYMBOL_BYTES_MAX  (64 * 1024 * 1024)
 #define PAGE_BYTES	  4096
+
+/*
+ * V8's builtins, through which all JavaScript is called, are a piece of some 1.5 MiB in its program
+ * or library, without information; they keep frame pointers.
+ */
+#define V8_CODE_BYTES_MIN (256 * 1024)
+#define V8_PREFIX	  "v8dbg_"
 
 bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
 {
@@ -40,7 +48,7 @@ bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
 }
 
 struct sections {
-	Elf_Scn *eh, *debug, *go;
+	Elf_Scn *eh, *debug, *go, *dynsym;
 	uint64_t eh_address, text_address;
 	bool is_go;
 };
@@ -80,6 +88,8 @@ static int sections_find(Elf *elf, struct sections *out)
 			continue;
 		if (elf_go_is_section(name))
 			out->go = section;
+		if (header.sh_type == SHT_DYNSYM && header.sh_size <= SYMBOL_BYTES_MAX)
+			out->dynsym = section;
 		if (strcmp(name, ".eh_frame") == 0) {
 			out->eh = section;
 			out->eh_address = header.sh_addr;
@@ -89,6 +99,26 @@ static int sections_find(Elf *elf, struct sections *out)
 		}
 	}
 	return 0;
+}
+
+/* It tells debuggers where its objects have what. */
+static bool is_v8(Elf *elf, Elf_Scn *dynsym)
+{
+	Elf_Data *data = dynsym ? elf_getdata(dynsym, NULL) : NULL;
+	GElf_Shdr header;
+	GElf_Sym symbol;
+	const char *name;
+
+	if (!data || !data->d_buf || !gelf_getshdr(dynsym, &header))
+		return false;
+	for (int i = 0; gelf_getsym(data, i, &symbol); i++) {
+		if (GELF_ST_TYPE(symbol.st_info) != STT_OBJECT)
+			continue;
+		name = elf_strptr(elf, header.sh_link, symbol.st_name);
+		if (name && !strncmp(name, V8_PREFIX, strlen(V8_PREFIX)))
+			return true;
+	}
+	return false;
 }
 
 static int section_add(struct unwind_compiler *compiler, Elf_Scn *section, uint64_t address,
@@ -164,6 +194,10 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 	has_go = sections.go && elf_go_open(elf, sections.go, sections.text_address, &go);
 	extent.entry = header.e_entry;
 	extent.keeps_frame_pointers = sections.is_go && !has_go;
+	if (extent.size > V8_CODE_BYTES_MIN && is_v8(elf, sections.dynsym)) {
+		extent.keeps_frame_pointers = true;
+		extent.kept_bytes_min = V8_CODE_BYTES_MIN;
+	}
 	r = unwind_compiler_new(&extent, max_words, &compiler);
 	if (r)
 		return r;

@@ -321,14 +321,15 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 {
 	const struct unwind_extent *extent = &out->compiler->extent;
 	uint64_t entry = extent->entry - extent->base;
-	int r = output_add(out, start, out->gap);
+	uint32_t gap = end - start < extent->kept_bytes_min ? 0 : out->gap;
+	int r = output_add(out, start, gap);
 
 	if (r || extent->entry < extent->base || entry < start || entry >= end)
 		return r;
 	r = output_add(out, (uint32_t)entry, out->entry);
 	/* What comes behind its few instructions is any code. */
 	if (!r && end - entry > ENTRY_BYTES_ALONE)
-		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, out->gap);
+		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, gap);
 	return r;
 }
 

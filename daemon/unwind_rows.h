@@ -19,7 +19,8 @@ struct unwind_extent {
 	uint64_t base;	/* ELF virtual address that rows count from */
 	uint64_t size;	/* bytes of code from there on */
 	uint64_t entry; /* the thread's first instruction, which needs no information; 0: none */
-	bool keeps_frame_pointers; /* code without information does (Go) */
+	bool keeps_frame_pointers; /* code without information does: Go's, V8's */
+	uint32_t kept_bytes_min;   /* if there is as much of it in one piece */
 };
 
 struct unwind_rows {

@@ -176,6 +176,28 @@ static void test_rule_of_sp(void **state)
 	unwind_rows_fini(&rows);
 }
 
+/* Only in pieces that are long enough; of shorter ones nothing is known. */
+static void test_long_pieces_keep_frame_pointers(void **state)
+{
+	struct unwind_extent extent = {
+		.base = BASE, .size = 0x8000, .keeps_frame_pointers = true, .kept_bytes_min = 0x4000
+	};
+	struct builder b = { .n = 0 };
+	struct unwind_rows rows;
+
+	put_cie(&b, "zR");
+	PUT_FDE(&b, BASE + 0x1000, 0x40, "");
+	PUT_FDE(&b, BASE + 0x5040, 0x40, "");
+	assert_int_equal(compile(&b, &extent, &rows), 0);
+	check_row(&rows, 0, UNWIND_INVALID, 0, 0);
+	check_row(&rows, 0x1000, UNWIND_SP, 1, 0);
+	check_row(&rows, 0x1040, UNWIND_FRAME, 0, 0);
+	check_row(&rows, 0x503f, UNWIND_FRAME, 0, 0);
+	check_row(&rows, 0x5040, UNWIND_SP, 1, 0);
+	check_row(&rows, 0x5080, UNWIND_INVALID, 0, 0);
+	unwind_rows_fini(&rows);
+}
+
 static void test_rule(void **state)
 {
 	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
@@ -297,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_a_longer_start_with_nothing_behind),
 		cmocka_unit_test(test_rule),
 		cmocka_unit_test(test_rule_of_sp),
+		cmocka_unit_test(test_long_pieces_keep_frame_pointers),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_changed),

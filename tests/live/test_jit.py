@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Code that node and java make at run time, and publish in a perf map: stacks through it are whole,
+with the names of their functions, between the frames of the programs that run it."""
+
+from harness import *
+
+COUNT = 100
+
+SCRIPT = """
+const cell = new Int32Array(new SharedArrayBuffer(4));
+function rest(n) { Atomics.wait(cell, 0, 0, 2); return n + 1; }
+function settle(n) { return rest(n) + 1; }
+class Ledger { post(n) { return settle(n) + 1; } }
+const ledger = new Ledger();
+function work(count) { let sum = 0; for (let i = 0; i < count; i++) sum += ledger.post(i); return sum; }
+work(20);
+console.log("ready");
+require("fs").readSync(0, Buffer.alloc(1));
+work(COUNT);
+console.log("done");
+while (require("fs").readSync(0, Buffer.alloc(1)));
+""".replace("COUNT", str(COUNT))
+
+CLASS = """
+public class Books {
+    static long rest(int n) throws Exception { Thread.sleep(2); return n + 1; }
+    static long settle(int n) throws Exception { return rest(n) + 1; }
+    static long post(int n) throws Exception { return settle(n) + 1; }
+    static long work(int count) throws Exception {
+        long sum = 0;
+        for (int i = 0; i < count; i++) sum += post(i);
+        return sum;
+    }
+    public static void main(String[] args) throws Exception {
+        work(20);
+        System.out.println("ready");
+        System.in.read();
+        work(COUNT);
+        System.out.println("done");
+        while (System.in.read() >= 0);
+    }
+}
+""".replace("COUNT", str(COUNT))
+
+
+def write(daemon, name, text):
+    path = os.path.join(daemon.dir, name)
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text)
+    return path
+
+
+def check_chain(daemon, label, start, chain, ends):
+    """start() gives a program that is ready; big ones are only read once a walk has ended there."""
+
+    def is_right(row):
+        rest = iter(frame_names(row))
+        return (set(row["user"]["flags"]) == {"frame_pointers"} and frame_names(row)[-1] in ends and
+                all(any(re.search(part, name) for name in rest) for part in chain))
+
+    def look():
+        program = start().go().done()
+        look.rows = [r for r in daemon.snapshot("-p", program.pid)["rows"] if r["state"] == "S"]
+        program.end()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"/tmp/perf-{program.pid}.map")
+        look.n = row_sum([r for r in look.rows if is_right(r)], "count")
+        return COUNT - 1 <= look.n <= COUNT
+
+    with contextlib.suppress(TimeoutError):
+        wait_until(look, 20, f"{label} to be known")
+    if not check(COUNT - 1 <= look.n <= COUNT, f"{label}: {look.n} of {COUNT} are whole and named"):
+        for row in look.rows:
+            print(f"  {row['count']} {row['user']['flags']} {' < '.join(frame_names(row))}")
+
+
+def check_node(daemon):
+    """Compiled by its first compiler, so that functions are one each."""
+    node = shutil.which("node") or shutil.which("nodejs")
+    if not node:
+        print("no node here: it is left out")
+        return False
+    path = write(daemon, "books.js", SCRIPT)
+
+    def start():
+        return Program("", "--perf-basic-prof", "--always-sparkplug", "--no-opt",
+                       "--no-logfile-per-isolate", f"--logfile={daemon.dir}/v8.log", path,
+                       path=node).ready()
+
+    chain = [rf"^JS:\W*{name} " for name in ("rest", "settle", "post", "work")]
+    check_chain(daemon, "node", start, [*chain, "node::Start"], {"_start"})
+    return True
+
+
+def check_java(daemon):
+    """The JVM writes its map when it is told to."""
+    if not all(shutil.which(tool) for tool in ("java", "javac", "jcmd")):
+        print("no java, javac and jcmd here: it is left out")
+        return False
+    done = run(["javac", "-d", daemon.dir, write(daemon, "Books.java", CLASS)], timeout=120)
+    check(done.code == 0, f"javac: {done.err.strip()[-200:]}")
+
+    def start():
+        program = Program("", "-XX:+PreserveFramePointer", "-Xcomp", "-XX:CompileOnly=Books",
+                          "-XX:-Inline", "-cp", daemon.dir, "Books",
+                          path=shutil.which("java")).ready()
+        start.done = run(["jcmd", str(program.pid), "Compiler.perfmap"], timeout=120)
+        start.path = f"/tmp/perf-{program.pid}.map"
+        return program
+
+    start().end()
+    if start.done.code or not os.path.exists(start.path):
+        print(f"this java writes no map: {start.done.out.strip()[-200:]}")
+        return False
+    chain = [rf"\bBooks\.{name}\(" for name in ("rest", "settle", "post", "work")]
+    check_chain(daemon, "java", start, [*chain, "JavaCalls::call_helper", "start_thread"],
+                {"clone3", "__clone3", "clone", "__clone"})
+    return True
+
+
+need_live()
+daemon = Daemon()
+tried = [check_node(daemon), check_java(daemon)]
+check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
+if not any(tried):
+    skip("neither node nor java is here")
+finish()
