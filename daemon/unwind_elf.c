@@ -11,6 +11,7 @@
 
 #include "daemon/elf_go.h"
 #include "daemon/elf_handle.h"
+#include "daemon/unwind_crt.h"
 #include "daemon/unwind_go.h"
 #include "proto/base.h"
 
@@ -49,6 +50,7 @@ bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
 
 struct sections {
 	Elf_Scn *eh, *debug, *go, *dynsym;
+	struct unwind_crt crt;
 	uint64_t eh_address, text_address;
 	bool is_go;
 };
@@ -90,6 +92,7 @@ static int sections_find(Elf *elf, struct sections *out)
 			out->go = section;
 		if (header.sh_type == SHT_DYNSYM && header.sh_size <= SYMBOL_BYTES_MAX)
 			out->dynsym = section;
+		unwind_crt_note(&out->crt, section, &header, name);
 		if (strcmp(name, ".eh_frame") == 0) {
 			out->eh = section;
 			out->eh_address = header.sh_addr;
@@ -208,5 +211,7 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 		r = file_add(compiler, elf, &sections);
 	if (!r && !sections.eh && !sections.debug && !has_go)
 		r = debug_file_add(compiler, file, debug_dir);
+	if (!r)
+		r = unwind_crt_add(compiler, elf, file, &sections.crt);
 	return r ? r : unwind_compiler_finish(compiler, out);
 }

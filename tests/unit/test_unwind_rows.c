@@ -272,6 +272,51 @@ static void test_limits(void **state)
 	unwind_rows_fini(&rows);
 }
 
+extern const char __executable_start[];
+extern void (*const __fini_array_start[])(void), (*const __init_array_start[])(void);
+void _init(void);
+void _fini(void);
+
+static uint32_t place_of(const struct unwind_extent *extent, void (*function)(void))
+{
+	return (uint32_t)((uintptr_t)function - (uintptr_t)__executable_start - extent->base);
+}
+
+/* Its endbr64, if it has one. */
+static uint32_t mark_of(void (*function)(void))
+{
+	return *(const uint8_t *)(uintptr_t)function == 0xf3 ? 4 : 0;
+}
+
+/* What the start files brought into this very program, without information of their own. */
+static void test_start_files(void **state)
+{
+	struct elf_source source = { .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC) };
+	struct unwind_extent extent;
+	struct unwind_rows rows;
+	struct elf_file file;
+	uint32_t at;
+
+	assert_int_equal(elf_file_read(&source, &file), 0);
+	assert_int_equal(unwind_elf_read(&source, &file, NULL, WORDS_MAX, &rows), 0);
+	assert_true(unwind_elf_extent(&file, &extent));
+	at = place_of(&extent, _init);
+	check_row(&rows, at, UNWIND_SP, 1, 0);
+	check_row(&rows, at + mark_of(_init) + 4, UNWIND_SP, 2, 0);
+	at = place_of(&extent, _fini);
+	check_row(&rows, at, UNWIND_SP, 1, 0);
+	check_row(&rows, at + mark_of(_fini) + 4, UNWIND_SP, 2, 0);
+	check_row(&rows, at + mark_of(_fini) + 8, UNWIND_SP, 1, 0);
+	at = place_of(&extent, __fini_array_start[0]);
+	check_row(&rows, at, UNWIND_SP, 1, 0);
+	check_row(&rows, at + mark_of(__fini_array_start[0]) + 10, UNWIND_SP, 2, -2);
+	check_row(&rows, at - 1, UNWIND_SP, 1, 0); /* register_tm_clones */
+	check_row(&rows, place_of(&extent, __init_array_start[0]), UNWIND_SP, 1, 0);
+	unwind_rows_fini(&rows);
+	elf_file_fini(&file);
+	close(source.fd);
+}
+
 /* This very program's information with bytes changed, and cut short: no crash, and in bounds. */
 static void test_changed(void **state)
 {
@@ -322,6 +367,7 @@ int main(void)
 		cmocka_unit_test(test_long_pieces_keep_frame_pointers),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_start_files),
 		cmocka_unit_test(test_changed),
 	};
 

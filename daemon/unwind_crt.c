@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/unwind_crt.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "bpf/unwind_shared.h"
+#include "proto/base.h"
+
+enum {
+	SECTION_BYTES_MAX = 4096, /* of .init and .fini; they have some 30 */
+	FUNCTION_BYTES_MAX = 128, /* of what crtbegin.o brings; 60 */
+	JUMP_BYTES = 5,
+};
+
+static const struct unwind_frame outside = { .kind = UNWIND_SP, .cfa = 1 };
+
+void unwind_crt_note(struct unwind_crt *crt, Elf_Scn *section, const GElf_Shdr *header,
+		     const char *name)
+{
+	if (header->sh_type == SHT_INIT_ARRAY)
+		crt->constructors = section;
+	else if (header->sh_type == SHT_FINI_ARRAY)
+		crt->destructors = section;
+	else if (header->sh_type == SHT_PROGBITS && header->sh_size <= SECTION_BYTES_MAX &&
+		 !strcmp(name, ".init"))
+		crt->init = section;
+	else if (header->sh_type == SHT_PROGBITS && header->sh_size <= SECTION_BYTES_MAX &&
+		 !strcmp(name, ".fini"))
+		crt->fini = section;
+}
+
+/* How far the rows are known: from each place the frame holds up to the next one. */
+struct piece {
+	uint64_t start, moved, back, end;
+	struct unwind_frame inside; /* between moved and back */
+};
+
+static int piece_add(struct unwind_compiler *compiler, const struct piece *piece)
+{
+	int r = unwind_compiler_begin(compiler, piece->start, piece->end);
+
+	if (r)
+		return r == -ERANGE ? 0 : r;
+	r = unwind_compiler_row(compiler, piece->start, &outside);
+	if (!r && piece->moved < piece->end)
+		r = unwind_compiler_row(compiler, piece->moved, &piece->inside);
+	if (!r && piece->back < piece->end)
+		r = unwind_compiler_row(compiler, piece->back, &outside);
+	unwind_compiler_end(compiler);
+	return r;
+}
+
+/* endbr64, which compilers may be told to begin functions with. */
+static size_t mark_size(const uint8_t *code, size_t size)
+{
+	return size >= 4 && !memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0;
+}
+
+/* sub $8,%rsp; calls; add $8,%rsp; ret */
+static int section_add(struct unwind_compiler *compiler, Elf_Scn *section)
+{
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	struct piece piece = { .inside = { .kind = UNWIND_SP, .cfa = 2 } };
+	const uint8_t *code;
+	GElf_Shdr header;
+	size_t size, mark;
+
+	if (!data || !data->d_buf || !gelf_getshdr(section, &header))
+		return 0;
+	code = data->d_buf;
+	size = data->d_size;
+	mark = mark_size(code, size);
+	if (size < mark + 9 || memcmp(code + mark, "\x48\x83\xec\x08", 4) ||
+	    memcmp(code + size - 5, "\x48\x83\xc4\x08\xc3", 5))
+		return 0;
+	piece.start = header.sh_addr;
+	piece.moved = piece.start + mark + 4;
+	piece.end = piece.start + size;
+	piece.back = piece.end - 1;
+	return piece_add(compiler, &piece);
+}
+
+/* The first word of a table of functions; 0 where only the dynamic linker writes it. */
+static uint64_t first_of(Elf_Scn *section)
+{
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	uint64_t first = 0;
+
+	if (data && data->d_buf && data->d_size >= sizeof(first))
+		memcpy(&first, data->d_buf, sizeof(first));
+	return first;
+}
+
+/* The code at an address, so many bytes at most; NULL where there is none. */
+static const uint8_t *code_at(Elf *elf, const struct elf_file *file, uint64_t address, size_t *size)
+{
+	for (size_t i = 0; address && i < file->n_segments; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+		uint64_t from = address - segment->address;
+		Elf_Data *data;
+
+		if (!segment->is_exec || address < segment->address || from >= segment->size ||
+		    segment->offset + from > INT64_MAX)
+			continue;
+		if (*size > segment->size - from)
+			*size = (size_t)(segment->size - from);
+		data = elf_getdata_rawchunk(elf, (int64_t)(segment->offset + from), *size,
+					    ELF_T_BYTE);
+		return data ? data->d_buf : NULL;
+	}
+	return NULL;
+}
+
+/*
+ * __do_global_dtors_aux: cmpb $0,done; jne; push %rbp; mov %rsp,%rbp and calls; movb $1,done;
+ * pop %rbp; ret
+ */
+static int destructor_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+			  uint64_t address)
+{
+	struct piece piece = { .start = address,
+			       .inside = { .kind = UNWIND_SP, .cfa = 2, .bp = -2 } };
+	size_t size = FUNCTION_BYTES_MAX, at;
+	const uint8_t *code = code_at(elf, file, address, &size);
+
+	if (!code)
+		return 0;
+	at = mark_size(code, size);
+	if (size < at + 10 || memcmp(code + at, "\x80\x3d", 2) || code[at + 6] ||
+	    code[at + 7] != 0x75 || code[at + 9] != 0x55)
+		return 0;
+	at += 10;
+	piece.moved = address + at;
+	for (; at + 9 <= size; at++) {
+		if (memcmp(code + at, "\xc6\x05", 2) || memcmp(code + at + 6, "\x01\x5d\xc3", 3))
+			continue;
+		piece.back = address + at + 8;
+		piece.end = piece.back + 1;
+		return piece_add(compiler, &piece);
+	}
+	return 0;
+}
+
+/* frame_dummy jumps to register_tm_clones, right before the destructor; neither moves sp. */
+static int constructor_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+			   uint64_t address, uint64_t destructor)
+{
+	struct piece piece = { .start = address };
+	size_t size = 4 + JUMP_BYTES, at;
+	const uint8_t *code = code_at(elf, file, address, &size);
+	int32_t distance;
+	int r;
+
+	if (!code)
+		return 0;
+	at = mark_size(code, size);
+	if (size < at + JUMP_BYTES || code[at] != 0xe9)
+		return 0;
+	memcpy(&distance, code + at + 1, sizeof(distance));
+	piece.end = piece.moved = piece.back = address + at + JUMP_BYTES;
+	r = piece_add(compiler, &piece);
+	piece.start = piece.end + (uint64_t)(int64_t)distance;
+	if (r || piece.start >= destructor || destructor - piece.start > FUNCTION_BYTES_MAX)
+		return r;
+	piece.end = piece.moved = piece.back = destructor;
+	return piece_add(compiler, &piece);
+}
+
+int unwind_crt_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+		   const struct unwind_crt *crt)
+{
+	uint64_t destructor = first_of(crt->destructors);
+	int r = section_add(compiler, crt->init);
+
+	if (!r)
+		r = section_add(compiler, crt->fini);
+	if (!r)
+		r = destructor_add(compiler, elf, file, destructor);
+	if (!r)
+		r = constructor_add(compiler, elf, file, first_of(crt->constructors), destructor);
+	return r;
+}

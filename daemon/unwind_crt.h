@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_UNWIND_CRT_H
+#define STACKD_DAEMON_UNWIND_CRT_H
+
+/*
+ * The rows of the code that every linker puts into every file from the start files of libc and the
+ * compiler, which have no call frame information: in go its sections, out the rows go to the
+ * compiler of rows, where the code is what it is known to be. Libraries' first pages begin with it,
+ * and destructors are called by it. No state, any thread. The file may be hostile.
+ */
+
+#include <gelf.h>
+
+#include "daemon/elf_file.h"
+#include "daemon/unwind_rows.h"
+
+struct unwind_crt {
+	Elf_Scn *init, *fini;		     /* crti.o, crtn.o */
+	Elf_Scn *constructors, *destructors; /* whose first ones are of crtbegin.o */
+};
+
+void unwind_crt_note(struct unwind_crt *crt, Elf_Scn *section, const GElf_Shdr *header,
+		     const char *name);
+
+/* -E2BIG when there are too many functions or rows, -ENOMEM. */
+int unwind_crt_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+		   const struct unwind_crt *crt);
+
+#endif
