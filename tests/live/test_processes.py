@@ -47,10 +47,13 @@ def waits_in(daemon, name, *args):
 
 
 def check_short_lives(daemon):
-    """Of a program that nobody has seen before the first runs may be cut, but no more."""
+    """Of a program that nobody has seen before the first runs are cut, until it is read: how many
+    that are is a matter of what else the machine does."""
     path = copy_prog(daemon, "prog_shortlived", "brief")
-    for _ in range(5):
-        run([path, "3"])
+    cut = 0
+    while not waits_in(daemon, "short_wait", "-p", run_pid([path, "3"]))[1] and cut < 100:
+        cut += 1
+    check(cut < 100, f"3 ms long: known after {cut} runs")
     pids = [run_pid([path, "3"]) for _ in range(30)]
     found = [waits_in(daemon, "short_wait", "-p", pid) for pid in pids]
     whole = sum(whole > 0 for _, whole in found)
