@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is wrong on purpose: programs whose files lie about themselves, perf maps of somebody else
+and of 5 GiB, and a bomb of forks. Each costs at most its own names, and the daemon little."""
+
+import random
+import struct
+
+from harness import *
+
+NOBODY = 65534
+RSS_KIB = 64 * 1024
+BOMB_PROCESSES = 400
+
+BOMB = f"""
+import os, resource, time
+resource.setrlimit(resource.RLIMIT_NPROC, ({BOMB_PROCESSES}, {BOMB_PROCESSES}))
+os.setgid({NOBODY}); os.setuid({NOBODY})
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    try: os.fork()
+    except OSError: time.sleep(0.01)
+os._exit(0)
+"""
+
+
+def prog(name):
+    return os.path.join(PROGS, name)
+
+
+def sections(image):
+    """{name: (offset in the file, size)}, and where the table of sections is."""
+    table, = struct.unpack_from("<Q", image, 40)
+    size, n, names = struct.unpack_from("<HHH", image, 58)
+    headers = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(n)]
+    base = headers[names][4]
+    name = lambda at: image[base + at:image.index(b"\0", base + at)].decode()
+    return {name(h[0]): (h[4], h[5]) for h in headers}, table, size, n
+
+
+def noise_in(*names):
+    def change(image):
+        found, *_ = sections(image)
+        for name in names:
+            at, size = found.get(name, (0, 0))
+            image[at:at + size] = random.randbytes(size)
+    return change
+
+
+def huge_sections(image):
+    _, table, size, n = sections(image)
+    for i in range(1, n):
+        struct.pack_into("<QQ", image, table + i * size + 24, 1 << 62, (1 << 63) - 1)
+
+
+def no_end_of_sections(image):
+    struct.pack_into("<Q", image, 40, len(image) - 8)
+    struct.pack_into("<HHH", image, 58, 64, 0xfff0, 0xffef)
+
+
+def cut_short(image):
+    """Behind what is loaded; the names of sections are gone."""
+    _, table, *_ = sections(image)
+    del image[table - 64:]
+
+
+def long_loop(image):
+    """Entries of length 0 and of all there is, over and over."""
+    at, size = sections(image)[0][".eh_frame"]
+    for i in range(at, at + size - 8, 8):
+        struct.pack_into("<II", image, i, 4, 0)
+
+
+LIES = {
+    "noise for call frames": noise_in(".eh_frame", ".eh_frame_hdr"),
+    "noise for names": noise_in(".symtab", ".strtab", ".shstrtab"),
+    "noise for notes": noise_in(".note.gnu.build-id", ".gnu_debuglink", ".comment"),
+    "sections without end": huge_sections,
+    "sections behind the end": no_end_of_sections,
+    "cut short": cut_short,
+    "empty call frames": long_loop,
+}
+
+
+def usage(daemon):
+    with open(f"/proc/{daemon.process.pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return ((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
+            int(fields[21]) * os.sysconf("SC_PAGE_SIZE") // 1024)
+
+
+def check_bounded(daemon, label, before):
+    check(daemon.ctl("status").code == 0, f"{label}: the daemon answers")
+    seconds, rss = usage(daemon)
+    check(seconds - before < 2 * SLOWNESS and rss < RSS_KIB,
+          f"{label}: the daemon used {seconds - before:.2f} s, and has {rss} KiB")
+
+
+def check_lies(daemon):
+    """A program that runs all the same: its waits are there, with what can be told of their stacks,
+    and those of a true one beside it are whole."""
+    with open(prog("prog_shortlived"), "rb") as f:
+        true = f.read()
+    for label, change in LIES.items():
+        before, _ = usage(daemon)
+        image = bytearray(true)
+        change(image)
+        path = os.path.join(daemon.dir, re.sub(r"\W", "-", label))
+        with open(path, "wb") as f:
+            f.write(image)
+        os.chmod(path, 0o755)
+        liars = [subprocess.Popen([path, "30"], stdin=subprocess.DEVNULL) for _ in range(3)]
+        beside = subprocess.Popen([prog("prog_shortlived"), "30"], stdin=subprocess.DEVNULL)
+        codes = [p.wait(patience(10)) for p in [*liars, beside]]
+        check(not any(codes), f"{label}: the programs end: {codes}")
+        rows = [r for p in liars for r in daemon.snapshot("-p", p.pid)["rows"] if r["state"] == "S"]
+        check(row_sum(rows, "count") >= len(liars), f"{label}: {row_sum(rows, 'count')} waits are told of")
+        rows = rows_with(daemon.snapshot("-p", beside.pid), "short_wait")
+        check(rows and not rows[0]["user"]["flags"], f"{label}: the program beside it is whole")
+        check_bounded(daemon, label, before)
+
+
+def names_of_made(daemon, pid):
+    """Names of the frames above the function that code made at run time waits in."""
+
+    def look():
+        for row in daemon.snapshot("-p", pid)["rows"]:
+            names = frame_names(row)
+            if "nap" in names:
+                return names[names.index("nap") + 1:]
+        return None
+
+    return wait_until(look, 20, "the wait below code made at run time")
+
+
+def check_map(label, spoil, is_named):
+    """Spoilt before any daemon could read it."""
+    program = Program("prog_jit", "jit")
+    path = program.read_until("ready").split("map=")[1]
+    spoil(path)
+    daemon = Daemon("window.length=1s")
+    before, _ = usage(daemon)
+    names = names_of_made(daemon, program.pid)
+    check(any("jit:" in name for name in names) == is_named, f"{label}: names are {names[:3]}")
+    check_bounded(daemon, label, before)
+    check(daemon.stop() == 0, f"{label}: the daemon ends with {daemon.process.returncode}")
+    program.kill()
+    os.unlink(path)
+
+
+def swap_for_fifo(path):
+    os.unlink(path)
+    os.mkfifo(path)
+
+
+def check_bomb(daemon):
+    before, _ = usage(daemon)
+    process = subprocess.Popen([sys.executable, "-c", BOMB], stdin=subprocess.DEVNULL)
+    check(process.wait(patience(60)) == 0, f"a bomb of {BOMB_PROCESSES} forks: it goes out")
+    check_bounded(daemon, "a bomb of forks", before)
+
+
+need_live()
+seed = random.randrange(1 << 32)
+random.seed(seed)
+print(f"seed {seed}")
+check_map("a perf map", lambda path: None, True)
+check_map("somebody else's perf map", lambda path: os.chown(path, NOBODY, NOBODY), False)
+check_map("a perf map that is a FIFO", swap_for_fifo, False)
+check_map("a perf map of 5 GiB", lambda path: os.truncate(path, 5 << 30), True)  # its first lines
+daemon = Daemon("window.length=1s")
+for _ in range(3):
+    run([prog("prog_shortlived"), "30"])  # is read
+check_lies(daemon)
+check_bomb(daemon)
+check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
+finish()
