@@ -197,7 +197,11 @@ struct call_pace {
 	__u64 every;	   /* one in so many, by chance, standing for those before it too */
 	__u64 interval_ns; /* from one streamed call to the next, on average; 0: none is streamed */
 	__u64 next_ns;	   /* written by the programs: when the last one was due */
+	__u64 slice_ns;	   /* that a CPU may record for in each CALL_SLICE_NS */
 };
+
+/* As often as the daemon looks, where it gets to. */
+#define CALL_SLICE_NS 100000000ULL
 
 /* Streamed calls may come at once that would be due within this. */
 #define CALL_BURST_NS 1000000000ULL

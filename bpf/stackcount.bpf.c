@@ -22,6 +22,8 @@ struct cpu {
 	__u64 busy;    /* a call is being recorded: scratch is in use */
 	__u64 skip;    /* so many calls more are not recorded */
 	__u64 pending; /* calls that the next recorded one stands for */
+	__u64 slice_start_ns;
+	__u64 slice_ns; /* spent in it */
 };
 
 #define WINDOW_KEY   struct sample_key
@@ -71,6 +73,19 @@ static __always_inline __u64 call_pick(struct cpu *cpu)
 	count = cpu->pending;
 	cpu->pending = 0;
 	return count;
+}
+
+/*
+ * What the programs themselves call, or what each switch does, may be traced: until the daemon has
+ * looked what that costs it would not get to run any more.
+ */
+static __always_inline bool call_is_affordable(struct cpu *cpu, __u64 now)
+{
+	if (now - cpu->slice_start_ns >= CALL_SLICE_NS) {
+		cpu->slice_start_ns = now;
+		cpu->slice_ns = 0;
+	}
+	return cpu->slice_ns < pace.slice_ns;
 }
 
 /* Whether a call may be streamed now; what is saved up is no more than a burst. */
@@ -219,8 +234,8 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 	count = call_pick(cpu);
 	if (!count)
 		return;
-	/* One that is not streamed is stood for by the next one that is. */
-	if (streams && !call_is_due(now)) {
+	/* One that is not recorded, or not streamed, is stood for by the next one that is. */
+	if (!call_is_affordable(cpu, now) || (streams && !call_is_due(now))) {
 		cpu->pending = count;
 		return;
 	}
@@ -256,7 +271,9 @@ static __noinline int call_handle(void *ctx, __u64 ip)
 	}
 	now = bpf_ktime_get_ns();
 	call_record(ctx, cpu, task, ip, now);
-	cpu->counts.call_ns += bpf_ktime_get_ns() - now;
+	now = bpf_ktime_get_ns() - now;
+	cpu->counts.call_ns += now;
+	cpu->slice_ns += now;
 	__sync_lock_test_and_set(&cpu->busy, 0);
 	return 0;
 }

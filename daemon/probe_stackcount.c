@@ -19,6 +19,12 @@
 /* Many stacks a window, of calls from everywhere; of those streamed a record each. */
 enum { RING = 2 << 20, SEEN = 16384 };
 
+/* A CPU's own guard: half of its time, where the budget is less than a whole one. */
+static uint64_t slice_ns(uint64_t budget_percent)
+{
+	return budget_percent < 100 ? CALL_SLICE_NS / 2 : UINT64_MAX;
+}
+
 static const enum call_kind call_kinds[] = {
 	[TARGET_FUNCTION] = CALL_FUNCTION,
 	[TARGET_TRACEPOINT] = CALL_TRACEPOINT,
@@ -114,6 +120,7 @@ static int skeleton_configure(struct probe *probe)
 	skel->rodata->ring_wake_bytes = RING / 4;
 	skel->rodata->ring_stack_bytes = RING - RING / 4;
 	skel->bss->pace.every = 1;
+	skel->bss->pace.slice_ns = slice_ns(options->config->budget_cpu);
 	if (options->rate)
 		skel->bss->pace.interval_ns = (uint64_t)NS_PER_S / options->rate;
 	if (options->filter)
