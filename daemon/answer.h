@@ -30,6 +30,7 @@ struct answer {
 	struct call taken[CALLS_A_REPLY]; /* with the stacks that it borrows */
 	size_t n_taken;
 	uint64_t position;	 /* in the session's calls */
+	uint64_t missed;	 /* of them, and not told of yet */
 	bool kernel_addresses;	 /* of whom streams them */
 	struct session **sessions; /* references */
 	size_t n_sessions;

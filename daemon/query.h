@@ -72,6 +72,9 @@ void answer_start_end(struct answer *answer);
 
 bool answer_start_runs(const struct answer *answer);
 
+/* What a reply says was missed has been told. */
+void answer_start_told(struct answer *answer);
+
 /*
  * A stream of answers. Next: 1 with *out, 0 when there is nothing to say yet, or a negative errno as
  * above: with *error it ends there.

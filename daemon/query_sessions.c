@@ -228,7 +228,6 @@ int answer_start_calls(struct answer *answer, size_t *n_out)
 	int64_t now = clock_ns(CLOCK_MONOTONIC), offset = clock_ns(CLOCK_REALTIME) - now;
 	struct calls *calls = session_calls(answer->session);
 	struct wire_start_reply *reply = &answer->start;
-	uint64_t missed = 0;
 	size_t i;
 	int r;
 
@@ -241,16 +240,21 @@ int answer_start_calls(struct answer *answer, size_t *n_out)
 	if (!calls)
 		return 0;
 	answer->n_taken = calls_take(calls, &answer->position, now - SETTLE_NS, answer->taken,
-				     CALLS_A_REPLY, &missed);
+				     CALLS_A_REPLY, &answer->missed);
 	for (i = 0; i < answer->n_taken; i++)
 		answer->taken[i].time_ns += offset;
 	r = answer_calls(answer->step, answer->taken, answer->n_taken, answer->kernel_addresses,
 			 &reply->calls);
 	if (r)
 		reply->calls = (struct wire_calls){};
-	reply->missed = missed ? (int64_t)missed : WIRE_ABSENT;
+	reply->missed = answer->missed ? (int64_t)answer->missed : WIRE_ABSENT;
 	*n_out = answer->n_taken;
 	return r;
+}
+
+void answer_start_told(struct answer *answer)
+{
+	answer->missed = 0;
 }
 
 bool answer_start_runs(const struct answer *answer)

@@ -56,6 +56,7 @@ static int start_go_on(struct exchange *exchange, struct text *out)
 		r = start_reply(exchange, is_last, out);
 	if (r < 0)
 		return r;
+	answer_start_told(exchange->answer);
 	return is_last ? 0 : n ? SERVER_MORE : SERVER_WAIT;
 }
 
