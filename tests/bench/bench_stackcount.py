@@ -5,6 +5,7 @@ bpftrace, goal: at most its, and no more told than the limit; and, where the ker
 be traced, how long many of them take to attach and detach, goal: no longer than bpftrace, while the
 daemon answers and loses nothing."""
 
+import atexit
 import os
 import re
 import shutil
@@ -110,6 +111,10 @@ def hot():
               f"{verdict(is_limited and abs(told + held - args.calls) <= args.calls / 100)}")
 
 
+# In names of what tracers call themselves, for each of their own maps and events.
+TRACERS = ("map_", "bpf", "trace", "perf", "ring_")
+
+
 def prefixes(wanted):
     """Beginnings of names that so many functions at most have together, and how many do."""
     with open(f"{tools.TRACING}/available_filter_functions", encoding="ascii") as f:
@@ -118,6 +123,9 @@ def prefixes(wanted):
     for name in names:
         if name[0].islower():
             counts[name[:4]] = counts.get(name[:4], 0) + 1
+    for name in names:
+        if any(word in name for word in TRACERS):
+            counts.pop(name[:4], None)
     chosen, total = [], 0
     for prefix, count in sorted(counts.items(), key=lambda item: -item[1]):
         if total + count <= wanted and prefix.isalpha():
@@ -156,7 +164,7 @@ def ask(daemon, method, **parameters):
         return connection.call(method, **parameters)
 
 
-def attach_ours(chosen):
+def attach_ours(chosen, pid):
     """Seconds to attach, to detach, and of the longest answer meanwhile; and how many there were."""
     # Before it has settled: a slow machine's never does as others do, and this is no matter of ns.
     daemon = harness.Daemon(MANY)
@@ -164,7 +172,7 @@ def attach_ours(chosen):
     with Asking(daemon) as asking:
         start = time.monotonic()
         session = ask(daemon, "io.stackd.Start", probe="stackcount", regexp=True,
-                      function=f"^({'|'.join(chosen)})")["session"]
+                      filter={"pids": [pid]}, function=f"^({'|'.join(chosen)})")["session"]
         attached = time.monotonic()
         print(f"attached {session['functions']} in {attached - start:.2f} s", flush=True)
         between = time.monotonic()
@@ -178,10 +186,10 @@ def attach_ours(chosen):
     return attached - start, end - between, asking.longest, session["functions"]
 
 
-def bpftrace_seconds(probes):
+def bpftrace_seconds(probes, pid):
     """Of all of its life with these."""
     environment = {**os.environ, "BPFTRACE_MAX_PROBES": "100000"}
-    script = f"{probes} {{ @ = count(); }} interval:ms:1 {{ exit(); }}"
+    script = f"{probes} /pid == {pid}/ {{ @ = count(); }} interval:ms:1 {{ exit(); }}"
     start = time.monotonic()
     subprocess.run(["bpftrace", "-e", script], env=environment, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, check=True)
@@ -189,15 +197,19 @@ def bpftrace_seconds(probes):
 
 
 def many():
+    """Of a process that sleeps: what its calls cost is another matter than to attach."""
     tools.mount_tracefs()
+    sleeper = subprocess.Popen(["sleep", "infinity"])
+    atexit.register(harness.stop_process, sleeper)
     start = time.monotonic()
     chosen, total = prefixes(args.functions)
     print(f"{total} functions chosen in {time.monotonic() - start:.1f} s", flush=True)
-    attach, detach, longest, functions = attach_ours(chosen)
+    attach, detach, longest, functions = attach_ours(chosen, sleeper.pid)
     rows = [["stackd", functions, f"{attach + detach:.2f}", f"{attach:.2f}", f"{detach:.2f}"]]
     if shutil.which("bpftrace"):
-        one = bpftrace_seconds("kprobe:vfs_read")
-        all_of_them = bpftrace_seconds(",".join(f"kprobe:{p}*" for p in chosen)) - one
+        one = bpftrace_seconds("kprobe:vfs_read", sleeper.pid)
+        probes = ",".join(f"kprobe:{p}*" for p in chosen)
+        all_of_them = bpftrace_seconds(probes, sleeper.pid) - one
         rows.append(["bpftrace", total, f"{all_of_them:.2f}", "", ""])
     table(["kernel functions", "functions", "both s", "attach", "detach"], rows)
     print(f"longest answer of the daemon meanwhile: {longest:.2f} s")
