@@ -52,6 +52,29 @@ def check_example(daemon):
     program.end()
 
 
+def check_probes(daemon):
+    """Samples and waits with their wakers have the same stacks as waits."""
+
+    def is_known():
+        program = Program("prog_unwind_o2", "deep", 1, 1, 10).ready().go().done()
+        rows = sleeping_rows(daemon, program)
+        program.end()
+        return rows and not any(r["user"]["flags"] for r in rows)
+
+    wait_until(is_known, 10, "the program to be known")
+    program = Program("prog_unwind_o2", "deep", 1, 20000, 10).ready().go().done()
+    for probe in ("oncpu", "offwake"):
+        rows = [r for r in daemon.ctl_json("snapshot", probe, "-p", program.pid)["rows"]
+                if "nap" in frame_names(r)]
+        check(rows, f"{probe}: has been there {row_sum(rows, 'count')} times")
+        for row in rows:
+            names = frame_names(row)
+            check(not row["user"]["flags"] and names[-1] == "_start" and
+                  begins_with(below_nap(names), DEEP + tail_of("deep")),
+                  f"{probe}: {row['user']['flags']} {names}")
+    program.end()
+
+
 def check_depths(daemon):
     for depth in (1, 2, 17, 64, 100, 115):
         program = Program("prog_unwind_o2", "recurse", depth).ready().go().done()
@@ -164,7 +187,8 @@ if shutil.which("gdb"):
         check_gdb(daemon, place)
 check_nothing_lost(daemon.status(), "status")
 daemon.stop()
-daemon = Daemon("probe.offwake.enabled=yes", "probe.oncpu.enabled=yes")
+daemon = Daemon("probe.offwake.enabled=yes", "probe.oncpu.enabled=yes", "probe.oncpu.frequency=999")
+check_probes(daemon)
 check_verified(daemon, "verified")
 daemon.stop()
 finish()
