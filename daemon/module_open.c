@@ -96,10 +96,10 @@ static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id,
  * as stackd.service does: it is there for the first process. What is read is by its contents the
  * file that was recorded, and only places in its source are told of it.
  */
+static const char *const roots[] = { "/", "/proc/1/root" };
+
 static int file_find(struct host *host, uint64_t file_id, const char *path, int *debug_fd)
 {
-	static const char *const roots[] = { "/", "/proc/1/root" };
-
 	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
 		_cleanup_(closep) int root_fd = open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
 		_cleanup_(closep) int fd = -1;
@@ -112,21 +112,35 @@ static int file_find(struct host *host, uint64_t file_id, const char *path, int 
 	return -1;
 }
 
+/* One that is held open may have its debug file in either root. */
+static bool held_check(struct host *host, int fd, uint64_t file_id, const char *path, int *debug_fd)
+{
+	bool is_it = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(roots) && (!i || (is_it && *debug_fd < 0)); i++) {
+		_cleanup_(closep) int root_fd = open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		is_it = file_check(host, fd, root_fd, file_id, path, debug_fd);
+	}
+	return is_it;
+}
+
 int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
 			 int fd_min, int *fd_out, int *debug_fd_out)
 {
 	_cleanup_(closep) int self_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(closep) int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct host host = { registry, self_fd };
 	_cleanup_(closep) int fd = -1;
 	int debug_fd = -1;
-	bool is_held;
+	bool is_it;
 
 	held_open(registry, file_id, fd_min, &fd, &debug_fd);
-	is_held = fd >= 0;
-	if (!is_held)
+	is_it = fd >= 0 && held_check(&host, fd, file_id, path, &debug_fd);
+	if (fd < 0) {
 		fd = file_find(&host, file_id, path, &debug_fd);
-	if (fd < 0 || (is_held && !file_check(&host, fd, root_fd, file_id, path, &debug_fd))) {
+		is_it = fd >= 0;
+	}
+	if (!is_it) {
 		closep(&debug_fd);
 		return -ENOENT;
 	}

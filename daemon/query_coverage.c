@@ -191,9 +191,14 @@ static void coverage_walk(struct coverage *coverage, int64_t since, int64_t unti
 			  struct query_coverage *out)
 {
 	const struct store_entry *before = NULL;
+	struct store_entry earlier;
 	int64_t at = since;
 	size_t i;
 
+	/* What a range begins with is told by what was before it. */
+	if ((!coverage->n || store_entry_start(coverage->entries) > since + DRIFT_NS) &&
+	    query_history_before(coverage->recorder, coverage->answer, since, &earlier) == 0)
+		before = &earlier;
 	for (i = 0; i < coverage->n; i++) {
 		const struct store_entry *entry = &coverage->entries[i];
 		int64_t start = store_entry_start(entry), end = store_entry_end(entry);

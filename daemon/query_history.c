@@ -184,6 +184,45 @@ int query_history_later(struct recorder *recorder, struct answer *answer, int64_
 	return range_read(recorder, answer, until_ns, INT64_MAX, until_ns + LATER_NS, out);
 }
 
+/* Of two, the one that began later by the clock of its time. */
+static void later_take(struct store_entry *best, bool *is_found, const struct store_entry *entry)
+{
+	if (!*is_found || store_entry_start(entry) > store_entry_start(best))
+		*best = *entry;
+	*is_found = true;
+}
+
+int query_history_before(struct recorder *recorder, struct answer *answer, int64_t at_ns,
+			 struct store_entry *out)
+{
+	const struct session_info *info = session_info(answer->session);
+	_cleanup_(freep) struct store_entry *stored = NULL;
+	struct store_entry entry, best = {};
+	struct history_list list;
+	struct store_select select;
+	bool is_found = false;
+	size_t i, n = 0;
+	int r = memory_range(recorder, info, 0, at_ns, &list);
+
+	if (r)
+		return r;
+	for (i = 0; i < list.n; i++) {
+		entry = history_list_entry(&list, i);
+		entry.run = query_run(recorder);
+		later_take(&best, &is_found, &entry);
+	}
+	history_list_fini(&list);
+	if (select_make(recorder, info, &select) && query_reading(recorder, answer))
+		r = store_reading_list(answer->reading, &select, 0, at_ns, 1, &stored, &n);
+	if (r == -ENOMEM)
+		return r;
+	for (i = 0; i < n; i++)
+		later_take(&best, &is_found, &stored[i]);
+	if (is_found)
+		*out = best;
+	return is_found ? 0 : -ENOENT;
+}
+
 void query_store_stats(struct recorder *recorder, struct answer *answer, struct store_stats *out)
 {
 	struct stat st;

@@ -28,6 +28,10 @@ int query_history_range(struct recorder *recorder, struct answer *answer, int64_
 int query_history_later(struct recorder *recorder, struct answer *answer, int64_t until_ns,
 			struct history_list *out);
 
+/* The newest window that began before that time since the epoch. 0, -ENOENT or -ENOMEM. */
+int query_history_before(struct recorder *recorder, struct answer *answer, int64_t at_ns,
+			 struct store_entry *out);
+
 /* The answer's look into the store; NULL when there is nothing to look into. */
 struct store_reading *query_reading(struct recorder *recorder, struct answer *answer);
 
