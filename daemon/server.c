@@ -90,12 +90,16 @@ static void on_sweep(uv_timer_t *timer)
 	memory_give_back(server);
 }
 
+/* Those that have been here longest are asked first: what they wait for may be scarce. */
 static void on_tick(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
+	struct client *client = server->clients;
 	bool is_waiting = false;
 
-	for (struct client *client = server->clients; client; client = client->next) {
+	while (client && client->next)
+		client = client->next;
+	for (; client; client = client->prev) {
 		if (client->state != CLIENT_WAITING)
 			continue;
 		is_waiting = true;
