@@ -6,10 +6,15 @@
 
 #include <gelf.h>
 
-#define MAGIC_1_18    UINT32_C(0xfffffff0)
-#define MAGIC_1_20    UINT32_C(0xfffffff1)
-#define FUNCTIONS_MAX (1024 * 1024) /* the largest programs have 200,000 */
-#define START_NAME    "_rt0_amd64_linux"
+#define MAGIC_1_18	     UINT32_C(0xfffffff0)
+#define MAGIC_1_20	     UINT32_C(0xfffffff1)
+#define FUNCTIONS_MAX	     (1024 * 1024) /* the largest programs have 200,000 */
+#define RELOCATION_BYTES_MAX (64 * 1024 * 1024)
+#define TABLE_BYTES_MAX	     (128 * 1024 * 1024)
+#define SECTIONS_MAX	     65536
+#define ALIGNMENT	     8
+#define TABLES_MAX	     4 /* that seem to be some, among other data */
+#define START_NAME	     "_rt0_amd64_linux"
 
 /* Go 1.18 and later, src/runtime/symtab.go: pcHeader. Offsets are from its own start. */
 struct header {
@@ -36,11 +41,6 @@ struct function {
 };
 
 enum { FLAGS_1_18 = 1, FLAG_FIRST = 1, FLAG_WRITES_SP = 2 };
-
-bool elf_go_is_section(const char *name)
-{
-	return !strcmp(name, ".gopclntab") || !strcmp(name, ".data.rel.ro.gopclntab");
-}
 
 static bool part_read(const struct elf_go *go, uint64_t offset, void *out, size_t size)
 {
@@ -150,16 +150,40 @@ int elf_go_steps(const struct elf_go *go, const struct elf_go_function *function
 	return r;
 }
 
+/* What the dynamic linker would write at an address of a file that may be loaded anywhere; 0. */
+static uint64_t relocated(Elf *elf, uint64_t address)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	GElf_Rela rela;
+
+	while ((section = elf_nextscn(elf, section))) {
+		Elf_Data *data;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_RELA ||
+		    header.sh_size > RELOCATION_BYTES_MAX)
+			continue;
+		data = elf_getdata(section, NULL);
+		for (int i = 0; data && data->d_buf && gelf_getrela(data, i, &rela); i++)
+			if (rela.r_offset == address &&
+			    GELF_R_TYPE(rela.r_info) == R_X86_64_RELATIVE)
+				return (uint64_t)rela.r_addend;
+	}
+	return 0;
+}
+
 /*
- * Where the file says so. In one that may be loaded anywhere only the linker's relocation does:
- * then it is the start of .text, if that makes the program's first function start where the program
+ * Where the file says so; in one that may be loaded anywhere a relocation does, up to Go 1.25. Else
+ * it is the start of .text, if that makes the program's first function start where the program
  * does.
  */
-static bool base_find(Elf *elf, uint64_t text_address, struct elf_go *go)
+static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct elf_go *go)
 {
 	struct elf_go_function function;
 	GElf_Ehdr header;
 
+	if (!go->base)
+		go->base = relocated(elf, address + offsetof(struct header, text_start));
 	if (go->base)
 		return true;
 	if (!gelf_getehdr(elf, &header))
@@ -172,21 +196,17 @@ static bool base_find(Elf *elf, uint64_t text_address, struct elf_go *go)
 	return false;
 }
 
-bool elf_go_open(Elf *elf, Elf_Scn *section, uint64_t text_address, struct elf_go *out)
+/* Whether a table begins there, of a version that is known. */
+static bool table_read(const uint8_t *data, size_t size, struct elf_go *out)
 {
-	Elf_Data *data = elf_rawdata(section, NULL);
-	struct elf_go go = { 0 };
+	struct elf_go go = { .data = data, .size = size };
 	struct header header;
 
-	if (!data || !data->d_buf)
-		return false;
-	go.data = data->d_buf;
-	go.size = data->d_size;
 	if (!part_read(&go, 0, &header, sizeof(header)) ||
-	    (header.magic != MAGIC_1_18 && header.magic != MAGIC_1_20) || header.min_lc != 1 ||
-	    header.pointer_size != 8 || header.functions > go.size ||
-	    header.n_functions > FUNCTIONS_MAX ||
-	    header.n_functions > (go.size - header.functions) / sizeof(struct place))
+	    (header.magic != MAGIC_1_18 && header.magic != MAGIC_1_20) || header.zeros[0] ||
+	    header.zeros[1] || header.min_lc != 1 || header.pointer_size != 8 ||
+	    header.functions > size || header.n_functions > FUNCTIONS_MAX ||
+	    header.n_functions > (size - header.functions) / sizeof(struct place))
 		return false;
 	go.base = header.text_start;
 	go.n_functions = header.n_functions;
@@ -194,8 +214,66 @@ bool elf_go_open(Elf *elf, Elf_Scn *section, uint64_t text_address, struct elf_g
 	go.steps = header.pcs;
 	go.functions = header.functions;
 	go.is_1_20 = header.magic == MAGIC_1_20;
-	if (!base_find(elf, text_address, &go))
-		return false;
 	*out = go;
 	return true;
+}
+
+struct sections {
+	Elf_Scn *table;
+	Elf_Scn *mixed; /* other linkers put it among other data, if it has relocations */
+	uint64_t text_address;
+	bool is_go;
+};
+
+static void sections_find(Elf *elf, struct sections *out)
+{
+	Elf_Scn *section = NULL;
+	size_t n, names;
+	GElf_Shdr header;
+
+	if (elf_getshdrnum(elf, &n) < 0 || n > SECTIONS_MAX || elf_getshdrstrndx(elf, &names) < 0)
+		return;
+	while ((section = elf_nextscn(elf, section)) && gelf_getshdr(section, &header)) {
+		const char *name = elf_strptr(elf, names, header.sh_name);
+
+		if (!name)
+			continue;
+		if (!strcmp(name, ".text"))
+			out->text_address = header.sh_addr;
+		if (!strcmp(name, ".note.go.buildid"))
+			out->is_go = true;
+		if (header.sh_type != SHT_PROGBITS || header.sh_size > TABLE_BYTES_MAX)
+			continue;
+		if (!strcmp(name, ".gopclntab") || !strcmp(name, ".data.rel.ro.gopclntab"))
+			out->table = section;
+		else if (!strcmp(name, ".data.rel.ro"))
+			out->mixed = section;
+	}
+}
+
+bool elf_go_open(Elf *elf, struct elf_go *out, bool *is_go_out)
+{
+	struct sections sections = { 0 };
+	Elf_Scn *section;
+	GElf_Shdr header;
+	Elf_Data *data;
+	size_t at = 0;
+	int n = 0;
+
+	sections_find(elf, &sections);
+	*is_go_out = sections.is_go || sections.table;
+	section = sections.table ? sections.table : sections.is_go ? sections.mixed : NULL;
+	data = section && gelf_getshdr(section, &header) ? elf_rawdata(section, NULL) : NULL;
+	if (!data || !data->d_buf)
+		return false;
+	for (; at < data->d_size && n < TABLES_MAX; at += ALIGNMENT) {
+		if (table_read((const uint8_t *)data->d_buf + at, data->d_size - at, out)) {
+			n++;
+			if (base_find(elf, header.sh_addr + at, sections.text_address, out))
+				return true;
+		}
+		if (sections.table)
+			return false;
+	}
+	return false;
 }

@@ -4,8 +4,8 @@
 
 /*
  * Go's own table of its functions, which stays when names and call frame information are stripped:
- * in goes a section, out come functions and how far each has moved the stack pointer where. All is
- * in the section's memory, which must outlive it; no state, any thread. The bytes may be hostile.
+ * in goes a file, out come functions and how far each has moved the stack pointer where. All is
+ * in the handle's memory, which must outlive it; no state, any thread. The bytes may be hostile.
  */
 
 #include <stdbool.h>
@@ -38,13 +38,11 @@ struct elf_go_step {
 	uint32_t depth;
 };
 
-bool elf_go_is_section(const char *name);
-
 /*
- * False when there is no table of a version that is known (Go 1.18 and later), or none says where
- * its code is. text_address: where .text begins.
+ * False when there is no table of a version that is known (Go 1.18 and later), or nothing says
+ * where its code is. *is_go_out: whether there is code of Go's all the same.
  */
-bool elf_go_open(Elf *elf, Elf_Scn *section, uint64_t text_address, struct elf_go *out);
+bool elf_go_open(Elf *elf, struct elf_go *out, bool *is_go_out);
 
 /* The function of that number; false where the table contradicts itself. */
 bool elf_go_function(const struct elf_go *go, uint64_t i, struct elf_go_function *out);

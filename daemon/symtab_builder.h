@@ -50,7 +50,7 @@ int builder_add(struct builder *builder, const struct candidate *item);
  * symtab_go.c: the functions that Go's runtime has a table of, which stays when other names are
  * stripped. Tables of unknown versions, and those that contradict themselves, give none. -ENOMEM.
  */
-int builder_read_go(struct builder *builder, Elf *elf, Elf_Scn *section, uint64_t text_address);
+int builder_read_go(struct builder *builder, Elf *elf);
 
 /* Reads all there is. Errors as symtab_load(), for the file itself only. */
 int builder_read(struct builder *builder, const struct elf_source *source,

@@ -5,12 +5,13 @@
 #include "daemon/symtab_builder.h"
 #include "proto/base.h"
 
-int builder_read_go(struct builder *builder, Elf *elf, Elf_Scn *section, uint64_t text_address)
+int builder_read_go(struct builder *builder, Elf *elf)
 {
 	struct elf_go go;
+	bool is_go;
 	int r = 0;
 
-	if (!elf_go_open(elf, section, text_address, &go))
+	if (!elf_go_open(elf, &go, &is_go))
 		return 0;
 	for (uint64_t i = 0; i < go.n_functions && !r; i++) {
 		struct elf_go_function function;

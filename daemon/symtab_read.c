@@ -7,22 +7,20 @@
 #include <libelf.h>
 
 #include "daemon/elf_debug.h"
-#include "daemon/elf_go.h"
 #include "daemon/symtab_builder.h"
 #include "daemon/unwind_cfi.h"
 #include "proto/base.h"
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* of call frame information */
-#define GO_BYTES_MAX	 (128 * 1024 * 1024) /* of Go's table of functions */
 #define SECTIONS_MAX	 65536
 #define NAMELESS_MAX	 (1024 * 1024) /* functions known by their extent only */
 
 /* The sections of one file that matter. */
 struct sections {
 	Elf *elf;
-	Elf_Scn *symtab, *dynsym, *frames, *go;
-	uint64_t frames_address, text_address;
+	Elf_Scn *symtab, *dynsym, *frames;
+	uint64_t frames_address;
 };
 
 void builder_fini(struct builder *builder)
@@ -53,11 +51,6 @@ static void section_note(struct builder *builder, struct sections *sections, Elf
 		sections->frames = section;
 		sections->frames_address = header->sh_addr;
 	}
-	if (header->sh_type == SHT_PROGBITS && header->sh_size <= GO_BYTES_MAX && name &&
-	    elf_go_is_section(name))
-		sections->go = section;
-	if (name && !strcmp(name, ".text"))
-		sections->text_address = header->sh_addr;
 	/* Those of a debug file are the same, with nothing in them. */
 	if (builder->n_files > 1 ||
 	    (header->sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) != (SHF_ALLOC | SHF_EXECINSTR) ||
@@ -283,8 +276,8 @@ int builder_read(struct builder *builder, const struct elf_source *source,
 		r = debug_read(builder, aids->debug_fd);
 	if (r == 0 && !builder->has_symtab)
 		r = packed_read(builder, source);
-	if (r == 0 && !builder->has_symtab && sections.go)
-		r = builder_read_go(builder, sections.elf, sections.go, sections.text_address);
+	if (r == 0 && !builder->has_symtab)
+		r = builder_read_go(builder, sections.elf);
 	/* Nearly always part of the other, but a file may have been stripped of single names. */
 	if (r == 0 && sections.dynsym)
 		r = symbols_read(builder, sections.elf, sections.dynsym);

@@ -49,10 +49,9 @@ bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
 }
 
 struct sections {
-	Elf_Scn *eh, *debug, *go, *dynsym;
+	Elf_Scn *eh, *debug, *dynsym;
 	struct unwind_crt crt;
-	uint64_t eh_address, text_address;
-	bool is_go;
+	uint64_t eh_address;
 };
 
 /* The size is what the file claims: it is asked before room is made. */
@@ -82,14 +81,8 @@ static int sections_find(Elf *elf, struct sections *out)
 		name = elf_strptr(elf, names, header.sh_name);
 		if (!name)
 			continue;
-		if (elf_go_is_section(name) || strcmp(name, ".note.go.buildid") == 0)
-			out->is_go = true;
-		if (strcmp(name, ".text") == 0)
-			out->text_address = header.sh_addr;
 		if (header.sh_type == SHT_NOBITS || header.sh_size > SECTION_BYTES_MAX)
 			continue;
-		if (elf_go_is_section(name))
-			out->go = section;
 		if (header.sh_type == SHT_DYNSYM && header.sh_size <= SYMBOL_BYTES_MAX)
 			out->dynsym = section;
 		unwind_crt_note(&out->crt, section, &header, name);
@@ -183,7 +176,7 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 	struct sections sections;
 	struct elf_go go;
 	GElf_Ehdr header;
-	bool has_go;
+	bool is_go, has_go;
 	int r;
 
 	if (!elf || !gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64 ||
@@ -194,9 +187,9 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 	r = sections_find(elf, &sections);
 	if (r)
 		return r;
-	has_go = sections.go && elf_go_open(elf, sections.go, sections.text_address, &go);
+	has_go = elf_go_open(elf, &go, &is_go);
 	extent.entry = header.e_entry;
-	extent.keeps_frame_pointers = sections.is_go && !has_go;
+	extent.keeps_frame_pointers = is_go && !has_go;
 	if (extent.size > V8_CODE_BYTES_MIN && is_v8(elf, sections.dynsym)) {
 		extent.keeps_frame_pointers = true;
 		extent.kept_bytes_min = V8_CODE_BYTES_MIN;

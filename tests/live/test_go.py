@@ -241,7 +241,9 @@ for label, argv in PLAIN.items():
     if path:
         built += 1
         check_plain(daemon, label, path)
-for label, argv in {"cgo": [], "cgo, stripped": ["-ldflags=-s -w"]}.items():
+for label, argv in {"cgo": [], "cgo, stripped": ["-ldflags=-s -w"],
+                    "cgo, stripped, to be loaded anywhere":
+                        ["-buildmode=pie", "-ldflags=-s -w"]}.items():
     path = build(daemon, label, {"main.go": CGO}, *argv)
     if path:
         built += 1
