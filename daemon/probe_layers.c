@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/probe_layers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <linux/bpf.h>
+
+#include "bpf/io_shared.h"
+#include "daemon/broker.h"
+#include "daemon/probe_types.h"
+#include "proto/base.h"
+
+#include "iolat.skel.h"
+
+enum { LAYER_TEXT = 160, BLIND_MAX = 6 };
+
+/* One that a file system has, or the VFS, which is the first; where it is found, two programs. */
+enum { VFS, FILE_SYSTEMS = 4, FUNCTIONS = 4 };
+
+static const uint8_t function_ops[FUNCTIONS] = { IO_OP_READ, IO_OP_WRITE, IO_OP_SYNC, IO_OP_OPEN };
+
+static const struct {
+	const char *name;
+	const char *functions[FUNCTIONS]; /* in the order of function_ops */
+} file_systems[FILE_SYSTEMS] = {
+	{ "vfs", { "vfs_read", "vfs_write", "vfs_fsync_range", "vfs_open" } },
+	{ "ext4",
+	  { "ext4_file_read_iter", "ext4_file_write_iter", "ext4_sync_file", "ext4_file_open" } },
+	{ "xfs",
+	  { "xfs_file_read_iter", "xfs_file_write_iter", "xfs_file_fsync", "xfs_file_open" } },
+	{ "btrfs",
+	  { "btrfs_file_read_iter", "btrfs_file_write_iter", "btrfs_sync_file",
+	    "btrfs_file_open" } },
+};
+
+/* How functions of one are followed, by the best that can be had: by both, they would count twice. */
+enum way { WAY_ABSENT, WAY_NONE, WAY_FENTRY, WAY_KPROBE };
+
+struct probe_layers {
+	enum way ways[FILE_SYSTEMS];
+	bool is_refused;
+	char hook[LAYER_TEXT];
+	char blind[BLIND_MAX][LAYER_TEXT];
+	size_t n_blind;
+};
+
+static void blind_add(struct probe_layers *layers, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void blind_add(struct probe_layers *layers, const char *format, ...)
+{
+	va_list args;
+
+	if (layers->n_blind == ARRAY_SIZE(layers->blind))
+		return;
+	va_start(args, format);
+	vsnprintf(layers->blind[layers->n_blind++], LAYER_TEXT, format, args);
+	va_end(args);
+}
+
+/* The least program there can be, at a function that every kernel has. 0 or negative errno. */
+static int fentry_try(const struct btf *btf)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
+	_cleanup_(closep) int program = -1, link = -1;
+	int id = btf__find_by_name_kind(btf, "vfs_read", BTF_KIND_FUNC);
+
+	if (id < 0)
+		return id;
+	opts.attach_btf_id = (uint32_t)id;
+	program = bpf_prog_load(BPF_PROG_TYPE_TRACING, "stackd_try", "GPL", insns,
+				ARRAY_SIZE(insns), &opts);
+	if (program < 0)
+		return program;
+	link = bpf_link_create(program, 0, BPF_TRACE_FENTRY, NULL);
+	return link < 0 ? link : 0;
+}
+
+static bool wants(const struct probe *probe, const char *hook)
+{
+	const char *wanted = probe->options.config->iolat_hook;
+
+	return strcmp(wanted, hook) == 0 || strcmp(wanted, "auto") == 0;
+}
+
+static void functions_blind(struct probe *probe, const char *tried, int r)
+{
+	struct probe_layers *layers = probe->layers;
+
+	blind_add(layers,
+		  "the layers of the VFS and of file systems: no program may be "
+		  "attached to functions here (%s: %s)",
+		  tried, strerror(-r));
+	if (strcmp(probe->options.config->iolat_hook, "auto") == 0)
+		return;
+	layers->is_refused = true;
+	probe_fail(probe, "%s: %s", tried, strerror(-r));
+}
+
+static struct bpf_program *function_program(const struct probe *probe, const char *function,
+					    const char *side)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_%s", function, side);
+	return bpf_object__find_program_by_name(probe->object, name);
+}
+
+/*
+ * Programs for the functions of a file system, if all are in the kernel itself: without CAP_SYS_ADMIN
+ * no BTF of a module can be named (BPF_BTF_GET_FD_BY_ID), and so no function of one.
+ */
+static bool fentry_choose(struct probe *probe, size_t i)
+{
+	const char *const *functions = file_systems[i].functions;
+	size_t k;
+
+	for (k = 0; k < FUNCTIONS; k++)
+		if (!probe_types_have(functions[k], BTF_KIND_FUNC))
+			return false;
+	for (k = 0; k < FUNCTIONS; k++) {
+		bpf_program__set_autoload(function_program(probe, functions[k], "in"), true);
+		bpf_program__set_autoload(function_program(probe, functions[k], "out"), true);
+	}
+	return true;
+}
+
+/* In the kernel, or as a module that is loaded. */
+static bool file_system_exists(size_t i)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/module/%s", file_systems[i].name);
+	return probe_types_have(file_systems[i].functions[0], BTF_KIND_FUNC) ||
+	       access(path, F_OK) == 0;
+}
+
+static void functions_choose(struct probe *probe)
+{
+	const bool has_kprobes = wants(probe, "kprobe") &&
+				 access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
+	struct probe_layers *layers = probe->layers;
+	bool by_kprobe = false;
+	struct btf *btf = NULL;
+	int r = -EOPNOTSUPP;
+	size_t i;
+
+	if (wants(probe, "fentry"))
+		r = probe_types(&btf) ? -ENOENT : fentry_try(btf);
+	if (r && !has_kprobes) {
+		functions_blind(probe, wants(probe, "fentry") ? "fentry" : "kprobe", r);
+		return;
+	}
+	for (i = 0; i < FILE_SYSTEMS; i++) {
+		if (!file_system_exists(i))
+			continue;
+		layers->ways[i] = !r && fentry_choose(probe, i) ? WAY_FENTRY :
+				  has_kprobes			? WAY_KPROBE :
+								  WAY_NONE;
+		by_kprobe |= layers->ways[i] == WAY_KPROBE;
+	}
+	bpf_program__set_autoload(probe->iolat->progs.on_function_in, by_kprobe);
+	bpf_program__set_autoload(probe->iolat->progs.on_function_out, by_kprobe);
+}
+
+/* By fentry only: a return probe would not have the bio. */
+static void throttle_choose(struct probe *probe)
+{
+	struct probe_layers *layers = probe->layers;
+	const bool can = layers->ways[VFS] == WAY_FENTRY &&
+			 probe_types_have("__blk_throtl_bio", BTF_KIND_FUNC);
+
+	if (!can)
+		blind_add(layers, "time that io.max holds a request back, which is part of the "
+				  "time asleep here");
+	bpf_program__set_autoload(probe->iolat->progs.on_throttle, can);
+	probe->iolat->rodata->has_throttle = can;
+}
+
+int probe_layers_new(struct probe *probe)
+{
+	struct probe_layers *layers = calloc(1, sizeof(*layers));
+
+	if (!layers)
+		return -ENOMEM;
+	probe->layers = layers;
+	snprintf(layers->hook, sizeof(layers->hook), "system calls and block requests by tp_btf");
+	functions_choose(probe);
+	throttle_choose(probe);
+	return layers->is_refused ? -EOPNOTSUPP : 0;
+}
+
+/* Of file system i, or the VFS, the function k. */
+static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
+{
+	const char *function = file_systems[i].functions[k];
+	const uint8_t op = function_ops[k];
+	const bool takes_iocb = i != VFS && (op == IO_OP_READ || op == IO_OP_WRITE);
+	uint64_t cookie = IO_COOKIE(i == VFS ? IO_LAYER_VFS : IO_LAYER_FS, op,
+				    op == IO_OP_OPEN ? IO_ARGUMENT_SECOND :
+				    takes_iocb	     ? IO_ARGUMENT_IOCB :
+						       IO_ARGUMENT_FIRST);
+	int r = probe_attach_kprobe(
+		probe, probe->iolat->progs.on_function_out,
+		&(const struct broker_kprobe){ .function = function, .is_return = true }, cookie);
+
+	return r ? r :
+		   probe_attach_kprobe(probe, probe->iolat->progs.on_function_in,
+				       &(const struct broker_kprobe){ .function = function },
+				       cookie);
+}
+
+/* All or none: what is counted of some operations only would look like all. */
+static int kprobes_attach(struct probe *probe, size_t i)
+{
+	const size_t before = probe->n_links;
+	size_t k;
+	int r = 0;
+
+	for (k = 0; k < FUNCTIONS && !r; k++)
+		r = kprobes_attach_one(probe, i, k);
+	if (!r)
+		return 0;
+	blind_add(probe->layers, "%s: %s by kprobe: %s", file_systems[i].name,
+		  file_systems[i].functions[k - 1], strerror(-r));
+	probe->layers->ways[i] = WAY_NONE;
+	while (probe->n_links > before)
+		bpf_link__destroy(probe->links[--probe->n_links]);
+	return r;
+}
+
+/* Names of all that are followed that way, with commas between them. */
+static bool names_of(const struct probe_layers *layers, enum way way, char *out, size_t size)
+{
+	size_t i, n = 0;
+
+	*out = '\0';
+	for (i = 0; i < FILE_SYSTEMS; i++)
+		if (layers->ways[i] == way && n < size)
+			n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
+					      file_systems[i].name);
+	return n > 0;
+}
+
+/* What the configuration rules out; a kprobe that was refused has said so itself. */
+static void ways_blind(struct probe *probe)
+{
+	struct probe_layers *layers = probe->layers;
+	char names[64];
+
+	if (names_of(layers, WAY_ABSENT, names, sizeof(names)))
+		blind_add(layers,
+			  "%s: not in this kernel (or its module was not loaded when stackd "
+			  "started)",
+			  names);
+	if (!wants(probe, "kprobe") && names_of(layers, WAY_NONE, names, sizeof(names)))
+		blind_add(layers,
+			  "%s: in a module, whose functions fentry has not without "
+			  "CAP_SYS_ADMIN; a kprobe would (probe.iolat.hook)",
+			  names);
+	if (names_of(layers, WAY_KPROBE, names, sizeof(names)))
+		blind_add(layers,
+			  "%s: operations of one kind above 10, or twice the CPUs, at a time: a "
+			  "kprobe does not see their ends",
+			  names);
+}
+
+int probe_layers_attach(struct probe *probe)
+{
+	struct probe_layers *layers = probe->layers;
+	const size_t before = layers->n_blind;
+	char fentry[40], kprobe[40];
+	int r, first = 0;
+	size_t i;
+
+	if (layers->ways[VFS] == WAY_ABSENT)
+		return 0; /* none can be had, as it says */
+	for (i = 0; i < FILE_SYSTEMS; i++) {
+		r = layers->ways[i] == WAY_KPROBE ? kprobes_attach(probe, i) : 0;
+		first = first ? first : r;
+	}
+	names_of(layers, WAY_FENTRY, fentry, sizeof(fentry));
+	names_of(layers, WAY_KPROBE, kprobe, sizeof(kprobe));
+	if (!fentry[0] && !kprobe[0]) {
+		layers->n_blind = before;
+		functions_blind(probe, "kprobe", first);
+		return layers->is_refused ? -EOPNOTSUPP : 0;
+	}
+	snprintf(layers->hook, sizeof(layers->hook),
+		 "system calls and block requests by tp_btf, %s%s%s%s%s", fentry,
+		 fentry[0] ? " by fentry" : "", fentry[0] && kprobe[0] ? ", " : "", kprobe,
+		 kprobe[0] ? " by kprobe" : "");
+	ways_blind(probe);
+	return 0;
+}
+
+bool probe_layers_are_refused(const struct probe *probe)
+{
+	return probe->layers && probe->layers->is_refused;
+}
+
+void probe_layers_status(const struct probe *probe, struct probe_status *out)
+{
+	size_t i;
+
+	out->hook = probe->layers->hook;
+	for (i = 0; i < probe->layers->n_blind; i++)
+		out->blind[out->n_blind++] = probe->layers->blind[i];
+}
+
+void probe_layers_free(struct probe *probe)
+{
+	free(probe->layers);
+	probe->layers = NULL;
+}
