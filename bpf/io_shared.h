@@ -75,6 +75,11 @@ enum io_key_flags {
 	IO_KEY_IS_SLOW = 2,   /* of the slow ones by stack: they are in the row of all as well */
 };
 
+enum io_slot_flags {
+	/* IO_KEY_IS_KERNEL, and */
+	IO_SLOT_IS_UNWANTED = 1U << 31, /* no session wants what is open */
+};
+
 struct io_key {
 	__u64 leader_boot_ns;
 	__u64 kstack;
@@ -155,7 +160,7 @@ struct io_slot {
 	__u32 tgid;
 	__u32 tid;
 	__u32 exec_gen;
-	__u32 flags; /* IO_KEY_IS_KERNEL */
+	__u32 flags; /* enum io_slot_flags */
 	/* Of the one that ends: the programs' own stack is left to those who walk another. */
 	struct io_key key;
 	struct io_times times;

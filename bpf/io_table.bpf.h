@@ -5,7 +5,7 @@
 /*
  * The open operations of each thread: in go begins, out come frames at the ends, innermost first.
  * A thread is its kernel stack, which system calls have at hand, so nothing need be called to know
- * who it is. Included after maps.bpf.h.
+ * who it is. Included after maps.bpf.h and filter.bpf.h.
  */
 
 #include "io_kernel.h"
@@ -49,21 +49,24 @@ static __always_inline struct io_slot *slot_find(__u64 stack, __u32 *index)
 	return NULL;
 }
 
-/* Or a place of somebody who has nothing open. */
+/* Or a free place, else one of somebody who has nothing open. */
 static __always_inline struct io_slot *slot_take(__u64 stack)
 {
 	struct io_slot *slot;
-	__u64 other;
 	__u32 i, way;
 
-	for (way = 0; way < IO_WAYS; way++) {
-		i = slot_index(stack, way);
+	for (way = 0; way < 2 * IO_WAYS; way++) {
+		i = slot_index(stack, way & (IO_WAYS - 1));
 		slot = bpf_map_lookup_elem(&slots, &i);
 		if (!slot || slot->depth)
 			continue;
 		other = slot->stack;
-		if (__sync_val_compare_and_swap(&slot->stack, other, stack) == other)
-			return slot;
+	__u64 other;
+		if ((other && way < IO_WAYS) ||
+		    __sync_val_compare_and_swap(&slot->stack, other, stack) != other)
+			continue;
+		slot->tid = 0; /* to be identified */
+		return slot;
 	}
 	return NULL;
 }
@@ -73,6 +76,13 @@ static __always_inline struct io_slot *slot_take(__u64 stack)
 static __always_inline __u64 task_off_mark(struct task_struct *task)
 {
 	return task->se.exec_start - task->se.sum_exec_runtime;
+}
+
+/* Of a thread that ends. Once nothing is open in it, another may take it at any moment. */
+static __always_inline void slot_leave(struct io_slot *slot, __u64 stack)
+{
+	*(volatile __u32 *)&slot->depth = 0;
+	__sync_val_compare_and_swap(&slot->stack, stack, 0);
 }
 
 /* For who asks whose operations they are. A slot has one thread, that one may exec. */
@@ -96,6 +106,16 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	__u32 depth = slot->depth;
 	struct io_frame *frame;
 
+/* Who it is may change meanwhile: what a thread was as it began is what counts, for all within. */
+static __always_inline void slot_filter(struct io_slot *slot, struct task_struct *task)
+{
+	__u32 flags = slot->flags & ~IO_SLOT_IS_UNWANTED;
+
+	if (!filter_has_thread(task) || !filter_has_moment(task))
+		flags |= IO_SLOT_IS_UNWANTED;
+	slot->flags = flags;
+}
+
 	if (depth >= IO_DEPTH) {
 		cpu->counts.lost[LOST_IO_DEPTH]++;
 		return;
@@ -111,6 +131,7 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	frame->off_mark = task_off_mark(task);
 	frame->delay_ns = task->sched_info.run_delay;
 	frame->call = call;
+		slot_filter(slot, task);
 	frame->layer = layer;
 	frame->op = op;
 	frame->start_ns = bpf_ktime_get_ns();

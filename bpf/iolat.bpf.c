@@ -165,9 +165,9 @@ static __always_inline void operation_add(struct cpu *cpu, struct io_key *key,
 		slow_add(cpu, key, task, t);
 }
 
-static __always_inline bool thread_is_wanted(struct cpu *cpu, struct task_struct *task)
+static __always_inline bool slot_is_wanted(struct cpu *cpu, const struct io_slot *slot)
 {
-	if (filter_has_thread(task) && filter_has_moment(task))
+	if (!(slot->flags & IO_SLOT_IS_UNWANTED))
 		return true;
 	cpu->counts.filtered++;
 	return false;
@@ -243,7 +243,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 		cpu->counts.filtered++; /* its numbers are of another table */
 		return 0;
 	}
-	if (!thread_is_wanted(cpu, task))
+	if (!slot_is_wanted(cpu, slot))
 		return 0;
 	operation_clear(slot, end_ns);
 	key = &slot->key;
@@ -270,18 +270,18 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
 	struct io_slot *slot;
+	__u64 stack;
 	__u32 index;
 
 	if (!cpu)
 		return 0;
-	slot = slot_find(pointer_number(cpu, ((struct task_struct___io *)task)->stack), &index);
+	stack = pointer_number(cpu, ((struct task_struct___io *)task)->stack);
+	slot = slot_find(stack, &index);
 	if (!slot)
 		return 0;
 	if (slot->depth)
 		frames_drop(cpu, slot->depth);
-	slot->depth = 0;
-	slot->tid = 0;
-	slot->stack = 0;
+	slot_leave(slot, stack);
 	return 0;
 }
 
@@ -341,7 +341,7 @@ static __always_inline struct io_slot *function_close(struct cpu *cpu, struct ta
 	operation_clear(slot, end_ns);
 	times_make(slot, frame, task, &slot->times);
 	below_add(slot, slot->times.total_ns);
-	if (!thread_is_wanted(cpu, task))
+	if (!slot_is_wanted(cpu, slot))
 		return NULL;
 	*file = frame->file;
 	slot->key.layer = layer;

@@ -11,6 +11,7 @@
 
 #include "daemon/drain_map.h"
 #include "daemon/log.h"
+#include "daemon/procfs.h"
 #include "proto/base.h"
 
 /* From the time of a cut to the cut: a wait that ends in between is in the window before it. */
@@ -78,14 +79,11 @@ static bool thread_copy(const struct thread *slot, struct thread *copy)
  */
 static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
 {
-	char path[64];
-
 	if (thread->flags & THREAD_IS_OVER)
 		return true;
 	if (epoch - thread->seen_cut <= STALE_CUTS || thread->status == THREAD_ON_CPU)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%u/task/%u", thread->tgid, thread->tid);
-	return access(path, F_OK) != 0;
+	return !procfs_has_thread(thread->tgid, thread->tid);
 }
 
 static void threads_read(struct drain *drain)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/hash_table.h"
+#include "daemon/procfs.h"
 #include "proto/base.h"
 
 /* A thread as one image. */
@@ -21,6 +22,16 @@ static uint64_t thread_uid(const struct sample_key *key)
 	return (key->start_boot_ns ^ (uint64_t)key->tid << 40) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* As it is called now; left empty where it is gone. */
+static void comm_read(const struct process_id *id, char *out)
+{
+	struct procfs_stat stat;
+	_cleanup_(closep) int fd = procfs_open(id->pid, &stat);
+
+	if (fd >= 0 && stat.start_ticks == procfs_ticks(id->start_boot_ns))
+		memcpy(out, stat.comm, COMM_LEN);
+}
+
 static int image_fill(struct faces *faces, const struct sample_key *key, const char *comm,
 		      struct window_image *image)
 {
@@ -34,7 +45,10 @@ static int image_fill(struct faces *faces, const struct sample_key *key, const c
 	image->tid = (int32_t)key->tid;
 	image->start_boot_ns = key->start_boot_ns;
 	image->exec_gen = key->exec_gen;
-	memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
+	if (comm)
+		memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
+	else
+		comm_read(&id, image->comm);
 	/* The idle tasks, one a CPU, are one. */
 	if (!key->tid)
 		strcpy(image->comm, "idle");
@@ -68,6 +82,21 @@ uint32_t faces_get(struct faces *faces, struct window *window, const struct samp
 	free(face);
 	window->n_images--;
 	return NO_FACE;
+}
+
+uint32_t faces_get_process(struct faces *faces, struct window *window, const struct process_id *id,
+			   bool is_kernel, const char *comm)
+{
+	const struct sample_key key = {
+		.start_boot_ns = id->start_boot_ns,
+		.leader_boot_ns = id->start_boot_ns,
+		.tid = (uint32_t)id->pid,
+		.tgid = (uint32_t)id->pid,
+		.exec_gen = id->exec_gen,
+		.flags = is_kernel ? SAMPLE_IS_KERNEL : 0,
+	};
+
+	return faces_get(faces, window, &key, comm);
 }
 
 void faces_clear(struct faces *faces)

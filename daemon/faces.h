@@ -26,6 +26,10 @@ struct faces {
 uint32_t faces_get(struct faces *faces, struct window *window, const struct sample_key *key,
 		   const char *comm);
 
+/* The same for all threads of a process as one. comm: NULL to read it, should it be needed. */
+uint32_t faces_get_process(struct faces *faces, struct window *window, const struct process_id *id,
+			   bool is_kernel, const char *comm);
+
 /* Before the next window. */
 void faces_clear(struct faces *faces);
 

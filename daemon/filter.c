@@ -165,6 +165,14 @@ static uint32_t comm_prefix(const char *glob, char *out)
 	return (uint32_t)(glob[n] ? n : n + 1);
 }
 
+/* Whether the programs compare all there is to compare. */
+static bool comm_is_prefix(const char *glob)
+{
+	size_t n = strcspn(glob, "*?[\\");
+
+	return n < COMM_LEN && (!glob[n] || (glob[n] == '*' && !glob[n + 1]));
+}
+
 void filter_to_programs(const struct filter *filter, const struct filter_cgroup *cgroups,
 			struct session_filter *out)
 {
@@ -249,14 +257,16 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 		return false;
 	if (!wire)
 		return true;
-	if (!ints_have(&wire->pids, info->id.pid) || !ints_have(&wire->tids, image->tid))
+	if (!ints_have(&wire->pids, info->id.pid))
+		return false;
+	if (!filter->knows_threads && !ints_have(&wire->tids, image->tid))
 		return false;
 	if (wire->user_threads == 1 && info->is_kernel)
 		return false;
 	if (wire->kernel_threads == 1 && !info->is_kernel)
 		return false;
-	if (wire->comm && fnmatch(wire->comm, image->comm, 0) != 0 &&
-	    fnmatch(wire->comm, info->comm, 0) != 0)
+	if (wire->comm && !(filter->knows_threads && comm_is_prefix(wire->comm)) &&
+	    fnmatch(wire->comm, image->comm, 0) != 0 && fnmatch(wire->comm, info->comm, 0) != 0)
 		return false;
 	if (filter->knows_cgroup)
 		return true;

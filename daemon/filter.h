@@ -27,6 +27,8 @@ struct filter {
 	/* Nothing was recorded that was not in its cgroup at that moment: where the process was
 	 * when stackd read of it may be another one. */
 	bool knows_cgroup;
+	/* Nor of other threads, or of those with other names; its rows are of processes. */
+	bool knows_threads;
 };
 
 /* 0, or -EINVAL with error filled (its strings are the caller's to free). */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/ios_open.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "daemon/procfs.h"
 #include "proto/base.h"
 
 /* A whole copy: the thread numbers its outermost operations, and none of them is young. */
@@ -20,40 +19,15 @@ static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 	       __atomic_load_n(&slot->generation, __ATOMIC_RELAXED) == generation;
 }
 
-/* Its end is told by a tracepoint, which a host may hide. */
-static bool thread_is_gone(const struct io_slot *slot)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u", slot->tgid, slot->tid);
-	return access(path, F_OK) != 0;
-}
-
-static void comm_read(const struct io_slot *slot, char comm[static COMM_LEN])
-{
-	_cleanup_(fclosep) FILE *file = NULL;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/comm", slot->tgid);
-	file = fopen(path, "re");
-	if (file && fgets(comm, COMM_LEN, file))
-		comm[strcspn(comm, "\n")] = '\0';
-}
-
 static uint32_t image_of(struct faces *faces, struct window *window, const struct io_slot *slot)
 {
-	const struct sample_key face = {
-		.start_boot_ns = slot->leader_boot_ns,
-		.leader_boot_ns = slot->leader_boot_ns,
-		.tid = slot->tgid,
-		.tgid = slot->tgid,
+	const struct process_id id = {
+		.pid = (int32_t)slot->tgid,
 		.exec_gen = slot->exec_gen,
-		.flags = slot->flags & IO_KEY_IS_KERNEL ? SAMPLE_IS_KERNEL : 0,
+		.start_boot_ns = slot->leader_boot_ns,
 	};
-	char comm[COMM_LEN] = "";
 
-	comm_read(slot, comm);
-	return faces_get(faces, window, &face, comm);
+	return faces_get_process(faces, window, &id, slot->flags & IO_KEY_IS_KERNEL, NULL);
 }
 
 /* Of the rows from first on, which are of open ones; NULL when out of memory. */
@@ -114,8 +88,9 @@ uint64_t ios_open_add(struct faces *faces, struct window *window, const struct i
 	uint64_t dropped = 0;
 
 	for (i = 0; i < IO_SLOTS; i++) {
-		if (!slot_copy(&slots[i], &slot) ||
-		    end_ns - (int64_t)slot.frames[0].start_ns < IO_OPEN_NS || thread_is_gone(&slot))
+		if (!slot_copy(&slots[i], &slot) || slot.flags & IO_SLOT_IS_UNWANTED ||
+		    end_ns - (int64_t)slot.frames[0].start_ns < IO_OPEN_NS ||
+		    !procfs_has_thread(slot.tgid, slot.tid))
 			continue;
 		dropped += slot_add(faces, window, first, &slot, end_ns);
 	}

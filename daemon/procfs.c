@@ -100,6 +100,14 @@ int procfs_open(int32_t pid, struct procfs_stat *stat_out)
 	return fd;
 }
 
+bool procfs_has_thread(uint32_t tgid, uint32_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u", tgid, tid);
+	return access(path, F_OK) == 0;
+}
+
 /* Without what says that the file is deleted. */
 static int link_read(int dir_fd, const char *name, char path[static PATH_MAX])
 {

@@ -27,6 +27,9 @@ uint64_t procfs_ticks_ns(uint64_t ticks);
 /* An fd of /proc/PID, owned by the caller, and what its stat file says; -ESRCH when none has it. */
 int procfs_open(int32_t pid, struct procfs_stat *stat_out);
 
+/* Whether such a thread is there. Of programs that tell its end, a host may hide some. */
+bool procfs_has_thread(uint32_t tgid, uint32_t tid);
+
 /* The file a process was started from; path is owned by whoever has the struct. */
 struct procfs_exe {
 	char *path;

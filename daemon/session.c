@@ -139,6 +139,7 @@ static int session_copy(struct session *session, const struct session_request *r
 	/* Of waits, threads are recorded by what they are, not by where. */
 	r = filter_init(&session->filter, wire, error);
 	session->filter.knows_cgroup = !probe_kind_has_waits(request->kind);
+	session->filter.knows_threads = request->kind == PROBE_IOLAT;
 	return r;
 }
 

@@ -337,6 +337,32 @@ static void test_programs_have_the_filter(void **state)
 	assert_int_equal(programs.cgroups[0].id, 0);
 }
 
+/* Rows of processes, of which the programs recorded the threads that were asked for. */
+static void test_known_threads(void **state)
+{
+	const struct process_info info = { .id.pid = 42, .comm = "server" };
+	const struct window_image image = { .tid = 42, .comm = "server" };
+	int64_t other = 43;
+	struct wire_filter wire = wire_none();
+	struct filter filter;
+
+	wire.tids = (struct wire_ints){ .v = &other, .n = 1 };
+	filter = filter_of(&wire);
+	assert_false(filter_has_image(&filter, &image, &info));
+	filter.knows_threads = true;
+	assert_true(filter_has_image(&filter, &image, &info));
+	wire = wire_none();
+	wire.comm = "work*";
+	assert_true(filter_has_image(&filter, &image, &info));
+	wire.comm = "worker";
+	assert_true(filter_has_image(&filter, &image, &info));
+	/* Of these the programs compared the begin only. */
+	wire.comm = "work*r";
+	assert_false(filter_has_image(&filter, &image, &info));
+	wire.comm = "s*r";
+	assert_true(filter_has_image(&filter, &image, &info));
+}
+
 /* A session's filter holds besides the question's. */
 static void test_base(void **state)
 {
@@ -371,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_one_wait_is_exact),
 		cmocka_unit_test(test_sums_never_grow),
 		cmocka_unit_test(test_programs_have_the_filter),
+		cmocka_unit_test(test_known_threads),
 		cmocka_unit_test(test_base),
 	};
 

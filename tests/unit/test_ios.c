@@ -18,6 +18,7 @@
 #include "daemon/io_calls.h"
 #include "daemon/ios.h"
 #include "daemon/ios_open.h"
+#include "daemon/procfs.h"
 #include "daemon/window.h"
 #include "proto/base.h"
 
@@ -113,6 +114,15 @@ static void test_sums(void **state)
 	assert_int_equal(sum.max_tid, 6);
 }
 
+static uint64_t start_of_self(void)
+{
+	struct procfs_stat stat;
+	_cleanup_(closep) int fd = procfs_open(getpid(), &stat);
+
+	assert_true(fd >= 0);
+	return procfs_ticks_ns(stat.start_ticks);
+}
+
 /* Of this process: who is gone is not told. */
 static struct io_slot slot_of(uint32_t tid, int64_t start_ns)
 {
@@ -120,6 +130,7 @@ static struct io_slot slot_of(uint32_t tid, int64_t start_ns)
 		.stack = 1 << 14,
 		.depth = 2,
 		.generation = 7,
+		.leader_boot_ns = start_of_self(),
 		.tgid = (uint32_t)getpid(),
 		.tid = tid,
 	};
@@ -155,12 +166,15 @@ static void test_open(void **state)
 	slots[3] = slot_of(UINT32_MAX / 2, end - 2 * IO_OPEN_NS); /* gone */
 	slots[4] = slot_of(self, end - 2 * IO_OPEN_NS);
 	slots[4].depth = 0;
+	slots[5] = slot_of(self, end - 9 * IO_OPEN_NS);
+	slots[5].flags = IO_SLOT_IS_UNWANTED;
 	slots[IO_SLOTS - 1] = slot_of(self, end - 3 * IO_OPEN_NS);
 	slots[IO_SLOTS - 1].depth = 1;
 	window = ios_finish(ios, slots, end - NS_PER_S, end);
 	assert_non_null(window);
 	assert_int_equal(window->n_ios, 2);
 	assert_int_equal(window->n_images, 1);
+	assert_string_equal(window->images[0].comm, program_invocation_short_name);
 	assert_int_equal(window->ios[0].layer, IO_LAYER_SYSCALL);
 	assert_int_equal(window->ios[0].call, SYS_fsync + 1);
 	assert_int_equal(window->ios[0].open, 3);

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sessions of I/O with a filter hold operations of those who were asked for, of one thread of a
+process also, and of nobody else; what does not end included.
+"""
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+
+import harness as h
+
+h.need_live()
+
+READS, NAME, GROUP = 500, "io-one-thread", f"stackd-test-{os.getpid()}"
+
+# Two threads besides the first one, of which one has a name, make so many reads each; then all of
+# them wait in one that does not end.
+PROCESS = f"""
+import os, sys, threading
+
+go = threading.Barrier(3)
+
+def work(name):
+    with open("/proc/thread-self/comm", "w") as file:
+        file.write(name)
+    os.write(1, f"{{name}} {{threading.get_native_id()}}\\n".encode())
+    go.wait()
+    file = os.open("/proc/self/exe", os.O_RDONLY)
+    for _ in range({READS}):
+        os.preadv(file, [bytearray(1)], 0)
+    os.read(os.pipe()[0], 1)
+
+for name in ("{NAME}", "other"):
+    threading.Thread(target=work, args=(name,), daemon=True).start()
+sys.stdin.readline()
+go.wait()
+os.read(os.pipe()[0], 1)
+"""
+
+
+class Reader:
+    def __init__(self, cgroup=None):
+        self.process = subprocess.Popen([sys.executable, "-c", PROCESS], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, encoding="ascii")
+        atexit.register(self.end)
+        self.tids = dict(self.process.stdout.readline().split() for _ in range(2))
+        if cgroup:
+            with open(f"{cgroup}/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(self.process.pid))
+
+    def go(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+with open("/proc/self/mounts", encoding="ascii") as mounts:
+    unified = next((words[1] for words in map(str.split, mounts) if words[2] == "cgroup2"), None)
+daemon = h.Daemon("window.length=1s")
+inside = None
+if unified:
+    directory = os.path.join(unified, GROUP)
+    os.mkdir(directory)
+    inside = Reader(directory)
+    atexit.register(lambda: os.path.exists(directory) and os.rmdir(directory))
+outside = Reader()
+first = str(outside.process.pid)
+
+# Words, and who is to be there: how many threads that make so many reads, and how many that do not
+# end, of each process.
+USES = {
+    "thread": (("-t", outside.tids[NAME]), {outside: (1, 1)}),
+    "first": (("-t", first), {outside: (0, 1)}),
+    "process": (("-p", first), {outside: (2, 3)}),
+    "named": (("--comm", NAME), {reader: (1, 1) for reader in (outside, inside) if reader}),
+}
+if inside:
+    USES["cgroup"] = (("--cgroup", f"/{GROUP}"), {inside: (2, 3)})
+for name, (words, _) in USES.items():
+    result = daemon.ctl("start", "iolat", "--name", name, *words)
+    h.check(result.code == 0, f"start {name}: {result}")
+for reader in (outside, inside):
+    if reader:
+        reader.go()
+
+
+def seen_in(name):
+    """{pid: (reads that ended, that did not)}, but for what nobody asked about."""
+    result = daemon.ctl("snapshot", name, "--by", "process", "--since", "-10min", "--format", "json")
+    rows = json.loads(result.out)["rows"] if result.code == 0 else []
+    found = {}
+    for row in rows:
+        io, pid = row["io"], row["process"]["pid"]
+        ended, still = found.get(pid, (0, 0))
+        if io["op"].startswith("preadv"):
+            ended += row["count"]
+        if io["op"] == "read":
+            still += io.get("open", 0)
+        found[pid] = (ended, still)
+    return found
+
+
+for name, (_, readers) in USES.items():
+    wanted = {reader.process.pid: (READS * threads, still)
+              for reader, (threads, still) in readers.items()}
+    try:
+        h.wait_until(lambda: seen_in(name) == wanted, 20, name)
+    except TimeoutError:
+        pass
+    seen = seen_in(name)
+    h.check(seen == wanted, f"{name}: (ended, open) by process {seen}, wanted {wanted}")
+if inside:
+    inside.end()
+h.finish()
