@@ -10,8 +10,12 @@
 
 const volatile bool has_throttle = false; /* on_throttle is attached */
 
-/* A request, or a bio of a device that has no requests, from its making to its completion. */
+/*
+ * A request, or a bio of a device that has no requests, from its making to its completion. The
+ * kernel uses the same few requests again and again: each keeps its place.
+ */
 struct io_request {
+	__u64 state; /* its address, and whether it is in flight; 0: nobody's yet */
 	__u64 start_ns;
 	__u64 issue_ns; /* 0: the driver has not got it (any more) */
 	__u64 throttled_ns;
@@ -27,15 +31,26 @@ struct io_request {
 	__u32 slot; /* plus one, of the operation it was made for; 0: none */
 	__u32 generation;
 	__u32 pad;
-	char comm[COMM_LEN]; /* of its process */
+	__u64 comm[COMM_LEN / 8]; /* of its process */
+	__u64 room[3];
 };
 
+_Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of the cache");
+
+#define IN_FLIGHT 1ULL /* in state */
+
+enum { REQUESTS = 8192, REQUEST_WAYS = 8 };
+
+/* No hash: that would be three calls a request. Mapped by nobody, which has it begin with a page. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, __u64); /* its address */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, REQUESTS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
 	__type(value, struct io_request);
 } requests SEC(".maps");
+
+static bool has_bios; /* of devices without requests; most hosts have none */
 
 /* Bios held back: who made them and when. Some are merged into others, and never looked up. */
 struct {
@@ -44,6 +59,65 @@ struct {
 	__type(key, __u64);
 	__type(value, struct io_request);
 } throttled SEC(".maps");
+
+static __always_inline __u32 request_index(__u64 address, __u32 way)
+{
+	return ((__u32)((address >> 6) * 0x9e3779b97f4a7c15ULL >> 40) + way) & (REQUESTS - 1);
+}
+
+/* NULL where that is not in flight. */
+static __always_inline struct io_request *request_find(__u64 address)
+{
+	struct io_request *request;
+	__u32 i, way;
+
+	for (way = 0; way < REQUEST_WAYS; way++) {
+		i = request_index(address, way);
+		request = bpf_map_lookup_elem(&requests, &i);
+		if (!request || !request->state)
+			return NULL; /* it would have taken that place */
+		if (request->state == (address | IN_FLIGHT))
+			return request;
+	}
+	return NULL;
+}
+
+/*
+ * Its own place or a new one, else that of one not in flight; nobody else takes it from then on.
+ * Where it is in flight already its end was not seen: in an interrupt of one that was being
+ * recorded, or of a task that the host hides from BPF.
+ */
+static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 address)
+{
+	struct io_request *request;
+	__u64 state;
+	__u32 i, way;
+
+	for (way = 0; way < 2 * REQUEST_WAYS; way++) {
+		i = request_index(address, way & (REQUEST_WAYS - 1));
+		request = bpf_map_lookup_elem(&requests, &i);
+		if (!request)
+			continue;
+		state = request->state;
+		if (state == (address | IN_FLIGHT)) {
+			cpu->counts.lost[LOST_IO_UNSEEN]++;
+			return request;
+		}
+		if (state & IN_FLIGHT || (state && state != address && way < REQUEST_WAYS))
+			continue;
+		if (__sync_val_compare_and_swap(&request->state, state, address | IN_FLIGHT) ==
+		    state)
+			return request;
+	}
+	cpu->counts.lost[LOST_IO_REQUESTS]++;
+	return NULL;
+}
+
+/* The place stays its own as long as nobody needs it. */
+static __always_inline void request_leave(struct io_request *request, __u64 address)
+{
+	*(volatile __u64 *)&request->state = address;
+}
 
 static __always_inline __u32 request_op(__u32 flags, __u32 bytes)
 {
@@ -67,20 +141,24 @@ static __always_inline __u32 disk_dev(struct gendisk *disk)
 	return disk ? (__u32)disk->major << 20 | (__u32)disk->first_minor : 0;
 }
 
-static __always_inline void request_identify(struct io_request *request, struct task_struct *task)
+static __always_inline void request_identify(struct cpu *cpu, struct io_request *request,
+					     struct task_struct *task)
 {
+	struct task_struct *leader = task->group_leader;
+	const __u64 *comm = (const __u64 *)leader->comm;
 	struct io_slot *slot;
-	__u64 stack = 0;
 	__u32 index = 0;
 
-	request->leader_boot_ns = task->group_leader->start_boottime;
+	request->leader_boot_ns = leader->start_boottime;
 	request->tgid = task->tgid;
 	request->tid = task->pid;
 	request->exec_gen = (__u32)task->self_exec_id;
 	request->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
-	bpf_probe_read_kernel(request->comm, sizeof(request->comm), task->group_leader->comm);
-	bpf_probe_read_kernel(&stack, sizeof(stack), &((struct task_struct___io *)task)->stack);
-	slot = slot_find(stack, &index);
+	request->comm[0] = comm[0];
+	request->comm[1] = comm[1];
+	request->bytes = request->throttled_ns = 0;
+	request->requeues = request->slot = 0;
+	slot = slot_find(stack_number(cpu, task), &index);
 	if (!slot || !slot->depth)
 		return;
 	request->slot = index + 1;
@@ -88,54 +166,53 @@ static __always_inline void request_identify(struct io_request *request, struct 
 }
 
 /* Who made the bio that was held back, in whose place a kernel thread goes on. */
-static __always_inline bool request_resume(struct io_request *request, struct bio *bio)
+static __always_inline struct io_request *bio_held(struct bio *bio)
 {
 	__u64 key = (__u64)bio;
-	struct io_request *held;
 
-	if (!has_throttle || !bio)
-		return false;
-	held = bpf_map_lookup_elem(&throttled, &key);
-	if (!held)
-		return false;
-	*request = *held;
-	bpf_map_delete_elem(&throttled, &key);
-	return true;
+	return has_throttle && bio ? bpf_map_lookup_elem(&throttled, &key) : NULL;
 }
 
-/*
- * Where one is in flight already its end was not seen: in an interrupt of one that was being
- * recorded, or of a task that the host hides from BPF.
- */
-static __always_inline void request_put(struct cpu *cpu, __u64 key,
-					const struct io_request *request)
+static __always_inline void request_resume(struct io_request *request, struct io_request *held,
+					   struct bio *bio)
 {
-	long r = bpf_map_update_elem(&requests, &key, request, BPF_NOEXIST);
+	__u64 key = (__u64)bio;
 
-	if (r == -17 /* EEXIST */) {
-		cpu->counts.lost[LOST_IO_UNSEEN]++;
-		r = bpf_map_update_elem(&requests, &key, request, BPF_ANY);
-	}
-	if (r)
-		cpu->counts.lost[LOST_IO_REQUESTS]++;
+	held->state = request->state; /* so that it is written over with itself */
+	*request = *held;
+	bpf_map_delete_elem(&throttled, &key);
+}
+
+/* Of whoever is to be followed; NULL of others. */
+static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
+						       struct bio *bio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct io_request *request, *held = bio_held(bio);
+
+	if (!held && (!filter_has_thread(task) || !filter_has_moment(task)))
+		return NULL;
+	request = request_take(cpu, pointer_number(cpu, address));
+	if (!request)
+		return NULL;
+	if (held)
+		request_resume(request, held, bio);
+	else
+		request_identify(cpu, request, task);
+	return request;
 }
 
 static __always_inline void request_begin(struct cpu *cpu, struct request *rq, __u64 start_ns,
 					  __u64 issue_ns)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct io_request request = {};
+	struct io_request *request = request_make(cpu, rq, rq->bio);
 
-	if (!request_resume(&request, rq->bio)) {
-		if (!filter_has_thread(task) || !filter_has_moment(task))
-			return;
-		request_identify(&request, task);
-	}
-	request.start_ns = start_ns;
-	request.issue_ns = issue_ns;
-	request.dev = disk_dev(rq->q->disk);
-	request.op = request_op(rq->cmd_flags, rq->__data_len);
-	request_put(cpu, (__u64)rq, &request);
+	if (!request)
+		return;
+	request->start_ns = start_ns;
+	request->issue_ns = issue_ns;
+	request->dev = disk_dev(rq->q->disk);
+	request->op = request_op(rq->cmd_flags, rq->__data_len);
 }
 
 /* Since 6.5 (5a80bd075f3b): by its maker, where the disk keeps statistics. */
@@ -160,10 +237,9 @@ static __always_inline void request_see(struct cpu *cpu, struct request *rq, __u
 SEC("tp_btf/block_rq_insert")
 int BPF_PROG(on_request_insert, struct request *rq)
 {
-	__u64 key = (__u64)rq;
 	struct cpu *cpu = cpu_get();
 
-	if (cpu && !bpf_map_lookup_elem(&requests, &key))
+	if (cpu && !request_find(pointer_number(cpu, rq)))
 		request_see(cpu, rq, 0);
 	return 0;
 }
@@ -171,13 +247,12 @@ int BPF_PROG(on_request_insert, struct request *rq)
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(on_request_issue, struct request *rq)
 {
-	__u64 key = (__u64)rq;
 	struct io_request *request;
 	struct cpu *cpu = cpu_get();
 
 	if (!cpu)
 		return 0;
-	request = bpf_map_lookup_elem(&requests, &key);
+	request = request_find(pointer_number(cpu, rq));
 	if (request)
 		request->issue_ns = bpf_ktime_get_ns();
 	else
@@ -189,13 +264,12 @@ int BPF_PROG(on_request_issue, struct request *rq)
 SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(on_request_requeue, struct request *rq)
 {
-	__u64 key = (__u64)rq;
 	struct io_request *request;
 	struct cpu *cpu = cpu_get();
 
 	if (!cpu)
 		return 0;
-	request = bpf_map_lookup_elem(&requests, &key);
+	request = request_find(pointer_number(cpu, rq));
 	if (!request)
 		return 0;
 	request->issue_ns = 0;
@@ -215,25 +289,6 @@ static __always_inline void request_key(struct io_key *key, const struct io_requ
 	key->op = request->op;
 }
 
-/* One part of a request's time, as a layer of its own. */
-static __always_inline void part_add(struct cpu *cpu, const struct io_request *request,
-				     struct io_times *t, __u32 layer, __u64 ns)
-{
-	struct io_key key = {};
-	struct io_sums *row;
-
-	request_key(&key, request, layer);
-	row = io_row(cpu, &key, request->comm);
-	if (!row)
-		return;
-	t->total_ns = t->own_ns = ns;
-	io_add(row, t);
-	if (layer == IO_LAYER_BLOCK) {
-		cpu->counts.ios_kept++;
-		IO_ADD(requeues, request->requeues);
-	}
-}
-
 /* The operation it was made for, if that has not ended. */
 static __always_inline void request_charge(const struct io_request *request, __u64 queue_ns,
 					   __u64 device_ns)
@@ -248,24 +303,34 @@ static __always_inline void request_charge(const struct io_request *request, __u
 		return;
 	__sync_fetch_and_add(&slot->device_ns, device_ns);
 	__sync_fetch_and_add(&slot->queue_ns, queue_ns);
-	__sync_fetch_and_add(&slot->throttled_ns, request->throttled_ns);
+	if (request->throttled_ns)
+		__sync_fetch_and_add(&slot->throttled_ns, request->throttled_ns);
 }
 
 static __always_inline void request_end(struct cpu *cpu, const struct io_request *request,
 					__u64 now, bool is_error)
 {
 	__u64 queue = request->issue_ns - request->start_ns, device = now - request->issue_ns;
-	struct io_times t = {
-		.end_ns = now,
-		.bytes = request->bytes,
-		.tid = request->tid,
-		.is_error = is_error,
-	};
+	struct io_key key = {};
+	struct io_sums *row;
 
 	request_charge(request, queue, device);
-	part_add(cpu, request, &t, IO_LAYER_BLOCK, queue + device);
-	part_add(cpu, request, &t, IO_LAYER_QUEUE, queue);
-	part_add(cpu, request, &t, IO_LAYER_DEVICE, device);
+	request_key(&key, request, IO_LAYER_BLOCK);
+	row = io_row(cpu, &key, (const char *)request->comm);
+	if (!row)
+		return;
+	cpu->counts.ios_kept++;
+	__sync_fetch_and_add(&row->count, 1);
+	__sync_fetch_and_add(&row->total_ns, queue + device);
+	__sync_fetch_and_add(&row->queue_ns, queue);
+	__sync_fetch_and_add(&row->device_ns, device);
+	__sync_fetch_and_add(&row->bytes, request->bytes);
+	__sync_fetch_and_add(&row->buckets[io_bucket(queue + device) & (IO_BUCKETS - 1)], 1);
+	IO_ADD(errors, is_error);
+	IO_ADD(requeues, request->requeues);
+	io_longest(&row->longest, queue + device, now, request->tid);
+	io_part_add(&row->queue, queue, now, request->tid);
+	io_part_add(&row->device, device, now, request->tid);
 }
 
 /*
@@ -275,28 +340,27 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int bytes)
 {
-	__u64 key = (__u64)rq, now;
-	struct io_request *request, copy;
+	struct io_request *request;
+	__u64 address, now;
 	struct cpu *cpu = cpu_get();
 
 	if (!cpu)
 		return 0;
 	now = bpf_ktime_get_ns();
-	request = bpf_map_lookup_elem(&requests, &key);
+	address = pointer_number(cpu, rq);
+	request = request_find(address);
 	if (!request)
 		return 0;
 	request->bytes += bytes;
 	if (bytes < rq->__data_len)
 		return 0;
-	copy = *request;
-	bpf_map_delete_elem(&requests, &key);
-	if (!copy.issue_ns) {
-		if (copy.op != IO_OP_FLUSH)
-			cpu->counts.lost[LOST_IO_UNSEEN]++;
-		return 0;
+	if (request->issue_ns) {
+		cpu->counts.ios++;
+		request_end(cpu, request, now, error != 0);
+	} else if (request->op != IO_OP_FLUSH) {
+		cpu->counts.lost[LOST_IO_UNSEEN]++;
 	}
-	cpu->counts.ios++;
-	request_end(cpu, &copy, now, error != 0);
+	request_leave(request, address);
 	return 0;
 }
 
@@ -306,7 +370,7 @@ static __always_inline void merge_add(struct cpu *cpu, const struct io_request *
 	struct io_sums *row;
 
 	request_key(&key, request, IO_LAYER_BLOCK);
-	row = io_row(cpu, &key, request->comm);
+	row = io_row(cpu, &key, (const char *)request->comm);
 	if (row)
 		__sync_fetch_and_add(&row->merges, 1);
 }
@@ -315,18 +379,18 @@ static __always_inline void merge_add(struct cpu *cpu, const struct io_request *
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(on_request_merge, struct request *rq)
 {
-	__u64 key = (__u64)rq;
-	struct io_request *request, copy;
+	struct io_request *request;
 	struct cpu *cpu = cpu_get();
+	__u64 address;
 
 	if (!cpu)
 		return 0;
-	request = bpf_map_lookup_elem(&requests, &key);
+	address = pointer_number(cpu, rq);
+	request = request_find(address);
 	if (!request)
 		return 0;
-	copy = *request;
-	bpf_map_delete_elem(&requests, &key);
-	merge_add(cpu, &copy);
+	merge_add(cpu, request);
+	request_leave(request, address);
 	return 0;
 }
 
@@ -338,7 +402,7 @@ static __always_inline int bio_merge(struct bio *bio)
 
 	if (!cpu || !filter_has_thread(task) || !filter_has_moment(task))
 		return 0;
-	request_identify(&request, task);
+	request_identify(cpu, &request, task);
 	request.dev = disk_dev(bio->bi_bdev->bd_disk);
 	request.op = request_op(bio->bi_opf, bio->bi_iter.bi_size);
 	merge_add(cpu, &request);
@@ -365,65 +429,75 @@ static __always_inline bool bio_is_all(struct bio *bio)
 	return disk && disk->fops && disk->fops->submit_bio;
 }
 
+/* The time it was held back, as a layer of its own. */
+static __always_inline void throttle_end(struct cpu *cpu, struct io_request *held, __u64 now)
+{
+	struct io_times t = { .end_ns = now, .tid = held->tid };
+	struct io_key key = {};
+	struct io_sums *row;
+
+	held->throttled_ns = t.total_ns = t.own_ns = now - held->start_ns;
+	cpu->counts.ios++;
+	request_key(&key, held, IO_LAYER_THROTTLE);
+	row = io_row(cpu, &key, (const char *)held->comm);
+	if (!row)
+		return;
+	cpu->counts.ios_kept++;
+	io_add(row, &t);
+}
+
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(on_bio_queue, struct bio *bio)
 {
-	__u64 key = (__u64)bio, now;
-	struct task_struct *task;
-	struct io_request request = {}, *held = NULL;
-	struct io_times t = {};
+	struct io_request *request, *held;
 	bool is_all = bio_is_all(bio);
 	struct cpu *cpu;
+	__u64 now;
 
 	if (!is_all && !has_throttle)
 		return 0;
 	cpu = cpu_get();
 	if (!cpu)
 		return 0;
+	held = bio_held(bio);
+	if (!held && !is_all)
+		return 0;
 	now = bpf_ktime_get_ns();
-	if (has_throttle)
-		held = bpf_map_lookup_elem(&throttled, &key);
-	if (held) {
-		held->throttled_ns = now - held->start_ns;
-		t.end_ns = now;
-		t.tid = held->tid;
-		cpu->counts.ios++;
-		cpu->counts.ios_kept++;
-		part_add(cpu, held, &t, IO_LAYER_THROTTLE, held->throttled_ns);
-	}
+	if (held)
+		throttle_end(cpu, held, now);
 	if (!is_all)
 		return 0;
-	task = bpf_get_current_task_btf();
-	if (!request_resume(&request, bio)) {
-		if (!filter_has_thread(task) || !filter_has_moment(task))
-			return 0;
-		request_identify(&request, task);
-	}
-	request.start_ns = request.issue_ns = now;
-	request.dev = disk_dev(bio->bi_bdev->bd_disk);
-	request.op = request_op(bio->bi_opf, bio->bi_iter.bi_size);
-	request.bytes = bio->bi_iter.bi_size;
-	request_put(cpu, key, &request);
+	request = request_make(cpu, bio, bio);
+	if (!request)
+		return 0;
+	request->start_ns = request->issue_ns = now;
+	request->dev = disk_dev(bio->bi_bdev->bd_disk);
+	request->op = request_op(bio->bi_opf, bio->bi_iter.bi_size);
+	request->bytes = bio->bi_iter.bi_size;
+	if (!has_bios)
+		has_bios = true;
 	return 0;
 }
 
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 {
-	__u64 key = (__u64)bio, now;
-	struct io_request *request, copy;
-	struct cpu *cpu = cpu_get();
+	struct io_request *request;
+	struct cpu *cpu;
+	__u64 address;
 
+	if (!*(volatile bool *)&has_bios)
+		return 0;
+	cpu = cpu_get();
 	if (!cpu)
 		return 0;
-	request = bpf_map_lookup_elem(&requests, &key);
+	address = pointer_number(cpu, bio);
+	request = request_find(address);
 	if (!request)
 		return 0;
-	now = bpf_ktime_get_ns();
-	copy = *request;
-	bpf_map_delete_elem(&requests, &key);
 	cpu->counts.ios++;
-	request_end(cpu, &copy, now, false);
+	request_end(cpu, request, bpf_ktime_get_ns(), false);
+	request_leave(request, address);
 	return 0;
 }
 
@@ -441,7 +515,7 @@ int BPF_PROG(on_throttle, struct bio *bio, bool is_held)
 
 	if (!cpu || !is_held || !filter_has_thread(task) || !filter_has_moment(task))
 		return 0;
-	request_identify(&request, task);
+	request_identify(cpu, &request, task);
 	request.start_ns = bpf_ktime_get_ns();
 	request.dev = disk_dev(bio->bi_bdev->bd_disk);
 	request.op = request_op(bio->bi_opf, bio->bi_iter.bi_size);

@@ -94,6 +94,19 @@ struct io_key {
 	__u32 flags;
 };
 
+struct io_longest {
+	__u64 ns;
+	__u64 end_ns;
+	__u32 tid;
+	__u32 pad;
+};
+
+/* No disk has 2^32 requests of a kind in a window, of ten minutes at most. */
+struct io_part {
+	struct io_longest longest;
+	__u32 buckets[IO_BUCKETS];
+};
+
 /* Any CPU writes them. Parts are of total_ns, but for own_ns of what is in layers below. */
 struct io_sums {
 	__u64 count;
@@ -109,12 +122,12 @@ struct io_sums {
 	__u64 bytes;
 	__u64 merges;
 	__u64 requeues;
-	__u64 max_ns;
-	__u64 max_end_ns;
-	__u32 max_tid;
-	__u32 pad;
 	char comm[COMM_LEN];
+	struct io_longest longest;
 	__u64 buckets[IO_BUCKETS];
+	/* Of a row of IO_LAYER_BLOCK, which stands for those of these layers too. */
+	struct io_part queue;
+	struct io_part device;
 };
 
 /* What one operation adds to its row. */
@@ -168,7 +181,7 @@ struct io_slot {
 };
 
 _Static_assert(sizeof(struct io_key) == 48, "io_key has no padding");
-_Static_assert(sizeof(struct io_sums) == 144 + 8 * IO_BUCKETS, "io_sums has no padding");
+_Static_assert(sizeof(struct io_sums) == 192 + 16 * IO_BUCKETS, "io_sums has no padding");
 _Static_assert(sizeof(struct io_times) == 80, "io_times has no padding");
 _Static_assert(sizeof(struct io_frame) == 48, "io_frame has no padding");
 _Static_assert(sizeof(struct io_slot) == 192 + 48 * IO_DEPTH, "io_slot has no padding");

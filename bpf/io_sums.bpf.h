@@ -49,11 +49,34 @@ static __always_inline struct io_sums *io_row(struct cpu *cpu, const struct io_k
 			__sync_fetch_and_add(&row->member, _value); \
 	} while (0)
 
+static __always_inline void io_longest(struct io_longest *longest, __u64 ns, __u64 end_ns,
+				       __u32 tid)
+{
+	__u64 max;
+	__u32 i;
+
+	for (i = 0; i < 4; i++) { /* CPUs that find a new longest at the same moment */
+		max = longest->ns;
+		if (ns <= max)
+			return;
+		if (__sync_val_compare_and_swap(&longest->ns, max, ns) != max)
+			continue;
+		longest->end_ns = end_ns;
+		longest->tid = tid;
+		return;
+	}
+}
+
+static __always_inline void io_part_add(struct io_part *part, __u64 ns, __u64 end_ns, __u32 tid)
+{
+	__sync_fetch_and_add(&part->buckets[io_bucket(ns) & (IO_BUCKETS - 1)], 1);
+	io_longest(&part->longest, ns, end_ns, tid);
+}
+
 /* A global function: verified once, and not for each way that leads to it. */
 __attribute__((noinline)) int io_add(struct io_sums *row, const struct io_times *t)
 {
-	__u64 max, old;
-	__u32 bucket, i;
+	__u32 bucket;
 
 	if (!row || !t)
 		return 0;
@@ -69,17 +92,7 @@ __attribute__((noinline)) int io_add(struct io_sums *row, const struct io_times 
 	IO_ADD(throttled_ns, t->throttled_ns);
 	IO_ADD(bytes, t->bytes);
 	IO_ADD(errors, t->is_error);
-	for (i = 0; i < 4; i++) { /* CPUs that find a new longest at the same moment */
-		max = row->max_ns;
-		if (t->total_ns <= max)
-			break;
-		old = __sync_val_compare_and_swap(&row->max_ns, max, t->total_ns);
-		if (old != max)
-			continue;
-		row->max_end_ns = t->end_ns;
-		row->max_tid = t->tid;
-		break;
-	}
+	io_longest(&row->longest, t->total_ns, t->end_ns, t->tid);
 	return 0;
 }
 

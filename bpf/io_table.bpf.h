@@ -25,11 +25,32 @@ static __always_inline __u32 slot_index(__u64 stack, __u32 way)
 	return ((__u32)((stack >> 12) * 0x9e3779b97f4a7c15ULL >> 40) + way) & (IO_SLOTS - 1);
 }
 
-/* A pointer as a number: the verifier lets nobody calculate with what it knows to be a pointer. */
+/*
+ * A pointer as a number: the verifier lets nobody calculate with what it knows to be a pointer, but
+ * for how far two are apart. What that is from is always the same, so an interrupt does no harm.
+ */
 static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer)
 {
-	*(const void *volatile *)&cpu->word = pointer;
-	return *(volatile __u64 *)&cpu->word;
+	__u64 number = (__u64)pointer;
+
+	if (!*(volatile __u64 *)&cpu->word)
+		*(const void *volatile *)&cpu->word = &cut;
+	asm volatile("%[number] -= %[from]" : [number] "+r"(number) : [from] "r"(&cut));
+	return number + *(volatile __u64 *)&cpu->word;
+}
+
+/*
+ * The base of a thread's kernel stack. Some verifiers take that for a pointer, others for a number,
+ * and none for either: it goes through memory, which an interrupt leaves as it found it.
+ */
+static __always_inline __u64 stack_number(struct cpu *cpu, struct task_struct *task)
+{
+	__u64 before = *(volatile __u64 *)&cpu->stack, number;
+
+	*(const void *volatile *)&cpu->stack = ((struct task_struct___io *)task)->stack;
+	number = *(volatile __u64 *)&cpu->stack;
+	*(volatile __u64 *)&cpu->stack = before;
+	return number;
 }
 
 /* Where the thread is, which is where it was the last time. */
@@ -54,6 +75,7 @@ static __always_inline struct io_slot *slot_take(__u64 stack)
 {
 	struct io_slot *slot;
 	__u32 i, way;
+	__u64 other;
 
 	for (way = 0; way < 2 * IO_WAYS; way++) {
 		i = slot_index(stack, way & (IO_WAYS - 1));
@@ -61,7 +83,6 @@ static __always_inline struct io_slot *slot_take(__u64 stack)
 		if (!slot || slot->depth)
 			continue;
 		other = slot->stack;
-	__u64 other;
 		if ((other && way < IO_WAYS) ||
 		    __sync_val_compare_and_swap(&slot->stack, other, stack) != other)
 			continue;
@@ -71,18 +92,18 @@ static __always_inline struct io_slot *slot_take(__u64 stack)
 	return NULL;
 }
 
-/* The time that a thread has been off the CPU, less an unknown that stays: both grow together while
- * it runs. Of clocks of one CPU; where those differ by time in interrupts, so does this. */
-static __always_inline __u64 task_off_mark(struct task_struct *task)
-{
-	return task->se.exec_start - task->se.sum_exec_runtime;
-}
-
 /* Of a thread that ends. Once nothing is open in it, another may take it at any moment. */
 static __always_inline void slot_leave(struct io_slot *slot, __u64 stack)
 {
 	*(volatile __u32 *)&slot->depth = 0;
 	__sync_val_compare_and_swap(&slot->stack, stack, 0);
+}
+
+/* The time that a thread has been off the CPU, less an unknown that stays: both grow together while
+ * it runs. Of clocks of one CPU; where those differ by time in interrupts, so does this. */
+static __always_inline __u64 task_off_mark(struct task_struct *task)
+{
+	return task->se.exec_start - task->se.sum_exec_runtime;
 }
 
 /* For who asks whose operations they are. A slot has one thread, that one may exec. */
@@ -99,13 +120,6 @@ static __always_inline void slot_identify(struct io_slot *slot, struct task_stru
 	slot->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 }
 
-static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
-					struct task_struct *task, __u32 layer, __u32 op, __u32 call,
-					const void *file)
-{
-	__u32 depth = slot->depth;
-	struct io_frame *frame;
-
 /* Who it is may change meanwhile: what a thread was as it began is what counts, for all within. */
 static __always_inline void slot_filter(struct io_slot *slot, struct task_struct *task)
 {
@@ -116,6 +130,13 @@ static __always_inline void slot_filter(struct io_slot *slot, struct task_struct
 	slot->flags = flags;
 }
 
+static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
+					struct task_struct *task, __u32 layer, __u32 op, __u32 call,
+					const void *file)
+{
+	__u32 depth = slot->depth;
+	struct io_frame *frame;
+
 	if (depth >= IO_DEPTH) {
 		cpu->counts.lost[LOST_IO_DEPTH]++;
 		return;
@@ -124,14 +145,14 @@ static __always_inline void slot_filter(struct io_slot *slot, struct task_struct
 		slot->generation++;
 		slot->device_ns = slot->queue_ns = slot->throttled_ns = 0;
 		slot_identify(slot, task);
+		slot_filter(slot, task);
 	}
 	frame = &slot->frames[depth];
 	frame->below_ns = 0;
-	frame->file = file ? pointer_number(cpu, file) : 0;
+	frame->file = (__u64)file; /* of a kprobe, which has numbers */
 	frame->off_mark = task_off_mark(task);
 	frame->delay_ns = task->sched_info.run_delay;
 	frame->call = call;
-		slot_filter(slot, task);
 	frame->layer = layer;
 	frame->op = op;
 	frame->start_ns = bpf_ktime_get_ns();

@@ -18,7 +18,8 @@
 
 struct cpu {
 	struct cpu_counts counts;
-	__u64 word; /* of pointer_number(); not in interrupts */
+	__u64 word;  /* of pointer_number() */
+	__u64 stack; /* of stack_number() */
 };
 
 /* Of the operation at hand. */
@@ -275,7 +276,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 
 	if (!cpu)
 		return 0;
-	stack = pointer_number(cpu, ((struct task_struct___io *)task)->stack);
+	stack = stack_number(cpu, task);
 	slot = slot_find(stack, &index);
 	if (!slot)
 		return 0;
@@ -297,7 +298,7 @@ static __always_inline int function_begin(__u32 layer, __u32 op, struct file *fi
 	if (!cpu)
 		return 0;
 	task = bpf_get_current_task_btf();
-	stack = pointer_number(cpu, ((struct task_struct___io *)task)->stack);
+	stack = stack_number(cpu, task);
 	slot = slot_find(stack, &index);
 	if (!slot)
 		slot = slot_take(stack);
@@ -331,7 +332,7 @@ static __always_inline struct io_slot *function_close(struct cpu *cpu, struct ta
 	__u32 index;
 
 	cpu->counts.ios++;
-	slot = slot_find(pointer_number(cpu, ((struct task_struct___io *)task)->stack), &index);
+	slot = slot_find(stack_number(cpu, task), &index);
 	if (slot)
 		frame = frame_end(cpu, slot, layer, op);
 	if (!frame) {

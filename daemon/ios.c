@@ -116,6 +116,13 @@ static void device_name(struct ios *ios, const struct io_key *key, char *out)
 	memcpy(out, one.name, WINDOW_DEVICE_LEN);
 }
 
+static void longest_copy(const struct io_longest *longest, struct window_io *row)
+{
+	row->max_ns = longest->ns;
+	row->max_end_ns = (int64_t)longest->end_ns;
+	row->max_tid = (int32_t)longest->tid;
+}
+
 static void sums_copy(const struct io_sums *sums, struct window_io *row)
 {
 	row->count = sums->count;
@@ -131,28 +138,15 @@ static void sums_copy(const struct io_sums *sums, struct window_io *row)
 	row->bytes = sums->bytes;
 	row->merges = sums->merges;
 	row->requeues = sums->requeues;
-	row->max_ns = sums->max_ns;
-	row->max_end_ns = (int64_t)sums->max_end_ns;
-	row->max_tid = (int32_t)sums->max_tid;
+	longest_copy(&sums->longest, row);
 }
 
-static int io_to_window(struct ios *ios, const struct io *io)
+static struct window_io *row_add(struct ios *ios, const struct io_key *key, uint32_t image)
 {
-	const struct io_key *key = &io->key;
-	const struct sample_key face = {
-		.start_boot_ns = key->leader_boot_ns,
-		.leader_boot_ns = key->leader_boot_ns,
-		.tid = key->tgid,
-		.tgid = key->tgid,
-		.exec_gen = key->exec_gen,
-		.flags = key->flags & IO_KEY_IS_KERNEL ? SAMPLE_IS_KERNEL : 0,
-	};
-	uint32_t image = faces_get(&ios->faces, ios->window, &face, io->sums.comm);
-	struct window_io *row = image == NO_FACE ? NULL : window_add_io(ios->window);
+	struct window_io *row = window_add_io(ios->window);
 
 	if (!row)
-		return -ENOMEM;
-	sums_copy(&io->sums, row);
+		return NULL;
 	row->image = image;
 	row->dev = key->dev;
 	row->magic = key->magic;
@@ -161,6 +155,63 @@ static int io_to_window(struct ios *ios, const struct io *io)
 	row->op = key->op;
 	row->is_slow = !!(key->flags & IO_KEY_IS_SLOW);
 	device_name(ios, key, row->device);
+	return row;
+}
+
+/* A part of the requests' time, as a layer of its own. */
+static int part_to_window(struct ios *ios, const struct io *io, uint32_t image, uint8_t layer,
+			  uint64_t ns, const struct io_part *part)
+{
+	struct window_io *row = row_add(ios, &io->key, image);
+	uint64_t buckets[IO_BUCKETS];
+	size_t i;
+
+	if (!row)
+		return -ENOMEM;
+	row->layer = layer;
+	row->count = io->sums.count;
+	row->errors = io->sums.errors;
+	row->bytes = io->sums.bytes;
+	row->total_ns = row->own_ns = ns;
+	longest_copy(&part->longest, row);
+	for (i = 0; i < IO_BUCKETS; i++)
+		buckets[i] = part->buckets[i];
+	return window_io_set_buckets(ios->window, row, buckets);
+}
+
+static int requests_to_window(struct ios *ios, const struct io *io, struct window_io *row)
+{
+	const struct io_sums *sums = &io->sums;
+	const uint32_t image = row->image;
+	int r;
+
+	row->own_ns = row->total_ns;
+	row->queue_ns = row->device_ns = 0;
+	r = window_io_set_buckets(ios->window, row, (const uint64_t *)sums->buckets);
+	if (r || !sums->count)
+		return r;
+	r = part_to_window(ios, io, image, IO_LAYER_QUEUE, sums->queue_ns, &sums->queue);
+	return r ? r :
+		   part_to_window(ios, io, image, IO_LAYER_DEVICE, sums->device_ns, &sums->device);
+}
+
+static int io_to_window(struct ios *ios, const struct io *io)
+{
+	const struct io_key *key = &io->key;
+	const struct process_id id = {
+		.pid = (int32_t)key->tgid,
+		.exec_gen = key->exec_gen,
+		.start_boot_ns = key->leader_boot_ns,
+	};
+	uint32_t image = faces_get_process(&ios->faces, ios->window, &id,
+					   key->flags & IO_KEY_IS_KERNEL, io->sums.comm);
+	struct window_io *row = image == NO_FACE ? NULL : row_add(ios, key, image);
+
+	if (!row)
+		return -ENOMEM;
+	sums_copy(&io->sums, row);
+	if (row->layer == IO_LAYER_BLOCK)
+		return requests_to_window(ios, io, row);
 	if (row->is_slow) {
 		row->kernel = stack_table_get(ios->stacks, key->kstack, false);
 		row->user = stack_table_get(ios->stacks, key->ustack, true);

@@ -191,13 +191,71 @@ static void test_open(void **state)
 	free(slots);
 }
 
+/* One row of the programs stands for three layers. */
+static void test_requests(void **state)
+{
+	const struct io_key key = { .tgid = 5, .dev = 7, .layer = IO_LAYER_BLOCK, .op = IO_OP_READ };
+	struct io_sums sums = {
+		.count = 3,
+		.total_ns = 90,
+		.queue_ns = 20,
+		.device_ns = 70,
+		.bytes = 4096,
+		.merges = 2,
+		.comm = "reader",
+		.longest = { .ns = 40, .end_ns = 99, .tid = 5 },
+		.queue.longest = { .ns = 11, .end_ns = 98, .tid = 6 },
+		.device.longest = { .ns = 33, .end_ns = 99, .tid = 5 },
+	};
+	struct process_table *processes;
+	struct window *window;
+	struct ios *ios;
+	size_t i;
+
+	sums.buckets[4] = sums.queue.buckets[2] = sums.device.buckets[4] = 3;
+	assert_int_equal(process_table_new(1 << 20, &processes), 0);
+	assert_int_equal(ios_new(processes, NULL, &ios), 0);
+	ios_add(ios, &key, &sums);
+	window = ios_finish(ios, NULL, 0, NS_PER_S);
+	assert_non_null(window);
+	assert_int_equal(window->n_ios, 3);
+	assert_string_equal(window->images[0].comm, "reader");
+	for (i = 0; i < 3; i++) {
+		const struct window_io *io = &window->ios[i];
+		const uint64_t totals[] = { 90, 20, 70 }, longest[] = { 40, 11, 33 };
+		const uint32_t layers[] = { IO_LAYER_BLOCK, IO_LAYER_QUEUE, IO_LAYER_DEVICE };
+
+		assert_int_equal(io->layer, layers[i]);
+		assert_int_equal(io->dev, 7);
+		assert_int_equal(io->count, 3);
+		assert_int_equal(io->bytes, 4096);
+		assert_int_equal(io->total_ns, totals[i]);
+		assert_int_equal(io->own_ns, totals[i]);
+		assert_int_equal(io->device_ns + io->queue_ns, 0);
+		assert_int_equal(io->max_ns, longest[i]);
+		assert_int_equal(io->max_tid, i == 1 ? 6 : 5);
+		assert_int_equal(io->merges, i ? 0 : 2);
+		assert_int_equal(io->bucket_mask, i == 1 ? 1 << 2 : 1 << 4);
+		assert_int_equal(window->io_buckets[io->bucket_first], 3);
+	}
+	window_unref(window);
+	/* Of merges only, when the request itself is of somebody else. */
+	sums.count = sums.total_ns = 0;
+	ios_add(ios, &key, &sums);
+	window = ios_finish(ios, NULL, 0, NS_PER_S);
+	assert_int_equal(window->n_ios, 1);
+	window_unref(window);
+	ios_free(ios);
+	process_table_free(processes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls),	    cmocka_unit_test(test_words),
 		cmocka_unit_test(test_devices),	    cmocka_unit_test(test_percentiles),
 		cmocka_unit_test(test_buckets),	    cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_open),	    cmocka_unit_test(test_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
