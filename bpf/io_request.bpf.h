@@ -215,7 +215,7 @@ static __always_inline void request_begin(struct cpu *cpu, struct request *rq, _
 	request->op = request_op(rq->cmd_flags, rq->__data_len);
 }
 
-/* Since 6.5 (5a80bd075f3b): by its maker, where the disk keeps statistics. */
+/* Since 6.5 (5a80bd075f3b): by its maker, and of all requests but those that a flush is made of. */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(on_request_start, struct request *rq)
 {
@@ -234,7 +234,8 @@ static __always_inline void request_see(struct cpu *cpu, struct request *rq, __u
 	request_begin(cpu, rq, start && start < now ? start : now, issue_ns);
 }
 
-SEC("tp_btf/block_rq_insert")
+/* Before that, where a scheduler gets it first. */
+SEC("?tp_btf/block_rq_insert")
 int BPF_PROG(on_request_insert, struct request *rq)
 {
 	struct cpu *cpu = cpu_get();
@@ -320,8 +321,7 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 	if (!row)
 		return;
 	cpu->counts.ios_kept++;
-	__sync_fetch_and_add(&row->count, 1);
-	__sync_fetch_and_add(&row->total_ns, queue + device);
+	/* How many and how long in all, the daemon knows from these. */
 	__sync_fetch_and_add(&row->queue_ns, queue);
 	__sync_fetch_and_add(&row->device_ns, device);
 	__sync_fetch_and_add(&row->bytes, request->bytes);

@@ -125,7 +125,8 @@ struct io_sums {
 	char comm[COMM_LEN];
 	struct io_longest longest;
 	__u64 buckets[IO_BUCKETS];
-	/* Of a row of IO_LAYER_BLOCK, which stands for those of these layers too. */
+	/* Of a row of IO_LAYER_BLOCK, which stands for those of these layers too, and has no more
+	 * times but queue_ns and device_ns. */
 	struct io_part queue;
 	struct io_part device;
 };

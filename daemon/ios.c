@@ -58,6 +58,17 @@ struct ios *ios_free(struct ios *ios)
 	return NULL;
 }
 
+/* Rows of requests have no other count. */
+static uint64_t sums_count(const struct io_sums *sums)
+{
+	uint64_t count = 0;
+	size_t i;
+
+	for (i = 0; i < IO_BUCKETS; i++)
+		count += sums->buckets[i];
+	return count;
+}
+
 /* Names are found when all stacks have come: the rows wait until then. */
 void ios_add(struct ios *ios, const struct io_key *key, const struct io_sums *sums)
 {
@@ -67,7 +78,7 @@ void ios_add(struct ios *ios, const struct io_key *key, const struct io_sums *su
 	if (ios->n == ios->room) {
 		list = reallocarray(ios->list, room, sizeof(*list));
 		if (!list) {
-			ios->dropped += sums->count;
+			ios->dropped += sums_count(sums);
 			return;
 		}
 		ios->list = list;
@@ -159,8 +170,8 @@ static struct window_io *row_add(struct ios *ios, const struct io_key *key, uint
 }
 
 /* A part of the requests' time, as a layer of its own. */
-static int part_to_window(struct ios *ios, const struct io *io, uint32_t image, uint8_t layer,
-			  uint64_t ns, const struct io_part *part)
+static int part_to_window(struct ios *ios, const struct io *io, uint32_t image,
+			  const struct window_io *sum, const struct io_part *part)
 {
 	struct window_io *row = row_add(ios, &io->key, image);
 	uint64_t buckets[IO_BUCKETS];
@@ -168,11 +179,11 @@ static int part_to_window(struct ios *ios, const struct io *io, uint32_t image, 
 
 	if (!row)
 		return -ENOMEM;
-	row->layer = layer;
-	row->count = io->sums.count;
+	row->layer = sum->layer;
+	row->count = sum->count;
 	row->errors = io->sums.errors;
 	row->bytes = io->sums.bytes;
-	row->total_ns = row->own_ns = ns;
+	row->total_ns = row->own_ns = sum->total_ns;
 	longest_copy(&part->longest, row);
 	for (i = 0; i < IO_BUCKETS; i++)
 		buckets[i] = part->buckets[i];
@@ -183,16 +194,30 @@ static int requests_to_window(struct ios *ios, const struct io *io, struct windo
 {
 	const struct io_sums *sums = &io->sums;
 	const uint32_t image = row->image;
+	const uint64_t count = sums_count(sums);
 	int r;
 
-	row->own_ns = row->total_ns;
+	row->count = count;
+	row->total_ns = row->own_ns = sums->queue_ns + sums->device_ns;
 	row->queue_ns = row->device_ns = 0;
 	r = window_io_set_buckets(ios->window, row, (const uint64_t *)sums->buckets);
-	if (r || !sums->count)
+	if (r || !count)
 		return r;
-	r = part_to_window(ios, io, image, IO_LAYER_QUEUE, sums->queue_ns, &sums->queue);
-	return r ? r :
-		   part_to_window(ios, io, image, IO_LAYER_DEVICE, sums->device_ns, &sums->device);
+	r = part_to_window(ios, io, image,
+			   &(const struct window_io){
+				   .layer = IO_LAYER_QUEUE,
+				   .count = count,
+				   .total_ns = sums->queue_ns,
+			   },
+			   &sums->queue);
+	return r ? r
+		 : part_to_window(ios, io, image,
+				  &(const struct window_io){
+					  .layer = IO_LAYER_DEVICE,
+					  .count = count,
+					  .total_ns = sums->device_ns,
+				  },
+				  &sums->device);
 }
 
 static int io_to_window(struct ios *ios, const struct io *io)
@@ -233,7 +258,7 @@ struct window *ios_finish(struct ios *ios, const struct io_slot *slots, int64_t 
 	window->end_ns = end_ns;
 	for (i = 0; i < ios->n; i++)
 		if (io_to_window(ios, &ios->list[i]))
-			ios->dropped += ios->list[i].sums.count;
+			ios->dropped += sums_count(&ios->list[i].sums);
 	if (slots)
 		ios->dropped += ios_open_add(&ios->faces, window, slots, end_ns);
 	faces_clear(&ios->faces);
