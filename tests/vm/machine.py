@@ -41,6 +41,7 @@ PACKAGES = (
     "binutils",
     "bpftool",
     "cron",
+    "fio",
     "kmod",
     "libcmocka0",
     "procps",
@@ -48,6 +49,7 @@ PACKAGES = (
     "stress-ng",
     "systemd-sysv",
     "util-linux",
+    "xfsprogs",
 )
 
 LEAVE_OUT = ("doc", "info", "locale", "man")

@@ -10,7 +10,9 @@ bpftrace to compare with. Exit code 0: all passed.
 """
 
 import argparse
+import lzma
 import os
+import re
 import shutil
 import signal
 import sys
@@ -32,6 +34,10 @@ TESTS = (
     "throttled",
     "unit open_waits",
     "unit kernel_calls",
+    "unit iolat",
+    "unit iolat_disk",
+    "unit iolat_compat",
+    "unit iolat_fio",
     "unit container",
     "unit watch",
     "service",
@@ -49,6 +55,9 @@ EXACT_TESTS = (
     "unit disk_wakers",
     "unit overview",
 )
+
+# What disks of a test's own are made of.
+MODULES = ("loop", "xfs", "dm_delay")
 
 LIMIT_S = 600  # of one test, several times what it takes
 EXACT_FACTOR = 10  # waiting takes no time where time is counted
@@ -70,6 +79,37 @@ def arguments():
     args = parser.parse_intermixed_args()
     args.tests = args.tests or (EXACT_TESTS if args.exact else TESTS)
     return args
+
+
+def modules_of(kernel):
+    """{name: path} of all modules of a kernel; - and _ are one in names."""
+    found = {}
+    for folder, _, names in os.walk(os.path.join(kernel, "lib", "modules")):
+        for name in names:
+            if ".ko" in name:
+                found[name.split(".ko")[0].replace("-", "_")] = os.path.join(folder, name)
+    return found
+
+
+def module_needs(path):
+    """What its .modinfo says; Debian packs modules of newer kernels."""
+    with (lzma.open if path.endswith(".xz") else open)(path, "rb") as file:
+        found = re.search(rb"\0depends=([^\0]+)\0", file.read())
+    return found[1].decode().split(",") if found else []
+
+
+def modules_put(kernel, home):
+    """Those that tests load, with what these need, below home/modules as below lib/modules."""
+    known, wanted, done = modules_of(kernel), list(MODULES), set()
+    while wanted:
+        name = wanted.pop().replace("-", "_")
+        if name in done or name not in known:
+            continue  # or it is built in
+        done.add(name)
+        target = os.path.join(home, "modules", os.path.relpath(known[name], f"{kernel}/lib/modules"))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy(known[name], target)
+        wanted += module_needs(known[name])
 
 
 def module_put(kernel, home):
@@ -127,6 +167,7 @@ def job_fill(home, build, kernel, args):
         if name.startswith(("prog_", "libprog_")) and os.path.isfile(os.path.join(live, name)):
             shutil.copy(os.path.join(live, name), home)
     module_put(kernel, home)
+    modules_put(kernel, home)
     if any(test.startswith("bench ") for test in args.tests):
         bench_put(home, build)
     machine.put_text(PERF, home, "bin/perf", mode=0o755)
