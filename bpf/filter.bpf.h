@@ -79,9 +79,9 @@ static __always_inline bool filter_has_comm(struct task_struct *task)
 }
 
 /* Since 6.1 (7f203bc89eb6) a cgroup has pointers to all above it, itself the last. */
-static __always_inline bool filter_has_cgroup(struct task_struct *task, __u32 level, __u64 id)
+static __always_inline bool cgroup_is_under(struct cgroup *cgroup, __u32 level, __u64 id)
 {
-	struct cgroup *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp), *at = NULL;
+	struct cgroup *at = NULL;
 
 	if (!cgroup || BPF_CORE_READ(cgroup, level) < (int)level)
 		return false;
@@ -91,18 +91,25 @@ static __always_inline bool filter_has_cgroup(struct task_struct *task, __u32 le
 	return at && BPF_CORE_READ(at, kn, id) == id;
 }
 
-/* What may change: looked at for each wait or sample. */
-static __always_inline bool filter_has_moment(struct task_struct *task)
+static __always_inline bool filter_has_cgroup(struct cgroup *cgroup)
 {
 	__u32 i;
 
-	if (filter.comm_len && !filter_has_comm(task))
-		return false;
 	for (i = 0; i < FILTER_CGROUPS; i++)
 		if (filter.cgroups[i].id &&
-		    !filter_has_cgroup(task, filter.cgroups[i].level, filter.cgroups[i].id))
+		    !cgroup_is_under(cgroup, filter.cgroups[i].level, filter.cgroups[i].id))
 			return false;
 	return true;
+}
+
+/* What may change: looked at for each wait or sample. */
+static __always_inline bool filter_has_moment(struct task_struct *task)
+{
+	if (filter.comm_len && !filter_has_comm(task))
+		return false;
+	if (!filter.cgroups[0].id && !filter.cgroups[1].id)
+		return true;
+	return filter_has_cgroup(BPF_CORE_READ(task, cgroups, dfl_cgrp));
 }
 
 /* As filter_has_state() of the daemon: the first state that fits is the one. */

@@ -33,7 +33,28 @@ struct bvec_iter {
 	unsigned int bi_size;
 };
 
+struct cgroup_root {
+	int hierarchy_id; /* 0: the unified one */
+};
+
+struct cgroup___io {
+	struct cgroup_root *root;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+};
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
+};
+
 struct bio {
+	struct blkcg_gq *bi_blkg; /* where CONFIG_BLK_CGROUP is set */
 	struct block_device *bi_bdev;
 	unsigned int bi_opf;
 	struct bvec_iter bi_iter;

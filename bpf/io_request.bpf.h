@@ -32,7 +32,8 @@ struct io_request {
 	__u32 generation;
 	__u32 pad;
 	__u64 comm[COMM_LEN / 8]; /* of its process */
-	__u64 room[3];
+	__u64 writer; /* as in a key */
+	__u64 room[2];
 };
 
 _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of the cache");
@@ -156,7 +157,7 @@ static __always_inline void request_identify(struct cpu *cpu, struct io_request 
 	request->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 	request->comm[0] = comm[0];
 	request->comm[1] = comm[1];
-	request->bytes = request->throttled_ns = 0;
+	request->bytes = request->throttled_ns = request->writer = 0;
 	request->requeues = request->slot = 0;
 	slot = slot_find(stack_number(cpu, task), &index);
 	if (!slot || !slot->depth)
@@ -183,14 +184,44 @@ static __always_inline void request_resume(struct io_request *request, struct io
 	bpf_map_delete_elem(&throttled, &key);
 }
 
+/*
+ * Who dirtied what a kernel thread writes, where the kernel keeps account of that: the control group
+ * that the bio is charged to. NULL where that is the top, as for all that has no account.
+ */
+static __always_inline struct cgroup *bio_writer(struct task_struct *task, struct bio *bio)
+{
+	struct cgroup *cgroup;
+	struct blkcg_gq *group;
+
+	if (!bio || !(task->flags & PF_KTHREAD) || !bpf_core_field_exists(bio->bi_blkg))
+		return NULL;
+	group = bio->bi_blkg;
+	if (!group)
+		return NULL;
+	cgroup = group->blkcg->css.cgroup;
+	if (!cgroup || !cgroup->level || ((struct cgroup___io *)cgroup)->root->hierarchy_id)
+		return NULL;
+	return cgroup;
+}
+
+static __always_inline bool request_is_wanted(struct task_struct *task, struct cgroup *writer)
+{
+	if (!filter_has_thread(task))
+		return false;
+	if (!writer)
+		return filter_has_moment(task);
+	return (!filter.comm_len || filter_has_comm(task)) && filter_has_cgroup(writer);
+}
+
 /* Of whoever is to be followed; NULL of others. */
 static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
 						       struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct io_request *request, *held = bio_held(bio);
+	struct cgroup *writer = bio_writer(task, bio);
 
-	if (!held && (!filter_has_thread(task) || !filter_has_moment(task)))
+	if (!held && !request_is_wanted(task, writer))
 		return NULL;
 	request = request_take(cpu, pointer_number(cpu, address));
 	if (!request)
@@ -199,6 +230,8 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 		request_resume(request, held, bio);
 	else
 		request_identify(cpu, request, task);
+	if (writer)
+		request->writer = writer->kn->id;
 	return request;
 }
 
@@ -285,6 +318,7 @@ static __always_inline void request_key(struct io_key *key, const struct io_requ
 	key->tgid = request->tgid;
 	key->exec_gen = request->exec_gen;
 	key->flags = request->flags;
+	key->writer = request->writer;
 	key->dev = request->dev;
 	key->layer = layer;
 	key->op = request->op;
@@ -512,10 +546,16 @@ int BPF_PROG(on_throttle, struct bio *bio, bool is_held)
 	struct io_request request = {};
 	__u64 key = (__u64)bio;
 	struct cpu *cpu = cpu_get();
+	struct cgroup *writer;
 
-	if (!cpu || !is_held || !filter_has_thread(task) || !filter_has_moment(task))
+	if (!cpu || !is_held)
+		return 0;
+	writer = bio_writer(task, bio);
+	if (!request_is_wanted(task, writer))
 		return 0;
 	request_identify(cpu, &request, task);
+	if (writer)
+		request.writer = writer->kn->id;
 	request.start_ns = bpf_ktime_get_ns();
 	request.dev = disk_dev(bio->bi_bdev->bd_disk);
 	request.op = request_op(bio->bi_opf, bio->bi_iter.bi_size);

@@ -82,7 +82,10 @@ enum io_slot_flags {
 
 struct io_key {
 	__u64 leader_boot_ns;
-	__u64 kstack;
+	union {
+		__u64 kstack;
+		__u64 writer; /* of requests: the control group they are written back for; 0: none */
+	};
 	__u64 ustack;
 	__u32 tgid;
 	__u32 exec_gen;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/cgroup.h"
 #include "daemon/hash_table.h"
 #include "daemon/procfs.h"
 #include "proto/base.h"
@@ -57,31 +58,78 @@ static int image_fill(struct faces *faces, const struct sample_key *key, const c
 	return image->process ? 0 : -ENOMEM;
 }
 
-uint32_t faces_get(struct faces *faces, struct window *window, const struct sample_key *sample_key,
-		   const char *comm)
+static int writer_fill(struct faces *faces, uint64_t cgroup, struct window_image *image)
 {
-	uint64_t key[3] = { sample_key->start_boot_ns, sample_key->tid, sample_key->exec_gen };
+	char path[CGROUP_PATH_MAX];
+	struct process_info info = {
+		.id = { .start_boot_ns = cgroup },
+		.is_kernel = true,
+		.comm = "writeback",
+		.cgroup = path,
+	};
+	int r = cgroup_path(cgroup, path, sizeof(path));
+
+	if (r)
+		return r;
+	image->uid = cgroup * UINT64_C(0x9e3779b97f4a7c15);
+	image->start_boot_ns = cgroup;
+	memcpy(image->comm, info.comm, sizeof(info.comm));
+	image->process = process_table_see_as(faces->processes, &info);
+	return image->process ? 0 : -ENOMEM;
+}
+
+/* The last image of the window is that one's. */
+static int face_add(struct faces *faces, const struct window *window, const uint64_t key[static 3])
+{
+	struct face *face = calloc(1, sizeof(*face));
+
+	if (!face)
+		return -ENOMEM;
+	memcpy(face->key, key, sizeof(face->key));
+	face->image = (uint32_t)window->n_images - 1;
+	HASH_ADD(hh, faces->list, key, sizeof(face->key), face);
+	if (HASH_HAS(face))
+		return 0;
+	free(face);
+	return -ENOMEM;
+}
+
+/* writer: a control group's number, or 0: whom sample_key is of. */
+static uint32_t image_get(struct faces *faces, struct window *window, const uint64_t key[static 3],
+			  const struct sample_key *sample_key, const char *comm, uint64_t writer)
+{
 	struct window_image *image;
 	struct face *face;
+	int r;
 
-	HASH_FIND(hh, faces->list, key, sizeof(key), face);
+	HASH_FIND(hh, faces->list, key, sizeof(face->key), face);
 	if (face)
 		return face->image;
 	image = window_add_image(window);
 	if (!image)
 		return NO_FACE;
-	face = calloc(1, sizeof(*face));
-	if (face && !image_fill(faces, sample_key, comm, image)) {
-		memcpy(face->key, key, sizeof(key));
-		face->image = (uint32_t)window->n_images - 1;
-		HASH_ADD(hh, faces->list, key, sizeof(face->key), face);
-		if (HASH_HAS(face))
-			return face->image;
-		image->process = process_unref(image->process);
-	}
-	free(face);
+	r = writer ? writer_fill(faces, writer, image) :
+		     image_fill(faces, sample_key, comm, image);
+	if (!r && !face_add(faces, window, key))
+		return (uint32_t)window->n_images - 1;
+	image->process = process_unref(image->process);
 	window->n_images--;
 	return NO_FACE;
+}
+
+uint32_t faces_get(struct faces *faces, struct window *window, const struct sample_key *sample_key,
+		   const char *comm)
+{
+	const uint64_t key[3] = { sample_key->start_boot_ns, sample_key->tid, sample_key->exec_gen };
+
+	return image_get(faces, window, key, sample_key, comm, 0);
+}
+
+uint32_t faces_get_writer(struct faces *faces, struct window *window, uint64_t cgroup)
+{
+	const uint64_t key[3] = { cgroup, 0, UINT64_MAX };
+
+	return image_get(faces, window, key, NULL, NULL, cgroup);
 }
 
 uint32_t faces_get_process(struct faces *faces, struct window *window, const struct process_id *id,

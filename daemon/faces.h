@@ -30,6 +30,12 @@ uint32_t faces_get(struct faces *faces, struct window *window, const struct samp
 uint32_t faces_get_process(struct faces *faces, struct window *window, const struct process_id *id,
 			   bool is_kernel, const char *comm);
 
+/*
+ * What the kernel writes back for a control group, as an image of a process of that group that
+ * there is not: its pid is 0. NO_FACE also when no such group is known (any more).
+ */
+uint32_t faces_get_writer(struct faces *faces, struct window *window, uint64_t cgroup);
+
 /* Before the next window. */
 void faces_clear(struct faces *faces);
 

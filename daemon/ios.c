@@ -228,10 +228,16 @@ static int io_to_window(struct ios *ios, const struct io *io)
 		.exec_gen = key->exec_gen,
 		.start_boot_ns = key->leader_boot_ns,
 	};
-	uint32_t image = faces_get_process(&ios->faces, ios->window, &id,
-					   key->flags & IO_KEY_IS_KERNEL, io->sums.comm);
-	struct window_io *row = image == NO_FACE ? NULL : row_add(ios, key, image);
+	const bool is_request = key->layer >= IO_LAYER_BLOCK;
+	uint32_t image = NO_FACE;
+	struct window_io *row;
 
+	if (is_request && key->writer)
+		image = faces_get_writer(&ios->faces, ios->window, key->writer);
+	if (image == NO_FACE)
+		image = faces_get_process(&ios->faces, ios->window, &id,
+					  key->flags & IO_KEY_IS_KERNEL, io->sums.comm);
+	row = image == NO_FACE ? NULL : row_add(ios, key, image);
 	if (!row)
 		return -ENOMEM;
 	sums_copy(&io->sums, row);

@@ -315,6 +315,25 @@ struct process *process_table_see(struct process_table *table, const struct proc
 	return process;
 }
 
+struct process *process_table_see_as(struct process_table *table, const struct process_info *info)
+{
+	struct process *process;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find(table, &info->id);
+	if (!process)
+		process = process_add(table, &info->id, true);
+	if (process) {
+		process->is_kernel = info->is_kernel;
+		set_comm(process, info->comm);
+		process_set_text(process, &process->cgroup, info->cgroup);
+		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+		process->refs++;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return process;
+}
+
 void process_table_note_fork(struct process_table *table, const struct process_id *child,
 			     const struct process_id *parent, const char *comm)
 {

@@ -95,6 +95,12 @@ int process_table_scan(struct process_table *table);
 struct process *process_table_see(struct process_table *table, const struct process_id *id,
                                   bool is_kernel, const char *comm);
 
+/*
+ * What stands for a process and is none, with a pid of 0: the same, but that it is as it is given
+ * here, and that /proc is not asked. Strings are copied.
+ */
+struct process *process_table_see_as(struct process_table *table, const struct process_info *info);
+
 /* A fork: the child starts with the parent's mappings (parent may be unknown). Never blocks. */
 void process_table_note_fork(struct process_table *table, const struct process_id *child,
                              const struct process_id *parent, const char *comm);

@@ -12,10 +12,11 @@
 #include <unistd.h>
 
 #include "daemon/broker.h"
+#include "daemon/cgroup.h"
 #include "daemon/cpu_list.h"
 #include "proto/base.h"
 
-enum { MAX_CPUS = 8192, CGROUP_DEPTH_MAX = 32 };
+enum { MAX_CPUS = 8192 };
 
 #define MAX_PERIOD_NS (10 * NS_PER_S)
 
@@ -183,21 +184,6 @@ static int kind_check(const struct session *session, const struct session_reques
 		return filter_io_check(wire, error);
 	}
 	return 0;
-}
-
-/* Where the unified hierarchy is mounted; on hybrid hosts that is not the top. */
-static int cgroup_mount(char *path, size_t size)
-{
-	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mounts", "re");
-	char line[1024], at[512], type[64];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*s %511s %63s", at, type) != 2 || strcmp(type, "cgroup2") != 0)
-			continue;
-		snprintf(path, size, "%s", at);
-		return 0;
-	}
-	return -ENOENT;
 }
 
 static uint32_t path_depth(const char *path)

@@ -4,6 +4,7 @@ as the kernel counted; what a slow disk took, and what a limit held back, is cha
 """
 
 import contextlib
+import json
 import os
 import re
 
@@ -103,7 +104,7 @@ for kind in ("ext4", "xfs"):
 # A control group's limit: neither the device nor its queue.
 control = f"/sys/fs/cgroup/stackd-test-{os.getpid()}"
 try:
-    with open("/sys/fs/cgroup/cgroup.subtree_control", "w", encoding="ascii") as file:
+    with open("/sys/fs/cgroup/cgroup.subtree_control", "r+", encoding="ascii") as file:
         file.write("+io")
     os.mkdir(control)
     with open(f"{control}/io.max", "w", encoding="ascii") as file:
@@ -131,6 +132,47 @@ if control and not any("io.max" in text for text in probe["blind"]):
 if control:
     with contextlib.suppress(OSError):
         os.rmdir(control)
+
+# What the kernel writes back is its group's who wrote it, wherever the kernel knows that.
+WRITERS = f"/stackd-test-writers-{os.getpid()}"
+BYTES = 4 << 20
+
+
+def written_back(mounted):
+    """{name of the process: bytes} of that group's requests, once all is on the disk."""
+    path, command = f"/sys/fs/cgroup{WRITERS}", 'echo $$ > "$0/cgroup.procs" && exec dd "$@"'
+    os.mkdir(path)
+    start = daemon.cut("iolat")
+    done = h.run(["sh", "-c", command, path, "if=/dev/zero", f"of={mounted.file()}", "bs=64k",
+                  f"count={BYTES >> 16}"])
+    os.sync()
+    end = daemon.cut("iolat")
+    h.check(done.code == 0, str(done))
+    found = {}
+    result = daemon.ctl("snapshot", "iolat", "--since", at(start), "--until", at(end), "--layer",
+                        "block", "--op", "write", "--disk", disk.name, "--by", "process",
+                        "--cgroup", WRITERS, "--format", "json")
+    for row in json.loads(result.out)["rows"] if result.code == 0 else ():
+        h.check(row["process"]["cgroup"] == WRITERS, f"of that group: {row['process']}")
+        name = row["process"]["comm"]
+        found[name] = found.get(name, 0) + row["io"]["bytes"]
+    os.rmdir(path)
+    return found
+
+
+try:
+    with open("/sys/fs/cgroup/cgroup.subtree_control", "r+", encoding="ascii") as file:
+        file.write("+io +memory")
+except OSError as e:
+    print(f"no account of writers can be kept: {e}")
+else:
+    mounted = Mounted(disk, "ext4")
+    if mounted.is_there:
+        os.sync()
+        found = written_back(mounted)
+        h.check(BYTES <= found.get("writeback", 0) < 2 * BYTES,
+                f"{BYTES} were written back for the group: {found}")
+    mounted.close()
 
 # A device that takes so much longer, by what is between it and the disk.
 slow = Slowed(disk, SLOW_MS)

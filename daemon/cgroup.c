@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+int cgroup_mount(char *path, size_t size)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/mounts", "re");
+	char line[1024], at[512], type[64];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*s %511s %63s", at, type) != 2 || strcmp(type, "cgroup2") != 0)
+			continue;
+		snprintf(path, size, "%s", at);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* Its number is its directory's inode. Appends to path, which is size bytes with n in use. */
+static int find_below(uint64_t id, char *path, size_t size, size_t n, int depth)
+{
+	DIR *dir = depth < CGROUP_DEPTH_MAX ? opendir(path) : NULL;
+	struct dirent *entry;
+	int r = -ENOENT;
+
+	while (dir && r && (entry = readdir(dir))) {
+		const size_t length = strlen(entry->d_name);
+
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || n + length + 2 > size)
+			continue;
+		path[n] = '/';
+		memcpy(path + n + 1, entry->d_name, length + 1);
+		r = entry->d_ino == id ? 0 : find_below(id, path, size, n + length + 1, depth + 1);
+	}
+	if (dir)
+		closedir(dir);
+	return r;
+}
+
+int cgroup_path(uint64_t id, char *out, size_t size)
+{
+	char path[CGROUP_PATH_MAX];
+	size_t n;
+	int r = cgroup_mount(path, sizeof(path));
+
+	if (r)
+		return r;
+	n = strlen(path);
+	r = find_below(id, path, sizeof(path), n, 0);
+	if (r || strlen(path + n) >= size)
+		return r ? r : -ENAMETOOLONG;
+	strcpy(out, path + n);
+	return 0;
+}
