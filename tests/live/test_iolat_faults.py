@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What may happen to disks and file systems while their operations are recorded: a disk that goes
+away with requests in flight, a file system's module that is unloaded, more requests at once than a
+disk of today takes.
+"""
+
+import contextlib
+import os
+import subprocess
+import time
+
+import harness as h
+from disks import Loop, Mounted, may_miss, modprobe
+
+h.need_live()
+h.need_tool("fio")
+
+NULL = "/sys/kernel/config/nullb"
+NAME = "stackdtest"
+
+
+class NullDisk:
+    """Takes requests, and does nothing about them, for that long each; can be taken away."""
+
+    def __init__(self, delay_ns):
+        self.path = None
+        modprobe("null_blk")
+        h.run(["mount", "-t", "configfs", "none", "/sys/kernel/config"])
+        self.config = os.path.join(NULL, NAME)
+        try:
+            os.mkdir(self.config)
+            for name, value in (("size", 256), ("memory_backed", 0), ("irqmode", 2),
+                                ("completion_nsec", delay_ns), ("power", 1)):
+                self.set(name, value)
+            with open(f"{self.config}/index", encoding="ascii") as file:
+                self.name = f"nullb{file.read().strip()}"
+        except OSError as e:
+            self.error = str(e)
+            return
+        # By index before 6.7, by the name it was given since.
+        names = [n for n in (NAME, self.name) if os.path.exists(f"/sys/block/{n}")]
+        self.name, self.error = names[0], ""
+        self.path = f"/dev/{self.name}"
+
+    def set(self, name, value):
+        with open(f"{self.config}/{name}", "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            os.rmdir(self.config)
+
+
+def fio(path, seconds, depth):
+    return ["fio", "--name=job", f"--filename={path}", "--size=32M", "--bs=4k", "--direct=1",
+            "--ioengine=libaio", f"--iodepth={depth}", "--rw=randread", "--time_based",
+            f"--runtime={seconds}", "--numjobs=2", "--group_reporting"]
+
+
+def at(ns):
+    return f"@{ns // h.NS_PER_S}.{ns % h.NS_PER_S:09}"
+
+
+def blocks(start, end, name):
+    result = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "--disk",
+                             name, "--layer", "block")
+    return sum(r["count"] for r in result["rows"] if r["io"]["op"] == "read"), result["lost"]
+
+
+modprobe("xfs")
+disk = Loop(320)
+mounted = Mounted(disk, "xfs")
+if mounted.is_there:
+    mounted.close()
+daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s")
+
+# As many as it takes: none is left out, and none counted twice.
+start, before = daemon.cut("iolat"), disk.stats()
+done = h.run(fio(disk.path, 5, 64), timeout=h.patience(60))
+h.check(done.code == 0, str(done)[-300:])
+after, end = disk.stats(), daemon.cut("iolat")
+stats = after["read"] - before["read"]
+seen, lost = blocks(start, end, disk.name)
+missed = sum(entry["count"] for entry in lost) + may_miss(daemon, stats)
+h.check(stats - missed <= seen <= stats + 200 and missed < 0.01 * stats + 100,
+        f"{stats / 5:.0f} requests a second: {seen}, /proc/diskstats {stats}; {lost}")
+
+# A module that goes while its functions are followed.
+if os.path.exists("/sys/module/xfs/refcnt"):
+    mounted = Mounted(disk, "xfs")
+    with open(mounted.file(), "wb") as file:
+        file.write(bytes(4096))
+    mounted.close()
+    gone = h.run(["rmmod", "xfs"])
+    h.check(gone.code == 0 and not os.path.exists("/sys/module/xfs"), f"xfs is unloaded: {gone}")
+    probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
+    h.check(probe["state"] == "on", "without it, the probe is on")
+    mounted = Mounted(disk, "xfs")
+    with open(mounted.file(), "wb") as file:
+        file.write(bytes(4096))
+    mounted.close()
+    h.check(daemon.ctl("snapshot", "iolat").code == 0, "and goes on when it is back")
+else:
+    print("xfs is no module here")
+
+# A disk that goes with requests in flight: what ends is counted, what it was for ends too.
+null = NullDisk(2_000_000)
+if null.path:
+    start = daemon.cut("iolat")
+    job = subprocess.Popen(fio(null.path, 60, 16), stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
+
+    def has_begun():
+        with open(f"/sys/block/{null.name}/stat", encoding="ascii") as file:
+            return int(file.read().split()[0]) > 100
+
+    h.wait_until(has_begun, 30, "requests")
+    null.set("power", 0)
+    job.communicate(timeout=h.patience(90))
+    null.close()
+    end = daemon.cut("iolat")
+    h.check(not os.path.exists(f"/sys/block/{null.name}"), "the disk is gone")
+    reply = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end),
+                            "--layer", "block")
+    names = {r["io"].get("device") for r in reply["rows"] if r["io"]["op"] == "read"}
+    h.check(any(n and (n == null.name or ":" in n) for n in names),
+            f"its requests are there, by name or by number: {names}")
+    time.sleep(2)
+    after = daemon.ctl_json("snapshot", "iolat", "--window", "1s")["rows"]
+    still = [r["io"] for r in after if r["io"].get("open") and r["io"].get("device") == null.name]
+    h.check(not still, f"nothing of it is open: {still}")
+else:
+    print(f"no disk can be taken away: {null.error}")
+h.finish()
