@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -21,7 +22,9 @@
 enum { LAYER_TEXT = 160, BLIND_MAX = 6 };
 
 /* One that a file system has, or the VFS, which is the first; where it is found, two programs. */
-enum { VFS, FILE_SYSTEMS = 4, FUNCTIONS = 4 };
+enum { VFS, FILE_SYSTEMS = 4 };
+
+enum { SYNC = 2, FUNCTIONS = 4 };
 
 static const uint8_t function_ops[FUNCTIONS] = { IO_OP_READ, IO_OP_WRITE, IO_OP_SYNC, IO_OP_OPEN };
 
@@ -44,6 +47,7 @@ enum way { WAY_ABSENT, WAY_NONE, WAY_FENTRY, WAY_KPROBE };
 
 struct probe_layers {
 	enum way ways[FILE_SYSTEMS];
+	const char *unseen_syncs;
 	bool is_refused;
 	char hook[LAYER_TEXT];
 	char blind[BLIND_MAX][LAYER_TEXT];
@@ -64,26 +68,66 @@ static void blind_add(struct probe_layers *layers, const char *format, ...)
 	va_end(args);
 }
 
-/* The least program there can be, at a function that every kernel has. 0 or negative errno. */
-static int fentry_try(const struct btf *btf)
+/* A program that says that it ran, at a function. Its link (and program), or negative errno. */
+static int fentry_try(const struct btf *btf, const char *function, int flag_map)
 {
 	const struct bpf_insn insns[] = {
+		{ .code = BPF_LD | BPF_DW | BPF_IMM,
+		  .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_VALUE,
+		  .imm = flag_map },
+		{},
+		{ .code = BPF_ST | BPF_MEM | BPF_W, .dst_reg = BPF_REG_1, .imm = 1 },
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
-	_cleanup_(closep) int program = -1, link = -1;
-	int id = btf__find_by_name_kind(btf, "vfs_read", BTF_KIND_FUNC);
+	_cleanup_(closep) int program = -1;
+	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
 
 	if (id < 0)
 		return id;
 	opts.attach_btf_id = (uint32_t)id;
 	program = bpf_prog_load(BPF_PROG_TYPE_TRACING, "stackd_try", "GPL", insns,
 				ARRAY_SIZE(insns), &opts);
-	if (program < 0)
-		return program;
-	link = bpf_link_create(program, 0, BPF_TRACE_FENTRY, NULL);
-	return link < 0 ? link : 0;
+	return program < 0 ? program : bpf_link_create(program, 0, BPF_TRACE_FENTRY, NULL);
+}
+
+/* Whether a call makes the program run. */
+static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
+{
+	uint32_t zero = 0, flag = 0;
+
+	if (file < 0 || bpf_map_update_elem(flag_map, &zero, &flag, BPF_ANY))
+		return true; /* not to be known */
+	call(file);
+	return bpf_map_lookup_elem(flag_map, &zero, &flag) || flag;
+}
+
+/*
+ * Whether programs can be attached to functions: 0 or negative errno. unseen_out: system calls that
+ * do not call the function for fsync(), which some compilers make part of them; NULL: none.
+ */
+static int fentry_probe(const char **unseen_out)
+{
+	_cleanup_(closep) int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "stackd_try", 4, 4, 1, NULL);
+	_cleanup_(closep) int file = memfd_create("stackd", MFD_CLOEXEC), link = -1;
+	bool has_fsync, has_fdatasync;
+	struct btf *btf;
+
+	if (map < 0)
+		return map;
+	if (probe_types(&btf))
+		return -ENOENT;
+	link = fentry_try(btf, file_systems[VFS].functions[SYNC], map);
+	if (link < 0)
+		return link;
+	has_fsync = flag_is_set(map, fsync, file);
+	has_fdatasync = flag_is_set(map, fdatasync, file);
+	*unseen_out = has_fdatasync ? (has_fsync ? NULL : "fsync") :
+		      has_fsync	    ? "fdatasync" :
+				      "fsync and fdatasync";
+	return 0;
 }
 
 static bool wants(const struct probe *probe, const char *hook)
@@ -151,12 +195,11 @@ static void functions_choose(struct probe *probe)
 				 access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
 	struct probe_layers *layers = probe->layers;
 	bool by_kprobe = false;
-	struct btf *btf = NULL;
 	int r = -EOPNOTSUPP;
 	size_t i;
 
 	if (wants(probe, "fentry"))
-		r = probe_types(&btf) ? -ENOENT : fentry_try(btf);
+		r = fentry_probe(&layers->unseen_syncs);
 	if (r && !has_kprobes) {
 		functions_blind(probe, wants(probe, "fentry") ? "fentry" : "kprobe", r);
 		return;
@@ -268,6 +311,11 @@ static void ways_blind(struct probe *probe)
 			  "%s: in a module, whose functions fentry has not without "
 			  "CAP_SYS_ADMIN; a kprobe would (probe.iolat.hook)",
 			  names);
+	if (layers->ways[VFS] == WAY_FENTRY && layers->unseen_syncs)
+		blind_add(layers,
+			  "vfs: %s, which does not call a function for it (%s) in this kernel; "
+			  "syscall and fs have it",
+			  layers->unseen_syncs, file_systems[VFS].functions[SYNC]);
 	if (names_of(layers, WAY_KPROBE, names, sizeof(names)))
 		blind_add(layers,
 			  "%s: operations of one kind above 10, or twice the CPUs, at a time: a "

@@ -26,6 +26,7 @@ disk.set_write_cache(False)
 daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s", "control.max_sessions=16")
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 has_layers = any(word in probe["hook"] for word in ("fentry", "kprobe"))
+has_fdatasync = not any(re.match("vfs: .*fdatasync", blind) for blind in probe["blind"])
 program = h.Program("prog_io", mounted.file(), COUNT).ready()
 PID = ("-p", program.pid)
 DISK = ("-d", disk.name)
@@ -45,7 +46,7 @@ USES = {
 }
 if has_layers:
     USES["vfs"] = (("-T", "vfs", *DISK), "vfs",
-                   {"vfs_r": 10 * COUNT, "vfs_w": 2 * COUNT, "vfs_f": 2 * COUNT})
+                   {"vfs_r": 10 * COUNT, "vfs_w": 2 * COUNT, "vfs_f": (1 + has_fdatasync) * COUNT})
     USES["ext4"] = (("-T", "ext4", *PID, *DISK), "ext4",
                     {"extread": 10 * COUNT, "extwrite": 2 * COUNT, "extfsync": 2 * COUNT})
 else:
