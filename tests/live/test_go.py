@@ -234,7 +234,7 @@ def check_c(daemon, label, path, has_names):
 
 need_live()
 need_tool("go")
-daemon = Daemon()
+daemon = Daemon("unwind.max_memory=64M")  # compilers at work beside may have all of the default
 built = 0
 for label, argv in PLAIN.items():
     path = build(daemon, label, {"main.go": GO, "nap_amd64.s": ASSEMBLY}, *argv)

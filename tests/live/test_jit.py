@@ -118,7 +118,7 @@ def check_java(daemon):
 
 
 need_live()
-daemon = Daemon()
+daemon = Daemon("unwind.max_memory=64M")  # node and a JVM have 3 MiB, and others may be at work
 check_node(daemon)
 check_java(daemon)
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
