@@ -34,7 +34,7 @@ enum {
 	WORDS_MAX = 1 << 16,
 };
 
-static const char *paths[2];
+static const char *paths[3];
 
 static void load(const char *path, struct unwind_rows *rows)
 {
@@ -121,9 +121,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_not_known_has_none),
 	};
 
-	if (argc != 3)
+	if (argc != 1 + ARRAY_SIZE(paths))
 		return 2;
-	paths[0] = argv[1];
-	paths[1] = argv[2];
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		paths[i] = argv[1 + i];
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
