@@ -156,7 +156,7 @@ def written_back(mounted):
     end = daemon.cut("iolat")
     h.check(done.code == 0, str(done))
     found = {}
-    result = daemon.ctl("snapshot", "iolat", "--since", at(start), "--until", at(end), "--layer",
+    result = daemon.ctl("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "--layer",
                         "block", "--op", "write", "--disk", disk.name, "--by", "process",
                         "--cgroup", WRITERS, "--format", "json")
     for row in json.loads(result.out)["rows"] if result.code == 0 else ():

@@ -57,12 +57,8 @@ def fio(path, seconds, depth):
             f"--runtime={seconds}", "--numjobs=2", "--group_reporting"]
 
 
-def at(ns):
-    return f"@{ns // h.NS_PER_S}.{ns % h.NS_PER_S:09}"
-
-
 def blocks(start, end, name):
-    result = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end), "--disk",
+    result = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "--disk",
                              name, "--layer", "block")
     return sum(r["count"] for r in result["rows"] if r["io"]["op"] == "read"), result["lost"]
 
@@ -120,7 +116,7 @@ if null.path:
     null.close()
     end = daemon.cut("iolat")
     h.check(not os.path.exists(f"/sys/block/{null.name}"), "the disk is gone")
-    reply = daemon.ctl_json("snapshot", "iolat", "--since", at(start), "--until", at(end),
+    reply = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end),
                             "--layer", "block")
     names = {r["io"].get("device") for r in reply["rows"] if r["io"]["op"] == "read"}
     h.check(any(n and (n == null.name or ":" in n) for n in names),
