@@ -374,6 +374,24 @@ def check_refusals(daemon):
     check(before == after, "nothing was started by what was refused")
 
 
+def check_two_libraries(daemon):
+    """Whose function it is that is meant, where two go by one name."""
+    name = f"counted{os.getpid()}"
+    paths = [f"/usr/local/lib/lib{name}.so.{n}" for n in (1, 2)]
+    try:
+        for path in paths:
+            shutil.copy(os.path.join(PROGS, "prog_calls"), path)
+        refused = daemon.ctl("start", "stackcount", f"u:{name}:called_here")
+        check(refused.code == 1 and all(path in refused.err for path in paths),
+              f"two libraries of a name: {refused}")
+        listed = daemon.ctl("probes", "--functions", f"u:{paths[1]}:called_*").out
+        check(listed == "called_here\n", f"one of them by its path: {listed!r}")
+    finally:
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
 def check_compat(daemon):
     path = os.path.join(PROGS, "prog_calls")
     program = settled_program(daemon, 10)
@@ -433,6 +451,7 @@ else:
     check_no_kernel(daemon)
 check_snoop_all(daemon)
 check_refusals(daemon)
+check_two_libraries(daemon)
 check_compat(daemon)
 check_snoop_rate(daemon)
 check_stalled(daemon)
