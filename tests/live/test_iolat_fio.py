@@ -92,7 +92,9 @@ def check_async(mounted, op):
     if "fs" in layers_of(mounted):
         own = [r for r in rows("--comm", "fio", "--layer", "fs") if r["io"]["op"] == op]
         counts = sum(r["count"] for r in own), sum(r["io"]["async"] for r in own)
-        h.check(counts == (0, job["total_ios"]), f"{word}: {counts}, fio {job['total_ios']}")
+        # The disk may be done with one before the file system returns: then it is over.
+        h.check(sum(counts) == job["total_ios"] and counts[0] < counts[1] / 10,
+                f"{word}: {counts}, fio {job['total_ios']}")
 
 
 # Without a cache no empty flush is counted as a write by the kernel.
