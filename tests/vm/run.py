@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py BUILD_DIR [-e] [-k SERIES]... [-t SECONDS] [TEST]...
+"""run.py BUILD_DIR [-e] [-d] [-k SERIES]... [-t SECONDS] [TEST]...
 
 Runs tests with the package of this tree installed, on Debian's kernels, each series in a machine
-of its own; with -e in one that is exact, see machine.py. A TEST is the middle of test_<name>.py
-here or in tests/live, or 'rotation'; with 'unit ' before it, it is run against the daemon as its
-unit started it, and 'bench NAME ARGUMENT...' is a program of tests/bench, which has this host's
-bpftrace to compare with. Exit code 0: all passed.
+of its own; with -e in one that is exact, see machine.py; with -d those that need disks. A TEST is
+the middle of test_<name>.py here or in tests/live, or 'rotation'; with 'unit ' before it, it is run
+against the daemon as its unit started it, and 'bench NAME ARGUMENT...' is a program of tests/bench,
+which has this host's bpftrace to compare with. Exit code 0: all passed.
 """
 
 import argparse
@@ -34,10 +34,6 @@ TESTS = (
     "throttled",
     "unit open_waits",
     "unit kernel_calls",
-    "unit iolat",
-    "unit iolat_disk",
-    "unit iolat_compat",
-    "unit iolat_fio",
     "unit container",
     "unit watch",
     "service",
@@ -56,8 +52,18 @@ EXACT_TESTS = (
     "unit overview",
 )
 
-# What disks of a test's own are made of.
-MODULES = ("loop", "xfs", "dm_delay")
+# With disks of their own.
+DISK_TESTS = (
+    "install",
+    "unit iolat",
+    "unit iolat_disk",
+    "unit iolat_compat",
+    "unit iolat_fio",
+    "unit iolat_faults",
+)
+
+# What these are made of.
+MODULES = ("loop", "xfs", "dm_delay", "null_blk")
 
 LIMIT_S = 600  # of one test, several times what it takes
 EXACT_FACTOR = 10  # waiting takes no time where time is counted
@@ -73,11 +79,13 @@ def arguments():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("build")
     parser.add_argument("tests", nargs="*")
+    parser.add_argument("-d", "--disks", action="store_true")
     parser.add_argument("-e", "--exact", action="store_true")
     parser.add_argument("-k", "--kernel", action="append", choices=machine.KERNELS)
     parser.add_argument("-t", "--timeout", type=int, default=1500)
     args = parser.parse_intermixed_args()
-    args.tests = args.tests or (EXACT_TESTS if args.exact else TESTS)
+    default = EXACT_TESTS if args.exact else DISK_TESTS if args.disks else TESTS
+    args.tests = args.tests or default
     return args
 
 
