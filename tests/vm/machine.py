@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import random
 import re
 import shutil
 import socket
@@ -90,6 +91,7 @@ SECTORS_BEFORE = 2048  # a MiB
 
 # What the job says to the host, on a line of its own.
 BEGIN_LINE = "machine: begin"
+CUT_LINE = "machine: cut the power"
 EXIT_LINE = re.compile(r"^machine: exit ([0-9]+)$", re.MULTILINE)
 
 # An exact machine: one CPU that takes 4 ns for each instruction, whatever the host does meanwhile,
@@ -98,6 +100,7 @@ EXACT = ["-smp", "1", "-icount", "shift=2,sleep=off"]
 BUSY = ["-smp", "2"]
 
 BOOT_S = 180  # several times what it takes up to BEGIN_LINE
+CUT_S = 3  # at most, from CUT_LINE on: the moment is by chance
 
 
 class MachineError(Exception):
@@ -353,10 +356,26 @@ class Machine:
         return False
 
     def run(self, timeout):
-        """Starts it and waits for its end, timeout seconds at most; a kernel's panic is one."""
+        """
+        Starts it and waits for its end, timeout seconds at most; a kernel's panic is one. Cuts its
+        power, and starts it again, where the job asks for it.
+        """
         deadline = time.monotonic() + timeout
-        if self._boot() and not self._wait_for(lambda text: False, deadline - time.monotonic()):
-            self.show_where()
+        cuts = 0
+        if not self._boot():
+            return
+        while True:
+            is_done = self._wait_for(
+                lambda text: text.count(CUT_LINE) > cuts, deadline - time.monotonic()
+            )
+            if not is_done:
+                self.show_where()
+            if self.qemu.poll() is not None or not is_done:
+                break
+            cuts += 1
+            time.sleep(random.uniform(0, CUT_S))
+            self.kill()
+            self.start()
         self.kill()
 
     def exit_code(self):

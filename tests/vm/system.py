@@ -43,3 +43,9 @@ def ctl(*args, user=None, timeout=60):
 def call(method, **parameters):
     with Connection(SOCKET) as connection:
         return connection.call(method, **parameters)
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,62 +1,111 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was recorded before a reboot is answered after it, and so is, after a power cut, all that
-had been synced. The time the machine was off is a gap."""
+"""What was recorded before a reboot is answered after it, and so is, after the power was cut at any
+moment under load, all that had been synced. The time the machine was off is a gap."""
 
 from system import *
 
 NOTES = "/var/lib/test-reboot.json"
 REBOOT, POWER_CUT = 88, 89
+SETTINGS = "/etc/stackd/stackd.conf.d/reboot.conf"
+ENOUGH = 3  # programs recorded and synced before the power may go
+PHASE = os.environ["PHASE"]
 
 
-def record():
+def record(count, ms):
     """Runs a program of known waits; returns when, and as whom, once the store has synced it."""
     start = time.time()
-    program = Program("prog_waits", 3, 200).ready().go().done()
+    program = Program("prog_waits", count, ms).ready().go().done()
     program.end()
     end = time.time()
     wait_until(lambda: synced() >= end, 120, "the store to sync it")
-    return {"pid": program.pid, "start": start, "end": end}
+    return {"pid": program.pid, "start": start, "end": end, "us": count * ms * 1000}
 
 
 def synced():
     return call("io.stackd.Status").get("store", {}).get("synced", {}).get("ns", 0) / NS_PER_S
 
 
+def load_notes():
+    """Of each line that is whole."""
+    with open(NOTES, encoding="ascii") as file:
+        return [json.loads(line) for line in file if line.endswith("\n")]
+
+
+def add_note(note):
+    with open(NOTES, "a", encoding="ascii") as file:
+        file.write(json.dumps(note) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def coverage(start, end=None):
+    parameters = {"until_ns": int(end * NS_PER_S)} if end else {}
+    reply = call("io.stackd.Snapshot", probe="offcpu", since_ns=int(start * NS_PER_S), top=1,
+                 **parameters)
+    return reply["coverage"]
+
+
 def check_recorded(note, text):
     argv = ["snapshot", "offcpu", "-f", "-p", note["pid"]]
-    argv += ["--since", f"@{int(note['start']) - 1}", "--until", f"@{int(note['end']) + 6}"]
+    argv += ["--since", f"@{note['start']:.3f}", "--until", f"@{note['end']:.3f}"]
     done = ctl(*[str(a) for a in argv], timeout=120)
     stacks = parse_folded(done.out) if done.code == 0 else {}
     value = folded_sum(stacks, "wait_in_pipe_read", "run_waits")
-    check(value >= 3 * 200_000, f"{text}: {value} us of waits, {done}")
+    check(value >= note["us"], f"{text}: {value} us of waits, {done}")
+    gaps = coverage(note["start"], note["end"])["gaps"]
+    check(not gaps, f"{text}: covered without a gap: {gaps}")
 
 
-def check_gap(note, text):
-    since = int(note["end"])
-    done = ctl("windows", "--since", f"@{since}", timeout=120)
-    check("gap" in done.out, f"{text}: the time between is a gap: {done} {done.out[-500:]}")
+def check_gap(since, reason, text):
+    gaps = [g["reason"] for g in coverage(since)["gaps"]]
+    check(gaps == [reason], f"{text}: the time between is a gap, {reason}: {gaps}")
 
 
-phase = int(os.environ["PHASE"])
-notes = {}
-if phase > 0:
-    with open(NOTES, encoding="ascii") as file:
-        notes = json.load(file)
-for name, note in notes.items():
-    check_recorded(note, f"{name}, boot {phase}")
-if phase == 2:
-    check_gap(notes["before the power cut"], "power cut")
+def check_store():
     status = call("io.stackd.Status")
     check(not any("store" in p or "stackd.db" in p for p in status["problems"]),
           f"the store opens without a problem: {status['problems']}")
-    finish()
-name = ("before the reboot", "before the power cut")[phase]
-notes[name] = record()
-with open(NOTES, "w", encoding="ascii") as file:
-    json.dump(notes, file)
-    file.flush()
-    os.fsync(file.fileno())
-if failures():
-    finish()
-sys.exit(REBOOT if phase == 0 else POWER_CUT)
+
+
+def keep_recording():
+    """Until the machine ends: what is noted has been synced."""
+    for cpu in range(os.cpu_count()):
+        # Threads that wake each other, files written and synced, processes that come and go.
+        subprocess.Popen(["stress-ng", "-q", "--switch", "1", "--hdd", "1", "--hdd-bytes", "8m",
+                          "--hdd-opts", "fsync", "--fork", "1", "--temp-path", "/var/tmp"])
+    while True:
+        add_note(record(1, 100))
+
+
+def start_recording():
+    subprocess.Popen([sys.executable, __file__], env={**os.environ, "PHASE": "load"})
+    before = len(load_notes())
+    wait_until(lambda: len(load_notes()) >= before + ENOUGH, 120, "programs to be recorded")
+
+
+if PHASE == "load":
+    keep_recording()
+elif PHASE == "0":
+    write(SETTINGS, "[window]\nlength = 2s\n")
+    check(systemctl("restart", UNIT).code == 0, "restarted with short windows")
+    add_note(record(3, 200))
+    sys.exit(REBOOT)
+notes = load_notes()
+check_recorded(notes[0], f"before the reboot, boot {PHASE}")
+if PHASE == "1":
+    check_gap(notes[0]["end"], "stackd was stopped, and the host restarted", "reboot")
+    start_recording()
+    if failures():
+        finish()
+    sys.exit(POWER_CUT)
+print(f"{len(notes) - 1} programs noted before the power was cut")
+for note in notes[1:]:
+    check_recorded(note, "before the power cut")
+whole = coverage(notes[1]["start"], notes[-1]["end"])
+check(not whole["gaps"], f"all of it is covered, {whole['windows']} windows: {whole['gaps']}")
+check_gap(notes[-1]["end"], "stackd was not stopped: the host went down", "power cut")
+check_store()
+os.unlink(SETTINGS)
+check(systemctl("restart", UNIT).code == 0, "restarted with windows as they were")
+finish()
