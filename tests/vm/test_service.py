@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a system does with the service: who may ask it, stop, socket activation, reload, the
+"""What a system does with the service: who may ask it, stop, kill, socket activation, reload, the
 watchdog, a bad configuration, a cron job."""
 
 from system import *
@@ -9,12 +9,6 @@ DROP_IN = "/run/systemd/system/stackd.service.d/test.conf"
 SETTINGS = "/etc/stackd/stackd.conf.d/test.conf"
 CRONTAB = "/etc/cron.d/stackd-test"
 CAPTURE = "/root/capture"
-
-
-def write(path, text):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def check_users():
@@ -34,7 +28,9 @@ def check_stop():
     check(done.code == 0 and state_of() == "inactive", f"stopped: {done}")
     check(property_of("ExecMainStatus") == "0", "the daemon ended with 0")
     check(property_of("Result") == "success", f"in order: {property_of('Result')}")
-    print(f"stopping took {time.monotonic() - begin:.1f} s\n{log_text(int(started))}")
+    took = time.monotonic() - begin
+    check(took < patience(5), f"within 5 s of a machine of today: {took:.1f} s")
+    print(log_text(int(started)))
     check(state_of("stackd.socket") == "inactive", "its socket is stopped too")
     done = ctl("status")
     check(done.code == 2, f"no client starts it again: {done}")
@@ -49,11 +45,15 @@ def check_flush():
     check(systemctl("stop", UNIT).code == 0, "stopped in the middle of a window")
     end = time.time()
     check(systemctl("start", UNIT).code == 0, "and started again")
-    argv = ["snapshot", "offcpu", "-f", "-p", str(program.pid)]
-    done = ctl(*argv, "--since", f"@{int(start)}", "--until", f"@{int(end) + 1}", timeout=120)
+    check_waits(program.pid, start, end, "that window is there")
+
+
+def check_waits(pid, start, end, text):
+    argv = ["snapshot", "offcpu", "-f", "-p", str(pid)]
+    done = ctl(*argv, "--since", f"@{start:.3f}", "--until", f"@{end:.3f}", timeout=120)
     names = ("wait_in_pipe_read", "run_waits")
     value = folded_sum(parse_folded(done.out), *names) if done.code == 0 else 0
-    check(value >= 100_000, f"that window is there: {value} us of waits, {done}")
+    check(value >= 100_000, f"{text}: {value} us of waits, {done}")
 
 
 def check_activation():
@@ -119,6 +119,22 @@ def check_watchdog():
     systemctl("reset-failed", UNIT)
 
 
+def check_late():
+    """A machine that stood still for most of the watchdog's time, and no window was cut."""
+    write(SETTINGS, "[window]\nlength = 1s\n")
+    check(systemctl("restart", UNIT).code == 0, "restarted with short windows")
+    allowed = int(property_of("WatchdogUSec").removesuffix("s"))
+    pid = main_pid()
+    time.sleep(5)
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(allowed * 0.7)
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(allowed)
+    check(main_pid() == pid, f"a daemon that stood still for {allowed * 0.7:.0f} s goes on")
+    os.unlink(SETTINGS)
+    check(systemctl("restart", UNIT).code == 0, "restarted with windows as they were")
+
+
 def check_store():
     """A store that the unit does not let it write: it records all the same, and says what to do."""
     write(SETTINGS, "[store]\npath = /srv/stackd/stackd.db\n")
@@ -133,14 +149,38 @@ def check_store():
 
 
 def check_cron():
-    command = f"stackctl snapshot offcpu --window 30s -f >{CAPTURE} 2>&1"
+    """With no terminal, no session and a cron job's few variables."""
+    command = f"stackctl snapshot offcpu --window 30s -f --output {CAPTURE} 2>{CAPTURE}.err"
     write(CRONTAB, f"PATH=/usr/bin:/bin\n* * * * * root {command}\n")
-    wait_until(lambda: os.path.exists(CAPTURE) and os.path.getsize(CAPTURE), 150, "the cron job")
+    # It is written whole or not at all.
+    wait_until(lambda: os.path.exists(CAPTURE), 150, "the cron job")
     os.unlink(CRONTAB)
     wait_until(lambda: not run(["pgrep", "-x", "stackctl"]).out, 60, "the cron job's end")
     with open(CAPTURE, encoding="utf-8") as file:
         stacks = parse_folded(file.read())
     check(stacks and any("__schedule" in stack for stack in stacks), f"cron: {len(stacks)} stacks")
+    with open(f"{CAPTURE}.err", encoding="utf-8") as file:
+        text = file.read()
+    check(not text, f"cron: and no word besides: {text}")
+
+
+def check_kill():
+    """Killed outright: started anew, and what was recorded before is answered, with a gap."""
+    pid = main_pid()
+    start = time.time()
+    program = Program("prog_waits", 1, 100).ready().go().done()
+    program.end()
+    end = time.time()
+    wait_until(lambda: call("io.stackd.Status")["store"]["synced"]["ns"] / NS_PER_S >= end, 120,
+               "the store to sync it")
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: main_pid() not in (0, pid) and state_of() == "active", 120, "a new daemon")
+    check(state_of("stackd.socket") == "active" and ctl("status").code == 0, "it answers")
+    check_waits(program.pid, start, end, "killed: what was synced is there")
+    reply = call("io.stackd.Snapshot", probe="offcpu", since_ns=int(start * NS_PER_S), top=1)
+    gaps = [g["reason"] for g in reply["coverage"]["gaps"]]
+    check(gaps == ["stackd was killed"], f"and the time between is a gap: {gaps}")
+    systemctl("reset-failed", UNIT)
 
 
 def check_monitoring():
@@ -156,7 +196,9 @@ check_stop()
 check_activation()
 check_restart()
 check_flush()
+check_kill()
 check_bad_settings()
 check_store()
 check_watchdog()
+check_late()
 finish()
