@@ -164,6 +164,11 @@ def check_cron():
     check(not text, f"cron: and no word besides: {text}")
 
 
+def synced_s():
+    """Up to when windows are safe on disk; 0 while none is."""
+    return call("io.stackd.Status")["store"].get("synced", {"ns": 0})["ns"] / NS_PER_S
+
+
 def check_kill():
     """Killed outright: started anew, and what was recorded before is answered, with a gap."""
     pid = main_pid()
@@ -171,8 +176,7 @@ def check_kill():
     program = Program("prog_waits", 1, 100).ready().go().done()
     program.end()
     end = time.time()
-    wait_until(lambda: call("io.stackd.Status")["store"]["synced"]["ns"] / NS_PER_S >= end, 120,
-               "the store to sync it")
+    wait_until(lambda: synced_s() >= end, 120, "the store to sync it")
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: main_pid() not in (0, pid) and state_of() == "active", 120, "a new daemon")
     check(state_of("stackd.socket") == "active" and ctl("status").code == 0, "it answers")
