@@ -36,7 +36,6 @@ TESTS = (
     "unit kernel_calls",
     "unit container",
     "unit watch",
-    "unit lines",
     "unit suspend",
     "service",
     "reboot",
