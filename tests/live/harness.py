@@ -282,6 +282,18 @@ class Daemon:
                     counts[kind] = counts.get(kind, 0) + 1
         return counts
 
+    def started_objects(self):
+        """The same, once the program that looks at open waits is there: the last one, and a thread
+        of its own loads it."""
+
+        def is_whole():
+            offcpu = next(p for p in self.status()["probes"] if p["name"] == "offcpu")
+            names = [program["name"] for program in offcpu.get("programs") or ()]
+            return any(name.startswith("on_open_wait") for name in names)
+
+        wait_until(is_whole, 20, "the program of open waits")
+        return self.kernel_objects()
+
     def settled_objects(self, expected):
         """The same, once the kernel has had time to let go of what is not expected."""
         with contextlib.suppress(TimeoutError):

@@ -35,7 +35,7 @@ daemon = h.Daemon(
     "window.length=1s", f"control.group={GROUP}", f"control.start_group={START_GROUP}"
 )
 daemon.cut()
-before = daemon.kernel_objects()
+before = daemon.started_objects()
 RATE_MAX = int(open("/proc/sys/kernel/perf_event_max_sample_rate", encoding="ascii").read())
 
 # Who there is not.

@@ -22,7 +22,7 @@ def sums(reply):
 
 daemon = h.Daemon("window.length=1s", "probe.offcpu.min_wait=20us")
 daemon.cut()
-before = daemon.kernel_objects()
+before = daemon.started_objects()
 
 # Load: a process with threads that wait often, and the wakeups between two others.
 load = [

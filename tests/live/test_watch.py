@@ -66,7 +66,7 @@ def on_terminal(which, *args):
 
 daemon = h.Daemon("window.length=1s")
 daemon.cut()
-before = daemon.kernel_objects()
+before = daemon.started_objects()
 program = h.spawn(
     ["python3", "-c", "import time\nwhile True: time.sleep(0.01); sum(range(20000))"]
 )
