@@ -36,6 +36,7 @@ TESTS = (
     "unit kernel_calls",
     "unit container",
     "unit watch",
+    "unit lines",
     "unit suspend",
     "service",
     "reboot",
