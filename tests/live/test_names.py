@@ -90,7 +90,7 @@ def check_equal_files(daemon):
 
     def look():
         stuck = daemon.ctl_json("stuck", "--idle")["rows"]
-        rows = [r for r in stuck if r["process"]["pid"] in second and r.get("user")]
+        rows = [r for r in stuck if r["process"]["pid"] in second and module_names(r)]
         return rows if {r["process"]["pid"] for r in rows} == set(second) else None
 
     open_rows = wait_until(look, 15, "all of them to wait")
