@@ -14,6 +14,7 @@
 
 #include <linux/openat2.h>
 
+#include "daemon/hash.h"
 #include "proto/base.h"
 
 #define STATUS_BYTES 8192
@@ -32,7 +33,10 @@ struct perf_map {
 	size_t n, allocated;
 	char *text;
 	size_t text_size, text_allocated;
-	size_t bytes; /* part of memory */
+	size_t bytes;  /* part of memory */
+	size_t read;   /* of the file, whole lines */
+	size_t last_n; /* of these the last line; 0: too long to be found again */
+	uint64_t last_hash;
 };
 
 static atomic_size_t memory;
@@ -259,7 +263,7 @@ static void overlaps_drop(struct perf_map *map)
 static int lines_read(struct perf_map *map, FILE *in)
 {
 	char line[LINE_BYTES];
-	size_t total = 0;
+	size_t total = map->read;
 	int r;
 
 	while (fgets(line, sizeof(line), in)) {
@@ -284,6 +288,8 @@ static int lines_read(struct perf_map *map, FILE *in)
 		}
 		if (r < 0)
 			return r;
+		map->read = total;
+		map->last_n = is_cut ? 0 : n;
 	}
 	return ferror(in) ? -EIO : 0;
 }
@@ -304,7 +310,45 @@ static void memory_trim(struct perf_map *map)
 	}
 }
 
-int perf_map_read(int fd, struct perf_map **out)
+/* What the last line is where it was read from; 0: it cannot be told. */
+static uint64_t last_line_hash(int fd, const struct perf_map *map)
+{
+	char line[LINE_BYTES];
+
+	if (!map->last_n ||
+	    pread(fd, line, map->last_n, (off_t)(map->read - map->last_n)) != (ssize_t)map->last_n)
+		return 0;
+	return hash64(HASH64_SEED, line, map->last_n);
+}
+
+/* Whether the file is what was read before, and perhaps more. */
+static bool is_continued(int fd, const struct perf_map *before)
+{
+	return before && !before->is_truncated && before->last_hash &&
+	       before->last_hash == last_line_hash(fd, before);
+}
+
+static int map_copy(struct perf_map *map, const struct perf_map *from)
+{
+	int r = array_grow(map, (void **)&map->text, &map->text_allocated, from->text_size, 1);
+
+	if (r == 0)
+		r = array_grow(map, (void **)&map->functions, &map->allocated, from->n,
+			       sizeof(*map->functions));
+	if (r < 0)
+		return r;
+	if (from->n) {
+		memcpy(map->text, from->text, from->text_size);
+		memcpy(map->functions, from->functions, from->n * sizeof(*map->functions));
+	}
+	map->text_size = from->text_size;
+	map->n = from->n;
+	map->read = from->read;
+	map->last_n = from->last_n;
+	return 0;
+}
+
+int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out)
 {
 	_cleanup_(map_freep) struct perf_map *map = calloc(1, sizeof(*map));
 	_cleanup_(fclosep) FILE *in = NULL;
@@ -313,6 +357,11 @@ int perf_map_read(int fd, struct perf_map **out)
 	if (!map)
 		return -ENOMEM;
 	atomic_init(&map->refs, 1);
+	r = is_continued(fd, before) ? map_copy(map, before) : 0;
+	if (r == -E2BIG) /* its beginning has to do */
+		return perf_map_read(fd, NULL, out);
+	if (r < 0)
+		return r;
 	copy = dup(fd);
 	if (copy < 0)
 		return -errno;
@@ -321,10 +370,12 @@ int perf_map_read(int fd, struct perf_map **out)
 		close(copy);
 		return -ENOMEM;
 	}
-	rewind(in);
+	if (fseeko(in, (off_t)map->read, SEEK_SET) < 0)
+		return -errno;
 	r = lines_read(map, in);
 	if (r < 0)
 		return r;
+	map->last_hash = last_line_hash(fd, map);
 	overlaps_drop(map);
 	memory_trim(map);
 	*out = TAKE(map);

@@ -34,10 +34,11 @@ struct perf_map_key {
 int perf_map_open(int proc_fd, struct mounts *mounts, struct perf_map_key *key_out);
 
 /*
- * Reads the map. Where functions overlap the one that was written last counts. -E2BIG when there is
+ * Reads the map, from where before ends if that is what it begins with, as those who make code add
+ * lines all the time; before may be NULL. Where functions overlap the one that was written last counts. -E2BIG when there is
  * no room, -ENOMEM, -errno of reading. A map of which only the beginning fits is no error.
  */
-int perf_map_read(int fd, struct perf_map **out);
+int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out);
 
 struct perf_map *perf_map_ref(struct perf_map *map);
 struct perf_map *perf_map_unref(struct perf_map *map);

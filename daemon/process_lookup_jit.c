@@ -9,8 +9,8 @@
 
 /* How long a name is believed, and how soon one that is missing is looked for again. */
 #define FRESH_NS NS_PER_S
-#define MISS_NS	 (100 * NS_PER_MS)
-/* Reading takes at most one part in so many of the time. */
+#define MISS_NS	 (10 * NS_PER_MS)
+/* Reading takes at most one part in so many of the time, but for the first: what follows is short. */
 #define READ_SHARE 50
 
 static bool is_due(struct process *process, bool is_missing)
@@ -41,6 +41,17 @@ static void perf_set(struct process *process, struct perf_map *map, const struct
 	perf_map_unref(old);
 }
 
+/* A reference; NULL where there is none. */
+static struct perf_map *perf_of(struct process *process)
+{
+	struct perf_map *map;
+
+	pthread_mutex_lock(&process->table->lock);
+	map = process->perf ? perf_map_ref(process->perf) : NULL;
+	pthread_mutex_unlock(&process->table->lock);
+	return map;
+}
+
 static void note_refused(struct process *process)
 {
 	pthread_mutex_lock(&process->table->lock);
@@ -58,7 +69,7 @@ static bool is_older(const struct process *process, const struct perf_map_key *k
 static void perf_refresh(struct process *process, int proc_fd)
 {
 	struct perf_map_key key = { 0 };
-	struct perf_map *map = NULL;
+	struct perf_map *map = NULL, *before;
 	int64_t begun = clock_ns(CLOCK_MONOTONIC);
 	int fd, r;
 
@@ -67,15 +78,17 @@ static void perf_refresh(struct process *process, int proc_fd)
 		close(fd);
 		return;
 	}
-	r = fd < 0 ? fd : is_older(process, &key) ? -EPERM : perf_map_read(fd, &map);
+	before = perf_of(process);
+	r = fd < 0 ? fd : is_older(process, &key) ? -EPERM : perf_map_read(fd, before, &map);
 	closep(&fd);
 	if (r == -EPERM || r == -E2BIG || (map && perf_map_is_truncated(map)))
 		note_refused(process);
 	perf_set(process, map, &key);
 	begun = clock_ns(CLOCK_MONOTONIC) - begun;
 	pthread_mutex_lock(&process->table->lock);
-	process->perf_due_ns = clock_ns(CLOCK_MONOTONIC) + begun * READ_SHARE;
+	process->perf_due_ns = before ? clock_ns(CLOCK_MONOTONIC) + begun * READ_SHARE : 0;
 	pthread_mutex_unlock(&process->table->lock);
+	perf_map_unref(before);
 }
 
 static void perf_update(struct process *process)

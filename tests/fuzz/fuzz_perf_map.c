@@ -10,11 +10,15 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("perf_map", MFD_CLOEXEC);
-	struct perf_map *map = NULL;
+	struct perf_map *map = NULL, *before = NULL;
+	size_t half = size / 2;
 
 	REQUIRE(fd >= 0);
-	REQUIRE(write(fd, data, size) == (ssize_t)size);
-	REQUIRE(perf_map_read(fd, &map) == 0);
+	REQUIRE(write(fd, data, half) == (ssize_t)half);
+	REQUIRE(perf_map_read(fd, NULL, &before) == 0);
+	REQUIRE(write(fd, data + half, size - half) == (ssize_t)(size - half));
+	REQUIRE(perf_map_read(fd, before, &map) == 0);
+	perf_map_unref(before);
 	for (uint64_t address = 0; address < 0x8000; address += 0x33) {
 		uint64_t start;
 		const char *name = perf_map_lookup(map, address, &start);

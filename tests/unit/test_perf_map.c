@@ -31,7 +31,7 @@ static struct perf_map *read_text(const char *text)
 	int fd = file_of(text, strlen(text));
 	struct perf_map *map = NULL;
 
-	assert_int_equal(perf_map_read(fd, &map), 0);
+	assert_int_equal(perf_map_read(fd, NULL, &map), 0);
 	close(fd);
 	return map;
 }
@@ -88,6 +88,77 @@ static void the_last_written_counts(void **state)
 	perf_map_unref(map);
 }
 
+/* As whole reading of the same has it. */
+static void assert_as_read_anew(int fd, const struct perf_map *map)
+{
+	struct perf_map *anew = NULL;
+	uint64_t start = 0, anew_start = 0;
+
+	assert_int_equal(perf_map_read(fd, NULL, &anew), 0);
+	for (uint64_t address = 0xf00; address < 0x4000; address += 0x10) {
+		const char *name = perf_map_lookup(map, address, &start);
+		const char *expected = perf_map_lookup(anew, address, &anew_start);
+
+		assert_int_equal(!name, !expected);
+		if (name) {
+			assert_string_equal(name, expected);
+			assert_int_equal(start, anew_start);
+		}
+	}
+	perf_map_unref(anew);
+}
+
+static void text_add(int fd, const char *text)
+{
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+static void goes_on_where_it_was(void **state)
+{
+	static const char *const pieces[] = {
+		"1000 100 one\n2000 100 two\n",
+		"3000 100 three\n3100 10 half a li",
+		"ne\n1080 100 over one\n",
+		"",
+		"3000 100 another\n2000 80 over two\n",
+	};
+	struct perf_map *map = NULL, *next;
+	int fd = file_of("", 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(pieces); i++) {
+		text_add(fd, pieces[i]);
+		assert_int_equal(perf_map_read(fd, map, &next), 0);
+		assert_as_read_anew(fd, next);
+		perf_map_unref(map);
+		map = next;
+	}
+	assert_name(map, 0x3008, "another");
+	assert_name(map, 0x3108, "half a line");
+	assert_name(map, 0x1088, "over one");
+	perf_map_unref(map);
+	close(fd);
+	assert_int_equal(perf_maps_bytes(), 0);
+}
+
+static void another_file_is_read_anew(void **state)
+{
+	struct perf_map *map = read_text("1000 100 one\n2000 100 two\n"), *next = NULL;
+	const char *other = "1000 100 eno\n2000 100 owt\n3000 100 eerht\n";
+	int fd = file_of(other, strlen(other));
+
+	assert_int_equal(perf_map_read(fd, map, &next), 0);
+	assert_name(next, 0x1000, "eno");
+	assert_name(next, 0x3000, "eerht");
+	perf_map_unref(next);
+	assert_int_equal(ftruncate(fd, 5), 0);
+	assert_int_equal(perf_map_read(fd, map, &next), 0);
+	assert_name(next, 0x1000, NULL);
+	perf_map_unref(next);
+	perf_map_unref(map);
+	close(fd);
+	assert_int_equal(perf_maps_bytes(), 0);
+}
+
 static void a_huge_file_costs_no_more_than_the_limit(void **state)
 {
 	char path[] = "/tmp/test_perf_map.XXXXXX";
@@ -100,18 +171,18 @@ static void a_huge_file_costs_no_more_than_the_limit(void **state)
 		fprintf(out, "%x 10 function_%d_with_a_name_of_some_length\n", 0x1000 + i * 16, i);
 	fclose(out);
 	assert_int_equal(ftruncate(fd, INT64_C(5) << 30), 0);
-	assert_int_equal(perf_map_read(fd, &map), 0);
+	assert_int_equal(perf_map_read(fd, NULL, &map), 0);
 	assert_true(perf_map_is_truncated(map));
 	assert_name(map, 0x1000, "function_0_with_a_name_of_some_length");
 	assert_true(perf_maps_bytes() <= PERF_MAPS_MEMORY_MAX);
 	/* The next one finds the little that is left. */
-	perf_map_read(fd, &second);
+	perf_map_read(fd, NULL, &second);
 	assert_true(perf_maps_bytes() <= PERF_MAPS_MEMORY_MAX);
 	perf_map_unref(second);
 	perf_map_unref(map);
 	assert_int_equal(ftruncate(fd, 0), 0); /* 5 GiB without a line */
 	assert_int_equal(ftruncate(fd, INT64_C(5) << 30), 0);
-	assert_int_equal(perf_map_read(fd, &map), 0);
+	assert_int_equal(perf_map_read(fd, NULL, &map), 0);
 	assert_name(map, 0, NULL);
 	perf_map_unref(map);
 	close(fd);
@@ -152,6 +223,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_what_the_lines_say),
 		cmocka_unit_test(the_last_written_counts),
+		cmocka_unit_test(goes_on_where_it_was),
+		cmocka_unit_test(another_file_is_read_anew),
 		cmocka_unit_test(a_huge_file_costs_no_more_than_the_limit),
 		cmocka_unit_test(opens_only_its_own),
 	};
