@@ -35,7 +35,6 @@ TESTS = (
     "unit open_waits",
     "unit kernel_calls",
     "unit container",
-    "unit watch",
     "unit lines",
     "unit suspend",
     "service",
