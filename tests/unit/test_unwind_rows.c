@@ -307,11 +307,13 @@ static void test_start_files(void **state)
 	check_row(&rows, at, UNWIND_SP, 1, 0);
 	check_row(&rows, at + mark_of(_fini) + 4, UNWIND_SP, 2, 0);
 	check_row(&rows, at + mark_of(_fini) + 8, UNWIND_SP, 1, 0);
+#ifndef __SANITIZE_ADDRESS__ /* whose own functions come first there */
 	at = place_of(&extent, __fini_array_start[0]);
 	check_row(&rows, at, UNWIND_SP, 1, 0);
 	check_row(&rows, at + mark_of(__fini_array_start[0]) + 10, UNWIND_SP, 2, -2);
 	check_row(&rows, at - 1, UNWIND_SP, 1, 0); /* register_tm_clones */
 	check_row(&rows, place_of(&extent, __init_array_start[0]), UNWIND_SP, 1, 0);
+#endif
 	unwind_rows_fini(&rows);
 	elf_file_fini(&file);
 	close(source.fd);
