@@ -35,8 +35,9 @@ int perf_map_open(int proc_fd, struct mounts *mounts, struct perf_map_key *key_o
 
 /*
  * Reads the map, from where before ends if that is what it begins with, as those who make code add
- * lines all the time; before may be NULL. Where functions overlap the one that was written last counts. -E2BIG when there is
- * no room, -ENOMEM, -errno of reading. A map of which only the beginning fits is no error.
+ * lines all the time; before may be NULL. Where functions overlap the one that was written last
+ * counts. -E2BIG when there is no room, -ENOMEM, -errno of reading. A map of which only the
+ * beginning fits is no error.
  */
 int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out);
 

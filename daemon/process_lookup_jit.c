@@ -7,21 +7,25 @@
 #include "daemon/procfs.h"
 #include "proto/base.h"
 
-/* How long a name is believed, and how soon one that is missing is looked for again. */
-#define FRESH_NS NS_PER_S
-#define MISS_NS	 (10 * NS_PER_MS)
-/* Reading takes at most one part in so many of the time, but for the first: what follows is short. */
+/* How long a name is believed, and how soon one that is missing, or a map, is looked for again. */
+#define FRESH_NS  NS_PER_S
+#define MISS_NS	  (10 * NS_PER_MS)
+#define NO_MAP_NS (100 * NS_PER_MS)
+/*
+ * Reading takes at most one part in so many of the time, but for the first of a process: what is
+ * added to that is short.
+ */
 #define READ_SHARE 50
 
 static bool is_due(struct process *process, bool is_missing)
 {
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t now = clock_ns(CLOCK_MONOTONIC), wait;
 	bool due;
 
 	pthread_mutex_lock(&process->table->lock);
+	wait = !is_missing ? FRESH_NS : process->perf ? MISS_NS : NO_MAP_NS;
 	due = !process->has_exited && process_is_newest(process) && now >= process->perf_due_ns &&
-	      (!process->perf_checked_ns ||
-	       now - process->perf_checked_ns >= (is_missing ? MISS_NS : FRESH_NS));
+	      (!process->perf_checked_ns || now - process->perf_checked_ns >= wait);
 	if (due)
 		process->perf_checked_ns = now;
 	pthread_mutex_unlock(&process->table->lock);
@@ -70,7 +74,7 @@ static void perf_refresh(struct process *process, int proc_fd)
 {
 	struct perf_map_key key = { 0 };
 	struct perf_map *map = NULL, *before;
-	int64_t begun = clock_ns(CLOCK_MONOTONIC);
+	int64_t begun = clock_ns(CLOCK_MONOTONIC), now;
 	int fd, r;
 
 	fd = perf_map_open(proc_fd, module_registry_mounts(process->table->registry), &key);
@@ -84,9 +88,11 @@ static void perf_refresh(struct process *process, int proc_fd)
 	if (r == -EPERM || r == -E2BIG || (map && perf_map_is_truncated(map)))
 		note_refused(process);
 	perf_set(process, map, &key);
-	begun = clock_ns(CLOCK_MONOTONIC) - begun;
+	now = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_lock(&process->table->lock);
-	process->perf_due_ns = before ? clock_ns(CLOCK_MONOTONIC) + begun * READ_SHARE : 0;
+	if (!map || process->had_perf)
+		process->perf_due_ns = now + (now - begun) * READ_SHARE;
+	process->had_perf |= map != NULL;
 	pthread_mutex_unlock(&process->table->lock);
 	perf_map_unref(before);
 }

@@ -77,6 +77,7 @@ struct process {
 	struct perf_map *perf; /* NULL: there is none */
 	struct perf_map_key perf_key;
 	bool is_perf_refused;
+	bool had_perf; /* a map was read, of which more may be read at once */
 	int64_t perf_checked_ns, perf_due_ns;
 
 	struct process_held held;
