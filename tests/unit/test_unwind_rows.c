@@ -154,6 +154,13 @@ static void test_a_longer_start_with_nothing_behind(void **state)
 	unwind_rows_fini(&rows);
 }
 
+static const struct unwind_rule *only_rule(const struct unwind_rows *rows)
+{
+	assert_int_equal(rows->n_rules, 1);
+	return (const struct unwind_rule *)(rows->words + unwind_rows_frames(rows) +
+					    rows->n_frames);
+}
+
 /* As assembly of libgcrypt: all is where it has saved sp itself. */
 static void test_rule_of_sp(void **state)
 {
@@ -165,8 +172,7 @@ static void test_rule_of_sp(void **state)
 	put_cie(&b, "zR");
 	PUT_FDE(&b, BASE, 0x40, "\x0f\x06\x77\x98\x01\x06\x23\x08\x10\x06\x03\x77\xa0\x01");
 	assert_int_equal(compile(&b, &extent, &rows), 0);
-	assert_int_equal(rows.n_rules, 1);
-	rule = (const struct unwind_rule *)(rows.words + unwind_rows_frames(&rows) + rows.n_frames);
+	rule = only_rule(&rows);
 	assert_int_equal(rule->cfa_kind, UNWIND_CFA_MEMORY);
 	assert_int_equal(rule->cfa_register, CFI_SP);
 	assert_int_equal(rule->cfa_offset, 152);
@@ -208,8 +214,7 @@ static void test_rule(void **state)
 	put_cie(&b, "zR");
 	PUT_FDE(&b, BASE, 0x40, "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00");
 	assert_int_equal(compile(&b, &extent, &rows), 0);
-	assert_int_equal(rows.n_rules, 1);
-	rule = (const struct unwind_rule *)(rows.words + unwind_rows_frames(&rows) + rows.n_frames);
+	rule = only_rule(&rows);
 	assert_int_equal(rule->cfa_kind, UNWIND_CFA_MEMORY);
 	assert_int_equal(rule->cfa_register, CFI_BP);
 	assert_int_equal(rule->cfa_offset, -8);
