@@ -2,6 +2,7 @@
 #include "daemon/broker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/broker_message.h"
 #include "daemon/broker_process.h"
 #include "daemon/perf_event.h"
 #include "daemon/privilege.h"
@@ -93,52 +95,23 @@ void broker_stopp(struct broker **broker)
 	*broker = broker_stop(*broker);
 }
 
-static int request_send(int fd, const struct perf_request *request)
-{
-	ssize_t n = send(fd, request, sizeof(*request), MSG_NOSIGNAL);
-
-	if (n < 0)
-		return -errno;
-	return n == (ssize_t)sizeof(*request) ? 0 : -EIO;
-}
-
-static int passed_fd(struct msghdr *message, int *fd_out)
-{
-	struct cmsghdr *header = CMSG_FIRSTHDR(message);
-
-	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-	    header->cmsg_len != CMSG_LEN(sizeof(*fd_out)))
-		return -EIO;
-	memcpy(fd_out, CMSG_DATA(header), sizeof(*fd_out));
-	return 0;
-}
-
 /* What the process said is in result; what it takes to ask it is what is returned. */
 static int answer_receive(int fd, int *result, int *fd_out)
 {
 	struct broker_answer answer;
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	struct iovec data = { &answer, sizeof(answer) };
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n;
+	_cleanup_(closep) int passed = -1;
+	int r = broker_message_receive(fd, &answer, sizeof(answer), &passed);
 
-	do {
-		n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	if (n != (ssize_t)sizeof(answer))
-		return -EIO;
+	if (r)
+		return r;
+	if (answer.result == 0) {
+		if (passed < 0)
+			return -EIO;
+		*fd_out = passed;
+		passed = -1;
+	}
 	*result = answer.result;
-	return answer.result ? 0 : passed_fd(&message, fd_out);
+	return 0;
 }
 
 /* Asks the process. One that does not answer is not asked again: its answer would be the wrong one.
@@ -146,11 +119,14 @@ static int answer_receive(int fd, int *result, int *fd_out)
 static int process_ask(struct broker *broker, const struct perf_request *request, int refused,
 		       int *fd_out)
 {
+	_cleanup_(closep) int file = -1;
 	int r = -EPIPE, result = refused;
 
+	if (request->kind == PERF_UPROBE)
+		file = open(request->path, O_PATH | O_CLOEXEC);
 	pthread_mutex_lock(&broker->mutex);
 	if (broker->fd >= 0) {
-		r = request_send(broker->fd, request);
+		r = broker_message_send(broker->fd, request, sizeof(*request), file);
 		if (!r)
 			r = answer_receive(broker->fd, &result, fd_out);
 		if (r) {

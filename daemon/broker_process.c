@@ -8,12 +8,12 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
-#include <string.h>
+#include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "daemon/broker_message.h"
 #include "daemon/perf_event.h"
 #include "daemon/privilege.h"
 #include "proto/base.h"
@@ -74,56 +74,34 @@ static int process_isolate(int fd)
 	return privilege_limit(PRIVILEGE_BIT(CAP_SYS_ADMIN));
 }
 
-/* Whether a whole request came; a shorter or longer one is no request of ours. */
-static bool request_receive(int fd, struct perf_request *request)
+/* Whoever asks may reach files that this process has no right to look for: a process's own root. */
+static void path_replace(struct perf_request *request, int file)
 {
-	struct iovec data = { request, sizeof(*request) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-	ssize_t n;
-
-	do {
-		n = recvmsg(fd, &message, 0);
-	} while (n < 0 && errno == EINTR);
-	return n == (ssize_t)sizeof(*request) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
-}
-
-static bool answer_send(int fd, int result, int passed)
-{
-	struct broker_answer answer = { .result = result };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	struct iovec data = { &answer, sizeof(answer) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-
-	if (result == 0) {
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(passed));
-		memcpy(CMSG_DATA(&control.header), &passed, sizeof(passed));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-	}
-	return sendmsg(fd, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(answer);
+	if (request->kind == PERF_UPROBE && file >= 0)
+		snprintf(request->path, sizeof(request->path), "/proc/self/fd/%d", file);
 }
 
 noreturn void broker_process_run(int fd)
 {
 	struct perf_request request;
 	struct perf_types types;
-	bool is_good = true;
+	int file = -1, r = 0;
 
 	perf_types_read(&types);
 	if (process_isolate(fd) < 0 || system_calls_limit() < 0)
 		_exit(EXIT_FAILURE);
-	while (is_good && request_receive(fd, &request)) {
-		int passed = -1, r = perf_request_check(&request);
+	while (!r && !broker_message_receive(fd, &request, sizeof(request), &file)) {
+		struct broker_answer answer = { .result = perf_request_check(&request) };
+		int passed = -1;
 
-		if (!r)
-			r = perf_request_open(&request, &types, &passed);
-		is_good = answer_send(fd, r, passed);
+		if (!answer.result) {
+			path_replace(&request, file);
+			answer.result = perf_request_open(&request, &types, &passed);
+		}
+		r = broker_message_send(fd, &answer, sizeof(answer), passed);
 		closep(&passed);
+		closep(&file);
+		file = -1;
 	}
 	_exit(EXIT_SUCCESS);
 }

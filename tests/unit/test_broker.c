@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "daemon/broker.h"
+#include "daemon/broker_message.h"
 #include "daemon/broker_process.h"
 #include "daemon/perf_event.h"
 #include "daemon/privilege.h"
@@ -304,6 +305,39 @@ static void test_process_gone(void **state)
 	closep(&event);
 }
 
+/* A message of another size is none, and what came with it is not left open. */
+static void test_messages(void **state)
+{
+	_cleanup_(closep) int a = -1, b = -1, file = -1, next = -1;
+	int fds[2], passed = -1;
+	uint64_t word = 7, got = 0;
+
+	(void)state;
+	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), errno);
+	a = fds[0];
+	b = fds[1];
+	file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(broker_message_send(a, &word, sizeof(word), -1), 0);
+	assert_int_equal(broker_message_receive(b, &got, sizeof(got), &passed), 0);
+	assert_int_equal(got, word);
+	assert_int_equal(passed, -1);
+	next = dup(file);
+	closep(&next);
+	assert_int_equal(broker_message_send(a, &word, sizeof(word) - 1, file), 0);
+	assert_int_equal(broker_message_receive(b, &got, sizeof(got), &passed), -EIO);
+	assert_int_equal(broker_message_send(a, &word, sizeof(word), file), 0);
+	assert_int_equal(broker_message_receive(b, &got, sizeof(got) - 1, &passed), -EIO);
+	assert_int_equal(passed, -1);
+	assert_int_equal(broker_message_send(a, &word, sizeof(word), file), 0);
+	assert_int_equal(broker_message_receive(b, &got, sizeof(got), &passed), 0);
+	assert_int_equal(passed, next);
+	assert_int_equal(fcntl(passed, F_GETFD), FD_CLOEXEC);
+	next = passed;
+	closep(&a);
+	a = -1;
+	assert_int_equal(broker_message_receive(b, &got, sizeof(got), &passed), -EIO);
+}
+
 static void test_refusal(void **state)
 {
 	char text[256] = "";
@@ -326,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_process_checks),
 		cmocka_unit_test(test_process_outlives_signals),
 		cmocka_unit_test(test_process_gone),
+		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_refusal),
 	};
 
