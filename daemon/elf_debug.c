@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include <linux/openat2.h>
 #include <lzma.h>
 
+#include "daemon/root_path.h"
 #include "proto/base.h"
 
 #define DEBUG_DIR	  "/usr/lib/debug"
@@ -22,18 +22,11 @@
 
 int elf_open_in_root(int root_fd, const char *path)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-	};
-	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : (int)fd;
+	return root_path_find(root_fd, path, 0, RESOLVE_NO_XDEV);
 }
 
 int elf_open_regular(int path_fd, elf_debug_is_remote_fn is_remote, void *userdata)
 {
-	char link[32];
 	struct statx st;
 	int fd;
 
@@ -45,8 +38,7 @@ int elf_open_regular(int path_fd, elf_debug_is_remote_fn is_remote, void *userda
 		close(path_fd);
 		return -ENOENT;
 	}
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = root_path_open(path_fd, 0);
 	close(path_fd);
 	return fd < 0 ? -ENOENT : fd;
 }

@@ -15,6 +15,7 @@
 #include "daemon/hash.h"
 #include "daemon/mappings.h"
 #include "daemon/module_registry.h"
+#include "daemon/root_path.h"
 #include "proto/base.h"
 
 #define FILES_MAX 1024 /* held open; beyond it a new file's symbols are read at once */
@@ -246,16 +247,6 @@ static struct module *module_register(struct module *module, bool *is_crowded_ou
 	return known;
 }
 
-static int open_for_reading(int path_fd)
-{
-	char link[32];
-	int fd;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 /* A file that was closed is mapped again: from now on its symbols can be read again. */
 static void module_reopen(struct module *module, int path_fd)
 {
@@ -268,7 +259,7 @@ static void module_reopen(struct module *module, int path_fd)
 	pthread_mutex_unlock(&module->registry->lock);
 	if (fd >= 0)
 		return;
-	spare = open_for_reading(path_fd);
+	spare = root_path_open(path_fd, 0);
 	if (spare < 0)
 		return;
 	pthread_mutex_lock(&module->load_lock);
@@ -324,8 +315,7 @@ static void module_find_debug(struct module *module, int proc_fd)
 		close(root_fd);
 		root_fd = -1;
 	}
-	module->debug_fd =
-		elf_debug_open(root_fd, module->path, &module->elf, is_remote, &query);
+	module->debug_fd = elf_debug_open(root_fd, module->path, &module->elf, is_remote, &query);
 }
 
 int module_get(struct module_registry *registry, int proc_fd, int path_fd, const char *path,
@@ -349,7 +339,7 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 		*out = module;
 		return 0;
 	}
-	fd = open_for_reading(path_fd);
+	fd = root_path_open(path_fd, 0);
 	if (fd < 0)
 		return fd;
 	source.fd = fd;

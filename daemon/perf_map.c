@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #include <linux/openat2.h>
 
 #include "daemon/hash.h"
+#include "daemon/root_path.h"
 #include "proto/base.h"
 
 #define STATUS_BYTES 8192
@@ -97,13 +97,7 @@ static bool is_owner(const struct identity *id, uint32_t uid)
  */
 static int open_cached(int root_fd, const char *path)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED,
-	};
-	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : (int)fd;
+	return root_path_find(root_fd, path, O_NOFOLLOW, RESOLVE_CACHED);
 }
 
 /* Without waiting for who serves the file; from then on the file is one of this host. */
@@ -150,10 +144,9 @@ int perf_map_open(int proc_fd, struct mounts *mounts, struct perf_map_key *key_o
 	r = check(path_fd, proc_fd, &id, mounts, &key);
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = root_path_open(path_fd, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*key_out = key;
 	return fd;
 }
