@@ -28,6 +28,7 @@ struct frame_entry {
 
 struct stack_entry {
 	struct stack stack;
+	struct stack_entry *next; /* stack_table.dropped */
 	UT_hash_handle hh; /* stack_table.stacks, by stack.raw_id */
 };
 
@@ -39,6 +40,7 @@ enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 struct stack_table {
 	pthread_mutex_t lock;
 	struct stack_entry *stacks;
+	struct stack_entry *dropped; /* in no table any more, but somebody holds them */
 	struct frame_entry *frames;
 	struct stack pseudo[PSEUDOS];
 	size_t bytes;
@@ -166,6 +168,21 @@ void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *use
 	table->relieve_data = userdata;
 }
 
+/* Of the dropped ones those that nobody references; all of them at the end. */
+static void dropped_sweep(struct stack_table *table, bool is_end)
+{
+	struct stack_entry **at = &table->dropped, *entry;
+
+	while ((entry = *at)) {
+		if (entry->stack.refs > 1 && !is_end) {
+			at = &entry->next;
+			continue;
+		}
+		*at = entry->next;
+		stack_free(entry);
+	}
+}
+
 struct stack_table *stack_table_free(struct stack_table *table)
 {
 	struct stack_entry *entry, *next;
@@ -175,6 +192,7 @@ struct stack_table *stack_table_free(struct stack_table *table)
 		return NULL;
 	HASH_ITER(hh, table->stacks, entry, next)
 	stack_release(table, entry);
+	dropped_sweep(table, true);
 	for (i = 0; i < PSEUDOS; i++) {
 		if (table->pseudo[i].n_frames) {
 			free(table->pseudo[i].frames[0]->name);
@@ -254,6 +272,7 @@ static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t c
 	if (entry->stack.refs == 1 && entry->stack.is_resolved && entry->stack.seen_ns < cut_ns &&
 	    (entry->stack.seen_ns < oldest_ns || table->bytes > table->max_bytes / 2))
 		stack_release(table, entry);
+	dropped_sweep(table, false);
 }
 
 /* Old windows go before new stacks are turned away. Lets the lock go meanwhile. */
@@ -299,10 +318,35 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 	return entry ? &entry->stack : NULL;
 }
 
+/* Another session's ring brought it meanwhile, and nobody will name it: it is one that was lost. */
+static void stack_lose(struct stack_table *table, struct stack_entry *entry)
+{
+	struct stack *stack = &entry->stack;
+	const struct stack *lost = &table->pseudo[stack->process ? LOST_USER : LOST_KERNEL];
+
+	HASH_DEL(table->stacks, entry);
+	table->bytes -= stack_bytes(stack->n_raw);
+	entry->next = table->dropped;
+	table->dropped = entry;
+	stack->n_raw = 0;
+	stack->frames[0] = lost->frames[0];
+	stack->n_frames = 1;
+	stack->id = stack->place_id = lost->id;
+	stack->functions_id = lost->functions_id;
+	stack->flags = lost->flags;
+	stack->is_resolved = true;
+}
+
 void stack_table_drop(struct stack_table *table, struct stack *stack)
 {
+	struct stack_entry *entry = (struct stack_entry *)stack;
+
 	pthread_mutex_lock(&table->lock);
-	stack_release(table, (struct stack_entry *)stack);
+	stack_unref(stack);
+	if (stack->refs == 1)
+		stack_release(table, entry);
+	else
+		stack_lose(table, entry);
 	pthread_mutex_unlock(&table->lock);
 }
 

@@ -112,7 +112,10 @@ struct stack_table *stack_table_free(struct stack_table *table);
 struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
 			      const uint64_t *ip, size_t n, bool *is_new_out);
 
-/* Takes out a stack that was just put and is new: nobody else knows it yet. */
+/*
+ * Takes out a stack that was just put and is new, with the reference of who put it. Whoever was
+ * given it meanwhile has a stack that was lost.
+ */
 void stack_table_drop(struct stack_table *table, struct stack *stack);
 
 /*

@@ -153,11 +153,12 @@ static void test_sweep_spares_what_is_used(void **state)
 
 static void test_the_limit_holds(void **state)
 {
-	uint64_t id = 1000;
+	uint64_t ip[DEPTH] = {}, id = 1000;
+	bool is_new;
 
 	while (!stats().full && id < 100000) {
-		put(id, id * DEPTH, DEPTH, stats().bytes + DEPTH * 16 + 400 < LIMIT);
-		id++;
+		stack_unref(stack_table_put(table, id++, NULL, ip, DEPTH, &is_new));
+		assert_true(is_new == !stats().full);
 	}
 	assert_true(stats().full > 0);
 	assert_true(stats().bytes <= LIMIT);
@@ -169,10 +170,31 @@ static void test_a_dropped_stack_is_new_again(void **state)
 	struct stack *stack = put(1000, 1, DEPTH, true);
 	size_t bytes = stats().bytes;
 
-	stack_table_drop(table, stack);
+	stack_table_drop(table, stack_ref(stack));
 	assert_int_equal(stats().stacks, 0);
 	assert_true(stats().bytes < bytes);
 	put(1000, 1, DEPTH, true);
+}
+
+/* Two sessions bring one stack at a time: the one that cannot have it named must not take it away. */
+static void test_a_dropped_stack_is_lost_to_others(void **state)
+{
+	struct stack *stack = put(1000, 1, DEPTH, true), *other = stack_table_get(table, 1000, false);
+	struct stack *lost = stack_table_get(table, 1001, false);
+
+	assert_ptr_equal(other, stack);
+	stack_table_drop(table, stack_ref(stack));
+	assert_int_equal(stats().stacks, 0);
+	assert_true(put(1000, 1, DEPTH, true) != other);
+	stack_table_sweep(table, -1000000000, INT64_MAX);
+	assert_true(other->is_resolved);
+	assert_int_equal(other->flags, STACK_IS_LOST);
+	assert_int_equal(other->n_frames, 1);
+	assert_ptr_equal(other->frames[0], lost->frames[0]);
+	assert_int_equal(other->place_id, lost->place_id);
+	stack_unref(other);
+	stack_unref(lost);
+	stack_table_sweep(table, -1000000000, INT64_MAX);
 }
 
 /* Above half of the limit, what nobody references goes at once. */
@@ -288,6 +310,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sweep_spares_what_is_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_limit_holds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_dropped_stack_is_new_again, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_a_dropped_stack_is_lost_to_others, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_less, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_what_is_new, set_up,
