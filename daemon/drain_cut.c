@@ -154,10 +154,9 @@ int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 /* What was lost since the last cut goes into the window, and into the sums for `status`. */
 static void losses_add(struct drain *drain, struct window *window)
 {
-	struct stack_table_stats stacks;
 	struct openwait_stats openwait;
 	struct cpu_counts counts;
-	uint64_t missed = probe_missed(drain->probe);
+	uint64_t missed = probe_missed(drain->probe), unknown = stack_unknown_here();
 	unsigned int i;
 
 	openwait_reader_stats(drain->openwait, &openwait);
@@ -172,11 +171,10 @@ static void losses_add(struct drain *drain, struct window *window)
 	window->switch_ins = counts.switch_ins - drain->last.switch_ins;
 	window->sampled = counts.samples - drain->last.samples;
 	window->lost[WINDOW_LOST_MISSED_RUNS] = missed - drain->last_missed;
-	stack_table_stats(drain->stacks, &stacks);
-	window->lost[WINDOW_LOST_STACK_FRAMES] = stacks.unknown - drain->last_unknown;
+	window->lost[WINDOW_LOST_STACK_FRAMES] = unknown - drain->last_unknown;
 	drain->last = counts;
 	drain->last_missed = missed;
-	drain->last_unknown = stacks.unknown;
+	drain->last_unknown = unknown;
 	pthread_mutex_lock(&drain->lock);
 	for (i = 0; i < WINDOW_LOST_N; i++)
 		drain->stats.lost[i] += window->lost[i];
@@ -293,7 +291,8 @@ int drain_cut_window(struct drain *drain, struct window **out)
 		window = sampler_finish(drain->sampler, start, end);
 	if (!window)
 		return log_err(-ENOMEM, "assemble a window");
-	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all;
+	/* What could not be read of the map stays in it, for a window to come. */
+	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all || r;
 	window->session = drain->session;
 	window->real_offset_ns = real_offset(drain);
 	window->boot_offset_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);

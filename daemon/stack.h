@@ -138,6 +138,9 @@ void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_n
 
 void stack_table_stats(struct stack_table *table, struct stack_table_stats *out);
 
+/* Of the unknown ids in the stats those that the calling thread asked for. */
+uint64_t stack_unknown_here(void);
+
 /* As in the stats: what to add to what windows hold. */
 size_t stack_table_bytes(struct stack_table *table);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -197,6 +198,30 @@ static void test_a_dropped_stack_is_lost_to_others(void **state)
 	stack_table_sweep(table, -1000000000, INT64_MAX);
 }
 
+static void *ask_in_vain(void *arg)
+{
+	uint64_t *unknown = arg;
+
+	stack_unref(stack_table_get(table, 102, true));
+	stack_unref(stack_table_get(table, 103, true));
+	*unknown = stack_unknown_here();
+	return NULL;
+}
+
+/* What is lost of one session is not of another, which began later. */
+static void test_unknown_ids_are_whose_they_are(void **state)
+{
+	uint64_t before = stack_unknown_here(), there = 0;
+	pthread_t thread;
+
+	stack_unref(stack_table_get(table, 101, false));
+	assert_int_equal(pthread_create(&thread, NULL, ask_in_vain, &there), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(there, 2);
+	assert_int_equal(stack_unknown_here() - before, 1);
+	assert_int_equal(stats().unknown, 3);
+}
+
 /* Above half of the limit, what nobody references goes at once. */
 static void test_short_of_room_keeps_less(void **state)
 {
@@ -312,6 +337,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_dropped_stack_is_new_again, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_a_dropped_stack_is_lost_to_others, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_unknown_ids_are_whose_they_are, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_less, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_short_of_room_keeps_what_is_new, set_up,
