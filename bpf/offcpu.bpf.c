@@ -311,7 +311,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = bpf_ktime_get_ns();
 	cpu->running = (__u64)next;
 	pending_flush(cpu);
-	if (prev->pid && filter_has_thread(prev))
+	/* Another thread's exec may have taken a dead leader's pid: it is known by its address. */
+	if (prev->pid && (filter_has_thread(prev) || prev_state & TASK_DEAD))
 		switch_out(ctx, cpu, prev, now, prev_state);
 	if (next->pid && filter_has_thread(next))
 		switch_in(cpu, next, now);
@@ -458,10 +459,14 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* The thread as its new image; an exec off the main thread takes over the leader's pid. */
+/*
+ * The thread as its new image; an exec off the main thread takes over the leader's pid and start
+ * (de_thread in fs/exec.c).
+ */
 static __always_inline void thread_exec(struct thread *t, struct task_struct *task)
 {
 	t->tid = task->pid;
+	t->start_boot_ns = task->start_boottime;
 	t->leader_boot_ns = task->group_leader->start_boottime;
 	t->exec_gen = (__u32)task->self_exec_id;
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
@@ -478,12 +483,28 @@ static __always_inline void thread_leave_image(struct record_process *r, struct 
 		thread_done(t);
 	}
 	r->uid = t->uid;
+	r->parent_tgid = t->tid;
+	r->parent_boot_ns = t->start_boot_ns;
 	r->parent_exec_gen = t->exec_gen;
 	r->epoch = t->epoch;
 	r->sums = t->sums;
 	if (t->status == THREAD_ON_CPU)
 		r->sums.on_ns += span_ns(thread_from(t), now);
 	bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
+}
+
+/* By its new pid the session did not ask for it: the thread that was asked for ends here. */
+static __always_inline void thread_leave_filter(struct cpu *cpu, struct thread *t, __u64 key)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	thread_begin(t);
+	if (t->status == THREAD_ON_CPU) {
+		thread_cross_cut(t, now, now);
+		t->sums.on_ns += span_ns(thread_from(t), now);
+	}
+	thread_done(t);
+	thread_end(cpu, t, key, now);
 }
 
 /* The daemon is woken: the new image may be gone in milliseconds. */
@@ -493,20 +514,24 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	struct cpu *cpu = cpu_get();
 	struct record_process *r;
 	struct thread *t;
+	bool is_wanted;
 
 	if (!cpu)
 		return 0;
 	unwind_note_exec(task);
 	t = thread_find(cpu, (__u64)task);
+	is_wanted = filter_has_thread(task);
 	r = process_record(cpu, RECORD_EXEC);
 	if (r) {
 		process_identify(r, task);
-		if (t)
+		if (t && is_wanted)
 			thread_leave_image(r, t);
 		bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 	}
-	if (t)
+	if (t && is_wanted)
 		thread_exec(t, task);
+	else if (t)
+		thread_leave_filter(cpu, t, (__u64)task);
 	return 0;
 }
 

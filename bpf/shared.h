@@ -364,7 +364,7 @@ struct record_thread_end {
 
 /*
  * For fork: of the child, and the parent's. For exec: the new image's; uid, sums, epoch and old_comm
- * are its thread's, as it left the old image.
+ * are its thread's, as it left the old image, and parent_ what it was: tid, start, generation.
  */
 struct record_process {
 	struct record_head head;

@@ -98,6 +98,8 @@ void assembler_add_exec(struct assembler *assembler, const struct record_process
 		return;
 	}
 	former->exec_gen = record->parent_exec_gen;
+	former->tid = record->parent_tgid;
+	former->start_boot_ns = record->parent_boot_ns;
 	former->epoch = record->epoch;
 	former->sums = record->sums;
 	former->image = NO_IMAGE;

@@ -25,6 +25,8 @@ struct former {
 	struct thread_sums sums; /* of the thread, at the exec */
 	uint32_t epoch;		 /* the exec's */
 	uint32_t exec_gen;
+	uint32_t tid; /* not the new image's, nor the start, where the main thread was another */
+	uint64_t start_boot_ns;
 	uint32_t image;
 	bool is_old;
 	char comm[COMM_LEN];

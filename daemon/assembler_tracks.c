@@ -122,6 +122,16 @@ static uint32_t image_add(struct assembler *assembler, const struct thread *t, u
 	return (uint32_t)window->n_images - 1;
 }
 
+static uint32_t former_image_add(struct assembler *assembler, const struct thread *t,
+				 const struct former *former)
+{
+	struct thread was = *t;
+
+	was.tid = former->tid;
+	was.start_boot_ns = former->start_boot_ns;
+	return image_add(assembler, &was, former->exec_gen, former->comm);
+}
+
 /* The image of a thread that a wait belongs to; an older one when it went through an exec. */
 static uint32_t track_image(struct assembler *assembler, struct track *track, uint32_t exec_gen)
 {
@@ -132,8 +142,7 @@ static uint32_t track_image(struct assembler *assembler, struct track *track, ui
 		if (former->exec_gen != exec_gen)
 			continue;
 		if (former->image == NO_IMAGE)
-			former->image =
-				image_add(assembler, &track->thread, exec_gen, former->comm);
+			former->image = former_image_add(assembler, &track->thread, former);
 		return former->image;
 	}
 	if (track->image == NO_IMAGE)

@@ -81,7 +81,7 @@ static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
 {
 	if (thread->flags & THREAD_IS_OVER)
 		return true;
-	if (epoch - thread->seen_cut <= STALE_CUTS || thread->status == THREAD_ON_CPU)
+	if (epoch - thread->seen_cut <= STALE_CUTS)
 		return false;
 	return !procfs_has_thread(thread->tgid, thread->tid);
 }

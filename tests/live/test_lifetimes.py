@@ -51,6 +51,40 @@ def check_exec_chain(daemon):
                    slack=10_000_000)
 
 
+def check_thread_exec(daemon):
+    """An exec in another thread than the main one: that one's pid and start are its own from then
+    on, and who asked for the thread by its number has it up to there."""
+    program = Program("prog_threadexec").ready()
+    tid, spun = program.value("thread")["tid"], 300_000_000
+    session = daemon.ctl("start", "offcpu", "-t", tid).out.strip()
+    program.go().done()
+    program.end()
+    gone = time.time_ns()
+
+    def totals_since(when):
+        """Of the session, once it has two whole windows behind that."""
+        reply = daemon.ctl_json("snapshot", session, "-n", "0")
+        if reply["coverage"]["used"]["end"]["ns"] < when + 2 * NS_PER_S:
+            return None
+        return reply["totals"]
+
+    totals = wait_until(lambda: totals_since(gone), 30, "the session's next windows")
+    daemon.call("io.stackd.Stop", session=session)
+    on_cpu = totals["on_cpu_ns"]
+    check(spun <= on_cpu < spun + NS_PER_S, f"thread's exec: -t {tid}: {on_cpu} ns on a CPU")
+    snapshot = daemon.snapshot("--window", "60s", "-p", program.pid)
+    for name, expected in ("wait_before", tid), ("wait_after", program.pid):
+        tids = {row["max_tid"] for row in rows_with(snapshot, name)}
+        check(tids == {expected}, f"thread's exec: {name} in {tids}, it is {expected}")
+    for probe in "offcpu", "oncpu":
+        reply = daemon.ctl_json("snapshot", probe, "--window", "60s", "-p", program.pid, "--by",
+                                "thread", "--comm", "prog_threadexec")
+        tids = sorted(row["tid"] for row in reply["rows"]
+                      if row.get("state") != "-" and not row["idle"])
+        check(tids == [program.pid, tid], f"thread's exec: {probe}: one row each: {tids}")
+        check(reply["totals"]["threads"] == 2, f"thread's exec: {probe}: {reply['totals']}")
+
+
 def check_deleted_binary(daemon):
     path = os.path.join(daemon.dir, "deleted_waits")
     shutil.copy(prog("prog_waits"), path)
@@ -178,6 +212,7 @@ need_live()
 daemon = Daemon("window.length=1s")
 check_short_life(daemon)
 check_exec_chain(daemon)
+check_thread_exec(daemon)
 check_deleted_binary(daemon)
 check_reused_pid(daemon)
 check_nothing_lost(daemon.status(), "status")

@@ -104,6 +104,8 @@ static void add_exec(uint64_t uid, uint32_t old_gen, uint32_t epoch, uint64_t on
 		.tgid = NO_PID + (uint32_t)uid,
 		.leader_boot_ns = uid,
 		.exec_gen = old_gen + 1,
+		.parent_tgid = NO_PID + (uint32_t)uid,
+		.parent_boot_ns = uid,
 		.parent_exec_gen = old_gen,
 		.comm = "image2",
 		.old_comm = "image1",
@@ -555,6 +557,43 @@ static void test_an_exec_after_the_cut(void **state)
 	window_unref(window);
 }
 
+/* Another than the main thread goes on by that one's pid and start; what it did before it did by its
+ * own. */
+static void test_an_exec_off_the_main_thread(void **state)
+{
+	struct thread t = thread_of(1, THREAD_ON_CPU, 1900, 1);
+	struct record_process exec = {
+		.uid = 1,
+		.tgid = t.tgid,
+		.leader_boot_ns = 1,
+		.exec_gen = 2,
+		.parent_tgid = NO_PID + 7,
+		.parent_boot_ns = 77,
+		.parent_exec_gen = 1,
+		.epoch = 1,
+		.sums.on_ns = 650,
+	};
+	struct window *window;
+	const struct window_image *before, *after;
+
+	t.exec_gen = 2;
+	t.sums.on_ns = 800;
+	assembler_add_exec(assembler, &exec);
+	begin(1);
+	assembler_add_thread(assembler, &t);
+	add_row(1, 1, 5);
+	add_row(1, 2, 6);
+	window = finish();
+	before = &window->images[window->rows[0].image];
+	after = &window->images[window->rows[1].image];
+	assert_int_equal(before->tid, NO_PID + 7);
+	assert_int_equal(before->start_boot_ns, 77);
+	assert_int_equal(after->tid, NO_PID + 1);
+	assert_int_equal(after->start_boot_ns, 1);
+	assert_int_equal(window->n_images, 2);
+	window_unref(window);
+}
+
 static void test_waits_of_nobody_are_counted(void **state)
 {
 	struct window *window;
@@ -598,6 +637,7 @@ int main(void)
 		TEST(test_stacks_of_the_switch_out),
 		TEST(test_waits_go_to_their_image),
 		TEST(test_an_exec_after_the_cut),
+		TEST(test_an_exec_off_the_main_thread),
 		TEST(test_waits_of_nobody_are_counted),
 	};
 
