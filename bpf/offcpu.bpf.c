@@ -371,9 +371,15 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 		.flags = THREAD_IS_NEW,
 	};
 	struct cpu *cpu = cpu_get();
+	struct thread *t;
 
-	if (cpu && filter_has_thread(task))
-		thread_renew(cpu, task, &start);
+	if (!cpu || !filter_has_thread(task))
+		return 0;
+	thread_renew(cpu, task, &start);
+	/* As in on_wakeup: its queue may be out of quota before it has run at all. */
+	t = quota_is_by_queue() ? thread_find(cpu, (__u64)task) : NULL;
+	if (t)
+		quota_wake(t, task);
 	return 0;
 }
 

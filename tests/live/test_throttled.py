@@ -66,4 +66,26 @@ h.check("throttled" not in text, "text: no word where nothing was")
 
 for program in (free, held):
     program.kill()
+
+# Before 6.18 a queue that is out of quota holds those back too that have not run yet.
+if [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]] < [6, 18]:
+    shell = h.spawn(["/bin/sh", "-c", "while :; do (:); done"])
+    quota.add(shell.pid)
+    os.sched_setaffinity(shell.pid, {max(os.sched_getaffinity(0))})
+    start = daemon.cut()
+
+    def new_throttled():
+        reply = daemon.call(
+            "io.stackd.Snapshot",
+            probe="offcpu",
+            since_ns=start,
+            until_ns=daemon.cut(),
+            filter={"comm": "sh"},
+            idle=True,
+        )
+        new = [r for r in reply["rows"] if "new_thread" in r.get("kernel", {}).get("flags", ())]
+        return h.row_sum(new, "throttled_ns")
+
+    h.wait_until(lambda: new_throttled() > 0, 60, "new threads that are held back")
+    h.stop_process(shell)
 h.finish()
