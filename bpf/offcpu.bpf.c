@@ -597,13 +597,17 @@ static __always_inline void task_early_wake(struct task_struct *task, struct thr
 		t->wake_ns = since;
 }
 
-/* An open wait's kernel stack, once a wait. The user part would need to sleep. */
+/*
+ * An open wait's kernel stack, once a wait, or again where the ring had no room for it. The user
+ * part would need to sleep.
+ */
 static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *task,
 					   struct thread *t)
 {
 	struct scratch *s = scratch_get(SCRATCH_ITERATOR);
 	__u64 since = t->since_ns, id, switches = task->nvcsw + task->nivcsw;
 	struct stack_owner kernel = {};
+	__u32 epoch = 0;
 	long r;
 
 	if (!s || task->on_cpu || t->status == THREAD_ON_CPU || t->open_since_ns == since)
@@ -611,9 +615,10 @@ static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *
 	r = bpf_get_task_stack(task, s->ip, 8 * STACK_DEPTH, 0);
 	if (task->on_cpu || task->nvcsw + task->nivcsw != switches || t->since_ns != since)
 		return;
-	id = stack_take(cpu, s, r, &kernel);
+	id = stack_take_got(cpu, s, r, &kernel, &epoch);
 	t->open_kstack = id;
-	t->open_since_ns = since;
+	if (epoch)
+		t->open_since_ns = since;
 }
 
 /* Run by the daemon once a cut, over all threads. */

@@ -171,12 +171,12 @@ static __always_inline __u32 now_seconds(void)
 	return (__u32)(bpf_ktime_get_ns() / 1000000000);
 }
 
-/* What ended for want of tables may have them the next time. */
-static __always_inline void looks_note(struct thread *t)
+/* What ended for want of tables may have them the next time, what had no room to be sent too. */
+static __always_inline void looks_note(struct thread *t, bool is_sent)
 {
 	__u32 n = t->user_looks & ((1 << LOOKS_BITS) - 1);
 
-	if (walk.flags & UNWIND_IS_WHOLE)
+	if (walk.flags & UNWIND_IS_WHOLE && is_sent)
 		n = LOOKS_DONE;
 	else if (n < LOOKS_MAX)
 		n++;
@@ -196,7 +196,8 @@ static __always_inline void stack_tell(struct thread *t, struct task_struct *tas
 				       const struct stack_owner *owner)
 {
 	struct record_open_stack *r;
-	__u64 id = stack_take_user(&own, &walk, owner);
+	__u32 epoch = 0;
+	__u64 id = stack_take_user_sent(&own, &walk, owner, &epoch);
 
 	r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 	if (!r)
@@ -210,7 +211,7 @@ static __always_inline void stack_tell(struct thread *t, struct task_struct *tas
 	r->since_ns = since;
 	r->ustack = id;
 	bpf_ringbuf_submit(r, ring_flags());
-	looks_note(t);
+	looks_note(t, epoch != 0);
 }
 
 /* A wait is the same while its thread was not switched to. */

@@ -139,14 +139,22 @@ static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, _
 }
 
 /* The same with what bpf_get_stack() left in s; r is what it returned. */
+static __always_inline __u64 stack_take_got(struct cpu *cpu, const struct scratch *s, long r,
+					    const struct stack_owner *owner, __u32 *epoch_out)
+{
+	*epoch_out = (__u32)cut.epoch;
+	if (r <= 0)
+		return STACK_FAULT;
+	return stack_take_sent(cpu, s->ip, (__u32)r / 8, 0, owner, 0, epoch_out);
+}
+
+/* For what is taken again in any case. */
 static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
 					const struct stack_owner *owner)
 {
 	__u32 epoch;
 
-	if (r <= 0)
-		return STACK_FAULT;
-	return stack_take_sent(cpu, s->ip, (__u32)r / 8, 0, owner, 0, &epoch);
+	return stack_take_got(cpu, s, r, owner, &epoch);
 }
 
 #endif
