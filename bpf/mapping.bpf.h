@@ -27,7 +27,17 @@ static __always_inline __u64 mappings_id(struct unwind_walk *w, const struct sta
 	return id | MAPPINGS_FOUND;
 }
 
-/* Each once a window. What they are together with the daemon's. */
+static __always_inline bool mapping_is_sent(__u64 id, __u64 epoch)
+{
+	__u64 *sent = bpf_map_lookup_elem(&seen, &id);
+
+	return sent && *sent == epoch;
+}
+
+/*
+ * Each once a window, as stacks are: whoever sees it claimed sends what follows behind it. What they
+ * are together with the daemon's; MAPPINGS_LOST where one did not get through.
+ */
 static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 				      const struct stack_owner *owner)
 {
@@ -39,12 +49,16 @@ static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 		return 0;
 	id = mappings_id(w, owner);
 	for (i = 0; i < UNWIND_FOUND_MAX && i < w->search.n_found; i++) {
-		if (!stack_claim(cpu, hash_mix(id, i), epoch))
+		if (mapping_is_sent(hash_mix(id, i), epoch))
 			continue;
 		r = bpf_ringbuf_reserve(&ring, sizeof(*r), 0);
 		if (!r) {
-			cpu->counts.lost[LOST_PROCESS_RING]++;
-			return id;
+			cpu->counts.lost[LOST_MAPPING_RING]++;
+			return MAPPINGS_LOST;
+		}
+		if (!stack_claim(cpu, hash_mix(id, i), epoch)) {
+			bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+			continue;
 		}
 		r->head.type = RECORD_MAPPING;
 		r->head.size = sizeof(*r);

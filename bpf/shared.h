@@ -42,6 +42,7 @@ enum loss {
 	LOST_THREADS,	   /* switches of threads that the thread map did not take */
 	LOST_THREAD_END,   /* final sums of dead threads: the ring was full */
 	LOST_PROCESS_RING, /* fork, exec and exit events: the ring was full */
+	LOST_MAPPING_RING, /* mappings that stacks went through: the ring was full */
 	LOST_MISSED_OUT,   /* a switch-out of a thread not known to be on a CPU */
 	LOST_MISSED_IN,	   /* a switch-in of a thread not known to be off CPU */
 	LOST_NO_MAP,	   /* waits: no window map (never expected) */
@@ -395,6 +396,9 @@ struct record_mapping {
 
 /* Of record_stack.mappings: not the generation alone. */
 #define MAPPINGS_FOUND (1ULL << 63)
+
+/* Of these not all were told: what the stack went through is not known. */
+#define MAPPINGS_LOST MAPPINGS_FOUND
 
 _Static_assert(sizeof(struct wait_key) == 32, "wait_key has no padding");
 _Static_assert(sizeof(struct wait_sums) == 48 + 4 * WAIT_BUCKETS, "wait_sums has no padding");

@@ -167,7 +167,7 @@ void process_version_note(struct process *process, uint64_t id, uint64_t generat
 
 	if (!version) {
 		base = version_find(process, generation);
-		version = version_add(process, id, generation, base ? base->maps : NULL);
+		version = version_add(process, id, generation != 0, base ? base->maps : NULL);
 	}
 	found = version ? version_find_found(version, mapping) : NULL;
 	if (found && found->is_awaited)

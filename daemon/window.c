@@ -275,6 +275,7 @@ const char *window_loss_name(unsigned int loss)
 		[LOST_THREADS] = "switches of threads beyond max_threads",
 		[LOST_THREAD_END] = "final sums of threads: the ring was full",
 		[LOST_PROCESS_RING] = "forks, execs and exits: the ring was full",
+		[LOST_MAPPING_RING] = "mappings of stacks: the ring was full",
 		[LOST_MISSED_OUT] = "switch-outs of threads not known to be on a CPU",
 		[LOST_MISSED_IN] = "switch-ins of threads not known to be off CPU",
 		[LOST_SAMPLE_KEYS] = "samples: the window's map was full",

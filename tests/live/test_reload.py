@@ -55,6 +55,34 @@ def check_reload(daemon, rounds, count, us):
     program.end()
 
 
+def check_full_ring():
+    """Where the ring has no room for what was mapped, its stacks have no names rather than those of
+    what was there before, and there are names again as soon as there is room."""
+    rounds, label = 20, "full ring"
+    daemon = Daemon("probe.offcpu.min_wait=0", "probe.offcpu.stack_ring=1M", "window.length=1min",
+                    "probe.oncpu.enabled=no", "probe.iolat.enabled=no")
+    # The first in a library teaches the daemon its names, in a slow machine too late for some.
+    Program("prog_reload", 1, 20, 5000, *map(library, NAMES)).ready().go().done().end()
+    program = Program("prog_reload", rounds, 1, 1000, *map(library, NAMES)).ready()
+    forker = Program("prog_forker", 3000, 1).ready()
+    os.kill(daemon.process.pid, signal.SIGSTOP)
+    try:
+        forker.go().done()
+        program.go().done()
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
+    rows = library_rows(daemon, program.pid, "--window", "5min")
+    for name in NAMES:
+        count = row_sum([r for r in rows if f"in_{name}" in frame_names(r)], "count")
+        check(count <= rounds, f"{label}: {count} of {rounds} sleeps in {name}, none of another's")
+    reasons = {entry["reason"]: entry["count"] for entry in daemon.status()["lost"]}
+    check("mappings of stacks: the ring was full" in reasons, f"{label}: lost {reasons}")
+    forker.end()
+    program.end()
+    check_reload(daemon, 20, 2, 2000)
+    daemon.stop()
+
+
 def used_by(daemon):
     """CPU seconds and MiB."""
     with open(f"/proc/{daemon.process.pid}/stat", encoding="ascii") as f:
@@ -90,4 +118,5 @@ check_reload(daemon, 100, 1, 300)
 check_pieces(daemon)
 check_nothing_lost(daemon.status(), "status")
 daemon.stop()
+check_full_ring()
 finish()

@@ -375,6 +375,8 @@ static void names_are_by_what_was_mapped_then(void **state)
 	assert_true(process_lookup(process, MAPPINGS_FOUND | 2, child.address, false, &symbol));
 	assert_non_null(strstr(symbol.module, "libc.so"));
 	assert_false(process_lookup(process, MAPPINGS_FOUND | 3, child.address, false, &symbol));
+	/* Nor in one of which something was lost on its way. */
+	assert_false(process_lookup(process, MAPPINGS_LOST, child.address, false, &symbol));
 	process_release_symbols(process);
 	end(&child);
 	process_unref(process);
