@@ -50,6 +50,7 @@ enum loss {
 	LOST_NO_HOOK,	   /* waits of offwake: the hook that takes stacks did not run */
 	LOST_CALL_NESTED,  /* calls made on top of one that was being recorded on that CPU */
 	LOST_CALL_RING,	   /* streamed calls: the ring was full */
+	LOST_CALL_HELD,	   /* calls not recorded, with none behind them to stand for them */
 	LOST_IO_KEYS,	   /* operations: the window's map was full */
 	LOST_IO_SLOTS,	   /* operations that the table of open ones did not take */
 	LOST_IO_DEPTH,	   /* operations within others, more than a thread has room for */
@@ -77,6 +78,8 @@ struct cpu_counts {
 	__u64 samples_kept; /* put into a window's map */
 	__u64 streamed;	   /* calls sent one by one */
 	__u64 call_ns;	    /* spent in the programs that record calls */
+	__u64 calls_passed;  /* passed over by chance: now, as the next one stands for them */
+	__u64 calls_refused; /* the same of those that had no time or no turn to be recorded */
 	__u64 ios;	    /* bumped first thing: every end of an operation that is followed */
 	__u64 ios_kept;	    /* put into a window's map */
 	__u64 ios_unseen;   /* of those that ended: their begin was not seen */

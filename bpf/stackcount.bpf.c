@@ -21,7 +21,7 @@ struct cpu {
 	struct cpu_counts counts;
 	__u64 busy;    /* a call is being recorded: scratch is in use */
 	__u64 skip;    /* so many calls more are not recorded */
-	__u64 pending; /* calls that the next recorded one stands for */
+	__u64 epoch;   /* of the last call */
 	__u64 slice_start_ns;
 	__u64 slice_ns; /* spent in it */
 };
@@ -56,6 +56,25 @@ static __always_inline bool is_cpu_wanted(void)
 }
 
 /*
+ * What was turned away in another window is nothing that a call in this one should stand for. What
+ * chance passed over is, as chance made no difference between these calls; but not for long.
+ */
+static __always_inline void calls_begin_window(struct cpu *cpu)
+{
+	__u64 epoch = cut.epoch, before = cpu->epoch;
+
+	if (epoch == before)
+		return;
+	cpu->epoch = epoch;
+	cpu->counts.lost[LOST_CALL_HELD] += cpu->counts.calls_refused;
+	cpu->counts.calls_refused = 0;
+	if (epoch - before == 1)
+		return;
+	cpu->counts.lost[LOST_CALL_HELD] += cpu->counts.calls_passed;
+	cpu->counts.calls_passed = 0;
+}
+
+/*
  * By chance, so that no pattern in the calls comes through or is missed as a whole. 0 where the
  * call is not recorded, else how many it stands for: the sum over all recorded ones is that of all
  * calls.
@@ -64,14 +83,14 @@ static __always_inline __u64 call_pick(struct cpu *cpu)
 {
 	__u64 every = pace.every, count;
 
-	cpu->pending++;
+	cpu->counts.calls_passed++;
 	if (cpu->skip && every > 1) {
 		cpu->skip--;
 		return 0;
 	}
 	cpu->skip = every > 1 ? bpf_get_prandom_u32() % (2 * every - 1) : 0;
-	count = cpu->pending;
-	cpu->pending = 0;
+	count = cpu->counts.calls_passed;
+	cpu->counts.calls_passed = 0;
 	return count;
 }
 
@@ -231,14 +250,17 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 		cpu->counts.filtered++;
 		return;
 	}
+	calls_begin_window(cpu);
 	count = call_pick(cpu);
 	if (!count)
 		return;
 	/* One that is not recorded, or not streamed, is stood for by the next one that is. */
 	if (!call_is_affordable(cpu, now) || (streams && !call_is_due(now))) {
-		cpu->pending = count;
+		cpu->counts.calls_refused += count;
 		return;
 	}
+	count += cpu->counts.calls_refused;
+	cpu->counts.calls_refused = 0;
 	key.leader_boot_ns = task->group_leader->start_boottime;
 	key.tgid = task->tgid;
 	key.start_boot_ns = by_thread() ? task->start_boottime : key.leader_boot_ns;

@@ -151,6 +151,17 @@ int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 	return 0;
 }
 
+/* With the last cut, for no call comes after it: what the next one would have stood for. */
+static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
+{
+	bool is_last;
+
+	pthread_mutex_lock(&drain->lock);
+	is_last = drain->is_stopping;
+	pthread_mutex_unlock(&drain->lock);
+	return is_last ? counts->calls_passed + counts->calls_refused : 0;
+}
+
 /* What was lost since the last cut goes into the window, and into the sums for `status`. */
 static void losses_add(struct drain *drain, struct window *window)
 {
@@ -165,6 +176,7 @@ static void losses_add(struct drain *drain, struct window *window)
 	else
 		for (i = 0; i < LOST_N; i++)
 			counts.lost[i] += openwait.lost[i];
+	counts.lost[LOST_CALL_HELD] += calls_left(drain, &counts);
 	for (i = 0; i < LOST_N; i++)
 		window->lost[i] += counts.lost[i] - drain->last.lost[i];
 	window->lost_ns = counts.lost_ns - drain->last.lost_ns;

@@ -282,6 +282,7 @@ const char *window_loss_name(unsigned int loss)
 		[LOST_NO_HOOK] = "waits whose thread was not seen to go on",
 		[LOST_CALL_NESTED] = "calls made while another one was being recorded on that CPU",
 		[LOST_CALL_RING] = "streamed calls: the ring was full",
+		[LOST_CALL_HELD] = "calls not recorded, and none after them in their window",
 		[LOST_IO_KEYS] = "operations: the window's map was full",
 		[LOST_IO_SLOTS] = "operations: the table of open ones was full",
 		[LOST_IO_DEPTH] = "operations within others, deeper than a thread has room for",
