@@ -131,18 +131,23 @@ static bool waker_trim(const struct symbol *symbols, size_t n, size_t *first_out
 /*
  * A traced tracepoint is the first frame, as the address of what calls its probes; below are the
  * programs and what they were called by. It is named as what it is; name is of that many bytes.
+ * A program may have no name: it is newer than those that were read.
  */
 static bool tracepoint_trim(struct symbol *symbols, size_t n, size_t *first_out, char *name,
 			    size_t size)
 {
 	static const char prefix[] = "__traceiter_";
 	const char *leaf = n ? symbols[0].name : NULL;
-	size_t first = 1;
+	size_t i, first = 1;
 
 	if (!leaf || strncmp(leaf, prefix, strlen(prefix)) != 0 || symbols[0].name_offset)
 		return false;
-	while (first < n && first < MAX_TRACER_FRAMES && is_tracer(&symbols[first]))
-		first++;
+	for (i = 1; i < n && i < MAX_TRACER_FRAMES; i++) {
+		if (is_tracer(&symbols[i]))
+			first = i + 1;
+		else if (symbols[i].name)
+			break;
+	}
 	snprintf(name, size, "tracepoint:%s", leaf + strlen(prefix));
 	symbols[first - 1] = symbols[0];
 	symbols[first - 1].name = name;
