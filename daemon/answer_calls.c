@@ -45,6 +45,7 @@ void answer_session_calls(struct session *session, const struct drain_stats *sta
 	if (!info->function)
 		return;
 	out->function = info->function;
+	out->file = session_file(session);
 	/* Of an earlier run it is not known any more. */
 	if (session_functions(session))
 		out->functions = (int64_t)session_functions(session);

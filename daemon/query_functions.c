@@ -63,7 +63,7 @@ int query_functions(struct recorder *recorder, const struct wire_functions_reque
 				      "%" PRId64 ": a number of names, from 0 on", request->max);
 	if (request->max != WIRE_ABSENT && request->max < NAMES_MAX)
 		max = (size_t)request->max;
-	r = targets_search(request->function, request->regexp == 1, &targets, error);
+	r = targets_search(request->function, request->regexp == 1, NULL, &targets, error);
 	if (!r)
 		r = functions_make(answer, &targets, max);
 	if (r)

@@ -470,6 +470,11 @@ size_t session_functions(struct session *session)
 	return session->n_functions;
 }
 
+const char *session_file(const struct session *session)
+{
+	return session->targets.path;
+}
+
 struct calls *session_calls(struct session *session)
 {
 	return session->calls;

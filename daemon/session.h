@@ -24,6 +24,7 @@ struct probe_unwind;
 struct calls;
 struct session;
 struct sessions;
+struct target_tasks;
 struct targets;
 
 /* The id of an always-on session is one more than its kind. */
@@ -150,11 +151,16 @@ void session_stats(struct session *session, struct drain_stats *out);
 /* How many functions it is on, or was. */
 size_t session_functions(struct session *session);
 
+/* The program or library they are in; borrowed, as long as the session. NULL: not known, or none.
+ */
+const char *session_file(const struct session *session);
+
 /* Where its calls are streamed; borrowed, as long as the session. NULL: it streams none. */
 struct calls *session_calls(struct session *session);
 
 /* All that a pattern names on this host: 0, or a negative errno with *error. The caller's. */
-int targets_search(const char *text, bool is_regex, struct targets *out, struct wire_error *error);
+int targets_search(const char *text, bool is_regex, const struct target_tasks *tasks,
+		   struct targets *out, struct wire_error *error);
 
 /* What there is to say of it: what the kernel refused, or why it was ended. *out may be NULL. */
 struct arena;

@@ -16,7 +16,8 @@ static int invalid(struct wire_error *error, const char *text)
 	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "function", "%s", text);
 }
 
-int targets_search(const char *text, bool is_regex, struct targets *out, struct wire_error *error)
+int targets_search(const char *text, bool is_regex, const struct target_tasks *tasks,
+		   struct targets *out, struct wire_error *error)
 {
 	struct target_pattern pattern;
 	char why[512] = "";
@@ -33,14 +34,28 @@ int targets_search(const char *text, bool is_regex, struct targets *out, struct 
 		break;
 	case TARGET_USER:
 	case TARGET_USDT:
-		r = target_find_user(&pattern, out, why, sizeof(why));
+		r = target_find_user(&pattern, tasks, out, why, sizeof(why));
 		break;
 	}
 	target_pattern_fini(&pattern);
 	return r && why[0] ? invalid(error, why) : r;
 }
 
-static int targets_limit(const struct targets *targets, const char *text,
+/* In the words of each tool. */
+static int none_found(const struct targets *targets, const char *text, enum probe_kind kind,
+		      struct wire_error *error)
+{
+	bool is_snoop = kind == PROBE_STACKSNOOP;
+
+	return wire_error_set(
+		error, -EINVAL, "io.stackd.InvalidFilter", "function",
+		"%s \"%.200s\"%s%s%.200s; stackctl probes --functions PATTERN lists them",
+		is_snoop ? "Function" : "0 functions matched by", text,
+		is_snoop ? " not found" : "", targets->path ? " in " : "",
+		targets->path ? targets->path : "");
+}
+
+static int targets_limit(const struct targets *targets, const char *text, enum probe_kind kind,
 			 const struct config *config, struct wire_error *error)
 {
 	bool has_programs = targets->kind == TARGET_TRACEPOINT;
@@ -52,11 +67,7 @@ static int targets_limit(const struct targets *targets, const char *text,
 				      "the %zu of that name be traced",
 				      text, targets->forbidden);
 	if (!targets->n)
-		return wire_error_set(
-			error, -EINVAL, "io.stackd.InvalidFilter", "function",
-			"0 functions matched by \"%.200s\"; stackctl probes --functions "
-			"PATTERN lists them",
-			text);
+		return none_found(targets, text, kind, error);
 	if (targets->n > max)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "function",
 				      "%zu %s matched by \"%.200s\": more than %" PRIu64 "%s",
@@ -65,6 +76,36 @@ static int targets_limit(const struct targets *targets, const char *text,
 				      has_programs ? " at a time"
 						   : ", which is [probe.stackcount] max_functions");
 	return 0;
+}
+
+/* The processes of the filter, and those of its threads. */
+static int tasks_of(const struct wire_filter *filter, int64_t **ids_out, size_t *n_out)
+{
+	size_t pids = filter ? filter->pids.n : 0, tids = filter ? filter->tids.n : 0;
+	int64_t *ids = calloc(pids + tids + 1, sizeof(*ids));
+
+	if (!ids)
+		return -ENOMEM;
+	if (pids)
+		memcpy(ids, filter->pids.v, pids * sizeof(*ids));
+	if (tids)
+		memcpy(ids + pids, filter->tids.v, tids * sizeof(*ids));
+	*ids_out = ids;
+	*n_out = pids + tids;
+	return 0;
+}
+
+static int function_find(struct session *session, const struct session_request *request,
+			 struct wire_error *error)
+{
+	_cleanup_(freep) int64_t *ids = NULL;
+	struct target_tasks tasks = {};
+	int r = tasks_of(request->filter, &ids, &tasks.n);
+
+	tasks.ids = ids;
+	return r ? r
+		 : targets_search(request->function, request->is_regex, &tasks, &session->targets,
+				  error);
 }
 
 int session_targets(struct session *session, const struct session_request *request,
@@ -86,6 +127,8 @@ int session_targets(struct session *session, const struct session_request *reque
 	if (request->rate && session->info.kind != PROBE_STACKSNOOP)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "rate",
 				      "%s streams nothing: only stacksnoop does", name);
-	r = targets_search(request->function, request->is_regex, &session->targets, error);
-	return r ? r : targets_limit(&session->targets, request->function, config, error);
+	r = function_find(session, request, error);
+	return r ? r
+		 : targets_limit(&session->targets, request->function, session->info.kind, config,
+				 error);
 }

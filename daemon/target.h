@@ -35,9 +35,15 @@ struct target {
 	uint32_t counter; /* of TARGET_USDT: the offset of who is counted that wants it, or 0 */
 };
 
+/* Those whose programs and libraries are meant, by pid or tid: what goes by a name with them. */
+struct target_tasks {
+	const int64_t *ids;
+	size_t n;
+};
+
 struct targets {
 	enum target_kind kind;
-	char *path; /* of the program or library, else NULL */
+	char *path; /* of the program or library they are in, else NULL */
 	struct target *v;
 	size_t n;
 	size_t room;
@@ -58,13 +64,18 @@ bool target_glob(const char *glob, const char *text);
 
 /*
  * All that fit, each address once, by name. 0 also when there are none; -errno with one line in
- * why. Of tracepoints see probe_tracepoints.h. Where a file has no function of that name its static
- * probes are meant, as by other tools: the kind of what was found tells.
+ * why. Of tracepoints see probe_tracepoints.h.
  */
 int target_find_functions(const struct target_pattern *pattern, struct targets *out, char *why,
 			  size_t size);
-int target_find_user(const struct target_pattern *pattern, struct targets *out, char *why,
-		     size_t size);
+
+/*
+ * The same in one file: of several that go by the name the one that has what fits; -EINVAL where
+ * more than one has. Where a file has no function of that name its static probes are meant, as by
+ * other tools: the kind of what was found tells. tasks may be NULL.
+ */
+int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
+		     struct targets *out, char *why, size_t size);
 
 /* The addresses of kernel symbols by whole name, 0 where there is none: reads the table once. */
 int target_addresses(struct target *symbols, size_t n);

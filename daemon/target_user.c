@@ -1,154 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/elf_file.h"
 #include "daemon/elf_functions.h"
 #include "daemon/elf_usdt.h"
 #include "daemon/target.h"
+#include "daemon/target_file.h"
 #include "proto/base.h"
-
-#if defined(__x86_64__)
-#define MULTIARCH "x86_64-linux-gnu"
-#else
-#define MULTIARCH "aarch64-linux-gnu"
-#endif
-
-/* As the dynamic linker and a shell have them. */
-static const char *const library_dirs[] = {
-	"/usr/local/lib/" MULTIARCH,
-	"/lib/" MULTIARCH,
-	"/usr/lib/" MULTIARCH,
-	"/usr/local/lib",
-	"/lib64",
-	"/usr/lib64",
-	"/lib",
-	"/usr/lib",
-};
-static const char *const program_dirs[] = {
-	"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
-};
-
-/* What was found by a name: one file, by whatever links; or a second one. */
-struct search {
-	char *path;
-	char *other;
-	dev_t dev;
-	ino_t ino;
-};
-
-static void search_fini(struct search *search)
-{
-	free(search->path);
-	free(search->other);
-}
-
-static bool is_elf(const char *path)
-{
-	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char magic[4];
-
-	return fd >= 0 && read(fd, magic, sizeof(magic)) == sizeof(magic) &&
-	       memcmp(magic, "\177ELF", 4) == 0;
-}
-
-/* A linker script is called as a library is. */
-static void search_try(struct search *search, const char *path)
-{
-	struct stat st;
-
-	if (search->other || stat(path, &st) < 0 || !S_ISREG(st.st_mode) || !is_elf(path))
-		return;
-	if (!search->path) {
-		search->path = realpath(path, NULL);
-		search->dev = st.st_dev;
-		search->ino = st.st_ino;
-	} else if (st.st_dev != search->dev || st.st_ino != search->ino) {
-		search->other = realpath(path, NULL);
-	}
-}
-
-static void search_glob(struct search *search, const char *pattern)
-{
-	glob_t found;
-	size_t i;
-
-	if (glob(pattern, 0, NULL, &found) != 0)
-		return;
-	for (i = 0; i < found.gl_pathc; i++)
-		search_try(search, found.gl_pathv[i]);
-	globfree(&found);
-}
-
-/* One file or several: of a library the development package adds another name. */
-static void search_library(struct search *search, const char *dir, const char *prefix,
-			   const char *name)
-{
-	char path[512];
-
-	snprintf(path, sizeof(path), "%s/%s%.200s.so", dir, prefix, name);
-	search_try(search, path);
-	snprintf(path, sizeof(path), "%s/%s%.200s.so.[0-9]*", dir, prefix, name);
-	search_glob(search, path);
-}
-
-/* c and libc are libc.so or libc.so.6, libc.so.6 is itself; then programs. */
-static void search_run(struct search *search, const char *name)
-{
-	char path[512];
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(library_dirs) && !search->path; i++) {
-		snprintf(path, sizeof(path), "%s/%.200s", library_dirs[i], name);
-		if (strstr(name, ".so"))
-			search_try(search, path);
-		search_library(search, library_dirs[i], "lib", name);
-		if (strncmp(name, "lib", 3) == 0)
-			search_library(search, library_dirs[i], "", name);
-	}
-	for (i = 0; i < ARRAY_SIZE(program_dirs) && !search->path; i++) {
-		snprintf(path, sizeof(path), "%s/%.200s", program_dirs[i], name);
-		search_try(search, path);
-	}
-}
-
-static int file_find(const char *place, char **out, char *why, size_t size)
-{
-	_cleanup_(search_fini) struct search search = {};
-
-	if (strpbrk(place, "*?[")) {
-		snprintf(why, size, "%.200s: one program or library, without wildcards", place);
-		return -EINVAL;
-	}
-	if (strchr(place, '/') && place[0] != '/') {
-		snprintf(why, size, "%.200s: a path begins with /", place);
-		return -EINVAL;
-	}
-	if (place[0] == '/') {
-		*out = strdup(place);
-		return *out ? 0 : -ENOMEM;
-	}
-	search_run(&search, place);
-	if (search.other) {
-		snprintf(why, size, "%.100s is %.150s and %.150s: name one by its path", place,
-			 search.path, search.other);
-		return -EINVAL;
-	}
-	if (!search.path) {
-		snprintf(why, size, "there is no library or program %.200s; a path names it too",
-			 place);
-		return -ENOENT;
-	}
-	*out = TAKE(search.path);
-	return 0;
-}
 
 struct finder {
 	const struct target_pattern *pattern;
@@ -211,30 +75,97 @@ static int functions_find(int fd, const struct target_pattern *pattern, struct t
 	return r;
 }
 
-int target_find_user(const struct target_pattern *pattern, struct targets *out, char *why,
-		     size_t size)
+/* 0 with what the file has of it, if anything; or why it cannot be told. */
+static int file_search(const struct target_pattern *pattern, const char *path, struct targets *out,
+		       char *why, size_t size)
 {
-	_cleanup_(closep) int fd = -1;
+	_cleanup_(targets_fini) struct targets found = { .kind = pattern->kind };
+	_cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	int r;
 
-	*out = (struct targets){ .kind = pattern->kind };
-	r = file_find(pattern->place, &out->path, why, size);
-	if (r)
+	found.path = strdup(path);
+	if (!found.path)
+		return -ENOMEM;
+	r = fd < 0 ? -errno : functions_find(fd, pattern, &found);
+	if (r == -ENOMEM)
 		return r;
-	fd = open(out->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		r = -errno;
-	else
-		r = functions_find(fd, pattern, out);
-	if (!r) {
-		targets_settle(out);
-		return 0;
-	}
-	if (r != -ENOMEM)
-		snprintf(why, size, "%.300s: %s", out->path,
+	if (r) {
+		snprintf(why, size, "%.300s: %s", path,
 			 r == -ENOEXEC	 ? "no program or library (ELF)"
 			 : r == -EBADMSG ? "a broken ELF file"
 					 : strerror(-r));
-	targets_fini(out);
-	return r;
+		return r;
+	}
+	targets_settle(&found);
+	*out = found;
+	found = (struct targets){};
+	return 0;
+}
+
+/* Several have it: which one is meant only the user knows. */
+static int ambiguous(const struct target_pattern *pattern, const struct target_files *files,
+		     const bool *has, char *why, size_t size)
+{
+	size_t used, shown = 0, n = 0;
+
+	for (size_t i = 0; i < files->n; i++)
+		n += has[i];
+	snprintf(why, size, "%.60s of %.60s is in %zu files: ", pattern->name, pattern->place, n);
+	for (size_t i = 0; i < files->n && shown < 3; i++) {
+		if (!has[i])
+			continue;
+		used = strlen(why);
+		snprintf(why + used, size - used, "%s%.90s", shown++ ? ", " : "", files->v[i].path);
+	}
+	used = strlen(why);
+	snprintf(why + used, size - used, "%s: name one by its path", n > shown ? ", ..." : "");
+	return -EINVAL;
+}
+
+static int files_search(const struct target_pattern *pattern, const struct target_files *files,
+			bool *has, struct targets *out, char *why, size_t size)
+{
+	_cleanup_(targets_fini) struct targets found = { .kind = pattern->kind };
+	struct targets next;
+	size_t i, n = 0;
+	int r, failed = 0;
+
+	for (i = 0; i < files->n; i++) {
+		r = file_search(pattern, files->v[i].path, &next, why, size);
+		if (r == -ENOMEM)
+			return r;
+		if (r) {
+			failed = r;
+			continue;
+		}
+		has[i] = next.n > 0;
+		n += has[i];
+		/* The one that there is, too, where nothing fits: that is where it was looked. */
+		if ((n == 1 && has[i]) || files->n == 1) {
+			targets_fini(&found);
+			found = next;
+		} else {
+			targets_fini(&next);
+		}
+	}
+	if (n > 1)
+		return ambiguous(pattern, files, has, why, size);
+	if (!n && failed)
+		return failed;
+	*out = found;
+	found = (struct targets){};
+	return 0;
+}
+
+int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
+		     struct targets *out, char *why, size_t size)
+{
+	_cleanup_(target_files_fini) struct target_files files = {};
+	_cleanup_(freep) bool *has = NULL;
+	int r = target_files_find(pattern->place, tasks, &files, why, size);
+
+	if (r)
+		return r;
+	has = calloc(files.n, sizeof(*has));
+	return has ? files_search(pattern, &files, has, out, why, size) : -ENOMEM;
 }

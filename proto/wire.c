@@ -293,6 +293,7 @@ static const struct field fields_session[] = {
 	STRING(struct wire_session, function, OPTIONAL),
 	TRISTATE(struct wire_session, regexp),
 	INT(struct wire_session, functions, OPTIONAL),
+	STRING(struct wire_session, file, OPTIONAL),
 	INT(struct wire_session, calls_per_s, OPTIONAL),
 	INT(struct wire_session, load, OPTIONAL),
 	INT(struct wire_session, every, OPTIONAL),

@@ -331,6 +331,7 @@ struct wire_session {
 	const char *function; /* optional */
 	int regexp;
 	int64_t functions;   /* optional */
+	const char *file;    /* optional, of programs' functions */
 	int64_t calls_per_s; /* optional */
 	int64_t load;	     /* optional */
 	int64_t every;	     /* optional */

@@ -146,14 +146,14 @@ static void test_user(void **state)
 	path[n] = '\0';
 	snprintf(text, sizeof(text), "u:%s:target_test_*", path);
 	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
-	assert_int_equal(target_find_user(&pattern, &named, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, NULL, &named, why, sizeof(why)), 0);
 	target_pattern_fini(&pattern);
 	assert_int_equal(named.n, 1);
 	assert_string_equal(named.v[0].name, "target_test_function");
 	assert_string_equal(named.path, path);
 	snprintf(text, sizeof(text), "u:%s:0x0", path);
 	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
-	assert_int_equal(target_find_user(&pattern, &numbered, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, NULL, &numbered, why, sizeof(why)), 0);
 	target_pattern_fini(&pattern);
 	assert_int_equal(numbered.n, 0);
 }
@@ -177,7 +177,7 @@ static void check_probes(const char *name, size_t n, size_t counted)
 
 	snprintf(text, sizeof(text), "%s", name);
 	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
-	assert_int_equal(target_find_user(&pattern, &found, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, NULL, &found, why, sizeof(why)), 0);
 	target_pattern_fini(&pattern);
 	assert_int_equal(found.n, n);
 	if (n)
@@ -206,7 +206,7 @@ static void check_no_user(const char *text, const char *word)
 	char why[512] = "";
 
 	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
-	assert_true(target_find_user(&pattern, &targets, why, sizeof(why)) < 0);
+	assert_true(target_find_user(&pattern, NULL, &targets, why, sizeof(why)) < 0);
 	target_pattern_fini(&pattern);
 	if (!strstr(why, word))
 		fail_msg("%s: \"%s\" says nothing of \"%s\"", text, why, word);
@@ -219,7 +219,7 @@ static void check_file(const char *text, const char *name)
 	char why[512] = "";
 
 	assert_int_equal(target_parse(text, false, &pattern, why, sizeof(why)), 0);
-	assert_int_equal(target_find_user(&pattern, &targets, why, sizeof(why)), 0);
+	assert_int_equal(target_find_user(&pattern, NULL, &targets, why, sizeof(why)), 0);
 	target_pattern_fini(&pattern);
 	if (!strstr(targets.path, name))
 		fail_msg("%s: %s", text, targets.path);
@@ -230,6 +230,7 @@ static void test_files(void **state)
 	check_file("u:c:malloc", "/libc.so");
 	check_file("u:libc:malloc", "/libc.so");
 	check_file("u:libc.so.6:malloc", "/libc.so");
+	check_file("u:libc.so:malloc", "/libc.so");
 	check_file("u:sh:main", "/bin/");
 }
 

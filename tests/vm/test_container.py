@@ -3,24 +3,8 @@
 """Names of what the daemon has no path to: a binary that was deleted and whose place another took,
 and one in a container, that is in a mount namespace with a root of its own."""
 
+from container import Contained
 from harness import *
-
-# $1: a directory that becomes the root, in a file system that nobody else sees.
-CONTAINER = """
-set -e
-mount -t tmpfs tmpfs "$1"
-mkdir -p "$1/lib" "$1/lib64" "$1/usr" "$1/proc" "$1/old"
-mount --bind /usr "$1/usr"
-mount --rbind /lib "$1/lib" 2>/dev/null || true
-mount --rbind /lib64 "$1/lib64" 2>/dev/null || true
-mount -t proc proc "$1/proc"
-cp "$2" "$1/contained_waits"
-cd "$1"
-pivot_root . old
-umount -l /old
-exec /contained_waits "$3" "$4"
-"""
-
 
 
 def check_rows(daemon, pid, text):
@@ -49,13 +33,10 @@ def check_deleted(daemon):
 
 
 def check_contained(daemon):
-    argv = ["--mount", "--pid", "--fork", "sh", "-c", CONTAINER, "sh", make_temp_dir()]
-    argv += [os.path.join(PROGS, "prog_waits"), "3", "200"]
-    program = Program("unshare", *argv, path=need_tool("unshare")).ready()
-    (pid,) = children_of(program.pid)[:1]
+    program = Contained("prog_waits", 3, 200).ready()
     program.go().done()
     program.end()
-    check_rows(daemon, pid, "contained")
+    check_rows(daemon, program.pid_there, "contained")
 
 
 need_live()
