@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,25 +7,53 @@
 #include "daemon/target.h"
 #include "proto/base.h"
 
-/* Where a kernel that shows them lists what can be traced; the daemon of a unit does not see them.
- */
+/* Where a kernel that shows them lists what can be traced, to whom has CAP_DAC_READ_SEARCH. */
 static const char *const filter_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions",
 	"/sys/kernel/debug/tracing/available_filter_functions",
 };
 
+/* The same with an address before each (6.5): of functions that share a name it tells which. */
+static const char *const place_lists[] = {
+	"/sys/kernel/tracing/available_filter_functions_addrs",
+	"/sys/kernel/debug/tracing/available_filter_functions_addrs",
+};
+
+/* Such an address is that of the call in it, which may stand behind a landing pad. */
+enum { CALL_WITHIN = 16 };
+
+struct places {
+	uint64_t *v;
+	size_t n;
+	size_t room;
+};
+
 struct symbol_line {
 	uint64_t address;
 	char type;
-	char name[512];
-	char module[64];
+	const char *name;
+	const char *module; /* "" of the kernel itself */
 };
 
-static bool line_parse(const char *line, struct symbol_line *out)
+/* "ffffffff81000000 T name", and of a module "\t[module]" behind it, cut into its parts: there are
+ * so many lines that sscanf() would take most of the time. */
+static bool line_parse(char *line, struct symbol_line *out)
 {
-	out->module[0] = '\0';
-	return sscanf(line, "%" SCNx64 " %c %511s [%63[^]]]", &out->address, &out->type, out->name,
-		      out->module) >= 3;
+	char *end;
+
+	out->address = strtoull(line, &end, 16);
+	if (end == line || end[0] != ' ' || !end[1] || end[2] != ' ')
+		return false;
+	out->type = end[1];
+	out->name = end + 3;
+	end += 3 + strcspn(end + 3, "\t\n");
+	out->module = "";
+	if (end[0] == '\t' && end[1] == '[') {
+		out->module = end + 2;
+		end[2 + strcspn(end + 2, "]\n")] = '\0';
+	}
+	*end = '\0';
+	return out->name[0] != '\0';
 }
 
 static bool starts_with(const char *text, const char *prefix)
@@ -115,20 +142,117 @@ static void list_mark(FILE *f, const struct targets *targets, bool *marks)
 	}
 }
 
-static int list_apply(struct targets *targets)
+static FILE *list_open(const char *const *paths, size_t n)
+{
+	FILE *f = NULL;
+	size_t i;
+
+	for (i = 0; i < n && !f; i++)
+		f = fopen(paths[i], "re");
+	return f;
+}
+
+static int place_add(struct places *places, uint64_t address)
+{
+	size_t room = places->room ? 2 * places->room : 4096;
+	uint64_t *v = places->v;
+
+	if (places->n == places->room) {
+		v = reallocarray(v, room, sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		places->v = v;
+		places->room = room;
+	}
+	v[places->n++] = address;
+	return 0;
+}
+
+static int compare_place(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* "ffffffff81000014 name": all of them, sorted. */
+static int places_read(FILE *f, struct places *out)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t room = 0;
+	char *end;
+	uint64_t address;
+	int r = 0;
+
+	while (!r && getline(&text, &room, f) > 0) {
+		address = strtoull(text, &end, 16);
+		if (end != text && address)
+			r = place_add(out, address);
+	}
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), compare_place);
+	return r;
+}
+
+static bool places_have(const struct places *places, uint64_t start)
+{
+	size_t lo = 0, hi = places->n, at;
+
+	while (lo < hi) {
+		at = (lo + hi) / 2;
+		if (places->v[at] < start)
+			lo = at + 1;
+		else
+			hi = at;
+	}
+	return lo < places->n && places->v[lo] - start < CALL_WITHIN;
+}
+
+/* By addresses, where there is a list with them. */
+static int places_mark(const struct targets *targets, bool *marks, bool *is_done_out)
+{
+	_cleanup_(fclosep) FILE *f = list_open(place_lists, ARRAY_SIZE(place_lists));
+	struct places places = {};
+	size_t i;
+	int r = f ? places_read(f, &places) : 0;
+
+	*is_done_out = !r && places.n;
+	for (i = 0; *is_done_out && i < targets->n; i++)
+		marks[i] = places_have(&places, targets->v[i].address);
+	free(places.v);
+	return r;
+}
+
+static int targets_mark(const struct targets *targets, bool *marks, bool *is_done_out)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
+	int r = places_mark(targets, marks, is_done_out);
+
+	if (r || *is_done_out)
+		return r;
+	f = list_open(filter_lists, ARRAY_SIZE(filter_lists));
+	if (f)
+		list_mark(f, targets, marks);
+	*is_done_out = f != NULL;
+	return 0;
+}
+
+/* The kernel refuses all for one that it cannot trace: what is known to be so is left out. */
+static int list_apply(struct targets *targets)
+{
 	_cleanup_(freep) bool *marks = NULL;
 	size_t i, kept = 0;
+	bool is_marked;
+	int r;
 
-	for (i = 0; i < ARRAY_SIZE(filter_lists) && !f; i++)
-		f = fopen(filter_lists[i], "re");
-	if (!f || !targets->n)
+	if (!targets->n)
 		return 0;
 	marks = calloc(targets->n, sizeof(*marks));
 	if (!marks)
 		return -ENOMEM;
-	list_mark(f, targets, marks);
+	r = targets_mark(targets, marks, &is_marked);
+	if (r || !is_marked)
+		return r;
 	for (i = 0; i < targets->n; i++) {
 		if (marks[i])
 			targets->v[kept++] = targets->v[i];
