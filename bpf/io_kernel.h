@@ -65,7 +65,7 @@ struct request {
 	unsigned int cmd_flags;
 	unsigned int __data_len;
 	struct bio *bio;
-	__u64 start_time_ns;
+	__u64 start_time_ns; /* 0 where nobody asks */
 };
 
 struct kiocb {

@@ -9,6 +9,7 @@
  */
 
 const volatile bool has_throttle = false; /* on_throttle is attached */
+const volatile bool has_start = false;	  /* on_request_start is, and sees requests by their makers */
 
 /*
  * A request, or a bio of a device that has no requests, from its making to its completion. The
@@ -38,7 +39,8 @@ struct io_request {
 
 _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of the cache");
 
-#define IN_FLIGHT 1ULL /* in state */
+#define IN_FLIGHT	    1ULL       /* in state */
+#define REQUEST_IS_UNWANTED (1U << 31) /* in flags: no session wants it; it is known, no more */
 
 enum { REQUESTS = 8192, REQUEST_WAYS = 8 };
 
@@ -213,19 +215,24 @@ static __always_inline bool request_is_wanted(struct task_struct *task, struct c
 	return (!filter.comm_len || filter_has_comm(task)) && filter_has_cgroup(writer);
 }
 
-/* Of whoever is to be followed; NULL of others. */
+/* Of whoever is to be followed; NULL of others, which it may remember. */
 static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
-						       struct bio *bio)
+						       struct bio *bio, bool remembers)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct io_request *request, *held = bio_held(bio);
 	struct cgroup *writer = bio_writer(task, bio);
+	const bool is_wanted = held || request_is_wanted(task, writer);
 
-	if (!held && !request_is_wanted(task, writer))
+	if (!is_wanted && !remembers)
 		return NULL;
 	request = request_take(cpu, pointer_number(cpu, address));
 	if (!request)
 		return NULL;
+	if (!is_wanted) {
+		request->flags = REQUEST_IS_UNWANTED;
+		return NULL;
+	}
 	if (held)
 		request_resume(request, held, bio);
 	else
@@ -235,10 +242,15 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 	return request;
 }
 
+/*
+ * Who runs the queue issues what others made, too. Where its maker is not seen in any case, who was
+ * at it first counts for that: had it been forgotten that nobody wants it, its issue would be taken
+ * for its making.
+ */
 static __always_inline void request_begin(struct cpu *cpu, struct request *rq, __u64 start_ns,
 					  __u64 issue_ns)
 {
-	struct io_request *request = request_make(cpu, rq, rq->bio);
+	struct io_request *request = request_make(cpu, rq, rq->bio, !has_start);
 
 	if (!request)
 		return;
@@ -248,7 +260,18 @@ static __always_inline void request_begin(struct cpu *cpu, struct request *rq, _
 	request->op = request_op(rq->cmd_flags, rq->__data_len);
 }
 
-/* Since 6.5 (5a80bd075f3b): by its maker, and of all requests but those that a flush is made of. */
+/* The kernel has looked at its clock, but where nobody keeps account of the disk. */
+static __always_inline __u64 request_made_ns(const struct request *rq)
+{
+	__u64 start = rq->start_time_ns;
+
+	return start ? start : bpf_ktime_get_ns();
+}
+
+/*
+ * Since 6.5 (5a80bd075f3b): by its maker, and of all requests but those that a flush is made of. Newer
+ * kernels look at their clock after this; what is in start_time_ns is of the last use of the request.
+ */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(on_request_start, struct request *rq)
 {
@@ -259,14 +282,6 @@ int BPF_PROG(on_request_start, struct request *rq)
 	return 0;
 }
 
-/* Its start was not seen: the kernel knows when that was. */
-static __always_inline void request_see(struct cpu *cpu, struct request *rq, __u64 issue_ns)
-{
-	__u64 now = bpf_ktime_get_ns(), start = rq->start_time_ns;
-
-	request_begin(cpu, rq, start && start < now ? start : now, issue_ns);
-}
-
 /* Before that, where a scheduler gets it first. */
 SEC("?tp_btf/block_rq_insert")
 int BPF_PROG(on_request_insert, struct request *rq)
@@ -274,7 +289,7 @@ int BPF_PROG(on_request_insert, struct request *rq)
 	struct cpu *cpu = cpu_get();
 
 	if (cpu && !request_find(pointer_number(cpu, rq)))
-		request_see(cpu, rq, 0);
+		request_begin(cpu, rq, request_made_ns(rq), 0);
 	return 0;
 }
 
@@ -289,8 +304,8 @@ int BPF_PROG(on_request_issue, struct request *rq)
 	request = request_find(pointer_number(cpu, rq));
 	if (request)
 		request->issue_ns = bpf_ktime_get_ns();
-	else
-		request_see(cpu, rq, bpf_ktime_get_ns());
+	else if (!has_start || (rq->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
+		request_begin(cpu, rq, request_made_ns(rq), bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -345,7 +360,9 @@ static __always_inline void request_charge(const struct io_request *request, __u
 static __always_inline void request_end(struct cpu *cpu, const struct io_request *request,
 					__u64 now, bool is_error)
 {
-	__u64 queue = request->issue_ns - request->start_ns, device = now - request->issue_ns;
+	/* The kernel's own clock may be some ns ahead of that of programs. */
+	__u64 start = request->start_ns, issue = request->issue_ns,
+	      queue = issue > start ? issue - start : 0, device = now - issue;
 	struct io_key key = {};
 	struct io_sums *row;
 
@@ -368,9 +385,23 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 }
 
 /*
- * May come several times, each with some of the bytes. One that was never issued had nothing to
- * be done for it: a flush, which the kernel makes a request of its own for.
+ * One that was never issued had nothing to be done for it: a flush, which the kernel makes a request
+ * of its own for.
  */
+static __always_inline void request_close(struct cpu *cpu, const struct io_request *request,
+					  __u64 now, bool is_error)
+{
+	if (request->flags & REQUEST_IS_UNWANTED)
+		return;
+	if (request->issue_ns) {
+		cpu->counts.ios++;
+		request_end(cpu, request, now, is_error);
+	} else if (request->op != IO_OP_FLUSH) {
+		cpu->counts.lost[LOST_IO_UNSEEN]++;
+	}
+}
+
+/* May come several times, each with some of the bytes. */
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int bytes)
 {
@@ -388,12 +419,7 @@ int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int by
 	request->bytes += bytes;
 	if (bytes < rq->__data_len)
 		return 0;
-	if (request->issue_ns) {
-		cpu->counts.ios++;
-		request_end(cpu, request, now, error != 0);
-	} else if (request->op != IO_OP_FLUSH) {
-		cpu->counts.lost[LOST_IO_UNSEEN]++;
-	}
+	request_close(cpu, request, now, error != 0);
 	request_leave(request, address);
 	return 0;
 }
@@ -423,7 +449,8 @@ int BPF_PROG(on_request_merge, struct request *rq)
 	request = request_find(address);
 	if (!request)
 		return 0;
-	merge_add(cpu, request);
+	if (!(request->flags & REQUEST_IS_UNWANTED))
+		merge_add(cpu, request);
 	request_leave(request, address);
 	return 0;
 }
@@ -501,7 +528,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 		throttle_end(cpu, held, now);
 	if (!is_all)
 		return 0;
-	request = request_make(cpu, bio, bio);
+	request = request_make(cpu, bio, bio, false);
 	if (!request)
 		return 0;
 	request->start_ns = request->issue_ns = now;

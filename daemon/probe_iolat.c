@@ -29,6 +29,7 @@ static int programs_choose(struct probe *probe)
 	const bool has_start = probe_types_have("btf_trace_block_io_start", BTF_KIND_TYPEDEF);
 	int r = probe_layers_new(probe);
 
+	probe->iolat->rodata->has_start = has_start;
 	bpf_program__set_autoload(probe->iolat->progs.on_request_start, has_start);
 	bpf_program__set_autoload(probe->iolat->progs.on_request_insert, !has_start);
 	probe_warning_clear();

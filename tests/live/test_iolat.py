@@ -122,6 +122,9 @@ if disk:
         device = h.row_sum(select(rows, "device", "read", device=disk))
         queue = h.row_sum(select(rows, "queue", "read", device=disk))
         h.check(device + queue == row["total_ns"], "a request is its queue and its device")
+        # They were made one after the other.
+        h.check(row["total_ns"] <= end - start,
+                f"requests took {row['total_ns']} ns of {end - start}")
     asleep = sum(r["io"]["device_ns"] for r in reads)
     device = h.row_sum(select(rows, "device", "read", device=disk))
     h.check(0 < asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")

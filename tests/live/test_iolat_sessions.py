@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sessions of I/O with a filter hold operations of those who were asked for, of one thread of a
-process also, and of nobody else; what does not end included.
+process also, and of nobody else; what does not end included, and requests of a disk that others
+keep busy.
 """
 
 import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import harness as h
+from disks import Loop, may_miss, modprobe
 
 h.need_live()
 
@@ -116,4 +119,55 @@ for name, (_, readers) in USES.items():
     h.check(seen == wanted, f"{name}: (ended, open) by process {seen}, wanted {wanted}")
 if inside:
     inside.end()
+
+# On a disk that others keep busy: who runs its queue issues their requests too. A loop device takes
+# 128 at a time, the rest waits in the scheduler.
+OWN = 500
+
+
+def requests_of(name):
+    """{(pid, operation): requests}"""
+    result = daemon.ctl("snapshot", name, "--by", "process", "--since", "-10min", "--layer", "block",
+                        "--disk", disk.name, "--format", "json")
+    rows = json.loads(result.out)["rows"] if result.code in (0, 5) else []
+    return {(r["process"]["pid"], r["io"]["op"]): r["count"] for r in rows}
+
+
+def check_busy_disk(scheduler):
+    with open(f"/sys/block/{disk.name}/queue/scheduler", "w", encoding="ascii") as file:
+        file.write(scheduler)
+    first = disk.stats()["read"]
+    others = subprocess.Popen(
+        ["fio", "--name=others", f"--filename={disk.path}", "--rw=randread", "--offset=16M",
+         "--size=32M", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=256", "--time_based",
+         "--runtime=300"], stdout=subprocess.DEVNULL)
+    h.wait_until(lambda: disk.stats()["read"] > first, 30, "others' reads")
+    program = h.Program("prog_io", disk.path, OWN, "direct_read").ready()
+    result = daemon.ctl("start", "iolat", "--name", scheduler, "-p", program.pid)
+    h.check(result.code == 0, f"start {scheduler}: {result}")
+    before = disk.stats()
+    program.go().done()
+    after = disk.stats()
+    others.terminate()
+    others.wait()
+    all_reads = after["read"] - before["read"]
+    h.check(all_reads > OWN * 3 // 2, f"{scheduler}: others kept it busy: {all_reads} reads in all")
+    wanted = range(OWN - may_miss(daemon, OWN), OWN + 1)
+    try:
+        h.wait_until(lambda: sum(requests_of(scheduler).values()) in wanted, 10, scheduler)
+    except TimeoutError:
+        pass
+    seen = requests_of(scheduler)
+    h.check(list(seen) == [(program.pid, "read")] and list(seen.values())[0] in wanted,
+            f"{scheduler}: requests {seen}, of {program.pid} {OWN} reads, of all {all_reads}")
+    program.end()
+
+
+if shutil.which("fio"):
+    disk = Loop(64)
+    modprobe("mq-deadline")
+    for scheduler in ("mq-deadline", "none"):
+        check_busy_disk(scheduler)
+else:
+    print("no fio to keep a disk busy")
 h.finish()

@@ -58,6 +58,7 @@ DISK_TESTS = (
     "install",
     "unit iolat",
     "unit iolat_disk",
+    "unit iolat_sessions",
     "unit iolat_compat",
     "unit iolat_fio",
     "unit iolat_faults",
