@@ -57,6 +57,7 @@ struct bio {
 	struct blkcg_gq *bi_blkg; /* where CONFIG_BLK_CGROUP is set */
 	struct block_device *bi_bdev;
 	unsigned int bi_opf;
+	unsigned char bi_status; /* 0: no error; a byte since 4.13 (4e4cbee93d56) */
 	struct bvec_iter bi_iter;
 };
 

@@ -557,7 +557,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	if (!request)
 		return 0;
 	cpu->counts.ios++;
-	request_end(cpu, request, bpf_ktime_get_ns(), false);
+	request_end(cpu, request, bpf_ktime_get_ns(), bio->bi_status != 0);
 	request_leave(request, address);
 	return 0;
 }

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What may happen to disks and file systems while their operations are recorded: a disk that goes
 away with requests in flight, a file system's module that is unloaded, more requests at once than a
-disk of today takes.
+disk of today takes, errors of a device that has no requests.
 """
 
 import contextlib
+import mmap
 import os
 import subprocess
 import time
@@ -49,6 +50,49 @@ class NullDisk:
     def close(self):
         with contextlib.suppress(OSError):
             os.rmdir(self.config)
+
+
+class FullDisk:
+    """In memory, of which it may take a page: what does not get smaller cannot be written. It takes
+    bios. path is None, and error says why, where there can be none."""
+
+    CONTROL = "/sys/class/zram-control"
+
+    def __init__(self, megabytes):
+        self.path = self.number = None
+        modprobe("zram")
+        try:
+            with open(f"{self.CONTROL}/hot_add", encoding="ascii") as file:
+                self.number = int(file.read())
+            self.name = f"zram{self.number}"
+            for name, value in (("disksize", megabytes << 20), ("mem_limit", mmap.PAGESIZE)):
+                with open(f"/sys/block/{self.name}/{name}", "w", encoding="ascii") as file:
+                    file.write(str(value))
+        except OSError as e:
+            self.close()
+            self.error = str(e)
+            return
+        self.path = f"/dev/{self.name}"
+        h.wait_until(lambda: os.path.exists(self.path), 10, self.path)
+
+    def write(self, count):
+        """How many of so many writes failed."""
+        errors, page = 0, mmap.mmap(-1, mmap.PAGESIZE)  # aligned, as O_DIRECT has it
+        file = os.open(self.path, os.O_WRONLY | os.O_DIRECT)
+        for i in range(count):
+            page[:] = os.urandom(mmap.PAGESIZE)
+            try:
+                os.pwrite(file, page, i * mmap.PAGESIZE)
+            except OSError:
+                errors += 1
+        os.close(file)
+        return errors
+
+    def close(self):
+        if self.number is not None:
+            with contextlib.suppress(OSError), open(f"{self.CONTROL}/hot_remove", "w",
+                                                    encoding="ascii") as file:
+                file.write(str(self.number))
 
 
 def fio(path, seconds, depth):
@@ -127,4 +171,20 @@ if null.path:
     h.check(not still, f"nothing of it is open: {still}")
 else:
     print(f"no disk can be taken away: {null.error}")
+
+# Errors of a device that has no requests, by what it says of its bios.
+WRITES = 50
+full = FullDisk(8)
+if full.path:
+    start = daemon.cut("iolat")
+    failed = full.write(WRITES)
+    end = daemon.cut("iolat")
+    rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "-p",
+                           os.getpid(), "--disk", full.name, "--layer", "block")["rows"]
+    full.close()
+    h.check(failed > WRITES // 2, f"writes failed: {failed} of {WRITES}")
+    seen = [(r["io"]["op"], r["count"], r["io"]["errors"]) for r in rows]
+    h.check(seen == [("write", WRITES, failed)], f"(op, count, errors) of bios: {seen}")
+else:
+    print(f"no disk can be full: {full.error}")
 h.finish()

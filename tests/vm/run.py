@@ -65,7 +65,7 @@ DISK_TESTS = (
 )
 
 # What these are made of.
-MODULES = ("loop", "xfs", "dm_delay", "null_blk")
+MODULES = ("loop", "xfs", "dm_delay", "null_blk", "zram", "mq_deadline")
 
 LIMIT_S = 600  # of one test, several times what it takes
 EXACT_FACTOR = 10  # waiting takes no time where time is counted
