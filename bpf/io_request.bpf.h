@@ -42,7 +42,7 @@ _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of 
 #define IN_FLIGHT	    1ULL       /* in state */
 #define REQUEST_IS_UNWANTED (1U << 31) /* in flags: no session wants it; it is known, no more */
 
-enum { REQUESTS = 8192, REQUEST_WAYS = 8 };
+enum { REQUESTS = 4096, REQUEST_WAYS = 8 };
 
 /* No hash: that would be three calls a request. Mapped by nobody, which has it begin with a page. */
 struct {
@@ -161,6 +161,8 @@ static __always_inline void request_identify(struct cpu *cpu, struct io_request 
 	request->comm[1] = comm[1];
 	request->bytes = request->throttled_ns = request->writer = 0;
 	request->requeues = request->slot = 0;
+	if (!n_slots)
+		return;
 	slot = slot_find(stack_number(cpu, task), &index);
 	if (!slot || !slot->depth)
 		return;
@@ -346,7 +348,7 @@ static __always_inline void request_charge(const struct io_request *request, __u
 	__u32 index = request->slot - 1;
 	struct io_slot *slot;
 
-	if (!request->slot)
+	if (!n_slots || !request->slot)
 		return;
 	slot = bpf_map_lookup_elem(&slots, &index);
 	if (!slot || !slot->depth || slot->generation != request->generation)

@@ -51,6 +51,20 @@ enum io_argument {
 	IO_ARGUMENT_IOCB, /* the first is a kiocb, which has it */
 };
 
+/* clang-format off */
+/* The kernel's functions of system calls that are followed; the types of sync() have but this name. */
+#define IO_CALL_FUNCTIONS(f)                                                        \
+	f(__x64_sys_read) f(__x64_sys_pread64) f(__x64_sys_readv)                   \
+	f(__x64_sys_preadv) f(__x64_sys_preadv2)                                    \
+	f(__x64_sys_write) f(__x64_sys_pwrite64) f(__x64_sys_writev)                \
+	f(__x64_sys_pwritev) f(__x64_sys_pwritev2)                                  \
+	f(__x64_sys_sendfile64) f(__x64_sys_copy_file_range) f(__x64_sys_splice)    \
+	f(__x64_sys_fsync) f(__x64_sys_fdatasync) f(__x64_sys_syncfs)               \
+	f(__x64_sys_sync_file_range) f(__do_sys_sync)                               \
+	f(__x64_sys_open) f(__x64_sys_openat) f(__x64_sys_openat2)                  \
+	f(__x64_sys_io_uring_enter) f(__x64_sys_io_submit) f(__x64_sys_io_getevents)
+/* clang-format on */
+
 /* What a program that is attached to many functions learns of the one at hand. */
 #define IO_COOKIE(layer, op, argument) \
 	((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
@@ -62,7 +76,7 @@ enum {
 	IO_CALLS = 512,	 /* numbers of system calls, from 0 */
 	IO_BUCKETS = 64, /* bucket i: [2^i, 2^(i+1)) ns; the first one takes 0 too */
 	IO_DEPTH = 8,	 /* operations within each other, of one thread */
-	IO_SLOTS = 4096, /* threads within an operation at a time; a power of two */
+	IO_SLOTS = 4096, /* threads within an operation at a time, at most; a power of two */
 	IO_WAYS = 8,	 /* places in the table that a thread may have */
 };
 

@@ -11,6 +11,9 @@
 #include "io_kernel.h"
 #include "io_shared.h"
 
+/* A power of two; none where the operations that requests are made for are not followed. */
+const volatile __u32 n_slots = IO_SLOTS;
+
 /* Mapped into the daemon, which looks for what does not end. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -22,7 +25,7 @@ struct {
 
 static __always_inline __u32 slot_index(__u64 stack, __u32 way)
 {
-	return ((__u32)((stack >> 12) * 0x9e3779b97f4a7c15ULL >> 40) + way) & (IO_SLOTS - 1);
+	return ((__u32)((stack >> 12) * 0x9e3779b97f4a7c15ULL >> 40) + way) & (n_slots - 1);
 }
 
 /*

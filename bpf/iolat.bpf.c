@@ -175,15 +175,14 @@ static __always_inline bool slot_is_wanted(struct cpu *cpu, const struct io_slot
 }
 
 /* The registers are on the thread's kernel stack. */
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter, struct pt_regs___kernel *regs, long id)
+static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 {
 	struct io_slot *slot;
 	struct cpu *cpu;
 	__u64 stack;
 	__u32 index;
 
-	if ((__u64)id >= IO_CALLS || !io_calls[id])
+	if (id >= IO_CALLS || !io_calls[id])
 		return 0;
 	cpu = cpu_get();
 	if (!cpu)
@@ -205,8 +204,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs___kernel *regs, long id)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
+static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 {
 	__u64 stack, id = regs->orig_ax, end_ns;
 	struct task_struct *task;
@@ -264,6 +262,47 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 	operation_add(cpu, key, task, t);
 	return 0;
 }
+
+SEC("?tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs___kernel *regs, long id)
+{
+	return call_begin(regs, id);
+}
+
+SEC("?tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
+{
+	return call_end(regs, ret);
+}
+
+/*
+ * The tracepoints send every system call of every process the long way (syscall_trace_enter()) and
+ * through both programs. Attached to functions, nobody pays but who calls these.
+ */
+static __noinline int call_function_begin(struct pt_regs___kernel *regs)
+{
+	return call_begin(regs, regs->orig_ax);
+}
+
+static __noinline int call_function_end(struct pt_regs___kernel *regs, long ret)
+{
+	return call_end(regs, ret);
+}
+
+#define CALL_FUNCTION(function)                                               \
+	SEC("?fexit/" #function)                                              \
+	int BPF_PROG(function##_out, struct pt_regs___kernel *regs, long ret) \
+	{                                                                     \
+		return call_function_end(regs, ret);                          \
+	}                                                                     \
+                                                                              \
+	SEC("?fentry/" #function)                                             \
+	int BPF_PROG(function##_in, struct pt_regs___kernel *regs)            \
+	{                                                                     \
+		return call_function_begin(regs);                             \
+	}
+
+IO_CALL_FUNCTIONS(CALL_FUNCTION)
 
 /* Its stack is another thread's soon; what it has open ends here. */
 SEC("tp_btf/sched_process_exit")

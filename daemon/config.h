@@ -66,6 +66,7 @@ struct config {
 	uint64_t budget_cpu; /* cpu = 25, 1 .. 10000: % of one CPU, of a session of calls */
 	/* [probe.iolat] */
 	bool iolat_enabled;	 /* enabled = yes */
+	char *iolat_top;	 /* top = fs: or syscall, vfs, block: always recorded from there down */
 	char *iolat_hook;	 /* hook = auto: or fentry, kprobe */
 	int64_t iolat_slow_ns;	 /* slow = 10ms, 0 .. 1h: these are kept by stack too; 0: none */
 	uint64_t iolat_max_keys; /* max_keys = 4096, 256 .. 65536: per window */

@@ -267,6 +267,14 @@ static int64_t real_offset(struct drain *drain)
 	return drain->real_offset_ns;
 }
 
+static struct window *ios_window(struct drain *drain, int64_t start, int64_t end)
+{
+	size_t n;
+	const struct io_slot *slots = probe_io_slots(drain->probe, &n);
+
+	return ios_finish(drain->ios, slots, n, start, end);
+}
+
 int drain_cut_window(struct drain *drain, struct window **out)
 {
 	struct cut *cut = probe_cut(drain->probe);
@@ -298,7 +306,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	else if (drain->wakes)
 		window = wakes_finish(drain->wakes, start, end);
 	else if (drain->ios)
-		window = ios_finish(drain->ios, probe_io_slots(drain->probe), start, end);
+		window = ios_window(drain, start, end);
 	else
 		window = sampler_finish(drain->sampler, start, end);
 	if (!window)

@@ -250,8 +250,8 @@ static int io_to_window(struct ios *ios, const struct io *io)
 	return window_io_set_buckets(ios->window, row, (const uint64_t *)io->sums.buckets);
 }
 
-struct window *ios_finish(struct ios *ios, const struct io_slot *slots, int64_t start_ns,
-			  int64_t end_ns)
+struct window *ios_finish(struct ios *ios, const struct io_slot *slots, size_t n_slots,
+			  int64_t start_ns, int64_t end_ns)
 {
 	struct window *window = window_new();
 	size_t i;
@@ -265,8 +265,7 @@ struct window *ios_finish(struct ios *ios, const struct io_slot *slots, int64_t 
 	for (i = 0; i < ios->n; i++)
 		if (io_to_window(ios, &ios->list[i]))
 			ios->dropped += sums_count(&ios->list[i].sums);
-	if (slots)
-		ios->dropped += ios_open_add(&ios->faces, window, slots, end_ns);
+	ios->dropped += ios_open_add(&ios->faces, window, slots, n_slots, end_ns);
 	faces_clear(&ios->faces);
 	window->lost[WINDOW_LOST_MEMORY] = ios->dropped;
 	ios->n = ios->n_devices = 0;

@@ -21,11 +21,11 @@ int ios_new(struct process_table *processes, struct stack_table *stacks, struct 
 struct ios *ios_free(struct ios *ios);
 
 /*
- * One cut: every row, then finish, with the table of what is open (NULL: none). The window is the
+ * One cut: every row, then finish, with the table of what is open. The window is the
  * caller's; NULL when out of memory.
  */
 void ios_add(struct ios *ios, const struct io_key *key, const struct io_sums *sums);
-struct window *ios_finish(struct ios *ios, const struct io_slot *slots, int64_t start_ns,
-			  int64_t end_ns);
+struct window *ios_finish(struct ios *ios, const struct io_slot *slots, size_t n_slots,
+			  int64_t start_ns, int64_t end_ns);
 
 #endif

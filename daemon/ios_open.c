@@ -81,13 +81,13 @@ static uint64_t slot_add(struct faces *faces, struct window *window, size_t firs
 }
 
 uint64_t ios_open_add(struct faces *faces, struct window *window, const struct io_slot *slots,
-		      int64_t end_ns)
+		      size_t n_slots, int64_t end_ns)
 {
 	size_t first = window->n_ios, i;
 	struct io_slot slot;
 	uint64_t dropped = 0;
 
-	for (i = 0; i < IO_SLOTS; i++) {
+	for (i = 0; i < n_slots; i++) {
 		if (!slot_copy(&slots[i], &slot) || slot.flags & IO_SLOT_IS_UNWANTED ||
 		    end_ns - (int64_t)slot.frames[0].start_ns < IO_OPEN_NS ||
 		    !procfs_has_thread(slot.tgid, slot.tid))

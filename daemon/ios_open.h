@@ -16,9 +16,8 @@
 /* Younger ones are none to mind: most are over by now. */
 #define IO_OPEN_NS INT64_C(1000000000)
 
-/* slots: IO_SLOTS of them, written to meanwhile. end_ns: the window's. Returns how many were
- * dropped. */
+/* slots: written to meanwhile. end_ns: the window's. Returns how many were dropped. */
 uint64_t ios_open_add(struct faces *faces, struct window *window, const struct io_slot *slots,
-		      int64_t end_ns);
+		      size_t n_slots, int64_t end_ns);
 
 #endif

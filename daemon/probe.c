@@ -191,9 +191,14 @@ static int probe_link_add(struct probe *probe, struct bpf_link *link)
 {
 	long r = libbpf_get_error(link);
 
-	if (!r)
-		probe->links[probe->n_links++] = link;
-	return (int)r;
+	if (r)
+		return (int)r;
+	if (probe->n_links == ARRAY_SIZE(probe->links)) {
+		bpf_link__destroy(link);
+		return -E2BIG;
+	}
+	probe->links[probe->n_links++] = link;
+	return 0;
 }
 
 int probe_attach_one(struct probe *probe, struct bpf_program *program)

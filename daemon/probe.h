@@ -26,7 +26,7 @@ struct targets;
 struct thread;
 struct wire_ints;
 
-enum { PROBE_MAX_PROGRAMS = 64, PROBE_MAX_BLIND = 8 };
+enum { PROBE_MAX_PROGRAMS = 128, PROBE_MAX_BLIND = 8 };
 
 struct probe_program {
 	const char *name;
@@ -113,8 +113,8 @@ int probe_window_fd(const struct probe *probe, unsigned int slot);
 struct thread *probe_threads(const struct probe *probe);
 uint64_t probe_max_threads(const struct probe *probe);
 
-/* Of iolat only: IO_SLOTS of them. */
-const struct io_slot *probe_io_slots(const struct probe *probe);
+/* Of iolat only; none where it has requests only. */
+const struct io_slot *probe_io_slots(const struct probe *probe, size_t *n_out);
 
 /* Frees the slot of a thread whose task is gone without its end having been seen. */
 void probe_drop_thread(const struct probe *probe, struct thread *thread);

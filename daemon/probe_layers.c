@@ -14,12 +14,13 @@
 
 #include "bpf/io_shared.h"
 #include "daemon/broker.h"
+#include "daemon/io_calls.h"
 #include "daemon/probe_types.h"
 #include "proto/base.h"
 
 #include "iolat.skel.h"
 
-enum { LAYER_TEXT = 160, BLIND_MAX = 6 };
+enum { LAYER_TEXT = 160, BLIND_MAX = 7 };
 
 /* One that a file system has, or the VFS, which is the first; where it is found, two programs. */
 enum { VFS, FILE_SYSTEMS = 4 };
@@ -42,11 +43,18 @@ static const struct {
 	    "btrfs_file_open" } },
 };
 
-/* How functions of one are followed, by the best that can be had: by both, they would count twice. */
+#define CALL_NAME(function) #function,
+static const char *const call_functions[] = { IO_CALL_FUNCTIONS(CALL_NAME) };
+
+/* How functions of one are followed, by the best there is: by both, they would count twice. */
 enum way { WAY_ABSENT, WAY_NONE, WAY_FENTRY, WAY_KPROBE };
 
 struct probe_layers {
+	int top;      /* enum io_layer: those above it are not asked for */
+	size_t first; /* of file_systems that is asked for; FILE_SYSTEMS: none */
 	enum way ways[FILE_SYSTEMS];
+	bool has_fentry;
+	bool has_call_functions; /* system calls by fentry */
 	const char *unseen_syncs;
 	bool is_refused;
 	char hook[LAYER_TEXT];
@@ -124,10 +132,43 @@ static int fentry_probe(const char **unseen_out)
 		return link;
 	has_fsync = flag_is_set(map, fsync, file);
 	has_fdatasync = flag_is_set(map, fdatasync, file);
-	*unseen_out = has_fdatasync ? (has_fsync ? NULL : "fsync") :
-		      has_fsync	    ? "fdatasync" :
-				      "fsync and fdatasync";
+	*unseen_out = has_fdatasync ? (has_fsync ? NULL : "fsync")
+		      : has_fsync   ? "fdatasync"
+				    : "fsync and fdatasync";
 	return 0;
+}
+
+static const char *requests_text(const struct probe_layers *layers)
+{
+	return layers->top == IO_LAYER_SYSCALL && !layers->has_call_functions
+		       ? "system calls and block requests by tp_btf"
+		       : "block requests by tp_btf";
+}
+
+/* Names of all file systems that are followed that way, with commas between them. */
+static bool names_of(const struct probe_layers *layers, enum way way, char *out, size_t size)
+{
+	size_t i, n = 0;
+
+	*out = '\0';
+	for (i = layers->first; i < FILE_SYSTEMS; i++)
+		if (layers->ways[i] == way && n < size)
+			n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
+					      file_systems[i].name);
+	return n > 0;
+}
+
+static void hook_tell(struct probe_layers *layers)
+{
+	const bool has_calls = layers->has_call_functions;
+	char fentry[40], kprobe[40];
+
+	names_of(layers, WAY_FENTRY, fentry, sizeof(fentry));
+	names_of(layers, WAY_KPROBE, kprobe, sizeof(kprobe));
+	snprintf(layers->hook, sizeof(layers->hook), "%s%s%s%s%s%s%s%s", requests_text(layers),
+		 has_calls ? ", system calls" : "", fentry[0] ? ", " : "", fentry,
+		 has_calls || fentry[0] ? " by fentry" : "", kprobe[0] ? ", " : "", kprobe,
+		 kprobe[0] ? " by kprobe" : "");
 }
 
 static bool wants(const struct probe *probe, const char *hook)
@@ -141,10 +182,12 @@ static void functions_blind(struct probe *probe, const char *tried, int r)
 {
 	struct probe_layers *layers = probe->layers;
 
+	if (layers->first == FILE_SYSTEMS)
+		return;
 	blind_add(layers,
-		  "the layers of the VFS and of file systems: no program may be "
-		  "attached to functions here (%s: %s)",
-		  tried, strerror(-r));
+		  "%s of file systems: no program may be attached to functions here (%s: %s)",
+		  layers->first == VFS ? "the layers of the VFS and" : "the layer", tried,
+		  strerror(-r));
 	if (strcmp(probe->options.config->iolat_hook, "auto") == 0)
 		return;
 	layers->is_refused = true;
@@ -160,9 +203,28 @@ static struct bpf_program *function_program(const struct probe *probe, const cha
 	return bpf_object__find_program_by_name(probe->object, name);
 }
 
+static void function_autoload(struct probe *probe, const char *function)
+{
+	bpf_program__set_autoload(function_program(probe, function, "in"), true);
+	bpf_program__set_autoload(function_program(probe, function, "out"), true);
+}
+
+/* All or none: the tracepoints would count again what functions count. */
+static bool calls_choose(struct probe *probe)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(call_functions); i++)
+		if (!probe_types_have(call_functions[i], BTF_KIND_FUNC))
+			return false;
+	for (i = 0; i < ARRAY_SIZE(call_functions); i++)
+		function_autoload(probe, call_functions[i]);
+	return true;
+}
+
 /*
- * Programs for the functions of a file system, if all are in the kernel itself: without CAP_SYS_ADMIN
- * no BTF of a module can be named (BPF_BTF_GET_FD_BY_ID), and so no function of one.
+ * Programs for the functions of a file system, if all are in the kernel itself: without
+ * CAP_SYS_ADMIN no BTF of a module can be named (BPF_BTF_GET_FD_BY_ID), and so no function of one.
  */
 static bool fentry_choose(struct probe *probe, size_t i)
 {
@@ -172,10 +234,8 @@ static bool fentry_choose(struct probe *probe, size_t i)
 	for (k = 0; k < FUNCTIONS; k++)
 		if (!probe_types_have(functions[k], BTF_KIND_FUNC))
 			return false;
-	for (k = 0; k < FUNCTIONS; k++) {
-		bpf_program__set_autoload(function_program(probe, functions[k], "in"), true);
-		bpf_program__set_autoload(function_program(probe, functions[k], "out"), true);
-	}
+	for (k = 0; k < FUNCTIONS; k++)
+		function_autoload(probe, functions[k]);
 	return true;
 }
 
@@ -200,16 +260,20 @@ static void functions_choose(struct probe *probe)
 
 	if (wants(probe, "fentry"))
 		r = fentry_probe(&layers->unseen_syncs);
+	layers->has_fentry = !r;
+	/* A session is to begin soon: a slow machine verifies so many programs for a minute. */
+	layers->has_call_functions = !r && layers->top == IO_LAYER_SYSCALL &&
+				     !probe->options.is_small && calls_choose(probe);
 	if (r && !has_kprobes) {
 		functions_blind(probe, wants(probe, "fentry") ? "fentry" : "kprobe", r);
 		return;
 	}
-	for (i = 0; i < FILE_SYSTEMS; i++) {
+	for (i = layers->first; i < FILE_SYSTEMS; i++) {
 		if (!file_system_exists(i))
 			continue;
-		layers->ways[i] = !r && fentry_choose(probe, i) ? WAY_FENTRY :
-				  has_kprobes			? WAY_KPROBE :
-								  WAY_NONE;
+		layers->ways[i] = !r && fentry_choose(probe, i) ? WAY_FENTRY
+				  : has_kprobes			? WAY_KPROBE
+								: WAY_NONE;
 		by_kprobe |= layers->ways[i] == WAY_KPROBE;
 	}
 	bpf_program__set_autoload(probe->iolat->progs.on_function_in, by_kprobe);
@@ -220,14 +284,35 @@ static void functions_choose(struct probe *probe)
 static void throttle_choose(struct probe *probe)
 {
 	struct probe_layers *layers = probe->layers;
-	const bool can = layers->ways[VFS] == WAY_FENTRY &&
-			 probe_types_have("__blk_throtl_bio", BTF_KIND_FUNC);
+	const bool can = layers->has_fentry && probe_types_have("__blk_throtl_bio", BTF_KIND_FUNC);
 
 	if (!can)
 		blind_add(layers, "time that io.max holds a request back, which is part of the "
 				  "time asleep here");
 	bpf_program__set_autoload(probe->iolat->progs.on_throttle, can);
+	if (!can)
+		bpf_map__set_max_entries(probe->iolat->maps.throttled, 1);
 	probe->iolat->rodata->has_throttle = can;
+}
+
+/*
+ * What is recorded always is what few calls pay for: system calls are made by all that read pipes
+ * and sockets, too. Who starts a session wants to know, and gets all.
+ */
+static void top_choose(struct probe *probe)
+{
+	struct probe_layers *layers = probe->layers;
+	const char *top = probe->options.config->iolat_top;
+
+	layers->top = probe->options.is_small ? IO_LAYER_SYSCALL : io_layer_parse(top);
+	layers->first = layers->top <= IO_LAYER_VFS  ? VFS
+			: layers->top == IO_LAYER_FS ? VFS + 1
+						     : FILE_SYSTEMS;
+	if (layers->top > IO_LAYER_SYSCALL)
+		blind_add(layers,
+			  "what is above the layer %s ([probe.iolat] top); for a while: stackctl "
+			  "record iolat",
+			  top);
 }
 
 int probe_layers_new(struct probe *probe)
@@ -237,9 +322,10 @@ int probe_layers_new(struct probe *probe)
 	if (!layers)
 		return -ENOMEM;
 	probe->layers = layers;
-	snprintf(layers->hook, sizeof(layers->hook), "system calls and block requests by tp_btf");
+	top_choose(probe);
 	functions_choose(probe);
 	throttle_choose(probe);
+	hook_tell(layers);
 	return layers->is_refused ? -EOPNOTSUPP : 0;
 }
 
@@ -250,15 +336,15 @@ static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 	const uint8_t op = function_ops[k];
 	const bool takes_iocb = i != VFS && (op == IO_OP_READ || op == IO_OP_WRITE);
 	uint64_t cookie = IO_COOKIE(i == VFS ? IO_LAYER_VFS : IO_LAYER_FS, op,
-				    op == IO_OP_OPEN ? IO_ARGUMENT_SECOND :
-				    takes_iocb	     ? IO_ARGUMENT_IOCB :
-						       IO_ARGUMENT_FIRST);
+				    op == IO_OP_OPEN ? IO_ARGUMENT_SECOND
+				    : takes_iocb     ? IO_ARGUMENT_IOCB
+						     : IO_ARGUMENT_FIRST);
 	int r = probe_attach_kprobe(
 		probe, probe->iolat->progs.on_function_out,
 		&(const struct broker_kprobe){ .function = function, .is_return = true }, cookie);
 
-	return r ? r :
-		   probe_attach_kprobe(probe, probe->iolat->progs.on_function_in,
+	return r ? r
+		 : probe_attach_kprobe(probe, probe->iolat->progs.on_function_in,
 				       &(const struct broker_kprobe){ .function = function },
 				       cookie);
 }
@@ -280,19 +366,6 @@ static int kprobes_attach(struct probe *probe, size_t i)
 	while (probe->n_links > before)
 		bpf_link__destroy(probe->links[--probe->n_links]);
 	return r;
-}
-
-/* Names of all that are followed that way, with commas between them. */
-static bool names_of(const struct probe_layers *layers, enum way way, char *out, size_t size)
-{
-	size_t i, n = 0;
-
-	*out = '\0';
-	for (i = 0; i < FILE_SYSTEMS; i++)
-		if (layers->ways[i] == way && n < size)
-			n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
-					      file_systems[i].name);
-	return n > 0;
 }
 
 /* What the configuration rules out; a kprobe that was refused has said so itself. */
@@ -323,31 +396,45 @@ static void ways_blind(struct probe *probe)
 			  names);
 }
 
+bool probe_layers_have_calls(const struct probe *probe)
+{
+	return probe->layers->top == IO_LAYER_SYSCALL;
+}
+
+bool probe_layers_have_call_functions(const struct probe *probe)
+{
+	return probe->layers->has_call_functions;
+}
+
+bool probe_layers_have_functions(const struct probe *probe)
+{
+	size_t i;
+
+	for (i = 0; i < FILE_SYSTEMS; i++)
+		if (probe->layers->ways[i] > WAY_NONE)
+			return true;
+	return false;
+}
+
 int probe_layers_attach(struct probe *probe)
 {
 	struct probe_layers *layers = probe->layers;
 	const size_t before = layers->n_blind;
-	char fentry[40], kprobe[40];
 	int r, first = 0;
 	size_t i;
 
-	if (layers->ways[VFS] == WAY_ABSENT)
-		return 0; /* none can be had, as it says */
-	for (i = 0; i < FILE_SYSTEMS; i++) {
+	if (!probe_layers_have_functions(probe))
+		return 0; /* none can be had, as it says, or none is asked for */
+	for (i = layers->first; i < FILE_SYSTEMS; i++) {
 		r = layers->ways[i] == WAY_KPROBE ? kprobes_attach(probe, i) : 0;
 		first = first ? first : r;
 	}
-	names_of(layers, WAY_FENTRY, fentry, sizeof(fentry));
-	names_of(layers, WAY_KPROBE, kprobe, sizeof(kprobe));
-	if (!fentry[0] && !kprobe[0]) {
+	hook_tell(layers);
+	if (!probe_layers_have_functions(probe)) {
 		layers->n_blind = before;
 		functions_blind(probe, "kprobe", first);
 		return layers->is_refused ? -EOPNOTSUPP : 0;
 	}
-	snprintf(layers->hook, sizeof(layers->hook),
-		 "system calls and block requests by tp_btf, %s%s%s%s%s", fentry,
-		 fentry[0] ? " by fentry" : "", fentry[0] && kprobe[0] ? ", " : "", kprobe,
-		 kprobe[0] ? " by kprobe" : "");
 	ways_blind(probe);
 	return 0;
 }

@@ -13,6 +13,11 @@
 /* Before load. 0, -ENOMEM, or -EOPNOTSUPP with a reason where the configuration wants what cannot be. */
 int probe_layers_new(struct probe *probe);
 
+/* Before load: whether programs for system calls, and for functions, are to be loaded. */
+bool probe_layers_have_calls(const struct probe *probe);
+bool probe_layers_have_call_functions(const struct probe *probe); /* in place of tracepoints */
+bool probe_layers_have_functions(const struct probe *probe);
+
 /* After load. 0 also where nothing can be attached, or as above. */
 int probe_layers_attach(struct probe *probe);
 

@@ -23,7 +23,7 @@ struct probe_events;
 struct probe_layers;
 struct stackcount;
 
-enum { PROBE_MAX_LINKS = 64 };
+enum { PROBE_MAX_LINKS = 128 };
 
 /* One try; a kind's file fills skeleton and object, then cut. */
 struct probe {

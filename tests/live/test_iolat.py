@@ -52,7 +52,7 @@ def count_of(rows):
     return sum(r["count"] for r in rows)
 
 
-daemon = h.Daemon("probe.iolat.enabled=yes", f"probe.iolat.hook={HOOK}", "window.length=1s",
+daemon = h.Daemon("probe.iolat.top=syscall", f"probe.iolat.hook={HOOK}", "window.length=1s",
                   "probe.iolat.slow=20ms")
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
@@ -165,7 +165,8 @@ tree = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}"
 h.check(tree.code == 0 and "by what the thread did" in tree.out, "breakdown")
 
 # As a map over time.
-heat = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--over-time")
+heat = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--over-time",
+                  "-n", "0")
 h.check(heat.code == 0 and "syscall read" in heat.out and "a column is" in heat.out, str(heat))
 for bad in (("offcpu", "--over-time"), ("iolat", "--over-time", "--by", "process")):
     refused = daemon.ctl("snapshot", *bad)
@@ -239,6 +240,32 @@ daemon.start()
 again = snapshot("-p", program.pid)["rows"]
 h.check(count_of(select(again, "syscall", "pread64")) == count, "the same from disk")
 daemon.stop()
+
+# Without any settings: requests, and what file systems did to make them, but none of what every
+# reader of a pipe would pay for, as it says.
+directory = tempfile.mkdtemp(dir=DIRECTORY)
+plain = h.Daemon("window.length=1s", f"probe.iolat.hook={HOOK}")
+program = h.Program("prog_io", os.path.join(directory, "file"), COUNT).ready()
+start = plain.cut("iolat")
+program.go().done()
+end = plain.cut("iolat")
+reply = plain.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "-p",
+                       program.pid)
+layers = {r["io"]["layer"] for r in reply["rows"]}
+h.check(not layers & {"syscall", "vfs"}, f"layers that are recorded always: {layers}")
+h.check(not disk or {"block", "queue", "device"} <= layers, f"those of requests are: {layers}")
+followed = next(p for p in plain.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
+if any(word in followed["hook"] for word in ("fentry", "kprobe")):
+    syncs = count_of(select(reply["rows"], "fs", "sync"))
+    h.check(not disk or syncs == 2 * COUNT, f"syncs of the file system: {syncs} of {2 * COUNT}")
+if disk:
+    requests = count_of(select(reply["rows"], "block", "read", device=disk))
+    h.check(COUNT <= requests, f"requests: {requests} of {COUNT}")
+h.check(any("above the layer fs" in note for note in reply["notes"]), f"as it says: {reply['notes']}")
+check = plain.ctl("status", "--check")
+h.check(check.code == 0, f"which is as it should be: {check}: {check.out}")
+program.end()
+plain.stop()
 
 # The second best, where there is a better one, does as well.
 if HOOK == "auto" and "fentry" in probe["hook"] and os.path.exists(KPROBES):

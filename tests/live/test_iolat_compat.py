@@ -23,7 +23,7 @@ mounted = Mounted(disk, "ext4")
 if not mounted.is_there:
     h.skip(mounted.error)
 disk.set_write_cache(False)
-daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s", "control.max_sessions=16")
+daemon = h.Daemon("probe.iolat.top=syscall", "window.length=1s", "control.max_sessions=16")
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 has_layers = any(word in probe["hook"] for word in ("fentry", "kprobe"))
 has_fdatasync = not any(re.match("vfs: .*fdatasync", blind) for blind in probe["blind"])

@@ -24,7 +24,7 @@ KINDS = {"read": ("pread64", COUNT * 10), "write": ("pwrite64", COUNT * 2),
 # Functions of a module are seen where it is there before the daemon.
 modprobe("ext4", "xfs")
 disk = Loop(MEGABYTES)
-daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s")
+daemon = h.Daemon("probe.iolat.top=syscall", "window.length=1s")
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 has_layers = any(word in probe["hook"] for word in ("fentry", "kprobe"))

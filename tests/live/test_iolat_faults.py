@@ -112,7 +112,7 @@ disk = Loop(320)
 mounted = Mounted(disk, "xfs")
 if mounted.is_there:
     mounted.close()
-daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s")
+daemon = h.Daemon("probe.iolat.top=syscall", "window.length=1s")
 
 # As many as it takes: none is left out, and none counted twice.
 start, before = daemon.cut("iolat"), disk.stats()

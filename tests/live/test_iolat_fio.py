@@ -24,7 +24,7 @@ if not shutil.which("fio"):
     h.skip("needs fio")
 modprobe("ext4", "xfs")
 disk = Loop(MEGABYTES)
-daemon = h.Daemon("probe.iolat.enabled=yes", "window.length=1s")
+daemon = h.Daemon("probe.iolat.top=syscall", "window.length=1s")
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 

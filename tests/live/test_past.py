@@ -85,7 +85,7 @@ for name in filters:
     }
     last = int(session["id"])
 check(before["waits"]["answer"]["rows"] and before["samples"]["answer"]["rows"], "they have rows")
-check_windows(daemon, {"offcpu", "oncpu", "offwake"})
+check_windows(daemon, {"iolat", "offcpu", "oncpu", "offwake"})
 written = daemon.status()["store"]["written"]
 wait_until(lambda: daemon.status()["store"]["written"] > written, 20, "a later window on disk")
 
@@ -109,5 +109,5 @@ daemon.start()
 check_answers(daemon, before, "served only")
 refused = daemon.ctl("start", "offcpu")
 check(refused.code != 0 and "records nothing" in refused.err, f"nothing is started: {refused}")
-check_windows(daemon, {"offcpu", "oncpu", "offwake"})
+check_windows(daemon, {"iolat", "offcpu", "oncpu", "offwake"})
 finish()

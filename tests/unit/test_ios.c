@@ -170,7 +170,7 @@ static void test_open(void **state)
 	slots[5].flags = IO_SLOT_IS_UNWANTED;
 	slots[IO_SLOTS - 1] = slot_of(self, end - 3 * IO_OPEN_NS);
 	slots[IO_SLOTS - 1].depth = 1;
-	window = ios_finish(ios, slots, end - NS_PER_S, end);
+	window = ios_finish(ios, slots, IO_SLOTS, end - NS_PER_S, end);
 	assert_non_null(window);
 	assert_int_equal(window->n_ios, 2);
 	assert_int_equal(window->n_images, 1);
@@ -214,7 +214,7 @@ static void test_requests(void **state)
 	assert_int_equal(process_table_new(1 << 20, &processes), 0);
 	assert_int_equal(ios_new(processes, NULL, &ios), 0);
 	ios_add(ios, &key, &sums);
-	window = ios_finish(ios, NULL, 0, NS_PER_S);
+	window = ios_finish(ios, NULL, 0, 0, NS_PER_S);
 	assert_non_null(window);
 	assert_int_equal(window->n_ios, 3);
 	assert_string_equal(window->images[0].comm, "reader");
@@ -240,7 +240,7 @@ static void test_requests(void **state)
 	/* Of merges only, when the request itself is of somebody else. */
 	sums = (struct io_sums){ .merges = 1 };
 	ios_add(ios, &key, &sums);
-	window = ios_finish(ios, NULL, 0, NS_PER_S);
+	window = ios_finish(ios, NULL, 0, 0, NS_PER_S);
 	assert_int_equal(window->n_ios, 1);
 	window_unref(window);
 	ios_free(ios);
