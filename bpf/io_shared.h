@@ -87,6 +87,7 @@ enum {
 enum io_key_flags {
 	IO_KEY_IS_KERNEL = 1, /* of a thread of the kernel */
 	IO_KEY_IS_SLOW = 2,   /* of the slow ones by stack: they are in the row of all as well */
+	IO_KEY_IS_REST = 4,   /* of all processes that no row was left for */
 };
 
 enum io_slot_flags {

@@ -15,11 +15,59 @@ static __always_inline __u32 io_bucket(__u64 ns)
 	return ns < 1ULL << 32 ? log2_of_32(ns) : 32 + log2_of_32(ns >> 32);
 }
 
-/* comm: of the process, for a row that is new. NULL is counted. */
+/*
+ * Of processes, in a window. A few more are left in its map for what all others do: a host that
+ * starts hundreds of programs a second loses their names, and no operation.
+ */
+const volatile __u32 max_rows = 0;
+
+static __u64 rows_taken[2]; /* of the window, by epoch & 1: its epoch << 32 | rows */
+
+static __always_inline bool row_is_left(__u32 epoch)
+{
+	__u64 *taken = &rows_taken[epoch & 1], was = *(volatile __u64 *)taken;
+
+	if (was >> 32 != epoch)
+		__sync_val_compare_and_swap(taken, was, (__u64)epoch << 32);
+	return (__u32)__sync_fetch_and_add(taken, 1) < max_rows;
+}
+
+/* comm: of the process. NULL is counted. */
+static __noinline struct io_sums *row_make(struct cpu *cpu, void *window, const struct io_key *key,
+					   const char *comm)
+{
+	static const struct io_sums none;
+	struct io_key rest = {
+		.dev = key->dev,
+		.magic = key->magic,
+		.call = key->call,
+		.layer = key->layer,
+		.op = key->op,
+		.flags = (key->flags & IO_KEY_IS_SLOW) | IO_KEY_IS_REST,
+	};
+	bool is_left = row_is_left(cut.epoch);
+	struct io_sums *row;
+
+	if (!is_left) {
+		cpu->counts.lost[LOST_IO_PROCESS] += !(key->flags & IO_KEY_IS_SLOW);
+		key = &rest;
+		row = bpf_map_lookup_elem(window, key);
+		if (row)
+			return row;
+	}
+	bpf_map_update_elem(window, key, &none, BPF_NOEXIST);
+	row = bpf_map_lookup_elem(window, key);
+	if (!row)
+		cpu->counts.lost[LOST_IO_KEYS]++;
+	else if (is_left)
+		bpf_probe_read_kernel(row->comm, sizeof(row->comm), comm);
+	return row;
+}
+
+/* The same; what is found needs no comm. */
 static __always_inline struct io_sums *io_row(struct cpu *cpu, const struct io_key *key,
 					      const char *comm)
 {
-	static const struct io_sums none;
 	__u32 slot = cut.epoch & 1;
 	void *window = bpf_map_lookup_elem(&windows, &slot);
 	struct io_sums *row;
@@ -29,16 +77,7 @@ static __always_inline struct io_sums *io_row(struct cpu *cpu, const struct io_k
 		return NULL;
 	}
 	row = bpf_map_lookup_elem(window, key);
-	if (row)
-		return row;
-	bpf_map_update_elem(window, key, &none, BPF_NOEXIST);
-	row = bpf_map_lookup_elem(window, key);
-	if (!row) {
-		cpu->counts.lost[LOST_IO_KEYS]++;
-		return NULL;
-	}
-	bpf_probe_read_kernel(row->comm, sizeof(row->comm), comm);
-	return row;
+	return row ? row : row_make(cpu, window, key, comm);
 }
 
 #define IO_ADD(member, value)                                       \

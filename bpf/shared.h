@@ -56,6 +56,7 @@ enum loss {
 	LOST_IO_DEPTH,	   /* operations within others, more than a thread has room for */
 	LOST_IO_REQUESTS,  /* requests that the map of those in flight did not take */
 	LOST_IO_UNSEEN,	   /* requests whose issue or end no program saw */
+	LOST_IO_PROCESS,   /* operations counted in a row of several processes */
 	LOST_N,
 };
 

@@ -187,7 +187,10 @@ static void render_owner(const struct view *view, const struct wire_row *row)
 {
 	_cleanup_(freep) char *comm = name_escape(row->process.comm);
 
-	if (view->by_process || row->kernel || row->user)
+	/* Some are several together, and no process. */
+	if ((view->by_process || row->kernel || row->user) && !row->process.pid)
+		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s", comm);
+	else if (view->by_process || row->kernel || row->user)
 		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s (pid %" PRId64 ")", comm,
 			  row->process.pid);
 	if (row->kernel || row->user)

@@ -69,7 +69,7 @@ struct config {
 	char *iolat_top;	 /* top = fs: or syscall, vfs, block: always recorded from there down */
 	char *iolat_hook;	 /* hook = auto: or fentry, kprobe */
 	int64_t iolat_slow_ns;	 /* slow = 10ms, 0 .. 1h: these are kept by stack too; 0: none */
-	uint64_t iolat_max_keys; /* max_keys = 4096, 256 .. 65536: per window */
+	uint64_t iolat_max_keys; /* max_keys = 768, 256 .. 16384: per window, without calls */
 	/* [idle] */
 	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
 

@@ -135,8 +135,8 @@ const struct config_key config_keys[] = {
 	  offsetof(struct config, iolat_hook), "auto fentry kprobe" },
 	KEY("probe.iolat", "slow", CONFIG_DURATION, 0, 3600 * SEC, "10ms", iolat_slow_ns,
 	    "Operations of that and more are recorded by stack too; 0 for none."),
-	KEY("probe.iolat", "max_keys", CONFIG_COUNT, 256, 65536, "4096", iolat_max_keys,
-	    "Rows of layer, operation, device and process in one window; those above are lost."),
+	KEY("probe.iolat", "max_keys", CONFIG_COUNT, 256, 16384, "768", iolat_max_keys,
+	    "Rows of one window, four times as many with system calls. A quarter is for processes beyond, together."),
 	KEY("idle", "functions", CONFIG_LIST, 0, 1024, IDLE_FUNCTIONS, idle_functions,
 	    "A wait that shows one of these is idle and folded away unless --idle is given."),
 };

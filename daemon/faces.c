@@ -58,6 +58,19 @@ static int image_fill(struct faces *faces, const struct sample_key *key, const c
 	return image->process ? 0 : -ENOMEM;
 }
 
+/* In the place of a control group: all processes that have no row of their own. */
+#define REST UINT64_MAX
+
+static int nobody_fill(struct faces *faces, const struct process_info *info,
+		       struct window_image *image)
+{
+	image->uid = info->id.start_boot_ns * UINT64_C(0x9e3779b97f4a7c15);
+	image->start_boot_ns = info->id.start_boot_ns;
+	memcpy(image->comm, info->comm, sizeof(info->comm));
+	image->process = process_table_see_as(faces->processes, info);
+	return image->process ? 0 : -ENOMEM;
+}
+
 static int writer_fill(struct faces *faces, uint64_t cgroup, struct window_image *image)
 {
 	char path[CGROUP_PATH_MAX];
@@ -67,15 +80,18 @@ static int writer_fill(struct faces *faces, uint64_t cgroup, struct window_image
 		.comm = "writeback",
 		.cgroup = path,
 	};
-	int r = cgroup_path(cgroup, path, sizeof(path));
+	int r;
 
-	if (r)
-		return r;
-	image->uid = cgroup * UINT64_C(0x9e3779b97f4a7c15);
-	image->start_boot_ns = cgroup;
-	memcpy(image->comm, info.comm, sizeof(info.comm));
-	image->process = process_table_see_as(faces->processes, &info);
-	return image->process ? 0 : -ENOMEM;
+	if (cgroup == REST)
+		return nobody_fill(faces,
+				   &(const struct process_info){
+					   .id = { .start_boot_ns = REST },
+					   .comm = "others",
+					   .cgroup = "/",
+				   },
+				   image);
+	r = cgroup_path(cgroup, path, sizeof(path));
+	return r ? r : nobody_fill(faces, &info, image);
 }
 
 /* The last image of the window is that one's. */
@@ -130,6 +146,11 @@ uint32_t faces_get_writer(struct faces *faces, struct window *window, uint64_t c
 	const uint64_t key[3] = { cgroup, 0, UINT64_MAX };
 
 	return image_get(faces, window, key, NULL, NULL, cgroup);
+}
+
+uint32_t faces_get_rest(struct faces *faces, struct window *window)
+{
+	return faces_get_writer(faces, window, REST);
 }
 
 uint32_t faces_get_process(struct faces *faces, struct window *window, const struct process_id *id,

@@ -36,6 +36,9 @@ uint32_t faces_get_process(struct faces *faces, struct window *window, const str
  */
 uint32_t faces_get_writer(struct faces *faces, struct window *window, uint64_t cgroup);
 
+/* All processes together that no row was left for, as one whose pid is 0. */
+uint32_t faces_get_rest(struct faces *faces, struct window *window);
+
 /* Before the next window. */
 void faces_clear(struct faces *faces);
 

@@ -232,7 +232,9 @@ static int io_to_window(struct ios *ios, const struct io *io)
 	uint32_t image = NO_FACE;
 	struct window_io *row;
 
-	if (is_request && key->writer)
+	if (key->flags & IO_KEY_IS_REST)
+		image = faces_get_rest(&ios->faces, ios->window);
+	else if (is_request && key->writer)
 		image = faces_get_writer(&ios->faces, ios->window, key->writer);
 	if (image == NO_FACE)
 		image = faces_get_process(&ios->faces, ios->window, &id,

@@ -67,6 +67,7 @@ static int skeleton_configure(struct probe *probe)
 	const uint32_t ring = probe_layers_have_calls(probe) ? RING : SMALL_RING;
 
 	skel->rodata->hash_seed = options->hash_seed;
+	skel->rodata->max_rows = (uint32_t)(options->max_keys - options->max_keys / 4);
 	skel->rodata->slow_ns = (uint64_t)options->config->iolat_slow_ns;
 	skel->rodata->ring_wake_bytes = ring / 4;
 	skel->rodata->ring_stack_bytes = ring - ring / 4;

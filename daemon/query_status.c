@@ -138,23 +138,28 @@ static int unwind_make(struct recorder *recorder, struct answer *answer)
 	return walks_make(recorder, answer, &wire->binaries);
 }
 
-/* Sessions that were refused, and samples that had no room. */
+/* Sessions that were refused, and samples and operations that had no room. */
 static size_t sessions_limits(struct recorder *recorder, struct wire_limit *out)
 {
 	const struct config *config = recorder->config;
-	struct drain_stats samples;
+	struct drain_stats samples, ios;
 	uint64_t refused;
 	size_t running;
 
 	sessions_count(recorder->sessions, &running, &refused);
 	session_stats(sessions_always(recorder->sessions, PROBE_ONCPU), &samples);
+	session_stats(sessions_always(recorder->sessions, PROBE_IOLAT), &ios);
 	out[0] = (struct wire_limit){ "control.max_sessions",
 				      (int64_t)config->control_max_sessions, (int64_t)running,
 				      (int64_t)refused };
 	out[1] = (struct wire_limit){ "probe.oncpu.max_keys", (int64_t)config->oncpu_max_keys,
 				      (int64_t)samples.keys_max,
 				      (int64_t)samples.lost[LOST_SAMPLE_KEYS] };
-	return 2;
+	out[2] = (struct wire_limit){ "probe.iolat.max_keys", (int64_t)config->iolat_max_keys,
+				      (int64_t)ios.keys_max,
+				      (int64_t)(ios.lost[LOST_IO_PROCESS] +
+						ios.lost[LOST_IO_KEYS]) };
+	return 3;
 }
 
 static int limits_make(struct recorder *recorder, struct answer *answer,

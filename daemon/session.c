@@ -8,12 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/io_shared.h"
 #include "daemon/calls.h"
+#include "daemon/io_calls.h"
 #include "daemon/log.h"
 #include "proto/base.h"
 
 /* Of an ad-hoc session; those above are counted as lost. */
-enum { SMALL_KEYS = 8192, MAX_SAMPLE_KEYS = 65536 };
+enum { SMALL_KEYS = 8192, MAX_SAMPLE_KEYS = 65536, IO_ALL_KEYS = 4 };
 
 static int ints_copy(struct arena *arena, struct wire_ints *ints)
 {
@@ -256,6 +258,15 @@ static uint64_t sample_keys(const struct config *config, uint64_t period_ns)
 	return n > config->oncpu_max_keys ? n : config->oncpu_max_keys;
 }
 
+/* With system calls there are many more kinds of operations, of more processes. */
+static uint64_t io_keys(const struct session *session, const struct config *config)
+{
+	const bool has_all = !session->info.is_always ||
+			     io_layer_parse(config->iolat_top) < IO_LAYER_FS;
+
+	return has_all ? IO_ALL_KEYS * config->iolat_max_keys : config->iolat_max_keys;
+}
+
 static uint64_t keys_max(const struct session *session, const struct config *config)
 {
 	if (session->info.kind == PROBE_ONCPU)
@@ -264,7 +275,7 @@ static uint64_t keys_max(const struct session *session, const struct config *con
 	if (probe_kind_has_calls(session->info.kind))
 		return config->stackcount_max_keys;
 	if (session->info.kind == PROBE_IOLAT)
-		return config->iolat_max_keys;
+		return io_keys(session, config);
 	if (!session->info.is_always)
 		return SMALL_KEYS;
 	return session->info.kind == PROBE_OFFWAKE ? config->offwake_max_keys :
