@@ -423,6 +423,7 @@ static int blind_wire(struct arena *arena, struct session *session,
 {
 	const char **blind = arena_array(arena, PROBE_MAX_BLIND + 2, sizeof(*blind)), *unread;
 	struct drain_stats drain;
+	uint64_t hidden;
 	size_t i;
 
 	if (!blind)
@@ -436,13 +437,15 @@ static int blind_wire(struct arena *arena, struct session *session,
 		return -ENOMEM;
 	if (unread[0])
 		blind[out->n++] = unread;
-	if (!drain.counts.hidden)
+	hidden = drain_hidden(&drain);
+	if (!hidden)
 		return 0;
 	blind[out->n] =
 		arena_printf(arena,
-			     "threads that the host hides from BPF while they run, its "
-			     "init's: they left a CPU %" PRIu64 " time%s",
-			     (uint64_t)drain.counts.hidden, drain.counts.hidden == 1 ? "" : "s");
+			     "threads that the host hides from BPF while they run, its init's or "
+			     "a CPU's idle one, and requests of disks that end meanwhile: %" PRIu64
+			     " switches show it",
+			     hidden);
 	return blind[out->n++] ? 0 : -ENOMEM;
 }
 

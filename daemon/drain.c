@@ -362,3 +362,12 @@ void drain_stats(struct drain *drain, struct drain_stats *out)
 	pthread_mutex_unlock(&drain->lock);
 	openwait_reader_stats(drain->openwait, &out->openwait);
 }
+
+/* One a CPU is recovered where the programs are attached in the middle of a switch. */
+uint64_t drain_hidden(const struct drain_stats *stats)
+{
+	const struct cpu_counts *counts = &stats->counts;
+	uint64_t cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
+
+	return counts->recovered > 2 * cpus ? counts->recovered + counts->hidden : counts->hidden;
+}

@@ -71,4 +71,7 @@ int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out);
 
 void drain_stats(struct drain *drain, struct drain_stats *out);
 
+/* Switches, of offcpu's, that show that the host hides threads from BPF; 0: it does not. */
+uint64_t drain_hidden(const struct drain_stats *stats);
+
 #endif

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "daemon/session.h"
 #include "daemon/store_entry.h"
 #include "proto/base.h"
 
@@ -28,6 +29,9 @@ struct history {
 	size_t max_bytes;
 	int64_t keep_ns;
 	uint64_t newest_seq;
+	struct window *lossy[HISTORY_LOSSY_MAX]; /* of evicted ones: a ring */
+	size_t lossy_first;
+	size_t n_lossy;
 	struct history_stats stats;
 	void (*sink)(void *userdata, struct window *window);
 	void *sink_data;
@@ -72,6 +76,8 @@ struct history *history_free(struct history *history)
 		return NULL;
 	for (i = 0; i < history->n; i++)
 		window_unref(*history_slot(history, i));
+	for (i = 0; i < HISTORY_LOSSY_MAX; i++)
+		window_unref(history->lossy[i]);
 	free(history->windows);
 	pthread_cond_destroy(&history->added);
 	pthread_mutex_destroy(&history->lock);
@@ -79,10 +85,47 @@ struct history *history_free(struct history *history)
 	return NULL;
 }
 
+/* What a client's session lost is its client's. */
+static bool is_lossy(const struct window *window)
+{
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		if (window->lost[i] && window->session < SESSION_FIRST_ID)
+			return true;
+	return false;
+}
+
+/* Its losses are asked about for longer than the window may be kept. */
+static void losses_keep(struct history *history, const struct window *window)
+{
+	struct window *left = is_lossy(window) ? window_new() : NULL;
+	struct window **slot;
+
+	if (!left)
+		return;
+	left->kind = window->kind;
+	left->session = window->session;
+	left->run = window->run;
+	left->seq = window->seq;
+	left->start_ns = window->start_ns;
+	left->end_ns = window->end_ns;
+	left->real_offset_ns = window->real_offset_ns;
+	memcpy(left->lost, window->lost, sizeof(left->lost));
+	slot = &history->lossy[(history->lossy_first + history->n_lossy) % HISTORY_LOSSY_MAX];
+	window_unref(*slot);
+	*slot = left;
+	if (history->n_lossy < HISTORY_LOSSY_MAX)
+		history->n_lossy++;
+	else
+		history->lossy_first = (history->lossy_first + 1) % HISTORY_LOSSY_MAX;
+}
+
 static void history_evict(struct history *history, bool by_bytes)
 {
 	struct window *window = *history_slot(history, 0);
 
+	losses_keep(history, window);
 	history->bytes -= window->bytes;
 	history->stats.evicted_real_ns = window->end_ns + window->real_offset_ns;
 	history->stats.evicted_by_bytes = by_bytes;
@@ -202,6 +245,28 @@ int history_range(struct history *history, uint64_t session, int64_t since_ns, i
 	}
 	if (history->n)
 		list.memory_seq = (*history_slot(history, 0))->seq;
+	pthread_mutex_unlock(&history->lock);
+	if (!list.windows)
+		return -ENOMEM;
+	*out = list;
+	return 0;
+}
+
+int history_lossy(struct history *history, int64_t since_ns, struct history_list *out)
+{
+	struct history_list list = {};
+	struct window *window;
+	size_t i;
+
+	pthread_mutex_lock(&history->lock);
+	list.windows = calloc(history->n_lossy + history->n + 1, sizeof(struct window *));
+	for (i = 0; list.windows && i < history->n_lossy + history->n; i++) {
+		window = i < history->n_lossy
+				 ? history->lossy[(history->lossy_first + i) % HISTORY_LOSSY_MAX]
+				 : *history_slot(history, i - history->n_lossy);
+		if (is_lossy(window) && window_overlaps(window, since_ns, INT64_MAX))
+			list.windows[list.n++] = window_ref(window);
+	}
 	pthread_mutex_unlock(&history->lock);
 	if (!list.windows)
 		return -ENOMEM;

@@ -14,6 +14,9 @@
 
 #include "daemon/window.h"
 
+/* Ten minutes' windows of 5 s of all probes, if each lost something. */
+enum { HISTORY_LOSSY_MAX = 1024 };
+
 struct history;
 
 struct store_entry;
@@ -65,6 +68,12 @@ void history_set_sink(struct history *history, void (*sink)(void *userdata, stru
  */
 int history_range(struct history *history, uint64_t session, int64_t since_ns, int64_t until_ns,
 		  struct history_list *out);
+/*
+ * Windows of probes that are always on that lost something and overlap that time: those in memory,
+ * and before them what is left of evicted ones, which have their losses and nothing else. Of these
+ * HISTORY_LOSSY_MAX are known, the newest. 0 or -ENOMEM.
+ */
+int history_lossy(struct history *history, int64_t since_ns, struct history_list *out);
 void history_list_fini(struct history_list *list);
 
 /* A reference to one of its windows; NULL: it could not be read. */

@@ -48,7 +48,7 @@ static int loss_problem(struct arena *arena, const struct recent_loss *sum, unsi
 	return *out ? 0 : -ENOMEM;
 }
 
-int health_losses(struct arena *arena, const struct history_list *list, int64_t now,
+int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
 		  const char **problems, size_t *n)
 {
 	struct recent_loss sum;
@@ -57,7 +57,8 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	for (kind = 0; kind < PROBE_KIND_N; kind++) {
 		for (loss = 0; loss < WINDOW_LOST_N; loss++) {
 			sum = loss_sum(list, kind, loss);
-			if (!sum.count)
+			if (!sum.count || loss == LOST_IO_PROCESS ||
+			    (is_hiding && loss == LOST_IO_UNSEEN))
 				continue;
 			if (loss_problem(arena, &sum, loss, now, &problems[*n]))
 				return -ENOMEM;
@@ -67,16 +68,27 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	return 0;
 }
 
+bool health_host_is_hiding(struct recorder *recorder)
+{
+	struct session *session = sessions_always(recorder->sessions, PROBE_OFFCPU);
+	struct drain_stats stats;
+
+	if (!session_is_on(session))
+		return false;
+	session_stats(session, &stats);
+	return drain_hidden(&stats) > 0;
+}
+
 static int recent_losses(struct recorder *recorder, struct arena *arena, const char **problems,
 			 size_t *n)
 {
 	int64_t now = clock_ns(CLOCK_REALTIME);
 	struct history_list list;
-	int r = history_range(recorder->history, 0, now - HEALTH_LOSS_NS, INT64_MAX, &list);
+	int r = history_lossy(recorder->history, now - HEALTH_LOSS_NS, &list);
 
 	if (r)
 		return r;
-	r = health_losses(arena, &list, now, problems, n);
+	r = health_losses(arena, &list, now, health_host_is_hiding(recorder), problems, n);
 	history_list_fini(&list);
 	return r;
 }

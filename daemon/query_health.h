@@ -7,6 +7,7 @@
  * problems for `status`. None: the daemon is healthy. Strings are the arena's. Any thread.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/answer.h"
@@ -25,10 +26,17 @@ enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
 /*
- * Of these windows, all in memory, oldest first: one problem for each reason of loss, at
- * problems[*n] on. now: ns since the epoch. 0 or -ENOMEM.
+ * Whether the host hides threads from BPF (drain_hidden): iolat does not see requests that end
+ * meanwhile. That is no problem of the recorder's; its answers, and what probes are blind to, say so.
  */
-int health_losses(struct arena *arena, const struct history_list *list, int64_t now,
+bool health_host_is_hiding(struct recorder *recorder);
+
+/*
+ * Of these windows, see history_lossy(), oldest first: one problem for each reason of loss, at
+ * problems[*n] on. now: ns since the epoch. Where the host hides threads from BPF, requests that
+ * end meanwhile are no problem: nothing can be done about it, and answers count them. 0 or -ENOMEM.
+ */
+int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
 		  const char **problems, size_t *n);
 
 #endif

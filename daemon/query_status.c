@@ -256,6 +256,9 @@ static void losses_sum(struct recorder *recorder, uint64_t *lost)
 		for (i = 0; i < WINDOW_LOST_N; i++)
 			lost[i] += stats.lost[i];
 	}
+	if (health_host_is_hiding(recorder))
+		lost[LOST_IO_UNSEEN] = 0;
+	lost[LOST_IO_PROCESS] = 0; /* all of it is counted; how often, the limit says */
 }
 
 static int64_t time_or_absent(int64_t ns)

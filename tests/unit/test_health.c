@@ -50,12 +50,17 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static size_t losses(void)
+static size_t losses_where(bool is_hiding)
 {
 	size_t n = 0;
 
-	assert_int_equal(health_losses(arena, &list, FIRST + 60 * NS_PER_S, problems, &n), 0);
+	assert_int_equal(health_losses(arena, &list, FIRST + 60 * NS_PER_S, is_hiding, problems, &n), 0);
 	return n;
+}
+
+static size_t losses(void)
+{
+	return losses_where(false);
 }
 
 static void test_nothing_lost(void **state)
@@ -76,9 +81,20 @@ static void test_which_and_when(void **state)
 					 "memory");
 }
 
-/* Every reason at once has room, of each probe; those of clients' sessions are theirs. */
+/* A host that hides threads has requests end unseen all the time. */
+static void test_hidden_ends(void **state)
+{
+	windows[0]->lost[LOST_IO_UNSEEN] = 3;
+	assert_int_equal(losses(), 1);
+	assert_int_equal(losses_where(true), 0);
+	windows[0]->lost[LOST_IO_KEYS] = 1;
+	assert_int_equal(losses_where(true), 1);
+}
+
+/* Every reason at once has room, of each probe, but one; those of clients' sessions are theirs. */
 static void test_all_reasons(void **state)
 {
+	enum { REASONS = WINDOW_LOST_N - 1 }; /* rows of several processes lose nothing */
 	unsigned int kind, i;
 
 	for (kind = 0; kind < PROBE_KIND_N; kind++) {
@@ -86,10 +102,10 @@ static void test_all_reasons(void **state)
 		for (i = 0; i < WINDOW_LOST_N; i++)
 			windows[kind]->lost[i] = 1;
 	}
-	assert_int_equal(losses(), PROBE_KIND_N * WINDOW_LOST_N);
-	assert_non_null(strstr(problems[WINDOW_LOST_N], " windows of oncpu, "));
+	assert_int_equal(losses(), PROBE_KIND_N * REASONS);
+	assert_non_null(strstr(problems[REASONS], " windows of oncpu, "));
 	windows[PROBE_OFFCPU]->session = 100;
-	assert_int_equal(losses(), (PROBE_KIND_N - 1) * WINDOW_LOST_N);
+	assert_int_equal(losses(), (PROBE_KIND_N - 1) * REASONS);
 }
 
 int main(void)
@@ -97,6 +113,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nothing_lost, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_which_and_when, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_hidden_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_all_reasons, set_up, tear_down),
 	};
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/history.h"
+#include "daemon/session.h"
 #include "proto/base.h"
 
 /* Windows of 5 s with 1000 bytes each; the real clock is 1000 s ahead of ours. */
@@ -181,6 +182,54 @@ static void test_shrinks_when_asked(void **state)
 	history_free(history);
 }
 
+static void add_lossy(struct history *history, uint64_t seq, uint64_t session, uint64_t lost)
+{
+	struct window *window = window_new();
+
+	window->seq = seq;
+	window->session = session;
+	window->kind = PROBE_ONCPU;
+	window->start_ns = (int64_t)seq * NS_PER_S;
+	window->end_ns = window->start_ns + NS_PER_S;
+	window->real_offset_ns = OFFSET;
+	window->bytes = WINDOW_BYTES;
+	window->lost[LOST_SAMPLE_KEYS] = lost;
+	history_add(history, window, 0);
+}
+
+/* What windows lost is known when they have gone; of clients' sessions it is not asked for. */
+static void test_losses_outlive_windows(void **state)
+{
+	struct history *history;
+	struct history_list list;
+	uint64_t seq;
+	size_t i;
+
+	assert_int_equal(history_new(10 * NS_PER_S, SIZE_MAX, &history), 0);
+	for (seq = 1; seq <= 100; seq++)
+		add_lossy(history, seq, seq % 5 ? 2 : SESSION_FIRST_ID, seq % 10 < 6 ? seq : 0);
+	assert_has(history, 90, 100);
+	assert_int_equal(history_lossy(history, 50 * NS_PER_S + OFFSET, &list), 0);
+	/* 51 to 54, 61 to 64 and so on. */
+	assert_int_equal(list.n, 20);
+	for (i = 0; i < list.n; i++) {
+		seq = 50 + i / 4 * 10 + i % 4 + 1;
+		assert_int_equal(list.windows[i]->seq, seq);
+		assert_int_equal(list.windows[i]->lost[LOST_SAMPLE_KEYS], seq);
+		assert_int_equal(list.windows[i]->kind, PROBE_ONCPU);
+	}
+	history_list_fini(&list);
+	/* Of very many the newest are known, those in memory besides. */
+	for (seq = 101; seq <= 2000; seq++)
+		add_lossy(history, seq, 2, 1);
+	assert_int_equal(history_lossy(history, INT64_MIN, &list), 0);
+	assert_int_equal(list.n, HISTORY_LOSSY_MAX + 11);
+	for (i = 0; i < list.n; i++)
+		assert_int_equal(list.windows[i]->seq, 2000 - list.n + 1 + i);
+	history_list_fini(&list);
+	history_free(history);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_shrinks_when_asked),
 		cmocka_unit_test(test_lists_hold_windows),
 		cmocka_unit_test(test_wait_for_a_window),
+		cmocka_unit_test(test_losses_outlive_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

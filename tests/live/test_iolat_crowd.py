@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""More processes in a window than it has rows for: each operation is counted, in a row of all those
+that got none of their own, and the answer says so.
+"""
+
+import subprocess
+
+import harness as h
+
+h.need_live()
+
+PROCESSES, READS = 800, 40
+
+daemon = h.Daemon("probe.iolat.max_keys=256", "window.length=10min")
+session = daemon.ctl("start", "iolat").out.strip()
+for _ in range(PROCESSES):
+    subprocess.run(["dd", "if=/dev/zero", "of=/dev/null", "bs=512", f"count={READS}", "status=none"],
+                   check=True)
+reply = daemon.ctl_json("snapshot", session, "--by", "process", "-n", 0)
+rows = [r for r in reply["rows"] if r["io"]["layer"] == "syscall" and r["io"]["op"] == "read"
+        and r["io"].get("device") == "zero"]
+count = sum(r["count"] for r in rows)
+h.check(count == PROCESSES * READS, f"{count} reads of /dev/zero, {PROCESSES * READS} were made")
+rest = [r for r in rows if r["process"]["comm"] == "others"]
+h.check(len(rest) == 1 and rest[0]["count"] % READS == 0,
+        f"some in a row of many processes: {[r['count'] for r in rest]}")
+h.check(1 < len(rows) < PROCESSES, f"and {len(rows) - 1} processes by themselves")
+lost = {loss["reason"]: loss["count"] for loss in reply["lost"]}
+h.check(any("processes of operations" in reason for reason in lost), f"which is told: {lost}")
+h.check("operations: the window's map was full" not in lost, "and no operation is lost")
+checked = daemon.ctl("status", "--check")
+h.check(checked.code == 0, f"nothing is wrong with that: {checked}")
+text = daemon.ctl("snapshot", session, "--by", "process", "-n", 0).out
+h.check("    others\n" in text, "the text has them as others")
+h.finish()
