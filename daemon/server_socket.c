@@ -21,6 +21,8 @@
 
 enum { BACKLOG = 128, SOCKET_MODE = 0660, LOCK_RETRY_US = 1000 };
 
+enum { GROUP_MAX = 64 << 20 };
+
 static int address_make(const char *path, struct sockaddr_un *address)
 {
 	size_t len = strlen(path);
@@ -76,18 +78,43 @@ static int stale_remove(const struct sockaddr_un *address)
 	return 0;
 }
 
+int server_group_find(const char *name, gid_t *gid_out)
+{
+	_cleanup_(freep) char *buffer = NULL;
+	struct group entry, *found = NULL;
+	size_t size = 4096;
+	char *grown;
+	int r = ERANGE;
+
+	/* All its members have to fit, though none is looked at. */
+	while (r == ERANGE && size <= GROUP_MAX) {
+		grown = realloc(buffer, size);
+		if (!grown)
+			return -ENOMEM;
+		buffer = grown;
+		r = getgrnam_r(name, &entry, buffer, size, &found);
+		size *= 4;
+	}
+	if (found)
+		*gid_out = found->gr_gid;
+	return found ? 0 : r ? -r : -ENOENT;
+}
+
 /* Without the group the socket is still good, for root. */
 static void group_set(const char *path, const char *group)
 {
-	char buffer[4096];
-	struct group entry, *found = NULL;
+	gid_t gid;
+	int r = server_group_find(group, &gid);
 
-	getgrnam_r(group, &entry, buffer, sizeof(buffer), &found);
-	if (!found) {
+	if (r == -ENOENT) {
 		log_notice("no group '%s': only root can use %s", group, path);
 		return;
 	}
-	if (lchown(path, (uid_t)-1, found->gr_gid) < 0)
+	if (r) {
+		log_err(r, "find the group '%s': only root can use %s", group, path);
+		return;
+	}
+	if (lchown(path, (uid_t)-1, gid) < 0)
 		log_warning("cannot give %s to the group '%s': %s", path, group,
 			    strerrordesc_np(errno));
 }

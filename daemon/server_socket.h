@@ -42,6 +42,9 @@ int server_socket_check(int fd);
 /* Fills all but id and is_bound. */
 int server_peer_get(int fd, struct server_peer *out);
 void server_peer_fini(struct server_peer *peer);
+/* The number of a group. 0, -ENOENT, or why that cannot be told. */
+int server_group_find(const char *name, gid_t *gid_out);
+
 bool server_peer_in_group(const struct server_peer *peer, gid_t gid);
 
 #endif

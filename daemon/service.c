@@ -2,7 +2,6 @@
 #include "daemon/service.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,12 +18,12 @@ enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };
 
 static void group_find(const char *name, struct service_group *out)
 {
-	struct group entry, *found = NULL;
-	char buffer[4096];
+	gid_t gid = 0;
+	int r = name ? server_group_find(name, &gid) : -ENOENT;
 
-	if (name)
-		getgrnam_r(name, &entry, buffer, sizeof(buffer), &found);
-	*out = (struct service_group){ name, found != NULL, found ? found->gr_gid : 0 };
+	if (r && r != -ENOENT)
+		log_err(r, "find the group '%s': its members are refused", name);
+	*out = (struct service_group){ name, r == 0, gid };
 }
 
 int service_new(struct recorder *recorder, const struct service_groups *groups,

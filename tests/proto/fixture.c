@@ -2,6 +2,7 @@
 #include "tests/proto/fixture.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <locale.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@
 #include "daemon/service.h"
 #include "proto/base.h"
 
-enum { PATIENCE_MS = 20000 };
+enum { PATIENCE_MS = 20000, LARGE_GROUP = 100000 };
 
 struct fixture {
 	char directory[32];
@@ -35,6 +36,19 @@ struct fixture {
 	atomic_int gone;
 	pthread_t thread;
 };
+
+/* As if all groups had many members. */
+int __real_getgrnam_r(const char *name, struct group *group, char *buffer, size_t size,
+		      struct group **out);
+int __wrap_getgrnam_r(const char *name, struct group *group, char *buffer, size_t size,
+		      struct group **out);
+
+int __wrap_getgrnam_r(const char *name, struct group *group, char *buffer, size_t size,
+		      struct group **out)
+{
+	*out = NULL;
+	return size < LARGE_GROUP ? ERANGE : __real_getgrnam_r(name, group, buffer, size, out);
+}
 
 void sleep_ms(int64_t ms)
 {

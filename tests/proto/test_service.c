@@ -449,6 +449,19 @@ static void test_a_stranger_is_refused(void **state)
 	free(directory);
 }
 
+/* However many members a group has; see __wrap_getgrnam_r(). */
+static void test_groups(void **state)
+{
+	const struct group *group = getgrnam("daemon");
+	gid_t gid = 77;
+
+	assert_int_equal(server_group_find("no-such-group", &gid), -ENOENT);
+	assert_int_equal(gid, 77);
+	assert_non_null(group);
+	assert_int_equal(server_group_find("daemon", &gid), 0);
+	assert_int_equal(gid, group->gr_gid);
+}
+
 /* Who may do what: root and us all, others by their groups, and start only if they may ask. */
 static void test_classes(void **state)
 {
@@ -504,6 +517,7 @@ int main(void)
 		TEST(test_calls_are_answered_in_order),
 		TEST(test_calls_in_single_bytes),
 		TEST(test_a_stranger_is_refused),
+		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_classes),
 	};
 
