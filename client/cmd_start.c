@@ -10,6 +10,27 @@
 #include "proto/base.h"
 #include "proto/codec.h"
 
+static int on_stopped(const struct varlink_message *message, void *context)
+{
+	struct wire_stop_reply reply;
+
+	return stop_reply_decode(message, context, &reply, NULL);
+}
+
+static enum exit_code session_end(const struct options *options, const char *id)
+{
+	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	const struct wire_stop_request request = { .session = id };
+	enum exit_code code;
+	struct text text;
+
+	text_init(&text, VARLINK_MAX_REPLY);
+	stop_request_encode(&request, 0, &text);
+	code = call_run(options, &text, on_stopped, arena);
+	text_fini(&text);
+	return code;
+}
+
 /* The id, for whoever is to stop it, and nothing else. */
 enum exit_code cmd_start(struct options *options)
 {
@@ -24,31 +45,18 @@ enum exit_code cmd_start(struct options *options)
 		return code;
 	output_open(&output, NULL, NULL, NULL, 0);
 	fprintf(output.out, "%s\n", recording.session.id);
-	return output_close(&output);
-}
-
-static int on_stopped(const struct varlink_message *message, void *context)
-{
-	struct wire_stop_reply reply;
-
-	return stop_reply_decode(message, context, &reply, NULL);
+	code = output_close(&output);
+	if (code != EXIT_CODE_OK && session_end(options, recording.session.id) == EXIT_CODE_OK)
+		report("nobody was told its id: session %s is stopped", recording.session.id);
+	return code;
 }
 
 enum exit_code cmd_stop(struct options *options)
 {
-	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
-	const struct wire_stop_request request = { .session = options->argument };
-	enum exit_code code;
-	struct text text;
-
 	if (!options->argument || options->argument[0] == '\0') {
 		report("stop needs a session id, which stackctl sessions lists; to stop the "
 		       "daemon: systemctl stop stackd");
 		return EXIT_CODE_USAGE;
 	}
-	text_init(&text, VARLINK_MAX_REPLY);
-	stop_request_encode(&request, 0, &text);
-	code = call_run(options, &text, on_stopped, arena);
-	text_fini(&text);
-	return code;
+	return session_end(options, options->argument);
 }

@@ -66,7 +66,7 @@ const struct config_key config_keys[] = {
 	KEY("control", "start_group", CONFIG_NAME, 1, 32, "stackd", control_start_group,
 	    "Those of them in this group may start and stop sessions, besides root."),
 	KEY("control", "max_clients", CONFIG_COUNT, 1, 4096, "64", control_max_clients,
-	    "Connections at a time; when full, the one idle for longest is closed."),
+	    "Connections at a time; when full, the one idle for longest is closed, but no recording."),
 	KEY("control", "max_sessions", CONFIG_COUNT, 0, 64, "16", control_max_sessions,
 	    "Sessions that clients may have running at a time, besides those always on."),
 	KEY("control", "max_message", CONFIG_SIZE, 4 * KIB, 16 * MIB, "1M", control_max_message,

@@ -70,6 +70,9 @@ bool answer_start_has_calls(struct answer *answer);
 /* Ends it, if it still runs. */
 void answer_start_end(struct answer *answer);
 
+/* The same of one that nobody was told of, and says so. */
+void answer_start_give_up(struct answer *answer);
+
 bool answer_start_runs(const struct answer *answer);
 
 /* What a reply says was missed has been told. */

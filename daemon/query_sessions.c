@@ -267,6 +267,11 @@ void answer_start_end(struct answer *answer)
 	session_stop(answer->session);
 }
 
+void answer_start_give_up(struct answer *answer)
+{
+	session_stop_untold(answer->session);
+}
+
 static int stop_refused(const struct session_info *info, struct wire_error *error)
 {
 	if (info->is_always)

@@ -8,6 +8,7 @@
  * on threads of the pool, never twice at a time for one connection.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/server_socket.h"
@@ -36,18 +37,19 @@ struct server_handler {
 	 */
 	int (*step)(void *exchange, struct text *out);
 
-	/* Always follows a begin that returned 0, also without a last step: the peer is gone. */
-	void (*end)(void *exchange);
-
-	/* The connection of a peer that is bound is no more; after its last end. May be NULL. */
-	void (*gone)(void *userdata, const struct server_peer *peer);
+	/*
+	 * Always follows a begin that returned 0, also without a last step: the peer is gone.
+	 * is_written: the newest reply that another step followed, or should have, is with the
+	 * system, whole.
+	 */
+	void (*end)(void *exchange, bool is_written);
 };
 
 struct server_options {
 	size_t max_clients;
 	size_t max_message;	    /* bytes of one message of a client */
 	size_t max_output;	    /* bytes that wait to be written, of all clients together */
-	int64_t idle_timeout_ns;    /* without a call, a reply or anything bound to it */
+	int64_t idle_timeout_ns;    /* without a call or a reply */
 	int64_t message_timeout_ns; /* from the first byte of a message to its end */
 	int64_t write_timeout_ns;   /* to write one reply */
 };

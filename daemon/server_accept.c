@@ -15,8 +15,8 @@
 enum { ACCEPTS_PER_ROUND = 16, COMPLAIN_EVERY_S = 60 };
 
 /*
- * Idle ones before those that do not read; one that is being answered, or that something is bound
- * to, is left alone.
+ * Idle ones before those that do not read, these before streams between two answers; one that is
+ * being answered, or that something is bound to, is left alone.
  */
 static struct client *longest_idle(const struct server *server)
 {

@@ -34,7 +34,7 @@ static void client_release(struct client *client)
 {
 	if (!client->is_closed || client->state == CLIENT_WORKING)
 		return;
-	if (client->exchange || atomic_load(&client->peer.is_bound)) {
+	if (client->exchange) {
 		client->is_ending = true;
 		client_work(client);
 		return;
@@ -81,7 +81,7 @@ void client_close(struct client *client)
 static void client_end(struct client *client)
 {
 	if (client->exchange)
-		client->server->handler.end(TAKE(client->exchange));
+		client->server->handler.end(TAKE(client->exchange), client->is_written);
 }
 
 /* On a thread of the pool. */
@@ -92,14 +92,13 @@ static void on_work(uv_work_t *work)
 
 	if (client->is_ending) {
 		client_end(client);
-		if (atomic_exchange(&client->peer.is_bound, false) && handler->gone)
-			handler->gone(handler->userdata, &client->peer);
 		return;
 	}
 	if (!client->exchange) {
 		client->result = handler->begin(handler->userdata, &client->peer, client->message,
 						client->message_len, &client->exchange);
 		free(TAKE(client->message));
+		client->is_written = false;
 		if (client->result < 0)
 			return;
 	}
@@ -153,6 +152,8 @@ static void on_written(uv_write_t *write, int status)
 {
 	struct client *client = write->data;
 
+	/* A peer that has it may be gone already. */
+	client->is_written = status >= 0;
 	if (client->is_closing)
 		return; /* on_closed follows */
 	output_done(client);
@@ -189,6 +190,7 @@ static void client_write(struct client *client)
 
 	output_make_room(client, client->out.len);
 	client->state = CLIENT_WRITING;
+	client->is_written = false;
 	client->write_ns = uv_hrtime();
 	client->writing = client->out.len;
 	client->server->moved += client->out.len;
@@ -335,10 +337,9 @@ static atomic_int_fast64_t *client_overdue(const struct client *client, uint64_t
 		return now - client->partial_ns > (uint64_t)options->message_timeout_ns
 			       ? &counters->message_timeout_hits
 			       : NULL;
-	if (!atomic_load(&client->peer.is_bound) &&
-	    now - client->active_ns > (uint64_t)options->idle_timeout_ns)
-		return &counters->idle_timeout_hits;
-	return NULL;
+	return now - client->active_ns > (uint64_t)options->idle_timeout_ns
+		       ? &counters->idle_timeout_hits
+		       : NULL;
 }
 
 void client_sweep(struct client *client, uint64_t now)

@@ -84,8 +84,9 @@ struct client {
 	size_t message_len;
 	void *exchange;
 	struct text out;
+	bool is_written; /* the exchange's newest reply */
 	int result;	/* of begin or step */
-	bool is_ending; /* the work is to end the exchange, and what is bound, only */
+	bool is_ending; /* the work is to end the exchange only */
 	size_t writing; /* bytes counted as output */
 
 	uint64_t active_ns;  /* last sign of life, uv_hrtime() */

@@ -15,8 +15,8 @@
 
 /*
  * Who is at the other end, as the kernel says it was when it connected. id is the connection's,
- * never given twice. is_bound, set by the handler on any thread: something lives as long as the
- * connection, which is therefore not closed for being idle, and whose end the handler is told.
+ * never given twice. is_bound, set by the handler on any thread while it has an exchange:
+ * something lives as long as that, so the connection is not closed to make room.
  */
 struct server_peer {
 	uint64_t id;

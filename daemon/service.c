@@ -60,8 +60,10 @@ static void exchange_free(struct exchange *exchange)
 {
 	if (!exchange)
 		return;
-	if (exchange->is_bound)
+	if (exchange->is_bound) {
 		answer_start_end(exchange->answer);
+		atomic_store(&exchange->peer->is_bound, false);
+	}
 	query_follow_free(exchange->follow);
 	answer_free(exchange->answer);
 	arena_free(exchange->arena);
@@ -202,6 +204,9 @@ static int on_step(void *userdata, struct text *out)
 
 	out->limit = VARLINK_MAX_REPLY;
 	r = exchange_reply(exchange, out);
+	/* It has not begun. */
+	if (r == SERVER_WAIT && exchange->method->is_slow && !exchange->answer)
+		return r;
 	if (r < 0) {
 		text_reset(out);
 		r = reply_failed(exchange, r, out);
@@ -212,9 +217,13 @@ static int on_step(void *userdata, struct text *out)
 	return 0;
 }
 
-static void on_end(void *userdata)
+static void on_end(void *userdata, bool is_written)
 {
-	exchange_free(userdata);
+	struct exchange *exchange = userdata;
+
+	if (exchange->is_untold && !is_written)
+		answer_start_give_up(exchange->answer);
+	exchange_free(exchange);
 }
 
 struct server_handler service_handler(struct service *service)

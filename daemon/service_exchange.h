@@ -44,6 +44,7 @@ struct exchange {
 	size_t next;	       /* its first row not sent */
 	int64_t due_ns;	       /* of a stream: when there is something to say, CLOCK_MONOTONIC */
 	bool is_bound;	       /* the answer's session ends with the exchange */
+	bool is_untold;	       /* it ends then, too, unless the reply is written */
 	struct query_follow *follow;
 };
 

@@ -68,8 +68,10 @@ int handle_start(struct exchange *exchange, struct text *out)
 	struct codec_error codec_error;
 	int r;
 
-	if (exchange->answer)
+	if (exchange->answer && exchange->is_bound)
 		return start_go_on(exchange, out);
+	if (exchange->answer)
+		return 0;
 	r = start_request_decode(exchange->call, exchange->arena, &request, &codec_error);
 	if (r == -EINVAL)
 		return reply_error(ERROR_INVALID_PARAMETER, codec_error.parameter, out);
@@ -79,9 +81,13 @@ int handle_start(struct exchange *exchange, struct text *out)
 	if (r < 0)
 		return error.name ? reply_query_error(&error, out) : r;
 	exchange->is_bound = exchange->call->more;
+	atomic_store(&exchange->peer->is_bound, exchange->is_bound);
 	if (exchange->is_bound)
 		return start_go_on(exchange, out);
-	return start_reply_encode(answer_start(exchange->answer), 0, out);
+	/* Nobody would ever stop what nobody knows of; with oneway its owner wanted to know nothing. */
+	exchange->is_untold = !exchange->call->oneway;
+	r = start_reply_encode(answer_start(exchange->answer), 0, out);
+	return r < 0 ? r : SERVER_MORE; /* so that it ends when that is written */
 }
 
 int handle_stop(struct exchange *exchange, struct text *out)

@@ -433,6 +433,11 @@ int session_stop(struct session *session)
 	return stop_for(session, NULL);
 }
 
+int session_stop_untold(struct session *session)
+{
+	return stop_for(session, "nobody was told of it, as who started it is gone");
+}
+
 int session_stop_over(struct session *session, uint64_t budget_percent)
 {
 	struct drain_stats stats;

@@ -142,6 +142,9 @@ int64_t session_ended(struct session *session);
  */
 int session_stop(struct session *session);
 
+/* The same, and says that who started it is gone and was not told. */
+int session_stop_untold(struct session *session);
+
 /* As drain_cut(); of one that has ended the number of its last window. */
 int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out);
 

@@ -106,7 +106,7 @@ static int work_request(void)
 	r = handler.begin(handler.userdata, &peer, request_text, strlen(request_text), &call);
 	if (r == 0) {
 		r = handler.step(call, &out);
-		handler.end(call);
+		handler.end(call, true);
 	}
 	if (r == 0)
 		r = out.error;

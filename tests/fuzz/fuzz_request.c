@@ -45,7 +45,7 @@ static void exchange(const struct server_handler *handler, struct server_peer *p
 		reply_check(&out, r == 0);
 		text_fini(&out);
 	}
-	handler->end(call);
+	handler->end(call, true);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

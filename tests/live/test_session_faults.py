@@ -5,6 +5,7 @@ code to go by; who may stop whose; a daemon that goes while it records. Nothing 
 
 import os
 import shutil
+import signal
 import subprocess
 
 import harness as h
@@ -109,6 +110,49 @@ h.check(as_user(NOBODY, both, "stop", own).code == 0, "the owner stops it")
 again = as_user(NOBODY, both, "start", "oncpu").out.strip()
 h.check(daemon.ctl("stop", again).code == 0, "root stops anybody's")
 h.check(daemon.ctl("stop", of_root).code == 0, "and its own")
+
+# Who starts one and goes before its number is there leaves nothing behind; nor does one whose output
+# takes no number.
+def places_taken():
+    limits = daemon.status()["limits"]
+    return next(x["used"] for x in limits if x["name"] == "control.max_sessions")
+
+
+def sessions_named(name):
+    return [s for s in daemon.call("io.stackd.Sessions")["sessions"] if s.get("name") == name]
+
+
+def start_interrupted(name):
+    """Whether it was still loading when Ctrl-C came."""
+    start = subprocess.Popen(
+        [h.STACKCTL, "-S", daemon.socket, "start", "offwake", "--name", name],
+        stdout=subprocess.PIPE,
+    )
+    h.wait_until(lambda: places_taken() == 1 or start.poll() is not None, 20, "it to load")
+    start.send_signal(signal.SIGINT)
+    told = start.communicate()[0].decode().strip()
+    if told:
+        daemon.ctl("stop", told)
+    return not told
+
+
+names = (f"gone-{i}" for i in range(20))
+name = next(name for name in names if start_interrupted(name))
+h.wait_until(lambda: places_taken() == 0, 60, "nothing to run")
+given_up = sessions_named(name)[0]
+h.check(
+    "ended" in given_up and "nobody was told" in given_up["note"],
+    f"it was ended, and why: {given_up}",
+)
+said = f"session {given_up['id']} ended: nobody was told"
+h.check(h.wait_until(lambda: said in daemon.log(), 20, "the log to have it"), said)
+listed = daemon.ctl("sessions").out
+h.check("nobody was told of it" in listed, f"and stackctl sessions: {listed[-300:]}")
+with open("/dev/full", "w", encoding="ascii") as full:
+    argv = [h.STACKCTL, "-S", daemon.socket, "start", "oncpu", "--name", "untold"]
+    start = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, timeout=h.patience(60))
+h.check(start.returncode == 7 and b"is stopped" in start.stderr, f"a full disk: {start}")
+h.check(all("ended" in s for s in sessions_named("untold")), "it is stopped")
 
 after = daemon.settled_objects(before)
 h.check(before and after == before, f"in the kernel: {after} as {before}")

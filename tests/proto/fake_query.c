@@ -21,6 +21,7 @@ struct answer {
 	struct wire_status_reply status;
 	struct wire_probes_reply probes;
 	struct wire_sessions_reply sessions;
+	struct wire_start_reply start;
 };
 
 static struct answer *answer_new(struct recorder *recorder)
@@ -238,17 +239,49 @@ static int refuse_sessions(struct wire_error *error)
 	return -EOPNOTSUPP;
 }
 
+static int session_begin(struct recorder *recorder, struct answer **out)
+{
+	struct answer *answer = answer_new(recorder);
+
+	if (!answer)
+		return -ENOMEM;
+	atomic_fetch_add(&recorder->begun, 1);
+	answer->start = (struct wire_start_reply){
+		.session = { .id = "100",
+			     .probe = FAKE_BEGINS,
+			     .owner = "root",
+			     .since = a_time,
+			     .until = WIRE_ABSENT,
+			     .ended = WIRE_ABSENT,
+			     .min_wait_ns = WIRE_ABSENT,
+			     .period_ns = WIRE_ABSENT,
+			     .count = WIRE_ABSENT,
+			     .regexp = WIRE_BOOL_ABSENT,
+			     .functions = WIRE_ABSENT,
+			     .calls_per_s = WIRE_ABSENT,
+			     .load = WIRE_ABSENT,
+			     .every = WIRE_ABSENT,
+			     .rate = WIRE_ABSENT,
+			     .held = WIRE_ABSENT },
+		.missed = WIRE_ABSENT,
+	};
+	*out = answer;
+	return 0;
+}
+
 int query_start(struct recorder *recorder, const struct query_peer *peer,
 		const struct wire_start_request *request, struct answer **out,
 		struct wire_error *error)
 {
+	bool begins = strcmp(request->probe, FAKE_BEGINS) == 0;
+	bool is_slow = begins || strcmp(request->probe, FAKE_SLOW) == 0;
 	const struct timespec pause = { .tv_nsec = 5 * NS_PER_MS };
 
 	atomic_fetch_add(&recorder->starting, 1);
-	while (strcmp(request->probe, FAKE_SLOW) == 0 && atomic_load(&recorder->is_held))
+	while (is_slow && atomic_load(&recorder->is_held))
 		nanosleep(&pause, NULL);
 	atomic_fetch_sub(&recorder->starting, 1);
-	return refuse_sessions(error);
+	return begins ? session_begin(recorder, out) : refuse_sessions(error);
 }
 
 int query_stop(struct recorder *recorder, const struct query_peer *peer,
@@ -271,7 +304,7 @@ const struct wire_functions_reply *answer_functions(const struct answer *answer)
 
 const struct wire_start_reply *answer_start(const struct answer *answer)
 {
-	return NULL;
+	return &answer->start;
 }
 
 const struct wire_stop_reply *answer_stop(const struct answer *answer)
@@ -299,28 +332,59 @@ void answer_start_end(struct answer *answer)
 {
 }
 
+void answer_start_give_up(struct answer *answer)
+{
+	atomic_fetch_add(&answer->recorder->given_up, 1);
+}
+
 void answer_start_told(struct answer *answer)
 {
 }
 
 bool answer_start_runs(const struct answer *answer)
 {
-	return false;
+	return atomic_load(&answer->recorder->is_running);
 }
+
+struct query_follow {
+	struct recorder *recorder;
+	char *probe;
+	bool is_told;
+};
 
 int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 		     const struct wire_follow_request *request, struct query_follow **out,
 		     struct wire_error *error)
 {
-	return refuse_sessions(error);
+	struct query_follow *follow = calloc(1, sizeof(*follow));
+
+	follow->recorder = recorder;
+	follow->probe = strdup(request->probe);
+	*out = follow;
+	return 0;
 }
 
+/* One answer of two rows, then nothing. */
 int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error)
 {
-	return 0;
+	const struct query_peer peer = {};
+	struct wire_snapshot_request request = { .probe = follow->probe, .top = 2 };
+	int r;
+
+	if (follow->is_told)
+		return 0;
+	r = query_snapshot(follow->recorder, &peer, &request, out, error);
+	if (r)
+		return r;
+	follow->is_told = true;
+	(*out)->snapshot.cursor = "1";
+	return 1;
 }
 
 struct query_follow *query_follow_free(struct query_follow *follow)
 {
+	if (follow)
+		free(follow->probe);
+	free(follow);
 	return NULL;
 }

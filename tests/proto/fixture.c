@@ -31,9 +31,6 @@ struct fixture {
 	struct loop_wake *stop;
 	struct service *service;
 	struct server *server;
-	struct server_handler handler; /* the service's */
-	atomic_bool is_binding;
-	atomic_int gone;
 	pthread_t thread;
 };
 
@@ -69,33 +66,6 @@ struct server_options fixture_options(void)
 	};
 }
 
-static int on_begin(void *userdata, struct server_peer *peer, const char *message, size_t len,
-		    void **exchange_out)
-{
-	struct fixture *fixture = userdata;
-
-	if (atomic_exchange(&fixture->is_binding, false))
-		atomic_store(&peer->is_bound, true);
-	return fixture->handler.begin(fixture->handler.userdata, peer, message, len, exchange_out);
-}
-
-static void on_gone(void *userdata, const struct server_peer *peer)
-{
-	struct fixture *fixture = userdata;
-
-	atomic_fetch_add(&fixture->gone, 1);
-}
-
-void fixture_bind_next(struct fixture *fixture)
-{
-	atomic_store(&fixture->is_binding, true);
-}
-
-int fixture_gone(struct fixture *fixture)
-{
-	return atomic_load(&fixture->gone);
-}
-
 static void on_stop(void *userdata)
 {
 	struct fixture *fixture = userdata;
@@ -129,11 +99,7 @@ struct fixture *fixture_start(const struct server_options *options)
 	assert_int_equal(loop_new(&fixture->loop), 0);
 	assert_int_equal(loop_wake_new(fixture->loop, on_stop, fixture, &fixture->stop), 0);
 	assert_int_equal(service_new(&fixture->recorder, &groups, &fixture->service), 0);
-	fixture->handler = service_handler(fixture->service);
-	handler = fixture->handler;
-	handler.userdata = fixture;
-	handler.begin = on_begin;
-	handler.gone = on_gone;
+	handler = service_handler(fixture->service);
 	assert_int_equal(server_new(fixture->loop, options ? options : &defaults, &handler,
 				    &fixture->server),
 			 0);

@@ -33,10 +33,6 @@ const char *fixture_path(const struct fixture *fixture);
 struct recorder *fixture_recorder(struct fixture *fixture);
 struct server_stats fixture_stats(struct fixture *fixture);
 
-/* The next call's connection becomes bound; how many such are gone. */
-void fixture_bind_next(struct fixture *fixture);
-int fixture_gone(struct fixture *fixture);
-
 struct peer {
 	int fd;
 	char *data;

@@ -171,34 +171,43 @@ static void test_the_idle_time_out(void **state)
 	fixture_stop(fixture);
 }
 
-/* Bound ones are not closed for being idle, nor to make room, and their end is told. */
-static void test_what_is_bound(void **state)
+/* Recordings are not ended to make room: whoever finds nothing else is turned away. */
+static void test_recordings_are_left_alone(void **state)
 {
+	static const char start[] = "{\"method\":\"io.stackd.Start\",\"more\":true,"
+				    "\"parameters\":{\"probe\":\"begins\"}}";
 	struct server_options options = fixture_options();
+	struct json_object *reply;
 	struct fixture *fixture;
-	struct peer bound, others[8];
+	struct peer peers[3], late;
+	size_t i;
+	bool goes_on;
 
-	options.idle_timeout_ns = 100 * NS_PER_MS;
-	options.max_clients = 4;
+	options.max_clients = ARRAY_SIZE(peers);
 	fixture = fixture_start(&options);
-	peer_connect(&bound, fixture_path(fixture));
-	fixture_bind_next(fixture);
-	peer_call(&bound, STATUS);
-	json_object_put(peer_reply(&bound));
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		peer_connect(&others[i], fixture_path(fixture));
-		peer_call(&others[i], STATUS);
-		json_object_put(peer_reply(&others[i]));
+	atomic_store(&fixture_recorder(fixture)->is_running, true);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		peer_connect(&peers[i], fixture_path(fixture));
+		peer_call(&peers[i], start);
+		json_object_put(peer_reply(&peers[i]));
 	}
-	WAIT_FOR(fixture_stats(fixture).clients == 1);
-	peer_call(&bound, STATUS);
-	json_object_put(peer_reply(&bound));
-	assert_int_equal(fixture_gone(fixture), 0);
-	peer_close(&bound);
-	WAIT_FOR(fixture_gone(fixture) == 1);
-	assert_int_equal(fixture_gone(fixture), 1);
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		peer_close(&others[i]);
+	peer_connect(&late, fixture_path(fixture));
+	assert_true(peer_is_closed(&late));
+	peer_close(&late);
+	assert_int_equal(fixture_stats(fixture).clients, ARRAY_SIZE(peers));
+	atomic_store(&fixture_recorder(fixture)->is_running, false);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		do {
+			reply = peer_reply(&peers[i]);
+			goes_on = json_object_object_get(reply, "continues") != NULL;
+			json_object_put(reply);
+		} while (goes_on);
+	}
+	/* One that has ended makes room as any other does. */
+	WAIT_FOR(atomic_load(&fixture_recorder(fixture)->answers) == 0);
+	good_peer_is_served(fixture);
+	for (i = 0; i < ARRAY_SIZE(peers); i++)
+		peer_close(&peers[i]);
 	fixture_stop(fixture);
 }
 
@@ -508,7 +517,7 @@ int main(void)
 		cmocka_unit_test(test_a_message_without_end),
 		cmocka_unit_test(test_half_a_message_times_out),
 		cmocka_unit_test(test_the_idle_time_out),
-		cmocka_unit_test(test_what_is_bound),
+		cmocka_unit_test(test_recordings_are_left_alone),
 		cmocka_unit_test(test_one_that_never_reads_is_cut_off),
 		cmocka_unit_test(test_all_output_is_bounded),
 		cmocka_unit_test(test_hanging_up_cancels),

@@ -331,6 +331,72 @@ static void test_beginnings_leave_room(void **state)
 	}
 }
 
+/* One that nobody waits for has its turn as well, where it finds too many others. */
+static void test_a_beginning_without_a_reply(void **state)
+{
+	static const char start[] =
+		"{\"method\":\"io.stackd.Start\",\"parameters\":{\"probe\":\"slow\"}}";
+	struct env *env = *state;
+	struct recorder *recorder = fixture_recorder(env->fixture);
+	struct peer peers[LOOP_WORKERS / 2];
+	size_t i;
+
+	atomic_store(&recorder->is_held, true);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		peer_connect(&peers[i], fixture_path(env->fixture));
+		peer_call(&peers[i], start);
+	}
+	WAIT_FOR(atomic_load(&recorder->starting) == (int)ARRAY_SIZE(peers));
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Start\",\"oneway\":true,"
+			      "\"parameters\":{\"probe\":\"begins\"}}");
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Status\"}");
+	sleep_ms(3 * SERVER_TICK_MS);
+	assert_int_equal(atomic_load(&recorder->begun), 0);
+	atomic_store(&recorder->is_held, false);
+	json_object_put(peer_reply(&env->peer));
+	assert_int_equal(atomic_load(&recorder->begun), 1);
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		json_object_put(peer_reply(&peers[i]));
+		peer_close(&peers[i]);
+	}
+}
+
+/* What is started for somebody who goes before the reply can be written is given up again. */
+static void test_who_starts_and_goes(void **state)
+{
+	static const char start[] =
+		"{\"method\":\"io.stackd.Start\",\"parameters\":{\"probe\":\"begins\"}}";
+	struct env *env = *state;
+	struct recorder *recorder = fixture_recorder(env->fixture);
+	struct json_object *reply;
+	struct peer peer;
+
+	atomic_store(&recorder->is_held, true);
+	peer_connect(&peer, fixture_path(env->fixture));
+	peer_call(&peer, start);
+	WAIT_FOR(atomic_load(&recorder->starting) == 1);
+	peer_close(&peer);
+	WAIT_FOR(fixture_stats(env->fixture).clients == 1);
+	assert_int_equal(atomic_load(&recorder->given_up), 0);
+	atomic_store(&recorder->is_held, false);
+	WAIT_FOR(atomic_load(&recorder->given_up) == 1);
+	assert_int_equal(atomic_load(&recorder->given_up), 1);
+
+	/* Not of those who were told, or did not want to be. */
+	reply = ask(env, start);
+	assert_string_equal(json_object_get_string(json_object_object_get(
+				    reply_get(reply, "parameters", "session"), "id")),
+			    "100");
+	assert_null(json_object_object_get(reply, "continues"));
+	json_object_put(reply);
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Start\",\"oneway\":true,"
+			      "\"parameters\":{\"probe\":\"begins\"}}");
+	json_object_put(ask(env, "{\"method\":\"io.stackd.Status\"}"));
+	WAIT_FOR(atomic_load(&recorder->answers) == 0);
+	assert_int_equal(atomic_load(&recorder->answers), 0);
+	assert_int_equal(atomic_load(&recorder->given_up), 1);
+}
+
 static void test_oneway_has_no_reply(void **state)
 {
 	struct env *env = *state;
@@ -513,6 +579,8 @@ int main(void)
 		TEST(test_windows_stream),
 		TEST(test_a_row_too_large_is_cut_and_marked),
 		TEST(test_beginnings_leave_room),
+		TEST(test_a_beginning_without_a_reply),
+		TEST(test_who_starts_and_goes),
 		TEST(test_oneway_has_no_reply),
 		TEST(test_calls_are_answered_in_order),
 		TEST(test_calls_in_single_bytes),
