@@ -221,6 +221,11 @@ static void coverage_walk(struct coverage *coverage, int64_t since, int64_t unti
 		out->used_end_ns = end > out->used_end_ns ? end : out->used_end_ns;
 	}
 	gap_between(coverage, before, NULL, at, until);
+	if (out->windows)
+		return;
+	/* None could be read: the range was looked at all the same. */
+	out->used_start_ns = since;
+	out->used_end_ns = until;
 }
 
 int query_coverage(struct recorder *recorder, struct answer *answer, int64_t since_ns,

@@ -43,7 +43,7 @@ void query_store_stats(struct recorder *recorder, struct answer *answer, struct 
 
 struct query_coverage {
 	struct wire_gaps gaps;
-	int64_t used_start_ns;
+	int64_t used_start_ns; /* what was asked for, where no window could be read */
 	int64_t used_end_ns;
 	int64_t covered_ns;
 	size_t windows; /* that could be read */

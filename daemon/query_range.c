@@ -21,6 +21,17 @@ static int invalid_time(struct wire_error *error, const char *field, const char 
 			      text);
 }
 
+int query_range_check(int64_t since_ns, int64_t until_ns, struct wire_error *error)
+{
+	static const char *const text = "a negative time: nanoseconds since 1970 are wanted";
+
+	if (since_ns != WIRE_ABSENT && since_ns < 0)
+		return invalid_time(error, "since_ns", text);
+	if (until_ns != WIRE_ABSENT && until_ns < 0)
+		return invalid_time(error, "until_ns", text);
+	return 0;
+}
+
 int query_range_resolve(const struct wire_snapshot_request *request, struct session *session,
 			struct query_range *range, struct wire_error *error)
 {
@@ -28,7 +39,10 @@ int query_range_resolve(const struct wire_snapshot_request *request, struct sess
 	int64_t now = clock_ns(CLOCK_REALTIME), length = DEFAULT_WINDOW_NS;
 	int64_t ended = session_ended(session), since = request->since_ns;
 	bool has_since = since != WIRE_ABSENT;
+	int r = query_range_check(since, request->until_ns, error);
 
+	if (r)
+		return r;
 	if (request->window_ns != WIRE_ABSENT) {
 		if (has_since || request->until_ns != WIRE_ABSENT)
 			return invalid_time(error, "window_ns",
@@ -52,7 +66,7 @@ int query_range_resolve(const struct wire_snapshot_request *request, struct sess
 	range->is_to_now = request->until_ns == WIRE_ABSENT || request->until_ns >= now;
 	range->until = range->is_to_now ? now : request->until_ns;
 	range->is_length = !has_since;
-	range->since = has_since ? since : range->until - length;
+	range->since = has_since ? since : range->until > length ? range->until - length : 0;
 	if (range->since >= range->until)
 		return invalid_time(error, "since_ns",
 				    ended == now ? "must be before the session's end"

@@ -23,6 +23,9 @@ struct query_range {
 	bool is_late;	/* the open window could not be had in time */
 };
 
+/* Times as they came, since the epoch or absent. 0, or -EINVAL with *error. */
+int query_range_check(int64_t since_ns, int64_t until_ns, struct wire_error *error);
+
 /* 0, or -EINVAL with *error. A session that has ended ends the range. */
 int query_range_resolve(const struct wire_snapshot_request *request, struct session *session,
 			struct query_range *range, struct wire_error *error);

@@ -6,6 +6,7 @@
 #include "daemon/answer.h"
 #include "daemon/query_history.h"
 #include "daemon/query_past.h"
+#include "daemon/query_range.h"
 #include "daemon/recorder.h"
 #include "proto/base.h"
 
@@ -173,6 +174,10 @@ static int listing_make(struct listing *listing, const struct wire_windows_reque
 static int request_check(const struct wire_windows_request *request, const struct listing *listing,
 			 struct wire_error *error)
 {
+	int r = query_range_check(request->since_ns, request->until_ns, error);
+
+	if (r)
+		return r;
 	if (listing->since_ns >= listing->until_ns)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "since_ns",
 				      "since_ns: must be before until_ns");

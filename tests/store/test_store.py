@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -323,30 +324,91 @@ def test_faults(directory):
     need(hit > 20 and dropped > 0, "calls failed")
 
 
-def gaps(stackd, stackctl, directory, path):
-    """What stackd --serve-only says of the gaps in this database."""
-    socket = f"{directory}/socket"
-    argv = [stackd, "-c", "/dev/null", "-o", f"control.socket={socket}", "-o",
-            f"store.path={path}", "--serve-only"]
-    server = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
+class Served:
+    """stackd --serve-only of a database."""
+
+    def __init__(self, directory, path):
+        self.path = f"{directory}/socket"
+        argv = [os.environ["STACKD"], "-c", "/dev/null", "-o", f"control.socket={self.path}", "-o",
+                f"store.path={path}", "--serve-only"]
+        self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
         for _ in range(600):
-            done = subprocess.run([stackctl, "-S", socket, "windows", "offcpu", "--json"],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-            if done.returncode == 0:
-                break
+            if self.ctl("status").returncode == 0:
+                return self
             time.sleep(0.05)
-        need(done.returncode == 0, f"it answers: {done.stderr}")
-        reply = json.loads(done.stdout)
-    finally:
-        server.terminate()
-        server.wait()
-    return reply
+        self.__exit__()
+        need(False, "it answers")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+    def ctl(self, *args):
+        return subprocess.run([os.environ["STACKCTL"], "-S", self.path, *args], check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+
+    def windows(self, *args):
+        done = self.ctl("windows", "offcpu", "--json", *args)
+        need(done.returncode == 0, f"windows are listed: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def replies(self, method, **parameters):
+        """A call with `more`: each reply as it comes, (error or None, parameters)."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(self.path)
+            call = {"method": f"io.stackd.{method}", "parameters": parameters, "more": True}
+            connection.sendall(json.dumps(call).encode() + b"\0")
+            data, more = b"", True
+            while more:
+                while b"\0" not in data:
+                    part = connection.recv(1 << 16)
+                    need(part, f"{method}: the connection ended")
+                    data += part
+                message, data = data.split(b"\0", 1)
+                reply = json.loads(message)
+                more = reply.get("continues", False)
+                yield reply.get("error"), reply["parameters"]
+
+    def call(self, method, **parameters):
+        return next(self.replies(method, **parameters))
+
+
+def test_unreadable(directory):
+    """Of a range whose windows are all damaged it is said that they are; a time that is none is
+    refused."""
+    path = f"{directory}/stackd.db"
+    write(path, 12)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE windows SET blob_sum = blob_sum + 1 WHERE id BETWEEN 4 AND 6")
+        start, end = db.execute("SELECT min(start_real_ns), max(end_real_ns) FROM windows "
+                                "WHERE id BETWEEN 4 AND 6").fetchone()
+    db.close()
+    with Served(directory, path) as server:
+        asked = {"start": {"ns": start}, "end": {"ns": end}}
+        error, reply = server.call("Snapshot", probe="offcpu", since_ns=start, until_ns=end)
+        need(not error, f"it is answered: {error} {reply}")
+        used = {key: {"ns": reply["coverage"]["used"][key]["ns"]} for key in asked}
+        need(used == asked, f"used is what was asked for: {used}")
+        told = {gap["reason"] for gap in reply["coverage"]["gaps"]}
+        need(told == {"unreadable on disk"}, f"the gap says why: {told}")
+        need(any("could not be read" in note for note in reply["notes"]), f"{reply['notes']}")
+        done = server.ctl("snapshot", "offcpu", "--since", f"@{start // 10**9}", "--until",
+                          f"@{end // 10**9}")
+        need(done.returncode in (0, 5), f"stackctl has the answer: {done.stderr}")
+        for method in ("Snapshot", "Windows"):
+            for field in ("since_ns", "until_ns"):
+                error, reply = server.call(method, probe="offcpu", **{field: -9 * 10**18})
+                need(error == "io.stackd.InvalidTime" and field in reply["message"],
+                     f"{method} {field}: {error} {reply}")
+        error, reply = server.call("Snapshot", probe="offcpu", window_ns=9 * 10**18)
+        need(not error and reply["coverage"]["asked"]["start"]["ns"] == 0, f"since 1970: {reply}")
 
 
 def test_gaps(directory):
     """Between two runs of stackd there is a gap, and it says how the first one ended."""
-    stackd, stackctl = os.environ["STACKD"], os.environ["STACKCTL"]
     path, length, shift = f"{directory}/stackd.db", 20, 0
     steps = [
         ({}, "stackd was stopped"),
@@ -358,7 +420,8 @@ def test_gaps(directory):
     for settings, _ in steps:
         write(path, length, STORE_SHIFT=str(shift - 6000), **settings)
         shift += length * 5 + 60
-    reply = gaps(stackd, stackctl, directory, path)
+    with Served(directory, path) as server:
+        reply = server.windows()
     need(len(reply["windows"]) == length * len(steps), f"{len(reply['windows'])} windows")
     told = [(gap["reason"], gap["end"]["ns"] - gap["start"]["ns"]) for gap in reply["gaps"]]
     need(told == [(reason, 60 * 10**9) for _, reason in steps if reason], f"gaps: {told}")
