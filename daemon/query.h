@@ -20,6 +20,7 @@ struct answer;
 struct query_peer {
 	bool is_root; /* may see kernel addresses, and stop what others started */
 	uid_t uid;
+	bool is_stream; /* asks on and on: that nobody was seen is an answer without rows */
 };
 
 /*

@@ -69,6 +69,7 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 		return -ENOMEM;
 	follow->recorder = recorder;
 	follow->peer = *peer;
+	follow->peer.is_stream = true;
 	follow->from = from;
 	follow->interval_ns = request->interval_ns == WIRE_ABSENT
 				      ? recorder->config->window_length_ns
@@ -93,14 +94,21 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	return 0;
 }
 
-/* No window, or nobody in it that is asked for: the next interval may have. */
+/* No window: the next interval may have one. */
 static bool is_empty(const struct wire_error *error)
 {
 	return error->name && strcmp(error->name, "io.stackd.NoData") == 0;
 }
 
-/* A session that has ended and was told to its end. */
-static int follow_end(const struct query_follow *follow, struct wire_error *error)
+static int session_over(const char *name, struct wire_error *error)
+{
+	return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", name,
+			      "session %.40s has ended", name);
+}
+
+/* A session that has ended and was told to its end; whether it has ended at all. */
+static int follow_end(const struct query_follow *follow, bool *has_ended_out,
+		      struct wire_error *error)
 {
 	const char *name = follow->request.session;
 	struct session *session = name ? sessions_find(follow->recorder->sessions, name) : NULL;
@@ -111,17 +119,24 @@ static int follow_end(const struct query_follow *follow, struct wire_error *erro
 				      "no session %.40s is running; stackctl sessions lists them",
 				      name);
 	session_unref(session);
-	if (follow->from < ended)
-		return 0;
-	return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", name,
-			      "session %.40s has ended", name);
+	*has_ended_out = ended != INT64_MAX;
+	return follow->from < ended ? 0 : session_over(name, error);
+}
+
+/* Of a session that has ended nothing comes any more: its windows were waited for. */
+static int follow_nothing(const struct query_follow *follow, bool has_ended,
+			  struct wire_error *error)
+{
+	wire_error_clear(error);
+	return has_ended ? session_over(follow->request.session, error) : 0;
 }
 
 int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct answer *answer;
-	int r = follow_end(follow, error);
+	bool has_ended = false;
+	int r = follow_end(follow, &has_ended, error);
 
 	if (r || now < follow->due_ns)
 		return r;
@@ -131,15 +146,13 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 		follow->from = clock_ns(CLOCK_REALTIME) - follow->interval_ns;
 	follow->request.since_ns = follow->from;
 	r = query_snapshot(follow->recorder, &follow->peer, &follow->request, &answer, error);
-	if (is_empty(error)) {
-		wire_error_clear(error);
-		return 0;
-	}
+	if (is_empty(error))
+		return follow_nothing(follow, has_ended, error);
 	if (r)
 		return r;
 	if (answer->snapshot.coverage.used.end <= follow->from) {
 		answer_free(answer);
-		return 0;
+		return follow_nothing(follow, has_ended, error);
 	}
 	follow->from = answer->snapshot.coverage.used.end;
 	answer->snapshot.cursor = arena_printf(answer->arena, "%" PRId64, follow->from);

@@ -271,14 +271,14 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 }
 
 static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
-		      const struct merge_options *options, struct wire_error *error)
+		      const struct merge_options *options, bool is_stream, struct wire_error *error)
 {
 	const struct session_info *info = session_info(answer->session);
 	struct stack *unread = stack_table_get(recorder->stacks, STACK_UNREAD, true);
 	int r = merge_run(&answer->list, &answer->later, filter, options, unread, &answer->merge);
 
 	stack_unref(unread);
-	if (!r && filter_selects_threads(filter) && !merge_totals(answer->merge)->threads)
+	if (!r && !is_stream && filter_selects_threads(filter) && !merge_totals(answer->merge)->threads)
 		return who_error(answer->merge, filter->wire, info->kind, !recorder->is_serve_only,
 				 error);
 	return r;
@@ -548,7 +548,8 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	if (!r)
 		r = query_range_windows(recorder, answer->session, &question.range, answer, error);
 	if (!r)
-		r = merge_make(recorder, answer, &question.filter, &question.options, error);
+		r = merge_make(recorder, answer, &question.filter, &question.options,
+			       peer->is_stream, error);
 	if (!r)
 		r = query_range_coverage(recorder, answer, &question.range, &found);
 	if (!r)

@@ -59,7 +59,9 @@ static int reply_cut_row(struct exchange *exchange, const struct wire_snapshot_r
 {
 	struct wire_snapshot_reply part = *reply;
 	const struct wire_row *row = &reply->rows.v[exchange->next];
-	unsigned flags = exchange->next + 1 < reply->rows.n ? VARLINK_CONTINUES : 0;
+	/* A stream with a cursor goes on after its last row. */
+	bool is_last = exchange->next + 1 >= reply->rows.n && !reply->cursor;
+	unsigned flags = is_last ? 0 : VARLINK_CONTINUES;
 	size_t max_frames = row_most_frames(row);
 	struct wire_row cut;
 	int r;

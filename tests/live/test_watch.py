@@ -95,6 +95,20 @@ h.check(
     "its samples, by process",
 )
 
+# Of a process that does nothing it goes on all the same, and ends with its session.
+idle = h.spawn(["sleep", "600"])
+short = daemon.ctl("start", "oncpu", "--name", "short", "--for", "3s")
+h.check(short.code == 0, f"a session of 3 s: {short}")
+of_idle = ("watch", "short", "-i", "1s", "-p", idle.pid, "--json")
+watch = started(*of_idle, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+out, err = (text.decode() for text in watch.communicate(timeout=h.patience(40)))
+replies = [json.loads(line) for line in out.splitlines()]
+h.check(watch.returncode == 1 and "session short has ended" in err, f"it ends: {err}")
+h.check(replies and not any(reply["rows"] for reply in replies), f"{len(replies)} without rows")
+for one, two in zip(replies, replies[1:]):
+    end, start = one["coverage"]["used"]["end"]["ns"], two["coverage"]["used"]["start"]["ns"]
+    h.check(end == start, f"no window is looked at twice: {start - end} ns")
+
 # Which rows, and in which order: as snapshot shows them.
 watch = started("watch", "offcpu", "-i", "1s", "-n", "3", "--reverse", "--json", stdout=subprocess.PIPE)
 line = read_until(watch.stdout.fileno(), lambda t: "\n" in t).splitlines()[0]

@@ -304,6 +304,24 @@ static void test_a_row_too_large_is_cut_and_marked(void **state)
 	assert_int_equal(rows, 3);
 }
 
+/* A stream that goes on says so with each of its replies, whatever is in them. */
+static void test_a_row_too_large_ends_no_stream(void **state)
+{
+	struct env *env = *state;
+	struct json_object *reply;
+	size_t rows;
+
+	peer_call(&env->peer, "{\"method\":\"io.stackd.Follow\",\"more\":true,"
+			      "\"parameters\":{\"probe\":\"large\"}}");
+	for (rows = 0; rows < 2;) {
+		reply = peer_reply(&env->peer);
+		assert_true(is_continued(reply));
+		rows += json_object_array_length(reply_get(reply, "parameters", "rows"));
+		json_object_put(reply);
+	}
+	assert_int_equal(rows, 2);
+}
+
 /* Who only asks is answered while more sessions begin than there are threads. */
 static void test_beginnings_leave_room(void **state)
 {
@@ -578,6 +596,7 @@ int main(void)
 		TEST(test_too_large_for_one_reply),
 		TEST(test_windows_stream),
 		TEST(test_a_row_too_large_is_cut_and_marked),
+		TEST(test_a_row_too_large_ends_no_stream),
 		TEST(test_beginnings_leave_room),
 		TEST(test_a_beginning_without_a_reply),
 		TEST(test_who_starts_and_goes),

@@ -407,6 +407,25 @@ def test_unreadable(directory):
         need(not error and reply["coverage"]["asked"]["start"]["ns"] == 0, f"since 1970: {reply}")
 
 
+def test_follow(directory):
+    """A stream goes on over windows with nobody in them that it is about: each is told of once."""
+    path = f"{directory}/stackd.db"
+    write(path, 12, STORE_SHIFT="-3600")
+    with Served(directory, path) as server:
+        first = server.windows()["windows"][0]["start"]["ns"]
+        last = server.windows()["windows"][-1]["end"]["ns"]
+        for pids, is_there in (([1], False), ([0x3f000000], True)):
+            error, reply = server.call("Follow", probe="offcpu", cursor=str(first),
+                                       interval_ns=10**9, filter={"pids": pids})
+            need(not error, f"it goes on: {error} {reply}")
+            need(bool(reply["rows"]) == is_there, f"rows of {pids}: {len(reply['rows'])}")
+            need(bool(reply["notes"]) or is_there, "it says that nobody was seen")
+            need(reply["cursor"] == str(last), f"it was told up to {last}: {reply['cursor']}")
+        error, reply = server.call("Snapshot", probe="offcpu", since_ns=first,
+                                   filter={"pids": [1]})
+        need(error == "io.stackd.NoData", f"an answer of its own is an error: {error}")
+
+
 def test_gaps(directory):
     """Between two runs of stackd there is a gap, and it says how the first one ended."""
     path, length, shift = f"{directory}/stackd.db", 20, 0
