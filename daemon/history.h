@@ -30,6 +30,7 @@ struct history_list {
 	size_t n;
 	struct store_entry *stored; /* owned */
 	size_t n_stored;
+	bool is_cut; /* older ones of the range are on disk, more than a list takes */
 	/* A reference; NULL, and the entry is marked, when it cannot be read. */
 	struct window *(*load)(void *userdata, struct store_entry *entry);
 	void *load_data;

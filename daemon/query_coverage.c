@@ -181,6 +181,17 @@ static void gap_between(struct coverage *coverage, const struct store_entry *bef
 	gap_add(coverage, start, end, reason);
 }
 
+/* Before the first window: there may be more than a list takes. */
+static void gap_first(struct coverage *coverage, const struct store_entry *before,
+		      const struct store_entry *first, int64_t since)
+{
+	if (coverage->answer->list.is_cut)
+		gap_add(coverage, since, store_entry_start(first),
+			"more windows than one answer reads: ask for a shorter range");
+	else
+		gap_between(coverage, before, first, since, store_entry_start(first));
+}
+
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
 	return value < low ? low : value > high ? high : value;
@@ -203,7 +214,10 @@ static void coverage_walk(struct coverage *coverage, int64_t since, int64_t unti
 		const struct store_entry *entry = &coverage->entries[i];
 		int64_t start = store_entry_start(entry), end = store_entry_end(entry);
 
-		gap_between(coverage, before, entry, at, start);
+		if (i == 0)
+			gap_first(coverage, before, entry, at);
+		else
+			gap_between(coverage, before, entry, at, start);
 		before = entry;
 		if (entry->is_bad) {
 			out->bad++;

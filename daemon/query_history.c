@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/log.h"
@@ -100,6 +101,21 @@ static size_t entries_keep(struct store_entry *entries, size_t n, uint64_t run, 
 	return kept;
 }
 
+/* Of one more than a list takes the oldest goes. Returns whether there was one. */
+static bool entries_cut(struct store_entry *entries, size_t *n)
+{
+	size_t oldest = 0, i;
+
+	if (*n <= STORE_LIST_MAX)
+		return false;
+	for (i = 1; i < *n; i++)
+		if (store_entry_start(&entries[i]) < store_entry_start(&entries[oldest]))
+			oldest = i;
+	memmove(entries + oldest, entries + oldest + 1, (*n - oldest - 1) * sizeof(*entries));
+	--*n;
+	return true;
+}
+
 /* Puts the windows on disk before those in memory. */
 static int list_join(struct answer *answer, struct history_list *list, struct store_entry *entries,
 		     size_t n)
@@ -157,7 +173,8 @@ static int range_read(struct recorder *recorder, struct answer *answer, int64_t 
 		return r;
 	if (select_make(recorder, info, &select) && query_reading(recorder, answer))
 		r = store_reading_list(answer->reading, &select, since_ns, disk_until_ns,
-				       STORE_LIST_MAX, &entries, &n);
+				       STORE_LIST_MAX + 1, &entries, &n);
+	list.is_cut = entries_cut(entries, &n);
 	if (r == 0 && n)
 		n = entries_keep(entries, n, query_run(recorder), list.memory_seq);
 	if (r == 0 && n)

@@ -188,7 +188,8 @@ static void range_fit_whole(const struct answer *answer, struct query_range *ran
 	struct store_entry entry;
 	size_t i;
 
-	range->since = INT64_MAX;
+	if (!answer->list.is_cut)
+		range->since = INT64_MAX;
 	range->until = INT64_MIN;
 	for (i = 0; i < answer->list.n; i++) {
 		entry = history_list_entry(&answer->list, i);

@@ -65,22 +65,35 @@ static int windows_add(struct listing *listing)
 	return r;
 }
 
+/* When the first window begins, of those that are listed and those that are too many. */
+static int64_t first_start(struct answer *answer)
+{
+	const struct session_info *info = session_info(answer->session);
+	const struct store_entry first = history_list_entry(&answer->list, 0);
+	int64_t start = store_entry_start(&first);
+
+	if (!answer->list.is_cut)
+		return start;
+	return info->is_always ? store_reading_first(answer->reading, probe_kind_name(info->kind),
+						     start)
+			       : info->since_real_ns;
+}
+
 /* Without a range, from the first window to the last; a gap before or after is none then. */
 static int gaps_add(struct listing *listing)
 {
 	struct answer *answer = listing->answer;
 	const struct history_list *list = &answer->list;
 	struct query_coverage coverage;
-	struct store_entry first, last;
+	struct store_entry last;
 	int64_t since = listing->since_ns, until = listing->until_ns;
 	struct wire_gap *gaps;
 	size_t i;
 	int r;
 
-	first = history_list_entry(list, 0);
 	last = history_list_entry(list, list->n - 1);
 	if (since == INT64_MIN)
-		since = store_entry_start(&first);
+		since = first_start(answer);
 	if (until == INT64_MAX)
 		until = store_entry_end(&last);
 	if (since >= until)

@@ -48,6 +48,8 @@ static const char *const sql[STATEMENT_N] = {
 		"SELECT " ENTRY " FROM windows WHERE session = ?5 AND session >= 100 AND run = ?6 "
 		"AND start_real_ns > ?1 AND start_real_ns < ?2 AND end_real_ns > ?3 "
 		"ORDER BY start_real_ns DESC LIMIT ?4",
+	[STATEMENT_WINDOW_FIRST] = "SELECT start_real_ns FROM windows WHERE probe = ?1 "
+				   "AND session < ?2 ORDER BY start_real_ns LIMIT 1",
 	[STATEMENT_WINDOW_AT] = "SELECT " ENTRY " FROM windows WHERE id = ?1",
 	[STATEMENT_WINDOW_FINE] =
 		"SELECT " ENTRY " FROM windows WHERE id > ?1 AND session = ?3 ORDER BY id LIMIT ?2",

@@ -136,6 +136,24 @@ int store_reading_list(struct store_reading *reading, const struct store_select 
 	return r;
 }
 
+int64_t store_reading_first(struct store_reading *reading, const char *probe, int64_t fallback_ns)
+{
+	int64_t first = fallback_ns;
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_FIRST, &r);
+	if (r)
+		return fallback_ns;
+	sqlite3_bind_text(statement, 1, probe, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 2, STORE_SESSIONS);
+	if (store_db_step(&reading->db, statement) > 0) {
+		first = sqlite3_column_int64(statement, 0);
+		sqlite3_reset(statement);
+	}
+	return first;
+}
+
 int store_reading_after(struct store_reading *reading, uint64_t session, int64_t id, size_t max,
 			struct store_entry **out, size_t *n_out)
 {

@@ -59,6 +59,9 @@ int store_reading_list(struct store_reading *reading, const struct store_select 
 		       int64_t since_ns, int64_t until_ns, size_t max, struct store_entry **out,
 		       size_t *n_out);
 
+/* When the oldest window of a probe that is always on begins; fallback_ns where that is not known. */
+int64_t store_reading_first(struct store_reading *reading, const char *probe, int64_t fallback_ns);
+
 /*
  * The newest session of this number or name (one of them), with strings that are the caller's to
  * free. 0, -ENOENT, or another errno.

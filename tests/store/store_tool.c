@@ -7,7 +7,8 @@
  *       the end "problem: ..." and "notice: ...". COUNT 0: for ever. Windows are of 5 s each and end
  *       now, or with MERGE_AFTER_S ten times as long ago. Of the environment: STORE_BOOT, the id of
  *       the boot; STORE_SHIFT, seconds by which all windows are later; STORE_SYNC, milliseconds from
- *       one sync to the next; STORE_CHURN, each window has processes of its own; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window.
+ *       one sync to the next; STORE_SMALL, windows are of one thread; STORE_CHURN, each window has processes of its own; STORE_LATER,
+ *       seconds before which nothing is merged, whatever MERGE_AFTER_S; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window.
  *   store_tool check PATH
  *       "windows N parts N bad N damaged N"; fails when a window is not what was written.
  *       STORE_HOLD of the environment: milliseconds for which it goes on reading.
@@ -137,7 +138,7 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 	window->start_ns = (int64_t)(seq % 100000000) * LENGTH_NS;
 	window->end_ns = window->start_ns + LENGTH_NS;
 	window->real_offset_ns = end_real_ns - window->end_ns;
-	for (i = 0; i < IMAGES; i++) {
+	for (i = 0; i < (setting("STORE_SMALL", 0) ? 1 : IMAGES); i++) {
 		uint32_t buckets[WAIT_BUCKETS] = { [3] = (uint32_t)value(seq, i) };
 		struct window_image *image = window_add_image(window);
 		struct window_row *row = window_add_row(window);

@@ -426,6 +426,28 @@ def test_follow(directory):
         need(error == "io.stackd.NoData", f"an answer of its own is an error: {error}")
 
 
+def test_many(directory):
+    """More windows than are listed at a time: the newest are, and a gap says why the others are
+    not."""
+    path, most, more = f"{directory}/stackd.db", 32768, 40
+    write(path, most + more, STORE_SMALL="1", STORE_SHIFT=str(-200 * 86400))
+    with sqlite3.connect(path) as db:
+        starts = [start for start, in db.execute("SELECT start_real_ns FROM windows ORDER BY id")]
+    db.close()
+    why = "more windows than one answer reads: ask for a shorter range"
+    with Served(directory, path) as server:
+        for args, gap in (([], [starts[0], starts[more], why]), (["--since", f"@{starts[0] // 10**9 - 86400}"], None),
+                          (["--since", f"@{starts[more] // 10**9}"], [])):
+            reply = server.windows(*args)
+            told = [w["start"]["ns"] for w in reply["windows"]]
+            need(told == starts[more:], f"{args}: {len(told)} windows of {len(starts)}")
+            found = [[g["start"]["ns"], g["end"]["ns"], g["reason"]] for g in reply["gaps"]]
+            found = [g for g in found if g[1] <= starts[more]]
+            print(f"{args}: gaps {found}")
+            need([g[1:] for g in found] == [[starts[more], why]] if gap is None
+                 else found == ([gap] if gap else []), f"{args}: gaps {found}")
+
+
 def test_gaps(directory):
     """Between two runs of stackd there is a gap, and it says how the first one ended."""
     path, length, shift = f"{directory}/stackd.db", 20, 0
