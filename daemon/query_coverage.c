@@ -153,6 +153,8 @@ static void reason_find(struct coverage *coverage, const struct store_entry *bef
 		return;
 	else if (!before)
 		reason_first(coverage, start, reason);
+	else if (!after && session_is_on(coverage->answer->session))
+		snprintf(reason, REASON, "stackd is too busy to end the window");
 	else
 		snprintf(reason, REASON, "not recorded");
 }

@@ -11,6 +11,7 @@
 
 /* How long a query waits, and keeps a worker busy, for the cut it asked for and its names. */
 #define CUT_TIMEOUT_NS (5 * NS_PER_S)
+#define END_TIMEOUT_NS (30 * NS_PER_S) /* less than clients wait for an answer */
 
 /* Between what a session says of its start and end, and its windows. */
 #define SESSION_SLACK_NS (5 * NS_PER_MS)
@@ -112,11 +113,12 @@ static void range_align(struct recorder *recorder, struct session *session,
 
 /*
  * A range that reaches into the open window ends it first. Where that takes too long the answer is
- * made of what there is: somebody asks because the host is in trouble.
+ * made of what there is: somebody asks because the host is in trouble. A session that has ended is asked
+ * for what it recorded, which is on its way: a recording of two seconds would have nothing else.
  */
 static int range_cut(struct recorder *recorder, struct session *session, struct query_range *range)
 {
-	int64_t until;
+	int64_t until, timeout;
 	uint64_t seq;
 	int r;
 
@@ -124,8 +126,9 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 		return 0;
 	if (session_info(session)->is_always && !session_is_on(session))
 		return 0;
-	until = clock_ns(CLOCK_MONOTONIC) + CUT_TIMEOUT_NS;
-	r = session_cut(session, CUT_TIMEOUT_NS, &seq);
+	timeout = session_ended(session) == INT64_MAX ? CUT_TIMEOUT_NS : END_TIMEOUT_NS;
+	until = clock_ns(CLOCK_MONOTONIC) + timeout;
+	r = session_cut(session, timeout, &seq);
 	if (!r)
 		r = history_wait(recorder->history, seq, until - clock_ns(CLOCK_MONOTONIC));
 	if (r == -ETIMEDOUT) {

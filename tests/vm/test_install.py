@@ -68,7 +68,14 @@ def check_upgrade():
 
 
 def windows(since):
-    reply = call("io.stackd.Snapshot", probe="offcpu", since_ns=int(since * NS_PER_S), top=1)
+    """Up to now, once the daemon is not too busy to end its newest window."""
+    reply = {}
+
+    def is_timely():
+        reply.update(call("io.stackd.Snapshot", probe="offcpu", since_ns=int(since * NS_PER_S), top=1))
+        return not any("too busy" in gap["reason"] for gap in reply["coverage"]["gaps"])
+
+    wait_until(is_timely, 60, "a daemon that is not busy")
     return reply["coverage"]
 
 
