@@ -120,14 +120,33 @@ int query_past_find(struct recorder *recorder, struct answer *answer, const char
 	return r ? query_unknown_session(text, error) : 0;
 }
 
-int query_past_list(struct recorder *recorder, struct answer *answer, struct session ***list_out,
+/* Those that are listed already: of this run only numbers say who is who. */
+struct known {
+	struct session *const *sessions;
+	size_t n;
+	uint64_t run;
+};
+
+static bool is_known(void *userdata, const struct store_session *session)
+{
+	const struct known *known = userdata;
+	size_t i;
+
+	for (i = 0; i < known->n && session->run == known->run; i++)
+		if (session_info(known->sessions[i])->id == session->number)
+			return true;
+	return false;
+}
+
+int query_past_list(struct recorder *recorder, struct answer *answer,
+		    struct session *const *own, size_t n_own, struct session ***list_out,
 		    size_t *n_out)
 {
+	struct known known = { own, n_own, query_run(recorder) };
 	struct store_reading *reading = query_reading(recorder, answer);
 	_cleanup_(freep) struct store_session *stored =
 		calloc(QUERY_PAST_MAX, sizeof(struct store_session));
 	struct session **list = calloc(QUERY_PAST_MAX, sizeof(struct session *));
-	uint64_t run = query_run(recorder);
 	size_t n = 0;
 	int i, found;
 
@@ -135,12 +154,10 @@ int query_past_list(struct recorder *recorder, struct answer *answer, struct ses
 		free(list);
 		return -ENOMEM;
 	}
-	found = reading ? store_reading_sessions(reading, stored, QUERY_PAST_MAX) : 0;
+	found = reading ? store_reading_sessions(reading, is_known, &known, stored, QUERY_PAST_MAX)
+			: 0;
 	for (i = found; i-- > 0;) {
-		/* Those of this run are known as long as any that has ended. */
-		if (stored[i].run != run && stored[i].ended_ns != INT64_MIN &&
-		    session_decode(&stored[i], &list[n]) == 0)
-			n++;
+		n += session_decode(&stored[i], &list[n]) == 0;
 		store_session_fini(&stored[i]);
 	}
 	*list_out = list;

@@ -4,7 +4,7 @@
 
 /*
  * Sessions that clients started, as the store knows them: in goes one as it begins, out come those
- * of earlier runs, to be asked about like any that has ended. Called on a worker thread.
+ * that are forgotten or of earlier runs, to be asked about like any that has ended. Called on a worker thread.
  */
 
 #include <stddef.h>
@@ -13,8 +13,8 @@
 #include "daemon/recorder.h"
 #include "proto/wire.h"
 
-/* Of earlier runs no more are listed, the newest ones. */
-enum { QUERY_PAST_MAX = 64 };
+/* No more are listed that the run does not know any more, the newest ones. */
+enum { QUERY_PAST_MAX = 256 };
 
 /* Numbers of earlier runs are not given again, as far as they are known. */
 void query_past_skip(struct recorder *recorder);
@@ -30,8 +30,9 @@ int query_past_note(struct recorder *recorder, struct session *session,
 int query_past_find(struct recorder *recorder, struct answer *answer, const char *text,
 		    struct wire_error *error);
 
-/* References to the newest ones on disk that this run does not know, oldest first. */
-int query_past_list(struct recorder *recorder, struct answer *answer, struct session ***list_out,
+/* References to the newest ones on disk that are not among this run's own, oldest first. */
+int query_past_list(struct recorder *recorder, struct answer *answer,
+		    struct session *const *own, size_t n_own, struct session ***list_out,
 		    size_t *n_out);
 
 /* What its windows on disk lost, into lost[WINDOW_LOST_N]. */

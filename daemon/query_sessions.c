@@ -18,7 +18,7 @@
 
 #define MIN_DURATION_NS (100 * NS_PER_MS)
 
-/* Those of this run, and before the ones that clients started those of earlier runs. */
+/* Those of this run, and before the ones that clients started those that only the disk knows. */
 static int all_list(struct recorder *recorder, struct answer *answer)
 {
 	struct session **past, **own, **all;
@@ -27,7 +27,7 @@ static int all_list(struct recorder *recorder, struct answer *answer)
 
 	if (r)
 		return r;
-	r = query_past_list(recorder, answer, &past, &n_past);
+	r = query_past_list(recorder, answer, own, n_own, &past, &n_past);
 	all = r ? NULL : calloc(n_own + n_past + 1, sizeof(struct session *));
 	if (!all) {
 		sessions_list_free(own, n_own);

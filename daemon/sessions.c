@@ -386,13 +386,15 @@ struct session *sessions_find(struct sessions *sessions, const char *text)
 	struct session *found = NULL, *session;
 	size_t i;
 
+	/* Of several with that name the newest that runs or else, that has ended. */
 	pthread_mutex_lock(&sessions->lock);
 	for (i = 0; i < PROBE_KIND_N && !found; i++)
 		if (strcmp(sessions->always[i]->info.id_text, text) == 0)
 			found = sessions->always[i];
 	for (i = sessions->n; i-- > 0;) {
 		session = sessions->list[i];
-		if (session_is_called(session, text) && (!found || !session_runs(found)))
+		if (session_is_called(session, text) &&
+		    (!found || (!session_runs(found) && session_runs(session))))
 			found = session;
 	}
 	if (found)

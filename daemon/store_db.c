@@ -66,7 +66,7 @@ static const char *const sql[STATEMENT_N] = {
 				  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 	[STATEMENT_SESSION_FIND] = "SELECT " SESSION " FROM sessions WHERE number = ?1 "
 				   "OR name = ?2 ORDER BY id DESC LIMIT 1",
-	[STATEMENT_SESSION_LIST] = "SELECT " SESSION " FROM sessions ORDER BY id DESC LIMIT ?1",
+	[STATEMENT_SESSION_LIST] = "SELECT " SESSION " FROM sessions ORDER BY id DESC",
 	[STATEMENT_SESSION_LAST] = "SELECT ifnull(max(number), 0) FROM sessions",
 	[STATEMENT_SESSION_END] = "SELECT max(end_real_ns) FROM windows WHERE session = ?1 "
 				  "AND session >= 100 AND run = ?2",

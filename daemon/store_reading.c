@@ -279,7 +279,9 @@ int store_reading_session(struct store_reading *reading, uint64_t number, const 
 	return r == -EBADMSG ? -ENOENT : r;
 }
 
-int store_reading_sessions(struct store_reading *reading, struct store_session *out, size_t max)
+int store_reading_sessions(struct store_reading *reading,
+			   bool (*is_known)(void *userdata, const struct store_session *session),
+			   void *userdata, struct store_session *out, size_t max)
 {
 	sqlite3_stmt *statement;
 	size_t n = 0;
@@ -288,12 +290,14 @@ int store_reading_sessions(struct store_reading *reading, struct store_session *
 	statement = sessions_statement(reading, STATEMENT_SESSION_LIST, &r);
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	sqlite3_bind_int64(statement, 1, (int64_t)max);
 	while (n < max && (r = store_db_step(&reading->db, statement)) > 0) {
 		r = session_take(reading, statement, &out[n]);
-		n += r == 0;
 		if (r == -ENOMEM)
 			break;
+		if (r == 0 && out[n].ended_ns != INT64_MIN && !is_known(userdata, &out[n]))
+			n++;
+		else if (r == 0)
+			store_session_fini(&out[n]);
 	}
 	sqlite3_reset(statement);
 	return (int)n;

@@ -69,8 +69,13 @@ int64_t store_reading_first(struct store_reading *reading, const char *probe, in
 int store_reading_session(struct store_reading *reading, uint64_t number, const char *name,
 			  struct store_session *out);
 
-/* The newest max sessions, newest first: their number, or a negative errno. */
-int store_reading_sessions(struct store_reading *reading, struct store_session *out, size_t max);
+/*
+ * The newest max sessions of which windows are there, newest first, without those that is_known says
+ * somebody has: their number, or a negative errno.
+ */
+int store_reading_sessions(struct store_reading *reading,
+			   bool (*is_known)(void *userdata, const struct store_session *session),
+			   void *userdata, struct store_session *out, size_t max);
 void store_session_fini(struct store_session *session);
 
 /* At most max windows of a session after the one with this id, in the order they were written. */

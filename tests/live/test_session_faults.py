@@ -154,6 +154,20 @@ with open("/dev/full", "w", encoding="ascii") as full:
 h.check(start.returncode == 7 and b"is stopped" in start.stderr, f"a full disk: {start}")
 h.check(all("ended" in s for s in sessions_named("untold")), "it is stopped")
 
+# Several with one name: the newest that runs, else the newest.
+
+def start_twin():
+    return daemon.ctl("start", "offcpu", "--name", "twin", "-m", "1s").out.strip()
+
+
+first, second = start_twin(), start_twin()
+daemon.call("io.stackd.Stop", session=second)
+stopped = daemon.call("io.stackd.Stop", session="twin")["session"]["id"]
+h.check(stopped == first, f"of {first} and {second} the one that runs: {stopped}")
+stop = daemon.ctl("stop", "twin")
+is_newest = f"session {second} has ended already" in stop.err
+h.check(stop.code == 1 and is_newest, f"of two that have ended the newest: {stop}")
+
 after = daemon.settled_objects(before)
 h.check(before and after == before, f"in the kernel: {after} as {before}")
 
