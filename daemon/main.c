@@ -158,8 +158,7 @@ static void on_reload(int signo, void *userdata)
 		r = config_reload(config, fresh, on_setting_changed, NULL);
 		if (r < 0)
 			log_err(r, "take over the settings");
-		history_set_limits(daemon->recorder.history, config->window_keep_ns,
-				   config->window_max_memory);
+		recorder_set_limits(&daemon->recorder);
 		server_set_limits(daemon->server, config->control_max_clients,
 				  config->control_idle_timeout_ns);
 		log_event(LOG_INFO, LOG_ID_RELOADED, NULL, "settings read again");

@@ -11,6 +11,11 @@
 #include "daemon/store.h"
 #include "proto/base.h"
 
+/*
+ * Stacks that wait for their names cannot go, and new ones come meanwhile: for a while they may be
+ * as much again as what windows have, above which there are no windows left.
+ */
+#define STACKS_SHARE 2
 /* Longer than any window that was made of several. */
 #define MERGED_NS (660 * NS_PER_S)
 /* Being ready may wait for rows so long; the rest are loaded later. */
@@ -50,12 +55,8 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 
 	if (!r && config->symbols_remote)
 		process_table_read_remote(recorder->processes);
-	/*
-	 * Stacks that wait for their names cannot go, and new ones come meanwhile: for a while they
-	 * may be as much again, above which there are no windows left.
-	 */
 	if (!r)
-		r = stack_table_new(2 * config->window_max_memory, &recorder->stacks);
+		r = stack_table_new(STACKS_SHARE * config->window_max_memory, &recorder->stacks);
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
@@ -88,13 +89,21 @@ static int store_path_make(const struct config *config, char **out)
 	return r < 0 ? -ENOMEM : 0;
 }
 
+/* What memory has is not merged, or it would be there twice. */
+static int64_t merge_after(const struct config *config)
+{
+	int64_t least = config->window_keep_ns + MERGED_NS;
+
+	return config->store_merge_after_ns > least ? config->store_merge_after_ns : least;
+}
+
 static int recorder_store(struct recorder *recorder, const struct config *config,
 			  bool is_read_only)
 {
 	struct store_options options = {
 		.max_size = config->store_max_size,
 		.max_age_ns = config->store_max_age_ns,
-		.merge_after_ns = config->store_merge_after_ns,
+		.merge_after_ns = merge_after(config),
 		.boot_id = recorder->boot_id,
 		.is_read_only = is_read_only,
 	};
@@ -107,9 +116,6 @@ static int recorder_store(struct recorder *recorder, const struct config *config
 	if (r)
 		return r;
 	options.path = path;
-	/* What memory has is not merged, or it would be there twice. */
-	if (options.merge_after_ns < config->window_keep_ns + MERGED_NS)
-		options.merge_after_ns = config->window_keep_ns + MERGED_NS;
 	r = store_start(&options, &recorder->store);
 	if (!r && !is_read_only)
 		history_set_sink(recorder->history, on_window, recorder->store);
@@ -163,6 +169,16 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 		recorder_stop(recorder);
 	}
 	return r;
+}
+
+/* Merging later comes first: what memory keeps for longer must not be merged meanwhile. */
+void recorder_set_limits(struct recorder *recorder)
+{
+	const struct config *config = recorder->config;
+
+	store_merge_later(recorder->store, merge_after(config));
+	history_set_limits(recorder->history, config->window_keep_ns, config->window_max_memory);
+	stack_table_set_max(recorder->stacks, STACKS_SHARE * config->window_max_memory);
 }
 
 void recorder_stop(struct recorder *recorder)

@@ -48,6 +48,9 @@ struct recorder {
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size);
 
+/* Takes over the settings that were read again. */
+void recorder_set_limits(struct recorder *recorder);
+
 /* Cuts the open window and stops in reverse order. */
 void recorder_stop(struct recorder *recorder);
 

@@ -115,6 +115,13 @@ int stack_table_new(size_t max_bytes, struct stack_table **out)
 	return 0;
 }
 
+void stack_table_set_max(struct stack_table *table, size_t max_bytes)
+{
+	pthread_mutex_lock(&table->lock);
+	table->max_bytes = max_bytes;
+	pthread_mutex_unlock(&table->lock);
+}
+
 static size_t frame_bytes(const struct frame *frame)
 {
 	return sizeof(struct frame_entry) + (frame->name ? strlen(frame->name) + 1 : 0) +

@@ -96,6 +96,9 @@ struct stack_table_stats {
  */
 int stack_table_new(size_t max_bytes, struct stack_table **out);
 
+/* Another limit, from the next stack on. */
+void stack_table_set_max(struct stack_table *table, size_t max_bytes);
+
 /*
  * Before new ones are turned away, relieve is called: it gives up references to old ones. On the
  * thread that puts. To be set before any stack is put.

@@ -177,6 +177,16 @@ void store_add_session(struct store *store, const struct store_session *session)
 	pthread_mutex_unlock(&store->lock);
 }
 
+void store_merge_later(struct store *store, int64_t merge_after_ns)
+{
+	if (!store)
+		return;
+	pthread_mutex_lock(&store->lock);
+	if (store->merge_after_ns && store->merge_after_ns < merge_after_ns)
+		store->merge_after_ns = merge_after_ns;
+	pthread_mutex_unlock(&store->lock);
+}
+
 void store_stats(struct store *store, struct store_stats *out)
 {
 	pthread_mutex_lock(&store->lock);

@@ -85,6 +85,9 @@ void store_add(struct store *store, struct window *window);
 /* Queues a session, copied, so that its windows can be asked for when it is gone. Never blocks. */
 void store_add_session(struct store *store, const struct store_session *session);
 
+/* Merges no window younger than that from now on, whatever it did before; never earlier again. */
+void store_merge_later(struct store *store, int64_t merge_after_ns);
+
 void store_stats(struct store *store, struct store_stats *out);
 const char *store_path(const struct store *store);
 

@@ -131,18 +131,22 @@ static int level_step(struct store *store, struct store_reading *reading, uint64
 int store_merge_step(struct store *store, int64_t now_ns)
 {
 	struct store_reading *reading = NULL;
+	int64_t after_ns;
 	uint64_t session;
 	int r;
 
-	if (!store->merge_after_ns)
+	pthread_mutex_lock(&store->lock);
+	after_ns = store->merge_after_ns;
+	pthread_mutex_unlock(&store->lock);
+	if (!after_ns)
 		return 0;
 	r = store_reading_open(store->path, &reading);
 	for (session = 0; session < STORE_MERGED_SESSIONS && !r; session++) {
 		r = level_step(store, reading, session, &store->merge_from[session][0],
-			       now_ns - store->merge_after_ns, MINUTE_NS);
+			       now_ns - after_ns, MINUTE_NS);
 		if (!r)
 			r = level_step(store, reading, session, &store->merge_from[session][1],
-				       now_ns - OLDER * store->merge_after_ns, TEN_MINUTES_NS);
+				       now_ns - OLDER * after_ns, TEN_MINUTES_NS);
 	}
 	store_reading_close(reading);
 	return r;

@@ -35,7 +35,6 @@ struct store {
 	char boot_id[40];
 	uint64_t max_size;
 	int64_t max_age_ns;
-	int64_t merge_after_ns;
 	int64_t sync_every_ns;
 	bool is_read_only;
 	/* Under lock */
@@ -51,6 +50,7 @@ struct store {
 	bool is_stopping;
 	bool has_thread;
 	struct store_gap missed; /* windows that found the queue full */
+	int64_t merge_after_ns;
 	struct store_stats stats;
 	/* The writer's */
 	pthread_t thread;

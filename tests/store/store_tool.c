@@ -206,7 +206,12 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 	uint64_t seq = (uint64_t)(clock_ns(CLOCK_REALTIME) / (100 * NS_PER_US)), n;
 	int64_t begin = now_begin(merge_after_s);
 	struct store_stats stats = {};
+	int64_t end = INT64_MAX;
 
+	if (setting("STORE_LATER", 0)) {
+		store_merge_later(store, setting("STORE_LATER", 0) * NS_PER_S);
+		end = clock_ns(CLOCK_MONOTONIC) + 4 * NS_PER_S;
+	}
 	for (n = 1; count == 0 || n <= count; n++, seq++) {
 		struct window *window = window_make(seq, begin + (int64_t)n * LENGTH_NS);
 
@@ -220,7 +225,7 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 		usleep((useconds_t)setting("STORE_PACE", 0) * 1000);
 	}
 	/* Whatever can be merged is, a group or two a second. */
-	while (merge_after_s && stats.merged + 24 < count) {
+	while (merge_after_s && stats.merged + 24 < count && clock_ns(CLOCK_MONOTONIC) < end) {
 		usleep(100000);
 		store_stats(store, &stats);
 	}

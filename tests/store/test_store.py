@@ -592,6 +592,14 @@ def test_merge(directory):
     need(windows < 60, f"{windows} windows are too many")
 
 
+def test_later(directory):
+    """What memory keeps for longer from now on is not merged any more."""
+    for later, merged in ((100, True), (100000, False)):
+        result = write(f"{directory}/{later}.db", 60, 512 << 20, 1000, STORE_LATER=str(later))
+        print(f"not before {later} s: {result['merged']} merged")
+        need((result["merged"] > 0) == merged, f"not before {later} s: {result['merged']}")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="stackd-store.") as directory:
         globals()[f"test_{NAME}"](directory)

@@ -164,6 +164,11 @@ static void test_the_limit_holds(void **state)
 	assert_true(stats().full > 0);
 	assert_true(stats().bytes <= LIMIT);
 	assert_int_equal(stats().stacks, id - 1000 - stats().full);
+	/* Under another limit there is room again. */
+	stack_table_set_max(table, 2 * LIMIT);
+	stack_unref(stack_table_put(table, id++, NULL, ip, DEPTH, &is_new));
+	assert_true(is_new);
+	assert_int_equal(stats().full, 1);
 }
 
 static void test_a_dropped_stack_is_new_again(void **state)
