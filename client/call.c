@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <grp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,10 +17,20 @@
 
 #include "client/options.h"
 #include "client/report.h"
+#include "client/term.h"
 #include "proto/base.h"
 #include "proto/frame.h"
 
 static volatile sig_atomic_t is_interrupted;
+
+/* What one call is to know besides its request. */
+struct call {
+	const char *path;
+	time_t reply_timeout;	  /* seconds; 0: none, as recv() has it */
+	struct call_error *error; /* NULL: it is reported */
+	reply_handler handler;
+	void *context;
+};
 
 static void on_signal(int signo)
 {
@@ -60,7 +72,7 @@ static int set_timeout(int fd, int which, time_t seconds)
 	return setsockopt(fd, SOL_SOCKET, which, &tv, sizeof tv) < 0 ? -errno : 0;
 }
 
-static int connect_socket(const char *path, int *fd_out)
+static int connect_socket(const char *path, time_t reply_timeout, int *fd_out)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_(closep) int fd = -1;
@@ -75,7 +87,7 @@ static int connect_socket(const char *path, int *fd_out)
 	/* The send timeout is connect's too, on a socket of this family. */
 	r = set_timeout(fd, SO_SNDTIMEO, CALL_CONNECT_TIMEOUT);
 	if (r == 0)
-		r = set_timeout(fd, SO_RCVTIMEO, CALL_REPLY_TIMEOUT);
+		r = set_timeout(fd, SO_RCVTIMEO, reply_timeout);
 	if (r < 0)
 		return r;
 	if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
@@ -125,36 +137,50 @@ static int receive(int fd, struct frame *frame, struct varlink_message **out)
 	return r < 0 ? r : varlink_reply_parse(message, len, out);
 }
 
+static char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static char *text_of(const char *format, ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	return must(text);
+}
+
 /* Whose socket it is, for somebody who may not use it. */
-static void report_refused(const char *path)
+static char *refused_text(const char *path)
 {
 	struct group *group;
 	struct stat st;
 
-	if (stat(path, &st) < 0) {
-		report("not allowed to reach %s; be root, or in the group of that directory", path);
-		return;
-	}
+	if (stat(path, &st) < 0)
+		return text_of(
+			"not allowed to reach %s; be root, or in the group of that directory",
+			path);
 	group = getgrgid(st.st_gid);
 	if (group)
-		report("not allowed to use %s, which is for the group %s; be root, or: adduser "
-		       "USER %s, and log in again",
-		       path, group->gr_name, group->gr_name);
-	else
-		report("not allowed to use %s, which is for the group %ld; be root, or in it", path,
+		return text_of("not allowed to use %s, which is for the group %s; be root, or: "
+			       "adduser USER %s, and log in again",
+			       path, group->gr_name, group->gr_name);
+	return text_of("not allowed to use %s, which is for the group %ld; be root, or in it", path,
 		       (long)st.st_gid);
 }
 
 static enum exit_code report_connect(const char *path, int r)
 {
 	enum exit_code code = exit_code_of_errno(r);
+	_cleanup_(freep) char *refused = NULL;
 
 	if (code == EXIT_CODE_NO_DAEMON)
 		report("no daemon at %s: %s; start it: systemctl start stackd, or say where it "
 		       "listens: -S SOCKET",
 		       path, strerror(-r));
 	else if (code == EXIT_CODE_REFUSED)
-		report_refused(path);
+		report("%s", refused = refused_text(path));
 	else if (r == -ENAMETOOLONG)
 		report("%s: too long for a socket; up to %zu bytes", path,
 		       sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
@@ -179,35 +205,50 @@ static enum exit_code report_exchange(const char *path, int r)
 	return EXIT_CODE_IO;
 }
 
-static void report_error(const char *path, const struct varlink_message *message)
+static char *error_text(const char *path, const char *name, const struct wire_error *error)
+{
+	bool is_denied = strcmp(name, ERROR_PERMISSION_DENIED) == 0;
+
+	if (is_denied && error->what && strcmp(error->what, "root") == 0)
+		return text_of("not allowed by the daemon at %s: only root may, or, with a "
+			       "session, whose it is (stackctl sessions)",
+			       path);
+	if (is_denied && error->what)
+		return text_of("not allowed by the daemon at %s; be root, or: adduser USER %s, and "
+			       "log in again",
+			       path, error->what);
+	if (is_denied)
+		return refused_text(path);
+	if (error->message && error->message[0] != '\0')
+		return text_of("%s", error->message);
+	if (error->what)
+		return text_of("the daemon says %s: %s", name, error->what);
+	return text_of("the daemon says %s", name);
+}
+
+static enum exit_code take_error(const struct call *call, const struct varlink_message *message)
 {
 	_cleanup_(arena_freep) struct arena *arena = arena_new();
-	bool is_denied = strcmp(message->error, ERROR_PERMISSION_DENIED) == 0;
 	struct wire_error error = { 0 };
+	_cleanup_(freep) char *text = NULL;
 
 	if (!arena || varlink_error_decode(message, arena, &error) < 0)
 		error = (struct wire_error){ 0 };
-	if (is_denied && error.what && strcmp(error.what, "root") == 0)
-		report("not allowed by the daemon at %s: only root may, or, with a session, whose "
-		       "it is (stackctl sessions)",
-		       path);
-	else if (is_denied && error.what)
-		report("not allowed by the daemon at %s; be root, or: adduser USER %s, and log in "
-		       "again",
-		       path, error.what);
-	else if (is_denied)
-		report_refused(path);
-	else if (error.message && error.message[0] != '\0')
-		report("%s", error.message);
-	else if (error.what)
-		report("the daemon says %s: %s", message->error, error.what);
+	text = error_text(call->path, message->error, &error);
+	if (!call->error)
+		report("%s", text);
 	else
-		report("the daemon says %s", message->error);
+		*call->error = (struct call_error){
+			.text = TAKE(text),
+			.is_of_filter = strcmp(message->error, ERROR_NO_DATA) == 0 && error.what &&
+					strcmp(error.what, "filter") == 0,
+		};
+	return exit_code_of_error(message->error);
 }
 
-static enum exit_code exchange(const char *path, int fd, const struct text *request,
-			       bool is_quiet, reply_handler handler, void *context)
+static enum exit_code exchange(const struct call *call, int fd, const struct text *request)
 {
+	const char *path = call->path;
 	_cleanup_(frame_fini) struct frame frame;
 	bool continues;
 	int r;
@@ -224,11 +265,9 @@ static enum exit_code exchange(const char *path, int fd, const struct text *requ
 			return EXIT_CODE_OK;
 		if (r < 0)
 			return report_exchange(path, r);
-		if (message->error && !is_quiet)
-			report_error(path, message);
 		if (message->error)
-			return exit_code_of_error(message->error);
-		r = handler(message, context);
+			return take_error(call, message);
+		r = call->handler(message, call->context);
 		if (r < 0)
 			return report_exchange(path, r);
 		continues = message->continues;
@@ -236,10 +275,8 @@ static enum exit_code exchange(const char *path, int fd, const struct text *requ
 	return EXIT_CODE_OK;
 }
 
-static enum exit_code call(const struct options *options, const struct text *request,
-			   bool is_quiet, reply_handler handler, void *context)
+static enum exit_code call_make(const struct call *call, const struct text *request)
 {
-	const char *path = call_socket_path(options);
 	_cleanup_(closep) int fd = -1;
 	int r;
 
@@ -247,20 +284,34 @@ static enum exit_code call(const struct options *options, const struct text *req
 		report("cannot write the request: %s", strerror(-request->error));
 		return EXIT_CODE_IO;
 	}
-	r = connect_socket(path, &fd);
+	r = connect_socket(call->path, call->reply_timeout, &fd);
 	if (r < 0)
-		return report_connect(path, r);
-	return exchange(path, fd, request, is_quiet, handler, context);
+		return report_connect(call->path, r);
+	return exchange(call, fd, request);
 }
 
 enum exit_code call_run(const struct options *options, const struct text *request,
 			reply_handler handler, void *context)
 {
-	return call(options, request, false, handler, context);
+	const struct call call = { call_socket_path(options), CALL_REPLY_TIMEOUT, NULL, handler,
+				   context };
+
+	return call_make(&call, request);
 }
 
 enum exit_code call_try(const struct options *options, const struct text *request,
-			reply_handler handler, void *context)
+			reply_handler handler, void *context, struct call_error *error)
 {
-	return call(options, request, true, handler, context);
+	const struct call call = { call_socket_path(options), CALL_REPLY_TIMEOUT, error, handler,
+				   context };
+
+	return call_make(&call, request);
+}
+
+enum exit_code call_follow(const struct options *options, const struct text *request,
+			   reply_handler handler, void *context)
+{
+	const struct call call = { call_socket_path(options), 0, NULL, handler, context };
+
+	return call_make(&call, request);
 }

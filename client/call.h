@@ -18,7 +18,7 @@ struct options;
 
 #define SOCKET_DEFAULT "/run/stackd/stackd.sock"
 
-/* Seconds to wait for the connection and for each reply. */
+/* Seconds to wait for the connection and for each reply, but for those of call_follow(). */
 enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60 };
 
 /* Gets each reply that is no error; 0, or a negative errno that ends the call. */
@@ -28,9 +28,25 @@ typedef int (*reply_handler)(const struct varlink_message *message, void *contex
 enum exit_code call_run(const struct options *options, const struct text *request,
 			reply_handler handler, void *context);
 
-/* The same, but what the daemon answers with an error is not reported: the code says it. */
+/* What the daemon said instead of an answer. */
+struct call_error {
+	char *text;	   /* malloc'ed, not escaped; NULL: it did not say anything */
+	bool is_of_filter; /* there are windows, and nobody in them who is asked for */
+};
+
+/*
+ * The same, but what the daemon answers with an error is not reported: it is in *error, which the
+ * caller has set to zeroes.
+ */
 enum exit_code call_try(const struct options *options, const struct text *request,
-			reply_handler handler, void *context);
+			reply_handler handler, void *context, struct call_error *error);
+
+/*
+ * The same as call_run(), with however long a silence between replies: an answer may be hours away,
+ * or never come, as nobody does what is asked for. That the daemon is gone ends it.
+ */
+enum exit_code call_follow(const struct options *options, const struct text *request,
+			   reply_handler handler, void *context);
 
 /*
  * From now on SIGINT and SIGTERM end a call that waits for a reply, as if it had its last one.

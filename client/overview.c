@@ -38,7 +38,8 @@ static enum exit_code check(const struct options *options)
 
 /* All rows, as what leads by one part of its time may be far down by all of it. */
 static enum exit_code fetch(const struct options *options, struct snapshot_request *request,
-			    const char *probe, bool is_quiet, struct collection *collection)
+			    const char *probe, struct call_error *error,
+			    struct collection *collection)
 {
 	enum exit_code code;
 	struct text text;
@@ -47,8 +48,8 @@ static enum exit_code fetch(const struct options *options, struct snapshot_reque
 	request->request.top = 0;
 	text_init(&text, VARLINK_MAX_REPLY);
 	snapshot_request_encode(&request->request, VARLINK_MORE, &text);
-	code = is_quiet ? call_try(options, &text, collection_add, collection)
-			: call_run(options, &text, collection_add, collection);
+	code = error ? call_try(options, &text, collection_add, collection, error)
+		     : call_run(options, &text, collection_add, collection);
 	text_fini(&text);
 	return code;
 }
@@ -58,7 +59,8 @@ static enum exit_code fetch(const struct options *options, struct snapshot_reque
  * probe may be off. Waits are no matter of samples.
  */
 static enum exit_code fetch_samples(const struct options *options, struct snapshot_request *request,
-				    const struct collection *waits, struct collection *samples)
+				    const struct collection *waits, struct call_error *error,
+				    struct collection *samples)
 {
 	const struct wire_range *used = &waits->reply.coverage.used;
 
@@ -67,7 +69,7 @@ static enum exit_code fetch_samples(const struct options *options, struct snapsh
 	request->request.until_ns = used->end;
 	request->filter.min_block_ns = request->filter.max_block_ns = WIRE_ABSENT;
 	request->filter.states = (struct wire_strs){ 0 };
-	return fetch(options, request, "oncpu", true, samples);
+	return fetch(options, request, "oncpu", error, samples);
 }
 
 /* Both answers as they came, in one document. */
@@ -87,8 +89,28 @@ static int print_json(FILE *out, const struct collection *waits, const struct co
 	return r;
 }
 
+/* Both answers, and that there is one of samples: of somebody who never ran, none is whole, too. */
+static enum exit_code check_complete(const struct options *options, const struct collection *waits,
+				     const struct collection *samples,
+				     const struct call_error *error)
+{
+	enum exit_code code = snapshot_check_complete(options, "waits", &waits->reply), of_samples;
+	bool is_missing = !samples->has_reply && !error->is_of_filter;
+
+	/* Text has it where the samples would be. */
+	if (is_missing && (options->strict || options->format != FORMAT_TEXT))
+		report("no samples: %s", error->text);
+	if (is_missing && options->strict)
+		return EXIT_CODE_PARTIAL;
+	if (!samples->has_reply)
+		return code;
+	of_samples = snapshot_check_complete(options, "samples", &samples->reply);
+	return code != EXIT_CODE_OK ? code : of_samples;
+}
+
 static enum exit_code print(const struct options *options, const struct collection *waits,
-			    const struct collection *samples, int64_t now)
+			    const struct collection *samples, const struct call_error *error,
+			    int64_t now)
 {
 	struct output output;
 	struct view view;
@@ -106,13 +128,14 @@ static enum exit_code print(const struct options *options, const struct collecti
 		render_overview_folded(&view, &waits->reply,
 				       samples->has_reply ? &samples->reply : NULL);
 	else
-		render_overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL);
+		render_overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL,
+				error->is_of_filter ? NULL : error->text);
 	code = output_close(&output);
 	if (code == EXIT_CODE_OK && r < 0) {
 		report("print the answer: %s", strerror(-r));
 		return EXIT_CODE_IO;
 	}
-	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, &waits->reply);
+	return code != EXIT_CODE_OK ? code : check_complete(options, waits, samples, error);
 }
 
 static enum exit_code run(struct options *options, struct collection *waits,
@@ -120,19 +143,22 @@ static enum exit_code run(struct options *options, struct collection *waits,
 {
 	int64_t now = clock_ns(CLOCK_REALTIME);
 	struct snapshot_request request;
+	struct call_error error = { 0 };
 	enum exit_code code;
 
 	if (snapshot_request_init(&request, options, "offcpu", false, now) < 0) {
 		report("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
-	code = fetch(options, &request, "offcpu", false, waits);
+	code = fetch(options, &request, "offcpu", NULL, waits);
 	if (code != EXIT_CODE_OK)
 		return code;
-	code = fetch_samples(options, &request, waits, samples);
-	if (code == EXIT_CODE_IO || code == EXIT_CODE_NO_DAEMON)
-		return code;
-	return print(options, waits, samples, now);
+	code = fetch_samples(options, &request, waits, &error, samples);
+	/* The daemon has said why there are none, or it has gone. */
+	if (code == EXIT_CODE_OK || error.text)
+		code = print(options, waits, samples, &error, now);
+	free(error.text);
+	return code;
 }
 
 enum exit_code overview_run(struct options *options)

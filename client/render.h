@@ -50,9 +50,12 @@ struct view {
 /* For a person: coverage, totals, losses, then the rows in the order they came. */
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* The overview: the totals, and the view's top stacks of each part; samples may be NULL. */
+/*
+ * The overview: the totals, and the view's top stacks of each part. samples may be NULL; why, then,
+ * says for what reason, or is NULL.
+ */
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
-		     const struct wire_snapshot_reply *samples);
+		     const struct wire_snapshot_reply *samples, const char *why);
 
 /* The same as folded lines, of all rows: part;comm;user;kernel, a tower for each part. */
 void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
@@ -128,6 +131,11 @@ int render_json(FILE *out, const struct wire_snapshot_reply *reply, bool is_pret
 
 /* What was asked, what is covered, what is missing. */
 void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply);
+
+/* Of a second answer for the time of the first: what is missing that the first does not say. */
+void render_missing_too(const struct view *view, const char *label,
+			const struct wire_snapshot_reply *first,
+			const struct wire_snapshot_reply *second);
 
 /* The same for an answer about the end of the range. */
 void render_moment(const struct view *view, const struct wire_snapshot_reply *reply);

@@ -75,7 +75,7 @@ static void render_ranked(const struct view *view, const struct part *part,
 }
 
 static void render_part(const struct view *view, const struct part *part,
-			const struct wire_snapshot_reply *reply)
+			const struct wire_snapshot_reply *reply, const char *why)
 {
 	struct ranked *ranked = must(calloc(reply->rows.n + 1, sizeof *ranked));
 	size_t n = 0, shown;
@@ -97,8 +97,8 @@ static void render_part(const struct view *view, const struct part *part,
 	}
 	page_break(&view->page);
 	if (n == 0)
-		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH, "%s",
-			  part->nothing);
+		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH, "%s%s%s",
+			  part->nothing, why ? ": " : "", why ? why : "");
 	else
 		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH,
 			  "%s%s, %zu of %zu stack%s", ns_text(whole),
@@ -109,19 +109,22 @@ static void render_part(const struct view *view, const struct part *part,
 }
 
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
-		     const struct wire_snapshot_reply *samples)
+		     const struct wire_snapshot_reply *samples, const char *why)
 {
 	static const struct wire_snapshot_reply nobody;
+	_cleanup_(freep) char *reason = why ? name_escape(why) : NULL;
 	struct view inner = *view;
 
 	render_coverage(view, waits);
+	if (samples)
+		render_missing_too(view, "samples", waits, samples);
 	render_totals(view, waits);
 	inner.keeps_scheduler = true;
 	/* Not one, or nobody who takes them. */
-	render_part(&inner, &running, samples ? samples : &nobody);
-	render_part(view, &runnable, waits);
-	render_part(view, &throttled, waits);
-	render_part(view, &blocked, waits);
+	render_part(&inner, &running, samples ? samples : &nobody, reason);
+	render_part(view, &runnable, waits, NULL);
+	render_part(view, &throttled, waits, NULL);
+	render_part(view, &blocked, waits, NULL);
 	page_break(&view->page);
 	if (waits->idle.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",

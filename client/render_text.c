@@ -132,6 +132,65 @@ void render_coverage(const struct view *view, const struct wire_snapshot_reply *
 	render_missing(view, reply);
 }
 
+static bool gap_is_told(const struct wire_gaps *gaps, const struct wire_gap *gap)
+{
+	for (size_t i = 0; i < gaps->n; i++)
+		if (gaps->v[i].start < gap->end && gaps->v[i].end > gap->start &&
+		    strcmp(gaps->v[i].reason, gap->reason) == 0)
+			return true;
+	return false;
+}
+
+static bool note_is_told(const struct wire_strs *notes, const char *note)
+{
+	for (size_t i = 0; i < notes->n; i++)
+		if (strcmp(notes->v[i], note) == 0)
+			return true;
+	return false;
+}
+
+static void render_too(const struct view *view, enum style style, const char *label,
+		       const char *text)
+{
+	_cleanup_(freep) char *escaped = name_escape(text);
+
+	page_wrap(&view->page, style, label, LABEL_WIDTH, "%s", escaped);
+}
+
+void render_missing_too(const struct view *view, const char *label,
+			const struct wire_snapshot_reply *first,
+			const struct wire_snapshot_reply *second)
+{
+	const struct wire_gaps *gaps = &second->coverage.gaps;
+	char range[3 * TERM_TIME_MAX];
+
+	for (size_t i = 0; i < gaps->n; i++) {
+		_cleanup_(freep) char *text = NULL;
+
+		if (gap_is_told(&first->coverage.gaps, &gaps->v[i]))
+			continue;
+		clock_range_text(gaps->v[i].start, gaps->v[i].end, second->coverage.used.start,
+				 range, sizeof range);
+		if (asprintf(&text, "gap, %s (%s): %s", range,
+			     ns_text(gaps->v[i].end - gaps->v[i].start), gaps->v[i].reason) < 0)
+			text = NULL;
+		render_too(view, STYLE_WARN, label, must(text));
+	}
+	for (size_t i = 0; i < second->lost.n; i++) {
+		_cleanup_(freep) char *text = NULL;
+
+		if (second->lost.v[i].count == 0)
+			continue;
+		if (asprintf(&text, "lost, %s: %s", second->lost.v[i].reason,
+			     count_text(second->lost.v[i].count)) < 0)
+			text = NULL;
+		render_too(view, STYLE_WARN, label, must(text));
+	}
+	for (size_t i = 0; i < second->notes.n; i++)
+		if (!note_is_told(&first->notes, second->notes.v[i]))
+			render_too(view, STYLE_PLAIN, label, second->notes.v[i]);
+}
+
 void render_moment(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_coverage *c = &reply->coverage;

@@ -239,8 +239,8 @@ const char *snapshot_suffix(const struct options *options)
 	return suffixes[options->format];
 }
 
-enum exit_code snapshot_check_complete(const struct options *options,
-				     const struct wire_snapshot_reply *reply)
+enum exit_code snapshot_check_complete(const struct options *options, const char *what,
+				       const struct wire_snapshot_reply *reply)
 {
 	int64_t lost = 0;
 
@@ -248,9 +248,10 @@ enum exit_code snapshot_check_complete(const struct options *options,
 		return EXIT_CODE_OK;
 	for (size_t i = 0; i < reply->lost.n; i++)
 		lost += reply->lost.v[i].count;
-	report("not complete: %s of %s covered, %zu gap%s, %s lost",
-	       ns_text(reply->coverage.covered_ns), ns_text(reply->coverage.asked_ns),
-	       reply->coverage.gaps.n, reply->coverage.gaps.n == 1 ? "" : "s", count_text(lost));
+	report("not complete: %s%s%s of %s covered, %zu gap%s, %s lost", what ? what : "",
+	       what ? ": " : "", ns_text(reply->coverage.covered_ns),
+	       ns_text(reply->coverage.asked_ns), reply->coverage.gaps.n,
+	       reply->coverage.gaps.n == 1 ? "" : "s", count_text(lost));
 	return EXIT_CODE_PARTIAL;
 }
 
@@ -272,7 +273,7 @@ static enum exit_code print(const struct options *options, const char *probe, bo
 		return EXIT_CODE_IO;
 	}
 	code = output_close(&output);
-	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, reply);
+	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, NULL, reply);
 }
 
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck)

@@ -65,9 +65,9 @@ const char *snapshot_suffix(const struct options *options);
 
 /*
  * For what has been printed: EXIT_CODE_PARTIAL, reported, where --strict wants the whole answer and
- * it is not.
+ * it is not. what: of several answers, this one's name, or NULL.
  */
-enum exit_code snapshot_check_complete(const struct options *options,
+enum exit_code snapshot_check_complete(const struct options *options, const char *what,
 				       const struct wire_snapshot_reply *reply);
 
 /* Asks, and prints as the options say. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A daemon's stand-in: answers Varlink calls on a socket from canned replies, and remembers
-what it was asked. A reply is a list: messages as objects, raw bytes, or None to close."""
+what it was asked. A reply is a list, or a function that makes one of the parameters: messages as objects, raw bytes, or None to close."""
 
 import json
 import os
@@ -53,7 +53,9 @@ class Double:
             data += more
         call = json.loads(data.split(b"\0")[0])
         self.calls.append(call)
-        for reply in self.replies.get(call["method"].split(".")[-1], [None]):
+        replies = self.replies.get(call["method"].split(".")[-1], [None])
+        # Some are of the question.
+        for reply in replies(call["parameters"]) if callable(replies) else replies:
             if reply is None:
                 return
             if not isinstance(reply, bytes):

@@ -227,6 +227,40 @@ class Client(unittest.TestCase):
         asked = [call["parameters"] for call in self.daemon.calls]
         self.assertEqual([a["idle"] for a in asked], [True, True])
 
+    def answer_overview(self, samples):
+        self.daemon.replies["Snapshot"] = lambda asked: [
+            {"parameters": snapshot([row()])} if asked["probe"] == "offcpu" else samples]
+
+    def test_overview_of_lost_samples(self):
+        self.answer_overview({"parameters": snapshot([row()], complete=False)})
+        code, out, err = self.run_it("snapshot")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("\nlost       nothing\nsamples    lost, stacks: 3\n", out)
+        self.check(["snapshot", "--strict"], 5, "not complete: samples: 30 s of 30 s covered, "
+                                                "0 gaps, 3 lost\n")
+
+    def test_overview_without_samples(self):
+        why = "the probe oncpu is off, and no window of it"
+        for failed in (error("io.stackd.NoData", what="range", message=why),
+                       error("io.stackd.Failed", what="w", message=why)):
+            self.answer_overview(failed)
+            code, out, err = self.run_it("snapshot")
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn(f"\non CPU     no samples: {why}\n", out)
+            self.assertIn("db (pid 4242)", out)
+            code, out, err = self.run_it("snapshot", "--json")
+            self.assertEqual((code, err), (0, f"stackctl: no samples: {why}\n"))
+            self.assertIsNone(json.loads(out)["samples"])
+            self.check(["snapshot", "--strict"], 5, f"no samples: {why}\n")
+        # Who never ran in this time is in no sample; that is all there is to know.
+        self.answer_overview(error("io.stackd.NoData", what="filter", message="nobody ran"))
+        for words in (["--strict"], ["--strict", "-f"]):
+            code, _, err = self.run_it("snapshot", *words)
+            self.assertEqual((code, err), (0, ""))
+        # Gone in between.
+        self.answer_overview(None)
+        self.check(["snapshot"], 7, "the daemon closed the connection")
+
     def test_overview_of_nobody(self):
         self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="filter", message="no")]
         self.check(["snapshot", "-p", "1"], 4, "no")

@@ -258,7 +258,7 @@ static void test_overview(void **state)
 
 	overview_init(&o);
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples);
+	render_overview(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\non CPU     4 s by samples, 1 of 1 stack\n", "db (pid 4242)", "4 s  100 %\n",
 		      "\nrunnable   600 ms, 1 of 1 stack\n", "worker", "\nthrottled  400 ms,",
 		      "\nblocked    3 s, 1 of 1 stack\n", "db (pid 4242)", "S waits for",
@@ -266,12 +266,12 @@ static void test_overview(void **state)
 	o.waits.rows.n = 0;
 	o.samples.rows.n = 0;
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, &o.samples);
+	render_overview(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited for a CPU\n",
 		      "\nblocked    no waits but idle ones\n", NULL);
 	/* Of a process that no sample found, there is no answer at all. */
 	printer_open(&p, (struct view){ .top = 5 });
-	render_overview(&p.view, &o.waits, NULL);
+	render_overview(&p.view, &o.waits, NULL, NULL);
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
