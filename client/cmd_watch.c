@@ -115,10 +115,6 @@ enum exit_code cmd_watch(struct options *options)
 
 	if (!options->argument || options->argument[0] == '\0')
 		return recording_report_choice("watch");
-	if (options->output) {
-		report("watch goes on and on: it writes to no file");
-		return EXIT_CODE_USAGE;
-	}
 	if (snapshot_request_init(&parts, options, options->argument, false,
 				  clock_ns(CLOCK_REALTIME)) < 0) {
 		report("%s", options->message);
@@ -139,7 +135,7 @@ enum exit_code cmd_watch(struct options *options)
 	text_init(&text, VARLINK_MAX_REPLY);
 	follow_request_encode(&request, VARLINK_MORE, &text);
 	call_catch_signals();
-	code = call_run(options, &text, on_reply, &watch);
+	code = call_follow(options, &text, on_reply, &watch);
 	text_fini(&text);
 	free(watch.collection.rows);
 	arena_free(watch.collection.arena);

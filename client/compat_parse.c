@@ -215,7 +215,7 @@ int compat_parse(struct compat_run *run, int argc, char **argv)
 		r = options_parse(&run->options,
 				  OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION |
 					  OPTIONS_CALLS | OPTIONS_RECORD | OPTIONS_STACKS |
-					  OPTIONS_VIEWS | OPTIONS_FORMAT,
+					  OPTIONS_ONCE | OPTIONS_VIEWS | OPTIONS_FORMAT,
 				  0, words.n, words.v);
 		run->options.socket = socket;
 		run->options.argument = run->tool->probe;

@@ -31,6 +31,7 @@ enum option_set {
 	OPTIONS_SNOOP = 1 << 13,  /* how calls are shown */
 	OPTIONS_LAYERS = 1 << 14, /* which I/O */
 	OPTIONS_VIEWS = 1 << 15,  /* of the rows of one probe */
+	OPTIONS_ONCE = 1 << 16,	  /* of one answer with an end */
 };
 
 /* Members of one list: what one process may reasonably be asked about at once. */

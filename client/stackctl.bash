@@ -17,8 +17,8 @@ _stackctl()
 	local calls='--regexp --rate -r' list='--functions --regexp -r'
 	local order='--sort --by'
 	local session='--cpu --frequency --count --event --idle -C -F'
-	local stacks='--top --reverse --idle --strict --folded --delimited --annotations --offset
-		--verbose --short --lines --output -n -f -d -a -s -v'
+	local stacks='--top --reverse --idle --folded --delimited --annotations --offset
+		--verbose --short -n -f -d -a -s -v' once='--strict --lines --output'
 
 	case $prev in
 	-p | --pid)
@@ -112,13 +112,13 @@ _stackctl()
 		fi
 		;;
 	snapshot)
-		options+=" $format $range $filter $layers $order $stacks $views"
+		options+=" $format $range $filter $layers $order $stacks $once $views"
 		if [[ $cur != -* ]]; then
 			COMPREPLY=($(compgen -W 'offcpu oncpu iolat' -- "$cur"))
 			return
 		fi
 		;;
-	stuck) options+=" $format $range $filter $stacks" ;;
+	stuck) options+=" $format $range $filter $stacks $once" ;;
 	start) options+=" $filter $layers $session $calls --for --name" ;;
 	stop) ;;
 	offcputime | offwaketime | profile | stackcount | stacksnoop | topwaits | IOStackBreakdown)
@@ -128,7 +128,7 @@ _stackctl()
 		return
 		;;
 	snoop) options+=" $format $filter $calls --cpu -C --offset --verbose --short -s -v --duration" ;;
-	record) options+=" $format $filter $layers $session $calls $order $stacks $views --duration" ;;
+	record) options+=" $format $filter $layers $session $calls $order $stacks $once $views --duration" ;;
 	watch) options+=" $format $filter $layers $order $stacks $views --interval -i" ;;
 	help)
 		COMPREPLY=($(compgen -W 'status probes sessions windows snapshot stuck start stop record watch snoop

@@ -18,17 +18,18 @@ const struct verb verbs[] = {
 	  OPTIONS_FORMAT | OPTIONS_RANGE, cmd_windows, NULL },
 	{ "snapshot", "[PROBE]", "where the time went; without a probe, of all of them",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_ORDER |
-		  OPTIONS_STACKS | OPTIONS_VIEWS,
+		  OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_VIEWS,
 	  cmd_snapshot, NULL },
 	{ "stuck", NULL, "who is waiting right now, for how long, on what",
-	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS, cmd_stuck, NULL },
+	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS | OPTIONS_ONCE,
+	  cmd_stuck, NULL },
 	{ "start", "PROBE [FUNCTION]", "record until stop, with its own filters; prints an id",
 	  OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_START,
 	  cmd_start, NULL },
 	{ "stop", "ID", "end a session; what it recorded is kept", 0, cmd_stop, NULL },
 	{ "record", "PROBE [FUNCTION]", "record until Ctrl-C, or for a while, and print it",
 	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION | OPTIONS_CALLS |
-		  OPTIONS_RECORD | OPTIONS_ORDER | OPTIONS_STACKS | OPTIONS_VIEWS,
+		  OPTIONS_RECORD | OPTIONS_ORDER | OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_VIEWS,
 	  cmd_record, NULL },
 	{ "watch", "PROBE", "the same answer, again and again",
 	  OPTIONS_FORMAT | OPTIONS_WATCH | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_ORDER |

@@ -68,6 +68,11 @@ class Documents(unittest.TestCase):
             self.assertFalse({"layer", "chain", "breakdown"} & set(options_of_help(verb)), verb)
         for verb in ("snapshot", "record", "watch"):
             self.assertLessEqual({"layer", "chain", "breakdown"}, set(options_of_help(verb)), verb)
+        # A stream has no end to be judged by, and its request no word for lines.
+        once = {"strict", "lines", "output"}
+        self.assertFalse(once & set(options_of_help("watch")))
+        for verb in ("snapshot", "stuck", "record"):
+            self.assertLessEqual(once, set(options_of_help(verb)), verb)
 
     def test_man_has_the_options_of_help(self):
         help_options = {}

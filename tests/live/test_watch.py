@@ -147,7 +147,7 @@ h.check(f"(pid {program.pid})" in out, f"what there is: {out[:200]}")
 for words, says in (
     ([], "needs a probe"),
     (["nope"], "no session nope is running"),
-    (["offcpu", "--output", "x"], "writes to no file"),
+    (["offcpu", "--output", "x"], "takes no --output"),
     (["offcpu", "-i", "0"], "has to be more than 0"),
     (["offcpu", "--window", "5s"], "takes no --window"),
 ):

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/call.h"
+#include "client/options.h"
+#include "client/verb.h"
+#include "proto/base.h"
+
+enum { TIMEOUT_US = 1000, SILENCE_US = 50 * TIMEOUT_US };
+
+/* A daemon that answers one call, and says nothing for long before. */
+struct daemon {
+	int listener;
+	const char *reply; /* NULL: it waits until the client has gone */
+	pthread_t thread;
+};
+
+int __real_setsockopt(int fd, int level, int which, const void *value, socklen_t size);
+int __wrap_setsockopt(int fd, int level, int which, const void *value, socklen_t size);
+
+/* A minute would be long for a test. */
+int __wrap_setsockopt(int fd, int level, int which, const void *value, socklen_t size)
+{
+	struct timeval tv;
+
+	assert_int_equal(size, sizeof tv);
+	memcpy(&tv, value, sizeof tv);
+	if (which == SO_RCVTIMEO && tv.tv_sec > 0)
+		tv = (struct timeval){ .tv_usec = TIMEOUT_US };
+	return __real_setsockopt(fd, level, which, &tv, size);
+}
+
+static void *serve(void *context)
+{
+	struct daemon *daemon = context;
+	int fd = accept(daemon->listener, NULL, NULL);
+	char byte = 1;
+
+	while (byte != '\0' && recv(fd, &byte, 1, 0) == 1)
+		;
+	if (daemon->reply) {
+		usleep(SILENCE_US);
+		send(fd, daemon->reply, strlen(daemon->reply) + 1, MSG_NOSIGNAL);
+	}
+	while (recv(fd, &byte, 1, 0) == 1)
+		;
+	close(fd);
+	return NULL;
+}
+
+static void daemon_start(struct daemon *daemon, const char *reply, struct options *options)
+{
+	static struct sockaddr_un address;
+
+	address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/test-call-%d", (int)getpid());
+	*daemon = (struct daemon){ .listener = socket(AF_UNIX, SOCK_STREAM, 0), .reply = reply };
+	unlink(address.sun_path);
+	assert_int_equal(bind(daemon->listener, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(listen(daemon->listener, 1), 0);
+	assert_int_equal(pthread_create(&daemon->thread, NULL, serve, daemon), 0);
+	options_init(options);
+	options->socket = address.sun_path;
+}
+
+static void daemon_end(struct daemon *daemon, const struct options *options)
+{
+	pthread_join(daemon->thread, NULL);
+	close(daemon->listener);
+	unlink(options->socket);
+}
+
+static void test_silence_ends_a_call(void **state)
+{
+	struct daemon daemon;
+	struct options options;
+
+	daemon_start(&daemon, NULL, &options);
+	assert_int_equal(cmd_status(&options), EXIT_CODE_IO);
+	daemon_end(&daemon, &options);
+}
+
+/* What it says is its own: the code is that of the error, not of a connection that failed. */
+static void test_silence_is_no_end_of_watch(void **state)
+{
+	struct daemon daemon;
+	struct options options;
+
+	daemon_start(&daemon,
+		     "{\"error\":\"io.stackd.UnknownSession\",\"parameters\":"
+		     "{\"session\":\"s1\",\"message\":\"session s1 has ended\"}}",
+		     &options);
+	options.argument = "s1";
+	assert_int_equal(cmd_watch(&options), EXIT_CODE_USAGE);
+	daemon_end(&daemon, &options);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_silence_ends_a_call),
+		cmocka_unit_test(test_silence_is_no_end_of_watch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
