@@ -21,7 +21,7 @@ static int64_t lost_of(const struct wire_session *session)
 	return sum;
 }
 
-/* One line that is written again each second. */
+/* One line that is written again each second, cut where it would break into two. */
 static void on_progress(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
@@ -29,12 +29,18 @@ static void on_progress(const struct recording *recording)
 			   : session->period_ns != WIRE_ABSENT ? "samples"
 							       : "switches";
 	int64_t now = clock_ns(CLOCK_REALTIME), seconds = (now - session->since) / NS_PER_S;
+	char counted[64] = "", text[256];
+	size_t lines, columns;
 
-	fprintf(stderr, "\r%s: %s, %s %s, lost %s%s\033[K", session->probe,
-		ns_text((seconds > 0 ? seconds : 0) * NS_PER_S),
-		count_text(session->count == WIRE_ABSENT ? 0 : session->count),
-		what, count_text(lost_of(session)),
-		session->until == WIRE_ABSENT ? "; Ctrl-C ends" : "");
+	/* Until its first window has ended, nothing is known of it. */
+	if (session->count != WIRE_ABSENT && session->count > 0)
+		snprintf(counted, sizeof counted, ", %s %s", count_text(session->count), what);
+	snprintf(text, sizeof text, "%s: %s%s, lost %s%s", session->probe,
+		 ns_text((seconds > 0 ? seconds : 0) * NS_PER_S), counted,
+		 count_text(lost_of(session)),
+		 session->until == WIRE_ABSENT ? "; Ctrl-C ends" : "");
+	term_size(STDERR_FILENO, &lines, &columns);
+	fprintf(stderr, "\r%.*s\033[K", (int)columns - 1, text);
 	if (session->ended != WIRE_ABSENT)
 		fputc('\n', stderr);
 }

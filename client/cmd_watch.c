@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "client/call.h"
@@ -22,26 +21,48 @@ struct watch {
 	struct collection collection;
 };
 
-static size_t terminal_lines(void)
+/* What a line takes of the screen: one narrower than texts are made for breaks it. */
+static size_t line_height(const char *line, size_t len, size_t columns)
 {
-	struct winsize size = {};
+	_cleanup_(freep) char *plain = must(strndup(line, len));
+	char *to = plain;
+	size_t width;
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row < 2)
-		return 24;
-	return size.ws_row;
+	/* Colours take no room. */
+	for (const char *from = plain; *from;) {
+		size_t escape = *from == '\033' ? strcspn(from, "m") : 0;
+
+		if (escape)
+			from += escape + (from[escape] == 'm');
+		else
+			*to++ = *from++;
+	}
+	*to = '\0';
+	width = text_columns(plain);
+	return width > 0 ? (width - 1) / columns + 1 : 1;
 }
 
 /* What fits on the screen, from its top on. */
 static void print_screen(const char *text)
 {
-	size_t left = terminal_lines() - 1;
-	const char *end = text;
+	size_t lines, columns, left;
+	const char *end = text, *line;
 
-	while (left > 0 && *end) {
-		end = strchrnul(end, '\n');
+	term_size(STDOUT_FILENO, &lines, &columns);
+	left = lines - 1;
+	while (*end) {
+		size_t height;
+
+		line = end;
+		end = strchrnul(line, '\n');
+		height = line_height(line, (size_t)(end - line), columns);
+		if (height > left) {
+			end = line;
+			break;
+		}
+		left -= height;
 		if (*end)
 			end++;
-		left--;
 	}
 	fputs("\033[H\033[2J", stdout);
 	fwrite(text, 1, (size_t)(end - text), stdout);

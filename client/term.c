@@ -21,13 +21,21 @@ void *must(void *p)
 	exit(EXIT_CODE_IO);
 }
 
-int term_width(int fd)
+void term_size(int fd, size_t *lines_out, size_t *columns_out)
 {
 	struct winsize size = { 0 };
+	bool is_known = isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0;
 
-	if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
-		return TERM_WIDTH_DEFAULT;
-	return size.ws_col < TERM_WIDTH_MIN ? TERM_WIDTH_MIN : size.ws_col;
+	*lines_out = is_known && size.ws_row > 1 ? size.ws_row : TERM_LINES_DEFAULT;
+	*columns_out = is_known && size.ws_col > 0 ? size.ws_col : TERM_WIDTH_DEFAULT;
+}
+
+int term_width(int fd)
+{
+	size_t lines, columns;
+
+	term_size(fd, &lines, &columns);
+	return columns < TERM_WIDTH_MIN ? TERM_WIDTH_MIN : (int)columns;
 }
 
 bool term_has_colour(int fd)

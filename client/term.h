@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TERM_WIDTH_DEFAULT = 80, TERM_WIDTH_MIN = 40, TERM_TIME_MAX = 64 };
+enum { TERM_WIDTH_DEFAULT = 80, TERM_WIDTH_MIN = 40, TERM_LINES_DEFAULT = 24, TERM_TIME_MAX = 64 };
+
+/* Of the terminal fd is, as it is now; TERM_LINES_DEFAULT and TERM_WIDTH_DEFAULT when unknown. */
+void term_size(int fd, size_t *lines_out, size_t *columns_out);
 
 /* Columns of the terminal fd is; TERM_WIDTH_DEFAULT when it is none, TERM_WIDTH_MIN at least. */
 int term_width(int fd);

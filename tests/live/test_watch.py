@@ -20,7 +20,7 @@ import harness as h
 
 h.need_live()
 
-ROWS, COLUMNS = 12, 90
+ROWS, COLUMNS, NARROW = 12, 90, 30
 CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -54,10 +54,10 @@ def read_rest(fd):
     return text
 
 
-def on_terminal(which, *args):
-    """stackctl with its stdout or stderr a terminal of ROWS by COLUMNS."""
+def on_terminal(which, *args, columns=COLUMNS):
+    """stackctl with its stdout or stderr a terminal of ROWS by that many columns."""
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, which: slave}
     process = started(*args, env={**os.environ, "NO_COLOR": "1", "TERM": "xterm"}, **streams)
     os.close(slave)
@@ -130,9 +130,27 @@ for screen in screens[1:-1]:
     h.check(len(drawn) == ROWS - 1 and not wide, f"{len(drawn)} lines of {ROWS}; too wide: {wide}")
     h.check(drawn[0].startswith("time "), f"from its top on: {drawn[:1]}")
 
+# One too narrow for any text breaks its lines, and still begins with the first one.
+watch, master = on_terminal("stdout", "watch", "offcpu", "-i", "1s", "--idle", columns=NARROW)
+text = read_until(master, lambda t: t.count(CLEAR) > 1)
+interrupted(watch)
+os.close(master)
+drawn = text.replace("\r\n", "\n").split(CLEAR)[1].splitlines()
+height = sum(max(1, -(-len(line) // NARROW)) for line in drawn)
+h.check(
+    len(drawn) < height < ROWS and drawn[0].startswith("time "),
+    f"{height} rows of {ROWS} at {NARROW} columns: {drawn}",
+)
+record, master = on_terminal("stderr", "record", "offcpu", "-p", program.pid, columns=NARROW)
+progress = read_until(master, lambda t: len(re.findall("offcpu: ", t)) > 2)
+interrupted(record)
+progress = [re.sub("\x1b.*", "", line) for line in progress.split("\r")[1:-1]]
+os.close(master)
+h.check(all(len(line) < NARROW for line in progress), f"progress on one row: {progress}")
+
 # A recording shows how far it is; Ctrl-C prints what there is, and leaves nothing.
 record, master = on_terminal("stderr", "record", "offcpu", "-p", program.pid)
-progress = read_until(master, lambda t: len(re.findall("offcpu: ", t)) > 2)
+progress = read_until(master, lambda t: len(re.findall("offcpu: .* switches", t)) > 0)
 h.check(interrupted(record) == 0, "Ctrl-C ends a recording well")
 progress += read_rest(master)
 os.close(master)
