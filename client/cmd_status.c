@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "client/fetch.h"
 #include "client/output.h"
@@ -10,14 +12,14 @@
 #include "proto/codec.h"
 
 /* A monitor reads the line, not standard error, and knows other codes. */
-static enum check_code check_failed(enum exit_code code)
+static enum check_code check_failed(enum exit_code code, bool has_line)
 {
-	if (code == EXIT_CODE_REFUSED || code == EXIT_CODE_USAGE) {
-		puts("UNKNOWN: not allowed to ask stackd");
-		return CHECK_UNKNOWN;
-	}
-	puts("CRITICAL: stackd does not answer");
-	return CHECK_CRITICAL;
+	bool is_refused = code == EXIT_CODE_REFUSED || code == EXIT_CODE_USAGE;
+
+	if (has_line)
+		puts(is_refused ? "UNKNOWN: not allowed to ask stackd"
+				: "CRITICAL: stackd does not answer");
+	return is_refused ? CHECK_UNKNOWN : CHECK_CRITICAL;
 }
 
 static enum exit_code status_json(const struct wire_status_reply *reply)
@@ -38,15 +40,21 @@ enum exit_code cmd_status(struct options *options)
 	enum exit_code code;
 
 	code = fetch_status(options, arena, &reply);
+	if (code != EXIT_CODE_OK && options->check)
+		return (enum exit_code)check_failed(code, options->format == FORMAT_TEXT);
 	if (code != EXIT_CODE_OK)
-		return options->check ? (enum exit_code)check_failed(code) : code;
-	if (options->format == FORMAT_JSON)
-		return status_json(&reply);
-	output_open(&output, NULL, NULL, NULL, 0);
+		return code;
 	if (options->check)
-		check = render_check(&page, &reply);
-	else
-		render_status(&page, &reply, clock_ns(CLOCK_REALTIME));
-	code = output_close(&output);
+		check = status_check(&reply);
+	if (options->format == FORMAT_JSON) {
+		code = status_json(&reply);
+	} else {
+		output_open(&output, NULL, NULL, NULL, 0);
+		if (options->check)
+			render_check(&page, &reply);
+		else
+			render_status(&page, &reply, clock_ns(CLOCK_REALTIME));
+		code = output_close(&output);
+	}
 	return code == EXIT_CODE_OK ? (enum exit_code)check : code;
 }

@@ -60,7 +60,7 @@ static int64_t limits_hit(const struct wire_limits *limits)
 	return n;
 }
 
-static enum check_code status_check(const struct wire_status_reply *reply)
+enum check_code status_check(const struct wire_status_reply *reply)
 {
 	for (size_t i = 0; i < reply->probes.n; i++)
 		if (strcmp(reply->probes.v[i].state, "failed") == 0)
@@ -320,20 +320,17 @@ void render_status(const struct page *page, const struct wire_status_reply *repl
 	render_limits(page, &reply->limits);
 }
 
-enum check_code render_check(const struct page *page, const struct wire_status_reply *reply)
+void render_check(const struct page *page, const struct wire_status_reply *reply)
 {
 	static const char *const words[] = { "OK", "WARNING", "CRITICAL" };
-	const enum check_code code = status_check(reply);
 	const char *first = reply->problems.n > 0 ? reply->problems.v[0] : "recording";
 	_cleanup_(freep) char *said = name_escape(first);
 
-	fprintf(page->out, "%s: %s", words[code], said);
+	fprintf(page->out, "%s: %s", words[status_check(reply)], said);
 	if (reply->problems.n > 1)
 		fprintf(page->out, " and %zu more problems", reply->problems.n - 1);
-	fprintf(page->out, "; %s windows, %s lost, %s limits reached\n",
-		count_text(reply->windows), count_text(lost_count(&reply->lost)),
-		count_text(limits_hit(&reply->limits)));
-	return code;
+	fprintf(page->out, "; %s windows, %s lost, %s limits reached\n", count_text(reply->windows),
+		count_text(lost_count(&reply->lost)), count_text(limits_hit(&reply->limits)));
 }
 
 static void render_gap(const struct page *page, const struct wire_gap *gap)

@@ -17,8 +17,9 @@
 /* now: ns since the epoch, for how long the daemon has been up. */
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 
-/* The one line of status --check, and how bad it is. */
-enum check_code render_check(const struct page *page, const struct wire_status_reply *reply);
+/* How bad it is, for status --check, and its one line. */
+enum check_code status_check(const struct wire_status_reply *reply);
+void render_check(const struct page *page, const struct wire_status_reply *reply);
 
 /* with_programs: each BPF program with its hook and, where the kernel counts, its cost. */
 void render_probes(const struct page *page, const struct wire_probes *probes, bool with_programs);

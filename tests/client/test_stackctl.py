@@ -188,6 +188,20 @@ class Client(unittest.TestCase):
         code, out, _ = self.run_it("status", "--check")
         self.assertEqual((code, out.split(":")[0]), (2, "CRITICAL"))
 
+    def test_check_of_json(self):
+        for code, known in ((0, status()), (1, status(healthy=False)),
+                            (2, {**status(healthy=False), "probes": [
+                                {"name": "offcpu", "state": "failed", "blind": [],
+                                 "programs": []}]})):
+            self.daemon.replies["Status"] = [{"parameters": known}]
+            got, out, _ = self.run_it("status", "--check", "--json")
+            self.assertEqual((got, json.loads(out)["healthy"]), (code, code == 0))
+            self.assertEqual(self.run_it("status", "--json"), (0, out, ""))
+        # A line would be no JSON.
+        for code, failed in ((2, None), (3, error("org.varlink.service.PermissionDenied"))):
+            self.daemon.replies["Status"] = [failed]
+            self.assertEqual(self.run_it("status", "--check", "--json")[:2], (code, ""))
+
     def test_overview(self):
         ready = row(state="R", blocked_ns=0, runnable_ns=10**9, total_ns=10**9, comm="worker")
         self.daemon.replies["Snapshot"] = [{"parameters": snapshot([row(), ready])}]
