@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,9 +129,8 @@ static int prepare(struct compat_run *run)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strcmp(names[i].type, type_of(run)) == 0)
 			return 0;
-	snprintf(run->options.message, sizeof run->options.message,
-		 "IOStackBreakdown: -T %s: syscall, vfs, ext4 or blk", type_of(run));
-	return -EINVAL;
+	return option_complain(&run->options, "IOStackBreakdown: -T %s: syscall, vfs, ext4 or blk",
+			       type_of(run));
 }
 
 const struct compat_tool compat_iostack = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,19 +16,6 @@ struct words {
 	char **v;
 	int n;
 };
-
-static int complain(struct compat_run *run, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static int complain(struct compat_run *run, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(run->options.message, sizeof run->options.message, format, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 static void build_getopt(const struct compat_tool *tool, char letters[static 2 * OPTIONS_MAX + 2],
 			 struct option longs[static OPTIONS_MAX + 1])
@@ -78,8 +64,8 @@ static int check_group(struct compat_run *run, const struct compat_option *optio
 	if (option->group == 0)
 		return 0;
 	if (*letter && *letter != option->letter)
-		return complain(run, "%s: -%c and -%c exclude each other", run->tool->name, *letter,
-				option->letter);
+		return option_complain(&run->options, "%s: -%c and -%c exclude each other",
+				       run->tool->name, *letter, option->letter);
 	*letter = option->letter;
 	run->chosen[option->group] = value ? value : "";
 	return 0;
@@ -88,8 +74,9 @@ static int check_group(struct compat_run *run, const struct compat_option *optio
 static int take_duration(struct compat_run *run, char *value, struct words *words)
 {
 	if (!is_seconds(value))
-		return complain(run, "%s: %s: the seconds to trace, a whole number from 1 on",
-				run->tool->name, value);
+		return option_complain(&run->options,
+				       "%s: %s: the seconds to trace, a whole number from 1 on",
+				       run->tool->name, value);
 	run->duration = value;
 	words->v[words->n++] = (char *)"--duration";
 	words->v[words->n++] = value;
@@ -107,8 +94,9 @@ static int act(struct compat_run *run, const struct compat_option *option, char 
 		return 0;
 	case COMPAT_INTERVAL:
 		if (!is_seconds(value))
-			return complain(run, "%s: -%c %s: whole seconds, from 1 on",
-					run->tool->name, option->letter, value);
+			return option_complain(&run->options,
+					       "%s: -%c %s: whole seconds, from 1 on",
+					       run->tool->name, option->letter, value);
 		run->interval_ns = strtoll(value, NULL, 10) * NS_PER_S;
 		return 0;
 	case COMPAT_TIMESTAMPS:
@@ -116,16 +104,16 @@ static int act(struct compat_run *run, const struct compat_option *option, char 
 		return 0;
 	case COMPAT_STORAGE:
 		if (!is_seconds(value))
-			return complain(run, "%s: --%s %s: a number from 1 on", run->tool->name,
-					option->name, value);
+			return option_complain(&run->options, "%s: --%s %s: a number from 1 on",
+					       run->tool->name, option->name, value);
 		run->has_storage = true;
 		return 0;
 	case COMPAT_PROGRAMS:
 		run->shows_programs = true;
 		return 0;
 	case COMPAT_MISSING:
-		return complain(run, "%s: --%s is not taken here; %s", run->tool->name,
-				option->name, option->native);
+		return option_complain(&run->options, "%s: --%s is not taken here; %s",
+				       run->tool->name, option->name, option->native);
 	case COMPAT_PER_PROCESS:
 		run->per_process = true;
 		return 0;
@@ -146,18 +134,21 @@ static int read_option(struct compat_run *run, int value, const char *word, stru
 	int r;
 
 	if (value == '?' && optopt >= FIRST_LONG)
-		return complain(run, "%s: --%s takes no value", run->tool->name,
-				find_option(run->tool, optopt)->name);
+		return option_complain(&run->options, "%s: --%s takes no value", run->tool->name,
+				       find_option(run->tool, optopt)->name);
 	if (value == '?' && optopt)
-		return complain(run, "%s: unknown option -%c; stackctl help %s", run->tool->name,
-				optopt, run->tool->name);
+		return option_complain(&run->options, "%s: unknown option -%c; stackctl help %s",
+				       run->tool->name, optopt, run->tool->name);
 	if (value == '?')
-		return complain(run, "%s: unknown option %s; stackctl help %s", run->tool->name,
-				word, run->tool->name);
+		return option_complain(&run->options, "%s: unknown option %s; stackctl help %s",
+				       run->tool->name, word, run->tool->name);
 	option = find_option(run->tool, value == ':' ? optopt : value);
+	if (value == ':' && optopt == option->letter)
+		return option_complain(&run->options, "%s: -%c needs a value: %s", run->tool->name,
+				       option->letter, option->value);
 	if (value == ':')
-		return complain(run, "%s: --%s needs a value: %s", run->tool->name, option->name,
-				option->value);
+		return option_complain(&run->options, "%s: --%s needs a value: %s", run->tool->name,
+				       option->name, option->value);
 	r = check_group(run, option, option->value ? optarg : NULL);
 	return r < 0 ? r : act(run, option, option->value ? optarg : NULL, words);
 }
@@ -177,10 +168,10 @@ static int read_words(struct compat_run *run, int argc, char **argv, struct word
 			return r;
 	}
 	if (argc - optind > 1)
-		return complain(run, "%s: unexpected \"%s\"; one %s", run->tool->name,
-				argv[optind + 1],
-				run->tool->pattern ? run->tool->pattern :
-						     "number, the seconds to trace");
+		return option_complain(&run->options, "%s: unexpected \"%s\"; one %s",
+				       run->tool->name, argv[optind + 1],
+				       run->tool->pattern ? run->tool->pattern
+							  : "number, the seconds to trace");
 	if (optind == argc)
 		return 0;
 	if (run->tool->pattern) {
@@ -196,8 +187,36 @@ static int check_pattern(struct compat_run *run, const char *function)
 	run->options.function = function;
 	if (!run->tool->pattern || function || run->help || run->shows_programs)
 		return 0;
-	return complain(run, "%s: needs %s, as in: stackctl %s vfs_read", run->tool->name,
-			run->tool->pattern, run->tool->name);
+	return option_complain(&run->options, "%s: needs %s, as in: stackctl %s vfs_read",
+			       run->tool->name, run->tool->pattern, run->tool->name);
+}
+
+static void word_to_letter(char *message, const struct compat_option *option)
+{
+	size_t n = strlen(option->native);
+	char *at = strstr(message, option->native);
+
+	if (!at || !strchr(" :", at[n]))
+		return;
+	at[1] = option->letter;
+	memmove(at + 2, at + n, strlen(at + n) + 1);
+}
+
+/* What the parser of stackctl's own words says of one of them, in the letters that were given. */
+static void words_to_letters(struct compat_run *run)
+{
+	char message[OPTION_MESSAGE_MAX], *hint;
+
+	if (strncmp(run->options.message, "--", 2) != 0)
+		return;
+	memcpy(message, run->options.message, sizeof message);
+	for (size_t i = 0; i < run->tool->n_options; i++)
+		if (run->tool->options[i].act == COMPAT_NATIVE && run->tool->options[i].letter)
+			word_to_letter(message, &run->tool->options[i]);
+	hint = strstr(message, "; a name goes to --comm"); /* which these tools lack */
+	if (hint)
+		*hint = '\0';
+	option_complain(&run->options, "%s: %s", run->tool->name, message);
 }
 
 int compat_parse(struct compat_run *run, int argc, char **argv)
@@ -217,6 +236,8 @@ int compat_parse(struct compat_run *run, int argc, char **argv)
 					  OPTIONS_CALLS | OPTIONS_RECORD | OPTIONS_STACKS |
 					  OPTIONS_ONCE | OPTIONS_VIEWS | OPTIONS_FORMAT,
 				  0, words.n, words.v);
+		if (r < 0)
+			words_to_letters(run);
 		run->options.socket = socket;
 		run->options.argument = run->tool->probe;
 		run->options.function = function;

@@ -26,10 +26,6 @@ struct option_spec {
 	const char *help;
 };
 
-/* Puts what was wrong into options->message; -EINVAL. */
-int option_complain(struct options *options, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
 /* Decimal digits and nothing else; -EINVAL, or -ERANGE. */
 int read_number(const char *text, size_t n, int64_t *out);
 

@@ -115,6 +115,10 @@ struct options {
 
 void options_init(struct options *options);
 
+/* Puts what was wrong into options->message; -EINVAL. */
+int option_complain(struct options *options, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /*
  * Reads argv[1..argc) with the options of the sets; argv[0] is the verb. Up to max_arguments
  * (0 to 2) words may be no options. 0, or -EINVAL with options->message.

@@ -2,9 +2,7 @@
 #include "client/range.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "client/options.h"
 #include "client/report.h"
@@ -16,31 +14,20 @@
 
 #define NS_PER_DAY (86400 * NS_PER_S)
 
-static int complain(struct options *options, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static int complain(struct options *options, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(options->message, sizeof options->message, format, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
 static int read_window(struct options *options, int64_t now, int64_t *ns)
 {
 	int r = duration_parse(options->window, NS_PER_S, ns);
 
 	if (r == -EINVAL)
-		return complain(options,
-				"--window %s: not a length of time; 30s, 5min or 1h 30min would be",
-				options->window);
+		return option_complain(
+			options,
+			"--window %s: not a length of time; 30s, 5min or 1h 30min would be",
+			options->window);
 	if (r < 0 || *ns > now)
-		return complain(options, "--window %s: too long", options->window);
+		return option_complain(options, "--window %s: too long", options->window);
 	if (*ns == 0)
-		return complain(options, "--window %s: has to be more than 0", options->window);
+		return option_complain(options, "--window %s: has to be more than 0",
+				       options->window);
 	return 0;
 }
 
@@ -50,10 +37,10 @@ static int read_when(struct options *options, const char *name, const char *text
 	int r = when_parse(text, context, ns);
 
 	if (r == -EINVAL)
-		return complain(options, "--%s %s: not a time; %s would be", name, text,
-				when_grammar());
+		return option_complain(options, "--%s %s: not a time; %s would be", name, text,
+				       when_grammar());
 	if (r < 0 || *ns < 0)
-		return complain(options, "--%s %s: too far away", name, text);
+		return option_complain(options, "--%s %s: too far away", name, text);
 	return 0;
 }
 
@@ -66,8 +53,8 @@ static int refuse_future(struct options *options, const char *name, const char *
 		return 0;
 	time_format(ns, TIME_FULL, when);
 	time_format(now, TIME_FULL, present);
-	return complain(options, "--%s %s: %s is in the future, it is %s now", name, text, when,
-			present);
+	return option_complain(options, "--%s %s: %s is in the future, it is %s now", name, text,
+			       when, present);
 }
 
 /* 07:00 asked for at 06:30 is yesterday's; who meant today's has to be told. */
@@ -109,8 +96,8 @@ static int refuse_order(struct options *options, int64_t since, int64_t until)
 
 	time_format(since, TIME_FULL, from);
 	time_format(until, TIME_FULL, to);
-	return complain(options, "--since %s is %s, and --until %s is %s: not after it",
-			options->since, from, options->until, to);
+	return option_complain(options, "--since %s is %s, and --until %s is %s: not after it",
+			       options->since, from, options->until, to);
 }
 
 /*
@@ -179,13 +166,14 @@ int range_resolve(struct options *options, int64_t now, struct range *out)
 	int r = 0;
 
 	if (!!options->window + !!options->since + !!options->at > 1)
-		return complain(options, "--window, --since and --at exclude each other: each "
-					 "says where the range begins");
+		return option_complain(options,
+				       "--window, --since and --at exclude each other: each "
+				       "says where the range begins");
 	if (options->until && !options->since)
-		return complain(options,
-				"--until needs --since: from when on? The window of one "
-				"moment is --at %s",
-				options->until);
+		return option_complain(options,
+				       "--until needs --since: from when on? The window of one "
+				       "moment is --at %s",
+				       options->until);
 	if (options->window)
 		r = read_window(options, now, &range.window_ns);
 	else if (options->since)

@@ -173,7 +173,15 @@ static void test_refused(void **state)
 	check_refused(&compat_offcputime, "-p 1 -t 1", "-p and -t exclude each other");
 	check_refused(&compat_offcputime, "-u -p 1", "-u and -p exclude each other");
 	check_refused(&compat_offcputime, "-UK", "-U and -K exclude each other");
-	check_refused(&compat_offcputime, "-m", "--min-block-time needs a value");
+	check_refused(&compat_offcputime, "-m", "offcputime: -m needs a value: US");
+	check_refused(&compat_offcputime, "--min-block-time",
+		      "offcputime: --min-block-time needs a value: US");
+	check_refused(&compat_offcputime, "-p 1,x",
+		      "offcputime: -p 1,x: \"x\" is no pid; numbers from 1 to 4194304, with commas "
+		      "between");
+	check_refused(&compat_offcputime, "-m 9 -M 5", "offcputime: -m is longer than -M");
+	check_refused(&compat_offcputime, "--state Q", "offcputime: --state Q: \"Q\" is no state");
+	check_refused(&compat_profile, "-F 0", "profile: -F 0: not a number from 1 on");
 	check_refused(&compat_offcputime, "-m 2 -M 1", "longer than");
 	check_refused(&compat_offcputime, "-x", "unknown option -x");
 	check_refused(&compat_offcputime, "--nope", "unknown option --nope");
