@@ -49,13 +49,27 @@ static void on_progress(const struct recording *recording)
 static enum exit_code print_session(const struct options *options, const char *id)
 {
 	struct options plain = *options;
+	enum exit_code code;
+	int64_t threads;
 
 	plain.pids.n = plain.tids.n = plain.cpus.n = plain.states.n = 0;
 	plain.user_threads = plain.kernel_threads = false;
 	plain.min_block_ns = plain.max_block_ns = WIRE_ABSENT;
 	plain.comm = plain.cgroup = plain.unit = NULL;
 	plain.idle = options->idle || options_name_somebody(options);
-	return snapshot_run(&plain, id, false);
+	code = snapshot_run_seen(&plain, id, false, &threads);
+	/* Processes were there when it began; a name or a group need not have had anybody in it. */
+	if (code != EXIT_CODE_OK || threads > 0 ||
+	    (!options->comm && !options->cgroup && !options->unit))
+		return code;
+	report("no thread %s%s was seen",
+	       options->comm     ? "of comm "
+	       : options->cgroup ? "in cgroup "
+				 : "of unit ",
+	       options->comm     ? options->comm
+	       : options->cgroup ? options->cgroup
+				 : options->unit);
+	return EXIT_CODE_NO_DATA;
 }
 
 enum exit_code cmd_record(struct options *options)
@@ -77,6 +91,9 @@ enum exit_code cmd_record(struct options *options)
 	code = recording_start(options, true, &recording);
 	if (call_was_interrupted() && is_terminal)
 		fputc('\n', stderr);
+	if (code == EXIT_CODE_IO && recording.has_session)
+		report("what was recorded by then, once it is there again: stackctl snapshot %s",
+		       recording.session.id);
 	if (code != EXIT_CODE_OK)
 		return code;
 	if (!recording.has_session)

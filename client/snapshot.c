@@ -278,6 +278,14 @@ static enum exit_code print(const struct options *options, const char *probe, bo
 
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck)
 {
+	int64_t threads;
+
+	return snapshot_run_seen(options, probe, is_stuck, &threads);
+}
+
+enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
+				 int64_t *threads_out)
+{
 	struct collection collection = { .arena = must(arena_new()) };
 	int64_t now = clock_ns(CLOCK_REALTIME);
 	struct snapshot_request request;
@@ -287,6 +295,7 @@ enum exit_code snapshot_run(struct options *options, const char *probe, bool is_
 	if (snapshot_request_init(&request, options, probe, is_stuck, now) < 0) {
 		report("%s", options->message);
 		arena_free(collection.arena);
+		*threads_out = 0;
 		return EXIT_CODE_USAGE;
 	}
 	text_init(&text, VARLINK_MAX_REPLY);
@@ -295,6 +304,7 @@ enum exit_code snapshot_run(struct options *options, const char *probe, bool is_
 	text_fini(&text);
 	if (code == EXIT_CODE_OK)
 		code = print(options, probe, is_stuck, &collection.reply, now);
+	*threads_out = collection.has_reply ? collection.reply.totals.threads : 0;
 	free(collection.rows);
 	arena_free(collection.arena);
 	return code;

@@ -73,4 +73,8 @@ enum exit_code snapshot_check_complete(const struct options *options, const char
 /* Asks, and prints as the options say. */
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);
 
+/* The same, and how many threads were seen, where there is an answer; else 0. */
+enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
+				 int64_t *threads_out);
+
 #endif

@@ -77,9 +77,12 @@ refused(1, '"" is no function', "start", "stackcount", "")
 refused(1, "needs a probe", "start", "")
 refused(4, "for a while: stackctl record offwake", "snapshot", "offwake")
 
-# A name that nobody has is no error: somebody may come by it. The answer is empty.
-result = daemon.ctl("record", "offcpu", "--comm", "no-such-name*", "--duration", "500ms", "-f")
-h.check(result.code == 0 and not result.out, f"a name that nobody has: {result} {result.out[:200]}")
+# Somebody may come by a name that nobody has, so that is recorded; it is empty, and says why.
+for words in (["no-such-name*"], ["no-such-name*", "-f"]):
+    result = daemon.ctl("record", "offcpu", "--duration", "500ms", "--comm", *words)
+    says = "no thread of comm no-such-name* was seen"
+    h.check(result.code == 4 and says in result.err, f"a name that nobody has: {result}")
+h.check(not result.out, f"nothing folded: {result.out[:200]}")
 
 # Stopping: twice, what there is not, what is always on.
 session = daemon.ctl("start", "offcpu", "-p", os.getpid()).out.strip()
@@ -188,6 +191,9 @@ daemon.start()
 out, err = record.communicate(timeout=h.patience(30))
 h.check(record.returncode == 7 and not out, f"exit {record.returncode}, expected 7: {err.decode()}")
 h.check(b"the daemon closed the connection" in err, f"it says why: {err.decode()}")
+kept = err.decode().rsplit(maxsplit=1)[1]
+kept = daemon.ctl("snapshot", kept, "-n", "1")
+h.check(kept.code == 0 and "waits" in kept.out, f"what was recorded by then is there: {kept}")
 running = [s for s in daemon.call("io.stackd.Sessions")["sessions"] if "ended" not in s]
 h.check(all(s["always"] for s in running), f"nothing is recorded for it: {running}")
 h.finish()
