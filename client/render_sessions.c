@@ -16,6 +16,22 @@ static void put_ids(FILE *out, const char *what, const struct wire_ints *ids)
 		fprintf(out, "%s%" PRId64, i ? "," : what, ids->v[i]);
 }
 
+/* In the largest unit that leaves no fraction: what is typed has to mean the same. */
+static void put_length(FILE *out, const char *what, int64_t ns)
+{
+	static const struct {
+		int64_t ns;
+		const char *name;
+	} units[] = { { NS_PER_S, "s" }, { NS_PER_MS, "ms" }, { NS_PER_US, "us" }, { 1, "ns" } };
+	size_t i = 0;
+
+	if (ns == WIRE_ABSENT)
+		return;
+	while (ns % units[i].ns != 0)
+		i++;
+	fprintf(out, "%s%" PRId64 "%s", what, ns / units[i].ns, units[i].name);
+}
+
 static void put_word(FILE *out, const char *what, const char *word)
 {
 	if (word)
@@ -36,15 +52,16 @@ static char *filter_text(const struct wire_filter *f)
 	put_word(out, " -k", f->kernel_threads == 1 ? "" : NULL);
 	put_word(out, " -U", f->user_stacks == 1 ? "" : NULL);
 	put_word(out, " -K", f->kernel_stacks == 1 ? "" : NULL);
-	if (f->min_block_ns != WIRE_ABSENT)
-		fprintf(out, " -m %" PRId64, f->min_block_ns / NS_PER_US);
-	if (f->max_block_ns != WIRE_ABSENT)
-		fprintf(out, " -M %" PRId64, f->max_block_ns / NS_PER_US);
+	put_length(out, " -m ", f->min_block_ns);
+	put_length(out, " -M ", f->max_block_ns);
 	for (size_t i = 0; i < f->states.n; i++)
 		fprintf(out, "%s%s", i ? "," : " --state ", f->states.v[i]);
 	put_word(out, " --comm ", f->comm);
 	put_word(out, " --cgroup ", f->cgroup);
 	put_word(out, " --unit ", f->unit);
+	put_word(out, " --layer ", f->layer);
+	put_word(out, " --op ", f->op);
+	put_word(out, " --disk ", f->disk);
 	if (fclose(out) != 0)
 		free(TAKE(text));
 	return must(text);
@@ -67,14 +84,18 @@ static void render_times(const struct page *page, const struct wire_session *s)
 static void render_traced(const struct page *page, const struct wire_session *s)
 {
 	_cleanup_(freep) char *function = name_escape(s->function ? s->function : "");
+	const char *regexp = s->regexp == 1 ? "-r " : "";
+	_cleanup_(freep) char *file = name_escape(s->file ? s->file : "");
 	_cleanup_(freep) char *note = name_escape(s->note ? s->note : "");
 
 	if (s->function && s->functions != WIRE_ABSENT && s->count != WIRE_ABSENT)
-		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s: %s function%s, %s call%s", function,
-			  count_text(s->functions), s->functions == 1 ? "" : "s",
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s%s: %s function%s, %s call%s",
+			  regexp, function, count_text(s->functions), s->functions == 1 ? "" : "s",
 			  count_text(s->count), s->count == 1 ? "" : "s");
 	else if (s->function)
-		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s", function);
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s%s", regexp, function);
+	if (file[0])
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "in %s", file);
 	if (s->calls_per_s != WIRE_ABSENT && s->load != WIRE_ABSENT)
 		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "now %s a second, %" PRId64 " %% of a CPU",
 			  count_text(s->calls_per_s), s->load);

@@ -464,7 +464,7 @@ static void test_sessions(void **state)
 	printer_open(&p, (struct view){ 0 });
 	render_sessions(&p.view.page, &one);
 	printer_check(&p, "5         offwake, slow, of root, since 2026-03-01 03:10:10 UTC\n",
-		      "only -p 4242,4243 -u -m 500 --state D,S --comm d*\\x1b\n",
+		      "only -p 4242,4243 -u -m 500us --state D,S --comm d*\\x1b\n",
 		      "ends 2026-03-01 03:11:10 UTC\n", NULL);
 	session.ended = T0 + NS_PER_S;
 	printer_open(&p, (struct view){ 0 });
