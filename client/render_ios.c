@@ -10,6 +10,9 @@
 
 enum { STARS = 40, MS_SHIFT = 20 };
 
+/* Of a table of operations; the figures with the blanks between all columns. */
+enum { OP_WIDTH = 9, PLACE_WIDTH = 13, PLACE_LEAST = 8, FIGURES_WIDTH = 54 };
+
 static const char *const layers[] = { "syscall",   "vfs",   "fs",    "block",
 				      "throttled", "queue", "device" };
 
@@ -121,16 +124,51 @@ const char *io_figure(int64_t ns, bool is_ms, char text[static 32])
 	return text;
 }
 
-static void render_row(const struct view *view, const struct wire_row *row)
+/* Columns of a table: what is done, and where. */
+struct widths {
+	int op, place;
+};
+
+/* As wide as they have to be, for two disks to be two; on a terminal places have what is left. */
+static struct widths widths_of(const struct view *view, const struct wire_rows *rows)
 {
-	_cleanup_(freep) char *place = io_place(row->io), *where = text_fit(place, 13);
+	struct widths widths = { OP_WIDTH, PLACE_WIDTH };
+	int room;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct wire_io *io = rows->v[i].io;
+		_cleanup_(freep) char *place = io ? io_place(io) : NULL;
+		int op = io ? (int)strlen(io->op) : 0, columns = io ? (int)text_columns(place) : 0;
+
+		widths.op = op > widths.op ? op : widths.op;
+		widths.place = columns > widths.place ? columns : widths.place;
+	}
+	room = (int)view->page.width - widths.op - FIGURES_WIDTH;
+	if (view->page.cuts_names && widths.place > room)
+		widths.place = room > PLACE_LEAST ? room : PLACE_LEAST;
+	return widths;
+}
+
+static void put_padded(FILE *out, const char *text, int columns)
+{
+	int width = (int)text_columns(text);
+
+	fprintf(out, "%s%*s", text, width < columns ? columns - width : 0, "");
+}
+
+static void render_row(const struct view *view, const struct wire_row *row, struct widths widths)
+{
+	_cleanup_(freep) char *place = io_place(row->io), *where = NULL;
 	char text[5][32];
 	bool ms = view->milliseconds;
 
-	fprintf(view->page.out, "  %-15s %-13s %9s %8s %7s %7s %7s %7s\n", row->io->op, where,
-		count_text(row->count), io_figure(row->total_ns, ms, text[0]),
-		io_figure(row->io->p50_ns, ms, text[1]), io_figure(row->io->p90_ns, ms, text[2]),
-		io_figure(row->io->p99_ns, ms, text[3]), io_figure(row->max_ns, ms, text[4]));
+	where = text_fit(place, (size_t)widths.place);
+	fprintf(view->page.out, "  %-*s ", widths.op, row->io->op);
+	put_padded(view->page.out, where, widths.place);
+	fprintf(view->page.out, " %9s %8s %7s %7s %7s %7s\n", count_text(row->count),
+		io_figure(row->total_ns, ms, text[0]), io_figure(row->io->p50_ns, ms, text[1]),
+		io_figure(row->io->p90_ns, ms, text[2]), io_figure(row->io->p99_ns, ms, text[3]),
+		io_figure(row->max_ns, ms, text[4]));
 }
 
 /* What the numbers do not say. */
@@ -198,7 +236,7 @@ static void render_owner(const struct view *view, const struct wire_row *row)
 }
 
 static void render_layer(const struct view *view, const struct wire_snapshot_reply *reply,
-			 const char *layer)
+			 const char *layer, struct widths widths)
 {
 	bool has_head = false;
 
@@ -210,7 +248,7 @@ static void render_layer(const struct view *view, const struct wire_snapshot_rep
 		if (!has_head)
 			page_wrap(&view->page, STYLE_BOLD, "", 0, "%s", layer);
 		has_head = true;
-		render_row(view, row);
+		render_row(view, row, widths);
 		render_extras(view, row);
 		render_owner(view, row);
 		render_row_histogram(view, row);
@@ -220,6 +258,7 @@ static void render_layer(const struct view *view, const struct wire_snapshot_rep
 void render_ios(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	_cleanup_(freep) char *hook = name_escape(reply->hook);
+	struct widths widths = widths_of(view, &reply->rows);
 
 	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
 		  "%s operation%s of %s process%s: %s", count_text(reply->totals.ios),
@@ -230,10 +269,11 @@ void render_ios(const struct view *view, const struct wire_snapshot_reply *reply
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "no operations");
 		return;
 	}
-	fprintf(view->page.out, "  %-15s %-13s %9s %8s %7s %7s %7s %7s\n", "", "on", "count",
-		view->milliseconds ? "total/ms" : "total", "p50~", "p90~", "p99~", "longest");
+	fprintf(view->page.out, "  %-*s %-*s %9s %8s %7s %7s %7s %7s\n", widths.op, "",
+		widths.place, "on", "count", view->milliseconds ? "total/ms" : "total", "p50~",
+		"p90~", "p99~", "longest");
 	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
-		render_layer(view, reply, layers[i]);
+		render_layer(view, reply, layers[i], widths);
 	page_break(&view->page);
 	if (reply->rest.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",

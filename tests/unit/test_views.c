@@ -275,6 +275,37 @@ static void test_overview(void **state)
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
+/* Waits that are whole say nothing of samples that are not; what both lack is said once. */
+static void test_overview_of_lost_samples(void **state)
+{
+	static const struct wire_gap gaps[] = { { T0, T0 + NS_PER_S, "stackd was killed", NULL },
+						{ T0, T0 + 2 * NS_PER_S, "samples\x1b", NULL } };
+	static const struct wire_lost lost[] = { { "stacks", 0 }, { "rows\x1b", 141579 } };
+	static const char *const notes[] = { "of both", "of samples" };
+	struct overview o;
+	struct printer p;
+
+	overview_init(&o);
+	o.waits.coverage.gaps = (struct wire_gaps){ gaps, 1 };
+	o.waits.notes = (struct wire_strs){ notes, 1 };
+	o.samples.coverage.gaps = (struct wire_gaps)LIST(gaps);
+	o.samples.lost = (struct wire_losts)LIST(lost);
+	o.samples.notes = (struct wire_strs)LIST(notes);
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, &o.samples, NULL);
+	printer_check(&p,
+		      "stackd was killed\nlost       nothing\nnote       of both\n"
+		      "samples    gap, 03:10:10 to 03:10:12 (2 s): samples\\x1b\n"
+		      "samples    lost, rows\\x1b: 141,579\n"
+		      "samples    of samples\n"
+		      "seen ",
+		      NULL);
+	printer_open(&p, (struct view){ .top = 5 });
+	render_overview(&p.view, &o.waits, NULL, "the probe oncpu is off: by\x1b [probes]");
+	printer_check(&p, "\non CPU     no samples: the probe oncpu is off: by\\x1b [probes]\n",
+		      "\nrunnable   600 ms,", NULL);
+}
+
 /* A tower for each part; they add up to what there is. */
 static void test_overview_folded(void **state)
 {
@@ -377,8 +408,7 @@ static void test_ios(void **state)
 	printer_open(&p, (struct view){ .histograms = true });
 	render_text(&p.view, &reply);
 	printer_check(
-		&p,
-		"syscall\n  fsync           ext4 vda             10    3.00s  1.00us  2.00ms       -",
+		&p, "syscall\n  fsync     ext4 vda             10    3.00s  1.00us  2.00ms       -",
 		"2 failed\n", "nsecs", "         4 -> 7          : 3        |*****",
 		"        16 -> 31         : 1        |", "\nfs\n  fsync", NULL);
 	printer_open(&p, (struct view){ .breakdown = true });
@@ -389,6 +419,36 @@ static void test_ios(void **state)
 	render_folded(&p.view, &reply);
 	printer_check_whole(&p,
 			    "syscall;fsync;ext4 vda;db 1000000\nfs;fsync;ext4 vda;db 2000000\n");
+}
+
+/* Two disks of nearly one name are two, where there is room; no line is wider than a terminal. */
+static void test_places_of_ios(void **state)
+{
+	struct wire_io ios[] = { io_of("fs", "read", NS_PER_S), io_of("fs", "write", NS_PER_S) };
+	struct wire_row rows[] = { row_of_io(&ios[0]), row_of_io(&ios[1]) };
+	struct wire_snapshot_reply reply = reply_of("iolat", rows, 2);
+	struct printer p;
+
+	ios[0].device = "nvme0n1p2";
+	ios[1].filesystem = "éxt4"; /* as wide as ext4, of more bytes */
+	for (int is_terminal = 0; is_terminal < 2; is_terminal++) {
+		printer_open(&p, (struct view){ .page.cuts_names = is_terminal == 1 });
+		render_text(&p.view, &reply);
+		printer_check(&p, "\n            on                 count ",
+			      "\n  read      ext4 nvme0n1p2        10    3.00s",
+			      "\n  write     éxt4 vda              10    3.00s", NULL);
+	}
+	ios[1].op = "copy_file_range";
+	printer_open(&p, (struct view){ .page.cuts_names = true });
+	render_text(&p.view, &reply);
+	printer_check(
+		&p,
+		"\n                  on              count    total    p50~    p90~    p99~ longest\n",
+		"\n  read            ext4 ...1p2        10    3.00s  1.00us  2.00ms       -   2.00s",
+		"\n  copy_file_range éxt4 vda           10    3.00s", NULL);
+	printer_open(&p, (struct view){ 0 });
+	render_text(&p.view, &reply);
+	printer_check(&p, "\n  read            ext4 nvme0n1p2        10    3.00s", NULL);
 }
 
 /* Windows of 5 s, one of them without any; the line of 8 ns is there though nothing is in it. */
@@ -475,15 +535,75 @@ static void test_sessions(void **state)
 	printer_check_whole(&p, "no sessions\n");
 }
 
+/* What somebody types again has to be the same session. */
+static void test_filters_of_sessions(void **state)
+{
+	const struct wire_filter io = {
+		.min_block_ns = 500,
+		.max_block_ns = 1500 * NS_PER_MS,
+		.layer = "fs",
+		.op = "read",
+		.disk = "vda\x1b",
+	};
+	const struct wire_filter nothing = {
+		.min_block_ns = 0,
+		.max_block_ns = 2 * NS_PER_S,
+	};
+	struct wire_session sessions[] = {
+		{ .id = "5",
+		  .probe = "iolat",
+		  .owner = "root",
+		  .since = T0,
+		  .until = WIRE_ABSENT,
+		  .ended = WIRE_ABSENT,
+		  .filter = &io },
+		{ .id = "6",
+		  .probe = "stackcount",
+		  .owner = "root",
+		  .since = T0,
+		  .until = WIRE_ABSENT,
+		  .ended = WIRE_ABSENT,
+		  .filter = &nothing,
+		  .function = "^vfs_",
+		  .regexp = 1,
+		  .functions = 2,
+		  .count = 7,
+		  .calls_per_s = WIRE_ABSENT,
+		  .every = WIRE_ABSENT,
+		  .held = WIRE_ABSENT },
+	};
+	const struct wire_sessions_reply reply = { LIST(sessions) };
+	struct printer p;
+
+	printer_open(&p, (struct view){ 0 });
+	render_sessions(&p.view.page, &reply);
+	printer_check(&p, "only -m 500ns -M 1500ms --layer fs --op read --disk vda\\x1b\n",
+		      "only -m 0s -M 2s\n", "          -r ^vfs_: 2 functions, 7 calls\n", NULL);
+	sessions[1].functions = WIRE_ABSENT;
+	sessions[1].regexp = WIRE_BOOL_ABSENT;
+	printer_open(&p, (struct view){ 0 });
+	render_sessions(&p.view.page, &reply);
+	printer_check(&p, "          ^vfs_\n", NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waker),	 cmocka_unit_test(test_waker_without_a_task),
-		cmocka_unit_test(test_chain),	 cmocka_unit_test(test_wakes),
-		cmocka_unit_test(test_overview), cmocka_unit_test(test_overview_folded),
-		cmocka_unit_test(test_calls),	 cmocka_unit_test(test_call),
-		cmocka_unit_test(test_ios),	 cmocka_unit_test(test_heat),
-		cmocka_unit_test(test_open_operations), cmocka_unit_test(test_sessions),
+		cmocka_unit_test(test_waker),
+		cmocka_unit_test(test_waker_without_a_task),
+		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_wakes),
+		cmocka_unit_test(test_overview),
+		cmocka_unit_test(test_filters_of_sessions),
+		cmocka_unit_test(test_places_of_ios),
+		cmocka_unit_test(test_overview_of_lost_samples),
+		cmocka_unit_test(test_overview_folded),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_call),
+		cmocka_unit_test(test_ios),
+		cmocka_unit_test(test_heat),
+		cmocka_unit_test(test_open_operations),
+		cmocka_unit_test(test_sessions),
 	};
 
 	setenv("TZ", "UTC", 1);
