@@ -121,10 +121,10 @@ void stuck_entries_init(struct stuck_entries *entries, const struct view *view,
 	qsort(candidates, rows->n, sizeof *candidates, compare_candidates);
 	entries_cut(entries, candidates, rows->n);
 	qsort(entries->v, entries->n, sizeof *entries->v, compare_entries);
-	for (size_t i = 0; i < entries->n && entries->v[i].urgency == URGENT_NOW; i++)
-		entries->urgent += entries->v[i].n;
-	for (size_t i = 0; i < rows->n; i++)
+	for (size_t i = 0; i < rows->n; i++) {
+		entries->urgent += row_urgency(&rows->v[i]) == URGENT_NOW;
 		free(candidates[i].place);
+	}
 	free(candidates);
 }
 

@@ -29,7 +29,7 @@ struct stuck_entry {
 struct stuck_entries {
 	struct stuck_entry *v;
 	size_t n;
-	size_t urgent; /* threads, of the first entries */
+	size_t urgent; /* threads; the first entries have them, and may have younger ones besides */
 	const struct wire_row **rows;
 };
 

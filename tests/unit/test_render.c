@@ -486,6 +486,26 @@ static void test_stuck_groups(void **state)
 	free(text);
 }
 
+/* A thread that came a moment ago is not counted with the old one at whose stack it waits. */
+static void test_stuck_counts_threads(void **state)
+{
+	struct wire_row rows[] = { row_open(), row_open(), row_open() };
+	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
+	char *text;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		rows[i].state = "D";
+		rows[i].tid = 21087 + (int64_t)i;
+		rows[i].max_ns = 200 * NS_PER_MS;
+	}
+	rows[1].max_ns = 6 * NS_PER_S;
+	text = rendered(render_stuck, (struct view){ .top = 20 }, &reply);
+	assert_non_null(strstr(text, "waiting    3 threads\n"
+				     "           1 uninterruptible (D) for 5 s or more: "));
+	assert_non_null(strstr(text, "\n  threads 21088 "));
+	free(text);
+}
+
 static void test_stuck_nobody(void **state)
 {
 	struct wire_snapshot_reply reply = reply_of(NULL, 0);
@@ -965,6 +985,7 @@ int main(void)
 		cmocka_unit_test(test_stuck_killable),
 		cmocka_unit_test(test_stuck_groups),
 		cmocka_unit_test(test_stuck_nobody),
+		cmocka_unit_test(test_stuck_counts_threads),
 		cmocka_unit_test(test_repeated_frames),
 	};
 
