@@ -13,6 +13,12 @@
 
 #define UNWIND_READ copy_read
 
+/*
+ * Nobody waits for a program that may sleep before words are another table's: what it read it looks
+ * at again by unwind_version, but what it wrote would stay.
+ */
+#define UNWIND_MARKS_PARTS 0
+
 #include "offcpu_maps.bpf.h"
 
 #include "mapping.bpf.h"

@@ -99,6 +99,10 @@ static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 	return 1;
 }
 
+#ifndef UNWIND_MARKS_PARTS
+#define UNWIND_MARKS_PARTS 1 /* those that it goes through, which are then kept */
+#endif
+
 #ifdef UNWIND_READ
 /* Of another task's memory: UNWIND_READ has a copy of it. */
 static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from);
@@ -227,18 +231,28 @@ static __always_inline __u32 unwind_half_word(__u32 index)
 	return index & 1 ? *word >> 32 : (__u32)*word;
 }
 
-static __always_inline bool unwind_find_frame(struct unwind_walk *w, __u64 at,
-					      struct unwind_frame *frame)
+/* 0, or the flag that says why there is none. */
+static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
+					       struct unwind_frame *frame)
 {
-	__u64 pc = at - w->bias, page = pc >> UNWIND_PAGE_SHIFT, *word;
+	__u64 pc = at - w->bias, number = pc >> UNWIND_PART_SHIFT, *word;
 	__u32 low, n, half, i, row;
+	struct unwind_part *part;
 
-	if (page >= w->table.n_pages)
-		return false;
+	if (number >= w->table.n_parts)
+		return UNWIND_IS_INVALID;
+	part = (struct unwind_part *)unwind_word(w->table.parts + (__u32)number);
+	low = part ? *(volatile __u32 *)&part->at : 0;
+	if (!part || !low)
+		return UNWIND_IS_NO_TABLE;
+	if (UNWIND_MARKS_PARTS && !part->used)
+		part->used = 1;
+	n = unwind_half_word(low + (pc >> UNWIND_PAGE_SHIFT & (UNWIND_PART_PAGES - 1)));
+	low += UNWIND_PART_PAGES + (n >> UNWIND_ROWS_BITS);
+	n &= (1 << UNWIND_ROWS_BITS) - 1;
+	if (!n)
+		return UNWIND_IS_INVALID;
 	pc &= (1 << UNWIND_PAGE_SHIFT) - 1;
-	low = unwind_half_word(w->table.pages + (__u32)page);
-	n = unwind_half_word(w->table.pages + (__u32)page + 1) - low;
-	low += w->table.rows;
 	for (i = 0; i < UNWIND_ROW_STEPS && n > 1; i++) {
 		half = n / 2;
 		if ((unwind_half_word(low + half) & 0xffff) <= pc)
@@ -247,12 +261,12 @@ static __always_inline bool unwind_find_frame(struct unwind_walk *w, __u64 at,
 	}
 	row = unwind_half_word(low) >> 16;
 	if (row >= w->table.n_frames)
-		return false;
-	word = unwind_word(w->table.frames + row);
+		return UNWIND_IS_INVALID;
+	word = unwind_word(w->table.parts + w->table.n_parts + row);
 	if (!word)
-		return false;
+		return UNWIND_IS_INVALID;
 	*(__u64 *)frame = *word;
-	return true;
+	return 0;
 }
 
 /* The caller's frame, once all of it is known. */
@@ -441,11 +455,12 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32
 		return 1;
 	bp = w->bp;
 	bp_at = w->bp_at;
-	word = unwind_word(w->table.frames + number);
+	number += w->table.parts + w->table.n_parts;
+	word = unwind_word(number);
 	if (!word)
 		return 1;
 	*(__u64 *)&rule = *word;
-	word = unwind_word(w->table.frames + number + 1);
+	word = unwind_word(number + 1);
 	if (!word)
 		return 1;
 	*((__u64 *)&rule + 1) = *word;
@@ -513,6 +528,7 @@ static long unwind_step(__u32 i, void *context)
 	/* bpf_loop() passes on pointers to the stack only. */
 	struct unwind_walk *w = *(struct unwind_walk **)context;
 	struct unwind_frame frame = {};
+	__u32 flag;
 	__u64 at;
 
 	if (i >= UNWIND_DEPTH)
@@ -528,14 +544,14 @@ static long unwind_step(__u32 i, void *context)
 	if (w->table.state != UNWIND_LOADED)
 		return unwind_stop(w, w->table.state == UNWIND_ABSENT ? UNWIND_IS_NO_TABLE
 								      : UNWIND_IS_INVALID);
-	if (!unwind_find_frame(w, at, &frame))
-		return unwind_stop(w, UNWIND_IS_INVALID);
+	flag = unwind_find_frame(w, at, &frame);
 	/* An exec ends at the program's first instruction: before it may be nothing. */
-	if (frame.kind == UNWIND_INVALID && !i && !w->is_exact) {
+	if (!flag && frame.kind == UNWIND_INVALID && !i && !w->is_exact) {
 		w->is_exact = 1;
-		if (!unwind_find_frame(w, at + 1, &frame))
-			return unwind_stop(w, UNWIND_IS_INVALID);
+		flag = unwind_find_frame(w, at + 1, &frame);
 	}
+	if (flag)
+		return unwind_stop(w, flag);
 	return unwind_leave(w, at, frame);
 }
 

@@ -70,12 +70,22 @@ struct unwind_rule {
 };
 
 /*
- * Pages and rows are half a word each, in this order. A page is the number of its first row, which
- * is at its start; behind the last page is one more, where its rows end.
+ * A file's code is cut in parts, each of which may be there or not: stacks are of little of what a
+ * compiler has. A part is its pages and then its rows, half a word each. A page is how many rows it
+ * has, in the lower bits, and the number of the first one in the part, which is at the page's start;
+ * 0 where the file's code has ended before.
  */
 enum {
 	UNWIND_PAGE_SHIFT = 11,
-	UNWIND_ROW_STEPS = 12, /* halvings until one row of a page is left, at a row a byte */
+	UNWIND_PART_SHIFT = 15,
+	UNWIND_PART_PAGES = 1 << (UNWIND_PART_SHIFT - UNWIND_PAGE_SHIFT),
+	UNWIND_ROWS_BITS = 12, /* of a page, for its rows: at most one a byte */
+	UNWIND_ROW_STEPS = 12, /* halvings until one row of a page is left */
+};
+
+struct unwind_part {
+	__u32 at;   /* in half words; 0: absent */
+	__u32 used; /* set by walks, cleared by the daemon */
 };
 
 enum unwind_state {
@@ -87,11 +97,9 @@ enum unwind_state {
 /* One a file. state is written last when it is loaded. */
 struct unwind_table {
 	__u32 state;
-	__u32 used;   /* set by walks, cleared by the daemon */
-	__u32 pages;  /* in half words */
-	__u32 rows;   /* in half words */
-	__u32 frames; /* in words */
-	__u32 n_pages;
+	__u32 used;  /* set by walks, cleared by the daemon */
+	__u32 parts; /* in words, one each; behind them are the frames */
+	__u32 n_parts;
 	__u32 n_frames;
 	__u32 n_words; /* frames and rules */
 };
@@ -209,7 +217,8 @@ enum unwind_flag {
 _Static_assert(sizeof(struct unwind_row) == 4, "a row is half a word");
 _Static_assert(sizeof(struct unwind_frame) == 8, "a frame is a word");
 _Static_assert(sizeof(struct unwind_rule) == 16, "a rule is two words");
-_Static_assert(sizeof(struct unwind_table) == 32, "a table has no padding");
+_Static_assert(sizeof(struct unwind_part) == 8, "a part is a word");
+_Static_assert(sizeof(struct unwind_table) == 24, "a table has no padding");
 _Static_assert(sizeof(struct unwind_segment) == 40, "a segment has no padding");
 _Static_assert(sizeof(struct unwind_code_key) == 40, "a key has no padding");
 _Static_assert(sizeof(struct unwind_code) == 24, "code has no padding");

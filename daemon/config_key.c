@@ -81,7 +81,7 @@ const struct config_key config_keys[] = {
 	KEY("symbols", "remote", CONFIG_BOOL, 0, 1, "no", symbols_remote,
 	    "Read programs on network and FUSE file systems for names: one that hangs, hangs all."),
 	KEY("unwind", "max_memory", CONFIG_SIZE, MIB, GIB, "16M", unwind_max_memory,
-	    "Memory in the kernel for it, allocated at the start; files not walked through go first."),
+	    "Memory in the kernel for it, allocated at the start; what no stack needs goes first."),
 	KEY("probe.offcpu", "enabled", CONFIG_BOOL, 0, 1, "yes", offcpu_enabled,
 	    "Whether waits are recorded always."),
 	KEY("probe.offcpu", "min_wait", CONFIG_DURATION, 0, 3600 * SEC, "100us", offcpu_min_wait_ns,

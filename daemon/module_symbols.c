@@ -101,14 +101,18 @@ static size_t symbols_drop_idle(struct module_registry *registry, int64_t before
 void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool is_due;
 	size_t n = 0;
 
 	pthread_mutex_lock(&registry->lock);
-	if (now - registry->idle_checked_ns > idle_ns / 8) {
+	is_due = now - registry->idle_checked_ns > idle_ns / 8;
+	if (is_due) {
 		registry->idle_checked_ns = now;
 		n = symbols_drop_idle(registry, now - idle_ns);
 	}
 	pthread_mutex_unlock(&registry->lock);
+	if (is_due && registry->unwind)
+		unwind_notice(registry->unwind);
 	if (n)
 		malloc_trim(0);
 }

@@ -390,7 +390,8 @@ static void rows_need(struct process_maps *maps, uint64_t address)
 
 	if (!map || !map->module || !module_unwind(map->module))
 		return;
-	unwind_file_need(module_unwind(map->module));
+	unwind_file_need(module_unwind(map->module),
+			 module_address(map->module, address - map->start + map->pgoff));
 	module_want_rows(map->module);
 }
 

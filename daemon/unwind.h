@@ -52,8 +52,8 @@ struct unwind_stats {
 	uint64_t max_bytes, bytes; /* of rows */
 	uint64_t rows;
 	size_t tables;	     /* loaded */
-	uint64_t evictions;  /* tables dropped to make room */
-	uint64_t no_room;    /* tables that found none */
+	uint64_t evictions;  /* tables, and parts of them, dropped to make room */
+	uint64_t no_room;    /* how often there was none */
 	uint64_t unreadable; /* files whose information could not be read */
 	uint64_t max_segments, segments, segments_full;
 	uint64_t processes_full;
@@ -87,7 +87,11 @@ struct unwind_mapping {
 int unwind_new(const struct unwind_memory *memory, struct unwind **out);
 struct unwind *unwind_free(struct unwind *unwind);
 void unwind_stats(struct unwind *unwind, struct unwind_stats *out);
+/* Of one file's rows at most. */
 size_t unwind_max_words(const struct unwind *unwind);
+
+/* Notes what was walked through since the last time; now and then, or all looks used alike. */
+void unwind_notice(struct unwind *unwind);
 
 /*
  * Gets the file of a key, known already or new; NULL when there are too many. A file that nobody
@@ -98,18 +102,19 @@ struct unwind_file *unwind_file_get(struct unwind *unwind, const struct unwind_k
 void unwind_file_put(struct unwind_file *file);
 
 /*
- * A walk has ended there: its rows may take the place of those of live processes, too. Until then
- * they are loaded where there is room.
+ * A walk has ended there, at this ELF virtual address: its rows may take the place of those of live
+ * processes, too. Until then they are loaded where there is room.
  */
-void unwind_file_need(struct unwind_file *file);
+void unwind_file_need(struct unwind_file *file, uint64_t address);
 bool unwind_file_is_needed(struct unwind_file *file);
 
-/* Whether its rows should be read: they are not there, and were not found missing lately. */
+/* Whether its rows should be read: some are missed, and were not found missing lately. */
 bool unwind_file_is_wanted(struct unwind_file *file);
 
 /*
- * Takes rows that were compiled in took_ns, making room if need be: files nobody has go first,
- * then those not walked through for longest. error (negative): why there are none.
+ * Takes rows that were compiled in took_ns, making room if need be: files nobody has go first, then
+ * parts never walked through, then those not walked through for longest. Where there is not enough
+ * it is the parts that walks have missed. error (negative): why there are no rows.
  */
 void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, int error,
 		      int64_t took_ns);

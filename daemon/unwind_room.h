@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_UNWIND_ROOM_H
 
 /*
- * What the files behind unwind.h share: tables (unwind.c), runs and processes (unwind_runs.c), and
- * code as the kernel knows it (unwind_codes.c).
+ * What the files behind unwind.h share: tables (unwind.c), where their rows are (unwind_words.c),
+ * runs and processes (unwind_runs.c), and code as the kernel knows it (unwind_codes.c).
  * Everything is under unwind.lock unless said otherwise, which is the last lock taken.
  */
 
@@ -14,12 +14,26 @@
 #include "daemon/unwind.h"
 #include "daemon/unwind_space.h"
 
-/* Compiled rows at their place, shared by files of equal contents. */
+enum { UNWIND_MISSED_MAX = 64 };
+
+/* Where a part is; n 0: absent. */
+struct unwind_place {
+	struct unwind_range range;
+	int64_t used_ns; /* when a walk through it was last noticed; 0: never */
+};
+
+/* Compiled rows at their places, shared by files of equal contents. */
 struct unwind_words {
 	struct unwind_words *next;
-	uint32_t first, n;
+	struct unwind_range head;    /* parts, frames and rules */
+	struct unwind_place *places; /* of the parts */
+	uint32_t n_parts;
+	uint32_t n_placed; /* words of all parts */
 	uint64_t hash;
+	int64_t used_ns;
 	unsigned int refs;
+	unsigned int live; /* references to the files, counted when room is made */
+	bool is_used;	   /* since the last time that was noticed */
 };
 
 struct unwind_file {
@@ -32,6 +46,8 @@ struct unwind_file {
 	int64_t used_ns;	    /* when a walk through it was last noticed */
 	int64_t retry_ns;	    /* not wanted before */
 	bool is_needed;		    /* a walk has ended for want of its rows */
+	uint32_t missed[UNWIND_MISSED_MAX]; /* parts that were absent where one has ended */
+	uint32_t n_missed;
 	bool is_too_big;
 };
 
@@ -50,12 +66,14 @@ struct unwind_known_code {
 struct unwind {
 	pthread_mutex_t lock;
 	struct unwind_memory memory;
-	struct unwind_space words_space, segments_space;
+	/* Heads are far bigger than parts: among them there would be no room in a row. */
+	struct unwind_space heads_space, parts_space, segments_space;
 	struct unwind_words *words;
 	struct unwind_file **files; /* by table number; 0 is nobody's */
 	struct unwind_dead *dead;
 	struct unwind_known_code *codes; /* the newest first */
 	uint32_t n_codes;
+	int64_t again_ns; /* what walks have missed of tables that are there is not read before */
 	uint64_t generation;	   /* of the run made last */
 	struct unwind_stats stats; /* but for what unwind_stats() counts */
 };
@@ -66,6 +84,9 @@ struct unwind_run {
 	uint64_t generation;
 	struct unwind_dead *dead; /* for when it is freed */
 };
+
+/* unwind.c: walks do not find the file's rows any more. */
+void unwind_table_hide(struct unwind_file *file);
 
 /* unwind_codes.c, with the lock held: programs that run now may still have found it. */
 void unwind_codes_forget(struct unwind *unwind, const struct unwind_file *file);

@@ -359,33 +359,79 @@ static int output_fill(struct output *out)
 }
 
 /* What a page begins with is a row of its own, also where it began in the page before. */
-static size_t rows_in_pages(const struct output *out, uint32_t n_pages)
+static void page_fill(const struct output *out, uint32_t page, size_t *next,
+		      struct unwind_row *rows, uint32_t *n)
 {
-	size_t n = n_pages, i;
+	uint32_t frame = *next ? out->rows[*next - 1].frame : 0;
+
+	if (*next < out->n && out->rows[*next].pc == (uint64_t)page * PAGE)
+		frame = out->rows[(*next)++].frame;
+	rows[(*n)++] = (struct unwind_row){ 0, (uint16_t)frame };
+	for (; *next < out->n && out->rows[*next].pc / PAGE == page; (*next)++)
+		rows[(*n)++] = (struct unwind_row){ (uint16_t)(out->rows[*next].pc % PAGE),
+						    (uint16_t)out->rows[*next].frame };
+}
+
+/* Half words of a part's pages, and rows from the one that is next on. How many rows they are. */
+static uint32_t part_fill(const struct output *out, uint32_t first_page, uint32_t n_pages,
+			  size_t *next, uint32_t *halves)
+{
+	struct unwind_row *rows = (struct unwind_row *)(halves + UNWIND_PART_PAGES);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < n_pages; i++) {
+		uint32_t first = n;
+
+		page_fill(out, first_page + i, next, rows, &n);
+		halves[i] = first << UNWIND_ROWS_BITS | (n - first);
+	}
+	return n;
+}
+
+static uint32_t parts_of(uint32_t n_pages)
+{
+	return (n_pages + UNWIND_PART_PAGES - 1) / UNWIND_PART_PAGES;
+}
+
+static uint32_t parts_fill(const struct output *out, uint32_t n_pages, struct unwind_rows *rows)
+{
+	struct unwind_part *parts = (struct unwind_part *)rows->words;
+	uint32_t at = 2 * (uint32_t)unwind_rows_head(rows), n_rows = 0, n;
+	size_t next = 0;
+
+	for (uint32_t i = 0; i < rows->n_parts; i++) {
+		uint32_t page = i * UNWIND_PART_PAGES;
+
+		n = part_fill(out, page,
+			      n_pages - page < UNWIND_PART_PAGES ? n_pages - page
+								 : UNWIND_PART_PAGES,
+			      &next, (uint32_t *)rows->words + at);
+		parts[i].at = at;
+		at += (UNWIND_PART_PAGES + n + 1) / 2 * 2;
+		n_rows += n;
+	}
+	rows->n_words = at / 2;
+	return n_rows;
+}
+
+size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t *n_out)
+{
+	const struct unwind_part *parts = (const struct unwind_part *)rows->words;
+	size_t first = parts[part].at / 2;
+	size_t end = part + 1 < rows->n_parts ? parts[part + 1].at / 2 : rows->n_words;
+
+	*n_out = (uint32_t)(end - first);
+	return first;
+}
+
+/* A row of its own for each page, and a half word to align each part. */
+static size_t rows_most(const struct output *out, uint32_t n_pages)
+{
+	size_t n = (size_t)n_pages + parts_of(n_pages), i;
 
 	for (i = 0; i < out->n; i++)
 		n += out->rows[i].pc % PAGE != 0;
 	return n;
-}
-
-static void pages_fill(const struct output *out, uint32_t n_pages, uint32_t *pages,
-		       struct unwind_row *rows)
-{
-	uint32_t page, n = 0;
-	size_t next = 0;
-
-	for (page = 0; page < n_pages; page++) {
-		uint32_t frame = next ? out->rows[next - 1].frame : 0;
-
-		pages[page] = n;
-		if (next < out->n && out->rows[next].pc == (uint64_t)page * PAGE)
-			frame = out->rows[next++].frame;
-		rows[n++] = (struct unwind_row){ 0, (uint16_t)frame };
-		for (; next < out->n && out->rows[next].pc / PAGE == page; next++)
-			rows[n++] = (struct unwind_row){ (uint16_t)(out->rows[next].pc % PAGE),
-							 (uint16_t)out->rows[next].frame };
-	}
-	pages[n_pages] = n;
 }
 
 /* The number of a rule becomes its distance from the first frame. */
@@ -403,25 +449,24 @@ static void frames_fill(const struct unwind_compiler *compiler, struct unwind_fr
 static int rows_encode(const struct output *out, struct unwind_rows *rows)
 {
 	const struct unwind_compiler *compiler = out->compiler;
-	uint32_t n_pages = pages_of(&compiler->extent), *pages;
-	size_t n_rows = rows_in_pages(out, n_pages);
+	uint32_t n_pages = pages_of(&compiler->extent);
 	struct unwind_rows encoded = {
-		.n_pages = n_pages,
-		.n_rows = (uint32_t)n_rows,
+		.n_parts = parts_of(n_pages),
 		.n_frames = (uint32_t)compiler->n_frames,
 		.n_rules = (uint32_t)compiler->n_rules,
 	};
+	size_t most = unwind_rows_head(&encoded) +
+		      ((size_t)encoded.n_parts * UNWIND_PART_PAGES + rows_most(out, n_pages) + 1) /
+			      2;
 
-	encoded.n_words = unwind_rows_frames(&encoded) + compiler->n_frames + 2 * compiler->n_rules;
-	if (n_rows > UINT32_MAX / 2 || encoded.n_words > compiler->max_words)
+	if (most > compiler->max_words)
 		return -E2BIG;
-	encoded.words = calloc(encoded.n_words, sizeof(*encoded.words));
+	encoded.words = calloc(most, sizeof(*encoded.words));
 	if (!encoded.words)
 		return -ENOMEM;
-	pages = (uint32_t *)encoded.words;
-	pages_fill(out, n_pages, pages, (struct unwind_row *)(pages + n_pages + 1));
 	frames_fill(compiler,
 		    (struct unwind_frame *)(encoded.words + unwind_rows_frames(&encoded)));
+	encoded.n_rows = parts_fill(out, n_pages, &encoded);
 	*rows = encoded;
 	return 0;
 }

@@ -4,8 +4,8 @@
 
 /*
  * Call frame information compiled for the walk in the kernel: in come functions, out comes a table
- * of pages, rows, frames and rules as bpf/unwind_shared.h has them. Owned by the caller; one
- * thread at a time.
+ * of parts, frames and rules as bpf/unwind_shared.h has them. Owned by the caller; one thread at a
+ * time.
  */
 
 #include <stdbool.h>
@@ -24,17 +24,26 @@ struct unwind_extent {
 };
 
 struct unwind_rows {
-	uint64_t *words; /* n_pages + 1 pages and the rows, half a word each; frames; rules, two
-			    each */
+	/* n_parts of struct unwind_part; frames; rules, two words each; what the parts are at. */
+	uint64_t *words;
 	size_t n_words;
-	uint32_t n_pages, n_rows, n_frames, n_rules;
+	uint32_t n_parts, n_rows, n_frames, n_rules;
 };
 
 /* Words before the frames. */
 static inline size_t unwind_rows_frames(const struct unwind_rows *rows)
 {
-	return ((size_t)rows->n_pages + 1 + rows->n_rows + 1) / 2;
+	return rows->n_parts;
 }
+
+/* Words before what the parts are at. */
+static inline size_t unwind_rows_head(const struct unwind_rows *rows)
+{
+	return (size_t)rows->n_parts + rows->n_frames + 2 * (size_t)rows->n_rules;
+}
+
+/* Where a part's words are, and how many there are of them; a part begins with a word of its own. */
+size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t *n_out);
 
 struct unwind_compiler;
 struct unwind_frame;

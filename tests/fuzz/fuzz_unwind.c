@@ -11,30 +11,51 @@
 
 enum { WORDS_MAX = 1 << 16 };
 
-static void page_check(const struct unwind_rows *rows, const struct unwind_row *row, uint32_t first,
-		       uint32_t end)
+static void page_check(const struct unwind_rows *rows, const struct unwind_row *row, uint32_t n)
 {
-	REQUIRE(first < end && end <= rows->n_rows && end - first <= 1U << UNWIND_ROW_STEPS);
-	REQUIRE(!row[first].pc);
-	for (uint32_t i = first; i < end; i++) {
+	REQUIRE(n <= 1U << UNWIND_PAGE_SHIFT);
+	REQUIRE(!row->pc);
+	for (uint32_t i = 0; i < n; i++) {
 		REQUIRE(row[i].frame < rows->n_frames);
 		REQUIRE(row[i].pc < 1 << UNWIND_PAGE_SHIFT);
-		REQUIRE(i == first || row[i].pc > row[i - 1].pc);
+		REQUIRE(!i || row[i].pc > row[i - 1].pc);
 	}
+}
+
+/* How many rows it has. Only the last one may have fewer pages than there is room for. */
+static uint32_t part_check(const struct unwind_rows *rows, uint32_t part)
+{
+	const struct unwind_row *row;
+	uint32_t n_words, n_rows = 0, n;
+	size_t first = unwind_rows_part(rows, part, &n_words);
+	const uint32_t *pages = (const uint32_t *)(rows->words + first);
+
+	REQUIRE(first >= unwind_rows_head(rows) && first + n_words <= rows->n_words);
+	REQUIRE(n_words > UNWIND_PART_PAGES / 2);
+	row = (const struct unwind_row *)(pages + UNWIND_PART_PAGES);
+	for (uint32_t i = 0; i < UNWIND_PART_PAGES; i++) {
+		n = pages[i] & ((1U << UNWIND_ROWS_BITS) - 1);
+		REQUIRE(n || (i && part + 1 == rows->n_parts));
+		if (!n)
+			continue;
+		REQUIRE(pages[i] >> UNWIND_ROWS_BITS == n_rows);
+		n_rows += n;
+		REQUIRE(UNWIND_PART_PAGES + n_rows <= 2 * n_words);
+		page_check(rows, row + n_rows - n, n);
+	}
+	return n_rows;
 }
 
 static void rows_check(const struct unwind_rows *rows)
 {
-	const uint32_t *pages = (const uint32_t *)rows->words;
-	const struct unwind_row *row = (const struct unwind_row *)(pages + rows->n_pages + 1);
 	const struct unwind_frame *frames =
 		(const struct unwind_frame *)(rows->words + unwind_rows_frames(rows));
+	uint32_t n_rows = 0;
 
 	REQUIRE(rows->n_words <= WORDS_MAX);
-	REQUIRE(unwind_rows_frames(rows) + rows->n_frames + 2 * (size_t)rows->n_rules ==
-		rows->n_words);
-	for (uint32_t i = 0; i < rows->n_pages; i++)
-		page_check(rows, row, pages[i], pages[i + 1]);
+	for (uint32_t i = 0; i < rows->n_parts; i++)
+		n_rows += part_check(rows, i);
+	REQUIRE(n_rows == rows->n_rows);
 	for (uint32_t i = 0; i < rows->n_frames; i++) {
 		REQUIRE(frames[i].kind <= UNWIND_SWITCH);
 		REQUIRE(frames[i].kind != UNWIND_RULE ||

@@ -143,6 +143,31 @@ def check_lazy(daemon):
     program.end()
 
 
+def check_small_room():
+    """Of a file whose rows take more than there is room for those that stacks need are there."""
+    node = shutil.which("node")
+    if not node:
+        print("skipped: no node, whose rows take 1.3 MiB")
+        return
+    small = Daemon("unwind.max_memory=1M", "window.length=1s")
+    process = subprocess.Popen([node, "-e", "setInterval(() => {}, 10)"])
+    atexit.register(stop_process, process)
+
+    def is_whole():
+        small.cut()
+        rows = small.ctl_json("snapshot", "offcpu", "--idle", "-t", process.pid, "--window",
+                              "1s", "--state", "S")["rows"]
+        return len(rows) and all(r["user"] and not r["user"]["flags"] for r in rows) and rows
+
+    rows = wait_until(is_whole, 30, "node's stacks to be whole")
+    names = frame_names(rows[0])
+    check(names[-1] == "_start" and len(names) > 8, f"small room: {len(names)} frames: {names}")
+    unwind = small.status()["unwind"]
+    check(unwind["bytes"] <= unwind["max_bytes"] < 1 << 20, f"small room: {unwind['bytes']} bytes")
+    stop_process(process)
+    small.stop()
+
+
 def gdb_frames(pid):
     """Names of the frames of a process's main thread, leaf first; None where gdb cannot."""
     done = run(["gdb", "-p", str(pid), "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex",
@@ -187,6 +212,7 @@ if shutil.which("gdb"):
         check_gdb(daemon, place)
 check_nothing_lost(daemon.status(), "status")
 daemon.stop()
+check_small_room()
 daemon = Daemon("probe.offwake.enabled=yes", "probe.oncpu.enabled=yes", "probe.oncpu.frequency=999")
 check_probes(daemon)
 check_verified(daemon, "verified")

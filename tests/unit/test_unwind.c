@@ -112,16 +112,44 @@ static struct unwind_file *file_get(struct unwind *unwind, uint64_t inode)
 	return file;
 }
 
-/* A table of n words, all of this value. */
-static void file_load(struct unwind_file *file, size_t n, uint64_t value)
+/* A table of n_parts parts, n words each, all of this value. */
+static void file_load_parts(struct unwind_file *file, uint32_t n_parts, uint32_t n, uint64_t value)
 {
 	uint64_t words[WORDS];
-	struct unwind_rows rows = { .words = words, .n_words = n, .n_pages = 1 };
+	struct unwind_part *parts = (struct unwind_part *)words;
+	struct unwind_rows rows = { .words = words, .n_parts = n_parts, .n_frames = 1 };
 
-	for (size_t i = 0; i < n; i++)
+	rows.n_words = n_parts + 1 + n_parts * n;
+	assert_true(rows.n_words <= WORDS);
+	for (size_t i = 0; i < rows.n_words; i++)
 		words[i] = value;
-	rows.n_rows = (uint32_t)n * 2 - 2;
+	for (uint32_t i = 0; i < n_parts; i++)
+		parts[i] = (struct unwind_part){ .at = 2 * (n_parts + 1 + i * n) };
 	unwind_file_load(file, &rows, 0, 0);
+}
+
+/* A table of n words, in one part. */
+static void file_load(struct unwind_file *file, uint32_t n, uint64_t value)
+{
+	file_load_parts(file, 1, n - 2, value);
+}
+
+static struct unwind_part *part_of(uint32_t table, uint32_t part)
+{
+	assert_true(part < kernel.tables[table].n_parts);
+	return (struct unwind_part *)&kernel.words[kernel.tables[table].parts + part];
+}
+
+/* Whether walks find the part, which is all of this value. */
+static bool has_part(uint32_t table, uint32_t part, uint64_t value)
+{
+	uint32_t at;
+
+	if (kernel.tables[table].state != UNWIND_LOADED)
+		return false;
+	at = part_of(table, part)->at;
+	assert_true(!at || (!(at % 2) && kernel.words[at / 2] == value));
+	return at;
 }
 
 static void test_tables(void **state)
@@ -134,14 +162,14 @@ static void test_tables(void **state)
 	assert_true(unwind_file_is_wanted(a));
 	file_load(a, 30, 7);
 	assert_false(unwind_file_is_wanted(a));
-	assert_int_equal(kernel.tables[1].state, UNWIND_LOADED);
-	assert_int_equal(kernel.tables[1].rows, kernel.tables[1].pages + 2);
-	assert_int_equal(kernel.tables[1].frames, kernel.tables[1].pages / 2 + 30);
+	assert_true(has_part(1, 0, 7));
+	assert_int_equal(kernel.tables[1].n_frames, 1);
+	assert_int_equal(kernel.words[kernel.tables[1].parts + 1], 7);
 	/* Equal contents are kept once, others of the same size are not equal. */
 	file_load(b, 30, 7);
-	assert_int_equal(kernel.tables[2].pages, kernel.tables[1].pages);
+	assert_int_equal(kernel.tables[2].parts, kernel.tables[1].parts);
 	file_load(file_get(unwind, 3), 30, 8);
-	assert_int_not_equal(kernel.tables[3].pages, kernel.tables[1].pages);
+	assert_int_not_equal(kernel.tables[3].parts, kernel.tables[1].parts);
 	unwind_stats(unwind, &stats);
 	assert_int_equal(stats.bytes, 60 * sizeof(uint64_t));
 	assert_int_equal(stats.tables, 3);
@@ -157,41 +185,102 @@ static void test_errors(void **state)
 	assert_int_equal(kernel.tables[1].state, UNWIND_NO_ROWS);
 	assert_false(unwind_file_is_wanted(none));
 	unwind_file_load(big, NULL, -E2BIG, 0);
-	unwind_file_need(big);
+	unwind_file_need(big, 0x1000);
 	assert_false(unwind_file_is_wanted(big)); /* it will not shrink */
 	unwind_free(unwind);
 }
 
-/* Files nobody has go first, then those not walked through; what is in use stays. */
+/* Files nobody has go first, then what was not walked through; what is in use stays. */
 static void test_eviction(void **state)
 {
 	struct unwind *unwind = start();
 	struct unwind_file *a = file_get(unwind, 1), *b = file_get(unwind, 2);
 	struct unwind_file *c = file_get(unwind, 3), *d = file_get(unwind, 4);
 
-	unwind_file_need(a);
+	unwind_file_need(a, 0x1000);
 	file_load(a, 40, 1);
 	file_load(b, 40, 2);
 	file_load(c, 40, 3); /* nobody needs it: it takes no other's place */
 	assert_int_equal(kernel.tables[3].state, UNWIND_ABSENT);
 	assert_false(unwind_file_is_wanted(c));
-	unwind_file_need(c);
+	unwind_file_need(c, 0x1000);
 	assert_true(unwind_file_is_wanted(c));
 	file_load(c, 40, 3);
-	assert_int_equal(kernel.tables[1].state, UNWIND_LOADED);
-	assert_int_equal(kernel.tables[2].state, UNWIND_ABSENT);
-	assert_int_equal(kernel.tables[3].state, UNWIND_LOADED);
+	assert_true(has_part(1, 0, 1));
+	assert_false(has_part(2, 0, 2));
+	assert_true(has_part(3, 0, 3));
 	assert_int_equal(kernel.waits, 1);
 	/* Both are in use now. */
-	unwind_file_need(d);
+	unwind_file_need(d, 0x1000);
 	file_load(d, 40, 4);
-	assert_int_equal(kernel.tables[4].state, UNWIND_ABSENT);
+	assert_false(has_part(4, 0, 4));
+	assert_false(unwind_file_is_wanted(d)); /* later again */
 	unwind_file_put(a);
-	unwind_file_need(b);
+	unwind_file_need(b, 0x1000);
 	file_load(b, 40, 2);
 	assert_int_equal(kernel.tables[1].state, UNWIND_ABSENT);
-	assert_int_equal(kernel.tables[2].state, UNWIND_LOADED);
-	assert_int_equal(kernel.tables[3].state, UNWIND_LOADED);
+	assert_true(has_part(2, 0, 2));
+	assert_true(has_part(3, 0, 3));
+	unwind_free(unwind);
+}
+
+/* Of a file that does not fit it is the parts that walks have missed. */
+static void test_parts(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_file *a = file_get(unwind, 1), *big = file_get(unwind, 2);
+	const uint64_t bytes = 1 << UNWIND_PART_SHIFT;
+
+	unwind_file_need(a, 0x1000);
+	file_load(a, 42, 1);
+	unwind_file_need(big, 0x1000 + 2 * bytes + 8);
+	file_load_parts(big, 4, 20, 2);
+	assert_true(has_part(2, 0, 2)); /* there was room */
+	assert_false(has_part(2, 1, 2));
+	assert_true(has_part(2, 2, 2));
+	assert_false(unwind_file_is_wanted(big));
+	/* What nobody has walked through goes for what walks miss. */
+	unwind_file_need(big, 0x1000 + 2 * bytes + 8);
+	assert_false(unwind_file_is_wanted(big)); /* it is there by now */
+	unwind_file_need(big, 0x1000 + 4 * bytes);
+	assert_true(unwind_file_is_wanted(big)); /* behind a call, at the end of the last part */
+	file_load_parts(big, 4, 20, 2);
+	assert_false(has_part(2, 0, 2));
+	assert_true(has_part(2, 2, 2));
+	assert_true(has_part(2, 3, 2));
+	assert_true(has_part(1, 0, 1));
+	/* Nothing is left that could. */
+	unwind_file_need(big, 0x1000);
+	file_load_parts(big, 4, 20, 2);
+	assert_false(has_part(2, 0, 2));
+	assert_false(unwind_file_is_wanted(big));
+	/* With all the room there is it is all of it. */
+	unwind_file_put(a);
+	unwind_file_need(big, 0x1000 + bytes);
+	file_load_parts(big, 4, 20, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(has_part(2, i, 2));
+	assert_int_equal(kernel.tables[1].state, UNWIND_ABSENT);
+	unwind_free(unwind);
+}
+
+/* What a walk went through is told by the part. */
+static void test_used_parts(void **state)
+{
+	struct unwind *unwind = start();
+	struct unwind_file *a = file_get(unwind, 1), *b = file_get(unwind, 2);
+
+	file_load_parts(a, 3, 28, 1);
+	kernel.tables[1].used = part_of(1, 2)->used = 1;
+	unwind_notice(unwind);
+	assert_int_equal(kernel.tables[1].used, 0);
+	assert_int_equal(part_of(1, 2)->used, 0);
+	unwind_file_need(b, 0x1000);
+	file_load(b, 50, 2);
+	assert_true(has_part(2, 0, 2));
+	assert_false(has_part(1, 0, 1));
+	assert_false(has_part(1, 1, 1));
+	assert_true(has_part(1, 2, 1));
 	unwind_free(unwind);
 }
 
@@ -305,9 +394,10 @@ static void test_codes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tables),	 cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_eviction), cmocka_unit_test(test_runs),
-		cmocka_unit_test(test_drop),	 cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_tables),	   cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_eviction),   cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_used_parts), cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_drop),	   cmocka_unit_test(test_codes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

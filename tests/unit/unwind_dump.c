@@ -51,6 +51,20 @@ static void frame_print(uint64_t address, const struct unwind_frame *frames, uin
 	}
 }
 
+static void part_print(uint64_t address, const uint32_t *pages, const struct unwind_frame *frames)
+{
+	const struct unwind_row *rows = (const struct unwind_row *)(pages + UNWIND_PART_PAGES);
+
+	for (uint32_t i = 0; i < UNWIND_PART_PAGES; i++) {
+		const struct unwind_row *row = &rows[pages[i] >> UNWIND_ROWS_BITS];
+		uint32_t n = pages[i] & ((1 << UNWIND_ROWS_BITS) - 1);
+
+		for (; n--; row++)
+			frame_print(address + ((uint64_t)i << UNWIND_PAGE_SHIFT) + row->pc, frames,
+				    row->frame);
+	}
+}
+
 int main(int argc, char *argv[])
 {
 	struct unwind_extent extent;
@@ -58,10 +72,8 @@ int main(int argc, char *argv[])
 	_cleanup_(elf_file_fini) struct elf_file file = {};
 	_cleanup_(unwind_rows_fini) struct unwind_rows rows = {};
 	const struct unwind_frame *frames;
-	const struct unwind_row *row;
-	const uint32_t *pages;
+	const struct unwind_part *parts;
 	int64_t begin;
-	uint32_t page, i;
 	int r;
 
 	if (argc != 2)
@@ -79,15 +91,13 @@ int main(int argc, char *argv[])
 		return r == -ENODATA || r == -ENOEXEC ? 3 : 1;
 	}
 	unwind_elf_extent(&file, &extent);
-	pages = (const uint32_t *)rows.words;
-	row = (const struct unwind_row *)(pages + rows.n_pages + 1);
+	parts = (const struct unwind_part *)rows.words;
 	frames = (const struct unwind_frame *)(rows.words + unwind_rows_frames(&rows));
-	for (page = 0; page < rows.n_pages; page++)
-		for (i = pages[page]; i < pages[page + 1]; i++)
-			frame_print(extent.base + ((uint64_t)page << UNWIND_PAGE_SHIFT) + row[i].pc,
-				    frames, row[i].frame);
-	fprintf(stderr, "%u rows, %u pages, %u frames, %u rules, %zu bytes, %lld us\n", rows.n_rows,
-		rows.n_pages, rows.n_frames, rows.n_rules, 8 * rows.n_words,
+	for (uint32_t i = 0; i < rows.n_parts; i++)
+		part_print(extent.base + ((uint64_t)i << UNWIND_PART_SHIFT),
+			   (const uint32_t *)rows.words + parts[i].at, frames);
+	fprintf(stderr, "%u rows, %u parts, %u frames, %u rules, %zu bytes, %lld us\n", rows.n_rows,
+		rows.n_parts, rows.n_frames, rows.n_rules, 8 * rows.n_words,
 		(long long)begin / 1000);
 	return 0;
 }

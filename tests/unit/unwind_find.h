@@ -16,13 +16,16 @@
 
 static inline struct unwind_frame find(const struct unwind_rows *rows, uint32_t at)
 {
-	const uint32_t *pages = (const uint32_t *)rows->words;
-	const struct unwind_row *row = (const struct unwind_row *)(pages + rows->n_pages + 1);
-	uint32_t page = at >> UNWIND_PAGE_SHIFT, in_page = at & ((1 << UNWIND_PAGE_SHIFT) - 1);
-	uint32_t low = pages[page], n = pages[page + 1] - low;
+	const struct unwind_part *parts = (const struct unwind_part *)rows->words;
+	const uint32_t *pages = (const uint32_t *)rows->words + parts[at >> UNWIND_PART_SHIFT].at;
+	const struct unwind_row *row = (const struct unwind_row *)(pages + UNWIND_PART_PAGES);
+	uint32_t page = pages[at >> UNWIND_PAGE_SHIFT & (UNWIND_PART_PAGES - 1)];
+	uint32_t low = page >> UNWIND_ROWS_BITS, n = page & ((1 << UNWIND_ROWS_BITS) - 1);
+	uint32_t in_page = at & ((1 << UNWIND_PAGE_SHIFT) - 1);
 	int steps = 0;
 
-	assert_true(n > 0 && low + n <= rows->n_rows && !row[low].pc);
+	assert_true(at >> UNWIND_PART_SHIFT < rows->n_parts);
+	assert_true(n > 0 && n <= rows->n_rows && !row[low].pc);
 	while (n > 1) {
 		uint32_t half = n / 2;
 
