@@ -8,17 +8,28 @@
 #include "proto/base.h"
 
 enum {
+	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
 	SECTION_BYTES_MAX = 4096, /* of .init and .fini; they have some 30 */
 	FUNCTION_BYTES_MAX = 128, /* of what crtbegin.o brings; 60 */
 	JUMP_BYTES = 5,
+	MAKE_BYTES_MAX = 1024, /* of makecontext(); 380 */
+	LEA_BYTES = 7,
+	START_BYTES_MAX = 32, /* of where it lets functions return to; 26 */
+	HLT = 0xf4,
 };
+
+/* mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi; je */
+#define START_CODE "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74"
 
 static const struct unwind_frame outside = { .kind = UNWIND_SP, .cfa = 1 };
 
 void unwind_crt_note(struct unwind_crt *crt, Elf_Scn *section, const GElf_Shdr *header,
 		     const char *name)
 {
-	if (header->sh_type == SHT_INIT_ARRAY)
+	if (header->sh_size <= SYMBOL_BYTES_MAX &&
+	    (header->sh_type == SHT_DYNSYM || (header->sh_type == SHT_SYMTAB && !crt->symbols)))
+		crt->symbols = section;
+	else if (header->sh_type == SHT_INIT_ARRAY)
 		crt->constructors = section;
 	else if (header->sh_type == SHT_FINI_ARRAY)
 		crt->destructors = section;
@@ -179,5 +190,80 @@ int unwind_crt_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_
 		r = destructor_add(compiler, elf, file, destructor);
 	if (!r)
 		r = constructor_add(compiler, elf, file, first_of(crt->constructors), destructor);
+	return r;
+}
+
+static bool function_find(Elf *elf, Elf_Scn *symbols, const char *wanted, GElf_Sym *out)
+{
+	Elf_Data *data = symbols ? elf_getdata(symbols, NULL) : NULL;
+	GElf_Shdr header;
+	const char *name;
+
+	if (!data || !data->d_buf || !gelf_getshdr(symbols, &header))
+		return false;
+	for (int i = 0; gelf_getsym(data, i, out); i++) {
+		if (GELF_ST_TYPE(out->st_info) != STT_FUNC || out->st_shndx == SHN_UNDEF)
+			continue;
+		name = elf_strptr(elf, header.sh_link, out->st_name);
+		if (name && !strcmp(name, wanted))
+			return true;
+	}
+	return false;
+}
+
+static int end_add(struct unwind_compiler *compiler, uint64_t start, uint64_t end)
+{
+	static const struct unwind_frame last = { .kind = UNWIND_END };
+	int r = unwind_compiler_begin(compiler, start, end);
+
+	if (r)
+		return r == -ERANGE ? 0 : r;
+	r = unwind_compiler_row(compiler, start, &last);
+	unwind_compiler_end(compiler);
+	return r;
+}
+
+/*
+ * Nobody has called it: the function returns to its first byte, behind which walks look for a call.
+ * What libc says of it is that it has a caller, and of the byte before it nothing.
+ */
+static int start_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+		     uint64_t address)
+{
+	size_t size = START_BYTES_MAX;
+	const uint8_t *code = code_at(elf, file, address, &size), *hlt;
+	int r;
+
+	if (!code || size < sizeof(START_CODE) || memcmp(code, START_CODE, sizeof(START_CODE) - 1))
+		return 0;
+	hlt = memchr(code, HLT, size);
+	if (!hlt)
+		return 0;
+	r = end_add(compiler, address - 1, address);
+	return r ? r : end_add(compiler, address, address + (uint64_t)(hlt - code) + 1);
+}
+
+int unwind_crt_add_context(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+			   const struct unwind_crt *crt)
+{
+	const uint8_t *code;
+	GElf_Sym make;
+	int32_t distance;
+	size_t size;
+	int r = 0;
+
+	if (!function_find(elf, crt->symbols, "makecontext", &make))
+		return 0;
+	size = make.st_size < MAKE_BYTES_MAX ? make.st_size : MAKE_BYTES_MAX;
+	code = code_at(elf, file, make.st_value, &size);
+	for (size_t at = 0; code && at + LEA_BYTES <= size && !r; at++) {
+		/* lea start(%rip), any register */
+		if ((code[at] & 0xf8) != 0x48 || code[at + 1] != 0x8d ||
+		    (code[at + 2] & 0xc7) != 0x05)
+			continue;
+		memcpy(&distance, code + at + 3, sizeof(distance));
+		r = start_add(compiler, elf, file,
+			      make.st_value + at + LEA_BYTES + (uint64_t)(int64_t)distance);
+	}
 	return r;
 }

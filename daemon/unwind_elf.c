@@ -17,7 +17,6 @@
 
 #define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 M */
 #define SECTIONS_MAX	  65536
-#define SYMBOL_BYTES_MAX  (64 * 1024 * 1024)
 #define PAGE_BYTES	  4096
 
 /*
@@ -49,7 +48,7 @@ bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
 }
 
 struct sections {
-	Elf_Scn *eh, *debug, *dynsym;
+	Elf_Scn *eh, *debug;
 	struct unwind_crt crt;
 	uint64_t eh_address;
 };
@@ -83,8 +82,6 @@ static int sections_find(Elf *elf, struct sections *out)
 			continue;
 		if (header.sh_type == SHT_NOBITS || header.sh_size > SECTION_BYTES_MAX)
 			continue;
-		if (header.sh_type == SHT_DYNSYM && header.sh_size <= SYMBOL_BYTES_MAX)
-			out->dynsym = section;
 		unwind_crt_note(&out->crt, section, &header, name);
 		if (strcmp(name, ".eh_frame") == 0) {
 			out->eh = section;
@@ -190,7 +187,7 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 	has_go = elf_go_open(elf, &go, &is_go);
 	extent.entry = header.e_entry;
 	extent.keeps_frame_pointers = is_go && !has_go;
-	if (extent.size > V8_CODE_BYTES_MIN && is_v8(elf, sections.dynsym)) {
+	if (extent.size > V8_CODE_BYTES_MIN && is_v8(elf, sections.crt.symbols)) {
 		extent.keeps_frame_pointers = true;
 		extent.kept_bytes_min = V8_CODE_BYTES_MIN;
 	}
@@ -200,6 +197,8 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 	/* Go's own table counts first: its .debug_frame is made of that, and leaves bp out. */
 	if (has_go)
 		r = unwind_go_add(compiler, source, file, &go, header.e_entry);
+	if (!r)
+		r = unwind_crt_add_context(compiler, elf, file, &sections.crt);
 	if (!r)
 		r = file_add(compiler, elf, &sections);
 	if (!r && !sections.eh && !sections.debug && !has_go)

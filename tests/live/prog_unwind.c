@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 
 enum { COUNT = 8, SLEEP_US = 20000 };
 
@@ -153,6 +154,28 @@ static int compare(const void *a, const void *b)
 	return nap(0) + (*x - *(const int *)b);
 }
 
+static ucontext_t here, there;
+
+NAMED void in_context(int n)
+{
+	sink += nap(n);
+	sink += 1;
+}
+
+/* On a stack of its own, whose end is there. */
+NAMED int with_context(int n)
+{
+	static char stack[64 * 1024];
+
+	need(!getcontext(&there), "getcontext");
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = sizeof(stack);
+	there.uc_link = &here;
+	makecontext(&there, (void (*)(void))in_context, 1, n);
+	need(!swapcontext(&here, &there), "swapcontext");
+	return sink;
+}
+
 /* The caller in between is libc's. */
 NAMED int with_callback(int n)
 {
@@ -197,6 +220,7 @@ int main(int argc, char *argv[])
 		{ "signal", with_signal },
 		{ "callback", with_callback },
 		{ "thread", f1 },
+		{ "context", with_context },
 		{ "twins", with_twins },
 		{ "turns", with_turns },
 #ifdef WITH_LIBRARY

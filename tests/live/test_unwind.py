@@ -143,6 +143,19 @@ def check_lazy(daemon):
     program.end()
 
 
+def check_context(daemon, build):
+    """A stack that makecontext() made ends where its first function returns to."""
+    label = f"{build} context"
+    program = Program(f"prog_unwind_{build}", "context").ready().go().done()
+    rows = sleeping_rows(daemon, program)
+    check(row_sum(rows, "count") >= COUNT - 1, f"{label}: {row_sum(rows, 'count')} sleeps")
+    for row in rows:
+        names = frame_names(row)
+        check(len(below_nap(names)) == 2 and below_nap(names)[0] == "in_context" and
+              not row["user"]["flags"], f"{label}: {row['user']['flags']} {names}")
+    program.end()
+
+
 def check_small_room():
     """Of a file whose rows take more than there is room for those that stacks need are there."""
     node = shutil.which("node")
@@ -207,6 +220,8 @@ check_depths(daemon)
 check_twins(daemon)
 check_throw(daemon)
 check_lazy(daemon)
+for build in ("o2", "static", "static_pie"):
+    check_context(daemon, build)
 if shutil.which("gdb"):
     for place in ("deep", "alloca", "realigned", "signal", "callback"):
         check_gdb(daemon, place)

@@ -118,6 +118,15 @@ def is_go(path):
     return ".gopclntab " in done.stdout
 
 
+def is_context_start(path, text, start):
+    """Where libc lets functions that makecontext() starts return to. libc says that it has a caller."""
+    if text != "end" or not os.path.basename(path).startswith("libc"):
+        return False
+    with open(path, "rb") as file:
+        file.seek(start)  # what is first in libc is where it is mapped
+        return file.read(11) == bytes.fromhex("4889dc488b3c244885ff74")
+
+
 def compare(dump, path):
     """(places compared, wrong ones, places we have no rule for)"""
     ours = our_rows(dump, path)
@@ -148,7 +157,7 @@ def compare(dump, path):
         n += 1
         if in_go and agrees_in_go(columns, text):
             invalid += not text.startswith("plain")
-        elif not agrees(columns, is_signal, text):
+        elif not agrees(columns, is_signal, text) and not is_context_start(path, text, start):
             wrong.append(f"{path}: at {at:#x} readelf has {columns}, we {text}")
         elif text == "invalid":
             invalid += 1
