@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests of the older tools' verbs share besides compat.py: two processes of prog_rounds,
+whose waits, wakers and CPU time are known, and looks: what any of these tools prints of them.
+"""
+
+import os
+import time
+
+import harness as h
+from compat import Cases
+
+LONG, SHORT, DEEP, NESTED = "wait_long", "wait_short", "wait_in_vfork", "wait_nested"
+PARTNER, COMPUTE = "wait_for_partner", "compute_alone"
+US = 1_000_000
+EDGE = 8000  # us, between long and short
+NODE = "user + kernel"
+ENDLESS = "... Hit Ctrl-C to end."
+
+
+def offcputime_header(who, ending=" for 2 secs.", by=f"{NODE} stack"):
+    return f"Tracing off-CPU time (us) of {who} by {by}{ending}"
+
+
+def is_kernel_thread(pid):
+    """Of a process that is still there; PF_KTHREAD."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            return bool(int(f.read().rsplit(")", 1)[1].split()[6]) & 0x200000)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def blocks(header, look):
+    return lambda o: look(o.blocks(header))
+
+
+def pairs(header, look):
+    return lambda o: look(o.pairs(header))
+
+
+def programs(probe, name):
+    def look(o):
+        o.check(o.lines[:1] and o.lines[0].startswith(f"probe {probe}"), f"{o.lines[:1]}")
+        # One that is not always on has none until it is recorded with.
+        out, err = o.result.out, o.result.err
+        has_programs = f"program {name} on " in out if name else "as it starts" in err
+        o.check(has_programs, f"{o.result.out} {o.result.err}")
+
+    return look
+
+
+def all_threads(o):
+    o.some(LONG)
+    o.check(len(o.pids()) > 2, f"of several processes: {len(o.pids())}")
+
+
+def user_threads(o):
+    o.some(LONG)
+    kernel = [p for p in o.pids() if is_kernel_thread(p)]
+    o.check(not kernel, f"no kernel threads: {kernel}")
+
+
+def kernel_threads(o):
+    o.check(o.entries, "something")
+    users = [p for p in o.pids() if is_kernel_thread(p) is False]
+    o.check(not users, f"kernel threads only: {users}")
+
+
+def uninterruptible(o):
+    o.some(DEEP)
+    o.none(LONG, SHORT, NESTED)
+
+
+def preempted(o):
+    """Two threads share a CPU; who sleeps is hardly ever in the way of anybody."""
+    o.some(COMPUTE)
+    whole = o.sum()
+    o.check(o.sum(COMPUTE) > whole / 2, f"most is of who computes: {o.sum(COMPUTE)} of {whole} us")
+    o.check(o.sum(LONG) < 0.2 * US, f"sleeps are none: {o.sum(LONG)} us")
+
+
+def storage_noted(o):
+    o.check("--stack-storage-size" in o.result.err, f"a size is noted: {o.result.err}")
+
+
+def storage(o):
+    o.some(LONG)
+    storage_noted(o)
+
+
+def nothing_ended(o):
+    o.check(not "".join(o.lines[1:]).strip(), f"no entry: {o.lines[1:3]}")
+    o.check("no wait that was asked for ended" in o.result.err, f"and why: {o.result.err}")
+
+
+class Rounds:
+    """One tool's cases, on a daemon of their own that has nothing always on but its probe. pid, tid (by name) and thread, the one that only
+    waits, are of the first process, other_pid is of the second; sleeper_pid waits all the time."""
+
+    def __init__(self, tool, probe):
+        h.need_live()
+        self.tool, self.cpu = tool, max(os.sched_getaffinity(0))
+        # What is always on besides, and what is kept, takes its part of a slow machine.
+        others = {"offcpu", "oncpu", "iolat"} - {probe}
+        settings = [f"probe.{name}.enabled=no" for name in sorted(others)]
+        self.daemon = h.Daemon("store.enabled=no", "control.max_sessions=32", *settings)
+        self.programs = [h.Program("prog_rounds", self.cpu).ready() for _ in range(2)]
+        self.pid, self.other_pid = (program.pid for program in self.programs)
+        threads = [line.split() for line in self.programs[0].lines if line.startswith("thread ")]
+        self.tid = {name: int(tid.removeprefix("tid=")) for _, name, tid in threads}
+        self.thread = self.tid["rounds"]
+        self.sleeper = h.Program("prog_sleeper").ready()
+        self.sleeper_pid = self.sleeper.pid
+        self.began = time.time()
+        self.sides = {}
+        self.cases = Cases(self.daemon)
+
+    def add(self, row, words, look, until_interrupted=False):
+        self.cases.add(f"{self.tool}: {row}", f"{self.tool} {words}", look, until_interrupted)
+
+    def one_thread(self, o):
+        """The one that only waits."""
+        o.check(o.pids() == {self.pid}, f"only {self.pid}: {o.pids()}")
+        o.some(LONG)
+        o.none(DEEP, NESTED, PARTNER)
+
+    def two_processes(self, o):
+        both = {self.pid, self.other_pid}
+        o.check(o.pids() == both, f"both of {both}: {o.pids()}")
+
+    # The thread that only waits, in 2 s: each of its waits is on one side of the edge.
+
+    def at_least(self, o):
+        o.some(LONG)
+        o.check(all(e.value >= EDGE for e in o.entries), "none is shorter")
+        self.sides["-m"] = o.sum("rounds_main")
+
+    def at_most(self, o):
+        o.some(SHORT)
+        o.none(NESTED)
+        o.check(all((e.longest or 0) <= EDGE for e in o.entries), "none is longer")
+        self.sides["-M"] = o.sum("rounds_main")
+
+    def check_sides(self):
+        both = sum(self.sides.values())
+        h.check(both > 1.8 * US, f"-m and -M are the two sides of {EDGE} us, {both} in all")
+
+    def finish(self, refused):
+        """What the tool has to refuse; ends the test."""
+        for words in refused:
+            result = self.daemon.ctl(self.tool, *words.split())
+            is_refused = result.code == 1 and result.err and not result.out
+            h.check(is_refused, f"{words}: {result} {result.out}")
+        # Nothing is left of any of them.
+        sessions = self.daemon.call("io.stackd.Sessions")["sessions"]
+        h.check(all("ended" in s or s["always"] for s in sessions), "all sessions have ended")
+        h.finish()
