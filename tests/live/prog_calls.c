@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_calls COUNT [SECONDS]: calls the kernel and a function of its own along three paths,
+ * prog_calls COUNT [SECONDS [RATE]]: calls the kernel and a function of its own along three paths,
  * COUNT, 2 COUNT and 3 COUNT times: call_by_read reads, call_by_write writes, call_by_pread reads
  * at a place, and each calls called_here once for each, which has the static probe
  * stackd_test:here. "probe counter=N": so many trace that. Then, for SECONDS, it makes as many
- * system calls as it can, and says how many: "flood calls=N ns=N".
+ * system calls as it can, or RATE a second, and says how many: "flood calls=N ns=N".
  */
 #include <fcntl.h>
 
@@ -49,16 +49,19 @@ static NAMED void call_by_pread(long n)
 	}
 }
 
-static NAMED void flood(long seconds)
+/* At a rate in fifty bursts a second. */
+static NAMED void flood(long seconds, long rate)
 {
 	int64_t begin = now_ns(CLOCK_MONOTONIC), end = begin + seconds * 1000000000, now;
-	long n = 0, i;
+	long n = 0, i, burst = rate ? rate / 50 : 1000;
 
 	do {
-		for (i = 0; i < 1000; i++)
+		for (i = 0; i < burst; i++)
 			raw_syscall(SYS_getppid, 0, 0, 0, 0);
-		n += 1000;
+		n += burst;
 		now = now_ns(CLOCK_MONOTONIC);
+		if (rate && now < begin + n * 1000000000 / rate)
+			raw_nanosleep(begin + n * 1000000000 / rate - now);
 	} while (now < end);
 	printf("flood calls=%ld ns=%lld\n", n, (long long)(now - begin));
 }
@@ -67,7 +70,7 @@ int main(int argc, char **argv)
 {
 	long count = arg_number(argc, argv, 1, 0), seconds = arg_number(argc, argv, 2, 0);
 
-	need(argc >= 2, "COUNT [SECONDS]");
+	need(argc >= 2, "COUNT [SECONDS [RATE]]");
 	zero_fd = open("/dev/zero", O_RDONLY);
 	null_fd = open("/dev/null", O_WRONLY);
 	need(zero_fd >= 0 && null_fd >= 0, "/dev/zero and /dev/null");
@@ -77,7 +80,7 @@ int main(int argc, char **argv)
 	call_by_pread(3 * count);
 	printf("probe counter=%d\n", *(volatile unsigned short *)&here_counter);
 	if (seconds > 0)
-		flood(seconds);
+		flood(seconds, arg_number(argc, argv, 3, 0));
 	wait_for_end();
 	return 0;
 }

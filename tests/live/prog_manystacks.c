@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_manystacks COUNT ROUNDS SLEEP_US: COUNT (at most 16384) distinct call paths, each a wait
- * of SLEEP_US at its end, the whole ROUNDS times. Path i takes branch_b at depth d where bit d of
- * i is set, branch_a elsewhere. Before "ready" it prints "warming" and does warm_up() until it
- * reads a line.
+ * prog_manystacks COUNT ROUNDS SLEEP_US [COMPUTE_US]: COUNT (at most 16384) distinct call paths, at
+ * the end of each a wait of SLEEP_US and COMPUTE_US of CPU time, the whole ROUNDS times. Path i
+ * takes branch_b at depth d where bit d of i is set, branch_a elsewhere. Before "ready" it prints
+ * "warming" and does warm_up() until it reads a line.
  */
 #include <poll.h>
 #include <sys/prctl.h>
@@ -14,6 +14,7 @@
 enum { DEPTH = 14 };
 
 static int64_t sleep_ns;
+static int64_t compute_ns;
 static volatile int sink;
 
 static void branch_a(unsigned int path, int depth);
@@ -27,6 +28,17 @@ static long sleeps_so_far(void)
 	return usage.ru_nvcsw;
 }
 
+static void compute(void)
+{
+	int64_t start;
+
+	if (compute_ns == 0)
+		return;
+	start = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	while (now_ns(CLOCK_THREAD_CPUTIME_ID) - start < compute_ns)
+		;
+}
+
 /* A timer this short may expire before the thread is off the CPU: then it did not wait. */
 static NAMED void path_end(void)
 {
@@ -35,6 +47,7 @@ static NAMED void path_end(void)
 	do {
 		raw_nanosleep(sleep_ns);
 	} while (sleeps_so_far() == before);
+	compute();
 	sink++;
 }
 
@@ -86,6 +99,7 @@ int main(int argc, char **argv)
 	long sleeps;
 
 	sleep_ns = arg_number(argc, argv, 3, 20) * 1000;
+	compute_ns = arg_number(argc, argv, 4, 0) * 1000;
 	need(count > 0 && count <= 1 << DEPTH, "count");
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	wait_until_known();

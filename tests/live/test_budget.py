@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a function that is called often may cost: over [budget] cpu its calls are sampled, and those
+recorded stand for all; where even the calls that are passed over cost more, the session ends and
+says so. What is often, and what it costs, is measured first: machines differ a thousandfold."""
+
+from harness import *
+
+OTHERS = ("probe.offcpu.enabled=no", "probe.oncpu.enabled=no", "probe.iolat.enabled=no")
+SECONDS = 5
+FUNCTION = sys.argv[1] if len(sys.argv) > 1 else "t:raw_syscalls:sys_enter"
+
+
+def session_of(daemon, id_text):
+    return {s["id"]: s for s in daemon.call("io.stackd.Sessions")["sessions"]}[id_text]
+
+
+def settled_program(rate):
+    program = Program("prog_calls", 0, SECONDS, rate).ready()
+    time.sleep(patience(0.02) + 1)
+    return program
+
+
+def counted(daemon, rate):
+    """(what the session said while the calls were made, with one call in how many recorded at the
+    least; what it said at last; calls counted; calls made)."""
+    program = settled_program(rate)
+    started = daemon.ctl("start", "stackcount", FUNCTION, "-p", program.pid, timeout=120)
+    check(started.code == 0, f"started: {started}")
+    program.go()
+    deadline, states = time.monotonic() + SECONDS - 1, []
+    while time.monotonic() < deadline:
+        states.append(session_of(daemon, started.out.strip()))
+        time.sleep(0.3)
+    program.done()
+    made = program.value("flood")["calls"]
+    program.end()
+    states.append(session_of(daemon, started.out.strip()))
+    daemon.ctl("stop", started.out.strip())
+    reply = daemon.ctl_json("snapshot", started.out.strip(), "-n", "0", "--idle")
+    total = sum(row["count"] for row in reply["rows"])
+    running = [s for s in states if not s.get("ended")] or states
+    seen = {**running[-2:][0], "every": max(s.get("every", 1) for s in running)}
+    return seen, states[-1], total, made
+
+
+def load_of(daemon):
+    """A rate at which every call recorded takes a good part of a CPU, and how much, in %."""
+    rate = int(40000 / SLOWNESS)
+    while True:
+        state, _, total, made = counted(daemon, rate)
+        print(f"{rate} wanted: {made / SECONDS:.0f} calls a second, {state.get('load')} %", flush=True)
+        if state["load"] >= 15 or made < 0.8 * rate * SECONDS:
+            check_near(total, made, 0.02, "no limit: calls counted")
+            return rate, state["load"]
+        rate = min(rate * max(2, 20 // max(state["load"], 1)), rate * 16)
+
+
+def check_sampled(rate, load):
+    """At a third of what it costs."""
+    budget = max(load // 3, 2)
+    daemon = Daemon(*OTHERS, f"budget.cpu={budget}")
+    state, last, total, made = counted(daemon, rate)
+    print(f"budget {budget} %: {made / SECONDS:.0f} calls a second, {state.get('load')} %, one in "
+          f"{state['every']}")
+    check(not last.get("note"), f"sampled: it went on to the end: {last.get('note')}")
+    check(state["every"] > 1, f"sampled: one in {state['every']} was recorded")
+    check(state["load"] < load, f"sampled: {state['load']} % of a CPU instead of {load}")
+    check_near(total, made, 0.05, "sampled: those recorded stand for all")
+    daemon.stop()
+
+
+def check_ended():
+    """As many as can be, at the least budget there is."""
+    daemon = Daemon(*OTHERS, "budget.cpu=1")
+    state, last, total, made = counted(daemon, 0)
+    note = last.get("note") or ""
+    check(last.get("ended") and "[budget] cpu" in note, f"ended: at {state.get('calls_per_s')} calls "
+          f"a second, {state.get('load')} % and one in {state['every']}: {note}")
+    check(0 < total <= made * 1.02, f"ended: {total} of {made} calls counted until then")
+    shown = daemon.ctl("sessions").out
+    check("[budget] cpu" in re.sub(r"\s+", " ", shown), f"ended: sessions says why:\n{shown}")
+    check(daemon.ctl("status").code == 0, "ended: the daemon is there")
+    daemon.stop()
+
+
+need_live()
+free = Daemon(*OTHERS, "budget.cpu=10000")
+often, cost = load_of(free)
+free.stop()
+check_sampled(often, cost)
+check_ended()
+finish()
