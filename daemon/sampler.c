@@ -24,8 +24,8 @@ struct sampler {
 	struct faces faces;
 };
 
-int sampler_new(enum probe_kind kind, struct process_table *processes, struct stack_table *stacks, uint64_t period_ns,
-		struct sampler **out)
+int sampler_new(enum probe_kind kind, struct process_table *processes, struct stack_table *stacks,
+		uint64_t period_ns, struct sampler **out)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
 

@@ -349,6 +349,10 @@ class UnitDaemon(Daemon):
         self._systemctl("restart")
         self._wait_ready()
 
+    def start(self):
+        self._systemctl("start")
+        self._wait_ready()
+
     def _systemctl(self, verb):
         done = run(["systemctl", verb, self.unit], timeout=180)
         if done.code != 0:

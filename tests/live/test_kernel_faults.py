@@ -11,7 +11,7 @@ import fault
 from harness import *
 
 CALLS_MAX = 1000
-STEP = 3
+STEP = 4
 SHARED_MAPS = 6  # unwind tables: of all probes, also of those that are started later
 
 

@@ -70,7 +70,10 @@ def check_stripped(daemon):
 
 
 def module_names(row):
-    """Of the program's own functions: what the frames say their file is."""
+    """Of the program's own functions: what the frames say their file is. Of none where it waited
+    before its exec, as a fork of this interpreter."""
+    if row["comm"].startswith("python"):
+        return []
     return [(f.get("module"), f.get("name")) for f in (row.get("user") or {}).get("frames", [])
             if "/lib" not in (f.get("module") or "/lib") and f["module"][0] == "/"]
 

@@ -14,7 +14,8 @@ h.need_live()
 h.need_tool("setpriv")
 
 NOBODY, OTHER = 65534, 65533
-GROUP, START_GROUP = "daemon", "games"  # that every Debian has
+# That every Debian has; a unit's socket has the group of its own unit.
+GROUP, START_GROUP = "stackd" if os.environ.get("STACKD_UNIT") else "daemon", "games"
 
 
 def refused(code, words, *args):

@@ -24,13 +24,9 @@ daemon = h.Daemon("window.length=1s", "probe.offcpu.min_wait=20us")
 daemon.cut()
 before = daemon.started_objects()
 
-# Load: a process with threads that wait often, and the wakeups between two others.
-load = [
-    h.spawn(
-        ["python3", "-c", "import time\nwhile True: time.sleep(0.002)"], stdout=subprocess.DEVNULL
-    )
-    for _ in range(3)
-]
+# Load: processes that wait often; so often that a slow machine does something besides.
+WAITS = f"import time\nwhile True: time.sleep({0.002 * max(h.SLOWNESS / 5, 1)})"
+load = [h.spawn(["python3", "-c", WAITS], stdout=subprocess.DEVNULL) for _ in range(3)]
 pid = load[0].pid
 
 
@@ -39,8 +35,7 @@ def start_in(cgroup):
     os.makedirs(cgroup)
     atexit.register(os.rmdir, cgroup)
     move = f'echo $$ > "{cgroup}/cgroup.procs" && exec "$@"'
-    argv = ["sh", "-c", move, "sh", "python3", "-c", "import time\nwhile True: time.sleep(0.002)"]
-    load.append(h.spawn(argv, stdout=subprocess.DEVNULL))
+    load.append(h.spawn(["sh", "-c", move, "sh", "python3", "-c", WAITS], stdout=subprocess.DEVNULL))
     return load[-1].pid
 
 
