@@ -14,11 +14,11 @@ sys.path.insert(0, os.path.join(HERE, "..", "live"))
 
 
 def arguments(doc, **numbers):
-    """Parses BUILD and --NAME N for each of numbers, and points the harness at the build."""
+    """Parses BUILD and --NAME VALUE for each of numbers, and points the harness at the build."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("build", nargs="?", default=os.path.join(HERE, "..", "..", "build"))
     for name, value in numbers.items():
-        parser.add_argument(f"--{name}", type=int, default=value, help=f"default {value}")
+        parser.add_argument(f"--{name}", type=type(value), default=value, help=f"default {value}")
     args = parser.parse_args()
     os.environ["STACKD"] = os.path.join(args.build, "daemon", "stackd")
     os.environ["STACKCTL"] = os.path.join(args.build, "client", "stackctl")

@@ -93,13 +93,16 @@ def rows_of(reply, names):
     return sums
 
 
-def reason_of(ours, theirs, whole, goal):
+def reason_of(ours, theirs, whole, goal, own):
+    """own: what the program itself counts there; None where it does not."""
     if abs(ours - theirs) <= goal * theirs:
         return ""
+    if own and abs(ours - own) <= goal * own:
+        return f"the program itself: {own / 1e6:.1f}"
     return "less than 1 % of all" if abs(ours - theirs) <= 0.01 * whole else "NOT EXPLAINED"
 
 
-def compare(title, ours, theirs, reasons, goal):
+def compare(title, ours, theirs, reasons, goal, own=()):
     """One table; the totals are held to the goal without what one of the two cannot know."""
     names = sorted({*ours.values, *theirs.values}, key=lambda n: -ours.values.get(n, 0))
     rows, common = [], [0, 0]
@@ -108,7 +111,7 @@ def compare(title, ours, theirs, reasons, goal):
         if name not in reasons:
             common[0] += a
             common[1] += b
-        reason = reasons.get(name) or reason_of(a, b, theirs.total(), goal)
+        reason = reasons.get(name) or reason_of(a, b, theirs.total(), goal, dict(own).get(name))
         off = f"{a / b - 1:+.2%}" if b else "-"
         count = ours.counts.get(name, 0)
         rows.append([name, count, f"{a / 1e6:.1f}", f"{b / 1e6:.1f}", off, reason])
@@ -151,12 +154,14 @@ def wait_run(daemon, name, *argv, work, edges):
     theirs, missed = parse_offcputime(peer.text, names)
     print(f"{' '.join(map(str, (name, *argv)))}: lost by stackd: {harness.lost_text(reply)}; "
           f"stacks missed by offcputime: {missed}")
+    own = {}
     for word in ("wait_in_nanosleep", "wait_in_futex", "wait_in_pipe_read", "wait_in_vfork"):
         for value in program.values(word):
+            own[word] = value["ns"]
             print(f"  the program itself: {word} {value['count']} times, {value['ns'] / 1e6:.1f} ms")
     # It counts a wait whose beginning and end it saw; stackd all of them, for as long as it looked.
     reasons = dict.fromkeys(edges, "began before offcputime looked, or has not ended: stackd alone")
-    compare("waits", rows_of(reply, names), theirs, reasons, WAITS_GOAL)
+    compare("waits", rows_of(reply, names), theirs, reasons, WAITS_GOAL, own)
 
 
 def until_done(program):

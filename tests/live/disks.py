@@ -155,9 +155,13 @@ def may_miss(daemon, count):
     return count // 100 + 1 if _hides_tasks(daemon) else 0
 
 
-def check_nothing_lost(daemon, reply, text):
-    """But for those."""
+def without_hidden(daemon, reply):
+    """What is lost but for those."""
     if _hides_tasks(daemon):
         unseen = "requests whose issue or end was not seen"
         reply = dict(reply, lost=[lost for lost in reply["lost"] if lost["reason"] != unseen])
-    h.check_nothing_lost(reply, text)
+    return reply
+
+
+def check_nothing_lost(daemon, reply, text):
+    h.check_nothing_lost(without_hidden(daemon, reply), text)

@@ -6,7 +6,7 @@ Runs tests with the package of this tree installed, on Debian's kernels, each se
 of its own; with -e in one that is exact, see machine.py; with -d those that need disks. A TEST is
 the middle of test_<name>.py here or in tests/live, or 'rotation'; with 'unit ' before it, it is run
 against the daemon as its unit started it, and 'bench NAME ARGUMENT...' is a program of tests/bench,
-which has this host's bpftrace to compare with. Exit code 0: all passed.
+which has this host's bpftrace and libbpf-tools to compare with. Exit code 0: all passed.
 """
 
 import argparse
@@ -71,7 +71,8 @@ LIMIT_S = 600  # of one test, several times what it takes
 EXACT_FACTOR = 10  # waiting takes no time where time is counted
 
 # As it is here, whatever the libraries there.
-BPFTRACE = "#!/bin/sh\nexec /stackd/peer/ld.so --library-path /stackd/peer /stackd/peer/bpftrace \"$@\"\n"
+PEERS = ("bpftrace", "fsdist", "biolatency")
+PEER = "#!/bin/sh\nexec /stackd/peer/ld.so --library-path /stackd/peer /stackd/peer/{name} \"$@\"\n"
 
 # Stands in for linux-perf, which would double the image: the load that test_rotation starts.
 PERF = "#!/bin/sh\nexec /stackd/pingpong pipe 10000000 0 1\n"
@@ -131,20 +132,21 @@ def module_put(kernel, home):
                 shutil.copy(os.path.join(folder, name), target)
 
 
-def bpftrace_put(home):
-    path = shutil.which("bpftrace")
+def peer_put(home, name):
+    """One of this host's, with its libraries."""
+    path = shutil.which(name)
     if not path:
         return
     peer = os.path.join(home, "peer")
-    os.mkdir(peer)
-    shutil.copy(path, peer)
+    os.makedirs(peer, exist_ok=True)
+    shutil.copy(path, os.path.join(peer, name))
     for line in machine.command(["ldd", path]).decode().splitlines():
-        name, _, target = line.strip().partition(" => ")
+        library, _, target = line.strip().partition(" => ")
         if target:
-            shutil.copy(target.split()[0], os.path.join(peer, name))
-        elif name.startswith("/"):
-            shutil.copy(name.split()[0], os.path.join(peer, "ld.so"))
-    machine.put_text(BPFTRACE, home, "bin/bpftrace", mode=0o755)
+            shutil.copy(target.split()[0], os.path.join(peer, library))
+        elif library.startswith("/"):
+            shutil.copy(library.split()[0], os.path.join(peer, "ld.so"))
+    machine.put_text(PEER.format(name=name), home, f"bin/{name}", mode=0o755)
 
 
 def bench_put(home, build):
@@ -157,7 +159,8 @@ def bench_put(home, build):
         os.symlink(f"/usr/bin/{name}", os.path.join(home, "build", folder, name))
     os.makedirs(os.path.join(home, "build/tests/bench"))
     shutil.copy(os.path.join(build, "tests/bench/ioloop"), os.path.join(home, "build/tests/bench"))
-    bpftrace_put(home)
+    for name in PEERS:
+        peer_put(home, name)
 
 
 def job_fill(home, build, kernel, args):
