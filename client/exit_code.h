@@ -14,7 +14,7 @@ enum exit_code {
 	EXIT_CODE_REFUSED = 3,	  /* not allowed, or a limit of the daemon's */
 	EXIT_CODE_NO_DATA = 4,	  /* no window in range, or the filter saw nobody */
 	EXIT_CODE_PARTIAL = 5,	  /* gaps or losses under --strict */
-	EXIT_CODE_IMPOSSIBLE = 6, /* not on this kernel */
+	EXIT_CODE_IMPOSSIBLE = 6, /* not on this kernel, or as the daemon runs */
 	EXIT_CODE_IO = 7,	  /* output or connection failed */
 };
 

@@ -20,7 +20,6 @@ static const struct {
 	{ "no_row", "cut: nothing tells the caller there" },
 	{ "fault", "not readable: its memory was swapped out or gone" },
 	{ "lost", "lost on its way from the kernel" },
-	{ "no_stack", "not taken" },
 	{ "new_thread", "none: a new thread, before its first run" },
 	{ "no_hook", "not taken: the probe missed the end of this wait" },
 	{ "ambiguous", "unknown: two stacks had one id" },

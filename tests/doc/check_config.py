@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """conf/stackd.conf, man/stackd.conf.5 and --dump-config agree with the key table: the same keys in
-the same order, the same defaults, ranges and help.
+the same order, the same defaults, ranges and help. stackd(8) names the keys of a reload.
 
 Usage: check_config.py CONFIG_KEYS SOURCE_ROOT
 """
@@ -82,6 +82,23 @@ def compare(name, entries, table, has_text=True):
             fail(f"{name}: {key}: does not say {help_text!r}")
 
 
+def check_live(root):
+    """stackd(8) names the keys that SIGHUP makes hold, and README how long the queue to the disk is."""
+    with open(f"{root}/daemon/config_reload.c", encoding="utf-8") as file:
+        table = re.search(r"live_keys\[\]\[2\] = \{(.*?)\n\};", file.read(), re.DOTALL)[1]
+    live = set(re.findall(r'\{ "\w+", "(\w+)" \}', table))
+    with open(f"{root}/man/stackd.8", encoding="utf-8") as file:
+        text = re.search(r"\.B SIGHUP\n(.*?)hold from then on", file.read(), re.DOTALL)[1]
+    named = set(re.findall(r"^\.IR? (\w+)", text, re.MULTILINE))
+    if len(live) < 7 or named != live:
+        fail(f"stackd.8: SIGHUP takes {sorted(live)}, not {sorted(named)}")
+    with open(f"{root}/daemon/store.h", encoding="utf-8") as file:
+        queue = re.search(r"STORE_QUEUE_MAX = (\d+)", file.read())[1]
+    with open(f"{root}/README.md", encoding="utf-8") as file:
+        if f"{queue} windows wait for a slow disk" not in squeeze(file.read()):
+            fail(f"README.md: {queue} windows wait for a slow disk")
+
+
 def main():
     exe, root = sys.argv[1:]
     table = read_table(exe)
@@ -97,6 +114,7 @@ def main():
             fail(f"conf/stackd.conf:{number}: sets a value: {line!r}")
     with open(f"{root}/man/stackd.conf.5", encoding="utf-8") as man:
         compare("man/stackd.conf.5", read_man(man.read()), table)
+    check_live(root)
     print(f"{len(table)} keys compared")
     sys.exit(1 if failures else 0)
 

@@ -114,6 +114,14 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(names), 50)
         self.assertEqual(names - bold, set())
 
+    def test_flags_are_those_of_the_daemon(self):
+        names = re.search(r"stack_flag_names\[\] = \{(.*?)\n\};", read("daemon/answer.c"), re.S)[1]
+        flags = set(re.findall(r'"(\w+)"', names))
+        text = re.search(r"known to be wrong with it: (.*?)\.\n", read("man/stackctl.1"), re.S)[1]
+        self.assertEqual(set(re.split(r",\s+|\s+and\s+", text)), flags)
+        words = re.search(r"flag_words\[\] = \{(.*?)\n\};", read("client/render_frames.c"), re.S)[1]
+        self.assertEqual(set(re.findall(r'\{ "(\w+)"', words)), flags)
+
     def test_exit_codes(self):
         header = read("client/exit_code.h")
         codes = set(re.findall(r"= (\d),", header))
