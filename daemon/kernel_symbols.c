@@ -7,13 +7,13 @@
 #include <sys/utsname.h>
 
 #include "daemon/hash.h"
+#include "daemon/kallsyms.h"
 #include "daemon/symbol_rank.h"
 #include "proto/base.h"
 
 /* kallsyms has no sizes: a function ends where the next begins, and here at the latest. */
 #define FUNCTION_BYTES_MAX (64 * 1024)
 #define SYMBOLS_MAX	   2000000 /* a kernel has 150,000 */
-#define NAME_BYTES_MAX	   512	   /* KSYM_NAME_LEN since 6.1 */
 #define KALLSYMS_BUFFER	   (256 * 1024)
 #define NAMELESS	   UINT32_MAX /* ends the function before it, is none itself */
 #define MODULES_MAX	   UINT16_MAX
@@ -174,68 +174,30 @@ static int entry_add(struct reader *reader, uint64_t start, char type, const cha
 	return 0;
 }
 
-/* Hexadecimal up to a blank; kallsyms writes nothing else. */
-static bool take_address(char **p, uint64_t *out)
+static int line_read(struct reader *reader, char *text)
 {
-	uint64_t value = 0;
-	char *s = *p;
-
-	for (; *s != ' '; s++) {
-		if (s - *p >= 16)
-			return false;
-		if (*s >= '0' && *s <= '9')
-			value = value << 4 | (uint64_t)(*s - '0');
-		else if (*s >= 'a' && *s <= 'f')
-			value = value << 4 | (uint64_t)(*s - 'a' + 10);
-		else
-			return false;
-	}
-	if (s == *p)
-		return false;
-	*p = s + 1;
-	*out = value;
-	return true;
-}
-
-/* "ffffffff81000000 T name" and, of a module, "\t[module]". */
-static int line_read(struct reader *reader, char *line)
-{
-	char *name, *module, *end;
-	uint64_t address;
+	struct kallsyms_line line;
 	uint16_t index;
-	char type;
 	int r;
 
-	if (!take_address(&line, &address) || !line[0] || line[1] != ' ')
-		return -EBADMSG;
-	type = line[0];
-	name = line + 2;
-	module = strchr(name, '\t');
-	if (module) {
-		*module++ = '\0';
-		end = strchr(module, ']');
-		if (*module != '[' || !end)
-			return -EBADMSG;
-		*end = '\0';
-		module++;
-	}
-	if (!*name || strlen(name) >= NAME_BYTES_MAX)
-		return -EBADMSG;
-	reader->lines++;
-	reader->any_address |= address;
-	if (!strchr("tTwW", type))
-		return 0;
-	if (!module && !strcmp(name, "_stext"))
-		reader->core_start = address;
-	if (!module && !strcmp(name, "_etext"))
-		reader->core_end = address;
-	/* Padding before functions; half of all names on kernels that have it. */
-	if (!strncmp(name, "__pfx_", 6) || !strncmp(name, "__cfi_", 6))
-		return 0;
-	r = module_find(reader, module ? module : "kernel", &index);
+	r = kallsyms_line_parse(text, &line);
 	if (r < 0)
 		return r;
-	return entry_add(reader, address, type, name, index);
+	reader->lines++;
+	reader->any_address |= line.address;
+	if (!strchr("tTwW", line.type))
+		return 0;
+	if (!line.module && !strcmp(line.name, "_stext"))
+		reader->core_start = line.address;
+	if (!line.module && !strcmp(line.name, "_etext"))
+		reader->core_end = line.address;
+	/* Padding before functions; half of all names on kernels that have it. */
+	if (!strncmp(line.name, "__pfx_", 6) || !strncmp(line.name, "__cfi_", 6))
+		return 0;
+	r = module_find(reader, line.module ? line.module : "kernel", &index);
+	if (r < 0)
+		return r;
+	return entry_add(reader, line.address, line.type, line.name, index);
 }
 
 static int entry_compare(const void *a, const void *b)
@@ -338,13 +300,10 @@ static int lines_read(struct reader *reader, FILE *in)
 {
 	_cleanup_(freep) char *line = NULL;
 	size_t size = 0;
-	ssize_t n;
 	int r;
 
 	errno = 0;
-	while ((n = getline(&line, &size, in)) > 0) {
-		if (line[n - 1] == '\n')
-			line[n - 1] = '\0';
+	while (getline(&line, &size, in) > 0) {
 		r = line_read(reader, line);
 		if (r < 0)
 			return r;
@@ -361,7 +320,7 @@ int kernel_symbols_load(const char *path, struct kernel_symbols **out)
 	_cleanup_(fclosep) FILE *in = NULL;
 	int r;
 
-	in = fopen(path ? path : "/proc/kallsyms", "re");
+	in = fopen(path ? path : KALLSYMS_PATH, "re");
 	if (!in)
 		return -errno;
 	buffer = malloc(KALLSYMS_BUFFER);

@@ -8,6 +8,7 @@
 
 #include <bpf/btf.h>
 
+#include "daemon/kallsyms.h"
 #include "daemon/probe_types.h"
 #include "proto/base.h"
 
@@ -56,19 +57,21 @@ bool probe_kernel_has_member(const char *type, const char *member)
 /* finish_task_switch is static: compilers rename it (.isra.0, .constprop.0). */
 static int finish_switch_symbol(char *name, size_t size)
 {
-	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
-	char line[1024], symbol[256], type;
+	_cleanup_(fclosep) FILE *f = fopen(KALLSYMS_PATH, "re");
+	_cleanup_(freep) char *text = NULL;
+	struct kallsyms_line line;
+	size_t room = 0;
 
 	if (!f)
 		return -errno;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%*x %c %255s", &type, symbol) != 2 || (type | 32) != 't')
+	while (getline(&text, &room, f) > 0) {
+		if (kallsyms_line_parse(text, &line) || (line.type | 32) != 't')
 			continue;
-		if (strncmp(symbol, "finish_task_switch", 18) != 0 || strstr(symbol, ".cold"))
+		if (strncmp(line.name, "finish_task_switch", 18) != 0 || strstr(line.name, ".cold"))
 			continue;
-		if (symbol[18] != '\0' && symbol[18] != '.')
+		if (line.name[18] != '\0' && line.name[18] != '.')
 			continue;
-		snprintf(name, size, "%s", symbol);
+		snprintf(name, size, "%s", line.name);
 		return 0;
 	}
 	return -ENOENT;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/kallsyms.h"
 #include "daemon/kernel_symbols.h"
 #include "daemon/log.h"
 #include "daemon/stack_id.h"
@@ -52,17 +53,18 @@ struct resolver {
 /* Functions marked __sched are between these two; they are no functions, so no symbol table. */
 static void sched_text_read(struct resolver *resolver)
 {
-	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
-	char line[1024], name[64];
-	unsigned long long address;
+	_cleanup_(fclosep) FILE *f = fopen(KALLSYMS_PATH, "re");
+	_cleanup_(freep) char *text = NULL;
+	struct kallsyms_line line;
+	size_t room = 0;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%llx %*c %63s", &address, name) != 2)
+	while (f && getline(&text, &room, f) > 0) {
+		if (kallsyms_line_parse(text, &line))
 			continue;
-		if (strcmp(name, "__sched_text_start") == 0)
-			resolver->sched_start = address;
-		else if (strcmp(name, "__sched_text_end") == 0)
-			resolver->sched_end = address;
+		if (strcmp(line.name, "__sched_text_start") == 0)
+			resolver->sched_start = line.address;
+		else if (strcmp(line.name, "__sched_text_end") == 0)
+			resolver->sched_end = line.address;
 	}
 }
 

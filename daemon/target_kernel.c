@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/kallsyms.h"
 #include "daemon/target.h"
 #include "proto/base.h"
 
@@ -28,53 +29,27 @@ struct places {
 	size_t room;
 };
 
-struct symbol_line {
-	uint64_t address;
-	char type;
-	const char *name;
-	const char *module; /* "" of the kernel itself */
-};
-
-/* "ffffffff81000000 T name", and of a module "\t[module]" behind it, cut into its parts: there are
- * so many lines that sscanf() would take most of the time. */
-static bool line_parse(char *line, struct symbol_line *out)
-{
-	char *end;
-
-	out->address = strtoull(line, &end, 16);
-	if (end == line || end[0] != ' ' || !end[1] || end[2] != ' ')
-		return false;
-	out->type = end[1];
-	out->name = end + 3;
-	end += 3 + strcspn(end + 3, "\t\n");
-	out->module = "";
-	if (end[0] == '\t' && end[1] == '[') {
-		out->module = end + 2;
-		end[2 + strcspn(end + 2, "]\n")] = '\0';
-	}
-	*end = '\0';
-	return out->name[0] != '\0';
-}
-
 static bool starts_with(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
 /* Parts of functions, padding, and what other programs of the kernel's are: no functions. */
-static bool is_function(const struct symbol_line *line)
+static bool is_function(const struct kallsyms_line *line)
 {
-	return strchr("tTwW", line->type) && strcmp(line->module, "bpf") != 0 &&
-	       !starts_with(line->module, "__builtin") && !starts_with(line->name, "__pfx_") &&
+	const char *module = line->module ? line->module : "";
+
+	return strchr("tTwW", line->type) && strcmp(module, "bpf") != 0 &&
+	       !starts_with(module, "__builtin") && !starts_with(line->name, "__pfx_") &&
 	       !starts_with(line->name, "__cfi_") && !strstr(line->name, ".cold");
 }
 
 static int table_open(FILE **out, char *why, size_t size)
 {
-	*out = fopen("/proc/kallsyms", "re");
+	*out = fopen(KALLSYMS_PATH, "re");
 	if (*out)
 		return 0;
-	snprintf(why, size, "/proc/kallsyms: %s", strerror(errno));
+	snprintf(why, size, KALLSYMS_PATH ": %s", strerror(errno));
 	return -EIO;
 }
 
@@ -96,13 +71,13 @@ static int functions_read(FILE *f, const struct target_pattern *pattern, struct 
 {
 	uint64_t init_start = 0, init_end = 0;
 	_cleanup_(freep) char *text = NULL;
-	struct symbol_line line;
+	struct kallsyms_line line;
 	bool is_hidden = true;
 	size_t room = 0;
 	int r = 0;
 
 	while (!r && getline(&text, &room, f) > 0) {
-		if (!line_parse(text, &line))
+		if (kallsyms_line_parse(text, &line))
 			continue;
 		if (line.address)
 			is_hidden = false;
@@ -291,14 +266,14 @@ int target_find_functions(const struct target_pattern *pattern, struct targets *
 int target_addresses(struct target *symbols, size_t n)
 {
 	_cleanup_(freep) char *text = NULL;
-	_cleanup_(fclosep) FILE *f = fopen("/proc/kallsyms", "re");
-	struct symbol_line line;
+	_cleanup_(fclosep) FILE *f = fopen(KALLSYMS_PATH, "re");
+	struct kallsyms_line line;
 	size_t room = 0, i;
 
 	if (!f)
 		return -errno;
 	while (getline(&text, &room, f) > 0) {
-		if (!line_parse(text, &line))
+		if (kallsyms_line_parse(text, &line))
 			continue;
 		for (i = 0; i < n; i++)
 			if (!symbols[i].address && strcmp(line.name, symbols[i].name) == 0)
