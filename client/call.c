@@ -145,10 +145,9 @@ static char *text_of(const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	if (vasprintf(&text, format, ap) < 0)
-		text = NULL;
+	text = must_format(format, ap);
 	va_end(ap);
-	return must(text);
+	return text;
 }
 
 /* Whose socket it is, for somebody who may not use it. */

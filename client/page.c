@@ -83,10 +83,8 @@ void page_wrap(const struct page *page, enum style style, const char *label, siz
 	va_list ap;
 
 	va_start(ap, format);
-	if (vasprintf(&text, format, ap) < 0)
-		text = NULL;
+	text = must_format(format, ap);
 	va_end(ap);
-	must(text);
 	fputs(label, page->out);
 	if (columns > indent) {
 		/* A label too long for its column has a line of its own. */

@@ -13,10 +13,8 @@ void report(const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	if (vasprintf(&text, format, ap) < 0)
-		text = NULL;
+	text = must_format(format, ap);
 	va_end(ap);
-	must(text);
 	safe = name_escape(text);
 	fprintf(stderr, "stackctl: %s\n", safe);
 }

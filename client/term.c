@@ -21,6 +21,15 @@ void *must(void *p)
 	exit(EXIT_CODE_IO);
 }
 
+char *must_format(const char *format, va_list ap)
+{
+	char *text;
+
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	return must(text);
+}
+
 void term_size(int fd, size_t *lines_out, size_t *columns_out)
 {
 	struct winsize size = { 0 };

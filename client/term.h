@@ -7,6 +7,7 @@
  * name that somebody else chose, how many columns it takes. Main thread.
  */
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +54,8 @@ bool time_same_day(int64_t a, int64_t b);
 
 /* Stops the program when there is no memory; nothing else would be left to do. */
 void *must(void *p);
+
+/* What the format says, malloc'ed; stops the program as must() does. */
+char *must_format(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
 #endif
