@@ -4,7 +4,8 @@
 
 /*
  * Sessions that clients started, as the store knows them: in goes one as it begins, out come those
- * that are forgotten or of earlier runs, to be asked about like any that has ended. Called on a worker thread.
+ * that are forgotten or of earlier runs, to be asked about like any that has ended. Called on a
+ * worker thread.
  */
 
 #include <stddef.h>

@@ -113,8 +113,9 @@ static void range_align(struct recorder *recorder, struct session *session,
 
 /*
  * A range that reaches into the open window ends it first. Where that takes too long the answer is
- * made of what there is: somebody asks because the host is in trouble. A session that has ended is asked
- * for what it recorded, which is on its way: a recording of two seconds would have nothing else.
+ * made of what there is: somebody asks because the host is in trouble. A session that has ended is
+ * asked for what it recorded, which is on its way: a recording of two seconds would have nothing
+ * else.
  */
 static int range_cut(struct recorder *recorder, struct session *session, struct query_range *range)
 {

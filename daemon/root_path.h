@@ -15,8 +15,10 @@
  */
 int root_path_find(int root_fd, const char *path, int flags, uint64_t resolve);
 
-/* What path_fd (O_PATH, it stays the caller's) is, opened for reading, not waiting for a FIFO's other
- * end. flags beside. An fd or a negative errno. */
+/*
+ * What path_fd (O_PATH, it stays the caller's) is, opened for reading, not waiting for a FIFO's
+ * other end. flags beside. An fd or a negative errno.
+ */
 int root_path_open(int path_fd, int flags);
 
 #endif
