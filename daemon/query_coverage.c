@@ -140,11 +140,8 @@ static void reason_first(struct coverage *coverage, int64_t start, char *reason)
 }
 
 static void reason_find(struct coverage *coverage, const struct store_entry *before,
-			const struct store_entry *after, int64_t start, int64_t end, char *reason)
+			const struct store_entry *after, int64_t start, char *reason)
 {
-	if (coverage->answer->reading &&
-	    store_reading_gap(coverage->answer->reading, start, end, reason, REASON))
-		return;
 	if (before && after && before->run == after->run)
 		snprintf(reason, REASON, "%s", reason_within(coverage, before, after));
 	else if (before && after && before->run > after->run)
@@ -172,14 +169,32 @@ static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const
 		(struct wire_gap){ .start = start, .end = end, .reason = copy };
 }
 
+/* The run that cut the window before has ended since. */
+static bool has_ended(const struct coverage *coverage, const struct store_entry *before,
+		      const struct store_entry *after)
+{
+	return before && before->run != (after ? after->run : coverage->run);
+}
+
 static void gap_between(struct coverage *coverage, const struct store_entry *before,
 			const struct store_entry *after, int64_t start, int64_t end)
 {
+	struct store_reading *reading = coverage->answer->reading;
 	char reason[REASON] = "";
+	int64_t known_end;
 
 	if (end <= start + DRIFT_NS)
 		return;
-	reason_find(coverage, before, after, start, end, reason);
+	if (reading && store_reading_gap(reading, start, end, reason, REASON, &known_end)) {
+		/* What a run wrote down tells nothing of the time after its own end. */
+		if (!has_ended(coverage, before, after) || known_end >= end)
+			known_end = end;
+		gap_add(coverage, start, known_end, reason);
+		if (end <= known_end + DRIFT_NS)
+			return;
+		start = known_end;
+	}
+	reason_find(coverage, before, after, start, reason);
 	gap_add(coverage, start, end, reason);
 }
 

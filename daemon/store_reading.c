@@ -304,7 +304,7 @@ int store_reading_sessions(struct store_reading *reading,
 }
 
 bool store_reading_gap(struct store_reading *reading, int64_t start_ns, int64_t end_ns,
-		       char *reason, size_t size)
+		       char *reason, size_t size, int64_t *end_out)
 {
 	sqlite3_stmt *statement;
 	const unsigned char *text;
@@ -319,6 +319,7 @@ bool store_reading_gap(struct store_reading *reading, int64_t start_ns, int64_t 
 		return false;
 	text = sqlite3_column_text(statement, 0);
 	snprintf(reason, size, "%s", text ? (const char *)text : "not known");
+	*end_out = sqlite3_column_int64(statement, 1);
 	sqlite3_reset(statement);
 	return true;
 }

@@ -86,9 +86,12 @@ int store_reading_after(struct store_reading *reading, uint64_t session, int64_t
 int store_reading_load(struct store_reading *reading, const struct store_entry *entry,
 		       struct window **out, bool *is_partial_out);
 
-/* Why nothing was recorded then, as it was written down; false when nobody knew. */
+/*
+ * Why nothing was recorded for most of that time, as it was written down, and up to when (real ns)
+ * it was; false when nobody knew.
+ */
 bool store_reading_gap(struct store_reading *reading, int64_t start_ns, int64_t end_ns,
-		       char *reason, size_t size);
+		       char *reason, size_t size, int64_t *end_out);
 int store_reading_run(struct store_reading *reading, uint64_t run, struct store_run *out);
 
 /* Up to when windows were dropped, and why; 0: none were. */

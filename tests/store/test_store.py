@@ -467,6 +467,16 @@ def test_gaps(directory):
     told = [(gap["reason"], gap["end"]["ns"] - gap["start"]["ns"]) for gap in reply["gaps"]]
     need(told == [(reason, 60 * 10**9) for _, reason in steps if reason], f"gaps: {told}")
     print(f"gaps: {told}")
+    # What the run wrote down of its last seconds is not the reason of what came after its end.
+    start, slow = reply["gaps"][3]["start"]["ns"], "not written: the disk was too slow"
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO gaps (start_real_ns, end_real_ns, reason) VALUES (?, ?, ?)",
+                   (start, start + 20 * 10**9, slow))
+    db.close()
+    with Served(directory, path) as server:
+        reply = server.windows()
+    split = [(gap["reason"], gap["end"]["ns"] - gap["start"]["ns"]) for gap in reply["gaps"]]
+    need(split == [*told[:3], (slow, 20 * 10**9), (told[3][0], 40 * 10**9)], f"gaps: {split}")
 
 
 def test_truncate(directory):
