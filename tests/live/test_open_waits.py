@@ -118,6 +118,7 @@ check_each_window(daemon, program)
 
 # The wait ends: what was open is now one wait, of its whole length, in the window of its end.
 program.kill()
+daemon.cut()
 snapshot = daemon.snapshot("--window", "1s", "-p", program.pid)
 check(snapshot["totals"]["open_waits"] == 0, "after its end: no open wait")
 check(all(row["process"]["exited"] for row in snapshot["rows"]), "after its end: exited")
