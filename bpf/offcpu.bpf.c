@@ -126,6 +126,22 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 }
 
 /*
+ * The thread of a task; NULL where it is not known. The end of one that the host hides from BPF is
+ * not seen, nor that it makes a process: what is left under that address is then of another.
+ */
+static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_struct *task,
+						__u64 now)
+{
+	struct thread *t = thread_find(cpu, (__u64)task);
+
+	if (t && t->tgid != (__u32)task->tgid) {
+		thread_end(cpu, t, (__u64)task, now);
+		return NULL;
+	}
+	return t;
+}
+
+/*
  * A known thread leaves its CPU: ends its time there and begins a wait. flag: THREAD_IS_SHOWN, or 0
  * where that was found out later.
  */
@@ -155,34 +171,6 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
 	barrier();
 	t->status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE;
 	thread_done(t);
-}
-
-static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
-				       __u64 now, __u32 task_state)
-{
-	__u64 key = (__u64)task;
-	struct thread *t = thread_find(cpu, key);
-	bool is_blocked = task_is_blocked(task);
-
-	if (!t) {
-		struct thread_start start = {
-			.since_ns = now,
-			.status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE,
-			.wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED,
-			.flags = THREAD_IS_SHOWN,
-		};
-
-		if (!(task_state & TASK_DEAD))
-			thread_add(cpu, task, &start);
-		return;
-	}
-	thread_leave(cpu, t, key, now, is_blocked, task_state, THREAD_IS_SHOWN);
-	if (!is_blocked)
-		quota_leave(t, task);
-	if (stack_hook == HOOK_SWITCH_OUT && !(task_state & TASK_DEAD)) {
-		t->kstack = t->ustack = STACK_NONE;
-		stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &t->kstack, &t->ustack);
-	}
 }
 
 /* Ends the wait: adds its parts to the thread's sums. True with w filled if it was long enough. */
@@ -264,7 +252,7 @@ static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task, __u64 now)
 {
 	__u64 key = (__u64)task;
-	struct thread *t = thread_find(cpu, key);
+	struct thread *t = thread_of(cpu, task, now);
 	struct pending_wait *w = &cpu->pending;
 	bool is_new;
 
@@ -294,6 +282,50 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 		wait_record(cpu, w, t->kstack, t->ustack);
 	else
 		pending_set(cpu, key);
+}
+
+/*
+ * A new thread leaves its first CPU, and nothing showed it arrive: what ran before it is hidden from
+ * BPF, and no hook runs where new threads begin. It waited as long as the kernel says.
+ */
+static __noinline int new_thread_recover(struct cpu *cpu, struct task_struct *task, __u64 since,
+					 __u64 now)
+{
+	__u64 arrival = since + task->sched_info.run_delay;
+
+	cpu->counts.recovered++;
+	switch_in(cpu, task, arrival < now ? arrival : now);
+	return 0;
+}
+
+static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_struct *task,
+				       __u64 now, __u32 task_state)
+{
+	__u64 key = (__u64)task;
+	struct thread *t = thread_of(cpu, task, now);
+	bool is_blocked = task_is_blocked(task);
+
+	if (!t) {
+		struct thread_start start = {
+			.since_ns = now,
+			.status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE,
+			.wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED,
+			.flags = THREAD_IS_SHOWN,
+		};
+
+		if (!(task_state & TASK_DEAD))
+			thread_add(cpu, task, &start);
+		return;
+	}
+	if (t->flags & THREAD_IS_NEW && t->status == THREAD_RUNNABLE)
+		new_thread_recover(cpu, task, t->since_ns, now);
+	thread_leave(cpu, t, key, now, is_blocked, task_state, THREAD_IS_SHOWN);
+	if (!is_blocked)
+		quota_leave(t, task);
+	if (stack_hook == HOOK_SWITCH_OUT && !(task_state & TASK_DEAD)) {
+		t->kstack = t->ustack = STACK_NONE;
+		stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &t->kstack, &t->ustack);
+	}
 }
 
 /* prev_state is the fourth argument since 5.18 (fa2c3254d7cf). */
