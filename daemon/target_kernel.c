@@ -14,7 +14,8 @@ static const char *const filter_lists[] = {
 	"/sys/kernel/debug/tracing/available_filter_functions",
 };
 
-/* The same with an address before each (6.5): of functions that share a name it tells which. */
+/* The same with an address before each (6.5): of functions that share a name it tells which, and no
+ * other list has to be read. */
 static const char *const place_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions_addrs",
 	"/sys/kernel/debug/tracing/available_filter_functions_addrs",
@@ -239,13 +240,39 @@ static int list_apply(struct targets *targets)
 	return 0;
 }
 
-int target_find_functions(const struct target_pattern *pattern, struct targets *out, char *why,
-			  size_t size)
+/*
+ * "ffffffff81000014 name [module]": what can be traced and has that name. The address, of the call
+ * in it, is as good as the function's own where many are attached at once (fprobe_init()).
+ */
+static int places_find(const struct target_pattern *pattern, struct targets *out)
+{
+	_cleanup_(fclosep) FILE *f = list_open(place_lists, ARRAY_SIZE(place_lists));
+	_cleanup_(freep) char *text = NULL;
+	uint64_t address;
+	size_t room = 0;
+	char *name;
+	int r = 0;
+
+	while (f && !r && getline(&text, &room, f) > 0) {
+		address = strtoull(text, &name, 16);
+		if (name == text || !address)
+			continue;
+		name += strspn(name, " ");
+		name[strcspn(name, " \t\n")] = '\0';
+		/* Where a weak function was that another took the place of, nothing is called. */
+		if (!starts_with(name, "__ftrace_invalid") && target_fits(pattern, name))
+			r = targets_add(out, name, address);
+	}
+	return r;
+}
+
+/* Of a kernel without that list, or names that it does not have: a function may have several. */
+static int symbols_find(const struct target_pattern *pattern, struct targets *out, char *why,
+			size_t size)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
 	int r = table_open(&f, why, size);
 
-	*out = (struct targets){ .kind = TARGET_FUNCTION };
 	if (r)
 		return r;
 	r = functions_read(f, pattern, out);
@@ -254,10 +281,23 @@ int target_find_functions(const struct target_pattern *pattern, struct targets *
 			why, size,
 			"the kernel hides its addresses from stackd (kernel.kptr_restrict): start it "
 			"by its unit, which has CAP_SYSLOG");
-	if (!r) {
+	if (r)
+		return r;
+	targets_settle(out);
+	return list_apply(out);
+}
+
+int target_find_functions(const struct target_pattern *pattern, struct targets *out, char *why,
+			  size_t size)
+{
+	int r;
+
+	*out = (struct targets){ .kind = TARGET_FUNCTION };
+	r = places_find(pattern, out);
+	if (!r && out->n)
 		targets_settle(out);
-		r = list_apply(out);
-	}
+	else if (!r)
+		r = symbols_find(pattern, out, why, size);
 	if (r)
 		targets_fini(out);
 	return r;
