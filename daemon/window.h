@@ -142,7 +142,7 @@ struct window_io {
 enum window_loss {
 	WINDOW_LOST_MISSED_RUNS = LOST_N, /* programs not run because one was running */
 	WINDOW_LOST_STACK_FRAMES,	  /* waits whose stack id never got its frames */
-	WINDOW_LOST_MEMORY,		  /* records dropped: the daemon was out of memory */
+	WINDOW_LOST_MEMORY,		  /* records dropped: no memory, or PROCESSES_MAX */
 	WINDOW_LOST_WAIT_THREADS,	  /* waits of threads of which nothing else is known */
 	WINDOW_LOST_LATE_RECORDS,	  /* 1: some of the window's records came after it */
 	WINDOW_LOST_OTHER,		  /* named by another version, in a window from the store */

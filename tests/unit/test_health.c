@@ -77,8 +77,8 @@ static void test_which_and_when(void **state)
 	assert_string_equal(problems[0], "7 lost in 2 of the last 10 minutes' windows of offcpu, the "
 					 "newest 72 from 12:00:10 UTC: waits: the window's map was full");
 	assert_string_equal(problems[1], "1 lost in 1 of the last 10 minutes' windows of offcpu, the "
-					 "newest 71 from 12:00:05 UTC: records: the daemon was out of "
-					 "memory");
+					 "newest 71 from 12:00:05 UTC: records: the daemon had no "
+					 "memory, or no room for processes");
 }
 
 /* A host that hides threads has requests end unseen all the time. */
