@@ -242,6 +242,12 @@ def attach_ours(pid, **target):
     return one, all_of_them, used, asking.longest
 
 
+def allow_files():
+    """One for each function: beyond a limit bpftrace leaves the others out, and is the quicker."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def bpftrace_seconds(probes, pid):
     """(time, CPU time) of all of its life with these, and its children's."""
     environment = {**os.environ, "BPFTRACE_MAX_PROBES": "100000"}
@@ -249,7 +255,7 @@ def bpftrace_seconds(probes, pid):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     subprocess.run(["bpftrace", "-e", script], env=environment, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL, check=True)
+                   stderr=subprocess.DEVNULL, check=True, preexec_fn=allow_files)
     seconds = time.monotonic() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
