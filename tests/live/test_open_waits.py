@@ -12,7 +12,8 @@ BEFORE_S = 3
 def check_age(row, slept_since, text):
     now = time.monotonic()
     age = (now - slept_since) * NS_PER_S
-    check_near(row["max_ns"], age, 0.0, f"{text}: age of tid {row['max_tid']}", slack=NS_PER_S)
+    check_near(row["max_ns"], age, 0.0, f"{text}: age of tid {row['max_tid']}",
+               slack=patience(NS_PER_S))
 
 
 def check_snapshot(daemon, program, slept_since):

@@ -150,7 +150,7 @@ static void test_sums_equal_the_counter(void **state)
 	session_exercise(recorder, sessions_always(recorder->sessions, PROBE_OFFCPU), &sums,
 			 &stats);
 	/* Enough to mean something: the load did run. */
-	assert_true(stats.counts.switch_ins > 10000);
+	assert_true(stats.counts.switch_ins > 1000);
 	check_waits(&sums, &stats);
 }
 
@@ -190,7 +190,7 @@ static void check_wakes(const struct sums *sums, const struct drain_stats *stats
 		      "), waits %" PRIu64 ", short %" PRIu64 ", lost %" PRIu64 "\n",
 		      (uint64_t)counts->switch_ins, (uint64_t)counts->first_seen,
 		      (uint64_t)counts->filtered, sums->waits, (uint64_t)counts->shorts, lost);
-	assert_true(counts->switch_ins > 10000);
+	assert_true(counts->switch_ins > 1000);
 	assert_true(sums->waits > 100);
 	assert_int_equal(sums->waits, counts->waits);
 	assert_int_equal(sums->waits + counts->shorts + lost + counts->pendings +
