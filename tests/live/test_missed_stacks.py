@@ -13,6 +13,9 @@ import harness as h
 from compat import Output
 
 h.need_live()
+if h.SLOWNESS >= 4:
+    h.skip(f"{h.SLOWNESS:.0f} times slower than a machine of today, this one takes half of the "
+           "samples asked for, and minutes to read what fills a ring")
 
 USER, KERNEL = "[Missed User Stack]", "[Missed Kernel Stack]"
 US = 1_000_000
@@ -115,11 +118,7 @@ def check_missed(o, where, text):
 def check_kept(o, ours):
     """The time of what has no stack is there, and none of it has one."""
     missed = sum(e.value for e in ours if e.has(USER))
-    if o.label.startswith("profile") and h.SLOWNESS >= 2:
-        # So many a second are more than an emulator's timers end in time.
-        h.check(SAMPLES / 10 < missed < SAMPLES * 1.1,
-                f"{o.label}: {missed} samples without a stack, {SAMPLES} at most")
-    elif o.label.startswith("profile"):
+    if o.label.startswith("profile"):
         h.check_near(missed, SAMPLES, 0.1, f"{o.label}: samples without a stack")
     else:
         h.check(missed >= WAITED_US, f"{o.label}: {missed} us without a stack, {WAITED_US} waited")
