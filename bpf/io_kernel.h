@@ -56,6 +56,7 @@ struct blkcg_gq {
 struct bio {
 	struct blkcg_gq *bi_blkg; /* where CONFIG_BLK_CGROUP is set */
 	struct block_device *bi_bdev;
+	void *bi_private; /* of what was split off a bio: that one */
 	unsigned int bi_opf;
 	unsigned char bi_status; /* 0: no error; a byte since 4.13 (4e4cbee93d56) */
 	struct bvec_iter bi_iter;

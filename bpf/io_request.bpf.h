@@ -55,7 +55,12 @@ struct {
 
 static bool has_bios; /* of devices without requests; most hosts have none */
 
-/* Bios held back: who made them and when. Some are merged into others, and never looked up. */
+static bool has_held;	/* of bios that io.max held back, neither */
+
+/*
+ * Bios held back: who made them, when, and in issue_ns till when, or 0. An entry ends as its bio
+ * becomes a request, or part of one.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -170,24 +175,6 @@ static __always_inline void request_identify(struct cpu *cpu, struct io_request 
 	request->generation = slot->generation;
 }
 
-/* Who made the bio that was held back, in whose place a kernel thread goes on. */
-static __always_inline struct io_request *bio_held(struct bio *bio)
-{
-	__u64 key = (__u64)bio;
-
-	return has_throttle && bio ? bpf_map_lookup_elem(&throttled, &key) : NULL;
-}
-
-static __always_inline void request_resume(struct io_request *request, struct io_request *held,
-					   struct bio *bio)
-{
-	__u64 key = (__u64)bio;
-
-	held->state = request->state; /* so that it is written over with itself */
-	*request = *held;
-	bpf_map_delete_elem(&throttled, &key);
-}
-
 /*
  * Who dirtied what a kernel thread writes, where the kernel keeps account of that: the control group
  * that the bio is charged to. NULL where that is the top, as for all that has no account.
@@ -217,14 +204,115 @@ static __always_inline bool request_is_wanted(struct task_struct *task, struct c
 	return (!filter.comm_len || filter_has_comm(task)) && filter_has_cgroup(writer);
 }
 
+static __always_inline void request_key(struct io_key *key, const struct io_request *request,
+					__u32 layer)
+{
+	key->leader_boot_ns = request->leader_boot_ns;
+	key->tgid = request->tgid;
+	key->exec_gen = request->exec_gen;
+	key->flags = request->flags;
+	key->writer = request->writer;
+	key->dev = request->dev;
+	key->layer = layer;
+	key->op = request->op;
+}
+
+/* The operation it was made for, if that has not ended. */
+static __always_inline void request_charge(const struct io_request *request, __u64 queue_ns,
+					   __u64 device_ns)
+{
+	__u32 index = request->slot - 1;
+	struct io_slot *slot;
+
+	if (!n_slots || !request->slot)
+		return;
+	slot = bpf_map_lookup_elem(&slots, &index);
+	if (!slot || !slot->depth || slot->generation != request->generation)
+		return;
+	__sync_fetch_and_add(&slot->device_ns, device_ns);
+	__sync_fetch_and_add(&slot->queue_ns, queue_ns);
+	if (request->throttled_ns)
+		__sync_fetch_and_add(&slot->throttled_ns, request->throttled_ns);
+}
+
+/*
+ * Who made the bio that was held back, in whose place a kernel thread goes on; or the one that this
+ * was split off, which goes on as the rest.
+ */
+struct held {
+	struct io_request *request; /* NULL: it was not */
+	__u64 bio;		    /* which one was */
+	bool is_part;
+};
+
+static __always_inline struct held bio_held(const struct bio *bio)
+{
+	struct held held = {};
+
+	if (!has_throttle || !*(volatile bool *)&has_held || !bio)
+		return held;
+	held.bio = (__u64)bio;
+	held.request = bpf_map_lookup_elem(&throttled, &held.bio);
+	if (held.request)
+		return held;
+	held.bio = (__u64)bio->bi_private;
+	held.request = bpf_map_lookup_elem(&throttled, &held.bio);
+	held.is_part = true;
+	return held;
+}
+
+/* The time it was held back, as a layer of its own. */
+static __always_inline void throttle_end(struct cpu *cpu, struct io_request *request, __u64 now)
+{
+	struct io_times t = { .end_ns = now, .tid = request->tid };
+	struct io_key key = {};
+	struct io_sums *row;
+
+	t.total_ns = t.own_ns = now - request->start_ns;
+	request->throttled_ns += t.total_ns;
+	request->issue_ns = now;
+	cpu->counts.ios++;
+	request_key(&key, request, IO_LAYER_THROTTLE);
+	row = io_row(cpu, &key, (const char *)request->comm);
+	if (!row)
+		return;
+	cpu->counts.ios_kept++;
+	io_add(row, &t);
+}
+
+/* A rest that is held back again is not told of as it goes on (BIO_TRACE_COMPLETION). */
+static __always_inline void throttle_settle(struct cpu *cpu, const struct held *held)
+{
+	if (!held->is_part && !held->request->issue_ns)
+		throttle_end(cpu, held->request, bpf_ktime_get_ns());
+}
+
+static __always_inline void throttle_leave(const struct held *held)
+{
+	if (!held->is_part)
+		bpf_map_delete_elem(&throttled, &held->bio);
+}
+
+static __always_inline void request_resume(struct cpu *cpu, struct io_request *request,
+					   const struct held *held)
+{
+	throttle_settle(cpu, held);
+	held->request->state = request->state; /* so that it is written over with itself */
+	*request = *held->request;
+	if (held->is_part)
+		request->throttled_ns = 0; /* that is the rest's */
+	throttle_leave(held);
+}
+
 /* Of whoever is to be followed; NULL of others, which it may remember. */
 static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
 						       struct bio *bio, bool remembers)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct io_request *request, *held = bio_held(bio);
 	struct cgroup *writer = bio_writer(task, bio);
-	const bool is_wanted = held || request_is_wanted(task, writer);
+	const struct held held = bio_held(bio);
+	const bool is_wanted = held.request || request_is_wanted(task, writer);
+	struct io_request *request;
 
 	if (!is_wanted && !remembers)
 		return NULL;
@@ -235,10 +323,11 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 		request->flags = REQUEST_IS_UNWANTED;
 		return NULL;
 	}
-	if (held)
-		request_resume(request, held, bio);
-	else
-		request_identify(cpu, request, task);
+	if (held.request) {
+		request_resume(cpu, request, &held);
+		return request;
+	}
+	request_identify(cpu, request, task);
 	if (writer)
 		request->writer = writer->kn->id;
 	return request;
@@ -326,37 +415,6 @@ int BPF_PROG(on_request_requeue, struct request *rq)
 	request->issue_ns = 0;
 	request->requeues++;
 	return 0;
-}
-
-static __always_inline void request_key(struct io_key *key, const struct io_request *request,
-					__u32 layer)
-{
-	key->leader_boot_ns = request->leader_boot_ns;
-	key->tgid = request->tgid;
-	key->exec_gen = request->exec_gen;
-	key->flags = request->flags;
-	key->writer = request->writer;
-	key->dev = request->dev;
-	key->layer = layer;
-	key->op = request->op;
-}
-
-/* The operation it was made for, if that has not ended. */
-static __always_inline void request_charge(const struct io_request *request, __u64 queue_ns,
-					   __u64 device_ns)
-{
-	__u32 index = request->slot - 1;
-	struct io_slot *slot;
-
-	if (!n_slots || !request->slot)
-		return;
-	slot = bpf_map_lookup_elem(&slots, &index);
-	if (!slot || !slot->depth || slot->generation != request->generation)
-		return;
-	__sync_fetch_and_add(&slot->device_ns, device_ns);
-	__sync_fetch_and_add(&slot->queue_ns, queue_ns);
-	if (request->throttled_ns)
-		__sync_fetch_and_add(&slot->throttled_ns, request->throttled_ns);
 }
 
 static __always_inline void request_end(struct cpu *cpu, const struct io_request *request,
@@ -460,10 +518,21 @@ int BPF_PROG(on_request_merge, struct request *rq)
 static __always_inline int bio_merge(struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	const struct held held = bio_held(bio);
 	struct io_request request = {};
 	struct cpu *cpu = cpu_get();
 
-	if (!cpu || !filter_has_thread(task) || !filter_has_moment(task))
+	if (!cpu)
+		return 0;
+	if (held.request) {
+		throttle_settle(cpu, &held);
+		if (!held.is_part)
+			request_charge(held.request, 0, 0);
+		merge_add(cpu, held.request);
+		throttle_leave(&held);
+		return 0;
+	}
+	if (!filter_has_thread(task) || !filter_has_moment(task))
 		return 0;
 	request_identify(cpu, &request, task);
 	request.dev = disk_dev(bio->bi_bdev->bd_disk);
@@ -492,42 +561,34 @@ static __always_inline bool bio_is_all(struct bio *bio)
 	return disk && disk->fops && disk->fops->submit_bio;
 }
 
-/* The time it was held back, as a layer of its own. */
-static __always_inline void throttle_end(struct cpu *cpu, struct io_request *held, __u64 now)
+/* It goes on. Told once of each: what went on before was another bio, which came to nothing. */
+static __always_inline void throttle_release(struct cpu *cpu, const struct bio *bio, __u64 now)
 {
-	struct io_times t = { .end_ns = now, .tid = held->tid };
-	struct io_key key = {};
-	struct io_sums *row;
+	const struct held held = bio_held(bio);
 
-	held->throttled_ns = t.total_ns = t.own_ns = now - held->start_ns;
-	cpu->counts.ios++;
-	request_key(&key, held, IO_LAYER_THROTTLE);
-	row = io_row(cpu, &key, (const char *)held->comm);
-	if (!row)
+	if (!held.request || held.is_part)
 		return;
-	cpu->counts.ios_kept++;
-	io_add(row, &t);
+	if (held.request->issue_ns)
+		throttle_leave(&held);
+	else
+		throttle_end(cpu, held.request, now);
 }
 
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(on_bio_queue, struct bio *bio)
 {
-	struct io_request *request, *held;
 	bool is_all = bio_is_all(bio);
+	struct io_request *request;
 	struct cpu *cpu;
 	__u64 now;
 
-	if (!is_all && !has_throttle)
+	if (!is_all && !*(volatile bool *)&has_held)
 		return 0;
 	cpu = cpu_get();
 	if (!cpu)
 		return 0;
-	held = bio_held(bio);
-	if (!held && !is_all)
-		return 0;
 	now = bpf_ktime_get_ns();
-	if (held)
-		throttle_end(cpu, held, now);
+	throttle_release(cpu, bio, now);
 	if (!is_all)
 		return 0;
 	request = request_make(cpu, bio, bio, false);
@@ -572,22 +633,32 @@ SEC("?fexit/__blk_throtl_bio")
 int BPF_PROG(on_throttle, struct bio *bio, bool is_held)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct io_request request = {};
-	__u64 key = (__u64)bio;
+	struct io_request request = {}, *rest;
+	__u64 key = (__u64)bio, now = bpf_ktime_get_ns();
 	struct cpu *cpu = cpu_get();
 	struct cgroup *writer;
 
 	if (!cpu || !is_held)
 		return 0;
+	rest = task->flags & PF_KTHREAD ? bpf_map_lookup_elem(&throttled, &key) : NULL;
+	if (rest) { /* too large for a request, and limited again */
+		if (!rest->issue_ns)
+			throttle_end(cpu, rest, now);
+		rest->start_ns = now;
+		rest->issue_ns = 0;
+		return 0;
+	}
 	writer = bio_writer(task, bio);
 	if (!request_is_wanted(task, writer))
 		return 0;
 	request_identify(cpu, &request, task);
 	if (writer)
 		request.writer = writer->kn->id;
-	request.start_ns = bpf_ktime_get_ns();
+	request.start_ns = now;
 	request.dev = disk_dev(bio->bi_bdev->bd_disk);
 	request.op = request_op(bio->bi_opf, bio->bi_iter.bi_size);
+	if (!has_held)
+		has_held = true;
 	bpf_map_update_elem(&throttled, &key, &request, BPF_ANY);
 	return 0;
 }

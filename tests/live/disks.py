@@ -117,6 +117,38 @@ class Mounted:
             os.rmdir(self.path)
 
 
+class Limited:
+    """A control group with limits of its own for a disk; is_there says whether there can be one."""
+
+    def __init__(self, disk):
+        self.path = f"/sys/fs/cgroup/stackd-test-{os.getpid()}"
+        self.number, self.error, self.is_there = disk.number(), None, False
+        atexit.register(self.close)
+        try:
+            with open("/sys/fs/cgroup/cgroup.subtree_control", "r+", encoding="ascii") as file:
+                file.write("+io")
+            os.mkdir(self.path)
+            self.set("riops=max")
+            self.is_there = True
+        except OSError as e:
+            self.error = str(e)
+
+    def _write(self, name, text):
+        with open(os.path.join(self.path, name), "w", encoding="ascii") as file:
+            file.write(text)
+
+    def set(self, limits):
+        """As io.max has them: "riops=20"; others stay."""
+        self._write("io.max", f"{self.number} {limits}")
+
+    def take(self, pid):
+        self._write("cgroup.procs", str(pid))
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            os.rmdir(self.path)
+
+
 class Slowed:
     """A disk over another, each operation of which takes that many ms longer; path is None, and error
     says why, where there can be none."""

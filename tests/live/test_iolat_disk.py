@@ -3,14 +3,15 @@
 as the kernel counted; what a slow disk took, and what a limit held back, is charged to these.
 """
 
-import contextlib
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 
 import harness as h
-from disks import Loop, Mounted, Slowed, may_miss, modprobe
+from disks import Limited, Loop, Mounted, Slowed, may_miss, modprobe
 
 h.need_live()
 
@@ -108,20 +109,10 @@ for kind in ("ext4", "xfs"):
     mounted.close()
 
 # A control group's limit: neither the device nor its queue.
-control = f"/sys/fs/cgroup/stackd-test-{os.getpid()}"
-try:
-    with open("/sys/fs/cgroup/cgroup.subtree_control", "r+", encoding="ascii") as file:
-        file.write("+io")
-    os.mkdir(control)
-    with open(f"{control}/io.max", "w", encoding="ascii") as file:
-        file.write(f"{disk.number()} riops={IOPS}")
-except OSError as e:
-    print(f"no limit can be set: {e}")
-    control = None
-if control and not any("io.max" in text for text in probe["blind"]):
+def check_held(limited):
     program = h.Program("prog_io", disk.path, SLOW_COUNT * 2, "direct_read").ready()
-    with open(f"{control}/cgroup.procs", "w", encoding="ascii") as file:
-        file.write(str(program.pid))
+    limited.take(program.pid)
+    limited.set(f"riops={IOPS}")
     start = daemon.cut("iolat")
     program.go().done()
     end = daemon.cut("iolat")
@@ -138,9 +129,126 @@ if control and not any("io.max" in text for text in probe["blind"]):
     held = sum(r["total_ns"] for r in own if r["io"]["layer"] == "throttled")
     h.check_near(held, seen["throttled"], 0.1, "as its own layer")
     program.end()
-if control:
-    with contextlib.suppress(OSError):
-        os.rmdir(control)
+
+
+# Writes past the cache, each in a thread of its own: a line "OFFSET SIZE" begins one, which says
+# who it is; a line of nothing is answered when all have ended.
+WRITER = """
+import mmap, os, sys, threading
+file, memory = os.open(sys.argv[1], os.O_WRONLY | os.O_DIRECT), mmap.mmap(-1, 4 << 20)
+def write(offset, size):
+    print(threading.get_native_id(), flush=True)
+    os.pwrite(file, memoryview(memory)[:size], offset)
+threads = []
+for line in sys.stdin:
+    if line.strip():
+        threads.append(threading.Thread(target=write, args=map(int, line.split())))
+        threads[-1].start()
+        continue
+    while threads:
+        threads.pop().join()
+    print("ended", flush=True)
+"""
+PIECE, LARGEST_KIB, LARGE, PIECES = 4096, 128, 1 << 20, 16
+
+
+class Writer:
+    def __init__(self, limited):
+        self.process = subprocess.Popen([sys.executable, "-c", WRITER, disk.path],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        limited.take(self.pid)
+
+    def tell(self, line):
+        print(line, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline().strip()
+
+    def begin(self, offset, size):
+        """Until it waits for the disk, or has ended: a limit lets the first one pass."""
+        path = f"/proc/{self.pid}/task/{self.tell(f'{offset} {size}')}/stat"
+
+        def waits():
+            try:
+                with open(path, encoding="ascii") as file:
+                    return file.read().rsplit(")", 1)[1].split()[0] == "D"
+            except (FileNotFoundError, ProcessLookupError):
+                return True
+
+        h.wait_until(waits, 10, "a write to be held back")
+
+
+def check_written(writer, limited, limit, pieces, release):
+    """What is recorded of writes of these offsets and sizes; all requests are to be the writer's."""
+    limited.set(limit)
+    start, before = daemon.cut("iolat"), disk.stats()["write"]
+    for offset, size in pieces:
+        writer.begin(offset, size)
+    if release:
+        limited.set(release)
+    h.check(writer.tell("") == "ended", "the writes have ended")
+    made, end = disk.stats()["write"] - before, daemon.cut("iolat")
+    limited.set("rbps=max wbps=max riops=max wiops=max")
+    rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end),
+                           "--op", "write", "--disk", disk.name)["rows"]
+    blocks = [r for r in rows if r["io"]["layer"] == "block"]
+    others = {r["process"]["comm"]: r["count"] for r in blocks if r["process"]["pid"] != writer.pid}
+    h.check(not others, f"{limit}: no requests of others: {others}")
+    requests, written = sum(r["count"] for r in blocks), sum(r["io"]["bytes"] for r in blocks)
+    h.check(requests == made, f"{limit}: {requests} requests, {made} by the kernel's count")
+    h.check(written == sum(size for _, size in pieces), f"{limit}: {written} bytes")
+    own = [r for r in rows if r["process"]["pid"] == writer.pid]
+    held = sum(r["total_ns"] for r in own if r["io"]["layer"] == "throttled")
+    told = sum_of(own, "syscall", "pwrite64", "throttled_ns")
+    h.check(held and told, f"{limit}: held back for {held} ns, {told} ns of the calls")
+    h.check_near(told, held, 0.1, f"{limit}: the calls' part of that")
+    return {"requests": made, "held": count_of(own, "throttled", "write"),
+            "merges": sum(r["io"].get("merges", 0) for r in blocks)}
+
+
+def check_changed(limited):
+    """Held back, and then cut up or put together: still who wrote it."""
+    writer = Writer(limited)
+    path = f"/sys/block/{disk.name}/queue/max_sectors_kb"
+    with open(path, "r+", encoding="ascii") as file:
+        before = file.read()
+        file.seek(0)
+        file.write(str(LARGEST_KIB))
+    large = [(i * LARGE, LARGE) for i in range(2)]
+    parts = sum(size >> 10 for _, size in large) // LARGEST_KIB
+    by_bytes = check_written(writer, limited, f"wbps={LARGE}", large, None)
+    h.check(by_bytes["requests"] == parts, f"large ones became {parts}: {by_bytes}")
+    by_number = check_written(writer, limited, f"wiops={IOPS}", large, None)
+    h.check(by_number["requests"] == parts, f"large ones became {parts}: {by_number}")
+    h.check(by_number["held"] >= len(large), f"each was held back: {by_number}")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(before)
+    small = [(i * PIECE, PIECE) for i in range(PIECES)]
+    merged = check_written(writer, limited, "wiops=2", small, "wiops=max")
+    h.check(merged["merges"] and merged["merges"] + merged["requests"] == PIECES,
+            f"{PIECES} pieces were put together: {merged}")
+    print(f"by bytes {by_bytes}, by number {by_number}, together {merged}")
+    # Nothing is left of them that another's would be taken for.
+    start = daemon.cut("iolat")
+    program = h.Program("prog_io", disk.path, COUNT, "direct_write").ready().go().done()
+    end = daemon.cut("iolat")
+    program.end()
+    rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end),
+                           "--layer", "throttled")["rows"]
+    h.check(not rows, f"without a limit nothing is held back: {rows}")
+    writer.process.stdin.close()
+    writer.process.wait()
+
+
+if any("io.max" in text for text in probe["blind"]):
+    print("io.max: not seen here, as the probe says")
+else:
+    limited = Limited(disk)
+    if limited.is_there:
+        check_held(limited)
+        check_changed(limited)
+    else:
+        print(f"no limit can be set: {limited.error}")
+    limited.close()
 
 # What the kernel writes back is its group's who wrote it, wherever the kernel knows that.
 WRITERS = f"/stackd-test-writers-{os.getpid()}"
