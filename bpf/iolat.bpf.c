@@ -277,7 +277,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 
 /*
  * The tracepoints send every system call of every process the long way (syscall_trace_enter()) and
- * through both programs. Attached to functions, nobody pays but who calls these.
+ * through both programs: 121 ns each. Events of single calls would make that 47, but of each that is
+ * followed 596 what is 267 now. Attached to functions, nobody pays but who calls these.
  */
 static __noinline int call_function_begin(struct pt_regs___kernel *regs)
 {
