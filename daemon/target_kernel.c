@@ -151,20 +151,32 @@ static int compare_place(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* "ffffffff81000014 name": all of them, sorted. */
+/* "ffffffff81000014 name [module]", of which the name is left; false for what is none. */
+static bool place_parse(char *text, uint64_t *address, const char **name)
+{
+	char *end;
+
+	*address = strtoull(text, &end, 16);
+	if (end == text || !*address)
+		return false;
+	end += strspn(end, " ");
+	end[strcspn(end, " \t\n")] = '\0';
+	*name = end;
+	return true;
+}
+
+/* All of them, sorted. */
 static int places_read(FILE *f, struct places *out)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t room = 0;
-	char *end;
+	const char *name;
 	uint64_t address;
 	int r = 0;
 
-	while (!r && getline(&text, &room, f) > 0) {
-		address = strtoull(text, &end, 16);
-		if (end != text && address)
+	while (!r && getline(&text, &room, f) > 0)
+		if (place_parse(text, &address, &name))
 			r = place_add(out, address);
-	}
 	if (out->n)
 		qsort(out->v, out->n, sizeof(*out->v), compare_place);
 	return r;
@@ -241,28 +253,23 @@ static int list_apply(struct targets *targets)
 }
 
 /*
- * "ffffffff81000014 name [module]": what can be traced and has that name. The address, of the call
- * in it, is as good as the function's own where many are attached at once (fprobe_init()).
+ * What can be traced and has that name. The address, of the call in it, is as good as the function's
+ * own where many are attached at once (fprobe_init()).
  */
 static int places_find(const struct target_pattern *pattern, struct targets *out)
 {
 	_cleanup_(fclosep) FILE *f = list_open(place_lists, ARRAY_SIZE(place_lists));
 	_cleanup_(freep) char *text = NULL;
+	const char *name;
 	uint64_t address;
 	size_t room = 0;
-	char *name;
 	int r = 0;
 
-	while (f && !r && getline(&text, &room, f) > 0) {
-		address = strtoull(text, &name, 16);
-		if (name == text || !address)
-			continue;
-		name += strspn(name, " ");
-		name[strcspn(name, " \t\n")] = '\0';
-		/* Where a weak function was that another took the place of, nothing is called. */
-		if (!starts_with(name, "__ftrace_invalid") && target_fits(pattern, name))
+	/* Where a weak function was that another took the place of, nothing is called. */
+	while (f && !r && getline(&text, &room, f) > 0)
+		if (place_parse(text, &address, &name) && !starts_with(name, "__ftrace_invalid") &&
+		    target_fits(pattern, name))
 			r = targets_add(out, name, address);
-	}
 	return r;
 }
 
