@@ -93,7 +93,7 @@ for reader in (outside, inside):
 
 
 def seen_in(name):
-    """{pid: (reads that ended, that did not)}, but for what nobody asked about."""
+    """{pid: (calls of preadv that ended, of read that did not)}, of who is there at all."""
     result = daemon.ctl("snapshot", name, "--by", "process", "--since", "-10min", "--format", "json")
     rows = json.loads(result.out)["rows"] if result.code == 0 else []
     found = {}
@@ -102,7 +102,7 @@ def seen_in(name):
         ended, still = found.get(pid, (0, 0))
         if io["op"].startswith("preadv"):
             ended += row["count"]
-        if io["op"] == "read":
+        if io["op"] == "read" and io["layer"] == "syscall":
             still += io.get("open", 0)
         found[pid] = (ended, still)
     return found
