@@ -95,18 +95,18 @@ def used_by(daemon):
 def check_pieces(daemon):
     """Of thousands of pieces of code, and others in one place all the time: the daemon's own time
     and memory do not follow."""
+    rounds = 3000  # to read the pieces for the first time is a second's work for some machines
     os.environ["PIECES"] = "3000"
-    program = Program("prog_reload", 1000, 1, 300, *map(library, NAMES)).ready()
+    program = Program("prog_reload", rounds, 1, 300, *map(library, NAMES)).ready()
     begun, (cpu, rss) = time.monotonic(), used_by(daemon)
     lines = program.go().done().lines
     took, (cpu_after, rss_after) = time.monotonic() - begun, used_by(daemon)
     del os.environ["PIECES"]
-    # Half of it on a host with nothing else to do, at most.
-    check(cpu_after - cpu < took * 0.75, f"pieces: {cpu_after - cpu:.2f} s of {took:.2f} s")
+    check(cpu_after - cpu < took * 0.5, f"pieces: {cpu_after - cpu:.2f} s of {took:.2f} s")
     check(rss_after - rss < 48, f"pieces: {rss_after - rss:.0f} MiB more")
     slept = int(next(line.split()[1] for line in lines if line.startswith("slept ")))
     # It takes a while to read that many while they change.
-    check_names(daemon, "pieces", program.pid, 1000, slept, least=0)
+    check_names(daemon, "pieces", program.pid, rounds, slept, least=0)
     program.end()
 
 
