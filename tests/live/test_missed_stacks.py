@@ -13,7 +13,7 @@ import harness as h
 from compat import Output
 
 h.need_live()
-if h.SLOWNESS >= 4:
+if "STACKD_UNIT" in os.environ and h.SLOWNESS >= 4:
     h.skip(f"{h.SLOWNESS:.0f} times slower than a machine of today, this one takes half of the "
            "samples asked for, and minutes to read what fills a ring")
 

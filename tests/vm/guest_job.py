@@ -92,7 +92,7 @@ def run(line, phase):
     return code
 
 
-def is_last_word(line):
+def runs_once(line):
     """Of what changes the machine, or measures it: a second run would be of something else."""
     return line in ONCE or line.startswith("bench ")
 
@@ -131,7 +131,7 @@ def main():
     while state["done"] < len(lines):
         line = lines[state["done"]]
         code = run(line, state["phase"])
-        if code not in (0, SKIP, REBOOT, POWER_CUT) and not is_last_word(line):
+        if code not in (0, SKIP, REBOOT, POWER_CUT) and not runs_once(line):
             say(f"once more: {line}")
             code = run(line, 0)
         if code in (REBOOT, POWER_CUT):
