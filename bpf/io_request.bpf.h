@@ -625,12 +625,31 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	return 0;
 }
 
-/*
- * The kernel holds a bio back for io.max before it says that it was queued: here is where. What it
- * returns is whether it did.
- */
+/* The function returns whether it holds the bio back. */
 SEC("?fexit/__blk_throtl_bio")
-int BPF_PROG(on_throttle, struct bio *bio, bool is_held)
+int BPF_PROG(on_throttle_pass, struct bio *bio, bool is_held)
+{
+	struct io_request *request;
+	__u64 key = (__u64)bio;
+
+	if (is_held)
+		return 0;
+	request = bpf_map_lookup_elem(&throttled, &key);
+	if (!request)
+		return 0;
+	if (request->throttled_ns) /* but before, it did */
+		request->issue_ns = request->start_ns;
+	else
+		bpf_map_delete_elem(&throttled, &key);
+	return 0;
+}
+
+/*
+ * The kernel holds a bio back for io.max before it says that it was queued: here is where, for the
+ * groups that have a limit. It is noted before, as it may go on before the function returns.
+ */
+SEC("?fentry/__blk_throtl_bio")
+int BPF_PROG(on_throttle, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct io_request request = {}, *rest;
@@ -638,10 +657,10 @@ int BPF_PROG(on_throttle, struct bio *bio, bool is_held)
 	struct cpu *cpu = cpu_get();
 	struct cgroup *writer;
 
-	if (!cpu || !is_held)
+	if (!cpu)
 		return 0;
 	rest = task->flags & PF_KTHREAD ? bpf_map_lookup_elem(&throttled, &key) : NULL;
-	if (rest) { /* too large for a request, and limited again */
+	if (rest) { /* too large for a request, and asked about again */
 		if (!rest->issue_ns)
 			throttle_end(cpu, rest, now);
 		rest->start_ns = now;
