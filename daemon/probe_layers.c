@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <linux/bpf.h>
+#include <linux/perf_event.h>
 
 #include "bpf/io_shared.h"
 #include "daemon/broker.h"
@@ -76,8 +78,8 @@ static void blind_add(struct probe_layers *layers, const char *format, ...)
 	va_end(args);
 }
 
-/* A program that says that it ran, at a function. Its link (and program), or negative errno. */
-static int fentry_try(const struct btf *btf, const char *function, int flag_map)
+/* A program that says that it ran; negative errno. btf_id: of the function, or 0 for a kprobe's. */
+static int flag_program(int flag_map, uint32_t btf_id)
 {
 	const struct bpf_insn insns[] = {
 		{ .code = BPF_LD | BPF_DW | BPF_IMM,
@@ -89,16 +91,44 @@ static int fentry_try(const struct btf *btf, const char *function, int flag_map)
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
-	_cleanup_(closep) int program = -1;
-	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .attach_btf_id = btf_id);
 
+	if (btf_id)
+		opts.expected_attach_type = BPF_TRACE_FENTRY;
+	return bpf_prog_load(btf_id ? BPF_PROG_TYPE_TRACING : BPF_PROG_TYPE_KPROBE, "stackd_try",
+			     "GPL", insns, ARRAY_SIZE(insns), &opts);
+}
+
+/* It, at a function: the link (and program), or negative errno. */
+static int fentry_try(const char *function, int flag_map)
+{
+	_cleanup_(closep) int program = -1;
+	struct btf *btf;
+	int id;
+
+	if (probe_types(&btf))
+		return -ENOENT;
+	id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
 	if (id < 0)
 		return id;
-	opts.attach_btf_id = (uint32_t)id;
-	program = bpf_prog_load(BPF_PROG_TYPE_TRACING, "stackd_try", "GPL", insns,
-				ARRAY_SIZE(insns), &opts);
+	program = flag_program(flag_map, (uint32_t)id);
 	return program < 0 ? program : bpf_link_create(program, 0, BPF_TRACE_FENTRY, NULL);
+}
+
+static int kprobe_try(const struct probe *probe, const char *function, int flag_map)
+{
+	const struct broker_kprobe kprobe = { .function = function };
+	_cleanup_(closep) int program = flag_program(flag_map, 0), event = -1;
+	int r = program < 0 ? program : broker_open_kprobe(probe->options.broker, &kprobe, &event);
+
+	if (r)
+		return r;
+	r = bpf_link_create(program, event, BPF_PERF_EVENT, NULL);
+	if (r >= 0 && ioctl(event, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+		close(r);
+		return -errno;
+	}
+	return r;
 }
 
 /* Whether a call makes the program run. */
@@ -113,21 +143,19 @@ static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 }
 
 /*
- * Whether programs can be attached to functions: 0 or negative errno. unseen_out: system calls that
- * do not call the function for fsync(), which some compilers make part of them; NULL: none.
+ * Whether programs can be attached to functions that way: 0 or negative errno. unseen_out: system
+ * calls that do not call the function for fsync(), which some compilers make part of them; NULL: none.
  */
-static int fentry_probe(const char **unseen_out)
+static int way_probe(const struct probe *probe, enum way way, const char **unseen_out)
 {
+	const char *function = file_systems[VFS].functions[SYNC];
 	_cleanup_(closep) int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "stackd_try", 4, 4, 1, NULL);
 	_cleanup_(closep) int file = memfd_create("stackd", MFD_CLOEXEC), link = -1;
 	bool has_fsync, has_fdatasync;
-	struct btf *btf;
 
 	if (map < 0)
 		return map;
-	if (probe_types(&btf))
-		return -ENOENT;
-	link = fentry_try(btf, file_systems[VFS].functions[SYNC], map);
+	link = way == WAY_FENTRY ? fentry_try(function, map) : kprobe_try(probe, function, map);
 	if (link < 0)
 		return link;
 	has_fsync = flag_is_set(map, fsync, file);
@@ -259,7 +287,7 @@ static void functions_choose(struct probe *probe)
 	size_t i;
 
 	if (wants(probe, "fentry"))
-		r = fentry_probe(&layers->unseen_syncs);
+		r = way_probe(probe, WAY_FENTRY, &layers->unseen_syncs);
 	layers->has_fentry = !r;
 	/* A session is to begin soon: a slow machine verifies so many programs for a minute. */
 	layers->has_call_functions = !r && layers->top == IO_LAYER_SYSCALL &&
@@ -276,6 +304,8 @@ static void functions_choose(struct probe *probe)
 								: WAY_NONE;
 		by_kprobe |= layers->ways[i] == WAY_KPROBE;
 	}
+	if (layers->ways[VFS] == WAY_KPROBE) /* what is refused is told as it is attached */
+		way_probe(probe, WAY_KPROBE, &layers->unseen_syncs);
 	bpf_program__set_autoload(probe->iolat->progs.on_function_in, by_kprobe);
 	bpf_program__set_autoload(probe->iolat->progs.on_function_out, by_kprobe);
 }
@@ -290,6 +320,7 @@ static void throttle_choose(struct probe *probe)
 		blind_add(layers, "time that io.max holds a request back, which is part of the "
 				  "time asleep here");
 	bpf_program__set_autoload(probe->iolat->progs.on_throttle, can);
+	bpf_program__set_autoload(probe->iolat->progs.on_throttle_pass, can);
 	if (!can)
 		bpf_map__set_max_entries(probe->iolat->maps.throttled, 1);
 	probe->iolat->rodata->has_throttle = can;
@@ -384,7 +415,7 @@ static void ways_blind(struct probe *probe)
 			  "%s: in a module, whose functions fentry has not without "
 			  "CAP_SYS_ADMIN; a kprobe would (probe.iolat.hook)",
 			  names);
-	if (layers->ways[VFS] == WAY_FENTRY && layers->unseen_syncs)
+	if (layers->ways[VFS] > WAY_NONE && layers->unseen_syncs)
 		blind_add(layers,
 			  "vfs: %s, which does not call a function for it (%s) in this kernel; "
 			  "syscall and fs have it",
