@@ -191,10 +191,13 @@ static enum exit_code report_connect(const char *path, int r)
 	return code;
 }
 
-static enum exit_code report_exchange(const char *path, int r)
+static enum exit_code report_exchange(const struct call *call, int r)
 {
+	const char *path = call->path;
+
 	if (r == -ETIMEDOUT)
-		report("%s: no answer for %d s; systemctl status stackd", path, CALL_REPLY_TIMEOUT);
+		report("%s: no answer for %lld s; systemctl status stackd", path,
+		       (long long)call->reply_timeout);
 	else if (r == -ECONNRESET || r == -EPIPE)
 		report("%s: the daemon closed the connection", path);
 	else if (r == -EBADMSG || r == -EMSGSIZE || r == -EINVAL)
@@ -247,7 +250,6 @@ static enum exit_code take_error(const struct call *call, const struct varlink_m
 
 static enum exit_code exchange(const struct call *call, int fd, const struct text *request)
 {
-	const char *path = call->path;
 	_cleanup_(frame_fini) struct frame frame;
 	bool continues;
 	int r;
@@ -255,7 +257,7 @@ static enum exit_code exchange(const struct call *call, int fd, const struct tex
 	frame_init(&frame, VARLINK_MAX_REPLY);
 	r = send_all(fd, request);
 	if (r < 0)
-		return report_exchange(path, r);
+		return report_exchange(call, r);
 	do {
 		_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
 
@@ -263,12 +265,12 @@ static enum exit_code exchange(const struct call *call, int fd, const struct tex
 		if (is_interrupted)
 			return EXIT_CODE_OK;
 		if (r < 0)
-			return report_exchange(path, r);
+			return report_exchange(call, r);
 		if (message->error)
 			return take_error(call, message);
 		r = call->handler(message, call->context);
 		if (r < 0)
-			return report_exchange(path, r);
+			return report_exchange(call, r);
 		continues = message->continues;
 	} while (continues && !is_interrupted);
 	return EXIT_CODE_OK;
@@ -302,6 +304,15 @@ enum exit_code call_try(const struct options *options, const struct text *reques
 			reply_handler handler, void *context, struct call_error *error)
 {
 	const struct call call = { call_socket_path(options), CALL_REPLY_TIMEOUT, error, handler,
+				   context };
+
+	return call_make(&call, request);
+}
+
+enum exit_code call_start(const struct options *options, const struct text *request,
+			  reply_handler handler, void *context)
+{
+	const struct call call = { call_socket_path(options), CALL_START_TIMEOUT, NULL, handler,
 				   context };
 
 	return call_make(&call, request);

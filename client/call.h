@@ -18,8 +18,11 @@ struct options;
 
 #define SOCKET_DEFAULT "/run/stackd/stackd.sock"
 
-/* Seconds to wait for the connection and for each reply, but for those of call_follow(). */
-enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60 };
+/*
+ * Seconds to wait for the connection and for each reply, but for those of call_follow(). The kernel
+ * may take minutes for the programs of a session, or for two thousand functions, in an emulator.
+ */
+enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60, CALL_START_TIMEOUT = 300 };
 
 /* Gets each reply that is no error; 0, or a negative errno that ends the call. */
 typedef int (*reply_handler)(const struct varlink_message *message, void *context);
@@ -40,6 +43,10 @@ struct call_error {
  */
 enum exit_code call_try(const struct options *options, const struct text *request,
 			reply_handler handler, void *context, struct call_error *error);
+
+/* The same as call_run(), for what starts or stops a session. */
+enum exit_code call_start(const struct options *options, const struct text *request,
+			  reply_handler handler, void *context);
 
 /*
  * The same as call_run(), with however long a silence between replies: an answer may be hours away,

@@ -64,7 +64,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 		request.idle = WIRE_BOOL_ABSENT;
 	text_init(&text, VARLINK_MAX_REPLY);
 	start_request_encode(&request, is_bound ? VARLINK_MORE : 0, &text);
-	code = call_run(options, &text, on_reply, recording);
+	code = call_start(options, &text, on_reply, recording);
 	text_fini(&text);
 	return code;
 }
