@@ -42,7 +42,8 @@ _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of 
 #define IN_FLIGHT	    1ULL       /* in state */
 #define REQUEST_IS_UNWANTED (1U << 31) /* in flags: no session wants it; it is known, no more */
 
-enum { REQUESTS = 4096, REQUEST_WAYS = 8 };
+/* BIOS: of a request, which has one segment of each, and devices take 128 or 256 of those. */
+enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };
 
 /* No hash: that would be three calls a request. Mapped by nobody, which has it begin with a page. */
 struct {
@@ -55,14 +56,14 @@ struct {
 
 static bool has_bios; /* of devices without requests; most hosts have none */
 
-static bool has_held;	/* of bios that io.max held back, neither */
+static bool has_held; /* of bios that a limit was asked about, neither */
 
 /*
- * Bios held back: who made them, when, and in issue_ns till when, or 0. An entry ends as its bio
- * becomes a request, or part of one.
+ * Bios that a limit was asked about: who made them, since when they are held back, in issue_ns till
+ * when, or 0, and throttled_ns for how long in all. An entry ends as its bio does.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, __u64);
 	__type(value, struct io_request);
@@ -218,8 +219,8 @@ static __always_inline void request_key(struct io_key *key, const struct io_requ
 }
 
 /* The operation it was made for, if that has not ended. */
-static __always_inline void request_charge(const struct io_request *request, __u64 queue_ns,
-					   __u64 device_ns)
+static __always_inline void request_charge(const struct io_request *request, __u64 throttled_ns,
+					   __u64 queue_ns, __u64 device_ns)
 {
 	__u32 index = request->slot - 1;
 	struct io_slot *slot;
@@ -231,88 +232,79 @@ static __always_inline void request_charge(const struct io_request *request, __u
 		return;
 	__sync_fetch_and_add(&slot->device_ns, device_ns);
 	__sync_fetch_and_add(&slot->queue_ns, queue_ns);
-	if (request->throttled_ns)
-		__sync_fetch_and_add(&slot->throttled_ns, request->throttled_ns);
+	if (throttled_ns)
+		__sync_fetch_and_add(&slot->throttled_ns, throttled_ns);
 }
 
 /*
- * Who made the bio that was held back, in whose place a kernel thread goes on; or the one that this
- * was split off, which goes on as the rest.
+ * Who made the bio that was held back, in whose place a kernel thread goes on; or, of a part, the one
+ * that it was split off, which goes on as the rest.
  */
-struct held {
-	struct io_request *request; /* NULL: it was not */
-	__u64 bio;		    /* which one was */
-	bool is_part;
-};
-
-static __always_inline struct held bio_held(const struct bio *bio)
+static __always_inline struct io_request *bio_held(const struct bio *bio, bool *is_part)
 {
-	struct held held = {};
+	struct io_request *held;
+	__u64 key = (__u64)bio;
 
+	*is_part = false;
 	if (!has_throttle || !*(volatile bool *)&has_held || !bio)
+		return NULL;
+	held = bpf_map_lookup_elem(&throttled, &key);
+	if (held)
 		return held;
-	held.bio = (__u64)bio;
-	held.request = bpf_map_lookup_elem(&throttled, &held.bio);
-	if (held.request)
-		return held;
-	held.bio = (__u64)bio->bi_private;
-	held.request = bpf_map_lookup_elem(&throttled, &held.bio);
-	held.is_part = true;
-	return held;
+	*is_part = true;
+	key = (__u64)bio->bi_private;
+	return bpf_map_lookup_elem(&throttled, &key);
 }
 
 /* The time it was held back, as a layer of its own. */
-static __always_inline void throttle_end(struct cpu *cpu, struct io_request *request, __u64 now)
+static __always_inline void throttle_end(struct cpu *cpu, struct io_request *held, __u64 now)
 {
-	struct io_times t = { .end_ns = now, .tid = request->tid };
+	struct io_times t = { .end_ns = now, .tid = held->tid };
 	struct io_key key = {};
 	struct io_sums *row;
 
-	t.total_ns = t.own_ns = now - request->start_ns;
-	request->throttled_ns += t.total_ns;
-	request->issue_ns = now;
+	if (held->issue_ns || now < held->start_ns)
+		return;
+	t.total_ns = t.own_ns = now - held->start_ns;
+	held->throttled_ns += t.total_ns;
+	held->issue_ns = now;
 	cpu->counts.ios++;
-	request_key(&key, request, IO_LAYER_THROTTLE);
-	row = io_row(cpu, &key, (const char *)request->comm);
+	request_key(&key, held, IO_LAYER_THROTTLE);
+	row = io_row(cpu, &key, (const char *)held->comm);
 	if (!row)
 		return;
 	cpu->counts.ios_kept++;
 	io_add(row, &t);
 }
 
-/* A rest that is held back again is not told of as it goes on (BIO_TRACE_COMPLETION). */
-static __always_inline void throttle_settle(struct cpu *cpu, const struct held *held)
+/* All that says whose it is. */
+static __always_inline void request_resume(struct io_request *request,
+					   const struct io_request *held)
 {
-	if (!held->is_part && !held->request->issue_ns)
-		throttle_end(cpu, held->request, bpf_ktime_get_ns());
-}
-
-static __always_inline void throttle_leave(const struct held *held)
-{
-	if (!held->is_part)
-		bpf_map_delete_elem(&throttled, &held->bio);
-}
-
-static __always_inline void request_resume(struct cpu *cpu, struct io_request *request,
-					   const struct held *held)
-{
-	throttle_settle(cpu, held);
-	held->request->state = request->state; /* so that it is written over with itself */
-	*request = *held->request;
-	if (held->is_part)
-		request->throttled_ns = 0; /* that is the rest's */
-	throttle_leave(held);
+	request->leader_boot_ns = held->leader_boot_ns;
+	request->tgid = held->tgid;
+	request->tid = held->tid;
+	request->exec_gen = held->exec_gen;
+	request->flags = held->flags;
+	request->comm[0] = held->comm[0];
+	request->comm[1] = held->comm[1];
+	request->writer = held->writer;
+	request->slot = held->slot;
+	request->generation = held->generation;
+	request->throttled_ns = held->throttled_ns;
+	request->bytes = request->requeues = 0;
 }
 
 /* Of whoever is to be followed; NULL of others, which it may remember. */
 static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
-						       struct bio *bio, bool remembers)
+						       struct bio *bio, __u64 start_ns,
+						       bool remembers)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cgroup *writer = bio_writer(task, bio);
-	const struct held held = bio_held(bio);
-	const bool is_wanted = held.request || request_is_wanted(task, writer);
-	struct io_request *request;
+	bool is_part;
+	struct io_request *request, *held = bio_held(bio, &is_part);
+	const bool is_wanted = held || request_is_wanted(task, writer);
 
 	if (!is_wanted && !remembers)
 		return NULL;
@@ -323,8 +315,11 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 		request->flags = REQUEST_IS_UNWANTED;
 		return NULL;
 	}
-	if (held.request) {
-		request_resume(cpu, request, &held);
+	if (held) {
+		/* A rest is not told of as it goes on again (BIO_TRACE_COMPLETION). */
+		if (!is_part)
+			throttle_end(cpu, held, start_ns);
+		request_resume(request, held);
 		return request;
 	}
 	request_identify(cpu, request, task);
@@ -341,7 +336,7 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 static __always_inline void request_begin(struct cpu *cpu, struct request *rq, __u64 start_ns,
 					  __u64 issue_ns)
 {
-	struct io_request *request = request_make(cpu, rq, rq->bio, !has_start);
+	struct io_request *request = request_make(cpu, rq, rq->bio, start_ns, !has_start);
 
 	if (!request)
 		return;
@@ -426,7 +421,7 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 	struct io_key key = {};
 	struct io_sums *row;
 
-	request_charge(request, queue, device);
+	request_charge(request, 0, queue, device);
 	request_key(&key, request, IO_LAYER_BLOCK);
 	row = io_row(cpu, &key, (const char *)request->comm);
 	if (!row)
@@ -445,8 +440,8 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 }
 
 /*
- * One that was never issued had nothing to be done for it: a flush, which the kernel makes a request
- * of its own for.
+ * One that was never issued had nothing to be done for it by itself: a flush, which the kernel makes a
+ * request of its own for. Whoever waits for it waits for the device.
  */
 static __always_inline void request_close(struct cpu *cpu, const struct io_request *request,
 					  __u64 now, bool is_error)
@@ -456,8 +451,44 @@ static __always_inline void request_close(struct cpu *cpu, const struct io_reque
 	if (request->issue_ns) {
 		cpu->counts.ios++;
 		request_end(cpu, request, now, is_error);
-	} else if (request->op != IO_OP_FLUSH) {
+	} else if (request->op == IO_OP_FLUSH) {
+		request_charge(request, 0, 0, now - request->start_ns);
+	} else {
 		cpu->counts.lost[LOST_IO_UNSEEN]++;
+	}
+}
+
+/*
+ * Before who waits for it is woken; how long it was held back in all. Of the last rest of what a device
+ * without requests split, nobody said that it went on.
+ */
+static __always_inline __u64 throttle_leave(struct cpu *cpu, const struct bio *bio)
+{
+	__u64 key = (__u64)bio, throttled_ns;
+	struct io_request *held = bpf_map_lookup_elem(&throttled, &key);
+
+	if (!held)
+		return 0;
+	if (!held->issue_ns)
+		cpu->counts.lost[LOST_IO_UNSEEN]++;
+	throttled_ns = held->throttled_ns;
+	request_charge(held, throttled_ns, 0, 0);
+	bpf_map_delete_elem(&throttled, &key);
+	return throttled_ns;
+}
+
+/* Those bios of a request that end with so many bytes. Told of a request, none is told by itself. */
+static __noinline void throttle_leave_all(struct cpu *cpu, struct bio *bio, __u32 bytes)
+{
+	__u32 i, size;
+
+	for (i = 0; i < BIOS && bio; i++) {
+		size = bio->bi_iter.bi_size;
+		if (size > bytes)
+			return;
+		bytes -= size;
+		throttle_leave(cpu, bio);
+		bio = bio->bi_next;
 	}
 }
 
@@ -472,8 +503,14 @@ int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int by
 	if (!cpu)
 		return 0;
 	now = bpf_ktime_get_ns();
+	if (has_throttle && *(volatile bool *)&has_held)
+		throttle_leave_all(cpu, rq->bio, bytes);
 	address = pointer_number(cpu, rq);
 	request = request_find(address);
+	if (!request && !has_start && !rq->__data_len && rq->bio) {
+		address = pointer_number(cpu, rq->bio); /* see bio_is_flush() */
+		request = request_find(address);
+	}
 	if (!request)
 		return 0;
 	request->bytes += bytes;
@@ -518,18 +555,16 @@ int BPF_PROG(on_request_merge, struct request *rq)
 static __always_inline int bio_merge(struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	const struct held held = bio_held(bio);
-	struct io_request request = {};
+	bool is_part;
+	struct io_request request = {}, *held = bio_held(bio, &is_part);
 	struct cpu *cpu = cpu_get();
 
 	if (!cpu)
 		return 0;
-	if (held.request) {
-		throttle_settle(cpu, &held);
-		if (!held.is_part)
-			request_charge(held.request, 0, 0);
-		merge_add(cpu, held.request);
-		throttle_leave(&held);
+	if (held) {
+		if (!is_part)
+			throttle_end(cpu, held, bpf_ktime_get_ns());
+		merge_add(cpu, held);
 		return 0;
 	}
 	if (!filter_has_thread(task) || !filter_has_moment(task))
@@ -561,44 +596,40 @@ static __always_inline bool bio_is_all(struct bio *bio)
 	return disk && disk->fops && disk->fops->submit_bio;
 }
 
-/* It goes on. Told once of each: what went on before was another bio, which came to nothing. */
-static __always_inline void throttle_release(struct cpu *cpu, const struct bio *bio, __u64 now)
+/* An empty flush: where nobody sees the maker of its request, its bio stands for that. */
+static __always_inline bool bio_is_flush(const struct bio *bio)
 {
-	const struct held held = bio_held(bio);
-
-	if (!held.request || held.is_part)
-		return;
-	if (held.request->issue_ns)
-		throttle_leave(&held);
-	else
-		throttle_end(cpu, held.request, now);
+	return !has_start && request_op(bio->bi_opf, bio->bi_iter.bi_size) == IO_OP_FLUSH;
 }
 
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(on_bio_queue, struct bio *bio)
 {
-	bool is_all = bio_is_all(bio);
-	struct io_request *request;
+	struct io_request *request, *held;
+	bool is_all = bio_is_all(bio), is_flush = bio_is_flush(bio), is_part;
 	struct cpu *cpu;
 	__u64 now;
 
-	if (!is_all && !*(volatile bool *)&has_held)
+	if (!is_all && !is_flush && !*(volatile bool *)&has_held)
 		return 0;
 	cpu = cpu_get();
 	if (!cpu)
 		return 0;
 	now = bpf_ktime_get_ns();
-	throttle_release(cpu, bio, now);
-	if (!is_all)
+	held = bio_held(bio, &is_part);
+	if (held && !is_part)
+		throttle_end(cpu, held, now);
+	if (!is_all && !is_flush)
 		return 0;
-	request = request_make(cpu, bio, bio, false);
+	request = request_make(cpu, bio, bio, now, false);
 	if (!request)
 		return 0;
-	request->start_ns = request->issue_ns = now;
+	request->start_ns = now;
+	request->issue_ns = is_all ? now : 0;
 	request->dev = disk_dev(bio->bi_bdev->bd_disk);
 	request->op = request_op(bio->bi_opf, bio->bi_iter.bi_size);
 	request->bytes = bio->bi_iter.bi_size;
-	if (!has_bios)
+	if (is_all && !has_bios)
 		has_bios = true;
 	return 0;
 }
@@ -606,39 +637,46 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 {
+	__u64 address, throttled_ns = 0;
 	struct io_request *request;
 	struct cpu *cpu;
-	__u64 address;
 
-	if (!*(volatile bool *)&has_bios)
+	if (!*(volatile bool *)&has_bios && !*(volatile bool *)&has_held)
 		return 0;
 	cpu = cpu_get();
 	if (!cpu)
+		return 0;
+	if (has_throttle && *(volatile bool *)&has_held)
+		throttled_ns = throttle_leave(cpu, bio);
+	if (!*(volatile bool *)&has_bios)
 		return 0;
 	address = pointer_number(cpu, bio);
 	request = request_find(address);
 	if (!request)
 		return 0;
+	/* A rest was held back again since. */
+	if (throttled_ns > request->throttled_ns)
+		request->start_ns = request->issue_ns += throttled_ns - request->throttled_ns;
 	cpu->counts.ios++;
 	request_end(cpu, request, bpf_ktime_get_ns(), bio->bi_status != 0);
 	request_leave(request, address);
 	return 0;
 }
 
-/* The function returns whether it holds the bio back. */
+/* What it returns is whether it holds the bio back: a byte, with anything above it. */
 SEC("?fexit/__blk_throtl_bio")
-int BPF_PROG(on_throttle_pass, struct bio *bio, bool is_held)
+int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 {
-	struct io_request *request;
+	struct io_request *held;
 	__u64 key = (__u64)bio;
 
-	if (is_held)
+	if ((__u8)is_held)
 		return 0;
-	request = bpf_map_lookup_elem(&throttled, &key);
-	if (!request)
+	held = bpf_map_lookup_elem(&throttled, &key);
+	if (!held)
 		return 0;
-	if (request->throttled_ns) /* but before, it did */
-		request->issue_ns = request->start_ns;
+	if (held->throttled_ns) /* but before, it did */
+		held->issue_ns = held->start_ns;
 	else
 		bpf_map_delete_elem(&throttled, &key);
 	return 0;
@@ -652,19 +690,18 @@ SEC("?fentry/__blk_throtl_bio")
 int BPF_PROG(on_throttle, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct io_request request = {}, *rest;
+	struct io_request request = {}, *held;
 	__u64 key = (__u64)bio, now = bpf_ktime_get_ns();
 	struct cpu *cpu = cpu_get();
 	struct cgroup *writer;
 
 	if (!cpu)
 		return 0;
-	rest = task->flags & PF_KTHREAD ? bpf_map_lookup_elem(&throttled, &key) : NULL;
-	if (rest) { /* too large for a request, and asked about again */
-		if (!rest->issue_ns)
-			throttle_end(cpu, rest, now);
-		rest->start_ns = now;
-		rest->issue_ns = 0;
+	held = bpf_map_lookup_elem(&throttled, &key);
+	if (held) { /* the rest of what was too large for a request */
+		throttle_end(cpu, held, now);
+		held->start_ns = now;
+		held->issue_ns = 0;
 		return 0;
 	}
 	writer = bio_writer(task, bio);
@@ -678,7 +715,8 @@ int BPF_PROG(on_throttle, struct bio *bio)
 	request.op = request_op(bio->bi_opf, bio->bi_iter.bi_size);
 	if (!has_held)
 		has_held = true;
-	bpf_map_update_elem(&throttled, &key, &request, BPF_ANY);
+	if (bpf_map_update_elem(&throttled, &key, &request, BPF_ANY))
+		cpu->counts.lost[LOST_IO_REQUESTS]++;
 	return 0;
 }
 

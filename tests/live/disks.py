@@ -38,6 +38,19 @@ def modprobe(*names):
             h.run(["modprobe", name])
 
 
+def device_number(path):
+    device = os.stat(path).st_rdev
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def disk_stats(name):
+    """As the kernel counts the requests that have ended."""
+    with open("/proc/diskstats", encoding="ascii") as file:
+        fields = next(line.split() for line in file if line.split()[2] == name)
+    reads, writes, discards, flushes = (int(fields[i]) for i in (3, 7, 14, 18))
+    return {"read": reads, "write": writes, "discard": discards, "flush": flushes}
+
+
 class Loop:
     """So many MiB in memory, as a disk that takes requests; skips where there can be none."""
 
@@ -65,8 +78,7 @@ class Loop:
             os.rmdir(os.path.dirname(self.file))
 
     def number(self):
-        device = os.stat(self.path).st_rdev
-        return f"{os.major(device)}:{os.minor(device)}"
+        return device_number(self.path)
 
     def set_write_cache(self, is_on):
         """Without one, nothing is ever flushed."""
@@ -75,11 +87,7 @@ class Loop:
             file.write("write back" if is_on else "write through")
 
     def stats(self):
-        """As the kernel counts the requests that have ended."""
-        with open("/proc/diskstats", encoding="ascii") as file:
-            fields = next(line.split() for line in file if line.split()[2] == self.name)
-        reads, writes, discards, flushes = (int(fields[i]) for i in (3, 7, 14, 18))
-        return {"read": reads, "write": writes, "discard": discards, "flush": flushes}
+        return disk_stats(self.name)
 
 
 # So that nothing writes but who is told to.
@@ -122,7 +130,7 @@ class Limited:
 
     def __init__(self, disk):
         self.path = f"/sys/fs/cgroup/stackd-test-{os.getpid()}"
-        self.number, self.error, self.is_there = disk.number(), None, False
+        self.disk, self.error, self.is_there = disk, None, False
         atexit.register(self.close)
         try:
             with open("/sys/fs/cgroup/cgroup.subtree_control", "r+", encoding="ascii") as file:
@@ -139,7 +147,7 @@ class Limited:
 
     def set(self, limits):
         """As io.max has them: "riops=20"; others stay."""
-        self._write("io.max", f"{self.number} {limits}")
+        self._write("io.max", f"{self.disk.number()} {limits}")
 
     def take(self, pid):
         self._write("cgroup.procs", str(pid))
@@ -149,20 +157,19 @@ class Limited:
             os.rmdir(self.path)
 
 
-class Slowed:
-    """A disk over another, each operation of which takes that many ms longer; path is None, and error
-    says why, where there can be none."""
+class Mapped:
+    """A disk over another; path is None, and error says why, where there can be none."""
 
-    def __init__(self, disk, ms):
-        modprobe("dm_mod", "dm_delay")
+    def __init__(self, disk, target, parameters):
+        modprobe("dm_mod")
         self.mapper_name = f"stackd-test-{os.getpid()}"
-        parameters = f"{disk.path} 0 {ms}".encode() + b"\0"
+        parameters = parameters.encode() + b"\0"
         parameters += bytes(-len(parameters) % 8)
-        target = struct.pack("<QQiI16s", 0, disk.sectors, 0, 40 + len(parameters), b"delay")
+        table = struct.pack("<QQiI16s", 0, disk.sectors, 0, 40 + len(parameters), target.encode())
         try:
             device = _mapper(DM_CREATE, self.mapper_name)
             atexit.register(self.close)
-            _mapper(DM_LOAD, self.mapper_name, 1, target + parameters)
+            _mapper(DM_LOAD, self.mapper_name, 1, table + parameters)
             _mapper(DM_RESUME, self.mapper_name)
         except OSError as e:
             self.path, self.error = None, str(e)
@@ -171,9 +178,65 @@ class Slowed:
         self.path = f"/dev/{self.name}"
         h.wait_until(lambda: os.path.exists(self.path), 10, self.path)
 
+    def number(self):
+        return device_number(self.path)
+
+    def stats(self):
+        return disk_stats(self.name)
+
     def close(self):
         with contextlib.suppress(OSError):
             _mapper(DM_REMOVE, self.mapper_name)
+
+
+class Slowed(Mapped):
+    """Each operation takes that many ms longer."""
+
+    def __init__(self, disk, ms):
+        modprobe("dm_delay")
+        super().__init__(disk, "delay", f"{disk.path} 0 {ms}")
+
+
+class Striped(Mapped):
+    """No operation is larger than so many KiB; what is, is split. It has no requests of its own."""
+
+    def __init__(self, disk, kib):
+        super().__init__(disk, "striped", f"1 {(kib << 10) // SECTOR} {disk.path} 0")
+
+
+class NullDisk:
+    """Takes requests, and does little about them, for that long each; can be taken away."""
+
+    CONFIG, NAME = "/sys/kernel/config/nullb", "stackdtest"
+
+    def __init__(self, delay_ns, has_cache=False):
+        self.path = None
+        modprobe("null_blk")
+        h.run(["mount", "-t", "configfs", "none", "/sys/kernel/config"])
+        self.config = os.path.join(self.CONFIG, self.NAME)
+        try:
+            os.mkdir(self.config)
+            for name, value in (("size", 256), ("memory_backed", int(has_cache)),
+                                ("cache_size", int(has_cache)), ("irqmode", 2),
+                                ("completion_nsec", delay_ns), ("power", 1)):
+                self.set(name, value)
+            with open(f"{self.config}/index", encoding="ascii") as file:
+                self.name = f"nullb{file.read().strip()}"
+        except OSError as e:
+            self.error = str(e)
+            return
+        # By index before 6.7, by the name it was given since.
+        names = [n for n in (self.NAME, self.name) if os.path.exists(f"/sys/block/{n}")]
+        self.name, self.error = names[0], ""
+        self.path = f"/dev/{self.name}"
+
+    def set(self, name, value):
+        with open(f"{self.config}/{name}", "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            os.rmdir(self.config)
 
 
 def _hides_tasks(daemon):

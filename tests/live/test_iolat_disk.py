@@ -11,7 +11,7 @@ import sys
 import time
 
 import harness as h
-from disks import Limited, Loop, Mounted, Slowed, may_miss, modprobe
+from disks import Limited, Loop, Mounted, NullDisk, Slowed, Striped, may_miss, modprobe
 
 h.need_live()
 
@@ -132,14 +132,16 @@ def check_held(limited):
 
 
 # Writes past the cache, each in a thread of its own: a line "OFFSET SIZE" begins one, which says
-# who it is; a line of nothing is answered when all have ended.
+# who it is, and of nothing a sync; an empty one is answered by how many ns they took in all.
 WRITER = """
-import mmap, os, sys, threading
+import mmap, os, sys, threading, time
 file, memory = os.open(sys.argv[1], os.O_WRONLY | os.O_DIRECT), mmap.mmap(-1, 4 << 20)
+threads, took = [], []
 def write(offset, size):
     print(threading.get_native_id(), flush=True)
-    os.pwrite(file, memoryview(memory)[:size], offset)
-threads = []
+    start = time.monotonic_ns()
+    os.pwrite(file, memoryview(memory)[:size], offset) if size else os.fsync(file)
+    took.append(time.monotonic_ns() - start)
 for line in sys.stdin:
     if line.strip():
         threads.append(threading.Thread(target=write, args=map(int, line.split())))
@@ -147,14 +149,15 @@ for line in sys.stdin:
         continue
     while threads:
         threads.pop().join()
-    print("ended", flush=True)
+    print(sum(took), flush=True)
+    took.clear()
 """
-PIECE, LARGEST_KIB, LARGE, PIECES = 4096, 128, 1 << 20, 16
+PIECE, LARGEST_KIB, LARGE, PIECES = 4096, 64, 1 << 20, 16
 
 
 class Writer:
-    def __init__(self, limited):
-        self.process = subprocess.Popen([sys.executable, "-c", WRITER, disk.path],
+    def __init__(self, limited, path):
+        self.process = subprocess.Popen([sys.executable, "-c", WRITER, path],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self.process.pid
         limited.take(self.pid)
@@ -176,67 +179,110 @@ class Writer:
 
         h.wait_until(waits, 10, "a write to be held back")
 
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
 
-def check_written(writer, limited, limit, pieces, release):
-    """What is recorded of writes of these offsets and sizes; all requests are to be the writer's."""
+
+def check_owners(rows, pid, text):
+    others = {r["process"]["comm"]: r["count"] for r in rows if r["process"]["pid"] != pid}
+    h.check(not others, f"{text}: no requests of others: {others}")
+
+
+def check_written(writer, limited, limit, pieces, release=None, own_share=0.1):
+    """What is recorded of writes of these offsets and sizes, held back for all but own_share of the
+    time that they took; all requests are to be the writer's."""
     limited.set(limit)
-    start, before = daemon.cut("iolat"), disk.stats()["write"]
+    start, before = daemon.cut("iolat"), limited.disk.stats()
     for offset, size in pieces:
         writer.begin(offset, size)
     if release:
         limited.set(release)
-    h.check(writer.tell("") == "ended", "the writes have ended")
-    made, end = disk.stats()["write"] - before, daemon.cut("iolat")
+    took = int(writer.tell(""))
+    end, after = daemon.cut("iolat"), limited.disk.stats()
     limited.set("rbps=max wbps=max riops=max wiops=max")
     rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end),
-                           "--op", "write", "--disk", disk.name)["rows"]
+                           "--disk", limited.disk.name)["rows"]
     blocks = [r for r in rows if r["io"]["layer"] == "block"]
-    others = {r["process"]["comm"]: r["count"] for r in blocks if r["process"]["pid"] != writer.pid}
-    h.check(not others, f"{limit}: no requests of others: {others}")
-    requests, written = sum(r["count"] for r in blocks), sum(r["io"]["bytes"] for r in blocks)
-    h.check(requests == made, f"{limit}: {requests} requests, {made} by the kernel's count")
+    # What is flushed is flushed for all, by the kernel.
+    check_owners([r for r in blocks if r["io"]["op"] == "write"], writer.pid, limit)
+    seen = {op: count_of(blocks, "block", op) for op in ("write", "flush")}
+    # No device that takes bios counts its flushes, nor what it splits as one.
+    made = {op: after[op] - before[op] for op in seen}
+    written = sum(r["io"]["bytes"] for r in blocks)
     h.check(written == sum(size for _, size in pieces), f"{limit}: {written} bytes")
     own = [r for r in rows if r["process"]["pid"] == writer.pid]
     held = sum(r["total_ns"] for r in own if r["io"]["layer"] == "throttled")
-    told = sum_of(own, "syscall", "pwrite64", "throttled_ns")
-    h.check(held and told, f"{limit}: held back for {held} ns, {told} ns of the calls")
+    told = sum_of(own, "syscall", "pwrite64", "throttled_ns") + sum_of(own, "syscall", "fsync",
+                                                                       "throttled_ns")
+    h.check(took - own_share * took <= held <= took,
+            f"{limit}: held back for {held} ns of the {took} that the writes took")
     h.check_near(told, held, 0.1, f"{limit}: the calls' part of that")
-    return {"requests": made, "held": count_of(own, "throttled", "write"),
+    return {"seen": seen, "made": made, "held": count_of(own, "throttled", "write", "flush"),
             "merges": sum(r["io"].get("merges", 0) for r in blocks)}
+
+
+def large_ones():
+    return [(i * LARGE, LARGE) for i in range(2)]
 
 
 def check_changed(limited):
     """Held back, and then cut up or put together: still who wrote it."""
-    writer = Writer(limited)
-    path = f"/sys/block/{disk.name}/queue/max_sectors_kb"
-    with open(path, "r+", encoding="ascii") as file:
+    queue = f"/sys/block/{disk.name}/queue"
+    writer = Writer(limited, disk.path)
+    with open(f"{queue}/max_sectors_kb", "r+", encoding="ascii") as file:
         before = file.read()
         file.seek(0)
         file.write(str(LARGEST_KIB))
-    large = [(i * LARGE, LARGE) for i in range(2)]
-    parts = sum(size >> 10 for _, size in large) // LARGEST_KIB
-    by_bytes = check_written(writer, limited, f"wbps={LARGE}", large, None)
-    h.check(by_bytes["requests"] == parts, f"large ones became {parts}: {by_bytes}")
-    by_number = check_written(writer, limited, f"wiops={IOPS}", large, None)
-    h.check(by_number["requests"] == parts, f"large ones became {parts}: {by_number}")
-    h.check(by_number["held"] >= len(large), f"each was held back: {by_number}")
-    with open(path, "w", encoding="ascii") as file:
+    parts = sum(size >> 10 for _, size in large_ones()) // LARGEST_KIB
+    by_bytes = check_written(writer, limited, f"wbps={LARGE}", large_ones())
+    by_number = check_written(writer, limited, f"wiops={IOPS}", large_ones())
+    for found in (by_bytes, by_number):
+        h.check(found["seen"] == found["made"] == {"write": parts, "flush": 0},
+                f"large ones became {parts}: {found}")
+        h.check(found["held"] >= 2, f"each was held back: {found}")
+    with open(f"{queue}/max_sectors_kb", "w", encoding="ascii") as file:
         file.write(before)
+    with open(f"{queue}/nomerges", "w", encoding="ascii") as file:
+        file.write("0")
     small = [(i * PIECE, PIECE) for i in range(PIECES)]
-    merged = check_written(writer, limited, "wiops=2", small, "wiops=max")
-    h.check(merged["merges"] and merged["merges"] + merged["requests"] == PIECES,
-            f"{PIECES} pieces were put together: {merged}")
-    print(f"by bytes {by_bytes}, by number {by_number}, together {merged}")
+    for word, pieces in (("up", small), ("down", small[::-1])):
+        found = check_written(writer, limited, "wiops=2", pieces, "wiops=max", 0.3)
+        h.check(found["seen"] == found["made"], f"{word}: as many as the kernel counts: {found}")
+        h.check(found["merges"] + found["seen"]["write"] == PIECES,
+                f"{word}: {PIECES} pieces, some put together: {found}")
+        h.check(found["merges"] > 0 or word == "down", f"{word}: some put together: {found}")
+    disk.set_write_cache(True)
+    synced = check_written(writer, limited, "wiops=2", [(0, 0)] * 4)
+    h.check(synced["held"] >= 3, f"syncs: {synced}")
+    disk.set_write_cache(False)
+    writer.end()
     # Nothing is left of them that another's would be taken for.
     start = daemon.cut("iolat")
     program = h.Program("prog_io", disk.path, COUNT, "direct_write").ready().go().done()
     end = daemon.cut("iolat")
     program.end()
-    rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end),
-                           "--layer", "throttled")["rows"]
-    h.check(not rows, f"without a limit nothing is held back: {rows}")
-    writer.process.stdin.close()
-    writer.process.wait()
+    rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "--disk",
+                           disk.name)["rows"]
+    h.check(not count_of(rows, "throttled", "read", "write"), "without a limit nothing is held back")
+    check_owners([r for r in rows if r["io"]["layer"] == "block"], program.pid, "without a limit")
+    print(f"by bytes {by_bytes}, by number {by_number}, together {found}, synced {synced}")
+
+
+def check_changed_above():
+    """The same, of a device without requests that splits what it gets."""
+    striped = Striped(disk, LARGEST_KIB)
+    if not striped.path:
+        print(f"no device can be striped: {striped.error}")
+        return
+    limited = Limited(striped)
+    writer = Writer(limited, striped.path)
+    found = check_written(writer, limited, f"wiops={IOPS}", large_ones())
+    h.check(found["held"] >= 2, f"each was held back: {found}")
+    print(f"above: {found}")
+    writer.end()
+    limited.close()
+    striped.close()
 
 
 if any("io.max" in text for text in probe["blind"]):
@@ -249,6 +295,8 @@ else:
     else:
         print(f"no limit can be set: {limited.error}")
     limited.close()
+    if limited.is_there:
+        check_changed_above()
 
 # What the kernel writes back is its group's who wrote it, wherever the kernel knows that.
 WRITERS = f"/stackd-test-writers-{os.getpid()}"
@@ -317,4 +365,26 @@ for kind, call, times in SLOW_KINDS if slow.path else ():
         seen = count_of(own, "vfs", "sync"), sum_of(own, "vfs", "sync", "device_ns")
         h.check(seen[0] == SLOW_COUNT, f"{kind}: the syncs within: {seen}")
         h.check_near(seen[1], device, 0.1, f"{kind}: the device's part of the sync")
+# A flush is made for all who wait for it, by the kernel; each of them waits for the device.
+FLUSHES = """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+for _ in range(int(sys.argv[2])):
+    os.fsync(file)
+"""
+null = NullDisk(SLOW_MS * NS_PER_MS, has_cache=True)
+if null.path:
+    start = daemon.cut("iolat")
+    done = h.run([sys.executable, "-c", FLUSHES, null.path, str(SLOW_COUNT)])
+    end = daemon.cut("iolat")
+    h.check(done.code == 0, str(done))
+    rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "--disk",
+                           null.name)["rows"]
+    h.check(count_of(rows, "syscall", "fsync") == SLOW_COUNT, "each sync is there")
+    device, other = (sum_of(rows, "syscall", "fsync", part) for part in ("device_ns", "other_ns"))
+    h.check(device >= SLOW_COUNT * SLOW_MS * NS_PER_MS * 0.9 and other < device / 10,
+            f"flushes are the device's: {device}, other {other}")
+    null.close()
+else:
+    print(f"no disk that flushes: {null.error}")
 h.finish()

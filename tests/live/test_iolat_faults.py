@@ -11,45 +11,10 @@ import subprocess
 import time
 
 import harness as h
-from disks import Loop, Mounted, may_miss, modprobe
+from disks import Loop, Mounted, NullDisk, may_miss, modprobe
 
 h.need_live()
 h.need_tool("fio")
-
-NULL = "/sys/kernel/config/nullb"
-NAME = "stackdtest"
-
-
-class NullDisk:
-    """Takes requests, and does nothing about them, for that long each; can be taken away."""
-
-    def __init__(self, delay_ns):
-        self.path = None
-        modprobe("null_blk")
-        h.run(["mount", "-t", "configfs", "none", "/sys/kernel/config"])
-        self.config = os.path.join(NULL, NAME)
-        try:
-            os.mkdir(self.config)
-            for name, value in (("size", 256), ("memory_backed", 0), ("irqmode", 2),
-                                ("completion_nsec", delay_ns), ("power", 1)):
-                self.set(name, value)
-            with open(f"{self.config}/index", encoding="ascii") as file:
-                self.name = f"nullb{file.read().strip()}"
-        except OSError as e:
-            self.error = str(e)
-            return
-        # By index before 6.7, by the name it was given since.
-        names = [n for n in (NAME, self.name) if os.path.exists(f"/sys/block/{n}")]
-        self.name, self.error = names[0], ""
-        self.path = f"/dev/{self.name}"
-
-    def set(self, name, value):
-        with open(f"{self.config}/{name}", "w", encoding="ascii") as file:
-            file.write(str(value))
-
-    def close(self):
-        with contextlib.suppress(OSError):
-            os.rmdir(self.config)
 
 
 class FullDisk:
