@@ -119,15 +119,16 @@ static int kprobe_try(const struct probe *probe, const char *function, int flag_
 {
 	const struct broker_kprobe kprobe = { .function = function };
 	_cleanup_(closep) int program = flag_program(flag_map, 0), event = -1;
-	int r = program < 0 ? program : broker_open_kprobe(probe->options.broker, &kprobe, &event);
+	int link, r = program < 0 ? program
+				  : broker_open_kprobe(probe->options.broker, &kprobe, &event);
 
 	if (r)
 		return r;
-	r = bpf_link_create(program, event, BPF_PERF_EVENT, NULL);
-	if (r >= 0 && ioctl(event, PERF_EVENT_IOC_ENABLE, 0) < 0) {
-		close(r);
-		return -errno;
-	}
+	link = bpf_link_create(program, event, BPF_PERF_EVENT, NULL);
+	if (link < 0 || ioctl(event, PERF_EVENT_IOC_ENABLE, 0) == 0)
+		return link;
+	r = -errno;
+	close(link);
 	return r;
 }
 
@@ -144,7 +145,8 @@ static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 
 /*
  * Whether programs can be attached to functions that way: 0 or negative errno. unseen_out: system
- * calls that do not call the function for fsync(), which some compilers make part of them; NULL: none.
+ * calls that do not call the function for fsync(), which some compilers make part of them; NULL:
+ * none.
  */
 static int way_probe(const struct probe *probe, enum way way, const char **unseen_out)
 {

@@ -253,8 +253,8 @@ static int list_apply(struct targets *targets)
 }
 
 /*
- * What can be traced and has that name. The address, of the call in it, is as good as the function's
- * own where many are attached at once (fprobe_init()).
+ * What can be traced and has that name. The address, of the call in it, is as good as the
+ * function's own where many are attached at once (fprobe_init()).
  */
 static int places_find(const struct target_pattern *pattern, struct targets *out)
 {
