@@ -201,11 +201,14 @@ static void hook_tell(struct probe_layers *layers)
 		 kprobe[0] ? " by kprobe" : "");
 }
 
+static bool insists(const struct probe *probe, const char *hook)
+{
+	return strcmp(probe->options.config->iolat_hook, hook) == 0;
+}
+
 static bool wants(const struct probe *probe, const char *hook)
 {
-	const char *wanted = probe->options.config->iolat_hook;
-
-	return strcmp(wanted, hook) == 0 || strcmp(wanted, "auto") == 0;
+	return insists(probe, hook) || insists(probe, "auto");
 }
 
 static void functions_blind(struct probe *probe, const char *tried, int r)
@@ -218,7 +221,7 @@ static void functions_blind(struct probe *probe, const char *tried, int r)
 		  "%s of file systems: no program may be attached to functions here (%s: %s)",
 		  layers->first == VFS ? "the layers of the VFS and" : "the layer", tried,
 		  strerror(-r));
-	if (strcmp(probe->options.config->iolat_hook, "auto") == 0)
+	if (insists(probe, "auto"))
 		return;
 	layers->is_refused = true;
 	probe_fail(probe, "%s: %s", tried, strerror(-r));
@@ -293,7 +296,8 @@ static void functions_choose(struct probe *probe)
 	layers->has_fentry = !r;
 	/* A session is to begin soon: a slow machine verifies so many programs for a minute. */
 	layers->has_call_functions = !r && layers->top == IO_LAYER_SYSCALL &&
-				     !probe->options.is_small && calls_choose(probe);
+				     (!probe->options.is_small || insists(probe, "fentry")) &&
+				     calls_choose(probe);
 	if (r && !has_kprobes) {
 		functions_blind(probe, wants(probe, "fentry") ? "fentry" : "kprobe", r);
 		return;

@@ -170,4 +170,21 @@ if shutil.which("fio"):
         check_busy_disk(scheduler)
 else:
     print("no fio to keep a disk busy")
+
+# Where that is insisted on, sessions too follow the functions of system calls, and no others pay.
+probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
+if "fentry" in probe["hook"]:
+    daemon.stop()
+    daemon = h.Daemon("window.length=1s", "probe.iolat.hook=fentry")
+    reader = Reader()
+    result = daemon.ctl("start", "iolat", "--name", "functions", "-p", reader.process.pid)
+    h.check(result.code == 0, f"start: {result}")
+    reader.go()
+    wanted = {reader.process.pid: (READS * 2, 3)}
+    h.wait_until(lambda: seen_in("functions") == wanted, 20, "what functions show")
+    hook = daemon.ctl_json("snapshot", "functions", "--since", "-10min")["hook"]
+    h.check("system calls" in hook and "fentry" in hook and "system calls and" not in hook,
+            f"by functions: {hook}")
+else:
+    print(f"no functions of system calls: {probe['hook']}")
 h.finish()
