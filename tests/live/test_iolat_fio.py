@@ -99,6 +99,20 @@ def check_async(mounted, op):
                 f"{word}: {counts}, fio {job['total_ios']}")
 
 
+def check_uring(mounted):
+    """What io_uring tries without waiting first, and again, is one read each."""
+    word = f"{mounted.kind} read, io_uring"
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+        file.write("1")
+    job, rows, _ = recorded(mounted, "read", "--direct=0", "--iodepth=8", engine="io_uring")
+    own = [r for r in rows("--comm", "fio") if r["io"]["op"] == "read"]
+    seen = sum(r["count"] for r in own if r["io"]["layer"] == "fs")
+    failed = sum(r["io"]["errors"] for r in own if r["io"]["layer"] == "fs")
+    if "fs" in layers_of(mounted):
+        h.check(seen == job["total_ios"] and not failed,
+                f"{word}: {seen}, {failed} failed, fio {job['total_ios']}")
+
+
 # Without a cache no empty flush is counted as a write by the kernel.
 disk.set_write_cache(False)
 for kind in ("ext4", "xfs"):
@@ -108,5 +122,6 @@ for kind in ("ext4", "xfs"):
     for op in JOBS:
         check_job(mounted, op)
     check_async(mounted, "read")
+    check_uring(mounted)
     mounted.close()
 h.finish()
