@@ -102,6 +102,8 @@ def test_full(directory):
     os.mkdir(disk)
     mounted(disk, "size=12m")
     try:
+        with open(f"{disk}/other", "wb"):
+            pass  # a full disk may have no room for a name
         result = write(f"{disk}/stackd.db", 4000)
         print(f"written {result['written']}, dropped {result['dropped']}: {result['problem']}")
         need(result["written"] > 3500, "most windows are written")
