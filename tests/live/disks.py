@@ -38,20 +38,22 @@ def modprobe(*names):
             h.run(["modprobe", name])
 
 
-def device_number(path):
-    device = os.stat(path).st_rdev
-    return f"{os.major(device)}:{os.minor(device)}"
+class Disk:
+    """What has a path, and a name in /proc/diskstats."""
+
+    def number(self):
+        device = os.stat(self.path).st_rdev
+        return f"{os.major(device)}:{os.minor(device)}"
+
+    def stats(self):
+        """As the kernel counts the requests that have ended."""
+        with open("/proc/diskstats", encoding="ascii") as file:
+            fields = next(line.split() for line in file if line.split()[2] == self.name)
+        reads, writes, discards, flushes = (int(fields[i]) for i in (3, 7, 14, 18))
+        return {"read": reads, "write": writes, "discard": discards, "flush": flushes}
 
 
-def disk_stats(name):
-    """As the kernel counts the requests that have ended."""
-    with open("/proc/diskstats", encoding="ascii") as file:
-        fields = next(line.split() for line in file if line.split()[2] == name)
-    reads, writes, discards, flushes = (int(fields[i]) for i in (3, 7, 14, 18))
-    return {"read": reads, "write": writes, "discard": discards, "flush": flushes}
-
-
-class Loop:
+class Loop(Disk):
     """So many MiB in memory, as a disk that takes requests; skips where there can be none."""
 
     def __init__(self, megabytes):
@@ -77,17 +79,11 @@ class Loop:
             os.unlink(self.file)
             os.rmdir(os.path.dirname(self.file))
 
-    def number(self):
-        return device_number(self.path)
-
     def set_write_cache(self, is_on):
         """Without one, nothing is ever flushed."""
         path = f"/sys/block/{self.name}/queue/write_cache"
         with open(path, "w", encoding="ascii") as file:
             file.write("write back" if is_on else "write through")
-
-    def stats(self):
-        return disk_stats(self.name)
 
 
 # So that nothing writes but who is told to.
@@ -157,7 +153,7 @@ class Limited:
             os.rmdir(self.path)
 
 
-class Mapped:
+class Mapped(Disk):
     """A disk over another; path is None, and error says why, where there can be none."""
 
     def __init__(self, disk, target, parameters):
@@ -177,12 +173,6 @@ class Mapped:
         self.name = f"dm-{os.minor(device)}"
         self.path = f"/dev/{self.name}"
         h.wait_until(lambda: os.path.exists(self.path), 10, self.path)
-
-    def number(self):
-        return device_number(self.path)
-
-    def stats(self):
-        return disk_stats(self.name)
 
     def close(self):
         with contextlib.suppress(OSError):

@@ -153,6 +153,7 @@ for line in sys.stdin:
     took.clear()
 """
 PIECE, LARGEST_KIB, LARGE, PIECES = 4096, 64, 1 << 20, 16
+LARGE_ONES = [(i * LARGE, LARGE) for i in range(2)]
 
 
 class Writer:
@@ -222,10 +223,6 @@ def check_written(writer, limited, limit, pieces, release=None, own_share=0.1):
             "merges": sum(r["io"].get("merges", 0) for r in blocks)}
 
 
-def large_ones():
-    return [(i * LARGE, LARGE) for i in range(2)]
-
-
 def check_changed(limited):
     """Held back, and then cut up or put together: still who wrote it."""
     queue = f"/sys/block/{disk.name}/queue"
@@ -234,9 +231,9 @@ def check_changed(limited):
         before = file.read()
         file.seek(0)
         file.write(str(LARGEST_KIB))
-    parts = sum(size >> 10 for _, size in large_ones()) // LARGEST_KIB
-    by_bytes = check_written(writer, limited, f"wbps={LARGE}", large_ones())
-    by_number = check_written(writer, limited, f"wiops={IOPS}", large_ones())
+    parts = sum(size >> 10 for _, size in LARGE_ONES) // LARGEST_KIB
+    by_bytes = check_written(writer, limited, f"wbps={LARGE}", LARGE_ONES)
+    by_number = check_written(writer, limited, f"wiops={IOPS}", LARGE_ONES)
     for found in (by_bytes, by_number):
         h.check(found["seen"] == found["made"] == {"write": parts, "flush": 0},
                 f"large ones became {parts}: {found}")
@@ -277,7 +274,7 @@ def check_changed_above():
         return
     limited = Limited(striped)
     writer = Writer(limited, striped.path)
-    found = check_written(writer, limited, f"wiops={IOPS}", large_ones())
+    found = check_written(writer, limited, f"wiops={IOPS}", LARGE_ONES)
     h.check(found["held"] >= 2, f"each was held back: {found}")
     print(f"above: {found}")
     writer.end()
