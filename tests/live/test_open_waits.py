@@ -9,21 +9,22 @@ THREADS = 3
 BEFORE_S = 3
 
 
-def check_age(row, slept_since, text):
-    now = time.monotonic()
-    age = (now - slept_since) * NS_PER_S
-    check_near(row["max_ns"], age, 0.0, f"{text}: age of tid {row['max_tid']}",
-               slack=patience(NS_PER_S))
+def check_age(row, slept_since, asked, text):
+    """It is of a moment between the question and now."""
+    least, most = ((moment - slept_since) * NS_PER_S for moment in (asked, time.monotonic()))
+    check(least - NS_PER_S <= row["max_ns"] <= most + NS_PER_S,
+          f"{text}: age of tid {row['max_tid']}: {row['max_ns']}, {least:.0f} to {most:.0f}")
 
 
 def check_snapshot(daemon, program, slept_since):
+    asked = time.monotonic()
     snapshot = daemon.snapshot("--window", "3s", "-p", program.pid)
     rows = snapshot["rows"]
     check(row_sum(rows, "open") == THREADS + 1, f"snapshot: {row_sum(rows, 'open')} open waits")
     check(row_sum(rows, "count") == 0, "snapshot: no wait has ended")
     check(snapshot["totals"]["open_waits"] == THREADS + 1, "snapshot: totals count the open waits")
     longest = max(rows, key=lambda row: row["max_ns"])
-    check_age(longest, slept_since, "snapshot")
+    check_age(longest, slept_since, asked, "snapshot")
     check("max_end" not in longest or longest["max_end"] is None, "snapshot: it has no end")
     check(all(row["state"] == "S" for row in rows), "snapshot: state S")
     # The kernel leaves its scheduler's own frames (do_nanosleep is one) out of another's stack.
@@ -34,13 +35,14 @@ def check_snapshot(daemon, program, slept_since):
 
 
 def check_stuck(daemon, program, slept_since):
+    asked = time.monotonic()
     reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid)
     rows = reply["rows"]
     check(len(rows) == THREADS + 1, f"stuck: {len(rows)} rows, one a thread")
     tids = {row["tid"] for row in rows}
     check(tids == set(threads_of(program.pid)), f"stuck: its threads {sorted(tids)}")
     for row in rows:
-        check_age({**row, "max_tid": row["tid"]}, slept_since, "stuck")
+        check_age({**row, "max_tid": row["tid"]}, slept_since, asked, "stuck")
     text = daemon.ctl("stuck", "--idle", "-p", program.pid)
     check(text.code == 0 and "prog_sleeper" in text.out, f"stuck as text names it: {text}")
     check("S waits for a timer (nanosleep), idle, since " in text.out, "and says what it waits for")
