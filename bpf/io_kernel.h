@@ -114,7 +114,6 @@ struct task_struct___io {
 #define S_IFCHR_BITS 0020000
 #define S_IFBLK_BITS 0060000
 
-#define EAGAIN	    11
 #define EIOCBQUEUED 529	      /* include/linux/errno.h */
 #define TS_COMPAT   2	      /* arch/x86/include/asm/thread_info.h: a 32-bit system call */
 #define STACK_MASK  0x3fffULL /* kernel stacks begin at multiples of their size */

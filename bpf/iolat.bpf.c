@@ -404,11 +404,6 @@ static __always_inline int function_add(struct cpu *cpu, struct task_struct *tas
 	key->magic = place->magic;
 	if (ret > 0 && (key->op == IO_OP_READ || key->op == IO_OP_WRITE))
 		t->bytes = ret;
-	/* Tried without waiting, as io_uring does at first: it comes again, and would be there twice. */
-	if (ret == -EAGAIN && key->layer == IO_LAYER_FS) {
-		cpu->counts.filtered++;
-		return 0;
-	}
 	if (ret != -EIOCBQUEUED) {
 		operation_add(cpu, key, task, t);
 		return 0;

@@ -100,7 +100,7 @@ def check_async(mounted, op):
 
 
 def check_uring(mounted):
-    """What io_uring tries without waiting first, and again, is one read each."""
+    """What io_uring begins and has finished later is one read each, and asynchronous besides."""
     word = f"{mounted.kind} read, io_uring"
     with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
         file.write("1")
