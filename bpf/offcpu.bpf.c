@@ -14,7 +14,7 @@
 #include "filter.bpf.h"
 #include "offcpu_maps.bpf.h"
 #include "process.bpf.h"
-#include "quota.bpf.h"
+#include "throttle.bpf.h"
 #include "stack.bpf.h"
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
@@ -485,7 +485,7 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 		pending_record(ctx, cpu, task);
 }
 
-#include "resume.bpf.h"
+#include "switch_in.bpf.h"
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)

@@ -16,7 +16,7 @@
 #include "filter.bpf.h"
 #include "hook.bpf.h"
 #include "shared.h"
-#include "wake_marks.bpf.h"
+#include "irq_context.bpf.h"
 
 /* Times and state of a wait that has ended, from the switch to the hook that takes its stack. */
 struct pending_wake {
@@ -275,7 +275,7 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 	wake_record(cpu, task, s, kstack, ustack);
 }
 
-#include "resume.bpf.h"
+#include "switch_in.bpf.h"
 
 /* A stack in an interrupt goes on with what that interrupted, which has no part in it. */
 static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,

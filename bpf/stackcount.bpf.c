@@ -35,8 +35,8 @@ struct cpu {
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
-#include "again.bpf.h"
-#include "chain.bpf.h"
+#include "ustack_cache.bpf.h"
+#include "kstack_cache.bpf.h"
 
 const volatile __u64 tracepoint_ips[TRACEPOINTS_MAX] = {};
 const volatile __u32 call_kind = CALL_FUNCTION; /* enum call_kind: one a session */

@@ -27,7 +27,7 @@ static uint64_t round_up_power_of_two(uint64_t v)
 	return p;
 }
 
-/* Before 6.18 a thread does not say itself that it is throttled (bpf/quota.bpf.h). */
+/* Before 6.18 a thread does not say itself that it is throttled (bpf/throttle.bpf.h). */
 static bool quota_is_by_queue(void)
 {
 	return !probe_kernel_has_member("task_struct", "throttled");

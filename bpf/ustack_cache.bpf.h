@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_BPF_AGAIN_BPF_H
-#define STACKD_BPF_AGAIN_BPF_H
+#ifndef STACKD_BPF_USTACK_CACHE_BPF_H
+#define STACKD_BPF_USTACK_CACHE_BPF_H
 
 /*
  * Threads mostly sleep where they slept before. In goes a task that was just switched to, out comes

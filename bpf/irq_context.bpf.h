@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_BPF_WAKE_MARKS_BPF_H
-#define STACKD_BPF_WAKE_MARKS_BPF_H
+#ifndef STACKD_BPF_IRQ_CONTEXT_BPF_H
+#define STACKD_BPF_IRQ_CONTEXT_BPF_H
 
 /* In go interrupts, softirqs and timers as they come and go; out comes in what context a CPU is. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_BPF_QUOTA_BPF_H
-#define STACKD_BPF_QUOTA_BPF_H
+#ifndef STACKD_BPF_THROTTLE_BPF_H
+#define STACKD_BPF_THROTTLE_BPF_H
 
 /*
  * Waits for CPU quota: in goes a thread that leaves its CPU or is woken, out comes, when it is back

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_BPF_CHAIN_BPF_H
-#define STACKD_BPF_CHAIN_BPF_H
+#ifndef STACKD_BPF_KSTACK_CACHE_BPF_H
+#define STACKD_BPF_KSTACK_CACHE_BPF_H
 
 /*
  * Kernel stacks that were there before. In goes the context of a program, which lies on the kernel
