@@ -18,7 +18,7 @@
 #include "client/options.h"
 #include "client/report.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/frame.h"
 
 static volatile sig_atomic_t is_interrupted;

@@ -8,7 +8,7 @@
 #include "client/report.h"
 #include "client/term.h"
 #include "client/verb.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 /* One name a line, for whatever reads it; the rest is for people. */

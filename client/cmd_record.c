@@ -10,7 +10,7 @@
 #include "client/snapshot.h"
 #include "client/term.h"
 #include "client/verb.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static int64_t lost_of(const struct wire_session *session)
 {

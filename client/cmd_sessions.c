@@ -6,7 +6,7 @@
 #include "client/render_status.h"
 #include "client/term.h"
 #include "client/verb.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 enum exit_code cmd_sessions(struct options *options)

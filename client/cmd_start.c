@@ -7,7 +7,7 @@
 #include "client/report.h"
 #include "client/term.h"
 #include "client/verb.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 static int on_stopped(const struct varlink_message *message, void *context)

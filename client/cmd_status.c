@@ -8,7 +8,7 @@
 #include "client/render_status.h"
 #include "client/term.h"
 #include "client/verb.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 /* A monitor reads the line, not standard error, and knows other codes. */

@@ -9,7 +9,7 @@
 #include "client/snapshot.h"
 #include "client/term.h"
 #include "client/verb.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 enum exit_code cmd_windows(struct options *options)

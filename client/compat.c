@@ -13,7 +13,7 @@
 #include "client/report.h"
 #include "client/snapshot.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 /* A recording and what is printed of it meanwhile. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 int64_t compat_value_waits(const struct wire_row *row)
 {

@@ -6,7 +6,7 @@
 #include "client/compat.h"
 #include "client/render_ios.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { GROUP_LAYER = 1, GROUP_PROCESS };
 

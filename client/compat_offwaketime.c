@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/compat.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { GROUP_THREADS = 1, GROUP_STACKS };
 

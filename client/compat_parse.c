@@ -6,8 +6,8 @@
 
 #include "client/compat.h"
 #include "client/term.h"
-#include "proto/base.h"
-#include "proto/duration.h"
+#include "common/base.h"
+#include "common/duration.h"
 
 enum { OPTIONS_MAX = 32, FIRST_LONG = 256 };
 

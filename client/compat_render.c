@@ -7,7 +7,7 @@
 #include "client/compat.h"
 #include "client/report.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const char *const missed[] = { "[Missed User Stack]", "[Missed Kernel Stack]" };
 

@@ -5,7 +5,7 @@
 
 #include "client/compat.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const struct compat_option options[] = {
 	{ 'p', "pid", "P,..", "--pid", "these processes only", 0, COMPAT_NATIVE },

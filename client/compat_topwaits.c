@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "client/compat.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { GROUP_THREADS = 1 };
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/varlink.h"
 
 static const struct {

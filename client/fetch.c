@@ -9,7 +9,7 @@
 #include "client/options.h"
 #include "client/output.h"
 #include "client/report.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 struct target {

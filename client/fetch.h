@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "client/exit_code.h"
-#include "proto/arena.h"
-#include "proto/text.h"
+#include "common/arena.h"
+#include "common/text.h"
 #include "proto/wire.h"
 
 struct options;

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/base.h"
-#include "proto/duration.h"
+#include "common/base.h"
+#include "common/duration.h"
 
 /* PID_MAX_LIMIT of 64-bit kernels. */
 #define ID_MAX INT64_C(4194304)

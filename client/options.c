@@ -6,7 +6,7 @@
 
 #include "client/option_spec.h"
 #include "client/suggest.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/wire.h"
 
 #define AT(m) offsetof(struct options, m)

@@ -11,7 +11,7 @@
 
 #include "client/report.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static enum exit_code fail(struct output *output, const char *path)
 {

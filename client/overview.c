@@ -12,7 +12,7 @@
 #include "client/report.h"
 #include "client/snapshot.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 enum { STACKS_DEFAULT = 5 };

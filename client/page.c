@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "client/term.h"
-#include "proto/base.h"
-#include "proto/duration.h"
+#include "common/base.h"
+#include "common/duration.h"
 
 static const char *const style_codes[] = {
 	[STYLE_PLAIN] = "",

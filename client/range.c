@@ -7,9 +7,9 @@
 #include "client/options.h"
 #include "client/report.h"
 #include "client/term.h"
-#include "proto/base.h"
-#include "proto/duration.h"
-#include "proto/when.h"
+#include "common/base.h"
+#include "common/duration.h"
+#include "common/when.h"
 #include "proto/wire.h"
 
 #define NS_PER_DAY (86400 * NS_PER_S)

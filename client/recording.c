@@ -8,7 +8,7 @@
 #include "client/report.h"
 #include "client/snapshot.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 void recording_fini(struct recording *recording)

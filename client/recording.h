@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "client/exit_code.h"
-#include "proto/arena.h"
+#include "common/arena.h"
 #include "proto/wire.h"
 
 struct options;

@@ -5,7 +5,7 @@
 
 #include "client/render_ios.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Sums of one kind of operation on one file system and device, by layer. */
 struct tree {

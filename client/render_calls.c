@@ -5,7 +5,7 @@
 
 #include "client/render.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 bool reply_has_calls(const struct wire_snapshot_reply *reply)
 {

@@ -7,7 +7,7 @@
 #include "client/render.h"
 #include "client/render_ios.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /*
  * What reads folded lines splits at ; and at the last space, line by line: no name may hold a

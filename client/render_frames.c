@@ -7,7 +7,7 @@
 #include "client/render.h"
 #include "client/term.h"
 #include "client/wait_kind.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const struct {
 	const char *flag;

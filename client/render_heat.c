@@ -5,7 +5,7 @@
 
 #include "client/render_ios.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { LABEL_WIDTH = 8, COLUMNS_MIN = 10, COLUMNS_MAX = 240, MAPS = 6 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { STARS = 40, MS_SHIFT = 20 };
 

@@ -4,7 +4,7 @@
 
 #include "client/render.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { FRAMES_MAX = 6 };
 

@@ -4,7 +4,7 @@
 
 #include "client/render.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 bool reply_is_sampled(const struct wire_snapshot_reply *reply)
 {

@@ -6,7 +6,7 @@
 #include "client/render.h"
 #include "client/render_status.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { LABEL_WIDTH = 10 };
 

@@ -6,7 +6,7 @@
 #include "client/render.h"
 #include "client/term.h"
 #include "client/wait_kind.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* TASK_WAKEKILL of include/linux/sched.h: what can be killed although it is uninterruptible. */
 enum { STATE_BIT_WAKEKILL = 0x100 };

@@ -8,7 +8,7 @@
 
 #include "client/render.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };
 

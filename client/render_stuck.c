@@ -7,7 +7,7 @@
 #include "client/render.h"
 #include "client/stuck_entries.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	LABEL_WIDTH = 11,

@@ -5,7 +5,7 @@
 
 #include "client/render.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { WAKER_INDENT = 4 };
 

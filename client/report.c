@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 void report(const char *format, ...)
 {

@@ -15,7 +15,7 @@
 #include "client/render_ios.h"
 #include "client/report.h"
 #include "client/term.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 enum { TOP_DEFAULT = 20, TOP_ALL = 0 };

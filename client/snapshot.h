@@ -13,7 +13,7 @@
 
 #include "client/exit_code.h"
 #include "client/render.h"
-#include "proto/arena.h"
+#include "common/arena.h"
 #include "proto/wire.h"
 
 struct options;

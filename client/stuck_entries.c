@@ -8,7 +8,7 @@
 
 #include "client/term.h"
 #include "client/wait_kind.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A disk that answers late is slow, not hung. */
 #define URGENT_NS (5 * NS_PER_S)

@@ -11,7 +11,7 @@
 #include <wchar.h>
 
 #include "client/exit_code.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 void *must(void *p)
 {

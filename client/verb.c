@@ -6,7 +6,7 @@
 #include "client/compat.h"
 #include "client/report.h"
 #include "client/suggest.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 const struct verb verbs[] = {
 	{ "status", NULL, "is the daemon well, what it costs, what it lost",

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	/* Callers further up are about what the thread does, no more about why it waits. */

@@ -10,7 +10,7 @@
 #include "daemon/recorder.h"
 #include "daemon/store.h"
 #include "daemon/store_ahead.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct answer *answer_new(void)
 {

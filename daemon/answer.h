@@ -11,7 +11,7 @@
 #include "daemon/history.h"
 #include "daemon/merge.h"
 #include "daemon/query.h"
-#include "proto/arena.h"
+#include "common/arena.h"
 #include "proto/wire.h"
 
 /* With all their frames they are less than a reply may be long. */

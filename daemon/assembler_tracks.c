@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 static void track_age_former(struct track *track)
 {

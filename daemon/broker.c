@@ -18,7 +18,7 @@
 #include "daemon/broker_process.h"
 #include "daemon/perf_event.h"
 #include "daemon/privilege.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* An event is opened in microseconds, a kprobe in milliseconds; longer than this it hangs. */
 enum { ANSWER_TIMEOUT_S = 10 };

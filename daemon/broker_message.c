@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 union passed {
 	struct cmsghdr header;

@@ -16,7 +16,7 @@
 #include "daemon/broker_message.h"
 #include "daemon/perf_event.h"
 #include "daemon/privilege.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #if defined(__x86_64__)
 #define BROKER_ARCH AUDIT_ARCH_X86_64

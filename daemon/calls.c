@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Some seconds at the usual rate. */
 enum { CALLS_KEPT = 8192 };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 int cgroup_mount(char *path, size_t size)
 {

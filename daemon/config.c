@@ -12,7 +12,7 @@
 #include "daemon/config_file.h"
 #include "daemon/config_key.h"
 #include "daemon/config_value.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* How much of a name or a value an error message quotes. */
 #define QUOTE_MAX 48

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/config.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define BLANKS " \t"
 

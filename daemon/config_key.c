@@ -7,7 +7,7 @@
 #include <sys/un.h>
 
 #include "daemon/config.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)

@@ -6,7 +6,7 @@
 
 #include "daemon/config_key.h"
 #include "daemon/config_value.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* What is read each time it is needed, or handed on by main; the rest is built in at the start. */
 static const char *const live_keys[][2] = {

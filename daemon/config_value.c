@@ -11,7 +11,7 @@
 
 #include "daemon/config.h"
 #include "daemon/config_key.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define BLANKS " \t"
 

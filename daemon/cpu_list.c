@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 static int number_parse(const char **at, unsigned long *out)
 {

@@ -14,7 +14,7 @@
 #include "daemon/drain_state.h"
 #include "daemon/log.h"
 #include "daemon/thread.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* The ring is looked at this often; programs wake the drain earlier when it fills. */
 #define TICK_NS (100 * NS_PER_MS)

@@ -12,7 +12,7 @@
 #include "daemon/drain_map.h"
 #include "daemon/log.h"
 #include "daemon/procfs.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* From the time of a cut to the cut: a wait that ends in between is in the window before it. */
 #define CUT_SLACK_NS (50 * NS_PER_US)

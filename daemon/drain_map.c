@@ -7,7 +7,7 @@
 
 #include <bpf/bpf.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	BATCH = 2048, /* members a read; grows when a bucket holds more */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/drain_pace.h"
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* So long over the budget, with almost nothing recorded, and a session ends. */
 #define OVER_MAX_NS (2 * NS_PER_S)

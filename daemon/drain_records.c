@@ -6,7 +6,7 @@
 
 #include "bpf/unwind_shared.h"
 #include "daemon/calls.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* How a walk ended, as the kernel, stacks and processes have it. */
 static const struct {

@@ -8,7 +8,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A program that was preempted between reserve and commit has run again by then. */
 #define COMMIT_TIMEOUT_NS (50 * NS_PER_MS)

@@ -10,7 +10,7 @@
 
 #include "daemon/elf_debug.h"
 #include "daemon/elf_handle.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define PACKED_BYTES_MAX   (16 * 1024 * 1024)
 #define UNPACKED_BYTES_MAX (32 * 1024 * 1024) /* a few bytes can stand for gigabytes */

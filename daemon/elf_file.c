@@ -10,7 +10,7 @@
 #include <libelf.h>
 
 #include "daemon/elf_handle.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define NOTES_BYTES_MAX (64 * 1024) /* of one segment; real ones have some hundred */
 #define SECTIONS_MAX	65536

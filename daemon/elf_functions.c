@@ -7,7 +7,7 @@
 #include "daemon/elf_debug.h"
 #include "daemon/elf_file.h"
 #include "daemon/elf_handle.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { SYMBOLS_MAX = 4 << 20 };
 

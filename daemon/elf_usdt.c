@@ -10,7 +10,7 @@
 #include "daemon/elf_file.h"
 #include "daemon/elf_functions.h"
 #include "daemon/elf_handle.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
 #define SECTION	  ".note.stapsdt"

@@ -8,7 +8,7 @@
 #include "daemon/cgroup.h"
 #include "daemon/hash_table.h"
 #include "daemon/procfs.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A thread as one image. */
 struct face {

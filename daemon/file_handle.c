@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/procfs.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { DEV_MINOR_BITS = 20, FILEID_INO32_GEN = 1 };
 

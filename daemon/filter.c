@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* include/linux/sched.h; the letters are those of /proc/PID/stat. The first that fits is it. */
 static const struct {

@@ -6,7 +6,7 @@
 
 #include "daemon/filter.h"
 #include "daemon/io_calls.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static bool disk_exists(const char *disk)
 {

@@ -7,7 +7,7 @@
 
 #include "daemon/session.h"
 #include "daemon/store_entry.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* For the stacks' sake: more than come, so that the history shrinks, but not all at once. */
 enum { EVICT_FOR_STACKS = 4 };

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "bpf/io_shared.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const struct {
 	const char *name;

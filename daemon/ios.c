@@ -9,7 +9,7 @@
 
 #include "daemon/faces.h"
 #include "daemon/ios_open.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { DEVICES_MAX = 256, MINOR_BITS = 20 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/procfs.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A whole copy: the thread numbers its outermost operations, and none of them is young. */
 static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)

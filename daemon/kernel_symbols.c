@@ -9,7 +9,7 @@
 #include "daemon/hash.h"
 #include "daemon/kallsyms.h"
 #include "daemon/symbol_rank.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* kallsyms has no sizes: a function ends where the next begins, and here at the latest. */
 #define FUNCTION_BYTES_MAX (64 * 1024)

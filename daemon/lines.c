@@ -8,7 +8,7 @@
 #include "daemon/hash_table.h"
 #include "daemon/lines_helper.h"
 #include "daemon/symbol_lines.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A file that ends the process is left out, and the others are asked about again, so often. */
 enum { RUNS_MAX = 4 };

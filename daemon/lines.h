@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/process.h"
-#include "proto/arena.h"
+#include "common/arena.h"
 #include "proto/wire.h"
 
 struct lines;

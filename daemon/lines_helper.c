@@ -17,7 +17,7 @@
 
 #include "daemon/log.h"
 #include "daemon/symbol_lines.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Of the clock; of a CPU it may take as long. The first one to hit is what it is killed for. */
 #define RUN_NS (5 * NS_PER_S)

@@ -15,7 +15,7 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Longer messages are cut and end in "..."; what is logged here is one line for a person. */
 #define LOG_TEXT_MAX 2048

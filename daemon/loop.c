@@ -9,7 +9,7 @@
 
 #include <uv.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 struct loop {
 	uv_loop_t uv;

@@ -19,7 +19,7 @@
 #include "daemon/server.h"
 #include "daemon/service.h"
 #include "daemon/symbol_lines.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define STATUS_EVERY_NS (10 * NS_PER_S)
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 #define DELETED " (deleted)"
 

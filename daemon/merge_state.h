@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "daemon/merge.h"
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 
 /* A thread or process that was seen, for counting each once. */
 struct seen {

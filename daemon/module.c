@@ -16,7 +16,7 @@
 #include "daemon/mappings.h"
 #include "daemon/module_registry.h"
 #include "daemon/root_path.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define FILES_MAX 1024 /* held open; beyond it a new file's symbols are read at once */
 

@@ -6,7 +6,7 @@
 #include "daemon/file_handle.h"
 #include "daemon/hash.h"
 #include "daemon/module_registry.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static struct module_code *slot_of(struct module_registry *registry,
 				   const struct unwind_code_key *key)

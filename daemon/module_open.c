@@ -7,7 +7,7 @@
 #include "daemon/elf_debug.h"
 #include "daemon/module_registry.h"
 #include "daemon/process_table.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static struct module *module_of(struct module_registry *registry, uint64_t file_id)
 {

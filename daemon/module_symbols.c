@@ -7,7 +7,7 @@
 #include "daemon/elf_debug.h"
 #include "daemon/module_registry.h"
 #include "daemon/symtab.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 size_t module_registry_symbol_bytes(struct module_registry *registry)
 {

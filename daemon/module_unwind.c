@@ -4,7 +4,7 @@
 
 #include "daemon/module_registry.h"
 #include "daemon/unwind_elf.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define DEBUG_DIR      "/usr/lib/debug"
 #define BIG_FILE_BYTES (8 * 1024 * 1024) /* takes some 10 ms */

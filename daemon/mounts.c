@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A device number may be given to another file system later. */
 #define KEEP_NS (10 * NS_PER_S)

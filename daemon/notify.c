@@ -10,7 +10,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "daemon/log.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 _Static_assert(NOTIFY_FDS_START == SD_LISTEN_FDS_START, "the first passed descriptor");
 

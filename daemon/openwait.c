@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/log.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A process whose memory is read for longer is said to hold the reader up. */
 #define HELD_UP_NS NS_PER_S

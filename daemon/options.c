@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "build_config.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	OPTION_CHECK_CONFIG = 256,

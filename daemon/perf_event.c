@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* As many as Linux can be built for. */
 enum { MAX_CPUS = 8192, MAX_WAKEUP_BYTES = 16 << 20, MAX_OFFSET = 1 << 20 };

@@ -15,7 +15,7 @@
 
 #include "daemon/hash.h"
 #include "daemon/root_path.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define STATUS_BYTES 8192
 #define LINE_BYTES   4096 /* longer ones are cut; real ones have some hundred */

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* glibc has no wrappers, and these two calls are not worth a library. */
 static int sets_read(struct __user_cap_data_struct sets[static 2])

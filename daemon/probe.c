@@ -15,7 +15,7 @@
 #include "daemon/log.h"
 #include "daemon/probe_types.h"
 #include "daemon/probe_unwind.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/wire.h"
 
 /* What is each kind's own. */

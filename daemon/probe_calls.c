@@ -16,7 +16,7 @@
 #include <bpf/bpf.h>
 
 #include "daemon/broker.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* To detach one function takes a grace period or two of RCU, during which others can begin. */
 enum { WORKERS = 16, NAMES_MAX = 5 };

@@ -10,7 +10,7 @@
 
 #include "daemon/kallsyms.h"
 #include "daemon/probe_types.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* As in the setting. */
 static const char *const hook_words[HOOK_N] = {

@@ -16,7 +16,7 @@
 #include "daemon/io_calls.h"
 #include "daemon/probe_layers.h"
 #include "daemon/probe_types.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #include "iolat.skel.h"
 #include "iolat_plain.skel.h"

@@ -18,7 +18,7 @@
 #include "daemon/broker.h"
 #include "daemon/io_calls.h"
 #include "daemon/probe_types.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #include "iolat.skel.h"
 

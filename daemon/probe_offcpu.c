@@ -11,7 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "bpf/shared.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #include "offcpu.skel.h"
 

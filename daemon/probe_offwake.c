@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #include "offwake.skel.h"
 

@@ -11,7 +11,7 @@
 #include "daemon/broker.h"
 #include "daemon/cpu_list.h"
 #include "daemon/log.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/wire.h"
 
 #include "oncpu.skel.h"

@@ -11,7 +11,7 @@
 
 #include "daemon/probe_state.h"
 #include "daemon/probe_unwind.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #include "openwait.skel.h"
 

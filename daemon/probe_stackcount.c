@@ -11,7 +11,7 @@
 #include "daemon/broker.h"
 #include "daemon/probe_calls.h"
 #include "daemon/target.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/wire.h"
 
 #include "stackcount.skel.h"

@@ -12,7 +12,7 @@
 #include <bpf/libbpf.h>
 
 #include "daemon/probe_types.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define TYPE_PREFIX   "btf_trace_"
 #define CALLER_PREFIX "__traceiter_"

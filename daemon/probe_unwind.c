@@ -12,7 +12,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/unwind_shared.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { FALLBACK_WAIT_S = 1 };
 

@@ -9,7 +9,7 @@
 #include "daemon/process_table.h"
 #include "daemon/procfs.h"
 #include "daemon/unwind.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Nothing is mapped there; or something else is than what the walk was told of. */
 #define WALK_DOUBTS (1U << WALK_NO_MAPPING | 1U << WALK_NO_ROW | 1U << WALK_FAULT)

@@ -5,7 +5,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/process_table.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define ASKED_AT_ONCE  32	/* of one process; then within the reader's budget */
 #define ASKED_AHEAD_NS NS_PER_S /* of processes that are merely new: many stacks hang on a file */

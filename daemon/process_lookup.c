@@ -7,7 +7,7 @@
 #include "daemon/hash.h"
 #include "daemon/process_table.h"
 #include "daemon/symtab.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define USER_ADDRESS_MIN UINT64_C(0x1000)
 

@@ -5,7 +5,7 @@
 
 #include "daemon/process_table.h"
 #include "daemon/procfs.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* How long a name is believed, and how soon one that is missing, or a map, is looked for again. */
 #define FRESH_NS  NS_PER_S

@@ -10,7 +10,7 @@
 #include "bpf/unwind_shared.h"
 #include "daemon/procfs.h"
 #include "daemon/unwind.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define GONE_MAX 256 /* libraries closed again: of one process, the rest is forgotten */
 

@@ -6,7 +6,7 @@
 #include "daemon/module.h"
 #include "daemon/process_table.h"
 #include "daemon/procfs.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 int process_table_new_past(struct process_table **out)
 {

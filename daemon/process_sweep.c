@@ -3,7 +3,7 @@
 
 #include "daemon/process_table.h"
 #include "daemon/procfs.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */

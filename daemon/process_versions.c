@@ -4,7 +4,7 @@
 #include "bpf/shared.h"
 #include "daemon/process_table.h"
 #include "daemon/unwind.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Stacks come out of the ring a window later at most, or when it fills. */
 #define VERSIONS_MAX	 128

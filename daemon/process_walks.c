@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/process_table.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* By the program a process runs; what found no room is counted under no name. */
 static struct process_walks *walks_find(struct process_table *table, const char *exe)

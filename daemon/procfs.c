@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 #define PF_KTHREAD   0x00200000 /* task->flags, field 9 of stat; part of the interface since 2.6 */
 #define CGROUP_BYTES 8192	/* a path of PATH_MAX for cgroup2 and the lines of old ones */

@@ -7,7 +7,7 @@
 #include "daemon/query_history.h"
 #include "daemon/recorder.h"
 #include "daemon/store.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Each window has its own offset: a hair between two is the clock's drift. */
 #define DRIFT_NS NS_PER_MS

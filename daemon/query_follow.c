@@ -6,7 +6,7 @@
 
 #include "daemon/answer.h"
 #include "daemon/recorder.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define MIN_INTERVAL_NS (500 * NS_PER_MS)
 #define MAX_INTERVAL_NS (86400 * NS_PER_S)

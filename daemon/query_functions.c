@@ -5,7 +5,7 @@
 #include "daemon/answer.h"
 #include "daemon/recorder.h"
 #include "daemon/target.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* As many names as surely go into one reply. */
 enum { NAMES_MAX = 5000 };

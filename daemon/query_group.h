@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "proto/arena.h"
+#include "common/arena.h"
 #include "proto/wire.h"
 
 enum query_group {

@@ -13,8 +13,8 @@
 #include "daemon/answer.h"
 #include "daemon/history.h"
 #include "daemon/recorder.h"
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 #include "proto/wire.h"
 
 /* Whatever was lost longer ago is no problem of today; status.lost has it still. */

@@ -10,7 +10,7 @@
 #include "daemon/recorder.h"
 #include "daemon/store.h"
 #include "daemon/store_ahead.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* How far behind a range the ends of its waits are looked for on disk. */
 #define LATER_NS (120 * NS_PER_S)

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "proto/base.h"
-#include "proto/duration.h"
+#include "common/base.h"
+#include "common/duration.h"
 
 enum { NOTES_MAX = 9 };
 

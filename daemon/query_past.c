@@ -8,7 +8,7 @@
 
 #include "daemon/query_history.h"
 #include "daemon/store.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 
 void query_past_skip(struct recorder *recorder)

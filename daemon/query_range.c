@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/query_who.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)
 

@@ -10,7 +10,7 @@
 #include "daemon/calls.h"
 #include "daemon/recorder.h"
 #include "daemon/store.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/varlink.h"
 
 /* Those of one CPU may come a little later than those of another. */

@@ -15,7 +15,7 @@
 #include "daemon/query_range.h"
 #include "daemon/query_who.h"
 #include "daemon/recorder.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static int losses_make(struct answer *answer)
 {

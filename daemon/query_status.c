@@ -11,7 +11,7 @@
 #include "daemon/query_health.h"
 #include "daemon/query_history.h"
 #include "daemon/recorder.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { OWN_LIMITS = 22, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
 

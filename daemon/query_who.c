@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/merge_state.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* So many ids are looked for, and so many named; an interface for scripts takes more. */
 enum { CHECKED_MAX = 256, NAMED_MAX = 8 };

@@ -9,7 +9,7 @@
 
 #include "daemon/merge.h"
 #include "daemon/probe_kind.h"
-#include "proto/arena.h"
+#include "common/arena.h"
 #include "proto/wire.h"
 
 /*

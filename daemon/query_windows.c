@@ -8,7 +8,7 @@
 #include "daemon/query_past.h"
 #include "daemon/query_range.h"
 #include "daemon/recorder.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* All listings in one: of each session its windows, and the gaps between them. */
 struct listing {

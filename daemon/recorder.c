@@ -9,7 +9,7 @@
 #include "daemon/config_key.h"
 #include "daemon/log.h"
 #include "daemon/store.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /*
  * Stacks that wait for their names cannot go, and new ones come meanwhile: for a while they may be

@@ -11,7 +11,7 @@
 #include "daemon/kernel_symbols.h"
 #include "daemon/log.h"
 #include "daemon/stack_id.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* An unknown kernel address may be of a new module: read kallsyms again, this often at most. */
 #define KERNEL_RELOAD_NS (10 * NS_PER_S)

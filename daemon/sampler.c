@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/faces.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct sample {
 	struct sample_key key;

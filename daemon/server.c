@@ -9,7 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/server_client.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Deadlines are looked at this many times while they run, but at most every 10 ms. */
 enum { SWEEPS_PER_TIMEOUT = 8, SWEEP_MIN_MS = 10, SWEEP_MAX_MS = 1000 };

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/server_socket.h"
-#include "proto/text.h"
+#include "common/text.h"
 
 struct loop;
 struct server;

@@ -6,7 +6,7 @@
 
 #include "daemon/log.h"
 #include "daemon/server_client.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /*
  * Connections are taken by us and not by uv_listen(), which tries again at once, for ever and

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/log.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /*
  * One message at a time: taken from the frame, answered step by step on the pool, each reply

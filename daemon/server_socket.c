@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define LOCK_SUFFIX	".lock"
 #define LOCK_TIMEOUT_NS (10 * NS_PER_S)

@@ -8,7 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/service_exchange.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /*
  * To put programs into the kernel and to take them out are what takes long, and it is done on the

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "build_config.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static int handle_get_info(struct exchange *exchange, struct text *out)
 {

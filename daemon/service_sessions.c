@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* What has no name so long after the end of its session gets none. */
 #define LAST_CALLS_NS (5 * NS_PER_S)

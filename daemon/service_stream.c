@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /*
  * Answers that may be larger than a reply. With `more` the answer is kept and each step sends a

@@ -12,7 +12,7 @@
 #include "daemon/calls.h"
 #include "daemon/io_calls.h"
 #include "daemon/log.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Of an ad-hoc session; those above are counted as lost. */
 enum { SMALL_KEYS = 8192, MAX_SAMPLE_KEYS = 65536, IO_ALL_KEYS = 4 };

@@ -14,7 +14,7 @@
 #include "daemon/broker.h"
 #include "daemon/cgroup.h"
 #include "daemon/cpu_list.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { MAX_CPUS = 8192 };
 

@@ -14,7 +14,7 @@
 #include "bpf/shared.h"
 #include "daemon/session.h"
 #include "daemon/target.h"
-#include "proto/arena.h"
+#include "common/arena.h"
 
 struct session {
 	_Atomic unsigned int refs;

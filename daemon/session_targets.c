@@ -9,7 +9,7 @@
 #include "bpf/shared.h"
 #include "daemon/filter.h"
 #include "daemon/probe_tracepoints.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static int invalid(struct wire_error *error, const char *text)
 {

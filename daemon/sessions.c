@@ -10,7 +10,7 @@
 
 #include "daemon/log.h"
 #include "daemon/probe_types.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Sessions that have ended are named for as long as their windows may be there. */
 enum { ENDED_MAX = 64 };

@@ -10,7 +10,7 @@
 #include "daemon/hash.h"
 #include "daemon/hash_table.h"
 #include "daemon/stack_id.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct frame_key {
 	uint64_t file_id;

@@ -3,7 +3,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/hash.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static uint64_t mix(uint64_t h, const uint64_t *words, size_t n)
 {

@@ -10,7 +10,7 @@
 #include "daemon/log.h"
 #include "daemon/store_session.h"
 #include "daemon/store_state.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* How long a stop waits for a disk that does not answer. */
 enum { STOP_S = 4 };

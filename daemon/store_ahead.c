@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Ready at a time; each may be some MiB. */
 enum { AHEAD = 4 };

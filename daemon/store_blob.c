@@ -9,7 +9,7 @@
 
 #include "daemon/io_calls.h"
 #include "daemon/store_columns.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	TAG_HEAD = 1,

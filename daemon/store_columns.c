@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/hash_table.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum column_kind {
 	COLUMN_U64,

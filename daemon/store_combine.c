@@ -7,7 +7,7 @@
 
 #include "daemon/filter.h"
 #include "daemon/hash_table.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct image_entry {
 	uint64_t key[4]; /* uid, process, comm */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/hash_table.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Rows that are of one process, layer, operation, device and pair of stacks. */
 struct io_entry {

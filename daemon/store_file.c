@@ -10,7 +10,7 @@
 
 #include "build_config.h"
 #include "daemon/store_state.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Under systemd a directory that is not the unit's own has to be opened to it. */
 static const char *hint(int r)

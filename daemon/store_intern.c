@@ -7,7 +7,7 @@
 
 #include "daemon/hash.h"
 #include "daemon/hash_table.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Remembered numbers: when full, all are forgotten and found again in the database. */
 enum { KNOWN_MAX = 16384 };

@@ -9,7 +9,7 @@
 #include "daemon/stack_id.h"
 #include "daemon/store_intern.h"
 #include "daemon/store_reading.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct loaded_frame {
 	struct frame frame;

@@ -5,7 +5,7 @@
 #include "daemon/store_combine.h"
 #include "daemon/store_row.h"
 #include "daemon/store_state.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Old windows become ones of a minute, and those of ten when they are this many times as old. */
 #define MINUTE_NS      (60 * NS_PER_S)

@@ -12,7 +12,7 @@
 #include "daemon/store_loaded.h"
 #include "daemon/store_row.h"
 #include "daemon/store_session.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* No window is longer: [window] length is at most 10 min, and no more are merged into one. */
 #define LONGEST_NS (3600 * NS_PER_S)

@@ -10,7 +10,7 @@
 #include "daemon/log.h"
 #include "daemon/store_row.h"
 #include "daemon/store_state.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Numbers tried for one table; a damaged page may make any number look like the last one. */
 #define IDS_MAX 4000000

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "daemon/store_state.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	PAGE = 4096,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/store_intern.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	NUMBERS = 13,

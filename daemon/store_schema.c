@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /*
  * From schema i to i + 1. A step is never changed once it has been in a release: add one, and

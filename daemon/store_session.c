@@ -8,7 +8,7 @@
 #include "daemon/store_bytes.h"
 #include "daemon/store_intern.h"
 #include "daemon/store_reading.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { COLUMN_ID, COLUMN_RUN, COLUMN_NUMBER, COLUMN_SUM, COLUMN_DATA, COLUMN_NAME, COLUMN_SINCE };
 

@@ -8,7 +8,7 @@
 #include "daemon/store_row.h"
 #include "daemon/store_session.h"
 #include "daemon/store_state.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define OPEN_AGAIN_NS (30 * NS_PER_S)
 

@@ -17,7 +17,7 @@
 
 #include "daemon/demangle.h"
 #include "daemon/privilege.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Addresses of one unit; sorted. */
 struct range {

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Made by the compiler or the linker, not written by anybody. */
 static bool is_generated(const char *name)

@@ -9,7 +9,7 @@
 #include "daemon/demangle.h"
 #include "daemon/symtab_build.h"
 #include "daemon/symtab_names.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define OUTWARD_MAX 64 /* functions around one address; only a hostile file nests deeper */
 

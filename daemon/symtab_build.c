@@ -8,7 +8,7 @@
 
 #include "daemon/symbol_rank.h"
 #include "daemon/symtab_builder.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define TEXT_BYTES_MAX	   (256 * 1024 * 1024) /* names may overlap in the file, not here */
 #define SIZELESS_BYTES_MAX 4096 /* how far an assembler function without a size may reach */

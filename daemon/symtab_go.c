@@ -3,7 +3,7 @@
 
 #include "daemon/elf_go.h"
 #include "daemon/symtab_builder.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 int builder_read_go(struct builder *builder, Elf *elf)
 {

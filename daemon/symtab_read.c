@@ -9,7 +9,7 @@
 #include "daemon/elf_debug.h"
 #include "daemon/symtab_builder.h"
 #include "daemon/unwind_cfi.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* of call frame information */

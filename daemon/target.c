@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Longer than any function's name, and any path. */
 enum { PATTERN_MAX = 4096 };

@@ -16,7 +16,7 @@
 
 #include "daemon/procfs.h"
 #include "daemon/root_path.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #if defined(__x86_64__)
 #define MULTIARCH "x86_64-linux-gnu"

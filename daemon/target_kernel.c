@@ -6,7 +6,7 @@
 
 #include "daemon/kallsyms.h"
 #include "daemon/target.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Where a kernel that shows them lists what can be traced, to whom has CAP_DAC_READ_SEARCH. */
 static const char *const filter_lists[] = {

@@ -12,7 +12,7 @@
 #include "daemon/elf_usdt.h"
 #include "daemon/target.h"
 #include "daemon/target_file.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct finder {
 	const struct target_pattern *pattern;

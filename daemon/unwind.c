@@ -7,7 +7,7 @@
 
 #include "daemon/unwind_room.h"
 #include "daemon/unwind_words.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A table that found no room, or could not be read, is tried again after this long. */
 #define RETRY_NS (10 * NS_PER_S)

@@ -6,7 +6,7 @@
 
 #include <dwarf.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { AUGMENTATION_MAX = 8, REMEMBERED_MAX = 16 };
 

@@ -4,7 +4,7 @@
 
 #include "daemon/unwind.h"
 #include "daemon/unwind_room.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static bool is_same(const struct unwind_code_key *a, const struct unwind_code_key *b)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,

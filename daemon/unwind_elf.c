@@ -13,7 +13,7 @@
 #include "daemon/elf_handle.h"
 #include "daemon/unwind_crt.h"
 #include "daemon/unwind_go.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 M */
 #define SECTIONS_MAX	  65536

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "bpf/unwind_shared.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	WORD = 8,

@@ -7,7 +7,7 @@
 
 #include "bpf/unwind_shared.h"
 #include "daemon/unwind_rule.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum {
 	PADDING_MAX = 15,	 /* bytes between functions that only align the next one */

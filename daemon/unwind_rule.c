@@ -5,7 +5,7 @@
 
 #include <dwarf.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { WORD = 8 };
 

@@ -4,7 +4,7 @@
 
 #include "daemon/unwind.h"
 #include "daemon/unwind_room.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* What was freed may be written over once programs that may have seen it have ended. */
 static void dead_reclaim(struct unwind *unwind)

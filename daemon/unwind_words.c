@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/hash.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* What was walked through since this long is not dropped for what others have missed. */
 #define KEEP_USED_NS (5 * NS_PER_S)

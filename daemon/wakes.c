@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/faces.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct wake {
 	struct wake_key key;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/hash.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct window *window_new(void)
 {

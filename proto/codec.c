@@ -5,7 +5,7 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/record.h"
 
 #define CODEC_DEFINE_REQUEST(method, method_name)                                                  \

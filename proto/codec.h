@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "proto/arena.h"
-#include "proto/text.h"
+#include "common/arena.h"
+#include "common/text.h"
 #include "proto/varlink.h"
 #include "proto/wire.h"
 

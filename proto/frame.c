@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { SMALL_BUFFER = 4096 };
 

@@ -8,8 +8,8 @@
 
 #include <json-c/json.h>
 
-#include "proto/base.h"
-#include "proto/utf8.h"
+#include "common/base.h"
+#include "common/utf8.h"
 
 /* What a text holds, counted without understanding it. */
 struct survey {

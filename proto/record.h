@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "proto/text.h"
+#include "common/text.h"
 
 struct arena;
 struct codec_error;

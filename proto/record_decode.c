@@ -8,8 +8,8 @@
 
 #include <json-c/json.h>
 
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 #include "proto/varlink.h"
 #include "proto/wire.h"
 

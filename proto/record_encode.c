@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/wire.h"
 
 /* Any of the lists of wire.h: all are a pointer and a number. */

@@ -7,8 +7,8 @@
 
 #include <json-c/json.h>
 
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 #include "proto/message_read.h"
 #include "proto/record.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "proto/wire.h"
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 #include "proto/record.h"
 

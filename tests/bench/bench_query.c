@@ -10,7 +10,7 @@
 #include "daemon/answer.h"
 #include "daemon/assembler.h"
 #include "daemon/history.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 

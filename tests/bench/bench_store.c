@@ -14,7 +14,7 @@
 #include "daemon/merge.h"
 #include "daemon/store.h"
 #include "daemon/store_ahead.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 

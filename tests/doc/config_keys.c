@@ -9,7 +9,7 @@
 #include "daemon/config.h"
 #include "daemon/config_key.h"
 #include "daemon/config_value.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static void print_table(void)
 {

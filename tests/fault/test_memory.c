@@ -19,8 +19,8 @@
 #include "daemon/service.h"
 #include "daemon/stack.h"
 #include "daemon/symtab.h"
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 #include "proto/codec.h"
 #include "tests/fault/fault.h"
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/varlink.h"
 #include "tests/fault/fault.h"
 #include "tests/proto/fixture.h"

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 #include "proto/codec.h"
 #include "tests/fuzz/fuzz.h"
 

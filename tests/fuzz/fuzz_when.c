@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "proto/base.h"
-#include "proto/duration.h"
-#include "proto/when.h"
+#include "common/base.h"
+#include "common/duration.h"
+#include "common/when.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { UNTOUCHED = 4711 };

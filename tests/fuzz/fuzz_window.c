@@ -10,7 +10,7 @@
 #include <zstd.h>
 
 #include "daemon/store_blob.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { NO_PID = 0x3f000000 /* above any pid_max */ };

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { MUTANTS = 200, INPUT_MAX = 1024 * 1024 };

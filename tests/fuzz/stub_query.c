@@ -4,8 +4,8 @@
 
 #include "daemon/filter.h"
 #include "daemon/query.h"
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 
 /*
  * Stage 6 without a recorder: filters are checked as the daemon does, the rows are the request's

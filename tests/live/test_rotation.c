@@ -22,7 +22,7 @@
 #include "daemon/log.h"
 #include "daemon/recorder.h"
 #include "daemon/session_state.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* A slow machine may have more rotations, until there was enough to mean something. */
 enum { ROTATIONS = 50, MAX_ROTATIONS = 250, ENOUGH_SWITCHES = 10000, EXIT_SKIP = 77 };

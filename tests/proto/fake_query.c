@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "daemon/query.h"
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 
 enum { LARGE_NAME = 150 * 1024 };
 

@@ -19,7 +19,7 @@
 
 #include "daemon/loop.h"
 #include "daemon/service.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { PATIENCE_MS = 20000, LARGE_GROUP = 100000 };
 

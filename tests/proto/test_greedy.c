@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "tests/proto/fixture.h"
 
 #define STATUS "{\"method\":\"io.stackd.Status\"}"

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "tests/proto/fixture.h"
 
 enum { STARTERS = 8, ROUNDS = 30 };

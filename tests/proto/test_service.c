@@ -15,7 +15,7 @@
 
 #include "daemon/loop.h"
 #include "daemon/service_exchange.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/varlink.h"
 #include "tests/proto/fixture.h"
 

@@ -24,7 +24,7 @@
 #include "daemon/store.h"
 #include "daemon/store_ahead.h"
 #include "daemon/store_intern.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 

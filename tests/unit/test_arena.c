@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 
 static void test_memory_is_zeroed_and_aligned(void **state)
 {

@@ -21,7 +21,7 @@
 #include "daemon/broker_process.h"
 #include "daemon/perf_event.h"
 #include "daemon/privilege.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const struct broker_sampling sampling = { .clock = BROKER_CPU_CLOCK, .frequency_hz = 99 };
 static const struct broker_side_band side_band = { .wakeup_bytes = 4096 };

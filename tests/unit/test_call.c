@@ -18,7 +18,7 @@
 #include "client/call.h"
 #include "client/options.h"
 #include "client/verb.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { TIMEOUT_US = 1000, SILENCE_US = 50 * TIMEOUT_US };
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/drain_pace.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static void put(struct calls *calls, int64_t time)
 {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/codec.h"
 #include "proto/record.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "client/compat.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { IO_ROWS = 9 };
 

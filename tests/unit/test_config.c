@@ -14,7 +14,7 @@
 #include "daemon/config.h"
 #include "daemon/config_file.h"
 #include "daemon/config_key.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define FILE_NAME "stackd.conf"
 

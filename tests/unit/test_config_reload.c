@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "daemon/config_reload.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const struct config_places nowhere;
 

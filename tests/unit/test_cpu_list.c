@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/cpu_list.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static void test_lists(void **state)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "daemon/options.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Parses with stdout and stderr caught: what was printed on both is in said[]. */
 static char said[4096];

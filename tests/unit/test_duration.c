@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "proto/base.h"
-#include "proto/duration.h"
+#include "common/base.h"
+#include "common/duration.h"
 
 static void test_parse(void **state)
 {

@@ -20,7 +20,7 @@
 
 #include "daemon/elf_debug.h"
 #include "daemon/symtab.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const char *full_path, *stripped_path, *packed_path, *bomb_path, *linked_path, *debug_path;
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "client/exit_code.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/varlink.h"
 
 /* The numbers are an interface: scripts compare with them. */

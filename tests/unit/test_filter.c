@@ -11,7 +11,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/filter.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static struct wire_filter wire_none(void)
 {

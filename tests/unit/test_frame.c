@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/frame.h"
 
 static void take_expect(struct frame *frame, const char *expected, size_t n)

@@ -9,7 +9,7 @@
 
 #include "daemon/history.h"
 #include "daemon/session.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Windows of 5 s with 1000 bytes each; the real clock is 1000 s ahead of ours. */
 enum { WINDOW_BYTES = 1000 };

@@ -20,7 +20,7 @@
 #include "daemon/ios_open.h"
 #include "daemon/procfs.h"
 #include "daemon/window.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static void test_calls(void **state)
 {

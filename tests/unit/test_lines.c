@@ -18,7 +18,7 @@
 #include "daemon/lines.h"
 #include "daemon/module.h"
 #include "daemon/symbol_lines.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static struct process_table *processes;
 static struct lines_helper *helper;

@@ -17,7 +17,7 @@
 
 #include "daemon/log.h"
 #include "daemon/notify.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static FILE *caught;
 static int saved_stderr;

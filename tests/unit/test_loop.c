@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "daemon/loop.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct seen {
 	struct loop *loop;

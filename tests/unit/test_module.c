@@ -19,7 +19,7 @@
 #include "daemon/elf_file.h"
 #include "daemon/module.h"
 #include "daemon/symtab.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const char *full_path, *stripped_path, *nm_path;
 

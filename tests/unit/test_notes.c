@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/query_notes.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define US NS_PER_US
 

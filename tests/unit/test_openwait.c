@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "daemon/openwait.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define LONG_NS	 (20 * NS_PER_S)
 #define SHORT_NS (20 * NS_PER_MS)

@@ -14,7 +14,7 @@
 #include "client/options.h"
 #include "client/range.h"
 #include "client/verb.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "proto/wire.h"
 
 #define ALL                                                                                 \

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "daemon/perf_map.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static int file_of(const char *text, size_t size)
 {

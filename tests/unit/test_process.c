@@ -21,7 +21,7 @@
 #include "bpf/shared.h"
 #include "daemon/process.h"
 #include "daemon/procfs.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define MAX_MEMORY (16 << 20)
 #define WAIT_NS	   (10 * NS_PER_S)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "daemon/query_group.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static const struct wire_frame waiting[] = {
 	{ .kind = "kernel", .name = "__schedule" },

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "daemon/resolver.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { DROPPED = 3 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "daemon/sampler.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { PERIOD = 1000 };
 

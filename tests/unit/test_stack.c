@@ -10,7 +10,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/stack.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { LIMIT = 1 << 20, DEPTH = 100 };
 

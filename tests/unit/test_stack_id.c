@@ -8,7 +8,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/stack_id.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { FILE_ID = 7, START = 0x1000 };
 

@@ -12,7 +12,7 @@
 #include <zstd.h>
 
 #include "daemon/store_blob.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { NO_PID = 0x3f000000 /* above any pid_max */, NUMBER_FIRST = 1000, IMAGES = 5 };
 

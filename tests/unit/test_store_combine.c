@@ -11,7 +11,7 @@
 
 #include "daemon/merge.h"
 #include "daemon/store_combine.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define US	  NS_PER_US
 #define LENGTH_NS (1000 * US)

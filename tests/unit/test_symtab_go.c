@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "daemon/symtab.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* As fixture/go.S has them: from the start of Go's code, which is GAP bytes behind .text's. */
 enum { FIRST = 0, START = FIRST + 48, WORK = START + 32, WRONG = WORK + 64, GAP = 16 };

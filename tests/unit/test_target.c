@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 #include "tests/live/usdt.h"
 
 static void check_parsed(const char *text, enum target_kind kind, const char *place,

@@ -12,7 +12,7 @@
 
 #include "bpf/unwind_shared.h"
 #include "daemon/unwind.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 enum { WORDS = 100, TABLES = 8, SEGMENTS = 32 };
 

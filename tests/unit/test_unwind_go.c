@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "daemon/unwind_elf.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "tests/unit/unwind_find.h"
 
 /* As fixture/go_rows.S has them. */

@@ -17,7 +17,7 @@
 #include "bpf/unwind_shared.h"
 #include "daemon/unwind_elf.h"
 #include "daemon/unwind_rows.h"
-#include "proto/base.h"
+#include "common/base.h"
 #include "tests/unit/unwind_find.h"
 
 enum { BASE = 0x1000, WORDS_MAX = 1 << 20 };

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "proto/arena.h"
-#include "proto/base.h"
+#include "common/arena.h"
+#include "common/base.h"
 #include "proto/varlink.h"
 
 static int call_parse(const char *text)

@@ -15,7 +15,7 @@
 #include "client/render.h"
 #include "client/render_ios.h"
 #include "client/render_status.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 #define T0 (INT64_C(1772334610) * NS_PER_S) /* 2026-03-01 03:10:10 UTC */
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/wakes.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 struct fixture {
 	struct process_table *processes;

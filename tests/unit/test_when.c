@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "proto/base.h"
-#include "proto/when.h"
+#include "common/base.h"
+#include "common/when.h"
 
 struct when_case {
 	const char *zone;

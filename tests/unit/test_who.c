@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon/query_who.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 /* Above any pid_max. */
 enum { PID = 0x3f000000, THREAD = PID + 1, NOBODY = PID + 2 };

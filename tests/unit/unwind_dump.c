@@ -9,7 +9,7 @@
 
 #include "bpf/unwind_shared.h"
 #include "daemon/unwind_elf.h"
-#include "proto/base.h"
+#include "common/base.h"
 
 static void rule_print(uint64_t address, const struct unwind_rule *rule, unsigned int bx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "proto/duration.h"
+#include "common/duration.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/base.h"
+#include "common/base.h"
 
 #define NS_PER_MIN  (60 * NS_PER_S)
 #define NS_PER_HOUR (60 * NS_PER_MIN)

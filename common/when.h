@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_PROTO_WHEN_H
-#define STACKD_PROTO_WHEN_H
+#ifndef STACKD_COMMON_WHEN_H
+#define STACKD_COMMON_WHEN_H
 
 /*
  * Points in time as people write them: in goes text, the present and what the text is for,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_PROTO_UTF8_H
-#define STACKD_PROTO_UTF8_H
+#ifndef STACKD_COMMON_UTF8_H
+#define STACKD_COMMON_UTF8_H
 
 /* What is UTF-8 (RFC 3629): a pointer into a NUL-ended string in, a length out. Stateless. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_PROTO_BASE_H
-#define STACKD_PROTO_BASE_H
+#ifndef STACKD_COMMON_BASE_H
+#define STACKD_COMMON_BASE_H
 
 /*
  * What every C file may need: scope cleanup, hand-over, array sizes, time units.

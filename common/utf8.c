@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "proto/utf8.h"
+#include "common/utf8.h"
 
 size_t utf8_length(const char *string)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_PROTO_ARENA_H
-#define STACKD_PROTO_ARENA_H
+#ifndef STACKD_COMMON_ARENA_H
+#define STACKD_COMMON_ARENA_H
 
 /*
  * Memory that is freed all at once: in goes a size, out comes zeroed memory that lives

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "proto/arena.h"
+#include "common/arena.h"
 
 #include <stdalign.h>
 #include <stdarg.h>

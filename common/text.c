@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "proto/text.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "proto/base.h"
-#include "proto/utf8.h"
+#include "common/base.h"
+#include "common/utf8.h"
 
 enum { FIRST_CAPACITY = 1024 };
 

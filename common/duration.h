@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_PROTO_DURATION_H
-#define STACKD_PROTO_DURATION_H
+#ifndef STACKD_COMMON_DURATION_H
+#define STACKD_COMMON_DURATION_H
 
 /*
  * Lengths of time as people write and read them: in goes text, out come nanoseconds, and

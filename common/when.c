@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "proto/when.h"
+#include "common/when.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <strings.h>
 #include <time.h>
 
-#include "proto/base.h"
-#include "proto/duration.h"
+#include "common/base.h"
+#include "common/duration.h"
 
 /* A date and time as written, not yet an instant. */
 struct civil {

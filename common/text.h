@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_PROTO_TEXT_H
-#define STACKD_PROTO_TEXT_H
+#ifndef STACKD_COMMON_TEXT_H
+#define STACKD_COMMON_TEXT_H
 
 /*
  * A growing text that JSON is written to. Values in, valid UTF-8 out. The first failure sticks in
