@@ -8,7 +8,7 @@
 
 #include "bpf/io_shared.h"
 #include "daemon/answer_rows.h"
-#include "daemon/io_calls.h"
+#include "daemon/base/io_names.h"
 #include "common/base.h"
 
 static int compare_u64(uint64_t a, uint64_t b)

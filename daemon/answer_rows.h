@@ -9,7 +9,7 @@
 
 #include "daemon/answer.h"
 #include "daemon/drain.h"
-#include "daemon/hash_table.h"
+#include "daemon/base/hash_table.h"
 
 /* A stack that was made into wire structs already. */
 struct stack_memo {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/assembler.h"
-#include "daemon/hash_table.h"
+#include "daemon/base/hash_table.h"
 
 enum { NO_IMAGE = UINT32_MAX };
 

@@ -12,8 +12,8 @@
 
 #include "daemon/calls.h"
 #include "daemon/drain_state.h"
-#include "daemon/log.h"
-#include "daemon/thread.h"
+#include "daemon/base/log.h"
+#include "daemon/base/thread.h"
 #include "common/base.h"
 
 /* The ring is looked at this often; programs wake the drain earlier when it fills. */

@@ -10,7 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "daemon/drain_map.h"
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/procfs.h"
 #include "common/base.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/cgroup.h"
-#include "daemon/hash_table.h"
+#include "daemon/base/hash_table.h"
 #include "daemon/procfs.h"
 #include "common/base.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/filter.h"
-#include "daemon/io_calls.h"
+#include "daemon/base/io_names.h"
 #include "common/base.h"
 
 static bool disk_exists(const char *disk)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "daemon/hash.h"
+#include "daemon/base/hash.h"
 #include "daemon/kallsyms.h"
 #include "daemon/symbol_rank.h"
 #include "common/base.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/filter.h"
-#include "daemon/hash_table.h"
+#include "daemon/base/hash_table.h"
 #include "daemon/history.h"
 
 /* The last two are of I/O. */

@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/elf_debug.h"
-#include "daemon/hash.h"
+#include "daemon/base/hash.h"
 #include "daemon/mappings.h"
 #include "daemon/module_registry.h"
 #include "daemon/root_path.h"

@@ -4,7 +4,7 @@
 
 #include "bpf/unwind_shared.h"
 #include "daemon/file_handle.h"
-#include "daemon/hash.h"
+#include "daemon/base/hash.h"
 #include "daemon/module_registry.h"
 #include "common/base.h"
 

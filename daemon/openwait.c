@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "common/base.h"
 
 /* A process whose memory is read for longer is said to hold the reader up. */

@@ -13,7 +13,7 @@
 
 #include <linux/openat2.h>
 
-#include "daemon/hash.h"
+#include "daemon/base/hash.h"
 #include "daemon/root_path.h"
 #include "common/base.h"
 

@@ -12,7 +12,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/broker.h"
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/probe_types.h"
 #include "daemon/probe_unwind.h"
 #include "common/base.h"

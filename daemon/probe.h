@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/config.h"
-#include "daemon/probe_kind.h"
+#include "daemon/base/probe_kind.h"
 
 struct broker;
 struct io_slot;

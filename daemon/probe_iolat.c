@@ -13,7 +13,7 @@
 #include <linux/bpf.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/io_calls.h"
+#include "daemon/base/io_names.h"
 #include "daemon/probe_layers.h"
 #include "daemon/probe_types.h"
 #include "common/base.h"

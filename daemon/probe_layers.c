@@ -16,7 +16,7 @@
 
 #include "bpf/io_shared.h"
 #include "daemon/broker.h"
-#include "daemon/io_calls.h"
+#include "daemon/base/io_names.h"
 #include "daemon/probe_types.h"
 #include "common/base.h"
 

@@ -10,7 +10,7 @@
 #include "bpf/shared.h"
 #include "daemon/broker.h"
 #include "daemon/cpu_list.h"
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "common/base.h"
 #include "proto/wire.h"
 

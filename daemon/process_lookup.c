@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/hash.h"
+#include "daemon/base/hash.h"
 #include "daemon/process_table.h"
 #include "daemon/symtab.h"
 #include "common/base.h"

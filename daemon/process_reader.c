@@ -8,7 +8,7 @@
 
 #include "daemon/process_table.h"
 #include "daemon/procfs.h"
-#include "daemon/thread.h"
+#include "daemon/base/thread.h"
 #include "common/base.h"
 
 #define READ_TRIES 3 /* while an exec changes the image under our hands */

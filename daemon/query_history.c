@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/recorder.h"
 #include "daemon/store.h"
 #include "daemon/store_ahead.h"

@@ -8,7 +8,7 @@
  */
 
 #include "daemon/merge.h"
-#include "daemon/probe_kind.h"
+#include "daemon/base/probe_kind.h"
 #include "common/arena.h"
 #include "proto/wire.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/config_key.h"
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/store.h"
 #include "common/base.h"
 

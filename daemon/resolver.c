@@ -9,7 +9,7 @@
 
 #include "daemon/kallsyms.h"
 #include "daemon/kernel_symbols.h"
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/stack_id.h"
 #include "common/base.h"
 

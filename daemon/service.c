@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/loop.h"
 #include "daemon/service_exchange.h"
 #include "common/base.h"

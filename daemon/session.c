@@ -10,8 +10,8 @@
 
 #include "bpf/io_shared.h"
 #include "daemon/calls.h"
-#include "daemon/io_calls.h"
-#include "daemon/log.h"
+#include "daemon/base/io_names.h"
+#include "daemon/base/log.h"
 #include "common/base.h"
 
 /* Of an ad-hoc session; those above are counted as lost. */

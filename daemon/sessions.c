@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/probe_types.h"
 #include "common/base.h"
 

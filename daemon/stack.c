@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "daemon/hash.h"
-#include "daemon/hash_table.h"
+#include "daemon/base/hash.h"
+#include "daemon/base/hash_table.h"
 #include "daemon/stack_id.h"
 #include "common/base.h"
 

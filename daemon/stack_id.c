@@ -2,7 +2,7 @@
 #include "daemon/stack_id.h"
 
 #include "bpf/shared.h"
-#include "daemon/hash.h"
+#include "daemon/base/hash.h"
 #include "common/base.h"
 
 static uint64_t mix(uint64_t h, const uint64_t *words, size_t n)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/store_session.h"
 #include "daemon/store_state.h"
 #include "common/base.h"

@@ -7,7 +7,7 @@
 
 #include <zstd.h>
 
-#include "daemon/io_calls.h"
+#include "daemon/base/io_names.h"
 #include "daemon/store_columns.h"
 #include "common/base.h"
 

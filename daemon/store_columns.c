@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/hash_table.h"
+#include "daemon/base/hash_table.h"
 #include "common/base.h"
 
 enum column_kind {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/filter.h"
-#include "daemon/hash_table.h"
+#include "daemon/base/hash_table.h"
 #include "common/base.h"
 
 struct image_entry {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/hash_table.h"
+#include "daemon/base/hash_table.h"
 #include "common/base.h"
 
 /* Rows that are of one process, layer, operation, device and pair of stacks. */

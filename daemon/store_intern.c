@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/hash.h"
-#include "daemon/hash_table.h"
+#include "daemon/base/hash.h"
+#include "daemon/base/hash_table.h"
 #include "common/base.h"
 
 /* Remembered numbers: when full, all are forgotten and found again in the database. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/hash_table.h"
+#include "daemon/base/hash_table.h"
 #include "daemon/stack_id.h"
 #include "daemon/store_intern.h"
 #include "daemon/store_reading.h"

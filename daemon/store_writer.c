@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/store_entry.h"
 #include "daemon/store_row.h"
 #include "daemon/store_session.h"

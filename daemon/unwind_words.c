@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/hash.h"
+#include "daemon/base/hash.h"
 #include "common/base.h"
 
 /* What was walked through since this long is not dropped for what others have missed. */

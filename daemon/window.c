@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "daemon/hash.h"
+#include "daemon/base/hash.h"
 #include "common/base.h"
 
 struct window *window_new(void)

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/probe_kind.h"
+#include "daemon/base/probe_kind.h"
 #include "daemon/process.h"
 #include "daemon/stack.h"
 

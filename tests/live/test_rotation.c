@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/recorder.h"
 #include "daemon/session_state.h"
 #include "common/base.h"

@@ -15,7 +15,7 @@
 
 #include "bpf/io_shared.h"
 #include "daemon/answer_ios.h"
-#include "daemon/io_calls.h"
+#include "daemon/base/io_names.h"
 #include "daemon/ios.h"
 #include "daemon/ios_open.h"
 #include "daemon/procfs.h"

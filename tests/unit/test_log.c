@@ -15,8 +15,8 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "daemon/log.h"
-#include "daemon/notify.h"
+#include "daemon/base/log.h"
+#include "daemon/base/notify.h"
 #include "common/base.h"
 
 static FILE *caught;

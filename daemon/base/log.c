@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_THREAD_H
-#define STACKD_DAEMON_THREAD_H
+#ifndef STACKD_DAEMON_BASE_THREAD_H
+#define STACKD_DAEMON_BASE_THREAD_H
 
 /* How a thread is scheduled: nothing goes in, the thread that calls is another one after. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_NOTIFY_H
-#define STACKD_DAEMON_NOTIFY_H
+#ifndef STACKD_DAEMON_BASE_NOTIFY_H
+#define STACKD_DAEMON_BASE_NOTIFY_H
 
 /*
  * What the service manager is told, and what it hands over: state changes go out through

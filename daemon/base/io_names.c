@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/io_calls.h"
+#include "daemon/base/io_names.h"
 
 #include <ctype.h>
 #include <errno.h>

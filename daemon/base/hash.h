@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_HASH_H
-#define STACKD_DAEMON_HASH_H
+#ifndef STACKD_DAEMON_BASE_HASH_H
+#define STACKD_DAEMON_BASE_HASH_H
 
 /*
  * 64-bit hashes that are stored and compared across restarts: bytes in, number out. The function

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_HASH_TABLE_H
-#define STACKD_DAEMON_HASH_TABLE_H
+#ifndef STACKD_DAEMON_BASE_HASH_TABLE_H
+#define STACKD_DAEMON_BASE_HASH_TABLE_H
 
 /*
  * uthash as it is used here: in come entries with keys of whole 64-bit words. Want of memory does

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_LOG_H
-#define STACKD_DAEMON_LOG_H
+#ifndef STACKD_DAEMON_BASE_LOG_H
+#define STACKD_DAEMON_BASE_LOG_H
 
 /*
  * Messages of the daemon: in go a priority and text, out goes a record to the journal (when

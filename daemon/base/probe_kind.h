@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROBE_KIND_H
-#define STACKD_DAEMON_PROBE_KIND_H
+#ifndef STACKD_DAEMON_BASE_PROBE_KIND_H
+#define STACKD_DAEMON_BASE_PROBE_KIND_H
 
 /* The kinds of data that can be gathered, and their names on the wire. Constant; any thread. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/notify.h"
+#include "daemon/base/notify.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "common/base.h"
 
 _Static_assert(NOTIFY_FDS_START == SD_LISTEN_FDS_START, "the first passed descriptor");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_IO_CALLS_H
-#define STACKD_DAEMON_IO_CALLS_H
+#ifndef STACKD_DAEMON_BASE_IO_NAMES_H
+#define STACKD_DAEMON_BASE_IO_NAMES_H
 
 /*
  * Words of I/O: system calls by number, operations, layers and kinds of file system, as programs
