@@ -17,7 +17,7 @@
 #include "daemon/broker_message.h"
 #include "daemon/broker_process.h"
 #include "daemon/perf_event.h"
-#include "daemon/privilege.h"
+#include "daemon/host/capabilities.h"
 #include "common/base.h"
 
 /* An event is opened in microseconds, a kprobe in milliseconds; longer than this it hangs. */

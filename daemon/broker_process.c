@@ -15,7 +15,7 @@
 
 #include "daemon/broker_message.h"
 #include "daemon/perf_event.h"
-#include "daemon/privilege.h"
+#include "daemon/host/capabilities.h"
 #include "common/base.h"
 
 #if defined(__x86_64__)

@@ -11,7 +11,7 @@
 
 #include "daemon/drain_map.h"
 #include "daemon/base/log.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "common/base.h"
 
 /* From the time of a cut to the cut: a wait that ends in between is in the window before it. */

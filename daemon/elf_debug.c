@@ -13,7 +13,7 @@
 #include <linux/openat2.h>
 #include <lzma.h>
 
-#include "daemon/root_path.h"
+#include "daemon/host/open_in_root.h"
 #include "common/base.h"
 
 #define DEBUG_DIR	  "/usr/lib/debug"

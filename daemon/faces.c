@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cgroup.h"
+#include "daemon/host/cgroup.h"
 #include "daemon/base/hash_table.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "common/base.h"
 
 /* A thread as one image. */

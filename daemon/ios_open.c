@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "common/base.h"
 
 /* A whole copy: the thread numbers its outermost operations, and none of them is young. */

@@ -13,9 +13,9 @@
 
 #include "daemon/elf_debug.h"
 #include "daemon/base/hash.h"
-#include "daemon/mappings.h"
+#include "daemon/host/proc_maps.h"
 #include "daemon/module_registry.h"
-#include "daemon/root_path.h"
+#include "daemon/host/open_in_root.h"
 #include "common/base.h"
 
 #define FILES_MAX 1024 /* held open; beyond it a new file's symbols are read at once */

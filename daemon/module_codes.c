@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/file_handle.h"
+#include "daemon/host/open_by_handle.h"
 #include "daemon/base/hash.h"
 #include "daemon/module_registry.h"
 #include "common/base.h"

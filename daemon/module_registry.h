@@ -16,7 +16,7 @@
 #include "bpf/unwind_shared.h"
 #include "daemon/elf_file.h"
 #include "daemon/module.h"
-#include "daemon/mounts.h"
+#include "daemon/host/remote_mounts.h"
 #include "daemon/unwind.h"
 
 #define MODULE_BUCKETS 1024

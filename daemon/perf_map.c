@@ -14,7 +14,7 @@
 #include <linux/openat2.h>
 
 #include "daemon/base/hash.h"
-#include "daemon/root_path.h"
+#include "daemon/host/open_in_root.h"
 #include "common/base.h"
 
 #define STATUS_BYTES 8192

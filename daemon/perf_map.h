@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/mounts.h"
+#include "daemon/host/remote_mounts.h"
 
 struct perf_map;
 

@@ -9,7 +9,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/broker.h"
-#include "daemon/cpu_list.h"
+#include "daemon/host/cpu_list.h"
 #include "daemon/base/log.h"
 #include "common/base.h"
 #include "proto/wire.h"

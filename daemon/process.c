@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/process_table.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "daemon/unwind.h"
 #include "common/base.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/process_table.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "common/base.h"
 
 /* How long a name is believed, and how soon one that is missing, or a map, is looked for again. */

@@ -8,7 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "daemon/unwind.h"
 #include "common/base.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/mappings.h"
+#include "daemon/host/proc_maps.h"
 #include "daemon/module.h"
 
 struct unwind_mapping_found;

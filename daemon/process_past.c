@@ -5,7 +5,7 @@
 
 #include "daemon/module.h"
 #include "daemon/process_table.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "common/base.h"
 
 int process_table_new_past(struct process_table **out)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/process_table.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "daemon/base/thread.h"
 #include "common/base.h"
 

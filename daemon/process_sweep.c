@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "daemon/process_table.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "common/base.h"
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "daemon/broker.h"
-#include "daemon/cgroup.h"
-#include "daemon/cpu_list.h"
+#include "daemon/host/cgroup.h"
+#include "daemon/host/cpu_list.h"
 #include "common/base.h"
 
 enum { MAX_CPUS = 8192 };

@@ -16,7 +16,7 @@
 #include <elfutils/libdw.h>
 
 #include "daemon/demangle.h"
-#include "daemon/privilege.h"
+#include "daemon/host/capabilities.h"
 #include "common/base.h"
 
 /* Addresses of one unit; sorted. */

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/procfs.h"
-#include "daemon/root_path.h"
+#include "daemon/host/procfs.h"
+#include "daemon/host/open_in_root.h"
 #include "common/base.h"
 
 #if defined(__x86_64__)

@@ -20,7 +20,7 @@
 #include "daemon/broker_message.h"
 #include "daemon/broker_process.h"
 #include "daemon/perf_event.h"
-#include "daemon/privilege.h"
+#include "daemon/host/capabilities.h"
 #include "common/base.h"
 
 static const struct broker_sampling sampling = { .clock = BROKER_CPU_CLOCK, .frequency_hz = 99 };

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/cpu_list.h"
+#include "daemon/host/cpu_list.h"
 #include "common/base.h"
 
 static void test_lists(void **state)

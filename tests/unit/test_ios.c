@@ -18,7 +18,7 @@
 #include "daemon/base/io_names.h"
 #include "daemon/ios.h"
 #include "daemon/ios_open.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "daemon/window.h"
 #include "common/base.h"
 

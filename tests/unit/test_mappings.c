@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/mappings.h"
+#include "daemon/host/proc_maps.h"
 
 static int parse(const char *text, struct mappings *out)
 {

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/mounts.h"
+#include "daemon/host/remote_mounts.h"
 
 static const char lines[] =
 	"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"

@@ -20,7 +20,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/process.h"
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "common/base.h"
 
 #define MAX_MEMORY (16 << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/root_path.h"
+#include "daemon/host/open_in_root.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/cgroup.h"
+#include "daemon/host/cgroup.h"
 
 #include <dirent.h>
 #include <errno.h>

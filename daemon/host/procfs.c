@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_ROOT_PATH_H
-#define STACKD_DAEMON_ROOT_PATH_H
+#ifndef STACKD_DAEMON_HOST_OPEN_IN_ROOT_H
+#define STACKD_DAEMON_HOST_OPEN_IN_ROOT_H
 
 /*
  * Files of a process with a root of its own: a path there comes in, a descriptor that nobody waits

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_MAPPINGS_H
-#define STACKD_DAEMON_MAPPINGS_H
+#ifndef STACKD_DAEMON_HOST_PROC_MAPS_H
+#define STACKD_DAEMON_HOST_PROC_MAPS_H
 
 /*
  * What a process may execute: in goes the text of /proc/PID/maps, out come its executable

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_FILE_HANDLE_H
-#define STACKD_DAEMON_FILE_HANDLE_H
+#ifndef STACKD_DAEMON_HOST_OPEN_BY_HANDLE_H
+#define STACKD_DAEMON_HOST_OPEN_BY_HANDLE_H
 
 /*
  * Files by inode, where nobody is left who has them mapped: in go numbers as the kernel has them,

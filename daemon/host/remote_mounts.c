@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/mounts.h"
+#include "daemon/host/remote_mounts.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PRIVILEGE_H
-#define STACKD_DAEMON_PRIVILEGE_H
+#ifndef STACKD_DAEMON_HOST_CAPABILITIES_H
+#define STACKD_DAEMON_HOST_CAPABILITIES_H
 
 /*
  * Capabilities of the calling thread: asked for, and given up for good. No state; to be changed

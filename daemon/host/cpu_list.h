@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_CPU_LIST_H
-#define STACKD_DAEMON_CPU_LIST_H
+#ifndef STACKD_DAEMON_HOST_CPU_LIST_H
+#define STACKD_DAEMON_HOST_CPU_LIST_H
 
 /* The kernel's lists of CPUs ("0-3,8"): in goes a file, out come flags. Any thread. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/file_handle.h"
+#include "daemon/host/open_by_handle.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/procfs.h"
+#include "daemon/host/procfs.h"
 #include "common/base.h"
 
 enum { DEV_MINOR_BITS = 20, FILEID_INO32_GEN = 1 };

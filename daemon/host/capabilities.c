@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/privilege.h"
+#include "daemon/host/capabilities.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROCFS_H
-#define STACKD_DAEMON_PROCFS_H
+#ifndef STACKD_DAEMON_HOST_PROCFS_H
+#define STACKD_DAEMON_HOST_PROCFS_H
 
 /*
  * One process as /proc shows it: in goes a pid, out come its facts. A handle stays with the
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/mappings.h"
+#include "daemon/host/proc_maps.h"
 
 struct procfs_stat {
 	uint64_t start_ticks; /* since boot, see procfs_ticks() */

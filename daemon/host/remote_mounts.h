@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_MOUNTS_H
-#define STACKD_DAEMON_MOUNTS_H
+#ifndef STACKD_DAEMON_HOST_REMOTE_MOUNTS_H
+#define STACKD_DAEMON_HOST_REMOTE_MOUNTS_H
 
 /*
  * Which devices are file systems whose files another host or a program serves: reading one may

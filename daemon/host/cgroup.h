@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_CGROUP_H
-#define STACKD_DAEMON_CGROUP_H
+#ifndef STACKD_DAEMON_HOST_CGROUP_H
+#define STACKD_DAEMON_HOST_CGROUP_H
 
 /*
  * Control groups of the unified hierarchy: in go the numbers that the kernel has of them, out come

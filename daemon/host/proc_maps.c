@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/mappings.h"
+#include "daemon/host/proc_maps.h"
 
 #include <errno.h>
 #include <stdlib.h>
