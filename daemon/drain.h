@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/openwait.h"
 #include "daemon/probe.h"
 #include "daemon/process.h"

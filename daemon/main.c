@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 
 #include "daemon/broker.h"
-#include "daemon/config.h"
-#include "daemon/config_reload.h"
+#include "daemon/config/config.h"
+#include "daemon/config/reload.h"
 #include "daemon/exit.h"
 #include "daemon/base/log.h"
 #include "daemon/loop.h"

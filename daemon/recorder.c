@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/config_key.h"
+#include "daemon/config/keys.h"
 #include "daemon/base/log.h"
 #include "daemon/store.h"
 #include "common/base.h"

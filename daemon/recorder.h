@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/broker.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/history.h"
 #include "daemon/lines.h"
 #include "daemon/probe_unwind.h"

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/drain.h"
 #include "daemon/filter.h"
 #include "daemon/probe.h"

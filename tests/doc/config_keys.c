@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/config.h"
-#include "daemon/config_key.h"
-#include "daemon/config_value.h"
+#include "daemon/config/config.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/value.h"
 #include "common/base.h"
 
 static void print_table(void)

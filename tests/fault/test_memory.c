@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/kernel_symbols.h"
 #include "daemon/service.h"
 #include "daemon/stack.h"

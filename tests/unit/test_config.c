@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/config.h"
-#include "daemon/config_file.h"
-#include "daemon/config_key.h"
+#include "daemon/config/config.h"
+#include "daemon/config/ini.h"
+#include "daemon/config/keys.h"
 #include "common/base.h"
 
 #define FILE_NAME "stackd.conf"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/config_reload.h"
+#include "daemon/config/reload.h"
 #include "common/base.h"
 
 static const struct config_places nowhere;

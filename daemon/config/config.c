@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "build_config.h"
-#include "daemon/config_file.h"
-#include "daemon/config_key.h"
-#include "daemon/config_value.h"
+#include "daemon/config/ini.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/value.h"
 #include "common/base.h"
 
 /* How much of a name or a value an error message quotes. */

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 /* value is as a file would have it; is_applied: it holds from now on, else from the next start. */
 typedef void (*config_on_change)(void *userdata, const char *section, const char *key,

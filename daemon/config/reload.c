@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/config_reload.h"
+#include "daemon/config/reload.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/config_key.h"
-#include "daemon/config_value.h"
+#include "daemon/config/keys.h"
+#include "daemon/config/value.h"
 #include "common/base.h"
 
 /* What is read each time it is needed, or handed on by main; the rest is built in at the start. */

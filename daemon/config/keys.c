@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/config_key.h"
+#include "daemon/config/keys.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "common/base.h"
 
 #define KIB UINT64_C(1024)

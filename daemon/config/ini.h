@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_CONFIG_FILE_H
-#define STACKD_DAEMON_CONFIG_FILE_H
+#ifndef STACKD_DAEMON_CONFIG_INI_H
+#define STACKD_DAEMON_CONFIG_INI_H
 
 /*
  * One INI file as systemd's are: in goes a path, out come its assignments in order, by callback.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_CONFIG_KEY_H
-#define STACKD_DAEMON_CONFIG_KEY_H
+#ifndef STACKD_DAEMON_CONFIG_KEYS_H
+#define STACKD_DAEMON_CONFIG_KEYS_H
 
 /*
  * The one table of settings: parser, defaults, dump, stackd.conf and its man page all follow it

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_CONFIG_H
-#define STACKD_DAEMON_CONFIG_H
+#ifndef STACKD_DAEMON_CONFIG_CONFIG_H
+#define STACKD_DAEMON_CONFIG_CONFIG_H
 
 /*
  * The settings: in come INI files and -o section.key=value, out comes one struct with every

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/config_value.h"
+#include "daemon/config/value.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/config.h"
-#include "daemon/config_key.h"
+#include "daemon/config/config.h"
+#include "daemon/config/keys.h"
 #include "common/base.h"
 
 #define BLANKS " \t"
