@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 #include "daemon/config/config.h"
 #include "daemon/config/reload.h"
 #include "daemon/exit.h"

@@ -11,7 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "bpf/shared.h"
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 #include "daemon/base/log.h"
 #include "daemon/probe_types.h"
 #include "daemon/probe_unwind.h"

@@ -15,7 +15,7 @@
 
 #include <bpf/bpf.h>
 
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 #include "common/base.h"
 
 /* To detach one function takes a grace period or two of RCU, during which others can begin. */

@@ -15,7 +15,7 @@
 #include <linux/perf_event.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 #include "daemon/base/io_names.h"
 #include "daemon/probe_types.h"
 #include "common/base.h"

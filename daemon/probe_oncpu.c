@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bpf/shared.h"
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 #include "daemon/host/cpu_list.h"
 #include "daemon/base/log.h"
 #include "common/base.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 #include "daemon/probe_calls.h"
 #include "daemon/target.h"
 #include "common/base.h"

@@ -10,7 +10,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 #include "daemon/probe.h"
 
 struct io_slot;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 #include "daemon/host/cgroup.h"
 #include "daemon/host/cpu_list.h"
 #include "common/base.h"

@@ -16,10 +16,10 @@
 
 #include <cmocka.h>
 
-#include "daemon/broker.h"
-#include "daemon/broker_message.h"
-#include "daemon/broker_process.h"
-#include "daemon/perf_event.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/message.h"
+#include "daemon/broker/helper.h"
+#include "daemon/broker/perf_event.h"
 #include "daemon/host/capabilities.h"
 #include "common/base.h"
 

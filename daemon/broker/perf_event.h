@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PERF_EVENT_H
-#define STACKD_DAEMON_PERF_EVENT_H
+#ifndef STACKD_DAEMON_BROKER_PERF_EVENT_H
+#define STACKD_DAEMON_BROKER_PERF_EVENT_H
 
 /*
  * The perf events that stackd opens, as plain requests that can cross a socket: checked field by
@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 
 enum perf_request_kind { PERF_SAMPLING, PERF_SIDE_BAND, PERF_KPROBE, PERF_UPROBE };
 

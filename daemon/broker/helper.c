@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/broker_process.h"
+#include "daemon/broker/helper.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/broker_message.h"
-#include "daemon/perf_event.h"
+#include "daemon/broker/message.h"
+#include "daemon/broker/perf_event.h"
 #include "daemon/host/capabilities.h"
 #include "common/base.h"
 

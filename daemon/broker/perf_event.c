@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/perf_event.h"
+#include "daemon/broker/perf_event.h"
 
 #include <ctype.h>
 #include <errno.h>

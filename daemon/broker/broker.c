@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/broker.h"
+#include "daemon/broker/broker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/broker_message.h"
-#include "daemon/broker_process.h"
-#include "daemon/perf_event.h"
+#include "daemon/broker/message.h"
+#include "daemon/broker/helper.h"
+#include "daemon/broker/perf_event.h"
 #include "daemon/host/capabilities.h"
 #include "common/base.h"
 

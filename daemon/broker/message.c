@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/broker_message.h"
+#include "daemon/broker/message.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_BROKER_PROCESS_H
-#define STACKD_DAEMON_BROKER_PROCESS_H
+#ifndef STACKD_DAEMON_BROKER_HELPER_H
+#define STACKD_DAEMON_BROKER_HELPER_H
 
 /*
  * What runs in the broker's process: requests come in on a socket, each is answered by a result

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_BROKER_H
-#define STACKD_DAEMON_BROKER_H
+#ifndef STACKD_DAEMON_BROKER_BROKER_H
+#define STACKD_DAEMON_BROKER_BROKER_H
 
 /*
  * Perf events for a daemon that may not open them itself: Debian's perf_event_paranoid=3 refuses
