@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "daemon/elf_debug.h"
+#include "daemon/elf/debug_file.h"
 #include "daemon/base/hash.h"
 #include "daemon/host/proc_maps.h"
 #include "daemon/module_registry.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "daemon/elf_debug.h"
+#include "daemon/elf/debug_file.h"
 #include "daemon/module_registry.h"
 #include "daemon/process_table.h"
 #include "common/base.h"

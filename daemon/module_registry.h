@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/elf_file.h"
+#include "daemon/elf/file.h"
 #include "daemon/module.h"
 #include "daemon/host/remote_mounts.h"
 #include "daemon/unwind.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/elf_debug.h"
+#include "daemon/elf/debug_file.h"
 #include "daemon/module_registry.h"
 #include "daemon/symtab.h"
 #include "common/base.h"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/elf_file.h"
+#include "daemon/elf/file.h"
 
 struct symtab;
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/elf_handle.h"
+#include "daemon/elf/handle.h"
 #include "daemon/symtab_build.h"
 
 struct range {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "daemon/elf_go.h"
+#include "daemon/elf/go_pclntab.h"
 #include "daemon/symtab_builder.h"
 #include "common/base.h"
 

@@ -6,9 +6,9 @@
 #include <gelf.h>
 #include <libelf.h>
 
-#include "daemon/elf_debug.h"
+#include "daemon/elf/debug_file.h"
 #include "daemon/symtab_builder.h"
-#include "daemon/unwind_cfi.h"
+#include "daemon/elf/cfi.h"
 #include "common/base.h"
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/elf_file.h"
-#include "daemon/elf_functions.h"
-#include "daemon/elf_usdt.h"
+#include "daemon/elf/file.h"
+#include "daemon/elf/functions.h"
+#include "daemon/elf/usdt.h"
 #include "daemon/target.h"
 #include "daemon/target_file.h"
 #include "common/base.h"

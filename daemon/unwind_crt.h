@@ -11,7 +11,7 @@
 
 #include <gelf.h>
 
-#include "daemon/elf_file.h"
+#include "daemon/elf/file.h"
 #include "daemon/unwind_rows.h"
 
 struct unwind_crt {

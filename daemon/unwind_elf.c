@@ -9,8 +9,8 @@
 #include <gelf.h>
 #include <libelf.h>
 
-#include "daemon/elf_go.h"
-#include "daemon/elf_handle.h"
+#include "daemon/elf/go_pclntab.h"
+#include "daemon/elf/handle.h"
 #include "daemon/unwind_crt.h"
 #include "daemon/unwind_go.h"
 #include "common/base.h"

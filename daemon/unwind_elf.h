@@ -7,7 +7,7 @@
  * the caller; no state, any thread. The file may be hostile, and may change while it is read.
  */
 
-#include "daemon/elf_file.h"
+#include "daemon/elf/file.h"
 #include "daemon/unwind_rows.h"
 
 /* What of the file is code. False when it has none, or more than a table can be of. */

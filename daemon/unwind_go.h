@@ -7,8 +7,8 @@
  * they go to the compiler of rows. No state, any thread. The file may be hostile.
  */
 
-#include "daemon/elf_file.h"
-#include "daemon/elf_go.h"
+#include "daemon/elf/file.h"
+#include "daemon/elf/go_pclntab.h"
 #include "daemon/unwind_rows.h"
 
 /* -E2BIG when there are too many functions or rows, -ENOMEM. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/unwind_cfi.h"
+#include "daemon/elf/cfi.h"
 
 /* What the table is for, and what is known of code that no function covers. */
 struct unwind_extent {

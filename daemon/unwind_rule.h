@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind_cfi.h"
+#include "daemon/elf/cfi.h"
 
 /*
  * Fills the frame; true when that is all. False when it takes a rule, which is then

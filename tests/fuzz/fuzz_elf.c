@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/elf_debug.h"
-#include "daemon/elf_file.h"
+#include "daemon/elf/debug_file.h"
+#include "daemon/elf/file.h"
 #include "daemon/symtab.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/elf_debug.h"
+#include "daemon/elf/debug_file.h"
 #include "daemon/symtab.h"
 #include "common/base.h"
 

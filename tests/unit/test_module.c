@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/elf_file.h"
+#include "daemon/elf/file.h"
 #include "daemon/module.h"
 #include "daemon/symtab.h"
 #include "common/base.h"

@@ -9,7 +9,7 @@
 
 #include <libelf.h>
 
-#include "daemon/elf_file.h"
+#include "daemon/elf/file.h"
 
 /* NULL when it is no ELF file. The source must outlive the handle. */
 Elf *elf_handle_open(const struct elf_source *source);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/elf_go.h"
+#include "daemon/elf/go_pclntab.h"
 
 #include <errno.h>
 #include <string.h>

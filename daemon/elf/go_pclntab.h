@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_ELF_GO_H
-#define STACKD_DAEMON_ELF_GO_H
+#ifndef STACKD_DAEMON_ELF_GO_PCLNTAB_H
+#define STACKD_DAEMON_ELF_GO_PCLNTAB_H
 
 /*
  * Go's own table of its functions, which stays when names and call frame information are stripped:
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/elf_handle.h"
+#include "daemon/elf/handle.h"
 
 struct elf_go {
 	const uint8_t *data;

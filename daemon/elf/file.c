@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/elf_file.h"
+#include "daemon/elf/file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include <gelf.h>
 #include <libelf.h>
 
-#include "daemon/elf_handle.h"
+#include "daemon/elf/handle.h"
 #include "common/base.h"
 
 #define NOTES_BYTES_MAX (64 * 1024) /* of one segment; real ones have some hundred */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_ELF_DEBUG_H
-#define STACKD_DAEMON_ELF_DEBUG_H
+#ifndef STACKD_DAEMON_ELF_DEBUG_FILE_H
+#define STACKD_DAEMON_ELF_DEBUG_FILE_H
 
 /*
  * Where else the names of a stripped file may be: in goes what is known of the file, out come its
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/elf_file.h"
+#include "daemon/elf/file.h"
 
 /* Whether files of a device are not to be touched. */
 typedef bool (*elf_debug_is_remote_fn)(void *userdata, uint64_t dev);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind_cfi.h"
+#include "daemon/elf/cfi.h"
 
 #include <errno.h>
 #include <string.h>

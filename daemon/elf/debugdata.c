@@ -8,8 +8,8 @@
 #include <libelf.h>
 #include <lzma.h>
 
-#include "daemon/elf_debug.h"
-#include "daemon/elf_handle.h"
+#include "daemon/elf/debug_file.h"
+#include "daemon/elf/handle.h"
 #include "common/base.h"
 
 #define PACKED_BYTES_MAX   (16 * 1024 * 1024)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/elf_usdt.h"
+#include "daemon/elf/usdt.h"
 
 #include <errno.h>
 #include <gelf.h>
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/elf_file.h"
-#include "daemon/elf_functions.h"
-#include "daemon/elf_handle.h"
+#include "daemon/elf/file.h"
+#include "daemon/elf/functions.h"
+#include "daemon/elf/handle.h"
 #include "common/base.h"
 
 /* sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */

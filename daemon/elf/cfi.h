@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_UNWIND_CFI_H
-#define STACKD_DAEMON_UNWIND_CFI_H
+#ifndef STACKD_DAEMON_ELF_CFI_H
+#define STACKD_DAEMON_ELF_CFI_H
 
 /*
  * Call frame information as compilers write it (DWARF 6.4, and .eh_frame of the LSB): in goes a

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/elf_functions.h"
+#include "daemon/elf/functions.h"
 
 #include <errno.h>
 #include <gelf.h>
 
-#include "daemon/elf_debug.h"
-#include "daemon/elf_file.h"
-#include "daemon/elf_handle.h"
+#include "daemon/elf/debug_file.h"
+#include "daemon/elf/file.h"
+#include "daemon/elf/handle.h"
 #include "common/base.h"
 
 enum { SYMBOLS_MAX = 4 << 20 };

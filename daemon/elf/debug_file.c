@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/elf_debug.h"
+#include "daemon/elf/debug_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
