@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/answer_rows.h"
-#include "daemon/lines.h"
+#include "daemon/symbol/source_lines.h"
 #include "daemon/recorder.h"
 
 /* Where a handler returns to: the frame after it was interrupted, and called nothing. */

@@ -18,7 +18,7 @@
 #include "daemon/recorder.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
-#include "daemon/symbol_lines.h"
+#include "daemon/symbol/source_lines_child.h"
 #include "common/base.h"
 
 #define STATUS_EVERY_NS (10 * NS_PER_S)

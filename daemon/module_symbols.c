@@ -6,7 +6,7 @@
 
 #include "daemon/elf/debug_file.h"
 #include "daemon/module_registry.h"
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 #include "common/base.h"
 
 size_t module_registry_symbol_bytes(struct module_registry *registry)

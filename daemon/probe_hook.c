@@ -8,7 +8,7 @@
 
 #include <bpf/btf.h>
 
-#include "daemon/kallsyms.h"
+#include "daemon/symbol/kallsyms_line.h"
 #include "daemon/probe_types.h"
 #include "common/base.h"
 

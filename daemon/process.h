@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/symbol.h"
+#include "daemon/symbol/symbol.h"
 
 /* As the kernel has it: task->group_leader->start_boottime in ns, task->self_exec_id. */
 struct process_id {

@@ -6,7 +6,7 @@
 
 #include "daemon/base/hash.h"
 #include "daemon/process_table.h"
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 #include "common/base.h"
 
 #define USER_ADDRESS_MIN UINT64_C(0x1000)

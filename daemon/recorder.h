@@ -14,7 +14,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/config/config.h"
 #include "daemon/history.h"
-#include "daemon/lines.h"
+#include "daemon/symbol/source_lines.h"
 #include "daemon/probe_unwind.h"
 #include "daemon/process.h"
 #include "daemon/resolver.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/kallsyms.h"
-#include "daemon/kernel_symbols.h"
+#include "daemon/symbol/kallsyms_line.h"
+#include "daemon/symbol/kallsyms.h"
 #include "daemon/base/log.h"
 #include "daemon/stack_id.h"
 #include "common/base.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/process.h"
-#include "daemon/symbol.h"
+#include "daemon/symbol/symbol.h"
 
 struct frame {
 	uint64_t file_id;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/kallsyms.h"
+#include "daemon/symbol/kallsyms_line.h"
 #include "daemon/target.h"
 #include "common/base.h"
 

@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "daemon/config/config.h"
-#include "daemon/kernel_symbols.h"
+#include "daemon/symbol/kallsyms.h"
 #include "daemon/service.h"
 #include "daemon/stack.h"
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 #include "common/arena.h"
 #include "common/base.h"
 #include "proto/codec.h"

@@ -10,7 +10,7 @@
 
 #include "daemon/elf/debug_file.h"
 #include "daemon/elf/file.h"
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 #include "tests/fuzz/fuzz.h"
 
 static int file_make(const uint8_t *data, size_t size)

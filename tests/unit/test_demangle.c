@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/demangle.h"
+#include "daemon/symbol/demangle.h"
 
 static void assert_readable(const char *name, const char *expected)
 {

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "daemon/elf/debug_file.h"
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 #include "common/base.h"
 
 static const char *full_path, *stripped_path, *packed_path, *bomb_path, *linked_path, *debug_path;

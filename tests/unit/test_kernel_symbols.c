@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/kernel_symbols.h"
+#include "daemon/symbol/kallsyms.h"
 
 #define CORE UINT64_C(0xffffffff81000000)
 #define MOD  UINT64_C(0xffffffffc0100000)

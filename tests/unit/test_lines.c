@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/lines.h"
+#include "daemon/symbol/source_lines.h"
 #include "daemon/module.h"
-#include "daemon/symbol_lines.h"
+#include "daemon/symbol/source_lines_child.h"
 #include "common/base.h"
 
 static struct process_table *processes;

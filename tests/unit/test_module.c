@@ -18,7 +18,7 @@
 
 #include "daemon/elf/file.h"
 #include "daemon/module.h"
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 #include "common/base.h"
 
 static const char *full_path, *stripped_path, *nm_path;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 #include "common/base.h"
 
 /* As fixture/go.S has them: from the start of Go's code, which is GAP bytes behind .text's. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_LINES_H
-#define STACKD_DAEMON_LINES_H
+#ifndef STACKD_DAEMON_SYMBOL_SOURCE_LINES_H
+#define STACKD_DAEMON_SYMBOL_SOURCE_LINES_H
 
 /*
  * Source lines and inlined functions of addresses, for one answer: in go files by identity and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SYMTAB_NAMES_H
-#define STACKD_DAEMON_SYMTAB_NAMES_H
+#ifndef STACKD_DAEMON_SYMBOL_SYMTAB_NAMES_H
+#define STACKD_DAEMON_SYMBOL_SYMTAB_NAMES_H
 
 /*
  * Names that had to be made, by the number of the function: of a table's many functions few are

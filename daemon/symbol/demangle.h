@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_DEMANGLE_H
-#define STACKD_DAEMON_DEMANGLE_H
+#ifndef STACKD_DAEMON_SYMBOL_DEMANGLE_H
+#define STACKD_DAEMON_SYMBOL_DEMANGLE_H
 
 /*
  * Names as people wrote them: in goes a C++ or Rust symbol, out comes its full readable name.

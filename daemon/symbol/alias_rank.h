@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SYMBOL_RANK_H
-#define STACKD_DAEMON_SYMBOL_RANK_H
+#ifndef STACKD_DAEMON_SYMBOL_ALIAS_RANK_H
+#define STACKD_DAEMON_SYMBOL_ALIAS_RANK_H
 
 /*
  * Which of several names of one address is shown: in go two names, out comes an order that does

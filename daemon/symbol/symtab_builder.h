@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SYMTAB_BUILDER_H
-#define STACKD_DAEMON_SYMTAB_BUILDER_H
+#ifndef STACKD_DAEMON_SYMBOL_SYMTAB_BUILDER_H
+#define STACKD_DAEMON_SYMBOL_SYMTAB_BUILDER_H
 
 /*
  * What symtab_read.c finds in files and symtab_build.c makes a table of: functions as they are
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/elf/handle.h"
-#include "daemon/symtab_build.h"
+#include "daemon/symbol/symtab_build.h"
 
 struct range {
 	uint64_t start, end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/symbol_lines.h"
+#include "daemon/symbol/source_lines_child.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 
-#include "daemon/demangle.h"
+#include "daemon/symbol/demangle.h"
 #include "daemon/host/capabilities.h"
 #include "common/base.h"
 

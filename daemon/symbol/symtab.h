@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SYMTAB_H
-#define STACKD_DAEMON_SYMTAB_H
+#ifndef STACKD_DAEMON_SYMBOL_SYMTAB_H
+#define STACKD_DAEMON_SYMBOL_SYMTAB_H
 
 /*
  * The functions of one ELF file: in goes the file, out come names for its virtual addresses.

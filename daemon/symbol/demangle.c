@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/demangle.h"
+#include "daemon/symbol/demangle.h"
 
 #include <setjmp.h>
 #include <string.h>

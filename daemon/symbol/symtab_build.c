@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/symtab_build.h"
+#include "daemon/symbol/symtab_build.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/symbol_rank.h"
-#include "daemon/symtab_builder.h"
+#include "daemon/symbol/alias_rank.h"
+#include "daemon/symbol/symtab_builder.h"
 #include "common/base.h"
 
 #define TEXT_BYTES_MAX	   (256 * 1024 * 1024) /* names may overlap in the file, not here */

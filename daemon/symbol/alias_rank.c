@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/symbol_rank.h"
+#include "daemon/symbol/alias_rank.h"
 
 #include <stddef.h>
 #include <string.h>

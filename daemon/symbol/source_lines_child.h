@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SYMBOL_LINES_H
-#define STACKD_DAEMON_SYMBOL_LINES_H
+#ifndef STACKD_DAEMON_SYMBOL_SOURCE_LINES_CHILD_H
+#define STACKD_DAEMON_SYMBOL_SOURCE_LINES_CHILD_H
 
 /*
  * Source lines of addresses, from debug information: a process of its own, for that information may

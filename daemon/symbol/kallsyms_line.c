@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/kallsyms.h"
+#include "daemon/symbol/kallsyms_line.h"
 
 #include <errno.h>
 #include <stdbool.h>

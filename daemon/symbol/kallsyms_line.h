@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_KALLSYMS_H
-#define STACKD_DAEMON_KALLSYMS_H
+#ifndef STACKD_DAEMON_SYMBOL_KALLSYMS_LINE_H
+#define STACKD_DAEMON_SYMBOL_KALLSYMS_LINE_H
 
 /*
  * One line of /proc/kallsyms: in goes its text, out come its parts, which point into it. Owned by

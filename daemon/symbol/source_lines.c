@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/lines.h"
+#include "daemon/symbol/source_lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/hash_table.h"
-#include "daemon/lines_helper.h"
-#include "daemon/symbol_lines.h"
+#include "daemon/symbol/source_lines_helper.h"
+#include "daemon/symbol/source_lines_child.h"
 #include "common/base.h"
 
 /* A file that ends the process is left out, and the others are asked about again, so often. */

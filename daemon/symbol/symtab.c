@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/demangle.h"
-#include "daemon/symtab_build.h"
-#include "daemon/symtab_names.h"
+#include "daemon/symbol/demangle.h"
+#include "daemon/symbol/symtab_build.h"
+#include "daemon/symbol/symtab_names.h"
 #include "common/base.h"
 
 #define OUTWARD_MAX 64 /* functions around one address; only a hostile file nests deeper */

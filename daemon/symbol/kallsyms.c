@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/kernel_symbols.h"
+#include "daemon/symbol/kallsyms.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <sys/utsname.h>
 
 #include "daemon/base/hash.h"
-#include "daemon/kallsyms.h"
-#include "daemon/symbol_rank.h"
+#include "daemon/symbol/kallsyms_line.h"
+#include "daemon/symbol/alias_rank.h"
 #include "common/base.h"
 
 /* kallsyms has no sizes: a function ends where the next begins, and here at the latest. */

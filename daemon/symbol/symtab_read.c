@@ -7,7 +7,7 @@
 #include <libelf.h>
 
 #include "daemon/elf/debug_file.h"
-#include "daemon/symtab_builder.h"
+#include "daemon/symbol/symtab_builder.h"
 #include "daemon/elf/cfi.h"
 #include "common/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SYMTAB_BUILD_H
-#define STACKD_DAEMON_SYMTAB_BUILD_H
+#ifndef STACKD_DAEMON_SYMBOL_SYMTAB_BUILD_H
+#define STACKD_DAEMON_SYMBOL_SYMTAB_BUILD_H
 
 /*
  * From what an ELF file says of its functions to arrays that can be searched: in goes the file, out
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/symtab.h"
+#include "daemon/symbol/symtab.h"
 
 #define SYMTAB_NO_OUTER UINT32_MAX
 #define SYMTAB_NAMELESS UINT32_MAX

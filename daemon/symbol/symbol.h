@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SYMBOL_H
-#define STACKD_DAEMON_SYMBOL_H
+#ifndef STACKD_DAEMON_SYMBOL_SYMBOL_H
+#define STACKD_DAEMON_SYMBOL_SYMBOL_H
 
 /*
  * One resolved address: what a lookup in the kernel's or a process's symbols gives. The strings

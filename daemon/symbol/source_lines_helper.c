@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/lines_helper.h"
+#include "daemon/symbol/source_lines_helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/symbol_lines.h"
+#include "daemon/symbol/source_lines_child.h"
 #include "common/base.h"
 
 /* Of the clock; of a CPU it may take as long. The first one to hit is what it is killed for. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_KERNEL_SYMBOLS_H
-#define STACKD_DAEMON_KERNEL_SYMBOLS_H
+#ifndef STACKD_DAEMON_SYMBOL_KALLSYMS_H
+#define STACKD_DAEMON_SYMBOL_KALLSYMS_H
 
 /*
  * The kernel's functions: in goes /proc/kallsyms, out come names for addresses. Owned by the
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/symbol.h"
+#include "daemon/symbol/symbol.h"
 
 struct kernel_symbols;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_LINES_HELPER_H
-#define STACKD_DAEMON_LINES_HELPER_H
+#ifndef STACKD_DAEMON_SYMBOL_SOURCE_LINES_HELPER_H
+#define STACKD_DAEMON_SYMBOL_SOURCE_LINES_HELPER_H
 
 /*
  * Runs the process that reads debug information: in goes a request and descriptors, out comes its
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/lines.h"
-#include "daemon/symbol_lines.h"
+#include "daemon/symbol/source_lines.h"
+#include "daemon/symbol/source_lines_child.h"
 
 struct lines_request {
 	const void *data; /* as in symbol_lines.h */

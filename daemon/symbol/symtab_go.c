@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "daemon/elf/go_pclntab.h"
-#include "daemon/symtab_builder.h"
+#include "daemon/symbol/symtab_builder.h"
 #include "common/base.h"
 
 int builder_read_go(struct builder *builder, Elf *elf)

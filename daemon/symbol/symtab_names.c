@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/symtab_names.h"
+#include "daemon/symbol/symtab_names.h"
 
 #include <stdlib.h>
 #include <string.h>
