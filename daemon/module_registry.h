@@ -17,7 +17,7 @@
 #include "daemon/elf/file.h"
 #include "daemon/module.h"
 #include "daemon/host/remote_mounts.h"
-#include "daemon/unwind.h"
+#include "daemon/unwind/unwind.h"
 
 #define MODULE_BUCKETS 1024
 #define MODULE_CODES   512

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/module_registry.h"
-#include "daemon/unwind_elf.h"
+#include "daemon/unwind/compile_elf.h"
 #include "common/base.h"
 
 #define DEBUG_DIR      "/usr/lib/debug"

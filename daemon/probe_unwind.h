@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/unwind.h"
+#include "daemon/unwind/unwind.h"
 
 struct bpf_object;
 struct probe_unwind;

@@ -8,7 +8,7 @@
 
 #include "daemon/process_table.h"
 #include "daemon/host/procfs.h"
-#include "daemon/unwind.h"
+#include "daemon/unwind/unwind.h"
 #include "common/base.h"
 
 /* Nothing is mapped there; or something else is than what the walk was told of. */

@@ -9,7 +9,7 @@
 
 #include "bpf/unwind_shared.h"
 #include "daemon/host/procfs.h"
-#include "daemon/unwind.h"
+#include "daemon/unwind/unwind.h"
 #include "common/base.h"
 
 #define GONE_MAX 256 /* libraries closed again: of one process, the rest is forgotten */

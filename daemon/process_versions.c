@@ -3,7 +3,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/process_table.h"
-#include "daemon/unwind.h"
+#include "daemon/unwind/unwind.h"
 #include "common/base.h"
 
 /* Stacks come out of the ring a window later at most, or when it fills. */

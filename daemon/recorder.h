@@ -21,7 +21,7 @@
 #include "daemon/session.h"
 #include "daemon/stack.h"
 #include "daemon/store.h"
-#include "daemon/unwind.h"
+#include "daemon/unwind/unwind.h"
 #include "proto/wire.h"
 
 struct recorder {

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind_elf.h"
+#include "daemon/unwind/compile_elf.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { WORDS_MAX = 1 << 16 };

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind.h"
+#include "daemon/unwind/unwind.h"
 #include "common/base.h"
 
 enum { WORDS = 100, TABLES = 8, SEGMENTS = 32 };

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/unwind_elf.h"
+#include "daemon/unwind/compile_elf.h"
 #include "common/base.h"
 #include "tests/unit/unwind_find.h"
 

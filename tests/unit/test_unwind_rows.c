@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind_elf.h"
-#include "daemon/unwind_rows.h"
+#include "daemon/unwind/compile_elf.h"
+#include "daemon/unwind/rows.h"
 #include "common/base.h"
 #include "tests/unit/unwind_find.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind_rows.h"
+#include "daemon/unwind/rows.h"
 
 static inline struct unwind_frame find(const struct unwind_rows *rows, uint32_t at)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind_rows.h"
+#include "daemon/unwind/rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind_rule.h"
+#include "daemon/unwind/rule.h"
 #include "common/base.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind_elf.h"
+#include "daemon/unwind/compile_elf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/elf/handle.h"
-#include "daemon/unwind_crt.h"
-#include "daemon/unwind_go.h"
+#include "daemon/unwind/crt_files.h"
+#include "daemon/unwind/compile_go.h"
 #include "common/base.h"
 
 #define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 M */

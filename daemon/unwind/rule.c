@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind_rule.h"
+#include "daemon/unwind/rule.h"
 
 #include <string.h>
 

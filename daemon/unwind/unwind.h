@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_UNWIND_H
-#define STACKD_DAEMON_UNWIND_H
+#ifndef STACKD_DAEMON_UNWIND_UNWIND_H
+#define STACKD_DAEMON_UNWIND_UNWIND_H
 
 /*
  * What the walk of user stacks in the kernel needs to know: in come files with their rows and the
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/unwind_rows.h"
+#include "daemon/unwind/rows.h"
 
 struct unwind;
 struct unwind_file;

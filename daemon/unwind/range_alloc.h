@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_UNWIND_SPACE_H
-#define STACKD_DAEMON_UNWIND_SPACE_H
+#ifndef STACKD_DAEMON_UNWIND_RANGE_ALLOC_H
+#define STACKD_DAEMON_UNWIND_RANGE_ALLOC_H
 
 /*
  * Room in an array: in goes how many members are wanted, out comes where they are. Owned by the

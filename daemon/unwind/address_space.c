@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/unwind.h"
-#include "daemon/unwind_room.h"
+#include "daemon/unwind/unwind.h"
+#include "daemon/unwind/internal.h"
 #include "common/base.h"
 
 /* What was freed may be written over once programs that may have seen it have ended. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_UNWIND_ROOM_H
-#define STACKD_DAEMON_UNWIND_ROOM_H
+#ifndef STACKD_DAEMON_UNWIND_INTERNAL_H
+#define STACKD_DAEMON_UNWIND_INTERNAL_H
 
 /*
  * What the files behind unwind.h share: tables (unwind.c), where their rows are (unwind_words.c),
@@ -11,8 +11,8 @@
 #include <pthread.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind.h"
-#include "daemon/unwind_space.h"
+#include "daemon/unwind/unwind.h"
+#include "daemon/unwind/range_alloc.h"
 
 enum { UNWIND_MISSED_MAX = 64 };
 

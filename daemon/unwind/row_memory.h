@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_UNWIND_WORDS_H
-#define STACKD_DAEMON_UNWIND_WORDS_H
+#ifndef STACKD_DAEMON_UNWIND_ROW_MEMORY_H
+#define STACKD_DAEMON_UNWIND_ROW_MEMORY_H
 
 /*
  * Where compiled rows are in the memory that walks read: in come tables of files, out goes what of
@@ -8,7 +8,7 @@
  * everything under its lock.
  */
 
-#include "daemon/unwind_room.h"
+#include "daemon/unwind/internal.h"
 
 /* The words before this one are for heads, which take an eighth at most, the others for parts. */
 uint32_t unwind_words_heads(const struct unwind *unwind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_UNWIND_CRT_H
-#define STACKD_DAEMON_UNWIND_CRT_H
+#ifndef STACKD_DAEMON_UNWIND_CRT_FILES_H
+#define STACKD_DAEMON_UNWIND_CRT_FILES_H
 
 /*
  * The rows of the code that every linker puts into every file from the start files of libc and the
@@ -12,7 +12,7 @@
 #include <gelf.h>
 
 #include "daemon/elf/file.h"
-#include "daemon/unwind_rows.h"
+#include "daemon/unwind/rows.h"
 
 struct unwind_crt {
 	Elf_Scn *init, *fini;		     /* crti.o, crtn.o */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_UNWIND_ELF_H
-#define STACKD_DAEMON_UNWIND_ELF_H
+#ifndef STACKD_DAEMON_UNWIND_COMPILE_ELF_H
+#define STACKD_DAEMON_UNWIND_COMPILE_ELF_H
 
 /*
  * The rows of an ELF file: in goes an open file or image, out comes its compiled table. Owned by
@@ -8,7 +8,7 @@
  */
 
 #include "daemon/elf/file.h"
-#include "daemon/unwind_rows.h"
+#include "daemon/unwind/rows.h"
 
 /* What of the file is code. False when it has none, or more than a table can be of. */
 bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind_go.h"
+#include "daemon/unwind/compile_go.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_UNWIND_GO_H
-#define STACKD_DAEMON_UNWIND_GO_H
+#ifndef STACKD_DAEMON_UNWIND_COMPILE_GO_H
+#define STACKD_DAEMON_UNWIND_COMPILE_GO_H
 
 /*
  * The rows of Go's functions: in go the table that Go's runtime has of them and their code, out
@@ -9,7 +9,7 @@
 
 #include "daemon/elf/file.h"
 #include "daemon/elf/go_pclntab.h"
-#include "daemon/unwind_rows.h"
+#include "daemon/unwind/rows.h"
 
 /* -E2BIG when there are too many functions or rows, -ENOMEM. */
 int unwind_go_add(struct unwind_compiler *compiler, const struct elf_source *source,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind.h"
+#include "daemon/unwind/unwind.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/unwind_room.h"
-#include "daemon/unwind_words.h"
+#include "daemon/unwind/internal.h"
+#include "daemon/unwind/row_memory.h"
 #include "common/base.h"
 
 /* A table that found no room, or could not be read, is tried again after this long. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind_words.h"
+#include "daemon/unwind/row_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind_crt.h"
+#include "daemon/unwind/crt_files.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/unwind_space.h"
+#include "daemon/unwind/range_alloc.h"
 
 #include <errno.h>
 #include <stdlib.h>

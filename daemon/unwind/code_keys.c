@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/unwind.h"
-#include "daemon/unwind_room.h"
+#include "daemon/unwind/unwind.h"
+#include "daemon/unwind/internal.h"
 #include "common/base.h"
 
 static bool is_same(const struct unwind_code_key *a, const struct unwind_code_key *b)
