@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/host/proc_maps.h"
-#include "daemon/module.h"
+#include "daemon/module/module.h"
 
 struct unwind_mapping_found;
 

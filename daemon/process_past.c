@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/module.h"
+#include "daemon/module/module.h"
 #include "daemon/process_table.h"
 #include "daemon/host/procfs.h"
 #include "common/base.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/symbol/source_lines.h"
-#include "daemon/module.h"
+#include "daemon/module/module.h"
 #include "daemon/symbol/source_lines_child.h"
 #include "common/base.h"
 

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "daemon/elf/file.h"
-#include "daemon/module.h"
+#include "daemon/module/module.h"
 #include "daemon/symbol/symtab.h"
 #include "common/base.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/elf/debug_file.h"
-#include "daemon/module_registry.h"
+#include "daemon/module/internal.h"
 #include "daemon/process_table.h"
 #include "common/base.h"
 

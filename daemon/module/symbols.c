@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/elf/debug_file.h"
-#include "daemon/module_registry.h"
+#include "daemon/module/internal.h"
 #include "daemon/symbol/symtab.h"
 #include "common/base.h"
 

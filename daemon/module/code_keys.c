@@ -5,7 +5,7 @@
 #include "bpf/unwind_shared.h"
 #include "daemon/host/open_by_handle.h"
 #include "daemon/base/hash.h"
-#include "daemon/module_registry.h"
+#include "daemon/module/internal.h"
 #include "common/base.h"
 
 static struct module_code *slot_of(struct module_registry *registry,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/module.h"
+#include "daemon/module/module.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "daemon/elf/debug_file.h"
 #include "daemon/base/hash.h"
 #include "daemon/host/proc_maps.h"
-#include "daemon/module_registry.h"
+#include "daemon/module/internal.h"
 #include "daemon/host/open_in_root.h"
 #include "common/base.h"
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/module_registry.h"
+#include "daemon/module/internal.h"
 #include "daemon/unwind/compile_elf.h"
 #include "common/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_MODULE_REGISTRY_H
-#define STACKD_DAEMON_MODULE_REGISTRY_H
+#ifndef STACKD_DAEMON_MODULE_INTERNAL_H
+#define STACKD_DAEMON_MODULE_INTERNAL_H
 
 /*
  * What the files behind module.h share: files and their identity (module.c), symbols and their
@@ -15,7 +15,7 @@
 
 #include "bpf/unwind_shared.h"
 #include "daemon/elf/file.h"
-#include "daemon/module.h"
+#include "daemon/module/module.h"
 #include "daemon/host/remote_mounts.h"
 #include "daemon/unwind/unwind.h"
 

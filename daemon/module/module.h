@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_MODULE_H
-#define STACKD_DAEMON_MODULE_H
+#ifndef STACKD_DAEMON_MODULE_MODULE_H
+#define STACKD_DAEMON_MODULE_MODULE_H
 
 /*
  * Files that processes have mapped: in go descriptors, out come modules shared by all processes
