@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/process.h"
+#include "daemon/process/process.h"
 #include "daemon/window.h"
 
 #define NO_FACE UINT32_MAX

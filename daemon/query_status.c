@@ -7,7 +7,7 @@
 
 #include "build_config.h"
 #include "daemon/answer.h"
-#include "daemon/perf_map.h"
+#include "daemon/process/perf_map.h"
 #include "daemon/query_health.h"
 #include "daemon/query_history.h"
 #include "daemon/recorder.h"

@@ -16,7 +16,7 @@
 #include "daemon/history.h"
 #include "daemon/symbol/source_lines.h"
 #include "daemon/probe_unwind.h"
-#include "daemon/process.h"
+#include "daemon/process/process.h"
 #include "daemon/resolver.h"
 #include "daemon/session.h"
 #include "daemon/stack.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/process.h"
+#include "daemon/process/process.h"
 #include "daemon/symbol/symbol.h"
 
 struct frame {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/process.h"
+#include "daemon/process/process.h"
 #include "daemon/stack.h"
 #include "daemon/window.h"
 

@@ -14,7 +14,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/base/probe_kind.h"
-#include "daemon/process.h"
+#include "daemon/process/process.h"
 #include "daemon/stack.h"
 
 /*

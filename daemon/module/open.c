@@ -6,7 +6,7 @@
 
 #include "daemon/elf/debug_file.h"
 #include "daemon/module/internal.h"
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "common/base.h"
 
 static struct module *module_of(struct module_registry *registry, uint64_t file_id)

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "daemon/process.h"
+#include "daemon/process/process.h"
 #include "common/arena.h"
 #include "proto/wire.h"
 

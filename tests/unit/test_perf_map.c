@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/perf_map.h"
+#include "daemon/process/perf_map.h"
 #include "common/base.h"
 
 static int file_of(const char *text, size_t size)

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "daemon/process.h"
+#include "daemon/process/process.h"
 #include "daemon/host/procfs.h"
 #include "common/base.h"
 

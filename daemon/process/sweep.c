@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "daemon/host/procfs.h"
 #include "common/base.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/hash.h"
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "daemon/symbol/symtab.h"
 #include "common/base.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "common/base.h"
 
 /* By the program a process runs; what found no room is counted under no name. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "daemon/host/procfs.h"
 #include "common/base.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "bpf/shared.h"
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "daemon/unwind/unwind.h"
 #include "common/base.h"
 

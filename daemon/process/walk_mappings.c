@@ -4,7 +4,7 @@
 #include <sys/sysmacros.h>
 
 #include "bpf/shared.h"
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "common/base.h"
 
 #define ASKED_AT_ONCE  32	/* of one process; then within the reader's budget */

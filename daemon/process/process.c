@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/process.h"
+#include "daemon/process/process.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 #include "common/base.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PERF_MAP_H
-#define STACKD_DAEMON_PERF_MAP_H
+#ifndef STACKD_DAEMON_PROCESS_PERF_MAP_H
+#define STACKD_DAEMON_PROCESS_PERF_MAP_H
 
 /*
  * Names of code made at run time, as its maker tells them: in goes /tmp/perf-PID.map as the process

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/perf_map.h"
+#include "daemon/process/perf_map.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/process_maps.h"
+#include "daemon/process/maps.h"
 
 #include <errno.h>
 #include <stdatomic.h>

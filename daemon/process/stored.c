@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/module/module.h"
-#include "daemon/process_table.h"
+#include "daemon/process/internal.h"
 #include "daemon/host/procfs.h"
 #include "common/base.h"
 

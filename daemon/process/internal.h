@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROCESS_TABLE_H
-#define STACKD_DAEMON_PROCESS_TABLE_H
+#ifndef STACKD_DAEMON_PROCESS_INTERNAL_H
+#define STACKD_DAEMON_PROCESS_INTERNAL_H
 
 /*
  * What the files behind process.h share: the table (process.c), the thread that reads /proc
@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/perf_map.h"
-#include "daemon/process.h"
-#include "daemon/process_maps.h"
+#include "daemon/process/perf_map.h"
+#include "daemon/process/process.h"
+#include "daemon/process/maps.h"
 
 #define PROCESS_BUCKETS 4096
 #define READ_QUEUE_MAX	1024

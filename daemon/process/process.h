@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROCESS_H
-#define STACKD_DAEMON_PROCESS_H
+#ifndef STACKD_DAEMON_PROCESS_PROCESS_H
+#define STACKD_DAEMON_PROCESS_PROCESS_H
 
 /*
  * Who a process was and what it had mapped: in come sightings (start, fork, exec, exit, stacks),
