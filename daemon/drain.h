@@ -13,7 +13,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/openwait.h"
-#include "daemon/probe.h"
+#include "daemon/probe/probe.h"
 #include "daemon/process/process.h"
 #include "daemon/resolver.h"
 #include "daemon/stack.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/probe_openwait.h"
+#include "daemon/probe/openwait.h"
 
 struct openwait_reader;
 

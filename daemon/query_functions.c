@@ -4,7 +4,7 @@
 
 #include "daemon/answer.h"
 #include "daemon/recorder.h"
-#include "daemon/target.h"
+#include "daemon/probe/target.h"
 #include "common/base.h"
 
 /* As many names as surely go into one reply. */

@@ -15,7 +15,7 @@
 #include "daemon/config/config.h"
 #include "daemon/history.h"
 #include "daemon/symbol/source_lines.h"
-#include "daemon/probe_unwind.h"
+#include "daemon/probe/unwind_maps.h"
 #include "daemon/process/process.h"
 #include "daemon/resolver.h"
 #include "daemon/session.h"

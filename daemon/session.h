@@ -17,7 +17,7 @@
 #include "daemon/config/config.h"
 #include "daemon/drain.h"
 #include "daemon/filter.h"
-#include "daemon/probe.h"
+#include "daemon/probe/probe.h"
 #include "proto/wire.h"
 
 struct probe_unwind;

@@ -13,7 +13,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/session.h"
-#include "daemon/target.h"
+#include "daemon/probe/target.h"
 #include "common/arena.h"
 
 struct session {

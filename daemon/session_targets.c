@@ -8,7 +8,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/filter.h"
-#include "daemon/probe_tracepoints.h"
+#include "daemon/probe/tracepoints.h"
 #include "common/base.h"
 
 static int invalid(struct wire_error *error, const char *text)

@@ -9,7 +9,7 @@
 #include <sys/random.h>
 
 #include "daemon/base/log.h"
-#include "daemon/probe_types.h"
+#include "daemon/probe/kernel_btf.h"
 #include "common/base.h"
 
 /* Sessions that have ended are named for as long as their windows may be there. */

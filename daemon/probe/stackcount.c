@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_state.h"
+#include "daemon/probe/internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 
 #include "bpf/shared.h"
 #include "daemon/broker/broker.h"
-#include "daemon/probe_calls.h"
-#include "daemon/target.h"
+#include "daemon/probe/multi_attach.h"
+#include "daemon/probe/target.h"
 #include "common/base.h"
 #include "proto/wire.h"
 

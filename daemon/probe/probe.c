@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_state.h"
+#include "daemon/probe/internal.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include "bpf/shared.h"
 #include "daemon/broker/broker.h"
 #include "daemon/base/log.h"
-#include "daemon/probe_types.h"
-#include "daemon/probe_unwind.h"
+#include "daemon/probe/kernel_btf.h"
+#include "daemon/probe/unwind_maps.h"
 #include "common/base.h"
 #include "proto/wire.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROBE_CALLS_H
-#define STACKD_DAEMON_PROBE_CALLS_H
+#ifndef STACKD_DAEMON_PROBE_MULTI_ATTACH_H
+#define STACKD_DAEMON_PROBE_MULTI_ATTACH_H
 
 /*
  * One program on many functions: in go the functions, out come descriptors that keep it there,
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/target.h"
+#include "daemon/probe/target.h"
 
 struct broker;
 struct probe_calls;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_tracepoints.h"
+#include "daemon/probe/tracepoints.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-#include "daemon/probe_types.h"
+#include "daemon/probe/kernel_btf.h"
 #include "common/base.h"
 
 #define TYPE_PREFIX   "btf_trace_"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_openwait.h"
+#include "daemon/probe/openwait.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 #include <bpf/bpf.h>
 
-#include "daemon/probe_state.h"
-#include "daemon/probe_unwind.h"
+#include "daemon/probe/internal.h"
+#include "daemon/probe/unwind_maps.h"
 #include "common/base.h"
 
 #include "openwait.skel.h"

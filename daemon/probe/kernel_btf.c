@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_types.h"
+#include "daemon/probe/kernel_btf.h"
 
 #include <pthread.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_calls.h"
+#include "daemon/probe/multi_attach.h"
 
 #include <errno.h>
 #include <linux/bpf.h>

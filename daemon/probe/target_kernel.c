@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/symbol/kallsyms_line.h"
-#include "daemon/target.h"
+#include "daemon/probe/target.h"
 #include "common/base.h"
 
 /* Where a kernel that shows them lists what can be traced, to whom has CAP_DAC_READ_SEARCH. */

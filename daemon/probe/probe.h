@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROBE_H
-#define STACKD_DAEMON_PROBE_H
+#ifndef STACKD_DAEMON_PROBE_PROBE_H
+#define STACKD_DAEMON_PROBE_PROBE_H
 
 /*
  * One instance of a probe's programs in the kernel: opened, loaded and attached as the running

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_state.h"
+#include "daemon/probe/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROBE_LAYERS_H
-#define STACKD_DAEMON_PROBE_LAYERS_H
+#ifndef STACKD_DAEMON_PROBE_IOLAT_LAYERS_H
+#define STACKD_DAEMON_PROBE_IOLAT_LAYERS_H
 
 /*
  * The layers of iolat that not every kernel shows, the VFS, file systems and io.max: in comes its
@@ -8,7 +8,7 @@
  * cannot be seen. The probe owns them. The thread that opens the probe.
  */
 
-#include "daemon/probe_state.h"
+#include "daemon/probe/internal.h"
 
 /* Before load. 0, -ENOMEM, or -EOPNOTSUPP with a reason where the configuration wants what cannot be. */
 int probe_layers_new(struct probe *probe);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_hook.h"
+#include "daemon/probe/switch_hook.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <bpf/btf.h>
 
 #include "daemon/symbol/kallsyms_line.h"
-#include "daemon/probe_types.h"
+#include "daemon/probe/kernel_btf.h"
 #include "common/base.h"
 
 /* As in the setting. */

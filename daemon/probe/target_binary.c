@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/target_file.h"
+#include "daemon/probe/target_binary.h"
 
 #include <dirent.h>
 #include <elf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROBE_UNWIND_H
-#define STACKD_DAEMON_PROBE_UNWIND_H
+#ifndef STACKD_DAEMON_PROBE_UNWIND_MAPS_H
+#define STACKD_DAEMON_PROBE_UNWIND_MAPS_H
 
 /*
  * The maps that walks of user stacks read, one set for all probes: out come memory for the unwind

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_unwind.h"
+#include "daemon/probe/unwind_maps.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "daemon/target.h"
+#include "daemon/probe/target.h"
 
 /*
  * As target_find_functions(). Without tracefs a category is not known but by the names: with a

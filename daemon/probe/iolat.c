@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_state.h"
+#include "daemon/probe/internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 #include "bpf/io_shared.h"
 #include "daemon/base/io_names.h"
-#include "daemon/probe_layers.h"
-#include "daemon/probe_types.h"
+#include "daemon/probe/iolat_layers.h"
+#include "daemon/probe/kernel_btf.h"
 #include "common/base.h"
 
 #include "iolat.skel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/probe_hook.h"
+#include "daemon/probe/switch_hook.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROBE_TYPES_H
-#define STACKD_DAEMON_PROBE_TYPES_H
+#ifndef STACKD_DAEMON_PROBE_KERNEL_BTF_H
+#define STACKD_DAEMON_PROBE_KERNEL_BTF_H
 
 /*
  * The running kernel's types: in come names, out comes whether the kernel has them. They take some

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROBE_STATE_H
-#define STACKD_DAEMON_PROBE_STATE_H
+#ifndef STACKD_DAEMON_PROBE_INTERNAL_H
+#define STACKD_DAEMON_PROBE_INTERNAL_H
 
 /*
  * What the files behind probe.h share: a probe of any kind (probe.c) and what is each kind's own
@@ -11,7 +11,7 @@
 #include <bpf/libbpf.h>
 
 #include "daemon/broker/broker.h"
-#include "daemon/probe.h"
+#include "daemon/probe/probe.h"
 
 struct io_slot;
 struct iolat;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/probe.h"
+#include "daemon/probe/probe.h"
 
 struct probe_openwait;
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_PROBE_HOOK_H
-#define STACKD_DAEMON_PROBE_HOOK_H
+#ifndef STACKD_DAEMON_PROBE_SWITCH_HOOK_H
+#define STACKD_DAEMON_PROBE_SWITCH_HOOK_H
 
 /*
  * Where the stacks of waits are taken, for the probes that have waits: in comes a probe and its way
  * to try one hook, out comes the best that the kernel allows. The thread that opens the probe.
  */
 
-#include "daemon/probe_state.h"
+#include "daemon/probe/internal.h"
 
 /* As enum stack_hook in bpf/hook.bpf.h. */
 enum probe_hook { HOOK_SCHED_EXIT, HOOK_FINISH_SWITCH, HOOK_SWITCH_OUT, HOOK_N };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_TARGET_FILE_H
-#define STACKD_DAEMON_TARGET_FILE_H
+#ifndef STACKD_DAEMON_PROBE_TARGET_BINARY_H
+#define STACKD_DAEMON_PROBE_TARGET_BINARY_H
 
 /*
  * Which file a program or library is: in goes what a user calls it, and the processes that are
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "daemon/target.h"
+#include "daemon/probe/target.h"
 
 struct target_file {
 	char *path; /* opens it from here, and tells a user which one it is */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/target.h"
+#include "daemon/probe/target.h"
 
 #include <errno.h>
 #include <stdio.h>

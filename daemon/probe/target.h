@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_TARGET_H
-#define STACKD_DAEMON_TARGET_H
+#ifndef STACKD_DAEMON_PROBE_TARGET_H
+#define STACKD_DAEMON_PROBE_TARGET_H
 
 /*
  * What a session of calls traces: in goes a pattern as a user writes it, out come the functions or

@@ -10,8 +10,8 @@
 #include "daemon/elf/file.h"
 #include "daemon/elf/functions.h"
 #include "daemon/elf/usdt.h"
-#include "daemon/target.h"
-#include "daemon/target_file.h"
+#include "daemon/probe/target.h"
+#include "daemon/probe/target_binary.h"
 #include "common/base.h"
 
 struct finder {
