@@ -13,7 +13,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/process/process.h"
-#include "daemon/stack.h"
+#include "daemon/window/stack.h"
 
 struct call {
 	int64_t time_ns; /* CLOCK_MONOTONIC */

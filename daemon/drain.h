@@ -15,8 +15,8 @@
 #include "daemon/openwait.h"
 #include "daemon/probe/probe.h"
 #include "daemon/process/process.h"
-#include "daemon/resolver.h"
-#include "daemon/stack.h"
+#include "daemon/window/resolver.h"
+#include "daemon/window/stack.h"
 
 struct calls;
 struct drain;

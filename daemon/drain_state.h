@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/assembler.h"
+#include "daemon/window/build_offcpu.h"
 #include "daemon/drain.h"
 #include "daemon/drain_pace.h"
 #include "daemon/drain_ring.h"
-#include "daemon/ios.h"
-#include "daemon/sampler.h"
-#include "daemon/wakes.h"
+#include "daemon/window/build_iolat.h"
+#include "daemon/window/build_samples.h"
+#include "daemon/window/build_offwake.h"
 
 /* References to stacks that have come for a window. */
 struct held_stacks {

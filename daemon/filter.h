@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 #include "proto/wire.h"
 
 struct filter {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 /* Ten minutes' windows of 5 s of all probes, if each lost something. */
 enum { HISTORY_LOSSY_MAX = 1024 };

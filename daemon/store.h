@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "daemon/store_reading.h"
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 /* Windows on their way to the disk; more are dropped. */
 enum { STORE_QUEUE_MAX = 128 };

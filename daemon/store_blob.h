@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "daemon/store_bytes.h"
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 /* A window of more bytes, unpacked, is neither written nor read. */
 #define STORE_BLOB_MAX (16U << 20)

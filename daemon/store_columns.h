@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/store_bytes.h"
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 /* Things that members point to, each once; members say the place in here plus one. */
 struct store_table {

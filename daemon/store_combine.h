@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 /*
  * Windows of one run, each beginning where the one before ends. 0 and *out with one reference,

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 struct store_entry {
 	int64_t id; /* in the store; 0: in memory */

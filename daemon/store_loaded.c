@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/base/hash_table.h"
-#include "daemon/stack_id.h"
+#include "daemon/window/stack_id.h"
 #include "daemon/store_intern.h"
 #include "daemon/store_reading.h"
 #include "common/base.h"

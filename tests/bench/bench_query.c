@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "daemon/answer.h"
-#include "daemon/assembler.h"
+#include "daemon/window/build_offcpu.h"
 #include "daemon/history.h"
 #include "common/base.h"
 

@@ -17,7 +17,7 @@
 #include "daemon/config/config.h"
 #include "daemon/symbol/kallsyms.h"
 #include "daemon/service.h"
-#include "daemon/stack.h"
+#include "daemon/window/stack.h"
 #include "daemon/symbol/symtab.h"
 #include "common/arena.h"
 #include "common/base.h"

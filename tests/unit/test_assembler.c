@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/assembler.h"
+#include "daemon/window/build_offcpu.h"
 
 enum { LENGTH = 1000, MIN_WAIT = 100, NO_PID = 0x3f000000 /* above any pid_max */ };
 

@@ -16,10 +16,10 @@
 #include "bpf/io_shared.h"
 #include "daemon/answer_ios.h"
 #include "daemon/base/io_names.h"
-#include "daemon/ios.h"
-#include "daemon/ios_open.h"
+#include "daemon/window/build_iolat.h"
+#include "daemon/window/build_iolat_open.h"
 #include "daemon/host/procfs.h"
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 #include "common/base.h"
 
 static void test_calls(void **state)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/resolver.h"
+#include "daemon/window/resolver.h"
 #include "common/base.h"
 
 enum { DROPPED = 3 };

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sampler.h"
+#include "daemon/window/build_samples.h"
 #include "common/base.h"
 
 enum { PERIOD = 1000 };

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "daemon/stack.h"
+#include "daemon/window/stack.h"
 #include "common/base.h"
 
 enum { LIMIT = 1 << 20, DEPTH = 100 };

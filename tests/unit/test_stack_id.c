@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "daemon/stack_id.h"
+#include "daemon/window/stack_id.h"
 #include "common/base.h"
 
 enum { FILE_ID = 7, START = 0x1000 };

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/wakes.h"
+#include "daemon/window/build_offwake.h"
 #include "common/base.h"
 
 struct fixture {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 static void test_members_are_kept(void **state)
 {

@@ -13,7 +13,7 @@
 #include "client/render.h"
 #include "daemon/answer.h"
 #include "daemon/filter.h"
-#include "daemon/stack.h"
+#include "daemon/window/stack.h"
 
 static void test_flags_have_words(void **state)
 {

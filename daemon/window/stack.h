@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_STACK_H
-#define STACKD_DAEMON_STACK_H
+#ifndef STACKD_DAEMON_WINDOW_STACK_H
+#define STACKD_DAEMON_WINDOW_STACK_H
 
 /*
  * Stacks and frames, each kept once: in come raw addresses with the id BPF gave them, out come

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/wakes.h"
+#include "daemon/window/build_offwake.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/faces.h"
+#include "daemon/window/images.h"
 #include "common/base.h"
 
 struct wake {

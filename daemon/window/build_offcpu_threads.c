@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/assembler_state.h"
+#include "daemon/window/build_offcpu_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

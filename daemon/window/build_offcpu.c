@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/assembler.h"
+#include "daemon/window/build_offcpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/assembler_state.h"
+#include "daemon/window/build_offcpu_internal.h"
 
 static void *list_add(struct list *list, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/stack.h"
+#include "daemon/window/stack.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include "bpf/shared.h"
 #include "daemon/base/hash.h"
 #include "daemon/base/hash_table.h"
-#include "daemon/stack_id.h"
+#include "daemon/window/stack_id.h"
 #include "common/base.h"
 
 struct frame_key {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_WAKES_H
-#define STACKD_DAEMON_WAKES_H
+#ifndef STACKD_DAEMON_WINDOW_BUILD_OFFWAKE_H
+#define STACKD_DAEMON_WINDOW_BUILD_OFFWAKE_H
 
 /*
  * Makes windows of waits with who ended them: in come the rows of one cut, out comes a window in
@@ -12,8 +12,8 @@
 
 #include "bpf/shared.h"
 #include "daemon/process/process.h"
-#include "daemon/stack.h"
-#include "daemon/window.h"
+#include "daemon/window/stack.h"
+#include "daemon/window/window.h"
 
 struct wakes;
 

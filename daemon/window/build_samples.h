@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SAMPLER_H
-#define STACKD_DAEMON_SAMPLER_H
+#ifndef STACKD_DAEMON_WINDOW_BUILD_SAMPLES_H
+#define STACKD_DAEMON_WINDOW_BUILD_SAMPLES_H
 
 /*
  * Makes windows of samples: in come the rows of one cut, out comes a window in which each thread
@@ -11,8 +11,8 @@
 
 #include "bpf/shared.h"
 #include "daemon/process/process.h"
-#include "daemon/stack.h"
-#include "daemon/window.h"
+#include "daemon/window/stack.h"
+#include "daemon/window/window.h"
 
 struct sampler;
 

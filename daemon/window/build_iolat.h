@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_IOS_H
-#define STACKD_DAEMON_IOS_H
+#ifndef STACKD_DAEMON_WINDOW_BUILD_IOLAT_H
+#define STACKD_DAEMON_WINDOW_BUILD_IOLAT_H
 
 /*
  * Makes windows of I/O: in come the rows of one cut and what is open at it, out comes a window of
@@ -12,8 +12,8 @@
 
 #include "bpf/io_shared.h"
 #include "daemon/process/process.h"
-#include "daemon/stack.h"
-#include "daemon/window.h"
+#include "daemon/window/stack.h"
+#include "daemon/window/window.h"
 
 struct ios;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_STACK_ID_H
-#define STACKD_DAEMON_STACK_ID_H
+#ifndef STACKD_DAEMON_WINDOW_STACK_ID_H
+#define STACKD_DAEMON_WINDOW_STACK_ID_H
 
 /*
  * What tells stacks apart: frames in, from the leaf on, a number out, the same in every process and
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/stack.h"
+#include "daemon/window/stack.h"
 
 /* By the place of each frame. */
 uint64_t stack_id_of(struct frame *const *frames, size_t n);

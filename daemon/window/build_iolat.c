@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/ios.h"
+#include "daemon/window/build_iolat.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/faces.h"
-#include "daemon/ios_open.h"
+#include "daemon/window/images.h"
+#include "daemon/window/build_iolat_open.h"
 #include "common/base.h"
 
 enum { DEVICES_MAX = 256, MINOR_BITS = 20 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_ASSEMBLER_STATE_H
-#define STACKD_DAEMON_ASSEMBLER_STATE_H
+#ifndef STACKD_DAEMON_WINDOW_BUILD_OFFCPU_INTERNAL_H
+#define STACKD_DAEMON_WINDOW_BUILD_OFFCPU_INTERNAL_H
 
 /*
  * What the files behind assembler.h share: threads and their images (assembler_tracks.c), their
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/assembler.h"
+#include "daemon/window/build_offcpu.h"
 #include "daemon/base/hash_table.h"
 
 enum { NO_IMAGE = UINT32_MAX };

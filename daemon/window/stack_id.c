@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/stack_id.h"
+#include "daemon/window/stack_id.h"
 
 #include "bpf/shared.h"
 #include "daemon/base/hash.h"

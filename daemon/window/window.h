@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_WINDOW_H
-#define STACKD_DAEMON_WINDOW_H
+#ifndef STACKD_DAEMON_WINDOW_WINDOW_H
+#define STACKD_DAEMON_WINDOW_WINDOW_H
 
 /*
  * Stage 4, one window: what the drain gathered between two cuts. Refcounted and, once in the
@@ -15,7 +15,7 @@
 #include "bpf/shared.h"
 #include "daemon/base/probe_kind.h"
 #include "daemon/process/process.h"
-#include "daemon/stack.h"
+#include "daemon/window/stack.h"
 
 /*
  * A thread as one image: after an exec it is another image of the same thread. sums are of this

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/ios_open.h"
+#include "daemon/window/build_iolat_open.h"
 
 #include <string.h>
 

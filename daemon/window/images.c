@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/faces.h"
+#include "daemon/window/images.h"
 
 #include <errno.h>
 #include <stdlib.h>

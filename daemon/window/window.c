@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_IOS_OPEN_H
-#define STACKD_DAEMON_IOS_OPEN_H
+#ifndef STACKD_DAEMON_WINDOW_BUILD_IOLAT_OPEN_H
+#define STACKD_DAEMON_WINDOW_BUILD_IOLAT_OPEN_H
 
 /*
  * Operations that do not end: in comes the programs' table of open ones, out come rows of the
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/faces.h"
-#include "daemon/window.h"
+#include "daemon/window/images.h"
+#include "daemon/window/window.h"
 
 /* Younger ones are none to mind: most are over by now. */
 #define IO_OPEN_NS INT64_C(1000000000)

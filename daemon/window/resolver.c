@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/resolver.h"
+#include "daemon/window/resolver.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "daemon/symbol/kallsyms_line.h"
 #include "daemon/symbol/kallsyms.h"
 #include "daemon/base/log.h"
-#include "daemon/stack_id.h"
+#include "daemon/window/stack_id.h"
 #include "common/base.h"
 
 /* An unknown kernel address may be of a new module: read kallsyms again, this often at most. */

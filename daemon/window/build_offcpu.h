@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_ASSEMBLER_H
-#define STACKD_DAEMON_ASSEMBLER_H
+#ifndef STACKD_DAEMON_WINDOW_BUILD_OFFCPU_H
+#define STACKD_DAEMON_WINDOW_BUILD_OFFCPU_H
 
 /*
  * Makes windows: in come the raw rows, records and thread states of one cut, out comes a window
@@ -13,8 +13,8 @@
 
 #include "bpf/shared.h"
 #include "daemon/process/process.h"
-#include "daemon/stack.h"
-#include "daemon/window.h"
+#include "daemon/window/stack.h"
+#include "daemon/window/window.h"
 
 struct assembler;
 

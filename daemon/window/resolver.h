@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_RESOLVER_H
-#define STACKD_DAEMON_RESOLVER_H
+#ifndef STACKD_DAEMON_WINDOW_RESOLVER_H
+#define STACKD_DAEMON_WINDOW_RESOLVER_H
 
 /*
  * Gives stacks their names and then windows to the history: in come stacks as they arrive and
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/history.h"
-#include "daemon/stack.h"
+#include "daemon/window/stack.h"
 
 struct resolver;
 

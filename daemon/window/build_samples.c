@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/sampler.h"
+#include "daemon/window/build_samples.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/faces.h"
+#include "daemon/window/images.h"
 #include "common/base.h"
 
 struct sample {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_FACES_H
-#define STACKD_DAEMON_FACES_H
+#ifndef STACKD_DAEMON_WINDOW_IMAGES_H
+#define STACKD_DAEMON_WINDOW_IMAGES_H
 
 /*
  * Threads by what a row alone says of them: in go keys, out come the images of the window in
@@ -11,7 +11,7 @@
 
 #include "bpf/shared.h"
 #include "daemon/process/process.h"
-#include "daemon/window.h"
+#include "daemon/window/window.h"
 
 #define NO_FACE UINT32_MAX
 
