@@ -7,7 +7,7 @@
  * stacks it borrows. Used by the query files only; see daemon/query.h for what others see.
  */
 
-#include "daemon/calls.h"
+#include "daemon/drain/call_stream.h"
 #include "daemon/history.h"
 #include "daemon/merge.h"
 #include "daemon/query.h"

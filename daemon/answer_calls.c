@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "daemon/answer_rows.h"
-#include "daemon/calls.h"
+#include "daemon/drain/call_stream.h"
 #include "daemon/session.h"
 
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,

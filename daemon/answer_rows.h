@@ -8,7 +8,7 @@
  */
 
 #include "daemon/answer.h"
-#include "daemon/drain.h"
+#include "daemon/drain/drain.h"
 #include "daemon/base/hash_table.h"
 
 /* A stack that was made into wire structs already. */

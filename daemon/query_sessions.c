@@ -7,7 +7,7 @@
 
 #include "daemon/answer.h"
 #include "daemon/query_past.h"
-#include "daemon/calls.h"
+#include "daemon/drain/call_stream.h"
 #include "daemon/recorder.h"
 #include "daemon/store.h"
 #include "common/base.h"

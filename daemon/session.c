@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/calls.h"
+#include "daemon/drain/call_stream.h"
 #include "daemon/base/io_names.h"
 #include "daemon/base/log.h"
 #include "common/base.h"

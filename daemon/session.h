@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "daemon/config/config.h"
-#include "daemon/drain.h"
+#include "daemon/drain/drain.h"
 #include "daemon/filter.h"
 #include "daemon/probe/probe.h"
 #include "proto/wire.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/calls.h"
+#include "daemon/drain/call_stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/drain_pace.h"
+#include "daemon/drain/call_budget.h"
 #include "common/base.h"
 
 static void put(struct calls *calls, int64_t time)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/drain_ring.h"
+#include "daemon/drain/ring.h"
 #include "common/base.h"
 
 enum { BUSY_AT = 100, END = 300, NEVER = 1 << 30 };

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/openwait.h"
+#include "daemon/drain/openwait_reader.h"
 #include "common/base.h"
 
 #define LONG_NS	 (20 * NS_PER_S)

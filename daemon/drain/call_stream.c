@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/calls.h"
+#include "daemon/drain/call_stream.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

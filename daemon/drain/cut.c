@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/drain_state.h"
+#include "daemon/drain/internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include <bpf/bpf.h>
 
-#include "daemon/drain_map.h"
+#include "daemon/drain/map_read.h"
 #include "daemon/base/log.h"
 #include "daemon/host/procfs.h"
 #include "common/base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/drain_map.h"
+#include "daemon/drain/map_read.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/openwait.h"
+#include "daemon/drain/openwait_reader.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_OPENWAIT_H
-#define STACKD_DAEMON_OPENWAIT_H
+#ifndef STACKD_DAEMON_DRAIN_OPENWAIT_READER_H
+#define STACKD_DAEMON_DRAIN_OPENWAIT_READER_H
 
 /*
  * Has the user stacks of waits that go on read before a cut: in come requests for a pass, out go

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_DRAIN_STATE_H
-#define STACKD_DAEMON_DRAIN_STATE_H
+#ifndef STACKD_DAEMON_DRAIN_INTERNAL_H
+#define STACKD_DAEMON_DRAIN_INTERNAL_H
 
 /*
  * What the files behind drain.h share: records of the ring (drain_records.c), the cut of a window
@@ -15,9 +15,9 @@
 
 #include "bpf/shared.h"
 #include "daemon/window/build_offcpu.h"
-#include "daemon/drain.h"
-#include "daemon/drain_pace.h"
-#include "daemon/drain_ring.h"
+#include "daemon/drain/drain.h"
+#include "daemon/drain/call_budget.h"
+#include "daemon/drain/ring.h"
 #include "daemon/window/build_iolat.h"
 #include "daemon/window/build_samples.h"
 #include "daemon/window/build_offwake.h"

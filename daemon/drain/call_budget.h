@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_DRAIN_PACE_H
-#define STACKD_DAEMON_DRAIN_PACE_H
+#ifndef STACKD_DAEMON_DRAIN_CALL_BUDGET_H
+#define STACKD_DAEMON_DRAIN_CALL_BUDGET_H
 
 /*
  * What a session of calls may cost: in come its counts as they grow, out comes one in how many

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/drain_pace.h"
+#include "daemon/drain/call_budget.h"
 
 #include "common/base.h"
 

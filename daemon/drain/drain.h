@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_DRAIN_H
-#define STACKD_DAEMON_DRAIN_H
+#ifndef STACKD_DAEMON_DRAIN_DRAIN_H
+#define STACKD_DAEMON_DRAIN_DRAIN_H
 
 /*
  * Stage 3 of one session: empties the ring as it fills and cuts windows: swaps the map, waits until
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/config/config.h"
-#include "daemon/openwait.h"
+#include "daemon/drain/openwait_reader.h"
 #include "daemon/probe/probe.h"
 #include "daemon/process/process.h"
 #include "daemon/window/resolver.h"

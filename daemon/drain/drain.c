@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/drain.h"
+#include "daemon/drain/drain.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,8 +10,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "daemon/calls.h"
-#include "daemon/drain_state.h"
+#include "daemon/drain/call_stream.h"
+#include "daemon/drain/internal.h"
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
 #include "common/base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/drain_ring.h"
+#include "daemon/drain/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>

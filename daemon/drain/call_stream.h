@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_CALLS_H
-#define STACKD_DAEMON_CALLS_H
+#ifndef STACKD_DAEMON_DRAIN_CALL_STREAM_H
+#define STACKD_DAEMON_DRAIN_CALL_STREAM_H
 
 /*
  * Calls that are streamed one by one: the drain puts them in, readers take them from where each of

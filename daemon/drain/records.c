@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/drain_state.h"
+#include "daemon/drain/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/calls.h"
+#include "daemon/drain/call_stream.h"
 #include "common/base.h"
 
 /* How a walk ended, as the kernel, stacks and processes have it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_DRAIN_MAP_H
-#define STACKD_DAEMON_DRAIN_MAP_H
+#ifndef STACKD_DAEMON_DRAIN_MAP_READ_H
+#define STACKD_DAEMON_DRAIN_MAP_READ_H
 
 /*
  * Reads a BPF hash whole: in comes its fd, out come its members one by one. Owns nothing; any
