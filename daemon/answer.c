@@ -8,8 +8,8 @@
 
 #include "daemon/answer_rows.h"
 #include "daemon/recorder.h"
-#include "daemon/store.h"
-#include "daemon/store_ahead.h"
+#include "daemon/store/store.h"
+#include "daemon/store/prefetch.h"
 #include "common/base.h"
 
 struct answer *answer_new(void)

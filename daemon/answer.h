@@ -8,7 +8,7 @@
  */
 
 #include "daemon/drain/call_stream.h"
-#include "daemon/history.h"
+#include "daemon/store/history.h"
 #include "daemon/merge.h"
 #include "daemon/query.h"
 #include "common/arena.h"

@@ -14,7 +14,7 @@
 
 #include "daemon/filter.h"
 #include "daemon/base/hash_table.h"
-#include "daemon/history.h"
+#include "daemon/store/history.h"
 
 /* The last two are of I/O. */
 enum merge_by {

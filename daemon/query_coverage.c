@@ -6,7 +6,7 @@
 
 #include "daemon/query_history.h"
 #include "daemon/recorder.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "common/base.h"
 
 /* Each window has its own offset: a hair between two is the clock's drift. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/query_who.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 /* Of one reason, over some windows. */
 struct recent_loss {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/answer.h"
-#include "daemon/history.h"
+#include "daemon/store/history.h"
 #include "daemon/recorder.h"
 #include "common/arena.h"
 #include "common/base.h"

@@ -8,8 +8,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/recorder.h"
-#include "daemon/store.h"
-#include "daemon/store_ahead.h"
+#include "daemon/store/store.h"
+#include "daemon/store/prefetch.h"
 #include "common/base.h"
 
 /* How far behind a range the ends of its waits are looked for on disk. */

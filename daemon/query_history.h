@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "daemon/answer.h"
-#include "daemon/store.h"
-#include "daemon/store_entry.h"
+#include "daemon/store/store.h"
+#include "daemon/store/entry.h"
 
 /* More gaps than this are not told one by one. */
 enum { QUERY_GAPS_MAX = 1024 };

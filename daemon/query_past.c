@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/query_history.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

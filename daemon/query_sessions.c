@@ -9,7 +9,7 @@
 #include "daemon/query_past.h"
 #include "daemon/drain/call_stream.h"
 #include "daemon/recorder.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "common/base.h"
 #include "proto/varlink.h"
 

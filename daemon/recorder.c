@@ -8,7 +8,7 @@
 
 #include "daemon/config/keys.h"
 #include "daemon/base/log.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "common/base.h"
 
 /*

@@ -13,14 +13,14 @@
 
 #include "daemon/broker/broker.h"
 #include "daemon/config/config.h"
-#include "daemon/history.h"
+#include "daemon/store/history.h"
 #include "daemon/symbol/source_lines.h"
 #include "daemon/probe/unwind_maps.h"
 #include "daemon/process/process.h"
 #include "daemon/window/resolver.h"
 #include "daemon/session.h"
 #include "daemon/window/stack.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "daemon/unwind/unwind.h"
 #include "proto/wire.h"
 

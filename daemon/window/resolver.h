@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/history.h"
+#include "daemon/store/history.h"
 #include "daemon/window/stack.h"
 
 struct resolver;

@@ -9,7 +9,7 @@
 
 #include "daemon/answer.h"
 #include "daemon/window/build_offcpu.h"
-#include "daemon/history.h"
+#include "daemon/store/history.h"
 #include "common/base.h"
 
 #define LENGTH_NS (5 * NS_PER_S)

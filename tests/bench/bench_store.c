@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 
 #include "daemon/merge.h"
-#include "daemon/store.h"
-#include "daemon/store_ahead.h"
+#include "daemon/store/store.h"
+#include "daemon/store/prefetch.h"
 #include "common/base.h"
 
 #define LENGTH_NS (5 * NS_PER_S)

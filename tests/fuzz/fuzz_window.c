@@ -9,7 +9,7 @@
 
 #include <zstd.h>
 
-#include "daemon/store_blob.h"
+#include "daemon/store/window_blob.h"
 #include "common/base.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -21,9 +21,9 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "daemon/store.h"
-#include "daemon/store_ahead.h"
-#include "daemon/store_intern.h"
+#include "daemon/store/store.h"
+#include "daemon/store/prefetch.h"
+#include "daemon/store/intern.h"
 #include "common/base.h"
 
 #define LENGTH_NS (5 * NS_PER_S)

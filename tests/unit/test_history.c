@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/history.h"
+#include "daemon/store/history.h"
 #include "daemon/session.h"
 #include "common/base.h"
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <zstd.h>
 
-#include "daemon/store_blob.h"
+#include "daemon/store/window_blob.h"
 #include "common/base.h"
 
 enum { NO_PID = 0x3f000000 /* above any pid_max */, NUMBER_FIRST = 1000, IMAGES = 5 };

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "daemon/merge.h"
-#include "daemon/store_combine.h"
+#include "daemon/store/downsample.h"
 #include "common/base.h"
 
 #define US	  NS_PER_US

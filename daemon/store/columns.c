@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/columns.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/hash_table.h"
+#include "common/base.h"
+
+enum column_kind {
+	COLUMN_U64,
+	COLUMN_U32,
+	COLUMN_I32,
+	COLUMN_TIME, /* int64_t of the window's clock; INT64_MAX: never */
+	COLUMN_COMM,
+	COLUMN_IMAGE, /* uint32_t, a member of images */
+	COLUMN_STACK,
+	COLUMN_PROCESS,
+};
+
+struct store_column {
+	enum column_kind kind;
+	size_t offset;
+};
+
+struct store_table_entry {
+	const void *item;
+	size_t place; /* plus one */
+	UT_hash_handle hh;
+};
+
+#define COLUMN(type, kind, member)                    \
+	{                                             \
+		COLUMN_##kind, offsetof(type, member) \
+	}
+
+static const struct store_column image_columns[] = {
+	COLUMN(struct window_image, U64, uid),
+	COLUMN(struct window_image, U64, start_boot_ns),
+	COLUMN(struct window_image, PROCESS, process),
+	COLUMN(struct window_image, I32, tid),
+	COLUMN(struct window_image, U32, exec_gen),
+	COLUMN(struct window_image, COMM, comm),
+	COLUMN(struct window_image, U64, sums.on_ns),
+	COLUMN(struct window_image, U64, sums.blocked_ns),
+	COLUMN(struct window_image, U64, sums.runnable_ns),
+	COLUMN(struct window_image, U64, sums.switches),
+	COLUMN(struct window_image, U64, sums.short_count),
+	COLUMN(struct window_image, U64, sums.short_blocked_ns),
+	COLUMN(struct window_image, U64, sums.short_runnable_ns),
+	COLUMN(struct window_image, U64, sums.throttled_ns),
+};
+
+static const struct store_column row_columns[] = {
+	COLUMN(struct window_row, IMAGE, image),     COLUMN(struct window_row, STACK, kernel),
+	COLUMN(struct window_row, STACK, user),	     COLUMN(struct window_row, U32, state),
+	COLUMN(struct window_row, U64, count),	     COLUMN(struct window_row, U64, blocked_ns),
+	COLUMN(struct window_row, U64, runnable_ns), COLUMN(struct window_row, U64, max_ns),
+	COLUMN(struct window_row, TIME, max_end_ns), COLUMN(struct window_row, U32, bucket_mask),
+	COLUMN(struct window_row, U64, throttled_ns),
+};
+
+static const struct store_column span_columns[] = {
+	COLUMN(struct window_span, IMAGE, image),   COLUMN(struct window_span, STACK, kernel),
+	COLUMN(struct window_span, STACK, user),    COLUMN(struct window_span, U32, state),
+	COLUMN(struct window_span, TIME, start_ns), COLUMN(struct window_span, TIME, wake_ns),
+	COLUMN(struct window_span, TIME, end_ns),    COLUMN(struct window_span, U64, throttled_ns),
+};
+
+static const struct store_column open_columns[] = {
+	COLUMN(struct window_open, IMAGE, image),   COLUMN(struct window_open, STACK, kernel),
+	COLUMN(struct window_open, STACK, user),    COLUMN(struct window_open, U32, state),
+	COLUMN(struct window_open, TIME, start_ns), COLUMN(struct window_open, TIME, wake_ns),
+	COLUMN(struct window_open, U64, throttled_ns),
+};
+
+static const struct store_column sample_columns[] = {
+	COLUMN(struct window_sample, IMAGE, image), COLUMN(struct window_sample, STACK, kernel),
+	COLUMN(struct window_sample, STACK, user),  COLUMN(struct window_sample, U64, count),
+	COLUMN(struct window_sample, U64, on_ns),
+};
+
+#define LINK_COLUMNS(i)                                                                             \
+	COLUMN(struct window_waker, U32, links[i].context),                                         \
+		COLUMN(struct window_waker, I32, links[i].pid),                                     \
+		COLUMN(struct window_waker, I32, links[i].tid),                                     \
+		COLUMN(struct window_waker, COMM, links[i].comm)
+
+_Static_assert(WAKE_LINKS == 5, "each link has its columns");
+
+static const struct store_column waker_columns[] = {
+	COLUMN(struct window_waker, STACK, kernel), COLUMN(struct window_waker, STACK, user),
+	LINK_COLUMNS(0), LINK_COLUMNS(1), LINK_COLUMNS(2), LINK_COLUMNS(3), LINK_COLUMNS(4),
+};
+
+static const struct store_column io_columns[] = {
+	COLUMN(struct window_io, IMAGE, image),	       COLUMN(struct window_io, STACK, kernel),
+	COLUMN(struct window_io, STACK, user),	       COLUMN(struct window_io, U32, layer),
+	COLUMN(struct window_io, U32, op),	       COLUMN(struct window_io, U32, call),
+	COLUMN(struct window_io, U32, dev),	       COLUMN(struct window_io, U32, magic),
+	COLUMN(struct window_io, COMM, device),	       COLUMN(struct window_io, U32, is_slow),
+	COLUMN(struct window_io, U64, count),	       COLUMN(struct window_io, U64, total_ns),
+	COLUMN(struct window_io, U64, own_ns),	       COLUMN(struct window_io, U64, runnable_ns),
+	COLUMN(struct window_io, U64, asleep_ns),      COLUMN(struct window_io, U64, device_ns),
+	COLUMN(struct window_io, U64, queue_ns),       COLUMN(struct window_io, U64, throttled_ns),
+	COLUMN(struct window_io, U64, async),	       COLUMN(struct window_io, U64, errors),
+	COLUMN(struct window_io, U64, bytes),	       COLUMN(struct window_io, U64, merges),
+	COLUMN(struct window_io, U64, requeues),       COLUMN(struct window_io, U64, max_ns),
+	COLUMN(struct window_io, TIME, max_end_ns),    COLUMN(struct window_io, I32, max_tid),
+	COLUMN(struct window_io, U64, bucket_mask),    COLUMN(struct window_io, U64, open),
+	COLUMN(struct window_io, U64, oldest_ns),      COLUMN(struct window_io, I32, oldest_tid),
+};
+
+_Static_assert(WINDOW_DEVICE_LEN == COMM_LEN, "a device's name has the columns of a comm");
+
+static const struct store_column io_bucket_columns[] = { { COLUMN_U64, 0 } };
+
+static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
+
+/* added: columns that the version before had not, the last ones. */
+#define SECTION(tag, version, array, columns, added)                                        \
+	{                                                                                   \
+		tag, version, sizeof(*((struct window *)0)->array),                         \
+			offsetof(struct window, array), offsetof(struct window, n_##array), \
+			columns, ARRAY_SIZE(columns),                                       \
+			(added) ? ARRAY_SIZE(columns) - (added) : 0                         \
+	}
+
+/* Tags are for ever: one that has been used is never given to anything else. 1 to 3: store_blob. */
+const struct store_section store_sections[] = {
+	SECTION(4, 2, images, image_columns, 1),
+	SECTION(5, 2, rows, row_columns, 1),
+	SECTION(6, 1, buckets, bucket_columns, 0),
+	SECTION(7, 2, spans, span_columns, 1),
+	SECTION(8, 2, opens, open_columns, 1),
+	SECTION(9, 1, samples, sample_columns, 0),
+	SECTION(10, 1, wakers, waker_columns, 0), /* as many as rows, or none */
+	SECTION(20, 2, ios, io_columns, 3),
+	SECTION(21, 1, io_buckets, io_bucket_columns, 0),
+	{},
+};
+
+void store_table_fini(struct store_table *table)
+{
+	struct store_table_entry *entry, *next;
+
+	HASH_ITER(hh, table->entries, entry, next)
+	{
+		HASH_DEL(table->entries, entry);
+		free(entry);
+	}
+	free(table->items);
+	*table = (struct store_table){};
+}
+
+static struct store_table_entry *table_add(struct store_table *table, void *item)
+{
+	struct store_table_entry *entry = calloc(1, sizeof(*entry));
+	void **items = table->items;
+
+	if (!entry)
+		return NULL;
+	if ((table->n & (table->n - 1)) == 0)
+		items = reallocarray(table->items, table->n ? table->n * 2 : 1, sizeof(*items));
+	if (!items) {
+		free(entry);
+		return NULL;
+	}
+	table->items = items;
+	entry->item = item;
+	entry->place = table->n + 1;
+	HASH_ADD_PTR(table->entries, item, entry);
+	if (!HASH_HAS(entry)) {
+		free(entry);
+		return NULL;
+	}
+	items[table->n++] = item;
+	return entry;
+}
+
+/* The item's place plus one, 0 for NULL. */
+static uint64_t table_place(struct store_column_context *context, struct store_table *table,
+			    void *item)
+{
+	struct store_table_entry *entry;
+
+	if (!item)
+		return 0;
+	HASH_FIND_PTR(table->entries, &item, entry);
+	if (!entry)
+		entry = table_add(table, item);
+	if (!entry)
+		context->error = -ENOMEM;
+	return entry ? entry->place : 0;
+}
+
+/* Times are near the window's start: 0 is never, others are one more than the difference's. */
+static void time_encode(const struct window *window, int64_t time, struct bytes *out)
+{
+	uint64_t delta = (uint64_t)time - (uint64_t)window->start_ns;
+
+	bytes_put_u64(out, time != INT64_MAX);
+	if (time != INT64_MAX)
+		bytes_put_i64(out, (int64_t)delta);
+}
+
+static void member_encode(struct store_column_context *context, enum column_kind kind,
+			  const void *member, struct bytes *out)
+{
+	char comm[COMM_LEN + 1] = "";
+
+	switch (kind) {
+	case COLUMN_U64:
+		bytes_put_u64(out, *(const uint64_t *)member);
+		break;
+	case COLUMN_U32:
+	case COLUMN_IMAGE:
+		bytes_put_u64(out, *(const uint32_t *)member);
+		break;
+	case COLUMN_I32:
+		bytes_put_i64(out, *(const int32_t *)member);
+		break;
+	case COLUMN_TIME:
+		time_encode(context->window, *(const int64_t *)member, out);
+		break;
+	case COLUMN_COMM:
+		memcpy(comm, member, COMM_LEN);
+		bytes_put_string(out, comm);
+		break;
+	case COLUMN_STACK:
+		bytes_put_u64(out, table_place(context, &context->stacks,
+					       *(struct stack *const *)member));
+		break;
+	case COLUMN_PROCESS:
+		bytes_put_u64(out, table_place(context, &context->processes,
+					       *(struct process *const *)member));
+		break;
+	}
+}
+
+static void cut_add(struct store_cuts *cuts, size_t at, size_t *last)
+{
+	if (cuts->n == STORE_CUTS_MAX || at - *last < STORE_CUT_BYTES)
+		return;
+	cuts->at[cuts->n++] = *last = at;
+}
+
+void store_columns_encode(struct store_column_context *context, const struct store_section *section,
+			  struct bytes *out)
+{
+	const char *base = (const char *)context->window;
+	const char *members = *(char *const *)(base + section->array);
+	size_t n = *(const size_t *)(base + section->n), i, column, last = out->n;
+
+	bytes_put_u64(out, n);
+	for (column = 0; column < section->n_columns; column++) {
+		for (i = 0; i < n; i++)
+			member_encode(context, section->columns[column].kind,
+				      members + i * section->size + section->columns[column].offset,
+				      out);
+		cut_add(&context->cuts, out->n, &last);
+	}
+}
+
+static void comm_decode(struct bytes_reader *in, char *comm)
+{
+	uint64_t n = bytes_get_max(in, COMM_LEN + 1);
+	const uint8_t *at = n ? bytes_get(in, (size_t)n - 1) : NULL;
+
+	if (at)
+		memcpy(comm, at, (size_t)n - 1);
+}
+
+static void *table_item(const struct store_table *table, struct bytes_reader *in)
+{
+	uint64_t place = bytes_get_max(in, table->n);
+
+	return place ? table->items[place - 1] : NULL;
+}
+
+static void stack_decode(struct store_column_context *context, struct bytes_reader *in,
+			 struct stack **member)
+{
+	struct stack *stack = table_item(&context->stacks, in);
+
+	*member = context->window->is_borrowing ? stack : stack_ref(stack);
+}
+
+static void process_decode(struct store_column_context *context, struct bytes_reader *in,
+			   struct process **member)
+{
+	struct process *process = table_item(&context->processes, in);
+
+	/* Every image is of a process. */
+	if (!process)
+		in->is_failed = true;
+	else
+		*member = context->window->is_borrowing ? process : process_ref(process);
+}
+
+static void member_decode(struct store_column_context *context, enum column_kind kind,
+			  struct bytes_reader *in, void *member)
+{
+	const struct window *window = context->window;
+	int64_t signed_value;
+
+	switch (kind) {
+	case COLUMN_U64:
+		*(uint64_t *)member = bytes_get_u64(in);
+		break;
+	case COLUMN_U32:
+		*(uint32_t *)member = (uint32_t)bytes_get_max(in, UINT32_MAX);
+		break;
+	case COLUMN_IMAGE:
+		/* There is none at all if this is a row and images are missing. */
+		in->is_failed |= window->n_images == 0;
+		*(uint32_t *)member =
+			(uint32_t)bytes_get_max(in, window->n_images ? window->n_images - 1 : 0);
+		break;
+	case COLUMN_I32:
+		signed_value = bytes_get_i64(in);
+		in->is_failed |= signed_value != (int32_t)signed_value;
+		*(int32_t *)member = (int32_t)signed_value;
+		break;
+	case COLUMN_TIME:
+		*(int64_t *)member = INT64_MAX;
+		if (bytes_get_max(in, 1))
+			*(int64_t *)member =
+				(int64_t)((uint64_t)window->start_ns + (uint64_t)bytes_get_i64(in));
+		break;
+	case COLUMN_COMM:
+		comm_decode(in, member);
+		break;
+	case COLUMN_STACK:
+		stack_decode(context, in, member);
+		break;
+	case COLUMN_PROCESS:
+		process_decode(context, in, member);
+		break;
+	}
+}
+
+int store_columns_decode(struct store_column_context *context, const struct store_section *section,
+			 size_t n_columns, struct bytes_reader *in)
+{
+	char *base = (char *)context->window, *members;
+	/* A number is a byte at the least. */
+	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), i, column;
+
+	if (in->is_failed || *(char **)(base + section->array))
+		return -EBADMSG;
+	members = calloc(n ? n : 1, section->size);
+	if (!members)
+		return -ENOMEM;
+	*(char **)(base + section->array) = members;
+	*(size_t *)(base + section->n) = n;
+	for (column = 0; column < n_columns && !in->is_failed; column++)
+		for (i = 0; i < n && !in->is_failed; i++)
+			member_decode(context, section->columns[column].kind, in,
+				      members + i * section->size +
+					      section->columns[column].offset);
+	return in->is_failed ? -EBADMSG : 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/store/downsample.h"
+#include "daemon/store/window_row.h"
+#include "daemon/store/internal.h"
+#include "common/base.h"
+
+/* Old windows become ones of a minute, and those of ten when they are this many times as old. */
+#define MINUTE_NS      (60 * NS_PER_S)
+#define TEN_MINUTES_NS (600 * NS_PER_S)
+
+enum { OLDER = 7, PARTS_MAX = 64 /* held in memory together */ };
+
+static int64_t slot(const struct store_entry *entry, int64_t length_ns)
+{
+	return store_entry_start(entry) / length_ns;
+}
+
+/* Nothing happened between them: no restart, no gap, no step of the clock, no suspend. */
+static bool follows(const struct store_entry *entry, const struct store_entry *before)
+{
+	int64_t step = entry->real_offset_ns - before->real_offset_ns;
+	int64_t slept = entry->boot_offset_ns - before->boot_offset_ns;
+
+	return entry->run == before->run && entry->start_ns == before->end_ns &&
+	       step <= NS_PER_MS && step >= -NS_PER_MS && slept <= NS_PER_MS && slept >= -NS_PER_MS;
+}
+
+/* How many from the first on are one slot of this length. */
+static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
+{
+	size_t size = 1;
+
+	while (size < n && size < PARTS_MAX && follows(&entries[size], &entries[size - 1]) &&
+	       slot(&entries[size], length_ns) == slot(&entries[0], length_ns))
+		size++;
+	return size;
+}
+
+static int parts_replace_in(struct store *store, struct store_reading *reading,
+			    const struct store_entry *entries, size_t n,
+			    const struct window *window)
+{
+	const struct store_names names = store_reading_names(reading);
+	struct store_entry entry = store_entry_of(window);
+	_cleanup_(bytes_fini) struct bytes blob = {}, lost = {};
+	sqlite3_stmt *statement;
+	size_t i;
+	int r = store_blob_encode(window, &names, &blob);
+
+	entry.id = entries[0].id;
+	for (i = 0; i < n && !r; i++) {
+		statement = store_db_statement(&store->db, STATEMENT_WINDOW_DROP, &r);
+		if (r)
+			return r;
+		sqlite3_bind_int64(statement, 1, entries[i].id);
+		r = store_db_exec(&store->db, statement);
+	}
+	if (r)
+		return r;
+	statement = store_db_statement(&store->db, STATEMENT_WINDOW_ADD, &r);
+	if (r)
+		return r;
+	store_row_bind(statement, &entry, &lost);
+	sqlite3_bind_int64(statement, 19, store_sum(entry.id, blob.data, blob.n));
+	sqlite3_bind_blob(statement, 20, blob.data, (int)blob.n, SQLITE_STATIC);
+	return lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
+}
+
+static int parts_replace(struct store *store, struct store_reading *reading,
+			 const struct store_entry *entries, size_t n, const struct window *window)
+{
+	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
+
+	if (r)
+		return r;
+	r = parts_replace_in(store, reading, entries, n, window);
+	if (!r)
+		r = store_db_run(&store->db, "COMMIT");
+	if (r && !sqlite3_get_autocommit(store->db.handle))
+		store_db_run(&store->db, "ROLLBACK");
+	if (r)
+		return r;
+	pthread_mutex_lock(&store->lock);
+	store->stats.merged += n;
+	pthread_mutex_unlock(&store->lock);
+	return 0;
+}
+
+/* One that is damaged, or not wholly understood, stays as it is, and its neighbours with it. */
+static int group_merge(struct store *store, struct store_reading *reading,
+		       const struct store_entry *entries, size_t n)
+{
+	struct window *windows[PARTS_MAX] = {}, *window = NULL;
+	bool is_partial = false;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < n && !r && !is_partial; i++)
+		r = store_reading_load(reading, &entries[i], &windows[i], &is_partial);
+	if (!r && !is_partial)
+		r = store_combine(windows, n, &window);
+	if (!r && window)
+		r = parts_replace(store, reading, entries, n, window);
+	window_unref(window);
+	for (i = 0; i < n; i++)
+		window_unref(windows[i]);
+	return r == -EBADMSG || r == -EOVERFLOW ? 0 : r;
+}
+
+static int level_step(struct store *store, struct store_reading *reading, uint64_t session,
+		      int64_t *from, int64_t before_ns, int64_t length_ns)
+{
+	_cleanup_(freep) struct store_entry *entries = NULL;
+	size_t n, size;
+	int r = store_reading_after(reading, session, *from, PARTS_MAX + 1, &entries, &n);
+
+	/* The end of the group has to be old enough, too, or it would be merged in pieces. */
+	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
+		return r;
+	size = group_size(entries, n, length_ns);
+	/* Nothing behind it yet: more may be of this group. */
+	if (size == n)
+		return 0;
+	*from = entries[size - 1].id;
+	return size > 1 ? group_merge(store, reading, entries, size) : 0;
+}
+
+int store_merge_step(struct store *store, int64_t now_ns)
+{
+	struct store_reading *reading = NULL;
+	int64_t after_ns;
+	uint64_t session;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	after_ns = store->merge_after_ns;
+	pthread_mutex_unlock(&store->lock);
+	if (!after_ns)
+		return 0;
+	r = store_reading_open(store->path, &reading);
+	for (session = 0; session < STORE_MERGED_SESSIONS && !r; session++) {
+		r = level_step(store, reading, session, &store->merge_from[session][0],
+			       now_ns - after_ns, MINUTE_NS);
+		if (!r)
+			r = level_step(store, reading, session, &store->merge_from[session][1],
+				       now_ns - OLDER * after_ns, TEN_MINUTES_NS);
+	}
+	store_reading_close(reading);
+	return r;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/db.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base.h"
+
+enum { BUSY_MS = 2000, MAX_LENGTH = 32 << 20 /* of a blob or a statement */ };
+
+/* What a window is listed by, in the order that store_read.c takes it in. */
+#define ENTRY                                                                             \
+	"id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, " \
+	"n_threads, n_opens, bytes, session, lost, probe, sum"
+
+#define SESSION "id, run, number, sum, data, name"
+
+#define INTERNED(TABLE, table)                                                                    \
+	[STATEMENT_##TABLE##_FIND] = "SELECT id, seen, sum, data FROM " table " WHERE hash = ?1", \
+	[STATEMENT_##TABLE##_ADD] =                                                               \
+		"INSERT INTO " table " (hash, seen, sum, data) VALUES (?1, ?2, 0, ?3)",           \
+	[STATEMENT_##TABLE##_HEAL] = "UPDATE " table " SET sum = ?2, data = ?3 WHERE id = ?1",    \
+	[STATEMENT_##TABLE##_TOUCH] = "UPDATE " table " SET seen = ?2 WHERE id = ?1",             \
+	[STATEMENT_##TABLE##_GET] = "SELECT data, sum FROM " table " WHERE id = ?1"
+
+static const char *const sql[STATEMENT_N] = {
+	[STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+	[STATEMENT_COMMIT] = "COMMIT",
+	[STATEMENT_ROLLBACK] = "ROLLBACK",
+	INTERNED(FRAME, "frames"),
+	INTERNED(STACK, "stacks"),
+	INTERNED(PROCESS, "processes"),
+	[STATEMENT_WINDOW_NEXT] = "SELECT ifnull(max(id), 0) + 1 FROM windows",
+	[STATEMENT_WINDOW_ADD] =
+		"INSERT INTO windows (" ENTRY ", start_real_ns, end_real_ns, blob_sum, blob) "
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+		"?17, ?18, ?19, ?20)",
+	[STATEMENT_WINDOW_BLOB] = "SELECT blob, blob_sum FROM windows WHERE id = ?1",
+	[STATEMENT_WINDOW_DROP] = "DELETE FROM windows WHERE id = ?1",
+	[STATEMENT_WINDOW_OLDEST] = "SELECT id, end_real_ns FROM windows ORDER BY id LIMIT 1",
+	[STATEMENT_WINDOW_NEWEST] = "SELECT id, end_real_ns FROM windows ORDER BY id DESC LIMIT 1",
+	[STATEMENT_WINDOW_COUNT] = "SELECT count(*) FROM windows",
+	[STATEMENT_WINDOW_LIST] = "SELECT " ENTRY " FROM windows WHERE start_real_ns > ?1 "
+				  "AND start_real_ns < ?2 AND end_real_ns > ?3 "
+				  "AND (?5 IS NULL OR (probe = ?5 AND session < ?6)) "
+				  "ORDER BY start_real_ns DESC LIMIT ?4",
+	[STATEMENT_WINDOW_LIST_SESSION] =
+		"SELECT " ENTRY " FROM windows WHERE session = ?5 AND session >= 100 AND run = ?6 "
+		"AND start_real_ns > ?1 AND start_real_ns < ?2 AND end_real_ns > ?3 "
+		"ORDER BY start_real_ns DESC LIMIT ?4",
+	[STATEMENT_WINDOW_FIRST] = "SELECT start_real_ns FROM windows WHERE probe = ?1 "
+				   "AND session < ?2 ORDER BY start_real_ns LIMIT 1",
+	[STATEMENT_WINDOW_AT] = "SELECT " ENTRY " FROM windows WHERE id = ?1",
+	[STATEMENT_WINDOW_FINE] =
+		"SELECT " ENTRY " FROM windows WHERE id > ?1 AND session = ?3 ORDER BY id LIMIT ?2",
+	[STATEMENT_RUN_ADD] = "INSERT INTO runs (boot_id, version, start_real_ns, alive_real_ns) "
+			      "VALUES (?1, ?2, ?3, ?3)",
+	[STATEMENT_RUN_ALIVE] = "UPDATE runs SET alive_real_ns = ?2 WHERE id = ?1",
+	[STATEMENT_RUN_END] = "UPDATE runs SET alive_real_ns = ?2, is_clean = 1 WHERE id = ?1",
+	[STATEMENT_RUN_GET] =
+		"SELECT boot_id, start_real_ns, alive_real_ns, is_clean FROM runs WHERE id = ?1",
+	[STATEMENT_RUNS_TRIM] = "DELETE FROM runs WHERE id < "
+				"(SELECT run FROM windows ORDER BY id LIMIT 1) - 1",
+	[STATEMENT_SESSION_NEXT] = "SELECT ifnull(max(id), 0) + 1 FROM sessions",
+	[STATEMENT_SESSION_ADD] = "INSERT INTO sessions (" SESSION ", since_real_ns) "
+				  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[STATEMENT_SESSION_FIND] = "SELECT " SESSION " FROM sessions WHERE number = ?1 "
+				   "OR name = ?2 ORDER BY id DESC LIMIT 1",
+	[STATEMENT_SESSION_LIST] = "SELECT " SESSION " FROM sessions ORDER BY id DESC",
+	[STATEMENT_SESSION_LAST] = "SELECT ifnull(max(number), 0) FROM sessions",
+	[STATEMENT_SESSION_END] = "SELECT max(end_real_ns) FROM windows WHERE session = ?1 "
+				  "AND session >= 100 AND run = ?2",
+	[STATEMENT_SESSIONS_TRIM] =
+		"DELETE FROM sessions WHERE since_real_ns < ?1 AND NOT EXISTS (SELECT 1 FROM windows "
+		"WHERE session = sessions.number AND session >= 100 AND run = sessions.run)",
+	[STATEMENT_GAP_ADD] =
+		"INSERT INTO gaps (start_real_ns, end_real_ns, reason) VALUES (?1, ?2, ?3)",
+	[STATEMENT_GAP_FIND] = "SELECT reason, end_real_ns FROM gaps WHERE start_real_ns < ?2 "
+			       "AND end_real_ns > ?1 ORDER BY "
+			       "min(end_real_ns, ?2) - max(start_real_ns, ?1) DESC LIMIT 1",
+	[STATEMENT_GAPS_TRIM] = "DELETE FROM gaps WHERE id <= (SELECT max(id) FROM gaps) - ?1",
+	[STATEMENT_META_SET] =
+		"INSERT OR REPLACE INTO meta (key, number, text) VALUES (?1, ?2, ?3)",
+	[STATEMENT_META_GET] = "SELECT number, text FROM meta WHERE key = ?1",
+	[STATEMENT_STACKS_TRIM] = "DELETE FROM stacks WHERE seen < ?1",
+	[STATEMENT_FRAMES_TRIM] = "DELETE FROM frames WHERE seen < ?1",
+	[STATEMENT_PROCESSES_TRIM] = "DELETE FROM processes WHERE seen < ?1",
+	[STATEMENT_PAGES] = "PRAGMA page_count",
+	[STATEMENT_FREE_PAGES] = "PRAGMA freelist_count",
+};
+
+int store_db_errno(struct store_db *db, int code)
+{
+	switch (code & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+	case SQLITE_FORMAT:
+	/* A statement that does not fit the schema that the version promises. */
+	case SQLITE_ERROR:
+	case SQLITE_MISMATCH:
+	case SQLITE_CONSTRAINT:
+		return -EUCLEAN;
+	case SQLITE_READONLY:
+		return -EROFS;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_CANTOPEN:
+	case SQLITE_PERM:
+		return errno ? -errno : -EACCES;
+	default:
+		if (db->handle && sqlite3_system_errno(db->handle) == ENOSPC)
+			return -ENOSPC;
+		return -EIO;
+	}
+}
+
+int store_db_run(struct store_db *db, const char *text)
+{
+	return store_db_errno(db, sqlite3_exec(db->handle, text, NULL, NULL, NULL));
+}
+
+static int schema_read(struct store_db *db)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(db->handle, "PRAGMA user_version", -1, &statement, NULL);
+
+	if (code == SQLITE_OK)
+		code = sqlite3_step(statement);
+	if (code == SQLITE_ROW)
+		db->schema = sqlite3_column_int(statement, 0);
+	sqlite3_finalize(statement);
+	return store_db_errno(db, code);
+}
+
+/*
+ * NORMAL: a commit is in the page cache, so kill -9 costs nothing; the write-ahead log is synced
+ * before a checkpoint, which the writer does once a minute: that much a power cut may cost.
+ */
+static int writer_setup(struct store_db *db)
+{
+	/* First of all: what a newer version wrote is not touched. */
+	int r = schema_read(db);
+
+	if (!r && db->schema > STORE_SCHEMA)
+		return -EPROTONOSUPPORT;
+	if (!r)
+		r = store_db_run(db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;"
+				     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+				     "PRAGMA wal_autocheckpoint = 1000;"
+				     "PRAGMA journal_size_limit = 4194304;");
+	return r ? r : store_schema_update(db);
+}
+
+static int connect(struct store_db *db, const char *path, int flags)
+{
+	int r;
+
+	errno = 0;
+	r = store_db_errno(db,
+			   sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX, NULL));
+	if (r)
+		return r;
+	sqlite3_busy_timeout(db->handle, BUSY_MS);
+	sqlite3_limit(db->handle, SQLITE_LIMIT_LENGTH, MAX_LENGTH);
+	return store_db_run(db, "PRAGMA cache_size = -2048; PRAGMA cell_size_check = ON;"
+				"PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0");
+}
+
+/*
+ * Who may not write beside the database cannot share it with a writer; but then there is none, or
+ * it is the snapshot of one.
+ */
+static int connect_immutable(struct store_db *db, const char *path)
+{
+	char uri[3 * 4096 + 64] = "file:", *at = uri + strlen(uri);
+
+	for (; *path && at < uri + sizeof(uri) - 32; path++) {
+		if (strchr("?#%", *path))
+			at += sprintf(at, "%%%02x", (unsigned char)*path);
+		else
+			*at++ = *path;
+	}
+	strcpy(at, "?immutable=1");
+	return connect(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+}
+
+static int reader_open(struct store_db *db, const char *path)
+{
+	int r = connect(db, path, SQLITE_OPEN_READONLY);
+
+	if (!r)
+		r = schema_read(db);
+	if (r && r != -EUCLEAN && r != -ENOMEM && access(path, R_OK) == 0) {
+		store_db_close(db);
+		r = connect_immutable(db, path);
+		if (!r)
+			r = schema_read(db);
+	}
+	if (!r && db->schema > STORE_SCHEMA)
+		r = -EPROTONOSUPPORT;
+	else if (!r && db->schema < STORE_SCHEMA_OLDEST)
+		r = -ENODATA;
+	return r;
+}
+
+int store_db_open(struct store_db *db, const char *path, bool is_writer)
+{
+	int r;
+
+	*db = (struct store_db){};
+	if (is_writer) {
+		r = connect(db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+		if (!r)
+			r = writer_setup(db);
+	} else {
+		r = reader_open(db, path);
+	}
+	if (r)
+		store_db_close(db);
+	return r;
+}
+
+void store_db_close(struct store_db *db)
+{
+	int schema = db->schema;
+	size_t i;
+
+	for (i = 0; i < STATEMENT_N; i++)
+		sqlite3_finalize(db->statements[i]);
+	sqlite3_close(db->handle);
+	*db = (struct store_db){ .schema = schema };
+}
+
+sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which, int *r)
+{
+	sqlite3_stmt **statement = &db->statements[which];
+
+	*r = 0;
+	if (!*statement)
+		*r = store_db_errno(db,
+				    sqlite3_prepare_v3(db->handle, sql[which], -1,
+						       SQLITE_PREPARE_PERSISTENT, statement, NULL));
+	if (*r)
+		return NULL;
+	sqlite3_reset(*statement);
+	sqlite3_clear_bindings(*statement);
+	return *statement;
+}
+
+int store_db_step(struct store_db *db, sqlite3_stmt *statement)
+{
+	int code, r;
+
+	errno = 0;
+	code = sqlite3_step(statement);
+	if (code == SQLITE_ROW)
+		return 1;
+	r = store_db_errno(db, code);
+	sqlite3_reset(statement);
+	return r;
+}
+
+int store_db_exec(struct store_db *db, sqlite3_stmt *statement)
+{
+	int r = store_db_step(db, statement);
+
+	if (r > 0)
+		sqlite3_reset(statement);
+	return r > 0 ? 0 : r;
+}
+
+int store_db_number(struct store_db *db, enum store_statement which, int64_t *out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(db, which, &r);
+	if (r)
+		return r;
+	r = store_db_step(db, statement);
+	if (r == 0)
+		return -ENOENT;
+	if (r < 0)
+		return r;
+	*out = sqlite3_column_int64(statement, 0);
+	sqlite3_reset(statement);
+	return 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "build_config.h"
+#include "daemon/store/internal.h"
+#include "common/base.h"
+
+/* Under systemd a directory that is not the unit's own has to be opened to it. */
+static const char *hint(int r)
+{
+	if ((r == -EROFS || r == -EACCES || r == -EPERM) && getenv("INVOCATION_ID"))
+		return " (a directory besides the unit's own needs ReadWritePaths= in it)";
+	return "";
+}
+
+/* The last directory only: what is above it is not ours to make. */
+static int directory_make(struct store *store)
+{
+	_cleanup_(freep) char *directory = strdup(store->path);
+	char *slash = directory ? strrchr(directory, '/') : NULL;
+	int r;
+
+	if (!slash || slash == directory)
+		return directory ? 0 : -ENOMEM;
+	*slash = '\0';
+	if (mkdir(directory, 0750) == 0 || errno == EEXIST)
+		return 0;
+	r = -errno;
+	store_set_problem(store, "%s: %s%s; windows stay in memory only", directory, strerror(-r),
+			  hint(r));
+	return r;
+}
+
+static void owner_read(int fd, char *out, size_t size)
+{
+	ssize_t n = pread(fd, out, size - 1, 0);
+
+	out[n > 0 ? n : 0] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+}
+
+static int lock_take(struct store *store)
+{
+	char owner[32] = "";
+	int fd, r;
+
+	if (store->lock_fd >= 0)
+		return 0;
+	fd = open(store->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (fd < 0) {
+		r = -errno;
+		store_set_problem(store, "%s: %s%s; windows stay in memory only", store->lock_path,
+				  strerror(-r), hint(r));
+		return r;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		r = -errno;
+		owner_read(fd, owner, sizeof(owner));
+		close(fd);
+		store_set_problem(store,
+				  "%s: in use by another stackd (pid %s); windows stay in "
+				  "memory only",
+				  store->path, owner[0] ? owner : "unknown");
+		return r;
+	}
+	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0) {
+		/* The name is for messages only. */
+	}
+	store->lock_fd = fd;
+	return 0;
+}
+
+/* What processes did is not for everybody; the log takes the mode of the database. */
+static void database_make(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+	closep(&fd);
+}
+
+static int run_begin(struct store *store)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_RUN_ADD, &r);
+	if (r)
+		return r;
+	sqlite3_bind_text(statement, 1, store->boot_id, -1, SQLITE_STATIC);
+	sqlite3_bind_text(statement, 2, STACKD_VERSION, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 3, clock_ns(CLOCK_REALTIME));
+	r = store_db_exec(&store->db, statement);
+	if (!r)
+		store->run = sqlite3_last_insert_rowid(store->db.handle);
+	return r;
+}
+
+/*
+ * Whether the structure holds: what SQLite would meet one page at a time later on. Indexes too: one
+ * that leads to a wrong row, or past the newest ones, would never show.
+ */
+static int file_check(struct store *store)
+{
+	sqlite3_stmt *statement = NULL;
+	const unsigned char *text;
+	int code, r;
+
+	code = sqlite3_prepare_v2(store->db.handle, "PRAGMA integrity_check(1)", -1, &statement, NULL);
+	r = store_db_errno(&store->db, code);
+	if (!r) {
+		r = store_db_step(&store->db, statement);
+		text = r > 0 ? sqlite3_column_text(statement, 0) : NULL;
+		r = r < 0 ? r : text && strcmp((const char *)text, "ok") == 0 ? 0 : -EUCLEAN;
+	}
+	sqlite3_finalize(statement);
+	return r;
+}
+
+static int database_open(struct store *store)
+{
+	int r;
+
+	database_make(store->path);
+	r = store_db_open(&store->db, store->path, true);
+	if (!r)
+		r = file_check(store);
+	if (!r)
+		return 0;
+	if (r == -EUCLEAN)
+		return store_repair(store);
+	if (r == -EPROTONOSUPPORT)
+		store_set_problem(store,
+				  "%s: written by a newer stackd (schema %d, this one knows "
+				  "%d); windows stay in memory only",
+				  store->path, store->db.schema, STORE_SCHEMA);
+	else
+		store_set_problem(store, "%s: %s%s; windows stay in memory only", store->path,
+				  strerror(-r), hint(r));
+	store_db_close(&store->db);
+	return r;
+}
+
+int store_file_open(struct store *store)
+{
+	int64_t last_session;
+	int r;
+
+	r = directory_make(store);
+	if (!r)
+		r = lock_take(store);
+	if (!r)
+		r = database_open(store);
+	if (r)
+		return r;
+	r = store_intern_new(&store->db, &store->intern);
+	if (!r)
+		r = run_begin(store);
+	if (r) {
+		store_set_problem(store, "%s: %s; windows stay in memory only", store->path,
+				  strerror(-r));
+		store_file_close(store);
+		return r;
+	}
+	if (store_db_number(&store->db, STATEMENT_SESSION_LAST, &last_session))
+		last_session = 0;
+	store_touch_begin(store);
+	store_set_problem(store, NULL);
+	pthread_mutex_lock(&store->lock);
+	store->stats.is_writing = true;
+	store->stats.last_session = (uint64_t)last_session;
+	store->stats.run = (uint64_t)store->run;
+	pthread_mutex_unlock(&store->lock);
+	store_count(store);
+	return 0;
+}
+
+void store_file_close(struct store *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->stats.is_writing = false;
+	pthread_mutex_unlock(&store->lock);
+	store->intern = store_intern_free(store->intern);
+	store_db_close(&store->db);
+	closep(&store->lock_fd);
+	store->lock_fd = -1;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/history.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "daemon/session.h"
+#include "daemon/store/entry.h"
+#include "common/base.h"
+
+/* For the stacks' sake: more than come, so that the history shrinks, but not all at once. */
+enum { EVICT_FOR_STACKS = 4 };
+
+/*
+ * Nor these: somebody is about to ask for them, and stacks of so late are kept for a while even
+ * where no window refers to them.
+ */
+#define RECENT_NS (30 * NS_PER_S)
+
+struct history {
+	pthread_mutex_t lock;
+	pthread_cond_t added;
+	struct window **windows; /* a ring of `room` members */
+	size_t room;
+	size_t first;
+	size_t n;
+	size_t bytes;
+	size_t max_bytes;
+	int64_t keep_ns;
+	uint64_t newest_seq;
+	struct window *lossy[HISTORY_LOSSY_MAX]; /* of evicted ones: a ring */
+	size_t lossy_first;
+	size_t n_lossy;
+	struct history_stats stats;
+	void (*sink)(void *userdata, struct window *window);
+	void *sink_data;
+};
+
+int history_new(int64_t keep_ns, size_t max_bytes, struct history **out)
+{
+	struct history *history = calloc(1, sizeof(*history));
+	pthread_condattr_t attr;
+
+	if (!history)
+		return -ENOMEM;
+	history->keep_ns = keep_ns;
+	history->max_bytes = max_bytes;
+	pthread_mutex_init(&history->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&history->added, &attr);
+	pthread_condattr_destroy(&attr);
+	*out = history;
+	return 0;
+}
+
+void history_set_limits(struct history *history, int64_t keep_ns, size_t max_bytes)
+{
+	pthread_mutex_lock(&history->lock);
+	history->keep_ns = keep_ns;
+	history->max_bytes = max_bytes;
+	pthread_mutex_unlock(&history->lock);
+}
+
+static struct window **history_slot(struct history *history, size_t i)
+{
+	return &history->windows[(history->first + i) % history->room];
+}
+
+struct history *history_free(struct history *history)
+{
+	size_t i;
+
+	if (!history)
+		return NULL;
+	for (i = 0; i < history->n; i++)
+		window_unref(*history_slot(history, i));
+	for (i = 0; i < HISTORY_LOSSY_MAX; i++)
+		window_unref(history->lossy[i]);
+	free(history->windows);
+	pthread_cond_destroy(&history->added);
+	pthread_mutex_destroy(&history->lock);
+	free(history);
+	return NULL;
+}
+
+/* What a client's session lost is its client's. */
+static bool is_lossy(const struct window *window)
+{
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		if (window->lost[i] && window->session < SESSION_FIRST_ID)
+			return true;
+	return false;
+}
+
+/* Its losses are asked about for longer than the window may be kept. */
+static void losses_keep(struct history *history, const struct window *window)
+{
+	struct window *left = is_lossy(window) ? window_new() : NULL;
+	struct window **slot;
+
+	if (!left)
+		return;
+	left->kind = window->kind;
+	left->session = window->session;
+	left->run = window->run;
+	left->seq = window->seq;
+	left->start_ns = window->start_ns;
+	left->end_ns = window->end_ns;
+	left->real_offset_ns = window->real_offset_ns;
+	memcpy(left->lost, window->lost, sizeof(left->lost));
+	slot = &history->lossy[(history->lossy_first + history->n_lossy) % HISTORY_LOSSY_MAX];
+	window_unref(*slot);
+	*slot = left;
+	if (history->n_lossy < HISTORY_LOSSY_MAX)
+		history->n_lossy++;
+	else
+		history->lossy_first = (history->lossy_first + 1) % HISTORY_LOSSY_MAX;
+}
+
+static void history_evict(struct history *history, bool by_bytes)
+{
+	struct window *window = *history_slot(history, 0);
+
+	losses_keep(history, window);
+	history->bytes -= window->bytes;
+	history->stats.evicted_real_ns = window->end_ns + window->real_offset_ns;
+	history->stats.evicted_by_bytes = by_bytes;
+	if (by_bytes)
+		history->stats.evicted_for_bytes++;
+	history->first = (history->first + 1) % history->room;
+	history->n--;
+	window_unref(window);
+}
+
+static int history_grow(struct history *history)
+{
+	size_t room = history->room ? history->room * 2 : 64, i;
+	struct window **windows;
+
+	if (history->n < history->room)
+		return 0;
+	windows = calloc(room, sizeof(struct window *));
+	if (!windows)
+		return -ENOMEM;
+	for (i = 0; i < history->n; i++)
+		windows[i] = *history_slot(history, i);
+	free(history->windows);
+	history->windows = windows;
+	history->room = room;
+	history->first = 0;
+	return 0;
+}
+
+static bool oldest_is_recent(struct history *history, int64_t now_ns)
+{
+	return (*history_slot(history, 0))->end_ns > now_ns - RECENT_NS;
+}
+
+static void history_make_room(struct history *history, const struct window *window,
+			      size_t stack_bytes)
+{
+	size_t i;
+
+	while (history->n > 0 &&
+	       (*history_slot(history, 0))->end_ns < window->end_ns - history->keep_ns)
+		history_evict(history, false);
+	while (history->n > 0 && history->bytes + window->bytes > history->max_bytes)
+		history_evict(history, true);
+	for (i = 0; i < EVICT_FOR_STACKS && history->n > 0 &&
+		    history->bytes + window->bytes + stack_bytes > history->max_bytes &&
+		    !oldest_is_recent(history, window->end_ns);
+	     i++)
+		history_evict(history, true);
+}
+
+void history_shrink(struct history *history)
+{
+	size_t i, n;
+	int64_t now;
+
+	pthread_mutex_lock(&history->lock);
+	n = (history->n + 3) / 4;
+	now = history->n ? (*history_slot(history, history->n - 1))->end_ns : 0;
+	for (i = 0; i < n && history->n > 1 && !oldest_is_recent(history, now); i++)
+		history_evict(history, true);
+	pthread_mutex_unlock(&history->lock);
+}
+
+void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
+		      void *userdata)
+{
+	history->sink = sink;
+	history->sink_data = userdata;
+}
+
+void history_add(struct history *history, struct window *window, size_t stack_bytes)
+{
+	bool is_kept;
+
+	if (history->sink)
+		history->sink(history->sink_data, window);
+	pthread_mutex_lock(&history->lock);
+	history_make_room(history, window, stack_bytes);
+	if (history_grow(history) && history->n > 0)
+		history_evict(history, true);
+	is_kept = history->n < history->room;
+	if (is_kept) {
+		*history_slot(history, history->n++) = window;
+		history->bytes += window->bytes;
+		if (!history->stats.first_real_ns)
+			history->stats.first_real_ns = window->start_ns + window->real_offset_ns;
+	}
+	/* Also when it could not be kept: who waits for it must not wait for ever. */
+	history->newest_seq = window->seq;
+	if (!is_kept)
+		window_unref(window);
+	pthread_cond_broadcast(&history->added);
+	pthread_mutex_unlock(&history->lock);
+}
+
+static bool window_overlaps(const struct window *window, int64_t since_ns, int64_t until_ns)
+{
+	return window->end_ns + window->real_offset_ns > since_ns &&
+	       window->start_ns + window->real_offset_ns < until_ns;
+}
+
+int history_range(struct history *history, uint64_t session, int64_t since_ns, int64_t until_ns,
+		  struct history_list *out)
+{
+	struct history_list list = {};
+	size_t i;
+
+	pthread_mutex_lock(&history->lock);
+	list.windows = calloc(history->n ? history->n : 1, sizeof(struct window *));
+	for (i = 0; list.windows && i < history->n; i++) {
+		struct window *window = *history_slot(history, i);
+
+		if ((!session || window->session == session) &&
+		    window_overlaps(window, since_ns, until_ns))
+			list.windows[list.n++] = window_ref(window);
+	}
+	if (history->n)
+		list.memory_seq = (*history_slot(history, 0))->seq;
+	pthread_mutex_unlock(&history->lock);
+	if (!list.windows)
+		return -ENOMEM;
+	*out = list;
+	return 0;
+}
+
+int history_lossy(struct history *history, int64_t since_ns, struct history_list *out)
+{
+	struct history_list list = {};
+	struct window *window;
+	size_t i;
+
+	pthread_mutex_lock(&history->lock);
+	list.windows = calloc(history->n_lossy + history->n + 1, sizeof(struct window *));
+	for (i = 0; list.windows && i < history->n_lossy + history->n; i++) {
+		window = i < history->n_lossy
+				 ? history->lossy[(history->lossy_first + i) % HISTORY_LOSSY_MAX]
+				 : *history_slot(history, i - history->n_lossy);
+		if (is_lossy(window) && window_overlaps(window, since_ns, INT64_MAX))
+			list.windows[list.n++] = window_ref(window);
+	}
+	pthread_mutex_unlock(&history->lock);
+	if (!list.windows)
+		return -ENOMEM;
+	*out = list;
+	return 0;
+}
+
+void history_list_fini(struct history_list *list)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		window_unref(list->windows[i]);
+	free(list->windows);
+	free(list->stored);
+	*list = (struct history_list){};
+}
+
+struct window *history_list_get(const struct history_list *list, size_t i)
+{
+	if (i < list->n_stored)
+		return list->load(list->load_data, &list->stored[i]);
+	return window_ref(list->windows[i]);
+}
+
+struct store_entry history_list_entry(const struct history_list *list, size_t i)
+{
+	return i < list->n_stored ? list->stored[i] : store_entry_of(list->windows[i]);
+}
+
+int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+	struct timespec deadline = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
+	int r = 0;
+
+	pthread_mutex_lock(&history->lock);
+	while (history->newest_seq < seq && !r)
+		r = pthread_cond_timedwait(&history->added, &history->lock, &deadline);
+	pthread_mutex_unlock(&history->lock);
+	return -r;
+}
+
+void history_stats(struct history *history, struct history_stats *out)
+{
+	pthread_mutex_lock(&history->lock);
+	*out = history->stats;
+	out->windows = history->n;
+	out->bytes = history->bytes;
+	pthread_mutex_unlock(&history->lock);
+}

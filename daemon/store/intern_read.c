@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/intern_read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/hash_table.h"
+#include "daemon/window/stack_id.h"
+#include "daemon/store/intern.h"
+#include "daemon/store/reader.h"
+#include "common/base.h"
+
+struct loaded_frame {
+	struct frame frame;
+	int64_t number;
+	UT_hash_handle hh;
+};
+
+struct loaded_stack {
+	struct stack stack;
+	int64_t number;
+	UT_hash_handle hh;
+};
+
+struct loaded_process {
+	struct process *process;
+	int64_t number;
+	UT_hash_handle hh;	   /* by number */
+	UT_hash_handle hh_process; /* by process */
+};
+
+struct store_loaded {
+	struct store_db *db;
+	struct process_table *table;
+	struct loaded_frame *frames;
+	struct loaded_stack *stacks;
+	struct loaded_process *processes;
+	struct loaded_process *numbers;
+	uint64_t *damaged;
+};
+
+int store_loaded_new(struct store_db *db, uint64_t *damaged, struct store_loaded **out)
+{
+	struct store_loaded *loaded = calloc(1, sizeof(*loaded));
+	int r;
+
+	if (!loaded)
+		return -ENOMEM;
+	loaded->db = db;
+	loaded->damaged = damaged;
+	r = process_table_new_past(&loaded->table);
+	if (r) {
+		store_loaded_free(loaded);
+		return r;
+	}
+	*out = loaded;
+	return 0;
+}
+
+static void frame_free(struct loaded_frame *frame)
+{
+	free(frame->frame.name);
+	free(frame->frame.module);
+	free(frame);
+}
+
+static void stack_free(struct loaded_stack *stack)
+{
+	free(stack->stack.frames);
+	free(stack);
+}
+
+struct store_loaded *store_loaded_free(struct store_loaded *loaded)
+{
+	struct loaded_process *process, *next_process;
+	struct loaded_frame *frame, *next_frame;
+	struct loaded_stack *stack, *next_stack;
+
+	if (!loaded)
+		return NULL;
+	HASH_ITER(hh, loaded->stacks, stack, next_stack)
+	{
+		HASH_DEL(loaded->stacks, stack);
+		stack_free(stack);
+	}
+	HASH_ITER(hh, loaded->frames, frame, next_frame)
+	{
+		HASH_DEL(loaded->frames, frame);
+		frame_free(frame);
+	}
+	HASH_ITER(hh, loaded->processes, process, next_process)
+	{
+		HASH_DELETE(hh_process, loaded->numbers, process);
+		HASH_DEL(loaded->processes, process);
+		process_unref(process->process);
+		free(process);
+	}
+	process_table_free(loaded->table);
+	free(loaded);
+	return NULL;
+}
+
+/* The row's bytes, borrowed until the statement is reset; -EBADMSG when they are not as written. */
+static int row_get(struct store_loaded *loaded, enum store_statement which, int64_t number,
+		   sqlite3_stmt **statement_out, struct bytes_reader *out)
+{
+	sqlite3_stmt *statement;
+	const uint8_t *data;
+	size_t size;
+	int r;
+
+	statement = store_db_statement(loaded->db, which, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, number);
+	r = store_db_step(loaded->db, statement);
+	if (r < 0)
+		return r;
+	data = r ? sqlite3_column_blob(statement, 0) : NULL;
+	size = r ? (size_t)sqlite3_column_bytes(statement, 0) : 0;
+	if (!data || sqlite3_column_int64(statement, 1) != store_sum(number, data, size)) {
+		sqlite3_reset(statement);
+		return -EBADMSG;
+	}
+	*statement_out = statement;
+	*out = (struct bytes_reader){ .at = data, .end = data + size };
+	return 0;
+}
+
+static int frame_decode(struct bytes_reader *in, struct frame *frame)
+{
+	frame->kind = (enum frame_kind)bytes_get_max(in, FRAME_PSEUDO);
+	frame->file_id = bytes_get_u64(in);
+	frame->file_offset = bytes_get_u64(in);
+	frame->name_offset = bytes_get_u64(in);
+	frame->name = bytes_get_string(in);
+	frame->module = bytes_get_string(in);
+	return in->is_failed ? -EBADMSG : 0;
+}
+
+/* A frame that cannot be read says so in its place. */
+static int frame_read(struct store_loaded *loaded, int64_t number, struct frame *frame)
+{
+	sqlite3_stmt *statement;
+	struct bytes_reader in;
+	int r = row_get(loaded, STATEMENT_FRAME_GET, number, &statement, &in);
+
+	if (!r) {
+		r = frame_decode(&in, frame);
+		sqlite3_reset(statement);
+	}
+	if (!r || r == -ENOMEM)
+		return r;
+	(*loaded->damaged)++;
+	free(frame->name);
+	free(frame->module);
+	*frame = (struct frame){ .kind = FRAME_PSEUDO, .name = strdup("[frame lost on disk]") };
+	return frame->name ? 0 : -ENOMEM;
+}
+
+static struct frame *frame_of(struct store_loaded *loaded, int64_t number)
+{
+	struct loaded_frame *frame;
+
+	HASH_FIND(hh, loaded->frames, &number, sizeof(number), frame);
+	if (frame)
+		return &frame->frame;
+	frame = calloc(1, sizeof(*frame));
+	if (!frame)
+		return NULL;
+	frame->number = number;
+	if (frame_read(loaded, number, &frame->frame)) {
+		frame_free(frame);
+		return NULL;
+	}
+	HASH_ADD(hh, loaded->frames, number, sizeof(frame->number), frame);
+	if (!HASH_HAS(frame)) {
+		frame_free(frame);
+		return NULL;
+	}
+	return &frame->frame;
+}
+
+/* The numbers of its frames, which are looked up when the row is no longer needed. */
+static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **numbers_out)
+{
+	uint64_t last = 0;
+	size_t i;
+
+	stack->flags = (unsigned int)bytes_get_max(in, UINT32_MAX);
+	stack->is_idle = bytes_get_max(in, 1) != 0;
+	stack->id = bytes_get_u64(in);
+	stack->raw_id = stack->place_id = bytes_get_u64(in);
+	stack->n_frames = (size_t)bytes_get_max(in, bytes_left(in));
+	*numbers_out = calloc(stack->n_frames + 1, sizeof(**numbers_out));
+	if (!*numbers_out)
+		return -ENOMEM;
+	for (i = 0; i < stack->n_frames; i++) {
+		last += (uint64_t)bytes_get_i64(in);
+		(*numbers_out)[i] = (int64_t)last;
+	}
+	return in->is_failed ? -EBADMSG : 0;
+}
+
+/* A stack that cannot be read is one frame that says so, at a place of its own. */
+static int stack_lost(struct store_loaded *loaded, int64_t number, struct stack *stack)
+{
+	(*loaded->damaged)++;
+	free(stack->frames);
+	*stack = (struct stack){ .refs = 1, .flags = STACK_IS_LOST, .n_frames = 1 };
+	stack->id = stack->raw_id = stack->place_id = (uint64_t)number << 32 | UINT32_MAX;
+	stack->functions_id = stack->id;
+	stack->frames = calloc(1, sizeof(*stack->frames));
+	if (!stack->frames)
+		return -ENOMEM;
+	stack->frames[0] = frame_of(loaded, INT64_MIN);
+	return stack->frames[0] ? 0 : -ENOMEM;
+}
+
+static int stack_frames(struct store_loaded *loaded, struct stack *stack, const int64_t *numbers)
+{
+	size_t i;
+
+	stack->frames = calloc(stack->n_frames + 1, sizeof(*stack->frames));
+	if (!stack->frames)
+		return -ENOMEM;
+	for (i = 0; i < stack->n_frames; i++) {
+		stack->frames[i] = frame_of(loaded, numbers[i]);
+		if (!stack->frames[i])
+			return -ENOMEM;
+	}
+	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
+	return 0;
+}
+
+static int stack_read(struct store_loaded *loaded, int64_t number, struct stack *stack)
+{
+	_cleanup_(freep) int64_t *numbers = NULL;
+	sqlite3_stmt *statement;
+	struct bytes_reader in;
+	int r = -EBADMSG;
+
+	if (HASH_COUNT(loaded->stacks) < STORE_STACKS_MAX)
+		r = row_get(loaded, STATEMENT_STACK_GET, number, &statement, &in);
+	if (!r) {
+		r = stack_decode(&in, stack, &numbers);
+		sqlite3_reset(statement);
+	}
+	if (!r)
+		r = stack_frames(loaded, stack, numbers);
+	if (r && r != -ENOMEM)
+		r = stack_lost(loaded, number, stack);
+	stack->is_resolved = true;
+	return r;
+}
+
+static struct stack *stack_of(void *userdata, int64_t number)
+{
+	struct store_loaded *loaded = userdata;
+	struct loaded_stack *stack;
+
+	HASH_FIND(hh, loaded->stacks, &number, sizeof(number), stack);
+	if (stack)
+		return &stack->stack;
+	stack = calloc(1, sizeof(*stack));
+	if (!stack)
+		return NULL;
+	stack->number = number;
+	stack->stack.refs = 1;
+	if (stack_read(loaded, number, &stack->stack)) {
+		stack_free(stack);
+		return NULL;
+	}
+	HASH_ADD(hh, loaded->stacks, number, sizeof(stack->number), stack);
+	if (!HASH_HAS(stack)) {
+		stack_free(stack);
+		return NULL;
+	}
+	return &stack->stack;
+}
+
+static int process_decode(struct bytes_reader *in, struct process_info *info, char **comm,
+			  char **exe, char **cgroup)
+{
+	info->id.pid = (int32_t)bytes_get_i64(in);
+	info->id.exec_gen = (uint32_t)bytes_get_max(in, UINT32_MAX);
+	info->id.start_boot_ns = bytes_get_u64(in);
+	info->start_real_ns = bytes_get_i64(in);
+	info->is_kernel = bytes_get_max(in, 1) != 0;
+	*comm = bytes_get_string(in);
+	info->exe = *exe = bytes_get_string(in);
+	info->cgroup = *cgroup = bytes_get_string(in);
+	if (in->is_failed)
+		return -EBADMSG;
+	if (*comm)
+		memcpy(info->comm, *comm, strnlen(*comm, sizeof(info->comm) - 1));
+	return 0;
+}
+
+/* One that cannot be read has no name, and no number that any process has. */
+static struct process *process_read(struct store_loaded *loaded, int64_t number)
+{
+	_cleanup_(freep) char *comm = NULL, *exe = NULL, *cgroup = NULL;
+	struct process_info info = {};
+	sqlite3_stmt *statement;
+	struct bytes_reader in;
+	int r = row_get(loaded, STATEMENT_PROCESS_GET, number, &statement, &in);
+
+	if (!r) {
+		r = process_decode(&in, &info, &comm, &exe, &cgroup);
+		sqlite3_reset(statement);
+	}
+	if (r && r != -ENOMEM) {
+		(*loaded->damaged)++;
+		info = (struct process_info){ .comm = "[lost on disk]" };
+	}
+	return r == -ENOMEM ? NULL : process_table_add_past(loaded->table, &info);
+}
+
+static struct process *process_of(void *userdata, int64_t number)
+{
+	struct store_loaded *loaded = userdata;
+	struct loaded_process *process;
+
+	HASH_FIND(hh, loaded->processes, &number, sizeof(number), process);
+	if (process)
+		return process->process;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->number = number;
+	process->process = process_read(loaded, number);
+	if (!process->process) {
+		free(process);
+		return NULL;
+	}
+	HASH_ADD(hh, loaded->processes, number, sizeof(process->number), process);
+	if (HASH_HAS(process))
+		HASH_ADD(hh_process, loaded->numbers, process, sizeof(process->process), process);
+	if (!HASH_HAS(process) || !process->hh_process.tbl) {
+		if (HASH_HAS(process))
+			HASH_DEL(loaded->processes, process);
+		process_unref(process->process);
+		free(process);
+		return NULL;
+	}
+	return process->process;
+}
+
+static int stack_number(void *userdata, struct stack *stack, int64_t *out)
+{
+	*out = ((const struct loaded_stack *)stack)->number;
+	return 0;
+}
+
+static int process_number(void *userdata, struct process *process, int64_t *out)
+{
+	struct store_loaded *loaded = userdata;
+	struct loaded_process *known;
+
+	HASH_FIND(hh_process, loaded->numbers, &process, sizeof(process), known);
+	if (!known)
+		return -ENOENT;
+	*out = known->number;
+	return 0;
+}
+
+struct store_names store_loaded_names(struct store_loaded *loaded)
+{
+	return (struct store_names){
+		.stack_number = stack_number,
+		.process_number = process_number,
+		.stack = stack_of,
+		.process = process_of,
+		.is_lending = true,
+		.userdata = loaded,
+	};
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_STORE_INTERN_READ_H
+#define STACKD_DAEMON_STORE_INTERN_READ_H
+
+/*
+ * Stacks, frames and processes read back: in go their numbers, out come the structs that windows
+ * refer to, each made once. Owned by a reading; one thread.
+ */
+
+#include <stdint.h>
+
+#include "daemon/store/window_blob.h"
+#include "daemon/store/db.h"
+
+struct store_loaded;
+
+/* *damaged counts rows that are missing or were changed; borrowed. */
+int store_loaded_new(struct store_db *db, uint64_t *damaged, struct store_loaded **out);
+struct store_loaded *store_loaded_free(struct store_loaded *loaded);
+
+struct store_names store_loaded_names(struct store_loaded *loaded);
+
+#endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/store.h"
+#include "daemon/store/db.h"
+#include "daemon/store/intern.h"
+#include "daemon/store/intern_read.h"
+#include "daemon/store/window_row.h"
+#include "daemon/store/session_row.h"
+#include "common/base.h"
+
+/* No window is longer: [window] length is at most 10 min, and no more are merged into one. */
+#define LONGEST_NS (3600 * NS_PER_S)
+
+struct store_reading {
+	struct store_db db;
+	struct store_loaded *loaded;
+	uint64_t damaged;
+};
+
+int store_reading_open(const char *path, struct store_reading **out)
+{
+	struct store_reading *reading = calloc(1, sizeof(*reading));
+	int r;
+
+	if (!reading)
+		return -ENOMEM;
+	r = store_db_open(&reading->db, path, false);
+	if (!r)
+		r = store_loaded_new(&reading->db, &reading->damaged, &reading->loaded);
+	/* All that is read is of one moment. */
+	if (!r)
+		r = store_db_run(&reading->db, "BEGIN");
+	if (r) {
+		store_reading_close(reading);
+		return r;
+	}
+	*out = reading;
+	return 0;
+}
+
+struct store_reading *store_reading_close(struct store_reading *reading)
+{
+	if (!reading)
+		return NULL;
+	store_loaded_free(reading->loaded);
+	store_db_close(&reading->db);
+	free(reading);
+	return NULL;
+}
+
+void store_reading_rest(struct store_reading *reading)
+{
+	if (reading && !sqlite3_get_autocommit(reading->db.handle))
+		store_db_run(&reading->db, "COMMIT");
+}
+
+/* Takes the rows of a listing, whatever its order. A damaged row is passed over. */
+static int entries_read(struct store_reading *reading, sqlite3_stmt *statement, size_t max,
+			struct store_entry **out, size_t *n_out)
+{
+	struct store_entry *entries = NULL, *grown;
+	size_t n = 0, room = 0;
+	int r;
+
+	while ((r = store_db_step(&reading->db, statement)) > 0 && n < max) {
+		if (n == room) {
+			room = room ? room * 2 : 64;
+			grown = reallocarray(entries, room, sizeof(*entries));
+			if (!grown) {
+				r = -ENOMEM;
+				break;
+			}
+			entries = grown;
+		}
+		r = store_row_read(statement, &entries[n]);
+		n += r == 0;
+		reading->damaged += r == -EBADMSG;
+	}
+	if (r != 0)
+		sqlite3_reset(statement);
+	/* A damaged page ends the listing; what came before it is good. */
+	if (r == -EUCLEAN) {
+		reading->damaged++;
+		r = 0;
+	}
+	if (r < 0) {
+		free(entries);
+		return r;
+	}
+	*out = entries;
+	*n_out = n;
+	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct store_entry *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+int store_reading_list(struct store_reading *reading, const struct store_select *select,
+		       int64_t since_ns, int64_t until_ns, size_t max, struct store_entry **out,
+		       size_t *n_out)
+{
+	int64_t from = since_ns > INT64_MIN + LONGEST_NS ? since_ns - LONGEST_NS : INT64_MIN;
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&reading->db,
+				       select->session ? STATEMENT_WINDOW_LIST_SESSION
+						       : STATEMENT_WINDOW_LIST,
+				       &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, from);
+	sqlite3_bind_int64(statement, 2, until_ns);
+	sqlite3_bind_int64(statement, 3, since_ns);
+	sqlite3_bind_int64(statement, 4, (int64_t)max);
+	if (select->session) {
+		sqlite3_bind_int64(statement, 5, (int64_t)select->session);
+		sqlite3_bind_int64(statement, 6, (int64_t)select->run);
+	} else {
+		sqlite3_bind_text(statement, 5, select->probe, -1, SQLITE_STATIC);
+		sqlite3_bind_int64(statement, 6, STORE_SESSIONS);
+	}
+	r = entries_read(reading, statement, max, out, n_out);
+	if (!r && *n_out)
+		qsort(*out, *n_out, sizeof(**out), by_id);
+	return r;
+}
+
+int64_t store_reading_first(struct store_reading *reading, const char *probe, int64_t fallback_ns)
+{
+	int64_t first = fallback_ns;
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_FIRST, &r);
+	if (r)
+		return fallback_ns;
+	sqlite3_bind_text(statement, 1, probe, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, 2, STORE_SESSIONS);
+	if (store_db_step(&reading->db, statement) > 0) {
+		first = sqlite3_column_int64(statement, 0);
+		sqlite3_reset(statement);
+	}
+	return first;
+}
+
+int store_reading_after(struct store_reading *reading, uint64_t session, int64_t id, size_t max,
+			struct store_entry **out, size_t *n_out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_FINE, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, id);
+	sqlite3_bind_int64(statement, 2, (int64_t)max);
+	sqlite3_bind_int64(statement, 3, (int64_t)session);
+	return entries_read(reading, statement, max, out, n_out);
+}
+
+/* The listing and the blob must tell the same. */
+static bool window_is(const struct window *window, const struct store_entry *entry)
+{
+	return window->run == entry->run && window->seq == entry->seq &&
+	       window->parts == entry->parts && window->kind == entry->kind &&
+	       window->start_ns == entry->start_ns && window->end_ns == entry->end_ns &&
+	       window->real_offset_ns == entry->real_offset_ns;
+}
+
+static int blob_decode(struct store_reading *reading, const struct store_entry *entry,
+		       sqlite3_stmt *statement, struct window **out, bool *is_partial)
+{
+	const struct store_names names = store_loaded_names(reading->loaded);
+	const void *blob = sqlite3_column_blob(statement, 0);
+	size_t size = (size_t)sqlite3_column_bytes(statement, 0);
+	struct window *window;
+	int r;
+
+	if (!blob || sqlite3_column_int64(statement, 1) != store_sum(entry->id, blob, size))
+		return -EBADMSG;
+	r = store_blob_decode(blob, size, &names, &window, is_partial);
+	if (r)
+		return r;
+	if (!window_is(window, entry)) {
+		window_unref(window);
+		return -EBADMSG;
+	}
+	*out = window;
+	return 0;
+}
+
+int store_reading_load(struct store_reading *reading, const struct store_entry *entry,
+		       struct window **out, bool *is_partial_out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_BLOB, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, entry->id);
+	r = store_db_step(&reading->db, statement);
+	if (r > 0) {
+		r = blob_decode(reading, entry, statement, out, is_partial_out);
+		sqlite3_reset(statement);
+	} else if (r == 0 || r == -EUCLEAN) {
+		r = -EBADMSG;
+	}
+	if (r == -EBADMSG)
+		reading->damaged++;
+	return r;
+}
+
+/* A database of before there were any has none. */
+static sqlite3_stmt *sessions_statement(struct store_reading *reading, enum store_statement which,
+					int *r)
+{
+	*r = -ENOENT;
+	return reading->db.schema < STORE_SCHEMA_SESSIONS ? NULL :
+						   store_db_statement(&reading->db, which, r);
+}
+
+/* The row that the statement is at. */
+static int session_take(struct store_reading *reading, sqlite3_stmt *statement,
+			struct store_session *out)
+{
+	int r = store_session_read(statement, out);
+	int64_t ended = INT64_MIN;
+	sqlite3_stmt *end;
+
+	if (r) {
+		reading->damaged += r == -EBADMSG;
+		return r;
+	}
+	end = store_db_statement(&reading->db, STATEMENT_SESSION_END, &r);
+	if (!r) {
+		sqlite3_bind_int64(end, 1, (int64_t)out->number);
+		sqlite3_bind_int64(end, 2, (int64_t)out->run);
+		r = store_db_step(&reading->db, end);
+	}
+	if (r > 0) {
+		if (sqlite3_column_type(end, 0) == SQLITE_INTEGER)
+			ended = sqlite3_column_int64(end, 0);
+		sqlite3_reset(end);
+	}
+	out->ended_ns = ended;
+	return 0;
+}
+
+int store_reading_session(struct store_reading *reading, uint64_t number, const char *name,
+			  struct store_session *out)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = sessions_statement(reading, STATEMENT_SESSION_FIND, &r);
+	if (r)
+		return r;
+	if (number)
+		sqlite3_bind_int64(statement, 1, (int64_t)number);
+	else
+		sqlite3_bind_text(statement, 2, name, -1, SQLITE_STATIC);
+	r = store_db_step(&reading->db, statement);
+	if (r <= 0)
+		return r ? r : -ENOENT;
+	r = session_take(reading, statement, out);
+	sqlite3_reset(statement);
+	return r == -EBADMSG ? -ENOENT : r;
+}
+
+int store_reading_sessions(struct store_reading *reading,
+			   bool (*is_known)(void *userdata, const struct store_session *session),
+			   void *userdata, struct store_session *out, size_t max)
+{
+	sqlite3_stmt *statement;
+	size_t n = 0;
+	int r;
+
+	statement = sessions_statement(reading, STATEMENT_SESSION_LIST, &r);
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	while (n < max && (r = store_db_step(&reading->db, statement)) > 0) {
+		r = session_take(reading, statement, &out[n]);
+		if (r == -ENOMEM)
+			break;
+		if (r == 0 && out[n].ended_ns != INT64_MIN && !is_known(userdata, &out[n]))
+			n++;
+		else if (r == 0)
+			store_session_fini(&out[n]);
+	}
+	sqlite3_reset(statement);
+	return (int)n;
+}
+
+bool store_reading_gap(struct store_reading *reading, int64_t start_ns, int64_t end_ns,
+		       char *reason, size_t size, int64_t *end_out)
+{
+	sqlite3_stmt *statement;
+	const unsigned char *text;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_GAP_FIND, &r);
+	if (r)
+		return false;
+	sqlite3_bind_int64(statement, 1, start_ns);
+	sqlite3_bind_int64(statement, 2, end_ns);
+	if (store_db_step(&reading->db, statement) <= 0)
+		return false;
+	text = sqlite3_column_text(statement, 0);
+	snprintf(reason, size, "%s", text ? (const char *)text : "not known");
+	*end_out = sqlite3_column_int64(statement, 1);
+	sqlite3_reset(statement);
+	return true;
+}
+
+int store_reading_run(struct store_reading *reading, uint64_t run, struct store_run *out)
+{
+	sqlite3_stmt *statement;
+	const unsigned char *text;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_RUN_GET, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, (int64_t)run);
+	r = store_db_step(&reading->db, statement);
+	if (r <= 0)
+		return r ? r : -ENOENT;
+	text = sqlite3_column_text(statement, 0);
+	*out = (struct store_run){
+		.start_real_ns = sqlite3_column_int64(statement, 1),
+		.alive_real_ns = sqlite3_column_int64(statement, 2),
+		.is_clean = sqlite3_column_int(statement, 3) != 0,
+	};
+	snprintf(out->boot_id, sizeof(out->boot_id), "%s", text ? (const char *)text : "");
+	sqlite3_reset(statement);
+	return 0;
+}
+
+int64_t store_reading_evicted(struct store_reading *reading, char *reason, size_t size)
+{
+	sqlite3_stmt *statement;
+	const unsigned char *text;
+	int64_t until;
+	int r;
+
+	statement = store_db_statement(&reading->db, STATEMENT_META_GET, &r);
+	if (r)
+		return 0;
+	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
+	if (store_db_step(&reading->db, statement) <= 0)
+		return 0;
+	until = sqlite3_column_int64(statement, 0);
+	text = sqlite3_column_text(statement, 1);
+	snprintf(reason, size, "%s", text ? (const char *)text : "dropped");
+	sqlite3_reset(statement);
+	return until;
+}
+
+static int64_t end_get(struct store_reading *reading, enum store_statement which)
+{
+	sqlite3_stmt *statement;
+	int64_t end = INT64_MIN;
+	int r;
+
+	statement = store_db_statement(&reading->db, which, &r);
+	if (!r && store_db_step(&reading->db, statement) > 0) {
+		end = sqlite3_column_int64(statement, 1);
+		sqlite3_reset(statement);
+	}
+	return end;
+}
+
+void store_reading_count(struct store_reading *reading, struct store_stats *out)
+{
+	int64_t windows = 0;
+
+	store_db_number(&reading->db, STATEMENT_WINDOW_COUNT, &windows);
+	out->windows = (uint64_t)windows;
+	out->oldest_ns = end_get(reading, STATEMENT_WINDOW_OLDEST);
+	out->newest_ns = end_get(reading, STATEMENT_WINDOW_NEWEST);
+}
+
+struct store_names store_reading_names(struct store_reading *reading)
+{
+	return store_loaded_names(reading->loaded);
+}
+
+uint64_t store_reading_damaged(const struct store_reading *reading)
+{
+	return reading->damaged;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/store.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/store/session_row.h"
+#include "daemon/store/internal.h"
+#include "common/base.h"
+
+/* How long a stop waits for a disk that does not answer. */
+enum { STOP_S = 4 };
+
+/* A power cut costs what was written since the last time: kill -9 costs nothing. */
+#define SYNC_EVERY_NS (30 * NS_PER_S)
+
+/* Windows next to each other, so that a gap may be one. */
+#define NEAR_NS (60 * NS_PER_S)
+
+static struct store *store_free(struct store *store)
+{
+	while (store->noted)
+		store_session_fini(&store->notes[--store->noted]);
+	while (store->queued) {
+		window_unref(store->queue[store->first]);
+		store->first = (store->first + 1) % STORE_QUEUE_MAX;
+		store->queued--;
+	}
+	pthread_cond_destroy(&store->tried);
+	pthread_cond_destroy(&store->wake);
+	pthread_mutex_destroy(&store->lock);
+	free(store->path);
+	free(store->lock_path);
+	free(store);
+	return NULL;
+}
+
+static struct store *store_new(const struct store_options *options)
+{
+	struct store *store = calloc(1, sizeof(*store));
+	pthread_condattr_t attr;
+
+	if (!store)
+		return NULL;
+	pthread_mutex_init(&store->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&store->wake, &attr);
+	pthread_cond_init(&store->tried, &attr);
+	pthread_condattr_destroy(&attr);
+	store->path = strdup(options->path);
+	if (asprintf(&store->lock_path, "%s.lock", options->path) < 0)
+		store->lock_path = NULL;
+	if (!store->path || !store->lock_path)
+		return store_free(store);
+	snprintf(store->boot_id, sizeof(store->boot_id), "%s", options->boot_id);
+	store->max_size = options->max_size;
+	store->max_age_ns = options->max_age_ns;
+	store->merge_after_ns = options->merge_after_ns;
+	store->is_read_only = options->is_read_only;
+	store->sync_every_ns = options->sync_every_ns ? options->sync_every_ns : SYNC_EVERY_NS;
+	store->lock_fd = -1;
+	store->stats.is_read_only = options->is_read_only;
+	store->stats.max_size = options->max_size;
+	store->stats.oldest_ns = store->stats.newest_ns = store->stats.synced_ns = INT64_MIN;
+	return store;
+}
+
+int store_start(const struct store_options *options, struct store **out)
+{
+	struct store *store = store_new(options);
+	int r = 0;
+
+	if (!store)
+		return -ENOMEM;
+	if (!store->is_read_only)
+		r = -pthread_create(&store->thread, NULL, store_writer_run, store);
+	if (r) {
+		store_free(store);
+		return r;
+	}
+	store->has_thread = !store->is_read_only;
+	if (store->has_thread)
+		pthread_setname_np(store->thread, "store");
+	*out = store;
+	return 0;
+}
+
+void store_wait(struct store *store, int64_t timeout_ns)
+{
+	int64_t until = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+	struct timespec deadline = { .tv_sec = until / NS_PER_S, .tv_nsec = until % NS_PER_S };
+	int r = 0;
+
+	if (!store || !store->has_thread)
+		return;
+	pthread_mutex_lock(&store->lock);
+	while (!store->has_tried && !r)
+		r = pthread_cond_timedwait(&store->tried, &store->lock, &deadline);
+	pthread_mutex_unlock(&store->lock);
+	if (r)
+		log_warning("%s: the disk does not answer, nothing of before is known yet",
+			    store->path);
+}
+
+struct store *store_stop(struct store *store)
+{
+	struct timespec deadline;
+	int r = 0;
+
+	if (!store)
+		return NULL;
+	pthread_mutex_lock(&store->lock);
+	store->is_stopping = true;
+	pthread_cond_signal(&store->wake);
+	pthread_mutex_unlock(&store->lock);
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
+	deadline.tv_sec += STOP_S;
+	if (store->has_thread)
+		r = pthread_clockjoin_np(store->thread, NULL, CLOCK_MONOTONIC, &deadline);
+	if (r) {
+		/* The thread still uses it; the process is about to end. */
+		log_warning("%s: the disk does not answer, the last windows are lost", store->path);
+		return store;
+	}
+	return store_free(store);
+}
+
+void store_gap_add(struct store_gap *gap, int64_t start_ns, int64_t end_ns, const char *reason)
+{
+	bool is_near = gap->end_ns > gap->start_ns && start_ns <= gap->end_ns + NEAR_NS &&
+		       end_ns >= gap->start_ns - NEAR_NS;
+
+	if (!is_near || strcmp(gap->reason, reason) != 0) {
+		*gap = (struct store_gap){ .start_ns = start_ns, .end_ns = end_ns };
+		snprintf(gap->reason, sizeof(gap->reason), "%s", reason);
+		return;
+	}
+	if (start_ns < gap->start_ns)
+		gap->start_ns = start_ns;
+	if (end_ns > gap->end_ns)
+		gap->end_ns = end_ns;
+}
+
+void store_add(struct store *store, struct window *window)
+{
+	if (!store || store->is_read_only)
+		return;
+	pthread_mutex_lock(&store->lock);
+	if (store->queued == STORE_QUEUE_MAX) {
+		store->stats.dropped_queue++;
+		store_gap_add(&store->missed, window->start_ns + window->real_offset_ns,
+			      window->end_ns + window->real_offset_ns,
+			      "not written: the disk was too slow");
+	} else {
+		store->queue[(store->first + store->queued++) % STORE_QUEUE_MAX] =
+			window_ref(window);
+		pthread_cond_signal(&store->wake);
+	}
+	pthread_mutex_unlock(&store->lock);
+}
+
+void store_add_session(struct store *store, const struct store_session *session)
+{
+	if (!store || store->is_read_only)
+		return;
+	pthread_mutex_lock(&store->lock);
+	if (store->noted < STORE_NOTES_MAX &&
+	    store_session_copy(session, &store->notes[store->noted]) == 0)
+		store->noted++;
+	else
+		store->stats.dropped_queue++;
+	pthread_mutex_unlock(&store->lock);
+}
+
+void store_merge_later(struct store *store, int64_t merge_after_ns)
+{
+	if (!store)
+		return;
+	pthread_mutex_lock(&store->lock);
+	if (store->merge_after_ns && store->merge_after_ns < merge_after_ns)
+		store->merge_after_ns = merge_after_ns;
+	pthread_mutex_unlock(&store->lock);
+}
+
+void store_stats(struct store *store, struct store_stats *out)
+{
+	pthread_mutex_lock(&store->lock);
+	*out = store->stats;
+	out->queued = store->queued;
+	pthread_mutex_unlock(&store->lock);
+}
+
+const char *store_path(const struct store *store)
+{
+	return store->path;
+}
+
+static void text_set(struct store *store, char *text, size_t size, const char *format, va_list ap)
+{
+	char now[320];
+	bool is_new;
+
+	vsnprintf(now, sizeof(now), format, ap);
+	pthread_mutex_lock(&store->lock);
+	is_new = strcmp(text, now) != 0;
+	snprintf(text, size, "%s", now);
+	pthread_mutex_unlock(&store->lock);
+	if (is_new)
+		log_warning("%s", now);
+}
+
+void store_set_problem(struct store *store, const char *format, ...)
+{
+	va_list ap;
+
+	if (!format) {
+		pthread_mutex_lock(&store->lock);
+		store->stats.problem[0] = '\0';
+		pthread_mutex_unlock(&store->lock);
+		return;
+	}
+	va_start(ap, format);
+	text_set(store, store->stats.problem, sizeof(store->stats.problem), format, ap);
+	va_end(ap);
+}
+
+void store_set_notice(struct store *store, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	text_set(store, store->stats.notice, sizeof(store->stats.notice), format, ap);
+	va_end(ap);
+}
+
+int store_read(struct store *store, struct store_reading **out)
+{
+	bool is_ours;
+
+	if (!store)
+		return -ENODATA;
+	pthread_mutex_lock(&store->lock);
+	is_ours = store->is_read_only || store->stats.is_writing;
+	pthread_mutex_unlock(&store->lock);
+	return is_ours ? store_reading_open(store->path, out) : -ENODATA;
+}
+
+void store_read_end(struct store *store, struct store_reading *reading)
+{
+	if (!reading)
+		return;
+	pthread_mutex_lock(&store->lock);
+	store->stats.damaged += store_reading_damaged(reading);
+	pthread_mutex_unlock(&store->lock);
+	store_reading_close(reading);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/window_blob.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#include "daemon/base/io_names.h"
+#include "daemon/store/columns.h"
+#include "common/base.h"
+
+enum {
+	TAG_HEAD = 1,
+	TAG_STACKS = 2,	   /* their numbers in the store */
+	TAG_PROCESSES = 3, /* likewise */
+};
+
+enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
+
+static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
+			const struct bytes *payload)
+{
+	bytes_put_u64(out, tag);
+	bytes_put_u64(out, version);
+	bytes_put_u64(out, payload->n);
+	bytes_put(out, payload->data, payload->n);
+	out->is_failed |= payload->is_failed;
+}
+
+/* Losses by name: their numbers are of this build only. */
+static void head_encode(const struct window *window, struct bytes *out)
+{
+	uint64_t n = 0;
+	unsigned int i;
+
+	bytes_put_u64(out, window->run);
+	bytes_put_u64(out, window->seq);
+	bytes_put_u64(out, window->session);
+	bytes_put_string(out, probe_kind_name(window->kind));
+	bytes_put_i64(out, window->start_ns);
+	bytes_put_i64(out, window->end_ns);
+	bytes_put_i64(out, window->real_offset_ns);
+	bytes_put_i64(out, window->boot_offset_ns);
+	bytes_put_u64(out, window->parts);
+	bytes_put_u64(out, window->lost_ns);
+	bytes_put_u64(out, window->switch_ins);
+	bytes_put_u64(out, window->sampled);
+	for (i = 0; i < WINDOW_LOST_N; i++)
+		n += window->lost[i] != 0;
+	bytes_put_u64(out, n);
+	for (i = 0; i < WINDOW_LOST_N; i++) {
+		if (!window->lost[i])
+			continue;
+		bytes_put_string(out, window_loss_name(i));
+		bytes_put_u64(out, window->lost[i]);
+	}
+}
+
+static int numbers_encode(const struct store_table *table, const struct store_names *names,
+			  bool is_stacks, struct bytes *out)
+{
+	int64_t number = 0, last = 0;
+	size_t i;
+	int r;
+
+	bytes_put_u64(out, table->n);
+	for (i = 0; i < table->n; i++) {
+		if (is_stacks)
+			r = names->stack_number(names->userdata, table->items[i], &number);
+		else
+			r = names->process_number(names->userdata, table->items[i], &number);
+		if (r)
+			return r;
+		bytes_put_i64(out, number - last);
+		last = number;
+	}
+	return 0;
+}
+
+static void arrays_encode(struct store_column_context *context, struct bytes *out)
+{
+	struct store_cuts *cuts = &context->cuts;
+	const struct store_section *section;
+	struct bytes payload = {};
+	size_t i;
+
+	for (section = store_sections; section->size; section++) {
+		payload.n = 0;
+		i = cuts->n;
+		store_columns_encode(context, section, &payload);
+		section_put(out, section->tag, section->version, &payload);
+		for (; i < cuts->n; i++)
+			cuts->at[i] += out->n - payload.n;
+	}
+	bytes_fini(&payload);
+}
+
+/* The numbers come first, though they are known last: who reads needs them first. */
+static int sections_encode(struct store_column_context *context, const struct store_names *names,
+			   struct bytes *out)
+{
+	_cleanup_(bytes_fini) struct bytes arrays = {}, payload = {};
+	size_t i;
+	int r;
+
+	arrays_encode(context, &arrays);
+	head_encode(context->window, &payload);
+	section_put(out, TAG_HEAD, HEAD_VERSION, &payload);
+	payload.n = 0;
+	r = numbers_encode(&context->stacks, names, true, &payload);
+	if (r)
+		return r;
+	section_put(out, TAG_STACKS, NUMBERS_VERSION, &payload);
+	payload.n = 0;
+	r = numbers_encode(&context->processes, names, false, &payload);
+	if (r)
+		return r;
+	section_put(out, TAG_PROCESSES, NUMBERS_VERSION, &payload);
+	for (i = 0; i < context->cuts.n; i++)
+		context->cuts.at[i] += out->n;
+	bytes_put(out, arrays.data, arrays.n);
+	return out->is_failed || arrays.is_failed ? -ENOMEM : context->error;
+}
+
+/* Up to there, and what follows has statistics of its own. */
+static int pack_to(ZSTD_CCtx *zstd, ZSTD_inBuffer *in, size_t end, ZSTD_EndDirective how,
+		   ZSTD_outBuffer *out)
+{
+	size_t left;
+
+	in->size = end;
+	left = ZSTD_compressStream2(zstd, out, in, how);
+	return ZSTD_isError(left) || left ? -ENOMEM : 0;
+}
+
+static int pack_run(ZSTD_CCtx *zstd, const struct bytes *raw, const struct store_cuts *cuts,
+		    ZSTD_outBuffer *out)
+{
+	ZSTD_inBuffer in = { .src = raw->data };
+	size_t i;
+	int r = 0;
+
+	if (ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) ||
+	    ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(zstd, raw->n)))
+		return -ENOMEM;
+	for (i = 0; i < cuts->n && !r; i++)
+		r = pack_to(zstd, &in, cuts->at[i], ZSTD_e_flush, out);
+	return r ? r : pack_to(zstd, &in, raw->n, ZSTD_e_end, out);
+}
+
+/* Numbers of one kind are alike, of two are not: each kind is a block, with codes that fit it. */
+static int pack(const struct bytes *raw, const struct store_cuts *cuts, struct bytes *out)
+{
+	size_t bound = ZSTD_compressBound(raw->n) + (cuts->n + 1) * BLOCK_HEAD;
+	_cleanup_(freep) void *packed = malloc(bound);
+	ZSTD_outBuffer buffer = { .dst = packed, .size = bound };
+	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	int r = packed && zstd ? pack_run(zstd, raw, cuts, &buffer) : -ENOMEM;
+
+	ZSTD_freeCCtx(zstd);
+	if (r)
+		return r;
+	bytes_put(out, packed, buffer.pos);
+	return out->is_failed ? -ENOMEM : 0;
+}
+
+int store_blob_encode(const struct window *window, const struct store_names *names,
+		      struct bytes *out)
+{
+	struct store_column_context context = { .window = (struct window *)window };
+	_cleanup_(bytes_fini) struct bytes raw = {};
+	int r = sections_encode(&context, names, &raw);
+
+	store_table_fini(&context.stacks);
+	store_table_fini(&context.processes);
+	if (!r && raw.n > STORE_BLOB_MAX)
+		r = -E2BIG;
+	return r ? r : pack(&raw, &context.cuts, out);
+}
+
+static void lost_decode(struct bytes_reader *in, struct window *window)
+{
+	_cleanup_(freep) char *name = bytes_get_string(in);
+	uint64_t count = bytes_get_u64(in);
+	unsigned int i;
+
+	for (i = 0; name && i < WINDOW_LOST_N; i++) {
+		if (strcmp(name, window_loss_name(i)) == 0) {
+			window->lost[i] += count;
+			return;
+		}
+	}
+	/* Of another version: what it was called is not known here, that it was is. */
+	window->lost[WINDOW_LOST_OTHER] += count;
+}
+
+/* Of a kind that is not known here nothing can be made. */
+static void kind_decode(struct bytes_reader *in, struct window *window)
+{
+	_cleanup_(freep) char *name = bytes_get_string(in);
+	unsigned int kind;
+
+	for (kind = 0; name && kind < PROBE_KIND_N; kind++) {
+		if (strcmp(name, probe_kind_name(kind)) == 0) {
+			window->kind = kind;
+			return;
+		}
+	}
+	in->is_failed = true;
+}
+
+static int head_decode(struct bytes_reader *in, struct window *window)
+{
+	uint64_t n;
+
+	window->run = bytes_get_u64(in);
+	window->seq = bytes_get_u64(in);
+	window->session = bytes_get_u64(in);
+	kind_decode(in, window);
+	window->start_ns = bytes_get_i64(in);
+	window->end_ns = bytes_get_i64(in);
+	window->real_offset_ns = bytes_get_i64(in);
+	window->boot_offset_ns = bytes_get_i64(in);
+	window->parts = (uint32_t)bytes_get_max(in, UINT32_MAX);
+	window->lost_ns = bytes_get_u64(in);
+	window->switch_ins = bytes_get_u64(in);
+	window->sampled = bytes_get_u64(in);
+	for (n = bytes_get_max(in, bytes_left(in)); n && !in->is_failed; n--)
+		lost_decode(in, window);
+	return in->is_failed || window->end_ns < window->start_ns ? -EBADMSG : 0;
+}
+
+static int numbers_decode(struct bytes_reader *in, const struct store_names *names, bool is_stacks,
+			  struct store_table *table)
+{
+	uint64_t n = bytes_get_max(in, bytes_left(in)), last = 0;
+
+	if (in->is_failed || table->items)
+		return -EBADMSG;
+	table->items = calloc((size_t)n + 1, sizeof(void *));
+	if (!table->items)
+		return -ENOMEM;
+	for (; table->n < n; table->n++) {
+		last += (uint64_t)bytes_get_i64(in);
+		if (in->is_failed)
+			return -EBADMSG;
+		table->items[table->n] =
+			is_stacks ? (void *)names->stack(names->userdata, (int64_t)last)
+				  : (void *)names->process(names->userdata, (int64_t)last);
+		if (!table->items[table->n])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static const struct store_section *section_find(uint64_t tag)
+{
+	const struct store_section *section;
+
+	for (section = store_sections; section->size; section++)
+		if (section->tag == tag)
+			return section;
+	return NULL;
+}
+
+static int section_decode(struct store_column_context *context, const struct store_names *names,
+			  struct bytes_reader *in, bool *is_partial)
+{
+	uint64_t tag = bytes_get_u64(in), version = bytes_get_u64(in);
+	size_t length = (size_t)bytes_get_max(in, bytes_left(in));
+	const uint8_t *payload = bytes_get(in, length);
+	struct bytes_reader reader = { .at = payload, .end = payload + length };
+	const struct store_section *section = section_find(tag);
+
+	if (!payload)
+		return -EBADMSG;
+	if (tag == TAG_HEAD && version == HEAD_VERSION)
+		return head_decode(&reader, context->window);
+	if (tag == TAG_STACKS && version == NUMBERS_VERSION)
+		return numbers_decode(&reader, names, true, &context->stacks);
+	if (tag == TAG_PROCESSES && version == NUMBERS_VERSION)
+		return numbers_decode(&reader, names, false, &context->processes);
+	if (section && version == section->version)
+		return store_columns_decode(context, section, section->n_columns, &reader);
+	if (section && version == section->version - 1 && section->n_before)
+		return store_columns_decode(context, section, section->n_before, &reader);
+	*is_partial = true;
+	return 0;
+}
+
+static int ios_check(struct window *window)
+{
+	size_t i, first = 0;
+
+	for (i = 0; i < window->n_ios; i++) {
+		if (!io_layer_name(window->ios[i].layer) || window->ios[i].op > UINT8_MAX)
+			return -EBADMSG;
+		window->ios[i].bucket_first = (uint32_t)first;
+		first += (size_t)__builtin_popcountll(window->ios[i].bucket_mask);
+	}
+	return first == window->n_io_buckets ? 0 : -EBADMSG;
+}
+
+/* What columns cannot see one by one. */
+static int window_check(struct window *window)
+{
+	size_t i, first = 0;
+
+	for (i = 0; i < window->n_rows; i++) {
+		if ((uint64_t)window->rows[i].bucket_mask >> WAIT_BUCKETS)
+			return -EBADMSG;
+		window->rows[i].bucket_first = (uint32_t)first;
+		first += (size_t)__builtin_popcount(window->rows[i].bucket_mask);
+	}
+	for (i = 0; i < window->n_spans; i++)
+		if (window->spans[i].end_ns < window->spans[i].start_ns)
+			return -EBADMSG;
+	if (first != window->n_buckets || window->end_ns <= window->start_ns)
+		return -EBADMSG;
+	return ios_check(window);
+}
+
+static void table_release(struct store_table *table, bool is_stacks, bool is_lent)
+{
+	size_t i;
+
+	for (i = 0; i < table->n && !is_lent; i++) {
+		if (is_stacks)
+			stack_unref(table->items[i]);
+		else
+			process_unref(table->items[i]);
+	}
+	store_table_fini(table);
+}
+
+static int sections_decode(const struct bytes *raw, const struct store_names *names,
+			   struct window *window, bool *is_partial)
+{
+	struct store_column_context context = { .window = window };
+	bool is_lent = names->is_lending;
+	struct bytes_reader in = { .at = raw->data, .end = raw->data + raw->n };
+	int r = 0;
+
+	while (!r && bytes_left(&in))
+		r = section_decode(&context, names, &in, is_partial);
+	if (!r)
+		r = window_check(window);
+	table_release(&context.stacks, true, is_lent);
+	table_release(&context.processes, false, is_lent);
+	return r;
+}
+
+static int unpack(const void *data, size_t size, struct bytes *out)
+{
+	unsigned long long n = ZSTD_getFrameContentSize(data, size);
+
+	if (n == ZSTD_CONTENTSIZE_UNKNOWN || n == ZSTD_CONTENTSIZE_ERROR || n > STORE_BLOB_MAX)
+		return -EBADMSG;
+	out->data = malloc((size_t)n + 1);
+	if (!out->data)
+		return -ENOMEM;
+	out->n = (size_t)n;
+	return ZSTD_decompress(out->data, out->n, data, size) == out->n ? 0 : -EBADMSG;
+}
+
+int store_blob_decode(const void *data, size_t size, const struct store_names *names,
+		      struct window **out, bool *is_partial_out)
+{
+	_cleanup_(bytes_fini) struct bytes raw = {};
+	bool is_partial = false;
+	struct window *window;
+	int r = unpack(data, size, &raw);
+
+	if (r)
+		return r;
+	window = window_new();
+	if (!window)
+		return -ENOMEM;
+	window->is_borrowing = names->is_lending;
+	r = sections_decode(&raw, names, window, &is_partial);
+	if (r) {
+		window_unref(window);
+		return r;
+	}
+	window_seal(window);
+	*out = window;
+	*is_partial_out = is_partial;
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/window_row.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/store/intern.h"
+#include "common/base.h"
+
+enum {
+	NUMBERS = 13,
+	COLUMN_LOST = 13,
+	COLUMN_PROBE = 14,
+	COLUMN_SUM = 15,
+};
+
+static void numbers_of(const struct store_entry *entry, int64_t *numbers)
+{
+	const int64_t values[NUMBERS] = {
+		entry->id,
+		(int64_t)entry->run,
+		(int64_t)entry->seq,
+		(int64_t)entry->parts,
+		entry->start_ns,
+		entry->end_ns,
+		entry->real_offset_ns,
+		entry->boot_offset_ns,
+		(int64_t)entry->rows,
+		(int64_t)entry->threads,
+		(int64_t)entry->opens,
+		(int64_t)entry->bytes,
+		(int64_t)entry->session,
+	};
+
+	memcpy(numbers, values, sizeof(values));
+}
+
+static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void *lost, size_t size)
+{
+	int64_t sum = store_sum(numbers[0], numbers, NUMBERS * sizeof(*numbers));
+
+	sum = store_sum(sum, probe, strlen(probe));
+	return store_sum(sum, lost, size);
+}
+
+/* By name, as the numbers are of this build only. */
+static void lost_encode(const struct store_entry *entry, struct bytes *out)
+{
+	unsigned int i;
+
+	for (i = 0; i < WINDOW_LOST_N; i++) {
+		if (!entry->lost[i])
+			continue;
+		bytes_put_string(out, window_loss_name(i));
+		bytes_put_u64(out, entry->lost[i]);
+	}
+}
+
+static void lost_decode(struct store_entry *entry, const void *data, size_t size)
+{
+	struct bytes_reader in = { .at = data, .end = (const uint8_t *)data + size };
+	unsigned int i;
+
+	while (data && bytes_left(&in) && !in.is_failed) {
+		_cleanup_(freep) char *name = bytes_get_string(&in);
+		uint64_t count = bytes_get_u64(&in);
+
+		for (i = 0; i < WINDOW_LOST_N; i++)
+			if (name && strcmp(name, window_loss_name(i)) == 0)
+				break;
+		entry->lost[i < WINDOW_LOST_N ? i : WINDOW_LOST_OTHER] += count;
+	}
+}
+
+void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, struct bytes *lost)
+{
+	const char *probe = probe_kind_name(entry->kind);
+	int64_t numbers[NUMBERS];
+	int i;
+
+	numbers_of(entry, numbers);
+	lost_encode(entry, lost);
+	for (i = 0; i < NUMBERS; i++)
+		sqlite3_bind_int64(statement, i + 1, numbers[i]);
+	sqlite3_bind_blob(statement, COLUMN_LOST + 1, lost->data, (int)lost->n, SQLITE_STATIC);
+	sqlite3_bind_text(statement, COLUMN_PROBE + 1, probe, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(statement, COLUMN_SUM + 1,
+			   numbers_sum(numbers, probe, lost->data, lost->n));
+	sqlite3_bind_int64(statement, COLUMN_SUM + 2, store_entry_start(entry));
+	sqlite3_bind_int64(statement, COLUMN_SUM + 3, store_entry_end(entry));
+}
+
+int store_row_read(sqlite3_stmt *statement, struct store_entry *out)
+{
+	const void *lost = sqlite3_column_blob(statement, COLUMN_LOST);
+	size_t size = (size_t)sqlite3_column_bytes(statement, COLUMN_LOST);
+	const char *probe = (const char *)sqlite3_column_text(statement, COLUMN_PROBE);
+	int64_t numbers[NUMBERS];
+	struct store_entry entry;
+	unsigned int kind = 0;
+	int i;
+
+	for (i = 0; i < NUMBERS; i++)
+		numbers[i] = sqlite3_column_int64(statement, i);
+	if (!probe ||
+	    sqlite3_column_int64(statement, COLUMN_SUM) != numbers_sum(numbers, probe, lost, size))
+		return -EBADMSG;
+	while (kind < PROBE_KIND_N && strcmp(probe, probe_kind_name(kind)) != 0)
+		kind++;
+	if (kind == PROBE_KIND_N)
+		return -ENOTSUP;
+	entry = (struct store_entry){
+		.id = numbers[0],
+		.run = (uint64_t)numbers[1],
+		.seq = (uint64_t)numbers[2],
+		.parts = (uint64_t)numbers[3],
+		.start_ns = numbers[4],
+		.end_ns = numbers[5],
+		.real_offset_ns = numbers[6],
+		.boot_offset_ns = numbers[7],
+		.rows = (uint64_t)numbers[8],
+		.threads = (uint64_t)numbers[9],
+		.opens = (uint64_t)numbers[10],
+		.bytes = (uint64_t)numbers[11],
+		.session = (uint64_t)numbers[12],
+		.kind = kind,
+	};
+	lost_decode(&entry, lost, size);
+	*out = entry;
+	return 0;
+}

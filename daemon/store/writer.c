@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/store/entry.h"
+#include "daemon/store/window_row.h"
+#include "daemon/store/session_row.h"
+#include "daemon/store/internal.h"
+#include "common/base.h"
+
+#define OPEN_AGAIN_NS (30 * NS_PER_S)
+
+/* When somebody looked at it, try again to begin it anew. */
+#define LOG_AGAIN_NS (5 * NS_PER_S)
+
+enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20 };
+
+static int gap_write(struct store *store)
+{
+	struct store_gap *gap = &store->gap;
+	sqlite3_stmt *statement;
+	int r;
+
+	if (gap->end_ns <= gap->start_ns)
+		return 0;
+	statement = store_db_statement(&store->db, STATEMENT_GAP_ADD, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, gap->start_ns);
+	sqlite3_bind_int64(statement, 2, gap->end_ns);
+	sqlite3_bind_text(statement, 3, gap->reason, -1, SQLITE_STATIC);
+	r = store_db_exec(&store->db, statement);
+	if (r)
+		return r;
+	statement = store_db_statement(&store->db, STATEMENT_GAPS_TRIM, &r);
+	if (r)
+		return r;
+	sqlite3_bind_int64(statement, 1, GAPS_MAX);
+	return store_db_exec(&store->db, statement);
+}
+
+static int row_write(struct store *store, const struct store_entry *entry, const struct bytes *blob)
+{
+	_cleanup_(bytes_fini) struct bytes lost = {};
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, STATEMENT_WINDOW_ADD, &r);
+	if (r)
+		return r;
+	store_row_bind(statement, entry, &lost);
+	sqlite3_bind_int64(statement, 19, store_sum(entry->id, blob->data, blob->n));
+	sqlite3_bind_blob(statement, 20, blob->data, (int)blob->n, SQLITE_STATIC);
+	return lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
+}
+
+/* Sessions stay queued until a transaction with them is through. */
+static int sessions_write(struct store *store, size_t *n_out)
+{
+	struct store_session session;
+	size_t n, i;
+	int r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	n = store->noted;
+	pthread_mutex_unlock(&store->lock);
+	for (i = 0; i < n && !r; i++) {
+		/* Only added to meanwhile, never moved. */
+		session = store->notes[i];
+		session.run = (uint64_t)store->run;
+		r = store_session_write(&store->db, &session);
+	}
+	*n_out = n;
+	return r;
+}
+
+static void sessions_written(struct store *store, size_t n)
+{
+	size_t i;
+
+	if (!n)
+		return;
+	pthread_mutex_lock(&store->lock);
+	for (i = 0; i < n; i++)
+		store_session_fini(&store->notes[i]);
+	store->noted -= n;
+	memmove(store->notes, store->notes + n, store->noted * sizeof(store->notes[0]));
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* In a transaction: room first, then the window with all it refers to. */
+static int window_write_in(struct store *store, const struct window *window)
+{
+	struct store_entry entry = store_entry_of(window);
+	_cleanup_(bytes_fini) struct bytes blob = {};
+	struct store_names names;
+	int64_t touch;
+	int r = store_db_number(&store->db, STATEMENT_WINDOW_NEXT, &entry.id);
+
+	if (!r)
+		r = store_touch(store, entry.id, &touch);
+	if (r)
+		return r;
+	names = store_intern_names(store->intern, entry.id, touch);
+	r = store_blob_encode(window, &names, &blob);
+	if (!r)
+		r = store_evict(store, store_entry_end(&entry), blob.n);
+	if (!r)
+		r = row_write(store, &entry, &blob);
+	return r ? r : gap_write(store);
+}
+
+static int statement_run(struct store *store, enum store_statement which)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db, which, &r);
+	return r ? r : store_db_exec(&store->db, statement);
+}
+
+static int window_try(struct store *store, const struct window *window)
+{
+	int r = statement_run(store, STATEMENT_BEGIN);
+	size_t sessions = 0;
+
+	if (r)
+		return r;
+	r = sessions_write(store, &sessions);
+	if (!r)
+		r = window_write_in(store, window);
+	if (!r)
+		r = statement_run(store, STATEMENT_COMMIT);
+	if (!r) {
+		sessions_written(store, sessions);
+		return 0;
+	}
+	if (!sqlite3_get_autocommit(store->db.handle))
+		statement_run(store, STATEMENT_ROLLBACK);
+	store_intern_forget(store->intern);
+	store_touch_begin(store);
+	return r;
+}
+
+/* What can be done about a failure is done once. */
+static int window_write(struct store *store, const struct window *window)
+{
+	int r = window_try(store, window);
+
+	if (r == -ENOSPC && store_evict_some(store) == 0)
+		r = window_try(store, window);
+	else if (r == -EUCLEAN && store_repair(store) == 0)
+		r = window_try(store, window);
+	return r;
+}
+
+static void window_written(struct store *store, const struct window *window)
+{
+	int64_t end = window->end_ns + window->real_offset_ns;
+
+	store->gap = (struct store_gap){};
+	store->written_real_ns = end;
+	store_set_problem(store, NULL);
+	pthread_mutex_lock(&store->lock);
+	store->stats.written++;
+	pthread_mutex_unlock(&store->lock);
+	store_count(store);
+}
+
+static void window_dropped(struct store *store, const struct window *window, int r)
+{
+	char reason[sizeof(store->gap.reason)];
+
+	snprintf(reason, sizeof(reason), "not written: %s",
+		 r == -ENOSPC ? "the disk was full" : strerror(-r));
+	store_gap_add(&store->gap, window->start_ns + window->real_offset_ns,
+		      window->end_ns + window->real_offset_ns, reason);
+	pthread_mutex_lock(&store->lock);
+	store->stats.dropped_write++;
+	pthread_mutex_unlock(&store->lock);
+}
+
+static void window_take(struct store *store, struct window *window)
+{
+	struct window numbered = *window;
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int r = -EAGAIN;
+
+	if (!store->db.handle && now >= store->open_next_ns) {
+		store->open_next_ns = now + OPEN_AGAIN_NS;
+		store_file_open(store);
+	}
+	if (store->db.handle) {
+		numbered.run = (uint64_t)store->run;
+		r = window_write(store, &numbered);
+		if (r)
+			store_set_problem(store, "%s: a window was not written: %s", store->path,
+					  strerror(-r));
+	}
+	if (r)
+		window_dropped(store, window, r == -EAGAIN ? -EIO : r);
+	else
+		window_written(store, window);
+}
+
+static void run_alive(struct store *store, bool is_over)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	statement = store_db_statement(&store->db,
+				       is_over ? STATEMENT_RUN_END : STATEMENT_RUN_ALIVE, &r);
+	if (r)
+		return;
+	sqlite3_bind_int64(statement, 1, store->run);
+	sqlite3_bind_int64(statement, 2, clock_ns(CLOCK_REALTIME));
+	r = store_db_exec(&store->db, statement);
+	if (r)
+		log_err(r, "%s: note that stackd runs", store->path);
+}
+
+/* The log is synced, then the database: what was committed before survives a power cut. */
+static void store_sync(struct store *store)
+{
+	int r;
+
+	run_alive(store, false);
+	r = store_db_run(&store->db, "PRAGMA wal_checkpoint(PASSIVE)");
+	if (r) {
+		log_err(r, "%s: sync", store->path);
+		return;
+	}
+	pthread_mutex_lock(&store->lock);
+	if (store->written_real_ns)
+		store->stats.synced_ns = store->written_real_ns;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/*
+ * Without this the log is begun anew only when nobody happens to read: with one query after the
+ * other it grew to 200 MiB in 5 minutes. It waits for those who read now (BUSY_MS in store_db.c at
+ * the most): who begins meanwhile does not matter.
+ */
+static void log_restart(struct store *store, int64_t now)
+{
+	int r;
+
+	if (now < store->log_next_ns || store_file_bytes(store->path, "-wal") <= LOG_MAX)
+		return;
+	store->log_next_ns = now + LOG_AGAIN_NS;
+	r = store_db_run(&store->db, "PRAGMA wal_checkpoint(TRUNCATE)");
+	if (r)
+		log_err(r, "%s: begin its log anew", store->path);
+}
+
+/* The next window, or NULL: time for something else, or to stop. */
+static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is_stopping)
+{
+	struct timespec deadline = { .tv_sec = until_ns / NS_PER_S,
+				     .tv_nsec = until_ns % NS_PER_S };
+	struct window *window = NULL;
+	int r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	while (!store->queued && !store->is_stopping && !r)
+		r = pthread_cond_timedwait(&store->wake, &store->lock, &deadline);
+	if (store->queued) {
+		window = store->queue[store->first];
+		store->first = (store->first + 1) % STORE_QUEUE_MAX;
+		store->queued--;
+	}
+	if (store->missed.end_ns > store->missed.start_ns) {
+		store_gap_add(&store->gap, store->missed.start_ns, store->missed.end_ns,
+			      store->missed.reason);
+		store->missed = (struct store_gap){};
+	}
+	*is_stopping = store->is_stopping && !window;
+	pthread_mutex_unlock(&store->lock);
+	return window;
+}
+
+static void writer_idle(struct store *store)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int r;
+
+	if (!store->db.handle)
+		return;
+	if (now >= store->sync_next_ns) {
+		store->sync_next_ns = now + store->sync_every_ns;
+		store_sync(store);
+	}
+	log_restart(store, now);
+	r = store_merge_step(store, clock_ns(CLOCK_REALTIME));
+	if (r)
+		log_err(r, "%s: merge old windows", store->path);
+}
+
+static void writer_stop(struct store *store)
+{
+	if (!store->db.handle)
+		return;
+	gap_write(store);
+	run_alive(store, true);
+	store_file_close(store);
+}
+
+void *store_writer_run(void *data)
+{
+	struct store *store = data;
+	bool is_stopping = false;
+	struct window *window;
+
+	store->open_next_ns = clock_ns(CLOCK_MONOTONIC) + OPEN_AGAIN_NS;
+	store_file_open(store);
+	pthread_mutex_lock(&store->lock);
+	store->has_tried = true;
+	pthread_cond_broadcast(&store->tried);
+	pthread_mutex_unlock(&store->lock);
+	while (!is_stopping) {
+		window = queue_wait(store, clock_ns(CLOCK_MONOTONIC) + NS_PER_S, &is_stopping);
+		if (window) {
+			window_take(store, window);
+			window_unref(window);
+		}
+		writer_idle(store);
+	}
+	writer_stop(store);
+	return NULL;
+}
