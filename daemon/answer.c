@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/answer_rows.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "daemon/store/store.h"
 #include "daemon/store/prefetch.h"
 #include "common/base.h"

@@ -3,7 +3,7 @@
 
 #include "daemon/answer_rows.h"
 #include "daemon/drain/call_stream.h"
-#include "daemon/session.h"
+#include "daemon/session/session.h"
 
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
 		 struct wire_calls *out)

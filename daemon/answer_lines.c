@@ -4,7 +4,7 @@
 
 #include "daemon/answer_rows.h"
 #include "daemon/symbol/source_lines.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 
 /* Where a handler returns to: the frame after it was interrupted, and called nothing. */
 static bool is_trampoline(const struct frame *frame)

@@ -15,7 +15,7 @@
 #include "daemon/loop.h"
 #include "daemon/base/notify.h"
 #include "daemon/options.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
 #include "daemon/symbol/source_lines_child.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "daemon/base/hash_table.h"
 #include "daemon/store/history.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/query_history.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "daemon/store/store.h"
 #include "common/base.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "daemon/answer.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "common/base.h"
 
 #define MIN_INTERVAL_NS (500 * NS_PER_MS)

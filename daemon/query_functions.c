@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "daemon/answer.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "daemon/probe/target.h"
 #include "common/base.h"
 

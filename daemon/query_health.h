@@ -12,7 +12,7 @@
 
 #include "daemon/answer.h"
 #include "daemon/store/history.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "common/arena.h"
 #include "common/base.h"
 #include "proto/wire.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "daemon/base/log.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "daemon/store/store.h"
 #include "daemon/store/prefetch.h"
 #include "common/base.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "common/arena.h"
 #include "proto/wire.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "daemon/answer.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "proto/wire.h"
 
 /* No more are listed that the run does not know any more, the newest ones. */

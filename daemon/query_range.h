@@ -12,7 +12,7 @@
 
 #include "daemon/answer.h"
 #include "daemon/query_history.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 
 struct query_range {
 	int64_t since; /* ns since the epoch */

@@ -8,7 +8,7 @@
 #include "daemon/answer.h"
 #include "daemon/query_past.h"
 #include "daemon/drain/call_stream.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "daemon/store/store.h"
 #include "common/base.h"
 #include "proto/varlink.h"

@@ -14,7 +14,7 @@
 #include "daemon/query_past.h"
 #include "daemon/query_range.h"
 #include "daemon/query_who.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "common/base.h"
 
 static int losses_make(struct answer *answer)

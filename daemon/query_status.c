@@ -10,7 +10,7 @@
 #include "daemon/process/perf_map.h"
 #include "daemon/query_health.h"
 #include "daemon/query_history.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "common/base.h"
 
 enum { OWN_LIMITS = 22, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };

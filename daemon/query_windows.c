@@ -7,7 +7,7 @@
 #include "daemon/query_history.h"
 #include "daemon/query_past.h"
 #include "daemon/query_range.h"
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 #include "common/base.h"
 
 /* All listings in one: of each session its windows, and the gaps between them. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "daemon/base/hash_table.h"
 #include "common/base.h"
 

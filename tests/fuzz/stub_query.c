@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "daemon/query.h"
 #include "common/arena.h"
 #include "common/base.h"

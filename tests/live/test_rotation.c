@@ -20,8 +20,8 @@
 #include <cmocka.h>
 
 #include "daemon/base/log.h"
-#include "daemon/recorder.h"
-#include "daemon/session_state.h"
+#include "daemon/session/recorder.h"
+#include "daemon/session/internal.h"
 #include "common/base.h"
 
 /* A slow machine may have more rotations, until there was enough to mean something. */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "common/base.h"
 
 static struct wire_filter wire_none(void)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/store/history.h"
-#include "daemon/session.h"
+#include "daemon/session/session.h"
 #include "common/base.h"
 
 /* Windows of 5 s with 1000 bytes each; the real clock is 1000 s ahead of ours. */

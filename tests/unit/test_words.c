@@ -12,7 +12,7 @@
 #include "bpf/shared.h"
 #include "client/render.h"
 #include "daemon/answer.h"
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "daemon/window/stack.h"
 
 static void test_flags_have_words(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SESSION_H
-#define STACKD_DAEMON_SESSION_H
+#ifndef STACKD_DAEMON_SESSION_SESSION_H
+#define STACKD_DAEMON_SESSION_SESSION_H
 
 /*
  * Running probes: in goes what to record and of whom, out come windows in the history, each with
@@ -16,7 +16,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/drain/drain.h"
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "daemon/probe/probe.h"
 #include "proto/wire.h"
 

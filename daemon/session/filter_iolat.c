@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "daemon/base/io_names.h"
 #include "common/base.h"
 

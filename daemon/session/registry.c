@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/session_state.h"
+#include "daemon/session/internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_FILTER_H
-#define STACKD_DAEMON_FILTER_H
+#ifndef STACKD_DAEMON_SESSION_FILTER_H
+#define STACKD_DAEMON_SESSION_FILTER_H
 
 /*
  * Which threads and waits a query is about: in goes the filter of a request, checked, out come

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/recorder.h"
+#include "daemon/session/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>

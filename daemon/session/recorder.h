@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_RECORDER_H
-#define STACKD_DAEMON_RECORDER_H
+#ifndef STACKD_DAEMON_SESSION_RECORDER_H
+#define STACKD_DAEMON_SESSION_RECORDER_H
 
 /*
  * The running daemon less its socket: settings, tables, sessions and history, started and stopped
@@ -18,7 +18,7 @@
 #include "daemon/probe/unwind_maps.h"
 #include "daemon/process/process.h"
 #include "daemon/window/resolver.h"
-#include "daemon/session.h"
+#include "daemon/session/session.h"
 #include "daemon/window/stack.h"
 #include "daemon/store/store.h"
 #include "daemon/unwind/unwind.h"

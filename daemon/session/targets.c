@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/session_state.h"
+#include "daemon/session/internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 #include "daemon/probe/tracepoints.h"
 #include "common/base.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/filter.h"
+#include "daemon/session/filter.h"
 
 #include <errno.h>
 #include <fnmatch.h>

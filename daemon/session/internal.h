@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SESSION_STATE_H
-#define STACKD_DAEMON_SESSION_STATE_H
+#ifndef STACKD_DAEMON_SESSION_INTERNAL_H
+#define STACKD_DAEMON_SESSION_INTERNAL_H
 
 /*
  * What the files behind session.h share: one session (session.c), and all of them (sessions.c).
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "bpf/shared.h"
-#include "daemon/session.h"
+#include "daemon/session/session.h"
 #include "daemon/probe/target.h"
 #include "common/arena.h"
 
