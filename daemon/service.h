@@ -4,7 +4,7 @@
 
 /*
  * What is offered over the socket: calls come in as text, are answered by the queries of
- * daemon/query.h, replies go out as text. Owned by main; runs on threads of the pool.
+ * daemon/query/query.h, replies go out as text. Owned by main; runs on threads of the pool.
  */
 
 #include "daemon/server.h"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "daemon/query.h"
+#include "daemon/query/query.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
 #include "proto/codec.h"
@@ -72,7 +72,7 @@ enum method_class method_refused(const struct service *service, const struct ser
 /* Appends PermissionDenied, naming the group that is asked for. */
 int reply_refused(const struct service *service, enum method_class class, struct text *out);
 
-/* Who asks, for daemon/query.h. */
+/* Who asks, for daemon/query/query.h. */
 struct query_peer query_peer_of(const struct exchange *exchange);
 
 /* NULL when there is none of this name. */
@@ -81,7 +81,7 @@ const struct method *method_find(const char *name);
 /* Appends an error reply; returns 0 for "that was the last", or a negative errno. */
 int reply_error(const char *name, const char *what, struct text *out);
 
-/* The same for a refusal by daemon/query.h, whose strings are freed. */
+/* The same for a refusal by daemon/query/query.h, whose strings are freed. */
 int reply_query_error(struct wire_error *error, struct text *out);
 
 /* The next part of a snapshot: 1 while there are more, 0 after the last. */

@@ -92,7 +92,7 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size);
 
 /*
  * Starts one for a client: 0 and a reference, or a negative errno with *error filled as by
- * daemon/query.h. It is recording when this returns.
+ * daemon/query/query.h. It is recording when this returns.
  */
 int sessions_start(struct sessions *sessions, const struct session_request *request,
 		   struct session **out, struct wire_error *error);

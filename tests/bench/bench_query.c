@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/answer.h"
+#include "daemon/query/answer.h"
 #include "daemon/window/build_offcpu.h"
 #include "daemon/store/history.h"
 #include "common/base.h"

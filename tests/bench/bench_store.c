@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "daemon/merge.h"
+#include "daemon/query/aggregate.h"
 #include "daemon/store/store.h"
 #include "daemon/store/prefetch.h"
 #include "common/base.h"

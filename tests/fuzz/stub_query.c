@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/session/filter.h"
-#include "daemon/query.h"
+#include "daemon/query/query.h"
 #include "common/arena.h"
 #include "common/base.h"
 

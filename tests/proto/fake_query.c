@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/query.h"
+#include "daemon/query/query.h"
 #include "common/arena.h"
 #include "common/base.h"
 

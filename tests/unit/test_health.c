@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/query_health.h"
+#include "daemon/query/health.h"
 
 enum { WINDOWS = 8 };
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/answer_ios.h"
+#include "daemon/query/answer_iolat.h"
 #include "daemon/base/io_names.h"
 #include "daemon/window/build_iolat.h"
 #include "daemon/window/build_iolat_open.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/merge.h"
+#include "daemon/query/aggregate.h"
 #include "common/base.h"
 
 #define US	  NS_PER_US

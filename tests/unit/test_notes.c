@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/query_notes.h"
+#include "daemon/query/notes.h"
 #include "common/base.h"
 
 #define US NS_PER_US

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/query_group.h"
+#include "daemon/query/group_rows.h"
 #include "common/base.h"
 
 static const struct wire_frame waiting[] = {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/merge.h"
+#include "daemon/query/aggregate.h"
 #include "daemon/store/downsample.h"
 #include "common/base.h"
 

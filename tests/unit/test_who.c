@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/query_who.h"
+#include "daemon/query/unseen.h"
 #include "common/base.h"
 
 /* Above any pid_max. */

@@ -11,7 +11,7 @@
 
 #include "bpf/shared.h"
 #include "client/render.h"
-#include "daemon/answer.h"
+#include "daemon/query/answer.h"
 #include "daemon/session/filter.h"
 #include "daemon/window/stack.h"
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_QUERY_AGGREGATE_INTERNAL_H
+#define STACKD_DAEMON_QUERY_AGGREGATE_INTERNAL_H
+
+/*
+ * What the files behind merge.h share: who is seen (merge_index.c), the groups (merge_groups.c),
+ * what waits add to them (merge_waits.c) and the order of the windows (merge.c). One thread.
+ * Failures are kept in merge.error.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/query/aggregate.h"
+#include "common/arena.h"
+#include "common/base.h"
+
+/* A thread or process that was seen, for counting each once. */
+struct seen {
+	uint64_t key[2];
+	bool is_idle;
+	UT_hash_handle hh;
+};
+
+/* A thread as one image, over all windows: who it is and whether it is asked for, found once. */
+struct image_info {
+	uint64_t key[2]; /* uid, process */
+	struct process_info process;
+	struct seen *thread;
+	struct window_image image; /* as in the newest window; with a reference to its process */
+	char comm[COMM_LEN];
+	bool is_wanted;
+	UT_hash_handle hh;
+};
+
+/* A wait that spans windows: how it ended, if it did, and whether it was open at the end. */
+struct span_entry {
+	uint64_t key[2]; /* uid, start */
+	struct window_span span; /* a copy, with references */
+	struct stack *user;	 /* as read while it went on, with a reference */
+	bool has_span;
+	bool is_open_at_end;
+	bool is_unseen; /* at the end */
+	bool is_counted;
+	UT_hash_handle hh;
+};
+
+struct merge {
+	const struct filter *filter;
+	struct merge_options options;
+	/*
+	 * Of all that lives as long as the merge: tens of thousands of pieces among those of others
+	 * would leave as many holes.
+	 */
+	struct arena *arena;
+	struct merge_group *groups;
+	struct merge_group **array;
+	struct merge_io *ios;
+	struct image_info *infos;
+	struct seen *threads;
+	struct seen *processes;
+	struct span_entry *spans;
+	struct merge_totals totals;
+	uint64_t estimated;
+	int64_t end_ns; /* of the last window */
+	uint64_t run;	/* of the window at hand, */
+	int64_t run_end_ns; /* and the end of the last window of that run */
+	int error;
+};
+
+/* One wait, or many alike, on its way into a group. */
+struct contribution {
+	const struct window_image *image;
+	struct image_info *info;
+	struct stack *kernel;
+	struct stack *user;
+	const struct window_waker *waker; /* NULL where none is known */
+	uint32_t state;
+	bool is_idle;
+	bool is_short;
+	bool is_sample;
+	uint64_t count;
+	uint64_t on_ns;
+	uint64_t blocked_ns;
+	uint64_t runnable_ns;
+	uint64_t throttled_ns;
+	uint64_t max_ns;
+	int64_t max_end_real_ns;
+};
+
+/* merge_index.c */
+struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t start_ns, bool add);
+void spans_index(struct merge *merge, const struct window *window);
+void opens_index(struct merge *merge, const struct window *last);
+
+/* Forgets the waits that began in the window: none of them is in an earlier one. */
+void spans_forget(struct merge *merge, const struct window *window);
+
+/* Who an image is, and whether it is asked for. NULL when out of memory. */
+struct image_info *info_get(struct merge *merge, const struct window_image *image);
+
+void index_free(struct merge *merge);
+
+/* merge_groups.c: whether a wait is idle does not depend on which of its stacks are wanted. */
+void contribution_stacks(const struct merge *merge, struct contribution *c,
+			 struct stack *kernel, struct stack *user);
+
+struct merge_group *contribute(struct merge *merge, const struct contribution *c);
+
+void groups_free(struct merge *merge);
+
+/* merge_samples.c */
+void merge_sample(struct merge *merge, const struct window *window,
+		  const struct window_sample *sample, struct image_info *info);
+
+/* merge_ios.c */
+void merge_io(struct merge *merge, const struct window *window, const struct window_io *io,
+	      struct image_info *info, bool is_last);
+void merge_ios_free(struct merge *merge);
+
+/* merge_waits.c */
+void merge_row(struct merge *merge, const struct window *window, size_t place,
+	       struct image_info *info);
+void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
+		struct image_info *info);
+void merge_doubt(struct merge *merge, const struct window *window, const struct window_open *open);
+void merge_open(struct merge *merge, const struct window *window, const struct window_open *open,
+		struct image_info *info, struct stack *unread);
+void merge_short(struct merge *merge, const struct window_image *image, struct image_info *info);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_QUERY_ANSWER_H
+#define STACKD_DAEMON_QUERY_ANSWER_H
+
+/*
+ * An answer while it is made: the arena its strings and arrays come from and the windows whose
+ * stacks it borrows. Used by the query files only; see daemon/query/query.h for what others see.
+ */
+
+#include "daemon/drain/call_stream.h"
+#include "daemon/store/history.h"
+#include "daemon/query/aggregate.h"
+#include "daemon/query/query.h"
+#include "common/arena.h"
+#include "proto/wire.h"
+
+/* With all their frames they are less than a reply may be long. */
+enum { CALLS_A_REPLY = 16 };
+
+struct answer {
+	struct arena *arena;
+	struct history_list list;
+	struct history_list later;
+	struct store *store;	       /* borrowed */
+	struct store_reading *reading; /* of which windows are loaded; NULL: none is */
+	struct store_ahead *ahead;     /* loads them while they are merged; NULL: nobody does */
+	struct merge *merge;
+	struct session *session; /* a reference, or NULL */
+	struct arena *step;	 /* of a stream: what one reply is made of, */
+	struct call taken[CALLS_A_REPLY]; /* with the stacks that it borrows */
+	size_t n_taken;
+	uint64_t position;	 /* in the session's calls */
+	uint64_t missed;	 /* of them, and not told of yet */
+	bool kernel_addresses;	 /* of whom streams them */
+	struct session **sessions; /* references */
+	size_t n_sessions;
+	union {
+		struct wire_snapshot_reply snapshot;
+		struct wire_windows_reply windows;
+		struct wire_status_reply status;
+		struct wire_probes_reply probes;
+		struct wire_sessions_reply sessions_reply;
+		struct wire_start_reply start;
+		struct wire_stop_reply stop;
+		struct wire_functions_reply functions;
+	};
+};
+
+struct answer *answer_new(void);
+
+/* The probe of this name; -ENOENT with *error. */
+int query_kind(const char *name, enum probe_kind *out, struct wire_error *error);
+
+struct session_request;
+
+/* What a client asks for as a session is made of it; borrows. -EINVAL or -ENOENT with *error. */
+int query_request(uid_t uid, const struct wire_start_request *wire, struct session_request *out,
+		  struct wire_error *error);
+
+/* Fills *error, returns -ENOENT. */
+int query_unknown_session(const char *text, struct wire_error *error);
+
+/* The losses that are not zero, as wire structs; *out untouched when out of memory. */
+int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out);
+
+struct openwait_stats;
+
+/* User stacks of open waits that cannot be had, and why; empty: all can. NULL: out of memory. */
+const char *answer_unread(struct arena *arena, const struct openwait_stats *stats);
+
+/* The probes as wire structs. 0 or -ENOMEM. */
+int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wire_probes *out);
+
+/* The flags a stack may have on the wire, NULL behind the last: for who gives them words. */
+const char *answer_stack_flag(size_t i);
+
+struct session;
+
+/* A session as it is now; borrows its filter. 0 or -ENOMEM. */
+int answer_session(struct arena *arena, struct session *session, struct wire_session *out);
+
+struct answer_row_options {
+	int64_t min_wait_ns;
+	bool by_thread;
+	bool kernel_addresses; /* whether the peer may see them */
+	struct recorder *lines_of; /* source lines are wanted: who has what they need; else NULL */
+};
+
+/* Lets go of what the last reply of a stream was made of. */
+void answer_step_fini(struct answer *answer);
+
+/* Calls as wire structs, with their times as they are. 0 or -ENOMEM. */
+int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
+		 struct wire_calls *out);
+
+/* Stacks of rows, each made once: what is made lives in the answer's arena. NULL: out of memory. */
+struct row_context;
+struct row_context *answer_stacks_new(struct answer *answer,
+					const struct answer_row_options *options);
+void answer_stacks_clear(struct row_context *stacks);
+
+/* *out is left alone for NULL. 0 or -ENOMEM. */
+int answer_stack(struct row_context *stacks, const struct stack *stack,
+		 const struct wire_stack **out);
+
+void answer_process(const struct process_info *info, struct arena *arena,
+		    struct wire_process *out);
+
+/* Rows for the groups [0, n) into answer->snapshot; stacks are made once and shared. 0, -ENOMEM. */
+int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t n,
+		const struct answer_row_options *options);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/query/answer_iolat.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/io_shared.h"
+#include "daemon/query/answer_rows.h"
+#include "daemon/base/io_names.h"
+#include "common/base.h"
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* What does not end is not behind what took long. */
+static int by_total(const void *x, const void *y)
+{
+	const struct merge_io *const *a = x, *const *b = y;
+	int r = compare_u64((*a)->io.total_ns + (*a)->io.oldest_ns,
+			    (*b)->io.total_ns + (*b)->io.oldest_ns);
+
+	return r ? r : memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
+}
+
+static int by_max(const void *x, const void *y)
+{
+	const struct merge_io *const *a = x, *const *b = y;
+	int r = compare_u64((*a)->io.max_ns, (*b)->io.max_ns);
+
+	return r ? r : by_total(x, y);
+}
+
+static int by_count(const void *x, const void *y)
+{
+	const struct merge_io *const *a = x, *const *b = y;
+	int r = compare_u64((*a)->io.count, (*b)->io.count);
+
+	return r ? r : by_total(x, y);
+}
+
+/* As they came, and in each window the most first. */
+static int by_window(const void *x, const void *y)
+{
+	const struct merge_io *const *a = x, *const *b = y;
+	int64_t before = (*a)->key.window, after = (*b)->key.window;
+
+	return before < after ? -1 : before > after ? 1 : by_total(x, y);
+}
+
+int64_t io_percentile(const uint64_t *buckets, unsigned int percent, uint64_t max_ns)
+{
+	uint64_t sum = 0, below = 0;
+	double wanted, low, value;
+	unsigned int i;
+
+	for (i = 0; i < IO_BUCKETS_N; i++)
+		sum += buckets[i];
+	if (!sum)
+		return -1;
+	wanted = (double)sum * percent / 100;
+	for (i = 0; i < IO_BUCKETS_N - 1; i++) {
+		if (buckets[i] && (double)(below + buckets[i]) >= wanted)
+			break;
+		below += buckets[i];
+	}
+	low = i ? (double)(UINT64_C(1) << i) : 0;
+	value = buckets[i] ? low + (i ? low : 2) * (wanted - (double)below) / (double)buckets[i]
+			   : low;
+	return value < (double)max_ns ? (int64_t)value : (int64_t)max_ns;
+}
+
+static const char *op_text(struct arena *arena, const struct window_io *io)
+{
+	const char *name = io->call ? io_call_name(io->call) : io_op_name(io->op);
+
+	if (name)
+		return name;
+	return arena_printf(arena, io->call ? "call-%" PRIu32 : "op-%" PRIu32,
+			    io->call ? io->call - 1 : io->op);
+}
+
+static const char *filesystem_text(struct arena *arena, uint32_t magic)
+{
+	const char *name = io_magic_name(magic);
+
+	if (!magic || name)
+		return name;
+	return arena_printf(arena, "0x%" PRIx32, magic);
+}
+
+static int io_wire(struct arena *arena, const struct merge_io *group, const struct wire_io **out)
+{
+	struct wire_io *wire = arena_alloc(arena, sizeof(*wire));
+	const struct window_io *io = &group->io;
+	uint64_t known = io->device_ns + io->queue_ns + io->throttled_ns;
+	uint64_t off = io->runnable_ns + io->asleep_ns;
+	bool is_thread = io->layer < IO_LAYER_BLOCK;
+
+	if (!wire)
+		return -ENOMEM;
+	*wire = (struct wire_io){
+		.layer = io_layer_name(io->layer),
+		.op = op_text(arena, io),
+		.filesystem = filesystem_text(arena, io->magic),
+		.device =
+			io->device[0] ? arena_strndup(arena, io->device, WINDOW_DEVICE_LEN) : NULL,
+		.own_ns = (int64_t)io->own_ns,
+		.cpu_ns = is_thread && io->total_ns > off ? (int64_t)(io->total_ns - off) : 0,
+		.runnable_ns = (int64_t)io->runnable_ns,
+		.device_ns = (int64_t)io->device_ns,
+		.queue_ns = (int64_t)io->queue_ns,
+		.throttled_ns = (int64_t)io->throttled_ns,
+		.other_ns = io->asleep_ns > known ? (int64_t)(io->asleep_ns - known) : 0,
+		.async = (int64_t)io->async,
+		.errors = (int64_t)io->errors,
+		.bytes = (int64_t)io->bytes,
+		.merges = (int64_t)io->merges,
+		.requeues = (int64_t)io->requeues,
+		.open = io->open ? (int64_t)io->open : WIRE_ABSENT,
+		.oldest_ns = io->open ? (int64_t)io->oldest_ns : WIRE_ABSENT,
+		.oldest_tid = io->open ? io->oldest_tid : WIRE_ABSENT,
+		.p50_ns = io_percentile(group->buckets, 50, io->max_ns),
+		.p90_ns = io_percentile(group->buckets, 90, io->max_ns),
+		.p99_ns = io_percentile(group->buckets, 99, io->max_ns),
+	};
+	if (wire->p50_ns < 0)
+		wire->p50_ns = wire->p90_ns = wire->p99_ns = WIRE_ABSENT;
+	*out = wire;
+	return wire->op && wire->layer ? 0 : -ENOMEM;
+}
+
+static int buckets_wire(struct arena *arena, const uint64_t *buckets, struct wire_ints *out)
+{
+	size_t n = IO_BUCKETS_N, i;
+	int64_t *v;
+
+	while (n > 0 && !buckets[n - 1])
+		n--;
+	v = arena_array(arena, n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		v[i] = (int64_t)buckets[i];
+	*out = (struct wire_ints){ .v = v, .n = n };
+	return 0;
+}
+
+static int row_wire(struct answer *answer, const struct merge_io *group,
+		    struct row_context *stacks, struct wire_row *row)
+{
+	const struct window_io *io = &group->io;
+	struct arena *arena = answer->arena;
+	struct process_info info;
+	int r;
+
+	process_info(group->image->process, &info);
+	answer_process(&info, arena, &row->process);
+	row->tid = row->state_bits = row->blocked_ns = row->runnable_ns = WIRE_ABSENT;
+	row->unseen = row->open = row->open_ns = row->max_end = row->max_tid = WIRE_ABSENT;
+	row->window = group->key.window ? group->key.window : WIRE_ABSENT;
+	row->comm = row->process.comm;
+	row->count = (int64_t)io->count;
+	row->total_ns = (int64_t)io->total_ns;
+	row->max_ns = (int64_t)io->max_ns;
+	if (io->max_ns) {
+		row->max_end = group->max_end_real_ns;
+		row->max_tid = io->max_tid;
+	}
+	r = buckets_wire(arena, group->buckets, &row->buckets);
+	if (!r)
+		r = io_wire(arena, group, &row->io);
+	if (!r)
+		r = answer_stack(stacks, io->kernel, &row->kernel);
+	return r ? r : answer_stack(stacks, io->user, &row->user);
+}
+
+static size_t cut(struct wire_snapshot_reply *reply, struct merge_io **groups, size_t n,
+		  const struct wire_snapshot_request *request)
+{
+	size_t top = request->top > 0 && (uint64_t)request->top < n ? (size_t)request->top : n, i;
+	struct wire_rest *rest;
+
+	for (i = 0; i < n; i++) {
+		rest = i < top ? &reply->shown : &reply->rest;
+		rest->rows++;
+		rest->total_ns += (int64_t)groups[i]->io.total_ns;
+	}
+	for (i = 0; request->reverse == 1 && i < top / 2; i++) {
+		struct merge_io *group = groups[i];
+
+		groups[i] = groups[top - 1 - i];
+		groups[top - 1 - i] = group;
+	}
+	return top;
+}
+
+int answer_ios(struct answer *answer, const struct wire_snapshot_request *request,
+	       const struct answer_row_options *options)
+{
+	int (*order)(const void *a, const void *b) = by_total;
+	struct row_context *stacks = answer_stacks_new(answer, options);
+	_cleanup_(freep) struct merge_io **groups = NULL;
+	struct wire_row *rows;
+	size_t n, i;
+	int r = stacks ? merge_ios(answer->merge, &groups, &n) : -ENOMEM;
+
+	if (r)
+		return r;
+	if (request->sort && strcmp(request->sort, "max") == 0)
+		order = by_max;
+	else if (request->sort && strcmp(request->sort, "count") == 0)
+		order = by_count;
+	else if (!request->sort && request->by && strcmp(request->by, "window") == 0)
+		order = by_window;
+	qsort(groups, n, sizeof(*groups), order);
+	n = cut(&answer->snapshot, groups, n, request);
+	rows = arena_array(answer->arena, n + 1, sizeof(*rows));
+	r = rows ? 0 : -ENOMEM;
+	for (i = 0; i < n && !r; i++)
+		r = row_wire(answer, groups[i], stacks, &rows[i]);
+	if (!r && options->lines_of)
+		r = answer_lines(answer, stacks);
+	answer_stacks_clear(stacks);
+	answer->snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
+	return r;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/query/answer_rows.h"
+#include "daemon/symbol/source_lines.h"
+#include "daemon/session/recorder.h"
+
+/* Where a handler returns to: the frame after it was interrupted, and called nothing. */
+static bool is_trampoline(const struct frame *frame)
+{
+	static const char *const names[] = { "__restore_rt", "__kernel_rt_sigreturn" };
+
+	for (size_t i = 0; frame->name && i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(frame->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* An address in the instruction: a return address is behind its call. False where there is none. */
+static bool frame_place(const struct stack *stack, size_t i, uint64_t *address_out)
+{
+	const struct frame *frame = stack->frames[i];
+	bool is_call = i > 0 && !is_trampoline(stack->frames[i - 1]);
+
+	if (frame->kind != FRAME_NATIVE || !frame->file_id || !frame->module ||
+	    frame->module[0] != '/' || (stack->flags & STACK_IS_AMBIGUOUS))
+		return false;
+	*address_out = frame->file_offset - is_call;
+	return true;
+}
+
+static int stack_ask(struct lines *lines, const struct stack *stack)
+{
+	uint64_t address;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < stack->n_frames && !r; i++)
+		if (frame_place(stack, i, &address))
+			r = lines_add(lines, stack->frames[i]->file_id, stack->frames[i]->module,
+				      address);
+	return r;
+}
+
+static int source_make(struct arena *arena, const struct lines_frame *line, bool is_inlined,
+		       const struct wire_source **out)
+{
+	struct wire_source *source = arena_alloc(arena, sizeof(*source));
+
+	if (!source)
+		return -ENOMEM;
+	source->file = line->file;
+	source->line = line->line ? (int64_t)line->line : WIRE_ABSENT;
+	source->inlined = is_inlined;
+	*out = source;
+	return 0;
+}
+
+/* One frame as it is in the code, behind what was inlined into it. */
+static int frame_expand(struct arena *arena, const struct wire_frame *frame,
+			const struct lines_frame *line, size_t n, struct wire_frame *out)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < n && !r; i++) {
+		out[i] = *frame;
+		if (i + 1 < n) {
+			out[i].name = line[i].name;
+			out[i].offset = WIRE_ABSENT;
+		}
+		r = source_make(arena, &line[i], i + 1 < n, &out[i].source);
+	}
+	return r;
+}
+
+static const struct lines_frame *frame_lines(const struct lines *lines, const struct stack *stack,
+					     size_t i, size_t *n_out)
+{
+	uint64_t address;
+
+	*n_out = 0;
+	return frame_place(stack, i, &address)
+		       ? lines_find(lines, stack->frames[i]->file_id, address, n_out)
+		       : NULL;
+}
+
+static int stack_expand(struct arena *arena, const struct lines *lines, struct stack_memo *memo)
+{
+	const struct wire_frames frames = memo->wire.frames;
+	const struct lines_frame *line;
+	size_t i, n, total = 0;
+	struct wire_frame *out;
+	int r = 0;
+
+	if (frames.n != memo->stack->n_frames)
+		return 0;
+	for (i = 0; i < frames.n; i++)
+		total += frame_lines(lines, memo->stack, i, &n) ? n : 1;
+	out = arena_array(arena, total + 1, sizeof(*out));
+	if (!out)
+		return -ENOMEM;
+	for (i = total = 0; i < frames.n && !r; i++) {
+		line = frame_lines(lines, memo->stack, i, &n);
+		if (!line) {
+			out[total++] = frames.v[i];
+			continue;
+		}
+		r = frame_expand(arena, &frames.v[i], line, n, &out[total]);
+		total += n;
+	}
+	memo->wire.frames = (struct wire_frames){ .v = out, .n = total };
+	return r;
+}
+
+static int notes_append(struct answer *answer, const struct lines *lines)
+{
+	struct wire_strs *notes = &answer->snapshot.notes;
+	const char **all = arena_array(answer->arena, notes->n + LINES_NOTES_MAX, sizeof(*all));
+	size_t n;
+	int r;
+
+	if (!all)
+		return -ENOMEM;
+	if (notes->n)
+		memcpy(all, notes->v, notes->n * sizeof(*all));
+	r = lines_notes(lines, all + notes->n, &n);
+	if (!r)
+		*notes = (struct wire_strs){ .v = all, .n = notes->n + n };
+	return r;
+}
+
+int answer_lines(struct answer *answer, struct row_context *context)
+{
+	struct recorder *recorder = context->options->lines_of;
+	struct stack_memo *memo, *next;
+	struct lines *lines;
+	int r = lines_new(answer->arena, recorder->processes, &lines);
+
+	if (r)
+		return r;
+	HASH_ITER(hh, context->memos, memo, next)
+	if (!r && memo->stack->process)
+		r = stack_ask(lines, memo->stack);
+	if (!r)
+		r = lines_run(lines, recorder->lines);
+	HASH_ITER(hh, context->memos, memo, next)
+	if (!r && memo->stack->process)
+		r = stack_expand(answer->arena, lines, memo);
+	if (!r)
+		r = notes_append(answer, lines);
+	lines_free(lines);
+	return r;
+}

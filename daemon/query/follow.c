@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/query/answer.h"
+#include "daemon/session/recorder.h"
+#include "common/base.h"
+
+#define MIN_INTERVAL_NS (500 * NS_PER_MS)
+#define MAX_INTERVAL_NS (86400 * NS_PER_S)
+
+struct query_follow {
+	struct recorder *recorder;
+	struct query_peer peer;
+	struct wire_snapshot_request request; /* borrows the call's */
+	int64_t interval_ns;
+	int64_t due_ns; /* CLOCK_MONOTONIC */
+	int64_t from;	/* ns since the epoch: what ended before has been told */
+};
+
+struct query_follow *query_follow_free(struct query_follow *follow)
+{
+	free(follow);
+	return NULL;
+}
+
+static int interval_check(const struct wire_follow_request *request, struct wire_error *error)
+{
+	if (request->interval_ns == WIRE_ABSENT || (request->interval_ns >= MIN_INTERVAL_NS &&
+						    request->interval_ns <= MAX_INTERVAL_NS))
+		return 0;
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "interval_ns",
+			      "%" PRId64 " ns: from %lld to %lld", request->interval_ns,
+			      (long long)MIN_INTERVAL_NS, (long long)MAX_INTERVAL_NS);
+}
+
+/* A cursor is a moment, which windows of all sessions, on disk too, have in common. */
+static int cursor_parse(const char *text, int64_t *out, struct wire_error *error)
+{
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (errno == 0 && end != text && *end == '\0' && value > 0) {
+		*out = value;
+		return 0;
+	}
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "cursor",
+			      "%.40s is no cursor of an answer", text);
+}
+
+int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
+		     const struct wire_follow_request *request, struct query_follow **out,
+		     struct wire_error *error)
+{
+	int64_t from = clock_ns(CLOCK_REALTIME);
+	struct query_follow *follow;
+	int r = interval_check(request, error);
+
+	if (!r && request->cursor)
+		r = cursor_parse(request->cursor, &from, error);
+	if (r)
+		return r;
+	follow = calloc(1, sizeof(*follow));
+	if (!follow)
+		return -ENOMEM;
+	follow->recorder = recorder;
+	follow->peer = *peer;
+	follow->peer.is_stream = true;
+	follow->from = from;
+	follow->interval_ns = request->interval_ns == WIRE_ABSENT
+				      ? recorder->config->window_length_ns
+				      : request->interval_ns;
+	follow->due_ns = clock_ns(CLOCK_MONOTONIC) + (request->cursor ? 0 : follow->interval_ns);
+	follow->request = (struct wire_snapshot_request){
+		.probe = request->probe,
+		.session = request->session,
+		.window_ns = WIRE_ABSENT,
+		.until_ns = WIRE_ABSENT,
+		.filter = request->filter,
+		.open = WIRE_BOOL_ABSENT,
+		.by = request->by,
+		.sort = request->sort,
+		.reverse = WIRE_BOOL_ABSENT,
+		.top = request->top,
+		.idle = request->idle,
+		.lines = WIRE_BOOL_ABSENT,
+		.addresses = WIRE_BOOL_ABSENT,
+	};
+	*out = follow;
+	return 0;
+}
+
+/* No window: the next interval may have one. */
+static bool is_empty(const struct wire_error *error)
+{
+	return error->name && strcmp(error->name, "io.stackd.NoData") == 0;
+}
+
+static int session_over(const char *name, struct wire_error *error)
+{
+	return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", name,
+			      "session %.40s has ended", name);
+}
+
+/* A session that has ended and was told to its end; whether it has ended at all. */
+static int follow_end(const struct query_follow *follow, bool *has_ended_out,
+		      struct wire_error *error)
+{
+	const char *name = follow->request.session;
+	struct session *session = name ? sessions_find(follow->recorder->sessions, name) : NULL;
+	int64_t ended = session ? session_ended(session) : INT64_MAX;
+
+	if (name && !session)
+		return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", name,
+				      "no session %.40s is running; stackctl sessions lists them",
+				      name);
+	session_unref(session);
+	*has_ended_out = ended != INT64_MAX;
+	return follow->from < ended ? 0 : session_over(name, error);
+}
+
+/* Of a session that has ended nothing comes any more: its windows were waited for. */
+static int follow_nothing(const struct query_follow *follow, bool has_ended,
+			  struct wire_error *error)
+{
+	wire_error_clear(error);
+	return has_ended ? session_over(follow->request.session, error) : 0;
+}
+
+int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct answer *answer;
+	bool has_ended = false;
+	int r = follow_end(follow, &has_ended, error);
+
+	if (r || now < follow->due_ns)
+		return r;
+	follow->due_ns = now + follow->interval_ns;
+	/* The clock was set back: what comes now has a time that was told already. */
+	if (follow->from > clock_ns(CLOCK_REALTIME))
+		follow->from = clock_ns(CLOCK_REALTIME) - follow->interval_ns;
+	follow->request.since_ns = follow->from;
+	r = query_snapshot(follow->recorder, &follow->peer, &follow->request, &answer, error);
+	if (is_empty(error))
+		return follow_nothing(follow, has_ended, error);
+	if (r)
+		return r;
+	if (answer->snapshot.coverage.used.end <= follow->from) {
+		answer_free(answer);
+		return follow_nothing(follow, has_ended, error);
+	}
+	follow->from = answer->snapshot.coverage.used.end;
+	answer->snapshot.cursor = arena_printf(answer->arena, "%" PRId64, follow->from);
+	if (!answer->snapshot.cursor) {
+		answer_free(answer);
+		return -ENOMEM;
+	}
+	*out = answer;
+	return 1;
+}

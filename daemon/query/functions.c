@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "daemon/query/answer.h"
+#include "daemon/session/recorder.h"
+#include "daemon/probe/target.h"
+#include "common/base.h"
+
+/* As many names as surely go into one reply. */
+enum { NAMES_MAX = 5000 };
+
+static int names_make(struct answer *answer, const struct targets *targets, size_t n)
+{
+	const char **names = arena_array(answer->arena, n + 1, sizeof(*names));
+	size_t i;
+
+	if (!names)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		names[i] = arena_strndup(answer->arena, targets->v[i].name, 160);
+		if (!names[i])
+			return -ENOMEM;
+	}
+	answer->functions.functions = (struct wire_strs){ .v = names, .n = n };
+	return 0;
+}
+
+static int functions_make(struct answer *answer, const struct targets *targets, size_t max)
+{
+	static const char *const kinds[] = {
+		[TARGET_FUNCTION] = "function",
+		[TARGET_TRACEPOINT] = "tracepoint",
+		[TARGET_USER] = "user",
+		[TARGET_USDT] = "usdt",
+	};
+
+	answer->functions = (struct wire_functions_reply){
+		.kind = kinds[targets->kind],
+		.count = (int64_t)targets->n,
+		.forbidden = (int64_t)targets->forbidden,
+	};
+	if (targets->path) {
+		answer->functions.file = arena_strdup(answer->arena, targets->path);
+		if (!answer->functions.file)
+			return -ENOMEM;
+	}
+	return names_make(answer, targets, targets->n < max ? targets->n : max);
+}
+
+int query_functions(struct recorder *recorder, const struct wire_functions_request *request,
+		    struct answer **out, struct wire_error *error)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	_cleanup_(targets_fini) struct targets targets = {};
+	size_t max = NAMES_MAX;
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	if (request->max != WIRE_ABSENT && request->max < 0)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "max",
+				      "%" PRId64 ": a number of names, from 0 on", request->max);
+	if (request->max != WIRE_ABSENT && request->max < NAMES_MAX)
+		max = (size_t)request->max;
+	r = targets_search(request->function, request->regexp == 1, NULL, &targets, error);
+	if (!r)
+		r = functions_make(answer, &targets, max);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}
+
+const struct wire_functions_reply *answer_functions(const struct answer *answer)
+{
+	return &answer->functions;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/query/answer.h"
+#include "daemon/query/stored_sessions.h"
+#include "daemon/drain/call_stream.h"
+#include "daemon/session/recorder.h"
+#include "daemon/store/store.h"
+#include "common/base.h"
+#include "proto/varlink.h"
+
+/* Those of one CPU may come a little later than those of another. */
+#define SETTLE_NS (20 * NS_PER_MS)
+
+#define MIN_DURATION_NS (100 * NS_PER_MS)
+
+/* Those of this run, and before the ones that clients started those that only the disk knows. */
+static int all_list(struct recorder *recorder, struct answer *answer)
+{
+	struct session **past, **own, **all;
+	size_t n_past, n_own, i, always = 0;
+	int r = sessions_list(recorder->sessions, &own, &n_own);
+
+	if (r)
+		return r;
+	r = query_past_list(recorder, answer, own, n_own, &past, &n_past);
+	all = r ? NULL : calloc(n_own + n_past + 1, sizeof(struct session *));
+	if (!all) {
+		sessions_list_free(own, n_own);
+		if (!r)
+			sessions_list_free(past, n_past);
+		return -ENOMEM;
+	}
+	while (always < n_own && session_info(own[always])->is_always)
+		always++;
+	for (i = 0; i < n_own + n_past; i++)
+		all[i] = i < always	     ? own[i]
+			 : i < always + n_past ? past[i - always]
+					       : own[i - n_past];
+	free(own);
+	free(past);
+	answer->sessions = all;
+	answer->n_sessions = n_own + n_past;
+	return 0;
+}
+
+/* What it counted is not known any more, what it lost its windows say. */
+static int past_wire(struct answer *answer, struct session *session, struct wire_session *out)
+{
+	uint64_t lost[WINDOW_LOST_N] = {};
+	int r = answer_session(answer->arena, session, out);
+
+	if (r)
+		return r;
+	out->count = WIRE_ABSENT;
+	query_past_losses(answer, session_info(session), lost);
+	return answer_losses(answer->arena, lost, &out->lost);
+}
+
+int query_sessions(struct recorder *recorder, struct answer **out)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct wire_session *sessions;
+	size_t i;
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	r = all_list(recorder, answer);
+	if (r)
+		return r;
+	sessions = arena_array(answer->arena, answer->n_sessions + 1, sizeof(*sessions));
+	if (!sessions)
+		return -ENOMEM;
+	for (i = 0; i < answer->n_sessions && !r; i++) {
+		struct session *session = answer->sessions[i];
+
+		if (session_info(session)->run)
+			r = past_wire(answer, session, &sessions[i]);
+		else
+			r = answer_session(answer->arena, session, &sessions[i]);
+	}
+	if (r)
+		return r;
+	store_reading_rest(answer->reading);
+	answer->sessions_reply.sessions.v = sessions;
+	answer->sessions_reply.sessions.n = answer->n_sessions;
+	*out = TAKE(answer);
+	return 0;
+}
+
+int query_kind(const char *name, enum probe_kind *out, struct wire_error *error)
+{
+	enum probe_kind kind;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		if (strcmp(probe_kind_name(kind), name) != 0)
+			continue;
+		*out = kind;
+		return 0;
+	}
+	return wire_error_set(
+		error, -ENOENT, "io.stackd.UnknownProbe", name,
+		"no probe %.40s; there are: offcpu, oncpu, offwake, iolat, stackcount "
+		"and stacksnoop",
+		name);
+}
+
+/* A name stands where an id may: it begins with a letter, and is no probe's. */
+static int name_check(const char *name, struct wire_error *error)
+{
+	size_t i, n = strlen(name);
+	bool is_good = n > 0 && n <= SESSION_NAME_MAX && isalpha((unsigned char)name[0]);
+	enum probe_kind kind;
+
+	for (i = 0; i < n && is_good; i++)
+		is_good = isalnum((unsigned char)name[i]) || strchr("_.-", name[i]);
+	for (kind = 0; kind < PROBE_KIND_N && is_good; kind++)
+		is_good = strcmp(name, probe_kind_name(kind)) != 0;
+	if (is_good)
+		return 0;
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "name",
+			      "%.40s: a name is a letter and then up to %d letters, digits, _ . or "
+			      "-, and not the name of a probe",
+			      name, SESSION_NAME_MAX - 1);
+}
+
+/* A number from 1 on, or 0 where it is not given. */
+static int number_check(int64_t value, const char *field, uint64_t *out, struct wire_error *error)
+{
+	*out = value == WIRE_ABSENT ? 0 : (uint64_t)value;
+	if (value == WIRE_ABSENT || value > 0)
+		return 0;
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", field,
+			      "%s %" PRId64 ": has to be more than 0", field, value);
+}
+
+static int event_check(const char *event, struct wire_error *error)
+{
+	if (!event || strcmp(event, "cycles") == 0 || strcmp(event, "cpu-clock") == 0)
+		return 0;
+	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "event",
+			      "%.40s: one of cpu-clock and cycles", event);
+}
+
+int query_request(uid_t uid, const struct wire_start_request *wire, struct session_request *out,
+		  struct wire_error *error)
+{
+	int r;
+
+	*out = (struct session_request){
+		.name = wire->name,
+		.filter = wire->filter,
+		.duration_ns = wire->duration_ns == WIRE_ABSENT ? 0 : wire->duration_ns,
+		.event = wire->event,
+		.with_idle = wire->idle == 1,
+		.function = wire->function,
+		.is_regex = wire->regexp == 1,
+		.uid = uid,
+	};
+	r = query_kind(wire->probe, &out->kind, error);
+	if (!r)
+		r = event_check(wire->event, error);
+	if (!r && wire->name)
+		r = name_check(wire->name, error);
+	if (!r)
+		r = number_check(wire->frequency, "frequency", &out->frequency_hz, error);
+	if (!r)
+		r = number_check(wire->rate, "rate", &out->rate, error);
+	if (!r)
+		r = number_check(wire->period_ns, "period_ns", &out->period_ns, error);
+	if (r)
+		return r;
+	if (wire->duration_ns != WIRE_ABSENT &&
+	    (wire->duration_ns < MIN_DURATION_NS || wire->duration_ns > INT64_MAX / 4))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "duration_ns",
+				      "a session of %" PRId64 " ns: at least %lld",
+				      wire->duration_ns, (long long)MIN_DURATION_NS);
+	return 0;
+}
+
+int query_start(struct recorder *recorder, const struct query_peer *peer,
+		const struct wire_start_request *wire, struct answer **out,
+		struct wire_error *error)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct session_request request;
+	int r = query_request(peer->uid, wire, &request, error);
+
+	if (!answer)
+		return -ENOMEM;
+	if (!r && recorder->is_serve_only)
+		r = wire_error_set(error, -ENOTSUP, "io.stackd.NotSupported", wire->probe,
+				   "this stackd records nothing, it was started with --serve-only");
+	query_past_skip(recorder);
+	if (!r)
+		r = sessions_start(recorder->sessions, &request, &answer->session, error);
+	answer->start.missed = WIRE_ABSENT;
+	answer->kernel_addresses = peer->is_root;
+	if (!r)
+		r = query_past_note(recorder, answer->session, wire);
+	if (!r)
+		r = answer_session(answer->arena, answer->session, &answer->start.session);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}
+
+int answer_start_refresh(struct answer *answer)
+{
+	return answer_session(answer->step, answer->session, &answer->start.session);
+}
+
+bool answer_start_has_calls(struct answer *answer)
+{
+	struct calls *calls = session_calls(answer->session);
+
+	return calls && answer->position < calls_position(calls);
+}
+
+int answer_start_calls(struct answer *answer, size_t *n_out)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC), offset = clock_ns(CLOCK_REALTIME) - now;
+	struct calls *calls = session_calls(answer->session);
+	struct wire_start_reply *reply = &answer->start;
+	size_t i;
+	int r;
+
+	*n_out = 0;
+	reply->calls = (struct wire_calls){};
+	answer_step_fini(answer);
+	answer->step = arena_new();
+	if (!answer->step)
+		return -ENOMEM;
+	if (!calls)
+		return 0;
+	answer->n_taken = calls_take(calls, &answer->position, now - SETTLE_NS, answer->taken,
+				     CALLS_A_REPLY, &answer->missed);
+	for (i = 0; i < answer->n_taken; i++)
+		answer->taken[i].time_ns += offset;
+	r = answer_calls(answer->step, answer->taken, answer->n_taken, answer->kernel_addresses,
+			 &reply->calls);
+	if (r)
+		reply->calls = (struct wire_calls){};
+	reply->missed = answer->missed ? (int64_t)answer->missed : WIRE_ABSENT;
+	*n_out = answer->n_taken;
+	return r;
+}
+
+void answer_start_told(struct answer *answer)
+{
+	answer->missed = 0;
+}
+
+bool answer_start_runs(const struct answer *answer)
+{
+	return session_ended(answer->session) == INT64_MAX;
+}
+
+void answer_start_end(struct answer *answer)
+{
+	session_stop(answer->session);
+}
+
+void answer_start_give_up(struct answer *answer)
+{
+	session_stop_untold(answer->session);
+}
+
+static int stop_refused(const struct session_info *info, struct wire_error *error)
+{
+	if (info->is_always)
+		return wire_error_set(error, -EPERM, "io.stackd.NotSupported", info->id_text,
+				      "%s is always on: [probe.%s] enabled = no turns it off",
+				      info->id_text, info->id_text);
+	return wire_error_set(error, -EPERM, ERROR_PERMISSION_DENIED, "root", "session %s is of uid %u",
+			      info->id_text, (unsigned int)info->uid);
+}
+
+static int stop(struct session *session, const struct query_peer *peer, struct wire_error *error)
+{
+	const struct session_info *info = session_info(session);
+	int r;
+
+	if (info->is_always || (!peer->is_root && peer->uid != info->uid))
+		return stop_refused(info, error);
+	r = session_stop(session);
+	if (r == -EALREADY)
+		return wire_error_set(error, r, "io.stackd.UnknownSession", info->id_text,
+				      "session %s has ended already", info->id_text);
+	return r;
+}
+
+int query_unknown_session(const char *text, struct wire_error *error)
+{
+	return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", text,
+			      "no session %.40s: stackctl sessions lists them", text);
+}
+
+int query_stop(struct recorder *recorder, const struct query_peer *peer,
+	       const struct wire_stop_request *request, struct answer **out,
+	       struct wire_error *error)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	r = query_past_find(recorder, answer, request->session, error);
+	if (!r)
+		r = stop(answer->session, peer, error);
+	if (!r)
+		r = answer_session(answer->arena, answer->session, &answer->stop.session);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}

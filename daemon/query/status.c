@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "build_config.h"
+#include "daemon/query/answer.h"
+#include "daemon/process/perf_map.h"
+#include "daemon/query/health.h"
+#include "daemon/query/range_windows.h"
+#include "daemon/session/recorder.h"
+#include "common/base.h"
+
+enum { OWN_LIMITS = 22, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
+
+static int64_t rss_bytes(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/self/statm", "re");
+	long size, resident;
+
+	if (!f || fscanf(f, "%ld %ld", &size, &resident) != 2)
+		return 0;
+	return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+static bool stats_are_enabled(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
+	int on = 0;
+
+	return f && fscanf(f, "%d", &on) == 1 && on;
+}
+
+static int64_t timeval_ns(const struct timeval *tv)
+{
+	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
+}
+
+static int64_t map_bytes(struct recorder *recorder)
+{
+	struct session **list;
+	uint64_t bytes = 0;
+	size_t n, i;
+
+	if (sessions_list(recorder->sessions, &list, &n))
+		return 0;
+	for (i = 0; i < n; i++)
+		bytes += session_map_bytes(list[i]);
+	sessions_list_free(list, n);
+	if (recorder->unwind_maps)
+		bytes += probe_unwind_bytes(recorder->unwind_maps);
+	return (int64_t)bytes;
+}
+
+static void usage_make(struct recorder *recorder, struct wire_status_reply *reply)
+{
+	struct rusage usage = {};
+
+	getrusage(RUSAGE_SELF, &usage);
+	reply->user_ns = timeval_ns(&usage.ru_utime);
+	reply->system_ns = timeval_ns(&usage.ru_stime);
+	reply->rss_bytes = rss_bytes();
+	reply->map_bytes = map_bytes(recorder);
+	reply->stats_enabled = stats_are_enabled();
+}
+
+/* What could not be had for want of room shows as hits. */
+static size_t unwind_limits(struct recorder *recorder, struct wire_limit *out)
+{
+	struct unwind_stats stats;
+
+	if (!recorder->unwind)
+		return 0;
+	unwind_stats(recorder->unwind, &stats);
+	/* What is not for rows is taken from the start. */
+	out[0] = (struct wire_limit){ "unwind.max_memory",
+				      (int64_t)recorder->config->unwind_max_memory,
+				      (int64_t)(recorder->config->unwind_max_memory -
+						stats.max_bytes + stats.bytes),
+				      (int64_t)(stats.evictions + stats.no_room) };
+	out[1] = (struct wire_limit){ "unwind.mappings", (int64_t)stats.max_segments,
+				      (int64_t)stats.segments,
+				      (int64_t)(stats.segments_full + stats.processes_full) };
+	return 2;
+}
+
+static int walks_make(struct recorder *recorder, struct answer *answer,
+		      struct wire_walks *out)
+{
+	struct process_walks *walks = arena_array(answer->arena, MAX_BINARIES, sizeof(*walks));
+	struct wire_walk *wire = arena_array(answer->arena, MAX_BINARIES, sizeof(*wire));
+	size_t i, n;
+
+	if (!walks || !wire)
+		return -ENOMEM;
+	n = process_table_walks(recorder->processes, walks, MAX_BINARIES);
+	for (i = 0; i < n; i++) {
+		const uint64_t *ends = walks[i].ends;
+
+		wire[i] = (struct wire_walk){
+			.binary = walks[i].exe,
+			.stacks = (int64_t)walks[i].stacks,
+			.whole = (int64_t)ends[WALK_WHOLE],
+			.truncated = (int64_t)ends[WALK_TRUNCATED],
+			.no_table = (int64_t)ends[WALK_NO_TABLE],
+			.no_mapping = (int64_t)ends[WALK_NO_MAPPING],
+			.no_row = (int64_t)ends[WALK_NO_ROW],
+			.fault = (int64_t)ends[WALK_FAULT],
+			.frame_pointers = (int64_t)ends[WALK_FRAME_POINTERS],
+		};
+	}
+	*out = (struct wire_walks){ .v = wire, .n = n };
+	return 0;
+}
+
+static int unwind_make(struct recorder *recorder, struct answer *answer)
+{
+	struct unwind_stats stats;
+	struct wire_unwind *wire;
+
+	if (!recorder->unwind)
+		return 0;
+	wire = arena_alloc(answer->arena, sizeof(*wire));
+	if (!wire)
+		return -ENOMEM;
+	unwind_stats(recorder->unwind, &stats);
+	*wire = (struct wire_unwind){
+		.files = (int64_t)stats.tables,
+		.bytes = (int64_t)stats.bytes,
+		.max_bytes = (int64_t)stats.max_bytes,
+		.loads = (int64_t)stats.loads,
+		.load_ns = (int64_t)stats.load_ns,
+		.evictions = (int64_t)stats.evictions,
+	};
+	answer->status.unwind = wire;
+	return walks_make(recorder, answer, &wire->binaries);
+}
+
+/* Sessions that were refused, and samples and operations that had no room. */
+static size_t sessions_limits(struct recorder *recorder, struct wire_limit *out)
+{
+	const struct config *config = recorder->config;
+	struct drain_stats samples, ios;
+	uint64_t refused;
+	size_t running;
+
+	sessions_count(recorder->sessions, &running, &refused);
+	session_stats(sessions_always(recorder->sessions, PROBE_ONCPU), &samples);
+	session_stats(sessions_always(recorder->sessions, PROBE_IOLAT), &ios);
+	out[0] = (struct wire_limit){ "control.max_sessions",
+				      (int64_t)config->control_max_sessions, (int64_t)running,
+				      (int64_t)refused };
+	out[1] = (struct wire_limit){ "probe.oncpu.max_keys", (int64_t)config->oncpu_max_keys,
+				      (int64_t)samples.keys_max,
+				      (int64_t)samples.lost[LOST_SAMPLE_KEYS] };
+	out[2] = (struct wire_limit){ "probe.iolat.max_keys", (int64_t)config->iolat_max_keys,
+				      (int64_t)ios.keys_max,
+				      (int64_t)(ios.lost[LOST_IO_PROCESS] +
+						ios.lost[LOST_IO_KEYS]) };
+	return 3;
+}
+
+static int limits_make(struct recorder *recorder, struct answer *answer,
+		       const struct drain_stats *drain)
+{
+	struct wire_limit *limits = arena_array(answer->arena, OWN_LIMITS, sizeof(*limits));
+	const struct config *config = recorder->config;
+	struct stack_table_stats stacks;
+	struct process_stats processes;
+	struct history_stats history;
+	struct resolver_stats names = {};
+	struct lines_stats lines;
+	struct store_stats store;
+	size_t n = 0;
+
+	if (!limits)
+		return -ENOMEM;
+	stack_table_stats(recorder->stacks, &stacks);
+	process_table_stats(recorder->processes, &processes);
+	history_stats(recorder->history, &history);
+	limits[n++] =
+		(struct wire_limit){ "window.max_memory", (int64_t)config->window_max_memory,
+				     (int64_t)(history.bytes + stacks.bytes + processes.dead_bytes),
+				     (int64_t)(history.evicted_for_bytes + stacks.full) };
+	limits[n++] =
+		(struct wire_limit){ "probe.offcpu.max_threads",
+				     (int64_t)config->offcpu_max_threads, (int64_t)drain->threads,
+				     (int64_t)drain->lost[LOST_THREADS] };
+	limits[n++] =
+		(struct wire_limit){ "probe.offcpu.max_keys", (int64_t)config->offcpu_max_keys,
+				     (int64_t)drain->keys_max,
+				     (int64_t)drain->lost[LOST_WAIT_KEYS] };
+	limits[n++] = (struct wire_limit){ "probe.offcpu.max_open_stacks",
+					   (int64_t)config->offcpu_max_open_stacks,
+					   (int64_t)drain->openwait.max_looks,
+					   (int64_t)drain->openwait.counts.over };
+	n += sessions_limits(recorder, limits + n);
+	limits[n++] =
+		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
+				     (int64_t)processes.symbol_bytes,
+				     (int64_t)processes.evictions };
+	limits[n++] = (struct wire_limit){ "processes", PROCESSES_MAX, (int64_t)processes.processes,
+					   (int64_t)processes.table_full };
+	limits[n++] = (struct wire_limit){ "symbols.perf_maps", PERF_MAPS_MEMORY_MAX,
+					   (int64_t)processes.perf_map_bytes,
+					   (int64_t)processes.perf_refused };
+	/* Files that would have been read. */
+	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
+	lines_helper_stats(recorder->lines, &lines);
+	limits[n++] = (struct wire_limit){ "symbols.lines_memory",
+					   (int64_t)config->symbols_lines_memory, 0,
+					   (int64_t)lines.failed };
+	n += unwind_limits(recorder, limits + n);
+	if (recorder->store) {
+		store_stats(recorder->store, &store);
+		limits[n++] = (struct wire_limit){ "store.queue", STORE_QUEUE_MAX,
+						   (int64_t)store.queued,
+						   (int64_t)store.dropped_queue };
+	}
+	if (recorder->resolver)
+		resolver_stats(recorder->resolver, &names);
+	limits[n++] = (struct wire_limit){ "symbols.waiting_stacks", RESOLVER_MAX_STACKS,
+					   (int64_t)names.stacks, (int64_t)names.stacks_dropped };
+	limits[n++] = (struct wire_limit){ "symbols.waiting_windows", RESOLVER_MAX_WINDOWS,
+					   (int64_t)names.windows, (int64_t)names.windows_dropped };
+	answer->status.limits = (struct wire_limits){ .v = limits, .n = n };
+	return 0;
+}
+
+static void history_make(struct recorder *recorder, struct wire_status_reply *reply)
+{
+	struct history_list list;
+
+	reply->oldest = reply->newest = WIRE_ABSENT;
+	if (history_range(recorder->history, 0, INT64_MIN, INT64_MAX, &list))
+		return;
+	reply->windows = (int64_t)list.n;
+	if (list.n) {
+		reply->oldest = list.windows[0]->start_ns + list.windows[0]->real_offset_ns;
+		reply->newest =
+			list.windows[list.n - 1]->end_ns + list.windows[list.n - 1]->real_offset_ns;
+	}
+	history_list_fini(&list);
+}
+
+/* Of the probes that are always on; a session of a client has losses of its own. */
+static void losses_sum(struct recorder *recorder, uint64_t *lost)
+{
+	struct drain_stats stats;
+	unsigned int kind, i;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		session_stats(sessions_always(recorder->sessions, (enum probe_kind)kind), &stats);
+		for (i = 0; i < WINDOW_LOST_N; i++)
+			lost[i] += stats.lost[i];
+	}
+	if (health_host_is_hiding(recorder))
+		lost[LOST_IO_UNSEEN] = 0;
+	lost[LOST_IO_PROCESS] = 0; /* all of it is counted; how often, the limit says */
+}
+
+static int64_t time_or_absent(int64_t ns)
+{
+	return ns == INT64_MIN ? WIRE_ABSENT : ns;
+}
+
+/* Without one there is nothing to tell. */
+static int store_make(struct recorder *recorder, struct answer *answer)
+{
+	struct wire_store *store;
+	struct store_stats stats;
+
+	if (!recorder->store)
+		return 0;
+	store = arena_alloc(answer->arena, sizeof(*store));
+	if (!store)
+		return -ENOMEM;
+	query_store_stats(recorder, answer, &stats);
+	*store = (struct wire_store){
+		.path = store_path(recorder->store),
+		.state = stats.is_read_only ? "serving" : stats.is_writing ? "writing" : "failed",
+		.bytes = (int64_t)stats.bytes,
+		.max_bytes = (int64_t)stats.max_size,
+		.windows = (int64_t)stats.windows,
+		.oldest = time_or_absent(stats.oldest_ns),
+		.newest = time_or_absent(stats.newest_ns),
+		.synced = time_or_absent(stats.synced_ns),
+		.queued = (int64_t)stats.queued,
+		.written = (int64_t)stats.written,
+		.dropped = (int64_t)(stats.dropped_queue + stats.dropped_write),
+		.evicted = (int64_t)(stats.evicted_age + stats.evicted_size),
+		.merged = (int64_t)stats.merged,
+		.damaged = (int64_t)stats.damaged,
+		.notice = stats.notice[0] ? arena_strdup(answer->arena, stats.notice) : NULL,
+	};
+	answer->status.store = store;
+	return 0;
+}
+
+int query_status(struct recorder *recorder, struct answer **out)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct wire_status_reply *reply;
+	uint64_t lost[WINDOW_LOST_N] = {};
+	struct drain_stats drain;
+	struct utsname uts = {};
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	session_stats(sessions_always(recorder->sessions, PROBE_OFFCPU), &drain);
+	losses_sum(recorder, lost);
+	uname(&uts);
+	reply = &answer->status;
+	reply->version = STACKD_VERSION;
+	reply->pid = getpid();
+	reply->started = recorder->started_real_ns;
+	reply->boot_id = recorder->boot_id;
+	reply->kernel = arena_strdup(answer->arena, uts.release);
+	reply->window_ns = recorder->config->window_length_ns;
+	reply->keep_ns = recorder->config->window_keep_ns;
+	reply->cut_ns = drain.cut_ns;
+	reply->cut_max_ns = drain.cut_max_ns;
+	usage_make(recorder, reply);
+	history_make(recorder, reply);
+	r = answer_probe_list(recorder, answer->arena, &reply->probes);
+	if (!r)
+		r = answer_losses(answer->arena, lost, &reply->lost);
+	if (!r)
+		r = health_problems(recorder, answer, &reply->problems);
+	if (!r)
+		r = limits_make(recorder, answer, &drain);
+	if (!r)
+		r = unwind_make(recorder, answer);
+	if (!r)
+		r = store_make(recorder, answer);
+	if (r)
+		return r;
+	reply->healthy = reply->problems.n == 0;
+	*out = TAKE(answer);
+	return 0;
+}
+
+int query_probes(struct recorder *recorder, struct answer **out)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	r = answer_probe_list(recorder, answer->arena, &answer->probes.probes);
+	if (r)
+		return r;
+	*out = TAKE(answer);
+	return 0;
+}

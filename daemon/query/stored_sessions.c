@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/query/stored_sessions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/query/range_windows.h"
+#include "daemon/store/store.h"
+#include "common/base.h"
+#include "proto/codec.h"
+
+void query_past_skip(struct recorder *recorder)
+{
+	struct store_stats stats;
+
+	if (!recorder->store)
+		return;
+	store_stats(recorder->store, &stats);
+	sessions_skip(recorder->sessions, stats.last_session);
+}
+
+int query_past_note(struct recorder *recorder, struct session *session,
+		    const struct wire_start_request *request)
+{
+	const struct session_info *info = session_info(session);
+	struct store_session note = {
+		.number = info->id,
+		.name = info->name,
+		.since_ns = info->since_real_ns,
+		.uid = info->uid,
+		.min_wait_ns = info->min_wait_ns,
+		.period_ns = info->period_ns,
+	};
+	struct text text;
+	int r;
+
+	text_init(&text, SIZE_MAX);
+	r = start_request_encode(request, 0, &text);
+	if (!r) {
+		note.request = text.data;
+		store_add_session(recorder->store, &note);
+	}
+	text_fini(&text);
+	return r;
+}
+
+static int session_make(const struct store_session *stored, const struct wire_start_request *wire,
+			struct session **out)
+{
+	struct session_request request;
+	struct session_past past = {
+		.request = &request,
+		.id = stored->number,
+		.run = stored->run,
+		.since_real_ns = stored->since_ns,
+		.ended_real_ns = stored->ended_ns,
+		.min_wait_ns = stored->min_wait_ns,
+		.period_ns = stored->period_ns,
+	};
+	struct wire_error error = {};
+	int r = query_request(stored->uid, wire, &request, &error);
+
+	if (!r)
+		r = session_new_past(&past, out, &error);
+	wire_error_clear(&error);
+	return r;
+}
+
+/* What was asked for is kept as it came over the wire, and is read as that was. */
+static int session_decode(const struct store_session *stored, struct session **out)
+{
+	_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
+	_cleanup_(arena_freep) struct arena *arena = arena_new();
+	struct wire_start_request wire;
+	int r;
+
+	if (!arena)
+		return -ENOMEM;
+	r = varlink_call_parse(stored->request, strlen(stored->request), &message);
+	if (!r)
+		r = start_request_decode(message, arena, &wire, NULL);
+	return r ? r : session_make(stored, &wire, out);
+}
+
+static int past_find(struct recorder *recorder, struct answer *answer, const char *text,
+		     struct session **out)
+{
+	struct store_reading *reading = query_reading(recorder, answer);
+	struct store_session stored;
+	uint64_t number;
+	char *end;
+	int r;
+
+	if (!reading)
+		return -ENOENT;
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (*end || errno || number > INT64_MAX || (text[0] && !number))
+		number = 0;
+	r = store_reading_session(reading, number, text, &stored);
+	if (r)
+		return r;
+	r = stored.ended_ns == INT64_MIN ? -ENOENT : session_decode(&stored, out);
+	store_session_fini(&stored);
+	return r;
+}
+
+int query_past_find(struct recorder *recorder, struct answer *answer, const char *text,
+		    struct wire_error *error)
+{
+	int r = 0;
+
+	answer->session = sessions_find(recorder->sessions, text);
+	if (!answer->session)
+		r = past_find(recorder, answer, text, &answer->session);
+	if (r == -ENOMEM)
+		return r;
+	return r ? query_unknown_session(text, error) : 0;
+}
+
+/* Those that are listed already: of this run only numbers say who is who. */
+struct known {
+	struct session *const *sessions;
+	size_t n;
+	uint64_t run;
+};
+
+static bool is_known(void *userdata, const struct store_session *session)
+{
+	const struct known *known = userdata;
+	size_t i;
+
+	for (i = 0; i < known->n && session->run == known->run; i++)
+		if (session_info(known->sessions[i])->id == session->number)
+			return true;
+	return false;
+}
+
+int query_past_list(struct recorder *recorder, struct answer *answer,
+		    struct session *const *own, size_t n_own, struct session ***list_out,
+		    size_t *n_out)
+{
+	struct known known = { own, n_own, query_run(recorder) };
+	struct store_reading *reading = query_reading(recorder, answer);
+	_cleanup_(freep) struct store_session *stored =
+		calloc(QUERY_PAST_MAX, sizeof(struct store_session));
+	struct session **list = calloc(QUERY_PAST_MAX, sizeof(struct session *));
+	size_t n = 0;
+	int i, found;
+
+	if (!stored || !list) {
+		free(list);
+		return -ENOMEM;
+	}
+	found = reading ? store_reading_sessions(reading, is_known, &known, stored, QUERY_PAST_MAX)
+			: 0;
+	for (i = found; i-- > 0;) {
+		n += session_decode(&stored[i], &list[n]) == 0;
+		store_session_fini(&stored[i]);
+	}
+	*list_out = list;
+	*n_out = n;
+	return 0;
+}
+
+void query_past_losses(struct answer *answer, const struct session_info *info, uint64_t *lost)
+{
+	struct store_select select = { .run = info->run, .session = info->id };
+	struct store_entry *entries;
+	unsigned int k;
+	size_t n, i;
+
+	if (store_reading_list(answer->reading, &select, INT64_MIN, INT64_MAX, STORE_LIST_MAX,
+			       &entries, &n))
+		return;
+	for (i = 0; i < n; i++)
+		for (k = 0; k < WINDOW_LOST_N; k++)
+			lost[k] += entries[i].lost[k];
+	free(entries);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/query/unseen.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/query/aggregate_internal.h"
+#include "common/base.h"
+
+/* So many ids are looked for, and so many named; an interface for scripts takes more. */
+enum { CHECKED_MAX = 256, NAMED_MAX = 8 };
+
+enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels */
+
+static bool saw_process(const struct merge *merge, int64_t pid)
+{
+	const struct image_info *info, *next;
+
+	HASH_ITER(hh, merge->infos, info, next)
+	if (info->process.id.pid == pid)
+		return true;
+	return false;
+}
+
+static const struct image_info *find_thread(const struct merge *merge, int64_t tid)
+{
+	const struct image_info *info, *next;
+
+	HASH_ITER(hh, merge->infos, info, next)
+	if (info->image.tid == tid)
+		return info;
+	return NULL;
+}
+
+/* Whether there is such a process now; a thread has the id of its process as the first one only. */
+static bool is_there(int64_t pid)
+{
+	return pid > 0 && pid <= PID_MAX &&
+	       (syscall(SYS_tgkill, (pid_t)pid, (pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+/* Who is there and does nothing that is recorded is in no window of these. */
+static const char *nothing_text(enum probe_kind kind)
+{
+	if (kind == PROBE_ONCPU)
+		return "was in no sample of the range: it used next to no CPU";
+	if (kind == PROBE_OFFWAKE)
+		return "ended no wait in the range; stackctl stuck shows who waits";
+	if (kind == PROBE_IOLAT)
+		return "ended no I/O in the range";
+	if (probe_kind_has_calls(kind))
+		return "called nothing of that in the range";
+	return "was not seen in the range";
+}
+
+/* A process that was not seen; what looks like one may be a thread, as in the output of top -H. */
+static void describe_pid(FILE *out, const struct merge *merge, int64_t pid, enum probe_kind kind,
+			 bool is_live)
+{
+	const struct image_info *info = find_thread(merge, pid);
+
+	if (!info && is_live && is_there(pid))
+		fprintf(out, "process %" PRId64 " is there, and %s", pid, nothing_text(kind));
+	else if (!info)
+		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
+	else
+		fprintf(out, "%" PRId64 " is a thread of %.16s (pid %d): use -t %" PRId64, pid,
+			info->process.comm, info->process.id.pid, pid);
+}
+
+/* The ids that were not seen, a clause each. Returns how many. */
+static size_t describe_unseen(FILE *out, const struct merge *merge,
+			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < filter->pids.n && i < CHECKED_MAX; i++) {
+		if (saw_process(merge, filter->pids.v[i]) || n++ >= NAMED_MAX)
+			continue;
+		fputs(n > 1 ? "; " : "", out);
+		describe_pid(out, merge, filter->pids.v[i], kind, is_live);
+	}
+	for (i = 0; i < filter->tids.n && i < CHECKED_MAX; i++) {
+		if (find_thread(merge, filter->tids.v[i]) || n++ >= NAMED_MAX)
+			continue;
+		fprintf(out, "%sno thread %" PRId64 " was seen in the range", n > 1 ? "; " : "",
+			filter->tids.v[i]);
+	}
+	if (n > NAMED_MAX)
+		fprintf(out, "; nor were %zu more", n - NAMED_MAX);
+	return n;
+}
+
+int who_note(struct arena *arena, const struct merge *merge, const struct wire_filter *filter,
+	     enum probe_kind kind, bool is_live, const char **out)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size, n;
+	FILE *stream;
+
+	*out = NULL;
+	if (!filter || (!filter->pids.n && !filter->tids.n))
+		return 0;
+	stream = open_memstream(&text, &size);
+	if (!stream)
+		return -ENOMEM;
+	n = describe_unseen(stream, merge, filter, kind, is_live);
+	if (fclose(stream))
+		return -ENOMEM;
+	if (n == 0)
+		return 0;
+	*out = arena_strdup(arena, text);
+	return *out ? 0 : -ENOMEM;
+}
+
+static void describe_text(FILE *out, const char *what, const char *text)
+{
+	if (text)
+		fprintf(out, "%s%.100s", what, text);
+}
+
+/* Ids may have been seen, but not with the name or in the cgroup. */
+static void describe_filter(FILE *out, const struct wire_filter *filter)
+{
+	fputs("no thread", out);
+	if (filter->pids.n || filter->tids.n)
+		fputs(" of these ids", out);
+	describe_text(out, " of comm ", filter->comm);
+	describe_text(out, " in cgroup ", filter->cgroup);
+	describe_text(out, " of unit ", filter->unit);
+	fputs(" was seen in the range", out);
+}
+
+int who_error(const struct merge *merge, const struct wire_filter *filter, enum probe_kind kind,
+	      bool is_live, struct wire_error *error)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return -ENOMEM;
+	if (describe_unseen(out, merge, filter, kind, is_live) == 0)
+		describe_filter(out, filter);
+	if (fclose(out))
+		return -ENOMEM;
+	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "filter", "%.900s", text);
+}
+
+void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT])
+{
+	time_t at = (time_t)(real_ns / NS_PER_S), today = (time_t)(now / NS_PER_S);
+	struct tm tm, present;
+
+	localtime_r(&at, &tm);
+	localtime_r(&today, &present);
+	strftime(text, MOMENT_TEXT,
+		 tm.tm_year == present.tm_year && tm.tm_yday == present.tm_yday
+			 ? "%H:%M:%S %Z"
+			 : "%Y-%m-%d %H:%M:%S %Z",
+		 &tm);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/query/answer.h"
+#include "daemon/query/range_windows.h"
+#include "daemon/query/stored_sessions.h"
+#include "daemon/query/time_range.h"
+#include "daemon/session/recorder.h"
+#include "common/base.h"
+
+/* All listings in one: of each session its windows, and the gaps between them. */
+struct listing {
+	struct recorder *recorder;
+	struct answer *answer;
+	int64_t since_ns;
+	int64_t until_ns;
+	struct wire_window *windows;
+	size_t n_windows;
+	struct wire_gap *gaps;
+	size_t n_gaps;
+};
+
+static int window_wire(struct answer *answer, const struct store_entry *entry,
+		       struct wire_window *out)
+{
+	const struct session_info *info = session_info(answer->session);
+
+	*out = (struct wire_window){
+		.seq = (int64_t)entry->seq,
+		.start = store_entry_start(entry),
+		.end = store_entry_end(entry),
+		.length_ns = entry->end_ns - entry->start_ns,
+		.rows = (int64_t)entry->rows,
+		.threads = (int64_t)entry->threads,
+		.open = (int64_t)entry->opens,
+		.bytes = (int64_t)entry->bytes,
+		.probe = probe_kind_name(info->kind),
+		.session = arena_strdup(answer->arena, info->id_text),
+	};
+	return out->session ? answer_losses(answer->arena, entry->lost, &out->lost) : -ENOMEM;
+}
+
+static int windows_add(struct listing *listing)
+{
+	struct answer *answer = listing->answer;
+	const struct history_list *list = &answer->list;
+	struct wire_window *windows =
+		arena_array(answer->arena, listing->n_windows + list->n + 1, sizeof(*windows));
+	struct store_entry entry;
+	size_t i;
+	int r = 0;
+
+	if (!windows)
+		return -ENOMEM;
+	for (i = 0; i < listing->n_windows; i++)
+		windows[i] = listing->windows[i];
+	for (i = 0; i < list->n && !r; i++) {
+		entry = history_list_entry(list, i);
+		r = window_wire(answer, &entry, &windows[listing->n_windows + i]);
+	}
+	listing->windows = windows;
+	listing->n_windows += list->n;
+	return r;
+}
+
+/* When the first window begins, of those that are listed and those that are too many. */
+static int64_t first_start(struct answer *answer)
+{
+	const struct session_info *info = session_info(answer->session);
+	const struct store_entry first = history_list_entry(&answer->list, 0);
+	int64_t start = store_entry_start(&first);
+
+	if (!answer->list.is_cut)
+		return start;
+	return info->is_always ? store_reading_first(answer->reading, probe_kind_name(info->kind),
+						     start)
+			       : info->since_real_ns;
+}
+
+/* Without a range, from the first window to the last; a gap before or after is none then. */
+static int gaps_add(struct listing *listing)
+{
+	struct answer *answer = listing->answer;
+	const struct history_list *list = &answer->list;
+	struct query_coverage coverage;
+	struct store_entry last;
+	int64_t since = listing->since_ns, until = listing->until_ns;
+	struct wire_gap *gaps;
+	size_t i;
+	int r;
+
+	last = history_list_entry(list, list->n - 1);
+	if (since == INT64_MIN)
+		since = first_start(answer);
+	if (until == INT64_MAX)
+		until = store_entry_end(&last);
+	if (since >= until)
+		return 0;
+	r = query_coverage(listing->recorder, answer, since, until, &coverage);
+	if (r)
+		return r;
+	gaps = arena_array(answer->arena, listing->n_gaps + coverage.gaps.n + 1, sizeof(*gaps));
+	if (!gaps)
+		return -ENOMEM;
+	for (i = 0; i < listing->n_gaps; i++)
+		gaps[i] = listing->gaps[i];
+	for (i = 0; i < coverage.gaps.n; i++) {
+		gaps[listing->n_gaps] = coverage.gaps.v[i];
+		gaps[listing->n_gaps++].session =
+			arena_strdup(answer->arena, session_info(answer->session)->id_text);
+	}
+	listing->gaps = gaps;
+	return 0;
+}
+
+/* The answer has its session. */
+static int session_add(struct listing *listing)
+{
+	struct answer *answer = listing->answer;
+	int r = query_history_range(listing->recorder, answer, listing->since_ns, listing->until_ns,
+				    &answer->list);
+
+	if (r)
+		return r;
+	if (answer->list.n)
+		r = gaps_add(listing);
+	if (!r && answer->list.n)
+		r = windows_add(listing);
+	history_list_fini(&answer->list);
+	return r;
+}
+
+static int probe_add(struct listing *listing, enum probe_kind kind)
+{
+	struct answer *answer = listing->answer;
+	int r;
+
+	answer->session = session_ref(sessions_always(listing->recorder->sessions, kind));
+	r = session_add(listing);
+	answer->session = session_unref(answer->session);
+	return r;
+}
+
+static int order(int64_t a, int64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int window_order(const void *x, const void *y)
+{
+	const struct wire_window *a = x, *b = y;
+	int r = order(a->start, b->start);
+
+	if (!r)
+		r = strcmp(a->probe, b->probe);
+	return r ? r : order(a->seq, b->seq);
+}
+
+static int gap_order(const void *x, const void *y)
+{
+	const struct wire_gap *a = x, *b = y;
+
+	return order(a->start, b->start);
+}
+
+static int listing_make(struct listing *listing, const struct wire_windows_request *request,
+			struct wire_error *error)
+{
+	enum probe_kind kind;
+	int r = 0;
+
+	if (request->session) {
+		r = query_past_find(listing->recorder, listing->answer, request->session, error);
+		return r ? r : session_add(listing);
+	}
+	if (request->probe) {
+		r = query_kind(request->probe, &kind, error);
+		return r ? r : probe_add(listing, kind);
+	}
+	for (kind = 0; kind < PROBE_KIND_N && !r; kind++)
+		r = probe_add(listing, kind);
+	return r;
+}
+
+static int request_check(const struct wire_windows_request *request, const struct listing *listing,
+			 struct wire_error *error)
+{
+	int r = query_range_check(request->since_ns, request->until_ns, error);
+
+	if (r)
+		return r;
+	if (listing->since_ns >= listing->until_ns)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "since_ns",
+				      "since_ns: must be before until_ns");
+	if (request->probe && request->session)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "probe",
+				      "a probe or a session: not both");
+	return 0;
+}
+
+int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
+		  struct answer **out, struct wire_error *error)
+{
+	_cleanup_(answer_freep) struct answer *answer = answer_new();
+	struct listing listing = {
+		.recorder = recorder,
+		.answer = answer,
+		.since_ns = request->since_ns == WIRE_ABSENT ? INT64_MIN : request->since_ns,
+		.until_ns = request->until_ns == WIRE_ABSENT ? INT64_MAX : request->until_ns,
+	};
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	r = request_check(request, &listing, error);
+	if (!r)
+		r = listing_make(&listing, request, error);
+	if (r)
+		return r;
+	store_reading_rest(answer->reading);
+	if (listing.n_windows)
+		qsort(listing.windows, listing.n_windows, sizeof(*listing.windows), window_order);
+	if (listing.n_gaps)
+		qsort(listing.gaps, listing.n_gaps, sizeof(*listing.gaps), gap_order);
+	answer->windows.windows =
+		(struct wire_windows){ .v = listing.windows, .n = listing.n_windows };
+	answer->windows.gaps = (struct wire_gaps){ .v = listing.gaps, .n = listing.n_gaps };
+	*out = TAKE(answer);
+	return 0;
+}
