@@ -16,7 +16,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/symbol/kallsyms.h"
-#include "daemon/service.h"
+#include "daemon/service/service.h"
 #include "daemon/window/stack.h"
 #include "daemon/symbol/symtab.h"
 #include "common/arena.h"

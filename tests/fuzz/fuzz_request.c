@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/service.h"
+#include "daemon/service/service.h"
 #include "proto/codec.h"
 #include "tests/fuzz/fuzz.h"
 

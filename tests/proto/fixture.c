@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/loop.h"
-#include "daemon/service.h"
+#include "daemon/service/loop.h"
+#include "daemon/service/service.h"
 #include "common/base.h"
 
 enum { PATIENCE_MS = 20000, LARGE_GROUP = 100000 };

@@ -12,7 +12,7 @@
 
 #include <json-c/json.h>
 
-#include "daemon/server.h"
+#include "daemon/service/server.h"
 #include "tests/proto/fake_query.h"
 
 struct fixture;

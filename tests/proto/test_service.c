@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/loop.h"
-#include "daemon/service_exchange.h"
+#include "daemon/service/loop.h"
+#include "daemon/service/internal.h"
 #include "common/base.h"
 #include "proto/varlink.h"
 #include "tests/proto/fixture.h"

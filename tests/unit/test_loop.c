@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/loop.h"
+#include "daemon/service/loop.h"
 #include "common/base.h"
 
 struct seen {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/server_client.h"
+#include "daemon/service/client.h"
 #include "common/base.h"
 
 /*

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/service.h"
+#include "daemon/service/service.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/loop.h"
-#include "daemon/service_exchange.h"
+#include "daemon/service/loop.h"
+#include "daemon/service/internal.h"
 #include "common/base.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_LOOP_H
-#define STACKD_DAEMON_LOOP_H
+#ifndef STACKD_DAEMON_SERVICE_LOOP_H
+#define STACKD_DAEMON_SERVICE_LOOP_H
 
 /*
  * The event loop: timers, signals, wake-ups from other threads and work done by a pool. What

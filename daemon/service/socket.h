@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SERVER_SOCKET_H
-#define STACKD_DAEMON_SERVER_SOCKET_H
+#ifndef STACKD_DAEMON_SERVICE_SOCKET_H
+#define STACKD_DAEMON_SERVICE_SOCKET_H
 
 /*
  * The Unix socket itself: a path in, a listening descriptor out; a connection in, who is at its

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/server_client.h"
+#include "daemon/service/client.h"
 
 #include <errno.h>
 #include <poll.h>

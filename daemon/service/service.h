@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SERVICE_H
-#define STACKD_DAEMON_SERVICE_H
+#ifndef STACKD_DAEMON_SERVICE_SERVICE_H
+#define STACKD_DAEMON_SERVICE_SERVICE_H
 
 /*
  * What is offered over the socket: calls come in as text, are answered by the queries of
  * daemon/query/query.h, replies go out as text. Owned by main; runs on threads of the pool.
  */
 
-#include "daemon/server.h"
+#include "daemon/service/server.h"
 
 struct recorder;
 struct service;

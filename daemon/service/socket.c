@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/server_socket.h"
+#include "daemon/service/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/loop.h"
+#include "daemon/service/loop.h"
 
 #include <errno.h>
 #include <signal.h>

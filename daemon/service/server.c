@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/server.h"
+#include "daemon/service/server.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/loop.h"
-#include "daemon/server_client.h"
+#include "daemon/service/loop.h"
+#include "daemon/service/client.h"
 #include "common/base.h"
 
 /* Deadlines are looked at this many times while they run, but at most every 10 ms. */

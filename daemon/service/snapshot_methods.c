@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/service_exchange.h"
+#include "daemon/service/internal.h"
 
 #include <errno.h>
 #include <string.h>

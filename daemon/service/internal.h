@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SERVICE_EXCHANGE_H
-#define STACKD_DAEMON_SERVICE_EXCHANGE_H
+#ifndef STACKD_DAEMON_SERVICE_INTERNAL_H
+#define STACKD_DAEMON_SERVICE_INTERNAL_H
 
 /*
  * The inside of the service: one call that is being answered. Used by one thread of the pool at a
@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 #include "daemon/query/query.h"
-#include "daemon/server.h"
-#include "daemon/service.h"
+#include "daemon/service/server.h"
+#include "daemon/service/service.h"
 #include "proto/codec.h"
 
 enum { SERVICE_PART = 256 * 1024 }; /* bytes of one of several replies, aimed at */

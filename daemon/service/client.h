@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SERVER_CLIENT_H
-#define STACKD_DAEMON_SERVER_CLIENT_H
+#ifndef STACKD_DAEMON_SERVICE_CLIENT_H
+#define STACKD_DAEMON_SERVICE_CLIENT_H
 
 /*
  * The inside of the server: its state and that of one connection. Loop thread, except where a
@@ -13,7 +13,7 @@
 
 #include <uv.h>
 
-#include "daemon/server.h"
+#include "daemon/service/server.h"
 #include "proto/frame.h"
 
 enum { READ_SIZE = 64 * 1024 };

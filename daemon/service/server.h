@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_SERVER_H
-#define STACKD_DAEMON_SERVER_H
+#ifndef STACKD_DAEMON_SERVICE_SERVER_H
+#define STACKD_DAEMON_SERVICE_SERVER_H
 
 /*
  * Connections: bytes of strangers come in, whole messages go to a handler, its replies go out in
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/server_socket.h"
+#include "daemon/service/socket.h"
 #include "common/text.h"
 
 struct loop;
