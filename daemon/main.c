@@ -10,7 +10,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/config/config.h"
 #include "daemon/config/reload.h"
-#include "daemon/exit.h"
+#include "daemon/exit_code.h"
 #include "daemon/base/log.h"
 #include "daemon/service/loop.h"
 #include "daemon/base/notify.h"

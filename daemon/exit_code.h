@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_DAEMON_EXIT_H
-#define STACKD_DAEMON_EXIT_H
+#ifndef STACKD_DAEMON_EXIT_CODE_H
+#define STACKD_DAEMON_EXIT_CODE_H
 
 /*
  * Exit codes of stackd. A service manager is told not to restart after the last two
