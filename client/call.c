@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "client/options.h"
-#include "client/report.h"
-#include "client/term.h"
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "common/base.h"
 #include "proto/frame.h"
 

@@ -6,9 +6,9 @@
 #include "client/call.h"
 #include "client/page.h"
 #include "client/recording.h"
-#include "client/report.h"
+#include "client/base/report.h"
 #include "client/snapshot.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "client/verb.h"
 #include "common/base.h"
 

@@ -6,7 +6,7 @@
 #include "client/fetch.h"
 #include "client/output.h"
 #include "client/render_status.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "client/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"

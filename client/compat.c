@@ -10,9 +10,9 @@
 #include "client/fetch.h"
 #include "client/output.h"
 #include "client/recording.h"
-#include "client/report.h"
+#include "client/base/report.h"
 #include "client/snapshot.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "client/compat_entries.h"
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 #include "client/options.h"
 #include "client/render.h"
 

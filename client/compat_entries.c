@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 int64_t compat_value_waits(const struct wire_row *row)

@@ -5,7 +5,7 @@
 
 #include "client/compat.h"
 #include "client/render_ios.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 enum { GROUP_LAYER = 1, GROUP_PROCESS };

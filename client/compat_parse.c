@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/compat.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 #include "common/duration.h"
 

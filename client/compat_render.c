@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/compat.h"
-#include "client/report.h"
-#include "client/term.h"
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 static const char *const missed[] = { "[Missed User Stack]", "[Missed Kernel Stack]" };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/compat.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 static const struct compat_option options[] = {

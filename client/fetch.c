@@ -8,7 +8,7 @@
 #include "client/call.h"
 #include "client/options.h"
 #include "client/output.h"
-#include "client/report.h"
+#include "client/base/report.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

@@ -8,7 +8,7 @@
 #include "build_config.h"
 #include "client/compat.h"
 #include "client/output.h"
-#include "client/report.h"
+#include "client/base/report.h"
 #include "client/verb.h"
 
 /* -S may stand before the verb; the words from there on are the verb's. */

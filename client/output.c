@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/report.h"
-#include "client/term.h"
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 static enum exit_code fail(struct output *output, const char *path)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 
 struct options;
 

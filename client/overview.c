@@ -9,9 +9,9 @@
 #include "client/options.h"
 #include "client/output.h"
 #include "client/render.h"
-#include "client/report.h"
+#include "client/base/report.h"
 #include "client/snapshot.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

@@ -7,7 +7,7 @@
  * in, text out. Failures have been reported when it returns. Main thread.
  */
 
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 
 struct options;
 

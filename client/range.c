@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 #include "client/options.h"
-#include "client/report.h"
-#include "client/term.h"
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "common/base.h"
 #include "common/duration.h"
 #include "common/when.h"

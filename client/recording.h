@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 #include "common/arena.h"
 #include "proto/wire.h"
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "client/page.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "proto/wire.h"
 
 enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/render_ios.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 /* Sums of one kind of operation on one file system and device, by layer. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/render.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 bool reply_has_calls(const struct wire_snapshot_reply *reply)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/render.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "client/wait_kind.h"
 #include "common/base.h"
 

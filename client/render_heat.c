@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/render_ios.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = 8, COLUMNS_MIN = 10, COLUMNS_MAX = 240, MAPS = 6 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "client/render.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 enum { FRAMES_MAX = 6 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "client/render.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 bool reply_is_sampled(const struct wire_snapshot_reply *reply)

@@ -5,7 +5,7 @@
 
 #include "client/render.h"
 #include "client/render_status.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = 10 };

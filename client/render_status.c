@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/render.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };

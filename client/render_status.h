@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 #include "client/page.h"
 #include "proto/wire.h"
 

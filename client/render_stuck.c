@@ -6,7 +6,7 @@
 
 #include "client/render.h"
 #include "client/stuck_entries.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 enum {

@@ -13,8 +13,8 @@
 #include "client/range.h"
 #include "client/render.h"
 #include "client/render_ios.h"
-#include "client/report.h"
-#include "client/term.h"
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

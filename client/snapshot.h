@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 #include "client/render.h"
 #include "common/arena.h"
 #include "proto/wire.h"

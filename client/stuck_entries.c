@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/term.h"
+#include "client/base/term.h"
 #include "client/wait_kind.h"
 #include "common/base.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/compat.h"
-#include "client/report.h"
+#include "client/base/report.h"
 #include "client/suggest.h"
 #include "common/base.h"
 

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 #include "client/options.h"
 
 struct compat_tool;

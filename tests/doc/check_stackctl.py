@@ -123,7 +123,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(set(re.findall(r'\{ "(\w+)"', words)), flags)
 
     def test_exit_codes(self):
-        header = read("client/exit_code.h")
+        header = read("client/base/exit_code.h")
         codes = set(re.findall(r"= (\d),", header))
         text = read("man/stackctl.1").split(".SH EXIT STATUS")[1].split(".SH")[0]
         self.assertEqual(set(re.findall(r"^\.B (\d)$", text, re.M)), codes)

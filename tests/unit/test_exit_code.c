@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 #include "common/base.h"
 #include "proto/varlink.h"
 

@@ -15,7 +15,7 @@
 
 #include "client/render.h"
 #include "client/render_status.h"
-#include "client/term.h"
+#include "client/base/term.h"
 #include "client/wait_kind.h"
 #include "common/base.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/term.h"
+#include "client/base/term.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 #include "common/base.h"
 
 void *must(void *p)

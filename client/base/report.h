@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_REPORT_H
-#define STACKD_CLIENT_REPORT_H
+#ifndef STACKD_CLIENT_BASE_REPORT_H
+#define STACKD_CLIENT_BASE_REPORT_H
 
 /*
  * One line on standard error, "stackctl: ...", for the person who typed the command. Control

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/report.h"
+#include "client/base/report.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "client/term.h"
+#include "client/base/term.h"
 #include "common/base.h"
 
 void report(const char *format, ...)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_EXIT_CODE_H
-#define STACKD_CLIENT_EXIT_CODE_H
+#ifndef STACKD_CLIENT_BASE_EXIT_CODE_H
+#define STACKD_CLIENT_BASE_EXIT_CODE_H
 
 /*
  * What stackctl's exit code says, and the one table from errors of the wire and of the system

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/exit_code.h"
+#include "client/base/exit_code.h"
 
 #include <errno.h>
 #include <stddef.h>

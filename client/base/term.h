@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_TERM_H
-#define STACKD_CLIENT_TERM_H
+#ifndef STACKD_CLIENT_BASE_TERM_H
+#define STACKD_CLIENT_BASE_TERM_H
 
 /*
  * What text has to know of a terminal: its width, whether it may be coloured, how to show a
