@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/options.h"
+#include "client/option/options.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
 #include "common/base.h"

@@ -3,7 +3,7 @@
 
 #include "client/fetch.h"
 #include "client/output.h"
-#include "client/range.h"
+#include "client/option/range.h"
 #include "client/render_status.h"
 #include "client/base/report.h"
 #include "client/snapshot.h"

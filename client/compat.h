@@ -15,7 +15,7 @@
 
 #include "client/compat_entries.h"
 #include "client/base/exit_code.h"
-#include "client/options.h"
+#include "client/option/options.h"
 #include "client/render.h"
 
 struct compat_run;

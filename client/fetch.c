@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/call.h"
-#include "client/options.h"
+#include "client/option/options.h"
 #include "client/output.h"
 #include "client/base/report.h"
 #include "common/base.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/call.h"
-#include "client/options.h"
+#include "client/option/options.h"
 #include "client/base/report.h"
 #include "client/snapshot.h"
 #include "client/base/term.h"

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "client/call.h"
-#include "client/options.h"
+#include "client/option/options.h"
 #include "client/output.h"
-#include "client/range.h"
+#include "client/option/range.h"
 #include "client/render.h"
 #include "client/render_ios.h"
 #include "client/base/report.h"

@@ -5,7 +5,7 @@
 
 #include "client/compat.h"
 #include "client/base/report.h"
-#include "client/suggest.h"
+#include "client/option/suggest.h"
 #include "common/base.h"
 
 const struct verb verbs[] = {

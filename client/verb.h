@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "client/base/exit_code.h"
-#include "client/options.h"
+#include "client/option/options.h"
 
 struct compat_tool;
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "client/call.h"
-#include "client/options.h"
+#include "client/option/options.h"
 #include "client/verb.h"
 #include "common/base.h"
 

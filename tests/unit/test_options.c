@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/options.h"
-#include "client/range.h"
+#include "client/option/options.h"
+#include "client/option/range.h"
 #include "client/verb.h"
 #include "common/base.h"
 #include "proto/wire.h"

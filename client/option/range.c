@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/range.h"
+#include "client/option/range.h"
 
 #include <errno.h>
 #include <stdbool.h>
 
-#include "client/options.h"
+#include "client/option/options.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
 #include "common/base.h"

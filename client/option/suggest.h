@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_SUGGEST_H
-#define STACKD_CLIENT_SUGGEST_H
+#ifndef STACKD_CLIENT_OPTION_SUGGEST_H
+#define STACKD_CLIENT_OPTION_SUGGEST_H
 
 /*
  * What somebody may have meant: in goes a word that is none and, one after the other, those that

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/options.h"
+#include "client/option/options.h"
 
 struct option_spec;
 typedef int (*option_set_fn)(struct options *options, const struct option_spec *spec,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/option_spec.h"
+#include "client/option/spec.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_OPTIONS_H
-#define STACKD_CLIENT_OPTIONS_H
+#ifndef STACKD_CLIENT_OPTION_OPTIONS_H
+#define STACKD_CLIENT_OPTION_OPTIONS_H
 
 /*
  * The command line: in go the words after the verb, out come checked values. One table of

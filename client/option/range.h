@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_RANGE_H
-#define STACKD_CLIENT_RANGE_H
+#ifndef STACKD_CLIENT_OPTION_RANGE_H
+#define STACKD_CLIENT_OPTION_RANGE_H
 
 /*
  * --window, --since, --until and --at together: in go the options and the present, out comes

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/options.h"
+#include "client/option/options.h"
 
 #include <getopt.h>
 #include <string.h>
 
-#include "client/option_spec.h"
-#include "client/suggest.h"
+#include "client/option/spec.h"
+#include "client/option/suggest.h"
 #include "common/base.h"
 #include "proto/wire.h"
 
