@@ -4,7 +4,7 @@
 
 #include "client/fetch.h"
 #include "client/output.h"
-#include "client/render_status.h"
+#include "client/render/status.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
 #include "client/verb.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "client/call.h"
-#include "client/page.h"
+#include "client/render/page.h"
 #include "client/recording.h"
 #include "client/base/report.h"
 #include "client/snapshot.h"

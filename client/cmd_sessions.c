@@ -3,7 +3,7 @@
 
 #include "client/fetch.h"
 #include "client/output.h"
-#include "client/render_status.h"
+#include "client/render/status.h"
 #include "client/base/term.h"
 #include "client/verb.h"
 #include "common/base.h"

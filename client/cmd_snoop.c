@@ -6,7 +6,7 @@
 #include "client/call.h"
 #include "client/output.h"
 #include "client/recording.h"
-#include "client/render.h"
+#include "client/render/render.h"
 #include "client/base/report.h"
 #include "client/snapshot.h"
 #include "client/base/term.h"

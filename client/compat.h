@@ -16,7 +16,7 @@
 #include "client/compat_entries.h"
 #include "client/base/exit_code.h"
 #include "client/option/options.h"
-#include "client/render.h"
+#include "client/render/render.h"
 
 struct compat_run;
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/compat.h"
-#include "client/render_ios.h"
+#include "client/render/iolat.h"
 #include "client/base/term.h"
 #include "common/base.h"
 

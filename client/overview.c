@@ -8,7 +8,7 @@
 #include "client/call.h"
 #include "client/option/options.h"
 #include "client/output.h"
-#include "client/render.h"
+#include "client/render/render.h"
 #include "client/base/report.h"
 #include "client/snapshot.h"
 #include "client/base/term.h"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "client/base/exit_code.h"
-#include "client/render.h"
+#include "client/render/render.h"
 #include "common/arena.h"
 #include "proto/wire.h"
 

@@ -119,7 +119,7 @@ class Documents(unittest.TestCase):
         flags = set(re.findall(r'"(\w+)"', names))
         text = re.search(r"known to be wrong with it: (.*?)\.\n", read("man/stackctl.1"), re.S)[1]
         self.assertEqual(set(re.split(r",\s+|\s+and\s+", text)), flags)
-        words = re.search(r"flag_words\[\] = \{(.*?)\n\};", read("client/render_frames.c"), re.S)[1]
+        words = re.search(r"flag_words\[\] = \{(.*?)\n\};", read("client/render/frames.c"), re.S)[1]
         self.assertEqual(set(re.findall(r'\{ "(\w+)"', words)), flags)
 
     def test_exit_codes(self):

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/render.h"
-#include "client/render_status.h"
+#include "client/render/render.h"
+#include "client/render/status.h"
 #include "client/base/term.h"
-#include "client/wait_kind.h"
+#include "client/render/wait_kind.h"
 #include "common/base.h"
 
 #define T0 (INT64_C(1772334610) * NS_PER_S) /* 2026-03-01 03:10:10 UTC */

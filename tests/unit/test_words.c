@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "client/render.h"
+#include "client/render/render.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/filter.h"
 #include "daemon/window/stack.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_PAGE_H
-#define STACKD_CLIENT_PAGE_H
+#ifndef STACKD_CLIENT_RENDER_PAGE_H
+#define STACKD_CLIENT_RENDER_PAGE_H
 
 /*
  * Lines for a person: text in, lines no wider than the page out, with a hanging indentation and,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/render.h"
+#include "client/render/render.h"
 #include "client/base/term.h"
 #include "common/base.h"
 

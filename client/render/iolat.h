@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_RENDER_IOS_H
-#define STACKD_CLIENT_RENDER_IOS_H
+#ifndef STACKD_CLIENT_RENDER_IOLAT_H
+#define STACKD_CLIENT_RENDER_IOLAT_H
 
 /*
  * Rows of I/O for people: in comes a decoded answer of iolat, out come a table by layer, histograms
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "client/render.h"
+#include "client/render/render.h"
 
 /* Of a probe whose rows are operations. */
 bool reply_has_ios(const struct wire_snapshot_reply *reply);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_WAIT_KIND_H
-#define STACKD_CLIENT_WAIT_KIND_H
+#ifndef STACKD_CLIENT_RENDER_WAIT_KIND_H
+#define STACKD_CLIENT_RENDER_WAIT_KIND_H
 
 /*
  * What a thread waits for, in words: in go the stacks of a wait, out comes what their

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_RENDER_H
-#define STACKD_CLIENT_RENDER_H
+#ifndef STACKD_CLIENT_RENDER_RENDER_H
+#define STACKD_CLIENT_RENDER_RENDER_H
 
 /*
  * Stage 8: in goes a decoded reply and how to show it, out come lines on a stream. The reply is
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/page.h"
+#include "client/render/page.h"
 #include "client/base/term.h"
 #include "proto/wire.h"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/render.h"
+#include "client/render/render.h"
 #include "client/base/term.h"
-#include "client/wait_kind.h"
+#include "client/render/wait_kind.h"
 #include "common/base.h"
 
 static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdint.h>
 
-#include "client/render.h"
+#include "client/render/render.h"
 #include "proto/codec.h"
 
 int render_json(FILE *out, const struct wire_snapshot_reply *reply, bool is_pretty)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/page.h"
+#include "client/render/page.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/render.h"
+#include "client/render/render.h"
 #include "client/base/term.h"
 #include "common/base.h"
 

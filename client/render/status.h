@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "client/base/exit_code.h"
-#include "client/page.h"
+#include "client/render/page.h"
 #include "proto/wire.h"
 
 /* now: ns since the epoch, for how long the daemon has been up. */

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "client/render.h"
+#include "client/render/render.h"
 #include "client/base/term.h"
 #include "common/base.h"
 

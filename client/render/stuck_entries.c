@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/stuck_entries.h"
+#include "client/render/stuck_entries.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
-#include "client/wait_kind.h"
+#include "client/render/wait_kind.h"
 #include "common/base.h"
 
 /* A disk that answers late is slow, not hung. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_STUCK_ENTRIES_H
-#define STACKD_CLIENT_STUCK_ENTRIES_H
+#ifndef STACKD_CLIENT_RENDER_STUCK_ENTRIES_H
+#define STACKD_CLIENT_RENDER_STUCK_ENTRIES_H
 
 /*
  * Who waits, in the order to look at it: in come rows of one thread each, out come entries of
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/render.h"
+#include "client/render/render.h"
 
 enum urgency {
 	URGENT_DOUBT,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/render_ios.h"
+#include "client/render/iolat.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/render.h"
-#include "client/stuck_entries.h"
+#include "client/render/render.h"
+#include "client/render/stuck_entries.h"
 #include "client/base/term.h"
 #include "common/base.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/wait_kind.h"
+#include "client/render/wait_kind.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/render_status.h"
+#include "client/render/status.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/render.h"
+#include "client/render/render.h"
 #include "client/base/term.h"
 #include "common/base.h"
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/render.h"
-#include "client/render_status.h"
+#include "client/render/render.h"
+#include "client/render/status.h"
 #include "client/base/term.h"
 #include "common/base.h"
 

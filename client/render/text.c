@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/render.h"
-#include "client/render_ios.h"
+#include "client/render/render.h"
+#include "client/render/iolat.h"
 #include "client/base/term.h"
 #include "common/base.h"
 
