@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "client/compat.h"
-#include "client/output.h"
+#include "client/call/output.h"
 #include "client/verb.h"
 
 static void print_verb(FILE *out, const struct verb *verb)

@@ -3,11 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/call.h"
+#include "client/call/call.h"
 #include "client/render/page.h"
-#include "client/recording.h"
+#include "client/call/recording.h"
 #include "client/base/report.h"
-#include "client/snapshot.h"
+#include "client/call/snapshot.h"
 #include "client/base/term.h"
 #include "client/verb.h"
 #include "common/base.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdint.h>
 
-#include "client/fetch.h"
-#include "client/output.h"
+#include "client/call/fetch.h"
+#include "client/call/output.h"
 #include "client/render/status.h"
 #include "client/base/term.h"
 #include "client/verb.h"

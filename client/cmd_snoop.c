@@ -3,12 +3,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/call.h"
-#include "client/output.h"
-#include "client/recording.h"
+#include "client/call/call.h"
+#include "client/call/output.h"
+#include "client/call/recording.h"
 #include "client/render/render.h"
 #include "client/base/report.h"
-#include "client/snapshot.h"
+#include "client/call/snapshot.h"
 #include "client/base/term.h"
 #include "client/verb.h"
 #include "common/base.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 
-#include "client/call.h"
-#include "client/output.h"
-#include "client/recording.h"
+#include "client/call/call.h"
+#include "client/call/output.h"
+#include "client/call/recording.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
 #include "client/verb.h"

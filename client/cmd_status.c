@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/fetch.h"
-#include "client/output.h"
+#include "client/call/fetch.h"
+#include "client/call/output.h"
 #include "client/render/status.h"
 #include "client/base/term.h"
 #include "client/verb.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/snapshot.h"
+#include "client/call/snapshot.h"
 #include "client/verb.h"
 
 enum exit_code cmd_stuck(struct options *options)

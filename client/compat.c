@@ -6,12 +6,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/call.h"
-#include "client/fetch.h"
-#include "client/output.h"
-#include "client/recording.h"
+#include "client/call/call.h"
+#include "client/call/fetch.h"
+#include "client/call/output.h"
+#include "client/call/recording.h"
 #include "client/base/report.h"
-#include "client/snapshot.h"
+#include "client/call/snapshot.h"
 #include "client/base/term.h"
 #include "common/base.h"
 #include "proto/codec.h"

@@ -7,7 +7,7 @@
 
 #include "build_config.h"
 #include "client/compat.h"
-#include "client/output.h"
+#include "client/call/output.h"
 #include "client/base/report.h"
 #include "client/verb.h"
 

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/call.h"
+#include "client/call/call.h"
 #include "client/option/options.h"
 #include "client/verb.h"
 #include "common/base.h"

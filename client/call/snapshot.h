@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_SNAPSHOT_H
-#define STACKD_CLIENT_SNAPSHOT_H
+#ifndef STACKD_CLIENT_CALL_SNAPSHOT_H
+#define STACKD_CLIENT_CALL_SNAPSHOT_H
 
 /*
  * A Snapshot call from options to output, which the verbs snapshot and stuck share. Failures

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_OVERVIEW_H
-#define STACKD_CLIENT_OVERVIEW_H
+#ifndef STACKD_CLIENT_CALL_OVERVIEW_H
+#define STACKD_CLIENT_CALL_OVERVIEW_H
 
 /*
  * Where the time of a host, a process or a unit went, of both probes that are always on: options

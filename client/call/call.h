@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_CALL_H
-#define STACKD_CLIENT_CALL_H
+#ifndef STACKD_CLIENT_CALL_CALL_H
+#define STACKD_CLIENT_CALL_CALL_H
 
 /*
  * One call to the daemon: an encoded request goes in, each reply goes to a handler, and every

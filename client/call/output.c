@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/output.h"
+#include "client/call/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

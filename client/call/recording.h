@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_RECORDING_H
-#define STACKD_CLIENT_RECORDING_H
+#ifndef STACKD_CLIENT_CALL_RECORDING_H
+#define STACKD_CLIENT_CALL_RECORDING_H
 
 /*
  * Sessions from the command line: options in, the session as the daemon told it last out. Failures

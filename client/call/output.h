@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_OUTPUT_H
-#define STACKD_CLIENT_OUTPUT_H
+#ifndef STACKD_CLIENT_CALL_OUTPUT_H
+#define STACKD_CLIENT_CALL_OUTPUT_H
 
 /*
  * Where data goes: standard output, or a file that is there whole or not at all. Failures have

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/snapshot.h"
+#include "client/call/snapshot.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/call.h"
+#include "client/call/call.h"
 #include "client/option/options.h"
-#include "client/output.h"
+#include "client/call/output.h"
 #include "client/option/range.h"
 #include "client/render/render.h"
 #include "client/render/iolat.h"

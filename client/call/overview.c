@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/overview.h"
+#include "client/call/overview.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "client/call.h"
+#include "client/call/call.h"
 #include "client/option/options.h"
-#include "client/output.h"
+#include "client/call/output.h"
 #include "client/render/render.h"
 #include "client/base/report.h"
-#include "client/snapshot.h"
+#include "client/call/snapshot.h"
 #include "client/base/term.h"
 #include "common/base.h"
 #include "proto/codec.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/fetch.h"
+#include "client/call/fetch.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/call.h"
+#include "client/call/call.h"
 #include "client/option/options.h"
-#include "client/output.h"
+#include "client/call/output.h"
 #include "client/base/report.h"
 #include "common/base.h"
 #include "proto/codec.h"

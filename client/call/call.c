@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/call.h"
+#include "client/call/call.h"
 
 #include <errno.h>
 #include <grp.h>

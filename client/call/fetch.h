@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_FETCH_H
-#define STACKD_CLIENT_FETCH_H
+#ifndef STACKD_CLIENT_CALL_FETCH_H
+#define STACKD_CLIENT_CALL_FETCH_H
 
 /*
  * The calls that are answered in one piece: options in, a decoded reply in the caller's arena

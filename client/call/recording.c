@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/recording.h"
+#include "client/call/recording.h"
 
 #include <string.h>
 
-#include "client/call.h"
+#include "client/call/call.h"
 #include "client/option/options.h"
 #include "client/base/report.h"
-#include "client/snapshot.h"
+#include "client/call/snapshot.h"
 #include "client/base/term.h"
 #include "common/base.h"
 #include "proto/codec.h"
