@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 
-#include "client/compat.h"
+#include "client/compat/compat.h"
 #include "client/call/output.h"
 #include "client/verb.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "build_config.h"
-#include "client/compat.h"
+#include "client/compat/compat.h"
 #include "client/call/output.h"
 #include "client/base/report.h"
 #include "client/verb.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/compat.h"
+#include "client/compat/compat.h"
 #include "client/base/report.h"
 #include "client/option/suggest.h"
 #include "common/base.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/compat.h"
+#include "client/compat/compat.h"
 #include "common/base.h"
 
 enum { IO_ROWS = 9 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <inttypes.h>
 
-#include "client/compat.h"
+#include "client/compat/compat.h"
 #include "common/base.h"
 
 enum { GROUP_THREADS = 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/compat_entries.h"
+#include "client/compat/entries.h"
 
 #include <stdlib.h>
 #include <string.h>

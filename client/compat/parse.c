@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/compat.h"
+#include "client/compat/compat.h"
 #include "client/base/term.h"
 #include "common/base.h"
 #include "common/duration.h"

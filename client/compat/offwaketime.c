@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/compat.h"
+#include "client/compat/compat.h"
 #include "common/base.h"
 
 enum { GROUP_THREADS = 1, GROUP_STACKS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_COMPAT_H
-#define STACKD_CLIENT_COMPAT_H
+#ifndef STACKD_CLIENT_COMPAT_COMPAT_H
+#define STACKD_CLIENT_COMPAT_COMPAT_H
 
 /*
  * Verbs that are older tools by name: their letters in, a session of the daemon's meanwhile,
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/compat_entries.h"
+#include "client/compat/entries.h"
 #include "client/base/exit_code.h"
 #include "client/option/options.h"
 #include "client/render/render.h"

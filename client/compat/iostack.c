@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/compat.h"
+#include "client/compat/compat.h"
 #include "client/render/iolat.h"
 #include "client/base/term.h"
 #include "common/base.h"
