@@ -9,7 +9,7 @@
 #include "client/compat/compat.h"
 #include "client/call/output.h"
 #include "client/base/report.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 
 /* -S may stand before the verb; the words from there on are the verb's. */
 static int skip_common(int argc, char **argv, const char **socket)

@@ -17,7 +17,7 @@
 
 #include "client/call/call.h"
 #include "client/option/options.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 #include "common/base.h"
 
 enum { TIMEOUT_US = 1000, SILENCE_US = 50 * TIMEOUT_US };

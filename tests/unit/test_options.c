@@ -13,7 +13,7 @@
 
 #include "client/option/options.h"
 #include "client/option/range.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/wire.h"
 

@@ -8,7 +8,7 @@
 #include "client/base/report.h"
 #include "client/call/snapshot.h"
 #include "client/base/term.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

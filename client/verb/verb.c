@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/verb.h"
+#include "client/verb/verb.h"
 
 #include <string.h>
 

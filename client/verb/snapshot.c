@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/call/overview.h"
 #include "client/call/snapshot.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 
 enum exit_code cmd_snapshot(struct options *options)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/call/snapshot.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 
 enum exit_code cmd_stuck(struct options *options)
 {

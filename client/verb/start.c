@@ -6,7 +6,7 @@
 #include "client/call/recording.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

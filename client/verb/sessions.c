@@ -5,7 +5,7 @@
 #include "client/call/output.h"
 #include "client/render/status.h"
 #include "client/base/term.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

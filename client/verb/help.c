@@ -3,7 +3,7 @@
 
 #include "client/compat/compat.h"
 #include "client/call/output.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 
 static void print_verb(FILE *out, const struct verb *verb)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_CLIENT_VERB_H
-#define STACKD_CLIENT_VERB_H
+#ifndef STACKD_CLIENT_VERB_VERB_H
+#define STACKD_CLIENT_VERB_VERB_H
 
 /*
  * What the first word of the command line may be. A verb gets its parsed options, does its work

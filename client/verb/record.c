@@ -9,7 +9,7 @@
 #include "client/base/report.h"
 #include "client/call/snapshot.h"
 #include "client/base/term.h"
-#include "client/verb.h"
+#include "client/verb/verb.h"
 #include "common/base.h"
 
 static int64_t lost_of(const struct wire_session *session)
