@@ -8,7 +8,7 @@
  */
 
 #include "io_shared.h"
-#include "log2.bpf.h"
+#include "buckets.h"
 
 static __always_inline __u32 io_bucket(__u64 ns)
 {

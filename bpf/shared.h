@@ -10,11 +10,11 @@
 
 #include <linux/types.h>
 
+#include "buckets.h"
 #include "unwind_shared.h"
 
 #define STACK_DEPTH  127 /* frames of a kernel and of a user stack, each */
 #define COMM_LEN     16
-#define WAIT_BUCKETS 26 /* bucket i: [2^(i+9), 2^(i+10)) ns; the first takes what is shorter */
 
 /* Stack ids below STACK_ID_FIRST are no stacks but the reason why there is none. */
 enum stack_reason {

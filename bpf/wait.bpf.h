@@ -9,7 +9,7 @@
 
 #include <bpf/bpf_core_read.h>
 
-#include "log2.bpf.h"
+#include "buckets.h"
 
 /* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
 static __always_inline bool task_is_blocked(struct task_struct *task)
@@ -17,13 +17,6 @@ static __always_inline bool task_is_blocked(struct task_struct *task)
 	if (!task->on_rq)
 		return true;
 	return bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed;
-}
-
-static __always_inline __u32 wait_bucket(__u64 ns)
-{
-	__u32 i = log2_of_32(ns >> 9);
-
-	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
 }
 
 static __always_inline void wait_sums_add(struct wait_sums *row, __u64 start_ns, __u64 wake_ns,

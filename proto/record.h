@@ -24,7 +24,7 @@ enum field_kind {
 	FIELD_TRISTATE,	  /* int, WIRE_BOOL_ABSENT where absent */
 	FIELD_TIME,	  /* int64_t, {ns, text} on the wire */
 	FIELD_STRINGS,	  /* struct wire_strs */
-	FIELD_INTS,	  /* struct wire_ints */
+	FIELD_INTS,	  /* struct int_list */
 	FIELD_STRUCT,	  /* a struct inside */
 	FIELD_STRUCT_PTR, /* a pointer to one */
 	FIELD_STRUCTS,	  /* a list: pointer v, size_t n */

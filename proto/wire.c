@@ -29,7 +29,7 @@
 #define TRISTATE(c, m)	   FIELD(c, m, FIELD_TRISTATE, int, OPTIONAL)
 #define TIME(c, m, ...)	   FIELD(c, m, FIELD_TIME, int64_t, ##__VA_ARGS__)
 #define STRINGS(c, m, ...) FIELD(c, m, FIELD_STRINGS, struct wire_strs, ##__VA_ARGS__)
-#define INTS(c, m, ...)	   FIELD(c, m, FIELD_INTS, struct wire_ints, ##__VA_ARGS__)
+#define INTS(c, m, ...)	   FIELD(c, m, FIELD_INTS, struct int_list, ##__VA_ARGS__)
 #define STRUCT(c, m, type) FIELD(c, m, FIELD_STRUCT, struct wire_##type, .record = &record_##type)
 #define STRUCTS(c, m, type, ...)                                                        \
 	FIELD(c, m, FIELD_STRUCTS, struct wire_##type##s, .record = &record_##type, \

@@ -13,16 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/int_list.h"
+
 /* An optional int that is not there. Optional strings and structs are NULL. */
 #define WIRE_ABSENT INT64_MIN
 
 /* An optional bool: absent, or 0/1. */
 enum { WIRE_BOOL_ABSENT = -1 };
-
-struct wire_ints {
-	const int64_t *v;
-	size_t n;
-};
 
 struct wire_strs {
 	const char *const *v;
@@ -187,7 +184,7 @@ struct wire_row {
 	int64_t max_end;      /* optional time */
 	int64_t max_tid;      /* optional */
 	const char *max_comm; /* optional */
-	struct wire_ints buckets;
+	struct int_list buckets;
 	const struct wire_stack *kernel; /* optional */
 	const struct wire_stack *user;	 /* optional */
 	const struct wire_waker *waker;	 /* optional, of offwake */
@@ -208,15 +205,15 @@ struct wire_rest {
 
 /* An empty list is an absent one. */
 struct wire_filter {
-	struct wire_ints pids;
-	struct wire_ints tids;
+	struct int_list pids;
+	struct int_list tids;
 	int user_threads;
 	int kernel_threads;
 	int user_stacks;
 	int kernel_stacks;
 	int64_t min_block_ns; /* optional */
 	int64_t max_block_ns; /* optional */
-	struct wire_ints cpus;
+	struct int_list cpus;
 	struct wire_strs states;
 	const char *comm;   /* optional */
 	const char *cgroup; /* optional */

@@ -10,7 +10,7 @@
 
 enum { LABEL_WIDTH = 10 };
 
-static void put_ids(FILE *out, const char *what, const struct wire_ints *ids)
+static void put_ids(FILE *out, const char *what, const struct int_list *ids)
 {
 	for (size_t i = 0; i < ids->n; i++)
 		fprintf(out, "%s%" PRId64, i ? "," : what, ids->v[i]);

@@ -6,7 +6,6 @@
 
 #include "daemon/elf/debug_file.h"
 #include "daemon/module/internal.h"
-#include "daemon/process/internal.h"
 #include "common/base.h"
 
 static struct module *module_of(struct module_registry *registry, uint64_t file_id)
@@ -147,10 +146,4 @@ int module_registry_open(struct module_registry *registry, uint64_t file_id, con
 	*fd_out = fd_raise(module_take_fd(&fd), fd_min);
 	*debug_fd_out = fd_raise(debug_fd, fd_min);
 	return *fd_out < 0 ? -ENOENT : 0;
-}
-
-int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,
-			    int fd_min, int *fd_out, int *debug_fd_out)
-{
-	return module_registry_open(table->registry, file_id, path, fd_min, fd_out, debug_fd_out);
 }

@@ -12,7 +12,6 @@
 #include "daemon/host/cpu_list.h"
 #include "daemon/base/log.h"
 #include "common/base.h"
-#include "proto/wire.h"
 
 #include "oncpu.skel.h"
 
@@ -70,7 +69,7 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 
 static bool cpu_is_wanted(const struct probe *probe, unsigned int cpu)
 {
-	const struct wire_ints *cpus = probe->options.cpus;
+	const struct int_list *cpus = probe->options.cpus;
 	size_t i;
 
 	for (i = 0; cpus && i < cpus->n; i++)

@@ -16,7 +16,6 @@
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/unwind_maps.h"
 #include "common/base.h"
-#include "proto/wire.h"
 
 /* What is each kind's own. */
 static const struct {
@@ -106,7 +105,7 @@ static int map_resize(struct probe *probe, const char *name, uint64_t n)
 }
 
 /* A list that is empty is no map at all: the programs do not look at it. */
-static int list_prepare(struct probe *probe, const char *name, const struct wire_ints *ids)
+static int list_prepare(struct probe *probe, const char *name, const struct int_list *ids)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(probe->object, name);
 
@@ -156,7 +155,7 @@ int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint3
 	return r;
 }
 
-static int list_fill(struct probe *probe, const char *name, const struct wire_ints *ids)
+static int list_fill(struct probe *probe, const char *name, const struct int_list *ids)
 {
 	uint8_t one = 1;
 	uint32_t id;

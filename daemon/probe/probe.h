@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/int_list.h"
 #include "daemon/config/config.h"
 #include "daemon/base/probe_kind.h"
 
@@ -24,7 +25,6 @@ struct cut;
 struct session_filter;
 struct targets;
 struct thread;
-struct wire_ints;
 
 enum { PROBE_MAX_PROGRAMS = 128, PROBE_MAX_BLIND = 8 };
 
@@ -60,12 +60,12 @@ struct probe_options {
 	bool follows_processes;	 /* tells of fork, exec and exit; offcpu always does */
 	uint64_t max_keys;	 /* of one window */
 	const struct session_filter *filter; /* NULL: everything */
-	const struct wire_ints *pids;	     /* with the filter; NULL or empty: any */
-	const struct wire_ints *tids;
+	const struct int_list *pids;	     /* with the filter; NULL or empty: any */
+	const struct int_list *tids;
 	int64_t min_wait_ns; /* of waits */
 	/* oncpu: */
 	uint64_t period_ns;
-	const struct wire_ints *cpus; /* NULL or empty: all */
+	const struct int_list *cpus; /* NULL or empty: all */
 	bool with_cycles; /* where the hardware counts them, else in time */
 	bool with_idle;
 	const struct targets *targets; /* of calls */

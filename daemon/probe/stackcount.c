@@ -12,7 +12,6 @@
 #include "daemon/probe/multi_attach.h"
 #include "daemon/probe/target.h"
 #include "common/base.h"
-#include "proto/wire.h"
 
 #include "stackcount.skel.h"
 

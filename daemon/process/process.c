@@ -576,3 +576,9 @@ struct process_table *process_table_free(struct process_table *table)
 	free(table);
 	return NULL;
 }
+
+int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,
+			    int fd_min, int *fd_out, int *debug_fd_out)
+{
+	return module_registry_open(table->registry, file_id, path, fd_min, fd_out, debug_fd_out);
+}

@@ -75,7 +75,7 @@ void merge_span(struct merge *merge, const struct window *window, const struct w
 	contribution_stacks(merge, &c, span->kernel, span->user);
 	group = contribute(merge, &c);
 	if (group)
-		group->buckets[filter_bucket(ns)]++;
+		group->buckets[wait_bucket(ns)]++;
 }
 
 /* As the sums that it is a part of, whatever state and length are asked for. */

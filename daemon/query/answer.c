@@ -258,7 +258,7 @@ static int short_stack_wire(struct row_context *context, const struct wire_stack
 	return frame->name ? 0 : -ENOMEM;
 }
 
-static int row_buckets(struct arena *arena, const struct merge_group *group, struct wire_ints *out)
+static int row_buckets(struct arena *arena, const struct merge_group *group, struct int_list *out)
 {
 	int64_t *buckets;
 	size_t n = WAIT_BUCKETS, i;
@@ -270,7 +270,7 @@ static int row_buckets(struct arena *arena, const struct merge_group *group, str
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		buckets[i] = (int64_t)group->buckets[i];
-	*out = (struct wire_ints){ .v = buckets, .n = n };
+	*out = (struct int_list){ .v = buckets, .n = n };
 	return 0;
 }
 

@@ -133,7 +133,7 @@ static int io_wire(struct arena *arena, const struct merge_io *group, const stru
 	return wire->op && wire->layer ? 0 : -ENOMEM;
 }
 
-static int buckets_wire(struct arena *arena, const uint64_t *buckets, struct wire_ints *out)
+static int buckets_wire(struct arena *arena, const uint64_t *buckets, struct int_list *out)
 {
 	size_t n = IO_BUCKETS_N, i;
 	int64_t *v;
@@ -145,7 +145,7 @@ static int buckets_wire(struct arena *arena, const uint64_t *buckets, struct wir
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		v[i] = (int64_t)buckets[i];
-	*out = (struct wire_ints){ .v = v, .n = n };
+	*out = (struct int_list){ .v = v, .n = n };
 	return 0;
 }
 

@@ -131,12 +131,19 @@ static int notes_append(struct answer *answer, const struct lines *lines)
 	return r;
 }
 
+static int open_file(void *userdata, uint64_t file_id, const char *path, int fd_min, int *fd_out,
+		     int *debug_fd_out)
+{
+	return process_table_open_file(userdata, file_id, path, fd_min, fd_out, debug_fd_out);
+}
+
 int answer_lines(struct answer *answer, struct row_context *context)
 {
 	struct recorder *recorder = context->options->lines_of;
 	struct stack_memo *memo, *next;
 	struct lines *lines;
-	int r = lines_new(answer->arena, recorder->processes, &lines);
+	const struct lines_opener opener = { open_file, recorder->processes };
+	int r = lines_new(answer->arena, &opener, &lines);
 
 	if (r)
 		return r;

@@ -135,7 +135,7 @@ static int buckets_add(struct arena *arena, struct wire_row *sum, const struct w
 	for (i = 0; i < n; i++)
 		v[i] = (i < sum->buckets.n ? sum->buckets.v[i] : 0) +
 		       (i < row->buckets.n ? row->buckets.v[i] : 0);
-	sum->buckets = (struct wire_ints){ .v = v, .n = n };
+	sum->buckets = (struct int_list){ .v = v, .n = n };
 	return 0;
 }
 

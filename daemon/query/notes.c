@@ -19,7 +19,7 @@ static const char *length_text(int64_t ns, char text[static DURATION_TEXT_MAX])
 /* Rows begin at the minimum; under it there are no lengths at all. */
 static int64_t edge_low(const struct filter *filter, const struct notes_facts *facts)
 {
-	int64_t edge = (int64_t)filter_bucket_ns(filter_bucket((uint64_t)filter->min_ns));
+	int64_t edge = (int64_t)wait_bucket_least_ns(wait_bucket((uint64_t)filter->min_ns));
 
 	return edge > facts->min_wait_ns ? edge : facts->min_wait_ns;
 }
@@ -31,8 +31,8 @@ static int64_t edge_high(const struct filter *filter)
 
 	if (filter->max_ns == INT64_MAX)
 		return INT64_MAX;
-	bucket = filter_bucket((uint64_t)filter->max_ns);
-	return bucket + 1 < WAIT_BUCKETS ? (int64_t)filter_bucket_ns(bucket + 1) : INT64_MAX;
+	bucket = wait_bucket((uint64_t)filter->max_ns);
+	return bucket + 1 < WAIT_BUCKETS ? (int64_t)wait_bucket_least_ns(bucket + 1) : INT64_MAX;
 }
 
 static bool has_edges(const struct filter *filter, const struct notes_facts *facts)

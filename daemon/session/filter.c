@@ -71,7 +71,7 @@ static int filter_add_state(struct filter *filter, const char *text, struct wire
 	return 0;
 }
 
-static int check_ids(const struct wire_ints *ids, const char *field, struct wire_error *error)
+static int check_ids(const struct int_list *ids, const char *field, struct wire_error *error)
 {
 	size_t i;
 
@@ -83,7 +83,7 @@ static int check_ids(const struct wire_ints *ids, const char *field, struct wire
 	return 0;
 }
 
-static int check_cpus(const struct wire_ints *cpus, struct wire_error *error)
+static int check_cpus(const struct int_list *cpus, struct wire_error *error)
 {
 	size_t i;
 
@@ -212,7 +212,7 @@ bool filter_selects_threads(const struct filter *filter)
 	return wire && (wire->pids.n || wire->tids.n || wire->comm || wire->cgroup || wire->unit);
 }
 
-static bool ints_have(const struct wire_ints *ints, int64_t value)
+static bool ints_have(const struct int_list *ints, int64_t value)
 {
 	size_t i;
 
@@ -342,32 +342,18 @@ bool filter_has_shorts(const struct filter *filter)
 	       (!filter->base || filter_has_shorts(filter->base));
 }
 
-unsigned int filter_bucket(uint64_t ns)
-{
-	unsigned int i = 0;
-
-	for (ns >>= 10; ns > 0; ns >>= 1)
-		i++;
-	return i < WAIT_BUCKETS ? i : WAIT_BUCKETS - 1;
-}
-
-uint64_t filter_bucket_ns(unsigned int bucket)
-{
-	return bucket ? UINT64_C(1) << (bucket + 9) : 0;
-}
-
 /*
  * Leaves in the buckets only those within the edges. Returns the share of the time that they had,
  * by the middle of each bucket.
  */
 static double buckets_cut(const struct filter *filter, uint64_t *buckets)
 {
-	unsigned int low = filter_bucket((uint64_t)filter->min_ns), i;
-	unsigned int high = filter_bucket((uint64_t)filter->max_ns);
+	unsigned int low = wait_bucket((uint64_t)filter->min_ns), i;
+	unsigned int high = wait_bucket((uint64_t)filter->max_ns);
 	double inside = 0, all = 0, weight;
 
 	for (i = 0; i < WAIT_BUCKETS; i++) {
-		weight = (double)buckets[i] * (i ? 1.5 * (double)filter_bucket_ns(i) : 512);
+		weight = (double)buckets[i] * (i ? 1.5 * (double)wait_bucket_least_ns(i) : 512);
 		all += weight;
 		if (i < low || i > high)
 			buckets[i] = 0;
@@ -393,7 +379,7 @@ static void part_scale(struct filter_part *part, double share, bool with_max)
 bool filter_row(const struct filter *filter, struct filter_part *part)
 {
 	bool with_max = filter_has_duration(filter, part->max_ns);
-	unsigned int top = filter_bucket(part->max_ns), i;
+	unsigned int top = wait_bucket(part->max_ns), i;
 	double share;
 
 	if (filter->min_ns == 0 && part->max_ns <= (uint64_t)filter->max_ns)
@@ -413,7 +399,7 @@ bool filter_row(const struct filter *filter, struct filter_part *part)
 	for (part->count = 0, i = 0; i < WAIT_BUCKETS; i++) {
 		part->count += part->buckets[i];
 		if (!with_max && part->buckets[i])
-			part->max_ns = filter_bucket_ns(i);
+			part->max_ns = wait_bucket_least_ns(i);
 	}
 	return part->count > 0;
 }

@@ -52,10 +52,6 @@ bool filter_has_duration(const struct filter *filter, uint64_t ns);
 /* Whether it lets waits through of which only their sum is known: in any state, however short. */
 bool filter_has_shorts(const struct filter *filter);
 
-/* The bucket of a duration, see WAIT_BUCKETS, and the least duration of a bucket. */
-unsigned int filter_bucket(uint64_t ns);
-uint64_t filter_bucket_ns(unsigned int bucket);
-
 /* Waits of which only sums are kept, and what of them is within the filter's times. */
 struct filter_part {
 	uint64_t count;

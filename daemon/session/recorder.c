@@ -49,8 +49,14 @@ static void on_stacks_full(void *userdata)
 	history_shrink(userdata);
 }
 
+static void on_resolved(void *userdata, struct window *window, size_t referred_bytes)
+{
+	history_add(userdata, window, referred_bytes);
+}
+
 static int recorder_tables(struct recorder *recorder, const struct config *config)
 {
+	struct window_sink sink = { on_resolved, NULL };
 	int r = process_table_new(config->symbols_max_memory, &recorder->processes);
 
 	if (!r && config->symbols_remote)
@@ -60,12 +66,13 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (!r)
 		r = history_new(config->window_keep_ns, config->window_max_memory,
 				&recorder->history);
+	sink.userdata = recorder->history;
 	if (!r)
 		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
 	if (!r)
 		r = lines_helper_new(config->symbols_lines_memory, &recorder->lines);
 	if (!r && !recorder->is_serve_only)
-		r = resolver_new(recorder->processes, recorder->stacks, recorder->history,
+		r = resolver_new(recorder->processes, recorder->stacks, &sink,
 				 config->idle_functions, &recorder->resolver);
 	return r;
 }

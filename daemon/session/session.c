@@ -17,7 +17,7 @@
 /* Of an ad-hoc session; those above are counted as lost. */
 enum { SMALL_KEYS = 8192, MAX_SAMPLE_KEYS = 65536, IO_ALL_KEYS = 4 };
 
-static int ints_copy(struct arena *arena, struct wire_ints *ints)
+static int ints_copy(struct arena *arena, struct int_list *ints)
 {
 	int64_t *copy;
 

@@ -28,7 +28,7 @@ struct target_tasks;
 struct targets;
 
 /* The id of an always-on session is one more than its kind. */
-enum { SESSION_NAME_MAX = 64, SESSION_OFFCPU_ID = 1, SESSION_FIRST_ID = 100 };
+enum { SESSION_NAME_MAX = 64, SESSION_OFFCPU_ID = 1 };
 
 /* All of it is borrowed and outlives the sessions. */
 struct sessions_options {

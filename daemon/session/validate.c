@@ -46,7 +46,7 @@ static bool task_exists(int64_t id, bool is_process)
 	return access(path, F_OK) == 0;
 }
 
-static int tasks_check(const struct wire_ints *ids, bool is_process, struct wire_error *error)
+static int tasks_check(const struct int_list *ids, bool is_process, struct wire_error *error)
 {
 	size_t i;
 
@@ -58,7 +58,7 @@ static int tasks_check(const struct wire_ints *ids, bool is_process, struct wire
 	return 0;
 }
 
-static int cpus_check(const struct wire_ints *cpus, struct wire_error *error)
+static int cpus_check(const struct int_list *cpus, struct wire_error *error)
 {
 	_cleanup_(freep) bool *online = calloc(MAX_CPUS, sizeof(*online));
 	char list[128] = "";

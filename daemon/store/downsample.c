@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/session/filter.h"
 #include "daemon/base/hash_table.h"
 #include "common/base.h"
 
@@ -229,7 +228,7 @@ static void span_to_row(struct combine *combine, const struct window_span *span)
 	struct row_entry *entry = row_add(combine, &row, NULL);
 
 	if (entry)
-		entry->buckets[filter_bucket(ns)]++;
+		entry->buckets[wait_bucket(ns)]++;
 }
 
 static int spans_add(struct combine *combine, const struct window *window)

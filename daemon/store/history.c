@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "daemon/session/session.h"
 #include "daemon/store/entry.h"
 #include "common/base.h"
 

@@ -128,7 +128,7 @@ int store_reading_list(struct store_reading *reading, const struct store_select 
 		sqlite3_bind_int64(statement, 6, (int64_t)select->run);
 	} else {
 		sqlite3_bind_text(statement, 5, select->probe, -1, SQLITE_STATIC);
-		sqlite3_bind_int64(statement, 6, STORE_SESSIONS);
+		sqlite3_bind_int64(statement, 6, SESSION_FIRST_ID);
 	}
 	r = entries_read(reading, statement, max, out, n_out);
 	if (!r && *n_out)
@@ -146,7 +146,7 @@ int64_t store_reading_first(struct store_reading *reading, const char *probe, in
 	if (r)
 		return fallback_ns;
 	sqlite3_bind_text(statement, 1, probe, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(statement, 2, STORE_SESSIONS);
+	sqlite3_bind_int64(statement, 2, SESSION_FIRST_ID);
 	if (store_db_step(&reading->db, statement) > 0) {
 		first = sqlite3_column_int64(statement, 0);
 		sqlite3_reset(statement);

@@ -19,9 +19,6 @@
 /* More windows than this are not listed, nor more stacks loaded, at a time. */
 enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
 
-/* Sessions with a lower number are always on. */
-enum { STORE_SESSIONS = 100 };
-
 /* Whose windows: of the session of a probe that is always on, of one of a run, or else all. */
 struct store_select {
 	const char *probe; /* NULL: not by this */

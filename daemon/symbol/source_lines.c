@@ -34,7 +34,7 @@ struct file {
 
 struct lines {
 	struct arena *arena;
-	struct process_table *processes;
+	struct lines_opener opener;
 	struct file *files;
 	struct place *places;
 	size_t left_out;	    /* addresses above the limits */
@@ -42,14 +42,14 @@ struct lines {
 	const struct file *culprit; /* at which it ended; NULL where there is no reason */
 };
 
-int lines_new(struct arena *arena, struct process_table *processes, struct lines **out)
+int lines_new(struct arena *arena, const struct lines_opener *opener, struct lines **out)
 {
 	struct lines *lines = calloc(1, sizeof(*lines));
 
 	if (!lines)
 		return -ENOMEM;
 	lines->arena = arena;
-	lines->processes = processes;
+	lines->opener = *opener;
 	*out = lines;
 	return 0;
 }
@@ -139,7 +139,7 @@ static void files_open(struct lines *lines)
 	struct file *file, *next;
 
 	HASH_ITER(hh, lines->files, file, next)
-	file->is_done = process_table_open_file(lines->processes, file->id, file->path,
+	file->is_done = lines->opener.open_file(lines->opener.userdata, file->id, file->path,
 						LINES_FD_MIN, &file->fds[0], &file->fds[1]) != 0;
 }
 

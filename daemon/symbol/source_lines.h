@@ -8,11 +8,10 @@
  * symbol_lines.h, one at a time. Any thread that may wait for some seconds.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/process/process.h"
 #include "common/arena.h"
-#include "proto/wire.h"
 
 struct lines;
 struct lines_helper;
@@ -36,8 +35,18 @@ void lines_helper_stats(struct lines_helper *helper, struct lines_stats *out);
 /* Another program, and how long it may run: for tests. */
 void lines_helper_set_program(struct lines_helper *helper, const char *path, int64_t run_ns);
 
-/* All that is made is the arena's; the table is borrowed. */
-int lines_new(struct arena *arena, struct process_table *processes, struct lines **out);
+/*
+ * Opens a file by its identity, and its separate debug file where it has one (else -1), both at
+ * fd_min or above. Returns 0 or a negative errno.
+ */
+struct lines_opener {
+	int (*open_file)(void *userdata, uint64_t file_id, const char *path, int fd_min, int *fd_out,
+			 int *debug_fd_out);
+	void *userdata;
+};
+
+/* All that is made is the arena's. */
+int lines_new(struct arena *arena, const struct lines_opener *opener, struct lines **out);
 struct lines *lines_free(struct lines *lines);
 
 /* Asks for the address (an ELF virtual one, in an instruction) in a file. 0 or -ENOMEM. */

@@ -40,7 +40,7 @@ struct resolver {
 
 	struct process_table *processes;
 	struct stack_table *stacks;
-	struct history *history;
+	struct window_sink sink;
 	char *const *idle_functions;
 	struct kernel_symbols *kernel; /* the thread's own */
 	struct kernel_symbols *kernel_before; /* frames of the stack at hand have names of it */
@@ -310,13 +310,15 @@ static void *resolver_run(void *data)
 		if (item->stack)
 			stack_resolve(resolver, item->stack);
 		else
-			history_add(resolver->history, item->window, referred_bytes(resolver));
+			resolver->sink.add(resolver->sink.userdata, item->window,
+					   referred_bytes(resolver));
 		free(item);
 	}
 }
 
 int resolver_new(struct process_table *processes, struct stack_table *stacks,
-		 struct history *history, char *const *idle_functions, struct resolver **out)
+		 const struct window_sink *sink, char *const *idle_functions,
+		 struct resolver **out)
 {
 	struct resolver *resolver = calloc(1, sizeof(*resolver));
 	int r;
@@ -325,7 +327,7 @@ int resolver_new(struct process_table *processes, struct stack_table *stacks,
 		return -ENOMEM;
 	resolver->processes = processes;
 	resolver->stacks = stacks;
-	resolver->history = history;
+	resolver->sink = *sink;
 	resolver->idle_functions = idle_functions;
 	resolver->last = &resolver->first;
 	pthread_mutex_init(&resolver->lock, NULL);

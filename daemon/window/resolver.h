@@ -3,25 +3,35 @@
 #define STACKD_DAEMON_WINDOW_RESOLVER_H
 
 /*
- * Gives stacks their names and then windows to the history: in come stacks as they arrive and
- * windows after them, in order. Owned by the recorder; has a thread of its own, so that reading
+ * Gives stacks their names and then hands windows on: stacks come in as they arrive and the windows
+ * that refer to them after them, in order. Owned by the recorder; has a thread of its own, so that reading
  * symbol tables never delays a drain.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store/history.h"
 #include "daemon/window/stack.h"
+#include "daemon/window/window.h"
 
 struct resolver;
+
+/*
+ * Takes windows whose stacks have their names; referred_bytes is what all windows together refer
+ * to in tables. Called by the resolver's thread.
+ */
+struct window_sink {
+	void (*add)(void *userdata, struct window *window, size_t referred_bytes);
+	void *userdata;
+};
 
 /*
  * Borrows all it gets. processes: windows refer to those that are gone. idle_functions: NULL-ended;
  * a wait in one of them is idle. Starts the thread.
  */
 int resolver_new(struct process_table *processes, struct stack_table *stacks,
-		 struct history *history, char *const *idle_functions, struct resolver **out);
+		 const struct window_sink *sink, char *const *idle_functions,
+		 struct resolver **out);
 
 /* Works off what is queued, then stops. */
 struct resolver *resolver_free(struct resolver *resolver);

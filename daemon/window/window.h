@@ -17,6 +17,9 @@
 #include "daemon/process/process.h"
 #include "daemon/window/stack.h"
 
+/* Sessions with a lower number are always on. */
+enum { SESSION_FIRST_ID = 100 };
+
 /*
  * A thread as one image: after an exec it is another image of the same thread. sums are of this
  * window, and of the time as this image.

@@ -84,7 +84,7 @@ def compare(name, entries, table, has_text=True):
 
 def check_live(root):
     """stackd(8) names the keys that SIGHUP makes hold, and README how long the queue to the disk is."""
-    with open(f"{root}/daemon/config_reload.c", encoding="utf-8") as file:
+    with open(f"{root}/daemon/config/reload.c", encoding="utf-8") as file:
         table = re.search(r"live_keys\[\]\[2\] = \{(.*?)\n\};", file.read(), re.DOTALL)[1]
     live = set(re.findall(r'\{ "\w+", "(\w+)" \}', table))
     with open(f"{root}/man/stackd.8", encoding="utf-8") as file:
@@ -92,7 +92,7 @@ def check_live(root):
     named = set(re.findall(r"^\.IR? (\w+)", text, re.MULTILINE))
     if len(live) < 7 or named != live:
         fail(f"stackd.8: SIGHUP takes {sorted(live)}, not {sorted(named)}")
-    with open(f"{root}/daemon/store.h", encoding="utf-8") as file:
+    with open(f"{root}/daemon/store/store.h", encoding="utf-8") as file:
         queue = re.search(r"STORE_QUEUE_MAX = (\d+)", file.read())[1]
     with open(f"{root}/README.md", encoding="utf-8") as file:
         if f"{queue} windows wait for a slow disk" not in squeeze(file.read()):

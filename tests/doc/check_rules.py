@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rules of the tree: one door for each library, a licence line first in every source file, and
-headers that compile alone.
+"""Holds the tree to its rules: which room may include which, one door for each library, a licence
+line first in every source file, clang-format, and headers that compile alone.
 
 Usage: check_rules.py SOURCE_ROOT BUILD_ROOT
 """
@@ -11,16 +11,63 @@ import re
 import subprocess
 import sys
 
-# What a header's name looks like, and the files that may include it.
+# The rooms, lowest first: the files of a room may include its own, common/, and those of the rooms it
+# names, which all stand above it in this list, so that there is no circle. Every room of the daemon
+# may include the headers that it shares with the programs in the kernel.
+ROOMS = {
+    "common": (),
+    "bpf": (),
+    "proto": (),
+    "daemon/base": (),
+    "daemon/host": ("daemon/base",),
+    "daemon/config": ("daemon/base",),
+    "daemon/broker": ("daemon/base", "daemon/host"),
+    "daemon/elf": ("daemon/base", "daemon/host"),
+    "daemon/symbol": ("daemon/base", "daemon/host", "daemon/elf"),
+    "daemon/unwind": ("daemon/base", "daemon/elf"),
+    "daemon/module": ("daemon/base", "daemon/host", "daemon/elf", "daemon/symbol", "daemon/unwind"),
+    "daemon/process": (
+        "daemon/base", "daemon/host", "daemon/symbol", "daemon/unwind", "daemon/module"),
+    "daemon/probe": (
+        "daemon/base", "daemon/host", "daemon/config", "daemon/broker", "daemon/elf", "daemon/symbol",
+        "daemon/unwind", "daemon/process"),
+    "daemon/window": ("daemon/base", "daemon/host", "daemon/symbol", "daemon/process"),
+    "daemon/drain": (
+        "daemon/base", "daemon/host", "daemon/config", "daemon/process", "daemon/probe",
+        "daemon/window"),
+    "daemon/store": ("daemon/base", "daemon/process", "daemon/window"),
+    "daemon/session": (
+        "proto", "daemon/base", "daemon/host", "daemon/config", "daemon/broker", "daemon/symbol",
+        "daemon/unwind", "daemon/process", "daemon/probe", "daemon/window", "daemon/drain",
+        "daemon/store"),
+    "daemon/query": (
+        "proto", "daemon/base", "daemon/symbol", "daemon/process", "daemon/probe", "daemon/window",
+        "daemon/drain", "daemon/store", "daemon/session"),
+    "daemon/service": ("proto", "daemon/base", "daemon/query"),
+    "daemon": (
+        "daemon/base", "daemon/config", "daemon/broker", "daemon/symbol", "daemon/session",
+        "daemon/service"),
+    "client/base": ("proto",),
+    "client/option": ("proto", "client/base"),
+    "client/render": ("proto", "client/base"),
+    "client/call": ("proto", "client/base", "client/option", "client/render"),
+    "client/compat": ("proto", "client/base", "client/option", "client/render", "client/call"),
+    "client/verb": (
+        "proto", "client/base", "client/option", "client/render", "client/call", "client/compat"),
+    "client": ("client/base", "client/call", "client/compat", "client/verb"),
+}
+
+# What the name of a library's header looks like, and the rooms that may include it.
 DOORS = {
-    r"bpf/|.*\.skel\.h": r"bpf/.*|daemon/(probe|drain)[^/]*",
-    r"linux/bpf\.h": r"bpf/.*|daemon/(probe|drain)[^/]*",
-    r"uv\.h": r"daemon/(loop|server)[^/]*",
-    r"json-c/|json\.h": r"proto/[^/]*",
-    r"libelf\.h|gelf\.h|elfutils/|dwarf\.h|libdw": r"daemon/(elf|sym|unwind|module)[^/]*",
-    r"lzma\.h": r"daemon/elf_debug[^/]*",
-    r"systemd/": r"daemon/(log|notify)[^/]*",
-    r"sqlite3|zstd": r"daemon/store[^/]*",
+    r"bpf/|.*\.skel\.h|linux/bpf\.h": ("bpf", "daemon/probe", "daemon/drain"),
+    r"uv\.h": ("daemon/service",),
+    r"json-c/|json\.h": ("proto",),
+    r"libelf\.h|gelf\.h|elfutils/|dwarf\.h|libdw": (
+        "daemon/elf", "daemon/symbol", "daemon/unwind", "daemon/module"),
+    r"lzma\.h": ("daemon/elf",),
+    r"libiberty/": ("daemon/symbol",),
+    r"systemd/": ("daemon/base",),
+    r"sqlite3|zstd": ("daemon/store",),
 }
 # Tests may use what they test with.
 EXEMPT = re.compile(r"tests/")
@@ -59,14 +106,42 @@ def check_licence(path, text):
         fail(f"{path}: the first line is not '{SPDX}'")
 
 
-def check_doors(path, text):
+def check_includes(path, text):
+    """Holds each include to the rooms that may have it: ours by ROOMS, a library's by DOORS."""
     if EXEMPT.match(path):
         return
+    room = os.path.dirname(path)
+    if room not in ROOMS:
+        fail(f"{path}: {room} is no room of ROOMS")
+        return
     for header in re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)', text, re.MULTILINE):
+        other = os.path.dirname(header)
+        if other in ROOMS and os.path.exists(os.path.join(sys.argv[1], header)):
+            everybodys = ("common", "bpf") if room.startswith("daemon") else ("common",)
+            if other != room and other not in ROOMS[room] + everybodys:
+                fail(f"{path}: includes {header}, which {room} may not")
+            continue
         for pattern, allowed in DOORS.items():
-            ours = header.startswith("bpf/") and os.path.exists(os.path.join(sys.argv[1], header))
-            if re.match(pattern, header) and not ours and not re.fullmatch(allowed, path):
-                fail(f"{path}: includes {header}, which only {allowed} may")
+            if re.match(pattern, header) and room not in allowed:
+                fail(f"{path}: includes {header}, which only {', '.join(allowed)} may")
+
+
+def check_rooms():
+    """Finds rooms that would make a circle possible, and folders that are missing."""
+    rooms = list(ROOMS)
+    for room, uses in ROOMS.items():
+        if not os.path.isdir(os.path.join(sys.argv[1], room)):
+            fail(f"{room} is in ROOMS and is no folder")
+        for other in uses:
+            if rooms.index(other) >= rooms.index(room):
+                fail(f"{room} may include {other}, which stands above it in ROOMS")
+
+
+def check_format(root, paths):
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=root,
+                          stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    if done.returncode != 0:
+        fail(f"clang-format would change these:\n{done.stderr}")
 
 
 def compile_alone(root, build, path):
@@ -82,11 +157,13 @@ def compile_alone(root, build, path):
 def main():
     root, build = sys.argv[1:]
     paths = source_files(root)
+    check_rooms()
     for path in paths:
         text = read(root, path)
         check_licence(path, text)
         if path.endswith((".c", ".h")):
-            check_doors(path, text)
+            check_includes(path, text)
+    check_format(root, [p for p in paths if p.endswith((".c", ".h"))])
     # What is under bpf/ is compiled for the kernel's machine, by its own build.
     headers = [p for p in paths if p.endswith(".h") and not re.match(r"bpf/(?!shared)", p)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -315,7 +315,7 @@ static void test_offwaketime(void **state)
 		       "wake_up;vfs_write;-;write;peer;peer 900\n");
 }
 
-static struct wire_row row_of_io(const struct wire_io *io, const struct wire_ints *buckets,
+static struct wire_row row_of_io(const struct wire_io *io, const struct int_list *buckets,
 				 int64_t total_ns)
 {
 	struct wire_row row = row_of("db", NULL, 0);
@@ -342,7 +342,7 @@ static void check_totals(const char *line, const struct wire_row *rows, const ch
 static void test_iostack(void **state)
 {
 	static const int64_t counts[] = { 0, 0, 0, 4, 2 }, slow[23] = { [20] = 1, [22] = 8 };
-	const struct wire_ints few = { counts, ARRAY_SIZE(counts) }, many = { slow, ARRAY_SIZE(slow) };
+	const struct int_list few = { counts, ARRAY_SIZE(counts) }, many = { slow, ARRAY_SIZE(slow) };
 	const struct wire_io ios[IO_ROWS] = {
 		{ .layer = "syscall", .op = "pread64" },
 		{ .layer = "syscall", .op = "read" },

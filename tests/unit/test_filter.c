@@ -91,7 +91,7 @@ static void test_bad_filters_are_refused(void **state)
 		assert_refused(&wire, "states");
 	}
 	wire = wire_none();
-	wire.pids = (struct wire_ints){ .v = &zero, .n = 1 };
+	wire.pids = (struct int_list){ .v = &zero, .n = 1 };
 	assert_refused(&wire, "pids");
 	wire = wire_none();
 	wire.min_block_ns = 2;
@@ -121,9 +121,9 @@ static void test_images(void **state)
 	int64_t ids[] = { 41, 42 }, other = 44;
 
 	assert_true(has_image(&wire));
-	wire.pids = (struct wire_ints){ .v = ids, .n = 2 };
+	wire.pids = (struct int_list){ .v = ids, .n = 2 };
 	assert_true(has_image(&wire));
-	wire.tids = (struct wire_ints){ .v = &other, .n = 1 };
+	wire.tids = (struct int_list){ .v = &other, .n = 1 };
 	assert_false(has_image(&wire));
 	wire = wire_none();
 	wire.kernel_threads = 1;
@@ -160,12 +160,12 @@ static void test_buckets(void **state)
 {
 	unsigned int i;
 
-	assert_int_equal(filter_bucket(0), 0);
-	assert_int_equal(filter_bucket(1023), 0);
-	assert_int_equal(filter_bucket(UINT64_MAX), WAIT_BUCKETS - 1);
+	assert_int_equal(wait_bucket(0), 0);
+	assert_int_equal(wait_bucket(1023), 0);
+	assert_int_equal(wait_bucket(UINT64_MAX), WAIT_BUCKETS - 1);
 	for (i = 1; i < WAIT_BUCKETS; i++) {
-		assert_int_equal(filter_bucket(filter_bucket_ns(i)), i);
-		assert_int_equal(filter_bucket(filter_bucket_ns(i) - 1), i - 1);
+		assert_int_equal(wait_bucket(wait_bucket_least_ns(i)), i);
+		assert_int_equal(wait_bucket(wait_bucket_least_ns(i) - 1), i - 1);
 	}
 }
 
@@ -264,7 +264,7 @@ static void test_sums_never_grow(void **state)
 			uint64_t ns = (uint64_t)rand_r(&seed) >> (rand_r(&seed) % 31);
 
 			whole.count++;
-			whole.buckets[filter_bucket(ns)]++;
+			whole.buckets[wait_bucket(ns)]++;
 			whole.blocked_ns += ns / 3;
 			whole.runnable_ns += ns - ns / 3;
 			whole.max_ns = ns > whole.max_ns ? ns : whole.max_ns;
@@ -278,7 +278,7 @@ static void test_sums_never_grow(void **state)
 		assert_true(!has_high || (high.blocked_ns <= whole.blocked_ns &&
 					  high.runnable_ns <= whole.runnable_ns));
 		/* The edge is one of a bucket: each wait is on one side only. */
-		if (at >= 1024 && at <= (int64_t)filter_bucket_ns(WAIT_BUCKETS - 1)) {
+		if (at >= 1024 && at <= (int64_t)wait_bucket_least_ns(WAIT_BUCKETS - 1)) {
 			assert_int_equal((has_low ? low.count : 0) + (has_high ? high.count : 0),
 					 whole.count);
 			assert_true((has_low ? low.blocked_ns : 0) +
@@ -346,7 +346,7 @@ static void test_known_threads(void **state)
 	struct wire_filter wire = wire_none();
 	struct filter filter;
 
-	wire.tids = (struct wire_ints){ .v = &other, .n = 1 };
+	wire.tids = (struct int_list){ .v = &other, .n = 1 };
 	filter = filter_of(&wire);
 	assert_false(filter_has_image(&filter, &image, &info));
 	filter.knows_threads = true;

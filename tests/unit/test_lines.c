@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/process/process.h"
 #include "daemon/symbol/source_lines.h"
 #include "daemon/module/module.h"
 #include "daemon/symbol/source_lines_child.h"
@@ -67,12 +68,21 @@ static uint64_t file_id_of(const char *path)
 	return id;
 }
 
+static int open_file(void *userdata, uint64_t file_id, const char *path, int fd_min, int *fd_out,
+		     int *debug_fd_out)
+{
+	return process_table_open_file(userdata, file_id, path, fd_min, fd_out, debug_fd_out);
+}
+
 static int set_up(void **state)
 {
+	struct lines_opener opener = { open_file, NULL };
+
 	assert_int_equal(process_table_new_past(&processes), 0);
 	assert_int_equal(lines_helper_new(UINT64_C(4) << 30, &helper), 0);
 	arena = arena_new();
-	assert_int_equal(lines_new(arena, processes, &lines), 0);
+	opener.userdata = processes;
+	assert_int_equal(lines_new(arena, &opener, &lines), 0);
 	return 0;
 }
 

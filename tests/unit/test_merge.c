@@ -104,7 +104,7 @@ static void add_row(size_t n, uint32_t image, uint64_t count, uint64_t ns, struc
 	struct window_row *row = window_add_row(windows[n]);
 	uint32_t buckets[WAIT_BUCKETS] = {};
 
-	buckets[filter_bucket(ns)] = (uint32_t)count;
+	buckets[wait_bucket(ns)] = (uint32_t)count;
 	assert_int_equal(window_row_set_buckets(windows[n], row, buckets), 0);
 	row->image = image;
 	row->count = count;
@@ -362,8 +362,8 @@ static void test_part_of_a_row_is_an_estimate(void **state)
 
 	add_image(0, 1, false);
 	row = window_add_row(windows[0]);
-	buckets[filter_bucket(10 * US)] = 4;
-	buckets[filter_bucket(200 * US)] = 2;
+	buckets[wait_bucket(10 * US)] = 4;
+	buckets[wait_bucket(200 * US)] = 2;
 	assert_int_equal(window_row_set_buckets(windows[0], row, buckets), 0);
 	row->count = 6;
 	row->blocked_ns = 440 * US;
@@ -375,7 +375,7 @@ static void test_part_of_a_row_is_an_estimate(void **state)
 	assert_int_equal(merge_estimated(merge), 1);
 	assert_true(groups[0]->blocked_ns > 20 * US && groups[0]->blocked_ns < 80 * US);
 	/* None of those is as long as the longest, nor did one end when that did. */
-	assert_int_equal(groups[0]->max_ns, filter_bucket_ns(filter_bucket(10 * US)));
+	assert_int_equal(groups[0]->max_ns, wait_bucket_least_ns(wait_bucket(10 * US)));
 	assert_true(groups[0]->max_end_real_ns == INT64_MAX);
 }
 

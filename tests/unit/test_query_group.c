@@ -92,8 +92,8 @@ static void test_sums(void **state)
 				   wait_of(3, "b", "/y", 30) };
 	const struct wire_row *v;
 
-	rows[0].buckets = (struct wire_ints){ few, 2 };
-	rows[2].buckets = (struct wire_ints){ more, 3 };
+	rows[0].buckets = (struct int_list){ few, 2 };
+	rows[2].buckets = (struct int_list){ more, 3 };
 	rows[2].state = "D";
 	rows[2].state_bits = 2;
 	rows[2].open = 1;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "daemon/window/resolver.h"
+#include "daemon/window/window.h"
 #include "common/base.h"
 
 enum { DROPPED = 3 };
@@ -19,8 +20,6 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned int windows_seen;
 static unsigned int windows_done;
 static uint64_t last_seq;
-
-void __wrap_history_add(struct history *history, struct window *window, size_t stack_bytes);
 
 static void count(unsigned int *what)
 {
@@ -38,7 +37,7 @@ static void wait_for(const unsigned int *what, unsigned int n)
 	pthread_mutex_unlock(&lock);
 }
 
-void __wrap_history_add(struct history *history, struct window *window, size_t stack_bytes)
+static void on_window(void *userdata, struct window *window, size_t referred_bytes)
 {
 	count(&windows_seen);
 	pthread_mutex_lock(&gate);
@@ -81,6 +80,7 @@ static void fill_stacks(struct resolver *resolver, struct stack *stack)
 
 static void test_the_queue_has_an_end(void **state)
 {
+	const struct window_sink sink = { on_window, NULL };
 	char *const idle[] = { NULL };
 	int64_t before = clock_ns(CLOCK_MONOTONIC), added;
 	struct process_table *processes;
@@ -95,7 +95,7 @@ static void test_the_queue_has_an_end(void **state)
 	assert_int_equal(stack_table_new(1 << 20, &stacks), 0);
 	stack = stack_table_put(stacks, 100, NULL, &ip, 1, &is_new);
 	assert_non_null(stack);
-	assert_int_equal(resolver_new(processes, stacks, NULL, idle, &resolver), 0);
+	assert_int_equal(resolver_new(processes, stacks, &sink, idle, &resolver), 0);
 	pthread_mutex_lock(&gate);
 	assert_int_equal(add_window(resolver), 0);
 	wait_for(&windows_seen, 1);

@@ -40,7 +40,7 @@ static void row_add(size_t n, uint32_t image, uint64_t ns)
 	uint32_t buckets[WAIT_BUCKETS] = {};
 	struct window_row *row = window_add_row(windows[n]);
 
-	buckets[filter_bucket(ns)] = 2;
+	buckets[wait_bucket(ns)] = 2;
 	assert_int_equal(window_row_set_buckets(windows[n], row, buckets), 0);
 	row->image = image;
 	row->count = 2;

@@ -404,7 +404,7 @@ static void test_ios(void **state)
 	struct printer p;
 
 	ios[0].errors = 2;
-	rows[0].buckets = (struct wire_ints){ counts, ARRAY_SIZE(counts) };
+	rows[0].buckets = (struct int_list){ counts, ARRAY_SIZE(counts) };
 	printer_open(&p, (struct view){ .histograms = true });
 	render_text(&p.view, &reply);
 	printer_check(
@@ -461,8 +461,8 @@ static void test_heat(void **state)
 	struct printer p;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		rows[i].buckets = (struct wire_ints){ both, ARRAY_SIZE(both) };
-	rows[2].buckets = (struct wire_ints){ one, ARRAY_SIZE(one) };
+		rows[i].buckets = (struct int_list){ both, ARRAY_SIZE(both) };
+	rows[2].buckets = (struct int_list){ one, ARRAY_SIZE(one) };
 	rows[0].window = T0;
 	rows[1].window = T0 + 5 * NS_PER_S;
 	rows[2].window = T0 + 25 * NS_PER_S;

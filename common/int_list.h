@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_COMMON_INT_LIST_H
+#define STACKD_COMMON_INT_LIST_H
+
+/* A list of numbers, such as pids or CPUs, that somebody else owns. Header only, no state. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct int_list {
+	const int64_t *v;
+	size_t n;
+};
+
+#endif
