@@ -122,7 +122,8 @@ static __always_inline bool filter_has_state(__u32 state)
 	if (state & STATE_TASK_MASK & filter.state_bits)
 		return true;
 	for (i = 0; i < FILTER_STATES; i++)
-		if (filter.state_order[i] && (state & filter.state_order[i]) == filter.state_order[i])
+		if (filter.state_order[i] &&
+		    (state & filter.state_order[i]) == filter.state_order[i])
 			return filter.states & 1U << i;
 	return false;
 }

@@ -55,7 +55,7 @@ struct blkcg_gq {
 
 struct bio {
 	struct blkcg_gq *bi_blkg; /* where CONFIG_BLK_CGROUP is set */
-	struct bio *bi_next; /* of the same request */
+	struct bio *bi_next;	  /* of the same request */
 	struct block_device *bi_bdev;
 	void *bi_private; /* of what was split off a bio: that one */
 	unsigned int bi_opf;

@@ -14,8 +14,8 @@
 
 #ifndef IO_IS_PLAIN
 /*
- * Since 6.2 (a35b9af4ec2c). No instructions: it makes a pointer of a number; loads through it read 0
- * where it is bad.
+ * Since 6.2 (a35b9af4ec2c). No instructions: it makes a pointer of a number; loads through it read
+ * 0 where it is bad.
  */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 

@@ -9,7 +9,7 @@
  */
 
 const volatile bool has_throttle = false; /* on_throttle is attached */
-const volatile bool has_start = false;	  /* on_request_start is, and sees requests by their makers */
+const volatile bool has_start = false; /* on_request_start is, and sees requests by their makers */
 
 /*
  * A request, or a bio of a device that has no requests, from its making to its completion. The
@@ -33,7 +33,7 @@ struct io_request {
 	__u32 generation;
 	__u32 pad;
 	__u64 comm[COMM_LEN / 8]; /* of its process */
-	__u64 writer; /* as in a key */
+	__u64 writer;		  /* as in a key */
 	__u64 room[2];
 };
 
@@ -45,7 +45,8 @@ _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of 
 /* BIOS: of a request, which has one segment of each, and devices take 128 or 256 of those. */
 enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };
 
-/* No hash: that would be three calls a request. Mapped by nobody, which has it begin with a page. */
+/* No hash: that would be three calls a request. Mapped by nobody, which has it begin with a page.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, REQUESTS);
@@ -177,8 +178,8 @@ static __always_inline void request_identify(struct cpu *cpu, struct io_request 
 }
 
 /*
- * Who dirtied what a kernel thread writes, where the kernel keeps account of that: the control group
- * that the bio is charged to. NULL where that is the top, as for all that has no account.
+ * Who dirtied what a kernel thread writes, where the kernel keeps account of that: the control
+ * group that the bio is charged to. NULL where that is the top, as for all that has no account.
  */
 static __always_inline struct cgroup *bio_writer(struct task_struct *task, struct bio *bio)
 {
@@ -237,8 +238,8 @@ static __always_inline void request_charge(const struct io_request *request, __u
 }
 
 /*
- * Who made the bio that was held back, in whose place a kernel thread goes on; or, of a part, the one
- * that it was split off, which goes on as the rest.
+ * Who made the bio that was held back, in whose place a kernel thread goes on; or, of a part, the
+ * one that it was split off, which goes on as the rest.
  */
 static __always_inline struct io_request *bio_held(const struct bio *bio, bool *is_part)
 {
@@ -355,8 +356,9 @@ static __always_inline __u64 request_made_ns(const struct request *rq)
 }
 
 /*
- * Since 6.5 (5a80bd075f3b): by its maker, and of all requests but those that a flush is made of. Newer
- * kernels look at their clock after this; what is in start_time_ns is of the last use of the request.
+ * Since 6.5 (5a80bd075f3b): by its maker, and of all requests but those that a flush is made of.
+ * Newer kernels look at their clock after this; what is in start_time_ns is of the last use of the
+ * request.
  */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(on_request_start, struct request *rq)
@@ -440,8 +442,8 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 }
 
 /*
- * One that was never issued had nothing to be done for it by itself: a flush, which the kernel makes a
- * request of its own for. Whoever waits for it waits for the device.
+ * One that was never issued had nothing to be done for it by itself: a flush, which the kernel
+ * makes a request of its own for. Whoever waits for it waits for the device.
  */
 static __always_inline void request_close(struct cpu *cpu, const struct io_request *request,
 					  __u64 now, bool is_error)
@@ -459,8 +461,8 @@ static __always_inline void request_close(struct cpu *cpu, const struct io_reque
 }
 
 /*
- * Before who waits for it is woken; how long it was held back in all. Of the last rest of what a device
- * without requests split, nobody said that it went on.
+ * Before who waits for it is woken; how long it was held back in all. Of the last rest of what a
+ * device without requests split, nobody said that it went on.
  */
 static __always_inline __u64 throttle_leave(struct cpu *cpu, const struct bio *bio)
 {
@@ -477,7 +479,8 @@ static __always_inline __u64 throttle_leave(struct cpu *cpu, const struct bio *b
 	return throttled_ns;
 }
 
-/* Those bios of a request that end with so many bytes. Told of a request, none is told by itself. */
+/* Those bios of a request that end with so many bytes. Told of a request, none is told by itself.
+ */
 static __noinline void throttle_leave_all(struct cpu *cpu, struct bio *bio, __u32 bytes)
 {
 	__u32 i, size;

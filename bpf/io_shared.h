@@ -66,11 +66,10 @@ enum io_argument {
 /* clang-format on */
 
 /* What a program that is attached to many functions learns of the one at hand. */
-#define IO_COOKIE(layer, op, argument) \
-	((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
-#define IO_COOKIE_LAYER(cookie)	   ((cookie) & 0xff)
-#define IO_COOKIE_OP(cookie)	   ((cookie) >> 8 & 0xff)
-#define IO_COOKIE_ARGUMENT(cookie) ((cookie) >> 16 & 0xff)
+#define IO_COOKIE(layer, op, argument) ((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
+#define IO_COOKIE_LAYER(cookie)	       ((cookie)&0xff)
+#define IO_COOKIE_OP(cookie)	       ((cookie) >> 8 & 0xff)
+#define IO_COOKIE_ARGUMENT(cookie)     ((cookie) >> 16 & 0xff)
 
 enum {
 	IO_CALLS = 512,	 /* numbers of system calls, from 0 */
@@ -99,7 +98,8 @@ struct io_key {
 	__u64 leader_boot_ns;
 	union {
 		__u64 kstack;
-		__u64 writer; /* of requests: the control group they are written back for; 0: none */
+		__u64 writer; /* of requests: the control group they are written back for; 0: none
+			       */
 	};
 	__u64 ustack;
 	__u32 tgid;

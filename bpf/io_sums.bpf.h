@@ -7,8 +7,8 @@
  * longest. Any CPU may write to a row, so each word is added to atomically.
  */
 
-#include "io_shared.h"
 #include "buckets.h"
+#include "io_shared.h"
 
 static __always_inline __u32 io_bucket(__u64 ns)
 {

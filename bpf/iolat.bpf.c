@@ -199,8 +199,8 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 		frames_drop(cpu, slot->depth);
 		slot->depth = 0;
 	}
-	frame_begin(cpu, slot, bpf_get_current_task_btf(), IO_LAYER_SYSCALL,
-		    io_calls[id] & 0xf, (__u16)id + 1, NULL);
+	frame_begin(cpu, slot, bpf_get_current_task_btf(), IO_LAYER_SYSCALL, io_calls[id] & 0xf,
+		    (__u16)id + 1, NULL);
 	return 0;
 }
 
@@ -277,8 +277,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 
 /*
  * The tracepoints send every system call of every process the long way (syscall_trace_enter()) and
- * through both programs: 121 ns each. Events of single calls would make that 47, but of each that is
- * followed 596 what is 267 now. Attached to functions, nobody pays but who calls these.
+ * through both programs: 121 ns each. Events of single calls would make that 47, but of each that
+ * is followed 596 what is 267 now. Attached to functions, nobody pays but who calls these.
  */
 static __noinline int call_function_begin(struct pt_regs___kernel *regs)
 {
@@ -437,17 +437,17 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 	return function_add(cpu, task, slot, &place, ret);
 }
 
-#define FILE_FUNCTION(function, layer, op, args, file)                    \
-	SEC("?fentry/" #function)                                         \
-	int BPF_PROG(function##_in)                                       \
-	{                                                                 \
-		return function_begin(layer, op, NULL);                   \
-	}                                                                 \
-                                                                          \
-	SEC("?fexit/" #function)                                          \
-	int BPF_PROG(function##_out, args, long ret)                      \
-	{                                                                 \
-		return function_end(file, layer, op, ret);           \
+#define FILE_FUNCTION(function, layer, op, args, file)     \
+	SEC("?fentry/" #function)                          \
+	int BPF_PROG(function##_in)                        \
+	{                                                  \
+		return function_begin(layer, op, NULL);    \
+	}                                                  \
+                                                           \
+	SEC("?fexit/" #function)                           \
+	int BPF_PROG(function##_out, args, long ret)       \
+	{                                                  \
+		return function_end(file, layer, op, ret); \
 	}
 
 #define ARGS(...) __VA_ARGS__
@@ -461,11 +461,11 @@ FILE_FUNCTION(vfs_fsync_range, IO_LAYER_VFS, IO_OP_SYNC,
 	      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file)
 FILE_FUNCTION(vfs_open, IO_LAYER_VFS, IO_OP_OPEN, ARGS(void *path, struct file *file), file)
 
-#define FILE_SYSTEM(read_iter, write_iter, fsync, open)                                         \
-	FILE_FUNCTION(read_iter, IO_LAYER_FS, IO_OP_READ, IOCB, iocb->ki_filp)                  \
-	FILE_FUNCTION(write_iter, IO_LAYER_FS, IO_OP_WRITE, IOCB, iocb->ki_filp)                \
-	FILE_FUNCTION(fsync, IO_LAYER_FS, IO_OP_SYNC,                                           \
-		      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file)      \
+#define FILE_SYSTEM(read_iter, write_iter, fsync, open)                                    \
+	FILE_FUNCTION(read_iter, IO_LAYER_FS, IO_OP_READ, IOCB, iocb->ki_filp)             \
+	FILE_FUNCTION(write_iter, IO_LAYER_FS, IO_OP_WRITE, IOCB, iocb->ki_filp)           \
+	FILE_FUNCTION(fsync, IO_LAYER_FS, IO_OP_SYNC,                                      \
+		      ARGS(struct file *file, __u64 start, __u64 end, int datasync), file) \
 	FILE_FUNCTION(open, IO_LAYER_FS, IO_OP_OPEN, ARGS(void *inode, struct file *file), file)
 
 FILE_SYSTEM(ext4_file_read_iter, ext4_file_write_iter, ext4_sync_file, ext4_file_open)

@@ -37,7 +37,7 @@ struct sched_entity {
 };
 
 struct sched_info {
-	unsigned long long run_delay; /* ready and without a CPU, so far */
+	unsigned long long run_delay;	 /* ready and without a CPU, so far */
 	unsigned long long last_arrival; /* rq_clock() when it last got a CPU */
 };
 
@@ -196,7 +196,7 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
-	__u64 self_exec_id; /* one up with each exec; a word since 5.7 */
+	__u64 self_exec_id;		       /* one up with each exec; a word since 5.7 */
 	void *ret_stack;		       /* returns traced: by function_graph, */
 	struct llist_head rethooks;	       /* by kretprobes and fprobes (5.18), */
 	struct llist_head kretprobe_instances; /* by kretprobes before */

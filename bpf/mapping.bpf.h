@@ -35,8 +35,8 @@ static __always_inline bool mapping_is_sent(__u64 id, __u64 epoch)
 }
 
 /*
- * Each once a window, as stacks are: whoever sees it claimed sends what follows behind it. What they
- * are together with the daemon's; MAPPINGS_LOST where one did not get through.
+ * Each once a window, as stacks are: whoever sees it claimed sends what follows behind it. What
+ * they are together with the daemon's; MAPPINGS_LOST where one did not get through.
  */
 static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 				      const struct stack_owner *owner)
@@ -74,8 +74,7 @@ static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 }
 
 static __always_inline __u64 stack_take_user_sent(struct cpu *cpu, struct unwind_walk *w,
-						  const struct stack_owner *owner,
-						  __u32 *epoch_out)
+						  const struct stack_owner *owner, __u32 *epoch_out)
 {
 	__u64 mappings = w->generation;
 

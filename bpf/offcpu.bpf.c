@@ -14,9 +14,9 @@
 #include "filter.bpf.h"
 #include "offcpu_maps.bpf.h"
 #include "process.bpf.h"
-#include "throttle.bpf.h"
 #include "stack.bpf.h"
 #include "thread.bpf.h"
+#include "throttle.bpf.h"
 #include "unwind.bpf.h"
 #include "wait.bpf.h"
 #include "wait_stacks.bpf.h"
@@ -59,7 +59,7 @@ static __always_inline struct wait_sums *wait_row(void *window, const struct wai
  * most switches do not need: a small frame keeps the programs' entry cheap.
  */
 static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
-					__u64 ustack)
+				  __u64 ustack)
 {
 	struct wait_key key = {
 		.uid = w->uid,
@@ -285,8 +285,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 }
 
 /*
- * A new thread leaves its first CPU, and nothing showed it arrive: what ran before it is hidden from
- * BPF, and no hook runs where new threads begin. It waited as long as the kernel says.
+ * A new thread leaves its first CPU, and nothing showed it arrive: what ran before it is hidden
+ * from BPF, and no hook runs where new threads begin. It waited as long as the kernel says.
  */
 static __noinline int new_thread_recover(struct cpu *cpu, struct task_struct *task, __u64 since,
 					 __u64 now)

@@ -44,7 +44,7 @@ struct cpu {
 	struct cpu_counts counts;
 	struct pending_wait pending;
 	__u64 running; /* the task switched to last */
-	__u64 task; /* that is looked up now */
+	__u64 task;    /* that is looked up now */
 	struct recent recent[RECENT];
 };
 

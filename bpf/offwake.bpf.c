@@ -15,8 +15,8 @@
 
 #include "filter.bpf.h"
 #include "hook.bpf.h"
-#include "shared.h"
 #include "irq_context.bpf.h"
+#include "shared.h"
 
 /* Times and state of a wait that has ended, from the switch to the hook that takes its stack. */
 struct pending_wake {
@@ -37,9 +37,9 @@ struct cpu {
 #define WINDOW_KEY   struct wake_key
 #define WINDOW_VALUE struct wake_sums
 
+#include "follow.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
-#include "follow.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 #include "wait.bpf.h"

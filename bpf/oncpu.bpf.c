@@ -21,9 +21,9 @@ struct cpu {
 #define WINDOW_KEY   struct sample_key
 #define WINDOW_VALUE struct sample_sums
 
+#include "follow.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
-#include "follow.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 

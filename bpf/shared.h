@@ -13,8 +13,8 @@
 #include "buckets.h"
 #include "unwind_shared.h"
 
-#define STACK_DEPTH  127 /* frames of a kernel and of a user stack, each */
-#define COMM_LEN     16
+#define STACK_DEPTH 127 /* frames of a kernel and of a user stack, each */
+#define COMM_LEN    16
 
 /* Stack ids below STACK_ID_FIRST are no stacks but the reason why there is none. */
 enum stack_reason {
@@ -62,28 +62,28 @@ enum loss {
 
 /* One a CPU. What the conservation of events is checked against. */
 struct cpu_counts {
-	__u64 switch_ins;  /* bumped first thing: every switch to a thread that is not idle */
-	__u64 waits;	   /* ended waits put into a window's map */
-	__u64 spans;	   /* ended waits sent through the ring */
-	__u64 shorts;	   /* ended waits under the minimum, summed by thread */
-	__u64 first_seen;  /* switch-ins of threads not known before, or (offwake) to have slept */
-	__u64 recovered;   /* switch-ins that sched_switch did not show, seen a moment later */
-	__u64 hidden;	   /* switch-ins of threads that the host lets nobody see leave a CPU */
-	__u64 stacks;	   /* stacks sent */
-	__u64 stacks_late; /* waits counted without a stack: STACK_NO_HOOK */
-	__u64 pendings;	   /* 1 from a switch-in to the hook that takes its stack, else 0 */
-	__u64 lost_ns;	   /* time of the waits that were lost */
-	__u64 filtered;	   /* switch-ins or samples that the session's filter turned away */
-	__u64 samples;	   /* bumped first thing: every run of the sampling program */
+	__u64 switch_ins;   /* bumped first thing: every switch to a thread that is not idle */
+	__u64 waits;	    /* ended waits put into a window's map */
+	__u64 spans;	    /* ended waits sent through the ring */
+	__u64 shorts;	    /* ended waits under the minimum, summed by thread */
+	__u64 first_seen;   /* switch-ins of threads not known before, or (offwake) to have slept */
+	__u64 recovered;    /* switch-ins that sched_switch did not show, seen a moment later */
+	__u64 hidden;	    /* switch-ins of threads that the host lets nobody see leave a CPU */
+	__u64 stacks;	    /* stacks sent */
+	__u64 stacks_late;  /* waits counted without a stack: STACK_NO_HOOK */
+	__u64 pendings;	    /* 1 from a switch-in to the hook that takes its stack, else 0 */
+	__u64 lost_ns;	    /* time of the waits that were lost */
+	__u64 filtered;	    /* switch-ins or samples that the session's filter turned away */
+	__u64 samples;	    /* bumped first thing: every run of the sampling program */
 	__u64 samples_idle; /* of the idle task, which is not recorded */
 	__u64 samples_kept; /* put into a window's map */
-	__u64 streamed;	   /* calls sent one by one */
+	__u64 streamed;	    /* calls sent one by one */
 	__u64 call_ns;	    /* spent in the programs that record calls */
-	__u64 calls_passed;  /* passed over by chance: now, as the next one stands for them */
+	__u64 calls_passed; /* passed over by chance: now, as the next one stands for them */
 	__u64 calls_refused; /* the same of those that had no time or no turn to be recorded */
-	__u64 ios;	    /* bumped first thing: every end of an operation that is followed */
-	__u64 ios_kept;	    /* put into a window's map */
-	__u64 ios_unseen;   /* of those that ended: their begin was not seen */
+	__u64 ios;	     /* bumped first thing: every end of an operation that is followed */
+	__u64 ios_kept;	     /* put into a window's map */
+	__u64 ios_unseen;    /* of those that ended: their begin was not seen */
 	__u64 lost[LOST_N];
 };
 
@@ -92,8 +92,8 @@ struct thread_sums {
 	__u64 blocked_ns;
 	__u64 runnable_ns;
 	__u64 throttled_ns; /* of runnable_ns, but for waits under the minimum */
-	__u64 switches;	   /* switch-outs: what nvcsw + nivcsw grows by */
-	__u64 short_count; /* waits under the minimum, and their parts of the sums above */
+	__u64 switches;	    /* switch-outs: what nvcsw + nivcsw grows by */
+	__u64 short_count;  /* waits under the minimum, and their parts of the sums above */
 	__u64 short_blocked_ns;
 	__u64 short_runnable_ns;
 };
@@ -105,11 +105,11 @@ enum thread_status {
 };
 
 enum thread_flags {
-	THREAD_IS_NEW = 1,    /* has not run yet */
-	THREAD_IS_KERNEL = 2, /* PF_KTHREAD */
-	THREAD_IS_SEEDED = 4, /* found by the iterator: its present state is from before */
-	THREAD_IS_OVER = 8,   /* has ended, and could not be taken out of `slots` */
-	THREAD_IS_SHOWN = 16, /* sched_switch has shown it leave a CPU */
+	THREAD_IS_NEW = 1,     /* has not run yet */
+	THREAD_IS_KERNEL = 2,  /* PF_KTHREAD */
+	THREAD_IS_SEEDED = 4,  /* found by the iterator: its present state is from before */
+	THREAD_IS_OVER = 8,    /* has ended, and could not be taken out of `slots` */
+	THREAD_IS_SHOWN = 16,  /* sched_switch has shown it leave a CPU */
 	THREAD_IS_MARKED = 32, /* quota_ns is of its present wait */
 };
 
@@ -135,18 +135,18 @@ struct thread {
 	__u32 slot;
 	__u32 exec_gen;
 	struct thread_sums at_cut; /* sums at the start of the window `epoch` */
-	__u64 seeded_ns;           /* THREAD_IS_SEEDED: sums count from here, not from since_ns */
+	__u64 seeded_ns;	   /* THREAD_IS_SEEDED: sums count from here, not from since_ns */
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
 	__u64 kstack; /* of the wait, when stacks are taken at switch-out */
 	__u64 ustack;
 	__u64 open_since_ns; /* the wait whose kernel stack is open_kstack */
 	__u64 open_kstack;
-	__u64 user_since_ns; /* the wait whose user stack was looked at */
-	__u64 quota_queue; /* THREAD_IS_MARKED: the cfs_rq it waits on, */
-	__u64 quota_ns;    /* and how long that had been without quota by then */
+	__u64 user_since_ns;	 /* the wait whose user stack was looked at */
+	__u64 quota_queue;	 /* THREAD_IS_MARKED: the cfs_rq it waits on, */
+	__u64 quota_ns;		 /* and how long that had been without quota by then */
 	__u64 open_throttled_ns; /* of its present wait, by the last cut */
-	__u32 user_looks; /* how often and when last, see openwait.bpf.c */
+	__u32 user_looks;	 /* how often and when last, see openwait.bpf.c */
 	__u32 tid;
 	__u32 tgid;
 	__u32 seen_cut; /* the last cut whose iterator saw it */
@@ -216,9 +216,9 @@ enum wake_context {
 	WAKE_NONE,    /* no link: the path ends before */
 	WAKE_UNKNOWN, /* not seen */
 	WAKE_TASK,
-	WAKE_IRQ,     /* in an interrupt: what it interrupted has no part in it */
+	WAKE_IRQ, /* in an interrupt: what it interrupted has no part in it */
 	WAKE_SOFTIRQ,
-	WAKE_TIMER,   /* a timer ran out, in either of these */
+	WAKE_TIMER, /* a timer ran out, in either of these */
 	WAKE_CONTEXTS,
 };
 
@@ -368,8 +368,9 @@ struct record_thread_end {
 };
 
 /*
- * For fork: of the child, and the parent's. For exec: the new image's; uid, sums, epoch and old_comm
- * are its thread's, as it left the old image, and parent_ what it was: tid, start, generation.
+ * For fork: of the child, and the parent's. For exec: the new image's; uid, sums, epoch and
+ * old_comm are its thread's, as it left the old image, and parent_ what it was: tid, start,
+ * generation.
  */
 struct record_process {
 	struct record_head head;

@@ -110,8 +110,8 @@ static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 
 		cpu->counts.lost[LOST_STACK_RING]++;
 		return 0;
 	}
-	flags = used > ring_wake_bytes || owner_is_young(owner) ? BPF_RB_FORCE_WAKEUP :
-								 BPF_RB_NO_WAKEUP;
+	flags = used > ring_wake_bytes || owner_is_young(owner) ? BPF_RB_FORCE_WAKEUP
+								: BPF_RB_NO_WAKEUP;
 	if (n <= 32)
 		STACK_SEND(32);
 	else if (n <= 64)

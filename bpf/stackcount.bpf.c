@@ -19,9 +19,9 @@
 
 struct cpu {
 	struct cpu_counts counts;
-	__u64 busy;    /* a call is being recorded: scratch is in use */
-	__u64 skip;    /* so many calls more are not recorded */
-	__u64 epoch;   /* of the last call */
+	__u64 busy;  /* a call is being recorded: scratch is in use */
+	__u64 skip;  /* so many calls more are not recorded */
+	__u64 epoch; /* of the last call */
 	__u64 slice_start_ns;
 	__u64 slice_ns; /* spent in it */
 };
@@ -35,8 +35,8 @@ struct cpu {
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
-#include "ustack_cache.bpf.h"
 #include "kstack_cache.bpf.h"
+#include "ustack_cache.bpf.h"
 
 const volatile __u64 tracepoint_ips[TRACEPOINTS_MAX] = {};
 const volatile __u32 call_kind = CALL_FUNCTION; /* enum call_kind: one a session */
@@ -125,8 +125,8 @@ static __always_inline bool call_is_due(__u64 now)
 }
 
 /*
- * Of a tracepoint the first frames are what stands for it, call_handle(), its caller and what called
- * that; of a function itself.
+ * Of a tracepoint the first frames are what stands for it, call_handle(), its caller and what
+ * called that; of a function itself.
  */
 static __always_inline __u32 chain_first(void)
 {

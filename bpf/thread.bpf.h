@@ -79,7 +79,7 @@ struct thread_start {
 };
 
 static __always_inline void thread_init(struct thread *t, __u32 slot, struct task_struct *task,
-                                        const struct thread_start *start)
+					const struct thread_start *start)
 {
 	thread_begin(t);
 	__builtin_memset(&t->sums, 0, sizeof(t->sums));
@@ -114,7 +114,7 @@ static __always_inline void slot_release(struct thread *t)
 
 /* Adds the thread as started; NULL when there is no room or another CPU was first. */
 static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct *task,
-                                            const struct thread_start *start)
+					    const struct thread_start *start)
 {
 	__u64 key = (__u64)task;
 	struct thread *t;
@@ -141,7 +141,7 @@ static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct 
 
 /* For a task that is just being made: an entry under its address is of one that is gone. */
 static __noinline void thread_renew(struct cpu *cpu, struct task_struct *task,
-                                    const struct thread_start *start)
+				    const struct thread_start *start)
 {
 	struct thread *t = thread_find(cpu, (__u64)task);
 

@@ -143,8 +143,8 @@ static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u6
 }
 
 /*
- * Programs are mapped lowest, what they were linked with highest, and what they loaded later between
- * these: of more than there are bits it is seldom the ones in the middle. 32: none.
+ * Programs are mapped lowest, what they were linked with highest, and what they loaded later
+ * between these: of more than there are bits it is seldom the ones in the middle. 32: none.
  */
 static __always_inline __u32 unwind_seen_bit(const struct unwind_walk *w, __u32 i)
 {
@@ -633,7 +633,8 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 	w->flags = 0;
 	/*
 	 * After a system call's instruction, which may be a function's last, and which leaves the
-	 * address in cx, too. A signal's handler begins with another one there, and so does an exec.
+	 * address in cx, too. A signal's handler begins with another one there, and so does an
+	 * exec.
 	 */
 	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
 	if (regs->cs == UNWIND_USER_CS)

@@ -46,7 +46,8 @@ struct unwind_search {
 	__u32 n_found;
 	__u32 is_told; /* the daemon has told of the process: what it did not must be found */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
-	struct unwind_code code; /* here, as the kernel's limit is what all callers' stacks sum to */
+	struct unwind_code
+		code; /* here, as the kernel's limit is what all callers' stacks sum to */
 };
 
 /* By what the kernel knows code by. Size is the daemon's, who alone writes: nothing is allocated

@@ -27,8 +27,8 @@ enum { UNWIND_BX_LOST = 255 };
 
 /*
  * The caller's bp is at CFA + 8 * bp, or kept where that is 0; its pc is at CFA - 8. Its bx, which
- * only ld.so's lazy resolver is left by, is at CFA - 8 * bx, likewise, unless it is lost. A file has
- * some hundred that are different, which its rows name by number.
+ * only ld.so's lazy resolver is left by, is at CFA - 8 * bx, likewise, unless it is lost. A file
+ * has some hundred that are different, which its rows name by number.
  */
 struct unwind_frame {
 	__s32 cfa;
@@ -72,8 +72,8 @@ struct unwind_rule {
 /*
  * A file's code is cut in parts, each of which may be there or not: stacks are of little of what a
  * compiler has. A part is its pages and then its rows, half a word each. A page is how many rows it
- * has, in the lower bits, and the number of the first one in the part, which is at the page's start;
- * 0 where the file's code has ended before.
+ * has, in the lower bits, and the number of the first one in the part, which is at the page's
+ * start; 0 where the file's code has ended before.
  */
 enum {
 	UNWIND_PAGE_SHIFT = 11,
@@ -139,8 +139,8 @@ struct unwind_process {
 	__u32 n;
 	__u64 check; /* unwind_check() */
 	/*
-	 * Which segments were seen to be mapped (of 32, see unwind_seen_bit()), and, in the upper half,
-	 * when: the sequence of the memory's mappings. Not in check: walks write it.
+	 * Which segments were seen to be mapped (of 32, see unwind_seen_bit()), and, in the upper
+	 * half, when: the sequence of the memory's mappings. Not in check: walks write it.
 	 */
 	__u64 seen;
 };

@@ -7,8 +7,8 @@
  * Included after maps.bpf.h and hook.bpf.h.
  */
 
-#include "ustack_cache.bpf.h"
 #include "kstack_cache.bpf.h"
+#include "ustack_cache.bpf.h"
 
 /*
  * At a tracepoint the first two frames are the program and what called it; of a kprobe the context

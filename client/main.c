@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "build_config.h"
-#include "client/compat/compat.h"
-#include "client/call/output.h"
 #include "client/base/report.h"
+#include "client/call/output.h"
+#include "client/compat/compat.h"
 #include "client/verb/verb.h"
 
 /* -S may stand before the verb; the words from there on are the verb's. */

@@ -7,19 +7,19 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/base/notify.h"
 #include "daemon/broker/broker.h"
 #include "daemon/config/config.h"
 #include "daemon/config/reload.h"
 #include "daemon/exit_code.h"
-#include "daemon/base/log.h"
-#include "daemon/service/loop.h"
-#include "daemon/base/notify.h"
 #include "daemon/options.h"
-#include "daemon/session/recorder.h"
+#include "daemon/service/loop.h"
 #include "daemon/service/server.h"
 #include "daemon/service/service.h"
+#include "daemon/session/recorder.h"
 #include "daemon/symbol/source_lines_child.h"
-#include "common/base.h"
 
 #define STATUS_EVERY_NS (10 * NS_PER_S)
 
@@ -307,8 +307,7 @@ static void log_probe(struct session *session)
 	if (probe_kind_has_waits(info->kind))
 		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
 			  "recording %s, stacks by %s, waits from %lld us", info->id_text,
-			  status.hook,
-			  (long long)(info->min_wait_ns / NS_PER_US));
+			  status.hook, (long long)(info->min_wait_ns / NS_PER_US));
 	else if (info->kind == PROBE_IOLAT)
 		log_event(LOG_INFO, LOG_ID_RECORDING, fields, "recording iolat: %s", status.hook);
 	else

@@ -55,8 +55,7 @@ static int fail_usage(void)
 static int set_action(struct options *options, enum options_action action)
 {
 	if (options->action != OPTIONS_RUN && options->action != action) {
-		fputs("stackd: --check-config, --dump-config, --serve-only: one of them\n",
-		      stderr);
+		fputs("stackd: --check-config, --dump-config, --serve-only: one of them\n", stderr);
 		return fail_usage();
 	}
 	options->action = action;

@@ -233,9 +233,8 @@ static int refuse_unknown(const struct decoder *decoder, const struct path *up,
 static int decode_fields(const struct decoder *decoder, const struct path *up,
 			 const struct record *record, struct json_object *object, void *base)
 {
-	int refused = decoder->is_strict && object ?
-			      refuse_unknown(decoder, up, record, object) :
-			      0;
+	int refused =
+		decoder->is_strict && object ? refuse_unknown(decoder, up, record, object) : 0;
 
 	if (refused < 0)
 		return refused;

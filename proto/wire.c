@@ -31,9 +31,8 @@
 #define STRINGS(c, m, ...) FIELD(c, m, FIELD_STRINGS, struct wire_strs, ##__VA_ARGS__)
 #define INTS(c, m, ...)	   FIELD(c, m, FIELD_INTS, struct int_list, ##__VA_ARGS__)
 #define STRUCT(c, m, type) FIELD(c, m, FIELD_STRUCT, struct wire_##type, .record = &record_##type)
-#define STRUCTS(c, m, type, ...)                                                        \
-	FIELD(c, m, FIELD_STRUCTS, struct wire_##type##s, .record = &record_##type, \
-	      ##__VA_ARGS__)
+#define STRUCTS(c, m, type, ...) \
+	FIELD(c, m, FIELD_STRUCTS, struct wire_##type##s, .record = &record_##type, ##__VA_ARGS__)
 #define POINTER(c, m, type)                                                 \
 	FIELD(c, m, FIELD_STRUCT_PTR, const struct wire_##type *, OPTIONAL, \
 	      .record = &record_##type)

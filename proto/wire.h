@@ -104,19 +104,19 @@ struct wire_totals {
 	int64_t processes;
 	int64_t threads;
 	int64_t on_cpu_ns;
-	int64_t samples;     /* optional, of a probe that samples; of others the waits: */
-	int64_t runnable_ns; /* optional */
+	int64_t samples;      /* optional, of a probe that samples; of others the waits: */
+	int64_t runnable_ns;  /* optional */
 	int64_t throttled_ns; /* optional */
-	int64_t blocked_ns;  /* optional */
-	int64_t waits;	     /* optional */
-	int64_t short_waits; /* optional */
-	int64_t short_ns;    /* optional */
-	int64_t open_waits;  /* optional */
-	int64_t cpus;	     /* optional */
-	int64_t unseen;	     /* optional */
-	int64_t unseen_ns;   /* optional */
-	int64_t calls;	     /* optional, of a probe of calls, which has none of the others */
-	int64_t ios;	     /* optional */
+	int64_t blocked_ns;   /* optional */
+	int64_t waits;	      /* optional */
+	int64_t short_waits;  /* optional */
+	int64_t short_ns;     /* optional */
+	int64_t open_waits;   /* optional */
+	int64_t cpus;	      /* optional */
+	int64_t unseen;	      /* optional */
+	int64_t unseen_ns;    /* optional */
+	int64_t calls;	      /* optional, of a probe of calls, which has none of the others */
+	int64_t ios;	      /* optional */
 };
 
 struct wire_link {
@@ -172,15 +172,15 @@ struct wire_row {
 	int64_t count;
 	int64_t total_ns;
 	/* Of waits only, up to buckets: */
-	const char *state;   /* optional */
-	int64_t state_bits;  /* optional */
-	int64_t blocked_ns;  /* optional */
-	int64_t runnable_ns; /* optional */
+	const char *state;    /* optional */
+	int64_t state_bits;   /* optional */
+	int64_t blocked_ns;   /* optional */
+	int64_t runnable_ns;  /* optional */
 	int64_t throttled_ns; /* optional */
-	int64_t open;	     /* optional */
-	int64_t open_ns;     /* optional */
-	int64_t unseen;	     /* optional */
-	int64_t max_ns;	     /* optional */
+	int64_t open;	      /* optional */
+	int64_t open_ns;      /* optional */
+	int64_t unseen;	      /* optional */
+	int64_t max_ns;	      /* optional */
 	int64_t max_end;      /* optional time */
 	int64_t max_tid;      /* optional */
 	const char *max_comm; /* optional */
@@ -323,7 +323,7 @@ struct wire_session {
 	const struct wire_filter *filter; /* optional */
 	int64_t min_wait_ns;		  /* optional */
 	int64_t period_ns;		  /* optional */
-	int64_t count; /* optional */
+	int64_t count;			  /* optional */
 	/* Of calls only, up to lost: */
 	const char *function; /* optional */
 	int regexp;
@@ -386,7 +386,7 @@ struct wire_status_reply {
 	struct wire_losts lost;
 	struct wire_limits limits;
 	bool stats_enabled;
-	const struct wire_store *store; /* optional */
+	const struct wire_store *store;	  /* optional */
 	const struct wire_unwind *unwind; /* optional */
 };
 
@@ -399,8 +399,8 @@ struct wire_sessions_reply {
 };
 
 struct wire_windows_request {
-	int64_t since_ns; /* optional */
-	int64_t until_ns; /* optional */
+	int64_t since_ns;    /* optional */
+	int64_t until_ns;    /* optional */
 	const char *probe;   /* optional */
 	const char *session; /* optional */
 };

@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/option/options.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
+#include "client/option/options.h"
 #include "common/base.h"
 #include "proto/frame.h"
 

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/call/call.h"
-#include "client/option/options.h"
-#include "client/call/output.h"
 #include "client/base/report.h"
+#include "client/call/call.h"
+#include "client/call/output.h"
+#include "client/option/options.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/call/call.h"
-#include "client/option/options.h"
-#include "client/call/output.h"
-#include "client/render/render.h"
 #include "client/base/report.h"
-#include "client/call/snapshot.h"
 #include "client/base/term.h"
+#include "client/call/call.h"
+#include "client/call/output.h"
+#include "client/call/snapshot.h"
+#include "client/option/options.h"
+#include "client/render/render.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

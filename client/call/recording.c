@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "client/call/call.h"
-#include "client/option/options.h"
 #include "client/base/report.h"
-#include "client/call/snapshot.h"
 #include "client/base/term.h"
+#include "client/call/call.h"
+#include "client/call/snapshot.h"
+#include "client/option/options.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

@@ -7,14 +7,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/call/call.h"
-#include "client/option/options.h"
-#include "client/call/output.h"
-#include "client/option/range.h"
-#include "client/render/render.h"
-#include "client/render/iolat.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
+#include "client/call/call.h"
+#include "client/call/output.h"
+#include "client/option/options.h"
+#include "client/option/range.h"
+#include "client/render/iolat.h"
+#include "client/render/render.h"
 #include "common/base.h"
 #include "proto/codec.h"
 

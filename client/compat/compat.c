@@ -6,13 +6,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
 #include "client/call/recording.h"
-#include "client/base/report.h"
 #include "client/call/snapshot.h"
-#include "client/base/term.h"
 #include "common/base.h"
 #include "proto/codec.h"
 
@@ -202,7 +202,8 @@ static enum exit_code trace(struct compat_run *run)
 	call_release_signals();
 	if (run->tool->print_calls)
 		report_held(&t.recording);
-	else if (t.printed == WIRE_ABSENT || session->ended == WIRE_ABSENT || session->ended > t.printed)
+	else if (t.printed == WIRE_ABSENT || session->ended == WIRE_ABSENT ||
+		 session->ended > t.printed)
 		code = print_answer(&t);
 	if (run->tool->has_calls && run->options.format != FORMAT_FOLDED)
 		fputs("Detaching...\n", stdout);

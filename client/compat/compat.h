@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/compat/entries.h"
 #include "client/base/exit_code.h"
+#include "client/compat/entries.h"
 #include "client/option/options.h"
 #include "client/render/render.h"
 
@@ -51,8 +51,8 @@ struct compat_tool {
 	const struct compat_option *options;
 	size_t n_options;
 	const char *examples;
-	bool by_process; /* a process's threads are one entry, whatever their names */
-	bool with_waker; /* two pairs of stacks, the waker's above */
+	bool by_process;     /* a process's threads are one entry, whatever their names */
+	bool with_waker;     /* two pairs of stacks, the waker's above */
 	const char *pattern; /* what it takes besides options; NULL: seconds */
 	bool has_calls;	     /* entries are counts of calls; it ends with a word */
 	int64_t (*value)(const struct wire_row *row);

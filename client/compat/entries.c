@@ -119,8 +119,7 @@ struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply,
 	}
 	qsort_r(entries, n, sizeof *entries, compare_entries, &by);
 	for (size_t i = 0; i < n; i++) {
-		if (kept > 0 &&
-		    compare_keys(entries[kept - 1].row, entries[i].row, by) == 0)
+		if (kept > 0 && compare_keys(entries[kept - 1].row, entries[i].row, by) == 0)
 			entry_add(&entries[kept - 1], &entries[i]);
 		else
 			entries[kept++] = entries[i];

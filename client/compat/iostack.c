@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/base/term.h"
 #include "client/compat/compat.h"
 #include "client/render/iolat.h"
-#include "client/base/term.h"
 #include "common/base.h"
 
 enum { GROUP_LAYER = 1, GROUP_PROCESS };
@@ -29,12 +29,12 @@ static const struct {
 	const char *layer;
 	const char *kind; /* NULL: all */
 } names[] = {
-	{ "syscall", "sysc_r", "syscall", "read" },  { "syscall", "sysc_w", "syscall", "write" },
-	{ "syscall", "sysc_s", "syscall", "sync" },  { "vfs", "vfs_r", "vfs", "read" },
-	{ "vfs", "vfs_w", "vfs", "write" },	     { "vfs", "vfs_o", "vfs", "open" },
-	{ "vfs", "vfs_f", "vfs", "sync" },	     { "ext4", "extread", "fs", "read" },
-	{ "ext4", "extwrite", "fs", "write" },	     { "ext4", "extopen", "fs", "open" },
-	{ "ext4", "extfsync", "fs", "sync" },	     { "blk", "bio_op", "device", NULL },
+	{ "syscall", "sysc_r", "syscall", "read" }, { "syscall", "sysc_w", "syscall", "write" },
+	{ "syscall", "sysc_s", "syscall", "sync" }, { "vfs", "vfs_r", "vfs", "read" },
+	{ "vfs", "vfs_w", "vfs", "write" },	    { "vfs", "vfs_o", "vfs", "open" },
+	{ "vfs", "vfs_f", "vfs", "sync" },	    { "ext4", "extread", "fs", "read" },
+	{ "ext4", "extwrite", "fs", "write" },	    { "ext4", "extopen", "fs", "open" },
+	{ "ext4", "extfsync", "fs", "sync" },	    { "blk", "bio_op", "device", NULL },
 };
 
 struct operation {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/compat/compat.h"
 #include "client/base/term.h"
+#include "client/compat/compat.h"
 #include "common/base.h"
 #include "common/duration.h"
 

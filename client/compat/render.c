@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/compat/compat.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
+#include "client/compat/compat.h"
 #include "common/base.h"
 
 static const char *const missed[] = { "[Missed User Stack]", "[Missed Kernel Stack]" };
@@ -237,7 +237,7 @@ size_t compat_render(FILE *out, const struct compat_run *run,
 	if (run->tool->render)
 		return run->tool->render(out, run, reply);
 	entries = compat_entries_new(reply,
-				     by_stacks(run)   ? COMPAT_BY_STACKS
+				     by_stacks(run)	? COMPAT_BY_STACKS
 				     : tool->by_process ? COMPAT_BY_PROCESS
 							: COMPAT_BY_NAME,
 				     tool->value, &n);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/compat/compat.h"
 #include "client/base/term.h"
+#include "client/compat/compat.h"
 #include "common/base.h"
 
 static const struct compat_option options[] = {

@@ -75,7 +75,7 @@ struct options {
 	int64_t rate; /* calls a second */
 	bool regexp;
 	const char *functions; /* a pattern, to be listed */
-	int64_t duration_ns; /* --for and --duration */
+	int64_t duration_ns;   /* --for and --duration */
 	int64_t interval_ns;
 	const char *name;
 	int64_t min_block_ns;

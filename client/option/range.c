@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "client/option/options.h"
 #include "client/base/report.h"
 #include "client/base/term.h"
+#include "client/option/options.h"
 #include "common/base.h"
 #include "common/duration.h"
 #include "common/when.h"

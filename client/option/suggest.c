@@ -11,7 +11,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Letters put in, left out, replaced or swapped with their neighbour; both words in their bounds. */
+/* Letters put in, left out, replaced or swapped with their neighbour; both words in their bounds.
+ */
 static size_t distance(const char *a, size_t n, const char *b, size_t m)
 {
 	size_t d[WORD_MAX + 1][WORD_MAX + 1];

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/render/iolat.h"
 #include "client/base/term.h"
+#include "client/render/iolat.h"
 #include "common/base.h"
 
 /* Sums of one kind of operation on one file system and device, by layer. */

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/render/render.h"
 #include "client/base/term.h"
+#include "client/render/render.h"
 #include "common/base.h"
 
 bool reply_has_calls(const struct wire_snapshot_reply *reply)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/render/iolat.h"
 #include "client/base/term.h"
+#include "client/render/iolat.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = 8, COLUMNS_MIN = 10, COLUMNS_MAX = 240, MAPS = 6 };

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/render/render.h"
 #include "client/base/term.h"
+#include "client/render/render.h"
 #include "common/base.h"
 
 enum { WAKER_INDENT = 4 };

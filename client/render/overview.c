@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/render/render.h"
 #include "client/base/term.h"
+#include "client/render/render.h"
 #include "common/base.h"
 
 enum { FRAMES_MAX = 6 };

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/render/page.h"
 #include "client/base/term.h"
+#include "client/render/page.h"
 #include "proto/wire.h"
 
 enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };
@@ -28,14 +28,14 @@ struct view {
 	bool delimited;
 	bool by_max; /* the longest wait leads, not the sum */
 	bool reverse;
-	bool hides_unread;    /* said once for all */
-	bool hides_kernel;    /* stacks, though what they say of the wait is shown */
+	bool hides_unread; /* said once for all */
+	bool hides_kernel; /* stacks, though what they say of the wait is shown */
 	bool hides_user;
 	bool picks_waits;     /* by state or length: sums are of more than rows */
 	bool by_stack;	      /* nothing else was asked for */
 	bool chain;	      /* the path of wakers, not only the last */
 	bool keeps_scheduler; /* time on a CPU may be its own */
-	int frame_indent; /* of older tools; 0: theirs */
+	int frame_indent;     /* of older tools; 0: theirs */
 	bool milliseconds;    /* of I/O, as the next six */
 	bool queued;	      /* histograms of requests with their time in the queue */
 	bool breakdown;
@@ -168,8 +168,7 @@ char *row_title(const struct view *view, const struct wire_row *row);
 /* In a wait that nothing ends but what it waits for: D, and not the kind that kill -9 ends. */
 bool row_is_uninterruptible(const struct wire_row *row);
 
-#define DOUBT_WORDS \
-	"in doubt: it may be over, the thread was not seen when the last window ended"
+#define DOUBT_WORDS "in doubt: it may be over, the thread was not seen when the last window ended"
 
 /* A wait that may be over: its thread could not be looked at when the last window ended. */
 bool row_is_in_doubt(const struct wire_row *row);

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "client/render/render.h"
 #include "client/base/term.h"
+#include "client/render/render.h"
 #include "common/base.h"
 
 bool reply_is_sampled(const struct wire_snapshot_reply *reply)
@@ -18,9 +18,9 @@ static void render_head(const struct view *view, const struct wire_snapshot_repl
 	char busy[32];
 
 	average_text(t->on_cpu_ns - reply->idle.total_ns, coverage_length(&reply->coverage), busy);
-	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH, "%s thread%s of %s process%s",
-		  count_text(t->threads), t->threads == 1 ? "" : "s", count_text(t->processes),
-		  t->processes == 1 ? "" : "es");
+	page_wrap(&view->page, STYLE_PLAIN, "seen", RENDER_LABEL_WIDTH,
+		  "%s thread%s of %s process%s", count_text(t->threads), t->threads == 1 ? "" : "s",
+		  count_text(t->processes), t->processes == 1 ? "" : "es");
 	if (t->cpus > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "on CPU", RENDER_LABEL_WIDTH,
 			  "%s: %s of %s CPU%s busy", ns_text(t->on_cpu_ns), busy,
@@ -55,8 +55,8 @@ void render_samples(const struct view *view, const struct wire_snapshot_reply *r
 	inner.keeps_scheduler = true;
 	render_head(view, reply);
 	if (reply->rows.n > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "rows", RENDER_LABEL_WIDTH,
-			  "%% of %s on a CPU", ns_text(whole));
+		page_wrap(&view->page, STYLE_PLAIN, "rows", RENDER_LABEL_WIDTH, "%% of %s on a CPU",
+			  ns_text(whole));
 	for (size_t i = 0; i < reply->rows.n; i++)
 		render_row(&inner, &reply->rows.v[i], whole);
 	page_break(&view->page);

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/base/term.h"
 #include "client/render/render.h"
 #include "client/render/status.h"
-#include "client/base/term.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = 10 };
@@ -97,11 +97,13 @@ static void render_traced(const struct page *page, const struct wire_session *s)
 	if (file[0])
 		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "in %s", file);
 	if (s->calls_per_s != WIRE_ABSENT && s->load != WIRE_ABSENT)
-		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "now %s a second, %" PRId64 " %% of a CPU",
-			  count_text(s->calls_per_s), s->load);
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "now %s a second, %" PRId64 " %% of a CPU", count_text(s->calls_per_s),
+			  s->load);
 	if (s->every != WIRE_ABSENT)
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH,
-			  "one call in %s is recorded and stands for the others", count_text(s->every));
+			  "one call in %s is recorded and stands for the others",
+			  count_text(s->every));
 	if (s->held != WIRE_ABSENT && s->held > 0)
 		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s not told, at %s a second at most",
 			  count_text(s->held), count_text(s->rate));

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/render/render.h"
 #include "client/base/term.h"
+#include "client/render/render.h"
 #include "client/render/wait_kind.h"
 #include "common/base.h"
 

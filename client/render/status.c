@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/render/render.h"
 #include "client/base/term.h"
+#include "client/render/render.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/base/term.h"
 #include "client/render/render.h"
 #include "client/render/stuck_entries.h"
-#include "client/base/term.h"
 #include "common/base.h"
 
 enum {

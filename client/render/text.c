@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/render/render.h"
-#include "client/render/iolat.h"
 #include "client/base/term.h"
+#include "client/render/iolat.h"
+#include "client/render/render.h"
 #include "common/base.h"
 
 enum { LABEL_WIDTH = RENDER_LABEL_WIDTH, ROW_INDENT = 2, FRAME_INDENT = RENDER_FRAME_INDENT };
@@ -309,7 +309,8 @@ static char *longest_text(const struct wire_row *row, const struct wire_range *u
 /* The split of a row's time, where it has more than one part worth a word. */
 static void render_split(const struct view *view, const struct wire_row *row)
 {
-	if (strcmp(row->state, "mixed") != 0 && row->blocked_ns > 0 && row->runnable_ns > row->total_ns / 100)
+	if (strcmp(row->state, "mixed") != 0 && row->blocked_ns > 0 &&
+	    row->runnable_ns > row->total_ns / 100)
 		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
 			  "%s blocked, then %s ready and waiting for a CPU",
 			  ns_text(row->blocked_ns), ns_text(row->runnable_ns));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 
-#include "client/compat/compat.h"
 #include "client/call/output.h"
+#include "client/compat/compat.h"
 #include "client/verb/verb.h"
 
 static void print_verb(FILE *out, const struct verb *verb)

@@ -2,11 +2,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
 #include "client/render/status.h"
-#include "client/base/report.h"
-#include "client/base/term.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"

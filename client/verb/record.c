@@ -3,12 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/call/call.h"
-#include "client/render/page.h"
-#include "client/call/recording.h"
 #include "client/base/report.h"
-#include "client/call/snapshot.h"
 #include "client/base/term.h"
+#include "client/call/call.h"
+#include "client/call/recording.h"
+#include "client/call/snapshot.h"
+#include "client/render/page.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 
@@ -25,7 +25,7 @@ static int64_t lost_of(const struct wire_session *session)
 static void on_progress(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
-	const char *what = session->function		      ? "calls"
+	const char *what = session->function		       ? "calls"
 			   : session->period_ns != WIRE_ABSENT ? "samples"
 							       : "switches";
 	int64_t now = clock_ns(CLOCK_REALTIME), seconds = (now - session->since) / NS_PER_S;
@@ -63,10 +63,10 @@ static enum exit_code print_session(const struct options *options, const char *i
 	    (!options->comm && !options->cgroup && !options->unit))
 		return code;
 	report("no thread %s%s was seen",
-	       options->comm     ? "of comm "
+	       options->comm	 ? "of comm "
 	       : options->cgroup ? "in cgroup "
 				 : "of unit ",
-	       options->comm     ? options->comm
+	       options->comm	 ? options->comm
 	       : options->cgroup ? options->cgroup
 				 : options->unit);
 	return EXIT_CODE_NO_DATA;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdint.h>
 
+#include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
 #include "client/render/status.h"
-#include "client/base/term.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"

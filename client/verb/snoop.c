@@ -3,13 +3,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/output.h"
 #include "client/call/recording.h"
-#include "client/render/render.h"
-#include "client/base/report.h"
 #include "client/call/snapshot.h"
-#include "client/base/term.h"
+#include "client/render/render.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"

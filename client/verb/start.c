@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/output.h"
 #include "client/call/recording.h"
-#include "client/base/report.h"
-#include "client/base/term.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"

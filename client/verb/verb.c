@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "client/compat/compat.h"
 #include "client/base/report.h"
+#include "client/compat/compat.h"
 #include "client/option/suggest.h"
 #include "common/base.h"
 
@@ -40,8 +40,8 @@ const struct verb verbs[] = {
 	  cmd_snoop, NULL },
 	{ "offcputime", "[SEC]", "record time off the CPU, as the tool of that name", 0, NULL,
 	  &compat_offcputime },
-	{ "offwaketime", "[SEC]", "record waits and wakers, as the tool of that name", 0,
-	  NULL, &compat_offwaketime },
+	{ "offwaketime", "[SEC]", "record waits and wakers, as the tool of that name", 0, NULL,
+	  &compat_offwaketime },
 	{ "profile", "[SEC]", "record samples on the CPU, as the tool of that name", 0, NULL,
 	  &compat_profile },
 	{ "stackcount", "PATTERN", "count calls of functions, as the tool of that name", 0, NULL,

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/recording.h"
-#include "client/base/report.h"
 #include "client/call/snapshot.h"
-#include "client/base/term.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"
@@ -144,8 +144,8 @@ enum exit_code cmd_watch(struct options *options)
 	request = (struct wire_follow_request){
 		.probe = parts.request.probe,
 		.session = parts.request.session,
-		.interval_ns = options->interval_ns == WIRE_ABSENT ? INTERVAL_NS :
-								      options->interval_ns,
+		.interval_ns =
+			options->interval_ns == WIRE_ABSENT ? INTERVAL_NS : options->interval_ns,
 		.filter = &parts.filter,
 		.by = parts.request.by,
 		.sort = parts.request.sort,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdint.h>
 
+#include "client/base/report.h"
+#include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
+#include "client/call/snapshot.h"
 #include "client/option/range.h"
 #include "client/render/status.h"
-#include "client/base/report.h"
-#include "client/call/snapshot.h"
-#include "client/base/term.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"

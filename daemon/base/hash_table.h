@@ -23,8 +23,9 @@ static inline unsigned int hash_words(const void *key, size_t size)
 		h ^= h >> 32;
 	}
 	/*
-	 * Again: numbers given in turn, as threads have them, are spread too evenly by one round, in
-	 * steps that meet. A table of 60,000 grew to 16 million places before no chain was too long.
+	 * Again: numbers given in turn, as threads have them, are spread too evenly by one round,
+	 * in steps that meet. A table of 60,000 grew to 16 million places before no chain was too
+	 * long.
 	 */
 	h *= UINT64_C(0xd6e8feb86659fd93);
 	h ^= h >> 32;

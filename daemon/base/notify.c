@@ -9,8 +9,8 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "daemon/base/log.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
 
 _Static_assert(NOTIFY_FDS_START == SD_LISTEN_FDS_START, "the first passed descriptor");
 

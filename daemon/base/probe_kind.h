@@ -19,12 +19,9 @@ enum probe_kind {
 static inline const char *probe_kind_name(enum probe_kind kind)
 {
 	static const char *const names[PROBE_KIND_N] = {
-		[PROBE_OFFCPU] = "offcpu",
-		[PROBE_ONCPU] = "oncpu",
-		[PROBE_OFFWAKE] = "offwake",
-		[PROBE_STACKCOUNT] = "stackcount",
-		[PROBE_STACKSNOOP] = "stacksnoop",
-		[PROBE_IOLAT] = "iolat",
+		[PROBE_OFFCPU] = "offcpu",	   [PROBE_ONCPU] = "oncpu",
+		[PROBE_OFFWAKE] = "offwake",	   [PROBE_STACKCOUNT] = "stackcount",
+		[PROBE_STACKSNOOP] = "stacksnoop", [PROBE_IOLAT] = "iolat",
 	};
 
 	return names[kind];

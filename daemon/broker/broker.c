@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/broker/message.h"
+#include "common/base.h"
 #include "daemon/broker/helper.h"
+#include "daemon/broker/message.h"
 #include "daemon/broker/perf_event.h"
 #include "daemon/host/capabilities.h"
-#include "common/base.h"
 
 /* An event is opened in microseconds, a kprobe in milliseconds; longer than this it hangs. */
 enum { ANSWER_TIMEOUT_S = 10 };

@@ -29,7 +29,7 @@ struct broker_sampling {
 	enum broker_clock clock;
 	unsigned int cpu;
 	uint64_t frequency_hz; /* 1 to BROKER_MAX_FREQUENCY_HZ, or 0 and a period */
-	uint64_t period; /* ns, or cycles, from one sample to the next */
+	uint64_t period;       /* ns, or cycles, from one sample to the next */
 };
 
 /* Ten times as often, which the kernel would allow, the CPUs come to nothing else. */
@@ -57,9 +57,9 @@ struct broker_kprobe {
 
 /* A probe in a program's or library's file, in every process that maps it. Opened disabled. */
 struct broker_uprobe {
-	const char *path;    /* absolute, at most BROKER_MAX_PATH - 1 bytes */
-	uint64_t offset;     /* in the file */
-	uint32_t counter;    /* where in it the program counts who traces it; 0: nowhere */
+	const char *path; /* absolute, at most BROKER_MAX_PATH - 1 bytes */
+	uint64_t offset;  /* in the file */
+	uint32_t counter; /* where in it the program counts who traces it; 0: nowhere */
 };
 
 /*

@@ -13,10 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/base.h"
 #include "daemon/broker/message.h"
 #include "daemon/broker/perf_event.h"
 #include "daemon/host/capabilities.h"
-#include "common/base.h"
 
 #if defined(__x86_64__)
 #define BROKER_ARCH AUDIT_ARCH_X86_64

@@ -70,8 +70,8 @@ static bool is_path(const char path[static BROKER_MAX_PATH])
 static bool is_good(const struct perf_request *q)
 {
 	const bool is_sampling = q->kind == PERF_SAMPLING, is_kprobe = q->kind == PERF_KPROBE;
-	const bool is_plain = !q->clock && !q->cpu && !q->wakeup_bytes && !q->frequency_hz &&
-			      !q->period;
+	const bool is_plain =
+		!q->clock && !q->cpu && !q->wakeup_bytes && !q->frequency_hz && !q->period;
 
 	if (q->kind > PERF_UPROBE || q->cpu >= MAX_CPUS)
 		return false;
@@ -88,8 +88,8 @@ static bool is_good(const struct perf_request *q)
 	if (is_sampling)
 		return q->clock < BROKER_CLOCK_N && !q->frequency_hz != !q->period &&
 		       q->frequency_hz <= BROKER_MAX_FREQUENCY_HZ && !q->wakeup_bytes &&
-		       (!q->period || (q->period >= BROKER_MIN_PERIOD &&
-				       q->period <= BROKER_MAX_PERIOD));
+		       (!q->period ||
+			(q->period >= BROKER_MIN_PERIOD && q->period <= BROKER_MAX_PERIOD));
 	return !q->clock && !q->frequency_hz && !q->period && q->wakeup_bytes > 0 &&
 	       q->wakeup_bytes <= MAX_WAKEUP_BYTES;
 }

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "build_config.h"
+#include "common/base.h"
 #include "daemon/config/ini.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
-#include "common/base.h"
 
 /* How much of a name or a value an error message quotes. */
 #define QUOTE_MAX 48

@@ -11,8 +11,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/config/config.h"
 #include "common/base.h"
+#include "daemon/config/config.h"
 
 #define BLANKS " \t"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "daemon/config/config.h"
 #include "common/base.h"
+#include "daemon/config/config.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)

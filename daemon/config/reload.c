@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
-#include "common/base.h"
 
 /* What is read each time it is needed, or handed on by main; the rest is built in at the start. */
 static const char *const live_keys[][2] = {

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/config/config.h"
 #include "daemon/config/keys.h"
-#include "common/base.h"
 
 #define BLANKS " \t"
 

@@ -56,7 +56,8 @@ void pace_update(struct pace *pace, const struct pace_counts *now)
 	pace->load_percent = cost * 100 / ns;
 	for_rate = pace->rate ? pace->calls_per_s / pace->rate : 1;
 	pace->every_for_load = clamp_every(every_for_load(pace));
-	pace->every = clamp_every(for_rate > pace->every_for_load ? for_rate : pace->every_for_load);
+	pace->every =
+		clamp_every(for_rate > pace->every_for_load ? for_rate : pace->every_for_load);
 	if (pace->load_percent <= pace->budget_percent || pace->every < PACE_EVERY_MAX)
 		pace->over_since_ns = 0;
 	else if (!pace->over_since_ns)

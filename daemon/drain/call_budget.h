@@ -28,7 +28,7 @@ struct pace {
 	struct pace_counts last;
 	uint64_t every;
 	uint64_t every_for_load; /* what of it is for the budget's sake */
-	uint64_t calls_per_s; /* wanted, lately */
+	uint64_t calls_per_s;	 /* wanted, lately */
 	uint64_t load_percent;
 	int64_t over_since_ns; /* over the budget at the least that is possible; 0: not */
 	bool is_over;	       /* for so long that it has to end */

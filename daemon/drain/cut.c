@@ -9,10 +9,10 @@
 
 #include <bpf/bpf.h>
 
-#include "daemon/drain/map_read.h"
-#include "daemon/base/log.h"
-#include "daemon/host/procfs.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/drain/map_read.h"
+#include "daemon/host/procfs.h"
 
 /* From the time of a cut to the cut: a wait that ends in between is in the window before it. */
 #define CUT_SLACK_NS (50 * NS_PER_US)

@@ -10,11 +10,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "daemon/drain/call_stream.h"
-#include "daemon/drain/internal.h"
+#include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
-#include "common/base.h"
+#include "daemon/drain/call_stream.h"
+#include "daemon/drain/internal.h"
 
 /* The ring is looked at this often; programs wake the drain earlier when it fills. */
 #define TICK_NS (100 * NS_PER_MS)
@@ -121,9 +121,8 @@ static bool drain_wait(struct drain *drain)
 	pthread_mutex_lock(&drain->lock);
 	stop = drain->is_stopping;
 	/* Anew each time: a reload may have changed the length. */
-	drain->next_ns = drain->cut_wanted
-				 ? 0
-				 : drain->last_cut_ns + drain->config->window_length_ns;
+	drain->next_ns =
+		drain->cut_wanted ? 0 : drain->last_cut_ns + drain->config->window_length_ns;
 	pthread_mutex_unlock(&drain->lock);
 	return !stop;
 }

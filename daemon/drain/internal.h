@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/window/build_offcpu.h"
-#include "daemon/drain/drain.h"
 #include "daemon/drain/call_budget.h"
+#include "daemon/drain/drain.h"
 #include "daemon/drain/ring.h"
 #include "daemon/window/build_iolat.h"
-#include "daemon/window/build_samples.h"
+#include "daemon/window/build_offcpu.h"
 #include "daemon/window/build_offwake.h"
+#include "daemon/window/build_samples.h"
 
 /* References to stacks that have come for a window. */
 struct held_stacks {
@@ -56,8 +56,8 @@ struct drain {
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* of offcpu, else NULL */
 	bool has_asked_openwait;	  /* since the last cut */
-	struct cpu_counts *cpus; /* one a possible CPU, as read */
-	size_t cpu_size;	 /* of a value of the map, per CPU */
+	struct cpu_counts *cpus;	  /* one a possible CPU, as read */
+	size_t cpu_size;		  /* of a value of the map, per CPU */
 	int n_cpus;
 	struct cpu_counts last;
 	uint64_t threads; /* of the cut in progress */

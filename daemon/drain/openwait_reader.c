@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/log.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
 
 /* A process whose memory is read for longer is said to hold the reader up. */
 #define HELD_UP_NS NS_PER_S

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/drain/call_stream.h"
 #include "common/base.h"
+#include "daemon/drain/call_stream.h"
 
 /* How a walk ended, as the kernel, stacks and processes have it. */
 static const struct {

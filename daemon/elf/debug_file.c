@@ -13,8 +13,8 @@
 #include <linux/openat2.h>
 #include <lzma.h>
 
-#include "daemon/host/open_in_root.h"
 #include "common/base.h"
+#include "daemon/host/open_in_root.h"
 
 #define DEBUG_DIR	  "/usr/lib/debug"
 #define CHECKED_BYTES_MAX INT64_C(0x20000000) /* of a file whose checksum is made */

@@ -8,9 +8,9 @@
 #include <libelf.h>
 #include <lzma.h>
 
+#include "common/base.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/elf/handle.h"
-#include "common/base.h"
 
 #define PACKED_BYTES_MAX   (16 * 1024 * 1024)
 #define UNPACKED_BYTES_MAX (32 * 1024 * 1024) /* a few bytes can stand for gigabytes */

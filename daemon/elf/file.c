@@ -9,13 +9,13 @@
 #include <gelf.h>
 #include <libelf.h>
 
-#include "daemon/elf/handle.h"
 #include "common/base.h"
+#include "daemon/elf/handle.h"
 
-#define NOTES_BYTES_MAX (64 * 1024) /* of one segment; real ones have some hundred */
-#define SECTIONS_MAX	65536
+#define NOTES_BYTES_MAX	    (64 * 1024) /* of one segment; real ones have some hundred */
+#define SECTIONS_MAX	    65536
 #define DEBUGLINK_BYTES_MAX 4096
-#define PAGE_BYTES	4096
+#define PAGE_BYTES	    4096
 
 /* libelf reads with pread(), not by mapping: a file cut short must be an error, not SIGBUS. */
 Elf *elf_handle_open(const struct elf_source *source)
@@ -85,7 +85,8 @@ static void debuglink_read(Elf_Scn *section, struct elf_file *file)
 	memcpy(&file->debug_crc, name + at, sizeof(file->debug_crc));
 }
 
-/* Sections are of no use to who runs the file: where they are broken, names are all that is lost. */
+/* Sections are of no use to who runs the file: where they are broken, names are all that is lost.
+ */
 static void sections_read(Elf *elf, struct elf_file *file)
 {
 	Elf_Scn *section = NULL;

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ELF_BUILD_ID_MAX 64
-#define ELF_SEGMENTS_MAX 256
+#define ELF_BUILD_ID_MAX   64
+#define ELF_SEGMENTS_MAX   256
 #define ELF_NAME_BYTES_MAX 4096 /* of a function's name, with its end */
 
 /* Where the bytes are: fd is used when image is NULL, and stays the caller's. */

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <gelf.h>
 
+#include "common/base.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/elf/file.h"
 #include "daemon/elf/handle.h"
-#include "common/base.h"
 
 enum { SYMBOLS_MAX = 4 << 20 };
 

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/elf/file.h"
 #include "daemon/elf/functions.h"
 #include "daemon/elf/handle.h"
-#include "common/base.h"
 
 /* sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
 #define SECTION	  ".note.stapsdt"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/host/procfs.h"
 #include "common/base.h"
+#include "daemon/host/procfs.h"
 
 enum { DEV_MINOR_BITS = 20, FILEID_INO32_GEN = 1 };
 

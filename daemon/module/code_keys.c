@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/host/open_by_handle.h"
-#include "daemon/base/hash.h"
-#include "daemon/module/internal.h"
 #include "common/base.h"
+#include "daemon/base/hash.h"
+#include "daemon/host/open_by_handle.h"
+#include "daemon/module/internal.h"
 
 static struct module_code *slot_of(struct module_registry *registry,
 				   const struct unwind_code_key *key)

@@ -15,8 +15,8 @@
 
 #include "bpf/unwind_shared.h"
 #include "daemon/elf/file.h"
-#include "daemon/module/module.h"
 #include "daemon/host/remote_mounts.h"
+#include "daemon/module/module.h"
 #include "daemon/unwind/unwind.h"
 
 #define MODULE_BUCKETS 1024
@@ -56,7 +56,7 @@ struct module {
 	struct module *next_wanting;
 	/* Taken before registry.lock, while the file is read: */
 	pthread_mutex_t load_lock;
-	int fd; /* changed under both locks */
+	int fd;	      /* changed under both locks */
 	int debug_fd; /* its separate debug file, open as long as it is; -1: none */
 };
 
@@ -71,15 +71,15 @@ struct module_registry {
 	struct module *buckets[MODULE_BUCKETS];
 	struct module_code codes[MODULE_CODES]; /* by hash of the key */
 	struct module_symbols *symbols;
-	struct module *settling; /* each with a reference */
+	struct module *settling;   /* each with a reference */
 	struct module *wanting[2]; /* rows; each with a reference; big files second */
-	struct unwind *unwind;	 /* NULL: stacks are not walked */
+	struct unwind *unwind;	   /* NULL: stacks are not walked */
 	uint64_t max_memory;
 	size_t files_max;
-	struct mounts *mounts;	     /* NULL: all files are read */
+	struct mounts *mounts;	   /* NULL: all files are read */
 	struct module_stats stats; /* but for symbol_bytes */
 	int64_t idle_checked_ns;
-	bool is_over;		   /* max_memory, all of it by tables in use */
+	bool is_over; /* max_memory, all of it by tables in use */
 };
 
 /* module.c */

@@ -11,12 +11,12 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "daemon/elf/debug_file.h"
+#include "common/base.h"
 #include "daemon/base/hash.h"
+#include "daemon/elf/debug_file.h"
+#include "daemon/host/open_in_root.h"
 #include "daemon/host/proc_maps.h"
 #include "daemon/module/internal.h"
-#include "daemon/host/open_in_root.h"
-#include "common/base.h"
 
 #define FILES_MAX 1024 /* held open; beyond it a new file's symbols are read at once */
 

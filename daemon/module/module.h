@@ -62,8 +62,8 @@ void module_registry_note_unreadable(struct module_registry *registry);
 
 /*
  * Gets the module of a file; path_fd is open with O_PATH and stays the caller's, proc_fd is the
- * process's directory in /proc, or -1. Only regular files are opened: -EINVAL for others. A regular file that is no ELF file is a module without
- * symbols. The reference is owned by the caller.
+ * process's directory in /proc, or -1. Only regular files are opened: -EINVAL for others. A regular
+ * file that is no ELF file is a module without symbols. The reference is owned by the caller.
  */
 int module_get(struct module_registry *registry, int proc_fd, int path_fd, const char *path,
 	       struct module **out);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/base.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/module/internal.h"
-#include "common/base.h"
 
 static struct module *module_of(struct module_registry *registry, uint64_t file_id)
 {

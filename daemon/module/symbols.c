@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/module/internal.h"
 #include "daemon/symbol/symtab.h"
-#include "common/base.h"
 
 size_t module_registry_symbol_bytes(struct module_registry *registry)
 {

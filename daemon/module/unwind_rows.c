@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/module/internal.h"
 #include "daemon/unwind/compile_elf.h"
-#include "common/base.h"
 
 #define DEBUG_DIR      "/usr/lib/debug"
 #define BIG_FILE_BYTES (8 * 1024 * 1024) /* takes some 10 ms */

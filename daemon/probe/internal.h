@@ -58,8 +58,7 @@ struct probe {
 const char *probe_warning(void);
 void probe_warning_clear(void);
 
-void probe_fail(struct probe *probe, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void probe_fail(struct probe *probe, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * Before load: the window's maps, with the sizes of their members, the sizes of the others, and

@@ -13,10 +13,10 @@
 #include <linux/bpf.h>
 
 #include "bpf/io_shared.h"
+#include "common/base.h"
 #include "daemon/base/io_names.h"
 #include "daemon/probe/iolat_layers.h"
 #include "daemon/probe/kernel_btf.h"
-#include "common/base.h"
 
 #include "iolat.skel.h"
 #include "iolat_plain.skel.h"
@@ -27,7 +27,8 @@ enum {
 	SEEN = 4096,
 	SMALL_RING = 128 << 10,
 	SMALL_SEEN = 512,
-	FEW_SLOTS = 512, /* where those of pipes and sockets, which wait for long, are not followed */
+	FEW_SLOTS =
+		512, /* where those of pipes and sockets, which wait for long, are not followed */
 };
 
 /* Without them requests are made for no operation, and no thread is followed. */
@@ -124,9 +125,9 @@ static int probe_attach(struct probe *probe)
 	}
 	if (!r)
 		r = probe_layers_attach(probe);
-	return r || !bpf_program__autoload(last) ?
-		       r :
-		       probe_attach_one(probe, probe->iolat->progs.on_sys_enter);
+	return r || !bpf_program__autoload(last)
+		       ? r
+		       : probe_attach_one(probe, probe->iolat->progs.on_sys_enter);
 }
 
 /* The plain object where the kernel lacks what the other one calls; they are alike in the rest. */

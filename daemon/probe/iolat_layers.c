@@ -15,10 +15,10 @@
 #include <linux/perf_event.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/broker/broker.h"
-#include "daemon/base/io_names.h"
-#include "daemon/probe/kernel_btf.h"
 #include "common/base.h"
+#include "daemon/base/io_names.h"
+#include "daemon/broker/broker.h"
+#include "daemon/probe/kernel_btf.h"
 
 #include "iolat.skel.h"
 

@@ -10,7 +10,8 @@
 
 #include "daemon/probe/internal.h"
 
-/* Before load. 0, -ENOMEM, or -EOPNOTSUPP with a reason where the configuration wants what cannot be. */
+/* Before load. 0, -ENOMEM, or -EOPNOTSUPP with a reason where the configuration wants what cannot
+ * be. */
 int probe_layers_new(struct probe *probe);
 
 /* Before load: whether programs for system calls, and for functions, are to be loaded. */

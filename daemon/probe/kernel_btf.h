@@ -18,7 +18,8 @@ void probe_types_release(void);
 /* While held. 0 with what is borrowed until released, or a negative errno. */
 int probe_types(struct btf **out);
 
-/* While held. Whether there is that function or typedef, BTF_KIND_..; false where none can be read. */
+/* While held. Whether there is that function or typedef, BTF_KIND_..; false where none can be read.
+ */
 bool probe_types_have(const char *name, unsigned int kind);
 
 #endif

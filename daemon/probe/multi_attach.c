@@ -15,8 +15,8 @@
 
 #include <bpf/bpf.h>
 
-#include "daemon/broker/broker.h"
 #include "common/base.h"
+#include "daemon/broker/broker.h"
 
 /* To detach one function takes a grace period or two of RCU, during which others can begin. */
 enum { WORKERS = 16, NAMES_MAX = 5 };

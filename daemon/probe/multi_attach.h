@@ -31,8 +31,8 @@ bool probe_calls_has_functions(void);
 
 /*
  * Attaches the program of this descriptor. is_multi: it was loaded for many at once. 0 where it
- * is on one of them at least, see probe_calls_refused(); else a negative errno, nothing is left, and
- * where the kernel refused them one line in why (size bytes) names some.
+ * is on one of them at least, see probe_calls_refused(); else a negative errno, nothing is left,
+ * and where the kernel refused them one line in why (size bytes) names some.
  */
 int probe_calls_open(struct broker *broker, int program_fd, const struct targets *targets,
 		     bool is_multi, struct probe_calls **out, char *why, size_t size);

@@ -38,9 +38,10 @@ static int skeleton_configure(struct probe *probe)
 {
 	const struct probe_options *options = &probe->options;
 	struct offcpu *skel = probe->offcpu;
-	uint32_t ring = options->is_small ?
-				SMALL_RING :
-				(uint32_t)round_up_power_of_two(options->config->offcpu_stack_ring);
+	uint32_t ring =
+		options->is_small
+			? SMALL_RING
+			: (uint32_t)round_up_power_of_two(options->config->offcpu_stack_ring);
 	int r;
 
 	skel->rodata->hash_seed = options->hash_seed;
@@ -86,7 +87,7 @@ static int threads_prepare(struct probe *probe)
 			return r;
 	}
 	threads = mmap(NULL, threads_size(probe), PROT_READ | PROT_WRITE, MAP_SHARED,
-	               bpf_map__fd(probe->offcpu->maps.threads), 0);
+		       bpf_map__fd(probe->offcpu->maps.threads), 0);
 	if (threads == MAP_FAILED)
 		return -errno;
 	probe->threads = threads;

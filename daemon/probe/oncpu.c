@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "bpf/shared.h"
+#include "common/base.h"
+#include "daemon/base/log.h"
 #include "daemon/broker/broker.h"
 #include "daemon/host/cpu_list.h"
-#include "daemon/base/log.h"
-#include "common/base.h"
 
 #include "oncpu.skel.h"
 
@@ -19,7 +19,7 @@
 enum { RING = 512 << 10, SEEN = 4096 };
 
 struct probe_events {
-	size_t n; /* possible CPUs */
+	size_t n;		 /* possible CPUs */
 	struct bpf_link **links; /* by CPU; NULL: not there, or not asked for */
 };
 
@@ -46,8 +46,8 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 	int fd, r;
 
 	/*
-	 * The software clock samples each CPU, idle or not, in time. Cycles pass while there is work:
-	 * the kernel aims at so many samples in a second of it.
+	 * The software clock samples each CPU, idle or not, in time. Cycles pass while there is
+	 * work: the kernel aims at so many samples in a second of it.
 	 */
 	if (what.clock == BROKER_CYCLES)
 		what.frequency_hz = (NS_PER_S + period / 2) / period;

@@ -9,9 +9,9 @@
 
 #include <bpf/bpf.h>
 
+#include "common/base.h"
 #include "daemon/probe/internal.h"
 #include "daemon/probe/unwind_maps.h"
-#include "common/base.h"
 
 #include "openwait.skel.h"
 

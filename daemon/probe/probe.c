@@ -11,11 +11,11 @@
 #include <bpf/bpf.h>
 
 #include "bpf/shared.h"
-#include "daemon/broker/broker.h"
+#include "common/base.h"
 #include "daemon/base/log.h"
+#include "daemon/broker/broker.h"
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/unwind_maps.h"
-#include "common/base.h"
 
 /* What is each kind's own. */
 static const struct {
@@ -230,7 +230,8 @@ int probe_attach_raw(struct probe *probe, struct bpf_program *program, const cha
 	return probe_link_add(probe, bpf_program__attach_raw_tracepoint(program, tracepoint));
 }
 
-/* Not by libbpf's own attach, which opens the event itself and so is refused at paranoid level 3. */
+/* Not by libbpf's own attach, which opens the event itself and so is refused at paranoid level 3.
+ */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie)
 {
@@ -390,7 +391,8 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 	if (!probe->is_on)
 		return;
 	kinds[probe->options.kind].status_fn(probe, out);
-	bpf_object__for_each_program(program, probe->object) {
+	bpf_object__for_each_program(program, probe->object)
+	{
 		if (bpf_program__autoload(program) && out->n_programs < PROBE_MAX_PROGRAMS)
 			probe_program_read(program, &out->programs[out->n_programs++]);
 	}
@@ -430,7 +432,8 @@ uint64_t probe_map_bytes(const struct probe *probe)
 
 	if (!probe->is_on)
 		return 0;
-	bpf_object__for_each_map(map, probe->object) {
+	bpf_object__for_each_map(map, probe->object)
+	{
 		if (bpf_map__autocreate(map) && !probe_unwind_has(bpf_map__name(map)))
 			sum += map_bytes(bpf_map__fd(map));
 	}

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "common/int_list.h"
-#include "daemon/config/config.h"
 #include "daemon/base/probe_kind.h"
+#include "daemon/config/config.h"
 
 struct broker;
 struct io_slot;
@@ -52,13 +52,13 @@ struct probe_status {
 struct probe_options {
 	enum probe_kind kind;
 	const struct config *config;
-	struct broker *broker;	 /* may be NULL */
-	const struct probe_unwind *unwind; /* likewise */
-	uint64_t hash_seed;	 /* one for all probes: a stack has one id */
-	bool is_disabled;	 /* by the settings: gives a probe that is off */
-	bool is_small;		 /* maps of an ad-hoc session */
-	bool follows_processes;	 /* tells of fork, exec and exit; offcpu always does */
-	uint64_t max_keys;	 /* of one window */
+	struct broker *broker;		     /* may be NULL */
+	const struct probe_unwind *unwind;   /* likewise */
+	uint64_t hash_seed;		     /* one for all probes: a stack has one id */
+	bool is_disabled;		     /* by the settings: gives a probe that is off */
+	bool is_small;			     /* maps of an ad-hoc session */
+	bool follows_processes;		     /* tells of fork, exec and exit; offcpu always does */
+	uint64_t max_keys;		     /* of one window */
 	const struct session_filter *filter; /* NULL: everything */
 	const struct int_list *pids;	     /* with the filter; NULL or empty: any */
 	const struct int_list *tids;
@@ -66,22 +66,22 @@ struct probe_options {
 	/* oncpu: */
 	uint64_t period_ns;
 	const struct int_list *cpus; /* NULL or empty: all */
-	bool with_cycles; /* where the hardware counts them, else in time */
+	bool with_cycles;	     /* where the hardware counts them, else in time */
 	bool with_idle;
 	const struct targets *targets; /* of calls */
 	uint64_t rate;		       /* of stacksnoop: calls streamed a second */
 };
 
 /*
- * Whether this process may use BPF on this kernel: 0, or -EPERM or -EOPNOTSUPP with one line in reason
- * (size bytes) that says what to do. To be asked before anything is opened.
+ * Whether this process may use BPF on this kernel: 0, or -EPERM or -EOPNOTSUPP with one line in
+ * reason (size bytes) that says what to do. To be asked before anything is opened.
  */
 int probe_check(char *reason, size_t size);
 
 /*
  * Opens, loads and attaches. Returns 0 with a probe also when the kernel refuses it: then it is
- * off and probe_status() says why. -EPERM when the kernel refuses BPF tracing as such, with one line
- * in reason (size bytes); -ENOMEM.
+ * off and probe_status() says why. -EPERM when the kernel refuses BPF tracing as such, with one
+ * line in reason (size bytes); -ENOMEM.
  */
 int probe_open(const struct probe_options *options, struct probe **out, char *reason, size_t size);
 
@@ -122,7 +122,8 @@ void probe_drop_thread(const struct probe *probe, struct thread *thread);
 /* A new fd that visits every task when read; owned by the caller. Negative errno. */
 int probe_iterate(const struct probe *probe);
 
-/* Of calls only: how many are recorded, shared with the programs; and on how many functions they are. */
+/* Of calls only: how many are recorded, shared with the programs; and on how many functions they
+ * are. */
 struct call_pace *probe_pace(const struct probe *probe);
 size_t probe_functions(const struct probe *probe);
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "bpf/shared.h"
+#include "common/base.h"
 #include "daemon/broker/broker.h"
 #include "daemon/probe/multi_attach.h"
 #include "daemon/probe/target.h"
-#include "common/base.h"
 
 #include "stackcount.skel.h"
 

@@ -8,9 +8,9 @@
 
 #include <bpf/btf.h>
 
-#include "daemon/symbol/kallsyms_line.h"
-#include "daemon/probe/kernel_btf.h"
 #include "common/base.h"
+#include "daemon/probe/kernel_btf.h"
+#include "daemon/symbol/kallsyms_line.h"
 
 /* As in the setting. */
 static const char *const hook_words[HOOK_N] = {
@@ -126,7 +126,7 @@ int probe_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
 	if (probe->hook != HOOK_FINISH_SWITCH)
 		return 0;
 	r = finish_switch_symbol(symbol, sizeof(symbol));
-	return r ? r :
-		   probe_attach_kprobe(probe, finish_switch,
+	return r ? r
+		 : probe_attach_kprobe(probe, finish_switch,
 				       &(const struct broker_kprobe){ .function = symbol }, 0);
 }

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/host/procfs.h"
-#include "daemon/host/open_in_root.h"
 #include "common/base.h"
+#include "daemon/host/open_in_root.h"
+#include "daemon/host/procfs.h"
 
 #if defined(__x86_64__)
 #define MULTIARCH "x86_64-linux-gnu"

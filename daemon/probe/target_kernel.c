@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/symbol/kallsyms_line.h"
-#include "daemon/probe/target.h"
 #include "common/base.h"
+#include "daemon/probe/target.h"
+#include "daemon/symbol/kallsyms_line.h"
 
 /* Where a kernel that shows them lists what can be traced, to whom has CAP_DAC_READ_SEARCH. */
 static const char *const filter_lists[] = {

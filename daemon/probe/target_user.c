@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base.h"
 #include "daemon/elf/file.h"
 #include "daemon/elf/functions.h"
 #include "daemon/elf/usdt.h"
 #include "daemon/probe/target.h"
 #include "daemon/probe/target_binary.h"
-#include "common/base.h"
 
 struct finder {
 	const struct target_pattern *pattern;

@@ -11,8 +11,8 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-#include "daemon/probe/kernel_btf.h"
 #include "common/base.h"
+#include "daemon/probe/kernel_btf.h"
 
 #define TYPE_PREFIX   "btf_trace_"
 #define CALLER_PREFIX "__traceiter_"

@@ -153,7 +153,8 @@ static void maps_size(struct probe_unwind *maps, uint64_t max_memory)
 	maps->n[PROCESS] = (uint32_t)(part / PROCESS_BYTES);
 	maps->n[VERSION] = 1;
 	maps->n[TABLE] = (uint32_t)(part / 16 / sizeof(struct unwind_table));
-	maps->n[WORDS] = (uint32_t)((max_memory - 2 * part - part / 4 - part / 16) / sizeof(uint64_t));
+	maps->n[WORDS] =
+		(uint32_t)((max_memory - 2 * part - part / 4 - part / 16) / sizeof(uint64_t));
 	maps->n[CODE] = (uint32_t)(part / 4 / CODE_BYTES);
 }
 

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/process/maps.h"
 #include "daemon/process/perf_map.h"
 #include "daemon/process/process.h"
-#include "daemon/process/maps.h"
 
 #define PROCESS_BUCKETS 4096
 #define READ_QUEUE_MAX	1024
@@ -50,10 +50,10 @@ struct process {
 	int64_t start_real_ns;
 	bool is_gen_known; /* not when found in /proc, until it is seen */
 	bool is_kernel;
-	bool has_exited; /* or its image was replaced by an exec */
-	bool is_late;	 /* counted in too_late */
-	unsigned refs;	 /* of others; the table itself has none */
-	int64_t seen_ns; /* CLOCK_MONOTONIC */
+	bool has_exited;   /* or its image was replaced by an exec */
+	bool is_late;	   /* counted in too_late */
+	unsigned refs;	   /* of others; the table itself has none */
+	int64_t seen_ns;   /* CLOCK_MONOTONIC */
 	int64_t exited_ns; /* likewise, when it was told */
 	size_t dead_bytes; /* in table.dead_bytes for it */
 	char comm[16];
@@ -62,7 +62,7 @@ struct process {
 	uint64_t exe_dev, exe_inode; /* 0 where unknown */
 	bool is_exe_guessed;	     /* may be of the image before; else the first one read stays */
 
-	struct process_maps *maps; /* NULL until read */
+	struct process_maps *maps;	  /* NULL until read */
 	struct process_version *versions; /* process_versions.c, the newest first */
 	uint64_t reads_begun, read_applied;
 	struct process_asked *asked; /* process_found.c; NULL: nothing */
@@ -94,7 +94,7 @@ struct read_request {
 
 struct process_table {
 	pthread_mutex_t lock;
-	pthread_cond_t wake; /* of the reader, CLOCK_MONOTONIC */
+	pthread_cond_t wake;	   /* of the reader, CLOCK_MONOTONIC */
 	pthread_cond_t files_wake; /* of the thread that reads big files */
 	pthread_t reader, files;
 	bool has_reader, has_files, is_stopping;

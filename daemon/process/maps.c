@@ -8,9 +8,9 @@
 #include <sys/sysmacros.h>
 
 #include "bpf/unwind_shared.h"
+#include "common/base.h"
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
-#include "common/base.h"
 
 #define GONE_MAX 256 /* libraries closed again: of one process, the rest is forgotten */
 

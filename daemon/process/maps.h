@@ -28,7 +28,7 @@ struct process_map {
 	uint64_t inode;
 	enum map_kind kind;
 	bool is_gone;	       /* unmapped since; kept to name what was sampled before */
-	bool is_skipped;	       /* opening it is out of the question */
+	bool is_skipped;       /* opening it is out of the question */
 	struct module *module; /* NULL where there is none */
 	char *name; /* "[vdso]", "[anon]", the path; NULL: the one the module is known by */
 	bool is_name_guessed; /* nobody has told by which of its paths the file was mapped */

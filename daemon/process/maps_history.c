@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "bpf/shared.h"
+#include "common/base.h"
 #include "daemon/process/internal.h"
 #include "daemon/unwind/unwind.h"
-#include "common/base.h"
 
 /* Stacks come out of the ring a window later at most, or when it fills. */
 #define VERSIONS_MAX	 128
@@ -12,7 +12,7 @@
 #define VERSIONS_KEEP_NS (60 * NS_PER_S)
 #define VERSIONS_FORKED	 4
 /* Of all versions of a process but the newest: some have thousands. */
-#define VERSIONS_ITEMS	 32768
+#define VERSIONS_ITEMS 32768
 
 /* What a walk found, which takes the place of what was told of there. */
 struct version_found {

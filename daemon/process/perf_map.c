@@ -13,9 +13,9 @@
 
 #include <linux/openat2.h>
 
+#include "common/base.h"
 #include "daemon/base/hash.h"
 #include "daemon/host/open_in_root.h"
-#include "common/base.h"
 
 #define STATUS_BYTES 8192
 #define LINE_BYTES   4096 /* longer ones are cut; real ones have some hundred */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/process/internal.h"
-#include "daemon/host/procfs.h"
-#include "daemon/unwind/unwind.h"
 #include "common/base.h"
+#include "daemon/host/procfs.h"
+#include "daemon/process/internal.h"
+#include "daemon/unwind/unwind.h"
 
 /* Nothing is mapped there; or something else is than what the walk was told of. */
 #define WALK_DOUBTS (1U << WALK_NO_MAPPING | 1U << WALK_NO_ROW | 1U << WALK_FAULT)
@@ -395,8 +395,8 @@ static void rows_need(struct process_maps *maps, uint64_t address)
 	module_want_rows(map->module);
 }
 
-void process_table_note_walk(struct process_table *table, struct process *process,
-			     uint64_t address, unsigned int ends)
+void process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
+			     unsigned int ends)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 

@@ -40,19 +40,19 @@ struct unwind;
 struct record_mapping;
 
 struct process_stats {
-	size_t processes;      /* held now, PROCESSES_MAX at most */
-	size_t modules;        /* files held now */
-	size_t symbol_bytes;   /* of symbol tables held now */
-	uint64_t evictions;    /* symbol tables dropped for max_memory */
-	uint64_t too_late;     /* processes gone before their mappings were read */
-	uint64_t unreadable;   /* files that could not be opened or parsed */
-	uint64_t remote;       /* mapped files left alone: another host or a program serves them */
-	uint64_t queue_full;   /* prompt snapshots not queued or, with many execs, not repeated */
+	size_t processes;	/* held now, PROCESSES_MAX at most */
+	size_t modules;		/* files held now */
+	size_t symbol_bytes;	/* of symbol tables held now */
+	uint64_t evictions;	/* symbol tables dropped for max_memory */
+	uint64_t too_late;	/* processes gone before their mappings were read */
+	uint64_t unreadable;	/* files that could not be opened or parsed */
+	uint64_t remote;	/* mapped files left alone: another host or a program serves them */
+	uint64_t queue_full;	/* prompt snapshots not queued or, with many execs, not repeated */
 	uint64_t mappings_full; /* processes with more executable mappings than are kept */
-	uint64_t table_full;   /* processes not taken in */
-	size_t dead_bytes;     /* of processes that have exited, kept for who refers to them */
-	size_t perf_map_bytes; /* names of code made at run time */
-	uint64_t perf_refused; /* processes whose perf map is another's, too large or too old */
+	uint64_t table_full;	/* processes not taken in */
+	size_t dead_bytes;	/* of processes that have exited, kept for who refers to them */
+	size_t perf_map_bytes;	/* names of code made at run time */
+	uint64_t perf_refused;	/* processes whose perf map is another's, too large or too old */
 };
 
 /* How walks of user stacks ended; bits of what process_table_note_walk() is told. */
@@ -76,7 +76,8 @@ struct process_walks {
 	uint64_t ends[WALK_ENDS];
 };
 
-/* Starts the threads that read /proc and big files promptly. max_memory in bytes bounds symbol tables. */
+/* Starts the threads that read /proc and big files promptly. max_memory in bytes bounds symbol
+ * tables. */
 int process_table_new(uint64_t max_memory, struct process_table **out);
 /* Before the first process is seen: remote files are read too. */
 void process_table_read_remote(struct process_table *table);
@@ -93,7 +94,7 @@ int process_table_scan(struct process_table *table);
  * owned by the caller, NULL when out of memory. comm may be NULL. Never blocks on /proc.
  */
 struct process *process_table_see(struct process_table *table, const struct process_id *id,
-                                  bool is_kernel, const char *comm);
+				  bool is_kernel, const char *comm);
 
 /*
  * What stands for a process and is none, with a pid of 0: the same, but that it is as it is given
@@ -103,22 +104,22 @@ struct process *process_table_see_as(struct process_table *table, const struct p
 
 /* A fork: the child starts with the parent's mappings (parent may be unknown). Never blocks. */
 void process_table_note_fork(struct process_table *table, const struct process_id *child,
-                             const struct process_id *parent, const char *comm);
+			     const struct process_id *parent, const char *comm);
 
 /*
  * An exec: the new image's mappings are read now and again some milliseconds later, when the
  * dynamic linker has mapped the libraries. Never blocks.
  */
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
-                             const char *comm);
+			     const char *comm);
 
 /*
  * A walk of the process's stack ended at this address: counts it. Where nothing known is mapped
  * there, or it found no way on (rate limited), the mappings are read, for another library may have
  * taken the place of one; where the rows of the file are not loaded, those. Never blocks.
  */
-void process_table_note_walk(struct process_table *table, struct process *process,
-			     uint64_t address, unsigned int ends);
+void process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
+			     unsigned int ends);
 
 /*
  * A walk went through a mapping of the process that nobody had told of: where its file is known, it
@@ -152,7 +153,8 @@ void process_table_stats(struct process_table *table, struct process_stats *out)
 /* As in the stats; costs next to nothing. */
 size_t process_table_dead_bytes(struct process_table *table);
 
-/* A table of processes of the past, as they were written down: it reads nothing and has no thread. */
+/* A table of processes of the past, as they were written down: it reads nothing and has no thread.
+ */
 int process_table_new_past(struct process_table **out);
 
 /* Adds one; a reference, NULL when out of memory or room. has_exited is looked for in /proc. */

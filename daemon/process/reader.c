@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/process/internal.h"
-#include "daemon/host/procfs.h"
-#include "daemon/base/thread.h"
 #include "common/base.h"
+#include "daemon/base/thread.h"
+#include "daemon/host/procfs.h"
+#include "daemon/process/internal.h"
 
 #define READ_TRIES 3 /* while an exec changes the image under our hands */
 

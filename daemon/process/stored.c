@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
+#include "daemon/host/procfs.h"
 #include "daemon/module/module.h"
 #include "daemon/process/internal.h"
-#include "daemon/host/procfs.h"
-#include "common/base.h"
 
 int process_table_new_past(struct process_table **out)
 {

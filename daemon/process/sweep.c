@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "daemon/process/internal.h"
-#include "daemon/host/procfs.h"
 #include "common/base.h"
+#include "daemon/host/procfs.h"
+#include "daemon/process/internal.h"
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */

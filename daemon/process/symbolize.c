@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/base/hash.h"
 #include "daemon/process/internal.h"
 #include "daemon/symbol/symtab.h"
-#include "common/base.h"
 
 #define USER_ADDRESS_MIN UINT64_C(0x1000)
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/process/internal.h"
-#include "daemon/host/procfs.h"
 #include "common/base.h"
+#include "daemon/host/procfs.h"
+#include "daemon/process/internal.h"
 
 /* How long a name is believed, and how soon one that is missing, or a map, is looked for again. */
 #define FRESH_NS  NS_PER_S

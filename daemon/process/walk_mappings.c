@@ -4,8 +4,8 @@
 #include <sys/sysmacros.h>
 
 #include "bpf/shared.h"
-#include "daemon/process/internal.h"
 #include "common/base.h"
+#include "daemon/process/internal.h"
 
 #define ASKED_AT_ONCE  32	/* of one process; then within the reader's budget */
 #define ASKED_AHEAD_NS NS_PER_S /* of processes that are merely new: many stacks hang on a file */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/process/internal.h"
 #include "common/base.h"
+#include "daemon/process/internal.h"
 
 /* By the program a process runs; what found no room is counted under no name. */
 static struct process_walks *walks_find(struct process_table *table, const char *exe)

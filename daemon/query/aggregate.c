@@ -125,10 +125,10 @@ static int merge_finish(struct merge *merge)
 	merge->array = calloc(HASH_COUNT(merge->groups) + 1, sizeof(struct merge_group *));
 	if (!merge->array)
 		return -ENOMEM;
-	HASH_ITER(hh, merge->groups, group, next)
-	merge->array[i++] = group;
-	HASH_ITER(hh, merge->threads, seen, next_seen)
-	merge->totals.idle_threads += seen->is_idle;
+	HASH_ITER (hh, merge->groups, group, next)
+		merge->array[i++] = group;
+	HASH_ITER (hh, merge->threads, seen, next_seen)
+		merge->totals.idle_threads += seen->is_idle;
 	merge->totals.threads = HASH_COUNT(merge->threads);
 	merge->totals.processes = HASH_COUNT(merge->processes);
 	return merge->error;

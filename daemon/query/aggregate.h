@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/session/filter.h"
 #include "daemon/base/hash_table.h"
+#include "daemon/session/filter.h"
 #include "daemon/store/history.h"
 
 /* The last two are of I/O. */
@@ -43,7 +43,7 @@ struct merge_group {
 	struct stack *kernel;		  /* references */
 	struct stack *user;
 	struct window_waker waker; /* where key.waker is not 0; with references */
-	uint32_t state; /* the bits of all waits */
+	uint32_t state;		   /* the bits of all waits */
 	bool is_idle;
 	bool is_sample;
 	bool is_short; /* the waits under the minimum: no stack */
@@ -106,7 +106,7 @@ struct merge;
 
 struct merge_options {
 	enum merge_by by;
-	bool open_only; /* waits not ended at the end of the last window */
+	bool open_only;	   /* waits not ended at the end of the last window */
 	bool by_functions; /* stacks of samples that differ by address only are one */
 };
 

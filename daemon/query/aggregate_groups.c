@@ -24,8 +24,8 @@ static bool wait_is_idle(const struct contribution *c)
 }
 
 /* Whether a wait is idle does not depend on which of its stacks are wanted. */
-void contribution_stacks(const struct merge *merge, struct contribution *c,
-			 struct stack *kernel, struct stack *user)
+void contribution_stacks(const struct merge *merge, struct contribution *c, struct stack *kernel,
+			 struct stack *user)
 {
 	c->kernel = kernel;
 	c->user = user;
@@ -61,8 +61,7 @@ static uint64_t key_state(const struct contribution *c, bool has_stacks)
 	if (!has_stacks)
 		return KEY_WAIT | (c->is_idle ? KEY_IDLE : 0);
 	return (uint64_t)state_letter(c->state)[0] | (c->is_idle ? KEY_IDLE : 0) |
-	       (is_killable ? KEY_KILLABLE : 0) |
-	       (c->state & STATE_THROTTLED ? KEY_THROTTLED : 0);
+	       (is_killable ? KEY_KILLABLE : 0) | (c->state & STATE_THROTTLED ? KEY_THROTTLED : 0);
 }
 
 static void key_init(const struct merge *merge, const struct contribution *c, struct merge_key *key)
@@ -163,8 +162,7 @@ void groups_free(struct merge *merge)
 {
 	struct merge_group *group, *next;
 
-	HASH_ITER(hh, merge->groups, group, next)
-	{
+	HASH_ITER (hh, merge->groups, group, next) {
 		HASH_DEL(merge->groups, group);
 		stack_unref(group->kernel);
 		stack_unref(group->user);

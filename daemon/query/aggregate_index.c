@@ -31,8 +31,8 @@ static void seen_free(struct seen *set)
 {
 	struct seen *seen, *next;
 
-	HASH_ITER(hh, set, seen, next)
-	HASH_DEL(set, seen);
+	HASH_ITER (hh, set, seen, next)
+		HASH_DEL(set, seen);
 }
 
 struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t start_ns, bool add)
@@ -82,9 +82,9 @@ void spans_forget(struct merge *merge, const struct window *window)
 {
 	struct span_entry *entry, *next;
 
-	HASH_ITER(hh, merge->spans, entry, next)
-	if ((int64_t)entry->key[1] >= window->start_ns)
-		span_free(merge, entry);
+	HASH_ITER (hh, merge->spans, entry, next)
+		if ((int64_t)entry->key[1] >= window->start_ns)
+			span_free(merge, entry);
 }
 
 void spans_index(struct merge *merge, const struct window *window)
@@ -159,10 +159,9 @@ void index_free(struct merge *merge)
 	struct span_entry *entry, *next_entry;
 	struct image_info *info, *next_info;
 
-	HASH_ITER(hh, merge->spans, entry, next_entry)
-	span_free(merge, entry);
-	HASH_ITER(hh, merge->infos, info, next_info)
-	{
+	HASH_ITER (hh, merge->spans, entry, next_entry)
+		span_free(merge, entry);
+	HASH_ITER (hh, merge->infos, info, next_info) {
 		HASH_DEL(merge->infos, info);
 		process_unref(info->image.process);
 	}

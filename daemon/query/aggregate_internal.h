@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/query/aggregate.h"
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/query/aggregate.h"
 
 /* A thread or process that was seen, for counting each once. */
 struct seen {
@@ -35,7 +35,7 @@ struct image_info {
 
 /* A wait that spans windows: how it ended, if it did, and whether it was open at the end. */
 struct span_entry {
-	uint64_t key[2]; /* uid, start */
+	uint64_t key[2];	 /* uid, start */
 	struct window_span span; /* a copy, with references */
 	struct stack *user;	 /* as read while it went on, with a reference */
 	bool has_span;
@@ -62,8 +62,8 @@ struct merge {
 	struct span_entry *spans;
 	struct merge_totals totals;
 	uint64_t estimated;
-	int64_t end_ns; /* of the last window */
-	uint64_t run;	/* of the window at hand, */
+	int64_t end_ns;	    /* of the last window */
+	uint64_t run;	    /* of the window at hand, */
 	int64_t run_end_ns; /* and the end of the last window of that run */
 	int error;
 };
@@ -102,8 +102,8 @@ struct image_info *info_get(struct merge *merge, const struct window_image *imag
 void index_free(struct merge *merge);
 
 /* merge_groups.c: whether a wait is idle does not depend on which of its stacks are wanted. */
-void contribution_stacks(const struct merge *merge, struct contribution *c,
-			 struct stack *kernel, struct stack *user);
+void contribution_stacks(const struct merge *merge, struct contribution *c, struct stack *kernel,
+			 struct stack *user);
 
 struct merge_group *contribute(struct merge *merge, const struct contribution *c);
 

@@ -100,8 +100,7 @@ void merge_ios_free(struct merge *merge)
 {
 	struct merge_io *group, *next;
 
-	HASH_ITER(hh, merge->ios, group, next)
-	{
+	HASH_ITER (hh, merge->ios, group, next) {
 		HASH_DEL(merge->ios, group);
 		stack_unref(group->io.kernel);
 		stack_unref(group->io.user);
@@ -117,8 +116,8 @@ int merge_ios(struct merge *merge, struct merge_io ***out, size_t *n_out)
 
 	if (!array)
 		return -ENOMEM;
-	HASH_ITER(hh, merge->ios, group, next)
-	array[n++] = group;
+	HASH_ITER (hh, merge->ios, group, next)
+		array[n++] = group;
 	*out = array;
 	*n_out = n;
 	return 0;

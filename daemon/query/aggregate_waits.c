@@ -158,7 +158,6 @@ void merge_short(struct merge *merge, const struct window_image *image, struct i
 		.runnable_ns = sums->short_runnable_ns,
 	};
 
-	if (sums->short_count && filter_has_shorts(merge->filter) &&
-	    !merge->options.open_only)
+	if (sums->short_count && filter_has_shorts(merge->filter) && !merge->options.open_only)
 		contribute(merge, &c);
 }

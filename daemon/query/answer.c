@@ -6,11 +6,11 @@
 #include <pwd.h>
 #include <stdlib.h>
 
+#include "common/base.h"
 #include "daemon/query/answer_rows.h"
 #include "daemon/session/recorder.h"
-#include "daemon/store/store.h"
 #include "daemon/store/prefetch.h"
-#include "common/base.h"
+#include "daemon/store/store.h"
 
 struct answer *answer_new(void)
 {
@@ -155,8 +155,8 @@ static int64_t frame_offset(const struct row_context *context, const struct fram
 
 	if (frame->kind == FRAME_PSEUDO || offset >= INT64_MAX)
 		return WIRE_ABSENT;
-	if (!frame->name && (!frame->module || (frame->kind == FRAME_KERNEL &&
-						!context->options->kernel_addresses)))
+	if (!frame->name && (!frame->module ||
+			     (frame->kind == FRAME_KERNEL && !context->options->kernel_addresses)))
 		return WIRE_ABSENT;
 	return (int64_t)offset;
 }
@@ -227,8 +227,7 @@ int answer_stack(struct row_context *context, const struct stack *stack,
 	return 0;
 }
 
-void answer_process(const struct process_info *info, struct arena *arena,
-		    struct wire_process *out)
+void answer_process(const struct process_info *info, struct arena *arena, struct wire_process *out)
 {
 	*out = (struct wire_process){
 		.pid = info->id.pid,
@@ -300,9 +299,8 @@ static int link_wire(struct row_context *context, const struct window_link *link
 		     struct wire_link *out)
 {
 	static const char *const names[WAKE_CONTEXTS] = {
-		[WAKE_NONE] = "unknown",     [WAKE_UNKNOWN] = "unknown",
-		[WAKE_TASK] = "task",	     [WAKE_IRQ] = "irq",
-		[WAKE_SOFTIRQ] = "softirq",  [WAKE_TIMER] = "timer",
+		[WAKE_NONE] = "unknown", [WAKE_UNKNOWN] = "unknown", [WAKE_TASK] = "task",
+		[WAKE_IRQ] = "irq",	 [WAKE_SOFTIRQ] = "softirq", [WAKE_TIMER] = "timer",
 	};
 
 	*out = (struct wire_link){
@@ -371,7 +369,7 @@ static int row_wire(struct row_context *context, const struct merge_group *group
 }
 
 struct row_context *answer_stacks_new(struct answer *answer,
-					const struct answer_row_options *options)
+				      const struct answer_row_options *options)
 {
 	struct row_context *stacks = arena_alloc(answer->arena, sizeof(*stacks));
 

@@ -7,11 +7,11 @@
  * stacks it borrows. Used by the query files only; see daemon/query/query.h for what others see.
  */
 
+#include "common/arena.h"
 #include "daemon/drain/call_stream.h"
-#include "daemon/store/history.h"
 #include "daemon/query/aggregate.h"
 #include "daemon/query/query.h"
-#include "common/arena.h"
+#include "daemon/store/history.h"
 #include "proto/wire.h"
 
 /* With all their frames they are less than a reply may be long. */
@@ -25,13 +25,13 @@ struct answer {
 	struct store_reading *reading; /* of which windows are loaded; NULL: none is */
 	struct store_ahead *ahead;     /* loads them while they are merged; NULL: nobody does */
 	struct merge *merge;
-	struct session *session; /* a reference, or NULL */
-	struct arena *step;	 /* of a stream: what one reply is made of, */
+	struct session *session;	  /* a reference, or NULL */
+	struct arena *step;		  /* of a stream: what one reply is made of, */
 	struct call taken[CALLS_A_REPLY]; /* with the stacks that it borrows */
 	size_t n_taken;
-	uint64_t position;	 /* in the session's calls */
-	uint64_t missed;	 /* of them, and not told of yet */
-	bool kernel_addresses;	 /* of whom streams them */
+	uint64_t position;	   /* in the session's calls */
+	uint64_t missed;	   /* of them, and not told of yet */
+	bool kernel_addresses;	   /* of whom streams them */
 	struct session **sessions; /* references */
 	size_t n_sessions;
 	union {
@@ -82,7 +82,7 @@ int answer_session(struct arena *arena, struct session *session, struct wire_ses
 struct answer_row_options {
 	int64_t min_wait_ns;
 	bool by_thread;
-	bool kernel_addresses; /* whether the peer may see them */
+	bool kernel_addresses;	   /* whether the peer may see them */
 	struct recorder *lines_of; /* source lines are wanted: who has what they need; else NULL */
 };
 
@@ -96,15 +96,14 @@ int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool k
 /* Stacks of rows, each made once: what is made lives in the answer's arena. NULL: out of memory. */
 struct row_context;
 struct row_context *answer_stacks_new(struct answer *answer,
-					const struct answer_row_options *options);
+				      const struct answer_row_options *options);
 void answer_stacks_clear(struct row_context *stacks);
 
 /* *out is left alone for NULL. 0 or -ENOMEM. */
 int answer_stack(struct row_context *stacks, const struct stack *stack,
 		 const struct wire_stack **out);
 
-void answer_process(const struct process_info *info, struct arena *arena,
-		    struct wire_process *out);
+void answer_process(const struct process_info *info, struct arena *arena, struct wire_process *out);
 
 /* Rows for the groups [0, n) into answer->snapshot; stacks are made once and shared. 0, -ENOMEM. */
 int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t n,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "daemon/query/answer_rows.h"
 #include "daemon/drain/call_stream.h"
+#include "daemon/query/answer_rows.h"
 #include "daemon/session/session.h"
 
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/query/answer_rows.h"
-#include "daemon/base/io_names.h"
 #include "common/base.h"
+#include "daemon/base/io_names.h"
+#include "daemon/query/answer_rows.h"
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
@@ -149,8 +149,8 @@ static int buckets_wire(struct arena *arena, const uint64_t *buckets, struct int
 	return 0;
 }
 
-static int row_wire(struct answer *answer, const struct merge_io *group,
-		    struct row_context *stacks, struct wire_row *row)
+static int row_wire(struct answer *answer, const struct merge_io *group, struct row_context *stacks,
+		    struct wire_row *row)
 {
 	const struct window_io *io = &group->io;
 	struct arena *arena = answer->arena;

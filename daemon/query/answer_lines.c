@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "daemon/query/answer_rows.h"
-#include "daemon/symbol/source_lines.h"
 #include "daemon/session/recorder.h"
+#include "daemon/symbol/source_lines.h"
 
 /* Where a handler returns to: the frame after it was interrupted, and called nothing. */
 static bool is_trampoline(const struct frame *frame)
@@ -147,14 +147,14 @@ int answer_lines(struct answer *answer, struct row_context *context)
 
 	if (r)
 		return r;
-	HASH_ITER(hh, context->memos, memo, next)
-	if (!r && memo->stack->process)
-		r = stack_ask(lines, memo->stack);
+	HASH_ITER (hh, context->memos, memo, next)
+		if (!r && memo->stack->process)
+			r = stack_ask(lines, memo->stack);
 	if (!r)
 		r = lines_run(lines, recorder->lines);
-	HASH_ITER(hh, context->memos, memo, next)
-	if (!r && memo->stack->process)
-		r = stack_expand(answer->arena, lines, memo);
+	HASH_ITER (hh, context->memos, memo, next)
+		if (!r && memo->stack->process)
+			r = stack_expand(answer->arena, lines, memo);
 	if (!r)
 		r = notes_append(answer, lines);
 	lines_free(lines);

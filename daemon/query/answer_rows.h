@@ -4,12 +4,13 @@
 
 /*
  * What the files share that make rows: stacks as wire structs, each once (answer.c), of calls
- * told one by one too (answer_calls.c), and the source lines of their frames (answer_lines.c). One thread; memory is the arena's.
+ * told one by one too (answer_calls.c), and the source lines of their frames (answer_lines.c). One
+ * thread; memory is the arena's.
  */
 
-#include "daemon/query/answer.h"
-#include "daemon/drain/drain.h"
 #include "daemon/base/hash_table.h"
+#include "daemon/drain/drain.h"
+#include "daemon/query/answer.h"
 
 /* A stack that was made into wire structs already. */
 struct stack_memo {

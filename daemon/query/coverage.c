@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/query/range_windows.h"
 #include "daemon/session/recorder.h"
 #include "daemon/store/store.h"
-#include "common/base.h"
 
 /* Each window has its own offset: a hair between two is the clock's drift. */
 #define DRIFT_NS NS_PER_MS
@@ -165,7 +165,7 @@ static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const
 	copy = arena_strdup(coverage->answer->arena, reason);
 	if (!copy)
 		coverage->error = -ENOMEM;
-	coverage->gaps[coverage->n_gaps++] = 
+	coverage->gaps[coverage->n_gaps++] =
 		(struct wire_gap){ .start = start, .end = end, .reason = copy };
 }
 

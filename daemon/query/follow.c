@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
-#include "common/base.h"
 
 #define MIN_INTERVAL_NS (500 * NS_PER_MS)
 #define MAX_INTERVAL_NS (86400 * NS_PER_S)
@@ -28,8 +28,8 @@ struct query_follow *query_follow_free(struct query_follow *follow)
 
 static int interval_check(const struct wire_follow_request *request, struct wire_error *error)
 {
-	if (request->interval_ns == WIRE_ABSENT || (request->interval_ns >= MIN_INTERVAL_NS &&
-						    request->interval_ns <= MAX_INTERVAL_NS))
+	if (request->interval_ns == WIRE_ABSENT ||
+	    (request->interval_ns >= MIN_INTERVAL_NS && request->interval_ns <= MAX_INTERVAL_NS))
 		return 0;
 	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "interval_ns",
 			      "%" PRId64 " ns: from %lld to %lld", request->interval_ns,

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "common/base.h"
+#include "daemon/probe/target.h"
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
-#include "daemon/probe/target.h"
-#include "common/base.h"
 
 /* As many names as surely go into one reply. */
 enum { NAMES_MAX = 5000 };

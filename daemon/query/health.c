@@ -128,7 +128,8 @@ static void cut_problems(struct recorder *recorder, struct arena *arena, const c
 	}
 }
 
-/* Healthy: everything enabled is on, the drains are on time, names can be had, nothing gets lost. */
+/* Healthy: everything enabled is on, the drains are on time, names can be had, nothing gets lost.
+ */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)
 {
 	const char **problems = arena_array(answer->arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
@@ -142,10 +143,9 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 		const struct wire_probe *probe = &answer->status.probes.v[i];
 
 		if (strcmp(probe->state, "failed") == 0)
-			problems[n++] = arena_printf(answer->arena,
-						     "the probe %s could not attach: %s",
-						     probe->name,
-						     probe->reason ? probe->reason : "unknown");
+			problems[n++] = arena_printf(
+				answer->arena, "the probe %s could not attach: %s", probe->name,
+				probe->reason ? probe->reason : "unknown");
 	}
 	cut_problems(recorder, answer->arena, problems, &n);
 	if (kernel)

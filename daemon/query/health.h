@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/query/answer.h"
-#include "daemon/store/history.h"
-#include "daemon/session/recorder.h"
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/query/answer.h"
+#include "daemon/session/recorder.h"
+#include "daemon/store/history.h"
 #include "proto/wire.h"
 
 /* Whatever was lost longer ago is no problem of today; status.lost has it still. */
@@ -22,12 +22,14 @@
 
 enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
 
-/* The recorder's own problems, of the probes in the answer, and those of its windows. 0 or -ENOMEM. */
+/* The recorder's own problems, of the probes in the answer, and those of its windows. 0 or -ENOMEM.
+ */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
 /*
  * Whether the host hides threads from BPF (drain_hidden): iolat does not see requests that end
- * meanwhile. That is no problem of the recorder's; its answers, and what probes are blind to, say so.
+ * meanwhile. That is no problem of the recorder's; its answers, and what probes are blind to, say
+ * so.
  */
 bool health_host_is_hiding(struct recorder *recorder);
 

@@ -118,13 +118,17 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 					  strerror(-kernel),
 					  kernel == -EPERM ? " (sysctl kernel.kptr_restrict)" : "");
 	if (facts->merged)
-		notes[n++] = arena_printf(arena,
-					  "%" PRIu64 " windows are longer ones, made of several to save "
-					  "room on disk: sums and the longest waits are exact, the edges "
-					  "of the range are rounded to them", facts->merged);
+		notes[n++] = arena_printf(
+			arena,
+			"%" PRIu64 " windows are longer ones, made of several to save "
+			"room on disk: sums and the longest waits are exact, the edges "
+			"of the range are rounded to them",
+			facts->merged);
 	if (facts->bad)
-		notes[n++] = arena_printf(arena, "%" PRIu64 " windows on disk could not be read: see "
-					  "the gaps", facts->bad);
+		notes[n++] = arena_printf(arena,
+					  "%" PRIu64 " windows on disk could not be read: see "
+					  "the gaps",
+					  facts->bad);
 	for (i = 0; i < n; i++)
 		if (!notes[i])
 			return -ENOMEM;

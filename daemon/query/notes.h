@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/session/filter.h"
 #include "common/arena.h"
+#include "daemon/session/filter.h"
 #include "proto/wire.h"
 
 struct notes_facts {

@@ -29,10 +29,10 @@ struct query_peer {
  * caller's to free), or with error->name NULL for an internal failure.
  */
 int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
-                   const struct wire_snapshot_request *request, struct answer **out,
-                   struct wire_error *error);
+		   const struct wire_snapshot_request *request, struct answer **out,
+		   struct wire_error *error);
 int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
-                  struct answer **out, struct wire_error *error);
+		  struct answer **out, struct wire_error *error);
 int query_start(struct recorder *recorder, const struct query_peer *peer,
 		const struct wire_start_request *request, struct answer **out,
 		struct wire_error *error);
@@ -80,8 +80,8 @@ bool answer_start_runs(const struct answer *answer);
 void answer_start_told(struct answer *answer);
 
 /*
- * A stream of answers. Next: 1 with *out, 0 when there is nothing to say yet, or a negative errno as
- * above: with *error it ends there.
+ * A stream of answers. Next: 1 with *out, 0 when there is nothing to say yet, or a negative errno
+ * as above: with *error it ends there.
  */
 struct query_follow;
 int query_follow_new(struct recorder *recorder, const struct query_peer *peer,

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/session/recorder.h"
-#include "daemon/store/store.h"
 #include "daemon/store/prefetch.h"
-#include "common/base.h"
+#include "daemon/store/store.h"
 
 /* How far behind a range the ends of its waits are looked for on disk. */
 #define LATER_NS (120 * NS_PER_S)
@@ -150,8 +150,8 @@ static bool select_make(struct recorder *recorder, const struct session_info *in
 }
 
 /* Those in memory are all of this run. */
-static int memory_range(struct recorder *recorder, const struct session_info *info, int64_t since_ns,
-			int64_t until_ns, struct history_list *out)
+static int memory_range(struct recorder *recorder, const struct session_info *info,
+			int64_t since_ns, int64_t until_ns, struct history_list *out)
 {
 	if (!info->run)
 		return history_range(recorder->history, info->id, since_ns, until_ns, out);

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "daemon/query/answer.h"
-#include "daemon/store/store.h"
 #include "daemon/store/entry.h"
+#include "daemon/store/store.h"
 
 /* More gaps than this are not told one by one. */
 enum { QUERY_GAPS_MAX = 1024 };

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
+#include "daemon/drain/call_stream.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/stored_sessions.h"
-#include "daemon/drain/call_stream.h"
 #include "daemon/session/recorder.h"
 #include "daemon/store/store.h"
-#include "common/base.h"
 #include "proto/varlink.h"
 
 /* Those of one CPU may come a little later than those of another. */
@@ -38,7 +38,7 @@ static int all_list(struct recorder *recorder, struct answer *answer)
 	while (always < n_own && session_info(own[always])->is_always)
 		always++;
 	for (i = 0; i < n_own + n_past; i++)
-		all[i] = i < always	     ? own[i]
+		all[i] = i < always	       ? own[i]
 			 : i < always + n_past ? past[i - always]
 					       : own[i - n_past];
 	free(own);
@@ -278,8 +278,8 @@ static int stop_refused(const struct session_info *info, struct wire_error *erro
 		return wire_error_set(error, -EPERM, "io.stackd.NotSupported", info->id_text,
 				      "%s is always on: [probe.%s] enabled = no turns it off",
 				      info->id_text, info->id_text);
-	return wire_error_set(error, -EPERM, ERROR_PERMISSION_DENIED, "root", "session %s is of uid %u",
-			      info->id_text, (unsigned int)info->uid);
+	return wire_error_set(error, -EPERM, ERROR_PERMISSION_DENIED, "root",
+			      "session %s is of uid %u", info->id_text, (unsigned int)info->uid);
 }
 
 static int stop(struct session *session, const struct query_peer *peer, struct wire_error *error)

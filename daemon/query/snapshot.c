@@ -6,16 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_iolat.h"
 #include "daemon/query/group_rows.h"
-#include "daemon/query/range_windows.h"
 #include "daemon/query/notes.h"
+#include "daemon/query/range_windows.h"
 #include "daemon/query/stored_sessions.h"
 #include "daemon/query/time_range.h"
 #include "daemon/query/unseen.h"
 #include "daemon/session/recorder.h"
-#include "common/base.h"
 
 static int losses_make(struct answer *answer)
 {
@@ -258,7 +258,8 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.ios = kind == PROBE_IOLAT ? (int64_t)totals->ios : WIRE_ABSENT,
 	};
 	if (kind == PROBE_OFFWAKE)
-		out->short_waits = out->short_ns = out->open_waits = out->throttled_ns = WIRE_ABSENT;
+		out->short_waits = out->short_ns = out->open_waits = out->throttled_ns =
+			WIRE_ABSENT;
 	out->calls = WIRE_ABSENT;
 	if (probe_kind_has_waits(kind))
 		return;
@@ -278,7 +279,8 @@ static int merge_make(struct recorder *recorder, struct answer *answer, const st
 	int r = merge_run(&answer->list, &answer->later, filter, options, unread, &answer->merge);
 
 	stack_unref(unread);
-	if (!r && !is_stream && filter_selects_threads(filter) && !merge_totals(answer->merge)->threads)
+	if (!r && !is_stream && filter_selects_threads(filter) &&
+	    !merge_totals(answer->merge)->threads)
 		return who_error(answer->merge, filter->wire, info->kind, !recorder->is_serve_only,
 				 error);
 	return r;
@@ -317,8 +319,8 @@ static int ios_check(const struct wire_filter *filter, struct wire_error *error)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "tids",
 				      "iolat keeps operations by process: a session can be "
 				      "started of some threads only");
-	if (filter && (filter->min_block_ns != WIRE_ABSENT ||
-		       filter->max_block_ns != WIRE_ABSENT || filter->states.n))
+	if (filter && (filter->min_block_ns != WIRE_ABSENT || filter->max_block_ns != WIRE_ABSENT ||
+		       filter->states.n))
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "min_block_ns",
 				      "iolat has no waits that have a length or a state");
 	return 0;
@@ -333,9 +335,12 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 
 	if (filter && info->kind != PROBE_IOLAT && (filter->layer || filter->op || filter->disk))
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
-				      filter->layer ? "layer" : filter->op ? "op" : "disk",
+				      filter->layer ? "layer"
+				      : filter->op  ? "op"
+						    : "disk",
 				      "%s knows nothing of layers, operations and disks: iolat "
-				      "does", name);
+				      "does",
+				      name);
 	if (filter && filter->cpus.n)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "cpus",
 				      "CPUs are not kept: a session of oncpu can be started of "
@@ -395,8 +400,8 @@ static int question_parse(const struct wire_snapshot_request *request, struct se
 		question->filter.base = base;
 	question->filter.drops_kernel |= base->drops_kernel;
 	question->filter.drops_user |= base->drops_user;
-	question->options.by_functions = session_info(session)->kind == PROBE_ONCPU &&
-					 request->addresses != 1;
+	question->options.by_functions =
+		session_info(session)->kind == PROBE_ONCPU && request->addresses != 1;
 	question->options.open_only = request->open == 1;
 	if (!r && question->options.open_only && question->group)
 		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",

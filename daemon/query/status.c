@@ -6,12 +6,12 @@
 #include <sys/utsname.h>
 
 #include "build_config.h"
-#include "daemon/query/answer.h"
+#include "common/base.h"
 #include "daemon/process/perf_map.h"
+#include "daemon/query/answer.h"
 #include "daemon/query/health.h"
 #include "daemon/query/range_windows.h"
 #include "daemon/session/recorder.h"
-#include "common/base.h"
 
 enum { OWN_LIMITS = 22, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
 
@@ -75,19 +75,18 @@ static size_t unwind_limits(struct recorder *recorder, struct wire_limit *out)
 		return 0;
 	unwind_stats(recorder->unwind, &stats);
 	/* What is not for rows is taken from the start. */
-	out[0] = (struct wire_limit){ "unwind.max_memory",
-				      (int64_t)recorder->config->unwind_max_memory,
-				      (int64_t)(recorder->config->unwind_max_memory -
-						stats.max_bytes + stats.bytes),
-				      (int64_t)(stats.evictions + stats.no_room) };
+	out[0] = (struct wire_limit){
+		"unwind.max_memory", (int64_t)recorder->config->unwind_max_memory,
+		(int64_t)(recorder->config->unwind_max_memory - stats.max_bytes + stats.bytes),
+		(int64_t)(stats.evictions + stats.no_room)
+	};
 	out[1] = (struct wire_limit){ "unwind.mappings", (int64_t)stats.max_segments,
 				      (int64_t)stats.segments,
 				      (int64_t)(stats.segments_full + stats.processes_full) };
 	return 2;
 }
 
-static int walks_make(struct recorder *recorder, struct answer *answer,
-		      struct wire_walks *out)
+static int walks_make(struct recorder *recorder, struct answer *answer, struct wire_walks *out)
 {
 	struct process_walks *walks = arena_array(answer->arena, MAX_BINARIES, sizeof(*walks));
 	struct wire_walk *wire = arena_array(answer->arena, MAX_BINARIES, sizeof(*wire));
@@ -149,16 +148,15 @@ static size_t sessions_limits(struct recorder *recorder, struct wire_limit *out)
 	sessions_count(recorder->sessions, &running, &refused);
 	session_stats(sessions_always(recorder->sessions, PROBE_ONCPU), &samples);
 	session_stats(sessions_always(recorder->sessions, PROBE_IOLAT), &ios);
-	out[0] = (struct wire_limit){ "control.max_sessions",
-				      (int64_t)config->control_max_sessions, (int64_t)running,
-				      (int64_t)refused };
+	out[0] = (struct wire_limit){ "control.max_sessions", (int64_t)config->control_max_sessions,
+				      (int64_t)running, (int64_t)refused };
 	out[1] = (struct wire_limit){ "probe.oncpu.max_keys", (int64_t)config->oncpu_max_keys,
 				      (int64_t)samples.keys_max,
 				      (int64_t)samples.lost[LOST_SAMPLE_KEYS] };
-	out[2] = (struct wire_limit){ "probe.iolat.max_keys", (int64_t)config->iolat_max_keys,
-				      (int64_t)ios.keys_max,
-				      (int64_t)(ios.lost[LOST_IO_PROCESS] +
-						ios.lost[LOST_IO_KEYS]) };
+	out[2] = (struct wire_limit){
+		"probe.iolat.max_keys", (int64_t)config->iolat_max_keys, (int64_t)ios.keys_max,
+		(int64_t)(ios.lost[LOST_IO_PROCESS] + ios.lost[LOST_IO_KEYS])
+	};
 	return 3;
 }
 
@@ -209,15 +207,15 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	/* Files that would have been read. */
 	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
 	lines_helper_stats(recorder->lines, &lines);
-	limits[n++] = (struct wire_limit){ "symbols.lines_memory",
-					   (int64_t)config->symbols_lines_memory, 0,
-					   (int64_t)lines.failed };
+	limits[n++] =
+		(struct wire_limit){ "symbols.lines_memory", (int64_t)config->symbols_lines_memory,
+				     0, (int64_t)lines.failed };
 	n += unwind_limits(recorder, limits + n);
 	if (recorder->store) {
 		store_stats(recorder->store, &store);
-		limits[n++] = (struct wire_limit){ "store.queue", STORE_QUEUE_MAX,
-						   (int64_t)store.queued,
-						   (int64_t)store.dropped_queue };
+		limits[n++] =
+			(struct wire_limit){ "store.queue", STORE_QUEUE_MAX, (int64_t)store.queued,
+					     (int64_t)store.dropped_queue };
 	}
 	if (recorder->resolver)
 		resolver_stats(recorder->resolver, &names);
@@ -280,7 +278,9 @@ static int store_make(struct recorder *recorder, struct answer *answer)
 	query_store_stats(recorder, answer, &stats);
 	*store = (struct wire_store){
 		.path = store_path(recorder->store),
-		.state = stats.is_read_only ? "serving" : stats.is_writing ? "writing" : "failed",
+		.state = stats.is_read_only ? "serving"
+			 : stats.is_writing ? "writing"
+					    : "failed",
 		.bytes = (int64_t)stats.bytes,
 		.max_bytes = (int64_t)stats.max_size,
 		.windows = (int64_t)stats.windows,

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/query/range_windows.h"
 #include "daemon/store/store.h"
-#include "common/base.h"
 #include "proto/codec.h"
 
 void query_past_skip(struct recorder *recorder)
@@ -138,9 +138,8 @@ static bool is_known(void *userdata, const struct store_session *session)
 	return false;
 }
 
-int query_past_list(struct recorder *recorder, struct answer *answer,
-		    struct session *const *own, size_t n_own, struct session ***list_out,
-		    size_t *n_out)
+int query_past_list(struct recorder *recorder, struct answer *answer, struct session *const *own,
+		    size_t n_own, struct session ***list_out, size_t *n_out)
 {
 	struct known known = { own, n_own, query_run(recorder) };
 	struct store_reading *reading = query_reading(recorder, answer);

@@ -32,9 +32,8 @@ int query_past_find(struct recorder *recorder, struct answer *answer, const char
 		    struct wire_error *error);
 
 /* References to the newest ones on disk that are not among this run's own, oldest first. */
-int query_past_list(struct recorder *recorder, struct answer *answer,
-		    struct session *const *own, size_t n_own, struct session ***list_out,
-		    size_t *n_out);
+int query_past_list(struct recorder *recorder, struct answer *answer, struct session *const *own,
+		    size_t n_own, struct session ***list_out, size_t *n_out);
 
 /* What its windows on disk lost, into lost[WINDOW_LOST_N]. */
 void query_past_losses(struct answer *answer, const struct session_info *info, uint64_t *lost);

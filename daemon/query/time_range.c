@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/query/unseen.h"
 #include "common/base.h"
+#include "daemon/query/unseen.h"
 
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)
 
@@ -83,11 +83,11 @@ static int64_t newest_end(struct recorder *recorder, struct session *session)
 
 	if (session_info(session)->run)
 		return 0;
-	if (history_range(recorder->history, session_info(session)->id, INT64_MIN, INT64_MAX, &list))
+	if (history_range(recorder->history, session_info(session)->id, INT64_MIN, INT64_MAX,
+			  &list))
 		return 0;
 	if (list.n > 0)
-		end = list.windows[list.n - 1]->end_ns +
-		      list.windows[list.n - 1]->real_offset_ns;
+		end = list.windows[list.n - 1]->end_ns + list.windows[list.n - 1]->real_offset_ns;
 	history_list_fini(&list);
 	return end;
 }
@@ -169,7 +169,8 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 		moment_text(store.newest_ns, now, newest);
 		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
 				      "no window in the range, which ended %s; on disk are "
-				      "windows that ended from %s to %s", ended, began, newest);
+				      "windows that ended from %s to %s",
+				      ended, began, newest);
 	}
 	if (info->run)
 		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
@@ -219,8 +220,7 @@ static void range_fit(const struct answer *answer, struct query_range *range)
 }
 
 int query_range_windows(struct recorder *recorder, struct session *session,
-			struct query_range *range, struct answer *answer,
-			struct wire_error *error)
+			struct query_range *range, struct answer *answer, struct wire_error *error)
 {
 	int r = range_cut(recorder, session, range);
 

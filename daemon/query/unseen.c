@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/query/aggregate_internal.h"
 #include "common/base.h"
+#include "daemon/query/aggregate_internal.h"
 
 /* So many ids are looked for, and so many named; an interface for scripts takes more. */
 enum { CHECKED_MAX = 256, NAMED_MAX = 8 };
@@ -22,9 +22,9 @@ static bool saw_process(const struct merge *merge, int64_t pid)
 {
 	const struct image_info *info, *next;
 
-	HASH_ITER(hh, merge->infos, info, next)
-	if (info->process.id.pid == pid)
-		return true;
+	HASH_ITER (hh, merge->infos, info, next)
+		if (info->process.id.pid == pid)
+			return true;
 	return false;
 }
 
@@ -32,9 +32,9 @@ static const struct image_info *find_thread(const struct merge *merge, int64_t t
 {
 	const struct image_info *info, *next;
 
-	HASH_ITER(hh, merge->infos, info, next)
-	if (info->image.tid == tid)
-		return info;
+	HASH_ITER (hh, merge->infos, info, next)
+		if (info->image.tid == tid)
+			return info;
 	return NULL;
 }
 

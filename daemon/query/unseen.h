@@ -7,9 +7,9 @@
  * recorded, out come a note or an error. Any thread.
  */
 
-#include "daemon/query/aggregate.h"
-#include "daemon/base/probe_kind.h"
 #include "common/arena.h"
+#include "daemon/base/probe_kind.h"
+#include "daemon/query/aggregate.h"
 #include "proto/wire.h"
 
 /*

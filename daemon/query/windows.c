@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/range_windows.h"
 #include "daemon/query/stored_sessions.h"
 #include "daemon/query/time_range.h"
 #include "daemon/session/recorder.h"
-#include "common/base.h"
 
 /* All listings in one: of each session its windows, and the gaps between them. */
 struct listing {
@@ -74,9 +74,9 @@ static int64_t first_start(struct answer *answer)
 
 	if (!answer->list.is_cut)
 		return start;
-	return info->is_always ? store_reading_first(answer->reading, probe_kind_name(info->kind),
-						     start)
-			       : info->since_real_ns;
+	return info->is_always
+		       ? store_reading_first(answer->reading, probe_kind_name(info->kind), start)
+		       : info->since_real_ns;
 }
 
 /* Without a range, from the first window to the last; a gap before or after is none then. */

@@ -4,9 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/service/client.h"
-#include "common/base.h"
 
 /*
  * Connections are taken by us and not by uv_listen(), which tries again at once, for ever and

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/log.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
 
 /*
  * One message at a time: taken from the frame, answered step by step on the pool, each reply

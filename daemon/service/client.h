@@ -85,9 +85,9 @@ struct client {
 	void *exchange;
 	struct text out;
 	bool is_written; /* the exchange's newest reply */
-	int result;	/* of begin or step */
-	bool is_ending; /* the work is to end the exchange only */
-	size_t writing; /* bytes counted as output */
+	int result;	 /* of begin or step */
+	bool is_ending;	 /* the work is to end the exchange only */
+	size_t writing;	 /* bytes counted as output */
 
 	uint64_t active_ns;  /* last sign of life, uv_hrtime() */
 	uint64_t partial_ns; /* since when a message is incomplete, 0: none is */

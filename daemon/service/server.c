@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/log.h"
-#include "daemon/service/loop.h"
-#include "daemon/service/client.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/service/client.h"
+#include "daemon/service/loop.h"
 
 /* Deadlines are looked at this many times while they run, but at most every 10 ms. */
 enum { SWEEPS_PER_TIMEOUT = 8, SWEEP_MIN_MS = 10, SWEEP_MAX_MS = 1000 };

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/service/socket.h"
 #include "common/text.h"
+#include "daemon/service/socket.h"
 
 struct loop;
 struct server;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/log.h"
-#include "daemon/service/loop.h"
-#include "daemon/service/internal.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/service/internal.h"
+#include "daemon/service/loop.h"
 
 /*
  * To put programs into the kernel and to take them out are what takes long, and it is done on the

@@ -84,7 +84,8 @@ int handle_start(struct exchange *exchange, struct text *out)
 	atomic_store(&exchange->peer->is_bound, exchange->is_bound);
 	if (exchange->is_bound)
 		return start_go_on(exchange, out);
-	/* Nobody would ever stop what nobody knows of; with oneway its owner wanted to know nothing. */
+	/* Nobody would ever stop what nobody knows of; with oneway its owner wanted to know
+	 * nothing. */
 	exchange->is_untold = !exchange->call->oneway;
 	r = start_reply_encode(answer_start(exchange->answer), 0, out);
 	return r < 0 ? r : SERVER_MORE; /* so that it ends when that is written */
@@ -142,8 +143,8 @@ static int follow_open(struct exchange *exchange, struct wire_error *error)
 					      .limit = WIRE_ABSENT };
 		return r;
 	}
-	return r < 0 ? r :
-		       query_follow_new(exchange->service->recorder, &peer, &request,
+	return r < 0 ? r
+		     : query_follow_new(exchange->service->recorder, &peer, &request,
 					&exchange->follow, error);
 }
 

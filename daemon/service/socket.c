@@ -13,8 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/base/log.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
 
 #define LOCK_SUFFIX	".lock"
 #define LOCK_TIMEOUT_NS (10 * NS_PER_S)

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/session/filter.h"
-#include "daemon/base/io_names.h"
 #include "common/base.h"
+#include "daemon/base/io_names.h"
+#include "daemon/session/filter.h"
 
 static bool disk_exists(const char *disk)
 {

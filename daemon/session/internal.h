@@ -12,30 +12,30 @@
 #include <stdatomic.h>
 
 #include "bpf/shared.h"
-#include "daemon/session/session.h"
-#include "daemon/probe/target.h"
 #include "common/arena.h"
+#include "daemon/probe/target.h"
+#include "daemon/session/session.h"
 
 struct session {
 	_Atomic unsigned int refs;
 	struct session_info info;
 	struct filter filter;
 	struct filter_cgroup cgroups[FILTER_CGROUPS];
-	struct arena *arena; /* what filter, name and function point to */
+	struct arena *arena;	/* what filter, name and function point to */
 	struct targets targets; /* of calls */
 	struct calls *calls;	/* of stacksnoop, else NULL */
 	size_t n_functions;
 	uint64_t hash_seed;
 	bool notes_processes;
 	pthread_rwlock_t lock; /* guards what follows: written once, at its end */
-	struct probe *probe;  /* NULL once it has ended */
-	struct drain *drain;  /* NULL too where the probe is off */
+	struct probe *probe;   /* NULL once it has ended */
+	struct drain *drain;   /* NULL too where the probe is off */
 	struct probe_status status;
 	struct drain_stats stats; /* at its end */
 	uint64_t map_bytes;
 	uint64_t last_seq;
 	int64_t ended_real_ns;
-	int64_t due_ns; /* of CLOCK_MONOTONIC, when its time is up; INT64_MAX: never */
+	int64_t due_ns;	  /* of CLOCK_MONOTONIC, when its time is up; INT64_MAX: never */
 	char reason[256]; /* why it was ended; empty: it was asked to, or its time was up */
 };
 

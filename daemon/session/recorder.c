@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/config/keys.h"
-#include "daemon/base/log.h"
-#include "daemon/store/store.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/config/keys.h"
+#include "daemon/store/store.h"
 
 /*
  * Stacks that wait for their names cannot go, and new ones come meanwhile: for a while they may be
@@ -104,8 +104,7 @@ static int64_t merge_after(const struct config *config)
 	return config->store_merge_after_ns > least ? config->store_merge_after_ns : least;
 }
 
-static int recorder_store(struct recorder *recorder, const struct config *config,
-			  bool is_read_only)
+static int recorder_store(struct recorder *recorder, const struct config *config, bool is_read_only)
 {
 	struct store_options options = {
 		.max_size = config->store_max_size,

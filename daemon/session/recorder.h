@@ -13,21 +13,21 @@
 
 #include "daemon/broker/broker.h"
 #include "daemon/config/config.h"
-#include "daemon/store/history.h"
-#include "daemon/symbol/source_lines.h"
 #include "daemon/probe/unwind_maps.h"
 #include "daemon/process/process.h"
-#include "daemon/window/resolver.h"
 #include "daemon/session/session.h"
-#include "daemon/window/stack.h"
+#include "daemon/store/history.h"
 #include "daemon/store/store.h"
+#include "daemon/symbol/source_lines.h"
 #include "daemon/unwind/unwind.h"
+#include "daemon/window/resolver.h"
+#include "daemon/window/stack.h"
 #include "proto/wire.h"
 
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
-	bool is_serve_only;	     /* set before the start: answers from disk, needs no privilege */
+	bool is_serve_only; /* set before the start: answers from disk, needs no privilege */
 	struct probe_unwind *unwind_maps; /* NULL: the kernel has no room for them */
 	struct unwind *unwind;
 	struct process_table *processes;

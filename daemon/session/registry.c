@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/probe/kernel_btf.h"
-#include "common/base.h"
 
 /* Sessions that have ended are named for as long as their windows may be there. */
 enum { ENDED_MAX = 64 };
@@ -286,15 +286,16 @@ static void info_fill(const struct sessions *sessions, const struct session_requ
 	const struct config *config = sessions->options.config;
 	struct session_info *info = &session->info;
 
-	info->min_wait_ns = session->filter.min_ns ? session->filter.min_ns :
-						     min_wait(config, info->kind);
+	info->min_wait_ns =
+		session->filter.min_ns ? session->filter.min_ns : min_wait(config, info->kind);
 	if (info->kind == PROBE_STACKSNOOP)
 		info->rate = request->rate ? request->rate : config->stacksnoop_rate;
 	if (probe_kind_has_calls(info->kind))
 		return;
-	info->period_ns = request->period_ns ? request->period_ns :
-		NS_PER_S / (request->frequency_hz ? request->frequency_hz :
-						    config->oncpu_frequency);
+	info->period_ns = request->period_ns
+				  ? request->period_ns
+				  : NS_PER_S / (request->frequency_hz ? request->frequency_hz
+								      : config->oncpu_frequency);
 	/* A period is in time: only of what is sampled in time. */
 	info->with_cycles = request->event ? has_cycles(request->event)
 					   : !request->period_ns && has_cycles(config->oncpu_event);
@@ -334,8 +335,9 @@ static int session_open(struct sessions *sessions, const struct session_request 
 		return r;
 	if (r || !session_is_on(session))
 		return attach_failed(session, r, reason, error);
-	session->info.until_real_ns =
-		request->duration_ns ? session->info.since_real_ns + request->duration_ns : INT64_MAX;
+	session->info.until_real_ns = request->duration_ns
+					      ? session->info.since_real_ns + request->duration_ns
+					      : INT64_MAX;
 	if (request->duration_ns)
 		session->due_ns = clock_ns(CLOCK_MONOTONIC) + request->duration_ns -
 				  (clock_ns(CLOCK_REALTIME) - session->info.since_real_ns);

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/drain/call_stream.h"
+#include "common/base.h"
 #include "daemon/base/io_names.h"
 #include "daemon/base/log.h"
-#include "common/base.h"
+#include "daemon/drain/call_stream.h"
 
 /* Of an ad-hoc session; those above are counted as lost. */
 enum { SMALL_KEYS = 8192, MAX_SAMPLE_KEYS = 65536, IO_ALL_KEYS = 4 };
@@ -242,8 +242,8 @@ static void probe_options_init(const struct session *session,
 		.targets = &session->targets,
 		.rate = info->rate,
 	};
-	out->is_disabled = info->is_always && (sessions->is_serve_only ||
-					       !is_enabled(sessions->config, info->kind));
+	out->is_disabled = info->is_always &&
+			   (sessions->is_serve_only || !is_enabled(sessions->config, info->kind));
 }
 
 /* As many as there may be samples in a window, within reason. */
@@ -261,8 +261,8 @@ static uint64_t sample_keys(const struct config *config, uint64_t period_ns)
 /* With system calls there are many more kinds of operations, of more processes. */
 static uint64_t io_keys(const struct session *session, const struct config *config)
 {
-	const bool has_all = !session->info.is_always ||
-			     io_layer_parse(config->iolat_top) < IO_LAYER_FS;
+	const bool has_all =
+		!session->info.is_always || io_layer_parse(config->iolat_top) < IO_LAYER_FS;
 
 	return has_all ? IO_ALL_KEYS * config->iolat_max_keys : config->iolat_max_keys;
 }
@@ -278,8 +278,8 @@ static uint64_t keys_max(const struct session *session, const struct config *con
 		return io_keys(session, config);
 	if (!session->info.is_always)
 		return SMALL_KEYS;
-	return session->info.kind == PROBE_OFFWAKE ? config->offwake_max_keys :
-						     config->offcpu_max_keys;
+	return session->info.kind == PROBE_OFFWAKE ? config->offwake_max_keys
+						   : config->offcpu_max_keys;
 }
 
 /* Of reaching the program: a trap into the kernel and out of it, twice, or a detour in it. */
@@ -445,7 +445,8 @@ int session_stop_over(struct session *session, uint64_t budget_percent)
 
 	session_stats(session, &stats);
 	snprintf(why, sizeof(why),
-		 "it took %" PRIu64 " %% of a CPU for %" PRIu64 " calls a second with one in %" PRIu64
+		 "it took %" PRIu64 " %% of a CPU for %" PRIu64
+		 " calls a second with one in %" PRIu64
 		 " recorded, which is over [budget] cpu = %" PRIu64,
 		 stats.load_percent, stats.calls_per_s, stats.every, budget_percent);
 	return stop_for(session, why);

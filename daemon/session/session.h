@@ -16,8 +16,8 @@
 
 #include "daemon/config/config.h"
 #include "daemon/drain/drain.h"
-#include "daemon/session/filter.h"
 #include "daemon/probe/probe.h"
+#include "daemon/session/filter.h"
 #include "proto/wire.h"
 
 struct probe_unwind;
@@ -33,7 +33,7 @@ enum { SESSION_NAME_MAX = 64, SESSION_OFFCPU_ID = 1 };
 /* All of it is borrowed and outlives the sessions. */
 struct sessions_options {
 	const struct config *config;
-	struct broker *broker; /* may be NULL */
+	struct broker *broker;		   /* may be NULL */
 	const struct probe_unwind *unwind; /* likewise */
 	struct process_table *processes;
 	struct stack_table *stacks;
@@ -44,12 +44,12 @@ struct sessions_options {
 /* What a client asks for; copied. Numbers are 0 where they are not given. */
 struct session_request {
 	enum probe_kind kind;
-	const char *name; /* NULL: none */
+	const char *name;		  /* NULL: none */
 	const struct wire_filter *filter; /* NULL: everything */
 	int64_t duration_ns;
 	uint64_t frequency_hz; /* oncpu: one of these two */
 	uint64_t period_ns;
-	const char *event;     /* oncpu: "cpu-clock" or "cycles"; NULL: as the settings say */
+	const char *event; /* oncpu: "cpu-clock" or "cycles"; NULL: as the settings say */
 	bool with_idle;
 	const char *function; /* of calls: a pattern, see target.h; NULL: none */
 	bool is_regex;
@@ -59,10 +59,10 @@ struct session_request {
 
 /* What does not change while the session lives. */
 struct session_info {
-	uint64_t id; /* below SESSION_FIRST_ID: always on */
-	uint64_t run; /* of stackd, as the store numbers them, if it has ended; 0: this one */
-	char id_text[24];  /* as clients name it: the probe's name, or the number */
-	const char *name;  /* NULL: none */
+	uint64_t id;	  /* below SESSION_FIRST_ID: always on */
+	uint64_t run;	  /* of stackd, as the store numbers them, if it has ended; 0: this one */
+	char id_text[24]; /* as clients name it: the probe's name, or the number */
+	const char *name; /* NULL: none */
 	enum probe_kind kind;
 	bool is_always;
 	uid_t uid;

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "daemon/session/filter.h"
-#include "daemon/probe/tracepoints.h"
 #include "common/base.h"
+#include "daemon/probe/tracepoints.h"
+#include "daemon/session/filter.h"
 
 static int invalid(struct wire_error *error, const char *text)
 {

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base.h"
 #include "daemon/broker/broker.h"
 #include "daemon/host/cgroup.h"
 #include "daemon/host/cpu_list.h"
-#include "common/base.h"
 
 enum { MAX_CPUS = 8192 };
 
@@ -53,8 +53,8 @@ static int tasks_check(const struct int_list *ids, bool is_process, struct wire_
 	for (i = 0; i < ids->n; i++)
 		if (!task_exists(ids->v[i], is_process))
 			return invalid(error, is_process ? "pids" : "tids",
-				       "there is no %s %" PRId64,
-				       is_process ? "process" : "thread", ids->v[i]);
+				       "there is no %s %" PRId64, is_process ? "process" : "thread",
+				       ids->v[i]);
 	return 0;
 }
 
@@ -153,7 +153,8 @@ static int kind_check(const struct session *session, const struct session_reques
 	const struct wire_filter *wire = session->filter.wire;
 
 	if (session->info.kind == PROBE_ONCPU) {
-		if (wire && (wire->min_block_ns != WIRE_ABSENT || wire->max_block_ns != WIRE_ABSENT))
+		if (wire &&
+		    (wire->min_block_ns != WIRE_ABSENT || wire->max_block_ns != WIRE_ABSENT))
 			return invalid(error, "min_block_ns",
 				       "oncpu has no waits that could be long or short");
 		if (wire && wire->states.n)
@@ -161,16 +162,19 @@ static int kind_check(const struct session *session, const struct session_reques
 		return period_check(session, request, error);
 	}
 	if (wire && session->info.kind != PROBE_IOLAT && (wire->layer || wire->op || wire->disk))
-		return invalid(error, wire->layer ? "layer" : wire->op ? "op" : "disk",
+		return invalid(error,
+			       wire->layer ? "layer"
+			       : wire->op  ? "op"
+					   : "disk",
 			       "%s knows nothing of layers, operations and disks: iolat does",
 			       probe_kind_name(session->info.kind));
 	if (probe_kind_has_calls(session->info.kind))
 		return calls_check(session, request, error);
 	if (request->frequency_hz || request->period_ns || request->with_idle || request->event)
 		return invalid(error,
-			       request->with_idle     ? "idle"
-			       : request->event       ? "event"
-						      : "frequency",
+			       request->with_idle ? "idle"
+			       : request->event	  ? "event"
+						  : "frequency",
 			       "%s samples nothing: only oncpu does",
 			       probe_kind_name(session->info.kind));
 	if (wire && wire->cpus.n)
@@ -246,11 +250,11 @@ static int cgroups_check(struct session *session, struct wire_error *error)
 		return invalid(error, wire->cgroup ? "cgroup" : "unit",
 			       "this host has no unified cgroup hierarchy (cgroup2)");
 	if (wire->cgroup && cgroup_find(mount, wire->cgroup, &session->cgroups[0]))
-		return invalid(error, "cgroup", "%.200s is no cgroup below %s", wire->cgroup, mount);
+		return invalid(error, "cgroup", "%.200s is no cgroup below %s", wire->cgroup,
+			       mount);
 	if (!wire->unit)
 		return 0;
-	snprintf(name, sizeof(name), "%s%s", wire->unit,
-		 strchr(wire->unit, '.') ? "" : ".service");
+	snprintf(name, sizeof(name), "%s%s", wire->unit, strchr(wire->unit, '.') ? "" : ".service");
 	if (unit_find(mount, name, 0, &session->cgroups[1]))
 		return invalid(error, "unit", "there is no cgroup of a unit %.200s now", name);
 	return 0;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/hash_table.h"
 #include "common/base.h"
+#include "daemon/base/hash_table.h"
 
 enum column_kind {
 	COLUMN_U64,
@@ -53,11 +53,11 @@ static const struct store_column image_columns[] = {
 };
 
 static const struct store_column row_columns[] = {
-	COLUMN(struct window_row, IMAGE, image),     COLUMN(struct window_row, STACK, kernel),
-	COLUMN(struct window_row, STACK, user),	     COLUMN(struct window_row, U32, state),
-	COLUMN(struct window_row, U64, count),	     COLUMN(struct window_row, U64, blocked_ns),
-	COLUMN(struct window_row, U64, runnable_ns), COLUMN(struct window_row, U64, max_ns),
-	COLUMN(struct window_row, TIME, max_end_ns), COLUMN(struct window_row, U32, bucket_mask),
+	COLUMN(struct window_row, IMAGE, image),      COLUMN(struct window_row, STACK, kernel),
+	COLUMN(struct window_row, STACK, user),	      COLUMN(struct window_row, U32, state),
+	COLUMN(struct window_row, U64, count),	      COLUMN(struct window_row, U64, blocked_ns),
+	COLUMN(struct window_row, U64, runnable_ns),  COLUMN(struct window_row, U64, max_ns),
+	COLUMN(struct window_row, TIME, max_end_ns),  COLUMN(struct window_row, U32, bucket_mask),
 	COLUMN(struct window_row, U64, throttled_ns),
 };
 
@@ -65,13 +65,13 @@ static const struct store_column span_columns[] = {
 	COLUMN(struct window_span, IMAGE, image),   COLUMN(struct window_span, STACK, kernel),
 	COLUMN(struct window_span, STACK, user),    COLUMN(struct window_span, U32, state),
 	COLUMN(struct window_span, TIME, start_ns), COLUMN(struct window_span, TIME, wake_ns),
-	COLUMN(struct window_span, TIME, end_ns),    COLUMN(struct window_span, U64, throttled_ns),
+	COLUMN(struct window_span, TIME, end_ns),   COLUMN(struct window_span, U64, throttled_ns),
 };
 
 static const struct store_column open_columns[] = {
-	COLUMN(struct window_open, IMAGE, image),   COLUMN(struct window_open, STACK, kernel),
-	COLUMN(struct window_open, STACK, user),    COLUMN(struct window_open, U32, state),
-	COLUMN(struct window_open, TIME, start_ns), COLUMN(struct window_open, TIME, wake_ns),
+	COLUMN(struct window_open, IMAGE, image),      COLUMN(struct window_open, STACK, kernel),
+	COLUMN(struct window_open, STACK, user),       COLUMN(struct window_open, U32, state),
+	COLUMN(struct window_open, TIME, start_ns),    COLUMN(struct window_open, TIME, wake_ns),
 	COLUMN(struct window_open, U64, throttled_ns),
 };
 
@@ -81,35 +81,40 @@ static const struct store_column sample_columns[] = {
 	COLUMN(struct window_sample, U64, on_ns),
 };
 
-#define LINK_COLUMNS(i)                                                                             \
-	COLUMN(struct window_waker, U32, links[i].context),                                         \
-		COLUMN(struct window_waker, I32, links[i].pid),                                     \
-		COLUMN(struct window_waker, I32, links[i].tid),                                     \
+#define LINK_COLUMNS(i)                                         \
+	COLUMN(struct window_waker, U32, links[i].context),     \
+		COLUMN(struct window_waker, I32, links[i].pid), \
+		COLUMN(struct window_waker, I32, links[i].tid), \
 		COLUMN(struct window_waker, COMM, links[i].comm)
 
 _Static_assert(WAKE_LINKS == 5, "each link has its columns");
 
 static const struct store_column waker_columns[] = {
-	COLUMN(struct window_waker, STACK, kernel), COLUMN(struct window_waker, STACK, user),
-	LINK_COLUMNS(0), LINK_COLUMNS(1), LINK_COLUMNS(2), LINK_COLUMNS(3), LINK_COLUMNS(4),
+	COLUMN(struct window_waker, STACK, kernel),
+	COLUMN(struct window_waker, STACK, user),
+	LINK_COLUMNS(0),
+	LINK_COLUMNS(1),
+	LINK_COLUMNS(2),
+	LINK_COLUMNS(3),
+	LINK_COLUMNS(4),
 };
 
 static const struct store_column io_columns[] = {
-	COLUMN(struct window_io, IMAGE, image),	       COLUMN(struct window_io, STACK, kernel),
-	COLUMN(struct window_io, STACK, user),	       COLUMN(struct window_io, U32, layer),
-	COLUMN(struct window_io, U32, op),	       COLUMN(struct window_io, U32, call),
-	COLUMN(struct window_io, U32, dev),	       COLUMN(struct window_io, U32, magic),
-	COLUMN(struct window_io, COMM, device),	       COLUMN(struct window_io, U32, is_slow),
-	COLUMN(struct window_io, U64, count),	       COLUMN(struct window_io, U64, total_ns),
-	COLUMN(struct window_io, U64, own_ns),	       COLUMN(struct window_io, U64, runnable_ns),
-	COLUMN(struct window_io, U64, asleep_ns),      COLUMN(struct window_io, U64, device_ns),
-	COLUMN(struct window_io, U64, queue_ns),       COLUMN(struct window_io, U64, throttled_ns),
-	COLUMN(struct window_io, U64, async),	       COLUMN(struct window_io, U64, errors),
-	COLUMN(struct window_io, U64, bytes),	       COLUMN(struct window_io, U64, merges),
-	COLUMN(struct window_io, U64, requeues),       COLUMN(struct window_io, U64, max_ns),
-	COLUMN(struct window_io, TIME, max_end_ns),    COLUMN(struct window_io, I32, max_tid),
-	COLUMN(struct window_io, U64, bucket_mask),    COLUMN(struct window_io, U64, open),
-	COLUMN(struct window_io, U64, oldest_ns),      COLUMN(struct window_io, I32, oldest_tid),
+	COLUMN(struct window_io, IMAGE, image),	    COLUMN(struct window_io, STACK, kernel),
+	COLUMN(struct window_io, STACK, user),	    COLUMN(struct window_io, U32, layer),
+	COLUMN(struct window_io, U32, op),	    COLUMN(struct window_io, U32, call),
+	COLUMN(struct window_io, U32, dev),	    COLUMN(struct window_io, U32, magic),
+	COLUMN(struct window_io, COMM, device),	    COLUMN(struct window_io, U32, is_slow),
+	COLUMN(struct window_io, U64, count),	    COLUMN(struct window_io, U64, total_ns),
+	COLUMN(struct window_io, U64, own_ns),	    COLUMN(struct window_io, U64, runnable_ns),
+	COLUMN(struct window_io, U64, asleep_ns),   COLUMN(struct window_io, U64, device_ns),
+	COLUMN(struct window_io, U64, queue_ns),    COLUMN(struct window_io, U64, throttled_ns),
+	COLUMN(struct window_io, U64, async),	    COLUMN(struct window_io, U64, errors),
+	COLUMN(struct window_io, U64, bytes),	    COLUMN(struct window_io, U64, merges),
+	COLUMN(struct window_io, U64, requeues),    COLUMN(struct window_io, U64, max_ns),
+	COLUMN(struct window_io, TIME, max_end_ns), COLUMN(struct window_io, I32, max_tid),
+	COLUMN(struct window_io, U64, bucket_mask), COLUMN(struct window_io, U64, open),
+	COLUMN(struct window_io, U64, oldest_ns),   COLUMN(struct window_io, I32, oldest_tid),
 };
 
 _Static_assert(WINDOW_DEVICE_LEN == COMM_LEN, "a device's name has the columns of a comm");
@@ -119,12 +124,11 @@ static const struct store_column io_bucket_columns[] = { { COLUMN_U64, 0 } };
 static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
 /* added: columns that the version before had not, the last ones. */
-#define SECTION(tag, version, array, columns, added)                                        \
-	{                                                                                   \
-		tag, version, sizeof(*((struct window *)0)->array),                         \
-			offsetof(struct window, array), offsetof(struct window, n_##array), \
-			columns, ARRAY_SIZE(columns),                                       \
-			(added) ? ARRAY_SIZE(columns) - (added) : 0                         \
+#define SECTION(tag, version, array, columns, added)                                              \
+	{                                                                                         \
+		tag, version, sizeof(*((struct window *)0)->array),                               \
+			offsetof(struct window, array), offsetof(struct window, n_##array),       \
+			columns, ARRAY_SIZE(columns), (added) ? ARRAY_SIZE(columns) - (added) : 0 \
 	}
 
 /* Tags are for ever: one that has been used is never given to anything else. 1 to 3: store_blob. */
@@ -145,8 +149,7 @@ void store_table_fini(struct store_table *table)
 {
 	struct store_table_entry *entry, *next;
 
-	HASH_ITER(hh, table->entries, entry, next)
-	{
+	HASH_ITER (hh, table->entries, entry, next) {
 		HASH_DEL(table->entries, entry);
 		free(entry);
 	}

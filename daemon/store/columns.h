@@ -52,7 +52,8 @@ struct store_section {
 /* Ended by one of size 0. Images are first: the others refer to them. */
 extern const struct store_section store_sections[];
 
-/* Failures are in context->error and bytes->is_failed. Adds the ends of columns to context->cuts. */
+/* Failures are in context->error and bytes->is_failed. Adds the ends of columns to context->cuts.
+ */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  struct bytes *out);
 

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/store/downsample.h"
-#include "daemon/store/window_row.h"
-#include "daemon/store/internal.h"
 #include "common/base.h"
+#include "daemon/store/downsample.h"
+#include "daemon/store/internal.h"
+#include "daemon/store/window_row.h"
 
 /* Old windows become ones of a minute, and those of ten when they are this many times as old. */
 #define MINUTE_NS      (60 * NS_PER_S)

@@ -14,7 +14,11 @@
 #include <sqlite3.h>
 
 /* Raised with every change of the schema; see store_schema.c. */
-enum { STORE_SCHEMA = 3, STORE_SCHEMA_OLDEST = 1 /* that can be read */, STORE_SCHEMA_SESSIONS = 2 };
+enum {
+	STORE_SCHEMA = 3,
+	STORE_SCHEMA_OLDEST = 1 /* that can be read */,
+	STORE_SCHEMA_SESSIONS = 2
+};
 
 enum store_statement {
 	STATEMENT_BEGIN,

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "build_config.h"
-#include "daemon/store/internal.h"
 #include "common/base.h"
+#include "daemon/store/internal.h"
 
 /* Under systemd a directory that is not the unit's own has to be opened to it. */
 static const char *hint(int r)
@@ -112,7 +112,8 @@ static int file_check(struct store *store)
 	const unsigned char *text;
 	int code, r;
 
-	code = sqlite3_prepare_v2(store->db.handle, "PRAGMA integrity_check(1)", -1, &statement, NULL);
+	code = sqlite3_prepare_v2(store->db.handle, "PRAGMA integrity_check(1)", -1, &statement,
+				  NULL);
 	r = store_db_errno(&store->db, code);
 	if (!r) {
 		r = store_db_step(&store->db, statement);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/hash_table.h"
 #include "common/base.h"
+#include "daemon/base/hash_table.h"
 
 struct image_entry {
 	uint64_t key[4]; /* uid, process, comm */
@@ -321,9 +321,9 @@ static int opens_add(struct combine *combine, const struct window *window, bool 
 		};
 
 		if (open->throttled_ns)
-			row.throttled_ns = overlap(open->wake_ns,
-						   open->wake_ns + (int64_t)open->throttled_ns,
-						   window->start_ns, window->end_ns);
+			row.throttled_ns =
+				overlap(open->wake_ns, open->wake_ns + (int64_t)open->throttled_ns,
+					window->start_ns, window->end_ns);
 
 		if (!is_last) {
 			if (!wait_find(combine, window, open->image, open->start_ns))
@@ -364,8 +364,7 @@ static int rows_finish(struct combine *combine)
 	struct window_row *row;
 	unsigned int i;
 
-	HASH_ITER(hh, combine->rows, entry, next)
-	{
+	HASH_ITER (hh, combine->rows, entry, next) {
 		for (i = 0; i < WAIT_BUCKETS; i++) {
 			if (entry->buckets[i] > UINT32_MAX)
 				return -EOVERFLOW;
@@ -389,8 +388,7 @@ static int samples_finish(struct combine *combine)
 	struct sample_entry *entry, *next;
 	struct window_sample *sample;
 
-	HASH_ITER(hh, combine->samples, entry, next)
-	{
+	HASH_ITER (hh, combine->samples, entry, next) {
 		sample = window_add_sample(combine->out);
 		if (!sample)
 			return -ENOMEM;
@@ -459,23 +457,19 @@ static void combine_fini(struct combine *combine)
 	struct sample_entry *sample, *next_sample;
 	struct row_entry *row, *next_row;
 
-	HASH_ITER(hh, combine->images, image, next_image)
-	{
+	HASH_ITER (hh, combine->images, image, next_image) {
 		HASH_DEL(combine->images, image);
 		free(image);
 	}
-	HASH_ITER(hh, combine->rows, row, next_row)
-	{
+	HASH_ITER (hh, combine->rows, row, next_row) {
 		HASH_DEL(combine->rows, row);
 		free(row);
 	}
-	HASH_ITER(hh, combine->waits, wait, next_wait)
-	{
+	HASH_ITER (hh, combine->waits, wait, next_wait) {
 		HASH_DEL(combine->waits, wait);
 		free(wait);
 	}
-	HASH_ITER(hh, combine->samples, sample, next_sample)
-	{
+	HASH_ITER (hh, combine->samples, sample, next_sample) {
 		HASH_DEL(combine->samples, sample);
 		free(sample);
 	}

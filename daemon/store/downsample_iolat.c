@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/hash_table.h"
 #include "common/base.h"
+#include "daemon/base/hash_table.h"
 
 /* Rows that are of one process, layer, operation, device and pair of stacks. */
 struct io_entry {
@@ -92,8 +92,7 @@ int store_combine_ios_finish(struct io_entry *entries, struct window *out)
 	struct io_entry *entry, *next;
 	int r;
 
-	HASH_ITER(hh, entries, entry, next)
-	{
+	HASH_ITER (hh, entries, entry, next) {
 		r = entry_finish(out, entry);
 		if (r)
 			return r;
@@ -105,8 +104,7 @@ void store_combine_ios_free(struct io_entry **entries)
 {
 	struct io_entry *entry, *next;
 
-	HASH_ITER(hh, *entries, entry, next)
-	{
+	HASH_ITER (hh, *entries, entry, next) {
 		HASH_DEL(*entries, entry);
 		free(entry);
 	}

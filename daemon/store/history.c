@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "daemon/store/entry.h"
 #include "common/base.h"
+#include "daemon/store/entry.h"
 
 /* For the stacks' sake: more than come, so that the history shrinks, but not all at once. */
 enum { EVICT_FOR_STACKS = 4 };

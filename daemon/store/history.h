@@ -59,13 +59,14 @@ void history_add(struct history *history, struct window *window, size_t stack_by
 /* Lets the oldest quarter go, but not the newest window: there is no room for what is to come. */
 void history_shrink(struct history *history);
 
-/* Shows each window to the sink before it is added; it may take a reference. Before any is added. */
+/* Shows each window to the sink before it is added; it may take a reference. Before any is added.
+ */
 void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
 		      void *userdata);
 
 /*
- * All windows of a session (0: of all) that overlap [since_ns, until_ns) in time since the epoch, by
- * their own clock.
+ * All windows of a session (0: of all) that overlap [since_ns, until_ns) in time since the epoch,
+ * by their own clock.
  */
 int history_range(struct history *history, uint64_t session, int64_t since_ns, int64_t until_ns,
 		  struct history_list *out);

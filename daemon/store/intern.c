@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/base/hash.h"
 #include "daemon/base/hash_table.h"
-#include "common/base.h"
 
 /* Remembered numbers: when full, all are forgotten and found again in the database. */
 enum { KNOWN_MAX = 16384 };
@@ -48,8 +48,7 @@ static void known_clear(struct known **set, int64_t before)
 {
 	struct known *known, *next;
 
-	HASH_ITER(hh, *set, known, next)
-	{
+	HASH_ITER (hh, *set, known, next) {
 		if (known->seen >= before)
 			continue;
 		HASH_DEL(*set, known);

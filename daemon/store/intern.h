@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-#include "daemon/store/window_blob.h"
 #include "daemon/store/db.h"
+#include "daemon/store/window_blob.h"
 
 /*
  * A row says which window it was last seen in; it is told again every so many windows, and is

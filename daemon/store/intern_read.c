@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/base/hash_table.h"
-#include "daemon/window/stack_id.h"
 #include "daemon/store/intern.h"
 #include "daemon/store/reader.h"
-#include "common/base.h"
+#include "daemon/window/stack_id.h"
 
 struct loaded_frame {
 	struct frame frame;
@@ -79,18 +79,15 @@ struct store_loaded *store_loaded_free(struct store_loaded *loaded)
 
 	if (!loaded)
 		return NULL;
-	HASH_ITER(hh, loaded->stacks, stack, next_stack)
-	{
+	HASH_ITER (hh, loaded->stacks, stack, next_stack) {
 		HASH_DEL(loaded->stacks, stack);
 		stack_free(stack);
 	}
-	HASH_ITER(hh, loaded->frames, frame, next_frame)
-	{
+	HASH_ITER (hh, loaded->frames, frame, next_frame) {
 		HASH_DEL(loaded->frames, frame);
 		frame_free(frame);
 	}
-	HASH_ITER(hh, loaded->processes, process, next_process)
-	{
+	HASH_ITER (hh, loaded->processes, process, next_process) {
 		HASH_DELETE(hh_process, loaded->numbers, process);
 		HASH_DEL(loaded->processes, process);
 		process_unref(process->process);

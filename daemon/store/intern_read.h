@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-#include "daemon/store/window_blob.h"
 #include "daemon/store/db.h"
+#include "daemon/store/window_blob.h"
 
 struct store_loaded;
 

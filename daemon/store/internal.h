@@ -11,9 +11,9 @@
 
 #include <pthread.h>
 
-#include "daemon/store/store.h"
 #include "daemon/store/db.h"
 #include "daemon/store/intern.h"
+#include "daemon/store/store.h"
 
 /* Sessions that are always on have the lowest numbers; of others, windows stay as they are. */
 enum { STORE_MERGED_SESSIONS = 16 };
@@ -39,7 +39,7 @@ struct store {
 	bool is_read_only;
 	/* Under lock */
 	pthread_mutex_t lock;
-	pthread_cond_t wake; /* CLOCK_MONOTONIC */
+	pthread_cond_t wake;  /* CLOCK_MONOTONIC */
 	pthread_cond_t tried; /* the same */
 	bool has_tried;	      /* to open the file, whatever came of it */
 	struct window *queue[STORE_QUEUE_MAX];
@@ -61,11 +61,11 @@ struct store {
 	int64_t run;
 	int64_t open_next_ns; /* CLOCK_MONOTONIC: when to try again */
 	int64_t sync_next_ns;
-	int64_t log_next_ns; /* when to try again to begin the log anew */
+	int64_t log_next_ns;	 /* when to try again to begin the log anew */
 	int64_t written_real_ns; /* the end of the newest window written */
 	/* Up to which window all has been merged, by session and length. */
 	int64_t merge_from[STORE_MERGED_SESSIONS][2];
-	unsigned int evicted; /* since the interned rows were looked through */
+	unsigned int evicted;		     /* since the interned rows were looked through */
 	int64_t touched[STORE_TOUCH_LEVELS]; /* the last window written with this touch */
 	int touch_noted;		     /* the most of them, as on disk; -1: not known */
 };

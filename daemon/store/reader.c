@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/store.h"
+#include "common/base.h"
 #include "daemon/store/db.h"
 #include "daemon/store/intern.h"
 #include "daemon/store/intern_read.h"
-#include "daemon/store/window_row.h"
 #include "daemon/store/session_row.h"
-#include "common/base.h"
+#include "daemon/store/store.h"
+#include "daemon/store/window_row.h"
 
 /* No window is longer: [window] length is at most 10 min, and no more are merged into one. */
 #define LONGEST_NS (3600 * NS_PER_S)
@@ -113,10 +113,9 @@ int store_reading_list(struct store_reading *reading, const struct store_select 
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(&reading->db,
-				       select->session ? STATEMENT_WINDOW_LIST_SESSION
-						       : STATEMENT_WINDOW_LIST,
-				       &r);
+	statement = store_db_statement(
+		&reading->db,
+		select->session ? STATEMENT_WINDOW_LIST_SESSION : STATEMENT_WINDOW_LIST, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, from);
@@ -227,8 +226,9 @@ static sqlite3_stmt *sessions_statement(struct store_reading *reading, enum stor
 					int *r)
 {
 	*r = -ENOENT;
-	return reading->db.schema < STORE_SCHEMA_SESSIONS ? NULL :
-						   store_db_statement(&reading->db, which, r);
+	return reading->db.schema < STORE_SCHEMA_SESSIONS
+		       ? NULL
+		       : store_db_statement(&reading->db, which, r);
 }
 
 /* The row that the statement is at. */

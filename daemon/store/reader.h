@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store/window_blob.h"
 #include "daemon/store/entry.h"
+#include "daemon/store/window_blob.h"
 
 /* More windows than this are not listed, nor more stacks loaded, at a time. */
 enum { STORE_LIST_MAX = 32768, STORE_STACKS_MAX = 65536 };
@@ -56,7 +56,8 @@ int store_reading_list(struct store_reading *reading, const struct store_select 
 		       int64_t since_ns, int64_t until_ns, size_t max, struct store_entry **out,
 		       size_t *n_out);
 
-/* When the oldest window of a probe that is always on begins; fallback_ns where that is not known. */
+/* When the oldest window of a probe that is always on begins; fallback_ns where that is not known.
+ */
 int64_t store_reading_first(struct store_reading *reading, const char *probe, int64_t fallback_ns);
 
 /*
@@ -67,8 +68,8 @@ int store_reading_session(struct store_reading *reading, uint64_t number, const 
 			  struct store_session *out);
 
 /*
- * The newest max sessions of which windows are there, newest first, without those that is_known says
- * somebody has: their number, or a negative errno.
+ * The newest max sessions of which windows are there, newest first, without those that is_known
+ * says somebody has: their number, or a negative errno.
  */
 int store_reading_sessions(struct store_reading *reading,
 			   bool (*is_known)(void *userdata, const struct store_session *session),

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/store/internal.h"
 #include "common/base.h"
+#include "daemon/store/internal.h"
 
 enum {
 	PAGE = 4096,
@@ -326,8 +326,7 @@ void store_count(struct store *store)
 {
 	int64_t windows = 0, id, oldest = INT64_MIN, newest = INT64_MIN;
 	sqlite3_stmt *statement;
-	uint64_t bytes = store_file_bytes(store->path, "") +
-			 store_file_bytes(store->path, "-wal");
+	uint64_t bytes = store_file_bytes(store->path, "") + store_file_bytes(store->path, "-wal");
 	int r;
 
 	store_db_number(&store->db, STATEMENT_WINDOW_COUNT, &windows);

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/log.h"
-#include "daemon/store/window_row.h"
-#include "daemon/store/internal.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/store/internal.h"
+#include "daemon/store/window_row.h"
 
 /* Numbers tried for one table; a damaged page may make any number look like the last one. */
 #define IDS_MAX 4000000

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/store/bytes.h"
 #include "daemon/store/intern.h"
 #include "daemon/store/reader.h"
-#include "common/base.h"
 
 enum { COLUMN_ID, COLUMN_RUN, COLUMN_NUMBER, COLUMN_SUM, COLUMN_DATA, COLUMN_NAME, COLUMN_SINCE };
 

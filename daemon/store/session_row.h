@@ -10,8 +10,8 @@
 
 #include <sqlite3.h>
 
-#include "daemon/store/store.h"
 #include "daemon/store/db.h"
+#include "daemon/store/store.h"
 
 /* Writes the row. In a transaction, or as one. */
 int store_session_write(struct store_db *db, const struct store_session *session);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/log.h"
-#include "daemon/store/session_row.h"
-#include "daemon/store/internal.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/store/internal.h"
+#include "daemon/store/session_row.h"
 
 /* How long a stop waits for a disk that does not answer. */
 enum { STOP_S = 4 };

@@ -48,9 +48,9 @@ struct store_stats {
 	uint64_t dropped_write; /* it could not be written */
 	uint64_t evicted_age;
 	uint64_t evicted_size;
-	uint64_t merged;  /* windows that became part of a longer one */
-	uint64_t damaged; /* rows that could not be read since the start */
-	uint64_t run;	  /* of this stackd; 0: not known yet */
+	uint64_t merged;       /* windows that became part of a longer one */
+	uint64_t damaged;      /* rows that could not be read since the start */
+	uint64_t run;	       /* of this stackd; 0: not known yet */
 	uint64_t last_session; /* the highest number of a session of earlier runs */
 };
 

@@ -7,9 +7,9 @@
 
 #include <zstd.h>
 
+#include "common/base.h"
 #include "daemon/base/io_names.h"
 #include "daemon/store/columns.h"
-#include "common/base.h"
 
 enum {
 	TAG_HEAD = 1,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/intern.h"
 #include "common/base.h"
+#include "daemon/store/intern.h"
 
 enum {
 	NUMBERS = 13,

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/store/entry.h"
-#include "daemon/store/window_row.h"
-#include "daemon/store/session_row.h"
 #include "daemon/store/internal.h"
-#include "common/base.h"
+#include "daemon/store/session_row.h"
+#include "daemon/store/window_row.h"
 
 #define OPEN_AGAIN_NS (30 * NS_PER_S)
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "daemon/base/hash.h"
-#include "daemon/symbol/kallsyms_line.h"
-#include "daemon/symbol/alias_rank.h"
 #include "common/base.h"
+#include "daemon/base/hash.h"
+#include "daemon/symbol/alias_rank.h"
+#include "daemon/symbol/kallsyms_line.h"
 
 /* kallsyms has no sizes: a function ends where the next begins, and here at the latest. */
 #define FUNCTION_BYTES_MAX (64 * 1024)

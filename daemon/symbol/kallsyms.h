@@ -27,7 +27,7 @@ int kernel_symbols_load(const char *path, struct kernel_symbols **out);
  * function covers it.
  */
 bool kernel_symbols_lookup(const struct kernel_symbols *symbols, uint64_t address, bool is_call,
-                           struct symbol *symbol_out);
+			   struct symbol *symbol_out);
 
 /* How many functions, and the memory in bytes. */
 void kernel_symbols_size(const struct kernel_symbols *symbols, size_t *functions, size_t *bytes);

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/hash_table.h"
-#include "daemon/symbol/source_lines_helper.h"
-#include "daemon/symbol/source_lines_child.h"
 #include "common/base.h"
+#include "daemon/base/hash_table.h"
+#include "daemon/symbol/source_lines_child.h"
+#include "daemon/symbol/source_lines_helper.h"
 
 /* A file that ends the process is left out, and the others are asked about again, so often. */
 enum { RUNS_MAX = 4 };
@@ -138,8 +138,9 @@ static void files_open(struct lines *lines)
 {
 	struct file *file, *next;
 
-	HASH_ITER(hh, lines->files, file, next)
-	file->is_done = lines->opener.open_file(lines->opener.userdata, file->id, file->path,
+	HASH_ITER (hh, lines->files, file, next)
+		file->is_done =
+			lines->opener.open_file(lines->opener.userdata, file->id, file->path,
 						LINES_FD_MIN, &file->fds[0], &file->fds[1]) != 0;
 }
 
@@ -148,8 +149,8 @@ static size_t files_left(const struct lines *lines)
 	struct file *file, *next;
 	size_t n = 0;
 
-	HASH_ITER(hh, lines->files, file, next)
-	n += !file->is_done;
+	HASH_ITER (hh, lines->files, file, next)
+		n += !file->is_done;
 	return n;
 }
 
@@ -170,8 +171,7 @@ static void *request_make(const struct lines *lines, const struct lines_helper *
 		return NULL;
 	lines_helper_limits(helper, head);
 	head->n_files = (uint32_t)n;
-	HASH_ITER(hh, lines->files, file, next)
-	{
+	HASH_ITER (hh, lines->files, file, next) {
 		if (file->is_done)
 			continue;
 		files[i] = (struct symbol_lines_file){
@@ -265,9 +265,9 @@ static struct file *reply_parse(struct lines *lines, struct reader *reader)
 {
 	struct file *file, *next;
 
-	HASH_ITER(hh, lines->files, file, next)
-	if (!file->is_done && !file_read(lines, reader, file))
-		return file;
+	HASH_ITER (hh, lines->files, file, next)
+		if (!file->is_done && !file_read(lines, reader, file))
+			return file;
 	return NULL;
 }
 
@@ -335,10 +335,10 @@ static const char *files_note(const struct lines *lines)
 	struct file *file, *next;
 	size_t n = 0;
 
-	HASH_ITER(hh, lines->files, file, next)
-	if (!file->has_lines && file != lines->culprit && n++ < NAMED && names)
-		names = arena_printf(lines->arena, "%s%s%s", names, n > 1 ? ", " : "",
-				     base_name(file->path));
+	HASH_ITER (hh, lines->files, file, next)
+		if (!file->has_lines && file != lines->culprit && n++ < NAMED && names)
+			names = arena_printf(lines->arena, "%s%s%s", names, n > 1 ? ", " : "",
+					     base_name(file->path));
 	if (!n)
 		return "";
 	return names ? arena_printf(lines->arena,

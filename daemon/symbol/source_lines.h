@@ -40,8 +40,8 @@ void lines_helper_set_program(struct lines_helper *helper, const char *path, int
  * fd_min or above. Returns 0 or a negative errno.
  */
 struct lines_opener {
-	int (*open_file)(void *userdata, uint64_t file_id, const char *path, int fd_min, int *fd_out,
-			 int *debug_fd_out);
+	int (*open_file)(void *userdata, uint64_t file_id, const char *path, int fd_min,
+			 int *fd_out, int *debug_fd_out);
 	void *userdata;
 };
 

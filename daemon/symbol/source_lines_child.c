@@ -15,9 +15,9 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 
-#include "daemon/symbol/demangle.h"
-#include "daemon/host/capabilities.h"
 #include "common/base.h"
+#include "daemon/host/capabilities.h"
+#include "daemon/symbol/demangle.h"
 
 /* Addresses of one unit; sorted. */
 struct range {

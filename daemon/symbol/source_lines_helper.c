@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/symbol/source_lines_child.h"
-#include "common/base.h"
 
 /* Of the clock; of a CPU it may take as long. The first one to hit is what it is killed for. */
 #define RUN_NS (5 * NS_PER_S)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/symbol/demangle.h"
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
-#include "common/base.h"
 
 #define OUTWARD_MAX 64 /* functions around one address; only a hostile file nests deeper */
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/symtab_builder.h"
-#include "common/base.h"
 
 #define TEXT_BYTES_MAX	   (256 * 1024 * 1024) /* names may overlap in the file, not here */
 #define SIZELESS_BYTES_MAX 4096 /* how far an assembler function without a size may reach */

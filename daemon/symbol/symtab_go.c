@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
+#include "common/base.h"
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/symbol/symtab_builder.h"
-#include "common/base.h"
 
 int builder_read_go(struct builder *builder, Elf *elf)
 {

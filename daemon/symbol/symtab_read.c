@@ -6,10 +6,10 @@
 #include <gelf.h>
 #include <libelf.h>
 
+#include "common/base.h"
+#include "daemon/elf/cfi.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/symbol/symtab_builder.h"
-#include "daemon/elf/cfi.h"
-#include "common/base.h"
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
 #define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* of call frame information */

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/unwind/unwind.h"
-#include "daemon/unwind/internal.h"
 #include "common/base.h"
+#include "daemon/unwind/internal.h"
+#include "daemon/unwind/unwind.h"
 
 /* What was freed may be written over once programs that may have seen it have ended. */
 static void dead_reclaim(struct unwind *unwind)

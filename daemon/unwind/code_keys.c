@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/unwind/unwind.h"
-#include "daemon/unwind/internal.h"
 #include "common/base.h"
+#include "daemon/unwind/internal.h"
+#include "daemon/unwind/unwind.h"
 
 static bool is_same(const struct unwind_code_key *a, const struct unwind_code_key *b)
 {

@@ -9,11 +9,11 @@
 #include <gelf.h>
 #include <libelf.h>
 
+#include "common/base.h"
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/elf/handle.h"
-#include "daemon/unwind/crt_files.h"
 #include "daemon/unwind/compile_go.h"
-#include "common/base.h"
+#include "daemon/unwind/crt_files.h"
 
 #define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 M */
 #define SECTIONS_MAX	  65536

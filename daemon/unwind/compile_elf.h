@@ -15,8 +15,9 @@ bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out);
 
 /*
  * From Go's table of its functions, .eh_frame, and .debug_frame for what these leave out; a file
- * without any is looked for by its build-id under debug_dir (NULL: nowhere). At most max_words. -ENODATA when there is no
- * information, -ENOEXEC when it is no x86-64 ELF file, -EBADMSG, -E2BIG, -ENOMEM.
+ * without any is looked for by its build-id under debug_dir (NULL: nowhere). At most max_words.
+ * -ENODATA when there is no information, -ENOEXEC when it is no x86-64 ELF file, -EBADMSG, -E2BIG,
+ * -ENOMEM.
  */
 int unwind_elf_read(const struct elf_source *source, const struct elf_file *file,
 		    const char *debug_dir, size_t max_words, struct unwind_rows *out);

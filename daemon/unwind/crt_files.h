@@ -17,7 +17,7 @@
 struct unwind_crt {
 	Elf_Scn *init, *fini;		     /* crti.o, crtn.o */
 	Elf_Scn *constructors, *destructors; /* whose first ones are of crtbegin.o */
-	Elf_Scn *symbols; /* the dynamic linker's, or all of what needs none */
+	Elf_Scn *symbols;		     /* the dynamic linker's, or all of what needs none */
 };
 
 void unwind_crt_note(struct unwind_crt *crt, Elf_Scn *section, const GElf_Shdr *header,

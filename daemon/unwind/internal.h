@@ -11,8 +11,8 @@
 #include <pthread.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind/unwind.h"
 #include "daemon/unwind/range_alloc.h"
+#include "daemon/unwind/unwind.h"
 
 enum { UNWIND_MISSED_MAX = 64 };
 
@@ -42,10 +42,10 @@ struct unwind_file {
 	uint64_t base;
 	uint32_t table; /* its number */
 	unsigned int refs;
-	struct unwind_words *words; /* NULL: not loaded */
-	int64_t used_ns;	    /* when a walk through it was last noticed */
-	int64_t retry_ns;	    /* not wanted before */
-	bool is_needed;		    /* a walk has ended for want of its rows */
+	struct unwind_words *words;	    /* NULL: not loaded */
+	int64_t used_ns;		    /* when a walk through it was last noticed */
+	int64_t retry_ns;		    /* not wanted before */
+	bool is_needed;			    /* a walk has ended for want of its rows */
 	uint32_t missed[UNWIND_MISSED_MAX]; /* parts that were absent where one has ended */
 	uint32_t n_missed;
 	bool is_too_big;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/hash.h"
 #include "common/base.h"
+#include "daemon/base/hash.h"
 
 /* What was walked through since this long is not dropped for what others have missed. */
 #define KEEP_USED_NS (5 * NS_PER_S)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind/rule.h"
 #include "common/base.h"
+#include "daemon/unwind/rule.h"
 
 enum {
 	PADDING_MAX = 15,	 /* bytes between functions that only align the next one */
@@ -455,9 +455,9 @@ static int rows_encode(const struct output *out, struct unwind_rows *rows)
 		.n_frames = (uint32_t)compiler->n_frames,
 		.n_rules = (uint32_t)compiler->n_rules,
 	};
-	size_t most = unwind_rows_head(&encoded) +
-		      ((size_t)encoded.n_parts * UNWIND_PART_PAGES + rows_most(out, n_pages) + 1) /
-			      2;
+	size_t most =
+		unwind_rows_head(&encoded) +
+		((size_t)encoded.n_parts * UNWIND_PART_PAGES + rows_most(out, n_pages) + 1) / 2;
 
 	if (most > compiler->max_words)
 		return -E2BIG;

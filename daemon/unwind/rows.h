@@ -42,7 +42,8 @@ static inline size_t unwind_rows_head(const struct unwind_rows *rows)
 	return (size_t)rows->n_parts + rows->n_frames + 2 * (size_t)rows->n_rules;
 }
 
-/* Where a part's words are, and how many there are of them; a part begins with a word of its own. */
+/* Where a part's words are, and how many there are of them; a part begins with a word of its own.
+ */
 size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t *n_out);
 
 struct unwind_compiler;
@@ -61,8 +62,9 @@ void unwind_compiler_freep(struct unwind_compiler **compiler);
 int unwind_compiler_add(struct unwind_compiler *compiler, const struct cfi_section *section);
 
 /*
- * Adds one function row by row: begin, where each row starts, end; or cancel, as if it had not begun.
- * begin: -ERANGE where it is no code of this file. Rows: addresses ascending, frames without rules.
+ * Adds one function row by row: begin, where each row starts, end; or cancel, as if it had not
+ * begun. begin: -ERANGE where it is no code of this file. Rows: addresses ascending, frames without
+ * rules.
  */
 int unwind_compiler_begin(struct unwind_compiler *compiler, uint64_t start, uint64_t end);
 int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/unwind/internal.h"
 #include "daemon/unwind/row_memory.h"
-#include "common/base.h"
 
 /* A table that found no room, or could not be read, is tried again after this long. */
 #define RETRY_NS (10 * NS_PER_S)
@@ -92,8 +92,8 @@ void unwind_stats(struct unwind *unwind, struct unwind_stats *out)
 	pthread_mutex_lock(&unwind->lock);
 	*out = unwind->stats;
 	out->max_bytes = (uint64_t)unwind->memory.n_words * sizeof(uint64_t);
-	out->bytes = ((uint64_t)unwind->heads_space.used + unwind->parts_space.used) *
-		     sizeof(uint64_t);
+	out->bytes =
+		((uint64_t)unwind->heads_space.used + unwind->parts_space.used) * sizeof(uint64_t);
 	out->max_segments = unwind->memory.n_segments;
 	out->segments = unwind->segments_space.used;
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++)

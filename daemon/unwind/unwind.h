@@ -120,9 +120,10 @@ void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, 
 		      int64_t took_ns);
 
 /*
- * Walks find the file's rows (NULL: its code was made at run time) by what the kernel knows its code
- * by, also in processes of which nothing is known yet. address: ELF virtual address of the offset.
- * The oldest is forgotten for one too many, and all of a file when its number is given away.
+ * Walks find the file's rows (NULL: its code was made at run time) by what the kernel knows its
+ * code by, also in processes of which nothing is known yet. address: ELF virtual address of the
+ * offset. The oldest is forgotten for one too many, and all of a file when its number is given
+ * away.
  */
 void unwind_code_learn(struct unwind *unwind, struct unwind_file *file,
 		       const struct unwind_code_key *key, uint64_t address);

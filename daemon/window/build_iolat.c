@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/window/images.h"
-#include "daemon/window/build_iolat_open.h"
 #include "common/base.h"
+#include "daemon/window/build_iolat_open.h"
+#include "daemon/window/images.h"
 
 enum { DEVICES_MAX = 256, MINOR_BITS = 20 };
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "daemon/host/procfs.h"
 #include "common/base.h"
+#include "daemon/host/procfs.h"
 
 /* A whole copy: the thread numbers its outermost operations, and none of them is young. */
 static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)

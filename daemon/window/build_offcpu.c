@@ -42,8 +42,8 @@ struct assembler *assembler_free(struct assembler *assembler)
 
 	if (!assembler)
 		return NULL;
-	HASH_ITER(hh, assembler->tracks, track, next)
-	track_drop(assembler, track);
+	HASH_ITER (hh, assembler->tracks, track, next)
+		track_drop(assembler, track);
 	window_unref(assembler->window);
 	free(assembler->waits.items);
 	free(assembler->rows.items);

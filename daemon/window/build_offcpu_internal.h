@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/window/build_offcpu.h"
 #include "daemon/base/hash_table.h"
+#include "daemon/window/build_offcpu.h"
 
 enum { NO_IMAGE = UINT32_MAX };
 

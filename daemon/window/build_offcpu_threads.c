@@ -259,9 +259,9 @@ void tracks_to_images(struct assembler *assembler)
 {
 	struct track *track, *next;
 
-	HASH_ITER(hh, assembler->tracks, track, next)
-	if (track_is_seen(assembler, track))
-		track_sum(assembler, track);
+	HASH_ITER (hh, assembler->tracks, track, next)
+		if (track_is_seen(assembler, track))
+			track_sum(assembler, track);
 }
 
 /*
@@ -273,8 +273,7 @@ void tracks_roll(struct assembler *assembler)
 	struct track *track, *next;
 	bool is_seen;
 
-	HASH_ITER(hh, assembler->tracks, track, next)
-	{
+	HASH_ITER (hh, assembler->tracks, track, next) {
 		is_seen = track_is_seen(assembler, track);
 		if (track_is_over(assembler, track) || (!is_seen && track->is_missing)) {
 			track_drop(assembler, track);

@@ -170,11 +170,11 @@ void tracks_to_opens(struct assembler *assembler)
 	uint32_t last_cut = 0;
 
 	/* Of the iterator's walks the last one; that of this cut may have failed. */
-	HASH_ITER(hh, assembler->tracks, track, next)
-	if (track->thread.seen_cut > last_cut)
-		last_cut = track->thread.seen_cut;
-	HASH_ITER(hh, assembler->tracks, track, next)
-	if (!track->has_ended && track->epoch == assembler->epoch &&
-	    track_is_waiting(assembler, track))
-		track_to_open(assembler, track, track->thread.seen_cut < last_cut);
+	HASH_ITER (hh, assembler->tracks, track, next)
+		if (track->thread.seen_cut > last_cut)
+			last_cut = track->thread.seen_cut;
+	HASH_ITER (hh, assembler->tracks, track, next)
+		if (!track->has_ended && track->epoch == assembler->epoch &&
+		    track_is_waiting(assembler, track))
+			track_to_open(assembler, track, track->thread.seen_cut < last_cut);
 }

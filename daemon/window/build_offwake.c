@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/window/images.h"
 #include "common/base.h"
+#include "daemon/window/images.h"
 
 struct wake {
 	struct wake_key key;

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/window/images.h"
 #include "common/base.h"
+#include "daemon/window/images.h"
 
 struct sample {
 	struct sample_key key;
@@ -69,8 +69,8 @@ void sampler_add(struct sampler *sampler, const struct sample_key *key,
 
 static void sample_to_window(struct sampler *sampler, const struct sample *sample)
 {
-	uint32_t image = faces_get(&sampler->faces, sampler->window, &sample->key,
-				   sample->sums.comm);
+	uint32_t image =
+		faces_get(&sampler->faces, sampler->window, &sample->key, sample->sums.comm);
 	struct window_sample *row = image == NO_FACE ? NULL : window_add_sample(sampler->window);
 
 	if (!row) {

@@ -17,8 +17,8 @@
 struct sampler;
 
 /* Windows are of this kind. period_ns: the time one sample stands for; 0 of calls. */
-int sampler_new(enum probe_kind kind, struct process_table *processes, struct stack_table *stacks, uint64_t period_ns,
-		struct sampler **out);
+int sampler_new(enum probe_kind kind, struct process_table *processes, struct stack_table *stacks,
+		uint64_t period_ns, struct sampler **out);
 struct sampler *sampler_free(struct sampler *sampler);
 
 /* One cut: every row, then finish. The window is the caller's; NULL when out of memory. */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/host/cgroup.h"
-#include "daemon/base/hash_table.h"
-#include "daemon/host/procfs.h"
 #include "common/base.h"
+#include "daemon/base/hash_table.h"
+#include "daemon/host/cgroup.h"
+#include "daemon/host/procfs.h"
 
 /* A thread as one image. */
 struct face {
@@ -124,8 +124,7 @@ static uint32_t image_get(struct faces *faces, struct window *window, const uint
 	image = window_add_image(window);
 	if (!image)
 		return NO_FACE;
-	r = writer ? writer_fill(faces, writer, image) :
-		     image_fill(faces, sample_key, comm, image);
+	r = writer ? writer_fill(faces, writer, image) : image_fill(faces, sample_key, comm, image);
 	if (!r && !face_add(faces, window, key))
 		return (uint32_t)window->n_images - 1;
 	image->process = process_unref(image->process);
@@ -136,7 +135,8 @@ static uint32_t image_get(struct faces *faces, struct window *window, const uint
 uint32_t faces_get(struct faces *faces, struct window *window, const struct sample_key *sample_key,
 		   const char *comm)
 {
-	const uint64_t key[3] = { sample_key->start_boot_ns, sample_key->tid, sample_key->exec_gen };
+	const uint64_t key[3] = { sample_key->start_boot_ns, sample_key->tid,
+				  sample_key->exec_gen };
 
 	return image_get(faces, window, key, sample_key, comm, 0);
 }
@@ -172,8 +172,7 @@ void faces_clear(struct faces *faces)
 {
 	struct face *face, *next;
 
-	HASH_ITER(hh, faces->list, face, next)
-	{
+	HASH_ITER (hh, faces->list, face, next) {
 		HASH_DEL(faces->list, face);
 		free(face);
 	}

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/symbol/kallsyms_line.h"
-#include "daemon/symbol/kallsyms.h"
-#include "daemon/base/log.h"
-#include "daemon/window/stack_id.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/symbol/kallsyms.h"
+#include "daemon/symbol/kallsyms_line.h"
+#include "daemon/window/stack_id.h"
 
 /* An unknown kernel address may be of a new module: read kallsyms again, this often at most. */
 #define KERNEL_RELOAD_NS (10 * NS_PER_S)
@@ -42,7 +42,7 @@ struct resolver {
 	struct stack_table *stacks;
 	struct window_sink sink;
 	char *const *idle_functions;
-	struct kernel_symbols *kernel; /* the thread's own */
+	struct kernel_symbols *kernel;	      /* the thread's own */
 	struct kernel_symbols *kernel_before; /* frames of the stack at hand have names of it */
 	int64_t kernel_loaded_ns;
 	_Atomic int kernel_status;
@@ -317,8 +317,7 @@ static void *resolver_run(void *data)
 }
 
 int resolver_new(struct process_table *processes, struct stack_table *stacks,
-		 const struct window_sink *sink, char *const *idle_functions,
-		 struct resolver **out)
+		 const struct window_sink *sink, char *const *idle_functions, struct resolver **out)
 {
 	struct resolver *resolver = calloc(1, sizeof(*resolver));
 	int r;

@@ -4,8 +4,8 @@
 
 /*
  * Gives stacks their names and then hands windows on: stacks come in as they arrive and the windows
- * that refer to them after them, in order. Owned by the recorder; has a thread of its own, so that reading
- * symbol tables never delays a drain.
+ * that refer to them after them, in order. Owned by the recorder; has a thread of its own, so that
+ * reading symbol tables never delays a drain.
  */
 
 #include <stddef.h>

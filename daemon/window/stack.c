@@ -7,16 +7,16 @@
 #include <string.h>
 
 #include "bpf/shared.h"
+#include "common/base.h"
 #include "daemon/base/hash.h"
 #include "daemon/base/hash_table.h"
 #include "daemon/window/stack_id.h"
-#include "common/base.h"
 
 struct frame_key {
 	uint64_t file_id;
 	uint64_t file_offset;
 	uint64_t kind;
-	uint64_t name; /* a hash of it, 0 for none: what names a file may be found later */
+	uint64_t name;	 /* a hash of it, 0 for none: what names a file may be found later */
 	uint64_t module; /* likewise: equal files at two paths are mapped by one of them */
 };
 
@@ -29,7 +29,7 @@ struct frame_entry {
 struct stack_entry {
 	struct stack stack;
 	struct stack_entry *next; /* stack_table.dropped */
-	UT_hash_handle hh; /* stack_table.stacks, by stack.raw_id */
+	UT_hash_handle hh;	  /* stack_table.stacks, by stack.raw_id */
 };
 
 /* When old stacks gave little room it is not tried again for this long: it takes milliseconds. */
@@ -200,8 +200,8 @@ struct stack_table *stack_table_free(struct stack_table *table)
 
 	if (!table)
 		return NULL;
-	HASH_ITER(hh, table->stacks, entry, next)
-	stack_release(table, entry);
+	HASH_ITER (hh, table->stacks, entry, next)
+		stack_release(table, entry);
 	dropped_sweep(table, true);
 	for (i = 0; i < PSEUDOS; i++) {
 		if (table->pseudo[i].n_frames) {
@@ -278,10 +278,11 @@ static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t c
 {
 	struct stack_entry *entry, *next;
 
-	HASH_ITER(hh, table->stacks, entry, next)
-	if (entry->stack.refs == 1 && entry->stack.is_resolved && entry->stack.seen_ns < cut_ns &&
-	    (entry->stack.seen_ns < oldest_ns || table->bytes > table->max_bytes / 2))
-		stack_release(table, entry);
+	HASH_ITER (hh, table->stacks, entry, next)
+		if (entry->stack.refs == 1 && entry->stack.is_resolved &&
+		    entry->stack.seen_ns < cut_ns &&
+		    (entry->stack.seen_ns < oldest_ns || table->bytes > table->max_bytes / 2))
+			stack_release(table, entry);
 	dropped_sweep(table, false);
 }
 

@@ -50,7 +50,7 @@ struct stack {
 	 * the stack of a thread that is still asleep: one place is one row, ended or not.
 	 */
 	uint64_t place_id;
-	uint64_t functions_id; /* as id, with where a frame's function begins for where it is */
+	uint64_t functions_id;	 /* as id, with where a frame's function begins for where it is */
 	struct process *process; /* NULL: a kernel stack */
 	uint64_t mappings;	 /* of the process, as in record_stack */
 	_Atomic unsigned int flags;
@@ -134,8 +134,9 @@ struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool i
 struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol);
 
 /*
- * Drops stacks that nobody references and that were not seen for keep_ns, or when short of room. Not
- * those seen since cut_ns, CLOCK_MONOTONIC: the open window will want them, and they come only once.
+ * Drops stacks that nobody references and that were not seen for keep_ns, or when short of room.
+ * Not those seen since cut_ns, CLOCK_MONOTONIC: the open window will want them, and they come only
+ * once.
  */
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns);
 

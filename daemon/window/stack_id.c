@@ -2,8 +2,8 @@
 #include "daemon/window/stack_id.h"
 
 #include "bpf/shared.h"
-#include "daemon/base/hash.h"
 #include "common/base.h"
+#include "daemon/base/hash.h"
 
 static uint64_t mix(uint64_t h, const uint64_t *words, size_t n)
 {

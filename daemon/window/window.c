@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "daemon/base/hash.h"
 #include "common/base.h"
+#include "daemon/base/hash.h"
 
 struct window *window_new(void)
 {
@@ -292,7 +292,8 @@ const char *window_loss_name(unsigned int loss)
 		[LOST_NO_MAP] = "waits: no map for the window",
 		[WINDOW_LOST_MISSED_RUNS] = "runs of programs: one was running",
 		[WINDOW_LOST_STACK_FRAMES] = "stacks whose frames never arrived, or found no room",
-		[WINDOW_LOST_MEMORY] = "records: the daemon had no memory, or no room for processes",
+		[WINDOW_LOST_MEMORY] =
+			"records: the daemon had no memory, or no room for processes",
 		[WINDOW_LOST_WAIT_THREADS] = "waits of threads whose end was lost",
 		[WINDOW_LOST_LATE_RECORDS] = "windows made before all their records had come",
 		[WINDOW_LOST_OTHER] = "something that another version of stackd counted",

@@ -105,8 +105,8 @@ struct window_sample {
 enum { WINDOW_DEVICE_LEN = 16, IO_BUCKETS_N = 64 };
 
 /*
- * Of iolat: operations of a process in one layer, at one device. Slow ones are here by stack too, in
- * rows of their own (is_slow). buckets: see window_io_add_buckets().
+ * Of iolat: operations of a process in one layer, at one device. Slow ones are here by stack too,
+ * in rows of their own (is_slow). buckets: see window_io_add_buckets().
  */
 struct window_io {
 	struct stack *kernel; /* references; NULL: none */
@@ -119,8 +119,8 @@ struct window_io {
 	uint64_t device_ns;
 	uint64_t queue_ns;
 	uint64_t throttled_ns;
-	uint64_t async; /* besides count: they go on after their return */
-	uint64_t open;	/* in a row of its own: they had not ended at the end of the window, */
+	uint64_t async;	    /* besides count: they go on after their return */
+	uint64_t open;	    /* in a row of its own: they had not ended at the end of the window, */
 	uint64_t oldest_ns; /* as old as that then */
 	uint64_t errors;
 	uint64_t bytes;
@@ -133,7 +133,7 @@ struct window_io {
 	uint32_t image; /* of the process: its first thread */
 	uint32_t dev;
 	uint32_t magic;
-	uint32_t call; /* a system call's number plus one, or 0 */
+	uint32_t call;	/* a system call's number plus one, or 0 */
 	uint32_t layer; /* enum io_layer */
 	uint32_t op;	/* enum io_op */
 	uint32_t is_slow;
@@ -154,8 +154,8 @@ enum window_loss {
 
 struct window {
 	_Atomic unsigned int refs;
-	uint64_t run; /* of stackd, as the store numbers them; seq begins anew with each */
-	uint64_t seq; /* of several that were merged, the first one's */
+	uint64_t run;	/* of stackd, as the store numbers them; seq begins anew with each */
+	uint64_t seq;	/* of several that were merged, the first one's */
 	uint32_t parts; /* how many windows it was cut as */
 	uint64_t session;
 	enum probe_kind kind;

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/query/answer.h"
-#include "daemon/window/build_offcpu.h"
-#include "daemon/store/history.h"
 #include "common/base.h"
+#include "daemon/query/answer.h"
+#include "daemon/store/history.h"
+#include "daemon/window/build_offcpu.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 

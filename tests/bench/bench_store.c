@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "daemon/query/aggregate.h"
-#include "daemon/store/store.h"
-#include "daemon/store/prefetch.h"
 #include "common/base.h"
+#include "daemon/query/aggregate.h"
+#include "daemon/store/prefetch.h"
+#include "daemon/store/store.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 
@@ -175,8 +175,8 @@ static void hour_merge(const char *path, int64_t since, int64_t until)
 	size_t n;
 
 	if (filter_init(&filter, NULL, &error) || store_reading_open(path, &reading) ||
-	    store_reading_list(reading, &(struct store_select){ .probe = "offcpu" }, since, until, STORE_LIST_MAX, &list.stored,
-			       &list.n))
+	    store_reading_list(reading, &(struct store_select){ .probe = "offcpu" }, since, until,
+			       STORE_LIST_MAX, &list.stored, &list.n))
 		exit(1);
 	list.n_stored = list.n;
 	list.load = on_load;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/config/config.h"
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
-#include "common/base.h"
 
 static void print_table(void)
 {

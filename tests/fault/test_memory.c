@@ -14,13 +14,13 @@
 
 #include <cmocka.h>
 
-#include "daemon/config/config.h"
-#include "daemon/symbol/kallsyms.h"
-#include "daemon/service/service.h"
-#include "daemon/window/stack.h"
-#include "daemon/symbol/symtab.h"
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/config/config.h"
+#include "daemon/service/service.h"
+#include "daemon/symbol/kallsyms.h"
+#include "daemon/symbol/symtab.h"
+#include "daemon/window/stack.h"
 #include "proto/codec.h"
 #include "tests/fault/fault.h"
 

@@ -9,8 +9,8 @@
 
 #include <zstd.h>
 
-#include "daemon/store/window_blob.h"
 #include "common/base.h"
+#include "daemon/store/window_blob.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { NO_PID = 0x3f000000 /* above any pid_max */ };

@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/session/filter.h"
-#include "daemon/query/query.h"
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/query/query.h"
+#include "daemon/session/filter.h"
 
 /*
  * Stage 6 without a recorder: filters are checked as the daemon does, the rows are the request's
@@ -53,8 +53,8 @@ static int row_make(struct answer *answer, const struct wire_snapshot_request *r
 {
 	const struct wire_filter *wire = request->filter;
 	struct wire_row *row = arena_alloc(answer->arena, sizeof(*row));
-	const char *probe = arena_strdup(answer->arena, request->probe ? request->probe
-									  : request->session);
+	const char *probe =
+		arena_strdup(answer->arena, request->probe ? request->probe : request->session);
 	const char *comm = arena_strdup(answer->arena, wire && wire->comm ? wire->comm : "");
 
 	if (!row || !probe || !comm)

@@ -13,28 +13,31 @@ struct mark {
 extern const struct mark __start_marks[], __stop_marks[];
 
 /* The line it stands in. */
-#define MARK(function)                                                         \
-	static const struct mark mark_##function                               \
+#define MARK(function)                           \
+	static const struct mark mark_##function \
 		__attribute__((used, section("marks"))) = { #function, __LINE__ }
 
 static volatile int sink;
 
 static inline __attribute__((always_inline)) int inner(int n)
 {
-	MARK(inner); usleep(3600u * 1000000u);
+	MARK(inner);
+	usleep(3600u * 1000000u);
 	return n + sink;
 }
 
 static inline __attribute__((always_inline)) int middle(int n)
 {
-	MARK(middle); int r = inner(n + 1);
+	MARK(middle);
+	int r = inner(n + 1);
 
 	return r + sink;
 }
 
 NAMED int outer(int n)
 {
-	MARK(outer); int r = middle(n + 1);
+	MARK(outer);
+	int r = middle(n + 1);
 
 	return r + sink;
 }
@@ -46,6 +49,7 @@ int main(void)
 		printf(" %s=%d", mark->name, mark->line);
 	printf("\n");
 	fflush(stdout);
-	MARK(main); sink = outer(0);
+	MARK(main);
+	sink = outer(0);
 	return 0;
 }

@@ -63,7 +63,8 @@ static void pieces_map(void)
 	start = mmap(NULL, (size_t)(2 * n * page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	need(start != MAP_FAILED, "mmap");
 	for (long i = 0; i < n; i++)
-		need(!mprotect(start + 2 * i * page, (size_t)page, PROT_READ | PROT_EXEC), "mprotect");
+		need(!mprotect(start + 2 * i * page, (size_t)page, PROT_READ | PROT_EXEC),
+		     "mprotect");
 }
 
 int main(int argc, char **argv)

@@ -130,7 +130,7 @@ static void *rounds_main(void *arg)
 
 int main(int argc, char **argv)
 {
-	void *(*const mains[])(void *) = { partner_main, deep_main,   nested_main,
+	void *(*const mains[])(void *) = { partner_main, deep_main,  nested_main,
 					   spins_main,	 spins_main, rounds_main };
 	const size_t threads = sizeof(mains) / sizeof(mains[0]);
 	pthread_t thread;

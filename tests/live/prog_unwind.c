@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * prog_unwind PLACE [N [COUNT [US]]]: sleeps COUNT times US us in usleep() in a place that is hard to walk out of. It
- * is built as distributions build: optimized, without frame pointers.
+ * prog_unwind PLACE [N [COUNT [US]]]: sleeps COUNT times US us in usleep() in a place that is hard
+ * to walk out of. It is built as distributions build: optimized, without frame pointers.
  */
 
 #include "prog.h"

@@ -19,10 +19,10 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/log.h"
-#include "daemon/session/recorder.h"
-#include "daemon/session/internal.h"
 #include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/session/internal.h"
+#include "daemon/session/recorder.h"
 
 /* A slow machine may have more rotations, until there was enough to mean something. */
 enum { ROTATIONS = 50, MAX_ROTATIONS = 250, ENOUGH_SWITCHES = 10000, EXIT_SKIP = 77 };
@@ -224,8 +224,8 @@ static void session_filter_check(struct recorder *recorder, const struct session
 
 	if (sessions_start(recorder->sessions, request, &session, &error))
 		fail_msg("%s", error.message);
-	session_exercise(recorder, session, request->kind == PROBE_ONCPU ? 0 : ENOUGH_SWITCHES, &sums,
-			 &stats);
+	session_exercise(recorder, session, request->kind == PROBE_ONCPU ? 0 : ENOUGH_SWITCHES,
+			 &sums, &stats);
 	assert_true(stats.counts.filtered > 0);
 	check(&sums, &stats);
 	assert_int_equal(session_stop(session), 0);

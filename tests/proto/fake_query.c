@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/query/query.h"
 #include "common/arena.h"
 #include "common/base.h"
+#include "daemon/query/query.h"
 
 enum { LARGE_NAME = 150 * 1024 };
 

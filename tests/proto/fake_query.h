@@ -21,13 +21,13 @@ enum { FAKE_FRAMES = 20 };
 #define FAKE_BEGINS "begins" /* of Start alone: one begins, once nothing is held */
 
 struct recorder {
-	atomic_int answers;   /* that were made and not freed */
-	atomic_int snapshots; /* asked so far */
-	int64_t windows;      /* in the answer to Windows */
-	atomic_bool is_held;  /* Start of FAKE_SLOW and FAKE_BEGINS does not come back */
-	atomic_int starting;  /* how many of these there are */
-	atomic_int given_up;  /* that began, and were given up as nobody was told */
-	atomic_int begun;     /* sessions, of FAKE_BEGINS */
+	atomic_int answers;	/* that were made and not freed */
+	atomic_int snapshots;	/* asked so far */
+	int64_t windows;	/* in the answer to Windows */
+	atomic_bool is_held;	/* Start of FAKE_SLOW and FAKE_BEGINS does not come back */
+	atomic_int starting;	/* how many of these there are */
+	atomic_int given_up;	/* that began, and were given up as nobody was told */
+	atomic_int begun;	/* sessions, of FAKE_BEGINS */
 	atomic_bool is_running; /* what began has not ended */
 };
 

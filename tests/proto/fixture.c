@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/service/loop.h"
 #include "daemon/service/service.h"
-#include "common/base.h"
 
 enum { PATIENCE_MS = 20000, LARGE_GROUP = 100000 };
 

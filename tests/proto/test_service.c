@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/service/loop.h"
-#include "daemon/service/internal.h"
 #include "common/base.h"
+#include "daemon/service/internal.h"
+#include "daemon/service/loop.h"
 #include "proto/varlink.h"
 #include "tests/proto/fixture.h"
 

@@ -4,13 +4,13 @@
  *
  *   store_tool write PATH COUNT [MAX_SIZE [MERGE_AFTER_S]]
  *       one window a line as it is written: "SEQ written WRITTEN synced SEQ dropped DROPPED"; at
- *       the end "problem: ..." and "notice: ...". COUNT 0: for ever. Windows are of 5 s each and end
- *       now, or with MERGE_AFTER_S ten times as long ago. Of the environment: STORE_BOOT, the id of
- *       the boot; STORE_SHIFT, seconds by which all windows are later; STORE_SYNC, milliseconds from
- *       one sync to the next; STORE_SMALL, windows are of one thread; STORE_CHURN, each window has processes of its own; STORE_LATER,
- *       seconds before which nothing is merged, whatever MERGE_AFTER_S; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window.
- *   store_tool check PATH
- *       "windows N parts N bad N damaged N"; fails when a window is not what was written.
+ *       the end "problem: ..." and "notice: ...". COUNT 0: for ever. Windows are of 5 s each and
+ * end now, or with MERGE_AFTER_S ten times as long ago. Of the environment: STORE_BOOT, the id of
+ *       the boot; STORE_SHIFT, seconds by which all windows are later; STORE_SYNC, milliseconds
+ * from one sync to the next; STORE_SMALL, windows are of one thread; STORE_CHURN, each window has
+ * processes of its own; STORE_LATER, seconds before which nothing is merged, whatever
+ * MERGE_AFTER_S; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window. store_tool
+ * check PATH "windows N parts N bad N damaged N"; fails when a window is not what was written.
  *       STORE_HOLD of the environment: milliseconds for which it goes on reading.
  */
 #include <errno.h>
@@ -21,10 +21,10 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "daemon/store/store.h"
-#include "daemon/store/prefetch.h"
-#include "daemon/store/intern.h"
 #include "common/base.h"
+#include "daemon/store/intern.h"
+#include "daemon/store/prefetch.h"
+#include "daemon/store/store.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 
@@ -145,8 +145,8 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 
 		image->uid = i + 1;
 		image->tid = NO_PID + (int32_t)i;
-		image->process = setting("STORE_CHURN", 0) ? process_fresh(seq, i) :
-							     process_ref(known.process);
+		image->process = setting("STORE_CHURN", 0) ? process_fresh(seq, i)
+							   : process_ref(known.process);
 		memcpy(image->comm, "known", 6);
 		image->sums.on_ns = value(seq, i);
 		row->image = (uint32_t)i;
@@ -218,8 +218,8 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 		store_add(store, window);
 		window_unref(window);
 		written_wait(store, n, &stats);
-		printf("%" PRIu64 " written %" PRIu64 " synced %" PRIu64 " dropped %" PRIu64 "\n", seq,
-		       stats.written, seq_at(seq - n, begin, stats.synced_ns),
+		printf("%" PRIu64 " written %" PRIu64 " synced %" PRIu64 " dropped %" PRIu64 "\n",
+		       seq, stats.written, seq_at(seq - n, begin, stats.synced_ns),
 		       stats.dropped_queue + stats.dropped_write);
 		fflush(stdout);
 		usleep((useconds_t)setting("STORE_PACE", 0) * 1000);
@@ -315,7 +315,8 @@ static int do_check(const char *path)
 	int r = store_reading_open(path, &reading), wrong = 0;
 
 	if (!r)
-		r = store_reading_list(reading, &(struct store_select){}, INT64_MIN, INT64_MAX, 1 << 20, &entries, &n);
+		r = store_reading_list(reading, &(struct store_select){}, INT64_MIN, INT64_MAX,
+				       1 << 20, &entries, &n);
 	if (r) {
 		printf("unreadable: %s\n", strerror(-r));
 		return 0;

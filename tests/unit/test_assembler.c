@@ -373,7 +373,9 @@ static void test_unseen_waits(void **state)
 /* Read while a wait goes on: of that wait, not of the thread's next one. */
 static void test_user_stack_of_open_wait(void **state)
 {
-	const struct record_open_stack record = { .uid = 1, .since_ns = 1200, .ustack = STACK_FAULT };
+	const struct record_open_stack record = { .uid = 1,
+						  .since_ns = 1200,
+						  .ustack = STACK_FAULT };
 	struct thread t = thread_of(1, THREAD_BLOCKED, 1200, 1);
 	struct window *window = cut(1, &t);
 
@@ -557,8 +559,8 @@ static void test_an_exec_after_the_cut(void **state)
 	window_unref(window);
 }
 
-/* Another than the main thread goes on by that one's pid and start; what it did before it did by its
- * own. */
+/* Another than the main thread goes on by that one's pid and start; what it did before it did by
+ * its own. */
 static void test_an_exec_off_the_main_thread(void **state)
 {
 	struct thread t = thread_of(1, THREAD_ON_CPU, 1900, 1);

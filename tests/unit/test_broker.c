@@ -16,12 +16,12 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/broker/broker.h"
-#include "daemon/broker/message.h"
 #include "daemon/broker/helper.h"
+#include "daemon/broker/message.h"
 #include "daemon/broker/perf_event.h"
 #include "daemon/host/capabilities.h"
-#include "common/base.h"
 
 static const struct broker_sampling sampling = { .clock = BROKER_CPU_CLOCK, .frequency_hz = 99 };
 static const struct broker_side_band side_band = { .wakeup_bytes = 4096 };

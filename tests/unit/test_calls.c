@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/drain/call_budget.h"
 #include "common/base.h"
+#include "daemon/drain/call_budget.h"
 
 static void put(struct calls *calls, int64_t time)
 {

@@ -342,7 +342,8 @@ static void check_totals(const char *line, const struct wire_row *rows, const ch
 static void test_iostack(void **state)
 {
 	static const int64_t counts[] = { 0, 0, 0, 4, 2 }, slow[23] = { [20] = 1, [22] = 8 };
-	const struct int_list few = { counts, ARRAY_SIZE(counts) }, many = { slow, ARRAY_SIZE(slow) };
+	const struct int_list few = { counts, ARRAY_SIZE(counts) },
+			      many = { slow, ARRAY_SIZE(slow) };
 	const struct wire_io ios[IO_ROWS] = {
 		{ .layer = "syscall", .op = "pread64" },
 		{ .layer = "syscall", .op = "read" },
@@ -358,39 +359,41 @@ static void test_iostack(void **state)
 
 	for (size_t i = 0; i < IO_ROWS; i++)
 		rows[i] = row_of_io(&ios[i], i < 7 ? &few : &many, 100 + (int64_t)i);
-	check_rendered(&compat_iostack, "", rows, IO_ROWS,
-		       "\n"
-		       "operation = sysc_r\n"
-		       "     nsecs               : count     distribution\n"
-		       "         0 -> 1          : 0        |                                        |\n"
-		       "         2 -> 3          : 0        |                                        |\n"
-		       "         4 -> 7          : 0        |                                        |\n"
-		       "         8 -> 15         : 8        |****************************************|\n"
-		       "        16 -> 31         : 4        |********************                    |\n"
-		       "\n"
-		       "operation = sysc_s\n"
-		       "     nsecs               : count     distribution\n"
-		       "         0 -> 1          : 0        |                                        |\n"
-		       "         2 -> 3          : 0        |                                        |\n"
-		       "         4 -> 7          : 0        |                                        |\n"
-		       "         8 -> 15         : 4        |****************************************|\n"
-		       "        16 -> 31         : 2        |********************                    |\n"
-		       "\n"
-		       "sysc_s total: 102 ns\n"
-		       "sysc_r total: 201 ns\n");
+	check_rendered(
+		&compat_iostack, "", rows, IO_ROWS,
+		"\n"
+		"operation = sysc_r\n"
+		"     nsecs               : count     distribution\n"
+		"         0 -> 1          : 0        |                                        |\n"
+		"         2 -> 3          : 0        |                                        |\n"
+		"         4 -> 7          : 0        |                                        |\n"
+		"         8 -> 15         : 8        |****************************************|\n"
+		"        16 -> 31         : 4        |********************                    |\n"
+		"\n"
+		"operation = sysc_s\n"
+		"     nsecs               : count     distribution\n"
+		"         0 -> 1          : 0        |                                        |\n"
+		"         2 -> 3          : 0        |                                        |\n"
+		"         4 -> 7          : 0        |                                        |\n"
+		"         8 -> 15         : 4        |****************************************|\n"
+		"        16 -> 31         : 2        |********************                    |\n"
+		"\n"
+		"sysc_s total: 102 ns\n"
+		"sysc_r total: 201 ns\n");
 	check_totals("-T vfs", rows, "vfs_o total: 104 ns\n");
 	check_totals("-T ext4", rows, "extwrite total: 105 ns\n");
 	check_totals("-T blk", rows, "bio_op total: 108 ns\n");
 	check_totals("-T blk -Q", rows, "bio_op total: 107 ns\n");
-	check_rendered(&compat_iostack, "-T blk -m -d vda", &rows[8], 1,
-		       "\n"
-		       "operation = bio_op\n"
-		       "     msecs               : count     distribution\n"
-		       "         0 -> 1          : 1        |*****                                   |\n"
-		       "         2 -> 3          : 0        |                                        |\n"
-		       "         4 -> 7          : 8        |****************************************|\n"
-		       "\n"
-		       "bio_op total: 108 ns\n");
+	check_rendered(
+		&compat_iostack, "-T blk -m -d vda", &rows[8], 1,
+		"\n"
+		"operation = bio_op\n"
+		"     msecs               : count     distribution\n"
+		"         0 -> 1          : 1        |*****                                   |\n"
+		"         2 -> 3          : 0        |                                        |\n"
+		"         4 -> 7          : 8        |****************************************|\n"
+		"\n"
+		"bio_op total: 108 ns\n");
 	check_header(&compat_iostack, "", "Tracing I/O latency of syscall... Hit Ctrl-C to end.\n");
 	check_header(&compat_iostack, "-T ext4 -p 7 5",
 		     "Tracing I/O latency of ext4 of PID 7 for 5 secs.\n");

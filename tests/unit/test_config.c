@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/config/config.h"
 #include "daemon/config/ini.h"
 #include "daemon/config/keys.h"
-#include "common/base.h"
 
 #define FILE_NAME "stackd.conf"
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/config/reload.h"
 #include "common/base.h"
+#include "daemon/config/reload.h"
 
 static const struct config_places nowhere;
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/host/cpu_list.h"
 #include "common/base.h"
+#include "daemon/host/cpu_list.h"
 
 static void test_lists(void **state)
 {
@@ -17,9 +17,9 @@ static void test_lists(void **state)
 		int count;
 		uint16_t cpus;
 	} lists[] = {
-		{ "0\n", 1, 0x1 },	 { "0-3\n", 4, 0xf },	{ "0-1,4,6-7\n", 5, 0xd3 },
-		{ "\n", 0, 0 },		 { "5-20\n", 3, 0xe0 }, { "9\n", 0, 0 },
-		{ "x\n", -EINVAL, 0 },	 { "3-1\n", -EINVAL, 0 }, { "1-\n", -EINVAL, 0x0 },
+		{ "0\n", 1, 0x1 },	{ "0-3\n", 4, 0xf },	   { "0-1,4,6-7\n", 5, 0xd3 },
+		{ "\n", 0, 0 },		{ "5-20\n", 3, 0xe0 },	   { "9\n", 0, 0 },
+		{ "x\n", -EINVAL, 0 },	{ "3-1\n", -EINVAL, 0 },   { "1-\n", -EINVAL, 0x0 },
 		{ "-1\n", -EINVAL, 0 }, { "1;2\n", -EINVAL, 0x2 },
 	};
 

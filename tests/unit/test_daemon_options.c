@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/options.h"
 #include "common/base.h"
+#include "daemon/options.h"
 
 /* Parses with stdout and stderr caught: what was printed on both is in said[]. */
 static char said[4096];

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/drain/ring.h"
 #include "common/base.h"
+#include "daemon/drain/ring.h"
 
 enum { BUSY_AT = 100, END = 300, NEVER = 1 << 30 };
 

@@ -18,9 +18,9 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/elf/debug_file.h"
 #include "daemon/symbol/symtab.h"
-#include "common/base.h"
 
 static const char *full_path, *stripped_path, *packed_path, *bomb_path, *linked_path, *debug_path;
 

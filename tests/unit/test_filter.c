@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "daemon/session/filter.h"
 #include "common/base.h"
+#include "daemon/session/filter.h"
 
 static struct wire_filter wire_none(void)
 {
@@ -295,8 +295,14 @@ static void test_programs_have_the_filter(void **state)
 		const char *glob;
 		uint32_t len;
 	} globs[] = {
-		{ "mysqld", 7 }, { "mysql*", 5 }, { "*d", 0 }, { "a?b", 1 }, { "a[bc]", 1 }, { "x\\*", 1 },
-		{ "a-name-of-15-ch", 16 }, { "longer-than-any-name", 15 },
+		{ "mysqld", 7 },
+		{ "mysql*", 5 },
+		{ "*d", 0 },
+		{ "a?b", 1 },
+		{ "a[bc]", 1 },
+		{ "x\\*", 1 },
+		{ "a-name-of-15-ch", 16 },
+		{ "longer-than-any-name", 15 },
 	};
 	const struct filter_cgroup cgroups[FILTER_CGROUPS] = { { .id = 7, .level = 2 } };
 	const char *states[] = { "D", "preempted", "0x4" };

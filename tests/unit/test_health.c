@@ -54,7 +54,8 @@ static size_t losses_where(bool is_hiding)
 {
 	size_t n = 0;
 
-	assert_int_equal(health_losses(arena, &list, FIRST + 60 * NS_PER_S, is_hiding, problems, &n), 0);
+	assert_int_equal(
+		health_losses(arena, &list, FIRST + 60 * NS_PER_S, is_hiding, problems, &n), 0);
 	return n;
 }
 
@@ -74,11 +75,13 @@ static void test_which_and_when(void **state)
 	windows[2]->lost[LOST_WAIT_KEYS] = 5;
 	windows[1]->lost[WINDOW_LOST_MEMORY] = 1;
 	assert_int_equal(losses(), 2);
-	assert_string_equal(problems[0], "7 lost in 2 of the last 10 minutes' windows of offcpu, the "
-					 "newest 72 from 12:00:10 UTC: waits: the window's map was full");
-	assert_string_equal(problems[1], "1 lost in 1 of the last 10 minutes' windows of offcpu, the "
-					 "newest 71 from 12:00:05 UTC: records: the daemon had no "
-					 "memory, or no room for processes");
+	assert_string_equal(problems[0],
+			    "7 lost in 2 of the last 10 minutes' windows of offcpu, the "
+			    "newest 72 from 12:00:10 UTC: waits: the window's map was full");
+	assert_string_equal(problems[1],
+			    "1 lost in 1 of the last 10 minutes' windows of offcpu, the "
+			    "newest 71 from 12:00:05 UTC: records: the daemon had no "
+			    "memory, or no room for processes");
 }
 
 /* A host that hides threads has requests end unseen all the time. */

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/store/history.h"
-#include "daemon/session/session.h"
 #include "common/base.h"
+#include "daemon/session/session.h"
+#include "daemon/store/history.h"
 
 /* Windows of 5 s with 1000 bytes each; the real clock is 1000 s ahead of ours. */
 enum { WINDOW_BYTES = 1000 };
@@ -87,13 +87,14 @@ static void test_range_is_half_open(void **state)
 	for (seq = 1; seq <= 10; seq++)
 		add(history, seq, 0);
 	assert_int_equal(
-		history_range(history, 0, 15 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET, &list), 0);
+		history_range(history, 0, 15 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET, &list),
+		0);
 	assert_int_equal(list.n, 2);
 	assert_int_equal(list.windows[0]->seq, 3);
 	history_list_fini(&list);
-	assert_int_equal(
-		history_range(history, 0, 16 * NS_PER_S + OFFSET, 25 * NS_PER_S + OFFSET + 1, &list),
-		0);
+	assert_int_equal(history_range(history, 0, 16 * NS_PER_S + OFFSET,
+				       25 * NS_PER_S + OFFSET + 1, &list),
+			 0);
 	assert_int_equal(list.n, 3);
 	history_list_fini(&list);
 	history_free(history);

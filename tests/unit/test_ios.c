@@ -14,13 +14,13 @@
 #include <cmocka.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/query/answer_iolat.h"
+#include "common/base.h"
 #include "daemon/base/io_names.h"
+#include "daemon/host/procfs.h"
+#include "daemon/query/answer_iolat.h"
 #include "daemon/window/build_iolat.h"
 #include "daemon/window/build_iolat_open.h"
-#include "daemon/host/procfs.h"
 #include "daemon/window/window.h"
-#include "common/base.h"
 
 static void test_calls(void **state)
 {
@@ -162,7 +162,7 @@ static void test_open(void **state)
 	assert_int_equal(ios_new(processes, NULL, &ios), 0);
 	slots[0] = slot_of(self, end - 2 * IO_OPEN_NS);
 	slots[1] = slot_of(self, end - IO_OPEN_NS);
-	slots[2] = slot_of(self, end - IO_OPEN_NS + 1);	       /* too young */
+	slots[2] = slot_of(self, end - IO_OPEN_NS + 1);		  /* too young */
 	slots[3] = slot_of(UINT32_MAX / 2, end - 2 * IO_OPEN_NS); /* gone */
 	slots[4] = slot_of(self, end - 2 * IO_OPEN_NS);
 	slots[4].depth = 0;
@@ -194,7 +194,9 @@ static void test_open(void **state)
 /* One row of the programs stands for three layers. */
 static void test_requests(void **state)
 {
-	const struct io_key key = { .tgid = 5, .dev = 7, .layer = IO_LAYER_BLOCK, .op = IO_OP_READ };
+	const struct io_key key = {
+		.tgid = 5, .dev = 7, .layer = IO_LAYER_BLOCK, .op = IO_OP_READ
+	};
 	struct io_sums sums = {
 		.queue_ns = 20,
 		.device_ns = 70,
@@ -250,10 +252,10 @@ static void test_requests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls),	    cmocka_unit_test(test_words),
-		cmocka_unit_test(test_devices),	    cmocka_unit_test(test_percentiles),
-		cmocka_unit_test(test_buckets),	    cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_open),	    cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_calls),	cmocka_unit_test(test_words),
+		cmocka_unit_test(test_devices), cmocka_unit_test(test_percentiles),
+		cmocka_unit_test(test_buckets), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_open),	cmocka_unit_test(test_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

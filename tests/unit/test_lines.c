@@ -15,11 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base.h"
+#include "daemon/module/module.h"
 #include "daemon/process/process.h"
 #include "daemon/symbol/source_lines.h"
-#include "daemon/module/module.h"
 #include "daemon/symbol/source_lines_child.h"
-#include "common/base.h"
 
 static struct process_table *processes;
 static struct lines_helper *helper;

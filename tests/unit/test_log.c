@@ -15,9 +15,9 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/base/notify.h"
-#include "common/base.h"
 
 static FILE *caught;
 static int saved_stderr;

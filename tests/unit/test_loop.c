@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/service/loop.h"
 #include "common/base.h"
+#include "daemon/service/loop.h"
 
 struct seen {
 	struct loop *loop;

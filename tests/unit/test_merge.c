@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/query/aggregate.h"
 #include "common/base.h"
+#include "daemon/query/aggregate.h"
 
 #define US	  NS_PER_US
 #define LENGTH_NS (1000 * US)

@@ -16,10 +16,10 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/elf/file.h"
 #include "daemon/module/module.h"
 #include "daemon/symbol/symtab.h"
-#include "common/base.h"
 
 static const char *full_path, *stripped_path, *nm_path;
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/query/notes.h"
 #include "common/base.h"
+#include "daemon/query/notes.h"
 
 #define US NS_PER_US
 

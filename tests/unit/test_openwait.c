@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/drain/openwait_reader.h"
 #include "common/base.h"
+#include "daemon/drain/openwait_reader.h"
 
 #define LONG_NS	 (20 * NS_PER_S)
 #define SHORT_NS (20 * NS_PER_MS)

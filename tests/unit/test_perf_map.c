@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/process/perf_map.h"
 #include "common/base.h"
+#include "daemon/process/perf_map.h"
 
 static int file_of(const char *text, size_t size)
 {

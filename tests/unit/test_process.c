@@ -19,9 +19,9 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "daemon/process/process.h"
-#include "daemon/host/procfs.h"
 #include "common/base.h"
+#include "daemon/host/procfs.h"
+#include "daemon/process/process.h"
 
 #define MAX_MEMORY (16 << 20)
 #define WAIT_NS	   (10 * NS_PER_S)
@@ -807,7 +807,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(tells_who_it_was, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_exit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_survive_the_file, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_file_is_named_as_each_has_it_mapped, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_is_named_as_each_has_it_mapped, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(what_walks_find_names_who_is_gone, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(names_are_by_what_was_mapped_then, set_up,

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/query/group_rows.h"
 #include "common/base.h"
+#include "daemon/query/group_rows.h"
 
 static const struct wire_frame waiting[] = {
 	{ .kind = "kernel", .name = "__schedule" },

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/base/term.h"
 #include "client/render/render.h"
 #include "client/render/status.h"
-#include "client/base/term.h"
 #include "client/render/wait_kind.h"
 #include "common/base.h"
 
@@ -241,10 +241,10 @@ static void test_open(void **state)
 	rows[0].open_ns = NS_PER_S;
 	rows[0].max_end = WIRE_ABSENT;
 	text = rendered(render_text, (struct view){ 0 }, &reply);
-	assert_non_null(
-		strstr(text, "  12 waits, 3 s in all, average 250 ms; longest 2 s, still waiting "
-			     "since\n  03:14:08.000, thread 4250 (io)\n"
-			     "  2 of them still waiting, 1 s of that in this range\n"));
+	assert_non_null(strstr(text,
+			       "  12 waits, 3 s in all, average 250 ms; longest 2 s, still waiting "
+			       "since\n  03:14:08.000, thread 4250 (io)\n"
+			       "  2 of them still waiting, 1 s of that in this range\n"));
 	free(text);
 }
 
@@ -317,8 +317,9 @@ static void test_pseudo(void **state)
 	assert_non_null(strstr(text, "  waits too short for a stack of their own\n"
 				     "  1 wait, 3 s in all, average 3 s\n"
 				     "      [waits under 100us]\n"));
-	assert_non_null(strstr(text, "      ext4_readpage  (ext4)\n"
-				     "      ! user stack not read yet: at the next cut, or when the wait ends\n"));
+	assert_non_null(strstr(
+		text, "      ext4_readpage  (ext4)\n"
+		      "      ! user stack not read yet: at the next cut, or when the wait ends\n"));
 	free(text);
 }
 
@@ -404,7 +405,8 @@ static void test_stuck(void **state)
 				     "lost       nothing\n"
 				     "waiting    6 threads\n"));
 	assert_non_null(strstr(text, "1 uninterruptible (D) for 5 s or more"));
-	assert_non_null(strstr(text, "for 12 min 34 s\n  S waits for disk I/O, since 03:01:36.000\n"));
+	assert_non_null(
+		strstr(text, "for 12 min 34 s\n  S waits for disk I/O, since 03:01:36.000\n"));
 	assert_non_null(strstr(text, "  in doubt: "));
 	free(text);
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/window/resolver.h"
 #include "daemon/window/window.h"
-#include "common/base.h"
 
 enum { DROPPED = 3 };
 

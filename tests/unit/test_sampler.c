@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/window/build_samples.h"
 #include "common/base.h"
+#include "daemon/window/build_samples.h"
 
 enum { PERIOD = 1000 };
 
@@ -40,8 +40,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void add(struct fixture *f, uint32_t tid, uint32_t exec_gen, uint64_t kstack,
-		uint64_t count, const char *comm)
+static void add(struct fixture *f, uint32_t tid, uint32_t exec_gen, uint64_t kstack, uint64_t count,
+		const char *comm)
 {
 	struct sample_key key = {
 		.start_boot_ns = tid,

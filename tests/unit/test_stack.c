@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "daemon/window/stack.h"
 #include "common/base.h"
+#include "daemon/window/stack.h"
 
 enum { LIMIT = 1 << 20, DEPTH = 100 };
 
@@ -182,10 +182,12 @@ static void test_a_dropped_stack_is_new_again(void **state)
 	put(1000, 1, DEPTH, true);
 }
 
-/* Two sessions bring one stack at a time: the one that cannot have it named must not take it away. */
+/* Two sessions bring one stack at a time: the one that cannot have it named must not take it away.
+ */
 static void test_a_dropped_stack_is_lost_to_others(void **state)
 {
-	struct stack *stack = put(1000, 1, DEPTH, true), *other = stack_table_get(table, 1000, false);
+	struct stack *stack = put(1000, 1, DEPTH, true),
+		     *other = stack_table_get(table, 1000, false);
 	struct stack *lost = stack_table_get(table, 1001, false);
 
 	assert_ptr_equal(other, stack);

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "bpf/shared.h"
-#include "daemon/window/stack_id.h"
 #include "common/base.h"
+#include "daemon/window/stack_id.h"
 
 enum { FILE_ID = 7, START = 0x1000 };
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include <zstd.h>
 
-#include "daemon/store/window_blob.h"
 #include "common/base.h"
+#include "daemon/store/window_blob.h"
 
 enum { NO_PID = 0x3f000000 /* above any pid_max */, NUMBER_FIRST = 1000, IMAGES = 5 };
 
@@ -108,14 +108,14 @@ static struct window *window_make(void)
 	window->switch_ins = 1 << 20;
 	for (i = 0; i < IMAGES; i++) {
 		image = window_add_image(window);
-		*image = (struct window_image){ .uid = i,
-						.tid = NO_PID + (int32_t)i,
-						.start_boot_ns = UINT64_MAX - i,
-						.exec_gen = i,
-						.comm = "0123456789abcde",
-						.sums = { .on_ns = i,
-							  .throttled_ns = 3,
-							  .short_runnable_ns = 9 } };
+		*image = (struct window_image){
+			.uid = i,
+			.tid = NO_PID + (int32_t)i,
+			.start_boot_ns = UINT64_MAX - i,
+			.exec_gen = i,
+			.comm = "0123456789abcde",
+			.sums = { .on_ns = i, .throttled_ns = 3, .short_runnable_ns = 9 }
+		};
 		image->process = process_ref(process);
 		row_add(window, i, i);
 	}
@@ -128,11 +128,9 @@ static struct window *window_make(void)
 	*sample = (struct window_sample){ .count = 3, .on_ns = 1 << 30, .image = 1 };
 	sample->kernel = stack_ref(&stacks[1]);
 	open = window_add_open(window);
-	*open = (struct window_open){ .start_ns = 7,
-				       .wake_ns = INT64_MAX,
-				       .throttled_ns = 5,
-				       .image = 4,
-				       .state = 2 };
+	*open = (struct window_open){
+		.start_ns = 7, .wake_ns = INT64_MAX, .throttled_ns = 5, .image = 4, .state = 2
+	};
 	window_seal(window);
 	return window;
 }

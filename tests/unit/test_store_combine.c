@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
+#include "common/base.h"
 #include "daemon/query/aggregate.h"
 #include "daemon/store/downsample.h"
-#include "common/base.h"
 
 #define US	  NS_PER_US
 #define LENGTH_NS (1000 * US)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "daemon/symbol/symtab.h"
 #include "common/base.h"
+#include "daemon/symbol/symtab.h"
 
 /* As fixture/go.S has them: from the start of Go's code, which is GAP bytes behind .text's. */
 enum { FIRST = 0, START = FIRST + 48, WORK = START + 32, WRONG = WORK + 64, GAP = 16 };

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind/unwind.h"
 #include "common/base.h"
+#include "daemon/unwind/unwind.h"
 
 enum { WORDS = 100, TABLES = 8, SEGMENTS = 32 };
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/unwind/compile_elf.h"
 #include "common/base.h"
+#include "daemon/unwind/compile_elf.h"
 #include "tests/unit/unwind_find.h"
 
 /* As fixture/go_rows.S has them. */

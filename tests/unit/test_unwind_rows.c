@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "bpf/unwind_shared.h"
+#include "common/base.h"
 #include "daemon/unwind/compile_elf.h"
 #include "daemon/unwind/rows.h"
-#include "common/base.h"
 #include "tests/unit/unwind_find.h"
 
 enum { BASE = 0x1000, WORDS_MAX = 1 << 20 };

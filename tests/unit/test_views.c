@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/render/render.h"
 #include "client/render/iolat.h"
+#include "client/render/render.h"
 #include "client/render/status.h"
 #include "common/base.h"
 
@@ -259,10 +259,10 @@ static void test_overview(void **state)
 	overview_init(&o);
 	printer_open(&p, (struct view){ .top = 5 });
 	render_overview(&p.view, &o.waits, &o.samples, NULL);
-	printer_check(&p, "\non CPU     4 s by samples, 1 of 1 stack\n", "db (pid 4242)", "4 s  100 %\n",
-		      "\nrunnable   600 ms, 1 of 1 stack\n", "worker", "\nthrottled  400 ms,",
-		      "\nblocked    3 s, 1 of 1 stack\n", "db (pid 4242)", "S waits for",
-		      "more: stackctl snapshot offcpu", NULL);
+	printer_check(&p, "\non CPU     4 s by samples, 1 of 1 stack\n", "db (pid 4242)",
+		      "4 s  100 %\n", "\nrunnable   600 ms, 1 of 1 stack\n", "worker",
+		      "\nthrottled  400 ms,", "\nblocked    3 s, 1 of 1 stack\n", "db (pid 4242)",
+		      "S waits for", "more: stackctl snapshot offcpu", NULL);
 	o.waits.rows.n = 0;
 	o.samples.rows.n = 0;
 	printer_open(&p, (struct view){ .top = 5 });

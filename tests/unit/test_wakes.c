@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/window/build_offwake.h"
 #include "common/base.h"
+#include "daemon/window/build_offwake.h"
 
 struct fixture {
 	struct process_table *processes;

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/query/unseen.h"
 #include "common/base.h"
+#include "daemon/query/unseen.h"
 
 /* Above any pid_max. */
 enum { PID = 0x3f000000, THREAD = PID + 1, NOBODY = PID + 2 };

@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "bpf/unwind_shared.h"
-#include "daemon/unwind/compile_elf.h"
 #include "common/base.h"
+#include "daemon/unwind/compile_elf.h"
 
 static void rule_print(uint64_t address, const struct unwind_rule *rule, unsigned int bx)
 {
