@@ -166,17 +166,6 @@ int broker_open_sampling(struct broker *broker, const struct broker_sampling *wh
 	return event_open(broker, &request, fd_out);
 }
 
-int broker_open_side_band(struct broker *broker, const struct broker_side_band *what, int *fd_out)
-{
-	const struct perf_request request = {
-		.kind = PERF_SIDE_BAND,
-		.cpu = what->cpu,
-		.wakeup_bytes = what->wakeup_bytes,
-	};
-
-	return event_open(broker, &request, fd_out);
-}
-
 int broker_open_kprobe(struct broker *broker, const struct broker_kprobe *what, int *fd_out)
 {
 	struct perf_request request = {

@@ -37,17 +37,6 @@ enum { BROKER_MAX_FREQUENCY_HZ = 10000, BROKER_MIN_PERIOD = 100000 };
 
 #define BROKER_MAX_PERIOD UINT64_C(1000000000000)
 
-/*
- * New executable mappings (PERF_RECORD_MMAP2, with build ids where the kernel has them), execs
- * (PERF_RECORD_COMM), forks and exits of one CPU, for a ring that the caller maps on the
- * descriptor. Each record ends in PERF_SAMPLE_TID, _TIME (CLOCK_MONOTONIC) and _CPU. Opened
- * disabled.
- */
-struct broker_side_band {
-	unsigned int cpu;
-	uint32_t wakeup_bytes; /* readable when so much is in the ring */
-};
-
 /* A probe on a kernel function, in every process, for a BPF program. Opened disabled. */
 struct broker_kprobe {
 	const char *function; /* at most BROKER_MAX_SYMBOL - 1 bytes */
@@ -81,7 +70,6 @@ void broker_stopp(struct broker **broker);
  * have, -ENODEV or -EINVAL for a CPU that is offline or not possible.
  */
 int broker_open_sampling(struct broker *broker, const struct broker_sampling *what, int *fd_out);
-int broker_open_side_band(struct broker *broker, const struct broker_side_band *what, int *fd_out);
 int broker_open_kprobe(struct broker *broker, const struct broker_kprobe *what, int *fd_out);
 int broker_open_uprobe(struct broker *broker, const struct broker_uprobe *what, int *fd_out);
 

@@ -6,13 +6,12 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base.h"
 
 /* As many as Linux can be built for. */
-enum { MAX_CPUS = 8192, MAX_WAKEUP_BYTES = 16 << 20, MAX_OFFSET = 1 << 20 };
+enum { MAX_CPUS = 8192, MAX_OFFSET = 1 << 20 };
 
 /* As the kernel's own format of it says: /sys/bus/event_source/devices/uprobe/format. */
 enum { COUNTER_SHIFT = 32 };
@@ -69,9 +68,8 @@ static bool is_path(const char path[static BROKER_MAX_PATH])
 
 static bool is_good(const struct perf_request *q)
 {
-	const bool is_sampling = q->kind == PERF_SAMPLING, is_kprobe = q->kind == PERF_KPROBE;
-	const bool is_plain =
-		!q->clock && !q->cpu && !q->wakeup_bytes && !q->frequency_hz && !q->period;
+	const bool is_kprobe = q->kind == PERF_KPROBE;
+	const bool is_plain = !q->clock && !q->cpu && !q->frequency_hz && !q->period;
 
 	if (q->kind > PERF_UPROBE || q->cpu >= MAX_CPUS)
 		return false;
@@ -85,13 +83,9 @@ static bool is_good(const struct perf_request *q)
 		       q->offset < MAX_OFFSET && !(q->is_return && q->offset);
 	if (!is_empty(q->function, sizeof(q->function)) || q->is_return || q->offset)
 		return false;
-	if (is_sampling)
-		return q->clock < BROKER_CLOCK_N && !q->frequency_hz != !q->period &&
-		       q->frequency_hz <= BROKER_MAX_FREQUENCY_HZ && !q->wakeup_bytes &&
-		       (!q->period ||
-			(q->period >= BROKER_MIN_PERIOD && q->period <= BROKER_MAX_PERIOD));
-	return !q->clock && !q->frequency_hz && !q->period && q->wakeup_bytes > 0 &&
-	       q->wakeup_bytes <= MAX_WAKEUP_BYTES;
+	return q->clock < BROKER_CLOCK_N && !q->frequency_hz != !q->period &&
+	       q->frequency_hz <= BROKER_MAX_FREQUENCY_HZ &&
+	       (!q->period || (q->period >= BROKER_MIN_PERIOD && q->period <= BROKER_MAX_PERIOD));
 }
 
 int perf_request_check(const struct perf_request *request)
@@ -123,28 +117,6 @@ static int sampling_open(const struct perf_request *request)
 		attr.type = PERF_TYPE_HARDWARE;
 		attr.config = PERF_COUNT_HW_CPU_CYCLES;
 	}
-	return event_open(&attr, (int)request->cpu);
-}
-
-static int side_band_open(const struct perf_request *request)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_DUMMY,
-		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
-		.sample_id_all = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC,
-		.mmap = 1,
-		.mmap2 = 1,
-		.build_id = 1, /* 88a16a130933 (5.12) */
-		.comm = 1,
-		.comm_exec = 1,
-		.task = 1,
-		.watermark = 1,
-		.wakeup_watermark = request->wakeup_bytes,
-	};
-
 	return event_open(&attr, (int)request->cpu);
 }
 
@@ -185,9 +157,6 @@ int perf_request_open(const struct perf_request *request, const struct perf_type
 	switch (request->kind) {
 	case PERF_SAMPLING:
 		fd = sampling_open(request);
-		break;
-	case PERF_SIDE_BAND:
-		fd = side_band_open(request);
 		break;
 	case PERF_KPROBE:
 		fd = kprobe_open(request, types->kprobe);

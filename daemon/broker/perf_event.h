@@ -11,13 +11,12 @@
 
 #include "daemon/broker/broker.h"
 
-enum perf_request_kind { PERF_SAMPLING, PERF_SIDE_BAND, PERF_KPROBE, PERF_UPROBE };
+enum perf_request_kind { PERF_SAMPLING, PERF_KPROBE, PERF_UPROBE };
 
 struct perf_request {
 	uint32_t kind;
 	uint32_t clock;
 	uint32_t cpu;
-	uint32_t wakeup_bytes;
 	uint64_t frequency_hz; /* one of these two */
 	uint64_t period;
 	uint64_t offset;

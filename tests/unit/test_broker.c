@@ -24,7 +24,6 @@
 #include "daemon/host/capabilities.h"
 
 static const struct broker_sampling sampling = { .clock = BROKER_CPU_CLOCK, .frequency_hz = 99 };
-static const struct broker_side_band side_band = { .wakeup_bytes = 4096 };
 
 static struct perf_request good_sampling(void)
 {
@@ -61,10 +60,7 @@ static void test_checks_fields(void **state)
 	q = good_sampling();
 	q.kind = PERF_UPROBE + 1;
 	assert_int_equal(perf_request_check(&q), -EINVAL);
-	q = (struct perf_request){ .kind = PERF_SIDE_BAND };
-	assert_int_equal(perf_request_check(&q), -EINVAL);
-	q.wakeup_bytes = 4096;
-	assert_int_equal(perf_request_check(&q), 0);
+	q = good_sampling();
 	q.counter = 1;
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 }
@@ -150,7 +146,7 @@ static bool has_admin(void)
 	return (privilege_permitted() & needed) == needed;
 }
 
-enum { GOOD, NO_START, NOT_DROPPED, NOT_BACK, NO_EVENT, NO_SIDE_BAND, NOT_CLOEXEC, NOT_REFUSED };
+enum { GOOD, NO_START, NOT_DROPPED, NOT_BACK, NO_EVENT, NOT_CLOEXEC, NOT_REFUSED };
 
 static int body_admin_is_gone(void)
 {
@@ -177,7 +173,7 @@ static void test_admin_is_gone(void **state)
 static int body_broker_opens(void)
 {
 	_cleanup_(broker_stopp) struct broker *broker = NULL;
-	_cleanup_(closep) int event = -1, ring = -1;
+	_cleanup_(closep) int event = -1;
 	int r = broker_start(&broker);
 
 	if (r)
@@ -188,8 +184,6 @@ static int body_broker_opens(void)
 		return NOT_REFUSED;
 	if (broker_open_sampling(broker, &sampling, &event) || event < 0)
 		return NO_EVENT;
-	if (broker_open_side_band(broker, &side_band, &ring) || ring < 0)
-		return NO_SIDE_BAND;
 	return fcntl(event, F_GETFD) & FD_CLOEXEC ? GOOD : NOT_CLOEXEC;
 }
 
