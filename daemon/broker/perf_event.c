@@ -30,67 +30,104 @@ void perf_types_read(struct perf_types *out)
 	out->uprobe = type_read("/sys/bus/event_source/devices/uprobe/type");
 }
 
-/* A symbol's characters, its end inside the field, and nothing behind it. */
-static bool is_symbol(const char name[static BROKER_MAX_SYMBOL])
-{
-	const size_t len = strnlen(name, BROKER_MAX_SYMBOL);
-	size_t i;
-
-	if (len == 0 || len == BROKER_MAX_SYMBOL)
-		return false;
-	for (i = 0; i < len; i++)
-		if (!isalnum((unsigned char)name[i]) && !strchr("_.$", name[i]))
-			return false;
-	for (; i < BROKER_MAX_SYMBOL; i++)
-		if (name[i])
-			return false;
-	return true;
-}
-
-static bool is_empty(const char *text, size_t size)
+/* True if no byte of the field is set. */
+static bool is_empty(const char *field, size_t size)
 {
 	size_t i;
 
 	for (i = 0; i < size; i++)
-		if (text[i])
+		if (field[i])
 			return false;
 	return true;
 }
 
-/* Absolute, its end inside the field, and nothing behind it. */
-static bool is_path(const char path[static BROKER_MAX_PATH])
+/* True if the text is not empty, ends inside its field, and only NUL bytes follow its end. */
+static bool is_text(const char *field, size_t size)
 {
-	const size_t len = strnlen(path, BROKER_MAX_PATH);
+	const size_t len = strnlen(field, size);
 
-	return path[0] == '/' && is_empty(path + len, BROKER_MAX_PATH - len) &&
-	       len < BROKER_MAX_PATH;
+	return len > 0 && len < size && is_empty(field + len, size - len);
 }
 
-static bool is_good(const struct perf_request *q)
+static bool is_symbol(const char name[static BROKER_MAX_SYMBOL])
 {
-	const bool is_kprobe = q->kind == PERF_KPROBE;
-	const bool is_plain = !q->clock && !q->cpu && !q->frequency_hz && !q->period;
+	size_t i;
 
-	if (q->kind > PERF_UPROBE || q->cpu >= MAX_CPUS)
+	if (!is_text(name, BROKER_MAX_SYMBOL))
 		return false;
-	if (q->kind == PERF_UPROBE)
-		return is_plain && is_path(q->path) && !q->is_return && q->offset <= INT64_MAX &&
-		       is_empty(q->function, sizeof(q->function));
-	if (q->counter || !is_empty(q->path, sizeof(q->path)))
+	for (i = 0; name[i]; i++)
+		if (!isalnum((unsigned char)name[i]) && !strchr("_.$", name[i]))
+			return false;
+	return true;
+}
+
+static bool is_absolute_path(const char path[static BROKER_MAX_PATH])
+{
+	return is_text(path, BROKER_MAX_PATH) && path[0] == '/';
+}
+
+/* True if no field is set that only a sampling event has. */
+static bool has_no_sampling(const struct perf_request *q)
+{
+	return q->clock == 0 && q->cpu == 0 && q->frequency_hz == 0 && q->period == 0;
+}
+
+/* True if no field is set that only a kprobe has. */
+static bool has_no_function(const struct perf_request *q)
+{
+	return is_empty(q->function, sizeof(q->function)) && q->is_return == 0;
+}
+
+/* True if no field is set that only a uprobe has. */
+static bool has_no_file(const struct perf_request *q)
+{
+	return is_empty(q->path, sizeof(q->path)) && q->counter == 0;
+}
+
+static bool sampling_is_good(const struct perf_request *q)
+{
+	if (!has_no_function(q) || !has_no_file(q) || q->offset != 0)
 		return false;
-	if (is_kprobe)
-		return is_plain && is_symbol(q->function) && q->is_return <= 1 &&
-		       q->offset < MAX_OFFSET && !(q->is_return && q->offset);
-	if (!is_empty(q->function, sizeof(q->function)) || q->is_return || q->offset)
+	if (q->clock >= BROKER_CLOCK_N || q->cpu >= MAX_CPUS)
 		return false;
-	return q->clock < BROKER_CLOCK_N && !q->frequency_hz != !q->period &&
-	       q->frequency_hz <= BROKER_MAX_FREQUENCY_HZ &&
-	       (!q->period || (q->period >= BROKER_MIN_PERIOD && q->period <= BROKER_MAX_PERIOD));
+	if (q->period == 0)
+		return q->frequency_hz >= 1 && q->frequency_hz <= BROKER_MAX_FREQUENCY_HZ;
+	return q->frequency_hz == 0 && q->period >= BROKER_MIN_PERIOD &&
+	       q->period <= BROKER_MAX_PERIOD;
+}
+
+static bool kprobe_is_good(const struct perf_request *q)
+{
+	if (!has_no_sampling(q) || !has_no_file(q))
+		return false;
+	if (!is_symbol(q->function) || q->is_return > 1)
+		return false;
+	return q->is_return ? q->offset == 0 : q->offset < MAX_OFFSET;
+}
+
+static bool uprobe_is_good(const struct perf_request *q)
+{
+	if (!has_no_sampling(q) || !has_no_function(q))
+		return false;
+	return is_absolute_path(q->path) && q->offset <= INT64_MAX;
 }
 
 int perf_request_check(const struct perf_request *request)
 {
-	return is_good(request) ? 0 : -EINVAL;
+	bool is_good = false;
+
+	switch (request->kind) {
+	case PERF_SAMPLING:
+		is_good = sampling_is_good(request);
+		break;
+	case PERF_KPROBE:
+		is_good = kprobe_is_good(request);
+		break;
+	case PERF_UPROBE:
+		is_good = uprobe_is_good(request);
+		break;
+	}
+	return is_good ? 0 : -EINVAL;
 }
 
 /* A descriptor, or a negative errno. */
