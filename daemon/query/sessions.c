@@ -95,19 +95,13 @@ int query_sessions(struct recorder *recorder, struct answer **out)
 
 int query_kind(const char *name, enum probe_kind *out, struct wire_error *error)
 {
-	enum probe_kind kind;
+	char names[128];
 
-	for (kind = 0; kind < PROBE_KIND_N; kind++) {
-		if (strcmp(probe_kind_name(kind), name) != 0)
-			continue;
-		*out = kind;
+	if (probe_kind_find(name, out))
 		return 0;
-	}
-	return wire_error_set(
-		error, -ENOENT, "io.stackd.UnknownProbe", name,
-		"no probe %.40s; there are: offcpu, oncpu, offwake, iolat, stackcount "
-		"and stacksnoop",
-		name);
+	probe_kinds_with(0, " and ", names, sizeof(names));
+	return wire_error_set(error, -ENOENT, "io.stackd.UnknownProbe", name,
+			      "no probe %.40s; there are: %s", name, names);
 }
 
 /* A name stands where an id may: it begins with a letter, and is no probe's. */
@@ -119,8 +113,7 @@ static int name_check(const char *name, struct wire_error *error)
 
 	for (i = 0; i < n && is_good; i++)
 		is_good = isalnum((unsigned char)name[i]) || strchr("_.-", name[i]);
-	for (kind = 0; kind < PROBE_KIND_N && is_good; kind++)
-		is_good = strcmp(name, probe_kind_name(kind)) != 0;
+	is_good = is_good && !probe_kind_find(name, &kind);
 	if (is_good)
 		return 0;
 	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "name",

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/base/probe_kind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base.h"
+
+/* name: also stored on disk, so it never changes. */
+static const struct {
+	const char *name;
+	const char *events;
+	const char *unseen;
+	unsigned int traits;
+} kinds[] = {
+	[PROBE_OFFCPU] = { "offcpu", "switches", "was not seen in the range",
+			   PROBE_WAITS | PROBE_OPEN_WAITS | PROBE_THREADS | PROBE_FOLLOWS },
+	[PROBE_ONCPU] = { "oncpu", "samples",
+			  "was in no sample of the range: it used next to no CPU",
+			  PROBE_SAMPLES | PROBE_THREADS | PROBE_CPUS | PROBE_FOLLOWS },
+	[PROBE_OFFWAKE] = { "offwake", "switches",
+			    "ended no wait in the range; stackctl stuck shows who waits",
+			    PROBE_WAITS | PROBE_THREADS },
+	[PROBE_STACKCOUNT] = { "stackcount", "calls", "called nothing of that in the range",
+			       PROBE_CALLS | PROBE_THREADS | PROBE_CPUS | PROBE_CLIENTS },
+	[PROBE_STACKSNOOP] = { "stacksnoop", "calls", "called nothing of that in the range",
+			       PROBE_CALLS | PROBE_STREAMS | PROBE_THREADS | PROBE_CPUS |
+				       PROBE_CLIENTS },
+	[PROBE_IOLAT] = { "iolat", "operations", "ended no I/O in the range", PROBE_IO },
+};
+
+_Static_assert(ARRAY_SIZE(kinds) == PROBE_KIND_N, "every kind has a row");
+
+const char *probe_kind_name(enum probe_kind kind)
+{
+	return kinds[kind].name;
+}
+
+bool probe_kind_find(const char *name, enum probe_kind *out)
+{
+	enum probe_kind kind;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		if (strcmp(name, kinds[kind].name) != 0)
+			continue;
+		*out = kind;
+		return true;
+	}
+	return false;
+}
+
+bool probe_kind_has(enum probe_kind kind, unsigned int traits)
+{
+	return (kinds[kind].traits & traits) == traits;
+}
+
+void probe_kinds_with(unsigned int traits, const char *last, char *out, size_t size)
+{
+	size_t left = 0, used = 0;
+	enum probe_kind kind;
+
+	for (kind = 0; kind < PROBE_KIND_N; kind++)
+		left += probe_kind_has(kind, traits);
+	snprintf(out, size, "%s", "");
+	for (kind = 0; kind < PROBE_KIND_N && used < size; kind++) {
+		if (!probe_kind_has(kind, traits))
+			continue;
+		left--;
+		used += (size_t)snprintf(out + used, size - used, "%s%s", kinds[kind].name,
+					 left > 1    ? ", "
+					 : left == 1 ? last
+						     : "");
+	}
+}
+
+const char *probe_kind_events(enum probe_kind kind)
+{
+	return kinds[kind].events;
+}
+
+const char *probe_kind_unseen(enum probe_kind kind)
+{
+	return kinds[kind].unseen;
+}
