@@ -10,6 +10,7 @@
 #include "common/base.h"
 #include "daemon/base/io_names.h"
 #include "daemon/query/answer_rows.h"
+#include "daemon/query/snapshot_internal.h"
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
@@ -178,53 +179,37 @@ static int row_wire(struct answer *answer, const struct merge_io *group, struct 
 	return r ? r : answer_stack(stacks, io->user, &row->user);
 }
 
-static size_t cut(struct wire_snapshot_reply *reply, struct merge_io **groups, size_t n,
-		  const struct wire_snapshot_request *request)
-{
-	size_t top = request->top > 0 && (uint64_t)request->top < n ? (size_t)request->top : n, i;
-	struct wire_rest *rest;
-
-	for (i = 0; i < n; i++) {
-		rest = i < top ? &reply->shown : &reply->rest;
-		rest->rows++;
-		rest->total_ns += (int64_t)groups[i]->io.total_ns;
-	}
-	for (i = 0; request->reverse == 1 && i < top / 2; i++) {
-		struct merge_io *group = groups[i];
-
-		groups[i] = groups[top - 1 - i];
-		groups[top - 1 - i] = group;
-	}
-	return top;
-}
-
-int answer_ios(struct answer *answer, const struct wire_snapshot_request *request,
+int answer_ios(struct answer *answer, const struct snapshot_question *question,
 	       const struct answer_row_options *options)
 {
-	int (*order)(const void *a, const void *b) = by_total;
+	static int (*const compare[])(const void *a, const void *b) = {
+		[SNAPSHOT_BY_TOTAL] = by_total,
+		[SNAPSHOT_BY_MAX] = by_max,
+		[SNAPSHOT_BY_COUNT] = by_count,
+		[SNAPSHOT_BY_WINDOW] = by_window,
+	};
+	struct wire_snapshot_reply *reply = &answer->snapshot;
 	struct row_context *stacks = answer_stacks_new(answer, options);
 	_cleanup_(freep) struct merge_io **groups = NULL;
 	struct wire_row *rows;
-	size_t n, i;
+	size_t n, top, i;
 	int r = stacks ? merge_ios(answer->merge, &groups, &n) : -ENOMEM;
 
 	if (r)
 		return r;
-	if (request->sort && strcmp(request->sort, "max") == 0)
-		order = by_max;
-	else if (request->sort && strcmp(request->sort, "count") == 0)
-		order = by_count;
-	else if (!request->sort && request->by && strcmp(request->by, "window") == 0)
-		order = by_window;
-	qsort(groups, n, sizeof(*groups), order);
-	n = cut(&answer->snapshot, groups, n, request);
-	rows = arena_array(answer->arena, n + 1, sizeof(*rows));
+	qsort(groups, n, sizeof(*groups), compare[question->order]);
+	top = question->top < n ? question->top : n;
+	for (i = 0; i < n; i++)
+		snapshot_rest_add(i < top ? &reply->shown : &reply->rest,
+				  (int64_t)groups[i]->io.total_ns);
+	rows = arena_array(answer->arena, top + 1, sizeof(*rows));
 	r = rows ? 0 : -ENOMEM;
-	for (i = 0; i < n && !r; i++)
-		r = row_wire(answer, groups[i], stacks, &rows[i]);
+	for (i = 0; i < top && !r; i++)
+		r = row_wire(answer, groups[question->is_reversed ? top - 1 - i : i], stacks,
+			     &rows[i]);
 	if (!r && options->lines_of)
 		r = answer_lines(answer, stacks);
 	answer_stacks_clear(stacks);
-	answer->snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
+	reply->rows = (struct wire_rows){ .v = rows, .n = top };
 	return r;
 }

@@ -11,8 +11,10 @@
 
 #include "daemon/query/answer.h"
 
+struct snapshot_question;
+
 /* Fills snapshot.rows, shown and rest. 0 or -ENOMEM. */
-int answer_ios(struct answer *answer, const struct wire_snapshot_request *request,
+int answer_ios(struct answer *answer, const struct snapshot_question *question,
 	       const struct answer_row_options *options);
 
 /*

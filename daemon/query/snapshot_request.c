@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/query/snapshot_internal.h"
+
+static int order_parse(const char *text, enum snapshot_order *order, struct wire_error *error)
+{
+	if (strcmp(text, "total") == 0)
+		*order = SNAPSHOT_BY_TOTAL;
+	else if (strcmp(text, "max") == 0)
+		*order = SNAPSHOT_BY_MAX;
+	else if (strcmp(text, "count") == 0)
+		*order = SNAPSHOT_BY_COUNT;
+	else
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "sort",
+				      "%.40s is no order: total, max or count", text);
+	return 0;
+}
+
+/* The order where the request names none: calls have no time that could be summed. */
+static enum snapshot_order order_default(enum probe_kind kind, enum merge_by by)
+{
+	if (probe_kind_has_calls(kind))
+		return SNAPSHOT_BY_COUNT;
+	return by == MERGE_BY_WINDOW ? SNAPSHOT_BY_WINDOW : SNAPSHOT_BY_TOTAL;
+}
+
+static int by_parse_iolat(const char *text, enum merge_by *by, struct wire_error *error)
+{
+	if (!text || strcmp(text, "operation") == 0)
+		*by = MERGE_BY_OPERATION;
+	else if (strcmp(text, "process") == 0)
+		*by = MERGE_BY_PROCESS;
+	else if (strcmp(text, "stack") == 0)
+		*by = MERGE_BY_STACK;
+	else if (strcmp(text, "window") == 0)
+		*by = MERGE_BY_WINDOW;
+	else
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+				      "%.40s: iolat has rows by operation, process, window or "
+				      "stack (of slow operations)",
+				      text);
+	return 0;
+}
+
+static int by_parse(const char *text, struct merge_options *options, enum query_group *group,
+		    struct wire_error *error)
+{
+	enum merge_by *by = &options->by;
+
+	*group = query_group_parse(text);
+	if (*group == QUERY_GROUP_COMM || *group == QUERY_GROUP_CGROUP)
+		*by = MERGE_BY_THREAD;
+	else if (*group != QUERY_GROUP_NONE)
+		*by = MERGE_BY_STACK;
+	else if (!text && options->open_only)
+		*by = MERGE_BY_THREAD;
+	else if (!text || strcmp(text, "stack") == 0)
+		*by = MERGE_BY_STACK;
+	else if (strcmp(text, "thread") == 0)
+		*by = MERGE_BY_THREAD;
+	else if (strcmp(text, "process") == 0)
+		*by = MERGE_BY_PROCESS;
+	else if (strcmp(text, "operation") == 0 || strcmp(text, "window") == 0)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+				      "%s: of iolat only", text);
+	else
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+				      "%.40s: stack, thread, process, comm, cgroup, module or "
+				      "function",
+				      text);
+	return 0;
+}
+
+/* iolat keeps operations by process, and none of the lengths and states that waits have. */
+static int ios_check(const struct wire_filter *filter, struct wire_error *error)
+{
+	if (filter && filter->tids.n)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "tids",
+				      "iolat keeps operations by process: a session can be "
+				      "started of some threads only");
+	if (filter && (filter->min_block_ns != WIRE_ABSENT || filter->max_block_ns != WIRE_ABSENT ||
+		       filter->states.n))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "min_block_ns",
+				      "iolat has no waits that have a length or a state");
+	return 0;
+}
+
+/* Refuses the fields of the filter that the session's kind of probe keeps nothing for. */
+static int kind_check(const struct session_info *info, const struct wire_snapshot_request *request,
+		      struct wire_error *error)
+{
+	const struct wire_filter *filter = request->filter;
+	const char *name = probe_kind_name(info->kind);
+
+	if (filter && info->kind != PROBE_IOLAT && (filter->layer || filter->op || filter->disk))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
+				      filter->layer ? "layer"
+				      : filter->op  ? "op"
+						    : "disk",
+				      "%s knows nothing of layers, operations and disks: iolat "
+				      "does",
+				      name);
+	if (filter && filter->cpus.n)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "cpus",
+				      "CPUs are not kept: a session of oncpu can be started of "
+				      "some only");
+	if (info->kind == PROBE_OFFWAKE && request->open == 1)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "open",
+				      "offwake has waits that ended only: offcpu has the others");
+	if (probe_kind_has_waits(info->kind))
+		return 0;
+	if (info->kind == PROBE_IOLAT && request->open != 1)
+		return ios_check(filter, error);
+	if (request->open == 1 || (request->sort && strcmp(request->sort, "max") == 0))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
+				      request->open == 1 ? "open" : "sort",
+				      "%s has no waits, so none is open or the longest", name);
+	if (filter && (filter->min_block_ns != WIRE_ABSENT || filter->max_block_ns != WIRE_ABSENT ||
+		       filter->states.n))
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "min_block_ns",
+				      "%s has no waits that have a length or a state", name);
+	return 0;
+}
+
+static void filter_add_session(struct filter *filter, const struct filter *base)
+{
+	if (base->wire)
+		filter->base = base;
+	filter->drops_kernel |= base->drops_kernel;
+	filter->drops_user |= base->drops_user;
+}
+
+int snapshot_question_init(struct snapshot_question *question,
+			   const struct wire_snapshot_request *request, struct session *session,
+			   struct wire_error *error)
+{
+	const struct session_info *info = session_info(session);
+	int r;
+
+	if (request->top != WIRE_ABSENT && request->top < 0)
+		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "top",
+				      "%" PRId64 ": a number of rows, 0 for all", request->top);
+	question->top = request->top > 0 ? (size_t)request->top : SIZE_MAX;
+	question->is_reversed = request->reverse == 1;
+	question->with_idle = request->idle == 1;
+	question->options.open_only = request->open == 1;
+	question->options.by_functions = info->kind == PROBE_ONCPU && request->addresses != 1;
+
+	r = kind_check(info, request, error);
+	if (!r)
+		r = filter_init(&question->filter, request->filter, error);
+	if (!r && request->filter)
+		r = filter_io_check(request->filter, error);
+	if (r)
+		return r;
+	filter_add_session(&question->filter, info->filter);
+
+	if (info->kind == PROBE_IOLAT)
+		r = by_parse_iolat(request->by, &question->options.by, error);
+	else
+		r = by_parse(request->by, &question->options, &question->group, error);
+	question->order = order_default(info->kind, question->options.by);
+	if (!r && request->sort)
+		r = order_parse(request->sort, &question->order, error);
+	if (!r)
+		r = query_range_resolve(request, session, &question->range, error);
+	if (!r && question->options.open_only && question->group)
+		r = wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+				   "%.40s: open waits are by stack, thread or process",
+				   request->by);
+	return r;
+}
