@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "common/base.h"
+#include "common/edit_distance.h"
 #include "daemon/config/config.h"
 
 #define KIB UINT64_C(1024)
@@ -152,36 +153,6 @@ int config_key_find(const char *section, const char *key)
 	return -1;
 }
 
-static size_t min3(size_t a, size_t b, size_t c)
-{
-	size_t least = a < b ? a : b;
-
-	return least < c ? least : c;
-}
-
-/* Levenshtein's distance; whatever is too long to be a slip of the finger is far. */
-static size_t name_distance(const char *a, const char *b)
-{
-	size_t row[33], n = strlen(b);
-
-	if (strlen(a) > 32 || n > 32)
-		return 32;
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= n; j++) {
-			size_t above = row[j];
-
-			row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[n];
-}
-
 /* Adds a name to "allowed: ..." and remembers the nearest one that is near enough to be meant. */
 struct choices {
 	const char *meant;
@@ -192,7 +163,8 @@ struct choices {
 
 static void choices_add(struct choices *choices, const char *name)
 {
-	size_t used = strlen(choices->list), distance = name_distance(choices->meant, name);
+	size_t used = strlen(choices->list);
+	size_t distance = edit_distance(choices->meant, strlen(choices->meant), name, strlen(name));
 
 	snprintf(choices->list + used, sizeof(choices->list) - used, " %s", name);
 	if (distance < choices->distance) {

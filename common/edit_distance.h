@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_COMMON_EDIT_DISTANCE_H
+#define STACKD_COMMON_EDIT_DISTANCE_H
+
+/*
+ * How alike two words are, for "did you mean ...?". Needs no memory of its own. Any thread.
+ */
+
+#include <stddef.h>
+
+/* The longest word that is compared, and the distance to a word that is longer. */
+enum { EDIT_DISTANCE_WORD = 32, EDIT_DISTANCE_FAR = 2 * EDIT_DISTANCE_WORD };
+
+/*
+ * Returns the number of typing errors between two words of n and m bytes: letters inserted, left
+ * out, replaced, or swapped with their neighbour (the optimal string alignment distance).
+ */
+size_t edit_distance(const char *a, size_t n, const char *b, size_t m);
+
+#endif
