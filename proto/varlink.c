@@ -162,41 +162,9 @@ int varlink_reply_encode(const struct record *record, const void *params, unsign
 	return put_end(out);
 }
 
-/* What an error carries: the name of its first parameter, and whether a message follows. */
-static const struct error_shape {
-	const char *name;
-	const char *first; /* NULL: none */
-	bool is_limit;	   /* the first one is wire_error.limit, an int */
-	bool has_message;
-} error_shapes[] = {
-	{ ERROR_NO_DATA, "what", false, true },
-	{ ERROR_UNKNOWN_PROBE, "probe", false, true },
-	{ ERROR_UNKNOWN_SESSION, "session", false, true },
-	{ ERROR_INVALID_FILTER, "field", false, true },
-	{ ERROR_INVALID_TIME, "field", false, true },
-	{ ERROR_TOO_MANY_SESSIONS, "limit", true, true },
-	{ ERROR_ATTACH_FAILED, "probe", false, true },
-	{ ERROR_NOT_SUPPORTED, "what", false, true },
-	{ ERROR_FAILED, "method", false, true },
-	{ ERROR_INVALID_PARAMETER, "parameter", false, false },
-	{ ERROR_METHOD_NOT_FOUND, "method", false, false },
-	{ ERROR_METHOD_NOT_IMPLEMENTED, "method", false, false },
-	{ ERROR_INTERFACE_NOT_FOUND, "interface", false, false },
-	{ ERROR_PERMISSION_DENIED, "group", false, false },
-	{ ERROR_EXPECTED_MORE, NULL, false, false },
-};
-
-static const struct error_shape *error_shape_find(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(error_shapes); i++)
-		if (strcmp(error_shapes[i].name, name) == 0)
-			return &error_shapes[i];
-	return NULL;
-}
-
 int varlink_error_encode(const struct wire_error *error, struct text *out)
 {
-	const struct error_shape *shape = error->name ? error_shape_find(error->name) : NULL;
+	const struct wire_error_shape *shape = wire_error_shape(error->code);
 
 	if (!shape)
 		return -EINVAL;
@@ -236,15 +204,15 @@ static int copy_string(struct json_object *parameters, const char *name, struct 
 int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
 			 struct wire_error *out)
 {
-	const struct error_shape *shape;
+	const struct wire_error_shape *shape;
 	struct wire_error error = { .limit = WIRE_ABSENT };
 	struct json_object *limit = NULL;
 	int r = 0;
 
 	if (!message->error)
 		return -EINVAL;
-	shape = error_shape_find(message->error);
-	error.name = shape ? shape->name : message->error;
+	error.code = wire_error_code(message->error);
+	shape = wire_error_shape(error.code);
 	if (shape && shape->is_limit) {
 		json_object_object_get_ex(message->parameters, shape->first, &limit);
 		if (json_object_is_type(limit, json_type_int))

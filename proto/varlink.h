@@ -13,6 +13,7 @@
 
 #include "common/text.h"
 #include "proto/wire.h"
+#include "proto/wire_error.h"
 
 struct arena;
 struct json_object;
@@ -68,35 +69,18 @@ int varlink_call_encode(const char *method, const struct record *record, const v
 int varlink_reply_encode(const struct record *record, const void *params, unsigned flags,
 			 struct text *out);
 
-/* An error of io.stackd or org.varlink.service; -EINVAL for a name that is of neither. */
+/* Appends an error reply; -EINVAL for ERROR_NONE. Returns out->error. */
 int varlink_error_encode(const struct wire_error *error, struct text *out);
 
 /*
- * The error of a reply, strings in the arena or the message. A name that is not known has
- * neither what nor message. -EINVAL when the reply is not an error, -ENOMEM.
+ * Reads the error of a reply; its strings are in the arena. An error that is not known here has
+ * ERROR_NONE and no parameters. -EINVAL when the reply is not an error, -ENOMEM.
  */
 int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
 			 struct wire_error *out);
 
 /* The parameters as JSON text, one line or pretty, without a newline at the end; malloc'ed. */
 int varlink_parameters_text(const struct varlink_message *message, bool is_pretty, char **out);
-
-/* The names of errors; those of io.stackd have a message, the others only `what`. */
-#define ERROR_NO_DATA		     "io.stackd.NoData"
-#define ERROR_UNKNOWN_PROBE	     "io.stackd.UnknownProbe"
-#define ERROR_UNKNOWN_SESSION	     "io.stackd.UnknownSession"
-#define ERROR_INVALID_FILTER	     "io.stackd.InvalidFilter"
-#define ERROR_INVALID_TIME	     "io.stackd.InvalidTime"
-#define ERROR_TOO_MANY_SESSIONS	     "io.stackd.TooManySessions"
-#define ERROR_ATTACH_FAILED	     "io.stackd.AttachFailed"
-#define ERROR_NOT_SUPPORTED	     "io.stackd.NotSupported"
-#define ERROR_FAILED		     "io.stackd.Failed"
-#define ERROR_INVALID_PARAMETER	     "org.varlink.service.InvalidParameter"
-#define ERROR_METHOD_NOT_FOUND	     "org.varlink.service.MethodNotFound"
-#define ERROR_METHOD_NOT_IMPLEMENTED "org.varlink.service.MethodNotImplemented"
-#define ERROR_INTERFACE_NOT_FOUND    "org.varlink.service.InterfaceNotFound"
-#define ERROR_PERMISSION_DENIED	     "org.varlink.service.PermissionDenied"
-#define ERROR_EXPECTED_MORE	     "org.varlink.service.ExpectedMore"
 
 /* The definition files, as GetInterfaceDescription returns them; built from proto/ .varlink. */
 extern const char interface_io_stackd[];

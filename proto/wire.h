@@ -516,15 +516,4 @@ struct wire_snapshot_reply {
 	struct wire_rows rows;
 };
 
-/*
- * An error as it goes over the wire. name is qualified ("io.stackd.NoData"); what is the
- * first parameter of that error (its name is the codec's business), message the second.
- */
-struct wire_error {
-	const char *name;
-	const char *what; /* optional */
-	int64_t limit;	  /* optional, TooManySessions */
-	const char *message;
-};
-
 #endif

@@ -3,13 +3,11 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "common/base.h"
-#include "proto/varlink.h"
 
 static const struct {
-	const char *name;
+	enum wire_error_code error;
 	enum exit_code code;
 } errors[] = {
 	{ ERROR_NO_DATA, EXIT_CODE_NO_DATA },
@@ -40,10 +38,10 @@ static const struct {
 	{ ENAMETOOLONG, EXIT_CODE_USAGE }, { EINVAL, EXIT_CODE_USAGE },
 };
 
-enum exit_code exit_code_of_error(const char *name)
+enum exit_code exit_code_of_error(enum wire_error_code error)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
-		if (strcmp(errors[i].name, name) == 0)
+		if (errors[i].error == error)
 			return errors[i].code;
 	return EXIT_CODE_IO;
 }

@@ -7,6 +7,8 @@
  * to it. Scripts depend on these numbers. Pure.
  */
 
+#include "proto/wire_error.h"
+
 enum exit_code {
 	EXIT_CODE_OK = 0,
 	EXIT_CODE_USAGE = 1,	  /* bad command or value, or 0 matches */
@@ -26,8 +28,8 @@ enum check_code {
 	CHECK_UNKNOWN = 3,  /* not allowed to ask, or asked in a wrong way */
 };
 
-/* The code of an error on the wire, by its qualified name; EXIT_CODE_IO for an unknown one. */
-enum exit_code exit_code_of_error(const char *name);
+/* Returns the exit code for an error of the wire; EXIT_CODE_IO for ERROR_NONE. */
+enum exit_code exit_code_of_error(enum wire_error_code error);
 
 /* The code of a failed connection or call; r is a negative errno. */
 enum exit_code exit_code_of_errno(int r);

@@ -209,7 +209,7 @@ static enum exit_code report_exchange(const struct call *call, int r)
 
 static char *error_text(const char *path, const char *name, const struct wire_error *error)
 {
-	bool is_denied = strcmp(name, ERROR_PERMISSION_DENIED) == 0;
+	bool is_denied = error->code == ERROR_PERMISSION_DENIED;
 
 	if (is_denied && error->what && strcmp(error->what, "root") == 0)
 		return text_of("not allowed by the daemon at %s: only root may, or, with a "
@@ -235,17 +235,17 @@ static enum exit_code take_error(const struct call *call, const struct varlink_m
 	_cleanup_(freep) char *text = NULL;
 
 	if (!arena || varlink_error_decode(message, arena, &error) < 0)
-		error = (struct wire_error){ 0 };
+		error = (struct wire_error){ .code = wire_error_code(message->error) };
 	text = error_text(call->path, message->error, &error);
 	if (!call->error)
 		report("%s", text);
 	else
 		*call->error = (struct call_error){
 			.text = TAKE(text),
-			.is_of_filter = strcmp(message->error, ERROR_NO_DATA) == 0 && error.what &&
+			.is_of_filter = error.code == ERROR_NO_DATA && error.what &&
 					strcmp(error.what, "filter") == 0,
 		};
-	return exit_code_of_error(message->error);
+	return exit_code_of_error(error.code);
 }
 
 static enum exit_code exchange(const struct call *call, int fd, const struct text *request)

@@ -31,7 +31,7 @@ static int interval_check(const struct wire_follow_request *request, struct wire
 	if (request->interval_ns == WIRE_ABSENT ||
 	    (request->interval_ns >= MIN_INTERVAL_NS && request->interval_ns <= MAX_INTERVAL_NS))
 		return 0;
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "interval_ns",
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "interval_ns",
 			      "%" PRId64 " ns: from %lld to %lld", request->interval_ns,
 			      (long long)MIN_INTERVAL_NS, (long long)MAX_INTERVAL_NS);
 }
@@ -48,7 +48,7 @@ static int cursor_parse(const char *text, int64_t *out, struct wire_error *error
 		*out = value;
 		return 0;
 	}
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "cursor",
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "cursor",
 			      "%.40s is no cursor of an answer", text);
 }
 
@@ -97,12 +97,12 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 /* No window: the next interval may have one. */
 static bool is_empty(const struct wire_error *error)
 {
-	return error->name && strcmp(error->name, "io.stackd.NoData") == 0;
+	return error->code == ERROR_NO_DATA;
 }
 
 static int session_over(const char *name, struct wire_error *error)
 {
-	return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", name,
+	return wire_error_set(error, -ENOENT, ERROR_UNKNOWN_SESSION, name,
 			      "session %.40s has ended", name);
 }
 
@@ -115,7 +115,7 @@ static int follow_end(const struct query_follow *follow, bool *has_ended_out,
 	int64_t ended = session ? session_ended(session) : INT64_MAX;
 
 	if (name && !session)
-		return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", name,
+		return wire_error_set(error, -ENOENT, ERROR_UNKNOWN_SESSION, name,
 				      "no session %.40s is running; stackctl sessions lists them",
 				      name);
 	session_unref(session);

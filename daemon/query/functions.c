@@ -59,7 +59,7 @@ int query_functions(struct recorder *recorder, const struct wire_functions_reque
 	if (!answer)
 		return -ENOMEM;
 	if (request->max != WIRE_ABSENT && request->max < 0)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "max",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "max",
 				      "%" PRId64 ": a number of names, from 0 on", request->max);
 	if (request->max != WIRE_ABSENT && request->max < NAMES_MAX)
 		max = (size_t)request->max;

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "proto/wire.h"
+#include "proto/wire_error.h"
 
 struct recorder; /* the running daemon: probes, drain, history */
 struct answer;
@@ -25,8 +26,8 @@ struct query_peer {
 
 /*
  * Each returns 0 and *out, owned by the caller; or a negative errno with *error filled when the
- * request itself is at fault (error->name is static, ->what and ->message are malloc'ed and the
- * caller's to free), or with error->name NULL for an internal failure.
+ * request itself is at fault (->what and ->message are malloc'ed and the
+ * caller's to free), or with error->code ERROR_NONE for an internal failure.
  */
 int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 		   const struct wire_snapshot_request *request, struct answer **out,

@@ -100,7 +100,7 @@ int query_kind(const char *name, enum probe_kind *out, struct wire_error *error)
 	if (probe_kind_find(name, out))
 		return 0;
 	probe_kinds_with(0, " and ", names, sizeof(names));
-	return wire_error_set(error, -ENOENT, "io.stackd.UnknownProbe", name,
+	return wire_error_set(error, -ENOENT, ERROR_UNKNOWN_PROBE, name,
 			      "no probe %.40s; there are: %s", name, names);
 }
 
@@ -116,7 +116,7 @@ static int name_check(const char *name, struct wire_error *error)
 	is_good = is_good && !probe_kind_find(name, &kind);
 	if (is_good)
 		return 0;
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "name",
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "name",
 			      "%.40s: a name is a letter and then up to %d letters, digits, _ . or "
 			      "-, and not the name of a probe",
 			      name, SESSION_NAME_MAX - 1);
@@ -128,7 +128,7 @@ static int number_check(int64_t value, const char *field, uint64_t *out, struct 
 	*out = value == WIRE_ABSENT ? 0 : (uint64_t)value;
 	if (value == WIRE_ABSENT || value > 0)
 		return 0;
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", field,
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field,
 			      "%s %" PRId64 ": has to be more than 0", field, value);
 }
 
@@ -136,7 +136,7 @@ static int event_check(const char *event, struct wire_error *error)
 {
 	if (!event || strcmp(event, "cycles") == 0 || strcmp(event, "cpu-clock") == 0)
 		return 0;
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "event",
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "event",
 			      "%.40s: one of cpu-clock and cycles", event);
 }
 
@@ -170,7 +170,7 @@ int query_request(uid_t uid, const struct wire_start_request *wire, struct sessi
 		return r;
 	if (wire->duration_ns != WIRE_ABSENT &&
 	    (wire->duration_ns < MIN_DURATION_NS || wire->duration_ns > INT64_MAX / 4))
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "duration_ns",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "duration_ns",
 				      "a session of %" PRId64 " ns: at least %lld",
 				      wire->duration_ns, (long long)MIN_DURATION_NS);
 	return 0;
@@ -187,7 +187,7 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 	if (!answer)
 		return -ENOMEM;
 	if (!r && recorder->is_serve_only)
-		r = wire_error_set(error, -ENOTSUP, "io.stackd.NotSupported", wire->probe,
+		r = wire_error_set(error, -ENOTSUP, ERROR_NOT_SUPPORTED, wire->probe,
 				   "this stackd records nothing, it was started with --serve-only");
 	query_past_skip(recorder);
 	if (!r)
@@ -268,7 +268,7 @@ void answer_start_give_up(struct answer *answer)
 static int stop_refused(const struct session_info *info, struct wire_error *error)
 {
 	if (info->is_always)
-		return wire_error_set(error, -EPERM, "io.stackd.NotSupported", info->id_text,
+		return wire_error_set(error, -EPERM, ERROR_NOT_SUPPORTED, info->id_text,
 				      "%s is always on: [probe.%s] enabled = no turns it off",
 				      info->id_text, info->id_text);
 	return wire_error_set(error, -EPERM, ERROR_PERMISSION_DENIED, "root",
@@ -284,14 +284,14 @@ static int stop(struct session *session, const struct query_peer *peer, struct w
 		return stop_refused(info, error);
 	r = session_stop(session);
 	if (r == -EALREADY)
-		return wire_error_set(error, r, "io.stackd.UnknownSession", info->id_text,
+		return wire_error_set(error, r, ERROR_UNKNOWN_SESSION, info->id_text,
 				      "session %s has ended already", info->id_text);
 	return r;
 }
 
 int query_unknown_session(const char *text, struct wire_error *error)
 {
-	return wire_error_set(error, -ENOENT, "io.stackd.UnknownSession", text,
+	return wire_error_set(error, -ENOENT, ERROR_UNKNOWN_SESSION, text,
 			      "no session %.40s: stackctl sessions lists them", text);
 }
 

@@ -94,7 +94,7 @@ static int session_find(struct recorder *recorder, const struct wire_snapshot_re
 	int r;
 
 	if (!request->probe == !request->session)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "probe",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "probe",
 				      "a probe or a session: one of them");
 	if (request->session)
 		return query_past_find(recorder, answer, request->session, error);

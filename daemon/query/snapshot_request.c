@@ -15,7 +15,7 @@ static int order_parse(const char *text, enum snapshot_order *order, struct wire
 	else if (strcmp(text, "count") == 0)
 		*order = SNAPSHOT_BY_COUNT;
 	else
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "sort",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "sort",
 				      "%.40s is no order: total, max or count", text);
 	return 0;
 }
@@ -39,7 +39,7 @@ static int by_parse_iolat(const char *text, enum merge_by *by, struct wire_error
 	else if (strcmp(text, "window") == 0)
 		*by = MERGE_BY_WINDOW;
 	else
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%.40s: iolat has rows by operation, process, window or "
 				      "stack (of slow operations)",
 				      text);
@@ -65,10 +65,10 @@ static int by_parse(const char *text, struct merge_options *options, enum query_
 	else if (strcmp(text, "process") == 0)
 		*by = MERGE_BY_PROCESS;
 	else if (strcmp(text, "operation") == 0 || strcmp(text, "window") == 0)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%s: of iolat only", text);
 	else
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%.40s: stack, thread, process, comm, cgroup, module or "
 				      "function",
 				      text);
@@ -79,12 +79,12 @@ static int by_parse(const char *text, struct merge_options *options, enum query_
 static int ios_check(const struct wire_filter *filter, struct wire_error *error)
 {
 	if (filter && filter->tids.n)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "tids",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "tids",
 				      "iolat keeps operations by process: a session can be "
 				      "started of some threads only");
 	if (filter && (filter->min_block_ns != WIRE_ABSENT || filter->max_block_ns != WIRE_ABSENT ||
 		       filter->states.n))
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "min_block_ns",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "min_block_ns",
 				      "iolat has no waits that have a length or a state");
 	return 0;
 }
@@ -97,7 +97,7 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 	const char *name = probe_kind_name(info->kind);
 
 	if (filter && info->kind != PROBE_IOLAT && (filter->layer || filter->op || filter->disk))
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER,
 				      filter->layer ? "layer"
 				      : filter->op  ? "op"
 						    : "disk",
@@ -105,23 +105,23 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 				      "does",
 				      name);
 	if (filter && filter->cpus.n)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "cpus",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "cpus",
 				      "CPUs are not kept: a session of oncpu can be started of "
 				      "some only");
 	if (info->kind == PROBE_OFFWAKE && request->open == 1)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "open",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "open",
 				      "offwake has waits that ended only: offcpu has the others");
 	if (probe_kind_has_waits(info->kind))
 		return 0;
 	if (info->kind == PROBE_IOLAT && request->open != 1)
 		return ios_check(filter, error);
 	if (request->open == 1 || (request->sort && strcmp(request->sort, "max") == 0))
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER,
 				      request->open == 1 ? "open" : "sort",
 				      "%s has no waits, so none is open or the longest", name);
 	if (filter && (filter->min_block_ns != WIRE_ABSENT || filter->max_block_ns != WIRE_ABSENT ||
 		       filter->states.n))
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "min_block_ns",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "min_block_ns",
 				      "%s has no waits that have a length or a state", name);
 	return 0;
 }
@@ -142,7 +142,7 @@ int snapshot_question_init(struct snapshot_question *question,
 	int r;
 
 	if (request->top != WIRE_ABSENT && request->top < 0)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "top",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "top",
 				      "%" PRId64 ": a number of rows, 0 for all", request->top);
 	question->top = request->top > 0 ? (size_t)request->top : SIZE_MAX;
 	question->is_reversed = request->reverse == 1;
@@ -169,7 +169,7 @@ int snapshot_question_init(struct snapshot_question *question,
 	if (!r)
 		r = query_range_resolve(request, session, &question->range, error);
 	if (!r && question->options.open_only && question->group)
-		r = wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "by",
+		r = wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				   "%.40s: open waits are by stack, thread or process",
 				   request->by);
 	return r;

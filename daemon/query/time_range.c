@@ -18,8 +18,7 @@
 
 static int invalid_time(struct wire_error *error, const char *field, const char *text)
 {
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", field, "%s: %s", field,
-			      text);
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, field, "%s: %s", field, text);
 }
 
 int query_range_check(int64_t since_ns, int64_t until_ns, struct wire_error *error)
@@ -156,7 +155,7 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 	/* What else is on disk is none of its. */
 	if (info->is_always && !session_is_on(session) && !recorder->is_serve_only) {
 		session_probe_status(session, &probe);
-		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 				      "the probe %s is off, and no window of it in the range: "
 				      "%.200s",
 				      info->id_text,
@@ -167,21 +166,21 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 	if (store.oldest_ns != INT64_MIN) {
 		moment_text(store.oldest_ns, now, began);
 		moment_text(store.newest_ns, now, newest);
-		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 				      "no window in the range, which ended %s; on disk are "
 				      "windows that ended from %s to %s",
 				      ended, began, newest);
 	}
 	if (info->run)
-		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 				      "no window in the range, which ended %s; the session began "
 				      "after it, or its windows have gone",
 				      ended);
 	if (!newest_end(recorder, session) && !stats.evicted_real_ns)
-		return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 				      "no window is recorded yet");
 	moment_text(info->since_real_ns, now, began);
-	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "range",
+	return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 			      "no window in the range, which ended %s; recording began %s%s", ended,
 			      began,
 			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");

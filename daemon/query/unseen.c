@@ -150,7 +150,7 @@ int who_error(const struct merge *merge, const struct wire_filter *filter, enum 
 		describe_filter(out, filter);
 	if (fclose(out))
 		return -ENOMEM;
-	return wire_error_set(error, -ENODATA, "io.stackd.NoData", "filter", "%.900s", text);
+	return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "filter", "%.900s", text);
 }
 
 void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT])

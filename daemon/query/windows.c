@@ -192,10 +192,10 @@ static int request_check(const struct wire_windows_request *request, const struc
 	if (r)
 		return r;
 	if (listing->since_ns >= listing->until_ns)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidTime", "since_ns",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_TIME, "since_ns",
 				      "since_ns: must be before until_ns");
 	if (request->probe && request->session)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "probe",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "probe",
 				      "a probe or a session: not both");
 	return 0;
 }

@@ -79,7 +79,7 @@ struct query_peer query_peer_of(const struct exchange *exchange);
 const struct method *method_find(const char *name);
 
 /* Appends an error reply; returns 0 for "that was the last", or a negative errno. */
-int reply_error(const char *name, const char *what, struct text *out);
+int reply_error(enum wire_error_code code, const char *what, struct text *out);
 
 /* The same for a refusal by daemon/query/query.h, whose strings are freed. */
 int reply_query_error(struct wire_error *error, struct text *out);

@@ -119,9 +119,9 @@ int reply_refused(const struct service *service, enum method_class class, struct
 	return reply_error(ERROR_PERMISSION_DENIED, name ? name : "root", out);
 }
 
-int reply_error(const char *name, const char *what, struct text *out)
+int reply_error(enum wire_error_code code, const char *what, struct text *out)
 {
-	const struct wire_error error = { .name = name, .what = what };
+	const struct wire_error error = { .code = code, .what = what };
 
 	return varlink_error_encode(&error, out);
 }
@@ -130,8 +130,7 @@ int reply_query_error(struct wire_error *error, struct text *out)
 {
 	int r = varlink_error_encode(error, out);
 
-	free((char *)error->what);
-	free((char *)error->message);
+	wire_error_clear(error);
 	return r;
 }
 
@@ -188,7 +187,7 @@ static int exchange_reply(struct exchange *exchange, struct text *out)
 static int reply_failed(const struct exchange *exchange, int reason, struct text *out)
 {
 	const struct wire_error error = {
-		.name = ERROR_FAILED,
+		.code = ERROR_FAILED,
 		.what = exchange->call->method,
 		.message = strerrordesc_np(-reason),
 	};

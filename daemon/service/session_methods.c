@@ -79,7 +79,7 @@ int handle_start(struct exchange *exchange, struct text *out)
 		return r;
 	r = query_start(exchange->service->recorder, &peer, &request, &exchange->answer, &error);
 	if (r < 0)
-		return error.name ? reply_query_error(&error, out) : r;
+		return error.code ? reply_query_error(&error, out) : r;
 	exchange->is_bound = exchange->call->more;
 	atomic_store(&exchange->peer->is_bound, exchange->is_bound);
 	if (exchange->is_bound)
@@ -106,7 +106,7 @@ int handle_stop(struct exchange *exchange, struct text *out)
 		return r;
 	r = query_stop(exchange->service->recorder, &peer, &request, &exchange->answer, &error);
 	if (r < 0)
-		return error.name ? reply_query_error(&error, out) : r;
+		return error.code ? reply_query_error(&error, out) : r;
 	return stop_reply_encode(answer_stop(exchange->answer), 0, out);
 }
 
@@ -125,7 +125,7 @@ int handle_functions(struct exchange *exchange, struct text *out)
 		return r;
 	r = query_functions(exchange->service->recorder, &request, &exchange->answer, &error);
 	if (r < 0)
-		return error.name ? reply_query_error(&error, out) : r;
+		return error.code ? reply_query_error(&error, out) : r;
 	return functions_reply_encode(answer_functions(exchange->answer), 0, out);
 }
 
@@ -138,7 +138,7 @@ static int follow_open(struct exchange *exchange, struct wire_error *error)
 
 	r = follow_request_decode(exchange->call, exchange->arena, &request, &codec_error);
 	if (r == -EINVAL) {
-		*error = (struct wire_error){ .name = ERROR_INVALID_PARAMETER,
+		*error = (struct wire_error){ .code = ERROR_INVALID_PARAMETER,
 					      .what = strdup(codec_error.parameter),
 					      .limit = WIRE_ABSENT };
 		return r;
@@ -165,7 +165,7 @@ int handle_follow(struct exchange *exchange, struct text *out)
 			return SERVER_WAIT;
 	}
 	if (r < 0)
-		return error.name ? reply_query_error(&error, out) : r;
+		return error.code ? reply_query_error(&error, out) : r;
 	r = reply_rows(exchange, out);
 	if (r != 0)
 		return r;

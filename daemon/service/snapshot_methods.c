@@ -110,7 +110,7 @@ int handle_snapshot(struct exchange *exchange, struct text *out)
 		return reply_error(ERROR_INVALID_PARAMETER, "probe", out);
 	r = query_snapshot(exchange->service->recorder, &peer, &request, &exchange->answer, &error);
 	if (r < 0)
-		return error.name ? reply_query_error(&error, out) : r;
+		return error.code ? reply_query_error(&error, out) : r;
 	if (exchange->call->more)
 		return reply_rows(exchange, out);
 	r = snapshot_reply_encode(answer_snapshot(exchange->answer), 0, out);
@@ -144,7 +144,7 @@ int handle_windows(struct exchange *exchange, struct text *out)
 		return r;
 	r = query_windows(exchange->service->recorder, &request, &exchange->answer, &error);
 	if (r < 0)
-		return error.name ? reply_query_error(&error, out) : r;
+		return error.code ? reply_query_error(&error, out) : r;
 	if (exchange->call->more)
 		return reply_windows(exchange, out);
 	r = windows_reply_encode(answer_windows(exchange->answer), 0, out);

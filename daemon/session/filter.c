@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +19,6 @@ static const struct {
 	{ "T", "stopped", 0x4 }, { "t", "traced", 0x8 },   { "X", "dead", 0x10 },
 	{ "Z", "zombie", 0x20 }, { "P", "parked", 0x40 },
 };
-
-int wire_error_set(struct wire_error *error, int r, const char *name, const char *what,
-		   const char *format, ...)
-{
-	char *message = NULL;
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(&message, format, args) < 0)
-		message = NULL;
-	va_end(args);
-	*error = (struct wire_error){
-		.name = name,
-		.what = what ? strdup(what) : NULL,
-		.limit = WIRE_ABSENT,
-		.message = message,
-	};
-	return r;
-}
 
 static int filter_add_state(struct filter *filter, const char *text, struct wire_error *error)
 {
@@ -61,7 +41,7 @@ static int filter_add_state(struct filter *filter, const char *text, struct wire
 	bits = strtoul(text, &end, 0);
 	if (text[0] < '0' || text[0] > '9' || *end || errno || bits > STATE_TASK_MASK)
 		return wire_error_set(
-			error, -EINVAL, "io.stackd.InvalidFilter", "states",
+			error, -EINVAL, ERROR_INVALID_FILTER, "states",
 			"%.40s is no task state: R (preempted), S, D, T, t, X, Z, P, I "
 			"or a number of state bits up to 0xffff",
 			text);
@@ -77,7 +57,7 @@ static int check_ids(const struct int_list *ids, const char *field, struct wire_
 
 	for (i = 0; i < ids->n; i++)
 		if (ids->v[i] <= 0 || ids->v[i] > INT32_MAX)
-			return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", field,
+			return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field,
 					      "%lld is no id: a number from 1 to 2147483647",
 					      (long long)ids->v[i]);
 	return 0;
@@ -89,7 +69,7 @@ static int check_cpus(const struct int_list *cpus, struct wire_error *error)
 
 	for (i = 0; i < cpus->n; i++)
 		if (cpus->v[i] < 0 || cpus->v[i] > INT32_MAX)
-			return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "cpus",
+			return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "cpus",
 					      "%lld is no CPU: a number from 0 on",
 					      (long long)cpus->v[i]);
 	return 0;
@@ -99,7 +79,7 @@ static int check_exclusive(int a, int b, const char *field, const char *text,
 			   struct wire_error *error)
 {
 	if (a == 1 && b == 1)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", field, "%s", text);
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field, "%s", text);
 	return 0;
 }
 
@@ -127,7 +107,7 @@ static int filter_times(struct filter *filter, const struct wire_filter *wire,
 	if (wire->max_block_ns != WIRE_ABSENT)
 		filter->max_ns = wire->max_block_ns;
 	if (filter->min_ns < 0 || filter->max_ns < filter->min_ns)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "max_block_ns",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "max_block_ns",
 				      "waits from %lld to %lld ns: the least must not be negative, "
 				      "nor above the most",
 				      (long long)filter->min_ns, (long long)filter->max_ns);
@@ -402,11 +382,4 @@ bool filter_row(const struct filter *filter, struct filter_part *part)
 			part->max_ns = wait_bucket_least_ns(i);
 	}
 	return part->count > 0;
-}
-
-void wire_error_clear(struct wire_error *error)
-{
-	free((char *)error->what);
-	free((char *)error->message);
-	*error = (struct wire_error){ .limit = WIRE_ABSENT };
 }

@@ -12,6 +12,7 @@
 
 #include "daemon/window/window.h"
 #include "proto/wire.h"
+#include "proto/wire_error.h"
 
 struct filter {
 	const struct wire_filter *wire; /* NULL: everything */
@@ -79,10 +80,5 @@ const char *states_word(uint32_t states_seen);
 /* Whether layer, op and disk are there: 0, or -EINVAL with *error. */
 int filter_io_check(const struct wire_filter *wire, struct wire_error *error);
 bool filter_has_io(const struct filter *filter, const struct window_io *io);
-
-/* Fills an error; what and message are copied. Returns r. */
-int wire_error_set(struct wire_error *error, int r, const char *name, const char *what,
-		   const char *format, ...) __attribute__((format(printf, 5, 6)));
-void wire_error_clear(struct wire_error *error);
 
 #endif

@@ -19,17 +19,17 @@ static bool disk_exists(const char *disk)
 int filter_io_check(const struct wire_filter *wire, struct wire_error *error)
 {
 	if (wire->layer && io_layer_parse(wire->layer) < 0)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "layer",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "layer",
 				      "%.40s is no layer: syscall, vfs, fs, block, throttled, "
 				      "queue or device",
 				      wire->layer);
 	if (wire->op && !io_op_exists(wire->op))
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "op",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "op",
 				      "%.40s is no operation: read, write, sync, open, flush, "
 				      "discard, submit, other, or a system call of these",
 				      wire->op);
 	if (wire->disk && (strlen(wire->disk) >= WINDOW_DEVICE_LEN || !disk_exists(wire->disk)))
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "disk",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "disk",
 				      "no such disk '%.40s'", wire->disk);
 	return 0;
 }

@@ -248,7 +248,7 @@ static int place_take(struct sessions *sessions, uint64_t *id_out, struct wire_e
 	pthread_mutex_unlock(&sessions->lock);
 	if (!r)
 		return 0;
-	wire_error_set(error, r, "io.stackd.TooManySessions", NULL,
+	wire_error_set(error, r, ERROR_TOO_MANY_SESSIONS, NULL,
 		       "%" PRIu64 " sessions run already, which is [control] max_sessions: stop "
 		       "one (stackctl sessions)",
 		       max);
@@ -308,7 +308,7 @@ static int attach_failed(const struct session *session, int r, const char *reaso
 
 	if (!r && session->status.reason)
 		reason = session->status.reason;
-	return wire_error_set(error, -EIO, "io.stackd.AttachFailed", name,
+	return wire_error_set(error, -EIO, ERROR_ATTACH_FAILED, name,
 			      "the probe %s could not attach: %s", name,
 			      reason[0] ? reason : strerror(-r));
 }

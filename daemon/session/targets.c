@@ -13,7 +13,7 @@
 
 static int invalid(struct wire_error *error, const char *text)
 {
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "function", "%s", text);
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function", "%s", text);
 }
 
 int targets_search(const char *text, bool is_regex, const struct target_tasks *tasks,
@@ -48,7 +48,7 @@ static int none_found(const struct targets *targets, const char *text, enum prob
 	bool is_snoop = kind == PROBE_STACKSNOOP;
 
 	return wire_error_set(
-		error, -EINVAL, "io.stackd.InvalidFilter", "function",
+		error, -EINVAL, ERROR_INVALID_FILTER, "function",
 		"%s \"%.200s\"%s%s%.200s; stackctl probes --functions PATTERN lists them",
 		is_snoop ? "Function" : "0 functions matched by", text,
 		is_snoop ? " not found" : "", targets->path ? " in " : "",
@@ -62,14 +62,14 @@ static int targets_limit(const struct targets *targets, const char *text, enum p
 	uint64_t max = has_programs ? TRACEPOINTS_MAX : config->stackcount_max_functions;
 
 	if (!targets->n && targets->forbidden)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "function",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
 				      "0 functions matched by \"%.200s\": the kernel lets none of "
 				      "the %zu of that name be traced",
 				      text, targets->forbidden);
 	if (!targets->n)
 		return none_found(targets, text, kind, error);
 	if (targets->n > max)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "function",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
 				      "%zu %s matched by \"%.200s\": more than %" PRIu64 "%s",
 				      targets->n, has_programs ? "tracepoints" : "functions", text,
 				      max,
@@ -117,15 +117,15 @@ int session_targets(struct session *session, const struct session_request *reque
 	if (!probe_kind_has_calls(session->info.kind)) {
 		if (!request->function && !request->is_regex && !request->rate)
 			return 0;
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "function",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
 				      "%s traces no functions: stackcount and stacksnoop do", name);
 	}
 	if (!request->function)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "function",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
 				      "%s needs a function, as in: stackctl record %s vfs_read",
 				      name, name);
 	if (request->rate && session->info.kind != PROBE_STACKSNOOP)
-		return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", "rate",
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "rate",
 				      "%s streams nothing: only stacksnoop does", name);
 	r = function_find(session, request, error);
 	return r ? r

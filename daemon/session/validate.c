@@ -31,7 +31,7 @@ static int invalid(struct wire_error *error, const char *field, const char *form
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return wire_error_set(error, -EINVAL, "io.stackd.InvalidFilter", field, "%s", text);
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field, "%s", text);
 }
 
 /* /proc/TID is there for every thread, but only a process's own number is a pid. */

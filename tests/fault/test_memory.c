@@ -81,7 +81,7 @@ static int reply_read(const struct text *out)
 	fault_disarm();
 	assert_int_equal(varlink_reply_parse(out->data, out->len - 1, &reply), 0);
 	if (reply->error)
-		assert_string_equal(reply->error, ERROR_FAILED);
+		assert_string_equal(reply->error, wire_error_name(ERROR_FAILED));
 	r = reply->error ? -ENOMEM : 0;
 	varlink_message_free(reply);
 	return r;

@@ -50,7 +50,7 @@ static void peer_takes(struct peer *peer)
 		return;
 	reply = peer_reply(peer);
 	if (json_object_object_get_ex(reply, "error", &error))
-		assert_string_equal(json_object_get_string(error), ERROR_FAILED);
+		assert_string_equal(json_object_get_string(error), wire_error_name(ERROR_FAILED));
 	json_object_put(reply);
 }
 

@@ -146,7 +146,7 @@ const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
 static int refuse_sessions(struct wire_error *error)
 {
 	*error = (struct wire_error){
-		.name = "io.stackd.NotSupported",
+		.code = ERROR_NOT_SUPPORTED,
 		.what = strdup("sessions"),
 		.limit = WIRE_ABSENT,
 		.message = strdup("nothing is recorded here"),

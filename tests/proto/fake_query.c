@@ -100,7 +100,7 @@ static void row_make(struct arena *arena, const char *probe, size_t i, struct wi
 static int refuse(struct wire_error *error, const char *probe)
 {
 	*error = (struct wire_error){
-		.name = "io.stackd.UnknownProbe",
+		.code = ERROR_UNKNOWN_PROBE,
 		.what = strdup(probe),
 		.limit = WIRE_ABSENT,
 		.message = strdup("there is no such probe"),
@@ -231,7 +231,7 @@ const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
 static int refuse_sessions(struct wire_error *error)
 {
 	*error = (struct wire_error){
-		.name = "io.stackd.NotSupported",
+		.code = ERROR_NOT_SUPPORTED,
 		.what = strdup("sessions"),
 		.limit = WIRE_ABSENT,
 		.message = strdup("nothing is recorded here"),

@@ -253,10 +253,11 @@ struct json_object *reply_get(struct json_object *reply, const char *name, const
 	return value;
 }
 
-void reply_is_error(struct json_object *reply, const char *error, const char *parameter,
+void reply_is_error(struct json_object *reply, enum wire_error_code error, const char *parameter,
 		    const char *value)
 {
-	assert_string_equal(json_object_get_string(reply_get(reply, "error", NULL)), error);
+	assert_string_equal(json_object_get_string(reply_get(reply, "error", NULL)),
+			    wire_error_name(error));
 	if (parameter)
 		assert_string_equal(
 			json_object_get_string(reply_get(reply, "parameters", parameter)), value);

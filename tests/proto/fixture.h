@@ -13,6 +13,7 @@
 #include <json-c/json.h>
 
 #include "daemon/service/server.h"
+#include "proto/wire_error.h"
 #include "tests/proto/fake_query.h"
 
 struct fixture;
@@ -58,7 +59,7 @@ bool peer_is_silent(struct peer *peer, int ms);
 struct json_object *reply_get(struct json_object *reply, const char *name, const char *name2);
 
 /* Puts the reply. */
-void reply_is_error(struct json_object *reply, const char *error, const char *parameter,
+void reply_is_error(struct json_object *reply, enum wire_error_code error, const char *parameter,
 		    const char *value);
 
 #endif

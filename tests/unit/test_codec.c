@@ -267,12 +267,13 @@ static void check_error(const char *interface, const char *prefix, const char *n
 {
 	char *text = definition(interface, name), *rest = text;
 	char full[128], field[64], type[128];
-	struct wire_error error = { .name = full, .what = "w", .limit = 7, .message = "m" };
+	struct wire_error error = { .what = "w", .limit = 7, .message = "m" };
 	struct json_object *reply, *object, *value;
 	struct text out;
 	int n = 0;
 
 	snprintf(full, sizeof(full), "%s.%s", prefix, name);
+	error.code = wire_error_code(full);
 	text_init(&out, SIZE_MAX);
 	if (varlink_error_encode(&error, &out) != 0)
 		fail_msg("%s is not known", full);

@@ -49,7 +49,7 @@ static void test_errors(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(exit_code_of_error(cases[i].name), cases[i].code);
+		assert_int_equal(exit_code_of_error(wire_error_code(cases[i].name)), cases[i].code);
 }
 
 /* An error added to the interface needs a line in the table, even if it means 7. */

@@ -73,7 +73,7 @@ static void assert_refused(const struct wire_filter *wire, const char *what)
 	struct filter filter;
 
 	assert_int_equal(filter_init(&filter, wire, &error), -EINVAL);
-	assert_string_equal(error.name, "io.stackd.InvalidFilter");
+	assert_int_equal(error.code, ERROR_INVALID_FILTER);
 	assert_string_equal(error.what, what);
 	free((char *)error.what);
 	free((char *)error.message);
