@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/query/aggregate_internal.h"
 
+#include "daemon/window/task_state.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static uint64_t key_state(const struct contribution *c, bool has_stacks)
 		return KEY_SAMPLE;
 	if (!has_stacks)
 		return KEY_WAIT | (c->is_idle ? KEY_IDLE : 0);
-	return (uint64_t)state_letter(c->state)[0] | (c->is_idle ? KEY_IDLE : 0) |
+	return (uint64_t)task_state_letter(c->state)[0] | (c->is_idle ? KEY_IDLE : 0) |
 	       (is_killable ? KEY_KILLABLE : 0) | (c->state & STATE_THROTTLED ? KEY_THROTTLED : 0);
 }
 

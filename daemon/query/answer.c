@@ -11,6 +11,7 @@
 #include "daemon/session/recorder.h"
 #include "daemon/store/prefetch.h"
 #include "daemon/store/store.h"
+#include "daemon/window/task_state.h"
 
 struct answer *answer_new(void)
 {
@@ -277,7 +278,7 @@ static int row_buckets(struct arena *arena, const struct merge_group *group, str
 static int row_waits(struct row_context *context, const struct merge_group *group,
 		     struct wire_row *row)
 {
-	row->state = group->is_short ? "-" : states_word(group->state);
+	row->state = group->is_short ? "-" : task_states_letter(group->state);
 	row->state_bits = group->state & STATE_TASK_MASK;
 	row->blocked_ns = (int64_t)group->blocked_ns;
 	row->runnable_ns = (int64_t)group->runnable_ns;

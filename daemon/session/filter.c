@@ -8,33 +8,22 @@
 #include <string.h>
 
 #include "common/base.h"
-
-/* include/linux/sched.h; the letters are those of /proc/PID/stat. The first that fits is it. */
-static const struct {
-	const char *name;
-	const char *word;
-	uint32_t bits;
-} states[] = {
-	{ "I", "idle", 0x402 },	 { "S", "sleeping", 0x1 }, { "D", "uninterruptible", 0x2 },
-	{ "T", "stopped", 0x4 }, { "t", "traced", 0x8 },   { "X", "dead", 0x10 },
-	{ "Z", "zombie", 0x20 }, { "P", "parked", 0x40 },
-};
+#include "daemon/window/task_state.h"
 
 static int filter_add_state(struct filter *filter, const char *text, struct wire_error *error)
 {
 	unsigned long bits;
 	char *end;
-	size_t i;
+	int index;
 
 	filter->has_states = true;
 	if (strcmp(text, "R") == 0 || strcmp(text, "preempted") == 0) {
 		filter->has_preempted = true;
 		return 0;
 	}
-	for (i = 0; i < ARRAY_SIZE(states); i++) {
-		if (strcmp(text, states[i].name) != 0 && strcmp(text, states[i].word) != 0)
-			continue;
-		filter->states |= 1U << i;
+	index = task_state_parse(text);
+	if (index >= 0) {
+		filter->states |= 1U << index;
 		return 0;
 	}
 	errno = 0;
@@ -162,9 +151,9 @@ void filter_to_programs(const struct filter *filter, const struct filter_cgroup 
 	*out = (struct session_filter){};
 	if (!wire)
 		return;
-	_Static_assert(ARRAY_SIZE(states) <= FILTER_STATES, "programs know all states");
-	for (i = 0; i < ARRAY_SIZE(states); i++)
-		out->state_order[i] = states[i].bits;
+	_Static_assert((int)TASK_STATES <= (int)FILTER_STATES, "programs know all states");
+	for (i = 0; i < TASK_STATES; i++)
+		out->state_order[i] = task_state_bits(i);
 	out->states = filter->states;
 	out->state_bits = filter->state_bits;
 	out->has_states = filter->has_states;
@@ -255,17 +244,6 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 	return !wire->unit || cgroup_has_unit(info->cgroup, wire->unit);
 }
 
-/* The one state that ps would show; I and D share a bit. */
-static size_t state_find(uint32_t state)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(states); i++)
-		if ((state & states[i].bits) == states[i].bits)
-			break;
-	return i;
-}
-
 bool filter_has_state(const struct filter *filter, uint32_t state)
 {
 	size_t i;
@@ -278,35 +256,8 @@ bool filter_has_state(const struct filter *filter, uint32_t state)
 		return filter->has_preempted;
 	if (state & STATE_TASK_MASK & filter->state_bits)
 		return true;
-	i = state_find(state);
-	return i < ARRAY_SIZE(states) && filter->states & 1U << i;
-}
-
-const char *state_letter(uint32_t state)
-{
-	size_t i;
-
-	if (state & (STATE_PREEMPTED | STATE_NEW))
-		return "R";
-	i = state_find(state);
-	return i < ARRAY_SIZE(states) ? states[i].name : "?";
-}
-
-const char *states_word(uint32_t states_seen)
-{
-	uint32_t left = states_seen & STATE_TASK_MASK;
-	const char *letter = states_seen & (STATE_PREEMPTED | STATE_NEW) ? "R" : NULL;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(states); i++) {
-		if ((left & states[i].bits) != states[i].bits)
-			continue;
-		if (letter)
-			return "mixed";
-		letter = states[i].name;
-		left &= ~states[i].bits;
-	}
-	return letter ? letter : "?";
+	i = task_state_index(state);
+	return i < TASK_STATES && filter->states & 1U << i;
 }
 
 bool filter_has_duration(const struct filter *filter, uint64_t ns)

@@ -71,12 +71,6 @@ struct filter_part {
  */
 bool filter_row(const struct filter *filter, struct filter_part *part);
 
-/* One letter as ps has it, R for preempted and for a new thread. */
-const char *state_letter(uint32_t state);
-
-/* The letter of all states of many waits, or'ed; "mixed" where there are several. */
-const char *states_word(uint32_t states_seen);
-
 /* Whether layer, op and disk are there: 0, or -EINVAL with *error. */
 int filter_io_check(const struct wire_filter *wire, struct wire_error *error);
 bool filter_has_io(const struct filter *filter, const struct window_io *io);

@@ -12,6 +12,7 @@
 #include "bpf/shared.h"
 #include "common/base.h"
 #include "daemon/session/filter.h"
+#include "daemon/window/task_state.h"
 
 static struct wire_filter wire_none(void)
 {
@@ -57,14 +58,14 @@ static void test_states(void **state)
 	assert_true(has_state("0", STATE_NEW));
 	/* A number is bits, as bcc takes it. */
 	assert_true(has_state("2", 0x402));
-	assert_string_equal(state_letter(0x402), "I");
-	assert_string_equal(state_letter(0x102), "D");
-	assert_string_equal(state_letter(STATE_NEW), "R");
-	assert_string_equal(states_word(0x102), "D");
-	assert_string_equal(states_word(0x402), "I");
-	assert_string_equal(states_word(STATE_NEW | STATE_PREEMPTED), "R");
-	assert_string_equal(states_word(STATE_PREEMPTED | 1), "mixed");
-	assert_string_equal(states_word(0x402 | 1), "mixed");
+	assert_string_equal(task_state_letter(0x402), "I");
+	assert_string_equal(task_state_letter(0x102), "D");
+	assert_string_equal(task_state_letter(STATE_NEW), "R");
+	assert_string_equal(task_states_letter(0x102), "D");
+	assert_string_equal(task_states_letter(0x402), "I");
+	assert_string_equal(task_states_letter(STATE_NEW | STATE_PREEMPTED), "R");
+	assert_string_equal(task_states_letter(STATE_PREEMPTED | 1), "mixed");
+	assert_string_equal(task_states_letter(0x402 | 1), "mixed");
 }
 
 static void assert_refused(const struct wire_filter *wire, const char *what)

@@ -14,6 +14,7 @@
 #include "daemon/query/answer.h"
 #include "daemon/session/filter.h"
 #include "daemon/window/stack.h"
+#include "daemon/window/task_state.h"
 
 static void test_flags_have_words(void **state)
 {
@@ -33,7 +34,7 @@ static void assert_has_words(uint32_t bits)
 	struct wire_row row = { .state = letter };
 	char *words;
 
-	strncpy(letter, state_letter(bits), sizeof(letter) - 1);
+	strncpy(letter, task_state_letter(bits), sizeof(letter) - 1);
 	letter[sizeof(letter) - 1] = '\0';
 	words = state_words(&row);
 	if (strcmp(words, letter) == 0)
