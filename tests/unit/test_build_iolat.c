@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -154,6 +155,7 @@ static void test_open(void **state)
 	struct io_slot *slots = calloc(IO_SLOTS, sizeof(*slots));
 	const int64_t end = 9 * NS_PER_S;
 	const uint32_t self = (uint32_t)getpid();
+	char comm[COMM_LEN];
 	struct process_table *processes;
 	struct window *window;
 	struct ios *ios;
@@ -174,7 +176,8 @@ static void test_open(void **state)
 	assert_non_null(window);
 	assert_int_equal(window->n_ios, 2);
 	assert_int_equal(window->n_images, 1);
-	assert_string_equal(window->images[0].comm, program_invocation_short_name);
+	assert_int_equal(prctl(PR_GET_NAME, comm), 0);
+	assert_string_equal(window->images[0].comm, comm);
 	assert_int_equal(window->ios[0].layer, IO_LAYER_SYSCALL);
 	assert_int_equal(window->ios[0].call, SYS_fsync + 1);
 	assert_int_equal(window->ios[0].open, 3);
