@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "common/duration.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base.h"
+#include "common/quantity.h"
 
 #define NS_PER_MIN  (60 * NS_PER_S)
 #define NS_PER_HOUR (60 * NS_PER_MIN)
@@ -18,10 +16,7 @@
 #define NS_PER_YEAR  (INT64_C(31557600) * NS_PER_S)
 #define NS_PER_MONTH (NS_PER_YEAR / 12)
 
-static const struct {
-	const char *name;
-	int64_t ns;
-} units[] = {
+static const struct quantity_unit units[] = {
 	{ "ns", 1 },
 	{ "nsec", 1 },
 	{ "us", NS_PER_US },
@@ -56,108 +51,17 @@ static const struct {
 	{ "years", NS_PER_YEAR },
 };
 
-/* The part of a text that has not been read yet. */
-struct cursor {
-	const char *at;
-	const char *end;
-};
-
-static void skip_space(struct cursor *c)
-{
-	while (c->at < c->end && (*c->at == ' ' || *c->at == '\t'))
-		c->at++;
-}
-
-static bool at_digit(const struct cursor *c)
-{
-	return c->at < c->end && isdigit((unsigned char)*c->at);
-}
-
-/* Whole digits into *whole, what follows a point into *billionths. */
-static int read_number(struct cursor *c, int64_t *whole, int64_t *billionths)
-{
-	int64_t value = 0, fraction = 0, scale = 100000000;
-
-	if (!at_digit(c))
-		return -EINVAL;
-	for (; at_digit(c); c->at++)
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, *c->at - '0', &value))
-			return -ERANGE;
-	if (c->at < c->end && *c->at == '.') {
-		c->at++;
-		if (!at_digit(c))
-			return -EINVAL;
-		for (; at_digit(c); c->at++, scale /= 10)
-			fraction += scale * (*c->at - '0');
-	}
-	*whole = value;
-	*billionths = fraction;
-	return 0;
-}
-
-/* *unit is 0 where there is none. */
-static int read_unit(struct cursor *c, int64_t *unit)
-{
-	const char *start = c->at;
-	size_t n;
-
-	while (c->at < c->end && (isalpha((unsigned char)*c->at) || (unsigned char)*c->at >= 0x80))
-		c->at++;
-	n = (size_t)(c->at - start);
-	if (n == 0) {
-		*unit = 0;
-		return 0;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (strlen(units[i].name) == n && memcmp(units[i].name, start, n) == 0) {
-			*unit = units[i].ns;
-			return 0;
-		}
-	return -EINVAL;
-}
-
-static int add_term(int64_t whole, int64_t billionths, int64_t unit, int64_t *sum)
-{
-	int64_t term;
-
-	if (__builtin_mul_overflow(whole, unit, &term) || __builtin_add_overflow(*sum, term, sum))
-		return -ERANGE;
-	/* unit * billionths would overflow from a few seconds on; 128 bits hold it. */
-	term = (int64_t)((__int128)unit * billionths / NS_PER_S);
-	return __builtin_add_overflow(*sum, term, sum) ? -ERANGE : 0;
-}
-
 int duration_parse_n(const char *text, size_t n, int64_t bare_unit_ns, int64_t *ns_out)
 {
-	struct cursor c = { text, text + n };
-	int64_t whole, billionths, unit, sum = 0;
-	size_t terms = 0;
-	int r;
+	const struct quantity_syntax syntax = {
+		.units = units,
+		.n_units = ARRAY_SIZE(units),
+		.bare_factor = bare_unit_ns,
+		.has_fractions = true,
+		.has_spaces = true,
+	};
 
-	skip_space(&c);
-	do {
-		r = read_number(&c, &whole, &billionths);
-		if (r < 0)
-			return r;
-		skip_space(&c);
-		r = read_unit(&c, &unit);
-		if (r < 0)
-			return r;
-		if (unit == 0) {
-			/* "5 30" or "1h 30" could mean anything: a bare number stands alone. */
-			if (terms > 0 || c.at < c.end)
-				return -EINVAL;
-			unit = bare_unit_ns;
-		}
-		terms++;
-		r = add_term(whole, billionths, unit, &sum);
-		if (r < 0)
-			return r;
-		skip_space(&c);
-	} while (c.at < c.end);
-	*ns_out = sum;
-	return 0;
+	return quantity_parse(text, n, &syntax, ns_out);
 }
 
 int duration_parse(const char *text, int64_t bare_unit_ns, int64_t *ns_out)

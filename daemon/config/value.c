@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "common/quantity.h"
 #include "daemon/config/config.h"
 #include "daemon/config/keys.h"
 
@@ -18,112 +19,64 @@
 /* Lists are broken before this column when printed. */
 #define LIST_COLUMN 90
 
-struct unit {
-	const char *name;
-	uint64_t factor;
-};
-
 /* Largest first: values are printed in the largest unit that divides them. */
-static const struct unit time_units[] = {
-	{ "d", UINT64_C(86400) * 1000000000 },
-	{ "h", UINT64_C(3600) * 1000000000 },
-	{ "min", UINT64_C(60) * 1000000000 },
-	{ "s", 1000000000 },
-	{ "ms", 1000000 },
-	{ "us", 1000 },
+static const struct quantity_unit time_units[] = {
+	{ "d", 86400 * NS_PER_S },
+	{ "h", 3600 * NS_PER_S },
+	{ "min", 60 * NS_PER_S },
+	{ "s", NS_PER_S },
+	{ "ms", NS_PER_MS },
+	{ "us", NS_PER_US },
 	{ "ns", 1 },
-	{ NULL, 0 },
 };
 
-static const struct unit size_units[] = {
-	{ "G", UINT64_C(1) << 30 },
-	{ "M", UINT64_C(1) << 20 },
-	{ "K", UINT64_C(1) << 10 },
-	{ NULL, 0 },
+static const struct quantity_unit size_units[] = {
+	{ "G", 1 << 30 },
+	{ "M", 1 << 20 },
+	{ "K", 1 << 10 },
 };
+
+/* A number without a unit counts seconds, bytes or, where there are no units, itself. */
+static const struct quantity_syntax durations = {
+	.units = time_units,
+	.n_units = ARRAY_SIZE(time_units),
+	.bare_factor = NS_PER_S,
+};
+static const struct quantity_syntax sizes = {
+	.units = size_units,
+	.n_units = ARRAY_SIZE(size_units),
+	.bare_factor = 1,
+};
+static const struct quantity_syntax counts = { .bare_factor = 1 };
 
 static void *value_at(const struct config_key *key, const struct config *config)
 {
 	return (char *)(uintptr_t)config + key->offset;
 }
 
-/* A run of digits; -EINVAL without one, -ERANGE above what 64 bits hold. */
-static int parse_digits(const char **text, uint64_t *out)
+static const struct quantity_syntax *key_syntax(const struct config_key *key)
 {
-	const char *p = *text;
-	uint64_t n = 0;
-
-	if (!isdigit((unsigned char)*p))
-		return -EINVAL;
-	for (; isdigit((unsigned char)*p); p++)
-		if (__builtin_mul_overflow(n, 10, &n) ||
-		    __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
-			return -ERANGE;
-	*text = p;
-	*out = n;
-	return 0;
+	if (key->type == CONFIG_DURATION)
+		return &durations;
+	return key->type == CONFIG_SIZE ? &sizes : &counts;
 }
 
-static const struct unit *unit_find(const struct unit *units, const char *name, size_t length)
+/* Prints n with the largest unit of the key's that divides it. */
+static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
 {
-	for (; units->name; units++)
-		if (strlen(units->name) == length && strncmp(units->name, name, length) == 0)
-			return units;
-	return NULL;
-}
+	const struct quantity_syntax *syntax = key_syntax(key);
+	size_t i;
 
-/* Numbers with units, added up: "5s", "1h 30min". One number may be bare: it is times factor. */
-static int parse_quantity(const char *text, const struct unit *units, uint64_t factor,
-			  uint64_t *out)
-{
-	const char *p = text;
-	bool is_first = true;
-	uint64_t sum = 0;
+	for (i = 0; n && i < syntax->n_units; i++) {
+		const struct quantity_unit *unit = &syntax->units[i];
 
-	do {
-		const struct unit *unit;
-		uint64_t n;
-		size_t length;
-		int r = parse_digits(&p, &n);
-
-		if (r < 0)
-			return r;
-		length = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-		unit = unit_find(units, p, length);
-		if (!unit && (length || *p || !is_first))
-			return -EINVAL;
-		if (__builtin_mul_overflow(n, unit ? unit->factor : factor, &n) ||
-		    __builtin_add_overflow(sum, n, &sum))
-			return -ERANGE;
-		p += length;
-		p += strspn(p, BLANKS);
-		is_first = false;
-	} while (*p);
-	*out = sum;
-	return 0;
-}
-
-static void print_quantity(uint64_t n, const struct unit *units, char *text, size_t size)
-{
-	const char *name = "";
-
-	for (; n && units->name; units++) {
-		if (n % units->factor == 0) {
-			n /= units->factor;
-			name = units->name;
-			break;
+		if (n % (uint64_t)unit->factor == 0) {
+			snprintf(text, size, "%" PRIu64 "%s", n / (uint64_t)unit->factor,
+				 unit->name);
+			return;
 		}
 	}
-	snprintf(text, size, "%" PRIu64 "%s", n, name);
-}
-
-static const struct unit *key_units(const struct config_key *key)
-{
-	static const struct unit none[] = { { NULL, 0 } };
-
-	if (key->type == CONFIG_DURATION)
-		return time_units;
-	return key->type == CONFIG_SIZE ? size_units : none;
+	snprintf(text, size, "%" PRIu64, n);
 }
 
 static const char *key_expects(const struct config_key *key)
@@ -141,10 +94,12 @@ static const char *key_expects(const struct config_key *key)
 static int parse_number(const struct config_key *key, const char *text, struct config *config,
 			char *why, size_t size)
 {
-	uint64_t n = 0, factor = key->type == CONFIG_DURATION ? (uint64_t)NS_PER_S : 1;
+	int64_t value = 0;
+	uint64_t n;
 	char range[96];
-	int r = parse_quantity(text, key_units(key), factor, &n);
+	int r = quantity_parse(text, strlen(text), key_syntax(key), &value);
 
+	n = (uint64_t)value;
 	config_value_range(key, range, sizeof(range));
 	if (r == -EINVAL)
 		snprintf(why, size, "%s", key_expects(key));
@@ -360,7 +315,7 @@ void config_value_print(const struct config_key *key, const struct config *confi
 	case CONFIG_SIZE:
 	case CONFIG_DURATION:
 		memcpy(&n, value, sizeof(n));
-		print_quantity(n, key_units(key), text, sizeof(text));
+		print_quantity(key, n, text, sizeof(text));
 		fputs(text, out);
 		break;
 	case CONFIG_PATH:
@@ -385,8 +340,8 @@ void config_value_range(const struct config_key *key, char *text, size_t size)
 	case CONFIG_COUNT:
 	case CONFIG_SIZE:
 	case CONFIG_DURATION:
-		print_quantity(key->min, key_units(key), min, sizeof(min));
-		print_quantity(key->max, key_units(key), max, sizeof(max));
+		print_quantity(key, key->min, min, sizeof(min));
+		print_quantity(key, key->max, max, sizeof(max));
 		snprintf(text, size, "%sbetween %s and %s",
 			 key->power_of_two ? "a power of two " : "", min, max);
 		break;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_COMMON_QUANTITY_H
+#define STACKD_COMMON_QUANTITY_H
+
+/*
+ * The parser of numbers with units, like "1h 30min" or "64M": durations and sizes, of options and
+ * of settings. The caller says which units there are. No state, nothing allocated, any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct quantity_unit {
+	const char *name;
+	int64_t factor;
+};
+
+struct quantity_syntax {
+	const struct quantity_unit *units;
+	size_t n_units;
+	int64_t bare_factor; /* the factor of a number without a unit */
+	bool has_fractions;  /* "1.5s" is allowed */
+	bool has_spaces;     /* blanks are allowed before a number and before its unit */
+};
+
+/*
+ * Reads the first n bytes of text: numbers with units, which are added up, or one number without a
+ * unit. There is no sign. Returns 0; -EINVAL when the text is not of that form, -ERANGE when the
+ * sum does not fit 64 bits; *out is unchanged then.
+ */
+int quantity_parse(const char *text, size_t n, const struct quantity_syntax *syntax, int64_t *out);
+
+#endif
