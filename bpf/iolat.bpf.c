@@ -31,7 +31,7 @@ struct slow_stacks {
 #define WINDOW_KEY   struct io_key
 #define WINDOW_VALUE struct io_sums
 
-#include "follow.bpf.h"
+#include "follow_progs.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
 #include "stack.bpf.h"
@@ -41,7 +41,7 @@ struct slow_stacks {
 #include "io_sums.bpf.h"
 #include "io_table.bpf.h"
 
-#include "io_request.bpf.h"
+#include "io_request_progs.bpf.h"
 
 const volatile __u8 io_calls[IO_CALLS] = {}; /* enum io_op | enum io_call_file; 0: not followed */
 const volatile __u64 slow_ns = 0;	     /* 0: none is slow */

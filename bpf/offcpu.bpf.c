@@ -485,7 +485,7 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 		pending_record(ctx, cpu, task);
 }
 
-#include "switch_in.bpf.h"
+#include "switch_in_progs.bpf.h"
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)

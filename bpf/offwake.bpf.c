@@ -37,7 +37,7 @@ struct cpu {
 #define WINDOW_KEY   struct wake_key
 #define WINDOW_VALUE struct wake_sums
 
-#include "follow.bpf.h"
+#include "follow_progs.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
 #include "stack.bpf.h"
@@ -275,7 +275,7 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 	wake_record(cpu, task, s, kstack, ustack);
 }
 
-#include "switch_in.bpf.h"
+#include "switch_in_progs.bpf.h"
 
 /* A stack in an interrupt goes on with what that interrupted, which has no part in it. */
 static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,

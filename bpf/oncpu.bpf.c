@@ -21,7 +21,7 @@ struct cpu {
 #define WINDOW_KEY   struct sample_key
 #define WINDOW_VALUE struct sample_sums
 
-#include "follow.bpf.h"
+#include "follow_progs.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
 #include "stack.bpf.h"

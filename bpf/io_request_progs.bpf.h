@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_BPF_IO_REQUEST_BPF_H
-#define STACKD_BPF_IO_REQUEST_BPF_H
+#ifndef STACKD_BPF_IO_REQUEST_PROGS_BPF_H
+#define STACKD_BPF_IO_REQUEST_PROGS_BPF_H
 
 /*
  * Requests and bios in flight: in go their tracepoints, out come rows of the layers below the file

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_BPF_SWITCH_IN_BPF_H
-#define STACKD_BPF_SWITCH_IN_BPF_H
+#ifndef STACKD_BPF_SWITCH_IN_PROGS_BPF_H
+#define STACKD_BPF_SWITCH_IN_PROGS_BPF_H
 
 /*
  * The programs that run in a thread just switched to, one of which the daemon loads (enum

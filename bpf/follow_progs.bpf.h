@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef STACKD_BPF_FOLLOW_BPF_H
-#define STACKD_BPF_FOLLOW_BPF_H
+#ifndef STACKD_BPF_FOLLOW_PROGS_BPF_H
+#define STACKD_BPF_FOLLOW_PROGS_BPF_H
 
 /*
  * Programs that tell who comes and goes, where no other probe of the daemon does: in go the
