@@ -7,6 +7,9 @@
  * tracepoints, out come records of the ring. Not loaded unless the daemon asks.
  */
 
+#include "kernel.h"
+
+#include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
 #include "process.bpf.h"

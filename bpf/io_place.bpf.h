@@ -7,9 +7,11 @@
  * of file system.
  */
 
-#include <bpf/bpf_core_read.h>
-
 #include "io_kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
 #include "io_shared.h"
 
 #ifndef IO_IS_PLAIN

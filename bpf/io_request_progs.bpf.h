@@ -8,6 +8,15 @@
  * io_table.bpf.h and io_sums.bpf.h; programs and all, as nobody else has use for them.
  */
 
+#include "io_kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "io_sums.bpf.h"
+#include "io_table.bpf.h"
+
 const volatile bool has_throttle = false; /* on_throttle is attached */
 const volatile bool has_start = false; /* on_request_start is, and sees requests by their makers */
 

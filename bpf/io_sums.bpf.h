@@ -7,8 +7,14 @@
  * longest. Any CPU may write to a row, so each word is added to atomically.
  */
 
+#include "io_kernel.h"
+
+#include <bpf/bpf_helpers.h>
+
 #include "buckets.h"
 #include "io_shared.h"
+#include "iolat_types.bpf.h"
+#include "maps.bpf.h"
 
 static __always_inline __u32 io_bucket(__u64 ns)
 {

@@ -5,11 +5,17 @@
 /*
  * The open operations of each thread: in go begins, out come frames at the ends, innermost first.
  * A thread is its kernel stack, which system calls have at hand, so nothing need be called to know
- * who it is. Included after maps.bpf.h and filter.bpf.h.
+ * who it is.
  */
 
 #include "io_kernel.h"
+
+#include <bpf/bpf_helpers.h>
+
+#include "filter.bpf.h"
 #include "io_shared.h"
+#include "iolat_types.bpf.h"
+#include "maps.bpf.h"
 
 /* A power of two; none where the operations that requests are made for are not followed. */
 const volatile __u32 n_slots = IO_SLOTS;

@@ -14,22 +14,14 @@
 
 #include "filter.bpf.h"
 #include "io_shared.h"
+#include "iolat_types.bpf.h"
 #include "shared.h"
-
-struct cpu {
-	struct cpu_counts counts;
-	__u64 word;  /* of pointer_number() */
-	__u64 stack; /* of stack_number() */
-};
 
 /* Of the operation at hand. */
 struct slow_stacks {
 	__u64 kstack;
 	__u64 ustack;
 };
-
-#define WINDOW_KEY   struct io_key
-#define WINDOW_VALUE struct io_sums
 
 #include "follow_progs.bpf.h"
 #include "mapping.bpf.h"

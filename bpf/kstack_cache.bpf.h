@@ -5,8 +5,7 @@
 /*
  * Kernel stacks that were there before. In goes the context of a program, which lies on the kernel
  * stack itself, out comes the stack's id, if every return address is where it was; the kernel's
- * own walk takes ten times as long. Included after maps.bpf.h, by who says how the stack is taken:
- * chain_first() and chain_walk().
+ * own walk takes ten times as long.
  *
  * The kernel's frames have fixed sizes (it has no arrays of variable length since 4.20), so the
  * return addresses of one chain of calls have fixed distances from the context. Only the entry
@@ -16,6 +15,11 @@
  * keep these two apart for some time, but not once the gap happens to be small. Until they have
  * met for all addresses, the kernel walks.
  */
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
 
 #include "stack.bpf.h"
 
@@ -60,12 +64,6 @@ struct {
 	__type(value, struct chain_stack);
 } chain_stacks SEC(".maps");
 
-/* The first frame whose address is above the context. */
-static __always_inline __u32 chain_first(void);
-
-/* The kernel's own walk: leaves the frames in s, as bytes of them or a negative errno. */
-static __always_inline long chain_walk(void *ctx, struct scratch *s, __u64 first_ip);
-
 static __always_inline bool chain_read(struct chain_stack *s, void *ctx, void *top)
 {
 	__u64 size;
@@ -79,7 +77,8 @@ static __always_inline bool chain_read(struct chain_stack *s, void *ctx, void *t
 	return !bpf_probe_read_kernel(s->word, (__u32)size, ctx);
 }
 
-static __always_inline bool chain_holds(const struct chain *c, const struct chain_stack *s)
+static __always_inline bool chain_holds(const struct chain *c, const struct chain_stack *s,
+					__u32 first)
 {
 	__u32 n = c->n, last = s->n - 1, i;
 	__u64 changed;
@@ -90,7 +89,7 @@ static __always_inline bool chain_holds(const struct chain *c, const struct chai
 	for (i = 0; i < CHAIN_FRAMES; i++) {
 		if (i >= n - 1)
 			break;
-		if (i >= chain_first())
+		if (i >= first)
 			changed |= s->word[c->low[i] & (CHAIN_WORDS - 1)] ^ c->ip[i];
 	}
 	return !changed;
@@ -99,6 +98,8 @@ static __always_inline bool chain_holds(const struct chain *c, const struct chai
 struct chain_search {
 	struct chain *chain;
 	struct chain_stack *stack;
+	__u32 first; /* the first frame whose address is above the context */
+	__u32 pad;
 };
 
 /* From the context up. */
@@ -127,7 +128,7 @@ static long chain_search_high(__u32 i, void *context)
 	struct chain_stack *s = search->stack;
 	__u32 at = s->at - 1, word = s->n - 2 - i;
 
-	if (word >= CHAIN_WORDS || at >= CHAIN_FRAMES || s->at <= chain_first())
+	if (word >= CHAIN_WORDS || at >= CHAIN_FRAMES || s->at <= search->first)
 		return 1;
 	if (s->word[word] != c->ip[at])
 		return 0;
@@ -137,35 +138,35 @@ static long chain_search_high(__u32 i, void *context)
 	return 0;
 }
 
-static __always_inline bool chain_is_found(const struct chain *c)
+static __always_inline bool chain_is_found(const struct chain *c, __u32 first)
 {
 	__u32 i;
 
 	for (i = 0; i < CHAIN_FRAMES; i++) {
 		if (i + 1 >= c->n)
 			break;
-		if (i >= chain_first() && c->low[i] != c->high[i])
+		if (i >= first && c->low[i] != c->high[i])
 			return false;
 	}
 	return true;
 }
 
 /* What can be said of the distances by this one stack. False where it is nothing. */
-static __always_inline bool chain_search(struct chain *c, struct chain_stack *s)
+static __always_inline bool chain_search(struct chain *c, struct chain_stack *s, __u32 first)
 {
-	struct chain_search search = { c, s };
+	struct chain_search search = { c, s, first, 0 };
 	__u32 n = c->n, last = s->n - 1;
 
 	if (n < 4 || n > CHAIN_FRAMES || s->word[last & (CHAIN_WORDS - 1)] != c->ip[n - 1])
 		return false;
-	s->at = chain_first();
+	s->at = first;
 	bpf_loop(CHAIN_WORDS, chain_search_low, &search, 0);
 	if (s->at != n - 1)
 		return false;
 	/* The other way s->at is behind it. */
 	s->at = n - 1;
 	bpf_loop(CHAIN_WORDS, chain_search_high, &search, 0);
-	return s->at == chain_first();
+	return s->at == first;
 }
 
 /* Tracers of returns put their own addresses on the stack; what is said above is not so then. */
@@ -180,7 +181,7 @@ static __always_inline bool chain_is_traced(struct task_struct *task)
 
 static __always_inline void chain_learn(struct chain *c, struct chain_stack *s,
 					struct task_struct *task, const struct scratch *frames,
-					__u32 n, __u64 id)
+					__u32 n, __u32 first, __u64 id)
 {
 	__u32 i;
 
@@ -198,48 +199,71 @@ static __always_inline void chain_learn(struct chain *c, struct chain_stack *s,
 	if (c->is_known || c->tries >= CHAIN_TRIES || chain_is_traced(task))
 		return;
 	c->tries++;
-	if (!chain_search(c, s))
+	if (!chain_search(c, s, first))
 		c->tries = CHAIN_TRIES;
 	else
-		c->is_known = chain_is_found(c);
+		c->is_known = chain_is_found(c, first);
 }
 
-/*
- * The kernel stack of the current task; top is where user space's registers are. first_ip is its
- * first frame where that is not on the stack itself, else 0.
- */
-static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct task_struct *task,
-					  void *top, __u64 hint, __u64 first_ip)
-{
-	struct scratch *frames = scratch_get(SCRATCH_SWITCH);
-	struct stack_owner kernel = {};
-	struct chain_stack *s;
-	__u32 zero = 0, i, epoch;
-	struct chain *c;
+/* One look for the current task's kernel stack, from kstack_find() to kstack_learn(). */
+struct kstack_lookup {
+	struct chain_stack *stack;
+	struct scratch *frames; /* where the kernel's own walk leaves its frames */
+	__u64 hint;
+	__u32 first; /* the first frame whose address is above the context */
 	bool is_read;
-	__u64 id;
-	long r;
+};
 
-	s = bpf_map_lookup_elem(&chain_stacks, &zero);
-	if (!s || !frames)
-		return STACK_NONE;
-	hint &= CHAIN_HINTS - 1;
-	i = s->hints[hint] & (CHAINS - 1);
+/*
+ * Returns the id of the current task's kernel stack if it is one that was there before, else 0;
+ * then the caller has the kernel walk it into look->frames, which is NULL where there is no room,
+ * and calls kstack_learn(). top is where user space's registers are. first_ip is the first frame
+ * where that is not on the stack itself, else 0.
+ */
+static __always_inline __u64 kstack_find(struct kstack_lookup *look, void *ctx, void *top,
+					 __u64 hint, __u32 first, __u64 first_ip)
+{
+	__u32 zero = 0, i;
+	struct chain *c;
+
+	look->frames = scratch_get(SCRATCH_SWITCH);
+	look->stack = bpf_map_lookup_elem(&chain_stacks, &zero);
+	look->hint = hint & (CHAIN_HINTS - 1);
+	look->first = first;
+	if (!look->stack)
+		look->frames = NULL;
+	if (!look->frames)
+		return 0;
+	i = look->stack->hints[look->hint] & (CHAINS - 1);
 	c = bpf_map_lookup_elem(&chains, &i);
-	is_read = chain_read(s, ctx, top);
-	if (is_read && c && c->is_known && c->id == s->hints[hint] && c->epoch == cut.epoch &&
-	    (!first_ip || c->ip[0] == first_ip) && chain_holds(c, s))
+	look->is_read = chain_read(look->stack, ctx, top);
+	if (look->is_read && c && c->is_known && c->id == look->stack->hints[look->hint] &&
+	    c->epoch == cut.epoch && (!first_ip || c->ip[0] == first_ip) &&
+	    chain_holds(c, look->stack, first))
 		return c->id;
-	r = chain_walk(ctx, frames, first_ip);
-	if (r <= 0)
+	return 0;
+}
+
+/* Sends the stack that the kernel walked and returns its id. size: its bytes, or a negative errno.
+ */
+static __always_inline __u64 kstack_learn(struct kstack_lookup *look, struct cpu *cpu,
+					  struct task_struct *task, long size)
+{
+	struct chain_stack *s = look->stack;
+	struct stack_owner kernel = {};
+	__u32 i, epoch;
+	struct chain *c;
+	__u64 id;
+
+	if (size <= 0)
 		return STACK_FAULT;
-	id = stack_take_sent(cpu, frames->ip, (__u32)r / 8, 0, &kernel, 0, &epoch);
-	s->hints[hint] = id;
+	id = stack_take_sent(cpu, look->frames->ip, (__u32)size / 8, 0, &kernel, 0, &epoch);
+	s->hints[look->hint] = id;
 	i = id & (CHAINS - 1);
 	c = bpf_map_lookup_elem(&chains, &i);
-	if (!is_read || !c)
+	if (!look->is_read || !c)
 		return id;
-	chain_learn(c, s, task, frames, (__u32)r / 8, id);
+	chain_learn(c, s, task, look->frames, (__u32)size / 8, look->first, id);
 	c->epoch = epoch;
 	return id;
 }

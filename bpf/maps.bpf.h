@@ -5,9 +5,9 @@
 /*
  * Stage 2: the maps and switches that every probe has. Sizes are set by the daemon before load.
  * All hashes are preallocated: an update under the run-queue lock must not allocate (task local
- * storage on 6.1 does, with GFP_ATOMIC). A probe defines WINDOW_KEY and WINDOW_VALUE, the types of
- * its window's map, and struct cpu, whose first member is struct cpu_counts counts, before it
- * includes this.
+ * storage on 6.1 does, with GFP_ATOMIC). A probe whose window's map is not one of samples defines
+ * WINDOW_KEY and WINDOW_VALUE, the types of that map, and struct cpu, whose first member is
+ * struct cpu_counts counts, before it includes this.
  */
 
 #include "kernel.h"
@@ -15,6 +15,10 @@
 #include <bpf/bpf_helpers.h>
 
 #include "shared.h"
+
+#ifndef WINDOW_KEY
+#include "sample_types.bpf.h"
+#endif
 
 const volatile __u64 hash_seed = 0;
 const volatile __u64 ring_wake_bytes = 1 << 20;	 /* wake the daemon early above this */

@@ -15,6 +15,7 @@
 #include "offcpu_maps.bpf.h"
 #include "process.bpf.h"
 #include "stack.bpf.h"
+#include "switch_in_progs.bpf.h"
 #include "thread.bpf.h"
 #include "throttle.bpf.h"
 #include "unwind.bpf.h"
@@ -473,7 +474,7 @@ static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct ta
 	wait_record(cpu, &cpu->pending, kstack, ustack);
 }
 
-static __always_inline void resume(void *ctx, struct task_struct *task)
+static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 {
 	struct cpu *cpu = cpu_get();
 
@@ -485,7 +486,7 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 		pending_record(ctx, cpu, task);
 }
 
-#include "switch_in_progs.bpf.h"
+SWITCH_IN_PROGRAMS(on_switched_in)
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)

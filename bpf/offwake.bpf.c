@@ -41,6 +41,7 @@ struct cpu {
 #include "mapping.bpf.h"
 #include "maps.bpf.h"
 #include "stack.bpf.h"
+#include "switch_in_progs.bpf.h"
 #include "unwind.bpf.h"
 #include "wait.bpf.h"
 #include "wait_stacks.bpf.h"
@@ -258,7 +259,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-static __always_inline void resume(void *ctx, struct task_struct *task)
+static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 {
 	__u64 key = (__u64)task, kstack = STACK_NONE, ustack = STACK_NONE;
 	struct cpu *cpu = cpu_get();
@@ -275,7 +276,7 @@ static __always_inline void resume(void *ctx, struct task_struct *task)
 	wake_record(cpu, task, s, kstack, ustack);
 }
 
-#include "switch_in_progs.bpf.h"
+SWITCH_IN_PROGRAMS(on_switched_in)
 
 /* A stack in an interrupt goes on with what that interrupted, which has no part in it. */
 static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,

@@ -14,13 +14,6 @@
 #include "filter.bpf.h"
 #include "shared.h"
 
-struct cpu {
-	struct cpu_counts counts;
-};
-
-#define WINDOW_KEY   struct sample_key
-#define WINDOW_VALUE struct sample_sums
-
 #include "follow_progs.bpf.h"
 #include "mapping.bpf.h"
 #include "maps.bpf.h"

@@ -124,16 +124,8 @@ static __always_inline bool call_is_due(__u64 now)
 	return false;
 }
 
-/*
- * Of a tracepoint the first frames are what stands for it, call_handle(), its caller and what
- * called that; of a function itself.
- */
-static __always_inline __u32 chain_first(void)
-{
-	return call_kind == CALL_TRACEPOINT ? 4 : 1;
-}
-
-static __always_inline long chain_walk(void *ctx, struct scratch *s, __u64 first_ip)
+/* Has the kernel walk the stack into s, with the traced function first. Bytes or negative errno. */
+static __always_inline long kernel_walk(void *ctx, struct scratch *s, __u64 first_ip)
 {
 	long r;
 
@@ -143,10 +135,29 @@ static __always_inline long chain_walk(void *ctx, struct scratch *s, __u64 first
 		return r > 0 ? r + 8 : r;
 	}
 	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
-	/* Past the instruction that was replaced: it stands for the whole function. */
+	/* The address is past the replaced instruction: the function's own stands for all of it. */
 	if (r > 0 && s->ip[0] - first_ip < 32)
 		s->ip[0] = first_ip;
 	return r;
+}
+
+/*
+ * Returns the id of the current task's kernel stack. A tracepoint's first four frames are the
+ * address that stands for it, call_handle(), its caller and what called that; a function's first
+ * frame is the function itself. These lie below the context.
+ */
+static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct task_struct *task,
+					  void *top, __u64 hint, __u64 first_ip)
+{
+	struct kstack_lookup look;
+	__u64 id =
+		kstack_find(&look, ctx, top, hint, call_kind == CALL_TRACEPOINT ? 4 : 1, first_ip);
+
+	if (id)
+		return id;
+	if (!look.frames)
+		return STACK_NONE;
+	return kstack_learn(&look, cpu, task, kernel_walk(ctx, look.frames, first_ip));
 }
 
 static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,

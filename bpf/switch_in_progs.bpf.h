@@ -3,27 +3,36 @@
 #define STACKD_BPF_SWITCH_IN_PROGS_BPF_H
 
 /*
- * The programs that run in a thread just switched to, one of which the daemon loads (enum
- * stack_hook). Included below the probe's own resume(), which they call.
+ * The programs that run in a thread that was just switched to. The daemon loads one of them, by
+ * enum stack_hook.
  */
 
+#include "kernel.h"
+
+#include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* Since 6.18 (and a bare tracepoint): also called without a switch, then is_switch is false. */
-SEC("?tp_btf/sched_exit_tp")
-int BPF_PROG(on_sched_exit, bool is_switch)
-{
-	if (is_switch)
-		resume(ctx, bpf_get_current_task_btf());
-	return 0;
-}
-
-/* finish_task_switch is static and often finish_task_switch.isra.0; the daemon finds its name. */
-SEC("?kprobe")
-int on_finish_switch(struct pt_regs *ctx)
-{
-	resume(ctx, bpf_get_current_task_btf());
-	return 0;
-}
+/*
+ * Defines both programs, which call handler(ctx, task).
+ *
+ * sched_exit_tp: since 6.18, a bare tracepoint; also called without a switch, with is_switch false.
+ * finish_task_switch is static and often named finish_task_switch.isra.0; the daemon finds its
+ * name.
+ */
+#define SWITCH_IN_PROGRAMS(handler)                               \
+	SEC("?tp_btf/sched_exit_tp")                              \
+	int BPF_PROG(on_sched_exit, bool is_switch)               \
+	{                                                         \
+		if (is_switch)                                    \
+			handler(ctx, bpf_get_current_task_btf()); \
+		return 0;                                         \
+	}                                                         \
+                                                                  \
+	SEC("?kprobe")                                            \
+	int on_finish_switch(struct pt_regs *ctx)                 \
+	{                                                         \
+		handler(ctx, bpf_get_current_task_btf());         \
+		return 0;                                         \
+	}
 
 #endif

@@ -3,13 +3,16 @@
 #define STACKD_BPF_WAIT_BPF_H
 
 /*
- * What the probes of waits share: in go a wait's times, out come its row's sums. Included after
- * maps.bpf.h.
+ * What the probes of waits share: in go a wait's times, out come its row's sums.
  */
 
+#include "kernel.h"
+
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
 
 #include "buckets.h"
+#include "shared.h"
 
 /* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
 static __always_inline bool task_is_blocked(struct task_struct *task)

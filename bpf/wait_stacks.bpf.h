@@ -4,24 +4,30 @@
 
 /*
  * The stacks of a wait that has ended, or begins: in goes the task at hand, out come their ids.
- * Included after maps.bpf.h and hook.bpf.h.
  */
 
+#include "hook.bpf.h"
 #include "kstack_cache.bpf.h"
 #include "ustack_cache.bpf.h"
 
 /*
- * At a tracepoint the first two frames are the program and what called it; of a kprobe the context
- * has the function's own address.
+ * Returns the id of the current task's kernel stack. At a tracepoint its first two frames are the
+ * program and the program's caller, which lie below the context; a kprobe's context has the
+ * function's own address.
  */
-static __always_inline __u32 chain_first(void)
+static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct task_struct *task,
+					  void *top, __u64 hint)
 {
-	return stack_hook == HOOK_FINISH_SWITCH ? 0 : 2;
-}
+	__u32 first = stack_hook == HOOK_FINISH_SWITCH ? 0 : 2;
+	struct kstack_lookup look;
+	__u64 id = kstack_find(&look, ctx, top, hint, first, 0);
 
-static __always_inline long chain_walk(void *ctx, struct scratch *s, __u64 first_ip)
-{
-	return bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
+	if (id)
+		return id;
+	if (!look.frames)
+		return STACK_NONE;
+	return kstack_learn(&look, cpu, task,
+			    bpf_get_stack(ctx, look.frames->ip, 8 * STACK_DEPTH, 0));
 }
 
 /* Of the task that runs now, kernel and user; walker is whose room the walk takes. */
@@ -38,7 +44,7 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	if (w)
 		hint = hash_mix(hash_mix(hint, w->pc), w->sp);
 	hint = hash_mix(hint, 0) >> 32;
-	*kstack = kernel_stack(ctx, cpu, task, top, hint, 0);
+	*kstack = kernel_stack(ctx, cpu, task, top, hint);
 	if (!w)
 		return;
 	user.leader_boot_ns = task->group_leader->start_boottime;

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_BPF_IOLAT_TYPES_BPF_H
+#define STACKD_BPF_IOLAT_TYPES_BPF_H
+
+/* The types of iolat: the key and the value of its window's map, and what each CPU keeps. */
+
+#include "io_shared.h"
+#include "shared.h"
+
+struct cpu {
+	struct cpu_counts counts;
+	__u64 word;  /* see pointer_number() */
+	__u64 stack; /* see stack_number() */
+};
+
+#define WINDOW_KEY   struct io_key
+#define WINDOW_VALUE struct io_sums
+
+#endif
