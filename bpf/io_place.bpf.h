@@ -26,7 +26,7 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 #endif
 
 /* Where an operation is: a block device's number, and the kind of file system. */
-struct place {
+struct io_place {
 	__u32 dev;
 	__u32 magic;
 };
@@ -47,7 +47,7 @@ struct place {
 	} while (0)
 
 /* On kernels without the cast each load is a call. */
-static __always_inline void place_read(struct file *file, struct place *place)
+static __always_inline void place_read(struct file *file, struct io_place *place)
 {
 	struct inode *inode;
 	struct super_block *sb;
@@ -67,7 +67,7 @@ static __always_inline void place_read(struct file *file, struct place *place)
 
 /* The file may have been closed meanwhile, and another one opened: then it is that one. */
 static __always_inline void place_of_descriptor(struct task_struct *task, __u64 fd,
-						struct place *place)
+						struct io_place *place)
 {
 	struct files_struct *files = ((struct task_struct___io *)task)->files;
 	struct fdtable *fdt;
@@ -93,7 +93,7 @@ static __always_inline void place_of_descriptor(struct task_struct *task, __u64 
 }
 
 static __always_inline void place_of_call(struct task_struct *task, struct pt_regs___kernel *regs,
-					  __u8 file, long ret, struct place *place)
+					  __u8 file, long ret, struct io_place *place)
 {
 	if (file == IO_FILE_FIRST)
 		place_of_descriptor(task, (__u32)regs->di, place);

@@ -237,7 +237,7 @@ static __always_inline void request_charge(const struct io_request *request, __u
 
 	if (!n_slots || !request->slot)
 		return;
-	slot = bpf_map_lookup_elem(&slots, &index);
+	slot = bpf_map_lookup_elem(&io_slots, &index);
 	if (!slot || !slot->depth || slot->generation != request->generation)
 		return;
 	__sync_fetch_and_add(&slot->device_ns, device_ns);
@@ -267,7 +267,7 @@ static __always_inline struct io_request *bio_held(const struct bio *bio, bool *
 }
 
 /* The time it was held back, as a layer of its own. */
-static __always_inline void throttle_end(struct cpu *cpu, struct io_request *held, __u64 now)
+static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, __u64 now)
 {
 	struct io_times t = { .end_ns = now, .tid = held->tid };
 	struct io_key key = {};
@@ -328,7 +328,7 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 	if (held) {
 		/* A rest is not told of as it goes on again (BIO_TRACE_COMPLETION). */
 		if (!is_part)
-			throttle_end(cpu, held, start_ns);
+			hold_end(cpu, held, start_ns);
 		request_resume(request, held);
 		return request;
 	}
@@ -473,7 +473,7 @@ static __always_inline void request_close(struct cpu *cpu, const struct io_reque
  * Before who waits for it is woken; how long it was held back in all. Of the last rest of what a
  * device without requests split, nobody said that it went on.
  */
-static __always_inline __u64 throttle_leave(struct cpu *cpu, const struct bio *bio)
+static __always_inline __u64 hold_leave(struct cpu *cpu, const struct bio *bio)
 {
 	__u64 key = (__u64)bio, throttled_ns;
 	struct io_request *held = bpf_map_lookup_elem(&throttled, &key);
@@ -490,7 +490,7 @@ static __always_inline __u64 throttle_leave(struct cpu *cpu, const struct bio *b
 
 /* Those bios of a request that end with so many bytes. Told of a request, none is told by itself.
  */
-static __noinline void throttle_leave_all(struct cpu *cpu, struct bio *bio, __u32 bytes)
+static __noinline void hold_leave_all(struct cpu *cpu, struct bio *bio, __u32 bytes)
 {
 	__u32 i, size;
 
@@ -499,7 +499,7 @@ static __noinline void throttle_leave_all(struct cpu *cpu, struct bio *bio, __u3
 		if (size > bytes)
 			return;
 		bytes -= size;
-		throttle_leave(cpu, bio);
+		hold_leave(cpu, bio);
 		bio = bio->bi_next;
 	}
 }
@@ -516,7 +516,7 @@ int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int by
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (has_throttle && *(volatile bool *)&has_held)
-		throttle_leave_all(cpu, rq->bio, bytes);
+		hold_leave_all(cpu, rq->bio, bytes);
 	address = pointer_number(cpu, rq);
 	request = request_find(address);
 	if (!request && !has_start && !rq->__data_len && rq->bio) {
@@ -575,7 +575,7 @@ static __always_inline int bio_merge(struct bio *bio)
 		return 0;
 	if (held) {
 		if (!is_part)
-			throttle_end(cpu, held, bpf_ktime_get_ns());
+			hold_end(cpu, held, bpf_ktime_get_ns());
 		merge_add(cpu, held);
 		return 0;
 	}
@@ -630,7 +630,7 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 	now = bpf_ktime_get_ns();
 	held = bio_held(bio, &is_part);
 	if (held && !is_part)
-		throttle_end(cpu, held, now);
+		hold_end(cpu, held, now);
 	if (!is_all && !is_flush)
 		return 0;
 	request = request_make(cpu, bio, bio, now, false);
@@ -659,7 +659,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	if (!cpu)
 		return 0;
 	if (has_throttle && *(volatile bool *)&has_held)
-		throttled_ns = throttle_leave(cpu, bio);
+		throttled_ns = hold_leave(cpu, bio);
 	if (!*(volatile bool *)&has_bios)
 		return 0;
 	address = pointer_number(cpu, bio);
@@ -711,7 +711,7 @@ int BPF_PROG(on_throttle, struct bio *bio)
 		return 0;
 	held = bpf_map_lookup_elem(&throttled, &key);
 	if (held) { /* the rest of what was too large for a request */
-		throttle_end(cpu, held, now);
+		hold_end(cpu, held, now);
 		held->start_ns = now;
 		held->issue_ns = 0;
 		return 0;

@@ -27,7 +27,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct io_slot);
-} slots SEC(".maps");
+} io_slots SEC(".maps");
 
 static __always_inline __u32 slot_index(__u64 stack, __u32 way)
 {
@@ -70,7 +70,7 @@ static __always_inline struct io_slot *slot_find(__u64 stack, __u32 *index)
 
 	for (way = 0; way < IO_WAYS; way++) {
 		i = slot_index(stack, way);
-		slot = bpf_map_lookup_elem(&slots, &i);
+		slot = bpf_map_lookup_elem(&io_slots, &i);
 		if (slot && slot->stack == stack) {
 			*index = i;
 			return slot;
@@ -88,7 +88,7 @@ static __always_inline struct io_slot *slot_take(__u64 stack)
 
 	for (way = 0; way < 2 * IO_WAYS; way++) {
 		i = slot_index(stack, way & (IO_WAYS - 1));
-		slot = bpf_map_lookup_elem(&slots, &i);
+		slot = bpf_map_lookup_elem(&io_slots, &i);
 		if (!slot || slot->depth)
 			continue;
 		other = slot->stack;

@@ -200,7 +200,7 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 {
 	__u64 stack, id = regs->orig_ax, end_ns;
 	struct task_struct *task;
-	struct place place = {};
+	struct io_place place = {};
 	struct io_times *t;
 	struct io_key *key;
 	struct io_frame *frame;
@@ -383,7 +383,8 @@ static __always_inline struct io_slot *function_close(struct cpu *cpu, struct ta
 }
 
 static __always_inline int function_add(struct cpu *cpu, struct task_struct *task,
-					struct io_slot *slot, const struct place *place, long ret)
+					struct io_slot *slot, const struct io_place *place,
+					long ret)
 {
 	struct io_times *t = &slot->times;
 	struct io_key *key = &slot->key;
@@ -414,7 +415,7 @@ static __always_inline int function_end(struct file *file, __u32 layer, __u32 op
 	struct inode *inode = file->f_inode;
 	struct cpu *cpu = cpu_get();
 	struct task_struct *task;
-	struct place place = {};
+	struct io_place place = {};
 	struct io_slot *slot;
 	__u64 none;
 
@@ -489,7 +490,7 @@ int on_function_out(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), file;
 	struct cpu *cpu = cpu_get();
 	struct task_struct *task;
-	struct place place = {};
+	struct io_place place = {};
 	struct io_slot *slot;
 
 	if (!cpu)

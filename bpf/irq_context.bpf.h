@@ -10,38 +10,38 @@
  * What runs on a CPU on top of its task, by the tracepoints around it: the kernel's own count of it
  * is a variable that not every kernel shows to programs.
  */
-struct wake_marks {
+struct irq_context {
 	__u32 irq; /* how deep */
 	__u32 softirq;
 	__u32 timer;
 	__u32 timer_irq; /* irq as it was when the timer's function began */
 };
 
-static __always_inline void mark_enter(__u32 *mark)
+static __always_inline void irq_context_enter(__u32 *depth)
 {
-	++*mark;
+	++*depth;
 }
 
 /* The one that was entered before the programs were there has no mark. */
-static __always_inline void mark_leave(__u32 *mark)
+static __always_inline void irq_context_leave(__u32 *depth)
 {
-	if (*mark)
-		--*mark;
+	if (*depth)
+		--*depth;
 }
 
 /* Where tasks change there is nothing on top of them, and no mark that was missed is to stay. */
-static __always_inline void marks_clear(struct wake_marks *marks)
+static __always_inline void irq_context_clear(struct irq_context *context)
 {
-	__builtin_memset(marks, 0, sizeof(*marks));
+	__builtin_memset(context, 0, sizeof(*context));
 }
 
-static __always_inline __u32 wake_context(const struct wake_marks *marks)
+static __always_inline __u32 wake_context(const struct irq_context *context)
 {
-	if (marks->timer && marks->irq == marks->timer_irq)
+	if (context->timer && context->irq == context->timer_irq)
 		return WAKE_TIMER;
-	if (marks->irq)
+	if (context->irq)
 		return WAKE_IRQ;
-	return marks->softirq ? WAKE_SOFTIRQ : WAKE_TASK;
+	return context->softirq ? WAKE_SOFTIRQ : WAKE_TASK;
 }
 
 #endif

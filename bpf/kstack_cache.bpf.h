@@ -24,93 +24,93 @@
 #include "stack.bpf.h"
 
 enum {
-	CHAINS = 64,
-	CHAIN_FRAMES = 48,
-	CHAIN_WORDS = 512, /* of stack */
-	CHAIN_TRIES = 1024,
-	CHAIN_HINTS = 256,
+	KSTACK_ENTRIES = 64,
+	KSTACK_FRAMES = 48,
+	KSTACK_WORDS = 512, /* of stack */
+	KSTACK_TRIES = 1024,
+	KSTACK_HINTS = 256,
 };
 
-struct chain {
+struct kstack_entry {
 	__u64 id;
 	__u32 epoch; /* the window that has it */
 	__u32 n;
 	__u32 is_known; /* where its addresses are: low and high are the same */
 	__u32 tries;
-	__u64 ip[CHAIN_FRAMES];
-	__u16 low[CHAIN_FRAMES], high[CHAIN_FRAMES]; /* in words from the context on */
+	__u64 ip[KSTACK_FRAMES];
+	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES]; /* in words from the context on */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, CHAINS);
+	__uint(max_entries, KSTACK_ENTRIES);
 	__type(key, __u32);
-	__type(value, struct chain);
-} chains SEC(".maps");
+	__type(value, struct kstack_entry);
+} kstack_cache SEC(".maps");
 
 /* The stack from the context up to where user space's registers are. */
-struct chain_stack {
-	__u64 word[2 * CHAIN_WORDS];
+struct kstack_words {
+	__u64 word[2 * KSTACK_WORDS];
 	__u64 base, top; /* as numbers: the verifier does not let pointers be subtracted */
 	__u32 n;
 	__u32 at; /* the frame to be found next */
-	__u64 hints[CHAIN_HINTS];
+	__u64 hints[KSTACK_HINTS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct chain_stack);
-} chain_stacks SEC(".maps");
+	__type(value, struct kstack_words);
+} kstack_words SEC(".maps");
 
-static __always_inline bool chain_read(struct chain_stack *s, void *ctx, void *top)
+static __always_inline bool kstack_read(struct kstack_words *s, void *ctx, void *top)
 {
 	__u64 size;
 
 	*(void *volatile *)&s->base = ctx;
 	*(void *volatile *)&s->top = top;
 	size = *(volatile __u64 *)&s->top - *(volatile __u64 *)&s->base;
-	if (size < 64 || size > 8 * CHAIN_WORDS || size & 7)
+	if (size < 64 || size > 8 * KSTACK_WORDS || size & 7)
 		return false;
 	s->n = (__u32)size / 8;
 	return !bpf_probe_read_kernel(s->word, (__u32)size, ctx);
 }
 
-static __always_inline bool chain_holds(const struct chain *c, const struct chain_stack *s,
-					__u32 first)
+static __always_inline bool kstack_is_unchanged(const struct kstack_entry *c,
+						const struct kstack_words *s, __u32 first)
 {
 	__u32 n = c->n, last = s->n - 1, i;
 	__u64 changed;
 
-	if (n < 4 || n > CHAIN_FRAMES || c->low[n - 2] >= last)
+	if (n < 4 || n > KSTACK_FRAMES || c->low[n - 2] >= last)
 		return false;
-	changed = s->word[last & (CHAIN_WORDS - 1)] ^ c->ip[n - 1];
-	for (i = 0; i < CHAIN_FRAMES; i++) {
+	changed = s->word[last & (KSTACK_WORDS - 1)] ^ c->ip[n - 1];
+	for (i = 0; i < KSTACK_FRAMES; i++) {
 		if (i >= n - 1)
 			break;
 		if (i >= first)
-			changed |= s->word[c->low[i] & (CHAIN_WORDS - 1)] ^ c->ip[i];
+			changed |= s->word[c->low[i] & (KSTACK_WORDS - 1)] ^ c->ip[i];
 	}
 	return !changed;
 }
 
-struct chain_search {
-	struct chain *chain;
-	struct chain_stack *stack;
+struct kstack_search {
+	struct kstack_entry *entry;
+	struct kstack_words *stack;
 	__u32 first; /* the first frame whose address is above the context */
 	__u32 pad;
 };
 
 /* From the context up. */
-static long chain_search_low(__u32 i, void *context)
+static long kstack_search_up(__u32 i, void *context)
 {
-	struct chain_search *search = context;
-	struct chain *c = search->chain;
-	struct chain_stack *s = search->stack;
+	struct kstack_search *search = context;
+	struct kstack_entry *c = search->entry;
+	struct kstack_words *s = search->stack;
 	__u32 at = s->at;
 
-	if (i >= CHAIN_WORDS || at >= CHAIN_FRAMES || at + 1 >= c->n)
+	if (i >= KSTACK_WORDS || at >= KSTACK_FRAMES || at + 1 >= c->n)
 		return 1;
 	if (s->word[i] != c->ip[at])
 		return 0;
@@ -121,14 +121,14 @@ static long chain_search_low(__u32 i, void *context)
 }
 
 /* From the outermost but one down. */
-static long chain_search_high(__u32 i, void *context)
+static long kstack_search_down(__u32 i, void *context)
 {
-	struct chain_search *search = context;
-	struct chain *c = search->chain;
-	struct chain_stack *s = search->stack;
+	struct kstack_search *search = context;
+	struct kstack_entry *c = search->entry;
+	struct kstack_words *s = search->stack;
 	__u32 at = s->at - 1, word = s->n - 2 - i;
 
-	if (word >= CHAIN_WORDS || at >= CHAIN_FRAMES || s->at <= search->first)
+	if (word >= KSTACK_WORDS || at >= KSTACK_FRAMES || s->at <= search->first)
 		return 1;
 	if (s->word[word] != c->ip[at])
 		return 0;
@@ -138,11 +138,11 @@ static long chain_search_high(__u32 i, void *context)
 	return 0;
 }
 
-static __always_inline bool chain_is_found(const struct chain *c, __u32 first)
+static __always_inline bool kstack_is_known(const struct kstack_entry *c, __u32 first)
 {
 	__u32 i;
 
-	for (i = 0; i < CHAIN_FRAMES; i++) {
+	for (i = 0; i < KSTACK_FRAMES; i++) {
 		if (i + 1 >= c->n)
 			break;
 		if (i >= first && c->low[i] != c->high[i])
@@ -152,25 +152,26 @@ static __always_inline bool chain_is_found(const struct chain *c, __u32 first)
 }
 
 /* What can be said of the distances by this one stack. False where it is nothing. */
-static __always_inline bool chain_search(struct chain *c, struct chain_stack *s, __u32 first)
+static __always_inline bool kstack_search(struct kstack_entry *c, struct kstack_words *s,
+					  __u32 first)
 {
-	struct chain_search search = { c, s, first, 0 };
+	struct kstack_search search = { c, s, first, 0 };
 	__u32 n = c->n, last = s->n - 1;
 
-	if (n < 4 || n > CHAIN_FRAMES || s->word[last & (CHAIN_WORDS - 1)] != c->ip[n - 1])
+	if (n < 4 || n > KSTACK_FRAMES || s->word[last & (KSTACK_WORDS - 1)] != c->ip[n - 1])
 		return false;
 	s->at = first;
-	bpf_loop(CHAIN_WORDS, chain_search_low, &search, 0);
+	bpf_loop(KSTACK_WORDS, kstack_search_up, &search, 0);
 	if (s->at != n - 1)
 		return false;
 	/* The other way s->at is behind it. */
 	s->at = n - 1;
-	bpf_loop(CHAIN_WORDS, chain_search_high, &search, 0);
+	bpf_loop(KSTACK_WORDS, kstack_search_down, &search, 0);
 	return s->at == first;
 }
 
 /* Tracers of returns put their own addresses on the stack; what is said above is not so then. */
-static __always_inline bool chain_is_traced(struct task_struct *task)
+static __always_inline bool kstack_is_traced(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->ret_stack) && task->ret_stack)
 		return true;
@@ -179,7 +180,7 @@ static __always_inline bool chain_is_traced(struct task_struct *task)
 	return bpf_core_field_exists(task->kretprobe_instances) && task->kretprobe_instances.first;
 }
 
-static __always_inline void chain_learn(struct chain *c, struct chain_stack *s,
+static __always_inline void kstack_note(struct kstack_entry *c, struct kstack_words *s,
 					struct task_struct *task, const struct scratch *frames,
 					__u32 n, __u32 first, __u64 id)
 {
@@ -189,25 +190,25 @@ static __always_inline void chain_learn(struct chain *c, struct chain_stack *s,
 		c->id = id;
 		c->n = n;
 		c->is_known = c->tries = 0;
-		if (n > CHAIN_FRAMES || bpf_probe_read_kernel(c->ip, sizeof(c->ip), frames->ip))
-			c->tries = CHAIN_TRIES;
-		for (i = 0; i < CHAIN_FRAMES; i++) {
+		if (n > KSTACK_FRAMES || bpf_probe_read_kernel(c->ip, sizeof(c->ip), frames->ip))
+			c->tries = KSTACK_TRIES;
+		for (i = 0; i < KSTACK_FRAMES; i++) {
 			c->low[i] = 0;
 			c->high[i] = 0xffff;
 		}
 	}
-	if (c->is_known || c->tries >= CHAIN_TRIES || chain_is_traced(task))
+	if (c->is_known || c->tries >= KSTACK_TRIES || kstack_is_traced(task))
 		return;
 	c->tries++;
-	if (!chain_search(c, s, first))
-		c->tries = CHAIN_TRIES;
+	if (!kstack_search(c, s, first))
+		c->tries = KSTACK_TRIES;
 	else
-		c->is_known = chain_is_found(c, first);
+		c->is_known = kstack_is_known(c, first);
 }
 
 /* One look for the current task's kernel stack, from kstack_find() to kstack_learn(). */
 struct kstack_lookup {
-	struct chain_stack *stack;
+	struct kstack_words *stack;
 	struct scratch *frames; /* where the kernel's own walk leaves its frames */
 	__u64 hint;
 	__u32 first; /* the first frame whose address is above the context */
@@ -224,22 +225,22 @@ static __always_inline __u64 kstack_find(struct kstack_lookup *look, void *ctx, 
 					 __u64 hint, __u32 first, __u64 first_ip)
 {
 	__u32 zero = 0, i;
-	struct chain *c;
+	struct kstack_entry *c;
 
 	look->frames = scratch_get(SCRATCH_SWITCH);
-	look->stack = bpf_map_lookup_elem(&chain_stacks, &zero);
-	look->hint = hint & (CHAIN_HINTS - 1);
+	look->stack = bpf_map_lookup_elem(&kstack_words, &zero);
+	look->hint = hint & (KSTACK_HINTS - 1);
 	look->first = first;
 	if (!look->stack)
 		look->frames = NULL;
 	if (!look->frames)
 		return 0;
-	i = look->stack->hints[look->hint] & (CHAINS - 1);
-	c = bpf_map_lookup_elem(&chains, &i);
-	look->is_read = chain_read(look->stack, ctx, top);
+	i = look->stack->hints[look->hint] & (KSTACK_ENTRIES - 1);
+	c = bpf_map_lookup_elem(&kstack_cache, &i);
+	look->is_read = kstack_read(look->stack, ctx, top);
 	if (look->is_read && c && c->is_known && c->id == look->stack->hints[look->hint] &&
 	    c->epoch == cut.epoch && (!first_ip || c->ip[0] == first_ip) &&
-	    chain_holds(c, look->stack, first))
+	    kstack_is_unchanged(c, look->stack, first))
 		return c->id;
 	return 0;
 }
@@ -249,21 +250,21 @@ static __always_inline __u64 kstack_find(struct kstack_lookup *look, void *ctx, 
 static __always_inline __u64 kstack_learn(struct kstack_lookup *look, struct cpu *cpu,
 					  struct task_struct *task, long size)
 {
-	struct chain_stack *s = look->stack;
+	struct kstack_words *s = look->stack;
 	struct stack_owner kernel = {};
 	__u32 i, epoch;
-	struct chain *c;
+	struct kstack_entry *c;
 	__u64 id;
 
 	if (size <= 0)
 		return STACK_FAULT;
 	id = stack_take_sent(cpu, look->frames->ip, (__u32)size / 8, 0, &kernel, 0, &epoch);
 	s->hints[look->hint] = id;
-	i = id & (CHAINS - 1);
-	c = bpf_map_lookup_elem(&chains, &i);
+	i = id & (KSTACK_ENTRIES - 1);
+	c = bpf_map_lookup_elem(&kstack_cache, &i);
 	if (!look->is_read || !c)
 		return id;
-	chain_learn(c, s, task, look->frames, (__u32)size / 8, look->first, id);
+	kstack_note(c, s, task, look->frames, (__u32)size / 8, look->first, id);
 	c->epoch = epoch;
 	return id;
 }

@@ -196,7 +196,8 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 		t->sums.short_blocked_ns += wake - since;
 		t->sums.short_runnable_ns += end - wake;
 	} else {
-		w->throttled_ns = t->flags & THREAD_IS_MARKED ? quota_end(t, wake, end, epoch) : 0;
+		w->throttled_ns =
+			t->flags & THREAD_IS_MARKED ? throttle_end(t, wake, end, epoch) : 0;
 	}
 	t->since_ns = end;
 	t->status = THREAD_ON_CPU;
@@ -322,7 +323,7 @@ static __always_inline void switch_out(void *ctx, struct cpu *cpu, struct task_s
 		new_thread_recover(cpu, task, t->since_ns, now);
 	thread_leave(cpu, t, key, now, is_blocked, task_state, THREAD_IS_SHOWN);
 	if (!is_blocked)
-		quota_leave(t, task);
+		throttle_leave(t, task);
 	if (stack_hook == HOOK_SWITCH_OUT && !(task_state & TASK_DEAD)) {
 		t->kstack = t->ustack = STACK_NONE;
 		stacks_take(ctx, cpu, task, UNWIND_AT_SWITCH, &t->kstack, &t->ustack);
@@ -389,7 +390,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 		return 0;
 	t = thread_find(cpu, (__u64)task);
 	if (t && t->status == THREAD_BLOCKED)
-		quota_wake(t, task);
+		throttle_wake(t, task);
 	return 0;
 }
 
@@ -410,9 +411,9 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 		return 0;
 	thread_renew(cpu, task, &start);
 	/* As in on_wakeup: its queue may be out of quota before it has run at all. */
-	t = quota_is_by_queue() ? thread_find(cpu, (__u64)task) : NULL;
+	t = throttle_is_by_queue() ? thread_find(cpu, (__u64)task) : NULL;
 	if (t)
-		quota_wake(t, task);
+		throttle_wake(t, task);
 	return 0;
 }
 
@@ -678,7 +679,7 @@ int on_task(struct bpf_iter__task *ctx)
 		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 	task_early_wake(task, t);
 	task_open_wait(cpu, task, t);
-	quota_look(cpu, t);
+	throttle_look(cpu, t);
 	return 0;
 }
 

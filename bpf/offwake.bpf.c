@@ -31,7 +31,7 @@ struct pending_wake {
 struct cpu {
 	struct cpu_counts counts;
 	struct pending_wake pending;
-	struct wake_marks marks;
+	struct irq_context irq_context;
 };
 
 #define WINDOW_KEY   struct wake_key
@@ -250,7 +250,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (next->pid)
 		cpu->counts.switch_ins++;
 	now = bpf_ktime_get_ns();
-	marks_clear(&cpu->marks);
+	irq_context_clear(&cpu->irq_context);
 	pending_flush(cpu);
 	if (prev->pid)
 		switch_out(ctx, cpu, prev, now, prev_state);
@@ -345,7 +345,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	now = bpf_ktime_get_ns();
 	since = s->since_ns;
-	context = wake_context(&cpu->marks);
+	context = wake_context(&cpu->irq_context);
 	waker_link(s, context);
 	s->waker_kstack = s->waker_ustack = STACK_NONE;
 	if ((!min_wait_ns || (since && now - since >= min_wait_ns)) && filter_has_thread(task))
@@ -364,7 +364,7 @@ int on_irq_entry(void *ctx)
 	struct cpu *cpu = cpu_get();
 
 	if (cpu)
-		mark_enter(&cpu->marks.irq);
+		irq_context_enter(&cpu->irq_context.irq);
 	return 0;
 }
 
@@ -374,7 +374,7 @@ int on_irq_exit(void *ctx)
 	struct cpu *cpu = cpu_get();
 
 	if (cpu)
-		mark_leave(&cpu->marks.irq);
+		irq_context_leave(&cpu->irq_context.irq);
 	return 0;
 }
 
@@ -384,7 +384,7 @@ int on_softirq_entry(void *ctx)
 	struct cpu *cpu = cpu_get();
 
 	if (cpu)
-		mark_enter(&cpu->marks.softirq);
+		irq_context_enter(&cpu->irq_context.softirq);
 	return 0;
 }
 
@@ -394,7 +394,7 @@ int on_softirq_exit(void *ctx)
 	struct cpu *cpu = cpu_get();
 
 	if (cpu)
-		mark_leave(&cpu->marks.softirq);
+		irq_context_leave(&cpu->irq_context.softirq);
 	return 0;
 }
 
@@ -404,8 +404,8 @@ static __always_inline int timer_enter(void)
 
 	if (!cpu)
 		return 0;
-	mark_enter(&cpu->marks.timer);
-	cpu->marks.timer_irq = cpu->marks.irq;
+	irq_context_enter(&cpu->irq_context.timer);
+	cpu->irq_context.timer_irq = cpu->irq_context.irq;
 	return 0;
 }
 
@@ -415,9 +415,9 @@ static __always_inline int timer_leave(void)
 
 	if (!cpu)
 		return 0;
-	mark_leave(&cpu->marks.timer);
+	irq_context_leave(&cpu->irq_context.timer);
 	/* Below it was one of a softirq. */
-	cpu->marks.timer_irq = 0;
+	cpu->irq_context.timer_irq = 0;
 	return 0;
 }
 

@@ -15,14 +15,14 @@
  * Since 6.18 (e1fad12dcb66) a thread is taken off its queue by itself, on its way to user mode, and
  * says so. Before, a queue stands still with all that is on it or comes to it.
  */
-static __always_inline bool quota_is_by_thread(void)
+static __always_inline bool throttle_is_by_thread(void)
 {
 	return bpf_core_field_exists(((struct task_struct *)NULL)->throttled);
 }
 
-static __always_inline bool quota_is_by_queue(void)
+static __always_inline bool throttle_is_by_queue(void)
 {
-	return !quota_is_by_thread() &&
+	return !throttle_is_by_thread() &&
 	       bpf_core_field_exists(((struct cfs_rq *)NULL)->throttle_count);
 }
 
@@ -30,7 +30,7 @@ static __always_inline bool quota_is_by_queue(void)
  * How long the queue has been without, ever. Since 6.6 (677ea015f231) it keeps that in rq_clock();
  * before, in the clock of load averages, which is behind on a CPU that is slowed down.
  */
-static __always_inline __u64 quota_clock(struct cfs_rq *queue)
+static __always_inline __u64 throttle_clock(struct cfs_rq *queue)
 {
 	__u64 sum = 0, since;
 
@@ -49,7 +49,7 @@ static __always_inline __u64 quota_clock(struct cfs_rq *queue)
 }
 
 /* The same of a queue that the thread was on, and may be on no more. */
-static __always_inline __u64 quota_clock_at(struct cfs_rq *queue)
+static __always_inline __u64 throttle_clock_at(struct cfs_rq *queue)
 {
 	__u64 sum = 0, since;
 
@@ -69,44 +69,44 @@ static __always_inline __u64 quota_clock_at(struct cfs_rq *queue)
 }
 
 /* From here on the thread waits for a CPU: what its queue shows now is not its wait's. */
-static __always_inline void quota_mark(struct thread *t, struct task_struct *task)
+static __always_inline void throttle_mark(struct thread *t, struct task_struct *task)
 {
 	struct cfs_rq *queue = task->se.cfs_rq;
 
 	t->quota_queue = (__u64)queue;
-	t->quota_ns = quota_clock(queue);
+	t->quota_ns = throttle_clock(queue);
 	t->flags |= THREAD_IS_MARKED;
 }
 
 /* Off its CPU but not asleep. A byte is read and no more where there is no quota, since 6.18. */
-static __always_inline void quota_leave(struct thread *t, struct task_struct *task)
+static __always_inline void throttle_leave(struct thread *t, struct task_struct *task)
 {
-	if (quota_is_by_thread()) {
+	if (throttle_is_by_thread()) {
 		if (!task->throttled)
 			return;
-		quota_mark(t, task);
+		throttle_mark(t, task);
 		t->wait_state |= STATE_THROTTLED;
-	} else if (quota_is_by_queue()) {
-		quota_mark(t, task);
+	} else if (throttle_is_by_queue()) {
+		throttle_mark(t, task);
 		if (task->se.cfs_rq->throttle_count)
 			t->wait_state |= STATE_THROTTLED;
 	}
 }
 
 /* On its queue, in the waker. */
-static __always_inline void quota_wake(struct thread *t, struct task_struct *task)
+static __always_inline void throttle_wake(struct thread *t, struct task_struct *task)
 {
-	if (quota_is_by_queue())
-		quota_mark(t, task);
+	if (throttle_is_by_queue())
+		throttle_mark(t, task);
 }
 
 /*
  * The wait of a marked thread is over, and its sums are in: adds what of the time since wake_ns its
  * queue did not run. epoch: the window that its sums were of before.
  */
-static __noinline __u64 quota_end(struct thread *t, __u64 wake_ns, __u64 end_ns, __u32 epoch)
+static __noinline __u64 throttle_end(struct thread *t, __u64 wake_ns, __u64 end_ns, __u32 epoch)
 {
-	__u64 ns = quota_clock_at((struct cfs_rq *)t->quota_queue) - t->quota_ns;
+	__u64 ns = throttle_clock_at((struct cfs_rq *)t->quota_queue) - t->quota_ns;
 	__u64 wait = span_ns(wake_ns, end_ns), at;
 
 	if ((__s64)ns <= 0)
@@ -121,7 +121,7 @@ static __noinline __u64 quota_end(struct thread *t, __u64 wake_ns, __u64 end_ns,
 	return ns;
 }
 
-static __always_inline bool quota_is_out(struct cfs_rq *queue)
+static __always_inline bool throttle_is_out(struct cfs_rq *queue)
 {
 	if (bpf_core_field_exists(queue->throttled_clock_self_time))
 		return BPF_CORE_READ(queue, throttled_clock_self);
@@ -132,7 +132,7 @@ static __always_inline bool quota_is_out(struct cfs_rq *queue)
  * So far, of a wait that goes on. A CPU that is idle for want of quota leaves its clock behind; the
  * reader's own arrival on a CPU is known in that clock and in ours.
  */
-static __always_inline void quota_look(struct cpu *cpu, struct thread *t)
+static __always_inline void throttle_look(struct cpu *cpu, struct thread *t)
 {
 	struct cfs_rq *queue = (struct cfs_rq *)t->quota_queue;
 	struct task_struct *self = bpf_get_current_task_btf();
@@ -140,8 +140,8 @@ static __always_inline void quota_look(struct cpu *cpu, struct thread *t)
 	struct thread *me;
 
 	if (t->flags & THREAD_IS_MARKED) {
-		ns = quota_clock_at(queue) - t->quota_ns;
-		me = quota_is_out(queue) ? thread_find(cpu, (__u64)self) : NULL;
+		ns = throttle_clock_at(queue) - t->quota_ns;
+		me = throttle_is_out(queue) ? thread_find(cpu, (__u64)self) : NULL;
 		if (me && self->sched_info.last_arrival)
 			behind = bpf_ktime_get_ns() - me->since_ns + self->sched_info.last_arrival -
 				 BPF_CORE_READ(queue, rq, clock);

@@ -11,12 +11,12 @@
 #include "mapping.bpf.h"
 
 enum {
-	PLACES = 64,
-	PLACE_TRIES = 8, /* traces without one that held */
+	USTACK_ENTRIES = 64,
+	USTACK_TRIES = 8, /* traces without one that held */
 };
 
 /* Where a walk began, what it depended on and what came of it. */
-struct place {
+struct ustack_entry {
 	__u64 pc, sp, bp;
 	__u64 generation, sequence;
 	struct stack_owner owner;
@@ -31,13 +31,13 @@ struct place {
 /* By CPU, as nobody else writes there meanwhile; by what the thread is and where it sleeps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, PLACES);
+	__uint(max_entries, USTACK_ENTRIES);
 	__type(key, __u32);
-	__type(value, struct place);
-} places SEC(".maps");
+	__type(value, struct ustack_entry);
+} ustack_cache SEC(".maps");
 
 /* A part ends within twice its room. */
-struct stack_words {
+struct ustack_words {
 	__u64 word[2 * TRACE_BYTES / 8];
 };
 
@@ -45,11 +45,12 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct stack_words);
-} stack_words SEC(".maps");
+	__type(value, struct ustack_words);
+} ustack_words SEC(".maps");
 
-static __always_inline bool place_is_here(const struct place *p, const struct unwind_walk *w,
-					  const struct stack_owner *owner)
+static __always_inline bool ustack_is_here(const struct ustack_entry *p,
+					   const struct unwind_walk *w,
+					   const struct stack_owner *owner)
 {
 	return p->pc == w->pc && p->sp == w->sp && p->is_exact == w->is_exact &&
 	       p->generation == w->generation && p->sequence == w->sequence &&
@@ -58,10 +59,10 @@ static __always_inline bool place_is_here(const struct place *p, const struct un
 }
 
 /* Whether all words are as they were. */
-static __always_inline bool trace_holds(const struct unwind_trace *t)
+static __always_inline bool trace_is_unchanged(const struct unwind_trace *t)
 {
 	__u32 zero = 0, n = t->n, i, begin, end;
-	struct stack_words *words = bpf_map_lookup_elem(&stack_words, &zero);
+	struct ustack_words *words = bpf_map_lookup_elem(&ustack_words, &zero);
 	__u64 changed = 0;
 
 	if (!words)
@@ -83,8 +84,8 @@ static __always_inline bool trace_holds(const struct unwind_trace *t)
 	return !changed;
 }
 
-static __always_inline void place_begin(struct place *p, const struct unwind_walk *w,
-					const struct stack_owner *owner)
+static __always_inline void ustack_begin(struct ustack_entry *p, const struct unwind_walk *w,
+					 const struct stack_owner *owner)
 {
 	p->pc = w->pc;
 	p->sp = w->sp;
@@ -97,15 +98,15 @@ static __always_inline void place_begin(struct place *p, const struct unwind_wal
 }
 
 /* A trace is kept of what came twice, and of nothing that the daemon may learn more about. */
-static __always_inline void place_end(struct place *p, const struct unwind_walk *w, __u64 bp,
-				      __u64 id, __u32 epoch)
+static __always_inline void ustack_note(struct ustack_entry *p, const struct unwind_walk *w,
+					__u64 bp, __u64 id, __u32 epoch)
 {
 	bool is_same = p->id == id;
 
 	p->id = id;
 	p->epoch = epoch;
 	if (!is_same || !(w->flags & UNWIND_IS_WHOLE) || w->search.n_found || w->trace.is_partial ||
-	    p->tries == PLACE_TRIES) {
+	    p->tries == USTACK_TRIES) {
 		p->has_trace = p->has_trace && is_same;
 		return;
 	}
@@ -119,24 +120,24 @@ static __always_inline __u64 user_stack(struct cpu *cpu, struct unwind_walk *w, 
 					const struct stack_owner *owner)
 {
 	__u64 id, bp = w->bp;
-	struct place *p;
+	struct ustack_entry *p;
 	__u32 epoch, i;
 
-	i = hint & (PLACES - 1);
-	p = bpf_map_lookup_elem(&places, &i);
+	i = hint & (USTACK_ENTRIES - 1);
+	p = bpf_map_lookup_elem(&ustack_cache, &i);
 	if (!p)
 		return STACK_NONE;
-	if (!place_is_here(p, w, owner)) {
-		place_begin(p, w, owner);
+	if (!ustack_is_here(p, w, owner)) {
+		ustack_begin(p, w, owner);
 	} else if (p->has_trace && p->epoch == cut.epoch && (!p->trace.has_bp || p->bp == bp) &&
-		   trace_holds(&p->trace)) {
+		   trace_is_unchanged(&p->trace)) {
 		p->tries = 0;
 		return p->id;
 	}
 	if (!unwind_go_on(w))
 		return STACK_NONE;
 	id = stack_take_user_sent(cpu, w, owner, &epoch);
-	place_end(p, w, bp, id, epoch);
+	ustack_note(p, w, bp, id, epoch);
 	return id;
 }
 

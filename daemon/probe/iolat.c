@@ -43,7 +43,7 @@ static int operations_choose(struct probe *probe)
 	bpf_program__set_autoload(skel->progs.on_sys_enter, by_tracepoint);
 	bpf_program__set_autoload(skel->progs.on_sys_exit, by_tracepoint);
 	bpf_program__set_autoload(skel->progs.on_thread_exit, has_operations);
-	return bpf_map__set_max_entries(skel->maps.slots,
+	return bpf_map__set_max_entries(skel->maps.io_slots,
 					has_operations ? skel->rodata->n_slots : 1);
 }
 
@@ -94,7 +94,7 @@ static int slots_map(struct probe *probe)
 	if (!probe->iolat->rodata->n_slots)
 		return 0;
 	slots = mmap(NULL, slots_size(probe), PROT_READ, MAP_SHARED,
-		     bpf_map__fd(probe->iolat->maps.slots), 0);
+		     bpf_map__fd(probe->iolat->maps.io_slots), 0);
 	if (slots == MAP_FAILED)
 		return -errno;
 	probe->slots = slots;
