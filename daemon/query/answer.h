@@ -93,16 +93,6 @@ void answer_step_fini(struct answer *answer);
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
 		 struct wire_calls *out);
 
-/* Stacks of rows, each made once: what is made lives in the answer's arena. NULL: out of memory. */
-struct row_context;
-struct row_context *answer_stacks_new(struct answer *answer,
-				      const struct answer_row_options *options);
-void answer_stacks_clear(struct row_context *stacks);
-
-/* *out is left alone for NULL. 0 or -ENOMEM. */
-int answer_stack(struct row_context *stacks, const struct stack *stack,
-		 const struct wire_stack **out);
-
 void answer_process(const struct process_info *info, struct arena *arena, struct wire_process *out);
 
 /* Rows for the groups [0, n) into answer->snapshot; stacks are made once and shared. 0, -ENOMEM. */

@@ -9,7 +9,7 @@
 #include "bpf/io_shared.h"
 #include "common/base.h"
 #include "daemon/base/io_names.h"
-#include "daemon/query/answer_rows.h"
+#include "daemon/query/answer_stacks.h"
 #include "daemon/query/snapshot_internal.h"
 
 static int compare_u64(uint64_t a, uint64_t b)
@@ -150,8 +150,8 @@ static int buckets_wire(struct arena *arena, const uint64_t *buckets, struct int
 	return 0;
 }
 
-static int row_wire(struct answer *answer, const struct merge_io *group, struct row_context *stacks,
-		    struct wire_row *row)
+static int row_wire(struct answer *answer, const struct merge_io *group,
+		    struct answer_stacks *stacks, struct wire_row *row)
 {
 	const struct window_io *io = &group->io;
 	struct arena *arena = answer->arena;
@@ -189,11 +189,11 @@ int answer_ios(struct answer *answer, const struct snapshot_question *question,
 		[SNAPSHOT_BY_WINDOW] = by_window,
 	};
 	struct wire_snapshot_reply *reply = &answer->snapshot;
-	struct row_context *stacks = answer_stacks_new(answer, options);
+	struct answer_stacks stacks = { .arena = answer->arena, .options = options };
 	_cleanup_(freep) struct merge_io **groups = NULL;
 	struct wire_row *rows;
 	size_t n, top, i;
-	int r = stacks ? merge_ios(answer->merge, &groups, &n) : -ENOMEM;
+	int r = merge_ios(answer->merge, &groups, &n);
 
 	if (r)
 		return r;
@@ -205,11 +205,11 @@ int answer_ios(struct answer *answer, const struct snapshot_question *question,
 	rows = arena_array(answer->arena, top + 1, sizeof(*rows));
 	r = rows ? 0 : -ENOMEM;
 	for (i = 0; i < top && !r; i++)
-		r = row_wire(answer, groups[question->is_reversed ? top - 1 - i : i], stacks,
+		r = row_wire(answer, groups[question->is_reversed ? top - 1 - i : i], &stacks,
 			     &rows[i]);
 	if (!r && options->lines_of)
-		r = answer_lines(answer, stacks);
-	answer_stacks_clear(stacks);
+		r = answer_lines(answer, &stacks);
+	answer_stacks_fini(&stacks);
 	reply->rows = (struct wire_rows){ .v = rows, .n = top };
 	return r;
 }

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/query/answer_rows.h"
+#include "daemon/query/answer_stacks.h"
 #include "daemon/session/recorder.h"
 #include "daemon/symbol/source_lines.h"
 
@@ -86,23 +86,24 @@ static const struct lines_frame *frame_lines(const struct lines *lines, const st
 		       : NULL;
 }
 
-static int stack_expand(struct arena *arena, const struct lines *lines, struct stack_memo *memo)
+static int stack_expand(struct arena *arena, const struct lines *lines,
+			struct answer_stack_entry *entry)
 {
-	const struct wire_frames frames = memo->wire.frames;
+	const struct wire_frames frames = entry->wire.frames;
 	const struct lines_frame *line;
 	size_t i, n, total = 0;
 	struct wire_frame *out;
 	int r = 0;
 
-	if (frames.n != memo->stack->n_frames)
+	if (frames.n != entry->stack->n_frames)
 		return 0;
 	for (i = 0; i < frames.n; i++)
-		total += frame_lines(lines, memo->stack, i, &n) ? n : 1;
+		total += frame_lines(lines, entry->stack, i, &n) ? n : 1;
 	out = arena_array(arena, total + 1, sizeof(*out));
 	if (!out)
 		return -ENOMEM;
 	for (i = total = 0; i < frames.n && !r; i++) {
-		line = frame_lines(lines, memo->stack, i, &n);
+		line = frame_lines(lines, entry->stack, i, &n);
 		if (!line) {
 			out[total++] = frames.v[i];
 			continue;
@@ -110,7 +111,7 @@ static int stack_expand(struct arena *arena, const struct lines *lines, struct s
 		r = frame_expand(arena, &frames.v[i], line, n, &out[total]);
 		total += n;
 	}
-	memo->wire.frames = (struct wire_frames){ .v = out, .n = total };
+	entry->wire.frames = (struct wire_frames){ .v = out, .n = total };
 	return r;
 }
 
@@ -137,24 +138,24 @@ static int open_file(void *userdata, uint64_t file_id, const char *path, int fd_
 	return process_table_open_file(userdata, file_id, path, fd_min, fd_out, debug_fd_out);
 }
 
-int answer_lines(struct answer *answer, struct row_context *context)
+int answer_lines(struct answer *answer, struct answer_stacks *stacks)
 {
-	struct recorder *recorder = context->options->lines_of;
-	struct stack_memo *memo, *next;
+	struct recorder *recorder = stacks->options->lines_of;
+	struct answer_stack_entry *entry, *next;
 	struct lines *lines;
 	const struct lines_opener opener = { open_file, recorder->processes };
 	int r = lines_new(answer->arena, &opener, &lines);
 
 	if (r)
 		return r;
-	HASH_ITER (hh, context->memos, memo, next)
-		if (!r && memo->stack->process)
-			r = stack_ask(lines, memo->stack);
+	HASH_ITER (hh, stacks->entries, entry, next)
+		if (!r && entry->stack->process)
+			r = stack_ask(lines, entry->stack);
 	if (!r)
 		r = lines_run(lines, recorder->lines);
-	HASH_ITER (hh, context->memos, memo, next)
-		if (!r && memo->stack->process)
-			r = stack_expand(answer->arena, lines, memo);
+	HASH_ITER (hh, stacks->entries, entry, next)
+		if (!r && entry->stack->process)
+			r = stack_expand(answer->arena, lines, entry);
 	if (!r)
 		r = notes_append(answer, lines);
 	lines_free(lines);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/query/answer_stacks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/base.h"
+
+static const char *const frame_kinds[] = {
+	[FRAME_NATIVE] = "native",	     [FRAME_KERNEL] = "kernel", [FRAME_JIT] = "jit",
+	[FRAME_INTERPRETED] = "interpreted", [FRAME_PSEUDO] = "pseudo",
+};
+
+static const struct {
+	unsigned int flag;
+	const char *name;
+} stack_flag_names[] = {
+	{ STACK_IS_TRUNCATED, "truncated" }, { STACK_IS_FRAME_POINTERS, "frame_pointers" },
+	{ STACK_IS_LOST, "lost" },	     { STACK_IS_AMBIGUOUS, "ambiguous" },
+	{ STACK_IS_FAULT, "fault" },	     { STACK_IS_NEW_THREAD, "new_thread" },
+	{ STACK_IS_NO_HOOK, "no_hook" },     { STACK_IS_UNREAD, "unread" },
+	{ STACK_IS_NO_TABLE, "no_table" },   { STACK_IS_NO_MAPPING, "no_mapping" },
+	{ STACK_IS_INVALID, "no_row" },
+};
+
+const char *answer_stack_flag(size_t i)
+{
+	return i < ARRAY_SIZE(stack_flag_names) ? stack_flag_names[i].name : NULL;
+}
+
+static int stack_flags_wire(struct arena *arena, unsigned int flags, struct wire_strs *out)
+{
+	const char **names = arena_array(arena, ARRAY_SIZE(stack_flag_names), sizeof(*names));
+	size_t i, n = 0;
+
+	if (!names)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(stack_flag_names); i++)
+		if (flags & stack_flag_names[i].flag)
+			names[n++] = stack_flag_names[i].name;
+	*out = (struct wire_strs){ .v = names, .n = n };
+	return 0;
+}
+
+/*
+ * From the start of the function, or of the file where there is no function. What is in no file is
+ * only a number, any number, as a walk by frame pointers finds it: that is the address.
+ */
+static int64_t frame_offset(const struct answer_stacks *stacks, const struct frame *frame)
+{
+	uint64_t offset = frame->name ? frame->name_offset : frame->file_offset;
+
+	if (frame->kind == FRAME_PSEUDO || offset >= INT64_MAX)
+		return WIRE_ABSENT;
+	if (!frame->name &&
+	    (!frame->module || (frame->kind == FRAME_KERNEL && !stacks->options->kernel_addresses)))
+		return WIRE_ABSENT;
+	return (int64_t)offset;
+}
+
+/* An id that two stacks claimed names neither: its frames are not shown. */
+static int stack_frames_wire(struct answer_stacks *stacks, const struct stack *stack,
+			     struct wire_frames *out)
+{
+	static const struct wire_frame ambiguous = {
+		.kind = "pseudo",
+		.name = "[two stacks with one id]",
+		.offset = WIRE_ABSENT,
+	};
+	struct wire_frame *frames =
+		arena_array(stacks->arena, stack->n_frames + 1, sizeof(*frames));
+	bool has_address = stack->ip && (stack->process || stacks->options->kernel_addresses);
+	size_t i, skipped = stack->n_raw > stack->n_frames ? stack->n_raw - stack->n_frames : 0;
+
+	if (!frames)
+		return -ENOMEM;
+	if (stack->flags & STACK_IS_AMBIGUOUS) {
+		*out = (struct wire_frames){ .v = &ambiguous, .n = 1 };
+		return 0;
+	}
+	for (i = 0; i < stack->n_frames; i++) {
+		const struct frame *frame = stack->frames[i];
+
+		frames[i] = (struct wire_frame){
+			.kind = frame_kinds[frame->kind],
+			.name = frame->name,
+			.offset = frame_offset(stacks, frame),
+			.module = frame->module,
+		};
+		if (has_address)
+			frames[i].address =
+				arena_printf(stacks->arena, "0x%" PRIx64, stack->ip[i + skipped]);
+	}
+	*out = (struct wire_frames){ .v = frames, .n = stack->n_frames };
+	return 0;
+}
+
+int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
+		 const struct wire_stack **out)
+{
+	struct answer_stack_entry *entry;
+	int r;
+
+	if (!stack)
+		return 0;
+	HASH_FIND_PTR(stacks->entries, &stack, entry);
+	if (entry) {
+		*out = &entry->wire;
+		return 0;
+	}
+	entry = arena_alloc(stacks->arena, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	entry->stack = stack;
+	entry->wire.id = arena_printf(stacks->arena, "0x%" PRIx64, stack->id);
+	r = stack_flags_wire(stacks->arena, stack->flags, &entry->wire.flags);
+	if (!r)
+		r = stack_frames_wire(stacks, stack, &entry->wire.frames);
+	if (r || !entry->wire.id)
+		return -ENOMEM;
+	/* Without memory for the table the stack is just made again the next time. */
+	HASH_ADD_PTR(stacks->entries, stack, entry);
+	*out = &entry->wire;
+	return 0;
+}
+
+/* Waits under the minimum have one frame that says so. */
+int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **out)
+{
+	struct wire_stack *stack = arena_alloc(stacks->arena, sizeof(*stack));
+	struct wire_frame *frame = arena_alloc(stacks->arena, sizeof(*frame));
+	int64_t us = stacks->options->min_wait_ns / NS_PER_US;
+
+	if (!stack || !frame)
+		return -ENOMEM;
+	*frame = (struct wire_frame){ .kind = "pseudo", .offset = WIRE_ABSENT };
+	frame->name = arena_printf(stacks->arena, "[waits under %" PRId64 "us]", us);
+	stack->id = "0x0";
+	stack->frames = (struct wire_frames){ .v = frame, .n = 1 };
+	*out = stack;
+	return frame->name ? 0 : -ENOMEM;
+}
+
+void answer_stacks_fini(struct answer_stacks *stacks)
+{
+	HASH_CLEAR(hh, stacks->entries);
+}
