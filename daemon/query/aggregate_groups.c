@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/query/aggregate_internal.h"
 
-#include "daemon/window/task_state.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "daemon/window/task_state.h"
 
 static bool stack_is_idle(const struct stack *stack)
 {
@@ -157,6 +158,22 @@ struct merge_group *contribute(struct merge *merge, const struct contribution *c
 		memcpy(group->max_comm, c->image->comm, sizeof(group->max_comm));
 	}
 	return group;
+}
+
+void merge_sample(struct merge *merge, const struct window *window,
+		  const struct window_sample *sample, struct image_info *info)
+{
+	struct contribution c = {
+		.image = &window->images[sample->image],
+		.info = info,
+		.is_sample = true,
+		.count = sample->count,
+		.on_ns = sample->on_ns,
+	};
+
+	merge->totals.samples += sample->count;
+	contribution_stacks(merge, &c, sample->kernel, sample->user);
+	contribute(merge, &c);
 }
 
 void groups_free(struct merge *merge)

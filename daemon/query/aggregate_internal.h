@@ -109,7 +109,6 @@ struct merge_group *contribute(struct merge *merge, const struct contribution *c
 
 void groups_free(struct merge *merge);
 
-/* merge_samples.c */
 void merge_sample(struct merge *merge, const struct window *window,
 		  const struct window_sample *sample, struct image_info *info);
 

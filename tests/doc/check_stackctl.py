@@ -115,7 +115,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(names - bold, set())
 
     def test_flags_are_those_of_the_daemon(self):
-        names = re.search(r"stack_flag_names\[\] = \{(.*?)\n\};", read("daemon/query/answer_stacks.c"), re.S)[1]
+        names = re.search(r"stack_flag_names\[\] = \{(.*?)\n\};", read("daemon/query/answer_stacks.c"),
+                          re.S)[1]
         flags = set(re.findall(r'"(\w+)"', names))
         text = re.search(r"known to be wrong with it: (.*?)\.\n", read("man/stackctl.1"), re.S)[1]
         self.assertEqual(set(re.split(r",\s+|\s+and\s+", text)), flags)
