@@ -41,7 +41,7 @@ struct answer *answer_free(struct answer *answer)
 	sessions_list_free(answer->sessions, answer->n_sessions);
 	history_list_fini(&answer->list);
 	history_list_fini(&answer->later);
-	store_read_end(answer->store, answer->reading);
+	store_reader_end(answer->store, answer->reader);
 	answer_step_fini(answer);
 	arena_free(answer->arena);
 	free(answer);

@@ -100,13 +100,13 @@ static void reason_ended(const struct store_run *run, const struct store_run *ne
 static bool reason_of_runs(struct coverage *coverage, const struct store_entry *before,
 			   const struct store_entry *after, char *reason)
 {
-	struct store_reading *reading = coverage->answer->reading;
+	struct store_reader *reader = coverage->answer->reader;
 	struct store_run run, next = {};
 	bool has_next;
 
-	if (!reading || !before || store_reading_run(reading, before->run, &run))
+	if (!reader || !before || store_reader_run(reader, before->run, &run))
 		return false;
-	has_next = after && store_reading_run(reading, after->run, &next) == 0;
+	has_next = after && store_reader_run(reader, after->run, &next) == 0;
 	if (!has_next && !session_is_on(coverage->answer->session)) {
 		/* Nobody records now: whoever did has ended. */
 		snprintf(next.boot_id, sizeof(next.boot_id), "%s", coverage->recorder->boot_id);
@@ -124,12 +124,12 @@ static void reason_first(struct coverage *coverage, int64_t start, char *reason)
 	struct history_stats stats;
 	int64_t evicted = 0;
 
-	if (coverage->answer->reading)
-		evicted = store_reading_evicted(coverage->answer->reading, reason, REASON);
+	if (coverage->answer->reader)
+		evicted = store_reader_evicted(coverage->answer->reader, reason, REASON);
 	if (start < evicted)
 		return;
 	history_stats(coverage->recorder->history, &stats);
-	if (!coverage->answer->reading && stats.evicted_real_ns > start)
+	if (!coverage->answer->reader && stats.evicted_real_ns > start)
 		snprintf(reason, REASON, "%s",
 			 stats.evicted_by_bytes ? "dropped for [window] max_memory"
 						: "older than [window] keep");
@@ -179,13 +179,13 @@ static bool has_ended(const struct coverage *coverage, const struct store_entry 
 static void gap_between(struct coverage *coverage, const struct store_entry *before,
 			const struct store_entry *after, int64_t start, int64_t end)
 {
-	struct store_reading *reading = coverage->answer->reading;
+	struct store_reader *reader = coverage->answer->reader;
 	char reason[REASON] = "";
 	int64_t known_end;
 
 	if (end <= start + DRIFT_NS)
 		return;
-	if (reading && store_reading_gap(reading, start, end, reason, REASON, &known_end)) {
+	if (reader && store_reader_gap(reader, start, end, reason, REASON, &known_end)) {
 		/* What a run wrote down tells nothing of the time after its own end. */
 		if (!has_ended(coverage, before, after) || known_end >= end)
 			known_end = end;

@@ -16,14 +16,14 @@
 #define LATER_NS (120 * NS_PER_S)
 
 /* What is wrong with the store is in the status; here it only means that there is less. */
-struct store_reading *query_reading(struct recorder *recorder, struct answer *answer)
+struct store_reader *query_reader(struct recorder *recorder, struct answer *answer)
 {
-	if (!answer->reading && recorder->store) {
+	if (!answer->reader && recorder->store) {
 		answer->store = recorder->store;
-		if (store_read(recorder->store, &answer->reading))
-			answer->reading = NULL;
+		if (store_reader_begin(recorder->store, &answer->reader))
+			answer->reader = NULL;
 	}
-	return answer->reading;
+	return answer->reader;
 }
 
 uint64_t query_run(struct recorder *recorder)
@@ -47,7 +47,7 @@ static void ahead_begin(struct answer *answer, const struct store_entry *entry)
 		    entry != &lists[i]->stored[lists[i]->n_stored - 1])
 			continue;
 		/* Without one they are loaded all the same, one by one. */
-		if (store_ahead_start(answer->reading, lists[i]->stored, lists[i]->n_stored,
+		if (store_ahead_start(answer->reader, lists[i]->stored, lists[i]->n_stored,
 				      &answer->ahead))
 			answer->ahead = NULL;
 	}
@@ -66,7 +66,7 @@ static int window_get(struct answer *answer, const struct store_entry *entry, st
 	if (r == -ESPIPE || entry == answer->list.stored || entry == answer->later.stored)
 		answer->ahead = store_ahead_free(answer->ahead);
 	if (r == -ESPIPE)
-		r = store_reading_load(answer->reading, entry, out, &is_partial);
+		r = store_reader_load(answer->reader, entry, out, &is_partial);
 	return r;
 }
 
@@ -171,9 +171,9 @@ static int range_read(struct recorder *recorder, struct answer *answer, int64_t 
 
 	if (r)
 		return r;
-	if (select_make(recorder, info, &select) && query_reading(recorder, answer))
-		r = store_reading_list(answer->reading, &select, since_ns, disk_until_ns,
-				       STORE_LIST_MAX + 1, &entries, &n);
+	if (select_make(recorder, info, &select) && query_reader(recorder, answer))
+		r = store_reader_list(answer->reader, &select, since_ns, disk_until_ns,
+				      STORE_LIST_MAX + 1, &entries, &n);
 	list.is_cut = entries_cut(entries, &n);
 	if (r == 0 && n)
 		n = entries_keep(entries, n, query_run(recorder), list.memory_seq);
@@ -229,8 +229,8 @@ int query_history_before(struct recorder *recorder, struct answer *answer, int64
 		later_take(&best, &is_found, &entry);
 	}
 	history_list_fini(&list);
-	if (select_make(recorder, info, &select) && query_reading(recorder, answer))
-		r = store_reading_list(answer->reading, &select, 0, at_ns, 1, &stored, &n);
+	if (select_make(recorder, info, &select) && query_reader(recorder, answer))
+		r = store_reader_list(answer->reader, &select, 0, at_ns, 1, &stored, &n);
 	if (r == -ENOMEM)
 		return r;
 	for (i = 0; i < n; i++)
@@ -245,9 +245,9 @@ void query_store_stats(struct recorder *recorder, struct answer *answer, struct 
 	struct stat st;
 
 	store_stats(recorder->store, out);
-	if (!recorder->is_serve_only || !query_reading(recorder, answer))
+	if (!recorder->is_serve_only || !query_reader(recorder, answer))
 		return;
-	store_reading_count(answer->reading, out);
+	store_reader_count(answer->reader, out);
 	if (stat(store_path(recorder->store), &st) == 0)
 		out->bytes = (uint64_t)st.st_size;
 }

@@ -33,7 +33,7 @@ int query_history_before(struct recorder *recorder, struct answer *answer, int64
 			 struct store_entry *out);
 
 /* The answer's look into the store; NULL when there is nothing to look into. */
-struct store_reading *query_reading(struct recorder *recorder, struct answer *answer);
+struct store_reader *query_reader(struct recorder *recorder, struct answer *answer);
 
 /* This run of stackd, as the store numbers them; 0 where it does not. */
 uint64_t query_run(struct recorder *recorder);

@@ -86,7 +86,7 @@ int query_sessions(struct recorder *recorder, struct answer **out)
 	}
 	if (r)
 		return r;
-	store_reading_rest(answer->reading);
+	store_reader_rest(answer->reader);
 	answer->sessions_reply.sessions.v = sessions;
 	answer->sessions_reply.sessions.n = answer->n_sessions;
 	*out = TAKE(answer);

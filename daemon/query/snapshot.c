@@ -226,7 +226,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 		r = snapshot_make(recorder, peer, request, answer, error);
 	if (r)
 		return r;
-	store_reading_rest(answer->reading);
+	store_reader_rest(answer->reader);
 	*out = TAKE(answer);
 	return 0;
 }

@@ -87,19 +87,19 @@ static int session_decode(const struct store_session *stored, struct session **o
 static int past_find(struct recorder *recorder, struct answer *answer, const char *text,
 		     struct session **out)
 {
-	struct store_reading *reading = query_reading(recorder, answer);
+	struct store_reader *reader = query_reader(recorder, answer);
 	struct store_session stored;
 	uint64_t number;
 	char *end;
 	int r;
 
-	if (!reading)
+	if (!reader)
 		return -ENOENT;
 	errno = 0;
 	number = strtoull(text, &end, 10);
 	if (*end || errno || number > INT64_MAX || (text[0] && !number))
 		number = 0;
-	r = store_reading_session(reading, number, text, &stored);
+	r = store_reader_session(reader, number, text, &stored);
 	if (r)
 		return r;
 	r = stored.ended_ns == INT64_MIN ? -ENOENT : session_decode(&stored, out);
@@ -142,7 +142,7 @@ int query_past_list(struct recorder *recorder, struct answer *answer, struct ses
 		    size_t n_own, struct session ***list_out, size_t *n_out)
 {
 	struct known known = { own, n_own, query_run(recorder) };
-	struct store_reading *reading = query_reading(recorder, answer);
+	struct store_reader *reader = query_reader(recorder, answer);
 	_cleanup_(freep) struct store_session *stored =
 		calloc(QUERY_PAST_MAX, sizeof(struct store_session));
 	struct session **list = calloc(QUERY_PAST_MAX, sizeof(struct session *));
@@ -153,8 +153,8 @@ int query_past_list(struct recorder *recorder, struct answer *answer, struct ses
 		free(list);
 		return -ENOMEM;
 	}
-	found = reading ? store_reading_sessions(reading, is_known, &known, stored, QUERY_PAST_MAX)
-			: 0;
+	found = reader ? store_reader_sessions(reader, is_known, &known, stored, QUERY_PAST_MAX)
+		       : 0;
 	for (i = found; i-- > 0;) {
 		n += session_decode(&stored[i], &list[n]) == 0;
 		store_session_fini(&stored[i]);
@@ -171,8 +171,8 @@ void query_past_losses(struct answer *answer, const struct session_info *info, u
 	unsigned int k;
 	size_t n, i;
 
-	if (store_reading_list(answer->reading, &select, INT64_MIN, INT64_MAX, STORE_LIST_MAX,
-			       &entries, &n))
+	if (store_reader_list(answer->reader, &select, INT64_MIN, INT64_MAX, STORE_LIST_MAX,
+			      &entries, &n))
 		return;
 	for (i = 0; i < n; i++)
 		for (k = 0; k < WINDOW_LOST_N; k++)

@@ -75,7 +75,7 @@ static int64_t first_start(struct answer *answer)
 	if (!answer->list.is_cut)
 		return start;
 	return info->is_always
-		       ? store_reading_first(answer->reading, probe_kind_name(info->kind), start)
+		       ? store_reader_first(answer->reader, probe_kind_name(info->kind), start)
 		       : info->since_real_ns;
 }
 
@@ -219,7 +219,7 @@ int query_windows(struct recorder *recorder, const struct wire_windows_request *
 		r = listing_make(&listing, request, error);
 	if (r)
 		return r;
-	store_reading_rest(answer->reading);
+	store_reader_rest(answer->reader);
 	if (listing.n_windows)
 		qsort(listing.windows, listing.n_windows, sizeof(*listing.windows), window_order);
 	if (listing.n_gaps)

@@ -39,11 +39,11 @@ static size_t group_size(const struct store_entry *entries, size_t n, int64_t le
 	return size;
 }
 
-static int parts_replace_in(struct store *store, struct store_reading *reading,
+static int parts_replace_in(struct store *store, struct store_reader *reader,
 			    const struct store_entry *entries, size_t n,
 			    const struct window *window)
 {
-	const struct store_names names = store_reading_names(reading);
+	const struct store_names names = store_reader_names(reader);
 	struct store_entry entry = store_entry_of(window);
 	_cleanup_(bytes_fini) struct bytes blob = {}, lost = {};
 	sqlite3_stmt *statement;
@@ -69,14 +69,14 @@ static int parts_replace_in(struct store *store, struct store_reading *reading,
 	return lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
 }
 
-static int parts_replace(struct store *store, struct store_reading *reading,
+static int parts_replace(struct store *store, struct store_reader *reader,
 			 const struct store_entry *entries, size_t n, const struct window *window)
 {
 	int r = store_db_run(&store->db, "BEGIN IMMEDIATE");
 
 	if (r)
 		return r;
-	r = parts_replace_in(store, reading, entries, n, window);
+	r = parts_replace_in(store, reader, entries, n, window);
 	if (!r)
 		r = store_db_run(&store->db, "COMMIT");
 	if (r && !sqlite3_get_autocommit(store->db.handle))
@@ -90,7 +90,7 @@ static int parts_replace(struct store *store, struct store_reading *reading,
 }
 
 /* One that is damaged, or not wholly understood, stays as it is, and its neighbours with it. */
-static int group_merge(struct store *store, struct store_reading *reading,
+static int group_merge(struct store *store, struct store_reader *reader,
 		       const struct store_entry *entries, size_t n)
 {
 	struct window *windows[PARTS_MAX] = {}, *window = NULL;
@@ -99,23 +99,23 @@ static int group_merge(struct store *store, struct store_reading *reading,
 	int r = 0;
 
 	for (i = 0; i < n && !r && !is_partial; i++)
-		r = store_reading_load(reading, &entries[i], &windows[i], &is_partial);
+		r = store_reader_load(reader, &entries[i], &windows[i], &is_partial);
 	if (!r && !is_partial)
 		r = store_combine(windows, n, &window);
 	if (!r && window)
-		r = parts_replace(store, reading, entries, n, window);
+		r = parts_replace(store, reader, entries, n, window);
 	window_unref(window);
 	for (i = 0; i < n; i++)
 		window_unref(windows[i]);
 	return r == -EBADMSG || r == -EOVERFLOW ? 0 : r;
 }
 
-static int level_step(struct store *store, struct store_reading *reading, uint64_t session,
+static int level_step(struct store *store, struct store_reader *reader, uint64_t session,
 		      int64_t *from, int64_t before_ns, int64_t length_ns)
 {
 	_cleanup_(freep) struct store_entry *entries = NULL;
 	size_t n, size;
-	int r = store_reading_after(reading, session, *from, PARTS_MAX + 1, &entries, &n);
+	int r = store_reader_after(reader, session, *from, PARTS_MAX + 1, &entries, &n);
 
 	/* The end of the group has to be old enough, too, or it would be merged in pieces. */
 	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
@@ -125,12 +125,12 @@ static int level_step(struct store *store, struct store_reading *reading, uint64
 	if (size == n)
 		return 0;
 	*from = entries[size - 1].id;
-	return size > 1 ? group_merge(store, reading, entries, size) : 0;
+	return size > 1 ? group_merge(store, reader, entries, size) : 0;
 }
 
 int store_merge_step(struct store *store, int64_t now_ns)
 {
-	struct store_reading *reading = NULL;
+	struct store_reader *reader = NULL;
 	int64_t after_ns;
 	uint64_t session;
 	int r;
@@ -140,14 +140,14 @@ int store_merge_step(struct store *store, int64_t now_ns)
 	pthread_mutex_unlock(&store->lock);
 	if (!after_ns)
 		return 0;
-	r = store_reading_open(store->path, &reading);
+	r = store_reader_open(store->path, &reader);
 	for (session = 0; session < STORE_MERGED_SESSIONS && !r; session++) {
-		r = level_step(store, reading, session, &store->merge_from[session][0],
+		r = level_step(store, reader, session, &store->merge_from[session][0],
 			       now_ns - after_ns, MINUTE_NS);
 		if (!r)
-			r = level_step(store, reading, session, &store->merge_from[session][1],
+			r = level_step(store, reader, session, &store->merge_from[session][1],
 				       now_ns - OLDER * after_ns, TEN_MINUTES_NS);
 	}
-	store_reading_close(reading);
+	store_reader_close(reader);
 	return r;
 }

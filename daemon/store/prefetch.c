@@ -16,7 +16,7 @@ struct ready {
 };
 
 struct store_ahead {
-	struct store_reading *reading;
+	struct store_reader *reader;
 	const struct store_entry *entries;
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards what follows */
@@ -50,8 +50,8 @@ static void *ahead_run(void *data)
 	while (place_wait(ahead)) {
 		i = ahead->loaded - 1;
 		ready = (struct ready){};
-		ready.r = store_reading_load(ahead->reading, &ahead->entries[i], &ready.window,
-					     &is_partial);
+		ready.r = store_reader_load(ahead->reader, &ahead->entries[i], &ready.window,
+					    &is_partial);
 		pthread_mutex_lock(&ahead->lock);
 		ahead->ready[i % AHEAD] = ready;
 		ahead->loaded = i;
@@ -61,7 +61,7 @@ static void *ahead_run(void *data)
 	return NULL;
 }
 
-int store_ahead_start(struct store_reading *reading, const struct store_entry *entries, size_t n,
+int store_ahead_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
 		      struct store_ahead **out)
 {
 	struct store_ahead *ahead = calloc(1, sizeof(*ahead));
@@ -69,7 +69,7 @@ int store_ahead_start(struct store_reading *reading, const struct store_entry *e
 
 	if (!ahead)
 		return -ENOMEM;
-	ahead->reading = reading;
+	ahead->reader = reader;
 	ahead->entries = entries;
 	ahead->loaded = ahead->taken = n;
 	pthread_mutex_init(&ahead->lock, NULL);

@@ -5,7 +5,7 @@
 /*
  * Windows loaded ahead of who merges them: in goes a listing, out come its windows, the last one
  * first, a few of them ready at a time. Owned by an answer; has a thread of its own, to which the
- * reading belongs until it is freed.
+ * reader belongs until it is freed.
  */
 
 #include <stddef.h>
@@ -19,13 +19,13 @@ enum { STORE_AHEAD_MIN = 16 };
 struct store_ahead;
 
 /* Of entries [0, n), borrowed and left as they are. 0, -ENOMEM or -EAGAIN. */
-int store_ahead_start(struct store_reading *reading, const struct store_entry *entries, size_t n,
+int store_ahead_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
 		      struct store_ahead **out);
 
-/* Waits for the thread to end; the reading is the caller's again. */
+/* Waits for the thread to end; the reader is the caller's again. */
 struct store_ahead *store_ahead_free(struct store_ahead *ahead);
 
-/* As store_reading_load() of the next entry, which is entry, or else -ESPIPE. */
+/* As store_reader_load() of the next entry, which is entry, or else -ESPIPE. */
 int store_ahead_get(struct store_ahead *ahead, const struct store_entry *entry,
 		    struct window **out);
 

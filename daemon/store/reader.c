@@ -17,58 +17,58 @@
 /* No window is longer: [window] length is at most 10 min, and no more are merged into one. */
 #define LONGEST_NS (3600 * NS_PER_S)
 
-struct store_reading {
+struct store_reader {
 	struct store_db db;
 	struct store_loaded *loaded;
 	uint64_t damaged;
 };
 
-int store_reading_open(const char *path, struct store_reading **out)
+int store_reader_open(const char *path, struct store_reader **out)
 {
-	struct store_reading *reading = calloc(1, sizeof(*reading));
+	struct store_reader *reader = calloc(1, sizeof(*reader));
 	int r;
 
-	if (!reading)
+	if (!reader)
 		return -ENOMEM;
-	r = store_db_open(&reading->db, path, false);
+	r = store_db_open(&reader->db, path, false);
 	if (!r)
-		r = store_loaded_new(&reading->db, &reading->damaged, &reading->loaded);
+		r = store_loaded_new(&reader->db, &reader->damaged, &reader->loaded);
 	/* All that is read is of one moment. */
 	if (!r)
-		r = store_db_run(&reading->db, "BEGIN");
+		r = store_db_run(&reader->db, "BEGIN");
 	if (r) {
-		store_reading_close(reading);
+		store_reader_close(reader);
 		return r;
 	}
-	*out = reading;
+	*out = reader;
 	return 0;
 }
 
-struct store_reading *store_reading_close(struct store_reading *reading)
+struct store_reader *store_reader_close(struct store_reader *reader)
 {
-	if (!reading)
+	if (!reader)
 		return NULL;
-	store_loaded_free(reading->loaded);
-	store_db_close(&reading->db);
-	free(reading);
+	store_loaded_free(reader->loaded);
+	store_db_close(&reader->db);
+	free(reader);
 	return NULL;
 }
 
-void store_reading_rest(struct store_reading *reading)
+void store_reader_rest(struct store_reader *reader)
 {
-	if (reading && !sqlite3_get_autocommit(reading->db.handle))
-		store_db_run(&reading->db, "COMMIT");
+	if (reader && !sqlite3_get_autocommit(reader->db.handle))
+		store_db_run(&reader->db, "COMMIT");
 }
 
 /* Takes the rows of a listing, whatever its order. A damaged row is passed over. */
-static int entries_read(struct store_reading *reading, sqlite3_stmt *statement, size_t max,
+static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, size_t max,
 			struct store_entry **out, size_t *n_out)
 {
 	struct store_entry *entries = NULL, *grown;
 	size_t n = 0, room = 0;
 	int r;
 
-	while ((r = store_db_step(&reading->db, statement)) > 0 && n < max) {
+	while ((r = store_db_step(&reader->db, statement)) > 0 && n < max) {
 		if (n == room) {
 			room = room ? room * 2 : 64;
 			grown = reallocarray(entries, room, sizeof(*entries));
@@ -80,13 +80,13 @@ static int entries_read(struct store_reading *reading, sqlite3_stmt *statement, 
 		}
 		r = store_row_read(statement, &entries[n]);
 		n += r == 0;
-		reading->damaged += r == -EBADMSG;
+		reader->damaged += r == -EBADMSG;
 	}
 	if (r != 0)
 		sqlite3_reset(statement);
 	/* A damaged page ends the listing; what came before it is good. */
 	if (r == -EUCLEAN) {
-		reading->damaged++;
+		reader->damaged++;
 		r = 0;
 	}
 	if (r < 0) {
@@ -105,16 +105,16 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-int store_reading_list(struct store_reading *reading, const struct store_select *select,
-		       int64_t since_ns, int64_t until_ns, size_t max, struct store_entry **out,
-		       size_t *n_out)
+int store_reader_list(struct store_reader *reader, const struct store_select *select,
+		      int64_t since_ns, int64_t until_ns, size_t max, struct store_entry **out,
+		      size_t *n_out)
 {
 	int64_t from = since_ns > INT64_MIN + LONGEST_NS ? since_ns - LONGEST_NS : INT64_MIN;
 	sqlite3_stmt *statement;
 	int r;
 
 	statement = store_db_statement(
-		&reading->db,
+		&reader->db,
 		select->session ? STATEMENT_WINDOW_LIST_SESSION : STATEMENT_WINDOW_LIST, &r);
 	if (r)
 		return r;
@@ -129,43 +129,43 @@ int store_reading_list(struct store_reading *reading, const struct store_select 
 		sqlite3_bind_text(statement, 5, select->probe, -1, SQLITE_STATIC);
 		sqlite3_bind_int64(statement, 6, SESSION_FIRST_ID);
 	}
-	r = entries_read(reading, statement, max, out, n_out);
+	r = entries_read(reader, statement, max, out, n_out);
 	if (!r && *n_out)
 		qsort(*out, *n_out, sizeof(**out), by_id);
 	return r;
 }
 
-int64_t store_reading_first(struct store_reading *reading, const char *probe, int64_t fallback_ns)
+int64_t store_reader_first(struct store_reader *reader, const char *probe, int64_t fallback_ns)
 {
 	int64_t first = fallback_ns;
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_FIRST, &r);
+	statement = store_db_statement(&reader->db, STATEMENT_WINDOW_FIRST, &r);
 	if (r)
 		return fallback_ns;
 	sqlite3_bind_text(statement, 1, probe, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(statement, 2, SESSION_FIRST_ID);
-	if (store_db_step(&reading->db, statement) > 0) {
+	if (store_db_step(&reader->db, statement) > 0) {
 		first = sqlite3_column_int64(statement, 0);
 		sqlite3_reset(statement);
 	}
 	return first;
 }
 
-int store_reading_after(struct store_reading *reading, uint64_t session, int64_t id, size_t max,
-			struct store_entry **out, size_t *n_out)
+int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id, size_t max,
+		       struct store_entry **out, size_t *n_out)
 {
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_FINE, &r);
+	statement = store_db_statement(&reader->db, STATEMENT_WINDOW_FINE, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, id);
 	sqlite3_bind_int64(statement, 2, (int64_t)max);
 	sqlite3_bind_int64(statement, 3, (int64_t)session);
-	return entries_read(reading, statement, max, out, n_out);
+	return entries_read(reader, statement, max, out, n_out);
 }
 
 /* The listing and the blob must tell the same. */
@@ -177,10 +177,10 @@ static bool window_is(const struct window *window, const struct store_entry *ent
 	       window->real_offset_ns == entry->real_offset_ns;
 }
 
-static int blob_decode(struct store_reading *reading, const struct store_entry *entry,
+static int blob_decode(struct store_reader *reader, const struct store_entry *entry,
 		       sqlite3_stmt *statement, struct window **out, bool *is_partial)
 {
-	const struct store_names names = store_loaded_names(reading->loaded);
+	const struct store_names names = store_loaded_names(reader->loaded);
 	const void *blob = sqlite3_column_blob(statement, 0);
 	size_t size = (size_t)sqlite3_column_bytes(statement, 0);
 	struct window *window;
@@ -199,40 +199,40 @@ static int blob_decode(struct store_reading *reading, const struct store_entry *
 	return 0;
 }
 
-int store_reading_load(struct store_reading *reading, const struct store_entry *entry,
-		       struct window **out, bool *is_partial_out)
+int store_reader_load(struct store_reader *reader, const struct store_entry *entry,
+		      struct window **out, bool *is_partial_out)
 {
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = store_db_statement(&reading->db, STATEMENT_WINDOW_BLOB, &r);
+	statement = store_db_statement(&reader->db, STATEMENT_WINDOW_BLOB, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, entry->id);
-	r = store_db_step(&reading->db, statement);
+	r = store_db_step(&reader->db, statement);
 	if (r > 0) {
-		r = blob_decode(reading, entry, statement, out, is_partial_out);
+		r = blob_decode(reader, entry, statement, out, is_partial_out);
 		sqlite3_reset(statement);
 	} else if (r == 0 || r == -EUCLEAN) {
 		r = -EBADMSG;
 	}
 	if (r == -EBADMSG)
-		reading->damaged++;
+		reader->damaged++;
 	return r;
 }
 
 /* A database of before there were any has none. */
-static sqlite3_stmt *sessions_statement(struct store_reading *reading, enum store_statement which,
+static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_statement which,
 					int *r)
 {
 	*r = -ENOENT;
-	return reading->db.schema < STORE_SCHEMA_SESSIONS
+	return reader->db.schema < STORE_SCHEMA_SESSIONS
 		       ? NULL
-		       : store_db_statement(&reading->db, which, r);
+		       : store_db_statement(&reader->db, which, r);
 }
 
 /* The row that the statement is at. */
-static int session_take(struct store_reading *reading, sqlite3_stmt *statement,
+static int session_take(struct store_reader *reader, sqlite3_stmt *statement,
 			struct store_session *out)
 {
 	int r = store_session_read(statement, out);
@@ -240,14 +240,14 @@ static int session_take(struct store_reading *reading, sqlite3_stmt *statement,
 	sqlite3_stmt *end;
 
 	if (r) {
-		reading->damaged += r == -EBADMSG;
+		reader->damaged += r == -EBADMSG;
 		return r;
 	}
-	end = store_db_statement(&reading->db, STATEMENT_SESSION_END, &r);
+	end = store_db_statement(&reader->db, STATEMENT_SESSION_END, &r);
 	if (!r) {
 		sqlite3_bind_int64(end, 1, (int64_t)out->number);
 		sqlite3_bind_int64(end, 2, (int64_t)out->run);
-		r = store_db_step(&reading->db, end);
+		r = store_db_step(&reader->db, end);
 	}
 	if (r > 0) {
 		if (sqlite3_column_type(end, 0) == SQLITE_INTEGER)
@@ -258,40 +258,40 @@ static int session_take(struct store_reading *reading, sqlite3_stmt *statement,
 	return 0;
 }
 
-int store_reading_session(struct store_reading *reading, uint64_t number, const char *name,
-			  struct store_session *out)
+int store_reader_session(struct store_reader *reader, uint64_t number, const char *name,
+			 struct store_session *out)
 {
 	sqlite3_stmt *statement;
 	int r;
 
-	statement = sessions_statement(reading, STATEMENT_SESSION_FIND, &r);
+	statement = sessions_statement(reader, STATEMENT_SESSION_FIND, &r);
 	if (r)
 		return r;
 	if (number)
 		sqlite3_bind_int64(statement, 1, (int64_t)number);
 	else
 		sqlite3_bind_text(statement, 2, name, -1, SQLITE_STATIC);
-	r = store_db_step(&reading->db, statement);
+	r = store_db_step(&reader->db, statement);
 	if (r <= 0)
 		return r ? r : -ENOENT;
-	r = session_take(reading, statement, out);
+	r = session_take(reader, statement, out);
 	sqlite3_reset(statement);
 	return r == -EBADMSG ? -ENOENT : r;
 }
 
-int store_reading_sessions(struct store_reading *reading,
-			   bool (*is_known)(void *userdata, const struct store_session *session),
-			   void *userdata, struct store_session *out, size_t max)
+int store_reader_sessions(struct store_reader *reader,
+			  bool (*is_known)(void *userdata, const struct store_session *session),
+			  void *userdata, struct store_session *out, size_t max)
 {
 	sqlite3_stmt *statement;
 	size_t n = 0;
 	int r;
 
-	statement = sessions_statement(reading, STATEMENT_SESSION_LIST, &r);
+	statement = sessions_statement(reader, STATEMENT_SESSION_LIST, &r);
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	while (n < max && (r = store_db_step(&reading->db, statement)) > 0) {
-		r = session_take(reading, statement, &out[n]);
+	while (n < max && (r = store_db_step(&reader->db, statement)) > 0) {
+		r = session_take(reader, statement, &out[n]);
 		if (r == -ENOMEM)
 			break;
 		if (r == 0 && out[n].ended_ns != INT64_MIN && !is_known(userdata, &out[n]))
@@ -303,19 +303,19 @@ int store_reading_sessions(struct store_reading *reading,
 	return (int)n;
 }
 
-bool store_reading_gap(struct store_reading *reading, int64_t start_ns, int64_t end_ns,
-		       char *reason, size_t size, int64_t *end_out)
+bool store_reader_gap(struct store_reader *reader, int64_t start_ns, int64_t end_ns, char *reason,
+		      size_t size, int64_t *end_out)
 {
 	sqlite3_stmt *statement;
 	const unsigned char *text;
 	int r;
 
-	statement = store_db_statement(&reading->db, STATEMENT_GAP_FIND, &r);
+	statement = store_db_statement(&reader->db, STATEMENT_GAP_FIND, &r);
 	if (r)
 		return false;
 	sqlite3_bind_int64(statement, 1, start_ns);
 	sqlite3_bind_int64(statement, 2, end_ns);
-	if (store_db_step(&reading->db, statement) <= 0)
+	if (store_db_step(&reader->db, statement) <= 0)
 		return false;
 	text = sqlite3_column_text(statement, 0);
 	snprintf(reason, size, "%s", text ? (const char *)text : "not known");
@@ -324,17 +324,17 @@ bool store_reading_gap(struct store_reading *reading, int64_t start_ns, int64_t 
 	return true;
 }
 
-int store_reading_run(struct store_reading *reading, uint64_t run, struct store_run *out)
+int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run *out)
 {
 	sqlite3_stmt *statement;
 	const unsigned char *text;
 	int r;
 
-	statement = store_db_statement(&reading->db, STATEMENT_RUN_GET, &r);
+	statement = store_db_statement(&reader->db, STATEMENT_RUN_GET, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, (int64_t)run);
-	r = store_db_step(&reading->db, statement);
+	r = store_db_step(&reader->db, statement);
 	if (r <= 0)
 		return r ? r : -ENOENT;
 	text = sqlite3_column_text(statement, 0);
@@ -348,18 +348,18 @@ int store_reading_run(struct store_reading *reading, uint64_t run, struct store_
 	return 0;
 }
 
-int64_t store_reading_evicted(struct store_reading *reading, char *reason, size_t size)
+int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t size)
 {
 	sqlite3_stmt *statement;
 	const unsigned char *text;
 	int64_t until;
 	int r;
 
-	statement = store_db_statement(&reading->db, STATEMENT_META_GET, &r);
+	statement = store_db_statement(&reader->db, STATEMENT_META_GET, &r);
 	if (r)
 		return 0;
 	sqlite3_bind_text(statement, 1, "evicted", -1, SQLITE_STATIC);
-	if (store_db_step(&reading->db, statement) <= 0)
+	if (store_db_step(&reader->db, statement) <= 0)
 		return 0;
 	until = sqlite3_column_int64(statement, 0);
 	text = sqlite3_column_text(statement, 1);
@@ -368,36 +368,36 @@ int64_t store_reading_evicted(struct store_reading *reading, char *reason, size_
 	return until;
 }
 
-static int64_t end_get(struct store_reading *reading, enum store_statement which)
+static int64_t end_get(struct store_reader *reader, enum store_statement which)
 {
 	sqlite3_stmt *statement;
 	int64_t end = INT64_MIN;
 	int r;
 
-	statement = store_db_statement(&reading->db, which, &r);
-	if (!r && store_db_step(&reading->db, statement) > 0) {
+	statement = store_db_statement(&reader->db, which, &r);
+	if (!r && store_db_step(&reader->db, statement) > 0) {
 		end = sqlite3_column_int64(statement, 1);
 		sqlite3_reset(statement);
 	}
 	return end;
 }
 
-void store_reading_count(struct store_reading *reading, struct store_stats *out)
+void store_reader_count(struct store_reader *reader, struct store_stats *out)
 {
 	int64_t windows = 0;
 
-	store_db_number(&reading->db, STATEMENT_WINDOW_COUNT, &windows);
+	store_db_number(&reader->db, STATEMENT_WINDOW_COUNT, &windows);
 	out->windows = (uint64_t)windows;
-	out->oldest_ns = end_get(reading, STATEMENT_WINDOW_OLDEST);
-	out->newest_ns = end_get(reading, STATEMENT_WINDOW_NEWEST);
+	out->oldest_ns = end_get(reader, STATEMENT_WINDOW_OLDEST);
+	out->newest_ns = end_get(reader, STATEMENT_WINDOW_NEWEST);
 }
 
-struct store_names store_reading_names(struct store_reading *reading)
+struct store_names store_reader_names(struct store_reader *reader)
 {
-	return store_loaded_names(reading->loaded);
+	return store_loaded_names(reader->loaded);
 }
 
-uint64_t store_reading_damaged(const struct store_reading *reading)
+uint64_t store_reader_damaged(const struct store_reader *reader)
 {
-	return reading->damaged;
+	return reader->damaged;
 }

@@ -238,7 +238,7 @@ void store_set_notice(struct store *store, const char *format, ...)
 	va_end(ap);
 }
 
-int store_read(struct store *store, struct store_reading **out)
+int store_reader_begin(struct store *store, struct store_reader **out)
 {
 	bool is_ours;
 
@@ -247,15 +247,15 @@ int store_read(struct store *store, struct store_reading **out)
 	pthread_mutex_lock(&store->lock);
 	is_ours = store->is_read_only || store->stats.is_writing;
 	pthread_mutex_unlock(&store->lock);
-	return is_ours ? store_reading_open(store->path, out) : -ENODATA;
+	return is_ours ? store_reader_open(store->path, out) : -ENODATA;
 }
 
-void store_read_end(struct store *store, struct store_reading *reading)
+void store_reader_end(struct store *store, struct store_reader *reader)
 {
-	if (!reading)
+	if (!reader)
 		return;
 	pthread_mutex_lock(&store->lock);
-	store->stats.damaged += store_reading_damaged(reading);
+	store->stats.damaged += store_reader_damaged(reader);
 	pthread_mutex_unlock(&store->lock);
-	store_reading_close(reading);
+	store_reader_close(reader);
 }

@@ -92,9 +92,9 @@ void store_stats(struct store *store, struct store_stats *out);
 const char *store_path(const struct store *store);
 
 /* A look into the store; -ENODATA when there is nothing to look into. */
-int store_read(struct store *store, struct store_reading **out);
+int store_reader_begin(struct store *store, struct store_reader **out);
 
 /* Ends it, and counts the damage it met. */
-void store_read_end(struct store *store, struct store_reading *reading);
+void store_reader_end(struct store *store, struct store_reader *reader);
 
 #endif

@@ -167,20 +167,20 @@ static void hour_merge(const char *path, int64_t since, int64_t until)
 	int64_t begin = clock_ns(CLOCK_MONOTONIC), took;
 	int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	struct history_list list = {}, none = {};
-	struct store_reading *reading;
+	struct store_reader *reader;
 	struct store_ahead *ahead;
 	struct wire_error error;
 	struct filter filter;
 	struct merge *merge;
 	size_t n;
 
-	if (filter_init(&filter, NULL, &error) || store_reading_open(path, &reading) ||
-	    store_reading_list(reading, &(struct store_select){ .probe = "offcpu" }, since, until,
-			       STORE_LIST_MAX, &list.stored, &list.n))
+	if (filter_init(&filter, NULL, &error) || store_reader_open(path, &reader) ||
+	    store_reader_list(reader, &(struct store_select){ .probe = "offcpu" }, since, until,
+			      STORE_LIST_MAX, &list.stored, &list.n))
 		exit(1);
 	list.n_stored = list.n;
 	list.load = on_load;
-	if (store_ahead_start(reading, list.stored, list.n, &ahead))
+	if (store_ahead_start(reader, list.stored, list.n, &ahead))
 		exit(1);
 	list.load_data = ahead;
 	list.windows = must(calloc(list.n + 1, sizeof(*list.windows)));
@@ -194,7 +194,7 @@ static void hour_merge(const char *path, int64_t since, int64_t until)
 	       list.n, n, (double)took / 1e6, (double)cpu / 1e6);
 	merge_free(merge);
 	history_list_fini(&list);
-	store_reading_close(reading);
+	store_reader_close(reader);
 }
 
 /* Stacks and frames of the first minutes are had once: a short run is no share of a day. */

@@ -307,29 +307,29 @@ static int merged_check(const struct window *window)
 static int do_check(const char *path)
 {
 	struct store_entry *entries = NULL;
-	struct store_reading *reading;
+	struct store_reader *reader;
 	struct store_ahead *ahead;
 	struct window *last;
 	uint64_t parts = 0, bad = 0;
 	size_t n = 0, i;
-	int r = store_reading_open(path, &reading), wrong = 0;
+	int r = store_reader_open(path, &reader), wrong = 0;
 
 	if (!r)
-		r = store_reading_list(reading, &(struct store_select){}, INT64_MIN, INT64_MAX,
-				       1 << 20, &entries, &n);
+		r = store_reader_list(reader, &(struct store_select){}, INT64_MIN, INT64_MAX,
+				      1 << 20, &entries, &n);
 	if (r) {
 		printf("unreadable: %s\n", strerror(-r));
 		return 0;
 	}
-	/* As a query reads them; one that gives up half-way leaves the reading to the next. */
-	if (store_ahead_start(reading, entries, n, &ahead))
+	/* As a query reads them; one that gives up half-way leaves the reader to the next. */
+	if (store_ahead_start(reader, entries, n, &ahead))
 		return 1;
 	if (n > 1 && store_ahead_get(ahead, &entries[n - 1], &last) == 0)
 		window_unref(last);
 	if (store_ahead_get(ahead, &entries[n], &last) != -ESPIPE)
 		return 1;
 	store_ahead_free(ahead);
-	if (store_ahead_start(reading, entries, n, &ahead))
+	if (store_ahead_start(reader, entries, n, &ahead))
 		return 1;
 	for (i = n; i-- > 0;) {
 		struct window *window = NULL;
@@ -346,9 +346,9 @@ static int do_check(const char *path)
 	store_ahead_free(ahead);
 	usleep((useconds_t)setting("STORE_HOLD", 0) * 1000);
 	printf("windows %zu parts %" PRIu64 " bad %" PRIu64 " damaged %" PRIu64 "\n", n, parts, bad,
-	       store_reading_damaged(reading));
+	       store_reader_damaged(reader));
 	free(entries);
-	store_reading_close(reading);
+	store_reader_close(reader);
 	return wrong;
 }
 
