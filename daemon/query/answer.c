@@ -35,7 +35,7 @@ struct answer *answer_free(struct answer *answer)
 {
 	if (!answer)
 		return NULL;
-	store_ahead_free(answer->ahead);
+	store_prefetch_free(answer->prefetch);
 	merge_free(answer->merge);
 	session_unref(answer->session);
 	sessions_list_free(answer->sessions, answer->n_sessions);

@@ -21,9 +21,9 @@ struct answer {
 	struct arena *arena;
 	struct history_list list;
 	struct history_list later;
-	struct store *store;	     /* borrowed */
-	struct store_reader *reader; /* of which windows are loaded; NULL: none is */
-	struct store_ahead *ahead;   /* loads them while they are merged; NULL: nobody does */
+	struct store *store;		 /* borrowed */
+	struct store_reader *reader;	 /* of which windows are loaded; NULL: none is */
+	struct store_prefetch *prefetch; /* loads them while they are merged; NULL: nobody does */
 	struct merge *merge;
 	struct session *session;	  /* a reference, or NULL */
 	struct arena *step;		  /* of a stream: what one reply is made of, */

@@ -37,19 +37,19 @@ uint64_t query_run(struct recorder *recorder)
 }
 
 /* The last of a long listing is asked for: the others will be. */
-static void ahead_begin(struct answer *answer, const struct store_entry *entry)
+static void prefetch_begin(struct answer *answer, const struct store_entry *entry)
 {
 	const struct history_list *lists[] = { &answer->list, &answer->later };
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(lists) && !answer->ahead; i++) {
-		if (lists[i]->n_stored < STORE_AHEAD_MIN ||
+	for (i = 0; i < ARRAY_SIZE(lists) && !answer->prefetch; i++) {
+		if (lists[i]->n_stored < STORE_PREFETCH_MIN ||
 		    entry != &lists[i]->stored[lists[i]->n_stored - 1])
 			continue;
 		/* Without one they are loaded all the same, one by one. */
-		if (store_ahead_start(answer->reader, lists[i]->stored, lists[i]->n_stored,
-				      &answer->ahead))
-			answer->ahead = NULL;
+		if (store_prefetch_start(answer->reader, lists[i]->stored, lists[i]->n_stored,
+					 &answer->prefetch))
+			answer->prefetch = NULL;
 	}
 }
 
@@ -59,12 +59,12 @@ static int window_get(struct answer *answer, const struct store_entry *entry, st
 	bool is_partial;
 	int r = -ESPIPE;
 
-	if (!answer->ahead)
-		ahead_begin(answer, entry);
-	if (answer->ahead)
-		r = store_ahead_get(answer->ahead, entry, out);
+	if (!answer->prefetch)
+		prefetch_begin(answer, entry);
+	if (answer->prefetch)
+		r = store_prefetch_get(answer->prefetch, entry, out);
 	if (r == -ESPIPE || entry == answer->list.stored || entry == answer->later.stored)
-		answer->ahead = store_ahead_free(answer->ahead);
+		answer->prefetch = store_prefetch_free(answer->prefetch);
 	if (r == -ESPIPE)
 		r = store_reader_load(answer->reader, entry, out, &is_partial);
 	return r;

@@ -8,115 +8,117 @@
 #include "common/base.h"
 
 /* Ready at a time; each may be some MiB. */
-enum { AHEAD = 4 };
+enum { READY_MAX = 4 };
 
 struct ready {
 	struct window *window;
 	int r;
 };
 
-struct store_ahead {
+struct store_prefetch {
 	struct store_reader *reader;
 	const struct store_entry *entries;
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t changed;
-	struct ready ready[AHEAD]; /* of entry i in the place i % AHEAD */
-	size_t loaded;		   /* entries from here on are */
-	size_t taken;		   /* and of these, those from here on are taken */
+	struct ready ready[READY_MAX]; /* of entry i in the place i % READY_MAX */
+	size_t loaded;		       /* entries from here on are */
+	size_t taken;		       /* and of these, those from here on are taken */
 	bool is_stopping;
 };
 
 /* Waits for a free place; false when there is no more to do. */
-static bool place_wait(struct store_ahead *ahead)
+static bool place_wait(struct store_prefetch *prefetch)
 {
 	bool is_more;
 
-	pthread_mutex_lock(&ahead->lock);
-	while (!ahead->is_stopping && ahead->loaded && ahead->taken - ahead->loaded == AHEAD)
-		pthread_cond_wait(&ahead->changed, &ahead->lock);
-	is_more = !ahead->is_stopping && ahead->loaded;
-	pthread_mutex_unlock(&ahead->lock);
+	pthread_mutex_lock(&prefetch->lock);
+	while (!prefetch->is_stopping && prefetch->loaded &&
+	       prefetch->taken - prefetch->loaded == READY_MAX)
+		pthread_cond_wait(&prefetch->changed, &prefetch->lock);
+	is_more = !prefetch->is_stopping && prefetch->loaded;
+	pthread_mutex_unlock(&prefetch->lock);
 	return is_more;
 }
 
-static void *ahead_run(void *data)
+static void *prefetch_run(void *data)
 {
-	struct store_ahead *ahead = data;
+	struct store_prefetch *prefetch = data;
 	struct ready ready;
 	bool is_partial;
 	size_t i;
 
-	while (place_wait(ahead)) {
-		i = ahead->loaded - 1;
+	while (place_wait(prefetch)) {
+		i = prefetch->loaded - 1;
 		ready = (struct ready){};
-		ready.r = store_reader_load(ahead->reader, &ahead->entries[i], &ready.window,
+		ready.r = store_reader_load(prefetch->reader, &prefetch->entries[i], &ready.window,
 					    &is_partial);
-		pthread_mutex_lock(&ahead->lock);
-		ahead->ready[i % AHEAD] = ready;
-		ahead->loaded = i;
-		pthread_cond_broadcast(&ahead->changed);
-		pthread_mutex_unlock(&ahead->lock);
+		pthread_mutex_lock(&prefetch->lock);
+		prefetch->ready[i % READY_MAX] = ready;
+		prefetch->loaded = i;
+		pthread_cond_broadcast(&prefetch->changed);
+		pthread_mutex_unlock(&prefetch->lock);
 	}
 	return NULL;
 }
 
-int store_ahead_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
-		      struct store_ahead **out)
+int store_prefetch_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
+			 struct store_prefetch **out)
 {
-	struct store_ahead *ahead = calloc(1, sizeof(*ahead));
+	struct store_prefetch *prefetch = calloc(1, sizeof(*prefetch));
 	int r;
 
-	if (!ahead)
+	if (!prefetch)
 		return -ENOMEM;
-	ahead->reader = reader;
-	ahead->entries = entries;
-	ahead->loaded = ahead->taken = n;
-	pthread_mutex_init(&ahead->lock, NULL);
-	pthread_cond_init(&ahead->changed, NULL);
-	r = -pthread_create(&ahead->thread, NULL, ahead_run, ahead);
+	prefetch->reader = reader;
+	prefetch->entries = entries;
+	prefetch->loaded = prefetch->taken = n;
+	pthread_mutex_init(&prefetch->lock, NULL);
+	pthread_cond_init(&prefetch->changed, NULL);
+	r = -pthread_create(&prefetch->thread, NULL, prefetch_run, prefetch);
 	if (r) {
-		pthread_cond_destroy(&ahead->changed);
-		pthread_mutex_destroy(&ahead->lock);
-		free(ahead);
+		pthread_cond_destroy(&prefetch->changed);
+		pthread_mutex_destroy(&prefetch->lock);
+		free(prefetch);
 		return r;
 	}
-	pthread_setname_np(ahead->thread, "ahead");
-	*out = ahead;
+	pthread_setname_np(prefetch->thread, "ahead");
+	*out = prefetch;
 	return 0;
 }
 
-struct store_ahead *store_ahead_free(struct store_ahead *ahead)
+struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch)
 {
 	size_t i;
 
-	if (!ahead)
+	if (!prefetch)
 		return NULL;
-	pthread_mutex_lock(&ahead->lock);
-	ahead->is_stopping = true;
-	pthread_cond_broadcast(&ahead->changed);
-	pthread_mutex_unlock(&ahead->lock);
-	pthread_join(ahead->thread, NULL);
-	for (i = ahead->loaded; i < ahead->taken; i++)
-		window_unref(ahead->ready[i % AHEAD].window);
-	pthread_cond_destroy(&ahead->changed);
-	pthread_mutex_destroy(&ahead->lock);
-	free(ahead);
+	pthread_mutex_lock(&prefetch->lock);
+	prefetch->is_stopping = true;
+	pthread_cond_broadcast(&prefetch->changed);
+	pthread_mutex_unlock(&prefetch->lock);
+	pthread_join(prefetch->thread, NULL);
+	for (i = prefetch->loaded; i < prefetch->taken; i++)
+		window_unref(prefetch->ready[i % READY_MAX].window);
+	pthread_cond_destroy(&prefetch->changed);
+	pthread_mutex_destroy(&prefetch->lock);
+	free(prefetch);
 	return NULL;
 }
 
-int store_ahead_get(struct store_ahead *ahead, const struct store_entry *entry, struct window **out)
+int store_prefetch_get(struct store_prefetch *prefetch, const struct store_entry *entry,
+		       struct window **out)
 {
 	struct ready ready;
 
-	if (!ahead->taken || entry != &ahead->entries[ahead->taken - 1])
+	if (!prefetch->taken || entry != &prefetch->entries[prefetch->taken - 1])
 		return -ESPIPE;
-	pthread_mutex_lock(&ahead->lock);
-	while (ahead->loaded == ahead->taken)
-		pthread_cond_wait(&ahead->changed, &ahead->lock);
-	ready = ahead->ready[--ahead->taken % AHEAD];
-	pthread_cond_broadcast(&ahead->changed);
-	pthread_mutex_unlock(&ahead->lock);
+	pthread_mutex_lock(&prefetch->lock);
+	while (prefetch->loaded == prefetch->taken)
+		pthread_cond_wait(&prefetch->changed, &prefetch->lock);
+	ready = prefetch->ready[--prefetch->taken % READY_MAX];
+	pthread_cond_broadcast(&prefetch->changed);
+	pthread_mutex_unlock(&prefetch->lock);
 	if (!ready.r)
 		*out = ready.window;
 	return ready.r;

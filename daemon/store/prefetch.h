@@ -14,19 +14,19 @@
 #include "daemon/store/reader.h"
 
 /* A shorter listing is not worth a thread. */
-enum { STORE_AHEAD_MIN = 16 };
+enum { STORE_PREFETCH_MIN = 16 };
 
-struct store_ahead;
+struct store_prefetch;
 
 /* Of entries [0, n), borrowed and left as they are. 0, -ENOMEM or -EAGAIN. */
-int store_ahead_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
-		      struct store_ahead **out);
+int store_prefetch_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
+			 struct store_prefetch **out);
 
 /* Waits for the thread to end; the reader is the caller's again. */
-struct store_ahead *store_ahead_free(struct store_ahead *ahead);
+struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch);
 
 /* As store_reader_load() of the next entry, which is entry, or else -ESPIPE. */
-int store_ahead_get(struct store_ahead *ahead, const struct store_entry *entry,
-		    struct window **out);
+int store_prefetch_get(struct store_prefetch *prefetch, const struct store_entry *entry,
+		       struct window **out);
 
 #endif

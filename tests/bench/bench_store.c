@@ -157,7 +157,7 @@ static struct window *on_load(void *userdata, struct store_entry *entry)
 {
 	struct window *window = NULL;
 
-	store_ahead_get(userdata, entry, &window);
+	store_prefetch_get(userdata, entry, &window);
 	return window;
 }
 
@@ -168,7 +168,7 @@ static void hour_merge(const char *path, int64_t since, int64_t until)
 	int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	struct history_list list = {}, none = {};
 	struct store_reader *reader;
-	struct store_ahead *ahead;
+	struct store_prefetch *prefetch;
 	struct wire_error error;
 	struct filter filter;
 	struct merge *merge;
@@ -180,16 +180,16 @@ static void hour_merge(const char *path, int64_t since, int64_t until)
 		exit(1);
 	list.n_stored = list.n;
 	list.load = on_load;
-	if (store_ahead_start(reader, list.stored, list.n, &ahead))
+	if (store_prefetch_start(reader, list.stored, list.n, &prefetch))
 		exit(1);
-	list.load_data = ahead;
+	list.load_data = prefetch;
 	list.windows = must(calloc(list.n + 1, sizeof(*list.windows)));
 	if (merge_run(&list, &none, &filter, &options, NULL, &merge))
 		exit(1);
 	merge_groups(merge, &n);
 	took = clock_ns(CLOCK_MONOTONIC) - begin;
 	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	store_ahead_free(ahead);
+	store_prefetch_free(prefetch);
 	printf("%zu windows merged into %zu rows in %.0f ms, %.0f ms of CPU (goal: an hour in 300)\n",
 	       list.n, n, (double)took / 1e6, (double)cpu / 1e6);
 	merge_free(merge);

@@ -308,7 +308,7 @@ static int do_check(const char *path)
 {
 	struct store_entry *entries = NULL;
 	struct store_reader *reader;
-	struct store_ahead *ahead;
+	struct store_prefetch *prefetch;
 	struct window *last;
 	uint64_t parts = 0, bad = 0;
 	size_t n = 0, i;
@@ -322,19 +322,19 @@ static int do_check(const char *path)
 		return 0;
 	}
 	/* As a query reads them; one that gives up half-way leaves the reader to the next. */
-	if (store_ahead_start(reader, entries, n, &ahead))
+	if (store_prefetch_start(reader, entries, n, &prefetch))
 		return 1;
-	if (n > 1 && store_ahead_get(ahead, &entries[n - 1], &last) == 0)
+	if (n > 1 && store_prefetch_get(prefetch, &entries[n - 1], &last) == 0)
 		window_unref(last);
-	if (store_ahead_get(ahead, &entries[n], &last) != -ESPIPE)
+	if (store_prefetch_get(prefetch, &entries[n], &last) != -ESPIPE)
 		return 1;
-	store_ahead_free(ahead);
-	if (store_ahead_start(reader, entries, n, &ahead))
+	store_prefetch_free(prefetch);
+	if (store_prefetch_start(reader, entries, n, &prefetch))
 		return 1;
 	for (i = n; i-- > 0;) {
 		struct window *window = NULL;
 
-		if (store_ahead_get(ahead, &entries[i], &window)) {
+		if (store_prefetch_get(prefetch, &entries[i], &window)) {
 			bad++;
 			continue;
 		}
@@ -343,7 +343,7 @@ static int do_check(const char *path)
 		printf("%" PRIu64 "\n", window->seq);
 		window_unref(window);
 	}
-	store_ahead_free(ahead);
+	store_prefetch_free(prefetch);
 	usleep((useconds_t)setting("STORE_HOLD", 0) * 1000);
 	printf("windows %zu parts %" PRIu64 " bad %" PRIu64 " damaged %" PRIu64 "\n", n, parts, bad,
 	       store_reader_damaged(reader));
