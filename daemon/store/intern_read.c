@@ -30,7 +30,7 @@ struct loaded_process {
 	UT_hash_handle hh_process; /* by process */
 };
 
-struct store_loaded {
+struct store_intern_reader {
 	struct store_db *db;
 	struct process_table *table;
 	struct loaded_frame *frames;
@@ -40,9 +40,10 @@ struct store_loaded {
 	uint64_t *damaged;
 };
 
-int store_loaded_new(struct store_db *db, uint64_t *damaged, struct store_loaded **out)
+int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
+			    struct store_intern_reader **out)
 {
-	struct store_loaded *loaded = calloc(1, sizeof(*loaded));
+	struct store_intern_reader *loaded = calloc(1, sizeof(*loaded));
 	int r;
 
 	if (!loaded)
@@ -51,7 +52,7 @@ int store_loaded_new(struct store_db *db, uint64_t *damaged, struct store_loaded
 	loaded->damaged = damaged;
 	r = process_table_new_past(&loaded->table);
 	if (r) {
-		store_loaded_free(loaded);
+		store_intern_reader_free(loaded);
 		return r;
 	}
 	*out = loaded;
@@ -71,7 +72,7 @@ static void stack_free(struct loaded_stack *stack)
 	free(stack);
 }
 
-struct store_loaded *store_loaded_free(struct store_loaded *loaded)
+struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *loaded)
 {
 	struct loaded_process *process, *next_process;
 	struct loaded_frame *frame, *next_frame;
@@ -99,7 +100,7 @@ struct store_loaded *store_loaded_free(struct store_loaded *loaded)
 }
 
 /* The row's bytes, borrowed until the statement is reset; -EBADMSG when they are not as written. */
-static int row_get(struct store_loaded *loaded, enum store_statement which, int64_t number,
+static int row_get(struct store_intern_reader *loaded, enum store_statement which, int64_t number,
 		   sqlite3_stmt **statement_out, struct bytes_reader *out)
 {
 	sqlite3_stmt *statement;
@@ -137,7 +138,7 @@ static int frame_decode(struct bytes_reader *in, struct frame *frame)
 }
 
 /* A frame that cannot be read says so in its place. */
-static int frame_read(struct store_loaded *loaded, int64_t number, struct frame *frame)
+static int frame_read(struct store_intern_reader *loaded, int64_t number, struct frame *frame)
 {
 	sqlite3_stmt *statement;
 	struct bytes_reader in;
@@ -156,7 +157,7 @@ static int frame_read(struct store_loaded *loaded, int64_t number, struct frame 
 	return frame->name ? 0 : -ENOMEM;
 }
 
-static struct frame *frame_of(struct store_loaded *loaded, int64_t number)
+static struct frame *frame_of(struct store_intern_reader *loaded, int64_t number)
 {
 	struct loaded_frame *frame;
 
@@ -201,7 +202,7 @@ static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **
 }
 
 /* A stack that cannot be read is one frame that says so, at a place of its own. */
-static int stack_lost(struct store_loaded *loaded, int64_t number, struct stack *stack)
+static int stack_lost(struct store_intern_reader *loaded, int64_t number, struct stack *stack)
 {
 	(*loaded->damaged)++;
 	free(stack->frames);
@@ -215,7 +216,8 @@ static int stack_lost(struct store_loaded *loaded, int64_t number, struct stack 
 	return stack->frames[0] ? 0 : -ENOMEM;
 }
 
-static int stack_frames(struct store_loaded *loaded, struct stack *stack, const int64_t *numbers)
+static int stack_frames(struct store_intern_reader *loaded, struct stack *stack,
+			const int64_t *numbers)
 {
 	size_t i;
 
@@ -231,7 +233,7 @@ static int stack_frames(struct store_loaded *loaded, struct stack *stack, const 
 	return 0;
 }
 
-static int stack_read(struct store_loaded *loaded, int64_t number, struct stack *stack)
+static int stack_read(struct store_intern_reader *loaded, int64_t number, struct stack *stack)
 {
 	_cleanup_(freep) int64_t *numbers = NULL;
 	sqlite3_stmt *statement;
@@ -254,7 +256,7 @@ static int stack_read(struct store_loaded *loaded, int64_t number, struct stack 
 
 static struct stack *stack_of(void *userdata, int64_t number)
 {
-	struct store_loaded *loaded = userdata;
+	struct store_intern_reader *loaded = userdata;
 	struct loaded_stack *stack;
 
 	HASH_FIND(hh, loaded->stacks, &number, sizeof(number), stack);
@@ -296,7 +298,7 @@ static int process_decode(struct bytes_reader *in, struct process_info *info, ch
 }
 
 /* One that cannot be read has no name, and no number that any process has. */
-static struct process *process_read(struct store_loaded *loaded, int64_t number)
+static struct process *process_read(struct store_intern_reader *loaded, int64_t number)
 {
 	_cleanup_(freep) char *comm = NULL, *exe = NULL, *cgroup = NULL;
 	struct process_info info = {};
@@ -317,7 +319,7 @@ static struct process *process_read(struct store_loaded *loaded, int64_t number)
 
 static struct process *process_of(void *userdata, int64_t number)
 {
-	struct store_loaded *loaded = userdata;
+	struct store_intern_reader *loaded = userdata;
 	struct loaded_process *process;
 
 	HASH_FIND(hh, loaded->processes, &number, sizeof(number), process);
@@ -353,7 +355,7 @@ static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 
 static int process_number(void *userdata, struct process *process, int64_t *out)
 {
-	struct store_loaded *loaded = userdata;
+	struct store_intern_reader *loaded = userdata;
 	struct loaded_process *known;
 
 	HASH_FIND(hh_process, loaded->numbers, &process, sizeof(process), known);
@@ -363,7 +365,7 @@ static int process_number(void *userdata, struct process *process, int64_t *out)
 	return 0;
 }
 
-struct store_names store_loaded_names(struct store_loaded *loaded)
+struct store_names store_intern_reader_names(struct store_intern_reader *loaded)
 {
 	return (struct store_names){
 		.stack_number = stack_number,

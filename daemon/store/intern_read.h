@@ -12,12 +12,13 @@
 #include "daemon/store/db.h"
 #include "daemon/store/window_blob.h"
 
-struct store_loaded;
+struct store_intern_reader;
 
 /* *damaged counts rows that are missing or were changed; borrowed. */
-int store_loaded_new(struct store_db *db, uint64_t *damaged, struct store_loaded **out);
-struct store_loaded *store_loaded_free(struct store_loaded *loaded);
+int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
+			    struct store_intern_reader **out);
+struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *loaded);
 
-struct store_names store_loaded_names(struct store_loaded *loaded);
+struct store_names store_intern_reader_names(struct store_intern_reader *loaded);
 
 #endif
