@@ -291,7 +291,7 @@ static int store_make(struct recorder *recorder, struct answer *answer)
 		.written = (int64_t)stats.written,
 		.dropped = (int64_t)(stats.dropped_queue + stats.dropped_write),
 		.evicted = (int64_t)(stats.evicted_age + stats.evicted_size),
-		.merged = (int64_t)stats.merged,
+		.merged = (int64_t)stats.compacted,
 		.damaged = (int64_t)stats.damaged,
 		.notice = stats.notice[0] ? arena_strdup(answer->arena, stats.notice) : NULL,
 	};

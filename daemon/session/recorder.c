@@ -109,7 +109,7 @@ static int recorder_store(struct recorder *recorder, const struct config *config
 	struct store_options options = {
 		.max_size = config->store_max_size,
 		.max_age_ns = config->store_max_age_ns,
-		.merge_after_ns = merge_after(config),
+		.compact_after_ns = merge_after(config),
 		.boot_id = recorder->boot_id,
 		.is_read_only = is_read_only,
 	};
@@ -182,7 +182,7 @@ void recorder_set_limits(struct recorder *recorder)
 {
 	const struct config *config = recorder->config;
 
-	store_merge_later(recorder->store, merge_after(config));
+	store_compact_later(recorder->store, merge_after(config));
 	history_set_limits(recorder->history, config->window_keep_ns, config->window_max_memory);
 	stack_table_set_max(recorder->stacks, STACKS_SHARE * config->window_max_memory);
 }

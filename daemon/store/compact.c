@@ -84,14 +84,14 @@ static int parts_replace(struct store *store, struct store_reader *reader,
 	if (r)
 		return r;
 	pthread_mutex_lock(&store->lock);
-	store->stats.merged += n;
+	store->stats.compacted += n;
 	pthread_mutex_unlock(&store->lock);
 	return 0;
 }
 
 /* One that is damaged, or not wholly understood, stays as it is, and its neighbours with it. */
-static int group_merge(struct store *store, struct store_reader *reader,
-		       const struct store_entry *entries, size_t n)
+static int group_compact(struct store *store, struct store_reader *reader,
+			 const struct store_entry *entries, size_t n)
 {
 	struct window *windows[PARTS_MAX] = {}, *window = NULL;
 	bool is_partial = false;
@@ -125,10 +125,10 @@ static int level_step(struct store *store, struct store_reader *reader, uint64_t
 	if (size == n)
 		return 0;
 	*from = entries[size - 1].id;
-	return size > 1 ? group_merge(store, reader, entries, size) : 0;
+	return size > 1 ? group_compact(store, reader, entries, size) : 0;
 }
 
-int store_merge_step(struct store *store, int64_t now_ns)
+int store_compact_step(struct store *store, int64_t now_ns)
 {
 	struct store_reader *reader = NULL;
 	int64_t after_ns;
@@ -136,16 +136,16 @@ int store_merge_step(struct store *store, int64_t now_ns)
 	int r;
 
 	pthread_mutex_lock(&store->lock);
-	after_ns = store->merge_after_ns;
+	after_ns = store->compact_after_ns;
 	pthread_mutex_unlock(&store->lock);
 	if (!after_ns)
 		return 0;
 	r = store_reader_open(store->path, &reader);
-	for (session = 0; session < STORE_MERGED_SESSIONS && !r; session++) {
-		r = level_step(store, reader, session, &store->merge_from[session][0],
+	for (session = 0; session < STORE_COMPACTED_SESSIONS && !r; session++) {
+		r = level_step(store, reader, session, &store->compact_from[session][0],
 			       now_ns - after_ns, MINUTE_NS);
 		if (!r)
-			r = level_step(store, reader, session, &store->merge_from[session][1],
+			r = level_step(store, reader, session, &store->compact_from[session][1],
 				       now_ns - OLDER * after_ns, TEN_MINUTES_NS);
 	}
 	store_reader_close(reader);

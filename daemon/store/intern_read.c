@@ -43,19 +43,19 @@ struct store_intern_reader {
 int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 			    struct store_intern_reader **out)
 {
-	struct store_intern_reader *loaded = calloc(1, sizeof(*loaded));
+	struct store_intern_reader *interned = calloc(1, sizeof(*interned));
 	int r;
 
-	if (!loaded)
+	if (!interned)
 		return -ENOMEM;
-	loaded->db = db;
-	loaded->damaged = damaged;
-	r = process_table_new_past(&loaded->table);
+	interned->db = db;
+	interned->damaged = damaged;
+	r = process_table_new_past(&interned->table);
 	if (r) {
-		store_intern_reader_free(loaded);
+		store_intern_reader_free(interned);
 		return r;
 	}
-	*out = loaded;
+	*out = interned;
 	return 0;
 }
 
@@ -72,35 +72,35 @@ static void stack_free(struct loaded_stack *stack)
 	free(stack);
 }
 
-struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *loaded)
+struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *interned)
 {
 	struct loaded_process *process, *next_process;
 	struct loaded_frame *frame, *next_frame;
 	struct loaded_stack *stack, *next_stack;
 
-	if (!loaded)
+	if (!interned)
 		return NULL;
-	HASH_ITER (hh, loaded->stacks, stack, next_stack) {
-		HASH_DEL(loaded->stacks, stack);
+	HASH_ITER (hh, interned->stacks, stack, next_stack) {
+		HASH_DEL(interned->stacks, stack);
 		stack_free(stack);
 	}
-	HASH_ITER (hh, loaded->frames, frame, next_frame) {
-		HASH_DEL(loaded->frames, frame);
+	HASH_ITER (hh, interned->frames, frame, next_frame) {
+		HASH_DEL(interned->frames, frame);
 		frame_free(frame);
 	}
-	HASH_ITER (hh, loaded->processes, process, next_process) {
-		HASH_DELETE(hh_process, loaded->numbers, process);
-		HASH_DEL(loaded->processes, process);
+	HASH_ITER (hh, interned->processes, process, next_process) {
+		HASH_DELETE(hh_process, interned->numbers, process);
+		HASH_DEL(interned->processes, process);
 		process_unref(process->process);
 		free(process);
 	}
-	process_table_free(loaded->table);
-	free(loaded);
+	process_table_free(interned->table);
+	free(interned);
 	return NULL;
 }
 
 /* The row's bytes, borrowed until the statement is reset; -EBADMSG when they are not as written. */
-static int row_get(struct store_intern_reader *loaded, enum store_statement which, int64_t number,
+static int row_get(struct store_intern_reader *interned, enum store_statement which, int64_t number,
 		   sqlite3_stmt **statement_out, struct bytes_reader *out)
 {
 	sqlite3_stmt *statement;
@@ -108,11 +108,11 @@ static int row_get(struct store_intern_reader *loaded, enum store_statement whic
 	size_t size;
 	int r;
 
-	statement = store_db_statement(loaded->db, which, &r);
+	statement = store_db_statement(interned->db, which, &r);
 	if (r)
 		return r;
 	sqlite3_bind_int64(statement, 1, number);
-	r = store_db_step(loaded->db, statement);
+	r = store_db_step(interned->db, statement);
 	if (r < 0)
 		return r;
 	data = r ? sqlite3_column_blob(statement, 0) : NULL;
@@ -138,11 +138,11 @@ static int frame_decode(struct bytes_reader *in, struct frame *frame)
 }
 
 /* A frame that cannot be read says so in its place. */
-static int frame_read(struct store_intern_reader *loaded, int64_t number, struct frame *frame)
+static int frame_read(struct store_intern_reader *interned, int64_t number, struct frame *frame)
 {
 	sqlite3_stmt *statement;
 	struct bytes_reader in;
-	int r = row_get(loaded, STATEMENT_FRAME_GET, number, &statement, &in);
+	int r = row_get(interned, STATEMENT_FRAME_GET, number, &statement, &in);
 
 	if (!r) {
 		r = frame_decode(&in, frame);
@@ -150,29 +150,29 @@ static int frame_read(struct store_intern_reader *loaded, int64_t number, struct
 	}
 	if (!r || r == -ENOMEM)
 		return r;
-	(*loaded->damaged)++;
+	(*interned->damaged)++;
 	free(frame->name);
 	free(frame->module);
 	*frame = (struct frame){ .kind = FRAME_PSEUDO, .name = strdup("[frame lost on disk]") };
 	return frame->name ? 0 : -ENOMEM;
 }
 
-static struct frame *frame_of(struct store_intern_reader *loaded, int64_t number)
+static struct frame *frame_of(struct store_intern_reader *interned, int64_t number)
 {
 	struct loaded_frame *frame;
 
-	HASH_FIND(hh, loaded->frames, &number, sizeof(number), frame);
+	HASH_FIND(hh, interned->frames, &number, sizeof(number), frame);
 	if (frame)
 		return &frame->frame;
 	frame = calloc(1, sizeof(*frame));
 	if (!frame)
 		return NULL;
 	frame->number = number;
-	if (frame_read(loaded, number, &frame->frame)) {
+	if (frame_read(interned, number, &frame->frame)) {
 		frame_free(frame);
 		return NULL;
 	}
-	HASH_ADD(hh, loaded->frames, number, sizeof(frame->number), frame);
+	HASH_ADD(hh, interned->frames, number, sizeof(frame->number), frame);
 	if (!HASH_HAS(frame)) {
 		frame_free(frame);
 		return NULL;
@@ -202,9 +202,9 @@ static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **
 }
 
 /* A stack that cannot be read is one frame that says so, at a place of its own. */
-static int stack_lost(struct store_intern_reader *loaded, int64_t number, struct stack *stack)
+static int stack_lost(struct store_intern_reader *interned, int64_t number, struct stack *stack)
 {
-	(*loaded->damaged)++;
+	(*interned->damaged)++;
 	free(stack->frames);
 	*stack = (struct stack){ .refs = 1, .flags = STACK_IS_LOST, .n_frames = 1 };
 	stack->id = stack->raw_id = stack->place_id = (uint64_t)number << 32 | UINT32_MAX;
@@ -212,11 +212,11 @@ static int stack_lost(struct store_intern_reader *loaded, int64_t number, struct
 	stack->frames = calloc(1, sizeof(*stack->frames));
 	if (!stack->frames)
 		return -ENOMEM;
-	stack->frames[0] = frame_of(loaded, INT64_MIN);
+	stack->frames[0] = frame_of(interned, INT64_MIN);
 	return stack->frames[0] ? 0 : -ENOMEM;
 }
 
-static int stack_frames(struct store_intern_reader *loaded, struct stack *stack,
+static int stack_frames(struct store_intern_reader *interned, struct stack *stack,
 			const int64_t *numbers)
 {
 	size_t i;
@@ -225,7 +225,7 @@ static int stack_frames(struct store_intern_reader *loaded, struct stack *stack,
 	if (!stack->frames)
 		return -ENOMEM;
 	for (i = 0; i < stack->n_frames; i++) {
-		stack->frames[i] = frame_of(loaded, numbers[i]);
+		stack->frames[i] = frame_of(interned, numbers[i]);
 		if (!stack->frames[i])
 			return -ENOMEM;
 	}
@@ -233,33 +233,33 @@ static int stack_frames(struct store_intern_reader *loaded, struct stack *stack,
 	return 0;
 }
 
-static int stack_read(struct store_intern_reader *loaded, int64_t number, struct stack *stack)
+static int stack_read(struct store_intern_reader *interned, int64_t number, struct stack *stack)
 {
 	_cleanup_(freep) int64_t *numbers = NULL;
 	sqlite3_stmt *statement;
 	struct bytes_reader in;
 	int r = -EBADMSG;
 
-	if (HASH_COUNT(loaded->stacks) < STORE_STACKS_MAX)
-		r = row_get(loaded, STATEMENT_STACK_GET, number, &statement, &in);
+	if (HASH_COUNT(interned->stacks) < STORE_STACKS_MAX)
+		r = row_get(interned, STATEMENT_STACK_GET, number, &statement, &in);
 	if (!r) {
 		r = stack_decode(&in, stack, &numbers);
 		sqlite3_reset(statement);
 	}
 	if (!r)
-		r = stack_frames(loaded, stack, numbers);
+		r = stack_frames(interned, stack, numbers);
 	if (r && r != -ENOMEM)
-		r = stack_lost(loaded, number, stack);
+		r = stack_lost(interned, number, stack);
 	stack->is_resolved = true;
 	return r;
 }
 
 static struct stack *stack_of(void *userdata, int64_t number)
 {
-	struct store_intern_reader *loaded = userdata;
+	struct store_intern_reader *interned = userdata;
 	struct loaded_stack *stack;
 
-	HASH_FIND(hh, loaded->stacks, &number, sizeof(number), stack);
+	HASH_FIND(hh, interned->stacks, &number, sizeof(number), stack);
 	if (stack)
 		return &stack->stack;
 	stack = calloc(1, sizeof(*stack));
@@ -267,11 +267,11 @@ static struct stack *stack_of(void *userdata, int64_t number)
 		return NULL;
 	stack->number = number;
 	stack->stack.refs = 1;
-	if (stack_read(loaded, number, &stack->stack)) {
+	if (stack_read(interned, number, &stack->stack)) {
 		stack_free(stack);
 		return NULL;
 	}
-	HASH_ADD(hh, loaded->stacks, number, sizeof(stack->number), stack);
+	HASH_ADD(hh, interned->stacks, number, sizeof(stack->number), stack);
 	if (!HASH_HAS(stack)) {
 		stack_free(stack);
 		return NULL;
@@ -298,48 +298,48 @@ static int process_decode(struct bytes_reader *in, struct process_info *info, ch
 }
 
 /* One that cannot be read has no name, and no number that any process has. */
-static struct process *process_read(struct store_intern_reader *loaded, int64_t number)
+static struct process *process_read(struct store_intern_reader *interned, int64_t number)
 {
 	_cleanup_(freep) char *comm = NULL, *exe = NULL, *cgroup = NULL;
 	struct process_info info = {};
 	sqlite3_stmt *statement;
 	struct bytes_reader in;
-	int r = row_get(loaded, STATEMENT_PROCESS_GET, number, &statement, &in);
+	int r = row_get(interned, STATEMENT_PROCESS_GET, number, &statement, &in);
 
 	if (!r) {
 		r = process_decode(&in, &info, &comm, &exe, &cgroup);
 		sqlite3_reset(statement);
 	}
 	if (r && r != -ENOMEM) {
-		(*loaded->damaged)++;
+		(*interned->damaged)++;
 		info = (struct process_info){ .comm = "[lost on disk]" };
 	}
-	return r == -ENOMEM ? NULL : process_table_add_past(loaded->table, &info);
+	return r == -ENOMEM ? NULL : process_table_add_past(interned->table, &info);
 }
 
 static struct process *process_of(void *userdata, int64_t number)
 {
-	struct store_intern_reader *loaded = userdata;
+	struct store_intern_reader *interned = userdata;
 	struct loaded_process *process;
 
-	HASH_FIND(hh, loaded->processes, &number, sizeof(number), process);
+	HASH_FIND(hh, interned->processes, &number, sizeof(number), process);
 	if (process)
 		return process->process;
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return NULL;
 	process->number = number;
-	process->process = process_read(loaded, number);
+	process->process = process_read(interned, number);
 	if (!process->process) {
 		free(process);
 		return NULL;
 	}
-	HASH_ADD(hh, loaded->processes, number, sizeof(process->number), process);
+	HASH_ADD(hh, interned->processes, number, sizeof(process->number), process);
 	if (HASH_HAS(process))
-		HASH_ADD(hh_process, loaded->numbers, process, sizeof(process->process), process);
+		HASH_ADD(hh_process, interned->numbers, process, sizeof(process->process), process);
 	if (!HASH_HAS(process) || !process->hh_process.tbl) {
 		if (HASH_HAS(process))
-			HASH_DEL(loaded->processes, process);
+			HASH_DEL(interned->processes, process);
 		process_unref(process->process);
 		free(process);
 		return NULL;
@@ -355,17 +355,17 @@ static int stack_number(void *userdata, struct stack *stack, int64_t *out)
 
 static int process_number(void *userdata, struct process *process, int64_t *out)
 {
-	struct store_intern_reader *loaded = userdata;
+	struct store_intern_reader *interned = userdata;
 	struct loaded_process *known;
 
-	HASH_FIND(hh_process, loaded->numbers, &process, sizeof(process), known);
+	HASH_FIND(hh_process, interned->numbers, &process, sizeof(process), known);
 	if (!known)
 		return -ENOENT;
 	*out = known->number;
 	return 0;
 }
 
-struct store_names store_intern_reader_names(struct store_intern_reader *loaded)
+struct store_names store_intern_reader_names(struct store_intern_reader *interned)
 {
 	return (struct store_names){
 		.stack_number = stack_number,
@@ -373,6 +373,6 @@ struct store_names store_intern_reader_names(struct store_intern_reader *loaded)
 		.stack = stack_of,
 		.process = process_of,
 		.is_lending = true,
-		.userdata = loaded,
+		.userdata = interned,
 	};
 }

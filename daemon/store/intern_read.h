@@ -17,8 +17,8 @@ struct store_intern_reader;
 /* *damaged counts rows that are missing or were changed; borrowed. */
 int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 			    struct store_intern_reader **out);
-struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *loaded);
+struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *interned);
 
-struct store_names store_intern_reader_names(struct store_intern_reader *loaded);
+struct store_names store_intern_reader_names(struct store_intern_reader *interned);
 
 #endif

@@ -16,7 +16,7 @@
 #include "daemon/store/store.h"
 
 /* Sessions that are always on have the lowest numbers; of others, windows stay as they are. */
-enum { STORE_MERGED_SESSIONS = 16 };
+enum { STORE_COMPACTED_SESSIONS = 16 };
 
 /* Sessions on their way to the disk: as many as may run at once, and some. */
 enum { STORE_NOTES_MAX = 64 };
@@ -50,7 +50,7 @@ struct store {
 	bool is_stopping;
 	bool has_thread;
 	struct store_gap missed; /* windows that found the queue full */
-	int64_t merge_after_ns;
+	int64_t compact_after_ns;
 	struct store_stats stats;
 	/* The writer's */
 	pthread_t thread;
@@ -64,7 +64,7 @@ struct store {
 	int64_t log_next_ns;	 /* when to try again to begin the log anew */
 	int64_t written_real_ns; /* the end of the newest window written */
 	/* Up to which window all has been merged, by session and length. */
-	int64_t merge_from[STORE_MERGED_SESSIONS][2];
+	int64_t compact_from[STORE_COMPACTED_SESSIONS][2];
 	unsigned int evicted;		     /* since the interned rows were looked through */
 	int64_t touched[STORE_TOUCH_LEVELS]; /* the last window written with this touch */
 	int touch_noted;		     /* the most of them, as on disk; -1: not known */
@@ -107,6 +107,6 @@ void store_count(struct store *store);
 int store_repair(struct store *store);
 
 /* store_merge.c: merges one group of old windows into one, if there is one. */
-int store_merge_step(struct store *store, int64_t now_ns);
+int store_compact_step(struct store *store, int64_t now_ns);
 
 #endif

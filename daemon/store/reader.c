@@ -19,7 +19,7 @@
 
 struct store_reader {
 	struct store_db db;
-	struct store_intern_reader *loaded;
+	struct store_intern_reader *interned;
 	uint64_t damaged;
 };
 
@@ -32,7 +32,7 @@ int store_reader_open(const char *path, struct store_reader **out)
 		return -ENOMEM;
 	r = store_db_open(&reader->db, path, false);
 	if (!r)
-		r = store_intern_reader_new(&reader->db, &reader->damaged, &reader->loaded);
+		r = store_intern_reader_new(&reader->db, &reader->damaged, &reader->interned);
 	/* All that is read is of one moment. */
 	if (!r)
 		r = store_db_run(&reader->db, "BEGIN");
@@ -48,7 +48,7 @@ struct store_reader *store_reader_close(struct store_reader *reader)
 {
 	if (!reader)
 		return NULL;
-	store_intern_reader_free(reader->loaded);
+	store_intern_reader_free(reader->interned);
 	store_db_close(&reader->db);
 	free(reader);
 	return NULL;
@@ -180,7 +180,7 @@ static bool window_is(const struct window *window, const struct store_entry *ent
 static int blob_decode(struct store_reader *reader, const struct store_entry *entry,
 		       sqlite3_stmt *statement, struct window **out, bool *is_partial)
 {
-	const struct store_names names = store_intern_reader_names(reader->loaded);
+	const struct store_names names = store_intern_reader_names(reader->interned);
 	const void *blob = sqlite3_column_blob(statement, 0);
 	size_t size = (size_t)sqlite3_column_bytes(statement, 0);
 	struct window *window;
@@ -394,7 +394,7 @@ void store_reader_count(struct store_reader *reader, struct store_stats *out)
 
 struct store_names store_reader_names(struct store_reader *reader)
 {
-	return store_intern_reader_names(reader->loaded);
+	return store_intern_reader_names(reader->interned);
 }
 
 uint64_t store_reader_damaged(const struct store_reader *reader)

@@ -267,7 +267,7 @@ int store_repair(struct store *store)
 		return r;
 	}
 	salvage_run(store, &salvage);
-	memset(store->merge_from, 0, sizeof(store->merge_from));
+	memset(store->compact_from, 0, sizeof(store->compact_from));
 	store_touch_begin(store);
 	store_set_notice(store,
 			 "%s: was damaged; moved to %s.broken, %" PRIu64

@@ -60,7 +60,7 @@ static struct store *store_new(const struct store_options *options)
 	snprintf(store->boot_id, sizeof(store->boot_id), "%s", options->boot_id);
 	store->max_size = options->max_size;
 	store->max_age_ns = options->max_age_ns;
-	store->merge_after_ns = options->merge_after_ns;
+	store->compact_after_ns = options->compact_after_ns;
 	store->is_read_only = options->is_read_only;
 	store->sync_every_ns = options->sync_every_ns ? options->sync_every_ns : SYNC_EVERY_NS;
 	store->lock_fd = -1;
@@ -177,13 +177,13 @@ void store_add_session(struct store *store, const struct store_session *session)
 	pthread_mutex_unlock(&store->lock);
 }
 
-void store_merge_later(struct store *store, int64_t merge_after_ns)
+void store_compact_later(struct store *store, int64_t compact_after_ns)
 {
 	if (!store)
 		return;
 	pthread_mutex_lock(&store->lock);
-	if (store->merge_after_ns && store->merge_after_ns < merge_after_ns)
-		store->merge_after_ns = merge_after_ns;
+	if (store->compact_after_ns && store->compact_after_ns < compact_after_ns)
+		store->compact_after_ns = compact_after_ns;
 	pthread_mutex_unlock(&store->lock);
 }
 

@@ -25,10 +25,10 @@ struct store_options {
 	const char *path; /* copied */
 	uint64_t max_size;
 	int64_t max_age_ns;
-	int64_t merge_after_ns; /* older windows are merged; 0: never */
-	const char *boot_id;	/* copied */
-	bool is_read_only;	/* --serve-only: never writes */
-	int64_t sync_every_ns;	/* so much a power cut may cost; 0: 30 s */
+	int64_t compact_after_ns; /* older windows are merged; 0: never */
+	const char *boot_id;	  /* copied */
+	bool is_read_only;	  /* --serve-only: never writes */
+	int64_t sync_every_ns;	  /* so much a power cut may cost; 0: 30 s */
 };
 
 struct store_stats {
@@ -48,7 +48,7 @@ struct store_stats {
 	uint64_t dropped_write; /* it could not be written */
 	uint64_t evicted_age;
 	uint64_t evicted_size;
-	uint64_t merged;       /* windows that became part of a longer one */
+	uint64_t compacted;    /* windows that became part of a longer one */
 	uint64_t damaged;      /* rows that could not be read since the start */
 	uint64_t run;	       /* of this stackd; 0: not known yet */
 	uint64_t last_session; /* the highest number of a session of earlier runs */
@@ -86,7 +86,7 @@ void store_add(struct store *store, struct window *window);
 void store_add_session(struct store *store, const struct store_session *session);
 
 /* Merges no window younger than that from now on, whatever it did before; never earlier again. */
-void store_merge_later(struct store *store, int64_t merge_after_ns);
+void store_compact_later(struct store *store, int64_t compact_after_ns);
 
 void store_stats(struct store *store, struct store_stats *out);
 const char *store_path(const struct store *store);

@@ -293,7 +293,7 @@ static void writer_idle(struct store *store)
 		store_sync(store);
 	}
 	log_restart(store, now);
-	r = store_merge_step(store, clock_ns(CLOCK_REALTIME));
+	r = store_compact_step(store, clock_ns(CLOCK_REALTIME));
 	if (r)
 		log_err(r, "%s: merge old windows", store->path);
 }

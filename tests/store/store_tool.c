@@ -161,13 +161,13 @@ static struct window *window_make(uint64_t seq, int64_t end_real_ns)
 	return window;
 }
 
-static struct store *store_begin(const char *path, uint64_t max_size, int64_t merge_after_ns)
+static struct store *store_begin(const char *path, uint64_t max_size, int64_t compact_after_ns)
 {
 	struct store_options options = {
 		.path = path,
 		.max_size = max_size,
 		.max_age_ns = INT64_C(3650) * 86400 * NS_PER_S,
-		.merge_after_ns = merge_after_ns,
+		.compact_after_ns = compact_after_ns,
 		.boot_id = getenv("STORE_BOOT") ? getenv("STORE_BOOT") : "a-boot",
 		.sync_every_ns = setting("STORE_SYNC", 0) * NS_PER_MS,
 	};
@@ -209,7 +209,7 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 	int64_t end = INT64_MAX;
 
 	if (setting("STORE_LATER", 0)) {
-		store_merge_later(store, setting("STORE_LATER", 0) * NS_PER_S);
+		store_compact_later(store, setting("STORE_LATER", 0) * NS_PER_S);
 		end = clock_ns(CLOCK_MONOTONIC) + 4 * NS_PER_S;
 	}
 	for (n = 1; count == 0 || n <= count; n++, seq++) {
@@ -225,12 +225,12 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 		usleep((useconds_t)setting("STORE_PACE", 0) * 1000);
 	}
 	/* Whatever can be merged is, a group or two a second. */
-	while (merge_after_s && stats.merged + 24 < count && clock_ns(CLOCK_MONOTONIC) < end) {
+	while (merge_after_s && stats.compacted + 24 < count && clock_ns(CLOCK_MONOTONIC) < end) {
 		usleep(100000);
 		store_stats(store, &stats);
 	}
 	printf("problem: %s\nnotice: %s\nmerged: %" PRIu64 "\n", stats.problem, stats.notice,
-	       stats.merged);
+	       stats.compacted);
 	fflush(stdout);
 	if (setting("STORE_DIE", 0))
 		raise(SIGKILL);
