@@ -101,7 +101,7 @@ static int group_compact(struct store *store, struct store_reader *reader,
 	for (i = 0; i < n && !r && !is_partial; i++)
 		r = store_reader_load(reader, &entries[i], &windows[i], &is_partial);
 	if (!r && !is_partial)
-		r = store_combine(windows, n, &window);
+		r = store_downsample(windows, n, &window);
 	if (!r && window)
 		r = parts_replace(store, reader, entries, n, window);
 	window_unref(window);

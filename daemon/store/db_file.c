@@ -135,7 +135,7 @@ static int database_open(struct store *store)
 	if (!r)
 		return 0;
 	if (r == -EUCLEAN)
-		return store_repair(store);
+		return store_salvage(store);
 	if (r == -EPROTONOSUPPORT)
 		store_set_problem(store,
 				  "%s: written by a newer stackd (schema %d, this one knows "

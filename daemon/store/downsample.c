@@ -34,7 +34,7 @@ struct wait_entry {
 	UT_hash_handle hh;
 };
 
-struct combine {
+struct downsample {
 	struct window *out;
 	struct image_entry *images;
 	struct row_entry *rows;
@@ -45,7 +45,8 @@ struct combine {
 	int error;
 };
 
-static int image_place(struct combine *combine, const struct window_image *image, uint32_t *out)
+static int image_place(struct downsample *downsample, const struct window_image *image,
+		       uint32_t *out)
 {
 	uint64_t key[4] = { image->uid, (uintptr_t)image->process };
 	struct image_entry *entry;
@@ -53,12 +54,12 @@ static int image_place(struct combine *combine, const struct window_image *image
 
 	_Static_assert(COMM_LEN == 2 * sizeof(uint64_t), "a comm is two words");
 	memcpy(&key[2], image->comm, COMM_LEN);
-	HASH_FIND(hh, combine->images, key, sizeof(key), entry);
+	HASH_FIND(hh, downsample->images, key, sizeof(key), entry);
 	if (entry) {
 		*out = entry->image;
 		return 0;
 	}
-	added = window_add_image(combine->out);
+	added = window_add_image(downsample->out);
 	if (!added)
 		return -ENOMEM;
 	*added = *image;
@@ -68,8 +69,8 @@ static int image_place(struct combine *combine, const struct window_image *image
 	if (!entry)
 		return -ENOMEM;
 	memcpy(entry->key, key, sizeof(key));
-	entry->image = *out = (uint32_t)combine->out->n_images - 1;
-	HASH_ADD(hh, combine->images, key, sizeof(entry->key), entry);
+	entry->image = *out = (uint32_t)downsample->out->n_images - 1;
+	HASH_ADD(hh, downsample->images, key, sizeof(entry->key), entry);
 	if (HASH_HAS(entry))
 		return 0;
 	free(entry);
@@ -86,37 +87,38 @@ static void sums_add(struct thread_sums *a, const struct thread_sums *b)
 		x[i] += y[i];
 }
 
-static int images_add(struct combine *combine, const struct window *window)
+static int images_add(struct downsample *downsample, const struct window *window)
 {
 	size_t i;
 	int r;
 
-	free(combine->map);
-	combine->map = calloc(window->n_images + 1, sizeof(*combine->map));
-	if (!combine->map)
+	free(downsample->map);
+	downsample->map = calloc(window->n_images + 1, sizeof(*downsample->map));
+	if (!downsample->map)
 		return -ENOMEM;
 	for (i = 0; i < window->n_images; i++) {
-		r = image_place(combine, &window->images[i], &combine->map[i]);
+		r = image_place(downsample, &window->images[i], &downsample->map[i]);
 		if (r)
 			return r;
-		sums_add(&combine->out->images[combine->map[i]].sums, &window->images[i].sums);
+		sums_add(&downsample->out->images[downsample->map[i]].sums,
+			 &window->images[i].sums);
 	}
 	return 0;
 }
 
-static struct row_entry *row_get(struct combine *combine, const struct window_row *row,
+static struct row_entry *row_get(struct downsample *downsample, const struct window_row *row,
 				 const struct window_waker *waker)
 {
 	uint64_t key[5] = { row->image, row->state, (uintptr_t)row->kernel, (uintptr_t)row->user,
 			    window_waker_id(waker, true, true) };
 	struct row_entry *entry;
 
-	HASH_FIND(hh, combine->rows, key, sizeof(key), entry);
+	HASH_FIND(hh, downsample->rows, key, sizeof(key), entry);
 	if (entry)
 		return entry;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry) {
-		combine->error = -ENOMEM;
+		downsample->error = -ENOMEM;
 		return NULL;
 	}
 	memcpy(entry->key, key, sizeof(key));
@@ -127,20 +129,20 @@ static struct row_entry *row_get(struct combine *combine, const struct window_ro
 		.kernel = row->kernel,
 		.user = row->user,
 	};
-	HASH_ADD(hh, combine->rows, key, sizeof(entry->key), entry);
+	HASH_ADD(hh, downsample->rows, key, sizeof(entry->key), entry);
 	if (!HASH_HAS(entry)) {
 		free(entry);
-		combine->error = -ENOMEM;
+		downsample->error = -ENOMEM;
 		return NULL;
 	}
 	return entry;
 }
 
 /* row is of the window at hand but for its image; its stacks are borrowed from there. */
-static struct row_entry *row_add(struct combine *combine, const struct window_row *row,
+static struct row_entry *row_add(struct downsample *downsample, const struct window_row *row,
 				 const struct window_waker *waker)
 {
-	struct row_entry *entry = row_get(combine, row, waker);
+	struct row_entry *entry = row_get(downsample, row, waker);
 
 	if (!entry)
 		return NULL;
@@ -155,7 +157,7 @@ static struct row_entry *row_add(struct combine *combine, const struct window_ro
 	return entry;
 }
 
-static void rows_add(struct combine *combine, const struct window *window)
+static void rows_add(struct downsample *downsample, const struct window *window)
 {
 	struct row_entry *entry;
 	size_t i;
@@ -163,33 +165,33 @@ static void rows_add(struct combine *combine, const struct window *window)
 	for (i = 0; i < window->n_rows; i++) {
 		struct window_row row = window->rows[i];
 
-		row.image = combine->map[row.image];
-		entry = row_add(combine, &row, window_row_waker(window, i));
+		row.image = downsample->map[row.image];
+		entry = row_add(downsample, &row, window_row_waker(window, i));
 		if (entry)
 			window_row_add_buckets(window, &window->rows[i], entry->buckets);
 	}
 }
 
-static int samples_add(struct combine *combine, const struct window *window)
+static int samples_add(struct downsample *downsample, const struct window *window)
 {
 	struct sample_entry *entry;
 	size_t i;
 
 	for (i = 0; i < window->n_samples; i++) {
 		struct window_sample sample = window->samples[i];
-		uint64_t key[3] = { combine->map[sample.image], (uintptr_t)sample.kernel,
+		uint64_t key[3] = { downsample->map[sample.image], (uintptr_t)sample.kernel,
 				    (uintptr_t)sample.user };
 
-		HASH_FIND(hh, combine->samples, key, sizeof(key), entry);
+		HASH_FIND(hh, downsample->samples, key, sizeof(key), entry);
 		if (!entry) {
 			entry = calloc(1, sizeof(*entry));
 			if (!entry)
 				return -ENOMEM;
 			memcpy(entry->key, key, sizeof(key));
 			entry->sample = sample;
-			entry->sample.image = combine->map[sample.image];
+			entry->sample.image = downsample->map[sample.image];
 			entry->sample.count = entry->sample.on_ns = 0;
-			HASH_ADD(hh, combine->samples, key, sizeof(entry->key), entry);
+			HASH_ADD(hh, downsample->samples, key, sizeof(entry->key), entry);
 			if (!HASH_HAS(entry)) {
 				free(entry);
 				return -ENOMEM;
@@ -210,11 +212,11 @@ static uint64_t overlap(int64_t from, int64_t to, int64_t start, int64_t end)
 	return to > from ? (uint64_t)(to - from) : 0;
 }
 
-static void span_to_row(struct combine *combine, const struct window_span *span)
+static void span_to_row(struct downsample *downsample, const struct window_span *span)
 {
 	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
 	struct window_row row = {
-		.image = combine->map[span->image],
+		.image = downsample->map[span->image],
 		.state = span->state,
 		.kernel = span->kernel,
 		.user = span->user,
@@ -225,13 +227,13 @@ static void span_to_row(struct combine *combine, const struct window_span *span)
 		.max_ns = ns,
 		.max_end_ns = span->end_ns,
 	};
-	struct row_entry *entry = row_add(combine, &row, NULL);
+	struct row_entry *entry = row_add(downsample, &row, NULL);
 
 	if (entry)
 		entry->buckets[wait_bucket(ns)]++;
 }
 
-static int spans_add(struct combine *combine, const struct window *window)
+static int spans_add(struct downsample *downsample, const struct window *window)
 {
 	struct window_span *added;
 	size_t i;
@@ -239,51 +241,51 @@ static int spans_add(struct combine *combine, const struct window *window)
 	for (i = 0; i < window->n_spans; i++) {
 		const struct window_span *span = &window->spans[i];
 
-		if (span->start_ns >= combine->out->start_ns) {
-			span_to_row(combine, span);
+		if (span->start_ns >= downsample->out->start_ns) {
+			span_to_row(downsample, span);
 			continue;
 		}
-		added = window_add_span(combine->out);
+		added = window_add_span(downsample->out);
 		if (!added)
 			return -ENOMEM;
 		*added = *span;
-		added->image = combine->map[span->image];
+		added->image = downsample->map[span->image];
 		stack_ref(span->kernel);
 		stack_ref(span->user);
 	}
 	return 0;
 }
 
-static struct wait_entry *wait_find(struct combine *combine, const struct window *window,
+static struct wait_entry *wait_find(struct downsample *downsample, const struct window *window,
 				    uint32_t image, int64_t start_ns)
 {
 	uint64_t key[2] = { window->images[image].uid, (uint64_t)start_ns };
 	struct wait_entry *entry;
 
-	HASH_FIND(hh, combine->waits, key, sizeof(key), entry);
+	HASH_FIND(hh, downsample->waits, key, sizeof(key), entry);
 	return entry;
 }
 
-static int wait_add(struct combine *combine, const struct window *window, uint32_t image,
+static int wait_add(struct downsample *downsample, const struct window *window, uint32_t image,
 		    int64_t start_ns)
 {
 	struct wait_entry *entry;
 
-	if (wait_find(combine, window, image, start_ns))
+	if (wait_find(downsample, window, image, start_ns))
 		return 0;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
 	entry->key[0] = window->images[image].uid;
 	entry->key[1] = (uint64_t)start_ns;
-	HASH_ADD(hh, combine->waits, key, sizeof(entry->key), entry);
+	HASH_ADD(hh, downsample->waits, key, sizeof(entry->key), entry);
 	if (HASH_HAS(entry))
 		return 0;
 	free(entry);
 	return -ENOMEM;
 }
 
-static int waits_index(struct combine *combine, struct window *const *windows, size_t n)
+static int waits_index(struct downsample *downsample, struct window *const *windows, size_t n)
 {
 	const struct window *last = windows[n - 1];
 	size_t i, k;
@@ -291,10 +293,10 @@ static int waits_index(struct combine *combine, struct window *const *windows, s
 
 	for (i = 0; i < n && !r; i++)
 		for (k = 0; k < windows[i]->n_spans && !r; k++)
-			r = wait_add(combine, windows[i], windows[i]->spans[k].image,
+			r = wait_add(downsample, windows[i], windows[i]->spans[k].image,
 				     windows[i]->spans[k].start_ns);
 	for (k = 0; k < last->n_opens && !r; k++)
-		r = wait_add(combine, last, last->opens[k].image, last->opens[k].start_ns);
+		r = wait_add(downsample, last, last->opens[k].image, last->opens[k].start_ns);
 	return r;
 }
 
@@ -302,7 +304,7 @@ static int waits_index(struct combine *combine, struct window *const *windows, s
  * At the end of the last window they stay. Of those before, the end or the last window tells all;
  * one that was never heard of again leaves the time it took.
  */
-static int opens_add(struct combine *combine, const struct window *window, bool is_last)
+static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {
 	struct window_open *added;
 	size_t i;
@@ -310,7 +312,7 @@ static int opens_add(struct combine *combine, const struct window *window, bool 
 	for (i = 0; i < window->n_opens; i++) {
 		const struct window_open *open = &window->opens[i];
 		struct window_row row = {
-			.image = combine->map[open->image],
+			.image = downsample->map[open->image],
 			.state = open->state,
 			.kernel = open->kernel,
 			.user = open->user,
@@ -326,11 +328,11 @@ static int opens_add(struct combine *combine, const struct window *window, bool 
 					window->start_ns, window->end_ns);
 
 		if (!is_last) {
-			if (!wait_find(combine, window, open->image, open->start_ns))
-				row_add(combine, &row, NULL);
+			if (!wait_find(downsample, window, open->image, open->start_ns))
+				row_add(downsample, &row, NULL);
 			continue;
 		}
-		added = window_add_open(combine->out);
+		added = window_add_open(downsample->out);
 		if (!added)
 			return -ENOMEM;
 		*added = *open;
@@ -342,13 +344,13 @@ static int opens_add(struct combine *combine, const struct window *window, bool 
 }
 
 /* Beside the row just added. */
-static int waker_finish(struct combine *combine, const struct window_waker *waker)
+static int waker_finish(struct downsample *downsample, const struct window_waker *waker)
 {
 	struct window_waker *added;
 
 	if (!waker)
 		return 0;
-	added = window_add_waker(combine->out);
+	added = window_add_waker(downsample->out);
 	if (!added)
 		return -ENOMEM;
 	*added = *waker;
@@ -357,39 +359,39 @@ static int waker_finish(struct combine *combine, const struct window_waker *wake
 	return 0;
 }
 
-static int rows_finish(struct combine *combine)
+static int rows_finish(struct downsample *downsample)
 {
 	struct row_entry *entry, *next;
 	uint32_t buckets[WAIT_BUCKETS];
 	struct window_row *row;
 	unsigned int i;
 
-	HASH_ITER (hh, combine->rows, entry, next) {
+	HASH_ITER (hh, downsample->rows, entry, next) {
 		for (i = 0; i < WAIT_BUCKETS; i++) {
 			if (entry->buckets[i] > UINT32_MAX)
 				return -EOVERFLOW;
 			buckets[i] = (uint32_t)entry->buckets[i];
 		}
-		row = window_add_row(combine->out);
+		row = window_add_row(downsample->out);
 		if (!row)
 			return -ENOMEM;
 		*row = entry->row;
 		stack_ref(row->kernel);
 		stack_ref(row->user);
-		if (window_row_set_buckets(combine->out, row, buckets) ||
-		    waker_finish(combine, entry->waker))
+		if (window_row_set_buckets(downsample->out, row, buckets) ||
+		    waker_finish(downsample, entry->waker))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int samples_finish(struct combine *combine)
+static int samples_finish(struct downsample *downsample)
 {
 	struct sample_entry *entry, *next;
 	struct window_sample *sample;
 
-	HASH_ITER (hh, combine->samples, entry, next) {
-		sample = window_add_sample(combine->out);
+	HASH_ITER (hh, downsample->samples, entry, next) {
+		sample = window_add_sample(downsample->out);
 		if (!sample)
 			return -ENOMEM;
 		*sample = entry->sample;
@@ -411,11 +413,11 @@ static void window_sum(struct window *out, const struct window *window)
 	out->parts += window->parts;
 }
 
-static int combine_run(struct combine *combine, struct window *const *windows, size_t n)
+static int downsample_run(struct downsample *downsample, struct window *const *windows, size_t n)
 {
-	struct window *out = combine->out;
+	struct window *out = downsample->out;
 	size_t i;
-	int r = waits_index(combine, windows, n);
+	int r = waits_index(downsample, windows, n);
 
 	out->run = windows[0]->run;
 	out->seq = windows[0]->seq;
@@ -428,69 +430,69 @@ static int combine_run(struct combine *combine, struct window *const *windows, s
 	out->parts = 0;
 	for (i = 0; i < n && !r; i++) {
 		window_sum(out, windows[i]);
-		r = images_add(combine, windows[i]);
+		r = images_add(downsample, windows[i]);
 		if (!r)
-			rows_add(combine, windows[i]);
+			rows_add(downsample, windows[i]);
 		if (!r)
-			r = samples_add(combine, windows[i]);
+			r = samples_add(downsample, windows[i]);
 		if (!r)
-			r = store_combine_ios_add(&combine->ios, windows[i], combine->map,
-						  i + 1 == n);
+			r = store_downsample_ios_add(&downsample->ios, windows[i], downsample->map,
+						     i + 1 == n);
 		if (!r)
-			r = spans_add(combine, windows[i]);
+			r = spans_add(downsample, windows[i]);
 		if (!r)
-			r = opens_add(combine, windows[i], i + 1 == n);
+			r = opens_add(downsample, windows[i], i + 1 == n);
 	}
 	if (!r)
-		r = combine->error;
+		r = downsample->error;
 	if (!r)
-		r = samples_finish(combine);
+		r = samples_finish(downsample);
 	if (!r)
-		r = store_combine_ios_finish(combine->ios, out);
-	return r ? r : rows_finish(combine);
+		r = store_downsample_ios_finish(downsample->ios, out);
+	return r ? r : rows_finish(downsample);
 }
 
-static void combine_fini(struct combine *combine)
+static void downsample_fini(struct downsample *downsample)
 {
 	struct image_entry *image, *next_image;
 	struct wait_entry *wait, *next_wait;
 	struct sample_entry *sample, *next_sample;
 	struct row_entry *row, *next_row;
 
-	HASH_ITER (hh, combine->images, image, next_image) {
-		HASH_DEL(combine->images, image);
+	HASH_ITER (hh, downsample->images, image, next_image) {
+		HASH_DEL(downsample->images, image);
 		free(image);
 	}
-	HASH_ITER (hh, combine->rows, row, next_row) {
-		HASH_DEL(combine->rows, row);
+	HASH_ITER (hh, downsample->rows, row, next_row) {
+		HASH_DEL(downsample->rows, row);
 		free(row);
 	}
-	HASH_ITER (hh, combine->waits, wait, next_wait) {
-		HASH_DEL(combine->waits, wait);
+	HASH_ITER (hh, downsample->waits, wait, next_wait) {
+		HASH_DEL(downsample->waits, wait);
 		free(wait);
 	}
-	HASH_ITER (hh, combine->samples, sample, next_sample) {
-		HASH_DEL(combine->samples, sample);
+	HASH_ITER (hh, downsample->samples, sample, next_sample) {
+		HASH_DEL(downsample->samples, sample);
 		free(sample);
 	}
-	store_combine_ios_free(&combine->ios);
-	free(combine->map);
+	store_downsample_ios_free(&downsample->ios);
+	free(downsample->map);
 }
 
-int store_combine(struct window *const *windows, size_t n, struct window **out)
+int store_downsample(struct window *const *windows, size_t n, struct window **out)
 {
-	struct combine combine = { .out = window_new() };
+	struct downsample downsample = { .out = window_new() };
 	int r;
 
-	if (!combine.out)
+	if (!downsample.out)
 		return -ENOMEM;
-	r = combine_run(&combine, windows, n);
-	combine_fini(&combine);
+	r = downsample_run(&downsample, windows, n);
+	downsample_fini(&downsample);
 	if (r) {
-		window_unref(combine.out);
+		window_unref(downsample.out);
 		return r;
 	}
-	window_seal(combine.out);
-	*out = combine.out;
+	window_seal(downsample.out);
+	*out = downsample.out;
 	return 0;
 }

@@ -54,7 +54,7 @@ static struct io_entry *entry_get(struct io_entry **entries, const struct window
 	return NULL;
 }
 
-/* What ends in the combined window has its stacks there: with references. */
+/* What ends in the downsampled window has its stacks there: with references. */
 static int entry_finish(struct window *out, const struct io_entry *entry)
 {
 	struct window_io *row = window_add_io(out);
@@ -67,8 +67,8 @@ static int entry_finish(struct window *out, const struct io_entry *entry)
 	return window_io_set_buckets(out, row, entry->buckets);
 }
 
-int store_combine_ios_add(struct io_entry **entries, const struct window *window,
-			  const uint32_t *images, bool is_last)
+int store_downsample_ios_add(struct io_entry **entries, const struct window *window,
+			     const uint32_t *images, bool is_last)
 {
 	struct io_entry *entry;
 	size_t i;
@@ -87,7 +87,7 @@ int store_combine_ios_add(struct io_entry **entries, const struct window *window
 	return 0;
 }
 
-int store_combine_ios_finish(struct io_entry *entries, struct window *out)
+int store_downsample_ios_finish(struct io_entry *entries, struct window *out)
 {
 	struct io_entry *entry, *next;
 	int r;
@@ -100,7 +100,7 @@ int store_combine_ios_finish(struct io_entry *entries, struct window *out)
 	return 0;
 }
 
-void store_combine_ios_free(struct io_entry **entries)
+void store_downsample_ios_free(struct io_entry **entries)
 {
 	struct io_entry *entry, *next;
 

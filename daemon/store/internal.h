@@ -5,7 +5,7 @@
 /*
  * What the files behind store.h share: the queue and the stats (store.c, under store.lock), the
  * thread and its database (store_writer.c), what is dropped for room (store_retention.c), what is
- * made shorter (store_merge.c) and what is done about damage (store_repair.c). All but the queue,
+ * made shorter (store_merge.c) and what is done about damage (store_salvage.c). All but the queue,
  * the stats and the settings belongs to the writer.
  */
 
@@ -103,8 +103,8 @@ uint64_t store_file_bytes(const char *path, const char *suffix);
 /* Counts what is there, for the stats. */
 void store_count(struct store *store);
 
-/* store_repair.c: moves the database aside and starts anew with what of it can be read. */
-int store_repair(struct store *store);
+/* store_salvage.c: moves the database aside and starts anew with what of it can be read. */
+int store_salvage(struct store *store);
 
 /* store_merge.c: merges one group of old windows into one, if there is one. */
 int store_compact_step(struct store *store, int64_t now_ns);

@@ -248,7 +248,7 @@ static void salvage_run(struct store *store, struct salvage *salvage)
 	sqlite3_close(salvage->old);
 }
 
-int store_repair(struct store *store)
+int store_salvage(struct store *store)
 {
 	struct salvage salvage = { .new = &store->db };
 	int r;

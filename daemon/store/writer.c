@@ -151,7 +151,7 @@ static int window_write(struct store *store, const struct window *window)
 
 	if (r == -ENOSPC && store_evict_some(store) == 0)
 		r = window_try(store, window);
-	else if (r == -EUCLEAN && store_repair(store) == 0)
+	else if (r == -EUCLEAN && store_salvage(store) == 0)
 		r = window_try(store, window);
 	return r;
 }

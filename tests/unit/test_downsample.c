@@ -142,7 +142,7 @@ static void assert_same_answer(void)
 	struct merge *before = answer(windows, WINDOWS, &before_group), *after;
 	struct window *window;
 
-	assert_int_equal(store_combine(windows, WINDOWS, &window), 0);
+	assert_int_equal(store_downsample(windows, WINDOWS, &window), 0);
 	after = answer(&window, 1, &after_group);
 	assert_int_equal(window->parts, WINDOWS);
 	assert_int_equal(window->seq, 10);
@@ -218,7 +218,7 @@ static void test_operations(void **state)
 		else
 			io->count = 10;
 	}
-	assert_int_equal(store_combine(windows, WINDOWS, &window), 0);
+	assert_int_equal(store_downsample(windows, WINDOWS, &window), 0);
 	assert_int_equal(window->n_ios, 2);
 	open = window->ios[1].open > 0;
 	assert_int_equal(window->ios[!open].count, 10 * WINDOWS);
@@ -235,7 +235,7 @@ static void test_too_many(void **state)
 
 	windows[0]->buckets[0] = UINT32_MAX;
 	windows[2]->buckets[0] = UINT32_MAX;
-	assert_int_equal(store_combine(windows, WINDOWS, &window), -EOVERFLOW);
+	assert_int_equal(store_downsample(windows, WINDOWS, &window), -EOVERFLOW);
 	assert_null(window);
 }
 
