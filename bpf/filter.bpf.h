@@ -13,7 +13,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "shared.h"
+#include "layout.h"
 
 const volatile struct session_filter filter = {};
 

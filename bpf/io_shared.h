@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-#include "shared.h"
+#include "layout.h"
 
 /* From the program down to the device. The last three are parts of a request's time. */
 enum io_layer {

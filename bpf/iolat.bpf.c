@@ -15,7 +15,7 @@
 #include "filter.bpf.h"
 #include "io_shared.h"
 #include "iolat_types.bpf.h"
-#include "shared.h"
+#include "layout.h"
 
 /* Of the operation at hand. */
 struct slow_stacks {

@@ -5,7 +5,7 @@
 /* The types of iolat: the key and the value of its window's map, and what each CPU keeps. */
 
 #include "io_shared.h"
-#include "shared.h"
+#include "layout.h"
 
 struct cpu {
 	struct cpu_counts counts;

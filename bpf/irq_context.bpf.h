@@ -4,7 +4,7 @@
 
 /* In go interrupts, softirqs and timers as they come and go; out comes in what context a CPU is. */
 
-#include "shared.h"
+#include "layout.h"
 
 /*
  * What runs on a CPU on top of its task, by the tracepoints around it: the kernel's own count of it

@@ -14,7 +14,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "shared.h"
+#include "layout.h"
 
 #ifndef WINDOW_KEY
 #include "sample_types.bpf.h"

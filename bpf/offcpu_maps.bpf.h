@@ -12,7 +12,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "hook.bpf.h"
-#include "shared.h"
+#include "layout.h"
 
 __u64 next_uid;
 

@@ -16,7 +16,7 @@
 #include "filter.bpf.h"
 #include "hook.bpf.h"
 #include "irq_context.bpf.h"
-#include "shared.h"
+#include "layout.h"
 
 /* Times and state of a wait that has ended, from the switch to the hook that takes its stack. */
 struct pending_wake {

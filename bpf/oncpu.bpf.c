@@ -12,7 +12,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "filter.bpf.h"
-#include "shared.h"
+#include "layout.h"
 
 #include "follow_progs.bpf.h"
 #include "mapping.bpf.h"

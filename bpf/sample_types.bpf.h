@@ -8,7 +8,7 @@
  * own before.
  */
 
-#include "shared.h"
+#include "layout.h"
 
 struct cpu {
 	struct cpu_counts counts;

@@ -15,7 +15,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "filter.bpf.h"
-#include "shared.h"
+#include "layout.h"
 
 struct cpu {
 	struct cpu_counts counts;

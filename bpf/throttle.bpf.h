@@ -73,8 +73,8 @@ static __always_inline void throttle_mark(struct thread *t, struct task_struct *
 {
 	struct cfs_rq *queue = task->se.cfs_rq;
 
-	t->quota_queue = (__u64)queue;
-	t->quota_ns = throttle_clock(queue);
+	t->throttle_queue = (__u64)queue;
+	t->throttle_mark_ns = throttle_clock(queue);
 	t->flags |= THREAD_IS_MARKED;
 }
 
@@ -106,7 +106,7 @@ static __always_inline void throttle_wake(struct thread *t, struct task_struct *
  */
 static __noinline __u64 throttle_end(struct thread *t, __u64 wake_ns, __u64 end_ns, __u32 epoch)
 {
-	__u64 ns = throttle_clock_at((struct cfs_rq *)t->quota_queue) - t->quota_ns;
+	__u64 ns = throttle_clock_at((struct cfs_rq *)t->throttle_queue) - t->throttle_mark_ns;
 	__u64 wait = span_ns(wake_ns, end_ns), at;
 
 	if ((__s64)ns <= 0)
@@ -134,13 +134,13 @@ static __always_inline bool throttle_is_out(struct cfs_rq *queue)
  */
 static __always_inline void throttle_look(struct cpu *cpu, struct thread *t)
 {
-	struct cfs_rq *queue = (struct cfs_rq *)t->quota_queue;
+	struct cfs_rq *queue = (struct cfs_rq *)t->throttle_queue;
 	struct task_struct *self = bpf_get_current_task_btf();
 	__u64 ns = 0, behind = 0;
 	struct thread *me;
 
 	if (t->flags & THREAD_IS_MARKED) {
-		ns = throttle_clock_at(queue) - t->quota_ns;
+		ns = throttle_clock_at(queue) - t->throttle_mark_ns;
 		me = throttle_is_out(queue) ? thread_find(cpu, (__u64)self) : NULL;
 		if (me && self->sched_info.last_arrival)
 			behind = bpf_ktime_get_ns() - me->since_ns + self->sched_info.last_arrival -

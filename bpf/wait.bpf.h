@@ -12,7 +12,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "buckets.h"
-#include "shared.h"
+#include "layout.h"
 
 /* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
 static __always_inline bool task_is_blocked(struct task_struct *task)

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "daemon/drain/call_budget.h"
 #include "daemon/drain/drain.h"
 #include "daemon/drain/ring.h"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "daemon/probe/openwait.h"
 
 struct openwait_reader;

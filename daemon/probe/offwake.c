@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "common/base.h"
 
 #include "offwake.skel.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/broker/broker.h"

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "daemon/probe/probe.h"
 
 struct probe_openwait;

@@ -10,7 +10,7 @@
 
 #include <bpf/bpf.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/broker/broker.h"

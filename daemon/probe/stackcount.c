@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/broker/broker.h"
 #include "daemon/probe/multi_attach.h"

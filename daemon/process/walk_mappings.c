@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/process/internal.h"
 

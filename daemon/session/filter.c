@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/window/task_state.h"
 

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "common/arena.h"
 #include "daemon/probe/target.h"
 #include "daemon/session/session.h"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "daemon/process/process.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/window.h"

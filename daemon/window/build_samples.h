@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "daemon/process/process.h"
 #include "daemon/window/stack.h"
 #include "daemon/window/window.h"

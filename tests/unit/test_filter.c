@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/session/filter.h"
 #include "daemon/window/task_state.h"

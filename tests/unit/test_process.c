@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "bpf/shared.h"
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/host/procfs.h"
 #include "daemon/process/process.h"
