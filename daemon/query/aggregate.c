@@ -6,29 +6,29 @@
 
 #include "daemon/query/aggregate_internal.h"
 
-static void merge_image(struct merge *merge, const struct window_image *image,
+static void merge_image(struct aggregate *aggregate, const struct window_image *image,
 			struct image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
 
-	merge->totals.on_cpu_ns += sums->on_ns;
-	merge->totals.blocked_ns += sums->blocked_ns;
-	merge->totals.runnable_ns += sums->runnable_ns;
-	merge->totals.throttled_ns += sums->throttled_ns;
-	merge->totals.waits += sums->switches;
-	merge->totals.short_waits += sums->short_count;
-	merge->totals.short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
-	merge_short(merge, image, info);
+	aggregate->totals.on_cpu_ns += sums->on_ns;
+	aggregate->totals.blocked_ns += sums->blocked_ns;
+	aggregate->totals.runnable_ns += sums->runnable_ns;
+	aggregate->totals.throttled_ns += sums->throttled_ns;
+	aggregate->totals.waits += sums->switches;
+	aggregate->totals.short_waits += sums->short_count;
+	aggregate->totals.short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
+	merge_short(aggregate, image, info);
 }
 
 /* Who the window's images are; NULL in the place of those that are not asked for. */
-static struct image_info **infos_make(struct merge *merge, const struct window *window)
+static struct image_info **infos_make(struct aggregate *aggregate, const struct window *window)
 {
 	struct image_info **infos = calloc(window->n_images + 1, sizeof(*infos)), *info;
 	size_t i;
 
 	for (i = 0; infos && i < window->n_images; i++) {
-		info = info_get(merge, &window->images[i]);
+		info = info_get(aggregate, &window->images[i]);
 		if (!info) {
 			free(infos);
 			return NULL;
@@ -38,8 +38,8 @@ static struct image_info **infos_make(struct merge *merge, const struct window *
 	return infos;
 }
 
-static void merge_opens(struct merge *merge, const struct window *window, struct image_info **infos,
-			struct stack *unread)
+static void merge_opens(struct aggregate *aggregate, const struct window *window,
+			struct image_info **infos, struct stack *unread)
 {
 	struct image_info *info;
 	size_t i;
@@ -47,30 +47,31 @@ static void merge_opens(struct merge *merge, const struct window *window, struct
 	for (i = 0; i < window->n_opens; i++) {
 		info = infos[window->opens[i].image];
 		if (info)
-			merge_doubt(merge, window, &window->opens[i]);
-		if (info && filter_has_state(merge->filter, window->opens[i].state))
-			merge_open(merge, window, &window->opens[i], info, unread);
+			merge_doubt(aggregate, window, &window->opens[i]);
+		if (info && filter_has_state(aggregate->filter, window->opens[i].state))
+			merge_open(aggregate, window, &window->opens[i], info, unread);
 	}
 }
 
-static void merge_ended(struct merge *merge, const struct window *window, struct image_info **infos)
+static void merge_ended(struct aggregate *aggregate, const struct window *window,
+			struct image_info **infos)
 {
 	struct image_info *info;
 	size_t i;
 
 	for (i = 0; i < window->n_rows; i++) {
 		info = infos[window->rows[i].image];
-		if (info && filter_has_state(merge->filter, window->rows[i].state))
-			merge_row(merge, window, i, info);
+		if (info && filter_has_state(aggregate->filter, window->rows[i].state))
+			merge_row(aggregate, window, i, info);
 	}
 	for (i = 0; i < window->n_spans; i++) {
 		info = infos[window->spans[i].image];
-		if (info && filter_has_state(merge->filter, window->spans[i].state))
-			merge_span(merge, window, &window->spans[i], info);
+		if (info && filter_has_state(aggregate->filter, window->spans[i].state))
+			merge_span(aggregate, window, &window->spans[i], info);
 	}
 }
 
-static void merge_samples(struct merge *merge, const struct window *window,
+static void merge_samples(struct aggregate *aggregate, const struct window *window,
 			  struct image_info **infos)
 {
 	struct image_info *info;
@@ -79,11 +80,11 @@ static void merge_samples(struct merge *merge, const struct window *window,
 	for (i = 0; i < window->n_samples; i++) {
 		info = infos[window->samples[i].image];
 		if (info)
-			merge_sample(merge, window, &window->samples[i], info);
+			merge_sample(aggregate, window, &window->samples[i], info);
 	}
 }
 
-static void merge_window_ios(struct merge *merge, const struct window *window,
+static void merge_window_ios(struct aggregate *aggregate, const struct window *window,
 			     struct image_info **infos, bool is_last)
 {
 	struct image_info *info;
@@ -92,50 +93,51 @@ static void merge_window_ios(struct merge *merge, const struct window *window,
 	for (i = 0; i < window->n_ios; i++) {
 		info = infos[window->ios[i].image];
 		if (info)
-			merge_io(merge, window, &window->ios[i], info, is_last);
+			merge_io(aggregate, window, &window->ios[i], info, is_last);
 	}
 }
 
-static int merge_window(struct merge *merge, const struct window *window, bool is_last,
+static int merge_window(struct aggregate *aggregate, const struct window *window, bool is_last,
 			struct stack *unread)
 {
-	_cleanup_(freep) struct image_info **infos = infos_make(merge, window);
+	_cleanup_(freep) struct image_info **infos = infos_make(aggregate, window);
 	size_t i;
 
 	if (!infos)
 		return -ENOMEM;
 	for (i = 0; i < window->n_images; i++)
 		if (infos[i])
-			merge_image(merge, &window->images[i], infos[i]);
-	if (is_last || !merge->options.open_only)
-		merge_opens(merge, window, infos, unread);
-	if (!merge->options.open_only)
-		merge_ended(merge, window, infos);
-	merge_samples(merge, window, infos);
-	merge_window_ios(merge, window, infos, is_last);
-	return merge->error;
+			merge_image(aggregate, &window->images[i], infos[i]);
+	if (is_last || !aggregate->options.open_only)
+		merge_opens(aggregate, window, infos, unread);
+	if (!aggregate->options.open_only)
+		merge_ended(aggregate, window, infos);
+	merge_samples(aggregate, window, infos);
+	merge_window_ios(aggregate, window, infos, is_last);
+	return aggregate->error;
 }
 
-static int merge_finish(struct merge *merge)
+static int merge_finish(struct aggregate *aggregate)
 {
-	struct merge_group *group, *next;
+	struct aggregate_group *group, *next;
 	struct seen *seen, *next_seen;
 	size_t i = 0;
 
-	merge->array = calloc(HASH_COUNT(merge->groups) + 1, sizeof(struct merge_group *));
-	if (!merge->array)
+	aggregate->array =
+		calloc(HASH_COUNT(aggregate->groups) + 1, sizeof(struct aggregate_group *));
+	if (!aggregate->array)
 		return -ENOMEM;
-	HASH_ITER (hh, merge->groups, group, next)
-		merge->array[i++] = group;
-	HASH_ITER (hh, merge->threads, seen, next_seen)
-		merge->totals.idle_threads += seen->is_idle;
-	merge->totals.threads = HASH_COUNT(merge->threads);
-	merge->totals.processes = HASH_COUNT(merge->processes);
-	return merge->error;
+	HASH_ITER (hh, aggregate->groups, group, next)
+		aggregate->array[i++] = group;
+	HASH_ITER (hh, aggregate->threads, seen, next_seen)
+		aggregate->totals.idle_threads += seen->is_idle;
+	aggregate->totals.threads = HASH_COUNT(aggregate->threads);
+	aggregate->totals.processes = HASH_COUNT(aggregate->processes);
+	return aggregate->error;
 }
 
 /* How the waits ended that were open at the end of the list. */
-static void later_index(struct merge *merge, const struct history_list *later)
+static void later_index(struct aggregate *aggregate, const struct history_list *later)
 {
 	struct window *window;
 	size_t i;
@@ -143,94 +145,94 @@ static void later_index(struct merge *merge, const struct history_list *later)
 	for (i = later->n; i-- > 0;) {
 		window = history_list_get(later, i);
 		if (window)
-			spans_index(merge, window);
+			spans_index(aggregate, window);
 		window_unref(window);
 	}
 }
 
 /* The newest window of the list that can be had says which waits are open at the end. */
-static int merge_next(struct merge *merge, const struct window *window, bool is_last,
+static int merge_next(struct aggregate *aggregate, const struct window *window, bool is_last,
 		      struct stack *unread)
 {
 	int r;
 
 	if (is_last) {
-		merge->end_ns = window->end_ns;
-		opens_index(merge, window);
+		aggregate->end_ns = window->end_ns;
+		opens_index(aggregate, window);
 	}
 	/* Clocks and waits go on over windows of one run only. */
-	if (is_last || window->run != merge->run)
-		merge->run_end_ns = window->end_ns;
-	merge->run = window->run;
-	spans_index(merge, window);
-	r = merge_window(merge, window, is_last, unread);
-	spans_forget(merge, window);
+	if (is_last || window->run != aggregate->run)
+		aggregate->run_end_ns = window->end_ns;
+	aggregate->run = window->run;
+	spans_index(aggregate, window);
+	r = merge_window(aggregate, window, is_last, unread);
+	spans_forget(aggregate, window);
 	return r;
 }
 
-int merge_run(const struct history_list *list, const struct history_list *later,
-	      const struct filter *filter, const struct merge_options *options,
-	      struct stack *unread, struct merge **out)
+int aggregate_new(const struct history_list *list, const struct history_list *later,
+		  const struct filter *filter, const struct aggregate_options *options,
+		  struct stack *unread, struct aggregate **out)
 {
-	struct merge *merge = calloc(1, sizeof(*merge));
+	struct aggregate *aggregate = calloc(1, sizeof(*aggregate));
 	bool is_last = true;
 	size_t i;
 	int r = 0;
 
-	if (!merge)
+	if (!aggregate)
 		return -ENOMEM;
-	merge->arena = arena_new();
-	if (!merge->arena) {
-		free(merge);
+	aggregate->arena = arena_new();
+	if (!aggregate->arena) {
+		free(aggregate);
 		return -ENOMEM;
 	}
-	merge->filter = filter;
-	merge->options = *options;
-	later_index(merge, later);
+	aggregate->filter = filter;
+	aggregate->options = *options;
+	later_index(aggregate, later);
 	for (i = list->n; i-- > 0 && !r;) {
 		struct window *window = history_list_get(list, i);
 
 		if (!window)
 			continue;
-		r = merge_next(merge, window, is_last, unread);
+		r = merge_next(aggregate, window, is_last, unread);
 		is_last = false;
 		window_unref(window);
 	}
 	if (!r)
-		r = merge_finish(merge);
+		r = merge_finish(aggregate);
 	if (r) {
-		merge_free(merge);
+		aggregate_free(aggregate);
 		return r;
 	}
-	*out = merge;
+	*out = aggregate;
 	return 0;
 }
 
-struct merge *merge_free(struct merge *merge)
+struct aggregate *aggregate_free(struct aggregate *aggregate)
 {
-	if (!merge)
+	if (!aggregate)
 		return NULL;
-	groups_free(merge);
-	merge_ios_free(merge);
-	index_free(merge);
-	free(merge->array);
-	arena_free(merge->arena);
-	free(merge);
+	groups_free(aggregate);
+	aggregate_io_groups_free(aggregate);
+	index_free(aggregate);
+	free(aggregate->array);
+	arena_free(aggregate->arena);
+	free(aggregate);
 	return NULL;
 }
 
-struct merge_group **merge_groups(struct merge *merge, size_t *n_out)
+struct aggregate_group **aggregate_groups(struct aggregate *aggregate, size_t *n_out)
 {
-	*n_out = HASH_COUNT(merge->groups);
-	return merge->array;
+	*n_out = HASH_COUNT(aggregate->groups);
+	return aggregate->array;
 }
 
-const struct merge_totals *merge_totals(const struct merge *merge)
+const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate)
 {
-	return &merge->totals;
+	return &aggregate->totals;
 }
 
-uint64_t merge_estimated(const struct merge *merge)
+uint64_t aggregate_estimated(const struct aggregate *aggregate)
 {
-	return merge->estimated;
+	return aggregate->estimated;
 }

@@ -17,16 +17,16 @@
 #include "daemon/store/history.h"
 
 /* The last two are of I/O. */
-enum merge_by {
-	MERGE_BY_STACK,
-	MERGE_BY_THREAD,
-	MERGE_BY_PROCESS,
-	MERGE_BY_OPERATION,
-	MERGE_BY_WINDOW, /* one kind of operation in one layer and window, wherever it was */
+enum aggregate_by {
+	AGGREGATE_BY_STACK,
+	AGGREGATE_BY_THREAD,
+	AGGREGATE_BY_PROCESS,
+	AGGREGATE_BY_OPERATION,
+	AGGREGATE_BY_WINDOW, /* one kind of operation in one layer and window, wherever it was */
 };
 
 /* All words, so that equal keys are equal bytes. */
-struct merge_key {
+struct aggregate_key {
 	uint64_t pid;
 	uint64_t process_start;
 	uint64_t thread; /* by thread */
@@ -37,8 +37,8 @@ struct merge_key {
 	char comm[COMM_LEN];
 };
 
-struct merge_group {
-	struct merge_key key;
+struct aggregate_group {
+	struct aggregate_key key;
 	const struct window_image *image; /* one of its threads; its sums are of no account */
 	struct stack *kernel;		  /* references */
 	struct stack *user;
@@ -60,11 +60,11 @@ struct merge_group {
 	int32_t max_tid;
 	char max_comm[COMM_LEN];
 	uint64_t buckets[WAIT_BUCKETS];
-	UT_hash_handle hh; /* merge.groups */
+	UT_hash_handle hh; /* aggregate.groups */
 };
 
 /* Of I/O; equal keys are equal bytes. */
-struct merge_io_key {
+struct aggregate_io_key {
 	uint64_t what;	/* layer, operation, system call */
 	uint64_t where; /* device, file system */
 	uint64_t pid;
@@ -75,16 +75,16 @@ struct merge_io_key {
 	char device[WINDOW_DEVICE_LEN];
 };
 
-struct merge_io {
-	struct merge_io_key key;
+struct aggregate_io_group {
+	struct aggregate_io_key key;
 	const struct window_image *image; /* one of its processes */
 	struct window_io io; /* sums; stacks are references, its image and buckets of no account */
 	int64_t max_end_real_ns;
 	uint64_t buckets[IO_BUCKETS_N];
-	UT_hash_handle hh; /* merge.ios */
+	UT_hash_handle hh; /* aggregate.ios */
 };
 
-struct merge_totals {
+struct aggregate_totals {
 	uint64_t ios;
 	uint64_t samples;
 	uint64_t on_cpu_ns;
@@ -102,10 +102,10 @@ struct merge_totals {
 	uint64_t idle_threads;
 };
 
-struct merge;
+struct aggregate;
 
-struct merge_options {
-	enum merge_by by;
+struct aggregate_options {
+	enum aggregate_by by;
 	bool open_only;	   /* waits not ended at the end of the last window */
 	bool by_functions; /* stacks of samples that differ by address only are one */
 };
@@ -115,21 +115,22 @@ struct merge_options {
  * by the stack it ended with; unread stands for the user stack of one still open. Returns 0 and
  * *out, owned by the caller; -ENOMEM.
  */
-int merge_run(const struct history_list *list, const struct history_list *later,
-	      const struct filter *filter, const struct merge_options *options,
-	      struct stack *unread, struct merge **out);
-struct merge *merge_free(struct merge *merge);
+int aggregate_new(const struct history_list *list, const struct history_list *later,
+		  const struct filter *filter, const struct aggregate_options *options,
+		  struct stack *unread, struct aggregate **out);
+struct aggregate *aggregate_free(struct aggregate *aggregate);
 
 /* Groups as an array of pointers, in no order; borrowed. */
-struct merge_group **merge_groups(struct merge *merge, size_t *n_out);
+struct aggregate_group **aggregate_groups(struct aggregate *aggregate, size_t *n_out);
 /* Those of I/O, an array that is the caller's to free. 0 or -ENOMEM. */
-int merge_ios(struct merge *merge, struct merge_io ***out, size_t *n_out);
-const struct merge_totals *merge_totals(const struct merge *merge);
+int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group ***out,
+			size_t *n_out);
+const struct aggregate_totals *aggregate_totals(const struct aggregate *aggregate);
 
 /*
  * How many rows had waits on both sides of the filter's times, besides their longest, which is
  * known: their time is an estimate, never more than all of it.
  */
-uint64_t merge_estimated(const struct merge *merge);
+uint64_t aggregate_estimated(const struct aggregate *aggregate);
 
 #endif

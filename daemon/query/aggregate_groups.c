@@ -26,15 +26,15 @@ static bool wait_is_idle(const struct contribution *c)
 }
 
 /* Whether a wait is idle does not depend on which of its stacks are wanted. */
-void contribution_stacks(const struct merge *merge, struct contribution *c, struct stack *kernel,
-			 struct stack *user)
+void contribution_stacks(const struct aggregate *aggregate, struct contribution *c,
+			 struct stack *kernel, struct stack *user)
 {
 	c->kernel = kernel;
 	c->user = user;
 	c->is_idle = c->is_sample ? !c->info->process.id.pid : wait_is_idle(c);
-	if (merge->filter->drops_kernel)
+	if (aggregate->filter->drops_kernel)
 		c->kernel = NULL;
-	if (merge->filter->drops_user)
+	if (aggregate->filter->drops_user)
 		c->user = NULL;
 }
 
@@ -66,21 +66,22 @@ static uint64_t key_state(const struct contribution *c, bool has_stacks)
 	       (is_killable ? KEY_KILLABLE : 0) | (c->state & STATE_THROTTLED ? KEY_THROTTLED : 0);
 }
 
-static void key_init(const struct merge *merge, const struct contribution *c, struct merge_key *key)
+static void key_init(const struct aggregate *aggregate, const struct contribution *c,
+		     struct aggregate_key *key)
 {
 	const struct process_info *process = &c->info->process;
-	enum merge_by by = merge->options.by;
-	bool has_stacks = by == MERGE_BY_STACK || merge->options.open_only;
-	const char *comm = by == MERGE_BY_PROCESS ? process->comm : c->image->comm;
+	enum aggregate_by by = aggregate->options.by;
+	bool has_stacks = by == AGGREGATE_BY_STACK || aggregate->options.open_only;
+	const char *comm = by == AGGREGATE_BY_PROCESS ? process->comm : c->image->comm;
 
 	memset(key, 0, sizeof(*key));
 	key->pid = (uint64_t)process->id.pid;
 	key->process_start = process->id.start_boot_ns;
 	/* Not uid, which begins anew with every start of stackd. */
-	if (by == MERGE_BY_THREAD)
+	if (by == AGGREGATE_BY_THREAD)
 		key->thread = c->image->start_boot_ns * TID_RANGE + (uint64_t)c->image->tid;
 	key->state = key_state(c, has_stacks);
-	if (has_stacks && c->is_sample && merge->options.by_functions) {
+	if (has_stacks && c->is_sample && aggregate->options.by_functions) {
 		key->kernel = stack_functions(c->kernel);
 		key->user = stack_functions(c->user);
 	} else if (has_stacks) {
@@ -88,32 +89,32 @@ static void key_init(const struct merge *merge, const struct contribution *c, st
 		key->user = stack_place(c->user);
 	}
 	if (has_stacks) {
-		key->waker = window_waker_id(c->waker, !merge->filter->drops_kernel,
-					     !merge->filter->drops_user);
+		key->waker = window_waker_id(c->waker, !aggregate->filter->drops_kernel,
+					     !aggregate->filter->drops_user);
 	}
 	memcpy(key->comm, comm, strnlen(comm, sizeof(key->comm)));
 }
 
-static void group_set_waker(const struct merge *merge, struct merge_group *group,
+static void group_set_waker(const struct aggregate *aggregate, struct aggregate_group *group,
 			    const struct window_waker *waker)
 {
 	group->waker = *waker;
-	group->waker.kernel = merge->filter->drops_kernel ? NULL : stack_ref(waker->kernel);
-	group->waker.user = merge->filter->drops_user ? NULL : stack_ref(waker->user);
+	group->waker.kernel = aggregate->filter->drops_kernel ? NULL : stack_ref(waker->kernel);
+	group->waker.user = aggregate->filter->drops_user ? NULL : stack_ref(waker->user);
 }
 
-static struct merge_group *group_get(struct merge *merge, const struct contribution *c)
+static struct aggregate_group *group_get(struct aggregate *aggregate, const struct contribution *c)
 {
-	struct merge_group *group;
-	struct merge_key key;
+	struct aggregate_group *group;
+	struct aggregate_key key;
 
-	key_init(merge, c, &key);
-	HASH_FIND(hh, merge->groups, &key, sizeof(key), group);
+	key_init(aggregate, c, &key);
+	HASH_FIND(hh, aggregate->groups, &key, sizeof(key), group);
 	if (group)
 		return group;
-	group = arena_alloc(merge->arena, sizeof(*group));
+	group = arena_alloc(aggregate->arena, sizeof(*group));
 	if (!group) {
-		merge->error = -ENOMEM;
+		aggregate->error = -ENOMEM;
 		return NULL;
 	}
 	group->key = key;
@@ -121,21 +122,21 @@ static struct merge_group *group_get(struct merge *merge, const struct contribut
 	group->is_idle = c->is_idle;
 	group->is_short = c->is_short;
 	group->is_sample = c->is_sample;
-	HASH_ADD(hh, merge->groups, key, sizeof(group->key), group);
+	HASH_ADD(hh, aggregate->groups, key, sizeof(group->key), group);
 	if (!HASH_HAS(group)) {
-		merge->error = -ENOMEM;
+		aggregate->error = -ENOMEM;
 		return NULL;
 	}
 	group->kernel = key.kernel ? stack_ref(c->kernel) : NULL;
 	group->user = key.user ? stack_ref(c->user) : NULL;
 	if (key.waker)
-		group_set_waker(merge, group, c->waker);
+		group_set_waker(aggregate, group, c->waker);
 	return group;
 }
 
-struct merge_group *contribute(struct merge *merge, const struct contribution *c)
+struct aggregate_group *contribute(struct aggregate *aggregate, const struct contribution *c)
 {
-	struct merge_group *group = group_get(merge, c);
+	struct aggregate_group *group = group_get(aggregate, c);
 
 	if (!group)
 		return NULL;
@@ -160,7 +161,7 @@ struct merge_group *contribute(struct merge *merge, const struct contribution *c
 	return group;
 }
 
-void merge_sample(struct merge *merge, const struct window *window,
+void merge_sample(struct aggregate *aggregate, const struct window *window,
 		  const struct window_sample *sample, struct image_info *info)
 {
 	struct contribution c = {
@@ -171,17 +172,17 @@ void merge_sample(struct merge *merge, const struct window *window,
 		.on_ns = sample->on_ns,
 	};
 
-	merge->totals.samples += sample->count;
-	contribution_stacks(merge, &c, sample->kernel, sample->user);
-	contribute(merge, &c);
+	aggregate->totals.samples += sample->count;
+	contribution_stacks(aggregate, &c, sample->kernel, sample->user);
+	contribute(aggregate, &c);
 }
 
-void groups_free(struct merge *merge)
+void groups_free(struct aggregate *aggregate)
 {
-	struct merge_group *group, *next;
+	struct aggregate_group *group, *next;
 
-	HASH_ITER (hh, merge->groups, group, next) {
-		HASH_DEL(merge->groups, group);
+	HASH_ITER (hh, aggregate->groups, group, next) {
+		HASH_DEL(aggregate->groups, group);
 		stack_unref(group->kernel);
 		stack_unref(group->user);
 		stack_unref(group->waker.kernel);

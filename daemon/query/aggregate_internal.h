@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_QUERY_AGGREGATE_INTERNAL_H
 
 /*
- * What the files behind merge.h share: who is seen (merge_index.c), the groups (merge_groups.c),
- * what waits add to them (merge_waits.c) and the order of the windows (merge.c). One thread.
- * Failures are kept in merge.error.
+ * What the files behind aggregate.h share: who is seen (aggregate_index.c), the groups
+ * (aggregate_groups.c), what waits add to them (aggregate_waits.c) and the order of the windows
+ * (aggregate.c). One thread. Failures are kept in aggregate.error.
  */
 
 #include <stdbool.h>
@@ -45,22 +45,22 @@ struct span_entry {
 	UT_hash_handle hh;
 };
 
-struct merge {
+struct aggregate {
 	const struct filter *filter;
-	struct merge_options options;
+	struct aggregate_options options;
 	/*
 	 * Of all that lives as long as the merge: tens of thousands of pieces among those of others
 	 * would leave as many holes.
 	 */
 	struct arena *arena;
-	struct merge_group *groups;
-	struct merge_group **array;
-	struct merge_io *ios;
+	struct aggregate_group *groups;
+	struct aggregate_group **array;
+	struct aggregate_io_group *ios;
 	struct image_info *infos;
 	struct seen *threads;
 	struct seen *processes;
 	struct span_entry *spans;
-	struct merge_totals totals;
+	struct aggregate_totals totals;
 	uint64_t estimated;
 	int64_t end_ns;	    /* of the last window */
 	uint64_t run;	    /* of the window at hand, */
@@ -88,43 +88,45 @@ struct contribution {
 	int64_t max_end_real_ns;
 };
 
-/* merge_index.c */
-struct span_entry *span_get(struct merge *merge, uint64_t uid, int64_t start_ns, bool add);
-void spans_index(struct merge *merge, const struct window *window);
-void opens_index(struct merge *merge, const struct window *last);
+/* aggregate_index.c */
+struct span_entry *span_get(struct aggregate *aggregate, uint64_t uid, int64_t start_ns, bool add);
+void spans_index(struct aggregate *aggregate, const struct window *window);
+void opens_index(struct aggregate *aggregate, const struct window *last);
 
 /* Forgets the waits that began in the window: none of them is in an earlier one. */
-void spans_forget(struct merge *merge, const struct window *window);
+void spans_forget(struct aggregate *aggregate, const struct window *window);
 
 /* Who an image is, and whether it is asked for. NULL when out of memory. */
-struct image_info *info_get(struct merge *merge, const struct window_image *image);
+struct image_info *info_get(struct aggregate *aggregate, const struct window_image *image);
 
-void index_free(struct merge *merge);
+void index_free(struct aggregate *aggregate);
 
-/* merge_groups.c: whether a wait is idle does not depend on which of its stacks are wanted. */
-void contribution_stacks(const struct merge *merge, struct contribution *c, struct stack *kernel,
-			 struct stack *user);
+/* aggregate_groups.c: whether a wait is idle does not depend on which of its stacks are wanted. */
+void contribution_stacks(const struct aggregate *aggregate, struct contribution *c,
+			 struct stack *kernel, struct stack *user);
 
-struct merge_group *contribute(struct merge *merge, const struct contribution *c);
+struct aggregate_group *contribute(struct aggregate *aggregate, const struct contribution *c);
 
-void groups_free(struct merge *merge);
+void groups_free(struct aggregate *aggregate);
 
-void merge_sample(struct merge *merge, const struct window *window,
+void merge_sample(struct aggregate *aggregate, const struct window *window,
 		  const struct window_sample *sample, struct image_info *info);
 
-/* merge_ios.c */
-void merge_io(struct merge *merge, const struct window *window, const struct window_io *io,
+/* aggregate_iolat.c */
+void merge_io(struct aggregate *aggregate, const struct window *window, const struct window_io *io,
 	      struct image_info *info, bool is_last);
-void merge_ios_free(struct merge *merge);
+void aggregate_io_groups_free(struct aggregate *aggregate);
 
-/* merge_waits.c */
-void merge_row(struct merge *merge, const struct window *window, size_t place,
+/* aggregate_waits.c */
+void merge_row(struct aggregate *aggregate, const struct window *window, size_t place,
 	       struct image_info *info);
-void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
-		struct image_info *info);
-void merge_doubt(struct merge *merge, const struct window *window, const struct window_open *open);
-void merge_open(struct merge *merge, const struct window *window, const struct window_open *open,
-		struct image_info *info, struct stack *unread);
-void merge_short(struct merge *merge, const struct window_image *image, struct image_info *info);
+void merge_span(struct aggregate *aggregate, const struct window *window,
+		const struct window_span *span, struct image_info *info);
+void merge_doubt(struct aggregate *aggregate, const struct window *window,
+		 const struct window_open *open);
+void merge_open(struct aggregate *aggregate, const struct window *window,
+		const struct window_open *open, struct image_info *info, struct stack *unread);
+void merge_short(struct aggregate *aggregate, const struct window_image *image,
+		 struct image_info *info);
 
 #endif

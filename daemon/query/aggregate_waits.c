@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/query/aggregate_internal.h"
 
-void merge_row(struct merge *merge, const struct window *window, size_t place,
+void merge_row(struct aggregate *aggregate, const struct window *window, size_t place,
 	       struct image_info *info)
 {
 	const struct window_row *row = &window->rows[place];
@@ -19,21 +19,21 @@ void merge_row(struct merge *merge, const struct window *window, size_t place,
 		.state = row->state,
 		.waker = window_row_waker(window, place),
 	};
-	struct merge_group *group;
+	struct aggregate_group *group;
 	unsigned int i;
 
 	window_row_add_buckets(window, row, part.buckets);
-	if (!filter_row(merge->filter, &part))
+	if (!filter_row(aggregate->filter, &part))
 		return;
-	merge->estimated += part.is_estimate;
+	aggregate->estimated += part.is_estimate;
 	c.count = part.count;
 	c.blocked_ns = part.blocked_ns;
 	c.runnable_ns = part.runnable_ns;
 	c.throttled_ns = part.throttled_ns;
 	c.max_ns = part.max_ns;
 	c.max_end_real_ns = part.has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
-	contribution_stacks(merge, &c, row->kernel, row->user);
-	group = contribute(merge, &c);
+	contribution_stacks(aggregate, &c, row->kernel, row->user);
+	group = contribute(aggregate, &c);
 	for (i = 0; group && i < WAIT_BUCKETS; i++)
 		group->buckets[i] += part.buckets[i];
 }
@@ -53,8 +53,8 @@ static uint64_t throttled(int64_t wake_ns, uint64_t ns, const struct window *win
 	return ns ? overlap(wake_ns, wake_ns + (int64_t)ns, window) : 0;
 }
 
-void merge_span(struct merge *merge, const struct window *window, const struct window_span *span,
-		struct image_info *info)
+void merge_span(struct aggregate *aggregate, const struct window *window,
+		const struct window_span *span, struct image_info *info)
 {
 	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
 	struct contribution c = {
@@ -68,41 +68,42 @@ void merge_span(struct merge *merge, const struct window *window, const struct w
 		.max_ns = ns,
 		.max_end_real_ns = span->end_ns + window->real_offset_ns,
 	};
-	struct merge_group *group;
+	struct aggregate_group *group;
 
-	if (!filter_has_duration(merge->filter, ns))
+	if (!filter_has_duration(aggregate->filter, ns))
 		return;
-	contribution_stacks(merge, &c, span->kernel, span->user);
-	group = contribute(merge, &c);
+	contribution_stacks(aggregate, &c, span->kernel, span->user);
+	group = contribute(aggregate, &c);
 	if (group)
 		group->buckets[wait_bucket(ns)]++;
 }
 
 /* As the sums that it is a part of, whatever state and length are asked for. */
-void merge_doubt(struct merge *merge, const struct window *window, const struct window_open *open)
+void merge_doubt(struct aggregate *aggregate, const struct window *window,
+		 const struct window_open *open)
 {
 	const struct span_entry *entry;
 
 	if (open->wake_ns >= window->end_ns)
 		return;
-	entry = span_get(merge, window->images[open->image].uid, open->start_ns, false);
+	entry = span_get(aggregate, window->images[open->image].uid, open->start_ns, false);
 	if (entry && entry->is_open_at_end && entry->is_unseen)
-		merge->totals.unseen_ns += overlap(open->wake_ns, window->end_ns, window);
+		aggregate->totals.unseen_ns += overlap(open->wake_ns, window->end_ns, window);
 }
 
 /*
  * The part of a wait in a window it did not end in. If it is known how it ended, it goes to the
  * stack it ended with, which is whole; else to the kernel stack taken while it lasted.
  */
-void merge_open(struct merge *merge, const struct window *window, const struct window_open *open,
-		struct image_info *info, struct stack *unread)
+void merge_open(struct aggregate *aggregate, const struct window *window,
+		const struct window_open *open, struct image_info *info, struct stack *unread)
 {
 	const struct window_image *image = &window->images[open->image];
-	struct span_entry *entry = span_get(merge, image->uid, open->start_ns, false);
+	struct span_entry *entry = span_get(aggregate, image->uid, open->start_ns, false);
 	const struct window_span *span = entry && entry->has_span ? &entry->span : NULL;
 	bool is_open = entry && entry->is_open_at_end;
 	int64_t wake = span ? span->wake_ns : open->wake_ns;
-	int64_t end = is_open ? merge->end_ns : span ? span->end_ns : merge->run_end_ns;
+	int64_t end = is_open ? aggregate->end_ns : span ? span->end_ns : aggregate->run_end_ns;
 	struct stack *user = open->user;
 	struct contribution c = {
 		.image = image,
@@ -110,19 +111,19 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 		.state = open->state,
 		.blocked_ns = overlap(open->start_ns, wake, window),
 		.runnable_ns = overlap(wake, window->end_ns, window),
-		.max_ns = is_open ? (uint64_t)(merge->end_ns - open->start_ns) : 0,
+		.max_ns = is_open ? (uint64_t)(aggregate->end_ns - open->start_ns) : 0,
 		.max_end_real_ns = INT64_MAX,
 	};
-	struct merge_group *group;
+	struct aggregate_group *group;
 
 	c.throttled_ns = throttled(wake, span ? span->throttled_ns : open->throttled_ns, window);
-	if ((merge->options.open_only && !is_open) ||
-	    !filter_has_duration(merge->filter, (uint64_t)(end - open->start_ns)))
+	if ((aggregate->options.open_only && !is_open) ||
+	    !filter_has_duration(aggregate->filter, (uint64_t)(end - open->start_ns)))
 		return;
-	if (merge->options.open_only) {
+	if (aggregate->options.open_only) {
 		/* How long it waits, not how much of that is in the range. */
-		c.blocked_ns =
-			(uint64_t)((wake < merge->end_ns ? wake : merge->end_ns) - open->start_ns);
+		c.blocked_ns = (uint64_t)((wake < aggregate->end_ns ? wake : aggregate->end_ns) -
+					  open->start_ns);
 		c.runnable_ns = c.max_ns - c.blocked_ns;
 		c.throttled_ns = open->throttled_ns;
 	}
@@ -131,22 +132,23 @@ void merge_open(struct merge *merge, const struct window *window, const struct w
 		user = entry->user;
 	if (!info->process.is_kernel && !user)
 		user = unread;
-	contribution_stacks(merge, &c, span ? span->kernel : open->kernel,
+	contribution_stacks(aggregate, &c, span ? span->kernel : open->kernel,
 			    span ? span->user : user);
-	group = contribute(merge, &c);
+	group = contribute(aggregate, &c);
 	if (!group || !is_open)
 		return;
 	group->open_ns += c.blocked_ns + c.runnable_ns;
 	if (!entry->is_counted) {
 		entry->is_counted = true;
 		group->open++;
-		merge->totals.open_waits++;
+		aggregate->totals.open_waits++;
 		group->unseen += entry->is_unseen;
-		merge->totals.unseen += entry->is_unseen;
+		aggregate->totals.unseen += entry->is_unseen;
 	}
 }
 
-void merge_short(struct merge *merge, const struct window_image *image, struct image_info *info)
+void merge_short(struct aggregate *aggregate, const struct window_image *image,
+		 struct image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
 	struct contribution c = {
@@ -158,6 +160,7 @@ void merge_short(struct merge *merge, const struct window_image *image, struct i
 		.runnable_ns = sums->short_runnable_ns,
 	};
 
-	if (sums->short_count && filter_has_shorts(merge->filter) && !merge->options.open_only)
-		contribute(merge, &c);
+	if (sums->short_count && filter_has_shorts(aggregate->filter) &&
+	    !aggregate->options.open_only)
+		contribute(aggregate, &c);
 }

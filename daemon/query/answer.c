@@ -36,7 +36,7 @@ struct answer *answer_free(struct answer *answer)
 	if (!answer)
 		return NULL;
 	store_prefetch_free(answer->prefetch);
-	merge_free(answer->merge);
+	aggregate_free(answer->aggregate);
 	session_unref(answer->session);
 	sessions_list_free(answer->sessions, answer->n_sessions);
 	history_list_fini(&answer->list);

@@ -24,7 +24,7 @@ struct answer {
 	struct store *store;		 /* borrowed */
 	struct store_reader *reader;	 /* of which windows are loaded; NULL: none is */
 	struct store_prefetch *prefetch; /* loads them while they are merged; NULL: nobody does */
-	struct merge *merge;
+	struct aggregate *aggregate;
 	struct session *session;	  /* a reference, or NULL */
 	struct arena *step;		  /* of a stream: what one reply is made of, */
 	struct call taken[CALLS_A_REPLY]; /* with the stacks that it borrows */
@@ -96,7 +96,7 @@ int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool k
 void answer_process(const struct process_info *info, struct arena *arena, struct wire_process *out);
 
 /* Rows for the groups [0, n) into answer->snapshot; stacks are made once and shared. 0, -ENOMEM. */
-int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t n,
+int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
 		const struct answer_row_options *options);
 
 #endif

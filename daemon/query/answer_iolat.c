@@ -20,7 +20,7 @@ static int compare_u64(uint64_t a, uint64_t b)
 /* What does not end is not behind what took long. */
 static int by_total(const void *x, const void *y)
 {
-	const struct merge_io *const *a = x, *const *b = y;
+	const struct aggregate_io_group *const *a = x, *const *b = y;
 	int r = compare_u64((*a)->io.total_ns + (*a)->io.oldest_ns,
 			    (*b)->io.total_ns + (*b)->io.oldest_ns);
 
@@ -29,7 +29,7 @@ static int by_total(const void *x, const void *y)
 
 static int by_max(const void *x, const void *y)
 {
-	const struct merge_io *const *a = x, *const *b = y;
+	const struct aggregate_io_group *const *a = x, *const *b = y;
 	int r = compare_u64((*a)->io.max_ns, (*b)->io.max_ns);
 
 	return r ? r : by_total(x, y);
@@ -37,7 +37,7 @@ static int by_max(const void *x, const void *y)
 
 static int by_count(const void *x, const void *y)
 {
-	const struct merge_io *const *a = x, *const *b = y;
+	const struct aggregate_io_group *const *a = x, *const *b = y;
 	int r = compare_u64((*a)->io.count, (*b)->io.count);
 
 	return r ? r : by_total(x, y);
@@ -46,7 +46,7 @@ static int by_count(const void *x, const void *y)
 /* As they came, and in each window the most first. */
 static int by_window(const void *x, const void *y)
 {
-	const struct merge_io *const *a = x, *const *b = y;
+	const struct aggregate_io_group *const *a = x, *const *b = y;
 	int64_t before = (*a)->key.window, after = (*b)->key.window;
 
 	return before < after ? -1 : before > after ? 1 : by_total(x, y);
@@ -93,7 +93,8 @@ static const char *filesystem_text(struct arena *arena, uint32_t magic)
 	return arena_printf(arena, "0x%" PRIx32, magic);
 }
 
-static int io_wire(struct arena *arena, const struct merge_io *group, const struct wire_io **out)
+static int io_wire(struct arena *arena, const struct aggregate_io_group *group,
+		   const struct wire_io **out)
 {
 	struct wire_io *wire = arena_alloc(arena, sizeof(*wire));
 	const struct window_io *io = &group->io;
@@ -150,7 +151,7 @@ static int buckets_wire(struct arena *arena, const uint64_t *buckets, struct int
 	return 0;
 }
 
-static int row_wire(struct answer *answer, const struct merge_io *group,
+static int row_wire(struct answer *answer, const struct aggregate_io_group *group,
 		    struct answer_stacks *stacks, struct wire_row *row)
 {
 	const struct window_io *io = &group->io;
@@ -190,10 +191,10 @@ int answer_ios(struct answer *answer, const struct snapshot_question *question,
 	};
 	struct wire_snapshot_reply *reply = &answer->snapshot;
 	struct answer_stacks stacks = { .arena = answer->arena, .options = options };
-	_cleanup_(freep) struct merge_io **groups = NULL;
+	_cleanup_(freep) struct aggregate_io_group **groups = NULL;
 	struct wire_row *rows;
 	size_t n, top, i;
-	int r = merge_ios(answer->merge, &groups, &n);
+	int r = aggregate_io_groups(answer->aggregate, &groups, &n);
 
 	if (r)
 		return r;

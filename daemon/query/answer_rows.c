@@ -18,7 +18,8 @@ void answer_process(const struct process_info *info, struct arena *arena, struct
 	};
 }
 
-static int row_buckets(struct arena *arena, const struct merge_group *group, struct int_list *out)
+static int row_buckets(struct arena *arena, const struct aggregate_group *group,
+		       struct int_list *out)
 {
 	int64_t *buckets;
 	size_t n = WAIT_BUCKETS, i;
@@ -35,7 +36,7 @@ static int row_buckets(struct arena *arena, const struct merge_group *group, str
 }
 
 /* What only waits have. */
-static int row_waits(struct answer_stacks *stacks, const struct merge_group *group,
+static int row_waits(struct answer_stacks *stacks, const struct aggregate_group *group,
 		     struct wire_row *row)
 {
 	row->state = group->is_short ? "-" : task_states_letter(group->state);
@@ -100,7 +101,7 @@ static int waker_wire(struct answer_stacks *stacks, const struct window_waker *w
 	return r;
 }
 
-static int row_wire(struct answer_stacks *stacks, const struct merge_group *group,
+static int row_wire(struct answer_stacks *stacks, const struct aggregate_group *group,
 		    struct wire_row *row)
 {
 	struct process_info info;
@@ -129,7 +130,7 @@ static int row_wire(struct answer_stacks *stacks, const struct merge_group *grou
 	return r;
 }
 
-int answer_rows(struct answer *answer, struct merge_group *const *groups, size_t n,
+int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
 		const struct answer_row_options *options)
 {
 	struct wire_row *rows = arena_array(answer->arena, n + 1, sizeof(*rows));

@@ -35,7 +35,7 @@ static int losses_make(struct answer *answer)
 
 static void totals_make(struct answer *answer, enum probe_kind kind)
 {
-	const struct merge_totals *totals = merge_totals(answer->merge);
+	const struct aggregate_totals *totals = aggregate_totals(answer->aggregate);
 	struct wire_totals *out = &answer->snapshot.totals;
 
 	*out = (struct wire_totals){
@@ -72,17 +72,19 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 }
 
 static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
-		      const struct merge_options *options, bool is_stream, struct wire_error *error)
+		      const struct aggregate_options *options, bool is_stream,
+		      struct wire_error *error)
 {
 	const struct session_info *info = session_info(answer->session);
 	struct stack *unread = stack_table_get(recorder->stacks, STACK_UNREAD, true);
-	int r = merge_run(&answer->list, &answer->later, filter, options, unread, &answer->merge);
+	int r = aggregate_new(&answer->list, &answer->later, filter, options, unread,
+			      &answer->aggregate);
 
 	stack_unref(unread);
 	if (!r && !is_stream && filter_selects_threads(filter) &&
-	    !merge_totals(answer->merge)->threads)
-		return who_error(answer->merge, filter->wire, info->kind, !recorder->is_serve_only,
-				 error);
+	    !aggregate_totals(answer->aggregate)->threads)
+		return who_error(answer->aggregate, filter->wire, info->kind,
+				 !recorder->is_serve_only, error);
 	return r;
 }
 
@@ -148,8 +150,8 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	const struct session_info *info = session_info(answer->session);
 	struct notes_facts facts = {
 		.min_wait_ns = probe_kind_has_waits(info->kind) ? info->min_wait_ns : 0,
-		.short_waits = merge_totals(answer->merge)->short_waits,
-		.has_estimates = merge_estimated(answer->merge) > 0,
+		.short_waits = aggregate_totals(answer->aggregate)->short_waits,
+		.has_estimates = aggregate_estimated(answer->aggregate) > 0,
 		.open_only = question->options.open_only,
 		.is_late = question->range.is_late,
 		.kernel_names_error =
@@ -159,7 +161,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	};
 
 	struct drain_stats drain;
-	int r = who_note(answer->arena, answer->merge, question->filter.wire, info->kind,
+	int r = who_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
 			 !recorder->is_serve_only, &facts.unseen);
 
 	if (r)
@@ -193,7 +195,7 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	if (r)
 		return r;
 	reply_head(answer);
-	rows.by_thread = question.options.by == MERGE_BY_THREAD && !question.group;
+	rows.by_thread = question.options.by == AGGREGATE_BY_THREAD && !question.group;
 	rows.kernel_addresses = peer->is_root;
 	if (request->lines == 1 && !question.group)
 		rows.lines_of = recorder;

@@ -27,7 +27,7 @@ enum snapshot_order {
 struct snapshot_question {
 	struct filter filter;
 	struct query_range range;
-	struct merge_options options;
+	struct aggregate_options options;
 	enum query_group group;
 	enum snapshot_order order;
 	size_t top; /* the most rows to show; SIZE_MAX: all */

@@ -21,23 +21,23 @@ static int order_parse(const char *text, enum snapshot_order *order, struct wire
 }
 
 /* The order where the request names none: calls have no time that could be summed. */
-static enum snapshot_order order_default(enum probe_kind kind, enum merge_by by)
+static enum snapshot_order order_default(enum probe_kind kind, enum aggregate_by by)
 {
 	if (probe_kind_has_calls(kind))
 		return SNAPSHOT_BY_COUNT;
-	return by == MERGE_BY_WINDOW ? SNAPSHOT_BY_WINDOW : SNAPSHOT_BY_TOTAL;
+	return by == AGGREGATE_BY_WINDOW ? SNAPSHOT_BY_WINDOW : SNAPSHOT_BY_TOTAL;
 }
 
-static int by_parse_iolat(const char *text, enum merge_by *by, struct wire_error *error)
+static int by_parse_iolat(const char *text, enum aggregate_by *by, struct wire_error *error)
 {
 	if (!text || strcmp(text, "operation") == 0)
-		*by = MERGE_BY_OPERATION;
+		*by = AGGREGATE_BY_OPERATION;
 	else if (strcmp(text, "process") == 0)
-		*by = MERGE_BY_PROCESS;
+		*by = AGGREGATE_BY_PROCESS;
 	else if (strcmp(text, "stack") == 0)
-		*by = MERGE_BY_STACK;
+		*by = AGGREGATE_BY_STACK;
 	else if (strcmp(text, "window") == 0)
-		*by = MERGE_BY_WINDOW;
+		*by = AGGREGATE_BY_WINDOW;
 	else
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%.40s: iolat has rows by operation, process, window or "
@@ -46,24 +46,24 @@ static int by_parse_iolat(const char *text, enum merge_by *by, struct wire_error
 	return 0;
 }
 
-static int by_parse(const char *text, struct merge_options *options, enum query_group *group,
+static int by_parse(const char *text, struct aggregate_options *options, enum query_group *group,
 		    struct wire_error *error)
 {
-	enum merge_by *by = &options->by;
+	enum aggregate_by *by = &options->by;
 
 	*group = query_group_parse(text);
 	if (*group == QUERY_GROUP_COMM || *group == QUERY_GROUP_CGROUP)
-		*by = MERGE_BY_THREAD;
+		*by = AGGREGATE_BY_THREAD;
 	else if (*group != QUERY_GROUP_NONE)
-		*by = MERGE_BY_STACK;
+		*by = AGGREGATE_BY_STACK;
 	else if (!text && options->open_only)
-		*by = MERGE_BY_THREAD;
+		*by = AGGREGATE_BY_THREAD;
 	else if (!text || strcmp(text, "stack") == 0)
-		*by = MERGE_BY_STACK;
+		*by = AGGREGATE_BY_STACK;
 	else if (strcmp(text, "thread") == 0)
-		*by = MERGE_BY_THREAD;
+		*by = AGGREGATE_BY_THREAD;
 	else if (strcmp(text, "process") == 0)
-		*by = MERGE_BY_PROCESS;
+		*by = AGGREGATE_BY_PROCESS;
 	else if (strcmp(text, "operation") == 0 || strcmp(text, "window") == 0)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%s: of iolat only", text);

@@ -6,7 +6,7 @@
 #include "common/base.h"
 #include "daemon/query/snapshot_internal.h"
 
-static uint64_t group_total(const struct merge_group *group)
+static uint64_t group_total(const struct aggregate_group *group)
 {
 	return group->on_ns + group->blocked_ns + group->runnable_ns;
 }
@@ -18,7 +18,7 @@ static int compare_u64(uint64_t a, uint64_t b)
 
 static int by_total(const void *x, const void *y)
 {
-	const struct merge_group *const *a = x, *const *b = y;
+	const struct aggregate_group *const *a = x, *const *b = y;
 	int r = compare_u64(group_total(*a), group_total(*b));
 
 	return r ? r : memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
@@ -26,7 +26,7 @@ static int by_total(const void *x, const void *y)
 
 static int by_max(const void *x, const void *y)
 {
-	const struct merge_group *const *a = x, *const *b = y;
+	const struct aggregate_group *const *a = x, *const *b = y;
 	int r = compare_u64((*a)->max_ns, (*b)->max_ns);
 
 	return r ? r : by_total(x, y);
@@ -34,7 +34,7 @@ static int by_max(const void *x, const void *y)
 
 static int by_count(const void *x, const void *y)
 {
-	const struct merge_group *const *a = x, *const *b = y;
+	const struct aggregate_group *const *a = x, *const *b = y;
 	int r = compare_u64((*a)->count, (*b)->count);
 
 	return r ? r : by_total(x, y);
@@ -78,12 +78,12 @@ void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns)
 }
 
 /* Moves idle groups, unless they are wanted, behind the others. Returns the number of others. */
-static size_t hide_idle(struct merge_group **groups, size_t n, bool with_idle)
+static size_t hide_idle(struct aggregate_group **groups, size_t n, bool with_idle)
 {
 	size_t i, wanted = 0;
 
 	for (i = 0; i < n; i++) {
-		struct merge_group *group = groups[i];
+		struct aggregate_group *group = groups[i];
 
 		if (group->is_idle && !with_idle)
 			continue;
@@ -103,7 +103,7 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 	};
 	struct wire_snapshot_reply *reply = &answer->snapshot;
 	size_t n, i, wanted, top;
-	struct merge_group **groups = merge_groups(answer->merge, &n), *group;
+	struct aggregate_group **groups = aggregate_groups(answer->aggregate, &n), *group;
 
 	wanted = hide_idle(groups, n, question->with_idle);
 	qsort(groups, wanted, sizeof(*groups), compare[question->order]);
@@ -114,7 +114,7 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 					       : &reply->idle,
 				  (int64_t)group_total(groups[i]));
 	if (!question->with_idle)
-		reply->idle.threads = (int64_t)merge_totals(answer->merge)->idle_threads;
+		reply->idle.threads = (int64_t)aggregate_totals(answer->aggregate)->idle_threads;
 	for (i = 0; question->is_reversed && i < top / 2; i++) {
 		group = groups[i];
 		groups[i] = groups[top - 1 - i];
@@ -142,7 +142,7 @@ static void rows_select(struct answer *answer, const struct snapshot_question *q
 			rows[wanted++] = rows[i];
 	}
 	if (!question->with_idle)
-		reply->idle.threads = (int64_t)merge_totals(answer->merge)->idle_threads;
+		reply->idle.threads = (int64_t)aggregate_totals(answer->aggregate)->idle_threads;
 	qsort(rows, wanted, sizeof(*rows), compare[question->order]);
 	top = question->top < wanted ? question->top : wanted;
 	for (i = 0; i < wanted; i++)
@@ -159,14 +159,14 @@ static void rows_select(struct answer *answer, const struct snapshot_question *q
 int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question *question,
 			  const struct answer_row_options *options)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 	struct wire_rows grouped;
 	struct wire_row *rows;
 	size_t n;
 	int r;
 
 	/* The key may be a function or a module: all groups need the names of their frames. */
-	groups = merge_groups(answer->merge, &n);
+	groups = aggregate_groups(answer->aggregate, &n);
 	r = answer_rows(answer, groups, n, options);
 	if (!r)
 		r = query_group_rows(answer->arena, question->group, &answer->snapshot.rows,

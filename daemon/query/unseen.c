@@ -18,21 +18,21 @@ enum { CHECKED_MAX = 256, NAMED_MAX = 8 };
 
 enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels */
 
-static bool saw_process(const struct merge *merge, int64_t pid)
+static bool saw_process(const struct aggregate *aggregate, int64_t pid)
 {
 	const struct image_info *info, *next;
 
-	HASH_ITER (hh, merge->infos, info, next)
+	HASH_ITER (hh, aggregate->infos, info, next)
 		if (info->process.id.pid == pid)
 			return true;
 	return false;
 }
 
-static const struct image_info *find_thread(const struct merge *merge, int64_t tid)
+static const struct image_info *find_thread(const struct aggregate *aggregate, int64_t tid)
 {
 	const struct image_info *info, *next;
 
-	HASH_ITER (hh, merge->infos, info, next)
+	HASH_ITER (hh, aggregate->infos, info, next)
 		if (info->image.tid == tid)
 			return info;
 	return NULL;
@@ -60,10 +60,10 @@ static const char *nothing_text(enum probe_kind kind)
 }
 
 /* A process that was not seen; what looks like one may be a thread, as in the output of top -H. */
-static void describe_pid(FILE *out, const struct merge *merge, int64_t pid, enum probe_kind kind,
-			 bool is_live)
+static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t pid,
+			 enum probe_kind kind, bool is_live)
 {
-	const struct image_info *info = find_thread(merge, pid);
+	const struct image_info *info = find_thread(aggregate, pid);
 
 	if (!info && is_live && is_there(pid))
 		fprintf(out, "process %" PRId64 " is there, and %s", pid, nothing_text(kind));
@@ -75,19 +75,19 @@ static void describe_pid(FILE *out, const struct merge *merge, int64_t pid, enum
 }
 
 /* The ids that were not seen, a clause each. Returns how many. */
-static size_t describe_unseen(FILE *out, const struct merge *merge,
+static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
 {
 	size_t i, n = 0;
 
 	for (i = 0; i < filter->pids.n && i < CHECKED_MAX; i++) {
-		if (saw_process(merge, filter->pids.v[i]) || n++ >= NAMED_MAX)
+		if (saw_process(aggregate, filter->pids.v[i]) || n++ >= NAMED_MAX)
 			continue;
 		fputs(n > 1 ? "; " : "", out);
-		describe_pid(out, merge, filter->pids.v[i], kind, is_live);
+		describe_pid(out, aggregate, filter->pids.v[i], kind, is_live);
 	}
 	for (i = 0; i < filter->tids.n && i < CHECKED_MAX; i++) {
-		if (find_thread(merge, filter->tids.v[i]) || n++ >= NAMED_MAX)
+		if (find_thread(aggregate, filter->tids.v[i]) || n++ >= NAMED_MAX)
 			continue;
 		fprintf(out, "%sno thread %" PRId64 " was seen in the range", n > 1 ? "; " : "",
 			filter->tids.v[i]);
@@ -97,8 +97,8 @@ static size_t describe_unseen(FILE *out, const struct merge *merge,
 	return n;
 }
 
-int who_note(struct arena *arena, const struct merge *merge, const struct wire_filter *filter,
-	     enum probe_kind kind, bool is_live, const char **out)
+int who_note(struct arena *arena, const struct aggregate *aggregate,
+	     const struct wire_filter *filter, enum probe_kind kind, bool is_live, const char **out)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size, n;
@@ -110,7 +110,7 @@ int who_note(struct arena *arena, const struct merge *merge, const struct wire_f
 	stream = open_memstream(&text, &size);
 	if (!stream)
 		return -ENOMEM;
-	n = describe_unseen(stream, merge, filter, kind, is_live);
+	n = describe_unseen(stream, aggregate, filter, kind, is_live);
 	if (fclose(stream))
 		return -ENOMEM;
 	if (n == 0)
@@ -137,8 +137,8 @@ static void describe_filter(FILE *out, const struct wire_filter *filter)
 	fputs(" was seen in the range", out);
 }
 
-int who_error(const struct merge *merge, const struct wire_filter *filter, enum probe_kind kind,
-	      bool is_live, struct wire_error *error)
+int who_error(const struct aggregate *aggregate, const struct wire_filter *filter,
+	      enum probe_kind kind, bool is_live, struct wire_error *error)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size;
@@ -146,7 +146,7 @@ int who_error(const struct merge *merge, const struct wire_filter *filter, enum 
 
 	if (!out)
 		return -ENOMEM;
-	if (describe_unseen(out, merge, filter, kind, is_live) == 0)
+	if (describe_unseen(out, aggregate, filter, kind, is_live) == 0)
 		describe_filter(out, filter);
 	if (fclose(out))
 		return -ENOMEM;

@@ -128,54 +128,55 @@ static void window_make(struct bench *bench, unsigned int n)
 
 static int by_total(const void *x, const void *y)
 {
-	const struct merge_group *const *a = x, *const *b = y;
+	const struct aggregate_group *const *a = x, *const *b = y;
 	uint64_t p = (*a)->blocked_ns + (*a)->runnable_ns, q = (*b)->blocked_ns + (*b)->runnable_ns;
 
 	return p < q ? 1 : p > q ? -1 : 0;
 }
 
 struct took {
-	int64_t merge_ns;
+	int64_t aggregate_ns;
 	int64_t answer_ns;
 	size_t windows;
 	size_t groups;
 };
 
-static void query(struct bench *bench, enum merge_by by, struct took *took)
+static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 {
 	static const struct answer_row_options rows = { .min_wait_ns = 100 * NS_PER_US };
 	_cleanup_(answer_freep) struct answer *answer = must(answer_new());
-	struct merge_options options = { .by = by };
-	struct merge_group **groups;
+	struct aggregate_options options = { .by = by };
+	struct aggregate_group **groups;
 	struct filter filter;
 	struct wire_error error;
 	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), merged;
 
 	if (filter_init(&filter, NULL, &error) ||
 	    history_range(bench->history, 0, INT64_MIN, INT64_MAX, &answer->list) ||
-	    merge_run(&answer->list, &answer->later, &filter, &options, NULL, &answer->merge))
+	    aggregate_new(&answer->list, &answer->later, &filter, &options, NULL,
+			  &answer->aggregate))
 		must(NULL);
 	merged = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	groups = merge_groups(answer->merge, &took->groups);
+	groups = aggregate_groups(answer->aggregate, &took->groups);
 	qsort(groups, took->groups, sizeof(*groups), by_total);
 	if (answer_rows(answer, groups, took->groups < TOP ? took->groups : TOP, &rows))
 		must(NULL);
 	took->windows = answer->list.n;
-	took->merge_ns = merged - begin;
+	took->aggregate_ns = merged - begin;
 	took->answer_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - merged;
 }
 
-static void report(struct bench *bench, const char *name, enum merge_by by, unsigned int rounds)
+static void report(struct bench *bench, const char *name, enum aggregate_by by, unsigned int rounds)
 {
-	struct took took, least = { .merge_ns = INT64_MAX };
+	struct took took, least = { .aggregate_ns = INT64_MAX };
 
 	while (rounds--) {
 		query(bench, by, &took);
-		if (took.merge_ns < least.merge_ns)
+		if (took.aggregate_ns < least.aggregate_ns)
 			least = took;
 	}
 	printf("by %-8s %4zu windows, %4zu groups: merge %6.1f ms, answer %5.2f ms (goal 300 ms)\n",
-	       name, least.windows, least.groups, (double)least.merge_ns / 1e6,
+	       name, least.windows, least.groups, (double)least.aggregate_ns / 1e6,
 	       (double)least.answer_ns / 1e6);
 }
 
@@ -196,9 +197,9 @@ int main(int argc, char **argv)
 		stack_make(&bench, 2000 + i, true);
 	for (i = 0; i < windows; i++)
 		window_make(&bench, i);
-	report(&bench, "stack", MERGE_BY_STACK, rounds);
-	report(&bench, "thread", MERGE_BY_THREAD, rounds);
-	report(&bench, "process", MERGE_BY_PROCESS, rounds);
+	report(&bench, "stack", AGGREGATE_BY_STACK, rounds);
+	report(&bench, "thread", AGGREGATE_BY_THREAD, rounds);
+	report(&bench, "process", AGGREGATE_BY_PROCESS, rounds);
 	assembler_free(bench.assembler);
 	history_free(bench.history);
 	stack_table_free(bench.stacks);

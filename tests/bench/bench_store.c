@@ -163,7 +163,7 @@ static struct window *on_load(void *userdata, struct store_entry *entry)
 
 static void hour_merge(const char *path, int64_t since, int64_t until)
 {
-	struct merge_options options = { .by = MERGE_BY_STACK };
+	struct aggregate_options options = { .by = AGGREGATE_BY_STACK };
 	int64_t begin = clock_ns(CLOCK_MONOTONIC), took;
 	int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	struct history_list list = {}, none = {};
@@ -171,7 +171,7 @@ static void hour_merge(const char *path, int64_t since, int64_t until)
 	struct store_prefetch *prefetch;
 	struct wire_error error;
 	struct filter filter;
-	struct merge *merge;
+	struct aggregate *aggregate;
 	size_t n;
 
 	if (filter_init(&filter, NULL, &error) || store_reader_open(path, &reader) ||
@@ -184,15 +184,15 @@ static void hour_merge(const char *path, int64_t since, int64_t until)
 		exit(1);
 	list.load_data = prefetch;
 	list.windows = must(calloc(list.n + 1, sizeof(*list.windows)));
-	if (merge_run(&list, &none, &filter, &options, NULL, &merge))
+	if (aggregate_new(&list, &none, &filter, &options, NULL, &aggregate))
 		exit(1);
-	merge_groups(merge, &n);
+	aggregate_groups(aggregate, &n);
 	took = clock_ns(CLOCK_MONOTONIC) - begin;
 	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	store_prefetch_free(prefetch);
 	printf("%zu windows merged into %zu rows in %.0f ms, %.0f ms of CPU (goal: an hour in 300)\n",
 	       list.n, n, (double)took / 1e6, (double)cpu / 1e6);
-	merge_free(merge);
+	aggregate_free(aggregate);
 	history_list_fini(&list);
 	store_reader_close(reader);
 }

@@ -22,9 +22,9 @@ static struct process_table *processes;
 static struct window *windows[3];
 static struct history_list list, later;
 static struct filter filter;
-static struct merge_options options;
+static struct aggregate_options options;
 static struct stack kernel, other, user, unread;
-static struct merge *merge;
+static struct aggregate *aggregate;
 
 /* How many allocations still succeed; negative: all. */
 static long allocations = -1;
@@ -63,7 +63,7 @@ static int set_up(void **state)
 	stack_init(&user, 102);
 	stack_init(&unread, 103);
 	filter = (struct filter){ .max_ns = INT64_MAX };
-	options = (struct merge_options){ .by = MERGE_BY_STACK };
+	options = (struct aggregate_options){ .by = AGGREGATE_BY_STACK };
 	for (i = 0; i < ARRAY_SIZE(windows); i++) {
 		windows[i] = window_new();
 		windows[i]->start_ns = (int64_t)i * LENGTH_NS;
@@ -80,7 +80,7 @@ static int tear_down(void **state)
 {
 	size_t i;
 
-	merge = merge_free(merge);
+	aggregate = aggregate_free(aggregate);
 	for (i = 0; i < ARRAY_SIZE(windows); i++)
 		window_unref(windows[i]);
 	process_table_free(processes);
@@ -140,19 +140,19 @@ static void add_span(size_t n, uint32_t image, int64_t start_ns, int64_t wake_ns
 	span->user = stack_ref(&user);
 }
 
-static struct merge_group **run(size_t n_wanted)
+static struct aggregate_group **run(size_t n_wanted)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 	size_t n;
 
-	merge = merge_free(merge);
-	assert_int_equal(merge_run(&list, &later, &filter, &options, &unread, &merge), 0);
-	groups = merge_groups(merge, &n);
+	aggregate = aggregate_free(aggregate);
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, &unread, &aggregate), 0);
+	groups = aggregate_groups(aggregate, &n);
 	assert_int_equal(n, n_wanted);
 	return groups;
 }
 
-static uint64_t sum_of(struct merge_group *const *groups, size_t n)
+static uint64_t sum_of(struct aggregate_group *const *groups, size_t n)
 {
 	uint64_t ns = 0;
 
@@ -163,7 +163,7 @@ static uint64_t sum_of(struct merge_group *const *groups, size_t n)
 
 static void test_rows_of_windows_add_up(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
@@ -178,16 +178,16 @@ static void test_rows_of_windows_add_up(void **state)
 	assert_int_equal(groups[0]->max_ns, 300 * US);
 	assert_int_equal(groups[0]->max_end_real_ns, 3 * LENGTH_NS - 1 + NS_PER_S);
 	assert_ptr_equal(groups[0]->kernel, &kernel);
-	assert_int_equal(merge_totals(merge)->threads, 1);
-	assert_int_equal(merge_totals(merge)->processes, 1);
-	assert_int_equal(merge_totals(merge)->on_cpu_ns, 30);
-	assert_int_equal(merge_totals(merge)->waits, 9);
+	assert_int_equal(aggregate_totals(aggregate)->threads, 1);
+	assert_int_equal(aggregate_totals(aggregate)->processes, 1);
+	assert_int_equal(aggregate_totals(aggregate)->on_cpu_ns, 30);
+	assert_int_equal(aggregate_totals(aggregate)->waits, 9);
 }
 
 /* From 500 us to 2700 us, woken at 1900: each window has its part, the wait counts once. */
 static void test_a_wait_over_windows(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 	size_t i;
 
 	for (i = 0; i < 3; i++)
@@ -214,7 +214,7 @@ static void test_a_wait_over_windows(void **state)
 	assert_int_equal(groups[0]->open_ns, 1500 * US);
 	assert_int_equal(groups[0]->max_ns, 1500 * US);
 	assert_ptr_equal(groups[0]->kernel, &kernel);
-	assert_int_equal(merge_totals(merge)->open_waits, 1);
+	assert_int_equal(aggregate_totals(aggregate)->open_waits, 1);
 
 	/* Nobody knows yet. */
 	later.n = 0;
@@ -232,7 +232,7 @@ static void test_a_wait_over_windows(void **state)
 /* Without quota from 1900 to 2300 us; or, of a wait that goes on, for the first 300. */
 static void test_throttled(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 	size_t i;
 
 	for (i = 0; i < 3; i++)
@@ -244,7 +244,7 @@ static void test_throttled(void **state)
 	groups = run(1);
 	assert_int_equal(groups[0]->runnable_ns, 800 * US);
 	assert_int_equal(groups[0]->throttled_ns, 400 * US);
-	assert_int_equal(merge_totals(merge)->throttled_ns, 21);
+	assert_int_equal(aggregate_totals(aggregate)->throttled_ns, 21);
 
 	list.n = 1;
 	windows[0]->opens[0].wake_ns = 500 * US;
@@ -257,7 +257,7 @@ static void test_throttled(void **state)
 /* What waited for quota is a row of its own. */
 static void test_throttled_rows(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 
 	add_image(0, 1, false);
 	add_row(0, 0, 1, 100 * US, &kernel);
@@ -271,7 +271,7 @@ static void test_throttled_rows(void **state)
 
 static void test_open_only(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 	size_t i;
 
 	options.open_only = true;
@@ -291,7 +291,7 @@ static void test_open_only(void **state)
 /* What is in doubt at the end is counted, with the part of the runnable time that is its. */
 static void test_unseen(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
@@ -301,18 +301,18 @@ static void test_unseen(void **state)
 	}
 	groups = run(1);
 	assert_int_equal(groups[0]->unseen, 0);
-	assert_int_equal(merge_totals(merge)->unseen_ns, 0);
+	assert_int_equal(aggregate_totals(aggregate)->unseen_ns, 0);
 	windows[2]->opens[0].state |= STATE_UNSEEN;
 	groups = run(1);
 	assert_int_equal(groups[0]->unseen, 1);
 	assert_int_equal(groups[0]->open, 1);
-	assert_int_equal(merge_totals(merge)->unseen, 1);
-	assert_int_equal(merge_totals(merge)->unseen_ns, 3000 * US);
+	assert_int_equal(aggregate_totals(aggregate)->unseen, 1);
+	assert_int_equal(aggregate_totals(aggregate)->unseen_ns, 3000 * US);
 	/* As runnable_ns, it is of all waits, whichever are asked for. */
 	filter.has_states = true;
 	groups = run(0);
-	assert_int_equal(merge_totals(merge)->unseen, 0);
-	assert_int_equal(merge_totals(merge)->unseen_ns, 3000 * US);
+	assert_int_equal(aggregate_totals(aggregate)->unseen, 0);
+	assert_int_equal(aggregate_totals(aggregate)->unseen_ns, 3000 * US);
 }
 
 /* What kill -9 ends is another wait than what nothing ends. */
@@ -324,13 +324,13 @@ static void test_states_apart(void **state)
 	windows[0]->rows[0].state = 0x2;
 	windows[0]->rows[1].state = 0x102;
 	run(2);
-	options.by = MERGE_BY_PROCESS;
+	options.by = AGGREGATE_BY_PROCESS;
 	run(1);
 }
 
 static void test_times(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 
 	add_image(0, 1, false)->sums.short_count = 7;
 	add_image(1, 1, false);
@@ -342,7 +342,7 @@ static void test_times(void **state)
 	filter.max_ns = 300 * US;
 	groups = run(1);
 	assert_int_equal(groups[0]->count, 3);
-	assert_int_equal(merge_estimated(merge), 0);
+	assert_int_equal(aggregate_estimated(aggregate), 0);
 	/* A wait over a cut is exact: 301 us are in with its parts in both windows. */
 	filter.max_ns = 301 * US;
 	groups = run(1);
@@ -358,7 +358,7 @@ static void test_part_of_a_row_is_an_estimate(void **state)
 {
 	struct window_row *row;
 	uint32_t buckets[WAIT_BUCKETS] = {};
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 
 	add_image(0, 1, false);
 	row = window_add_row(windows[0]);
@@ -372,7 +372,7 @@ static void test_part_of_a_row_is_an_estimate(void **state)
 	filter.max_ns = 100 * US;
 	groups = run(1);
 	assert_int_equal(groups[0]->count, 4);
-	assert_int_equal(merge_estimated(merge), 1);
+	assert_int_equal(aggregate_estimated(aggregate), 1);
 	assert_true(groups[0]->blocked_ns > 20 * US && groups[0]->blocked_ns < 80 * US);
 	/* None of those is as long as the longest, nor did one end when that did. */
 	assert_int_equal(groups[0]->max_ns, wait_bucket_least_ns(wait_bucket(10 * US)));
@@ -381,7 +381,7 @@ static void test_part_of_a_row_is_an_estimate(void **state)
 
 static void test_idle_does_not_depend_on_what_is_shown(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 
 	user.is_idle = true;
 	add_image(0, 1, false);
@@ -390,7 +390,7 @@ static void test_idle_does_not_depend_on_what_is_shown(void **state)
 	groups = run(1);
 	assert_true(groups[0]->is_idle);
 	assert_null(groups[0]->user);
-	assert_int_equal(merge_totals(merge)->idle_threads, 1);
+	assert_int_equal(aggregate_totals(aggregate)->idle_threads, 1);
 	windows[0]->rows[0].state = 2;
 	assert_false(run(1)[0]->is_idle);
 	windows[0]->rows[0].state = STATE_PREEMPTED;
@@ -411,7 +411,7 @@ static void test_kernel_threads_are_idle(void **state)
 static void test_ambiguous_stacks_stand_alone(void **state)
 {
 	static struct stack same;
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 
 	stack_init(&same, 100);
 	same.raw_id = 5000;
@@ -427,7 +427,7 @@ static void test_ambiguous_stacks_stand_alone(void **state)
 
 static void test_short_waits_have_a_group(void **state)
 {
-	struct merge_group **groups;
+	struct aggregate_group **groups;
 
 	add_image(0, 1, false)->sums = (struct thread_sums){
 		.blocked_ns = 30, .short_count = 4, .short_blocked_ns = 20, .short_runnable_ns = 5
@@ -485,25 +485,25 @@ static void add_ios(void)
 	add_io(2, &calls[3]);
 }
 
-static struct merge_io **run_ios(enum merge_by by, size_t n_wanted)
+static struct aggregate_io_group **run_ios(enum aggregate_by by, size_t n_wanted)
 {
-	struct merge_io **groups;
+	struct aggregate_io_group **groups;
 	size_t n;
 
 	options.by = by;
 	run(0);
-	assert_int_equal(merge_ios(merge, &groups, &n), 0);
+	assert_int_equal(aggregate_io_groups(aggregate, &groups, &n), 0);
 	assert_int_equal(n, n_wanted);
 	return groups;
 }
 
 static void test_operations(void **state)
 {
-	struct merge_io **groups;
+	struct aggregate_io_group **groups;
 	size_t i, vda = 0, open = 0;
 
 	add_ios();
-	groups = run_ios(MERGE_BY_OPERATION, 3);
+	groups = run_ios(AGGREGATE_BY_OPERATION, 3);
 	for (i = 0; i < 3; i++) {
 		vda = groups[i]->io.dev ? i : vda;
 		open = groups[i]->io.open ? i : open;
@@ -513,18 +513,18 @@ static void test_operations(void **state)
 	assert_int_equal(groups[open]->io.oldest_ns, 40);
 	assert_int_equal(groups[open]->io.oldest_tid, 4);
 	assert_int_equal(groups[3 - vda - open]->io.count, 2);
-	assert_int_equal(merge_totals(merge)->ios, 4);
+	assert_int_equal(aggregate_totals(aggregate)->ios, 4);
 	free(groups);
 }
 
 /* Calls of one kind are one row, wherever they were; each window has its own open ones. */
 static void test_operations_by_window(void **state)
 {
-	struct merge_io **groups;
+	struct aggregate_io_group **groups;
 	size_t first;
 
 	add_ios();
-	groups = run_ios(MERGE_BY_WINDOW, 2);
+	groups = run_ios(AGGREGATE_BY_WINDOW, 2);
 	first = groups[1]->key.window < groups[0]->key.window;
 	assert_int_equal(groups[first]->key.window, NS_PER_S);
 	assert_int_equal(groups[first]->io.count, 3);
@@ -553,12 +553,12 @@ static void test_out_of_memory(void **state)
 	}
 	for (n = 0; r; n++) {
 		allocations = n;
-		r = merge_run(&list, &later, &filter, &options, &unread, &merge);
+		r = aggregate_new(&list, &later, &filter, &options, &unread, &aggregate);
 		allocations = -1;
 		assert_true(r == 0 || r == -ENOMEM);
 	}
 	assert_true(n > MANY);
-	assert_int_equal(merge_totals(merge)->threads, MANY);
+	assert_int_equal(aggregate_totals(aggregate)->threads, MANY);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -116,30 +116,30 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct merge *answer(struct window **list, size_t n, struct merge_group **group)
+static struct aggregate *answer(struct window **list, size_t n, struct aggregate_group **group)
 {
 	struct history_list all = { .windows = list, .n = n }, none = {};
-	struct merge_options options = { .by = MERGE_BY_THREAD };
+	struct aggregate_options options = { .by = AGGREGATE_BY_THREAD };
 	struct filter filter = { .max_ns = INT64_MAX };
-	struct merge_group **groups;
-	struct merge *merge;
+	struct aggregate_group **groups;
+	struct aggregate *aggregate;
 	size_t i, found;
 
-	assert_int_equal(merge_run(&all, &none, &filter, &options, NULL, &merge), 0);
-	groups = merge_groups(merge, &found);
+	assert_int_equal(aggregate_new(&all, &none, &filter, &options, NULL, &aggregate), 0);
+	groups = aggregate_groups(aggregate, &found);
 	*group = NULL;
 	for (i = 0; i < found; i++)
 		if (groups[i]->image->uid == 1 && !groups[i]->is_short)
 			*group = groups[i];
 	assert_non_null(*group);
-	return merge;
+	return aggregate;
 }
 
 /* Of thread 1, and of all. */
 static void assert_same_answer(void)
 {
-	struct merge_group *before_group, *after_group;
-	struct merge *before = answer(windows, WINDOWS, &before_group), *after;
+	struct aggregate_group *before_group, *after_group;
+	struct aggregate *before = answer(windows, WINDOWS, &before_group), *after;
 	struct window *window;
 
 	assert_int_equal(store_downsample(windows, WINDOWS, &window), 0);
@@ -148,8 +148,8 @@ static void assert_same_answer(void)
 	assert_int_equal(window->seq, 10);
 	assert_int_equal(window->lost[0], 0 + 1 + 2);
 	assert_int_equal(window->end_ns - window->start_ns, WINDOWS * LENGTH_NS);
-	assert_memory_equal(merge_totals(before), merge_totals(after),
-			    sizeof(*merge_totals(before)));
+	assert_memory_equal(aggregate_totals(before), aggregate_totals(after),
+			    sizeof(*aggregate_totals(before)));
 	assert_int_equal(before_group->count, after_group->count);
 	assert_int_equal(before_group->blocked_ns, after_group->blocked_ns);
 	assert_int_equal(before_group->runnable_ns, after_group->runnable_ns);
@@ -159,8 +159,8 @@ static void assert_same_answer(void)
 	assert_int_equal(before_group->max_end_real_ns, after_group->max_end_real_ns);
 	assert_memory_equal(before_group->buckets, after_group->buckets,
 			    sizeof(before_group->buckets));
-	merge_free(before);
-	merge_free(after);
+	aggregate_free(before);
+	aggregate_free(after);
 	window_unref(window);
 }
 

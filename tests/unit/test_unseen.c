@@ -50,40 +50,40 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct merge *merge_of(const struct wire_filter *wire)
+static struct aggregate *merge_of(const struct wire_filter *wire)
 {
 	struct history_list list = { .windows = &window, .n = 1 }, later = {};
-	struct merge_options options = {};
+	struct aggregate_options options = {};
 	struct filter filter = { .wire = wire, .max_ns = INT64_MAX };
-	struct merge *merge;
+	struct aggregate *aggregate;
 
-	assert_int_equal(merge_run(&list, &later, &filter, &options, NULL, &merge), 0);
-	return merge;
+	assert_int_equal(aggregate_new(&list, &later, &filter, &options, NULL, &aggregate), 0);
+	return aggregate;
 }
 
 static void assert_note(const struct wire_filter *wire, const char *text)
 {
-	struct merge *merge = merge_of(wire);
+	struct aggregate *aggregate = merge_of(wire);
 	const char *note;
 
-	assert_int_equal(who_note(arena, merge, wire, PROBE_OFFCPU, true, &note), 0);
+	assert_int_equal(who_note(arena, aggregate, wire, PROBE_OFFCPU, true, &note), 0);
 	if (text)
 		assert_string_equal(note, text);
 	else
 		assert_null(note);
-	merge_free(merge);
+	aggregate_free(aggregate);
 }
 
 static void assert_error(const struct wire_filter *wire, const char *text)
 {
-	struct merge *merge = merge_of(wire);
+	struct aggregate *aggregate = merge_of(wire);
 	struct wire_error error;
 
-	assert_int_equal(who_error(merge, wire, PROBE_OFFCPU, true, &error), -ENODATA);
+	assert_int_equal(who_error(aggregate, wire, PROBE_OFFCPU, true, &error), -ENODATA);
 	assert_string_equal(error.message, text);
 	free((char *)error.what);
 	free((char *)error.message);
-	merge_free(merge);
+	aggregate_free(aggregate);
 }
 
 static void test_all_were_seen(void **state)
@@ -114,36 +114,36 @@ static void test_who_is_there(void **state)
 {
 	const int64_t self = getpid();
 	struct wire_filter filter = { .pids = { &self, 1 } };
-	struct merge *merge = merge_of(&filter);
+	struct aggregate *aggregate = merge_of(&filter);
 	struct wire_error error;
 
-	assert_int_equal(who_error(merge, &filter, PROBE_ONCPU, true, &error), -ENODATA);
+	assert_int_equal(who_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
 	assert_non_null(strstr(error.message, " is there, and was in no sample of the range"));
 	free((char *)error.what);
 	free((char *)error.message);
 	/* What another host or boot recorded is none of who is here. */
-	assert_int_equal(who_error(merge, &filter, PROBE_ONCPU, false, &error), -ENODATA);
+	assert_int_equal(who_error(aggregate, &filter, PROBE_ONCPU, false, &error), -ENODATA);
 	assert_null(strstr(error.message, " is there"));
 	free((char *)error.what);
 	free((char *)error.message);
-	merge_free(merge);
+	aggregate_free(aggregate);
 }
 
 static void test_many_were_not(void **state)
 {
 	int64_t tids[20];
 	struct wire_filter filter = { .tids = { tids, 20 } };
-	struct merge *merge;
+	struct aggregate *aggregate;
 	const char *note;
 
 	for (size_t i = 0; i < 20; i++)
 		tids[i] = NOBODY + (int64_t)i;
-	merge = merge_of(&filter);
-	assert_int_equal(who_note(arena, merge, &filter, PROBE_OFFCPU, true, &note), 0);
+	aggregate = merge_of(&filter);
+	assert_int_equal(who_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
 	assert_non_null(strstr(note, "; nor were 12 more"));
-	merge_free(merge);
+	aggregate_free(aggregate);
 }
 
 static void test_nobody_was_seen(void **state)
