@@ -6,8 +6,8 @@
 
 #include "daemon/query/aggregate_internal.h"
 
-static void merge_image(struct aggregate *aggregate, const struct window_image *image,
-			struct image_info *info)
+static void add_image(struct aggregate *aggregate, const struct window_image *image,
+		      struct aggregate_image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
 
@@ -18,17 +18,18 @@ static void merge_image(struct aggregate *aggregate, const struct window_image *
 	aggregate->totals.waits += sums->switches;
 	aggregate->totals.short_waits += sums->short_count;
 	aggregate->totals.short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
-	merge_short(aggregate, image, info);
+	aggregate_add_short(aggregate, image, info);
 }
 
 /* Who the window's images are; NULL in the place of those that are not asked for. */
-static struct image_info **infos_make(struct aggregate *aggregate, const struct window *window)
+static struct aggregate_image_info **infos_find(struct aggregate *aggregate,
+						const struct window *window)
 {
-	struct image_info **infos = calloc(window->n_images + 1, sizeof(*infos)), *info;
+	struct aggregate_image_info **infos = calloc(window->n_images + 1, sizeof(*infos)), *info;
 	size_t i;
 
 	for (i = 0; infos && i < window->n_images; i++) {
-		info = info_get(aggregate, &window->images[i]);
+		info = aggregate_image_info_get(aggregate, &window->images[i]);
 		if (!info) {
 			free(infos);
 			return NULL;
@@ -38,89 +39,89 @@ static struct image_info **infos_make(struct aggregate *aggregate, const struct 
 	return infos;
 }
 
-static void merge_opens(struct aggregate *aggregate, const struct window *window,
-			struct image_info **infos, struct stack *unread)
+static void add_opens(struct aggregate *aggregate, const struct window *window,
+		      struct aggregate_image_info **infos, struct stack *unread)
 {
-	struct image_info *info;
+	struct aggregate_image_info *info;
 	size_t i;
 
 	for (i = 0; i < window->n_opens; i++) {
 		info = infos[window->opens[i].image];
 		if (info)
-			merge_doubt(aggregate, window, &window->opens[i]);
+			aggregate_add_unseen(aggregate, window, &window->opens[i]);
 		if (info && filter_has_state(aggregate->filter, window->opens[i].state))
-			merge_open(aggregate, window, &window->opens[i], info, unread);
+			aggregate_add_open(aggregate, window, &window->opens[i], info, unread);
 	}
 }
 
-static void merge_ended(struct aggregate *aggregate, const struct window *window,
-			struct image_info **infos)
+static void add_ended(struct aggregate *aggregate, const struct window *window,
+		      struct aggregate_image_info **infos)
 {
-	struct image_info *info;
+	struct aggregate_image_info *info;
 	size_t i;
 
 	for (i = 0; i < window->n_rows; i++) {
 		info = infos[window->rows[i].image];
 		if (info && filter_has_state(aggregate->filter, window->rows[i].state))
-			merge_row(aggregate, window, i, info);
+			aggregate_add_row(aggregate, window, i, info);
 	}
 	for (i = 0; i < window->n_spans; i++) {
 		info = infos[window->spans[i].image];
 		if (info && filter_has_state(aggregate->filter, window->spans[i].state))
-			merge_span(aggregate, window, &window->spans[i], info);
+			aggregate_add_span(aggregate, window, &window->spans[i], info);
 	}
 }
 
-static void merge_samples(struct aggregate *aggregate, const struct window *window,
-			  struct image_info **infos)
+static void add_samples(struct aggregate *aggregate, const struct window *window,
+			struct aggregate_image_info **infos)
 {
-	struct image_info *info;
+	struct aggregate_image_info *info;
 	size_t i;
 
 	for (i = 0; i < window->n_samples; i++) {
 		info = infos[window->samples[i].image];
 		if (info)
-			merge_sample(aggregate, window, &window->samples[i], info);
+			aggregate_add_sample(aggregate, window, &window->samples[i], info);
 	}
 }
 
-static void merge_window_ios(struct aggregate *aggregate, const struct window *window,
-			     struct image_info **infos, bool is_last)
+static void add_ios(struct aggregate *aggregate, const struct window *window,
+		    struct aggregate_image_info **infos, bool is_last)
 {
-	struct image_info *info;
+	struct aggregate_image_info *info;
 	size_t i;
 
 	for (i = 0; i < window->n_ios; i++) {
 		info = infos[window->ios[i].image];
 		if (info)
-			merge_io(aggregate, window, &window->ios[i], info, is_last);
+			aggregate_add_io(aggregate, window, &window->ios[i], info, is_last);
 	}
 }
 
-static int merge_window(struct aggregate *aggregate, const struct window *window, bool is_last,
-			struct stack *unread)
+static int add_window(struct aggregate *aggregate, const struct window *window, bool is_last,
+		      struct stack *unread)
 {
-	_cleanup_(freep) struct image_info **infos = infos_make(aggregate, window);
+	_cleanup_(freep) struct aggregate_image_info **infos = infos_find(aggregate, window);
 	size_t i;
 
 	if (!infos)
 		return -ENOMEM;
 	for (i = 0; i < window->n_images; i++)
 		if (infos[i])
-			merge_image(aggregate, &window->images[i], infos[i]);
+			add_image(aggregate, &window->images[i], infos[i]);
 	if (is_last || !aggregate->options.open_only)
-		merge_opens(aggregate, window, infos, unread);
+		add_opens(aggregate, window, infos, unread);
 	if (!aggregate->options.open_only)
-		merge_ended(aggregate, window, infos);
-	merge_samples(aggregate, window, infos);
-	merge_window_ios(aggregate, window, infos, is_last);
+		add_ended(aggregate, window, infos);
+	add_samples(aggregate, window, infos);
+	add_ios(aggregate, window, infos, is_last);
 	return aggregate->error;
 }
 
-static int merge_finish(struct aggregate *aggregate)
+static int finish(struct aggregate *aggregate)
 {
 	struct aggregate_group *group, *next;
-	struct seen *seen, *next_seen;
+	struct aggregate_task *task, *next_task;
 	size_t i = 0;
 
 	aggregate->array =
@@ -129,15 +130,15 @@ static int merge_finish(struct aggregate *aggregate)
 		return -ENOMEM;
 	HASH_ITER (hh, aggregate->groups, group, next)
 		aggregate->array[i++] = group;
-	HASH_ITER (hh, aggregate->threads, seen, next_seen)
-		aggregate->totals.idle_threads += seen->is_idle;
+	HASH_ITER (hh, aggregate->threads, task, next_task)
+		aggregate->totals.idle_threads += task->is_idle;
 	aggregate->totals.threads = HASH_COUNT(aggregate->threads);
 	aggregate->totals.processes = HASH_COUNT(aggregate->processes);
 	return aggregate->error;
 }
 
 /* How the waits ended that were open at the end of the list. */
-static void later_index(struct aggregate *aggregate, const struct history_list *later)
+static void index_later(struct aggregate *aggregate, const struct history_list *later)
 {
 	struct window *window;
 	size_t i;
@@ -145,28 +146,28 @@ static void later_index(struct aggregate *aggregate, const struct history_list *
 	for (i = later->n; i-- > 0;) {
 		window = history_list_get(later, i);
 		if (window)
-			spans_index(aggregate, window);
+			aggregate_spans_index(aggregate, window);
 		window_unref(window);
 	}
 }
 
 /* The newest window of the list that can be had says which waits are open at the end. */
-static int merge_next(struct aggregate *aggregate, const struct window *window, bool is_last,
-		      struct stack *unread)
+static int add_next(struct aggregate *aggregate, const struct window *window, bool is_last,
+		    struct stack *unread)
 {
 	int r;
 
 	if (is_last) {
 		aggregate->end_ns = window->end_ns;
-		opens_index(aggregate, window);
+		aggregate_opens_index(aggregate, window);
 	}
 	/* Clocks and waits go on over windows of one run only. */
 	if (is_last || window->run != aggregate->run)
 		aggregate->run_end_ns = window->end_ns;
 	aggregate->run = window->run;
-	spans_index(aggregate, window);
-	r = merge_window(aggregate, window, is_last, unread);
-	spans_forget(aggregate, window);
+	aggregate_spans_index(aggregate, window);
+	r = add_window(aggregate, window, is_last, unread);
+	aggregate_waits_forget(aggregate, window);
 	return r;
 }
 
@@ -188,18 +189,18 @@ int aggregate_new(const struct history_list *list, const struct history_list *la
 	}
 	aggregate->filter = filter;
 	aggregate->options = *options;
-	later_index(aggregate, later);
+	index_later(aggregate, later);
 	for (i = list->n; i-- > 0 && !r;) {
 		struct window *window = history_list_get(list, i);
 
 		if (!window)
 			continue;
-		r = merge_next(aggregate, window, is_last, unread);
+		r = add_next(aggregate, window, is_last, unread);
 		is_last = false;
 		window_unref(window);
 	}
 	if (!r)
-		r = merge_finish(aggregate);
+		r = finish(aggregate);
 	if (r) {
 		aggregate_free(aggregate);
 		return r;
@@ -212,9 +213,9 @@ struct aggregate *aggregate_free(struct aggregate *aggregate)
 {
 	if (!aggregate)
 		return NULL;
-	groups_free(aggregate);
+	aggregate_groups_free(aggregate);
 	aggregate_io_groups_free(aggregate);
-	index_free(aggregate);
+	aggregate_index_free(aggregate);
 	free(aggregate->array);
 	arena_free(aggregate->arena);
 	free(aggregate);

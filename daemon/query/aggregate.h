@@ -81,11 +81,11 @@ struct aggregate_io_group {
 	struct window_io io; /* sums; stacks are references, its image and buckets of no account */
 	int64_t max_end_real_ns;
 	uint64_t buckets[IO_BUCKETS_N];
-	UT_hash_handle hh; /* aggregate.ios */
+	UT_hash_handle hh; /* aggregate.io_groups */
 };
 
 struct aggregate_totals {
-	uint64_t ios;
+	uint64_t operations;
 	uint64_t samples;
 	uint64_t on_cpu_ns;
 	uint64_t runnable_ns;

@@ -16,7 +16,7 @@ static bool stack_is_idle(const struct stack *stack)
  * Idle: nobody minds this wait. Kernel threads that wait for work, and user threads asleep in one
  * of the configured functions; never what cannot be interrupted (D), nor what wants a CPU.
  */
-static bool wait_is_idle(const struct contribution *c)
+static bool wait_is_idle(const struct aggregate_item *c)
 {
 	bool is_uninterruptible = (c->state & 0x2) && !(c->state & 0x400);
 
@@ -26,8 +26,8 @@ static bool wait_is_idle(const struct contribution *c)
 }
 
 /* Whether a wait is idle does not depend on which of its stacks are wanted. */
-void contribution_stacks(const struct aggregate *aggregate, struct contribution *c,
-			 struct stack *kernel, struct stack *user)
+void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *c,
+			       struct stack *kernel, struct stack *user)
 {
 	c->kernel = kernel;
 	c->user = user;
@@ -52,7 +52,7 @@ enum {
 /* TASK_KILLABLE: D in ps, but kill -9 ends it, which somebody with a hung process wants to know. */
 #define STATE_KILLABLE 0x102U
 
-static uint64_t key_state(const struct contribution *c, bool has_stacks)
+static uint64_t key_state(const struct aggregate_item *c, bool has_stacks)
 {
 	bool is_killable = (c->state & STATE_KILLABLE) == STATE_KILLABLE;
 
@@ -66,7 +66,7 @@ static uint64_t key_state(const struct contribution *c, bool has_stacks)
 	       (is_killable ? KEY_KILLABLE : 0) | (c->state & STATE_THROTTLED ? KEY_THROTTLED : 0);
 }
 
-static void key_init(const struct aggregate *aggregate, const struct contribution *c,
+static void key_init(const struct aggregate *aggregate, const struct aggregate_item *c,
 		     struct aggregate_key *key)
 {
 	const struct process_info *process = &c->info->process;
@@ -103,7 +103,8 @@ static void group_set_waker(const struct aggregate *aggregate, struct aggregate_
 	group->waker.user = aggregate->filter->drops_user ? NULL : stack_ref(waker->user);
 }
 
-static struct aggregate_group *group_get(struct aggregate *aggregate, const struct contribution *c)
+static struct aggregate_group *group_get(struct aggregate *aggregate,
+					 const struct aggregate_item *c)
 {
 	struct aggregate_group *group;
 	struct aggregate_key key;
@@ -134,7 +135,7 @@ static struct aggregate_group *group_get(struct aggregate *aggregate, const stru
 	return group;
 }
 
-struct aggregate_group *contribute(struct aggregate *aggregate, const struct contribution *c)
+struct aggregate_group *aggregate_add(struct aggregate *aggregate, const struct aggregate_item *c)
 {
 	struct aggregate_group *group = group_get(aggregate, c);
 
@@ -161,10 +162,10 @@ struct aggregate_group *contribute(struct aggregate *aggregate, const struct con
 	return group;
 }
 
-void merge_sample(struct aggregate *aggregate, const struct window *window,
-		  const struct window_sample *sample, struct image_info *info)
+void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
+			  const struct window_sample *sample, struct aggregate_image_info *info)
 {
-	struct contribution c = {
+	struct aggregate_item c = {
 		.image = &window->images[sample->image],
 		.info = info,
 		.is_sample = true,
@@ -173,11 +174,11 @@ void merge_sample(struct aggregate *aggregate, const struct window *window,
 	};
 
 	aggregate->totals.samples += sample->count;
-	contribution_stacks(aggregate, &c, sample->kernel, sample->user);
-	contribute(aggregate, &c);
+	aggregate_item_set_stacks(aggregate, &c, sample->kernel, sample->user);
+	aggregate_add(aggregate, &c);
 }
 
-void groups_free(struct aggregate *aggregate)
+void aggregate_groups_free(struct aggregate *aggregate)
 {
 	struct aggregate_group *group, *next;
 

@@ -5,140 +5,143 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct seen *seen_add(struct aggregate *aggregate, struct seen **set, uint64_t a, uint64_t b)
+static struct aggregate_task *task_add(struct aggregate *aggregate, struct aggregate_task **set,
+				       uint64_t a, uint64_t b)
 {
 	uint64_t key[2] = { a, b };
-	struct seen *seen;
+	struct aggregate_task *task;
 
-	HASH_FIND(hh, *set, key, sizeof(key), seen);
-	if (seen)
-		return seen;
-	seen = arena_alloc(aggregate->arena, sizeof(*seen));
-	if (!seen) {
+	HASH_FIND(hh, *set, key, sizeof(key), task);
+	if (task)
+		return task;
+	task = arena_alloc(aggregate->arena, sizeof(*task));
+	if (!task) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
-	memcpy(seen->key, key, sizeof(key));
-	HASH_ADD(hh, *set, key, sizeof(key), seen);
-	if (!HASH_HAS(seen)) {
+	memcpy(task->key, key, sizeof(key));
+	HASH_ADD(hh, *set, key, sizeof(key), task);
+	if (!HASH_HAS(task)) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
-	return seen;
+	return task;
 }
 
-static void seen_free(struct seen *set)
+static void tasks_free(struct aggregate_task *set)
 {
-	struct seen *seen, *next;
+	struct aggregate_task *task, *next;
 
-	HASH_ITER (hh, set, seen, next)
-		HASH_DEL(set, seen);
+	HASH_ITER (hh, set, task, next)
+		HASH_DEL(set, task);
 }
 
-struct span_entry *span_get(struct aggregate *aggregate, uint64_t uid, int64_t start_ns, bool add)
+struct aggregate_wait *aggregate_wait_get(struct aggregate *aggregate, uint64_t uid,
+					  int64_t start_ns, bool add)
 {
 	uint64_t key[2] = { uid, (uint64_t)start_ns };
-	struct span_entry *entry;
+	struct aggregate_wait *wait;
 
-	HASH_FIND(hh, aggregate->spans, key, sizeof(key), entry);
-	if (entry || !add)
-		return entry;
-	entry = calloc(1, sizeof(*entry));
-	if (!entry) {
+	HASH_FIND(hh, aggregate->waits, key, sizeof(key), wait);
+	if (wait || !add)
+		return wait;
+	wait = calloc(1, sizeof(*wait));
+	if (!wait) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
-	memcpy(entry->key, key, sizeof(key));
-	HASH_ADD(hh, aggregate->spans, key, sizeof(key), entry);
-	if (!HASH_HAS(entry)) {
-		free(entry);
+	memcpy(wait->key, key, sizeof(key));
+	HASH_ADD(hh, aggregate->waits, key, sizeof(key), wait);
+	if (!HASH_HAS(wait)) {
+		free(wait);
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
-	return entry;
+	return wait;
 }
 
 /* A copy: the window may go before the wait's earlier parts are met. */
-static void span_keep(struct span_entry *entry, const struct window_span *span)
+static void wait_keep_span(struct aggregate_wait *wait, const struct window_span *span)
 {
-	if (entry->has_span)
+	if (wait->has_span)
 		return;
-	entry->span = *span;
-	entry->has_span = true;
+	wait->span = *span;
+	wait->has_span = true;
 	stack_ref(span->kernel);
 	stack_ref(span->user);
 }
 
-static void span_free(struct aggregate *aggregate, struct span_entry *entry)
+static void wait_free(struct aggregate *aggregate, struct aggregate_wait *wait)
 {
-	HASH_DEL(aggregate->spans, entry);
-	stack_unref(entry->span.kernel);
-	stack_unref(entry->span.user);
-	stack_unref(entry->user);
-	free(entry);
+	HASH_DEL(aggregate->waits, wait);
+	stack_unref(wait->span.kernel);
+	stack_unref(wait->span.user);
+	stack_unref(wait->user);
+	free(wait);
 }
 
-void spans_forget(struct aggregate *aggregate, const struct window *window)
+void aggregate_waits_forget(struct aggregate *aggregate, const struct window *window)
 {
-	struct span_entry *entry, *next;
+	struct aggregate_wait *wait, *next;
 
-	HASH_ITER (hh, aggregate->spans, entry, next)
-		if ((int64_t)entry->key[1] >= window->start_ns)
-			span_free(aggregate, entry);
+	HASH_ITER (hh, aggregate->waits, wait, next)
+		if ((int64_t)wait->key[1] >= window->start_ns)
+			wait_free(aggregate, wait);
 }
 
-void spans_index(struct aggregate *aggregate, const struct window *window)
+void aggregate_spans_index(struct aggregate *aggregate, const struct window *window)
 {
-	struct span_entry *entry;
+	struct aggregate_wait *wait;
 	size_t i;
 
 	for (i = 0; i < window->n_spans; i++) {
-		entry = span_get(aggregate, window->images[window->spans[i].image].uid,
-				 window->spans[i].start_ns, true);
-		if (entry)
-			span_keep(entry, &window->spans[i]);
+		wait = aggregate_wait_get(aggregate, window->images[window->spans[i].image].uid,
+					  window->spans[i].start_ns, true);
+		if (wait)
+			wait_keep_span(wait, &window->spans[i]);
 	}
 }
 
-void opens_index(struct aggregate *aggregate, const struct window *last)
+void aggregate_opens_index(struct aggregate *aggregate, const struct window *last)
 {
-	struct span_entry *entry;
+	struct aggregate_wait *wait;
 	size_t i;
 
 	for (i = 0; i < last->n_opens; i++) {
-		entry = span_get(aggregate, last->images[last->opens[i].image].uid,
-				 last->opens[i].start_ns, true);
-		if (!entry)
+		wait = aggregate_wait_get(aggregate, last->images[last->opens[i].image].uid,
+					  last->opens[i].start_ns, true);
+		if (!wait)
 			continue;
-		entry->is_open_at_end = true;
-		entry->user = stack_ref(last->opens[i].user);
-		entry->is_unseen = last->opens[i].state & STATE_UNSEEN;
+		wait->is_open_at_end = true;
+		wait->user = stack_ref(last->opens[i].user);
+		wait->is_unseen = last->opens[i].state & STATE_UNSEEN;
 	}
 }
 
-static void info_look(struct aggregate *aggregate, struct image_info *info,
-		      const struct window_image *image)
+static void info_update(struct aggregate *aggregate, struct aggregate_image_info *info,
+			const struct window_image *image)
 {
 	memcpy(info->comm, image->comm, sizeof(info->comm));
 	info->is_wanted = filter_has_image(aggregate->filter, image, &info->process);
 	if (!info->is_wanted)
 		return;
-	info->thread = seen_add(aggregate, &aggregate->threads, (uint64_t)image->tid,
+	info->thread = task_add(aggregate, &aggregate->threads, (uint64_t)image->tid,
 				image->start_boot_ns);
-	seen_add(aggregate, &aggregate->processes, (uint64_t)info->process.id.pid,
+	task_add(aggregate, &aggregate->processes, (uint64_t)info->process.id.pid,
 		 info->process.id.start_boot_ns);
 }
 
-struct image_info *info_get(struct aggregate *aggregate, const struct window_image *image)
+struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
+						      const struct window_image *image)
 {
 	uint64_t key[2] = { image->uid, (uintptr_t)image->process };
-	struct image_info *info;
+	struct aggregate_image_info *info;
 
 	HASH_FIND(hh, aggregate->infos, key, sizeof(key), info);
 	if (info) {
 		/* A thread may have another name in each window. */
 		if (memcmp(info->comm, image->comm, sizeof(info->comm)) != 0)
-			info_look(aggregate, info, image);
+			info_update(aggregate, info, image);
 		return info;
 	}
 	info = arena_alloc(aggregate->arena, sizeof(*info));
@@ -151,21 +154,21 @@ struct image_info *info_get(struct aggregate *aggregate, const struct window_ima
 	info->image = *image;
 	process_ref(image->process);
 	process_info(image->process, &info->process);
-	info_look(aggregate, info, image);
+	info_update(aggregate, info, image);
 	return info;
 }
 
-void index_free(struct aggregate *aggregate)
+void aggregate_index_free(struct aggregate *aggregate)
 {
-	struct span_entry *entry, *next_entry;
-	struct image_info *info, *next_info;
+	struct aggregate_wait *wait, *next_wait;
+	struct aggregate_image_info *info, *next_info;
 
-	HASH_ITER (hh, aggregate->spans, entry, next_entry)
-		span_free(aggregate, entry);
+	HASH_ITER (hh, aggregate->waits, wait, next_wait)
+		wait_free(aggregate, wait);
 	HASH_ITER (hh, aggregate->infos, info, next_info) {
 		HASH_DEL(aggregate->infos, info);
 		process_unref(info->image.process);
 	}
-	seen_free(aggregate->threads);
-	seen_free(aggregate->processes);
+	tasks_free(aggregate->threads);
+	tasks_free(aggregate->processes);
 }

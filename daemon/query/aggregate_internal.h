@@ -16,17 +16,17 @@
 #include "daemon/query/aggregate.h"
 
 /* A thread or process that was seen, for counting each once. */
-struct seen {
+struct aggregate_task {
 	uint64_t key[2];
 	bool is_idle;
 	UT_hash_handle hh;
 };
 
 /* A thread as one image, over all windows: who it is and whether it is asked for, found once. */
-struct image_info {
+struct aggregate_image_info {
 	uint64_t key[2]; /* uid, process */
 	struct process_info process;
-	struct seen *thread;
+	struct aggregate_task *thread;
 	struct window_image image; /* as in the newest window; with a reference to its process */
 	char comm[COMM_LEN];
 	bool is_wanted;
@@ -34,7 +34,7 @@ struct image_info {
 };
 
 /* A wait that spans windows: how it ended, if it did, and whether it was open at the end. */
-struct span_entry {
+struct aggregate_wait {
 	uint64_t key[2];	 /* uid, start */
 	struct window_span span; /* a copy, with references */
 	struct stack *user;	 /* as read while it went on, with a reference */
@@ -55,11 +55,11 @@ struct aggregate {
 	struct arena *arena;
 	struct aggregate_group *groups;
 	struct aggregate_group **array;
-	struct aggregate_io_group *ios;
-	struct image_info *infos;
-	struct seen *threads;
-	struct seen *processes;
-	struct span_entry *spans;
+	struct aggregate_io_group *io_groups;
+	struct aggregate_image_info *infos;
+	struct aggregate_task *threads;
+	struct aggregate_task *processes;
+	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
 	uint64_t estimated;
 	int64_t end_ns;	    /* of the last window */
@@ -69,9 +69,9 @@ struct aggregate {
 };
 
 /* One wait, or many alike, on its way into a group. */
-struct contribution {
+struct aggregate_item {
 	const struct window_image *image;
-	struct image_info *info;
+	struct aggregate_image_info *info;
 	struct stack *kernel;
 	struct stack *user;
 	const struct window_waker *waker; /* NULL where none is known */
@@ -89,44 +89,47 @@ struct contribution {
 };
 
 /* aggregate_index.c */
-struct span_entry *span_get(struct aggregate *aggregate, uint64_t uid, int64_t start_ns, bool add);
-void spans_index(struct aggregate *aggregate, const struct window *window);
-void opens_index(struct aggregate *aggregate, const struct window *last);
+struct aggregate_wait *aggregate_wait_get(struct aggregate *aggregate, uint64_t uid,
+					  int64_t start_ns, bool add);
+void aggregate_spans_index(struct aggregate *aggregate, const struct window *window);
+void aggregate_opens_index(struct aggregate *aggregate, const struct window *last);
 
 /* Forgets the waits that began in the window: none of them is in an earlier one. */
-void spans_forget(struct aggregate *aggregate, const struct window *window);
+void aggregate_waits_forget(struct aggregate *aggregate, const struct window *window);
 
 /* Who an image is, and whether it is asked for. NULL when out of memory. */
-struct image_info *info_get(struct aggregate *aggregate, const struct window_image *image);
+struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
+						      const struct window_image *image);
 
-void index_free(struct aggregate *aggregate);
+void aggregate_index_free(struct aggregate *aggregate);
 
 /* aggregate_groups.c: whether a wait is idle does not depend on which of its stacks are wanted. */
-void contribution_stacks(const struct aggregate *aggregate, struct contribution *c,
-			 struct stack *kernel, struct stack *user);
+void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *c,
+			       struct stack *kernel, struct stack *user);
 
-struct aggregate_group *contribute(struct aggregate *aggregate, const struct contribution *c);
+struct aggregate_group *aggregate_add(struct aggregate *aggregate, const struct aggregate_item *c);
 
-void groups_free(struct aggregate *aggregate);
+void aggregate_groups_free(struct aggregate *aggregate);
 
-void merge_sample(struct aggregate *aggregate, const struct window *window,
-		  const struct window_sample *sample, struct image_info *info);
+void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
+			  const struct window_sample *sample, struct aggregate_image_info *info);
 
 /* aggregate_iolat.c */
-void merge_io(struct aggregate *aggregate, const struct window *window, const struct window_io *io,
-	      struct image_info *info, bool is_last);
+void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
+		      const struct window_io *io, struct aggregate_image_info *info, bool is_last);
 void aggregate_io_groups_free(struct aggregate *aggregate);
 
 /* aggregate_waits.c */
-void merge_row(struct aggregate *aggregate, const struct window *window, size_t place,
-	       struct image_info *info);
-void merge_span(struct aggregate *aggregate, const struct window *window,
-		const struct window_span *span, struct image_info *info);
-void merge_doubt(struct aggregate *aggregate, const struct window *window,
-		 const struct window_open *open);
-void merge_open(struct aggregate *aggregate, const struct window *window,
-		const struct window_open *open, struct image_info *info, struct stack *unread);
-void merge_short(struct aggregate *aggregate, const struct window_image *image,
-		 struct image_info *info);
+void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t place,
+		       struct aggregate_image_info *info);
+void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
+			const struct window_span *span, struct aggregate_image_info *info);
+void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
+			  const struct window_open *open);
+void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
+			const struct window_open *open, struct aggregate_image_info *info,
+			struct stack *unread);
+void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
+			 struct aggregate_image_info *info);
 
 #endif

@@ -16,7 +16,7 @@ static void key_make_window(const struct window *window, const struct window_io 
 }
 
 static void key_make(const struct aggregate *aggregate, const struct window_io *io,
-		     const struct image_info *info, struct aggregate_io_key *key)
+		     const struct aggregate_image_info *info, struct aggregate_io_key *key)
 {
 	*key = (struct aggregate_io_key){
 		.what = (uint64_t)io->layer << 40 | (uint64_t)io->op << 32 | io->call,
@@ -37,7 +37,8 @@ static void key_make(const struct aggregate *aggregate, const struct window_io *
 
 static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 					    const struct aggregate_io_key *key,
-					    const struct window_io *io, struct image_info *info)
+					    const struct window_io *io,
+					    struct aggregate_image_info *info)
 {
 	struct aggregate_io_group *group = calloc(1, sizeof(*group));
 
@@ -57,7 +58,7 @@ static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 	group->io.throttled_ns = group->io.async = group->io.errors = group->io.bytes = 0;
 	group->io.merges = group->io.requeues = group->io.max_ns = 0;
 	group->io.open = group->io.oldest_ns = 0;
-	HASH_ADD(hh, aggregate->ios, key, sizeof(group->key), group);
+	HASH_ADD(hh, aggregate->io_groups, key, sizeof(group->key), group);
 	if (HASH_HAS(group))
 		return group;
 	stack_unref(group->io.kernel);
@@ -66,8 +67,8 @@ static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 	return NULL;
 }
 
-void merge_io(struct aggregate *aggregate, const struct window *window, const struct window_io *io,
-	      struct image_info *info, bool is_last)
+void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
+		      const struct window_io *io, struct aggregate_image_info *info, bool is_last)
 {
 	struct aggregate_io_key key;
 	struct aggregate_io_group *group;
@@ -83,7 +84,7 @@ void merge_io(struct aggregate *aggregate, const struct window *window, const st
 		key_make_window(window, io, &key);
 	else
 		key_make(aggregate, io, info, &key);
-	HASH_FIND(hh, aggregate->ios, &key, sizeof(key), group);
+	HASH_FIND(hh, aggregate->io_groups, &key, sizeof(key), group);
 	if (!group)
 		group = group_new(aggregate, &key, io, info);
 	if (!group) {
@@ -94,15 +95,15 @@ void merge_io(struct aggregate *aggregate, const struct window *window, const st
 		group->max_end_real_ns = io->max_end_ns + window->real_offset_ns;
 	window_io_add(&group->io, io);
 	window_io_add_buckets(window, io, group->buckets);
-	aggregate->totals.ios += io->count + io->async;
+	aggregate->totals.operations += io->count + io->async;
 }
 
 void aggregate_io_groups_free(struct aggregate *aggregate)
 {
 	struct aggregate_io_group *group, *next;
 
-	HASH_ITER (hh, aggregate->ios, group, next) {
-		HASH_DEL(aggregate->ios, group);
+	HASH_ITER (hh, aggregate->io_groups, group, next) {
+		HASH_DEL(aggregate->io_groups, group);
 		stack_unref(group->io.kernel);
 		stack_unref(group->io.user);
 		free(group);
@@ -113,13 +114,13 @@ int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group *
 			size_t *n_out)
 {
 	struct aggregate_io_group **array =
-		calloc(HASH_COUNT(aggregate->ios) + 1, sizeof(struct aggregate_io_group *));
+		calloc(HASH_COUNT(aggregate->io_groups) + 1, sizeof(struct aggregate_io_group *));
 	struct aggregate_io_group *group, *next;
 	size_t n = 0;
 
 	if (!array)
 		return -ENOMEM;
-	HASH_ITER (hh, aggregate->ios, group, next)
+	HASH_ITER (hh, aggregate->io_groups, group, next)
 		array[n++] = group;
 	*out = array;
 	*n_out = n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/query/aggregate_internal.h"
 
-void merge_row(struct aggregate *aggregate, const struct window *window, size_t place,
-	       struct image_info *info)
+void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t place,
+		       struct aggregate_image_info *info)
 {
 	const struct window_row *row = &window->rows[place];
 	struct filter_part part = {
@@ -13,7 +13,7 @@ void merge_row(struct aggregate *aggregate, const struct window *window, size_t 
 		.max_ns = row->max_ns,
 		.has_max = true,
 	};
-	struct contribution c = {
+	struct aggregate_item c = {
 		.image = &window->images[row->image],
 		.info = info,
 		.state = row->state,
@@ -32,8 +32,8 @@ void merge_row(struct aggregate *aggregate, const struct window *window, size_t 
 	c.throttled_ns = part.throttled_ns;
 	c.max_ns = part.max_ns;
 	c.max_end_real_ns = part.has_max ? row->max_end_ns + window->real_offset_ns : INT64_MAX;
-	contribution_stacks(aggregate, &c, row->kernel, row->user);
-	group = contribute(aggregate, &c);
+	aggregate_item_set_stacks(aggregate, &c, row->kernel, row->user);
+	group = aggregate_add(aggregate, &c);
 	for (i = 0; group && i < WAIT_BUCKETS; i++)
 		group->buckets[i] += part.buckets[i];
 }
@@ -53,11 +53,11 @@ static uint64_t throttled(int64_t wake_ns, uint64_t ns, const struct window *win
 	return ns ? overlap(wake_ns, wake_ns + (int64_t)ns, window) : 0;
 }
 
-void merge_span(struct aggregate *aggregate, const struct window *window,
-		const struct window_span *span, struct image_info *info)
+void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
+			const struct window_span *span, struct aggregate_image_info *info)
 {
 	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
-	struct contribution c = {
+	struct aggregate_item c = {
 		.image = &window->images[span->image],
 		.info = info,
 		.state = span->state,
@@ -72,22 +72,23 @@ void merge_span(struct aggregate *aggregate, const struct window *window,
 
 	if (!filter_has_duration(aggregate->filter, ns))
 		return;
-	contribution_stacks(aggregate, &c, span->kernel, span->user);
-	group = contribute(aggregate, &c);
+	aggregate_item_set_stacks(aggregate, &c, span->kernel, span->user);
+	group = aggregate_add(aggregate, &c);
 	if (group)
 		group->buckets[wait_bucket(ns)]++;
 }
 
 /* As the sums that it is a part of, whatever state and length are asked for. */
-void merge_doubt(struct aggregate *aggregate, const struct window *window,
-		 const struct window_open *open)
+void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
+			  const struct window_open *open)
 {
-	const struct span_entry *entry;
+	const struct aggregate_wait *wait;
 
 	if (open->wake_ns >= window->end_ns)
 		return;
-	entry = span_get(aggregate, window->images[open->image].uid, open->start_ns, false);
-	if (entry && entry->is_open_at_end && entry->is_unseen)
+	wait = aggregate_wait_get(aggregate, window->images[open->image].uid, open->start_ns,
+				  false);
+	if (wait && wait->is_open_at_end && wait->is_unseen)
 		aggregate->totals.unseen_ns += overlap(open->wake_ns, window->end_ns, window);
 }
 
@@ -95,17 +96,19 @@ void merge_doubt(struct aggregate *aggregate, const struct window *window,
  * The part of a wait in a window it did not end in. If it is known how it ended, it goes to the
  * stack it ended with, which is whole; else to the kernel stack taken while it lasted.
  */
-void merge_open(struct aggregate *aggregate, const struct window *window,
-		const struct window_open *open, struct image_info *info, struct stack *unread)
+void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
+			const struct window_open *open, struct aggregate_image_info *info,
+			struct stack *unread)
 {
 	const struct window_image *image = &window->images[open->image];
-	struct span_entry *entry = span_get(aggregate, image->uid, open->start_ns, false);
-	const struct window_span *span = entry && entry->has_span ? &entry->span : NULL;
-	bool is_open = entry && entry->is_open_at_end;
+	struct aggregate_wait *wait =
+		aggregate_wait_get(aggregate, image->uid, open->start_ns, false);
+	const struct window_span *span = wait && wait->has_span ? &wait->span : NULL;
+	bool is_open = wait && wait->is_open_at_end;
 	int64_t wake = span ? span->wake_ns : open->wake_ns;
 	int64_t end = is_open ? aggregate->end_ns : span ? span->end_ns : aggregate->run_end_ns;
 	struct stack *user = open->user;
-	struct contribution c = {
+	struct aggregate_item c = {
 		.image = image,
 		.info = info,
 		.state = open->state,
@@ -129,29 +132,29 @@ void merge_open(struct aggregate *aggregate, const struct window *window,
 	}
 	/* The last window knows it if any does. */
 	if (!user && is_open)
-		user = entry->user;
+		user = wait->user;
 	if (!info->process.is_kernel && !user)
 		user = unread;
-	contribution_stacks(aggregate, &c, span ? span->kernel : open->kernel,
-			    span ? span->user : user);
-	group = contribute(aggregate, &c);
+	aggregate_item_set_stacks(aggregate, &c, span ? span->kernel : open->kernel,
+				  span ? span->user : user);
+	group = aggregate_add(aggregate, &c);
 	if (!group || !is_open)
 		return;
 	group->open_ns += c.blocked_ns + c.runnable_ns;
-	if (!entry->is_counted) {
-		entry->is_counted = true;
+	if (!wait->is_counted) {
+		wait->is_counted = true;
 		group->open++;
 		aggregate->totals.open_waits++;
-		group->unseen += entry->is_unseen;
-		aggregate->totals.unseen += entry->is_unseen;
+		group->unseen += wait->is_unseen;
+		aggregate->totals.unseen += wait->is_unseen;
 	}
 }
 
-void merge_short(struct aggregate *aggregate, const struct window_image *image,
-		 struct image_info *info)
+void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
+			 struct aggregate_image_info *info)
 {
 	const struct thread_sums *sums = &image->sums;
-	struct contribution c = {
+	struct aggregate_item c = {
 		.image = image,
 		.info = info,
 		.is_short = true,
@@ -162,5 +165,5 @@ void merge_short(struct aggregate *aggregate, const struct window_image *image,
 
 	if (sums->short_count && filter_has_shorts(aggregate->filter) &&
 	    !aggregate->options.open_only)
-		contribute(aggregate, &c);
+		aggregate_add(aggregate, &c);
 }

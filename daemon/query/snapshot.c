@@ -55,7 +55,7 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.cpus = sysconf(_SC_NPROCESSORS_ONLN),
 		.unseen = totals->unseen ? (int64_t)totals->unseen : WIRE_ABSENT,
 		.unseen_ns = totals->unseen_ns ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
-		.ios = kind == PROBE_IOLAT ? (int64_t)totals->ios : WIRE_ABSENT,
+		.ios = kind == PROBE_IOLAT ? (int64_t)totals->operations : WIRE_ABSENT,
 	};
 	if (kind == PROBE_OFFWAKE)
 		out->short_waits = out->short_ns = out->open_waits = out->throttled_ns =
@@ -71,9 +71,9 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 	out->short_waits = out->short_ns = out->open_waits = WIRE_ABSENT;
 }
 
-static int merge_make(struct recorder *recorder, struct answer *answer, const struct filter *filter,
-		      const struct aggregate_options *options, bool is_stream,
-		      struct wire_error *error)
+static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
+			      const struct filter *filter, const struct aggregate_options *options,
+			      bool is_stream, struct wire_error *error)
 {
 	const struct session_info *info = session_info(answer->session);
 	struct stack *unread = stack_table_get(recorder->stacks, STACK_UNREAD, true);
@@ -186,8 +186,8 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	if (!r)
 		r = query_range_windows(recorder, answer->session, &question.range, answer, error);
 	if (!r)
-		r = merge_make(recorder, answer, &question.filter, &question.options,
-			       peer->is_stream, error);
+		r = snapshot_aggregate(recorder, answer, &question.filter, &question.options,
+				       peer->is_stream, error);
 	if (!r)
 		r = query_range_coverage(recorder, answer, &question.range, &found);
 	if (!r)

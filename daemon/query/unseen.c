@@ -20,7 +20,7 @@ enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels */
 
 static bool saw_process(const struct aggregate *aggregate, int64_t pid)
 {
-	const struct image_info *info, *next;
+	const struct aggregate_image_info *info, *next;
 
 	HASH_ITER (hh, aggregate->infos, info, next)
 		if (info->process.id.pid == pid)
@@ -28,9 +28,10 @@ static bool saw_process(const struct aggregate *aggregate, int64_t pid)
 	return false;
 }
 
-static const struct image_info *find_thread(const struct aggregate *aggregate, int64_t tid)
+static const struct aggregate_image_info *find_thread(const struct aggregate *aggregate,
+						      int64_t tid)
 {
-	const struct image_info *info, *next;
+	const struct aggregate_image_info *info, *next;
 
 	HASH_ITER (hh, aggregate->infos, info, next)
 		if (info->image.tid == tid)
@@ -63,7 +64,7 @@ static const char *nothing_text(enum probe_kind kind)
 static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t pid,
 			 enum probe_kind kind, bool is_live)
 {
-	const struct image_info *info = find_thread(aggregate, pid);
+	const struct aggregate_image_info *info = find_thread(aggregate, pid);
 
 	if (!info && is_live && is_there(pid))
 		fprintf(out, "process %" PRId64 " is there, and %s", pid, nothing_text(kind));

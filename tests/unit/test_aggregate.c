@@ -513,7 +513,7 @@ static void test_operations(void **state)
 	assert_int_equal(groups[open]->io.oldest_ns, 40);
 	assert_int_equal(groups[open]->io.oldest_tid, 4);
 	assert_int_equal(groups[3 - vda - open]->io.count, 2);
-	assert_int_equal(aggregate_totals(aggregate)->ios, 4);
+	assert_int_equal(aggregate_totals(aggregate)->operations, 4);
 	free(groups);
 }
 
