@@ -180,8 +180,8 @@ static int row_wire(struct answer *answer, const struct aggregate_io_group *grou
 	return r ? r : answer_stack(stacks, io->user, &row->user);
 }
 
-int answer_ios(struct answer *answer, const struct snapshot_question *question,
-	       const struct answer_row_options *options)
+int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question,
+		      const struct answer_row_options *options)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
 		[SNAPSHOT_BY_TOTAL] = by_total,

@@ -14,8 +14,8 @@
 struct snapshot_question;
 
 /* Fills snapshot.rows, shown and rest. 0 or -ENOMEM. */
-int answer_ios(struct answer *answer, const struct snapshot_question *question,
-	       const struct answer_row_options *options);
+int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question,
+		      const struct answer_row_options *options);
 
 /*
  * The value below which so many hundredths of the counts are, taken to lie evenly in their bucket

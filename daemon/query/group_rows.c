@@ -12,20 +12,20 @@ struct keyed {
 	const char *key;
 };
 
-enum query_group query_group_parse(const char *text)
+enum group_by group_by_parse(const char *text)
 {
 	static const char *const words[] = {
-		[QUERY_GROUP_COMM] = "comm",
-		[QUERY_GROUP_CGROUP] = "cgroup",
-		[QUERY_GROUP_MODULE] = "module",
-		[QUERY_GROUP_FUNCTION] = "function",
+		[GROUP_BY_COMM] = "comm",
+		[GROUP_BY_CGROUP] = "cgroup",
+		[GROUP_BY_MODULE] = "module",
+		[GROUP_BY_FUNCTION] = "function",
 	};
 	size_t i;
 
-	for (i = QUERY_GROUP_COMM; text && i < ARRAY_SIZE(words); i++)
+	for (i = GROUP_BY_COMM; text && i < ARRAY_SIZE(words); i++)
 		if (strcmp(text, words[i]) == 0)
-			return (enum query_group)i;
-	return QUERY_GROUP_NONE;
+			return (enum group_by)i;
+	return GROUP_BY_NONE;
 }
 
 /* Every wait of the kernel's is in one of these, so that they tell nothing. */
@@ -67,21 +67,21 @@ static const struct wire_frame *row_leaf(const struct wire_row *row)
 	return kernel ? kernel : user;
 }
 
-static const char *row_key(const struct wire_row *row, enum query_group by)
+static const char *row_key(const struct wire_row *row, enum group_by by)
 {
 	const struct wire_frame *leaf;
 	const char *key;
 
-	if (by == QUERY_GROUP_COMM)
+	if (by == GROUP_BY_COMM)
 		return row->comm;
-	if (by == QUERY_GROUP_CGROUP)
+	if (by == GROUP_BY_CGROUP)
 		return row->process.cgroup ? row->process.cgroup : "[unknown]";
 	leaf = row_leaf(row);
 	if (!leaf)
 		return "[no stack]";
 	/* A frame that is none says why, whatever is asked for; the kernel proper is a module too.
 	 */
-	if (by == QUERY_GROUP_FUNCTION || strcmp(leaf->kind, "pseudo") == 0)
+	if (by == GROUP_BY_FUNCTION || strcmp(leaf->kind, "pseudo") == 0)
 		key = leaf->name;
 	else if (leaf->module)
 		key = leaf->module;
@@ -179,8 +179,8 @@ static struct wire_row row_begin(const struct keyed *keyed)
 	return row;
 }
 
-int query_group_rows(struct arena *arena, enum query_group by, const struct wire_rows *rows,
-		     struct wire_rows *out)
+int group_rows(struct arena *arena, enum group_by by, const struct wire_rows *rows,
+	       struct wire_rows *out)
 {
 	struct keyed *keyed = arena_array(arena, rows->n + 1, sizeof(*keyed));
 	struct wire_row *grouped = arena_array(arena, rows->n + 1, sizeof(*grouped));

@@ -13,22 +13,22 @@
 #include "common/arena.h"
 #include "proto/wire.h"
 
-enum query_group {
-	QUERY_GROUP_NONE,
-	QUERY_GROUP_COMM,
-	QUERY_GROUP_CGROUP,
-	QUERY_GROUP_MODULE,
-	QUERY_GROUP_FUNCTION,
+enum group_by {
+	GROUP_BY_NONE,
+	GROUP_BY_COMM,
+	GROUP_BY_CGROUP,
+	GROUP_BY_MODULE,
+	GROUP_BY_FUNCTION,
 };
 
-/* QUERY_GROUP_NONE for any other word. */
-enum query_group query_group_parse(const char *text);
+/* GROUP_BY_NONE for any other word. */
+enum group_by group_by_parse(const char *text);
 
 /*
  * rows become *out: one for each key, idle and short waits on their own, by
  * key. Their process is one of those they stand for. 0 or -ENOMEM.
  */
-int query_group_rows(struct arena *arena, enum query_group by, const struct wire_rows *rows,
-		     struct wire_rows *out);
+int group_rows(struct arena *arena, enum group_by by, const struct wire_rows *rows,
+	       struct wire_rows *out);
 
 #endif

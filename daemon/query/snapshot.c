@@ -83,8 +83,8 @@ static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
 	stack_unref(unread);
 	if (!r && !is_stream && filter_selects_threads(filter) &&
 	    !aggregate_totals(answer->aggregate)->threads)
-		return who_error(answer->aggregate, filter->wire, info->kind,
-				 !recorder->is_serve_only, error);
+		return unseen_error(answer->aggregate, filter->wire, info->kind,
+				    !recorder->is_serve_only, error);
 	return r;
 }
 
@@ -161,8 +161,8 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	};
 
 	struct drain_stats drain;
-	int r = who_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
-			 !recorder->is_serve_only, &facts.unseen);
+	int r = unseen_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
+			    !recorder->is_serve_only, &facts.unseen);
 
 	if (r)
 		return r;
@@ -208,7 +208,7 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	if (r)
 		return r;
 	if (info->kind == PROBE_IOLAT)
-		return answer_ios(answer, &question, &rows);
+		return answer_iolat_rows(answer, &question, &rows);
 	if (question.group)
 		return snapshot_grouped_rows(answer, &question, &rows);
 	return snapshot_rows(answer, &question, &rows);

@@ -28,7 +28,7 @@ struct snapshot_question {
 	struct filter filter;
 	struct query_range range;
 	struct aggregate_options options;
-	enum query_group group;
+	enum group_by group;
 	enum snapshot_order order;
 	size_t top; /* the most rows to show; SIZE_MAX: all */
 	bool is_reversed;

@@ -46,15 +46,15 @@ static int by_parse_iolat(const char *text, enum aggregate_by *by, struct wire_e
 	return 0;
 }
 
-static int by_parse(const char *text, struct aggregate_options *options, enum query_group *group,
+static int by_parse(const char *text, struct aggregate_options *options, enum group_by *group,
 		    struct wire_error *error)
 {
 	enum aggregate_by *by = &options->by;
 
-	*group = query_group_parse(text);
-	if (*group == QUERY_GROUP_COMM || *group == QUERY_GROUP_CGROUP)
+	*group = group_by_parse(text);
+	if (*group == GROUP_BY_COMM || *group == GROUP_BY_CGROUP)
 		*by = AGGREGATE_BY_THREAD;
-	else if (*group != QUERY_GROUP_NONE)
+	else if (*group != GROUP_BY_NONE)
 		*by = AGGREGATE_BY_STACK;
 	else if (!text && options->open_only)
 		*by = AGGREGATE_BY_THREAD;
@@ -76,7 +76,7 @@ static int by_parse(const char *text, struct aggregate_options *options, enum qu
 }
 
 /* iolat keeps operations by process, and none of the lengths and states that waits have. */
-static int ios_check(const struct wire_filter *filter, struct wire_error *error)
+static int iolat_check(const struct wire_filter *filter, struct wire_error *error)
 {
 	if (filter && filter->tids.n)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "tids",
@@ -114,7 +114,7 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 	if (probe_kind_has_waits(info->kind))
 		return 0;
 	if (info->kind == PROBE_IOLAT && request->open != 1)
-		return ios_check(filter, error);
+		return iolat_check(filter, error);
 	if (request->open == 1 || (request->sort && strcmp(request->sort, "max") == 0))
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER,
 				      request->open == 1 ? "open" : "sort",

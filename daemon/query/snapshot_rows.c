@@ -169,8 +169,7 @@ int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question 
 	groups = aggregate_groups(answer->aggregate, &n);
 	r = answer_rows(answer, groups, n, options);
 	if (!r)
-		r = query_group_rows(answer->arena, question->group, &answer->snapshot.rows,
-				     &grouped);
+		r = group_rows(answer->arena, question->group, &answer->snapshot.rows, &grouped);
 	if (r)
 		return r;
 	rows = arena_array(answer->arena, grouped.n + 1, sizeof(*rows));

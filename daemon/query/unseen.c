@@ -98,8 +98,9 @@ static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 	return n;
 }
 
-int who_note(struct arena *arena, const struct aggregate *aggregate,
-	     const struct wire_filter *filter, enum probe_kind kind, bool is_live, const char **out)
+int unseen_note(struct arena *arena, const struct aggregate *aggregate,
+		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
+		const char **out)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size, n;
@@ -138,8 +139,8 @@ static void describe_filter(FILE *out, const struct wire_filter *filter)
 	fputs(" was seen in the range", out);
 }
 
-int who_error(const struct aggregate *aggregate, const struct wire_filter *filter,
-	      enum probe_kind kind, bool is_live, struct wire_error *error)
+int unseen_error(const struct aggregate *aggregate, const struct wire_filter *filter,
+		 enum probe_kind kind, bool is_live, struct wire_error *error)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size;

@@ -16,13 +16,13 @@
  * Ids of the filter that no window had, while others were there. The note is the arena's, NULL
  * where there is nothing to say. is_live: what is recorded is of this host, now. 0 or -ENOMEM.
  */
-int who_note(struct arena *arena, const struct aggregate *aggregate,
-	     const struct wire_filter *filter, enum probe_kind kind, bool is_live,
-	     const char **out);
+int unseen_note(struct arena *arena, const struct aggregate *aggregate,
+		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
+		const char **out);
 
 /* Nobody of the filter was seen. Returns -ENODATA, or -ENOMEM. */
-int who_error(const struct aggregate *aggregate, const struct wire_filter *filter,
-	      enum probe_kind kind, bool is_live, struct wire_error *error);
+int unseen_error(const struct aggregate *aggregate, const struct wire_filter *filter,
+		 enum probe_kind kind, bool is_live, struct wire_error *error);
 
 enum { MOMENT_TEXT = 64 };
 

@@ -67,22 +67,21 @@ static struct wire_row wait_of(int64_t pid, const char *comm, const char *cgroup
 	};
 }
 
-static const struct wire_row *group(enum query_group by, struct wire_row *rows, size_t n,
-				    size_t want)
+static const struct wire_row *group(enum group_by by, struct wire_row *rows, size_t n, size_t want)
 {
 	struct wire_rows all = { rows, n };
 
-	assert_int_equal(query_group_rows(arena, by, &all, &grouped), 0);
+	assert_int_equal(group_rows(arena, by, &all, &grouped), 0);
 	assert_int_equal(grouped.n, want);
 	return grouped.v;
 }
 
 static void test_words(void **state)
 {
-	assert_int_equal(query_group_parse("comm"), QUERY_GROUP_COMM);
-	assert_int_equal(query_group_parse("function"), QUERY_GROUP_FUNCTION);
-	assert_int_equal(query_group_parse("stack"), QUERY_GROUP_NONE);
-	assert_int_equal(query_group_parse(NULL), QUERY_GROUP_NONE);
+	assert_int_equal(group_by_parse("comm"), GROUP_BY_COMM);
+	assert_int_equal(group_by_parse("function"), GROUP_BY_FUNCTION);
+	assert_int_equal(group_by_parse("stack"), GROUP_BY_NONE);
+	assert_int_equal(group_by_parse(NULL), GROUP_BY_NONE);
 }
 
 static void test_sums(void **state)
@@ -98,7 +97,7 @@ static void test_sums(void **state)
 	rows[2].state_bits = 2;
 	rows[2].open = 1;
 	rows[2].open_ns = 5;
-	v = group(QUERY_GROUP_COMM, rows, 3, 2);
+	v = group(GROUP_BY_COMM, rows, 3, 2);
 	assert_string_equal(v[0].key, "a");
 	assert_string_equal(v[1].key, "b");
 	assert_int_equal(v[1].count, 2);
@@ -116,11 +115,11 @@ static void test_sums(void **state)
 	assert_int_equal(v[1].buckets.n, 3);
 	assert_int_equal(v[1].buckets.v[1], 5);
 	assert_null(v[1].kernel);
-	v = group(QUERY_GROUP_CGROUP, rows, 3, 2);
+	v = group(GROUP_BY_CGROUP, rows, 3, 2);
 	assert_string_equal(v[0].key, "/x");
 	assert_int_equal(v[0].total_ns, 17);
 	rows[1].process.cgroup = NULL;
-	v = group(QUERY_GROUP_CGROUP, rows, 3, 3);
+	v = group(GROUP_BY_CGROUP, rows, 3, 3);
 	assert_string_equal(v[2].key, "[unknown]");
 }
 
@@ -131,7 +130,7 @@ static void test_idle_and_short_stand_alone(void **state)
 
 	rows[1].idle = true;
 	rows[2].state = "-";
-	group(QUERY_GROUP_COMM, rows, 3, 3);
+	group(GROUP_BY_COMM, rows, 3, 3);
 }
 
 static void test_leaves(void **state)
@@ -144,24 +143,24 @@ static void test_leaves(void **state)
 	rows[2].user = &nameless_stack;
 	rows[3].kernel = &shorts_stack;
 	rows[3].state = "-";
-	v = group(QUERY_GROUP_FUNCTION, rows, 4, 4);
+	v = group(GROUP_BY_FUNCTION, rows, 4, 4);
 	assert_string_equal(v[0].key, "/bin/x");
 	assert_string_equal(v[1].key, "[waits under 100us]");
 	assert_string_equal(v[2].key, "read");
 	assert_string_equal(v[3].key, "worker_thread");
-	v = group(QUERY_GROUP_MODULE, rows, 4, 4);
+	v = group(GROUP_BY_MODULE, rows, 4, 4);
 	assert_string_equal(v[0].key, "/bin/x");
 	assert_string_equal(v[1].key, "/lib/libc.so.6");
 	assert_string_equal(v[2].key, "[kernel]");
 	/* A sample in the kernel is the kernel's. */
 	rows[1].state = NULL;
 	rows[1].kernel = &driver_stack;
-	v = group(QUERY_GROUP_FUNCTION, &rows[1], 1, 1);
+	v = group(GROUP_BY_FUNCTION, &rows[1], 1, 1);
 	assert_string_equal(v[0].key, "poll_ring");
-	v = group(QUERY_GROUP_MODULE, &rows[1], 1, 1);
+	v = group(GROUP_BY_MODULE, &rows[1], 1, 1);
 	assert_string_equal(v[0].key, "nvme");
 	rows[1].kernel = rows[1].user = NULL;
-	v = group(QUERY_GROUP_MODULE, &rows[1], 1, 1);
+	v = group(GROUP_BY_MODULE, &rows[1], 1, 1);
 	assert_string_equal(v[0].key, "[no stack]");
 }
 

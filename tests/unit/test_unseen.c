@@ -66,7 +66,7 @@ static void assert_note(const struct wire_filter *wire, const char *text)
 	struct aggregate *aggregate = merge_of(wire);
 	const char *note;
 
-	assert_int_equal(who_note(arena, aggregate, wire, PROBE_OFFCPU, true, &note), 0);
+	assert_int_equal(unseen_note(arena, aggregate, wire, PROBE_OFFCPU, true, &note), 0);
 	if (text)
 		assert_string_equal(note, text);
 	else
@@ -79,7 +79,7 @@ static void assert_error(const struct wire_filter *wire, const char *text)
 	struct aggregate *aggregate = merge_of(wire);
 	struct wire_error error;
 
-	assert_int_equal(who_error(aggregate, wire, PROBE_OFFCPU, true, &error), -ENODATA);
+	assert_int_equal(unseen_error(aggregate, wire, PROBE_OFFCPU, true, &error), -ENODATA);
 	assert_string_equal(error.message, text);
 	free((char *)error.what);
 	free((char *)error.message);
@@ -117,12 +117,12 @@ static void test_who_is_there(void **state)
 	struct aggregate *aggregate = merge_of(&filter);
 	struct wire_error error;
 
-	assert_int_equal(who_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
+	assert_int_equal(unseen_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
 	assert_non_null(strstr(error.message, " is there, and was in no sample of the range"));
 	free((char *)error.what);
 	free((char *)error.message);
 	/* What another host or boot recorded is none of who is here. */
-	assert_int_equal(who_error(aggregate, &filter, PROBE_ONCPU, false, &error), -ENODATA);
+	assert_int_equal(unseen_error(aggregate, &filter, PROBE_ONCPU, false, &error), -ENODATA);
 	assert_null(strstr(error.message, " is there"));
 	free((char *)error.what);
 	free((char *)error.message);
@@ -139,7 +139,7 @@ static void test_many_were_not(void **state)
 	for (size_t i = 0; i < 20; i++)
 		tids[i] = NOBODY + (int64_t)i;
 	aggregate = merge_of(&filter);
-	assert_int_equal(who_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
+	assert_int_equal(unseen_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
 	assert_non_null(strstr(note, "; nor were 12 more"));
