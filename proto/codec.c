@@ -8,12 +8,12 @@
 #include "common/base.h"
 #include "proto/record.h"
 
-#define CODEC_DEFINE_REQUEST(method, method_name)                                                  \
+#define CODEC_DEFINE_REQUEST(method)                                                               \
 	int method##_request_encode(const struct wire_##method##_request *request, unsigned flags, \
 				    struct text *out)                                              \
 	{                                                                                          \
-		return varlink_call_encode(method_name, &record_##method##_request, request,       \
-					   flags, out);                                            \
+		return varlink_call_encode(method_##method.name, &record_##method##_request,       \
+					   request, flags, out);                                   \
 	}                                                                                          \
 	int method##_request_decode(const struct varlink_message *message, struct arena *arena,    \
 				    struct wire_##method##_request *out,                           \
@@ -50,24 +50,8 @@ static int parameters_print(const struct record *record, const void *params, boo
 	return out->error;
 }
 
-CODEC_DEFINE_REQUEST(windows, METHOD_WINDOWS)
-CODEC_DEFINE_REQUEST(snapshot, METHOD_SNAPSHOT)
-CODEC_DEFINE_REQUEST(start, METHOD_START)
-CODEC_DEFINE_REQUEST(stop, METHOD_STOP)
-CODEC_DEFINE_REQUEST(functions, METHOD_FUNCTIONS)
-CODEC_DEFINE_REQUEST(follow, METHOD_FOLLOW)
-CODEC_DEFINE_REQUEST(description, METHOD_GET_DESCRIPTION)
-
-CODEC_DEFINE_REPLY(status)
-CODEC_DEFINE_REPLY(probes)
-CODEC_DEFINE_REPLY(functions)
-CODEC_DEFINE_REPLY(sessions)
-CODEC_DEFINE_REPLY(windows)
-CODEC_DEFINE_REPLY(snapshot)
-CODEC_DEFINE_REPLY(start)
-CODEC_DEFINE_REPLY(stop)
-CODEC_DEFINE_REPLY(info)
-CODEC_DEFINE_REPLY(description)
+WIRE_REQUESTS(CODEC_DEFINE_REQUEST)
+WIRE_REPLIES(CODEC_DEFINE_REPLY)
 
 /* The list of a reply that may be sent in parts, and all of the reply but this list. */
 struct parts {

@@ -16,35 +16,6 @@
 #include "proto/varlink.h"
 #include "proto/wire.h"
 
-#define METHOD_STATUS	       "io.stackd.Status"
-#define METHOD_PROBES	       "io.stackd.Probes"
-#define METHOD_SESSIONS	       "io.stackd.Sessions"
-#define METHOD_WINDOWS	       "io.stackd.Windows"
-#define METHOD_SNAPSHOT	       "io.stackd.Snapshot"
-#define METHOD_START	       "io.stackd.Start"
-#define METHOD_STOP	       "io.stackd.Stop"
-#define METHOD_FUNCTIONS       "io.stackd.Functions"
-#define METHOD_FOLLOW	       "io.stackd.Follow"
-#define METHOD_GET_INFO	       "org.varlink.service.GetInfo"
-#define METHOD_GET_DESCRIPTION "org.varlink.service.GetInterfaceDescription"
-
-/* org.varlink.service */
-struct wire_info_reply {
-	const char *vendor;
-	const char *product;
-	const char *version;
-	const char *url;
-	struct wire_strs interfaces;
-};
-
-struct wire_description_request {
-	const char *interface;
-};
-
-struct wire_description_reply {
-	const char *description;
-};
-
 /*
  * For each METHOD:
  *   METHOD_request_encode  a whole call; flags VARLINK_MORE, VARLINK_ONEWAY
@@ -61,7 +32,7 @@ struct wire_description_reply {
 				    struct text *out);                                             \
 	int method##_request_decode(const struct varlink_message *message, struct arena *arena,    \
 				    struct wire_##method##_request *out,                           \
-				    struct codec_error *error)
+				    struct codec_error *error);
 
 #define CODEC_DECLARE_REPLY(method)                                                              \
 	int method##_reply_encode(const struct wire_##method##_reply *reply, unsigned flags,     \
@@ -69,26 +40,10 @@ struct wire_description_reply {
 	int method##_reply_decode(const struct varlink_message *message, struct arena *arena,    \
 				  struct wire_##method##_reply *out, struct codec_error *error); \
 	int method##_reply_print(const struct wire_##method##_reply *reply, bool is_pretty,      \
-				 struct text *out)
+				 struct text *out);
 
-CODEC_DECLARE_REQUEST(windows);
-CODEC_DECLARE_REQUEST(snapshot);
-CODEC_DECLARE_REQUEST(start);
-CODEC_DECLARE_REQUEST(stop);
-CODEC_DECLARE_REQUEST(functions);
-CODEC_DECLARE_REQUEST(follow);
-CODEC_DECLARE_REQUEST(description);
-
-CODEC_DECLARE_REPLY(status);
-CODEC_DECLARE_REPLY(probes);
-CODEC_DECLARE_REPLY(sessions);
-CODEC_DECLARE_REPLY(windows);
-CODEC_DECLARE_REPLY(snapshot);
-CODEC_DECLARE_REPLY(start);
-CODEC_DECLARE_REPLY(stop);
-CODEC_DECLARE_REPLY(functions);
-CODEC_DECLARE_REPLY(info);
-CODEC_DECLARE_REPLY(description);
+WIRE_REQUESTS(CODEC_DECLARE_REQUEST)
+WIRE_REPLIES(CODEC_DECLARE_REPLY)
 
 /*
  * One of several replies: rows (or windows) from *next on, as many as fit in `size` bytes and at

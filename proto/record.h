@@ -3,9 +3,9 @@
 #define STACKD_PROTO_RECORD_H
 
 /*
- * Descriptions of wire structs: one table of fields a struct, from which both directions are
- * done: struct to JSON text, JSON object to struct in an arena. The tables are constant. Only
- * proto/ and its tests include this.
+ * A struct of the wire described by a table of its fields, and what is done with any struct by its
+ * table: it is written as JSON, read from JSON, or copied. The tables are generated and constant
+ * (proto/wire.h names them). Only proto/ and its tests include this. Any thread.
  */
 
 #include <stdbool.h>
@@ -55,27 +55,5 @@ int record_decode(const struct record *record, struct json_object *object, struc
 /* The same, but a member that the record does not have is an error. */
 int record_decode_strict(const struct record *record, struct json_object *object,
 			 struct arena *arena, void *out, struct codec_error *error);
-
-/* The tables of io.stackd and org.varlink.service (proto/wire.c). */
-extern const struct record record_call;
-extern const struct record record_row;
-extern const struct record record_window;
-extern const struct record record_windows_request;
-extern const struct record record_snapshot_request;
-extern const struct record record_start_request;
-extern const struct record record_stop_request;
-extern const struct record record_follow_request;
-extern const struct record record_functions_request;
-extern const struct record record_functions_reply;
-extern const struct record record_description_request;
-extern const struct record record_status_reply;
-extern const struct record record_probes_reply;
-extern const struct record record_sessions_reply;
-extern const struct record record_windows_reply;
-extern const struct record record_start_reply;
-extern const struct record record_stop_reply;
-extern const struct record record_snapshot_reply;
-extern const struct record record_info_reply;
-extern const struct record record_description_reply;
 
 #endif

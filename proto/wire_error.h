@@ -10,27 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum wire_error_code {
-	ERROR_NONE, /* no error, or one whose name is not known here */
-	/* io.stackd: all have a message */
-	ERROR_NO_DATA,
-	ERROR_UNKNOWN_PROBE,
-	ERROR_UNKNOWN_SESSION,
-	ERROR_INVALID_FILTER,
-	ERROR_INVALID_TIME,
-	ERROR_TOO_MANY_SESSIONS,
-	ERROR_ATTACH_FAILED,
-	ERROR_NOT_SUPPORTED,
-	ERROR_FAILED,
-	/* org.varlink.service: none has a message */
-	ERROR_INTERFACE_NOT_FOUND,
-	ERROR_METHOD_NOT_FOUND,
-	ERROR_METHOD_NOT_IMPLEMENTED,
-	ERROR_INVALID_PARAMETER,
-	ERROR_PERMISSION_DENIED,
-	ERROR_EXPECTED_MORE,
-	WIRE_ERRORS
-};
+#include "proto/wire.h"
 
 struct wire_error {
 	enum wire_error_code code;
@@ -46,6 +26,9 @@ struct wire_error_shape {
 	bool is_limit;	   /* the first parameter is wire_error.limit */
 	bool has_message;
 };
+
+/* Generated from the .varlink files, indexed by code. */
+extern const struct wire_error_shape wire_error_shapes[WIRE_ERRORS];
 
 /* Returns the shape of a code, NULL for ERROR_NONE. */
 const struct wire_error_shape *wire_error_shape(enum wire_error_code code);

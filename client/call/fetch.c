@@ -77,13 +77,13 @@ static enum exit_code fetch_plain(const struct options *options, const char *met
 enum exit_code fetch_status(const struct options *options, struct arena *arena,
 			    struct wire_status_reply *out)
 {
-	return fetch_plain(options, METHOD_STATUS, on_status, (struct target){ arena, out });
+	return fetch_plain(options, method_status.name, on_status, (struct target){ arena, out });
 }
 
 enum exit_code fetch_probes(const struct options *options, struct arena *arena,
 			    struct wire_probes_reply *out)
 {
-	return fetch_plain(options, METHOD_PROBES, on_probes, (struct target){ arena, out });
+	return fetch_plain(options, method_probes.name, on_probes, (struct target){ arena, out });
 }
 
 static int on_functions(const struct varlink_message *message, void *context)
@@ -115,7 +115,8 @@ enum exit_code fetch_functions(const struct options *options, struct arena *aren
 enum exit_code fetch_sessions(const struct options *options, struct arena *arena,
 			      struct wire_sessions_reply *out)
 {
-	return fetch_plain(options, METHOD_SESSIONS, on_sessions, (struct target){ arena, out });
+	return fetch_plain(options, method_sessions.name, on_sessions,
+			   (struct target){ arena, out });
 }
 
 enum exit_code fetch_windows(const struct options *options,

@@ -55,7 +55,7 @@ struct exchange {
 typedef int (*method_handler)(struct exchange *exchange, struct text *out);
 
 struct method {
-	const char *name;
+	const struct wire_method *wire;
 	method_handler handle;
 	enum method_class class;
 	bool is_slow; /* to begin it takes seconds where the host is slow, or there is much */

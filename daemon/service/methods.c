@@ -114,21 +114,21 @@ static int handle_sessions(struct exchange *exchange, struct text *out)
 const struct method *method_find(const char *name)
 {
 	static const struct method methods[] = {
-		{ METHOD_GET_INFO, handle_get_info, METHOD_OPEN, false },
-		{ METHOD_GET_DESCRIPTION, handle_get_description, METHOD_OPEN, false },
-		{ METHOD_STATUS, handle_status, METHOD_QUERY, false },
-		{ METHOD_PROBES, handle_probes, METHOD_QUERY, false },
-		{ METHOD_SESSIONS, handle_sessions, METHOD_QUERY, false },
-		{ METHOD_WINDOWS, handle_windows, METHOD_QUERY, false },
-		{ METHOD_START, handle_start, METHOD_CONTROL, true },
-		{ METHOD_STOP, handle_stop, METHOD_CONTROL, true },
-		{ METHOD_FUNCTIONS, handle_functions, METHOD_CONTROL, true },
-		{ METHOD_FOLLOW, handle_follow, METHOD_QUERY, false },
-		{ METHOD_SNAPSHOT, handle_snapshot, METHOD_QUERY, false },
+		{ &method_info, handle_get_info, METHOD_OPEN, false },
+		{ &method_description, handle_get_description, METHOD_OPEN, false },
+		{ &method_status, handle_status, METHOD_QUERY, false },
+		{ &method_probes, handle_probes, METHOD_QUERY, false },
+		{ &method_sessions, handle_sessions, METHOD_QUERY, false },
+		{ &method_windows, handle_windows, METHOD_QUERY, false },
+		{ &method_start, handle_start, METHOD_CONTROL, true },
+		{ &method_stop, handle_stop, METHOD_CONTROL, true },
+		{ &method_functions, handle_functions, METHOD_CONTROL, true },
+		{ &method_follow, handle_follow, METHOD_QUERY, false },
+		{ &method_snapshot, handle_snapshot, METHOD_QUERY, false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
-		if (strcmp(methods[i].name, name) == 0)
+		if (strcmp(methods[i].wire->name, name) == 0)
 			return &methods[i];
 	return NULL;
 }
