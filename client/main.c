@@ -9,6 +9,7 @@
 #include "client/base/report.h"
 #include "client/call/output.h"
 #include "client/compat/compat.h"
+#include "client/render/formats.h"
 #include "client/verb/verb.h"
 
 /* -S may stand before the verb; the words from there on are the verb's. */
@@ -82,7 +83,7 @@ static enum exit_code run_default(const char *socket, int argc, char **argv)
 	if (options.help)
 		return cmd_help(&options);
 	code = cmd_status(&options);
-	if (code == EXIT_CODE_OK && options.format == FORMAT_TEXT && !options.check)
+	if (code == EXIT_CODE_OK && options.format->is_for_people && !options.check)
 		fputs("\nstackctl stuck, stackctl snapshot offcpu; stackctl --help lists the verbs\n",
 		      stderr);
 	return code;

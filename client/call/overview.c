@@ -11,7 +11,7 @@
 #include "client/call/output.h"
 #include "client/call/snapshot.h"
 #include "client/option/options.h"
-#include "client/render/render.h"
+#include "client/render/formats.h"
 #include "common/base.h"
 #include "proto/codec.h"
 
@@ -72,23 +72,6 @@ static enum exit_code fetch_samples(const struct options *options, struct snapsh
 	return fetch(options, request, "oncpu", error, samples);
 }
 
-/* Both answers as they came, in one document. */
-static int print_json(FILE *out, const struct collection *waits, const struct collection *samples,
-		      bool is_pretty)
-{
-	int r;
-
-	fputs("{\"waits\":", out);
-	r = render_json(out, &waits->reply, is_pretty);
-	fputs(",\"samples\":", out);
-	if (r == 0 && samples->has_reply)
-		r = render_json(out, &samples->reply, is_pretty);
-	else
-		fputs("null", out);
-	fputs("}\n", out);
-	return r;
-}
-
 /* Both answers, and that there is one of samples: of somebody who never ran, none is whole, too. */
 static enum exit_code check_complete(const struct options *options, const struct collection *waits,
 				     const struct collection *samples,
@@ -98,7 +81,7 @@ static enum exit_code check_complete(const struct options *options, const struct
 	bool is_missing = !samples->has_reply && !error->is_of_filter;
 
 	/* Text has it where the samples would be. */
-	if (is_missing && (options->strict || options->format != FORMAT_TEXT))
+	if (is_missing && (options->strict || !options->format->is_for_people))
 		report("no samples: %s", error->text);
 	if (is_missing && options->strict)
 		return EXIT_CODE_PARTIAL;
@@ -115,26 +98,15 @@ static enum exit_code print(const struct options *options, const struct collecti
 	struct output output;
 	struct view view;
 	enum exit_code code;
-	int r = 0;
 
-	code = output_open(&output, options->output, "overview", snapshot_suffix(options), now);
+	code = output_open(&output, options->output, "overview", options->format->suffix, now);
 	if (code != EXIT_CODE_OK)
 		return code;
 	view = snapshot_view(options, output.out);
 	view.top = options->top != WIRE_ABSENT ? options->top : STACKS_DEFAULT;
-	if (options->format == FORMAT_JSON)
-		r = print_json(output.out, waits, samples, view.page.cuts_names);
-	else if (options->format == FORMAT_FOLDED)
-		render_overview_folded(&view, &waits->reply,
-				       samples->has_reply ? &samples->reply : NULL);
-	else
-		render_overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL,
-				error->is_of_filter ? NULL : error->text);
+	options->format->overview(&view, &waits->reply, samples->has_reply ? &samples->reply : NULL,
+				  error->is_of_filter ? NULL : error->text);
 	code = output_close(&output);
-	if (code == EXIT_CODE_OK && r < 0) {
-		report("print the answer: %s", strerror(-r));
-		return EXIT_CODE_IO;
-	}
 	return code != EXIT_CODE_OK ? code : check_complete(options, waits, samples, error);
 }
 

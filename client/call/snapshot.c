@@ -13,8 +13,8 @@
 #include "client/call/output.h"
 #include "client/option/options.h"
 #include "client/option/range.h"
+#include "client/render/formats.h"
 #include "client/render/iolat.h"
-#include "client/render/render.h"
 #include "common/base.h"
 #include "proto/codec.h"
 
@@ -45,7 +45,7 @@ static int add_rows(struct collection *c, const struct wire_rows *rows)
 static int check_rows(const struct wire_snapshot_reply *reply)
 {
 	for (size_t i = 0; i < reply->rows.n; i++)
-		if (reply_has_ios(reply)     ? !reply->rows.v[i].io
+		if (reply_is_iolat(reply)    ? !reply->rows.v[i].io
 		    : reply_has_calls(reply) ? false
 					     : !reply->rows.v[i].state && !reply_is_sampled(reply))
 			return -EINVAL;
@@ -104,12 +104,12 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
  */
 static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 {
-	if (options->format == FORMAT_FOLDED || options->breakdown || options->over_time ||
-	    (is_stuck && options->format == FORMAT_TEXT))
+	if (options->format->has_all_rows || options->breakdown || options->over_time ||
+	    (is_stuck && options->format->stuck))
 		return TOP_ALL;
 	if (options->top != WIRE_ABSENT)
 		return options->top;
-	return options->format == FORMAT_TEXT ? TOP_DEFAULT : TOP_ALL;
+	return options->format->is_for_people ? TOP_DEFAULT : TOP_ALL;
 }
 
 /* What is no probe that any version knows is the id or the name of a session. */
@@ -135,7 +135,7 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		return r;
 	snapshot_filter_init(request, options);
 	/* What somebody waits for is told by both stacks, whichever is to be shown. */
-	if (is_stuck && options->format == FORMAT_TEXT)
+	if (is_stuck && options->format->stuck)
 		request->filter.user_stacks = request->filter.kernel_stacks = WIRE_BOOL_ABSENT;
 	/* Who waits now is in the newest window; a range reaching back would only show gaps. */
 	if (is_stuck && range.window_ns == WIRE_ABSENT && range.since_ns == WIRE_ABSENT)
@@ -155,7 +155,7 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.reverse = options->reverse ? 1 : WIRE_BOOL_ABSENT,
 		.top = rows_to_ask(options, is_stuck),
 		/* Who is named is not hidden; programs filter by the rows' own mark. */
-		.idle = options->idle || options->format != FORMAT_TEXT ||
+		.idle = options->idle || !options->format->is_for_people ||
 			options_name_somebody(options),
 		.lines = options->lines ? 1 : WIRE_BOOL_ABSENT,
 		.addresses = options->lines || options->verbose || options->offset
@@ -202,41 +202,15 @@ struct view snapshot_view(const struct options *options, FILE *out)
 	};
 }
 
-int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
-		    const struct wire_snapshot_reply *reply)
+void snapshot_render(const struct options *options, const struct view *with, bool is_stuck,
+		     const struct wire_snapshot_reply *reply)
 {
-	struct view view = snapshot_view(options, out);
-
-	return snapshot_render_view(options, &view, is_stuck, reply);
-}
-
-int snapshot_render_view(const struct options *options, const struct view *with, bool is_stuck,
-			 const struct wire_snapshot_reply *reply)
-{
+	const struct format *format = options->format;
 	struct view view = *with;
 
 	view.hides_kernel = is_stuck && options->user_stacks;
 	view.hides_user = is_stuck && options->kernel_stacks;
-	if (options->format == FORMAT_JSON)
-		return render_json(view.page.out, reply, view.page.cuts_names);
-	if (options->format == FORMAT_FOLDED)
-		render_folded(&view, reply);
-	else if (is_stuck)
-		render_stuck(&view, reply);
-	else
-		render_text(&view, reply);
-	return 0;
-}
-
-const char *snapshot_suffix(const struct options *options)
-{
-	static const char *const suffixes[] = {
-		[FORMAT_TEXT] = "txt",
-		[FORMAT_FOLDED] = "folded",
-		[FORMAT_JSON] = "json",
-	};
-
-	return suffixes[options->format];
+	(is_stuck && format->stuck ? format->stuck : format->snapshot)(&view, reply);
 }
 
 enum exit_code snapshot_check_complete(const struct options *options, const char *what,
@@ -260,18 +234,14 @@ static enum exit_code print(const struct options *options, const char *probe, bo
 {
 	struct output output;
 	enum exit_code code;
-	int r;
+	struct view view;
 
 	code = output_open(&output, options->output, is_stuck ? "stuck" : probe,
-			   snapshot_suffix(options), now);
+			   options->format->suffix, now);
 	if (code != EXIT_CODE_OK)
 		return code;
-	r = snapshot_render(options, output.out, is_stuck, reply);
-	if (r < 0) {
-		report("cannot write the answer: %s", strerror(-r));
-		output_discard(&output);
-		return EXIT_CODE_IO;
-	}
+	view = snapshot_view(options, output.out);
+	snapshot_render(options, &view, is_stuck, reply);
 	code = output_close(&output);
 	return code != EXIT_CODE_OK ? code : snapshot_check_complete(options, NULL, reply);
 }

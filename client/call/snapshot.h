@@ -50,18 +50,12 @@ struct varlink_message;
 /* A reply_handler of a collection. */
 int collection_add(const struct varlink_message *message, void *context);
 
+/* Returns how to show an answer on a stream, as the options say. */
 struct view snapshot_view(const struct options *options, FILE *out);
 
-/* As the options say; 0, -ENOMEM. */
-int snapshot_render(const struct options *options, FILE *out, bool is_stuck,
-		    const struct wire_snapshot_reply *reply);
-
-/* The same, into the page of a view. */
-int snapshot_render_view(const struct options *options, const struct view *with, bool is_stuck,
-			 const struct wire_snapshot_reply *reply);
-
-/* Of a file in the format that the options say, without the dot. */
-const char *snapshot_suffix(const struct options *options);
+/* Prints an answer in the format of the options; of stuck with both stacks, whichever are shown. */
+void snapshot_render(const struct options *options, const struct view *with, bool is_stuck,
+		     const struct wire_snapshot_reply *reply);
 
 /*
  * For what has been printed: EXIT_CODE_PARTIAL, reported, where --strict wants the whole answer and

@@ -106,7 +106,7 @@ static enum exit_code print_answer(struct tracing *t)
 	size_t n;
 
 	if (code == EXIT_CODE_OK && collection.has_reply) {
-		if (run->options.format != FORMAT_FOLDED)
+		if (!run->is_folded)
 			fputc('\n', stdout);
 		if (run->has_timestamps)
 			print_time(stdout, collection.reply.coverage.used.end);
@@ -127,7 +127,7 @@ static void print_header(struct tracing *t)
 	const struct wire_session *session = &t->recording.session;
 
 	t->run->functions = session->functions == WIRE_ABSENT ? 0 : session->functions;
-	if (!t->has_header && t->run->options.format != FORMAT_FOLDED) {
+	if (!t->has_header && !t->run->is_folded) {
 		t->run->tool->print_header(stdout, t->run);
 		fflush(stdout);
 	}
@@ -205,7 +205,7 @@ static enum exit_code trace(struct compat_run *run)
 	else if (t.printed == WIRE_ABSENT || session->ended == WIRE_ABSENT ||
 		 session->ended > t.printed)
 		code = print_answer(&t);
-	if (run->tool->has_calls && run->options.format != FORMAT_FOLDED)
+	if (run->tool->has_calls && !run->is_folded)
 		fputs("Detaching...\n", stdout);
 	written = output_close(&output);
 	return code != EXIT_CODE_OK ? code : written;

@@ -79,6 +79,7 @@ struct compat_run {
 	bool has_timestamps;
 	bool shows_programs;
 	bool has_storage;
+	bool is_folded;
 	bool per_process;
 	int64_t functions; /* that are traced, once it has begun */
 	bool help;

@@ -6,6 +6,7 @@
 
 #include "client/base/term.h"
 #include "client/compat/compat.h"
+#include "client/render/formats.h"
 #include "common/base.h"
 #include "common/duration.h"
 
@@ -238,6 +239,7 @@ int compat_parse(struct compat_run *run, int argc, char **argv)
 				  0, words.n, words.v);
 		if (r < 0)
 			words_to_letters(run);
+		run->is_folded = run->options.format == &format_folded;
 		run->options.socket = socket;
 		run->options.argument = run->tool->probe;
 		run->options.function = function;

@@ -7,6 +7,7 @@
 #include "client/base/report.h"
 #include "client/base/term.h"
 #include "client/compat/compat.h"
+#include "client/render/folded.h"
 #include "common/base.h"
 
 static const char *const missed[] = { "[Missed User Stack]", "[Missed Kernel Stack]" };
@@ -243,7 +244,7 @@ size_t compat_render(FILE *out, const struct compat_run *run,
 				     tool->value, &n);
 	qsort(entries, n, sizeof *entries, tool->compare);
 	for (size_t i = 0; i < n; i++) {
-		if (run->options.format == FORMAT_FOLDED)
+		if (run->is_folded)
 			fold_entry(out, run, &view, &entries[i]);
 		else if (tool->has_calls)
 			print_calls(out, run, &view, &entries[i]);

@@ -6,6 +6,7 @@
 
 #include "client/option/spec.h"
 #include "client/option/suggest.h"
+#include "client/render/formats.h"
 #include "common/base.h"
 #include "proto/wire.h"
 
@@ -73,7 +74,7 @@ static const struct option_spec specs[] = {
 	  "idle waits too: threads without work" },
 	{ 0, "strict", NULL, OPTIONS_ONCE, read_flag, AT(strict),
 	  "exit 5 when something is missing" },
-	{ 'f', "folded", NULL, OPTIONS_STACKS, read_folded, 0,
+	{ 'f', "folded", NULL, OPTIONS_STACKS, read_named_format, 0,
 	  "one line a stack, for flame graphs" },
 	{ 'd', "delimited", NULL, OPTIONS_STACKS, read_flag, AT(delimited),
 	  "folded: - between user and kernel" },
@@ -99,8 +100,8 @@ static const struct option_spec specs[] = {
 	  "source lines and inlined functions" },
 	{ 0, "output", "FILE|DIR/", OPTIONS_ONCE, read_text, AT(output),
 	  "into a file, whole or not at all" },
-	{ 0, "format", "text|folded|json", OPTIONS_FORMAT, read_format, 0, "how to print it" },
-	{ 0, "json", NULL, OPTIONS_FORMAT, read_json, 0, "as --format json" },
+	{ 0, "format", FORMAT_NAMES, OPTIONS_FORMAT, read_format, 0, "how to print it" },
+	{ 0, "json", NULL, OPTIONS_FORMAT, read_named_format, 0, "as --format json" },
 	{ 0, "check", NULL, OPTIONS_CHECK, read_flag, AT(check),
 	  "one line and a code for monitoring" },
 	{ 'S', "socket", "PATH", OPTIONS_COMMON, read_text, AT(socket),
@@ -118,6 +119,7 @@ enum {
 void options_init(struct options *options)
 {
 	*options = (struct options){
+		.format = &format_text,
 		.min_block_ns = WIRE_ABSENT,
 		.max_block_ns = WIRE_ABSENT,
 		.top = WIRE_ABSENT,
@@ -278,10 +280,11 @@ static int check_together(struct options *options)
 		return option_complain(
 			options, "--cgroup %s: begins with /, as in /system.slice/ssh.service",
 			options->cgroup);
-	if (options->format == FORMAT_FOLDED && options->top != WIRE_ABSENT && options->top != 0)
+	if (options->format->has_all_rows && options->top != WIRE_ABSENT && options->top != 0)
 		return option_complain(options,
-				       "--top does not go with folded output, whose sum is the "
-				       "whole time; leave it out");
+				       "--top does not go with %s output, whose sum is the "
+				       "whole time; leave it out",
+				       options->format->name);
 	return 0;
 }
 
@@ -310,9 +313,11 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 		options->argument = argv[optind];
 	if (optind + 1 < argc)
 		options->function = argv[optind + 1];
-	if (!(sets & OPTIONS_STACKS) && options->format == FORMAT_FOLDED)
-		return option_complain(options, "%s has no stacks to fold; --format text or json",
-				       argv[0]);
+	if (!(sets & OPTIONS_STACKS) && options->format->has_only_stacks)
+		return option_complain(options,
+				       "%s has no stacks, and --format %s prints nothing else; "
+				       "leave it out",
+				       argv[0], options->format->name);
 	return check_together(options);
 }
 

@@ -42,7 +42,7 @@ enum {
 	OPTION_MESSAGE_MAX = 512,
 };
 
-enum output_format { FORMAT_TEXT, FORMAT_FOLDED, FORMAT_JSON };
+struct format;
 
 struct id_list {
 	int64_t v[OPTION_IDS_MAX];
@@ -108,7 +108,7 @@ struct options {
 	bool annotations;
 	bool offset;
 	bool verbose;
-	enum output_format format;
+	const struct format *format;
 	const char *output;
 	char message[OPTION_MESSAGE_MAX]; /* what was wrong and what would be right */
 };

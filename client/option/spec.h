@@ -41,7 +41,6 @@ int read_states(struct options *options, const struct option_spec *spec, const c
 int read_top(struct options *options, const struct option_spec *spec, const char *value);
 int read_choice(struct options *options, const struct option_spec *spec, const char *value);
 int read_format(struct options *options, const struct option_spec *spec, const char *value);
-int read_folded(struct options *options, const struct option_spec *spec, const char *value);
-int read_json(struct options *options, const struct option_spec *spec, const char *value);
+int read_named_format(struct options *options, const struct option_spec *spec, const char *value);
 
 #endif

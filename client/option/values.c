@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/render/formats.h"
 #include "common/base.h"
 #include "common/duration.h"
 
@@ -214,26 +215,18 @@ int read_choice(struct options *options, const struct option_spec *spec, const c
 
 int read_format(struct options *options, const struct option_spec *spec, const char *value)
 {
-	if (strcmp(value, "text") == 0)
-		options->format = FORMAT_TEXT;
-	else if (strcmp(value, "folded") == 0)
-		options->format = FORMAT_FOLDED;
-	else if (strcmp(value, "json") == 0)
-		options->format = FORMAT_JSON;
-	else
+	const struct format *format = format_find(value);
+
+	if (!format)
 		return option_complain(options, "--%s %s: one of %s", spec->name, value,
 				       spec->value);
+	options->format = format;
 	return 0;
 }
 
-int read_folded(struct options *options, const struct option_spec *spec, const char *value)
+/* For --folded and --json, which are short for --format with their own name. */
+int read_named_format(struct options *options, const struct option_spec *spec, const char *value)
 {
-	options->format = FORMAT_FOLDED;
-	return 0;
-}
-
-int read_json(struct options *options, const struct option_spec *spec, const char *value)
-{
-	options->format = FORMAT_JSON;
+	options->format = format_find(spec->name);
 	return 0;
 }

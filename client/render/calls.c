@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "client/render/render.h"
 #include "common/base.h"
 

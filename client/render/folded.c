@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/folded.h"
+
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/formats.h"
 #include "client/render/iolat.h"
-#include "client/render/render.h"
+#include "client/render/parts.h"
+#include "common/array.h"
 #include "common/base.h"
+
+struct folded_line {
+	char *text;
+	int64_t ns;  /* a call counts as 1 us */
+	size_t rank; /* its place among the lines as they were added */
+};
+
+/* Lines while they are gathered. Starts as zeroes. */
+struct folded {
+	struct folded_line *lines;
+	size_t n, capacity;
+};
 
 /*
  * What reads folded lines splits at ; and at the last space, line by line: no name may hold a
@@ -158,21 +173,17 @@ static size_t merge_lines(struct folded_line *lines, size_t n)
 	return kept;
 }
 
-void folded_add(struct folded *folded, const struct view *view, const char *root,
-		const struct wire_row *row, int64_t ns)
+static void folded_add(struct folded *folded, const struct view *view, const char *root,
+		       const struct wire_row *row, int64_t ns)
 {
-	if (folded->n == folded->capacity) {
-		size_t capacity = 2 * folded->capacity + 64;
-
-		folded->lines = must(reallocarray(folded->lines, capacity, sizeof *folded->lines));
-		folded->capacity = capacity;
-	}
+	if (array_reserve(folded->lines, folded->capacity, folded->n + 1) < 0)
+		must(NULL);
 	folded->lines[folded->n] =
 		(struct folded_line){ line_text(view, root, row), ns, folded->n };
 	folded->n++;
 }
 
-void folded_print(struct folded *folded, FILE *out)
+static void folded_print(struct folded *folded, FILE *out)
 {
 	size_t n = merge_lines(folded->lines, folded->n);
 	int64_t rest = 0;
@@ -203,3 +214,41 @@ void render_folded(const struct view *view, const struct wire_snapshot_reply *re
 	}
 	folded_print(&folded, view->page.out);
 }
+
+void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
+			    const struct wire_snapshot_reply *samples)
+{
+	const struct wire_row unsampled = { .comm = "[no samples]" };
+	struct folded folded = { 0 };
+
+	if (!samples)
+		folded_add(&folded, view, parts[0].name, &unsampled, waits->totals.on_cpu_ns);
+	for (size_t k = 0; k < PARTS; k++) {
+		const struct wire_snapshot_reply *reply = parts[k].is_of_waits ? waits : samples;
+
+		for (size_t i = 0; reply && i < reply->rows.n; i++) {
+			const struct wire_row *row = &reply->rows.v[i];
+			int64_t ns = parts[k].time(row);
+
+			if (ns > 0)
+				folded_add(&folded, view, parts[k].name, row, ns);
+		}
+	}
+	folded_print(&folded, view->page.out);
+}
+
+/* The frames stand for themselves: a flame graph has no place for the reason. */
+static void print_overview(const struct view *view, const struct wire_snapshot_reply *waits,
+			   const struct wire_snapshot_reply *samples, const char *why)
+{
+	render_overview_folded(view, waits, samples);
+}
+
+const struct format format_folded = {
+	.name = "folded",
+	.suffix = "folded",
+	.has_all_rows = true,
+	.has_only_stacks = true,
+	.snapshot = render_folded,
+	.overview = print_overview,
+};

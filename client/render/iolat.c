@@ -16,7 +16,7 @@ enum { OP_WIDTH = 9, PLACE_WIDTH = 13, PLACE_LEAST = 8, FIGURES_WIDTH = 54 };
 static const char *const layers[] = { "syscall",   "vfs",   "fs",    "block",
 				      "throttled", "queue", "device" };
 
-bool reply_has_ios(const struct wire_snapshot_reply *reply)
+bool reply_is_iolat(const struct wire_snapshot_reply *reply)
 {
 	return reply->probe && strcmp(reply->probe, "iolat") == 0;
 }
@@ -255,7 +255,7 @@ static void render_layer(const struct view *view, const struct wire_snapshot_rep
 	}
 }
 
-void render_ios(const struct view *view, const struct wire_snapshot_reply *reply)
+void render_iolat(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	_cleanup_(freep) char *hook = name_escape(reply->hook);
 	struct widths widths = widths_of(view, &reply->rows);

@@ -13,10 +13,10 @@
 #include "client/render/render.h"
 
 /* Of a probe whose rows are operations. */
-bool reply_has_ios(const struct wire_snapshot_reply *reply);
+bool reply_is_iolat(const struct wire_snapshot_reply *reply);
 
 /* What render_text() shows of it below the coverage. */
-void render_ios(const struct view *view, const struct wire_snapshot_reply *reply);
+void render_iolat(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /* Each kind of operation as a tree: its layers' own times, and what the threads did meanwhile. */
 void render_breakdown(const struct view *view, const struct wire_snapshot_reply *reply);

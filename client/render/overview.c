@@ -3,45 +3,12 @@
 #include <stdlib.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
+#include "client/render/parts.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
 enum { FRAMES_MAX = 6 };
-
-/* One way to spend time: what of a row's is that, and what to call it. */
-struct part {
-	const char *name;
-	int64_t (*time)(const struct wire_row *row);
-	const char *nothing; /* NULL: no word about it then */
-	bool has_state;
-};
-
-static int64_t running_time(const struct wire_row *row)
-{
-	return row->total_ns;
-}
-
-static int64_t throttled_time(const struct wire_row *row)
-{
-	return row->throttled_ns == WIRE_ABSENT ? 0 : row->throttled_ns;
-}
-
-static int64_t runnable_time(const struct wire_row *row)
-{
-	return throttled_time(row) > row->runnable_ns || row->runnable_ns == WIRE_ABSENT
-		       ? 0
-		       : row->runnable_ns - throttled_time(row);
-}
-
-static int64_t blocked_time(const struct wire_row *row)
-{
-	return row->blocked_ns == WIRE_ABSENT ? 0 : row->blocked_ns;
-}
-
-static const struct part running = { "on CPU", running_time, "no samples", false };
-static const struct part runnable = { "runnable", runnable_time, "nobody waited for a CPU", true };
-static const struct part throttled = { "throttled", throttled_time, NULL, true };
-static const struct part blocked = { "blocked", blocked_time, "no waits but idle ones", true };
 
 struct ranked {
 	const struct wire_row *row;
@@ -66,7 +33,7 @@ static void render_ranked(const struct view *view, const struct part *part,
 
 	must(r < 0 ? NULL : right);
 	page_pair(&view->page, STYLE_PLAIN, title, right);
-	if (part->has_state) {
+	if (part->is_of_waits) {
 		_cleanup_(freep) char *state = state_words(ranked->row);
 
 		page_wrap(&view->page, STYLE_PLAIN, "", 2, "%s", state);
@@ -102,7 +69,7 @@ static void render_part(const struct view *view, const struct part *part,
 	else
 		page_wrap(&view->page, STYLE_BOLD, part->name, RENDER_LABEL_WIDTH,
 			  "%s%s, %zu of %zu stack%s", ns_text(whole),
-			  part == &running ? " by samples" : "", shown, n, n == 1 ? "" : "s");
+			  part->is_of_waits ? "" : " by samples", shown, n, n == 1 ? "" : "s");
 	for (size_t i = 0; i < shown; i++)
 		render_ranked(view, part, &ranked[i], whole);
 	free(ranked);
@@ -111,7 +78,7 @@ static void render_part(const struct view *view, const struct part *part,
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 		     const struct wire_snapshot_reply *samples, const char *why)
 {
-	static const struct wire_snapshot_reply nobody;
+	static const struct wire_snapshot_reply no_rows;
 	_cleanup_(freep) char *reason = why ? name_escape(why) : NULL;
 	struct view inner = *view;
 
@@ -120,44 +87,13 @@ void render_overview(const struct view *view, const struct wire_snapshot_reply *
 		render_missing_too(view, "samples", waits, samples);
 	render_totals(view, waits);
 	inner.keeps_scheduler = true;
-	/* Not one, or nobody who takes them. */
-	render_part(&inner, &running, samples ? samples : &nobody, reason);
-	render_part(view, &runnable, waits, NULL);
-	render_part(view, &throttled, waits, NULL);
-	render_part(view, &blocked, waits, NULL);
+	render_part(&inner, &parts[0], samples ? samples : &no_rows, reason);
+	for (size_t i = 1; i < PARTS; i++)
+		render_part(view, &parts[i], waits, NULL);
 	page_break(&view->page);
 	if (waits->idle.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
 			  count_text(waits->idle.threads), waits->idle.threads == 1 ? "" : "s");
 	page_wrap(&view->page, STYLE_PLAIN, "", 0,
 		  "more: stackctl snapshot offcpu, stackctl snapshot oncpu");
-}
-
-static void add_part(struct folded *folded, const struct view *view, const struct part *part,
-		     const struct wire_snapshot_reply *reply)
-{
-	for (size_t i = 0; i < reply->rows.n; i++) {
-		int64_t ns = part->time(&reply->rows.v[i]);
-
-		if (ns > 0)
-			folded_add(folded, view, part->name, &reply->rows.v[i], ns);
-	}
-}
-
-void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
-			    const struct wire_snapshot_reply *samples)
-{
-	const struct part *const parts[] = { &runnable, &throttled, &blocked };
-	const struct wire_row unsampled = { .comm = "[no samples]" };
-	struct folded folded = { 0 };
-	struct view inner = *view;
-
-	inner.keeps_scheduler = true;
-	if (samples)
-		add_part(&folded, &inner, &running, samples);
-	else
-		folded_add(&folded, view, running.name, &unsampled, waits->totals.on_cpu_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		add_part(&folded, view, parts[i], waits);
-	folded_print(&folded, view->page.out);
 }

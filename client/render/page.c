@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/base/term.h"
 #include "common/base.h"
@@ -15,6 +16,18 @@ static const char *const style_codes[] = {
 	[STYLE_WARN] = "\033[1;31m",
 	[STYLE_DIM] = "\033[2m",
 };
+
+struct page page_of_stdout(void)
+{
+	bool is_terminal = isatty(STDOUT_FILENO) != 0;
+
+	return (struct page){
+		.out = stdout,
+		.width = (size_t)term_width(STDOUT_FILENO),
+		.has_colour = term_has_colour(STDOUT_FILENO),
+		.cuts_names = is_terminal,
+	};
+}
 
 static void style_begin(const struct page *page, enum style style)
 {
@@ -172,4 +185,18 @@ const char *share_text(long long part, long long whole)
 	else
 		snprintf(text, DURATION_TEXT_MAX, "%.0f %%", percent);
 	return text;
+}
+
+void average_text(int64_t ns, int64_t length, char text[static 32])
+{
+	double average = length > 0 ? (double)ns / (double)length : 0;
+
+	if (ns > 0 && average < 0.01)
+		snprintf(text, 32, "<0.01");
+	else
+		snprintf(text, 32,
+			 average < 0.1	? "%.2f"
+			 : average < 10 ? "%.1f"
+					: "%.0f",
+			 average);
 }

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct page {
@@ -37,11 +38,17 @@ void page_name(const struct page *page, enum style style, size_t indent, const c
 
 void page_break(const struct page *page);
 
+/* Returns standard output as a page, as wide as the terminal. */
+struct page page_of_stdout(void);
+
 /* 1,234,567; the text is good until the eighth call after. */
 const char *count_text(long long n);
 
 /* The same ring of texts, for durations. */
 const char *ns_text(long long ns);
+
+/* Writes how many threads or CPUs ns stand for on average over length ns: "0.04", "1.6", "48". */
+void average_text(int64_t ns, int64_t length, char text[static 32]);
 
 /* part of whole as "31 %", "<1 %" for a little and "-" of nothing. */
 const char *share_text(long long part, long long whole);

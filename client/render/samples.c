@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "client/render/render.h"
 #include "common/base.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "client/render/render.h"
 #include "client/render/status.h"
 #include "common/base.h"

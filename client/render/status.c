@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "client/render/render.h"
 #include "common/base.h"
 
@@ -14,18 +14,6 @@ enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };
 
 /* A window needs a moment to be cut and read; what takes longer is worth a word. */
 #define LATE_NS NS_PER_S
-
-struct page page_of_stdout(void)
-{
-	bool is_terminal = isatty(STDOUT_FILENO) != 0;
-
-	return (struct page){
-		.out = stdout,
-		.width = (size_t)term_width(STDOUT_FILENO),
-		.has_colour = term_has_colour(STDOUT_FILENO),
-		.cuts_names = is_terminal,
-	};
-}
 
 /* "34.2 MiB"; good until the eighth call of count_text and its like after. */
 static const char *size_text(int64_t bytes, char text[static 32])
@@ -121,12 +109,28 @@ static void render_probe(const struct page *page, const struct wire_probe *probe
 		render_programs(page, probe);
 }
 
-void render_probes(const struct page *page, const struct wire_probes *probes, bool with_programs)
+static void render_probe_list(const struct page *page, const struct wire_probes *probes,
+			      bool with_programs)
 {
 	for (size_t i = 0; i < probes->n; i++)
 		render_probe(page, &probes->v[i], with_programs);
 	if (probes->n == 0)
 		page_wrap(page, STYLE_WARN, "", 0, "no probes");
+}
+
+void render_probes(const struct page *page, const struct wire_probes_reply *reply)
+{
+	render_probe_list(page, &reply->probes, true);
+}
+
+/* Prints a name a line and nothing else, so that scripts can read it. */
+void render_functions(const struct page *page, const struct wire_functions_reply *reply)
+{
+	for (size_t i = 0; i < reply->functions.n; i++) {
+		_cleanup_(freep) char *name = name_escape(reply->functions.v[i]);
+
+		fprintf(page->out, "%s\n", name);
+	}
 }
 
 static void render_health(const struct page *page, const struct wire_status_reply *s, int64_t now)
@@ -311,7 +315,7 @@ static void render_unwind(const struct page *page, const struct wire_unwind *unw
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now)
 {
 	render_health(page, reply, now);
-	render_probes(page, &reply->probes, false);
+	render_probe_list(page, &reply->probes, false);
 	render_history(page, reply);
 	render_store(page, reply->store);
 	render_costs(page, reply, now);

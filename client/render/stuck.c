@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/base/term.h"
+#include "client/render/coverage.h"
 #include "client/render/render.h"
 #include "client/render/stuck_entries.h"
 #include "common/base.h"

@@ -1,38 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdint.h>
-#include <stdio.h>
 
 #include "client/base/report.h"
 #include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
-#include "client/render/status.h"
+#include "client/render/formats.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
-#include "proto/codec.h"
 
-/* One name a line, for whatever reads it; the rest is for people. */
 static enum exit_code list_functions(const struct options *options)
 {
 	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	struct page page = page_of_stdout();
 	struct wire_functions_reply reply;
 	struct output output;
 	enum exit_code code = fetch_functions(options, arena, &reply);
-	struct text text;
 
 	if (code != EXIT_CODE_OK)
 		return code;
-	if (options->format == FORMAT_JSON) {
-		text_init(&text, SIZE_MAX);
-		return print_json(functions_reply_print(&reply, true, &text), &text);
-	}
 	output_open(&output, NULL, NULL, NULL, 0);
-	for (size_t i = 0; i < reply.functions.n; i++) {
-		_cleanup_(freep) char *name = name_escape(reply.functions.v[i]);
-
-		fprintf(output.out, "%s\n", name);
-	}
+	options->format->functions(&page, &reply);
 	code = output_close(&output);
+	/* The numbers are in the document already where programs read it. */
+	if (!options->format->is_for_people)
+		return code;
 	if ((int64_t)reply.functions.n < reply.count)
 		report("%s more", count_text(reply.count - (int64_t)reply.functions.n));
 	if (reply.forbidden > 0)
@@ -55,13 +47,7 @@ enum exit_code cmd_probes(struct options *options)
 	code = fetch_probes(options, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;
-	if (options->format == FORMAT_JSON) {
-		struct text text;
-
-		text_init(&text, SIZE_MAX);
-		return print_json(probes_reply_print(&reply, true, &text), &text);
-	}
 	output_open(&output, NULL, NULL, NULL, 0);
-	render_probes(&page, &reply.probes, true);
+	options->format->probes(&page, &reply);
 	return output_close(&output);
 }

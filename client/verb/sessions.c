@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <stdint.h>
-
 #include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
-#include "client/render/status.h"
+#include "client/render/formats.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
-#include "proto/codec.h"
 
 enum exit_code cmd_sessions(struct options *options)
 {
@@ -20,13 +17,7 @@ enum exit_code cmd_sessions(struct options *options)
 	code = fetch_sessions(options, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;
-	if (options->format == FORMAT_JSON) {
-		struct text text;
-
-		text_init(&text, SIZE_MAX);
-		return print_json(sessions_reply_print(&reply, true, &text), &text);
-	}
 	output_open(&output, NULL, NULL, NULL, 0);
-	render_sessions(&page, &reply);
+	options->format->sessions(&page, &reply);
 	return output_close(&output);
 }

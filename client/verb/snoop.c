@@ -9,7 +9,7 @@
 #include "client/call/output.h"
 #include "client/call/recording.h"
 #include "client/call/snapshot.h"
-#include "client/render/render.h"
+#include "client/render/formats.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"
@@ -18,26 +18,16 @@ struct snoop {
 	struct recording recording; /* first: the handlers get this */
 	const struct options *options;
 	struct view view;
-	FILE *out;
 };
 
 static void print_calls(const struct recording *recording, const struct wire_calls *calls)
 {
 	const struct snoop *snoop = (const struct snoop *)recording;
-	struct text text;
 
-	for (size_t i = 0; i < calls->n; i++) {
-		if (snoop->options->format != FORMAT_JSON) {
-			render_call(&snoop->view, &calls->v[i]);
-			continue;
-		}
-		text_init(&text, SIZE_MAX);
-		if (call_print(&calls->v[i], &text) == 0)
-			fprintf(snoop->out, "%.*s\n", (int)text.len, text.data);
-		text_fini(&text);
-	}
+	for (size_t i = 0; i < calls->n; i++)
+		snoop->options->format->call(&snoop->view, &calls->v[i]);
 	/* Whoever reads along wants each at once. */
-	fflush(snoop->out);
+	fflush(snoop->view.page.out);
 }
 
 /* What was not told, and why. */
@@ -74,14 +64,9 @@ enum exit_code cmd_snoop(struct options *options)
 		       "t:sched:sched_process_exec or u:c:getaddrinfo");
 		return EXIT_CODE_USAGE;
 	}
-	if (options->format == FORMAT_FOLDED) {
-		report("snoop folds nothing: stackctl record stackcount FUNCTION -f does");
-		return EXIT_CODE_USAGE;
-	}
 	options->function = options->argument;
 	options->argument = "stacksnoop";
 	output_open(&output, NULL, NULL, NULL, 0);
-	snoop.out = output.out;
 	snoop.view = snapshot_view(options, output.out);
 	snoop.view.keeps_scheduler = true;
 	call_catch_signals();

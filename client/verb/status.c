@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
+#include "client/render/formats.h"
 #include "client/render/status.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
-#include "proto/codec.h"
 
 /* A monitor reads the line, not standard error, and knows other codes. */
 static enum check_code check_failed(enum exit_code code, bool has_line)
@@ -20,14 +19,6 @@ static enum check_code check_failed(enum exit_code code, bool has_line)
 		puts(is_refused ? "UNKNOWN: not allowed to ask stackd"
 				: "CRITICAL: stackd does not answer");
 	return is_refused ? CHECK_UNKNOWN : CHECK_CRITICAL;
-}
-
-static enum exit_code status_json(const struct wire_status_reply *reply)
-{
-	struct text text;
-
-	text_init(&text, SIZE_MAX);
-	return print_json(status_reply_print(reply, true, &text), &text);
 }
 
 enum exit_code cmd_status(struct options *options)
@@ -41,20 +32,16 @@ enum exit_code cmd_status(struct options *options)
 
 	code = fetch_status(options, arena, &reply);
 	if (code != EXIT_CODE_OK && options->check)
-		return (enum exit_code)check_failed(code, options->format == FORMAT_TEXT);
+		return (enum exit_code)check_failed(code, options->format->is_for_people);
 	if (code != EXIT_CODE_OK)
 		return code;
 	if (options->check)
 		check = status_check(&reply);
-	if (options->format == FORMAT_JSON) {
-		code = status_json(&reply);
-	} else {
-		output_open(&output, NULL, NULL, NULL, 0);
-		if (options->check)
-			render_check(&page, &reply);
-		else
-			render_status(&page, &reply, clock_ns(CLOCK_REALTIME));
-		code = output_close(&output);
-	}
+	output_open(&output, NULL, NULL, NULL, 0);
+	if (options->check && options->format->is_for_people)
+		render_check(&page, &reply);
+	else
+		options->format->status(&page, &reply, clock_ns(CLOCK_REALTIME));
+	code = output_close(&output);
 	return code == EXIT_CODE_OK ? (enum exit_code)check : code;
 }

@@ -10,6 +10,7 @@
 #include "client/call/call.h"
 #include "client/call/recording.h"
 #include "client/call/snapshot.h"
+#include "client/render/formats.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/codec.h"
@@ -81,27 +82,24 @@ static void rows_reverse(struct wire_row *rows, size_t n)
 
 static int print_answer(const struct watch *watch)
 {
-	bool is_screen = isatty(STDOUT_FILENO) && watch->options->format == FORMAT_TEXT;
+	bool is_screen = isatty(STDOUT_FILENO) && watch->options->format->is_for_people;
 	_cleanup_(freep) char *text = NULL;
 	struct options options = *watch->options;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
 	/* As wide as the screen, and with its colours. */
 	struct view view = snapshot_view(&options, is_screen ? stdout : out);
-	int r;
 
 	view.page.out = out;
 	if (options.reverse)
 		rows_reverse(watch->collection.rows, watch->collection.n);
-	r = snapshot_render_view(&options, &view, false, &watch->collection.reply);
+	snapshot_render(&options, &view, false, &watch->collection.reply);
 	if (fclose(out) != 0)
 		return -ENOMEM;
-	if (r < 0)
-		return r;
 	if (is_screen)
 		print_screen(text);
 	else
-		printf("%s%s", text, options.format == FORMAT_TEXT ? "\n" : "");
+		printf("%s%s", text, options.format->is_for_people ? "\n" : "");
 	return fflush(stdout) != 0 ? -EIO : 0;
 }
 

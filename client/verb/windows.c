@@ -7,10 +7,9 @@
 #include "client/call/output.h"
 #include "client/call/snapshot.h"
 #include "client/option/range.h"
-#include "client/render/status.h"
+#include "client/render/formats.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
-#include "proto/codec.h"
 
 enum exit_code cmd_windows(struct options *options)
 {
@@ -37,13 +36,7 @@ enum exit_code cmd_windows(struct options *options)
 	code = fetch_windows(options, &request, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;
-	if (options->format == FORMAT_JSON) {
-		struct text text;
-
-		text_init(&text, SIZE_MAX);
-		return print_json(windows_reply_print(&reply, true, &text), &text);
-	}
 	output_open(&output, NULL, NULL, NULL, 0);
-	render_windows(&page, &reply);
+	options->format->windows(&page, &reply);
 	return output_close(&output);
 }

@@ -48,13 +48,14 @@ ROOMS = {
         "daemon/base", "daemon/config", "daemon/broker", "daemon/symbol", "daemon/session",
         "daemon/service"),
     "client/base": ("proto",),
-    "client/option": ("proto", "client/base"),
     "client/render": ("proto", "client/base"),
+    "client/option": ("proto", "client/base", "client/render"),
     "client/call": ("proto", "client/base", "client/option", "client/render"),
     "client/compat": ("proto", "client/base", "client/option", "client/render", "client/call"),
     "client/verb": (
         "proto", "client/base", "client/option", "client/render", "client/call", "client/compat"),
-    "client": ("client/base", "client/call", "client/compat", "client/verb"),
+    "client": (
+        "client/base", "client/render", "client/call", "client/compat", "client/verb"),
 }
 
 # What the name of a library's header looks like, and the rooms that may include it.

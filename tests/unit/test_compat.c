@@ -150,7 +150,7 @@ static void test_words(void **state)
 	assert_int_equal(run.options.duration_ns, 60 * NS_PER_S);
 	assert_int_equal(run.options.min_block_ns, NS_PER_MS);
 	assert_int_equal(run.options.pids.v[0], 3);
-	assert_int_equal(run.options.format, FORMAT_FOLDED);
+	assert_true(run.is_folded);
 	assert_string_equal(run.options.argument, "offcpu");
 	assert_int_equal(parse(&run, &compat_profile, "-adf -F 99 --stack-storage-size 9 5"), 0);
 	assert_true(run.has_storage && run.options.annotations && run.options.delimited);

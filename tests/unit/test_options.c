@@ -13,6 +13,7 @@
 
 #include "client/option/options.h"
 #include "client/option/range.h"
+#include "client/render/formats.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "proto/wire.h"
@@ -51,7 +52,7 @@ static void test_values(void **state)
 	assert_int_equal(parse(&o, ALL, ""), 0);
 	assert_null(o.argument);
 	assert_true(o.top == WIRE_ABSENT && o.min_block_ns == WIRE_ABSENT);
-	assert_int_equal(o.format, FORMAT_TEXT);
+	assert_ptr_equal(o.format, &format_text);
 
 	assert_int_equal(parse(&o, ALL, "offcpu|-p|1,4194304|--pid=7|-p8"), 0);
 	assert_string_equal(o.argument, "offcpu");
@@ -88,13 +89,13 @@ static void test_last_wins(void **state)
 
 	assert_int_equal(parse(&o, ALL, "--json|-f|--format|text|-n3|-n4|--sort=max|--sort=count"),
 			 0);
-	assert_int_equal(o.format, FORMAT_TEXT);
+	assert_ptr_equal(o.format, &format_text);
 	assert_int_equal(o.top, 4);
 	assert_string_equal(o.sort, "count");
 	assert_int_equal(parse(&o, ALL, "--json|-f"), 0);
-	assert_int_equal(o.format, FORMAT_FOLDED);
+	assert_ptr_equal(o.format, &format_folded);
 	assert_int_equal(parse(&o, ALL, "-f|--json"), 0);
-	assert_int_equal(o.format, FORMAT_JSON);
+	assert_ptr_equal(o.format, &format_json);
 }
 
 /* Each is refused, and the message has the part that helps. */

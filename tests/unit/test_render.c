@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "client/base/term.h"
+#include "client/render/folded.h"
 #include "client/render/render.h"
 #include "client/render/status.h"
 #include "client/render/wait_kind.h"

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/render/folded.h"
 #include "client/render/iolat.h"
 #include "client/render/render.h"
 #include "client/render/status.h"

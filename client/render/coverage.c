@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/coverage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "common/base.h"
+
+enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
+
+/* The second of two times needs its date only when it is another day's; the zone comes last. */
+static void range_text(const struct wire_range *range, char *text, size_t size)
+{
+	char start[TERM_TIME_MAX], zoned[TERM_TIME_MAX];
+	bool same_day = time_same_day(range->start, range->end);
+
+	time_format(range->start, TIME_DAY, start);
+	time_format(range->end, TIME_FULL, zoned);
+	/* What TIME_FULL has in front of the clock is the date and a space. */
+	snprintf(text, size, "%s to %s", start, same_day ? zoned + strcspn(zoned, " ") + 1 : zoned);
+}
+
+static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, size_t size)
+{
+	char start[TERM_TIME_MAX], end[TERM_TIME_MAX];
+	enum time_style style =
+		time_same_day(from, day) && time_same_day(to, day) ? TIME_CLOCK : TIME_DAY_MILLI;
+
+	time_format(from, style, start);
+	time_format(to, style, end);
+	snprintf(text, size, "%s to %s", start, end);
+}
+
+int64_t coverage_length(const struct wire_coverage *coverage)
+{
+	int64_t length = coverage->used.end - coverage->used.start;
+
+	for (size_t i = 0; i < coverage->gaps.n; i++) {
+		const struct wire_gap *gap = &coverage->gaps.v[i];
+
+		if (gap->start >= coverage->used.start && gap->end <= coverage->used.end)
+			length -= gap->end - gap->start;
+	}
+	return length;
+}
+
+void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < lost->n; i++) {
+		_cleanup_(freep) char *reason = NULL;
+
+		if (lost->v[i].count == 0)
+			continue;
+		reason = name_escape(lost->v[i].reason);
+		page_wrap(page, STYLE_WARN, shown++ == 0 ? "lost" : "", indent, "%s: %s", reason,
+			  count_text(lost->v[i].count));
+	}
+	if (shown == 0)
+		page_wrap(page, STYLE_PLAIN, "lost", indent, "nothing");
+}
+
+static void render_gap(const struct view *view, const struct wire_gap *gap, int64_t day)
+{
+	_cleanup_(freep) char *reason = name_escape(gap->reason);
+	char range[3 * TERM_TIME_MAX];
+
+	clock_range_text(gap->start, gap->end, day, range, sizeof range);
+	page_wrap(&view->page, STYLE_WARN, "gap", LABEL_WIDTH, "%s (%s): %s", range,
+		  ns_text(gap->end - gap->start), reason);
+}
+
+/* What was asked for, and how much of it whole windows have; they may reach further. */
+static void render_asked(const struct view *view, const struct wire_coverage *c)
+{
+	const char *windows = c->windows == 1 ? "window" : "windows";
+	int64_t shown = coverage_length(c);
+	char asked[TERM_TIME_MAX];
+
+	time_format(c->asked.start, TIME_MILLI, asked);
+	if (c->asked_ns <= NS_PER_US)
+		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH, "the window of %s",
+			  asked);
+	else if (c->covered_ns < c->asked_ns || c->gaps.n > 0)
+		page_wrap(&view->page, STYLE_WARN, "asked", LABEL_WIDTH,
+			  "%s, of which %s (%s) are covered by %s %s", ns_text(c->asked_ns),
+			  ns_text(c->covered_ns), share_text(c->covered_ns, c->asked_ns),
+			  count_text(c->windows), windows);
+	else if (shown - c->asked_ns < NS_PER_MS)
+		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH,
+			  "%s, all of it covered by %s %s", ns_text(c->asked_ns),
+			  count_text(c->windows), windows);
+	else
+		page_wrap(&view->page, STYLE_PLAIN, "asked", LABEL_WIDTH,
+			  "%s; shown %s (%s whole %s)", ns_text(c->asked_ns), ns_text(shown),
+			  count_text(c->windows), windows);
+}
+
+static void render_doubt(const struct view *view, const struct wire_totals *totals)
+{
+	if (totals->unseen != WIRE_ABSENT && totals->unseen > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "%s wait%s in doubt: of threads not seen when the last window ended",
+			  count_text(totals->unseen), totals->unseen == 1 ? "" : "s");
+}
+
+static void render_missing(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	render_lost(&view->page, &reply->lost, LABEL_WIDTH);
+	render_doubt(view, &reply->totals);
+	for (size_t i = 0; i < reply->notes.n; i++) {
+		_cleanup_(freep) char *note = name_escape(reply->notes.v[i]);
+
+		page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH, "%s", note);
+	}
+}
+
+void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_coverage *c = &reply->coverage;
+	char range[3 * TERM_TIME_MAX];
+
+	range_text(&c->used, range, sizeof range);
+	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", range);
+	render_asked(view, c);
+	for (size_t i = 0; i < c->gaps.n; i++)
+		render_gap(view, &c->gaps.v[i], c->used.start);
+	render_missing(view, reply);
+}
+
+static bool gap_is_told(const struct wire_gaps *gaps, const struct wire_gap *gap)
+{
+	for (size_t i = 0; i < gaps->n; i++)
+		if (gaps->v[i].start < gap->end && gaps->v[i].end > gap->start &&
+		    strcmp(gaps->v[i].reason, gap->reason) == 0)
+			return true;
+	return false;
+}
+
+static bool note_is_told(const struct wire_strs *notes, const char *note)
+{
+	for (size_t i = 0; i < notes->n; i++)
+		if (strcmp(notes->v[i], note) == 0)
+			return true;
+	return false;
+}
+
+static void render_too(const struct view *view, enum style style, const char *label,
+		       const char *text)
+{
+	_cleanup_(freep) char *escaped = name_escape(text);
+
+	page_wrap(&view->page, style, label, LABEL_WIDTH, "%s", escaped);
+}
+
+void render_missing_too(const struct view *view, const char *label,
+			const struct wire_snapshot_reply *first,
+			const struct wire_snapshot_reply *second)
+{
+	const struct wire_gaps *gaps = &second->coverage.gaps;
+	char range[3 * TERM_TIME_MAX];
+
+	for (size_t i = 0; i < gaps->n; i++) {
+		_cleanup_(freep) char *text = NULL;
+
+		if (gap_is_told(&first->coverage.gaps, &gaps->v[i]))
+			continue;
+		clock_range_text(gaps->v[i].start, gaps->v[i].end, second->coverage.used.start,
+				 range, sizeof range);
+		if (asprintf(&text, "gap, %s (%s): %s", range,
+			     ns_text(gaps->v[i].end - gaps->v[i].start), gaps->v[i].reason) < 0)
+			text = NULL;
+		render_too(view, STYLE_WARN, label, must(text));
+	}
+	for (size_t i = 0; i < second->lost.n; i++) {
+		_cleanup_(freep) char *text = NULL;
+
+		if (second->lost.v[i].count == 0)
+			continue;
+		if (asprintf(&text, "lost, %s: %s", second->lost.v[i].reason,
+			     count_text(second->lost.v[i].count)) < 0)
+			text = NULL;
+		render_too(view, STYLE_WARN, label, must(text));
+	}
+	for (size_t i = 0; i < second->notes.n; i++)
+		if (!note_is_told(&first->notes, second->notes.v[i]))
+			render_too(view, STYLE_PLAIN, label, second->notes.v[i]);
+}
+
+void render_moment(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_coverage *c = &reply->coverage;
+	char end[TERM_TIME_MAX];
+
+	time_format(c->used.end, TIME_FULL, end);
+	page_wrap(&view->page, STYLE_BOLD, "time", LABEL_WIDTH, "%s", end);
+	for (size_t i = 0; i < c->gaps.n; i++)
+		if (c->gaps.v[i].start >= c->used.end)
+			render_gap(view, &c->gaps.v[i], c->used.start);
+	render_missing(view, reply);
+}
+
+void moment_text(int64_t moment, int64_t day, char text[static TERM_TIME_MAX])
+{
+	time_format(moment, time_same_day(moment, day) ? TIME_MILLI : TIME_DAY_MILLI, text);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "client/render/parts.h"
+
+static int64_t running_time(const struct wire_row *row)
+{
+	return row->total_ns;
+}
+
+static int64_t throttled_time(const struct wire_row *row)
+{
+	return row->throttled_ns == WIRE_ABSENT ? 0 : row->throttled_ns;
+}
+
+/* The daemon counts throttled time as runnable; the overview shows it apart. */
+static int64_t runnable_time(const struct wire_row *row)
+{
+	return throttled_time(row) > row->runnable_ns || row->runnable_ns == WIRE_ABSENT
+		       ? 0
+		       : row->runnable_ns - throttled_time(row);
+}
+
+static int64_t blocked_time(const struct wire_row *row)
+{
+	return row->blocked_ns == WIRE_ABSENT ? 0 : row->blocked_ns;
+}
+
+const struct part parts[PARTS] = {
+	{ "on CPU", running_time, "no samples", false },
+	{ "runnable", runnable_time, "nobody waited for a CPU", true },
+	{ "throttled", throttled_time, NULL, true },
+	{ "blocked", blocked_time, "no waits but idle ones", true },
+};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/term.h"
+#include "client/render/coverage.h"
+#include "client/render/render.h"
+#include "common/base.h"
+
+enum { LABEL_WIDTH = RENDER_LABEL_WIDTH, ROW_INDENT = 2, FRAME_INDENT = RENDER_FRAME_INDENT };
+
+static void render_total(const struct view *view, const char *label, int64_t ns, int64_t whole,
+			 const char *meaning)
+{
+	page_wrap(&view->page, STYLE_PLAIN, label, LABEL_WIDTH, "%-12s %5s  %s", ns_text(ns),
+		  share_text(ns, whole), meaning);
+}
+/* Ready for all that is known; what cannot be sure is in no average, and in no sum beside it. */
+static int64_t doubtful_time(const struct wire_totals *t)
+{
+	return t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
+}
+
+void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	const struct wire_totals *t = &reply->totals;
+	int64_t doubt = doubtful_time(t), sure = t->runnable_ns - doubt;
+	int64_t whole = t->on_cpu_ns + sure + t->blocked_ns;
+	int64_t length = coverage_length(&reply->coverage);
+	char busy[32], ready[32], running[96], waiting[96];
+
+	average_text(t->on_cpu_ns, length, busy);
+	average_text(sure, length, ready);
+	if (t->cpus > 0)
+		snprintf(running, sizeof running, "running: %s of %s CPU%s busy", busy,
+			 count_text(t->cpus), t->cpus == 1 ? "" : "s");
+	else
+		snprintf(running, sizeof running, "running: %s CPUs busy", busy);
+	snprintf(waiting, sizeof waiting, "ready: %s threads waited for a CPU, on average", ready);
+	page_wrap(&view->page, STYLE_PLAIN, "seen", LABEL_WIDTH,
+		  "%s thread%s of %s process%s, together for %s:", count_text(t->threads),
+		  t->threads == 1 ? "" : "s", count_text(t->processes),
+		  t->processes == 1 ? "" : "es", ns_text(whole));
+	render_total(view, "on CPU", t->on_cpu_ns, whole, running);
+	render_total(view, "runnable", sure, whole, waiting);
+	if (t->throttled_ns > 0)
+		render_total(view, "throttled", t->throttled_ns, whole,
+			     "of that: no CPU quota left in its cgroup");
+	render_total(view, "blocked", t->blocked_ns, whole,
+		     "waiting for something: disk, lock, timer, peer");
+	if (doubt > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "in doubt", LABEL_WIDTH,
+			  "%-12s        ready for so long, or over: not in these sums",
+			  ns_text(doubt));
+	if (view->picks_waits)
+		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "sums of all waits of these threads; only the rows are picked");
+	page_wrap(&view->page, STYLE_PLAIN, "waits", LABEL_WIDTH, "%s%s%s", count_text(t->waits),
+		  t->open_waits > 0 ? ", not ended yet: " : "",
+		  t->open_waits > 0 ? count_text(t->open_waits) : "");
+	if (t->short_waits > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "%s more under %s, %s together, are counted without a stack",
+			  count_text(t->short_waits), ns_text(reply->min_wait_ns),
+			  ns_text(t->short_ns));
+}
+
+/*
+ * "2.1 s, ended 03:12:04.123, thread 4250 (io)", "12 min, still waiting since ..., thread ..."; or
+ * "262 us or more", where a filter of times left none that is known exactly.
+ */
+static char *longest_text(const struct wire_row *row, const struct wire_range *used)
+{
+	_cleanup_(freep) char *comm = row->max_comm ? name_escape(row->max_comm) : NULL;
+	bool has_ended = row->max_end != WIRE_ABSENT, is_open = !has_ended && row->open > 0;
+	char moment[TERM_TIME_MAX] = "", who[64] = "", *text = NULL;
+	int r;
+
+	if (has_ended || is_open)
+		moment_text(has_ended ? row->max_end : used->end - row->max_ns, used->start,
+			    moment);
+	if (row->max_tid != WIRE_ABSENT)
+		snprintf(who, sizeof who, ", thread %" PRId64, row->max_tid);
+	r = asprintf(&text, "%s%s%s%s%s%s%s", ns_text(row->max_ns),
+		     has_ended		   ? ", ended "
+		     : !is_open		   ? " or more"
+		     : row->process.exited ? ", beyond this range, since "
+					   : ", still waiting since ",
+		     moment, who, comm ? " (" : "", comm ? comm : "", comm ? ")" : "");
+	return must(r < 0 ? NULL : text);
+}
+
+/* The split of a row's time, where it has more than one part worth a word. */
+static void render_split(const struct view *view, const struct wire_row *row)
+{
+	if (strcmp(row->state, "mixed") != 0 && row->blocked_ns > 0 &&
+	    row->runnable_ns > row->total_ns / 100)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
+			  "%s blocked, then %s ready and waiting for a CPU",
+			  ns_text(row->blocked_ns), ns_text(row->runnable_ns));
+	if (row->throttled_ns > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
+			  "%s throttled: no CPU quota left in its cgroup",
+			  ns_text(row->throttled_ns));
+}
+
+/* How many, how long; what of it has not ended. count is of waits that ended. */
+static void render_lengths(const struct view *view, const struct wire_row *row, const char *longest)
+{
+	int64_t n = row->count + row->open, average = n > 0 ? row->total_ns / n : 0;
+	bool has_longest = row->max_ns > 0 && !view->by_max;
+
+	if (n == 1 && has_longest)
+		page_wrap(&view->page, row->open > 0 ? STYLE_WARN : STYLE_PLAIN, "", ROW_INDENT,
+			  "1 wait: %s", longest);
+	else
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT,
+			  "%s wait%s, %s in all, average %s%s%s", count_text(n), n == 1 ? "" : "s",
+			  ns_text(row->total_ns), ns_text(average), has_longest ? "; longest " : "",
+			  has_longest ? longest : "");
+	if (row->open > 0 && n > 1)
+		page_wrap(&view->page, STYLE_WARN, "", ROW_INDENT,
+			  row->process.exited
+				  ? "%s of them went on beyond this range, %s of that in it"
+				  : "%s of them still waiting, %s of that in this range",
+			  count_text(row->open), ns_text(row->open_ns));
+	else if (row->open > 0 && row->open_ns < row->max_ns)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s of it in this range",
+			  ns_text(row->open_ns));
+}
+
+static void render_row(const struct view *view, const struct wire_row *row, int64_t whole,
+		       const struct wire_range *used)
+{
+	_cleanup_(freep) char *title = row_title(view, row), *state = state_words(row);
+	_cleanup_(freep) char *longest = longest_text(row, used), *right = NULL;
+	const char *idle = row->idle ? ", idle" : "";
+	int r;
+
+	r = view->by_max ? asprintf(&right, "%s longest", ns_text(row->max_ns))
+			 : asprintf(&right, "%s  %5s", ns_text(row->total_ns),
+				    share_text(row->total_ns, whole));
+	must(r < 0 ? NULL : right);
+	page_break(&view->page);
+	page_pair(&view->page, STYLE_BOLD, title, right);
+	page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s%s", state, idle);
+	if (view->by_max && row->max_ns > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "longest: %s", longest);
+	render_lengths(view, row, longest);
+	render_split(view, row);
+	if (row_is_in_doubt(row))
+		page_wrap(&view->page, STYLE_PLAIN, "", ROW_INDENT, "%s", DOUBT_WORDS);
+	if (view->chain)
+		render_chain(view, row);
+	render_waker(view, row);
+	render_frames(view, row, FRAME_INDENT, 0);
+}
+
+static void render_rest(const struct view *view, const struct wire_snapshot_reply *reply,
+			int64_t whole)
+{
+	page_break(&view->page);
+	if (reply->rows.n == 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0,
+			  reply->idle.rows > 0 ? "no waits but idle ones"
+			  : reply_has_wakers(reply)
+				  ? "no waits that ended; stackctl stuck shows who "
+				    "waits still"
+				  : "no waits");
+	if (reply->rest.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more, %s: -n 0 shows all",
+			  count_text(reply->rest.rows), share_text(reply->rest.total_ns, whole));
+	if (reply->idle.rows > 0)
+		page_wrap(&view->page, STYLE_PLAIN, "", 0, "idle: %s thread%s, --idle shows",
+			  count_text(reply->idle.threads), reply->idle.threads == 1 ? "" : "s");
+}
+
+void render_waits(const struct view *view, const struct wire_snapshot_reply *reply)
+{
+	int64_t whole = reply->shown.total_ns + reply->rest.total_ns;
+
+	if (reply_has_wakers(reply))
+		render_wake_totals(view, reply);
+	else
+		render_totals(view, reply);
+	if (reply->rows.n > 0 && !view->by_max)
+		page_wrap(&view->page, STYLE_PLAIN, "rows", LABEL_WIDTH, "%% of %s, %s",
+			  ns_text(whole),
+			  reply->idle.rows > 0 ? "the waits that are not idle" : "all waits");
+	for (size_t i = 0; i < reply->rows.n; i++)
+		render_row(view, &reply->rows.v[i], whole, &reply->coverage.used);
+	render_rest(view, reply, whole);
+}
