@@ -14,64 +14,20 @@
 
 struct config_origin;
 
+#define CONFIG_MEMBER_BOOL     bool
+#define CONFIG_MEMBER_COUNT    uint64_t
+#define CONFIG_MEMBER_SIZE     uint64_t /* bytes */
+#define CONFIG_MEMBER_DURATION int64_t	/* ns */
+#define CONFIG_MEMBER_PATH     char *
+#define CONFIG_MEMBER_NAME     char *
+#define CONFIG_MEMBER_WORD     char *
+#define CONFIG_MEMBER_LIST     char ** /* NULL-ended */
+
 struct config {
-	/* [window] */
-	int64_t window_length_ns;     /* length = 5s, 100ms .. 10min */
-	int64_t window_min_length_ns; /* min_length = 500ms, 50ms .. 1min */
-	int64_t window_keep_ns;	      /* keep = 10min, 10s .. 24h */
-	uint64_t window_max_memory;   /* max_memory = 48M, 4M .. 16G: of windows and stacks */
-	/* [store] */
-	bool store_enabled;	      /* enabled = yes */
-	char *store_path;	      /* path = /var/lib/stackd/stackd.db */
-	uint64_t store_max_size;      /* max_size = 512M, 16M .. 1T */
-	int64_t store_max_age_ns;     /* max_age = 30d, 1min .. 10y */
-	int64_t store_merge_after_ns; /* merge_after = 1d, 10s .. 10y: windows become longer */
-	/* [control] */
-	char *control_socket;		 /* socket = /run/stackd/stackd.sock */
-	char *control_group;		 /* group = stackd */
-	char *control_start_group;	 /* start_group = stackd */
-	uint64_t control_max_clients;	 /* max_clients = 64, 1 .. 4096 */
-	uint64_t control_max_sessions;	 /* max_sessions = 16, 0 .. 64: started by clients */
-	uint64_t control_max_message;	 /* max_message = 1M, 4K .. 16M: of a request */
-	int64_t control_idle_timeout_ns; /* idle_timeout = 15min, 1s .. 1d */
-	/* [symbols] */
-	uint64_t symbols_max_memory;   /* max_memory = 32M, 1M .. 4G: symbol tables kept */
-	uint64_t symbols_lines_memory; /* lines_memory = 1G, 64M .. 64G: for source lines */
-	bool symbols_remote;	       /* remote = no: files on network and FUSE file systems */
-	/* [unwind] */
-	uint64_t unwind_max_memory; /* max_memory = 16M, 1M .. 1G: rows for walks of user stacks */
-	/* [probe.offcpu] */
-	bool offcpu_enabled;	     /* enabled = yes */
-	int64_t offcpu_min_wait_ns;  /* min_wait = 100us, 0 .. 1h: shorter waits have no stack */
-	char *offcpu_hook;	     /* hook = auto: or sched_exit, finish_switch, switch_out */
-	uint64_t offcpu_max_threads; /* max_threads = 16384, 1024 .. 1048576 */
-	uint64_t offcpu_max_keys;    /* max_keys = 28000, 1024 .. 1048576: per window */
-	uint64_t offcpu_max_open_stacks; /* max_open_stacks = 512, 0 .. 16384: read before a cut */
-	uint64_t offcpu_stack_ring;	 /* stack_ring = 4M, 1M .. 256M, a power of two */
-	/* [probe.oncpu] */
-	bool oncpu_enabled;	  /* enabled = yes */
-	char *oncpu_event;	  /* event = cpu-clock: or cycles */
-	uint64_t oncpu_frequency; /* frequency = 49, 1 .. 10000: samples a second and CPU */
-	uint64_t oncpu_max_keys;  /* max_keys = 8192, 1024 .. 1048576: per window */
-	/* [probe.offwake] */
-	bool offwake_enabled;	     /* enabled = no */
-	int64_t offwake_min_wait_ns; /* min_wait = 100us, 0 .. 1h: shorter waits are not recorded */
-	uint64_t offwake_max_keys;   /* max_keys = 8192, 1024 .. 1048576: per window */
-	/* [probe.stackcount] */
-	uint64_t stackcount_max_functions; /* max_functions = 2000, 1 .. 100000: in one session */
-	uint64_t stackcount_max_keys;	   /* max_keys = 16384, 1024 .. 1048576: per window */
-	/* [probe.stacksnoop] */
-	uint64_t stacksnoop_rate; /* rate = 1000, 1 .. 100000: calls streamed a second */
-	/* [budget] */
-	uint64_t budget_cpu; /* cpu = 25, 1 .. 10000: % of one CPU, of a session of calls */
-	/* [probe.iolat] */
-	bool iolat_enabled; /* enabled = yes */
-	char *iolat_top;    /* top = fs: or syscall, vfs, block: always recorded from there down */
-	char *iolat_hook;   /* hook = auto: or fentry, kprobe */
-	int64_t iolat_slow_ns;	 /* slow = 10ms, 0 .. 1h: these are kept by stack too; 0: none */
-	uint64_t iolat_max_keys; /* max_keys = 768, 256 .. 16384: per window, without calls */
-	/* [idle] */
-	char **idle_functions; /* functions = epoll_wait ... ; NULL-ended */
+	/* One member for each setting, by its type. */
+#define SECTION(...)
+#define SETTING(section, key, type, range, fallback, member, ...) CONFIG_MEMBER_##type member;
+#include "daemon/config/settings.def"
 
 	struct config_origin *origins; /* where each value came from, for the dump */
 };

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_CONFIG_KEYS_H
 
 /*
- * The one table of settings: parser, defaults, dump, stackd.conf and its man page all follow it
- * (a test compares them). Constant data; any thread.
+ * The table of settings that settings.def makes: the parser, the defaults, the dump, stackd.conf
+ * and its man page follow it. Constant data; any thread.
  */
 
 #include <stdbool.h>
@@ -30,13 +30,24 @@ struct config_key {
 	uint64_t max;
 	bool power_of_two;
 	const char *fallback; /* the default, as it would be written in a file */
-	const char *help;     /* one line: what for */
-	size_t offset;	      /* in struct config */
-	const char *words;    /* CONFIG_WORD: those allowed, space between them */
+	const char *help;     /* what it does, for administrators */
+	const char *details;  /* more of the same; "" where the help says all */
+	size_t offset;	      /* of its member in struct config */
+	const char *words;    /* the allowed values of a CONFIG_WORD, separated by spaces */
+	bool is_live;	      /* a reload applies a change; otherwise only a restart does */
+};
+
+struct config_section {
+	const char *name;
+	const char *text; /* what its settings are about, for administrators */
 };
 
 extern const struct config_key config_keys[];
 extern const size_t config_n_keys;
+
+/* In the order in which the table of keys has them. */
+extern const struct config_section config_sections[];
+extern const size_t config_n_sections;
 
 /* Index of a key, or -1. */
 int config_key_find(const char *section, const char *key);

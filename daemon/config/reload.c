@@ -8,23 +8,6 @@
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
 
-/* What is read each time it is needed, or handed on by main; the rest is built in at the start. */
-static const char *const live_keys[][2] = {
-	{ "window", "length" },	       { "window", "min_length" }, { "window", "keep" },
-	{ "control", "max_sessions" }, { "window", "max_memory" }, { "control", "max_clients" },
-	{ "control", "idle_timeout" },
-};
-
-static bool is_live(const struct config_key *key)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(live_keys); i++)
-		if (!strcmp(live_keys[i][0], key->section) && !strcmp(live_keys[i][1], key->key))
-			return true;
-	return false;
-}
-
 /* The value as text, on the heap; NULL without memory. */
 static char *value_text(const struct config_key *key, const struct config *config)
 {
@@ -66,11 +49,11 @@ int config_reload(struct config *config, const struct config *fresh, config_on_c
 			return -ENOMEM;
 		if (strcmp(old, new) == 0)
 			continue;
-		if (is_live(key)) {
+		if (key->is_live) {
 			value_take(key, config, fresh);
 			applied++;
 		}
-		on_change(userdata, key->section, key->key, new, is_live(key));
+		on_change(userdata, key->section, key->key, new, key->is_live);
 	}
 	return applied;
 }

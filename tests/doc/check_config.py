@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""conf/stackd.conf, man/stackd.conf.5 and --dump-config agree with the key table: the same keys in
-the same order, the same defaults, ranges and help. stackd(8) names the keys of a reload.
+"""stackd.conf, stackd.conf(5) and --dump-config, which are made from the key table, agree with it: the
+same keys in the same order, the same defaults, ranges and help. stackd.conf with each setting
+uncommented loads, and gives the defaults.
 
-Usage: check_config.py CONFIG_KEYS SOURCE_ROOT
+Usage: check_config.py CONFIG_KEYS STACKD_CONF STACKD_CONF_5 SOURCE_ROOT
 """
 
 import re
 import subprocess
 import sys
+import tempfile
 
 failures = []
 
@@ -22,7 +24,7 @@ def squeeze(text):
 
 
 def read_table(exe):
-    """{(section, key): (default, range, help)} in the table's order."""
+    """{(section, key): (default, range, help, "reload" or "restart")} in the table's order."""
     out = subprocess.run([exe], stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
     rows = [line.split("\t") for line in out.splitlines()]
     return {(r[0], r[1]): tuple(r[2:]) for r in rows}
@@ -72,7 +74,7 @@ def read_man(text):
 def compare(name, entries, table, has_text=True):
     if list(entries) != list(table):
         fail(f"{name}: keys {list(entries)} instead of {list(table)}")
-    for key, (default, allowed, help_text) in table.items():
+    for key, (default, allowed, help_text, when) in table.items():
         value, text = entries.get(key, ("", ""))
         if value != default:
             fail(f"{name}: {key}: default {value!r} instead of {default!r}")
@@ -80,18 +82,36 @@ def compare(name, entries, table, has_text=True):
             fail(f"{name}: {key}: does not say {allowed!r}")
         if has_text and help_text not in text:
             fail(f"{name}: {key}: does not say {help_text!r}")
+        if has_text and ("A reload applies" in text) != (when == "reload"):
+            fail(f"{name}: {key}: says wrongly when a change is applied, which takes a {when}")
 
 
-def check_live(root):
-    """stackd(8) names the keys that SIGHUP makes hold, and README how long the queue to the disk is."""
-    with open(f"{root}/daemon/config/reload.c", encoding="utf-8") as file:
-        table = re.search(r"live_keys\[\]\[2\] = \{(.*?)\n\};", file.read(), re.DOTALL)[1]
-    live = set(re.findall(r'\{ "\w+", "(\w+)" \}', table))
-    with open(f"{root}/man/stackd.8", encoding="utf-8") as file:
-        text = re.search(r"\.B SIGHUP\n(.*?)hold from then on", file.read(), re.DOTALL)[1]
-    named = set(re.findall(r"^\.IR? (\w+)", text, re.MULTILINE))
-    if len(live) < 7 or named != live:
-        fail(f"stackd.8: SIGHUP takes {sorted(live)}, not {sorted(named)}")
+def check_conf(exe, text):
+    """Nothing is set in stackd.conf; with every setting uncommented it gives the defaults."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line and not line.startswith("#") and not line.startswith("["):
+            fail(f"stackd.conf:{number}: sets a value: {line!r}")
+    with tempfile.NamedTemporaryFile("w", suffix=".conf", encoding="utf-8") as file:
+        file.write(re.sub(r"^#(?! )|^#(?=    )", "", text, flags=re.MULTILINE))
+        file.flush()
+        loaded = dump(exe, file.name)
+    if f"# {file.name}:" not in loaded or "# default" in loaded:
+        fail("stackd.conf: a setting of it is not read when it is uncommented")
+    if settings(loaded) != settings(dump(exe)):
+        fail("stackd.conf: its settings, uncommented, are not the defaults")
+
+
+def dump(exe, *file):
+    return subprocess.run([exe, "dump", *file], stdout=subprocess.PIPE, check=True,
+                          encoding="utf-8").stdout
+
+
+def settings(text):
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def check_queue(root):
+    """README says how many windows wait for a slow disk."""
     with open(f"{root}/daemon/store/store.h", encoding="utf-8") as file:
         queue = re.search(r"STORE_QUEUE_MAX = (\d+)", file.read())[1]
     with open(f"{root}/README.md", encoding="utf-8") as file:
@@ -100,21 +120,20 @@ def check_live(root):
 
 
 def main():
-    exe, root = sys.argv[1:]
+    exe, conf, man, root = sys.argv[1:]
     table = read_table(exe)
     if not table:
         fail("the key table is empty")
-    dump = subprocess.run([exe, "dump"], stdout=subprocess.PIPE, check=True, encoding="utf-8")
-    compare("--dump-config", read_ini(dump.stdout), table, has_text=False)
-    with open(f"{root}/conf/stackd.conf", encoding="utf-8") as conf:
-        text = conf.read()
-    compare("conf/stackd.conf", read_ini(text), table)
-    for number, line in enumerate(text.splitlines(), 1):
-        if line and not line.startswith("#") and not line.startswith("["):
-            fail(f"conf/stackd.conf:{number}: sets a value: {line!r}")
-    with open(f"{root}/man/stackd.conf.5", encoding="utf-8") as man:
-        compare("man/stackd.conf.5", read_man(man.read()), table)
-    check_live(root)
+    if sum(row[3] == "reload" for row in table.values()) < 7:
+        fail("fewer than 7 settings are applied by a reload")
+    compare("--dump-config", read_ini(dump(exe)), table, has_text=False)
+    with open(conf, encoding="utf-8") as file:
+        text = file.read()
+    compare("stackd.conf", read_ini(text), table)
+    check_conf(exe, text)
+    with open(man, encoding="utf-8") as file:
+        compare("stackd.conf.5", read_man(file.read()), table)
+    check_queue(root)
     print(f"{len(table)} keys compared")
     sys.exit(1 if failures else 0)
 

@@ -75,7 +75,7 @@ EXEMPT = re.compile(r"tests/")
 
 SPDX = "SPDX-License-Identifier: GPL-2.0-or-later"
 SPDX_BPF = "SPDX-License-Identifier: GPL-2.0"
-SOURCE = re.compile(r".*\.(c|h|py|sh|bt)|(.*/)?meson\.build|meson_options\.txt|bootstrap|\.ci/run")
+SOURCE = re.compile(r".*\.(c|h|def|py|sh|bt)|(.*/)?meson\.build|meson_options\.txt|bootstrap|\.ci/run")
 
 failures = []
 

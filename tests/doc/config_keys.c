@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Prints the key table for check_config.py, one key a line, tab between: section, key, default,
- * range, help. With the argument "dump": what --dump-config prints where there are no files.
+ * Prints the key table for check_config.py, one key per line, with tabs between section, key,
+ * default, range, help, and "reload" or "restart". With the argument "dump", prints what
+ * --dump-config does where there is no file but the named one, if any.
+ *
+ * Usage: config_keys [dump [FILE]]
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,22 +22,25 @@ static void print_table(void)
 		const struct config_key *key = &config_keys[i];
 
 		config_value_range(key, range, sizeof(range));
-		printf("%s\t%s\t%s\t%s\t%s\n", key->section, key->key, key->fallback, range,
-		       key->help);
+		printf("%s\t%s\t%s\t%s\t%s\t%s\n", key->section, key->key, key->fallback, range,
+		       key->help, key->is_live ? "reload" : "restart");
 	}
 }
 
 int main(int argc, char **argv)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
-	const struct config_places nowhere = { 0 };
+	const struct config_places places = {
+		.file = argc > 2 ? argv[2] : NULL,
+		.is_file_needed = true,
+	};
 	struct config_error error;
 
 	if (argc < 2 || strcmp(argv[1], "dump") != 0) {
 		print_table();
 		return 0;
 	}
-	if (config_load_places(&nowhere, NULL, 0, &config, &error) < 0) {
+	if (config_load_places(&places, NULL, 0, &config, &error) < 0) {
 		fprintf(stderr, "%s\n", error.text);
 		return 1;
 	}
