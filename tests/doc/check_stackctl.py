@@ -38,10 +38,15 @@ def options_of_man():
 
 
 def completion(verb, word):
-    words = ["stackctl", verb, word] if verb else ["stackctl", word]
+    return complete(*([verb] if verb else []), word)
+
+
+def complete(*words):
+    """The words that bash offers for the last of these, behind the program's name."""
+    line = [STACKCTL, *words]
     script = f"""
-_init_completion() {{ cur={word!r} prev={words[-2]!r} cword={len(words) - 1} split=false
-words=({" ".join(repr(w) for w in words)}); }}
+_init_completion() {{ cur={line[-1]!r} prev={line[-2]!r} cword={len(words)} split=false
+words=({" ".join(repr(w) for w in line)}); }}
 source {ROOT}/client/stackctl.bash
 _stackctl
 printf '%s\\n' "${{COMPREPLY[@]}}"
@@ -87,19 +92,25 @@ class Documents(unittest.TestCase):
                 continue
             options = options_of_help(verb)
             want = {f"--{name}" for name in options} | {f"-{c}" for c in options.values() if c}
+            # Older tools have options of their own, with a letter or a name.
+            want |= set(re.findall(r"^  (-\w|--[a-z-]+) ", run("help", verb), re.M))
+            self.assertGreater(len(want), 2, verb)
             self.assertEqual(completion(verb, "-"), want, verb)
+        self.assertLessEqual({"-S", "--socket", "--help", "--version"}, completion("", "-"))
 
     def test_completion_knows_values(self):
         text = run("help", "snapshot")
         for option in ("format", "sort", "by"):
             values = set(re.search(rf"--{option} (\S+\|\S+)", text)[1].split("|"))
-            script = (f"_init_completion() {{ cur= prev=--{option} cword=3 split=false "
-                      f"words=(stackctl snapshot --{option} ''); }}\n"
-                      f"source {ROOT}/client/stackctl.bash; _stackctl; "
-                      'printf "%s\\n" "${COMPREPLY[@]}"')
-            out = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True,
-                                 text=True).stdout
-            self.assertEqual(set(out.split()), values)
+            self.assertEqual(complete("snapshot", f"--{option}", ""), values)
+
+    def test_completion_of_other_values(self):
+        self.assertEqual(complete("record", "oncpu", "--event", "c"), {"cpu-clock", "cycles"})
+        self.assertEqual(complete("snapshot", "-n", ""), set())
+        self.assertEqual(complete("snapshot", "--comm", ""), set())
+        self.assertEqual(complete("stackcount", "-i", ""), set())
+        self.assertIn("offcpu", complete("snapshot", "--idle", ""))
+        self.assertIn("iolat", complete("record", ""))
 
     def test_man_has_the_fields_of_a_snapshot(self):
         interface = read("proto/io.stackd.varlink")
