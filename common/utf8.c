@@ -17,7 +17,7 @@ size_t utf8_length(const char *string)
 		n = 4;
 	else
 		return 0;
-	/* overlong forms, surrogates, and what is beyond U+10FFFF */
+	/* The second byte rules out overlong forms, surrogates, and all beyond U+10FFFF. */
 	if (s[0] == 0xe0)
 		low = 0xa0;
 	else if (s[0] == 0xed)
@@ -31,5 +31,19 @@ size_t utf8_length(const char *string)
 	for (size_t i = 2; i < n; i++)
 		if (s[i] < 0x80 || s[i] > 0xbf)
 			return 0;
+	return n;
+}
+
+size_t utf8_decode(const char *string, uint32_t *out)
+{
+	static const unsigned char first_bits[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	const unsigned char *s = (const unsigned char *)string;
+	size_t n = utf8_length(string);
+	uint32_t c = s[0] & first_bits[n];
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	if (n > 0)
+		*out = c;
 	return n;
 }

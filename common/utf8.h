@@ -2,11 +2,18 @@
 #ifndef STACKD_COMMON_UTF8_H
 #define STACKD_COMMON_UTF8_H
 
-/* What is UTF-8 (RFC 3629): a pointer into a NUL-ended string in, a length out. Stateless. */
+/*
+ * Recognises and decodes UTF-8 as RFC 3629 defines it: no overlong forms, no surrogates, nothing
+ * beyond U+10FFFF. No state: any thread.
+ */
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* Bytes of the character that s begins with, 0 when that is none. Does not read past a NUL. */
+/* Returns the length in bytes of the character at s, 0 where there is none. Reads up to a NUL. */
 size_t utf8_length(const char *s);
+
+/* Stores the character at s as well. *out is unchanged where the length is 0. */
+size_t utf8_decode(const char *s, uint32_t *out);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "client/base/exit_code.h"
 #include "common/base.h"
+#include "common/utf8.h"
 
 void *must(void *p)
 {
@@ -54,36 +55,6 @@ bool term_has_colour(int fd)
 	return isatty(fd) && (!no || no[0] == '\0') && term && strcmp(term, "dumb") != 0;
 }
 
-/* One code point; the bytes it takes, 0 when they are not UTF-8. */
-static size_t decode(const unsigned char *s, uint32_t *out)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n;
-	uint32_t c;
-
-	if (s[0] < 0x80) {
-		*out = s[0];
-		return 1;
-	}
-	if ((s[0] & 0xe0) == 0xc0)
-		n = 2, c = s[0] & 0x1f;
-	else if ((s[0] & 0xf0) == 0xe0)
-		n = 3, c = s[0] & 0x0f;
-	else if ((s[0] & 0xf8) == 0xf0)
-		n = 4, c = s[0] & 0x07;
-	else
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*out = c;
-	return n;
-}
-
 /* Controls of C0 and C1, and what changes the order or hides: U+200B.., U+202A.., U+2066... */
 static bool is_hidden(uint32_t c)
 {
@@ -95,16 +66,16 @@ static bool is_hidden(uint32_t c)
 
 char *name_escape(const char *name)
 {
-	const unsigned char *s = (const unsigned char *)name;
+	const char *s = name;
 	/* The longest escape takes ten bytes for four, or four bytes for one. */
 	char *out = must(malloc(4 * strlen(name) + 1)), *at = out;
 
 	while (*s != '\0') {
 		uint32_t c;
-		size_t n = decode(s, &c);
+		size_t n = utf8_decode(s, &c);
 
 		if (n == 0) {
-			at += sprintf(at, "\\x%02x", *s++);
+			at += sprintf(at, "\\x%02x", (unsigned char)*s++);
 			continue;
 		}
 		if (!is_hidden(c)) {
@@ -136,9 +107,9 @@ size_t text_columns(const char *text)
 {
 	size_t columns = 0;
 
-	for (const unsigned char *s = (const unsigned char *)text; *s != '\0';) {
+	for (const char *s = text; *s != '\0';) {
 		uint32_t c = 0;
-		size_t n = decode(s, &c);
+		size_t n = utf8_decode(s, &c);
 
 		columns += n == 0 ? 1 : columns_of(c);
 		s += n == 0 ? 1 : n;
@@ -149,19 +120,19 @@ size_t text_columns(const char *text)
 /* The bytes of text that come before column `columns`. */
 static size_t bytes_before(const char *text, size_t columns)
 {
-	const unsigned char *s = (const unsigned char *)text;
+	const char *s = text;
 	size_t column = 0;
 
 	while (*s != '\0') {
 		uint32_t c = 0;
-		size_t n = decode(s, &c);
+		size_t n = utf8_decode(s, &c);
 
 		column += n == 0 ? 1 : columns_of(c);
 		if (column > columns)
 			break;
 		s += n == 0 ? 1 : n;
 	}
-	return (size_t)((const char *)s - text);
+	return (size_t)(s - text);
 }
 
 char *text_fit(const char *text, size_t columns)
