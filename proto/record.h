@@ -56,4 +56,7 @@ int record_decode(const struct record *record, struct json_object *object, struc
 int record_decode_strict(const struct record *record, struct json_object *object,
 			 struct arena *arena, void *out, struct codec_error *error);
 
+/* Copies a struct and all that it points to into the arena. 0, or -ENOMEM with *to undefined. */
+int record_copy(const struct record *record, const void *from, struct arena *arena, void *to);
+
 #endif

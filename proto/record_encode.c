@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "proto/json_text.h"
 #include "proto/wire.h"
 
 /* Any of the lists of wire.h: all are a pointer and a number. */
@@ -57,14 +58,14 @@ static void close_bracket(struct text *out, const char *bracket, bool is_empty)
 	if (out->indent >= 0)
 		out->indent--;
 	if (!is_empty)
-		text_put_break(out);
+		json_put_break(out);
 	text_put_str(out, bracket);
 }
 
 static void encode_string(const char *s, struct text *out)
 {
 	if (s)
-		text_put_json_string(out, s);
+		json_put_string(out, s);
 	else if (out->error == 0)
 		out->error = -EINVAL;
 }
@@ -79,7 +80,7 @@ static void encode_time(int64_t epoch_ns, struct text *out)
 	text_put_str(out, "{\"ns\":");
 	text_put_int(out, epoch_ns);
 	text_put_str(out, ",\"text\":");
-	text_put_json_time(out, epoch_ns);
+	json_put_time(out, epoch_ns);
 	text_put_str(out, "}");
 }
 
@@ -103,7 +104,7 @@ static void encode_list(const struct field *field, const void *base, struct text
 	for (size_t i = 0; i < n && out->error == 0; i++) {
 		if (i > 0)
 			text_put_str(out, ",");
-		text_put_break(out);
+		json_put_break(out);
 		encode_member(field, base, i, out);
 	}
 	close_bracket(out, "]", n == 0);
@@ -154,7 +155,7 @@ void record_encode(const struct record *record, const void *base, struct text *o
 		if (!is_empty)
 			text_put_str(out, ",");
 		is_empty = false;
-		text_put_break(out);
+		json_put_break(out);
 		text_put_str(out, "\"");
 		text_put_str(out, field->name);
 		text_put_str(out, out->indent < 0 ? "\":" : "\": ");

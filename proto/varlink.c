@@ -9,6 +9,7 @@
 
 #include "common/arena.h"
 #include "common/base.h"
+#include "proto/json_text.h"
 #include "proto/message_read.h"
 #include "proto/record.h"
 
@@ -142,7 +143,7 @@ int varlink_call_encode(const char *method, const struct record *record, const v
 			unsigned flags, struct text *out)
 {
 	text_put_str(out, "{\"method\":");
-	text_put_json_string(out, method);
+	json_put_string(out, method);
 	text_put_str(out, ",");
 	put_parameters(record, params, out);
 	if (flags & VARLINK_MORE)
@@ -169,19 +170,19 @@ int varlink_error_encode(const struct wire_error *error, struct text *out)
 	if (!shape)
 		return -EINVAL;
 	text_put_str(out, "{\"error\":");
-	text_put_json_string(out, shape->name);
+	json_put_string(out, shape->name);
 	text_put_str(out, ",\"parameters\":{");
 	if (shape->first) {
-		text_put_json_string(out, shape->first);
+		json_put_string(out, shape->first);
 		text_put_str(out, ":");
 		if (shape->is_limit)
 			text_put_int(out, error->limit);
 		else
-			text_put_json_string(out, error->what ? error->what : "");
+			json_put_string(out, error->what ? error->what : "");
 	}
 	if (shape->has_message) {
 		text_put_str(out, ",\"message\":");
-		text_put_json_string(out, error->message ? error->message : "");
+		json_put_string(out, error->message ? error->message : "");
 	}
 	text_put_str(out, "}");
 	return put_end(out);
@@ -225,22 +226,4 @@ int varlink_error_decode(const struct varlink_message *message, struct arena *ar
 	if (r == 0)
 		*out = error;
 	return r;
-}
-
-int varlink_parameters_text(const struct varlink_message *message, bool is_pretty, char **out)
-{
-	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
-	const char *text = "{}";
-	char *copy;
-
-	flags |= is_pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_PRETTY_TAB |
-				     JSON_C_TO_STRING_SPACED
-			   : JSON_C_TO_STRING_PLAIN;
-	if (message->parameters)
-		text = json_object_to_json_string_ext(message->parameters, flags);
-	copy = text ? strdup(text) : NULL;
-	if (!copy)
-		return -ENOMEM;
-	*out = copy;
-	return 0;
 }

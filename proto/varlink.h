@@ -79,9 +79,6 @@ int varlink_error_encode(const struct wire_error *error, struct text *out);
 int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
 			 struct wire_error *out);
 
-/* The parameters as JSON text, one line or pretty, without a newline at the end; malloc'ed. */
-int varlink_parameters_text(const struct varlink_message *message, bool is_pretty, char **out);
-
 /* The definition files, as GetInterfaceDescription returns them; built from proto/ .varlink. */
 extern const char interface_io_stackd[];
 extern const char interface_org_varlink_service[];

@@ -22,24 +22,11 @@ struct loop_timer {
 	void *userdata;
 };
 
-struct loop_wake {
-	uv_async_t uv;
-	loop_callback callback;
-	void *userdata;
-};
-
 struct signal_watch {
 	uv_signal_t uv;
 	loop_signal_callback callback;
 	void *userdata;
 	struct signal_watch *next;
-};
-
-struct job {
-	uv_work_t uv;
-	loop_callback work;
-	loop_callback done;
-	void *userdata;
 };
 
 int loop_new(struct loop **out)
@@ -176,75 +163,6 @@ int loop_signal_add(struct loop *loop, int signo, loop_signal_callback callback,
 	watch->next = loop->signals;
 	loop->signals = watch;
 	return 0;
-}
-
-static void on_wake(uv_async_t *uv)
-{
-	struct loop_wake *wake = (struct loop_wake *)uv;
-
-	wake->callback(wake->userdata);
-}
-
-int loop_wake_new(struct loop *loop, loop_callback callback, void *userdata, struct loop_wake **out)
-{
-	struct loop_wake *wake = calloc(1, sizeof(*wake));
-	int r;
-
-	if (!wake)
-		return -ENOMEM;
-	wake->callback = callback;
-	wake->userdata = userdata;
-	r = uv_async_init(&loop->uv, &wake->uv, on_wake);
-	if (r < 0) {
-		free(wake);
-		return r;
-	}
-	*out = wake;
-	return 0;
-}
-
-struct loop_wake *loop_wake_free(struct loop_wake *wake)
-{
-	if (wake)
-		handle_close(wake);
-	return NULL;
-}
-
-void loop_wake_send(struct loop_wake *wake)
-{
-	uv_async_send(&wake->uv);
-}
-
-static void on_work(uv_work_t *uv)
-{
-	struct job *job = (struct job *)uv;
-
-	job->work(job->userdata);
-}
-
-static void on_work_done(uv_work_t *uv, int status)
-{
-	struct job *job = (struct job *)uv;
-
-	if (job->done)
-		job->done(job->userdata);
-	free(job);
-}
-
-int loop_work(struct loop *loop, loop_callback work, loop_callback done, void *userdata)
-{
-	struct job *job = calloc(1, sizeof(*job));
-	int r;
-
-	if (!job)
-		return -ENOMEM;
-	job->work = work;
-	job->done = done;
-	job->userdata = userdata;
-	r = uv_queue_work(&loop->uv, &job->uv, on_work, on_work_done);
-	if (r < 0)
-		free(job);
-	return r;
 }
 
 struct uv_loop_s *loop_uv(struct loop *loop)

@@ -3,16 +3,14 @@
 #define STACKD_DAEMON_SERVICE_LOOP_H
 
 /*
- * The event loop: timers, signals, wake-ups from other threads and work done by a pool. What
- * happens comes in, callbacks on the loop's thread go out. All of it belongs to the loop's
- * thread, except loop_wake_send().
+ * The event loop of the daemon: calls back for timers and signals, and runs the server, on one
+ * thread, to which all functions here belong. libuv's pool of threads does the work of the server.
  */
 
 #include <stdint.h>
 
 struct loop;
 struct loop_timer;
-struct loop_wake;
 struct uv_loop_s;
 
 typedef void (*loop_callback)(void *userdata);
@@ -50,15 +48,6 @@ struct loop_timer *loop_timer_free(struct loop_timer *timer);
 
 /* Calls back for a signal for as long as the loop lives. */
 int loop_signal_add(struct loop *loop, int signo, loop_signal_callback callback, void *userdata);
-
-/* A wake-up that other threads send; several in a row may be one call. */
-int loop_wake_new(struct loop *loop, loop_callback callback, void *userdata,
-		  struct loop_wake **out);
-struct loop_wake *loop_wake_free(struct loop_wake *wake);
-void loop_wake_send(struct loop_wake *wake); /* any thread */
-
-/* Runs work on a thread of the pool, then done on the loop's thread; done may be NULL. */
-int loop_work(struct loop *loop, loop_callback work, loop_callback done, void *userdata);
 
 /* For the server's files only. */
 struct uv_loop_s *loop_uv(struct loop *loop);

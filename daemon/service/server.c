@@ -183,11 +183,6 @@ struct server *server_free(struct server *server)
 	return NULL;
 }
 
-void server_freep(struct server **server)
-{
-	*server = server_free(*server);
-}
-
 int server_listen_fd(struct server *server, int fd)
 {
 	int r;

@@ -84,7 +84,6 @@ int server_new(struct loop *loop, const struct server_options *options,
 
 /* Closes everything; the memory goes in a later round of the loop, at the latest in loop_free(). */
 struct server *server_free(struct server *server);
-void server_freep(struct server **server);
 
 /* Once: at a path (see server_socket_listen()), or on an inherited descriptor, which is taken. */
 int server_listen(struct server *server, const char *path, const char *group);

@@ -46,11 +46,6 @@ struct service *service_free(struct service *service)
 	return NULL;
 }
 
-void service_freep(struct service **service)
-{
-	*service = service_free(*service);
-}
-
 void service_set_server(struct service *service, struct server *server)
 {
 	service->server = server;

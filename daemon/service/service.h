@@ -22,7 +22,6 @@ struct service_groups {
 int service_new(struct recorder *recorder, const struct service_groups *groups,
 		struct service **out);
 struct service *service_free(struct service *service);
-void service_freep(struct service **service);
 
 /* What to give to server_new(). */
 struct server_handler service_handler(struct service *service);

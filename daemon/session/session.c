@@ -13,76 +13,10 @@
 #include "daemon/base/io_names.h"
 #include "daemon/base/log.h"
 #include "daemon/drain/call_stream.h"
+#include "proto/wire_copy.h"
 
 /* Of an ad-hoc session; those above are counted as lost. */
 enum { SMALL_KEYS = 8192, MAX_SAMPLE_KEYS = 65536, IO_ALL_KEYS = 4 };
-
-static int ints_copy(struct arena *arena, struct int_list *ints)
-{
-	int64_t *copy;
-
-	if (!ints->n)
-		return 0;
-	copy = arena_array(arena, ints->n, sizeof(*copy));
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy, ints->v, ints->n * sizeof(*copy));
-	ints->v = copy;
-	return 0;
-}
-
-static int text_copy(struct arena *arena, const char **text)
-{
-	if (!*text)
-		return 0;
-	*text = arena_strdup(arena, *text);
-	return *text ? 0 : -ENOMEM;
-}
-
-static int strs_copy(struct arena *arena, struct wire_strs *strs)
-{
-	const char **copy;
-	size_t i;
-
-	if (!strs->n)
-		return 0;
-	copy = arena_array(arena, strs->n, sizeof(*copy));
-	if (!copy)
-		return -ENOMEM;
-	for (i = 0; i < strs->n; i++) {
-		copy[i] = arena_strdup(arena, strs->v[i]);
-		if (!copy[i])
-			return -ENOMEM;
-	}
-	strs->v = copy;
-	return 0;
-}
-
-static int wire_filter_copy(struct arena *arena, const struct wire_filter *from,
-			    struct wire_filter *to)
-{
-	int r;
-
-	*to = *from;
-	r = ints_copy(arena, &to->pids);
-	if (!r)
-		r = ints_copy(arena, &to->tids);
-	if (!r)
-		r = ints_copy(arena, &to->cpus);
-	if (!r)
-		r = strs_copy(arena, &to->states);
-	if (!r)
-		r = text_copy(arena, &to->comm);
-	if (!r)
-		r = text_copy(arena, &to->cgroup);
-	if (!r)
-		r = text_copy(arena, &to->unit);
-	if (!r)
-		r = text_copy(arena, &to->layer);
-	if (!r)
-		r = text_copy(arena, &to->op);
-	return r ? r : text_copy(arena, &to->disk);
-}
 
 static struct session *session_free(struct session *session)
 {

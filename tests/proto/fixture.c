@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <uv.h>
 
 #include "common/base.h"
 #include "daemon/service/loop.h"
@@ -28,7 +29,7 @@ struct fixture {
 	char path[64];
 	struct recorder recorder;
 	struct loop *loop;
-	struct loop_wake *stop;
+	uv_async_t stop; /* sent by the test's thread to end the loop */
 	struct service *service;
 	struct server *server;
 	pthread_t thread;
@@ -66,9 +67,9 @@ struct server_options fixture_options(void)
 	};
 }
 
-static void on_stop(void *userdata)
+static void on_stop(uv_async_t *stop)
 {
-	struct fixture *fixture = userdata;
+	struct fixture *fixture = stop->data;
 
 	loop_stop(fixture->loop);
 }
@@ -78,7 +79,7 @@ static void *run(void *userdata)
 	struct fixture *fixture = userdata;
 
 	loop_run(fixture->loop);
-	loop_wake_free(fixture->stop);
+	uv_close((uv_handle_t *)&fixture->stop, NULL);
 	server_free(fixture->server);
 	loop_free(fixture->loop);
 	return NULL;
@@ -97,7 +98,8 @@ struct fixture *fixture_start(const struct server_options *options)
 	assert_non_null(mkdtemp(fixture->directory));
 	snprintf(fixture->path, sizeof(fixture->path), "%s/sock", fixture->directory);
 	assert_int_equal(loop_new(&fixture->loop), 0);
-	assert_int_equal(loop_wake_new(fixture->loop, on_stop, fixture, &fixture->stop), 0);
+	fixture->stop.data = fixture;
+	assert_int_equal(uv_async_init(loop_uv(fixture->loop), &fixture->stop, on_stop), 0);
 	assert_int_equal(service_new(&fixture->recorder, &groups, &fixture->service), 0);
 	handler = service_handler(fixture->service);
 	assert_int_equal(server_new(fixture->loop, options ? options : &defaults, &handler,
@@ -113,7 +115,7 @@ void fixture_stop(struct fixture *fixture)
 {
 	int answers;
 
-	loop_wake_send(fixture->stop);
+	uv_async_send(&fixture->stop);
 	pthread_join(fixture->thread, NULL);
 	service_free(fixture->service);
 	answers = atomic_load(&fixture->recorder.answers);

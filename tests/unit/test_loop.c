@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <uv.h>
 
 #include "common/base.h"
 #include "daemon/service/loop.h"
 
 struct seen {
 	struct loop *loop;
-	struct loop_wake *wake;
 	pthread_t worker;
 	int times;
 	int signo;
@@ -80,68 +80,59 @@ static void test_signals(void **state)
 	kill(getpid(), SIGPIPE); /* ignored since loop_new() */
 }
 
-static void *wake(void *userdata)
+static void work(uv_work_t *job)
 {
-	loop_wake_send(userdata);
-	return NULL;
-}
-
-static void test_wake_from_a_thread(void **state)
-{
-	_cleanup_(loop_freep) struct loop *loop = NULL;
-	struct seen seen = { .stop_after = 1 };
-	pthread_t thread;
-
-	assert_int_equal(loop_new(&loop), 0);
-	seen.loop = loop;
-	assert_int_equal(loop_wake_new(loop, on_event, &seen, &seen.wake), 0);
-	assert_int_equal(pthread_create(&thread, NULL, wake, seen.wake), 0);
-	assert_int_equal(loop_run(loop), 0);
-	pthread_join(thread, NULL);
-	assert_int_equal(seen.times, 1);
-	loop_wake_free(seen.wake);
-}
-
-static void work(void *userdata)
-{
-	struct seen *seen = userdata;
+	struct seen *seen = job->data;
 
 	usleep(50000);
 	seen->worker = pthread_self();
 }
 
-static void test_work(void **state)
+static void on_work_done(uv_work_t *job, int status)
 {
-	_cleanup_(loop_freep) struct loop *loop = NULL;
+	on_event(job->data);
+}
+
+static void test_work_is_waited_for(void **state)
+{
+	struct loop *loop = NULL;
 	struct seen seen = { .stop_after = 1 };
+	uv_work_t job = { .data = &seen };
 
 	assert_int_equal(loop_new(&loop), 0);
 	seen.loop = loop;
-	assert_int_equal(loop_work(loop, work, on_event, &seen), 0);
+	assert_int_equal(uv_queue_work(loop_uv(loop), &job, work, on_work_done), 0);
 	assert_int_equal(loop_run(loop), 0);
 	assert_int_equal(seen.times, 1);
 	assert_false(pthread_equal(seen.worker, pthread_self()));
-	/* and what is under way when the loop goes is waited for */
-	assert_int_equal(loop_work(loop, work, on_event, &seen), 0);
+	/* loop_free() waits for work that is under way. */
+	assert_int_equal(uv_queue_work(loop_uv(loop), &job, work, on_work_done), 0);
 	loop = loop_free(loop);
 	assert_int_equal(seen.times, 2);
 }
 
-static void meet(void *userdata)
+static void meet(uv_work_t *job)
 {
-	pthread_barrier_wait(userdata);
+	pthread_barrier_wait(job->data);
 }
 
-/* Each waits for all: with fewer threads none would end. */
+static void on_met(uv_work_t *job, int status)
+{
+}
+
+/* Each job waits for all others: with fewer threads none would end. */
 static void test_work_at_once(void **state)
 {
+	uv_work_t jobs[LOOP_WORKERS];
 	pthread_barrier_t barrier;
 	struct loop *loop = NULL;
 
 	assert_int_equal(loop_new(&loop), 0);
 	assert_int_equal(pthread_barrier_init(&barrier, NULL, LOOP_WORKERS), 0);
-	for (int i = 0; i < LOOP_WORKERS; i++)
-		assert_int_equal(loop_work(loop, meet, NULL, &barrier), 0);
+	for (int i = 0; i < LOOP_WORKERS; i++) {
+		jobs[i].data = &barrier;
+		assert_int_equal(uv_queue_work(loop_uv(loop), &jobs[i], meet, on_met), 0);
+	}
 	loop = loop_free(loop);
 	pthread_barrier_destroy(&barrier);
 }
@@ -151,8 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_timers),
 		cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_wake_from_a_thread),
-		cmocka_unit_test(test_work),
+		cmocka_unit_test(test_work_is_waited_for),
 		cmocka_unit_test(test_work_at_once),
 	};
 

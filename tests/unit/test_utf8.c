@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/base.h"
