@@ -6,67 +6,71 @@
 #include "daemon/process/internal.h"
 #include "daemon/unwind/unwind.h"
 
-/* Stacks come out of the ring a window later at most, or when it fills. */
+/*
+ * A stack arrives a window after its walk at the latest, or when the ring fills. Beyond the newest
+ * VERSIONS_FEW, versions are dropped at this age.
+ */
 #define VERSIONS_MAX	 128
 #define VERSIONS_FEW	 8
 #define VERSIONS_KEEP_NS (60 * NS_PER_S)
-#define VERSIONS_FORKED	 4
-/* Of all versions of a process but the newest: some have thousands. */
+/* How many of its parent's versions a forked child gets. */
+#define VERSIONS_FORKED 4
+/* Most mappings in all versions but the newest: some processes have thousands. */
 #define VERSIONS_ITEMS 32768
 
-/* What a walk found, which takes the place of what was told of there. */
-struct version_found {
+/* A mapping found by a walk; it overrides the mapping that version.maps has there. */
+struct walk_mapping {
 	struct unwind_mapping_found mapping;
-	bool is_awaited; /* its file was not known yet */
+	bool is_awaited; /* its file is not known yet */
 };
 
 /*
- * What was mapped when stacks were walked: what was told then, shared by all of that time, and what
- * the walk itself found.
+ * What was mapped when stacks were walked: the mappings that the unwinder had for the process then,
+ * shared by all walks of that time, and those that this walk found in addition.
  */
-struct process_version {
-	struct process_version *next; /* older */
-	uint64_t id;		      /* as in record_stack.mappings */
-	bool is_told;
-	struct process_maps *maps; /* NULL: nothing is known */
+struct maps_version {
+	struct maps_version *next; /* older */
+	uint64_t id;		   /* as in record_stack.mappings */
+	bool is_published;	   /* the unwinder had mappings for the process */
+	struct process_maps *maps; /* the same mappings; NULL: not known any more */
 	int64_t made_ns;
-	struct process_maps *found_maps; /* of found, what is known; NULL: nothing */
-	size_t n_found;
-	struct version_found *found; /* UNWIND_FOUND_MAX; NULL: most have none */
+	struct process_maps *walk_maps; /* those in walked[] whose file is known; NULL: none */
+	size_t n_walked;
+	struct walk_mapping *walked; /* UNWIND_FOUND_MAX; NULL: none, as for most versions */
 };
 
-static struct process_version *version_find(const struct process *process, uint64_t id)
+static struct maps_version *version_find(const struct process *process, uint64_t id)
 {
-	struct process_version *version = process->versions;
+	struct maps_version *version = process->versions;
 
 	while (version && version->id != id)
 		version = version->next;
 	return version;
 }
 
-static void version_free(struct process_version *version)
+static void version_free(struct maps_version *version)
 {
 	process_maps_unref(version->maps);
-	process_maps_unref(version->found_maps);
-	free(version->found);
+	process_maps_unref(version->walk_maps);
+	free(version->walked);
 	free(version);
 }
 
-void process_versions_free(struct process *process)
+void maps_history_free(struct process *process)
 {
 	while (process->versions) {
-		struct process_version *version = process->versions;
+		struct maps_version *version = process->versions;
 
 		process->versions = version->next;
 		version_free(version);
 	}
 }
 
-/* The oldest, until few enough are left. */
+/* Drops the oldest versions beyond the limits. */
 static void versions_drop(struct process *process)
 {
 	int64_t oldest_ns = clock_ns(CLOCK_MONOTONIC) - VERSIONS_KEEP_NS;
-	struct process_version **p = &process->versions;
+	struct maps_version **p = &process->versions;
 	const struct process_maps *newer = NULL;
 	size_t items = 0;
 
@@ -79,24 +83,24 @@ static void versions_drop(struct process *process)
 			break;
 	}
 	while (*p) {
-		struct process_version *version = *p;
+		struct maps_version *version = *p;
 
 		*p = version->next;
 		version_free(version);
 	}
 }
 
-static struct process_version *version_add(struct process *process, uint64_t id, bool is_told,
-					   struct process_maps *maps)
+static struct maps_version *version_add(struct process *process, uint64_t id, bool is_published,
+					struct process_maps *maps)
 {
-	struct process_version *version = calloc(1, sizeof(*version));
+	struct maps_version *version = calloc(1, sizeof(*version));
 
 	if (!version)
 		return NULL;
-	*version = (struct process_version){
+	*version = (struct maps_version){
 		.next = process->versions,
 		.id = id,
-		.is_told = is_told,
+		.is_published = is_published,
 		.maps = maps ? process_maps_ref(maps) : NULL,
 		.made_ns = clock_ns(CLOCK_MONOTONIC),
 	};
@@ -105,7 +109,7 @@ static struct process_version *version_add(struct process *process, uint64_t id,
 	return version;
 }
 
-void process_version_add(struct process *process)
+void maps_history_add(struct process *process)
 {
 	struct unwind_run *run = process_maps_run(process->maps);
 
@@ -113,9 +117,9 @@ void process_version_add(struct process *process)
 		version_add(process, unwind_run_generation(run), true, process->maps);
 }
 
-void process_versions_inherit(struct process *process, const struct process *parent)
+void maps_history_inherit(struct process *process, const struct process *parent)
 {
-	const struct process_version *versions[VERSIONS_FORKED], *version = parent->versions;
+	const struct maps_version *versions[VERSIONS_FORKED], *version = parent->versions;
 	size_t n = 0;
 
 	for (; version && n < ARRAY_SIZE(versions); version = version->next)
@@ -125,85 +129,88 @@ void process_versions_inherit(struct process *process, const struct process *par
 		version_add(process, versions[n]->id, true, versions[n]->maps);
 }
 
-/* The place of the mapping among those found; NULL when there are too many, or no memory. */
-static struct version_found *version_find_found(struct process_version *version,
-						const struct unwind_mapping_found *mapping)
+/* Finds or adds the mapping in walked[]; NULL when there are too many, or no memory. */
+static struct walk_mapping *walk_mapping_get(struct maps_version *version,
+					     const struct unwind_mapping_found *mapping)
 {
-	struct version_found *found;
+	struct walk_mapping *walked;
 
-	for (size_t i = 0; i < version->n_found; i++)
-		if (version->found[i].mapping.start == mapping->start)
-			return &version->found[i];
-	if (!version->found)
-		version->found = calloc(UNWIND_FOUND_MAX, sizeof(*version->found));
-	if (!version->found || version->n_found == UNWIND_FOUND_MAX)
+	for (size_t i = 0; i < version->n_walked; i++)
+		if (version->walked[i].mapping.start == mapping->start)
+			return &version->walked[i];
+	if (!version->walked)
+		version->walked = calloc(UNWIND_FOUND_MAX, sizeof(*version->walked));
+	if (!version->walked || version->n_walked == UNWIND_FOUND_MAX)
 		return NULL;
-	found = &version->found[version->n_found++];
-	*found = (struct version_found){ .mapping = *mapping, .is_awaited = true };
-	return found;
+	walked = &version->walked[version->n_walked++];
+	*walked = (struct walk_mapping){ .mapping = *mapping, .is_awaited = true };
+	return walked;
 }
 
-/* Of this file, or (module NULL) code made at run time, or what is not known yet. */
-static void version_set(struct process *process, struct process_version *version,
-			struct version_found *found, struct module *module)
+/*
+ * Adds a mapping to the version's walk_maps: of this module, or (module NULL, size 0) code made at
+ * run time. With module NULL and a size the file is not known yet, and nothing is done.
+ */
+static void walk_mapping_set(struct process *process, struct maps_version *version,
+			     struct walk_mapping *walked, struct module *module)
 {
 	struct process_maps *maps;
 
-	if (!module && found->mapping.key.size)
+	if (!module && walked->mapping.key.size)
 		return;
-	if (process_maps_add(process->table->registry, version->found_maps, &found->mapping, module,
+	if (process_maps_add(process->table->registry, version->walk_maps, &walked->mapping, module,
 			     &maps))
 		return;
-	process_maps_unref(version->found_maps);
-	version->found_maps = maps;
-	found->is_awaited = false;
+	process_maps_unref(version->walk_maps);
+	version->walk_maps = maps;
+	walked->is_awaited = false;
 }
 
-void process_version_note(struct process *process, uint64_t id, uint64_t generation,
-			  const struct unwind_mapping_found *mapping, struct module *module)
+void maps_history_note(struct process *process, uint64_t id, uint64_t generation,
+		       const struct unwind_mapping_found *mapping, struct module *module)
 {
-	struct process_version *version = version_find(process, id), *base;
-	struct version_found *found;
+	struct maps_version *version = version_find(process, id), *base;
+	struct walk_mapping *walked;
 
 	if (!version) {
 		base = version_find(process, generation);
 		version = version_add(process, id, generation != 0, base ? base->maps : NULL);
 	}
-	found = version ? version_find_found(version, mapping) : NULL;
-	if (found && found->is_awaited)
-		version_set(process, version, found, module);
+	walked = version ? walk_mapping_get(version, mapping) : NULL;
+	if (walked && walked->is_awaited)
+		walk_mapping_set(process, version, walked, module);
 }
 
-void process_version_settle(struct process *process, uint64_t id)
+void maps_history_settle(struct process *process, uint64_t id)
 {
-	struct process_version *version = version_find(process, id);
+	struct maps_version *version = version_find(process, id);
 
-	for (size_t i = 0; version && i < version->n_found; i++) {
-		struct version_found *found = &version->found[i];
+	for (size_t i = 0; version && i < version->n_walked; i++) {
+		struct walk_mapping *walked = &version->walked[i];
 		struct module *module = NULL;
 
-		if (found->is_awaited)
-			module = module_find_code(process->table->registry, &found->mapping.key);
+		if (walked->is_awaited)
+			module = module_find_code(process->table->registry, &walked->mapping.key);
 		if (module)
-			version_set(process, version, found, module);
+			walk_mapping_set(process, version, walked, module);
 		module_unref(module);
 	}
 }
 
-struct process_maps *process_version_maps(const struct process *process, uint64_t id, uint64_t at,
-					  bool *is_told_out)
+struct process_maps *maps_history_find(const struct process *process, uint64_t id, uint64_t at,
+				       bool *is_final_out)
 {
-	const struct process_version *version = version_find(process, id);
+	const struct maps_version *version = version_find(process, id);
 
-	/* What is no longer known has no names: what is mapped by now may be something else. */
-	*is_told_out = !version || version->is_told;
-	for (size_t i = 0; version && i < version->n_found; i++) {
-		const struct unwind_mapping_found *mapping = &version->found[i].mapping;
+	/* A dropped version gives no names: other files may be mapped there by now. */
+	*is_final_out = !version || version->is_published;
+	for (size_t i = 0; version && i < version->n_walked; i++) {
+		const struct unwind_mapping_found *mapping = &version->walked[i].mapping;
 
 		if (at < mapping->start || at >= mapping->end)
 			continue;
-		*is_told_out = true;
-		return version->found_maps;
+		*is_final_out = true;
+		return version->walk_maps;
 	}
 	return version ? version->maps : NULL;
 }

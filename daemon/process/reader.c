@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -11,13 +10,13 @@
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
 
-#define READ_TRIES 3 /* while an exec changes the image under our hands */
+#define READ_TRIES 3 /* if an exec replaces the image during the reading */
 
-/* Repeated reads, as after each exec, may take this much CPU time; the first ones are not held. */
+/* CPU time for repeated reads, as after an exec, in each period. First reads are not limited. */
 #define BUDGET_PERIOD_NS NS_PER_S
 #define BUDGET_NS	 (20 * NS_PER_MS)
 
-/* What /proc says of one image. */
+/* What /proc shows of one image. */
 struct reading {
 	struct procfs_stat stat;
 	struct procfs_exe exe;
@@ -39,7 +38,7 @@ static bool is_same_exe(const struct procfs_exe *exe, uint64_t dev, uint64_t ino
 	return !exe->inode || !inode || (exe->dev == dev && exe->inode == inode);
 }
 
-/* exe and mappings of one and the same image: reads exe before and after. */
+/* Reads exe before and after the mappings, so that both are of the same image. */
 static void image_read(int dir_fd, struct reading *reading)
 {
 	for (int i = 0; i < READ_TRIES; i++) {
@@ -64,15 +63,16 @@ static int reading_take(struct process *process, int dir_fd, struct process_maps
 	if (reading->stat.is_kernel)
 		return 0;
 	image_read(dir_fd, reading);
-	if (!reading->mappings.n) /* a process that is exiting has none any more */
+	if (!reading->mappings.n) /* the process is exiting */
 		return -ESRCH;
 	return process_maps_build(process->table->registry, dir_fd, &reading->mappings, before,
 				  &reading->maps);
 }
 
 /*
- * A generation has one exe. Another one shows that an exec was read before it was reported: the
- * new image's mappings must not take the place of the old one's, whose samples may still come.
+ * True if /proc showed the image that the process stands for. Another exe shows that /proc was read
+ * after an exec that is not reported yet: the new image's mappings must not replace those of the
+ * old image, whose samples may still arrive.
  */
 static bool is_of_image(const struct process *process, const struct reading *reading)
 {
@@ -82,7 +82,7 @@ static bool is_of_image(const struct process *process, const struct reading *rea
 
 static void exe_apply(struct process *process, const struct procfs_exe *exe)
 {
-	/* A file that is renamed keeps the name it was started by. */
+	/* A program file that is renamed later keeps the name it was started by. */
 	if (!exe->path || (process->exe && !process->is_exe_guessed))
 		return;
 	process_set_text(process, &process->exe, exe->path);
@@ -105,15 +105,15 @@ static void reading_apply(struct process *process, struct reading *reading)
 		return;
 	if (reading->maps == process->maps) {
 		process_publish(process);
-		process_found_answer(process);
-		return;
+	} else {
+		process_set_maps(process, TAKE(reading->maps));
+		process->attempts = 0;
+		process->next_read_ns = 0;
 	}
-	process_set_maps(process, TAKE(reading->maps));
-	process_found_answer(process);
-	process->attempts = 0;
-	process->next_read_ns = 0;
+	walk_mappings_learn(process);
 }
 
+/* Counts a process that exited before its mappings were read, once. */
 static void note_too_late(struct process *process)
 {
 	if (process->maps || process->is_late || process->is_kernel)
@@ -122,8 +122,7 @@ static void note_too_late(struct process *process)
 	process->table->too_late++;
 }
 
-/* Reads by an open directory of /proc, or finds by dir_fd < 0 that there is none (any more). */
-static void process_read_from(struct process *process, int dir_fd, const struct procfs_stat *stat)
+void process_read_from(struct process *process, int dir_fd, const struct procfs_stat *stat)
 {
 	_cleanup_(reading_fini) struct reading reading = { 0 };
 	_cleanup_(process_maps_unrefp) struct process_maps *before = NULL;
@@ -165,7 +164,7 @@ void process_read(struct process *process)
 	pthread_mutex_unlock(&table->lock);
 	fd = procfs_open(id.pid, &stat);
 	if (fd >= 0 && stat.start_ticks != procfs_ticks(id.start_boot_ns)) {
-		close(fd); /* another process has the pid now */
+		close(fd); /* the pid belongs to another process by now */
 		fd = -ESRCH;
 	}
 	process_read_from(process, fd, &stat);
@@ -173,89 +172,31 @@ void process_read(struct process *process)
 		close(fd);
 }
 
-static int scan_one(struct process_table *table, int32_t pid)
-{
-	struct process *process;
-	struct procfs_stat stat;
-	int fd = procfs_open(pid, &stat);
-
-	if (fd < 0)
-		return 0; /* gone since the directory was read */
-	pthread_mutex_lock(&table->lock);
-	process = process_find_or_add_scanned(table, pid, stat.start_ticks);
-	if (process)
-		process->refs++;
-	pthread_mutex_unlock(&table->lock);
-	if (process)
-		process_read_from(process, fd, &stat);
-	process_unref(process);
-	close(fd);
-	return process ? 0 : -ENOMEM;
-}
-
-int process_table_scan(struct process_table *table)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	int r = 0;
-
-	if (!proc)
-		return -errno;
-	while (r == 0 && (entry = readdir(proc))) {
-		char *end;
-		long pid = strtol(entry->d_name, &end, 10);
-
-		if (pid > 0 && pid <= INT32_MAX && !*end)
-			r = scan_one(table, (int32_t)pid);
-	}
-	closedir(proc);
-	return r;
-}
-
-void process_reader_wake(struct process_table *table)
-{
-	table->is_woken = table->is_files_woken = true;
-	pthread_cond_signal(&table->wake);
-	pthread_cond_signal(&table->files_wake);
-}
-
-void process_queue_read(struct process *process, int64_t delay_ns, bool is_repeat)
+void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss)
 {
 	struct process_table *table = process->table;
+	bool is_due;
 
-	if ((process->has_exited && !process->asked) || process->is_kernel)
+	if (miss == PROCESS_MISS_JIT)
+		process_read_perf(process);
+	if (miss != PROCESS_MISS_MAPPING)
 		return;
-	if (table->n_queued == READ_QUEUE_MAX) {
-		table->queue_full++;
-		return;
-	}
-	process->refs++;
-	table->queue[table->n_queued++] = (struct read_request){
-		.process = process,
-		.due_ns = clock_ns(CLOCK_MONOTONIC) + delay_ns,
-		.is_repeat = is_repeat,
-	};
-	process_reader_wake(table);
+	pthread_mutex_lock(&table->lock);
+	is_due = process_should_read(process, clock_ns(CLOCK_MONOTONIC));
+	pthread_mutex_unlock(&table->lock);
+	if (is_due)
+		process_read(process);
+	pthread_mutex_lock(&table->lock);
+	maps_history_settle(process, mappings);
+	pthread_mutex_unlock(&table->lock);
 }
 
-/* The earliest request; n_queued must not be 0. */
-static size_t queue_first(const struct process_table *table)
-{
-	size_t first = 0;
-
-	for (size_t i = 1; i < table->n_queued; i++) {
-		if (table->queue[i].due_ns < table->queue[first].due_ns)
-			first = i;
-	}
-	return first;
-}
-
-/* With the lock held; releases it while it works. */
+/* Carries out a request. With the lock held, which it releases while it reads. */
 static void serve(struct process_table *table, const struct read_request *request)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct process *process = request->process;
-	bool is_wanted = !process->has_exited || !process->maps || process->asked;
+	bool is_wanted = !process->has_exited || !process->maps || process->pending;
 
 	if (now - table->budget_start_ns > BUDGET_PERIOD_NS) {
 		table->budget_start_ns = now;
@@ -268,14 +209,14 @@ static void serve(struct process_table *table, const struct read_request *reques
 	pthread_mutex_unlock(&table->lock);
 	if (is_wanted) {
 		process_read(process);
-		process_found_settle(process);
+		walk_mappings_open(process);
 	}
 	process_unref(process);
 	pthread_mutex_lock(&table->lock);
 	table->budget_used_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 }
 
-/* Until the next request is due, or for good when there is none. */
+/* Waits until the next request is due, or is queued. With the lock held. */
 static void wait_for_work(struct process_table *table)
 {
 	struct timespec until;
@@ -285,7 +226,7 @@ static void wait_for_work(struct process_table *table)
 		pthread_cond_wait(&table->wake, &table->lock);
 		return;
 	}
-	due_ns = table->queue[queue_first(table)].due_ns;
+	due_ns = table->queue[read_queue_first(table)].due_ns;
 	until = (struct timespec){ due_ns / NS_PER_S, due_ns % NS_PER_S };
 	pthread_cond_timedwait(&table->wake, &table->lock, &until);
 }
@@ -297,7 +238,7 @@ static void *reader_run(void *data)
 	thread_set_urgent();
 	pthread_mutex_lock(&table->lock);
 	while (!table->is_stopping) {
-		size_t first = table->n_queued ? queue_first(table) : 0;
+		size_t first = table->n_queued ? read_queue_first(table) : 0;
 		struct read_request request;
 		bool has_loaded;
 
@@ -310,7 +251,7 @@ static void *reader_run(void *data)
 		pthread_mutex_unlock(&table->lock);
 		has_loaded = module_registry_load_rows(table->registry, true);
 		pthread_mutex_lock(&table->lock);
-		/* Without the lock a signal may have been missed: look again before sleeping. */
+		/* Work may have been queued while the lock was not held. */
 		if (!has_loaded && !table->is_stopping && !table->is_woken)
 			wait_for_work(table);
 		table->is_woken = false;
@@ -319,7 +260,10 @@ static void *reader_run(void *data)
 	return NULL;
 }
 
-/* What may take long: the rows of big files, and symbols of files nobody has mapped any more. */
+/*
+ * Does the work that may take long: loads the rows of big files, and reads the symbols of files
+ * that no process maps any more, to close them.
+ */
 static void *files_run(void *data)
 {
 	struct process_table *table = data;
@@ -345,7 +289,7 @@ int process_reader_start(struct process_table *table)
 	int r, s;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the loop thread's */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop's thread handles signals */
 	r = pthread_create(&table->reader, NULL, reader_run, table);
 	s = pthread_create(&table->files, NULL, files_run, table);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -362,7 +306,7 @@ void process_reader_stop(struct process_table *table)
 {
 	pthread_mutex_lock(&table->lock);
 	table->is_stopping = true;
-	process_reader_wake(table);
+	process_table_wake(table);
 	pthread_mutex_unlock(&table->lock);
 	if (table->has_reader)
 		pthread_join(table->reader, NULL);

@@ -8,13 +8,13 @@
 #include "daemon/module/module.h"
 #include "daemon/process/internal.h"
 
-int process_table_new_past(struct process_table **out)
+int process_table_new_stored(struct process_table **out)
 {
 	struct process_table *table = calloc(1, sizeof(*table));
 
 	if (!table)
 		return -ENOMEM;
-	/* Without files, as without a reader: what is common to tables need not mind. */
+	/* An empty registry spares the functions of all tables a special case. */
 	table->registry = module_registry_new(0);
 	if (!table->registry) {
 		free(table);
@@ -22,11 +22,12 @@ int process_table_new_past(struct process_table **out)
 	}
 	pthread_mutex_init(&table->lock, NULL);
 	pthread_cond_init(&table->wake, NULL);
+	pthread_cond_init(&table->files_wake, NULL);
 	*out = table;
 	return 0;
 }
 
-/* Whether the same process, not only the same pid, is there now. */
+/* True if the very same process, not only one with the same pid, is running now. */
 static bool is_alive(const struct process_id *id)
 {
 	struct procfs_stat stat;
@@ -38,9 +39,9 @@ static bool is_alive(const struct process_id *id)
 	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
 }
 
-struct process *process_table_add_past(struct process_table *table, const struct process_info *info)
+struct process *process_table_add_stored(struct process_table *table,
+					 const struct process_info *info)
 {
-	struct process **bucket = &table->buckets[(uint32_t)info->id.pid % PROCESS_BUCKETS];
 	struct process *process;
 
 	if (table->n_processes == PROCESSES_MAX)
@@ -56,12 +57,13 @@ struct process *process_table_add_past(struct process_table *table, const struct
 	process->start_real_ns = info->start_real_ns;
 	process->refs = 1;
 	memcpy(process->comm, info->comm, sizeof(process->comm));
+	if (process_link(process)) {
+		free(process);
+		return NULL;
+	}
 	if (info->exe)
 		process_set_text(process, &process->exe, info->exe);
 	if (info->cgroup)
 		process_set_text(process, &process->cgroup, info->cgroup);
-	process->next = *bucket;
-	*bucket = process;
-	table->n_processes++;
 	return process;
 }

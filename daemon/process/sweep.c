@@ -8,7 +8,7 @@
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */
 
-/* The report of an exit may have been lost: looks whether the process is still there. */
+/* True unless the process has certainly exited. */
 static bool is_in_proc(const struct process_id *id)
 {
 	struct procfs_stat stat;
@@ -20,7 +20,7 @@ static bool is_in_proc(const struct process_id *id)
 	return stat.start_ticks == procfs_ticks(id->start_boot_ns);
 }
 
-static void sweep_dead(struct process *process, const struct process_sweep *sweep)
+static void sweep_exited(struct process *process, const struct process_sweep *sweep)
 {
 	if (!process->refs && process->exited_ns < sweep->dead_ns &&
 	    process->seen_ns < sweep->dead_ns)
@@ -29,18 +29,23 @@ static void sweep_dead(struct process *process, const struct process_sweep *swee
 		process_forget_code(process);
 }
 
-static size_t sweep_once(struct process_table *table, const struct process_sweep *sweep,
-			 struct process **suspects)
+/*
+ * Sweeps the processes that have exited. Returns how many suspects it found: processes not seen for
+ * so long that the report of their exit may have been lost. Each has a reference.
+ */
+static size_t sweep_table(struct process_table *table, const struct process_sweep *sweep,
+			  struct process **suspects)
 {
+	struct process_images *images, *next_images;
 	size_t n = 0;
 
-	for (size_t i = 0; i < PROCESS_BUCKETS; i++) {
+	HASH_ITER (hh, table->images, images, next_images) {
 		struct process *next;
 
-		for (struct process *p = table->buckets[i]; p; p = next) {
+		for (struct process *p = images->first; p; p = next) {
 			next = p->next;
 			if (p->has_exited) {
-				sweep_dead(p, sweep);
+				sweep_exited(p, sweep);
 			} else if (!p->refs && p->seen_ns < sweep->lost_ns &&
 				   n < SWEEP_CHECKS_MAX) {
 				p->refs++;
@@ -57,17 +62,16 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	size_t n;
 
-	if (table->registry) /* a table of the past has none */
-		module_registry_drop_idle(table->registry, SYMBOLS_IDLE_NS);
+	module_registry_drop_idle(table->registry, SYMBOLS_IDLE_NS);
 	pthread_mutex_lock(&table->lock);
-	n = sweep_once(table, sweep, suspects);
+	n = sweep_table(table, sweep, suspects);
 	pthread_mutex_unlock(&table->lock);
 	for (size_t i = 0; i < n; i++) {
 		bool is_there = is_in_proc(&suspects[i]->id);
 
 		pthread_mutex_lock(&table->lock);
 		suspects[i]->refs--;
-		suspects[i]->seen_ns = now; /* checked again, or dropped, a keep time later */
+		suspects[i]->seen_ns = now; /* a live one is not suspected again for a while */
 		if (!is_there)
 			process_mark_exited(suspects[i]);
 		pthread_mutex_unlock(&table->lock);

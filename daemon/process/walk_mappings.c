@@ -3,39 +3,46 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "bpf/layout.h"
+#include "bpf/unwind_shared.h"
 #include "common/base.h"
 #include "daemon/process/internal.h"
 
-#define ASKED_AT_ONCE  32	/* of one process; then within the reader's budget */
-#define ASKED_AHEAD_NS NS_PER_S /* of processes that are merely new: many stacks hang on a file */
+/* So many reads for one process are served at once; later ones share the reader's budget. */
+#define PENDED_AT_ONCE 32
+/* These reads are queued ahead of those of new processes: many stacks wait for one file's name. */
+#define PENDED_AHEAD_NS NS_PER_S
 
 /*
- * What one process may have added, for that takes all of its mappings anew: some at once, then one
- * in so long, and longer where it has many. What is not stays known to the walks that found it,
- * which are few different ones where libraries take each other's places.
+ * Adding a mapping copies all mappings of the process, so additions are rate limited: 16 at once,
+ * then one every 100 ms, and fewer where the process has many mappings. A mapping that is not added
+ * is still known to the walks that found it (maps_history.c).
  */
 #define ADDED_EVERY_NS	 (100 * NS_PER_MS)
 #define ADDED_ITEM_NS	 (100 * NS_PER_US)
 #define ADDED_AT_ONCE_NS (16 * ADDED_EVERY_NS)
 
-/* What was found before anybody knew which file it is: asked of the next reading of /proc. */
-struct process_asked {
+/* Mappings whose files are not known yet: the next reading of /proc may tell. */
+struct pending_mappings {
 	size_t n;
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
 };
 
-static bool is_that(const struct process_map *map, const struct unwind_mapping_found *found)
+/* True if the map, which may be NULL, has a file mapped as the walk found it. */
+static bool is_mapped_as(const struct process_map *map, const struct unwind_mapping_found *found)
 {
 	return map && !map->is_gone && map->module && map->start == found->start &&
 	       map->pgoff == found->key.offset;
 }
 
-/* Whether it is of that file, too. Of files in layers (their device is none) inodes may differ. */
-static bool is_that_file(const struct process_map *map, const struct unwind_mapping_found *found,
+/*
+ * True if it is the same file, too. /proc may show another inode than the kernel's for a file of a
+ * layered file system, which has no device of its own; where the map was just read, the position
+ * is proof enough then.
+ */
+static bool is_same_file(const struct process_map *map, const struct unwind_mapping_found *found,
 			 bool is_just_read)
 {
-	if (!is_that(map, found))
+	if (!is_mapped_as(map, found))
 		return false;
 	return map->inode == found->key.inode || (is_just_read && !major(map->dev));
 }
@@ -45,119 +52,101 @@ static const struct process_map *map_find(const struct process *process, uint64_
 	return process->maps ? process_maps_find(process->maps, address) : NULL;
 }
 
-/* At once, for the process may be gone soon; one that goes on asking has to wait its turn. */
-static void found_ask(struct process *process, const struct unwind_mapping_found *found)
+/* Has /proc read soon, because the process may exit; a process with many finds takes its turn. */
+static void pend(struct process *process, const struct unwind_mapping_found *found)
 {
-	if (!process->asked)
-		process->asked = calloc(1, sizeof(*process->asked));
-	if (!process->asked || process->asked->n == UNWIND_FOUND_MAX)
+	if (!process->pending)
+		process->pending = calloc(1, sizeof(*process->pending));
+	if (!process->pending || process->pending->n == UNWIND_FOUND_MAX)
 		return;
-	process->asked->found[process->asked->n++] = *found;
-	process_queue_read(process, -ASKED_AHEAD_NS, process->n_asked >= ASKED_AT_ONCE);
-	process->n_asked++;
+	process->pending->found[process->pending->n++] = *found;
+	read_queue_add(process, -PENDED_AHEAD_NS, process->n_pended >= PENDED_AT_ONCE);
+	process->n_pended++;
 }
 
-void process_found_answer(struct process *process)
+void walk_mappings_learn(struct process *process)
 {
-	struct process_asked *asked = process->asked;
+	struct pending_mappings *pending = process->pending;
 	size_t n = 0;
 
-	for (size_t i = 0; asked && i < asked->n; i++) {
-		const struct process_map *map = map_find(process, asked->found[i].start);
+	if (!pending)
+		return;
+	for (size_t i = 0; i < pending->n; i++) {
+		const struct process_map *map = map_find(process, pending->found[i].start);
 
-		if (is_that_file(map, &asked->found[i], true))
-			module_learn_code(map->module, &asked->found[i].key);
+		if (is_same_file(map, &pending->found[i], true))
+			module_learn_code(map->module, &pending->found[i].key);
 		else
-			asked->found[n++] = asked->found[i];
+			pending->found[n++] = pending->found[i];
 	}
-	if (asked)
-		asked->n = n;
+	pending->n = n;
 }
 
-/* The process may be gone before /proc is read: what it had is known all the same. */
-static void found_add(struct process *process, const struct unwind_mapping_found *found,
-		      struct module *module)
+/* Adds the mapping to the process's maps; the process may exit before /proc is read. */
+static void add(struct process *process, const struct unwind_mapping_found *found,
+		struct module *module)
 {
 	struct process_maps *maps;
 
 	if (process_maps_add(process->table->registry, process->maps, found, module, &maps))
 		return;
-	process->read_applied = process->reads_begun; /* those under way may have missed it */
+	/* Readings of /proc that have begun may lack it: their results are not applied. */
+	process->read_applied = process->reads_begun;
 	process_set_maps(process, maps);
 }
 
-void process_found_settle(struct process *process)
+void walk_mappings_open(struct process *process)
 {
 	struct process_table *table = process->table;
-	struct process_asked *asked;
+	struct pending_mappings *pending;
 	struct module *module;
 
 	pthread_mutex_lock(&table->lock);
-	asked = TAKE(process->asked);
+	pending = TAKE(process->pending);
 	pthread_mutex_unlock(&table->lock);
-	for (size_t i = 0; asked && i < asked->n; i++) {
-		module = module_open_code(table->registry, &asked->found[i].key);
+	for (size_t i = 0; pending && i < pending->n; i++) {
+		const struct unwind_mapping_found *found = &pending->found[i];
+
+		module = module_open_code(table->registry, &found->key);
 		if (!module)
 			continue;
 		pthread_mutex_lock(&table->lock);
-		if (!is_that_file(map_find(process, asked->found[i].start), &asked->found[i],
-				  false))
-			found_add(process, &asked->found[i], module);
+		if (!is_same_file(map_find(process, found->start), found, false))
+			add(process, found, module);
 		pthread_mutex_unlock(&table->lock);
 		module_unref(module);
 	}
-	free(asked);
+	free(pending);
 }
 
-static bool found_may_add(struct process *process, int64_t now)
+/* True if the process may have one more mapping added now; takes it from the process's share. */
+static bool take_share(struct process *process, int64_t now)
 {
 	size_t n = process->maps ? process_maps_count(process->maps) : 0;
-	int64_t every_ns = ADDED_EVERY_NS + (int64_t)n * ADDED_ITEM_NS;
 
-	if (process->found_ns < now)
-		process->found_ns = now;
-	if (process->found_ns - now >= ADDED_AT_ONCE_NS)
+	if (process->add_ns < now)
+		process->add_ns = now;
+	if (process->add_ns - now >= ADDED_AT_ONCE_NS)
 		return false;
-	process->found_ns += every_ns;
+	process->add_ns += ADDED_EVERY_NS + (int64_t)n * ADDED_ITEM_NS;
 	return true;
 }
 
-static void found_note(struct process *process, const struct unwind_mapping_found *found,
-		       struct module *module)
+void walk_mappings_note(struct process *process, const struct unwind_mapping_found *found,
+			struct module *module)
 {
 	const struct process_map *map = map_find(process, found->start);
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (process->is_kernel)
 		return;
-	if (module && (!is_that(map, found) || map->module != module) &&
-	    found_may_add(process, now))
-		found_add(process, found, module);
-	else if (!module && is_that_file(map, found, false))
+	if (module && (!is_mapped_as(map, found) || map->module != module) &&
+	    take_share(process, now))
+		add(process, found, module);
+	else if (!module && is_same_file(map, found, false))
 		module_learn_code(map->module, &found->key);
 	else if (!module && found->key.size)
-		found_ask(process, found);
+		pend(process, found);
 	else if (process_should_read(process, now))
-		process_queue_read(process, 0, false);
-}
-
-void process_table_note_mapping(struct process_table *table, const struct record_mapping *record)
-{
-	struct process_id id = {
-		.pid = (int32_t)record->tgid,
-		.exec_gen = record->exec_gen,
-		.start_boot_ns = record->leader_boot_ns,
-	};
-	struct process *process = process_table_see(table, &id, false, NULL);
-	struct module *module;
-
-	if (!process)
-		return;
-	module = module_find_code(table->registry, &record->found.key);
-	pthread_mutex_lock(&table->lock);
-	process_version_note(process, record->mappings, record->generation, &record->found, module);
-	found_note(process, &record->found, module);
-	pthread_mutex_unlock(&table->lock);
-	module_unref(module);
-	process_unref(process);
+		read_queue_add(process, 0, false);
 }

@@ -5,16 +5,16 @@
 #include "common/base.h"
 #include "daemon/process/internal.h"
 
-/* By the program a process runs; what found no room is counted under no name. */
-static struct process_walks *walks_find(struct process_table *table, const char *exe)
+/* Returns the counters of a program; programs beyond the limit share counters without a name. */
+static struct walk_stats *stats_of(struct process_table *table, const char *exe)
 {
-	struct process_walks *walks = table->walks;
+	struct walk_stats *walks = table->walks;
 	size_t i;
 
 	for (i = 0; i < table->n_walks; i++)
 		if (exe && strcmp(walks[i].exe, exe) == 0)
 			return &walks[i];
-	if (!exe || i == PROCESS_WALKS_MAX)
+	if (!exe || i == WALK_STATS_MAX)
 		return &table->other_walks;
 	walks[i].exe = strdup(exe);
 	if (!walks[i].exe)
@@ -23,12 +23,12 @@ static struct process_walks *walks_find(struct process_table *table, const char 
 	return &walks[i];
 }
 
-void process_walks_note(struct process *process, unsigned int ends)
+void walk_stats_note(struct process *process, unsigned int ends)
 {
-	struct process_walks *walks;
+	struct walk_stats *walks;
 
 	if (!process->walks || process->walks_exe != process->exe) {
-		process->walks = walks_find(process->table, process->exe);
+		process->walks = stats_of(process->table, process->exe);
 		process->walks_exe = process->exe;
 	}
 	walks = process->walks;
@@ -37,17 +37,18 @@ void process_walks_note(struct process *process, unsigned int ends)
 		walks->ends[i] += ends >> i & 1;
 }
 
-static int walks_compare(const void *a, const void *b)
+static int stats_compare(const void *a, const void *b)
 {
-	const struct process_walks *x = a, *y = b;
-	uint64_t cut_x = x->stacks - x->ends[WALK_WHOLE], cut_y = y->stacks - y->ends[WALK_WHOLE];
+	const struct walk_stats *x = a, *y = b;
+	uint64_t partial_x = x->stacks - x->ends[WALK_WHOLE];
+	uint64_t partial_y = y->stacks - y->ends[WALK_WHOLE];
 
-	if (cut_x != cut_y)
-		return cut_x < cut_y ? 1 : -1;
+	if (partial_x != partial_y)
+		return partial_x < partial_y ? 1 : -1;
 	return x->stacks < y->stacks ? 1 : x->stacks > y->stacks ? -1 : 0;
 }
 
-size_t process_table_walks(struct process_table *table, struct process_walks *out, size_t max)
+size_t process_table_walk_stats(struct process_table *table, struct walk_stats *out, size_t max)
 {
 	size_t n;
 
@@ -58,11 +59,11 @@ size_t process_table_walks(struct process_table *table, struct process_walks *ou
 		out[n++] = table->other_walks;
 	pthread_mutex_unlock(&table->lock);
 	if (n)
-		qsort(out, n, sizeof(*out), walks_compare);
+		qsort(out, n, sizeof(*out), stats_compare);
 	return n;
 }
 
-void process_walks_free(struct process_table *table)
+void walk_stats_free(struct process_table *table)
 {
 	for (size_t i = 0; i < table->n_walks; i++)
 		free((char *)(uintptr_t)table->walks[i].exe);

@@ -13,7 +13,7 @@
 #include "daemon/query/range_windows.h"
 #include "daemon/session/recorder.h"
 
-enum { OWN_LIMITS = 22, MAX_BINARIES = PROCESS_WALKS_MAX + 1 };
+enum { OWN_LIMITS = 22, MAX_BINARIES = WALK_STATS_MAX + 1 };
 
 static int64_t rss_bytes(void)
 {
@@ -88,13 +88,13 @@ static size_t unwind_limits(struct recorder *recorder, struct wire_limit *out)
 
 static int walks_make(struct recorder *recorder, struct answer *answer, struct wire_walks *out)
 {
-	struct process_walks *walks = arena_array(answer->arena, MAX_BINARIES, sizeof(*walks));
+	struct walk_stats *walks = arena_array(answer->arena, MAX_BINARIES, sizeof(*walks));
 	struct wire_walk *wire = arena_array(answer->arena, MAX_BINARIES, sizeof(*wire));
 	size_t i, n;
 
 	if (!walks || !wire)
 		return -ENOMEM;
-	n = process_table_walks(recorder->processes, walks, MAX_BINARIES);
+	n = process_table_walk_stats(recorder->processes, walks, MAX_BINARIES);
 	for (i = 0; i < n; i++) {
 		const uint64_t *ends = walks[i].ends;
 

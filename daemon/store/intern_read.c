@@ -50,7 +50,7 @@ int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 		return -ENOMEM;
 	interned->db = db;
 	interned->damaged = damaged;
-	r = process_table_new_past(&interned->table);
+	r = process_table_new_stored(&interned->table);
 	if (r) {
 		store_intern_reader_free(interned);
 		return r;
@@ -314,7 +314,7 @@ static struct process *process_read(struct store_intern_reader *interned, int64_
 		(*interned->damaged)++;
 		info = (struct process_info){ .comm = "[lost on disk]" };
 	}
-	return r == -ENOMEM ? NULL : process_table_add_past(interned->table, &info);
+	return r == -ENOMEM ? NULL : process_table_add_stored(interned->table, &info);
 }
 
 static struct process *process_of(void *userdata, int64_t number)

@@ -232,6 +232,24 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 	stack->is_resolved = true;
 }
 
+/*
+ * Names an address of a process. This thread may block: where the lookup misses, it has /proc read
+ * and looks again; for code made at run time twice, as its maker may be writing the name just then.
+ */
+static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, struct symbol *out)
+{
+	enum process_miss miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
+
+	if (miss == PROCESS_MISS_MAPPING) {
+		process_refresh(stack->process, stack->mappings, miss);
+		miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
+	}
+	for (int i = 0; i < 2 && miss == PROCESS_MISS_JIT; i++) {
+		process_refresh(stack->process, stack->mappings, miss);
+		miss = process_lookup(stack->process, stack->mappings, ip, is_call, out);
+	}
+}
+
 static void stack_resolve(struct resolver *resolver, struct stack *stack)
 {
 	struct symbol symbols[STACK_DEPTH];
@@ -243,8 +261,8 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 		return;
 	for (i = 0; i < n; i++) {
 		if (stack->process)
-			process_lookup(stack->process, stack->mappings, stack->ip[i],
-				       i > 0 && !symbols[i - 1].is_signal, &symbols[i]);
+			user_lookup(stack, stack->ip[i], i > 0 && !symbols[i - 1].is_signal,
+				    &symbols[i]);
 		else
 			kernel_lookup(resolver, stack->ip[i], i > 0, &symbols[i]);
 	}

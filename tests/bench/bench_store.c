@@ -84,12 +84,12 @@ static void processes_make(void)
 	size_t i;
 
 	info.cgroup = "/system.slice/program.service";
-	if (process_table_new_past(&bench.processes))
+	if (process_table_new_stored(&bench.processes))
 		exit(1);
 	for (i = 0; i < THREADS / 4; i++) {
 		info.id.pid = NO_PID + (int32_t)(4 * i);
 		info.id.start_boot_ns = 1000 + i;
-		bench.process[i] = must(process_table_add_past(bench.processes, &info));
+		bench.process[i] = must(process_table_add_stored(bench.processes, &info));
 	}
 }
 

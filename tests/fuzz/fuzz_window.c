@@ -54,8 +54,8 @@ static void process_make(void)
 
 	if (process)
 		return;
-	REQUIRE(process_table_new_past(&processes) == 0);
-	process = process_table_add_past(processes, &info);
+	REQUIRE(process_table_new_stored(&processes) == 0);
+	process = process_table_add_stored(processes, &info);
 	REQUIRE(process);
 }
 

@@ -53,9 +53,9 @@ static void known_make(void)
 	size_t i, k;
 
 	info.exe = "/usr/bin/known";
-	if (process_table_new_past(&known.processes))
+	if (process_table_new_stored(&known.processes))
 		exit(1);
-	known.process = process_table_add_past(known.processes, &info);
+	known.process = process_table_add_stored(known.processes, &info);
 	for (i = 0; i < STACKS * 4; i++) {
 		snprintf(name, sizeof(name), "function_of_known_name_%zu", i);
 		known.frames[i] = (struct frame){ .kind = FRAME_NATIVE, .file_id = 77 };
@@ -120,7 +120,7 @@ static struct process *process_fresh(uint64_t seq, uint64_t i)
 		 (int)setting("STORE_CHURN", 1), 0);
 	info.exe = path;
 	info.cgroup = "/system.slice/system-some\\x2dunit.slice/some-unit@instance.service";
-	process = process_table_add_past(known.processes, &info);
+	process = process_table_add_stored(known.processes, &info);
 	if (!process)
 		exit(1);
 	return process;

@@ -86,9 +86,9 @@ static int set_up(void **state)
 	struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = 5 }, .comm = "known" };
 	size_t i;
 
-	if (process_table_new_past(&processes))
+	if (process_table_new_stored(&processes))
 		return -1;
-	process = process_table_add_past(processes, &info);
+	process = process_table_add_stored(processes, &info);
 	for (i = 0; i < WINDOWS; i++) {
 		windows[i] = window_new();
 		windows[i]->seq = 10 + i;

@@ -78,7 +78,7 @@ static int set_up(void **state)
 {
 	struct lines_opener opener = { open_file, NULL };
 
-	assert_int_equal(process_table_new_past(&processes), 0);
+	assert_int_equal(process_table_new_stored(&processes), 0);
 	assert_int_equal(lines_helper_new(UINT64_C(4) << 30, &helper), 0);
 	arena = arena_new();
 	opener.userdata = processes;

@@ -111,12 +111,25 @@ static void end(struct child *child)
 	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
 }
 
+/* Names an address as the resolver does. False where nothing is known but the number. */
+static bool lookup(struct process *process, uint64_t mappings, uint64_t address, bool is_call,
+		   struct symbol *symbol)
+{
+	enum process_miss miss = process_lookup(process, mappings, address, is_call, symbol);
+
+	if (miss) {
+		process_refresh(process, mappings, miss);
+		process_lookup(process, mappings, address, is_call, symbol);
+	}
+	return symbol->module != NULL;
+}
+
 static void assert_function(struct process *process, uint64_t address, const char *name,
 			    const char *path)
 {
 	struct symbol symbol;
 
-	assert_true(process_lookup(process, 0, address, false, &symbol));
+	assert_true(lookup(process, 0, address, false, &symbol));
 	assert_non_null(symbol.name);
 	assert_string_equal(symbol.name, name);
 	assert_int_equal(symbol.name_offset, 0);
@@ -126,7 +139,7 @@ static void assert_function(struct process *process, uint64_t address, const cha
 	process_release_symbols(process);
 }
 
-/* Waits for the reader's thread alone: a lookup would read /proc itself. */
+/* Waits for the reader's thread alone, without process_refresh(). */
 static void wait_until_read(struct process *process)
 {
 	int64_t until = clock_ns(CLOCK_MONOTONIC) + WAIT_NS;
@@ -278,7 +291,7 @@ static void assert_unknown(struct process *process, uint64_t address)
 {
 	struct symbol symbol;
 
-	assert_false(process_lookup(process, 0, address, false, &symbol));
+	assert_false(lookup(process, 0, address, false, &symbol));
 	process_release_symbols(process);
 }
 
@@ -370,13 +383,13 @@ static void names_are_by_what_was_mapped_then(void **state)
 	other.key.mtime_ns++;
 	note_found(&child.id, MAPPINGS_FOUND | 3, 0, &other);
 
-	assert_true(process_lookup(process, MAPPINGS_FOUND | 1, child.address, false, &symbol));
+	assert_true(lookup(process, MAPPINGS_FOUND | 1, child.address, false, &symbol));
 	assert_string_equal(symbol.name, "process_fixture_function");
-	assert_true(process_lookup(process, MAPPINGS_FOUND | 2, child.address, false, &symbol));
+	assert_true(lookup(process, MAPPINGS_FOUND | 2, child.address, false, &symbol));
 	assert_non_null(strstr(symbol.module, "libc.so"));
-	assert_false(process_lookup(process, MAPPINGS_FOUND | 3, child.address, false, &symbol));
+	assert_false(lookup(process, MAPPINGS_FOUND | 3, child.address, false, &symbol));
 	/* Nor in one of which something was lost on its way. */
-	assert_false(process_lookup(process, MAPPINGS_LOST, child.address, false, &symbol));
+	assert_false(lookup(process, MAPPINGS_LOST, child.address, false, &symbol));
 	process_release_symbols(process);
 	end(&child);
 	process_unref(process);
@@ -482,9 +495,9 @@ static void a_late_exec_takes_no_names_away(void **state)
 
 	wait_until_read(process);
 	address = poke(&child);
-	if (process_lookup(process, 0, address, false, &symbol))
+	if (lookup(process, 0, address, false, &symbol))
 		assert_string_not_equal(symbol.module, path);
-	assert_false(process_lookup(process, 0, 0x7000, false, &symbol));
+	assert_false(lookup(process, 0, 0x7000, false, &symbol));
 	assert_function(process, child.address, "process_fixture_function", program);
 	process_info(process, &info);
 	assert_string_equal(info.exe, program);
@@ -504,11 +517,36 @@ static void libraries_opened_later_are_found(void **state)
 	address = poke(&child);
 	assert_function(process, address, "fixture_call", library);
 	/* What is nowhere stays nowhere, and is not looked for each time. */
-	assert_false(process_lookup(process, 0, 0x7000, false, &symbol));
+	assert_false(lookup(process, 0, 0x7000, false, &symbol));
 	assert_int_equal(symbol.kind, FRAME_NATIVE);
 	assert_int_equal(symbol.file_id, 0);
 	assert_int_equal(symbol.file_offset, 0x7000);
 	assert_null(symbol.name);
+	assert_null(symbol.module);
+	end(&child);
+	process_unref(process);
+}
+
+static void a_lookup_reads_nothing(void **state)
+{
+	struct child child = spawn(program, "dlopen", library);
+	struct process *process = process_table_see(table, &child.id, false, NULL);
+	struct symbol symbol;
+	uint64_t address;
+
+	wait_until_read(process);
+	address = poke(&child);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(process_lookup(process, 0, address, false, &symbol),
+				 PROCESS_MISS_MAPPING);
+		assert_null(symbol.module);
+	}
+	process_refresh(process, 0, PROCESS_MISS_MAPPING);
+	assert_int_equal(process_lookup(process, 0, address, false, &symbol), PROCESS_NO_MISS);
+	assert_string_equal(symbol.module, library);
+	/* No process can map the upper half, so there is nothing to read. */
+	assert_int_equal(process_lookup(process, 0, UINT64_C(1) << 63, false, &symbol),
+			 PROCESS_NO_MISS);
 	assert_null(symbol.module);
 	end(&child);
 	process_unref(process);
@@ -548,7 +586,7 @@ static void generated_code_has_no_name(void **state)
 	uint64_t address = poke(&child);
 	struct symbol symbol;
 
-	assert_true(process_lookup(process, 0, address + 5, true, &symbol));
+	assert_true(lookup(process, 0, address + 5, true, &symbol));
 	assert_int_equal(symbol.kind, FRAME_JIT);
 	assert_string_equal(symbol.module, "[anon]");
 	assert_null(symbol.name);
@@ -564,13 +602,13 @@ static void a_return_address_names_the_caller(void **state)
 	struct process *process = process_table_see(table, &child.id, false, NULL);
 	struct symbol at, call;
 
-	assert_true(process_lookup(process, 0, child.address + 1, false, &at));
-	assert_true(process_lookup(process, 0, child.address + 1, true, &call));
+	assert_true(lookup(process, 0, child.address + 1, false, &at));
+	assert_true(lookup(process, 0, child.address + 1, true, &call));
 	assert_string_equal(call.name, "process_fixture_function");
 	assert_int_equal(call.name_offset, 1);
 	assert_true(call.file_offset == at.file_offset);
 	assert_true(call.file_id == at.file_id);
-	assert_true(process_lookup(process, 0, child.address, true, &call));
+	assert_true(lookup(process, 0, child.address, true, &call));
 	assert_true(!call.name || strcmp(call.name, "process_fixture_function"));
 	process_release_symbols(process);
 	end(&child);
@@ -588,7 +626,7 @@ static void a_reused_pid_is_another_process(void **state)
 
 	earlier.start_boot_ns -= 20 * NS_PER_MS;
 	process = process_table_see(table, &earlier, false, "earlier");
-	assert_false(process_lookup(process, 0, child.address, false, &symbol));
+	assert_false(lookup(process, 0, child.address, false, &symbol));
 	process_info(process, &info);
 	assert_null(info.exe);
 	assert_true(info.has_exited);
@@ -597,7 +635,7 @@ static void a_reused_pid_is_another_process(void **state)
 
 	now = process_table_see(table, &child.id, false, NULL);
 	assert_function(now, child.address, "process_fixture_function", program);
-	assert_false(process_lookup(process, 0, child.address, false, &symbol));
+	assert_false(lookup(process, 0, child.address, false, &symbol));
 	end(&child);
 	process_unref(process);
 	process_unref(now);
@@ -641,7 +679,7 @@ static void the_kernels_own_are_told_apart(void **state)
 	process_info(process, &info);
 	assert_true(info.is_kernel);
 	assert_string_equal(info.comm, "kthreadd");
-	assert_false(process_lookup(process, 0, 0x401000, false, &symbol));
+	assert_false(lookup(process, 0, 0x401000, false, &symbol));
 	process_unref(process);
 }
 
@@ -693,7 +731,7 @@ static void what_named_the_dead_goes(void **state)
 	process_release_symbols(process);
 	over.named_ns = clock_ns(CLOCK_MONOTONIC) + 1;
 	process_table_sweep(table, &over);
-	assert_false(process_lookup(process, 0, child.address, false, &symbol));
+	assert_false(lookup(process, 0, child.address, false, &symbol));
 	process_info(process, &info);
 	assert_string_equal(info.exe, program);
 	process_unref(process);
@@ -760,7 +798,7 @@ static void *crowd_run(void *data)
 		process = process_table_see(table, &child->id, false, "crowd");
 		if (!process)
 			break;
-		if (process_lookup(process, 0, child->address, false, &symbol) && symbol.name)
+		if (lookup(process, 0, child->address, false, &symbol) && symbol.name)
 			atomic_fetch_add(crowd->named, 1);
 		process_info(process, &info);
 		process_unref(process);
@@ -820,6 +858,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_late_exec_takes_no_names_away, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(libraries_opened_later_are_found, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_lookup_reads_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(walks_that_find_no_way_have_it_read_again, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(generated_code_has_no_name, set_up, tear_down),

@@ -91,7 +91,7 @@ static void test_the_queue_has_an_end(void **state)
 	uint64_t ip = 1;
 	bool is_new;
 
-	assert_int_equal(process_table_new_past(&processes), 0);
+	assert_int_equal(process_table_new_stored(&processes), 0);
 	assert_int_equal(stack_table_new(1 << 20, &stacks), 0);
 	stack = stack_table_put(stacks, 100, NULL, &ip, 1, &is_new);
 	assert_non_null(stack);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/base.h"
+#include "daemon/process/internal.h"
+
+/* Adds a reference to maps unless the last one held is of the same maps. With the lock held. */
+static int maps_add(struct process_held *held, struct process_maps *maps)
+{
+	if (held->n_maps && held->maps[held->n_maps - 1] == maps)
+		return 0;
+	if (array_reserve(held->maps, held->maps_capacity, held->n_maps + 1))
+		return -ENOMEM;
+	held->maps[held->n_maps++] = process_maps_ref(maps);
+	return 0;
+}
+
+const struct process_maps *process_hold_maps(struct process *process, uint64_t mappings,
+					     uint64_t address, bool *is_final_out)
+{
+	struct process_maps *maps;
+
+	*is_final_out = false;
+	pthread_mutex_lock(&process->table->lock);
+	maps = mappings ? maps_history_find(process, mappings, address, is_final_out)
+			: process->maps;
+	if (maps && maps_add(&process->held, maps))
+		maps = NULL;
+	pthread_mutex_unlock(&process->table->lock);
+	return maps;
+}
+
+static struct symtab *symbols_find(const struct process_held *held, const struct module *module)
+{
+	for (size_t i = 0; i < held->n_symbols; i++) {
+		if (held->symbols[i].module == module)
+			return held->symbols[i].symtab;
+	}
+	return NULL;
+}
+
+struct symtab *process_hold_symbols(struct process *process, struct module *module)
+{
+	struct process_table *table = process->table;
+	struct process_held *held = &process->held;
+	struct symtab *symtab, *spare = NULL;
+
+	pthread_mutex_lock(&table->lock);
+	symtab = symbols_find(held, module);
+	pthread_mutex_unlock(&table->lock);
+	if (symtab)
+		return symtab;
+	spare = module_get_symbols(module);
+	if (!spare)
+		return NULL;
+	pthread_mutex_lock(&table->lock);
+	symtab = symbols_find(held, module); /* another thread may have been faster */
+	if (!symtab && !array_reserve(held->symbols, held->symbols_capacity, held->n_symbols + 1)) {
+		symtab = TAKE(spare);
+		held->symbols[held->n_symbols++] = (struct held_symbols){ module, symtab };
+	}
+	pthread_mutex_unlock(&table->lock);
+	if (spare)
+		module_registry_put_symbols(table->registry, spare);
+	return symtab;
+}
+
+const struct perf_map *process_hold_perf_map(struct process *process)
+{
+	struct process_held *held = &process->held;
+	struct perf_map *map;
+
+	pthread_mutex_lock(&process->table->lock);
+	map = process->perf;
+	if (map && (!held->n_perf_maps || held->perf_maps[held->n_perf_maps - 1] != map)) {
+		if (array_reserve(held->perf_maps, held->perf_maps_capacity, held->n_perf_maps + 1))
+			map = NULL;
+		else
+			held->perf_maps[held->n_perf_maps++] = perf_map_ref(map);
+	}
+	pthread_mutex_unlock(&process->table->lock);
+	return map;
+}
+
+const char *process_hold_name(struct process *process, const char *path, uint64_t start)
+{
+	struct process_held *held = &process->held;
+	const char *slash = strrchr(path, '/');
+	char *name;
+	int r;
+
+	if (asprintf(&name, "%s+fn_%" PRIx64, slash ? slash + 1 : path, start) < 0)
+		return NULL;
+	pthread_mutex_lock(&process->table->lock);
+	r = array_reserve(held->names, held->names_capacity, held->n_names + 1);
+	if (!r)
+		held->names[held->n_names++] = name;
+	pthread_mutex_unlock(&process->table->lock);
+	if (r)
+		free(name);
+	return r ? NULL : name;
+}
+
+struct process_held process_held_take(struct process *process)
+{
+	struct process_held held = process->held;
+
+	process->held = (struct process_held){ 0 };
+	return held;
+}
+
+void process_held_put(struct process_table *table, struct process_held *held)
+{
+	for (size_t i = 0; i < held->n_symbols; i++)
+		module_registry_put_symbols(table->registry, held->symbols[i].symtab);
+	for (size_t i = 0; i < held->n_maps; i++)
+		process_maps_unref(held->maps[i]);
+	for (size_t i = 0; i < held->n_perf_maps; i++)
+		perf_map_unref(held->perf_maps[i]);
+	for (size_t i = 0; i < held->n_names; i++)
+		free(held->names[i]);
+	free(held->symbols);
+	free(held->maps);
+	free(held->perf_maps);
+	free(held->names);
+}
+
+void process_release_symbols(struct process *process)
+{
+	struct process_table *table = process->table;
+	struct process_held held;
+
+	pthread_mutex_lock(&table->lock);
+	held = process_held_take(process);
+	pthread_mutex_unlock(&table->lock);
+	process_held_put(table, &held);
+}

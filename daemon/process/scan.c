@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base.h"
+#include "daemon/host/procfs.h"
+#include "daemon/process/internal.h"
+
+static int scan_one(struct process_table *table, int32_t pid)
+{
+	struct process *process;
+	struct procfs_stat stat;
+	int fd = procfs_open(pid, &stat);
+
+	if (fd < 0)
+		return 0; /* it has exited since the directory was read */
+	pthread_mutex_lock(&table->lock);
+	process = process_find_or_add_scanned(table, pid, stat.start_ticks);
+	if (process)
+		process->refs++;
+	pthread_mutex_unlock(&table->lock);
+	if (process)
+		process_read_from(process, fd, &stat);
+	process_unref(process);
+	close(fd);
+	return process ? 0 : -ENOMEM;
+}
+
+int process_table_scan(struct process_table *table)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int r = 0;
+
+	if (!proc)
+		return -errno;
+	while (r == 0 && (entry = readdir(proc))) {
+		char *end;
+		long pid = strtol(entry->d_name, &end, 10);
+
+		if (pid > 0 && pid <= INT32_MAX && !*end)
+			r = scan_one(table, (int32_t)pid);
+	}
+	closedir(proc);
+	return r;
+}

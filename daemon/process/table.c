@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/layout.h"
+#include "common/base.h"
+#include "daemon/host/procfs.h"
+#include "daemon/process/internal.h"
+#include "daemon/unwind/unwind.h"
+
+/* A walk ended like this: nothing is mapped there, or something else than the walk's maps say. */
+#define WALK_DOUBTS (1U << WALK_NO_MAPPING | 1U << WALK_NO_ROW | 1U << WALK_FAULT)
+
+static struct process *process_find(struct process_table *table, const struct process_id *id)
+{
+	for (struct process *p = process_images(table, id->pid); p; p = p->next) {
+		if (p->is_gen_known && !memcmp(&p->id, id, sizeof(*id)))
+			return p;
+	}
+	return NULL;
+}
+
+/* Returns the latest image of the process, whatever its exec generation. */
+static struct process *process_find_latest(struct process_table *table, const struct process_id *id)
+{
+	struct process *latest = NULL;
+
+	for (struct process *p = process_images(table, id->pid); p; p = p->next) {
+		if (process_is_same_start(p, id->start_boot_ns) &&
+		    (!latest || process_is_newer(p, latest)))
+			latest = p;
+	}
+	return latest;
+}
+
+/*
+ * /proc does not show a process's exact start and generation. A process found there is taken for
+ * the one that a probe now reports, unless an exec has come between.
+ */
+static struct process *process_adopt(struct process_table *table, const struct process_id *id)
+{
+	struct process *latest = process_find_latest(table, id);
+
+	for (struct process *p = process_images(table, id->pid); p; p = p->next) {
+		if (p->is_gen_known || !process_is_same_start(p, id->start_boot_ns))
+			continue;
+		if (latest != p && latest->id.exec_gen < id->exec_gen)
+			continue;
+		p->id = *id;
+		p->is_gen_known = true;
+		p->is_exe_guessed = true;
+		/* It may have changed between the reading of /proc and the first probe. */
+		if (!p->has_exited && !p->is_kernel)
+			read_queue_add(p, 0, true);
+		return p;
+	}
+	return NULL;
+}
+
+/* Other images of the pid have ended, unless this is a late report of an image before them. */
+static void end_other_images(struct process *process)
+{
+	for (struct process *p = process_images(process->table, process->id.pid); p; p = p->next) {
+		if (p == process)
+			continue;
+		if (process_is_newer(p, process))
+			process_set_exited(process);
+		else
+			process_mark_exited(p);
+		if (p->id.start_boot_ns == process->id.start_boot_ns)
+			process->start_real_ns = p->start_real_ns;
+	}
+}
+
+static struct process *process_add(struct process_table *table, const struct process_id *id,
+				   bool is_gen_known)
+{
+	struct process *process;
+
+	if (table->n_processes == PROCESSES_MAX) {
+		table->table_full++;
+		return NULL;
+	}
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->table = table;
+	process->id = *id;
+	process->is_gen_known = is_gen_known;
+	process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+	process->start_real_ns =
+		(int64_t)id->start_boot_ns + clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME);
+	if (process_link(process)) {
+		free(process);
+		return NULL;
+	}
+	end_other_images(process);
+	return process;
+}
+
+static struct process *process_find_or_add(struct process_table *table, const struct process_id *id)
+{
+	struct process *process = process_find(table, id);
+
+	return process ? process : process_add(table, id, true);
+}
+
+struct process *process_find_or_add_scanned(struct process_table *table, int32_t pid,
+					    uint64_t start_ticks)
+{
+	struct process_id id = { .pid = pid, .start_boot_ns = procfs_ticks_ns(start_ticks) };
+
+	for (struct process *p = process_images(table, pid); p; p = p->next) {
+		if (procfs_ticks(p->id.start_boot_ns) == start_ticks && process_is_newest(p))
+			return p;
+	}
+	return process_add(table, &id, false);
+}
+
+static void set_comm(struct process *process, const char *comm)
+{
+	if (comm)
+		snprintf(process->comm, sizeof(process->comm), "%.15s", comm);
+}
+
+struct process *process_table_see(struct process_table *table, const struct process_id *id,
+				  bool is_kernel, const char *comm)
+{
+	struct process *process;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find(table, id);
+	if (!process)
+		process = process_adopt(table, id);
+	if (!process) {
+		process = process_add(table, id, true);
+		if (process) {
+			process->is_kernel = is_kernel;
+			read_queue_add(process, 0, false);
+		}
+	}
+	if (process) {
+		set_comm(process, comm);
+		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+		process->refs++;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return process;
+}
+
+struct process *process_table_see_as(struct process_table *table, const struct process_info *info)
+{
+	struct process *process;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find_or_add(table, &info->id);
+	if (process) {
+		process->is_kernel = info->is_kernel;
+		set_comm(process, info->comm);
+		process_set_text(process, &process->cgroup, info->cgroup);
+		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+		process->refs++;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return process;
+}
+
+/* A forked child begins with what its parent has. */
+static void inherit(struct process *child, const struct process *parent)
+{
+	maps_history_inherit(child, parent);
+	child->is_kernel = parent->is_kernel;
+	if (parent->maps)
+		process_set_maps(child, process_maps_ref(parent->maps));
+	if (parent->exe)
+		process_set_text(child, &child->exe, parent->exe);
+	child->exe_dev = parent->exe_dev;
+	child->exe_inode = parent->exe_inode;
+	child->is_exe_guessed = parent->is_exe_guessed;
+	if (parent->cgroup)
+		process_set_text(child, &child->cgroup, parent->cgroup);
+}
+
+void process_table_note_fork(struct process_table *table, const struct process_id *child,
+			     const struct process_id *parent, const char *comm)
+{
+	struct process *process, *from;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find_or_add(table, child);
+	if (process) {
+		from = process_find(table, parent);
+		if (!from)
+			from = process_find_latest(table, parent);
+		set_comm(process, comm);
+		if (from && !process->maps)
+			inherit(process, from);
+		if (!process->maps)
+			read_queue_add(process, 0, false);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_note_exec(struct process_table *table, const struct process_id *id,
+			     const char *comm)
+{
+	/* ld.so maps the libraries of a small program within 1 ms, those of a large one in 50. */
+	static const int64_t again_ns[] = { 3 * NS_PER_MS, 60 * NS_PER_MS };
+	struct process *process;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find_or_add(table, id);
+	if (process) {
+		set_comm(process, comm);
+		process->is_kernel = false; /* the kernel starts helpers from its own threads */
+		read_queue_add(process, 0, false);
+		for (size_t i = 0; i < ARRAY_SIZE(again_ns); i++)
+			read_queue_add(process, again_ns[i], true);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_note_exit(struct process_table *table, const struct process_id *id)
+{
+	struct process *process;
+
+	pthread_mutex_lock(&table->lock);
+	process = process_find(table, id);
+	if (!process)
+		process = process_find_latest(table, id);
+	if (process) {
+		process->seen_ns = clock_ns(CLOCK_MONOTONIC);
+		process_mark_exited(process);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+/* A walk ended at the address because rows are not loaded: has them loaded. */
+static void need_rows(struct process_maps *maps, uint64_t address)
+{
+	const struct process_map *map = process_maps_find(maps, address);
+
+	if (!map || !map->module || !module_unwind(map->module))
+		return;
+	unwind_file_need(module_unwind(map->module),
+			 module_address(map->module, address - map->start + map->pgoff));
+	module_want_rows(map->module);
+}
+
+void process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
+			     unsigned int ends)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	pthread_mutex_lock(&table->lock);
+	walk_stats_note(process, ends);
+	if (process->has_exited || process->is_kernel || !process_is_newest(process)) {
+		/* too late: neither its mappings nor rows can help other walks */
+	} else if (ends & WALK_DOUBTS) {
+		if (process_should_read(process, now))
+			read_queue_add(process, 0, false);
+	} else if (ends & 1U << WALK_NO_TABLE && process->maps) {
+		need_rows(process->maps, address);
+		process_table_wake(table);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_note_mapping(struct process_table *table, const struct record_mapping *record)
+{
+	struct process_id id = {
+		.pid = (int32_t)record->tgid,
+		.exec_gen = record->exec_gen,
+		.start_boot_ns = record->leader_boot_ns,
+	};
+	struct process *process = process_table_see(table, &id, false, NULL);
+	struct module *module;
+
+	if (!process)
+		return;
+	module = module_find_code(table->registry, &record->found.key);
+	pthread_mutex_lock(&table->lock);
+	maps_history_note(process, record->mappings, record->generation, &record->found, module);
+	walk_mappings_note(process, &record->found, module);
+	pthread_mutex_unlock(&table->lock);
+	module_unref(module);
+	process_unref(process);
+}
+
+void process_table_load_rows(struct process_table *table, int64_t timeout_ns)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+
+	while (clock_ns(CLOCK_MONOTONIC) < end && module_registry_load_rows(table->registry, true))
+		;
+}
+
+void process_table_set_unwind(struct process_table *table, struct unwind *unwind)
+{
+	pthread_mutex_lock(&table->lock);
+	module_registry_set_unwind(table->registry, unwind);
+	pthread_mutex_unlock(&table->lock);
+}
+
+void process_table_stats(struct process_table *table, struct process_stats *out)
+{
+	struct module_stats modules;
+
+	module_registry_stats(table->registry, &modules);
+	pthread_mutex_lock(&table->lock);
+	*out = (struct process_stats){
+		.processes = table->n_processes,
+		.modules = modules.modules,
+		.symbol_bytes = modules.symbol_bytes,
+		.evictions = modules.evictions,
+		.unreadable = modules.unreadable,
+		.remote = modules.remote,
+		.too_late = table->too_late,
+		.queue_full = table->queue_full,
+		.mappings_full = table->mappings_full,
+		.table_full = table->table_full,
+		.dead_bytes = table->dead_bytes,
+		.perf_map_bytes = perf_maps_bytes(),
+		.perf_refused = table->perf_refused,
+	};
+	pthread_mutex_unlock(&table->lock);
+}
+
+size_t process_table_dead_bytes(struct process_table *table)
+{
+	size_t bytes;
+
+	pthread_mutex_lock(&table->lock);
+	bytes = table->dead_bytes;
+	pthread_mutex_unlock(&table->lock);
+	return bytes;
+}
+
+void process_table_read_remote(struct process_table *table)
+{
+	module_registry_read_remote(table->registry);
+}
+
+int process_table_new(uint64_t max_memory, struct process_table **out)
+{
+	struct process_table *table = calloc(1, sizeof(*table));
+	pthread_condattr_t attr;
+	int r;
+
+	if (!table)
+		return -ENOMEM;
+	table->registry = module_registry_new(max_memory);
+	if (!table->registry) {
+		free(table);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&table->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&table->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&table->files_wake, NULL);
+	r = process_reader_start(table);
+	if (r < 0) {
+		process_table_free(table);
+		return r;
+	}
+	*out = table;
+	return 0;
+}
+
+struct process_table *process_table_free(struct process_table *table)
+{
+	struct process_images *images, *next;
+
+	if (!table)
+		return NULL;
+	process_reader_stop(table);
+	HASH_ITER (hh, table->images, images, next) {
+		struct process *process = images->first, *older;
+
+		for (; process; process = older) {
+			older = process->next;
+			process_release_symbols(process);
+			process_remove(process); /* with the last one, images goes too */
+		}
+	}
+	walk_stats_free(table);
+	module_registry_free(table->registry);
+	pthread_cond_destroy(&table->wake);
+	pthread_cond_destroy(&table->files_wake);
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+	return NULL;
+}
+
+int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,
+			    int fd_min, int *fd_out, int *debug_fd_out)
+{
+	return module_registry_open(table->registry, file_id, path, fd_min, fd_out, debug_fd_out);
+}
