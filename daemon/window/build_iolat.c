@@ -9,7 +9,7 @@
 
 #include "common/base.h"
 #include "daemon/window/build_iolat_open.h"
-#include "daemon/window/images.h"
+#include "daemon/window/image_cache.h"
 
 enum { DEVICES_MAX = 256, MINOR_BITS = 20 };
 
@@ -32,7 +32,7 @@ struct ios {
 	size_t room;
 	uint64_t dropped; /* operations, for want of memory, since the last window */
 	struct window *window;
-	struct faces faces;
+	struct image_cache images;
 	struct device devices[DEVICES_MAX];
 	size_t n_devices;
 };
@@ -43,7 +43,7 @@ int ios_new(struct process_table *processes, struct stack_table *stacks, struct 
 
 	if (!ios)
 		return -ENOMEM;
-	ios->faces.processes = processes;
+	ios->images.processes = processes;
 	ios->stacks = stacks;
 	*out = ios;
 	return 0;
@@ -229,17 +229,17 @@ static int io_to_window(struct ios *ios, const struct io *io)
 		.start_boot_ns = key->leader_boot_ns,
 	};
 	const bool is_request = key->layer >= IO_LAYER_BLOCK;
-	uint32_t image = NO_FACE;
+	uint32_t image = IMAGE_NONE;
 	struct window_io *row;
 
 	if (key->flags & IO_KEY_IS_REST)
-		image = faces_get_rest(&ios->faces, ios->window);
+		image = image_cache_get_rest(&ios->images, ios->window);
 	else if (is_request && key->writer)
-		image = faces_get_writer(&ios->faces, ios->window, key->writer);
-	if (image == NO_FACE)
-		image = faces_get_process(&ios->faces, ios->window, &id,
-					  key->flags & IO_KEY_IS_KERNEL, io->sums.comm);
-	row = image == NO_FACE ? NULL : row_add(ios, key, image);
+		image = image_cache_get_writer(&ios->images, ios->window, key->writer);
+	if (image == IMAGE_NONE)
+		image = image_cache_get_process(&ios->images, ios->window, &id,
+						key->flags & IO_KEY_IS_KERNEL, io->sums.comm);
+	row = image == IMAGE_NONE ? NULL : row_add(ios, key, image);
 	if (!row)
 		return -ENOMEM;
 	sums_copy(&io->sums, row);
@@ -267,8 +267,8 @@ struct window *ios_finish(struct ios *ios, const struct io_slot *slots, size_t n
 	for (i = 0; i < ios->n; i++)
 		if (io_to_window(ios, &ios->list[i]))
 			ios->dropped += sums_count(&ios->list[i].sums);
-	ios->dropped += ios_open_add(&ios->faces, window, slots, n_slots, end_ns);
-	faces_clear(&ios->faces);
+	ios->dropped += ios_open_add(&ios->images, window, slots, n_slots, end_ns);
+	image_cache_clear(&ios->images);
 	window->lost[WINDOW_LOST_MEMORY] = ios->dropped;
 	ios->n = ios->n_devices = 0;
 	ios->dropped = 0;

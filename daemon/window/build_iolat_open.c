@@ -19,7 +19,8 @@ static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 	       __atomic_load_n(&slot->generation, __ATOMIC_RELAXED) == generation;
 }
 
-static uint32_t image_of(struct faces *faces, struct window *window, const struct io_slot *slot)
+static uint32_t image_of(struct image_cache *cache, struct window *window,
+			 const struct io_slot *slot)
 {
 	const struct process_id id = {
 		.pid = (int32_t)slot->tgid,
@@ -27,7 +28,7 @@ static uint32_t image_of(struct faces *faces, struct window *window, const struc
 		.start_boot_ns = slot->leader_boot_ns,
 	};
 
-	return faces_get_process(faces, window, &id, slot->flags & IO_KEY_IS_KERNEL, NULL);
+	return image_cache_get_process(cache, window, &id, slot->flags & IO_KEY_IS_KERNEL, NULL);
 }
 
 /* Of the rows from first on, which are of open ones; NULL when out of memory. */
@@ -53,13 +54,13 @@ static struct window_io *row_get(struct window *window, size_t first, const stru
 	return row;
 }
 
-static uint64_t slot_add(struct faces *faces, struct window *window, size_t first,
+static uint64_t slot_add(struct image_cache *cache, struct window *window, size_t first,
 			 const struct io_slot *slot, int64_t end_ns)
 {
-	uint32_t image = image_of(faces, window, slot), i;
+	uint32_t image = image_of(cache, window, slot), i;
 	uint64_t dropped = 0;
 
-	if (image == NO_FACE)
+	if (image == IMAGE_NONE)
 		return slot->depth;
 	for (i = 0; i < slot->depth; i++) {
 		const struct io_frame *frame = &slot->frames[i];
@@ -80,7 +81,7 @@ static uint64_t slot_add(struct faces *faces, struct window *window, size_t firs
 	return dropped;
 }
 
-uint64_t ios_open_add(struct faces *faces, struct window *window, const struct io_slot *slots,
+uint64_t ios_open_add(struct image_cache *cache, struct window *window, const struct io_slot *slots,
 		      size_t n_slots, int64_t end_ns)
 {
 	size_t first = window->n_ios, i;
@@ -92,7 +93,7 @@ uint64_t ios_open_add(struct faces *faces, struct window *window, const struct i
 		    end_ns - (int64_t)slot.frames[0].start_ns < IO_OPEN_NS ||
 		    !procfs_has_thread(slot.tgid, slot.tid))
 			continue;
-		dropped += slot_add(faces, window, first, &slot, end_ns);
+		dropped += slot_add(cache, window, first, &slot, end_ns);
 	}
 	return dropped;
 }

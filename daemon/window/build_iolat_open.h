@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 #include "bpf/io_shared.h"
-#include "daemon/window/images.h"
+#include "daemon/window/image_cache.h"
 #include "daemon/window/window.h"
 
 /* Younger ones are none to mind: most are over by now. */
 #define IO_OPEN_NS INT64_C(1000000000)
 
 /* slots: written to meanwhile. end_ns: the window's. Returns how many were dropped. */
-uint64_t ios_open_add(struct faces *faces, struct window *window, const struct io_slot *slots,
+uint64_t ios_open_add(struct image_cache *cache, struct window *window, const struct io_slot *slots,
 		      size_t n_slots, int64_t end_ns);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/window/images.h"
+#include "daemon/window/image_cache.h"
 
 struct wake {
 	struct wake_key key;
@@ -15,7 +15,7 @@ struct wake {
 
 struct wakes {
 	struct stack_table *stacks;
-	struct faces faces;
+	struct image_cache images;
 	struct wake *list;
 	size_t n;
 	size_t room;
@@ -29,7 +29,7 @@ int wakes_new(struct process_table *processes, struct stack_table *stacks, struc
 
 	if (!wakes)
 		return -ENOMEM;
-	wakes->faces.processes = processes;
+	wakes->images.processes = processes;
 	wakes->stacks = stacks;
 	*out = wakes;
 	return 0;
@@ -101,11 +101,11 @@ static void sums_fill(struct wakes *wakes, const struct wait_sums *sums, struct 
 static void wake_to_window(struct wakes *wakes, const struct wake *wake)
 {
 	const struct sample_key *target = &wake->key.target;
-	uint32_t image = faces_get(&wakes->faces, wakes->window, target, wake->sums.comm);
+	uint32_t image = image_cache_get(&wakes->images, wakes->window, target, wake->sums.comm);
 	struct window_waker *waker;
 	struct window_row *row = NULL;
 
-	if (image != NO_FACE)
+	if (image != IMAGE_NONE)
 		row = window_add_row(wakes->window);
 	waker = row ? window_add_waker(wakes->window) : NULL;
 	if (!waker) {
@@ -134,7 +134,7 @@ struct window *wakes_finish(struct wakes *wakes, int64_t start_ns, int64_t end_n
 	window->end_ns = end_ns;
 	for (i = 0; i < wakes->n; i++)
 		wake_to_window(wakes, &wakes->list[i]);
-	faces_clear(&wakes->faces);
+	image_cache_clear(&wakes->images);
 	window->lost[WINDOW_LOST_MEMORY] = wakes->dropped;
 	wakes->n = 0;
 	wakes->dropped = 0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base.h"
-#include "daemon/window/images.h"
+#include "daemon/window/image_cache.h"
 
 struct sample {
 	struct sample_key key;
@@ -21,7 +21,7 @@ struct sampler {
 	size_t room;
 	uint64_t dropped; /* samples, for want of memory, since the last window */
 	struct window *window;
-	struct faces faces;
+	struct image_cache images;
 };
 
 int sampler_new(enum probe_kind kind, struct process_table *processes, struct stack_table *stacks,
@@ -31,7 +31,7 @@ int sampler_new(enum probe_kind kind, struct process_table *processes, struct st
 
 	if (!sampler)
 		return -ENOMEM;
-	sampler->faces.processes = processes;
+	sampler->images.processes = processes;
 	sampler->stacks = stacks;
 	sampler->kind = kind;
 	sampler->period_ns = period_ns;
@@ -70,8 +70,8 @@ void sampler_add(struct sampler *sampler, const struct sample_key *key,
 static void sample_to_window(struct sampler *sampler, const struct sample *sample)
 {
 	uint32_t image =
-		faces_get(&sampler->faces, sampler->window, &sample->key, sample->sums.comm);
-	struct window_sample *row = image == NO_FACE ? NULL : window_add_sample(sampler->window);
+		image_cache_get(&sampler->images, sampler->window, &sample->key, sample->sums.comm);
+	struct window_sample *row = image == IMAGE_NONE ? NULL : window_add_sample(sampler->window);
 
 	if (!row) {
 		sampler->dropped += sample->sums.count;
@@ -98,7 +98,7 @@ struct window *sampler_finish(struct sampler *sampler, int64_t start_ns, int64_t
 	window->end_ns = end_ns;
 	for (i = 0; i < sampler->n; i++)
 		sample_to_window(sampler, &sampler->samples[i]);
-	faces_clear(&sampler->faces);
+	image_cache_clear(&sampler->images);
 	window->lost[WINDOW_LOST_MEMORY] = sampler->dropped;
 	sampler->n = 0;
 	sampler->dropped = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/window/images.h"
+#include "daemon/window/image_cache.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "daemon/host/procfs.h"
 
 /* A thread as one image. */
-struct face {
+struct cached_image {
 	uint64_t key[3]; /* start, tid, exec generation */
 	uint32_t image;
-	UT_hash_handle hh; /* faces.list */
+	UT_hash_handle hh; /* cache.list */
 };
 
 /* A thread has one number for its life, also across sessions and kinds of data. */
@@ -33,7 +33,7 @@ static void comm_read(const struct process_id *id, char *out)
 		memcpy(out, stat.comm, COMM_LEN);
 }
 
-static int image_fill(struct faces *faces, const struct sample_key *key, const char *comm,
+static int image_fill(struct image_cache *cache, const struct sample_key *key, const char *comm,
 		      struct window_image *image)
 {
 	struct process_id id = {
@@ -53,7 +53,7 @@ static int image_fill(struct faces *faces, const struct sample_key *key, const c
 	/* The idle tasks, one a CPU, are one. */
 	if (!key->tid)
 		strcpy(image->comm, "idle");
-	image->process = process_table_see(faces->processes, &id, key->flags & SAMPLE_IS_KERNEL,
+	image->process = process_table_see(cache->processes, &id, key->flags & SAMPLE_IS_KERNEL,
 					   key->tid == key->tgid ? image->comm : NULL);
 	return image->process ? 0 : -ENOMEM;
 }
@@ -61,17 +61,17 @@ static int image_fill(struct faces *faces, const struct sample_key *key, const c
 /* In the place of a control group: all processes that have no row of their own. */
 #define REST UINT64_MAX
 
-static int nobody_fill(struct faces *faces, const struct process_info *info,
+static int nobody_fill(struct image_cache *cache, const struct process_info *info,
 		       struct window_image *image)
 {
 	image->uid = info->id.start_boot_ns * UINT64_C(0x9e3779b97f4a7c15);
 	image->start_boot_ns = info->id.start_boot_ns;
 	memcpy(image->comm, info->comm, sizeof(info->comm));
-	image->process = process_table_see_as(faces->processes, info);
+	image->process = process_table_see_as(cache->processes, info);
 	return image->process ? 0 : -ENOMEM;
 }
 
-static int writer_fill(struct faces *faces, uint64_t cgroup, struct window_image *image)
+static int writer_fill(struct image_cache *cache, uint64_t cgroup, struct window_image *image)
 {
 	char path[CGROUP_PATH_MAX];
 	struct process_info info = {
@@ -83,7 +83,7 @@ static int writer_fill(struct faces *faces, uint64_t cgroup, struct window_image
 	int r;
 
 	if (cgroup == REST)
-		return nobody_fill(faces,
+		return nobody_fill(cache,
 				   &(const struct process_info){
 					   .id = { .start_boot_ns = REST },
 					   .comm = "others",
@@ -91,70 +91,72 @@ static int writer_fill(struct faces *faces, uint64_t cgroup, struct window_image
 				   },
 				   image);
 	r = cgroup_path(cgroup, path, sizeof(path));
-	return r ? r : nobody_fill(faces, &info, image);
+	return r ? r : nobody_fill(cache, &info, image);
 }
 
 /* The last image of the window is that one's. */
-static int face_add(struct faces *faces, const struct window *window, const uint64_t key[static 3])
+static int cached_image_add(struct image_cache *cache, const struct window *window,
+			    const uint64_t key[static 3])
 {
-	struct face *face = calloc(1, sizeof(*face));
+	struct cached_image *entry = calloc(1, sizeof(*entry));
 
-	if (!face)
+	if (!entry)
 		return -ENOMEM;
-	memcpy(face->key, key, sizeof(face->key));
-	face->image = (uint32_t)window->n_images - 1;
-	HASH_ADD(hh, faces->list, key, sizeof(face->key), face);
-	if (HASH_HAS(face))
+	memcpy(entry->key, key, sizeof(entry->key));
+	entry->image = (uint32_t)window->n_images - 1;
+	HASH_ADD(hh, cache->entries, key, sizeof(entry->key), entry);
+	if (HASH_HAS(entry))
 		return 0;
-	free(face);
+	free(entry);
 	return -ENOMEM;
 }
 
 /* writer: a control group's number, or 0: whom sample_key is of. */
-static uint32_t image_get(struct faces *faces, struct window *window, const uint64_t key[static 3],
-			  const struct sample_key *sample_key, const char *comm, uint64_t writer)
+static uint32_t image_get(struct image_cache *cache, struct window *window,
+			  const uint64_t key[static 3], const struct sample_key *sample_key,
+			  const char *comm, uint64_t writer)
 {
 	struct window_image *image;
-	struct face *face;
+	struct cached_image *entry;
 	int r;
 
-	HASH_FIND(hh, faces->list, key, sizeof(face->key), face);
-	if (face)
-		return face->image;
+	HASH_FIND(hh, cache->entries, key, sizeof(entry->key), entry);
+	if (entry)
+		return entry->image;
 	image = window_add_image(window);
 	if (!image)
-		return NO_FACE;
-	r = writer ? writer_fill(faces, writer, image) : image_fill(faces, sample_key, comm, image);
-	if (!r && !face_add(faces, window, key))
+		return IMAGE_NONE;
+	r = writer ? writer_fill(cache, writer, image) : image_fill(cache, sample_key, comm, image);
+	if (!r && !cached_image_add(cache, window, key))
 		return (uint32_t)window->n_images - 1;
 	image->process = process_unref(image->process);
 	window->n_images--;
-	return NO_FACE;
+	return IMAGE_NONE;
 }
 
-uint32_t faces_get(struct faces *faces, struct window *window, const struct sample_key *sample_key,
-		   const char *comm)
+uint32_t image_cache_get(struct image_cache *cache, struct window *window,
+			 const struct sample_key *sample_key, const char *comm)
 {
 	const uint64_t key[3] = { sample_key->start_boot_ns, sample_key->tid,
 				  sample_key->exec_gen };
 
-	return image_get(faces, window, key, sample_key, comm, 0);
+	return image_get(cache, window, key, sample_key, comm, 0);
 }
 
-uint32_t faces_get_writer(struct faces *faces, struct window *window, uint64_t cgroup)
+uint32_t image_cache_get_writer(struct image_cache *cache, struct window *window, uint64_t cgroup)
 {
 	const uint64_t key[3] = { cgroup, 0, UINT64_MAX };
 
-	return image_get(faces, window, key, NULL, NULL, cgroup);
+	return image_get(cache, window, key, NULL, NULL, cgroup);
 }
 
-uint32_t faces_get_rest(struct faces *faces, struct window *window)
+uint32_t image_cache_get_rest(struct image_cache *cache, struct window *window)
 {
-	return faces_get_writer(faces, window, REST);
+	return image_cache_get_writer(cache, window, REST);
 }
 
-uint32_t faces_get_process(struct faces *faces, struct window *window, const struct process_id *id,
-			   bool is_kernel, const char *comm)
+uint32_t image_cache_get_process(struct image_cache *cache, struct window *window,
+				 const struct process_id *id, bool is_kernel, const char *comm)
 {
 	const struct sample_key key = {
 		.start_boot_ns = id->start_boot_ns,
@@ -165,15 +167,15 @@ uint32_t faces_get_process(struct faces *faces, struct window *window, const str
 		.flags = is_kernel ? SAMPLE_IS_KERNEL : 0,
 	};
 
-	return faces_get(faces, window, &key, comm);
+	return image_cache_get(cache, window, &key, comm);
 }
 
-void faces_clear(struct faces *faces)
+void image_cache_clear(struct image_cache *cache)
 {
-	struct face *face, *next;
+	struct cached_image *entry, *next;
 
-	HASH_ITER (hh, faces->list, face, next) {
-		HASH_DEL(faces->list, face);
-		free(face);
+	HASH_ITER (hh, cache->entries, entry, next) {
+		HASH_DEL(cache->entries, entry);
+		free(entry);
 	}
 }
