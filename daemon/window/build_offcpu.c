@@ -38,12 +38,12 @@ int assembler_new(struct process_table *processes, struct stack_table *stacks, i
 
 struct assembler *assembler_free(struct assembler *assembler)
 {
-	struct track *track, *next;
+	struct thread_state *state, *next;
 
 	if (!assembler)
 		return NULL;
-	HASH_ITER (hh, assembler->tracks, track, next)
-		track_drop(assembler, track);
+	HASH_ITER (hh, assembler->threads, state, next)
+		thread_state_drop(assembler, state);
 	window_unref(assembler->window);
 	free(assembler->waits.items);
 	free(assembler->rows.items);
@@ -54,10 +54,10 @@ struct assembler *assembler_free(struct assembler *assembler)
 void assembler_add_wait(struct assembler *assembler, const struct record_wait *record)
 {
 	struct record_wait *wait = list_add(&assembler->waits, sizeof(*wait));
-	struct track *track = track_get(assembler, record->key.uid);
+	struct thread_state *state = thread_state_get(assembler, record->key.uid);
 
-	if (track)
-		track->span_start_ns = record->start_ns;
+	if (state)
+		state->span_start_ns = record->start_ns;
 	if (wait)
 		*wait = *record;
 	else
@@ -66,55 +66,55 @@ void assembler_add_wait(struct assembler *assembler, const struct record_wait *r
 
 void assembler_add_open_stack(struct assembler *assembler, const struct record_open_stack *record)
 {
-	struct track *track = track_get(assembler, record->uid);
+	struct thread_state *state = thread_state_get(assembler, record->uid);
 
-	if (!track)
+	if (!state)
 		return;
-	track->open_since_ns = record->since_ns;
-	track->open_ustack = record->ustack;
+	state->open_since_ns = record->since_ns;
+	state->open_ustack = record->ustack;
 }
 
 void assembler_add_thread_end(struct assembler *assembler, const struct record_thread_end *record)
 {
-	struct track *track = track_get(assembler, record->thread.uid);
+	struct thread_state *state = thread_state_get(assembler, record->thread.uid);
 
-	if (!track)
+	if (!state)
 		return;
-	track->thread = record->thread;
-	track->has_ended = true;
-	track->end_ns = (int64_t)record->end_ns;
+	state->thread = record->thread;
+	state->has_ended = true;
+	state->end_ns = (int64_t)record->end_ns;
 }
 
 void assembler_add_exec(struct assembler *assembler, const struct record_process *record)
 {
-	struct track *track = record->uid ? track_get(assembler, record->uid) : NULL;
-	struct former *former;
+	struct thread_state *state = record->uid ? thread_state_get(assembler, record->uid) : NULL;
+	struct past_identity *past;
 
-	if (!track)
+	if (!state)
 		return;
-	former = calloc(1, sizeof(*former));
-	if (!former) {
+	past = calloc(1, sizeof(*past));
+	if (!past) {
 		assembler->dropped++;
 		return;
 	}
-	former->exec_gen = record->parent_exec_gen;
-	former->tid = record->parent_tgid;
-	former->start_boot_ns = record->parent_boot_ns;
-	former->epoch = record->epoch;
-	former->sums = record->sums;
-	former->image = NO_IMAGE;
-	memcpy(former->comm, record->old_comm, sizeof(former->comm));
-	former->next = track->former;
-	track->former = former;
-	if (!track->thread.tid) {
+	past->exec_gen = record->parent_exec_gen;
+	past->tid = record->parent_tgid;
+	past->start_boot_ns = record->parent_boot_ns;
+	past->epoch = record->epoch;
+	past->sums = record->sums;
+	past->image = IMAGE_NONE;
+	memcpy(past->comm, record->old_comm, sizeof(past->comm));
+	past->next = state->past;
+	state->past = past;
+	if (!state->thread.tid) {
 		/* Not read at a cut yet: this is all that is known of it so far. */
-		track->thread.uid = record->uid;
-		track->thread.tid = record->tgid;
-		track->thread.tgid = record->tgid;
-		track->thread.leader_boot_ns = record->leader_boot_ns;
-		track->thread.start_boot_ns = record->leader_boot_ns;
-		track->thread.exec_gen = record->exec_gen;
-		memcpy(track->thread.comm, record->comm, sizeof(record->comm));
+		state->thread.uid = record->uid;
+		state->thread.tid = record->tgid;
+		state->thread.tgid = record->tgid;
+		state->thread.leader_boot_ns = record->leader_boot_ns;
+		state->thread.start_boot_ns = record->leader_boot_ns;
+		state->thread.exec_gen = record->exec_gen;
+		memcpy(state->thread.comm, record->comm, sizeof(record->comm));
 	}
 }
 
@@ -128,13 +128,13 @@ void assembler_begin(struct assembler *assembler, int64_t start_ns, int64_t end_
 
 void assembler_add_thread(struct assembler *assembler, const struct thread *thread)
 {
-	struct track *track = track_get(assembler, thread->uid);
+	struct thread_state *state = thread_state_get(assembler, thread->uid);
 
-	if (!track)
+	if (!state)
 		return;
-	track->epoch = assembler->epoch;
-	if (!track->has_ended)
-		track->thread = *thread;
+	state->epoch = assembler->epoch;
+	if (!state->has_ended)
+		state->thread = *thread;
 }
 
 void assembler_add_row(struct assembler *assembler, const struct wait_key *key,
@@ -159,11 +159,11 @@ struct window *assembler_finish(struct assembler *assembler)
 	assembler->window = window;
 	window->start_ns = assembler->start_ns;
 	window->end_ns = assembler->end_ns;
-	tracks_to_images(assembler);
+	threads_to_images(assembler);
 	rows_to_window(assembler);
-	tracks_to_opens(assembler);
+	threads_to_opens(assembler);
 	waits_to_window(assembler);
-	tracks_roll(assembler);
+	threads_roll(assembler);
 	window->lost[WINDOW_LOST_MEMORY] = assembler->dropped;
 	window->lost[WINDOW_LOST_WAIT_THREADS] = assembler->unknown;
 	assembler->dropped = assembler->unknown = 0;
@@ -173,5 +173,5 @@ struct window *assembler_finish(struct assembler *assembler)
 
 size_t assembler_threads(const struct assembler *assembler)
 {
-	return HASH_COUNT(assembler->tracks);
+	return HASH_COUNT(assembler->threads);
 }

@@ -13,17 +13,16 @@
 
 #include "daemon/base/hash_table.h"
 #include "daemon/window/build_offcpu.h"
-
-enum { NO_IMAGE = UINT32_MAX };
+#include "daemon/window/image_cache.h"
 
 /*
  * What a thread was before an exec in this window, or in the one before: an exec between a cut and
  * its reading is told too early, the image's last waits are in the next window.
  */
-struct former {
-	struct former *next;	 /* the one before it */
-	struct thread_sums sums; /* of the thread, at the exec */
-	uint32_t epoch;		 /* the exec's */
+struct past_identity {
+	struct past_identity *next; /* the one before it */
+	struct thread_sums sums;    /* of the thread, at the exec */
+	uint32_t epoch;		    /* the exec's */
 	uint32_t exec_gen;
 	uint32_t tid; /* not the new image's, nor the start, where the main thread was another */
 	uint64_t start_boot_ns;
@@ -32,12 +31,12 @@ struct former {
 	char comm[COMM_LEN];
 };
 
-struct track {
+struct thread_state {
 	uint64_t uid;
 	struct thread thread;	 /* as read at this cut, or as it ended */
 	struct thread_sums last; /* at the start of the window */
 	struct thread_sums now;	 /* at its end */
-	struct former *former;
+	struct past_identity *past;
 	uint32_t epoch; /* the cut it was seen at */
 	uint32_t image;
 	uint64_t open_since_ns; /* the wait that open_ustack was read of */
@@ -47,7 +46,7 @@ struct track {
 	bool is_missing;	/* nothing of it came at the last cut */
 	bool has_ended;
 	int64_t end_ns;
-	UT_hash_handle hh; /* assembler.tracks */
+	UT_hash_handle hh; /* assembler.threads */
 };
 
 /* Grows by doubling; `n` records of `size`. */
@@ -66,9 +65,9 @@ struct assembler {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	int64_t min_wait_ns;
-	struct track *tracks; /* by uid */
-	struct list waits;    /* struct record_wait, not yet in a window */
-	struct list rows;     /* struct row, of the cut in progress */
+	struct thread_state *threads; /* by uid */
+	struct list waits;	      /* struct record_wait, not yet in a window */
+	struct list rows;	      /* struct row, of the cut in progress */
 	int64_t start_ns;
 	int64_t end_ns;
 	uint32_t epoch;
@@ -77,25 +76,25 @@ struct assembler {
 	struct window *window;
 };
 
-/* assembler_tracks.c: NULL and NO_IMAGE when out of memory, which is counted */
-struct track *track_get(struct assembler *assembler, uint64_t uid);
+/* assembler_tracks.c: NULL and IMAGE_NONE when out of memory, which is counted */
+struct thread_state *thread_state_get(struct assembler *assembler, uint64_t uid);
 
 /* Forgets it. */
-void track_drop(struct assembler *assembler, struct track *track);
+void thread_state_drop(struct assembler *assembler, struct thread_state *state);
 
 /* Shares of time of all threads seen, into the window's images. */
-void tracks_to_images(struct assembler *assembler);
+void threads_to_images(struct assembler *assembler);
 
 /* The image of these waits; counts them as lost when there is none. */
 uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns);
 uint32_t wait_image(struct assembler *assembler, const struct wait_key *key, uint64_t count);
 
 /* Ready for the next window. */
-void tracks_roll(struct assembler *assembler);
+void threads_roll(struct assembler *assembler);
 
 /* assembler_waits.c: rows, waits across cuts and waits that go on, into the window */
 void rows_to_window(struct assembler *assembler);
-void tracks_to_opens(struct assembler *assembler);
+void threads_to_opens(struct assembler *assembler);
 void waits_to_window(struct assembler *assembler);
 
 #endif

@@ -6,51 +6,51 @@
 
 #include "common/base.h"
 
-static void track_age_former(struct track *track)
+static void past_identities_age(struct thread_state *state)
 {
-	struct former **at = &track->former, *former;
+	struct past_identity **at = &state->past, *past;
 
-	while ((former = *at)) {
-		if (former->is_old) {
-			*at = former->next;
-			free(former);
+	while ((past = *at)) {
+		if (past->is_old) {
+			*at = past->next;
+			free(past);
 			continue;
 		}
-		former->is_old = true;
-		former->image = NO_IMAGE;
-		at = &former->next;
+		past->is_old = true;
+		past->image = IMAGE_NONE;
+		at = &past->next;
 	}
 }
 
-void track_drop(struct assembler *assembler, struct track *track)
+void thread_state_drop(struct assembler *assembler, struct thread_state *state)
 {
-	HASH_DEL(assembler->tracks, track);
-	while (track->former)
-		track_age_former(track);
-	free(track);
+	HASH_DEL(assembler->threads, state);
+	while (state->past)
+		past_identities_age(state);
+	free(state);
 }
 
-struct track *track_get(struct assembler *assembler, uint64_t uid)
+struct thread_state *thread_state_get(struct assembler *assembler, uint64_t uid)
 {
-	struct track *track;
+	struct thread_state *state;
 
-	HASH_FIND(hh, assembler->tracks, &uid, sizeof(uid), track);
-	if (track)
-		return track;
-	track = calloc(1, sizeof(*track));
-	if (!track) {
+	HASH_FIND(hh, assembler->threads, &uid, sizeof(uid), state);
+	if (state)
+		return state;
+	state = calloc(1, sizeof(*state));
+	if (!state) {
 		assembler->dropped++;
 		return NULL;
 	}
-	track->uid = uid;
-	track->image = NO_IMAGE;
-	HASH_ADD(hh, assembler->tracks, uid, sizeof(track->uid), track);
-	if (!HASH_HAS(track)) {
+	state->uid = uid;
+	state->image = IMAGE_NONE;
+	HASH_ADD(hh, assembler->threads, uid, sizeof(state->uid), state);
+	if (!HASH_HAS(state)) {
 		assembler->dropped++;
-		free(track);
+		free(state);
 		return NULL;
 	}
-	return track;
+	return state;
 }
 
 static uint64_t overlap(int64_t from, int64_t to, int64_t start, int64_t end)
@@ -106,7 +106,7 @@ static uint32_t image_add(struct assembler *assembler, const struct thread *t, u
 	};
 
 	if (!image)
-		return NO_IMAGE;
+		return IMAGE_NONE;
 	image->uid = t->uid;
 	image->tid = (int32_t)t->tid;
 	image->start_boot_ns = t->start_boot_ns;
@@ -117,53 +117,53 @@ static uint32_t image_add(struct assembler *assembler, const struct thread *t, u
 					   t->tid == t->tgid ? image->comm : NULL);
 	if (!image->process) {
 		window->n_images--;
-		return NO_IMAGE;
+		return IMAGE_NONE;
 	}
 	return (uint32_t)window->n_images - 1;
 }
 
-static uint32_t former_image_add(struct assembler *assembler, const struct thread *t,
-				 const struct former *former)
+static uint32_t past_image_add(struct assembler *assembler, const struct thread *t,
+			       const struct past_identity *past)
 {
 	struct thread was = *t;
 
-	was.tid = former->tid;
-	was.start_boot_ns = former->start_boot_ns;
-	return image_add(assembler, &was, former->exec_gen, former->comm);
+	was.tid = past->tid;
+	was.start_boot_ns = past->start_boot_ns;
+	return image_add(assembler, &was, past->exec_gen, past->comm);
 }
 
 /* The image of a thread that a wait belongs to; an older one when it went through an exec. */
-static uint32_t track_image(struct assembler *assembler, struct track *track, uint32_t exec_gen)
+static uint32_t thread_state_image(struct assembler *assembler, struct thread_state *state,
+				   uint32_t exec_gen)
 {
-	struct former *former;
+	struct past_identity *past;
 
-	for (former = track->former; former && exec_gen != track->thread.exec_gen;
-	     former = former->next) {
-		if (former->exec_gen != exec_gen)
+	for (past = state->past; past && exec_gen != state->thread.exec_gen; past = past->next) {
+		if (past->exec_gen != exec_gen)
 			continue;
-		if (former->image == NO_IMAGE)
-			former->image = former_image_add(assembler, &track->thread, former);
-		return former->image;
+		if (past->image == IMAGE_NONE)
+			past->image = past_image_add(assembler, &state->thread, past);
+		return past->image;
 	}
-	if (track->image == NO_IMAGE)
-		track->image = image_add(assembler, &track->thread, track->thread.exec_gen,
-					 track->thread.comm);
-	return track->image;
+	if (state->image == IMAGE_NONE)
+		state->image = image_add(assembler, &state->thread, state->thread.exec_gen,
+					 state->thread.comm);
+	return state->image;
 }
 
 /* The image of these waits; counts them as lost when there is none. */
 uint32_t wait_image(struct assembler *assembler, const struct wait_key *key, uint64_t count)
 {
-	struct track *track;
+	struct thread_state *state;
 	uint32_t image;
 
-	HASH_FIND(hh, assembler->tracks, &key->uid, sizeof(key->uid), track);
-	if (!track || !track->thread.tid) {
+	HASH_FIND(hh, assembler->threads, &key->uid, sizeof(key->uid), state);
+	if (!state || !state->thread.tid) {
 		assembler->unknown += count;
-		return NO_IMAGE;
+		return IMAGE_NONE;
 	}
-	image = track_image(assembler, track, key->exec_gen);
-	if (image == NO_IMAGE)
+	image = thread_state_image(assembler, state, key->exec_gen);
+	if (image == IMAGE_NONE)
 		assembler->dropped += count;
 	return image;
 }
@@ -187,28 +187,28 @@ static bool sums_are_none(const struct thread_sums *sums)
 }
 
 /* Threads that were created after the cut have no part in the window. */
-static bool track_is_in_window(const struct track *track)
+static bool thread_is_in_window(const struct thread_state *state)
 {
-	return !sums_are_none(&track->now);
+	return !sums_are_none(&state->now);
 }
 
 /*
  * Ended in this window. By its epoch too: a switch on its way while the cut was made may carry a
  * time after it, but was charged to this window, and its sums are the last ones.
  */
-static bool track_is_over(const struct assembler *assembler, const struct track *track)
+static bool thread_is_over(const struct assembler *assembler, const struct thread_state *state)
 {
-	return track->has_ended &&
-	       (track->end_ns <= assembler->end_ns || track->thread.epoch != assembler->epoch);
+	return state->has_ended &&
+	       (state->end_ns <= assembler->end_ns || state->thread.epoch != assembler->epoch);
 }
 
-static bool track_is_seen(const struct assembler *assembler, const struct track *track)
+static bool thread_is_seen(const struct assembler *assembler, const struct thread_state *state)
 {
-	return track->has_ended || track->epoch == assembler->epoch;
+	return state->has_ended || state->epoch == assembler->epoch;
 }
 
 /* The image's share of the window: from where the one before left off. Moves that to its end. */
-static void image_sum(struct assembler *assembler, struct track *track, uint32_t exec_gen,
+static void image_sum(struct assembler *assembler, struct thread_state *state, uint32_t exec_gen,
 		      const struct thread_sums *to, struct thread_sums *from)
 {
 	struct thread_sums share = *to;
@@ -216,75 +216,75 @@ static void image_sum(struct assembler *assembler, struct track *track, uint32_t
 
 	sums_subtract(&share, from);
 	/* Gone before this window began, or new after it ended. */
-	if (sums_are_none(&share) && (track->former || exec_gen != track->thread.exec_gen))
+	if (sums_are_none(&share) && (state->past || exec_gen != state->thread.exec_gen))
 		return;
 	*from = *to;
-	image = track_image(assembler, track, exec_gen);
-	if (image == NO_IMAGE)
+	image = thread_state_image(assembler, state, exec_gen);
+	if (image == IMAGE_NONE)
 		assembler->dropped++;
 	else
 		assembler->window->images[image].sums = share;
 }
 
 /* The shares of what it was before, the oldest first; up to the cut, if it was that still then. */
-static void formers_sum(struct assembler *assembler, struct track *track,
-			const struct former *former, struct thread_sums *from)
+static void past_identities_sum(struct assembler *assembler, struct thread_state *state,
+				const struct past_identity *past, struct thread_sums *from)
 {
-	if (!former)
+	if (!past)
 		return;
-	formers_sum(assembler, track, former->next, from);
-	image_sum(assembler, track, former->exec_gen,
-		  former->epoch == assembler->epoch ? &track->now : &former->sums, from);
+	past_identities_sum(assembler, state, past->next, from);
+	image_sum(assembler, state, past->exec_gen,
+		  past->epoch == assembler->epoch ? &state->now : &past->sums, from);
 }
 
-static void track_sum(struct assembler *assembler, struct track *track)
+static void thread_share(struct assembler *assembler, struct thread_state *state)
 {
-	const struct thread *t = &track->thread;
+	const struct thread *t = &state->thread;
 	struct thread_sums from;
 
-	track->now = track_is_over(assembler, track)
+	state->now = thread_is_over(assembler, state)
 			     ? t->sums
 			     : thread_sums_at(t, assembler->epoch, assembler->end_ns);
 	/* Not remembered, for want of memory maybe: what it was before is not of this window. */
-	if (!track->has_last && t->epoch + 1 == assembler->epoch)
-		track->last = t->at_cut;
-	if (!track_is_in_window(track))
+	if (!state->has_last && t->epoch + 1 == assembler->epoch)
+		state->last = t->at_cut;
+	if (!thread_is_in_window(state))
 		return;
-	from = track->last;
-	formers_sum(assembler, track, track->former, &from);
-	image_sum(assembler, track, t->exec_gen, &track->now, &from);
+	from = state->last;
+	past_identities_sum(assembler, state, state->past, &from);
+	image_sum(assembler, state, t->exec_gen, &state->now, &from);
 }
 
-void tracks_to_images(struct assembler *assembler)
+void threads_to_images(struct assembler *assembler)
 {
-	struct track *track, *next;
+	struct thread_state *state, *next;
 
-	HASH_ITER (hh, assembler->tracks, track, next)
-		if (track_is_seen(assembler, track))
-			track_sum(assembler, track);
+	HASH_ITER (hh, assembler->threads, state, next)
+		if (thread_is_seen(assembler, state))
+			thread_share(assembler, state);
 }
 
 /*
  * Ready for the next window: who ended is forgotten. So is who was not seen, a cut later: the
  * record of a thread that ended after the cut and before the reading may still be on its way.
  */
-void tracks_roll(struct assembler *assembler)
+void threads_roll(struct assembler *assembler)
 {
-	struct track *track, *next;
+	struct thread_state *state, *next;
 	bool is_seen;
 
-	HASH_ITER (hh, assembler->tracks, track, next) {
-		is_seen = track_is_seen(assembler, track);
-		if (track_is_over(assembler, track) || (!is_seen && track->is_missing)) {
-			track_drop(assembler, track);
+	HASH_ITER (hh, assembler->threads, state, next) {
+		is_seen = thread_is_seen(assembler, state);
+		if (thread_is_over(assembler, state) || (!is_seen && state->is_missing)) {
+			thread_state_drop(assembler, state);
 			continue;
 		}
-		track->image = NO_IMAGE;
-		track_age_former(track);
-		track->is_missing = !is_seen;
+		state->image = IMAGE_NONE;
+		past_identities_age(state);
+		state->is_missing = !is_seen;
 		if (is_seen) {
-			track->last = track->now;
-			track->has_last = true;
+			state->last = state->now;
+			state->has_last = true;
 		}
 	}
 }

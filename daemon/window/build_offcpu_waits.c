@@ -13,7 +13,7 @@ void rows_to_window(struct assembler *assembler)
 		const struct wait_sums *sums = &rows[i].sums;
 
 		image = wait_image(assembler, &rows[i].key, sums->count);
-		if (image == NO_IMAGE)
+		if (image == IMAGE_NONE)
 			continue;
 		row = window_add_row(window);
 		if (!row) {
@@ -40,7 +40,7 @@ static void wait_to_span(struct assembler *assembler, const struct record_wait *
 	uint32_t image = wait_image(assembler, &wait->key, 1);
 	struct window_span *span;
 
-	if (image == NO_IMAGE)
+	if (image == IMAGE_NONE)
 		return;
 	span = window_add_span(assembler->window);
 	if (!span) {
@@ -63,7 +63,7 @@ static void open_add(struct assembler *assembler, const struct wait_key *key, in
 	uint32_t image = wait_image(assembler, key, 1);
 	struct window_open *open;
 
-	if (image == NO_IMAGE)
+	if (image == IMAGE_NONE)
 		return;
 	open = window_add_open(assembler->window);
 	if (!open) {
@@ -85,10 +85,10 @@ static void open_add(struct assembler *assembler, const struct wait_key *key, in
  */
 static void wait_to_open(struct assembler *assembler, const struct record_wait *wait)
 {
-	struct track *track;
+	struct thread_state *state;
 
-	HASH_FIND(hh, assembler->tracks, &wait->key.uid, sizeof(wait->key.uid), track);
-	if (track && track->thread.tid)
+	HASH_FIND(hh, assembler->threads, &wait->key.uid, sizeof(wait->key.uid), state);
+	if (state && state->thread.tid)
 		open_add(assembler, &wait->key, (int64_t)wait->start_ns, (int64_t)wait->wake_ns,
 			 wait->throttled_ns);
 }
@@ -111,9 +111,9 @@ void waits_to_window(struct assembler *assembler)
 }
 
 /* The stacks of a wait that goes on: of its switch-out where they are taken there. */
-static void open_stacks(const struct track *track, struct wait_key *key)
+static void open_stacks(const struct thread_state *state, struct wait_key *key)
 {
-	const struct thread *t = &track->thread;
+	const struct thread *t = &state->thread;
 
 	if (t->flags & THREAD_IS_NEW) {
 		key->kstack = STACK_NEW_THREAD;
@@ -122,8 +122,8 @@ static void open_stacks(const struct track *track, struct wait_key *key)
 		key->ustack = t->ustack;
 	} else {
 		key->kstack = t->open_since_ns == t->since_ns ? t->open_kstack : STACK_UNREAD;
-		if (track->open_since_ns == t->since_ns)
-			key->ustack = track->open_ustack;
+		if (state->open_since_ns == t->since_ns)
+			key->ustack = state->open_ustack;
 	}
 }
 
@@ -131,11 +131,12 @@ static void open_stacks(const struct track *track, struct wait_key *key)
  * is_unseen: some hosts hide threads from BPF, their switches too; whether such a wait has ended
  * is not known.
  */
-static void track_to_open(struct assembler *assembler, const struct track *track, bool is_unseen)
+static void thread_to_open(struct assembler *assembler, const struct thread_state *state,
+			   bool is_unseen)
 {
-	const struct thread *t = &track->thread;
+	const struct thread *t = &state->thread;
 	struct wait_key key = {
-		.uid = track->uid,
+		.uid = state->uid,
 		.exec_gen = t->exec_gen,
 		.state = t->wait_state | (is_unseen ? STATE_UNSEEN : 0),
 	};
@@ -145,7 +146,7 @@ static void track_to_open(struct assembler *assembler, const struct track *track
 		wake = since;
 	else if ((int64_t)t->wake_ns >= since && (int64_t)t->wake_ns < assembler->end_ns)
 		wake = (int64_t)t->wake_ns;
-	open_stacks(track, &key);
+	open_stacks(state, &key);
 	open_add(assembler, &key, since, wake, thread_throttled_at(t, wake, assembler->end_ns));
 }
 
@@ -153,28 +154,28 @@ static void track_to_open(struct assembler *assembler, const struct track *track
  * At the cut, and long enough by then; not one of a thread that was found after it. A wait whose
  * record has come ended between the cut and the reading: the record tells more.
  */
-static bool track_is_waiting(const struct assembler *assembler, const struct track *track)
+static bool thread_is_waiting(const struct assembler *assembler, const struct thread_state *state)
 {
-	const struct thread *t = &track->thread;
+	const struct thread *t = &state->thread;
 	int64_t since = (int64_t)t->since_ns, end = assembler->end_ns;
 
 	if (t->flags & THREAD_IS_SEEDED && (int64_t)t->seeded_ns >= end)
 		return false;
 	return t->status != THREAD_ON_CPU && since < end && end - since >= assembler->min_wait_ns &&
-	       track->span_start_ns != t->since_ns;
+	       state->span_start_ns != t->since_ns;
 }
 
-void tracks_to_opens(struct assembler *assembler)
+void threads_to_opens(struct assembler *assembler)
 {
-	struct track *track, *next;
+	struct thread_state *state, *next;
 	uint32_t last_cut = 0;
 
 	/* Of the iterator's walks the last one; that of this cut may have failed. */
-	HASH_ITER (hh, assembler->tracks, track, next)
-		if (track->thread.seen_cut > last_cut)
-			last_cut = track->thread.seen_cut;
-	HASH_ITER (hh, assembler->tracks, track, next)
-		if (!track->has_ended && track->epoch == assembler->epoch &&
-		    track_is_waiting(assembler, track))
-			track_to_open(assembler, track, track->thread.seen_cut < last_cut);
+	HASH_ITER (hh, assembler->threads, state, next)
+		if (state->thread.seen_cut > last_cut)
+			last_cut = state->thread.seen_cut;
+	HASH_ITER (hh, assembler->threads, state, next)
+		if (!state->has_ended && state->epoch == assembler->epoch &&
+		    thread_is_waiting(assembler, state))
+			thread_to_open(assembler, state, state->thread.seen_cut < last_cut);
 }
