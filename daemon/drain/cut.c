@@ -23,37 +23,12 @@ enum {
 	STALE_CUTS = 4, /* a thread no iterator saw for so many cuts has no task */
 };
 
-/* on_event of a member of the window's map. */
 static void on_row(void *context, const void *key, const void *value)
 {
 	struct drain *drain = context;
 
 	drain->keys++;
-	assembler_add_row(drain->assembler, key, value);
-}
-
-static void on_sample(void *context, const void *key, const void *value)
-{
-	struct drain *drain = context;
-
-	drain->keys++;
-	sampler_add(drain->sampler, key, value);
-}
-
-static void on_wake(void *context, const void *key, const void *value)
-{
-	struct drain *drain = context;
-
-	drain->keys++;
-	wakes_add(drain->wakes, key, value);
-}
-
-static void on_io(void *context, const void *key, const void *value)
-{
-	struct drain *drain = context;
-
-	drain->keys++;
-	ios_add(drain->ios, key, value);
+	window_builder_add(drain->builder, key, value);
 }
 
 /* A whole copy of a slot: the writer bumps seq_begin before and seq_done after it writes. */
@@ -86,6 +61,11 @@ static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
 	return !procfs_has_thread(thread->tgid, thread->tid);
 }
 
+bool drain_has_threads(const struct drain *drain)
+{
+	return probe_threads(drain->probe) != NULL;
+}
+
 static void threads_read(struct drain *drain)
 {
 	struct thread *slots = probe_threads(drain->probe), thread;
@@ -103,7 +83,7 @@ static void threads_read(struct drain *drain)
 			drain->stale++;
 			continue;
 		}
-		assembler_add_thread(drain->assembler, &thread);
+		window_builder_add_thread(drain->builder, &thread);
 	}
 }
 
@@ -220,20 +200,13 @@ int64_t drain_bump_epoch(struct cut *cut)
 
 static int window_read(struct drain *drain, unsigned int slot)
 {
-	int fd = probe_window_fd(drain->probe, slot);
+	const struct window_builder *builder = drain->builder;
 
 	drain->keys = 0;
-	if (drain->sampler)
-		return drain_map_read(fd, sizeof(struct sample_key), sizeof(struct sample_sums),
-				      on_sample, drain);
-	if (drain->wakes)
-		return drain_map_read(fd, sizeof(struct wake_key), sizeof(struct wake_sums),
-				      on_wake, drain);
-	if (drain->ios)
-		return drain_map_read(fd, sizeof(struct io_key), sizeof(struct io_sums), on_io,
-				      drain);
-	threads_read(drain);
-	return drain_map_read(fd, sizeof(struct wait_key), sizeof(struct wait_sums), on_row, drain);
+	if (drain_has_threads(drain))
+		threads_read(drain);
+	return drain_map_read(probe_window_fd(drain->probe, slot), window_builder_key_size(builder),
+			      window_builder_value_size(builder), on_row, drain);
 }
 
 /* Of some readings the one least disturbed between its two clocks. */
@@ -267,14 +240,6 @@ static int64_t real_offset(struct drain *drain)
 	return drain->real_offset_ns;
 }
 
-static struct window *ios_window(struct drain *drain, int64_t start, int64_t end)
-{
-	size_t n;
-	const struct io_slot *slots = probe_io_slots(drain->probe, &n);
-
-	return ios_finish(drain->ios, slots, n, start, end);
-}
-
 int drain_cut_window(struct drain *drain, struct window **out)
 {
 	struct cut *cut = probe_cut(drain->probe);
@@ -287,12 +252,12 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	r = windows_settle(drain);
 	if (r)
 		return log_err(r, "wait for programs to leave the window");
-	if (drain->assembler) {
+	if (drain_has_threads(drain)) {
 		r = drain_visit_tasks(drain);
 		if (r && r != -ENOENT /* detached already */)
 			log_err(r, "visit the tasks for open waits");
-		assembler_begin(drain->assembler, start, end, cut->epoch);
 	}
+	window_builder_begin(drain->builder, start, end, cut->epoch);
 	r = window_read(drain, slot);
 	if (r)
 		log_err(r, "read the window's map");
@@ -301,14 +266,7 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	 * the ring. A program that began since may have reserved before them and not committed yet.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
-	if (drain->assembler)
-		window = assembler_finish(drain->assembler);
-	else if (drain->wakes)
-		window = wakes_finish(drain->wakes, start, end);
-	else if (drain->ios)
-		window = ios_window(drain, start, end);
-	else
-		window = sampler_finish(drain->sampler, start, end);
+	window = window_builder_finish(drain->builder);
 	if (!window)
 		return log_err(-ENOMEM, "assemble a window");
 	/* What could not be read of the map stays in it, for a window to come. */

@@ -171,22 +171,18 @@ static void *drain_run(void *data)
 	return NULL;
 }
 
-static int drain_open_kind(struct drain *drain, int64_t min_wait_ns)
+static int drain_open_builder(struct drain *drain, int64_t min_wait_ns)
 {
-	switch (probe_kind(drain->probe)) {
-	case PROBE_ONCPU:
-	case PROBE_STACKCOUNT:
-	case PROBE_STACKSNOOP:
-		return sampler_new(probe_kind(drain->probe), drain->processes, drain->stacks,
-				   probe_period_ns(drain->probe), &drain->sampler);
-	case PROBE_OFFWAKE:
-		return wakes_new(drain->processes, drain->stacks, &drain->wakes);
-	case PROBE_IOLAT:
-		return ios_new(drain->processes, drain->stacks, &drain->ios);
-	default:
-		return assembler_new(drain->processes, drain->stacks, min_wait_ns,
-				     &drain->assembler);
-	}
+	struct window_builder_options options = {
+		.kind = probe_kind(drain->probe),
+		.processes = drain->processes,
+		.stacks = drain->stacks,
+		.period_ns = probe_period_ns(drain->probe),
+		.min_wait_ns = min_wait_ns,
+	};
+
+	options.io_slots = probe_io_slots(drain->probe, &options.n_io_slots);
+	return window_builder_new(&options, &drain->builder);
 }
 
 static int drain_open(struct drain *drain, int64_t min_wait_ns)
@@ -207,7 +203,7 @@ static int drain_open(struct drain *drain, int64_t min_wait_ns)
 	drain->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (drain->wake_fd < 0)
 		return -errno;
-	r = drain_open_kind(drain, min_wait_ns);
+	r = drain_open_builder(drain, min_wait_ns);
 	if (r)
 		return r;
 	return drain_ring_open(probe_ring_fd(drain->probe), drain_on_record, drain, &drain->ring);
@@ -219,11 +215,8 @@ static struct drain *drain_free(struct drain *drain)
 	drain_ring_close(drain->ring);
 	drain_stacks_fini(drain);
 	window_unref(drain->last_window);
-	assembler_free(drain->assembler);
-	sampler_free(drain->sampler);
-	wakes_free(drain->wakes);
+	window_builder_free(drain->builder);
 	calls_unref(drain->calls);
-	ios_free(drain->ios);
 	closep(&drain->wake_fd);
 	free(drain->cpus);
 	pthread_cond_destroy(&drain->cut_done);
@@ -252,7 +245,7 @@ static struct drain *drain_new(void)
 static int drain_begin(struct drain *drain)
 {
 	drain_bump_epoch(probe_cut(drain->probe));
-	if (!drain->assembler)
+	if (!drain_has_threads(drain))
 		return 0;
 	usleep(1000);
 	return drain_visit_tasks(drain);
@@ -281,7 +274,7 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	r = drain_open(drain, options->min_wait_ns);
 	if (!r)
 		r = drain_begin(drain);
-	if (!r && drain->assembler)
+	if (!r && drain_has_threads(drain))
 		r = openwait_reader_of(drain->probe, &drain->openwait);
 	if (!r && options->may_be_short)
 		openwaits_read(drain, 0);

@@ -17,10 +17,7 @@
 #include "daemon/drain/call_budget.h"
 #include "daemon/drain/drain.h"
 #include "daemon/drain/ring.h"
-#include "daemon/window/build_iolat.h"
-#include "daemon/window/build_offcpu.h"
-#include "daemon/window/build_offwake.h"
-#include "daemon/window/build_samples.h"
+#include "daemon/window/builder.h"
 
 /* References to stacks that have come for a window. */
 struct held_stacks {
@@ -47,12 +44,9 @@ struct drain {
 	struct resolver *resolver;
 	uint64_t session;
 	bool notes_processes;
-	struct assembler *assembler; /* of offcpu, else NULL */
-	struct sampler *sampler;     /* of oncpu and of calls, else NULL */
-	struct calls *calls;	     /* of stacksnoop, else NULL; a reference */
-	struct pace pace;	     /* of calls */
-	struct wakes *wakes;	     /* of offwake, else NULL */
-	struct ios *ios;	     /* of iolat, else NULL */
+	struct window_builder *builder;
+	struct calls *calls; /* of stacksnoop, else NULL; a reference */
+	struct pace pace;    /* of calls */
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* of offcpu, else NULL */
 	bool has_asked_openwait;	  /* since the last cut */
@@ -85,6 +79,9 @@ void drain_stacks_fini(struct drain *drain);
 
 /* drain_cut.c: the new window begins; returns its start. */
 int64_t drain_bump_epoch(struct cut *cut);
+
+/* True if the probe keeps a table of threads (offcpu), which is read at each cut. */
+bool drain_has_threads(const struct drain *drain);
 
 /* The task iterator seeds threads and takes the kernel stacks of open waits. */
 int drain_visit_tasks(struct drain *drain);

@@ -147,8 +147,7 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 	case RECORD_EXEC:
 		if (drain->notes_processes)
 			process_table_note_exec(drain->processes, &id, record->comm);
-		if (drain->assembler)
-			assembler_add_exec(drain->assembler, record);
+		window_builder_add_record(drain->builder, &record->head);
 		break;
 	default:
 		if (drain->notes_processes)
@@ -189,15 +188,6 @@ void drain_on_record(void *context, void *data, size_t size)
 	case RECORD_STACK:
 		handle_stack(drain, data);
 		break;
-	case RECORD_WAIT:
-		assembler_add_wait(drain->assembler, data);
-		break;
-	case RECORD_OPEN_STACK:
-		assembler_add_open_stack(drain->assembler, data);
-		break;
-	case RECORD_THREAD_END:
-		assembler_add_thread_end(drain->assembler, data);
-		break;
 	case RECORD_CALL:
 		handle_call(drain, data);
 		break;
@@ -209,5 +199,7 @@ void drain_on_record(void *context, void *data, size_t size)
 	case RECORD_MAPPING:
 		handle_mapping(drain, data);
 		break;
+	default:
+		window_builder_add_record(drain->builder, head);
 	}
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/window/build_iolat.h"
-
+/*
+ * Builds windows of iolat: I/O operations by process, layer, operation and device, with the names
+ * that the devices have at the cut; and those that had not ended by then.
+ */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/io_shared.h"
 #include "common/base.h"
-#include "daemon/window/build_iolat_open.h"
-#include "daemon/window/image_cache.h"
+#include "daemon/host/procfs.h"
+#include "daemon/window/builder_ops.h"
+
+/* Open operations younger than this are left out: most of them end before anyone asks. */
+#define OPEN_MIN_NS NS_PER_S
 
 enum { DEVICES_MAX = 256, MINOR_BITS = 20 };
-
-struct io {
-	struct io_key key;
-	struct io_sums sums;
-};
 
 /* A device's name in this window. */
 struct device {
@@ -25,42 +25,16 @@ struct device {
 	char name[WINDOW_DEVICE_LEN];
 };
 
-struct ios {
-	struct stack_table *stacks;
-	struct io *list;
-	size_t n;
-	size_t room;
-	uint64_t dropped; /* operations, for want of memory, since the last window */
-	struct window *window;
-	struct image_cache images;
+struct iolat_builder {
+	struct window_builder base;
 	struct device devices[DEVICES_MAX];
 	size_t n_devices;
 };
 
-int ios_new(struct process_table *processes, struct stack_table *stacks, struct ios **out)
+/* The sum of the buckets, which is the only count that rows of requests have. */
+static uint64_t operation_count(const void *value)
 {
-	struct ios *ios = calloc(1, sizeof(*ios));
-
-	if (!ios)
-		return -ENOMEM;
-	ios->images.processes = processes;
-	ios->stacks = stacks;
-	*out = ios;
-	return 0;
-}
-
-struct ios *ios_free(struct ios *ios)
-{
-	if (!ios)
-		return NULL;
-	free(ios->list);
-	free(ios);
-	return NULL;
-}
-
-/* Rows of requests have no other count. */
-static uint64_t sums_count(const struct io_sums *sums)
-{
+	const struct io_sums *sums = value;
 	uint64_t count = 0;
 	size_t i;
 
@@ -69,25 +43,7 @@ static uint64_t sums_count(const struct io_sums *sums)
 	return count;
 }
 
-/* Names are found when all stacks have come: the rows wait until then. */
-void ios_add(struct ios *ios, const struct io_key *key, const struct io_sums *sums)
-{
-	size_t room = ios->room ? ios->room * 2 : 64;
-	struct io *list = ios->list;
-
-	if (ios->n == ios->room) {
-		list = reallocarray(ios->list, room, sizeof(*list));
-		if (!list) {
-			ios->dropped += sums_count(sums);
-			return;
-		}
-		ios->list = list;
-		ios->room = room;
-	}
-	list[ios->n++] = (struct io){ *key, *sums };
-}
-
-/* What sysfs calls it; major:minor where it is not there (any more). */
+/* Reads the device's name from sysfs; "major:minor" if the device is not there any more. */
 static void device_read(struct device *device)
 {
 	uint32_t major = device->dev >> MINOR_BITS, minor = device->dev & ((1U << MINOR_BITS) - 1);
@@ -106,24 +62,31 @@ static void device_read(struct device *device)
 		snprintf(device->name, sizeof(device->name), "%u:%u", major, minor);
 }
 
-static void device_name(struct ios *ios, const struct io_key *key, char *out)
+/* Device numbers are given to other devices in time: each window reads the names anew. */
+static void devices_forget(struct window_builder *builder)
+{
+	((struct iolat_builder *)builder)->n_devices = 0;
+}
+
+/* Copies the name of the row's device, which is read once per window. */
+static void device_name(struct iolat_builder *builder, const struct io_key *key, char *out)
 {
 	bool is_character = key->magic == IO_MAGIC_CHARACTER;
-	struct device one = { .dev = key->dev, .is_character = is_character }, *device = &one;
+	struct device one = { .dev = key->dev, .is_character = is_character }, *device;
 	size_t i;
 
 	if (!key->dev)
 		return;
-	for (i = 0; i < ios->n_devices; i++) {
-		device = &ios->devices[i];
+	for (i = 0; i < builder->n_devices; i++) {
+		device = &builder->devices[i];
 		if (device->dev == key->dev && device->is_character == is_character) {
 			memcpy(out, device->name, WINDOW_DEVICE_LEN);
 			return;
 		}
 	}
 	device_read(&one);
-	if (ios->n_devices < DEVICES_MAX)
-		ios->devices[ios->n_devices++] = one;
+	if (builder->n_devices < DEVICES_MAX)
+		builder->devices[builder->n_devices++] = one;
 	memcpy(out, one.name, WINDOW_DEVICE_LEN);
 }
 
@@ -152,9 +115,10 @@ static void sums_copy(const struct io_sums *sums, struct window_io *row)
 	longest_copy(&sums->longest, row);
 }
 
-static struct window_io *row_add(struct ios *ios, const struct io_key *key, uint32_t image)
+static struct window_io *row_add(struct window_builder *builder, const struct io_key *key,
+				 uint32_t image)
 {
-	struct window_io *row = window_add_io(ios->window);
+	struct window_io *row = window_add_io(builder->window);
 
 	if (!row)
 		return NULL;
@@ -165,64 +129,60 @@ static struct window_io *row_add(struct ios *ios, const struct io_key *key, uint
 	row->layer = key->layer;
 	row->op = key->op;
 	row->is_slow = !!(key->flags & IO_KEY_IS_SLOW);
-	device_name(ios, key, row->device);
+	device_name((struct iolat_builder *)builder, key, row->device);
 	return row;
 }
 
-/* A part of the requests' time, as a layer of its own. */
-static int part_to_window(struct ios *ios, const struct io *io, uint32_t image,
-			  const struct window_io *sum, const struct io_part *part)
+/* Adds a part of the requests' time (in the queue, or on the device) as a layer of its own. */
+static int part_to_window(struct window_builder *builder, const struct io_key *key,
+			  const struct io_sums *sums, const struct window_io *part_sum,
+			  const struct io_part *part)
 {
-	struct window_io *row = row_add(ios, &io->key, image);
+	struct window_io *row = row_add(builder, key, part_sum->image);
 	uint64_t buckets[IO_BUCKETS];
 	size_t i;
 
 	if (!row)
 		return -ENOMEM;
-	row->layer = sum->layer;
-	row->count = sum->count;
-	row->errors = io->sums.errors;
-	row->bytes = io->sums.bytes;
-	row->total_ns = row->own_ns = sum->total_ns;
+	row->layer = part_sum->layer;
+	row->count = part_sum->count;
+	row->errors = sums->errors;
+	row->bytes = sums->bytes;
+	row->total_ns = row->own_ns = part_sum->total_ns;
 	longest_copy(&part->longest, row);
 	for (i = 0; i < IO_BUCKETS; i++)
 		buckets[i] = part->buckets[i];
-	return window_io_set_buckets(ios->window, row, buckets);
+	return window_io_set_buckets(builder->window, row, buckets);
 }
 
-static int requests_to_window(struct ios *ios, const struct io *io, struct window_io *row)
+/* Fills the row of the block layer, and adds those of the queue and the device. */
+static int requests_to_window(struct window_builder *builder, const struct io_key *key,
+			      const struct io_sums *sums, struct window_io *row)
 {
-	const struct io_sums *sums = &io->sums;
-	const uint32_t image = row->image;
-	const uint64_t count = sums_count(sums);
+	struct window_io part = { .image = row->image, .count = operation_count(sums) };
 	int r;
 
-	row->count = count;
+	row->count = part.count;
 	row->total_ns = row->own_ns = sums->queue_ns + sums->device_ns;
 	row->queue_ns = row->device_ns = 0;
-	r = window_io_set_buckets(ios->window, row, (const uint64_t *)sums->buckets);
-	if (r || !count)
+	r = window_io_set_buckets(builder->window, row, (const uint64_t *)sums->buckets);
+	if (r || !part.count)
 		return r;
-	r = part_to_window(ios, io, image,
-			   &(const struct window_io){
-				   .layer = IO_LAYER_QUEUE,
-				   .count = count,
-				   .total_ns = sums->queue_ns,
-			   },
-			   &sums->queue);
-	return r ? r
-		 : part_to_window(ios, io, image,
-				  &(const struct window_io){
-					  .layer = IO_LAYER_DEVICE,
-					  .count = count,
-					  .total_ns = sums->device_ns,
-				  },
-				  &sums->device);
+	part.layer = IO_LAYER_QUEUE;
+	part.total_ns = sums->queue_ns;
+	r = part_to_window(builder, key, sums, &part, &sums->queue);
+	if (r)
+		return r;
+	part.layer = IO_LAYER_DEVICE;
+	part.total_ns = sums->device_ns;
+	return part_to_window(builder, key, sums, &part, &sums->device);
 }
 
-static int io_to_window(struct ios *ios, const struct io *io)
+static int operation_to_window(struct window_builder *builder, const void *row_key,
+			       const void *value)
 {
-	const struct io_key *key = &io->key;
+	const struct io_key *key = row_key;
+	const struct io_sums *sums = value;
 	const struct process_id id = {
 		.pid = (int32_t)key->tgid,
 		.exec_gen = key->exec_gen,
@@ -233,45 +193,118 @@ static int io_to_window(struct ios *ios, const struct io *io)
 	struct window_io *row;
 
 	if (key->flags & IO_KEY_IS_REST)
-		image = image_cache_get_rest(&ios->images, ios->window);
+		image = image_cache_get_rest(&builder->images, builder->window);
 	else if (is_request && key->writer)
-		image = image_cache_get_writer(&ios->images, ios->window, key->writer);
+		image = image_cache_get_writer(&builder->images, builder->window, key->writer);
 	if (image == IMAGE_NONE)
-		image = image_cache_get_process(&ios->images, ios->window, &id,
-						key->flags & IO_KEY_IS_KERNEL, io->sums.comm);
-	row = image == IMAGE_NONE ? NULL : row_add(ios, key, image);
+		image = image_cache_get_process(&builder->images, builder->window, &id,
+						key->flags & IO_KEY_IS_KERNEL, sums->comm);
+	row = image == IMAGE_NONE ? NULL : row_add(builder, key, image);
 	if (!row)
 		return -ENOMEM;
-	sums_copy(&io->sums, row);
+	sums_copy(sums, row);
 	if (row->layer == IO_LAYER_BLOCK)
-		return requests_to_window(ios, io, row);
+		return requests_to_window(builder, key, sums, row);
 	if (row->is_slow) {
-		row->kernel = stack_table_get(ios->stacks, key->kstack, false);
-		row->user = stack_table_get(ios->stacks, key->ustack, true);
+		row->kernel = stack_table_get(builder->options.stacks, key->kstack, false);
+		row->user = stack_table_get(builder->options.stacks, key->ustack, true);
 	}
-	return window_io_set_buckets(ios->window, row, (const uint64_t *)io->sums.buckets);
+	return window_io_set_buckets(builder->window, row, (const uint64_t *)sums->buckets);
 }
 
-struct window *ios_finish(struct ios *ios, const struct io_slot *slots, size_t n_slots,
-			  int64_t start_ns, int64_t end_ns)
+/*
+ * Copies a slot whose thread may change it meanwhile. False if the slot is unused, or if its thread
+ * has begun another outermost operation: then none of its operations is old enough anyway.
+ */
+static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 {
-	struct window *window = window_new();
+	uint32_t generation = __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE);
+
+	if (!__atomic_load_n(&slot->depth, __ATOMIC_RELAXED))
+		return false;
+	memcpy(copy, slot, sizeof(*copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return copy->depth && copy->depth <= IO_DEPTH &&
+	       __atomic_load_n(&slot->generation, __ATOMIC_RELAXED) == generation;
+}
+
+/* Finds the row of open operations like this one, from row `first` on, or adds it. NULL when out of
+ * memory. */
+static struct window_io *open_row_get(struct window *window, size_t first,
+				      const struct io_frame *frame, uint32_t image)
+{
+	struct window_io *row;
 	size_t i;
 
-	if (!window)
+	for (i = first; i < window->n_ios; i++) {
+		row = &window->ios[i];
+		if (row->image == image && row->layer == frame->layer && row->op == frame->op &&
+		    row->call == frame->call)
+			return row;
+	}
+	row = window_add_io(window);
+	if (!row)
 		return NULL;
-	ios->window = window;
-	window->kind = PROBE_IOLAT;
-	window->start_ns = start_ns;
-	window->end_ns = end_ns;
-	for (i = 0; i < ios->n; i++)
-		if (io_to_window(ios, &ios->list[i]))
-			ios->dropped += sums_count(&ios->list[i].sums);
-	ios->dropped += ios_open_add(&ios->images, window, slots, n_slots, end_ns);
-	image_cache_clear(&ios->images);
-	window->lost[WINDOW_LOST_MEMORY] = ios->dropped;
-	ios->n = ios->n_devices = 0;
-	ios->dropped = 0;
-	ios->window = NULL;
-	return window;
+	row->image = image;
+	row->layer = frame->layer;
+	row->op = frame->op;
+	row->call = frame->call;
+	return row;
 }
+
+/* Adds the open operations of one thread to the rows from `first` on. */
+static void slot_to_window(struct window_builder *builder, size_t first, const struct io_slot *slot)
+{
+	const struct process_id id = {
+		.pid = (int32_t)slot->tgid,
+		.exec_gen = slot->exec_gen,
+		.start_boot_ns = slot->leader_boot_ns,
+	};
+	uint32_t i, image = image_cache_get_process(&builder->images, builder->window, &id,
+						    slot->flags & IO_KEY_IS_KERNEL, NULL);
+
+	if (image == IMAGE_NONE) {
+		builder->dropped += slot->depth;
+		return;
+	}
+	for (i = 0; i < slot->depth; i++) {
+		int64_t age = builder->end_ns - (int64_t)slot->frames[i].start_ns;
+		struct window_io *row;
+
+		if (age < OPEN_MIN_NS)
+			break;
+		row = open_row_get(builder->window, first, &slot->frames[i], image);
+		if (row)
+			window_io_add(row, &(const struct window_io){
+						   .open = 1,
+						   .oldest_ns = (uint64_t)age,
+						   .oldest_tid = (int32_t)slot->tid,
+					   });
+		else
+			builder->dropped++;
+	}
+}
+
+/* Adds rows of the operations that had not ended at the cut. */
+static void open_to_window(struct window_builder *builder)
+{
+	size_t first = builder->window->n_ios, i;
+	struct io_slot slot;
+
+	for (i = 0; i < builder->options.n_io_slots; i++)
+		if (slot_copy(&builder->options.io_slots[i], &slot) &&
+		    !(slot.flags & IO_SLOT_IS_UNWANTED) &&
+		    builder->end_ns - (int64_t)slot.frames[0].start_ns >= OPEN_MIN_NS &&
+		    procfs_has_thread(slot.tgid, slot.tid))
+			slot_to_window(builder, first, &slot);
+}
+
+const struct window_builder_ops build_iolat = {
+	.size = sizeof(struct iolat_builder),
+	.key_size = sizeof(struct io_key),
+	.value_size = sizeof(struct io_sums),
+	.count = operation_count,
+	.put_row = operation_to_window,
+	.before_rows = devices_forget,
+	.after_rows = open_to_window,
+};

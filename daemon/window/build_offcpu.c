@@ -1,72 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/window/build_offcpu.h"
-
-#include <errno.h>
+/*
+ * Builds windows of offcpu: each thread with its share of the time, each wait with its stacks. A
+ * wait within a window is in a row of the programs' map, one that goes on over a cut arrives as a
+ * record; threads are read at each cut and remembered until the next one.
+ */
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "daemon/window/build_offcpu_internal.h"
 
-static void *list_add(struct list *list, size_t size)
+static void add_wait(struct offcpu_builder *builder, const struct record_wait *record)
 {
-	size_t room = list->room ? list->room * 2 : 64;
-	void *items;
-
-	if (list->n == list->room) {
-		items = reallocarray(list->items, room, size);
-		if (!items)
-			return NULL;
-		list->items = items;
-		list->room = room;
-	}
-	return (char *)list->items + list->n++ * size;
-}
-
-int assembler_new(struct process_table *processes, struct stack_table *stacks, int64_t min_wait_ns,
-		  struct assembler **out)
-{
-	struct assembler *assembler = calloc(1, sizeof(*assembler));
-
-	if (!assembler)
-		return -ENOMEM;
-	assembler->processes = processes;
-	assembler->stacks = stacks;
-	assembler->min_wait_ns = min_wait_ns;
-	*out = assembler;
-	return 0;
-}
-
-struct assembler *assembler_free(struct assembler *assembler)
-{
-	struct thread_state *state, *next;
-
-	if (!assembler)
-		return NULL;
-	HASH_ITER (hh, assembler->threads, state, next)
-		thread_state_drop(assembler, state);
-	window_unref(assembler->window);
-	free(assembler->waits.items);
-	free(assembler->rows.items);
-	free(assembler);
-	return NULL;
-}
-
-void assembler_add_wait(struct assembler *assembler, const struct record_wait *record)
-{
-	struct record_wait *wait = list_add(&assembler->waits, sizeof(*wait));
-	struct thread_state *state = thread_state_get(assembler, record->key.uid);
+	struct thread_state *state = thread_state_get(builder, record->key.uid);
 
 	if (state)
 		state->span_start_ns = record->start_ns;
-	if (wait)
-		*wait = *record;
+	if (array_reserve(builder->waits, builder->waits_capacity, builder->n_waits + 1))
+		builder->base.dropped++;
 	else
-		assembler->dropped++;
+		builder->waits[builder->n_waits++] = *record;
 }
 
-void assembler_add_open_stack(struct assembler *assembler, const struct record_open_stack *record)
+static void add_open_stack(struct offcpu_builder *builder, const struct record_open_stack *record)
 {
-	struct thread_state *state = thread_state_get(assembler, record->uid);
+	struct thread_state *state = thread_state_get(builder, record->uid);
 
 	if (!state)
 		return;
@@ -74,9 +32,9 @@ void assembler_add_open_stack(struct assembler *assembler, const struct record_o
 	state->open_ustack = record->ustack;
 }
 
-void assembler_add_thread_end(struct assembler *assembler, const struct record_thread_end *record)
+static void add_thread_end(struct offcpu_builder *builder, const struct record_thread_end *record)
 {
-	struct thread_state *state = thread_state_get(assembler, record->thread.uid);
+	struct thread_state *state = thread_state_get(builder, record->thread.uid);
 
 	if (!state)
 		return;
@@ -85,16 +43,16 @@ void assembler_add_thread_end(struct assembler *assembler, const struct record_t
 	state->end_ns = (int64_t)record->end_ns;
 }
 
-void assembler_add_exec(struct assembler *assembler, const struct record_process *record)
+static void add_exec(struct offcpu_builder *builder, const struct record_process *record)
 {
-	struct thread_state *state = record->uid ? thread_state_get(assembler, record->uid) : NULL;
+	struct thread_state *state = record->uid ? thread_state_get(builder, record->uid) : NULL;
 	struct past_identity *past;
 
 	if (!state)
 		return;
 	past = calloc(1, sizeof(*past));
 	if (!past) {
-		assembler->dropped++;
+		builder->base.dropped++;
 		return;
 	}
 	past->exec_gen = record->parent_exec_gen;
@@ -118,60 +76,80 @@ void assembler_add_exec(struct assembler *assembler, const struct record_process
 	}
 }
 
-void assembler_begin(struct assembler *assembler, int64_t start_ns, int64_t end_ns, uint32_t epoch)
+static void offcpu_add_record(struct window_builder *base, const struct record_head *record)
 {
-	assembler->start_ns = start_ns;
-	assembler->end_ns = end_ns;
-	assembler->epoch = epoch;
-	assembler->rows.n = 0;
+	struct offcpu_builder *builder = (struct offcpu_builder *)base;
+
+	switch (record->type) {
+	case RECORD_WAIT:
+		add_wait(builder, (const struct record_wait *)record);
+		break;
+	case RECORD_OPEN_STACK:
+		add_open_stack(builder, (const struct record_open_stack *)record);
+		break;
+	case RECORD_THREAD_END:
+		add_thread_end(builder, (const struct record_thread_end *)record);
+		break;
+	case RECORD_EXEC:
+		add_exec(builder, (const struct record_process *)record);
+		break;
+	}
 }
 
-void assembler_add_thread(struct assembler *assembler, const struct thread *thread)
+static void offcpu_add_thread(struct window_builder *base, const struct thread *thread)
 {
-	struct thread_state *state = thread_state_get(assembler, thread->uid);
+	struct offcpu_builder *builder = (struct offcpu_builder *)base;
+	struct thread_state *state = thread_state_get(builder, thread->uid);
 
 	if (!state)
 		return;
-	state->epoch = assembler->epoch;
+	state->epoch = base->epoch;
 	if (!state->has_ended)
 		state->thread = *thread;
 }
 
-void assembler_add_row(struct assembler *assembler, const struct wait_key *key,
-		       const struct wait_sums *sums)
+static uint64_t wait_count(const void *value)
 {
-	struct row *row = list_add(&assembler->rows, sizeof(*row));
+	const struct wait_sums *sums = value;
 
-	if (!row) {
-		assembler->dropped++;
-		return;
-	}
-	row->key = *key;
-	row->sums = *sums;
+	return sums->count;
 }
 
-struct window *assembler_finish(struct assembler *assembler)
+static void offcpu_before_rows(struct window_builder *base)
 {
-	struct window *window = window_new();
-
-	if (!window)
-		return NULL;
-	assembler->window = window;
-	window->start_ns = assembler->start_ns;
-	window->end_ns = assembler->end_ns;
-	threads_to_images(assembler);
-	rows_to_window(assembler);
-	threads_to_opens(assembler);
-	waits_to_window(assembler);
-	threads_roll(assembler);
-	window->lost[WINDOW_LOST_MEMORY] = assembler->dropped;
-	window->lost[WINDOW_LOST_WAIT_THREADS] = assembler->unknown;
-	assembler->dropped = assembler->unknown = 0;
-	assembler->window = NULL;
-	return window;
+	threads_to_images((struct offcpu_builder *)base);
 }
 
-size_t assembler_threads(const struct assembler *assembler)
+static void offcpu_after_rows(struct window_builder *base)
 {
-	return HASH_COUNT(assembler->threads);
+	struct offcpu_builder *builder = (struct offcpu_builder *)base;
+
+	threads_to_opens(builder);
+	waits_to_window(builder);
+	threads_roll(builder);
+	base->window->lost[WINDOW_LOST_WAIT_THREADS] = builder->unknown;
+	builder->unknown = 0;
 }
+
+static void offcpu_fini(struct window_builder *base)
+{
+	struct offcpu_builder *builder = (struct offcpu_builder *)base;
+	struct thread_state *state, *next;
+
+	HASH_ITER (hh, builder->threads, state, next)
+		thread_state_drop(builder, state);
+	free(builder->waits);
+}
+
+const struct window_builder_ops build_offcpu = {
+	.size = sizeof(struct offcpu_builder),
+	.key_size = sizeof(struct wait_key),
+	.value_size = sizeof(struct wait_sums),
+	.count = wait_count,
+	.put_row = wait_row_to_window,
+	.add_thread = offcpu_add_thread,
+	.add_record = offcpu_add_record,
+	.before_rows = offcpu_before_rows,
+	.after_rows = offcpu_after_rows,
+	.fini = offcpu_fini,
+};

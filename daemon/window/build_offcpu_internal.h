@@ -3,98 +3,95 @@
 #define STACKD_DAEMON_WINDOW_BUILD_OFFCPU_INTERNAL_H
 
 /*
- * What the files behind assembler.h share: threads and their images (assembler_tracks.c), their
- * waits (assembler_waits.c) and the order of a cut (assembler.c). The drain's thread only.
+ * The builder of offcpu's windows, shared by its three files: build_offcpu.c takes records and
+ * rows, build_offcpu_threads.c keeps the state of each thread and its share of time, and
+ * build_offcpu_waits.c puts waits into the window. Used on the drain's thread only.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/layout.h"
 #include "daemon/base/hash_table.h"
-#include "daemon/window/build_offcpu.h"
-#include "daemon/window/image_cache.h"
+#include "daemon/window/builder_ops.h"
 
 /*
- * What a thread was before an exec in this window, or in the one before: an exec between a cut and
- * its reading is told too early, the image's last waits are in the next window.
+ * A thread's identity before an exec in this window or in the one before. It is kept one window
+ * longer than the exec's own: an exec between a cut and the reading of the map arrives a window
+ * early, and the last waits of the old identity are in the next window.
  */
 struct past_identity {
-	struct past_identity *next; /* the one before it */
+	struct past_identity *next; /* the identity before this one */
 	struct thread_sums sums;    /* of the thread, at the exec */
-	uint32_t epoch;		    /* the exec's */
+	uint32_t epoch;		    /* in which the exec was */
 	uint32_t exec_gen;
-	uint32_t tid; /* not the new image's, nor the start, where the main thread was another */
+	/* Not those of the thread after the exec, if it was not the main thread that called it. */
+	uint32_t tid;
 	uint64_t start_boot_ns;
-	uint32_t image;
-	bool is_old;
+	uint32_t image; /* in the window in progress, or IMAGE_NONE */
+	bool is_old;	/* there was a window since the exec arrived */
 	char comm[COMM_LEN];
 };
 
+/* A thread from one cut to the next. */
 struct thread_state {
 	uint64_t uid;
 	struct thread thread;	 /* as read at this cut, or as it ended */
 	struct thread_sums last; /* at the start of the window */
 	struct thread_sums now;	 /* at its end */
 	struct past_identity *past;
-	uint32_t epoch; /* the cut it was seen at */
-	uint32_t image;
-	uint64_t open_since_ns; /* the wait that open_ustack was read of */
+	uint32_t epoch;		/* of the last cut at which the thread was read */
+	uint32_t image;		/* in the window in progress, or IMAGE_NONE */
+	uint64_t open_since_ns; /* the start of the wait that open_ustack was read in */
 	uint64_t open_ustack;
-	uint64_t span_start_ns; /* of the last wait that came as a record */
-	bool has_last;		/* was there at a cut before */
-	bool is_missing;	/* nothing of it came at the last cut */
+	uint64_t span_start_ns; /* the start of the last wait that arrived as a record */
+	bool has_last;		/* `last` is set: it was read at a cut before */
+	bool is_missing;	/* it was not read at the last cut */
 	bool has_ended;
 	int64_t end_ns;
-	UT_hash_handle hh; /* assembler.threads */
+	UT_hash_handle hh; /* offcpu_builder.threads */
 };
 
-/* Grows by doubling; `n` records of `size`. */
-struct list {
-	void *items;
-	size_t n;
-	size_t room;
-};
-
-struct row {
-	struct wait_key key;
-	struct wait_sums sums;
-};
-
-struct assembler {
-	struct process_table *processes;
-	struct stack_table *stacks;
-	int64_t min_wait_ns;
+struct offcpu_builder {
+	struct window_builder base;
 	struct thread_state *threads; /* by uid */
-	struct list waits;	      /* struct record_wait, not yet in a window */
-	struct list rows;	      /* struct row, of the cut in progress */
-	int64_t start_ns;
-	int64_t end_ns;
-	uint32_t epoch;
-	uint64_t dropped; /* for want of memory, since the last window */
-	uint64_t unknown; /* waits of unknown threads, since then */
-	struct window *window;
+	struct record_wait *waits;    /* that are in no window yet */
+	size_t n_waits;
+	size_t waits_capacity;
+	uint64_t unknown; /* waits of unknown threads, since the last window */
 };
 
-/* assembler_tracks.c: NULL and IMAGE_NONE when out of memory, which is counted */
-struct thread_state *thread_state_get(struct assembler *assembler, uint64_t uid);
+/* build_offcpu_threads.c */
 
-/* Forgets it. */
-void thread_state_drop(struct assembler *assembler, struct thread_state *state);
+/* Finds the thread's state or adds it. NULL when out of memory, which is counted. */
+struct thread_state *thread_state_get(struct offcpu_builder *builder, uint64_t uid);
 
-/* Shares of time of all threads seen, into the window's images. */
-void threads_to_images(struct assembler *assembler);
+/* Forgets the thread and frees its state. */
+void thread_state_drop(struct offcpu_builder *builder, struct thread_state *state);
 
-/* The image of these waits; counts them as lost when there is none. */
+/* Adds the images of all threads that were read or have ended, with their shares of the window. */
+void threads_to_images(struct offcpu_builder *builder);
+
+/* The time without CPU quota of a wait that goes on, made runnable at wake_ns, up to at_ns. */
 uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns);
-uint32_t wait_image(struct assembler *assembler, const struct wait_key *key, uint64_t count);
 
-/* Ready for the next window. */
-void threads_roll(struct assembler *assembler);
+/* The image of `count` waits with this key. IMAGE_NONE if there is none: they are counted as lost.
+ */
+uint32_t wait_image(struct offcpu_builder *builder, const struct wait_key *key, uint64_t count);
 
-/* assembler_waits.c: rows, waits across cuts and waits that go on, into the window */
-void rows_to_window(struct assembler *assembler);
-void threads_to_opens(struct assembler *assembler);
-void waits_to_window(struct assembler *assembler);
+/* Prepares the states for the next window, and forgets threads that have gone. */
+void threads_roll(struct offcpu_builder *builder);
+
+/* build_offcpu_waits.c */
+
+/* Adds a row of the programs' map, as window_builder_ops.put_row. */
+int wait_row_to_window(struct window_builder *builder, const void *key, const void *value);
+
+/* Adds the waits in which threads were at the cut, as read from the threads. */
+void threads_to_opens(struct offcpu_builder *builder);
+
+/* Adds the waits that arrived as records: those that have ended, and those open at the cut. */
+void waits_to_window(struct offcpu_builder *builder);
 
 #endif

@@ -22,31 +22,31 @@ static void past_identities_age(struct thread_state *state)
 	}
 }
 
-void thread_state_drop(struct assembler *assembler, struct thread_state *state)
+void thread_state_drop(struct offcpu_builder *builder, struct thread_state *state)
 {
-	HASH_DEL(assembler->threads, state);
+	HASH_DEL(builder->threads, state);
 	while (state->past)
 		past_identities_age(state);
 	free(state);
 }
 
-struct thread_state *thread_state_get(struct assembler *assembler, uint64_t uid)
+struct thread_state *thread_state_get(struct offcpu_builder *builder, uint64_t uid)
 {
 	struct thread_state *state;
 
-	HASH_FIND(hh, assembler->threads, &uid, sizeof(uid), state);
+	HASH_FIND(hh, builder->threads, &uid, sizeof(uid), state);
 	if (state)
 		return state;
 	state = calloc(1, sizeof(*state));
 	if (!state) {
-		assembler->dropped++;
+		builder->base.dropped++;
 		return NULL;
 	}
 	state->uid = uid;
 	state->image = IMAGE_NONE;
-	HASH_ADD(hh, assembler->threads, uid, sizeof(state->uid), state);
+	HASH_ADD(hh, builder->threads, uid, sizeof(state->uid), state);
 	if (!HASH_HAS(state)) {
-		assembler->dropped++;
+		builder->base.dropped++;
 		free(state);
 		return NULL;
 	}
@@ -94,10 +94,10 @@ static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch,
 	return sums;
 }
 
-static uint32_t image_add(struct assembler *assembler, const struct thread *t, uint32_t exec_gen,
+static uint32_t image_add(struct offcpu_builder *builder, const struct thread *t, uint32_t exec_gen,
 			  const char *comm)
 {
-	struct window *window = assembler->window;
+	struct window *window = builder->base.window;
 	struct window_image *image = window_add_image(window);
 	struct process_id id = {
 		.pid = (int32_t)t->tgid,
@@ -113,8 +113,9 @@ static uint32_t image_add(struct assembler *assembler, const struct thread *t, u
 	image->exec_gen = exec_gen;
 	/* Nothing but zeroes behind the name: it is part of keys. */
 	memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
-	image->process = process_table_see(assembler->processes, &id, t->flags & THREAD_IS_KERNEL,
-					   t->tid == t->tgid ? image->comm : NULL);
+	image->process =
+		process_table_see(builder->base.options.processes, &id, t->flags & THREAD_IS_KERNEL,
+				  t->tid == t->tgid ? image->comm : NULL);
 	if (!image->process) {
 		window->n_images--;
 		return IMAGE_NONE;
@@ -122,18 +123,18 @@ static uint32_t image_add(struct assembler *assembler, const struct thread *t, u
 	return (uint32_t)window->n_images - 1;
 }
 
-static uint32_t past_image_add(struct assembler *assembler, const struct thread *t,
+static uint32_t past_image_add(struct offcpu_builder *builder, const struct thread *t,
 			       const struct past_identity *past)
 {
 	struct thread was = *t;
 
 	was.tid = past->tid;
 	was.start_boot_ns = past->start_boot_ns;
-	return image_add(assembler, &was, past->exec_gen, past->comm);
+	return image_add(builder, &was, past->exec_gen, past->comm);
 }
 
 /* The image of a thread that a wait belongs to; an older one when it went through an exec. */
-static uint32_t thread_state_image(struct assembler *assembler, struct thread_state *state,
+static uint32_t thread_state_image(struct offcpu_builder *builder, struct thread_state *state,
 				   uint32_t exec_gen)
 {
 	struct past_identity *past;
@@ -142,29 +143,29 @@ static uint32_t thread_state_image(struct assembler *assembler, struct thread_st
 		if (past->exec_gen != exec_gen)
 			continue;
 		if (past->image == IMAGE_NONE)
-			past->image = past_image_add(assembler, &state->thread, past);
+			past->image = past_image_add(builder, &state->thread, past);
 		return past->image;
 	}
 	if (state->image == IMAGE_NONE)
-		state->image = image_add(assembler, &state->thread, state->thread.exec_gen,
+		state->image = image_add(builder, &state->thread, state->thread.exec_gen,
 					 state->thread.comm);
 	return state->image;
 }
 
 /* The image of these waits; counts them as lost when there is none. */
-uint32_t wait_image(struct assembler *assembler, const struct wait_key *key, uint64_t count)
+uint32_t wait_image(struct offcpu_builder *builder, const struct wait_key *key, uint64_t count)
 {
 	struct thread_state *state;
 	uint32_t image;
 
-	HASH_FIND(hh, assembler->threads, &key->uid, sizeof(key->uid), state);
+	HASH_FIND(hh, builder->threads, &key->uid, sizeof(key->uid), state);
 	if (!state || !state->thread.tid) {
-		assembler->unknown += count;
+		builder->unknown += count;
 		return IMAGE_NONE;
 	}
-	image = thread_state_image(assembler, state, key->exec_gen);
+	image = thread_state_image(builder, state, key->exec_gen);
 	if (image == IMAGE_NONE)
-		assembler->dropped += count;
+		builder->base.dropped += count;
 	return image;
 }
 
@@ -196,19 +197,19 @@ static bool thread_is_in_window(const struct thread_state *state)
  * Ended in this window. By its epoch too: a switch on its way while the cut was made may carry a
  * time after it, but was charged to this window, and its sums are the last ones.
  */
-static bool thread_is_over(const struct assembler *assembler, const struct thread_state *state)
+static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {
-	return state->has_ended &&
-	       (state->end_ns <= assembler->end_ns || state->thread.epoch != assembler->epoch);
+	return state->has_ended && (state->end_ns <= builder->base.end_ns ||
+				    state->thread.epoch != builder->base.epoch);
 }
 
-static bool thread_is_seen(const struct assembler *assembler, const struct thread_state *state)
+static bool thread_is_seen(const struct offcpu_builder *builder, const struct thread_state *state)
 {
-	return state->has_ended || state->epoch == assembler->epoch;
+	return state->has_ended || state->epoch == builder->base.epoch;
 }
 
 /* The image's share of the window: from where the one before left off. Moves that to its end. */
-static void image_sum(struct assembler *assembler, struct thread_state *state, uint32_t exec_gen,
+static void image_sum(struct offcpu_builder *builder, struct thread_state *state, uint32_t exec_gen,
 		      const struct thread_sums *to, struct thread_sums *from)
 {
 	struct thread_sums share = *to;
@@ -219,64 +220,64 @@ static void image_sum(struct assembler *assembler, struct thread_state *state, u
 	if (sums_are_none(&share) && (state->past || exec_gen != state->thread.exec_gen))
 		return;
 	*from = *to;
-	image = thread_state_image(assembler, state, exec_gen);
+	image = thread_state_image(builder, state, exec_gen);
 	if (image == IMAGE_NONE)
-		assembler->dropped++;
+		builder->base.dropped++;
 	else
-		assembler->window->images[image].sums = share;
+		builder->base.window->images[image].sums = share;
 }
 
 /* The shares of what it was before, the oldest first; up to the cut, if it was that still then. */
-static void past_identities_sum(struct assembler *assembler, struct thread_state *state,
+static void past_identities_sum(struct offcpu_builder *builder, struct thread_state *state,
 				const struct past_identity *past, struct thread_sums *from)
 {
 	if (!past)
 		return;
-	past_identities_sum(assembler, state, past->next, from);
-	image_sum(assembler, state, past->exec_gen,
-		  past->epoch == assembler->epoch ? &state->now : &past->sums, from);
+	past_identities_sum(builder, state, past->next, from);
+	image_sum(builder, state, past->exec_gen,
+		  past->epoch == builder->base.epoch ? &state->now : &past->sums, from);
 }
 
-static void thread_share(struct assembler *assembler, struct thread_state *state)
+static void thread_share(struct offcpu_builder *builder, struct thread_state *state)
 {
 	const struct thread *t = &state->thread;
 	struct thread_sums from;
 
-	state->now = thread_is_over(assembler, state)
+	state->now = thread_is_over(builder, state)
 			     ? t->sums
-			     : thread_sums_at(t, assembler->epoch, assembler->end_ns);
+			     : thread_sums_at(t, builder->base.epoch, builder->base.end_ns);
 	/* Not remembered, for want of memory maybe: what it was before is not of this window. */
-	if (!state->has_last && t->epoch + 1 == assembler->epoch)
+	if (!state->has_last && t->epoch + 1 == builder->base.epoch)
 		state->last = t->at_cut;
 	if (!thread_is_in_window(state))
 		return;
 	from = state->last;
-	past_identities_sum(assembler, state, state->past, &from);
-	image_sum(assembler, state, t->exec_gen, &state->now, &from);
+	past_identities_sum(builder, state, state->past, &from);
+	image_sum(builder, state, t->exec_gen, &state->now, &from);
 }
 
-void threads_to_images(struct assembler *assembler)
+void threads_to_images(struct offcpu_builder *builder)
 {
 	struct thread_state *state, *next;
 
-	HASH_ITER (hh, assembler->threads, state, next)
-		if (thread_is_seen(assembler, state))
-			thread_share(assembler, state);
+	HASH_ITER (hh, builder->threads, state, next)
+		if (thread_is_seen(builder, state))
+			thread_share(builder, state);
 }
 
 /*
  * Ready for the next window: who ended is forgotten. So is who was not seen, a cut later: the
  * record of a thread that ended after the cut and before the reading may still be on its way.
  */
-void threads_roll(struct assembler *assembler)
+void threads_roll(struct offcpu_builder *builder)
 {
 	struct thread_state *state, *next;
 	bool is_seen;
 
-	HASH_ITER (hh, assembler->threads, state, next) {
-		is_seen = thread_is_seen(assembler, state);
-		if (thread_is_over(assembler, state) || (!is_seen && state->is_missing)) {
-			thread_state_drop(assembler, state);
+	HASH_ITER (hh, builder->threads, state, next) {
+		is_seen = thread_is_seen(builder, state);
+		if (thread_is_over(builder, state) || (!is_seen && state->is_missing)) {
+			thread_state_drop(builder, state);
 			continue;
 		}
 		state->image = IMAGE_NONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long an answer over an hour of 5 s windows takes: windows made by the real assembler from
+ * How long an answer over an hour of 5 s windows takes: windows made by the real builder from
  * made-up threads, then merged, sorted and turned into the 20 rows of an answer. CPU time.
  * Arguments: windows, threads (half of them asleep all the time), rounds.
  */
@@ -10,7 +10,7 @@
 #include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/store/history.h"
-#include "daemon/window/build_offcpu.h"
+#include "daemon/window/builder.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 
@@ -19,7 +19,7 @@ enum { FRAMES = 24, TOP = 20, NO_PID = 0x3f000000 /* above any pid_max */ };
 struct bench {
 	struct process_table *processes;
 	struct stack_table *stacks;
-	struct assembler *assembler;
+	struct window_builder *builder;
 	struct history *history;
 	unsigned int threads;
 };
@@ -89,13 +89,14 @@ static void thread_make(struct thread *thread, unsigned int i, unsigned int wind
 static void span_make(struct bench *bench, const struct wait_key *key, int64_t cut_ns)
 {
 	struct record_wait wait = {
+		.head.type = RECORD_WAIT,
 		.key = *key,
 		.start_ns = (uint64_t)(cut_ns - 5 * NS_PER_MS),
 		.wake_ns = (uint64_t)(cut_ns + 5 * NS_PER_MS),
 		.end_ns = (uint64_t)(cut_ns + 6 * NS_PER_MS),
 	};
 
-	assembler_add_wait(bench->assembler, &wait);
+	window_builder_add_record(bench->builder, &wait.head);
 }
 
 static void window_make(struct bench *bench, unsigned int n)
@@ -106,21 +107,21 @@ static void window_make(struct bench *bench, unsigned int n)
 	struct thread thread;
 	unsigned int i;
 
-	assembler_begin(bench->assembler, start, start + LENGTH_NS, n + 2);
+	window_builder_begin(bench->builder, start, start + LENGTH_NS, n + 2);
 	for (i = 0; i < bench->threads; i++) {
 		struct wait_key key = { .uid = i + 1, .kstack = 1000 + i % 7, .state = 1 };
 
 		thread_make(&thread, i, n);
-		assembler_add_thread(bench->assembler, &thread);
+		window_builder_add_thread(bench->builder, &thread);
 		if (i % 2 == 0)
 			continue;
 		key.ustack = 2000 + i;
 		sums.blocked_ns = UINT64_C(100000000);
 		sums.max_end_ns = (uint64_t)start + 4000000;
-		assembler_add_row(bench->assembler, &key, &sums);
+		window_builder_add(bench->builder, &key, &sums);
 		span_make(bench, &key, start + LENGTH_NS);
 	}
-	window = must(assembler_finish(bench->assembler));
+	window = must(window_builder_finish(bench->builder));
 	window->seq = n + 1;
 	window_seal(window);
 	history_add(bench->history, window, 0);
@@ -185,11 +186,18 @@ int main(int argc, char **argv)
 	unsigned int windows = argc > 1 ? (unsigned int)atoi(argv[1]) : 720, i;
 	unsigned int rounds = argc > 3 ? (unsigned int)atoi(argv[3]) : 5;
 	struct bench bench = { .threads = argc > 2 ? (unsigned int)atoi(argv[2]) : 300 };
+	struct window_builder_options options = {
+		.kind = PROBE_OFFCPU,
+		.min_wait_ns = 100 * NS_PER_US,
+	};
 
 	if (process_table_new(1 << 20, &bench.processes) ||
 	    stack_table_new(SIZE_MAX / 2, &bench.stacks) ||
-	    assembler_new(bench.processes, bench.stacks, 100 * NS_PER_US, &bench.assembler) ||
 	    history_new(INT64_MAX / 2, SIZE_MAX / 2, &bench.history))
+		must(NULL);
+	options.processes = bench.processes;
+	options.stacks = bench.stacks;
+	if (window_builder_new(&options, &bench.builder))
 		must(NULL);
 	for (i = 0; i < 7; i++)
 		stack_make(&bench, 1000 + i, false);
@@ -200,7 +208,7 @@ int main(int argc, char **argv)
 	report(&bench, "stack", AGGREGATE_BY_STACK, rounds);
 	report(&bench, "thread", AGGREGATE_BY_THREAD, rounds);
 	report(&bench, "process", AGGREGATE_BY_PROCESS, rounds);
-	assembler_free(bench.assembler);
+	window_builder_free(bench.builder);
 	history_free(bench.history);
 	stack_table_free(bench.stacks);
 	process_table_free(bench.processes);

@@ -18,10 +18,13 @@
 #include "common/base.h"
 #include "daemon/base/io_names.h"
 #include "daemon/host/procfs.h"
+#include "daemon/process/process.h"
 #include "daemon/query/answer_iolat.h"
-#include "daemon/window/build_iolat.h"
-#include "daemon/window/build_iolat_open.h"
+#include "daemon/window/builder.h"
 #include "daemon/window/window.h"
+
+/* Younger open operations have no row. */
+#define OPEN_MIN_NS NS_PER_S
 
 static void test_calls(void **state)
 {
@@ -143,11 +146,36 @@ static struct io_slot slot_of(uint32_t tid, int64_t start_ns)
 		.op = IO_OP_SYNC,
 	};
 	slot.frames[1] = (struct io_frame){
-		.start_ns = (uint64_t)start_ns + IO_OPEN_NS,
+		.start_ns = (uint64_t)start_ns + OPEN_MIN_NS,
 		.layer = IO_LAYER_FS,
 		.op = IO_OP_SYNC,
 	};
 	return slot;
+}
+
+static struct window_builder *builder_new(struct process_table *processes,
+					  const struct io_slot *slots, size_t n_slots)
+{
+	const struct window_builder_options options = {
+		.kind = PROBE_IOLAT,
+		.processes = processes,
+		.io_slots = slots,
+		.n_io_slots = n_slots,
+	};
+	struct window_builder *builder;
+
+	assert_int_equal(window_builder_new(&options, &builder), 0);
+	return builder;
+}
+
+static struct window *finish(struct window_builder *builder, int64_t start_ns, int64_t end_ns)
+{
+	struct window *window;
+
+	window_builder_begin(builder, start_ns, end_ns, 0);
+	window = window_builder_finish(builder);
+	assert_non_null(window);
+	return window;
 }
 
 static void test_open(void **state)
@@ -158,22 +186,21 @@ static void test_open(void **state)
 	char comm[COMM_LEN];
 	struct process_table *processes;
 	struct window *window;
-	struct ios *ios;
+	struct window_builder *builder;
 
 	assert_int_equal(process_table_new(1 << 20, &processes), 0);
-	assert_int_equal(ios_new(processes, NULL, &ios), 0);
-	slots[0] = slot_of(self, end - 2 * IO_OPEN_NS);
-	slots[1] = slot_of(self, end - IO_OPEN_NS);
-	slots[2] = slot_of(self, end - IO_OPEN_NS + 1);		  /* too young */
-	slots[3] = slot_of(UINT32_MAX / 2, end - 2 * IO_OPEN_NS); /* gone */
-	slots[4] = slot_of(self, end - 2 * IO_OPEN_NS);
+	builder = builder_new(processes, slots, IO_SLOTS);
+	slots[0] = slot_of(self, end - 2 * OPEN_MIN_NS);
+	slots[1] = slot_of(self, end - OPEN_MIN_NS);
+	slots[2] = slot_of(self, end - OPEN_MIN_NS + 1);	   /* too young */
+	slots[3] = slot_of(UINT32_MAX / 2, end - 2 * OPEN_MIN_NS); /* gone */
+	slots[4] = slot_of(self, end - 2 * OPEN_MIN_NS);
 	slots[4].depth = 0;
-	slots[5] = slot_of(self, end - 9 * IO_OPEN_NS);
+	slots[5] = slot_of(self, end - 9 * OPEN_MIN_NS);
 	slots[5].flags = IO_SLOT_IS_UNWANTED;
-	slots[IO_SLOTS - 1] = slot_of(self, end - 3 * IO_OPEN_NS);
+	slots[IO_SLOTS - 1] = slot_of(self, end - 3 * OPEN_MIN_NS);
 	slots[IO_SLOTS - 1].depth = 1;
-	window = ios_finish(ios, slots, IO_SLOTS, end - NS_PER_S, end);
-	assert_non_null(window);
+	window = finish(builder, end - NS_PER_S, end);
 	assert_int_equal(window->n_ios, 2);
 	assert_int_equal(window->n_images, 1);
 	assert_int_equal(prctl(PR_GET_NAME, comm), 0);
@@ -181,15 +208,15 @@ static void test_open(void **state)
 	assert_int_equal(window->ios[0].layer, IO_LAYER_SYSCALL);
 	assert_int_equal(window->ios[0].call, SYS_fsync + 1);
 	assert_int_equal(window->ios[0].open, 3);
-	assert_int_equal(window->ios[0].oldest_ns, 3 * IO_OPEN_NS);
+	assert_int_equal(window->ios[0].oldest_ns, 3 * OPEN_MIN_NS);
 	assert_int_equal(window->ios[0].oldest_tid, self);
 	assert_int_equal(window->ios[0].count, 0);
 	assert_int_equal(window->ios[1].layer, IO_LAYER_FS);
 	assert_int_equal(window->ios[1].open, 1);
-	assert_int_equal(window->ios[1].oldest_ns, IO_OPEN_NS);
+	assert_int_equal(window->ios[1].oldest_ns, OPEN_MIN_NS);
 	assert_int_equal(window->lost[WINDOW_LOST_MEMORY], 0);
 	window_unref(window);
-	ios_free(ios);
+	window_builder_free(builder);
 	process_table_free(processes);
 	free(slots);
 }
@@ -212,15 +239,14 @@ static void test_requests(void **state)
 	};
 	struct process_table *processes;
 	struct window *window;
-	struct ios *ios;
+	struct window_builder *builder;
 	size_t i;
 
 	sums.buckets[4] = sums.queue.buckets[2] = sums.device.buckets[4] = 3;
 	assert_int_equal(process_table_new(1 << 20, &processes), 0);
-	assert_int_equal(ios_new(processes, NULL, &ios), 0);
-	ios_add(ios, &key, &sums);
-	window = ios_finish(ios, NULL, 0, 0, NS_PER_S);
-	assert_non_null(window);
+	builder = builder_new(processes, NULL, 0);
+	window_builder_add(builder, &key, &sums);
+	window = finish(builder, 0, NS_PER_S);
 	assert_int_equal(window->n_ios, 3);
 	assert_string_equal(window->images[0].comm, "reader");
 	for (i = 0; i < 3; i++) {
@@ -244,11 +270,11 @@ static void test_requests(void **state)
 	window_unref(window);
 	/* Of merges only, when the request itself is of somebody else. */
 	sums = (struct io_sums){ .merges = 1 };
-	ios_add(ios, &key, &sums);
-	window = ios_finish(ios, NULL, 0, 0, NS_PER_S);
+	window_builder_add(builder, &key, &sums);
+	window = finish(builder, 0, NS_PER_S);
 	assert_int_equal(window->n_ios, 1);
 	window_unref(window);
-	ios_free(ios);
+	window_builder_free(builder);
 	process_table_free(processes);
 }
 

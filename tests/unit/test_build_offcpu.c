@@ -8,26 +8,37 @@
 
 #include <cmocka.h>
 
-#include "daemon/window/build_offcpu.h"
+#include "bpf/layout.h"
+#include "daemon/window/build_offcpu_internal.h"
 
 enum { LENGTH = 1000, MIN_WAIT = 100, NO_PID = 0x3f000000 /* above any pid_max */ };
 
 static struct process_table *processes;
 static struct stack_table *stacks;
-static struct assembler *assembler;
+static struct window_builder *builder;
 
 static int set_up(void **state)
 {
-	return process_table_new(1 << 20, &processes) || stack_table_new(1 << 20, &stacks) ||
-	       assembler_new(processes, stacks, MIN_WAIT, &assembler);
+	struct window_builder_options options = { .kind = PROBE_OFFCPU, .min_wait_ns = MIN_WAIT };
+
+	if (process_table_new(1 << 20, &processes) || stack_table_new(1 << 20, &stacks))
+		return -1;
+	options.processes = processes;
+	options.stacks = stacks;
+	return window_builder_new(&options, &builder);
 }
 
 static int tear_down(void **state)
 {
-	assembler_free(assembler);
+	window_builder_free(builder);
 	stack_table_free(stacks);
 	process_table_free(processes);
 	return 0;
+}
+
+static size_t threads_known(void)
+{
+	return HASH_COUNT(((struct offcpu_builder *)builder)->threads);
 }
 
 static struct thread thread_of(uint64_t uid, uint32_t status, uint64_t since_ns, uint32_t epoch)
@@ -48,12 +59,12 @@ static struct thread thread_of(uint64_t uid, uint32_t status, uint64_t since_ns,
 
 static void begin(uint32_t n)
 {
-	assembler_begin(assembler, n * LENGTH, (n + 1) * LENGTH, n + 1);
+	window_builder_begin(builder, n * LENGTH, (n + 1) * LENGTH, n + 1);
 }
 
 static struct window *finish(void)
 {
-	struct window *window = assembler_finish(assembler);
+	struct window *window = window_builder_finish(builder);
 
 	assert_non_null(window);
 	return window;
@@ -64,7 +75,7 @@ static struct window *cut(uint32_t n, const struct thread *thread)
 {
 	begin(n);
 	if (thread)
-		assembler_add_thread(assembler, thread);
+		window_builder_add_thread(builder, thread);
 	return finish();
 }
 
@@ -80,26 +91,32 @@ static void assert_sums(const struct window *window, uint64_t on, uint64_t block
 static void add_wait(uint64_t uid, uint64_t start, uint64_t wake, uint64_t end, uint32_t exec_gen)
 {
 	struct record_wait wait = {
+		.head.type = RECORD_WAIT,
 		.key = { .uid = uid, .kstack = STACK_FAULT, .exec_gen = exec_gen, .state = 1 },
 		.start_ns = start,
 		.wake_ns = wake,
 		.end_ns = end,
 	};
 
-	assembler_add_wait(assembler, &wait);
+	window_builder_add_record(builder, &wait.head);
 }
 
 static void add_end(const struct thread *thread, uint64_t end_ns)
 {
-	struct record_thread_end end = { .end_ns = end_ns, .thread = *thread };
+	struct record_thread_end end = {
+		.head.type = RECORD_THREAD_END,
+		.end_ns = end_ns,
+		.thread = *thread,
+	};
 
-	assembler_add_thread_end(assembler, &end);
+	window_builder_add_record(builder, &end.head);
 }
 
 /* In window `epoch`, after so much time on a CPU. */
 static void add_exec(uint64_t uid, uint32_t old_gen, uint32_t epoch, uint64_t on_ns)
 {
 	struct record_process exec = {
+		.head.type = RECORD_EXEC,
 		.uid = uid,
 		.tgid = NO_PID + (uint32_t)uid,
 		.leader_boot_ns = uid,
@@ -113,7 +130,7 @@ static void add_exec(uint64_t uid, uint32_t old_gen, uint32_t epoch, uint64_t on
 		.sums.on_ns = on_ns,
 	};
 
-	assembler_add_exec(assembler, &exec);
+	window_builder_add_record(builder, &exec.head);
 }
 
 static void test_each_window_has_its_length(void **state)
@@ -207,7 +224,7 @@ static void test_seeded_threads_count_from_the_start(void **state)
 	t.epoch = 1;
 	t.wait_state |= STATE_SEEDED;
 	begin(0);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &t);
 	window = finish();
 	assert_int_equal(window->n_images, 0);
 	window_unref(window);
@@ -234,7 +251,7 @@ static void test_the_end_of_a_thread(void **state)
 	window = cut(2, NULL);
 	assert_sums(window, 300, 0, 0);
 	window_unref(window);
-	assert_int_equal(assembler_threads(assembler), 0);
+	assert_int_equal(threads_known(), 0);
 }
 
 /* Between the cut at 2000 and the reading: a part of it in both windows. */
@@ -255,7 +272,7 @@ static void test_an_end_after_the_cut(void **state)
 	assert_sums(window, 40, 0, 0);
 	assert_int_equal(window->images[0].sums.switches, 1);
 	window_unref(window);
-	assert_int_equal(assembler_threads(assembler), 0);
+	assert_int_equal(threads_known(), 0);
 }
 
 /* It left its CPU while the cut was made: a time after the cut, the epoch of before it. */
@@ -269,7 +286,7 @@ static void test_an_end_on_the_cut_counts_once(void **state)
 	window = cut(1, NULL);
 	assert_sums(window, 501, 0, 0);
 	window_unref(window);
-	assert_int_equal(assembler_threads(assembler), 0);
+	assert_int_equal(threads_known(), 0);
 }
 
 /* The slot was free at the reading, the record of the end came after the next one. */
@@ -290,7 +307,7 @@ static void test_an_end_told_late(void **state)
 	/* What the window before it missed, and what it has itself: all there, once. */
 	assert_sums(window, 1010, 0, 0);
 	window_unref(window);
-	assert_int_equal(assembler_threads(assembler), 0);
+	assert_int_equal(threads_known(), 0);
 }
 
 static void test_an_end_of_a_forgotten_thread(void **state)
@@ -312,9 +329,9 @@ static void test_unseen_threads_are_forgotten(void **state)
 
 	window_unref(cut(1, &t));
 	window_unref(cut(2, NULL));
-	assert_int_equal(assembler_threads(assembler), 1);
+	assert_int_equal(threads_known(), 1);
 	window_unref(cut(3, NULL));
-	assert_int_equal(assembler_threads(assembler), 0);
+	assert_int_equal(threads_known(), 0);
 }
 
 static void test_a_wait_over_cuts(void **state)
@@ -350,8 +367,8 @@ static void test_unseen_waits(void **state)
 	t = thread_of(2, THREAD_RUNNABLE, 1500, 1);
 	seen.seen_cut = t.seen_cut = 1;
 	begin(1);
-	assembler_add_thread(assembler, &seen);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &seen);
+	window_builder_add_thread(builder, &t);
 	window = finish();
 	assert_int_equal(window->n_opens, 2);
 	assert_int_equal((window->opens[0].state | window->opens[1].state) & STATE_UNSEEN, 0);
@@ -359,8 +376,8 @@ static void test_unseen_waits(void **state)
 
 	seen.seen_cut = 2;
 	begin(2);
-	assembler_add_thread(assembler, &seen);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &seen);
+	window_builder_add_thread(builder, &t);
 	window = finish();
 	assert_int_equal(window->n_opens, 2);
 	assert_int_equal(window->opens[0].state & STATE_UNSEEN ? 1 : 0,
@@ -373,9 +390,12 @@ static void test_unseen_waits(void **state)
 /* Read while a wait goes on: of that wait, not of the thread's next one. */
 static void test_user_stack_of_open_wait(void **state)
 {
-	const struct record_open_stack record = { .uid = 1,
-						  .since_ns = 1200,
-						  .ustack = STACK_FAULT };
+	const struct record_open_stack record = {
+		.head.type = RECORD_OPEN_STACK,
+		.uid = 1,
+		.since_ns = 1200,
+		.ustack = STACK_FAULT,
+	};
 	struct thread t = thread_of(1, THREAD_BLOCKED, 1200, 1);
 	struct window *window = cut(1, &t);
 
@@ -383,7 +403,7 @@ static void test_user_stack_of_open_wait(void **state)
 	assert_null(window->opens[0].user);
 	window_unref(window);
 
-	assembler_add_open_stack(assembler, &record);
+	window_builder_add_record(builder, &record.head);
 	window = cut(2, &t);
 	assert_int_equal(window->opens[0].user->flags, STACK_IS_FAULT);
 	window_unref(window);
@@ -408,7 +428,7 @@ static void test_a_wait_that_ends_after_the_cut(void **state)
 
 		t.at_cut.blocked_ns = 500;
 		begin(1);
-		assembler_add_thread(assembler, &t);
+		window_builder_add_thread(builder, &t);
 		add_wait(uid, 1500, 2020, 2030, 0);
 		window = finish();
 		assert_int_equal(window->n_opens, 1);
@@ -435,7 +455,7 @@ static void test_young_waits(void **state)
 	window_unref(window);
 	t.since_ns = 2950;
 	begin(2);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &t);
 	add_wait(1, 2950, 3100, 3100, 0);
 	window = finish();
 	assert_int_equal(window->n_opens, 1);
@@ -477,7 +497,7 @@ static void add_row(uint64_t uid, uint32_t exec_gen, uint64_t count)
 	struct wait_key key = { .uid = uid, .exec_gen = exec_gen, .state = 1 };
 	struct wait_sums sums = { .count = count, .blocked_ns = 300 * count };
 
-	assembler_add_row(assembler, &key, &sums);
+	window_builder_add(builder, &key, &sums);
 }
 
 static void assert_row_image(const struct window *window, size_t row, uint32_t exec_gen,
@@ -499,7 +519,7 @@ static void test_waits_go_to_their_image(void **state)
 	t.sums.on_ns = 800;
 	add_exec(1, 1, 1, 650);
 	begin(1);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &t);
 	add_row(1, 1, 5);
 	add_row(1, 2, 6);
 	window = finish();
@@ -534,7 +554,7 @@ static void test_an_exec_after_the_cut(void **state)
 	t.at_cut.on_ns = 500;
 	memcpy(t.comm, "image2", 7);
 	begin(1);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &t);
 	add_exec(1, 1, 2, 520);
 	window = finish();
 	/* Read as what it is since, it was the other when the window ended. */
@@ -542,7 +562,7 @@ static void test_an_exec_after_the_cut(void **state)
 	assert_string_equal(window->images[0].comm, "image1");
 	window_unref(window);
 	begin(2);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &t);
 	add_row(1, 1, 5);
 	window = finish();
 	assert_int_equal(window->n_images, 2);
@@ -551,7 +571,7 @@ static void test_an_exec_after_the_cut(void **state)
 	assert_int_equal(window->images[!window->rows[0].image].sums.on_ns, 980);
 	window_unref(window);
 	begin(3);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &t);
 	add_row(1, 2, 5);
 	window = finish();
 	assert_int_equal(window->n_images, 1);
@@ -565,6 +585,7 @@ static void test_an_exec_off_the_main_thread(void **state)
 {
 	struct thread t = thread_of(1, THREAD_ON_CPU, 1900, 1);
 	struct record_process exec = {
+		.head.type = RECORD_EXEC,
 		.uid = 1,
 		.tgid = t.tgid,
 		.leader_boot_ns = 1,
@@ -580,9 +601,9 @@ static void test_an_exec_off_the_main_thread(void **state)
 
 	t.exec_gen = 2;
 	t.sums.on_ns = 800;
-	assembler_add_exec(assembler, &exec);
+	window_builder_add_record(builder, &exec.head);
 	begin(1);
-	assembler_add_thread(assembler, &t);
+	window_builder_add_thread(builder, &t);
 	add_row(1, 1, 5);
 	add_row(1, 2, 6);
 	window = finish();

@@ -7,22 +7,29 @@
 
 #include <cmocka.h>
 
+#include "bpf/layout.h"
 #include "common/base.h"
-#include "daemon/window/build_offwake.h"
+#include "daemon/process/process.h"
+#include "daemon/window/builder.h"
+#include "daemon/window/stack.h"
+#include "daemon/window/window.h"
 
 struct fixture {
 	struct process_table *processes;
 	struct stack_table *stacks;
-	struct wakes *wakes;
+	struct window_builder *builder;
 };
 
 static int setup(void **state)
 {
 	static struct fixture f;
+	struct window_builder_options options = { .kind = PROBE_OFFWAKE };
 
 	assert_int_equal(process_table_new(1 << 20, &f.processes), 0);
 	assert_int_equal(stack_table_new(1 << 20, &f.stacks), 0);
-	assert_int_equal(wakes_new(f.processes, f.stacks, &f.wakes), 0);
+	options.processes = f.processes;
+	options.stacks = f.stacks;
+	assert_int_equal(window_builder_new(&options, &f.builder), 0);
 	*state = &f;
 	return 0;
 }
@@ -31,7 +38,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	wakes_free(f->wakes);
+	window_builder_free(f->builder);
 	stack_table_free(f->stacks);
 	process_table_free(f->processes);
 	return 0;
@@ -66,6 +73,12 @@ static struct wake_sums sums_of(uint64_t count)
 	return sums;
 }
 
+static struct window *finish(struct fixture *f, int64_t start_ns, int64_t end_ns)
+{
+	window_builder_begin(f->builder, start_ns, end_ns, 0);
+	return window_builder_finish(f->builder);
+}
+
 /* Rows and wakers go side by side; rows of one thread are of one image, which has their sum. */
 static void test_rows_have_wakers(void **state)
 {
@@ -78,9 +91,9 @@ static void test_rows_have_wakers(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		struct wake_key key = key_of(4000001 + i / 2, i);
 
-		wakes_add(f->wakes, &key, &sums);
+		window_builder_add(f->builder, &key, &sums);
 	}
-	window = wakes_finish(f->wakes, 10, 20);
+	window = finish(f, 10, 20);
 	assert_non_null(window);
 	assert_int_equal(window->kind, PROBE_OFFWAKE);
 	assert_int_equal(window->start_ns, 10);
@@ -115,11 +128,11 @@ static void test_ids(void **state)
 	struct window *window, *next;
 
 	other.links[1].context = WAKE_IRQ;
-	wakes_add(f->wakes, &key, &sums);
-	wakes_add(f->wakes, &second, &other);
-	window = wakes_finish(f->wakes, 0, 1);
-	wakes_add(f->wakes, &key, &sums);
-	next = wakes_finish(f->wakes, 1, 2);
+	window_builder_add(f->builder, &key, &sums);
+	window_builder_add(f->builder, &second, &other);
+	window = finish(f, 0, 1);
+	window_builder_add(f->builder, &key, &sums);
+	next = finish(f, 1, 2);
 	assert_int_equal(next->n_rows, 1);
 	assert_int_equal(next->n_images, 1);
 	assert_int_equal(window->images[0].uid, next->images[0].uid);
@@ -140,8 +153,8 @@ static void test_unknown_context(void **state)
 	struct window *window;
 
 	sums.links[0].context = WAKE_CONTEXTS + 5;
-	wakes_add(f->wakes, &key, &sums);
-	window = wakes_finish(f->wakes, 0, 1);
+	window_builder_add(f->builder, &key, &sums);
+	window = finish(f, 0, 1);
 	assert_int_equal(window->wakers[0].links[0].context, WAKE_UNKNOWN);
 	window_unref(window);
 }

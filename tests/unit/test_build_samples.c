@@ -8,24 +8,31 @@
 
 #include <cmocka.h>
 
+#include "bpf/layout.h"
 #include "common/base.h"
-#include "daemon/window/build_samples.h"
+#include "daemon/process/process.h"
+#include "daemon/window/builder.h"
+#include "daemon/window/stack.h"
+#include "daemon/window/window.h"
 
 enum { PERIOD = 1000 };
 
 struct fixture {
 	struct process_table *processes;
 	struct stack_table *stacks;
-	struct sampler *sampler;
+	struct window_builder *builder;
 };
 
 static int setup(void **state)
 {
 	static struct fixture f;
+	struct window_builder_options options = { .kind = PROBE_ONCPU, .period_ns = PERIOD };
 
 	assert_int_equal(process_table_new(1 << 20, &f.processes), 0);
 	assert_int_equal(stack_table_new(1 << 20, &f.stacks), 0);
-	assert_int_equal(sampler_new(PROBE_ONCPU, f.processes, f.stacks, PERIOD, &f.sampler), 0);
+	options.processes = f.processes;
+	options.stacks = f.stacks;
+	assert_int_equal(window_builder_new(&options, &f.builder), 0);
 	*state = &f;
 	return 0;
 }
@@ -34,7 +41,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	sampler_free(f->sampler);
+	window_builder_free(f->builder);
 	stack_table_free(f->stacks);
 	process_table_free(f->processes);
 	return 0;
@@ -55,7 +62,13 @@ static void add(struct fixture *f, uint32_t tid, uint32_t exec_gen, uint64_t kst
 	struct sample_sums sums = { .count = count };
 
 	snprintf(sums.comm, sizeof(sums.comm), "%s", comm);
-	sampler_add(f->sampler, &key, &sums);
+	window_builder_add(f->builder, &key, &sums);
+}
+
+static struct window *finish(struct fixture *f, int64_t start_ns, int64_t end_ns)
+{
+	window_builder_begin(f->builder, start_ns, end_ns, 0);
+	return window_builder_finish(f->builder);
 }
 
 /* Two stacks of a thread are two rows of one image; after an exec it is another image. */
@@ -68,7 +81,7 @@ static void test_images(void **state)
 	add(f, 4000001, 1, STACK_FAULT, 4, "one");
 	add(f, 4000001, 2, STACK_NONE, 5, "after");
 	add(f, 4000002, 1, STACK_NONE, 6, "two");
-	window = sampler_finish(f->sampler, 10, 20);
+	window = finish(f, 10, 20);
 	assert_non_null(window);
 	assert_int_equal(window->kind, PROBE_ONCPU);
 	assert_int_equal(window->start_ns, 10);
@@ -95,10 +108,10 @@ static void test_each_window_is_new(void **state)
 	struct window *window;
 
 	add(f, 4000003, 1, STACK_NONE, 1, "x");
-	window = sampler_finish(f->sampler, 0, 1);
+	window = finish(f, 0, 1);
 	assert_int_equal(window->n_samples, 1);
 	window_unref(window);
-	window = sampler_finish(f->sampler, 1, 2);
+	window = finish(f, 1, 2);
 	assert_int_equal(window->n_samples, 0);
 	assert_int_equal(window->n_images, 0);
 	window_unref(window);
@@ -112,8 +125,8 @@ static void test_idle(void **state)
 	struct sample_sums sums = { .count = 2, .comm = "swapper/1" };
 	struct window *window;
 
-	sampler_add(f->sampler, &key, &sums);
-	window = sampler_finish(f->sampler, 0, 1);
+	window_builder_add(f->builder, &key, &sums);
+	window = finish(f, 0, 1);
 	assert_int_equal(window->n_images, 1);
 	assert_string_equal(window->images[0].comm, "idle");
 	window_unref(window);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What all builders of windows have in common. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "bpf/layout.h"
+#include "daemon/process/process.h"
+#include "daemon/window/builder.h"
+#include "daemon/window/stack.h"
+#include "daemon/window/window.h"
+
+/* Every kind has a builder, whose empty window has the kind and the bounds of the cut. */
+static void test_each_kind_has_a_builder(void **state)
+{
+	struct window_builder_options options = {};
+	struct window_builder *builder;
+	struct window *window;
+	enum probe_kind kind;
+
+	assert_int_equal(process_table_new(1 << 20, &options.processes), 0);
+	assert_int_equal(stack_table_new(1 << 20, &options.stacks), 0);
+	for (kind = 0; kind < PROBE_KIND_N; kind++) {
+		options.kind = kind;
+		assert_int_equal(window_builder_new(&options, &builder), 0);
+		assert_int_equal(window_builder_key_size(builder) % sizeof(uint64_t), 0);
+		assert_int_equal(window_builder_value_size(builder) % sizeof(uint64_t), 0);
+		window_builder_begin(builder, 10, 20, 2);
+		window = window_builder_finish(builder);
+		assert_non_null(window);
+		assert_int_equal(window->kind, kind);
+		assert_int_equal(window->start_ns, 10);
+		assert_int_equal(window->end_ns, 20);
+		assert_int_equal(window->n_images, 0);
+		window_unref(window);
+		window_builder_free(builder);
+	}
+	stack_table_free(options.stacks);
+	process_table_free(options.processes);
+}
+
+/* A builder without use for threads and records leaves them alone. */
+static void test_others_threads_and_records(void **state)
+{
+	const struct record_thread_end end = { .head.type = RECORD_THREAD_END };
+	struct window_builder_options options = { .kind = PROBE_ONCPU };
+	struct window_builder *builder;
+	struct window *window;
+
+	assert_int_equal(process_table_new(1 << 20, &options.processes), 0);
+	assert_int_equal(stack_table_new(1 << 20, &options.stacks), 0);
+	assert_int_equal(window_builder_new(&options, &builder), 0);
+	window_builder_begin(builder, 10, 20, 2);
+	window_builder_add_thread(builder, &end.thread);
+	window_builder_add_record(builder, &end.head);
+	window = window_builder_finish(builder);
+	assert_int_equal(window->n_images, 0);
+	window_unref(window);
+	window_builder_free(builder);
+	stack_table_free(options.stacks);
+	process_table_free(options.processes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_kind_has_a_builder),
+		cmocka_unit_test(test_others_threads_and_records),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
