@@ -27,20 +27,22 @@ struct option_spec {
 };
 
 /* Decimal digits and nothing else; -EINVAL, or -ERANGE. */
-int read_number(const char *text, size_t n, int64_t *out);
+int option_read_number(const char *text, size_t n, int64_t *out);
 
 /* 0, or -EINVAL with options->message; value is NULL where the option takes none. */
-int read_flag(struct options *options, const struct option_spec *spec, const char *value);
-int read_text(struct options *options, const struct option_spec *spec, const char *value);
-int read_ids(struct options *options, const struct option_spec *spec, const char *value);
-int read_cpus(struct options *options, const struct option_spec *spec, const char *value);
-int read_positive(struct options *options, const struct option_spec *spec, const char *value);
-int read_length(struct options *options, const struct option_spec *spec, const char *value);
-int read_micros(struct options *options, const struct option_spec *spec, const char *value);
-int read_states(struct options *options, const struct option_spec *spec, const char *value);
-int read_top(struct options *options, const struct option_spec *spec, const char *value);
-int read_choice(struct options *options, const struct option_spec *spec, const char *value);
-int read_format(struct options *options, const struct option_spec *spec, const char *value);
-int read_named_format(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_flag(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_text(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_ids(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_cpus(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_positive(struct options *options, const struct option_spec *spec,
+			 const char *value);
+int option_read_length(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_micros(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_states(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_top(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_choice(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_format(struct options *options, const struct option_spec *spec, const char *value);
+int option_read_named_format(struct options *options, const struct option_spec *spec,
+			     const char *value);
 
 #endif

@@ -31,20 +31,20 @@ static void *member(struct options *options, const struct option_spec *spec)
 	return (char *)options + spec->offset;
 }
 
-int read_flag(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_flag(struct options *options, const struct option_spec *spec, const char *value)
 {
 	*(bool *)member(options, spec) = true;
 	return 0;
 }
 
-int read_text(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_text(struct options *options, const struct option_spec *spec, const char *value)
 {
 	*(const char **)member(options, spec) = value;
 	return 0;
 }
 
 /* Decimal digits and nothing else. */
-int read_number(const char *text, size_t n, int64_t *out)
+int option_read_number(const char *text, size_t n, int64_t *out)
 {
 	int64_t v = 0;
 
@@ -73,7 +73,7 @@ static int read_list(struct options *options, const struct option_spec *spec, co
 		int64_t id;
 
 		n = strcspn(at, ",");
-		if (read_number(at, n, &id) < 0 || id < least || id > most)
+		if (option_read_number(at, n, &id) < 0 || id < least || id > most)
 			return option_complain(options, "--%s %s: \"%.*s\" is no %s", spec->name,
 					       value, (int)n, at, wanted);
 		if (list->n == OPTION_IDS_MAX)
@@ -85,7 +85,7 @@ static int read_list(struct options *options, const struct option_spec *spec, co
 	}
 }
 
-int read_ids(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_ids(struct options *options, const struct option_spec *spec, const char *value)
 {
 	char wanted[128];
 
@@ -96,17 +96,17 @@ int read_ids(struct options *options, const struct option_spec *spec, const char
 }
 
 /* The daemon knows which there are. */
-int read_cpus(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_cpus(struct options *options, const struct option_spec *spec, const char *value)
 {
 	return read_list(options, spec, value, 0, INT32_MAX,
 			 "CPU; numbers from 0, with commas between");
 }
 
-int read_positive(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_positive(struct options *options, const struct option_spec *spec, const char *value)
 {
 	int64_t n;
 
-	if (read_number(value, strlen(value), &n) < 0 || n < 1)
+	if (option_read_number(value, strlen(value), &n) < 0 || n < 1)
 		return option_complain(options, "--%s %s: not a number from 1 on", spec->name,
 				       value);
 	*(int64_t *)member(options, spec) = n;
@@ -131,12 +131,12 @@ static int read_time(struct options *options, const struct option_spec *spec, co
 	return 0;
 }
 
-int read_length(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_length(struct options *options, const struct option_spec *spec, const char *value)
 {
 	return read_time(options, spec, value, NS_PER_S, "30s, 5min or 1h 30min");
 }
 
-int read_micros(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_micros(struct options *options, const struct option_spec *spec, const char *value)
 {
 	return read_time(options, spec, value, NS_PER_US, "500 (microseconds), 10ms or 2s");
 }
@@ -158,7 +158,7 @@ static bool state_is_valid(const char *text, size_t n)
 	return n > 0 && n <= 5 && strspn(text, "0123456789") >= n;
 }
 
-int read_states(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_states(struct options *options, const struct option_spec *spec, const char *value)
 {
 	struct state_list *list = member(options, spec);
 	const char *at = value;
@@ -184,11 +184,11 @@ int read_states(struct options *options, const struct option_spec *spec, const c
 	}
 }
 
-int read_top(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_top(struct options *options, const struct option_spec *spec, const char *value)
 {
 	int64_t n;
 
-	if (read_number(value, strlen(value), &n) < 0 || n > INT32_MAX)
+	if (option_read_number(value, strlen(value), &n) < 0 || n > INT32_MAX)
 		return option_complain(options, "--%s %s: not a number of rows; 20, or 0 for all",
 				       spec->name, value);
 	options->top = n;
@@ -196,7 +196,7 @@ int read_top(struct options *options, const struct option_spec *spec, const char
 }
 
 /* One of the words in spec->value, which has a bar between them. */
-int read_choice(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_choice(struct options *options, const struct option_spec *spec, const char *value)
 {
 	const char *at = spec->value;
 	size_t n;
@@ -213,7 +213,7 @@ int read_choice(struct options *options, const struct option_spec *spec, const c
 	}
 }
 
-int read_format(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_format(struct options *options, const struct option_spec *spec, const char *value)
 {
 	const struct format *format = format_find(value);
 
@@ -225,7 +225,8 @@ int read_format(struct options *options, const struct option_spec *spec, const c
 }
 
 /* For --folded and --json, which are short for --format with their own name. */
-int read_named_format(struct options *options, const struct option_spec *spec, const char *value)
+int option_read_named_format(struct options *options, const struct option_spec *spec,
+			     const char *value)
 {
 	options->format = format_find(spec->name);
 	return 0;
