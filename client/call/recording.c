@@ -9,6 +9,7 @@
 #include "client/call/snapshot.h"
 #include "client/option/options.h"
 #include "common/base.h"
+#include "common/probe_kind.h"
 #include "proto/codec.h"
 
 void recording_fini(struct recording *recording)
@@ -71,8 +72,9 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 
 enum exit_code recording_report_choice(const char *verb)
 {
-	report("%s needs a probe: offcpu, oncpu, offwake, iolat or stackcount; as in: "
-	       "stackctl %s oncpu",
-	       verb, verb);
+	char kinds[128];
+
+	probe_kinds_with(0, " or ", kinds, sizeof kinds);
+	report("%s needs a probe: %s; as in: stackctl %s oncpu", verb, kinds, verb);
 	return EXIT_CODE_USAGE;
 }

@@ -16,6 +16,7 @@
 #include "client/render/formats.h"
 #include "client/render/iolat.h"
 #include "common/base.h"
+#include "common/probe_kind.h"
 #include "proto/codec.h"
 
 enum { TOP_DEFAULT = 20, TOP_ALL = 0 };
@@ -115,13 +116,9 @@ static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 /* What is no probe that any version knows is the id or the name of a session. */
 bool snapshot_is_probe(const char *text)
 {
-	static const char *const probes[] = { "offcpu", "oncpu",      "offwake",
-					      "iolat",	"stackcount", "stacksnoop" };
+	enum probe_kind kind;
 
-	for (size_t i = 0; i < ARRAY_SIZE(probes); i++)
-		if (strcmp(probes[i], text) == 0)
-			return true;
-	return false;
+	return probe_kind_find(text, &kind);
 }
 
 int snapshot_request_init(struct snapshot_request *request, struct options *options,

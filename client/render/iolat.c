@@ -7,14 +7,40 @@
 
 #include "client/base/term.h"
 #include "common/base.h"
+#include "common/io_words.h"
 
 enum { STARS = 40, MS_SHIFT = 20 };
 
 /* Of a table of operations; the figures with the blanks between all columns. */
 enum { OP_WIDTH = 9, PLACE_WIDTH = 13, PLACE_LEAST = 8, FIGURES_WIDTH = 54 };
 
-static const char *const layers[] = { "syscall",   "vfs",   "fs",    "block",
-				      "throttled", "queue", "device" };
+static const char *const layers[] = {
+#define X(layer, word) word,
+	IO_LAYER_WORDS(X)
+#undef X
+};
+
+/* The kinds of operations as numbers, for the table of system calls. */
+enum op {
+#define X(op, word) OP_##op,
+	IO_OP_WORDS(X)
+#undef X
+};
+
+static const char *const op_words[] = {
+#define X(op, word) [OP_##op] = word,
+	IO_OP_WORDS(X)
+#undef X
+};
+
+static const struct {
+	const char *name;
+	enum op op;
+} calls[] = {
+#define X(name, op, file) { #name, OP_##op },
+	IO_CALL_WORDS(X)
+#undef X
+};
 
 bool reply_is_iolat(const struct wire_snapshot_reply *reply)
 {
@@ -34,25 +60,9 @@ char *io_place(const struct wire_io *io)
 
 const char *io_kind(const struct wire_io *io)
 {
-	static const struct {
-		const char *call;
-		const char *kind;
-	} kinds[] = {
-		{ "pread64", "read" },		{ "readv", "read" },
-		{ "preadv", "read" },		{ "preadv2", "read" },
-		{ "pwrite64", "write" },	{ "writev", "write" },
-		{ "pwritev", "write" },		{ "pwritev2", "write" },
-		{ "sendfile", "write" },	{ "splice", "write" },
-		{ "copy_file_range", "write" }, { "fsync", "sync" },
-		{ "fdatasync", "sync" },	{ "syncfs", "sync" },
-		{ "openat", "open" },		{ "openat2", "open" },
-		{ "sync_file_range", "sync" },	{ "io_submit", "submit" },
-		{ "io_getevents", "submit" },	{ "io_uring_enter", "submit" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (strcmp(kinds[i].call, io->op) == 0)
-			return kinds[i].kind;
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (strcmp(calls[i].name, io->op) == 0)
+			return op_words[calls[i].op];
 	return io->op;
 }
 

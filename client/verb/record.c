@@ -11,6 +11,7 @@
 #include "client/render/page.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
+#include "common/probe_kind.h"
 
 static int64_t lost_of(const struct wire_session *session)
 {
@@ -25,9 +26,9 @@ static int64_t lost_of(const struct wire_session *session)
 static void on_progress(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
-	const char *what = session->function		       ? "calls"
-			   : session->period_ns != WIRE_ABSENT ? "samples"
-							       : "switches";
+	enum probe_kind kind;
+	const char *what =
+		probe_kind_find(session->probe, &kind) ? probe_kind_events(kind) : "events";
 	int64_t now = clock_ns(CLOCK_REALTIME), seconds = (now - session->since) / NS_PER_S;
 	char counted[64] = "", text[256];
 	size_t lines, columns;

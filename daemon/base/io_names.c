@@ -8,6 +8,7 @@
 
 #include "bpf/io_shared.h"
 #include "common/base.h"
+#include "common/io_words.h"
 
 static const struct {
 	const char *name;
@@ -15,48 +16,21 @@ static const struct {
 	uint8_t op;
 	uint8_t file;
 } calls[] = {
-	{ "read", SYS_read, IO_OP_READ, IO_FILE_FIRST },
-	{ "pread64", SYS_pread64, IO_OP_READ, IO_FILE_FIRST },
-	{ "readv", SYS_readv, IO_OP_READ, IO_FILE_FIRST },
-	{ "preadv", SYS_preadv, IO_OP_READ, IO_FILE_FIRST },
-	{ "preadv2", SYS_preadv2, IO_OP_READ, IO_FILE_FIRST },
-	{ "write", SYS_write, IO_OP_WRITE, IO_FILE_FIRST },
-	{ "pwrite64", SYS_pwrite64, IO_OP_WRITE, IO_FILE_FIRST },
-	{ "writev", SYS_writev, IO_OP_WRITE, IO_FILE_FIRST },
-	{ "pwritev", SYS_pwritev, IO_OP_WRITE, IO_FILE_FIRST },
-	{ "pwritev2", SYS_pwritev2, IO_OP_WRITE, IO_FILE_FIRST },
-	{ "sendfile", SYS_sendfile, IO_OP_WRITE, IO_FILE_FIRST },
-	{ "copy_file_range", SYS_copy_file_range, IO_OP_WRITE, IO_FILE_OUT },
-	{ "splice", SYS_splice, IO_OP_WRITE, IO_FILE_OUT },
-	{ "fsync", SYS_fsync, IO_OP_SYNC, IO_FILE_FIRST },
-	{ "fdatasync", SYS_fdatasync, IO_OP_SYNC, IO_FILE_FIRST },
-	{ "syncfs", SYS_syncfs, IO_OP_SYNC, IO_FILE_FIRST },
-	{ "sync_file_range", SYS_sync_file_range, IO_OP_SYNC, IO_FILE_FIRST },
-	{ "sync", SYS_sync, IO_OP_SYNC, IO_FILE_NONE },
-#ifdef SYS_open
-	{ "open", SYS_open, IO_OP_OPEN, IO_FILE_RESULT },
-#endif
-	{ "openat", SYS_openat, IO_OP_OPEN, IO_FILE_RESULT },
-	{ "openat2", SYS_openat2, IO_OP_OPEN, IO_FILE_RESULT },
-	{ "io_uring_enter", SYS_io_uring_enter, IO_OP_SUBMIT, IO_FILE_NONE },
-	{ "io_submit", SYS_io_submit, IO_OP_SUBMIT, IO_FILE_NONE },
-	{ "io_getevents", SYS_io_getevents, IO_OP_SUBMIT, IO_FILE_NONE },
+#define X(name, op, file) { #name, SYS_##name, IO_OP_##op, IO_FILE_##file },
+	IO_CALL_WORDS(X)
+#undef X
 };
 
 static const char *const layers[IO_LAYERS] = {
-	[IO_LAYER_SYSCALL] = "syscall",
-	[IO_LAYER_VFS] = "vfs",
-	[IO_LAYER_FS] = "fs",
-	[IO_LAYER_BLOCK] = "block",
-	[IO_LAYER_THROTTLE] = "throttled",
-	[IO_LAYER_QUEUE] = "queue",
-	[IO_LAYER_DEVICE] = "device",
+#define X(layer, word) [IO_LAYER_##layer] = word,
+	IO_LAYER_WORDS(X)
+#undef X
 };
 
 static const char *const ops[IO_OPS] = {
-	[IO_OP_READ] = "read",	   [IO_OP_WRITE] = "write", [IO_OP_SYNC] = "sync",
-	[IO_OP_OPEN] = "open",	   [IO_OP_FLUSH] = "flush", [IO_OP_DISCARD] = "discard",
-	[IO_OP_SUBMIT] = "submit", [IO_OP_OTHER] = "other",
+#define X(op, word) [IO_OP_##op] = word,
+	IO_OP_WORDS(X)
+#undef X
 };
 
 /* include/uapi/linux/magic.h, and those that file systems keep to themselves. */

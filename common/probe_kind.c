@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/base/probe_kind.h"
+#include "common/probe_kind.h"
 
 #include <stdio.h>
 #include <string.h>
