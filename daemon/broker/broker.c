@@ -20,16 +20,19 @@
 #include "daemon/broker/perf_event.h"
 #include "daemon/host/capabilities.h"
 
-/* An event is opened in microseconds, a kprobe in milliseconds; longer than this it hangs. */
+/*
+ * An event is opened in microseconds, a kprobe in milliseconds: a process that takes this long
+ * hangs.
+ */
 enum { ANSWER_TIMEOUT_S = 10 };
 
 struct broker {
-	pid_t pid;	       /* 0 where there is no process */
-	int fd;		       /* to it; -1 where there is none, or it failed */
-	pthread_mutex_t mutex; /* one request at a time */
+	pid_t pid;	       /* of the broker process; 0 if there is none */
+	int fd;		       /* the socket to it; -1 if there is none, or it failed */
+	pthread_mutex_t mutex; /* held from a request to its answer */
 };
 
-/* BPF needs CAP_SYS_ADMIN where these are not given too, as in older containers. */
+/* A process that lacks one of these, as in older containers, needs CAP_SYS_ADMIN for BPF. */
 #define ENOUGH_FOR_BPF (PRIVILEGE_BIT(CAP_BPF) | PRIVILEGE_BIT(CAP_PERFMON))
 
 static int process_start(struct broker *broker)
@@ -95,7 +98,10 @@ void broker_stopp(struct broker **broker)
 	*broker = broker_stop(*broker);
 }
 
-/* What the process said is in result; what it takes to ask it is what is returned. */
+/*
+ * Receives one answer. Returns 0 with the broker process's errno or 0 in *result, or a negative
+ * errno when no answer could be received.
+ */
 static int answer_receive(int fd, int *result, int *fd_out)
 {
 	struct broker_answer answer;
@@ -114,7 +120,10 @@ static int answer_receive(int fd, int *result, int *fd_out)
 	return 0;
 }
 
-/* Asks the process. One that does not answer is not asked again: its answer would be the wrong one.
+/*
+ * Asks the broker process, and returns its answer, or `refused` if there is none. A process that
+ * did not answer in time is not asked again: its late answer would be taken for that to the next
+ * request.
  */
 static int process_ask(struct broker *broker, const struct perf_request *request, int refused,
 		       int *fd_out)

@@ -23,7 +23,7 @@
 #elif defined(__aarch64__)
 #define BROKER_ARCH AUDIT_ARCH_AARCH64
 #else
-#error "name this machine's AUDIT_ARCH, or the broker's system calls cannot be told apart"
+#error "define BROKER_ARCH: the AUDIT_ARCH_ of this CPU, for the filter of system calls"
 #endif
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
@@ -31,7 +31,10 @@
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##nr, 0, 1), \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* Whoever takes this process over gets perf events out of it, and nothing else. */
+/*
+ * Allows only the system calls that requests need: an attacker in this process can open perf
+ * events, and do nothing else.
+ */
 static int system_calls_limit(void)
 {
 	struct sock_filter filter[] = {
@@ -46,7 +49,7 @@ static int system_calls_limit(void)
 		ALLOW(restart_syscall),
 		ALLOW(exit_group),
 #ifdef __SANITIZE_ADDRESS__
-		ALLOW(sigaltstack), /* of AddressSanitizer's own, before an exit */
+		ALLOW(sigaltstack), /* AddressSanitizer calls it before an exit */
 #endif
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
@@ -58,7 +61,10 @@ static int system_calls_limit(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }
 
-/* Neither a descriptor of the daemon's nor its signals: it ends when the socket does. */
+/*
+ * Closes every descriptor but the socket, ignores the signals that end or reload the daemon, since
+ * only the socket ends this process, and drops every capability but CAP_SYS_ADMIN.
+ */
 static int process_isolate(int fd)
 {
 	static const int ignored[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
@@ -74,7 +80,10 @@ static int process_isolate(int fd)
 	return privilege_limit(PRIVILEGE_BIT(CAP_SYS_ADMIN));
 }
 
-/* Whoever asks may reach files that this process has no right to look for: a process's own root. */
+/*
+ * Names the file by the descriptor that came with the request: this process may lack the right to
+ * find it by its path, as in the root of another process.
+ */
 static void path_replace(struct perf_request *request, int file)
 {
 	if (request->kind == PERF_UPROBE && file >= 0)

@@ -3,19 +3,23 @@
 #define STACKD_DAEMON_BROKER_HELPER_H
 
 /*
- * What runs in the broker's process: requests come in on a socket, each is answered by a result
- * and, where that is 0, a descriptor. It ends with the socket's other side.
+ * The program of the broker process: it reads requests from a socket, opens the perf event that
+ * each one describes, and answers with a result and, if that is 0, the descriptor. It exits when
+ * the other side of the socket is closed.
  */
 
 #include <stdint.h>
 #include <stdnoreturn.h>
 
-/* The answer; SCM_RIGHTS goes with it where result is 0. */
+/* The answer to a request. If result is 0, the descriptor comes with it as SCM_RIGHTS. */
 struct broker_answer {
 	int32_t result; /* 0 or a negative errno */
 };
 
-/* To be called in a fresh child: gives up everything but CAP_SYS_ADMIN and a few system calls. */
+/*
+ * Gives up everything but CAP_SYS_ADMIN and a few system calls, then answers requests until the
+ * socket closes. Call it in a child that was just forked.
+ */
 noreturn void broker_process_run(int fd);
 
 #endif

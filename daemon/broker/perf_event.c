@@ -10,10 +10,10 @@
 
 #include "common/base.h"
 
-/* As many as Linux can be built for. */
+/* Linux can be built for up to this many CPUs. No function is as long as MAX_OFFSET. */
 enum { MAX_CPUS = 8192, MAX_OFFSET = 1 << 20 };
 
-/* As the kernel's own format of it says: /sys/bus/event_source/devices/uprobe/format. */
+/* Where the semaphore stands in attr.config: /sys/bus/event_source/devices/uprobe/format. */
 enum { COUNTER_SHIFT = 32 };
 
 static int type_read(const char *path)
@@ -130,7 +130,7 @@ int perf_request_check(const struct perf_request *request)
 	return is_good ? 0 : -EINVAL;
 }
 
-/* A descriptor, or a negative errno. */
+/* Returns a descriptor or a negative errno. */
 static int event_open(struct perf_event_attr *attr, int cpu)
 {
 	long fd;
@@ -157,7 +157,9 @@ static int sampling_open(const struct perf_request *request)
 	return event_open(&attr, (int)request->cpu);
 }
 
-/* 33ea4b24277b (4.17). In every process, whatever CPU it is given: so libbpf does it too. */
+/*
+ * Opens a kprobe (33ea4b24277b, 4.17). It acts on all CPUs although CPU 0 is named, as libbpf does.
+ */
 static int kprobe_open(const struct perf_request *request, int type)
 {
 	struct perf_event_attr attr = {
@@ -171,8 +173,8 @@ static int kprobe_open(const struct perf_request *request, int type)
 }
 
 /*
- * e12f03d7031a (4.17). By the file, wherever it is mapped; the kernel raises the counter in there
- * for as long (a6ca88b241d5, 4.20).
+ * Opens a uprobe (e12f03d7031a, 4.17). It acts wherever the file is mapped. While it is open, the
+ * kernel keeps the file's USDT semaphore raised (a6ca88b241d5, 4.20).
  */
 static int uprobe_open(const struct perf_request *request, int type)
 {

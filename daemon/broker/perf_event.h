@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_BROKER_PERF_EVENT_H
 
 /*
- * The perf events that stackd opens, as plain requests that can cross a socket: checked field by
- * field, then opened. Used by the broker on both sides of that socket. No state; any thread.
+ * The perf events that stackd opens, described by plain structs that can be sent over a socket. A
+ * request is checked field by field before it is opened. The daemon and the broker process both use
+ * it. No state; any thread.
  */
 
 #include <stdint.h>
@@ -17,8 +18,8 @@ struct perf_request {
 	uint32_t kind;
 	uint32_t clock;
 	uint32_t cpu;
-	uint64_t frequency_hz; /* one of these two */
-	uint64_t period;
+	uint64_t frequency_hz; /* a sampling event sets either this */
+	uint64_t period;       /* or this */
 	uint64_t offset;
 	uint32_t is_return;
 	uint32_t counter;
@@ -26,7 +27,7 @@ struct perf_request {
 	char path[BROKER_MAX_PATH];
 };
 
-/* The kernel's numbers of its kprobe and uprobe events; -1 where it has none. */
+/* The numbers by which this kernel knows kprobe and uprobe events; -1 if it does not. */
 struct perf_types {
 	int kprobe;
 	int uprobe;
@@ -34,10 +35,12 @@ struct perf_types {
 
 void perf_types_read(struct perf_types *out);
 
-/* 0, or -EINVAL where a field is out of its range or one that the kind does not use is set. */
+/*
+ * Returns 0, or -EINVAL if a field is out of its range, or set although the kind does not use it.
+ */
 int perf_request_check(const struct perf_request *request);
 
-/* Opens one event for a request that was checked. Returns 0 or a negative errno. */
+/* Opens the event of a request that was checked. Returns 0 or a negative errno. */
 int perf_request_open(const struct perf_request *request, const struct perf_types *types,
 		      int *fd_out);
 

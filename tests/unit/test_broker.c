@@ -82,7 +82,7 @@ static void test_checks_fields(void **state)
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 }
 
-/* A probe in a file is a path and a place in it, and nothing else. */
+/* A uprobe has a path, an offset and a counter; every other field must be unset. */
 static void test_checks_paths(void **state)
 {
 	const struct perf_request good = { .kind = PERF_UPROBE,
@@ -152,7 +152,7 @@ static void test_checks_symbols(void **state)
 	assert_int_equal(perf_request_check(&q), -EINVAL);
 }
 
-/* Runs in a child of its own, for it changes what the process may do. Returns its exit code. */
+/* Runs body in a child, because it changes the privileges of its process. Returns its exit code. */
 static int run_child(int (*body)(void))
 {
 	pid_t pid = fork();
@@ -165,7 +165,7 @@ static int run_child(int (*body)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Whether this test has what the broker passes on. */
+/* True if this test has the privileges that broker_start() divides. */
 static bool has_admin(void)
 {
 	const uint64_t needed =
@@ -197,7 +197,7 @@ static void test_admin_is_gone(void **state)
 	assert_int_equal(run_child(body_admin_is_gone), GOOD);
 }
 
-/* A daemon that the kernel refuses everything: whatever opens, the broker opened. */
+/* This process has no privilege left, so each event that opens was opened by the broker process. */
 static int body_broker_opens(void)
 {
 	_cleanup_(broker_stopp) struct broker *broker = NULL;
@@ -222,7 +222,7 @@ static void test_broker_opens(void **state)
 	assert_int_equal(run_child(body_broker_opens), GOOD);
 }
 
-/* What the kernel says of a request comes back, and the next one is answered. */
+/* An error of the kernel is returned, and the next request is answered as usual. */
 static int body_errors_come_back(void)
 {
 	static const struct broker_kprobe none = { .function = "no_such_function_at_all" };
@@ -237,9 +237,9 @@ static int body_errors_come_back(void)
 		return NOT_DROPPED;
 	offline.cpu = 4000;
 	r = broker_open_sampling(broker, &offline, &event);
-	if ((r != -ENODEV && r != -EINVAL) || event != -1) /* not there, or not possible */
+	if ((r != -ENODEV && r != -EINVAL) || event != -1) /* the CPU is offline, or not possible */
 		return NOT_REFUSED;
-	/* -EOPNOTSUPP, -ENODEV: a kernel without kprobes */
+	/* a kernel without kprobes returns -EOPNOTSUPP or -ENODEV, others -ENOENT */
 	r = broker_open_kprobe(broker, &none, &event);
 	if (r >= 0 || event != -1)
 		return NOT_BACK;
@@ -253,7 +253,7 @@ static void test_errors_come_back(void **state)
 	assert_int_equal(run_child(body_errors_come_back), GOOD);
 }
 
-/* A process of the broker's with a socket that the test speaks itself. */
+/* Starts a broker process; the test sends its messages itself, over *fd_out. */
 static pid_t process_new(int *fd_out)
 {
 	int fds[2];
@@ -288,7 +288,7 @@ static void test_process_checks(void **state)
 	assert_int_equal(send(fd, &q, sizeof(q), 0), sizeof(q));
 	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
 	assert_int_equal(answer.result, -EINVAL);
-	/* what has another length is not from the daemon */
+	/* a message of another length is not from the daemon: the process exits */
 	assert_int_equal(send(fd, &q, sizeof(q) - 1, 0), sizeof(q) - 1);
 	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), 0);
 	assert_int_equal(process_end(pid), 0);
@@ -312,7 +312,9 @@ static void test_process_outlives_signals(void **state)
 	assert_int_equal(process_end(pid), 0);
 }
 
-/* The request is refused, not hung on, when the process is gone. */
+/*
+ * A request that is not valid is refused, and a valid one does not hang without a broker process.
+ */
 static void test_process_gone(void **state)
 {
 	_cleanup_(broker_stopp) struct broker *broker = NULL;
@@ -327,7 +329,7 @@ static void test_process_gone(void **state)
 	closep(&event);
 }
 
-/* A message of another size is none, and what came with it is not left open. */
+/* A message of another size is an error, and the descriptor that came with it is closed. */
 static void test_messages(void **state)
 {
 	_cleanup_(closep) int a = -1, b = -1, file = -1, next = -1;
