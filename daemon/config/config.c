@@ -181,22 +181,22 @@ static int load_dir(struct config *config, const char *dir, struct config_error 
 	return r;
 }
 
-static int load_files(struct config *config, const struct config_places *places,
+static int load_files(struct config *config, const struct config_paths *paths,
 		      struct config_error *error)
 {
 	int r = 0;
 
-	if (places->vendor_dir)
-		r = load_dir(config, places->vendor_dir, error);
-	if (r == 0 && places->file) {
-		r = config_file_read(places->file, on_file_assignment, config, error);
-		if (r == -ENOENT && !places->is_file_needed) {
+	if (paths->vendor_dir)
+		r = load_dir(config, paths->vendor_dir, error);
+	if (r == 0 && paths->file) {
+		r = config_file_read(paths->file, on_file_assignment, config, error);
+		if (r == -ENOENT && !paths->is_file_needed) {
 			error->text[0] = '\0';
 			r = 0;
 		}
 	}
-	if (r == 0 && places->dropin_dir)
-		r = load_dir(config, places->dropin_dir, error);
+	if (r == 0 && paths->dropin_dir)
+		r = load_dir(config, paths->dropin_dir, error);
 	return r;
 }
 
@@ -260,14 +260,14 @@ static int load_defaults(struct config **config_out, struct config_error *error)
 	return 0;
 }
 
-int config_load_places(const struct config_places *places, char *const *overrides,
-		       size_t n_overrides, struct config **config_out, struct config_error *error)
+int config_load_from(const struct config_paths *paths, char *const *overrides, size_t n_overrides,
+		     struct config **config_out, struct config_error *error)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
 	int r = load_defaults(&config, error);
 
 	if (r == 0)
-		r = load_files(config, places, error);
+		r = load_files(config, paths, error);
 	for (size_t i = 0; r == 0 && i < n_overrides; i++)
 		r = assign_override(config, overrides[i], error);
 	if (r == 0)
@@ -280,7 +280,7 @@ int config_load_places(const struct config_places *places, char *const *override
 int config_load(const char *path, char *const *overrides, size_t n_overrides,
 		struct config **config_out, struct config_error *error)
 {
-	struct config_places places = {
+	struct config_paths paths = {
 		.vendor_dir = STACKD_VENDOR_CONFIG_DIR,
 		.file = path ? path : STACKD_CONFIG_FILE,
 		.dropin_dir = STACKD_CONFIG_DIR,
@@ -293,9 +293,9 @@ int config_load(const char *path, char *const *overrides, size_t n_overrides,
 			dropin_dir = NULL;
 			return fail_memory(error);
 		}
-		places.dropin_dir = dropin_dir;
+		paths.dropin_dir = dropin_dir;
 	}
-	return config_load_places(&places, overrides, n_overrides, config_out, error);
+	return config_load_from(&paths, overrides, n_overrides, config_out, error);
 }
 
 void config_dump(const struct config *config, FILE *out)

@@ -37,7 +37,7 @@ struct config_error {
 };
 
 /* Where files are looked for; NULL: nowhere. */
-struct config_places {
+struct config_paths {
 	const char *vendor_dir; /* *.conf in it, by name */
 	const char *file;
 	const char *dropin_dir; /* likewise, after file */
@@ -45,7 +45,7 @@ struct config_places {
 };
 
 /*
- * Loads defaults, then the vendor's, then FILE and FILE.d/ (path NULL: the built-in places; a
+ * Loads defaults, then the vendor's, then FILE and FILE.d/ (path NULL: the built-in paths; a
  * missing default file is fine, a missing named one is an error), then n_overrides strings
  * "section.key=value". Returns 0, or a negative errno with error filled. On success *config_out
  * is owned by the caller.
@@ -53,9 +53,9 @@ struct config_places {
 int config_load(const char *path, char *const *overrides, size_t n_overrides,
 		struct config **config_out, struct config_error *error);
 
-/* The same with all places given. */
-int config_load_places(const struct config_places *places, char *const *overrides,
-		       size_t n_overrides, struct config **config_out, struct config_error *error);
+/* The same with all paths given. */
+int config_load_from(const struct config_paths *paths, char *const *overrides, size_t n_overrides,
+		     struct config **config_out, struct config_error *error);
 
 /* Prints every key with its value and, as a comment, where it came from: a file that loads. */
 void config_dump(const struct config *config, FILE *out);

@@ -160,7 +160,7 @@ static void put_settings(const struct form *form, const struct config *defaults)
 
 int main(int argc, char *argv[])
 {
-	static const struct config_places nowhere;
+	static const struct config_paths nowhere;
 	_cleanup_(config_freep) struct config *defaults = NULL;
 	_cleanup_(fclosep) FILE *frame = NULL;
 	_cleanup_(freep) char *line = NULL;
@@ -178,7 +178,7 @@ int main(int argc, char *argv[])
 		fprintf(stderr, "%s: %s\n", argv[2], strerror(errno));
 		return EXIT_FAILURE;
 	}
-	if (config_load_places(&nowhere, NULL, 0, &defaults, &error)) {
+	if (config_load_from(&nowhere, NULL, 0, &defaults, &error)) {
 		fprintf(stderr, "%s\n", error.text);
 		return EXIT_FAILURE;
 	}

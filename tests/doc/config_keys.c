@@ -30,7 +30,7 @@ static void print_table(void)
 int main(int argc, char **argv)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
-	const struct config_places places = {
+	const struct config_paths paths = {
 		.file = argc > 2 ? argv[2] : NULL,
 		.is_file_needed = true,
 	};
@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 		print_table();
 		return 0;
 	}
-	if (config_load_places(&places, NULL, 0, &config, &error) < 0) {
+	if (config_load_from(&paths, NULL, 0, &config, &error) < 0) {
 		fprintf(stderr, "%s\n", error.text);
 		return 1;
 	}

@@ -51,10 +51,10 @@ static void each_allocation(int (*work)(void))
 static int work_config(void)
 {
 	static char *const overrides[] = { "window.length=7s", "idle.functions=a b c" };
-	const struct config_places places = { .file = "/dev/null", .is_file_needed = true };
+	const struct config_paths places = { .file = "/dev/null", .is_file_needed = true };
 	struct config_error error = { "" };
 	struct config *config = NULL;
-	int r = config_load_places(&places, overrides, ARRAY_SIZE(overrides), &config, &error);
+	int r = config_load_from(&places, overrides, ARRAY_SIZE(overrides), &config, &error);
 
 	if (r < 0) {
 		assert_null(config);

@@ -13,13 +13,13 @@
 static int load(const void *data, size_t size, struct config **out, struct config_error *error)
 {
 	char path[32];
-	const struct config_places places = { .file = path, .is_file_needed = true };
+	const struct config_paths paths = { .file = path, .is_file_needed = true };
 	int fd = memfd_create("config", MFD_CLOEXEC), r;
 
 	REQUIRE(fd >= 0);
 	REQUIRE(write(fd, data, size) == (ssize_t)size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = config_load_places(&places, NULL, 0, out, error);
+	r = config_load_from(&paths, NULL, 0, out, error);
 	close(fd);
 	return r;
 }

@@ -262,7 +262,7 @@ static void test_sessions_equal_their_counters(void **state)
 
 static struct config *config_of(const char *min_wait, const char *hook)
 {
-	static const struct config_places none;
+	static const struct config_paths none;
 	struct config_error error;
 	struct config *config;
 	char wait[64], way[64];
@@ -280,7 +280,7 @@ static struct config *config_of(const char *min_wait, const char *hook)
 
 	snprintf(wait, sizeof(wait), "probe.offcpu.min_wait=%s", min_wait);
 	snprintf(way, sizeof(way), "probe.offcpu.hook=%s", hook);
-	if (!config_load_places(&none, overrides, ARRAY_SIZE(overrides), &config, &error))
+	if (!config_load_from(&none, overrides, ARRAY_SIZE(overrides), &config, &error))
 		return config;
 	fprintf(stderr, "%s\n", error.text);
 	return NULL;

@@ -55,11 +55,11 @@ static void put(const char *path, const char *text)
 
 static int load(const char *override, struct config **config_out, struct config_error *error)
 {
-	const struct config_places places = { "vendor", FILE_NAME, FILE_NAME ".d", false };
+	const struct config_paths paths = { "vendor", FILE_NAME, FILE_NAME ".d", false };
 	char *overrides[] = { (char *)(uintptr_t) override };
 
 	error->text[0] = '\0';
-	return config_load_places(&places, overrides, override != NULL, config_out, error);
+	return config_load_from(&paths, overrides, override != NULL, config_out, error);
 }
 
 static struct config *load_good(const char *override)

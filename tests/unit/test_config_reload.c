@@ -11,14 +11,14 @@
 #include "common/base.h"
 #include "daemon/config/reload.h"
 
-static const struct config_places nowhere;
+static const struct config_paths nowhere;
 
 static struct config *load(char *const *overrides, size_t n)
 {
 	struct config_error error = {};
 	struct config *config = NULL;
 
-	if (config_load_places(&nowhere, overrides, n, &config, &error))
+	if (config_load_from(&nowhere, overrides, n, &config, &error))
 		fail_msg("%s", error.text);
 	return config;
 }
