@@ -14,10 +14,10 @@
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
 
-/* How much of a name or a value an error message quotes. */
+/* The most bytes of a name or a value that an error message quotes. */
 #define QUOTE_MAX 48
 
-/* Index as the key's in the table. path is NULL for defaults and -o. */
+/* Where the value of one key was set. path is NULL for a default and for -o. */
 struct config_origin {
 	char *path;
 	unsigned int line;
@@ -30,7 +30,7 @@ static int fail_memory(struct config_error *error)
 	return -ENOMEM;
 }
 
-/* Text from outside for a message: cut, and with nothing that moves a terminal's cursor. */
+/* Copies text for a message: truncated, and without bytes that a terminal would act on. */
 static void quote(const char *text, char out[static QUOTE_MAX + 4])
 {
 	size_t i;
@@ -40,7 +40,7 @@ static void quote(const char *text, char out[static QUOTE_MAX + 4])
 	strcpy(out + i, text[i] ? "..." : "");
 }
 
-/* One assignment on its way in: from a line of a file, or from -o where path is NULL. */
+/* One assignment, from a line of a file or, if path is NULL, from an option -o. */
 struct assignment {
 	const char *path;
 	unsigned int line;
@@ -108,7 +108,9 @@ static int on_file_assignment(void *user, const char *path, unsigned int line, c
 	return config_assign(user, &a, error);
 }
 
-/* The key is what follows the last dot before '=': sections have dots, keys do not. */
+/*
+ * Splits "section.key=value" at the last dot before '=': a section may have dots, a key has none.
+ */
 static int assign_override(struct config *config, const char *text, struct config_error *error)
 {
 	_cleanup_(freep) char *copy = strdup(text);
@@ -141,7 +143,7 @@ static int is_conf(const struct dirent *entry)
 	       strcmp(entry->d_name + length - 5, ".conf") == 0;
 }
 
-/* By bytes: the order of drop-ins must not depend on a locale. */
+/* Compares bytes, so that the order of files does not depend on the locale. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
@@ -200,7 +202,7 @@ static int load_files(struct config *config, const struct config_paths *paths,
 	return r;
 }
 
-/* "FILE:LINE", "-o" or "default". */
+/* Writes "FILE:LINE", "-o" or "default" to text. */
 static void origin_print(const struct config_origin *origin, char *text, size_t size)
 {
 	if (origin->path)
@@ -209,7 +211,10 @@ static void origin_print(const struct config_origin *origin, char *text, size_t 
 		snprintf(text, size, "%s", origin->is_override ? "-o" : "default");
 }
 
-/* What two values must be to each other. Names both and where each came from. */
+/*
+ * Refuses a length of [window] that is longer than another. The error names both, and their
+ * origins.
+ */
 static int check_order(const struct config *config, const char *shorter, const char *longer,
 		       int64_t shorter_ns, int64_t longer_ns, struct config_error *error)
 {
@@ -225,7 +230,7 @@ static int check_order(const struct config *config, const char *shorter, const c
 	return -EINVAL;
 }
 
-static int check_together(const struct config *config, struct config_error *error)
+static int check_window_lengths(const struct config *config, struct config_error *error)
 {
 	int r = check_order(config, "min_length", "length", config->window_min_length_ns,
 			    config->window_length_ns, error);
@@ -271,7 +276,7 @@ int config_load_from(const struct config_paths *paths, char *const *overrides, s
 	for (size_t i = 0; r == 0 && i < n_overrides; i++)
 		r = assign_override(config, overrides[i], error);
 	if (r == 0)
-		r = check_together(config, error);
+		r = check_window_lengths(config, error);
 	if (r == 0)
 		*config_out = TAKE(config);
 	return r;

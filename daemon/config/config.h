@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_CONFIG_CONFIG_H
 
 /*
- * The settings: in come INI files and -o section.key=value, out comes one struct with every
- * value checked. Owned by main; read-only once loaded, so any thread may read it.
+ * Reads the settings from INI files and from the options -o section.key=value into one struct, and
+ * checks every value. The daemon owns the struct. Any thread may read it: later only
+ * config_reload() writes to it, whole numbers that are each written at once.
  */
 
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 
 struct config_origin;
 
+/* The type of the member for each type of settings.def. */
 #define CONFIG_MEMBER_BOOL     bool
 #define CONFIG_MEMBER_COUNT    uint64_t
 #define CONFIG_MEMBER_SIZE     uint64_t /* bytes */
@@ -24,40 +26,44 @@ struct config_origin;
 #define CONFIG_MEMBER_LIST     char ** /* NULL-ended */
 
 struct config {
-	/* One member for each setting, by its type. */
+	/* One member for each setting of settings.def. */
 #define SECTION(...)
 #define SETTING(section, key, type, range, fallback, member, ...) CONFIG_MEMBER_##type member;
 #include "daemon/config/settings.def"
 
-	struct config_origin *origins; /* where each value came from, for the dump */
+	struct config_origin *origins; /* where each value was set, in the order of config_keys */
 };
 
 struct config_error {
-	char text[512]; /* "FILE:LINE: section.key: what is wrong, what is allowed" */
+	char text[512]; /* one line, like "FILE:LINE: [section] key = value: what is allowed" */
 };
 
-/* Where files are looked for; NULL: nowhere. */
+/* Where settings are read from, in this order. NULL: this one is skipped. */
 struct config_paths {
-	const char *vendor_dir; /* *.conf in it, by name */
+	const char *vendor_dir; /* all its files *.conf, sorted by name */
 	const char *file;
-	const char *dropin_dir; /* likewise, after file */
-	bool is_file_needed;	/* whether it is an error when file is missing */
+	const char *dropin_dir; /* all its files *.conf, sorted by name */
+	bool is_file_needed;	/* a missing file is an error; else it is skipped */
 };
 
 /*
- * Loads defaults, then the vendor's, then FILE and FILE.d/ (path NULL: the built-in paths; a
- * missing default file is fine, a missing named one is an error), then n_overrides strings
- * "section.key=value". Returns 0, or a negative errno with error filled. On success *config_out
- * is owned by the caller.
+ * Loads the settings; what is read later overrides what was read before: the defaults, the files of
+ * the vendor directory, the file at path and those in path.d/, and n_overrides strings
+ * "section.key=value". With a path of NULL, the file and the directory are those in /etc, which may
+ * be missing; a file at path must exist. Returns 0 with *config_out owned by the caller, or a
+ * negative errno with error->text set.
  */
 int config_load(const char *path, char *const *overrides, size_t n_overrides,
 		struct config **config_out, struct config_error *error);
 
-/* The same with all paths given. */
+/* Loads the settings like config_load(), from the given paths. */
 int config_load_from(const struct config_paths *paths, char *const *overrides, size_t n_overrides,
 		     struct config **config_out, struct config_error *error);
 
-/* Prints every key with its value and, as a comment, where it came from: a file that loads. */
+/*
+ * Prints every key with its value and, in a comment, where it was set. The output is itself a valid
+ * configuration file.
+ */
 void config_dump(const struct config *config, FILE *out);
 
 struct config *config_free(struct config *config);

@@ -18,8 +18,8 @@
 
 struct reader {
 	const char *path;
-	char *rest;		/* what has not been read yet; NUL-ended */
-	unsigned int next_line; /* number of the line that rest begins with */
+	char *rest;		/* the text that has not been read yet; NUL-ended */
+	unsigned int next_line; /* the number of the line at rest */
 	char section[64];
 	config_assign_fn assign;
 	void *user;
@@ -47,7 +47,10 @@ static int fail_file(const char *path, int r, const char *what, struct config_er
 	return r;
 }
 
-/* A pipe would block the start and a directory gives a riddle; /dev/null is an empty file. */
+/*
+ * Refuses directories, whose read error says little, and pipes, which could block the start.
+ * /dev/null is allowed, as an empty file.
+ */
 static int check_kind(const char *path, const struct stat *st, struct config_error *error)
 {
 	if (S_ISDIR(st->st_mode))
@@ -109,7 +112,7 @@ static char *strip(char *text)
 	return text;
 }
 
-/* Cuts one line off the rest, without its end ("\n" or "\r\n"). NULL at the end of the file. */
+/* Returns the next line without its end ("\n" or "\r\n"), or NULL at the end of the file. */
 static char *next_physical(struct reader *reader)
 {
 	char *line = reader->rest, *end;
@@ -145,8 +148,9 @@ static int append(const struct reader *reader, unsigned int first, char *line, c
 }
 
 /*
- * One line with those that continue it, into line[CONFIG_LINE_MAX]; the backslash becomes a space
- * and comments in between are skipped, as systemd does. 1, or 0 at the end of the file.
+ * Reads a line with the lines that continue it into line[CONFIG_LINE_MAX]. As in systemd, the
+ * backslash becomes a space, and comments in between are skipped. Returns 1, 0 at the end of the
+ * file, or a negative errno.
  */
 static int next_logical(struct reader *reader, char *line, unsigned int *number_out)
 {
@@ -217,7 +221,7 @@ static int handle_line(struct reader *reader, unsigned int number, char *line)
 			      strip(equals + 1), reader->error);
 }
 
-/* NUL would end strings early and hide what follows it. */
+/* Refuses a NUL byte, which would end a string early and hide the text after it. */
 static int check_nul(const struct reader *reader, const char *text, size_t length)
 {
 	const char *nul = memchr(text, '\0', length);

@@ -19,7 +19,7 @@
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
-/* The words of settings.def for a range and for when a change is applied. */
+/* The macros that settings.def uses for a range and for when a change is applied. */
 #define BETWEEN(least, most)	  .min = (least), .max = (most)
 #define POWER_OF_TWO(least, most) .min = (least), .max = (most), .power_of_two = true
 #define BYTES(least, most)	  .min = (least), .max = (most)
@@ -46,7 +46,7 @@ const struct config_key config_keys[] = {
 #include "daemon/config/settings.def"
 };
 
-/* Other threads read a value while a reload writes it: only whole numbers are written at once. */
+/* A reload writes a value while other threads read it, which is safe for whole numbers only. */
 #define SECTION(...)
 #define SETTING(section, key, type, range, fallback, member, when, ...)                          \
 	_Static_assert(when == RESTART || CONFIG_##type == CONFIG_COUNT ||                       \
@@ -72,18 +72,18 @@ int config_key_find(const char *section, const char *key)
 	return -1;
 }
 
-/* Adds a name to "allowed: ..." and remembers the nearest one that is near enough to be meant. */
+/* The allowed names, for a message about one that is not, and the name that was probably meant. */
 struct choices {
-	const char *meant;
-	const char *nearest;
-	size_t distance;
-	char list[256];
+	const char *given;
+	const char *nearest; /* the allowed name that is most like it; NULL if none is alike */
+	size_t distance;     /* edit distance of nearest; at first, what is too far to be alike */
+	char list[256];	     /* " name name" */
 };
 
 static void choices_add(struct choices *choices, const char *name)
 {
 	size_t used = strlen(choices->list);
-	size_t distance = edit_distance(choices->meant, strlen(choices->meant), name, strlen(name));
+	size_t distance = edit_distance(choices->given, strlen(choices->given), name, strlen(name));
 
 	snprintf(choices->list + used, sizeof(choices->list) - used, " %s", name);
 	if (distance < choices->distance) {
@@ -101,10 +101,13 @@ static void choices_print(const struct choices *choices, const char *what, char 
 		snprintf(why, size, "unknown %s; allowed:%s", what, choices->list);
 }
 
+/* Names that differ by this many letters are not taken for typing errors. */
+enum { TOO_FAR = 4 };
+
 void config_key_explain(const char *section, const char *key, char *why, size_t size)
 {
-	struct choices sections = { .meant = section, .distance = 4 };
-	struct choices keys = { .meant = key, .distance = 4 };
+	struct choices sections = { .given = section, .distance = TOO_FAR };
+	struct choices keys = { .given = key, .distance = TOO_FAR };
 	const char *last = "";
 
 	for (size_t i = 0; i < config_n_keys; i++) {

@@ -8,8 +8,8 @@
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
 
-/* The value as text, on the heap; NULL without memory. */
-static char *value_text(const struct config_key *key, const struct config *config)
+/* Returns the value as it is written in a file, to be freed by the caller; NULL without memory. */
+static char *value_format(const struct config_key *key, const struct config *config)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -24,8 +24,11 @@ static char *value_text(const struct config_key *key, const struct config *confi
 	return NULL;
 }
 
-/* Durations, counts and sizes are all of 64 bits. */
-static void value_take(const struct config_key *key, struct config *config,
+/*
+ * Copies a value of 64 bits, which every key that is_live has: other threads see the old or the
+ * new.
+ */
+static void value_copy(const struct config_key *key, struct config *config,
 		       const struct config *fresh)
 {
 	uint64_t *to = (uint64_t *)(void *)((char *)config + key->offset);
@@ -42,15 +45,15 @@ int config_reload(struct config *config, const struct config *fresh, config_on_c
 
 	for (i = 0; i < config_n_keys; i++) {
 		const struct config_key *key = &config_keys[i];
-		_cleanup_(freep) char *old = value_text(key, config);
-		_cleanup_(freep) char *new = value_text(key, fresh);
+		_cleanup_(freep) char *old = value_format(key, config);
+		_cleanup_(freep) char *new = value_format(key, fresh);
 
 		if (!old || !new)
 			return -ENOMEM;
 		if (strcmp(old, new) == 0)
 			continue;
 		if (key->is_live) {
-			value_take(key, config, fresh);
+			value_copy(key, config, fresh);
 			applied++;
 		}
 		on_change(userdata, key->section, key->key, new, key->is_live);

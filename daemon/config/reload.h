@@ -3,21 +3,25 @@
 #define STACKD_DAEMON_CONFIG_RELOAD_H
 
 /*
- * Settings read a second time: in come those that hold and those read anew, the former take over
- * what may change while stackd runs, and each difference is told. Called by main.
+ * Applies settings that were read again: the running settings take over the changes that may be
+ * made while stackd runs, and every difference is reported to the caller. Called by the daemon's
+ * main thread.
  */
 
 #include <stdbool.h>
 
 #include "daemon/config/config.h"
 
-/* value is as a file would have it; is_applied: it holds from now on, else from the next start. */
+/*
+ * Reports one changed setting. value is its new value, as it is written in a file. is_applied: the
+ * change holds from now on; otherwise it takes a restart.
+ */
 typedef void (*config_on_change)(void *userdata, const char *section, const char *key,
 				 const char *value, bool is_applied);
 
 /*
- * Only whole numbers change, each written at once, so that other threads may go on reading.
- * Returns how many were applied; -ENOMEM, with those before it applied.
+ * Copies the settings that may change from fresh to config, and calls on_change for each setting
+ * that differs. Returns how many were applied, or -ENOMEM, when only the first ones may be applied.
  */
 int config_reload(struct config *config, const struct config *fresh, config_on_change on_change,
 		  void *userdata);

@@ -61,7 +61,7 @@ static const struct quantity_syntax *key_syntax(const struct config_key *key)
 	return key->type == CONFIG_SIZE ? &sizes : &counts;
 }
 
-/* Prints n with the largest unit of the key's that divides it. */
+/* Writes n to text, in the largest unit of the key that divides it. */
 static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
 {
 	const struct quantity_syntax *syntax = key_syntax(key);
@@ -107,7 +107,7 @@ static int parse_number(const struct config_key *key, const char *text, struct c
 		 (key->power_of_two && (n & (n - 1)) != 0))
 		snprintf(why, size, "must be %s", range);
 	else {
-		/* int64_t where it is a duration: the ranges keep it positive. */
+		/* The member of a duration is an int64_t, but no range allows a negative one. */
 		memcpy(value_at(key, config), &n, sizeof(n));
 		return 0;
 	}
@@ -200,7 +200,7 @@ static char **list_free(char **list)
 	return NULL;
 }
 
-/* The words of text as a NULL-ended list; NULL when out of memory. */
+/* Returns the words of text as a NULL-ended list, or NULL without memory. */
 static char **list_split(const char *text)
 {
 	char **list = calloc(strlen(text) / 2 + 2, sizeof(*list));
@@ -244,7 +244,7 @@ static int parse_list(const struct config_key *key, const char *text, struct con
 	return 0;
 }
 
-/* Whether it is the same again when it was written to a file. */
+/* True if a file can hold the text in one line, from which it is read unchanged. */
 static bool is_one_line(const char *text)
 {
 	const char *p;
