@@ -3,77 +3,162 @@
 #define STACKD_DAEMON_PROBE_INTERNAL_H
 
 /*
- * What the files behind probe.h share: a probe of any kind (probe.c) and what is each kind's own
- * (probe_offcpu.c, probe_oncpu.c, probe_offwake.c, probe_iolat.c, probe_stackcount.c). The thread
- * that opens the probe.
+ * What the files behind probe.h share. probe.c opens, loads, attaches and closes a probe of any
+ * kind through the kind's struct probe_ops; a file per kind (offcpu.c, oncpu.c, ...) defines these;
+ * kinds.c lists them. All of it runs on the thread that opens the probe, but for refresh() and
+ * blind().
  */
 
 #include <bpf/libbpf.h>
+#include <errno.h>
+#include <stddef.h>
 
 #include "daemon/broker/broker.h"
 #include "daemon/probe/probe.h"
 
 struct io_slot;
-struct iolat;
-struct offcpu;
-struct offwake;
-struct oncpu;
-struct probe_calls;
-struct probe_events;
-struct probe_layers;
-struct stackcount;
+struct iolat_layers;
+struct multi_attach;
+struct perf_links;
 
 enum { PROBE_MAX_LINKS = 128 };
 
-/* One try; a kind's file fills skeleton and object, then cut. */
+/* Rows of a window of a client's session of waits; more are counted as lost. */
+enum { PROBE_SMALL_KEYS = 8192 };
+
+/* The start of every struct that bpftool generates for an object. */
+struct probe_skeleton {
+	struct bpf_object_skeleton *skeleton;
+	struct bpf_object *obj;
+};
+
+/* A kind of probe: its settings, and the steps that differ from those of other kinds. */
+struct probe_ops {
+	/* True if the settings want it always on. NULL: clients only start it. */
+	bool (*is_enabled)(const struct config *config);
+	/* Returns the least wait that is recorded, in ns. NULL: the kind has no waits. */
+	int64_t (*min_wait)(const struct config *config);
+	/* Returns how many rows one window holds. */
+	uint64_t (*keys_max)(const struct probe_options *options);
+	/* A kernel that refuses this kind refuses BPF tracing altogether. */
+	bool is_essential;
+
+	/* Opens the skeleton: 0 or negative errno. Returns it in *out even on error, or NULL. */
+	int (*open)(struct probe_skeleton **out);
+	/* Before load: sets variables, sizes of maps and which programs to load. */
+	int (*configure)(struct probe *probe);
+	/* Finds the words of the open window in the loaded skeleton; NULL if they are not mapped.
+	 */
+	struct cut *(*cut)(const struct probe_skeleton *skeleton);
+	/* After load: 0, or negative errno; then the caller undoes what was attached. */
+	int (*attach)(struct probe *probe);
+	/* Calls probe_try() for each way to attach until one works. NULL: there is one way. */
+	int (*choose)(struct probe *probe);
+	/* Names the attach point, for `status` and for errors; also of a probe that did not load.
+	 */
+	const char *(*hook)(const struct probe *probe);
+	/* Adds to out->blind what this probe cannot see. NULL: nothing to add. */
+	void (*blind)(const struct probe *probe, struct probe_status *out);
+	/* Attaches to CPUs that have come online. NULL: it needs no such step. */
+	void (*refresh)(struct probe *probe);
+	/* Detaches what is not in probe->links. NULL: everything is there. */
+	void (*detach)(struct probe *probe);
+	/* Frees what the kind has besides the skeleton, which is still there. May be NULL. */
+	void (*close)(struct probe *probe);
+};
+
+extern const struct probe_ops probe_offcpu_ops;
+extern const struct probe_ops probe_oncpu_ops;
+extern const struct probe_ops probe_offwake_ops;
+extern const struct probe_ops probe_stackcount_ops;
+extern const struct probe_ops probe_iolat_ops;
+
+/* A probe: what it was opened with, and after a try that worked what is in the kernel. */
 struct probe {
 	struct probe_options options;
-	union {
-		struct offcpu *offcpu;
-		struct oncpu *oncpu;
-		struct offwake *offwake;
-		struct stackcount *stackcount;
-		struct iolat *iolat;
-	};
-	struct bpf_object *object; /* the skeleton's */
+	const struct probe_ops *ops;
+	uint64_t max_keys;		 /* rows of one window */
+	struct probe_skeleton *skeleton; /* of the kind's own type */
+	struct bpf_object *object;	 /* the skeleton's */
 	struct cut *cut;
 	struct bpf_link *links[PROBE_MAX_LINKS];
 	size_t n_links;
 	struct bpf_link *iterator;
-	struct probe_events *events; /* oncpu: one a CPU */
-	struct probe_calls *calls;   /* of calls: the functions */
+	int window_fds[2];
+	unsigned int hook; /* the way that was chosen, a number of the kind */
+	bool is_on;
+	bool is_explained; /* the try that failed has set reason itself */
+	char reason[256];
+	/* oncpu: a link per CPU. */
+	struct perf_links *perf_links;
+	/* stackcount, stacksnoop: */
+	struct multi_attach *functions; /* NULL for tracepoints */
 	struct call_pace *pace;
 	size_t n_functions;
-	struct probe_layers *layers; /* iolat: what it can see, */
-	struct io_slot *slots;	     /* and what is open: the map's own memory */
-	int window_fds[2];
+	/* iolat: */
+	struct iolat_layers *layers;
+	struct io_slot *slots; /* operations in progress: the map's own memory */
+	/* offcpu: */
 	struct thread *threads; /* the map's own memory */
 	uint64_t max_threads;
-	unsigned int hook;
-	bool is_on;
-	char reason[256];
 };
 
-/* libbpf's last warning on this thread: the one line that says what the kernel refused. */
-const char *probe_warning(void);
-void probe_warning_clear(void);
+/* Defines type_open() and type_cut(), the ops of a kind with one skeleton, struct type. */
+#define PROBE_SKELETON(type)                                                                       \
+	_Static_assert(offsetof(struct type, skeleton) ==                                          \
+				       offsetof(struct probe_skeleton, skeleton) &&                \
+			       offsetof(struct type, obj) == offsetof(struct probe_skeleton, obj), \
+		       "skeletons begin alike");                                                   \
+	static int type##_open(struct probe_skeleton **out)                                        \
+	{                                                                                          \
+		*out = (struct probe_skeleton *)type##__open();                                    \
+		return *out ? 0 : -errno;                                                          \
+	}                                                                                          \
+	static struct cut *type##_cut(const struct probe_skeleton *skeleton)                       \
+	{                                                                                          \
+		const struct type *skel = (const struct type *)skeleton;                           \
+                                                                                                   \
+		return skel->bss ? &skel->bss->cut : NULL;                                         \
+	}
 
+/* Sets the variables that the programs of every kind have. `size` is that of the ring in bytes. */
+#define probe_set_variables(probe, rodata, size)                           \
+	do {                                                               \
+		(rodata)->hash_seed = (probe)->options.hash_seed;          \
+		(rodata)->ring_wake_bytes = (size) / 4;                    \
+		(rodata)->ring_stack_bytes = (size) - (size) / 4;          \
+		if ((probe)->options.filter)                               \
+			memcpy(&(rodata)->filter, (probe)->options.filter, \
+			       sizeof((rodata)->filter));                  \
+	} while (0)
+
+/*
+ * Loads and attaches the probe in the way that probe->hook says. 0, or negative errno: then nothing
+ * of it is left in the kernel and probe->reason says why.
+ */
+int probe_try(struct probe *probe);
+
+/* Sets the reason why a try failed, or why not a better way was taken. */
 void probe_fail(struct probe *probe, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/*
- * Before load: the window's maps, with the sizes of their members, the sizes of the others, and
- * whether it follows processes.
- */
-int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint32_t ring_bytes,
-		  uint32_t n_seen);
+/* As probe_fail(), if r is how the kernel refuses perf events: with the setting that does it. */
+void probe_fail_if_refused(struct probe *probe, int r);
 
-/* After load: puts the window's maps and what the filter lists into place. */
-int probe_finish(struct probe *probe);
+/* The sizes of the maps that every kind has. */
+struct probe_sizes {
+	size_t key;	     /* bytes of a key of the window */
+	size_t value;	     /* bytes of a row */
+	uint32_t ring_bytes; /* stacks and records on their way to the daemon */
+	uint32_t n_seen;     /* stacks that are known to be there already */
+};
+
+/* Before load: creates the window's maps and sizes those that every kind has. */
+int probe_prepare(struct probe *probe, const struct probe_sizes *sizes);
 
 /*
- * Attach programs where their sections say, one or several in order up to the first that is
- * refused; one to a tracepoint of several; one as a kprobe of a function, by the broker, which it
- * knows by the cookie.
+ * Attach programs where their sections say: one, or several in order up to the first that the
+ * kernel refuses; one to a tracepoint by name; one as a kprobe that the broker opens, which the
+ * program tells from others by the cookie. 0 or negative errno.
  */
 int probe_attach_one(struct probe *probe, struct bpf_program *program);
 int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, size_t n);
@@ -81,35 +166,16 @@ int probe_attach_raw(struct probe *probe, struct bpf_program *program, const cha
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie);
 
-/* Where it is asked for, attaches the programs that tell of fork, exec and exit. */
+/* Attaches the programs that report fork, exec and exit, if the probe is to follow processes. */
 int probe_follow(struct probe *probe);
 
+/* Returns the fd of a map of the loaded object, or -ENOENT; borrowed. */
 int probe_map_fd(const struct probe *probe, const char *name);
 
-/* What the kernel says of a loaded program. */
+/* Reads what the kernel knows about a loaded program. Its strings belong to the object. */
 void probe_program_read(const struct bpf_program *program, struct probe_program *out);
 
 /* Undoes a try: nothing is left in the kernel. */
 void probe_unload(struct probe *probe);
-
-/* The kinds: a probe that is loaded and attached, or a negative errno with the reason in it. */
-int probe_offcpu_open(struct probe *probe);
-void probe_offcpu_close(struct probe *probe);
-void probe_offcpu_status(const struct probe *probe, struct probe_status *out);
-int probe_oncpu_open(struct probe *probe);
-void probe_oncpu_detach(struct probe *probe);
-void probe_oncpu_close(struct probe *probe);
-void probe_oncpu_refresh(struct probe *probe);
-void probe_oncpu_status(const struct probe *probe, struct probe_status *out);
-int probe_offwake_open(struct probe *probe);
-void probe_offwake_close(struct probe *probe);
-void probe_offwake_status(const struct probe *probe, struct probe_status *out);
-int probe_stackcount_open(struct probe *probe);
-void probe_stackcount_detach(struct probe *probe);
-void probe_stackcount_close(struct probe *probe);
-void probe_stackcount_status(const struct probe *probe, struct probe_status *out);
-int probe_iolat_open(struct probe *probe);
-void probe_iolat_close(struct probe *probe);
-void probe_iolat_status(const struct probe *probe, struct probe_status *out);
 
 #endif

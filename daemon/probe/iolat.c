@@ -17,27 +17,32 @@
 #include "daemon/base/io_names.h"
 #include "daemon/probe/iolat_layers.h"
 #include "daemon/probe/kernel_btf.h"
+#include "daemon/probe/libbpf_log.h"
 
 #include "iolat.skel.h"
 #include "iolat_plain.skel.h"
 
-/* Stacks of slow operations only, of which requests have none. */
+/*
+ * Only slow operations have a stack, and block requests have none: without system calls (SMALL)
+ * there are fewer. FEW_SLOTS: operations at a time without system calls, that is without reads of
+ * pipes and sockets, which may wait for long.
+ */
 enum {
 	RING = 512 << 10,
 	SEEN = 4096,
 	SMALL_RING = 128 << 10,
 	SMALL_SEEN = 512,
-	FEW_SLOTS =
-		512, /* where those of pipes and sockets, which wait for long, are not followed */
+	FEW_SLOTS = 512,
+	KEYS_WITH_CALLS = 4, /* times as many rows with system calls */
 };
 
-/* Without them requests are made for no operation, and no thread is followed. */
+/* Chooses the programs of operations. Without these no thread is followed: requests stand alone. */
 static int operations_choose(struct probe *probe)
 {
-	const bool has_calls = probe_layers_have_calls(probe),
-		   by_tracepoint = has_calls && !probe_layers_have_call_functions(probe),
-		   has_operations = has_calls || probe_layers_have_functions(probe);
-	struct iolat *skel = probe->iolat;
+	const bool has_calls = iolat_layers_have_calls(probe),
+		   by_tracepoint = has_calls && !iolat_layers_have_call_functions(probe),
+		   has_operations = has_calls || iolat_layers_have_functions(probe);
+	struct iolat *skel = (struct iolat *)probe->skeleton;
 
 	skel->rodata->n_slots = has_calls ? IO_SLOTS : has_operations ? FEW_SLOTS : 0;
 	bpf_program__set_autoload(skel->progs.on_sys_enter, by_tracepoint);
@@ -49,52 +54,59 @@ static int operations_choose(struct probe *probe)
 
 static int programs_choose(struct probe *probe)
 {
-	const bool has_start = probe_types_have("btf_trace_block_io_start", BTF_KIND_TYPEDEF);
-	int r = probe_layers_new(probe);
+	const bool has_start = kernel_btf_has("btf_trace_block_io_start", BTF_KIND_TYPEDEF);
+	struct iolat *skel = (struct iolat *)probe->skeleton;
+	int r = iolat_layers_new(probe);
 
 	if (!r)
 		r = operations_choose(probe);
-	probe->iolat->rodata->has_start = has_start;
-	bpf_program__set_autoload(probe->iolat->progs.on_request_start, has_start);
-	bpf_program__set_autoload(probe->iolat->progs.on_request_insert, !has_start);
-	probe_warning_clear();
+	skel->rodata->has_start = has_start;
+	bpf_program__set_autoload(skel->progs.on_request_start, has_start);
+	bpf_program__set_autoload(skel->progs.on_request_insert, !has_start);
+	libbpf_log_clear();
 	return r;
 }
 
-static int skeleton_configure(struct probe *probe)
+static int iolat_configure(struct probe *probe)
 {
-	const struct probe_options *options = &probe->options;
-	struct iolat *skel = probe->iolat;
-	const uint32_t ring = probe_layers_have_calls(probe) ? RING : SMALL_RING;
+	struct iolat *skel = (struct iolat *)probe->skeleton;
+	struct probe_sizes sizes = { .key = sizeof(struct io_key),
+				     .value = sizeof(struct io_sums) };
+	int r = programs_choose(probe);
 
-	skel->rodata->hash_seed = options->hash_seed;
-	skel->rodata->max_rows = (uint32_t)(options->max_keys - options->max_keys / 4);
-	skel->rodata->slow_ns = (uint64_t)options->config->iolat_slow_ns;
-	skel->rodata->ring_wake_bytes = ring / 4;
-	skel->rodata->ring_stack_bytes = ring - ring / 4;
+	if (r)
+		return r;
+	sizes.ring_bytes = iolat_layers_have_calls(probe) ? RING : SMALL_RING;
+	sizes.n_seen = iolat_layers_have_calls(probe) ? SEEN : SMALL_SEEN;
+	probe_set_variables(probe, skel->rodata, sizes.ring_bytes);
+	skel->rodata->max_rows = (uint32_t)(probe->max_keys - probe->max_keys / 4);
+	skel->rodata->slow_ns = (uint64_t)probe->options.config->iolat_slow_ns;
 	io_calls_fill(skel->rodata->io_calls, IO_CALLS);
-	if (options->filter)
-		memcpy(&skel->rodata->filter, options->filter, sizeof(*options->filter));
-	return probe_prepare(probe, sizeof(struct io_key), sizeof(struct io_sums), ring,
-			     ring == RING ? SEEN : SMALL_SEEN);
+	return probe_prepare(probe, &sizes);
+}
+
+static uint32_t slots_count(const struct probe *probe)
+{
+	return ((const struct iolat *)probe->skeleton)->rodata->n_slots;
 }
 
 static size_t slots_size(const struct probe *probe)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE),
-		     size = probe->iolat->rodata->n_slots * sizeof(struct io_slot);
+		     size = slots_count(probe) * sizeof(struct io_slot);
 
 	return (size + page - 1) & ~(page - 1);
 }
 
 static int slots_map(struct probe *probe)
 {
+	const struct iolat *skel = (const struct iolat *)probe->skeleton;
 	void *slots;
 
-	if (!probe->iolat->rodata->n_slots)
+	if (!slots_count(probe))
 		return 0;
 	slots = mmap(NULL, slots_size(probe), PROT_READ, MAP_SHARED,
-		     bpf_map__fd(probe->iolat->maps.io_slots), 0);
+		     bpf_map__fd(skel->maps.io_slots), 0);
 	if (slots == MAP_FAILED)
 		return -errno;
 	probe->slots = slots;
@@ -103,101 +115,97 @@ static int slots_map(struct probe *probe)
 
 const struct io_slot *probe_io_slots(const struct probe *probe, size_t *n_out)
 {
-	*n_out = probe->slots ? probe->iolat->rodata->n_slots : 0;
+	*n_out = probe->slots ? slots_count(probe) : 0;
 	return probe->slots;
 }
 
-/* Ends before begins: what began before has no end that would be taken for another's. */
-static int probe_attach(struct probe *probe)
+/*
+ * Attaches the programs that see ends before those that see beginnings, or the end of an operation
+ * that began before would be taken for the end of another one.
+ */
+static int iolat_attach(struct probe *probe)
 {
-	const struct bpf_program *last = probe->iolat->progs.on_sys_enter,
-				 *in = probe->iolat->progs.on_function_in,
-				 *out = probe->iolat->progs.on_function_out;
-	struct bpf_program *program;
-	int r = 0;
+	const struct iolat *skel = (const struct iolat *)probe->skeleton;
+	struct bpf_program *last = skel->progs.on_sys_enter, *program;
+	int r = slots_map(probe);
 
 	bpf_object__for_each_program(program, probe->object)
 	{
-		if (r || !bpf_program__autoload(program) || program == last || program == in ||
-		    program == out)
+		/* The layers attach the programs of functions. */
+		if (r || !bpf_program__autoload(program) || program == last ||
+		    program == skel->progs.on_function_in || program == skel->progs.on_function_out)
 			continue;
 		r = probe_attach_one(probe, program);
 	}
 	if (!r)
-		r = probe_layers_attach(probe);
-	return r || !bpf_program__autoload(last)
-		       ? r
-		       : probe_attach_one(probe, probe->iolat->progs.on_sys_enter);
+		r = iolat_layers_attach(probe);
+	return r || !bpf_program__autoload(last) ? r : probe_attach_one(probe, last);
 }
 
-/* The plain object where the kernel lacks what the other one calls; they are alike in the rest. */
-static int skeleton_open(struct probe *probe)
+/*
+ * Opens the skeleton, with the plain object if the kernel lacks bpf_rdonly_cast(), which the other
+ * object calls; the two are alike in the rest.
+ */
+static int iolat_open(struct probe_skeleton **out)
 {
-	bool is_plain = !probe_types_have("bpf_rdonly_cast", BTF_KIND_FUNC);
+	struct iolat *skel = calloc(1, sizeof(*skel));
 	struct bpf_object_skeleton *skeleton;
 	int r;
 
-	probe->iolat = calloc(1, sizeof(*probe->iolat));
-	if (!probe->iolat)
+	if (!skel)
 		return -ENOMEM;
-	r = iolat__create_skeleton(probe->iolat);
+	*out = (struct probe_skeleton *)skel;
+	r = iolat__create_skeleton(skel);
 	if (r)
 		return r;
-	skeleton = probe->iolat->skeleton;
-	if (is_plain)
+	skeleton = skel->skeleton;
+	if (!kernel_btf_has("bpf_rdonly_cast", BTF_KIND_FUNC))
 		skeleton->data = (void *)(uintptr_t)iolat_plain__elf_bytes(&skeleton->data_sz);
 	return bpf_object__open_skeleton(skeleton, NULL);
 }
 
-static int probe_try(struct probe *probe)
+static struct cut *iolat_cut(const struct probe_skeleton *skeleton)
 {
-	int r = skeleton_open(probe);
+	const struct iolat *skel = (const struct iolat *)skeleton;
 
-	if (r)
-		return r;
-	probe->object = probe->iolat->obj;
-	r = programs_choose(probe);
-	if (!r)
-		r = skeleton_configure(probe);
-	if (!r)
-		r = iolat__load(probe->iolat);
-	if (!r && !probe->iolat->bss)
-		r = -ENOMEM; /* libbpf goes on without its variables mapped */
-	if (!r)
-		r = probe_finish(probe);
-	if (!r)
-		r = slots_map(probe);
-	return r ? r : probe_attach(probe);
+	return skel->bss ? &skel->bss->cut : NULL;
 }
 
-int probe_iolat_open(struct probe *probe)
-{
-	int r;
-
-	probe_warning_clear();
-	r = probe_try(probe);
-	if (r) {
-		if (!probe_layers_are_refused(probe))
-			probe_fail(probe, "system calls and block requests: %s",
-				   probe_warning()[0] ? probe_warning() : strerror(-r));
-		probe_unload(probe);
-		return r;
-	}
-	probe->cut = &probe->iolat->bss->cut;
-	return 0;
-}
-
-void probe_iolat_close(struct probe *probe)
+static void iolat_close(struct probe *probe)
 {
 	if (probe->slots)
 		munmap(probe->slots, slots_size(probe));
 	probe->slots = NULL;
-	iolat__destroy(probe->iolat);
-	probe->iolat = NULL;
-	probe_layers_free(probe);
+	iolat_layers_free(probe);
 }
 
-void probe_iolat_status(const struct probe *probe, struct probe_status *out)
+static const char *iolat_hook(const struct probe *probe)
 {
-	probe_layers_status(probe, out);
+	return probe->is_on ? iolat_layers_hook(probe) : "system calls and block requests";
 }
+
+static bool iolat_is_enabled(const struct config *config)
+{
+	return config->iolat_enabled;
+}
+
+/* System calls make many more kinds of operations, of more processes. */
+static uint64_t iolat_keys_max(const struct probe_options *options)
+{
+	const struct config *config = options->config;
+	const bool has_calls = options->is_small || io_layer_parse(config->iolat_top) < IO_LAYER_FS;
+
+	return has_calls ? KEYS_WITH_CALLS * config->iolat_max_keys : config->iolat_max_keys;
+}
+
+const struct probe_ops probe_iolat_ops = {
+	.is_enabled = iolat_is_enabled,
+	.keys_max = iolat_keys_max,
+	.open = iolat_open,
+	.configure = iolat_configure,
+	.cut = iolat_cut,
+	.attach = iolat_attach,
+	.hook = iolat_hook,
+	.blind = iolat_layers_blind,
+	.close = iolat_close,
+};

@@ -49,12 +49,12 @@ static const struct {
 static const char *const call_functions[] = { IO_CALL_FUNCTIONS(CALL_NAME) };
 
 /* How functions of one are followed, by the best there is: by both, they would count twice. */
-enum way { WAY_ABSENT, WAY_NONE, WAY_FENTRY, WAY_KPROBE };
+enum attach_method { METHOD_ABSENT, METHOD_NONE, METHOD_FENTRY, METHOD_KPROBE };
 
-struct probe_layers {
+struct iolat_layers {
 	int top;      /* enum io_layer: those above it are not asked for */
 	size_t first; /* of file_systems that is asked for; FILE_SYSTEMS: none */
-	enum way ways[FILE_SYSTEMS];
+	enum attach_method methods[FILE_SYSTEMS];
 	bool has_fentry;
 	bool has_call_functions; /* system calls by fentry */
 	const char *unseen_syncs;
@@ -64,10 +64,10 @@ struct probe_layers {
 	size_t n_blind;
 };
 
-static void blind_add(struct probe_layers *layers, const char *format, ...)
+static void blind_add(struct iolat_layers *layers, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void blind_add(struct probe_layers *layers, const char *format, ...)
+static void blind_add(struct iolat_layers *layers, const char *format, ...)
 {
 	va_list args;
 
@@ -106,7 +106,7 @@ static int fentry_try(const char *function, int flag_map)
 	struct btf *btf;
 	int id;
 
-	if (probe_types(&btf))
+	if (kernel_btf_get(&btf))
 		return -ENOENT;
 	id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
 	if (id < 0)
@@ -148,7 +148,8 @@ static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
  * calls that do not call the function for fsync(), which some compilers make part of them; NULL:
  * none.
  */
-static int way_probe(const struct probe *probe, enum way way, const char **unseen_out)
+static int method_probe(const struct probe *probe, enum attach_method method,
+			const char **unseen_out)
 {
 	const char *function = file_systems[VFS].functions[SYNC];
 	_cleanup_(closep) int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "stackd_try", 4, 4, 1, NULL);
@@ -157,7 +158,8 @@ static int way_probe(const struct probe *probe, enum way way, const char **unsee
 
 	if (map < 0)
 		return map;
-	link = way == WAY_FENTRY ? fentry_try(function, map) : kprobe_try(probe, function, map);
+	link = method == METHOD_FENTRY ? fentry_try(function, map)
+				       : kprobe_try(probe, function, map);
 	if (link < 0)
 		return link;
 	has_fsync = flag_is_set(map, fsync, file);
@@ -168,7 +170,7 @@ static int way_probe(const struct probe *probe, enum way way, const char **unsee
 	return 0;
 }
 
-static const char *requests_text(const struct probe_layers *layers)
+static const char *requests_text(const struct iolat_layers *layers)
 {
 	return layers->top == IO_LAYER_SYSCALL && !layers->has_call_functions
 		       ? "system calls and block requests by tp_btf"
@@ -176,25 +178,26 @@ static const char *requests_text(const struct probe_layers *layers)
 }
 
 /* Names of all file systems that are followed that way, with commas between them. */
-static bool names_of(const struct probe_layers *layers, enum way way, char *out, size_t size)
+static bool names_of(const struct iolat_layers *layers, enum attach_method method, char *out,
+		     size_t size)
 {
 	size_t i, n = 0;
 
 	*out = '\0';
 	for (i = layers->first; i < FILE_SYSTEMS; i++)
-		if (layers->ways[i] == way && n < size)
+		if (layers->methods[i] == method && n < size)
 			n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
 					      file_systems[i].name);
 	return n > 0;
 }
 
-static void hook_tell(struct probe_layers *layers)
+static void hook_tell(struct iolat_layers *layers)
 {
 	const bool has_calls = layers->has_call_functions;
 	char fentry[40], kprobe[40];
 
-	names_of(layers, WAY_FENTRY, fentry, sizeof(fentry));
-	names_of(layers, WAY_KPROBE, kprobe, sizeof(kprobe));
+	names_of(layers, METHOD_FENTRY, fentry, sizeof(fentry));
+	names_of(layers, METHOD_KPROBE, kprobe, sizeof(kprobe));
 	snprintf(layers->hook, sizeof(layers->hook), "%s%s%s%s%s%s%s%s", requests_text(layers),
 		 has_calls ? ", system calls" : "", fentry[0] ? ", " : "", fentry,
 		 has_calls || fentry[0] ? " by fentry" : "", kprobe[0] ? ", " : "", kprobe,
@@ -213,7 +216,7 @@ static bool wants(const struct probe *probe, const char *hook)
 
 static void functions_blind(struct probe *probe, const char *tried, int r)
 {
-	struct probe_layers *layers = probe->layers;
+	struct iolat_layers *layers = probe->layers;
 
 	if (layers->first == FILE_SYSTEMS)
 		return;
@@ -248,7 +251,7 @@ static bool calls_choose(struct probe *probe)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(call_functions); i++)
-		if (!probe_types_have(call_functions[i], BTF_KIND_FUNC))
+		if (!kernel_btf_has(call_functions[i], BTF_KIND_FUNC))
 			return false;
 	for (i = 0; i < ARRAY_SIZE(call_functions); i++)
 		function_autoload(probe, call_functions[i]);
@@ -265,7 +268,7 @@ static bool fentry_choose(struct probe *probe, size_t i)
 	size_t k;
 
 	for (k = 0; k < FUNCTIONS; k++)
-		if (!probe_types_have(functions[k], BTF_KIND_FUNC))
+		if (!kernel_btf_has(functions[k], BTF_KIND_FUNC))
 			return false;
 	for (k = 0; k < FUNCTIONS; k++)
 		function_autoload(probe, functions[k]);
@@ -278,21 +281,22 @@ static bool file_system_exists(size_t i)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/sys/module/%s", file_systems[i].name);
-	return probe_types_have(file_systems[i].functions[0], BTF_KIND_FUNC) ||
+	return kernel_btf_has(file_systems[i].functions[0], BTF_KIND_FUNC) ||
 	       access(path, F_OK) == 0;
 }
 
 static void functions_choose(struct probe *probe)
 {
+	const struct iolat *skel = (const struct iolat *)probe->skeleton;
 	const bool has_kprobes = wants(probe, "kprobe") &&
 				 access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
-	struct probe_layers *layers = probe->layers;
+	struct iolat_layers *layers = probe->layers;
 	bool by_kprobe = false;
 	int r = -EOPNOTSUPP;
 	size_t i;
 
 	if (wants(probe, "fentry"))
-		r = way_probe(probe, WAY_FENTRY, &layers->unseen_syncs);
+		r = method_probe(probe, METHOD_FENTRY, &layers->unseen_syncs);
 	layers->has_fentry = !r;
 	/* A session is to begin soon: a slow machine verifies so many programs for a minute. */
 	layers->has_call_functions = !r && layers->top == IO_LAYER_SYSCALL &&
@@ -305,31 +309,32 @@ static void functions_choose(struct probe *probe)
 	for (i = layers->first; i < FILE_SYSTEMS; i++) {
 		if (!file_system_exists(i))
 			continue;
-		layers->ways[i] = !r && fentry_choose(probe, i) ? WAY_FENTRY
-				  : has_kprobes			? WAY_KPROBE
-								: WAY_NONE;
-		by_kprobe |= layers->ways[i] == WAY_KPROBE;
+		layers->methods[i] = !r && fentry_choose(probe, i) ? METHOD_FENTRY
+				     : has_kprobes		   ? METHOD_KPROBE
+								   : METHOD_NONE;
+		by_kprobe |= layers->methods[i] == METHOD_KPROBE;
 	}
-	if (layers->ways[VFS] == WAY_KPROBE) /* what is refused is told as it is attached */
-		way_probe(probe, WAY_KPROBE, &layers->unseen_syncs);
-	bpf_program__set_autoload(probe->iolat->progs.on_function_in, by_kprobe);
-	bpf_program__set_autoload(probe->iolat->progs.on_function_out, by_kprobe);
+	if (layers->methods[VFS] == METHOD_KPROBE) /* what is refused is told as it is attached */
+		method_probe(probe, METHOD_KPROBE, &layers->unseen_syncs);
+	bpf_program__set_autoload(skel->progs.on_function_in, by_kprobe);
+	bpf_program__set_autoload(skel->progs.on_function_out, by_kprobe);
 }
 
 /* By fentry only: a return probe would not have the bio. */
 static void throttle_choose(struct probe *probe)
 {
-	struct probe_layers *layers = probe->layers;
-	const bool can = layers->has_fentry && probe_types_have("__blk_throtl_bio", BTF_KIND_FUNC);
+	const struct iolat *skel = (const struct iolat *)probe->skeleton;
+	struct iolat_layers *layers = probe->layers;
+	const bool can = layers->has_fentry && kernel_btf_has("__blk_throtl_bio", BTF_KIND_FUNC);
 
 	if (!can)
 		blind_add(layers, "time that io.max holds a request back, which is part of the "
 				  "time asleep here");
-	bpf_program__set_autoload(probe->iolat->progs.on_throttle, can);
-	bpf_program__set_autoload(probe->iolat->progs.on_throttle_pass, can);
+	bpf_program__set_autoload(skel->progs.on_throttle, can);
+	bpf_program__set_autoload(skel->progs.on_throttle_pass, can);
 	if (!can)
-		bpf_map__set_max_entries(probe->iolat->maps.throttled, 1);
-	probe->iolat->rodata->has_throttle = can;
+		bpf_map__set_max_entries(skel->maps.throttled, 1);
+	skel->rodata->has_throttle = can;
 }
 
 /*
@@ -338,7 +343,7 @@ static void throttle_choose(struct probe *probe)
  */
 static void top_choose(struct probe *probe)
 {
-	struct probe_layers *layers = probe->layers;
+	struct iolat_layers *layers = probe->layers;
 	const char *top = probe->options.config->iolat_top;
 
 	layers->top = probe->options.is_small ? IO_LAYER_SYSCALL : io_layer_parse(top);
@@ -352,9 +357,9 @@ static void top_choose(struct probe *probe)
 			  top);
 }
 
-int probe_layers_new(struct probe *probe)
+int iolat_layers_new(struct probe *probe)
 {
-	struct probe_layers *layers = calloc(1, sizeof(*layers));
+	struct iolat_layers *layers = calloc(1, sizeof(*layers));
 
 	if (!layers)
 		return -ENOMEM;
@@ -369,6 +374,7 @@ int probe_layers_new(struct probe *probe)
 /* Of file system i, or the VFS, the function k. */
 static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 {
+	const struct iolat *skel = (const struct iolat *)probe->skeleton;
 	const char *function = file_systems[i].functions[k];
 	const uint8_t op = function_ops[k];
 	const bool takes_iocb = i != VFS && (op == IO_OP_READ || op == IO_OP_WRITE);
@@ -377,11 +383,11 @@ static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 				    : takes_iocb     ? IO_ARGUMENT_IOCB
 						     : IO_ARGUMENT_FIRST);
 	int r = probe_attach_kprobe(
-		probe, probe->iolat->progs.on_function_out,
+		probe, skel->progs.on_function_out,
 		&(const struct broker_kprobe){ .function = function, .is_return = true }, cookie);
 
 	return r ? r
-		 : probe_attach_kprobe(probe, probe->iolat->progs.on_function_in,
+		 : probe_attach_kprobe(probe, skel->progs.on_function_in,
 				       &(const struct broker_kprobe){ .function = function },
 				       cookie);
 }
@@ -399,98 +405,97 @@ static int kprobes_attach(struct probe *probe, size_t i)
 		return 0;
 	blind_add(probe->layers, "%s: %s by kprobe: %s", file_systems[i].name,
 		  file_systems[i].functions[k - 1], strerror(-r));
-	probe->layers->ways[i] = WAY_NONE;
+	probe->layers->methods[i] = METHOD_NONE;
 	while (probe->n_links > before)
 		bpf_link__destroy(probe->links[--probe->n_links]);
 	return r;
 }
 
 /* What the configuration rules out; a kprobe that was refused has said so itself. */
-static void ways_blind(struct probe *probe)
+static void methods_blind(struct probe *probe)
 {
-	struct probe_layers *layers = probe->layers;
+	struct iolat_layers *layers = probe->layers;
 	char names[64];
 
-	if (names_of(layers, WAY_ABSENT, names, sizeof(names)))
+	if (names_of(layers, METHOD_ABSENT, names, sizeof(names)))
 		blind_add(layers,
 			  "%s: not in this kernel (or its module was not loaded when stackd "
 			  "started)",
 			  names);
-	if (!wants(probe, "kprobe") && names_of(layers, WAY_NONE, names, sizeof(names)))
+	if (!wants(probe, "kprobe") && names_of(layers, METHOD_NONE, names, sizeof(names)))
 		blind_add(layers,
 			  "%s: in a module, whose functions fentry has not without "
 			  "CAP_SYS_ADMIN; a kprobe would (probe.iolat.hook)",
 			  names);
-	if (layers->ways[VFS] > WAY_NONE && layers->unseen_syncs)
+	if (layers->methods[VFS] > METHOD_NONE && layers->unseen_syncs)
 		blind_add(layers,
 			  "vfs: %s, which does not call a function for it (%s) in this kernel; "
 			  "syscall and fs have it",
 			  layers->unseen_syncs, file_systems[VFS].functions[SYNC]);
-	if (names_of(layers, WAY_KPROBE, names, sizeof(names)))
+	if (names_of(layers, METHOD_KPROBE, names, sizeof(names)))
 		blind_add(layers,
 			  "%s: operations of one kind above 10, or twice the CPUs, at a time: a "
 			  "kprobe does not see their ends",
 			  names);
 }
 
-bool probe_layers_have_calls(const struct probe *probe)
+bool iolat_layers_have_calls(const struct probe *probe)
 {
 	return probe->layers->top == IO_LAYER_SYSCALL;
 }
 
-bool probe_layers_have_call_functions(const struct probe *probe)
+bool iolat_layers_have_call_functions(const struct probe *probe)
 {
 	return probe->layers->has_call_functions;
 }
 
-bool probe_layers_have_functions(const struct probe *probe)
+bool iolat_layers_have_functions(const struct probe *probe)
 {
 	size_t i;
 
 	for (i = 0; i < FILE_SYSTEMS; i++)
-		if (probe->layers->ways[i] > WAY_NONE)
+		if (probe->layers->methods[i] > METHOD_NONE)
 			return true;
 	return false;
 }
 
-int probe_layers_attach(struct probe *probe)
+int iolat_layers_attach(struct probe *probe)
 {
-	struct probe_layers *layers = probe->layers;
+	struct iolat_layers *layers = probe->layers;
 	const size_t before = layers->n_blind;
 	int r, first = 0;
 	size_t i;
 
-	if (!probe_layers_have_functions(probe))
+	if (!iolat_layers_have_functions(probe))
 		return 0; /* none can be had, as it says, or none is asked for */
 	for (i = layers->first; i < FILE_SYSTEMS; i++) {
-		r = layers->ways[i] == WAY_KPROBE ? kprobes_attach(probe, i) : 0;
+		r = layers->methods[i] == METHOD_KPROBE ? kprobes_attach(probe, i) : 0;
 		first = first ? first : r;
 	}
 	hook_tell(layers);
-	if (!probe_layers_have_functions(probe)) {
+	if (!iolat_layers_have_functions(probe)) {
 		layers->n_blind = before;
 		functions_blind(probe, "kprobe", first);
 		return layers->is_refused ? -EOPNOTSUPP : 0;
 	}
-	ways_blind(probe);
+	methods_blind(probe);
 	return 0;
 }
 
-bool probe_layers_are_refused(const struct probe *probe)
+const char *iolat_layers_hook(const struct probe *probe)
 {
-	return probe->layers && probe->layers->is_refused;
+	return probe->layers->hook;
 }
 
-void probe_layers_status(const struct probe *probe, struct probe_status *out)
+void iolat_layers_blind(const struct probe *probe, struct probe_status *out)
 {
 	size_t i;
 
-	out->hook = probe->layers->hook;
 	for (i = 0; i < probe->layers->n_blind; i++)
 		out->blind[out->n_blind++] = probe->layers->blind[i];
 }
 
-void probe_layers_free(struct probe *probe)
+void iolat_layers_free(struct probe *probe)
 {
 	free(probe->layers);
 	probe->layers = NULL;

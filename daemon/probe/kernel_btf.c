@@ -3,52 +3,69 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
-static struct btf *types;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the two below */
+static struct btf *kernel;
 static unsigned int holders;
 
-void probe_types_hold(void)
+void kernel_btf_hold(void)
 {
 	pthread_mutex_lock(&lock);
 	holders++;
 	pthread_mutex_unlock(&lock);
 }
 
-void probe_types_release(void)
+void kernel_btf_release(void)
 {
 	pthread_mutex_lock(&lock);
 	if (--holders == 0) {
-		btf__free(types);
-		types = NULL;
+		btf__free(kernel);
+		kernel = NULL;
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-int probe_types(struct btf **out)
+int kernel_btf_get(struct btf **out)
 {
 	struct btf *btf;
 	int r = 0;
 
 	pthread_mutex_lock(&lock);
-	if (!types) {
+	if (!kernel) {
 		btf = btf__load_vmlinux_btf();
 		r = (int)libbpf_get_error(btf);
 		if (!r)
-			types = btf;
+			kernel = btf;
 	}
 	if (!r)
-		*out = types;
+		*out = kernel;
 	pthread_mutex_unlock(&lock);
 	return r;
 }
 
-bool probe_types_have(const char *name, unsigned int kind)
+bool kernel_btf_has(const char *name, unsigned int kind)
 {
 	struct btf *btf;
 
-	return probe_types(&btf) == 0 && btf__find_by_name_kind(btf, name, kind) > 0;
+	return kernel_btf_get(&btf) == 0 && btf__find_by_name_kind(btf, name, kind) > 0;
+}
+
+bool kernel_btf_has_member(const char *type, const char *member)
+{
+	const struct btf_type *t;
+	struct btf *btf;
+	bool has = false;
+	int i, id;
+
+	if (kernel_btf_get(&btf))
+		return false;
+	id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	t = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+	for (i = 0; t && i < btf_vlen(t) && !has; i++)
+		has = strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member) == 0;
+	return has;
 }

@@ -3,23 +3,26 @@
 #define STACKD_DAEMON_PROBE_KERNEL_BTF_H
 
 /*
- * The running kernel's types: in come names, out comes whether the kernel has them. They take some
- * milliseconds to read and 6 MB to keep, so they are read once for all who hold them, when the
- * first of these asks, and freed when nobody holds them. Any thread.
+ * The running kernel's types (BTF), to ask which functions, tracepoints and members it has. Reading
+ * them takes some milliseconds and 6 MB, so they are shared: read at the first question and freed
+ * when the last holder releases them. Any thread.
  */
 
 #include <stdbool.h>
 
 struct btf;
 
-void probe_types_hold(void);
-void probe_types_release(void);
+/* Each hold needs a release. The functions below may be called only while held. */
+void kernel_btf_hold(void);
+void kernel_btf_release(void);
 
-/* While held. 0 with what is borrowed until released, or a negative errno. */
-int probe_types(struct btf **out);
+/* 0 with *out borrowed until the release, or negative errno if the types cannot be read. */
+int kernel_btf_get(struct btf **out);
 
-/* While held. Whether there is that function or typedef, BTF_KIND_..; false where none can be read.
- */
-bool probe_types_have(const char *name, unsigned int kind);
+/* True if the kernel has this type, of kind BTF_KIND_FUNC or BTF_KIND_TYPEDEF. False on errors. */
+bool kernel_btf_has(const char *name, unsigned int kind);
+
+/* True if this struct of the kernel has this member. False on errors. */
+bool kernel_btf_has_member(const char *type, const char *member);
 
 #endif

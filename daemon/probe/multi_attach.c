@@ -21,7 +21,7 @@
 /* To detach one function takes a grace period or two of RCU, during which others can begin. */
 enum { WORKERS = 16, NAMES_MAX = 5 };
 
-struct probe_calls {
+struct multi_attach {
 	struct broker *broker;
 	const struct targets *targets;
 	int program_fd;
@@ -59,7 +59,7 @@ static int uprobe_link(int program_fd, const char *path, const unsigned long *of
 {
 	struct uprobe_multi attr = {
 		.program_fd = (uint32_t)program_fd,
-		.attach_type = PROBE_CALLS_UPROBE_MULTI,
+		.attach_type = MULTI_ATTACH_UPROBE,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)offsets,
 		.counters = (uintptr_t)counters,
@@ -93,7 +93,7 @@ static int try_load(enum bpf_attach_type type)
 }
 
 /* There is no function at this address: a kernel that has the call says so. */
-bool probe_calls_has_multi(void)
+bool multi_attach_has_kernel(void)
 {
 	const unsigned long nowhere = 1;
 	int fd = try_load(BPF_TRACE_KPROBE_MULTI);
@@ -106,10 +106,10 @@ bool probe_calls_has_multi(void)
 }
 
 /* No file can be traced there: a kernel that has the call looks. */
-bool probe_calls_has_user_multi(void)
+bool multi_attach_has_user(void)
 {
 	const unsigned long nowhere = 0;
-	int fd = try_load(PROBE_CALLS_UPROBE_MULTI);
+	int fd = try_load(MULTI_ATTACH_UPROBE);
 	int link = fd < 0 ? -EINVAL : uprobe_link(fd, "/", &nowhere, NULL, 1);
 
 	closep(&fd);
@@ -118,13 +118,13 @@ bool probe_calls_has_user_multi(void)
 	return link == -EBADF;
 }
 
-bool probe_calls_has_functions(void)
+bool multi_attach_has_functions(void)
 {
 	return access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0 ||
-	       probe_calls_has_multi();
+	       multi_attach_has_kernel();
 }
 
-static void refuse(struct probe_calls *calls, size_t i, int r)
+static void refuse(struct multi_attach *calls, size_t i, int r)
 {
 	size_t used = strlen(calls->names);
 
@@ -136,7 +136,7 @@ static void refuse(struct probe_calls *calls, size_t i, int r)
 		snprintf(calls->names + used, sizeof(calls->names) - used, ", ...");
 }
 
-static int multi_link(const struct probe_calls *calls, size_t from, size_t n)
+static int multi_link(const struct multi_attach *calls, size_t from, size_t n)
 {
 	if (calls->targets->kind == TARGET_FUNCTION)
 		return kprobe_link(calls->program_fd, calls->addresses + from, n);
@@ -145,7 +145,7 @@ static int multi_link(const struct probe_calls *calls, size_t from, size_t n)
 }
 
 /* The kernel refuses all for one that it cannot trace: halves, until that one is alone. */
-static void multi_attach(struct probe_calls *calls, size_t from, size_t n)
+static void attach_range(struct multi_attach *calls, size_t from, size_t n)
 {
 	int fd = multi_link(calls, from, n);
 
@@ -156,12 +156,12 @@ static void multi_attach(struct probe_calls *calls, size_t from, size_t n)
 		for (size_t i = from; i < from + n; i++)
 			refuse(calls, i, fd);
 	} else {
-		multi_attach(calls, from, n / 2);
-		multi_attach(calls, from + n / 2, n - n / 2);
+		attach_range(calls, from, n / 2);
+		attach_range(calls, from + n / 2, n - n / 2);
 	}
 }
 
-static int multi_open(struct probe_calls *calls)
+static int multi_open(struct multi_attach *calls)
 {
 	_cleanup_(freep) unsigned long *addresses = calloc(calls->n, sizeof(*addresses));
 	_cleanup_(freep) unsigned long *counters = calloc(calls->n, sizeof(*counters));
@@ -175,13 +175,13 @@ static int multi_open(struct probe_calls *calls)
 	}
 	calls->addresses = addresses;
 	calls->counters = counters;
-	multi_attach(calls, 0, calls->n);
+	attach_range(calls, 0, calls->n);
 	calls->addresses = calls->counters = NULL;
 	return 0;
 }
 
 /* Without the program's link, which would take another descriptor each. */
-static int event_open(struct probe_calls *calls, const struct target *target, int *fd_out)
+static int event_open(struct multi_attach *calls, const struct target *target, int *fd_out)
 {
 	const struct broker_uprobe uprobe = {
 		.path = calls->targets->path,
@@ -213,7 +213,7 @@ static bool name_is_taken(const struct targets *targets, size_t i)
 
 static void *on_open(void *data)
 {
-	struct probe_calls *calls = data;
+	struct multi_attach *calls = data;
 	size_t i;
 	int r;
 
@@ -234,7 +234,7 @@ static void *on_open(void *data)
 
 static void *on_close(void *data)
 {
-	struct probe_calls *calls = data;
+	struct multi_attach *calls = data;
 	size_t i;
 
 	while ((i = atomic_fetch_add(&calls->next, 1)) < calls->n)
@@ -243,7 +243,7 @@ static void *on_close(void *data)
 }
 
 /* This thread works too: without any other it does all of it. */
-static void work(struct probe_calls *calls, void *(*run)(void *data))
+static void work(struct multi_attach *calls, void *(*run)(void *data))
 {
 	pthread_t threads[WORKERS - 1];
 	size_t n = 0, wanted = calls->n < WORKERS ? calls->n : WORKERS;
@@ -256,9 +256,9 @@ static void work(struct probe_calls *calls, void *(*run)(void *data))
 		pthread_join(threads[--n], NULL);
 }
 
-static struct probe_calls *calls_new(size_t n)
+static struct multi_attach *calls_new(size_t n)
 {
-	struct probe_calls *calls = calloc(1, sizeof(*calls));
+	struct multi_attach *calls = calloc(1, sizeof(*calls));
 
 	if (!calls)
 		return NULL;
@@ -274,17 +274,17 @@ static struct probe_calls *calls_new(size_t n)
 	return calls;
 }
 
-static void why_set(const struct probe_calls *calls, char *why, size_t size)
+static void why_set(const struct multi_attach *calls, char *why, size_t size)
 {
 	if (calls->refused)
 		snprintf(why, size, "none of these can be traced: %s (%s)", calls->names,
 			 strerror(-calls->error));
 }
 
-int probe_calls_open(struct broker *broker, int program_fd, const struct targets *targets,
-		     bool is_multi, struct probe_calls **out, char *why, size_t size)
+int multi_attach_open(struct broker *broker, int program_fd, const struct targets *targets,
+		      bool is_multi, struct multi_attach **out, char *why, size_t size)
 {
-	struct probe_calls *calls = calls_new(targets->n);
+	struct multi_attach *calls = calls_new(targets->n);
 	int r = calls ? 0 : -ENOMEM;
 
 	if (r)
@@ -301,14 +301,14 @@ int probe_calls_open(struct broker *broker, int program_fd, const struct targets
 		r = calls->error ? calls->error : -ENOENT;
 	if (r) {
 		why_set(calls, why, size);
-		probe_calls_close(calls);
+		multi_attach_close(calls);
 		return r;
 	}
 	*out = calls;
 	return 0;
 }
 
-struct probe_calls *probe_calls_close(struct probe_calls *calls)
+struct multi_attach *multi_attach_close(struct multi_attach *calls)
 {
 	if (!calls)
 		return NULL;
@@ -319,17 +319,17 @@ struct probe_calls *probe_calls_close(struct probe_calls *calls)
 	return NULL;
 }
 
-size_t probe_calls_attached(const struct probe_calls *calls)
+size_t multi_attach_attached(const struct multi_attach *calls)
 {
 	return calls->attached;
 }
 
-size_t probe_calls_refused(const struct probe_calls *calls)
+size_t multi_attach_refused(const struct multi_attach *calls)
 {
 	return calls->refused;
 }
 
-const char *probe_calls_refused_names(const struct probe_calls *calls)
+const char *multi_attach_refused_names(const struct multi_attach *calls)
 {
 	return calls->names;
 }

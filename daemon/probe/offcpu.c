@@ -12,10 +12,11 @@
 
 #include "bpf/layout.h"
 #include "common/base.h"
+#include "daemon/probe/kernel_btf.h"
 
 #include "offcpu.skel.h"
 
-/* Of an ad-hoc session: it has less to keep. */
+/* The SMALL ones are for sessions of clients. */
 enum { SMALL_RING = 1 << 20, SMALL_SEEN = 16384, SEEN = 32768 };
 
 static uint64_t round_up_power_of_two(uint64_t v)
@@ -28,43 +29,41 @@ static uint64_t round_up_power_of_two(uint64_t v)
 }
 
 /* Before 6.18 a thread does not say itself that it is throttled (bpf/throttle.bpf.h). */
-static bool quota_is_by_queue(void)
+static bool throttled_by_queue(void)
 {
-	return !probe_kernel_has_member("task_struct", "throttled");
+	return !kernel_btf_has_member("task_struct", "throttled");
 }
 
-/* Sizes and switches, before load. */
-static int skeleton_configure(struct probe *probe)
+static int offcpu_configure(struct probe *probe)
 {
 	const struct probe_options *options = &probe->options;
-	struct offcpu *skel = probe->offcpu;
-	uint32_t ring =
-		options->is_small
-			? SMALL_RING
-			: (uint32_t)round_up_power_of_two(options->config->offcpu_stack_ring);
+	struct offcpu *skel = (struct offcpu *)probe->skeleton;
+	const struct probe_sizes sizes = {
+		.key = sizeof(struct wait_key),
+		.value = sizeof(struct wait_sums),
+		.ring_bytes = options->is_small ? SMALL_RING
+						: (uint32_t)round_up_power_of_two(
+							  options->config->offcpu_stack_ring),
+		.n_seen = options->is_small ? SMALL_SEEN : SEEN,
+	};
 	int r;
 
-	skel->rodata->hash_seed = options->hash_seed;
+	probe->max_threads = options->config->offcpu_max_threads;
+	probe_set_variables(probe, skel->rodata, sizes.ring_bytes);
 	skel->rodata->min_wait_ns = (uint64_t)options->min_wait_ns;
 	skel->rodata->stack_hook = probe->hook;
-	skel->rodata->ring_wake_bytes = ring / 4;
-	skel->rodata->ring_stack_bytes = ring - ring / 4;
-	if (options->filter)
-		memcpy(&skel->rodata->filter, options->filter, sizeof(*options->filter));
-	r = probe_prepare(probe, sizeof(struct wait_key), sizeof(struct wait_sums), ring,
-			  options->is_small ? SMALL_SEEN : SEEN);
+	r = probe_prepare(probe, &sizes);
 	if (!r)
 		r = bpf_map__set_max_entries(skel->maps.threads, (uint32_t)probe->max_threads);
 	if (!r)
 		r = bpf_map__set_max_entries(skel->maps.slots, (uint32_t)probe->max_threads);
 	if (!r)
 		r = bpf_map__set_max_entries(skel->maps.free_slots, (uint32_t)probe->max_threads);
-	if (r)
-		return r;
-	bpf_program__set_autoload(skel->progs.on_wakeup, quota_is_by_queue());
-	bpf_program__set_autoload(skel->progs.on_sched_exit, probe->hook == HOOK_SCHED_EXIT);
-	return bpf_program__set_autoload(skel->progs.on_finish_switch,
-					 probe->hook == HOOK_FINISH_SWITCH);
+	if (!r)
+		r = bpf_program__set_autoload(skel->progs.on_wakeup, throttled_by_queue());
+	return r ? r
+		 : switch_hook_configure(probe, skel->progs.on_sched_exit,
+					 skel->progs.on_finish_switch);
 }
 
 static size_t threads_size(const struct probe *probe)
@@ -74,10 +73,14 @@ static size_t threads_size(const struct probe *probe)
 	return (probe->max_threads * sizeof(struct thread) + page - 1) & ~(page - 1);
 }
 
-/* All slots are free, the lowest on top, so that few pages are touched. */
+/*
+ * Maps the threads' slots into memory and puts all of them on the stack of free ones, the lowest on
+ * top, so that few pages are touched.
+ */
 static int threads_prepare(struct probe *probe)
 {
-	int free_fd = bpf_map__fd(probe->offcpu->maps.free_slots), r;
+	const struct offcpu *skel = (const struct offcpu *)probe->skeleton;
+	int free_fd = bpf_map__fd(skel->maps.free_slots), r;
 	uint32_t slot = (uint32_t)probe->max_threads;
 	void *threads;
 
@@ -87,7 +90,7 @@ static int threads_prepare(struct probe *probe)
 			return r;
 	}
 	threads = mmap(NULL, threads_size(probe), PROT_READ | PROT_WRITE, MAP_SHARED,
-		       bpf_map__fd(probe->offcpu->maps.threads), 0);
+		       bpf_map__fd(skel->maps.threads), 0);
 	if (threads == MAP_FAILED)
 		return -errno;
 	probe->threads = threads;
@@ -95,23 +98,25 @@ static int threads_prepare(struct probe *probe)
 }
 
 /*
- * The order matters: sched_switch comes last, so that no wait is pending before the hook that
- * takes its stack is there, and threads are known to their wakers from the first switch on.
+ * Attaches sched_switch last, so that no wait is pending before the hook that takes its stack is
+ * there, and threads are known to their wakers from the first switch on.
  */
-static int probe_attach(struct probe *probe)
+static int offcpu_attach(struct probe *probe)
 {
-	struct offcpu *skel = probe->offcpu;
+	const struct offcpu *skel = (const struct offcpu *)probe->skeleton;
 	struct bpf_program *programs[] = {
 		skel->progs.on_fork,	   skel->progs.on_exec,	  skel->progs.on_exit,
 		skel->progs.on_wakeup_new, skel->progs.on_waking,
 	};
-	int r = probe_attach_all(probe, programs, ARRAY_SIZE(programs));
+	int r = threads_prepare(probe);
 
+	if (!r)
+		r = probe_attach_all(probe, programs, ARRAY_SIZE(programs));
 	if (!r && bpf_program__autoload(skel->progs.on_wakeup))
 		r = probe_attach_one(probe, skel->progs.on_wakeup);
 	if (!r)
-		r = probe_hook_attach(probe, skel->progs.on_sched_exit,
-				      skel->progs.on_finish_switch);
+		r = switch_hook_attach(probe, skel->progs.on_sched_exit,
+				       skel->progs.on_finish_switch);
 	if (!r)
 		r = probe_attach_one(probe, skel->progs.on_switch);
 	if (r)
@@ -123,54 +128,50 @@ static int probe_attach(struct probe *probe)
 	return r;
 }
 
-void probe_offcpu_close(struct probe *probe)
+static void offcpu_close(struct probe *probe)
 {
 	if (probe->threads)
 		munmap(probe->threads, threads_size(probe));
 	probe->threads = NULL;
-	offcpu__destroy(probe->offcpu);
-	probe->offcpu = NULL;
 }
 
-static int probe_try(struct probe *probe)
+static void offcpu_blind(const struct probe *probe, struct probe_status *out)
 {
-	int r;
-
-	probe->offcpu = offcpu__open();
-	if (!probe->offcpu)
-		return -errno;
-	probe->object = probe->offcpu->obj;
-	r = skeleton_configure(probe);
-	if (!r)
-		r = offcpu__load(probe->offcpu);
-	if (!r && !probe->offcpu->bss)
-		r = -ENOMEM; /* libbpf goes on without its variables mapped */
-	if (!r)
-		r = probe_finish(probe);
-	if (!r)
-		r = threads_prepare(probe);
-	if (!r)
-		r = probe_attach(probe);
-	if (r) {
-		probe_unload(probe);
-		return r;
-	}
-	probe->cut = &probe->offcpu->bss->cut;
-	return 0;
-}
-
-int probe_offcpu_open(struct probe *probe)
-{
-	probe->max_threads = probe->options.config->offcpu_max_threads;
-	return probe_hook_choose(probe, probe_try);
-}
-
-void probe_offcpu_status(const struct probe *probe, struct probe_status *out)
-{
-	out->hook = probe_hook_name(probe->hook);
 	if (probe->hook == HOOK_SWITCH_OUT)
 		out->blind[out->n_blind++] = "switches that sched_switch does not show";
 }
+
+static bool offcpu_is_enabled(const struct config *config)
+{
+	return config->offcpu_enabled;
+}
+
+static int64_t offcpu_min_wait(const struct config *config)
+{
+	return config->offcpu_min_wait_ns;
+}
+
+static uint64_t offcpu_keys_max(const struct probe_options *options)
+{
+	return options->is_small ? PROBE_SMALL_KEYS : options->config->offcpu_max_keys;
+}
+
+PROBE_SKELETON(offcpu)
+
+const struct probe_ops probe_offcpu_ops = {
+	.is_enabled = offcpu_is_enabled,
+	.min_wait = offcpu_min_wait,
+	.keys_max = offcpu_keys_max,
+	.is_essential = true,
+	.open = offcpu_open,
+	.configure = offcpu_configure,
+	.cut = offcpu_cut,
+	.attach = offcpu_attach,
+	.choose = switch_hook_choose,
+	.hook = switch_hook_name,
+	.blind = offcpu_blind,
+	.close = offcpu_close,
+};
 
 struct thread *probe_threads(const struct probe *probe)
 {
@@ -184,14 +185,15 @@ uint64_t probe_max_threads(const struct probe *probe)
 
 void probe_drop_thread(const struct probe *probe, struct thread *thread)
 {
+	const struct offcpu *skel = (const struct offcpu *)probe->skeleton;
 	uint32_t slot = thread->slot;
 	uint64_t task = thread->task;
 
-	if (bpf_map_delete_elem(bpf_map__fd(probe->offcpu->maps.slots), &task))
+	if (bpf_map_delete_elem(bpf_map__fd(skel->maps.slots), &task))
 		return;
 	thread->task = 0;
 	thread->uid = 0;
-	bpf_map_update_elem(bpf_map__fd(probe->offcpu->maps.free_slots), NULL, &slot, BPF_ANY);
+	bpf_map_update_elem(bpf_map__fd(skel->maps.free_slots), NULL, &slot, BPF_ANY);
 }
 
 int probe_iterate(const struct probe *probe)

@@ -12,42 +12,40 @@
 #include "daemon/base/log.h"
 #include "daemon/broker/broker.h"
 #include "daemon/host/cpu_list.h"
+#include "daemon/probe/libbpf_log.h"
 
 #include "oncpu.skel.h"
 
-/* Its stacks are few: twice as many as samples at the most. */
-enum { RING = 512 << 10, SEEN = 4096 };
+/* There are at most two new stacks per sample, so the ring is small. */
+enum { RING = 512 << 10, SEEN = 4096, MAX_SAMPLE_KEYS = 65536 };
 
-struct probe_events {
+struct perf_links {
 	size_t n;		 /* possible CPUs */
-	struct bpf_link **links; /* by CPU; NULL: not there, or not asked for */
+	struct bpf_link **links; /* by CPU; NULL: offline, or not in the filter */
 };
 
-static int skeleton_configure(struct probe *probe)
+static int oncpu_configure(struct probe *probe)
 {
-	const struct probe_options *options = &probe->options;
-	struct oncpu *skel = probe->oncpu;
+	struct oncpu *skel = (struct oncpu *)probe->skeleton;
+	const struct probe_sizes sizes = { sizeof(struct sample_key), sizeof(struct sample_sums),
+					   RING, SEEN };
 
-	skel->rodata->hash_seed = options->hash_seed;
-	skel->rodata->with_idle = options->with_idle;
-	skel->rodata->ring_wake_bytes = RING / 4;
-	skel->rodata->ring_stack_bytes = RING - RING / 4;
-	if (options->filter)
-		memcpy(&skel->rodata->filter, options->filter, sizeof(*options->filter));
-	return probe_prepare(probe, sizeof(struct sample_key), sizeof(struct sample_sums), RING,
-			     SEEN);
+	probe_set_variables(probe, skel->rodata, RING);
+	skel->rodata->with_idle = probe->options.with_idle;
+	return probe_prepare(probe, &sizes);
 }
 
 static int event_attach(struct probe *probe, unsigned int cpu)
 {
+	const struct oncpu *skel = (const struct oncpu *)probe->skeleton;
 	const uint64_t period = probe->options.period_ns;
 	struct broker_sampling what = { .clock = probe->hook, .cpu = cpu };
 	struct bpf_link *link;
 	int fd, r;
 
 	/*
-	 * The software clock samples each CPU, idle or not, in time. Cycles pass while there is
-	 * work: the kernel aims at so many samples in a second of it.
+	 * The software clock samples each CPU once per period, idle or not. Cycles pass only while
+	 * a CPU works: there the kernel aims at this many samples per second of work.
 	 */
 	if (what.clock == BROKER_CYCLES)
 		what.frequency_hz = (NS_PER_S + period / 2) / period;
@@ -56,14 +54,14 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 	r = broker_open_sampling(probe->options.broker, &what, &fd);
 	if (r)
 		return r;
-	/* The link has the fd from here on. */
-	link = bpf_program__attach_perf_event(probe->oncpu->progs.on_sample, fd);
+	/* On success the link owns the fd. */
+	link = bpf_program__attach_perf_event(skel->progs.on_sample, fd);
 	r = (int)libbpf_get_error(link);
 	if (r) {
 		close(fd);
 		return r;
 	}
-	probe->events->links[cpu] = link;
+	probe->perf_links->links[cpu] = link;
 	return 0;
 }
 
@@ -78,18 +76,21 @@ static bool cpu_is_wanted(const struct probe *probe, unsigned int cpu)
 	return !cpus || cpus->n == 0;
 }
 
-/* An event of a CPU that went stays with it and says nothing more: it goes too. */
+/*
+ * Opens events on CPUs that have come online and closes those of CPUs that went offline, which
+ * would not fire again.
+ */
 static int events_update(struct probe *probe)
 {
-	_cleanup_(freep) bool *online = calloc(probe->events->n, sizeof(*online));
+	_cleanup_(freep) bool *online = calloc(probe->perf_links->n, sizeof(*online));
 	unsigned int cpu;
 	int r, failed = 0;
 
 	if (!online)
 		return -ENOMEM;
-	r = cpu_list_read("/sys/devices/system/cpu/online", online, probe->events->n);
-	for (cpu = 0; cpu < probe->events->n && r >= 0; cpu++) {
-		struct bpf_link **link = &probe->events->links[cpu];
+	r = cpu_list_read("/sys/devices/system/cpu/online", online, probe->perf_links->n);
+	for (cpu = 0; cpu < probe->perf_links->n && r >= 0; cpu++) {
+		struct bpf_link **link = &probe->perf_links->links[cpu];
 
 		if (*link && !online[cpu]) {
 			bpf_link__destroy(*link);
@@ -98,14 +99,14 @@ static int events_update(struct probe *probe)
 		if (*link || !online[cpu] || !cpu_is_wanted(probe, cpu))
 			continue;
 		r = event_attach(probe, cpu);
-		if (r && r != -ENODEV /* it went just now */)
+		if (r && r != -ENODEV /* it went offline just now */)
 			failed = r;
 		r = 0;
 	}
 	return failed ? failed : r < 0 ? r : 0;
 }
 
-static void events_close(struct probe_events *events)
+static void events_close(struct perf_links *events)
 {
 	size_t i;
 
@@ -115,7 +116,7 @@ static void events_close(struct probe_events *events)
 	}
 }
 
-/* Virtual machines often have no counter. */
+/* Samples by cycles, or by time where there is no counter, as in many virtual machines. */
 static int events_update_cycles(struct probe *probe)
 {
 	int r;
@@ -124,10 +125,12 @@ static int events_update_cycles(struct probe *probe)
 	r = events_update(probe);
 	if (r != -ENOENT && r != -EOPNOTSUPP)
 		return r;
-	events_close(probe->events);
+	events_close(probe->perf_links);
 	probe->hook = BROKER_CPU_CLOCK;
-	probe_fail(probe, "this machine has no counter of cycles: sampled by cpu-clock");
-	return events_update(probe);
+	r = events_update(probe);
+	if (!r)
+		probe_fail(probe, "this machine has no counter of cycles: sampled by cpu-clock");
+	return r;
 }
 
 static int events_open(struct probe *probe)
@@ -136,85 +139,91 @@ static int events_open(struct probe *probe)
 
 	if (n < 0)
 		return n;
-	probe->events = calloc(1, sizeof(*probe->events));
-	if (!probe->events)
+	probe->perf_links = calloc(1, sizeof(*probe->perf_links));
+	if (!probe->perf_links)
 		return -ENOMEM;
-	probe->events->links = calloc((size_t)n, sizeof(struct bpf_link *));
-	if (!probe->events->links)
+	probe->perf_links->links = calloc((size_t)n, sizeof(struct bpf_link *));
+	if (!probe->perf_links->links)
 		return -ENOMEM;
-	probe->events->n = (size_t)n;
+	probe->perf_links->n = (size_t)n;
 	return probe->options.with_cycles ? events_update_cycles(probe) : events_update(probe);
 }
 
-static int probe_try(struct probe *probe)
+static int oncpu_attach(struct probe *probe)
 {
-	int r;
+	int r = probe_follow(probe);
 
-	probe->oncpu = oncpu__open();
-	if (!probe->oncpu)
-		return -errno;
-	probe->object = probe->oncpu->obj;
-	r = skeleton_configure(probe);
-	if (!r)
-		r = oncpu__load(probe->oncpu);
-	if (!r && !probe->oncpu->bss)
-		r = -ENOMEM; /* libbpf goes on without its variables mapped */
-	if (!r)
-		r = probe_finish(probe);
-	if (!r)
-		r = probe_follow(probe);
-	if (!r)
-		r = events_open(probe);
+	if (r)
+		return r;
+	r = events_open(probe);
+	if (r && !libbpf_log_warning()[0])
+		probe_fail_if_refused(probe, r);
 	return r;
 }
 
-int probe_oncpu_open(struct probe *probe)
+static void oncpu_refresh(struct probe *probe)
 {
-	int r;
-
-	probe_warning_clear();
-	r = probe_try(probe);
-	if (r) {
-		probe_fail(probe, "perf_event/cpu-clock: %s",
-			   probe_warning()[0] ? probe_warning() : strerror(-r));
-		if (!probe_warning()[0] && (r == -EACCES || r == -EPERM))
-			broker_refusal(probe->reason, sizeof(probe->reason));
-		probe_unload(probe);
-		return r;
-	}
-	probe->cut = &probe->oncpu->bss->cut;
-	return 0;
-}
-
-void probe_oncpu_refresh(struct probe *probe)
-{
-	int r = probe->events ? events_update(probe) : 0;
+	int r = probe->perf_links ? events_update(probe) : 0;
 
 	if (r)
-		log_err(r, "sample the CPUs that have come");
+		log_err(r, "sample the CPUs that have come online");
 }
 
-void probe_oncpu_detach(struct probe *probe)
+static void oncpu_detach(struct probe *probe)
 {
-	struct probe_events *events = probe->events;
+	struct perf_links *events = probe->perf_links;
 
-	if (events)
-		events_close(events);
-	if (events)
-		free(events->links);
+	if (!events)
+		return;
+	events_close(events);
+	free(events->links);
 	free(events);
-	probe->events = NULL;
+	probe->perf_links = NULL;
 }
 
-void probe_oncpu_close(struct probe *probe)
+static const char *oncpu_hook(const struct probe *probe)
 {
-	oncpu__destroy(probe->oncpu);
-	probe->oncpu = NULL;
+	return probe->hook == BROKER_CYCLES ? "perf_event/cycles" : "perf_event/cpu-clock";
 }
 
-void probe_oncpu_status(const struct probe *probe, struct probe_status *out)
+static void oncpu_blind(const struct probe *probe, struct probe_status *out)
 {
-	out->hook = probe->hook == BROKER_CYCLES ? "perf_event/cycles" : "perf_event/cpu-clock";
 	if (probe->hook == BROKER_CPU_CLOCK)
 		out->blind[out->n_blind++] = "kernel code that runs with interrupts off";
 }
+
+static bool oncpu_is_enabled(const struct config *config)
+{
+	return config->oncpu_enabled;
+}
+
+/* A session of a client may sample faster than the settings: a row for each sample, up to a limit.
+ */
+static uint64_t oncpu_keys_max(const struct probe_options *options)
+{
+	const struct config *config = options->config;
+	uint64_t n = (uint64_t)config->window_length_ns / options->period_ns;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!options->is_small)
+		return config->oncpu_max_keys;
+	n *= cpus > 0 ? (uint64_t)cpus : 1;
+	if (n > MAX_SAMPLE_KEYS)
+		return MAX_SAMPLE_KEYS;
+	return n > config->oncpu_max_keys ? n : config->oncpu_max_keys;
+}
+
+PROBE_SKELETON(oncpu)
+
+const struct probe_ops probe_oncpu_ops = {
+	.is_enabled = oncpu_is_enabled,
+	.keys_max = oncpu_keys_max,
+	.open = oncpu_open,
+	.configure = oncpu_configure,
+	.cut = oncpu_cut,
+	.attach = oncpu_attach,
+	.hook = oncpu_hook,
+	.blind = oncpu_blind,
+	.refresh = oncpu_refresh,
+	.detach = oncpu_detach,
+};

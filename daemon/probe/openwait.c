@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "daemon/probe/internal.h"
+#include "daemon/probe/libbpf_log.h"
 #include "daemon/probe/unwind_maps.h"
 
 #include "openwait.skel.h"
@@ -45,12 +46,12 @@ static int maps_share(struct probe_openwait *openwait, const struct probe *probe
 		name = bpf_map__name(map);
 		if (map_is_used(name))
 			r = bpf_map__reuse_fd(map, probe_map_fd(probe, name));
-		else if (!bpf_map__is_internal(map) && !probe_unwind_has(name))
+		else if (!bpf_map__is_internal(map) && !unwind_maps_has(name))
 			r = bpf_map__set_autocreate(map, false);
 		if (r)
 			return r;
 	}
-	return probe_unwind_reuse(probe->options.unwind, openwait->skel->obj);
+	return unwind_maps_reuse(probe->options.unwind, openwait->skel->obj);
 }
 
 static void skeleton_configure(struct openwait *skel, const struct probe *probe)
@@ -97,11 +98,11 @@ int probe_openwait_open(const struct probe *probe, struct probe_openwait **out,
 		free(openwait);
 		return -EOPNOTSUPP;
 	}
-	probe_warning_clear();
+	libbpf_log_clear();
 	r = openwait_load(openwait, probe);
 	if (r) {
 		snprintf(reason, OPENWAIT_REASON, "iter.s/task: %s",
-			 probe_warning()[0] ? probe_warning() : strerror(-r));
+			 libbpf_log_warning()[0] ? libbpf_log_warning() : strerror(-r));
 		probe_openwait_close(openwait);
 		return r;
 	}

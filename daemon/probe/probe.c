@@ -12,58 +12,12 @@
 
 #include "bpf/layout.h"
 #include "common/base.h"
-#include "daemon/base/log.h"
 #include "daemon/broker/broker.h"
-#include "daemon/probe/kernel_btf.h"
+#include "daemon/probe/libbpf_log.h"
 #include "daemon/probe/unwind_maps.h"
 
-/* What is each kind's own. */
-static const struct {
-	int (*open_fn)(struct probe *probe);
-	void (*close_fn)(struct probe *probe);
-	void (*status_fn)(const struct probe *probe, struct probe_status *out);
-} kinds[PROBE_KIND_N] = {
-	[PROBE_OFFCPU] = { probe_offcpu_open, probe_offcpu_close, probe_offcpu_status },
-	[PROBE_ONCPU] = { probe_oncpu_open, probe_oncpu_close, probe_oncpu_status },
-	[PROBE_OFFWAKE] = { probe_offwake_open, probe_offwake_close, probe_offwake_status },
-	[PROBE_STACKCOUNT] = { probe_stackcount_open, probe_stackcount_close,
-			       probe_stackcount_status },
-	[PROBE_STACKSNOOP] = { probe_stackcount_open, probe_stackcount_close,
-			       probe_stackcount_status },
-	[PROBE_IOLAT] = { probe_iolat_open, probe_iolat_close, probe_iolat_status },
-};
-
-/* Programs of bpf/follow.bpf.h. */
+/* The programs of bpf/follow.bpf.h. */
 static const char *const followers[] = { "on_fork", "on_exec", "on_exit" };
-
-/* libbpf's first warning: what the kernel refused. Those that follow are what came of it. */
-static _Thread_local char libbpf_warning[256];
-
-static int on_libbpf_print(enum libbpf_print_level level, const char *format, va_list args)
-{
-	char text[512];
-	size_t n;
-
-	if (level == LIBBPF_DEBUG)
-		return 0;
-	vsnprintf(text, sizeof(text), format, args);
-	n = strcspn(text, "\n");
-	text[n] = '\0';
-	if (level == LIBBPF_WARN && !libbpf_warning[0] && !strstr(text, "BEGIN PROG LOAD LOG"))
-		snprintf(libbpf_warning, sizeof(libbpf_warning), "%.255s", text);
-	log_debug("%s", text);
-	return 0;
-}
-
-const char *probe_warning(void)
-{
-	return libbpf_warning;
-}
-
-void probe_warning_clear(void)
-{
-	libbpf_warning[0] = '\0';
-}
 
 void probe_fail(struct probe *probe, const char *format, ...)
 {
@@ -72,6 +26,17 @@ void probe_fail(struct probe *probe, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(probe->reason, sizeof(probe->reason), format, args);
 	va_end(args);
+	probe->is_explained = true;
+}
+
+void probe_fail_if_refused(struct probe *probe, int r)
+{
+	char text[256];
+
+	if (r != -EACCES && r != -EPERM)
+		return;
+	broker_refusal(text, sizeof(text));
+	probe_fail(probe, "%s", text);
 }
 
 int probe_map_fd(const struct probe *probe, const char *name)
@@ -81,15 +46,18 @@ int probe_map_fd(const struct probe *probe, const char *name)
 	return map ? bpf_map__fd(map) : -ENOENT;
 }
 
-/* The first is the template of the outer map too: libbpf 1.1 cannot resize an inner one. */
-static int window_maps_create(struct probe *probe, size_t key_size, size_t value_size)
+/*
+ * Creates the two maps of windows. The first is also the template of the outer map: libbpf 1.1
+ * cannot resize the inner map that it makes itself.
+ */
+static int window_maps_create(struct probe *probe, const struct probe_sizes *sizes)
 {
 	size_t i;
 	int fd;
 
 	for (i = 0; i < ARRAY_SIZE(probe->window_fds); i++) {
-		fd = bpf_map_create(BPF_MAP_TYPE_HASH, "stackd_window", (uint32_t)key_size,
-				    (uint32_t)value_size, (uint32_t)probe->options.max_keys, NULL);
+		fd = bpf_map_create(BPF_MAP_TYPE_HASH, "stackd_window", (uint32_t)sizes->key,
+				    (uint32_t)sizes->value, (uint32_t)probe->max_keys, NULL);
 		if (fd < 0)
 			return fd;
 		probe->window_fds[i] = fd;
@@ -97,14 +65,14 @@ static int window_maps_create(struct probe *probe, size_t key_size, size_t value
 	return 0;
 }
 
-static int map_resize(struct probe *probe, const char *name, uint64_t n)
+static int map_resize(struct probe *probe, const char *name, uint32_t n)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(probe->object, name);
 
-	return map ? bpf_map__set_max_entries(map, (uint32_t)n) : -ENOENT;
+	return map ? bpf_map__set_max_entries(map, n) : -ENOENT;
 }
 
-/* A list that is empty is no map at all: the programs do not look at it. */
+/* Sizes the map of a list. It is not created for an empty one: the programs do not read it then. */
 static int list_prepare(struct probe *probe, const char *name, const struct int_list *ids)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(probe->object, name);
@@ -131,19 +99,18 @@ static int followers_choose(struct probe *probe)
 	return r;
 }
 
-int probe_prepare(struct probe *probe, size_t key_size, size_t value_size, uint32_t ring_bytes,
-		  uint32_t n_seen)
+int probe_prepare(struct probe *probe, const struct probe_sizes *sizes)
 {
-	int r = window_maps_create(probe, key_size, value_size);
+	int r = window_maps_create(probe, sizes);
 
 	if (!r)
 		r = followers_choose(probe);
 	if (!r && probe->options.unwind)
-		r = probe_unwind_reuse(probe->options.unwind, probe->object);
+		r = unwind_maps_reuse(probe->options.unwind, probe->object);
 	if (!r)
-		r = map_resize(probe, "ring", ring_bytes);
+		r = map_resize(probe, "ring", sizes->ring_bytes);
 	if (!r)
-		r = map_resize(probe, "seen", n_seen);
+		r = map_resize(probe, "seen", sizes->n_seen);
 	if (!r)
 		r = list_prepare(probe, "filter_pids", probe->options.pids);
 	if (!r)
@@ -171,8 +138,11 @@ static int list_fill(struct probe *probe, const char *name, const struct int_lis
 	return 0;
 }
 
-/* Slot 2 holds a map too, so that updating it again makes the kernel wait for running programs. */
-int probe_finish(struct probe *probe)
+/*
+ * After load: puts the maps of windows and the lists of the filter into place. Slot 2 holds a map
+ * too, so that updating it again makes the kernel wait for running programs.
+ */
+static int maps_fill(struct probe *probe)
 {
 	int outer = probe_map_fd(probe, "windows"), r;
 	uint32_t slot;
@@ -230,22 +200,37 @@ int probe_attach_raw(struct probe *probe, struct bpf_program *program, const cha
 	return probe_link_add(probe, bpf_program__attach_raw_tracepoint(program, tracepoint));
 }
 
-/* Not by libbpf's own attach, which opens the event itself and so is refused at paranoid level 3.
+/*
+ * libbpf's own attach would open the event in this process, which kernel.perf_event_paranoid = 3
+ * refuses; the broker may.
  */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie)
 {
 	LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = cookie);
+	char refusal[256];
 	int fd, r = broker_open_kprobe(probe->options.broker, kprobe, &fd);
 
-	if (r == -EACCES || r == -EPERM)
-		broker_refusal(libbpf_warning, sizeof(libbpf_warning));
+	if (r == -EACCES || r == -EPERM) {
+		broker_refusal(refusal, sizeof(refusal));
+		libbpf_log_set_warning(refusal);
+	}
 	if (r)
 		return r;
 	r = probe_link_add(probe, bpf_program__attach_perf_event_opts(program, fd, &opts));
 	if (r)
-		close(fd); /* else the link has it */
+		close(fd); /* on success the link owns it */
 	return r;
+}
+
+static void skeleton_destroy(struct probe *probe)
+{
+	if (!probe->skeleton)
+		return;
+	bpf_object__destroy_skeleton(probe->skeleton->skeleton);
+	free(probe->skeleton);
+	probe->skeleton = NULL;
+	probe->object = NULL;
 }
 
 void probe_unload(struct probe *probe)
@@ -257,25 +242,55 @@ void probe_unload(struct probe *probe)
 		closep(&probe->window_fds[i]);
 		probe->window_fds[i] = -1;
 	}
-	kinds[probe->options.kind].close_fn(probe);
-	probe->object = NULL;
+	if (probe->ops->close)
+		probe->ops->close(probe);
+	skeleton_destroy(probe);
 	probe->cut = NULL;
 }
 
-static void libbpf_setup(void)
+static int load_and_attach(struct probe *probe)
 {
-	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
-	libbpf_set_print(on_libbpf_print);
+	const struct probe_ops *ops = probe->ops;
+	int r = ops->open(&probe->skeleton);
+
+	if (r)
+		return r;
+	probe->object = probe->skeleton->obj;
+	r = ops->configure(probe);
+	if (!r)
+		r = bpf_object__load_skeleton(probe->skeleton->skeleton);
+	if (r)
+		return r;
+	probe->cut = ops->cut(probe->skeleton);
+	if (!probe->cut)
+		return -ENOMEM; /* libbpf succeeds even if it could not map the variables */
+	r = maps_fill(probe);
+	return r ? r : ops->attach(probe);
 }
 
-/* A map is the least of it. */
+int probe_try(struct probe *probe)
+{
+	int r;
+
+	libbpf_log_clear();
+	probe->is_explained = false;
+	r = load_and_attach(probe);
+	if (!r)
+		return 0;
+	if (!probe->is_explained)
+		probe_fail(probe, "%s: %s", probe->ops->hook(probe),
+			   libbpf_log_warning()[0] ? libbpf_log_warning() : strerror(-r));
+	probe_unload(probe);
+	return r;
+}
+
+/* Creates a map, which takes the least privilege of all that a probe needs. */
 int probe_check(char *reason, size_t size)
 {
 	int fd;
 
-	libbpf_setup();
+	libbpf_log_setup();
 	fd = bpf_map_create(BPF_MAP_TYPE_HASH, "stackd_try", 4, 4, 1, NULL);
-
 	if (fd < 0 && (fd == -EPERM || fd == -EACCES)) {
 		snprintf(reason, size,
 			 "no privilege for BPF: run as root, or with CAP_BPF and CAP_PERFMON "
@@ -291,47 +306,10 @@ int probe_check(char *reason, size_t size)
 	return -EOPNOTSUPP;
 }
 
-int probe_open(const struct probe_options *options, struct probe **out, char *reason, size_t size)
-{
-	struct probe *probe;
-	int r = 0;
-
-	libbpf_setup();
-	probe = calloc(1, sizeof(*probe));
-	if (!probe)
-		return -ENOMEM;
-	probe->options = *options;
-	probe->window_fds[0] = probe->window_fds[1] = -1;
-	if (options->is_disabled) {
-		if (probe_kind_has_calls(options->kind))
-			probe_fail(probe, "on demand: stackctl record %s 'vfs_*'",
-				   probe_kind_name(options->kind));
-		else
-			probe_fail(probe,
-				   "[probe.%s] enabled = no; for a while: stackctl record %s",
-				   probe_kind_name(options->kind), probe_kind_name(options->kind));
-		*out = probe;
-		return 0;
-	}
-	probe_types_hold();
-	r = kinds[options->kind].open_fn(probe);
-	probe_types_release();
-	probe->is_on = r == 0;
-	if (options->kind == PROBE_OFFCPU && (r == -EPERM || r == -EACCES)) {
-		snprintf(reason, size, "the kernel refuses BPF tracing: %s", probe->reason);
-		free(probe);
-		return -EPERM;
-	}
-	*out = probe;
-	return 0;
-}
-
 void probe_detach(struct probe *probe)
 {
-	if (probe->options.kind == PROBE_ONCPU)
-		probe_oncpu_detach(probe);
-	if (probe_kind_has_calls(probe->options.kind))
-		probe_stackcount_detach(probe);
+	if (probe->ops->detach)
+		probe->ops->detach(probe);
 	while (probe->n_links > 0)
 		bpf_link__destroy(probe->links[--probe->n_links]);
 	if (probe->iterator)
@@ -360,8 +338,8 @@ enum probe_kind probe_kind(const struct probe *probe)
 
 void probe_refresh(struct probe *probe)
 {
-	if (probe->is_on && probe->options.kind == PROBE_ONCPU)
-		probe_oncpu_refresh(probe);
+	if (probe->is_on && probe->ops->refresh)
+		probe->ops->refresh(probe);
 }
 
 void probe_program_read(const struct bpf_program *program, struct probe_program *out)
@@ -390,7 +368,9 @@ void probe_status(const struct probe *probe, struct probe_status *out)
 	};
 	if (!probe->is_on)
 		return;
-	kinds[probe->options.kind].status_fn(probe, out);
+	out->hook = probe->ops->hook(probe);
+	if (probe->ops->blind)
+		probe->ops->blind(probe, out);
 	bpf_object__for_each_program(program, probe->object)
 	{
 		if (bpf_program__autoload(program) && out->n_programs < PROBE_MAX_PROGRAMS)
@@ -410,7 +390,7 @@ uint64_t probe_missed(const struct probe *probe)
 	return sum;
 }
 
-/* "memlock:" of fdinfo is what the kernel charges for a map. */
+/* Returns the bytes that the kernel charges for a map: "memlock:" of its fdinfo. */
 static uint64_t map_bytes(int fd)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
@@ -434,7 +414,7 @@ uint64_t probe_map_bytes(const struct probe *probe)
 		return 0;
 	bpf_object__for_each_map(map, probe->object)
 	{
-		if (bpf_map__autocreate(map) && !probe_unwind_has(bpf_map__name(map)))
+		if (bpf_map__autocreate(map) && !unwind_maps_has(bpf_map__name(map)))
 			sum += map_bytes(bpf_map__fd(map));
 	}
 	return sum + map_bytes(probe->window_fds[0]) + map_bytes(probe->window_fds[1]);

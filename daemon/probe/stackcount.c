@@ -9,16 +9,17 @@
 
 #include "bpf/layout.h"
 #include "common/base.h"
-#include "daemon/broker/broker.h"
+#include "daemon/probe/libbpf_log.h"
 #include "daemon/probe/multi_attach.h"
 #include "daemon/probe/target.h"
 
 #include "stackcount.skel.h"
 
-/* Many stacks a window, of calls from everywhere; of those streamed a record each. */
+/* A window has many stacks, as calls come from everywhere; each call that is streamed is a record.
+ */
 enum { RING = 2 << 20, SEEN = 16384 };
 
-/* A CPU's own guard: half of its time, where the budget is less than a whole one. */
+/* Returns the time that recording may take on one CPU: half of it if the budget is below a CPU. */
 static uint64_t slice_ns(uint64_t budget_percent)
 {
 	return budget_percent < 100 ? CALL_SLICE_NS / 2 : UINT64_MAX;
@@ -44,22 +45,24 @@ static const char *const multi_names[] = {
 
 static bool is_multi(const struct probe *probe)
 {
-	const struct stackcount *skel = probe->stackcount;
+	const struct stackcount *skel = (const struct stackcount *)probe->skeleton;
 
+	if (!skel)
+		return false;
 	switch (probe->options.targets->kind) {
 	case TARGET_TRACEPOINT:
 		return false;
 	case TARGET_USER:
 	case TARGET_USDT:
 		return bpf_program__expected_attach_type(skel->progs.on_user_function) ==
-		       PROBE_CALLS_UPROBE_MULTI;
+		       MULTI_ATTACH_UPROBE;
 	case TARGET_FUNCTION:
 		break;
 	}
 	return bpf_program__expected_attach_type(skel->progs.on_function) == BPF_TRACE_KPROBE_MULTI;
 }
 
-/* The program of the tracepoint of that place, on_tracepoint_1f. */
+/* Returns the program of tracepoint i: on_tracepoint_1f for 31. */
 static struct bpf_program *tracepoint_program(const struct probe *probe, size_t i)
 {
 	char name[32];
@@ -71,7 +74,7 @@ static struct bpf_program *tracepoint_program(const struct probe *probe, size_t 
 static int tracepoints_configure(struct probe *probe)
 {
 	const struct targets *targets = probe->options.targets;
-	struct stackcount *skel = probe->stackcount;
+	struct stackcount *skel = (struct stackcount *)probe->skeleton;
 	struct bpf_program *program;
 	size_t i;
 	int r = 0;
@@ -87,66 +90,80 @@ static int tracepoints_configure(struct probe *probe)
 
 static int target_configure(struct probe *probe)
 {
-	struct stackcount *skel = probe->stackcount;
+	struct stackcount *skel = (struct stackcount *)probe->skeleton;
 
 	switch (probe->options.targets->kind) {
 	case TARGET_TRACEPOINT:
 		return tracepoints_configure(probe);
 	case TARGET_USER:
 	case TARGET_USDT:
-		if (probe_calls_has_user_multi())
+		if (multi_attach_has_user())
 			bpf_program__set_expected_attach_type(skel->progs.on_user_function,
-							      PROBE_CALLS_UPROBE_MULTI);
+							      MULTI_ATTACH_UPROBE);
 		return bpf_program__set_autoload(skel->progs.on_user_function, true);
 	case TARGET_FUNCTION:
 		break;
 	}
-	if (probe_calls_has_multi())
+	if (multi_attach_has_kernel())
 		bpf_program__set_expected_attach_type(skel->progs.on_function,
 						      BPF_TRACE_KPROBE_MULTI);
 	return bpf_program__set_autoload(skel->progs.on_function, true);
 }
 
-static int skeleton_configure(struct probe *probe)
+/* True if the kernel has any hook for these targets; else the reason is set. */
+static bool has_hook(struct probe *probe)
+{
+	if (probe->options.targets->kind != TARGET_FUNCTION || multi_attach_has_functions())
+		return true;
+	probe_fail(probe,
+		   "this kernel lets no function of its own be traced (it has neither kprobes "
+		   "nor fprobe): tracepoints (t:) and functions of programs (u:) can be");
+	return false;
+}
+
+static int stackcount_configure(struct probe *probe)
 {
 	const struct probe_options *options = &probe->options;
-	struct stackcount *skel = probe->stackcount;
+	struct stackcount *skel = (struct stackcount *)probe->skeleton;
+	const struct probe_sizes sizes = { sizeof(struct sample_key), sizeof(struct sample_sums),
+					   RING, SEEN };
 	int r;
 
-	skel->rodata->hash_seed = options->hash_seed;
+	if (!has_hook(probe))
+		return -EOPNOTSUPP;
+	probe_set_variables(probe, skel->rodata, RING);
 	skel->rodata->call_kind = call_kinds[options->targets->kind];
-	skel->rodata->streams = options->kind == PROBE_STACKSNOOP;
-	skel->rodata->ring_wake_bytes = RING / 4;
-	skel->rodata->ring_stack_bytes = RING - RING / 4;
+	skel->rodata->streams = probe_kind_has(options->kind, PROBE_STREAMS);
 	skel->bss->pace.every = 1;
 	skel->bss->pace.slice_ns = slice_ns(options->config->budget_cpu);
 	if (options->rate)
 		skel->bss->pace.interval_ns = (uint64_t)NS_PER_S / options->rate;
-	if (options->filter)
-		memcpy(&skel->rodata->filter, options->filter, sizeof(*options->filter));
 	r = target_configure(probe);
-	return r ? r
-		 : probe_prepare(probe, sizeof(struct sample_key), sizeof(struct sample_sums), RING,
-				 SEEN);
+	return r ? r : probe_prepare(probe, &sizes);
 }
 
 static int functions_attach(struct probe *probe)
 {
 	const struct targets *targets = probe->options.targets;
+	const struct stackcount *skel = (const struct stackcount *)probe->skeleton;
 	struct bpf_program *program = targets->kind == TARGET_FUNCTION
-					      ? probe->stackcount->progs.on_function
-					      : probe->stackcount->progs.on_user_function;
-	int r = probe_calls_open(probe->options.broker, bpf_program__fd(program), targets,
-				 is_multi(probe), &probe->calls, probe->reason,
-				 sizeof(probe->reason));
+					      ? skel->progs.on_function
+					      : skel->progs.on_user_function;
+	char why[256] = "";
+	int r = multi_attach_open(probe->options.broker, bpf_program__fd(program), targets,
+				  is_multi(probe), &probe->functions, why, sizeof(why));
 
+	if (r && why[0])
+		probe_fail(probe, "%s", why);
+	if (r && !libbpf_log_warning()[0])
+		probe_fail_if_refused(probe, r);
 	if (r)
 		return r;
-	probe->n_functions = probe_calls_attached(probe->calls);
-	if (probe_calls_refused(probe->calls))
+	probe->n_functions = multi_attach_attached(probe->functions);
+	if (multi_attach_refused(probe->functions))
 		probe_fail(probe, "%zu functions were refused: %s",
-			   probe_calls_refused(probe->calls),
-			   probe_calls_refused_names(probe->calls));
+			   multi_attach_refused(probe->functions),
+			   multi_attach_refused_names(probe->functions));
 	return 0;
 }
 
@@ -164,74 +181,53 @@ static int targets_attach(struct probe *probe)
 	return r;
 }
 
-static int probe_try(struct probe *probe)
+static int stackcount_attach(struct probe *probe)
 {
-	int r;
+	struct stackcount *skel = (struct stackcount *)probe->skeleton;
+	int r = probe_follow(probe);
 
-	probe->stackcount = stackcount__open();
-	if (!probe->stackcount)
-		return -errno;
-	probe->object = probe->stackcount->obj;
-	r = skeleton_configure(probe);
 	if (!r)
-		r = stackcount__load(probe->stackcount);
-	if (!r && !probe->stackcount->bss)
-		r = -ENOMEM; /* libbpf goes on without its variables mapped */
+		r = targets_attach(probe);
 	if (!r)
-		r = probe_finish(probe);
-	if (!r)
-		r = probe_follow(probe);
-	return r ? r : targets_attach(probe);
-}
-
-/* What a kernel without any hook for it cannot do at all, in words. */
-static bool has_hook(struct probe *probe)
-{
-	if (probe->options.targets->kind != TARGET_FUNCTION || probe_calls_has_functions())
-		return true;
-	probe_fail(probe,
-		   "this kernel lets no function of its own be traced (it has neither kprobes "
-		   "nor fprobe): tracepoints (t:) and functions of programs (u:) can be");
-	return false;
-}
-
-int probe_stackcount_open(struct probe *probe)
-{
-	const char *hook = hook_names[probe->options.targets->kind];
-	int r;
-
-	probe_warning_clear();
-	if (!has_hook(probe))
-		return -EOPNOTSUPP;
-	r = probe_try(probe);
-	if (!r) {
-		probe->cut = &probe->stackcount->bss->cut;
-		probe->pace = &probe->stackcount->bss->pace;
-		return 0;
-	}
-	if (!probe_warning()[0] && (r == -EACCES || r == -EPERM))
-		broker_refusal(probe->reason, sizeof(probe->reason));
-	else if (!probe->reason[0])
-		probe_fail(probe, "%s: %s", hook,
-			   probe_warning()[0] ? probe_warning() : strerror(-r));
-	probe_unload(probe);
+		probe->pace = &skel->bss->pace;
 	return r;
 }
 
-void probe_stackcount_detach(struct probe *probe)
+static void stackcount_detach(struct probe *probe)
 {
-	probe->calls = probe_calls_close(probe->calls);
+	probe->functions = multi_attach_close(probe->functions);
 }
 
-void probe_stackcount_close(struct probe *probe)
+static void stackcount_close(struct probe *probe)
 {
 	probe->pace = NULL;
-	stackcount__destroy(probe->stackcount);
-	probe->stackcount = NULL;
 }
 
-void probe_stackcount_status(const struct probe *probe, struct probe_status *out)
+static const char *stackcount_hook(const struct probe *probe)
 {
-	out->hook = (is_multi(probe) ? multi_names : hook_names)[probe->options.targets->kind];
+	return (is_multi(probe) ? multi_names : hook_names)[probe->options.targets->kind];
+}
+
+static void stackcount_blind(const struct probe *probe, struct probe_status *out)
+{
 	out->blind[out->n_blind++] = "calls made while another one was being recorded on that CPU";
 }
+
+static uint64_t stackcount_keys_max(const struct probe_options *options)
+{
+	return options->config->stackcount_max_keys;
+}
+
+PROBE_SKELETON(stackcount)
+
+const struct probe_ops probe_stackcount_ops = {
+	.keys_max = stackcount_keys_max,
+	.open = stackcount_open,
+	.configure = stackcount_configure,
+	.cut = stackcount_cut,
+	.attach = stackcount_attach,
+	.hook = stackcount_hook,
+	.blind = stackcount_blind,
+	.detach = stackcount_detach,
+	.close = stackcount_close,
+};

@@ -12,7 +12,7 @@
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/symbol/kallsyms_line.h"
 
-/* As in the setting. */
+/* The words of the setting probe.offcpu.hook. */
 static const char *const hook_words[HOOK_N] = {
 	[HOOK_SCHED_EXIT] = "sched_exit",
 	[HOOK_FINISH_SWITCH] = "finish_switch",
@@ -25,36 +25,13 @@ static const char *const hook_names[HOOK_N] = {
 	[HOOK_SWITCH_OUT] = "tp_btf/sched_switch",
 };
 
-const char *probe_hook_name(unsigned int hook)
+const char *switch_hook_name(const struct probe *probe)
 {
-	return hook_names[hook];
+	return hook_names[probe->hook];
 }
 
-static bool kernel_has_tracepoint(const char *name)
-{
-	char type[64];
-
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	return probe_types_have(type, BTF_KIND_TYPEDEF);
-}
-
-bool probe_kernel_has_member(const char *type, const char *member)
-{
-	const struct btf_type *t;
-	struct btf *btf;
-	bool has = false;
-	int i, id;
-
-	if (probe_types(&btf))
-		return false;
-	id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
-	t = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
-	for (i = 0; t && i < btf_vlen(t) && !has; i++)
-		has = strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member) == 0;
-	return has;
-}
-
-/* finish_task_switch is static: compilers rename it (.isra.0, .constprop.0). */
+/* Finds the name of finish_task_switch: static, so compilers may rename it (.isra.0, .constprop.0).
+ */
 static int finish_switch_symbol(char *name, size_t size)
 {
 	_cleanup_(fclosep) FILE *f = fopen(KALLSYMS_PATH, "re");
@@ -77,19 +54,19 @@ static int finish_switch_symbol(char *name, size_t size)
 	return -ENOENT;
 }
 
-/* What a hook needs, before it is tried; NULL where it may work. */
+/* Returns what the kernel lacks for this hook; NULL if it may work. */
 static const char *hook_missing(unsigned int hook)
 {
 	char symbol[256];
 
-	if (hook == HOOK_SCHED_EXIT && !kernel_has_tracepoint("sched_exit_tp"))
+	if (hook == HOOK_SCHED_EXIT && !kernel_btf_has("btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF))
 		return "the kernel has no sched_exit_tp (6.18)";
 	if (hook == HOOK_FINISH_SWITCH && finish_switch_symbol(symbol, sizeof(symbol)))
 		return "the kernel has no finish_task_switch to probe";
 	return NULL;
 }
 
-int probe_hook_choose(struct probe *probe, probe_try_fn try_fn)
+int switch_hook_choose(struct probe *probe)
 {
 	const char *wanted = probe->options.config->offcpu_hook, *missing;
 	bool is_auto = strcmp(wanted, "auto") == 0;
@@ -105,18 +82,23 @@ int probe_hook_choose(struct probe *probe, probe_try_fn try_fn)
 			continue;
 		}
 		probe->hook = hook;
-		probe_warning_clear();
-		r = try_fn(probe);
+		r = probe_try(probe);
 		if (!r)
 			return 0;
-		probe_fail(probe, "%s: %s", hook_names[hook],
-			   probe_warning()[0] ? probe_warning() : strerror(-r));
 	}
 	return r;
 }
 
-int probe_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
-		      struct bpf_program *finish_switch)
+int switch_hook_configure(struct probe *probe, struct bpf_program *sched_exit,
+			  struct bpf_program *finish_switch)
+{
+	int r = bpf_program__set_autoload(sched_exit, probe->hook == HOOK_SCHED_EXIT);
+
+	return r ? r : bpf_program__set_autoload(finish_switch, probe->hook == HOOK_FINISH_SWITCH);
+}
+
+int switch_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
+		       struct bpf_program *finish_switch)
 {
 	char symbol[256];
 	int r;

@@ -131,7 +131,7 @@ static int modules_search(const struct finder *finder, struct btf *kernel)
 static int kernel_search(const struct finder *finder, char *why, size_t size)
 {
 	struct btf *kernel;
-	int r = probe_types(&kernel);
+	int r = kernel_btf_get(&kernel);
 
 	if (r) {
 		snprintf(why, size, "the kernel's types cannot be read: %s", strerror(-r));
@@ -182,8 +182,8 @@ static int syscalls_refuse(const struct target_pattern *pattern, char *why, size
 	return -EINVAL;
 }
 
-int probe_find_tracepoints(const struct target_pattern *pattern, struct targets *out, char *why,
-			   size_t size)
+int tracepoints_find(const struct target_pattern *pattern, struct targets *out, char *why,
+		     size_t size)
 {
 	struct finder finder = { pattern, events_find(), out };
 	int r = syscalls_refuse(pattern, why, size);
@@ -191,9 +191,9 @@ int probe_find_tracepoints(const struct target_pattern *pattern, struct targets 
 	*out = (struct targets){ .kind = TARGET_TRACEPOINT };
 	if (r)
 		return r;
-	probe_types_hold();
+	kernel_btf_hold();
 	r = kernel_search(&finder, why, size);
-	probe_types_release();
+	kernel_btf_release();
 	if (!r)
 		r = addresses_set(out);
 	if (r)

@@ -15,7 +15,7 @@
  * As target_find_functions(). Without tracefs a category is not known but by the names: with a
  * wildcard behind it, it is what an event's name begins with.
  */
-int probe_find_tracepoints(const struct target_pattern *pattern, struct targets *out, char *why,
-			   size_t size);
+int tracepoints_find(const struct target_pattern *pattern, struct targets *out, char *why,
+		     size_t size);
 
 #endif

@@ -40,7 +40,7 @@ static const struct {
 		   sizeof(struct unwind_code_key), sizeof(struct unwind_code) },
 };
 
-struct probe_unwind {
+struct unwind_maps {
 	int fds[SHARED_MAPS];
 	uint32_t n[SHARED_MAPS];
 	void *memory_of[PROCESS];
@@ -49,7 +49,7 @@ struct probe_unwind {
 
 static int process_put(void *userdata, const struct unwind_process *process, bool is_new_only)
 {
-	const struct probe_unwind *maps = userdata;
+	const struct unwind_maps *maps = userdata;
 
 	return bpf_map_update_elem(maps->fds[PROCESS], &process->tgid, process,
 				   is_new_only ? BPF_NOEXIST : BPF_ANY);
@@ -57,14 +57,14 @@ static int process_put(void *userdata, const struct unwind_process *process, boo
 
 static bool process_get(void *userdata, uint32_t tgid, struct unwind_process *out)
 {
-	const struct probe_unwind *maps = userdata;
+	const struct unwind_maps *maps = userdata;
 
 	return !bpf_map_lookup_elem(maps->fds[PROCESS], &tgid, out);
 }
 
 static void process_drop(void *userdata, uint32_t tgid)
 {
-	const struct probe_unwind *maps = userdata;
+	const struct unwind_maps *maps = userdata;
 
 	bpf_map_delete_elem(maps->fds[PROCESS], &tgid);
 }
@@ -72,14 +72,14 @@ static void process_drop(void *userdata, uint32_t tgid)
 static int code_put(void *userdata, const struct unwind_code_key *key,
 		    const struct unwind_code *code)
 {
-	const struct probe_unwind *maps = userdata;
+	const struct unwind_maps *maps = userdata;
 
 	return bpf_map_update_elem(maps->fds[CODE], key, code, BPF_ANY);
 }
 
 static void code_drop(void *userdata, const struct unwind_code_key *key)
 {
-	const struct probe_unwind *maps = userdata;
+	const struct unwind_maps *maps = userdata;
 
 	bpf_map_delete_elem(maps->fds[CODE], key);
 }
@@ -91,7 +91,7 @@ static void code_drop(void *userdata, const struct unwind_code_key *key)
  */
 static void programs_wait(void *userdata)
 {
-	const struct probe_unwind *maps = userdata;
+	const struct unwind_maps *maps = userdata;
 
 	__atomic_add_fetch((uint64_t *)maps->memory_of[VERSION], 1, __ATOMIC_SEQ_CST);
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
@@ -101,7 +101,7 @@ static void programs_wait(void *userdata)
 /* Where the words from first on lie in whole pages. */
 static uint64_t *words_map(void *userdata, uint32_t first, uint32_t n)
 {
-	const struct probe_unwind *maps = userdata;
+	const struct unwind_maps *maps = userdata;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), start = first * sizeof(uint64_t);
 	size_t slack = start % page;
 	char *memory = mmap(NULL, slack + n * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -117,14 +117,14 @@ static void words_unmap(void *userdata, uint64_t *words, uint32_t first, uint32_
 	munmap((char *)words - slack, slack + n * sizeof(uint64_t));
 }
 
-static size_t size_of(const struct probe_unwind *maps, enum shared_map map)
+static size_t size_of(const struct unwind_maps *maps, enum shared_map map)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	return ((size_t)maps->n[map] * shared_maps[map].value_size + page - 1) & ~(page - 1);
 }
 
-static int map_open(struct probe_unwind *maps, enum shared_map map)
+static int map_open(struct unwind_maps *maps, enum shared_map map)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = shared_maps[map].flags);
 	void *memory;
@@ -145,7 +145,7 @@ static int map_open(struct probe_unwind *maps, enum shared_map map)
 }
 
 /* An eighth for mappings, as much for processes, little for tables and code, the rest for rows. */
-static void maps_size(struct probe_unwind *maps, uint64_t max_memory)
+static void maps_size(struct unwind_maps *maps, uint64_t max_memory)
 {
 	uint64_t part = max_memory / 8;
 
@@ -158,9 +158,9 @@ static void maps_size(struct probe_unwind *maps, uint64_t max_memory)
 	maps->n[CODE] = (uint32_t)(part / 4 / CODE_BYTES);
 }
 
-int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
+int unwind_maps_open(uint64_t max_memory, struct unwind_maps **out)
 {
-	struct probe_unwind *maps = calloc(1, sizeof(*maps));
+	struct unwind_maps *maps = calloc(1, sizeof(*maps));
 	int r = 0;
 
 	if (!maps)
@@ -171,7 +171,7 @@ int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
 	for (unsigned int i = 0; i < SHARED_MAPS && !r; i++)
 		r = map_open(maps, i);
 	if (r) {
-		probe_unwind_close(maps);
+		unwind_maps_close(maps);
 		return r;
 	}
 	maps->memory = (struct unwind_memory){
@@ -195,7 +195,7 @@ int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out)
 	return 0;
 }
 
-struct probe_unwind *probe_unwind_close(struct probe_unwind *maps)
+struct unwind_maps *unwind_maps_close(struct unwind_maps *maps)
 {
 	if (!maps)
 		return NULL;
@@ -208,12 +208,12 @@ struct probe_unwind *probe_unwind_close(struct probe_unwind *maps)
 	return NULL;
 }
 
-const struct unwind_memory *probe_unwind_memory(const struct probe_unwind *maps)
+const struct unwind_memory *unwind_maps_memory(const struct unwind_maps *maps)
 {
 	return &maps->memory;
 }
 
-bool probe_unwind_has(const char *name)
+bool unwind_maps_has(const char *name)
 {
 	for (unsigned int i = 0; i < SHARED_MAPS; i++)
 		if (strcmp(shared_maps[i].name, name) == 0)
@@ -221,7 +221,7 @@ bool probe_unwind_has(const char *name)
 	return false;
 }
 
-int probe_unwind_reuse(const struct probe_unwind *maps, struct bpf_object *object)
+int unwind_maps_reuse(const struct unwind_maps *maps, struct bpf_object *object)
 {
 	struct bpf_map *map;
 	int r = 0;
@@ -233,7 +233,7 @@ int probe_unwind_reuse(const struct probe_unwind *maps, struct bpf_object *objec
 	return r;
 }
 
-uint64_t probe_unwind_bytes(const struct probe_unwind *maps)
+uint64_t unwind_maps_bytes(const struct unwind_maps *maps)
 {
 	uint64_t sum = 0;
 

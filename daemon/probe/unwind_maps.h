@@ -14,22 +14,22 @@
 #include "daemon/unwind/unwind.h"
 
 struct bpf_object;
-struct probe_unwind;
+struct unwind_maps;
 
 /* max_memory: bytes for all of them. Negative errno as the kernel gave it. */
-int probe_unwind_open(uint64_t max_memory, struct probe_unwind **out);
-struct probe_unwind *probe_unwind_close(struct probe_unwind *maps);
+int unwind_maps_open(uint64_t max_memory, struct unwind_maps **out);
+struct unwind_maps *unwind_maps_close(struct unwind_maps *maps);
 
 /* Borrowed, valid until closed. */
-const struct unwind_memory *probe_unwind_memory(const struct probe_unwind *maps);
+const struct unwind_memory *unwind_maps_memory(const struct unwind_maps *maps);
 
 /* Before an object with walks in it is loaded: makes it use these maps. */
-int probe_unwind_reuse(const struct probe_unwind *maps, struct bpf_object *object);
+int unwind_maps_reuse(const struct unwind_maps *maps, struct bpf_object *object);
 
 /* Whether an object's map of this name is one of these: then it is counted here. */
-bool probe_unwind_has(const char *name);
+bool unwind_maps_has(const char *name);
 
 /* Memory of the maps in bytes. */
-uint64_t probe_unwind_bytes(const struct probe_unwind *maps);
+uint64_t unwind_maps_bytes(const struct unwind_maps *maps);
 
 #endif

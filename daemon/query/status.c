@@ -50,7 +50,7 @@ static int64_t map_bytes(struct recorder *recorder)
 		bytes += session_map_bytes(list[i]);
 	sessions_list_free(list, n);
 	if (recorder->unwind_maps)
-		bytes += probe_unwind_bytes(recorder->unwind_maps);
+		bytes += unwind_maps_bytes(recorder->unwind_maps);
 	return (int64_t)bytes;
 }
 

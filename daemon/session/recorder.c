@@ -35,10 +35,10 @@ static void boot_id_read(char *id, size_t size)
 /* Without it user stacks end at their first frame, and say so. */
 static void recorder_unwind(struct recorder *recorder, const struct config *config)
 {
-	int r = probe_unwind_open(config->unwind_max_memory, &recorder->unwind_maps);
+	int r = unwind_maps_open(config->unwind_max_memory, &recorder->unwind_maps);
 
 	if (!r)
-		r = unwind_new(probe_unwind_memory(recorder->unwind_maps), &recorder->unwind);
+		r = unwind_new(unwind_maps_memory(recorder->unwind_maps), &recorder->unwind);
 	if (r)
 		log_err(r, "make room for walks of user stacks");
 }
@@ -199,5 +199,5 @@ void recorder_stop(struct recorder *recorder)
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);
 	recorder->unwind = unwind_free(recorder->unwind);
-	recorder->unwind_maps = probe_unwind_close(recorder->unwind_maps);
+	recorder->unwind_maps = unwind_maps_close(recorder->unwind_maps);
 }

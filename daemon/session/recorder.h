@@ -28,7 +28,7 @@ struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
 	bool is_serve_only; /* set before the start: answers from disk, needs no privilege */
-	struct probe_unwind *unwind_maps; /* NULL: the kernel has no room for them */
+	struct unwind_maps *unwind_maps; /* NULL: the kernel has no room for them */
 	struct unwind *unwind;
 	struct process_table *processes;
 	struct stack_table *stacks;

@@ -153,11 +153,6 @@ struct sessions *sessions_free(struct sessions *sessions)
 	return NULL;
 }
 
-static int64_t min_wait(const struct config *config, enum probe_kind kind)
-{
-	return kind == PROBE_OFFWAKE ? config->offwake_min_wait_ns : config->offcpu_min_wait_ns;
-}
-
 static bool has_cycles(const char *event)
 {
 	return strcmp(event, "cycles") == 0;
@@ -174,7 +169,7 @@ static int always_start(struct sessions *sessions, enum probe_kind kind, char *r
 	if (r)
 		return r;
 	session->hash_seed = sessions->hash_seed;
-	session->info.min_wait_ns = min_wait(config, kind);
+	session->info.min_wait_ns = probe_min_wait(kind, config);
 	session->info.period_ns = NS_PER_S / config->oncpu_frequency;
 	session->info.with_cycles = has_cycles(config->oncpu_event);
 	session->info.until_real_ns = INT64_MAX;
@@ -190,10 +185,10 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size)
 	enum probe_kind kind;
 	int r = 0;
 
-	probe_types_hold();
+	kernel_btf_hold();
 	for (kind = 0; kind < PROBE_KIND_N && !r; kind++)
 		r = always_start(sessions, kind, reason, size);
-	probe_types_release();
+	kernel_btf_release();
 	return r;
 }
 
@@ -286,8 +281,8 @@ static void info_fill(const struct sessions *sessions, const struct session_requ
 	const struct config *config = sessions->options.config;
 	struct session_info *info = &session->info;
 
-	info->min_wait_ns =
-		session->filter.min_ns ? session->filter.min_ns : min_wait(config, info->kind);
+	info->min_wait_ns = session->filter.min_ns ? session->filter.min_ns
+						   : probe_min_wait(info->kind, config);
 	if (info->kind == PROBE_STACKSNOOP)
 		info->rate = request->rate ? request->rate : config->stacksnoop_rate;
 	if (probe_kind_has_calls(info->kind))

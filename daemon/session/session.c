@@ -6,17 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "bpf/io_shared.h"
 #include "common/base.h"
-#include "daemon/base/io_names.h"
 #include "daemon/base/log.h"
 #include "daemon/drain/call_stream.h"
 #include "proto/wire_copy.h"
-
-/* Of an ad-hoc session; those above are counted as lost. */
-enum { SMALL_KEYS = 8192, MAX_SAMPLE_KEYS = 65536, IO_ALL_KEYS = 4 };
 
 static struct session *session_free(struct session *session)
 {
@@ -133,23 +127,6 @@ int session_new_past(const struct session_past *past, struct session **out,
 	return 0;
 }
 
-static bool is_enabled(const struct config *config, enum probe_kind kind)
-{
-	switch (kind) {
-	case PROBE_ONCPU:
-		return config->oncpu_enabled;
-	case PROBE_OFFWAKE:
-		return config->offwake_enabled;
-	case PROBE_STACKCOUNT:
-	case PROBE_STACKSNOOP:
-		return false;
-	case PROBE_IOLAT:
-		return config->iolat_enabled;
-	default:
-		return config->offcpu_enabled;
-	}
-}
-
 static void probe_options_init(const struct session *session,
 			       const struct sessions_options *sessions,
 			       const struct session_filter *programs, struct probe_options *out)
@@ -176,44 +153,8 @@ static void probe_options_init(const struct session *session,
 		.targets = &session->targets,
 		.rate = info->rate,
 	};
-	out->is_disabled = info->is_always &&
-			   (sessions->is_serve_only || !is_enabled(sessions->config, info->kind));
-}
-
-/* As many as there may be samples in a window, within reason. */
-static uint64_t sample_keys(const struct config *config, uint64_t period_ns)
-{
-	uint64_t n = (uint64_t)config->window_length_ns / period_ns;
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	n *= cpus > 0 ? (uint64_t)cpus : 1;
-	if (n > MAX_SAMPLE_KEYS)
-		return MAX_SAMPLE_KEYS;
-	return n > config->oncpu_max_keys ? n : config->oncpu_max_keys;
-}
-
-/* With system calls there are many more kinds of operations, of more processes. */
-static uint64_t io_keys(const struct session *session, const struct config *config)
-{
-	const bool has_all =
-		!session->info.is_always || io_layer_parse(config->iolat_top) < IO_LAYER_FS;
-
-	return has_all ? IO_ALL_KEYS * config->iolat_max_keys : config->iolat_max_keys;
-}
-
-static uint64_t keys_max(const struct session *session, const struct config *config)
-{
-	if (session->info.kind == PROBE_ONCPU)
-		return session->info.is_always ? config->oncpu_max_keys
-					       : sample_keys(config, session->info.period_ns);
-	if (probe_kind_has_calls(session->info.kind))
-		return config->stackcount_max_keys;
-	if (session->info.kind == PROBE_IOLAT)
-		return io_keys(session, config);
-	if (!session->info.is_always)
-		return SMALL_KEYS;
-	return session->info.kind == PROBE_OFFWAKE ? config->offwake_max_keys
-						   : config->offcpu_max_keys;
+	out->is_disabled = info->is_always && (sessions->is_serve_only ||
+					       !probe_is_enabled(info->kind, sessions->config));
 }
 
 /* Of reaching the program: a trap into the kernel and out of it, twice, or a detour in it. */
@@ -291,7 +232,6 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 
 	filter_to_programs(&session->filter, session->cgroups, &programs);
 	probe_options_init(session, sessions, &programs, &options);
-	options.max_keys = keys_max(session, sessions->config);
 	r = probe_open(&options, &session->probe, reason, size);
 	if (r)
 		return r;

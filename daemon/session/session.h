@@ -20,7 +20,7 @@
 #include "daemon/session/filter.h"
 #include "proto/wire.h"
 
-struct probe_unwind;
+struct unwind_maps;
 struct calls;
 struct session;
 struct sessions;
@@ -33,8 +33,8 @@ enum { SESSION_NAME_MAX = 64, SESSION_OFFCPU_ID = 1 };
 /* All of it is borrowed and outlives the sessions. */
 struct sessions_options {
 	const struct config *config;
-	struct broker *broker;		   /* may be NULL */
-	const struct probe_unwind *unwind; /* likewise */
+	struct broker *broker;		  /* may be NULL */
+	const struct unwind_maps *unwind; /* likewise */
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;

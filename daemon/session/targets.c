@@ -30,7 +30,7 @@ int targets_search(const char *text, bool is_regex, const struct target_tasks *t
 		r = target_find_functions(&pattern, out, why, sizeof(why));
 		break;
 	case TARGET_TRACEPOINT:
-		r = probe_find_tracepoints(&pattern, out, why, sizeof(why));
+		r = tracepoints_find(&pattern, out, why, sizeof(why));
 		break;
 	case TARGET_USER:
 	case TARGET_USDT:
