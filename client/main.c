@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "build_config.h"
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/call/output.h"
 #include "client/compat/compat.h"
 #include "client/render/formats.h"
@@ -52,7 +52,7 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 	options_init(&options);
 	options.socket = socket;
 	if (options_parse(&options, verb->sets, verb_arguments(verb), argc, argv) < 0) {
-		report("%s", options.message);
+		print_message("%s", options.message);
 		return EXIT_CODE_USAGE;
 	}
 	if (options.version)
@@ -75,7 +75,7 @@ static enum exit_code run_default(const char *socket, int argc, char **argv)
 	options_init(&options);
 	options.socket = socket;
 	if (options_parse(&options, verb_find(name)->sets, 0, argc, argv) < 0) {
-		report("%s", options.message);
+		print_message("%s", options.message);
 		return EXIT_CODE_USAGE;
 	}
 	if (options.version)
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 
 	first = skip_common(argc, argv, &socket);
 	if (socket && socket[0] == '\0') {
-		report("--socket has an empty value; it takes PATH");
+		print_message("--socket has an empty value; it takes PATH");
 		return EXIT_CODE_USAGE;
 	}
 	if (first >= argc || argv[first][0] == '-')

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/option/options.h"
 #include "common/base.h"
@@ -175,19 +175,20 @@ static enum exit_code report_connect(const char *path, int r)
 	_cleanup_(freep) char *refused = NULL;
 
 	if (code == EXIT_CODE_NO_DAEMON)
-		report("no daemon at %s: %s; start it: systemctl start stackd, or say where it "
-		       "listens: -S SOCKET",
-		       path, strerror(-r));
+		print_message(
+			"no daemon at %s: %s; start it: systemctl start stackd, or say where it "
+			"listens: -S SOCKET",
+			path, strerror(-r));
 	else if (code == EXIT_CODE_REFUSED)
-		report("%s", refused = refused_text(path));
+		print_message("%s", refused = refused_text(path));
 	else if (r == -ENAMETOOLONG)
-		report("%s: too long for a socket; up to %zu bytes", path,
-		       sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+		print_message("%s: too long for a socket; up to %zu bytes", path,
+			      sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 	else if (r == -ETIMEDOUT)
-		report("%s: the daemon took no connection for %d s; systemctl status stackd", path,
-		       CALL_CONNECT_TIMEOUT);
+		print_message("%s: the daemon took no connection for %d s; systemctl status stackd",
+			      path, CALL_CONNECT_TIMEOUT);
 	else
-		report("%s: %s", path, strerror(-r));
+		print_message("%s: %s", path, strerror(-r));
 	return code;
 }
 
@@ -196,14 +197,15 @@ static enum exit_code report_exchange(const struct call *call, int r)
 	const char *path = call->path;
 
 	if (r == -ETIMEDOUT)
-		report("%s: no answer for %lld s; systemctl status stackd", path,
-		       (long long)call->reply_timeout);
+		print_message("%s: no answer for %lld s; systemctl status stackd", path,
+			      (long long)call->reply_timeout);
 	else if (r == -ECONNRESET || r == -EPIPE)
-		report("%s: the daemon closed the connection", path);
+		print_message("%s: the daemon closed the connection", path);
 	else if (r == -EBADMSG || r == -EMSGSIZE || r == -EINVAL)
-		report("%s: an answer that is not the daemon's language; other version?", path);
+		print_message("%s: an answer that is not the daemon's language; other version?",
+			      path);
 	else
-		report("%s: %s", path, strerror(-r));
+		print_message("%s: %s", path, strerror(-r));
 	return EXIT_CODE_IO;
 }
 
@@ -238,7 +240,7 @@ static enum exit_code take_error(const struct call *call, const struct varlink_m
 		error = (struct wire_error){ .code = wire_error_code(message->error) };
 	text = error_text(call->path, message->error, &error);
 	if (!call->error)
-		report("%s", text);
+		print_message("%s", text);
 	else
 		*call->error = (struct call_error){
 			.text = TAKE(text),
@@ -282,7 +284,7 @@ static enum exit_code call_make(const struct call *call, const struct text *requ
 	int r;
 
 	if (request->error < 0) {
-		report("cannot write the request: %s", strerror(-request->error));
+		print_message("cannot write the request: %s", strerror(-request->error));
 		return EXIT_CODE_IO;
 	}
 	r = connect_socket(call->path, call->reply_timeout, &fd);

@@ -2,12 +2,9 @@
 #include "client/call/fetch.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "client/base/report.h"
 #include "client/call/call.h"
-#include "client/call/output.h"
 #include "client/option/options.h"
 #include "common/base.h"
 #include "proto/codec.h"
@@ -132,22 +129,5 @@ enum exit_code fetch_windows(const struct options *options,
 	windows_request_encode(request, VARLINK_MORE, &text);
 	code = call_run(options, &text, on_windows, &target);
 	text_fini(&text);
-	return code;
-}
-
-enum exit_code print_json(int r, struct text *text)
-{
-	enum exit_code code = EXIT_CODE_IO;
-	struct output output;
-
-	if (r < 0) {
-		report("cannot write the answer: %s", strerror(-r));
-	} else {
-		output_open(&output, NULL, NULL, NULL, 0);
-		fwrite(text->data, 1, text->len, output.out);
-		fputc('\n', output.out);
-		code = output_close(&output);
-	}
-	text_fini(text);
 	return code;
 }

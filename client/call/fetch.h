@@ -11,7 +11,6 @@
 
 #include "client/base/exit_code.h"
 #include "common/arena.h"
-#include "common/text.h"
 #include "proto/wire.h"
 
 struct options;
@@ -29,8 +28,5 @@ enum exit_code fetch_sessions(const struct options *options, struct arena *arena
 enum exit_code fetch_windows(const struct options *options,
 			     const struct wire_windows_request *request, struct arena *arena,
 			     struct wire_windows_reply *out);
-
-/* Prints JSON a codec made (r is what it returned) as one document and ends the text. */
-enum exit_code print_json(int r, struct text *text);
 
 #endif

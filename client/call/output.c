@@ -9,13 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "common/base.h"
 
 static enum exit_code fail(struct output *output, const char *path)
 {
-	report("%s: %s", path, strerror(errno));
+	print_message("%s: %s", path, strerror(errno));
 	output_discard(output);
 	return EXIT_CODE_IO;
 }
@@ -85,12 +85,13 @@ enum exit_code output_open(struct output *output, const char *target, const char
 	 * be renamed over. */
 	real = realpath(target, NULL);
 	if (!real && lstat(target, &st) == 0) {
-		report("%s is a symbolic link: %s", target, strerror(errno));
+		print_message("%s is a symbolic link: %s", target, strerror(errno));
 		return EXIT_CODE_IO;
 	}
 	output->path = real ? real : must(strdup(target));
 	if (stat(output->path, &st) == 0 && S_ISDIR(st.st_mode)) {
-		report("%s is a directory; with a / at the end, a file is made in it", target);
+		print_message("%s is a directory; with a / at the end, a file is made in it",
+			      target);
 		output_discard(output);
 		return EXIT_CODE_USAGE;
 	}
@@ -114,7 +115,8 @@ static enum exit_code close_in_place(struct output *output)
 		return EXIT_CODE_OK;
 	/* Whoever read it has gone, as head does; it knows. */
 	if (r != EPIPE)
-		report("%s: %s", output->path ? output->path : "standard output", strerror(r));
+		print_message("%s: %s", output->path ? output->path : "standard output",
+			      strerror(r));
 	return EXIT_CODE_IO;
 }
 
@@ -135,7 +137,7 @@ enum exit_code output_close(struct output *output)
 		return fail(output, output->path);
 	/* For whoever waits for it; what cron runs would send a mail each time. */
 	if (isatty(STDERR_FILENO))
-		report("wrote %s", output->path);
+		print_message("wrote %s", output->path);
 	free(TAKE(output->temporary));
 	free(TAKE(output->path));
 	return EXIT_CODE_OK;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/output.h"
@@ -31,8 +31,8 @@ static enum exit_code check(const struct options *options)
 	if (!what)
 		return EXIT_CODE_OK;
 	value = options->sort ? options->sort : options->by;
-	report("%s needs a probe, as in: stackctl snapshot offcpu %s%s%s", what, what,
-	       value ? " " : "", value ? value : "");
+	print_message("%s needs a probe, as in: stackctl snapshot offcpu %s%s%s", what, what,
+		      value ? " " : "", value ? value : "");
 	return EXIT_CODE_USAGE;
 }
 
@@ -82,7 +82,7 @@ static enum exit_code check_complete(const struct options *options, const struct
 
 	/* Text has it where the samples would be. */
 	if (is_missing && (options->strict || !options->format->is_for_people))
-		report("no samples: %s", error->text);
+		print_message("no samples: %s", error->text);
 	if (is_missing && options->strict)
 		return EXIT_CODE_PARTIAL;
 	if (!samples->has_reply)
@@ -119,7 +119,7 @@ static enum exit_code run(struct options *options, struct collection *waits,
 	enum exit_code code;
 
 	if (snapshot_request_init(&request, options, "offcpu", false, now) < 0) {
-		report("%s", options->message);
+		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
 	code = fetch(options, &request, "offcpu", NULL, waits);

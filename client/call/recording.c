@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/snapshot.h"
@@ -75,6 +75,6 @@ enum exit_code recording_report_choice(const char *verb)
 	char kinds[128];
 
 	probe_kinds_with(0, " or ", kinds, sizeof kinds);
-	report("%s needs a probe: %s; as in: stackctl %s oncpu", verb, kinds, verb);
+	print_message("%s needs a probe: %s; as in: stackctl %s oncpu", verb, kinds, verb);
 	return EXIT_CODE_USAGE;
 }

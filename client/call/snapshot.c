@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/output.h"
@@ -219,10 +219,10 @@ enum exit_code snapshot_check_complete(const struct options *options, const char
 		return EXIT_CODE_OK;
 	for (size_t i = 0; i < reply->lost.n; i++)
 		lost += reply->lost.v[i].count;
-	report("not complete: %s%s%s of %s covered, %zu gap%s, %s lost", what ? what : "",
-	       what ? ": " : "", ns_text(reply->coverage.covered_ns),
-	       ns_text(reply->coverage.asked_ns), reply->coverage.gaps.n,
-	       reply->coverage.gaps.n == 1 ? "" : "s", count_text(lost));
+	print_message("not complete: %s%s%s of %s covered, %zu gap%s, %s lost", what ? what : "",
+		      what ? ": " : "", ns_text(reply->coverage.covered_ns),
+		      ns_text(reply->coverage.asked_ns), reply->coverage.gaps.n,
+		      reply->coverage.gaps.n == 1 ? "" : "s", count_text(lost));
 	return EXIT_CODE_PARTIAL;
 }
 
@@ -260,7 +260,7 @@ enum exit_code snapshot_run_seen(struct options *options, const char *probe, boo
 	struct text text;
 
 	if (snapshot_request_init(&request, options, probe, is_stuck, now) < 0) {
-		report("%s", options->message);
+		print_message("%s", options->message);
 		arena_free(collection.arena);
 		*threads_out = 0;
 		return EXIT_CODE_USAGE;

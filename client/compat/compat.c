@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/fetch.h"
@@ -112,8 +112,9 @@ static enum exit_code print_answer(struct tracing *t)
 			print_time(stdout, collection.reply.coverage.used.end);
 		n = compat_render(stdout, run, &collection.reply);
 		if (n == 0 && run->interval_ns == 0 && collection.reply.totals.waits != WIRE_ABSENT)
-			report("no wait that was asked for ended meanwhile; who waits still: "
-			       "stackctl stuck");
+			print_message(
+				"no wait that was asked for ended meanwhile; who waits still: "
+				"stackctl stuck");
 		fflush(stdout);
 		t->printed = collection.reply.coverage.used.end;
 	}
@@ -132,7 +133,7 @@ static void print_header(struct tracing *t)
 		fflush(stdout);
 	}
 	if (!t->has_header && session->note)
-		report("%s", session->note);
+		print_message("%s", session->note);
 	t->has_header = true;
 }
 
@@ -152,12 +153,12 @@ static void report_held(const struct recording *recording)
 	const struct wire_session *session = &recording->session;
 
 	if (session->held != WIRE_ABSENT && session->held > 0)
-		report("%s of %s calls were not told: more than %s a second",
-		       count_text(session->held), count_text(session->count),
-		       count_text(session->rate));
+		print_message("%s of %s calls were not told: more than %s a second",
+			      count_text(session->held), count_text(session->count),
+			      count_text(session->rate));
 	if (recording->missed > 0)
-		report("%s calls were missed: whoever reads this was too slow",
-		       count_text(recording->missed));
+		print_message("%s calls were missed: whoever reads this was too slow",
+			      count_text(recording->missed));
 }
 
 /* Each second while it lasts. */
@@ -234,8 +235,9 @@ static enum exit_code print_programs(const struct compat_run *run)
 				probe->programs.v[j].name, probe->programs.v[j].hook,
 				probe->programs.v[j].verified_insns);
 		if (probe->programs.n == 0)
-			report("%s is not always on: a recording loads its programs as it starts",
-			       probe->name);
+			print_message(
+				"%s is not always on: a recording loads its programs as it starts",
+				probe->name);
 	}
 	return output_close(&output);
 }
@@ -257,7 +259,7 @@ enum exit_code compat_main(const struct compat_tool *tool, const char *socket, i
 	options_init(&run.options);
 	run.options.socket = socket;
 	if (compat_parse(&run, argc, argv) < 0) {
-		report("%s", run.options.message);
+		print_message("%s", run.options.message);
 		return EXIT_CODE_USAGE;
 	}
 	if (run.help)
@@ -265,7 +267,8 @@ enum exit_code compat_main(const struct compat_tool *tool, const char *socket, i
 	if (run.shows_programs)
 		return print_programs(&run);
 	if (run.has_storage)
-		report("--stack-storage-size: the daemon's own tables are used; what they could "
-		       "not hold is in stackctl sessions");
+		print_message(
+			"--stack-storage-size: the daemon's own tables are used; what they could "
+			"not hold is in stackctl sessions");
 	return trace(&run);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/compat/compat.h"
 #include "client/render/folded.h"
@@ -219,7 +219,8 @@ static size_t count_missed(const struct wire_row *row)
 static void report_missed(size_t n)
 {
 	if (n > 0)
-		report("WARNING: %zu stack trace%s could not be displayed", n, n == 1 ? "" : "s");
+		print_message("WARNING: %zu stack trace%s could not be displayed", n,
+			      n == 1 ? "" : "s");
 }
 
 size_t compat_render(FILE *out, const struct compat_run *run,

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/option/options.h"
 #include "common/base.h"
@@ -66,9 +66,9 @@ static void note_day(const char *name, const char *text, int64_t ns, int64_t now
 		return;
 	time_format(ns, TIME_FULL, when);
 	if (time_same_day(ns + NS_PER_DAY, now))
-		report("--%s %s was taken as yesterday %s (%s)", name, text, text, when);
+		print_message("--%s %s was taken as yesterday %s (%s)", name, text, text, when);
 	else
-		report("--%s %s was taken as %s", name, text, when);
+		print_message("--%s %s was taken as %s", name, text, when);
 }
 
 static int read_at(struct options *options, int64_t now, struct range *out)
@@ -132,7 +132,7 @@ static int read_until(struct options *options, int64_t now, int64_t since, struc
 	if (r < 0)
 		return r;
 	if (until > now)
-		report("--until %s is in the future: up to now", options->until);
+		print_message("--until %s is in the future: up to now", options->until);
 	else
 		out->until_ns = until;
 	return 0;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/base/exit_code.h"
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/render/formats.h"
 #include "proto/codec.h"
 
@@ -15,7 +15,7 @@
 static void put_document(FILE *out, int r, struct text *text)
 {
 	if (r < 0) {
-		report("cannot write the answer: %s", strerror(-r));
+		print_message("cannot write the answer: %s", strerror(-r));
 		exit(EXIT_CODE_IO);
 	}
 	fwrite(text->data, 1, text->len, out);

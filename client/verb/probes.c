@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdint.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
@@ -26,11 +26,11 @@ static enum exit_code list_functions(const struct options *options)
 	if (!options->format->is_for_people)
 		return code;
 	if ((int64_t)reply.functions.n < reply.count)
-		report("%s more", count_text(reply.count - (int64_t)reply.functions.n));
+		print_message("%s more", count_text(reply.count - (int64_t)reply.functions.n));
 	if (reply.forbidden > 0)
-		report("%s of that name cannot be traced", count_text(reply.forbidden));
+		print_message("%s of that name cannot be traced", count_text(reply.forbidden));
 	if (reply.count == 0)
-		report("0 functions matched by \"%s\"", options->functions);
+		print_message("0 functions matched by \"%s\"", options->functions);
 	return code == EXIT_CODE_OK && reply.count == 0 ? EXIT_CODE_USAGE : code;
 }
 

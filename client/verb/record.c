@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/recording.h"
@@ -63,13 +63,13 @@ static enum exit_code print_session(const struct options *options, const char *i
 	if (code != EXIT_CODE_OK || threads > 0 ||
 	    (!options->comm && !options->cgroup && !options->unit))
 		return code;
-	report("no thread %s%s was seen",
-	       options->comm	 ? "of comm "
-	       : options->cgroup ? "in cgroup "
-				 : "of unit ",
-	       options->comm	 ? options->comm
-	       : options->cgroup ? options->cgroup
-				 : options->unit);
+	print_message("no thread %s%s was seen",
+		      options->comm	? "of comm "
+		      : options->cgroup ? "in cgroup "
+					: "of unit ",
+		      options->comm	? options->comm
+		      : options->cgroup ? options->cgroup
+					: options->unit);
 	return EXIT_CODE_NO_DATA;
 }
 
@@ -82,8 +82,8 @@ enum exit_code cmd_record(struct options *options)
 	if (!options->argument || options->argument[0] == '\0')
 		return recording_report_choice("record");
 	if (options->duration_ns == WIRE_ABSENT && !is_terminal) {
-		report("record without a terminal to end it at needs --duration, as in "
-		       "--duration 20s");
+		print_message("record without a terminal to end it at needs --duration, as in "
+			      "--duration 20s");
 		return EXIT_CODE_USAGE;
 	}
 	if (is_terminal)
@@ -93,8 +93,9 @@ enum exit_code cmd_record(struct options *options)
 	if (call_was_interrupted() && is_terminal)
 		fputc('\n', stderr);
 	if (code == EXIT_CODE_IO && recording.has_session)
-		report("what was recorded by then, once it is there again: stackctl snapshot %s",
-		       recording.session.id);
+		print_message(
+			"what was recorded by then, once it is there again: stackctl snapshot %s",
+			recording.session.id);
 	if (code != EXIT_CODE_OK)
 		return code;
 	if (!recording.has_session)

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/output.h"
@@ -36,18 +36,18 @@ static void report_rest(const struct recording *recording)
 	const struct wire_session *session = &recording->session;
 
 	if (session->held != WIRE_ABSENT && session->held > 0)
-		report("%s of %s calls were not told: more than --rate %s a second",
-		       count_text(session->held), count_text(session->count),
-		       count_text(session->rate));
+		print_message("%s of %s calls were not told: more than --rate %s a second",
+			      count_text(session->held), count_text(session->count),
+			      count_text(session->rate));
 	if (recording->missed > 0)
-		report("%s calls were missed: whoever reads this was too slow",
-		       count_text(recording->missed));
+		print_message("%s calls were missed: whoever reads this was too slow",
+			      count_text(recording->missed));
 	for (size_t i = 0; i < session->lost.n; i++)
 		if (session->lost.v[i].count > 0)
-			report("lost, %s: %s", session->lost.v[i].reason,
-			       count_text(session->lost.v[i].count));
+			print_message("lost, %s: %s", session->lost.v[i].reason,
+				      count_text(session->lost.v[i].count));
 	if (session->note)
-		report("%s", session->note);
+		print_message("%s", session->note);
 }
 
 enum exit_code cmd_snoop(struct options *options)
@@ -60,8 +60,8 @@ enum exit_code cmd_snoop(struct options *options)
 	enum exit_code code, written;
 
 	if (!options->argument || options->argument[0] == '\0') {
-		report("snoop needs a function, as in: stackctl snoop vfs_fsync_range, "
-		       "t:sched:sched_process_exec or u:c:getaddrinfo");
+		print_message("snoop needs a function, as in: stackctl snoop vfs_fsync_range, "
+			      "t:sched:sched_process_exec or u:c:getaddrinfo");
 		return EXIT_CODE_USAGE;
 	}
 	options->function = options->argument;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/output.h"
@@ -47,15 +47,16 @@ enum exit_code cmd_start(struct options *options)
 	fprintf(output.out, "%s\n", recording.session.id);
 	code = output_close(&output);
 	if (code != EXIT_CODE_OK && session_end(options, recording.session.id) == EXIT_CODE_OK)
-		report("nobody was told its id: session %s is stopped", recording.session.id);
+		print_message("nobody was told its id: session %s is stopped",
+			      recording.session.id);
 	return code;
 }
 
 enum exit_code cmd_stop(struct options *options)
 {
 	if (!options->argument || options->argument[0] == '\0') {
-		report("stop needs a session id, which stackctl sessions lists; to stop the "
-		       "daemon: systemctl stop stackd");
+		print_message("stop needs a session id, which stackctl sessions lists; to stop the "
+			      "daemon: systemctl stop stackd");
 		return EXIT_CODE_USAGE;
 	}
 	return session_end(options, options->argument);

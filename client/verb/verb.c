@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/compat/compat.h"
 #include "client/option/suggest.h"
 #include "common/base.h"
@@ -80,7 +80,8 @@ void verb_report_unknown(const char *name)
 	for (size_t i = 0; i < n_verbs; i++)
 		suggestion_try(&near, verbs[i].name);
 	if (near.best)
-		report("no verb %s; did you mean %s? stackctl --help lists them", name, near.best);
+		print_message("no verb %s; did you mean %s? stackctl --help lists them", name,
+			      near.best);
 	else
-		report("no verb %s; stackctl --help lists them", name);
+		print_message("no verb %s; stackctl --help lists them", name);
 }

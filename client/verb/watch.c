@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
 #include "client/call/recording.h"
@@ -136,7 +136,7 @@ enum exit_code cmd_watch(struct options *options)
 		return recording_report_choice("watch");
 	if (snapshot_request_init(&parts, options, options->argument, false,
 				  clock_ns(CLOCK_REALTIME)) < 0) {
-		report("%s", options->message);
+		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
 	request = (struct wire_follow_request){

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdint.h>
 
-#include "client/base/report.h"
+#include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/fetch.h"
 #include "client/call/output.h"
@@ -23,7 +23,7 @@ enum exit_code cmd_windows(struct options *options)
 	struct range range;
 
 	if (range_resolve(options, now, &range) < 0) {
-		report("%s", options->message);
+		print_message("%s", options->message);
 		return EXIT_CODE_USAGE;
 	}
 	request = (struct wire_windows_request){ range.since_ns, range.until_ns, NULL, NULL };

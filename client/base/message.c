@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "client/base/report.h"
+#include "client/base/message.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "client/base/term.h"
 #include "common/base.h"
 
-void report(const char *format, ...)
+void print_message(const char *format, ...)
 {
 	_cleanup_(freep) char *text = NULL, *safe = NULL;
 	va_list ap;

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_CLIENT_BASE_MESSAGE_H
+#define STACKD_CLIENT_BASE_MESSAGE_H
+
+/* Messages to the person who typed the command: errors, and notes beside an answer. Any thread. */
+
+/*
+ * Prints one line on standard error, "stackctl: ...". Escapes control characters, as the text may
+ * have come from the daemon or be a file's name. Ends the program when memory runs out.
+ */
+void print_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
