@@ -34,7 +34,7 @@ void module_unwind_init(struct module *module)
 	};
 	struct unwind_extent extent;
 
-	if (module->registry->unwind && module->is_elf && unwind_elf_extent(&module->elf, &extent))
+	if (module->registry->unwind && module->is_elf && compile_elf_extent(&module->elf, &extent))
 		module->unwind = unwind_file_get(module->registry->unwind, &key, extent.base);
 }
 
@@ -48,14 +48,14 @@ static int rows_read(struct module *module, struct unwind_rows *rows)
 
 	if (module->fd < 0) {
 		source = module_vdso_source(module->key.size);
-		return unwind_elf_read(&source, &module->elf, NULL, max_words, rows);
+		return compile_elf(&source, &module->elf, NULL, max_words, rows);
 	}
 	if (fstat(module->fd, &st) < 0)
 		return -errno;
 	key = module_key_of(&st);
 	if (memcmp(&key, &module->key, sizeof(key)))
 		return -ESTALE;
-	return unwind_elf_read(&source, &module->elf, DEBUG_DIR, max_words, rows);
+	return compile_elf(&source, &module->elf, DEBUG_DIR, max_words, rows);
 }
 
 void module_unwind_load(struct module *module)

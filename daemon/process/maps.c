@@ -20,7 +20,7 @@ struct process_maps {
 	struct module_registry *registry; /* borrowed */
 	size_t n;
 	struct process_map *items; /* sorted by start */
-	struct unwind_run *run;
+	struct address_space *run;
 };
 
 static void map_fini(struct process_map *map)
@@ -39,7 +39,7 @@ struct process_maps *process_maps_unref(struct process_maps *maps)
 {
 	if (!maps || atomic_fetch_sub(&maps->refs, 1) > 1)
 		return NULL;
-	unwind_run_free(maps->run);
+	address_space_free(maps->run);
 	for (size_t i = 0; i < maps->n; i++)
 		map_fini(&maps->items[i]);
 	free(maps->items);
@@ -65,7 +65,7 @@ const char *process_maps_name_of(const struct process_maps *maps, const struct m
 	return NULL;
 }
 
-struct unwind_run *process_maps_run(const struct process_maps *maps)
+struct address_space *process_maps_address_space(const struct process_maps *maps)
 {
 	return maps->run;
 }
@@ -116,7 +116,7 @@ static void run_make(struct process_maps *maps)
 		if (!maps->items[i].is_gone)
 			mappings[n++] = unwind_mapping_of(&maps->items[i]);
 	}
-	maps->run = unwind_run_new(unwind, mappings, n);
+	maps->run = address_space_new(unwind, mappings, n);
 	free(mappings);
 }
 
@@ -135,7 +135,7 @@ void process_maps_add_live(struct process_maps *maps)
 void process_maps_drop_live(struct process_maps *maps)
 {
 	if (atomic_fetch_sub(&maps->live, 1) == 1)
-		maps->run = unwind_run_free(maps->run);
+		maps->run = address_space_free(maps->run);
 	for (size_t i = 0; i < maps->n; i++) {
 		if (maps->items[i].module)
 			module_drop_live(maps->items[i].module);

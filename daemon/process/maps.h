@@ -59,7 +59,7 @@ struct process_maps *process_maps_unref(struct process_maps *maps);
 void process_maps_unrefp(struct process_maps **maps);
 
 /* For walks in the kernel, borrowed; NULL where there is none, and once no live process has it. */
-struct unwind_run *process_maps_run(const struct process_maps *maps);
+struct address_space *process_maps_address_space(const struct process_maps *maps);
 
 /* How many mappings it has. */
 size_t process_maps_count(const struct process_maps *maps);

@@ -113,7 +113,7 @@ void process_table_wake(struct process_table *table)
 
 void process_publish(struct process *process)
 {
-	struct unwind_run *run = process_maps_run(process->maps);
+	struct address_space *run = process_maps_address_space(process->maps);
 	struct unwind_owner owner = unwind_owner_of(process);
 
 	if (!run || process->has_exited || process->is_kernel || !process_is_newest(process))

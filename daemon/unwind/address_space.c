@@ -16,18 +16,18 @@ static void dead_reclaim(struct unwind *unwind)
 	unwind->memory.wait(unwind->memory.userdata);
 	for (; dead; dead = next) {
 		next = dead->next;
-		unwind_space_give(&unwind->segments_space, dead->range.first, dead->range.n);
+		range_alloc_give(&unwind->segments_alloc, dead->range.first, dead->range.n);
 		free(dead);
 	}
 }
 
 static int segments_take(struct unwind *unwind, uint32_t n, uint32_t *first_out)
 {
-	int r = unwind_space_take(&unwind->segments_space, n, first_out);
+	int r = range_alloc_take(&unwind->segments_alloc, n, first_out);
 
 	if (r) {
 		dead_reclaim(unwind);
-		r = unwind_space_take(&unwind->segments_space, n, first_out);
+		r = range_alloc_take(&unwind->segments_alloc, n, first_out);
 	}
 	return r;
 }
@@ -66,8 +66,8 @@ static uint32_t segments_fill(struct unwind_segment *segments,
 	return filled;
 }
 
-static struct unwind_run *run_place(struct unwind *unwind, const struct unwind_segment *segments,
-				    uint32_t n, struct unwind_run *run)
+static struct address_space *run_place(struct unwind *unwind, const struct unwind_segment *segments,
+				       uint32_t n, struct address_space *run)
 {
 	struct unwind_segment *header;
 	uint32_t first;
@@ -79,7 +79,7 @@ static struct unwind_run *run_place(struct unwind *unwind, const struct unwind_s
 	header = &unwind->memory.segments[first];
 	for (uint32_t i = 0; i < n; i++)
 		header[1 + i] = segments[i];
-	*run = (struct unwind_run){
+	*run = (struct address_space){
 		.unwind = unwind,
 		.first = first + 1,
 		.n = n,
@@ -90,12 +90,12 @@ static struct unwind_run *run_place(struct unwind *unwind, const struct unwind_s
 	return run;
 }
 
-struct unwind_run *unwind_run_new(struct unwind *unwind, const struct unwind_mapping *mappings,
-				  size_t n)
+struct address_space *address_space_new(struct unwind *unwind,
+					const struct unwind_mapping *mappings, size_t n)
 {
 	size_t most = n < UNWIND_SEGMENTS_MAX ? n : UNWIND_SEGMENTS_MAX;
 	struct unwind_segment *segments = calloc(most + 1, sizeof(*segments));
-	struct unwind_run *run = calloc(1, sizeof(*run)), *placed = NULL;
+	struct address_space *run = calloc(1, sizeof(*run)), *placed = NULL;
 
 	if (run)
 		run->dead = calloc(1, sizeof(*run->dead));
@@ -114,12 +114,12 @@ struct unwind_run *unwind_run_new(struct unwind *unwind, const struct unwind_map
 	return placed;
 }
 
-uint64_t unwind_run_generation(const struct unwind_run *run)
+uint64_t address_space_generation(const struct address_space *run)
 {
 	return run->generation;
 }
 
-struct unwind_run *unwind_run_free(struct unwind_run *run)
+struct address_space *address_space_free(struct address_space *run)
 {
 	struct unwind *unwind;
 
@@ -136,7 +136,7 @@ struct unwind_run *unwind_run_free(struct unwind_run *run)
 	return NULL;
 }
 
-void unwind_process_set(struct unwind_run *run, const struct unwind_owner *owner)
+void unwind_process_set(struct address_space *run, const struct unwind_owner *owner)
 {
 	struct unwind *unwind = run->unwind;
 	struct unwind_process process = {

@@ -26,7 +26,7 @@
 #define V8_CODE_BYTES_MIN (256 * 1024)
 #define V8_PREFIX	  "v8dbg_"
 
-bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
+bool compile_elf_extent(const struct elf_file *file, struct unwind_extent *out)
 {
 	uint64_t start = UINT64_MAX, end = 0;
 
@@ -49,7 +49,7 @@ bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out)
 
 struct sections {
 	Elf_Scn *eh, *debug;
-	struct unwind_crt crt;
+	struct crt_sections crt;
 	uint64_t eh_address;
 };
 
@@ -82,7 +82,7 @@ static int sections_find(Elf *elf, struct sections *out)
 			continue;
 		if (header.sh_type == SHT_NOBITS || header.sh_size > SECTION_BYTES_MAX)
 			continue;
-		unwind_crt_note(&out->crt, section, &header, name);
+		crt_files_note(&out->crt, section, &header, name);
 		if (strcmp(name, ".eh_frame") == 0) {
 			out->eh = section;
 			out->eh_address = header.sh_addr;
@@ -164,8 +164,8 @@ static int debug_file_add(struct unwind_compiler *compiler, const struct elf_fil
 	return r ? r : file_add(compiler, elf, &sections);
 }
 
-int unwind_elf_read(const struct elf_source *source, const struct elf_file *file,
-		    const char *debug_dir, size_t max_words, struct unwind_rows *out)
+int compile_elf(const struct elf_source *source, const struct elf_file *file, const char *debug_dir,
+		size_t max_words, struct unwind_rows *out)
 {
 	_cleanup_(unwind_compiler_freep) struct unwind_compiler *compiler = NULL;
 	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
@@ -179,7 +179,7 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 	if (!elf || !gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64 ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64)
 		return -ENOEXEC;
-	if (!unwind_elf_extent(file, &extent))
+	if (!compile_elf_extent(file, &extent))
 		return -ENODATA;
 	r = sections_find(elf, &sections);
 	if (r)
@@ -196,14 +196,14 @@ int unwind_elf_read(const struct elf_source *source, const struct elf_file *file
 		return r;
 	/* Go's own table counts first: its .debug_frame is made of that, and leaves bp out. */
 	if (has_go)
-		r = unwind_go_add(compiler, source, file, &go, header.e_entry);
+		r = compile_go(compiler, source, file, &go, header.e_entry);
 	if (!r)
-		r = unwind_crt_add_context(compiler, elf, file, &sections.crt);
+		r = crt_files_add_context(compiler, elf, file, &sections.crt);
 	if (!r)
 		r = file_add(compiler, elf, &sections);
 	if (!r && !sections.eh && !sections.debug && !has_go)
 		r = debug_file_add(compiler, file, debug_dir);
 	if (!r)
-		r = unwind_crt_add(compiler, elf, file, &sections.crt);
+		r = crt_files_add(compiler, elf, file, &sections.crt);
 	return r ? r : unwind_compiler_finish(compiler, out);
 }

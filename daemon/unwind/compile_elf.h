@@ -11,7 +11,7 @@
 #include "daemon/unwind/rows.h"
 
 /* What of the file is code. False when it has none, or more than a table can be of. */
-bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out);
+bool compile_elf_extent(const struct elf_file *file, struct unwind_extent *out);
 
 /*
  * From Go's table of its functions, .eh_frame, and .debug_frame for what these leave out; a file
@@ -19,7 +19,7 @@ bool unwind_elf_extent(const struct elf_file *file, struct unwind_extent *out);
  * -ENODATA when there is no information, -ENOEXEC when it is no x86-64 ELF file, -EBADMSG, -E2BIG,
  * -ENOMEM.
  */
-int unwind_elf_read(const struct elf_source *source, const struct elf_file *file,
-		    const char *debug_dir, size_t max_words, struct unwind_rows *out);
+int compile_elf(const struct elf_source *source, const struct elf_file *file, const char *debug_dir,
+		size_t max_words, struct unwind_rows *out);
 
 #endif

@@ -240,8 +240,8 @@ static int function_add(struct adding *adding, const struct elf_go *go,
 	return r == -EBADMSG ? 0 : r;
 }
 
-int unwind_go_add(struct unwind_compiler *compiler, const struct elf_source *source,
-		  const struct elf_file *file, const struct elf_go *go, uint64_t entry)
+int compile_go(struct unwind_compiler *compiler, const struct elf_source *source,
+	       const struct elf_file *file, const struct elf_go *go, uint64_t entry)
 {
 	uint64_t budget = (uint64_t)go->size * STEPS_FACTOR + STEPS_SPARE;
 	struct adding adding = { .compiler = compiler };

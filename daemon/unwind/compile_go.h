@@ -12,7 +12,7 @@
 #include "daemon/unwind/rows.h"
 
 /* -E2BIG when there are too many functions or rows, -ENOMEM. */
-int unwind_go_add(struct unwind_compiler *compiler, const struct elf_source *source,
-		  const struct elf_file *file, const struct elf_go *go, uint64_t entry);
+int compile_go(struct unwind_compiler *compiler, const struct elf_source *source,
+	       const struct elf_file *file, const struct elf_go *go, uint64_t entry);
 
 #endif

@@ -23,8 +23,8 @@ enum {
 
 static const struct unwind_frame outside = { .kind = UNWIND_SP, .cfa = 1 };
 
-void unwind_crt_note(struct unwind_crt *crt, Elf_Scn *section, const GElf_Shdr *header,
-		     const char *name)
+void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr *header,
+		    const char *name)
 {
 	if (header->sh_size <= SYMBOL_BYTES_MAX &&
 	    (header->sh_type == SHT_DYNSYM || (header->sh_type == SHT_SYMTAB && !crt->symbols)))
@@ -178,8 +178,8 @@ static int constructor_add(struct unwind_compiler *compiler, Elf *elf, const str
 	return piece_add(compiler, &piece);
 }
 
-int unwind_crt_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
-		   const struct unwind_crt *crt)
+int crt_files_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+		  const struct crt_sections *crt)
 {
 	uint64_t destructor = first_of(crt->destructors);
 	int r = section_add(compiler, crt->init);
@@ -243,8 +243,8 @@ static int start_add(struct unwind_compiler *compiler, Elf *elf, const struct el
 	return r ? r : end_add(compiler, address, address + (uint64_t)(hlt - code) + 1);
 }
 
-int unwind_crt_add_context(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
-			   const struct unwind_crt *crt)
+int crt_files_add_context(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+			  const struct crt_sections *crt)
 {
 	const uint8_t *code;
 	GElf_Sym make;

@@ -14,24 +14,24 @@
 #include "daemon/elf/file.h"
 #include "daemon/unwind/rows.h"
 
-struct unwind_crt {
+struct crt_sections {
 	Elf_Scn *init, *fini;		     /* crti.o, crtn.o */
 	Elf_Scn *constructors, *destructors; /* whose first ones are of crtbegin.o */
 	Elf_Scn *symbols;		     /* the dynamic linker's, or all of what needs none */
 };
 
-void unwind_crt_note(struct unwind_crt *crt, Elf_Scn *section, const GElf_Shdr *header,
-		     const char *name);
+void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr *header,
+		    const char *name);
 
 /* -E2BIG when there are too many functions or rows, -ENOMEM. */
-int unwind_crt_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
-		   const struct unwind_crt *crt);
+int crt_files_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+		  const struct crt_sections *crt);
 
 /*
  * Before all other rows: in libc the end of stacks that makecontext() made, whose first function
  * returns to code that nobody has called. As above.
  */
-int unwind_crt_add_context(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
-			   const struct unwind_crt *crt);
+int crt_files_add_context(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
+			  const struct crt_sections *crt);
 
 #endif

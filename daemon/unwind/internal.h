@@ -17,16 +17,16 @@
 enum { UNWIND_MISSED_MAX = 64 };
 
 /* Where a part is; n 0: absent. */
-struct unwind_place {
+struct row_part {
 	struct unwind_range range;
 	int64_t used_ns; /* when a walk through it was last noticed; 0: never */
 };
 
 /* Compiled rows at their places, shared by files of equal contents. */
-struct unwind_words {
-	struct unwind_words *next;
-	struct unwind_range head;    /* parts, frames and rules */
-	struct unwind_place *places; /* of the parts */
+struct row_set {
+	struct row_set *next;
+	struct unwind_range head; /* parts, frames and rules */
+	struct row_part *places;  /* of the parts */
 	uint32_t n_parts;
 	uint32_t n_placed; /* words of all parts */
 	uint64_t hash;
@@ -42,7 +42,7 @@ struct unwind_file {
 	uint64_t base;
 	uint32_t table; /* its number */
 	unsigned int refs;
-	struct unwind_words *words;	    /* NULL: not loaded */
+	struct row_set *words;		    /* NULL: not loaded */
 	int64_t used_ns;		    /* when a walk through it was last noticed */
 	int64_t retry_ns;		    /* not wanted before */
 	bool is_needed;			    /* a walk has ended for want of its rows */
@@ -67,8 +67,8 @@ struct unwind {
 	pthread_mutex_t lock;
 	struct unwind_memory memory;
 	/* Heads are far bigger than parts: among them there would be no room in a row. */
-	struct unwind_space heads_space, parts_space, segments_space;
-	struct unwind_words *words;
+	struct range_alloc heads_alloc, parts_alloc, segments_alloc;
+	struct row_set *words;
 	struct unwind_file **files; /* by table number; 0 is nobody's */
 	struct unwind_dead *dead;
 	struct unwind_known_code *codes; /* the newest first */
@@ -78,7 +78,7 @@ struct unwind {
 	struct unwind_stats stats; /* but for what unwind_stats() counts */
 };
 
-struct unwind_run {
+struct address_space {
 	struct unwind *unwind;
 	uint32_t first, n; /* the header is before first */
 	uint64_t generation;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int unwind_space_init(struct unwind_space *space, uint32_t first, uint32_t end)
+int range_alloc_init(struct range_alloc *space, uint32_t first, uint32_t end)
 {
-	*space = (struct unwind_space){ .allocated = 64 };
+	*space = (struct range_alloc){ .allocated = 64 };
 	space->free = calloc(space->allocated, sizeof(*space->free));
 	if (!space->free)
 		return -ENOMEM;
@@ -16,19 +16,19 @@ int unwind_space_init(struct unwind_space *space, uint32_t first, uint32_t end)
 	return 0;
 }
 
-void unwind_space_fini(struct unwind_space *space)
+void range_alloc_fini(struct range_alloc *space)
 {
 	free(space->free);
-	*space = (struct unwind_space){ 0 };
+	*space = (struct range_alloc){ 0 };
 }
 
-static void range_remove(struct unwind_space *space, size_t i)
+static void range_remove(struct range_alloc *space, size_t i)
 {
 	space->n_free--;
 	memmove(&space->free[i], &space->free[i + 1], (space->n_free - i) * sizeof(space->free[0]));
 }
 
-int unwind_space_take(struct unwind_space *space, uint32_t n, uint32_t *first_out)
+int range_alloc_take(struct range_alloc *space, uint32_t n, uint32_t *first_out)
 {
 	for (size_t i = 0; i < space->n_free; i++) {
 		struct unwind_range *range = &space->free[i];
@@ -46,7 +46,7 @@ int unwind_space_take(struct unwind_space *space, uint32_t n, uint32_t *first_ou
 	return -ENOSPC;
 }
 
-static int range_insert(struct unwind_space *space, size_t i, struct unwind_range range)
+static int range_insert(struct range_alloc *space, size_t i, struct unwind_range range)
 {
 	struct unwind_range *grown;
 
@@ -63,7 +63,7 @@ static int range_insert(struct unwind_space *space, size_t i, struct unwind_rang
 	return 0;
 }
 
-void unwind_space_give(struct unwind_space *space, uint32_t first, uint32_t n)
+void range_alloc_give(struct range_alloc *space, uint32_t first, uint32_t n)
 {
 	struct unwind_range *range;
 	size_t i = 0;

@@ -14,20 +14,20 @@ struct unwind_range {
 	uint32_t first, n;
 };
 
-struct unwind_space {
+struct range_alloc {
 	struct unwind_range *free; /* sorted, never touching */
 	size_t n_free, allocated;
 	uint32_t used;
 };
 
 /* Members [first, end) are free. -ENOMEM. */
-int unwind_space_init(struct unwind_space *space, uint32_t first, uint32_t end);
-void unwind_space_fini(struct unwind_space *space);
+int range_alloc_init(struct range_alloc *space, uint32_t first, uint32_t end);
+void range_alloc_fini(struct range_alloc *space);
 
 /* -ENOSPC when no n in a row are free. n must not be 0. */
-int unwind_space_take(struct unwind_space *space, uint32_t n, uint32_t *first_out);
+int range_alloc_take(struct range_alloc *space, uint32_t n, uint32_t *first_out);
 
 /* Gives back what was taken, whole. Without memory to note it they stay taken. */
-void unwind_space_give(struct unwind_space *space, uint32_t first, uint32_t n);
+void range_alloc_give(struct range_alloc *space, uint32_t first, uint32_t n);
 
 #endif

@@ -11,7 +11,7 @@
 /* What was walked through since this long is not dropped for what others have missed. */
 #define KEEP_USED_NS (5 * NS_PER_S)
 
-uint32_t unwind_words_heads(const struct unwind *unwind)
+uint32_t row_memory_heads(const struct unwind *unwind)
 {
 	return unwind->memory.n_words / 8;
 }
@@ -50,13 +50,13 @@ static bool range_equals(struct unwind *unwind, struct unwind_range range, const
 }
 
 /* Frames and rules, without the parts before them. */
-static struct unwind_range frames_of(const struct unwind_words *words)
+static struct unwind_range frames_of(const struct row_set *words)
 {
 	return (struct unwind_range){ words->head.first + words->n_parts,
 				      words->head.n - words->n_parts };
 }
 
-static bool words_are_equal(struct unwind *unwind, const struct unwind_words *words,
+static bool words_are_equal(struct unwind *unwind, const struct row_set *words,
 			    const struct unwind_rows *rows)
 {
 	uint32_t n;
@@ -75,17 +75,17 @@ static bool words_are_equal(struct unwind *unwind, const struct unwind_words *wo
 	return true;
 }
 
-static void words_free(struct unwind_words *words)
+static void words_free(struct row_set *words)
 {
 	free(words->places);
 	free(words);
 }
 
-void unwind_words_put(struct unwind *unwind, struct unwind_words *words)
+void row_memory_put(struct unwind *unwind, struct row_set *words)
 {
 	if (--words->refs)
 		return;
-	for (struct unwind_words **p = &unwind->words; *p; p = &(*p)->next) {
+	for (struct row_set **p = &unwind->words; *p; p = &(*p)->next) {
 		if (*p == words) {
 			*p = words->next;
 			break;
@@ -95,15 +95,15 @@ void unwind_words_put(struct unwind *unwind, struct unwind_words *words)
 		struct unwind_range range = words->places[i].range;
 
 		if (range.n)
-			unwind_space_give(&unwind->parts_space, range.first, range.n);
+			range_alloc_give(&unwind->parts_alloc, range.first, range.n);
 	}
-	unwind_space_give(&unwind->heads_space, words->head.first, words->head.n);
+	range_alloc_give(&unwind->heads_alloc, words->head.first, words->head.n);
 	words_free(words);
 }
 
-void unwind_words_notice(struct unwind *unwind, int64_t now)
+void row_memory_notice(struct unwind *unwind, int64_t now)
 {
-	for (struct unwind_words *words = unwind->words; words; words = words->next)
+	for (struct row_set *words = unwind->words; words; words = words->next)
 		words->is_used = false;
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++) {
 		struct unwind_table *table = &unwind->memory.tables[i];
@@ -115,7 +115,7 @@ void unwind_words_notice(struct unwind *unwind, int64_t now)
 		if (unwind->files[i]->words)
 			unwind->files[i]->words->is_used = true;
 	}
-	for (struct unwind_words *words = unwind->words; words; words = words->next) {
+	for (struct row_set *words = unwind->words; words; words = words->next) {
 		struct unwind_range range = { words->head.first, words->n_parts };
 		struct unwind_part *parts;
 
@@ -144,7 +144,7 @@ struct demand {
 };
 
 struct victim {
-	struct unwind_words *words;
+	struct row_set *words;
 	uint32_t part;
 	enum victim_rank rank;
 	int64_t used_ns;
@@ -180,11 +180,11 @@ struct victims {
 	size_t n;
 };
 
-static void victims_add_parts(struct victims *victims, struct unwind_words *words,
+static void victims_add_parts(struct victims *victims, struct row_set *words,
 			      const struct unwind_file *by, int64_t now)
 {
 	for (uint32_t i = 0; i < words->n_parts; i++) {
-		const struct unwind_place *place = &words->places[i];
+		const struct row_part *place = &words->places[i];
 
 		if (!place->range.n || is_lately(place->used_ns, now) ||
 		    (by->words == words && is_missed(by, i)))
@@ -203,7 +203,7 @@ static void victims_add_parts(struct victims *victims, struct unwind_words *word
  * What no walk has asked for takes the place of nothing that may be of use: neither of what live
  * processes have, nor of programs that are started again and again.
  */
-static void victims_add(struct victims *victims, struct unwind_words *words,
+static void victims_add(struct victims *victims, struct row_set *words,
 			const struct unwind_file *by, const struct demand *demand, int64_t now)
 {
 	bool is_used = is_lately(words->used_ns, now);
@@ -222,7 +222,7 @@ static void victims_add(struct victims *victims, struct unwind_words *words,
 
 static void live_count(struct unwind *unwind)
 {
-	for (struct unwind_words *words = unwind->words; words; words = words->next)
+	for (struct row_set *words = unwind->words; words; words = words->next)
 		words->live = 0;
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++)
 		if (unwind->files[i] && unwind->files[i]->words)
@@ -234,14 +234,14 @@ static int victims_find(struct unwind *unwind, const struct unwind_file *by,
 {
 	size_t n = 0;
 
-	unwind_words_notice(unwind, now);
+	row_memory_notice(unwind, now);
 	live_count(unwind);
-	for (struct unwind_words *words = unwind->words; words; words = words->next)
+	for (struct row_set *words = unwind->words; words; words = words->next)
 		n += words->n_parts + 1;
 	*out = (struct victims){ .v = calloc(n + 1, sizeof(*out->v)) };
 	if (!out->v)
 		return -ENOMEM;
-	for (struct unwind_words *words = unwind->words; words; words = words->next)
+	for (struct row_set *words = unwind->words; words; words = words->next)
 		victims_add(out, words, by, demand, now);
 	qsort(out->v, out->n, sizeof(*out->v), victim_compare);
 	return 0;
@@ -250,7 +250,7 @@ static int victims_find(struct unwind *unwind, const struct unwind_file *by,
 /* Walks do not find it any more: but those that run now may have. */
 static bool victim_hide(struct unwind *unwind, const struct victim *victim)
 {
-	struct unwind_words *words = victim->words;
+	struct row_set *words = victim->words;
 	struct unwind_range range = { words->head.first + victim->part, 1 };
 	struct unwind_part *part;
 
@@ -271,8 +271,8 @@ static bool victim_hide(struct unwind *unwind, const struct victim *victim)
 
 static void victim_drop(struct unwind *unwind, const struct victim *victim)
 {
-	struct unwind_words *words = victim->words;
-	struct unwind_place *place;
+	struct row_set *words = victim->words;
+	struct row_part *place;
 
 	unwind->stats.evictions++;
 	if (victim->part == UINT32_MAX) {
@@ -280,18 +280,18 @@ static void victim_drop(struct unwind *unwind, const struct victim *victim)
 		for (uint32_t i = 1; i < unwind->memory.n_tables; i++)
 			if (unwind->files[i] && unwind->files[i]->words == words)
 				unwind->files[i]->words = NULL;
-		unwind_words_put(unwind, words);
+		row_memory_put(unwind, words);
 		return;
 	}
 	place = &words->places[victim->part];
-	unwind_space_give(&unwind->parts_space, place->range.first, place->range.n);
+	range_alloc_give(&unwind->parts_alloc, place->range.first, place->range.n);
 	words->n_placed -= place->range.n;
-	*place = (struct unwind_place){ 0 };
+	*place = (struct row_part){ 0 };
 }
 
 static uint64_t free_words(const struct unwind *unwind)
 {
-	return unwind->memory.n_words - unwind_words_heads(unwind) - unwind->parts_space.used;
+	return unwind->memory.n_words - row_memory_heads(unwind) - unwind->parts_alloc.used;
 }
 
 /* Drops n words at least, or what it can. False when there was nothing to drop. */
@@ -321,20 +321,20 @@ static bool room_make(struct unwind *unwind, const struct unwind_file *by,
 static bool range_take(struct unwind *unwind, const struct unwind_file *by, bool is_head,
 		       int64_t now, struct unwind_range *range)
 {
-	struct unwind_space *space = is_head ? &unwind->heads_space : &unwind->parts_space;
+	struct range_alloc *space = is_head ? &unwind->heads_alloc : &unwind->parts_alloc;
 	struct demand demand = {
 		.n = range->n,
 		.is_head = is_head,
 		.most = by->is_needed ? NOBODYS : FORGOTTEN,
 	};
 
-	while (unwind_space_take(space, range->n, &range->first))
+	while (range_alloc_take(space, range->n, &range->first))
 		if (!room_make(unwind, by, &demand, now))
 			return false;
 	return true;
 }
 
-static bool head_write(struct unwind *unwind, const struct unwind_words *words,
+static bool head_write(struct unwind *unwind, const struct row_set *words,
 		       const struct unwind_rows *rows)
 {
 	struct unwind_range parts = { words->head.first, words->n_parts };
@@ -347,11 +347,11 @@ static bool head_write(struct unwind *unwind, const struct unwind_words *words,
 	return range_write(unwind, frames_of(words), rows->words + unwind_rows_frames(rows));
 }
 
-struct unwind_words *unwind_words_get(struct unwind *unwind, const struct unwind_rows *rows,
-				      const struct unwind_file *file, int64_t now)
+struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *rows,
+			       const struct unwind_file *file, int64_t now)
 {
 	uint64_t hash = hash64(HASH64_SEED, rows->words, rows->n_words * sizeof(*rows->words));
-	struct unwind_words *words;
+	struct row_set *words;
 
 	for (words = unwind->words; words; words = words->next) {
 		/* Equal rows are kept once. The hash only proposes. */
@@ -363,7 +363,7 @@ struct unwind_words *unwind_words_get(struct unwind *unwind, const struct unwind
 	words = calloc(1, sizeof(*words));
 	if (!words)
 		return NULL;
-	*words = (struct unwind_words){ .hash = hash, .refs = 1, .n_parts = rows->n_parts };
+	*words = (struct row_set){ .hash = hash, .refs = 1, .n_parts = rows->n_parts };
 	words->places = calloc(words->n_parts, sizeof(*words->places));
 	words->head.n = (uint32_t)unwind_rows_head(rows);
 	if (words->places && range_take(unwind, file, true, now, &words->head)) {
@@ -372,7 +372,7 @@ struct unwind_words *unwind_words_get(struct unwind *unwind, const struct unwind
 			unwind->words = words;
 			return words;
 		}
-		unwind_space_give(&unwind->heads_space, words->head.first, words->head.n);
+		range_alloc_give(&unwind->heads_alloc, words->head.first, words->head.n);
 	}
 	words_free(words);
 	return NULL;
@@ -381,7 +381,7 @@ struct unwind_words *unwind_words_get(struct unwind *unwind, const struct unwind
 /* One look of a thread at what it places. */
 struct filling {
 	struct unwind_file *file;
-	struct unwind_words *words;
+	struct row_set *words;
 	const struct unwind_rows *rows;
 	struct unwind_part *parts; /* as walks see them */
 	int64_t now;
@@ -403,7 +403,7 @@ static bool part_place(const struct filling *filling, uint32_t i, struct unwind_
 	size_t first = unwind_rows_part(filling->rows, i, &n);
 
 	if (!range_write(unwind, range, filling->rows->words + first)) {
-		unwind_space_give(&unwind->parts_space, range.first, range.n);
+		range_alloc_give(&unwind->parts_alloc, range.first, range.n);
 		return false;
 	}
 	part_show(filling, i, range);
@@ -412,7 +412,7 @@ static bool part_place(const struct filling *filling, uint32_t i, struct unwind_
 
 static bool missed_place(const struct filling *filling)
 {
-	struct unwind_words *words = filling->words;
+	struct row_set *words = filling->words;
 	struct unwind_file *file = filling->file;
 	struct unwind_range range;
 	bool is_placed = true;
@@ -432,7 +432,7 @@ static bool missed_place(const struct filling *filling)
 	return is_placed;
 }
 
-static uint64_t absent_words(const struct unwind_words *words, const struct unwind_rows *rows)
+static uint64_t absent_words(const struct row_set *words, const struct unwind_rows *rows)
 {
 	uint64_t sum = 0;
 	uint32_t n;
@@ -456,11 +456,11 @@ static bool others_place_at_once(const struct filling *filling)
 
 	if (!all)
 		return true;
-	if (all > UINT32_MAX || unwind_space_take(&unwind->parts_space, range.n, &range.first))
+	if (all > UINT32_MAX || range_alloc_take(&unwind->parts_alloc, range.n, &range.first))
 		return false;
 	mapped = words_map(unwind, range);
 	if (!mapped) {
-		unwind_space_give(&unwind->parts_space, range.first, range.n);
+		range_alloc_give(&unwind->parts_alloc, range.first, range.n);
 		return false;
 	}
 	for (uint32_t i = 0; i < filling->words->n_parts; i++) {
@@ -479,23 +479,23 @@ static bool others_place_at_once(const struct filling *filling)
 /* As many of the others as there is room for. */
 static void others_place(const struct filling *filling)
 {
-	struct unwind_space *space = &filling->file->unwind->parts_space;
+	struct range_alloc *space = &filling->file->unwind->parts_alloc;
 	struct unwind_range range;
 
 	for (uint32_t i = 0; i < filling->words->n_parts; i++) {
 		if (filling->words->places[i].range.n)
 			continue;
 		unwind_rows_part(filling->rows, i, &range.n);
-		if (unwind_space_take(space, range.n, &range.first) ||
+		if (range_alloc_take(space, range.n, &range.first) ||
 		    !part_place(filling, i, range))
 			return;
 	}
 }
 
-bool unwind_words_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
+bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
 {
 	struct unwind *unwind = file->unwind;
-	struct unwind_words *words = file->words;
+	struct row_set *words = file->words;
 	struct unwind_range parts = { words->head.first, words->n_parts };
 	struct filling filling = { .file = file, .words = words, .rows = rows, .now = now };
 	uint64_t n = absent_words(words, rows), room = free_words(unwind);

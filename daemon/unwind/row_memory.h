@@ -11,23 +11,23 @@
 #include "daemon/unwind/internal.h"
 
 /* The words before this one are for heads, which take an eighth at most, the others for parts. */
-uint32_t unwind_words_heads(const struct unwind *unwind);
+uint32_t row_memory_heads(const struct unwind *unwind);
 
 /* Room for the file's rows, of no part yet; or what is kept of equal ones already. NULL: none. */
-struct unwind_words *unwind_words_get(struct unwind *unwind, const struct unwind_rows *rows,
-				      const struct unwind_file *file, int64_t now);
+struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *rows,
+			       const struct unwind_file *file, int64_t now);
 
 /* What they hold is dropped when the last file that has them does. The caller waits first. */
-void unwind_words_put(struct unwind *unwind, struct unwind_words *words);
+void row_memory_put(struct unwind *unwind, struct row_set *words);
 
 /*
  * Places the parts that walks have missed, instead of what was not walked through lately if need
  * be; all others where there is room, and the first time instead of what never was walked through.
  * False when a missed one found none.
  */
-bool unwind_words_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now);
+bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now);
 
 /* Notices walks since the last time: the programs only say that there were some. */
-void unwind_words_notice(struct unwind *unwind, int64_t now);
+void row_memory_notice(struct unwind *unwind, int64_t now);
 
 #endif

@@ -27,12 +27,12 @@ int unwind_new(const struct unwind_memory *memory, struct unwind **out)
 	unwind->files = calloc(memory->n_tables, sizeof(*unwind->files));
 	r = unwind->files ? 0 : -ENOMEM;
 	if (!r)
-		r = unwind_space_init(&unwind->heads_space, 1, unwind_words_heads(unwind));
+		r = range_alloc_init(&unwind->heads_alloc, 1, row_memory_heads(unwind));
 	if (!r)
-		r = unwind_space_init(&unwind->parts_space, unwind_words_heads(unwind),
-				      memory->n_words);
+		r = range_alloc_init(&unwind->parts_alloc, row_memory_heads(unwind),
+				     memory->n_words);
 	if (!r)
-		r = unwind_space_init(&unwind->segments_space, 0, memory->n_segments);
+		r = range_alloc_init(&unwind->segments_alloc, 0, memory->n_segments);
 	pthread_mutex_init(&unwind->lock, NULL);
 	if (r) {
 		unwind_free(unwind);
@@ -50,7 +50,7 @@ struct unwind *unwind_free(struct unwind *unwind)
 	for (uint32_t i = 0; unwind->files && i < unwind->memory.n_tables; i++)
 		free(unwind->files[i]);
 	while (unwind->words) {
-		struct unwind_words *words = unwind->words;
+		struct row_set *words = unwind->words;
 
 		unwind->words = words->next;
 		free(words->places);
@@ -68,9 +68,9 @@ struct unwind *unwind_free(struct unwind *unwind)
 		unwind->dead = dead->next;
 		free(dead);
 	}
-	unwind_space_fini(&unwind->heads_space);
-	unwind_space_fini(&unwind->parts_space);
-	unwind_space_fini(&unwind->segments_space);
+	range_alloc_fini(&unwind->heads_alloc);
+	range_alloc_fini(&unwind->parts_alloc);
+	range_alloc_fini(&unwind->segments_alloc);
 	pthread_mutex_destroy(&unwind->lock);
 	free(unwind->files);
 	free(unwind);
@@ -93,9 +93,9 @@ void unwind_stats(struct unwind *unwind, struct unwind_stats *out)
 	*out = unwind->stats;
 	out->max_bytes = (uint64_t)unwind->memory.n_words * sizeof(uint64_t);
 	out->bytes =
-		((uint64_t)unwind->heads_space.used + unwind->parts_space.used) * sizeof(uint64_t);
+		((uint64_t)unwind->heads_alloc.used + unwind->parts_alloc.used) * sizeof(uint64_t);
 	out->max_segments = unwind->memory.n_segments;
-	out->segments = unwind->segments_space.used;
+	out->segments = unwind->segments_alloc.used;
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++)
 		out->tables += unwind->files[i] && unwind->files[i]->words;
 	pthread_mutex_unlock(&unwind->lock);
@@ -104,7 +104,7 @@ void unwind_stats(struct unwind *unwind, struct unwind_stats *out)
 void unwind_notice(struct unwind *unwind)
 {
 	pthread_mutex_lock(&unwind->lock);
-	unwind_words_notice(unwind, clock_ns(CLOCK_MONOTONIC));
+	row_memory_notice(unwind, clock_ns(CLOCK_MONOTONIC));
 	pthread_mutex_unlock(&unwind->lock);
 }
 
@@ -116,7 +116,7 @@ void unwind_table_hide(struct unwind_file *file)
 static void file_destroy(struct unwind_file *file)
 {
 	if (file->words)
-		unwind_words_put(file->unwind, file->words);
+		row_memory_put(file->unwind, file->words);
 	file->unwind->files[file->table] = NULL;
 	free(file);
 }
@@ -205,7 +205,7 @@ void unwind_file_put(struct unwind_file *file)
 static void missed_add(struct unwind_file *file, uint64_t address)
 {
 	uint64_t part = (address - file->base) >> UNWIND_PART_SHIFT;
-	const struct unwind_words *words = file->words;
+	const struct row_set *words = file->words;
 
 	if (address < file->base || part > UINT32_MAX >> UNWIND_PART_SHIFT ||
 	    (words && (part >= words->n_parts || words->places[part].range.n)))
@@ -269,14 +269,14 @@ static bool file_fill(struct unwind_file *file, const struct unwind_rows *rows, 
 	bool is_new = !file->words, is_placed;
 
 	if (is_new)
-		file->words = unwind_words_get(unwind, rows, file, now);
+		file->words = row_memory_get(unwind, rows, file, now);
 	if (!file->words)
 		return false;
 	if (file->is_needed)
 		file->used_ns = file->words->used_ns = now;
-	is_placed = unwind_words_fill(file, rows, now);
+	is_placed = row_memory_fill(file, rows, now);
 	if (!file->words->n_placed && !file->is_needed) {
-		unwind_words_put(unwind, TAKE(file->words));
+		row_memory_put(unwind, TAKE(file->words));
 		return false;
 	}
 	if (is_new)

@@ -16,7 +16,7 @@
 
 struct unwind;
 struct unwind_file;
-struct unwind_run;
+struct address_space;
 struct unwind_process;
 struct unwind_segment;
 struct unwind_table;
@@ -129,15 +129,15 @@ void unwind_code_learn(struct unwind *unwind, struct unwind_file *file,
 		       const struct unwind_code_key *key, uint64_t address);
 
 /* The mappings of an image; sorted. Owned by the caller. NULL when there is no room. */
-struct unwind_run *unwind_run_new(struct unwind *unwind, const struct unwind_mapping *mappings,
-				  size_t n);
+struct address_space *address_space_new(struct unwind *unwind,
+					const struct unwind_mapping *mappings, size_t n);
 /* What stacks say they were walked by; never 0, and never that of another one. */
-uint64_t unwind_run_generation(const struct unwind_run *run);
+uint64_t address_space_generation(const struct address_space *run);
 /* Walks by processes that still have it end at their first frame. */
-struct unwind_run *unwind_run_free(struct unwind_run *run);
+struct address_space *address_space_free(struct address_space *run);
 
 /* The process has these mappings now; the run must live until it has others or is dropped. */
-void unwind_process_set(struct unwind_run *run, const struct unwind_owner *owner);
+void unwind_process_set(struct address_space *run, const struct unwind_owner *owner);
 void unwind_process_drop(struct unwind *unwind, const struct unwind_owner *owner);
 
 #endif

@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r = elf_file_read(&source, &file);
 
 	if (r == 0) {
-		r = unwind_elf_read(&source, &file, NULL, WORDS_MAX, &rows);
+		r = compile_elf(&source, &file, NULL, WORDS_MAX, &rows);
 		REQUIRE(r == 0 || r == -ENODATA || r == -ENOEXEC || r == -EBADMSG || r == -E2BIG ||
 			r == -ENOMEM);
 		if (r == 0)

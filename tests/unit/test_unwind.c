@@ -293,7 +293,8 @@ static void test_runs(void **state)
 		{ 0x7f0000001000, 0x7f0000002000, 0, NULL, true, 0 },
 	};
 	struct unwind_owner owner = { .pid = 9, .exec_gen = 3, .start_boot_ns = 1234567890 };
-	struct unwind_run *run = unwind_run_new(unwind, mappings, ARRAY_SIZE(mappings)), *more;
+	struct address_space *run = address_space_new(unwind, mappings, ARRAY_SIZE(mappings)),
+			     *more;
 	const struct unwind_segment *segments;
 
 	assert_non_null(run);
@@ -317,12 +318,12 @@ static void test_runs(void **state)
 	unwind_process_set(run, &owner);
 	assert_int_equal(kernel.process.exec_gen, 3);
 	/* Freed it is void, and its place is used again only after a wait. */
-	unwind_run_free(run);
+	address_space_free(run);
 	assert_int_not_equal(segments[-1].bias, kernel.process.generation);
 	for (int i = 0; i < 30; i++) {
-		more = unwind_run_new(unwind, mappings, ARRAY_SIZE(mappings));
+		more = address_space_new(unwind, mappings, ARRAY_SIZE(mappings));
 		assert_non_null(more);
-		unwind_run_free(more);
+		address_space_free(more);
 	}
 	assert_true(kernel.waits > 0);
 	unwind_free(unwind);
@@ -338,7 +339,7 @@ static void test_drop(void **state)
 		.is_exact = true,
 	};
 	struct unwind_owner before = owner;
-	struct unwind_run *run = unwind_run_new(unwind, NULL, 0);
+	struct address_space *run = address_space_new(unwind, NULL, 0);
 
 	unwind_process_set(run, &owner);
 	before.exec_gen = 2;
@@ -350,7 +351,7 @@ static void test_drop(void **state)
 	assert_true(kernel.has_process);
 	unwind_process_drop(unwind, &owner);
 	assert_false(kernel.has_process);
-	unwind_run_free(run);
+	address_space_free(run);
 	unwind_free(unwind);
 }
 

@@ -303,8 +303,8 @@ static void test_start_files(void **state)
 	uint32_t at;
 
 	assert_int_equal(elf_file_read(&source, &file), 0);
-	assert_int_equal(unwind_elf_read(&source, &file, NULL, WORDS_MAX, &rows), 0);
-	assert_true(unwind_elf_extent(&file, &extent));
+	assert_int_equal(compile_elf(&source, &file, NULL, WORDS_MAX, &rows), 0);
+	assert_true(compile_elf_extent(&file, &extent));
 	at = place_of(&extent, _init);
 	check_row(&rows, at, UNWIND_SP, 1, 0);
 	check_row(&rows, at + mark_of(_init) + 4, UNWIND_SP, 2, 0);
@@ -349,9 +349,9 @@ static void test_changed(void **state)
 			changed.image_size = seed % size;
 		if (elf_file_read(&changed, &file))
 			continue;
-		if (!unwind_elf_read(&changed, &file, NULL, WORDS_MAX, &rows)) {
+		if (!compile_elf(&changed, &file, NULL, WORDS_MAX, &rows)) {
 			tables++;
-			assert_true(unwind_elf_extent(&file, &extent));
+			assert_true(compile_elf_extent(&file, &extent));
 			assert_true(rows.n_words <= WORDS_MAX);
 			for (at = 0; at < extent.size; at += 1 + (uint32_t)extent.size / 100)
 				find(&rows, at);

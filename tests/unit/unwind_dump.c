@@ -84,13 +84,13 @@ int main(int argc, char *argv[])
 	r = elf_file_read(&source, &file);
 	begin = clock_ns(CLOCK_MONOTONIC);
 	if (!r)
-		r = unwind_elf_read(&source, &file, NULL, UINT32_MAX / 8, &rows);
+		r = compile_elf(&source, &file, NULL, UINT32_MAX / 8, &rows);
 	begin = clock_ns(CLOCK_MONOTONIC) - begin;
 	if (r) {
 		fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));
 		return r == -ENODATA || r == -ENOEXEC ? 3 : 1;
 	}
-	unwind_elf_extent(&file, &extent);
+	compile_elf_extent(&file, &extent);
 	parts = (const struct unwind_part *)rows.words;
 	frames = (const struct unwind_frame *)(rows.words + unwind_rows_frames(&rows));
 	for (uint32_t i = 0; i < rows.n_parts; i++)
