@@ -269,16 +269,16 @@ int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, vo
 struct machine {
 	const struct cfi_section *section;
 	const struct cfi_cie *cie;
-	struct cfi_place place;
-	struct cfi_place initial;
-	struct cfi_place remembered[REMEMBERED_MAX];
+	struct cfi_registers place;
+	struct cfi_registers initial;
+	struct cfi_registers remembered[REMEMBERED_MAX];
 	size_t n_remembered;
 	uint64_t address, end;
-	cfi_place_fn callback;
+	cfi_registers_fn callback;
 	void *userdata;
 };
 
-static struct cfi_rule *rule_of(const struct machine *m, struct cfi_place *place, uint64_t reg)
+static struct cfi_rule *rule_of(const struct machine *m, struct cfi_registers *place, uint64_t reg)
 {
 	if (reg == m->cie->return_register)
 		return &place->pc;
@@ -505,8 +505,8 @@ static int run_code(struct machine *m, const uint8_t *code, size_t size, uint64_
 	return r ? r : c.is_bad ? -EBADMSG : 0;
 }
 
-int cfi_run(const struct cfi_section *section, const struct cfi_function *function,
-	    uint64_t *budget, cfi_place_fn callback, void *userdata)
+int cfi_execute(const struct cfi_section *section, const struct cfi_function *function,
+		uint64_t *budget, cfi_registers_fn callback, void *userdata)
 {
 	struct machine m = {
 		.section = section,

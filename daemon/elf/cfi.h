@@ -40,7 +40,7 @@ struct cfi_rule {
 };
 
 /* The registers that matter to a walk, at one place. */
-struct cfi_place {
+struct cfi_registers {
 	bool is_expression; /* the CFA is what cfa.expression gives, else register + cfa.offset */
 	unsigned int cfa_register;
 	struct cfi_rule cfa;
@@ -70,7 +70,8 @@ struct cfi_function {
 
 /* Goes on while it returns 0; what else it returns ends the reading. */
 typedef int (*cfi_function_fn)(void *userdata, const struct cfi_function *function);
-typedef int (*cfi_place_fn)(void *userdata, uint64_t address, const struct cfi_place *place);
+typedef int (*cfi_registers_fn)(void *userdata, uint64_t address,
+				const struct cfi_registers *place);
 
 /*
  * Calls back for every function. What cannot be read is skipped by its length; a length beyond the
@@ -83,7 +84,7 @@ int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, vo
  * bytes of code run from *budget: -E2BIG when there are no more, for a function may name as long a
  * common part as it likes. -EBADMSG when the code cannot be understood, from there on.
  */
-int cfi_run(const struct cfi_section *section, const struct cfi_function *function,
-	    uint64_t *budget, cfi_place_fn callback, void *userdata);
+int cfi_execute(const struct cfi_section *section, const struct cfi_function *function,
+		uint64_t *budget, cfi_registers_fn callback, void *userdata);
 
 #endif

@@ -25,7 +25,7 @@ int elf_open_in_root(int root_fd, const char *path)
 	return root_path_find(root_fd, path, 0, RESOLVE_NO_XDEV);
 }
 
-int elf_open_regular(int path_fd, elf_debug_is_remote_fn is_remote, void *userdata)
+int elf_open_regular(int path_fd, debug_file_is_remote_fn is_remote, void *userdata)
 {
 	struct statx st;
 	int fd;
@@ -56,7 +56,7 @@ static bool build_id_path(const struct elf_file *file, char *path, size_t size)
 
 /* Where gdb looks: beside the file, in .debug beside it, under the directory of all. */
 static int link_open(int root_fd, const char *path, const char *name,
-		     elf_debug_is_remote_fn is_remote, void *userdata)
+		     debug_file_is_remote_fn is_remote, void *userdata)
 {
 	static const char *const places[][2] = { { "", "/" },
 						 { "", "/.debug/" },
@@ -75,8 +75,8 @@ static int link_open(int root_fd, const char *path, const char *name,
 	return fd;
 }
 
-int elf_debug_open(int root_fd, const char *path, const struct elf_file *file,
-		   elf_debug_is_remote_fn is_remote, void *userdata)
+int debug_file_open(int root_fd, const char *path, const struct elf_file *file,
+		    debug_file_is_remote_fn is_remote, void *userdata)
 {
 	char by_id[sizeof(DEBUG_DIR) + 2 * ELF_BUILD_ID_MAX + 32];
 	bool has_id = build_id_path(file, by_id, sizeof(by_id));
@@ -109,7 +109,7 @@ static bool has_checksum(int fd, uint32_t expected)
 	return n == 0 && crc == expected;
 }
 
-bool elf_debug_is_of(int fd, const struct elf_file *file)
+bool debug_file_is_of(int fd, const struct elf_file *file)
 {
 	_cleanup_(elf_file_fini) struct elf_file debug = { 0 };
 	struct elf_source source = { .fd = fd };

@@ -65,7 +65,7 @@ static int unpack(lzma_stream *stream, uint8_t **image, size_t *size)
 	return ret == LZMA_STREAM_END ? 0 : -EBADMSG;
 }
 
-int elf_debug_unpack(const struct elf_source *source, void **image_out, size_t *size_out)
+int debugdata_unpack(const struct elf_source *source, void **image_out, size_t *size_out)
 {
 	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
 	Elf_Data *packed = elf ? packed_find(elf) : NULL;

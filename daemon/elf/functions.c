@@ -96,8 +96,8 @@ int elf_functions(int fd, const char *path, elf_function_fn function_fn, void *c
 		r = tables_walk(fd, &walk);
 	if (r || file.has_symtab)
 		return r;
-	debug_fd = elf_debug_open(-1, path, &file, is_remote, NULL);
-	if (debug_fd >= 0 && elf_debug_is_of(debug_fd, &file))
+	debug_fd = debug_file_open(-1, path, &file, is_remote, NULL);
+	if (debug_fd >= 0 && debug_file_is_of(debug_fd, &file))
 		r = tables_walk(debug_fd, &walk);
 	return r;
 }

@@ -42,7 +42,7 @@ struct function {
 
 enum { FLAGS_1_18 = 1, FLAG_FIRST = 1, FLAG_WRITES_SP = 2 };
 
-static bool part_read(const struct elf_go *go, uint64_t offset, void *out, size_t size)
+static bool part_read(const struct go_pclntab *go, uint64_t offset, void *out, size_t size)
 {
 	if (offset > go->size || size > go->size - offset)
 		return false;
@@ -51,7 +51,7 @@ static bool part_read(const struct elf_go *go, uint64_t offset, void *out, size_
 }
 
 /* 0 beyond the table, whose names are not empty. */
-static size_t name_size(const struct elf_go *go, int32_t offset, const char **out)
+static size_t name_size(const struct go_pclntab *go, int32_t offset, const char **out)
 {
 	uint64_t at = go->names + (uint64_t)offset;
 	size_t room, n;
@@ -65,7 +65,7 @@ static size_t name_size(const struct elf_go *go, int32_t offset, const char **ou
 }
 
 /* The flags are behind the number, which from 1.20 on has the line of the start before it. */
-static uint8_t flags_of(const struct elf_go *go, uint64_t at)
+static uint8_t flags_of(const struct go_pclntab *go, uint64_t at)
 {
 	uint8_t flags = 0;
 
@@ -73,10 +73,10 @@ static uint8_t flags_of(const struct elf_go *go, uint64_t at)
 	return part_read(go, at, &flags, 1) ? flags : 0;
 }
 
-bool elf_go_function(const struct elf_go *go, uint64_t i, struct elf_go_function *out)
+bool go_pclntab_function(const struct go_pclntab *go, uint64_t i, struct go_function *out)
 {
 	uint64_t at = go->functions + i * sizeof(struct place);
-	struct elf_go_function found = { 0 };
+	struct go_function found = { 0 };
 	struct function function;
 	struct place place;
 	uint32_t end;
@@ -100,7 +100,7 @@ bool elf_go_function(const struct elf_go *go, uint64_t i, struct elf_go_function
 }
 
 /* At most 32 bits are of use. False beyond the table, or where there are more. */
-static bool varint_read(const struct elf_go *go, uint64_t *at, uint32_t *out)
+static bool varint_read(const struct go_pclntab *go, uint64_t *at, uint32_t *out)
 {
 	uint32_t value = 0;
 
@@ -117,10 +117,10 @@ static bool varint_read(const struct elf_go *go, uint64_t *at, uint32_t *out)
 }
 
 /* Pairs: how the depth changes, zigzag, and for how many bytes it then stays. 0 ends them. */
-int elf_go_steps(const struct elf_go *go, const struct elf_go_function *function, uint64_t *budget,
-		 elf_go_step_fn callback, void *userdata)
+int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *function,
+		     uint64_t *budget, go_step_fn callback, void *userdata)
 {
-	struct elf_go_step step = { .end = function->start };
+	struct go_step step = { .end = function->start };
 	uint64_t at = go->steps + function->steps, begin;
 	int64_t depth = -1;
 	uint32_t change, size;
@@ -177,9 +177,9 @@ static uint64_t relocated(Elf *elf, uint64_t address)
  * it is the start of .text, if that makes the program's first function start where the program
  * does.
  */
-static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct elf_go *go)
+static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct go_pclntab *go)
 {
-	struct elf_go_function function;
+	struct go_function function;
 	GElf_Ehdr header;
 
 	if (!go->base)
@@ -190,16 +190,16 @@ static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct 
 		return false;
 	go->base = text_address;
 	for (uint64_t i = 0; i < go->n_functions; i++)
-		if (elf_go_function(go, i, &function) && function.start == header.e_entry)
+		if (go_pclntab_function(go, i, &function) && function.start == header.e_entry)
 			return function.name_size == strlen(START_NAME) &&
 			       !memcmp(function.name, START_NAME, function.name_size);
 	return false;
 }
 
 /* Whether a table begins there, of a version that is known. */
-static bool table_read(const uint8_t *data, size_t size, struct elf_go *out)
+static bool table_read(const uint8_t *data, size_t size, struct go_pclntab *out)
 {
-	struct elf_go go = { .data = data, .size = size };
+	struct go_pclntab go = { .data = data, .size = size };
 	struct header header;
 
 	if (!part_read(&go, 0, &header, sizeof(header)) ||
@@ -251,7 +251,7 @@ static void sections_find(Elf *elf, struct sections *out)
 	}
 }
 
-bool elf_go_open(Elf *elf, struct elf_go *out, bool *is_go_out)
+bool go_pclntab_open(Elf *elf, struct go_pclntab *out, bool *is_go_out)
 {
 	struct sections sections = { 0 };
 	Elf_Scn *section;

@@ -14,7 +14,7 @@
 
 #include "daemon/elf/handle.h"
 
-struct elf_go {
+struct go_pclntab {
 	const uint8_t *data;
 	size_t size;
 	uint64_t base; /* ELF virtual address that starts count from */
@@ -23,7 +23,7 @@ struct elf_go {
 	bool is_1_20;			  /* or later */
 };
 
-struct elf_go_function {
+struct go_function {
 	uint64_t start, end; /* ELF virtual addresses */
 	const char *name;    /* not terminated, never empty */
 	size_t name_size;
@@ -33,7 +33,7 @@ struct elf_go_function {
 };
 
 /* Where in a function the stack pointer is depth bytes below its return address. */
-struct elf_go_step {
+struct go_step {
 	uint64_t start, end; /* ELF virtual addresses */
 	uint32_t depth;
 };
@@ -42,18 +42,18 @@ struct elf_go_step {
  * False when there is no table of a version that is known (Go 1.18 and later), or nothing says
  * where its code is. *is_go_out: whether there is code of Go's all the same.
  */
-bool elf_go_open(Elf *elf, struct elf_go *out, bool *is_go_out);
+bool go_pclntab_open(Elf *elf, struct go_pclntab *out, bool *is_go_out);
 
 /* The function of that number; false where the table contradicts itself. */
-bool elf_go_function(const struct elf_go *go, uint64_t i, struct elf_go_function *out);
+bool go_pclntab_function(const struct go_pclntab *go, uint64_t i, struct go_function *out);
 
 /*
  * Goes on while the callback returns 0; what else it returns ends the reading. Takes the bytes read
  * from *budget: -E2BIG when there are no more, for all functions may share one long piece. -EBADMSG
  * where the steps make no sense, after the ones that did.
  */
-typedef int (*elf_go_step_fn)(void *userdata, const struct elf_go_step *step);
-int elf_go_steps(const struct elf_go *go, const struct elf_go_function *function, uint64_t *budget,
-		 elf_go_step_fn callback, void *userdata);
+typedef int (*go_step_fn)(void *userdata, const struct go_step *step);
+int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *function,
+		     uint64_t *budget, go_step_fn callback, void *userdata);
 
 #endif

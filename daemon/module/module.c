@@ -315,7 +315,7 @@ static void module_find_debug(struct module *module, int proc_fd)
 		close(root_fd);
 		root_fd = -1;
 	}
-	module->debug_fd = elf_debug_open(root_fd, module->path, &module->elf, is_remote, &query);
+	module->debug_fd = debug_file_open(root_fd, module->path, &module->elf, is_remote, &query);
 }
 
 int module_get(struct module_registry *registry, int proc_fd, int path_fd, const char *path,

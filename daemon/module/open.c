@@ -82,8 +82,8 @@ static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id,
 	if (module_identity(&elf, &key) != file_id)
 		return false;
 	if (*debug_fd < 0)
-		*debug_fd = elf_debug_open(root_fd, path, &elf, is_remote, host);
-	if (*debug_fd >= 0 && !elf_debug_is_of(*debug_fd, &elf)) {
+		*debug_fd = debug_file_open(root_fd, path, &elf, is_remote, host);
+	if (*debug_fd >= 0 && !debug_file_is_of(*debug_fd, &elf)) {
 		close(*debug_fd);
 		*debug_fd = -1;
 	}

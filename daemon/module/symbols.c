@@ -173,7 +173,7 @@ static int symbols_read(struct module *module, struct symtab **out)
 	key = module_key_of(&st);
 	if (memcmp(&key, &module->key, sizeof(key)))
 		return -ESTALE;
-	if (aids.debug_fd >= 0 && !elf_debug_is_of(aids.debug_fd, &module->elf))
+	if (aids.debug_fd >= 0 && !debug_file_is_of(aids.debug_fd, &module->elf))
 		aids.debug_fd = -1;
 	return symtab_load(&source, &aids, out);
 }

@@ -7,18 +7,18 @@
 
 int builder_read_go(struct builder *builder, Elf *elf)
 {
-	struct elf_go go;
+	struct go_pclntab go;
 	bool is_go;
 	int r = 0;
 
-	if (!elf_go_open(elf, &go, &is_go))
+	if (!go_pclntab_open(elf, &go, &is_go))
 		return 0;
 	for (uint64_t i = 0; i < go.n_functions && !r; i++) {
-		struct elf_go_function function;
+		struct go_function function;
 		struct candidate item = { 0 };
 		const struct range *code;
 
-		if (!elf_go_function(&go, i, &function))
+		if (!go_pclntab_function(&go, i, &function))
 			continue;
 		code = builder_code(builder, function.start);
 		if (!code)

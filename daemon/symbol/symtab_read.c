@@ -254,7 +254,7 @@ static int debug_read(struct builder *builder, int fd)
 static int packed_read(struct builder *builder, const struct elf_source *file)
 {
 	struct elf_source source = { .fd = -1 };
-	int r = elf_debug_unpack(file, &builder->unpacked, &source.image_size);
+	int r = debugdata_unpack(file, &builder->unpacked, &source.image_size);
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;

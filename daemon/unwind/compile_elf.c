@@ -171,7 +171,7 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	_cleanup_(elf_handle_endp) Elf *elf = elf_handle_open(source);
 	struct unwind_extent extent;
 	struct sections sections;
-	struct elf_go go;
+	struct go_pclntab go;
 	GElf_Ehdr header;
 	bool is_go, has_go;
 	int r;
@@ -184,7 +184,7 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	r = sections_find(elf, &sections);
 	if (r)
 		return r;
-	has_go = elf_go_open(elf, &go, &is_go);
+	has_go = go_pclntab_open(elf, &go, &is_go);
 	extent.entry = header.e_entry;
 	extent.keeps_frame_pointers = is_go && !has_go;
 	if (extent.size > V8_CODE_BYTES_MIN && is_v8(elf, sections.crt.symbols)) {

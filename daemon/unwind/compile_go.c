@@ -62,7 +62,7 @@ struct adding {
 	int64_t saved;	/* address from which on bp is below the return address; or NOWHERE */
 };
 
-static enum way way_of(const struct elf_go_function *function, uint64_t entry)
+static enum way way_of(const struct go_function *function, uint64_t entry)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (strlen(known[i].name) == function->name_size &&
@@ -114,7 +114,7 @@ static const uint8_t *code_at(struct code *code, uint64_t address, size_t n)
  * A frame begins with push %rbp, or, before Go 1.21, with room for it all and then mov %rbp,N(%rsp)
  * to its last word. Assembly may have none of it, and leave bp alone.
  */
-static int64_t saved_find(struct code *code, const struct elf_go_step *step)
+static int64_t saved_find(struct code *code, const struct go_step *step)
 {
 	static const uint8_t store[] = { 0x48, 0x89 };
 	uint32_t offset = step->depth - WORD;
@@ -141,7 +141,7 @@ static int64_t saved_find(struct code *code, const struct elf_go_step *step)
 	return n && said >= 0 && (uint32_t)said == offset ? (int64_t)(step->start + n) : NOWHERE;
 }
 
-static struct unwind_frame frame_of(const struct adding *adding, const struct elf_go_step *step,
+static struct unwind_frame frame_of(const struct adding *adding, const struct go_step *step,
 				    bool is_saved)
 {
 	static const struct unwind_frame switched = {
@@ -175,7 +175,7 @@ static struct unwind_frame frame_of(const struct adding *adding, const struct el
 	return frame;
 }
 
-static int on_step(void *userdata, const struct elf_go_step *step)
+static int on_step(void *userdata, const struct go_step *step)
 {
 	struct adding *adding = userdata;
 	struct unwind_frame frame;
@@ -196,13 +196,13 @@ static int on_step(void *userdata, const struct elf_go_step *step)
 	return unwind_compiler_row(adding->compiler, (uint64_t)adding->saved, &frame);
 }
 
-static int on_frame(void *userdata, const struct elf_go_step *step)
+static int on_frame(void *userdata, const struct go_step *step)
 {
 	return step->depth > 0;
 }
 
 /* What returns there is looked for a byte before it. */
-static int signal_add(struct unwind_compiler *compiler, const struct elf_go_function *function)
+static int signal_add(struct unwind_compiler *compiler, const struct go_function *function)
 {
 	static const struct unwind_frame frame = { .kind = UNWIND_SIGNAL };
 	int r = unwind_compiler_begin(compiler, function->start - 1, function->start);
@@ -214,8 +214,8 @@ static int signal_add(struct unwind_compiler *compiler, const struct elf_go_func
 	return r;
 }
 
-static int function_add(struct adding *adding, const struct elf_go *go,
-			const struct elf_go_function *function, uint64_t *budget)
+static int function_add(struct adding *adding, const struct go_pclntab *go,
+			const struct go_function *function, uint64_t *budget)
 {
 	int r = 0;
 
@@ -225,12 +225,12 @@ static int function_add(struct adding *adding, const struct elf_go *go,
 		r = signal_add(adding->compiler, function);
 	/* Whether a function that switches stacks has a frame shows behind its start. */
 	if (!r && adding->way == WAY_SWITCH)
-		adding->has_frame = elf_go_steps(go, function, budget, on_frame, NULL) == 1;
+		adding->has_frame = go_pclntab_steps(go, function, budget, on_frame, NULL) == 1;
 	if (!r)
 		r = unwind_compiler_begin(adding->compiler, function->start, function->end);
 	if (r)
 		return r == -ERANGE ? 0 : r;
-	r = elf_go_steps(go, function, budget, on_step, adding);
+	r = go_pclntab_steps(go, function, budget, on_step, adding);
 	if (!r) {
 		unwind_compiler_end(adding->compiler);
 	} else {
@@ -241,7 +241,7 @@ static int function_add(struct adding *adding, const struct elf_go *go,
 }
 
 int compile_go(struct unwind_compiler *compiler, const struct elf_source *source,
-	       const struct elf_file *file, const struct elf_go *go, uint64_t entry)
+	       const struct elf_file *file, const struct go_pclntab *go, uint64_t entry)
 {
 	uint64_t budget = (uint64_t)go->size * STEPS_FACTOR + STEPS_SPARE;
 	struct adding adding = { .compiler = compiler };
@@ -253,9 +253,9 @@ int compile_go(struct unwind_compiler *compiler, const struct elf_source *source
 	adding.code->source = source;
 	adding.code->file = file;
 	for (uint64_t i = 0; i < go->n_functions && !r; i++) {
-		struct elf_go_function function;
+		struct go_function function;
 
-		if (!elf_go_function(go, i, &function) || !function.steps)
+		if (!go_pclntab_function(go, i, &function) || !function.steps)
 			continue;
 		adding.way = way_of(&function, entry);
 		r = function_add(&adding, go, &function, &budget);

@@ -13,6 +13,6 @@
 
 /* -E2BIG when there are too many functions or rows, -ENOMEM. */
 int compile_go(struct unwind_compiler *compiler, const struct elf_source *source,
-	       const struct elf_file *file, const struct elf_go *go, uint64_t entry);
+	       const struct elf_file *file, const struct go_pclntab *go, uint64_t entry);
 
 #endif

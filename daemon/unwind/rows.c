@@ -194,7 +194,7 @@ int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,
 	return r;
 }
 
-static int on_place(void *userdata, uint64_t address, const struct cfi_place *place)
+static int on_place(void *userdata, uint64_t address, const struct cfi_registers *place)
 {
 	struct unwind_compiler *compiler = userdata;
 	struct unwind_frame frame;
@@ -262,7 +262,7 @@ static int on_function(void *userdata, const struct cfi_function *found)
 	if (r)
 		return r;
 	compiler->is_signal = found->cie->is_signal;
-	r = cfi_run(adding->section, found, &adding->budget, on_place, compiler);
+	r = cfi_execute(adding->section, found, &adding->budget, on_place, compiler);
 	if (r == -EBADMSG) {
 		/* What was said before the nonsense is not to be believed either. */
 		static const struct unwind_frame invalid = { 0 };

@@ -68,7 +68,7 @@ static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
  * sp + 8 + ((pc & 15) >= N) * 8: each entry of the table pushes a word at its byte 5 or so, and N
  * is the first byte after that.
  */
-static bool is_plt(const struct cfi_place *place, struct unwind_frame *frame)
+static bool is_plt(const struct cfi_registers *place, struct unwind_frame *frame)
 {
 	static const uint8_t start[] = {
 		DW_OP_breg7, WORD, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and
@@ -98,7 +98,7 @@ static uint8_t bx_of(const struct cfi_rule *bx)
 	return (uint8_t)(-bx->offset / WORD);
 }
 
-static bool is_plain(const struct cfi_place *place, struct unwind_frame *frame)
+static bool is_plain(const struct cfi_registers *place, struct unwind_frame *frame)
 {
 	int64_t cfa = place->cfa.offset, bp = place->bp.offset;
 
@@ -120,7 +120,7 @@ static bool is_plain(const struct cfi_place *place, struct unwind_frame *frame)
 	return true;
 }
 
-static bool cfa_rule(const struct cfi_place *place, struct unwind_rule *rule)
+static bool cfa_rule(const struct cfi_registers *place, struct unwind_rule *rule)
 {
 	struct simple simple;
 
@@ -176,7 +176,7 @@ static bool pc_rule(const struct cfi_rule *pc, struct unwind_rule *rule)
 	return pc->kind == CFI_OFFSET || (pc->kind == CFI_REGISTER && pc->offset < CFI_PC);
 }
 
-bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwind_frame *frame,
+bool unwind_rule_make(const struct cfi_registers *place, bool is_signal, struct unwind_frame *frame,
 		      struct unwind_rule *rule)
 {
 	*frame = (struct unwind_frame){ 0 };

@@ -16,7 +16,7 @@
  * Fills the frame; true when that is all. False when it takes a rule, which is then
  * filled: the frame's kind is UNWIND_RULE, or UNWIND_INVALID when no rule can say it.
  */
-bool unwind_rule_make(const struct cfi_place *place, bool is_signal, struct unwind_frame *frame,
+bool unwind_rule_make(const struct cfi_registers *place, bool is_signal, struct unwind_frame *frame,
 		      struct unwind_rule *rule);
 
 #endif

@@ -38,7 +38,7 @@ static void segments_check(const struct elf_source *source)
 	for (uint64_t offset = 1; offset != 0; offset <<= 1)
 		elf_file_address(&file, offset - 1, &address);
 	if (r == 0)
-		elf_debug_is_of(source->fd, &file);
+		debug_file_is_of(source->fd, &file);
 	elf_file_fini(&file);
 }
 

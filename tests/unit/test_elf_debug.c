@@ -106,7 +106,7 @@ static void unpacks_no_more_than_is_sane(void **state)
 	void *image = NULL;
 	size_t size;
 
-	assert_int_equal(elf_debug_unpack(&source, &image, &size), -E2BIG);
+	assert_int_equal(debugdata_unpack(&source, &image, &size), -E2BIG);
 	assert_null(image);
 	close(source.fd);
 	function_at("fixture_call", &start, &end);
@@ -182,7 +182,7 @@ static bool is_remote(void *userdata, uint64_t dev)
 
 static int debug_open(struct root *root, const char *path, const struct elf_file *file)
 {
-	return elf_debug_open(root->fd, path, file, is_remote, NULL);
+	return debug_file_open(root->fd, path, file, is_remote, NULL);
 }
 
 static void follows_a_link_with_its_checksum(void **state)
@@ -204,8 +204,8 @@ static void follows_a_link_with_its_checksum(void **state)
 		copy_to(debug_path, root.file, 0);
 		fd = debug_open(&root, "/app/x.so", &file);
 		assert_true(fd >= 0);
-		assert_true(elf_debug_is_of(fd, &file));
-		assert_false(elf_debug_is_of(fd, &unlinked));
+		assert_true(debug_file_is_of(fd, &file));
+		assert_false(debug_file_is_of(fd, &unlinked));
 		assert_hidden_is(linked_path, fd, "fixture_hidden");
 		close(fd);
 		remote = true;
@@ -213,7 +213,7 @@ static void follows_a_link_with_its_checksum(void **state)
 		remote = false;
 		copy_to(debug_path, root.file, 100); /* another build's */
 		fd = debug_open(&root, "/app/x.so", &file);
-		assert_true(fd >= 0 && !elf_debug_is_of(fd, &file));
+		assert_true(fd >= 0 && !debug_file_is_of(fd, &file));
 		close(fd);
 		root_remove(&root);
 	}
@@ -243,13 +243,13 @@ static void finds_its_build_id_in_the_root(void **state)
 	assert_int_equal(debug_open(&root, "/x.so", &file), -ENOENT);
 	copy_to(full_path, root.file, 0);
 	fd = debug_open(&root, "/x.so", &file);
-	assert_true(fd >= 0 && elf_debug_is_of(fd, &file));
-	assert_false(elf_debug_is_of(fd, &other));
+	assert_true(fd >= 0 && debug_file_is_of(fd, &file));
+	assert_false(debug_file_is_of(fd, &other));
 	assert_hidden_is(stripped_path, fd, "fixture_hidden");
 	close(fd);
 	copy_to(linked_path, root.file, 0);
 	fd = debug_open(&root, "/x.so", &file);
-	assert_true(fd >= 0 && !elf_debug_is_of(fd, &file));
+	assert_true(fd >= 0 && !debug_file_is_of(fd, &file));
 	close(fd);
 	root_remove(&root);
 	elf_file_fini(&file);
