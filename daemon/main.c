@@ -388,8 +388,8 @@ int main(int argc, char *argv[])
 	struct options options;
 	int r;
 
-	if (argc > 0 && strcmp(argv[0], SYMBOL_LINES_NAME) == 0)
-		return symbol_lines_main();
+	if (argc > 0 && strcmp(argv[0], LINES_CHILD_NAME) == 0)
+		return lines_child_main();
 	memory_setup();
 	log_setup(LOG_TARGET_AUTO, LOG_INFO);
 	r = options_parse(argc, argv, &options);

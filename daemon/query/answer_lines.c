@@ -30,7 +30,7 @@ static bool frame_place(const struct stack *stack, size_t i, uint64_t *address_o
 	return true;
 }
 
-static int stack_ask(struct lines *lines, const struct stack *stack)
+static int stack_ask(struct source_lines *lines, const struct stack *stack)
 {
 	uint64_t address;
 	size_t i;
@@ -38,12 +38,12 @@ static int stack_ask(struct lines *lines, const struct stack *stack)
 
 	for (i = 0; i < stack->n_frames && !r; i++)
 		if (frame_place(stack, i, &address))
-			r = lines_add(lines, stack->frames[i]->file_id, stack->frames[i]->module,
-				      address);
+			r = source_lines_add(lines, stack->frames[i]->file_id,
+					     stack->frames[i]->module, address);
 	return r;
 }
 
-static int source_make(struct arena *arena, const struct lines_frame *line, bool is_inlined,
+static int source_make(struct arena *arena, const struct source_frame *line, bool is_inlined,
 		       const struct wire_source **out)
 {
 	struct wire_source *source = arena_alloc(arena, sizeof(*source));
@@ -59,7 +59,7 @@ static int source_make(struct arena *arena, const struct lines_frame *line, bool
 
 /* One frame as it is in the code, behind what was inlined into it. */
 static int frame_expand(struct arena *arena, const struct wire_frame *frame,
-			const struct lines_frame *line, size_t n, struct wire_frame *out)
+			const struct source_frame *line, size_t n, struct wire_frame *out)
 {
 	size_t i;
 	int r = 0;
@@ -75,22 +75,22 @@ static int frame_expand(struct arena *arena, const struct wire_frame *frame,
 	return r;
 }
 
-static const struct lines_frame *frame_lines(const struct lines *lines, const struct stack *stack,
-					     size_t i, size_t *n_out)
+static const struct source_frame *frame_lines(const struct source_lines *lines,
+					      const struct stack *stack, size_t i, size_t *n_out)
 {
 	uint64_t address;
 
 	*n_out = 0;
 	return frame_place(stack, i, &address)
-		       ? lines_find(lines, stack->frames[i]->file_id, address, n_out)
+		       ? source_lines_find(lines, stack->frames[i]->file_id, address, n_out)
 		       : NULL;
 }
 
-static int stack_expand(struct arena *arena, const struct lines *lines,
+static int stack_expand(struct arena *arena, const struct source_lines *lines,
 			struct answer_stack_entry *entry)
 {
 	const struct wire_frames frames = entry->wire.frames;
-	const struct lines_frame *line;
+	const struct source_frame *line;
 	size_t i, n, total = 0;
 	struct wire_frame *out;
 	int r = 0;
@@ -115,10 +115,11 @@ static int stack_expand(struct arena *arena, const struct lines *lines,
 	return r;
 }
 
-static int notes_append(struct answer *answer, const struct lines *lines)
+static int notes_append(struct answer *answer, const struct source_lines *lines)
 {
 	struct wire_strs *notes = &answer->snapshot.notes;
-	const char **all = arena_array(answer->arena, notes->n + LINES_NOTES_MAX, sizeof(*all));
+	const char **all =
+		arena_array(answer->arena, notes->n + SOURCE_LINES_NOTES_MAX, sizeof(*all));
 	size_t n;
 	int r;
 
@@ -126,7 +127,7 @@ static int notes_append(struct answer *answer, const struct lines *lines)
 		return -ENOMEM;
 	if (notes->n)
 		memcpy(all, notes->v, notes->n * sizeof(*all));
-	r = lines_notes(lines, all + notes->n, &n);
+	r = source_lines_notes(lines, all + notes->n, &n);
 	if (!r)
 		*notes = (struct wire_strs){ .v = all, .n = notes->n + n };
 	return r;
@@ -142,9 +143,9 @@ int answer_lines(struct answer *answer, struct answer_stacks *stacks)
 {
 	struct recorder *recorder = stacks->options->lines_of;
 	struct answer_stack_entry *entry, *next;
-	struct lines *lines;
-	const struct lines_opener opener = { open_file, recorder->processes };
-	int r = lines_new(answer->arena, &opener, &lines);
+	struct source_lines *lines;
+	const struct source_lines_opener opener = { open_file, recorder->processes };
+	int r = source_lines_new(answer->arena, &opener, &lines);
 
 	if (r)
 		return r;
@@ -152,12 +153,12 @@ int answer_lines(struct answer *answer, struct answer_stacks *stacks)
 		if (!r && entry->stack->process)
 			r = stack_ask(lines, entry->stack);
 	if (!r)
-		r = lines_run(lines, recorder->lines);
+		r = source_lines_run(lines, recorder->lines);
 	HASH_ITER (hh, stacks->entries, entry, next)
 		if (!r && entry->stack->process)
 			r = stack_expand(answer->arena, lines, entry);
 	if (!r)
 		r = notes_append(answer, lines);
-	lines_free(lines);
+	source_lines_free(lines);
 	return r;
 }

@@ -169,7 +169,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 	struct process_stats processes;
 	struct history_stats history;
 	struct resolver_stats names = {};
-	struct lines_stats lines;
+	struct source_lines_stats lines;
 	struct store_stats store;
 	size_t n = 0;
 
@@ -206,7 +206,7 @@ static int limits_make(struct recorder *recorder, struct answer *answer,
 					   (int64_t)processes.perf_refused };
 	/* Files that would have been read. */
 	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
-	lines_helper_stats(recorder->lines, &lines);
+	source_lines_helper_stats(recorder->lines, &lines);
 	limits[n++] =
 		(struct wire_limit){ "symbols.lines_memory", (int64_t)config->symbols_lines_memory,
 				     0, (int64_t)lines.failed };

@@ -70,7 +70,7 @@ static int recorder_tables(struct recorder *recorder, const struct config *confi
 	if (!r)
 		stack_table_set_relief(recorder->stacks, on_stacks_full, recorder->history);
 	if (!r)
-		r = lines_helper_new(config->symbols_lines_memory, &recorder->lines);
+		r = source_lines_helper_new(config->symbols_lines_memory, &recorder->lines);
 	if (!r && !recorder->is_serve_only)
 		r = resolver_new(recorder->processes, recorder->stacks, &sink,
 				 config->idle_functions, &recorder->resolver);
@@ -191,7 +191,7 @@ void recorder_stop(struct recorder *recorder)
 {
 	recorder->sessions = sessions_free(recorder->sessions);
 	recorder->resolver = resolver_free(recorder->resolver);
-	recorder->lines = lines_helper_free(recorder->lines);
+	recorder->lines = source_lines_helper_free(recorder->lines);
 	recorder->store = store_stop(recorder->store);
 	if (recorder->store)
 		return; /* its thread still uses the rest, until the process ends */

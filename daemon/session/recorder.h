@@ -36,7 +36,7 @@ struct recorder {
 	struct store *store; /* NULL: there is none */
 	struct resolver *resolver;
 	struct sessions *sessions;
-	struct lines_helper *lines;
+	struct source_lines_helper *lines;
 	int64_t started_real_ns;
 	char boot_id[40];
 };

@@ -33,7 +33,7 @@ static size_t underscores(const char *name)
 	return strspn(name, "_");
 }
 
-int symbol_rank_compare(const char *a, bool a_is_global, const char *b, bool b_is_global)
+int alias_rank_compare(const char *a, bool a_is_global, const char *b, bool b_is_global)
 {
 	bool a_is_generated = is_generated(a), b_is_generated = is_generated(b);
 	size_t a_under = underscores(a), b_under = underscores(b);

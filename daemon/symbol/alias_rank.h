@@ -10,6 +10,6 @@
 #include <stdbool.h>
 
 /* Negative when a is the better name, positive when b is, 0 only for equal names. */
-int symbol_rank_compare(const char *a, bool a_is_global, const char *b, bool b_is_global);
+int alias_rank_compare(const char *a, bool a_is_global, const char *b, bool b_is_global);
 
 #endif

@@ -25,7 +25,7 @@ struct kernel_module {
 };
 
 /* One array a field, sorted by start: half the memory of structs, and searched in less cache. */
-struct kernel_symbols {
+struct kallsyms {
 	uint64_t *starts;
 	uint32_t *names; /* into text */
 	uint16_t *modules;
@@ -222,8 +222,8 @@ static bool is_better(const struct reader *reader, const struct entry *a, const 
 {
 	if (a->name == NAMELESS || b->name == NAMELESS)
 		return b->name == NAMELESS && a->name != NAMELESS;
-	return symbol_rank_compare(reader->text + a->name, a->is_global, reader->text + b->name,
-				   b->is_global) < 0;
+	return alias_rank_compare(reader->text + a->name, a->is_global, reader->text + b->name,
+				  b->is_global) < 0;
 }
 
 /* Keeps the best name of each address, and nothing of the kernel's code that ends with boot. */
@@ -261,10 +261,9 @@ static void module_bases(struct reader *reader)
 }
 
 /* Moves what was read into the compact form, only the names that were kept. */
-static int symbols_build(struct reader *reader, struct kernel_symbols **out)
+static int symbols_build(struct reader *reader, struct kallsyms **out)
 {
-	_cleanup_(kernel_symbols_freep) struct kernel_symbols *symbols =
-		calloc(1, sizeof(*symbols));
+	_cleanup_(kallsyms_freep) struct kallsyms *symbols = calloc(1, sizeof(*symbols));
 	size_t text_size = 0;
 
 	if (!symbols)
@@ -313,7 +312,7 @@ static int lines_read(struct reader *reader, FILE *in)
 	return 0;
 }
 
-int kernel_symbols_load(const char *path, struct kernel_symbols **out)
+int kallsyms_load(const char *path, struct kallsyms **out)
 {
 	_cleanup_(reader_fini) struct reader reader = { 0 };
 	_cleanup_(freep) char *buffer = NULL;
@@ -343,7 +342,7 @@ int kernel_symbols_load(const char *path, struct kernel_symbols **out)
 }
 
 /* The last entry that begins at or before the address; n where there is none. */
-static size_t entry_before(const struct kernel_symbols *symbols, uint64_t address)
+static size_t entry_before(const struct kallsyms *symbols, uint64_t address)
 {
 	size_t low = 0, high = symbols->n;
 
@@ -358,8 +357,8 @@ static size_t entry_before(const struct kernel_symbols *symbols, uint64_t addres
 	return low ? low - 1 : symbols->n;
 }
 
-bool kernel_symbols_lookup(const struct kernel_symbols *symbols, uint64_t address, bool is_call,
-			   struct symbol *symbol_out)
+bool kallsyms_lookup(const struct kallsyms *symbols, uint64_t address, bool is_call,
+		     struct symbol *symbol_out)
 {
 	uint64_t at = is_call && address ? address - 1 : address;
 	size_t i = entry_before(symbols, at);
@@ -386,7 +385,7 @@ bool kernel_symbols_lookup(const struct kernel_symbols *symbols, uint64_t addres
 	return true;
 }
 
-void kernel_symbols_size(const struct kernel_symbols *symbols, size_t *functions, size_t *bytes)
+void kallsyms_size(const struct kallsyms *symbols, size_t *functions, size_t *bytes)
 {
 	*functions = symbols->n;
 	*bytes = symbols->text_size + sizeof(*symbols) +
@@ -394,7 +393,7 @@ void kernel_symbols_size(const struct kernel_symbols *symbols, size_t *functions
 		 symbols->n * (sizeof(uint64_t) + sizeof(uint32_t) + sizeof(uint16_t));
 }
 
-struct kernel_symbols *kernel_symbols_free(struct kernel_symbols *symbols)
+struct kallsyms *kallsyms_free(struct kallsyms *symbols)
 {
 	if (!symbols)
 		return NULL;
@@ -409,7 +408,7 @@ struct kernel_symbols *kernel_symbols_free(struct kernel_symbols *symbols)
 	return NULL;
 }
 
-void kernel_symbols_freep(struct kernel_symbols **symbols)
+void kallsyms_freep(struct kallsyms **symbols)
 {
-	kernel_symbols_free(*symbols);
+	kallsyms_free(*symbols);
 }

@@ -13,26 +13,26 @@
 
 #include "daemon/symbol/symbol.h"
 
-struct kernel_symbols;
+struct kallsyms;
 
 /*
  * Reads path (NULL: /proc/kallsyms). -EPERM when all addresses are hidden (kptr_restrict),
  * -errno when it cannot be read. *out is owned by the caller.
  */
-int kernel_symbols_load(const char *path, struct kernel_symbols **out);
+int kallsyms_load(const char *path, struct kallsyms **out);
 
 /*
  * Names one address; for a return address pass is_call so that address-1 is looked up while
  * offsets stay those of address. False (symbol filled with kind and address as offset) where no
  * function covers it.
  */
-bool kernel_symbols_lookup(const struct kernel_symbols *symbols, uint64_t address, bool is_call,
-			   struct symbol *symbol_out);
+bool kallsyms_lookup(const struct kallsyms *symbols, uint64_t address, bool is_call,
+		     struct symbol *symbol_out);
 
 /* How many functions, and the memory in bytes. */
-void kernel_symbols_size(const struct kernel_symbols *symbols, size_t *functions, size_t *bytes);
+void kallsyms_size(const struct kallsyms *symbols, size_t *functions, size_t *bytes);
 
-struct kernel_symbols *kernel_symbols_free(struct kernel_symbols *symbols);
-void kernel_symbols_freep(struct kernel_symbols **symbols);
+struct kallsyms *kallsyms_free(struct kallsyms *symbols);
+void kallsyms_freep(struct kallsyms **symbols);
 
 #endif

@@ -16,7 +16,7 @@ enum { RUNS_MAX = 4 };
 struct place {
 	uint64_t key[2];    /* file, address */
 	struct place *next; /* of its file */
-	const struct lines_frame *frames;
+	const struct source_frame *frames;
 	size_t n;
 	UT_hash_handle hh;
 };
@@ -32,9 +32,9 @@ struct file {
 	UT_hash_handle hh;
 };
 
-struct lines {
+struct source_lines {
 	struct arena *arena;
-	struct lines_opener opener;
+	struct source_lines_opener opener;
 	struct file *files;
 	struct place *places;
 	size_t left_out;	    /* addresses above the limits */
@@ -42,9 +42,10 @@ struct lines {
 	const struct file *culprit; /* at which it ended; NULL where there is no reason */
 };
 
-int lines_new(struct arena *arena, const struct lines_opener *opener, struct lines **out)
+int source_lines_new(struct arena *arena, const struct source_lines_opener *opener,
+		     struct source_lines **out)
 {
-	struct lines *lines = calloc(1, sizeof(*lines));
+	struct source_lines *lines = calloc(1, sizeof(*lines));
 
 	if (!lines)
 		return -ENOMEM;
@@ -54,7 +55,7 @@ int lines_new(struct arena *arena, const struct lines_opener *opener, struct lin
 	return 0;
 }
 
-struct lines *lines_free(struct lines *lines)
+struct source_lines *source_lines_free(struct source_lines *lines)
 {
 	if (!lines)
 		return NULL;
@@ -68,7 +69,7 @@ struct lines *lines_free(struct lines *lines)
 	return NULL;
 }
 
-static struct file *file_get(struct lines *lines, uint64_t id, const char *path)
+static struct file *file_get(struct source_lines *lines, uint64_t id, const char *path)
 {
 	struct file *file;
 
@@ -85,7 +86,8 @@ static struct file *file_get(struct lines *lines, uint64_t id, const char *path)
 	return HASH_HAS(file) ? file : NULL;
 }
 
-static struct place *place_find(const struct lines *lines, uint64_t file_id, uint64_t address)
+static struct place *place_find(const struct source_lines *lines, uint64_t file_id,
+				uint64_t address)
 {
 	uint64_t key[2] = { file_id, address };
 	struct place *place;
@@ -94,17 +96,18 @@ static struct place *place_find(const struct lines *lines, uint64_t file_id, uin
 	return place;
 }
 
-static bool is_full(const struct lines *lines, uint64_t file_id)
+static bool is_full(const struct source_lines *lines, uint64_t file_id)
 {
 	struct file *file;
 
-	if (HASH_COUNT(lines->places) >= SYMBOL_LINES_PLACES_MAX)
+	if (HASH_COUNT(lines->places) >= LINES_CHILD_PLACES_MAX)
 		return true;
 	HASH_FIND(hh, lines->files, &file_id, sizeof(file_id), file);
-	return !file && HASH_COUNT(lines->files) >= SYMBOL_LINES_FILES_MAX;
+	return !file && HASH_COUNT(lines->files) >= LINES_CHILD_FILES_MAX;
 }
 
-int lines_add(struct lines *lines, uint64_t file_id, const char *path, uint64_t address)
+int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *path,
+		     uint64_t address)
 {
 	struct place *place = place_find(lines, file_id, address);
 	struct file *file;
@@ -134,17 +137,17 @@ int lines_add(struct lines *lines, uint64_t file_id, const char *path, uint64_t 
 }
 
 /* Files that cannot be opened are not asked about. */
-static void files_open(struct lines *lines)
+static void files_open(struct source_lines *lines)
 {
 	struct file *file, *next;
 
 	HASH_ITER (hh, lines->files, file, next)
-		file->is_done =
-			lines->opener.open_file(lines->opener.userdata, file->id, file->path,
-						LINES_FD_MIN, &file->fds[0], &file->fds[1]) != 0;
+		file->is_done = lines->opener.open_file(lines->opener.userdata, file->id,
+							file->path, SOURCE_LINES_FD_MIN,
+							&file->fds[0], &file->fds[1]) != 0;
 }
 
-static size_t files_left(const struct lines *lines)
+static size_t files_left(const struct source_lines *lines)
 {
 	struct file *file, *next;
 	size_t n = 0;
@@ -155,26 +158,27 @@ static size_t files_left(const struct lines *lines)
 }
 
 /* What is asked of those files; the caller's to free. */
-static void *request_make(const struct lines *lines, const struct lines_helper *helper, size_t n,
-			  int *fds, size_t *size_out)
+static void *request_make(const struct source_lines *lines,
+			  const struct source_lines_helper *helper, size_t n, int *fds,
+			  size_t *size_out)
 {
-	size_t files_size = n * sizeof(struct symbol_lines_file), i = 0;
-	size_t size = sizeof(struct symbol_lines_head) + files_size +
+	size_t files_size = n * sizeof(struct lines_child_file), i = 0;
+	size_t size = sizeof(struct lines_child_head) + files_size +
 		      HASH_COUNT(lines->places) * sizeof(uint64_t);
 	char *data = calloc(1, size);
-	struct symbol_lines_head *head = (void *)data;
-	struct symbol_lines_file *files = (void *)(head + 1);
+	struct lines_child_head *head = (void *)data;
+	struct lines_child_file *files = (void *)(head + 1);
 	uint64_t *addresses = (void *)(data + sizeof(*head) + files_size), *at = addresses;
 	struct file *file, *next;
 
 	if (!data)
 		return NULL;
-	lines_helper_limits(helper, head);
+	source_lines_helper_limits(helper, head);
 	head->n_files = (uint32_t)n;
 	HASH_ITER (hh, lines->files, file, next) {
 		if (file->is_done)
 			continue;
-		files[i] = (struct symbol_lines_file){
+		files[i] = (struct lines_child_file){
 			.n = file->n,
 			.has_file = true,
 			.has_debug = file->fds[1] >= 0,
@@ -221,14 +225,14 @@ static bool reader_text(struct reader *reader, struct arena *arena, size_t n, co
 	return true;
 }
 
-static bool place_read(struct lines *lines, struct reader *reader, struct place *place)
+static bool place_read(struct source_lines *lines, struct reader *reader, struct place *place)
 {
-	struct symbol_lines_place head;
-	struct symbol_lines_frame frame;
-	struct lines_frame *frames;
+	struct lines_child_place head;
+	struct lines_child_frame frame;
+	struct source_frame *frames;
 	uint32_t i;
 
-	if (!reader_get(reader, &head, sizeof(head)) || head.frames > SYMBOL_LINES_DEPTH_MAX)
+	if (!reader_get(reader, &head, sizeof(head)) || head.frames > LINES_CHILD_DEPTH_MAX)
 		return false;
 	frames = arena_array(lines->arena, head.frames + 1, sizeof(*frames));
 	if (!frames)
@@ -245,7 +249,7 @@ static bool place_read(struct lines *lines, struct reader *reader, struct place 
 	return true;
 }
 
-static bool file_read(struct lines *lines, struct reader *reader, struct file *file)
+static bool file_read(struct source_lines *lines, struct reader *reader, struct file *file)
 {
 	struct place *place;
 	uint32_t has_lines;
@@ -261,7 +265,7 @@ static bool file_read(struct lines *lines, struct reader *reader, struct file *f
 }
 
 /* The files that are whole. NULL when all are, else the first one that is not. */
-static struct file *reply_parse(struct lines *lines, struct reader *reader)
+static struct file *reply_parse(struct source_lines *lines, struct reader *reader)
 {
 	struct file *file, *next;
 
@@ -272,12 +276,13 @@ static struct file *reply_parse(struct lines *lines, struct reader *reader)
 }
 
 /* Asks once. -EAGAIN when it ended at one of the files: the others may be asked about again. */
-static int lines_ask(struct lines *lines, struct lines_helper *helper, int64_t until_ns)
+static int lines_ask(struct source_lines *lines, struct source_lines_helper *helper,
+		     int64_t until_ns)
 {
 	_cleanup_(freep) void *data = NULL, *reply = NULL;
-	int fds[2 * SYMBOL_LINES_FILES_MAX], r;
+	int fds[2 * LINES_CHILD_FILES_MAX], r;
 	size_t n = files_left(lines), size = 0;
-	struct lines_request request;
+	struct source_lines_request request;
 	struct file *culprit;
 	struct reader reader;
 	const char *reason;
@@ -285,8 +290,8 @@ static int lines_ask(struct lines *lines, struct lines_helper *helper, int64_t u
 	data = request_make(lines, helper, n, fds, &size);
 	if (!data)
 		return -ENOMEM;
-	request = (struct lines_request){ data, size, fds, 2 * n };
-	r = lines_helper_run(helper, &request, until_ns, &reply, &size, &reason);
+	request = (struct source_lines_request){ data, size, fds, 2 * n };
+	r = source_lines_helper_run(helper, &request, until_ns, &reply, &size, &reason);
 	reader = (struct reader){ reply, size };
 	culprit = reply_parse(lines, &reader);
 	if (!culprit)
@@ -300,9 +305,9 @@ static int lines_ask(struct lines *lines, struct lines_helper *helper, int64_t u
 	return r == -ETIMEDOUT || r == -EBUSY ? 0 : -EAGAIN;
 }
 
-int lines_run(struct lines *lines, struct lines_helper *helper)
+int source_lines_run(struct source_lines *lines, struct source_lines_helper *helper)
 {
-	int64_t until = lines_helper_deadline(helper);
+	int64_t until = source_lines_helper_deadline(helper);
 	int i, r = -EAGAIN;
 
 	files_open(lines);
@@ -311,8 +316,8 @@ int lines_run(struct lines *lines, struct lines_helper *helper)
 	return r == -ENOMEM ? r : 0;
 }
 
-const struct lines_frame *lines_find(const struct lines *lines, uint64_t file_id, uint64_t address,
-				     size_t *n_out)
+const struct source_frame *source_lines_find(const struct source_lines *lines, uint64_t file_id,
+					     uint64_t address, size_t *n_out)
 {
 	const struct place *place = place_find(lines, file_id, address);
 
@@ -328,7 +333,7 @@ static const char *base_name(const char *path)
 }
 
 /* Those without, by name, the first few of them. */
-static const char *files_note(const struct lines *lines)
+static const char *files_note(const struct source_lines *lines)
 {
 	enum { NAMED = 4 };
 	const char *names = "";
@@ -348,7 +353,7 @@ static const char *files_note(const struct lines *lines)
 		     : NULL;
 }
 
-int lines_notes(const struct lines *lines, const char **notes, size_t *n_out)
+int source_lines_notes(const struct source_lines *lines, const char **notes, size_t *n_out)
 {
 	size_t n = 0, i;
 

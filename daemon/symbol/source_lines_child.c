@@ -174,12 +174,12 @@ static const char *name_of(Dwarf_Die *die, char *buffer)
 
 static size_t text_size(const char *text)
 {
-	return text ? strnlen(text, SYMBOL_LINES_TEXT_MAX) : 0;
+	return text ? strnlen(text, LINES_CHILD_TEXT_MAX) : 0;
 }
 
 static int frame_write(FILE *out, const char *name, const struct place *place)
 {
-	const struct symbol_lines_frame frame = {
+	const struct lines_child_frame frame = {
 		.line = place->line,
 		.name_size = (uint16_t)text_size(name),
 		.file_size = (uint16_t)text_size(place->file),
@@ -195,14 +195,14 @@ static int frame_write(FILE *out, const char *name, const struct place *place)
 static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit, struct place place)
 {
 	_cleanup_(freep) char *buffer = malloc(DEMANGLE_OUTPUT_MAX);
-	struct symbol_lines_place head = { .frames = 1 };
+	struct lines_child_place head = { .frames = 1 };
 	int i, end, r = 0;
 
 	if (!buffer)
 		return -ENOMEM;
 	for (end = 0; end < n && dwarf_tag(&scopes[end]) != DW_TAG_subprogram; end++)
 		if (dwarf_tag(&scopes[end]) == DW_TAG_inlined_subroutine &&
-		    head.frames < SYMBOL_LINES_DEPTH_MAX)
+		    head.frames < LINES_CHILD_DEPTH_MAX)
 			head.frames++;
 	fwrite(&head, sizeof(head), 1, out);
 	for (i = 0; i < end && !r; i++) {
@@ -231,7 +231,7 @@ static int nest_of(Dwarf_Die *unit, Dwarf_Addr at, Dwarf_Die **out)
 
 static int place_write(FILE *out, const struct image *image, Dwarf_Addr at)
 {
-	static const struct symbol_lines_place none;
+	static const struct lines_child_place none;
 	_cleanup_(freep) Dwarf_Die *nest = NULL;
 	struct place place;
 	Dwarf_Die unit;
@@ -247,10 +247,10 @@ static int place_write(FILE *out, const struct image *image, Dwarf_Addr at)
 }
 
 /* In the file itself, or in its separate debug file. */
-static int file_write(FILE *out, const struct symbol_lines_file *file, unsigned int number,
+static int file_write(FILE *out, const struct lines_child_file *file, unsigned int number,
 		      const uint64_t *addresses)
 {
-	int fd = SYMBOL_LINES_FIRST_FD + 2 * (int)number, r = 0;
+	int fd = LINES_CHILD_FIRST_FD + 2 * (int)number, r = 0;
 	struct image image = { 0 };
 	uint32_t has_lines;
 
@@ -267,27 +267,27 @@ static int file_write(FILE *out, const struct symbol_lines_file *file, unsigned 
 }
 
 struct request {
-	const struct symbol_lines_head *head;
-	const struct symbol_lines_file *files;
+	const struct lines_child_head *head;
+	const struct lines_child_file *files;
 	const uint64_t *addresses;
 };
 
 /* Made by the daemon: what does not fit together is its mistake. */
 static int request_map(struct request *out)
 {
-	const struct symbol_lines_head *head;
+	const struct lines_child_head *head;
 	size_t size, at = sizeof(*head), n = 0;
 	struct stat st;
 	char *memory;
 
-	if (fstat(SYMBOL_LINES_REQUEST_FD, &st) < 0)
+	if (fstat(LINES_CHILD_REQUEST_FD, &st) < 0)
 		return -errno;
 	size = (size_t)st.st_size;
-	memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, SYMBOL_LINES_REQUEST_FD, 0);
+	memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, LINES_CHILD_REQUEST_FD, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
 	head = (const void *)memory;
-	if (size < at || head->n_files > SYMBOL_LINES_FILES_MAX)
+	if (size < at || head->n_files > LINES_CHILD_FILES_MAX)
 		return -EINVAL;
 	out->head = head;
 	out->files = (const void *)(memory + at);
@@ -306,11 +306,11 @@ static int limit_set(int which, rlim_t value)
 }
 
 /* Nothing it could do with what it reads but write an answer. */
-static int process_limit(const struct symbol_lines_head *head)
+static int process_limit(const struct lines_child_head *head)
 {
 	int r = privilege_limit(0);
 
-	prctl(PR_SET_NAME, SYMBOL_LINES_NAME);
+	prctl(PR_SET_NAME, LINES_CHILD_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!r)
 		r = limit_set(RLIMIT_CORE, 0);
@@ -325,7 +325,7 @@ static int process_limit(const struct symbol_lines_head *head)
 	return r;
 }
 
-int symbol_lines_main(void)
+int lines_child_main(void)
 {
 	struct request request = { 0 };
 	size_t at = 0;
@@ -337,7 +337,7 @@ int symbol_lines_main(void)
 		r = process_limit(request.head);
 	if (r)
 		return EXIT_FAILURE;
-	out = fdopen(SYMBOL_LINES_REPLY_FD, "w");
+	out = fdopen(LINES_CHILD_REPLY_FD, "w");
 	if (!out)
 		return EXIT_FAILURE;
 	for (unsigned int i = 0; i < request.head->n_files && !r; i++) {

@@ -11,28 +11,28 @@
 #include <stdint.h>
 
 /* argv[0] of the daemon's own program when it is to be this process. */
-#define SYMBOL_LINES_NAME "stackd-lines"
+#define LINES_CHILD_NAME "stackd-lines"
 
 enum {
-	SYMBOL_LINES_REQUEST_FD = 3,
-	SYMBOL_LINES_REPLY_FD = 4,
-	SYMBOL_LINES_FIRST_FD = 5, /* of the files */
-	SYMBOL_LINES_FILES_MAX = 128,
-	SYMBOL_LINES_PLACES_MAX = 65536,
-	SYMBOL_LINES_DEPTH_MAX = 32, /* functions inlined into each other */
-	SYMBOL_LINES_TEXT_MAX = 4096,
+	LINES_CHILD_REQUEST_FD = 3,
+	LINES_CHILD_REPLY_FD = 4,
+	LINES_CHILD_FIRST_FD = 5, /* of the files */
+	LINES_CHILD_FILES_MAX = 128,
+	LINES_CHILD_PLACES_MAX = 65536,
+	LINES_CHILD_DEPTH_MAX = 32, /* functions inlined into each other */
+	LINES_CHILD_TEXT_MAX = 4096,
 };
 
 /* A request: the head, for each file its part of the addresses, then the addresses of all. */
-struct symbol_lines_head {
+struct lines_child_head {
 	uint64_t memory_bytes;
 	uint64_t reply_bytes;
 	uint32_t cpu_seconds;
 	uint32_t n_files;
 };
 
-/* The descriptors of a file are SYMBOL_LINES_FIRST_FD + 2 * its number, and the one after it. */
-struct symbol_lines_file {
+/* The descriptors of a file are LINES_CHILD_FIRST_FD + 2 * its number, and the one after it. */
+struct lines_child_file {
 	uint32_t n;
 	uint8_t has_file;
 	uint8_t has_debug; /* its separate debug file */
@@ -44,16 +44,16 @@ struct symbol_lines_file {
  * addresses (also where it has none) how many frames, and these, leaf first, with their texts
  * behind. All but the last are inlined; the last has no name.
  */
-struct symbol_lines_place {
+struct lines_child_place {
 	uint32_t frames;
 };
 
-struct symbol_lines_frame {
+struct lines_child_frame {
 	uint32_t line;		       /* 0: not known */
 	uint16_t name_size, file_size; /* 0: not known */
 };
 
 /* What the process does; its exit code. */
-int symbol_lines_main(void);
+int lines_child_main(void);
 
 #endif

@@ -24,18 +24,18 @@
 
 #define REPLY_MAX (UINT64_C(16) << 20)
 
-struct lines_helper {
+struct source_lines_helper {
 	pthread_mutex_t lock; /* held while one runs: its memory is bounded, not that of several */
 	pthread_mutex_t stats_lock;
-	struct lines_stats stats;
+	struct source_lines_stats stats;
 	uint64_t max_memory;
 	int64_t run_ns;
 	const char *program;
 };
 
-int lines_helper_new(uint64_t max_memory, struct lines_helper **out)
+int source_lines_helper_new(uint64_t max_memory, struct source_lines_helper **out)
 {
-	struct lines_helper *helper = calloc(1, sizeof(*helper));
+	struct source_lines_helper *helper = calloc(1, sizeof(*helper));
 
 	if (!helper)
 		return -ENOMEM;
@@ -48,7 +48,7 @@ int lines_helper_new(uint64_t max_memory, struct lines_helper **out)
 	return 0;
 }
 
-struct lines_helper *lines_helper_free(struct lines_helper *helper)
+struct source_lines_helper *source_lines_helper_free(struct source_lines_helper *helper)
 {
 	if (!helper)
 		return NULL;
@@ -58,27 +58,29 @@ struct lines_helper *lines_helper_free(struct lines_helper *helper)
 	return NULL;
 }
 
-void lines_helper_set_program(struct lines_helper *helper, const char *path, int64_t run_ns)
+void source_lines_helper_set_program(struct source_lines_helper *helper, const char *path,
+				     int64_t run_ns)
 {
 	helper->program = path;
 	helper->run_ns = run_ns;
 }
 
-void lines_helper_stats(struct lines_helper *helper, struct lines_stats *out)
+void source_lines_helper_stats(struct source_lines_helper *helper, struct source_lines_stats *out)
 {
 	pthread_mutex_lock(&helper->stats_lock);
 	*out = helper->stats;
 	pthread_mutex_unlock(&helper->stats_lock);
 }
 
-void lines_helper_limits(const struct lines_helper *helper, struct symbol_lines_head *out)
+void source_lines_helper_limits(const struct source_lines_helper *helper,
+				struct lines_child_head *out)
 {
 	out->memory_bytes = helper->max_memory;
 	out->reply_bytes = REPLY_MAX;
 	out->cpu_seconds = (uint32_t)((helper->run_ns + NS_PER_S - 1) / NS_PER_S);
 }
 
-int64_t lines_helper_deadline(const struct lines_helper *helper)
+int64_t source_lines_helper_deadline(const struct source_lines_helper *helper)
 {
 	return clock_ns(CLOCK_MONOTONIC) + helper->run_ns;
 }
@@ -87,7 +89,7 @@ int64_t lines_helper_deadline(const struct lines_helper *helper)
 static int memory_file(const void *data, size_t size)
 {
 	_cleanup_(closep) int low = memfd_create("stackd-lines", MFD_CLOEXEC);
-	int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, LINES_FD_MIN);
+	int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, SOURCE_LINES_FD_MIN);
 
 	if (fd < 0)
 		return -errno;
@@ -98,8 +100,8 @@ static int memory_file(const void *data, size_t size)
 	return fd;
 }
 
-static int actions_fill(posix_spawn_file_actions_t *actions, const struct lines_request *request,
-			int request_fd, int reply_fd)
+static int actions_fill(posix_spawn_file_actions_t *actions,
+			const struct source_lines_request *request, int request_fd, int reply_fd)
 {
 	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDWR, 0);
 	size_t i;
@@ -107,15 +109,15 @@ static int actions_fill(posix_spawn_file_actions_t *actions, const struct lines_
 	if (!r)
 		r = posix_spawn_file_actions_adddup2(actions, STDIN_FILENO, STDOUT_FILENO);
 	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, request_fd, SYMBOL_LINES_REQUEST_FD);
+		r = posix_spawn_file_actions_adddup2(actions, request_fd, LINES_CHILD_REQUEST_FD);
 	if (!r)
-		r = posix_spawn_file_actions_adddup2(actions, reply_fd, SYMBOL_LINES_REPLY_FD);
+		r = posix_spawn_file_actions_adddup2(actions, reply_fd, LINES_CHILD_REPLY_FD);
 	for (i = 0; i < request->n_fds && !r; i++)
 		if (request->fds[i] >= 0)
 			r = posix_spawn_file_actions_adddup2(actions, request->fds[i],
-							     SYMBOL_LINES_FIRST_FD + (int)i);
+							     LINES_CHILD_FIRST_FD + (int)i);
 	if (!r)
-		r = posix_spawn_file_actions_addclosefrom_np(actions, SYMBOL_LINES_FIRST_FD +
+		r = posix_spawn_file_actions_addclosefrom_np(actions, LINES_CHILD_FIRST_FD +
 									      (int)request->n_fds);
 	return -r;
 }
@@ -137,10 +139,11 @@ static int attributes_fill(posix_spawnattr_t *attributes)
 	return -r;
 }
 
-static int process_start(const struct lines_helper *helper, const struct lines_request *request,
-			 int request_fd, int reply_fd, pid_t *pid_out)
+static int process_start(const struct source_lines_helper *helper,
+			 const struct source_lines_request *request, int request_fd, int reply_fd,
+			 pid_t *pid_out)
 {
-	static char name[] = SYMBOL_LINES_NAME;
+	static char name[] = LINES_CHILD_NAME;
 	char *argv[] = { name, NULL }, *env[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -225,8 +228,9 @@ static int reply_read(int fd, void **reply_out, size_t *size_out)
 }
 
 /* With the lock held. */
-static int process_run(struct lines_helper *helper, const struct lines_request *request,
-		       int64_t until_ns, void **reply_out, size_t *size_out, const char **reason)
+static int process_run(struct source_lines_helper *helper,
+		       const struct source_lines_request *request, int64_t until_ns,
+		       void **reply_out, size_t *size_out, const char **reason)
 {
 	_cleanup_(closep) int request_fd = memory_file(request->data, request->size);
 	_cleanup_(closep) int reply_fd = memory_file(NULL, 0);
@@ -254,8 +258,9 @@ static int process_run(struct lines_helper *helper, const struct lines_request *
 	return r;
 }
 
-int lines_helper_run(struct lines_helper *helper, const struct lines_request *request,
-		     int64_t until_ns, void **reply_out, size_t *size_out, const char **reason_out)
+int source_lines_helper_run(struct source_lines_helper *helper,
+			    const struct source_lines_request *request, int64_t until_ns,
+			    void **reply_out, size_t *size_out, const char **reason_out)
 {
 	struct timespec deadline = { .tv_sec = until_ns / NS_PER_S,
 				     .tv_nsec = until_ns % NS_PER_S };

@@ -13,7 +13,7 @@
 #include "daemon/symbol/source_lines.h"
 #include "daemon/symbol/source_lines_child.h"
 
-struct lines_request {
+struct source_lines_request {
 	const void *data; /* as in symbol_lines.h */
 	size_t size;
 	const int *fds; /* for each file two; -1: none */
@@ -21,20 +21,22 @@ struct lines_request {
 };
 
 /* Descriptors given to it are to be numbered from here on. */
-enum { LINES_FD_MIN = 300 };
+enum { SOURCE_LINES_FD_MIN = 300 };
 
 /* What a process may take. */
-void lines_helper_limits(const struct lines_helper *helper, struct symbol_lines_head *out);
+void source_lines_helper_limits(const struct source_lines_helper *helper,
+				struct lines_child_head *out);
 
 /* When what begins now is to be over, CLOCK_MONOTONIC. */
-int64_t lines_helper_deadline(const struct lines_helper *helper);
+int64_t source_lines_helper_deadline(const struct source_lines_helper *helper);
 
 /*
  * The answer is malloc'ed, the caller's; that of a process that was ended is as much as there is,
  * NULL for none. Negative errno with a static reason: -ETIMEDOUT when it was killed for its time,
  * -E2BIG for its memory or what it wrote, -EBUSY when others ran too long.
  */
-int lines_helper_run(struct lines_helper *helper, const struct lines_request *request,
-		     int64_t until_ns, void **reply_out, size_t *size_out, const char **reason_out);
+int source_lines_helper_run(struct source_lines_helper *helper,
+			    const struct source_lines_request *request, int64_t until_ns,
+			    void **reply_out, size_t *size_out, const char **reason_out);
 
 #endif

@@ -21,7 +21,7 @@ static int name_compare(const struct candidate *x, const struct candidate *y)
 	a[x->name_size] = '\0';
 	memcpy(b, y->name, y->name_size);
 	b[y->name_size] = '\0';
-	return symbol_rank_compare(a, x->is_global, b, y->is_global);
+	return alias_rank_compare(a, x->is_global, b, y->is_global);
 }
 
 static int candidate_compare(const void *a, const void *b)

@@ -42,8 +42,8 @@ struct resolver {
 	struct stack_table *stacks;
 	struct window_sink sink;
 	char *const *idle_functions;
-	struct kernel_symbols *kernel;	      /* the thread's own */
-	struct kernel_symbols *kernel_before; /* frames of the stack at hand have names of it */
+	struct kallsyms *kernel;	/* the thread's own */
+	struct kallsyms *kernel_before; /* frames of the stack at hand have names of it */
 	int64_t kernel_loaded_ns;
 	_Atomic int kernel_status;
 	uint64_t sched_start; /* the scheduler's text, as in kallsyms; 0: unknown */
@@ -70,11 +70,11 @@ static void sched_text_read(struct resolver *resolver)
 
 static void kernel_load(struct resolver *resolver)
 {
-	struct kernel_symbols *symbols;
+	struct kallsyms *symbols;
 	int r;
 
 	resolver->kernel_loaded_ns = clock_ns(CLOCK_MONOTONIC);
-	r = kernel_symbols_load(NULL, &symbols);
+	r = kallsyms_load(NULL, &symbols);
 	if (r != resolver->kernel_status && r)
 		log_err(r, "read the kernel's symbols from /proc/kallsyms");
 	resolver->kernel_status = r;
@@ -87,14 +87,14 @@ static void kernel_load(struct resolver *resolver)
 static void kernel_lookup(struct resolver *resolver, uint64_t ip, bool is_call, struct symbol *out)
 {
 	*out = (struct symbol){ .kind = FRAME_KERNEL, .file_offset = ip };
-	if (resolver->kernel && kernel_symbols_lookup(resolver->kernel, ip, is_call, out))
+	if (resolver->kernel && kallsyms_lookup(resolver->kernel, ip, is_call, out))
 		return;
 	if (resolver->kernel_before ||
 	    clock_ns(CLOCK_MONOTONIC) - resolver->kernel_loaded_ns < KERNEL_RELOAD_NS)
 		return;
 	kernel_load(resolver);
 	if (resolver->kernel)
-		kernel_symbols_lookup(resolver->kernel, ip, is_call, out);
+		kallsyms_lookup(resolver->kernel, ip, is_call, out);
 }
 
 static bool is_schedule(const struct symbol *symbol)
@@ -278,7 +278,7 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 	}
 	if (stack->process)
 		process_release_symbols(stack->process);
-	resolver->kernel_before = kernel_symbols_free(resolver->kernel_before);
+	resolver->kernel_before = kallsyms_free(resolver->kernel_before);
 	stack_finish(resolver, stack);
 }
 
@@ -370,7 +370,7 @@ struct resolver *resolver_free(struct resolver *resolver)
 	pthread_cond_signal(&resolver->added);
 	pthread_mutex_unlock(&resolver->lock);
 	pthread_join(resolver->thread, NULL);
-	kernel_symbols_free(resolver->kernel);
+	kallsyms_free(resolver->kernel);
 	pthread_cond_destroy(&resolver->added);
 	pthread_mutex_destroy(&resolver->lock);
 	free(resolver);

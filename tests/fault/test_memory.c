@@ -193,17 +193,17 @@ static const char *kallsyms_path;
 
 static int work_kernel_symbols(void)
 {
-	struct kernel_symbols *symbols = NULL;
+	struct kallsyms *symbols = NULL;
 	struct symbol symbol;
-	int r = kernel_symbols_load(kallsyms_path, &symbols);
+	int r = kallsyms_load(kallsyms_path, &symbols);
 
 	if (r < 0) {
 		assert_null(symbols);
 		return r;
 	}
-	assert_true(kernel_symbols_lookup(symbols, 0xffffffff81000100, false, &symbol));
+	assert_true(kallsyms_lookup(symbols, 0xffffffff81000100, false, &symbol));
 	assert_string_equal(symbol.name, "first");
-	kernel_symbols_free(symbols);
+	kallsyms_free(symbols);
 	return 0;
 }
 

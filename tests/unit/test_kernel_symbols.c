@@ -37,7 +37,7 @@ static const char made_up[] = "0000000000000000 A fixed_percpu_data\n"
 			      "ffffffffc0200000 t bpf_prog_0123456789abcdef_one\t[bpf]\n"
 			      "ffffffffc0200100 t bpf_prog_fedcba9876543210_two\t[bpf]\n";
 
-static int load(const char *text, struct kernel_symbols **out)
+static int load(const char *text, struct kallsyms **out)
 {
 	char path[] = "/tmp/test_kallsyms.XXXXXX";
 	int fd = mkstemp(path), r;
@@ -45,27 +45,27 @@ static int load(const char *text, struct kernel_symbols **out)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
-	r = kernel_symbols_load(path, out);
+	r = kallsyms_load(path, out);
 	unlink(path);
 	return r;
 }
 
-static void assert_name(struct kernel_symbols *symbols, uint64_t address, const char *name,
+static void assert_name(struct kallsyms *symbols, uint64_t address, const char *name,
 			uint64_t offset)
 {
 	struct symbol symbol;
 
-	assert_true(kernel_symbols_lookup(symbols, address, false, &symbol));
+	assert_true(kallsyms_lookup(symbols, address, false, &symbol));
 	assert_string_equal(symbol.name, name);
 	assert_int_equal(symbol.name_offset, offset);
 	assert_int_equal(symbol.kind, FRAME_KERNEL);
 }
 
-static void assert_no_name(struct kernel_symbols *symbols, uint64_t address)
+static void assert_no_name(struct kallsyms *symbols, uint64_t address)
 {
 	struct symbol symbol;
 
-	assert_false(kernel_symbols_lookup(symbols, address, false, &symbol));
+	assert_false(kallsyms_lookup(symbols, address, false, &symbol));
 	assert_null(symbol.name);
 	assert_null(symbol.module);
 	assert_int_equal(symbol.file_id, 0);
@@ -75,7 +75,7 @@ static void assert_no_name(struct kernel_symbols *symbols, uint64_t address)
 
 static void names_functions(void **state)
 {
-	struct kernel_symbols *symbols;
+	struct kallsyms *symbols;
 
 	assert_int_equal(load(made_up, &symbols), 0);
 	assert_name(symbols, CORE, "startup_64", 0);
@@ -87,12 +87,12 @@ static void names_functions(void **state)
 	assert_name(symbols, CORE + 0x3ff, "__schedule", 0xff);
 	assert_name(symbols, MOD + 0x2ff, "mod_a", 0x2ff);
 	assert_name(symbols, MOD + 0x300, "mod_b", 0);
-	kernel_symbols_free(symbols);
+	kallsyms_free(symbols);
 }
 
 static void has_ends(void **state)
 {
-	struct kernel_symbols *symbols;
+	struct kallsyms *symbols;
 
 	assert_int_equal(load(made_up, &symbols), 0);
 	assert_no_name(symbols, 0);
@@ -105,23 +105,23 @@ static void has_ends(void **state)
 	assert_no_name(symbols, MOD - 1);
 	assert_no_name(symbols, MOD + 0x20000);
 	assert_no_name(symbols, UINT64_MAX);
-	kernel_symbols_free(symbols);
+	kallsyms_free(symbols);
 }
 
 static void return_address_names_the_caller(void **state)
 {
-	struct kernel_symbols *symbols;
+	struct kallsyms *symbols;
 	struct symbol symbol;
 
 	assert_int_equal(load(made_up, &symbols), 0);
 	/* A call that never returns may be the last instruction. */
-	assert_true(kernel_symbols_lookup(symbols, CORE + 0x100, true, &symbol));
+	assert_true(kallsyms_lookup(symbols, CORE + 0x100, true, &symbol));
 	assert_string_equal(symbol.name, "startup_64");
 	assert_int_equal(symbol.name_offset, 0x100);
 	assert_int_equal(symbol.file_offset, 0x100);
-	assert_false(kernel_symbols_lookup(symbols, CORE, true, &symbol));
-	assert_false(kernel_symbols_lookup(symbols, 0, true, &symbol));
-	kernel_symbols_free(symbols);
+	assert_false(kallsyms_lookup(symbols, CORE, true, &symbol));
+	assert_false(kallsyms_lookup(symbols, 0, true, &symbol));
+	kallsyms_free(symbols);
 }
 
 /* The same kernel elsewhere in memory: what is stored must match. */
@@ -133,43 +133,43 @@ static void identity_does_not_depend_on_addresses(void **state)
 				    "ffffffffc0900000 t mod_a\t[amodule]\n"
 				    "ffffffffc0900300 t mod_b\t[amodule]\n"
 				    "ffffffffc0a00000 t bpf_prog_fedcba9876543210_two\t[bpf]\n";
-	struct kernel_symbols *here, *there;
+	struct kallsyms *here, *there;
 	struct symbol a, b, kernel;
 
 	assert_int_equal(load(made_up, &here), 0);
 	assert_int_equal(load(moved, &there), 0);
-	assert_true(kernel_symbols_lookup(here, CORE + 0x123, false, &kernel));
-	assert_true(kernel_symbols_lookup(there, UINT64_C(0xffffffffa5000123), false, &b));
+	assert_true(kallsyms_lookup(here, CORE + 0x123, false, &kernel));
+	assert_true(kallsyms_lookup(there, UINT64_C(0xffffffffa5000123), false, &b));
 	assert_string_equal(kernel.module, "kernel");
 	assert_true(kernel.file_id && kernel.file_id == b.file_id);
 	assert_int_equal(kernel.file_offset, 0x123);
 	assert_int_equal(b.file_offset, 0x123);
 
-	assert_true(kernel_symbols_lookup(here, MOD + 0x310, false, &a));
-	assert_true(kernel_symbols_lookup(there, UINT64_C(0xffffffffc0900310), false, &b));
+	assert_true(kallsyms_lookup(here, MOD + 0x310, false, &a));
+	assert_true(kallsyms_lookup(there, UINT64_C(0xffffffffc0900310), false, &b));
 	assert_string_equal(a.module, "amodule");
 	assert_true(a.file_id == b.file_id && a.file_id != kernel.file_id);
 	assert_int_equal(a.file_offset, 0x310);
 	assert_int_equal(b.file_offset, 0x310);
 
 	/* BPF programs are loaded in any order. */
-	assert_true(kernel_symbols_lookup(here, UINT64_C(0xffffffffc0200120), false, &a));
-	assert_true(kernel_symbols_lookup(there, UINT64_C(0xffffffffc0a00020), false, &b));
+	assert_true(kallsyms_lookup(here, UINT64_C(0xffffffffc0200120), false, &a));
+	assert_true(kallsyms_lookup(there, UINT64_C(0xffffffffc0a00020), false, &b));
 	assert_string_equal(a.module, "bpf");
 	assert_string_equal(a.name, "bpf_prog_fedcba9876543210_two");
 	assert_true(a.file_id == b.file_id);
 	assert_int_equal(a.file_offset, 0x20);
 	assert_int_equal(b.file_offset, 0x20);
-	assert_true(kernel_symbols_lookup(here, UINT64_C(0xffffffffc0200020), false, &b));
+	assert_true(kallsyms_lookup(here, UINT64_C(0xffffffffc0200020), false, &b));
 	assert_true(a.file_id != b.file_id);
-	kernel_symbols_free(here);
-	kernel_symbols_free(there);
+	kallsyms_free(here);
+	kallsyms_free(there);
 }
 
 static void refuses_what_is_no_list(void **state)
 {
 	char *long_name = malloc(2000);
-	struct kernel_symbols *symbols;
+	struct kallsyms *symbols;
 
 	assert_int_equal(load("0000000000000000 T _text\n0000000000000000 t a\n", &symbols),
 			 -EPERM);
@@ -180,7 +180,7 @@ static void refuses_what_is_no_list(void **state)
 	assert_int_equal(load("ffffffff81000000 T \n", &symbols), -EBADMSG);
 	assert_int_equal(load("ffffffff810000000 T a\n", &symbols), -EBADMSG);
 	assert_int_equal(load("ffffffff81000000 T a\t[m\n", &symbols), -EBADMSG);
-	assert_int_equal(kernel_symbols_load("/nonexistent", &symbols), -ENOENT);
+	assert_int_equal(kallsyms_load("/nonexistent", &symbols), -ENOENT);
 	assert_non_null(long_name);
 	memset(long_name, 'a', 2000);
 	memcpy(long_name, "ffffffff81000000 T ", 19);
@@ -213,21 +213,21 @@ static FILE *list_copy(char *path)
 static void agrees_with_the_real_list(void **state)
 {
 	char path[] = "/tmp/test_kallsyms.XXXXXX";
-	struct kernel_symbols *symbols;
+	struct kallsyms *symbols;
 	size_t functions, bytes, checked = 0, same = 0, size = 0;
 	char *line = NULL;
 	FILE *in;
 	int r;
 
-	r = kernel_symbols_load(NULL, &symbols);
+	r = kallsyms_load(NULL, &symbols);
 	if (r == -EPERM || r == -ENOENT || r == -EACCES) {
 		print_message("the kernel hides its addresses\n");
 		skip();
 	}
 	assert_int_equal(r, 0);
-	kernel_symbols_free(symbols);
+	kallsyms_free(symbols);
 	in = list_copy(path);
-	assert_int_equal(kernel_symbols_load(path, &symbols), 0);
+	assert_int_equal(kallsyms_load(path, &symbols), 0);
 	unlink(path);
 	while (getline(&line, &size, in) > 0) {
 		unsigned long long address;
@@ -236,7 +236,7 @@ static void agrees_with_the_real_list(void **state)
 
 		assert_int_equal(sscanf(line, "%llx %c %599s", &address, &type, name), 3);
 		if ((type != 't' && type != 'T') ||
-		    !kernel_symbols_lookup(symbols, address, false, &symbol))
+		    !kallsyms_lookup(symbols, address, false, &symbol))
 			continue;
 		checked++;
 		if (strncmp(name, "__pfx_", 6) && strncmp(name, "__cfi_", 6))
@@ -245,11 +245,11 @@ static void agrees_with_the_real_list(void **state)
 	}
 	free(line);
 	fclose(in);
-	kernel_symbols_size(symbols, &functions, &bytes);
+	kallsyms_size(symbols, &functions, &bytes);
 	assert_true(functions > 10000 && bytes > functions * 14 && bytes < functions * 100);
 	assert_true(checked >= functions - 100);
 	assert_true(same > functions * 9 / 10);
-	kernel_symbols_free(symbols);
+	kallsyms_free(symbols);
 }
 
 int main(void)

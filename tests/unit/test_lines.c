@@ -22,9 +22,9 @@
 #include "daemon/symbol/source_lines_child.h"
 
 static struct process_table *processes;
-static struct lines_helper *helper;
+static struct source_lines_helper *helper;
 static struct arena *arena;
-static struct lines *lines;
+static struct source_lines *lines;
 static char self[4096], script[] = "/tmp/test_lines_XXXXXX";
 static uint64_t self_id;
 
@@ -76,21 +76,21 @@ static int open_file(void *userdata, uint64_t file_id, const char *path, int fd_
 
 static int set_up(void **state)
 {
-	struct lines_opener opener = { open_file, NULL };
+	struct source_lines_opener opener = { open_file, NULL };
 
 	assert_int_equal(process_table_new_stored(&processes), 0);
-	assert_int_equal(lines_helper_new(UINT64_C(4) << 30, &helper), 0);
+	assert_int_equal(source_lines_helper_new(UINT64_C(4) << 30, &helper), 0);
 	arena = arena_new();
 	opener.userdata = processes;
-	assert_int_equal(lines_new(arena, &opener, &lines), 0);
+	assert_int_equal(source_lines_new(arena, &opener, &lines), 0);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	lines_free(lines);
+	source_lines_free(lines);
 	arena_free(arena);
-	lines_helper_free(helper);
+	source_lines_helper_free(helper);
 	process_table_free(processes);
 	return 0;
 }
@@ -102,15 +102,15 @@ static void answer_by(const char *text, int64_t run_ns)
 
 	assert_true(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	close(fd);
-	lines_helper_set_program(helper, script, run_ns);
+	source_lines_helper_set_program(helper, script, run_ns);
 }
 
 static void assert_note(const char *expected)
 {
-	const char *notes[LINES_NOTES_MAX];
+	const char *notes[SOURCE_LINES_NOTES_MAX];
 	size_t n;
 
-	assert_int_equal(lines_notes(lines, notes, &n), 0);
+	assert_int_equal(source_lines_notes(lines, notes, &n), 0);
 	assert_int_equal(n, expected ? 1 : 0);
 	if (expected && !strstr(notes[0], expected))
 		fail_msg("%s: not said in: %s", expected, notes[0]);
@@ -118,18 +118,18 @@ static void assert_note(const char *expected)
 
 static void test_lines_of_this_program(void **state)
 {
-	const struct lines_frame *frames;
+	const struct source_frame *frames;
 	uint64_t address;
 	size_t n;
 	int line, called;
 
 	called = __LINE__ + 1;
 	address = here(&line) - load_bias;
-	assert_int_equal(lines_add(lines, self_id, self, address), 0);
-	assert_int_equal(lines_add(lines, self_id, self, address), 0);
-	assert_int_equal(lines_add(lines, self_id, self, 1), 0);
-	assert_int_equal(lines_run(lines, helper), 0);
-	frames = lines_find(lines, self_id, address, &n);
+	assert_int_equal(source_lines_add(lines, self_id, self, address), 0);
+	assert_int_equal(source_lines_add(lines, self_id, self, address), 0);
+	assert_int_equal(source_lines_add(lines, self_id, self, 1), 0);
+	assert_int_equal(source_lines_run(lines, helper), 0);
+	frames = source_lines_find(lines, self_id, address, &n);
 	assert_int_equal(n, 2);
 	assert_string_equal(frames[0].name, "here");
 	assert_non_null(strstr(frames[0].file, "test_lines.c"));
@@ -137,7 +137,7 @@ static void test_lines_of_this_program(void **state)
 	assert_null(frames[1].name);
 	assert_non_null(strstr(frames[1].file, "test_lines.c"));
 	assert_int_equal(frames[1].line, called);
-	assert_null(lines_find(lines, self_id, 1, &n));
+	assert_null(source_lines_find(lines, self_id, 1, &n));
 	assert_note(NULL);
 }
 
@@ -145,33 +145,33 @@ static void test_a_file_that_is_another_now(void **state)
 {
 	size_t n;
 
-	assert_int_equal(lines_add(lines, self_id + 1, self, 4096), 0);
-	assert_int_equal(lines_add(lines, self_id + 2, "/nowhere/gone", 4096), 0);
-	assert_int_equal(lines_run(lines, helper), 0);
-	assert_null(lines_find(lines, self_id + 1, 4096, &n));
+	assert_int_equal(source_lines_add(lines, self_id + 1, self, 4096), 0);
+	assert_int_equal(source_lines_add(lines, self_id + 2, "/nowhere/gone", 4096), 0);
+	assert_int_equal(source_lines_run(lines, helper), 0);
+	assert_null(source_lines_find(lines, self_id + 1, 4096, &n));
 	assert_note("gone: no debug information was found, or the file is gone");
 }
 
 static void failing(const char *text, const char *note)
 {
-	struct lines_stats stats;
+	struct source_lines_stats stats;
 	size_t n;
 
 	answer_by(text, NS_PER_S / 2);
-	assert_int_equal(lines_add(lines, self_id, self, 4096), 0);
-	assert_int_equal(lines_run(lines, helper), 0);
-	assert_null(lines_find(lines, self_id, 4096, &n));
-	lines_helper_stats(helper, &stats);
+	assert_int_equal(source_lines_add(lines, self_id, self, 4096), 0);
+	assert_int_equal(source_lines_run(lines, helper), 0);
+	assert_null(source_lines_find(lines, self_id, 4096, &n));
+	source_lines_helper_stats(helper, &stats);
 	assert_int_equal(stats.runs, 1);
 	assert_note(note);
 }
 
 static void test_one_that_hangs(void **state)
 {
-	struct lines_stats stats;
+	struct source_lines_stats stats;
 
 	failing("#!/bin/sh\nexec sleep 600\n", "took too long");
-	lines_helper_stats(helper, &stats);
+	source_lines_helper_stats(helper, &stats);
 	assert_int_equal(stats.failed, 1);
 }
 
@@ -204,13 +204,13 @@ static void test_half_a_head(void **state)
 
 static void test_limits(void **state)
 {
-	const char *notes[LINES_NOTES_MAX];
+	const char *notes[SOURCE_LINES_NOTES_MAX];
 	size_t n, i;
 
-	for (i = 0; i < SYMBOL_LINES_FILES_MAX + 3; i++)
-		assert_int_equal(lines_add(lines, 1000 + i, "/nowhere", 4096), 0);
-	assert_int_equal(lines_run(lines, helper), 0);
-	assert_int_equal(lines_notes(lines, notes, &n), 0);
+	for (i = 0; i < LINES_CHILD_FILES_MAX + 3; i++)
+		assert_int_equal(source_lines_add(lines, 1000 + i, "/nowhere", 4096), 0);
+	assert_int_equal(source_lines_run(lines, helper), 0);
+	assert_int_equal(source_lines_notes(lines, notes, &n), 0);
 	assert_int_equal(n, 2);
 	assert_non_null(strstr(notes[1], "for 3 frames: too many"));
 }
@@ -233,8 +233,8 @@ int main(int argc, char **argv)
 	ssize_t size;
 	int fd, r;
 
-	if (strcmp(argv[0], SYMBOL_LINES_NAME) == 0)
-		return symbol_lines_main();
+	if (strcmp(argv[0], LINES_CHILD_NAME) == 0)
+		return lines_child_main();
 	size = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	self[size > 0 ? size : 0] = '\0';
 	self_id = file_id_of(self);
