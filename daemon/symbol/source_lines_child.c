@@ -20,21 +20,21 @@
 #include "daemon/symbol/demangle.h"
 
 /* Addresses of one unit; sorted. */
-struct range {
+struct symtab_range {
 	Dwarf_Addr start, end;
 	Dwarf_Off unit;
 };
 
 struct image {
 	Dwarf *dwarf;
-	struct range *ranges;
+	struct symtab_range *ranges;
 	size_t n, room;
 };
 
 static int range_add(struct image *image, Dwarf_Addr start, Dwarf_Addr end, Dwarf_Off unit)
 {
 	size_t room = image->room ? 2 * image->room : 256;
-	struct range *ranges = image->ranges;
+	struct symtab_range *ranges = image->ranges;
 
 	if (image->n == image->room) {
 		ranges = reallocarray(ranges, room, sizeof(*ranges));
@@ -43,13 +43,13 @@ static int range_add(struct image *image, Dwarf_Addr start, Dwarf_Addr end, Dwar
 		image->ranges = ranges;
 		image->room = room;
 	}
-	ranges[image->n++] = (struct range){ start, end, unit };
+	ranges[image->n++] = (struct symtab_range){ start, end, unit };
 	return 0;
 }
 
 static int compare_ranges(const void *x, const void *y)
 {
-	const struct range *a = x, *b = y;
+	const struct symtab_range *a = x, *b = y;
 
 	return a->start < b->start ? -1 : a->start > b->start;
 }

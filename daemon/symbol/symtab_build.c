@@ -13,7 +13,7 @@
 #define TEXT_BYTES_MAX	   (256 * 1024 * 1024) /* names may overlap in the file, not here */
 #define SIZELESS_BYTES_MAX 4096 /* how far an assembler function without a size may reach */
 
-static int name_compare(const struct candidate *x, const struct candidate *y)
+static int name_compare(const struct symtab_candidate *x, const struct symtab_candidate *y)
 {
 	char a[ELF_NAME_BYTES_MAX], b[ELF_NAME_BYTES_MAX];
 
@@ -26,7 +26,7 @@ static int name_compare(const struct candidate *x, const struct candidate *y)
 
 static int candidate_compare(const void *a, const void *b)
 {
-	const struct candidate *x = a, *y = b;
+	const struct symtab_candidate *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
@@ -38,12 +38,12 @@ static int candidate_compare(const void *a, const void *b)
  * byte later in the trampoline of signal handlers, which is looked up like a caller but was not
  * one, so that its information begins early.
  */
-static void sizeless_from_frames(struct builder *builder)
+static void sizeless_from_frames(struct symtab_builder *builder)
 {
-	struct candidate *frame = NULL;
+	struct symtab_candidate *frame = NULL;
 
 	for (size_t i = 0; i < builder->n; i++) {
-		struct candidate *item = &builder->items[i];
+		struct symtab_candidate *item = &builder->items[i];
 
 		if (!item->name) {
 			frame = item;
@@ -61,13 +61,13 @@ static void sizeless_from_frames(struct builder *builder)
  * its section and not into anything that has a size. Where only .dynsym is left the functions
  * between the listed ones are hidden, and it would be given their addresses: there it is dropped.
  */
-static void sizeless_extend(struct builder *builder)
+static void sizeless_extend(struct symtab_builder *builder)
 {
 	uint64_t next = UINT64_MAX, covered = 0;
 
 	for (size_t i = builder->n; i-- > 0;) {
-		struct candidate *item = &builder->items[i];
-		uint64_t end = builder_code(builder, item->start)->end;
+		struct symtab_candidate *item = &builder->items[i];
+		uint64_t end = symtab_builder_code(builder, item->start)->end;
 
 		/* From the back, so that next is the nearest start that is not this one's own. */
 		if (i + 1 < builder->n && builder->items[i + 1].start != item->start)
@@ -82,7 +82,7 @@ static void sizeless_extend(struct builder *builder)
 		item->name_size |= UINT16_C(0x8000); /* marks it for the pass below */
 	}
 	for (size_t i = 0; i < builder->n; i++) {
-		struct candidate *item = &builder->items[i];
+		struct symtab_candidate *item = &builder->items[i];
 		bool was_sizeless = item->name_size & 0x8000;
 
 		item->name_size &= 0x7fff;
@@ -94,12 +94,12 @@ static void sizeless_extend(struct builder *builder)
 }
 
 /* What has no name is of use only where no name is. */
-static void nameless_drop(struct builder *builder)
+static void nameless_drop(struct symtab_builder *builder)
 {
 	uint64_t covered = 0;
 
 	for (size_t i = 0; i < builder->n; i++) {
-		struct candidate *item = &builder->items[i];
+		struct symtab_candidate *item = &builder->items[i];
 
 		if (item->name && item->end > covered)
 			covered = item->end;
@@ -109,13 +109,13 @@ static void nameless_drop(struct builder *builder)
 }
 
 /* Drops what has no extent, and of equal extents all but the best name. */
-static void candidates_reduce(struct builder *builder)
+static void candidates_reduce(struct symtab_builder *builder)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < builder->n; i++) {
-		const struct candidate *item = &builder->items[i];
-		struct candidate *last = n ? &builder->items[n - 1] : NULL;
+		const struct symtab_candidate *item = &builder->items[i];
+		struct symtab_candidate *last = n ? &builder->items[n - 1] : NULL;
 
 		if (item->end == item->start || item->start - builder->items[0].start > UINT32_MAX)
 			continue;
@@ -128,10 +128,10 @@ static void candidates_reduce(struct builder *builder)
 }
 
 /* The first few: programs have one such place, hostile ones any number. */
-static void signals_take(const struct builder *builder, struct symtab_arrays *a)
+static void signals_take(const struct symtab_builder *builder, struct symtab_arrays *a)
 {
 	for (size_t i = 0; i < builder->n && a->n_signals < ARRAY_SIZE(a->signals); i++) {
-		const struct candidate *item = &builder->items[i];
+		const struct symtab_candidate *item = &builder->items[i];
 
 		if (item->is_signal)
 			a->signals[a->n_signals++] =
@@ -163,7 +163,7 @@ static int arrays_allocate(struct symtab_arrays *a)
 	return a->starts && a->sizes && a->names && a->outer && a->text ? 0 : -ENOMEM;
 }
 
-static int arrays_fill(const struct builder *builder, struct symtab_arrays *a)
+static int arrays_fill(const struct symtab_builder *builder, struct symtab_arrays *a)
 {
 	size_t offset = 0;
 	int r;
@@ -180,7 +180,7 @@ static int arrays_fill(const struct builder *builder, struct symtab_arrays *a)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < builder->n; i++) {
-		const struct candidate *item = &builder->items[i];
+		const struct symtab_candidate *item = &builder->items[i];
 		uint64_t size = item->end - item->start;
 
 		a->starts[i] = (uint32_t)(item->start - a->base);
@@ -200,14 +200,14 @@ int symtab_build(const struct elf_source *source, const struct symtab_aids *aids
 		 struct symtab_arrays *out)
 {
 	_cleanup_(symtab_arrays_fini) struct symtab_arrays arrays = { 0 };
-	_cleanup_(builder_fini) struct builder builder = { 0 };
+	_cleanup_(symtab_builder_fini) struct symtab_builder builder = { 0 };
 	int r;
 
-	r = builder_read(&builder, source, aids);
+	r = symtab_builder_read(&builder, source, aids);
 	if (r < 0)
 		return r;
 	if (builder.n)
-		qsort(builder.items, builder.n, sizeof(struct candidate), candidate_compare);
+		qsort(builder.items, builder.n, sizeof(struct symtab_candidate), candidate_compare);
 	signals_take(&builder, &arrays);
 	sizeless_from_frames(&builder);
 	sizeless_extend(&builder);

@@ -14,11 +14,7 @@
 #include "daemon/elf/handle.h"
 #include "daemon/symbol/symtab_build.h"
 
-struct range {
-	uint64_t start, end;
-};
-
-struct candidate {
+struct symtab_candidate {
 	uint64_t start, end; /* equal: the file gives no size */
 	const char *name;    /* in the files' memory; NULL: only its extent is known */
 	uint16_t name_size;  /* without '@version' */
@@ -26,34 +22,35 @@ struct candidate {
 	bool is_signal; /* its caller was interrupted, and called nothing */
 };
 
-struct builder {
+struct symtab_builder {
 	Elf *files[3]; /* open as long as their names are of use */
 	size_t n_files;
 	void *unpacked;
-	struct range *code; /* executable sections, sorted */
+	struct symtab_range *code; /* executable sections, sorted */
 	size_t n_code;
-	struct candidate *items;
+	struct symtab_candidate *items;
 	size_t n, allocated;
 	size_t n_nameless;
 	bool has_symtab; /* one gave functions: then static ones are listed too */
 };
 
-void builder_fini(struct builder *builder);
+void symtab_builder_fini(struct symtab_builder *builder);
 
 /* The executable section an address lies in; NULL where none does. */
-const struct range *builder_code(const struct builder *builder, uint64_t address);
+const struct symtab_range *symtab_builder_code(const struct symtab_builder *builder,
+					       uint64_t address);
 
 /* -ENOMEM. */
-int builder_add(struct builder *builder, const struct candidate *item);
+int symtab_builder_add(struct symtab_builder *builder, const struct symtab_candidate *item);
 
 /*
  * symtab_go.c: the functions that Go's runtime has a table of, which stays when other names are
  * stripped. Tables of unknown versions, and those that contradict themselves, give none. -ENOMEM.
  */
-int builder_read_go(struct builder *builder, Elf *elf);
+int symtab_builder_read_go(struct symtab_builder *builder, Elf *elf);
 
 /* Reads all there is. Errors as symtab_load(), for the file itself only. */
-int builder_read(struct builder *builder, const struct elf_source *source,
-		 const struct symtab_aids *aids);
+int symtab_builder_read(struct symtab_builder *builder, const struct elf_source *source,
+			const struct symtab_aids *aids);
 
 #endif

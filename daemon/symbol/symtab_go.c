@@ -5,7 +5,7 @@
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/symbol/symtab_builder.h"
 
-int builder_read_go(struct builder *builder, Elf *elf)
+int symtab_builder_read_go(struct symtab_builder *builder, Elf *elf)
 {
 	struct go_pclntab go;
 	bool is_go;
@@ -15,19 +15,19 @@ int builder_read_go(struct builder *builder, Elf *elf)
 		return 0;
 	for (uint64_t i = 0; i < go.n_functions && !r; i++) {
 		struct go_function function;
-		struct candidate item = { 0 };
-		const struct range *code;
+		struct symtab_candidate item = { 0 };
+		const struct symtab_range *code;
 
 		if (!go_pclntab_function(&go, i, &function))
 			continue;
-		code = builder_code(builder, function.start);
+		code = symtab_builder_code(builder, function.start);
 		if (!code)
 			continue;
 		item.start = function.start;
 		item.end = function.end > code->end ? code->end : function.end;
 		item.name = function.name;
 		item.name_size = (uint16_t)function.name_size;
-		r = builder_add(builder, &item);
+		r = symtab_builder_add(builder, &item);
 	}
 	return r;
 }

@@ -23,7 +23,7 @@ struct sections {
 	uint64_t frames_address;
 };
 
-void builder_fini(struct builder *builder)
+void symtab_builder_fini(struct symtab_builder *builder)
 {
 	for (size_t i = 0; i < builder->n_files; i++)
 		elf_end(builder->files[i]);
@@ -34,13 +34,13 @@ void builder_fini(struct builder *builder)
 
 static int range_compare(const void *a, const void *b)
 {
-	const struct range *x = a, *y = b;
+	const struct symtab_range *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static void section_note(struct builder *builder, struct sections *sections, Elf_Scn *section,
-			 const GElf_Shdr *header, const char *name)
+static void section_note(struct symtab_builder *builder, struct sections *sections,
+			 Elf_Scn *section, const GElf_Shdr *header, const char *name)
 {
 	if (header->sh_type == SHT_SYMTAB && !sections->symtab)
 		sections->symtab = section;
@@ -57,10 +57,10 @@ static void section_note(struct builder *builder, struct sections *sections, Elf
 	    !header->sh_size || header->sh_addr > UINT64_MAX - header->sh_size)
 		return;
 	builder->code[builder->n_code++] =
-		(struct range){ header->sh_addr, header->sh_addr + header->sh_size };
+		(struct symtab_range){ header->sh_addr, header->sh_addr + header->sh_size };
 }
 
-static int sections_read(struct builder *builder, Elf *elf, struct sections *out)
+static int sections_read(struct symtab_builder *builder, Elf *elf, struct sections *out)
 {
 	struct sections sections = { .elf = elf };
 	size_t n_sections, names = 0, n = 0;
@@ -85,13 +85,13 @@ static int sections_read(struct builder *builder, Elf *elf, struct sections *out
 			     names ? elf_strptr(elf, names, header.sh_name) : NULL);
 	}
 	if (builder->n_files == 1)
-		qsort(builder->code, builder->n_code, sizeof(struct range), range_compare);
+		qsort(builder->code, builder->n_code, sizeof(struct symtab_range), range_compare);
 	*out = sections;
 	return 0;
 }
 
 /* Takes the file. */
-static int file_add(struct builder *builder, Elf *elf, struct sections *out)
+static int file_add(struct symtab_builder *builder, Elf *elf, struct sections *out)
 {
 	if (!elf)
 		return -ENOEXEC;
@@ -99,7 +99,8 @@ static int file_add(struct builder *builder, Elf *elf, struct sections *out)
 	return sections_read(builder, elf, out);
 }
 
-const struct range *builder_code(const struct builder *builder, uint64_t address)
+const struct symtab_range *symtab_builder_code(const struct symtab_builder *builder,
+					       uint64_t address)
 {
 	size_t low = 0, high = builder->n_code;
 
@@ -125,11 +126,11 @@ static bool is_function(const GElf_Sym *symbol)
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-int builder_add(struct builder *builder, const struct candidate *item)
+int symtab_builder_add(struct symtab_builder *builder, const struct symtab_candidate *item)
 {
 	if (builder->n == builder->allocated) {
 		size_t more = builder->allocated ? builder->allocated * 2 : 1024;
-		struct candidate *items = reallocarray(builder->items, more, sizeof(*items));
+		struct symtab_candidate *items = reallocarray(builder->items, more, sizeof(*items));
 
 		if (!items)
 			return -ENOMEM;
@@ -140,10 +141,11 @@ int builder_add(struct builder *builder, const struct candidate *item)
 	return 0;
 }
 
-static int symbol_add(struct builder *builder, const GElf_Sym *symbol, const Elf_Data *strings)
+static int symbol_add(struct symtab_builder *builder, const GElf_Sym *symbol,
+		      const Elf_Data *strings)
 {
-	const struct range *code = builder_code(builder, symbol->st_value);
-	struct candidate item = { .start = symbol->st_value };
+	const struct symtab_range *code = symtab_builder_code(builder, symbol->st_value);
+	struct symtab_candidate item = { .start = symbol->st_value };
 	size_t room, n;
 
 	if (!code || symbol->st_name >= strings->d_size)
@@ -162,10 +164,10 @@ static int symbol_add(struct builder *builder, const GElf_Sym *symbol, const Elf
 	item.end =
 		symbol->st_size > code->end - item.start ? code->end : item.start + symbol->st_size;
 	item.is_global = GELF_ST_BIND(symbol->st_info) != STB_LOCAL;
-	return builder_add(builder, &item);
+	return symtab_builder_add(builder, &item);
 }
 
-static int symbols_read(struct builder *builder, Elf *elf, Elf_Scn *section)
+static int symbols_read(struct symtab_builder *builder, Elf *elf, Elf_Scn *section)
 {
 	Elf_Data *data, *strings;
 	GElf_Shdr header, string_header;
@@ -200,13 +202,13 @@ static int symbols_read(struct builder *builder, Elf *elf, Elf_Scn *section)
 /* What the compiler says of its functions for the sake of exceptions is in every file. */
 static int on_function(void *userdata, const struct cfi_function *function)
 {
-	struct candidate item = {
+	struct symtab_candidate item = {
 		.start = function->start,
 		.end = function->end,
 		.is_signal = function->cie->is_signal,
 	};
-	struct builder *builder = userdata;
-	const struct range *code = builder_code(builder, item.start);
+	struct symtab_builder *builder = userdata;
+	const struct symtab_range *code = symtab_builder_code(builder, item.start);
 
 	if (!code || item.end <= item.start)
 		return 0;
@@ -214,10 +216,10 @@ static int on_function(void *userdata, const struct cfi_function *function)
 		return -E2BIG;
 	if (item.end > code->end)
 		item.end = code->end;
-	return builder_add(builder, &item);
+	return symtab_builder_add(builder, &item);
 }
 
-static int frames_read(struct builder *builder, const struct sections *sections)
+static int frames_read(struct symtab_builder *builder, const struct sections *sections)
 {
 	Elf_Data *data = sections->frames ? elf_rawdata(sections->frames, NULL) : NULL;
 	struct cfi_section frames = { .address = sections->frames_address };
@@ -233,7 +235,7 @@ static int frames_read(struct builder *builder, const struct sections *sections)
 }
 
 /* Another file of the same functions: that it cannot be read is not the first one's fault. */
-static int more_read(struct builder *builder, Elf *elf)
+static int more_read(struct symtab_builder *builder, Elf *elf)
 {
 	struct sections sections;
 	int r = elf ? file_add(builder, elf, &sections) : 0;
@@ -244,14 +246,14 @@ static int more_read(struct builder *builder, Elf *elf)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int debug_read(struct builder *builder, int fd)
+static int debug_read(struct symtab_builder *builder, int fd)
 {
 	struct elf_source source = { .fd = fd };
 
 	return more_read(builder, elf_handle_open(&source));
 }
 
-static int packed_read(struct builder *builder, const struct elf_source *file)
+static int packed_read(struct symtab_builder *builder, const struct elf_source *file)
 {
 	struct elf_source source = { .fd = -1 };
 	int r = debugdata_unpack(file, &builder->unpacked, &source.image_size);
@@ -262,8 +264,8 @@ static int packed_read(struct builder *builder, const struct elf_source *file)
 	return more_read(builder, elf_handle_open(&source));
 }
 
-int builder_read(struct builder *builder, const struct elf_source *source,
-		 const struct symtab_aids *aids)
+int symtab_builder_read(struct symtab_builder *builder, const struct elf_source *source,
+			const struct symtab_aids *aids)
 {
 	struct sections sections;
 	int r;
@@ -277,7 +279,7 @@ int builder_read(struct builder *builder, const struct elf_source *source,
 	if (r == 0 && !builder->has_symtab)
 		r = packed_read(builder, source);
 	if (r == 0 && !builder->has_symtab)
-		r = builder_read_go(builder, sections.elf);
+		r = symtab_builder_read_go(builder, sections.elf);
 	/* Nearly always part of the other, but a file may have been stripped of single names. */
 	if (r == 0 && sections.dynsym)
 		r = symbols_read(builder, sections.elf, sections.dynsym);
