@@ -33,7 +33,7 @@ struct broker {
 };
 
 /* A process that lacks one of these, as in older containers, needs CAP_SYS_ADMIN for BPF. */
-#define ENOUGH_FOR_BPF (PRIVILEGE_BIT(CAP_BPF) | PRIVILEGE_BIT(CAP_PERFMON))
+#define ENOUGH_FOR_BPF (CAPABILITY_BIT(CAP_BPF) | CAPABILITY_BIT(CAP_PERFMON))
 
 static int process_start(struct broker *broker)
 {
@@ -63,7 +63,7 @@ static int process_start(struct broker *broker)
 
 int broker_start(struct broker **out)
 {
-	const uint64_t permitted = privilege_permitted();
+	const uint64_t permitted = capabilities_permitted();
 	_cleanup_(broker_stopp) struct broker *broker = calloc(1, sizeof(*broker));
 	int r = 0;
 
@@ -71,10 +71,10 @@ int broker_start(struct broker **out)
 		return -ENOMEM;
 	broker->fd = -1;
 	pthread_mutex_init(&broker->mutex, NULL);
-	if (permitted & PRIVILEGE_BIT(CAP_SYS_ADMIN))
+	if (permitted & CAPABILITY_BIT(CAP_SYS_ADMIN))
 		r = process_start(broker);
 	if (!r && broker->pid && (permitted & ENOUGH_FOR_BPF) == ENOUGH_FOR_BPF)
-		r = privilege_limit(permitted & ~PRIVILEGE_BIT(CAP_SYS_ADMIN));
+		r = capabilities_limit(permitted & ~CAPABILITY_BIT(CAP_SYS_ADMIN));
 	if (r)
 		return r;
 	*out = TAKE(broker);

@@ -77,7 +77,7 @@ static int process_isolate(int fd)
 		return -errno;
 	if (close_range((unsigned int)fd + 1, ~0U, 0) < 0)
 		return -errno;
-	return privilege_limit(PRIVILEGE_BIT(CAP_SYS_ADMIN));
+	return capabilities_limit(CAPABILITY_BIT(CAP_SYS_ADMIN));
 }
 
 /*

@@ -22,7 +22,7 @@
 
 int elf_open_in_root(int root_fd, const char *path)
 {
-	return root_path_find(root_fd, path, 0, RESOLVE_NO_XDEV);
+	return open_path_in_root(root_fd, path, 0, RESOLVE_NO_XDEV);
 }
 
 int elf_open_regular(int path_fd, debug_file_is_remote_fn is_remote, void *userdata)
@@ -38,7 +38,7 @@ int elf_open_regular(int path_fd, debug_file_is_remote_fn is_remote, void *userd
 		close(path_fd);
 		return -ENOENT;
 	}
-	fd = root_path_open(path_fd, 0);
+	fd = open_path_fd(path_fd, 0);
 	close(path_fd);
 	return fd < 0 ? -ENOENT : fd;
 }

@@ -18,7 +18,7 @@ static int sets_read(struct __user_cap_data_struct sets[static 2])
 	return syscall(SYS_capget, &header, sets) < 0 ? -errno : 0;
 }
 
-uint64_t privilege_permitted(void)
+uint64_t capabilities_permitted(void)
 {
 	struct __user_cap_data_struct sets[2];
 
@@ -27,7 +27,7 @@ uint64_t privilege_permitted(void)
 	return sets[0].permitted | (uint64_t)sets[1].permitted << 32;
 }
 
-int privilege_limit(uint64_t keep)
+int capabilities_limit(uint64_t keep)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[2];

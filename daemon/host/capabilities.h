@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 /* A set of capabilities, one bit each. */
-#define PRIVILEGE_BIT(cap) (UINT64_C(1) << (cap))
+#define CAPABILITY_BIT(cap) (UINT64_C(1) << (cap))
 
 /* The permitted set; 0 where it cannot be read. */
-uint64_t privilege_permitted(void);
+uint64_t capabilities_permitted(void);
 
 /*
  * Leaves only those of keep in the permitted, effective, inheritable and ambient sets, and makes
  * sure that no program executed later gets more. Returns 0 or a negative errno.
  */
-int privilege_limit(uint64_t keep);
+int capabilities_limit(uint64_t keep);
 
 #endif

@@ -65,8 +65,8 @@ static int mount_find(uint32_t dev)
 	return fd;
 }
 
-int file_handle_open(uint32_t dev, uint64_t inode, uint32_t generation, char path[static PATH_MAX],
-		     int *fd_out)
+int open_by_inode(uint32_t dev, uint64_t inode, uint32_t generation, char path[static PATH_MAX],
+		  int *fd_out)
 {
 	_Alignas(struct file_handle) union handle handle = {
 		.bytes = 2 * sizeof(uint32_t),

@@ -15,7 +15,7 @@
  * systems of this kind have other handles, -ENOENT where the file system is not mounted here, or
  * what the kernel said: -EPERM without CAP_DAC_READ_SEARCH, -ESTALE when the file is gone.
  */
-int file_handle_open(uint32_t dev, uint64_t inode, uint32_t generation, char path[static 4096],
-		     int *fd_out);
+int open_by_inode(uint32_t dev, uint64_t inode, uint32_t generation, char path[static 4096],
+		  int *fd_out);
 
 #endif

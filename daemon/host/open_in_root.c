@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int root_path_find(int root_fd, const char *path, int flags, uint64_t resolve)
+int open_path_in_root(int root_fd, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = (unsigned int)(O_PATH | O_CLOEXEC | flags),
@@ -19,7 +19,7 @@ int root_path_find(int root_fd, const char *path, int flags, uint64_t resolve)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-int root_path_open(int path_fd, int flags)
+int open_path_fd(int path_fd, int flags)
 {
 	char link[32];
 	int fd;

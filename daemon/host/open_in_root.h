@@ -13,12 +13,12 @@
  * Below root_fd, links included, and through nothing of /proc that leads elsewhere. flags beside
  * O_PATH; resolve: RESOLVE_* of openat2() beside these two. An fd or a negative errno.
  */
-int root_path_find(int root_fd, const char *path, int flags, uint64_t resolve);
+int open_path_in_root(int root_fd, const char *path, int flags, uint64_t resolve);
 
 /*
  * What path_fd (O_PATH, it stays the caller's) is, opened for reading, not waiting for a FIFO's
  * other end. flags beside. An fd or a negative errno.
  */
-int root_path_open(int path_fd, int flags);
+int open_path_fd(int path_fd, int flags);
 
 #endif

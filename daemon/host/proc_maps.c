@@ -62,9 +62,9 @@ static char *path_decode(const char *text, bool *is_deleted_out)
 }
 
 /* "55f0-55f3 r-xp 00002000 fe:00 247134      /usr/bin/cat"; 1 when executable, 0 when not. */
-static int line_parse(const char *line, struct mapping *out)
+static int line_parse(const char *line, struct proc_mapping *out)
 {
-	struct mapping m = { 0 };
+	struct proc_mapping m = { 0 };
 	uint64_t major, minor;
 	bool is_exec;
 
@@ -94,13 +94,13 @@ static int line_parse(const char *line, struct mapping *out)
 
 static int mapping_compare(const void *a, const void *b)
 {
-	const struct mapping *x = a, *y = b;
+	const struct proc_mapping *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 /* The file is not read in one piece: what changed meanwhile may appear twice. */
-static void drop_overlaps(struct mappings *m)
+static void drop_overlaps(struct proc_maps *m)
 {
 	size_t n = 0;
 
@@ -114,11 +114,11 @@ static void drop_overlaps(struct mappings *m)
 	m->n = n;
 }
 
-static int mappings_add(struct mappings *m, size_t *allocated, struct mapping *item)
+static int mappings_add(struct proc_maps *m, size_t *allocated, struct proc_mapping *item)
 {
 	if (m->n == *allocated) {
 		size_t more = *allocated ? *allocated * 2 : 16;
-		struct mapping *items = reallocarray(m->items, more, sizeof(*items));
+		struct proc_mapping *items = reallocarray(m->items, more, sizeof(*items));
 
 		if (!items)
 			return -ENOMEM;
@@ -129,16 +129,16 @@ static int mappings_add(struct mappings *m, size_t *allocated, struct mapping *i
 	return 0;
 }
 
-int mappings_read(FILE *in, struct mappings *out)
+int proc_maps_read(FILE *in, struct proc_maps *out)
 {
-	_cleanup_(mappings_fini) struct mappings m = { 0 };
+	_cleanup_(proc_maps_fini) struct proc_maps m = { 0 };
 	_cleanup_(freep) char *line = NULL;
 	size_t line_size = 0, allocated = 0;
 	ssize_t n;
 
 	errno = 0;
 	while ((n = getline(&line, &line_size, in)) > 0) {
-		struct mapping item;
+		struct proc_mapping item;
 		int r;
 
 		if (line[n - 1] == '\n')
@@ -148,7 +148,7 @@ int mappings_read(FILE *in, struct mappings *out)
 			return r;
 		if (r == 0)
 			continue;
-		if (m.n == MAPPINGS_MAX) {
+		if (m.n == PROC_MAPS_MAX) {
 			m.is_truncated = true;
 			free(item.path);
 			break;
@@ -164,14 +164,14 @@ int mappings_read(FILE *in, struct mappings *out)
 	if (m.n)
 		drop_overlaps(&m);
 	*out = m;
-	m = (struct mappings){ 0 };
+	m = (struct proc_maps){ 0 };
 	return 0;
 }
 
-void mappings_fini(struct mappings *m)
+void proc_maps_fini(struct proc_maps *m)
 {
 	for (size_t i = 0; i < m->n; i++)
 		free(m->items[i].path);
 	free(m->items);
-	*m = (struct mappings){ 0 };
+	*m = (struct proc_maps){ 0 };
 }

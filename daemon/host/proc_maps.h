@@ -14,9 +14,9 @@
 #include <sys/types.h>
 
 /* A JIT may make many; more than this of one process are left out and reported. */
-#define MAPPINGS_MAX 65536
+#define PROC_MAPS_MAX 65536
 
-struct mapping {
+struct proc_mapping {
 	uint64_t start, end; /* [start, end) */
 	uint64_t pgoff;	     /* bytes into the file */
 	dev_t dev;
@@ -25,18 +25,18 @@ struct mapping {
 	bool is_deleted; /* the path named nothing, or another file, when this was read */
 };
 
-struct mappings {
-	struct mapping *items;
+struct proc_maps {
+	struct proc_mapping *items;
 	size_t n;
-	bool is_truncated; /* there were more than MAPPINGS_MAX */
+	bool is_truncated; /* there were more than PROC_MAPS_MAX */
 };
 
 /*
  * Reads to the end of in. -EBADMSG for a line that is none of maps', -ENOMEM, or the error of
- * reading. Free the result with mappings_fini().
+ * reading. Free the result with proc_maps_fini().
  */
-int mappings_read(FILE *in, struct mappings *out);
+int proc_maps_read(FILE *in, struct proc_maps *out);
 
-void mappings_fini(struct mappings *mappings);
+void proc_maps_fini(struct proc_maps *mappings);
 
 #endif

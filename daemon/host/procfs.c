@@ -176,7 +176,7 @@ int procfs_read_cgroup(int dir_fd, char **cgroup_out)
 	return -ENOENT;
 }
 
-int procfs_read_mappings(int dir_fd, struct mappings *out)
+int procfs_read_maps(int dir_fd, struct proc_maps *out)
 {
 	int fd = openat(dir_fd, "maps", O_RDONLY | O_CLOEXEC);
 	_cleanup_(freep) char *buffer = NULL;
@@ -192,7 +192,7 @@ int procfs_read_mappings(int dir_fd, struct mappings *out)
 	buffer = malloc(MAPS_BUFFER);
 	if (buffer)
 		setvbuf(in, buffer, _IOFBF, MAPS_BUFFER);
-	return mappings_read(in, out);
+	return proc_maps_read(in, out);
 }
 
 /* Something else may have been mapped there since the mappings were read. */
@@ -204,14 +204,14 @@ static bool is_at_path(int fd, const char *path)
 	return procfs_read_fd(fd, found) || !strcmp(found, path);
 }
 
-static bool is_inode(int fd, const struct mapping *mapping)
+static bool is_inode(int fd, const struct proc_mapping *mapping)
 {
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && st.st_dev == mapping->dev && st.st_ino == mapping->inode;
 }
 
-int procfs_open_mapped(int dir_fd, const struct mapping *mapping)
+int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping)
 {
 	/* Shared memory may have a name that is no path, [anon_shmem:NAME], since 6.2. */
 	bool has_path = mapping->path[0] == '/';

@@ -45,13 +45,13 @@ int procfs_read_cgroup(int dir_fd, char **cgroup_out);
 /* Where a descriptor's file is, also one that was deleted; path has PATH_MAX bytes. */
 int procfs_read_fd(int fd, char *path);
 
-int procfs_read_mappings(int dir_fd, struct mappings *out);
+int procfs_read_maps(int dir_fd, struct proc_maps *out);
 
 /*
  * The file of a mapping, opened with O_PATH so that no driver is touched and no FIFO is waited
  * for. By map_files, which also reaches deleted files and other mount namespaces; else by its
  * path in the process's root; where that is the same file. An fd owned by the caller, or -errno.
  */
-int procfs_open_mapped(int dir_fd, const struct mapping *mapping);
+int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping);
 
 #endif

@@ -21,7 +21,7 @@ struct device {
 	int64_t seen_ns;
 };
 
-struct mounts {
+struct remote_mounts {
 	pthread_mutex_t lock;
 	struct device devices[DEVICES_MAX];
 	size_t n;
@@ -41,10 +41,10 @@ static bool type_is_remote(const char *type)
 	return strncmp(type, "fuse.", 5) == 0;
 }
 
-struct mounts *mounts_new(void)
+struct remote_mounts *remote_mounts_new(void)
 {
 	static const char *const own[OWN] = { "/", "/proc/self/exe" };
-	struct mounts *mounts = calloc(1, sizeof(*mounts));
+	struct remote_mounts *mounts = calloc(1, sizeof(*mounts));
 	struct stat st;
 
 	if (!mounts)
@@ -56,7 +56,7 @@ struct mounts *mounts_new(void)
 	return mounts;
 }
 
-struct mounts *mounts_free(struct mounts *mounts)
+struct remote_mounts *remote_mounts_free(struct remote_mounts *mounts)
 {
 	if (!mounts)
 		return NULL;
@@ -65,7 +65,7 @@ struct mounts *mounts_free(struct mounts *mounts)
 	return NULL;
 }
 
-static struct device *device_find(struct mounts *mounts, dev_t dev)
+static struct device *device_find(struct remote_mounts *mounts, dev_t dev)
 {
 	for (size_t i = 0; i < mounts->n; i++)
 		if (mounts->devices[i].dev == dev)
@@ -73,7 +73,7 @@ static struct device *device_find(struct mounts *mounts, dev_t dev)
 	return NULL;
 }
 
-static void device_set(struct mounts *mounts, dev_t dev, bool is_remote)
+static void device_set(struct remote_mounts *mounts, dev_t dev, bool is_remote)
 {
 	struct device *device;
 
@@ -89,7 +89,7 @@ static void device_set(struct mounts *mounts, dev_t dev, bool is_remote)
 }
 
 /* Whether it is known, and lately so. */
-static bool device_get(struct mounts *mounts, dev_t dev, bool *is_remote_out)
+static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_out)
 {
 	const struct device *device;
 	bool has;
@@ -104,7 +104,7 @@ static bool device_get(struct mounts *mounts, dev_t dev, bool *is_remote_out)
 }
 
 /* "36 35 98:0 /root /mount options shared:1 - type source options"; spaces in names are octal. */
-void mounts_read(struct mounts *mounts, FILE *in)
+void remote_mounts_read(struct remote_mounts *mounts, FILE *in)
 {
 	_cleanup_(freep) char *line = NULL;
 	unsigned int major, minor;
@@ -120,7 +120,7 @@ void mounts_read(struct mounts *mounts, FILE *in)
 	}
 }
 
-bool mounts_are_remote(struct mounts *mounts, int proc_fd, dev_t dev)
+bool remote_mounts_contain(struct remote_mounts *mounts, int proc_fd, dev_t dev)
 {
 	_cleanup_(fclosep) FILE *in = NULL;
 	bool is_remote = false;
@@ -136,7 +136,7 @@ bool mounts_are_remote(struct mounts *mounts, int proc_fd, dev_t dev)
 	if (fd >= 0 && !in)
 		close(fd);
 	if (in)
-		mounts_read(mounts, in);
+		remote_mounts_read(mounts, in);
 	if (!device_get(mounts, dev, &is_remote))
 		device_set(mounts, dev, false);
 	return is_remote;

@@ -13,19 +13,19 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-struct mounts;
+struct remote_mounts;
 
 /* NULL when out of memory. */
-struct mounts *mounts_new(void);
-struct mounts *mounts_free(struct mounts *mounts);
+struct remote_mounts *remote_mounts_new(void);
+struct remote_mounts *remote_mounts_free(struct remote_mounts *mounts);
 
 /*
  * proc_fd is the process's directory in /proc: its mount namespace is looked at when the device was
  * not for a while. What stackd itself runs from is never remote, nor is what is mounted nowhere.
  */
-bool mounts_are_remote(struct mounts *mounts, int proc_fd, dev_t dev);
+bool remote_mounts_contain(struct remote_mounts *mounts, int proc_fd, dev_t dev);
 
 /* Takes in lines as of mountinfo. */
-void mounts_read(struct mounts *mounts, FILE *in);
+void remote_mounts_read(struct remote_mounts *mounts, FILE *in);
 
 #endif

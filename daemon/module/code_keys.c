@@ -64,7 +64,7 @@ struct module *module_open_code(struct module_registry *registry, const struct u
 	struct module *module;
 	char path[PATH_MAX];
 
-	if (!key->inode || file_handle_open(key->dev, key->inode, key->generation, path, &fd) ||
+	if (!key->inode || open_by_inode(key->dev, key->inode, key->generation, path, &fd) ||
 	    module_get(registry, -1, fd, path, &module))
 		return NULL;
 	if (key->size != module->key.size || key->mtime_ns != module->key.mtime_ns)

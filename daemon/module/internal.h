@@ -76,8 +76,8 @@ struct module_registry {
 	struct unwind *unwind;	   /* NULL: stacks are not walked */
 	uint64_t max_memory;
 	size_t files_max;
-	struct mounts *mounts;	   /* NULL: all files are read */
-	struct module_stats stats; /* but for symbol_bytes */
+	struct remote_mounts *mounts; /* NULL: all files are read */
+	struct module_stats stats;    /* but for symbol_bytes */
 	int64_t idle_checked_ns;
 	bool is_over; /* max_memory, all of it by tables in use */
 };

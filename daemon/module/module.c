@@ -35,7 +35,7 @@ struct module_registry *module_registry_new(uint64_t max_memory)
 
 	if (!registry)
 		return NULL;
-	registry->mounts = mounts_new();
+	registry->mounts = remote_mounts_new();
 	if (!registry->mounts) {
 		free(registry);
 		return NULL;
@@ -65,17 +65,17 @@ void module_registry_note_unreadable(struct module_registry *registry)
 
 void module_registry_read_remote(struct module_registry *registry)
 {
-	registry->mounts = mounts_free(registry->mounts);
+	registry->mounts = remote_mounts_free(registry->mounts);
 }
 
-struct mounts *module_registry_mounts(struct module_registry *registry)
+struct remote_mounts *module_registry_mounts(struct module_registry *registry)
 {
 	return registry->mounts;
 }
 
 bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev)
 {
-	return registry->mounts && mounts_are_remote(registry->mounts, proc_fd, dev);
+	return registry->mounts && remote_mounts_contain(registry->mounts, proc_fd, dev);
 }
 
 void module_registry_note_remote(struct module_registry *registry)
@@ -259,7 +259,7 @@ static void module_reopen(struct module *module, int path_fd)
 	pthread_mutex_unlock(&module->registry->lock);
 	if (fd >= 0)
 		return;
-	spare = root_path_open(path_fd, 0);
+	spare = open_path_fd(path_fd, 0);
 	if (spare < 0)
 		return;
 	pthread_mutex_lock(&module->load_lock);
@@ -339,7 +339,7 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 		*out = module;
 		return 0;
 	}
-	fd = root_path_open(path_fd, 0);
+	fd = open_path_fd(path_fd, 0);
 	if (fd < 0)
 		return fd;
 	source.fd = fd;
@@ -360,13 +360,13 @@ static pthread_once_t vdso_once = PTHREAD_ONCE_INIT;
 static void vdso_measure(void)
 {
 	uint64_t address = getauxval(AT_SYSINFO_EHDR);
-	_cleanup_(mappings_fini) struct mappings mappings = { 0 };
+	_cleanup_(proc_maps_fini) struct proc_maps mappings = { 0 };
 	_cleanup_(fclosep) FILE *in = NULL;
 
 	if (!address)
 		return;
 	in = fopen("/proc/self/maps", "re");
-	if (!in || mappings_read(in, &mappings) < 0)
+	if (!in || proc_maps_read(in, &mappings) < 0)
 		return;
 	for (size_t i = 0; i < mappings.n; i++) {
 		if (mappings.items[i].start == address)
@@ -471,7 +471,7 @@ struct module_registry *module_registry_free(struct module_registry *registry)
 		}
 	}
 	pthread_mutex_destroy(&registry->lock);
-	mounts_free(registry->mounts);
+	remote_mounts_free(registry->mounts);
 	free(registry);
 	return NULL;
 }

@@ -20,7 +20,7 @@
 
 struct module;
 struct module_registry;
-struct mounts;
+struct remote_mounts;
 struct symtab;
 struct unwind;
 struct unwind_code_key;
@@ -51,7 +51,7 @@ void module_registry_stats(struct module_registry *registry, struct module_stats
 void module_registry_read_remote(struct module_registry *registry);
 
 /* Which devices are remote; NULL where all files are read. Borrowed. */
-struct mounts *module_registry_mounts(struct module_registry *registry);
+struct remote_mounts *module_registry_mounts(struct module_registry *registry);
 
 /* Whether a mapped file is not to be touched, see mounts.h; proc_fd is the process's. */
 bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev);

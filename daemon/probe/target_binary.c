@@ -62,13 +62,13 @@ void target_files_fini(struct target_files *files)
 /* Links within a root lead to files within it. */
 static int open_in_root(const struct search *search, const char *path)
 {
-	return root_path_find(search->root_fd, path, 0, 0);
+	return open_path_in_root(search->root_fd, path, 0, 0);
 }
 
 /* A linker script is called as a library is, and those of 32 bits have the others' names. */
 static bool is_native_elf(int path_fd)
 {
-	_cleanup_(closep) int fd = root_path_open(path_fd, 0);
+	_cleanup_(closep) int fd = open_path_fd(path_fd, 0);
 	unsigned char ident[EI_NIDENT];
 
 	return fd >= 0 && read(fd, ident, sizeof(ident)) == sizeof(ident) &&
@@ -152,7 +152,7 @@ static void library_dir_search(struct search *search, const char *dir)
 	struct dirent *entry;
 	DIR *stream;
 
-	fd = dir_fd < 0 ? -1 : root_path_open(dir_fd, O_DIRECTORY);
+	fd = dir_fd < 0 ? -1 : open_path_fd(dir_fd, O_DIRECTORY);
 	closep(&dir_fd);
 	stream = fd < 0 ? NULL : fdopendir(fd);
 	if (!stream) {
@@ -193,7 +193,7 @@ static void include_search(struct search *search, const char *pattern, int depth
 static void settings_search(struct search *search, const char *path, int depth)
 {
 	_cleanup_(closep) int path_fd = open_in_root(search, path);
-	int fd = path_fd < 0 ? -1 : root_path_open(path_fd, 0);
+	int fd = path_fd < 0 ? -1 : open_path_fd(path_fd, 0);
 	_cleanup_(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
 	_cleanup_(freep) char *text = NULL;
 	char word[PATH_MAX], more[PATH_MAX];
@@ -231,11 +231,11 @@ static void dirs_search(struct search *search)
 /* What is in a process now is what it calls, whatever has the name on disk. */
 static void mapped_search(struct search *search, int dir_fd, int64_t task)
 {
-	_cleanup_(mappings_fini) struct mappings mappings = {};
-	const struct mapping *mapping;
+	_cleanup_(proc_maps_fini) struct proc_maps mappings = {};
+	const struct proc_mapping *mapping;
 	char link[96];
 
-	if (procfs_read_mappings(dir_fd, &mappings) < 0)
+	if (procfs_read_maps(dir_fd, &mappings) < 0)
 		return;
 	for (size_t i = 0; i < mappings.n; i++) {
 		mapping = &mappings.items[i];

@@ -160,7 +160,7 @@ const struct process_map *process_maps_find(const struct process_maps *maps, uin
 }
 
 /* Names in brackets are the kernel's, but heap, stack and named memory hold the program's code. */
-static enum map_kind kind_of(const struct mapping *mapping)
+static enum map_kind kind_of(const struct proc_mapping *mapping)
 {
 	const char *path = mapping->path;
 
@@ -171,7 +171,7 @@ static enum map_kind kind_of(const struct mapping *mapping)
 	return MAP_GENERATED;
 }
 
-static bool is_same(const struct process_map *map, const struct mapping *mapping)
+static bool is_same(const struct process_map *map, const struct proc_mapping *mapping)
 {
 	return map->start == mapping->start && map->end == mapping->end &&
 	       map->pgoff == mapping->pgoff && map->dev == mapping->dev &&
@@ -181,8 +181,8 @@ static bool is_same(const struct process_map *map, const struct mapping *mapping
 }
 
 /* Errors leave the mapping without module: its path is still true. */
-static void map_open(struct module_registry *registry, int dir_fd, const struct mapping *mapping,
-		     struct process_map *map, bool is_first_try)
+static void map_open(struct module_registry *registry, int dir_fd,
+		     const struct proc_mapping *mapping, struct process_map *map, bool is_first_try)
 {
 	int fd, r;
 
@@ -216,8 +216,9 @@ static int map_set_name(struct process_map *map, const char *name)
 	return map->name ? 0 : -ENOMEM;
 }
 
-static int map_make(struct module_registry *registry, int dir_fd, const struct mapping *mapping,
-		    const struct process_map *known, struct process_map *out)
+static int map_make(struct module_registry *registry, int dir_fd,
+		    const struct proc_mapping *mapping, const struct process_map *known,
+		    struct process_map *out)
 {
 	struct process_map map = {
 		.start = mapping->start,
@@ -240,7 +241,7 @@ static int map_make(struct module_registry *registry, int dir_fd, const struct m
 	return 0;
 }
 
-static bool is_overlapping(const struct mappings *mappings, const struct process_map *map)
+static bool is_overlapping(const struct proc_maps *mappings, const struct process_map *map)
 {
 	size_t low = 0, high = mappings->n;
 
@@ -274,7 +275,7 @@ static int map_copy(const struct process_map *map, struct process_map *out)
 
 /* A library may be closed, or an exec not be known of yet, before its samples are looked up. */
 static int gone_add(struct process_maps *maps, const struct process_maps *before,
-		    const struct mappings *mappings)
+		    const struct proc_maps *mappings)
 {
 	size_t gone = 0;
 
@@ -301,7 +302,7 @@ static int map_compare(const void *a, const void *b)
 }
 
 /* Whether every mapping is known with its module, and nothing that was is gone. */
-static bool is_unchanged(const struct process_maps *before, const struct mappings *mappings)
+static bool is_unchanged(const struct process_maps *before, const struct proc_maps *mappings)
 {
 	size_t present = 0;
 
@@ -320,7 +321,7 @@ static bool is_unchanged(const struct process_maps *before, const struct mapping
 }
 
 int process_maps_build(struct module_registry *registry, int dir_fd,
-		       const struct mappings *mappings, struct process_maps *before,
+		       const struct proc_maps *mappings, struct process_maps *before,
 		       struct process_maps **out)
 {
 	_cleanup_(process_maps_unrefp) struct process_maps *maps = NULL;
@@ -339,7 +340,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 	if (!maps->items)
 		return -ENOMEM;
 	for (size_t i = 0; i < mappings->n; i++) {
-		const struct mapping *mapping = &mappings->items[i];
+		const struct proc_mapping *mapping = &mappings->items[i];
 		const struct process_map *known =
 			before ? process_maps_find(before, mapping->start) : NULL;
 

@@ -43,7 +43,7 @@ struct process_maps;
  * and is before itself, with a reference, when nothing has changed. -ENOMEM.
  */
 int process_maps_build(struct module_registry *registry, int dir_fd,
-		       const struct mappings *mappings, struct process_maps *before,
+		       const struct proc_maps *mappings, struct process_maps *before,
 		       struct process_maps **out);
 
 /*

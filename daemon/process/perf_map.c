@@ -97,11 +97,11 @@ static bool is_owner(const struct identity *id, uint32_t uid)
  */
 static int open_cached(int root_fd, const char *path)
 {
-	return root_path_find(root_fd, path, O_NOFOLLOW, RESOLVE_CACHED);
+	return open_path_in_root(root_fd, path, O_NOFOLLOW, RESOLVE_CACHED);
 }
 
 /* Without waiting for who serves the file; from then on the file is one of this host. */
-static int check(int path_fd, int proc_fd, const struct identity *id, struct mounts *mounts,
+static int check(int path_fd, int proc_fd, const struct identity *id, struct remote_mounts *mounts,
 		 struct perf_map_key *key_out)
 {
 	struct statx st;
@@ -110,7 +110,7 @@ static int check(int path_fd, int proc_fd, const struct identity *id, struct mou
 	if (statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
 		return -errno;
 	dev = makedev(st.stx_dev_major, st.stx_dev_minor);
-	if (!S_ISREG(st.stx_mode) || (mounts && mounts_are_remote(mounts, proc_fd, dev)))
+	if (!S_ISREG(st.stx_mode) || (mounts && remote_mounts_contain(mounts, proc_fd, dev)))
 		return -ENOENT;
 	if (!is_owner(id, st.stx_uid))
 		return -EPERM;
@@ -123,7 +123,7 @@ static int check(int path_fd, int proc_fd, const struct identity *id, struct mou
 	return 0;
 }
 
-int perf_map_open(int proc_fd, struct mounts *mounts, struct perf_map_key *key_out)
+int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct perf_map_key *key_out)
 {
 	_cleanup_(closep) int root_fd = -1, path_fd = -1;
 	struct perf_map_key key;
@@ -144,7 +144,7 @@ int perf_map_open(int proc_fd, struct mounts *mounts, struct perf_map_key *key_o
 	r = check(path_fd, proc_fd, &id, mounts, &key);
 	if (r < 0)
 		return r;
-	fd = root_path_open(path_fd, 0);
+	fd = open_path_fd(path_fd, 0);
 	if (fd < 0)
 		return fd;
 	*key_out = key;

@@ -31,7 +31,7 @@ struct perf_map_key {
  * one; nothing is waited for. An fd owned by the caller, -ENOENT when there is none, -EPERM when
  * it is somebody else's.
  */
-int perf_map_open(int proc_fd, struct mounts *mounts, struct perf_map_key *key_out);
+int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct perf_map_key *key_out);
 
 /*
  * Reads the map, from where before ends if that is what it begins with, as those who make code add

@@ -21,7 +21,7 @@ struct reading {
 	struct procfs_stat stat;
 	struct procfs_exe exe;
 	char *cgroup;
-	struct mappings mappings;
+	struct proc_maps mappings;
 	struct process_maps *maps;
 };
 
@@ -29,7 +29,7 @@ static void reading_fini(struct reading *reading)
 {
 	free(reading->exe.path);
 	free(reading->cgroup);
-	mappings_fini(&reading->mappings);
+	proc_maps_fini(&reading->mappings);
 	process_maps_unref(reading->maps);
 }
 
@@ -46,9 +46,9 @@ static void image_read(int dir_fd, struct reading *reading)
 
 		free(reading->exe.path);
 		reading->exe = (struct procfs_exe){ 0 };
-		mappings_fini(&reading->mappings);
+		proc_maps_fini(&reading->mappings);
 		procfs_read_exe(dir_fd, &reading->exe);
-		procfs_read_mappings(dir_fd, &reading->mappings);
+		procfs_read_maps(dir_fd, &reading->mappings);
 		procfs_read_exe(dir_fd, &after);
 		free(after.path);
 		if (is_same_exe(&reading->exe, after.dev, after.inode))

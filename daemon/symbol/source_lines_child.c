@@ -308,7 +308,7 @@ static int limit_set(int which, rlim_t value)
 /* Nothing it could do with what it reads but write an answer. */
 static int process_limit(const struct lines_child_head *head)
 {
-	int r = privilege_limit(0);
+	int r = capabilities_limit(0);
 
 	prctl(PR_SET_NAME, LINES_CHILD_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

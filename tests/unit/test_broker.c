@@ -168,10 +168,10 @@ static int run_child(int (*body)(void))
 /* True if this test has the privileges that broker_start() divides. */
 static bool has_admin(void)
 {
-	const uint64_t needed =
-		PRIVILEGE_BIT(CAP_SYS_ADMIN) | PRIVILEGE_BIT(CAP_BPF) | PRIVILEGE_BIT(CAP_PERFMON);
+	const uint64_t needed = CAPABILITY_BIT(CAP_SYS_ADMIN) | CAPABILITY_BIT(CAP_BPF) |
+				CAPABILITY_BIT(CAP_PERFMON);
 
-	return (privilege_permitted() & needed) == needed;
+	return (capabilities_permitted() & needed) == needed;
 }
 
 enum { GOOD, NO_START, NOT_DROPPED, NOT_BACK, NO_EVENT, NOT_CLOEXEC, NOT_REFUSED };
@@ -179,11 +179,11 @@ enum { GOOD, NO_START, NOT_DROPPED, NOT_BACK, NO_EVENT, NOT_CLOEXEC, NOT_REFUSED
 static int body_admin_is_gone(void)
 {
 	_cleanup_(broker_stopp) struct broker *broker = NULL;
-	const uint64_t before = privilege_permitted();
+	const uint64_t before = capabilities_permitted();
 
 	if (broker_start(&broker))
 		return NO_START;
-	if (privilege_permitted() != (before & ~PRIVILEGE_BIT(CAP_SYS_ADMIN)))
+	if (capabilities_permitted() != (before & ~CAPABILITY_BIT(CAP_SYS_ADMIN)))
 		return NOT_DROPPED;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_SYS_ADMIN, 0, 0) == 1)
 		return NOT_DROPPED;
@@ -206,7 +206,7 @@ static int body_broker_opens(void)
 
 	if (r)
 		return NO_START;
-	if (privilege_limit(0))
+	if (capabilities_limit(0))
 		return NOT_DROPPED;
 	if (broker_open_sampling(NULL, &sampling, &event) != -EACCES)
 		return NOT_REFUSED;
@@ -233,7 +233,7 @@ static int body_errors_come_back(void)
 
 	if (broker_start(&broker))
 		return NO_START;
-	if (privilege_limit(0))
+	if (capabilities_limit(0))
 		return NOT_DROPPED;
 	offline.cpu = 4000;
 	r = broker_open_sampling(broker, &offline, &event);

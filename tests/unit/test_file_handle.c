@@ -51,7 +51,7 @@ static void opens_by_inode(void **state)
 	int fd, r;
 
 	self_read(&st, &generation, expected);
-	r = file_handle_open(dev_of(&st), st.st_ino, generation, path, &fd);
+	r = open_by_inode(dev_of(&st), st.st_ino, generation, path, &fd);
 	if (r == -EOPNOTSUPP || r == -ENOENT || r == -EPERM)
 		skip();
 	assert_int_equal(r, 0);
@@ -61,9 +61,8 @@ static void opens_by_inode(void **state)
 	assert_string_equal(path, expected);
 	close(fd);
 	/* Another file that had the inode before: none of its frames are of this one. */
-	assert_int_equal(
-		file_handle_open(dev_of(&st), st.st_ino, generation ^ 0x5a5a5a5a, path, &fd),
-		-ESTALE);
+	assert_int_equal(open_by_inode(dev_of(&st), st.st_ino, generation ^ 0x5a5a5a5a, path, &fd),
+			 -ESTALE);
 }
 
 static void refuses_what_it_cannot_open(void **state)
@@ -72,10 +71,10 @@ static void refuses_what_it_cannot_open(void **state)
 	struct stat st;
 	int fd;
 
-	assert_int_equal(file_handle_open(UINT32_MAX, 2, 0, path, &fd), -ENOENT);
-	assert_int_equal(file_handle_open(0, UINT64_MAX, 0, path, &fd), -EOPNOTSUPP);
+	assert_int_equal(open_by_inode(UINT32_MAX, 2, 0, path, &fd), -ENOENT);
+	assert_int_equal(open_by_inode(0, UINT64_MAX, 0, path, &fd), -EOPNOTSUPP);
 	assert_int_equal(stat("/proc", &st), 0);
-	assert_int_equal(file_handle_open(dev_of(&st), st.st_ino, 0, path, &fd), -EOPNOTSUPP);
+	assert_int_equal(open_by_inode(dev_of(&st), st.st_ino, 0, path, &fd), -EOPNOTSUPP);
 }
 
 int main(void)

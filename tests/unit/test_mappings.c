@@ -12,20 +12,20 @@
 
 #include "daemon/host/proc_maps.h"
 
-static int parse(const char *text, struct mappings *out)
+static int parse(const char *text, struct proc_maps *out)
 {
 	FILE *in = fmemopen((char *)(uintptr_t)text, strlen(text), "r");
 	int r;
 
 	assert_non_null(in);
-	r = mappings_read(in, out);
+	r = proc_maps_read(in, out);
 	fclose(in);
 	return r;
 }
 
 static void keeps_only_executable_ones(void **state)
 {
-	struct mappings m;
+	struct proc_maps m;
 
 	assert_int_equal(
 		parse("55eff3af1000-55eff3af3000 r--p 00000000 fe:00 247134    /usr/bin/cat\n"
@@ -50,12 +50,12 @@ static void keeps_only_executable_ones(void **state)
 	assert_string_equal(m.items[3].path, "[vsyscall]");
 	assert_true(m.items[3].end == 0xffffffffff601000);
 	assert_false(m.is_truncated);
-	mappings_fini(&m);
+	proc_maps_fini(&m);
 }
 
 static void decodes_paths(void **state)
 {
-	struct mappings m;
+	struct proc_maps m;
 
 	assert_int_equal(
 		parse("1000-2000 r-xp 00000000 fe:00 1          /opt/my app/a  b\n"
@@ -73,12 +73,12 @@ static void decodes_paths(void **state)
 	assert_string_equal(m.items[3].path, "/memfd:jit code");
 	assert_true(m.items[3].is_deleted);
 	assert_string_equal(m.items[4].path, "(deleted)");
-	mappings_fini(&m);
+	proc_maps_fini(&m);
 }
 
 static void sorts_and_drops_what_was_read_twice(void **state)
 {
-	struct mappings m;
+	struct proc_maps m;
 
 	assert_int_equal(parse("5000-6000 r-xp 00000000 fe:00 1 /b\n"
 			       "1000-3000 r-xp 00000000 fe:00 2 /a\n"
@@ -88,7 +88,7 @@ static void sorts_and_drops_what_was_read_twice(void **state)
 	assert_int_equal(m.n, 2);
 	assert_string_equal(m.items[0].path, "/a");
 	assert_string_equal(m.items[1].path, "/b");
-	mappings_fini(&m);
+	proc_maps_fini(&m);
 }
 
 static void refuses_other_text(void **state)
@@ -104,7 +104,7 @@ static void refuses_other_text(void **state)
 		"1000-2000 r-xp 0 fe:00 0x1 /a\n",
 		"11111111111111111-2000 r-xp 0 fe:00 1 /a\n",
 	};
-	struct mappings m;
+	struct proc_maps m;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		assert_int_equal(parse(texts[i], &m), -EBADMSG);
@@ -112,18 +112,18 @@ static void refuses_other_text(void **state)
 
 static void reports_what_it_leaves_out(void **state)
 {
-	size_t size = (MAPPINGS_MAX + 10) * (size_t)64, n = 0;
+	size_t size = (PROC_MAPS_MAX + 10) * (size_t)64, n = 0;
 	char *text = malloc(size);
-	struct mappings m;
+	struct proc_maps m;
 
 	assert_non_null(text);
-	for (size_t i = 0; i < MAPPINGS_MAX + 5; i++)
+	for (size_t i = 0; i < PROC_MAPS_MAX + 5; i++)
 		n += (size_t)snprintf(text + n, size - n, "%zx-%zx r-xp 00000000 00:00 0 \n",
 				      (2 * i + 1) << 12, (2 * i + 2) << 12);
 	assert_int_equal(parse(text, &m), 0);
-	assert_int_equal(m.n, MAPPINGS_MAX);
+	assert_int_equal(m.n, PROC_MAPS_MAX);
 	assert_true(m.is_truncated);
-	mappings_fini(&m);
+	proc_maps_fini(&m);
 	free(text);
 }
 
@@ -132,17 +132,17 @@ static void reads_its_own(void **state)
 	FILE *in = fopen("/proc/self/maps", "re");
 	uintptr_t here = (uintptr_t)&reads_its_own;
 	bool is_found = false;
-	struct mappings m;
+	struct proc_maps m;
 
 	assert_non_null(in);
-	assert_int_equal(mappings_read(in, &m), 0);
+	assert_int_equal(proc_maps_read(in, &m), 0);
 	fclose(in);
 	for (size_t i = 0; i < m.n; i++) {
 		if (here >= m.items[i].start && here < m.items[i].end)
 			is_found = strstr(m.items[i].path, "test_mappings") != NULL;
 	}
 	assert_true(is_found);
-	mappings_fini(&m);
+	proc_maps_fini(&m);
 }
 
 int main(void)

@@ -34,24 +34,24 @@ static void test_types(void **state)
 		{ 0, 9005, false }, { 0, 9006, false }, { 0, 9007, false }, { 8, 1, false },
 	};
 	FILE *in = fmemopen((char *)(uintptr_t)lines, sizeof(lines) - 1, "r");
-	struct mounts *mounts = mounts_new();
+	struct remote_mounts *mounts = remote_mounts_new();
 	size_t i;
 
 	assert_non_null(in);
-	mounts_read(mounts, in);
+	remote_mounts_read(mounts, in);
 	fclose(in);
 	/* No process to ask: what was read is what is known. */
 	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
-		assert_int_equal(mounts_are_remote(mounts, -1,
-						   makedev(expected[i].major, expected[i].minor)),
+		assert_int_equal(remote_mounts_contain(
+					 mounts, -1, makedev(expected[i].major, expected[i].minor)),
 				 expected[i].is_remote);
-	mounts_free(mounts);
+	remote_mounts_free(mounts);
 }
 
 /* What the test itself runs from, whatever it says of itself. */
 static void test_own_files_are_read(void **state)
 {
-	struct mounts *mounts = mounts_new();
+	struct remote_mounts *mounts = remote_mounts_new();
 	char line[128];
 	struct stat st;
 	FILE *in;
@@ -61,34 +61,34 @@ static void test_own_files_are_read(void **state)
 		 minor(st.st_dev));
 	in = fmemopen(line, strlen(line), "r");
 	assert_non_null(in);
-	mounts_read(mounts, in);
+	remote_mounts_read(mounts, in);
 	fclose(in);
-	assert_false(mounts_are_remote(mounts, -1, st.st_dev));
-	mounts_free(mounts);
+	assert_false(remote_mounts_contain(mounts, -1, st.st_dev));
+	remote_mounts_free(mounts);
 }
 
 static void test_a_process_is_asked(void **state)
 {
 	int fd = open("/proc/self", O_PATH | O_DIRECTORY);
-	struct mounts *mounts = mounts_new();
+	struct remote_mounts *mounts = remote_mounts_new();
 	struct stat st;
 
 	assert_true(fd >= 0);
 	assert_int_equal(stat("/proc", &st), 0);
-	assert_false(mounts_are_remote(mounts, fd, st.st_dev));
-	assert_false(mounts_are_remote(mounts, fd, makedev(0, 99999)));
+	assert_false(remote_mounts_contain(mounts, fd, st.st_dev));
+	assert_false(remote_mounts_contain(mounts, fd, makedev(0, 99999)));
 	close(fd);
-	mounts_free(mounts);
+	remote_mounts_free(mounts);
 }
 
 static void test_many_devices(void **state)
 {
-	struct mounts *mounts = mounts_new();
+	struct remote_mounts *mounts = remote_mounts_new();
 	unsigned int i;
 
 	for (i = 0; i < 2000; i++)
-		assert_false(mounts_are_remote(mounts, -1, makedev(7, i)));
-	mounts_free(mounts);
+		assert_false(remote_mounts_contain(mounts, -1, makedev(7, i)));
+	remote_mounts_free(mounts);
 }
 
 int main(void)

@@ -262,14 +262,14 @@ static void a_file_is_named_as_each_has_it_mapped(void **state)
 static struct unwind_mapping_found found_at(pid_t pid, uint64_t address)
 {
 	struct unwind_mapping_found found = { .key = { .dev = 34, .generation = 5 } };
-	struct mappings mappings = { 0 };
+	struct proc_maps mappings = { 0 };
 	struct procfs_stat who;
 	int dir_fd = procfs_open(pid, &who);
 	struct stat st;
 
-	assert_int_equal(procfs_read_mappings(dir_fd, &mappings), 0);
+	assert_int_equal(procfs_read_maps(dir_fd, &mappings), 0);
 	for (size_t i = 0; i < mappings.n; i++) {
-		struct mapping *m = &mappings.items[i];
+		struct proc_mapping *m = &mappings.items[i];
 
 		if (address < m->start || address >= m->end)
 			continue;
@@ -281,7 +281,7 @@ static struct unwind_mapping_found found_at(pid_t pid, uint64_t address)
 		found.key.size = (uint64_t)st.st_size;
 		found.key.mtime_ns = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
 	}
-	mappings_fini(&mappings);
+	proc_maps_fini(&mappings);
 	close(dir_fd);
 	assert_true(found.start);
 	return found;
@@ -349,16 +349,16 @@ static void what_walks_find_names_who_is_gone(void **state)
 /* Where the library of that name is mapped; 0: nowhere. */
 static uint64_t library_start(pid_t pid, const char *name)
 {
-	struct mappings mappings = { 0 };
+	struct proc_maps mappings = { 0 };
 	struct procfs_stat who;
 	int dir_fd = procfs_open(pid, &who);
 	uint64_t start = 0;
 
-	assert_int_equal(procfs_read_mappings(dir_fd, &mappings), 0);
+	assert_int_equal(procfs_read_maps(dir_fd, &mappings), 0);
 	for (size_t i = 0; i < mappings.n; i++)
 		if (strstr(mappings.items[i].path, name))
 			start = mappings.items[i].start;
-	mappings_fini(&mappings);
+	proc_maps_fini(&mappings);
 	close(dir_fd);
 	return start;
 }
