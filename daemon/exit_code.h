@@ -3,14 +3,15 @@
 #define STACKD_DAEMON_EXIT_CODE_H
 
 /*
- * Exit codes of stackd. A service manager is told not to restart after the last two
- * (RestartPreventExitStatus=): trying again changes nothing. Numbers as in sysexits.h.
+ * Exit codes of stackd. The systemd unit does not restart the daemon after the last two
+ * (RestartPreventExitStatus=), since they would only come again. The numbers are those of
+ * sysexits.h.
  */
 
 enum {
-	EXIT_USAGE = 1,	     /* the command line is wrong, or any other failure */
-	EXIT_PRIVILEGE = 77, /* EX_NOPERM: a capability is missing, or the kernel refuses */
-	EXIT_CONFIG = 78,    /* EX_CONFIG */
+	EXIT_USAGE = 1,	     /* the command line is wrong; as EXIT_FAILURE: any other failure */
+	EXIT_PRIVILEGE = 77, /* EX_NOPERM: a capability is missing, or the kernel refuses BPF */
+	EXIT_CONFIG = 78,    /* EX_CONFIG: the configuration is not valid */
 };
 
 #endif

@@ -30,16 +30,16 @@ static const struct option long_options[] = {
 static void print_help(void)
 {
 	puts("Usage: stackd [OPTION]...\n"
-	     "Records where threads wait, in windows that stackctl asks about. Stays in the\n"
-	     "foreground; needs root.\n"
+	     "Records where threads wait and what runs on the CPUs. stackctl shows it. Runs in\n"
+	     "the foreground and needs root.\n"
 	     "\n"
 	     "  -c, --config FILE                read FILE and FILE.d/*.conf instead of\n"
 	     "                                   " STACKD_CONFIG_FILE "\n"
-	     "  -o, --option SECTION.KEY=VALUE   set one value, over what the files say\n"
-	     "      --check-config               say whether the configuration is good, and exit\n"
-	     "      --dump-config                print every value and where it is from, and exit\n"
+	     "  -o, --option SECTION.KEY=VALUE   set one value; it overrides the files\n"
+	     "      --check-config               check the configuration, and exit\n"
+	     "      --dump-config                print every value and where it was set, and exit\n"
 	     "      --serve-only                 record nothing, answer from the windows on disk;\n"
-	     "                                   needs no privilege but to read them\n"
+	     "                                   needs only the right to read their file\n"
 	     "      --version                    print the version, and exit\n"
 	     "  -h, --help                       print this, and exit\n"
 	     "\n"
@@ -55,7 +55,8 @@ static int fail_usage(void)
 static int set_action(struct options *options, enum options_action action)
 {
 	if (options->action != OPTIONS_RUN && options->action != action) {
-		fputs("stackd: --check-config, --dump-config, --serve-only: one of them\n", stderr);
+		fputs("stackd: --check-config, --dump-config and --serve-only: give only one of them\n",
+		      stderr);
 		return fail_usage();
 	}
 	options->action = action;
@@ -83,7 +84,7 @@ static int handle_option(struct options *options, int option)
 	case 'h':
 		print_help();
 		return 1;
-	default: /* getopt has said what is wrong */
+	default: /* getopt has printed what is wrong */
 		return fail_usage();
 	}
 }

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_OPTIONS_H
 
 /*
- * The command line of stackd: in goes argv, out comes what to do with which configuration.
- * Strings are borrowed from argv. Used by main only.
+ * Parses the command line of stackd: what to do, and with which configuration. The strings are
+ * borrowed from argv. Used by main() only.
  */
 
 #include <stddef.h>
@@ -18,14 +18,15 @@ enum options_action {
 
 struct options {
 	enum options_action action;
-	const char *config_path; /* NULL: the built-in places */
-	char **overrides;	 /* "section.key=value", in the order given; owned */
+	const char *config_path; /* NULL: the files in /etc/stackd */
+	char **overrides;	 /* each "section.key=value", in the order given; owned */
 	size_t n_overrides;
 };
 
 /*
- * Returns 0 with *options_out to be given to options_fini(); 1 when there is no more to do (help
- * or version is printed); -EINVAL when argv is wrong, which is said on stderr; -ENOMEM.
+ * Parses argv. Returns 0 with *options_out, which the caller passes to options_fini() later; 1 when
+ * help or version was printed and nothing else is to be done; -EINVAL when argv is wrong, after a
+ * message on stderr; -ENOMEM.
  */
 int options_parse(int argc, char *argv[], struct options *options_out);
 void options_fini(struct options *options);

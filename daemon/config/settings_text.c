@@ -63,7 +63,7 @@ static void put_help(const struct form *form, const struct config_key *key)
 	put_prose(form, text);
 	config_value_range(key, range, sizeof(range));
 	snprintf(facts, sizeof(facts), "%c%s.%s", toupper((unsigned char)range[0]), range + 1,
-		 key->is_live ? " A reload applies a change." : "");
+		 key->is_live ? " Changes are applied by a reload." : "");
 	put_prose(form, facts);
 }
 

@@ -82,7 +82,7 @@ def compare(name, entries, table, has_text=True):
             fail(f"{name}: {key}: does not say {allowed!r}")
         if has_text and help_text not in text:
             fail(f"{name}: {key}: does not say {help_text!r}")
-        if has_text and ("A reload applies" in text) != (when == "reload"):
+        if has_text and ("applied by a reload" in text) != (when == "reload"):
             fail(f"{name}: {key}: says wrongly when a change is applied, which takes a {when}")
 
 

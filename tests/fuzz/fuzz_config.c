@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A config file. One that is refused says why in one line; one that is taken gives a dump that is
- * taken too, and dumps the same values again.
+ * Fuzzes the reader of configuration files. A file that is refused gives an error message of one
+ * line. The dump of a file that is accepted is accepted, too, and gives the same dump again.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ static char *dump(const struct config *config, size_t *size_out)
 	return text;
 }
 
-/* Without its comments, which say where a value is from. */
+/* Removes the comments, which say where a value was set. */
 static void comments_remove(char *text)
 {
 	char *to = text;

@@ -25,7 +25,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* Each test has an empty directory of its own and stands in it, so that messages are short. */
+/* Each test runs in an empty directory of its own, so that the paths in messages are short. */
 static int setup(void **state)
 {
 	strcpy(top, "/tmp/stackd-config-XXXXXX");
@@ -74,7 +74,7 @@ static struct config *load_good(const char *override)
 	return config;
 }
 
-/* The configuration is refused with this text, and nothing is handed out. */
+/* Checks that the configuration is refused with this message, and that *config_out stays NULL. */
 static void check_refused(const char *override, const char *message)
 {
 	struct config *config = NULL;
@@ -114,7 +114,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config->offcpu_stack_ring, 4 << 20);
 	for (char **f = config->idle_functions; *f; f++) {
 		has_epoll |= strcmp(*f, "epoll_wait") == 0;
-		/* What a deadlock waits in must never count as idle. */
+		/* A thread in a deadlock waits in these functions: it must not look idle. */
 		assert_null(strstr(*f, "futex"));
 		assert_null(strstr(*f, "mutex"));
 		assert_string_not_equal(*f, "__lll_lock_wait");
@@ -255,7 +255,7 @@ static void test_ranges(void **state)
 	check_refused("window.length=99ms",
 		      "-o window.length=99ms: must be between 100ms and 10min");
 	check_refused("window.length=601", "-o window.length=601: must be between 100ms and 10min");
-	/* 2^64 ns, that and 4 ns, 2^64 s: must not come round to something small. */
+	/* 2^64 ns, 2^64 + 4 ns, and more: an overflow must not turn them into small values. */
 	check_refused("probe.offcpu.min_wait=18446744073709551616ns",
 		      "-o probe.offcpu.min_wait=18446744073709551616ns: must be between 0 and 1h");
 	check_refused("probe.offcpu.min_wait=18446744073709551620ns",
@@ -294,7 +294,7 @@ static void test_socket_path_length(void **state)
 	char text[160] = "control.socket=/";
 	const size_t start = strlen("control.socket=");
 
-	/* sun_path has 108 bytes, one for the NUL. */
+	/* sun_path has 108 bytes, one of them for the NUL. */
 	memset(text + start + 1, 'a', 106);
 	config = load_good(text);
 	assert_int_equal(strlen(config->control_socket), 107);
@@ -318,7 +318,7 @@ static void test_list_limit(void **state)
 	assert_non_null(strstr(error.text, "must be at most 1024 names, but has 1025"));
 }
 
-/* What would not be the same again in a file, as in a dump. */
+/* A value that could not be read back from the output of --dump-config is refused. */
 static void test_values_of_one_line(void **state)
 {
 	check_refused("idle.functions=a #b", "-o idle.functions=a #b: a name cannot begin with "
@@ -382,10 +382,12 @@ static void test_file_errors(void **state)
 			   "stackd.conf:2: ends in a backslash, but no line follows");
 	check_file_refused("[window]\nlength =\n",
 			   "stackd.conf:2: [window] length = : needs a value");
-	/* The line a person looks for is the one the key is on. */
+	/*
+	 * The message names the line of the key, not of the value that continues on a later line.
+	 */
 	check_file_refused("[window]\nlength = \\\n  \\\n 0\nkeep = 1h\n",
 			   "stackd.conf:2: [window] length = 0: must be between 100ms and 10min");
-	/* What a terminal would act on is not printed. */
+	/* Control bytes, which a terminal would act on, are replaced in messages. */
 	check_file_refused(
 		"[window]\nlength = \033[2J\n",
 		"stackd.conf:2: [window] length = ?[2J: must be whole numbers with a unit "
@@ -427,7 +429,7 @@ static void test_file_kinds(void **state)
 	assert_string_equal(error.text, "stackd.conf: is a directory, not a configuration file");
 	assert_int_equal(rmdir(FILE_NAME), 0);
 
-	/* Nobody writes to it: reading must not wait for that. */
+	/* A FIFO without a writer must not block the reader. */
 	assert_int_equal(mkfifo(FILE_NAME, 0600), 0);
 	check_refused(NULL, "stackd.conf: is not a regular file");
 	assert_int_equal(unlink(FILE_NAME), 0);
@@ -474,7 +476,7 @@ static void test_dump_says_where_from(void **state)
 	assert_non_null(strstr(text, "# -o\nmax_clients = 12\n"));
 }
 
-/* A dump is a configuration: loaded again, it gives the same values for every key. */
+/* The output of --dump-config is a configuration file that gives the same value for every key. */
 static void test_dump_loads_again(void **state)
 {
 	_cleanup_(config_freep) struct config *config = load_good("window.length=1234567us"),

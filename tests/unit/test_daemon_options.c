@@ -11,7 +11,7 @@
 #include "common/base.h"
 #include "daemon/options.h"
 
-/* Parses with stdout and stderr caught: what was printed on both is in said[]. */
+/* The output of the last parse(), on stdout and stderr. */
 static char said[4096];
 
 static int parse(struct options *options, char *argv[])
@@ -35,7 +35,7 @@ static int parse(struct options *options, char *argv[])
 	return r;
 }
 
-/* getopt may write to what it is given, so string literals have to be copied. */
+/* getopt may write to its arguments, so string literals are copied. */
 #define ARG(s)	  ((char[]){ s })
 #define ARGV(...) ((char *[]){ ARG("stackd"), __VA_ARGS__, NULL })
 
