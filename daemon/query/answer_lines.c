@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/query/answer_stacks.h"
+#include "daemon/query/notes.h"
 #include "daemon/session/recorder.h"
 #include "daemon/symbol/source_lines.h"
 
@@ -115,24 +116,6 @@ static int stack_expand(struct arena *arena, const struct source_lines *lines,
 	return r;
 }
 
-static int notes_append(struct answer *answer, const struct source_lines *lines)
-{
-	struct wire_strs *notes = &answer->snapshot.notes;
-	const char **all =
-		arena_array(answer->arena, notes->n + SOURCE_LINES_NOTES_MAX, sizeof(*all));
-	size_t n;
-	int r;
-
-	if (!all)
-		return -ENOMEM;
-	if (notes->n)
-		memcpy(all, notes->v, notes->n * sizeof(*all));
-	r = source_lines_notes(lines, all + notes->n, &n);
-	if (!r)
-		*notes = (struct wire_strs){ .v = all, .n = notes->n + n };
-	return r;
-}
-
 static int open_file(void *userdata, uint64_t file_id, const char *path, int fd_min, int *fd_out,
 		     int *debug_fd_out)
 {
@@ -143,7 +126,9 @@ int answer_lines(struct answer *answer, struct answer_stacks *stacks)
 {
 	struct recorder *recorder = stacks->options->lines_of;
 	struct answer_stack_entry *entry, *next;
+	const char *notes[SOURCE_LINES_NOTES_MAX];
 	struct source_lines *lines;
+	size_t n_notes;
 	const struct source_lines_opener opener = { open_file, recorder->processes };
 	int r = source_lines_new(answer->arena, &opener, &lines);
 
@@ -158,7 +143,9 @@ int answer_lines(struct answer *answer, struct answer_stacks *stacks)
 		if (!r && entry->stack->process)
 			r = stack_expand(answer->arena, lines, entry);
 	if (!r)
-		r = notes_append(answer, lines);
+		r = source_lines_notes(lines, notes, &n_notes);
+	if (!r)
+		r = notes_append(answer->arena, &answer->snapshot.notes, notes, n_notes);
 	source_lines_free(lines);
 	return r;
 }

@@ -95,8 +95,9 @@ static int probe_wire(struct arena *arena, struct session *session, struct wire_
 		.reason = status.reason,
 		.blind = blind,
 		.min_wait_ns = status.is_on && has_waits ? info->min_wait_ns : WIRE_ABSENT,
-		.period_ns = status.is_on && info->kind == PROBE_ONCPU ? (int64_t)info->period_ns
-								       : WIRE_ABSENT,
+		.period_ns = status.is_on && probe_kind_has(info->kind, PROBE_SAMPLES)
+				     ? (int64_t)info->period_ns
+				     : WIRE_ABSENT,
 		.programs = { .v = programs, .n = status.n_programs },
 	};
 	return 0;

@@ -33,7 +33,7 @@ static void session_calls_wire(struct session *session, const struct drain_stats
 	}
 	if (stats->every > 1)
 		out->every = (int64_t)stats->every;
-	if (info->kind != PROBE_STACKSNOOP || !session_functions(session))
+	if (!probe_kind_has(info->kind, PROBE_STREAMS) || !session_functions(session))
 		return;
 	out->rate = (int64_t)info->rate;
 	out->held = out->count - (int64_t)(counts->streamed + counts->lost[LOST_CALL_NESTED] +
@@ -72,10 +72,11 @@ int answer_session(struct arena *arena, struct session *session, struct wire_ses
 		.always = info->is_always,
 		.filter = info->filter->wire,
 		.min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT,
-		.period_ns = info->kind == PROBE_ONCPU ? (int64_t)info->period_ns : WIRE_ABSENT,
-		.count = (int64_t)(info->kind == PROBE_IOLAT ? stats.counts.ios
-				   : has_waits		     ? stats.counts.switch_ins
-							     : stats.counts.samples),
+		.period_ns = probe_kind_has(info->kind, PROBE_SAMPLES) ? (int64_t)info->period_ns
+								       : WIRE_ABSENT,
+		.count = (int64_t)(probe_kind_has(info->kind, PROBE_IO) ? stats.counts.ios
+				   : has_waits				? stats.counts.switch_ins
+									: stats.counts.samples),
 	};
 	session_calls_wire(session, &stats, out);
 	if (!out->id || !out->owner)

@@ -89,6 +89,21 @@ static bool has_short(const struct filter *filter, const struct notes_facts *fac
 				  : filter->max_ns < facts->min_wait_ns;
 }
 
+int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n)
+{
+	const char **all = arena_array(arena, notes->n + n + 1, sizeof(*all));
+	size_t i;
+
+	if (!all)
+		return -ENOMEM;
+	for (i = 0; i < notes->n; i++)
+		all[i] = notes->v[i];
+	for (i = 0; i < n; i++)
+		all[notes->n + i] = more[i];
+	*notes = (struct wire_strs){ .v = all, .n = notes->n + n };
+	return 0;
+}
+
 int notes_make(struct arena *arena, const struct filter *filter, const struct notes_facts *facts,
 	       struct wire_strs *out)
 {

@@ -31,4 +31,8 @@ struct notes_facts {
 int notes_make(struct arena *arena, const struct filter *filter, const struct notes_facts *facts,
 	       struct wire_strs *out);
 
+/* Adds n notes, whose strings are borrowed, to the end of the list. 0, or -ENOMEM with *notes
+ * unchanged. */
+int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n);
+
 #endif

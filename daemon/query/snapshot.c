@@ -33,42 +33,37 @@ static int losses_make(struct answer *answer)
 	return r;
 }
 
+static int64_t value_if(bool is_known, uint64_t value)
+{
+	return is_known ? (int64_t)value : WIRE_ABSENT;
+}
+
 static void totals_make(struct answer *answer, enum probe_kind kind)
 {
 	const struct aggregate_totals *totals = aggregate_totals(answer->aggregate);
-	struct wire_totals *out = &answer->snapshot.totals;
+	bool has_waits = probe_kind_has_waits(kind);
+	bool has_open_waits = probe_kind_has(kind, PROBE_OPEN_WAITS);
+	uint64_t throttled_ns = totals->throttled_ns < totals->runnable_ns ? totals->throttled_ns
+									   : totals->runnable_ns;
 
-	*out = (struct wire_totals){
+	answer->snapshot.totals = (struct wire_totals){
 		.processes = (int64_t)totals->processes,
 		.threads = (int64_t)totals->threads,
 		.on_cpu_ns = (int64_t)totals->on_cpu_ns,
-		.samples = WIRE_ABSENT,
-		.runnable_ns = (int64_t)totals->runnable_ns,
-		.throttled_ns =
-			(int64_t)(totals->throttled_ns < totals->runnable_ns ? totals->throttled_ns
-									     : totals->runnable_ns),
-		.blocked_ns = (int64_t)totals->blocked_ns,
-		.waits = (int64_t)totals->waits,
-		.short_waits = (int64_t)totals->short_waits,
-		.short_ns = (int64_t)totals->short_ns,
-		.open_waits = (int64_t)totals->open_waits,
 		.cpus = sysconf(_SC_NPROCESSORS_ONLN),
-		.unseen = totals->unseen ? (int64_t)totals->unseen : WIRE_ABSENT,
-		.unseen_ns = totals->unseen_ns ? (int64_t)totals->unseen_ns : WIRE_ABSENT,
-		.ios = kind == PROBE_IOLAT ? (int64_t)totals->operations : WIRE_ABSENT,
+		.runnable_ns = value_if(has_waits, totals->runnable_ns),
+		.blocked_ns = value_if(has_waits, totals->blocked_ns),
+		.waits = value_if(has_waits, totals->waits),
+		.throttled_ns = value_if(has_open_waits, throttled_ns),
+		.short_waits = value_if(has_open_waits, totals->short_waits),
+		.short_ns = value_if(has_open_waits, totals->short_ns),
+		.open_waits = value_if(has_open_waits, totals->open_waits),
+		.unseen = value_if(totals->unseen > 0, totals->unseen),
+		.unseen_ns = value_if(totals->unseen_ns > 0, totals->unseen_ns),
+		.samples = value_if(probe_kind_has(kind, PROBE_SAMPLES), totals->samples),
+		.calls = value_if(probe_kind_has_calls(kind), totals->samples),
+		.ios = value_if(probe_kind_has(kind, PROBE_IO), totals->operations),
 	};
-	if (kind == PROBE_OFFWAKE)
-		out->short_waits = out->short_ns = out->open_waits = out->throttled_ns =
-			WIRE_ABSENT;
-	out->calls = WIRE_ABSENT;
-	if (probe_kind_has_waits(kind))
-		return;
-	if (probe_kind_has_calls(kind))
-		out->calls = (int64_t)totals->samples;
-	else if (kind == PROBE_ONCPU)
-		out->samples = (int64_t)totals->samples;
-	out->runnable_ns = out->throttled_ns = out->blocked_ns = out->waits = WIRE_ABSENT;
-	out->short_waits = out->short_ns = out->open_waits = WIRE_ABSENT;
 }
 
 static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
@@ -88,7 +83,7 @@ static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
 	return r;
 }
 
-/* Whose windows: one of the two has to be given. */
+/* Finds the session whose windows are asked for: the request names it or an always-on probe. */
 static int session_find(struct recorder *recorder, const struct wire_snapshot_request *request,
 			struct answer *answer, struct wire_error *error)
 {
@@ -118,30 +113,23 @@ static void reply_head(struct answer *answer)
 	reply->session = info->id_text;
 	reply->hook = status.hook ? status.hook : "none";
 	reply->min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT;
-	reply->period_ns = info->kind == PROBE_ONCPU ? (int64_t)info->period_ns : WIRE_ABSENT;
+	reply->period_ns = value_if(probe_kind_has(info->kind, PROBE_SAMPLES), info->period_ns);
 }
 
-/* What of I/O is not seen is no small part: each answer says so. */
-static int notes_add_blind(struct answer *answer)
+/* Adds what the probe cannot see: for I/O that is no small part of the whole. */
+static int blind_notes_add(struct answer *answer)
 {
-	const struct wire_strs *notes = &answer->snapshot.notes;
+	const char *notes[PROBE_MAX_BLIND];
 	struct probe_status status;
-	const char **all;
-	size_t i, n = 0;
+	size_t i;
 
 	session_probe_status(answer->session, &status);
-	all = arena_array(answer->arena, notes->n + status.n_blind + 1, sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	for (i = 0; i < notes->n; i++)
-		all[n++] = notes->v[i];
 	for (i = 0; i < status.n_blind; i++) {
-		all[n] = arena_printf(answer->arena, "not seen: %s", status.blind[i]);
-		if (!all[n++])
+		notes[i] = arena_printf(answer->arena, "not seen: %s", status.blind[i]);
+		if (!notes[i])
 			return -ENOMEM;
 	}
-	answer->snapshot.notes = (struct wire_strs){ .v = all, .n = n };
-	return 0;
+	return notes_append(answer->arena, &answer->snapshot.notes, notes, status.n_blind);
 }
 
 static int notes_add(struct recorder *recorder, struct answer *answer,
@@ -159,30 +147,52 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.merged = found->merged,
 		.bad = found->bad,
 	};
-
 	struct drain_stats drain;
-	int r = unseen_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
-			    !recorder->is_serve_only, &facts.unseen);
+	int r;
 
+	r = unseen_note(answer->arena, answer->aggregate, question->filter.wire, info->kind,
+			!recorder->is_serve_only, &facts.unseen);
 	if (r)
 		return r;
 	session_stats(answer->session, &drain);
 	facts.unread = answer_unread(answer->arena, &drain.openwait);
 	if (!facts.unread)
 		return -ENOMEM;
-	return notes_make(answer->arena, &question->filter, &facts, &answer->snapshot.notes);
+	r = notes_make(answer->arena, &question->filter, &facts, &answer->snapshot.notes);
+	if (!r && probe_kind_has(info->kind, PROBE_IO))
+		r = blind_notes_add(answer);
+	return r;
 }
-/* The answer has its session. */
+
+static int rows_make(struct recorder *recorder, const struct query_peer *peer,
+		     const struct wire_snapshot_request *request,
+		     const struct snapshot_question *question, struct answer *answer)
+{
+	const struct session_info *info = session_info(answer->session);
+	const struct answer_row_options options = {
+		.min_wait_ns = info->min_wait_ns,
+		.by_thread = question->options.by == AGGREGATE_BY_THREAD && !question->group,
+		.kernel_addresses = peer->is_root,
+		.lines_of = request->lines == 1 && !question->group ? recorder : NULL,
+	};
+
+	if (probe_kind_has(info->kind, PROBE_IO))
+		return answer_iolat_rows(answer, question, &options);
+	if (question->group)
+		return snapshot_grouped_rows(answer, question, &options);
+	return snapshot_rows(answer, question, &options);
+}
+
+/* Makes all of the reply; answer->session is set. */
 static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
 			 const struct wire_snapshot_request *request, struct answer *answer,
 			 struct wire_error *error)
 {
-	const struct session_info *info = session_info(answer->session);
-	struct answer_row_options rows = { .min_wait_ns = info->min_wait_ns };
-	struct query_coverage found = {};
 	struct snapshot_question question = {};
-	int r = snapshot_question_init(&question, request, answer->session, error);
+	struct query_coverage found = {};
+	int r;
 
+	r = snapshot_question_init(&question, request, answer->session, error);
 	if (!r)
 		r = query_range_windows(recorder, answer->session, &question.range, answer, error);
 	if (!r)
@@ -195,23 +205,9 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	if (r)
 		return r;
 	reply_head(answer);
-	rows.by_thread = question.options.by == AGGREGATE_BY_THREAD && !question.group;
-	rows.kernel_addresses = peer->is_root;
-	if (request->lines == 1 && !question.group)
-		rows.lines_of = recorder;
-	totals_make(answer, info->kind);
+	totals_make(answer, session_info(answer->session)->kind);
 	r = notes_add(recorder, answer, &question, &found);
-	if (r)
-		return r;
-	if (info->kind == PROBE_IOLAT)
-		r = notes_add_blind(answer);
-	if (r)
-		return r;
-	if (info->kind == PROBE_IOLAT)
-		return answer_iolat_rows(answer, &question, &rows);
-	if (question.group)
-		return snapshot_grouped_rows(answer, &question, &rows);
-	return snapshot_rows(answer, &question, &rows);
+	return r ? r : rows_make(recorder, peer, request, &question, answer);
 }
 
 int query_snapshot(struct recorder *recorder, const struct query_peer *peer,

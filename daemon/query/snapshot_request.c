@@ -148,7 +148,8 @@ int snapshot_question_init(struct snapshot_question *question,
 	question->is_reversed = request->reverse == 1;
 	question->with_idle = request->idle == 1;
 	question->options.open_only = request->open == 1;
-	question->options.by_functions = info->kind == PROBE_ONCPU && request->addresses != 1;
+	question->options.by_functions =
+		probe_kind_has(info->kind, PROBE_SAMPLES) && request->addresses != 1;
 
 	r = kind_check(info, request, error);
 	if (!r)
@@ -159,7 +160,7 @@ int snapshot_question_init(struct snapshot_question *question,
 		return r;
 	filter_add_session(&question->filter, info->filter);
 
-	if (info->kind == PROBE_IOLAT)
+	if (probe_kind_has(info->kind, PROBE_IO))
 		r = by_parse_iolat(request->by, &question->options.by, error);
 	else
 		r = by_parse(request->by, &question->options, &question->group, error);

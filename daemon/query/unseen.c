@@ -46,20 +46,6 @@ static bool is_there(int64_t pid)
 	       (syscall(SYS_tgkill, (pid_t)pid, (pid_t)pid, 0) == 0 || errno == EPERM);
 }
 
-/* Who is there and does nothing that is recorded is in no window of these. */
-static const char *nothing_text(enum probe_kind kind)
-{
-	if (kind == PROBE_ONCPU)
-		return "was in no sample of the range: it used next to no CPU";
-	if (kind == PROBE_OFFWAKE)
-		return "ended no wait in the range; stackctl stuck shows who waits";
-	if (kind == PROBE_IOLAT)
-		return "ended no I/O in the range";
-	if (probe_kind_has_calls(kind))
-		return "called nothing of that in the range";
-	return "was not seen in the range";
-}
-
 /* A process that was not seen; what looks like one may be a thread, as in the output of top -H. */
 static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t pid,
 			 enum probe_kind kind, bool is_live)
@@ -67,7 +53,7 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 	const struct aggregate_image_info *info = find_thread(aggregate, pid);
 
 	if (!info && is_live && is_there(pid))
-		fprintf(out, "process %" PRId64 " is there, and %s", pid, nothing_text(kind));
+		fprintf(out, "process %" PRId64 " is there, and %s", pid, probe_kind_unseen(kind));
 	else if (!info)
 		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
 	else
