@@ -7,13 +7,14 @@
 
 #include "build_config.h"
 #include "common/base.h"
-#include "daemon/process/perf_map.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/health.h"
+#include "daemon/query/limits.h"
 #include "daemon/query/range_windows.h"
 #include "daemon/session/recorder.h"
 
-enum { OWN_LIMITS = 22, MAX_BINARIES = WALK_STATS_MAX + 1 };
+/* The binaries that are listed, and one row for all others. */
+enum { MAX_BINARIES = WALK_STATS_MAX + 1 };
 
 static int64_t rss_bytes(void)
 {
@@ -66,26 +67,6 @@ static void usage_make(struct recorder *recorder, struct wire_status_reply *repl
 	reply->stats_enabled = stats_are_enabled();
 }
 
-/* What could not be had for want of room shows as hits. */
-static size_t unwind_limits(struct recorder *recorder, struct wire_limit *out)
-{
-	struct unwind_stats stats;
-
-	if (!recorder->unwind)
-		return 0;
-	unwind_stats(recorder->unwind, &stats);
-	/* What is not for rows is taken from the start. */
-	out[0] = (struct wire_limit){
-		"unwind.max_memory", (int64_t)recorder->config->unwind_max_memory,
-		(int64_t)(recorder->config->unwind_max_memory - stats.max_bytes + stats.bytes),
-		(int64_t)(stats.evictions + stats.no_room)
-	};
-	out[1] = (struct wire_limit){ "unwind.mappings", (int64_t)stats.max_segments,
-				      (int64_t)stats.segments,
-				      (int64_t)(stats.segments_full + stats.processes_full) };
-	return 2;
-}
-
 static int walks_make(struct recorder *recorder, struct answer *answer, struct wire_walks *out)
 {
 	struct walk_stats *walks = arena_array(answer->arena, MAX_BINARIES, sizeof(*walks));
@@ -135,96 +116,6 @@ static int unwind_make(struct recorder *recorder, struct answer *answer)
 	};
 	answer->status.unwind = wire;
 	return walks_make(recorder, answer, &wire->binaries);
-}
-
-/* Sessions that were refused, and samples and operations that had no room. */
-static size_t sessions_limits(struct recorder *recorder, struct wire_limit *out)
-{
-	const struct config *config = recorder->config;
-	struct drain_stats samples, ios;
-	uint64_t refused;
-	size_t running;
-
-	sessions_count(recorder->sessions, &running, &refused);
-	session_stats(sessions_always(recorder->sessions, PROBE_ONCPU), &samples);
-	session_stats(sessions_always(recorder->sessions, PROBE_IOLAT), &ios);
-	out[0] = (struct wire_limit){ "control.max_sessions", (int64_t)config->control_max_sessions,
-				      (int64_t)running, (int64_t)refused };
-	out[1] = (struct wire_limit){ "probe.oncpu.max_keys", (int64_t)config->oncpu_max_keys,
-				      (int64_t)samples.keys_max,
-				      (int64_t)samples.lost[LOST_SAMPLE_KEYS] };
-	out[2] = (struct wire_limit){
-		"probe.iolat.max_keys", (int64_t)config->iolat_max_keys, (int64_t)ios.keys_max,
-		(int64_t)(ios.lost[LOST_IO_PROCESS] + ios.lost[LOST_IO_KEYS])
-	};
-	return 3;
-}
-
-static int limits_make(struct recorder *recorder, struct answer *answer,
-		       const struct drain_stats *drain)
-{
-	struct wire_limit *limits = arena_array(answer->arena, OWN_LIMITS, sizeof(*limits));
-	const struct config *config = recorder->config;
-	struct stack_table_stats stacks;
-	struct process_stats processes;
-	struct history_stats history;
-	struct resolver_stats names = {};
-	struct source_lines_stats lines;
-	struct store_stats store;
-	size_t n = 0;
-
-	if (!limits)
-		return -ENOMEM;
-	stack_table_stats(recorder->stacks, &stacks);
-	process_table_stats(recorder->processes, &processes);
-	history_stats(recorder->history, &history);
-	limits[n++] =
-		(struct wire_limit){ "window.max_memory", (int64_t)config->window_max_memory,
-				     (int64_t)(history.bytes + stacks.bytes + processes.dead_bytes),
-				     (int64_t)(history.evicted_for_bytes + stacks.full) };
-	limits[n++] =
-		(struct wire_limit){ "probe.offcpu.max_threads",
-				     (int64_t)config->offcpu_max_threads, (int64_t)drain->threads,
-				     (int64_t)drain->lost[LOST_THREADS] };
-	limits[n++] =
-		(struct wire_limit){ "probe.offcpu.max_keys", (int64_t)config->offcpu_max_keys,
-				     (int64_t)drain->keys_max,
-				     (int64_t)drain->lost[LOST_WAIT_KEYS] };
-	limits[n++] = (struct wire_limit){ "probe.offcpu.max_open_stacks",
-					   (int64_t)config->offcpu_max_open_stacks,
-					   (int64_t)drain->openwait.max_looks,
-					   (int64_t)drain->openwait.counts.over };
-	n += sessions_limits(recorder, limits + n);
-	limits[n++] =
-		(struct wire_limit){ "symbols.max_memory", (int64_t)config->symbols_max_memory,
-				     (int64_t)processes.symbol_bytes,
-				     (int64_t)processes.evictions };
-	limits[n++] = (struct wire_limit){ "processes", PROCESSES_MAX, (int64_t)processes.processes,
-					   (int64_t)processes.table_full };
-	limits[n++] = (struct wire_limit){ "symbols.perf_maps", PERF_MAPS_MEMORY_MAX,
-					   (int64_t)processes.perf_map_bytes,
-					   (int64_t)processes.perf_refused };
-	/* Files that would have been read. */
-	limits[n++] = (struct wire_limit){ "symbols.remote", 0, 0, (int64_t)processes.remote };
-	source_lines_helper_stats(recorder->lines, &lines);
-	limits[n++] =
-		(struct wire_limit){ "symbols.lines_memory", (int64_t)config->symbols_lines_memory,
-				     0, (int64_t)lines.failed };
-	n += unwind_limits(recorder, limits + n);
-	if (recorder->store) {
-		store_stats(recorder->store, &store);
-		limits[n++] =
-			(struct wire_limit){ "store.queue", STORE_QUEUE_MAX, (int64_t)store.queued,
-					     (int64_t)store.dropped_queue };
-	}
-	if (recorder->resolver)
-		resolver_stats(recorder->resolver, &names);
-	limits[n++] = (struct wire_limit){ "symbols.waiting_stacks", RESOLVER_MAX_STACKS,
-					   (int64_t)names.stacks, (int64_t)names.stacks_dropped };
-	limits[n++] = (struct wire_limit){ "symbols.waiting_windows", RESOLVER_MAX_WINDOWS,
-					   (int64_t)names.windows, (int64_t)names.windows_dropped };
-	answer->status.limits = (struct wire_limits){ .v = limits, .n = n };
-	return 0;
 }
 
 static void history_make(struct recorder *recorder, struct wire_status_reply *reply)
@@ -331,7 +222,7 @@ int query_status(struct recorder *recorder, struct answer **out)
 	if (!r)
 		r = health_problems(recorder, answer, &reply->problems);
 	if (!r)
-		r = limits_make(recorder, answer, &drain);
+		r = limits_make(recorder, answer->arena, &reply->limits);
 	if (!r)
 		r = unwind_make(recorder, answer);
 	if (!r)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_QUERY_LIMITS_H
+#define STACKD_DAEMON_QUERY_LIMITS_H
+
+/*
+ * The limits that `stackctl status` lists: of each its maximum, how much of it is used, and how
+ * often it has been hit. Reads counters of the running daemon; any thread.
+ */
+
+#include "common/arena.h"
+#include "daemon/session/recorder.h"
+#include "proto/wire.h"
+
+/* Fills *out with all limits but those of the sockets; memory is the arena's. 0 or -ENOMEM. */
+int limits_make(struct recorder *recorder, struct arena *arena, struct wire_limits *out);
+
+#endif
