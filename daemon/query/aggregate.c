@@ -6,28 +6,14 @@
 
 #include "daemon/query/aggregate_internal.h"
 
-static void add_image(struct aggregate *aggregate, const struct window_image *image,
-		      struct aggregate_image_info *info)
-{
-	const struct thread_sums *sums = &image->sums;
-
-	aggregate->totals.on_cpu_ns += sums->on_ns;
-	aggregate->totals.blocked_ns += sums->blocked_ns;
-	aggregate->totals.runnable_ns += sums->runnable_ns;
-	aggregate->totals.throttled_ns += sums->throttled_ns;
-	aggregate->totals.waits += sums->switches;
-	aggregate->totals.short_waits += sums->short_count;
-	aggregate->totals.short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
-	aggregate_add_short(aggregate, image, info);
-}
-
-/* Who the window's images are; NULL in the place of those that are not asked for. */
+/* Finds the infos of the window's images, by index; NULL for those that the filter leaves out. */
 static struct aggregate_image_info **infos_find(struct aggregate *aggregate,
 						const struct window *window)
 {
-	struct aggregate_image_info **infos = calloc(window->n_images + 1, sizeof(*infos)), *info;
+	struct aggregate_image_info **infos, *info;
 	size_t i;
 
+	infos = calloc(window->n_images + 1, sizeof(*infos));
 	for (i = 0; infos && i < window->n_images; i++) {
 		info = aggregate_image_info_get(aggregate, &window->images[i]);
 		if (!info) {
@@ -39,6 +25,28 @@ static struct aggregate_image_info **infos_find(struct aggregate *aggregate,
 	return infos;
 }
 
+static void add_images(struct aggregate *aggregate, const struct window *window,
+		       struct aggregate_image_info **infos)
+{
+	struct aggregate_totals *totals = &aggregate->totals;
+	size_t i;
+
+	for (i = 0; i < window->n_images; i++) {
+		const struct thread_sums *sums = &window->images[i].sums;
+
+		if (!infos[i])
+			continue;
+		totals->on_cpu_ns += sums->on_ns;
+		totals->blocked_ns += sums->blocked_ns;
+		totals->runnable_ns += sums->runnable_ns;
+		totals->throttled_ns += sums->throttled_ns;
+		totals->waits += sums->switches;
+		totals->short_waits += sums->short_count;
+		totals->short_ns += sums->short_blocked_ns + sums->short_runnable_ns;
+		aggregate_add_short(aggregate, &window->images[i], infos[i]);
+	}
+}
+
 static void add_opens(struct aggregate *aggregate, const struct window *window,
 		      struct aggregate_image_info **infos, struct stack *unread)
 {
@@ -47,9 +55,10 @@ static void add_opens(struct aggregate *aggregate, const struct window *window,
 
 	for (i = 0; i < window->n_opens; i++) {
 		info = infos[window->opens[i].image];
-		if (info)
-			aggregate_add_unseen(aggregate, window, &window->opens[i]);
-		if (info && filter_has_state(aggregate->filter, window->opens[i].state))
+		if (!info)
+			continue;
+		aggregate_add_unseen(aggregate, window, &window->opens[i]);
+		if (filter_has_state(aggregate->filter, window->opens[i].state))
 			aggregate_add_open(aggregate, window, &window->opens[i], info, unread);
 	}
 }
@@ -72,52 +81,77 @@ static void add_ended(struct aggregate *aggregate, const struct window *window,
 	}
 }
 
-static void add_samples(struct aggregate *aggregate, const struct window *window,
-			struct aggregate_image_info **infos)
+static int add_window(struct aggregate *aggregate, const struct window *window, bool is_last,
+		      struct stack *unread)
 {
+	_cleanup_(freep) struct aggregate_image_info **infos = infos_find(aggregate, window);
 	struct aggregate_image_info *info;
 	size_t i;
 
+	if (!infos)
+		return -ENOMEM;
+	add_images(aggregate, window, infos);
+	if (is_last || !aggregate->options.open_only)
+		add_opens(aggregate, window, infos, unread);
+	if (!aggregate->options.open_only)
+		add_ended(aggregate, window, infos);
 	for (i = 0; i < window->n_samples; i++) {
 		info = infos[window->samples[i].image];
 		if (info)
 			aggregate_add_sample(aggregate, window, &window->samples[i], info);
 	}
-}
-
-static void add_ios(struct aggregate *aggregate, const struct window *window,
-		    struct aggregate_image_info **infos, bool is_last)
-{
-	struct aggregate_image_info *info;
-	size_t i;
-
 	for (i = 0; i < window->n_ios; i++) {
 		info = infos[window->ios[i].image];
 		if (info)
 			aggregate_add_io(aggregate, window, &window->ios[i], info, is_last);
 	}
-}
-
-static int add_window(struct aggregate *aggregate, const struct window *window, bool is_last,
-		      struct stack *unread)
-{
-	_cleanup_(freep) struct aggregate_image_info **infos = infos_find(aggregate, window);
-	size_t i;
-
-	if (!infos)
-		return -ENOMEM;
-	for (i = 0; i < window->n_images; i++)
-		if (infos[i])
-			add_image(aggregate, &window->images[i], infos[i]);
-	if (is_last || !aggregate->options.open_only)
-		add_opens(aggregate, window, infos, unread);
-	if (!aggregate->options.open_only)
-		add_ended(aggregate, window, infos);
-	add_samples(aggregate, window, infos);
-	add_ios(aggregate, window, infos, is_last);
 	return aggregate->error;
 }
 
+/* Walks the list from its newest window, the last, which knows the waits open at the end. */
+static int add_windows(struct aggregate *aggregate, const struct history_list *list,
+		       struct stack *unread)
+{
+	bool is_last = true;
+	size_t i;
+	int r = 0;
+
+	for (i = list->n; i-- > 0 && !r;) {
+		struct window *window = history_list_get(list, i);
+
+		if (!window)
+			continue;
+		if (is_last) {
+			aggregate->end_ns = window->end_ns;
+			aggregate_opens_index(aggregate, window);
+		}
+		/* Neither the clock nor a wait goes on from one run of stackd to the next. */
+		if (is_last || window->run != aggregate->run)
+			aggregate->run_end_ns = window->end_ns;
+		aggregate->run = window->run;
+		aggregate_spans_index(aggregate, window);
+		r = add_window(aggregate, window, is_last, unread);
+		aggregate_waits_drop(aggregate, window);
+		is_last = false;
+		window_unref(window);
+	}
+	return r;
+}
+
+static void index_later(struct aggregate *aggregate, const struct history_list *later)
+{
+	struct window *window;
+	size_t i;
+
+	for (i = later->n; i-- > 0;) {
+		window = history_list_get(later, i);
+		if (window)
+			aggregate_spans_index(aggregate, window);
+		window_unref(window);
+	}
+}
+
+/* Counts threads and processes, and makes the array of groups. */
 static int finish(struct aggregate *aggregate)
 {
 	struct aggregate_group *group, *next;
@@ -137,48 +171,12 @@ static int finish(struct aggregate *aggregate)
 	return aggregate->error;
 }
 
-/* How the waits ended that were open at the end of the list. */
-static void index_later(struct aggregate *aggregate, const struct history_list *later)
-{
-	struct window *window;
-	size_t i;
-
-	for (i = later->n; i-- > 0;) {
-		window = history_list_get(later, i);
-		if (window)
-			aggregate_spans_index(aggregate, window);
-		window_unref(window);
-	}
-}
-
-/* The newest window of the list that can be had says which waits are open at the end. */
-static int add_next(struct aggregate *aggregate, const struct window *window, bool is_last,
-		    struct stack *unread)
-{
-	int r;
-
-	if (is_last) {
-		aggregate->end_ns = window->end_ns;
-		aggregate_opens_index(aggregate, window);
-	}
-	/* Clocks and waits go on over windows of one run only. */
-	if (is_last || window->run != aggregate->run)
-		aggregate->run_end_ns = window->end_ns;
-	aggregate->run = window->run;
-	aggregate_spans_index(aggregate, window);
-	r = add_window(aggregate, window, is_last, unread);
-	aggregate_waits_forget(aggregate, window);
-	return r;
-}
-
 int aggregate_new(const struct history_list *list, const struct history_list *later,
 		  const struct filter *filter, const struct aggregate_options *options,
 		  struct stack *unread, struct aggregate **out)
 {
 	struct aggregate *aggregate = calloc(1, sizeof(*aggregate));
-	bool is_last = true;
-	size_t i;
-	int r = 0;
+	int r;
 
 	if (!aggregate)
 		return -ENOMEM;
@@ -190,15 +188,7 @@ int aggregate_new(const struct history_list *list, const struct history_list *la
 	aggregate->filter = filter;
 	aggregate->options = *options;
 	index_later(aggregate, later);
-	for (i = list->n; i-- > 0 && !r;) {
-		struct window *window = history_list_get(list, i);
-
-		if (!window)
-			continue;
-		r = add_next(aggregate, window, is_last, unread);
-		is_last = false;
-		window_unref(window);
-	}
+	r = add_windows(aggregate, list, unread);
 	if (!r)
 		r = finish(aggregate);
 	if (r) {

@@ -7,92 +7,108 @@
 
 #include "daemon/window/task_state.h"
 
+#define TID_RANGE UINT64_C(4194304) /* PID_MAX_LIMIT of 64-bit kernels: any tid is below it */
+
+/* Bits of the kernel's task state, include/linux/sched.h. */
+enum {
+	TASK_UNINTERRUPTIBLE = 0x2,
+	TASK_WAKEKILL = 0x100,
+	TASK_NOLOAD = 0x400,
+	TASK_KILLABLE = TASK_UNINTERRUPTIBLE | TASK_WAKEKILL,
+};
+
+/* Members of aggregate_key.state: one of the first three or the letter of a state, and flags. */
+enum {
+	KEY_SHORT = 1,
+	KEY_WAIT = 2,
+	KEY_SAMPLE = 3,
+	KEY_IDLE = 0x100,
+	KEY_KILLABLE = 0x200,
+	KEY_THROTTLED = 0x400,
+};
+
 static bool stack_is_idle(const struct stack *stack)
 {
 	return stack && stack->is_idle && !(stack->flags & STACK_IS_AMBIGUOUS);
 }
 
 /*
- * Idle: nobody minds this wait. Kernel threads that wait for work, and user threads asleep in one
- * of the configured functions; never what cannot be interrupted (D), nor what wants a CPU.
+ * True if a wait is normal idling: of a kernel thread that waits for work, or of a thread that
+ * sleeps in one of the configured functions. A thread in uninterruptible sleep (D) or waiting for
+ * a CPU is never idle.
  */
-static bool wait_is_idle(const struct aggregate_item *c)
+static bool wait_is_idle(const struct aggregate_item *item)
 {
-	bool is_uninterruptible = (c->state & 0x2) && !(c->state & 0x400);
+	bool is_uninterruptible =
+		(item->state & TASK_UNINTERRUPTIBLE) && !(item->state & TASK_NOLOAD);
 
-	if (c->state & (STATE_PREEMPTED | STATE_NEW) || is_uninterruptible)
+	if (item->state & (STATE_PREEMPTED | STATE_NEW) || is_uninterruptible)
 		return false;
-	return c->info->process.is_kernel || stack_is_idle(c->kernel) || stack_is_idle(c->user);
+	return item->info->process.is_kernel || stack_is_idle(item->kernel) ||
+	       stack_is_idle(item->user);
 }
 
-/* Whether a wait is idle does not depend on which of its stacks are wanted. */
-void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *c,
+void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
 			       struct stack *kernel, struct stack *user)
 {
-	c->kernel = kernel;
-	c->user = user;
-	c->is_idle = c->is_sample ? !c->info->process.id.pid : wait_is_idle(c);
+	item->kernel = kernel;
+	item->user = user;
+	/* Found with both stacks: it must not depend on which of them the filter drops. */
+	item->is_idle = item->is_sample ? !item->info->process.id.pid : wait_is_idle(item);
 	if (aggregate->filter->drops_kernel)
-		c->kernel = NULL;
+		item->kernel = NULL;
 	if (aggregate->filter->drops_user)
-		c->user = NULL;
+		item->user = NULL;
 }
 
-#define TID_RANGE UINT64_C(4194304) /* PID_MAX_LIMIT */
-
-enum {
-	KEY_SHORT = 1,
-	KEY_WAIT = 2,
-	KEY_SAMPLE = 3,
-	KEY_IDLE = 0x100, /* beside a letter or KEY_WAIT */
-	KEY_KILLABLE = 0x200,
-	KEY_THROTTLED = 0x400,
-};
-
-/* TASK_KILLABLE: D in ps, but kill -9 ends it, which somebody with a hung process wants to know. */
-#define STATE_KILLABLE 0x102U
-
-static uint64_t key_state(const struct aggregate_item *c, bool has_stacks)
+/*
+ * Returns the part of the key that tells states apart. Killable waits, D in ps as well, have rows
+ * of their own: it helps to know that kill -9 ends a hung process.
+ */
+static uint64_t key_state(const struct aggregate_item *item, bool has_stacks)
 {
-	bool is_killable = (c->state & STATE_KILLABLE) == STATE_KILLABLE;
+	uint64_t flags = item->is_idle ? KEY_IDLE : 0;
 
-	if (c->is_short)
+	if (item->is_short)
 		return KEY_SHORT;
-	if (c->is_sample)
+	if (item->is_sample)
 		return KEY_SAMPLE;
 	if (!has_stacks)
-		return KEY_WAIT | (c->is_idle ? KEY_IDLE : 0);
-	return (uint64_t)task_state_letter(c->state)[0] | (c->is_idle ? KEY_IDLE : 0) |
-	       (is_killable ? KEY_KILLABLE : 0) | (c->state & STATE_THROTTLED ? KEY_THROTTLED : 0);
+		return KEY_WAIT | flags;
+	if ((item->state & TASK_KILLABLE) == TASK_KILLABLE)
+		flags |= KEY_KILLABLE;
+	if (item->state & STATE_THROTTLED)
+		flags |= KEY_THROTTLED;
+	return (uint64_t)task_state_letter(item->state)[0] | flags;
 }
 
-static void key_init(const struct aggregate *aggregate, const struct aggregate_item *c,
+static void key_init(const struct aggregate *aggregate, const struct aggregate_item *item,
 		     struct aggregate_key *key)
 {
-	const struct process_info *process = &c->info->process;
+	const struct process_info *process = &item->info->process;
 	enum aggregate_by by = aggregate->options.by;
 	bool has_stacks = by == AGGREGATE_BY_STACK || aggregate->options.open_only;
-	const char *comm = by == AGGREGATE_BY_PROCESS ? process->comm : c->image->comm;
+	const char *comm = by == AGGREGATE_BY_PROCESS ? process->comm : item->image->comm;
 
 	memset(key, 0, sizeof(*key));
 	key->pid = (uint64_t)process->id.pid;
 	key->process_start = process->id.start_boot_ns;
-	/* Not uid, which begins anew with every start of stackd. */
+	/* The uid of the image would not do: each run of stackd numbers its images anew. */
 	if (by == AGGREGATE_BY_THREAD)
-		key->thread = c->image->start_boot_ns * TID_RANGE + (uint64_t)c->image->tid;
-	key->state = key_state(c, has_stacks);
-	if (has_stacks && c->is_sample && aggregate->options.by_functions) {
-		key->kernel = stack_functions(c->kernel);
-		key->user = stack_functions(c->user);
-	} else if (has_stacks) {
-		key->kernel = stack_place(c->kernel);
-		key->user = stack_place(c->user);
-	}
-	if (has_stacks) {
-		key->waker = window_waker_id(c->waker, !aggregate->filter->drops_kernel,
-					     !aggregate->filter->drops_user);
-	}
+		key->thread = item->image->start_boot_ns * TID_RANGE + (uint64_t)item->image->tid;
+	key->state = key_state(item, has_stacks);
 	memcpy(key->comm, comm, strnlen(comm, sizeof(key->comm)));
+	if (!has_stacks)
+		return;
+	if (item->is_sample && aggregate->options.by_functions) {
+		key->kernel = stack_functions(item->kernel);
+		key->user = stack_functions(item->user);
+	} else {
+		key->kernel = stack_place(item->kernel);
+		key->user = stack_place(item->user);
+	}
+	key->waker = window_waker_id(item->waker, !aggregate->filter->drops_kernel,
+				     !aggregate->filter->drops_user);
 }
 
 static void group_set_waker(const struct aggregate *aggregate, struct aggregate_group *group,
@@ -103,13 +119,14 @@ static void group_set_waker(const struct aggregate *aggregate, struct aggregate_
 	group->waker.user = aggregate->filter->drops_user ? NULL : stack_ref(waker->user);
 }
 
+/* Finds the group of an item, or adds it. NULL when out of memory. */
 static struct aggregate_group *group_get(struct aggregate *aggregate,
-					 const struct aggregate_item *c)
+					 const struct aggregate_item *item)
 {
 	struct aggregate_group *group;
 	struct aggregate_key key;
 
-	key_init(aggregate, c, &key);
+	key_init(aggregate, item, &key);
 	HASH_FIND(hh, aggregate->groups, &key, sizeof(key), group);
 	if (group)
 		return group;
@@ -119,45 +136,47 @@ static struct aggregate_group *group_get(struct aggregate *aggregate,
 		return NULL;
 	}
 	group->key = key;
-	group->image = &c->info->image;
-	group->is_idle = c->is_idle;
-	group->is_short = c->is_short;
-	group->is_sample = c->is_sample;
+	group->image = &item->info->image;
+	group->is_idle = item->is_idle;
+	group->is_short = item->is_short;
+	group->is_sample = item->is_sample;
 	HASH_ADD(hh, aggregate->groups, key, sizeof(group->key), group);
 	if (!HASH_HAS(group)) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
-	group->kernel = key.kernel ? stack_ref(c->kernel) : NULL;
-	group->user = key.user ? stack_ref(c->user) : NULL;
+	group->kernel = key.kernel ? stack_ref(item->kernel) : NULL;
+	group->user = key.user ? stack_ref(item->user) : NULL;
 	if (key.waker)
-		group_set_waker(aggregate, group, c->waker);
+		group_set_waker(aggregate, group, item->waker);
 	return group;
 }
 
-struct aggregate_group *aggregate_add(struct aggregate *aggregate, const struct aggregate_item *c)
+struct aggregate_group *aggregate_add(struct aggregate *aggregate,
+				      const struct aggregate_item *item)
 {
-	struct aggregate_group *group = group_get(aggregate, c);
+	struct aggregate_group *group = group_get(aggregate, item);
 
 	if (!group)
 		return NULL;
-	if (c->is_idle && c->info->thread)
-		c->info->thread->is_idle = true;
-	if (c->kernel && group->kernel && c->kernel->n_frames > group->kernel->n_frames) {
+	if (item->is_idle && item->info->thread)
+		item->info->thread->is_idle = true;
+	/* The stack of a wait that has ended has the scheduler's frames, too: it is shown. */
+	if (item->kernel && group->kernel && item->kernel->n_frames > group->kernel->n_frames) {
 		stack_unref(group->kernel);
-		group->kernel = stack_ref(c->kernel);
+		group->kernel = stack_ref(item->kernel);
 	}
-	group->state |= c->state & ~(STATE_SEEDED | STATE_UNSEEN);
-	group->count += c->count;
-	group->on_ns += c->on_ns;
-	group->blocked_ns += c->blocked_ns;
-	group->runnable_ns += c->runnable_ns;
-	group->throttled_ns += c->throttled_ns;
-	if (c->max_ns > group->max_ns || (c->max_ns == group->max_ns && !group->max_tid)) {
-		group->max_ns = c->max_ns;
-		group->max_end_real_ns = c->max_end_real_ns;
-		group->max_tid = c->image->tid;
-		memcpy(group->max_comm, c->image->comm, sizeof(group->max_comm));
+	group->state |= item->state & ~(STATE_SEEDED | STATE_UNSEEN);
+	group->count += item->count;
+	group->on_ns += item->on_ns;
+	group->blocked_ns += item->blocked_ns;
+	group->runnable_ns += item->runnable_ns;
+	group->throttled_ns += item->throttled_ns;
+	if (item->max_ns > group->max_ns || (item->max_ns == group->max_ns && !group->max_tid)) {
+		group->max_ns = item->max_ns;
+		group->max_end_real_ns = item->max_end_real_ns;
+		group->max_tid = item->image->tid;
+		memcpy(group->max_comm, item->image->comm, sizeof(group->max_comm));
 	}
 	return group;
 }
@@ -165,7 +184,7 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate, const struct 
 void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
 			  const struct window_sample *sample, struct aggregate_image_info *info)
 {
-	struct aggregate_item c = {
+	struct aggregate_item item = {
 		.image = &window->images[sample->image],
 		.info = info,
 		.is_sample = true,
@@ -174,8 +193,8 @@ void aggregate_add_sample(struct aggregate *aggregate, const struct window *wind
 	};
 
 	aggregate->totals.samples += sample->count;
-	aggregate_item_set_stacks(aggregate, &c, sample->kernel, sample->user);
-	aggregate_add(aggregate, &c);
+	aggregate_item_set_stacks(aggregate, &item, sample->kernel, sample->user);
+	aggregate_add(aggregate, &item);
 }
 
 void aggregate_groups_free(struct aggregate *aggregate)

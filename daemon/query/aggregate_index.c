@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct aggregate_task *task_add(struct aggregate *aggregate, struct aggregate_task **set,
-				       uint64_t a, uint64_t b)
+/* Finds the task with this id and start in a table, or adds it. NULL when out of memory. */
+static struct aggregate_task *task_add(struct aggregate *aggregate, struct aggregate_task **table,
+				       uint64_t id, uint64_t start)
 {
-	uint64_t key[2] = { a, b };
+	uint64_t key[2] = { id, start };
 	struct aggregate_task *task;
 
-	HASH_FIND(hh, *set, key, sizeof(key), task);
+	HASH_FIND(hh, *table, key, sizeof(key), task);
 	if (task)
 		return task;
 	task = arena_alloc(aggregate->arena, sizeof(*task));
@@ -20,7 +21,7 @@ static struct aggregate_task *task_add(struct aggregate *aggregate, struct aggre
 		return NULL;
 	}
 	memcpy(task->key, key, sizeof(key));
-	HASH_ADD(hh, *set, key, sizeof(key), task);
+	HASH_ADD(hh, *table, key, sizeof(key), task);
 	if (!HASH_HAS(task)) {
 		aggregate->error = -ENOMEM;
 		return NULL;
@@ -28,47 +29,37 @@ static struct aggregate_task *task_add(struct aggregate *aggregate, struct aggre
 	return task;
 }
 
-static void tasks_free(struct aggregate_task *set)
-{
-	struct aggregate_task *task, *next;
-
-	HASH_ITER (hh, set, task, next)
-		HASH_DEL(set, task);
-}
-
-struct aggregate_wait *aggregate_wait_get(struct aggregate *aggregate, uint64_t uid,
-					  int64_t start_ns, bool add)
+struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
+					   int64_t start_ns)
 {
 	uint64_t key[2] = { uid, (uint64_t)start_ns };
 	struct aggregate_wait *wait;
 
 	HASH_FIND(hh, aggregate->waits, key, sizeof(key), wait);
-	if (wait || !add)
+	return wait;
+}
+
+/* Finds a wait or adds it. NULL when out of memory. */
+static struct aggregate_wait *wait_add(struct aggregate *aggregate, uint64_t uid, int64_t start_ns)
+{
+	struct aggregate_wait *wait = aggregate_wait_find(aggregate, uid, start_ns);
+
+	if (wait)
 		return wait;
 	wait = calloc(1, sizeof(*wait));
 	if (!wait) {
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
-	memcpy(wait->key, key, sizeof(key));
-	HASH_ADD(hh, aggregate->waits, key, sizeof(key), wait);
+	wait->key[0] = uid;
+	wait->key[1] = (uint64_t)start_ns;
+	HASH_ADD(hh, aggregate->waits, key, sizeof(wait->key), wait);
 	if (!HASH_HAS(wait)) {
 		free(wait);
 		aggregate->error = -ENOMEM;
 		return NULL;
 	}
 	return wait;
-}
-
-/* A copy: the window may go before the wait's earlier parts are met. */
-static void wait_keep_span(struct aggregate_wait *wait, const struct window_span *span)
-{
-	if (wait->has_span)
-		return;
-	wait->span = *span;
-	wait->has_span = true;
-	stack_ref(span->kernel);
-	stack_ref(span->user);
 }
 
 static void wait_free(struct aggregate *aggregate, struct aggregate_wait *wait)
@@ -80,7 +71,7 @@ static void wait_free(struct aggregate *aggregate, struct aggregate_wait *wait)
 	free(wait);
 }
 
-void aggregate_waits_forget(struct aggregate *aggregate, const struct window *window)
+void aggregate_waits_drop(struct aggregate *aggregate, const struct window *window)
 {
 	struct aggregate_wait *wait, *next;
 
@@ -95,10 +86,16 @@ void aggregate_spans_index(struct aggregate *aggregate, const struct window *win
 	size_t i;
 
 	for (i = 0; i < window->n_spans; i++) {
-		wait = aggregate_wait_get(aggregate, window->images[window->spans[i].image].uid,
-					  window->spans[i].start_ns, true);
-		if (wait)
-			wait_keep_span(wait, &window->spans[i]);
+		const struct window_span *span = &window->spans[i];
+
+		wait = wait_add(aggregate, window->images[span->image].uid, span->start_ns);
+		if (!wait || wait->has_span)
+			continue;
+		/* Copied: the window may be unloaded before earlier parts of the wait are read. */
+		wait->span = *span;
+		wait->has_span = true;
+		stack_ref(span->kernel);
+		stack_ref(span->user);
 	}
 }
 
@@ -108,27 +105,30 @@ void aggregate_opens_index(struct aggregate *aggregate, const struct window *las
 	size_t i;
 
 	for (i = 0; i < last->n_opens; i++) {
-		wait = aggregate_wait_get(aggregate, last->images[last->opens[i].image].uid,
-					  last->opens[i].start_ns, true);
+		const struct window_open *open = &last->opens[i];
+
+		wait = wait_add(aggregate, last->images[open->image].uid, open->start_ns);
 		if (!wait)
 			continue;
 		wait->is_open_at_end = true;
-		wait->user = stack_ref(last->opens[i].user);
-		wait->is_unseen = last->opens[i].state & STATE_UNSEEN;
+		wait->user = stack_ref(open->user);
+		wait->is_unseen = open->state & STATE_UNSEEN;
 	}
 }
 
+/* Asks the filter about an image under its name in this window, and counts it if selected. */
 static void info_update(struct aggregate *aggregate, struct aggregate_image_info *info,
 			const struct window_image *image)
 {
+	const struct process_id *process = &info->process.id;
+
 	memcpy(info->comm, image->comm, sizeof(info->comm));
 	info->is_wanted = filter_has_image(aggregate->filter, image, &info->process);
 	if (!info->is_wanted)
 		return;
 	info->thread = task_add(aggregate, &aggregate->threads, (uint64_t)image->tid,
 				image->start_boot_ns);
-	task_add(aggregate, &aggregate->processes, (uint64_t)info->process.id.pid,
-		 info->process.id.start_boot_ns);
+	task_add(aggregate, &aggregate->processes, (uint64_t)process->pid, process->start_boot_ns);
 }
 
 struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
@@ -169,6 +169,7 @@ void aggregate_index_free(struct aggregate *aggregate)
 		HASH_DEL(aggregate->infos, info);
 		process_unref(info->image.process);
 	}
-	tasks_free(aggregate->threads);
-	tasks_free(aggregate->processes);
+	/* The entries of these are the arena's. */
+	HASH_CLEAR(hh, aggregate->threads);
+	HASH_CLEAR(hh, aggregate->processes);
 }

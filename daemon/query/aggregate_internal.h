@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_QUERY_AGGREGATE_INTERNAL_H
 
 /*
- * What the files behind aggregate.h share: who is seen (aggregate_index.c), the groups
- * (aggregate_groups.c), what waits add to them (aggregate_waits.c) and the order of the windows
- * (aggregate.c). One thread. Failures are kept in aggregate.error.
+ * Private to the files behind aggregate.h: aggregate.c walks the windows, aggregate_index.c knows
+ * threads and the waits that span windows, aggregate_waits.c adds waits, aggregate_groups.c
+ * finds the group of a wait or sample, and aggregate_iolat.c adds I/O operations. One thread. A
+ * function that fails sets aggregate.error, which ends the walk.
  */
 
 #include <stdbool.h>
@@ -15,33 +16,36 @@
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
 
-/* A thread or process that was seen, for counting each once. */
+/* A thread or a process, to count each once. */
 struct aggregate_task {
-	uint64_t key[2];
+	uint64_t key[2]; /* tid or pid, and start */
 	bool is_idle;
 	UT_hash_handle hh;
 };
 
-/* A thread as one image, over all windows: who it is and whether it is asked for, found once. */
+/*
+ * A thread between two execs, over all windows: which process it is of, and whether the filter
+ * selects it. Found once instead of once per window.
+ */
 struct aggregate_image_info {
-	uint64_t key[2]; /* uid, process */
+	uint64_t key[2]; /* uid of the image, address of the process */
 	struct process_info process;
-	struct aggregate_task *thread;
-	struct window_image image; /* as in the newest window; with a reference to its process */
-	char comm[COMM_LEN];
+	struct aggregate_task *thread; /* NULL if the filter never selected it */
+	struct window_image image; /* from the newest window; holds a reference to the process */
+	char comm[COMM_LEN];	   /* the name that is_wanted was found with */
 	bool is_wanted;
 	UT_hash_handle hh;
 };
 
-/* A wait that spans windows: how it ended, if it did, and whether it was open at the end. */
+/* A wait that more than one window has a part of. */
 struct aggregate_wait {
-	uint64_t key[2];	 /* uid, start */
-	struct window_span span; /* a copy, with references */
-	struct stack *user;	 /* as read while it went on, with a reference */
+	uint64_t key[2];	 /* uid of the image, start of the wait */
+	struct window_span span; /* its end, if has_span; a copy, with references to stacks */
+	struct stack *user;	 /* as read while it was open; a reference, or NULL */
 	bool has_span;
-	bool is_open_at_end;
-	bool is_unseen; /* at the end */
-	bool is_counted;
+	bool is_open_at_end; /* when the last window ended */
+	bool is_unseen;	     /* is_open_at_end, but the thread could not be inspected then */
+	bool is_counted;     /* as an open wait */
 	UT_hash_handle hh;
 };
 
@@ -49,12 +53,12 @@ struct aggregate {
 	const struct filter *filter;
 	struct aggregate_options options;
 	/*
-	 * Of all that lives as long as the merge: tens of thousands of pieces among those of others
-	 * would leave as many holes.
+	 * Memory for tens of thousands of small structs that live as long as the aggregate. From
+	 * malloc() they would leave holes among the daemon's long-lived allocations.
 	 */
 	struct arena *arena;
 	struct aggregate_group *groups;
-	struct aggregate_group **array;
+	struct aggregate_group **array; /* all of groups */
 	struct aggregate_io_group *io_groups;
 	struct aggregate_image_info *infos;
 	struct aggregate_task *threads;
@@ -62,19 +66,19 @@ struct aggregate {
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
 	uint64_t estimated;
-	int64_t end_ns;	    /* of the last window */
-	uint64_t run;	    /* of the window at hand, */
-	int64_t run_end_ns; /* and the end of the last window of that run */
-	int error;
+	int64_t end_ns;	    /* end of the last window of all */
+	uint64_t run;	    /* the run of stackd that recorded the current window */
+	int64_t run_end_ns; /* end of the last window of that run */
+	int error;	    /* 0, or the negative errno of the first failure */
 };
 
-/* One wait, or many alike, on its way into a group. */
+/* A wait, or many with the same key, to be added to a group. */
 struct aggregate_item {
 	const struct window_image *image;
 	struct aggregate_image_info *info;
 	struct stack *kernel;
 	struct stack *user;
-	const struct window_waker *waker; /* NULL where none is known */
+	const struct window_waker *waker; /* NULL: unknown */
 	uint32_t state;
 	bool is_idle;
 	bool is_short;
@@ -89,25 +93,35 @@ struct aggregate_item {
 };
 
 /* aggregate_index.c */
-struct aggregate_wait *aggregate_wait_get(struct aggregate *aggregate, uint64_t uid,
-					  int64_t start_ns, bool add);
-void aggregate_spans_index(struct aggregate *aggregate, const struct window *window);
-void aggregate_opens_index(struct aggregate *aggregate, const struct window *last);
 
-/* Forgets the waits that began in the window: none of them is in an earlier one. */
-void aggregate_waits_forget(struct aggregate *aggregate, const struct window *window);
-
-/* Who an image is, and whether it is asked for. NULL when out of memory. */
+/* Finds what is known of an image, or finds it out. NULL when out of memory. */
 struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
 						      const struct window_image *image);
 
+/* Finds a wait that spans windows by its image and start; NULL if none is known. */
+struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
+					   int64_t start_ns);
+
+/* Notes the ends of the waits that began before this window and ended in it. */
+void aggregate_spans_index(struct aggregate *aggregate, const struct window *window);
+
+/* Notes which waits are open at the end of the last window. */
+void aggregate_opens_index(struct aggregate *aggregate, const struct window *last);
+
+/* Drops the waits that began in the window: no earlier window has a part of them. */
+void aggregate_waits_drop(struct aggregate *aggregate, const struct window *window);
+
 void aggregate_index_free(struct aggregate *aggregate);
 
-/* aggregate_groups.c: whether a wait is idle does not depend on which of its stacks are wanted. */
-void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *c,
+/* aggregate_groups.c */
+
+/* Sets the item's stacks, without those that the filter drops, and whether it is idle. */
+void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
 			       struct stack *kernel, struct stack *user);
 
-struct aggregate_group *aggregate_add(struct aggregate *aggregate, const struct aggregate_item *c);
+/* Adds an item to its group. Returns the group, NULL when out of memory. */
+struct aggregate_group *aggregate_add(struct aggregate *aggregate,
+				      const struct aggregate_item *item);
 
 void aggregate_groups_free(struct aggregate *aggregate);
 
@@ -115,20 +129,36 @@ void aggregate_add_sample(struct aggregate *aggregate, const struct window *wind
 			  const struct window_sample *sample, struct aggregate_image_info *info);
 
 /* aggregate_iolat.c */
+
+/* is_last: the window is the last of all. */
 void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 		      const struct window_io *io, struct aggregate_image_info *info, bool is_last);
 void aggregate_io_groups_free(struct aggregate *aggregate);
 
 /* aggregate_waits.c */
-void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t place,
+
+/* Adds waits that began and ended in the window: those of window->rows[i]. */
+void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
 		       struct aggregate_image_info *info);
+
+/* Adds the part that lies in the window of a wait that began before it and ended in it. */
 void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
 			const struct window_span *span, struct aggregate_image_info *info);
-void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
-			  const struct window_open *open);
+
+/*
+ * Adds the part that lies in the window of a wait that did not end in it. If a later window has
+ * its end, its stacks are those it ended with, which are complete; else the kernel stack is the
+ * one taken while it was open, and `unread` stands for a user stack that was not read.
+ */
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
 			const struct window_open *open, struct aggregate_image_info *info,
 			struct stack *unread);
+
+/* Adds to totals.unseen_ns, whatever state and length the filter asks for, as other totals do. */
+void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
+			  const struct window_open *open);
+
+/* Adds the sums of an image's waits below the minimum. */
 void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
 			 struct aggregate_image_info *info);
 

@@ -5,36 +5,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A system call is of the kind that its layer's other operations are of. */
-static void key_make_window(const struct window *window, const struct window_io *io,
-			    struct aggregate_io_key *key)
+/* By window, system calls count as operations of their kind, and devices do not matter. */
+static struct aggregate_io_key key_by_window(const struct window *window,
+					     const struct window_io *io)
 {
-	*key = (struct aggregate_io_key){
+	return (struct aggregate_io_key){
 		.what = (uint64_t)io->layer << 40 | (uint64_t)io->op << 32,
 		.window = window->start_ns + window->real_offset_ns,
 	};
 }
 
-static void key_make(const struct aggregate *aggregate, const struct window_io *io,
-		     const struct aggregate_image_info *info, struct aggregate_io_key *key)
+static struct aggregate_io_key key_by_operation(const struct aggregate *aggregate,
+						const struct window_io *io,
+						const struct aggregate_image_info *info)
 {
-	*key = (struct aggregate_io_key){
+	struct aggregate_io_key key = {
 		.what = (uint64_t)io->layer << 40 | (uint64_t)io->op << 32 | io->call,
 		.where = (uint64_t)io->dev << 32 | io->magic,
 	};
-	memcpy(key->device, io->device, sizeof(key->device));
+
+	memcpy(key.device, io->device, sizeof(key.device));
 	if (aggregate->options.by == AGGREGATE_BY_OPERATION)
-		return;
-	key->pid = (uint64_t)(uint32_t)info->process.id.pid;
-	key->process_start = info->process.id.start_boot_ns;
+		return key;
+	key.pid = (uint64_t)(uint32_t)info->process.id.pid;
+	key.process_start = info->process.id.start_boot_ns;
 	if (aggregate->options.by != AGGREGATE_BY_STACK)
-		return;
+		return key;
 	if (!aggregate->filter->drops_kernel)
-		key->kernel = stack_place(io->kernel);
+		key.kernel = stack_place(io->kernel);
 	if (!aggregate->filter->drops_user)
-		key->user = stack_place(io->user);
+		key.user = stack_place(io->user);
+	return key;
 }
 
+/* Adds a group with the names of this operation and no sums yet. NULL when out of memory. */
 static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 					    const struct aggregate_io_key *key,
 					    const struct window_io *io,
@@ -45,45 +49,40 @@ static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 	if (!group)
 		return NULL;
 	group->key = *key;
-	group->io = *io;
-	if (key->window) {
-		group->io.call = group->io.dev = group->io.magic = 0;
-		memset(group->io.device, 0, sizeof(group->io.device));
-	}
 	group->image = &info->image;
+	group->io.layer = io->layer;
+	group->io.op = io->op;
+	if (!key->window) {
+		group->io.call = io->call;
+		group->io.dev = io->dev;
+		group->io.magic = io->magic;
+		memcpy(group->io.device, io->device, sizeof(group->io.device));
+	}
+	HASH_ADD(hh, aggregate->io_groups, key, sizeof(group->key), group);
+	if (!HASH_HAS(group)) {
+		free(group);
+		return NULL;
+	}
 	group->io.kernel = key->kernel ? stack_ref(io->kernel) : NULL;
 	group->io.user = key->user ? stack_ref(io->user) : NULL;
-	group->io.count = group->io.total_ns = group->io.own_ns = group->io.runnable_ns = 0;
-	group->io.asleep_ns = group->io.device_ns = group->io.queue_ns = 0;
-	group->io.throttled_ns = group->io.async = group->io.errors = group->io.bytes = 0;
-	group->io.merges = group->io.requeues = group->io.max_ns = 0;
-	group->io.open = group->io.oldest_ns = 0;
-	HASH_ADD(hh, aggregate->io_groups, key, sizeof(group->key), group);
-	if (HASH_HAS(group))
-		return group;
-	stack_unref(group->io.kernel);
-	stack_unref(group->io.user);
-	free(group);
-	return NULL;
+	return group;
 }
 
 void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 		      const struct window_io *io, struct aggregate_image_info *info, bool is_last)
 {
-	struct aggregate_io_key key;
 	struct aggregate_io_group *group;
+	struct aggregate_io_key key;
 
-	/* What is open at the end of a window before is over, or open at the end. */
+	/* Open at the end of an earlier window: by now it is over, or open in the last one too. */
 	if (io->open && !is_last && aggregate->options.by != AGGREGATE_BY_WINDOW)
 		return;
-	/* Slow ones are in the rows of all as well. */
+	/* A slow operation has two rows: one with its stacks, and its share in that of all. */
 	if (io->is_slow != (aggregate->options.by == AGGREGATE_BY_STACK) ||
 	    !filter_has_io(aggregate->filter, io))
 		return;
-	if (aggregate->options.by == AGGREGATE_BY_WINDOW)
-		key_make_window(window, io, &key);
-	else
-		key_make(aggregate, io, info, &key);
+	key = aggregate->options.by == AGGREGATE_BY_WINDOW ? key_by_window(window, io)
+							   : key_by_operation(aggregate, io, info);
 	HASH_FIND(hh, aggregate->io_groups, &key, sizeof(key), group);
 	if (!group)
 		group = group_new(aggregate, &key, io, info);
@@ -113,11 +112,10 @@ void aggregate_io_groups_free(struct aggregate *aggregate)
 int aggregate_io_groups(struct aggregate *aggregate, struct aggregate_io_group ***out,
 			size_t *n_out)
 {
-	struct aggregate_io_group **array =
-		calloc(HASH_COUNT(aggregate->io_groups) + 1, sizeof(struct aggregate_io_group *));
-	struct aggregate_io_group *group, *next;
+	struct aggregate_io_group **array, *group, *next;
 	size_t n = 0;
 
+	array = calloc(HASH_COUNT(aggregate->io_groups) + 1, sizeof(struct aggregate_io_group *));
 	if (!array)
 		return -ENOMEM;
 	HASH_ITER (hh, aggregate->io_groups, group, next)
