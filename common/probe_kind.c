@@ -9,24 +9,30 @@
 /* name: also stored on disk, so it never changes. */
 static const struct {
 	const char *name;
+	const char *summary;
 	const char *events;
 	const char *unseen;
 	unsigned int traits;
 } kinds[] = {
-	[PROBE_OFFCPU] = { "offcpu", "switches", "was not seen in the range",
+	[PROBE_OFFCPU] = { "offcpu", "waits: the time that threads spend off the CPU", "switches",
+			   "was not seen in the range",
 			   PROBE_WAITS | PROBE_OPEN_WAITS | PROBE_THREADS | PROBE_FOLLOWS },
-	[PROBE_ONCPU] = { "oncpu", "samples",
+	[PROBE_ONCPU] = { "oncpu", "samples of what runs on the CPUs", "samples",
 			  "was in no sample of the range: it used next to no CPU",
 			  PROBE_SAMPLES | PROBE_THREADS | PROBE_CPUS | PROBE_FOLLOWS },
-	[PROBE_OFFWAKE] = { "offwake", "switches",
+	[PROBE_OFFWAKE] = { "offwake", "waits, and which thread or interrupt ended them",
+			    "switches",
 			    "ended no wait in the range; stackctl stuck shows who waits",
 			    PROBE_WAITS | PROBE_THREADS },
-	[PROBE_STACKCOUNT] = { "stackcount", "calls", "called nothing of that in the range",
+	[PROBE_STACKCOUNT] = { "stackcount", "calls of a FUNCTION, counted by stack", "calls",
+			       "called nothing of that in the range",
 			       PROBE_CALLS | PROBE_THREADS | PROBE_CPUS | PROBE_CLIENTS },
-	[PROBE_STACKSNOOP] = { "stacksnoop", "calls", "called nothing of that in the range",
+	[PROBE_STACKSNOOP] = { "stacksnoop", "calls of a FUNCTION, one by one", "calls",
+			       "called nothing of that in the range",
 			       PROBE_CALLS | PROBE_STREAMS | PROBE_THREADS | PROBE_CPUS |
 				       PROBE_CLIENTS },
-	[PROBE_IOLAT] = { "iolat", "operations", "ended no I/O in the range", PROBE_IO },
+	[PROBE_IOLAT] = { "iolat", "I/O: how long it takes in which layer of the kernel",
+			  "operations", "ended no I/O in the range", PROBE_IO },
 };
 
 _Static_assert(ARRAY_SIZE(kinds) == PROBE_KIND_N, "every kind has a row");
@@ -71,6 +77,11 @@ void probe_kinds_with(unsigned int traits, const char *last, char *out, size_t s
 					 : left == 1 ? last
 						     : "");
 	}
+}
+
+const char *probe_kind_summary(enum probe_kind kind)
+{
+	return kinds[kind].summary;
 }
 
 const char *probe_kind_events(enum probe_kind kind)

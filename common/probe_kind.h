@@ -61,6 +61,9 @@ bool probe_kind_has(enum probe_kind kind, unsigned int traits);
  */
 void probe_kinds_with(unsigned int traits, const char *last, char *out, size_t size);
 
+/* Returns what a kind records, in a few words for a list: "samples of what runs on the CPUs". */
+const char *probe_kind_summary(enum probe_kind kind);
+
 /* The events that a session of this kind counts, in the plural: "samples". */
 const char *probe_kind_events(enum probe_kind kind);
 

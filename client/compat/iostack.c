@@ -11,15 +11,16 @@
 enum { GROUP_LAYER = 1, GROUP_PROCESS };
 
 static const struct compat_option options[] = {
-	{ 'T', "type", "LAYER", NULL, "syscall (the default), vfs, ext4 or blk", GROUP_LAYER,
+	{ 'T', "type", "LAYER", NULL, "the layer: syscall (default), vfs, ext4 or blk", GROUP_LAYER,
 	  COMPAT_CHOICE },
-	{ 'p', "pid", "P", "--pid", "this process only", GROUP_PROCESS, COMPAT_NATIVE },
-	{ 'd', "disk", "DISK", "--disk", "on this disk only", 0, COMPAT_NATIVE },
-	{ 'Q', "queued", NULL, "--queued", "blk: with the time in the queue", 0, COMPAT_NATIVE },
-	{ 'm', "milliseconds", NULL, "--milliseconds", "milliseconds, not nanoseconds", 0,
+	{ 'p', "pid", "P", "--pid", "only this process", GROUP_PROCESS, COMPAT_NATIVE },
+	{ 'd', "disk", "DISK", "--disk", "only I/O on this disk", 0, COMPAT_NATIVE },
+	{ 'Q', "queued", NULL, "--queued", "with -T blk: include the time in the queue", 0,
 	  COMPAT_NATIVE },
+	{ 'm', "milliseconds", NULL, "--milliseconds", "print milliseconds instead of nanoseconds",
+	  0, COMPAT_NATIVE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
-	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
+	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
 /* What it calls an operation: a row's layer and kind, here. */
@@ -136,12 +137,12 @@ static int prepare(struct compat_run *run)
 const struct compat_tool compat_iostack = {
 	.name = "IOStackBreakdown",
 	.probe = "iolat",
-	.unit = "histograms of I/O latency by layer",
+	.unit = "histograms of I/O latency in one layer",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.examples = "  stackctl IOStackBreakdown               read, write and sync calls\n"
 		    "  stackctl IOStackBreakdown -T vfs 10     the VFS, for 10 seconds\n"
-		    "  stackctl IOStackBreakdown -T ext4 -p 9  ext4, of process 9\n"
+		    "  stackctl IOStackBreakdown -T ext4 -p 9  ext4, only process 9\n"
 		    "  stackctl IOStackBreakdown -T blk -d sda -Q -m  requests to sda, ms\n",
 	.print_header = print_header,
 	.prepare = prepare,

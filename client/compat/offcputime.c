@@ -5,36 +5,40 @@
 enum { GROUP_THREADS = 1, GROUP_STACKS };
 
 static const struct compat_option options[] = {
-	{ 'p', "pid", "P,..", "--pid", "these processes only", GROUP_THREADS, COMPAT_NATIVE },
-	{ 't', "tid", "T,..", "--tid", "these threads only", GROUP_THREADS, COMPAT_NATIVE },
-	{ 'u', "user-threads-only", NULL, "--user-threads", "threads of programs only",
-	  GROUP_THREADS, COMPAT_NATIVE },
-	{ 'k', "kernel-threads-only", NULL, "--kernel-threads", "threads of the kernel only",
-	  GROUP_THREADS, COMPAT_NATIVE },
-	{ 'U', "user-stacks-only", NULL, "--user-stacks", "frames of programs only", GROUP_STACKS,
+	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", GROUP_THREADS,
 	  COMPAT_NATIVE },
-	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "frames of the kernel only",
+	{ 't', "tid", "T,..", "--tid", "only these threads, by thread id", GROUP_THREADS,
+	  COMPAT_NATIVE },
+	{ 'u', "user-threads-only", NULL, "--user-threads", "only threads of programs",
+	  GROUP_THREADS, COMPAT_NATIVE },
+	{ 'k', "kernel-threads-only", NULL, "--kernel-threads", "only threads of the kernel",
+	  GROUP_THREADS, COMPAT_NATIVE },
+	{ 'U', "user-stacks-only", NULL, "--user-stacks", "only stack frames of programs",
 	  GROUP_STACKS, COMPAT_NATIVE },
-	{ 'd', "delimited", NULL, "--delimited", "-- between kernel and user, folded -", 0,
+	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "only stack frames of the kernel",
+	  GROUP_STACKS, COMPAT_NATIVE },
+	{ 'd', "delimited", NULL, "--delimited",
+	  "put -- (folded: -) between kernel and user frames", 0, COMPAT_NATIVE },
+	{ 'f', "folded", NULL, "--folded", "one line per stack, for flame graphs", 0,
 	  COMPAT_NATIVE },
-	{ 'f', "folded", NULL, "--folded", "one line a stack, for flame graphs", 0, COMPAT_NATIVE },
-	{ 'v', "verbose", NULL, "--verbose", "raw addresses", 0, COMPAT_NATIVE },
-	{ 's', "offset", NULL, "--offset", "offsets within functions", 0, COMPAT_NATIVE },
-	{ 'i', "interval", "SECONDS", NULL, "print each so many seconds", 0, COMPAT_INTERVAL },
-	{ 'T', "timestamp", NULL, NULL, "the time above what is printed", 0, COMPAT_TIMESTAMPS },
-	{ 'm', "min-block-time", "US", "--min-block-time", "waits of at least that", 0,
+	{ 'v', "verbose", NULL, "--verbose", "show raw addresses", 0, COMPAT_NATIVE },
+	{ 's', "offset", NULL, "--offset", "show offsets within functions", 0, COMPAT_NATIVE },
+	{ 'i', "interval", "SECONDS", NULL, "print and clear every SECONDS seconds", 0,
+	  COMPAT_INTERVAL },
+	{ 'T', "timestamp", NULL, NULL, "print the time above each output", 0, COMPAT_TIMESTAMPS },
+	{ 'm', "min-block-time", "US", "--min-block-time", "only waits of US microseconds or more",
+	  0, COMPAT_NATIVE },
+	{ 'M', "max-block-time", "US", "--max-block-time", "only waits of US microseconds or less",
+	  0, COMPAT_NATIVE },
+	{ 0, "state", "BITS", "--state", "only waits in one of these states; 0 is running", 0,
 	  COMPAT_NATIVE },
-	{ 'M', "max-block-time", "US", "--max-block-time", "waits of at most that", 0,
-	  COMPAT_NATIVE },
-	{ 0, "state", "BITS", "--state", "waits in one of these states; 0 is running", 0,
-	  COMPAT_NATIVE },
-	{ 0, "stack-storage-size", "N", NULL, "taken, and not needed", 0, COMPAT_STORAGE },
+	{ 0, "stack-storage-size", "N", NULL, "accepted, but without effect", 0, COMPAT_STORAGE },
 	{ 0, "cgroupmap", "MAP", "stackctl record offcpu --cgroup PATH filters by cgroup", NULL, 0,
 	  COMPAT_MISSING },
 	{ 0, "mntnsmap", "MAP", "stackctl record offcpu --cgroup PATH filters by cgroup", NULL, 0,
 	  COMPAT_MISSING },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
-	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
+	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
 static void print_header(FILE *out, const struct compat_run *run)
@@ -48,15 +52,15 @@ static void print_header(FILE *out, const struct compat_run *run)
 const struct compat_tool compat_offcputime = {
 	.name = "offcputime",
 	.probe = "offcpu",
-	.unit = "us off the CPU by task and stack",
+	.unit = "microseconds off the CPU, by thread name and stack",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.examples = "  stackctl offcputime             all threads, until Ctrl-C\n"
 		    "  stackctl offcputime 5           for 5 seconds\n"
 		    "  stackctl offcputime -f 5        folded\n"
-		    "  stackctl offcputime -m 1000     waits of 1 ms and more\n"
-		    "  stackctl offcputime -Ti 5       each 5 seconds, with the time\n"
-		    "  stackctl offcputime -p 185      process 185 only\n",
+		    "  stackctl offcputime -m 1000     only waits of 1 ms and more\n"
+		    "  stackctl offcputime -Ti 5       every 5 seconds, with the time\n"
+		    "  stackctl offcputime -p 185      only process 185\n",
 	.value = compat_value_waits,
 	.compare = compat_compare_value,
 	.print_value = compat_print_us,

@@ -5,28 +5,30 @@
 enum { GROUP_THREADS = 1, GROUP_STACKS };
 
 static const struct compat_option options[] = {
-	{ 'p', "pid", "P,..", "--pid", "targets of these processes only", GROUP_THREADS,
+	{ 'p', "pid", "P,..", "--pid", "only waits of these processes, by pid", GROUP_THREADS,
 	  COMPAT_NATIVE },
-	{ 't', "tid", "T,..", "--tid", "these threads as targets only", GROUP_THREADS,
+	{ 't', "tid", "T,..", "--tid", "only waits of these threads, by thread id", GROUP_THREADS,
 	  COMPAT_NATIVE },
-	{ 'u', "user-threads-only", NULL, "--user-threads", "threads of programs only",
+	{ 'u', "user-threads-only", NULL, "--user-threads", "only threads of programs",
 	  GROUP_THREADS, COMPAT_NATIVE },
-	{ 'k', "kernel-threads-only", NULL, "--kernel-threads", "threads of the kernel only",
+	{ 'k', "kernel-threads-only", NULL, "--kernel-threads", "only threads of the kernel",
 	  GROUP_THREADS, COMPAT_NATIVE },
-	{ 'U', "user-stacks-only", NULL, "--user-stacks", "frames of programs only", GROUP_STACKS,
-	  COMPAT_NATIVE },
-	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "frames of the kernel only",
+	{ 'U', "user-stacks-only", NULL, "--user-stacks", "only stack frames of programs",
 	  GROUP_STACKS, COMPAT_NATIVE },
-	{ 'd', "delimited", NULL, "--delimited", "- between kernel and user", 0, COMPAT_NATIVE },
-	{ 'f', "folded", NULL, "--folded", "one line a pair of stacks", 0, COMPAT_NATIVE },
-	{ 'm', "min-block-time", "US", "--min-block-time", "waits of at least that", 0,
+	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "only stack frames of the kernel",
+	  GROUP_STACKS, COMPAT_NATIVE },
+	{ 'd', "delimited", NULL, "--delimited", "put - between kernel and user frames", 0,
 	  COMPAT_NATIVE },
-	{ 'M', "max-block-time", "US", "--max-block-time", "waits of at most that", 0,
+	{ 'f', "folded", NULL, "--folded", "one line per pair of stacks, for flame graphs", 0,
 	  COMPAT_NATIVE },
-	{ 0, "state", "BITS", "--state", "waits in one of these states", 0, COMPAT_NATIVE },
-	{ 0, "stack-storage-size", "N", NULL, "taken, and not needed", 0, COMPAT_STORAGE },
+	{ 'm', "min-block-time", "US", "--min-block-time", "only waits of US microseconds or more",
+	  0, COMPAT_NATIVE },
+	{ 'M', "max-block-time", "US", "--max-block-time", "only waits of US microseconds or less",
+	  0, COMPAT_NATIVE },
+	{ 0, "state", "BITS", "--state", "only waits in one of these states", 0, COMPAT_NATIVE },
+	{ 0, "stack-storage-size", "N", NULL, "accepted, but without effect", 0, COMPAT_STORAGE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
-	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
+	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
 /* Up to the wakeup; the time until a CPU was free is none of the waker's. */
@@ -48,14 +50,14 @@ static void print_header(FILE *out, const struct compat_run *run)
 const struct compat_tool compat_offwaketime = {
 	.name = "offwaketime",
 	.probe = "offwake",
-	.unit = "us blocked by the stacks of target and waker",
+	.unit = "microseconds blocked, by the stacks of thread and waker",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.examples = "  stackctl offwaketime            all threads, until Ctrl-C\n"
 		    "  stackctl offwaketime 5          for 5 seconds\n"
 		    "  stackctl offwaketime -fu 5      folded, programs only\n"
-		    "  stackctl offwaketime -m 1000    waits of 1 ms and more\n"
-		    "  stackctl offwaketime -p 185     process 185 only\n",
+		    "  stackctl offwaketime -m 1000    only waits of 1 ms and more\n"
+		    "  stackctl offwaketime -p 185     only process 185\n",
 	.with_waker = true,
 	.value = value_of,
 	.compare = compat_compare_value,

@@ -265,9 +265,11 @@ static void print_option(FILE *out, const struct compat_option *option)
 
 void compat_print_help(FILE *out, const struct compat_tool *tool)
 {
-	fprintf(out, "stackctl %s [OPTION]... %s\n%s, as the tool of that name\n\n", tool->name,
-		tool->pattern ? tool->pattern : "[SECONDS]", tool->unit);
+	fprintf(out,
+		"stackctl %s [OPTION]... %s\nprint %s;\noptions and layout are those of the tool "
+		"%s\n\n",
+		tool->name, tool->pattern ? tool->pattern : "[SECONDS]", tool->unit, tool->name);
 	for (size_t i = 0; i < tool->n_options; i++)
 		print_option(out, &tool->options[i]);
-	fprintf(out, "\n%s", tool->examples);
+	fprintf(out, "\nExamples\n%s", tool->examples);
 }

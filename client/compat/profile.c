@@ -7,30 +7,33 @@
 enum { GROUP_THREADS = 1, GROUP_STACKS, GROUP_RATE, HZ_DEFAULT = 49 };
 
 static const struct compat_option options[] = {
-	{ 'p', "pid", "P,..", "--pid", "these processes only", GROUP_THREADS, COMPAT_NATIVE },
-	{ 'L', "tid", "T,..", "--tid", "these threads only", GROUP_THREADS, COMPAT_NATIVE },
-	{ 'U', "user-stacks-only", NULL, "--user-stacks", "frames of programs only", GROUP_STACKS,
+	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", GROUP_THREADS,
 	  COMPAT_NATIVE },
-	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "frames of the kernel only",
+	{ 'L', "tid", "T,..", "--tid", "only these threads, by thread id", GROUP_THREADS,
+	  COMPAT_NATIVE },
+	{ 'U', "user-stacks-only", NULL, "--user-stacks", "only stack frames of programs",
 	  GROUP_STACKS, COMPAT_NATIVE },
-	{ 'F', "frequency", "HZ", "--frequency", "samples a second and CPU (49)", GROUP_RATE,
+	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "only stack frames of the kernel",
+	  GROUP_STACKS, COMPAT_NATIVE },
+	{ 'F', "frequency", "HZ", "--frequency", "samples per second on each CPU (49)", GROUP_RATE,
 	  COMPAT_NATIVE },
-	{ 'c', "count", "PERIOD", "--count", "a sample each PERIOD ns of the CPU clock", GROUP_RATE,
+	{ 'c', "count", "PERIOD", "--count", "take a sample every PERIOD ns of the CPU clock",
+	  GROUP_RATE, COMPAT_NATIVE },
+	{ 'd', "delimited", NULL, "--delimited",
+	  "put -- (folded: -) between kernel and user frames", 0, COMPAT_NATIVE },
+	{ 'a', "annotations", NULL, "--annotations", "add _[k] to the names of kernel functions", 0,
 	  COMPAT_NATIVE },
-	{ 'd', "delimited", NULL, "--delimited", "-- between kernel and user, folded -", 0,
+	{ 'I', "include-idle", NULL, "--idle", "include idle CPUs", 0, COMPAT_NATIVE },
+	{ 'f', "folded", NULL, "--folded", "one line per stack, for flame graphs", 0,
 	  COMPAT_NATIVE },
-	{ 'a', "annotations", NULL, "--annotations", "_[k] after names of the kernel", 0,
-	  COMPAT_NATIVE },
-	{ 'I', "include-idle", NULL, "--idle", "idle CPUs too", 0, COMPAT_NATIVE },
-	{ 'f', "folded", NULL, "--folded", "one line a stack, for flame graphs", 0, COMPAT_NATIVE },
-	{ 'C', "cpu", "CPU", "--cpu", "this CPU only", 4, COMPAT_NATIVE },
-	{ 0, "stack-storage-size", "N", NULL, "taken, and not needed", 0, COMPAT_STORAGE },
+	{ 'C', "cpu", "CPU", "--cpu", "only this CPU", 4, COMPAT_NATIVE },
+	{ 0, "stack-storage-size", "N", NULL, "accepted, but without effect", 0, COMPAT_STORAGE },
 	{ 0, "cgroupmap", "MAP", "stackctl record oncpu --cgroup PATH filters by cgroup", NULL, 0,
 	  COMPAT_MISSING },
 	{ 0, "mntnsmap", "MAP", "stackctl record oncpu --cgroup PATH filters by cgroup", NULL, 0,
 	  COMPAT_MISSING },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
-	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
+	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
 static void print_value(FILE *out, const struct compat_entry *entry)
@@ -64,15 +67,15 @@ static int prepare(struct compat_run *run)
 const struct compat_tool compat_profile = {
 	.name = "profile",
 	.probe = "oncpu",
-	.unit = "samples of what ran on the CPUs",
+	.unit = "numbers of samples of what ran on the CPUs, by stack",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.examples = "  stackctl profile             49 samples a second, until Ctrl-C\n"
 		    "  stackctl profile -F 99       99 a second\n"
-		    "  stackctl profile -c 1000000  one each millisecond\n"
+		    "  stackctl profile -c 1000000  one every millisecond\n"
 		    "  stackctl profile 5           for 5 seconds\n"
-		    "  stackctl profile -adf 5      folded, with marks\n"
-		    "  stackctl profile -p 185      process 185 only\n",
+		    "  stackctl profile -adf 5      folded, kernel frames marked\n"
+		    "  stackctl profile -p 185      only process 185\n",
 	.value = compat_value_samples,
 	.compare = compat_compare_value,
 	.print_value = print_value,

@@ -7,26 +7,27 @@
 enum { GROUP_STACKS = 1 };
 
 static const struct compat_option options[] = {
-	{ 'p', "pid", "P,..", "--pid", "these processes only", 0, COMPAT_NATIVE },
-	{ 'c', "cpu", "CPU", "--cpu", "this CPU only", 0, COMPAT_NATIVE },
-	{ 'i', "interval", "SECONDS", NULL, "print and clear so often", 0, COMPAT_INTERVAL },
-	{ 'D', "duration", "SECONDS", NULL, "for so long", 0, COMPAT_DURATION },
-	{ 'T', "timestamp", NULL, NULL, "the time above each output", 0, COMPAT_TIMESTAMPS },
-	{ 'r', "regexp", NULL, "--regexp", "the pattern is a regular expression", 0,
-	  COMPAT_NATIVE },
-	{ 's', "offset", NULL, "--offset", "offsets within functions", 0, COMPAT_NATIVE },
-	{ 'P', "perpid", NULL, NULL, "processes apart", 0, COMPAT_PER_PROCESS },
-	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "frames of the kernel only",
+	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", 0, COMPAT_NATIVE },
+	{ 'c', "cpu", "CPU", "--cpu", "only this CPU", 0, COMPAT_NATIVE },
+	{ 'i', "interval", "SECONDS", NULL, "print and clear every SECONDS seconds", 0,
+	  COMPAT_INTERVAL },
+	{ 'D', "duration", "SECONDS", NULL, "stop after SECONDS seconds", 0, COMPAT_DURATION },
+	{ 'T', "timestamp", NULL, NULL, "print the time above each output", 0, COMPAT_TIMESTAMPS },
+	{ 'r', "regexp", NULL, "--regexp", "PATTERN is a regular expression", 0, COMPAT_NATIVE },
+	{ 's', "offset", NULL, "--offset", "show offsets within functions", 0, COMPAT_NATIVE },
+	{ 'P', "perpid", NULL, NULL, "count each process separately", 0, COMPAT_PER_PROCESS },
+	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "only stack frames of the kernel",
 	  GROUP_STACKS, COMPAT_NATIVE },
-	{ 'U', "user-stacks-only", NULL, "--user-stacks", "frames of programs only", GROUP_STACKS,
+	{ 'U', "user-stacks-only", NULL, "--user-stacks", "only stack frames of programs",
+	  GROUP_STACKS, COMPAT_NATIVE },
+	{ 'v', "verbose", NULL, "--verbose", "show raw addresses", 0, COMPAT_NATIVE },
+	{ 'd', "delimited", NULL, "--delimited",
+	  "put -- (folded: -) between kernel and user frames", 0, COMPAT_NATIVE },
+	{ 'f', "folded", NULL, "--folded", "one line per stack, for flame graphs", 0,
 	  COMPAT_NATIVE },
-	{ 'v', "verbose", NULL, "--verbose", "raw addresses", 0, COMPAT_NATIVE },
-	{ 'd', "delimited", NULL, "--delimited", "-- between kernel and user, folded -", 0,
-	  COMPAT_NATIVE },
-	{ 'f', "folded", NULL, "--folded", "one line a stack, for flame graphs", 0, COMPAT_NATIVE },
 	{ 0, "debug", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
-	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
+	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
 static void print_value(FILE *out, const struct compat_entry *entry)
@@ -44,21 +45,22 @@ static void print_header(FILE *out, const struct compat_run *run)
 const struct compat_tool compat_stackcount = {
 	.name = "stackcount",
 	.probe = "stackcount",
-	.unit = "calls of functions by their stacks",
+	.unit = "numbers of calls of functions, by stack",
 	.pattern = "PATTERN",
 	.has_calls = true,
 	.by_process = true,
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
-	.examples = "  stackctl stackcount submit_bio             until Ctrl-C\n"
-		    "  stackctl stackcount -D 5 'vfs_*'           all that begin so, 5 seconds\n"
-		    "  stackctl stackcount -r '^tcp_(send|recv)'  by a regular expression\n"
-		    "  stackctl stackcount -Ti 5 ip_output        each 5 seconds, with the time\n"
-		    "  stackctl stackcount -p 185 ip_output       process 185 only\n"
-		    "  stackctl stackcount -s ip_output           with offsets\n"
-		    "  stackctl stackcount t:sched:sched_switch   a tracepoint\n"
-		    "  stackctl stackcount c:malloc               a function of libc\n"
-		    "  stackctl stackcount usdt:stdc++:throw      a static probe\n",
+	.examples =
+		"  stackctl stackcount submit_bio             until Ctrl-C\n"
+		"  stackctl stackcount -D 5 'vfs_*'           all vfs_ functions, for 5 seconds\n"
+		"  stackctl stackcount -r '^tcp_(send|recv)'  by a regular expression\n"
+		"  stackctl stackcount -Ti 5 ip_output        every 5 seconds, with the time\n"
+		"  stackctl stackcount -p 185 ip_output       only process 185\n"
+		"  stackctl stackcount -s ip_output           with offsets\n"
+		"  stackctl stackcount t:sched:sched_switch   a tracepoint\n"
+		"  stackctl stackcount c:malloc               a function of libc\n"
+		"  stackctl stackcount usdt:stdc++:throw      a static probe\n",
 	.value = compat_value_samples,
 	.compare = compat_compare_value,
 	.print_value = print_value,

@@ -8,11 +8,12 @@
 #include "common/base.h"
 
 static const struct compat_option options[] = {
-	{ 'p', "pid", "P,..", "--pid", "these processes only", 0, COMPAT_NATIVE },
-	{ 's', "offset", NULL, "--offset", "offsets within functions", 0, COMPAT_NATIVE },
-	{ 'v', "verbose", NULL, "--verbose", "who called it, and on which CPU", 0, COMPAT_NATIVE },
+	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", 0, COMPAT_NATIVE },
+	{ 's', "offset", NULL, "--offset", "show offsets within functions", 0, COMPAT_NATIVE },
+	{ 'v', "verbose", NULL, "--verbose", "also print the calling command, its pid and the CPU",
+	  0, COMPAT_NATIVE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
-	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
+	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
 static void print_header(FILE *out, const struct compat_run *run)
@@ -89,7 +90,7 @@ const struct compat_tool compat_stacksnoop = {
 	.examples = "  stackctl stacksnoop ext4_sync_fs        each call, until Ctrl-C\n"
 		    "  stackctl stacksnoop -s ext4_sync_fs     with offsets\n"
 		    "  stackctl stacksnoop -v ext4_sync_fs     with command, process and CPU\n"
-		    "  stackctl stacksnoop -p 185 ext4_sync_fs of process 185 only\n",
+		    "  stackctl stacksnoop -p 185 ext4_sync_fs only process 185\n",
 	.print_header = print_header,
 	.print_calls = print_calls,
 };

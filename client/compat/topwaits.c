@@ -7,17 +7,19 @@
 enum { GROUP_THREADS = 1 };
 
 static const struct compat_option options[] = {
-	{ 'p', "pid", "P,..", "--pid", "these processes only", GROUP_THREADS, COMPAT_NATIVE },
-	{ 't', "tid", "T,..", "--tid", "these threads only", GROUP_THREADS, COMPAT_NATIVE },
-	{ 'm', "min-block-time", "US", "--min-block-time", "waits of at least that", 0,
+	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", GROUP_THREADS,
 	  COMPAT_NATIVE },
-	{ 'M', "max-block-time", "US", "--max-block-time", "waits of at most that", 0,
+	{ 't', "tid", "T,..", "--tid", "only these threads, by thread id", GROUP_THREADS,
 	  COMPAT_NATIVE },
-	{ 0, "state", "BITS", "--state", "waits in one of these states; 0 is running", 0,
+	{ 'm', "min-block-time", "US", "--min-block-time", "only waits of US microseconds or more",
+	  0, COMPAT_NATIVE },
+	{ 'M', "max-block-time", "US", "--max-block-time", "only waits of US microseconds or less",
+	  0, COMPAT_NATIVE },
+	{ 0, "state", "BITS", "--state", "only waits in one of these states; 0 is running", 0,
 	  COMPAT_NATIVE },
-	{ 0, "stack-storage-size", "N", NULL, "taken, and not needed", 0, COMPAT_STORAGE },
+	{ 0, "stack-storage-size", "N", NULL, "accepted, but without effect", 0, COMPAT_STORAGE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
-	{ 'h', "help", NULL, NULL, "this text", 0, COMPAT_HELP },
+	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
 /* us in all, us of the longest, and when that ended, in seconds since 1970. */
@@ -58,14 +60,14 @@ static int prepare(struct compat_run *run)
 const struct compat_tool compat_topwaits = {
 	.name = "topwaits",
 	.probe = "offcpu",
-	.unit = "total us, longest wait and end by process and stack",
+	.unit = "total and longest waits in microseconds, by process and stack",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.examples = "  stackctl topwaits               all threads, until Ctrl-C\n"
 		    "  stackctl topwaits 10            for 10 seconds\n"
-		    "  stackctl topwaits -p 185 10     process 185 only\n"
-		    "  stackctl topwaits --state 2 10  uninterruptible waits only\n"
-		    "  stackctl topwaits -m 1000 10    waits of 1 ms and more\n",
+		    "  stackctl topwaits -p 185 10     only process 185\n"
+		    "  stackctl topwaits --state 2 10  only uninterruptible waits\n"
+		    "  stackctl topwaits -m 1000 10    only waits of 1 ms and more\n",
 	.by_process = true,
 	.value = compat_value_waits,
 	.compare = compare_longest,

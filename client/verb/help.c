@@ -1,28 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
+#include <string.h>
 
 #include "client/call/output.h"
 #include "client/compat/compat.h"
 #include "client/verb/verb.h"
+#include "common/probe_kind.h"
+
+/* Prints what the word PROBE of a verb stands for. */
+static void print_probes(FILE *out, const struct verb *verb)
+{
+	fputs("\nPROBE is one of\n", out);
+	for (enum probe_kind kind = 0; kind < PROBE_KIND_N; kind++)
+		fprintf(out, "  %-10s  %s\n", probe_kind_name(kind), probe_kind_summary(kind));
+	/* A verb that records names a probe; the others show what was recorded. */
+	if (!(verb->sets & (OPTIONS_START | OPTIONS_RECORD)))
+		fputs("or the ID or name of a session, which stackctl sessions lists\n", out);
+}
 
 static void print_verb(FILE *out, const struct verb *verb)
 {
 	fprintf(out, "stackctl %s%s%s%s\n%s\n\n", verb->name, verb->sets ? " [OPTION]..." : "",
 		verb->argument ? " " : "", verb->argument ? verb->argument : "", verb->summary);
 	options_print_help(out, verb->sets);
+	if (verb->argument && strstr(verb->argument, "PROBE"))
+		print_probes(out, verb);
 	if (verb->sets & (OPTIONS_CALLS | OPTIONS_LIST))
-		fputs("\nFunctions are vfs_read, \"vfs_*\", t:sched:sched_process_exec, u:c:malloc,\n"
-		      "u:/usr/bin/bash:readline, usdt:stdc++:throw.\n",
+		fputs("\nA FUNCTION or PATTERN is written as\n"
+		      "  vfs_read, 'vfs_*'           functions of the kernel; * stands for anything\n"
+		      "  t:sched:sched_process_exec  a tracepoint\n"
+		      "  u:c:malloc                  a function of a library, here of libc\n"
+		      "  u:/usr/bin/bash:readline    a function of a program\n"
+		      "  usdt:stdc++:throw           a static probe (USDT) of a library or program\n",
 		      out);
 	if (verb->sets & OPTIONS_RANGE)
-		fputs("\nTimes (T) are 14:00, \"today 14:00\", yesterday, -3min, \"3min ago\",\n"
-		      "2026-03-09T14:00:00+01:00, @1773061200; lengths (D) are 30s, 5min, 1h 30min.\n",
+		fputs("\nA time T is written as 14:00, \"today 14:00\", yesterday, -3min, \"3min ago\",\n"
+		      "2026-03-09T14:00:00+01:00 or @1773061200; a length D as 30s, 5min or 1h 30min.\n",
 		      out);
 }
 
 static void print_all(FILE *out)
 {
-	fputs("stackctl [-S SOCKET] VERB [OPTION]...: ask stackd where time went\n\n", out);
+	fputs("stackctl [-S SOCKET] VERB [OPTION]...: ask the recorder stackd where time went\n\n",
+	      out);
 	for (size_t i = 0; i < n_verbs; i++) {
 		char left[32];
 
@@ -30,14 +50,15 @@ static void print_all(FILE *out)
 			 verbs[i].argument ? verbs[i].argument : "");
 		fprintf(out, "  %-23s %s\n", left, verbs[i].summary);
 	}
-	fputs("\nWithout a verb: status. For every verb:\n", out);
+	fputs("\nWithout a verb, status is shown. Every verb has these options:\n", out);
 	options_print_help(out, 0);
 	fputs("\nTry\n"
 	      "  stackctl stuck                        who is waiting right now\n"
 	      "  stackctl snapshot offcpu -p 4242      what process 4242 waited for, last 30 s\n"
 	      "  stackctl snapshot offcpu --since 03:10 --until 03:14 --sort max\n"
 	      "  stackctl record oncpu -p 4242 --duration 20s\n"
-	      "  stackctl help VERB                    its options; all of it: man stackctl\n",
+	      "  stackctl help VERB                    the options of a verb\n"
+	      "  man stackctl                          everything\n",
 	      out);
 }
 
