@@ -3,9 +3,9 @@
 #define STACKD_BPF_FILTER_BPF_H
 
 /*
- * Which threads and waits a session records. All switches are constants set before load: what is
- * not asked for is no instruction and no map. A name is compared up to its first wildcard only;
- * the daemon, which has the whole pattern, drops the rest.
+ * Decides which threads and waits a session records. All settings are constants set before load, so
+ * that an unused filter costs no instruction and no map. Names are compared up to the pattern's
+ * first wildcard only; the daemon has the whole pattern and drops what else does not match.
  */
 
 #include "kernel.h"
@@ -31,7 +31,7 @@ struct {
 	__type(value, __u8);
 } filter_tids SEC(".maps");
 
-/* What does not change in a thread's life: others are not even followed. */
+/* True if the filter wants the thread, by what never changes about it. Others are not followed. */
 static __always_inline bool filter_has_thread(struct task_struct *task)
 {
 	__u32 id;
@@ -66,7 +66,7 @@ static __always_inline bool filter_has_name(const char *comm)
 	return true;
 }
 
-/* The thread's own name, or its process's. */
+/* True if the name of the thread, or of its process, begins as the filter asks. */
 static __always_inline bool filter_has_comm(struct task_struct *task)
 {
 	char comm[COMM_LEN];
@@ -78,7 +78,7 @@ static __always_inline bool filter_has_comm(struct task_struct *task)
 	return filter_has_name(comm);
 }
 
-/* Since 6.1 (7f203bc89eb6) a cgroup has pointers to all above it, itself the last. */
+/* True if the cgroup is in the subtree of `id`. cgroup.ancestors: since 6.1 (7f203bc89eb6). */
 static __always_inline bool cgroup_is_under(struct cgroup *cgroup, __u32 level, __u64 id)
 {
 	struct cgroup *at = NULL;
@@ -102,7 +102,7 @@ static __always_inline bool filter_has_cgroup(struct cgroup *cgroup)
 	return true;
 }
 
-/* What may change: looked at for each wait or sample. */
+/* True if the filter wants the thread now, by its name and cgroup, which may change. */
 static __always_inline bool filter_has_moment(struct task_struct *task)
 {
 	if (filter.comm_len && !filter_has_comm(task))
@@ -112,7 +112,7 @@ static __always_inline bool filter_has_moment(struct task_struct *task)
 	return filter_has_cgroup(BPF_CORE_READ(task, cgroups, dfl_cgrp));
 }
 
-/* As filter_has_state() of the daemon: the first state that fits is the one. */
+/* True if the filter wants waits in this state. The daemon's filter_has_state() must agree. */
 static __always_inline bool filter_has_state(__u32 state)
 {
 	__u32 i;

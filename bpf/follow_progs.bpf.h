@@ -3,8 +3,8 @@
 #define STACKD_BPF_FOLLOW_PROGS_BPF_H
 
 /*
- * Programs that tell who comes and goes, where no other probe of the daemon does: in go the
- * tracepoints, out come records of the ring. Not loaded unless the daemon asks.
+ * Programs that report forks, execs and exits. The daemon loads them where no other probe reports
+ * these, as offcpu does with programs of its own.
  */
 
 #include "kernel.h"

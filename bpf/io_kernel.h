@@ -3,8 +3,8 @@
 #define STACKD_BPF_IO_KERNEL_H
 
 /*
- * The kernel types of files, requests and disks that iolat looks into, with only the members it
- * reads, as kernel.h has those of tasks.
+ * The kernel types of files, block requests and disks that iolat reads, with only the members it
+ * reads. kernel.h has those of tasks.
  */
 
 #include "kernel.h"
@@ -12,7 +12,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct block_device_operations {
-	void *submit_bio; /* of a driver that takes bios, and has no requests */
+	void *submit_bio; /* set by drivers that take bios and have no request queue */
 };
 
 struct gendisk {
@@ -54,12 +54,12 @@ struct blkcg_gq {
 };
 
 struct bio {
-	struct blkcg_gq *bi_blkg; /* where CONFIG_BLK_CGROUP is set */
-	struct bio *bi_next;	  /* of the same request */
+	struct blkcg_gq *bi_blkg; /* with CONFIG_BLK_CGROUP */
+	struct bio *bi_next;	  /* the next bio of the same request */
 	struct block_device *bi_bdev;
-	void *bi_private; /* of what was split off a bio: that one */
+	void *bi_private; /* the bio that this one was split from, if it was */
 	unsigned int bi_opf;
-	unsigned char bi_status; /* 0: no error; a byte since 4.13 (4e4cbee93d56) */
+	unsigned char bi_status; /* 0: success; one byte since 4.13 (4e4cbee93d56) */
 	struct bvec_iter bi_iter;
 };
 
@@ -68,7 +68,7 @@ struct request {
 	unsigned int cmd_flags;
 	unsigned int __data_len;
 	struct bio *bio;
-	__u64 start_time_ns; /* 0 where nobody asks */
+	__u64 start_time_ns; /* 0 if the kernel keeps no statistics of the disk */
 };
 
 struct kiocb {
@@ -92,7 +92,7 @@ struct thread_info {
 	unsigned int status;
 };
 
-/* What kernel.h has no use for in a task. */
+/* Members of a task that only iolat reads. */
 struct task_struct___io {
 	struct thread_info thread_info;
 	void *stack;

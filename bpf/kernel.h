@@ -3,8 +3,8 @@
 #define STACKD_BPF_KERNEL_H
 
 /*
- * The few kernel types the programs look into, with only the members they read. libbpf moves
- * each access to where the running kernel has the member (CO-RE), so the order here means nothing.
+ * The kernel types that the programs read, with only the members they read. libbpf adjusts each
+ * access to the running kernel's own layout (CO-RE), so the order of members here means nothing.
  */
 
 #include <linux/bpf.h>
@@ -19,10 +19,10 @@ struct rq {
 	unsigned long lost_idle_time;
 };
 
-/* The queue of a control group's threads on one CPU; the last two since 6.6. */
+/* The run queue of a cgroup on one CPU. The last two members: since 6.6. */
 struct cfs_rq {
 	struct rq *rq;
-	int throttle_count; /* of it and of the groups above: without quota now */
+	int throttle_count; /* not 0: it, or a group above it, has no quota now */
 	__u64 throttled_clock_pelt;
 	__u64 throttled_clock_pelt_time;
 	__u64 throttled_clock_self;
@@ -31,13 +31,13 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
-	unsigned char sched_delayed; /* since 6.12: asleep, but not taken off its queue yet */
-	__u64 exec_start; /* rq_clock_task() when sum_exec_runtime was brought up to it */
+	unsigned char sched_delayed; /* since 6.12: asleep, but still on its run queue */
+	__u64 exec_start;	     /* rq_clock_task() up to which sum_exec_runtime counts */
 	__u64 sum_exec_runtime;
 };
 
 struct sched_info {
-	unsigned long long run_delay;	 /* ready and without a CPU, so far */
+	unsigned long long run_delay;	 /* total time runnable without a CPU */
 	unsigned long long last_arrival; /* rq_clock() when it last got a CPU */
 };
 
@@ -46,7 +46,7 @@ typedef struct {
 } atomic_t;
 
 struct signal_struct {
-	atomic_t live; /* threads not yet past exit */
+	atomic_t live; /* threads that have not exited */
 };
 
 struct kernfs_node {
@@ -60,7 +60,7 @@ struct cgroup {
 };
 
 struct css_set {
-	struct cgroup *dfl_cgrp; /* in the unified hierarchy */
+	struct cgroup *dfl_cgrp; /* its group in the unified hierarchy (cgroup v2) */
 };
 
 struct block_device;
@@ -116,14 +116,14 @@ struct maple_metadata {
 	unsigned char end;
 };
 
-/* A leaf, or one above: what is at or below pivot i is in slot i. */
+/* A leaf, or a node above leaves: indexes up to pivot i are in slot i. */
 struct maple_range_64 {
 	unsigned long pivot[15];
 	void *slot[16];
 	struct maple_metadata meta;
 };
 
-/* With the widest gap below, as all above the leaves of mappings are. */
+/* An inner node that also keeps the widest gap below it, as those of a process's mappings do. */
 struct maple_arange_64 {
 	unsigned long pivot[9];
 	void *slot[10];
@@ -143,22 +143,22 @@ typedef struct {
 } atomic64_t;
 
 typedef struct {
-	atomic64_t tlb_gen; /* one up for each flush of what was mapped (f39681ed0f48, 4.14) */
+	atomic64_t tlb_gen; /* incremented by each TLB flush of this memory (f39681ed0f48, 4.14) */
 	void *vdso;
 } mm_context_t;
 
 struct rw_semaphore {
-	atomic_long_t count; /* not with PREEMPT_RT */
+	atomic_long_t count; /* absent with PREEMPT_RT */
 };
 
 struct mm_struct {
 	struct rw_semaphore mmap_lock; /* since 5.8 */
 	struct maple_tree mm_mt;       /* since 6.1 */
-	unsigned long start_code;      /* 0 while an exec makes it */
+	unsigned long start_code;      /* 0 while an exec sets the memory up */
 	mm_context_t context;
 };
 
-/* One up whenever its mappings begin or have ended to be changed (5e31275cc997, 6.4) */
+/* mm_lock_seq is incremented around each change of the mappings (5e31275cc997, 6.4). */
 struct mm_struct___6_4 {
 	int mm_lock_seq;
 };
@@ -183,7 +183,7 @@ struct task_struct {
 	int on_cpu;
 	int on_rq;
 	struct sched_entity se;
-	bool throttled; /* since 6.18: off its queue until there is quota */
+	bool throttled; /* since 6.18: off its run queue until there is quota */
 	struct sched_info sched_info;
 	int exit_state;
 	int pid;
@@ -196,13 +196,13 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
-	__u64 self_exec_id;		       /* one up with each exec; a word since 5.7 */
-	void *ret_stack;		       /* returns traced: by function_graph, */
-	struct llist_head rethooks;	       /* by kretprobes and fprobes (5.18), */
-	struct llist_head kretprobe_instances; /* by kretprobes before */
+	__u64 self_exec_id;		       /* incremented by each exec; 64 bits since 5.7 */
+	void *ret_stack;		       /* return addresses replaced by function_graph, */
+	struct llist_head rethooks;	       /* by kretprobes and fprobes since 5.18, */
+	struct llist_head kretprobe_instances; /* and by kretprobes before */
 };
 
-/* As user space left them; the name keeps clear of the one of the system's headers. */
+/* User space's registers. Not named pt_regs, which the system's headers define. */
 struct pt_regs___kernel {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
 	unsigned long orig_ax, ip, cs, flags, sp, ss;
@@ -227,7 +227,7 @@ struct bpf_iter__task {
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
-/* kernel/locking/rwsem.c: a writer has it, somebody waits for it, or is next. */
+/* kernel/locking/rwsem.c: a writer holds the lock, or tasks wait for it. */
 #define RWSEM_BUSY 0x7
 
 #endif

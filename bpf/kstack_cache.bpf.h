@@ -3,17 +3,17 @@
 #define STACKD_BPF_KSTACK_CACHE_BPF_H
 
 /*
- * Kernel stacks that were there before. In goes the context of a program, which lies on the kernel
- * stack itself, out comes the stack's id, if every return address is where it was; the kernel's
- * own walk takes ten times as long.
+ * Cache of kernel stacks. A program's context lies on the kernel stack itself, so if every return
+ * address of a known stack is found at its known distance from the context, it is the same stack.
+ * The kernel's own walk takes ten times as long.
  *
- * The kernel's frames have fixed sizes (it has no arrays of variable length since 4.20), so the
- * return addresses of one chain of calls have fixed distances from the context. Only the entry
- * leaves a random gap (CONFIG_RANDOMIZE_KSTACK_OFFSET, 5.13) before the outermost, which is at the
- * very top. What the distances are is not told but found out: each address lies at or above the
- * first place where it could be, and at or below the last one. Words left from earlier calls can
- * keep these two apart for some time, but not once the gap happens to be small. Until they have
- * met for all addresses, the kernel walks.
+ * The kernel's frames have fixed sizes (since 4.20 it has no arrays of variable length), so the
+ * return addresses of one chain of calls have fixed distances from the context. Only the outermost
+ * address, at the very top, lies behind a random gap (CONFIG_RANDOMIZE_KSTACK_OFFSET, 5.13). The
+ * distances are learned: searching up from the context gives a lower bound for each address, and
+ * searching down from the top an upper one. Stale words of earlier calls can keep the bounds apart
+ * for a while, until the random gap happens to be small. The kernel walks until they are equal for
+ * all addresses.
  */
 
 #include "kernel.h"
@@ -26,19 +26,19 @@
 enum {
 	KSTACK_ENTRIES = 64,
 	KSTACK_FRAMES = 48,
-	KSTACK_WORDS = 512, /* of stack */
+	KSTACK_WORDS = 512, /* longest stack */
 	KSTACK_TRIES = 1024,
 	KSTACK_HINTS = 256,
 };
 
 struct kstack_entry {
 	__u64 id;
-	__u32 epoch; /* the window that has it */
+	__u32 epoch; /* the window in which it was sent */
 	__u32 n;
-	__u32 is_known; /* where its addresses are: low and high are the same */
+	__u32 is_known; /* the distances are: low and high are equal */
 	__u32 tries;
 	__u64 ip[KSTACK_FRAMES];
-	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES]; /* in words from the context on */
+	__u16 low[KSTACK_FRAMES], high[KSTACK_FRAMES]; /* bounds of distances, in words */
 };
 
 struct {
@@ -48,12 +48,12 @@ struct {
 	__type(value, struct kstack_entry);
 } kstack_cache SEC(".maps");
 
-/* The stack from the context up to where user space's registers are. */
+/* A copy of the stack from the context up to user space's registers. */
 struct kstack_words {
 	__u64 word[2 * KSTACK_WORDS];
 	__u64 base, top; /* as numbers: the verifier does not let pointers be subtracted */
 	__u32 n;
-	__u32 at; /* the frame to be found next */
+	__u32 at; /* the frame to find next */
 	__u64 hints[KSTACK_HINTS];
 };
 
@@ -102,7 +102,7 @@ struct kstack_search {
 	__u32 pad;
 };
 
-/* From the context up. */
+/* A step of bpf_loop(): searches for the frames from the context up. */
 static long kstack_search_up(__u32 i, void *context)
 {
 	struct kstack_search *search = context;
@@ -120,7 +120,7 @@ static long kstack_search_up(__u32 i, void *context)
 	return 0;
 }
 
-/* From the outermost but one down. */
+/* A step of bpf_loop(): searches for the frames from the outermost but one down. */
 static long kstack_search_down(__u32 i, void *context)
 {
 	struct kstack_search *search = context;
@@ -151,7 +151,7 @@ static __always_inline bool kstack_is_known(const struct kstack_entry *c, __u32 
 	return true;
 }
 
-/* What can be said of the distances by this one stack. False where it is nothing. */
+/* Narrows the bounds by this stack. Returns false if it does not have the entry's addresses. */
 static __always_inline bool kstack_search(struct kstack_entry *c, struct kstack_words *s,
 					  __u32 first)
 {
@@ -164,13 +164,16 @@ static __always_inline bool kstack_search(struct kstack_entry *c, struct kstack_
 	bpf_loop(KSTACK_WORDS, kstack_search_up, &search, 0);
 	if (s->at != n - 1)
 		return false;
-	/* The other way s->at is behind it. */
+	/* On the way down s->at is the index behind the frame to find. */
 	s->at = n - 1;
 	bpf_loop(KSTACK_WORDS, kstack_search_down, &search, 0);
 	return s->at == first;
 }
 
-/* Tracers of returns put their own addresses on the stack; what is said above is not so then. */
+/*
+ * True if a tracer (fgraph, rethook, kretprobe) has replaced return addresses of the task, which
+ * breaks the fixed distances.
+ */
 static __always_inline bool kstack_is_traced(struct task_struct *task)
 {
 	if (bpf_core_field_exists(task->ret_stack) && task->ret_stack)

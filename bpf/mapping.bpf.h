@@ -3,14 +3,14 @@
 #define STACKD_BPF_MAPPING_BPF_H
 
 /*
- * User stacks and what they went through: in goes a walk, out come its stack's id and, through the
- * ring, mappings that the daemon had not told of, before the stack.
+ * Sends user stacks, and before each stack the mappings that its walk found and the daemon did not
+ * know.
  */
 
 #include "stack.bpf.h"
 #include "unwind.bpf.h"
 
-/* The daemon's mappings, and these that the walk has found; of one process. */
+/* Returns an id of the daemon's mappings of the process together with those the walk found. */
 static __always_inline __u64 mappings_id(struct unwind_walk *w, const struct stack_owner *owner)
 {
 	__u64 id = hash_mix(w->generation, ((__u64)owner->tgid << 32) | owner->exec_gen);
@@ -35,8 +35,8 @@ static __always_inline bool mapping_is_sent(__u64 id, __u64 epoch)
 }
 
 /*
- * Each once a window, as stacks are: whoever sees it claimed sends what follows behind it. What
- * they are together with the daemon's; MAPPINGS_LOST where one did not get through.
+ * Sends each mapping that the walk found, once a window as stacks are, and returns mappings_id()
+ * or, if the ring had no room for one, MAPPINGS_LOST.
  */
 static __noinline __u64 mappings_send(struct cpu *cpu, struct unwind_walk *w,
 				      const struct stack_owner *owner)

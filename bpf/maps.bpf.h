@@ -3,7 +3,7 @@
 #define STACKD_BPF_MAPS_BPF_H
 
 /*
- * Stage 2: the maps and switches that every probe has. Sizes are set by the daemon before load.
+ * Stage 2: the maps and settings that every probe has. The daemon sets sizes before load.
  * All hashes are preallocated: an update under the run-queue lock must not allocate (task local
  * storage on 6.1 does, with GFP_ATOMIC). A probe whose window's map is not one of samples defines
  * WINDOW_KEY and WINDOW_VALUE, the types of that map, and struct cpu, whose first member is
@@ -21,13 +21,13 @@
 #endif
 
 const volatile __u64 hash_seed = 0;
-const volatile __u64 ring_wake_bytes = 1 << 20;	 /* wake the daemon early above this */
-const volatile __u64 ring_stack_bytes = 3 << 20; /* no stacks above this: room for the rest */
+const volatile __u64 ring_wake_bytes = 1 << 20;	 /* above this the daemon is woken early */
+const volatile __u64 ring_stack_bytes = 3 << 20; /* above this only records but stacks are sent */
 
-/* Written by the daemon, mapped into it. */
+/* The open window. The daemon maps this variable and writes it. */
 struct cut cut;
 
-/* Inner maps are given by key and value size: with BTF types 6.1 refuses the insert. */
+/* Inner maps are declared by key and value size: with BTF types, 6.1 refuses the insert. */
 struct window_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 32768);
@@ -35,7 +35,7 @@ struct window_map {
 	__uint(value_size, sizeof(WINDOW_VALUE));
 };
 
-/* Slots 0 and 1 take turns; slot 2 exists to be updated, which waits for running programs. */
+/* Slots 0 and 1 take turns. Updating slot 2 has no effect but to wait for running programs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 3);
@@ -43,7 +43,7 @@ struct {
 	__array(values, struct window_map);
 } windows SEC(".maps");
 
-/* Stack id -> the epoch in which it was sent. */
+/* Maps a stack id to the epoch in which the stack was last sent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 32768);
@@ -56,7 +56,7 @@ struct {
 	__uint(max_entries, 4 << 20);
 } ring SEC(".maps");
 
-/* One buffer a program kind: the hook at switch-in can interrupt the iterator. */
+/* One buffer per kind of program, as a program at switch-in can interrupt the iterator. */
 enum scratch_kind { SCRATCH_SWITCH, SCRATCH_ITERATOR, SCRATCH_WAKING, SCRATCH_N };
 
 struct scratch {
@@ -77,7 +77,7 @@ struct {
 	__type(value, struct cpu);
 } cpus SEC(".maps");
 
-/* NULL until all programs are attached and the first window begins. */
+/* Returns this CPU's counters; NULL until all programs are attached and the first window begins. */
 static __always_inline struct cpu *cpu_get(void)
 {
 	__u32 zero = 0;
@@ -93,8 +93,8 @@ static __always_inline struct scratch *scratch_get(__u32 kind)
 }
 
 /*
- * Wakes the daemon only when much waits; otherwise it looks by itself. A wakeup is an irq_work,
- * allowed under the run-queue lock.
+ * Returns flags that wake the daemon only when the ring has filled up; it polls otherwise. A wakeup
+ * is an irq_work, which is allowed under the run-queue lock.
  */
 static __always_inline __u64 ring_flags(void)
 {

@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the off-CPU probe: scheduler events in, waits out. A wait is the time from a
- * thread's switch-out to its next switch-in, split where it was made runnable. Ended waits of at
- * least min_wait_ns get a stack and a row in the window's map; shorter ones are summed by thread.
+ * Stage 1 of the off-CPU probe. A wait is the time from a thread's switch-out to its next
+ * switch-in, split where it was made runnable. Ended waits of at least min_wait_ns get a stack and
+ * a row in the window's map; shorter ones are summed by thread.
+ *
+ * hook                     program          file                     writes
+ * tp_btf/sched_switch      on_switch        here                     threads, slots, free_slots,
+ * ring, windows (rows without a new stack) tp_btf/sched_waking      on_waking        here threads
+ * tp_btf/sched_wakeup      on_wakeup        here                     threads (CPU quota,
+ * before 6.18) tp_btf/sched_wakeup_new  on_wakeup_new    here                     threads, slots,
+ * free_slots tp_btf/sched_exit_tp     on_sched_exit    switch_in_progs.bpf.h    windows, seen,
+ * ring, kstack_cache, kprobe/finish_task_..    on_finish_switch switch_in_progs.bpf.h ustack_cache,
+ * unwind_processes, unwind_tables, threads tp_btf/sched_process_fork, _exec, _exit   on_fork,
+ * on_exec, on_exit: here   ring, unwind_processes, threads iter/task                on_task here
+ * threads, slots, seen, ring
+ *
+ * All of them write `cpus`, the counters. Only one of the programs at switch-in is loaded.
  */
 
 #include "kernel.h"
@@ -22,7 +35,7 @@
 #include "wait.bpf.h"
 #include "wait_stacks.bpf.h"
 
-/* A wait over a cut goes through the ring: the daemon charges each window its part. */
+/* Sends a wait that spans a cut through the ring: the daemon charges each window its part. */
 static __always_inline void wait_send(struct cpu *cpu, const struct wait_key *key,
 				      const struct pending_wait *w)
 {
@@ -56,8 +69,9 @@ static __always_inline struct wait_sums *wait_row(void *window, const struct wai
 }
 
 /*
- * The epoch is read once: the map and its start belong together. A function of its own, as all that
- * most switches do not need: a small frame keeps the programs' entry cheap.
+ * Adds an ended wait to the window. The epoch is read once, as the map and its start belong
+ * together. Not inlined, as are all functions that most switches do not need: programs with a small
+ * frame are cheaper to enter.
  */
 static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w, __u64 kstack,
 				  __u64 ustack)
@@ -94,7 +108,7 @@ static __noinline int wait_record(struct cpu *cpu, const struct pending_wait *w,
 	return 0;
 }
 
-/* The hook of this CPU's last switch-in did not run: the wait counts, without a stack. */
+/* Records a pending wait without a stack if the program that takes stacks did not run. */
 static __always_inline void pending_flush(struct cpu *cpu)
 {
 	if (!cpu->pending.task)
@@ -118,7 +132,7 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 	} else {
 		cpu->counts.lost[LOST_THREAD_END]++;
 	}
-	/* As long as `slots` leads to it the slot must not become another thread's. */
+	/* While `slots` still leads to the slot, it must not be given to another thread. */
 	if (bpf_map_delete_elem(&slots, &key))
 		t->flags |= THREAD_IS_OVER;
 	else
@@ -127,8 +141,8 @@ static __noinline int thread_end(struct cpu *cpu, struct thread *t, __u64 key, _
 }
 
 /*
- * The thread of a task; NULL where it is not known. The end of one that the host hides from BPF is
- * not seen, nor that it makes a process: what is left under that address is then of another.
+ * Returns the state of a task's thread, or NULL. On a host that hides tasks from BPF, the end of a
+ * thread and a fork may not be seen: an entry of another process is ended here.
  */
 static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_struct *task,
 						__u64 now)
@@ -143,8 +157,8 @@ static __always_inline struct thread *thread_of(struct cpu *cpu, struct task_str
 }
 
 /*
- * A known thread leaves its CPU: ends its time there and begins a wait. flag: THREAD_IS_SHOWN, or 0
- * where that was found out later.
+ * Ends a thread's time on its CPU and begins a wait. flag: THREAD_IS_SHOWN, or 0 if sched_switch
+ * did not show it.
  */
 static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u64 key, __u64 now,
 					 bool is_blocked, __u32 task_state, __u32 flag)
@@ -168,13 +182,14 @@ static __always_inline void thread_leave(struct cpu *cpu, struct thread *t, __u6
 	t->since_ns = now;
 	t->flags = (t->flags & ~THREAD_IS_SEEDED) | flag;
 	t->wait_state = is_blocked ? task_state & STATE_TASK_MASK : STATE_PREEMPTED;
-	/* The waker looks at status: it comes last. */
+	/* The waker reads status: it is written last. */
 	barrier();
 	t->status = is_blocked ? THREAD_BLOCKED : THREAD_RUNNABLE;
 	thread_done(t);
 }
 
-/* Ends the wait: adds its parts to the thread's sums. True with w filled if it was long enough. */
+/* Ends a wait and adds its parts to the thread's sums. True if it was long enough; then w is set.
+ */
 static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending_wait *w)
 {
 	__u64 since = t->since_ns, from = thread_from(t), wake = t->wake_ns;
@@ -214,7 +229,7 @@ static __always_inline bool wait_end(struct thread *t, __u64 now, struct pending
 	return true;
 }
 
-/* Its sums by thread are kept all the same. */
+/* True if the filter wants a row for this wait. It is in the thread's sums either way. */
 static __always_inline bool wait_is_wanted(struct task_struct *task, const struct pending_wait *w)
 {
 	if (filter.max_wait_ns && w->end_ns - w->start_ns > filter.max_wait_ns)
@@ -231,9 +246,9 @@ static __always_inline void pending_set(struct cpu *cpu, __u64 key)
 }
 
 /*
- * Some hosts let BPF not run in threads of init, so that nothing shows these leave a CPU. Mostly
- * the thread after it tells (switch_recover); where that is hidden too, or a CPU elsewhere is
- * faster, the hidden thread arrives while it is thought to be on a CPU still.
+ * Handles the switch-in of a thread that was thought to be on a CPU. Some hosts do not run BPF in
+ * init's threads, so that nothing shows their switch-outs. Mostly the thread after them does
+ * (switch_recover()); not if that is hidden too, or if the thread moves to another CPU first.
  */
 static __noinline int thread_again(struct cpu *cpu, struct thread *t, __u64 now)
 {
@@ -278,7 +293,7 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 	else if (!wait_is_wanted(task, w))
 		cpu->counts.filtered++;
 	else if (is_new)
-		/* A forked thread's first switch-in ends in ret_from_fork: no hook runs. */
+		/* A forked thread starts in ret_from_fork, where no program at switch-in runs. */
 		wait_record(cpu, w, STACK_NEW_THREAD, STACK_NONE);
 	else if (stack_hook == HOOK_SWITCH_OUT)
 		wait_record(cpu, w, t->kstack, t->ustack);
@@ -287,8 +302,8 @@ static __always_inline void switch_in(struct cpu *cpu, struct task_struct *task,
 }
 
 /*
- * A new thread leaves its first CPU, and nothing showed it arrive: what ran before it is hidden
- * from BPF, and no hook runs where new threads begin. It waited as long as the kernel says.
+ * Adds the missed first switch-in of a new thread that leaves its CPU: the thread before it was
+ * hidden from BPF. It had waited as long as the kernel's run_delay says.
  */
 static __noinline int new_thread_recover(struct cpu *cpu, struct task_struct *task, __u64 since,
 					 __u64 now)
@@ -345,7 +360,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = bpf_ktime_get_ns();
 	cpu->running = (__u64)next;
 	pending_flush(cpu);
-	/* Another thread's exec may have taken a dead leader's pid: it is known by its address. */
+	/* Threads that end pass the filter: an exec may have taken over a dead leader's pid. */
 	if (prev->pid && (filter_has_thread(prev) || prev_state & TASK_DEAD))
 		switch_out(ctx, cpu, prev, now, prev_state);
 	if (next->pid && filter_has_thread(next))
@@ -356,9 +371,9 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 }
 
 /*
- * Runnable begins here, in the waker. Often the thread is still on its way out: if it is off its
- * queue it will be put there again, as soon as it is off its CPU (wake_is_early). If it is not, it
- * will mostly not sleep at all.
+ * Ends blocked time. Runs in the waker. Often the thread is still switching out: if it is off its
+ * run queue already, it is put back as soon as it is off its CPU (wake_is_early()); if it is not,
+ * it will mostly not sleep at all.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -377,8 +392,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 }
 
 /*
- * On its queue now, maybe on another CPU and later. Only where a wait's quota has to be looked up
- * then; as a second word on when the thread was woken it would be one more program for each wait.
+ * The thread is on a run queue now, maybe on another CPU and later than sched_waking. Loaded only
+ * where that queue's throttled time has to be noted, as it costs one more program run per wait.
  */
 SEC("?tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
@@ -394,7 +409,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 	return 0;
 }
 
-/* Any entry left under this address is of a task that is gone. */
+/* A new task. An entry under its address belongs to a freed task. */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
@@ -410,7 +425,7 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 	if (!cpu || !filter_has_thread(task))
 		return 0;
 	thread_renew(cpu, task, &start);
-	/* As in on_wakeup: its queue may be out of quota before it has run at all. */
+	/* Its run queue may be out of quota before it has run at all. */
 	t = throttle_is_by_queue() ? thread_find(cpu, (__u64)task) : NULL;
 	if (t)
 		throttle_wake(t, task);
@@ -418,8 +433,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task)
 }
 
 /*
- * sched_switch did not show the switch to this task: it was running on this CPU already, or the
- * task before it is hidden from BPF (some hosts hide init). What ran before has left since.
+ * Handles a switch that sched_switch did not show: the task was running before tracing began, or
+ * the task before it is hidden from BPF. Ends the CPU time of the task that was known to run here.
  */
 static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 {
@@ -444,8 +459,9 @@ static __noinline int switch_recover(struct cpu *cpu, struct task_struct *task)
 }
 
 /*
- * Once a window, when its stacks are sent, a thread's name is looked at again. In the middle of an
- * exec the task has the new name and generation already; what it was is needed until on_exec.
+ * Reads the thread's name again when one of its stacks is sent, which is about once a window. In
+ * the middle of an exec the task already has its new name, but the old one is needed until
+ * on_exec().
  */
 static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *task, __u64 stacks)
 {
@@ -461,8 +477,8 @@ static __always_inline void thread_refresh(struct cpu *cpu, struct task_struct *
 }
 
 /*
- * In the thread that was switched to, its pending wait: the stack it slept on is its own. Inlined:
- * as a function of its own it would be one more frame to unwind, each time.
+ * Takes the stacks of the current thread, which has just been switched to, and records its pending
+ * wait. Inlined, as its own frame would have to be unwound each time.
  */
 static __always_inline void pending_record(void *ctx, struct cpu *cpu, struct task_struct *task)
 {
@@ -500,8 +516,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /*
- * The thread as its new image; an exec off the main thread takes over the leader's pid and start
- * (de_thread in fs/exec.c).
+ * Gives a thread its identity after an exec. If it was not the main thread, it takes over the
+ * leader's pid and start (de_thread() in fs/exec.c).
  */
 static __always_inline void thread_exec(struct thread *t, struct task_struct *task)
 {
@@ -512,7 +528,7 @@ static __always_inline void thread_exec(struct thread *t, struct task_struct *ta
 	bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 }
 
-/* What the old image has had: its time on this CPU ends here. */
+/* Writes the thread's identity and sums before the exec to the record. */
 static __always_inline void thread_leave_image(struct record_process *r, struct thread *t)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -533,7 +549,7 @@ static __always_inline void thread_leave_image(struct record_process *r, struct 
 	bpf_probe_read_kernel(r->old_comm, sizeof(r->old_comm), t->comm);
 }
 
-/* By its new pid the session did not ask for it: the thread that was asked for ends here. */
+/* Ends a thread that the filter does not want under its new pid. */
 static __always_inline void thread_leave_filter(struct cpu *cpu, struct thread *t, __u64 key)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -547,7 +563,7 @@ static __always_inline void thread_leave_filter(struct cpu *cpu, struct thread *
 	thread_end(cpu, t, key, now);
 }
 
-/* The daemon is woken: the new image may be gone in milliseconds. */
+/* Wakes the daemon, as the new program may exit within milliseconds. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
@@ -586,8 +602,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 }
 
 /*
- * For a thread not known yet, asleep or running since before tracing. Its last arrival on a CPU is
- * in rq_clock() time; the reader's own arrival is known in both clocks.
+ * Adds a thread that has been asleep or running since before tracing. The kernel has its last
+ * arrival on a CPU in rq_clock() time, which is converted by the current task's arrival, known in
+ * both clocks.
  */
 static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 {
@@ -615,14 +632,14 @@ static __always_inline void task_seed(struct cpu *cpu, struct task_struct *task)
 			start.since_ns = now;
 		start.status = THREAD_BLOCKED;
 		start.wait_state = (task->__state & STATE_TASK_MASK) | STATE_SEEDED;
-		/* It slept since the window began, too. */
+		/* Its sums begin with the window. */
 		begin = cut.start_ns[cut.epoch & 1];
 		start.seeded_ns = start.since_ns > begin ? start.since_ns : begin;
 	}
 	thread_add(cpu, task, &start);
 }
 
-/* A wait that goes on in the run queue, though nothing woke the thread since it left. */
+/* For an open wait of a thread that is runnable though no wakeup was seen since it switched out. */
 static __always_inline void task_early_wake(struct task_struct *task, struct thread *t)
 {
 	__u64 since = t->since_ns;
@@ -632,8 +649,8 @@ static __always_inline void task_early_wake(struct task_struct *task, struct thr
 }
 
 /*
- * An open wait's kernel stack, once a wait, or again where the ring had no room for it. The user
- * part would need to sleep.
+ * Takes an open wait's kernel stack, once per wait, or again if the ring had no room for it.
+ * Reading the user stack may sleep, which openwait.bpf.c does.
  */
 static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *task,
 					   struct thread *t)
@@ -655,7 +672,7 @@ static __always_inline void task_open_wait(struct cpu *cpu, struct task_struct *
 		t->open_since_ns = since;
 }
 
-/* Run by the daemon once a cut, over all threads. */
+/* The daemon runs this over all threads once per cut. */
 SEC("iter/task")
 int on_task(struct bpf_iter__task *ctx)
 {
@@ -674,7 +691,7 @@ int on_task(struct bpf_iter__task *ctx)
 			return 0;
 	}
 	t->seen_cut = cut.epoch;
-	/* A thread that took its name and waits since has no switch-in to show it. */
+	/* A thread may have changed its name and then waited ever since. */
 	if (!task->on_cpu && t->exec_gen == (__u32)task->self_exec_id)
 		bpf_probe_read_kernel(t->comm, sizeof(t->comm), task->comm);
 	task_early_wake(task, t);

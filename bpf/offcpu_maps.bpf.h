@@ -3,8 +3,8 @@
 #define STACKD_BPF_OFFCPU_MAPS_BPF_H
 
 /*
- * Stage 2 of the off-CPU probe: what it has beside the maps of every probe. Sizes and switches are
- * set by the daemon before load.
+ * Stage 2 of the off-CPU probe: the maps and types that it has besides those of every probe. The
+ * daemon sets sizes before load.
  */
 
 #include "kernel.h"
@@ -17,8 +17,8 @@
 __u64 next_uid;
 
 /*
- * Where this CPU found a task last. A hash lookup is a call, and calls are dear where returns are
- * mitigated; an array lookup is inlined. The slot says itself whether it is still that task's.
+ * A small cache of thread slots per CPU. A hash lookup is a call, which is expensive with return
+ * mitigations; an array lookup is inlined. The slot itself shows whether it is still the task's.
  */
 enum { RECENT = 16 };
 
@@ -28,7 +28,7 @@ struct recent {
 	__u32 pad;
 };
 
-/* What sched_switch hands to the hook that takes the stack, on the same CPU. */
+/* An ended wait, from sched_switch until the program at switch-in takes its stacks. */
 struct pending_wait {
 	__u64 task;
 	__u64 uid;
@@ -43,8 +43,8 @@ struct pending_wait {
 struct cpu {
 	struct cpu_counts counts;
 	struct pending_wait pending;
-	__u64 running; /* the task switched to last */
-	__u64 task;    /* that is looked up now */
+	__u64 running; /* the task that was switched to last */
+	__u64 task;    /* scratch of thread_find() */
 	struct recent recent[RECENT];
 };
 
@@ -53,7 +53,7 @@ struct cpu {
 
 #include "maps.bpf.h"
 
-/* The states of threads; which slot is whose is in `slots`, which are free in `free_slots`. */
+/* The states of threads. `slots` finds a task's slot, `free_slots` holds the unused ones. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -69,7 +69,7 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
-/* Filled by the daemon, lowest on top. */
+/* The daemon fills it, with the lowest on top. */
 struct {
 	__uint(type, BPF_MAP_TYPE_STACK);
 	__uint(max_entries, 16384);

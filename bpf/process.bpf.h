@@ -3,7 +3,7 @@
 #define STACKD_BPF_PROCESS_BPF_H
 
 /*
- * Processes that come and go, for the ring: in go tasks from the tracepoints, out come records.
+ * Sends a record for each fork, exec and exit of a process.
  */
 
 #include "maps.bpf.h"
@@ -50,7 +50,10 @@ static __always_inline void process_fork(struct cpu *cpu, struct task_struct *pa
 	bpf_ringbuf_submit(r, ring_flags());
 }
 
-/* For who keeps nothing of threads. The daemon is woken: the image may be gone in milliseconds. */
+/*
+ * Sends an exec, for probes that keep no state of threads. Wakes the daemon, as the process may
+ * exit within milliseconds.
+ */
 static __always_inline void process_exec(struct cpu *cpu, struct task_struct *task)
 {
 	struct record_process *r;
@@ -63,7 +66,7 @@ static __always_inline void process_exec(struct cpu *cpu, struct task_struct *ta
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Its last thread has gone. */
+/* Sends the exit of a process when its last thread exits. */
 static __always_inline void process_exit(struct cpu *cpu, struct task_struct *task)
 {
 	struct record_process *r;

@@ -3,13 +3,13 @@
 #define STACKD_BPF_STACK_BPF_H
 
 /*
- * Stacks by content: in goes a context, out comes a 64-bit id of the frames, and the frames
- * themselves go through the ring once a window. An id is never reused for other frames.
+ * Identifies stacks by content: a stack's id is a 64-bit hash of its frames. The frames themselves
+ * are sent through the ring once a window. An id is never reused for other frames.
  */
 
 #include "maps.bpf.h"
 
-#define YOUNG_NS 2000000000ULL
+#define YOUNG_NS 2000000000ULL /* age up to which a process counts as short-lived */
 
 struct stack_owner {
 	__u64 leader_boot_ns;
@@ -23,7 +23,10 @@ static __always_inline __u64 hash_mix(__u64 h, __u64 v)
 	return h ^ (h >> 32);
 }
 
-/* Equal addresses in two processes, or before and after an exec, are two stacks. */
+/*
+ * Returns the id of n frames. The owner is part of it: equal addresses in two processes, or before
+ * and after an exec, are two stacks.
+ */
 static __always_inline __u64 stack_hash(const __u64 *ip, __u32 n, __u32 flags,
 					const struct stack_owner *owner, __u64 mappings)
 {
@@ -40,7 +43,7 @@ static __always_inline __u64 stack_hash(const __u64 *ip, __u32 n, __u32 flags,
 	return h < STACK_ID_FIRST ? h + STACK_ID_FIRST : h;
 }
 
-/* True for the one caller that may send this stack in this window. */
+/* True for the one caller that has to send this stack in this window. */
 static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 {
 	__u64 *sent = bpf_map_lookup_elem(&seen, &id);
@@ -54,13 +57,13 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 	r = bpf_map_update_elem(&seen, &id, &epoch, BPF_NOEXIST);
 	if (!r || r == -17 /* EEXIST: another CPU was first */)
 		return !r;
-	/* EBUSY: in an interrupt of an update, before 6.15; it is sent, and may be once more. */
+	/* EBUSY (before 6.15): this interrupted an update. The stack may be sent twice. */
 	if (r != -16)
 		cpu->counts.lost[LOST_STACK_SEEN]++;
 	return true;
 }
 
-/* Reserve, claim, then submit or discard: a claimed stack is always sent, by one or another. */
+/* Reserves, claims, then submits or discards: so a claimed stack is always sent by its claimer. */
 #define STACK_SEND(room)                                                    \
 	do {                                                                \
 		struct record_stack *r;                                     \
@@ -90,13 +93,14 @@ static __always_inline bool stack_claim(struct cpu *cpu, __u64 id, __u64 epoch)
 		bpf_ringbuf_submit(r, flags);                               \
 	} while (0)
 
-/* A young process may be gone soon: the daemon should look at it now. */
+/* True if the process is so young that it may exit soon: the daemon should look at it now. */
 static __always_inline bool owner_is_young(const struct stack_owner *owner)
 {
 	return owner->tgid && bpf_ktime_get_boot_ns() - owner->leader_boot_ns < YOUNG_NS;
 }
 
-/* The epoch in which it is sent; 0 where there was no room. */
+/* Sends the stack unless it was sent in this epoch. Returns the epoch, or 0 if there was no room.
+ */
 static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
 					__u64 id, const struct stack_owner *owner, __u64 mappings)
 {
@@ -122,8 +126,8 @@ static __always_inline __u32 stack_send(struct cpu *cpu, const __u64 *ip, __u32 
 }
 
 /*
- * Hashes and sends n frames from ip on; walk: enum unwind_flag; mappings: as in record_stack. Sets
- * what stack_send() says.
+ * Sends n frames and returns their id. walk: enum unwind_flag; mappings: as in record_stack;
+ * epoch_out: the result of stack_send().
  */
 static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, __u32 n, __u32 walk,
 					     const struct stack_owner *owner, __u64 mappings,
@@ -138,7 +142,7 @@ static __always_inline __u64 stack_take_sent(struct cpu *cpu, const __u64 *ip, _
 	return id;
 }
 
-/* The same with what bpf_get_stack() left in s; r is what it returned. */
+/* Sends the frames that bpf_get_stack() left in s; r is what it returned. */
 static __always_inline __u64 stack_take_got(struct cpu *cpu, const struct scratch *s, long r,
 					    const struct stack_owner *owner, __u32 *epoch_out)
 {
@@ -148,7 +152,7 @@ static __always_inline __u64 stack_take_got(struct cpu *cpu, const struct scratc
 	return stack_take_sent(cpu, s->ip, (__u32)r / 8, 0, owner, 0, epoch_out);
 }
 
-/* For what is taken again in any case. */
+/* As stack_take_got(), for callers that do not need to know whether the stack was sent. */
 static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
 					const struct stack_owner *owner)
 {

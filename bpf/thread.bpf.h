@@ -3,7 +3,7 @@
 #define STACKD_BPF_THREAD_BPF_H
 
 /*
- * What each thread is doing: on a CPU, blocked or runnable, since when, and the sums of each.
+ * The state of each thread: on a CPU, blocked or runnable, since when, and the time spent in each.
  * Called from the scheduler's tracepoints under the run-queue lock.
  */
 
@@ -36,7 +36,8 @@ static __always_inline struct thread *thread_find(struct cpu *cpu, __u64 task)
 	struct thread *t;
 	__u32 *slot, hash;
 
-	/* Out of a map it is a number: the verifier forbids 32-bit arithmetic on a pointer. */
+	/* Reading it back from a map makes it a number: the verifier forbids arithmetic on
+	 * pointers. */
 	*(volatile __u64 *)&cpu->task = task;
 	hash = (__u32) * (volatile __u64 *)&cpu->task;
 	recent = &cpu->recent[(hash >> 6 ^ hash >> 12) & (RECENT - 1)];
@@ -112,7 +113,7 @@ static __always_inline void slot_release(struct thread *t)
 	bpf_map_push_elem(&free_slots, &slot, 0);
 }
 
-/* Adds the thread as started; NULL when there is no room or another CPU was first. */
+/* Adds a thread with that state. Returns NULL if there is no room or another CPU was first. */
 static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct *task,
 					    const struct thread_start *start)
 {
@@ -139,7 +140,7 @@ static __noinline struct thread *thread_add(struct cpu *cpu, struct task_struct 
 	return t;
 }
 
-/* For a task that is just being made: an entry under its address is of one that is gone. */
+/* Adds a task that was just created. An entry under its address belongs to a freed task. */
 static __noinline void thread_renew(struct cpu *cpu, struct task_struct *task,
 				    const struct thread_start *start)
 {
@@ -156,17 +157,18 @@ static __always_inline __u64 span_ns(__u64 from, __u64 to)
 	return to > from ? to - from : 0;
 }
 
-/* Where the sums begin to count the present state. */
+/* Returns the time from which the sums count the present state. */
 static __always_inline __u64 thread_from(const struct thread *t)
 {
 	return t->flags & THREAD_IS_SEEDED ? t->seeded_ns : t->since_ns;
 }
 
 /*
- * Every sleep ends by a sched_waking. Where none came since the switch-out it came just before it:
- * the sleeper was off the queue already, and its waker waits until it is off its CPU (on_cpu in
- * try_to_wake_up). It slept for no time. Not so where the last one is long past: then the
- * waker is one that BPF does not run in, as some hosts hide.
+ * True if the thread was woken just before its switch-out. Each sleep ends with a sched_waking; if
+ * none came since the switch-out, it came right before it: the thread was off its queue already,
+ * and the waker waits until it is off its CPU (on_cpu in try_to_wake_up). Such a sleep has no
+ * length. If the last sched_waking is older than EARLY_NS, the waker was hidden from BPF, as on
+ * some hosts.
  */
 enum { EARLY_NS = 1000000 };
 
@@ -177,8 +179,8 @@ static __always_inline bool wake_is_early(const struct thread *t)
 }
 
 /*
- * The first event after a cut: keeps what the sums were at the cut. Between since_ns and wake_ns
- * the thread was blocked, from there to now runnable; or on a CPU all along.
+ * At a thread's first event after a cut, keeps the sums as they were at the cut. The thread was on
+ * a CPU all along, or blocked from since_ns to wake_ns and runnable from then on.
  */
 static __always_inline void thread_cross_cut(struct thread *t, __u64 now, __u64 wake_ns)
 {

@@ -3,8 +3,9 @@
 #define STACKD_BPF_THROTTLE_BPF_H
 
 /*
- * Waits for CPU quota: in goes a thread that leaves its CPU or is woken, out comes, when it is back
- * on one, how long its queue had no quota to run it by. Called under the run-queue lock.
+ * Measures how much of a wait the thread's cgroup was throttled (had no CPU quota): notes the run
+ * queue's throttled time when the thread leaves its CPU or is woken, and takes the difference when
+ * it runs again. Called under the run-queue lock.
  */
 
 #include <bpf/bpf_core_read.h>
@@ -12,8 +13,8 @@
 #include "thread.bpf.h"
 
 /*
- * Since 6.18 (e1fad12dcb66) a thread is taken off its queue by itself, on its way to user mode, and
- * says so. Before, a queue stands still with all that is on it or comes to it.
+ * True if the kernel throttles threads one by one: since 6.18 (e1fad12dcb66) a thread dequeues
+ * itself on its way to user mode and sets task->throttled. Before, a whole queue stopped.
  */
 static __always_inline bool throttle_is_by_thread(void)
 {
@@ -27,8 +28,8 @@ static __always_inline bool throttle_is_by_queue(void)
 }
 
 /*
- * How long the queue has been without, ever. Since 6.6 (677ea015f231) it keeps that in rq_clock();
- * before, in the clock of load averages, which is behind on a CPU that is slowed down.
+ * Returns how long the queue has been throttled in all. Since 6.6 (677ea015f231) it counts by
+ * rq_clock(); before, by the clock of load averages, which runs slower on a slowed-down CPU.
  */
 static __always_inline __u64 throttle_clock(struct cfs_rq *queue)
 {
@@ -48,7 +49,7 @@ static __always_inline __u64 throttle_clock(struct cfs_rq *queue)
 	return sum;
 }
 
-/* The same of a queue that the thread was on, and may be on no more. */
+/* As throttle_clock(), for a queue that the thread may have left and that may have been freed. */
 static __always_inline __u64 throttle_clock_at(struct cfs_rq *queue)
 {
 	__u64 sum = 0, since;
@@ -68,7 +69,7 @@ static __always_inline __u64 throttle_clock_at(struct cfs_rq *queue)
 	return sum;
 }
 
-/* From here on the thread waits for a CPU: what its queue shows now is not its wait's. */
+/* Notes the queue's throttled time so far: the thread waits for a CPU from here on. */
 static __always_inline void throttle_mark(struct thread *t, struct task_struct *task)
 {
 	struct cfs_rq *queue = task->se.cfs_rq;
@@ -78,7 +79,8 @@ static __always_inline void throttle_mark(struct thread *t, struct task_struct *
 	t->flags |= THREAD_IS_MARKED;
 }
 
-/* Off its CPU but not asleep. A byte is read and no more where there is no quota, since 6.18. */
+/* For a runnable thread that leaves its CPU. Since 6.18 this reads one byte if there is no quota.
+ */
 static __always_inline void throttle_leave(struct thread *t, struct task_struct *task)
 {
 	if (throttle_is_by_thread()) {
@@ -93,7 +95,7 @@ static __always_inline void throttle_leave(struct thread *t, struct task_struct 
 	}
 }
 
-/* On its queue, in the waker. */
+/* For a thread that was put on a run queue. Runs in the waker. */
 static __always_inline void throttle_wake(struct thread *t, struct task_struct *task)
 {
 	if (throttle_is_by_queue())
@@ -101,8 +103,8 @@ static __always_inline void throttle_wake(struct thread *t, struct task_struct *
 }
 
 /*
- * The wait of a marked thread is over, and its sums are in: adds what of the time since wake_ns its
- * queue did not run. epoch: the window that its sums were of before.
+ * Returns how long the queue was throttled in a marked thread's wait, from wake_ns to end_ns, and
+ * adds it to the thread's sums. epoch: the window of the thread's last event before.
  */
 static __noinline __u64 throttle_end(struct thread *t, __u64 wake_ns, __u64 end_ns, __u32 epoch)
 {
@@ -129,8 +131,9 @@ static __always_inline bool throttle_is_out(struct cfs_rq *queue)
 }
 
 /*
- * So far, of a wait that goes on. A CPU that is idle for want of quota leaves its clock behind; the
- * reader's own arrival on a CPU is known in that clock and in ours.
+ * Sets the throttled time of an open wait so far. The clock of a CPU that idles for lack of quota
+ * stands still, so this adds how far it is behind: the time when the current task came on a CPU is
+ * known in that clock and in ours.
  */
 static __always_inline void throttle_look(struct cpu *cpu, struct thread *t)
 {

@@ -3,8 +3,8 @@
 #define STACKD_BPF_TRACE_BPF_H
 
 /*
- * By what a walk of a user stack went on: in go words of the stack as it reads them, to be compared
- * later by again.bpf.h. Owned by the walk.
+ * Records the words of a user stack that a walk depended on. If none of them has changed later,
+ * neither has the stack (see ustack_cache.bpf.h). Part of the walk's memory.
  */
 
 #include <linux/types.h>
@@ -15,26 +15,26 @@ enum {
 	TRACE_WORDS = 128,
 	TRACE_PARTS = 8,
 	TRACE_BYTES = 8192,
-	TRACE_GAP = 512, /* what lies between two words of a part at most: dearer than a call */
+	TRACE_GAP = 512, /* largest gap in a part: copying more would cost more than another read */
 };
 
 /*
- * The words of the stack that led a walk on, by their places in the parts of the stack they are
- * in, one part behind the other.
+ * The words are grouped into parts of the stack that are each copied by one read, one behind the
+ * other, when they are compared.
  */
 struct unwind_trace {
 	__u64 value[TRACE_WORDS];
-	__u64 from[TRACE_PARTS]; /* addresses */
-	__u16 at[TRACE_WORDS];	 /* in words */
-	__u16 part[TRACE_PARTS]; /* where it begins, in bytes */
+	__u64 from[TRACE_PARTS]; /* address of each part */
+	__u16 at[TRACE_WORDS];	 /* index of each word in the copy, in words */
+	__u16 part[TRACE_PARTS]; /* offset of each part in the copy, in bytes */
 	__u32 n, n_parts;
-	__u32 bytes;	  /* of all parts */
-	__u32 is_partial; /* there was more */
-	__u32 has_bp;	  /* the first frame's bp counts */
+	__u32 bytes;	  /* total of all parts */
+	__u32 is_partial; /* the walk depended on more than this */
+	__u32 has_bp;	  /* the walk depended on the first frame's bp */
 	__u32 pad;
 };
 
-/* The walk goes on by this word. */
+/* Adds a word that the walk depends on: `value`, read at address `from`. */
 static __always_inline void trace_add(struct unwind_trace *t, __u64 from, __u64 value)
 {
 	__u32 i = t->n, part = (t->n_parts - 1) & (TRACE_PARTS - 1), begin = t->part[part];

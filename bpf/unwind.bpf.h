@@ -3,9 +3,13 @@
 #define STACKD_BPF_UNWIND_BPF_H
 
 /*
- * User stacks of code without frame pointers: in goes the current task, out come its frames,
- * leaf first, and flags that say how the walk ended. Rows and mappings come from the daemon, in
- * maps that all programs share. x86-64. bpf_loop() is of 5.17, bpf_task_pt_regs() of 5.15.
+ * Walks user stacks of code without frame pointers. A walk leaves the frames of the current task,
+ * leaf first, and flags that say how it ended in struct unwind_walk. Rows and mappings come from
+ * the daemon, in maps that all programs share. x86-64 only. Needs bpf_loop() (5.17) and
+ * bpf_task_pt_regs() (5.15).
+ *
+ * An includer may define UNWIND_READ, the name of a function that reads the stack, which it defines
+ * itself, and UNWIND_MARKS_PARTS.
  */
 
 #include "kernel.h"
@@ -19,11 +23,11 @@
 
 enum {
 	UNWIND_DEPTH = 127,
-	UNWIND_SEGMENT_STEPS = 12, /* halvings until one of UNWIND_SEGMENTS_MAX is left */
-	UNWIND_USER_CS = 0x33,	   /* 64-bit code; 32-bit code has other frames */
+	UNWIND_SEGMENT_STEPS = 12, /* steps of a binary search among UNWIND_SEGMENTS_MAX */
+	UNWIND_USER_CS = 0x33,	   /* the code segment of 64-bit code */
 };
 
-/* Sizes are the daemon's. */
+/* Rows, frames, rules and parts, in words. The daemon sets the size of this and the next maps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -48,7 +52,7 @@ struct {
 	__type(value, struct unwind_segment);
 } unwind_segments SEC(".maps");
 
-/* By tgid. */
+/* The mappings of each process, by tgid. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -56,29 +60,29 @@ struct {
 	__type(value, struct unwind_process);
 } unwind_processes SEC(".maps");
 
-/* One a kind of program: a sampler may interrupt the others in the middle of a walk. */
+/* Each kind of program has its own walk, as a sampler may interrupt the walk of another. */
 enum unwind_walker { UNWIND_AT_SWITCH, UNWIND_AT_SAMPLE, UNWIND_AT_WAKING, UNWIND_WALKERS };
 
-/* Neither is the address of a word. */
+/* Values of bp_at and bx_at that are no addresses: the first frame's register, unknown, or read. */
 enum unwind_bp { UNWIND_BP_START, UNWIND_BP_NONE };
 enum unwind_bx { UNWIND_BX_START, UNWIND_BX_NONE, UNWIND_BX_READ };
 
 struct unwind_walk {
 	__u64 ip[UNWIND_DEPTH + 1];
 	__u64 pc, sp, bp;
-	__u64 bp_at;		 /* where bp was read from, or one of enum unwind_bp */
-	__u64 bx, bx_at;	 /* where bx is: not read before it counts; or enum unwind_bx */
-	__u64 generation;	 /* of the mappings; 0: none are known */
-	__u64 sequence;		 /* of the memory's mappings, in the upper half; see below */
+	__u64 bp_at;		 /* address that bp was read from, or enum unwind_bp */
+	__u64 bx, bx_at;	 /* bx is read from bx_at only when needed; or enum unwind_bx */
+	__u64 generation;	 /* of the process's segments; 0: it has none */
+	__u64 sequence;		 /* unwind_sequence() of the process's memory */
 	__u64 regs;		 /* struct pt_regs, in the kernel */
-	__u64 start, size, bias; /* of the segment found last */
+	__u64 start, size, bias; /* the mapping of the last frame */
 	struct unwind_table table;
 	__u32 first, n_segments;
 	__u32 tgid;
-	__u32 seen; /* segments known to be mapped at this sequence, see unwind_seen_bit() */
-	__u32 n;    /* frames */
+	__u32 seen; /* segments known to be mapped still, see unwind_seen_bit() */
+	__u32 n;    /* number of frames */
 	__u32 flags;
-	__u32 is_exact; /* pc is where the code goes on, not behind a call */
+	__u32 is_exact; /* pc is the next instruction, not a return address behind a call */
 	__u32 is_generated;
 	__u32 pad;
 	struct unwind_search search;
@@ -92,7 +96,7 @@ struct {
 	__type(value, struct unwind_walk);
 } unwind_walks SEC(".maps");
 
-/* The steps below say whether the walk goes on: 0, or 1 with a flag set. */
+/* Steps of a walk return 0 to continue, or 1 with a flag set to stop, as bpf_loop() expects. */
 static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 {
 	w->flags |= flag;
@@ -100,11 +104,11 @@ static __always_inline long unwind_stop(struct unwind_walk *w, __u32 flag)
 }
 
 #ifndef UNWIND_MARKS_PARTS
-#define UNWIND_MARKS_PARTS 1 /* those that it goes through, which are then kept */
+#define UNWIND_MARKS_PARTS 1 /* marks the parts it uses, so that the daemon does not evict them */
 #endif
 
 #ifdef UNWIND_READ
-/* Of another task's memory: UNWIND_READ has a copy of it. */
+/* Defined by the includer, to read another task's stack. */
 static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from);
 #define unwind_read UNWIND_READ
 #else
@@ -114,7 +118,8 @@ static __always_inline bool unwind_read(void *to, __u32 size, __u64 from)
 }
 #endif
 
-/* What functions keep in bp is mostly no pointer to their frame, and then changes all the time. */
+/* Returns bp and traces that the walk depends on it. Most walks do not, as bp is rarely a frame
+ * pointer. */
 static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 {
 	if (w->bp_at == UNWIND_BP_START)
@@ -124,7 +129,7 @@ static __always_inline __u64 unwind_bp(struct unwind_walk *w)
 	return w->bp;
 }
 
-/* Takes what is mapped there; a table that is not used is the first to go. */
+/* Makes a mapping the walk's current one and marks its table used. False if it has no table. */
 static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u64 size, __u64 bias,
 					__u32 number, __u32 is_generated)
 {
@@ -143,8 +148,9 @@ static __always_inline bool unwind_take(struct unwind_walk *w, __u64 start, __u6
 }
 
 /*
- * Programs are mapped lowest, what they were linked with highest, and what they loaded later
- * between these: of more than there are bits it is seldom the ones in the middle. 32: none.
+ * Returns the bit of struct unwind_process.seen for segment i, or 32 for none. The lowest 8 and the
+ * highest 24 segments have one: programs are mapped lowest, the libraries they are linked with
+ * highest, and what is loaded later lies between, where stacks are least often.
  */
 static __always_inline __u32 unwind_seen_bit(const struct unwind_walk *w, __u32 i)
 {
@@ -155,7 +161,8 @@ static __always_inline __u32 unwind_seen_bit(const struct unwind_walk *w, __u32 
 	return from_last < 24 ? 8 + from_last : 32;
 }
 
-/* Later walks need not look, as long as the memory's mappings stay what they are. */
+/* Notes that a segment is still mapped, so that later walks need not check until mappings change.
+ */
 static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 bit)
 {
 	struct unwind_process *p = bpf_map_lookup_elem(&unwind_processes, &w->tgid);
@@ -170,9 +177,9 @@ static __always_inline void unwind_note_seen(struct unwind_walk *w, __u32 bit)
 }
 
 /*
- * Sets what is mapped at an address: what the daemon has told of, if the memory has not been
- * changed since it was seen to be so, else what is there now. Libraries may take each other's
- * places.
+ * Sets the walk's current mapping to the one at an address: the daemon's segment if it is known to
+ * be mapped still, else what the kernel has there. A library may have been replaced by another at
+ * the same address. False if there is no code.
  */
 static __always_inline bool unwind_find(struct unwind_walk *w, __u64 at)
 {
@@ -207,7 +214,8 @@ look:
 		return unwind_take(w, search->start, search->size, search->bias, search->table,
 				   search->is_generated);
 	if (found != UNWIND_CODE_SAME || !s->end) {
-		/* A return address in no code is none, and what has led there is wrong. */
+		/* A return address outside any code is bogus: drop it with the frame it came from.
+		 */
 		if (found == UNWIND_CODE_NONE && w->n > 1)
 			w->n--;
 		return false;
@@ -231,7 +239,7 @@ static __always_inline __u32 unwind_half_word(__u32 index)
 	return index & 1 ? *word >> 32 : (__u32)*word;
 }
 
-/* 0, or the flag that says why there is none. */
+/* Finds the frame of the code at an address. Returns 0, or the flag that says why there is none. */
 static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 					       struct unwind_frame *frame)
 {
@@ -269,11 +277,11 @@ static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 	return 0;
 }
 
-/* The caller's frame, once all of it is known. */
+/* Continues the walk in the caller. */
 static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 bp,
 					 __u64 bp_at)
 {
-	/* A new thread's stack may begin with a 0 where a return address would be. */
+	/* A new thread's stack may begin with a 0 in place of a return address. */
 	if (!pc)
 		return unwind_stop(w, UNWIND_IS_WHOLE);
 	w->pc = pc;
@@ -284,20 +292,20 @@ static __always_inline long unwind_enter(struct unwind_walk *w, __u64 pc, __u64 
 	return 0;
 }
 
-/* Stacks grow down: a caller's frame that is not above is none. */
+/* True if cfa can be the caller's frame: stacks grow down, so it must lie above this one. */
 static __always_inline bool unwind_is_frame(const struct unwind_walk *w, __u64 cfa)
 {
 	return cfa > w->sp && !(cfa & 7);
 }
 
-/* What the frame at cfa says of bx: which few are left by, so where it is will do. */
+/* Notes where the frame at cfa saved bx. It is read only if needed, which is rare. */
 static __always_inline void unwind_note_bx(struct unwind_walk *w, __u64 cfa, __u32 bx)
 {
 	if (bx)
 		w->bx_at = bx == UNWIND_BX_LOST ? UNWIND_BX_NONE : cfa - 8 * (__u64)bx;
 }
 
-/* Most functions have saved bp, if at all, right below their return address: one read for both. */
+/* Steps to the caller by a CFA. Most functions save bp right below the return address: one read. */
 static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32 bp_words,
 					 __u32 bx_words)
 {
@@ -329,7 +337,7 @@ static __always_inline long unwind_frame_pointer(struct unwind_walk *w)
 	return unwind_plain(w, w->bp + 16, -2, UNWIND_BX_LOST);
 }
 
-/* The registers the kernel put on the stack for a handler: bp, bx, dx, ax, cx, sp, ip. */
+/* Steps out of a signal handler, by the registers that the kernel saved on the stack. */
 static __noinline long unwind_signal(struct unwind_walk *w)
 {
 	enum { BP, BX, DX, AX, CX, SP, IP, SAVED };
@@ -363,7 +371,10 @@ static __always_inline bool unwind_bx(struct unwind_walk *w, __u64 *out)
 	return true;
 }
 
-/* By DWARF's numbers. Those but sp, bp and bx are known in the first frame only. */
+/*
+ * Reads a register by its DWARF number. Registers other than sp, bp and bx are known in the first
+ * frame only.
+ */
 static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number, __u64 *out)
 {
 	struct pt_regs___kernel *regs = (void *)w->regs;
@@ -388,7 +399,7 @@ static __always_inline bool unwind_register(struct unwind_walk *w, __u32 number,
 	case 3:
 		if (w->bx_at != UNWIND_BX_START)
 			return unwind_bx(w, out);
-		w->trace.is_partial = 1; /* no callee has changed it */
+		w->trace.is_partial = 1; /* bx is still the first frame's register */
 		return !bpf_probe_read_kernel(out, sizeof(*out), &regs->bx);
 	case 4:
 		from = &regs->si;
@@ -445,7 +456,7 @@ static __always_inline bool unwind_rule_cfa(struct unwind_walk *w, const struct 
 	return true;
 }
 
-/* What a row cannot say: realigned stacks, vfork, big frames. */
+/* Steps to the caller by a rule: realigned stacks, vfork, big frames. */
 static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32 bx_words)
 {
 	__u64 cfa = 0, pc = 0, bp, bp_at, at, *word;
@@ -464,7 +475,7 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32
 	if (!word)
 		return 1;
 	*((__u64 *)&rule + 1) = *word;
-	/* vfork keeps its return address in a register: its frame is empty. */
+	/* vfork keeps its return address in a register, so its frame may be empty. */
 	if (!unwind_rule_cfa(w, &rule, &cfa) ||
 	    (!unwind_is_frame(w, cfa) && rule.pc_kind != UNWIND_SAVED_IN))
 		return unwind_stop(w, UNWIND_IS_INVALID);
@@ -525,7 +536,7 @@ static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct
 
 static long unwind_step(__u32 i, void *context)
 {
-	/* bpf_loop() passes on pointers to the stack only. */
+	/* bpf_loop() only accepts a pointer to the BPF stack as its context. */
 	struct unwind_walk *w = *(struct unwind_walk **)context;
 	struct unwind_frame frame = {};
 	__u32 flag;
@@ -533,7 +544,8 @@ static long unwind_step(__u32 i, void *context)
 
 	if (i >= UNWIND_DEPTH)
 		return 1;
-	/* A return address may be behind the last byte of the function that called. */
+	/* A return address may lie behind the last byte of the calling function: look up the call.
+	 */
 	at = w->pc - !w->is_exact;
 	w->ip[i] = w->pc;
 	w->n = i + 1;
@@ -545,7 +557,7 @@ static long unwind_step(__u32 i, void *context)
 		return unwind_stop(w, w->table.state == UNWIND_ABSENT ? UNWIND_IS_NO_TABLE
 								      : UNWIND_IS_INVALID);
 	flag = unwind_find_frame(w, at, &frame);
-	/* An exec ends at the program's first instruction: before it may be nothing. */
+	/* After an exec, pc is the program's first instruction, with nothing before it. */
 	if (!flag && frame.kind == UNWIND_INVALID && !i && !w->is_exact) {
 		w->is_exact = 1;
 		flag = unwind_find_frame(w, at + 1, &frame);
@@ -556,8 +568,9 @@ static long unwind_step(__u32 i, void *context)
 }
 
 /*
- * Changes whenever the memory's mappings do. Before 6.4 whenever pages that were mapped are not
- * any more, and also at other times: what was not mapped yet cannot have been seen either.
+ * Returns a number, in the upper half, that changes whenever the process's mappings do. Before 6.4
+ * it is the number of TLB flushes: it changes whenever mapped pages are unmapped, and at other
+ * times.
  */
 static __always_inline __u64 unwind_sequence(struct task_struct *task)
 {
@@ -571,7 +584,8 @@ static __always_inline __u64 unwind_sequence(struct task_struct *task)
 	return (__u64)task->mm->context.tlb_gen.counter << 32;
 }
 
-/* What the daemon knows of the task's image; nothing where it knows another one of this pid. */
+/* Finds the daemon's segments of the task's process, unless they belong to an earlier pid or exec.
+ */
 static __always_inline void unwind_find_process(struct unwind_walk *w, struct task_struct *task)
 {
 	__u64 boot_ns = task->group_leader->start_boottime;
@@ -607,13 +621,13 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 		w->seen = (__u32)p.seen;
 }
 
-/* An exit gives its memory up, and an exec its old one, before what is left of both is done. */
+/* True if the task has user memory: an exit and an exec drop it while they still run. */
 static __always_inline bool unwind_has_memory(struct task_struct *task)
 {
 	return task->mm && task->mm->start_code;
 }
 
-/* Where the code of user space goes on. False where it is code that has other frames. */
+/* Sets the walk to the task's user-space registers. False for 32-bit code, with the flag set. */
 static __always_inline bool unwind_start(struct unwind_walk *w, struct task_struct *task,
 					 struct pt_regs___kernel *regs)
 {
@@ -632,9 +646,9 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 	w->n = 0;
 	w->flags = 0;
 	/*
-	 * After a system call's instruction, which may be a function's last, and which leaves the
-	 * address in cx, too. A signal's handler begins with another one there, and so does an
-	 * exec.
+	 * In a system call pc is behind the syscall instruction, which may be the function's last
+	 * one; it leaves pc in cx, too. At the start of a signal handler and after an exec cx
+	 * differs, and pc is exact.
 	 */
 	w->is_exact = (__s64)regs->orig_ax == -1 || regs->cx != regs->ip;
 	if (regs->cs == UNWIND_USER_CS)
@@ -646,8 +660,8 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 }
 
 /*
- * Begins a walk of the current task's user stack; NULL where there is none. Not for the iterator:
- * the memory is current's.
+ * Begins a walk of the current task's user stack; NULL if it has none. Iterators cannot use it, as
+ * it reads the current task's memory.
  */
 static __always_inline struct unwind_walk *unwind_begin(struct task_struct *task, __u32 walker)
 {
@@ -661,7 +675,7 @@ static __always_inline struct unwind_walk *unwind_begin(struct task_struct *task
 	return w;
 }
 
-/* Then the frames are in it, n of them from ip[0] on. False where there are none. */
+/* Walks on to the end, which leaves n frames in ip[]. False if the walk could not run. */
 static __always_inline bool unwind_go_on(struct unwind_walk *w)
 {
 	if (w->flags)
@@ -673,6 +687,7 @@ static __always_inline bool unwind_go_on(struct unwind_walk *w)
 	return true;
 }
 
+/* Walks the current task's user stack. Returns the walk, or NULL if there is no user stack. */
 static __always_inline struct unwind_walk *unwind_user(struct task_struct *task, __u32 walker)
 {
 	struct unwind_walk *w = unwind_begin(task, walker);

@@ -3,11 +3,11 @@
 #define STACKD_BPF_UNWIND_CODE_BPF_H
 
 /*
- * What is mapped at an address, as the kernel has it, for walks through what the daemon has not
- * told of yet: an image that an exec has just made, a library that was just loaded. In go memory
- * and address of the current task, out come the mapping and, where the daemon knows its file, whose
- * rows it has. No lock is taken: bpf_find_vma() (7c7e3d31e785, 5.17) needs the memory's lock, and
- * with interrupts off one call is all a program gets. A mapping that is torn or gone is not found.
+ * Finds what is mapped at an address in the kernel's own list of mappings, for walks through code
+ * that the daemon has not read from /proc yet: a program right after its exec, a library that was
+ * just loaded. If the daemon knows the mapped file, its rows are found, too. Takes no lock, as
+ * bpf_find_vma() (7c7e3d31e785, 5.17) would, and which a program with interrupts off gets once
+ * only. A mapping that changes while it is read is not found.
  */
 
 #include "kernel.h"
@@ -18,24 +18,24 @@
 #include "unwind_shared.h"
 
 enum {
-	UNWIND_NODE_WORDS = 32, /* of the maple tree (d4af56c5c7c6, 6.1): 256 bytes, so aligned */
-	UNWIND_NODE_LEVELS = 8, /* of half-full nodes: more mappings than may be */
-	UNWIND_NODE_RANGE = 2,	/* enum maple_type: up to this one struct maple_range_64 */
+	UNWIND_NODE_WORDS = 32, /* maple tree nodes (d4af56c5c7c6, 6.1) have 256 bytes, aligned */
+	UNWIND_NODE_LEVELS = 8, /* half-full nodes of 8 levels hold more than the most mappings */
+	UNWIND_NODE_RANGE = 2,	/* enum maple_type: up to this a node is a struct maple_range_64 */
 	UNWIND_NODE_ARANGE = 3,
 	UNWIND_NODE_PIVOTS = 15,
 };
 
-/* What was found at an address. */
+/* What is mapped at an address. */
 enum unwind_code_found {
-	UNWIND_CODE_NONE,  /* nothing, as far as can be told */
-	UNWIND_CODE_NEW,   /* code that the daemon does not know yet */
-	UNWIND_CODE_FOUND, /* start, size, bias, table and is_generated say what */
-	UNWIND_CODE_SAME,  /* what the daemon has told of: the segment */
+	UNWIND_CODE_NONE,  /* no code, or a mapping that cannot be reported */
+	UNWIND_CODE_NEW,   /* code of a file that the daemon does not know yet */
+	UNWIND_CODE_FOUND, /* code described by start, size, bias, table and is_generated */
+	UNWIND_CODE_SAME,  /* the segment that the daemon has for this address */
 };
 
 /*
- * In: mm, is_told and what the daemon has told of there, if anything: segment. Out, where code was
- * found that is another: start, size, bias, table, is_generated.
+ * A search for an address. Input: mm, is_told, and the daemon's segment at the address, if it has
+ * one. Output of UNWIND_CODE_FOUND: start, size, bias, table, is_generated.
  */
 struct unwind_search {
 	__u64 node[UNWIND_NODE_WORDS];
@@ -44,14 +44,14 @@ struct unwind_search {
 	__u64 start, size, bias;
 	__u32 table, is_generated;
 	__u32 n_found;
-	__u32 is_told; /* the daemon has told of the process: what it did not must be found */
+	__u32 is_told; /* the daemon has segments of the process; only new mappings are to be found
+			*/
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
-	struct unwind_code
-		code; /* here, as the kernel's limit is what all callers' stacks sum to */
+	/* Not on the stack: the kernel's limit of 512 bytes is for all callers together. */
+	struct unwind_code code;
 };
 
-/* By what the kernel knows code by. Size is the daemon's, who alone writes: nothing is allocated
- * here. */
+/* Code that the daemon knows, by its identity in the kernel. Only the daemon writes it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -62,7 +62,7 @@ struct {
 
 #define UNWIND_WORD_OF(type, member) (bpf_core_field_offset(struct type, member) / 8)
 
-/* Which slot to go on in. Pivots grow, and what is behind the last one is 0. */
+/* Returns the slot of a node that has the address. Pivots ascend; unused ones behind them are 0. */
 static __always_inline __u32 unwind_slot(const struct unwind_search *s, bool is_arange, __u64 at)
 {
 	__u32 first = is_arange ? UNWIND_WORD_OF(maple_arange_64, pivot)
@@ -73,7 +73,8 @@ static __always_inline __u32 unwind_slot(const struct unwind_search *s, bool is_
 	__u64 below, slot = 0;
 	__u32 i;
 
-	/* Without branches: each of them would be two paths for the verifier, at every level. */
+	/* Without branches: each would double the paths that the verifier follows, at each level.
+	 */
 	for (i = 0; i < UNWIND_NODE_PIVOTS; i++) {
 		below = s->node[(first + i) & (UNWIND_NODE_WORDS - 1)] - 1;
 		slot += ((below - (at - 1)) >> 63) & ~(below >> 63) & (((__u64)i - n) >> 63);
@@ -81,7 +82,7 @@ static __always_inline __u32 unwind_slot(const struct unwind_search *s, bool is_
 	return (__u32)slot;
 }
 
-/* The mapping at an address or above, as mtree_load() finds it; 0 where there is none. */
+/* Returns the address of the vm_area_struct at an address as mtree_load() does; 0: none. */
 static __always_inline __u64 unwind_vma(struct unwind_search *s, __u64 at)
 {
 	struct mm_struct *mm = (void *)s->mm;
@@ -134,7 +135,7 @@ static __always_inline void unwind_key_file(struct unwind_code_key *key, struct 
 	key->generation = BPF_CORE_READ(inode, i_generation);
 }
 
-/* False where at is in no executable mapping, or none that could be told. */
+/* Describes the executable mapping at an address. False if there is none that can be described. */
 static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 					    struct unwind_mapping_found *f)
 {
@@ -154,15 +155,15 @@ static __always_inline bool unwind_vma_read(struct unwind_search *s, __u64 at,
 	else if ((__u64)BPF_CORE_READ(mm, context.vdso) == f->start)
 		f->key.size = f->end - f->start;
 	else if (BPF_CORE_READ(vma, vm_ops))
-		return false; /* the kernel's own: [uprobes] */
-	/* Before 6.15 (3104138517fc) another process may have it by now, half written over. */
+		return false; /* a mapping of the kernel's own, as [uprobes] */
+	/* Before 6.15 (3104138517fc) the vma may have been freed and reused by now. */
 	return BPF_CORE_READ(vma, vm_file) == file && BPF_CORE_READ(vma, vm_start) == f->start &&
 	       BPF_CORE_READ(vma, vm_mm) == mm;
 }
 
 /*
- * For the daemon, which may then tell of it. One too many is found again by the next walk: false,
- * for its names are not known.
+ * Notes a found mapping, to be sent to the daemon. Returns false if the list is full and the
+ * process is known: a frame there could not be named. The next walk finds the mapping again.
  */
 static __always_inline bool unwind_found_add(struct unwind_search *s,
 					     const struct unwind_mapping_found *f)
@@ -180,7 +181,7 @@ static __always_inline bool unwind_found_add(struct unwind_search *s,
 	return true;
 }
 
-/* Whether it is the segment's file, in the state and at the place that it is told of. */
+/* True if the found mapping is the segment: the same file, unchanged, at the same address. */
 static __always_inline bool unwind_is_segment(const struct unwind_search *s,
 					      const struct unwind_mapping_found *f)
 {
@@ -192,7 +193,7 @@ static __always_inline bool unwind_is_segment(const struct unwind_search *s,
 						   f->start - f->key.offset);
 }
 
-/* Global, so that it is verified once. What is at at: enum unwind_code_found. */
+/* Returns what is mapped at an address, enum unwind_code_found. Global, so it is verified once. */
 __noinline int unwind_code_find(struct unwind_search *s, __u64 at)
 {
 	struct unwind_mapping_found f = {};
@@ -221,7 +222,7 @@ __noinline int unwind_code_find(struct unwind_search *s, __u64 at)
 	s->is_generated = code->is_generated;
 	s->table = code->table;
 	s->bias = f.start - code->from_base;
-	/* Files in layers have another inode in /proc than here. */
+	/* A file of an overlay has another inode in /proc than here: compare its rows instead. */
 	if (s->segment.end && s->table == s->segment.table && s->bias == s->segment.bias &&
 	    s->is_generated == s->segment.is_generated)
 		return UNWIND_CODE_SAME;

@@ -3,13 +3,13 @@
 #define STACKD_BPF_UNWIND_PROCESS_BPF_H
 
 /*
- * Which processes have which mappings, kept true between the daemon's looks at them: in go forks,
- * execs and exits as they happen.
+ * Keeps `unwind_processes` up to date at forks, execs and exits, before the daemon has heard of
+ * them.
  */
 
 #include "unwind.bpf.h"
 
-/* A child has its parent's mappings, and sleeps before anybody could read them. */
+/* Gives a child its parent's mappings, as it may wait before the daemon has read its own. */
 static __always_inline void unwind_note_fork(struct task_struct *parent, struct task_struct *child)
 {
 	__u32 tgid = (__u32)parent->tgid;
@@ -28,14 +28,14 @@ static __always_inline void unwind_note_fork(struct task_struct *parent, struct 
 	p.tgid = tgid;
 	p.leader_boot_ns = child->group_leader->start_boottime;
 	p.exec_gen = (__u32)child->self_exec_id;
-	p.seen = 0; /* the child's memory has a sequence of its own */
+	p.seen = 0; /* the child's memory counts its own sequence numbers */
 	p.check = unwind_check(&p);
 	bpf_map_update_elem(&unwind_processes, &tgid, &p, BPF_ANY);
 }
 
 /*
- * The old image's mappings are gone. An entry without any stays, so that what the daemon has read
- * of the old image at its start cannot take the new one's place.
+ * Replaces the mappings by none. The entry stays, so that the daemon cannot add mappings that it
+ * read before the exec.
  */
 static __always_inline void unwind_note_exec(struct task_struct *task)
 {
@@ -50,7 +50,7 @@ static __always_inline void unwind_note_exec(struct task_struct *task)
 	bpf_map_update_elem(&unwind_processes, &tgid, &p, BPF_ANY);
 }
 
-/* When its last thread ends. */
+/* Removes the mappings of a process whose last thread exits. */
 static __always_inline void unwind_note_exit(struct task_struct *task)
 {
 	__u32 tgid = (__u32)task->tgid;

@@ -3,32 +3,35 @@
 #define STACKD_BPF_UNWIND_SHARED_H
 
 /*
- * What the walk of user stacks in the kernel and the daemon both see: rows compiled from call
- * frame information, where they are, and what processes have mapped. Written by the daemon through
- * shared memory, read by the programs; explicit widths, no padding.
+ * The tables by which programs in the kernel walk user stacks: rows compiled from call frame
+ * information (CFI), where they are, and what each process has mapped. The daemon writes them
+ * through shared memory and the programs read them. Explicit widths, no padding. A word has 8
+ * bytes.
  */
 
 #include <linux/types.h>
 
-/* How the frame of the code from pc on, up to the next row, is left. */
+/* How to step from a frame to its caller's. CFA: the canonical frame address of DWARF. */
 enum unwind_kind {
-	UNWIND_INVALID, /* not known: no information, or a rule the walk does not have */
-	UNWIND_END,	/* the thread's first function: there is no caller */
+	UNWIND_INVALID, /* unknown: there is no CFI, or it has a rule that the walk cannot do */
+	UNWIND_END,	/* the thread's first function, which has no caller */
 	UNWIND_SP,	/* CFA = sp + 8 * cfa */
 	UNWIND_BP,	/* CFA = bp + 8 * cfa */
-	UNWIND_PLT,	/* CFA = sp + 8, 16 from byte cfa of a 16-byte entry on */
-	UNWIND_SIGNAL,	/* the kernel's frame of a signal handler */
-	UNWIND_RULE,	/* by the rule that is cfa words behind the table's frames */
+	UNWIND_PLT,	/* a 16-byte PLT entry: CFA = sp + 8, or sp + 16 from its byte `cfa` on */
+	UNWIND_SIGNAL,	/* the frame that the kernel made to call a signal handler */
+	UNWIND_RULE,	/* a struct unwind_rule, `cfa` words behind the table's first frame */
 	UNWIND_FRAME,	/* code known to keep frame pointers */
-	UNWIND_SWITCH,	/* as UNWIND_BP, but sp is on another stack: the caller's may be anywhere */
+	UNWIND_SWITCH,	/* as UNWIND_BP, but the caller runs on another stack, which may be anywhere
+			 */
 };
 
 enum { UNWIND_BX_LOST = 255 };
 
 /*
- * The caller's bp is at CFA + 8 * bp, or kept where that is 0; its pc is at CFA - 8. Its bx, which
- * only ld.so's lazy resolver is left by, is at CFA - 8 * bx, likewise, unless it is lost. A file
- * has some hundred that are different, which its rows name by number.
+ * Where a frame keeps its caller's registers: pc at CFA - 8, bp at CFA + 8 * bp and bx at
+ * CFA - 8 * bx. A member of 0 means that the register has not changed. Only ld.so's lazy resolver
+ * finds its CFA by bx. A file has about a hundred different frames, and rows refer to them by
+ * number.
  */
 struct unwind_frame {
 	__s32 cfa;
@@ -37,7 +40,8 @@ struct unwind_frame {
 	__u8 bx;
 };
 
-/* From pc on, in bytes from the page's start, frames are as frame says. */
+/* The code from pc on, up to the next row, has the frame with this number. pc: bytes into the page.
+ */
 struct unwind_row {
 	__u16 pc;
 	__u16 frame;
@@ -45,11 +49,11 @@ struct unwind_row {
 
 enum unwind_cfa_kind {
 	UNWIND_CFA_REGISTER, /* register + cfa_offset */
-	UNWIND_CFA_MEMORY,   /* what is at register + cfa_offset, plus cfa_add */
+	UNWIND_CFA_MEMORY,   /* the word at register + cfa_offset, plus cfa_add */
 };
 
 enum unwind_saved_kind {
-	UNWIND_SAVED_NOT, /* kept by the callee */
+	UNWIND_SAVED_NOT, /* unchanged by the callee */
 	UNWIND_SAVED_CFA, /* at CFA + offset */
 	UNWIND_SAVED_BP,  /* at bp + offset */
 	UNWIND_SAVED_IN,  /* in the register whose number is offset */
@@ -57,7 +61,7 @@ enum unwind_saved_kind {
 	UNWIND_SAVED_SP, /* at sp + offset */
 };
 
-/* Two words. Registers by their DWARF numbers. */
+/* What a struct unwind_frame cannot express. Registers by their DWARF numbers. */
 struct unwind_rule {
 	__u8 cfa_kind;
 	__u8 cfa_register;
@@ -70,51 +74,51 @@ struct unwind_rule {
 };
 
 /*
- * A file's code is cut in parts, each of which may be there or not: stacks are of little of what a
- * compiler has. A part is its pages and then its rows, half a word each. A page is how many rows it
- * has, in the lower bits, and the number of the first one in the part, which is at the page's
- * start; 0 where the file's code has ended before.
+ * A file's code is divided into parts of 32 KiB, and each part's rows may be loaded or not: stacks
+ * go through little of a large program. The memory of a part holds its pages of 2 KiB and then its
+ * rows, half a word each. A page entry is the number of the page's rows in its lower bits and the
+ * index of the first of them, which begins where the page begins; 0 behind the end of the code.
  */
 enum {
 	UNWIND_PAGE_SHIFT = 11,
 	UNWIND_PART_SHIFT = 15,
 	UNWIND_PART_PAGES = 1 << (UNWIND_PART_SHIFT - UNWIND_PAGE_SHIFT),
-	UNWIND_ROWS_BITS = 12, /* of a page, for its rows: at most one a byte */
-	UNWIND_ROW_STEPS = 12, /* halvings until one row of a page is left */
+	UNWIND_ROWS_BITS = 12, /* bits of a page entry for the number of rows: at most one a byte */
+	UNWIND_ROW_STEPS = 12, /* steps of a binary search among the rows of a page */
 };
 
 struct unwind_part {
-	__u32 at;   /* in half words; 0: absent */
+	__u32 at;   /* index of its memory in half words; 0: not loaded */
 	__u32 used; /* set by walks, cleared by the daemon */
 };
 
 enum unwind_state {
-	UNWIND_ABSENT, /* not loaded (yet), or no room */
+	UNWIND_ABSENT, /* not loaded yet, or there was no room */
 	UNWIND_LOADED,
-	UNWIND_NO_ROWS, /* the file has no call frame information */
+	UNWIND_NO_ROWS, /* the file has no CFI */
 };
 
-/* One a file. state is written last when it is loaded. */
+/* The rows of one file. The daemon writes `state` last when it has loaded them. */
 struct unwind_table {
 	__u32 state;
 	__u32 used;  /* set by walks, cleared by the daemon */
-	__u32 parts; /* in words, one each; behind them are the frames */
+	__u32 parts; /* index of the first struct unwind_part in words; the frames follow them */
 	__u32 n_parts;
 	__u32 n_frames;
-	__u32 n_words; /* frames and rules */
+	__u32 n_words; /* words of frames and rules together */
 };
 
-/* One executable mapping; address - bias is what rows count in. */
+/* One executable mapping. Rows count in address - bias. */
 struct unwind_segment {
 	__u64 start;
 	__u64 end;
 	__u64 bias;
-	__u64 state; /* unwind_state_of(); 0: not known */
+	__u64 state; /* unwind_state_of() the file; 0: not known */
 	__u32 table;
-	__u32 is_generated; /* code made at run time: frame pointers are all there is */
+	__u32 is_generated; /* code made at run time, which can only be walked by frame pointers */
 };
 
-/* Which state of which file is mapped, and where its first byte would be. Never 0. */
+/* Returns a hash of a file's identity and of the address of its first byte. Never 0. */
 static inline __u64 unwind_state_of(__u64 inode, __u64 size, __s64 mtime_ns, __u64 base)
 {
 	__u64 h = inode * 0x9e3779b97f4a7c15ULL + size;
@@ -125,22 +129,25 @@ static inline __u64 unwind_state_of(__u64 inode, __u64 size, __s64 mtime_ns, __u
 }
 
 /*
- * The mappings of one image of one process: n segments from first on, sorted. The segment before
- * them is a header whose bias is the generation; another one there means that they are gone. A
- * reader may find one half of an entry and another's half: then check is wrong.
+ * The mappings of a process since its last exec: n segments from `first` on, sorted. The segment
+ * before them is a header whose bias is the generation; if it differs, they have been replaced. A
+ * reader may see an entry while it is written, half old and half new: then `check` does not match.
  */
 struct unwind_process {
-	__u64 leader_boot_ns; /* 0: known to the tick only, then ticks counts */
+	__u64 leader_boot_ns; /* start of the process; 0: known in ticks only, see the next member
+			       */
 	__u64 ticks;
 	__u64 generation;
 	__u32 tgid;
-	__u32 exec_gen; /* UNWIND_ANY_EXEC: not known, and there was no exec since it was read */
+	__u32 exec_gen; /* UNWIND_ANY_EXEC: unknown, and no exec was seen since the process was read
+			 */
 	__u32 first;
 	__u32 n;
 	__u64 check; /* unwind_check() */
 	/*
-	 * Which segments were seen to be mapped (of 32, see unwind_seen_bit()), and, in the upper
-	 * half, when: the sequence of the memory's mappings. Not in check: walks write it.
+	 * The lower half has a bit for each segment that a walk found still mapped (see
+	 * unwind_seen_bit()), the upper half the sequence number of the process's mappings at that
+	 * time. Not part of `check`, as walks write it.
 	 */
 	__u64 seen;
 };
@@ -156,27 +163,27 @@ static inline __u64 unwind_check(const struct unwind_process *p)
 }
 
 /*
- * Code as the kernel has it mapped: one state of a file, and where in it. The vdso is all zeros but
- * for its size; so is code made at run time, whose size is 0.
+ * Mapped code as the kernel knows it: one state of a file and the mapping's offset in it. The vdso
+ * has only a size; code made at run time is all zeroes.
  */
 struct unwind_code_key {
 	__u64 inode;
 	__u64 size;
 	__s64 mtime_ns;
 	__u64 offset; /* in the file, bytes */
-	__u32 dev;    /* of the super block; not always what stat() says */
+	__u32 dev;    /* the super block's, which is not always what stat() returns */
 	__u32 generation;
 };
 
-/* Of which table it is: at a mapping's start rows are for this many bytes from the base. */
+/* The table for mapped code. */
 struct unwind_code {
-	__u64 from_base;
+	__u64 from_base; /* what rows count at the mapping's first byte */
 	__u32 table;
 	__u32 is_generated;
 	__u64 check; /* unwind_code_check() */
 };
 
-/* A reader may find the place of one key given to another one meanwhile. */
+/* Returns a hash by which a reader sees that the kernel gave the entry to another key meanwhile. */
 static inline __u64 unwind_code_check(const struct unwind_code_key *key,
 				      const struct unwind_code *code)
 {
@@ -190,7 +197,7 @@ static inline __u64 unwind_code_check(const struct unwind_code_key *key,
 	return h ^ (h >> 32);
 }
 
-/* A mapping that the daemon had not told of, found by a walk. */
+/* A mapping that a walk found and that is not among the daemon's segments. */
 struct unwind_mapping_found {
 	__u64 start;
 	__u64 end;
@@ -199,20 +206,20 @@ struct unwind_mapping_found {
 
 enum { UNWIND_FOUND_MAX = 4 };
 
-/* What ended a walk, and how far it is to be trusted. */
+/* How a walk ended, and how far its frames can be trusted. */
 enum unwind_flag {
-	UNWIND_IS_WHOLE = 1,	       /* it reached the thread's first function */
-	UNWIND_IS_TRUNCATED = 2,       /* there are more frames than fit */
-	UNWIND_IS_NO_TABLE = 4,	       /* the rows of a file are not loaded */
-	UNWIND_IS_NO_MAPPING = 8,      /* an address in nothing that is known to be mapped */
-	UNWIND_IS_FAULT = 16,	       /* the stack could not be read there */
-	UNWIND_IS_INVALID = 32,	       /* no row says how to go on, or the stack contradicts it */
+	UNWIND_IS_WHOLE = 1,	  /* it reached the thread's first function */
+	UNWIND_IS_TRUNCATED = 2,  /* there are more frames than fit */
+	UNWIND_IS_NO_TABLE = 4,	  /* the rows of a file are not loaded */
+	UNWIND_IS_NO_MAPPING = 8, /* an address is in no known mapping */
+	UNWIND_IS_FAULT = 16,	  /* the stack could not be read there */
+	UNWIND_IS_INVALID = 32,	  /* there is no row for an address, or the stack contradicts it */
 	UNWIND_IS_FRAME_POINTERS = 64, /* some frames were found by frame pointers */
 };
 
 #define UNWIND_ANY_EXEC	    0xffffffffU
-#define UNWIND_TICK_NS	    10000000ULL /* what /proc counts in */
-#define UNWIND_SEGMENTS_MAX 4096	/* of one process */
+#define UNWIND_TICK_NS	    10000000ULL /* the unit of start times in /proc */
+#define UNWIND_SEGMENTS_MAX 4096	/* executable mappings of one process */
 
 _Static_assert(sizeof(struct unwind_row) == 4, "a row is half a word");
 _Static_assert(sizeof(struct unwind_frame) == 8, "a frame is a word");

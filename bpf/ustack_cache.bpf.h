@@ -3,32 +3,32 @@
 #define STACKD_BPF_USTACK_CACHE_BPF_H
 
 /*
- * Threads mostly sleep where they slept before. In goes a task that was just switched to, out comes
- * the id of its user stack: that of its last walk from there, if every word which that has read is
- * still the same, else that of a new walk. Included after maps.bpf.h.
+ * Cache of user stacks. Threads mostly sleep where they slept before. If every stack word that the
+ * last walk from here depended on is unchanged, that stack's id is returned; otherwise the stack is
+ * walked again.
  */
 
 #include "mapping.bpf.h"
 
 enum {
 	USTACK_ENTRIES = 64,
-	USTACK_TRIES = 8, /* traces without one that held */
+	USTACK_TRIES = 8, /* traces recorded in a row without one that was of use */
 };
 
-/* Where a walk began, what it depended on and what came of it. */
+/* Where a walk began, what it depended on, and the stack it found. */
 struct ustack_entry {
 	__u64 pc, sp, bp;
 	__u64 generation, sequence;
 	struct stack_owner owner;
-	__u64 id; /* 0: none yet */
+	__u64 id; /* the stack; 0: none yet */
 	__u32 is_exact;
-	__u32 epoch; /* the window that has the stack */
+	__u32 epoch; /* the window in which the stack was sent */
 	__u32 has_trace;
 	__u32 tries;
 	struct unwind_trace trace;
 };
 
-/* By CPU, as nobody else writes there meanwhile; by what the thread is and where it sleeps. */
+/* Indexed by a hash of the thread and of where it sleeps. Per CPU, so it needs no lock. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, USTACK_ENTRIES);
@@ -36,7 +36,7 @@ struct {
 	__type(value, struct ustack_entry);
 } ustack_cache SEC(".maps");
 
-/* A part ends within twice its room. */
+/* Twice TRACE_BYTES, so that the verifier sees that no part ends behind it. */
 struct ustack_words {
 	__u64 word[2 * TRACE_BYTES / 8];
 };
@@ -58,7 +58,7 @@ static __always_inline bool ustack_is_here(const struct ustack_entry *p,
 	       p->owner.leader_boot_ns == owner->leader_boot_ns;
 }
 
-/* Whether all words are as they were. */
+/* True if all words of the trace have the values that the walk read. */
 static __always_inline bool trace_is_unchanged(const struct unwind_trace *t)
 {
 	__u32 zero = 0, n = t->n, i, begin, end;
@@ -97,7 +97,10 @@ static __always_inline void ustack_begin(struct ustack_entry *p, const struct un
 	p->has_trace = p->tries = 0;
 }
 
-/* A trace is kept of what came twice, and of nothing that the daemon may learn more about. */
+/*
+ * Notes the stack of a walk. Keeps the trace if the same stack came twice in a row, and if it is
+ * whole: the daemon may load what a walk that ended early lacked.
+ */
 static __always_inline void ustack_note(struct ustack_entry *p, const struct unwind_walk *w,
 					__u64 bp, __u64 id, __u32 epoch)
 {
@@ -115,7 +118,7 @@ static __always_inline void ustack_note(struct ustack_entry *p, const struct unw
 	p->has_trace = !bpf_probe_read_kernel(&p->trace, sizeof(p->trace), &w->trace);
 }
 
-/* The user stack of the current task; STACK_NONE where there is none. */
+/* Returns the id of the current task's user stack, or STACK_NONE. */
 static __always_inline __u64 user_stack(struct cpu *cpu, struct unwind_walk *w, __u64 hint,
 					const struct stack_owner *owner)
 {

@@ -3,7 +3,7 @@
 #define STACKD_BPF_WAIT_BPF_H
 
 /*
- * What the probes of waits share: in go a wait's times, out come its row's sums.
+ * Helpers that the probes of waits share: whether a task sleeps, and adding a wait to its row.
  */
 
 #include "kernel.h"
@@ -14,7 +14,7 @@
 #include "buckets.h"
 #include "layout.h"
 
-/* Asleep, not only off the CPU: 6.12 and later leave sleepers on the queue for a while. */
+/* True if the task sleeps. Since 6.12 a sleeping task may stay on its run queue for a while. */
 static __always_inline bool task_is_blocked(struct task_struct *task)
 {
 	if (!task->on_rq)

@@ -3,7 +3,7 @@
 #define STACKD_BPF_WAIT_STACKS_BPF_H
 
 /*
- * The stacks of a wait that has ended, or begins: in goes the task at hand, out come their ids.
+ * Takes the stacks of a wait that has just ended or is about to begin, through the stack caches.
  */
 
 #include "hook.bpf.h"
@@ -30,7 +30,7 @@ static __always_inline __u64 kernel_stack(void *ctx, struct cpu *cpu, struct tas
 			    bpf_get_stack(ctx, look.frames->ip, 8 * STACK_DEPTH, 0));
 }
 
-/* Of the task that runs now, kernel and user; walker is whose room the walk takes. */
+/* Takes the kernel and the user stack of the current task. walker: whose memory the walk uses. */
 static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_struct *task,
 					__u32 walker, __u64 *kstack, __u64 *ustack)
 {
