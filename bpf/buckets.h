@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) __u32 log2_of_32(__u64 v)
 	return v >= 2 ? i + 1 : i;
 }
 
-/* Returns the bucket of a wait of so many ns. */
+/* Returns the bucket of a wait of `ns`. */
 static inline __attribute__((always_inline)) __u32 wait_bucket(__u64 ns)
 {
 	__u32 i = log2_of_32(ns >> 9);

@@ -3,8 +3,8 @@
 #define STACKD_BPF_IO_PLACE_BPF_H
 
 /*
- * Which file an operation is about: in goes a descriptor or an inode, out come its device and kind
- * of file system.
+ * Finds the device and the kind of file system of a file, by a descriptor, an inode or a struct
+ * file. With IO_IS_PLAIN, for kernels before 6.2, each load is a call.
  */
 
 #include "io_kernel.h"
@@ -16,8 +16,8 @@
 
 #ifndef IO_IS_PLAIN
 /*
- * Since 6.2 (a35b9af4ec2c). No instructions: it makes a pointer of a number; loads through it read
- * 0 where it is bad.
+ * Since 6.2 (a35b9af4ec2c). Makes a pointer of a number and costs no instruction; loads through a
+ * bad pointer read 0.
  */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 
@@ -25,7 +25,7 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 	((struct type *)bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(struct type)))
 #endif
 
-/* Where an operation is: a block device's number, and the kind of file system. */
+/* The place of a file: its block device's number, and its file system's magic number. */
 struct io_place {
 	__u32 dev;
 	__u32 magic;
@@ -46,7 +46,7 @@ struct io_place {
 		}                                                                            \
 	} while (0)
 
-/* On kernels without the cast each load is a call. */
+/* Finds the place of a file without bpf_rdonly_cast(). */
 static __always_inline void place_read(struct file *file, struct io_place *place)
 {
 	struct inode *inode;
@@ -65,7 +65,10 @@ static __always_inline void place_read(struct file *file, struct io_place *place
 	place->magic = (__u32)BPF_CORE_READ(sb, s_magic);
 }
 
-/* The file may have been closed meanwhile, and another one opened: then it is that one. */
+/*
+ * Finds the place of an open descriptor. If the file was closed meanwhile and another one opened,
+ * it is that one's.
+ */
 static __always_inline void place_of_descriptor(struct task_struct *task, __u64 fd,
 						struct io_place *place)
 {
@@ -92,6 +95,7 @@ static __always_inline void place_of_descriptor(struct task_struct *task, __u64 
 #endif
 }
 
+/* Finds the place of a system call's file. file: enum io_call_file. */
 static __always_inline void place_of_call(struct task_struct *task, struct pt_regs___kernel *regs,
 					  __u8 file, long ret, struct io_place *place)
 {

@@ -3,9 +3,9 @@
 #define STACKD_BPF_IO_REQUEST_PROGS_BPF_H
 
 /*
- * Requests and bios in flight: in go their tracepoints, out come rows of the layers below the file
- * systems, and what a request took for the operation that it was made for. Included after
- * io_table.bpf.h and io_sums.bpf.h; programs and all, as nobody else has use for them.
+ * iolat's programs for block requests and bios. They record the layers below the file systems, and
+ * charge a request's time to the operation that it was made for. A bio that io.max holds back is
+ * "held" here. Private to iolat.bpf.c.
  */
 
 #include "io_kernel.h"
@@ -18,16 +18,16 @@
 #include "io_table.bpf.h"
 
 const volatile bool has_throttle = false; /* on_throttle is attached */
-const volatile bool has_start = false; /* on_request_start is, and sees requests by their makers */
+const volatile bool has_start = false; /* on_request_start is attached, which runs in the maker */
 
 /*
- * A request, or a bio of a device that has no requests, from its making to its completion. The
- * kernel uses the same few requests again and again: each keeps its place.
+ * A request, or a bio of a device without a request queue, from its creation to its completion. The
+ * kernel reuses the same few requests, so each keeps its entry.
  */
 struct io_request {
-	__u64 state; /* its address, and whether it is in flight; 0: nobody's yet */
+	__u64 state; /* its address, with IN_FLIGHT while it is; 0: the entry is free */
 	__u64 start_ns;
-	__u64 issue_ns; /* 0: the driver has not got it (any more) */
+	__u64 issue_ns; /* 0: the driver has not got it yet, or gave it back */
 	__u64 throttled_ns;
 	__u64 leader_boot_ns;
 	__u64 bytes; /* completed so far */
@@ -38,23 +38,25 @@ struct io_request {
 	__u32 dev;
 	__u32 op;
 	__u32 requeues;
-	__u32 slot; /* plus one, of the operation it was made for; 0: none */
+	__u32 slot; /* slot of the operation that it was made for, plus one; 0: none */
 	__u32 generation;
 	__u32 pad;
-	__u64 comm[COMM_LEN / 8]; /* of its process */
-	__u64 writer;		  /* as in a key */
+	__u64 comm[COMM_LEN / 8]; /* the process's name */
+	__u64 writer;		  /* as in struct io_key */
 	__u64 room[2];
 };
 
 _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of the cache");
 
 #define IN_FLIGHT	    1ULL       /* in state */
-#define REQUEST_IS_UNWANTED (1U << 31) /* in flags: no session wants it; it is known, no more */
+#define REQUEST_IS_UNWANTED (1U << 31) /* in flags: the filter does not want it */
 
-/* BIOS: of a request, which has one segment of each, and devices take 128 or 256 of those. */
+/* BIOS: most bios of a request; devices take at most 128 or 256 segments, and each bio has one. */
 enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };
 
-/* No hash: that would be three calls a request. Mapped by nobody, which has it begin with a page.
+/*
+ * A hash table made of an array, as a BPF hash would cost three calls a request. BPF_F_MMAPABLE
+ * only makes it begin at a page.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -64,13 +66,13 @@ struct {
 	__type(value, struct io_request);
 } requests SEC(".maps");
 
-static bool has_bios; /* of devices without requests; most hosts have none */
+static bool has_bios; /* a device without a request queue was seen; most hosts have none */
 
-static bool has_held; /* of bios that a limit was asked about, neither */
+static bool has_held; /* a bio was checked against an io.max limit */
 
 /*
- * Bios that a limit was asked about: who made them, since when they are held back, in issue_ns till
- * when, or 0, and throttled_ns for how long in all. An entry ends as its bio does.
+ * Bios that were checked against io.max, with their maker. start_ns: since when it is held;
+ * issue_ns: until when, or 0; throttled_ns: how long in all. An entry lives as long as its bio.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -84,7 +86,7 @@ static __always_inline __u32 request_index(__u64 address, __u32 way)
 	return ((__u32)((address >> 6) * 0x9e3779b97f4a7c15ULL >> 40) + way) & (REQUESTS - 1);
 }
 
-/* NULL where that is not in flight. */
+/* Returns the entry of a request in flight, or NULL. */
 static __always_inline struct io_request *request_find(__u64 address)
 {
 	struct io_request *request;
@@ -94,7 +96,7 @@ static __always_inline struct io_request *request_find(__u64 address)
 		i = request_index(address, way);
 		request = bpf_map_lookup_elem(&requests, &i);
 		if (!request || !request->state)
-			return NULL; /* it would have taken that place */
+			return NULL; /* it would have taken this free entry */
 		if (request->state == (address | IN_FLIGHT))
 			return request;
 	}
@@ -102,9 +104,9 @@ static __always_inline struct io_request *request_find(__u64 address)
 }
 
 /*
- * Its own place or a new one, else that of one not in flight; nobody else takes it from then on.
- * Where it is in flight already its end was not seen: in an interrupt of one that was being
- * recorded, or of a task that the host hides from BPF.
+ * Takes the request's own entry or a free one, else that of another request that is not in flight.
+ * If it is in flight already, its end was not seen: that interrupted the recording of another one,
+ * or happened in a task that the host hides from BPF.
  */
 static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 address)
 {
@@ -132,7 +134,7 @@ static __always_inline struct io_request *request_take(struct cpu *cpu, __u64 ad
 	return NULL;
 }
 
-/* The place stays its own as long as nobody needs it. */
+/* Ends a request. It keeps its entry until another one needs it. */
 static __always_inline void request_leave(struct io_request *request, __u64 address)
 {
 	*(volatile __u64 *)&request->state = address;
@@ -187,8 +189,8 @@ static __always_inline void request_identify(struct cpu *cpu, struct io_request 
 }
 
 /*
- * Who dirtied what a kernel thread writes, where the kernel keeps account of that: the control
- * group that the bio is charged to. NULL where that is the top, as for all that has no account.
+ * Returns the cgroup that a kernel thread's bio is written back for, if the kernel accounts for
+ * that. NULL if it is the root, which stands for all that is not accounted.
  */
 static __always_inline struct cgroup *bio_writer(struct task_struct *task, struct bio *bio)
 {
@@ -228,7 +230,7 @@ static __always_inline void request_key(struct io_key *key, const struct io_requ
 	key->op = request->op;
 }
 
-/* The operation it was made for, if that has not ended. */
+/* Charges a request's times to the operation that it was made for, if that has not ended. */
 static __always_inline void request_charge(const struct io_request *request, __u64 throttled_ns,
 					   __u64 queue_ns, __u64 device_ns)
 {
@@ -247,8 +249,8 @@ static __always_inline void request_charge(const struct io_request *request, __u
 }
 
 /*
- * Who made the bio that was held back, in whose place a kernel thread goes on; or, of a part, the
- * one that it was split off, which goes on as the rest.
+ * Returns the entry of a held bio, which a kernel thread submits in its maker's place, or NULL.
+ * is_part: the bio itself was not held, but was split from one that was.
  */
 static __always_inline struct io_request *bio_held(const struct bio *bio, bool *is_part)
 {
@@ -266,7 +268,7 @@ static __always_inline struct io_request *bio_held(const struct bio *bio, bool *
 	return bpf_map_lookup_elem(&throttled, &key);
 }
 
-/* The time it was held back, as a layer of its own. */
+/* Records the time that a bio was held, as an operation of a layer of its own. */
 static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, __u64 now)
 {
 	struct io_times t = { .end_ns = now, .tid = held->tid };
@@ -287,7 +289,7 @@ static __always_inline void hold_end(struct cpu *cpu, struct io_request *held, _
 	io_add(row, &t);
 }
 
-/* All that says whose it is. */
+/* Gives a request the identity of the held bio that it was made of. */
 static __always_inline void request_resume(struct io_request *request,
 					   const struct io_request *held)
 {
@@ -305,7 +307,10 @@ static __always_inline void request_resume(struct io_request *request,
 	request->bytes = request->requeues = 0;
 }
 
-/* Of whoever is to be followed; NULL of others, which it may remember. */
+/*
+ * Makes the entry of a new request or bio. Returns NULL if the filter does not want it. remembers:
+ * then an entry marks it as unwanted.
+ */
 static __always_inline struct io_request *request_make(struct cpu *cpu, const void *address,
 						       struct bio *bio, __u64 start_ns,
 						       bool remembers)
@@ -326,7 +331,8 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 		return NULL;
 	}
 	if (held) {
-		/* A rest is not told of as it goes on again (BIO_TRACE_COMPLETION). */
+		/* The kernel reports no event when a split bio's rest goes on
+		 * (BIO_TRACE_COMPLETION). */
 		if (!is_part)
 			hold_end(cpu, held, start_ns);
 		request_resume(request, held);
@@ -339,9 +345,9 @@ static __always_inline struct io_request *request_make(struct cpu *cpu, const vo
 }
 
 /*
- * Who runs the queue issues what others made, too. Where its maker is not seen in any case, who was
- * at it first counts for that: had it been forgotten that nobody wants it, its issue would be taken
- * for its making.
+ * Begins a request. The task that runs a queue also issues requests of others, so where no event
+ * runs in the maker, the first task that handles a request counts as its maker. An unwanted request
+ * is remembered then, or its issue would be taken for its creation.
  */
 static __always_inline void request_begin(struct cpu *cpu, struct request *rq, __u64 start_ns,
 					  __u64 issue_ns)
@@ -356,7 +362,8 @@ static __always_inline void request_begin(struct cpu *cpu, struct request *rq, _
 	request->op = request_op(rq->cmd_flags, rq->__data_len);
 }
 
-/* The kernel has looked at its clock, but where nobody keeps account of the disk. */
+/* Returns when a request was made: the kernel's own time, which it keeps if it has disk statistics.
+ */
 static __always_inline __u64 request_made_ns(const struct request *rq)
 {
 	__u64 start = rq->start_time_ns;
@@ -365,9 +372,8 @@ static __always_inline __u64 request_made_ns(const struct request *rq)
 }
 
 /*
- * Since 6.5 (5a80bd075f3b): by its maker, and of all requests but those that a flush is made of.
- * Newer kernels look at their clock after this; what is in start_time_ns is of the last use of the
- * request.
+ * Since 6.5 (5a80bd075f3b). Runs in the maker, for all requests but those that a flush is made of.
+ * Newer kernels set start_time_ns after this: it still has the value of the request's last use.
  */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(on_request_start, struct request *rq)
@@ -379,7 +385,7 @@ int BPF_PROG(on_request_start, struct request *rq)
 	return 0;
 }
 
-/* Before that, where a scheduler gets it first. */
+/* Before 6.5: a request that goes to an I/O scheduler first. */
 SEC("?tp_btf/block_rq_insert")
 int BPF_PROG(on_request_insert, struct request *rq)
 {
@@ -406,7 +412,7 @@ int BPF_PROG(on_request_issue, struct request *rq)
 	return 0;
 }
 
-/* The driver gave it back: it waits again. */
+/* The driver gave a request back: it is queued again. */
 SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(on_request_requeue, struct request *rq)
 {
@@ -426,7 +432,7 @@ int BPF_PROG(on_request_requeue, struct request *rq)
 static __always_inline void request_end(struct cpu *cpu, const struct io_request *request,
 					__u64 now, bool is_error)
 {
-	/* The kernel's own clock may be some ns ahead of that of programs. */
+	/* start_ns may be some ns ahead, as the kernel and programs read the clock differently. */
 	__u64 start = request->start_ns, issue = request->issue_ns,
 	      queue = issue > start ? issue - start : 0, device = now - issue;
 	struct io_key key = {};
@@ -438,7 +444,7 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 	if (!row)
 		return;
 	cpu->counts.ios_kept++;
-	/* How many and how long in all, the daemon knows from these. */
+	/* The daemon computes count and total time from these. */
 	__sync_fetch_and_add(&row->queue_ns, queue);
 	__sync_fetch_and_add(&row->device_ns, device);
 	__sync_fetch_and_add(&row->bytes, request->bytes);
@@ -451,8 +457,8 @@ static __always_inline void request_end(struct cpu *cpu, const struct io_request
 }
 
 /*
- * One that was never issued had nothing to be done for it by itself: a flush, which the kernel
- * makes a request of its own for. Whoever waits for it waits for the device.
+ * Records the end of a request. One that was never issued is a flush, for which the kernel issues a
+ * request of its own: the operation that waits for it waits for the device.
  */
 static __always_inline void request_close(struct cpu *cpu, const struct io_request *request,
 					  __u64 now, bool is_error)
@@ -470,8 +476,9 @@ static __always_inline void request_close(struct cpu *cpu, const struct io_reque
 }
 
 /*
- * Before who waits for it is woken; how long it was held back in all. Of the last rest of what a
- * device without requests split, nobody said that it went on.
+ * Ends a bio that may have been held and returns how long it was in all. Called before its waiter
+ * is woken. The kernel reports no event when the last rest of a split bio of a device without
+ * requests goes on: counted as lost.
  */
 static __always_inline __u64 hold_leave(struct cpu *cpu, const struct bio *bio)
 {
@@ -488,8 +495,7 @@ static __always_inline __u64 hold_leave(struct cpu *cpu, const struct bio *bio)
 	return throttled_ns;
 }
 
-/* Those bios of a request that end with so many bytes. Told of a request, none is told by itself.
- */
+/* Ends the bios of a request that complete with its first `bytes`, which have no event each. */
 static __noinline void hold_leave_all(struct cpu *cpu, struct bio *bio, __u32 bytes)
 {
 	__u32 i, size;
@@ -504,7 +510,7 @@ static __noinline void hold_leave_all(struct cpu *cpu, struct bio *bio, __u32 by
 	}
 }
 
-/* May come several times, each with some of the bytes. */
+/* A request may complete in several steps, each with a part of its bytes. */
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_request_complete, struct request *rq, int error, unsigned int bytes)
 {
@@ -544,7 +550,7 @@ static __always_inline void merge_add(struct cpu *cpu, const struct io_request *
 		__sync_fetch_and_add(&row->merges, 1);
 }
 
-/* This one became part of another. */
+/* The request became part of another one. */
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(on_request_merge, struct request *rq)
 {
@@ -600,7 +606,7 @@ int BPF_PROG(on_bio_frontmerge, struct bio *bio)
 	return bio_merge(bio);
 }
 
-/* A device that takes bios: there is no queue that would be seen. */
+/* True if the device takes bios: it has no request queue. */
 static __always_inline bool bio_is_all(struct bio *bio)
 {
 	struct gendisk *disk = bio->bi_bdev->bd_disk;
@@ -608,7 +614,7 @@ static __always_inline bool bio_is_all(struct bio *bio)
 	return disk && disk->fops && disk->fops->submit_bio;
 }
 
-/* An empty flush: where nobody sees the maker of its request, its bio stands for that. */
+/* True for an empty flush whose request's maker no event shows: its bio stands for the request. */
 static __always_inline bool bio_is_flush(const struct bio *bio)
 {
 	return !has_start && request_op(bio->bi_opf, bio->bi_iter.bi_size) == IO_OP_FLUSH;
@@ -666,7 +672,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	request = request_find(address);
 	if (!request)
 		return 0;
-	/* A rest was held back again since. */
+	/* The rest of a split bio has been held again since. */
 	if (throttled_ns > request->throttled_ns)
 		request->start_ns = request->issue_ns += throttled_ns - request->throttled_ns;
 	cpu->counts.ios++;
@@ -675,7 +681,7 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 	return 0;
 }
 
-/* What it returns is whether it holds the bio back: a byte, with anything above it. */
+/* __blk_throtl_bio() returns whether it holds the bio, in the lowest byte of is_held. */
 SEC("?fexit/__blk_throtl_bio")
 int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 {
@@ -687,7 +693,7 @@ int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 	held = bpf_map_lookup_elem(&throttled, &key);
 	if (!held)
 		return 0;
-	if (held->throttled_ns) /* but before, it did */
+	if (held->throttled_ns) /* it was held before */
 		held->issue_ns = held->start_ns;
 	else
 		bpf_map_delete_elem(&throttled, &key);
@@ -695,8 +701,8 @@ int BPF_PROG(on_throttle_pass, struct bio *bio, __u64 is_held)
 }
 
 /*
- * The kernel holds a bio back for io.max before it says that it was queued: here is where, for the
- * groups that have a limit. It is noted before, as it may go on before the function returns.
+ * The kernel may hold a bio for io.max in this function, before its block_bio_queue event; it is
+ * called for cgroups with a limit only. Noted at entry, as the bio may go on before it returns.
  */
 SEC("?fentry/__blk_throtl_bio")
 int BPF_PROG(on_throttle, struct bio *bio)
@@ -710,7 +716,7 @@ int BPF_PROG(on_throttle, struct bio *bio)
 	if (!cpu)
 		return 0;
 	held = bpf_map_lookup_elem(&throttled, &key);
-	if (held) { /* the rest of what was too large for a request */
+	if (held) { /* the rest of a bio that was too large for one request */
 		hold_end(cpu, held, now);
 		held->start_ns = now;
 		held->issue_ns = 0;

@@ -3,23 +3,24 @@
 #define STACKD_BPF_IO_SHARED_H
 
 /*
- * What the programs of iolat and the daemon both see: keys and sums of operations by layer, and the
- * table of open ones. Times are ns of CLOCK_MONOTONIC. No padding; sizes are asserted.
+ * The structs that iolat's programs and the daemon share: keys and sums of I/O operations by layer,
+ * and the table of open operations. Times are ns of CLOCK_MONOTONIC. No padding; sizes are
+ * asserted.
  */
 
 #include <linux/types.h>
 
 #include "layout.h"
 
-/* From the program down to the device. The last three are parts of a request's time. */
+/* The layers, from the program down to the device. The last three are parts of a request's time. */
 enum io_layer {
 	IO_LAYER_SYSCALL,
 	IO_LAYER_VFS,
 	IO_LAYER_FS,
-	IO_LAYER_BLOCK,	   /* a request, from its making to its completion */
-	IO_LAYER_THROTTLE, /* a bio, held back for its cgroup's io.max */
-	IO_LAYER_QUEUE,	   /* a request, up to the moment the driver got it */
-	IO_LAYER_DEVICE,   /* and from there on */
+	IO_LAYER_BLOCK,	   /* a block request, from its creation to its completion */
+	IO_LAYER_THROTTLE, /* a bio that was held back for its cgroup's io.max */
+	IO_LAYER_QUEUE,	   /* a request until the driver gets it */
+	IO_LAYER_DEVICE,   /* a request from then on */
 	IO_LAYERS,
 };
 
@@ -31,28 +32,28 @@ enum io_op {
 	IO_OP_OPEN,
 	IO_OP_DISCARD,
 	IO_OP_FLUSH,
-	IO_OP_SUBMIT, /* io_uring_enter and its like: any number of operations, or none */
+	IO_OP_SUBMIT, /* io_uring_enter, io_submit: any number of operations, or none */
 	IO_OP_OTHER,
 	IO_OPS,
 };
 
-/* Which argument of a system call names the file; in the upper bits of a member of io_calls. */
+/* The argument of a system call that names the file, as in the upper bits of io_calls[]. */
 enum io_call_file {
 	IO_FILE_NONE = 0,
 	IO_FILE_FIRST = 0x10,  /* the first argument is its descriptor */
-	IO_FILE_RESULT = 0x20, /* the result is */
-	IO_FILE_OUT = 0x30,    /* the third argument is (what splice() writes to) */
+	IO_FILE_RESULT = 0x20, /* the result is its descriptor */
+	IO_FILE_OUT = 0x30,    /* the third argument is, as in splice() the file written to */
 };
 
-/* Which argument of a function names the file. */
+/* The argument of a kernel function that names the file. */
 enum io_argument {
 	IO_ARGUMENT_FIRST,
 	IO_ARGUMENT_SECOND,
-	IO_ARGUMENT_IOCB, /* the first is a kiocb, which has it */
+	IO_ARGUMENT_IOCB, /* the first argument is a kiocb, which points to it */
 };
 
 /* clang-format off */
-/* The kernel's functions of system calls that are followed; the types of sync() have but this name. */
+/* The kernel functions of the system calls that are followed. sync() has no __x64_sys_ in BTF. */
 #define IO_CALL_FUNCTIONS(f)                                                        \
 	f(__x64_sys_read) f(__x64_sys_pread64) f(__x64_sys_readv)                   \
 	f(__x64_sys_preadv) f(__x64_sys_preadv2)                                    \
@@ -65,48 +66,47 @@ enum io_argument {
 	f(__x64_sys_io_uring_enter) f(__x64_sys_io_submit) f(__x64_sys_io_getevents)
 /* clang-format on */
 
-/* What a program that is attached to many functions learns of the one at hand. */
+/* The attach cookie of a function: tells a program that is attached to many which one this is. */
 #define IO_COOKIE(layer, op, argument) ((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
 #define IO_COOKIE_LAYER(cookie)	       ((cookie)&0xff)
 #define IO_COOKIE_OP(cookie)	       ((cookie) >> 8 & 0xff)
 #define IO_COOKIE_ARGUMENT(cookie)     ((cookie) >> 16 & 0xff)
 
 enum {
-	IO_CALLS = 512,	 /* numbers of system calls, from 0 */
-	IO_BUCKETS = 64, /* bucket i: [2^i, 2^(i+1)) ns; the first one takes 0 too */
-	IO_DEPTH = 8,	 /* operations within each other, of one thread */
-	IO_SLOTS = 4096, /* threads within an operation at a time, at most; a power of two */
-	IO_WAYS = 8,	 /* places in the table that a thread may have */
+	IO_CALLS = 512,	 /* system call numbers are below this */
+	IO_BUCKETS = 64, /* bucket i: [2^i, 2^(i+1)) ns; the first one takes 0, too */
+	IO_DEPTH = 8,	 /* nested open operations of one thread */
+	IO_SLOTS = 4096, /* most threads with an open operation; a power of two */
+	IO_WAYS = 8,	 /* slots of the table that a thread may use */
 };
 
-/* In the place of a file system's magic number. */
+/* Stand for a file system's magic number where there is none. */
 #define IO_MAGIC_CHARACTER 1U /* a character device */
 #define IO_MAGIC_BLOCK	   2U /* a block device, opened as such */
 
 enum io_key_flags {
-	IO_KEY_IS_KERNEL = 1, /* of a thread of the kernel */
-	IO_KEY_IS_SLOW = 2,   /* of the slow ones by stack: they are in the row of all as well */
-	IO_KEY_IS_REST = 4,   /* of all processes that no row was left for */
+	IO_KEY_IS_KERNEL = 1, /* operations of a kernel thread */
+	IO_KEY_IS_SLOW = 2, /* slow operations by stack, which are in the row without stacks, too */
+	IO_KEY_IS_REST = 4, /* the processes beyond the limit of rows, together */
 };
 
 enum io_slot_flags {
-	/* IO_KEY_IS_KERNEL, and */
-	IO_SLOT_IS_UNWANTED = 1U << 31, /* no session wants what is open */
+	/* io_slot.flags also has IO_KEY_IS_KERNEL. */
+	IO_SLOT_IS_UNWANTED = 1U << 31, /* the filter does not want the open operations */
 };
 
 struct io_key {
 	__u64 leader_boot_ns;
 	union {
 		__u64 kstack;
-		__u64 writer; /* of requests: the control group they are written back for; 0: none
-			       */
+		__u64 writer; /* requests: the cgroup that they are written back for; 0: none */
 	};
 	__u64 ustack;
 	__u32 tgid;
 	__u32 exec_gen;
 	__u32 dev; /* the kernel's: major << 20 | minor; 0: none */
 	__u32 magic;
-	__u16 call; /* a system call's number plus one; 0: none */
+	__u16 call; /* number of the system call plus one; 0: none */
 	__u8 layer;
 	__u8 op;
 	__u32 flags;
@@ -119,23 +119,23 @@ struct io_longest {
 	__u32 pad;
 };
 
-/* No disk has 2^32 requests of a kind in a window, of ten minutes at most. */
+/* 32 bits do: no disk completes 2^32 requests in a window, which has ten minutes at most. */
 struct io_part {
 	struct io_longest longest;
 	__u32 buckets[IO_BUCKETS];
 };
 
-/* Any CPU writes them. Parts are of total_ns, but for own_ns of what is in layers below. */
+/* Any CPU adds to them. runnable_ns to throttled_ns are parts of total_ns. */
 struct io_sums {
 	__u64 count;
 	__u64 total_ns;
-	__u64 own_ns;	   /* less the operations of layers below, made meanwhile */
-	__u64 runnable_ns; /* ready, without a CPU */
+	__u64 own_ns;	   /* total_ns without the nested operations of lower layers */
+	__u64 runnable_ns; /* waiting for a CPU */
 	__u64 asleep_ns;
-	__u64 device_ns;    /* asleep while the device worked for it, */
-	__u64 queue_ns;	    /* while its requests were in the queue, */
-	__u64 throttled_ns; /* and held back */
-	__u64 async;	    /* begun only: it goes on after the return; no time is counted */
+	__u64 device_ns;    /* part of asleep_ns: the device worked on its requests */
+	__u64 queue_ns;	    /* part of asleep_ns: its requests were queued */
+	__u64 throttled_ns; /* part of asleep_ns: its requests were held back */
+	__u64 async; /* operations that go on after the call returned; their time is unknown */
 	__u64 errors;
 	__u64 bytes;
 	__u64 merges;
@@ -143,13 +143,15 @@ struct io_sums {
 	char comm[COMM_LEN];
 	struct io_longest longest;
 	__u64 buckets[IO_BUCKETS];
-	/* Of a row of IO_LAYER_BLOCK, which stands for those of these layers too, and has no more
-	 * times but queue_ns and device_ns. */
+	/*
+	 * Used in rows of IO_LAYER_BLOCK, which include the layers queue and device; of the times
+	 * above these rows have queue_ns and device_ns only.
+	 */
 	struct io_part queue;
 	struct io_part device;
 };
 
-/* What one operation adds to its row. */
+/* The times that one operation adds to its row. */
 struct io_times {
 	__u64 end_ns;
 	__u64 total_ns;
@@ -167,10 +169,10 @@ struct io_times {
 /* One open operation of a thread. */
 struct io_frame {
 	__u64 start_ns;
-	__u64 below_ns; /* of operations within it that have ended */
-	__u64 file;	/* where it is not known any more at the end; else 0 */
-	__u64 off_mark; /* grows by the time the thread is off the CPU */
-	__u64 delay_ns; /* sched_info.run_delay as it began */
+	__u64 below_ns; /* time of nested operations that have ended */
+	__u64 file;	/* struct file, for return probes that have no arguments; else 0 */
+	__u64 off_mark; /* task_off_mark() at its begin */
+	__u64 delay_ns; /* sched_info.run_delay at its begin */
 	__u16 call;
 	__u8 layer;
 	__u8 op;
@@ -178,22 +180,23 @@ struct io_frame {
 };
 
 /*
- * A thread by its kernel stack: that needs no call to find out. Written by the thread itself; one
- * without open operations may be taken over by another thread.
+ * The open operations of a thread. It is found by the thread's kernel stack, which a program knows
+ * without a call. The thread itself writes it; another thread may take over a slot without open
+ * operations.
  */
 struct io_slot {
-	__u64 stack; /* its base; 0: free */
-	__u32 depth;
-	__u32 generation; /* of the outermost operation: requests made for it say so */
-	__u64 device_ns;  /* of requests made for it that have completed */
+	__u64 stack;	  /* base of the kernel stack; 0: free */
+	__u32 depth;	  /* open operations */
+	__u32 generation; /* number of the outermost operation; its requests carry it */
+	__u64 device_ns;  /* times of its completed requests, as the next two */
 	__u64 queue_ns;
 	__u64 throttled_ns;
-	__u64 leader_boot_ns; /* who it is, as the next four */
+	__u64 leader_boot_ns; /* identity of the thread, as the next three */
 	__u32 tgid;
 	__u32 tid;
 	__u32 exec_gen;
 	__u32 flags; /* enum io_slot_flags */
-	/* Of the one that ends: the programs' own stack is left to those who walk another. */
+	/* Scratch for the operation that ends: the BPF stack has too little room. */
 	struct io_key key;
 	struct io_times times;
 	struct io_frame frames[IO_DEPTH];

@@ -3,8 +3,8 @@
 #define STACKD_BPF_IO_SUMS_BPF_H
 
 /*
- * Ended operations into the window's map: in go a key and times, out come sums, histograms and the
- * longest. Any CPU may write to a row, so each word is added to atomically.
+ * Adds ended operations to the window's map: sums, histograms and the longest. Any CPU may write to
+ * a row, so each word is added to atomically.
  */
 
 #include "io_kernel.h"
@@ -22,12 +22,13 @@ static __always_inline __u32 io_bucket(__u64 ns)
 }
 
 /*
- * Of processes, in a window. A few more are left in its map for what all others do: a host that
- * starts hundreds of programs a second loses their names, and no operation.
+ * Most rows of single processes in a window. The map has room for a few more, in which all other
+ * processes are counted together: a host that starts hundreds of programs a second loses their
+ * names, but no operation.
  */
 const volatile __u32 max_rows = 0;
 
-static __u64 rows_taken[2]; /* of the window, by epoch & 1: its epoch << 32 | rows */
+static __u64 rows_taken[2]; /* rows of a window, by epoch & 1: epoch << 32 | rows */
 
 static __always_inline bool row_is_left(__u32 epoch)
 {
@@ -38,7 +39,8 @@ static __always_inline bool row_is_left(__u32 epoch)
 	return (__u32)__sync_fetch_and_add(taken, 1) < max_rows;
 }
 
-/* comm: of the process. NULL is counted. */
+/* Makes a row, or finds the combined one. comm: the process's. Counts a loss where it returns NULL.
+ */
 static __noinline struct io_sums *row_make(struct cpu *cpu, void *window, const struct io_key *key,
 					   const char *comm)
 {
@@ -70,7 +72,7 @@ static __noinline struct io_sums *row_make(struct cpu *cpu, void *window, const 
 	return row;
 }
 
-/* The same; what is found needs no comm. */
+/* Returns the row of a key, which is made if there is none yet. NULL has been counted as lost. */
 static __always_inline struct io_sums *io_row(struct cpu *cpu, const struct io_key *key,
 					      const char *comm)
 {
@@ -100,7 +102,7 @@ static __always_inline void io_longest(struct io_longest *longest, __u64 ns, __u
 	__u64 max;
 	__u32 i;
 
-	for (i = 0; i < 4; i++) { /* CPUs that find a new longest at the same moment */
+	for (i = 0; i < 4; i++) { /* again if another CPU has set a new longest meanwhile */
 		max = longest->ns;
 		if (ns <= max)
 			return;
@@ -118,7 +120,7 @@ static __always_inline void io_part_add(struct io_part *part, __u64 ns, __u64 en
 	io_longest(&part->longest, ns, end_ns, tid);
 }
 
-/* A global function: verified once, and not for each way that leads to it. */
+/* Adds an operation to its row. Global, so it is verified once and not for each path to it. */
 __attribute__((noinline)) int io_add(struct io_sums *row, const struct io_times *t)
 {
 	__u32 bucket;

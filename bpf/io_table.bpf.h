@@ -3,9 +3,9 @@
 #define STACKD_BPF_IO_TABLE_BPF_H
 
 /*
- * The open operations of each thread: in go begins, out come frames at the ends, innermost first.
- * A thread is its kernel stack, which system calls have at hand, so nothing need be called to know
- * who it is.
+ * The table of open operations: a begin adds a frame to the thread's slot, an end takes the
+ * innermost one. A thread is identified by its kernel stack, which a system call's context gives
+ * away without a call.
  */
 
 #include "io_kernel.h"
@@ -17,10 +17,10 @@
 #include "iolat_types.bpf.h"
 #include "maps.bpf.h"
 
-/* A power of two; none where the operations that requests are made for are not followed. */
+/* Size of the table, a power of two; 0: only requests are followed, not operations above them. */
 const volatile __u32 n_slots = IO_SLOTS;
 
-/* Mapped into the daemon, which looks for what does not end. */
+/* Mapped by the daemon, which looks for operations that do not end. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, IO_SLOTS);
@@ -35,8 +35,9 @@ static __always_inline __u32 slot_index(__u64 stack, __u32 way)
 }
 
 /*
- * A pointer as a number: the verifier lets nobody calculate with what it knows to be a pointer, but
- * for how far two are apart. What that is from is always the same, so an interrupt does no harm.
+ * Returns a pointer as a number. The verifier allows no arithmetic on pointers but the difference
+ * of two, so this adds the difference to the address of `cut`, which was read back from memory as a
+ * number. That is the same at any time, so an interrupt does no harm.
  */
 static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer)
 {
@@ -49,8 +50,9 @@ static __always_inline __u64 pointer_number(struct cpu *cpu, const void *pointer
 }
 
 /*
- * The base of a thread's kernel stack. Some verifiers take that for a pointer, others for a number,
- * and none for either: it goes through memory, which an interrupt leaves as it found it.
+ * Returns the base of a thread's kernel stack. Some verifiers take task->stack for a pointer and
+ * some for a number, so it is stored and read back. A program in an interrupt restores what it
+ * overwrote.
  */
 static __always_inline __u64 stack_number(struct cpu *cpu, struct task_struct *task)
 {
@@ -62,7 +64,7 @@ static __always_inline __u64 stack_number(struct cpu *cpu, struct task_struct *t
 	return number;
 }
 
-/* Where the thread is, which is where it was the last time. */
+/* Returns the slot of a thread, or NULL. */
 static __always_inline struct io_slot *slot_find(__u64 stack, __u32 *index)
 {
 	struct io_slot *slot;
@@ -79,7 +81,7 @@ static __always_inline struct io_slot *slot_find(__u64 stack, __u32 *index)
 	return NULL;
 }
 
-/* Or a free place, else one of somebody who has nothing open. */
+/* Takes a free slot, or that of a thread without open operations. NULL if there is none. */
 static __always_inline struct io_slot *slot_take(__u64 stack)
 {
 	struct io_slot *slot;
@@ -101,21 +103,23 @@ static __always_inline struct io_slot *slot_take(__u64 stack)
 	return NULL;
 }
 
-/* Of a thread that ends. Once nothing is open in it, another may take it at any moment. */
+/* Frees the slot of a thread that exits. With depth 0 another thread may take it at any moment. */
 static __always_inline void slot_leave(struct io_slot *slot, __u64 stack)
 {
 	*(volatile __u32 *)&slot->depth = 0;
 	__sync_val_compare_and_swap(&slot->stack, stack, 0);
 }
 
-/* The time that a thread has been off the CPU, less an unknown that stays: both grow together while
- * it runs. Of clocks of one CPU; where those differ by time in interrupts, so does this. */
+/*
+ * Returns a number that grows by the time that a thread is off the CPU: both terms grow alike while
+ * it runs. They are clocks of one CPU; if they differ by time in interrupts, so does this.
+ */
 static __always_inline __u64 task_off_mark(struct task_struct *task)
 {
 	return task->se.exec_start - task->se.sum_exec_runtime;
 }
 
-/* For who asks whose operations they are. A slot has one thread, that one may exec. */
+/* Notes the identity of the slot's thread, which changes with an exec. */
 static __always_inline void slot_identify(struct io_slot *slot, struct task_struct *task)
 {
 	__u32 exec_gen = (__u32)task->self_exec_id, tid = task->pid;
@@ -129,7 +133,7 @@ static __always_inline void slot_identify(struct io_slot *slot, struct task_stru
 	slot->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 }
 
-/* Who it is may change meanwhile: what a thread was as it began is what counts, for all within. */
+/* Applies the filter when the outermost operation begins; that decides for all nested ones. */
 static __always_inline void slot_filter(struct io_slot *slot, struct task_struct *task)
 {
 	__u32 flags = slot->flags & ~IO_SLOT_IS_UNWANTED;
@@ -158,25 +162,25 @@ static __always_inline void frame_begin(struct cpu *cpu, struct io_slot *slot,
 	}
 	frame = &slot->frames[depth];
 	frame->below_ns = 0;
-	frame->file = (__u64)file; /* of a kprobe, which has numbers */
+	frame->file = (__u64)file;
 	frame->off_mark = task_off_mark(task);
 	frame->delay_ns = task->sched_info.run_delay;
 	frame->call = call;
 	frame->layer = layer;
 	frame->op = op;
 	frame->start_ns = bpf_ktime_get_ns();
-	/* Last: the daemon takes what is below the depth for open since its start. */
+	/* Written last: the daemon reads the frames below depth as open operations. */
 	*(volatile __u32 *)&slot->depth = depth + 1;
 }
 
-/* Of the innermost operations, whose ends were not seen. */
+/* Counts the n innermost operations as ended without a time, as their ends were not seen. */
 static __always_inline void frames_drop(struct cpu *cpu, __u32 n)
 {
 	cpu->counts.ios += n;
 	cpu->counts.ios_unseen += n;
 }
 
-/* The innermost one of that layer and operation; those within it whose ends were missed go too. */
+/* Ends the innermost open operation of that layer and kind. Drops frames nested in it. */
 static __always_inline struct io_frame *frame_end(struct cpu *cpu, struct io_slot *slot,
 						  __u32 layer, __u32 op)
 {

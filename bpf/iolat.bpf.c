@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the I/O latency probe: system calls, VFS and file system functions and block requests
- * in, histograms by layer, operation, device and process out. A thread's open operations nest, so
- * each layer's own time is known, and what of it the thread was ready or asleep. What a request
- * took is added to the operation it was made for. Operations of slow_ns and more also by stack.
+ * Stage 1 of the I/O latency probe: histograms of system calls, VFS and file-system functions and
+ * block requests, by layer, operation, device and process. A thread's open operations nest, so that
+ * each layer's own time is known, and how much of it the thread was runnable or asleep. A request's
+ * time is charged to the operation that it was made for. Operations of slow_ns and more are also
+ * recorded by stack.
+ *
+ * | hook                           | program                | in                      | writes |
+ * |--------------------------------|------------------------|-------------------------|--------|
+ * | tp_btf/sys_enter, sys_exit     | on_sys_enter, _exit    | here                    | S, W   |
+ * | fentry, fexit of system calls  | CALL_FUNCTION          | here                    | S, W   |
+ * | fentry, fexit of VFS and fs    | FILE_FUNCTION          | here                    | S, W   |
+ * | kprobe, kretprobe of these     | on_function_in, _out   | here                    | S, W   |
+ * | tp_btf/sched_process_exit      | on_thread_exit         | here                    | S      |
+ * | tp_btf/block_rq_*, block_io_*  | on_request_*           | io_request_progs.bpf.h  | B, W   |
+ * | tp_btf/block_bio_*             | on_bio_*               | io_request_progs.bpf.h  | B, W   |
+ * | fentry, fexit __blk_throtl_bio | on_throttle, _pass     | io_request_progs.bpf.h  | B      |
+ * | tp_btf/sched_process_*         | on_fork, _exec, _exit  | follow_progs.bpf.h      | ring   |
+ *
+ * S: io_slots. W: windows and, for slow operations, slow_places, seen, ring. B: requests, throttled
+ * and io_slots. All write `cpus`. Each layer uses one of the ways to attach to its functions.
  */
 
 #include "io_kernel.h"
@@ -17,7 +33,7 @@
 #include "iolat_types.bpf.h"
 #include "layout.h"
 
-/* Of the operation at hand. */
+/* The stacks of the slow operation that is being recorded. */
 struct slow_stacks {
 	__u64 kstack;
 	__u64 ustack;
@@ -46,7 +62,7 @@ static __always_inline void key_identify(struct io_key *key, struct task_struct 
 	key->flags = task->flags & PF_KTHREAD ? IO_KEY_IS_KERNEL : 0;
 }
 
-/* What the operation that ends is, and took, from nothing. */
+/* Clears the slot's scratch for an operation that ends. */
 static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 {
 	__builtin_memset(&slot->key, 0, sizeof(slot->key));
@@ -54,7 +70,7 @@ static __always_inline void operation_clear(struct io_slot *slot, __u64 end_ns)
 	slot->times.end_ns = end_ns;
 }
 
-/* Parts of the time asleep, which they cannot be more than: requests may overlap. */
+/* Splits the time asleep. Requests may overlap, so their sum is limited to it. */
 static __always_inline void times_share(const struct io_slot *slot, struct io_times *t)
 {
 	__u64 left = t->asleep_ns;
@@ -92,8 +108,8 @@ struct {
 } slow_places SEC(".maps");
 
 /*
- * Where the thread is, into slow_places. A global function is verified once and not for each way to
- * its callers, but gets no context: the kernel's stack is taken as that of a task.
+ * Takes the current thread's stacks into slow_places. Global, so it is verified once and not for
+ * each path to it; such a function gets no context, so the kernel stack is taken as that of a task.
  */
 __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
 {
@@ -125,7 +141,8 @@ __attribute__((noinline)) int slow_stacks_take(__u32 with_kernel)
 	return 0;
 }
 
-/* Also by stack. Of a system call nothing is left in the kernel but its end. */
+/* Adds a slow operation by stack. When a system call ends, its kernel stack shows no more than
+ * that. */
 static __always_inline void slow_add(struct cpu *cpu, struct io_key *key, struct task_struct *task,
 				     const struct io_times *t)
 {
@@ -166,7 +183,7 @@ static __always_inline bool slot_is_wanted(struct cpu *cpu, const struct io_slot
 	return false;
 }
 
-/* The registers are on the thread's kernel stack. */
+/* Begins a system call. The registers lie on the thread's kernel stack, which identifies it. */
 static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 {
 	struct io_slot *slot;
@@ -187,7 +204,7 @@ static __always_inline int call_begin(struct pt_regs___kernel *regs, __u64 id)
 		cpu->counts.lost[LOST_IO_SLOTS]++;
 		return 0;
 	}
-	if (slot->depth) { /* a call may be left without a return: by exit, by a signal */
+	if (slot->depth) { /* a call may never return: by exit, by a signal */
 		frames_drop(cpu, slot->depth);
 		slot->depth = 0;
 	}
@@ -231,7 +248,7 @@ static __always_inline int call_end(struct pt_regs___kernel *regs, long ret)
 	frame = &slot->frames[0];
 	task = bpf_get_current_task_btf();
 	if (((struct task_struct___io *)task)->thread_info.status & TS_COMPAT) {
-		cpu->counts.filtered++; /* its numbers are of another table */
+		cpu->counts.filtered++; /* a 32-bit call, whose numbers mean other calls */
 		return 0;
 	}
 	if (!slot_is_wanted(cpu, slot))
@@ -268,9 +285,10 @@ int BPF_PROG(on_sys_exit, struct pt_regs___kernel *regs, long ret)
 }
 
 /*
- * The tracepoints send every system call of every process the long way (syscall_trace_enter()) and
- * through both programs: 121 ns each. Events of single calls would make that 47, but of each that
- * is followed 596 what is 267 now. Attached to functions, nobody pays but who calls these.
+ * The alternative to sys_enter and sys_exit: programs attached to the functions of system calls.
+ * The two tracepoints cost every system call of every process 121 ns, as the kernel takes its slow
+ * path (syscall_trace_enter()). Events of single calls would cost others 47 ns, but a followed call
+ * 596 ns instead of 267. With functions only the followed calls pay.
  */
 static __noinline int call_function_begin(struct pt_regs___kernel *regs)
 {
@@ -297,7 +315,7 @@ static __noinline int call_function_end(struct pt_regs___kernel *regs, long ret)
 
 IO_CALL_FUNCTIONS(CALL_FUNCTION)
 
-/* Its stack is another thread's soon; what it has open ends here. */
+/* Ends the open operations of a thread that exits: its stack will be another thread's soon. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *task)
 {
@@ -318,7 +336,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Functions of the VFS and of file systems. */
+/* Begins an operation of the VFS or of a file system. */
 static __always_inline int function_begin(__u32 layer, __u32 op, struct file *file)
 {
 	struct task_struct *task;
@@ -342,7 +360,7 @@ static __always_inline int function_begin(__u32 layer, __u32 op, struct file *fi
 	return 0;
 }
 
-/* To the operation that it was made within, if any. */
+/* Adds the time of a nested operation to the one around it, if any. */
 static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 {
 	__u32 at = slot->depth - 1;
@@ -352,8 +370,8 @@ static __always_inline void below_add(struct io_slot *slot, __u64 ns)
 }
 
 /*
- * Who ends the operation, with its times and what is known of it; NULL where it did not begin, or
- * nobody wants it. file: as at its begin.
+ * Ends an operation and returns its slot with key and times set; NULL if its begin was not seen or
+ * the filter does not want it. file: as given at its begin.
  */
 static __always_inline struct io_slot *function_close(struct cpu *cpu, struct task_struct *task,
 						      __u32 layer, __u32 op, __u64 *file)
@@ -401,7 +419,7 @@ static __always_inline int function_add(struct cpu *cpu, struct task_struct *tas
 		operation_add(cpu, key, task, t);
 		return 0;
 	}
-	/* It goes on: how long it takes is not known here. */
+	/* It goes on asynchronously: how long it takes is not known here. */
 	row = io_row(cpu, key, task->group_leader->comm);
 	if (row) {
 		cpu->counts.ios_kept++;
@@ -466,9 +484,9 @@ FILE_SYSTEM(xfs_file_read_iter, xfs_file_write_iter, xfs_file_fsync, xfs_file_op
 FILE_SYSTEM(btrfs_file_read_iter, btrfs_file_write_iter, btrfs_sync_file, btrfs_file_open)
 
 /*
- * Where no program can be attached to functions as such (fentry: since 5.5, fec56f5890d9, where the
- * kernel is built for it), kprobes and kretprobes of them. Those have a cookie each since 5.15
- * (7adfc6c9b315), so that one pair of programs does. A return probe has no arguments.
+ * Kprobes and kretprobes of the same functions, for kernels without fentry (5.5 fec56f5890d9, if
+ * built for it). Each has a cookie since 5.15 (7adfc6c9b315), so that one pair of programs does for
+ * all. A return probe has no arguments, so the file is noted at the begin.
  */
 SEC("?kprobe")
 int on_function_in(struct pt_regs *ctx)

@@ -2,19 +2,19 @@
 #ifndef STACKD_BPF_IRQ_CONTEXT_BPF_H
 #define STACKD_BPF_IRQ_CONTEXT_BPF_H
 
-/* In go interrupts, softirqs and timers as they come and go; out comes in what context a CPU is. */
+/* Keeps track of the context that a CPU runs in: a task, an interrupt, a softirq or a timer. */
 
 #include "layout.h"
 
 /*
- * What runs on a CPU on top of its task, by the tracepoints around it: the kernel's own count of it
- * is a variable that not every kernel shows to programs.
+ * The nesting of contexts on top of a CPU's task, counted by tracepoints around it: not every
+ * kernel lets programs read its own count.
  */
 struct irq_context {
-	__u32 irq; /* how deep */
+	__u32 irq; /* nesting depth, as the next two */
 	__u32 softirq;
 	__u32 timer;
-	__u32 timer_irq; /* irq as it was when the timer's function began */
+	__u32 timer_irq; /* value of irq when the timer's function began */
 };
 
 static __always_inline void irq_context_enter(__u32 *depth)
@@ -22,19 +22,20 @@ static __always_inline void irq_context_enter(__u32 *depth)
 	++*depth;
 }
 
-/* The one that was entered before the programs were there has no mark. */
+/* A context that was entered before the programs were attached was not counted. */
 static __always_inline void irq_context_leave(__u32 *depth)
 {
 	if (*depth)
 		--*depth;
 }
 
-/* Where tasks change there is nothing on top of them, and no mark that was missed is to stay. */
+/* At a task switch nothing runs on top of the task: clears what a missed exit left. */
 static __always_inline void irq_context_clear(struct irq_context *context)
 {
 	__builtin_memset(context, 0, sizeof(*context));
 }
 
+/* Returns enum wake_context of a wakeup on this CPU now. */
 static __always_inline __u32 wake_context(const struct irq_context *context)
 {
 	if (context->timer && context->irq == context->timer_irq)

@@ -110,7 +110,7 @@ struct call_pace {
 /* Streamed calls that would be due within this time may come at once. */
 #define CALL_BURST_NS 1000000000ULL
 
-/* Who wakes a thread: ids and name where it is a task, else zeroes. */
+/* One waker: its ids and name if it is a task, else zeroes. */
 struct wake_link {
 	__u32 context; /* enum wake_context */
 	__u32 tgid;
@@ -186,7 +186,7 @@ struct filter_cgroup {
 	__u32 pad;
 };
 
-/* What a session asks for; all zero: everything. */
+/* A session's filter; all zero: everything is recorded. */
 struct session_filter {
 	__u64 max_wait_ns; /* 0: no limit */
 	struct filter_cgroup cgroups[FILTER_CGROUPS];

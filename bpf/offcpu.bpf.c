@@ -4,18 +4,23 @@
  * switch-in, split where it was made runnable. Ended waits of at least min_wait_ns get a stack and
  * a row in the window's map; shorter ones are summed by thread.
  *
- * hook                     program          file                     writes
- * tp_btf/sched_switch      on_switch        here                     threads, slots, free_slots,
- * ring, windows (rows without a new stack) tp_btf/sched_waking      on_waking        here threads
- * tp_btf/sched_wakeup      on_wakeup        here                     threads (CPU quota,
- * before 6.18) tp_btf/sched_wakeup_new  on_wakeup_new    here                     threads, slots,
- * free_slots tp_btf/sched_exit_tp     on_sched_exit    switch_in_progs.bpf.h    windows, seen,
- * ring, kstack_cache, kprobe/finish_task_..    on_finish_switch switch_in_progs.bpf.h ustack_cache,
- * unwind_processes, unwind_tables, threads tp_btf/sched_process_fork, _exec, _exit   on_fork,
- * on_exec, on_exit: here   ring, unwind_processes, threads iter/task                on_task here
- * threads, slots, seen, ring
+ * | hook                       | program          | in                    | maps it writes    |
+ * |----------------------------|------------------|-----------------------|-------------------|
+ * | tp_btf/sched_switch        | on_switch        | here                  | T, R, windows     |
+ * | tp_btf/sched_waking        | on_waking        | here                  | threads           |
+ * | tp_btf/sched_wakeup        | on_wakeup        | here                  | threads           |
+ * | tp_btf/sched_wakeup_new    | on_wakeup_new    | here                  | T                 |
+ * | tp_btf/sched_exit_tp       | on_sched_exit    | switch_in_progs.bpf.h | T, R, windows, U  |
+ * | kprobe/finish_task_switch  | on_finish_switch | switch_in_progs.bpf.h | T, R, windows, U  |
+ * | tp_btf/sched_process_fork  | on_fork          | here                  | R, processes      |
+ * | tp_btf/sched_process_exec  | on_exec          | here                  | T, R, processes   |
+ * | tp_btf/sched_process_exit  | on_exit          | here                  | R, processes      |
+ * | iter/task                  | on_task          | here                  | T, R              |
  *
- * All of them write `cpus`, the counters. Only one of the programs at switch-in is loaded.
+ * T: threads, slots, free_slots. R: ring, seen. U: kstack_cache, ustack_cache and the marks of use
+ * in unwind_tables, unwind_words and unwind_processes. processes: unwind_processes. All write
+ * `cpus`. One of the two programs at switch-in is loaded, or on_switch takes stacks itself and
+ * writes U.
  */
 
 #include "kernel.h"

@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the off-wake probe: sleeps in, waits with who ended them out. A thread's sleep begins
- * at its switch-out; at sched_waking its waker leaves what it is, what it runs in and its stacks;
- * at the switch-in the wait is recorded with both. Each thread keeps who woke it last, and a waker
- * hands that on: so a wait has a path of wakers. Waits that were blocked for less than min_wait_ns
- * are counted only.
+ * Stage 1 of the off-wake probe: waits with the waker that ended each. A sleep begins at the
+ * thread's switch-out. At sched_waking the waker notes its identity, context and stacks in the
+ * sleeper's entry; at the switch-in the wait is recorded with both. Each thread remembers its last
+ * waker, and a waker passes that on, so a wait has a path of wakers. Waits that were blocked for
+ * less than min_wait_ns are only counted.
+ *
+ * | hook                          | program                | in                    | writes       |
+ * |-------------------------------|------------------------|-----------------------|--------------|
+ * | tp_btf/sched_switch           | on_switch              | here                  | sleepers     |
+ * | tp_btf/sched_exit_tp          | on_sched_exit          | switch_in_progs.bpf.h | W, U         |
+ * | kprobe/finish_task_switch     | on_finish_switch       | switch_in_progs.bpf.h | W, U         |
+ * | tp_btf/sched_waking           | on_waking              | here                  | sleepers, U  |
+ * | raw_tp/irq_handler_entry etc. | on_irq_entry, _exit    | here                  | cpus         |
+ * | raw_tp/softirq_entry, _exit   | on_softirq_entry, _exit| here                  | cpus         |
+ * | raw_tp/timer_expire_*         | on_timer_entry, _exit  | here                  | cpus         |
+ * | raw_tp/hrtimer_expire_*       | on_hrtimer_entry, _exit| here                  | cpus         |
+ * | tp_btf/sched_process_*        | on_fork, _exec, _exit  | follow_progs.bpf.h    | ring         |
+ *
+ * W: windows, fresh. U: ring, seen, kstack_cache, ustack_cache, marks of use in the unwinder's
+ * maps. All write `cpus`. daemon/probe/offwake.c attaches the raw_tp programs, some to several
+ * tracepoints. One of the two programs at switch-in is loaded, or on_switch takes stacks itself and
+ * writes W and U.
  */
 
 #include "kernel.h"
@@ -18,7 +35,7 @@
 #include "irq_context.bpf.h"
 #include "layout.h"
 
-/* Times and state of a wait that has ended, from the switch to the hook that takes its stack. */
+/* An ended wait, from sched_switch until the program at switch-in takes its stack. */
 struct pending_wake {
 	__u64 task;
 	__u64 start_ns;
@@ -47,11 +64,11 @@ struct cpu {
 #include "wait_stacks.bpf.h"
 #include "wake.bpf.h"
 
-/* A thread that has slept. Its waker writes it while it sleeps, its own CPU when it switches. */
+/* A thread that has slept. Its waker writes this while it sleeps, its own CPU at its switches. */
 struct sleeper {
-	__u64 since_ns; /* of the sleep that goes on; 0: none */
-	__u64 wake_ns;	/* when it was made runnable last; 0: since it ran nobody did */
-	__u64 kstack;	/* where it sleeps, when stacks are taken at switch-out */
+	__u64 since_ns; /* start of the present sleep; 0: it does not sleep */
+	__u64 wake_ns;	/* when it was last made runnable; 0: not since it last ran */
+	__u64 kstack;	/* its stacks, where they are taken at switch-out */
 	__u64 ustack;
 	__u64 waker_kstack;
 	__u64 waker_ustack;
@@ -63,11 +80,11 @@ struct sleeper {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
-	__type(key, __u64); /* its task's address */
+	__type(key, __u64); /* address of the task_struct */
 	__type(value, struct sleeper);
 } sleepers SEC(".maps");
 
-/* What a row is before it is in the window: too big for the programs' stack. */
+/* A new row, built here as it is too big for the BPF stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -146,7 +163,7 @@ static __always_inline struct wake_sums *wake_row(void *window, const struct wak
 	return bpf_map_lookup_elem(window, key);
 }
 
-/* The key is by content: the row that it finds has the same path. */
+/* Adds an ended wait to the window. The key has the hash of the path of wakers. */
 static __always_inline void wake_record(struct cpu *cpu, struct task_struct *task,
 					const struct sleeper *s, __u64 kstack, __u64 ustack)
 {
@@ -174,7 +191,7 @@ static __always_inline void wake_record(struct cpu *cpu, struct task_struct *tas
 	wait_sums_add(&row->sums, w->start_ns, w->wake_ns, w->end_ns);
 }
 
-/* The hook of this CPU's last switch-in did not run: who that was is not known any more. */
+/* Counts a pending wait as lost if the program at switch-in did not run: its thread is unknown. */
 static __always_inline void pending_flush(struct cpu *cpu)
 {
 	if (!cpu->pending.task)
@@ -185,7 +202,7 @@ static __always_inline void pending_flush(struct cpu *cpu)
 	cpu->counts.lost_ns += cpu->pending.end_ns - cpu->pending.start_ns;
 }
 
-/* No waker was seen: what is known of an earlier one is not of this wait. */
+/* Forgets an earlier waker: the one of this wait was not seen. */
 static __always_inline void waker_forget(struct sleeper *s)
 {
 	static const struct wake_link none[WAKE_LINKS];
@@ -195,7 +212,7 @@ static __always_inline void waker_forget(struct sleeper *s)
 	s->waker_kstack = s->waker_ustack = STACK_NONE;
 }
 
-/* A waking before the switch-out was of this sleep too: the thread was on its way into it. */
+/* Ends a sleep. A waking before the switch-out belongs to it: the thread was going to sleep. */
 static __always_inline void sleep_end(struct cpu *cpu, struct sleeper *s, __u64 now)
 {
 	struct pending_wake *w = &cpu->pending;
@@ -259,6 +276,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+/* Takes the stacks of the current thread, which has just been switched to, and records its wait. */
 static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 {
 	__u64 key = (__u64)task, kstack = STACK_NONE, ustack = STACK_NONE;
@@ -278,7 +296,7 @@ static __always_inline void on_switched_in(void *ctx, struct task_struct *task)
 
 SWITCH_IN_PROGRAMS(on_switched_in)
 
-/* A stack in an interrupt goes on with what that interrupted, which has no part in it. */
+/* Takes the waker's stacks. In an interrupt, the frames of the interrupted code are left out. */
 static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct sleeper *s,
 					 __u32 context)
 {
@@ -293,9 +311,9 @@ static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct slee
 		return;
 	r = bpf_get_stack(ctx, scratch->ip, 8 * STACK_DEPTH, 0);
 	if (context != WAKE_TASK)
-		r = wake_cut(scratch, r);
+		r = wake_truncate(scratch, r);
 	s->waker_kstack = stack_take(cpu, scratch, r, &kernel);
-	/* A thread on its way out has no memory left to have a stack in. */
+	/* An exiting thread may have no user memory any more. */
 	if (context != WAKE_TASK || current->flags & (PF_KTHREAD | PF_EXITING))
 		return;
 	user.leader_boot_ns = current->group_leader->start_boottime;
@@ -306,7 +324,7 @@ static __always_inline void waker_stacks(void *ctx, struct cpu *cpu, struct slee
 		s->waker_ustack = stack_take_user(cpu, w, &user);
 }
 
-/* The first link is who wakes; behind it comes who woke that, where it is a thread. */
+/* Writes the path of wakers: this waker first and, if it is a thread, its own path behind it. */
 static __always_inline void waker_link(struct sleeper *s, __u32 context)
 {
 	static const struct wake_link none[WAKE_LINKS - 1];
@@ -327,8 +345,8 @@ static __always_inline void waker_link(struct sleeper *s, __u32 context)
 }
 
 /*
- * In the waker's context (sched_wakeup may be on another CPU). It fires for a task that is not
- * running only, so the last one before a switch-in is the one that ended the sleep.
+ * Runs in the waker's context (sched_wakeup may run on another CPU). It only fires for tasks that
+ * are not running, so the last one before a switch-in ended the sleep.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -355,8 +373,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 }
 
 /*
- * Each attached to several: device interrupts (irq_handler_entry), work and calls that come as
- * interrupts of other CPUs (irq_work_entry, call_function_entry, call_function_single_entry).
+ * on_irq_entry and on_irq_exit are attached to several tracepoints each: device interrupts
+ * (irq_handler_*) and interrupts from other CPUs (irq_work_*, call_function_*).
  */
 SEC("raw_tp")
 int on_irq_entry(void *ctx)
@@ -416,15 +434,15 @@ static __always_inline int timer_leave(void)
 	if (!cpu)
 		return 0;
 	irq_context_leave(&cpu->irq_context.timer);
-	/* Below it was one of a softirq. */
+	/* What is left, if anything, is a softirq's timer. */
 	cpu->irq_context.timer_irq = 0;
 	return 0;
 }
 
 /*
- * Around the function of a timer that has run out: timer_expire_entry, hrtimer_expire_entry. Two
- * programs each, as an hrtimer's interrupt may come while the softirq's is running, and the kernel
- * does not run one that is (__bpf_trace_run): the mark it had to take away would stay.
+ * These run around the function of an expired timer. Timers and hrtimers have programs of their
+ * own: an hrtimer's interrupt may come while a timer's program runs, and the kernel skips a program
+ * that is already running on the CPU (__bpf_trace_run), so that the depth would stay wrong.
  */
 SEC("raw_tp")
 int on_timer_entry(void *ctx)

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the on-CPU probe: a perf event on each CPU in, samples out. A sample has all that its
- * thread is known by, as no other probe need be there. It runs in an interrupt (with a hardware
- * counter an NMI), on top of any other program: nothing of it is shared with them.
+ * Stage 1 of the on-CPU probe: a perf event on each CPU takes a sample of what runs. A sample
+ * carries its thread's whole identity, as no other probe needs to be loaded. It runs in an
+ * interrupt (an NMI with a hardware counter), on top of any other program, and so shares no buffers
+ * with them.
+ *
+ * | hook                   | program               | in                 | maps it writes       |
+ * |------------------------|-----------------------|--------------------|----------------------|
+ * | perf_event             | on_sample             | here               | windows, seen, ring, |
+ * |                        |                       |                    | marks of use         |
+ * | tp_btf/sched_process_* | on_fork, _exec, _exit | follow_progs.bpf.h | ring,                |
+ * |                        |                       |                    | unwind_processes     |
+ *
+ * Marks of use: in unwind_tables, unwind_words, unwind_processes. All write `cpus`.
  */
 
 #include "kernel.h"
@@ -33,20 +43,20 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	if (!s)
 		return;
 	r = bpf_get_stack(ctx, s->ip, 8 * STACK_DEPTH, 0);
-	/* No frames: it was in user mode. */
+	/* No frames: the sample hit user mode. */
 	key->kstack = r ? stack_take(cpu, s, r, &kernel) : STACK_NONE;
 	if (key->flags & SAMPLE_IS_KERNEL)
 		return;
 	user.leader_boot_ns = key->leader_boot_ns;
 	user.tgid = key->tgid;
 	user.exec_gen = key->exec_gen;
-	/* A thread on its way out has no memory left to have a stack in. */
+	/* An exiting thread may have no user memory any more. */
 	w = task->flags & PF_EXITING ? NULL : unwind_user(task, UNWIND_AT_SAMPLE);
 	if (w)
 		key->ustack = stack_take_user(cpu, w, &user);
 }
 
-/* The row of a key; its name is the thread's at the first sample in the window. */
+/* Returns the row of a key, with the thread's name at its first sample in the window. */
 static __always_inline struct sample_sums *sample_row(void *window, const struct sample_key *key,
 						      struct task_struct *task)
 {
@@ -76,7 +86,7 @@ static __always_inline void sample_add(struct cpu *cpu, const struct sample_key 
 		return;
 	}
 	cpu->counts.samples_kept++;
-	/* Idle tasks are one thread on several CPUs. */
+	/* Atomic: the idle tasks of all CPUs share one row. */
 	__sync_fetch_and_add(&row->count, 1);
 }
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * User stacks of waits that go on: in go all tasks, out come stacks and which wait each is of,
- * through the ring of the off-CPU probe whose maps these are. Sleepable, so that it can read the
- * memory of another process, swapped out or not; it never writes what a cut swaps. One reader at a
- * time: what is global is its own. bpf_copy_from_user_task() and iter.s are of 5.18.
+ * Reads the user stacks of open waits: an iterator over all tasks sends stacks, and the wait that
+ * each belongs to, through the ring of the off-CPU probe, whose maps it uses. It is sleepable, so
+ * that it can read another process's memory even if that is swapped out, and never writes maps that
+ * a cut swaps. Only one pass runs at a time, so global variables need no lock. Needs
+ * bpf_copy_from_user_task() and iter.s (5.18).
+ *
+ * | hook        | program      | in   | maps it writes            |
+ * |-------------|--------------|------|---------------------------|
+ * | iter.s/task | on_open_wait | here | threads, seen, ring       |
  */
 
 #include "kernel.h"
@@ -14,8 +19,8 @@
 #define UNWIND_READ copy_read
 
 /*
- * Nobody waits for a program that may sleep before words are another table's: what it read it looks
- * at again by unwind_version, but what it wrote would stay.
+ * The daemon does not wait for sleepable programs before it reuses a table's memory. What this
+ * program read, it checks afterwards by unwind_version; a mark that it wrote there would stay.
  */
 #define UNWIND_MARKS_PARTS 0
 
@@ -26,24 +31,24 @@
 
 enum {
 	PAGE = 4096,
-	COPY_ROUNDS = 24,   /* copies of one stack */
-	COPY_READ_MAX = 64, /* of one read */
-	ATTEMPTS = 3,	    /* in one pass, when the tables change meanwhile */
-	LOOKS_BITS = 4,	    /* of user_looks: how often; the others: when last, in seconds */
-	LOOKS_MAX = 10,	    /* 1, 2, 4 and up to 512 s after one that was not whole */
-	LOOKS_DONE = 15,
+	COPY_ROUNDS = 24,   /* most copies of one stack */
+	COPY_READ_MAX = 64, /* largest read by the walk, bytes */
+	ATTEMPTS = 3,	    /* walks of a stack in one pass, if tables change meanwhile */
+	LOOKS_BITS = 4,	    /* lower bits of user_looks: attempts; the others: time in seconds */
+	LOOKS_MAX = 10,	    /* attempts follow 1, 2, 4 and up to 512 s after the one before */
+	LOOKS_DONE = 15,    /* the stack is whole, and sent */
 };
 
-/* Set by the daemon before each pass. */
-__u64 pass_min_ns;    /* waits at least so old */
-__u64 pass_max_looks; /* user stacks read at most */
-__u64 pass_looks;
+/* The daemon sets these before each pass. */
+__u64 pass_min_ns;    /* least age of a wait */
+__u64 pass_max_looks; /* most user stacks to read */
+__u64 pass_looks;     /* user stacks read so far */
 
 struct openwait_counts counts;
 __u64 lost[LOST_N];
-__u32 reading_tgid; /* whose memory is being read; 0: nobody's */
+__u32 reading_tgid; /* the process whose memory is being read; 0: none */
 
-/* One word, bumped by the daemon before it writes over tables that programs may have read. */
+/* One word, which the daemon increments before it overwrites tables that a walk may be reading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -52,7 +57,7 @@ struct {
 	__type(value, __u64);
 } unwind_version SEC(".maps");
 
-/* A part of the task's stack; a read outside it ends the walk until it has been copied too. */
+/* A copy of a part of the task's stack. A read outside it stops the walk until that is copied. */
 static struct copy {
 	__u64 start;
 	__u64 size;
@@ -62,7 +67,7 @@ static struct copy {
 } copy;
 
 static struct unwind_walk walk;
-static struct cpu own; /* for what sending counts: others write to that of their CPU meanwhile */
+static struct cpu own; /* counters of sending; other programs write those of this CPU */
 static __u32 frames_kept;
 
 static __always_inline bool UNWIND_READ(void *to, __u32 size, __u64 from)
@@ -87,7 +92,7 @@ struct reading {
 	struct unwind_walk *walk;
 };
 
-/* To the end of the next page; where nothing is mapped there, to the end of this one. */
+/* Copies the stack up to the end of the next page or, if that is not mapped, of this one. */
 static __always_inline bool copy_make(struct task_struct *task, __u64 from)
 {
 	__u32 rest = PAGE - (from & (PAGE - 1));
@@ -102,7 +107,7 @@ static __always_inline bool copy_make(struct task_struct *task, __u64 from)
 	return copy.size;
 }
 
-/* One copy, and as far as the walk gets with it. */
+/* A step of bpf_loop(): copies a part of the stack and walks as far as it reaches. */
 static long copy_round(__u32 i, void *context)
 {
 	struct reading *r = context;
@@ -110,7 +115,7 @@ static long copy_round(__u32 i, void *context)
 	__u64 from = w->sp;
 
 	if (i) {
-		/* The frame that missed something is walked again. */
+		/* Repeat the frame that needed more. */
 		from = copy.missed_at;
 		frames_kept = w->n ? w->n - 1 : 0;
 		w->flags &= UNWIND_IS_FRAME_POINTERS;
@@ -131,7 +136,7 @@ static __always_inline __u64 tables_version(void)
 	return version ? *(volatile __u64 *)version : 0;
 }
 
-/* False: there is no user stack, or none of the kind that can be walked. */
+/* Begins a walk at the task's user-space registers. False if there is no user stack. */
 static __always_inline bool walk_begin(struct unwind_walk *w, struct task_struct *task)
 {
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
@@ -162,7 +167,8 @@ static __always_inline void walk_task(struct unwind_walk *w, struct task_struct 
 		w->flags |= UNWIND_IS_TRUNCATED;
 }
 
-/* Whether the copy would have to wait for a lock that a process which hangs may never give back. */
+/* True if the copy would have to wait for the mmap lock, which a hanging process may never release.
+ */
 static __always_inline bool memory_is_locked(struct task_struct *task)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
@@ -177,7 +183,7 @@ static __always_inline __u32 now_seconds(void)
 	return (__u32)(bpf_ktime_get_ns() / 1000000000);
 }
 
-/* What ended for want of tables may have them the next time, what had no room to be sent too. */
+/* Notes an attempt. A stack that was not whole, or not sent, may be so at the next attempt. */
 static __always_inline void looks_note(struct thread *t, bool is_sent)
 {
 	__u32 n = t->user_looks & ((1 << LOOKS_BITS) - 1);
@@ -198,8 +204,8 @@ static __always_inline bool looks_are_due(__u32 looks)
 	return now_seconds() - (looks >> LOOKS_BITS) >= 1U << (n - 1);
 }
 
-static __always_inline void stack_tell(struct thread *t, struct task_struct *task, __u64 since,
-				       const struct stack_owner *owner)
+static __always_inline void open_stack_send(struct thread *t, struct task_struct *task, __u64 since,
+					    const struct stack_owner *owner)
 {
 	struct record_open_stack *r;
 	__u32 epoch = 0;
@@ -220,7 +226,7 @@ static __always_inline void stack_tell(struct thread *t, struct task_struct *tas
 	looks_note(t, epoch != 0);
 }
 
-/* A wait is the same while its thread was not switched to. */
+/* Walks a thread's user stack. The result counts if the thread has not run meanwhile. */
 static __noinline int thread_look(struct task_struct *task, struct thread *t)
 {
 	__u64 since, switches, version;
@@ -247,7 +253,7 @@ static __noinline int thread_look(struct task_struct *task, struct thread *t)
 			continue;
 		counts.looks++;
 		counts.whole += !!(walk.flags & UNWIND_IS_WHOLE);
-		stack_tell(t, task, since, &owner);
+		open_stack_send(t, task, since, &owner);
 		return 0;
 	}
 	counts.changed++;
@@ -267,7 +273,7 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 	return t && t->task == key ? t : NULL;
 }
 
-/* Old enough, and not read yet while this wait has lasted. */
+/* True if the thread is in a wait that is old enough and whose stack is due to be read. */
 static __always_inline bool thread_is_wanted(struct thread *t)
 {
 	__u64 since = t->since_ns, now = bpf_ktime_get_ns();
@@ -281,7 +287,7 @@ static __always_inline bool thread_is_wanted(struct thread *t)
 	return looks_are_due(t->user_looks);
 }
 
-/* Run by a thread of the daemon's that has nothing else to do. */
+/* Run by a thread of the daemon that does nothing else, as it may hang in a page fault. */
 SEC("iter.s/task")
 int on_open_wait(struct bpf_iter__task *ctx)
 {

@@ -61,7 +61,7 @@ enum loss {
 	LOST_N,
 };
 
-/* What a thread has spent in each state, ns unless noted. Only grows. */
+/* The time that a thread has spent in each state, ns unless noted. Only grows. */
 struct thread_sums {
 	__u64 on_ns;
 	__u64 blocked_ns;

@@ -152,7 +152,8 @@ static __always_inline __u64 stack_take_got(struct cpu *cpu, const struct scratc
 	return stack_take_sent(cpu, s->ip, (__u32)r / 8, 0, owner, 0, epoch_out);
 }
 
-/* As stack_take_got(), for callers that do not need to know whether the stack was sent. */
+/* Does what stack_take_got() does, for callers that do not need to know whether the stack was sent.
+ */
 static __always_inline __u64 stack_take(struct cpu *cpu, const struct scratch *s, long r,
 					const struct stack_owner *owner)
 {

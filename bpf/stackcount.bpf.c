@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stage 1 of the probes of calls: one run a call of a traced function, in whatever context it was
- * called. In come the function's own context and, for a tracepoint, the address that stands for it;
- * out come counts by process and stacks, and where calls are streamed a record of each. The traced
- * function is the first frame of its stack: of a kernel function by bpf_get_func_ip() (5.15
- * 9b99edcae5c8, for kprobe.multi 5.18 42a5712094e8), of a program's by where the thread is, of a
- * tracepoint by what the kernel calls to reach its probes.
+ * Stage 1 of the probes of calls, stackcount and stacksnoop: a program runs at each call of a
+ * traced function or tracepoint, in any context, and counts it by process and stacks or, for
+ * stacksnoop, sends a record of it. The traced function is the stack's first frame: a kernel
+ * function by bpf_get_func_ip() (5.15 9b99edcae5c8, for kprobe.multi 5.18 42a5712094e8), a
+ * program's function by the thread's pc, a tracepoint by an address that the daemon supplies.
+ *
+ * | hook                   | program                | in                 | maps it writes   |
+ * |------------------------|------------------------|--------------------|------------------|
+ * | kprobe, kprobe.multi   | on_function            | here               | C                |
+ * | uprobe                 | on_user_function       | here               | C                |
+ * | tp_btf/...             | on_tracepoint_00 to 1f | here               | C                |
+ * | tp_btf/sched_process_* | on_fork, _exec, _exit  | follow_progs.bpf.h | ring,            |
+ * |                        |                        |                    | unwind_processes |
+ *
+ * C: windows, seen, ring, kstack_cache, ustack_cache, the unwinder's marks of use, and `pace`. All
+ * write `cpus`.
  */
 
 #include "kernel.h"
@@ -19,11 +29,11 @@
 
 struct cpu {
 	struct cpu_counts counts;
-	__u64 busy;  /* a call is being recorded: scratch is in use */
-	__u64 skip;  /* so many calls more are not recorded */
-	__u64 epoch; /* of the last call */
+	__u64 busy;  /* 1 while a call is being recorded, which uses the scratch buffers */
+	__u64 skip;  /* number of calls still to be skipped at random */
+	__u64 epoch; /* window of the last call */
 	__u64 slice_start_ns;
-	__u64 slice_ns; /* spent in it */
+	__u64 slice_ns; /* time spent recording in this slice */
 };
 
 #define WINDOW_KEY   struct sample_key
@@ -39,13 +49,13 @@ struct cpu {
 #include "ustack_cache.bpf.h"
 
 const volatile __u64 tracepoint_ips[TRACEPOINTS_MAX] = {};
-const volatile __u32 call_kind = CALL_FUNCTION; /* enum call_kind: one a session */
+const volatile __u32 call_kind = CALL_FUNCTION; /* enum call_kind, the same for a whole session */
 const volatile bool streams = false;
 
-/* The address of none. */
+/* Stands for the address of a function that is not known here. */
 #define NO_FUNCTION 1
 
-/* Written by the daemon, mapped into it. */
+/* The daemon maps this variable and writes it. */
 struct call_pace pace;
 
 static __always_inline bool is_cpu_wanted(void)
@@ -56,8 +66,9 @@ static __always_inline bool is_cpu_wanted(void)
 }
 
 /*
- * What was turned away in another window is nothing that a call in this one should stand for. What
- * chance passed over is, as chance made no difference between these calls; but not for long.
+ * At the first call in a window, counts refused calls of the window before as lost: no call of this
+ * window should stand for them. A call may stand for calls skipped at random in the window right
+ * before, as chance made no difference between them, but not in older ones.
  */
 static __always_inline void calls_begin_window(struct cpu *cpu)
 {
@@ -75,9 +86,9 @@ static __always_inline void calls_begin_window(struct cpu *cpu)
 }
 
 /*
- * By chance, so that no pattern in the calls comes through or is missed as a whole. 0 where the
- * call is not recorded, else how many it stands for: the sum over all recorded ones is that of all
- * calls.
+ * Returns 0 if the call is to be skipped, else how many calls it stands for; over all recorded
+ * calls these numbers add up to all calls. The choice is random, so that no regular pattern of
+ * calls is always recorded or always missed.
  */
 static __always_inline __u64 call_pick(struct cpu *cpu)
 {
@@ -95,8 +106,9 @@ static __always_inline __u64 call_pick(struct cpu *cpu)
 }
 
 /*
- * What the programs themselves call, or what each switch does, may be traced: until the daemon has
- * looked what that costs it would not get to run any more.
+ * True if this CPU may still record in this slice of time. A session may trace functions that the
+ * programs themselves call, or that run at each switch; without this limit the daemon would not get
+ * to run and adjust the pace.
  */
 static __always_inline bool call_is_affordable(struct cpu *cpu, __u64 now)
 {
@@ -107,7 +119,7 @@ static __always_inline bool call_is_affordable(struct cpu *cpu, __u64 now)
 	return cpu->slice_ns < pace.slice_ns;
 }
 
-/* Whether a call may be streamed now; what is saved up is no more than a burst. */
+/* True if a call may be streamed now. Unused time adds up to at most one burst. */
 static __always_inline bool call_is_due(__u64 now)
 {
 	__u64 interval = pace.interval_ns, old, from;
@@ -172,11 +184,11 @@ static __always_inline void stacks_take(void *ctx, struct cpu *cpu, struct task_
 	if (has_user)
 		hint = hash_mix(hash_mix(hint, regs->ip), regs->sp);
 	hint = hash_mix(hint, 0) >> 32;
-	/* A program's function is called in user mode: there is no kernel stack. */
+	/* A program's function is called in user mode, where there is no kernel stack. */
 	key->kstack = STACK_NONE;
 	if (call_kind != CALL_USER && !filter.drops_kernel)
 		key->kstack = kernel_stack(ctx, cpu, task, regs, hint, ip);
-	/* A thread on its way out has no memory left to have a stack in. */
+	/* An exiting thread may have no user memory any more. */
 	if (!has_user || filter.drops_user || task->flags & PF_EXITING)
 		return;
 	w = unwind_begin(task, UNWIND_AT_SWITCH);
@@ -211,13 +223,13 @@ static __always_inline void call_stream(struct cpu *cpu, const struct sample_key
 	bpf_ringbuf_submit(r, ring_flags());
 }
 
-/* A process's threads are one row, except where some of them only are asked for. */
+/* True if rows are per thread: only if the filter asks for some threads of a process. */
 static __always_inline bool by_thread(void)
 {
 	return filter.has_tids || filter.comm_len;
 }
 
-/* The row of a key; its name is the one at the first call in the window. */
+/* Returns the row of a key, with the name at its first call in the window. */
 static __always_inline struct sample_sums *call_row(void *window, const struct sample_key *key,
 						    struct task_struct *task)
 {
@@ -265,7 +277,7 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 	count = call_pick(cpu);
 	if (!count)
 		return;
-	/* One that is not recorded, or not streamed, is stood for by the next one that is. */
+	/* The next recorded call stands for one that is refused here. */
 	if (!call_is_affordable(cpu, now) || (streams && !call_is_due(now))) {
 		cpu->counts.calls_refused += count;
 		return;
@@ -286,8 +298,8 @@ static __always_inline void call_record(void *ctx, struct cpu *cpu, struct task_
 }
 
 /*
- * An interrupt's call comes on top of one that is being recorded, and a thread that is preempted in
- * a program's function may be followed by one that calls it too: scratch is the first one's.
+ * Records a call. Another one may be in progress on this CPU, if an interrupt makes a call or a
+ * thread is preempted in a uprobe: it owns the buffers, and this call is counted as lost.
  */
 static __noinline int call_handle(void *ctx, __u64 ip)
 {
@@ -311,7 +323,7 @@ static __noinline int call_handle(void *ctx, __u64 ip)
 	return 0;
 }
 
-/* Loaded for many functions at once where the kernel can, else attached to each. */
+/* Attached to many functions at once (kprobe.multi) if the kernel can, else to each. */
 SEC("?kprobe")
 int on_function(struct pt_regs *ctx)
 {
@@ -326,7 +338,8 @@ int on_user_function(struct pt_regs *ctx)
 	return call_handle(ctx, NO_FUNCTION);
 }
 
-/* One program a tracepoint: until 6.10 (68ca5d4eebb8) nothing else tells which one it was. */
+/* A program for each tracepoint: before 6.10 (68ca5d4eebb8) a program cannot know which one ran it.
+ */
 #define ON_TRACEPOINT(n)                                        \
 	SEC("?tp_btf")                                          \
 	int on_tracepoint_##n(void *ctx)                        \

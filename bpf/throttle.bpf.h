@@ -49,7 +49,8 @@ static __always_inline __u64 throttle_clock(struct cfs_rq *queue)
 	return sum;
 }
 
-/* As throttle_clock(), for a queue that the thread may have left and that may have been freed. */
+/* Returns throttle_clock() of a queue that the thread may have left and that may have been freed.
+ */
 static __always_inline __u64 throttle_clock_at(struct cfs_rq *queue)
 {
 	__u64 sum = 0, since;

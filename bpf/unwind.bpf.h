@@ -598,7 +598,7 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 	w->first = 0;
 	w->seen = 0;
 	w->tgid = tgid;
-	w->search.is_told = 0;
+	w->search.has_segments = 0;
 	w->sequence = unwind_sequence(task);
 	if (!entry)
 		return;
@@ -616,7 +616,7 @@ static __always_inline void unwind_find_process(struct unwind_walk *w, struct ta
 	w->first = p.first;
 	w->n_segments = p.n;
 	w->generation = p.generation;
-	w->search.is_told = 1;
+	w->search.has_segments = 1;
 	if (p.seen >> 32 == w->sequence >> 32)
 		w->seen = (__u32)p.seen;
 }

@@ -34,8 +34,8 @@ enum unwind_code_found {
 };
 
 /*
- * A search for an address. Input: mm, is_told, and the daemon's segment at the address, if it has
- * one. Output of UNWIND_CODE_FOUND: start, size, bias, table, is_generated.
+ * A search for an address. Input: mm, has_segments, and the daemon's segment at the address, if it
+ * has one. Output of UNWIND_CODE_FOUND: start, size, bias, table, is_generated.
  */
 struct unwind_search {
 	__u64 node[UNWIND_NODE_WORDS];
@@ -44,8 +44,8 @@ struct unwind_search {
 	__u64 start, size, bias;
 	__u32 table, is_generated;
 	__u32 n_found;
-	__u32 is_told; /* the daemon has segments of the process; only new mappings are to be found
-			*/
+	__u32 has_segments; /* the daemon has segments of the process
+			     */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
 	/* Not on the stack: the kernel's limit of 512 bytes is for all callers together. */
 	struct unwind_code code;
@@ -175,7 +175,7 @@ static __always_inline bool unwind_found_add(struct unwind_search *s,
 			return true;
 	i = s->n_found;
 	if (i >= UNWIND_FOUND_MAX)
-		return !s->is_told;
+		return !s->has_segments;
 	s->found[i] = *f;
 	s->n_found = i + 1;
 	return true;

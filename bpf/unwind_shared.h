@@ -61,7 +61,7 @@ enum unwind_saved_kind {
 	UNWIND_SAVED_SP, /* at sp + offset */
 };
 
-/* What a struct unwind_frame cannot express. Registers by their DWARF numbers. */
+/* A frame that struct unwind_frame cannot express. Registers have their DWARF numbers. */
 struct unwind_rule {
 	__u8 cfa_kind;
 	__u8 cfa_register;

@@ -2,11 +2,11 @@
 #ifndef STACKD_BPF_WAKE_BPF_H
 #define STACKD_BPF_WAKE_BPF_H
 
-/* Where an interrupt's part of a stack ends, and one number for a path of wakers. */
+/* Finds where an interrupt's part of a stack ends, and hashes a path of wakers. */
 
 #include "stack.bpf.h"
 
-/* Where the linker puts what interrupts and softirqs enter by (include/linux/interrupt.h). */
+/* The sections of the entry functions of interrupts and softirqs (include/linux/interrupt.h). */
 extern const void __irqentry_text_start __ksym __weak;
 extern const void __irqentry_text_end __ksym __weak;
 extern const void __softirqentry_text_start __ksym __weak;
@@ -19,9 +19,11 @@ static __always_inline bool is_entry(__u64 ip)
 	return ip >= (__u64)&__softirqentry_text_start && ip < (__u64)&__softirqentry_text_end;
 }
 
-/* Up to the function that the interrupt came in by; r as bpf_get_stack() has it, before and after.
+/*
+ * Truncates a stack behind the entry function of the interrupt. r: its bytes as bpf_get_stack()
+ * returned them. Returns the bytes that are left.
  */
-static __always_inline long wake_cut(const struct scratch *s, long r)
+static __always_inline long wake_truncate(const struct scratch *s, long r)
 {
 	__u32 i;
 
@@ -34,7 +36,7 @@ static __always_inline long wake_cut(const struct scratch *s, long r)
 	return r;
 }
 
-/* By content, as stacks are. */
+/* Returns a hash of the links, so that equal paths have one id. */
 static __always_inline __u64 wake_path(const struct wake_link *links)
 {
 	const __u64 *words = (const __u64 *)links;

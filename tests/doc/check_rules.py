@@ -70,6 +70,8 @@ DOORS = {
     r"systemd/": ("daemon/base",),
     r"sqlite3|zstd": ("daemon/store",),
 }
+# Types of the kernel, which clash with those of libc.
+BPF_ONLY = ("bpf/kernel.h", "bpf/io_kernel.h")
 # Tests may use what they test with.
 EXEMPT = re.compile(r"tests/")
 
@@ -156,6 +158,19 @@ def compile_alone(root, build, path):
     return path, done.returncode, done.stderr
 
 
+def compile_bpf_alone(root, path):
+    """Compiles a header of the programs in the kernel for their machine, included twice."""
+    multiarch = subprocess.run(["cc", "-print-multiarch"], stdout=subprocess.PIPE, encoding="utf-8",
+                               check=True).stdout.strip()
+    done = subprocess.run(
+        ["clang", "--target=bpf", "-mcpu=v3", "-O2", "-std=gnu11", "-fsyntax-only", "-Wall", "-Werror",
+         "-Wno-unused-function", "-D__TARGET_ARCH_x86", "-idirafter", f"/usr/include/{multiarch}",
+         "-I", root, "-x", "c", "-"],
+        input=f'#include "{path}"\n#include "{path}"\n',
+        stderr=subprocess.PIPE, encoding="utf-8", check=False)
+    return path, done.returncode, done.stderr
+
+
 def main():
     root, build = sys.argv[1:]
     paths = source_files(root)
@@ -166,15 +181,19 @@ def main():
         if path.endswith((".c", ".h")):
             check_includes(path, text)
     check_format(root, [p for p in paths if p.endswith((".c", ".h"))])
-    # What is under bpf/ is compiled for the kernel's machine, by its own build.
-    headers = [p for p in paths if p.endswith(".h") and not re.match(r"bpf/(?!shared)", p)]
+    headers = [p for p in paths if p.endswith(".h") and not p.endswith(".bpf.h") and
+               p not in BPF_ONLY]
+    bpf_headers = [p for p in paths if p.startswith("bpf/") and p.endswith(".h")]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, code, err in pool.map(lambda p: compile_alone(root, build, p), headers):
             if code != 0:
                 fail(f"{path}: does not compile alone:\n{err}")
+        for path, code, err in pool.map(lambda p: compile_bpf_alone(root, p), bpf_headers):
+            if code != 0:
+                fail(f"{path}: does not compile alone for BPF:\n{err}")
     if len(paths) < 10 or not headers:
         fail(f"found only {len(paths)} sources and {len(headers)} headers under {root}")
-    print(f"{len(paths)} files, {len(headers)} headers checked")
+    print(f"{len(paths)} files, {len(headers) + len(bpf_headers)} headers checked")
     sys.exit(1 if failures else 0)
 
 
