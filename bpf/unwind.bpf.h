@@ -248,7 +248,7 @@ static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 	struct unwind_part *part;
 
 	if (number >= w->table.n_parts)
-		return UNWIND_IS_INVALID;
+		return UNWIND_IS_NO_ROW;
 	part = (struct unwind_part *)unwind_word(w->table.parts + (__u32)number);
 	low = part ? *(volatile __u32 *)&part->at : 0;
 	if (!part || !low)
@@ -259,7 +259,7 @@ static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 	low += UNWIND_PART_PAGES + (n >> UNWIND_ROWS_BITS);
 	n &= (1 << UNWIND_ROWS_BITS) - 1;
 	if (!n)
-		return UNWIND_IS_INVALID;
+		return UNWIND_IS_NO_ROW;
 	pc &= (1 << UNWIND_PAGE_SHIFT) - 1;
 	for (i = 0; i < UNWIND_ROW_STEPS && n > 1; i++) {
 		half = n / 2;
@@ -269,10 +269,10 @@ static __always_inline __u32 unwind_find_frame(struct unwind_walk *w, __u64 at,
 	}
 	row = unwind_half_word(low) >> 16;
 	if (row >= w->table.n_frames)
-		return UNWIND_IS_INVALID;
+		return UNWIND_IS_NO_ROW;
 	word = unwind_word(w->table.parts + w->table.n_parts + row);
 	if (!word)
-		return UNWIND_IS_INVALID;
+		return UNWIND_IS_NO_ROW;
 	*(__u64 *)frame = *word;
 	return 0;
 }
@@ -312,7 +312,7 @@ static __always_inline long unwind_plain(struct unwind_walk *w, __u64 cfa, __s32
 	__u64 pair[2] = { w->bp, 0 }, bp_at = w->bp_at;
 
 	if (!unwind_is_frame(w, cfa))
-		return unwind_stop(w, UNWIND_IS_INVALID);
+		return unwind_stop(w, UNWIND_IS_NO_ROW);
 	if (bp_words)
 		bp_at = cfa + 8 * (__s64)bp_words;
 	if (bp_words == -2) {
@@ -478,7 +478,7 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32
 	/* vfork keeps its return address in a register, so its frame may be empty. */
 	if (!unwind_rule_cfa(w, &rule, &cfa) ||
 	    (!unwind_is_frame(w, cfa) && rule.pc_kind != UNWIND_SAVED_IN))
-		return unwind_stop(w, UNWIND_IS_INVALID);
+		return unwind_stop(w, UNWIND_IS_NO_ROW);
 	if (rule.bp_kind == UNWIND_SAVED_LOST) {
 		bp = 0;
 		bp_at = UNWIND_BP_NONE;
@@ -492,7 +492,7 @@ static __noinline long unwind_by_rule(struct unwind_walk *w, __u32 number, __u32
 	}
 	if (rule.pc_kind == UNWIND_SAVED_IN) {
 		if (!unwind_register(w, (__u32)rule.pc_offset, &pc))
-			return unwind_stop(w, UNWIND_IS_INVALID);
+			return unwind_stop(w, UNWIND_IS_NO_ROW);
 	} else {
 		at = cfa + (__s64)rule.pc_offset;
 		if (!unwind_read(&pc, sizeof(pc), at))
@@ -523,14 +523,14 @@ static __always_inline long unwind_leave(struct unwind_walk *w, __u64 at, struct
 	case UNWIND_RULE:
 		if (unwind_by_rule(w, (__u32)f.cfa, f.bx)) {
 			if (!w->flags)
-				w->flags = UNWIND_IS_INVALID;
+				w->flags = UNWIND_IS_NO_ROW;
 			return 1;
 		}
 		return 0;
 	case UNWIND_FRAME:
 		return unwind_frame_pointer(w);
 	default:
-		return unwind_stop(w, UNWIND_IS_INVALID);
+		return unwind_stop(w, UNWIND_IS_NO_ROW);
 	}
 }
 
@@ -555,7 +555,7 @@ static long unwind_step(__u32 i, void *context)
 		return unwind_frame_pointer(w);
 	if (w->table.state != UNWIND_LOADED)
 		return unwind_stop(w, w->table.state == UNWIND_ABSENT ? UNWIND_IS_NO_TABLE
-								      : UNWIND_IS_INVALID);
+								      : UNWIND_IS_NO_ROW);
 	flag = unwind_find_frame(w, at, &frame);
 	/* After an exec, pc is the program's first instruction, with nothing before it. */
 	if (!flag && frame.kind == UNWIND_INVALID && !i && !w->is_exact) {
@@ -655,7 +655,7 @@ static __always_inline bool unwind_start(struct unwind_walk *w, struct task_stru
 		return true;
 	w->ip[0] = w->pc;
 	w->n = 1;
-	w->flags = UNWIND_IS_INVALID;
+	w->flags = UNWIND_IS_NO_ROW;
 	return false;
 }
 

@@ -213,7 +213,7 @@ enum unwind_flag {
 	UNWIND_IS_NO_TABLE = 4,	  /* the rows of a file are not loaded */
 	UNWIND_IS_NO_MAPPING = 8, /* an address is in no known mapping */
 	UNWIND_IS_FAULT = 16,	  /* the stack could not be read there */
-	UNWIND_IS_INVALID = 32,	  /* there is no row for an address, or the stack contradicts it */
+	UNWIND_IS_NO_ROW = 32,	  /* there is no row for an address, or the stack contradicts it */
 	UNWIND_IS_FRAME_POINTERS = 64, /* some frames were found by frame pointers */
 };
 

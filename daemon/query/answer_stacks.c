@@ -20,7 +20,7 @@ static const struct {
 	{ STACK_IS_FAULT, "fault" },	     { STACK_IS_NEW_THREAD, "new_thread" },
 	{ STACK_IS_NO_HOOK, "no_hook" },     { STACK_IS_UNREAD, "unread" },
 	{ STACK_IS_NO_TABLE, "no_table" },   { STACK_IS_NO_MAPPING, "no_mapping" },
-	{ STACK_IS_INVALID, "no_row" },
+	{ STACK_IS_NO_ROW, "no_row" },
 };
 
 const char *answer_stack_flag(size_t i)

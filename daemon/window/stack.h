@@ -39,7 +39,7 @@ enum stack_flags {
 	/* Why a user stack ends before the thread's first function: */
 	STACK_IS_NO_TABLE = 1 << 16,   /* the rows of a file were not loaded */
 	STACK_IS_NO_MAPPING = 1 << 17, /* an address in nothing known to be mapped */
-	STACK_IS_INVALID = 1 << 18,    /* no row says how to go on */
+	STACK_IS_NO_ROW = 1 << 18,     /* no row says how to go on */
 };
 
 struct stack {
