@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,8 +43,6 @@ struct daemon {
 	struct server *server;
 	struct loop_timer *status_timer;
 	struct loop_timer *watchdog_timer;
-	int64_t status_ns; /* when the line of the service manager was made */
-	uint64_t status_events[PROBE_KIND_N];
 };
 
 static void on_stop_signal(int signo, void *userdata)
@@ -55,52 +52,6 @@ static void on_stop_signal(int signo, void *userdata)
 	log_event(LOG_INFO, LOG_ID_STOPPING, NULL, "stopping: %s", strsignal(signo));
 	notify_stopping();
 	loop_stop(daemon->loop);
-}
-
-/* Events a second of a probe since the last time. */
-static uint64_t event_rate(struct daemon *daemon, enum probe_kind kind, uint64_t events)
-{
-	const int64_t now = clock_ns(CLOCK_MONOTONIC);
-	const int64_t ms = (now - daemon->status_ns) / NS_PER_MS;
-	const uint64_t grown = events - daemon->status_events[kind];
-
-	daemon->status_events[kind] = events;
-	if (daemon->status_ns == 0 || ms <= 0)
-		return 0;
-	return grown * 1000 / (uint64_t)ms;
-}
-
-static uint64_t losses_sum(const struct drain_stats *drain)
-{
-	uint64_t lost = 0;
-	unsigned int i;
-
-	for (i = 0; i < WINDOW_LOST_N; i++)
-		lost += drain->lost[i];
-	return lost;
-}
-
-/* "offcpu 5230 switches/s, lost 0; " */
-static size_t probe_status_print(struct daemon *daemon, enum probe_kind kind, char *out,
-				 size_t size)
-{
-	struct session *session = sessions_always(daemon->recorder.sessions, kind);
-	const char *name = probe_kind_name(kind);
-	bool has_waits = probe_kind_has_waits(kind);
-	struct drain_stats drain;
-	uint64_t rate;
-	int n;
-
-	if (!session_is_on(session)) {
-		n = snprintf(out, size, "%s off; ", name);
-	} else {
-		session_stats(session, &drain);
-		rate = event_rate(daemon, kind,
-				  has_waits ? drain.counts.switch_ins : drain.counts.samples);
-		n = snprintf(out, size, "%s %" PRIu64 " %s/s, lost %" PRIu64 "; ", name, rate,
-			     has_waits ? "switches" : "samples", losses_sum(&drain));
-	}
-	return n < 0 || (size_t)n >= size ? 0 : (size_t)n;
 }
 
 /* Pages between pieces in use are not given back by themselves, and a big answer leaves many. */
@@ -113,18 +64,10 @@ static void memory_trim(void)
 static void on_status(void *userdata)
 {
 	struct daemon *daemon = userdata;
-	struct history_stats history;
-	struct drain_stats drain;
-	char probes[384] = "";
-	unsigned int kind;
-	size_t n = 0;
+	char line[512];
 
-	history_stats(daemon->recorder.history, &history);
-	session_stats(sessions_always(daemon->recorder.sessions, PROBE_OFFCPU), &drain);
-	for (kind = 0; kind < PROBE_KIND_N; kind++)
-		n += probe_status_print(daemon, kind, probes + n, sizeof(probes) - n);
-	notify_status("%s%zu windows, %" PRIu64 " threads", probes, history.windows, drain.threads);
-	daemon->status_ns = clock_ns(CLOCK_MONOTONIC);
+	recorder_status_line(&daemon->recorder, line, sizeof(line));
+	notify_status("%s", line);
 	memory_trim();
 }
 
@@ -248,7 +191,7 @@ static int daemon_start(struct daemon *daemon)
 		.control = daemon->config->control_start_group,
 	};
 	char reason[512] = "";
-	int r = daemon->recorder.is_serve_only ? 0 : probe_check(reason, sizeof(reason));
+	int r = recorder_check(&daemon->recorder, reason, sizeof(reason));
 
 	if (r) {
 		log_error("%s", reason);
@@ -286,49 +229,6 @@ static void daemon_stop(struct daemon *daemon)
 	config_free(daemon->config);
 }
 
-static void log_probe(struct session *session)
-{
-	const struct session_info *info = session_info(session);
-	char probe[64], hook[128];
-	const char *fields[] = { probe, NULL, NULL };
-	struct probe_status status;
-
-	session_probe_status(session, &status);
-	snprintf(probe, sizeof(probe), "STACKD_PROBE=%s", info->id_text);
-	if (!status.is_on) {
-		/* What the settings say is no trouble. */
-		log_event(status.is_disabled ? LOG_INFO : LOG_WARNING, LOG_ID_PROBE_OFF, fields,
-			  "%s is off: %s", info->id_text,
-			  status.reason ? status.reason : "unknown");
-		return;
-	}
-	snprintf(hook, sizeof(hook), "STACKD_HOOK=%s", status.hook);
-	fields[1] = hook;
-	if (probe_kind_has_waits(info->kind))
-		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
-			  "recording %s, stacks by %s, waits from %lld us", info->id_text,
-			  status.hook, (long long)(info->min_wait_ns / NS_PER_US));
-	else if (info->kind == PROBE_IOLAT)
-		log_event(LOG_INFO, LOG_ID_RECORDING, fields, "recording iolat: %s", status.hook);
-	else
-		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
-			  "recording oncpu, samples by %s, one each %lld us", status.hook,
-			  (long long)info->period_ns / NS_PER_US);
-}
-
-static void log_started(const struct daemon *daemon)
-{
-	unsigned int kind;
-
-	if (daemon->recorder.is_serve_only) {
-		log_info("recording nothing, answering from disk");
-		return;
-	}
-	for (kind = 0; kind < PROBE_KIND_N; kind++)
-		if (!probe_kind_has_calls(kind))
-			log_probe(sessions_always(daemon->recorder.sessions, kind));
-}
-
 static int daemon_run(const struct options *options, struct config *config)
 {
 	struct daemon daemon = { .options = options, .config = config };
@@ -337,7 +237,7 @@ static int daemon_run(const struct options *options, struct config *config)
 	daemon.recorder.is_serve_only = options->action == OPTIONS_SERVE_ONLY;
 	r = daemon_start(&daemon);
 	if (!r) {
-		log_started(&daemon);
+		recorder_log_probes(&daemon.recorder);
 		on_status(&daemon);
 		notify_ready();
 		r = loop_run(daemon.loop);

@@ -74,9 +74,7 @@ int answer_session(struct arena *arena, struct session *session, struct wire_ses
 		.min_wait_ns = has_waits ? info->min_wait_ns : WIRE_ABSENT,
 		.period_ns = probe_kind_has(info->kind, PROBE_SAMPLES) ? (int64_t)info->period_ns
 								       : WIRE_ABSENT,
-		.count = (int64_t)(probe_kind_has(info->kind, PROBE_IO) ? stats.counts.ios
-				   : has_waits				? stats.counts.switch_ins
-									: stats.counts.samples),
+		.count = (int64_t)session_events(session, &stats),
 	};
 	session_calls_wire(session, &stats, out);
 	if (!out->id || !out->owner)

@@ -96,9 +96,8 @@ static void unwind_limits(struct recorder *recorder, struct limit_list *list)
 	uint64_t max_memory = recorder->config->unwind_max_memory;
 	struct unwind_stats stats;
 
-	if (!recorder->unwind)
+	if (!recorder_unwind_stats(recorder, &stats))
 		return;
-	unwind_stats(recorder->unwind, &stats);
 	/* Of the memory, only max_bytes are for rows; the rest is in use from the start. */
 	limit_add(list, "unwind.max_memory", max_memory, max_memory - stats.max_bytes + stats.bytes,
 		  stats.evictions + stats.no_room);

@@ -39,22 +39,6 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
-static int64_t map_bytes(struct recorder *recorder)
-{
-	struct session **list;
-	uint64_t bytes = 0;
-	size_t n, i;
-
-	if (sessions_list(recorder->sessions, &list, &n))
-		return 0;
-	for (i = 0; i < n; i++)
-		bytes += session_map_bytes(list[i]);
-	sessions_list_free(list, n);
-	if (recorder->unwind_maps)
-		bytes += unwind_maps_bytes(recorder->unwind_maps);
-	return (int64_t)bytes;
-}
-
 static void usage_make(struct recorder *recorder, struct wire_status_reply *reply)
 {
 	struct rusage usage = {};
@@ -63,7 +47,7 @@ static void usage_make(struct recorder *recorder, struct wire_status_reply *repl
 	reply->user_ns = timeval_ns(&usage.ru_utime);
 	reply->system_ns = timeval_ns(&usage.ru_stime);
 	reply->rss_bytes = rss_bytes();
-	reply->map_bytes = map_bytes(recorder);
+	reply->map_bytes = (int64_t)recorder_map_bytes(recorder);
 	reply->stats_enabled = stats_are_enabled();
 }
 
@@ -100,12 +84,11 @@ static int unwind_make(struct recorder *recorder, struct answer *answer)
 	struct unwind_stats stats;
 	struct wire_unwind *wire;
 
-	if (!recorder->unwind)
+	if (!recorder_unwind_stats(recorder, &stats))
 		return 0;
 	wire = arena_alloc(answer->arena, sizeof(*wire));
 	if (!wire)
 		return -ENOMEM;
-	unwind_stats(recorder->unwind, &stats);
 	*wire = (struct wire_unwind){
 		.files = (int64_t)stats.tables,
 		.bytes = (int64_t)stats.bytes,

@@ -143,6 +143,11 @@ static int recorder_sessions(struct recorder *recorder, const struct config *con
 	return sessions_new(&options, &recorder->sessions);
 }
 
+int recorder_check(const struct recorder *recorder, char *reason, size_t size)
+{
+	return recorder->is_serve_only ? 0 : probe_check(reason, size);
+}
+
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size)
 {

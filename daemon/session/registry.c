@@ -41,7 +41,7 @@ static bool session_is_over(struct session *session)
 {
 	struct drain_stats stats;
 
-	if (!probe_kind_has_calls(session->info.kind))
+	if (!probe_kind_has(session->info.kind, PROBE_CALLS))
 		return false;
 	session_stats(session, &stats);
 	return stats.is_over;
@@ -158,6 +158,17 @@ static bool has_cycles(const char *event)
 	return strcmp(event, "cycles") == 0;
 }
 
+/* True if an always-on session of a kind before `end` reports fork, exec and exit for all. */
+static bool processes_are_followed(const struct sessions *sessions, enum probe_kind end)
+{
+	enum probe_kind kind;
+
+	for (kind = 0; kind < end; kind++)
+		if (probe_kind_has(kind, PROBE_FOLLOWS) && session_is_on(sessions->always[kind]))
+			return true;
+	return false;
+}
+
 static int always_start(struct sessions *sessions, enum probe_kind kind, char *reason, size_t size)
 {
 	const struct config *config = sessions->options.config;
@@ -173,9 +184,7 @@ static int always_start(struct sessions *sessions, enum probe_kind kind, char *r
 	session->info.period_ns = NS_PER_S / config->oncpu_frequency;
 	session->info.with_cycles = has_cycles(config->oncpu_event);
 	session->info.until_real_ns = INT64_MAX;
-	/* One of them tells of processes, and one does it best. */
-	session->notes_processes =
-		kind == PROBE_OFFCPU || !session_is_on(sessions->always[PROBE_OFFCPU]);
+	session->notes_processes = !processes_are_followed(sessions, kind);
 	sessions->always[kind] = session;
 	return session_begin(session, &sessions->options, reason, size);
 }
@@ -190,12 +199,6 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size)
 		r = always_start(sessions, kind, reason, size);
 	kernel_btf_release();
 	return r;
-}
-
-static bool processes_are_noted(const struct sessions *sessions)
-{
-	return session_is_on(sessions->always[PROBE_OFFCPU]) ||
-	       session_is_on(sessions->always[PROBE_ONCPU]);
 }
 
 /* Forgets the oldest that has ended, where there are many. The list is locked. */
@@ -274,7 +277,7 @@ static int place_give(struct sessions *sessions, struct session *session)
 	return r;
 }
 
-/* Times, in which the settings fill in what is not asked for. */
+/* Sets times and rates of a client's session: those of the request, else those of the settings. */
 static void info_fill(const struct sessions *sessions, const struct session_request *request,
 		      struct session *session)
 {
@@ -283,15 +286,15 @@ static void info_fill(const struct sessions *sessions, const struct session_requ
 
 	info->min_wait_ns = session->filter.min_ns ? session->filter.min_ns
 						   : probe_min_wait(info->kind, config);
-	if (info->kind == PROBE_STACKSNOOP)
+	if (probe_kind_has(info->kind, PROBE_STREAMS))
 		info->rate = request->rate ? request->rate : config->stacksnoop_rate;
-	if (probe_kind_has_calls(info->kind))
+	if (!probe_kind_has(info->kind, PROBE_SAMPLES))
 		return;
 	info->period_ns = request->period_ns
 				  ? request->period_ns
 				  : NS_PER_S / (request->frequency_hz ? request->frequency_hz
 								      : config->oncpu_frequency);
-	/* A period is in time: only of what is sampled in time. */
+	/* A period is in ns, so it goes with the clock only. */
 	info->with_cycles = request->event ? has_cycles(request->event)
 					   : !request->period_ns && has_cycles(config->oncpu_event);
 }
@@ -318,7 +321,7 @@ static int session_open(struct sessions *sessions, const struct session_request 
 	if (r)
 		return r;
 	session->hash_seed = sessions->hash_seed;
-	session->notes_processes = !processes_are_noted(sessions);
+	session->notes_processes = !processes_are_followed(sessions, PROBE_KIND_N);
 	info_fill(sessions, request, session);
 	r = session_check(session, request, error);
 	if (!r)

@@ -66,10 +66,10 @@ static int session_copy(struct session *session, const struct session_request *r
 		if (r)
 			return r;
 	}
-	/* Of waits, threads are recorded by what they are, not by where. */
+	/* The programs of waits keep sums of threads in any cgroup: a query has to look. */
 	r = filter_init(&session->filter, wire, error);
-	session->filter.knows_cgroup = !probe_kind_has_waits(request->kind);
-	session->filter.knows_threads = request->kind == PROBE_IOLAT;
+	session->filter.knows_cgroup = !probe_kind_has(request->kind, PROBE_WAITS);
+	session->filter.knows_threads = !probe_kind_has(request->kind, PROBE_THREADS);
 	return r;
 }
 
@@ -223,7 +223,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 	};
 	int r;
 
-	if (session->info.kind == PROBE_STACKSNOOP && !session->info.is_always) {
+	if (probe_kind_has(session->info.kind, PROBE_STREAMS) && !session->info.is_always) {
 		session->calls = calls_new();
 		if (!session->calls)
 			return -ENOMEM;
@@ -348,7 +348,7 @@ int session_note(struct session *session, struct arena *arena, const char **out)
 	pthread_rwlock_rdlock(&session->lock);
 	if (session->reason[0])
 		text = session->reason;
-	else if (probe_kind_has_calls(session->info.kind) && session->probe)
+	else if (probe_kind_has(session->info.kind, PROBE_CALLS) && session->probe)
 		text = session->status.reason;
 	if (text)
 		*out = arena_strdup(arena, text);
@@ -379,6 +379,15 @@ void session_stats(struct session *session, struct drain_stats *out)
 	else
 		*out = session->stats;
 	pthread_rwlock_unlock(&session->lock);
+}
+
+uint64_t session_events(const struct session *session, const struct drain_stats *stats)
+{
+	const enum probe_kind kind = session->info.kind;
+
+	return probe_kind_has(kind, PROBE_IO)	   ? stats->counts.ios
+	       : probe_kind_has(kind, PROBE_WAITS) ? stats->counts.switch_ins
+						   : stats->counts.samples;
 }
 
 void session_probe_status(struct session *session, struct probe_status *out)

@@ -151,6 +151,10 @@ int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out);
 /* Counts up to now, or to its end. */
 void session_stats(struct session *session, struct drain_stats *out);
 
+/* Returns how many events of its kind the programs counted, filtered ones too: probe_kind_events().
+ */
+uint64_t session_events(const struct session *session, const struct drain_stats *stats);
+
 /* How many functions it is on, or was. */
 size_t session_functions(struct session *session);
 

@@ -41,11 +41,11 @@ int targets_search(const char *text, bool is_regex, const struct target_tasks *t
 	return r && why[0] ? invalid(error, why) : r;
 }
 
-/* In the words of each tool. */
+/* Says that a pattern matches nothing, in the words of the bcc tool of that name. */
 static int none_found(const struct targets *targets, const char *text, enum probe_kind kind,
 		      struct wire_error *error)
 {
-	bool is_snoop = kind == PROBE_STACKSNOOP;
+	bool is_snoop = probe_kind_has(kind, PROBE_STREAMS);
 
 	return wire_error_set(
 		error, -EINVAL, ERROR_INVALID_FILTER, "function",
@@ -112,19 +112,21 @@ int session_targets(struct session *session, const struct session_request *reque
 		    const struct config *config, struct wire_error *error)
 {
 	const char *name = probe_kind_name(session->info.kind);
+	char kinds[64];
 	int r;
 
-	if (!probe_kind_has_calls(session->info.kind)) {
+	if (!probe_kind_has(session->info.kind, PROBE_CALLS)) {
 		if (!request->function && !request->is_regex && !request->rate)
 			return 0;
+		probe_kinds_with(PROBE_CALLS, " and ", kinds, sizeof(kinds));
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
-				      "%s traces no functions: stackcount and stacksnoop do", name);
+				      "%s traces no functions: %s do", name, kinds);
 	}
 	if (!request->function)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
 				      "%s needs a function, as in: stackctl record %s vfs_read",
 				      name, name);
-	if (request->rate && session->info.kind != PROBE_STACKSNOOP)
+	if (request->rate && !probe_kind_has(session->info.kind, PROBE_STREAMS))
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "rate",
 				      "%s streams nothing: only stacksnoop does", name);
 	r = function_find(session, request, error);
