@@ -14,18 +14,26 @@
 
 enum { ARRAY_LEAST = 8 };
 
+/* Returns the capacity that an array of this one gets when it must hold n members. */
+static inline size_t array_capacity(size_t capacity, size_t n)
+{
+	size_t wanted = capacity + capacity / 2;
+
+	if (n <= capacity)
+		return capacity;
+	if (wanted < n)
+		wanted = n;
+	return wanted < ARRAY_LEAST ? ARRAY_LEAST : wanted;
+}
+
 /* Makes room for n members of so many bytes at *array. Returns 0, or -ENOMEM with it unchanged. */
 static inline int array_grow(void **array, size_t *capacity, size_t n, size_t size)
 {
-	size_t wanted = *capacity + *capacity / 2;
+	size_t wanted = array_capacity(*capacity, n);
 	void *grown;
 
-	if (n <= *capacity)
+	if (wanted == *capacity)
 		return 0;
-	if (wanted < n)
-		wanted = n;
-	if (wanted < ARRAY_LEAST)
-		wanted = ARRAY_LEAST;
 	grown = wanted <= SIZE_MAX / size ? realloc(*array, wanted * size) : NULL;
 	if (!grown)
 		return -ENOMEM;

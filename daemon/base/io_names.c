@@ -37,26 +37,25 @@ static const char *const ops[IO_OPS] = {
 static const struct {
 	uint32_t magic;
 	const char *name;
-	bool is_disk;
 } magics[] = {
-	{ 0xef53, "ext4", true },	    { 0x58465342, "xfs", true },
-	{ 0x9123683e, "btrfs", true },	    { 0xf2f52010, "f2fs", true },
-	{ 0x4d44, "vfat", true },	    { 0x2011bab0, "exfat", true },
-	{ 0x7366746e, "ntfs3", true },	    { 0xca451a4e, "bcachefs", true },
-	{ 0x2fc12fc1, "zfs", true },	    { 0x73717368, "squashfs", true },
-	{ 0xe0f5e1e2, "erofs", true },	    { 0x9660, "iso9660", true },
-	{ IO_MAGIC_BLOCK, "disk", true },   { 0x6969, "nfs", true },
-	{ 0xff534d42, "cifs", true },	    { 0xfe534d42, "smb2", true },
-	{ 0x00c36400, "ceph", true },	    { 0x01021997, "9p", true },
-	{ 0x65735546, "fuse", true },	    { 0x794c7630, "overlay", true },
-	{ 0x01021994, "tmpfs", false },	    { 0x858458f6, "ramfs", false },
-	{ 0x958458f6, "hugetlbfs", false }, { 0x50495045, "pipe", false },
-	{ 0x534f434b, "socket", false },    { 0x09041934, "anon_inode", false },
-	{ 0x9fa0, "proc", false },	    { 0x62656572, "sysfs", false },
-	{ 0x63677270, "cgroup2", false },   { 0x27e0eb, "cgroup", false },
-	{ 0x1cd1, "devpts", false },	    { 0x64626720, "debugfs", false },
-	{ 0x74726163, "tracefs", false },   { 0x6e736673, "nsfs", false },
-	{ 0x19800202, "mqueue", false },    { IO_MAGIC_CHARACTER, "char", false },
+	{ 0xef53, "ext4" },	     { 0x58465342, "xfs" },
+	{ 0x9123683e, "btrfs" },     { 0xf2f52010, "f2fs" },
+	{ 0x4d44, "vfat" },	     { 0x2011bab0, "exfat" },
+	{ 0x7366746e, "ntfs3" },     { 0xca451a4e, "bcachefs" },
+	{ 0x2fc12fc1, "zfs" },	     { 0x73717368, "squashfs" },
+	{ 0xe0f5e1e2, "erofs" },     { 0x9660, "iso9660" },
+	{ IO_MAGIC_BLOCK, "disk" },  { 0x6969, "nfs" },
+	{ 0xff534d42, "cifs" },	     { 0xfe534d42, "smb2" },
+	{ 0x00c36400, "ceph" },	     { 0x01021997, "9p" },
+	{ 0x65735546, "fuse" },	     { 0x794c7630, "overlay" },
+	{ 0x01021994, "tmpfs" },     { 0x858458f6, "ramfs" },
+	{ 0x958458f6, "hugetlbfs" }, { 0x50495045, "pipe" },
+	{ 0x534f434b, "socket" },    { 0x09041934, "anon_inode" },
+	{ 0x9fa0, "proc" },	     { 0x62656572, "sysfs" },
+	{ 0x63677270, "cgroup2" },   { 0x27e0eb, "cgroup" },
+	{ 0x1cd1, "devpts" },	     { 0x64626720, "debugfs" },
+	{ 0x74726163, "tracefs" },   { 0x6e736673, "nsfs" },
+	{ 0x19800202, "mqueue" },    { IO_MAGIC_CHARACTER, "char" },
 };
 
 void io_calls_fill(uint8_t *out, size_t n)
@@ -126,16 +125,6 @@ const char *io_magic_name(uint32_t magic)
 		if (magics[i].magic == magic)
 			return magics[i].name;
 	return NULL;
-}
-
-bool io_magic_is_disk(uint32_t magic)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(magics); i++)
-		if (magics[i].magic == magic)
-			return magics[i].is_disk;
-	return magic != 0;
 }
 
 bool io_device_is(const char *device, const char *disk)

@@ -33,9 +33,6 @@ bool io_op_exists(const char *text);
 /* "ext4", "pipe"; NULL for one that is not known. */
 const char *io_magic_name(uint32_t magic);
 
-/* Whether it is on a disk, or a disk: no pipe, socket, terminal. */
-bool io_magic_is_disk(uint32_t magic);
-
 /* Whether a device is the disk or a part of it: vda1 of vda, nvme0n1p2 of nvme0n1. */
 bool io_device_is(const char *device, const char *disk);
 

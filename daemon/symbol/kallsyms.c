@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/base/hash.h"
 #include "daemon/symbol/alias_rank.h"
@@ -46,11 +47,11 @@ struct entry {
 /* What is needed while reading. */
 struct reader {
 	struct entry *entries;
-	size_t n, allocated;
+	size_t n, entries_capacity;
 	char *text;
-	size_t text_size, text_allocated;
+	size_t text_size, text_capacity;
 	struct kernel_module *modules;
-	size_t n_modules;
+	size_t n_modules, modules_capacity;
 	uint64_t core_start, core_end;
 	uint64_t any_address; /* stays 0 when the kernel hides them */
 	size_t lines;
@@ -83,7 +84,6 @@ static uint64_t module_identity(const char *name)
 /* Modules come in runs, so the last one is nearly always the one. */
 static int module_find(struct reader *reader, const char *name, uint16_t *index_out)
 {
-	struct kernel_module *modules;
 	char *copy;
 
 	for (size_t i = reader->n_modules; i-- > 0;) {
@@ -94,14 +94,12 @@ static int module_find(struct reader *reader, const char *name, uint16_t *index_
 	}
 	if (reader->n_modules == MODULES_MAX)
 		return -E2BIG;
-	modules = reallocarray(reader->modules, reader->n_modules + 1, sizeof(*modules));
-	if (!modules)
+	if (array_reserve(reader->modules, reader->modules_capacity, reader->n_modules + 1))
 		return -ENOMEM;
-	reader->modules = modules;
 	copy = strdup(name);
 	if (!copy)
 		return -ENOMEM;
-	modules[reader->n_modules] = (struct kernel_module){
+	reader->modules[reader->n_modules] = (struct kernel_module){
 		.name = copy,
 		.base = UINT64_MAX,
 		.file_id = module_identity(name),
@@ -114,15 +112,8 @@ static int text_add(struct reader *reader, const char *name, uint32_t *offset_ou
 {
 	size_t n = strlen(name) + 1;
 
-	if (reader->text_allocated - reader->text_size < n) {
-		size_t more = reader->text_allocated ? reader->text_allocated * 2 : 1 << 20;
-		char *text = realloc(reader->text, more);
-
-		if (!text)
-			return -ENOMEM;
-		reader->text = text;
-		reader->text_allocated = more;
-	}
+	if (array_reserve(reader->text, reader->text_capacity, reader->text_size + n))
+		return -ENOMEM;
 	memcpy(reader->text + reader->text_size, name, n);
 	*offset_out = (uint32_t)reader->text_size;
 	reader->text_size += n;
@@ -156,15 +147,8 @@ static int entry_add(struct reader *reader, uint64_t start, char type, const cha
 
 	if (reader->n == SYMBOLS_MAX)
 		return -E2BIG;
-	if (reader->n == reader->allocated) {
-		size_t more = reader->allocated ? reader->allocated * 2 : 1 << 16;
-		struct entry *entries = reallocarray(reader->entries, more, sizeof(*entries));
-
-		if (!entries)
-			return -ENOMEM;
-		reader->entries = entries;
-		reader->allocated = more;
-	}
+	if (array_reserve(reader->entries, reader->entries_capacity, reader->n + 1))
+		return -ENOMEM;
 	if (!is_marker(name)) {
 		r = text_add(reader, name, &entry.name);
 		if (r < 0)

@@ -122,11 +122,6 @@ bool symtab_equal(const struct symtab *x, const struct symtab *y)
 			  !memcmp(a->text, b->text, a->text_size)));
 }
 
-size_t symtab_functions(const struct symtab *symtab)
-{
-	return symtab->arrays.n;
-}
-
 size_t symtab_bytes(struct symtab *symtab)
 {
 	const struct symtab_arrays *a = &symtab->arrays;

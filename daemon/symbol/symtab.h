@@ -43,7 +43,7 @@ bool symtab_is_signal(const struct symtab *symtab, uint64_t address);
 /* Whether both hold the same functions under the same names. */
 bool symtab_equal(const struct symtab *a, const struct symtab *b);
 
-size_t symtab_functions(const struct symtab *symtab);
+/* Returns the memory it takes, in bytes. */
 size_t symtab_bytes(struct symtab *symtab);
 
 struct symtab *symtab_free(struct symtab *symtab);

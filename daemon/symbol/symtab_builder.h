@@ -29,7 +29,7 @@ struct symtab_builder {
 	struct symtab_range *code; /* executable sections, sorted */
 	size_t n_code;
 	struct symtab_candidate *items;
-	size_t n, allocated;
+	size_t n, items_capacity;
 	size_t n_nameless;
 	bool has_symtab; /* one gave functions: then static ones are listed too */
 };
@@ -42,12 +42,6 @@ const struct symtab_range *symtab_builder_code(const struct symtab_builder *buil
 
 /* -ENOMEM. */
 int symtab_builder_add(struct symtab_builder *builder, const struct symtab_candidate *item);
-
-/*
- * symtab_go.c: the functions that Go's runtime has a table of, which stays when other names are
- * stripped. Tables of unknown versions, and those that contradict themselves, give none. -ENOMEM.
- */
-int symtab_builder_read_go(struct symtab_builder *builder, Elf *elf);
 
 /* Reads all there is. Errors as symtab_load(), for the file itself only. */
 int symtab_builder_read(struct symtab_builder *builder, const struct elf_source *source,

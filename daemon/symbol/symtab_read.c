@@ -9,6 +9,7 @@
 #include "common/base.h"
 #include "daemon/elf/cfi.h"
 #include "daemon/elf/debug_file.h"
+#include "daemon/elf/go_pclntab.h"
 #include "daemon/symbol/symtab_builder.h"
 
 #define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
@@ -22,15 +23,6 @@ struct sections {
 	Elf_Scn *symtab, *dynsym, *frames;
 	uint64_t frames_address;
 };
-
-void symtab_builder_fini(struct symtab_builder *builder)
-{
-	for (size_t i = 0; i < builder->n_files; i++)
-		elf_end(builder->files[i]);
-	free(builder->unpacked);
-	free(builder->code);
-	free(builder->items);
-}
 
 static int range_compare(const void *a, const void *b)
 {
@@ -99,24 +91,6 @@ static int file_add(struct symtab_builder *builder, Elf *elf, struct sections *o
 	return sections_read(builder, elf, out);
 }
 
-const struct symtab_range *symtab_builder_code(const struct symtab_builder *builder,
-					       uint64_t address)
-{
-	size_t low = 0, high = builder->n_code;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (builder->code[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address >= builder->code[low - 1].end)
-		return NULL;
-	return &builder->code[low - 1];
-}
-
 static bool is_function(const GElf_Sym *symbol)
 {
 	int type = GELF_ST_TYPE(symbol->st_info);
@@ -124,21 +98,6 @@ static bool is_function(const GElf_Sym *symbol)
 	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx == SHN_ABS)
 		return false;
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
-}
-
-int symtab_builder_add(struct symtab_builder *builder, const struct symtab_candidate *item)
-{
-	if (builder->n == builder->allocated) {
-		size_t more = builder->allocated ? builder->allocated * 2 : 1024;
-		struct symtab_candidate *items = reallocarray(builder->items, more, sizeof(*items));
-
-		if (!items)
-			return -ENOMEM;
-		builder->items = items;
-		builder->allocated = more;
-	}
-	builder->items[builder->n++] = *item;
-	return 0;
 }
 
 static int symbol_add(struct symtab_builder *builder, const GElf_Sym *symbol,
@@ -264,6 +223,37 @@ static int packed_read(struct symtab_builder *builder, const struct elf_source *
 	return more_read(builder, elf_handle_open(&source));
 }
 
+/*
+ * Adds the functions in the table of Go's runtime, which remains when symbol tables are stripped.
+ * Tables of unknown versions, and those that contradict themselves, give none. -ENOMEM.
+ */
+static int go_read(struct symtab_builder *builder, Elf *elf)
+{
+	struct go_pclntab go;
+	bool is_go;
+	int r = 0;
+
+	if (!go_pclntab_open(elf, &go, &is_go))
+		return 0;
+	for (uint64_t i = 0; i < go.n_functions && !r; i++) {
+		struct go_function function;
+		struct symtab_candidate item = { 0 };
+		const struct symtab_range *code;
+
+		if (!go_pclntab_function(&go, i, &function))
+			continue;
+		code = symtab_builder_code(builder, function.start);
+		if (!code)
+			continue;
+		item.start = function.start;
+		item.end = function.end > code->end ? code->end : function.end;
+		item.name = function.name;
+		item.name_size = (uint16_t)function.name_size;
+		r = symtab_builder_add(builder, &item);
+	}
+	return r;
+}
+
 int symtab_builder_read(struct symtab_builder *builder, const struct elf_source *source,
 			const struct symtab_aids *aids)
 {
@@ -279,7 +269,7 @@ int symtab_builder_read(struct symtab_builder *builder, const struct elf_source 
 	if (r == 0 && !builder->has_symtab)
 		r = packed_read(builder, source);
 	if (r == 0 && !builder->has_symtab)
-		r = symtab_builder_read_go(builder, sections.elf);
+		r = go_read(builder, sections.elf);
 	/* Nearly always part of the other, but a file may have been stripped of single names. */
 	if (r == 0 && sections.dynsym)
 		r = symbols_read(builder, sections.elf, sections.dynsym);

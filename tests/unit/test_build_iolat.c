@@ -54,8 +54,6 @@ static void test_words(void **state)
 	assert_false(io_op_exists("dance"));
 	assert_string_equal(io_magic_name(0xef53), "ext4");
 	assert_null(io_magic_name(0x12345));
-	assert_true(io_magic_is_disk(0xef53));
-	assert_false(io_magic_is_disk(0x50495045));
 }
 
 static void test_devices(void **state)
