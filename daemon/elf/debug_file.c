@@ -14,7 +14,7 @@
 #include <lzma.h>
 
 #include "common/base.h"
-#include "daemon/host/open_in_root.h"
+#include "daemon/host/open_file.h"
 
 #define DEBUG_DIR	  "/usr/lib/debug"
 #define CHECKED_BYTES_MAX INT64_C(0x20000000) /* of a file whose checksum is made */

@@ -1,48 +1,76 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "bpf/unwind_shared.h"
 #include "common/base.h"
-#include "daemon/base/hash.h"
-#include "daemon/host/open_by_handle.h"
+#include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
-
-static struct module_code *slot_of(struct module_registry *registry,
-				   const struct unwind_code_key *key)
-{
-	return &registry->codes[hash64(HASH64_SEED, key, sizeof(*key)) % MODULE_CODES];
-}
 
 uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base)
 {
-	return unwind_state_of(inode, module->key.size, module->key.mtime_ns, base);
+	return unwind_state_of(inode, module->state.size, module->state.mtime_ns, base);
+}
+
+/* The key is of the same state of the file: it was not written over or replaced since the walk. */
+static bool is_same_state(const struct module *module, const struct unwind_code_key *key)
+{
+	return key->size == module->state.size && key->mtime_ns == module->state.mtime_ns;
 }
 
 struct module *module_find_code(struct module_registry *registry, const struct unwind_code_key *key)
 {
-	struct module_code *slot = slot_of(registry, key);
 	struct module *module = NULL;
+	struct module_code *code;
 
 	pthread_mutex_lock(&registry->lock);
-	if (slot->module && !memcmp(&slot->key, key, sizeof(*key))) {
-		module = slot->module;
+	HASH_FIND(hh, registry->codes, key, sizeof(*key), code);
+	if (code) {
+		module = code->module;
 		module->refs++;
 	}
 	pthread_mutex_unlock(&registry->lock);
 	return module;
 }
 
+static void code_forget(struct module_registry *registry, struct module_code *code)
+{
+	HASH_DELETE(hh, registry->codes, code);
+	free(code);
+}
+
+/* Without memory the key is not remembered, and is learned again. With registry.lock held. */
+static void code_remember(struct module *module, const struct unwind_code_key *key)
+{
+	struct module_registry *registry = module->registry;
+	struct module_code *code;
+
+	HASH_FIND(hh, registry->codes, key, sizeof(*key), code);
+	if (code) {
+		code->module = module;
+		return;
+	}
+	/* The hash lists its entries in the order in which they were added: the oldest is first. */
+	if (HASH_COUNT(registry->codes) >= MODULE_CODES_MAX)
+		code_forget(registry, registry->codes);
+	code = calloc(1, sizeof(*code));
+	if (!code)
+		return;
+	code->key = *key;
+	code->module = module;
+	HASH_ADD(hh, registry->codes, key, sizeof(code->key), code);
+	if (!HASH_HAS(code))
+		free(code);
+}
+
 void module_learn_code(struct module *module, const struct unwind_code_key *key)
 {
 	struct module_registry *registry = module->registry;
-	struct module_code *slot = slot_of(registry, key);
 
-	/* It may have been written over, or another one be mapped there, since the walk. */
-	if (key->size != module->key.size || key->mtime_ns != module->key.mtime_ns)
+	if (!is_same_state(module, key))
 		return;
 	pthread_mutex_lock(&registry->lock);
-	*slot = (struct module_code){ .key = *key, .module = module };
+	code_remember(module, key);
 	pthread_mutex_unlock(&registry->lock);
 	if (registry->unwind && (module->unwind || !module->is_elf))
 		unwind_code_learn(registry->unwind, module->unwind, key,
@@ -51,11 +79,11 @@ void module_learn_code(struct module *module, const struct unwind_code_key *key)
 
 void module_codes_forget(struct module *module)
 {
-	struct module_code *codes = module->registry->codes;
+	struct module_code *code, *next;
 
-	for (size_t i = 0; i < MODULE_CODES; i++)
-		if (codes[i].module == module)
-			codes[i].module = NULL;
+	HASH_ITER (hh, module->registry->codes, code, next)
+		if (code->module == module)
+			code_forget(module->registry, code);
 }
 
 struct module *module_open_code(struct module_registry *registry, const struct unwind_code_key *key)
@@ -67,10 +95,10 @@ struct module *module_open_code(struct module_registry *registry, const struct u
 	if (!key->inode || open_by_inode(key->dev, key->inode, key->generation, path, &fd) ||
 	    module_get(registry, -1, fd, path, &module))
 		return NULL;
-	if (key->size != module->key.size || key->mtime_ns != module->key.mtime_ns)
+	if (!is_same_state(module, key))
 		return module_unref(module);
 	module_learn_code(module, key);
-	/* Nobody may be left to keep the file open until rows are read in their turn. */
+	/* If the process has exited, the file is closed before the rows are read in their turn. */
 	if (!module_is_big(module))
 		module_unwind_load(module);
 	return module;

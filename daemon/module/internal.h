@@ -14,19 +14,14 @@
 #include <sys/stat.h>
 
 #include "bpf/unwind_shared.h"
+#include "daemon/base/file_state.h"
+#include "daemon/base/hash_table.h"
 #include "daemon/elf/file.h"
 #include "daemon/host/remote_mounts.h"
 #include "daemon/module/module.h"
 #include "daemon/unwind/unwind.h"
 
-#define MODULE_BUCKETS 1024
-#define MODULE_CODES   512
-
-/* What tells one state of a file from another; the vdso is all zeros. */
-struct module_key {
-	uint64_t dev, inode, size;
-	int64_t mtime_ns;
-};
+#define MODULE_CODES_MAX 512
 
 struct module_symbols {
 	struct symtab *symtab;
@@ -37,8 +32,8 @@ struct module_symbols {
 
 struct module {
 	struct module_registry *registry;
-	struct module *next; /* registry.buckets */
-	struct module_key key;
+	UT_hash_handle hh;	 /* in registry.modules */
+	struct file_state state; /* the vdso has only a size */
 	unsigned refs;
 	char *path;
 	uint64_t file_id;
@@ -60,16 +55,17 @@ struct module {
 	int debug_fd; /* its separate debug file, open as long as it is; -1: none */
 };
 
-/* Code as the kernel knows it. */
+/* The module behind a key by which the kernel knows code. */
 struct module_code {
+	UT_hash_handle hh; /* in registry.codes */
 	struct unwind_code_key key;
-	struct module *module; /* without a reference; NULL: none */
+	struct module *module; /* without a reference */
 };
 
 struct module_registry {
 	pthread_mutex_t lock;
-	struct module *buckets[MODULE_BUCKETS];
-	struct module_code codes[MODULE_CODES]; /* by hash of the key */
+	struct module *modules;	   /* by state */
+	struct module_code *codes; /* by key, MODULE_CODES_MAX at most */
 	struct module_symbols *symbols;
 	struct module *settling;   /* each with a reference */
 	struct module *wanting[2]; /* rows; each with a reference; big files second */
@@ -82,9 +78,8 @@ struct module_registry {
 	bool is_over; /* max_memory, all of it by tables in use */
 };
 
-/* module.c */
-struct module_key module_key_of(const struct stat *st);
-uint64_t module_identity(const struct elf_file *elf, const struct module_key *key);
+/* file.c */
+uint64_t module_identity(const struct elf_file *elf, const struct file_state *state);
 struct elf_source module_vdso_source(size_t size);
 size_t module_files(const struct module *module);
 /* The fd, and -1 stays behind. */

@@ -6,27 +6,16 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "common/base.h"
-#include "daemon/base/hash.h"
 #include "daemon/elf/debug_file.h"
-#include "daemon/host/open_in_root.h"
-#include "daemon/host/proc_maps.h"
+#include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
 
 #define FILES_MAX 1024 /* held open; beyond it a new file's symbols are read at once */
-
-int module_take_fd(int *fd)
-{
-	int taken = *fd;
-
-	*fd = -1;
-	return taken;
-}
 
 struct module_registry *module_registry_new(uint64_t max_memory)
 {
@@ -85,33 +74,22 @@ void module_registry_note_remote(struct module_registry *registry)
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* How many it holds open. */
-size_t module_files(const struct module *module)
+/* With registry.lock held. */
+static struct module *module_find(struct module_registry *registry, const struct file_state *state)
 {
-	return (size_t)(module->fd >= 0) + (module->debug_fd >= 0);
-}
+	struct module *module;
 
-static struct module **bucket(struct module_registry *registry, const struct module_key *key)
-{
-	return &registry->buckets[hash64(HASH64_SEED, key, sizeof(*key)) % MODULE_BUCKETS];
-}
-
-static struct module *module_find(struct module_registry *registry, const struct module_key *key)
-{
-	for (struct module *m = *bucket(registry, key); m; m = m->next) {
-		if (!memcmp(&m->key, key, sizeof(*key)))
-			return m;
-	}
-	return NULL;
+	HASH_FIND(hh, registry->modules, state, sizeof(*state), module);
+	return module;
 }
 
 static struct module *module_find_ref(struct module_registry *registry,
-				      const struct module_key *key)
+				      const struct file_state *state)
 {
 	struct module *module;
 
 	pthread_mutex_lock(&registry->lock);
-	module = module_find(registry, key);
+	module = module_find(registry, state);
 	if (module)
 		module->refs++;
 	pthread_mutex_unlock(&registry->lock);
@@ -150,12 +128,7 @@ static bool drop_ref(struct module *module)
 
 	if (--module->refs)
 		return false;
-	for (struct module **p = bucket(registry, &module->key); *p; p = &(*p)->next) {
-		if (*p == module) {
-			*p = module->next;
-			break;
-		}
-	}
+	HASH_DELETE(hh, registry->modules, module);
 	module_codes_forget(module);
 	registry->stats.modules--;
 	registry->stats.files -= module_files(module);
@@ -182,15 +155,8 @@ struct module *module_unref(struct module *module)
 	return NULL;
 }
 
-uint64_t module_identity(const struct elf_file *elf, const struct module_key *key)
-{
-	if (elf->build_id_size)
-		return hash64(HASH64_SEED, elf->build_id, elf->build_id_size);
-	return hash64(HASH64_SEED, key, sizeof(*key));
-}
-
 /* Takes the fd (-1: the vdso). */
-static int module_new(struct module_registry *registry, const struct module_key *key, int fd,
+static int module_new(struct module_registry *registry, const struct file_state *state, int fd,
 		      const struct elf_source *source, const char *path, struct module **out)
 {
 	_cleanup_(module_destroyp) struct module *module = calloc(1, sizeof(*module));
@@ -202,7 +168,7 @@ static int module_new(struct module_registry *registry, const struct module_key 
 	}
 	pthread_mutex_init(&module->load_lock, NULL);
 	module->registry = registry;
-	module->key = *key;
+	module->state = *state;
 	module->fd = fd;
 	module->debug_fd = -1;
 	module->refs = 1;
@@ -217,33 +183,38 @@ static int module_new(struct module_registry *registry, const struct module_key 
 	/* Code may be generated into a file of any kind; only a broken ELF file is a failure. */
 	if (r == -EBADMSG)
 		module_registry_note_unreadable(registry);
-	module->file_id = module_identity(&module->elf, key);
+	module->file_id = module_identity(&module->elf, state);
 	module_unwind_init(module);
 	*out = TAKE(module);
 	return 0;
 }
 
-/* Puts a new module into the registry, unless another thread was faster: then that one counts. */
+/*
+ * Adds a new module to the registry and returns it. If another thread has added the same file
+ * meanwhile, that module is returned instead; without memory, NULL. In both cases this one is
+ * destroyed. *is_crowded_out: more files are open than may be.
+ */
 static struct module *module_register(struct module *module, bool *is_crowded_out)
 {
 	struct module_registry *registry = module->registry;
 	struct module *known;
 
 	pthread_mutex_lock(&registry->lock);
-	known = module_find(registry, &module->key);
+	known = module_find(registry, &module->state);
 	if (known) {
 		known->refs++;
 	} else {
-		module->next = *bucket(registry, &module->key);
-		*bucket(registry, &module->key) = module;
-		registry->stats.modules++;
-		registry->stats.files += module_files(module);
+		HASH_ADD(hh, registry->modules, state, sizeof(module->state), module);
+		if (HASH_HAS(module)) {
+			known = module;
+			registry->stats.modules++;
+			registry->stats.files += module_files(module);
+		}
 	}
 	*is_crowded_out = registry->stats.files > registry->files_max;
 	pthread_mutex_unlock(&registry->lock);
-	if (!known)
-		return module;
-	module_destroy(module);
+	if (known != module)
+		module_destroy(module);
 	return known;
 }
 
@@ -273,16 +244,6 @@ static void module_reopen(struct module *module, int path_fd)
 	pthread_mutex_unlock(&module->load_lock);
 	if (spare >= 0)
 		close(spare);
-}
-
-struct module_key module_key_of(const struct stat *st)
-{
-	return (struct module_key){
-		.dev = st->st_dev,
-		.inode = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.mtime_ns = (int64_t)st->st_mtim.tv_sec * NS_PER_S + st->st_mtim.tv_nsec,
-	};
 }
 
 struct remote_query {
@@ -322,7 +283,7 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 	       struct module **out)
 {
 	struct elf_source source = { 0 };
-	struct module_key key;
+	struct file_state state;
 	struct module *module;
 	bool is_crowded_out;
 	struct stat st;
@@ -332,8 +293,8 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	key = module_key_of(&st);
-	module = module_find_ref(registry, &key);
+	state = file_state_of(&st);
+	module = module_find_ref(registry, &state);
 	if (module) {
 		module_reopen(module, path_fd);
 		*out = module;
@@ -343,70 +304,37 @@ int module_get(struct module_registry *registry, int proc_fd, int path_fd, const
 	if (fd < 0)
 		return fd;
 	source.fd = fd;
-	r = module_new(registry, &key, fd, &source, path, &module);
+	r = module_new(registry, &state, fd, &source, path, &module);
 	if (r < 0)
 		return r;
 	module_find_debug(module, proc_fd);
 	module = module_register(module, &is_crowded_out);
+	if (!module)
+		return -ENOMEM;
 	if (is_crowded_out)
 		module_close(module);
 	*out = module;
 	return 0;
 }
 
-static size_t vdso_size;
-static pthread_once_t vdso_once = PTHREAD_ONCE_INIT;
-
-static void vdso_measure(void)
-{
-	uint64_t address = getauxval(AT_SYSINFO_EHDR);
-	_cleanup_(proc_maps_fini) struct proc_maps mappings = { 0 };
-	_cleanup_(fclosep) FILE *in = NULL;
-
-	if (!address)
-		return;
-	in = fopen("/proc/self/maps", "re");
-	if (!in || proc_maps_read(in, &mappings) < 0)
-		return;
-	for (size_t i = 0; i < mappings.n; i++) {
-		if (mappings.items[i].start == address)
-			vdso_size = mappings.items[i].end - address;
-	}
-}
-
-size_t module_vdso_size(void)
-{
-	pthread_once(&vdso_once, vdso_measure);
-	return vdso_size;
-}
-
-struct elf_source module_vdso_source(size_t size)
-{
-	return (struct elf_source){
-		.fd = -1,
-		.image = (const void *)getauxval(AT_SYSINFO_EHDR),
-		.image_size = size,
-	};
-}
-
 int module_get_vdso(struct module_registry *registry, struct module **out)
 {
-	struct module_key key = { .size = module_vdso_size() };
-	struct elf_source source = module_vdso_source(key.size);
+	struct file_state state = { .size = module_vdso_size() };
+	struct elf_source source = module_vdso_source(state.size);
 	struct module *module;
 	bool is_crowded_out;
 	int r;
 
-	if (!key.size)
+	if (!state.size)
 		return -ENODATA;
-	*out = module_find_ref(registry, &key);
+	*out = module_find_ref(registry, &state);
 	if (*out)
 		return 0;
-	r = module_new(registry, &key, -1, &source, "[vdso]", &module);
+	r = module_new(registry, &state, -1, &source, "[vdso]", &module);
 	if (r < 0)
 		return r;
 	*out = module_register(module, &is_crowded_out);
-	return 0;
+	return *out ? 0 : -ENOMEM;
 }
 
 void module_add_live(struct module *module)

@@ -10,10 +10,11 @@
 
 static struct module *module_of(struct module_registry *registry, uint64_t file_id)
 {
-	for (size_t i = 0; i < MODULE_BUCKETS; i++)
-		for (struct module *m = registry->buckets[i]; m; m = m->next)
-			if (m->file_id == file_id && m->fd >= 0)
-				return m;
+	struct module *module, *next;
+
+	HASH_ITER (hh, registry->modules, module, next)
+		if (module->file_id == file_id && module->fd >= 0)
+			return module;
 	return NULL;
 }
 
@@ -73,13 +74,13 @@ static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id,
 {
 	_cleanup_(elf_file_fini) struct elf_file elf = { 0 };
 	struct elf_source source = { .fd = fd };
-	struct module_key key;
+	struct file_state state;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || elf_file_read(&source, &elf) < 0)
 		return false;
-	key = module_key_of(&st);
-	if (module_identity(&elf, &key) != file_id)
+	state = file_state_of(&st);
+	if (module_identity(&elf, &state) != file_id)
 		return false;
 	if (*debug_fd < 0)
 		*debug_fd = debug_file_open(root_fd, path, &elf, is_remote, host);

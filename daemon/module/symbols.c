@@ -34,7 +34,7 @@ void module_symbols_drop_unused(struct module_registry *registry, struct module_
 
 static bool is_reloadable(const struct module *module)
 {
-	return module->fd >= 0 || !module->key.inode;
+	return module->fd >= 0 || !module->state.inode;
 }
 
 static bool is_better_victim(const struct module *a, const struct module *b)
@@ -52,15 +52,12 @@ static void symbols_evict(struct module_registry *registry)
 {
 	while (module_registry_symbol_bytes(registry) > registry->max_memory) {
 		struct module_symbols *symbols;
-		struct module *oldest = NULL;
+		struct module *oldest = NULL, *module, *next;
 
-		for (size_t i = 0; i < MODULE_BUCKETS; i++) {
-			for (struct module *m = registry->buckets[i]; m; m = m->next) {
-				if (m->symbols && !m->symbols->users &&
-				    (!oldest || is_better_victim(m, oldest)))
-					oldest = m;
-			}
-		}
+		HASH_ITER (hh, registry->modules, module, next)
+			if (module->symbols && !module->symbols->users &&
+			    (!oldest || is_better_victim(module, oldest)))
+				oldest = module;
 		if (!oldest) {
 			registry->is_over = true;
 			return;
@@ -80,20 +77,19 @@ static void symbols_evict(struct module_registry *registry)
  */
 static size_t symbols_drop_idle(struct module_registry *registry, int64_t before_ns)
 {
+	struct module *module, *next;
 	size_t n = 0;
 
-	for (size_t i = 0; i < MODULE_BUCKETS; i++) {
-		for (struct module *m = registry->buckets[i]; m; m = m->next) {
-			struct module_symbols *symbols = m->symbols;
+	HASH_ITER (hh, registry->modules, module, next) {
+		struct module_symbols *symbols = module->symbols;
 
-			if (!symbols || symbols->users || !is_reloadable(m) ||
-			    m->used_ns >= before_ns)
-				continue;
-			m->symbols = NULL;
-			symbols->modules--;
-			module_symbols_drop_unused(registry, symbols);
-			n++;
-		}
+		if (!symbols || symbols->users || !is_reloadable(module) ||
+		    module->used_ns >= before_ns)
+			continue;
+		module->symbols = NULL;
+		symbols->modules--;
+		module_symbols_drop_unused(registry, symbols);
+		n++;
 	}
 	return n;
 }
@@ -161,17 +157,17 @@ static int symbols_read(struct module *module, struct symtab **out)
 {
 	struct symtab_aids aids = { .debug_fd = module->debug_fd };
 	struct elf_source source = { .fd = module->fd };
-	struct module_key key;
+	struct file_state state;
 	struct stat st;
 
 	if (module->fd < 0) {
-		source = module_vdso_source(module->key.size);
+		source = module_vdso_source(module->state.size);
 		return symtab_load(&source, &aids, out);
 	}
 	if (fstat(module->fd, &st) < 0)
 		return -errno;
-	key = module_key_of(&st);
-	if (memcmp(&key, &module->key, sizeof(key)))
+	state = file_state_of(&st);
+	if (memcmp(&state, &module->state, sizeof(state)))
 		return -ESTALE;
 	if (aids.debug_fd >= 0 && !debug_file_is_of(aids.debug_fd, &module->elf))
 		aids.debug_fd = -1;

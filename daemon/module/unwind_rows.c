@@ -26,16 +26,11 @@ struct unwind_file *module_unwind(const struct module *module)
 
 void module_unwind_init(struct module *module)
 {
-	struct unwind_key key = {
-		.dev = module->key.dev,
-		.inode = module->key.inode,
-		.size = module->key.size,
-		.mtime_ns = module->key.mtime_ns,
-	};
 	struct unwind_extent extent;
 
 	if (module->registry->unwind && module->is_elf && compile_elf_extent(&module->elf, &extent))
-		module->unwind = unwind_file_get(module->registry->unwind, &key, extent.base);
+		module->unwind =
+			unwind_file_get(module->registry->unwind, &module->state, extent.base);
 }
 
 /* With load_lock held, so that the file stays open. A file written over has other code. */
@@ -43,17 +38,17 @@ static int rows_read(struct module *module, struct unwind_rows *rows)
 {
 	size_t max_words = unwind_max_words(module->registry->unwind);
 	struct elf_source source = { .fd = module->fd };
-	struct module_key key;
+	struct file_state state;
 	struct stat st;
 
 	if (module->fd < 0) {
-		source = module_vdso_source(module->key.size);
+		source = module_vdso_source(module->state.size);
 		return compile_elf(&source, &module->elf, NULL, max_words, rows);
 	}
 	if (fstat(module->fd, &st) < 0)
 		return -errno;
-	key = module_key_of(&st);
-	if (memcmp(&key, &module->key, sizeof(key)))
+	state = file_state_of(&st);
+	if (memcmp(&state, &module->state, sizeof(state)))
 		return -ESTALE;
 	return compile_elf(&source, &module->elf, DEBUG_DIR, max_words, rows);
 }
@@ -68,7 +63,7 @@ void module_unwind_load(struct module *module)
 		return;
 	pthread_mutex_lock(&module->load_lock);
 	/* One that was closed is asked for again when it is opened again. */
-	if ((module->fd >= 0 || !module->key.inode) && unwind_file_is_wanted(module->unwind)) {
+	if ((module->fd >= 0 || !module->state.inode) && unwind_file_is_wanted(module->unwind)) {
 		begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		r = rows_read(module, &rows);
 		unwind_file_load(module->unwind, &rows, r,
@@ -80,7 +75,7 @@ void module_unwind_load(struct module *module)
 
 bool module_is_big(const struct module *module)
 {
-	return module->key.size > BIG_FILE_BYTES;
+	return module->state.size > BIG_FILE_BYTES;
 }
 
 void module_want_rows(struct module *module)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/base.h"
-#include "daemon/host/open_in_root.h"
+#include "daemon/host/open_file.h"
 #include "daemon/host/procfs.h"
 
 #if defined(__x86_64__)

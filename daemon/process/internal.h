@@ -81,10 +81,10 @@ struct process {
 	int64_t missed_ns, next_read_ns;
 
 	/* Names of code made at run time, perf_reader.c: */
-	struct perf_map *perf; /* NULL: there is none */
-	struct perf_map_key perf_key;
-	bool is_perf_refused; /* counted in table.perf_refused */
-	bool had_perf;	      /* a map has been read */
+	struct perf_map *perf;	      /* NULL: there is none */
+	struct file_state perf_state; /* of the map; all 0: there is none */
+	bool is_perf_refused;	      /* counted in table.perf_refused */
+	bool had_perf;		      /* a map has been read */
 	int64_t perf_checked_ns, perf_due_ns;
 
 	struct process_held held;

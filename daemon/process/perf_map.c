@@ -13,9 +13,10 @@
 
 #include <linux/openat2.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/base/hash.h"
-#include "daemon/host/open_in_root.h"
+#include "daemon/host/open_file.h"
 
 #define STATUS_BYTES 8192
 #define LINE_BYTES   4096 /* longer ones are cut; real ones have some hundred */
@@ -30,9 +31,9 @@ struct perf_map {
 	atomic_uint refs;
 	bool is_truncated;
 	struct function *functions; /* sorted by start; none overlap */
-	size_t n, allocated;
+	size_t n, functions_capacity;
 	char *text;
-	size_t text_size, text_allocated;
+	size_t text_size, text_capacity;
 	size_t bytes;  /* part of memory */
 	size_t read;   /* of the file, whole lines */
 	size_t last_n; /* of these the last line; 0: too long to be found again */
@@ -102,7 +103,7 @@ static int open_cached(int root_fd, const char *path)
 
 /* Without waiting for who serves the file; from then on the file is one of this host. */
 static int check(int path_fd, int proc_fd, const struct identity *id, struct remote_mounts *mounts,
-		 struct perf_map_key *key_out)
+		 struct file_state *state_out)
 {
 	struct statx st;
 	uint64_t dev;
@@ -114,7 +115,7 @@ static int check(int path_fd, int proc_fd, const struct identity *id, struct rem
 		return -ENOENT;
 	if (!is_owner(id, st.stx_uid))
 		return -EPERM;
-	*key_out = (struct perf_map_key){
+	*state_out = (struct file_state){
 		.dev = dev,
 		.inode = st.stx_ino,
 		.size = st.stx_size,
@@ -123,10 +124,10 @@ static int check(int path_fd, int proc_fd, const struct identity *id, struct rem
 	return 0;
 }
 
-int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct perf_map_key *key_out)
+int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct file_state *state_out)
 {
 	_cleanup_(closep) int root_fd = -1, path_fd = -1;
-	struct perf_map_key key;
+	struct file_state state;
 	struct identity id;
 	char path[64];
 	int fd, r;
@@ -141,13 +142,13 @@ int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct perf_map_key
 	path_fd = open_cached(root_fd, path);
 	if (path_fd < 0)
 		return -ENOENT;
-	r = check(path_fd, proc_fd, &id, mounts, &key);
+	r = check(path_fd, proc_fd, &id, mounts, &state);
 	if (r < 0)
 		return r;
 	fd = open_path_fd(path_fd, 0);
 	if (fd < 0)
 		return fd;
-	*key_out = key;
+	*state_out = state;
 	return fd;
 }
 
@@ -165,29 +166,35 @@ static void map_freep(struct perf_map **map)
 		map_free(*map);
 }
 
-/* Makes room for one more, within the limit of all. */
-static int array_grow(struct perf_map *map, void **array, size_t *allocated, size_t needed,
-		      size_t item)
+/* Counts memory of the map. -E2BIG beyond the limit of all maps together; nothing is counted then.
+ */
+static int memory_charge(struct perf_map *map, size_t bytes)
 {
-	size_t more = *allocated ? *allocated : 1024, bytes;
-	void *grown;
-
-	if (needed <= *allocated)
-		return 0;
-	while (more < needed)
-		more += more / 2;
-	bytes = (more - *allocated) * item;
 	if (atomic_fetch_add(&memory, bytes) + bytes > PERF_MAPS_MEMORY_MAX) {
 		atomic_fetch_sub(&memory, bytes);
 		return -E2BIG;
 	}
 	map->bytes += bytes;
-	grown = reallocarray(*array, more, item);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*allocated = more;
 	return 0;
+}
+
+/*
+ * Makes room for text_size bytes of names and n functions in all. What was charged for room that
+ * could not be had is given back with the map.
+ */
+static int reserve(struct perf_map *map, size_t text_size, size_t n)
+{
+	size_t text = array_capacity(map->text_capacity, text_size);
+	size_t functions = array_capacity(map->functions_capacity, n);
+	int r = memory_charge(map, text - map->text_capacity +
+					   (functions - map->functions_capacity) *
+						   sizeof(*map->functions));
+
+	if (!r)
+		r = array_reserve(map->text, map->text_capacity, text_size);
+	if (!r)
+		r = array_reserve(map->functions, map->functions_capacity, n);
+	return r;
 }
 
 /* "START SIZE NAME", both in hex, perhaps with 0x. What is no such line is none of ours. */
@@ -206,10 +213,7 @@ static int line_add(struct perf_map *map, const char *line)
 	n = strlen(++end) + 1;
 	if (n == 1)
 		return 0;
-	r = array_grow(map, (void **)&map->text, &map->text_allocated, map->text_size + n, 1);
-	if (r == 0)
-		r = array_grow(map, (void **)&map->functions, &map->allocated, map->n + 1,
-			       sizeof(*map->functions));
+	r = reserve(map, map->text_size + n, map->n + 1);
 	if (r < 0)
 		return r;
 	memcpy(map->text + map->text_size, end, n);
@@ -323,11 +327,8 @@ static bool is_continued(int fd, const struct perf_map *before)
 
 static int map_copy(struct perf_map *map, const struct perf_map *from)
 {
-	int r = array_grow(map, (void **)&map->text, &map->text_allocated, from->text_size, 1);
+	int r = reserve(map, from->text_size, from->n);
 
-	if (r == 0)
-		r = array_grow(map, (void **)&map->functions, &map->allocated, from->n,
-			       sizeof(*map->functions));
 	if (r < 0)
 		return r;
 	if (from->n) {

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/file_state.h"
 #include "daemon/host/remote_mounts.h"
 
 struct perf_map;
@@ -19,19 +20,13 @@ struct perf_map;
 #define PERF_MAP_BYTES_MAX   (32 * 1024 * 1024)
 #define PERF_MAPS_MEMORY_MAX (16 * 1024 * 1024)
 
-/* What tells one state of the file from another; all 0: there is none. */
-struct perf_map_key {
-	uint64_t dev, inode, size;
-	int64_t mtime_ns;
-};
-
 /*
  * Opens the map of the process whose directory in /proc is proc_fd. Only a regular file that
  * belongs to the process's user or to root, on a file system of this host (mounts; NULL: any), is
  * one; nothing is waited for. An fd owned by the caller, -ENOENT when there is none, -EPERM when
  * it is somebody else's.
  */
-int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct perf_map_key *key_out);
+int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct file_state *state_out);
 
 /*
  * Reads the map, from where before ends if that is what it begins with, as those who make code add

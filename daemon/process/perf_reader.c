@@ -38,14 +38,14 @@ bool process_perf_is_due(struct process *process, bool is_name_missing)
 }
 
 /* Takes over the map; NULL when the process has none (any more). */
-static void perf_set(struct process *process, struct perf_map *map, const struct perf_map_key *key)
+static void perf_set(struct process *process, struct perf_map *map, const struct file_state *state)
 {
 	struct perf_map *old;
 
 	pthread_mutex_lock(&process->table->lock);
 	old = process->perf;
 	process->perf = map;
-	process->perf_key = *key;
+	process->perf_state = *state;
 	pthread_mutex_unlock(&process->table->lock);
 	perf_map_unref(old);
 }
@@ -73,26 +73,26 @@ static void note_refused(struct process *process)
 /* Reads the map if the file has changed; proc_fd is the process's directory in /proc. */
 static void perf_read(struct process *process, int proc_fd)
 {
-	struct perf_map_key key = { 0 };
+	struct file_state state = { 0 };
 	struct perf_map *map = NULL, *before;
 	int64_t begun = clock_ns(CLOCK_MONOTONIC), now;
 	int fd, r;
 
-	fd = perf_map_open(proc_fd, module_registry_mounts(process->table->registry), &key);
-	if (fd >= 0 && process->perf && !memcmp(&key, &process->perf_key, sizeof(key))) {
+	fd = perf_map_open(proc_fd, module_registry_mounts(process->table->registry), &state);
+	if (fd >= 0 && process->perf && !memcmp(&state, &process->perf_state, sizeof(state))) {
 		close(fd);
 		return;
 	}
 	before = perf_get(process);
 	/* A file older than the process was written by another one, which had the pid before. */
-	if (fd >= 0 && key.mtime_ns < process->start_real_ns - NS_PER_S)
+	if (fd >= 0 && state.mtime_ns < process->start_real_ns - NS_PER_S)
 		r = -EPERM;
 	else
 		r = fd < 0 ? fd : perf_map_read(fd, before, &map);
 	closep(&fd);
 	if (r == -EPERM || r == -E2BIG || (map && perf_map_is_truncated(map)))
 		note_refused(process);
-	perf_set(process, map, &key);
+	perf_set(process, map, &state);
 	now = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_lock(&process->table->lock);
 	if (!map || process->had_perf)

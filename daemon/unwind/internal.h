@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "bpf/unwind_shared.h"
+#include "daemon/base/hash_table.h"
 #include "daemon/unwind/range_alloc.h"
 #include "daemon/unwind/unwind.h"
 
@@ -38,7 +39,7 @@ struct row_set {
 
 struct unwind_file {
 	struct unwind *unwind;
-	struct unwind_key key;
+	struct file_state state;
 	uint64_t base;
 	uint32_t table; /* its number */
 	unsigned int refs;
@@ -57,8 +58,9 @@ struct unwind_dead {
 	struct unwind_range range;
 };
 
+/* A key that the kernel's map of codes has. */
 struct unwind_known_code {
-	struct unwind_known_code *next;
+	UT_hash_handle hh; /* in unwind.codes */
 	const struct unwind_file *file;
 	struct unwind_code_key key;
 };
@@ -71,8 +73,7 @@ struct unwind {
 	struct row_set *words;
 	struct unwind_file **files; /* by table number; 0 is nobody's */
 	struct unwind_dead *dead;
-	struct unwind_known_code *codes; /* the newest first */
-	uint32_t n_codes;
+	struct unwind_known_code *codes; /* by key */
 	int64_t again_ns; /* what walks have missed of tables that are there is not read before */
 	uint64_t generation;	   /* of the run made last */
 	struct unwind_stats stats; /* but for what unwind_stats() counts */
@@ -84,9 +85,6 @@ struct address_space {
 	uint64_t generation;
 	struct unwind_dead *dead; /* for when it is freed */
 };
-
-/* unwind.c: walks do not find the file's rows any more. */
-void unwind_table_hide(struct unwind_file *file);
 
 /* unwind_codes.c, with the lock held: programs that run now may still have found it. */
 void unwind_codes_forget(struct unwind *unwind, const struct unwind_file *file);

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_UNWIND_RANGE_ALLOC_H
 
 /*
- * Room in an array: in goes how many members are wanted, out comes where they are. Owned by the
- * caller, who locks.
+ * Gives out ranges of the members of an array, first fit. It knows indices only, not the array. The
+ * caller owns it and locks.
  */
 
 #include <stddef.h>
@@ -15,19 +15,19 @@ struct unwind_range {
 };
 
 struct range_alloc {
-	struct unwind_range *free; /* sorted, never touching */
-	size_t n_free, allocated;
+	struct unwind_range *free; /* sorted; neighbours are merged */
+	size_t n_free, free_capacity;
 	uint32_t used;
 };
 
-/* Members [first, end) are free. -ENOMEM. */
-int range_alloc_init(struct range_alloc *space, uint32_t first, uint32_t end);
-void range_alloc_fini(struct range_alloc *space);
+/* Makes the members [first, end) free. -ENOMEM. */
+int range_alloc_init(struct range_alloc *alloc, uint32_t first, uint32_t end);
+void range_alloc_fini(struct range_alloc *alloc);
 
-/* -ENOSPC when no n in a row are free. n must not be 0. */
-int range_alloc_take(struct range_alloc *space, uint32_t n, uint32_t *first_out);
+/* Takes n members in a row; n must not be 0. -ENOSPC where no n in a row are free. */
+int range_alloc_take(struct range_alloc *alloc, uint32_t n, uint32_t *first_out);
 
-/* Gives back what was taken, whole. Without memory to note it they stay taken. */
-void range_alloc_give(struct range_alloc *space, uint32_t first, uint32_t n);
+/* Frees a range as it was taken. Without memory to record it, the range stays taken for good. */
+void range_alloc_give(struct range_alloc *alloc, uint32_t first, uint32_t n);
 
 #endif

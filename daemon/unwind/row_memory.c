@@ -247,6 +247,13 @@ static int victims_find(struct unwind *unwind, const struct unwind_file *by,
 	return 0;
 }
 
+void row_memory_hide(struct unwind_file *file)
+{
+	struct unwind_table *table = &file->unwind->memory.tables[file->table];
+
+	__atomic_store_n(&table->state, UNWIND_ABSENT, __ATOMIC_RELEASE);
+}
+
 /* Walks do not find it any more: but those that run now may have. */
 static bool victim_hide(struct unwind *unwind, const struct victim *victim)
 {
@@ -257,7 +264,7 @@ static bool victim_hide(struct unwind *unwind, const struct victim *victim)
 	if (victim->part == UINT32_MAX) {
 		for (uint32_t i = 1; i < unwind->memory.n_tables; i++) {
 			if (unwind->files[i] && unwind->files[i]->words == words)
-				unwind_table_hide(unwind->files[i]);
+				row_memory_hide(unwind->files[i]);
 		}
 		return true;
 	}

@@ -30,4 +30,7 @@ bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, i
 /* Notices walks since the last time: the programs only say that there were some. */
 void row_memory_notice(struct unwind *unwind, int64_t now);
 
+/* Hides the file's rows from walks that begin now; those that run may still use them. */
+void row_memory_hide(struct unwind_file *file);
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/unwind/rule.h"
 
@@ -38,11 +39,11 @@ struct unwind_compiler {
 	struct unwind_extent extent;
 	size_t max_words;
 	struct function *functions;
-	size_t n_functions, allocated_functions;
+	size_t n_functions, functions_capacity;
 	struct row *rows;
-	size_t n_rows, allocated_rows;
+	size_t n_rows, rows_capacity;
 	struct unwind_frame *frames; /* all different; the first is an invalid one */
-	size_t n_frames, allocated_frames;
+	size_t n_frames, frames_capacity;
 	uint16_t *slots; /* numbers of frames, by hash; 0: none */
 	struct unwind_rule *rules;
 	size_t n_rules;
@@ -75,7 +76,7 @@ int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 		unwind_compiler_free(compiler);
 		return -ENOMEM;
 	}
-	compiler->n_frames = compiler->allocated_frames = 1;
+	compiler->n_frames = compiler->frames_capacity = 1;
 	*out = compiler;
 	return 0;
 }
@@ -98,24 +99,6 @@ void unwind_compiler_freep(struct unwind_compiler **compiler)
 	unwind_compiler_free(*compiler);
 }
 
-/* Room for one more member. */
-static int grow(void **items, size_t n, size_t *allocated, size_t size, size_t most)
-{
-	size_t more = *allocated ? *allocated * 2 : 1024;
-	void *grown;
-
-	if (n >= most)
-		return -E2BIG;
-	if (n < *allocated)
-		return 0;
-	grown = reallocarray(*items, more, size);
-	if (!grown)
-		return -ENOMEM;
-	*items = grown;
-	*allocated = more;
-	return 0;
-}
-
 /* The number of an equal rule, or a new one; -1 when there are too many. */
 static int rule_number(struct unwind_compiler *compiler, const struct unwind_rule *rule)
 {
@@ -130,16 +113,6 @@ static int rule_number(struct unwind_compiler *compiler, const struct unwind_rul
 	return (int)i;
 }
 
-static int frame_add(struct unwind_compiler *compiler, const struct unwind_frame *frame)
-{
-	int r = grow((void **)&compiler->frames, compiler->n_frames, &compiler->allocated_frames,
-		     sizeof(*compiler->frames), FRAMES_MAX);
-
-	if (!r)
-		compiler->frames[compiler->n_frames++] = *frame;
-	return r;
-}
-
 /* Its number; 0, as of what is not known, when there are too many. -ENOMEM. */
 static int frame_number(struct unwind_compiler *compiler, const struct unwind_frame *frame,
 			uint32_t *out)
@@ -147,7 +120,6 @@ static int frame_number(struct unwind_compiler *compiler, const struct unwind_fr
 	static const struct unwind_frame invalid;
 	uint64_t hash;
 	uint32_t slot;
-	int r;
 
 	*out = 0;
 	if (!memcmp(frame, &invalid, sizeof(invalid)))
@@ -160,22 +132,14 @@ static int frame_number(struct unwind_compiler *compiler, const struct unwind_fr
 			return 0;
 		}
 	}
-	r = frame_add(compiler, frame);
-	if (r)
-		return r == -E2BIG ? 0 : r;
-	*out = (uint32_t)compiler->n_frames - 1;
+	if (compiler->n_frames == FRAMES_MAX)
+		return 0;
+	if (array_reserve(compiler->frames, compiler->frames_capacity, compiler->n_frames + 1))
+		return -ENOMEM;
+	*out = (uint32_t)compiler->n_frames;
+	compiler->frames[compiler->n_frames++] = *frame;
 	compiler->slots[slot] = (uint16_t)*out;
 	return 0;
-}
-
-static int row_add(struct unwind_compiler *compiler, uint32_t pc, uint32_t frame)
-{
-	int r = grow((void **)&compiler->rows, compiler->n_rows, &compiler->allocated_rows,
-		     sizeof(*compiler->rows), 2 * compiler->max_words);
-
-	if (!r)
-		compiler->rows[compiler->n_rows++] = (struct row){ pc, frame };
-	return r;
 }
 
 int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,
@@ -185,13 +149,18 @@ int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,
 	uint32_t number;
 	int r = frame_number(compiler, frame, &number);
 
-	if (!r && function->n && compiler->rows[compiler->n_rows - 1].frame == number)
+	if (r)
+		return r;
+	if (function->n && compiler->rows[compiler->n_rows - 1].frame == number)
 		return 0;
-	if (!r)
-		r = row_add(compiler, (uint32_t)(address - compiler->extent.base), number);
-	if (!r)
-		function->n++;
-	return r;
+	if (compiler->n_rows >= 2 * compiler->max_words)
+		return -E2BIG;
+	if (array_reserve(compiler->rows, compiler->rows_capacity, compiler->n_rows + 1))
+		return -ENOMEM;
+	compiler->rows[compiler->n_rows++] =
+		(struct row){ (uint32_t)(address - compiler->extent.base), number };
+	function->n++;
+	return 0;
 }
 
 static int on_place(void *userdata, uint64_t address, const struct cfi_registers *place)
@@ -214,14 +183,14 @@ static int on_place(void *userdata, uint64_t address, const struct cfi_registers
 int unwind_compiler_begin(struct unwind_compiler *compiler, uint64_t start, uint64_t end)
 {
 	const struct unwind_extent *extent = &compiler->extent;
-	int r;
 
 	if (start < extent->base || end > extent->base + extent->size || end <= start)
 		return -ERANGE;
-	r = grow((void **)&compiler->functions, compiler->n_functions,
-		 &compiler->allocated_functions, sizeof(*compiler->functions), compiler->max_words);
-	if (r)
-		return r;
+	if (compiler->n_functions >= compiler->max_words)
+		return -E2BIG;
+	if (array_reserve(compiler->functions, compiler->functions_capacity,
+			  compiler->n_functions + 1))
+		return -ENOMEM;
 	compiler->functions[compiler->n_functions] = (struct function){
 		.start = (uint32_t)(start - extent->base),
 		.end = (uint32_t)(end - extent->base),

@@ -45,6 +45,8 @@ int unwind_new(const struct unwind_memory *memory, struct unwind **out)
 
 struct unwind *unwind_free(struct unwind *unwind)
 {
+	struct unwind_known_code *code, *next;
+
 	if (!unwind)
 		return NULL;
 	for (uint32_t i = 0; unwind->files && i < unwind->memory.n_tables; i++)
@@ -56,10 +58,8 @@ struct unwind *unwind_free(struct unwind *unwind)
 		free(words->places);
 		free(words);
 	}
-	while (unwind->codes) {
-		struct unwind_known_code *code = unwind->codes;
-
-		unwind->codes = code->next;
+	HASH_ITER (hh, unwind->codes, code, next) {
+		HASH_DELETE(hh, unwind->codes, code);
 		free(code);
 	}
 	while (unwind->dead) {
@@ -108,11 +108,6 @@ void unwind_notice(struct unwind *unwind)
 	pthread_mutex_unlock(&unwind->lock);
 }
 
-void unwind_table_hide(struct unwind_file *file)
-{
-	__atomic_store_n(&table_of(file)->state, UNWIND_ABSENT, __ATOMIC_RELEASE);
-}
-
 static void file_destroy(struct unwind_file *file)
 {
 	if (file->words)
@@ -121,7 +116,7 @@ static void file_destroy(struct unwind_file *file)
 	free(file);
 }
 
-static struct unwind_file *file_find(struct unwind *unwind, const struct unwind_key *key,
+static struct unwind_file *file_find(struct unwind *unwind, const struct file_state *state,
 				     uint32_t *free_out)
 {
 	*free_out = 0;
@@ -131,7 +126,7 @@ static struct unwind_file *file_find(struct unwind *unwind, const struct unwind_
 		if (!file) {
 			if (!*free_out)
 				*free_out = i;
-		} else if (!memcmp(&file->key, key, sizeof(*key))) {
+		} else if (!memcmp(&file->state, state, sizeof(*state))) {
 			return file;
 		}
 	}
@@ -154,20 +149,20 @@ static uint32_t file_recycle(struct unwind *unwind)
 		return 0;
 	number = oldest->table;
 	unwind_codes_forget(unwind, oldest);
-	unwind_table_hide(oldest);
+	row_memory_hide(oldest);
 	unwind->memory.wait(unwind->memory.userdata);
 	file_destroy(oldest);
 	return number;
 }
 
-struct unwind_file *unwind_file_get(struct unwind *unwind, const struct unwind_key *key,
+struct unwind_file *unwind_file_get(struct unwind *unwind, const struct file_state *state,
 				    uint64_t base)
 {
 	struct unwind_file *file;
 	uint32_t number;
 
 	pthread_mutex_lock(&unwind->lock);
-	file = file_find(unwind, key, &number);
+	file = file_find(unwind, state, &number);
 	if (file) {
 		file->refs++;
 	} else {
@@ -177,7 +172,7 @@ struct unwind_file *unwind_file_get(struct unwind *unwind, const struct unwind_k
 		if (file) {
 			*file = (struct unwind_file){
 				.unwind = unwind,
-				.key = *key,
+				.state = *state,
 				.base = base,
 				.table = number,
 				.refs = 1,

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/file_state.h"
 #include "daemon/unwind/rows.h"
 
 struct unwind;
@@ -60,12 +61,6 @@ struct unwind_stats {
 	uint64_t load_ns, loads; /* time it took to read and compile them */
 };
 
-/* The identity of one state of a file, or of the vdso: all zeros. */
-struct unwind_key {
-	uint64_t dev, inode, size;
-	int64_t mtime_ns;
-};
-
 /* A process as in process.h; is_exact false: start to the tick and generation not known. */
 struct unwind_owner {
 	uint32_t pid;
@@ -97,7 +92,7 @@ void unwind_notice(struct unwind *unwind);
  * Gets the file of a key, known already or new; NULL when there are too many. A file that nobody
  * has keeps its rows until the room is needed, for programs are started again and again.
  */
-struct unwind_file *unwind_file_get(struct unwind *unwind, const struct unwind_key *key,
+struct unwind_file *unwind_file_get(struct unwind *unwind, const struct file_state *state,
 				    uint64_t base);
 void unwind_file_put(struct unwind_file *file);
 

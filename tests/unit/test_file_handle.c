@@ -16,7 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "daemon/host/open_by_handle.h"
+#include "daemon/host/open_file.h"
 
 /* The file this test is, as the kernel knows it. */
 static void self_read(struct stat *st, uint32_t *generation, char *path)

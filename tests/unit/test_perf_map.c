@@ -192,7 +192,7 @@ static void a_huge_file_costs_no_more_than_the_limit(void **state)
 static void opens_only_its_own(void **state)
 {
 	int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
-	struct perf_map_key key = { 0 };
+	struct file_state key = { 0 };
 	char path[64];
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());

@@ -105,7 +105,7 @@ static struct unwind *start(void)
 
 static struct unwind_file *file_get(struct unwind *unwind, uint64_t inode)
 {
-	struct unwind_key key = { .dev = 1, .inode = inode };
+	struct file_state key = { .dev = 1, .inode = inode };
 	struct unwind_file *file = unwind_file_get(unwind, &key, 0x1000);
 
 	assert_non_null(file);
@@ -358,7 +358,7 @@ static void test_drop(void **state)
 static void test_codes(void **state)
 {
 	struct unwind *unwind = start();
-	struct unwind_key key = { .inode = 1, .size = 1 };
+	struct file_state key = { .inode = 1, .size = 1 };
 	struct unwind_file *file = unwind_file_get(unwind, &key, 0x1000);
 	struct unwind_code_key code = { .inode = 7, .size = 1, .offset = 0x2000, .generation = 3 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/host/open_by_handle.h"
+#include "daemon/host/open_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/openat2.h>
 
 #include "common/base.h"
 #include "daemon/host/procfs.h"
@@ -24,7 +27,7 @@ union handle {
 	};
 };
 
-/* Which have these handles. */
+/* True if file systems of this type have handles of the type FILEID_INO32_GEN. */
 static bool has_handles(const char *type)
 {
 	static const char *const types[] = { "ext2", "ext3", "ext4", "f2fs", "xfs" };
@@ -36,7 +39,7 @@ static bool has_handles(const char *type)
 	return false;
 }
 
-/* One line of mountinfo: a directory on this device, opened; -ENOENT for another one. */
+/* Opens the directory of a line of mountinfo if it is on this device, else -ENOENT. */
 static int mount_open(const char *line, uint32_t dev)
 {
 	unsigned int major, minor;
@@ -49,11 +52,12 @@ static int mount_open(const char *line, uint32_t dev)
 		return -ENOENT;
 	if (!has_handles(type))
 		return -EOPNOTSUPP;
-	/* A file that is mounted, or a name with an escaped blank in it: another line may do. */
+	/* A mounted file, or a path with an escaped blank, fails; another line may do. */
 	fd = open(point, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 	return fd < 0 ? -ENOENT : fd;
 }
 
+/* Opens any mount point of the device. */
 static int mount_find(uint32_t dev)
 {
 	_cleanup_(fclosep) FILE *in = fopen("/proc/self/mountinfo", "re");
@@ -63,6 +67,27 @@ static int mount_find(uint32_t dev)
 	while (in && fd == -ENOENT && fgets(line, sizeof(line), in))
 		fd = mount_open(line, dev);
 	return fd;
+}
+
+int open_path_in_root(int root_fd, const char *path, int flags, uint64_t resolve)
+{
+	struct open_how how = {
+		.flags = (unsigned int)(O_PATH | O_CLOEXEC | flags),
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
+	};
+	long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int open_path_fd(int path_fd, int flags)
+{
+	char link[32];
+	int fd;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
+	return fd < 0 ? -errno : fd;
 }
 
 int open_by_inode(uint32_t dev, uint64_t inode, uint32_t generation, char path[static PATH_MAX],
