@@ -2,18 +2,57 @@
 #include "proto/codec.h"
 
 #include <errno.h>
-#include <stdalign.h>
 #include <string.h>
 
 #include "common/base.h"
 #include "proto/record.h"
 
+int method_call_encode(const struct wire_method *method, const void *request, unsigned flags,
+		       struct text *out)
+{
+	return varlink_call_encode(method->name, method->request, request, flags, out);
+}
+
+int method_request_decode(const struct wire_method *method, const struct varlink_message *call,
+			  struct arena *arena, void **request_out, struct codec_error *error)
+{
+	void *request = arena_alloc(arena, method->request->size);
+	int r;
+
+	if (!request)
+		return -ENOMEM;
+	r = record_decode_strict(method->request, call->parameters, arena, request, error);
+	if (r == 0)
+		*request_out = request;
+	return r;
+}
+
+int method_reply_encode(const struct wire_method *method, const void *reply, unsigned flags,
+			struct text *out)
+{
+	return varlink_reply_encode(method->reply, reply, flags, out);
+}
+
+int method_reply_decode(const struct wire_method *method, const struct varlink_message *message,
+			struct arena *arena, void *reply_out, struct codec_error *error)
+{
+	return record_decode(method->reply, message->parameters, arena, reply_out, error);
+}
+
+static int parameters_print(const struct record *record, const void *params, bool is_pretty,
+			    struct text *out)
+{
+	out->indent = is_pretty ? 0 : -1;
+	record_encode(record, params, out);
+	out->indent = -1;
+	return out->error;
+}
+
 #define CODEC_DEFINE_REQUEST(method)                                                               \
 	int method##_request_encode(const struct wire_##method##_request *request, unsigned flags, \
 				    struct text *out)                                              \
 	{                                                                                          \
-		return varlink_call_encode(method_##method.name, &record_##method##_request,       \
-					   request, flags, out);                                   \
+		return method_call_encode(&method_##method, request, flags, out);                  \
 	}                                                                                          \
 	int method##_request_decode(const struct varlink_message *message, struct arena *arena,    \
 				    struct wire_##method##_request *out,                           \
@@ -27,13 +66,12 @@
 	int method##_reply_encode(const struct wire_##method##_reply *reply, unsigned flags,    \
 				  struct text *out)                                             \
 	{                                                                                       \
-		return varlink_reply_encode(&record_##method##_reply, reply, flags, out);       \
+		return method_reply_encode(&method_##method, reply, flags, out);                \
 	}                                                                                       \
 	int method##_reply_decode(const struct varlink_message *message, struct arena *arena,   \
 				  struct wire_##method##_reply *out, struct codec_error *error) \
 	{                                                                                       \
-		return record_decode(&record_##method##_reply, message->parameters, arena, out, \
-				     error);                                                    \
+		return method_reply_decode(&method_##method, message, arena, out, error);       \
 	}                                                                                       \
 	int method##_reply_print(const struct wire_##method##_reply *reply, bool is_pretty,     \
 				 struct text *out)                                              \
@@ -41,35 +79,37 @@
 		return parameters_print(&record_##method##_reply, reply, is_pretty, out);       \
 	}
 
-static int parameters_print(const struct record *record, const void *params, bool is_pretty,
-			    struct text *out)
-{
-	out->indent = is_pretty ? 0 : -1;
-	record_encode(record, params, out);
-	out->indent = -1;
-	return out->error;
-}
-
 WIRE_REQUESTS(CODEC_DEFINE_REQUEST)
 WIRE_REPLIES(CODEC_DEFINE_REPLY)
 
-/* The list of a reply that may be sent in parts, and all of the reply but this list. */
-struct parts {
-	const struct record *record;
-	const struct record *member;
-	const void *reply; /* with an empty list */
-	const char *v;
+/* Any of the lists of wire.h: all are a pointer and a number. */
+struct list {
+	const void *v;
 	size_t n;
 };
 
-/* How many members from `from` on go with the rest of the reply into size bytes; at least one. */
+/* A reply that is sent in parts, by the members of its list. */
+struct parts {
+	const struct record *record; /* of the reply */
+	const struct record *member; /* of the list's members */
+	const void *reply;	     /* a copy of the reply */
+	void *list;		     /* the list of the copy: any of the lists of wire.h */
+	const char *v;		     /* the whole list */
+	size_t n;
+	bool is_stream; /* replies follow the last part */
+};
+
+/* Counts the members from `from` on that fit with the rest of the reply in size bytes, at least
+ * one. */
 static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t *n_out)
 {
 	_cleanup_(text_fini) struct text scratch;
+	const struct list empty = {};
 	size_t used, n = 0;
 	int r;
 
 	text_init(&scratch, VARLINK_MAX_REPLY);
+	memcpy(parts->list, &empty, sizeof(empty));
 	r = varlink_reply_encode(parts->record, parts->reply, VARLINK_CONTINUES, &scratch);
 	if (r < 0)
 		return r;
@@ -90,75 +130,59 @@ static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t
 	return 0;
 }
 
-/* Appends the message that encode() makes, or nothing. */
-#define APPEND_OR_NOTHING(out, encode)     \
-	({                                 \
-		size_t _len = (out)->len;  \
-		int _r = (encode);         \
-		if (_r < 0) {              \
-			(out)->len = _len; \
-			(out)->error = 0;  \
-		}                          \
-		_r;                        \
-	})
+static int parts_encode_next(const struct parts *parts, size_t *next, size_t size, struct text *out)
+{
+	size_t n = 0, len = out->len;
+	struct list part;
+	bool is_last;
+	int r = parts_fit(parts, *next, size, &n);
+
+	if (r < 0)
+		return r;
+	part = (struct list){ parts->v + *next * parts->member->size, n };
+	memcpy(parts->list, &part, sizeof(part));
+	is_last = *next + n == parts->n && !parts->is_stream;
+	r = varlink_reply_encode(parts->record, parts->reply, is_last ? 0 : VARLINK_CONTINUES, out);
+	if (r < 0) {
+		out->len = len;
+		out->error = 0;
+		return r;
+	}
+	*next += n;
+	return 0;
+}
 
 int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, size_t *next, size_t size,
 			       struct text *out)
 {
-	struct wire_snapshot_reply part = *reply;
+	struct wire_snapshot_reply copy = *reply;
 	const struct parts parts = {
 		.record = &record_snapshot_reply,
 		.member = &record_row,
-		.reply = &part,
+		.reply = &copy,
+		.list = &copy.rows,
 		.v = (const char *)reply->rows.v,
 		.n = reply->rows.n,
+		.is_stream = reply->cursor,
 	};
-	size_t n = 0;
-	bool is_last;
-	int r;
 
-	part.rows.n = 0;
-	r = parts_fit(&parts, *next, size, &n);
-	if (r < 0)
-		return r;
-	part.rows.v = reply->rows.v + *next;
-	part.rows.n = n;
-	/* A stream goes on behind an answer that tells where. */
-	is_last = *next + n == reply->rows.n && !reply->cursor;
-	r = APPEND_OR_NOTHING(out,
-			      snapshot_reply_encode(&part, is_last ? 0 : VARLINK_CONTINUES, out));
-	if (r == 0)
-		*next += n;
-	return r;
+	return parts_encode_next(&parts, next, size, out);
 }
 
 int windows_reply_encode_part(const struct wire_windows_reply *reply, size_t *next, size_t size,
 			      struct text *out)
 {
-	struct wire_windows_reply part = *reply;
+	struct wire_windows_reply copy = *reply;
 	const struct parts parts = {
 		.record = &record_windows_reply,
 		.member = &record_window,
-		.reply = &part,
+		.reply = &copy,
+		.list = &copy.windows,
 		.v = (const char *)reply->windows.v,
 		.n = reply->windows.n,
 	};
-	size_t n = 0;
-	bool is_last;
-	int r;
 
-	part.windows.n = 0;
-	r = parts_fit(&parts, *next, size, &n);
-	if (r < 0)
-		return r;
-	part.windows.v = reply->windows.v + *next;
-	part.windows.n = n;
-	is_last = *next + n == reply->windows.n;
-	r = APPEND_OR_NOTHING(out,
-			      windows_reply_encode(&part, is_last ? 0 : VARLINK_CONTINUES, out));
-	if (r == 0)
-		*next += n;
-	return r;
+	return parts_encode_next(&parts, next, size, out);
 }
 
 int call_print(const struct wire_call *call, struct text *out)

@@ -53,39 +53,9 @@ void answer_freep(struct answer **answer)
 	*answer = answer_free(*answer);
 }
 
-const struct wire_snapshot_reply *answer_snapshot(const struct answer *answer)
+const union wire_reply *answer_reply(const struct answer *answer)
 {
-	return &answer->snapshot;
-}
-
-const struct wire_windows_reply *answer_windows(const struct answer *answer)
-{
-	return &answer->windows;
-}
-
-const struct wire_status_reply *answer_status(const struct answer *answer)
-{
-	return &answer->status;
-}
-
-const struct wire_probes_reply *answer_probes(const struct answer *answer)
-{
-	return &answer->probes;
-}
-
-const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
-{
-	return &answer->sessions_reply;
-}
-
-const struct wire_start_reply *answer_start(const struct answer *answer)
-{
-	return &answer->start;
-}
-
-const struct wire_stop_reply *answer_stop(const struct answer *answer)
-{
-	return &answer->stop;
+	return &answer->reply;
 }
 
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out)

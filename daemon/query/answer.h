@@ -34,16 +34,7 @@ struct answer {
 	bool kernel_addresses;	   /* of whom streams them */
 	struct session **sessions; /* references */
 	size_t n_sessions;
-	union {
-		struct wire_snapshot_reply snapshot;
-		struct wire_windows_reply windows;
-		struct wire_status_reply status;
-		struct wire_probes_reply probes;
-		struct wire_sessions_reply sessions_reply;
-		struct wire_start_reply start;
-		struct wire_stop_reply stop;
-		struct wire_functions_reply functions;
-	};
+	union wire_reply reply;
 };
 
 struct answer *answer_new(void);
@@ -95,7 +86,8 @@ int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool k
 
 void answer_process(const struct process_info *info, struct arena *arena, struct wire_process *out);
 
-/* Rows for the groups [0, n) into answer->snapshot; stacks are made once and shared. 0, -ENOMEM. */
+/* Rows for the groups [0, n) into answer->reply.snapshot; stacks are made once and shared. 0,
+ * -ENOMEM. */
 int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
 		const struct answer_row_options *options);
 

@@ -189,7 +189,7 @@ int answer_iolat_rows(struct answer *answer, const struct snapshot_question *que
 		[SNAPSHOT_BY_COUNT] = by_count,
 		[SNAPSHOT_BY_WINDOW] = by_window,
 	};
-	struct wire_snapshot_reply *reply = &answer->snapshot;
+	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	struct answer_stacks stacks = { .arena = answer->arena, .options = options };
 	_cleanup_(freep) struct aggregate_io_group **groups = NULL;
 	struct wire_row *rows;

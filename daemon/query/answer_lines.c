@@ -145,7 +145,7 @@ int answer_lines(struct answer *answer, struct answer_stacks *stacks)
 	if (!r)
 		r = source_lines_notes(lines, notes, &n_notes);
 	if (!r)
-		r = notes_append(answer->arena, &answer->snapshot.notes, notes, n_notes);
+		r = notes_append(answer->arena, &answer->reply.snapshot.notes, notes, n_notes);
 	source_lines_free(lines);
 	return r;
 }

@@ -145,6 +145,6 @@ int answer_rows(struct answer *answer, struct aggregate_group *const *groups, si
 	if (!r && options->lines_of)
 		r = answer_lines(answer, &stacks);
 	answer_stacks_fini(&stacks);
-	answer->snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
+	answer->reply.snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
 	return r;
 }

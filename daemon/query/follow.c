@@ -150,13 +150,13 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 		return follow_nothing(follow, has_ended, error);
 	if (r)
 		return r;
-	if (answer->snapshot.coverage.used.end <= follow->from) {
+	if (answer->reply.snapshot.coverage.used.end <= follow->from) {
 		answer_free(answer);
 		return follow_nothing(follow, has_ended, error);
 	}
-	follow->from = answer->snapshot.coverage.used.end;
-	answer->snapshot.cursor = arena_printf(answer->arena, "%" PRId64, follow->from);
-	if (!answer->snapshot.cursor) {
+	follow->from = answer->reply.snapshot.coverage.used.end;
+	answer->reply.snapshot.cursor = arena_printf(answer->arena, "%" PRId64, follow->from);
+	if (!answer->reply.snapshot.cursor) {
 		answer_free(answer);
 		return -ENOMEM;
 	}

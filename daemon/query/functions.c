@@ -22,7 +22,7 @@ static int names_make(struct answer *answer, const struct targets *targets, size
 		if (!names[i])
 			return -ENOMEM;
 	}
-	answer->functions.functions = (struct wire_strs){ .v = names, .n = n };
+	answer->reply.functions.functions = (struct wire_strs){ .v = names, .n = n };
 	return 0;
 }
 
@@ -35,22 +35,23 @@ static int functions_make(struct answer *answer, const struct targets *targets, 
 		[TARGET_USDT] = "usdt",
 	};
 
-	answer->functions = (struct wire_functions_reply){
+	answer->reply.functions = (struct wire_functions_reply){
 		.kind = kinds[targets->kind],
 		.count = (int64_t)targets->n,
 		.forbidden = (int64_t)targets->forbidden,
 	};
 	if (targets->path) {
-		answer->functions.file = arena_strdup(answer->arena, targets->path);
-		if (!answer->functions.file)
+		answer->reply.functions.file = arena_strdup(answer->arena, targets->path);
+		if (!answer->reply.functions.file)
 			return -ENOMEM;
 	}
 	return names_make(answer, targets, targets->n < max ? targets->n : max);
 }
 
-int query_functions(struct recorder *recorder, const struct wire_functions_request *request,
+int query_functions(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		    struct answer **out, struct wire_error *error)
 {
+	const struct wire_functions_request *request = params;
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	_cleanup_(targets_fini) struct targets targets = {};
 	size_t max = NAMES_MAX;
@@ -70,9 +71,4 @@ int query_functions(struct recorder *recorder, const struct wire_functions_reque
 		return r;
 	*out = TAKE(answer);
 	return 0;
-}
-
-const struct wire_functions_reply *answer_functions(const struct answer *answer)
-{
-	return &answer->functions;
 }

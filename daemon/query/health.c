@@ -139,8 +139,8 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 
 	if (!problems)
 		return -ENOMEM;
-	for (i = 0; i < answer->status.probes.n; i++) {
-		const struct wire_probe *probe = &answer->status.probes.v[i];
+	for (i = 0; i < answer->reply.status.probes.n; i++) {
+		const struct wire_probe *probe = &answer->reply.status.probes.v[i];
 
 		if (strcmp(probe->state, "failed") == 0)
 			problems[n++] = arena_printf(

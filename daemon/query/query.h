@@ -25,40 +25,23 @@ struct query_peer {
 };
 
 /*
- * Each returns 0 and *out, owned by the caller; or a negative errno with *error filled when the
- * request itself is at fault (->what and ->message are malloc'ed and the
- * caller's to free), or with error->code ERROR_NONE for an internal failure.
+ * Makes the answer to one method of io.stackd from the decoded request, a struct
+ * wire_METHOD_request (NULL for a method without parameters). Returns 0 and *out, which the caller
+ * owns; or a negative errno: with *error filled where the request itself is at fault (the caller
+ * frees it, see wire_error_clear()), with error->code ERROR_NONE for a failure of the daemon.
  */
-int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
-		   const struct wire_snapshot_request *request, struct answer **out,
-		   struct wire_error *error);
-int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
-		  struct answer **out, struct wire_error *error);
-int query_start(struct recorder *recorder, const struct query_peer *peer,
-		const struct wire_start_request *request, struct answer **out,
-		struct wire_error *error);
-int query_stop(struct recorder *recorder, const struct query_peer *peer,
-	       const struct wire_stop_request *request, struct answer **out,
-	       struct wire_error *error);
-int query_functions(struct recorder *recorder, const struct wire_functions_request *request,
-		    struct answer **out, struct wire_error *error);
-int query_status(struct recorder *recorder, struct answer **out);
-int query_probes(struct recorder *recorder, struct answer **out);
-int query_sessions(struct recorder *recorder, struct answer **out);
+typedef int query_function(struct recorder *recorder, const struct query_peer *peer,
+			   const void *params, struct answer **out, struct wire_error *error);
 
-/* The answer's struct; which one is known from the call that made it. Borrowed. */
-const struct wire_snapshot_reply *answer_snapshot(const struct answer *answer);
-const struct wire_windows_reply *answer_windows(const struct answer *answer);
-const struct wire_status_reply *answer_status(const struct answer *answer);
-const struct wire_probes_reply *answer_probes(const struct answer *answer);
-const struct wire_sessions_reply *answer_sessions(const struct answer *answer);
+/* query_status(), query_snapshot() and so on. Follow has query_follow_new() instead. */
+#define QUERY_DECLARE(method) query_function query_##method;
+WIRE_METHODS(QUERY_DECLARE)
 
-const struct wire_start_reply *answer_start(const struct answer *answer);
-const struct wire_stop_reply *answer_stop(const struct answer *answer);
-const struct wire_functions_reply *answer_functions(const struct answer *answer);
+/* Returns the reply of an answer: the member of the method that the answer was made for. */
+const union wire_reply *answer_reply(const struct answer *answer);
 
 /*
- * The calls since the last time, as many as go into a reply, into answer_start(): 0 and how many,
+ * The calls since the last time, as many as go into a reply, into the reply: 0 and how many,
  * or -ENOMEM. They are good until the next time.
  */
 int answer_start_calls(struct answer *answer, size_t *n_out);

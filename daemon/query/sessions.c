@@ -61,7 +61,8 @@ static int past_wire(struct answer *answer, struct session *session, struct wire
 	return answer_losses(answer->arena, lost, &out->lost);
 }
 
-int query_sessions(struct recorder *recorder, struct answer **out)
+int query_sessions(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		   struct answer **out, struct wire_error *error)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct wire_session *sessions;
@@ -87,8 +88,8 @@ int query_sessions(struct recorder *recorder, struct answer **out)
 	if (r)
 		return r;
 	store_reader_rest(answer->reader);
-	answer->sessions_reply.sessions.v = sessions;
-	answer->sessions_reply.sessions.n = answer->n_sessions;
+	answer->reply.sessions.sessions.v = sessions;
+	answer->reply.sessions.sessions.n = answer->n_sessions;
 	*out = TAKE(answer);
 	return 0;
 }
@@ -176,10 +177,10 @@ int query_request(uid_t uid, const struct wire_start_request *wire, struct sessi
 	return 0;
 }
 
-int query_start(struct recorder *recorder, const struct query_peer *peer,
-		const struct wire_start_request *wire, struct answer **out,
-		struct wire_error *error)
+int query_start(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		struct answer **out, struct wire_error *error)
 {
+	const struct wire_start_request *wire = params;
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct session_request request;
 	int r = query_request(peer->uid, wire, &request, error);
@@ -192,12 +193,12 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 	query_past_skip(recorder);
 	if (!r)
 		r = sessions_start(recorder->sessions, &request, &answer->session, error);
-	answer->start.missed = WIRE_ABSENT;
+	answer->reply.start.missed = WIRE_ABSENT;
 	answer->kernel_addresses = peer->is_root;
 	if (!r)
 		r = query_past_note(recorder, answer->session, wire);
 	if (!r)
-		r = answer_session(answer->arena, answer->session, &answer->start.session);
+		r = answer_session(answer->arena, answer->session, &answer->reply.start.session);
 	if (r)
 		return r;
 	*out = TAKE(answer);
@@ -206,7 +207,7 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 
 int answer_start_refresh(struct answer *answer)
 {
-	return answer_session(answer->step, answer->session, &answer->start.session);
+	return answer_session(answer->step, answer->session, &answer->reply.start.session);
 }
 
 bool answer_start_has_calls(struct answer *answer)
@@ -220,7 +221,7 @@ int answer_start_calls(struct answer *answer, size_t *n_out)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), offset = clock_ns(CLOCK_REALTIME) - now;
 	struct calls *calls = session_calls(answer->session);
-	struct wire_start_reply *reply = &answer->start;
+	struct wire_start_reply *reply = &answer->reply.start;
 	size_t i;
 	int r;
 
@@ -295,10 +296,10 @@ int query_unknown_session(const char *text, struct wire_error *error)
 			      "no session %.40s: stackctl sessions lists them", text);
 }
 
-int query_stop(struct recorder *recorder, const struct query_peer *peer,
-	       const struct wire_stop_request *request, struct answer **out,
-	       struct wire_error *error)
+int query_stop(struct recorder *recorder, const struct query_peer *peer, const void *params,
+	       struct answer **out, struct wire_error *error)
 {
+	const struct wire_stop_request *request = params;
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	int r;
 
@@ -308,7 +309,7 @@ int query_stop(struct recorder *recorder, const struct query_peer *peer,
 	if (!r)
 		r = stop(answer->session, peer, error);
 	if (!r)
-		r = answer_session(answer->arena, answer->session, &answer->stop.session);
+		r = answer_session(answer->arena, answer->session, &answer->reply.stop.session);
 	if (r)
 		return r;
 	*out = TAKE(answer);

@@ -16,7 +16,7 @@
 
 static int losses_make(struct answer *answer)
 {
-	struct wire_snapshot_reply *reply = &answer->snapshot;
+	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	uint64_t lost[WINDOW_LOST_N] = {};
 	unsigned int k;
 	size_t i;
@@ -46,7 +46,7 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 	uint64_t throttled_ns = totals->throttled_ns < totals->runnable_ns ? totals->throttled_ns
 									   : totals->runnable_ns;
 
-	answer->snapshot.totals = (struct wire_totals){
+	answer->reply.snapshot.totals = (struct wire_totals){
 		.processes = (int64_t)totals->processes,
 		.threads = (int64_t)totals->threads,
 		.on_cpu_ns = (int64_t)totals->on_cpu_ns,
@@ -104,7 +104,7 @@ static int session_find(struct recorder *recorder, const struct wire_snapshot_re
 static void reply_head(struct answer *answer)
 {
 	const struct session_info *info = session_info(answer->session);
-	struct wire_snapshot_reply *reply = &answer->snapshot;
+	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	bool has_waits = probe_kind_has_waits(info->kind);
 	struct probe_status status;
 
@@ -129,7 +129,7 @@ static int blind_notes_add(struct answer *answer)
 		if (!notes[i])
 			return -ENOMEM;
 	}
-	return notes_append(answer->arena, &answer->snapshot.notes, notes, status.n_blind);
+	return notes_append(answer->arena, &answer->reply.snapshot.notes, notes, status.n_blind);
 }
 
 static int notes_add(struct recorder *recorder, struct answer *answer,
@@ -158,7 +158,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 	facts.unread = answer_unread(answer->arena, &drain.openwait);
 	if (!facts.unread)
 		return -ENOMEM;
-	r = notes_make(answer->arena, &question->filter, &facts, &answer->snapshot.notes);
+	r = notes_make(answer->arena, &question->filter, &facts, &answer->reply.snapshot.notes);
 	if (!r && probe_kind_has(info->kind, PROBE_IO))
 		r = blind_notes_add(answer);
 	return r;
@@ -210,10 +210,10 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 	return r ? r : rows_make(recorder, peer, request, &question, answer);
 }
 
-int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
-		   const struct wire_snapshot_request *request, struct answer **out,
-		   struct wire_error *error)
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		   struct answer **out, struct wire_error *error)
 {
+	const struct wire_snapshot_request *request = params;
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	int r;
 

@@ -101,7 +101,7 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 		[SNAPSHOT_BY_MAX] = by_max,
 		[SNAPSHOT_BY_COUNT] = by_count,
 	};
-	struct wire_snapshot_reply *reply = &answer->snapshot;
+	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	size_t n, i, wanted, top;
 	struct aggregate_group **groups = aggregate_groups(answer->aggregate, &n), *group;
 
@@ -132,7 +132,7 @@ static void rows_select(struct answer *answer, const struct snapshot_question *q
 		[SNAPSHOT_BY_MAX] = rows_by_max,
 		[SNAPSHOT_BY_COUNT] = rows_by_count,
 	};
-	struct wire_snapshot_reply *reply = &answer->snapshot;
+	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	size_t i, wanted = 0, top;
 
 	for (i = 0; i < n; i++) {
@@ -169,7 +169,8 @@ int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question 
 	groups = aggregate_groups(answer->aggregate, &n);
 	r = answer_rows(answer, groups, n, options);
 	if (!r)
-		r = group_rows(answer->arena, question->group, &answer->snapshot.rows, &grouped);
+		r = group_rows(answer->arena, question->group, &answer->reply.snapshot.rows,
+			       &grouped);
 	if (r)
 		return r;
 	rows = arena_array(answer->arena, grouped.n + 1, sizeof(*rows));

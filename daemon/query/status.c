@@ -97,7 +97,7 @@ static int unwind_make(struct recorder *recorder, struct answer *answer)
 		.load_ns = (int64_t)stats.load_ns,
 		.evictions = (int64_t)stats.evictions,
 	};
-	answer->status.unwind = wire;
+	answer->reply.status.unwind = wire;
 	return walks_make(recorder, answer, &wire->binaries);
 }
 
@@ -169,11 +169,12 @@ static int store_make(struct recorder *recorder, struct answer *answer)
 		.damaged = (int64_t)stats.damaged,
 		.notice = stats.notice[0] ? arena_strdup(answer->arena, stats.notice) : NULL,
 	};
-	answer->status.store = store;
+	answer->reply.status.store = store;
 	return 0;
 }
 
-int query_status(struct recorder *recorder, struct answer **out)
+int query_status(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		 struct answer **out, struct wire_error *error)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct wire_status_reply *reply;
@@ -187,7 +188,7 @@ int query_status(struct recorder *recorder, struct answer **out)
 	session_stats(sessions_always(recorder->sessions, PROBE_OFFCPU), &drain);
 	losses_sum(recorder, lost);
 	uname(&uts);
-	reply = &answer->status;
+	reply = &answer->reply.status;
 	reply->version = STACKD_VERSION;
 	reply->pid = getpid();
 	reply->started = recorder->started_real_ns;
@@ -217,14 +218,15 @@ int query_status(struct recorder *recorder, struct answer **out)
 	return 0;
 }
 
-int query_probes(struct recorder *recorder, struct answer **out)
+int query_probes(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		 struct answer **out, struct wire_error *error)
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	int r;
 
 	if (!answer)
 		return -ENOMEM;
-	r = answer_probe_list(recorder, answer->arena, &answer->probes.probes);
+	r = answer_probe_list(recorder, answer->arena, &answer->reply.probes.probes);
 	if (r)
 		return r;
 	*out = TAKE(answer);

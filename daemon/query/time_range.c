@@ -242,7 +242,7 @@ int query_range_windows(struct recorder *recorder, struct session *session,
 int query_range_coverage(struct recorder *recorder, struct answer *answer,
 			 const struct query_range *range, struct query_coverage *found)
 {
-	struct wire_coverage *coverage = &answer->snapshot.coverage;
+	struct wire_coverage *coverage = &answer->reply.snapshot.coverage;
 	int r = query_coverage(recorder, answer, range->since, range->until, found);
 
 	if (r)

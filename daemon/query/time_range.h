@@ -34,7 +34,7 @@ int query_range_resolve(const struct wire_snapshot_request *request, struct sess
 int query_range_windows(struct recorder *recorder, struct session *session,
 			struct query_range *range, struct answer *answer, struct wire_error *error);
 
-/* answer->snapshot.coverage, but `complete`, and what it was made of. 0 or -ENOMEM. */
+/* answer->reply.snapshot.coverage, but `complete`, and what it was made of. 0 or -ENOMEM. */
 int query_range_coverage(struct recorder *recorder, struct answer *answer,
 			 const struct query_range *range, struct query_coverage *found);
 

@@ -200,9 +200,10 @@ static int request_check(const struct wire_windows_request *request, const struc
 	return 0;
 }
 
-int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
+int query_windows(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		  struct answer **out, struct wire_error *error)
 {
+	const struct wire_windows_request *request = params;
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct listing listing = {
 		.recorder = recorder,
@@ -224,9 +225,9 @@ int query_windows(struct recorder *recorder, const struct wire_windows_request *
 		qsort(listing.windows, listing.n_windows, sizeof(*listing.windows), window_order);
 	if (listing.n_gaps)
 		qsort(listing.gaps, listing.n_gaps, sizeof(*listing.gaps), gap_order);
-	answer->windows.windows =
+	answer->reply.windows.windows =
 		(struct wire_windows){ .v = listing.windows, .n = listing.n_windows };
-	answer->windows.gaps = (struct wire_gaps){ .v = listing.gaps, .n = listing.n_gaps };
+	answer->reply.windows.gaps = (struct wire_gaps){ .v = listing.gaps, .n = listing.n_gaps };
 	*out = TAKE(answer);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include "build_config.h"
 #include "common/base.h"
 
-static int handle_get_info(struct exchange *exchange, struct text *out)
+static int info_reply(struct exchange *exchange, struct text *out)
 {
 	static const char *const interfaces[] = { "org.varlink.service", "io.stackd" };
 	const struct wire_info_reply reply = {
@@ -22,28 +22,21 @@ static int handle_get_info(struct exchange *exchange, struct text *out)
 	return info_reply_encode(&reply, 0, out);
 }
 
-static int handle_get_description(struct exchange *exchange, struct text *out)
+static int description_reply(struct exchange *exchange, struct text *out)
 {
-	struct wire_description_request request;
+	const struct wire_description_request *request = exchange->request;
 	struct wire_description_reply reply;
-	struct codec_error error;
-	int r;
 
-	r = description_request_decode(exchange->call, exchange->arena, &request, &error);
-	if (r == -EINVAL)
-		return reply_error(ERROR_INVALID_PARAMETER, error.parameter, out);
-	if (r < 0)
-		return r;
-	if (strcmp(request.interface, "io.stackd") == 0)
+	if (strcmp(request->interface, "io.stackd") == 0)
 		reply.description = interface_io_stackd;
-	else if (strcmp(request.interface, "org.varlink.service") == 0)
+	else if (strcmp(request->interface, "org.varlink.service") == 0)
 		reply.description = interface_org_varlink_service;
 	else
-		return reply_error(ERROR_INTERFACE_NOT_FOUND, request.interface, out);
+		return reply_error(ERROR_INTERFACE_NOT_FOUND, request->interface, out);
 	return description_reply_encode(&reply, 0, out);
 }
 
-/* The recorder's limits and, behind them, those of the socket. */
+/* Appends the limits of the socket to those of the recorder. */
 static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 {
 	const struct wire_limits before = *limits;
@@ -79,52 +72,35 @@ static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 	return 0;
 }
 
-static int handle_status(struct exchange *exchange, struct text *out)
+static int status_reply(struct exchange *exchange, struct text *out)
 {
-	_cleanup_(answer_freep) struct answer *answer = NULL;
-	struct wire_status_reply reply;
-	int r;
+	struct wire_status_reply reply = answer_reply(exchange->answer)->status;
+	int r = limits_join(exchange, &reply.limits);
 
-	r = query_status(exchange->service->recorder, &answer);
-	if (r < 0)
-		return r;
-	reply = *answer_status(answer);
-	r = limits_join(exchange, &reply.limits);
-	if (r < 0)
-		return r;
-	return status_reply_encode(&reply, 0, out);
+	return r < 0 ? r : status_reply_encode(&reply, 0, out);
 }
 
-static int handle_probes(struct exchange *exchange, struct text *out)
-{
-	_cleanup_(answer_freep) struct answer *answer = NULL;
-	int r = query_probes(exchange->service->recorder, &answer);
-
-	return r < 0 ? r : probes_reply_encode(answer_probes(answer), 0, out);
-}
-
-static int handle_sessions(struct exchange *exchange, struct text *out)
-{
-	_cleanup_(answer_freep) struct answer *answer = NULL;
-	int r = query_sessions(exchange->service->recorder, &answer);
-
-	return r < 0 ? r : sessions_reply_encode(answer_sessions(answer), 0, out);
-}
-
+/*
+ * All methods. A new one needs its definition in proto/io.stackd.varlink, the function query_NAME()
+ * in daemon/query/, and a row here. Functions and Start read files that only stackd may read, so
+ * both need control.
+ */
 const struct method *method_find(const char *name)
 {
 	static const struct method methods[] = {
-		{ &method_info, handle_get_info, METHOD_OPEN, false },
-		{ &method_description, handle_get_description, METHOD_OPEN, false },
-		{ &method_status, handle_status, METHOD_QUERY, false },
-		{ &method_probes, handle_probes, METHOD_QUERY, false },
-		{ &method_sessions, handle_sessions, METHOD_QUERY, false },
-		{ &method_windows, handle_windows, METHOD_QUERY, false },
-		{ &method_start, handle_start, METHOD_CONTROL, true },
-		{ &method_stop, handle_stop, METHOD_CONTROL, true },
-		{ &method_functions, handle_functions, METHOD_CONTROL, true },
-		{ &method_follow, handle_follow, METHOD_QUERY, false },
-		{ &method_snapshot, handle_snapshot, METHOD_QUERY, false },
+		{ &method_info, METHOD_OPEN, .reply = info_reply },
+		{ &method_description, METHOD_OPEN, .reply = description_reply },
+		{ &method_status, METHOD_QUERY, .query = query_status, .reply = status_reply },
+		{ &method_probes, METHOD_QUERY, .query = query_probes },
+		{ &method_sessions, METHOD_QUERY, .query = query_sessions },
+		{ &method_windows, METHOD_QUERY, .query = query_windows, .reply = windows_reply },
+		{ &method_snapshot, METHOD_QUERY, .query = snapshot_query,
+		  .reply = snapshot_reply },
+		{ &method_follow, METHOD_QUERY, .needs_more = true, .reply = follow_reply },
+		{ &method_functions, METHOD_CONTROL, .is_slow = true, .query = query_functions },
+		{ &method_start, METHOD_CONTROL, .is_slow = true, .query = query_start,
+		  .reply = start_reply },
+		{ &method_stop, METHOD_CONTROL, .is_slow = true, .query = query_stop },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)

@@ -11,8 +11,8 @@
 #include "daemon/service/loop.h"
 
 /*
- * To put programs into the kernel and to take them out are what takes long, and it is done on the
- * pool's threads: of these some are left to answer who only asks.
+ * Loading programs into the kernel and removing them takes long and occupies threads of the pool.
+ * The others stay free for clients that only query.
  */
 enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };
 
@@ -92,7 +92,7 @@ static int on_begin(void *userdata, struct server_peer *peer, const char *messag
 	return 0;
 }
 
-/* The mode of the socket says the same of those who ask, but can be changed by accident. */
+/* The mode of the socket keeps out the same users, but it can be changed by accident. */
 enum method_class method_refused(const struct service *service, const struct server_peer *peer,
 				 enum method_class class)
 {
@@ -105,28 +105,6 @@ enum method_class method_refused(const struct service *service, const struct ser
 			return i;
 	}
 	return METHOD_OPEN;
-}
-
-int reply_refused(const struct service *service, enum method_class class, struct text *out)
-{
-	const char *name = service->groups[class].name;
-
-	return reply_error(ERROR_PERMISSION_DENIED, name ? name : "root", out);
-}
-
-int reply_error(enum wire_error_code code, const char *what, struct text *out)
-{
-	const struct wire_error error = { .code = code, .what = what };
-
-	return varlink_error_encode(&error, out);
-}
-
-int reply_query_error(struct wire_error *error, struct text *out)
-{
-	int r = varlink_error_encode(error, out);
-
-	wire_error_clear(error);
-	return r;
 }
 
 static bool is_interface(const char *name, size_t len)
@@ -153,14 +131,48 @@ static int reply_unknown(struct exchange *exchange, struct text *out)
 	return reply_error(ERROR_INTERFACE_NOT_FOUND, interface, out);
 }
 
-/* One that finds too many others comes again. */
+/* Decodes the parameters of the call. -EINVAL with *error for a wrong one, -ENOMEM. */
+static int request_decode(struct exchange *exchange, struct codec_error *error)
+{
+	const struct wire_method *wire = exchange->method->wire;
+
+	if (!wire->request)
+		return 0;
+	return method_request_decode(wire, exchange->call, exchange->arena, &exchange->request,
+				     error);
+}
+
+/* Has the request answered and appends the first reply. Returns as method.reply. */
+static int exchange_begin(struct exchange *exchange, struct text *out)
+{
+	const struct method *method = exchange->method;
+	struct wire_error error = { .limit = WIRE_ABSENT };
+	struct query_peer peer = query_peer_of(exchange);
+	struct codec_error codec_error;
+	int r;
+
+	if (method->needs_more && !exchange->call->more)
+		return reply_error(ERROR_EXPECTED_MORE, NULL, out);
+	r = request_decode(exchange, &codec_error);
+	if (r == -EINVAL)
+		return reply_error(ERROR_INVALID_PARAMETER, codec_error.parameter, out);
+	if (r == 0 && method->query)
+		r = method->query(exchange->service->recorder, &peer, exchange->request,
+				  &exchange->answer, &error);
+	if (r < 0)
+		return error.code ? reply_query_error(&error, out) : r;
+	exchange->has_begun = true;
+	return method->reply ? method->reply(exchange, out) : reply_answer(exchange, out);
+}
+
+/* Begins a call of a slow method, or has it come again where too many others are being begun. */
 static int exchange_begin_slow(struct exchange *exchange, struct text *out)
 {
 	atomic_int *slow = &exchange->service->slow;
 	int r = SERVER_WAIT;
 
 	if (atomic_fetch_add(slow, 1) < SLOW_AT_ONCE)
-		r = exchange->method->handle(exchange, out);
+		r = exchange_begin(exchange, out);
 	atomic_fetch_sub(slow, 1);
 	return r;
 }
@@ -174,21 +186,11 @@ static int exchange_reply(struct exchange *exchange, struct text *out)
 	refused = method_refused(exchange->service, exchange->peer, exchange->method->class);
 	if (refused != METHOD_OPEN)
 		return reply_refused(exchange->service, refused, out);
-	if (exchange->method->is_slow && !exchange->answer)
+	if (exchange->has_begun)
+		return exchange->method->reply(exchange, out);
+	if (exchange->method->is_slow)
 		return exchange_begin_slow(exchange, out);
-	return exchange->method->handle(exchange, out);
-}
-
-static int reply_failed(const struct exchange *exchange, int reason, struct text *out)
-{
-	const struct wire_error error = {
-		.code = ERROR_FAILED,
-		.what = exchange->call->method,
-		.message = strerrordesc_np(-reason),
-	};
-
-	log_err(reason, "cannot answer %s", exchange->call->method);
-	return varlink_error_encode(&error, out);
+	return exchange_begin(exchange, out);
 }
 
 static int on_step(void *userdata, struct text *out)
@@ -198,8 +200,7 @@ static int on_step(void *userdata, struct text *out)
 
 	out->limit = VARLINK_MAX_REPLY;
 	r = exchange_reply(exchange, out);
-	/* It has not begun. */
-	if (r == SERVER_WAIT && exchange->method->is_slow && !exchange->answer)
+	if (r == SERVER_WAIT && !exchange->has_begun)
 		return r;
 	if (r < 0) {
 		text_reset(out);
@@ -215,7 +216,7 @@ static void on_end(void *userdata, bool is_written)
 {
 	struct exchange *exchange = userdata;
 
-	if (exchange->is_untold && !is_written)
+	if (exchange->is_unconfirmed && !is_written)
 		answer_start_give_up(exchange->answer);
 	exchange_free(exchange);
 }

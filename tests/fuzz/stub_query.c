@@ -8,16 +8,12 @@
 #include "daemon/session/filter.h"
 
 /*
- * Stage 6 without a recorder: filters are checked as the daemon does, the rows are the request's
- * own words.
+ * Queries without a recorder: filters are checked as the daemon checks them, and the rows repeat
+ * what the request says. Other methods are refused by tests/proto/refusing_query.c.
  */
 struct answer {
 	struct arena *arena;
-	struct wire_snapshot_reply snapshot;
-	struct wire_windows_reply windows;
-	struct wire_status_reply status;
-	struct wire_probes_reply probes;
-	struct wire_sessions_reply sessions;
+	union wire_reply reply;
 };
 
 static int answer_new(struct answer **out)
@@ -67,7 +63,7 @@ static int row_make(struct answer *answer, const struct wire_snapshot_request *r
 		.max_end = request->until_ns,
 		.max_tid = WIRE_ABSENT,
 	};
-	answer->snapshot = (struct wire_snapshot_reply){
+	answer->reply.snapshot = (struct wire_snapshot_reply){
 		.probe = probe,
 		.session = probe,
 		.hook = "",
@@ -76,10 +72,10 @@ static int row_make(struct answer *answer, const struct wire_snapshot_request *r
 	return 0;
 }
 
-int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
-		   const struct wire_snapshot_request *request, struct answer **out,
-		   struct wire_error *error)
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		   struct answer **out, struct wire_error *error)
 {
+	const struct wire_snapshot_request *request = params;
 	_cleanup_(answer_freep) struct answer *answer = NULL;
 	struct filter filter;
 	int r = filter_init(&filter, request->filter, error);
@@ -93,148 +89,36 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 	return r;
 }
 
-int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
+int query_windows(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		  struct answer **out, struct wire_error *error)
 {
 	return answer_new(out);
 }
 
-int query_status(struct recorder *recorder, struct answer **out)
+int query_status(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		 struct answer **out, struct wire_error *error)
 {
 	int r = answer_new(out);
 
 	if (r == 0)
-		(*out)->status.version = (*out)->status.boot_id = (*out)->status.kernel = "";
+		(*out)->reply.status.version = (*out)->reply.status.boot_id =
+			(*out)->reply.status.kernel = "";
 	return r;
 }
 
-int query_probes(struct recorder *recorder, struct answer **out)
+int query_probes(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		 struct answer **out, struct wire_error *error)
 {
 	return answer_new(out);
 }
 
-int query_sessions(struct recorder *recorder, struct answer **out)
+int query_sessions(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		   struct answer **out, struct wire_error *error)
 {
 	return answer_new(out);
 }
 
-const struct wire_snapshot_reply *answer_snapshot(const struct answer *answer)
+const union wire_reply *answer_reply(const struct answer *answer)
 {
-	return &answer->snapshot;
-}
-
-const struct wire_windows_reply *answer_windows(const struct answer *answer)
-{
-	return &answer->windows;
-}
-
-const struct wire_status_reply *answer_status(const struct answer *answer)
-{
-	return &answer->status;
-}
-
-const struct wire_probes_reply *answer_probes(const struct answer *answer)
-{
-	return &answer->probes;
-}
-
-const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
-{
-	return &answer->sessions;
-}
-
-static int refuse_sessions(struct wire_error *error)
-{
-	*error = (struct wire_error){
-		.code = ERROR_NOT_SUPPORTED,
-		.what = strdup("sessions"),
-		.limit = WIRE_ABSENT,
-		.message = strdup("nothing is recorded here"),
-	};
-	return -EOPNOTSUPP;
-}
-
-int query_start(struct recorder *recorder, const struct query_peer *peer,
-		const struct wire_start_request *request, struct answer **out,
-		struct wire_error *error)
-{
-	return refuse_sessions(error);
-}
-
-int query_stop(struct recorder *recorder, const struct query_peer *peer,
-	       const struct wire_stop_request *request, struct answer **out,
-	       struct wire_error *error)
-{
-	return refuse_sessions(error);
-}
-
-int query_functions(struct recorder *recorder, const struct wire_functions_request *request,
-		    struct answer **out, struct wire_error *error)
-{
-	return refuse_sessions(error);
-}
-
-const struct wire_functions_reply *answer_functions(const struct answer *answer)
-{
-	return NULL;
-}
-
-const struct wire_start_reply *answer_start(const struct answer *answer)
-{
-	return NULL;
-}
-
-const struct wire_stop_reply *answer_stop(const struct answer *answer)
-{
-	return NULL;
-}
-
-int answer_start_refresh(struct answer *answer)
-{
-	return 0;
-}
-
-int answer_start_calls(struct answer *answer, size_t *n_out)
-{
-	*n_out = 0;
-	return 0;
-}
-
-bool answer_start_has_calls(struct answer *answer)
-{
-	return false;
-}
-
-void answer_start_end(struct answer *answer)
-{
-}
-
-void answer_start_give_up(struct answer *answer)
-{
-}
-
-void answer_start_told(struct answer *answer)
-{
-}
-
-bool answer_start_runs(const struct answer *answer)
-{
-	return false;
-}
-
-int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
-		     const struct wire_follow_request *request, struct query_follow **out,
-		     struct wire_error *error)
-{
-	return refuse_sessions(error);
-}
-
-int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error)
-{
-	return 0;
-}
-
-struct query_follow *query_follow_free(struct query_follow *follow)
-{
-	return NULL;
+	return &answer->reply;
 }

@@ -8,6 +8,7 @@
 #include "common/arena.h"
 #include "common/base.h"
 #include "daemon/query/query.h"
+#include "tests/proto/refusing_query.h"
 
 enum { LARGE_NAME = 150 * 1024 };
 
@@ -16,12 +17,7 @@ static const int64_t a_time = 1700000000 * NS_PER_S;
 struct answer {
 	struct recorder *recorder;
 	struct arena *arena;
-	struct wire_snapshot_reply snapshot;
-	struct wire_windows_reply windows;
-	struct wire_status_reply status;
-	struct wire_probes_reply probes;
-	struct wire_sessions_reply sessions;
-	struct wire_start_reply start;
+	union wire_reply reply;
 };
 
 static struct answer *answer_new(struct recorder *recorder)
@@ -118,10 +114,10 @@ static int is_known(const char *probe)
 	return 0;
 }
 
-int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
-		   const struct wire_snapshot_request *request, struct answer **out,
-		   struct wire_error *error)
+int query_snapshot(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		   struct answer **out, struct wire_error *error)
 {
+	const struct wire_snapshot_request *request = params;
 	const struct timespec delay = { .tv_nsec = 300 * NS_PER_MS };
 	size_t n = request->top == WIRE_ABSENT ? 1 : (size_t)request->top;
 	struct answer *answer;
@@ -140,7 +136,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 	rows = arena_array(answer->arena, n, sizeof(*rows));
 	for (size_t i = 0; i < n; i++)
 		row_make(answer->arena, request->probe, i, &rows[i]);
-	answer->snapshot = (struct wire_snapshot_reply){
+	answer->reply.snapshot = (struct wire_snapshot_reply){
 		.probe = arena_strdup(answer->arena, request->probe),
 		.session = "offcpu",
 		.hook = peer->is_root ? "root" : "other",
@@ -153,7 +149,7 @@ int query_snapshot(struct recorder *recorder, const struct query_peer *peer,
 	return 0;
 }
 
-int query_windows(struct recorder *recorder, const struct wire_windows_request *request,
+int query_windows(struct recorder *recorder, const struct query_peer *peer, const void *params,
 		  struct answer **out, struct wire_error *error)
 {
 	struct answer *answer = answer_new(recorder);
@@ -166,19 +162,20 @@ int query_windows(struct recorder *recorder, const struct wire_windows_request *
 	for (size_t i = 0; i < n; i++)
 		windows[i] =
 			(struct wire_window){ .seq = (int64_t)i, .start = a_time, .end = a_time };
-	answer->windows.windows = (struct wire_windows){ windows, n };
+	answer->reply.windows.windows = (struct wire_windows){ windows, n };
 	*out = answer;
 	return 0;
 }
 
-int query_status(struct recorder *recorder, struct answer **out)
+int query_status(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		 struct answer **out, struct wire_error *error)
 {
 	static const struct wire_limit limits[] = { { "keys", 100, 50, 1 } };
 	struct answer *answer = answer_new(recorder);
 
 	if (!answer)
 		return -ENOMEM;
-	answer->status = (struct wire_status_reply){
+	answer->reply.status = (struct wire_status_reply){
 		.version = "fake",
 		.started = a_time,
 		.boot_id = "b",
@@ -191,52 +188,23 @@ int query_status(struct recorder *recorder, struct answer **out)
 	return 0;
 }
 
-int query_probes(struct recorder *recorder, struct answer **out)
+int query_probes(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		 struct answer **out, struct wire_error *error)
 {
 	*out = answer_new(recorder);
 	return *out ? 0 : -ENOMEM;
 }
 
-int query_sessions(struct recorder *recorder, struct answer **out)
+int query_sessions(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		   struct answer **out, struct wire_error *error)
 {
 	*out = answer_new(recorder);
 	return *out ? 0 : -ENOMEM;
 }
 
-const struct wire_snapshot_reply *answer_snapshot(const struct answer *answer)
+const union wire_reply *answer_reply(const struct answer *answer)
 {
-	return &answer->snapshot;
-}
-
-const struct wire_windows_reply *answer_windows(const struct answer *answer)
-{
-	return &answer->windows;
-}
-
-const struct wire_status_reply *answer_status(const struct answer *answer)
-{
-	return &answer->status;
-}
-
-const struct wire_probes_reply *answer_probes(const struct answer *answer)
-{
-	return &answer->probes;
-}
-
-const struct wire_sessions_reply *answer_sessions(const struct answer *answer)
-{
-	return &answer->sessions;
-}
-
-static int refuse_sessions(struct wire_error *error)
-{
-	*error = (struct wire_error){
-		.code = ERROR_NOT_SUPPORTED,
-		.what = strdup("sessions"),
-		.limit = WIRE_ABSENT,
-		.message = strdup("nothing is recorded here"),
-	};
-	return -EOPNOTSUPP;
+	return &answer->reply;
 }
 
 static int session_begin(struct recorder *recorder, struct answer **out)
@@ -246,7 +214,7 @@ static int session_begin(struct recorder *recorder, struct answer **out)
 	if (!answer)
 		return -ENOMEM;
 	atomic_fetch_add(&recorder->begun, 1);
-	answer->start = (struct wire_start_reply){
+	answer->reply.start = (struct wire_start_reply){
 		.session = { .id = "100",
 			     .probe = FAKE_BEGINS,
 			     .owner = "root",
@@ -269,10 +237,10 @@ static int session_begin(struct recorder *recorder, struct answer **out)
 	return 0;
 }
 
-int query_start(struct recorder *recorder, const struct query_peer *peer,
-		const struct wire_start_request *request, struct answer **out,
-		struct wire_error *error)
+int query_start(struct recorder *recorder, const struct query_peer *peer, const void *params,
+		struct answer **out, struct wire_error *error)
 {
+	const struct wire_start_request *request = params;
 	bool begins = strcmp(request->probe, FAKE_BEGINS) == 0;
 	bool is_slow = begins || strcmp(request->probe, FAKE_SLOW) == 0;
 	const struct timespec pause = { .tv_nsec = 5 * NS_PER_MS };
@@ -281,64 +249,12 @@ int query_start(struct recorder *recorder, const struct query_peer *peer,
 	while (is_slow && atomic_load(&recorder->is_held))
 		nanosleep(&pause, NULL);
 	atomic_fetch_sub(&recorder->starting, 1);
-	return begins ? session_begin(recorder, out) : refuse_sessions(error);
-}
-
-int query_stop(struct recorder *recorder, const struct query_peer *peer,
-	       const struct wire_stop_request *request, struct answer **out,
-	       struct wire_error *error)
-{
-	return refuse_sessions(error);
-}
-
-int query_functions(struct recorder *recorder, const struct wire_functions_request *request,
-		    struct answer **out, struct wire_error *error)
-{
-	return refuse_sessions(error);
-}
-
-const struct wire_functions_reply *answer_functions(const struct answer *answer)
-{
-	return NULL;
-}
-
-const struct wire_start_reply *answer_start(const struct answer *answer)
-{
-	return &answer->start;
-}
-
-const struct wire_stop_reply *answer_stop(const struct answer *answer)
-{
-	return NULL;
-}
-
-int answer_start_refresh(struct answer *answer)
-{
-	return 0;
-}
-
-int answer_start_calls(struct answer *answer, size_t *n_out)
-{
-	*n_out = 0;
-	return 0;
-}
-
-bool answer_start_has_calls(struct answer *answer)
-{
-	return false;
-}
-
-void answer_start_end(struct answer *answer)
-{
+	return begins ? session_begin(recorder, out) : query_refuse(error);
 }
 
 void answer_start_give_up(struct answer *answer)
 {
 	atomic_fetch_add(&answer->recorder->given_up, 1);
-}
-
-void answer_start_told(struct answer *answer)
-{
 }
 
 bool answer_start_runs(const struct answer *answer)
@@ -377,7 +293,7 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 	if (r)
 		return r;
 	follow->is_told = true;
-	(*out)->snapshot.cursor = "1";
+	(*out)->reply.snapshot.cursor = "1";
 	return 1;
 }
 
