@@ -55,7 +55,10 @@ bool term_has_colour(int fd)
 	return isatty(fd) && (!no || no[0] == '\0') && term && strcmp(term, "dumb") != 0;
 }
 
-/* Controls of C0 and C1, and what changes the order or hides: U+200B.., U+202A.., U+2066... */
+/*
+ * True for control characters (C0, C1) and for characters that show nothing or change the direction
+ * of the text (U+200B, U+202A, U+2066 and their neighbours).
+ */
 static bool is_hidden(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c <= 0xa0) || c == 0xad || c == 0x61c ||
@@ -67,7 +70,7 @@ static bool is_hidden(uint32_t c)
 char *name_escape(const char *name)
 {
 	const char *s = name;
-	/* The longest escape takes ten bytes for four, or four bytes for one. */
+	/* At worst, an escape of four bytes stands for a single byte. */
 	char *out = must(malloc(4 * strlen(name) + 1)), *at = out;
 
 	while (*s != '\0') {
@@ -117,7 +120,7 @@ size_t text_columns(const char *text)
 	return columns;
 }
 
-/* The bytes of text that come before column `columns`. */
+/* Returns the number of bytes of the text that fit in that many columns. */
 static size_t bytes_before(const char *text, size_t columns)
 {
 	const char *s = text;
@@ -146,12 +149,12 @@ char *text_fit(const char *text, size_t columns)
 		head = bytes_before(text, columns);
 		return must(strndup(text, head));
 	}
-	/* The beginning says what it is, the end tells apart: two thirds and one. */
+	/* Names differ at their ends: keep two thirds from the beginning and one from the end. */
 	left = (columns - 3) * 2 / 3;
 	right = columns - 3 - left;
 	head = bytes_before(text, left);
 	skip = bytes_before(text, all - right);
-	/* A wide character that the cut falls into goes away. */
+	/* Drop a wide character of which only one column would fit. */
 	if (text_columns(text + skip) > right)
 		skip += bytes_before(text + skip, 2);
 	if (asprintf(&out, "%.*s...%s", (int)head, text, text + skip) < 0)
@@ -159,7 +162,7 @@ char *text_fit(const char *text, size_t columns)
 	return must(out);
 }
 
-/* Rust's: ::h and 16 hex digits at the end. */
+/* Returns the length of a name without Rust's hash: ::h and 16 hex digits at the end. */
 static size_t length_without_hash(const char *name)
 {
 	size_t n = strlen(name);

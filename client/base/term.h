@@ -3,8 +3,9 @@
 #define STACKD_CLIENT_BASE_TERM_H
 
 /*
- * What text has to know of a terminal: its width, whether it may be coloured, how to show a
- * name that somebody else chose, how many columns it takes. Main thread.
+ * Text for a terminal: its size and colours, names with their invisible characters escaped, the
+ * columns that a text takes, local times. Texts returned are malloc'ed and the caller's; the
+ * program ends when memory runs out. Main thread.
  */
 
 #include <stdarg.h>
@@ -14,28 +15,32 @@
 
 enum { TERM_WIDTH_DEFAULT = 80, TERM_WIDTH_MIN = 40, TERM_LINES_DEFAULT = 24, TERM_TIME_MAX = 64 };
 
-/* Of the terminal fd is, as it is now; TERM_LINES_DEFAULT and TERM_WIDTH_DEFAULT when unknown. */
+/* Gets the present size of the terminal fd; TERM_LINES_DEFAULT and TERM_WIDTH_DEFAULT if unknown.
+ */
 void term_size(int fd, size_t *lines_out, size_t *columns_out);
 
-/* Columns of the terminal fd is; TERM_WIDTH_DEFAULT when it is none, TERM_WIDTH_MIN at least. */
+/*
+ * Returns the columns of the terminal fd, at least TERM_WIDTH_MIN; TERM_WIDTH_DEFAULT if fd is no
+ * terminal.
+ */
 int term_width(int fd);
 
-/* fd is a terminal, TERM is not "dumb" and NO_COLOR is not set. */
+/* True if fd is a terminal, TERM is not "dumb" and NO_COLOR is not set. */
 bool term_has_colour(int fd);
 
 /*
- * The name with control and other invisible characters, and what is not UTF-8, shown as \x1b or
- * \u202e; malloc'ed. Backslashes stay: unit names are full of them.
+ * Returns the name with control characters, other invisible characters and bytes that are not UTF-8
+ * written as \x1b or \u202e. Backslashes are not escaped: names of units are full of them.
  */
 char *name_escape(const char *name);
 
-/* Columns of an escaped text. */
+/* Returns the columns that an escaped text takes on a terminal. */
 size_t text_columns(const char *text);
 
-/* The text, its middle replaced by ... where it is wider than that; malloc'ed. */
+/* Returns the text, with ... in place of its middle if it is wider than that many columns. */
 char *text_fit(const char *text, size_t columns);
 
-/* A function's name without arguments, template arguments and hash; malloc'ed. */
+/* Returns a function's name without arguments, template arguments and Rust's hash. */
 char *name_shorten(const char *name);
 
 enum time_style {
@@ -46,16 +51,16 @@ enum time_style {
 	TIME_DAY_MILLI, /* 2026-03-09 14:00:00.123 */
 };
 
-/* Local time. */
+/* Writes a time, in ns since 1970, as local time. */
 void time_format(int64_t ns, enum time_style style, char text[static TERM_TIME_MAX]);
 
-/* Both on the same local day. */
+/* True if both times, in ns since 1970, are on the same local day. */
 bool time_same_day(int64_t a, int64_t b);
 
-/* Stops the program when there is no memory; nothing else would be left to do. */
+/* Returns p; ends the program with a message if p is NULL, as memory has run out. */
 void *must(void *p);
 
-/* What the format says, malloc'ed; stops the program as must() does. */
+/* Returns the formatted text, malloc'ed; ends the program as must() does. */
 char *must_format(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
 #endif

@@ -23,11 +23,11 @@
 
 static volatile sig_atomic_t is_interrupted;
 
-/* What one call is to know besides its request. */
+/* How to make a call, besides its request. */
 struct call {
 	const char *path;
-	time_t reply_timeout;	  /* seconds; 0: none, as recv() has it */
-	struct call_error *error; /* NULL: it is reported */
+	time_t reply_timeout;	  /* in seconds; 0: no limit, as for recv() */
+	struct call_error *error; /* where an error of the daemon goes; NULL: it is reported */
 	reply_handler handler;
 	void *context;
 };
@@ -37,7 +37,7 @@ static void on_signal(int signo)
 	is_interrupted = 1;
 }
 
-/* Not restarting: recv() has to return. */
+/* Without SA_RESTART, so that recv() returns. */
 void call_catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
@@ -84,7 +84,7 @@ static int connect_socket(const char *path, time_t reply_timeout, int *fd_out)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	/* The send timeout is connect's too, on a socket of this family. */
+	/* On a Unix socket, the send time-out also limits connect(). */
 	r = set_timeout(fd, SO_SNDTIMEO, CALL_CONNECT_TIMEOUT);
 	if (r == 0)
 		r = set_timeout(fd, SO_RCVTIMEO, reply_timeout);
@@ -113,7 +113,7 @@ static int send_all(int fd, const struct text *request)
 	return 0;
 }
 
-/* The next reply, which is the caller's. */
+/* Receives the next reply, which the caller owns then. */
 static int receive(int fd, struct frame *frame, struct varlink_message **out)
 {
 	_cleanup_(freep) char *message = NULL;
@@ -150,7 +150,7 @@ static char *text_of(const char *format, ...)
 	return text;
 }
 
-/* Whose socket it is, for somebody who may not use it. */
+/* Returns a message, malloc'ed, that names the group whose members may use the socket. */
 static char *refused_text(const char *path)
 {
 	struct group *group;
@@ -185,8 +185,9 @@ static enum exit_code report_connect(const char *path, int r)
 		print_message("%s: too long for a socket; up to %zu bytes", path,
 			      sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 	else if (r == -ETIMEDOUT)
-		print_message("%s: the daemon took no connection for %d s; systemctl status stackd",
-			      path, CALL_CONNECT_TIMEOUT);
+		print_message(
+			"%s: the daemon accepted no connection for %d s; see systemctl status stackd",
+			path, CALL_CONNECT_TIMEOUT);
 	else
 		print_message("%s: %s", path, strerror(-r));
 	return code;
@@ -197,13 +198,14 @@ static enum exit_code report_exchange(const struct call *call, int r)
 	const char *path = call->path;
 
 	if (r == -ETIMEDOUT)
-		print_message("%s: no answer for %lld s; systemctl status stackd", path,
+		print_message("%s: no answer for %lld s; see systemctl status stackd", path,
 			      (long long)call->reply_timeout);
 	else if (r == -ECONNRESET || r == -EPIPE)
 		print_message("%s: the daemon closed the connection", path);
 	else if (r == -EBADMSG || r == -EMSGSIZE || r == -EINVAL)
-		print_message("%s: an answer that is not the daemon's language; other version?",
-			      path);
+		print_message(
+			"%s: stackctl does not understand the answer; is the daemon of another version?",
+			path);
 	else
 		print_message("%s: %s", path, strerror(-r));
 	return EXIT_CODE_IO;
@@ -214,8 +216,8 @@ static char *error_text(const char *path, const char *name, const struct wire_er
 	bool is_denied = error->code == ERROR_PERMISSION_DENIED;
 
 	if (is_denied && error->what && strcmp(error->what, "root") == 0)
-		return text_of("not allowed by the daemon at %s: only root may, or, with a "
-			       "session, whose it is (stackctl sessions)",
+		return text_of("not allowed by the daemon at %s: only root may do this or, to a "
+			       "session, its owner (see stackctl sessions)",
 			       path);
 	if (is_denied && error->what)
 		return text_of("not allowed by the daemon at %s; be root, or: adduser USER %s, and "

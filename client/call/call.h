@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_CALL_CALL_H
 
 /*
- * One call to the daemon: an encoded request goes in, each reply goes to a handler, and every
- * failure has been reported when it returns. Opens and closes the connection. Main thread.
+ * Calls of the daemon: each connects, sends an encoded request, hands every reply to a handler and
+ * disconnects. A failure has been reported on standard error when a function returns. Main thread.
  */
 
 #include <stdbool.h>
@@ -19,54 +19,56 @@ struct options;
 #define SOCKET_DEFAULT "/run/stackd/stackd.sock"
 
 /*
- * Seconds to wait for the connection and for each reply, but for those of call_follow(). The kernel
- * may take minutes for the programs of a session, or for two thousand functions, in an emulator.
+ * Time limits in seconds: for the connection, for each reply, and for each reply of call_start().
+ * In an emulator the kernel may take minutes to load the programs of a session or to attach them to
+ * two thousand functions.
  */
 enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60, CALL_START_TIMEOUT = 300 };
 
-/* Gets each reply that is no error; 0, or a negative errno that ends the call. */
+/* Handles a reply that is no error. Returns 0, or a negative errno, which ends the call. */
 typedef int (*reply_handler)(const struct varlink_message *message, void *context);
 
-/* EXIT_CODE_OK when all replies were handled. */
+/* Makes a call. Returns EXIT_CODE_OK if all replies were handled. */
 enum exit_code call_run(const struct options *options, const struct text *request,
 			reply_handler handler, void *context);
 
-/* What the daemon said instead of an answer. */
+/* An error that the daemon sent in place of an answer. */
 struct call_error {
-	char *text;	   /* malloc'ed, not escaped; NULL: it did not say anything */
-	bool is_of_filter; /* there are windows, and nobody in them who is asked for */
+	char *text;	   /* malloc'ed, not escaped; NULL: the daemon sent no error */
+	bool is_of_filter; /* there are windows, but no thread in them matches the filter */
 };
 
 /*
- * The same, but what the daemon answers with an error is not reported: it is in *error, which the
- * caller has set to zeroes.
+ * Makes a call and stores an error that the daemon sends in *error, instead of reporting it. The
+ * caller has set *error to zeroes and frees its text.
  */
 enum exit_code call_try(const struct options *options, const struct text *request,
 			reply_handler handler, void *context, struct call_error *error);
 
-/* The same as call_run(), for what starts or stops a session. */
+/* Makes a call that starts or stops a session. */
 enum exit_code call_start(const struct options *options, const struct text *request,
 			  reply_handler handler, void *context);
 
 /*
- * The same as call_run(), with however long a silence between replies: an answer may be hours away,
- * or never come, as nobody does what is asked for. That the daemon is gone ends it.
+ * Makes a call without a time limit for replies: hours may pass until a thread does what the
+ * request is about. The call ends with the connection.
  */
 enum exit_code call_follow(const struct options *options, const struct text *request,
 			   reply_handler handler, void *context);
 
 /*
- * From now on SIGINT and SIGTERM end a call that waits for a reply, as if it had its last one.
+ * Makes SIGINT and SIGTERM end the call that is waiting for a reply, as if that had been the last
+ * one, until call_release_signals().
  */
 void call_catch_signals(void);
 
-/* Whether one has come. */
+/* True if one of these signals has come since. */
 bool call_was_interrupted(void);
 
-/* From now on they end the program again. */
+/* Makes SIGINT and SIGTERM end the program again. */
 void call_release_signals(void);
 
-/* -S, $STACKD_SOCKET or the default. */
+/* Returns the path of the daemon's socket: from -S, from $STACKD_SOCKET, or the default. */
 const char *call_socket_path(const struct options *options);
 
 #endif

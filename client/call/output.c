@@ -35,7 +35,7 @@ static char *name_in_directory(const char *directory, const char *stem, const ch
 	return must(path);
 }
 
-/* A file beside the target, so that the rename stays on one file system. */
+/* Opens a file in the target's directory, so that rename() stays within one file system. */
 static enum exit_code open_temporary(struct output *output)
 {
 	mode_t mask = umask(0);
@@ -50,7 +50,7 @@ static enum exit_code open_temporary(struct output *output)
 		free(TAKE(output->temporary));
 		return fail(output, output->path);
 	}
-	/* mkstemp's 0600 is for secrets; this is as private as the shell's > makes it. */
+	/* mkostemp() sets the mode 0600; give the file the mode that a shell's > gives it. */
 	if (fchmod(fd, 0666 & ~mask) < 0 || !(output->out = fdopen(fd, "w"))) {
 		int r = errno;
 
@@ -81,8 +81,10 @@ enum exit_code output_open(struct output *output, const char *target, const char
 		output->path = name_in_directory(target, stem, suffix, now);
 		return open_temporary(output);
 	}
-	/* A symbolic link stays one, so it has to lead somewhere; and a device or a pipe must not
-	 * be renamed over. */
+	/*
+	 * A symbolic link stays a link: the file that it leads to is replaced, and has to exist. A
+	 * device or a pipe is written in place, as a rename would replace it.
+	 */
 	real = realpath(target, NULL);
 	if (!real && lstat(target, &st) == 0) {
 		print_message("%s is a symbolic link: %s", target, strerror(errno));
@@ -100,20 +102,20 @@ enum exit_code output_open(struct output *output, const char *target, const char
 	return open_temporary(output);
 }
 
-/* Standard output and files that are no regular ones. */
+/* Closes standard output, a device or a pipe. */
 static enum exit_code close_in_place(struct output *output)
 {
 	bool failed = ferror(output->out) != 0 || fflush(output->out) != 0;
 	int r = errno;
 
-	/* A file system may tell only now, and so does a device, through the descriptor. */
+	/* Some file systems and devices report a failed write only when the file is closed. */
 	if (fclose(TAKE(output->out)) != 0 && !failed) {
 		failed = true;
 		r = errno;
 	}
 	if (!failed)
 		return EXIT_CODE_OK;
-	/* Whoever read it has gone, as head does; it knows. */
+	/* The reader of a pipe has exited, as head does; that needs no message. */
 	if (r != EPIPE)
 		print_message("%s: %s", output->path ? output->path : "standard output",
 			      strerror(r));
@@ -135,7 +137,7 @@ enum exit_code output_close(struct output *output)
 		return fail(output, output->path);
 	if (rename(output->temporary, output->path) < 0)
 		return fail(output, output->path);
-	/* For whoever waits for it; what cron runs would send a mail each time. */
+	/* Not without a terminal: cron would send a mail each time. */
 	if (isatty(STDERR_FILENO))
 		print_message("wrote %s", output->path);
 	free(TAKE(output->temporary));

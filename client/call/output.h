@@ -3,8 +3,9 @@
 #define STACKD_CLIENT_CALL_OUTPUT_H
 
 /*
- * Where data goes: standard output, or a file that is there whole or not at all. Failures have
- * been reported when a function returns. Main thread.
+ * The stream that answers are printed to: standard output, or a file that takes its name only when
+ * it is complete. A failure has been reported on standard error when a function returns. Main
+ * thread.
  */
 
 #include <stdbool.h>
@@ -18,17 +19,24 @@ struct options;
 struct output {
 	FILE *out;
 	char *path;	 /* NULL: standard output */
-	char *temporary; /* NULL: written in place */
+	char *temporary; /* the name until it is complete; NULL: it is written in place */
 };
 
-/* stem and suffix make the name in a directory: offcpu-20260309T140000.123Z.txt. */
+/*
+ * Opens the target: NULL for standard output, a file, or a directory with a / at its end. In a
+ * directory the file is named by stem, time and suffix: offcpu-20260309T140000.123Z.txt. now is in
+ * ns since 1970.
+ */
 enum exit_code output_open(struct output *output, const char *target, const char *stem,
 			   const char *suffix, int64_t now);
 
-/* Writes out what is left; a file takes its name now. Call it once, unless output_discard(). */
+/*
+ * Writes what is buffered, gives a file its name and closes the stream. Call this or
+ * output_discard(), once.
+ */
 enum exit_code output_close(struct output *output);
 
-/* Leaves nothing behind. */
+/* Closes the stream and removes the unfinished file. */
 void output_discard(struct output *output);
 
 #endif

@@ -17,8 +17,8 @@
 
 enum { STACKS_DEFAULT = 5 };
 
-/* What only rows of one probe have. */
-static enum exit_code check(const struct options *options)
+/* Refuses options that apply to the rows of a single probe. */
+static enum exit_code check_options(const struct options *options)
 {
 	const char *what = NULL, *value;
 
@@ -36,7 +36,10 @@ static enum exit_code check(const struct options *options)
 	return EXIT_CODE_USAGE;
 }
 
-/* All rows, as what leads by one part of its time may be far down by all of it. */
+/*
+ * Asks for all rows: a row with the most time in one part may be far down by its whole time. An
+ * error of the daemon goes to *error, or is reported if error is NULL.
+ */
 static enum exit_code fetch(const struct options *options, struct snapshot_request *request,
 			    const char *probe, struct call_error *error,
 			    struct collection *collection)
@@ -55,8 +58,8 @@ static enum exit_code fetch(const struct options *options, struct snapshot_reque
 }
 
 /*
- * Samples of the same time, where there are some: a process that hardly runs is in none, and the
- * probe may be off. Waits are no matter of samples.
+ * Asks for samples of the time that the waits cover. There may be none: the probe may be off, or
+ * the process hardly ran. Filters of waits do not apply to samples.
  */
 static enum exit_code fetch_samples(const struct options *options, struct snapshot_request *request,
 				    const struct collection *waits, struct call_error *error,
@@ -72,7 +75,10 @@ static enum exit_code fetch_samples(const struct options *options, struct snapsh
 	return fetch(options, request, "oncpu", error, samples);
 }
 
-/* Both answers, and that there is one of samples: of somebody who never ran, none is whole, too. */
+/*
+ * Checks for --strict that both answers are complete. It is no fault that there are no samples of
+ * threads that did not run.
+ */
 static enum exit_code check_complete(const struct options *options, const struct collection *waits,
 				     const struct collection *samples,
 				     const struct call_error *error)
@@ -80,7 +86,7 @@ static enum exit_code check_complete(const struct options *options, const struct
 	enum exit_code code = snapshot_check_complete(options, "waits", &waits->reply), of_samples;
 	bool is_missing = !samples->has_reply && !error->is_of_filter;
 
-	/* Text has it where the samples would be. */
+	/* The text says so in the place of the samples. */
 	if (is_missing && (options->strict || !options->format->is_for_people))
 		print_message("no samples: %s", error->text);
 	if (is_missing && options->strict)
@@ -126,7 +132,7 @@ static enum exit_code run(struct options *options, struct collection *waits,
 	if (code != EXIT_CODE_OK)
 		return code;
 	code = fetch_samples(options, &request, waits, &error, samples);
-	/* The daemon has said why there are none, or it has gone. */
+	/* Without samples the waits are printed, unless the call itself failed. */
 	if (code == EXIT_CODE_OK || error.text)
 		code = print(options, waits, samples, &error, now);
 	free(error.text);
@@ -137,7 +143,7 @@ enum exit_code overview_run(struct options *options)
 {
 	struct collection waits = { .arena = must(arena_new()) };
 	struct collection samples = { .arena = must(arena_new()) };
-	enum exit_code code = check(options);
+	enum exit_code code = check_options(options);
 
 	if (code == EXIT_CODE_OK)
 		code = run(options, &waits, &samples);

@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_CALL_OVERVIEW_H
 
 /*
- * Where the time of a host, a process or a unit went, of both probes that are always on: options
- * in, text out. Failures have been reported when it returns. Main thread.
+ * The overview: asks both probes that are always on where the time of a host, a process or a unit
+ * went, and prints the answers as one. A failure has been reported when it returns. Main thread.
  */
 
 #include "client/base/exit_code.h"

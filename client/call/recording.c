@@ -60,7 +60,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 	struct text text;
 
 	snapshot_filter_init(&parts, options);
-	/* Of waits, idle ones are recorded in any case; there it says what is shown. */
+	/* Idle waits are always recorded; for them --idle is about what is shown. */
 	if (!options->argument || strcmp(options->argument, "oncpu") != 0)
 		request.idle = WIRE_BOOL_ABSENT;
 	text_init(&text, VARLINK_MAX_REPLY);

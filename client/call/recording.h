@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_CALL_RECORDING_H
 
 /*
- * Sessions from the command line: options in, the session as the daemon told it last out. Failures
- * have been reported when a function returns. Main thread.
+ * Starts a session as the command line says, and keeps what the daemon has reported about it last.
+ * A failure has been reported when a function returns. Main thread.
  */
 
 #include <stdbool.h>
@@ -16,22 +16,26 @@
 struct options;
 
 struct recording {
-	struct arena *arena; /* of what the session points to; NULL: there is none yet */
-	struct wire_session session;
+	struct arena *arena; /* holds what the session points to; NULL before the first reply */
+	struct wire_session session; /* as the last reply describes it */
 	bool has_session;
-	int64_t missed; /* calls that this client was too slow for */
+	int64_t missed; /* calls that the daemon dropped because this client read too slowly */
+	/* Called for each reply with calls, and for each reply; either may be NULL. */
 	void (*on_calls)(const struct recording *recording, const struct wire_calls *calls);
-	void (*on_progress)(const struct recording *recording); /* may be NULL */
+	void (*on_progress)(const struct recording *recording);
 };
 
-/* Of one that is zero but for its handlers, whatever became of it. */
+/* Frees what a recording holds, started or not. A new one is zero but for its handlers. */
 void recording_fini(struct recording *recording);
 
-/* Starts one; is_bound: it ends with this call, which lasts as long as it. */
+/*
+ * Starts a session. If it is bound, the call lasts as long as the session, and the session ends
+ * with the connection.
+ */
 enum exit_code recording_start(const struct options *options, bool is_bound,
 			       struct recording *recording);
 
-/* Without a probe: what would be right. */
+/* Reports that the verb needs a probe, and lists them. */
 enum exit_code recording_report_choice(const char *verb);
 
 #endif

@@ -15,6 +15,7 @@
 #include "client/option/range.h"
 #include "client/render/formats.h"
 #include "client/render/iolat.h"
+#include "common/array.h"
 #include "common/base.h"
 #include "common/probe_kind.h"
 #include "proto/codec.h"
@@ -26,23 +27,17 @@ _Static_assert(ARRAY_SIZE(((struct snapshot_request *)0)->states) == OPTION_STAT
 
 static int add_rows(struct collection *c, const struct wire_rows *rows)
 {
-	if (c->capacity - c->n < rows->n) {
-		size_t capacity =
-			2 * c->capacity > c->n + rows->n ? 2 * c->capacity : c->n + rows->n;
-		struct wire_row *grown = reallocarray(c->rows, capacity, sizeof *grown);
+	int r = array_reserve(c->rows, c->capacity, c->n + rows->n);
 
-		if (!grown)
-			return -ENOMEM;
-		c->rows = grown;
-		c->capacity = capacity;
-	}
+	if (r < 0)
+		return r;
 	if (rows->n > 0)
 		memcpy(c->rows + c->n, rows->v, rows->n * sizeof *rows->v);
 	c->n += rows->n;
 	return 0;
 }
 
-/* A row of waits has all that is of waits, or it is no row of this interface. */
+/* Refuses rows that lack what rendering takes for granted: I/O has an operation, a wait a state. */
 static int check_rows(const struct wire_snapshot_reply *reply)
 {
 	for (size_t i = 0; i < reply->rows.n; i++)
@@ -100,8 +95,8 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
 }
 
 /*
- * Rows the daemon is to send. Text for stuck is sorted by state first, here, so that it needs
- * all of them; folded and JSON are for programs, which want everything.
+ * Returns how many rows to ask for. Text of stuck is sorted here, with the state first, and so
+ * needs all of them; programs want all rows, too.
  */
 static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 {
@@ -113,7 +108,6 @@ static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 	return options->format->is_for_people ? TOP_DEFAULT : TOP_ALL;
 }
 
-/* What is no probe that any version knows is the id or the name of a session. */
 bool snapshot_is_probe(const char *text)
 {
 	enum probe_kind kind;
@@ -131,10 +125,10 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 	if (r < 0)
 		return r;
 	snapshot_filter_init(request, options);
-	/* What somebody waits for is told by both stacks, whichever is to be shown. */
+	/* Both stacks are needed to say what a thread waits for, even if only one is shown. */
 	if (is_stuck && options->format->stuck)
 		request->filter.user_stacks = request->filter.kernel_stacks = WIRE_BOOL_ABSENT;
-	/* Who waits now is in the newest window; a range reaching back would only show gaps. */
+	/* The newest window has all waits of now; a longer range would add its gaps only. */
 	if (is_stuck && range.window_ns == WIRE_ABSENT && range.since_ns == WIRE_ABSENT)
 		range.window_ns = NS_PER_S;
 	request->request = (struct wire_snapshot_request){
@@ -151,7 +145,8 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.sort = is_stuck ? "max" : options->sort,
 		.reverse = options->reverse ? 1 : WIRE_BOOL_ABSENT,
 		.top = rows_to_ask(options, is_stuck),
-		/* Who is named is not hidden; programs filter by the rows' own mark. */
+		/* Threads that the filter names are shown even if idle; programs see a row's mark.
+		 */
 		.idle = options->idle || !options->format->is_for_people ||
 			options_name_somebody(options),
 		.lines = options->lines ? 1 : WIRE_BOOL_ABSENT,

@@ -12,7 +12,7 @@
 
 #define AT(m) offsetof(struct options, m)
 
-/* The one table. A letter means one thing in every verb. */
+/* All options. A letter means the same in every verb. */
 static const struct option_spec specs[] = {
 	{ 'p', "pid", "P,..", OPTIONS_FILTER, option_read_ids, AT(pids),
 	  "only these processes, by pid" },
@@ -144,13 +144,14 @@ void options_init(struct options *options)
 	};
 }
 
-/* The arrays getopt_long wants; returns with both ended. */
+/* Fills the two arrays that getopt_long() takes. */
 static void build_getopt(unsigned sets, char letters[static 2 * N_SPECS + 3],
 			 struct option longs[static N_SPECS + 1])
 {
 	size_t n = 0;
 
-	*letters++ = ':'; /* a missing value is told apart from an unknown option */
+	*letters++ =
+		':'; /* makes getopt_long() return : for a missing value, ? for an unknown option */
 	for (size_t i = 0; i < N_SPECS; i++) {
 		if (!(specs[i].set & sets))
 			continue;
@@ -187,7 +188,7 @@ static bool spec_is_word(const struct option_spec *spec, const char *word)
 	       (word[2 + n] == '\0' || word[2 + n] == '=');
 }
 
-/* A long option that is none, or the beginning of several. */
+/* Explains why a long option is unknown, or of which options it may be the beginning. */
 static int complain_long(struct options *options, unsigned sets, const char *verb, const char *word)
 {
 	size_t n = strcspn(word + 2, "="), starts = 0;
@@ -212,7 +213,7 @@ static int complain_long(struct options *options, unsigned sets, const char *ver
 	return option_complain(options, "unknown option %s; stackctl %s --help", word, verb);
 }
 
-/* A word too many is often the process somebody is after. */
+/* Explains a word too many; it is often the process that the user wants to see. */
 static int complain_unexpected(struct options *options, unsigned sets, const char *verb,
 			       const char *word)
 {
@@ -233,9 +234,9 @@ static int complain_unexpected(struct options *options, unsigned sets, const cha
 }
 
 /*
- * getopt says so: optopt is the letter, or the number of a long option that was given a value it
- * does not take, or 0 for a long option that is none. An option of another verb is worth a
- * better answer than "unknown".
+ * Explains why getopt_long() refused a word. optopt is the letter, or the number of a long option
+ * that has a value and takes none, or 0 for an unknown long option. For an option of another verb,
+ * the message says that this verb does not take it.
  */
 static int complain_unknown(struct options *options, unsigned sets, const char *verb,
 			    const char *word)
@@ -268,7 +269,7 @@ static int read_option(struct options *options, unsigned sets, int value, const 
 	return spec->read(options, spec, spec->value ? optarg : NULL);
 }
 
-/* What cannot go together. */
+/* Refuses options that exclude each other, and values that only make sense together. */
 static int check_together(struct options *options)
 {
 	if (options->pids.n > 0 && options->tids.n > 0)
@@ -310,7 +311,7 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 
 	build_getopt(sets | OPTIONS_COMMON, letters, longs);
 	opterr = 0;
-	optind = 0; /* glibc: begin anew, even in the middle of a bundle */
+	optind = 0; /* glibc: start again, even after a word such as -abc that was not finished */
 	for (;;) {
 		value = getopt_long(argc, argv, letters, longs, NULL);
 		if (value == -1)
@@ -351,7 +352,7 @@ void options_print_help(FILE *out, unsigned sets)
 		snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter ? '-' : ' ',
 			 spec->letter ? spec->letter : ' ', spec->letter ? ", " : "  ", spec->name,
 			 spec->value ? " " : "", spec->value ? spec->value : "");
-		/* What leaves no room for two columns has a line of its own. */
+		/* An option too long for its column has a line of its own. */
 		if (strlen(left) > HELP_LEFT)
 			fprintf(out, "  %s\n  %*s %s\n", left, HELP_LEFT, "", spec->help);
 		else

@@ -57,7 +57,7 @@ static int refuse_future(struct options *options, const char *name, const char *
 			       when, present);
 }
 
-/* 07:00 asked for at 06:30 is yesterday's; who meant today's has to be told. */
+/* At 06:30, 07:00 means yesterday: says so, as the user may have meant today. */
 static void note_day(const char *name, const char *text, int64_t ns, int64_t now)
 {
 	char when[TERM_TIME_MAX];
@@ -84,7 +84,7 @@ static int read_at(struct options *options, int64_t now, struct range *out)
 	if (r < 0)
 		return r;
 	note_day("at", options->at, ns, now);
-	/* A range is never empty; rounded outward, this is the window that holds the moment. */
+	/* A range may not be empty. The daemon rounds this one to the window with the moment. */
 	out->since_ns = ns;
 	out->until_ns = ns + 1;
 	return 0;
@@ -101,8 +101,9 @@ static int refuse_order(struct options *options, int64_t since, int64_t until)
 }
 
 /*
- * A time of day after --since may be tomorrow's. Where that is in the future, and more than half a
- * day after --since, the two are in the wrong order rather than meant so.
+ * Refuses an end before the start. A time of day in --until is the first one after --since, which
+ * may be tomorrow's: if that is in the future and more than half a day after --since, the two are
+ * more likely in the wrong order.
  */
 static int check_until(struct options *options, int64_t now, int64_t since, int64_t until)
 {

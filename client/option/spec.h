@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_OPTION_SPEC_H
 
 /*
- * A row of the table of options, and what reads its values: a word in, a member of struct options
- * out. Inside the parser of the command line only. Main thread.
+ * A row of the table of options, and the functions that parse the value of an option into a member
+ * of struct options. Private to the parser of the command line. Main thread.
  */
 
 #include <stddef.h>
@@ -17,19 +17,23 @@ typedef int (*option_set_fn)(struct options *options, const struct option_spec *
 			     const char *value);
 
 struct option_spec {
-	char letter; /* 0: long only */
+	char letter; /* 0: it has only a long name */
 	const char *name;
-	const char *value; /* NULL: takes none */
-	unsigned set;
+	const char
+		*value; /* how help names its value, or words with | between; NULL: it takes none */
+	unsigned set;	/* of enum option_set */
 	option_set_fn read;
-	size_t offset; /* of the member that read fills */
+	size_t offset; /* of the member of struct options that read() fills */
 	const char *help;
 };
 
-/* Decimal digits and nothing else; -EINVAL, or -ERANGE. */
+/* Parses n decimal digits. Returns 0, -EINVAL for anything else, -ERANGE if they are too many. */
 int option_read_number(const char *text, size_t n, int64_t *out);
 
-/* 0, or -EINVAL with options->message; value is NULL where the option takes none. */
+/*
+ * Each parses the value of one kind of option; value is NULL if the option takes none. Returns 0,
+ * or -EINVAL with options->message.
+ */
 int option_read_flag(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_text(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_ids(struct options *options, const struct option_spec *spec, const char *value);

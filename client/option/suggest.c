@@ -8,7 +8,7 @@
 
 void suggestion_init(struct suggestion *suggestion, const char *word, size_t length)
 {
-	/* One wrong letter in three is a slip, more is another word. */
+	/* With more than one wrong letter in three it is another word, not a slip. */
 	*suggestion = (struct suggestion){ word, length, NULL, length / 3 + 1 };
 }
 

@@ -3,20 +3,21 @@
 #define STACKD_CLIENT_OPTION_SUGGEST_H
 
 /*
- * What somebody may have meant: in goes a word that is none and, one after the other, those that
- * are; out comes the nearest. Borrows all of them. Pure.
+ * Finds the word that the user may have meant: the known word that is nearest to an unknown one.
+ * Each known word is tried in turn; all words are borrowed. Pure.
  */
 
 #include <stddef.h>
 
 struct suggestion {
 	const char *word;
-	size_t length;	  /* of word that counts */
-	const char *best; /* NULL: none is near */
-	size_t distance;
+	size_t length;	  /* how many characters of `word` to compare */
+	const char *best; /* the nearest word so far; NULL: none is near enough */
+	size_t distance;  /* of best: the number of changes from `word` to it */
 };
 
 void suggestion_init(struct suggestion *suggestion, const char *word, size_t length);
+/* Compares one known word. */
 void suggestion_try(struct suggestion *suggestion, const char *candidate);
 
 #endif

@@ -13,7 +13,7 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-/* PID_MAX_LIMIT of 64-bit kernels. */
+/* PID_MAX_LIMIT of 64-bit kernels */
 #define ID_MAX INT64_C(4194304)
 
 int option_complain(struct options *options, const char *format, ...)
@@ -43,7 +43,6 @@ int option_read_text(struct options *options, const struct option_spec *spec, co
 	return 0;
 }
 
-/* Decimal digits and nothing else. */
 int option_read_number(const char *text, size_t n, int64_t *out)
 {
 	int64_t v = 0;
@@ -61,7 +60,7 @@ int option_read_number(const char *text, size_t n, int64_t *out)
 	return 0;
 }
 
-/* 4242 or 4242,4243; several options add up. */
+/* Parses "4242" or "4242,4243" and adds the numbers to those of earlier options of that name. */
 static int read_list(struct options *options, const struct option_spec *spec, const char *value,
 		     int64_t least, int64_t most, const char *wanted)
 {
@@ -95,7 +94,7 @@ int option_read_ids(struct options *options, const struct option_spec *spec, con
 	return read_list(options, spec, value, 1, ID_MAX, wanted);
 }
 
-/* The daemon knows which there are. */
+/* Whether there are such CPUs is for the daemon to say. */
 int option_read_cpus(struct options *options, const struct option_spec *spec, const char *value)
 {
 	return read_list(options, spec, value, 0, INT32_MAX,
@@ -141,7 +140,7 @@ int option_read_micros(struct options *options, const struct option_spec *spec, 
 	return read_time(options, spec, value, NS_PER_US, "500 (microseconds), 10ms or 2s");
 }
 
-/* 2, 0x2, S, D, preempted. Who is dead waits for nothing: no X, no Z. */
+/* True for 2, 0x2, S, D, preempted and so on. X and Z are left out: dead threads do not wait. */
 static bool state_is_valid(const char *text, size_t n)
 {
 	static const char *const names[] = {
@@ -195,7 +194,7 @@ int option_read_top(struct options *options, const struct option_spec *spec, con
 	return 0;
 }
 
-/* One of the words in spec->value, which has a bar between them. */
+/* The value has to be one of the words in spec->value, which have bars between them. */
 int option_read_choice(struct options *options, const struct option_spec *spec, const char *value)
 {
 	const char *at = spec->value;
