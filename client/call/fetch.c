@@ -5,37 +5,38 @@
 #include <string.h>
 
 #include "client/call/call.h"
-#include "client/option/options.h"
 #include "common/base.h"
 #include "proto/codec.h"
 
+/* A reply that is on its way, and where it goes. */
 struct target {
+	const struct wire_method *method;
 	struct arena *arena;
 	void *out;
 };
 
-static int on_status(const struct varlink_message *message, void *context)
+static int on_reply(const struct varlink_message *message, void *context)
 {
 	struct target *target = context;
 
-	return status_reply_decode(message, target->arena, target->out, NULL);
+	return method_reply_decode(target->method, message, target->arena, target->out, NULL);
 }
 
-static int on_probes(const struct varlink_message *message, void *context)
+enum exit_code fetch_reply(const struct options *options, const struct wire_method *method,
+			   const void *request, struct arena *arena, void *out)
 {
-	struct target *target = context;
+	struct target target = { method, arena, out };
+	enum exit_code code;
+	struct text text;
 
-	return probes_reply_decode(message, target->arena, target->out, NULL);
+	text_init(&text, VARLINK_MAX_REPLY);
+	method_call_encode(method, request, 0, &text);
+	code = call_run(options, &text, on_reply, &target);
+	text_fini(&text);
+	return code;
 }
 
-static int on_sessions(const struct varlink_message *message, void *context)
-{
-	struct target *target = context;
-
-	return sessions_reply_decode(message, target->arena, target->out, NULL);
-}
-
-/* Puts this reply's windows behind those of the earlier ones. */
+/* Appends the windows of this reply to those of the earlier replies. */
 static int on_windows(const struct varlink_message *message, void *context)
 {
 	struct target *target = context;
@@ -58,69 +59,11 @@ static int on_windows(const struct varlink_message *message, void *context)
 	return 0;
 }
 
-static enum exit_code fetch_plain(const struct options *options, const char *method,
-				  reply_handler handler, struct target target)
-{
-	enum exit_code code;
-	struct text text;
-
-	text_init(&text, VARLINK_MAX_REPLY);
-	varlink_call_encode(method, NULL, NULL, 0, &text);
-	code = call_run(options, &text, handler, &target);
-	text_fini(&text);
-	return code;
-}
-
-enum exit_code fetch_status(const struct options *options, struct arena *arena,
-			    struct wire_status_reply *out)
-{
-	return fetch_plain(options, method_status.name, on_status, (struct target){ arena, out });
-}
-
-enum exit_code fetch_probes(const struct options *options, struct arena *arena,
-			    struct wire_probes_reply *out)
-{
-	return fetch_plain(options, method_probes.name, on_probes, (struct target){ arena, out });
-}
-
-static int on_functions(const struct varlink_message *message, void *context)
-{
-	struct target *target = context;
-
-	return functions_reply_decode(message, target->arena, target->out, NULL);
-}
-
-enum exit_code fetch_functions(const struct options *options, struct arena *arena,
-			       struct wire_functions_reply *out)
-{
-	const struct wire_functions_request request = {
-		.function = options->functions,
-		.regexp = options->regexp ? 1 : WIRE_BOOL_ABSENT,
-		.max = WIRE_ABSENT,
-	};
-	struct target target = { arena, out };
-	enum exit_code code;
-	struct text text;
-
-	text_init(&text, VARLINK_MAX_REPLY);
-	functions_request_encode(&request, 0, &text);
-	code = call_run(options, &text, on_functions, &target);
-	text_fini(&text);
-	return code;
-}
-
-enum exit_code fetch_sessions(const struct options *options, struct arena *arena,
-			      struct wire_sessions_reply *out)
-{
-	return fetch_plain(options, method_sessions.name, on_sessions,
-			   (struct target){ arena, out });
-}
-
 enum exit_code fetch_windows(const struct options *options,
 			     const struct wire_windows_request *request, struct arena *arena,
 			     struct wire_windows_reply *out)
 {
-	struct target target = { arena, out };
+	struct target target = { &method_windows, arena, out };
 	enum exit_code code;
 	struct text text;
 

@@ -3,11 +3,9 @@
 #define STACKD_CLIENT_CALL_FETCH_H
 
 /*
- * The calls that are answered in one piece: options in, a decoded reply in the caller's arena
- * out. Failures have been reported when a function returns. Main thread.
+ * Calls a method and decodes its reply into the caller's arena. A failure has been reported when a
+ * function here returns. Main thread.
  */
-
-#include <stdint.h>
 
 #include "client/base/exit_code.h"
 #include "common/arena.h"
@@ -15,16 +13,16 @@
 
 struct options;
 
-enum exit_code fetch_status(const struct options *options, struct arena *arena,
-			    struct wire_status_reply *out);
-enum exit_code fetch_probes(const struct options *options, struct arena *arena,
-			    struct wire_probes_reply *out);
-enum exit_code fetch_functions(const struct options *options, struct arena *arena,
-			       struct wire_functions_reply *out);
-enum exit_code fetch_sessions(const struct options *options, struct arena *arena,
-			      struct wire_sessions_reply *out);
+/* Calls any method that is answered by one reply; request is NULL where it has no parameters. */
+enum exit_code fetch_reply(const struct options *options, const struct wire_method *method,
+			   const void *request, struct arena *arena, void *out);
 
-/* All windows, which may come in several replies. */
+/* The same, where the compiler checks that out is a struct wire_METHOD_reply *. */
+#define FETCH(options, method, request, arena, out)                  \
+	fetch_reply((options), &method_##method, (request), (arena), \
+		    (struct wire_##method##_reply *){ (out) })
+
+/* Fetches all windows, which may come in several replies. */
 enum exit_code fetch_windows(const struct options *options,
 			     const struct wire_windows_request *request, struct arena *arena,
 			     struct wire_windows_reply *out);

@@ -219,7 +219,7 @@ static enum exit_code print_programs(const struct compat_run *run)
 	struct output output;
 	enum exit_code code;
 
-	code = fetch_probes(&run->options, arena, &reply);
+	code = FETCH(&run->options, probes, NULL, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;
 	output_open(&output, NULL, NULL, NULL, 0);

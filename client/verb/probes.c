@@ -12,11 +12,17 @@
 static enum exit_code list_functions(const struct options *options)
 {
 	_cleanup_(arena_freep) struct arena *arena = must(arena_new());
+	const struct wire_functions_request request = {
+		.function = options->functions,
+		.regexp = options->regexp ? 1 : WIRE_BOOL_ABSENT,
+		.max = WIRE_ABSENT,
+	};
 	struct page page = page_of_stdout();
 	struct wire_functions_reply reply;
 	struct output output;
-	enum exit_code code = fetch_functions(options, arena, &reply);
+	enum exit_code code;
 
+	code = FETCH(options, functions, &request, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;
 	output_open(&output, NULL, NULL, NULL, 0);
@@ -44,7 +50,7 @@ enum exit_code cmd_probes(struct options *options)
 
 	if (options->functions)
 		return list_functions(options);
-	code = fetch_probes(options, arena, &reply);
+	code = FETCH(options, probes, NULL, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;
 	output_open(&output, NULL, NULL, NULL, 0);

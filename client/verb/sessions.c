@@ -14,7 +14,7 @@ enum exit_code cmd_sessions(struct options *options)
 	struct output output;
 	enum exit_code code;
 
-	code = fetch_sessions(options, arena, &reply);
+	code = FETCH(options, sessions, NULL, arena, &reply);
 	if (code != EXIT_CODE_OK)
 		return code;
 	output_open(&output, NULL, NULL, NULL, 0);

@@ -30,7 +30,7 @@ enum exit_code cmd_status(struct options *options)
 	struct output output;
 	enum exit_code code;
 
-	code = fetch_status(options, arena, &reply);
+	code = FETCH(options, status, NULL, arena, &reply);
 	if (code != EXIT_CODE_OK && options->check)
 		return (enum exit_code)check_failed(code, options->format->is_for_people);
 	if (code != EXIT_CODE_OK)
