@@ -136,7 +136,8 @@ static bool is_comment(const char *line)
 	return *line == '#' || *line == ';';
 }
 
-static int append(const struct reader *reader, unsigned int first, char *line, const char *piece)
+static int line_append(const struct reader *reader, unsigned int first, char *line,
+		       const char *piece)
 {
 	size_t used = strlen(line), length = strlen(piece);
 
@@ -171,7 +172,7 @@ static int next_logical(struct reader *reader, char *line, unsigned int *number_
 		continued = length && piece[length - 1] == '\\';
 		if (continued)
 			piece[length - 1] = ' ';
-		r = append(reader, *number_out, line, piece);
+		r = line_append(reader, *number_out, line, piece);
 		if (r < 0)
 			return r;
 		if (!continued)

@@ -23,7 +23,7 @@ BANNED = {
     r"\bnobody's\b|\bsomebody's\b|\beverybody's\b": "name the owner",
     r"\bof no account\b|\bto be had\b|\bsays of\b": "a verb of its own",
 }
-# What a comment must not begin with: it has no subject then, or hides it.
+# A comment must not begin with these words: it has no subject then, or hides it.
 OPENINGS = re.compile(
     r"(Of|What|Whose|Who|Whoever|Whatever|Those|In go|In goes|In come|In comes|As|The same (of|for)|"
     r"None|Nothing|Nobody)\b(?! (is|are|was|were|has|have|can|must) )")

@@ -58,7 +58,7 @@ ROOMS = {
         "client/base", "client/render", "client/call", "client/compat", "client/verb"),
 }
 
-# What the name of a library's header looks like, and the rooms that may include it.
+# A pattern for the headers of each library, and the rooms that may include them.
 DOORS = {
     r"bpf/|.*\.skel\.h|linux/bpf\.h": ("bpf", "daemon/probe", "daemon/drain"),
     r"uv\.h": ("daemon/service",),

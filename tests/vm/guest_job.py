@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The job of a test machine: installs the package, and runs the tests named in /stackd/tests, one
-a line, one after the other. A line 'unit NAME' runs a live test against the daemon as its unit
-started it, 'bench NAME ARGUMENT...' a program of tests/bench. A test that ends with REBOOT or
-POWER_CUT is run again after that, with PHASE one higher. A test that fails is run once more, as
-bootstrap does with live ones: it is held to clocks of an emulator whose host others use too. The
-exit code is the number of tests that failed; of one that did, what the daemon and the kernel logged
-is printed.
+"""Runs in a test machine: installs the package and runs the tests named in /stackd/tests, one per
+line, one after the other. A line 'unit NAME' runs a live test against the daemon that the systemd
+unit started; 'bench NAME ARGUMENT...' runs a program of tests/bench. A test that exits with REBOOT
+or POWER_CUT is run again after the reboot, with PHASE one higher. A test that fails is run once
+more, as bootstrap does with live tests, because the clocks of an emulator are slow when other
+programs use its host. The exit code is the number of tests that failed. For each of them the logs
+of the daemon and the kernel are printed.
 """
 
 import json
@@ -93,7 +93,7 @@ def run(line, phase):
 
 
 def runs_once(line):
-    """Of what changes the machine, or measures it: a second run would be of something else."""
+    """True for a test that changes the machine, or measures it, and so cannot be repeated."""
     return line in ONCE or line.startswith("bench ")
 
 
@@ -101,13 +101,13 @@ def reboot(how):
     if how == REBOOT:
         subprocess.run(["systemctl", "--no-block", "reboot"], check=True)
     else:
-        # The host does it soon, while what the test left running goes on.
+        # The host cuts the power soon, while the programs that the test started go on.
         say("machine: cut the power")
         time.sleep(600)
 
 
 def allow_slow_start():
-    """An emulator that gets a tenth of a CPU takes minutes to verify what is loaded."""
+    """Gives the unit more time: in an emulator, verifying the BPF programs may take minutes."""
     os.makedirs(os.path.dirname(DROP_IN), exist_ok=True)
     with open(DROP_IN, "w", encoding="ascii") as file:
         file.write("[Service]\nTimeoutStartSec=10min\n")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Virtual machines of Debian's own kernels: the newest image of a series from the package archive,
-a disk with a small Debian whose PID 1 is systemd, and qemu's emulator around both, without
-/dev/kvm. A second disk brings what the machine is to do, as /stackd; see guest_job.py.
+"""Runs virtual machines with Debian's own kernels. A machine has the newest kernel image of a series
+from the package archive and a disk with a small Debian that runs systemd. It is emulated by qemu,
+without /dev/kvm. A second disk, mounted at /stackd, holds the job of the machine; see guest_job.py.
 
-Everything fetched or built is kept in a cache directory and made again only when it is missing:
+Everything that is fetched or built is kept in a cache directory, and made again if it is missing:
     kernel/NAME_VERSION/      an unpacked linux-image package (boot/vmlinuz-*, lib/modules)
-    rootfs/HASH.ext4          a root file system, by all that it is made from
+    rootfs/HASH.ext4          a root file system; the hash is that of its packages and units
 Needs root (mmdebstrap, device nodes), apt-get with bookworm and bookworm-security, and the Debian
-packages of NEEDS. Every instruction is emulated: times in a machine mean nothing, but for one that
-is exact, where the clock counts instructions.
+packages of NEEDS. Times that are measured in a machine mean nothing, because every instruction is
+emulated, except in an exact machine, whose clock counts instructions.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ NEEDS = {
     "mkfs.ext4": "e2fsprogs",
 }
 
-# Package names of a series; the newest that apt knows is taken, none is pinned.
+# The package names of each series. The newest one that apt knows is used; no version is pinned.
 KERNELS = {
     "6.1": r"^linux-image-6\.1\.[0-9]+-[0-9]+-cloud-amd64$",
     "6.12": r"^linux-image-6\.12\.[0-9]+\+deb1[23]-cloud-amd64$",
 }
 
-# What the tests call; what stackd links to comes from its package.
+# The programs that the tests call. The libraries of stackd come with its package.
 PACKAGES = (
     "binutils",
     "bpftool",
@@ -55,7 +55,7 @@ PACKAGES = (
 
 LEAVE_OUT = ("doc", "info", "locale", "man")
 
-# Runs once the system is up, with the console as its output.
+# The unit that runs the job when the system has started. Its output goes to the console.
 JOB_UNIT = """\
 [Unit]
 Description=What this machine is for
@@ -73,7 +73,7 @@ TTYPath=/dev/ttyS0
 WantedBy=multi-user.target
 """
 
-# Units of the image that only cost time here.
+# Units of the image that would only take time.
 MASKED = (
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
@@ -89,26 +89,26 @@ DISK_ID = 0x57ACD001
 ROOT = f"PARTUUID={DISK_ID:08x}-01"
 SECTORS_BEFORE = 2048  # a MiB
 
-# What the job says to the host, on a line of its own.
+# The lines by which the job talks to the host.
 BEGIN_LINE = "machine: begin"
 CUT_LINE = "machine: cut the power"
 EXIT_LINE = re.compile(r"^machine: exit ([0-9]+)$", re.MULTILINE)
 
-# An exact machine: one CPU that takes 4 ns for each instruction, whatever the host does meanwhile,
-# and time that passes at once where that CPU is idle. What is held to the percent can be there.
+# An exact machine has one CPU, which takes 4 ns for each instruction however busy the host is; time
+# in which the CPU is idle is skipped. Tests can measure times to the percent there.
 EXACT = ["-smp", "1", "-icount", "shift=2,sleep=off"]
 BUSY = ["-smp", "2"]
 
-BOOT_S = 180  # several times what it takes up to BEGIN_LINE
-CUT_S = 3  # at most, from CUT_LINE on: the moment is by chance
+BOOT_S = 180  # several times as long as a machine takes until BEGIN_LINE
+CUT_S = 3  # the power is cut at a random moment, at most this long after CUT_LINE
 
 
 class MachineError(Exception):
-    """With a text for the user."""
+    """An error with a message for the user."""
 
 
 def missing():
-    """Debian packages to install before a machine can run."""
+    """Returns the Debian packages that have to be installed before a machine can run."""
     return sorted(package for tool, package in NEEDS.items() if not shutil.which(tool))
 
 
@@ -127,7 +127,7 @@ def command(argv, **kwargs):
 
 
 class Locked:
-    """One builder at a time in a cache directory."""
+    """Lets only one process at a time build in a cache directory."""
 
     def __init__(self, directory):
         os.makedirs(directory, exist_ok=True)
@@ -146,7 +146,7 @@ def version_key(name):
 
 
 def newest_kernel(series):
-    """The package name and version of the newest kernel of a series that apt can download."""
+    """Returns the package name and version of the newest kernel of a series in the archive."""
     found = command(["apt-cache", "search", "--names-only", KERNELS[series]]).decode()
     names = [line.split(" ", 1)[0] for line in found.splitlines()]
     if not names:
@@ -157,11 +157,11 @@ def newest_kernel(series):
 
 
 def kernel(series):
-    """The directory of the unpacked package of a series of KERNELS."""
+    """Returns the directory of the unpacked package of a series of KERNELS."""
     try:
         return kernel_unpack(*newest_kernel(series))
     except MachineError:
-        # The lists are not there, or older than the archive.
+        # The package lists are missing, or older than the archive.
         command(["apt-get", "update", "-q"])
         return kernel_unpack(*newest_kernel(series))
 
@@ -192,12 +192,12 @@ def tree_megabytes(tree):
 
 
 def image(tree, target, megabytes, label):
-    """Makes an ext4 file system of a tree."""
+    """Makes an ext4 file system with the files of a directory tree."""
     command(["mkfs.ext4", "-q", "-F", "-L", label, "-d", tree, target, f"{megabytes}M"])
 
 
 def disk(filesystem, target):
-    """A disk with that file system as its one partition, which the kernel knows by ROOT."""
+    """Makes a disk with that file system as its only partition, which the kernel finds by ROOT."""
     size = os.path.getsize(filesystem)
     entry = struct.pack("<B3sB3sII", 0, b"", 0x83, b"", SECTORS_BEFORE, size // 512)
     with open(target, "wb") as file:
@@ -215,7 +215,7 @@ def put_text(text, *target, mode=0o644):
 
 
 def rootfs_prepare(tree):
-    """Makes the tree of a Debian the disk of a machine that runs a job."""
+    """Adds to the directory tree of a Debian what a machine needs to run a job."""
     units = os.path.join(tree, "etc/systemd/system")
     put_text(JOB_UNIT, units, "job.service")
     os.makedirs(os.path.join(units, "multi-user.target.wants"), exist_ok=True)
@@ -223,14 +223,14 @@ def rootfs_prepare(tree):
                os.path.join(units, "multi-user.target.wants/job.service"))
     for unit in MASKED:
         os.symlink("/dev/null", os.path.join(units, unit))
-    # Without one, systemd takes each boot for the first one ever.
+    # Without a machine ID, systemd would treat each boot as the first one.
     put_text(uuid.uuid4().hex + "\n", tree, "etc/machine-id")
     put_text("machine\n", tree, "etc/hostname")
     os.makedirs(os.path.join(tree, "stackd"))
 
 
 def rootfs(packages, suite="bookworm"):
-    """The disk of a minimal system with PACKAGES and these; a minute when it is not there yet."""
+    """Returns the disk of a minimal system with PACKAGES and these. To build it takes a minute."""
     packages = sorted({*PACKAGES, *packages})
     wanted = "\n".join([suite, *packages, JOB_UNIT, *MASKED])
     home = os.path.join(cache_dir(), "rootfs")
@@ -250,7 +250,7 @@ def rootfs(packages, suite="bookworm"):
 
 
 def bootstrap(suite, packages, tree):
-    """A minimal Debian with these packages, in the directory tree."""
+    """Installs a minimal Debian with these packages in the directory tree."""
     leave_out = [f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in LEAVE_OUT]
     command(
         ["mmdebstrap", "--quiet", "--variant=minbase", *leave_out]
@@ -261,10 +261,10 @@ def bootstrap(suite, packages, tree):
 
 class Machine:
     """
-    One machine with a disk of its own, which lives as long as the object: it can be started again
-    after it ended or was killed. job is a tree with an executable /job, which is to print
-    BEGIN_LINE, then the line that EXIT_LINE matches, and then to power off. Use in a with
-    statement.
+    A machine with a disk of its own, which exists as long as this object: the machine can be
+    started again after it has ended or was killed. job is a directory tree with an executable /job,
+    which prints BEGIN_LINE, later a line that EXIT_LINE matches, and then powers the machine off.
+    Use it in a with statement.
     """
 
     def __init__(self, kernel_dir, root, job, is_exact=False, memory="2G"):
@@ -274,19 +274,19 @@ class Machine:
         self.monitor_path = os.path.join(self.scratch, "monitor")
         disk(root, self.disk)
         image(job, self.job, tree_megabytes(job) * 5 // 4 + 128, "job")
-        # One emulating thread: with more, 6.12 has crashed in its 16-byte compare-and-swap.
+        # One emulating thread: with several, kernel 6.12 has crashed in its cmpxchg16b code.
         self.argv = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
         self.argv += [*(EXACT if is_exact else BUSY), "-m", memory, "-display", "none"]
         self.argv += ["-nic", "none", "-serial", "stdio"]
         self.argv += ["-monitor", f"unix:{self.monitor_path},server,nowait"]
-        # Which of them is the first one is by chance: they are told apart by what is on them.
+        # The kernel may number the disks in any order, so it finds them by partition ID and label.
         for n, path in enumerate((self.disk, self.job)):
-            # What qemu has written outlives its being killed; for a flush, it would wait for the
-            # disk of this host, and the guest would give up on its own.
+            # Writes of qemu survive its end without a flush. With flushes it would wait for the disk
+            # of this host, and the guest would take its own disk for broken.
             self.argv += ["-drive", f"file={path},if=none,id=d{n},format=raw,cache=unsafe"]
             self.argv += ["-device", f"nvme,drive=d{n},serial=stackd{n}"]
         self.argv += ["-kernel", vmlinuz(kernel_dir), "-append"]
-        # An emulator that does not get a CPU for a while looks like a broken timer at boot.
+        # no_timer_check: while the emulator gets no CPU time, the timer looks broken at boot.
         self.argv += [
             f"root={ROOT} rootwait rw console=ttyS0 quiet systemd.show_status=no unknown_nmi_panic"
             " no_timer_check"
@@ -307,7 +307,7 @@ class Machine:
             )
 
     def kill(self):
-        """As a power cut does."""
+        """Ends the machine as a power cut does."""
         if self.qemu:
             self.qemu.kill()
             self.qemu.wait()
@@ -317,7 +317,7 @@ class Machine:
             return console.read().decode("utf-8", "replace").replace("\r\n", "\n")
 
     def show_where(self):
-        """Has the kernel print where it is, and stop: of a machine that does not go on."""
+        """Makes the kernel of a machine that hangs print where it is, and panic."""
         seen = len(self.console())
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as monitor:
             monitor.connect(self.monitor_path)
@@ -331,7 +331,7 @@ class Machine:
             time.sleep(0.5)
 
     def _wait_for(self, condition, seconds):
-        """Until condition(console) is true or the machine ends; whether that was in time."""
+        """Waits until condition(console) is true or the machine ends. False: it did not in time."""
         deadline = time.monotonic() + seconds
         while self.qemu.poll() is None:
             text = self.console()
@@ -344,8 +344,8 @@ class Machine:
 
     def _boot(self):
         """
-        Starts it for the first time; whether it came up. Nothing of what is tested runs before
-        that: a machine that hangs there, as the emulator's may, is worth a second try.
+        Starts the machine for the first time. Returns True if it has booted. If the emulator hangs
+        at boot, it is started once more: nothing that is tested has run by then.
         """
         for _ in range(2):
             self.start()
@@ -359,8 +359,8 @@ class Machine:
 
     def run(self, timeout):
         """
-        Starts it and waits for its end, timeout seconds at most; a kernel's panic is one. Cuts its
-        power, and starts it again, where the job asks for it.
+        Starts the machine and waits until it ends or its kernel panics, at most timeout seconds. If
+        the job asks for it, the power is cut and the machine started again.
         """
         deadline = time.monotonic() + timeout
         cuts = 0
@@ -381,6 +381,6 @@ class Machine:
         self.kill()
 
     def exit_code(self):
-        """What the last job ended with; None where it had no end."""
+        """Returns the exit code of the last job, or None if it did not end."""
         ends = EXIT_LINE.findall(self.console())
         return int(ends[-1]) if ends else None

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Debian package of this tree, built from a copy of its sources and kept in the cache by their
-contents, and the same as an older version, to be upgraded. As a program, package.py [--lint]: prints where it is, and what lintian says of it.
+"""Builds the Debian package of this tree from a copy of its sources, and the same package with an
+older version number, for tests of upgrades. Packages are kept in the cache directory, under a hash
+of the sources.
+
+Usage as a program: package.py [--lint], which prints the path of the package and lintian's findings.
 """
 
 import hashlib
@@ -21,7 +24,7 @@ NEEDS = {
     "lintian": "lintian",
 }
 
-OLDER = "~older"  # after a version: of the one before it
+OLDER = "~older"  # a version with this at its end sorts before the version itself
 KEEP = 4  # packages of older trees in the cache
 
 
@@ -34,7 +37,7 @@ def is_left_out(name):
 
 
 def sources():
-    """Paths of the source files, without what builds and tools leave in a work tree."""
+    """Returns the paths of the source files, without the files of builds and tools."""
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = sorted(f for f in folders if not is_left_out(f))
@@ -52,7 +55,7 @@ def fingerprint(paths):
 
 
 def changelog_version(path, version=None):
-    """The version that a debian/changelog begins with; with a version, makes it that one."""
+    """Returns the newest version in a debian/changelog, and replaces it by version, if given."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     found = re.search(r"\((.*?)\)", text).group(1)
@@ -63,7 +66,7 @@ def changelog_version(path, version=None):
 
 
 def build_older(tree, directory):
-    """Packs what is built in the tree a second time, as the version before, into a directory."""
+    """Packs what is built in the tree a second time, with the older version, into a directory."""
     changelog = os.path.join(tree, "debian", "changelog")
     changelog_version(changelog, changelog_version(changelog) + OLDER)
     os.unlink(os.path.join(tree, "debian", "stackd.debhelper.log"))
@@ -76,12 +79,12 @@ def build_older(tree, directory):
 
 
 def environment():
-    # What runs inside is built for this very machine: no cross build, no tests of its own.
+    # The package is only used in a test machine: it needs no tests of its own, no debug symbols.
     return {**os.environ, "DEB_BUILD_OPTIONS": "nocheck noautodbgsym"}
 
 
 def build_in(scratch, paths):
-    """Builds the package in a directory; returns the directory of what came of it."""
+    """Builds both packages in the directory scratch, and returns it."""
     tree = os.path.join(scratch, "stackd")
     for path in paths:
         target = os.path.join(tree, os.path.relpath(path, ROOT))
@@ -94,14 +97,14 @@ def build_in(scratch, paths):
 
 
 def forget(home):
-    """Removes what was built before the last few trees."""
+    """Removes the packages of all but the last KEEP trees."""
     paths = [os.path.join(home, name) for name in os.listdir(home) if name != "lock"]
     for path in sorted(paths, key=os.path.getmtime)[:-KEEP]:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def directory():
-    """The directory with the .deb and the .changes of this tree; built when it is not there yet."""
+    """Returns the directory with the .deb and the .changes of this tree, built if it is missing."""
     paths = sources()
     home = os.path.join(machine.cache_dir(), "package")
     target = os.path.join(home, fingerprint(paths))
@@ -114,7 +117,7 @@ def directory():
 
 
 def find_older():
-    """The .deb of the version before, which differs in nothing else."""
+    """Returns the path of the .deb that differs only in its older version."""
     return os.path.join(directory(), "older", "stackd.deb")
 
 
@@ -124,13 +127,13 @@ def find(suffix):
 
 
 def depends(deb):
-    """Names of the packages that the package needs, the first of alternatives."""
+    """Returns the names of the packages that a .deb needs, with the first of alternatives."""
     text = machine.command(["dpkg-deb", "-f", deb, "Depends"]).decode()
     return [re.match(r"[a-z0-9.+-]+", one.strip()).group() for one in text.split(",")]
 
 
 def lint():
-    """What lintian finds; its exit code says whether that is an error."""
+    """Returns lintian's exit code, which is 0 without errors, and its findings."""
     argv = ["lintian", "--allow-root", "--fail-on", "error", find(".changes")]
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return done.returncode, done.stdout.decode("utf-8", "replace")

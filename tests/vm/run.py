@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """run.py BUILD_DIR [-e] [-d] [-k SERIES]... [-t SECONDS] [TEST]...
 
-Runs tests with the package of this tree installed, on Debian's kernels, each series in a machine
-of its own; with -e in one that is exact, see machine.py; with -d those that need disks. A TEST is
-the middle of test_<name>.py here or in tests/live, or 'rotation'; with 'unit ' before it, it is run
-against the daemon as its unit started it, and 'bench NAME ARGUMENT...' is a program of tests/bench,
-which has this host's bpftrace and libbpf-tools to compare with. Exit code 0: all passed.
+Runs tests with the package of this tree installed, in one machine for each series of Debian's
+kernels. With -e the machines are exact (see machine.py); with -d the tests that need disks are run.
+A TEST is the NAME of a test_NAME.py in this folder or in tests/live, or 'rotation'. 'unit NAME' runs
+the test against the daemon that its systemd unit started. 'bench NAME ARGUMENT...' runs a program of
+tests/bench, with bpftrace and libbpf-tools of this host for comparison. Exit code 0: all passed.
 """
 
 import argparse
@@ -25,8 +25,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIVE = os.path.join(HERE, "..", "live")
 BENCH = os.path.join(HERE, "..", "bench")
 
-# In this order: the package is installed by the first, and removed by the last. These machines have
-# two CPUs, and times that mean nothing: an emulator cannot keep them.
+# The first test installs the package, and the last one removes it. These machines have two CPUs, and
+# the times that are measured in them mean nothing, because they are emulated.
 TESTS = (
     "install",
     "rotation",
@@ -42,10 +42,10 @@ TESTS = (
     "remove",
 )
 
-# What a kernel's version makes no difference to is in one of the machines.
+# Tests that do not depend on the kernel's version are run in one machine only.
 LEFT_OUT = {"6.1": ("unit suspend",), "6.12": ("unit lines",)}
 
-# Of one CPU whose clock counts its instructions: what is held to a few percent of time is so here.
+# These check times to a few percent. They run in machines whose clock counts instructions.
 EXACT_TESTS = (
     "package",
     "unit known_waits",
@@ -56,7 +56,7 @@ EXACT_TESTS = (
     "unit overview",
 )
 
-# With disks of their own.
+# These make disks of their own.
 DISK_TESTS = (
     "install",
     "unit iolat",
@@ -67,17 +67,17 @@ DISK_TESTS = (
     "unit iolat_faults",
 )
 
-# What these are made of.
+# The kernel modules that those disks and their file systems need.
 MODULES = ("loop", "xfs", "dm_delay", "null_blk", "zram", "mq_deadline")
 
-LIMIT_S = 900  # of one test, several times what it takes
-EXACT_FACTOR = 10  # waiting takes no time where time is counted
+LIMIT_S = 900  # for one test: several times as long as it takes
+EXACT_FACTOR = 10  # exact machines get a longer limit, since their clock skips idle time
 
-# As it is here, whatever the libraries there.
+# Tools of this host to compare with; each runs with the libraries of this host.
 PEERS = ("bpftrace", "fsdist", "biolatency")
 PEER = "#!/bin/sh\nexec /stackd/peer/ld.so --library-path /stackd/peer /stackd/peer/{name} \"$@\"\n"
 
-# Stands in for linux-perf, which would double the image: the load that test_rotation starts.
+# A replacement for linux-perf, which would double the image: makes the load that test_rotation asks for.
 PERF = "#!/bin/sh\nexec /stackd/pingpong pipe 10000000 0 1\n"
 
 
@@ -102,7 +102,7 @@ def tests_of(args, series):
 
 
 def modules_of(kernel):
-    """{name: path} of all modules of a kernel; - and _ are one in names."""
+    """Returns {name: path} of all modules of a kernel, with _ for each - in names."""
     found = {}
     for folder, _, names in os.walk(os.path.join(kernel, "lib", "modules")):
         for name in names:
@@ -112,19 +112,19 @@ def modules_of(kernel):
 
 
 def module_needs(path):
-    """What its .modinfo says; Debian packs modules of newer kernels."""
+    """Returns the modules that a module needs, by its .modinfo; those of newer kernels are .xz."""
     with (lzma.open if path.endswith(".xz") else open)(path, "rb") as file:
         found = re.search(rb"\0depends=([^\0]+)\0", file.read())
     return found[1].decode().split(",") if found else []
 
 
 def modules_put(kernel, home):
-    """Those that tests load, with what these need, below home/modules as below lib/modules."""
+    """Copies MODULES and the modules they need to home/modules, with their paths in lib/modules."""
     known, wanted, done = modules_of(kernel), list(MODULES), set()
     while wanted:
         name = wanted.pop().replace("-", "_")
         if name in done or name not in known:
-            continue  # or it is built in
+            continue  # a module that is not known is built into the kernel
         done.add(name)
         target = os.path.join(home, "modules", os.path.relpath(known[name], f"{kernel}/lib/modules"))
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -133,7 +133,7 @@ def modules_put(kernel, home):
 
 
 def module_put(kernel, home):
-    """One that nothing needs, to be loaded and unloaded."""
+    """Copies a module that nothing needs, which tests load and unload."""
     for folder, _, names in os.walk(os.path.join(kernel, "lib", "modules")):
         for name in names:
             if name.startswith("dummy.ko") and folder.endswith("/drivers/net"):
@@ -142,7 +142,7 @@ def module_put(kernel, home):
 
 
 def peer_put(home, name):
-    """One of this host's, with its libraries."""
+    """Copies a program of this host, with its libraries."""
     path = shutil.which(name)
     if not path:
         return
@@ -179,7 +179,7 @@ def job_fill(home, build, kernel, tests, is_exact):
     for source in (HERE, LIVE):
         for name in os.listdir(source):
             if name.endswith(".py") and not name.startswith(("machine", "package", "run")):
-                # One of the same name in both would never run.
+                # If both folders had a test of this name, one of them would never run.
                 assert not os.path.exists(os.path.join(home, name)), name
                 shutil.copy(os.path.join(source, name), home)
     for path in ("tests/live/test_rotation", "tests/bench/pingpong"):
@@ -208,7 +208,7 @@ def run(series, args):
             guest.run(args.timeout)
             console, code = guest.console(), guest.exit_code()
     print(console)
-    # Again what it comes to, as the last lines of a log are those that are read.
+    # The results are printed once more, because the last lines of a log are read first.
     print("\n".join(re.findall(r"^(?:test|FAILED|once more): .*", console, re.MULTILINE)))
     print(f"-- {series}: {'no end' if code is None else f'{code} failed'}", flush=True)
     return code == 0
@@ -216,7 +216,7 @@ def run(series, args):
 
 def main():
     args = arguments()
-    # So that what is open is closed, the machine above all.
+    # An exit by exception ends the machine and removes the temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     missing = machine.missing() + package.missing()
     if missing or os.geteuid() != 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of the installed service share: systemd's and the journal's view of it, and calls
+"""Helpers for tests of the installed service: what systemd and the journal know about it, and calls
 over its socket."""
 
 from harness import *
@@ -25,7 +25,7 @@ def main_pid():
 
 
 def status_of(pid):
-    """/proc/PID/status as a dictionary."""
+    """Returns /proc/PID/status as a dictionary."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of what the daemon has no path to: a binary that was deleted and whose place another took,
-and one in a container, that is in a mount namespace with a root of its own."""
+"""The daemon names functions of binaries that it cannot open by their path: a binary that was deleted
+and replaced by another one, and a binary in a container (a mount namespace with its own root)."""
 
 from container import Contained
 from harness import *

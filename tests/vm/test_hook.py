@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On this kernel the probe takes the best hook that the kernel has, loads every program, and names
-the places of known waits; also at the last hook, which every kernel has. A hook that is asked for
-and not there leaves the probe off, and says why."""
+"""On this kernel the probe offcpu uses the best hook that the kernel has, loads every BPF program, and
+names the functions of known waits. So it does with the last hook, which every kernel has. If the
+settings ask for a hook that the kernel does not have, the probe is off, and says why."""
 
 from harness import *
 
@@ -35,10 +35,10 @@ def check_hook(expected, *overrides):
     folded = daemon.folded("--window", "60s", "-p", program.pid)
     for name in PLACES:
         value = folded_sum(folded, name, "run_waits", "main")
-        # As the program saw it: an emulated machine wakes late, and its peers are late too.
+        # Compared with what the program measured: an emulated machine wakes it late.
         seen = program.value(name)
         truth = (seen["ns"] - seen["cpu_ns"]) // 1000
-        # At switch-out the first stack is taken with what is known of the program by then.
+        # With switch_out, the first stack is taken before the daemon knows the program.
         slack = COUNT * 20_000 + (MS * 1000 if expected == "tp_btf/sched_switch" else 0)
         check_near(value, truth, 0.05, f"{expected}: {name}, us", slack)
     status = daemon.status()

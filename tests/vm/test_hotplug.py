@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A CPU that goes takes its samples with it and nothing else; one that comes is sampled again."""
+"""When a CPU goes offline, only its samples stop; when it is online again, it is sampled again."""
 
 from harness import *
 
-# An emulator keeps no rate: whether a CPU has samples at all is what is asked.
+# An emulator does not keep the sampling rate, so the test asks only whether a CPU has samples.
 need_live()
 ONLINE = "/sys/devices/system/cpu/cpu1/online"
 if not os.path.exists(ONLINE):
@@ -17,7 +17,7 @@ def set_online(is_online):
 
 
 def samples(cpu, since):
-    """Of the session of that CPU, in windows that ended later; None: there is none yet."""
+    """Returns the samples of the session of a CPU in windows that ended after since, None without any."""
     try:
         reply = daemon.call("io.stackd.Snapshot", session=sessions[cpu], since_ns=since, idle=True)
     except VarlinkError as e:
@@ -29,14 +29,14 @@ def samples(cpu, since):
 
 
 def check_samples(text, has_second):
-    """Of the first CPU there are always some, of the second if it is there."""
+    """Checks that the first CPU has samples, and the second one if it is online, too."""
     start = daemon.cut()
     wait_until(lambda: (samples(0, start) or 0) > 100, 60, "samples of the first CPU")
     if has_second:
         wait_until(lambda: samples(1, start), 30, "samples of the second CPU")
         check(True, f"{text}: samples of both CPUs")
     else:
-        # By now, the window that it went in has ended.
+        # By now, the window in which the second CPU went offline has ended.
         start = daemon.cut()
         wait_until(lambda: samples(0, start), 30, "samples of the first CPU")
         wait_until(lambda: samples(1, start) is not None, 30, "a window of the second CPU")

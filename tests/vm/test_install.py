@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The package is installed and, without another step, the service runs: as its own user, with the
-capabilities that tracing takes and no more, and hardened. Upgraded while it records, it goes on
-with its history and its settings. Installed again, it is as before."""
+"""When the package is installed, the service runs without any further step: as its own user, with
+only the capabilities that tracing needs, and hardened. An upgrade while it records keeps its
+history and its settings. So does installing the same package again."""
 
 from system import *
 
 PACKAGE, OLDER = "/stackd/stackd.deb", "/stackd/older.deb"
 SETTINGS = "/etc/stackd/stackd.conf"
 
-# As in stackd(8).
+# The message ID of stackd(8) for a probe that records.
 RECORDING = "f4b95029720840e3a25f77edd94f3998"
 
-# The names of /usr/include/linux/capability.h, by their numbers.
+# The numbers of capabilities, from /usr/include/linux/capability.h.
 SYSLOG, DAC_READ_SEARCH, SYS_PTRACE, SYS_ADMIN = 34, 2, 19, 21
 PERFMON, BPF, CHECKPOINT_RESTORE = 38, 39, 40
 DAEMON = {SYSLOG, DAC_READ_SEARCH, SYS_PTRACE, PERFMON, BPF, CHECKPOINT_RESTORE}
@@ -44,7 +44,7 @@ def waits_us(pid, start, end):
 
 
 def check_upgrade():
-    """From the version before, in the middle of a window, with a setting that is the user's."""
+    """Upgrades from an older version in the middle of a window, with a setting of the user's."""
     check_install("the version before", OLDER)
     older, pid = version(), main_pid()
     with open(SETTINGS, "a", encoding="utf-8") as file:
@@ -68,7 +68,7 @@ def check_upgrade():
 
 
 def windows(since):
-    """Up to now, once the daemon is not too busy to end its newest window."""
+    """Returns the coverage from since to now, as soon as the daemon is not too busy to answer so."""
     reply = {}
 
     def is_timely():
@@ -95,7 +95,7 @@ def check_processes():
 
 
 def check_threads():
-    """Those that empty rings and read new processes go before the others."""
+    """The threads that read ring buffers and new processes run at a higher priority."""
     nice = {}
     for tid in os.listdir(f"/proc/{main_pid()}/task"):
         with open(f"/proc/{main_pid()}/task/{tid}/stat", encoding="ascii") as file:

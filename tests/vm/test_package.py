@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The package alone, for what is tested with it: test_install looks at it closer."""
+"""Installs the package for the tests that follow. test_install checks it in detail."""
 
 from system import *
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was recorded before a reboot is answered after it, and so is, after the power was cut at any
-moment under load, all that had been synced. The time the machine was off is a gap."""
+"""After a reboot, queries show what was recorded before it. After a power cut under load, they show
+everything that had been synced. The time in which the machine was off is shown as a gap."""
 
 from system import *
 
@@ -14,7 +14,7 @@ PHASE = os.environ["PHASE"]
 
 
 def record(count, ms):
-    """Runs a program of known waits; returns when, and as whom, once the store has synced it."""
+    """Runs a program with known waits. Returns its pid and times when the store has synced them."""
     start = time.time()
     program = Program("prog_waits", count, ms).ready().go().done()
     program.end()
@@ -28,7 +28,7 @@ def synced():
 
 
 def load_notes():
-    """Of each line that is whole."""
+    """Returns the notes; a line that the power cut truncated is skipped."""
     with open(NOTES, encoding="ascii") as file:
         return [json.loads(line) for line in file if line.endswith("\n")]
 
@@ -59,7 +59,7 @@ def check_recorded(note, text):
 
 
 def check_gap(since, reason, text, *before):
-    """before: what else the last seconds may be, of a disk under load."""
+    """Checks that the last gap has this reason; before: reasons that earlier gaps may have."""
     gaps = [g["reason"] for g in coverage(since)["gaps"]]
     check(gaps[-1:] == [reason] and set(gaps[:-1]) <= set(before),
           f"{text}: the time between is a gap, {reason}: {gaps}")
@@ -72,8 +72,8 @@ def check_store():
 
 
 def keep_recording():
-    """Until the machine ends: what is noted has been synced."""
-    # Threads that wake each other, files written and synced, processes that come and go.
+    """Records programs until the machine ends, and notes each one when it has been synced."""
+    # The load: threads that wake each other, files that are synced, processes that come and go.
     subprocess.Popen(["stress-ng", "-q", "--switch", "1", "--hdd", "1", "--hdd-bytes", "8m",
                       "--hdd-opts", "fsync", "--fork", "1", "--temp-path", "/var/tmp"])
     while True:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Removed, the package leaves its settings and what was recorded; purged, nothing."""
+"""Removing the package keeps its settings and recordings. Purging it leaves nothing."""
 
 from system import *
 

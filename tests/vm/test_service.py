@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a system does with the service: who may ask it, stop, kill, socket activation, reload, the
-watchdog, a bad configuration, a cron job."""
+"""The service in a running system: which users may ask it, stop, kill, socket activation, reload, the
+watchdog, an invalid configuration, a cron job."""
 
 from system import *
 
@@ -16,7 +16,7 @@ def check_users():
     run(["useradd", "--no-create-home", "--groups", "stackd", "inside"])
     done = ctl("status", user="outside")
     check(done.code == 3, f"a user outside the group is refused: {done}")
-    check("group" in done.err and "stackd" in done.err, "and told which group")
+    check("group" in done.err and "stackd" in done.err, "and the message names the group")
     done = ctl("snapshot", "offcpu", "--window", "30s", user="inside")
     check(done.code == 0, f"a user in the group is served: {done}")
 
@@ -38,7 +38,7 @@ def check_stop():
 
 
 def check_flush():
-    """What is in the open window when it is told to stop is answered by the next daemon."""
+    """The window that was open when the daemon was stopped can be queried from the next daemon."""
     start = time.time()
     program = Program("prog_waits", 1, 100).ready().go().done()
     program.end()
@@ -100,7 +100,7 @@ def check_bad_settings():
 
 
 def check_watchdog():
-    # A machine in an emulator is slow, not this slow.
+    # Even an emulated machine is fast enough for this interval.
     write(DROP_IN, "[Service]\nWatchdogSec=10s\n")
     systemctl("daemon-reload")
     check(systemctl("restart", UNIT).code == 0, "restarted with a shorter watchdog")
@@ -118,7 +118,7 @@ def check_watchdog():
 
 
 def check_late():
-    """A machine that stood still for most of the watchdog's time, and no window was cut."""
+    """A daemon that stood still for most of the watchdog's interval is not killed."""
     write(SETTINGS, "[window]\nlength = 1s\n")
     check(systemctl("restart", UNIT).code == 0, "restarted with short windows")
     allowed = int(property_of("WatchdogUSec").removesuffix("s"))
@@ -134,8 +134,8 @@ def check_late():
 
 
 def check_store():
-    """A store that the unit does not let it write: it records all the same, and says what to do.
-    With that it starts again after the bad setting."""
+    """A store in a directory that the unit protects: the daemon records all the same, and says what
+    to do. This also starts the daemon again after check_bad_settings()."""
     write(SETTINGS, "[store]\npath = /srv/stackd/stackd.db\n")
     since = int(time.time())
     done = systemctl("restart", UNIT)
@@ -147,10 +147,10 @@ def check_store():
 
 
 def check_cron():
-    """With no terminal, no session and a cron job's few variables."""
+    """stackctl works in a cron job: without a terminal or a session, with few variables."""
     command = f"stackctl snapshot offcpu --window 30s -f --output {CAPTURE} 2>{CAPTURE}.err"
     write(CRONTAB, f"PATH=/usr/bin:/bin\n* * * * * root {command}\n")
-    # It is written whole or not at all.
+    # stackctl --output writes the file as a whole or not at all.
     wait_until(lambda: os.path.exists(CAPTURE), 150, "the cron job")
     os.unlink(CRONTAB)
     wait_until(lambda: not run(["pgrep", "-x", "stackctl"]).out, 60, "the cron job's end")
@@ -163,12 +163,12 @@ def check_cron():
 
 
 def synced_s():
-    """Up to when windows are safe on disk; 0 while none is."""
+    """Returns the end of the newest window that is synced to disk, or 0."""
     return call("io.stackd.Status")["store"].get("synced", {"ns": 0})["ns"] / NS_PER_S
 
 
 def check_kill():
-    """Killed outright: started anew, and what was recorded before is answered, with a gap."""
+    """After SIGKILL the daemon is started again, and what it recorded before can be queried."""
     pid = main_pid()
     start = time.time()
     program = Program("prog_waits", 1, 100).ready().go().done()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The clock of a machine is set back by an hour and forth again, and the machine sleeps: what was
-recorded is answered under the time that the clock showed then, and each gap says its reason."""
+"""The clock of a machine is set back by an hour and forward again, and the machine is suspended.
+Queries find recordings under the time that the clock showed then, and each gap has its reason."""
 
 from system import *
 
@@ -13,7 +13,7 @@ ALARM = "/sys/class/rtc/rtc0/wakealarm"
 
 
 def record():
-    """Runs a program of known waits; returns who it was, and when by the clock as it was then."""
+    """Runs a program with known waits. Returns its pid, and its times by the clock at that time."""
     daemon.cut()
     start = time.time()
     program = Program("prog_waits", COUNT, MS).ready().go().done()
@@ -24,7 +24,7 @@ def record():
 
 
 def check_recorded(note, text):
-    """In its own range."""
+    """Checks that a query of the times in note finds the waits."""
     done = daemon.ctl("snapshot", "offcpu", "-f", "-p", note["pid"], "--since",
                       f"@{note['start']:.3f}", "--until", f"@{note['end']:.3f}")
     value = folded_sum(parse_folded(done.out), "wait_in_pipe_read") if done.code == 0 else 0
@@ -32,7 +32,7 @@ def check_recorded(note, text):
 
 
 def check_last(note, other):
-    """The last seconds are what the clock calls so now."""
+    """Checks that --window counts back from the time that the clock shows now."""
     window = f"{time.time() - note['start']:.3f}s"
     shown = [daemon.ctl("snapshot", "offcpu", "-f", "-p", n["pid"], "--window", window)
              for n in (note, other)]
@@ -42,7 +42,7 @@ def check_last(note, other):
 
 
 def gaps(start, end):
-    """(seconds, reason) of those longer than a second, which it may take to set a clock."""
+    """Returns (seconds, reason) of each gap longer than a second, since setting a clock takes time."""
     reply = daemon.call("io.stackd.Snapshot", probe="offcpu", since_ns=int(start * NS_PER_S),
                         until_ns=int(end * NS_PER_S), top=1)
     found = [((g["end"]["ns"] - g["start"]["ns"]) / NS_PER_S, g["reason"])
@@ -65,7 +65,7 @@ def check_steps():
     notes = {"before the clock was set": before, "while it was behind": back, "set forth": forth}
     for text, note in notes.items():
         check_recorded(note, text)
-    # There may be ones before, of tests that restarted it.
+    # Gaps of earlier tests, which restarted the daemon, lie before this range.
     found = gaps(before["end"], forth["start"])
     check([why for _, why in found] == ["the clock was set, and set again"],
           f"what the clock did not show is a gap: {found}")
@@ -77,7 +77,7 @@ def slept():
 
 
 def suspend():
-    """To memory; the clock of the board wakes it. Returns the seconds it slept, 0: it cannot."""
+    """Suspends to memory until the real-time clock wakes the machine. Returns the seconds, 0: it cannot."""
     with open(STATES, encoding="ascii") as states:
         if "mem" not in states.read().split() or not os.path.exists(ALARM):
             return 0
@@ -110,7 +110,7 @@ need_live()
 daemon = Daemon("window.length=1s")
 noted = {**check_steps(), **check_sleep()}
 check_nothing_lost(daemon.status(), "status")
-# What is on disk says the same to the next daemon.
+# The next daemon answers the same from the disk.
 daemon = Daemon("window.length=2s")
 for label, entry in noted.items():
     check_recorded(entry, f"{label}, after a restart")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""systemd's own Varlink client, varlinkctl of Debian 13, can use all of the control socket, and that
-systemd too loads the units without a warning. In a Debian 13 of its own, which is only a directory:
-both run on this kernel.
+"""varlinkctl of Debian 13, systemd's own Varlink client, can call every method of the control socket,
+and systemd of Debian 13 loads the units without a warning. Both run in a directory with a Debian 13,
+on the kernel of this host.
 
 Usage: test_varlinkctl.py SOURCE_ROOT UNIT_DIR
 """
@@ -14,7 +14,7 @@ from harness import *
 
 SUITE, PACKAGES = "trixie", ["procps", "systemd"]
 
-# $1: the root; $2: seen as /mnt; $3: seen as /usr/bin/stackd; then the command.
+# $1: the root; $2: mounted at its /mnt; $3: mounted at its /usr/bin/stackd; then the command.
 ENTER = """
 mount --bind "$2" "$1/mnt" && mount --bind "$3" "$1/usr/bin/stackd" || exit 125
 root=$1; shift 3
@@ -23,7 +23,7 @@ exec chroot "$root" "$@"
 
 
 def debian():
-    """The root directory of a Debian 13; a minute when it is not there yet."""
+    """Returns the root directory of a Debian 13. To build it takes a minute."""
     home = os.path.join(machine.cache_dir(), "rootfs")
     name = hashlib.sha256("\n".join([SUITE, *PACKAGES]).encode()).hexdigest()[:16]
     target = os.path.join(home, f"{SUITE}-{name}")
@@ -32,7 +32,7 @@ def debian():
             with tempfile.TemporaryDirectory(dir=home) as scratch:
                 tree = os.path.join(scratch, "tree")
                 machine.bootstrap(SUITE, PACKAGES, tree)
-                # To have the daemon over it, which the units name.
+                # The daemon, which the units name, is mounted over this file.
                 machine.put_text("", tree, "usr/bin/stackd", mode=0o755)
                 machine.put_text("u stackd\n", tree, "usr/lib/sysusers.d/stackd.conf")
                 machine.command(["systemd-sysusers", f"--root={tree}", "stackd.conf"])
@@ -51,7 +51,7 @@ def varlinkctl(verb, *args):
 
 
 def objects(text):
-    """The JSON objects of a text, one after the other."""
+    """Returns the JSON objects of a text, which follow one another."""
     found, decoder = [], json.JSONDecoder()
     text = text.strip()
     while text:
