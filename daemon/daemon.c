@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/base/notify.h"
+#include "daemon/broker/broker.h"
+#include "daemon/config/config.h"
+#include "daemon/config/reload.h"
+#include "daemon/options.h"
+#include "daemon/service/loop.h"
+#include "daemon/service/server.h"
+#include "daemon/service/service.h"
+#include "daemon/session/recorder.h"
+
+#define STATUS_EVERY_NS (10 * NS_PER_S)
+
+/* Freed memory that the allocator may keep instead of returning it to the kernel. */
+#define MEMORY_SPARE ((size_t)16 << 20)
+
+/*
+ * The watchdog is notified this many times within the interval that the service manager allows, so
+ * one notification that is left out because a drain is late does no harm.
+ */
+enum { WATCHDOG_SIGNS = 10 };
+
+/*
+ * A drain is taken for alive if it last worked at most three windows and this time ago: the daemon
+ * is not restarted because the host stood still or has no CPU time to spare.
+ */
+#define DRAIN_LATE_NS (10 * NS_PER_S)
+
+/* The parts of the daemon, in the order in which they are started. */
+struct daemon {
+	const struct options *options;
+	struct config *config;
+	struct broker *broker;
+	struct loop *loop;
+	struct loop_timer *status_timer;
+	struct loop_timer *watchdog_timer;
+	struct service *service;
+	struct server *server;
+	struct recorder recorder;
+};
+
+static void on_stop_signal(int signo, void *userdata)
+{
+	struct daemon *daemon = userdata;
+
+	log_event(LOG_INFO, LOG_ID_STOPPING, NULL, "stopping: %s", strsignal(signo));
+	notify_stopping();
+	loop_stop(daemon->loop);
+}
+
+static void on_setting_changed(void *userdata, const char *section, const char *key,
+			       const char *value, bool is_applied)
+{
+	if (is_applied)
+		log_notice("%s.%s is %s from now on", section, key, value);
+	else
+		log_warning("%s.%s = %s takes effect after a restart, not before", section, key,
+			    value);
+}
+
+/* Reads the settings again. If they are not valid, the daemon keeps those that it has. */
+static void on_reload(int signo, void *userdata)
+{
+	struct daemon *daemon = userdata;
+	const struct options *options = daemon->options;
+	struct config *config = daemon->config;
+	_cleanup_(config_freep) struct config *fresh = NULL;
+	struct config_error error = {};
+	int r;
+
+	notify_reloading();
+	r = config_load(options->config_path, options->overrides, options->n_overrides, &fresh,
+			&error);
+	if (r) {
+		log_error("the settings are kept as they are: %s", error.text);
+	} else {
+		r = config_reload(config, fresh, on_setting_changed, NULL);
+		if (r < 0)
+			log_err(r, "cannot apply all settings");
+		recorder_set_limits(&daemon->recorder);
+		server_set_limits(daemon->server, config->control_max_clients,
+				  config->control_idle_timeout_ns);
+		log_event(LOG_INFO, LOG_ID_RELOADED, NULL, "the settings have been read again");
+	}
+	notify_ready();
+}
+
+/* Sends the status line that `systemctl status` shows, and returns free memory to the kernel. */
+static void on_status(void *userdata)
+{
+	struct daemon *daemon = userdata;
+	char line[512];
+
+	recorder_status_line(&daemon->recorder, line, sizeof(line));
+	notify_status("%s", line);
+	/* A large answer leaves many free pages that the allocator does not return by itself. */
+	if (mallinfo2().fordblks > MEMORY_SPARE)
+		malloc_trim(0);
+}
+
+/* Notifies the service manager that the daemon is alive, if its drains are alive, too. */
+static void on_watchdog(void *userdata)
+{
+	struct daemon *daemon = userdata;
+	int64_t due =
+		clock_ns(CLOCK_MONOTONIC) - 3 * daemon->config->window_length_ns - DRAIN_LATE_NS;
+
+	if (sessions_last_drained_ns(daemon->recorder.sessions) >= due)
+		notify_watchdog();
+}
+
+static int loop_start(struct daemon *daemon)
+{
+	const int64_t watchdog_ns = notify_watchdog_ns();
+	int r = loop_new(&daemon->loop);
+
+	if (!r)
+		r = loop_signal_add(daemon->loop, SIGTERM, on_stop_signal, daemon);
+	if (!r)
+		r = loop_signal_add(daemon->loop, SIGINT, on_stop_signal, daemon);
+	if (!r)
+		r = loop_signal_add(daemon->loop, SIGHUP, on_reload, daemon);
+	if (!r)
+		r = loop_timer_new(daemon->loop, STATUS_EVERY_NS, STATUS_EVERY_NS, on_status,
+				   daemon, &daemon->status_timer);
+	if (!r && watchdog_ns > 0)
+		r = loop_timer_new(daemon->loop, 0, watchdog_ns / WATCHDOG_SIGNS, on_watchdog,
+				   daemon, &daemon->watchdog_timer);
+	return r ? log_err(r, "cannot start the event loop") : 0;
+}
+
+static int service_start(struct daemon *daemon)
+{
+	const struct service_groups groups = {
+		.query = daemon->config->control_group,
+		.control = daemon->config->control_start_group,
+	};
+	int r = service_new(&daemon->recorder, &groups, &daemon->service);
+
+	return r ? log_err(r, "cannot start the service") : 0;
+}
+
+static int server_start(struct daemon *daemon)
+{
+	const struct config *config = daemon->config;
+	const struct server_options options = {
+		.max_clients = config->control_max_clients,
+		.max_message = config->control_max_message,
+		.max_output = SERVER_MAX_OUTPUT,
+		.idle_timeout_ns = config->control_idle_timeout_ns,
+		.message_timeout_ns = SERVER_TIMEOUT_S * NS_PER_S,
+		.write_timeout_ns = SERVER_TIMEOUT_S * NS_PER_S,
+	};
+	const struct server_handler handler = service_handler(daemon->service);
+	int n, r = server_new(daemon->loop, &options, &handler, &daemon->server);
+
+	if (r)
+		return log_err(r, "cannot start the control server");
+	service_set_server(daemon->service, daemon->server);
+	n = notify_listen_fds();
+	if (n < 0)
+		return log_err(n, "cannot take the sockets of the service manager");
+	if (n > 1)
+		return log_err(-EINVAL, "%d sockets were passed, but only one is needed", n);
+	if (n == 1) {
+		log_notice("listening on the socket that was passed; [control] socket is ignored");
+		return server_listen_fd(daemon->server, NOTIFY_FDS_START);
+	}
+	return server_listen(daemon->server, config->control_socket, config->control_group);
+}
+
+/*
+ * Raises the limit of open files as far as the process may: each client, BPF object and file that
+ * is read takes a descriptor, and no code here uses select(), which needs low ones.
+ */
+static void descriptors_allow(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= files.rlim_max)
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/* Checks the privileges and gives up those that only the broker process needs. */
+static int privileges_divide(struct daemon *daemon)
+{
+	char reason[512] = "";
+	int r = recorder_check(&daemon->recorder, reason, sizeof(reason));
+
+	if (r) {
+		log_error("%s", reason);
+		return r;
+	}
+	if (daemon->recorder.is_serve_only)
+		return 0;
+	r = broker_start(&daemon->broker);
+	if (r)
+		return log_err(r, "cannot start the process that opens perf events");
+	daemon->recorder.broker = daemon->broker;
+	return 0;
+}
+
+static int recording_start(struct daemon *daemon)
+{
+	char reason[512] = "";
+	int r = recorder_start(daemon->config, &daemon->recorder, reason, sizeof(reason));
+
+	if (r) {
+		log_error("%s", reason[0] ? reason : strerror(-r));
+		return r;
+	}
+	recorder_log_probes(&daemon->recorder);
+	on_status(daemon);
+	notify_ready();
+	return 0;
+}
+
+/*
+ * Starts everything. The daemon listens before it records, so that a second daemon fails before it
+ * puts anything into the kernel; requests are answered only when the loop runs, after the start.
+ */
+static int daemon_start(struct daemon *daemon)
+{
+	int r;
+
+	descriptors_allow();
+	r = privileges_divide(daemon);
+	if (!r)
+		r = loop_start(daemon);
+	if (!r)
+		r = service_start(daemon);
+	if (!r)
+		r = server_start(daemon);
+	if (!r)
+		r = recording_start(daemon);
+	return r;
+}
+
+static void daemon_stop(struct daemon *daemon)
+{
+	loop_timer_free(daemon->status_timer);
+	loop_timer_free(daemon->watchdog_timer);
+	server_free(daemon->server);
+	loop_free(daemon->loop);
+	recorder_stop(&daemon->recorder);
+	service_free(daemon->service);
+	broker_stop(daemon->broker);
+	config_free(daemon->config);
+}
+
+int daemon_run(const struct options *options, struct config *config)
+{
+	struct daemon daemon = { .options = options, .config = config };
+	int r;
+
+	daemon.recorder.is_serve_only = options->action == OPTIONS_SERVE_ONLY;
+	r = daemon_start(&daemon);
+	if (!r)
+		r = loop_run(daemon.loop);
+	daemon_stop(&daemon);
+	return r;
+}
