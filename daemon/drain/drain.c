@@ -26,12 +26,6 @@
 /* A thread that is reading the stack of a process that hangs is left behind. */
 #define OPENWAIT_STOP_NS NS_PER_S
 
-/* Stacks nobody references are kept this long, so that a rare one is not resolved each time. */
-#define STACK_KEEP_NS (60 * NS_PER_S)
-
-/* By then the rings of other probes, too, have been emptied of what a process sent that is gone. */
-#define RECORDS_LATE_NS (10 * NS_PER_S)
-
 /* Waits up to timeout_ns until they have been read. Any thread. */
 static void openwaits_read(struct drain *drain, int64_t timeout_ns)
 {
@@ -43,22 +37,6 @@ static void openwaits_read(struct drain *drain, int64_t timeout_ns)
 
 	if (drain->openwait && pass.max_looks)
 		openwait_reader_pass(drain->openwait, &pass, timeout_ns);
-}
-
-/* The tables are everybody's: one drain looks after them. */
-static void tables_sweep(struct drain *drain, int64_t cut_ns)
-{
-	struct resolver_stats names;
-	struct process_sweep sweep;
-
-	resolver_stats(drain->resolver, &names);
-	sweep = (struct process_sweep){
-		.lost_ns = cut_ns - STACK_KEEP_NS,
-		.dead_ns = cut_ns - 2 * drain->config->window_length_ns - RECORDS_LATE_NS,
-		.named_ns = (names.named_ns < cut_ns ? names.named_ns : cut_ns) - RECORDS_LATE_NS,
-	};
-	stack_table_sweep(drain->stacks, STACK_KEEP_NS, cut_ns);
-	process_table_sweep(drain->processes, &sweep);
 }
 
 static void drain_cut_now(struct drain *drain)
@@ -95,8 +73,6 @@ static void drain_cut_now(struct drain *drain)
 	pthread_cond_broadcast(&drain->cut_done);
 	pthread_mutex_unlock(&drain->lock);
 	drain_stacks_roll(drain);
-	if (drain->notes_processes)
-		tables_sweep(drain, begin);
 	drain->next_ns = begin + drain->config->window_length_ns;
 	drain->has_asked_openwait = false;
 }
@@ -264,7 +240,7 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->stacks = options->stacks;
 	drain->resolver = options->resolver;
 	drain->session = options->session;
-	drain->notes_processes = options->notes_processes;
+	drain->follows_processes = options->follows_processes;
 	drain->calls = options->calls ? calls_ref(options->calls) : NULL;
 	pace_init(&drain->pace, options->config->budget_cpu, options->call_cost_ns, options->rate,
 		  clock_ns(CLOCK_MONOTONIC));

@@ -45,13 +45,13 @@ struct drain_options {
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
-	uint64_t session;      /* that the windows are of */
-	int64_t min_wait_ns;   /* offcpu: open waits below have no row */
-	bool notes_processes;  /* what comes and goes is told to the table */
-	bool may_be_short;     /* its first window may be over when what reads stacks is loaded */
-	struct calls *calls;   /* where streamed calls go; NULL: none are */
-	uint64_t rate;	       /* of these, a second */
-	uint64_t call_cost_ns; /* of calls: of reaching the programs */
+	uint64_t session;	/* that the windows are of */
+	int64_t min_wait_ns;	/* offcpu: open waits below have no row */
+	bool follows_processes; /* it reports forks, execs and exits to `processes` */
+	bool may_be_short;	/* its first window may be over when what reads stacks is loaded */
+	struct calls *calls;	/* where streamed calls go; NULL: none are */
+	uint64_t rate;		/* of these, a second */
+	uint64_t call_cost_ns;	/* of calls: of reaching the programs */
 };
 
 /* Seeds the threads, then starts the thread. */

@@ -43,7 +43,7 @@ struct drain {
 	struct stack_table *stacks;
 	struct resolver *resolver;
 	uint64_t session;
-	bool notes_processes;
+	bool follows_processes;
 	struct window_builder *builder;
 	struct calls *calls; /* of stacksnoop, else NULL; a reference */
 	struct pace pace;    /* of calls */

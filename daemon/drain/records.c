@@ -141,16 +141,16 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 
 	switch (record->head.type) {
 	case RECORD_FORK:
-		if (!record->is_kernel && drain->notes_processes)
+		if (!record->is_kernel && drain->follows_processes)
 			process_table_note_fork(drain->processes, &id, &parent, record->comm);
 		break;
 	case RECORD_EXEC:
-		if (drain->notes_processes)
+		if (drain->follows_processes)
 			process_table_note_exec(drain->processes, &id, record->comm);
 		window_builder_add_record(drain->builder, &record->head);
 		break;
 	default:
-		if (drain->notes_processes)
+		if (drain->follows_processes)
 			process_table_note_exit(drain->processes, &id);
 	}
 }

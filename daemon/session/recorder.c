@@ -9,6 +9,7 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/config/keys.h"
+#include "daemon/session/sweeper.h"
 #include "daemon/store/store.h"
 
 /*
@@ -148,6 +149,19 @@ int recorder_check(const struct recorder *recorder, char *reason, size_t size)
 	return recorder->is_serve_only ? 0 : probe_check(reason, size);
 }
 
+static int recorder_sweeper(struct recorder *recorder, const struct config *config)
+{
+	const struct sweeper_options options = {
+		.config = config,
+		.processes = recorder->processes,
+		.stacks = recorder->stacks,
+		.resolver = recorder->resolver,
+		.sessions = recorder->sessions,
+	};
+
+	return recorder->is_serve_only ? 0 : sweeper_start(&options, &recorder->sweeper);
+}
+
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size)
 {
@@ -167,6 +181,8 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 		r = recorder_sessions(recorder, config);
 	if (!r)
 		r = sessions_start_always(recorder->sessions, reason, size);
+	if (!r)
+		r = recorder_sweeper(recorder, config);
 	if (!r && !recorder->is_serve_only)
 		r = process_table_scan(recorder->processes);
 	if (!r && !recorder->is_serve_only)
@@ -194,6 +210,7 @@ void recorder_set_limits(struct recorder *recorder)
 
 void recorder_stop(struct recorder *recorder)
 {
+	recorder->sweeper = sweeper_stop(recorder->sweeper);
 	recorder->sessions = sessions_free(recorder->sessions);
 	recorder->resolver = resolver_free(recorder->resolver);
 	recorder->lines = source_lines_helper_free(recorder->lines);

@@ -30,6 +30,8 @@ struct recorder_rates {
 	uint64_t events[PROBE_KIND_N];
 };
 
+struct sweeper;
+
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
@@ -42,6 +44,7 @@ struct recorder {
 	struct store *store; /* NULL: windows are not written to disk */
 	struct resolver *resolver;
 	struct sessions *sessions;
+	struct sweeper *sweeper; /* NULL if is_serve_only */
 	struct source_lines_helper *lines;
 	struct recorder_rates rates; /* of the main thread */
 	int64_t started_real_ns;

@@ -216,7 +216,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 		.resolver = sessions->resolver,
 		.session = session->info.id,
 		.min_wait_ns = session->info.min_wait_ns,
-		.notes_processes = session->notes_processes,
+		.follows_processes = session->notes_processes,
 		.may_be_short = !session->info.is_always,
 		.rate = session->info.rate,
 		.call_cost_ns = call_cost(session),

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/session/sweeper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/base.h"
+#include "daemon/config/config.h"
+#include "daemon/process/process.h"
+#include "daemon/session/session.h"
+#include "daemon/window/resolver.h"
+#include "daemon/window/stack.h"
+
+/* The length of windows is looked at this often: a reload may shorten it. */
+#define TICK_NS NS_PER_S
+
+/* Stacks without references are kept this long, so that a rare one is not resolved each time. */
+#define STACK_KEEP_NS (60 * NS_PER_S)
+
+/* After this time the rings of all probes have been emptied of records of an exited process. */
+#define RECORDS_LATE_NS (10 * NS_PER_S)
+
+struct sweeper {
+	struct sweeper_options options;
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards is_stopping */
+	pthread_cond_t stopping;
+	bool is_stopping;
+};
+
+static void tables_sweep(const struct sweeper_options *options)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t cut = sessions_last_drained_ns(options->sessions);
+	struct resolver_stats names;
+	struct process_sweep sweep;
+
+	/* Records from before the last cut have been read, later ones maybe not: it counts as now.
+	 */
+	if (cut < now)
+		now = cut;
+	resolver_stats(options->resolver, &names);
+	sweep = (struct process_sweep){
+		.lost_ns = now - STACK_KEEP_NS,
+		.dead_ns = now - 2 * options->config->window_length_ns - RECORDS_LATE_NS,
+		.named_ns = (names.named_ns < now ? names.named_ns : now) - RECORDS_LATE_NS,
+	};
+	stack_table_sweep(options->stacks, STACK_KEEP_NS, now);
+	process_table_sweep(options->processes, &sweep);
+}
+
+/* Sleeps for a tick. False if the sweeper is to stop. */
+static bool sweeper_wait(struct sweeper *sweeper)
+{
+	int64_t end = clock_ns(CLOCK_MONOTONIC) + TICK_NS;
+	struct timespec until = { .tv_sec = end / NS_PER_S, .tv_nsec = end % NS_PER_S };
+	bool is_stopping;
+	int r = 0;
+
+	pthread_mutex_lock(&sweeper->lock);
+	while (!sweeper->is_stopping && !r)
+		r = pthread_cond_timedwait(&sweeper->stopping, &sweeper->lock, &until);
+	is_stopping = sweeper->is_stopping;
+	pthread_mutex_unlock(&sweeper->lock);
+	return !is_stopping;
+}
+
+static void *sweeper_run(void *data)
+{
+	struct sweeper *sweeper = data;
+	int64_t swept = clock_ns(CLOCK_MONOTONIC);
+
+	while (sweeper_wait(sweeper)) {
+		int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+		if (now - swept < sweeper->options.config->window_length_ns)
+			continue;
+		tables_sweep(&sweeper->options);
+		swept = now;
+	}
+	return NULL;
+}
+
+static void sweeper_free(struct sweeper *sweeper)
+{
+	pthread_cond_destroy(&sweeper->stopping);
+	pthread_mutex_destroy(&sweeper->lock);
+	free(sweeper);
+}
+
+int sweeper_start(const struct sweeper_options *options, struct sweeper **out)
+{
+	struct sweeper *sweeper = calloc(1, sizeof(*sweeper));
+	pthread_condattr_t attr;
+	int r;
+
+	if (!sweeper)
+		return -ENOMEM;
+	sweeper->options = *options;
+	pthread_mutex_init(&sweeper->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&sweeper->stopping, &attr);
+	pthread_condattr_destroy(&attr);
+	r = -pthread_create(&sweeper->thread, NULL, sweeper_run, sweeper);
+	if (r) {
+		sweeper_free(sweeper);
+		return r;
+	}
+	pthread_setname_np(sweeper->thread, "sweeper");
+	*out = sweeper;
+	return 0;
+}
+
+struct sweeper *sweeper_stop(struct sweeper *sweeper)
+{
+	if (!sweeper)
+		return NULL;
+	pthread_mutex_lock(&sweeper->lock);
+	sweeper->is_stopping = true;
+	pthread_cond_signal(&sweeper->stopping);
+	pthread_mutex_unlock(&sweeper->lock);
+	pthread_join(sweeper->thread, NULL);
+	sweeper_free(sweeper);
+	return NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef STACKD_DAEMON_SESSION_SWEEPER_H
+#define STACKD_DAEMON_SESSION_SWEEPER_H
+
+/*
+ * Sweeps the tables of processes and stacks, which all sessions share: once per window length, a
+ * thread of its own drops what nobody refers to any more. Owned by the recorder; whether and which
+ * sessions run makes no difference to it.
+ */
+
+struct config;
+struct process_table;
+struct resolver;
+struct sessions;
+struct stack_table;
+struct sweeper;
+
+/* All of it is borrowed and must outlive the sweeper. */
+struct sweeper_options {
+	const struct config *config; /* a reload may change the length of windows */
+	struct process_table *processes;
+	struct stack_table *stacks;
+	struct resolver *resolver;
+	struct sessions *sessions;
+};
+
+/* Starts the thread. 0, or a negative errno. */
+int sweeper_start(const struct sweeper_options *options, struct sweeper **out);
+
+/* Waits for a sweep in progress and ends the thread. NULL is allowed. */
+struct sweeper *sweeper_stop(struct sweeper *sweeper);
+
+#endif
