@@ -10,22 +10,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PACE_EVERY_MAX = 1024 };
+enum { CALL_BUDGET_EVERY_MAX = 1024 };
 
-#define PACE_TICK_NS INT64_C(100000000)
+#define CALL_BUDGET_TICK_NS INT64_C(100000000)
 
-struct pace_counts {
+struct call_counts {
 	int64_t time_ns;
 	uint64_t calls;
 	uint64_t wanted; /* of these, by the session's filter */
 	uint64_t run_ns; /* spent in the programs */
 };
 
-struct pace {
+struct call_budget {
 	uint64_t budget_percent; /* of one CPU */
 	uint64_t call_cost_ns;	 /* of reaching a program, which it does not see itself */
 	uint64_t rate;		 /* calls streamed a second; 0: none are */
-	struct pace_counts last;
+	struct call_counts last;
 	uint64_t every;
 	uint64_t every_for_load; /* what of it is for the budget's sake */
 	uint64_t calls_per_s;	 /* wanted, lately */
@@ -34,10 +34,10 @@ struct pace {
 	bool is_over;	       /* for so long that it has to end */
 };
 
-void pace_init(struct pace *pace, uint64_t budget_percent, uint64_t call_cost_ns, uint64_t rate,
-	       int64_t now);
+void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint64_t call_cost_ns,
+		      uint64_t rate, int64_t now);
 
-/* At least PACE_TICK_NS after the last time. */
-void pace_update(struct pace *pace, const struct pace_counts *now);
+/* At least CALL_BUDGET_TICK_NS after the last time. */
+void call_budget_update(struct call_budget *budget, const struct call_counts *now);
 
 #endif

@@ -8,30 +8,30 @@
 #include "common/base.h"
 
 /* Some seconds at the usual rate. */
-enum { CALLS_KEPT = 8192 };
+enum { CALL_STREAM_KEPT = 8192 };
 
-struct calls {
+struct call_stream {
 	_Atomic unsigned int refs;
 	pthread_mutex_t lock; /* guards what follows */
 	uint64_t end;	      /* the number of the next one */
-	struct call v[CALLS_KEPT];
+	struct call v[CALL_STREAM_KEPT];
 };
 
-struct calls *calls_new(void)
+struct call_stream *call_stream_new(void)
 {
-	struct calls *calls = calloc(1, sizeof(*calls));
+	struct call_stream *stream = calloc(1, sizeof(*stream));
 
-	if (!calls)
+	if (!stream)
 		return NULL;
-	calls->refs = 1;
-	pthread_mutex_init(&calls->lock, NULL);
-	return calls;
+	stream->refs = 1;
+	pthread_mutex_init(&stream->lock, NULL);
+	return stream;
 }
 
-struct calls *calls_ref(struct calls *calls)
+struct call_stream *call_stream_ref(struct call_stream *stream)
 {
-	atomic_fetch_add(&calls->refs, 1);
-	return calls;
+	atomic_fetch_add(&stream->refs, 1);
+	return stream;
 }
 
 void call_fini(struct call *call)
@@ -40,41 +40,41 @@ void call_fini(struct call *call)
 	call->user = stack_unref(call->user);
 }
 
-struct calls *calls_unref(struct calls *calls)
+struct call_stream *call_stream_unref(struct call_stream *stream)
 {
 	size_t i;
 
-	if (!calls || atomic_fetch_sub(&calls->refs, 1) != 1)
+	if (!stream || atomic_fetch_sub(&stream->refs, 1) != 1)
 		return NULL;
-	for (i = 0; i < CALLS_KEPT; i++)
-		call_fini(&calls->v[i]);
-	pthread_mutex_destroy(&calls->lock);
-	free(calls);
+	for (i = 0; i < CALL_STREAM_KEPT; i++)
+		call_fini(&stream->v[i]);
+	pthread_mutex_destroy(&stream->lock);
+	free(stream);
 	return NULL;
 }
 
 /* CPUs send at the same time: the last few may have to move up by one. */
-void calls_put(struct calls *calls, const struct call *call)
+void call_stream_put(struct call_stream *stream, const struct call *call)
 {
 	uint64_t at, first;
 
-	pthread_mutex_lock(&calls->lock);
-	at = calls->end++;
-	first = at >= CALLS_KEPT ? at - CALLS_KEPT + 1 : 0;
-	call_fini(&calls->v[at % CALLS_KEPT]);
-	for (; at > first && calls->v[(at - 1) % CALLS_KEPT].time_ns > call->time_ns; at--)
-		calls->v[at % CALLS_KEPT] = calls->v[(at - 1) % CALLS_KEPT];
-	calls->v[at % CALLS_KEPT] = *call;
-	pthread_mutex_unlock(&calls->lock);
+	pthread_mutex_lock(&stream->lock);
+	at = stream->end++;
+	first = at >= CALL_STREAM_KEPT ? at - CALL_STREAM_KEPT + 1 : 0;
+	call_fini(&stream->v[at % CALL_STREAM_KEPT]);
+	for (; at > first && stream->v[(at - 1) % CALL_STREAM_KEPT].time_ns > call->time_ns; at--)
+		stream->v[at % CALL_STREAM_KEPT] = stream->v[(at - 1) % CALL_STREAM_KEPT];
+	stream->v[at % CALL_STREAM_KEPT] = *call;
+	pthread_mutex_unlock(&stream->lock);
 }
 
-uint64_t calls_position(struct calls *calls)
+uint64_t call_stream_position(struct call_stream *stream)
 {
 	uint64_t position;
 
-	pthread_mutex_lock(&calls->lock);
-	position = calls->end;
-	pthread_mutex_unlock(&calls->lock);
+	pthread_mutex_lock(&stream->lock);
+	position = stream->end;
+	pthread_mutex_unlock(&stream->lock);
 	return position;
 }
 
@@ -84,21 +84,21 @@ static bool has_names(const struct call *call)
 	       (!call->user || call->user->is_resolved);
 }
 
-size_t calls_take(struct calls *calls, uint64_t *position, int64_t until_ns, struct call *out,
-		  size_t max, uint64_t *missed)
+size_t call_stream_take(struct call_stream *stream, uint64_t *position, int64_t until_ns,
+			struct call *out, size_t max, uint64_t *missed)
 {
 	const struct call *call;
 	uint64_t first;
 	size_t n = 0;
 
-	pthread_mutex_lock(&calls->lock);
-	first = calls->end > CALLS_KEPT ? calls->end - CALLS_KEPT : 0;
+	pthread_mutex_lock(&stream->lock);
+	first = stream->end > CALL_STREAM_KEPT ? stream->end - CALL_STREAM_KEPT : 0;
 	if (*position < first) {
 		*missed += first - *position;
 		*position = first;
 	}
-	for (; n < max && *position < calls->end; ++*position) {
-		call = &calls->v[*position % CALLS_KEPT];
+	for (; n < max && *position < stream->end; ++*position) {
+		call = &stream->v[*position % CALL_STREAM_KEPT];
 		if (call->time_ns >= until_ns || !has_names(call))
 			break;
 		out[n] = *call;
@@ -108,6 +108,6 @@ size_t calls_take(struct calls *calls, uint64_t *position, int64_t until_ns, str
 			stack_ref(call->user);
 		n++;
 	}
-	pthread_mutex_unlock(&calls->lock);
+	pthread_mutex_unlock(&stream->lock);
 	return n;
 }

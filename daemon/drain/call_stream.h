@@ -26,27 +26,27 @@ struct call {
 	struct stack *user;
 };
 
-struct calls;
+struct call_stream;
 
 /* NULL when out of memory. */
-struct calls *calls_new(void);
-struct calls *calls_ref(struct calls *calls);
-struct calls *calls_unref(struct calls *calls);
+struct call_stream *call_stream_new(void);
+struct call_stream *call_stream_ref(struct call_stream *stream);
+struct call_stream *call_stream_unref(struct call_stream *stream);
 
 /* Takes the references of the call. They stand in order of time, whatever the order they come in.
  */
-void calls_put(struct calls *calls, const struct call *call);
+void call_stream_put(struct call_stream *stream, const struct call *call);
 
 /* Where a reader begins that wants what comes from now on. */
-uint64_t calls_position(struct calls *calls);
+uint64_t call_stream_position(struct call_stream *stream);
 
 /*
  * Up to max calls from *position on that are older than `until` and whose stacks have names; their
  * references are the caller's, see call_fini(). Moves *position, and adds what it missed to
  * *missed.
  */
-size_t calls_take(struct calls *calls, uint64_t *position, int64_t until_ns, struct call *out,
-		  size_t max, uint64_t *missed);
+size_t call_stream_take(struct call_stream *stream, uint64_t *position, int64_t until_ns,
+			struct call *out, size_t max, uint64_t *missed);
 
 void call_fini(struct call *call);
 

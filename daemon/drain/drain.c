@@ -104,26 +104,26 @@ static bool drain_wait(struct drain *drain)
 }
 
 /* What the calls cost now, and how many of them are recorded from now on. */
-static void drain_keep_pace(struct drain *drain)
+static void drain_keep_budget(struct drain *drain)
 {
 	struct call_pace *shared = probe_pace(drain->probe);
 	struct cpu_counts counts;
-	struct pace_counts now = { .time_ns = clock_ns(CLOCK_MONOTONIC) };
+	struct call_counts now = { .time_ns = clock_ns(CLOCK_MONOTONIC) };
 
-	if (!shared || now.time_ns - drain->pace.last.time_ns < PACE_TICK_NS ||
+	if (!shared || now.time_ns - drain->budget.last.time_ns < CALL_BUDGET_TICK_NS ||
 	    drain_read_counts(drain, &counts))
 		return;
 	now.calls = counts.samples;
 	now.wanted = counts.samples - counts.filtered;
 	now.run_ns = counts.call_ns;
-	pace_update(&drain->pace, &now);
-	__atomic_store_n(&shared->every, drain->pace.every, __ATOMIC_RELAXED);
+	call_budget_update(&drain->budget, &now);
+	__atomic_store_n(&shared->every, drain->budget.every, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&drain->lock);
 	drain->stats.counts = counts;
-	drain->stats.every = drain->pace.every;
-	drain->stats.calls_per_s = drain->pace.calls_per_s;
-	drain->stats.load_percent = drain->pace.load_percent;
-	drain->stats.is_over = drain->pace.is_over;
+	drain->stats.every = drain->budget.every;
+	drain->stats.calls_per_s = drain->budget.calls_per_s;
+	drain->stats.load_percent = drain->budget.load_percent;
+	drain->stats.is_over = drain->budget.is_over;
 	pthread_mutex_unlock(&drain->lock);
 }
 
@@ -139,7 +139,7 @@ static void *drain_run(void *data)
 			openwaits_read(drain, 0);
 			drain->has_asked_openwait = true;
 		}
-		drain_keep_pace(drain);
+		drain_keep_budget(drain);
 		if (clock_ns(CLOCK_MONOTONIC) >= drain->next_ns)
 			drain_cut_now(drain);
 	}
@@ -192,7 +192,7 @@ static struct drain *drain_free(struct drain *drain)
 	drain_stacks_fini(drain);
 	window_unref(drain->last_window);
 	window_builder_free(drain->builder);
-	calls_unref(drain->calls);
+	call_stream_unref(drain->calls);
 	closep(&drain->wake_fd);
 	free(drain->cpus);
 	pthread_cond_destroy(&drain->cut_done);
@@ -241,9 +241,9 @@ int drain_start(const struct drain_options *options, struct drain **out)
 	drain->resolver = options->resolver;
 	drain->session = options->session;
 	drain->follows_processes = options->follows_processes;
-	drain->calls = options->calls ? calls_ref(options->calls) : NULL;
-	pace_init(&drain->pace, options->config->budget_cpu, options->call_cost_ns, options->rate,
-		  clock_ns(CLOCK_MONOTONIC));
+	drain->calls = options->calls ? call_stream_ref(options->calls) : NULL;
+	call_budget_init(&drain->budget, options->config->budget_cpu, options->call_cost_ns,
+			 options->rate, clock_ns(CLOCK_MONOTONIC));
 	drain->last_cut_ns = clock_ns(CLOCK_MONOTONIC);
 	drain->next_ns = drain->last_cut_ns + options->config->window_length_ns;
 	drain->stats.last_ns = drain->last_cut_ns;

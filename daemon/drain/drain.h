@@ -18,7 +18,7 @@
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-struct calls;
+struct call_stream;
 struct drain;
 
 struct drain_stats {
@@ -49,9 +49,9 @@ struct drain_options {
 	int64_t min_wait_ns;	/* offcpu: open waits below have no row */
 	bool follows_processes; /* it reports forks, execs and exits to `processes` */
 	bool may_be_short;	/* its first window may be over when what reads stacks is loaded */
-	struct calls *calls;	/* where streamed calls go; NULL: none are */
-	uint64_t rate;		/* of these, a second */
-	uint64_t call_cost_ns;	/* of calls: of reaching the programs */
+	struct call_stream *calls; /* where streamed calls go; NULL: none are */
+	uint64_t rate;		   /* of these, a second */
+	uint64_t call_cost_ns;	   /* of calls: of reaching the programs */
 };
 
 /* Seeds the threads, then starts the thread. */

@@ -45,8 +45,8 @@ struct drain {
 	uint64_t session;
 	bool follows_processes;
 	struct window_builder *builder;
-	struct calls *calls; /* of stacksnoop, else NULL; a reference */
-	struct pace pace;    /* of calls */
+	struct call_stream *calls; /* of stacksnoop, else NULL; a reference */
+	struct call_budget budget; /* of calls */
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* of offcpu, else NULL */
 	bool has_asked_openwait;	  /* since the last cut */

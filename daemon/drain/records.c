@@ -174,7 +174,7 @@ static void handle_call(struct drain *drain, const struct record_call *record)
 	};
 
 	memcpy(call.comm, record->comm, strnlen(record->comm, COMM_LEN - 1));
-	calls_put(drain->calls, &call);
+	call_stream_put(drain->calls, &call);
 }
 
 void drain_on_record(void *context, void *data, size_t size)

@@ -212,15 +212,15 @@ int answer_start_refresh(struct answer *answer)
 
 bool answer_start_has_calls(struct answer *answer)
 {
-	struct calls *calls = session_calls(answer->session);
+	struct call_stream *calls = session_calls(answer->session);
 
-	return calls && answer->position < calls_position(calls);
+	return calls && answer->position < call_stream_position(calls);
 }
 
 int answer_start_calls(struct answer *answer, size_t *n_out)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), offset = clock_ns(CLOCK_REALTIME) - now;
-	struct calls *calls = session_calls(answer->session);
+	struct call_stream *calls = session_calls(answer->session);
 	struct wire_start_reply *reply = &answer->reply.start;
 	size_t i;
 	int r;
@@ -233,8 +233,8 @@ int answer_start_calls(struct answer *answer, size_t *n_out)
 		return -ENOMEM;
 	if (!calls)
 		return 0;
-	answer->n_taken = calls_take(calls, &answer->position, now - SETTLE_NS, answer->taken,
-				     CALLS_A_REPLY, &answer->missed);
+	answer->n_taken = call_stream_take(calls, &answer->position, now - SETTLE_NS, answer->taken,
+					   CALLS_A_REPLY, &answer->missed);
 	for (i = 0; i < answer->n_taken; i++)
 		answer->taken[i].time_ns += offset;
 	r = answer_calls(answer->step, answer->taken, answer->n_taken, answer->kernel_addresses,

@@ -21,9 +21,9 @@ struct session {
 	struct session_info info;
 	struct filter filter;
 	struct filter_cgroup cgroups[FILTER_CGROUPS];
-	struct arena *arena;	/* what filter, name and function point to */
-	struct targets targets; /* of calls */
-	struct calls *calls;	/* of stacksnoop, else NULL */
+	struct arena *arena;	   /* what filter, name and function point to */
+	struct targets targets;	   /* of calls */
+	struct call_stream *calls; /* of stacksnoop, else NULL */
 	size_t n_functions;
 	uint64_t hash_seed;
 	bool notes_processes;

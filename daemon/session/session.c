@@ -19,7 +19,7 @@ static struct session *session_free(struct session *session)
 	drain_stop(session->drain, NULL, NULL);
 	probe_close(session->probe);
 	targets_fini(&session->targets);
-	calls_unref(session->calls);
+	call_stream_unref(session->calls);
 	arena_free(session->arena);
 	pthread_rwlock_destroy(&session->lock);
 	free(session);
@@ -224,7 +224,7 @@ int session_begin(struct session *session, const struct sessions_options *sessio
 	int r;
 
 	if (probe_kind_has(session->info.kind, PROBE_STREAMS) && !session->info.is_always) {
-		session->calls = calls_new();
+		session->calls = call_stream_new();
 		if (!session->calls)
 			return -ENOMEM;
 	}
@@ -366,7 +366,7 @@ const char *session_file(const struct session *session)
 	return session->targets.path;
 }
 
-struct calls *session_calls(struct session *session)
+struct call_stream *session_calls(struct session *session)
 {
 	return session->calls;
 }

@@ -21,7 +21,7 @@
 #include "proto/wire.h"
 
 struct unwind_maps;
-struct calls;
+struct call_stream;
 struct session;
 struct sessions;
 struct target_tasks;
@@ -163,7 +163,7 @@ size_t session_functions(struct session *session);
 const char *session_file(const struct session *session);
 
 /* Where its calls are streamed; borrowed, as long as the session. NULL: it streams none. */
-struct calls *session_calls(struct session *session);
+struct call_stream *session_calls(struct session *session);
 
 /* All that a pattern names on this host: 0, or a negative errno with *error. The caller's. */
 int targets_search(const char *text, bool is_regex, const struct target_tasks *tasks,

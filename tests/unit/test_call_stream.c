@@ -10,17 +10,17 @@
 #include "common/base.h"
 #include "daemon/drain/call_budget.h"
 
-static void put(struct calls *calls, int64_t time)
+static void put(struct call_stream *calls, int64_t time)
 {
 	const struct call call = { .time_ns = time, .count = 1 };
 
-	calls_put(calls, &call);
+	call_stream_put(calls, &call);
 }
 
 /* CPUs send at the same time: what comes is in order all the same. */
 static void test_order(void **state)
 {
-	struct calls *calls = calls_new();
+	struct call_stream *calls = call_stream_new();
 	uint64_t position = 0, missed = 0;
 	struct call out[8];
 
@@ -28,108 +28,109 @@ static void test_order(void **state)
 	put(calls, 30);
 	put(calls, 20);
 	put(calls, 25);
-	assert_int_equal(calls_take(calls, &position, 30, out, 8, &missed), 3);
+	assert_int_equal(call_stream_take(calls, &position, 30, out, 8, &missed), 3);
 	assert_int_equal(out[1].time_ns, 20);
 	assert_int_equal(out[2].time_ns, 25);
-	assert_int_equal(calls_take(calls, &position, 30, out, 8, &missed), 0);
-	assert_int_equal(calls_take(calls, &position, 31, out, 8, &missed), 1);
+	assert_int_equal(call_stream_take(calls, &position, 30, out, 8, &missed), 0);
+	assert_int_equal(call_stream_take(calls, &position, 31, out, 8, &missed), 1);
 	assert_int_equal(missed, 0);
-	assert_int_equal(position, calls_position(calls));
-	calls_unref(calls);
+	assert_int_equal(position, call_stream_position(calls));
+	call_stream_unref(calls);
 }
 
 /* One that does not read misses the oldest, is told how many, and keeps nobody from going on. */
 static void test_slow_reader(void **state)
 {
 	enum { N = 20000 };
-	struct calls *calls = calls_new();
+	struct call_stream *calls = call_stream_new();
 	uint64_t position = 0, missed = 0, taken = 0;
 	struct call out[16];
 	size_t n;
 
 	for (int64_t i = 0; i < N; i++)
 		put(calls, i);
-	while ((n = calls_take(calls, &position, INT64_MAX, out, 16, &missed)) > 0)
+	while ((n = call_stream_take(calls, &position, INT64_MAX, out, 16, &missed)) > 0)
 		taken += n;
 	assert_true(missed > 0 && taken > 0);
 	assert_int_equal(missed + taken, N);
 	assert_int_equal(out[15].time_ns, N - 1);
-	calls_unref(calls);
+	call_stream_unref(calls);
 }
 
-static void step(struct pace *pace, struct pace_counts *now, uint64_t calls, uint64_t run_ns)
+static void step(struct call_budget *budget, struct call_counts *now, uint64_t calls,
+		 uint64_t run_ns)
 {
-	now->time_ns += PACE_TICK_NS;
+	now->time_ns += CALL_BUDGET_TICK_NS;
 	now->calls += calls;
 	now->wanted += calls;
 	now->run_ns += run_ns;
-	pace_update(pace, now);
+	call_budget_update(budget, now);
 }
 
-static void test_pace_of_load(void **state)
+static void test_budget_of_load(void **state)
 {
-	struct pace_counts now = { .time_ns = NS_PER_S };
-	struct pace pace;
+	struct call_counts now = { .time_ns = NS_PER_S };
+	struct call_budget budget;
 	int i;
 
-	pace_init(&pace, 25, 0, 0, now.time_ns);
-	step(&pace, &now, 1000, 10 * NS_PER_MS);
-	assert_int_equal(pace.load_percent, 10);
-	assert_int_equal(pace.calls_per_s, 10000);
-	assert_int_equal(pace.every, 1);
-	step(&pace, &now, 10000, 100 * NS_PER_MS);
-	assert_int_equal(pace.every, 4);
-	step(&pace, &now, 10000, 20 * NS_PER_MS);
-	assert_int_equal(pace.every, 4);
+	call_budget_init(&budget, 25, 0, 0, now.time_ns);
+	step(&budget, &now, 1000, 10 * NS_PER_MS);
+	assert_int_equal(budget.load_percent, 10);
+	assert_int_equal(budget.calls_per_s, 10000);
+	assert_int_equal(budget.every, 1);
+	step(&budget, &now, 10000, 100 * NS_PER_MS);
+	assert_int_equal(budget.every, 4);
+	step(&budget, &now, 10000, 20 * NS_PER_MS);
+	assert_int_equal(budget.every, 4);
 	for (i = 0; i < 20; i++)
-		step(&pace, &now, 10, NS_PER_US);
-	assert_int_equal(pace.every, 1);
-	assert_false(pace.is_over);
+		step(&budget, &now, 10, NS_PER_US);
+	assert_int_equal(budget.every, 1);
+	assert_false(budget.is_over);
 }
 
 /* At the least that can be recorded, for two seconds: then it has to end. */
-static void test_pace_over(void **state)
+static void test_budget_over(void **state)
 {
-	struct pace_counts now = { .time_ns = NS_PER_S };
-	struct pace pace;
+	struct call_counts now = { .time_ns = NS_PER_S };
+	struct call_budget budget;
 	int i;
 
-	pace_init(&pace, 25, 0, 0, now.time_ns);
+	call_budget_init(&budget, 25, 0, 0, now.time_ns);
 	for (i = 0; i < 20; i++)
-		step(&pace, &now, 1000000, 90 * NS_PER_MS);
-	assert_int_equal(pace.every, PACE_EVERY_MAX);
-	assert_false(pace.is_over);
+		step(&budget, &now, 1000000, 90 * NS_PER_MS);
+	assert_int_equal(budget.every, CALL_BUDGET_EVERY_MAX);
+	assert_false(budget.is_over);
 	for (i = 0; i < 20; i++)
-		step(&pace, &now, 1000000, 90 * NS_PER_MS);
-	assert_true(pace.is_over);
-	step(&pace, &now, 10, 10);
-	assert_false(pace.is_over);
+		step(&budget, &now, 1000000, 90 * NS_PER_MS);
+	assert_true(budget.is_over);
+	step(&budget, &now, 10, 10);
+	assert_false(budget.is_over);
 }
 
 /* What is streamed is so many a second, or less where that is too dear. */
-static void test_pace_of_rate(void **state)
+static void test_budget_of_rate(void **state)
 {
-	struct pace_counts now = { .time_ns = NS_PER_S };
-	struct pace pace;
+	struct call_counts now = { .time_ns = NS_PER_S };
+	struct call_budget budget;
 
-	pace_init(&pace, 25, 0, 1000, now.time_ns);
-	step(&pace, &now, 50, 0);
-	assert_int_equal(pace.every, 1);
-	step(&pace, &now, 20000, 0);
-	assert_int_equal(pace.every, 200);
-	step(&pace, &now, 0, 0);
-	assert_int_equal(pace.every, 1);
-	step(&pace, &now, 50, 100 * NS_PER_MS);
-	assert_int_equal(pace.every, 4);
-	assert_false(pace.is_over);
+	call_budget_init(&budget, 25, 0, 1000, now.time_ns);
+	step(&budget, &now, 50, 0);
+	assert_int_equal(budget.every, 1);
+	step(&budget, &now, 20000, 0);
+	assert_int_equal(budget.every, 200);
+	step(&budget, &now, 0, 0);
+	assert_int_equal(budget.every, 1);
+	step(&budget, &now, 50, 100 * NS_PER_MS);
+	assert_int_equal(budget.every, 4);
+	assert_false(budget.is_over);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	     cmocka_unit_test(test_slow_reader),
-		cmocka_unit_test(test_pace_of_load), cmocka_unit_test(test_pace_over),
-		cmocka_unit_test(test_pace_of_rate),
+		cmocka_unit_test(test_order),	       cmocka_unit_test(test_slow_reader),
+		cmocka_unit_test(test_budget_of_load), cmocka_unit_test(test_budget_over),
+		cmocka_unit_test(test_budget_of_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
