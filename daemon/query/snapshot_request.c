@@ -5,6 +5,7 @@
 
 #include "common/base.h"
 #include "daemon/query/snapshot_internal.h"
+#include "daemon/session/filter_fields.h"
 
 static int order_parse(const char *text, enum snapshot_order *order, struct wire_error *error)
 {
@@ -75,54 +76,25 @@ static int by_parse(const char *text, struct aggregate_options *options, enum gr
 	return 0;
 }
 
-/* iolat keeps operations by process, and none of the lengths and states that waits have. */
-static int iolat_check(const struct wire_filter *filter, struct wire_error *error)
-{
-	if (filter && filter->tids.n)
-		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "tids",
-				      "iolat keeps operations by process: a session can be "
-				      "started of some threads only");
-	if (filter && (filter->min_block_ns != WIRE_ABSENT || filter->max_block_ns != WIRE_ABSENT ||
-		       filter->states.n))
-		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "min_block_ns",
-				      "iolat has no waits that have a length or a state");
-	return 0;
-}
-
-/* Refuses the fields of the filter that the session's kind of probe keeps nothing for. */
+/* Refuses what the session's kind of probe has nothing for in its windows. */
 static int kind_check(const struct session_info *info, const struct wire_snapshot_request *request,
 		      struct wire_error *error)
 {
-	const struct wire_filter *filter = request->filter;
 	const char *name = probe_kind_name(info->kind);
+	char others[64];
+	int r = filter_fields_check(request->filter, info->kind, FILTER_OF_QUERY, error);
 
-	if (filter && info->kind != PROBE_IOLAT && (filter->layer || filter->op || filter->disk))
-		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER,
-				      filter->layer ? "layer"
-				      : filter->op  ? "op"
-						    : "disk",
-				      "%s knows nothing of layers, operations and disks: iolat "
-				      "does",
-				      name);
-	if (filter && filter->cpus.n)
-		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "cpus",
-				      "CPUs are not kept: a session of oncpu can be started of "
-				      "some only");
-	if (info->kind == PROBE_OFFWAKE && request->open == 1)
+	if (r)
+		return r;
+	if (request->open == 1 && !probe_kind_has(info->kind, PROBE_OPEN_WAITS)) {
+		probe_kinds_with(PROBE_OPEN_WAITS, " and ", others, sizeof(others));
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "open",
-				      "offwake has waits that ended only: offcpu has the others");
-	if (probe_kind_has_waits(info->kind))
-		return 0;
-	if (info->kind == PROBE_IOLAT && request->open != 1)
-		return iolat_check(filter, error);
-	if (request->open == 1 || (request->sort && strcmp(request->sort, "max") == 0))
-		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER,
-				      request->open == 1 ? "open" : "sort",
-				      "%s has no waits, so none is open or the longest", name);
-	if (filter && (filter->min_block_ns != WIRE_ABSENT || filter->max_block_ns != WIRE_ABSENT ||
-		       filter->states.n))
-		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "min_block_ns",
-				      "%s has no waits that have a length or a state", name);
+				      "%s has no waits that have not ended; see %s", name, others);
+	}
+	if (request->sort && strcmp(request->sort, "max") == 0 &&
+	    !probe_kind_has(info->kind, PROBE_WAITS) && !probe_kind_has(info->kind, PROBE_IO))
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "sort",
+				      "%s has no waits, so none is the longest", name);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/host/cgroup.h"
 #include "daemon/host/cpu_list.h"
+#include "daemon/session/filter_fields.h"
 
 enum { MAX_CPUS = 8192 };
 
@@ -120,74 +121,46 @@ static int period_check(const struct session *session, const struct session_requ
 	return 0;
 }
 
-/* A call has no length and no state, and happens on some CPU. */
-static int calls_check(const struct session *session, const struct session_request *request,
-		       struct wire_error *error)
+/* Refuses CPUs that the programs' bit set has no bit for. Kinds that sample open an event per CPU.
+ */
+static int cpus_limit(const struct session *session, struct wire_error *error)
 {
-	const struct wire_filter *wire = session->filter.wire;
-	const char *name = probe_kind_name(session->info.kind);
+	const struct int_list *cpus = &session->filter.wire->cpus;
 	size_t i;
 
-	if (request->frequency_hz || request->period_ns || request->with_idle || request->event)
-		return invalid(error,
-			       request->with_idle ? "idle"
-			       : request->event	  ? "event"
-						  : "frequency",
-			       "%s samples nothing: only oncpu does", name);
-	if (wire && (wire->min_block_ns != WIRE_ABSENT || wire->max_block_ns != WIRE_ABSENT))
-		return invalid(error, "min_block_ns", "%s has no waits that could be long or short",
-			       name);
-	if (wire && wire->states.n)
-		return invalid(error, "states", "%s has no waits that have a state", name);
-	for (i = 0; wire && i < wire->cpus.n; i++)
-		if (wire->cpus.v[i] >= FILTER_CPUS)
+	for (i = 0; i < cpus->n; i++)
+		if (cpus->v[i] >= FILTER_CPUS)
 			return invalid(error, "cpus", "CPU %" PRId64 ": %s takes those below %d",
-				       wire->cpus.v[i], name, FILTER_CPUS);
+				       cpus->v[i], probe_kind_name(session->info.kind),
+				       FILTER_CPUS);
 	return 0;
 }
 
-/* What one probe has and another has not. */
+/* Refuses what other kinds of probes have and this one has not. */
 static int kind_check(const struct session *session, const struct session_request *request,
 		      struct wire_error *error)
 {
 	const struct wire_filter *wire = session->filter.wire;
+	const enum probe_kind kind = session->info.kind;
+	char others[64];
+	int r = filter_fields_check(wire, kind, FILTER_OF_SESSION, error);
 
-	if (session->info.kind == PROBE_ONCPU) {
-		if (wire &&
-		    (wire->min_block_ns != WIRE_ABSENT || wire->max_block_ns != WIRE_ABSENT))
-			return invalid(error, "min_block_ns",
-				       "oncpu has no waits that could be long or short");
-		if (wire && wire->states.n)
-			return invalid(error, "states", "oncpu has no waits that have a state");
+	if (r)
+		return r;
+	if (probe_kind_has(kind, PROBE_SAMPLES))
 		return period_check(session, request, error);
-	}
-	if (wire && session->info.kind != PROBE_IOLAT && (wire->layer || wire->op || wire->disk))
-		return invalid(error,
-			       wire->layer ? "layer"
-			       : wire->op  ? "op"
-					   : "disk",
-			       "%s knows nothing of layers, operations and disks: iolat does",
-			       probe_kind_name(session->info.kind));
-	if (probe_kind_has_calls(session->info.kind))
-		return calls_check(session, request, error);
-	if (request->frequency_hz || request->period_ns || request->with_idle || request->event)
+	if (request->frequency_hz || request->period_ns || request->with_idle || request->event) {
+		probe_kinds_with(PROBE_SAMPLES, " and ", others, sizeof(others));
 		return invalid(error,
 			       request->with_idle ? "idle"
 			       : request->event	  ? "event"
 						  : "frequency",
-			       "%s samples nothing: only oncpu does",
-			       probe_kind_name(session->info.kind));
-	if (wire && wire->cpus.n)
-		return invalid(error, "cpus", "%s: a wait is not on a CPU; oncpu takes them",
-			       probe_kind_name(session->info.kind));
-	if (session->info.kind == PROBE_IOLAT && wire) {
-		if (wire->min_block_ns != WIRE_ABSENT || wire->max_block_ns != WIRE_ABSENT ||
-		    wire->states.n)
-			return invalid(error, "min_block_ns",
-				       "iolat has no waits that have a length or a state");
-		return filter_io_check(wire, error);
+			       "%s samples nothing; see %s", probe_kind_name(kind), others);
 	}
-	return 0;
+	if (!wire)
+		return 0;
+	r = cpus_limit(session, error);
+	return r ? r : filter_io_check(wire, error);
 }
 
 static uint32_t path_depth(const char *path)

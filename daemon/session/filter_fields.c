@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/session/filter_fields.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "common/base.h"
+#include "proto/wire_error.h"
+
+/* How a field of struct wire_filter shows that it is set, and where that is. */
+enum form { TEXT, NUMBER, LIST };
+
+#define TEXT_FIELD(member)   #member, TEXT, offsetof(struct wire_filter, member)
+#define NUMBER_FIELD(member) #member, NUMBER, offsetof(struct wire_filter, member)
+#define LIST_FIELD(member)   #member, LIST, offsetof(struct wire_filter, member.n)
+
+/* No kind of probe has this trait. */
+#define NONE (1U << 31)
+
+#define BOTH (FILTER_OF_SESSION | FILTER_OF_QUERY)
+
+/* Fields that are not listed here hold for every kind. */
+static const struct rule {
+	const char *field;
+	enum form form;
+	size_t offset;
+	unsigned int uses;   /* of enum filter_use: where this rule is for */
+	unsigned int traits; /* of enum probe_trait: the kinds that have something for the field */
+	const char *lack;    /* completes "offwake ..." for the other kinds */
+} rules[] = {
+	{ NUMBER_FIELD(min_block_ns), BOTH, PROBE_WAITS,
+	  "has no waits that could be long or short" },
+	{ NUMBER_FIELD(max_block_ns), BOTH, PROBE_WAITS,
+	  "has no waits that could be long or short" },
+	{ LIST_FIELD(states), BOTH, PROBE_WAITS, "has no waits that have a state" },
+	{ TEXT_FIELD(layer), BOTH, PROBE_IO, "has no layers, operations and disks" },
+	{ TEXT_FIELD(op), BOTH, PROBE_IO, "has no layers, operations and disks" },
+	{ TEXT_FIELD(disk), BOTH, PROBE_IO, "has no layers, operations and disks" },
+	{ LIST_FIELD(cpus), FILTER_OF_SESSION, PROBE_CPUS, "cannot be limited to some CPUs" },
+	{ LIST_FIELD(cpus), FILTER_OF_QUERY, NONE,
+	  "has no CPUs in its windows (a session of oncpu can be started with them)" },
+	{ LIST_FIELD(tids), FILTER_OF_QUERY, PROBE_THREADS,
+	  "has processes in its windows, no threads (a session can be started with them)" },
+};
+
+static bool is_set(const struct wire_filter *wire, const struct rule *rule)
+{
+	const void *at = (const char *)wire + rule->offset;
+
+	switch (rule->form) {
+	case TEXT:
+		return *(const char *const *)at != NULL;
+	case NUMBER:
+		return *(const int64_t *)at != WIRE_ABSENT;
+	case LIST:
+		break;
+	}
+	return *(const size_t *)at > 0;
+}
+
+int filter_fields_check(const struct wire_filter *wire, enum probe_kind kind, enum filter_use use,
+			struct wire_error *error)
+{
+	const struct rule *rule;
+	char others[128];
+	size_t i;
+
+	for (i = 0; wire && i < ARRAY_SIZE(rules); i++) {
+		rule = &rules[i];
+		if (!(rule->uses & use) || probe_kind_has(kind, rule->traits) ||
+		    !is_set(wire, rule))
+			continue;
+		probe_kinds_with(rule->traits, " and ", others, sizeof(others));
+		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, rule->field,
+				      "%s %s%s%s", probe_kind_name(kind), rule->lack,
+				      others[0] ? "; see " : "", others);
+	}
+	return 0;
+}
