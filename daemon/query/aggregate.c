@@ -109,7 +109,7 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 }
 
 /* Walks the list from its newest window, the last, which knows the waits open at the end. */
-static int add_windows(struct aggregate *aggregate, const struct history_list *list,
+static int add_windows(struct aggregate *aggregate, const struct timeline_list *list,
 		       struct stack *unread)
 {
 	bool is_last = true;
@@ -117,7 +117,7 @@ static int add_windows(struct aggregate *aggregate, const struct history_list *l
 	int r = 0;
 
 	for (i = list->n; i-- > 0 && !r;) {
-		struct window *window = history_list_get(list, i);
+		struct window *window = timeline_window(list, i);
 
 		if (!window)
 			continue;
@@ -138,13 +138,13 @@ static int add_windows(struct aggregate *aggregate, const struct history_list *l
 	return r;
 }
 
-static void index_later(struct aggregate *aggregate, const struct history_list *later)
+static void index_later(struct aggregate *aggregate, const struct timeline_list *later)
 {
 	struct window *window;
 	size_t i;
 
 	for (i = later->n; i-- > 0;) {
-		window = history_list_get(later, i);
+		window = timeline_window(later, i);
 		if (window)
 			aggregate_spans_index(aggregate, window);
 		window_unref(window);
@@ -171,7 +171,7 @@ static int finish(struct aggregate *aggregate)
 	return aggregate->error;
 }
 
-int aggregate_new(const struct history_list *list, const struct history_list *later,
+int aggregate_new(const struct timeline_list *list, const struct timeline_list *later,
 		  const struct filter *filter, const struct aggregate_options *options,
 		  struct stack *unread, struct aggregate **out)
 {

@@ -15,7 +15,7 @@
 
 #include "daemon/base/hash_table.h"
 #include "daemon/session/filter.h"
-#include "daemon/store/history.h"
+#include "daemon/store/timeline.h"
 
 /* The property that all waits, samples or operations of a group share. */
 enum aggregate_by {
@@ -118,7 +118,7 @@ struct aggregate_options {
  * for the user stack of a wait that is still open. Returns 0 and *out, owned by the caller;
  * -ENOMEM.
  */
-int aggregate_new(const struct history_list *list, const struct history_list *later,
+int aggregate_new(const struct timeline_list *list, const struct timeline_list *later,
 		  const struct filter *filter, const struct aggregate_options *options,
 		  struct stack *unread, struct aggregate **out);
 struct aggregate *aggregate_free(struct aggregate *aggregate);

@@ -6,7 +6,6 @@
 
 #include "common/base.h"
 #include "daemon/session/session.h"
-#include "daemon/store/prefetch.h"
 #include "daemon/store/store.h"
 
 struct answer *answer_new(void)
@@ -23,6 +22,16 @@ struct answer *answer_new(void)
 	return answer;
 }
 
+struct store_reader *answer_reader(struct answer *answer, struct store *store)
+{
+	if (!answer->reader && store) {
+		answer->store = store;
+		if (store_reader_begin(store, &answer->reader))
+			answer->reader = NULL;
+	}
+	return answer->reader;
+}
+
 void answer_step_fini(struct answer *answer)
 {
 	arena_free(answer->step);
@@ -35,12 +44,10 @@ struct answer *answer_free(struct answer *answer)
 {
 	if (!answer)
 		return NULL;
-	store_prefetch_free(answer->prefetch);
 	aggregate_free(answer->aggregate);
 	session_unref(answer->session);
 	sessions_list_free(answer->sessions, answer->n_sessions);
-	history_list_fini(&answer->list);
-	history_list_fini(&answer->later);
+	timeline_close(answer->timeline);
 	store_reader_end(answer->store, answer->reader);
 	answer_step_fini(answer);
 	arena_free(answer->arena);

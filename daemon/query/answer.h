@@ -11,7 +11,7 @@
 #include "daemon/drain/call_stream.h"
 #include "daemon/query/aggregate.h"
 #include "daemon/query/query.h"
-#include "daemon/store/history.h"
+#include "daemon/store/timeline.h"
 #include "proto/wire.h"
 
 /* With all their frames they are less than a reply may be long. */
@@ -19,11 +19,9 @@ enum { CALLS_A_REPLY = 16 };
 
 struct answer {
 	struct arena *arena;
-	struct history_list list;
-	struct history_list later;
-	struct store *store;		 /* borrowed */
-	struct store_reader *reader;	 /* of which windows are loaded; NULL: none is */
-	struct store_prefetch *prefetch; /* loads them while they are merged; NULL: nobody does */
+	struct timeline *timeline;   /* of the session in the range, or NULL */
+	struct store *store;	     /* borrowed; whose reader it is */
+	struct store_reader *reader; /* NULL: not opened, or there is nothing to read */
 	struct aggregate *aggregate;
 	struct session *session;	  /* a reference, or NULL */
 	struct arena *step;		  /* of a stream: what one reply is made of, */
@@ -38,6 +36,14 @@ struct answer {
 };
 
 struct answer *answer_new(void);
+
+struct store;
+
+/*
+ * Returns the answer's reader of the store, which is opened when it is first asked for; NULL when
+ * there is nothing to read: the status says what is wrong with the store.
+ */
+struct store_reader *answer_reader(struct answer *answer, struct store *store);
 
 /* The probe of this name; -ENOENT with *error. */
 int query_kind(const char *name, enum probe_kind *out, struct wire_error *error);

@@ -8,7 +8,6 @@
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_iolat.h"
 #include "daemon/query/notes.h"
-#include "daemon/query/range_windows.h"
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/query/stored_sessions.h"
 #include "daemon/query/unseen.h"
@@ -18,16 +17,9 @@ static int losses_make(struct answer *answer)
 {
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
 	uint64_t lost[WINDOW_LOST_N] = {};
-	unsigned int k;
-	size_t i;
 	int r;
 
-	for (i = 0; i < answer->list.n; i++) {
-		const struct store_entry entry = history_list_entry(&answer->list, i);
-
-		for (k = 0; k < WINDOW_LOST_N && !entry.is_bad; k++)
-			lost[k] += entry.lost[k];
-	}
+	timeline_losses(answer->timeline, lost);
 	r = answer_losses(answer->arena, lost, &reply->lost);
 	reply->coverage.complete = reply->coverage.gaps.n == 0 && reply->lost.n == 0;
 	return r;
@@ -72,8 +64,8 @@ static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
 {
 	const struct session_info *info = session_info(answer->session);
 	struct stack *unread = stack_table_get(recorder->stacks, STACK_UNREAD, true);
-	int r = aggregate_new(&answer->list, &answer->later, filter, options, unread,
-			      &answer->aggregate);
+	int r = aggregate_new(timeline_range(answer->timeline), timeline_later(answer->timeline),
+			      filter, options, unread, &answer->aggregate);
 
 	stack_unref(unread);
 	if (!r && !is_stream && filter_selects_threads(filter) &&
@@ -133,7 +125,8 @@ static int blind_notes_add(struct answer *answer)
 }
 
 static int notes_add(struct recorder *recorder, struct answer *answer,
-		     const struct snapshot_question *question, const struct query_coverage *found)
+		     const struct snapshot_question *question,
+		     const struct timeline_coverage *found)
 {
 	const struct session_info *info = session_info(answer->session);
 	struct notes_facts facts = {
@@ -144,7 +137,7 @@ static int notes_add(struct recorder *recorder, struct answer *answer,
 		.is_late = question->range.is_late,
 		.kernel_names_error =
 			recorder->resolver ? resolver_kernel_status(recorder->resolver) : 0,
-		.merged = found->merged,
+		.merged = found->compacted,
 		.bad = found->bad,
 	};
 	struct drain_stats drain;
@@ -189,17 +182,17 @@ static int snapshot_make(struct recorder *recorder, const struct query_peer *pee
 			 struct wire_error *error)
 {
 	struct snapshot_question question = {};
-	struct query_coverage found = {};
+	struct timeline_coverage found = {};
 	int r;
 
 	r = snapshot_question_init(&question, request, answer->session, error);
 	if (!r)
-		r = query_range_windows(recorder, answer->session, &question.range, answer, error);
+		r = query_range_open(recorder, answer, &question.range, error);
 	if (!r)
 		r = snapshot_aggregate(recorder, answer, &question.filter, &question.options,
 				       peer->is_stream, error);
 	if (!r)
-		r = query_range_coverage(recorder, answer, &question.range, &found);
+		r = query_range_coverage(answer, &question.range, &found);
 	if (!r)
 		r = losses_make(answer);
 	if (r)

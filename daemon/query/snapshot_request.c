@@ -140,7 +140,8 @@ int snapshot_question_init(struct snapshot_question *question,
 	if (!r && request->sort)
 		r = order_parse(request->sort, &question->order, error);
 	if (!r)
-		r = query_range_resolve(request, session, &question->range, error);
+		r = query_range_resolve(request, session_info(session), session_ended(session),
+					clock_ns(CLOCK_REALTIME), &question->range, error);
 	if (!r && question->options.open_only && question->group)
 		r = wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				   "%.40s: open waits are by stack, thread or process",

@@ -10,7 +10,6 @@
 #include "daemon/query/answer.h"
 #include "daemon/query/health.h"
 #include "daemon/query/limits.h"
-#include "daemon/query/range_windows.h"
 #include "daemon/session/recorder.h"
 
 /* The binaries that are listed, and one row for all others. */
@@ -149,7 +148,9 @@ static int store_make(struct recorder *recorder, struct answer *answer)
 	store = arena_alloc(answer->arena, sizeof(*store));
 	if (!store)
 		return -ENOMEM;
-	query_store_stats(recorder, answer, &stats);
+	if (recorder->is_serve_only)
+		answer_reader(answer, recorder->store);
+	store_stats_read(recorder->store, answer->reader, &stats);
 	*store = (struct wire_store){
 		.path = store_path(recorder->store),
 		.state = stats.is_read_only ? "serving"

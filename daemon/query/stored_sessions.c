@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/query/range_windows.h"
 #include "daemon/store/store.h"
 #include "proto/codec.h"
 
@@ -87,7 +86,7 @@ static int session_decode(const struct store_session *stored, struct session **o
 static int past_find(struct recorder *recorder, struct answer *answer, const char *text,
 		     struct session **out)
 {
-	struct store_reader *reader = query_reader(recorder, answer);
+	struct store_reader *reader = answer_reader(answer, recorder->store);
 	struct store_session stored;
 	uint64_t number;
 	char *end;
@@ -141,8 +140,8 @@ static bool is_known(void *userdata, const struct store_session *session)
 int query_past_list(struct recorder *recorder, struct answer *answer, struct session *const *own,
 		    size_t n_own, struct session ***list_out, size_t *n_out)
 {
-	struct known known = { own, n_own, query_run(recorder) };
-	struct store_reader *reader = query_reader(recorder, answer);
+	struct known known = { own, n_own, store_current_run(recorder->store) };
+	struct store_reader *reader = answer_reader(answer, recorder->store);
 	_cleanup_(freep) struct store_session *stored =
 		calloc(QUERY_PAST_MAX, sizeof(struct store_session));
 	struct session **list = calloc(QUERY_PAST_MAX, sizeof(struct session *));

@@ -6,6 +6,7 @@
 
 #include "common/base.h"
 #include "daemon/query/unseen.h"
+#include "daemon/store/store.h"
 
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)
 
@@ -32,12 +33,12 @@ int query_range_check(int64_t since_ns, int64_t until_ns, struct wire_error *err
 	return 0;
 }
 
-int query_range_resolve(const struct wire_snapshot_request *request, struct session *session,
+int query_range_resolve(const struct wire_snapshot_request *request,
+			const struct session_info *info, int64_t ended_ns, int64_t now_ns,
 			struct query_range *range, struct wire_error *error)
 {
-	const struct session_info *info = session_info(session);
-	int64_t now = clock_ns(CLOCK_REALTIME), length = DEFAULT_WINDOW_NS;
-	int64_t ended = session_ended(session), since = request->since_ns;
+	int64_t end = ended_ns < now_ns ? ended_ns : now_ns;
+	int64_t since = request->since_ns, length = DEFAULT_WINDOW_NS;
 	bool has_since = since != WIRE_ABSENT;
 	int r = query_range_check(since, request->until_ns, error);
 
@@ -51,44 +52,31 @@ int query_range_resolve(const struct wire_snapshot_request *request, struct sess
 			return invalid_time(error, "window_ns", "must be more than 0");
 		length = request->window_ns;
 	} else if (!has_since && !info->is_always) {
-		/* All of a session that somebody started. */
+		/* All of a client's session. */
 		since = info->since_real_ns;
 		range->is_whole = request->until_ns == WIRE_ABSENT;
 		has_since = true;
 	}
-	if (range->is_whole && since >= (ended < now ? ended : now))
-		/* The clock was set back meanwhile; it becomes what the windows are. */
-		since = (ended < now ? ended : now) - 1;
-	if (has_since && since > now)
+	/* The clock was set back since it began: the range will be fitted to its windows. */
+	if (range->is_whole && since >= end)
+		since = end - 1;
+	if (has_since && since > now_ns)
 		return invalid_time(error, "since_ns", "is in the future");
-	if (ended < now)
-		now = ended;
-	range->is_to_now = request->until_ns == WIRE_ABSENT || request->until_ns >= now;
-	range->until = range->is_to_now ? now : request->until_ns;
+	range->is_to_now = request->until_ns == WIRE_ABSENT || request->until_ns >= end;
+	range->until = range->is_to_now ? end : request->until_ns;
 	range->is_length = !has_since;
 	range->since = has_since ? since : range->until > length ? range->until - length : 0;
 	if (range->since >= range->until)
 		return invalid_time(error, "since_ns",
-				    ended == now ? "must be before the session's end"
-						 : "must be before until_ns");
+				    ended_ns == end ? "must be before the session's end"
+						    : "must be before until_ns");
 	return 0;
 }
 
-/* When the newest window ended, in ns since the epoch; 0 where there is none. */
-static int64_t newest_end(struct recorder *recorder, struct session *session)
+/* When the session's newest window in memory ended, in ns since the epoch; 0 where it has none. */
+static int64_t newest_end(struct recorder *recorder, const struct session_info *info)
 {
-	struct history_list list;
-	int64_t end = 0;
-
-	if (session_info(session)->run)
-		return 0;
-	if (history_range(recorder->history, session_info(session)->id, INT64_MIN, INT64_MAX,
-			  &list))
-		return 0;
-	if (list.n > 0)
-		end = list.windows[list.n - 1]->end_ns + list.windows[list.n - 1]->real_offset_ns;
-	history_list_fini(&list);
-	return end;
+	return info->run ? 0 : history_newest_end(recorder->history, info->id);
 }
 
 /*
@@ -98,7 +86,7 @@ static int64_t newest_end(struct recorder *recorder, struct session *session)
 static void range_align(struct recorder *recorder, struct session *session,
 			struct query_range *range)
 {
-	int64_t newest = newest_end(recorder, session);
+	int64_t newest = newest_end(recorder, session_info(session));
 
 	/* Older than that, the drain is late: then there is a gap, and it is said. */
 	if (newest >= range->until ||
@@ -122,7 +110,7 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 	uint64_t seq;
 	int r;
 
-	if (!range->is_to_now && range->until <= newest_end(recorder, session))
+	if (!range->is_to_now && range->until <= newest_end(recorder, session_info(session)))
 		return 0;
 	if (session_info(session)->is_always && !session_is_on(session))
 		return 0;
@@ -140,9 +128,11 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 	return r;
 }
 
-static int no_data(struct recorder *recorder, struct answer *answer, struct session *session,
+/* Fills *error for a range without windows: says why there are none. Returns -ENODATA. */
+static int no_data(struct recorder *recorder, struct answer *answer,
 		   const struct query_range *range, struct wire_error *error)
 {
+	struct session *session = answer->session;
 	struct store_stats store = { .oldest_ns = INT64_MIN };
 	const struct session_info *info = session_info(session);
 	struct history_stats stats;
@@ -162,7 +152,7 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 				      probe.reason ? probe.reason : "stackctl probes says why");
 	}
 	if (recorder->store && info->is_always)
-		query_store_stats(recorder, answer, &store);
+		store_stats_read(recorder->store, answer->reader, &store);
 	if (store.oldest_ns != INT64_MIN) {
 		moment_text(store.oldest_ns, now, began);
 		moment_text(store.newest_ns, now, newest);
@@ -176,7 +166,7 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 				      "no window in the range, which ended %s; the session began "
 				      "after it, or its windows have gone",
 				      ended);
-	if (!newest_end(recorder, session) && !stats.evicted_real_ns)
+	if (!newest_end(recorder, session_info(session)) && !stats.evicted_real_ns)
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 				      "no window is recorded yet");
 	moment_text(info->since_real_ns, now, began);
@@ -186,31 +176,29 @@ static int no_data(struct recorder *recorder, struct answer *answer, struct sess
 			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
 }
 
-/* The clock may have been set meanwhile: their order is not that of their times. */
-static void range_fit_whole(const struct answer *answer, struct query_range *range)
+/* The clock may have been set in between: the order of windows is not that of their times. */
+static void range_fit_whole(const struct timeline *timeline, struct query_range *range)
 {
-	struct store_entry entry;
+	const struct timeline_list *list = timeline_range(timeline);
 	size_t i;
 
-	if (!answer->list.is_cut)
+	if (!timeline_is_truncated(timeline))
 		range->since = INT64_MAX;
 	range->until = INT64_MIN;
-	for (i = 0; i < answer->list.n; i++) {
-		entry = history_list_entry(&answer->list, i);
-		if (store_entry_start(&entry) < range->since)
-			range->since = store_entry_start(&entry);
-		if (store_entry_end(&entry) > range->until)
-			range->until = store_entry_end(&entry);
+	for (i = 0; i < list->n; i++) {
+		if (store_entry_start(&list->entries[i]) < range->since)
+			range->since = store_entry_start(&list->entries[i]);
+		if (store_entry_end(&list->entries[i]) > range->until)
+			range->until = store_entry_end(&list->entries[i]);
 	}
 }
 
-/* All of a session is what its windows are, to the hair between two clocks. */
-static void range_fit(const struct answer *answer, struct query_range *range)
+/* Moves the ends of a range over all of a session to its windows, if they are close to them. */
+static void range_fit(const struct timeline *timeline, struct query_range *range)
 {
-	const struct history_list *list = &answer->list;
-	struct store_entry first = history_list_entry(list, 0);
-	struct store_entry last = history_list_entry(list, list->n - 1);
-	int64_t start = store_entry_start(&first), end = store_entry_end(&last);
+	const struct timeline_list *list = timeline_range(timeline);
+	int64_t start = store_entry_start(&list->entries[0]);
+	int64_t end = store_entry_end(&list->entries[list->n - 1]);
 
 	if (llabs(start - range->since) < SESSION_SLACK_NS)
 		range->since = start;
@@ -218,40 +206,72 @@ static void range_fit(const struct answer *answer, struct query_range *range)
 		range->until = end;
 }
 
-int query_range_windows(struct recorder *recorder, struct session *session,
-			struct query_range *range, struct answer *answer, struct wire_error *error)
+int query_timeline_open(struct recorder *recorder, struct answer *answer, int64_t since_ns,
+			int64_t until_ns)
 {
-	int r = range_cut(recorder, session, range);
+	const struct session_info *info = session_info(answer->session);
+	const struct timeline_source source = {
+		.history = recorder->history,
+		.reader = answer_reader(answer, recorder->store),
+		.run = store_current_run(recorder->store),
+		.boot_id = recorder->boot_id,
+	};
+	const struct timeline_session session = {
+		.id = info->id,
+		.run = info->run,
+		.probe = info->is_always ? probe_kind_name(info->kind) : NULL,
+		.since_ns = info->since_real_ns,
+		.is_recording = session_is_on(answer->session),
+	};
 
-	if (!r)
-		r = query_history_range(recorder, answer,
-					range->is_whole ? INT64_MIN : range->since,
-					range->is_whole ? INT64_MAX : range->until, &answer->list);
-	if (r)
-		return r;
-	if (answer->list.n == 0)
-		return no_data(recorder, answer, session, range, error);
-	if (range->is_whole)
-		range_fit_whole(answer, range);
-	else if (!session_info(session)->is_always)
-		range_fit(answer, range);
-	return query_history_later(recorder, answer, range->until, &answer->later);
+	return timeline_open(&source, &session, since_ns, until_ns, &answer->timeline);
 }
 
-/* After the merge, which is when it is known what could be read. */
-int query_range_coverage(struct recorder *recorder, struct answer *answer,
-			 const struct query_range *range, struct query_coverage *found)
+int query_range_open(struct recorder *recorder, struct answer *answer, struct query_range *range,
+		     struct wire_error *error)
+{
+	int r = range_cut(recorder, answer->session, range);
+
+	if (!r)
+		r = query_timeline_open(recorder, answer,
+					range->is_whole ? INT64_MIN : range->since,
+					range->is_whole ? INT64_MAX : range->until);
+	if (r)
+		return r;
+	if (timeline_range(answer->timeline)->n == 0)
+		return no_data(recorder, answer, range, error);
+	if (range->is_whole)
+		range_fit_whole(answer->timeline, range);
+	else if (!session_info(answer->session)->is_always)
+		range_fit(answer->timeline, range);
+	return timeline_read_later(answer->timeline, range->until);
+}
+
+int query_range_coverage(struct answer *answer, const struct query_range *range,
+			 struct timeline_coverage *found)
 {
 	struct wire_coverage *coverage = &answer->reply.snapshot.coverage;
-	int r = query_coverage(recorder, answer, range->since, range->until, found);
+	struct wire_gap *gaps;
+	size_t i;
+	int r = timeline_coverage(answer->timeline, answer->arena, range->since, range->until,
+				  found);
 
 	if (r)
 		return r;
+	gaps = arena_array(answer->arena, found->n_gaps + 1, sizeof(*gaps));
+	if (!gaps)
+		return -ENOMEM;
+	for (i = 0; i < found->n_gaps; i++)
+		gaps[i] = (struct wire_gap){
+			.start = found->gaps[i].start_ns,
+			.end = found->gaps[i].end_ns,
+			.reason = found->gaps[i].reason,
+		};
 	coverage->asked = (struct wire_range){ range->since, range->until };
 	coverage->used = (struct wire_range){ found->used_start_ns, found->used_end_ns };
 	coverage->asked_ns = range->until - range->since;
 	coverage->covered_ns = found->covered_ns;
 	coverage->windows = (int64_t)found->windows;
-	coverage->gaps = found->gaps;
+	coverage->gaps = (struct wire_gaps){ .v = gaps, .n = found->n_gaps };
 	return 0;
 }

@@ -5,7 +5,6 @@
 
 #include "common/base.h"
 #include "daemon/query/answer.h"
-#include "daemon/query/range_windows.h"
 #include "daemon/query/stored_sessions.h"
 #include "daemon/query/time_range.h"
 #include "daemon/session/recorder.h"
@@ -45,10 +44,9 @@ static int window_wire(struct answer *answer, const struct store_entry *entry,
 static int windows_add(struct listing *listing)
 {
 	struct answer *answer = listing->answer;
-	const struct history_list *list = &answer->list;
+	const struct timeline_list *list = timeline_range(answer->timeline);
 	struct wire_window *windows =
 		arena_array(answer->arena, listing->n_windows + list->n + 1, sizeof(*windows));
-	struct store_entry entry;
 	size_t i;
 	int r = 0;
 
@@ -56,60 +54,46 @@ static int windows_add(struct listing *listing)
 		return -ENOMEM;
 	for (i = 0; i < listing->n_windows; i++)
 		windows[i] = listing->windows[i];
-	for (i = 0; i < list->n && !r; i++) {
-		entry = history_list_entry(list, i);
-		r = window_wire(answer, &entry, &windows[listing->n_windows + i]);
-	}
+	for (i = 0; i < list->n && !r; i++)
+		r = window_wire(answer, &list->entries[i], &windows[listing->n_windows + i]);
 	listing->windows = windows;
 	listing->n_windows += list->n;
 	return r;
-}
-
-/* When the first window begins, of those that are listed and those that are too many. */
-static int64_t first_start(struct answer *answer)
-{
-	const struct session_info *info = session_info(answer->session);
-	const struct store_entry first = history_list_entry(&answer->list, 0);
-	int64_t start = store_entry_start(&first);
-
-	if (!answer->list.is_cut)
-		return start;
-	return info->is_always
-		       ? store_reader_first(answer->reader, probe_kind_name(info->kind), start)
-		       : info->since_real_ns;
 }
 
 /* Without a range, from the first window to the last; a gap before or after is none then. */
 static int gaps_add(struct listing *listing)
 {
 	struct answer *answer = listing->answer;
-	const struct history_list *list = &answer->list;
-	struct query_coverage coverage;
-	struct store_entry last;
+	const struct timeline_list *list = timeline_range(answer->timeline);
+	struct timeline_coverage coverage;
 	int64_t since = listing->since_ns, until = listing->until_ns;
 	struct wire_gap *gaps;
 	size_t i;
 	int r;
 
-	last = history_list_entry(list, list->n - 1);
 	if (since == INT64_MIN)
-		since = first_start(answer);
+		since = timeline_first_start(answer->timeline);
 	if (until == INT64_MAX)
-		until = store_entry_end(&last);
+		until = store_entry_end(&list->entries[list->n - 1]);
 	if (since >= until)
 		return 0;
-	r = query_coverage(listing->recorder, answer, since, until, &coverage);
+	r = timeline_coverage(answer->timeline, answer->arena, since, until, &coverage);
 	if (r)
 		return r;
-	gaps = arena_array(answer->arena, listing->n_gaps + coverage.gaps.n + 1, sizeof(*gaps));
+	gaps = arena_array(answer->arena, listing->n_gaps + coverage.n_gaps + 1, sizeof(*gaps));
 	if (!gaps)
 		return -ENOMEM;
 	for (i = 0; i < listing->n_gaps; i++)
 		gaps[i] = listing->gaps[i];
-	for (i = 0; i < coverage.gaps.n; i++) {
-		gaps[listing->n_gaps] = coverage.gaps.v[i];
-		gaps[listing->n_gaps++].session =
-			arena_strdup(answer->arena, session_info(answer->session)->id_text);
+	for (i = 0; i < coverage.n_gaps; i++) {
+		gaps[listing->n_gaps++] = (struct wire_gap){
+			.start = coverage.gaps[i].start_ns,
+			.end = coverage.gaps[i].end_ns,
+			.reason = coverage.gaps[i].reason,
+			.session =
+				arena_strdup(answer->arena, session_info(answer->session)->id_text),
+		};
 	}
 	listing->gaps = gaps;
 	return 0;
@@ -119,16 +103,18 @@ static int gaps_add(struct listing *listing)
 static int session_add(struct listing *listing)
 {
 	struct answer *answer = listing->answer;
-	int r = query_history_range(listing->recorder, answer, listing->since_ns, listing->until_ns,
-				    &answer->list);
+	bool has_windows;
+	int r = query_timeline_open(listing->recorder, answer, listing->since_ns,
+				    listing->until_ns);
 
 	if (r)
 		return r;
-	if (answer->list.n)
+	has_windows = timeline_range(answer->timeline)->n > 0;
+	if (has_windows)
 		r = gaps_add(listing);
-	if (!r && answer->list.n)
+	if (!r && has_windows)
 		r = windows_add(listing);
-	history_list_fini(&answer->list);
+	answer->timeline = timeline_close(answer->timeline);
 	return r;
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/base.h"
-#include "daemon/store/entry.h"
 
 /* For the stacks' sake: more than come, so that the history shrinks, but not all at once. */
 enum { EVICT_FOR_STACKS = 4 };
@@ -243,7 +242,7 @@ int history_range(struct history *history, uint64_t session, int64_t since_ns, i
 			list.windows[list.n++] = window_ref(window);
 	}
 	if (history->n)
-		list.memory_seq = (*history_slot(history, 0))->seq;
+		list.oldest_seq = (*history_slot(history, 0))->seq;
 	pthread_mutex_unlock(&history->lock);
 	if (!list.windows)
 		return -ENOMEM;
@@ -280,20 +279,23 @@ void history_list_fini(struct history_list *list)
 	for (i = 0; i < list->n; i++)
 		window_unref(list->windows[i]);
 	free(list->windows);
-	free(list->stored);
 	*list = (struct history_list){};
 }
 
-struct window *history_list_get(const struct history_list *list, size_t i)
+int64_t history_newest_end(struct history *history, uint64_t session)
 {
-	if (i < list->n_stored)
-		return list->load(list->load_data, &list->stored[i]);
-	return window_ref(list->windows[i]);
-}
+	const struct window *window;
+	int64_t end = 0;
+	size_t i;
 
-struct store_entry history_list_entry(const struct history_list *list, size_t i)
-{
-	return i < list->n_stored ? list->stored[i] : store_entry_of(list->windows[i]);
+	pthread_mutex_lock(&history->lock);
+	for (i = history->n; i-- > 0 && !end;) {
+		window = *history_slot(history, i);
+		if (window->session == session)
+			end = window->end_ns + window->real_offset_ns;
+	}
+	pthread_mutex_unlock(&history->lock);
+	return end;
 }
 
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns)

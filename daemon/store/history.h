@@ -19,22 +19,11 @@ enum { HISTORY_LOSSY_MAX = 1024 };
 
 struct history;
 
-struct store_entry;
-
-/*
- * Windows, oldest first: references, NULL for the first n_stored, which are on disk and loaded one
- * by one.
- */
+/* References to windows, oldest first. */
 struct history_list {
 	struct window **windows;
 	size_t n;
-	struct store_entry *stored; /* owned */
-	size_t n_stored;
-	bool is_cut; /* older ones of the range are on disk, more than a list takes */
-	/* A reference; NULL, and the entry is marked, when it cannot be read. */
-	struct window *(*load)(void *userdata, struct store_entry *entry);
-	void *load_data;
-	uint64_t memory_seq; /* the oldest in memory, in the range or not; 0: none is */
+	uint64_t oldest_seq; /* of all windows in memory, in the list or not; 0: there is none */
 };
 
 struct history_stats {
@@ -78,11 +67,8 @@ int history_range(struct history *history, uint64_t session, int64_t since_ns, i
 int history_lossy(struct history *history, int64_t since_ns, struct history_list *out);
 void history_list_fini(struct history_list *list);
 
-/* A reference to one of its windows; NULL: it could not be read. */
-struct window *history_list_get(const struct history_list *list, size_t i);
-
-/* What is known of one without loading it. */
-struct store_entry history_list_entry(const struct history_list *list, size_t i);
+/* When the session's newest window ended, in ns since the epoch; 0 where it has none. */
+int64_t history_newest_end(struct history *history, uint64_t session);
 
 /* Waits until a window of at least this sequence number is there. 0 or -ETIMEDOUT. */
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/base.h"
 #include "daemon/store/db.h"
@@ -385,8 +386,11 @@ static int64_t end_get(struct store_reader *reader, enum store_statement which)
 void store_reader_count(struct store_reader *reader, struct store_stats *out)
 {
 	int64_t windows = 0;
+	struct stat st;
 
 	store_db_number(&reader->db, STATEMENT_WINDOW_COUNT, &windows);
+	if (stat(sqlite3_db_filename(reader->db.handle, "main"), &st) == 0)
+		out->bytes = (uint64_t)st.st_size;
 	out->windows = (uint64_t)windows;
 	out->oldest_ns = end_get(reader, STATEMENT_WINDOW_OLDEST);
 	out->newest_ns = end_get(reader, STATEMENT_WINDOW_NEWEST);

@@ -95,7 +95,7 @@ int store_reader_run(struct store_reader *reader, uint64_t run, struct store_run
 /* Up to when windows were dropped, and why; 0: none were. */
 int64_t store_reader_evicted(struct store_reader *reader, char *reason, size_t size);
 
-/* windows, oldest_ns and newest_ns. */
+/* Counts what is in the database: fills windows, bytes, oldest_ns and newest_ns. */
 void store_reader_count(struct store_reader *reader, struct store_stats *out);
 
 /* Numbers of what was loaded, for writing it again. */

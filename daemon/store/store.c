@@ -195,6 +195,22 @@ void store_stats(struct store *store, struct store_stats *out)
 	pthread_mutex_unlock(&store->lock);
 }
 
+void store_stats_read(struct store *store, struct store_reader *reader, struct store_stats *out)
+{
+	store_stats(store, out);
+	if (reader && store->is_read_only)
+		store_reader_count(reader, out);
+}
+
+uint64_t store_current_run(struct store *store)
+{
+	struct store_stats stats = {};
+
+	if (store)
+		store_stats(store, &stats);
+	return stats.run;
+}
+
 const char *store_path(const struct store *store)
 {
 	return store->path;

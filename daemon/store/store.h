@@ -89,6 +89,13 @@ void store_add_session(struct store *store, const struct store_session *session)
 void store_compact_later(struct store *store, int64_t compact_after_ns);
 
 void store_stats(struct store *store, struct store_stats *out);
+
+/* The same; what is in a store that is only served is counted through the reader, if it is given.
+ */
+void store_stats_read(struct store *store, struct store_reader *reader, struct store_stats *out);
+
+/* This run of stackd, as the store numbers it; 0: not known, or there is no store. */
+uint64_t store_current_run(struct store *store);
 const char *store_path(const struct store *store);
 
 /* A look into the store; -ENODATA when there is nothing to look into. */

@@ -146,6 +146,9 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 {
 	static const struct answer_row_options rows = { .min_wait_ns = 100 * NS_PER_US };
 	_cleanup_(answer_freep) struct answer *answer = must(answer_new());
+	const struct timeline_source source = { .history = bench->history };
+	const struct timeline_session session = {};
+	const struct timeline_list none = {};
 	struct aggregate_options options = { .by = by };
 	struct aggregate_group **groups;
 	struct filter filter;
@@ -153,8 +156,8 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), merged;
 
 	if (filter_init(&filter, NULL, &error) ||
-	    history_range(bench->history, 0, INT64_MIN, INT64_MAX, &answer->list) ||
-	    aggregate_new(&answer->list, &answer->later, &filter, &options, NULL,
+	    timeline_open(&source, &session, INT64_MIN, INT64_MAX, &answer->timeline) ||
+	    aggregate_new(timeline_range(answer->timeline), &none, &filter, &options, NULL,
 			  &answer->aggregate))
 		must(NULL);
 	merged = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -162,7 +165,7 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 	qsort(groups, took->groups, sizeof(*groups), by_total);
 	if (answer_rows(answer, groups, took->groups < TOP ? took->groups : TOP, &rows))
 		must(NULL);
-	took->windows = answer->list.n;
+	took->windows = timeline_range(answer->timeline)->n;
 	took->aggregate_ns = merged - begin;
 	took->answer_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - merged;
 }

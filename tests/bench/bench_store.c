@@ -13,8 +13,8 @@
 
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
-#include "daemon/store/prefetch.h"
 #include "daemon/store/store.h"
+#include "daemon/store/timeline.h"
 
 #define LENGTH_NS (5 * NS_PER_S)
 
@@ -153,48 +153,35 @@ static struct window *window_make(uint64_t seq, size_t rows, size_t fresh, int64
 	return window;
 }
 
-static struct window *on_load(void *userdata, struct store_entry *entry)
+static void hour_aggregate(const char *path, int64_t since, int64_t until)
 {
-	struct window *window = NULL;
-
-	store_prefetch_get(userdata, entry, &window);
-	return window;
-}
-
-static void hour_merge(const char *path, int64_t since, int64_t until)
-{
+	const struct timeline_session session = { .probe = "offcpu" };
+	const struct timeline_list *list, none = {};
 	struct aggregate_options options = { .by = AGGREGATE_BY_STACK };
 	int64_t begin = clock_ns(CLOCK_MONOTONIC), took;
 	int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	struct history_list list = {}, none = {};
-	struct store_reader *reader;
-	struct store_prefetch *prefetch;
+	struct timeline_source source = {};
+	struct aggregate *aggregate;
+	struct timeline *timeline;
 	struct wire_error error;
 	struct filter filter;
-	struct aggregate *aggregate;
 	size_t n;
 
-	if (filter_init(&filter, NULL, &error) || store_reader_open(path, &reader) ||
-	    store_reader_list(reader, &(struct store_select){ .probe = "offcpu" }, since, until,
-			      STORE_LIST_MAX, &list.stored, &list.n))
+	if (filter_init(&filter, NULL, &error) || store_reader_open(path, &source.reader) ||
+	    timeline_open(&source, &session, since, until, &timeline))
 		exit(1);
-	list.n_stored = list.n;
-	list.load = on_load;
-	if (store_prefetch_start(reader, list.stored, list.n, &prefetch))
-		exit(1);
-	list.load_data = prefetch;
-	list.windows = must(calloc(list.n + 1, sizeof(*list.windows)));
-	if (aggregate_new(&list, &none, &filter, &options, NULL, &aggregate))
+	list = timeline_range(timeline);
+	if (aggregate_new(list, &none, &filter, &options, NULL, &aggregate))
 		exit(1);
 	aggregate_groups(aggregate, &n);
 	took = clock_ns(CLOCK_MONOTONIC) - begin;
 	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	store_prefetch_free(prefetch);
-	printf("%zu windows merged into %zu rows in %.0f ms, %.0f ms of CPU (goal: an hour in 300)\n",
-	       list.n, n, (double)took / 1e6, (double)cpu / 1e6);
+	printf("%zu windows aggregated into %zu rows in %.0f ms, %.0f ms of CPU (goal: an hour in "
+	       "300)\n",
+	       list->n, n, (double)took / 1e6, (double)cpu / 1e6);
 	aggregate_free(aggregate);
-	history_list_fini(&list);
-	store_reader_close(reader);
+	timeline_close(timeline);
+	store_reader_close(source.reader);
 }
 
 /* Stacks and frames of the first minutes are had once: a short run is no share of a day. */
@@ -254,7 +241,7 @@ int main(int argc, char **argv)
 	       day_mib(stats.written, stats.bytes, half_bytes),
 	       (double)(clock_ns(CLOCK_MONOTONIC) - begin) / 1e6 / (double)windows);
 	for (i = 0; i < 3; i++)
-		hour_merge(path, now - HOUR * LENGTH_NS, now);
+		hour_aggregate(path, now - HOUR * LENGTH_NS, now);
 	getrusage(RUSAGE_SELF, &usage);
 	printf("at most %ld MiB of memory\n", usage.ru_maxrss / 1024);
 	store_stop(store);

@@ -20,7 +20,7 @@ enum { NO_PID = 0x3f000000 /* above any pid_max */, MANY = 300 };
 
 static struct process_table *processes;
 static struct window *windows[3];
-static struct history_list list, later;
+static struct timeline_list list, later;
 static struct filter filter;
 static struct aggregate_options options;
 static struct stack kernel, other, user, unread;
@@ -70,8 +70,8 @@ static int set_up(void **state)
 		windows[i]->end_ns = (int64_t)(i + 1) * LENGTH_NS;
 		windows[i]->real_offset_ns = NS_PER_S;
 	}
-	list = (struct history_list){ .windows = windows, .n = ARRAY_SIZE(windows) };
-	later = (struct history_list){};
+	list = (struct timeline_list){ .windows = windows, .n = ARRAY_SIZE(windows) };
+	later = (struct timeline_list){};
 	allocations = -1;
 	return process_table_new(1 << 20, &processes);
 }
@@ -204,7 +204,7 @@ static void test_a_wait_over_windows(void **state)
 	assert_ptr_equal(groups[0]->kernel, &kernel);
 
 	/* Asked for the first two only, it is open, and named by how it ended. */
-	later = (struct history_list){ .windows = windows + 2, .n = 1 };
+	later = (struct timeline_list){ .windows = windows + 2, .n = 1 };
 	list.n = 2;
 	groups = run(1);
 	assert_int_equal(groups[0]->count, 0);

@@ -118,7 +118,7 @@ static int tear_down(void **state)
 
 static struct aggregate *answer(struct window **list, size_t n, struct aggregate_group **group)
 {
-	struct history_list all = { .windows = list, .n = n }, none = {};
+	struct timeline_list all = { .windows = list, .n = n }, none = {};
 	struct aggregate_options options = { .by = AGGREGATE_BY_THREAD };
 	struct filter filter = { .max_ns = INT64_MAX };
 	struct aggregate_group **groups;

@@ -52,7 +52,7 @@ static int tear_down(void **state)
 
 static struct aggregate *merge_of(const struct wire_filter *wire)
 {
-	struct history_list list = { .windows = &window, .n = 1 }, later = {};
+	struct timeline_list list = { .windows = &window, .n = 1 }, later = {};
 	struct aggregate_options options = {};
 	struct filter filter = { .wire = wire, .max_ns = INT64_MAX };
 	struct aggregate *aggregate;

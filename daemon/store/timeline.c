@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/store/timeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/base/log.h"
+#include "daemon/store/history.h"
+#include "daemon/store/timeline_internal.h"
+
+/* How far behind a range the ends of its waits are looked for on disk. */
+#define LATER_NS (120 * NS_PER_S)
+
+static void list_fini(struct timeline_list *list)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		window_unref(list->windows[i]);
+	free(list->windows);
+	free(list->entries);
+	*list = (struct timeline_list){};
+}
+
+struct timeline *timeline_close(struct timeline *timeline)
+{
+	if (!timeline)
+		return NULL;
+	store_prefetch_free(timeline->prefetch);
+	list_fini(&timeline->memory);
+	list_fini(&timeline->range);
+	list_fini(&timeline->later);
+	free(timeline);
+	return NULL;
+}
+
+/* Takes the session's windows in memory; of windows that end before since_ns only the entries. */
+static int memory_read(struct timeline *timeline, int64_t since_ns)
+{
+	struct timeline_list *memory = &timeline->memory;
+	struct history_list list = {};
+	size_t i;
+
+	if (!timeline->source.history)
+		return 0;
+	if (history_range(timeline->source.history, timeline->session.id, INT64_MIN, INT64_MAX,
+			  &list))
+		return -ENOMEM;
+	memory->entries = calloc(list.n + 1, sizeof(*memory->entries));
+	if (!memory->entries) {
+		history_list_fini(&list);
+		return -ENOMEM;
+	}
+	for (i = 0; i < list.n; i++) {
+		memory->entries[i] = store_entry_of(list.windows[i]);
+		memory->entries[i].run = timeline->source.run;
+		if (store_entry_end(&memory->entries[i]) <= since_ns)
+			list.windows[i] = window_unref(list.windows[i]);
+	}
+	memory->windows = list.windows;
+	memory->n = list.n;
+	timeline->memory_seq = list.oldest_seq;
+	return 0;
+}
+
+/* True if the session's windows in memory belong to the timeline: they are all of this run. */
+static bool has_memory(const struct timeline *timeline)
+{
+	return !timeline->session.run;
+}
+
+/* True if the session can have windows on disk: a client's session only if its run is known. */
+static bool has_disk(const struct timeline *timeline)
+{
+	return timeline->source.reader && (timeline->session.probe || timeline->select.run);
+}
+
+/* Drops the oldest entry if there is one more than a list takes. Returns true if it did. */
+static bool oldest_drop(struct store_entry *entries, size_t *n)
+{
+	size_t oldest = 0, i;
+
+	if (*n <= STORE_LIST_MAX)
+		return false;
+	for (i = 1; i < *n; i++)
+		if (store_entry_start(&entries[i]) < store_entry_start(&entries[oldest]))
+			oldest = i;
+	memmove(entries + oldest, entries + oldest + 1, (*n - oldest - 1) * sizeof(*entries));
+	--*n;
+	return true;
+}
+
+/* Drops entries of windows that memory has as well. Returns how many are left. */
+static size_t in_memory_drop(const struct timeline *timeline, struct store_entry *entries, size_t n)
+{
+	uint64_t run = timeline->source.run, seq = timeline->memory_seq;
+	size_t kept = 0, i;
+
+	if (!run || !seq || !has_memory(timeline))
+		return n;
+	for (i = 0; i < n; i++)
+		if (entries[i].run != run || entries[i].seq + entries[i].parts <= seq)
+			entries[kept++] = entries[i];
+	return kept;
+}
+
+/* Appends the session's windows in memory that overlap the time to the entries of those on disk. */
+static int memory_append(const struct timeline *timeline, int64_t since_ns, int64_t until_ns,
+			 struct timeline_list *list)
+{
+	const struct timeline_list *memory = &timeline->memory;
+	size_t n = list->n_stored + memory->n + 1, i;
+	struct store_entry *entries = reallocarray(list->entries, n, sizeof(*entries));
+
+	if (!entries)
+		return -ENOMEM;
+	list->entries = entries;
+	list->windows = calloc(n, sizeof(*list->windows));
+	if (!list->windows)
+		return -ENOMEM;
+	list->n = list->n_stored;
+	for (i = 0; i < memory->n && has_memory(timeline); i++) {
+		if (store_entry_end(&memory->entries[i]) <= since_ns ||
+		    store_entry_start(&memory->entries[i]) >= until_ns)
+			continue;
+		list->entries[list->n] = memory->entries[i];
+		list->windows[list->n++] = window_ref(memory->windows[i]);
+	}
+	return 0;
+}
+
+static int list_read(struct timeline *timeline, int64_t since_ns, int64_t until_ns,
+		     int64_t disk_until_ns, struct timeline_list *list, bool *is_truncated_out)
+{
+	int r = 0;
+
+	list->timeline = timeline;
+	if (has_disk(timeline))
+		r = store_reader_list(timeline->source.reader, &timeline->select, since_ns,
+				      disk_until_ns, STORE_LIST_MAX + 1, &list->entries,
+				      &list->n_stored);
+	if (r == -ENOMEM)
+		return r;
+	*is_truncated_out = oldest_drop(list->entries, &list->n_stored);
+	list->n_stored = in_memory_drop(timeline, list->entries, list->n_stored);
+	return memory_append(timeline, since_ns, until_ns, list);
+}
+
+int timeline_open(const struct timeline_source *source, const struct timeline_session *session,
+		  int64_t since_ns, int64_t until_ns, struct timeline **out)
+{
+	struct timeline *timeline = calloc(1, sizeof(*timeline));
+	int r;
+
+	if (!timeline)
+		return -ENOMEM;
+	timeline->source = *source;
+	timeline->session = *session;
+	timeline->select.run = session->run ? session->run : source->run;
+	timeline->select.probe = session->probe;
+	timeline->select.session = session->probe ? 0 : session->id;
+	r = memory_read(timeline, since_ns);
+	if (!r)
+		r = list_read(timeline, since_ns, until_ns, until_ns, &timeline->range,
+			      &timeline->is_truncated);
+	if (r) {
+		timeline_close(timeline);
+		return r;
+	}
+	*out = timeline;
+	return 0;
+}
+
+int timeline_read_later(struct timeline *timeline, int64_t until_ns)
+{
+	bool is_truncated;
+
+	return list_read(timeline, until_ns, INT64_MAX, until_ns + LATER_NS, &timeline->later,
+			 &is_truncated);
+}
+
+const struct timeline_list *timeline_range(const struct timeline *timeline)
+{
+	return &timeline->range;
+}
+
+const struct timeline_list *timeline_later(const struct timeline *timeline)
+{
+	return &timeline->later;
+}
+
+bool timeline_is_truncated(const struct timeline *timeline)
+{
+	return timeline->is_truncated;
+}
+
+/*
+ * Starts to load a list ahead once its last window on disk is asked for: then the others will be.
+ * Without a thread they are loaded all the same, one by one.
+ */
+static void prefetch_start(struct timeline *timeline, const struct store_entry *entry)
+{
+	struct timeline_list *lists[] = { &timeline->range, &timeline->later };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lists) && !timeline->prefetch; i++) {
+		if (lists[i]->n_stored < STORE_PREFETCH_MIN ||
+		    entry != &lists[i]->entries[lists[i]->n_stored - 1])
+			continue;
+		if (store_prefetch_start(timeline->source.reader, lists[i]->entries,
+					 lists[i]->n_stored, &timeline->prefetch))
+			timeline->prefetch = NULL;
+	}
+}
+
+/* Loads a window, from the prefetch if it is of that list; the prefetch ends with its list. */
+static int stored_load(struct timeline *timeline, const struct store_entry *entry,
+		       struct window **out)
+{
+	bool is_partial;
+	int r = -ESPIPE;
+
+	if (!timeline->prefetch)
+		prefetch_start(timeline, entry);
+	if (timeline->prefetch)
+		r = store_prefetch_get(timeline->prefetch, entry, out);
+	if (r == -ESPIPE || entry == timeline->range.entries || entry == timeline->later.entries)
+		timeline->prefetch = store_prefetch_free(timeline->prefetch);
+	if (r == -ESPIPE)
+		r = store_reader_load(timeline->source.reader, entry, out, &is_partial);
+	return r;
+}
+
+struct window *timeline_window(const struct timeline_list *list, size_t i)
+{
+	struct window *window = NULL;
+	int r;
+
+	if (i >= list->n_stored)
+		return window_ref(list->windows[i]);
+	if (list->entries[i].is_bad)
+		return NULL;
+	r = stored_load(list->timeline, &list->entries[i], &window);
+	if (!r)
+		return window;
+	list->entries[i].is_bad = true;
+	log_err(r, "window %lld of the store", (long long)list->entries[i].id);
+	return NULL;
+}
+
+bool timeline_before(struct timeline *timeline, int64_t at_ns, struct store_entry *out)
+{
+	_cleanup_(freep) struct store_entry *stored = NULL;
+	const struct timeline_list *memory = &timeline->memory;
+	const struct store_entry *best = NULL;
+	size_t i, n = 0;
+
+	for (i = 0; i < memory->n && has_memory(timeline); i++) {
+		const struct store_entry *entry = &memory->entries[i];
+
+		if (store_entry_end(entry) > 0 && store_entry_start(entry) < at_ns &&
+		    (!best || store_entry_start(entry) > store_entry_start(best)))
+			best = entry;
+	}
+	if (has_disk(timeline) && store_reader_list(timeline->source.reader, &timeline->select, 0,
+						    at_ns, 1, &stored, &n) == -ENOMEM)
+		return false;
+	if (n && (!best || store_entry_start(stored) > store_entry_start(best)))
+		best = stored;
+	if (best)
+		*out = *best;
+	return best;
+}
+
+int64_t timeline_first_start(const struct timeline *timeline)
+{
+	int64_t start = store_entry_start(timeline->range.entries);
+
+	if (!timeline->is_truncated)
+		return start;
+	return timeline->session.probe
+		       ? store_reader_first(timeline->source.reader, timeline->session.probe, start)
+		       : timeline->session.since_ns;
+}
+
+void timeline_losses(const struct timeline *timeline, uint64_t *lost)
+{
+	unsigned int k;
+	size_t i;
+
+	for (i = 0; i < timeline->range.n; i++)
+		for (k = 0; k < WINDOW_LOST_N && !timeline->range.entries[i].is_bad; k++)
+			lost[k] += timeline->range.entries[i].lost[k];
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base.h"
+#include "daemon/store/history.h"
+#include "daemon/store/timeline_internal.h"
+
+/* Each window has its own offset to the real clock: less than this between two is drift, no gap. */
+#define DRIFT_NS NS_PER_MS
+
+enum { REASON = 160 };
+
+struct coverage {
+	struct timeline *timeline;
+	struct arena *arena;
+	const struct store_entry **entries; /* of the range, by start */
+	size_t n;
+	struct timeline_gap *gaps;
+	size_t n_gaps;
+	int error;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct store_entry *const *x = a, *const *y = b;
+	int64_t p = store_entry_start(*x), q = store_entry_start(*y);
+
+	return p < q ? -1 : p > q;
+}
+
+static int entries_sort(struct coverage *coverage)
+{
+	const struct timeline_list *list = &coverage->timeline->range;
+	size_t i;
+
+	coverage->entries = calloc(list->n + 1, sizeof(struct store_entry *));
+	if (!coverage->entries)
+		return -ENOMEM;
+	for (i = 0; i < list->n; i++)
+		coverage->entries[i] = &list->entries[i];
+	coverage->n = list->n;
+	qsort(coverage->entries, coverage->n, sizeof(struct store_entry *), by_start);
+	return 0;
+}
+
+/*
+ * True if this run has windows between two of its own by the monotonic clock: the real clock showed
+ * another time then, so that they lie elsewhere on the line.
+ */
+static bool is_elsewhere(const struct coverage *coverage, const struct store_entry *before,
+			 const struct store_entry *after)
+{
+	const struct timeline_list *memory = &coverage->timeline->memory;
+	size_t i;
+
+	if (before->run != coverage->timeline->source.run)
+		return false;
+	for (i = 0; i < memory->n; i++)
+		if (memory->entries[i].start_ns > before->start_ns &&
+		    memory->entries[i].start_ns < after->start_ns)
+			return true;
+	return false;
+}
+
+/* Returns the reason of a gap between two windows of one run of stackd. */
+static const char *reason_within(const struct coverage *coverage, const struct store_entry *before,
+				 const struct store_entry *after)
+{
+	int64_t stepped = after->real_offset_ns - before->real_offset_ns;
+	int64_t slept = after->boot_offset_ns - before->boot_offset_ns;
+
+	if (after->start_ns < before->start_ns || is_elsewhere(coverage, before, after))
+		return "the clock was set, and set again";
+	if (after->start_ns - before->end_ns > DRIFT_NS || stepped <= DRIFT_NS)
+		return "a window could not be kept";
+	return slept > stepped / 2 ? "the host was suspended" : "the clock was set forward";
+}
+
+/*
+ * Says how the run that cut the window before the gap ended, if the store knows it and it has
+ * ended. If nothing is recorded now and no later run is known, the host's boot id says whether it
+ * restarted since.
+ */
+static bool reason_run_ended(const struct coverage *coverage, const struct store_entry *before,
+			     const struct store_entry *after, char *reason)
+{
+	const struct timeline *timeline = coverage->timeline;
+	struct store_reader *reader = timeline->source.reader;
+	struct store_run run, next = {};
+	bool has_next, is_other_boot;
+
+	if (!reader || !before || store_reader_run(reader, before->run, &run))
+		return false;
+	has_next = after && store_reader_run(reader, after->run, &next) == 0;
+	if (!has_next && !timeline->session.is_recording) {
+		snprintf(next.boot_id, sizeof(next.boot_id), "%s", timeline->source.boot_id);
+		has_next = true;
+	}
+	if (!has_next && before->run == timeline->source.run)
+		return false;
+	is_other_boot = has_next && strcmp(run.boot_id, next.boot_id) != 0;
+	if (run.is_clean)
+		snprintf(reason, REASON, "stackd was stopped%s",
+			 is_other_boot ? ", and the host restarted" : "");
+	else if (is_other_boot)
+		snprintf(reason, REASON, "stackd was not stopped: the host went down");
+	else
+		snprintf(reason, REASON, "stackd was killed");
+	return true;
+}
+
+/* Says why there is nothing before the first window: it was evicted, or never recorded. */
+static void reason_first(const struct coverage *coverage, int64_t start, char *reason)
+{
+	const struct timeline *timeline = coverage->timeline;
+	struct history_stats stats = {};
+
+	if (timeline->source.reader &&
+	    start < store_reader_evicted(timeline->source.reader, reason, REASON))
+		return;
+	if (timeline->source.history)
+		history_stats(timeline->source.history, &stats);
+	if (!timeline->source.reader && stats.evicted_real_ns > start)
+		snprintf(reason, REASON, "%s",
+			 stats.evicted_by_bytes ? "dropped for [window] max_memory"
+						: "older than [window] keep");
+	else if (!timeline->session.probe && start < timeline->session.since_ns)
+		snprintf(reason, REASON, "the session had not begun");
+	else
+		snprintf(reason, REASON, "stackd was not running");
+}
+
+/* Says why nothing was recorded between two windows, either of which may be missing. */
+static void reason_find(const struct coverage *coverage, const struct store_entry *before,
+			const struct store_entry *after, int64_t start, char *reason)
+{
+	if (before && after && before->run == after->run)
+		snprintf(reason, REASON, "%s", reason_within(coverage, before, after));
+	else if (before && after && before->run > after->run)
+		snprintf(reason, REASON, "the clock was set back");
+	else if (reason_run_ended(coverage, before, after, reason))
+		return;
+	else if (!before)
+		reason_first(coverage, start, reason);
+	else if (!after && coverage->timeline->session.is_recording)
+		snprintf(reason, REASON, "stackd is too busy to end the window");
+	else
+		snprintf(reason, REASON, "not recorded");
+}
+
+static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const char *reason)
+{
+	char *copy;
+
+	if (end <= start + DRIFT_NS || coverage->n_gaps == TIMELINE_GAPS_MAX)
+		return;
+	copy = arena_strdup(coverage->arena, reason);
+	if (!copy)
+		coverage->error = -ENOMEM;
+	coverage->gaps[coverage->n_gaps++] =
+		(struct timeline_gap){ .start_ns = start, .end_ns = end, .reason = copy };
+}
+
+/*
+ * Adds the gap between two windows, either of which may be missing. The reason that the writer
+ * noted on disk comes first; a note says nothing about the time after the end of its run.
+ */
+static void gap_between(struct coverage *coverage, const struct store_entry *before,
+			const struct store_entry *after, int64_t start, int64_t end)
+{
+	const struct timeline_source *source = &coverage->timeline->source;
+	bool has_ended = before && before->run != (after ? after->run : source->run);
+	char reason[REASON] = "";
+	int64_t noted_end;
+
+	if (end <= start + DRIFT_NS)
+		return;
+	if (source->reader &&
+	    store_reader_gap(source->reader, start, end, reason, REASON, &noted_end)) {
+		if (!has_ended || noted_end >= end)
+			noted_end = end;
+		gap_add(coverage, start, noted_end, reason);
+		if (end <= noted_end + DRIFT_NS)
+			return;
+		start = noted_end;
+	}
+	reason_find(coverage, before, after, start, reason);
+	gap_add(coverage, start, end, reason);
+}
+
+/* Adds the gap before the first window; a truncated list has more windows there. */
+static void gap_first(struct coverage *coverage, const struct store_entry *before,
+		      const struct store_entry *first, int64_t since)
+{
+	if (coverage->timeline->is_truncated)
+		gap_add(coverage, since, store_entry_start(first),
+			"more windows than one answer reads: ask for a shorter range");
+	else
+		gap_between(coverage, before, first, since, store_entry_start(first));
+}
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+/* Adds a window that begins at or before `until`; returns up to where the range is known now. */
+static int64_t window_cover(struct coverage *coverage, const struct store_entry *entry, int64_t at,
+			    int64_t until, struct timeline_coverage *out)
+{
+	int64_t start = store_entry_start(entry), end = store_entry_end(entry);
+
+	if (entry->is_bad) {
+		out->bad++;
+		gap_add(coverage, clamp(start, at, until), clamp(end, at, until),
+			"unreadable on disk");
+		return end > at ? end : at;
+	}
+	if (!out->windows++)
+		out->used_start_ns = start;
+	out->compacted += entry->parts > 1;
+	if (end > at)
+		out->covered_ns += clamp(end, at, until) - clamp(start, at, until);
+	out->used_end_ns = end > out->used_end_ns ? end : out->used_end_ns;
+	return end > at ? end : at;
+}
+
+/* Walks the windows over the range: time between two of them is a gap. */
+static void coverage_walk(struct coverage *coverage, int64_t since, int64_t until,
+			  struct timeline_coverage *out)
+{
+	const struct store_entry *before = NULL;
+	struct store_entry earlier;
+	int64_t at = since;
+	size_t i;
+
+	/* The reason of a gap at the beginning depends on the window before the range. */
+	if ((!coverage->n || store_entry_start(coverage->entries[0]) > since + DRIFT_NS) &&
+	    timeline_before(coverage->timeline, since, &earlier))
+		before = &earlier;
+	for (i = 0; i < coverage->n; i++) {
+		const struct store_entry *entry = coverage->entries[i];
+
+		if (i == 0)
+			gap_first(coverage, before, entry, at);
+		else
+			gap_between(coverage, before, entry, at, store_entry_start(entry));
+		at = window_cover(coverage, entry, at, until, out);
+		before = entry;
+	}
+	gap_between(coverage, before, NULL, at, until);
+	if (out->windows)
+		return;
+	out->used_start_ns = since;
+	out->used_end_ns = until;
+}
+
+int timeline_coverage(struct timeline *timeline, struct arena *arena, int64_t since_ns,
+		      int64_t until_ns, struct timeline_coverage *out)
+{
+	struct coverage coverage = { .timeline = timeline, .arena = arena };
+	struct timeline_coverage result = { .used_end_ns = INT64_MIN };
+	size_t capacity = 2 * timeline->range.n + 2;
+	int r = entries_sort(&coverage);
+
+	if (r)
+		return r;
+	if (capacity > TIMELINE_GAPS_MAX)
+		capacity = TIMELINE_GAPS_MAX;
+	coverage.gaps = arena_array(arena, capacity, sizeof(*coverage.gaps));
+	if (coverage.gaps)
+		coverage_walk(&coverage, since_ns, until_ns, &result);
+	free(coverage.entries);
+	if (!coverage.gaps || coverage.error)
+		return -ENOMEM;
+	result.gaps = coverage.gaps;
+	result.n_gaps = coverage.n_gaps;
+	*out = result;
+	return 0;
+}
