@@ -12,8 +12,8 @@
 #include "client/render/formats.h"
 #include "client/verb/verb.h"
 
-/* -S may stand before the verb; the words from there on are the verb's. */
-static int skip_common(int argc, char **argv, const char **socket)
+/* Parses -S before the verb. Returns the index of the first word that is not part of it. */
+static int parse_socket(int argc, char **argv, const char **socket)
 {
 	int i = 1;
 
@@ -64,7 +64,7 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 	return verb->run(&options);
 }
 
-/* No verb: status, with its options, and a hint for a person. */
+/* Runs status, with its options, when there is no verb; then hints at other verbs. */
 static enum exit_code run_default(const char *socket, int argc, char **argv)
 {
 	char name[] = "status";
@@ -84,7 +84,7 @@ static enum exit_code run_default(const char *socket, int argc, char **argv)
 		return cmd_help(&options);
 	code = cmd_status(&options);
 	if (code == EXIT_CODE_OK && options.format->is_for_people && !options.check)
-		fputs("\nstackctl stuck, stackctl snapshot offcpu; stackctl --help lists the verbs\n",
+		fputs("\nnext: stackctl stuck, or stackctl snapshot offcpu; stackctl --help lists all verbs\n",
 		      stderr);
 	return code;
 }
@@ -95,12 +95,12 @@ int main(int argc, char **argv)
 	const char *socket = NULL;
 	int first;
 
-	/* Names are UTF-8 whatever the locale says; widths of characters need one that is. */
+	/* Names are UTF-8, whatever the locale; wcwidth() needs a locale that is UTF-8, too. */
 	setlocale(LC_CTYPE, "C.UTF-8");
-	/* A reader that went away is an error of write(), with an exit code of its own. */
+	/* Let write() fail if the reader has exited: there is an exit code for it. */
 	signal(SIGPIPE, SIG_IGN);
 
-	first = skip_common(argc, argv, &socket);
+	first = parse_socket(argc, argv, &socket);
 	if (socket && socket[0] == '\0') {
 		print_message("--socket has an empty value; it takes PATH");
 		return EXIT_CODE_USAGE;

@@ -16,12 +16,12 @@
 #include "common/base.h"
 #include "proto/codec.h"
 
-/* A recording and what is printed of it meanwhile. */
+/* A recording and how much of it has been printed. */
 struct tracing {
-	struct recording recording; /* first: the handler gets this */
+	struct recording recording; /* has to be the first member: handlers cast it back */
 	struct compat_run *run;
 	bool has_header;
-	int64_t printed; /* up to this time; WIRE_ABSENT: nothing yet */
+	int64_t printed; /* printed up to this time, in ns since 1970; WIRE_ABSENT: nothing yet */
 };
 
 const char *compat_stacks(const struct compat_run *run)
@@ -97,7 +97,7 @@ static enum exit_code fetch(const struct tracing *t, struct collection *collecti
 	return code;
 }
 
-/* What was traced since the last time. */
+/* Prints what was recorded since the last time. */
 static enum exit_code print_answer(struct tracing *t)
 {
 	const struct compat_run *run = t->run;
@@ -113,8 +113,8 @@ static enum exit_code print_answer(struct tracing *t)
 		n = compat_render(stdout, run, &collection.reply);
 		if (n == 0 && run->interval_ns == 0 && collection.reply.totals.waits != WIRE_ABSENT)
 			print_message(
-				"no wait that was asked for ended meanwhile; who waits still: "
-				"stackctl stuck");
+				"no wait that was asked for ended meanwhile; stackctl stuck shows "
+				"who waits still");
 		fflush(stdout);
 		t->printed = collection.reply.coverage.used.end;
 	}
@@ -147,21 +147,21 @@ static void on_calls(const struct recording *recording, const struct wire_calls 
 	fflush(stdout);
 }
 
-/* What was not told, and why. */
+/* Reports how many calls were not printed, and why. */
 static void report_held(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
 
 	if (session->held != WIRE_ABSENT && session->held > 0)
-		print_message("%s of %s calls were not told: more than %s a second",
+		print_message("%s of %s calls were not printed: there were more than %s a second",
 			      count_text(session->held), count_text(session->count),
 			      count_text(session->rate));
 	if (recording->missed > 0)
-		print_message("%s calls were missed: whoever reads this was too slow",
+		print_message("%s calls were missed: the output was read too slowly",
 			      count_text(recording->missed));
 }
 
-/* Each second while it lasts. */
+/* Called each second while the session lasts. */
 static void on_progress(const struct recording *recording)
 {
 	struct tracing *t = (struct tracing *)recording;
@@ -172,7 +172,8 @@ static void on_progress(const struct recording *recording)
 	print_header(t);
 	if (run->interval_ns == 0 || session->ended != WIRE_ABSENT)
 		return;
-	/* Replies come a little early or late: half a second is nearer to this one. */
+	/* Replies come each second, a little early or late: take the one nearest to the interval.
+	 */
 	if (clock_ns(CLOCK_REALTIME) - begin >= run->interval_ns - NS_PER_S / 2)
 		print_answer(t);
 }
@@ -182,7 +183,8 @@ static void tracing_fini(struct tracing *t)
 	recording_fini(&t->recording);
 }
 
-static enum exit_code trace(struct compat_run *run)
+/* Records until the session ends, and prints meanwhile or then. */
+static enum exit_code record(struct compat_run *run)
 {
 	_cleanup_(tracing_fini) struct tracing t = {
 		.recording = { .on_progress = on_progress, .on_calls = on_calls },
@@ -236,7 +238,7 @@ static enum exit_code print_programs(const struct compat_run *run)
 				probe->programs.v[j].verified_insns);
 		if (probe->programs.n == 0)
 			print_message(
-				"%s is not always on: a recording loads its programs as it starts",
+				"%s is not always on: its programs are loaded when a recording starts",
 				probe->name);
 	}
 	return output_close(&output);
@@ -268,7 +270,7 @@ enum exit_code compat_main(const struct compat_tool *tool, const char *socket, i
 		return print_programs(&run);
 	if (run.has_storage)
 		print_message(
-			"--stack-storage-size: the daemon's own tables are used; what they could "
-			"not hold is in stackctl sessions");
-	return trace(&run);
+			"--stack-storage-size has no effect: the daemon's own tables are used; "
+			"stackctl sessions shows what these could not hold");
+	return record(&run);
 }

@@ -3,9 +3,10 @@
 #define STACKD_CLIENT_COMPAT_COMPAT_H
 
 /*
- * Verbs that are older tools by name: their letters in, a session of the daemon's meanwhile,
- * their layout out. One file a tool says what is its own; the words of the command line are
- * borrowed. Failures have been reported when a function returns. Main thread.
+ * Verbs that stand in for older tools such as bcc's offcputime: they take the options of the tool,
+ * record with a session of the daemon, and print in the tool's layout. Each tool has a file with a
+ * struct compat_tool. Words of the command line are borrowed. A failure has been reported when a
+ * function returns. Main thread.
  */
 
 #include <stdbool.h>
@@ -20,68 +21,69 @@
 
 struct compat_run;
 
-/* What becomes of an option besides the word of stackctl's own that it stands for. */
-enum compat_act {
-	COMPAT_NATIVE,
-	COMPAT_INTERVAL,
-	COMPAT_TIMESTAMPS,
-	COMPAT_STORAGE, /* a size that nothing here depends on */
-	COMPAT_PROGRAMS,
-	COMPAT_MISSING, /* native names what does the same */
-	COMPAT_DURATION,
-	COMPAT_PER_PROCESS,
-	COMPAT_CHOICE, /* the tool looks at its group */
+/* What an option of a tool does. */
+enum compat_action {
+	COMPAT_NATIVE,	    /* it stands for the option of stackctl's own in `native` */
+	COMPAT_INTERVAL,    /* prints the answer at this interval */
+	COMPAT_TIMESTAMPS,  /* prints the time above each answer */
+	COMPAT_STORAGE,	    /* the size of a table that stackctl does not have; ignored */
+	COMPAT_PROGRAMS,    /* prints the BPF programs instead of recording */
+	COMPAT_MISSING,	    /* refused; `native` says what to use instead */
+	COMPAT_DURATION,    /* ends the recording after this time */
+	COMPAT_PER_PROCESS, /* entries of different processes stay apart */
+	COMPAT_CHOICE,	    /* only stored; the tool reads it from compat_run.chosen */
 	COMPAT_HELP,
 };
 
 struct compat_option {
-	char letter; /* 0: long only */
+	char letter; /* 0: it has only a long name */
 	const char *name;
-	const char *value;  /* NULL: takes none */
+	const char *value;  /* how help names its value; NULL: it takes none */
 	const char *native; /* "--pid" */
-	const char *help;   /* NULL: not shown */
-	unsigned group;	    /* of each but 0 one may be given */
-	enum compat_act act;
+	const char *help;   /* NULL: help does not list it */
+	unsigned group;	    /* only one option of a group may be given; 0: in no group */
+	enum compat_action action;
 };
 
 struct compat_tool {
 	const char *name;
 	const char *probe;
-	const char *unit; /* of the figures it prints, for help */
+	const char *unit; /* the figures that it prints, for help */
 	const struct compat_option *options;
 	size_t n_options;
 	const char *examples;
-	bool by_process;     /* a process's threads are one entry, whatever their names */
-	bool with_waker;     /* two pairs of stacks, the waker's above */
-	const char *pattern; /* what it takes besides options; NULL: seconds */
-	bool has_calls;	     /* entries are counts of calls; it ends with a word */
-	int64_t (*value)(const struct wire_row *row);
-	int (*compare)(const void *a, const void *b);
+	bool by_process; /* threads of a process are one entry, whatever their names */
+	bool with_waker; /* prints the stacks of the waker above those of the waiting thread */
+	const char
+		*pattern; /* how help names the functions that it takes; NULL: it takes seconds */
+	bool has_calls;	  /* counts calls, and prints "Detaching..." at its end */
+	int64_t (*value)(const struct wire_row *row); /* of a row; 0: the row is left out */
+	int (*compare)(const void *a, const void *b); /* entries, in the order of printing */
 	void (*print_value)(FILE *out, const struct compat_entry *entry);
 	void (*print_header)(FILE *out, const struct compat_run *run);
-	int (*prepare)(struct compat_run *run); /* after parsing; may be NULL */
-	/* Of one whose answer is no list of stacks, else NULL; how many it printed. */
+	int (*prepare)(struct compat_run *run); /* called after parsing; may be NULL */
+	/* Prints an answer that is no list of stacks; returns how many entries. Else NULL. */
 	size_t (*render)(FILE *out, const struct compat_run *run,
 			 const struct wire_snapshot_reply *reply);
-	/* Of one that tells calls as they come; since is the session's start. Else NULL. */
+	/* Prints calls as they happen; since: the start of the session, in ns. Else NULL. */
 	void (*print_calls)(FILE *out, const struct compat_run *run, int64_t since,
 			    const struct wire_calls *calls);
 };
 
-/* One use of one tool. */
+/* One run of a tool. */
 struct compat_run {
 	const struct compat_tool *tool;
 	struct options options;
-	const char *chosen[8]; /* by group: the value, or "" of an option without */
-	char letters[8];       /* by group: which option it was */
-	const char *duration;  /* NULL: until Ctrl-C */
-	int64_t interval_ns;   /* 0: once, at the end */
+	const char *chosen[8]; /* by group: the value of its option, "" if that takes none */
+	char letters[8];       /* by group: the letter of its option */
+	const char *duration;  /* in seconds; NULL: until Ctrl-C */
+	int64_t interval_ns;   /* 0: prints once, at the end */
 	bool has_timestamps;
 	bool shows_programs;
-	bool has_storage;
-	bool is_folded;
+	bool has_storage; /* --stack-storage-size was given */
+	bool is_folded;	  /* prints folded lines, not the tool's layout */
 	bool per_process;
-	int64_t functions; /* that are traced, once it has begun */
+	int64_t functions; /* how many are traced; known once the session has begun */
 	bool help;
 };
 
@@ -93,28 +95,31 @@ extern const struct compat_tool compat_stacksnoop;
 extern const struct compat_tool compat_iostack;
 extern const struct compat_tool compat_topwaits;
 
-/* argv[0] is the verb. */
+/* Runs a tool; argv[0] is the verb. */
 enum exit_code compat_main(const struct compat_tool *tool, const char *socket, int argc,
 			   char **argv);
 
-/* argv to run->options; 0, or -EINVAL with run->options.message. */
+/* Parses argv into run. Returns 0, or -EINVAL with run->options.message. */
 int compat_parse(struct compat_run *run, int argc, char **argv);
 
 void compat_print_help(FILE *out, const struct compat_tool *tool);
 
-/* "user + kernel", "user" or "kernel". */
+/* Returns which stacks are shown: "user + kernel", "user" or "kernel". */
 const char *compat_stacks(const struct compat_run *run);
 
-/* "PID 185", "TID 3,4", "user threads", "kernel threads" or "all threads", by what was given. */
+/*
+ * Prints which threads are recorded: "PID 185", "TID 3,4", "user threads", "kernel threads" or "all
+ * threads".
+ */
 void compat_print_threads(FILE *out, const struct compat_run *run, unsigned group);
 
-/* An entry's value, which is in ns, in us. */
+/* Prints the value of an entry, which is in ns, in microseconds. */
 void compat_print_us(FILE *out, const struct compat_entry *entry);
 
-/* " for 5 secs.", or "... Hit Ctrl-C to end."; ends the header. */
+/* Prints the end of the header: " for 5 secs." or "... Hit Ctrl-C to end.". */
 void compat_print_length(FILE *out, const struct compat_run *run);
 
-/* All entries of an answer, smallest first, in the tool's layout; how many. */
+/* Prints an answer in the tool's layout, smallest entry first; returns the number of entries. */
 size_t compat_render(FILE *out, const struct compat_run *run,
 		     const struct wire_snapshot_reply *reply);
 

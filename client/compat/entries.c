@@ -11,7 +11,7 @@ int64_t compat_value_waits(const struct wire_row *row)
 {
 	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;
 
-	/* Waits under the minimum have no stack, and so no place in these tools. */
+	/* Waits below the recorder's minimum have no stack, and these tools print stacks. */
 	if (row->count == 0 || (row->state && strcmp(row->state, "-") == 0))
 		return 0;
 	return row->total_ns - open;
@@ -34,7 +34,7 @@ static int compare_stacks(const struct wire_stack *x, const struct wire_stack *y
 	return strcmp(x->id, y->id);
 }
 
-/* Who woke, and from where; who woke that one makes no difference. */
+/* Compares the waker and its stacks. Who woke the waker makes no difference. */
 static int compare_wakers(const struct wire_waker *x, const struct wire_waker *y)
 {
 	const struct wire_link *p, *q;
@@ -77,7 +77,7 @@ static int compare_entries(const void *a, const void *b, void *by)
 	const struct compat_entry *x = a, *y = b;
 	int r = compare_keys(x->row, y->row, *(enum compat_by *)by);
 
-	/* Rows lie in the reply's array: their order there decides between equals. */
+	/* Equal rows stay in the order of the reply's array. */
 	return r != 0 ? r : (x->row > y->row) - (x->row < y->row);
 }
 

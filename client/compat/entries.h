@@ -3,8 +3,9 @@
 #define STACKD_CLIENT_COMPAT_ENTRIES_H
 
 /*
- * Rows of an answer as older tools have them: one entry a task and its two stacks, whatever the
- * state. Rows in, entries out, which borrow the rows and are the caller's to free. Main thread.
+ * Adds the rows of an answer up to the entries that older tools print: one for each task and its
+ * two stacks, whatever the state. Entries borrow the rows; the caller frees the entries. Main
+ * thread.
  */
 
 #include <stdbool.h>
@@ -14,27 +15,31 @@
 #include "proto/wire.h"
 
 struct compat_entry {
-	const struct wire_row *row; /* one of those it stands for: its task and stacks */
-	int64_t value;
-	int64_t max_ns;
-	int64_t max_end; /* WIRE_ABSENT where not known */
+	const struct wire_row *row; /* one of the rows added up; they have its task and stacks */
+	int64_t value;		    /* the sum of the rows, as compat_tool.value() has it */
+	int64_t max_ns;		    /* the longest wait */
+	int64_t max_end;	    /* when that ended, in ns since 1970; WIRE_ABSENT: not known */
 };
 
-/* What makes two entries of two rows: each of these leaves something out. */
-enum compat_by { COMPAT_BY_NAME, COMPAT_BY_PROCESS, COMPAT_BY_STACKS };
+/* Which rows are added up: those with the same stacks and the same ... */
+enum compat_by {
+	COMPAT_BY_NAME,	   /* process and thread name */
+	COMPAT_BY_PROCESS, /* process */
+	COMPAT_BY_STACKS,  /* nothing else */
+};
 
-/* value: 0 for rows that do not count. */
+/* Returns the entries, in no useful order. value: returns 0 for a row that is left out. */
 struct compat_entry *compat_entries_new(const struct wire_snapshot_reply *reply, enum compat_by by,
 					int64_t (*value)(const struct wire_row *row),
 					size_t *n_out);
 
-/* By value, smallest first; equal ones as they came. */
+/* Compares entries for qsort(): by value, smallest first; equal ones stay in their order. */
 int compat_compare_value(const void *a, const void *b);
 
-/* ns of waits that have ended: a wait going on is in no older tool's sum. */
+/* Returns the ns of a row's waits that have ended; older tools do not count others. */
 int64_t compat_value_waits(const struct wire_row *row);
 
-/* Number of samples. */
+/* Returns the number of a row's samples or calls. */
 int64_t compat_value_samples(const struct wire_row *row);
 
 #endif

@@ -23,12 +23,12 @@ static const struct compat_option options[] = {
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
-/* What it calls an operation: a row's layer and kind, here. */
+/* The tool's names for operations, and the layer and kind of the rows that each stands for. */
 static const struct {
 	const char *type;
 	const char *name;
 	const char *layer;
-	const char *kind; /* NULL: all */
+	const char *kind; /* NULL: all kinds */
 } names[] = {
 	{ "syscall", "sysc_r", "syscall", "read" }, { "syscall", "sysc_w", "syscall", "write" },
 	{ "syscall", "sysc_s", "syscall", "sync" }, { "vfs", "vfs_r", "vfs", "read" },
@@ -49,7 +49,8 @@ static const char *type_of(const struct compat_run *run)
 	return run->chosen[GROUP_LAYER] ? run->chosen[GROUP_LAYER] : "syscall";
 }
 
-static bool row_is(const struct compat_run *run, const struct wire_io *io, size_t i)
+/* True if a row's operation goes by the name names[i] of the tool. */
+static bool row_has_name(const struct compat_run *run, const struct wire_io *io, size_t i)
 {
 	const char *layer = names[i].layer;
 
@@ -102,7 +103,7 @@ static size_t render(FILE *out, const struct compat_run *run,
 			continue;
 		operations[n].name = names[i].name;
 		for (size_t k = 0; k < reply->rows.n; k++)
-			if (row_is(run, reply->rows.v[k].io, i))
+			if (row_has_name(run, reply->rows.v[k].io, i))
 				operation_add(&operations[n], &reply->rows.v[k]);
 		n += operations[n].total_ns > 0;
 	}
@@ -130,7 +131,8 @@ static int prepare(struct compat_run *run)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strcmp(names[i].type, type_of(run)) == 0)
 			return 0;
-	return option_complain(&run->options, "IOStackBreakdown: -T %s: syscall, vfs, ext4 or blk",
+	return option_complain(&run->options,
+			       "IOStackBreakdown: -T %s: one of syscall, vfs, ext4 or blk",
 			       type_of(run));
 }
 

@@ -31,7 +31,7 @@ static const struct compat_option options[] = {
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
-/* Up to the wakeup; the time until a CPU was free is none of the waker's. */
+/* Returns the ns up to the wakeup: the waker has no part in the time until a CPU was free. */
 static int64_t value_of(const struct wire_row *row)
 {
 	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;

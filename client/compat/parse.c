@@ -12,8 +12,8 @@
 
 enum { OPTIONS_MAX = 32, FIRST_LONG = 256 };
 
-/* The same question in stackctl's own words, for its parser and its checks. */
-struct words {
+/* The command line in stackctl's own options, which its parser reads and checks then. */
+struct native_line {
 	char **v;
 	int n;
 };
@@ -72,26 +72,27 @@ static int check_group(struct compat_run *run, const struct compat_option *optio
 	return 0;
 }
 
-static int take_duration(struct compat_run *run, char *value, struct words *words)
+static int take_duration(struct compat_run *run, char *value, struct native_line *line)
 {
 	if (!is_seconds(value))
 		return option_complain(&run->options,
 				       "%s: %s: the seconds to trace, a whole number from 1 on",
 				       run->tool->name, value);
 	run->duration = value;
-	words->v[words->n++] = (char *)"--duration";
-	words->v[words->n++] = value;
+	line->v[line->n++] = (char *)"--duration";
+	line->v[line->n++] = value;
 	return 0;
 }
 
-static int act(struct compat_run *run, const struct compat_option *option, char *value,
-	       struct words *words)
+/* Does what an option is for, or adds stackctl's own option to the line. */
+static int apply_option(struct compat_run *run, const struct compat_option *option, char *value,
+			struct native_line *line)
 {
-	switch (option->act) {
+	switch (option->action) {
 	case COMPAT_NATIVE:
-		words->v[words->n++] = (char *)option->native;
+		line->v[line->n++] = (char *)option->native;
 		if (value)
-			words->v[words->n++] = value;
+			line->v[line->n++] = value;
 		return 0;
 	case COMPAT_INTERVAL:
 		if (!is_seconds(value))
@@ -119,7 +120,7 @@ static int act(struct compat_run *run, const struct compat_option *option, char 
 		run->per_process = true;
 		return 0;
 	case COMPAT_DURATION:
-		return take_duration(run, value, words);
+		return take_duration(run, value, line);
 	case COMPAT_CHOICE:
 		return 0;
 	case COMPAT_HELP:
@@ -129,7 +130,8 @@ static int act(struct compat_run *run, const struct compat_option *option, char 
 	return 0;
 }
 
-static int read_option(struct compat_run *run, int value, const char *word, struct words *words)
+static int read_option(struct compat_run *run, int value, const char *word,
+		       struct native_line *line)
 {
 	const struct compat_option *option;
 	int r;
@@ -151,10 +153,10 @@ static int read_option(struct compat_run *run, int value, const char *word, stru
 		return option_complain(&run->options, "%s: --%s needs a value: %s", run->tool->name,
 				       option->name, option->value);
 	r = check_group(run, option, option->value ? optarg : NULL);
-	return r < 0 ? r : act(run, option, option->value ? optarg : NULL, words);
+	return r < 0 ? r : apply_option(run, option, option->value ? optarg : NULL, line);
 }
 
-static int read_words(struct compat_run *run, int argc, char **argv, struct words *words)
+static int read_line(struct compat_run *run, int argc, char **argv, struct native_line *line)
 {
 	char letters[2 * OPTIONS_MAX + 2];
 	struct option longs[OPTIONS_MAX + 1];
@@ -162,9 +164,9 @@ static int read_words(struct compat_run *run, int argc, char **argv, struct word
 
 	build_getopt(run->tool, letters, longs);
 	opterr = 0;
-	optind = 0; /* glibc: begin anew */
+	optind = 0; /* glibc: start again */
 	while ((value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		r = read_option(run, value, argv[optind - 1], words);
+		r = read_option(run, value, argv[optind - 1], line);
 		if (r < 0)
 			return r;
 	}
@@ -179,20 +181,19 @@ static int read_words(struct compat_run *run, int argc, char **argv, struct word
 		run->options.function = argv[optind];
 		return 0;
 	}
-	return take_duration(run, argv[optind], words);
+	return take_duration(run, argv[optind], line);
 }
 
-/* What the parser of stackctl's own words would start anew. */
-static int check_pattern(struct compat_run *run, const char *function)
+/* Refuses a command line without a function, if the tool takes one. */
+static int check_pattern(struct compat_run *run)
 {
-	run->options.function = function;
-	if (!run->tool->pattern || function || run->help || run->shows_programs)
+	if (!run->tool->pattern || run->options.function || run->help || run->shows_programs)
 		return 0;
 	return option_complain(&run->options, "%s: needs %s, as in: stackctl %s vfs_read",
 			       run->tool->name, run->tool->pattern, run->tool->name);
 }
 
-static void word_to_letter(char *message, const struct compat_option *option)
+static void option_to_letter(char *message, const struct compat_option *option)
 {
 	size_t n = strlen(option->native);
 	char *at = strstr(message, option->native);
@@ -203,8 +204,8 @@ static void word_to_letter(char *message, const struct compat_option *option)
 	memmove(at + 2, at + n, strlen(at + n) + 1);
 }
 
-/* What the parser of stackctl's own words says of one of them, in the letters that were given. */
-static void words_to_letters(struct compat_run *run)
+/* Rewrites a message of stackctl's parser about "--pid" so that it names the tool's own "-p". */
+static void message_to_letters(struct compat_run *run)
 {
 	char message[OPTION_MESSAGE_MAX], *hint;
 
@@ -212,9 +213,10 @@ static void words_to_letters(struct compat_run *run)
 		return;
 	memcpy(message, run->options.message, sizeof message);
 	for (size_t i = 0; i < run->tool->n_options; i++)
-		if (run->tool->options[i].act == COMPAT_NATIVE && run->tool->options[i].letter)
-			word_to_letter(message, &run->tool->options[i]);
-	hint = strstr(message, "; a name goes to --comm"); /* which these tools lack */
+		if (run->tool->options[i].action == COMPAT_NATIVE && run->tool->options[i].letter)
+			option_to_letter(message, &run->tool->options[i]);
+	/* These tools have no --comm. */
+	hint = strstr(message, "; a name goes to --comm");
 	if (hint)
 		*hint = '\0';
 	option_complain(&run->options, "%s: %s", run->tool->name, message);
@@ -222,29 +224,25 @@ static void words_to_letters(struct compat_run *run)
 
 int compat_parse(struct compat_run *run, int argc, char **argv)
 {
-	const char *socket = run->options.socket, *function;
-	struct words words = { .v = must(calloc(2 * (size_t)argc + 4, sizeof(char *))) };
+	struct native_line line = { .v = must(calloc(2 * (size_t)argc + 4, sizeof(char *))) };
 	int r;
 
-	words.v[words.n++] = argv[0];
-	r = read_words(run, argc, argv, &words);
-	function = run->options.function;
+	line.v[line.n++] = argv[0];
+	r = read_line(run, argc, argv, &line);
 	if (r == 0)
-		r = check_pattern(run, function);
+		r = check_pattern(run);
 	if (r == 0) {
 		r = options_parse(&run->options,
 				  OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION |
 					  OPTIONS_CALLS | OPTIONS_RECORD | OPTIONS_STACKS |
 					  OPTIONS_ONCE | OPTIONS_VIEWS | OPTIONS_FORMAT,
-				  0, words.n, words.v);
+				  0, line.n, line.v);
 		if (r < 0)
-			words_to_letters(run);
+			message_to_letters(run);
 		run->is_folded = run->options.format == &format_folded;
-		run->options.socket = socket;
 		run->options.argument = run->tool->probe;
-		run->options.function = function;
 	}
-	free(words.v);
+	free(line.v);
 	return r == 0 && run->tool->prepare ? run->tool->prepare(run) : r;
 }
 

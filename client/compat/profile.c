@@ -56,7 +56,7 @@ static void print_header(FILE *out, const struct compat_run *run)
 	compat_print_length(out, run);
 }
 
-/* Whatever rate the daemon is set to, this tool has its own. */
+/* The tool has a default rate of its own, whatever the daemon's is. */
 static int prepare(struct compat_run *run)
 {
 	if (run->options.frequency == WIRE_ABSENT && run->options.period_ns == WIRE_ABSENT)

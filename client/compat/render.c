@@ -12,7 +12,7 @@
 
 static const char *const missed[] = { "[Missed User Stack]", "[Missed Kernel Stack]" };
 
-/* Should be there and is not: what stands in its place says only why. */
+/* True if a stack could not be taken; its flags, or a frame in its place, only say why. */
 static bool stack_is_missed(const struct wire_stack *stack)
 {
 	if (!stack || stack->flags.n == 0)
@@ -60,7 +60,7 @@ static void print_stack(FILE *out, const struct view *view, const struct wire_st
 		print_frame(out, view, &stack->frames.v[root_first ? n - 1 - i : i], is_kernel);
 }
 
-/* What is known of a process may be nothing but its threads' names. */
+/* Returns the name for an entry. A process may have none: only a thread of it was seen then. */
 static const char *entry_name(const struct compat_run *run, const struct wire_row *row)
 {
 	const char *name = row->process.comm;
@@ -68,7 +68,7 @@ static const char *entry_name(const struct compat_run *run, const struct wire_ro
 	return run->tool->by_process && name[0] != '\0' ? name : row->comm;
 }
 
-/* Of calls it is the function that matters, whoever called it. */
+/* Prints the stacks of a function; the process that called it follows only with -P. */
 static void print_calls(FILE *out, const struct compat_run *run, const struct view *view,
 			const struct compat_entry *entry)
 {
@@ -103,7 +103,7 @@ static void print_entry(FILE *out, const struct compat_run *run, const struct vi
 	fputs("\n\n", out);
 }
 
-/* Outermost first, so that wakeup and wait meet in the middle. */
+/* Prints the root first, so that the wakeup is next to the wait that it ended. */
 static void print_waker(FILE *out, const struct compat_run *run, const struct view *view,
 			const struct wire_waker *waker)
 {
@@ -198,7 +198,7 @@ static void fold_entry(FILE *stream, const struct compat_run *run, const struct 
 	if (by_stacks(run)) {
 		fclose(out);
 		out = stream;
-		/* Nobody's name stands before the first frame. */
+		/* Without a name before it, the first frame has no separator. */
 		fputs(must(text) + (text[0] == ';'), out);
 	}
 	fputc(' ', out);

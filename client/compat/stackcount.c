@@ -35,7 +35,7 @@ static void print_value(FILE *out, const struct compat_entry *entry)
 	fprintf(out, "%" PRId64, entry->value);
 }
 
-/* It says so whatever the duration. */
+/* The tool mentions Ctrl-C even if it was given a duration. */
 static void print_header(FILE *out, const struct compat_run *run)
 {
 	fprintf(out, "Tracing %" PRId64 " functions for \"%s\"... Hit Ctrl-C to end.\n",

@@ -25,14 +25,14 @@ static void print_header(FILE *out, const struct compat_run *run)
 		fprintf(out, "%-18s %s\n", "TIME(s)", "STACK");
 }
 
-/* All lines of a call begin alike. */
+/* Prints the columns that each line of a call begins with. */
 static void print_left(FILE *out, const struct compat_run *run, const struct wire_call *call,
 		       int64_t since)
 {
 	_cleanup_(freep) char *comm = name_escape(call->pid ? call->comm : "<idle>");
 	int64_t ns = call->time - since;
 
-	/* A call may be as old as the session. */
+	/* A call of the first moment may seem older than the session. */
 	if (ns < 0)
 		ns = 0;
 	fprintf(out, "%8" PRId64 ".%09" PRId64, ns / NS_PER_S, ns % NS_PER_S);
@@ -65,7 +65,7 @@ static void print_stack(FILE *out, const struct compat_run *run, const struct wi
 	}
 }
 
-/* A line without a frame stands before each. */
+/* Prints each call: a line without a frame, then a line for each frame. */
 static void print_calls(FILE *out, const struct compat_run *run, int64_t since,
 			const struct wire_calls *calls)
 {

@@ -22,7 +22,7 @@ static const struct compat_option options[] = {
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
-/* us in all, us of the longest, and when that ended, in seconds since 1970. */
+/* Prints the sum and the longest wait in us, and when that ended in seconds since 1970. */
 static void print_value(FILE *out, const struct compat_entry *entry)
 {
 	fprintf(out, "%" PRId64 " %" PRId64, entry->value / NS_PER_US, entry->max_ns / NS_PER_US);
@@ -50,7 +50,7 @@ static void print_header(FILE *out, const struct compat_run *run)
 	compat_print_length(out, run);
 }
 
-/* Its names of functions end where their arguments begin. */
+/* The tool prints names of functions without arguments. */
 static int prepare(struct compat_run *run)
 {
 	run->options.is_short = true;

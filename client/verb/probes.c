@@ -28,13 +28,14 @@ static enum exit_code list_functions(const struct options *options)
 	output_open(&output, NULL, NULL, NULL, 0);
 	options->format->functions(&page, &reply);
 	code = output_close(&output);
-	/* The numbers are in the document already where programs read it. */
+	/* Formats for programs have these numbers in the answer. */
 	if (!options->format->is_for_people)
 		return code;
 	if ((int64_t)reply.functions.n < reply.count)
-		print_message("%s more", count_text(reply.count - (int64_t)reply.functions.n));
+		print_message("%s more match",
+			      count_text(reply.count - (int64_t)reply.functions.n));
 	if (reply.forbidden > 0)
-		print_message("%s of that name cannot be traced", count_text(reply.forbidden));
+		print_message("%s that match cannot be traced", count_text(reply.forbidden));
 	if (reply.count == 0)
 		print_message("0 functions matched by \"%s\"", options->functions);
 	return code == EXIT_CODE_OK && reply.count == 0 ? EXIT_CODE_USAGE : code;

@@ -22,7 +22,7 @@ static int64_t lost_of(const struct wire_session *session)
 	return sum;
 }
 
-/* One line that is written again each second, cut where it would break into two. */
+/* Writes the line about the recording again, each second; truncated so that it stays one line. */
 static void on_progress(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
@@ -33,7 +33,7 @@ static void on_progress(const struct recording *recording)
 	char counted[64] = "", text[256];
 	size_t lines, columns;
 
-	/* Until its first window has ended, nothing is known of it. */
+	/* The count is not known before the first window has ended. */
 	if (session->count != WIRE_ABSENT && session->count > 0)
 		snprintf(counted, sizeof counted, ", %s %s", count_text(session->count), what);
 	snprintf(text, sizeof text, "%s: %s%s, lost %s%s", session->probe,
@@ -46,7 +46,7 @@ static void on_progress(const struct recording *recording)
 		fputc('\n', stderr);
 }
 
-/* All of the session, whose filter has been held to already. */
+/* Prints all of the session. Its filter has been applied while it recorded. */
 static enum exit_code print_session(const struct options *options, const char *id)
 {
 	struct options plain = *options;
@@ -59,7 +59,7 @@ static enum exit_code print_session(const struct options *options, const char *i
 	plain.comm = plain.cgroup = plain.unit = NULL;
 	plain.idle = options->idle || options_name_somebody(options);
 	code = snapshot_run_seen(&plain, id, false, &threads);
-	/* Processes were there when it began; a name or a group need not have had anybody in it. */
+	/* The daemon refuses pids that do not exist, but a name or a group may have no threads. */
 	if (code != EXIT_CODE_OK || threads > 0 ||
 	    (!options->comm && !options->cgroup && !options->unit))
 		return code;
@@ -82,7 +82,7 @@ enum exit_code cmd_record(struct options *options)
 	if (!options->argument || options->argument[0] == '\0')
 		return recording_report_choice("record");
 	if (options->duration_ns == WIRE_ABSENT && !is_terminal) {
-		print_message("record without a terminal to end it at needs --duration, as in "
+		print_message("record needs --duration unless there is a terminal to end it, as in "
 			      "--duration 20s");
 		return EXIT_CODE_USAGE;
 	}
@@ -94,7 +94,7 @@ enum exit_code cmd_record(struct options *options)
 		fputc('\n', stderr);
 	if (code == EXIT_CODE_IO && recording.has_session)
 		print_message(
-			"what was recorded by then, once it is there again: stackctl snapshot %s",
+			"once the daemon is there again, this shows what was recorded: stackctl snapshot %s",
 			recording.session.id);
 	if (code != EXIT_CODE_OK)
 		return code;

@@ -15,7 +15,7 @@
 #include "proto/codec.h"
 
 struct snoop {
-	struct recording recording; /* first: the handlers get this */
+	struct recording recording; /* has to be the first member: handlers cast it back */
 	const struct options *options;
 	struct view view;
 };
@@ -26,21 +26,22 @@ static void print_calls(const struct recording *recording, const struct wire_cal
 
 	for (size_t i = 0; i < calls->n; i++)
 		snoop->options->format->call(&snoop->view, &calls->v[i]);
-	/* Whoever reads along wants each at once. */
+	/* A program that reads them gets each at once. */
 	fflush(snoop->view.page.out);
 }
 
-/* What was not told, and why. */
-static void report_rest(const struct recording *recording)
+/* Reports which calls were not printed, and why. */
+static void report_missing(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
 
 	if (session->held != WIRE_ABSENT && session->held > 0)
-		print_message("%s of %s calls were not told: more than --rate %s a second",
-			      count_text(session->held), count_text(session->count),
-			      count_text(session->rate));
+		print_message(
+			"%s of %s calls were not printed: there were more than --rate %s a second",
+			count_text(session->held), count_text(session->count),
+			count_text(session->rate));
 	if (recording->missed > 0)
-		print_message("%s calls were missed: whoever reads this was too slow",
+		print_message("%s calls were missed: the output was read too slowly",
 			      count_text(recording->missed));
 	for (size_t i = 0; i < session->lost.n; i++)
 		if (session->lost.v[i].count > 0)
@@ -72,7 +73,7 @@ enum exit_code cmd_snoop(struct options *options)
 	call_catch_signals();
 	code = recording_start(options, true, &snoop.recording);
 	if (snoop.recording.has_session)
-		report_rest(&snoop.recording);
+		report_missing(&snoop.recording);
 	recording_fini(&snoop.recording);
 	written = output_close(&output);
 	return code != EXIT_CODE_OK ? code : written;

@@ -31,7 +31,7 @@ static enum exit_code session_end(const struct options *options, const char *id)
 	return code;
 }
 
-/* The id, for whoever is to stop it, and nothing else. */
+/* Prints the id of the session, which stop needs, and nothing else, so that scripts can read it. */
 enum exit_code cmd_start(struct options *options)
 {
 	_cleanup_(recording_fini) struct recording recording = {};
@@ -47,7 +47,7 @@ enum exit_code cmd_start(struct options *options)
 	fprintf(output.out, "%s\n", recording.session.id);
 	code = output_close(&output);
 	if (code != EXIT_CODE_OK && session_end(options, recording.session.id) == EXIT_CODE_OK)
-		print_message("nobody was told its id: session %s is stopped",
+		print_message("session %s is stopped, as its id could not be printed",
 			      recording.session.id);
 	return code;
 }
@@ -55,8 +55,9 @@ enum exit_code cmd_start(struct options *options)
 enum exit_code cmd_stop(struct options *options)
 {
 	if (!options->argument || options->argument[0] == '\0') {
-		print_message("stop needs a session id, which stackctl sessions lists; to stop the "
-			      "daemon: systemctl stop stackd");
+		print_message(
+			"stop needs the id of a session, which stackctl sessions lists; to stop the "
+			"daemon: systemctl stop stackd");
 		return EXIT_CODE_USAGE;
 	}
 	return session_end(options, options->argument);

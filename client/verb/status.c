@@ -10,7 +10,7 @@
 #include "client/verb/verb.h"
 #include "common/base.h"
 
-/* A monitor reads the line, not standard error, and knows other codes. */
+/* Returns the exit code of a check without an answer, and prints its line: a monitor reads that. */
 static enum check_code check_failed(enum exit_code code, bool has_line)
 {
 	bool is_refused = code == EXIT_CODE_REFUSED || code == EXIT_CODE_USAGE;

@@ -3,8 +3,9 @@
 #define STACKD_CLIENT_VERB_VERB_H
 
 /*
- * What the first word of the command line may be. A verb gets its parsed options, does its work
- * and has reported every failure when it returns. One file a verb. Main thread.
+ * The verbs: the first words that the command line may have. Each has a file with a function that
+ * gets the parsed options and does the work. It has reported a failure when it returns. Main
+ * thread.
  */
 
 #include <stddef.h>
@@ -16,22 +17,23 @@ struct compat_tool;
 
 struct verb {
 	const char *name;
-	const char *argument; /* the word it takes besides options, NULL: none */
+	const char *argument; /* the words that it takes besides options, for help; NULL: none */
 	const char *summary;
-	unsigned sets; /* of options */
+	unsigned sets; /* of the options that it takes, enum option_set */
 	enum exit_code (*run)(struct options *options);
-	const struct compat_tool *tool; /* an older tool, which reads its words itself */
+	const struct compat_tool *tool; /* set for an older tool, which parses its own options */
 };
 
 extern const struct verb verbs[];
 extern const size_t n_verbs;
 
-/* How many words it takes besides options. */
+/* Returns how many words a verb takes besides options. */
 size_t verb_arguments(const struct verb *verb);
 
+/* Returns the verb of that name, or NULL. */
 const struct verb *verb_find(const char *name);
 
-/* Reports that there is no such verb, and which one may have been meant. */
+/* Reports that there is no such verb, and which verb has a similar name. */
 void verb_report_unknown(const char *name);
 
 enum exit_code cmd_status(struct options *options);

@@ -22,14 +22,14 @@ struct watch {
 	struct collection collection;
 };
 
-/* What a line takes of the screen: one narrower than texts are made for breaks it. */
+/* Returns the lines of the screen that a line of text takes: a narrow screen wraps it. */
 static size_t line_height(const char *line, size_t len, size_t columns)
 {
 	_cleanup_(freep) char *plain = must(strndup(line, len));
 	char *to = plain;
 	size_t width;
 
-	/* Colours take no room. */
+	/* Leave out the escape sequences of colours, which take no columns. */
 	for (const char *from = plain; *from;) {
 		size_t escape = *from == '\033' ? strcspn(from, "m") : 0;
 
@@ -43,7 +43,7 @@ static size_t line_height(const char *line, size_t len, size_t columns)
 	return width > 0 ? (width - 1) / columns + 1 : 1;
 }
 
-/* What fits on the screen, from its top on. */
+/* Clears the screen and prints as many lines as it holds. */
 static void print_screen(const char *text)
 {
 	size_t lines, columns, left;
@@ -69,7 +69,7 @@ static void print_screen(const char *text)
 	fwrite(text, 1, (size_t)(end - text), stdout);
 }
 
-/* The daemon sends a stream's rows largest first. */
+/* Reverses the rows: a stream always has the largest first. */
 static void rows_reverse(struct wire_row *rows, size_t n)
 {
 	for (size_t i = 0; i < n / 2; i++) {
@@ -87,7 +87,7 @@ static int print_answer(const struct watch *watch)
 	struct options options = *watch->options;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
-	/* As wide as the screen, and with its colours. */
+	/* The text goes to memory first, but is as wide as the screen and has its colours. */
 	struct view view = snapshot_view(&options, is_screen ? stdout : out);
 
 	view.page.out = out;
@@ -110,7 +110,7 @@ static void collection_clear(struct collection *collection)
 	*collection = (struct collection){ .arena = must(arena_new()) };
 }
 
-/* An answer is whole when all rows have come that it says it shows. */
+/* Prints an answer once all of its rows have come; reply.shown says how many there are. */
 static int on_reply(const struct varlink_message *message, void *context)
 {
 	struct watch *watch = context;

@@ -331,7 +331,7 @@ def check_held_back(daemon):
     text = verb.interrupt()
     program.end()
     told = len(text.splitlines())
-    held = re.search(r"([\d,]+) of ([\d,]+) calls were not told", verb.err)
+    held = re.search(r"([\d,]+) of ([\d,]+) calls were not printed", verb.err)
     held = int(held[1].replace(",", "")) if held else 0
     check(0 < told <= 10 * (seconds + 1) and told + held == 500 * ALL,
           f"rate: {told} told and {held} held back of {500 * ALL} in {seconds:.1f} s: {verb.err}")
