@@ -12,27 +12,27 @@
 #include <stdint.h>
 
 enum config_type {
-	CONFIG_BOOL,	 /* bool */
-	CONFIG_COUNT,	 /* uint64_t */
-	CONFIG_SIZE,	 /* uint64_t, bytes */
-	CONFIG_DURATION, /* int64_t, ns */
-	CONFIG_PATH,	 /* char *, an absolute path of min to max bytes */
-	CONFIG_NAME,	 /* char *, the name of a group of at most max bytes */
-	CONFIG_WORD,	 /* char *, one of the allowed words */
-	CONFIG_LIST,	 /* char **, NULL-ended, of at most max names */
+	CONFIG_BOOL,	 /* yes or no, stored as bool */
+	CONFIG_COUNT,	 /* a whole number from min to max, stored as uint64_t */
+	CONFIG_SIZE,	 /* bytes, from min to max, stored as uint64_t */
+	CONFIG_DURATION, /* nanoseconds, from min to max, stored as int64_t */
+	CONFIG_PATH,	 /* an absolute path of min to max bytes, stored as char * */
+	CONFIG_NAME,	 /* the name of a group, of at most max bytes, stored as char * */
+	CONFIG_WORD,	 /* one of several words, stored as char * */
+	CONFIG_LIST,	 /* at most max names, stored as char **, NULL-ended */
 };
 
 struct config_key {
 	const char *section;
 	const char *key;
 	enum config_type type;
-	uint64_t min; /* with max: the range of a number, or of a length as above */
+	uint64_t min; /* min and max are the range of a number, or of a length in bytes */
 	uint64_t max;
 	bool power_of_two;
 	const char *fallback; /* the default, as it is written in a file */
 	const char *help;     /* says to administrators what the setting does */
 	const char *details;  /* continues the help, or is "" */
-	size_t offset;	      /* of its member in struct config */
+	size_t offset;	      /* the offset of its member in struct config */
 	const char *words;    /* the allowed values of a CONFIG_WORD, separated by spaces */
 	bool is_live;	      /* a reload applies a change; otherwise only a restart does */
 };

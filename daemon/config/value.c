@@ -16,10 +16,10 @@
 
 #define BLANKS " \t"
 
-/* Lists are broken before this column when printed. */
+/* A printed list is continued on the next line before this column. */
 #define LIST_COLUMN 90
 
-/* Largest first: values are printed in the largest unit that divides them. */
+/* The largest unit comes first: a value is printed in the first one that divides it. */
 static const struct quantity_unit time_units[] = {
 	{ "d", 86400 * NS_PER_S },
 	{ "h", 3600 * NS_PER_S },
@@ -36,7 +36,7 @@ static const struct quantity_unit size_units[] = {
 	{ "K", 1 << 10 },
 };
 
-/* A number without a unit counts seconds, bytes or, where there are no units, itself. */
+/* A duration without a unit is in seconds, a size in bytes. A count never has a unit. */
 static const struct quantity_syntax durations = {
 	.units = time_units,
 	.n_units = ARRAY_SIZE(time_units),
