@@ -139,7 +139,7 @@ static void reads_its_own(void **state)
 	fclose(in);
 	for (size_t i = 0; i < m.n; i++) {
 		if (here >= m.items[i].start && here < m.items[i].end)
-			is_found = strstr(m.items[i].path, "test_mappings") != NULL;
+			is_found = strstr(m.items[i].path, "test_proc_maps") != NULL;
 	}
 	assert_true(is_found);
 	proc_maps_fini(&m);

@@ -132,10 +132,10 @@ static void test_lines_of_this_program(void **state)
 	frames = source_lines_find(lines, self_id, address, &n);
 	assert_int_equal(n, 2);
 	assert_string_equal(frames[0].name, "here");
-	assert_non_null(strstr(frames[0].file, "test_lines.c"));
+	assert_non_null(strstr(frames[0].file, "test_source_lines.c"));
 	assert_int_equal(frames[0].line, line);
 	assert_null(frames[1].name);
-	assert_non_null(strstr(frames[1].file, "test_lines.c"));
+	assert_non_null(strstr(frames[1].file, "test_source_lines.c"));
 	assert_int_equal(frames[1].line, called);
 	assert_null(source_lines_find(lines, self_id, 1, &n));
 	assert_note(NULL);
