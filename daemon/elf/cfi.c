@@ -10,7 +10,7 @@
 
 enum { AUGMENTATION_MAX = 8, REMEMBERED_MAX = 16 };
 
-/* Reads forward; a read past the end gives 0 and makes the cursor bad for good. */
+/* Reads forward. A read past the end returns 0 and sets is_bad, which stays set. */
 struct cursor {
 	const uint8_t *at, *end;
 	bool is_bad;
@@ -96,7 +96,7 @@ static uint64_t take_formatted(struct cursor *c, uint8_t encoding)
 	}
 }
 
-/* Addresses of code are absolute or relative to themselves; nobody writes others. */
+/* Reads an address of code: absolute or relative to itself. Compilers write no other kinds. */
 static uint64_t take_address(struct cursor *c, const struct cfi_section *section, uint8_t encoding)
 {
 	uint64_t base = section->address + (uint64_t)(c->at - section->data);
@@ -113,14 +113,15 @@ static uint64_t take_address(struct cursor *c, const struct cfi_section *section
 	}
 }
 
-/* An entry: its identifier and what follows up to its end. False at the end of the section. */
+/* A CIE or FDE. */
 struct entry {
-	struct cursor body;
-	size_t offset; /* in the section */
+	struct cursor body; /* behind the identifier */
+	size_t offset;	    /* in the section */
 	size_t id_offset;
 	uint64_t id;
 };
 
+/* Reads the entry at *offset and moves *offset behind it. False at the end of the section. */
 static bool entry_next(const struct cfi_section *section, size_t *offset, struct entry *out)
 {
 	struct cursor c = { section->data + *offset, section->data + section->size, false };
@@ -211,7 +212,7 @@ static bool cie_parse(struct entry *entry, struct cfi_cie *out)
 	return !c->is_bad && (version == 1 || version == 3 || version == 4);
 }
 
-/* The CIE of an FDE, kept from the one before where it is the same. */
+/* Parses the CIE of an FDE into *cie, unless *cie is already that one (*is_known). */
 static bool cie_find(const struct cfi_section *section, const struct entry *fde,
 		     struct cfi_cie *cie, bool *is_known)
 {
@@ -254,7 +255,8 @@ int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, vo
 	int r = 0;
 
 	while (!r && entry_next(section, &offset, &entry)) {
-		/* Length 0 ends .eh_frame, but linkers have left one in the middle. */
+		/* An entry of length 0 should be the last, but linkers have left some in the
+		 * middle. */
 		if (entry.body.is_bad || entry.body.at == entry.body.end ||
 		    entry_is_cie(section, &entry))
 			continue;
@@ -265,11 +267,11 @@ int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, vo
 	return r;
 }
 
-/* A function's code being run. */
+/* The state while a function's instructions are executed. */
 struct machine {
 	const struct cfi_section *section;
 	const struct cfi_cie *cie;
-	struct cfi_registers place;
+	struct cfi_registers registers;
 	struct cfi_registers initial;
 	struct cfi_registers remembered[REMEMBERED_MAX];
 	size_t n_remembered;
@@ -278,16 +280,17 @@ struct machine {
 	void *userdata;
 };
 
-static struct cfi_rule *rule_of(const struct machine *m, struct cfi_registers *place, uint64_t reg)
+static struct cfi_rule *rule_of(const struct machine *m, struct cfi_registers *registers,
+				uint64_t reg)
 {
 	if (reg == m->cie->return_register)
-		return &place->pc;
-	return reg == CFI_BP ? &place->bp : reg == CFI_BX ? &place->bx : NULL;
+		return &registers->pc;
+	return reg == CFI_BP ? &registers->bp : reg == CFI_BX ? &registers->bx : NULL;
 }
 
 static void rule_set(struct machine *m, uint64_t reg, enum cfi_rule_kind kind, int64_t offset)
 {
-	struct cfi_rule *rule = rule_of(m, &m->place, reg);
+	struct cfi_rule *rule = rule_of(m, &m->registers, reg);
 
 	if (rule)
 		*rule = (struct cfi_rule){ .kind = kind, .offset = offset };
@@ -305,7 +308,7 @@ static void rule_set_factored(struct machine *m, uint64_t reg, int64_t factored)
 
 static void rule_restore(struct machine *m, uint64_t reg)
 {
-	struct cfi_rule *rule = rule_of(m, &m->place, reg);
+	struct cfi_rule *rule = rule_of(m, &m->registers, reg);
 
 	if (rule)
 		*rule = *rule_of(m, &m->initial, reg);
@@ -314,7 +317,7 @@ static void rule_restore(struct machine *m, uint64_t reg)
 static void rule_set_expression(struct machine *m, uint64_t reg, struct cursor *c,
 				enum cfi_rule_kind kind)
 {
-	struct cfi_rule *rule = rule_of(m, &m->place, reg);
+	struct cfi_rule *rule = rule_of(m, &m->registers, reg);
 	uint64_t size = take_uleb(c);
 	const uint8_t *bytes = take_bytes(c, size);
 
@@ -326,9 +329,9 @@ static void rule_set_expression(struct machine *m, uint64_t reg, struct cursor *
 
 static void cfa_set(struct machine *m, uint64_t reg, int64_t offset)
 {
-	m->place.is_expression = false;
-	m->place.cfa_register = reg > UINT8_MAX ? UINT8_MAX : (unsigned int)reg;
-	m->place.cfa = (struct cfi_rule){ .kind = CFI_OFFSET, .offset = offset };
+	m->registers.is_expression = false;
+	m->registers.cfa_register = reg > UINT8_MAX ? UINT8_MAX : (unsigned int)reg;
+	m->registers.cfa = (struct cfi_rule){ .kind = CFI_OFFSET, .offset = offset };
 }
 
 static void cfa_set_factored(struct machine *m, uint64_t reg, int64_t factored)
@@ -336,7 +339,7 @@ static void cfa_set_factored(struct machine *m, uint64_t reg, int64_t factored)
 	int64_t offset;
 
 	if (__builtin_mul_overflow(factored, m->cie->data_align, &offset))
-		reg = UINT8_MAX; /* a register nobody has */
+		reg = UINT8_MAX; /* no machine has this register */
 	cfa_set(m, reg, offset);
 }
 
@@ -344,13 +347,13 @@ static void cfa_set_expression(struct machine *m, struct cursor *c)
 {
 	uint64_t size = take_uleb(c);
 
-	m->place.is_expression = true;
-	m->place.cfa = (struct cfi_rule){ .kind = CFI_EXPRESSION,
-					  .expression = take_bytes(c, size),
-					  .expression_size = (size_t)size };
+	m->registers.is_expression = true;
+	m->registers.cfa = (struct cfi_rule){ .kind = CFI_EXPRESSION,
+					      .expression = take_bytes(c, size),
+					      .expression_size = (size_t)size };
 }
 
-/* What is known so far holds up to here. */
+/* Reports the registers that hold up to the new address, and moves there. */
 static int advance(struct machine *m, uint64_t factored)
 {
 	uint64_t bytes;
@@ -361,7 +364,7 @@ static int advance(struct machine *m, uint64_t factored)
 	if (!bytes)
 		return 0;
 	if (m->callback) {
-		int r = m->callback(m->userdata, m->address, &m->place);
+		int r = m->callback(m->userdata, m->address, &m->registers);
 
 		if (r)
 			return r;
@@ -383,7 +386,7 @@ static int remember(struct machine *m)
 {
 	if (m->n_remembered == REMEMBERED_MAX)
 		return -EBADMSG;
-	m->remembered[m->n_remembered++] = m->place;
+	m->remembered[m->n_remembered++] = m->registers;
 	return 0;
 }
 
@@ -391,17 +394,34 @@ static int restore(struct machine *m)
 {
 	if (!m->n_remembered)
 		return -EBADMSG;
-	m->place = m->remembered[--m->n_remembered];
+	m->registers = m->remembered[--m->n_remembered];
 	return 0;
 }
 
-/* The instructions that name one register, or change the CFA. */
-static int run_rule(struct machine *m, struct cursor *c, uint8_t op)
+/* Executes an instruction that defines the CFA. */
+static int execute_cfa(struct machine *m, struct cursor *c, uint8_t op)
 {
-	uint64_t reg = op == DW_CFA_def_cfa_offset || op == DW_CFA_def_cfa_offset_sf ||
-				       op == DW_CFA_def_cfa_expression
-			       ? m->place.cfa_register
-			       : take_uleb(c);
+	uint64_t reg = m->registers.cfa_register;
+
+	if (op == DW_CFA_def_cfa_expression) {
+		cfa_set_expression(m, c);
+		return 0;
+	}
+	if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_register)
+		reg = take_uleb(c);
+	if (op == DW_CFA_def_cfa_register)
+		cfa_set(m, reg, m->registers.cfa.offset);
+	else if (op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_offset_sf)
+		cfa_set_factored(m, reg, take_sleb(c));
+	else
+		cfa_set(m, reg, (int64_t)take_uleb(c));
+	return 0;
+}
+
+/* Executes an instruction that gives one register a rule; the register is its first operand. */
+static int execute_rule(struct machine *m, struct cursor *c, uint8_t op)
+{
+	uint64_t reg = take_uleb(c);
 
 	switch (op) {
 	case DW_CFA_offset_extended:
@@ -436,26 +456,12 @@ static int run_rule(struct machine *m, struct cursor *c, uint8_t op)
 		take_uleb(c);
 		rule_set(m, reg, CFI_UNKNOWN, 0);
 		return 0;
-	case DW_CFA_def_cfa:
-	case DW_CFA_def_cfa_offset:
-		cfa_set(m, reg, (int64_t)take_uleb(c));
-		return 0;
-	case DW_CFA_def_cfa_sf:
-	case DW_CFA_def_cfa_offset_sf:
-		cfa_set_factored(m, reg, take_sleb(c));
-		return 0;
-	case DW_CFA_def_cfa_register:
-		cfa_set(m, reg, m->place.cfa.offset);
-		return 0;
-	case DW_CFA_def_cfa_expression:
-		cfa_set_expression(m, c);
-		return 0;
 	default:
 		return -EBADMSG;
 	}
 }
 
-static int run_one(struct machine *m, struct cursor *c)
+static int execute_one(struct machine *m, struct cursor *c)
 {
 	uint8_t op = (uint8_t)take(c, 1), low = op & 0x3f;
 
@@ -487,12 +493,19 @@ static int run_one(struct machine *m, struct cursor *c)
 	case DW_CFA_GNU_args_size:
 		take_uleb(c);
 		return 0;
+	case DW_CFA_def_cfa:
+	case DW_CFA_def_cfa_sf:
+	case DW_CFA_def_cfa_register:
+	case DW_CFA_def_cfa_offset:
+	case DW_CFA_def_cfa_offset_sf:
+	case DW_CFA_def_cfa_expression:
+		return execute_cfa(m, c, op);
 	default:
-		return run_rule(m, c, op);
+		return execute_rule(m, c, op);
 	}
 }
 
-static int run_code(struct machine *m, const uint8_t *code, size_t size, uint64_t *budget)
+static int execute_code(struct machine *m, const uint8_t *code, size_t size, uint64_t *budget)
 {
 	struct cursor c = { code, code + size, false };
 	int r = 0;
@@ -501,7 +514,7 @@ static int run_code(struct machine *m, const uint8_t *code, size_t size, uint64_
 		return -E2BIG;
 	*budget -= size;
 	while (!r && c.at < c.end)
-		r = c.is_bad ? -EBADMSG : run_one(m, &c);
+		r = c.is_bad ? -EBADMSG : execute_one(m, &c);
 	return r ? r : c.is_bad ? -EBADMSG : 0;
 }
 
@@ -517,15 +530,15 @@ int cfi_execute(const struct cfi_section *section, const struct cfi_function *fu
 	};
 	int r;
 
-	m.place.cfa_register = UINT8_MAX;
-	r = run_code(&m, m.cie->code, m.cie->code_size, budget);
+	m.registers.cfa_register = UINT8_MAX;
+	r = execute_code(&m, m.cie->code, m.cie->code_size, budget);
 	if (r)
 		return r;
-	m.initial = m.place;
+	m.initial = m.registers;
 	m.address = function->start;
 	m.callback = callback;
-	r = run_code(&m, function->code, function->code_size, budget);
+	r = execute_code(&m, function->code, function->code_size, budget);
 	if (r)
 		return r;
-	return m.address < m.end ? callback(userdata, m.address, &m.place) : 0;
+	return m.address < m.end ? callback(userdata, m.address, &m.registers) : 0;
 }

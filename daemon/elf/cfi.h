@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_ELF_CFI_H
 
 /*
- * Call frame information as compilers write it (DWARF 6.4, and .eh_frame of the LSB): in goes a
- * section's bytes, out come functions and, for each place in one, where the caller's registers are.
- * Owned by the caller; no state, any thread. The bytes may be hostile.
+ * Parses call frame information as compilers write it (DWARF 6.4, and .eh_frame of the LSB): finds
+ * the functions in a section, and says for each address in one where the caller's registers are.
+ * The caller owns all memory; no state, any thread. The bytes may be hostile.
  */
 
 #include <stdbool.h>
@@ -19,19 +19,19 @@ struct cfi_section {
 	const uint8_t *data;
 	size_t size;
 	uint64_t address; /* ELF virtual address of data */
-	bool is_debug;	  /* .debug_frame, which counts offsets another way */
+	bool is_debug;	  /* .debug_frame, which encodes CIE offsets differently from .eh_frame */
 };
 
 enum cfi_rule_kind {
-	CFI_SAME,	/* unchanged by the callee */
-	CFI_UNDEFINED,	/* not to be had */
+	CFI_SAME,	/* the callee has not changed it */
+	CFI_UNDEFINED,	/* lost; for the pc: there is no caller */
 	CFI_OFFSET,	/* saved at CFA + offset */
 	CFI_REGISTER,	/* in the register whose number is offset */
-	CFI_EXPRESSION, /* saved at what the expression gives */
+	CFI_EXPRESSION, /* saved at the address that the expression computes */
 	CFI_UNKNOWN,	/* anything else */
 };
 
-/* An expression is bytes of the section. */
+/* Where a register of the caller is. expression points into the section. */
 struct cfi_rule {
 	enum cfi_rule_kind kind;
 	int64_t offset;
@@ -39,9 +39,9 @@ struct cfi_rule {
 	size_t expression_size;
 };
 
-/* The registers that matter to a walk, at one place. */
+/* The caller's registers that a walk needs, as seen from one address. */
 struct cfi_registers {
-	bool is_expression; /* the CFA is what cfa.expression gives, else register + cfa.offset */
+	bool is_expression; /* CFA: computed by cfa.expression, else cfa_register + cfa.offset */
 	unsigned int cfa_register;
 	struct cfi_rule cfa;
 	struct cfi_rule bp;
@@ -68,21 +68,22 @@ struct cfi_function {
 	size_t code_size;
 };
 
-/* Goes on while it returns 0; what else it returns ends the reading. */
+/* A callback that returns anything but 0 ends the reading. */
 typedef int (*cfi_function_fn)(void *userdata, const struct cfi_function *function);
 typedef int (*cfi_registers_fn)(void *userdata, uint64_t address,
 				const struct cfi_registers *place);
 
 /*
- * Calls back for every function. What cannot be read is skipped by its length; a length beyond the
- * section ends the reading, with 0. Otherwise what the callback returned.
+ * Calls back for every function. An entry that cannot be parsed is skipped by its length; a length
+ * beyond the section ends the reading. Returns 0, or what the callback returned.
  */
 int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, void *userdata);
 
 /*
- * Calls back at the function's start and where something changes, addresses ascending. Takes the
- * bytes of code run from *budget: -E2BIG when there are no more, for a function may name as long a
- * common part as it likes. -EBADMSG when the code cannot be understood, from there on.
+ * Executes the function's instructions. Calls back with the registers at the function's start and
+ * wherever they change, addresses ascending. The bytes executed are taken from *budget, because
+ * many functions may share one long CIE: -E2BIG when it is used up. -EBADMSG at an instruction that
+ * cannot be understood; callbacks made before it stand.
  */
 int cfi_execute(const struct cfi_section *section, const struct cfi_function *function,
 		uint64_t *budget, cfi_registers_fn callback, void *userdata);

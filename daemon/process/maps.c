@@ -20,7 +20,7 @@ struct process_maps {
 	struct module_registry *registry; /* borrowed */
 	size_t n;
 	struct process_map *items; /* sorted by start */
-	struct address_space *run;
+	struct address_space *space;
 };
 
 static void map_fini(struct process_map *map)
@@ -39,7 +39,7 @@ struct process_maps *process_maps_unref(struct process_maps *maps)
 {
 	if (!maps || atomic_fetch_sub(&maps->refs, 1) > 1)
 		return NULL;
-	address_space_free(maps->run);
+	address_space_free(maps->space);
 	for (size_t i = 0; i < maps->n; i++)
 		map_fini(&maps->items[i]);
 	free(maps->items);
@@ -67,7 +67,7 @@ const char *process_maps_name_of(const struct process_maps *maps, const struct m
 
 struct address_space *process_maps_address_space(const struct process_maps *maps)
 {
-	return maps->run;
+	return maps->space;
 }
 
 size_t process_maps_count(const struct process_maps *maps)
@@ -103,7 +103,7 @@ static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
 }
 
 /* Without memory walks find nothing mapped, and the stacks say so. */
-static void run_make(struct process_maps *maps)
+static void space_make(struct process_maps *maps)
 {
 	struct unwind *unwind = module_registry_unwind(maps->registry);
 	struct unwind_mapping *mappings;
@@ -116,15 +116,15 @@ static void run_make(struct process_maps *maps)
 		if (!maps->items[i].is_gone)
 			mappings[n++] = unwind_mapping_of(&maps->items[i]);
 	}
-	maps->run = address_space_new(unwind, mappings, n);
+	maps->space = address_space_new(unwind, mappings, n);
 	free(mappings);
 }
 
 void process_maps_add_live(struct process_maps *maps)
 {
 	/* A child may be told of when the parent it has them from has gone. */
-	if (!atomic_fetch_add(&maps->live, 1) && !maps->run)
-		run_make(maps);
+	if (!atomic_fetch_add(&maps->live, 1) && !maps->space)
+		space_make(maps);
 	for (size_t i = 0; i < maps->n; i++) {
 		if (maps->items[i].module)
 			module_add_live(maps->items[i].module);
@@ -135,7 +135,7 @@ void process_maps_add_live(struct process_maps *maps)
 void process_maps_drop_live(struct process_maps *maps)
 {
 	if (atomic_fetch_sub(&maps->live, 1) == 1)
-		maps->run = address_space_free(maps->run);
+		maps->space = address_space_free(maps->space);
 	for (size_t i = 0; i < maps->n; i++) {
 		if (maps->items[i].module)
 			module_drop_live(maps->items[i].module);
@@ -354,7 +354,7 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 	if (before && gone_add(maps, before, mappings))
 		return -ENOMEM;
 	qsort(maps->items, maps->n, sizeof(maps->items[0]), map_compare);
-	run_make(maps);
+	space_make(maps);
 	*out = TAKE(maps);
 	return 0;
 }

@@ -111,10 +111,10 @@ static struct maps_version *version_add(struct process *process, uint64_t id, bo
 
 void maps_history_add(struct process *process)
 {
-	struct address_space *run = process_maps_address_space(process->maps);
+	struct address_space *space = process_maps_address_space(process->maps);
 
-	if (run && !version_find(process, address_space_generation(run)))
-		version_add(process, address_space_generation(run), true, process->maps);
+	if (space && !version_find(process, address_space_generation(space)))
+		version_add(process, address_space_generation(space), true, process->maps);
 }
 
 void maps_history_inherit(struct process *process, const struct process *parent)

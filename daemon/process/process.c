@@ -113,13 +113,13 @@ void process_table_wake(struct process_table *table)
 
 void process_publish(struct process *process)
 {
-	struct address_space *run = process_maps_address_space(process->maps);
+	struct address_space *space = process_maps_address_space(process->maps);
 	struct unwind_owner owner = unwind_owner_of(process);
 
-	if (!run || process->has_exited || process->is_kernel || !process_is_newest(process))
+	if (!space || process->has_exited || process->is_kernel || !process_is_newest(process))
 		return;
 	maps_history_add(process);
-	unwind_process_set(run, &owner);
+	unwind_process_set(space, &owner);
 	process_maps_want_rows(process->maps);
 	process_table_wake(process->table);
 }

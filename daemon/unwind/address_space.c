@@ -6,7 +6,7 @@
 #include "daemon/unwind/internal.h"
 #include "daemon/unwind/unwind.h"
 
-/* What was freed may be written over once programs that may have seen it have ended. */
+/* Frees the segments of address spaces that are gone, once no program can be reading them. */
 static void dead_reclaim(struct unwind *unwind)
 {
 	struct unwind_dead *dead = TAKE(unwind->dead), *next;
@@ -48,7 +48,7 @@ static struct unwind_segment segment_of(const struct unwind_mapping *mapping)
 	return segment;
 }
 
-/* JITs make their code page by page: what touches is one. */
+/* Joins adjacent mappings of generated code, because JITs map it page by page. Returns how many. */
 static uint32_t segments_fill(struct unwind_segment *segments,
 			      const struct unwind_mapping *mappings, size_t n)
 {
@@ -66,8 +66,9 @@ static uint32_t segments_fill(struct unwind_segment *segments,
 	return filled;
 }
 
-static struct address_space *run_place(struct unwind *unwind, const struct unwind_segment *segments,
-				       uint32_t n, struct address_space *run)
+static struct address_space *space_place(struct unwind *unwind,
+					 const struct unwind_segment *segments, uint32_t n,
+					 struct address_space *space)
 {
 	struct unwind_segment *header;
 	uint32_t first;
@@ -79,15 +80,15 @@ static struct address_space *run_place(struct unwind *unwind, const struct unwin
 	header = &unwind->memory.segments[first];
 	for (uint32_t i = 0; i < n; i++)
 		header[1 + i] = segments[i];
-	*run = (struct address_space){
+	*space = (struct address_space){
 		.unwind = unwind,
 		.first = first + 1,
 		.n = n,
 		.generation = ++unwind->generation,
-		.dead = run->dead,
+		.dead = space->dead,
 	};
-	__atomic_store_n(&header->bias, run->generation, __ATOMIC_RELEASE);
-	return run;
+	__atomic_store_n(&header->bias, space->generation, __ATOMIC_RELEASE);
+	return space;
 }
 
 struct address_space *address_space_new(struct unwind *unwind,
@@ -95,58 +96,58 @@ struct address_space *address_space_new(struct unwind *unwind,
 {
 	size_t most = n < UNWIND_SEGMENTS_MAX ? n : UNWIND_SEGMENTS_MAX;
 	struct unwind_segment *segments = calloc(most + 1, sizeof(*segments));
-	struct address_space *run = calloc(1, sizeof(*run)), *placed = NULL;
+	struct address_space *space = calloc(1, sizeof(*space)), *placed = NULL;
 
-	if (run)
-		run->dead = calloc(1, sizeof(*run->dead));
-	if (segments && run && run->dead) {
+	if (space)
+		space->dead = calloc(1, sizeof(*space->dead));
+	if (segments && space && space->dead) {
 		uint32_t filled = segments_fill(segments, mappings, n);
 
 		pthread_mutex_lock(&unwind->lock);
-		placed = run_place(unwind, segments, filled, run);
+		placed = space_place(unwind, segments, filled, space);
 		pthread_mutex_unlock(&unwind->lock);
 	}
 	free(segments);
-	if (!placed && run) {
-		free(run->dead);
-		free(run);
+	if (!placed && space) {
+		free(space->dead);
+		free(space);
 	}
 	return placed;
 }
 
-uint64_t address_space_generation(const struct address_space *run)
+uint64_t address_space_generation(const struct address_space *space)
 {
-	return run->generation;
+	return space->generation;
 }
 
-struct address_space *address_space_free(struct address_space *run)
+struct address_space *address_space_free(struct address_space *space)
 {
 	struct unwind *unwind;
 
-	if (!run)
+	if (!space)
 		return NULL;
-	unwind = run->unwind;
+	unwind = space->unwind;
 	pthread_mutex_lock(&unwind->lock);
-	__atomic_store_n(&unwind->memory.segments[run->first - 1].bias, 0, __ATOMIC_RELEASE);
-	run->dead->range = (struct unwind_range){ run->first - 1, run->n + 1 };
-	run->dead->next = unwind->dead;
-	unwind->dead = TAKE(run->dead);
+	__atomic_store_n(&unwind->memory.segments[space->first - 1].bias, 0, __ATOMIC_RELEASE);
+	space->dead->range = (struct unwind_range){ space->first - 1, space->n + 1 };
+	space->dead->next = unwind->dead;
+	unwind->dead = TAKE(space->dead);
 	pthread_mutex_unlock(&unwind->lock);
-	free(run);
+	free(space);
 	return NULL;
 }
 
-void unwind_process_set(struct address_space *run, const struct unwind_owner *owner)
+void unwind_process_set(struct address_space *space, const struct unwind_owner *owner)
 {
-	struct unwind *unwind = run->unwind;
+	struct unwind *unwind = space->unwind;
 	struct unwind_process process = {
 		.leader_boot_ns = owner->is_exact ? owner->start_boot_ns : 0,
 		.ticks = owner->start_boot_ns / UNWIND_TICK_NS,
-		.generation = run->generation,
+		.generation = space->generation,
 		.tgid = owner->pid,
 		.exec_gen = owner->is_exact ? owner->exec_gen : UNWIND_ANY_EXEC,
-		.first = run->first,
-		.n = run->n,
+		.first = space->first,
+		.n = space->n,
 	};
 	int r;
 

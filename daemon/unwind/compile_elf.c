@@ -15,13 +15,13 @@
 #include "daemon/unwind/compile_go.h"
 #include "daemon/unwind/crt_files.h"
 
-#define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 M */
+#define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 MiB */
 #define SECTIONS_MAX	  65536
 #define PAGE_BYTES	  4096
 
 /*
- * V8's builtins, through which all JavaScript is called, are a piece of some 1.5 MiB in its program
- * or library, without information; they keep frame pointers.
+ * All JavaScript is called through V8's builtins: some 1.5 MiB of code in its program or library
+ * that has no call frame information but keeps frame pointers.
  */
 #define V8_CODE_BYTES_MIN (256 * 1024)
 #define V8_PREFIX	  "v8dbg_"
@@ -53,7 +53,7 @@ struct sections {
 	uint64_t eh_address;
 };
 
-/* The size is what the file claims: it is asked before room is made. */
+/* Decompresses a section, unless the size that the file claims is over the limit. */
 static bool section_inflate(Elf_Scn *section)
 {
 	GElf_Chdr header;
@@ -94,7 +94,7 @@ static int sections_find(Elf *elf, struct sections *out)
 	return 0;
 }
 
-/* It tells debuggers where its objects have what. */
+/* True if the file has V8: it exports constants that tell debuggers the layout of its objects. */
 static bool is_v8(Elf *elf, Elf_Scn *dynsym)
 {
 	Elf_Data *data = dynsym ? elf_getdata(dynsym, NULL) : NULL;
@@ -120,7 +120,7 @@ static int section_add(struct unwind_compiler *compiler, Elf_Scn *section, uint6
 	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
 	struct cfi_section cfi = { .address = address, .is_debug = is_debug };
 
-	/* After elf_compress() what is inside is the data, before it the raw bytes are the same. */
+	/* elf_getdata() gives the bytes after elf_compress(), elf_rawdata() those in the file. */
 	if (section && is_debug)
 		data = elf_getdata(section, NULL);
 	if (!data || !data->d_buf || data->d_size > SECTION_BYTES_MAX)
@@ -137,7 +137,7 @@ static int file_add(struct unwind_compiler *compiler, Elf *elf, const struct sec
 	return r ? r : section_add(compiler, sections->debug, 0, true);
 }
 
-/* What the build-id's own debug file says, for a file that was stripped of its information. */
+/* Adds the rows of the separate debug file, found by build-id, of a file that was stripped. */
 static int debug_file_add(struct unwind_compiler *compiler, const struct elf_file *file,
 			  const char *debug_dir)
 {
@@ -164,6 +164,18 @@ static int debug_file_add(struct unwind_compiler *compiler, const struct elf_fil
 	return r ? r : file_add(compiler, elf, &sections);
 }
 
+/* Completes the extent: where the program starts, and which code keeps frame pointers. */
+static void extent_complete(struct unwind_extent *extent, Elf *elf, const struct sections *sections,
+			    bool keeps_frame_pointers, uint64_t entry)
+{
+	extent->entry = entry;
+	extent->keeps_frame_pointers = keeps_frame_pointers;
+	if (extent->size > V8_CODE_BYTES_MIN && is_v8(elf, sections->crt.symbols)) {
+		extent->keeps_frame_pointers = true;
+		extent->kept_bytes_min = V8_CODE_BYTES_MIN;
+	}
+}
+
 int compile_elf(const struct elf_source *source, const struct elf_file *file, const char *debug_dir,
 		size_t max_words, struct unwind_rows *out)
 {
@@ -185,16 +197,11 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	if (r)
 		return r;
 	has_go = go_pclntab_open(elf, &go, &is_go);
-	extent.entry = header.e_entry;
-	extent.keeps_frame_pointers = is_go && !has_go;
-	if (extent.size > V8_CODE_BYTES_MIN && is_v8(elf, sections.crt.symbols)) {
-		extent.keeps_frame_pointers = true;
-		extent.kept_bytes_min = V8_CODE_BYTES_MIN;
-	}
+	extent_complete(&extent, elf, &sections, is_go && !has_go, header.e_entry);
 	r = unwind_compiler_new(&extent, max_words, &compiler);
 	if (r)
 		return r;
-	/* Go's own table counts first: its .debug_frame is made of that, and leaves bp out. */
+	/* Go's table comes first: its .debug_frame is made from that, and leaves bp out. */
 	if (has_go)
 		r = compile_go(compiler, source, file, &go, header.e_entry);
 	if (!r)

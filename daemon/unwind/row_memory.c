@@ -8,7 +8,7 @@
 #include "common/base.h"
 #include "daemon/base/hash.h"
 
-/* What was walked through since this long is not dropped for what others have missed. */
+/* Rows that a walk has used within this time are not evicted for rows that others have missed. */
 #define KEEP_USED_NS (5 * NS_PER_S)
 
 uint32_t row_memory_heads(const struct unwind *unwind)
@@ -49,62 +49,61 @@ static bool range_equals(struct unwind *unwind, struct unwind_range range, const
 	return is_equal;
 }
 
-/* Frames and rules, without the parts before them. */
-static struct unwind_range frames_of(const struct row_set *words)
+/* Returns where the frames and rules are: behind the words of the parts in the head. */
+static struct unwind_range frames_of(const struct row_set *set)
 {
-	return (struct unwind_range){ words->head.first + words->n_parts,
-				      words->head.n - words->n_parts };
+	return (struct unwind_range){ set->head.first + set->n_parts, set->head.n - set->n_parts };
 }
 
-static bool words_are_equal(struct unwind *unwind, const struct row_set *words,
-			    const struct unwind_rows *rows)
+static bool set_equals(struct unwind *unwind, const struct row_set *set,
+		       const struct unwind_rows *rows)
 {
 	uint32_t n;
 
-	if (words->n_parts != rows->n_parts || words->head.n != unwind_rows_head(rows) ||
-	    !range_equals(unwind, frames_of(words), rows->words + unwind_rows_frames(rows)))
+	if (set->n_parts != rows->n_parts || set->head.n != unwind_rows_head(rows) ||
+	    !range_equals(unwind, frames_of(set), rows->words + unwind_rows_frames(rows)))
 		return false;
-	for (uint32_t i = 0; i < words->n_parts; i++) {
+	for (uint32_t i = 0; i < set->n_parts; i++) {
 		size_t first = unwind_rows_part(rows, i, &n);
 
-		if (words->places[i].range.n &&
-		    (words->places[i].range.n != n ||
-		     !range_equals(unwind, words->places[i].range, rows->words + first)))
+		if (set->parts[i].range.n &&
+		    (set->parts[i].range.n != n ||
+		     !range_equals(unwind, set->parts[i].range, rows->words + first)))
 			return false;
 	}
 	return true;
 }
 
-static void words_free(struct row_set *words)
+static void set_free(struct row_set *set)
 {
-	free(words->places);
-	free(words);
+	free(set->parts);
+	free(set);
 }
 
-void row_memory_put(struct unwind *unwind, struct row_set *words)
+void row_memory_put(struct unwind *unwind, struct row_set *set)
 {
-	if (--words->refs)
+	if (--set->refs)
 		return;
-	for (struct row_set **p = &unwind->words; *p; p = &(*p)->next) {
-		if (*p == words) {
-			*p = words->next;
+	for (struct row_set **p = &unwind->row_sets; *p; p = &(*p)->next) {
+		if (*p == set) {
+			*p = set->next;
 			break;
 		}
 	}
-	for (uint32_t i = 0; i < words->n_parts; i++) {
-		struct unwind_range range = words->places[i].range;
+	for (uint32_t i = 0; i < set->n_parts; i++) {
+		struct unwind_range range = set->parts[i].range;
 
 		if (range.n)
 			range_alloc_give(&unwind->parts_alloc, range.first, range.n);
 	}
-	range_alloc_give(&unwind->heads_alloc, words->head.first, words->head.n);
-	words_free(words);
+	range_alloc_give(&unwind->heads_alloc, set->head.first, set->head.n);
+	set_free(set);
 }
 
 void row_memory_notice(struct unwind *unwind, int64_t now)
 {
-	for (struct row_set *words = unwind->words; words; words = words->next)
-		words->is_used = false;
+	for (struct row_set *set = unwind->row_sets; set; set = set->next)
+		set->is_used = false;
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++) {
 		struct unwind_table *table = &unwind->memory.tables[i];
 
@@ -112,43 +111,53 @@ void row_memory_notice(struct unwind *unwind, int64_t now)
 			continue;
 		table->used = 0;
 		unwind->files[i]->used_ns = now;
-		if (unwind->files[i]->words)
-			unwind->files[i]->words->is_used = true;
+		if (unwind->files[i]->set)
+			unwind->files[i]->set->is_used = true;
 	}
-	for (struct row_set *words = unwind->words; words; words = words->next) {
-		struct unwind_range range = { words->head.first, words->n_parts };
+	for (struct row_set *set = unwind->row_sets; set; set = set->next) {
+		struct unwind_range range = { set->head.first, set->n_parts };
 		struct unwind_part *parts;
 
-		parts = words->is_used ? (struct unwind_part *)words_map(unwind, range) : NULL;
+		parts = set->is_used ? (struct unwind_part *)words_map(unwind, range) : NULL;
 		if (!parts)
 			continue;
-		words->used_ns = now;
-		for (uint32_t i = 0; i < words->n_parts; i++) {
+		set->used_ns = now;
+		for (uint32_t i = 0; i < set->n_parts; i++) {
 			if (!parts[i].used)
 				continue;
 			parts[i].used = 0;
-			words->places[i].used_ns = now;
+			set->parts[i].used_ns = now;
 		}
 		words_unmap(unwind, (uint64_t *)parts, range);
 	}
 }
 
-/* What may go for others: all of what nobody has, or one part of it. The lowest rank goes first. */
-enum victim_rank { FORGOTTEN, NEVER_USED, NOT_USED_LATELY, NOBODYS };
-
-/* So many words, of a head or of parts, and what may go for them at most. */
-struct demand {
-	uint64_t n;
-	enum victim_rank most;
-	bool is_head;
+/*
+ * Eviction candidates, the first to be evicted first: whole sets that no live process maps, or
+ * single parts.
+ */
+enum victim_rank {
+	UNMAPPED_UNUSED, /* a set of files that no process maps, not used lately */
+	PART_NEVER_USED,
+	PART_UNUSED,   /* a part not used lately */
+	UNMAPPED_USED, /* a set of files that no process maps now, but used lately */
 };
 
+/* Room that is wanted, and what may be evicted to make it. */
+struct demand {
+	uint64_t n; /* words */
+	enum victim_rank most;
+	bool is_head; /* for a head, else for parts */
+};
+
+#define WHOLE_SET UINT32_MAX
+
 struct victim {
-	struct row_set *words;
-	uint32_t part;
+	struct row_set *set;
+	uint32_t part; /* or WHOLE_SET */
 	enum victim_rank rank;
 	int64_t used_ns;
-	uint32_t n; /* words of it */
+	uint32_t n; /* words that its eviction frees */
 };
 
 static int victim_compare(const void *a, const void *b)
@@ -162,7 +171,7 @@ static int victim_compare(const void *a, const void *b)
 	return x->n > y->n ? -1 : x->n < y->n;
 }
 
-static bool is_lately(int64_t used_ns, int64_t now)
+static bool is_recent(int64_t used_ns, int64_t now)
 {
 	return used_ns && now - used_ns < KEEP_USED_NS;
 }
@@ -180,53 +189,53 @@ struct victims {
 	size_t n;
 };
 
-static void victims_add_parts(struct victims *victims, struct row_set *words,
+static void victims_add_parts(struct victims *victims, struct row_set *set,
 			      const struct unwind_file *by, int64_t now)
 {
-	for (uint32_t i = 0; i < words->n_parts; i++) {
-		const struct row_part *place = &words->places[i];
+	for (uint32_t i = 0; i < set->n_parts; i++) {
+		const struct row_part *part = &set->parts[i];
 
-		if (!place->range.n || is_lately(place->used_ns, now) ||
-		    (by->words == words && is_missed(by, i)))
+		if (!part->range.n || is_recent(part->used_ns, now) ||
+		    (by->set == set && is_missed(by, i)))
 			continue;
 		victims->v[victims->n++] = (struct victim){
-			.words = words,
+			.set = set,
 			.part = i,
-			.rank = place->used_ns ? NOT_USED_LATELY : NEVER_USED,
-			.used_ns = place->used_ns,
-			.n = place->range.n,
+			.rank = part->used_ns ? PART_UNUSED : PART_NEVER_USED,
+			.used_ns = part->used_ns,
+			.n = part->range.n,
 		};
 	}
 }
 
 /*
- * What no walk has asked for takes the place of nothing that may be of use: neither of what live
- * processes have, nor of programs that are started again and again.
+ * Adds what may be evicted of the set. Rows that no walk has missed never displace rows that may be
+ * of use: those of live processes, and of programs that are started again and again.
  */
-static void victims_add(struct victims *victims, struct row_set *words,
-			const struct unwind_file *by, const struct demand *demand, int64_t now)
+static void victims_add(struct victims *victims, struct row_set *set, const struct unwind_file *by,
+			const struct demand *demand, int64_t now)
 {
-	bool is_used = is_lately(words->used_ns, now);
+	bool is_used = is_recent(set->used_ns, now);
 
-	if (!words->live && by->words != words && (!is_used || demand->most >= NOBODYS))
+	if (!set->live && by->set != set && (!is_used || demand->most >= UNMAPPED_USED))
 		victims->v[victims->n++] = (struct victim){
-			.words = words,
-			.part = UINT32_MAX,
-			.rank = is_used ? NOBODYS : FORGOTTEN,
-			.used_ns = words->used_ns,
-			.n = demand->is_head ? words->head.n : words->n_placed,
+			.set = set,
+			.part = WHOLE_SET,
+			.rank = is_used ? UNMAPPED_USED : UNMAPPED_UNUSED,
+			.used_ns = set->used_ns,
+			.n = demand->is_head ? set->head.n : set->n_placed,
 		};
-	if ((words->live || is_used) && demand->most >= NEVER_USED && !demand->is_head)
-		victims_add_parts(victims, words, by, now);
+	if ((set->live || is_used) && demand->most >= PART_NEVER_USED && !demand->is_head)
+		victims_add_parts(victims, set, by, now);
 }
 
 static void live_count(struct unwind *unwind)
 {
-	for (struct row_set *words = unwind->words; words; words = words->next)
-		words->live = 0;
+	for (struct row_set *set = unwind->row_sets; set; set = set->next)
+		set->live = 0;
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++)
-		if (unwind->files[i] && unwind->files[i]->words)
-			unwind->files[i]->words->live += unwind->files[i]->refs;
+		if (unwind->files[i] && unwind->files[i]->set)
+			unwind->files[i]->set->live += unwind->files[i]->refs;
 }
 
 static int victims_find(struct unwind *unwind, const struct unwind_file *by,
@@ -236,13 +245,13 @@ static int victims_find(struct unwind *unwind, const struct unwind_file *by,
 
 	row_memory_notice(unwind, now);
 	live_count(unwind);
-	for (struct row_set *words = unwind->words; words; words = words->next)
-		n += words->n_parts + 1;
+	for (struct row_set *set = unwind->row_sets; set; set = set->next)
+		n += set->n_parts + 1;
 	*out = (struct victims){ .v = calloc(n + 1, sizeof(*out->v)) };
 	if (!out->v)
 		return -ENOMEM;
-	for (struct row_set *words = unwind->words; words; words = words->next)
-		victims_add(out, words, by, demand, now);
+	for (struct row_set *set = unwind->row_sets; set; set = set->next)
+		victims_add(out, set, by, demand, now);
 	qsort(out->v, out->n, sizeof(*out->v), victim_compare);
 	return 0;
 }
@@ -254,16 +263,16 @@ void row_memory_hide(struct unwind_file *file)
 	__atomic_store_n(&table->state, UNWIND_ABSENT, __ATOMIC_RELEASE);
 }
 
-/* Walks do not find it any more: but those that run now may have. */
+/* Hides the rows from walks that begin from now on. False when out of memory. */
 static bool victim_hide(struct unwind *unwind, const struct victim *victim)
 {
-	struct row_set *words = victim->words;
-	struct unwind_range range = { words->head.first + victim->part, 1 };
+	struct row_set *set = victim->set;
+	struct unwind_range range = { set->head.first + victim->part, 1 };
 	struct unwind_part *part;
 
-	if (victim->part == UINT32_MAX) {
+	if (victim->part == WHOLE_SET) {
 		for (uint32_t i = 1; i < unwind->memory.n_tables; i++) {
-			if (unwind->files[i] && unwind->files[i]->words == words)
+			if (unwind->files[i] && unwind->files[i]->set == set)
 				row_memory_hide(unwind->files[i]);
 		}
 		return true;
@@ -278,22 +287,22 @@ static bool victim_hide(struct unwind *unwind, const struct victim *victim)
 
 static void victim_drop(struct unwind *unwind, const struct victim *victim)
 {
-	struct row_set *words = victim->words;
-	struct row_part *place;
+	struct row_set *set = victim->set;
+	struct row_part *part;
 
 	unwind->stats.evictions++;
-	if (victim->part == UINT32_MAX) {
-		words->refs = 1;
+	if (victim->part == WHOLE_SET) {
+		set->refs = 1;
 		for (uint32_t i = 1; i < unwind->memory.n_tables; i++)
-			if (unwind->files[i] && unwind->files[i]->words == words)
-				unwind->files[i]->words = NULL;
-		row_memory_put(unwind, words);
+			if (unwind->files[i] && unwind->files[i]->set == set)
+				unwind->files[i]->set = NULL;
+		row_memory_put(unwind, set);
 		return;
 	}
-	place = &words->places[victim->part];
-	range_alloc_give(&unwind->parts_alloc, place->range.first, place->range.n);
-	words->n_placed -= place->range.n;
-	*place = (struct row_part){ 0 };
+	part = &set->parts[victim->part];
+	range_alloc_give(&unwind->parts_alloc, part->range.first, part->range.n);
+	set->n_placed -= part->range.n;
+	*part = (struct row_part){ 0 };
 }
 
 static uint64_t free_words(const struct unwind *unwind)
@@ -301,9 +310,12 @@ static uint64_t free_words(const struct unwind *unwind)
 	return unwind->memory.n_words - row_memory_heads(unwind) - unwind->parts_alloc.used;
 }
 
-/* Drops n words at least, or what it can. False when there was nothing to drop. */
-static bool room_make(struct unwind *unwind, const struct unwind_file *by,
-		      const struct demand *demand, int64_t now)
+/*
+ * Evicts rows until demand->n words are freed or nothing may be evicted any more. Returns false if
+ * nothing was evicted. May wait some 10 ms for programs that run.
+ */
+static bool evict(struct unwind *unwind, const struct unwind_file *by, const struct demand *demand,
+		  int64_t now)
 {
 	struct victims victims;
 	uint64_t dropped = 0;
@@ -325,6 +337,7 @@ static bool room_make(struct unwind *unwind, const struct unwind_file *by,
 	return hidden;
 }
 
+/* Takes range->n words, evicting rows for them. False where there are none. */
 static bool range_take(struct unwind *unwind, const struct unwind_file *by, bool is_head,
 		       int64_t now, struct unwind_range *range)
 {
@@ -332,77 +345,78 @@ static bool range_take(struct unwind *unwind, const struct unwind_file *by, bool
 	struct demand demand = {
 		.n = range->n,
 		.is_head = is_head,
-		.most = by->is_needed ? NOBODYS : FORGOTTEN,
+		.most = by->is_needed ? UNMAPPED_USED : UNMAPPED_UNUSED,
 	};
 
 	while (range_alloc_take(space, range->n, &range->first))
-		if (!room_make(unwind, by, &demand, now))
+		if (!evict(unwind, by, &demand, now))
 			return false;
 	return true;
 }
 
-static bool head_write(struct unwind *unwind, const struct row_set *words,
+static bool head_write(struct unwind *unwind, const struct row_set *set,
 		       const struct unwind_rows *rows)
 {
-	struct unwind_range parts = { words->head.first, words->n_parts };
+	struct unwind_range parts = { set->head.first, set->n_parts };
 	uint64_t *mapped = words_map(unwind, parts);
 
 	if (!mapped)
 		return false;
 	memset(mapped, 0, parts.n * sizeof(*mapped));
 	words_unmap(unwind, mapped, parts);
-	return range_write(unwind, frames_of(words), rows->words + unwind_rows_frames(rows));
+	return range_write(unwind, frames_of(set), rows->words + unwind_rows_frames(rows));
 }
 
 struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *rows,
 			       const struct unwind_file *file, int64_t now)
 {
 	uint64_t hash = hash64(HASH64_SEED, rows->words, rows->n_words * sizeof(*rows->words));
-	struct row_set *words;
+	struct row_set *set;
 
-	for (words = unwind->words; words; words = words->next) {
-		/* Equal rows are kept once. The hash only proposes. */
-		if (words->hash == hash && words_are_equal(unwind, words, rows)) {
-			words->refs++;
-			return words;
+	for (set = unwind->row_sets; set; set = set->next) {
+		/* Equal hashes are not proof enough: the rows are compared. */
+		if (set->hash == hash && set_equals(unwind, set, rows)) {
+			set->refs++;
+			return set;
 		}
 	}
-	words = calloc(1, sizeof(*words));
-	if (!words)
+	set = calloc(1, sizeof(*set));
+	if (!set)
 		return NULL;
-	*words = (struct row_set){ .hash = hash, .refs = 1, .n_parts = rows->n_parts };
-	words->places = calloc(words->n_parts, sizeof(*words->places));
-	words->head.n = (uint32_t)unwind_rows_head(rows);
-	if (words->places && range_take(unwind, file, true, now, &words->head)) {
-		if (head_write(unwind, words, rows)) {
-			words->next = unwind->words;
-			unwind->words = words;
-			return words;
+	*set = (struct row_set){ .hash = hash, .refs = 1, .n_parts = rows->n_parts };
+	set->parts = calloc(set->n_parts, sizeof(*set->parts));
+	set->head.n = (uint32_t)unwind_rows_head(rows);
+	if (set->parts && range_take(unwind, file, true, now, &set->head)) {
+		if (head_write(unwind, set, rows)) {
+			set->next = unwind->row_sets;
+			unwind->row_sets = set;
+			return set;
 		}
-		range_alloc_give(&unwind->heads_alloc, words->head.first, words->head.n);
+		range_alloc_give(&unwind->heads_alloc, set->head.first, set->head.n);
 	}
-	words_free(words);
+	set_free(set);
 	return NULL;
 }
 
-/* One look of a thread at what it places. */
+/* What the functions share that place parts of one file. */
 struct filling {
 	struct unwind_file *file;
-	struct row_set *words;
+	struct row_set *set;
 	const struct unwind_rows *rows;
-	struct unwind_part *parts; /* as walks see them */
+	struct unwind_part *parts; /* mapped, as walks read them */
 	int64_t now;
 };
 
-/* The part's words are at their place: walks find it from now on. */
+/* Walks find the part from now on; its words must have been written. */
 static void part_show(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
-	filling->words->places[i].range = range;
-	filling->words->n_placed += range.n;
+	filling->set->parts[i].range = range;
+	filling->set->n_placed += range.n;
 	filling->parts[i].used = 0;
 	__atomic_store_n(&filling->parts[i].at, 2 * range.first, __ATOMIC_RELEASE);
 }
 
+/* Writes the part's words into the range and shows it. On failure the range is given back. */
 static bool part_place(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
 	struct unwind *unwind = filling->file->unwind;
@@ -417,9 +431,10 @@ static bool part_place(const struct filling *filling, uint32_t i, struct unwind_
 	return true;
 }
 
+/* Places the parts that walks have missed. False if one of them found no room. */
 static bool missed_place(const struct filling *filling)
 {
-	struct row_set *words = filling->words;
+	struct row_set *set = filling->set;
 	struct unwind_file *file = filling->file;
 	struct unwind_range range;
 	bool is_placed = true;
@@ -427,36 +442,37 @@ static bool missed_place(const struct filling *filling)
 	for (uint32_t i = 0; i < file->n_missed; i++) {
 		uint32_t part = file->missed[i];
 
-		if (part >= words->n_parts || words->places[part].range.n)
+		if (part >= set->n_parts || set->parts[part].range.n)
 			continue;
 		unwind_rows_part(filling->rows, part, &range.n);
 		if (range_take(file->unwind, file, false, filling->now, &range) &&
 		    part_place(filling, part, range))
-			words->places[part].used_ns = filling->now;
+			set->parts[part].used_ns = filling->now;
 		else
 			is_placed = false;
 	}
 	return is_placed;
 }
 
-static uint64_t absent_words(const struct row_set *words, const struct unwind_rows *rows)
+/* Returns how many words the parts have that are not placed. */
+static uint64_t absent_words(const struct row_set *set, const struct unwind_rows *rows)
 {
 	uint64_t sum = 0;
 	uint32_t n;
 
-	for (uint32_t i = 0; i < words->n_parts; i++) {
+	for (uint32_t i = 0; i < set->n_parts; i++) {
 		unwind_rows_part(rows, i, &n);
-		if (!words->places[i].range.n)
+		if (!set->parts[i].range.n)
 			sum += n;
 	}
 	return sum;
 }
 
-/* All others, where there is room for them in a row: that is most often so, and fast. */
-static bool others_place_at_once(const struct filling *filling)
+/* Places all absent parts in one range, which mostly works and is fast. False if it did not. */
+static bool absent_place_at_once(const struct filling *filling)
 {
 	struct unwind *unwind = filling->file->unwind;
-	uint64_t all = absent_words(filling->words, filling->rows);
+	uint64_t all = absent_words(filling->set, filling->rows);
 	struct unwind_range range = { .n = (uint32_t)all };
 	uint64_t *mapped;
 	uint32_t at = 0, n;
@@ -470,10 +486,10 @@ static bool others_place_at_once(const struct filling *filling)
 		range_alloc_give(&unwind->parts_alloc, range.first, range.n);
 		return false;
 	}
-	for (uint32_t i = 0; i < filling->words->n_parts; i++) {
+	for (uint32_t i = 0; i < filling->set->n_parts; i++) {
 		size_t first = unwind_rows_part(filling->rows, i, &n);
 
-		if (filling->words->places[i].range.n)
+		if (filling->set->parts[i].range.n)
 			continue;
 		memcpy(mapped + at, filling->rows->words + first, n * sizeof(*mapped));
 		part_show(filling, i, (struct unwind_range){ range.first + at, n });
@@ -483,14 +499,14 @@ static bool others_place_at_once(const struct filling *filling)
 	return true;
 }
 
-/* As many of the others as there is room for. */
-static void others_place(const struct filling *filling)
+/* Places absent parts one by one as long as there is room. */
+static void absent_place(const struct filling *filling)
 {
 	struct range_alloc *space = &filling->file->unwind->parts_alloc;
 	struct unwind_range range;
 
-	for (uint32_t i = 0; i < filling->words->n_parts; i++) {
-		if (filling->words->places[i].range.n)
+	for (uint32_t i = 0; i < filling->set->n_parts; i++) {
+		if (filling->set->parts[i].range.n)
 			continue;
 		unwind_rows_part(filling->rows, i, &range.n);
 		if (range_alloc_take(space, range.n, &range.first) ||
@@ -502,27 +518,26 @@ static void others_place(const struct filling *filling)
 bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
 {
 	struct unwind *unwind = file->unwind;
-	struct row_set *words = file->words;
-	struct unwind_range parts = { words->head.first, words->n_parts };
-	struct filling filling = { .file = file, .words = words, .rows = rows, .now = now };
-	uint64_t n = absent_words(words, rows), room = free_words(unwind);
+	struct row_set *set = file->set;
+	struct unwind_range parts = { set->head.first, set->n_parts };
+	struct filling filling = { .file = file, .set = set, .rows = rows, .now = now };
+	uint64_t n = absent_words(set, rows), n_free = free_words(unwind);
 	struct demand demand = {
-		.n = n - room,
-		.most = file->is_needed ? NEVER_USED : FORGOTTEN,
+		.n = n - n_free,
+		.most = file->is_needed ? PART_NEVER_USED : UNMAPPED_UNUSED,
 	};
-	bool is_first = !words->n_placed, is_placed;
+	bool is_first = !set->n_placed, is_placed;
 
-	/* Which of it are of use only walks will tell: all that was never used makes room for it.
-	 */
-	if (is_first && n > room)
-		room_make(unwind, file, &demand, now);
+	/* Nobody knows yet which parts walks will use, so never used ones of others make room. */
+	if (is_first && n > n_free)
+		evict(unwind, file, &demand, now);
 	filling.parts = (struct unwind_part *)words_map(unwind, parts);
 	if (!filling.parts)
 		return false;
 	is_placed = missed_place(&filling);
-	n = absent_words(words, rows);
-	if (n <= free_words(unwind) ? !others_place_at_once(&filling) : is_first && file->is_needed)
-		others_place(&filling);
+	n = absent_words(set, rows);
+	if (n <= free_words(unwind) ? !absent_place_at_once(&filling) : is_first && file->is_needed)
+		absent_place(&filling);
 	words_unmap(unwind, (uint64_t *)filling.parts, parts);
 	return is_placed;
 }

@@ -9,11 +9,14 @@
 #include "daemon/unwind/internal.h"
 #include "daemon/unwind/row_memory.h"
 
-/* A table that found no room, or could not be read, is tried again after this long. */
+/* Rows that found no room, or could not be read, are tried again after this time. */
 #define RETRY_NS (10 * NS_PER_S)
-/* Parts that walks have missed are read not before so many times what it took last: of any file. */
+/*
+ * After loading missed parts, wait this multiple of the load time before loading missed parts of
+ * any file again.
+ */
 #define AGAIN_FACTOR 32
-/* Rows of one file, of which there may be room for some parts: libLLVM has 500,000 words. */
+/* The rows of one file may take as much even if only some parts fit: libLLVM has 500,000 words. */
 #define MAX_WORDS_MIN (1024 * 1024)
 
 int unwind_new(const struct unwind_memory *memory, struct unwind **out)
@@ -51,12 +54,12 @@ struct unwind *unwind_free(struct unwind *unwind)
 		return NULL;
 	for (uint32_t i = 0; unwind->files && i < unwind->memory.n_tables; i++)
 		free(unwind->files[i]);
-	while (unwind->words) {
-		struct row_set *words = unwind->words;
+	while (unwind->row_sets) {
+		struct row_set *set = unwind->row_sets;
 
-		unwind->words = words->next;
-		free(words->places);
-		free(words);
+		unwind->row_sets = set->next;
+		free(set->parts);
+		free(set);
 	}
 	HASH_ITER (hh, unwind->codes, code, next) {
 		HASH_DELETE(hh, unwind->codes, code);
@@ -97,7 +100,7 @@ void unwind_stats(struct unwind *unwind, struct unwind_stats *out)
 	out->max_segments = unwind->memory.n_segments;
 	out->segments = unwind->segments_alloc.used;
 	for (uint32_t i = 1; i < unwind->memory.n_tables; i++)
-		out->tables += unwind->files[i] && unwind->files[i]->words;
+		out->tables += unwind->files[i] && unwind->files[i]->set;
 	pthread_mutex_unlock(&unwind->lock);
 }
 
@@ -110,8 +113,8 @@ void unwind_notice(struct unwind *unwind)
 
 static void file_destroy(struct unwind_file *file)
 {
-	if (file->words)
-		row_memory_put(file->unwind, file->words);
+	if (file->set)
+		row_memory_put(file->unwind, file->set);
 	file->unwind->files[file->table] = NULL;
 	free(file);
 }
@@ -133,7 +136,7 @@ static struct unwind_file *file_find(struct unwind *unwind, const struct file_st
 	return NULL;
 }
 
-/* A table number that nobody has any more, when all are given out. */
+/* Frees the number of a file without references, when all are given out. Returns 0 for none. */
 static uint32_t file_recycle(struct unwind *unwind)
 {
 	struct unwind_file *oldest = NULL;
@@ -196,14 +199,14 @@ void unwind_file_put(struct unwind_file *file)
 	pthread_mutex_unlock(&file->unwind->lock);
 }
 
-/* With the lock held. */
+/* Records that a walk ended at the address if its part is absent. With the lock held. */
 static void missed_add(struct unwind_file *file, uint64_t address)
 {
 	uint64_t part = (address - file->base) >> UNWIND_PART_SHIFT;
-	const struct row_set *words = file->words;
+	const struct row_set *set = file->set;
 
 	if (address < file->base || part > UINT32_MAX >> UNWIND_PART_SHIFT ||
-	    (words && (part >= words->n_parts || words->places[part].range.n)))
+	    (set && (part >= set->n_parts || set->parts[part].range.n)))
 		return;
 	for (uint32_t i = 0; i < file->n_missed; i++)
 		if (file->missed[i] == part)
@@ -220,7 +223,7 @@ void unwind_file_need(struct unwind_file *file, uint64_t address)
 		file->retry_ns = file->is_too_big ? file->retry_ns : 0;
 	}
 	missed_add(file, address);
-	missed_add(file, address - 1); /* behind a call, which may be a part's last instruction */
+	missed_add(file, address - 1); /* after a call that is the last instruction of a part */
 	pthread_mutex_unlock(&file->unwind->lock);
 }
 
@@ -240,38 +243,39 @@ bool unwind_file_is_wanted(struct unwind_file *file)
 	bool is_wanted;
 
 	pthread_mutex_lock(&file->unwind->lock);
-	is_wanted = (!file->words || file->n_missed) && table_of(file)->state != UNWIND_NO_ROWS &&
-		    now >= (file->words ? file->unwind->again_ns : 0) && now >= file->retry_ns;
+	is_wanted = (!file->set || file->n_missed) && table_of(file)->state != UNWIND_NO_ROWS &&
+		    now >= (file->set ? file->unwind->again_ns : 0) && now >= file->retry_ns;
 	pthread_mutex_unlock(&file->unwind->lock);
 	return is_wanted;
 }
 
+/* Walks find the file's rows from now on. */
 static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 {
 	struct unwind_table *table = table_of(file);
 
-	table->parts = file->words->head.first;
+	table->parts = file->set->head.first;
 	table->n_parts = rows->n_parts;
 	table->n_frames = rows->n_frames;
 	table->n_words = rows->n_frames + 2 * rows->n_rules;
 	__atomic_store_n(&table->state, UNWIND_LOADED, __ATOMIC_RELEASE);
 }
 
-/* False where there was no room for what walks have missed. */
+/* Loads the rows as far as there is room. Returns false if missed parts found none. */
 static bool file_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
 {
 	struct unwind *unwind = file->unwind;
-	bool is_new = !file->words, is_placed;
+	bool is_new = !file->set, is_placed;
 
 	if (is_new)
-		file->words = row_memory_get(unwind, rows, file, now);
-	if (!file->words)
+		file->set = row_memory_get(unwind, rows, file, now);
+	if (!file->set)
 		return false;
 	if (file->is_needed)
-		file->used_ns = file->words->used_ns = now;
+		file->used_ns = file->set->used_ns = now;
 	is_placed = row_memory_fill(file, rows, now);
-	if (!file->words->n_placed && !file->is_needed) {
-		row_memory_put(unwind, TAKE(file->words));
+	if (!file->set->n_placed && !file->is_needed) {
+		row_memory_put(unwind, TAKE(file->set));
 		return false;
 	}
 	if (is_new)
@@ -287,7 +291,7 @@ void unwind_file_load(struct unwind_file *file, const struct unwind_rows *rows, 
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	pthread_mutex_lock(&unwind->lock);
-	if (file->words)
+	if (file->set)
 		unwind->again_ns = now + AGAIN_FACTOR * took_ns;
 	file->retry_ns = now + RETRY_NS;
 	if (error == -ENODATA || error == -ENOEXEC) {
