@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_QUERY_ANSWER_H
 
 /*
- * An answer while it is made: the arena its strings and arrays come from and the windows whose
- * stacks it borrows. Used by the query files only; see daemon/query/query.h for what others see.
+ * Private to the query room: an answer, and the functions that translate the daemon's structs into
+ * those of the wire. An answer owns its memory (an arena) and the windows whose stacks its reply
+ * refers to. It is made and used by one thread; daemon/query/query.h is what others see of it.
  */
 
 #include "common/arena.h"
@@ -14,27 +15,29 @@
 #include "daemon/store/timeline.h"
 #include "proto/wire.h"
 
-/* With all their frames they are less than a reply may be long. */
+/* So few that a reply of calls with the deepest stacks does not exceed the longest message. */
 enum { CALLS_A_REPLY = 16 };
 
 struct answer {
-	struct arena *arena;
+	struct arena *arena;	     /* strings and arrays of the reply */
 	struct timeline *timeline;   /* of the session in the range, or NULL */
 	struct store *store;	     /* borrowed; whose reader it is */
 	struct store_reader *reader; /* NULL: not opened, or there is nothing to read */
 	struct aggregate *aggregate;
-	struct session *session;	  /* a reference, or NULL */
-	struct arena *step;		  /* of a stream: what one reply is made of, */
-	struct call taken[CALLS_A_REPLY]; /* with the stacks that it borrows */
+	struct session *session; /* a reference, or NULL */
+	/* A stream of calls: what the last of its replies was made of. */
+	struct arena *step;
+	struct call taken[CALLS_A_REPLY];
 	size_t n_taken;
 	uint64_t position;	   /* in the session's calls */
-	uint64_t missed;	   /* of them, and not told of yet */
-	bool kernel_addresses;	   /* of whom streams them */
+	uint64_t missed;	   /* calls missed and not reported yet */
+	bool kernel_addresses;	   /* whether the streaming client may see them */
 	struct session **sessions; /* references */
 	size_t n_sessions;
-	union wire_reply reply;
+	union wire_reply reply; /* the member of the method that was asked */
 };
 
+/* Returns an empty answer, NULL when out of memory. */
 struct answer *answer_new(void);
 
 struct store;
@@ -45,55 +48,64 @@ struct store;
  */
 struct store_reader *answer_reader(struct answer *answer, struct store *store);
 
-/* The probe of this name; -ENOENT with *error. */
+/* Finds a probe by its name. 0, or -ENOENT with *error. */
 int query_kind(const char *name, enum probe_kind *out, struct wire_error *error);
 
 struct session_request;
 
-/* What a client asks for as a session is made of it; borrows. -EINVAL or -ENOENT with *error. */
+/*
+ * Translates a Start request into the request that a session is made of, which borrows from it.
+ * 0, or -EINVAL or -ENOENT with *error.
+ */
 int query_request(uid_t uid, const struct wire_start_request *wire, struct session_request *out,
 		  struct wire_error *error);
 
-/* Fills *error, returns -ENOENT. */
+/* Fills *error: no session has this name or number. Returns -ENOENT. */
 int query_unknown_session(const char *text, struct wire_error *error);
 
-/* The losses that are not zero, as wire structs; *out untouched when out of memory. */
+/* Sets *out to the losses that are not zero. 0, or -ENOMEM with *out unchanged. */
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out);
 
 struct openwait_stats;
 
-/* User stacks of open waits that cannot be had, and why; empty: all can. NULL: out of memory. */
+/*
+ * Says, for a sentence, which user stacks of open waits cannot be read and why. Empty if all can;
+ * NULL when out of memory.
+ */
 const char *answer_unread(struct arena *arena, const struct openwait_stats *stats);
 
-/* The probes as wire structs. 0 or -ENOMEM. */
+/* Sets *out to all kinds of probes and their state. 0 or -ENOMEM. */
 int answer_probe_list(struct recorder *recorder, struct arena *arena, struct wire_probes *out);
 
-/* The flags a stack may have on the wire, NULL behind the last: for who gives them words. */
+/* Returns the i-th flag that a stack may have on the wire; NULL behind the last. */
 const char *answer_stack_flag(size_t i);
 
 struct session;
 
-/* A session as it is now; borrows its filter. 0 or -ENOMEM. */
+/* Sets *out to the present state of a session; borrows its filter. 0 or -ENOMEM. */
 int answer_session(struct arena *arena, struct session *session, struct wire_session *out);
 
 struct answer_row_options {
-	int64_t min_wait_ns;
+	int64_t min_wait_ns; /* the minimum of the session, for the row of waits below it */
 	bool by_thread;
-	bool kernel_addresses;	   /* whether the peer may see them */
-	struct recorder *lines_of; /* source lines are wanted: who has what they need; else NULL */
+	bool kernel_addresses;	   /* whether the client may see them */
+	struct recorder *lines_of; /* finds source lines with its parts; NULL: none are wanted */
 };
 
-/* Lets go of what the last reply of a stream was made of. */
+/* Frees what the last reply of a stream was made of. */
 void answer_step_fini(struct answer *answer);
 
-/* Calls as wire structs, with their times as they are. 0 or -ENOMEM. */
+/* Sets *out to the calls, with times by CLOCK_MONOTONIC. 0 or -ENOMEM. */
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
 		 struct wire_calls *out);
 
-void answer_process(const struct process_info *info, struct arena *arena, struct wire_process *out);
+/* Sets *row to a row of this process (borrowed) without any of the optional fields. */
+void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row);
 
-/* Rows for the groups [0, n) into answer->reply.snapshot; stacks are made once and shared. 0,
- * -ENOMEM. */
+/* Sets *out to n buckets without the empty ones at the end. 0 or -ENOMEM. */
+int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out);
+
+/* Sets answer->snapshot.rows to a row for each of n groups. 0 or -ENOMEM. */
 int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
 		const struct answer_row_options *options);
 

@@ -12,17 +12,12 @@
 #include "daemon/query/answer_stacks.h"
 #include "daemon/query/snapshot_internal.h"
 
-static int compare_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? 1 : a > b ? -1 : 0;
-}
-
-/* What does not end is not behind what took long. */
+/* An operation that does not end counts with its age: it belongs to those that take long. */
 static int by_total(const void *x, const void *y)
 {
 	const struct aggregate_io_group *const *a = x, *const *b = y;
-	int r = compare_u64((*a)->io.total_ns + (*a)->io.oldest_ns,
-			    (*b)->io.total_ns + (*b)->io.oldest_ns);
+	int r = COMPARE_DESCENDING((*a)->io.total_ns + (*a)->io.oldest_ns,
+				   (*b)->io.total_ns + (*b)->io.oldest_ns);
 
 	return r ? r : memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
 }
@@ -30,7 +25,7 @@ static int by_total(const void *x, const void *y)
 static int by_max(const void *x, const void *y)
 {
 	const struct aggregate_io_group *const *a = x, *const *b = y;
-	int r = compare_u64((*a)->io.max_ns, (*b)->io.max_ns);
+	int r = COMPARE_DESCENDING((*a)->io.max_ns, (*b)->io.max_ns);
 
 	return r ? r : by_total(x, y);
 }
@@ -38,12 +33,12 @@ static int by_max(const void *x, const void *y)
 static int by_count(const void *x, const void *y)
 {
 	const struct aggregate_io_group *const *a = x, *const *b = y;
-	int r = compare_u64((*a)->io.count, (*b)->io.count);
+	int r = COMPARE_DESCENDING((*a)->io.count, (*b)->io.count);
 
 	return r ? r : by_total(x, y);
 }
 
-/* As they came, and in each window the most first. */
+/* Oldest window first, and within a window by total. */
 static int by_window(const void *x, const void *y)
 {
 	const struct aggregate_io_group *const *a = x, *const *b = y;
@@ -135,35 +130,17 @@ static int io_wire(struct arena *arena, const struct aggregate_io_group *group,
 	return wire->op && wire->layer ? 0 : -ENOMEM;
 }
 
-static int buckets_wire(struct arena *arena, const uint64_t *buckets, struct int_list *out)
-{
-	size_t n = IO_BUCKETS_N, i;
-	int64_t *v;
-
-	while (n > 0 && !buckets[n - 1])
-		n--;
-	v = arena_array(arena, n + 1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		v[i] = (int64_t)buckets[i];
-	*out = (struct int_list){ .v = v, .n = n };
-	return 0;
-}
-
 static int row_wire(struct answer *answer, const struct aggregate_io_group *group,
 		    struct answer_stacks *stacks, struct wire_row *row)
 {
 	const struct window_io *io = &group->io;
 	struct arena *arena = answer->arena;
-	struct process_info info;
 	int r;
 
-	process_info(group->image->process, &info);
-	answer_process(&info, arena, &row->process);
-	row->tid = row->state_bits = row->blocked_ns = row->runnable_ns = WIRE_ABSENT;
-	row->unseen = row->open = row->open_ns = row->max_end = row->max_tid = WIRE_ABSENT;
-	row->window = group->key.window ? group->key.window : WIRE_ABSENT;
+	answer_row_init(arena, group->image->process, row);
+	row->throttled_ns = 0; /* not absent, as ever; io.throttled_ns has the time */
+	if (group->key.window)
+		row->window = group->key.window;
 	row->comm = row->process.comm;
 	row->count = (int64_t)io->count;
 	row->total_ns = (int64_t)io->total_ns;
@@ -172,7 +149,7 @@ static int row_wire(struct answer *answer, const struct aggregate_io_group *grou
 		row->max_end = group->max_end_real_ns;
 		row->max_tid = io->max_tid;
 	}
-	r = buckets_wire(arena, group->buckets, &row->buckets);
+	r = answer_buckets(arena, group->buckets, IO_BUCKETS_N, &row->buckets);
 	if (!r)
 		r = io_wire(arena, group, &row->io);
 	if (!r)

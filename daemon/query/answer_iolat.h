@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_QUERY_ANSWER_IOLAT_H
 
 /*
- * Rows of I/O for an answer: in comes what was merged and the request's order, out come wire rows,
- * with the arena's memory. Used by the query files only.
+ * Makes the rows of an iolat answer from its groups of operations, in the order that was asked for.
+ * Memory is the arena's. Private to the query room; one thread.
  */
 
 #include <stdint.h>
@@ -13,13 +13,14 @@
 
 struct snapshot_question;
 
-/* Fills snapshot.rows, shown and rest. 0 or -ENOMEM. */
+/* Fills snapshot.rows, and .shown and .rest with the sums of rows shown and left out. 0, -ENOMEM.
+ */
 int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question,
 		      const struct answer_row_options *options);
 
 /*
- * The value below which so many hundredths of the counts are, taken to lie evenly in their bucket
- * (see IO_BUCKETS); at most max_ns. -1 where nothing is counted.
+ * Estimates a percentile of lengths from IO_BUCKETS_N buckets, supposing that the lengths in a
+ * bucket are spread evenly. At most max_ns; -1 if the buckets are empty.
  */
 int64_t io_percentile(const uint64_t *buckets, unsigned int percent, uint64_t max_ns);
 

@@ -5,44 +5,61 @@
 #include "daemon/query/answer_stacks.h"
 #include "daemon/window/task_state.h"
 
-void answer_process(const struct process_info *info, struct arena *arena, struct wire_process *out)
+void answer_row_init(struct arena *arena, struct process *process, struct wire_row *row)
 {
-	*out = (struct wire_process){
-		.pid = info->id.pid,
-		.start = info->start_real_ns,
-		.comm = arena_strdup(arena, info->comm),
-		.exe = info->exe ? arena_strdup(arena, info->exe) : NULL,
-		.cgroup = info->cgroup ? arena_strdup(arena, info->cgroup) : NULL,
-		.kernel = info->is_kernel,
-		.exited = info->has_exited,
+	struct process_info info;
+
+	process_info(process, &info);
+	*row = (struct wire_row){
+		.process = {
+			.pid = info.id.pid,
+			.start = info.start_real_ns,
+			.comm = arena_strdup(arena, info.comm),
+			.exe = info.exe ? arena_strdup(arena, info.exe) : NULL,
+			.cgroup = info.cgroup ? arena_strdup(arena, info.cgroup) : NULL,
+			.kernel = info.is_kernel,
+			.exited = info.has_exited,
+		},
+		.tid = WIRE_ABSENT,
+		.state_bits = WIRE_ABSENT,
+		.blocked_ns = WIRE_ABSENT,
+		.runnable_ns = WIRE_ABSENT,
+		.throttled_ns = WIRE_ABSENT,
+		.open = WIRE_ABSENT,
+		.open_ns = WIRE_ABSENT,
+		.unseen = WIRE_ABSENT,
+		.max_ns = WIRE_ABSENT,
+		.max_end = WIRE_ABSENT,
+		.max_tid = WIRE_ABSENT,
+		.window = WIRE_ABSENT,
 	};
 }
 
-static int row_buckets(struct arena *arena, const struct aggregate_group *group,
-		       struct int_list *out)
+int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out)
 {
-	int64_t *buckets;
-	size_t n = WAIT_BUCKETS, i;
+	int64_t *v;
+	size_t i;
 
-	while (n > 0 && !group->buckets[n - 1])
+	while (n > 0 && !buckets[n - 1])
 		n--;
-	buckets = arena_array(arena, n + 1, sizeof(*buckets));
-	if (!buckets)
+	v = arena_array(arena, n + 1, sizeof(*v));
+	if (!v)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
-		buckets[i] = (int64_t)group->buckets[i];
-	*out = (struct int_list){ .v = buckets, .n = n };
+		v[i] = (int64_t)buckets[i];
+	*out = (struct int_list){ .v = v, .n = n };
 	return 0;
 }
 
-/* What only waits have. */
-static int row_waits(struct answer_stacks *stacks, const struct aggregate_group *group,
-		     struct wire_row *row)
+/* Fills the fields of a row of waits. 0 or -ENOMEM. */
+static int waits_wire(struct answer_stacks *stacks, const struct aggregate_group *group,
+		      struct wire_row *row)
 {
 	row->state = group->is_short ? "-" : task_states_letter(group->state);
 	row->state_bits = group->state & STATE_TASK_MASK;
 	row->blocked_ns = (int64_t)group->blocked_ns;
 	row->runnable_ns = (int64_t)group->runnable_ns;
+	/* offwake does not record throttling. */
 	row->throttled_ns = group->key.waker ? WIRE_ABSENT : (int64_t)group->throttled_ns;
 	row->open = (int64_t)group->open;
 	row->open_ns = (int64_t)group->open_ns;
@@ -54,7 +71,7 @@ static int row_waits(struct answer_stacks *stacks, const struct aggregate_group 
 		row->max_tid = group->max_tid;
 		row->max_comm = arena_strndup(stacks->arena, group->max_comm, COMM_LEN);
 	}
-	return row_buckets(stacks->arena, group, &row->buckets);
+	return answer_buckets(stacks->arena, group->buckets, WAIT_BUCKETS, &row->buckets);
 }
 
 static int link_wire(struct answer_stacks *stacks, const struct window_link *link,
@@ -104,21 +121,17 @@ static int waker_wire(struct answer_stacks *stacks, const struct window_waker *w
 static int row_wire(struct answer_stacks *stacks, const struct aggregate_group *group,
 		    struct wire_row *row)
 {
-	struct process_info info;
 	int r = 0;
 
-	process_info(group->image->process, &info);
-	answer_process(&info, stacks->arena, &row->process);
-	row->tid = stacks->options->by_thread ? group->image->tid : WIRE_ABSENT;
+	answer_row_init(stacks->arena, group->image->process, row);
+	if (stacks->options->by_thread)
+		row->tid = group->image->tid;
 	row->comm = arena_strndup(stacks->arena, group->key.comm, COMM_LEN);
 	row->idle = group->is_idle;
 	row->count = (int64_t)group->count;
 	row->total_ns = (int64_t)(group->on_ns + group->blocked_ns + group->runnable_ns);
-	row->state_bits = row->blocked_ns = row->runnable_ns = row->throttled_ns = WIRE_ABSENT;
-	row->unseen = row->open = row->open_ns = row->max_ns = WIRE_ABSENT;
-	row->max_end = row->max_tid = row->window = WIRE_ABSENT;
 	if (!group->is_sample)
-		r = row_waits(stacks, group, row);
+		r = waits_wire(stacks, group, row);
 	if (!r && group->is_short)
 		return answer_short_stack(stacks, &row->kernel);
 	if (!r)

@@ -50,6 +50,9 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question *question,
 			  const struct answer_row_options *options);
 
+/* For qsort(): the larger one first. Evaluates its arguments twice. */
+#define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))
+
 /* Adds one row with this total to the sums of rows that are shown, left out or hidden. */
 void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns);
 

@@ -11,15 +11,10 @@ static uint64_t group_total(const struct aggregate_group *group)
 	return group->on_ns + group->blocked_ns + group->runnable_ns;
 }
 
-static int compare_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? 1 : a > b ? -1 : 0;
-}
-
 static int by_total(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = compare_u64(group_total(*a), group_total(*b));
+	int r = COMPARE_DESCENDING(group_total(*a), group_total(*b));
 
 	return r ? r : memcmp(&(*a)->key, &(*b)->key, sizeof((*a)->key));
 }
@@ -27,7 +22,7 @@ static int by_total(const void *x, const void *y)
 static int by_max(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = compare_u64((*a)->max_ns, (*b)->max_ns);
+	int r = COMPARE_DESCENDING((*a)->max_ns, (*b)->max_ns);
 
 	return r ? r : by_total(x, y);
 }
@@ -35,20 +30,15 @@ static int by_max(const void *x, const void *y)
 static int by_count(const void *x, const void *y)
 {
 	const struct aggregate_group *const *a = x, *const *b = y;
-	int r = compare_u64((*a)->count, (*b)->count);
+	int r = COMPARE_DESCENDING((*a)->count, (*b)->count);
 
 	return r ? r : by_total(x, y);
-}
-
-static int compare_i64(int64_t a, int64_t b)
-{
-	return a < b ? 1 : a > b ? -1 : 0;
 }
 
 static int rows_by_total(const void *x, const void *y)
 {
 	const struct wire_row *a = x, *b = y;
-	int r = compare_i64(a->total_ns, b->total_ns);
+	int r = COMPARE_DESCENDING(a->total_ns, b->total_ns);
 
 	if (!r)
 		r = strcmp(a->key, b->key);
@@ -58,7 +48,7 @@ static int rows_by_total(const void *x, const void *y)
 static int rows_by_max(const void *x, const void *y)
 {
 	const struct wire_row *a = x, *b = y;
-	int r = compare_i64(a->max_ns, b->max_ns);
+	int r = COMPARE_DESCENDING(a->max_ns, b->max_ns);
 
 	return r ? r : rows_by_total(x, y);
 }
@@ -66,7 +56,7 @@ static int rows_by_max(const void *x, const void *y)
 static int rows_by_count(const void *x, const void *y)
 {
 	const struct wire_row *a = x, *b = y;
-	int r = compare_i64(a->count, b->count);
+	int r = COMPARE_DESCENDING(a->count, b->count);
 
 	return r ? r : rows_by_total(x, y);
 }
