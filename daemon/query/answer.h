@@ -105,7 +105,7 @@ void answer_row_init(struct arena *arena, struct process *process, struct wire_r
 /* Sets *out to n buckets without the empty ones at the end. 0 or -ENOMEM. */
 int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struct int_list *out);
 
-/* Sets answer->snapshot.rows to a row for each of n groups. 0 or -ENOMEM. */
+/* Sets answer->reply.snapshot.rows to a row for each of n groups. 0 or -ENOMEM. */
 int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
 		const struct answer_row_options *options);
 

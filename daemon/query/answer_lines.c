@@ -2,24 +2,32 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/base.h"
 #include "daemon/query/answer_stacks.h"
 #include "daemon/query/notes.h"
 #include "daemon/session/recorder.h"
 #include "daemon/symbol/source_lines.h"
 
-/* Where a handler returns to: the frame after it was interrupted, and called nothing. */
+/*
+ * True for the function that a signal handler returns to. The frame after it was interrupted by
+ * the signal: its address is not a return address.
+ */
 static bool is_trampoline(const struct frame *frame)
 {
 	static const char *const names[] = { "__restore_rt", "__kernel_rt_sigreturn" };
 
-	for (size_t i = 0; frame->name && i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; frame->name && i < ARRAY_SIZE(names); i++)
 		if (strcmp(frame->name, names[i]) == 0)
 			return true;
 	return false;
 }
 
-/* An address in the instruction: a return address is behind its call. False where there is none. */
-static bool frame_place(const struct stack *stack, size_t i, uint64_t *address_out)
+/*
+ * Finds the offset in the file at which to look up the source line of a frame. A return address
+ * points behind the call instruction, so one is subtracted to get into it. False if the frame is in
+ * no file.
+ */
+static bool frame_file_offset(const struct stack *stack, size_t i, uint64_t *offset_out)
 {
 	const struct frame *frame = stack->frames[i];
 	bool is_call = i > 0 && !is_trampoline(stack->frames[i - 1]);
@@ -27,20 +35,20 @@ static bool frame_place(const struct stack *stack, size_t i, uint64_t *address_o
 	if (frame->kind != FRAME_NATIVE || !frame->file_id || !frame->module ||
 	    frame->module[0] != '/' || (stack->flags & STACK_IS_AMBIGUOUS))
 		return false;
-	*address_out = frame->file_offset - is_call;
+	*offset_out = frame->file_offset - is_call;
 	return true;
 }
 
-static int stack_ask(struct source_lines *lines, const struct stack *stack)
+static int stack_lines_add(struct source_lines *lines, const struct stack *stack)
 {
-	uint64_t address;
+	uint64_t offset;
 	size_t i;
 	int r = 0;
 
 	for (i = 0; i < stack->n_frames && !r; i++)
-		if (frame_place(stack, i, &address))
+		if (frame_file_offset(stack, i, &offset))
 			r = source_lines_add(lines, stack->frames[i]->file_id,
-					     stack->frames[i]->module, address);
+					     stack->frames[i]->module, offset);
 	return r;
 }
 
@@ -58,7 +66,7 @@ static int source_make(struct arena *arena, const struct source_frame *line, boo
 	return 0;
 }
 
-/* One frame as it is in the code, behind what was inlined into it. */
+/* Makes n frames of one: the functions that were inlined into it, and then the frame itself. */
 static int frame_expand(struct arena *arena, const struct wire_frame *frame,
 			const struct source_frame *line, size_t n, struct wire_frame *out)
 {
@@ -79,11 +87,11 @@ static int frame_expand(struct arena *arena, const struct wire_frame *frame,
 static const struct source_frame *frame_lines(const struct source_lines *lines,
 					      const struct stack *stack, size_t i, size_t *n_out)
 {
-	uint64_t address;
+	uint64_t offset;
 
 	*n_out = 0;
-	return frame_place(stack, i, &address)
-		       ? source_lines_find(lines, stack->frames[i]->file_id, address, n_out)
+	return frame_file_offset(stack, i, &offset)
+		       ? source_lines_find(lines, stack->frames[i]->file_id, offset, n_out)
 		       : NULL;
 }
 
@@ -136,7 +144,7 @@ int answer_lines(struct answer *answer, struct answer_stacks *stacks)
 		return r;
 	HASH_ITER (hh, stacks->entries, entry, next)
 		if (!r && entry->stack->process)
-			r = stack_ask(lines, entry->stack);
+			r = stack_lines_add(lines, entry->stack);
 	if (!r)
 		r = source_lines_run(lines, recorder->lines);
 	HASH_ITER (hh, stacks->entries, entry, next)

@@ -9,17 +9,17 @@
 const char *answer_unread(struct arena *arena, const struct openwait_stats *stats)
 {
 	if (stats->state == OPENWAIT_FAILED)
-		return arena_printf(arena, "user stacks of waits that go on, before they end: %s",
+		return arena_printf(arena, "user stacks of waits that have not ended: %s",
 				    stats->reason);
 	if (stats->held_up_by)
 		return arena_printf(arena,
-				    "user stacks of waits that go on: reading that of process "
-				    "%" PRIu32 ", which hangs, does not come to an end",
+				    "user stacks of waits that have not ended: process %" PRIu32
+				    " hangs, and so does reading its stacks",
 				    stats->held_up_by);
 	return "";
 }
 
-/* What the hook cannot see, and what the host lets nobody see. */
+/* Lists, in words, what the probe cannot see, and what the host hides from all of BPF. */
 static int blind_wire(struct arena *arena, struct session *session,
 		      const struct probe_status *status, struct wire_strs *out)
 {
@@ -42,12 +42,12 @@ static int blind_wire(struct arena *arena, struct session *session,
 	hidden = drain_hidden(&drain);
 	if (!hidden)
 		return 0;
-	blind[out->n] =
-		arena_printf(arena,
-			     "threads that the host hides from BPF while they run, its init's or "
-			     "a CPU's idle one, and requests of disks that end meanwhile: %" PRIu64
-			     " switches show it",
-			     hidden);
+	blind[out->n] = arena_printf(
+		arena,
+		"threads that the host hides from BPF while they run (its init or a "
+		"CPU's idle thread), and disk requests that end while these run: %" PRIu64
+		" context switches show that it does",
+		hidden);
 	return blind[out->n++] ? 0 : -ENOMEM;
 }
 

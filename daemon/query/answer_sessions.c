@@ -6,7 +6,7 @@
 #include "daemon/query/answer.h"
 #include "daemon/session/session.h"
 
-/* Fills what only sessions of calls have; for others it is absent. */
+/* Fills the fields that only sessions of calls have; for others they are absent. */
 static void session_calls_wire(struct session *session, const struct drain_stats *stats,
 			       struct wire_session *out)
 {
@@ -21,7 +21,7 @@ static void session_calls_wire(struct session *session, const struct drain_stats
 		return;
 	out->function = info->function;
 	out->file = session_file(session);
-	/* Of an earlier run it is not known any more. */
+	/* Of a session of an earlier run of stackd the number is not known. */
 	if (session_functions(session))
 		out->functions = (int64_t)session_functions(session);
 	out->count = (int64_t)(counts->samples - counts->filtered);

@@ -43,8 +43,8 @@ static int stack_flags_wire(struct arena *arena, unsigned int flags, struct wire
 }
 
 /*
- * From the start of the function, or of the file where there is no function. What is in no file is
- * only a number, any number, as a walk by frame pointers finds it: that is the address.
+ * Returns the offset of a frame in its function, or in its file if the function is unknown. There
+ * is none without a file: a walk by frame pointers may end with any number as an address.
  */
 static int64_t frame_offset(const struct answer_stacks *stacks, const struct frame *frame)
 {
@@ -58,7 +58,7 @@ static int64_t frame_offset(const struct answer_stacks *stacks, const struct fra
 	return (int64_t)offset;
 }
 
-/* An id that two stacks claimed names neither: its frames are not shown. */
+/* Makes the frames of a stack; if two stacks have this id, one frame says so instead. */
 static int stack_frames_wire(struct answer_stacks *stacks, const struct stack *stack,
 			     struct wire_frames *out)
 {
@@ -124,7 +124,6 @@ int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
 	return 0;
 }
 
-/* Waits under the minimum have one frame that says so. */
 int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **out)
 {
 	struct wire_stack *stack = arena_alloc(stacks->arena, sizeof(*stack));

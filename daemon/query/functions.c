@@ -7,7 +7,7 @@
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
 
-/* As many names as surely go into one reply. */
+/* The most names in one reply: it stays below the longest message. */
 enum { NAMES_MAX = 5000 };
 
 static int names_make(struct answer *answer, const struct targets *targets, size_t n)
@@ -61,7 +61,8 @@ int query_functions(struct recorder *recorder, const struct query_peer *peer, co
 		return -ENOMEM;
 	if (request->max != WIRE_ABSENT && request->max < 0)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "max",
-				      "%" PRId64 ": a number of names, from 0 on", request->max);
+				      "%" PRId64 " is not a number of names: 0 or more",
+				      request->max);
 	if (request->max != WIRE_ABSENT && request->max < NAMES_MAX)
 		max = (size_t)request->max;
 	r = targets_search(request->function, request->regexp == 1, NULL, &targets, error);

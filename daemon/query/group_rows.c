@@ -7,7 +7,8 @@
 
 #include "common/base.h"
 
-struct keyed {
+/* A row and the key that it is grouped by. */
+struct keyed_row {
 	const struct wire_row *row;
 	const char *key;
 };
@@ -28,7 +29,7 @@ enum group_by group_by_parse(const char *text)
 	return GROUP_BY_NONE;
 }
 
-/* Every wait of the kernel's is in one of these, so that they tell nothing. */
+/* True for the functions that every wait in the kernel ends in: a group of them says nothing. */
 static bool frame_is_scheduler(const struct wire_frame *frame)
 {
 	static const char *const names[] = { "__schedule", "schedule", "io_schedule",
@@ -53,8 +54,9 @@ static const struct wire_frame *stack_leaf(const struct wire_stack *stack, bool 
 }
 
 /*
- * Of a sample, where the CPU was: in the kernel, if it was there. Of a wait, where the program
- * waits: in the kernel, all wait in a few functions.
+ * Returns the frame that a row is grouped by. For a sample it is where the CPU was: in the kernel
+ * if there is a kernel stack. For a wait it is where the program waits, since in the kernel all
+ * programs wait in the same few functions.
  */
 static const struct wire_frame *row_leaf(const struct wire_row *row)
 {
@@ -79,8 +81,7 @@ static const char *row_key(const struct wire_row *row, enum group_by by)
 	leaf = row_leaf(row);
 	if (!leaf)
 		return "[no stack]";
-	/* A frame that is none says why, whatever is asked for; the kernel proper is a module too.
-	 */
+	/* A pseudo frame says why there is no other; the kernel proper counts as a module. */
 	if (by == GROUP_BY_FUNCTION || strcmp(leaf->kind, "pseudo") == 0)
 		key = leaf->name;
 	else if (leaf->module)
@@ -97,7 +98,7 @@ static bool row_is_short(const struct wire_row *row)
 	return row->state && strcmp(row->state, "-") == 0;
 }
 
-static int compare_groups(const struct keyed *x, const struct keyed *y)
+static int compare_groups(const struct keyed_row *x, const struct keyed_row *y)
 {
 	int r = strcmp(x->key, y->key);
 
@@ -108,14 +109,14 @@ static int compare_groups(const struct keyed *x, const struct keyed *y)
 
 static int compare_keyed(const void *a, const void *b)
 {
-	const struct keyed *x = a, *y = b;
+	const struct keyed_row *x = a, *y = b;
 	int r = compare_groups(x, y);
 
 	return r ? r : (x->row > y->row) - (x->row < y->row);
 }
 
-/* A sum of what may be absent in both. */
-static void add(int64_t *sum, int64_t value)
+/* Adds a value to a sum; either of them may be absent. */
+static void add_optional(int64_t *sum, int64_t value)
 {
 	if (value != WIRE_ABSENT)
 		*sum = *sum == WIRE_ABSENT ? value : *sum + value;
@@ -153,12 +154,12 @@ static int row_add(struct arena *arena, struct wire_row *sum, const struct wire_
 {
 	sum->count += row->count;
 	sum->total_ns += row->total_ns;
-	add(&sum->blocked_ns, row->blocked_ns);
-	add(&sum->runnable_ns, row->runnable_ns);
-	add(&sum->throttled_ns, row->throttled_ns);
-	add(&sum->open, row->open);
-	add(&sum->open_ns, row->open_ns);
-	add(&sum->unseen, row->unseen);
+	add_optional(&sum->blocked_ns, row->blocked_ns);
+	add_optional(&sum->runnable_ns, row->runnable_ns);
+	add_optional(&sum->throttled_ns, row->throttled_ns);
+	add_optional(&sum->open, row->open);
+	add_optional(&sum->open_ns, row->open_ns);
+	add_optional(&sum->unseen, row->unseen);
 	if (sum->state_bits != WIRE_ABSENT && row->state_bits != WIRE_ABSENT)
 		sum->state_bits |= row->state_bits;
 	if (sum->state && row->state && strcmp(sum->state, row->state) != 0)
@@ -167,8 +168,8 @@ static int row_add(struct arena *arena, struct wire_row *sum, const struct wire_
 	return buckets_add(arena, sum, row);
 }
 
-/* The first row of a group, without what is only its own. */
-static struct wire_row row_begin(const struct keyed *keyed)
+/* Begins a group with its first row, without the fields that only this row has. */
+static struct wire_row row_begin(const struct keyed_row *keyed)
 {
 	struct wire_row row = *keyed->row;
 
@@ -182,7 +183,7 @@ static struct wire_row row_begin(const struct keyed *keyed)
 int group_rows(struct arena *arena, enum group_by by, const struct wire_rows *rows,
 	       struct wire_rows *out)
 {
-	struct keyed *keyed = arena_array(arena, rows->n + 1, sizeof(*keyed));
+	struct keyed_row *keyed = arena_array(arena, rows->n + 1, sizeof(*keyed));
 	struct wire_row *grouped = arena_array(arena, rows->n + 1, sizeof(*grouped));
 	size_t i, n = 0;
 	int r = 0;
@@ -190,7 +191,7 @@ int group_rows(struct arena *arena, enum group_by by, const struct wire_rows *ro
 	if (!keyed || !grouped)
 		return -ENOMEM;
 	for (i = 0; i < rows->n; i++)
-		keyed[i] = (struct keyed){ &rows->v[i], row_key(&rows->v[i], by) };
+		keyed[i] = (struct keyed_row){ &rows->v[i], row_key(&rows->v[i], by) };
 	qsort(keyed, rows->n, sizeof(*keyed), compare_keyed);
 	for (i = 0; i < rows->n && !r; i++) {
 		if (i && compare_groups(&keyed[i - 1], &keyed[i]) == 0)

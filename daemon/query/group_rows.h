@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_QUERY_GROUP_ROWS_H
 
 /*
- * Rows of an answer by what many of them have in common: rows with names in, fewer rows out, each
- * with a key and the sums. Everything is the arena's. Any thread.
+ * Groups rows of an answer that have a name in common: by thread name, cgroup, module or function.
+ * Takes rows whose frames have names, returns fewer rows, each with a key and sums. Memory is the
+ * arena's. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -21,12 +22,12 @@ enum group_by {
 	GROUP_BY_FUNCTION,
 };
 
-/* GROUP_BY_NONE for any other word. */
+/* Returns GROUP_BY_NONE for NULL and for any other word. */
 enum group_by group_by_parse(const char *text);
 
 /*
- * rows become *out: one for each key, idle and short waits on their own, by
- * key. Their process is one of those they stand for. 0 or -ENOMEM.
+ * Sets *out to one row for each key, in order of the keys; idle rows and sums of short waits get
+ * rows of their own. The process of a row is any one of those that it stands for. 0 or -ENOMEM.
  */
 int group_rows(struct arena *arena, enum group_by by, const struct wire_rows *rows,
 	       struct wire_rows *out);

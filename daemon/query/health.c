@@ -8,7 +8,7 @@
 #include "daemon/query/unseen.h"
 #include "daemon/store/store.h"
 
-/* Of one reason, over some windows. */
+/* The losses for one reason, summed over windows. */
 struct recent_loss {
 	uint64_t count;
 	size_t windows;
@@ -41,10 +41,11 @@ static int loss_problem(struct arena *arena, const struct recent_loss *sum, unsi
 
 	moment_text(sum->newest->start_ns + sum->newest->real_offset_ns, now, when);
 	*out = arena_printf(arena,
-			    "%" PRIu64 " lost in %zu of the last 10 minutes' windows of %s, the "
+			    "%s: %" PRIu64 " lost in %zu window%s of the last 10 minutes, the "
 			    "newest %" PRIu64 " from %s: %s",
-			    sum->count, sum->windows, probe_kind_name(sum->newest->kind),
-			    sum->newest->seq, when, window_loss_name(loss));
+			    probe_kind_name(sum->newest->kind), sum->count, sum->windows,
+			    sum->windows == 1 ? "" : "s", sum->newest->seq, when,
+			    window_loss_name(loss));
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -57,6 +58,7 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	for (kind = 0; kind < PROBE_KIND_N; kind++) {
 		for (loss = 0; loss < WINDOW_LOST_N; loss++) {
 			sum = loss_sum(list, kind, loss);
+			/* LOST_IO_PROCESS: counted after all, in a row for several processes. */
 			if (!sum.count || loss == LOST_IO_PROCESS ||
 			    (is_hiding && loss == LOST_IO_UNSEEN))
 				continue;
@@ -104,7 +106,7 @@ static void store_problems(struct recorder *recorder, struct arena *arena, const
 	if (store.problem[0])
 		problems[(*n)++] = arena_strdup(arena, store.problem);
 	if (store.dropped_queue + store.dropped_write)
-		problems[(*n)++] = "windows did not get to disk, see store";
+		problems[(*n)++] = "some windows were not written to disk: see store";
 }
 
 static void cut_problems(struct recorder *recorder, struct arena *arena, const char **problems,
@@ -122,14 +124,12 @@ static void cut_problems(struct recorder *recorder, struct arena *arena, const c
 		session_stats(session, &stats);
 		if (stats.last_ns < due)
 			problems[(*n)++] = arena_printf(arena,
-							"the last cut of %s is overdue: the drain "
-							"does not keep up",
+							"the open window of %s is overdue: stackd "
+							"does not keep up with its events",
 							probe_kind_name(kind));
 	}
 }
 
-/* Healthy: everything enabled is on, the drains are on time, names can be had, nothing gets lost.
- */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out)
 {
 	const char **problems = arena_array(answer->arena, HEALTH_MAX_PROBLEMS, sizeof(*problems));
@@ -149,12 +149,16 @@ int health_problems(struct recorder *recorder, const struct answer *answer, stru
 	}
 	cut_problems(recorder, answer->arena, problems, &n);
 	if (kernel)
-		problems[n++] = arena_printf(answer->arena, "no kernel names: /proc/kallsyms: %s",
+		problems[n++] = arena_printf(answer->arena,
+					     "no names of kernel functions: /proc/kallsyms: %s",
 					     strerror(-kernel));
 	store_problems(recorder, answer->arena, problems, &n);
 	r = recent_losses(recorder, answer->arena, problems, &n);
 	if (r)
 		return r;
+	for (i = 0; i < n; i++)
+		if (!problems[i])
+			return -ENOMEM;
 	*out = (struct wire_strs){ .v = problems, .n = n };
 	return 0;
 }

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_QUERY_HEALTH_H
 
 /*
- * What is wrong now, in words: in go the recorder and the windows of the last minutes, out come
- * problems for `status`. None: the daemon is healthy. Strings are the arena's. Any thread.
+ * Finds problems of the running daemon for `stackctl status`: an enabled probe that is not on,
+ * windows that are overdue or lost events, names or a disk that cannot be read or written. The
+ * daemon is healthy if there are none. Strings are the arena's or static; any thread.
  */
 
 #include <stdbool.h>
@@ -17,26 +18,25 @@
 #include "daemon/store/history.h"
 #include "proto/wire.h"
 
-/* Whatever was lost longer ago is no problem of today; status.lost has it still. */
+/* Losses longer ago are no problem of today; they remain in status.lost. */
 #define HEALTH_LOSS_NS (600 * NS_PER_S)
 
 enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
 
-/* The recorder's own problems, of the probes in the answer, and those of its windows. 0 or -ENOMEM.
- */
+/* Sets *out to all problems; answer->reply.status has its probes already. 0 or -ENOMEM. */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
 /*
- * Whether the host hides threads from BPF (drain_hidden): iolat does not see requests that end
- * meanwhile. That is no problem of the recorder's; its answers, and what probes are blind to, say
- * so.
+ * True if the host hides threads from BPF while they run, see drain_hidden(). iolat cannot see disk
+ * requests that end during that time. This is not listed as a problem: nothing can be done about
+ * it, and the probe's blind spots and the notes of its answers name it.
  */
 bool health_host_is_hiding(struct recorder *recorder);
 
 /*
- * Of these windows, see history_lossy(), oldest first: one problem for each reason of loss, at
- * problems[*n] on. now: ns since the epoch. Where the host hides threads from BPF, requests that
- * end meanwhile are no problem: nothing can be done about it, and answers count them. 0 or -ENOMEM.
+ * Adds a problem for each probe and reason of loss in these windows (oldest first, from
+ * history_lossy()) at problems[*n], and counts *n up. now: ns since the epoch. is_hiding: of
+ * health_host_is_hiding(); requests that BPF does not see are left out then. 0 or -ENOMEM.
  */
 int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
 		  const char **problems, size_t *n);

@@ -10,22 +10,33 @@
 
 enum { NOTES_MAX = 9 };
 
-static const char *length_text(int64_t ns, char text[static DURATION_TEXT_MAX])
+struct note_list {
+	const char *v[NOTES_MAX];
+	size_t n;
+	bool has_failed; /* a note could not be made: out of memory */
+};
+
+static void note_add(struct note_list *list, const char *note)
 {
-	duration_format(ns, text);
-	return text;
+	if (note && list->n < ARRAY_SIZE(list->v))
+		list->v[list->n++] = note;
+	else
+		list->has_failed = true;
 }
 
-/* Rows begin at the minimum; under it there are no lengths at all. */
-static int64_t edge_low(const struct filter *filter, const struct notes_facts *facts)
+/*
+ * Returns the least length that the filter shows of waits known by bucket only. No bucket has
+ * waits below the session's minimum.
+ */
+static int64_t shown_from(const struct filter *filter, const struct notes_facts *facts)
 {
-	int64_t edge = (int64_t)wait_bucket_least_ns(wait_bucket((uint64_t)filter->min_ns));
+	int64_t from = (int64_t)wait_bucket_least_ns(wait_bucket((uint64_t)filter->min_ns));
 
-	return edge > facts->min_wait_ns ? edge : facts->min_wait_ns;
+	return from > facts->min_wait_ns ? from : facts->min_wait_ns;
 }
 
-/* The first that is too long; INT64_MAX: none is. */
-static int64_t edge_high(const struct filter *filter)
+/* Returns the least length that is too long to be shown; INT64_MAX if none is. */
+static int64_t shown_below(const struct filter *filter)
 {
 	unsigned int bucket;
 
@@ -35,58 +46,53 @@ static int64_t edge_high(const struct filter *filter)
 	return bucket + 1 < WAIT_BUCKETS ? (int64_t)wait_bucket_least_ns(bucket + 1) : INT64_MAX;
 }
 
-static bool has_edges(const struct filter *filter, const struct notes_facts *facts)
+/* The filter asks for lengths, but most waits are known only by the bucket of their length. */
+static void note_lengths(struct note_list *list, struct arena *arena, const struct filter *filter,
+			 const struct notes_facts *facts)
 {
-	int64_t high = edge_high(filter);
+	char from_text[DURATION_TEXT_MAX], below_text[DURATION_TEXT_MAX];
+	int64_t from = shown_from(filter, facts), below = shown_below(filter);
 
-	if (facts->open_only || high <= facts->min_wait_ns)
-		return false;
-	return filter->min_ns > facts->min_wait_ns || high != INT64_MAX;
+	if (facts->open_only || below <= facts->min_wait_ns)
+		return;
+	if (filter->min_ns <= facts->min_wait_ns && below == INT64_MAX)
+		return;
+	duration_format(from, from_text);
+	if (below != INT64_MAX)
+		duration_format(below, below_text);
+	note_add(list, arena_printf(arena,
+				    "a window keeps the exact length of the longest wait at each "
+				    "stack, and only a power of two for the others: of the others, "
+				    "those from %s%s%s are shown",
+				    from_text, below == INT64_MAX ? "" : " to below ",
+				    below == INT64_MAX ? "" : below_text));
 }
 
-static char *note_edges(struct arena *arena, const struct filter *filter,
-			const struct notes_facts *facts)
+/* Waits below the minimum are one sum for each thread: all of them are shown, or none. */
+static void note_short_waits(struct note_list *list, struct arena *arena,
+			     const struct filter *filter, const struct notes_facts *facts)
 {
-	char low[DURATION_TEXT_MAX], high[DURATION_TEXT_MAX];
-	int64_t below = edge_high(filter);
+	char minimum[DURATION_TEXT_MAX], asked[DURATION_TEXT_MAX];
 
-	return arena_printf(arena,
-			    "of waits at one place in a window the longest is known exactly, the "
-			    "others by power of two: of these are shown those from %s%s%s",
-			    length_text(edge_low(filter, facts), low),
-			    below == INT64_MAX ? "" : " to below ",
-			    below == INT64_MAX ? "" : length_text(below, high));
-}
-
-/* Waits under the minimum are one sum a thread: shown or left out as a whole. */
-static char *note_short(struct arena *arena, const struct filter *filter,
-			const struct notes_facts *facts)
-{
-	char least[DURATION_TEXT_MAX], edge[DURATION_TEXT_MAX];
-
-	duration_format(facts->min_wait_ns, least);
-	if (filter->has_states)
-		return arena_printf(arena, "waits under %s are left out: their state is not kept",
-				    least);
-	if (filter->min_ns > 0)
-		return arena_printf(arena,
-				    "waits under %s are left out, also those from %s: how long "
-				    "each was is not kept",
-				    least, length_text(filter->min_ns, edge));
-	return arena_printf(arena,
-			    "all waits under %s are shown, also those over %s: how long each was "
-			    "is not kept",
-			    least, length_text(filter->max_ns, edge));
-}
-
-static bool has_short(const struct filter *filter, const struct notes_facts *facts)
-{
 	if (!facts->short_waits || facts->open_only)
-		return false;
+		return;
+	duration_format(facts->min_wait_ns, minimum);
+	duration_format(filter->min_ns > 0 ? filter->min_ns : filter->max_ns, asked);
 	if (filter->has_states)
-		return true;
-	return filter->min_ns > 0 ? filter->min_ns < facts->min_wait_ns
-				  : filter->max_ns < facts->min_wait_ns;
+		note_add(list,
+			 arena_printf(arena,
+				      "waits under %s are left out: their state is not recorded",
+				      minimum));
+	else if (filter->min_ns > 0 && filter->min_ns < facts->min_wait_ns)
+		note_add(list, arena_printf(arena,
+					    "waits under %s are left out, also those from %s: the "
+					    "length of each is not recorded",
+					    minimum, asked));
+	else if (filter->min_ns <= 0 && filter->max_ns < facts->min_wait_ns)
+		note_add(list, arena_printf(arena,
+					    "all waits under %s are shown, also those over %s: the "
+					    "length of each is not recorded",
+					    minimum, asked));
 }
 
 int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n)
@@ -107,46 +113,40 @@ int notes_append(struct arena *arena, struct wire_strs *notes, const char *const
 int notes_make(struct arena *arena, const struct filter *filter, const struct notes_facts *facts,
 	       struct wire_strs *out)
 {
-	const char **notes = arena_array(arena, NOTES_MAX, sizeof(*notes));
 	int kernel = facts->kernel_names_error;
-	size_t n = 0, i;
+	struct note_list list = {};
 
-	if (!notes)
-		return -ENOMEM;
 	if (facts->unseen)
-		notes[n++] = facts->unseen;
+		note_add(&list, facts->unseen);
 	if (facts->unread && facts->unread[0])
-		notes[n++] = arena_printf(arena, "not to be had are %s", facts->unread);
-	if (has_edges(filter, facts))
-		notes[n++] = note_edges(arena, filter, facts);
+		note_add(&list, arena_printf(arena, "missing: %s", facts->unread));
+	note_lengths(&list, arena, filter, facts);
 	if (facts->has_estimates)
-		notes[n++] = arena_strdup(arena, "where one place has waits on both sides of an "
-						 "edge, their time is an estimate");
-	if (has_short(filter, facts))
-		notes[n++] = note_short(arena, filter, facts);
+		note_add(&list, "where a stack has waits both inside and outside of the lengths "
+				"asked for, their time is an estimate");
+	note_short_waits(&list, arena, filter, facts);
 	if (facts->is_late)
-		notes[n++] =
-			arena_strdup(arena, "stackd is too busy to end its open window in time: "
-					    "what came last is missing");
+		note_add(&list, "stackd is too busy to end its open window in time: the newest "
+				"data is missing");
 	if (kernel)
-		notes[n++] = arena_printf(arena, "no kernel names: /proc/kallsyms: %s%s",
-					  strerror(-kernel),
-					  kernel == -EPERM ? " (sysctl kernel.kptr_restrict)" : "");
+		note_add(&list,
+			 arena_printf(arena, "no names of kernel functions: /proc/kallsyms: %s%s",
+				      strerror(-kernel),
+				      kernel == -EPERM ? " (sysctl kernel.kptr_restrict)" : ""));
 	if (facts->merged)
-		notes[n++] = arena_printf(
-			arena,
-			"%" PRIu64 " windows are longer ones, made of several to save "
-			"room on disk: sums and the longest waits are exact, the edges "
-			"of the range are rounded to them",
-			facts->merged);
+		note_add(&list,
+			 arena_printf(arena,
+				      "%" PRIu64 " windows were combined from several to save disk "
+				      "space: sums and the longest waits are exact, but the range "
+				      "begins and ends at the edges of these longer windows",
+				      facts->merged));
 	if (facts->bad)
-		notes[n++] = arena_printf(arena,
-					  "%" PRIu64 " windows on disk could not be read: see "
-					  "the gaps",
-					  facts->bad);
-	for (i = 0; i < n; i++)
-		if (!notes[i])
-			return -ENOMEM;
-	*out = (struct wire_strs){ .v = notes, .n = n };
-	return 0;
+		note_add(&list, arena_printf(arena,
+					     "%" PRIu64 " windows on disk could not be read: see "
+					     "the gaps",
+					     facts->bad));
+	if (list.has_failed)
+		return -ENOMEM;
+	*out = (struct wire_strs){};
+	return notes_append(arena, out, list.v, list.n);
 }

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_QUERY_NOTES_H
 
 /*
- * What the reader of an answer has to know to read its numbers right: in go the filter and what
- * the merge found, out come sentences. Strings are the arena's. Any thread.
+ * Writes the notes of an answer: sentences that a reader needs in order to read its numbers
+ * right, such as "waits under 100 us are left out: their state is not recorded". Takes the filter
+ * and facts about the data. Strings are the arena's or static. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -15,19 +16,19 @@
 #include "proto/wire.h"
 
 struct notes_facts {
-	int64_t min_wait_ns;  /* shorter waits have no stack, no state and no length of their own */
-	uint64_t short_waits; /* of the threads asked for */
-	const char *unseen;   /* of those asked for, as a sentence; NULL: all were seen */
-	const char *unread;   /* user stacks that are not read, and why; NULL or empty: none */
-	bool has_estimates;   /* of the time of waits within the filter's edges */
-	bool open_only;	      /* waits that go on: each is known exactly */
-	bool is_late;	      /* the newest window could not be waited for */
-	uint64_t merged;      /* windows from disk that are several made one */
-	uint64_t bad;	      /* windows on disk that could not be read */
-	int kernel_names_error; /* 0, or the negative errno of reading them */
+	int64_t min_wait_ns;  /* shorter waits are recorded without stack, state and length */
+	uint64_t short_waits; /* number of such waits of the threads that the filter selects */
+	const char *unseen;   /* which ids of the filter no window has; NULL: all were found */
+	const char *unread; /* which user stacks could not be read, and why; NULL or empty: none */
+	bool has_estimates; /* the time of some rows within the filter's lengths is estimated */
+	bool open_only;	    /* only open waits, whose length is known exactly */
+	bool is_late;	    /* the open window did not end in time, so the newest data is missing */
+	uint64_t merged;    /* number of windows from disk that were combined from several */
+	uint64_t bad;	    /* number of windows on disk that could not be read */
+	int kernel_names_error; /* 0, or the negative errno of reading the kernel's names */
 };
 
-/* 0 or -ENOMEM. */
+/* Sets *out to the notes that apply, most important first. 0 or -ENOMEM. */
 int notes_make(struct arena *arena, const struct filter *filter, const struct notes_facts *facts,
 	       struct wire_strs *out);
 

@@ -84,7 +84,7 @@ static int session_find(struct recorder *recorder, const struct wire_snapshot_re
 
 	if (!request->probe == !request->session)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "probe",
-				      "a probe or a session: one of them");
+				      "name either a probe or a session");
 	if (request->session)
 		return query_past_find(recorder, answer, request->session, error);
 	r = query_kind(request->probe, &kind, error);

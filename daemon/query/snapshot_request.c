@@ -17,7 +17,7 @@ static int order_parse(const char *text, enum snapshot_order *order, struct wire
 		*order = SNAPSHOT_BY_COUNT;
 	else
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "sort",
-				      "%.40s is no order: total, max or count", text);
+				      "%.40s: the order is total, max or count", text);
 	return 0;
 }
 
@@ -67,7 +67,7 @@ static int by_parse(const char *text, struct aggregate_options *options, enum gr
 		*by = AGGREGATE_BY_PROCESS;
 	else if (strcmp(text, "operation") == 0 || strcmp(text, "window") == 0)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
-				      "%s: of iolat only", text);
+				      "%s: only iolat has such rows", text);
 	else
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%.40s: stack, thread, process, comm, cgroup, module or "
@@ -115,7 +115,8 @@ int snapshot_question_init(struct snapshot_question *question,
 
 	if (request->top != WIRE_ABSENT && request->top < 0)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "top",
-				      "%" PRId64 ": a number of rows, 0 for all", request->top);
+				      "%" PRId64 " is not a number of rows; 0 means all",
+				      request->top);
 	question->top = request->top > 0 ? (size_t)request->top : SIZE_MAX;
 	question->is_reversed = request->reverse == 1;
 	question->with_idle = request->idle == 1;
@@ -144,7 +145,7 @@ int snapshot_question_init(struct snapshot_question *question,
 					clock_ns(CLOCK_REALTIME), &question->range, error);
 	if (!r && question->options.open_only && question->group)
 		r = wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
-				   "%.40s: open waits are by stack, thread or process",
+				   "%.40s: open waits have rows by stack, thread or process",
 				   request->by);
 	return r;
 }

@@ -116,7 +116,7 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 	history_list_fini(&list);
 }
 
-/* Of the probes that are always on; a session of a client has losses of its own. */
+/* Sums the losses of the always-on probes. Each session of a client reports its own. */
 static void losses_sum(struct recorder *recorder, uint64_t *lost)
 {
 	struct drain_stats stats;
@@ -129,7 +129,7 @@ static void losses_sum(struct recorder *recorder, uint64_t *lost)
 	}
 	if (health_host_is_hiding(recorder))
 		lost[LOST_IO_UNSEEN] = 0;
-	lost[LOST_IO_PROCESS] = 0; /* all of it is counted; how often, the limit says */
+	lost[LOST_IO_PROCESS] = 0; /* nothing is lost; the hits of the limit count these */
 }
 
 static int64_t time_or_absent(int64_t ns)
@@ -137,7 +137,7 @@ static int64_t time_or_absent(int64_t ns)
 	return ns == INT64_MIN ? WIRE_ABSENT : ns;
 }
 
-/* Without one there is nothing to tell. */
+/* Adds the state of the store; without a store the reply has no such field. */
 static int store_make(struct recorder *recorder, struct answer *answer)
 {
 	struct wire_store *store;

@@ -13,7 +13,7 @@
 #include "common/base.h"
 #include "daemon/query/aggregate_internal.h"
 
-/* So many ids are looked for, and so many named; an interface for scripts takes more. */
+/* A script may ask for thousands of ids: only the first are checked, and fewer are named. */
 enum { CHECKED_MAX = 256, NAMED_MAX = 8 };
 
 enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels */
@@ -39,21 +39,21 @@ static const struct aggregate_image_info *find_thread(const struct aggregate *ag
 	return NULL;
 }
 
-/* Whether there is such a process now; a thread has the id of its process as the first one only. */
-static bool is_there(int64_t pid)
+/* True if a process with this pid exists now; a thread that is not its first one does not count. */
+static bool process_exists(int64_t pid)
 {
 	return pid > 0 && pid <= PID_MAX &&
 	       (syscall(SYS_tgkill, (pid_t)pid, (pid_t)pid, 0) == 0 || errno == EPERM);
 }
 
-/* A process that was not seen; what looks like one may be a thread, as in the output of top -H. */
+/* Describes a pid that no window has. It may be a tid, as top -H and others print them. */
 static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t pid,
 			 enum probe_kind kind, bool is_live)
 {
 	const struct aggregate_image_info *info = find_thread(aggregate, pid);
 
-	if (!info && is_live && is_there(pid))
-		fprintf(out, "process %" PRId64 " is there, and %s", pid, probe_kind_unseen(kind));
+	if (!info && is_live && process_exists(pid))
+		fprintf(out, "process %" PRId64 " exists, but %s", pid, probe_kind_unseen(kind));
 	else if (!info)
 		fprintf(out, "no process %" PRId64 " was seen in the range", pid);
 	else
@@ -61,7 +61,7 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 			info->process.comm, info->process.id.pid, pid);
 }
 
-/* The ids that were not seen, a clause each. Returns how many. */
+/* Writes a clause for each id of the filter that no window has. Returns how many there are. */
 static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
 {
@@ -80,7 +80,7 @@ static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 			filter->tids.v[i]);
 	}
 	if (n > NAMED_MAX)
-		fprintf(out, "; nor were %zu more", n - NAMED_MAX);
+		fprintf(out, "; and %zu more were not seen", n - NAMED_MAX);
 	return n;
 }
 
@@ -107,13 +107,14 @@ int unseen_note(struct arena *arena, const struct aggregate *aggregate,
 	return *out ? 0 : -ENOMEM;
 }
 
-static void describe_text(FILE *out, const char *what, const char *text)
+/* Writes a name that the filter asks for behind its prefix, if there is one. */
+static void describe_text(FILE *out, const char *prefix, const char *text)
 {
 	if (text)
-		fprintf(out, "%s%.100s", what, text);
+		fprintf(out, "%s%.100s", prefix, text);
 }
 
-/* Ids may have been seen, but not with the name or in the cgroup. */
+/* All ids of the filter were seen, but none of them with the name or in the cgroup it asks for. */
 static void describe_filter(FILE *out, const struct wire_filter *filter)
 {
 	fputs("no thread", out);

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_QUERY_UNSEEN_H
 
 /*
- * Who was asked for and is not in the answer, in words: in go a merge, its filter and what was
- * recorded, out come a note or an error. Any thread.
+ * Explains which processes and threads that a filter asks for are not in an answer, and why: as a
+ * note if other threads are in it, as an error if none is. No state; any thread.
  */
 
 #include "common/arena.h"
@@ -13,20 +13,21 @@
 #include "proto/wire.h"
 
 /*
- * Ids of the filter that no window had, while others were there. The note is the arena's, NULL
- * where there is nothing to say. is_live: what is recorded is of this host, now. 0 or -ENOMEM.
+ * Sets *out to a note, in the arena's memory, about the ids of the filter that no window has; NULL
+ * if there are none. is_live: the windows are of this host and running daemon, so that a process
+ * that exists now may be looked for. 0 or -ENOMEM.
  */
 int unseen_note(struct arena *arena, const struct aggregate *aggregate,
 		const struct wire_filter *filter, enum probe_kind kind, bool is_live,
 		const char **out);
 
-/* Nobody of the filter was seen. Returns -ENODATA, or -ENOMEM. */
+/* Fills *error for a filter that selected no thread at all. Returns -ENODATA, or -ENOMEM. */
 int unseen_error(const struct aggregate *aggregate, const struct wire_filter *filter,
 		 enum probe_kind kind, bool is_live, struct wire_error *error);
 
 enum { MOMENT_TEXT = 64 };
 
-/* A time since the epoch for a message: 14:00:00 UTC, with its date where it is not today's. */
+/* Writes a time since the epoch for a message: "14:00:00 UTC", with a date unless it is today. */
 void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT]);
 
 #endif

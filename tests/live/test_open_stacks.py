@@ -60,7 +60,7 @@ time.sleep(1)
 daemon = Daemon("window.length=2s")
 daemon.cut()
 probe = next(p for p in daemon.status()["probes"] if p["name"] == "offcpu")
-unread = [b for b in probe.get("blind", []) if "waits that go on" in b]
+unread = [b for b in probe.get("blind", []) if "waits that have not ended" in b]
 if unread:
     skip(f"this kernel: {unread[0]}")
 wait_until(lambda: are_whole(daemon, programs), 30, "whole stacks of all that sleep")

@@ -30,7 +30,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Exactly these, each by a part of its text. */
+/* Checks that there are exactly these notes, each by a part of its text. */
 static void assert_notes(const char *first, const char *second)
 {
 	size_t n = first ? second ? 2 : 1 : 0;
@@ -47,7 +47,7 @@ static void assert_notes(const char *first, const char *second)
 static void test_nothing_to_say(void **state)
 {
 	assert_notes(NULL, NULL);
-	/* All rows are at least so long, and what is shorter is rightly left out. */
+	/* All rows are that long, and leaving out shorter waits is what was asked for. */
 	filter.min_ns = 100 * US;
 	assert_notes(NULL, NULL);
 }
@@ -55,12 +55,12 @@ static void test_nothing_to_say(void **state)
 static void test_edges(void **state)
 {
 	filter.min_ns = 300 * US;
-	assert_notes("shown those from 262.1 us", NULL);
+	assert_notes("those from 262.1 us are shown", NULL);
 	filter.max_ns = 1000 * US;
-	assert_notes("shown those from 262.1 us to below 1.048 ms", NULL);
-	filter.min_ns = 110 * US; /* its bucket begins under the minimum */
-	assert_notes("shown those from 100 us to below 1.048 ms", NULL);
-	/* Beyond the last bucket nothing is too long. */
+	assert_notes("those from 262.1 us to below 1.048 ms are shown", NULL);
+	filter.min_ns = 110 * US; /* its bucket begins below the minimum */
+	assert_notes("those from 100 us to below 1.048 ms are shown", NULL);
+	/* In the last bucket no length is too long. */
 	filter.min_ns = 0;
 	filter.max_ns = INT64_MAX - 1;
 	assert_notes(NULL, NULL);
@@ -77,7 +77,7 @@ static void test_a_late_window(void **state)
 {
 	facts.is_late = true;
 	facts.open_only = true;
-	assert_notes("what came last is missing", NULL);
+	assert_notes("the newest data is missing", NULL);
 }
 
 static void test_open_waits_are_exact(void **state)

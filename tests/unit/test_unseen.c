@@ -118,7 +118,7 @@ static void test_who_is_there(void **state)
 	struct wire_error error;
 
 	assert_int_equal(unseen_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
-	assert_non_null(strstr(error.message, " is there, and was in no sample of the range"));
+	assert_non_null(strstr(error.message, " exists, but was in no sample of the range"));
 	free((char *)error.what);
 	free((char *)error.message);
 	/* What another host or boot recorded is none of who is here. */
@@ -142,7 +142,7 @@ static void test_many_were_not(void **state)
 	assert_int_equal(unseen_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
-	assert_non_null(strstr(note, "; nor were 12 more"));
+	assert_non_null(strstr(note, "; and 12 more were not seen"));
 	aggregate_free(aggregate);
 }
 
