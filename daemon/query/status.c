@@ -38,16 +38,32 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
-static void usage_make(struct recorder *recorder, struct wire_status_reply *reply)
+/* Sets the fields about the daemon as a whole: what it is, and what it uses. 0 or -ENOMEM. */
+static int daemon_make(struct recorder *recorder, struct answer *answer)
 {
+	struct wire_status_reply *reply = &answer->reply.status;
+	struct drain_stats drain;
 	struct rusage usage = {};
+	struct utsname uts = {};
 
+	session_stats(sessions_always(recorder->sessions, PROBE_OFFCPU), &drain);
+	uname(&uts);
 	getrusage(RUSAGE_SELF, &usage);
+	reply->version = STACKD_VERSION;
+	reply->pid = getpid();
+	reply->started = recorder->started_real_ns;
+	reply->boot_id = recorder->boot_id;
+	reply->kernel = arena_strdup(answer->arena, uts.release);
+	reply->window_ns = recorder->config->window_length_ns;
+	reply->keep_ns = recorder->config->window_keep_ns;
+	reply->cut_ns = drain.cut_ns;
+	reply->cut_max_ns = drain.cut_max_ns;
 	reply->user_ns = timeval_ns(&usage.ru_utime);
 	reply->system_ns = timeval_ns(&usage.ru_stime);
 	reply->rss_bytes = rss_bytes();
 	reply->map_bytes = (int64_t)recorder_map_bytes(recorder);
 	reply->stats_enabled = stats_are_enabled();
+	return reply->kernel ? 0 : -ENOMEM;
 }
 
 static int walks_make(struct recorder *recorder, struct answer *answer, struct wire_walks *out)
@@ -117,8 +133,9 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 }
 
 /* Sums the losses of the always-on probes. Each session of a client reports its own. */
-static void losses_sum(struct recorder *recorder, uint64_t *lost)
+static int losses_make(struct recorder *recorder, struct arena *arena, struct wire_losts *out)
 {
+	uint64_t lost[WINDOW_LOST_N] = {};
 	struct drain_stats stats;
 	unsigned int kind, i;
 
@@ -130,6 +147,7 @@ static void losses_sum(struct recorder *recorder, uint64_t *lost)
 	if (health_host_is_hiding(recorder))
 		lost[LOST_IO_UNSEEN] = 0;
 	lost[LOST_IO_PROCESS] = 0; /* nothing is lost; the hits of the limit count these */
+	return answer_losses(arena, lost, out);
 }
 
 static int64_t time_or_absent(int64_t ns)
@@ -179,31 +197,17 @@ int query_status(struct recorder *recorder, const struct query_peer *peer, const
 {
 	_cleanup_(answer_freep) struct answer *answer = answer_new();
 	struct wire_status_reply *reply;
-	uint64_t lost[WINDOW_LOST_N] = {};
-	struct drain_stats drain;
-	struct utsname uts = {};
 	int r;
 
 	if (!answer)
 		return -ENOMEM;
-	session_stats(sessions_always(recorder->sessions, PROBE_OFFCPU), &drain);
-	losses_sum(recorder, lost);
-	uname(&uts);
 	reply = &answer->reply.status;
-	reply->version = STACKD_VERSION;
-	reply->pid = getpid();
-	reply->started = recorder->started_real_ns;
-	reply->boot_id = recorder->boot_id;
-	reply->kernel = arena_strdup(answer->arena, uts.release);
-	reply->window_ns = recorder->config->window_length_ns;
-	reply->keep_ns = recorder->config->window_keep_ns;
-	reply->cut_ns = drain.cut_ns;
-	reply->cut_max_ns = drain.cut_max_ns;
-	usage_make(recorder, reply);
 	history_make(recorder, reply);
-	r = answer_probe_list(recorder, answer->arena, &reply->probes);
+	r = daemon_make(recorder, answer);
 	if (!r)
-		r = answer_losses(answer->arena, lost, &reply->lost);
+		r = answer_probe_list(recorder, answer->arena, &reply->probes);
+	if (!r)
+		r = losses_make(recorder, answer->arena, &reply->lost);
 	if (!r)
 		r = health_problems(recorder, answer, &reply->problems);
 	if (!r)
