@@ -21,7 +21,7 @@
 
 struct compat_run;
 
-/* What an option of a tool does. */
+/* The effects that options of tools have. */
 enum compat_action {
 	COMPAT_NATIVE,	    /* it stands for the option of stackctl's own in `native` */
 	COMPAT_INTERVAL,    /* prints the answer at this interval */

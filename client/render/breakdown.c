@@ -7,10 +7,10 @@
 #include "client/render/iolat.h"
 #include "common/base.h"
 
-/* Sums of one kind of operation on one file system and device, by layer. */
+/* The sums of one kind of operation on one file system and device. */
 struct tree {
-	const struct wire_io *io; /* its kind and place */
-	int64_t count;		  /* of the uppermost layer that there is */
+	const struct wire_io *io; /* a row of it: its kind, file system and device */
+	int64_t count; /* this and the other sums: of the uppermost layer that has rows */
 	int64_t total_ns;
 	int64_t own_ns[3];
 	int64_t cpu_ns, runnable_ns, device_ns, queue_ns, throttled_ns, other_ns;

@@ -13,7 +13,7 @@ bool reply_has_calls(const struct wire_snapshot_reply *reply)
 	return reply->totals.calls != WIRE_ABSENT;
 }
 
-static bool is_known(const char *hook)
+static bool hook_is_known(const char *hook)
 {
 	return strcmp(hook, "none") != 0;
 }
@@ -44,7 +44,7 @@ void render_calls(const struct view *view, const struct wire_snapshot_reply *rep
 		  count_text(t->processes), t->processes == 1 ? "" : "es",
 		  count_text(length > 0 ? (int64_t)((double)t->calls * NS_PER_S / (double)length)
 					: 0),
-		  is_known(hook) ? ", by " : "", is_known(hook) ? hook : "");
+		  hook_is_known(hook) ? ", by " : "", hook_is_known(hook) ? hook : "");
 	for (size_t i = 0; i < reply->rows.n; i++) {
 		render_row(&inner, &reply->rows.v[i], t->calls);
 		shown += reply->rows.v[i].count;

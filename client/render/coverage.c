@@ -10,7 +10,7 @@
 
 enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
 
-/* The second of two times needs its date only when it is another day's; the zone comes last. */
+/* Writes a range with its time zone; the end has a date only if it is on another day. */
 static void range_text(const struct wire_range *range, char *text, size_t size)
 {
 	char start[TERM_TIME_MAX], zoned[TERM_TIME_MAX];
@@ -18,10 +18,11 @@ static void range_text(const struct wire_range *range, char *text, size_t size)
 
 	time_format(range->start, TIME_DAY, start);
 	time_format(range->end, TIME_FULL, zoned);
-	/* What TIME_FULL has in front of the clock is the date and a space. */
+	/* TIME_FULL begins with the date and a space. */
 	snprintf(text, size, "%s to %s", start, same_day ? zoned + strcspn(zoned, " ") + 1 : zoned);
 }
 
+/* Writes a range as times of day, with dates unless both ends are on that day. */
 static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, size_t size)
 {
 	char start[TERM_TIME_MAX], end[TERM_TIME_MAX];
@@ -73,7 +74,7 @@ static void render_gap(const struct view *view, const struct wire_gap *gap, int6
 		  ns_text(gap->end - gap->start), reason);
 }
 
-/* What was asked for, and how much of it whole windows have; they may reach further. */
+/* Prints how long a range was asked for, and how much of it is covered or shown beyond it. */
 static void render_asked(const struct view *view, const struct wire_coverage *c)
 {
 	const char *windows = c->windows == 1 ? "window" : "windows";
@@ -99,18 +100,19 @@ static void render_asked(const struct view *view, const struct wire_coverage *c)
 			  count_text(c->windows), windows);
 }
 
-static void render_doubt(const struct view *view, const struct wire_totals *totals)
+static void render_doubtful_waits(const struct view *view, const struct wire_totals *totals)
 {
 	if (totals->unseen != WIRE_ABSENT && totals->unseen > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
-			  "%s wait%s in doubt: of threads not seen when the last window ended",
-			  count_text(totals->unseen), totals->unseen == 1 ? "" : "s");
+		page_wrap(
+			&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
+			"%s wait%s may be over: the thread was not seen when the last window ended",
+			count_text(totals->unseen), totals->unseen == 1 ? "" : "s");
 }
 
 static void render_missing(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	render_lost(&view->page, &reply->lost, LABEL_WIDTH);
-	render_doubt(view, &reply->totals);
+	render_doubtful_waits(view, &reply->totals);
 	for (size_t i = 0; i < reply->notes.n; i++) {
 		_cleanup_(freep) char *note = name_escape(reply->notes.v[i]);
 
@@ -131,7 +133,7 @@ void render_coverage(const struct view *view, const struct wire_snapshot_reply *
 	render_missing(view, reply);
 }
 
-static bool gap_is_told(const struct wire_gaps *gaps, const struct wire_gap *gap)
+static bool gap_is_among(const struct wire_gaps *gaps, const struct wire_gap *gap)
 {
 	for (size_t i = 0; i < gaps->n; i++)
 		if (gaps->v[i].start < gap->end && gaps->v[i].end > gap->start &&
@@ -140,7 +142,7 @@ static bool gap_is_told(const struct wire_gaps *gaps, const struct wire_gap *gap
 	return false;
 }
 
-static bool note_is_told(const struct wire_strs *notes, const char *note)
+static bool note_is_among(const struct wire_strs *notes, const char *note)
 {
 	for (size_t i = 0; i < notes->n; i++)
 		if (strcmp(notes->v[i], note) == 0)
@@ -148,6 +150,7 @@ static bool note_is_told(const struct wire_strs *notes, const char *note)
 	return false;
 }
 
+/* Prints one line of the second answer, escaped. */
 static void render_too(const struct view *view, enum style style, const char *label,
 		       const char *text)
 {
@@ -166,7 +169,7 @@ void render_missing_too(const struct view *view, const char *label,
 	for (size_t i = 0; i < gaps->n; i++) {
 		_cleanup_(freep) char *text = NULL;
 
-		if (gap_is_told(&first->coverage.gaps, &gaps->v[i]))
+		if (gap_is_among(&first->coverage.gaps, &gaps->v[i]))
 			continue;
 		clock_range_text(gaps->v[i].start, gaps->v[i].end, second->coverage.used.start,
 				 range, sizeof range);
@@ -186,7 +189,7 @@ void render_missing_too(const struct view *view, const char *label,
 		render_too(view, STYLE_WARN, label, must(text));
 	}
 	for (size_t i = 0; i < second->notes.n; i++)
-		if (!note_is_told(&first->notes, second->notes.v[i]))
+		if (!note_is_among(&first->notes, second->notes.v[i]))
 			render_too(view, STYLE_PLAIN, label, second->notes.v[i]);
 }
 

@@ -15,7 +15,7 @@
 struct folded_line {
 	char *text;
 	int64_t ns;  /* a call counts as 1 us */
-	size_t rank; /* its place among the lines as they were added */
+	size_t rank; /* how many lines were added before it */
 };
 
 /* Lines while they are gathered. Starts as zeroes. */
@@ -25,8 +25,8 @@ struct folded {
 };
 
 /*
- * What reads folded lines splits at ; and at the last space, line by line: no name may hold a
- * separator or end in a space. Invisible characters show as escapes, as on a terminal.
+ * Programs that read folded lines split them at ; and at the last space. So ; becomes : and spaces
+ * at the end become _. Invisible characters are escaped as on a terminal.
  */
 void folded_put_name(FILE *out, const char *name)
 {
@@ -51,7 +51,7 @@ static void put_frames(FILE *out, const struct view *view, const struct wire_sta
 		fputc(';', out);
 		folded_put_name(out, label);
 	}
-	/* A stack that ought to be there and is not, as against none at all. */
+	/* The stack could not be taken; a row without stacks has no such frame. */
 	if (stack->frames.n == 0 && stack->flags.n > 0)
 		fputs(is_kernel ? ";[no kernel stack]" : ";[no user stack]", out);
 }
@@ -72,7 +72,7 @@ static void put_frames_leaf_first(FILE *out, const struct view *view,
 	}
 }
 
-/* Its stack stands on its head: the two that met are side by side. */
+/* Prints the waker's stacks leaf first, so that the wakeup is next to the wait that it ended. */
 static void put_waker(FILE *out, const struct view *view, const struct wire_waker *waker)
 {
 	fputs(";--", out);
@@ -92,7 +92,7 @@ static void put_waker(FILE *out, const struct view *view, const struct wire_wake
 	}
 }
 
-/* Layer;operation;place: a flame graph has a tower for each layer. */
+/* Prints "layer;operation;place;": a flame graph has a tower for each layer then. */
 static void put_io(FILE *out, const struct wire_io *io)
 {
 	_cleanup_(freep) char *place = io_place(io);
@@ -105,7 +105,10 @@ static void put_io(FILE *out, const struct wire_io *io)
 	fputc(';', out);
 }
 
-/* Of operations their own time: what lies below is another line. A request is its parts. */
+/*
+ * Returns the time of a row's line. An operation counts without the layers below it, which have
+ * lines of their own; a request is the sum of its parts, which have lines of their own, too.
+ */
 static int64_t line_ns(const struct wire_row *row)
 {
 	if (!row->io)
@@ -152,7 +155,7 @@ static int compare_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Adds equal lines up into the first of them; how many are left. */
+/* Adds equal lines up into the first of them. Returns how many lines are left. */
 static size_t merge_lines(struct folded_line *lines, size_t n)
 {
 	size_t kept = 0;
@@ -189,7 +192,7 @@ static void folded_print(struct folded *folded, FILE *out)
 	int64_t rest = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		/* What is cut off a line is carried to the next: the sum is right to 1 us. */
+		/* The rounding error goes to the next line: the sum is exact to 1 us. */
 		int64_t us = (folded->lines[i].ns + rest) / NS_PER_US;
 
 		rest = (folded->lines[i].ns + rest) % NS_PER_US;
@@ -237,7 +240,7 @@ void render_overview_folded(const struct view *view, const struct wire_snapshot_
 	folded_print(&folded, view->page.out);
 }
 
-/* The frames stand for themselves: a flame graph has no place for the reason. */
+/* Ignores why there are no samples: folded lines cannot say it. */
 static void print_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 			   const struct wire_snapshot_reply *samples, const char *why)
 {

@@ -13,17 +13,17 @@ static const struct {
 	const char *flag;
 	const char *words;
 } flag_words[] = {
-	{ "truncated", "cut: deeper than what is recorded" },
-	{ "frame_pointers", "perhaps with gaps: partly by frame pointers" },
-	{ "no_table", "cut: what tells the callers is not loaded yet" },
-	{ "no_mapping", "cut: an address in nothing known to be mapped" },
-	{ "no_row", "cut: nothing tells the caller there" },
-	{ "fault", "not readable: its memory was swapped out or gone" },
-	{ "lost", "lost on its way from the kernel" },
-	{ "new_thread", "none: a new thread, before its first run" },
-	{ "no_hook", "not taken: the probe missed the end of this wait" },
-	{ "ambiguous", "unknown: two stacks had one id" },
-	{ "unread", "not read yet: at the next cut, or when the wait ends" },
+	{ "truncated", "truncated: deeper than the recorder follows" },
+	{ "frame_pointers", "may have gaps: followed by frame pointers in parts" },
+	{ "no_table", "truncated: the unwind table of a file is not loaded yet" },
+	{ "no_mapping", "truncated: an address is in no known mapping" },
+	{ "no_row", "truncated: the unwind table does not cover an address" },
+	{ "fault", "truncated: its memory was swapped out or unmapped" },
+	{ "lost", "lost on the way from the kernel" },
+	{ "new_thread", "missing: a new thread, before its first run" },
+	{ "no_hook", "missing: the probe missed the end of this wait" },
+	{ "ambiguous", "unknown: two stacks had the same id" },
+	{ "unread", "not read yet: this happens when the window or the wait ends" },
 };
 
 const char *flag_text(const char *flag)
@@ -41,7 +41,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* " file.c:12" where lines were asked for and are known, else "". */
+/* Returns " file.c:12" if lines were asked for and the frame has one, else ""; malloc'ed. */
 static char *source_text(const struct view *view, const struct wire_frame *frame)
 {
 	const struct wire_source *source = frame->source;
@@ -105,7 +105,10 @@ char *frame_label(const struct view *view, const struct wire_frame *frame, bool 
 	return must(r < 0 ? NULL : label);
 }
 
-/* Where a function comes from matters when it is neither the kernel proper nor said already. */
+/*
+ * True if the module is worth printing: not that of the kernel itself, and not for a frame without
+ * a function, whose label has the module already.
+ */
 static bool shows_module(const struct wire_frame *frame)
 {
 	return frame->name && frame->module && frame->module[0] != '\0' &&
@@ -113,7 +116,7 @@ static bool shows_module(const struct wire_frame *frame)
 	       strcmp(frame->module, "vmlinux") != 0;
 }
 
-/* "name  (module)" where there is a module to show and room for it; malloc'ed, escaped. */
+/* Returns "name  (module)", or "name" if it has no module or no room for it; escaped, malloc'ed. */
 static char *frame_text(const struct view *view, const struct wire_frame *frame, bool is_kernel,
 			size_t room)
 {
@@ -122,7 +125,7 @@ static char *frame_text(const struct view *view, const struct wire_frame *frame,
 	bool cuts = view->page.cuts_names;
 
 	if (cuts && text_columns(name) > room) {
-		/* The arguments are the first thing a narrow terminal can do without. */
+		/* On a narrow terminal, arguments are left out first. */
 		free(label);
 		label = TAKE(name);
 		name = name_shorten(label);
@@ -136,9 +139,9 @@ static char *frame_text(const struct view *view, const struct wire_frame *frame,
 	return cuts && text_columns(both) > room ? TAKE(name) : TAKE(both);
 }
 
-/* The same function or place again, as far as a reader can see. */
-static bool frame_is_again(const struct view *view, const struct wire_frame *a,
-			   const struct wire_frame *b)
+/* True if two frames would be printed the same. */
+static bool frames_are_equal(const struct view *view, const struct wire_frame *a,
+			     const struct wire_frame *b)
 {
 	_cleanup_(freep) char *x = frame_label(view, a, false), *y = frame_label(view, b, false);
 	const char *p = a->module ? a->module : "", *q = b->module ? b->module : "";
@@ -146,13 +149,14 @@ static bool frame_is_again(const struct view *view, const struct wire_frame *a,
 	return !view->verbose && strcmp(x, y) == 0 && strcmp(p, q) == 0;
 }
 
-/* How many frames from `first` on are the same; a walk into nowhere repeats one a hundred times. */
-static size_t frames_again(const struct view *view, const struct wire_stack *stack, size_t first)
+/* Returns how many frames from `first` on are equal: a failed stack walk may repeat one 100 times.
+ */
+static size_t count_equal(const struct view *view, const struct wire_stack *stack, size_t first)
 {
 	size_t n = 1;
 
 	while (first + n < stack->frames.n &&
-	       frame_is_again(view, &stack->frames.v[first], &stack->frames.v[first + n]))
+	       frames_are_equal(view, &stack->frames.v[first], &stack->frames.v[first + n]))
 		n++;
 	return n;
 }
@@ -198,19 +202,19 @@ static void render_flags(const struct view *view, const struct wire_stack *stack
 	}
 }
 
-/* A frame that stands for a missing stack says the same as its flag, in fewer words. */
-static bool says_only_why(const struct wire_stack *stack)
+/* True for a frame that stands for a missing stack: the flag says why in more words. */
+static bool is_placeholder(const struct wire_stack *stack)
 {
 	return stack->frames.n == 1 && stack->flags.n > 0 &&
 	       strcmp(stack->frames.v[0].kind, "pseudo") == 0;
 }
 
-/* Lines that the frames from `first` on take. */
+/* Returns how many lines the frames from `first` on take. */
 static size_t count_lines(const struct view *view, const struct wire_stack *stack, size_t first)
 {
 	size_t lines = 0;
 
-	for (size_t i = first; i < stack->frames.n; i += frames_again(view, stack, i))
+	for (size_t i = first; i < stack->frames.n; i += count_equal(view, stack, i))
 		lines++;
 	return lines;
 }
@@ -224,8 +228,8 @@ static void render_stack(const struct view *view, const struct wire_stack *stack
 
 	if (limit > 0 && count_lines(view, stack, i) <= limit + 1)
 		limit = 0;
-	while (!says_only_why(stack) && i < stack->frames.n && (limit == 0 || shown < limit)) {
-		size_t times = frames_again(view, stack, i);
+	while (!is_placeholder(stack) && i < stack->frames.n && (limit == 0 || shown < limit)) {
+		size_t times = count_equal(view, stack, i);
 
 		render_frame(view, &stack->frames.v[i], is_kernel, indent, times);
 		i += times;
@@ -239,7 +243,7 @@ static void render_stack(const struct view *view, const struct wire_stack *stack
 
 static bool has_frames(const struct wire_stack *stack)
 {
-	return stack && stack->frames.n > 0 && !says_only_why(stack);
+	return stack && stack->frames.n > 0 && !is_placeholder(stack);
 }
 
 void render_frames(const struct view *view, const struct wire_row *row, size_t indent, size_t limit)
@@ -266,7 +270,7 @@ char *row_title(const struct view *view, const struct wire_row *row)
 
 	if (row->key)
 		return name_escape(row->key);
-	/* Not known when nothing but a thread of it was seen and /proc could not be read. */
+	/* A process has no name if only a thread of it was seen and /proc could not be read. */
 	process = name_escape(row->process.comm);
 	if (row->tid == WIRE_ABSENT) {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)

@@ -9,23 +9,23 @@
 
 enum { LABEL_WIDTH = 8, COLUMNS_MIN = 10, COLUMNS_MAX = 240, MAPS = 6 };
 
-/* From one operation to the most that any cell has, by logarithm. */
+/* The characters of a cell, from one operation to the most that any cell has, by logarithm. */
 static const char shades[] = ".:-=+*#%@";
 
-/* Which moment is in which column: all columns are of one length. */
+/* The columns of a map, which stand for equal lengths of time. */
 struct axis {
 	int64_t start_ns;
 	int64_t end_ns;
-	int64_t step_ns; /* from one window to the next; 0: there is only one */
+	int64_t step_ns; /* from one window to the next; 0: there is only one window */
 	size_t columns;
 };
 
-/* Of one kind of operation in one layer: how many in each column and bucket. */
+/* The map of one kind of operation in one layer. */
 struct heat {
 	const struct wire_io *io;
 	int64_t count;
 	int64_t total_ns;
-	int64_t cells[IO_HIST_BUCKETS][COLUMNS_MAX];
+	int64_t cells[IO_HIST_BUCKETS][COLUMNS_MAX]; /* operations by latency and time */
 };
 
 static int compare_ns(const void *a, const void *b)
@@ -35,7 +35,7 @@ static int compare_ns(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The middle one of the times from one window to the next; 0 where there is one window only. */
+/* Returns the median time from one window to the next; 0 if there is only one window. */
 static int64_t window_step(const struct wire_snapshot_reply *reply)
 {
 	int64_t *starts = must(calloc(reply->rows.n + 1, sizeof(*starts))), step = 0;
@@ -55,7 +55,7 @@ static int64_t window_step(const struct wire_snapshot_reply *reply)
 	return step;
 }
 
-/* No column without a window in it: as many as there is room for, or windows. */
+/* Has as many columns as windows, or as fit, so that no column is without a window. */
 static struct axis axis_make(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_range *used = &reply->coverage.used;
@@ -77,7 +77,7 @@ static struct axis axis_make(const struct view *view, const struct wire_snapshot
 	};
 }
 
-/* Where the middle of the window is: it may begin a little before its column. */
+/* Returns the column of the window's middle: it may begin a little before that column. */
 static size_t axis_column(const struct axis *axis, int64_t window)
 {
 	double length = (double)(axis->end_ns - axis->start_ns), at;
@@ -103,7 +103,7 @@ static void heat_add(struct heat *heat, const struct axis *axis, const struct wi
 		heat->cells[i][column] += row->buckets.v[i];
 }
 
-/* Returns how many; the caller frees them and the array. */
+/* Makes a map for each kind of operation and layer. Returns how many; the caller frees them. */
 static size_t heats_make(const struct wire_snapshot_reply *reply, const struct axis *axis,
 			 struct heat ***out)
 {
@@ -134,7 +134,7 @@ static int compare_heats(const void *a, const void *b)
 	return (*x)->total_ns < (*y)->total_ns ? 1 : (*x)->total_ns > (*y)->total_ns ? -1 : 0;
 }
 
-/* Of 1 and more, with lines between the powers of two. */
+/* Returns about log2(n), exact at powers of two and linear between them; n has to be 1 or more. */
 static double log2_near(int64_t n)
 {
 	int whole = 63 - __builtin_clzll((uint64_t)n);
@@ -153,7 +153,7 @@ static char shade(int64_t count, int64_t most)
 	return shades[(size_t)(part * LAST + 0.5)];
 }
 
-/* The first and last bucket that has any, and the most that a cell has; false where none has. */
+/* Finds the first and the last bucket with operations and the largest cell; false if all are 0. */
 static bool heat_extent(const struct heat *heat, const struct axis *axis, size_t *first,
 			size_t *last, int64_t *most)
 {

@@ -11,7 +11,7 @@
 
 enum { STARS = 40, MS_SHIFT = 20 };
 
-/* Of a table of operations; the figures with the blanks between all columns. */
+/* Widths of the table's columns; FIGURES_WIDTH includes the blanks between all columns. */
 enum { OP_WIDTH = 9, PLACE_WIDTH = 13, PLACE_LEAST = 8, FIGURES_WIDTH = 54 };
 
 static const char *const layers[] = {
@@ -134,12 +134,12 @@ const char *io_figure(int64_t ns, bool is_ms, char text[static 32])
 	return text;
 }
 
-/* Columns of a table: what is done, and where. */
+/* The widths of a table's columns for the operation and for its file system and device. */
 struct widths {
 	int op, place;
 };
 
-/* As wide as they have to be, for two disks to be two; on a terminal places have what is left. */
+/* Returns widths that truncate nothing; on a terminal, the place gets the columns that are left. */
 static struct widths widths_of(const struct view *view, const struct wire_rows *rows)
 {
 	struct widths widths = { OP_WIDTH, PLACE_WIDTH };
@@ -181,28 +181,29 @@ static void render_row(const struct view *view, const struct wire_row *row, stru
 		io_figure(row->max_ns, ms, text[4]));
 }
 
-/* What the numbers do not say. */
+/* Prints what the columns do not show of a row: errors, unfinished operations and so on. */
 static void render_extras(const struct view *view, const struct wire_row *row)
 {
 	const struct wire_io *io = row->io;
 
 	if (io->async > 0)
 		page_wrap(&view->page, STYLE_WARN, "", 4,
-			  "%s went on after their return: their time is not known here",
+			  "%s went on after the call returned: their time is not known here",
 			  count_text(io->async));
 	if (io->merges > 0 || io->requeues > 0)
-		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s merged, %s given back by the driver",
+		page_wrap(&view->page, STYLE_PLAIN, "", 4,
+			  "%s merged, %s returned to the queue by the driver",
 			  count_text(io->merges), count_text(io->requeues));
 	if (io->open > 0)
 		page_wrap(&view->page, STYLE_WARN, "", 4,
-			  "%s %s not ended, the oldest for %s (thread %" PRId64 ")",
+			  "%s %s not ended; the oldest began %s ago (thread %" PRId64 ")",
 			  count_text(io->open), io->open == 1 ? "has" : "have",
 			  ns_text(io->oldest_ns), io->oldest_tid);
 	if (io->errors > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s failed", count_text(io->errors));
 }
 
-/* With the time in the queue or without: which rows' histograms are wanted. */
+/* True if a row gets a histogram: without --queued, block and queue times get none. */
 static bool has_histogram(const struct view *view, const struct wire_io *io)
 {
 	if (!view->histograms)
@@ -235,7 +236,7 @@ static void render_owner(const struct view *view, const struct wire_row *row)
 {
 	_cleanup_(freep) char *comm = name_escape(row->process.comm);
 
-	/* Some are several together, and no process. */
+	/* A row without a pid stands for several processes. */
 	if ((view->by_process || row->kernel || row->user) && !row->process.pid)
 		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s", comm);
 	else if (view->by_process || row->kernel || row->user)
@@ -288,5 +289,6 @@ void render_iolat(const struct view *view, const struct wire_snapshot_reply *rep
 	if (reply->rest.rows > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "", 0, "%s more: -n 0 shows all",
 			  count_text(reply->rest.rows));
-	page_wrap(&view->page, STYLE_DIM, "", 0, "~ from buckets by powers of two; -v has these");
+	page_wrap(&view->page, STYLE_DIM, "", 0,
+		  "~ estimated from buckets of powers of two; -v prints the buckets");
 }

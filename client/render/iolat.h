@@ -3,8 +3,9 @@
 #define STACKD_CLIENT_RENDER_IOLAT_H
 
 /*
- * Rows of I/O for people: in comes a decoded answer of iolat, out come a table by layer, histograms
- * the parts of each kind of operation or maps over time. The answer is borrowed. Main thread.
+ * Prints answers of iolat as text: a table by layer, histograms, trees of layers (breakdown.c), or
+ * maps of latencies over time (heat.c). Borrows the answer; write errors stay in the stream. Main
+ * thread.
  */
 
 #include <stdbool.h>
@@ -12,38 +13,40 @@
 
 #include "client/render/render.h"
 
-/* Of a probe whose rows are operations. */
+/* True for an answer of iolat, whose rows are operations. */
 bool reply_is_iolat(const struct wire_snapshot_reply *reply);
 
-/* What render_text() shows of it below the coverage. */
+/* Prints the table of operations, layer by layer. */
 void render_iolat(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* Each kind of operation as a tree: its layers' own times, and what the threads did meanwhile. */
+/* Prints a tree for each kind of operation: the time of each layer, and what threads did meanwhile.
+ */
 void render_breakdown(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* Rows by window: each kind of operation as a map of latencies over time. */
+/* Prints a map of latencies over time for each kind of operation; the rows are by window. */
 void render_heats(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* Three digits and a unit, no more than a column is wide; of ms the figure alone. */
+/* Writes three digits and a unit, "1.25ms", or ms without a unit, "1.250". Returns the text. */
 const char *io_figure(int64_t ns, bool is_ms, char text[static 32]);
 
 enum { IO_HIST_BUCKETS = 64 };
 
 /*
- * "lo -> hi : count |****  |" for each power of two up to the last that counted; label is what the
- * numbers are, "nsecs". buckets[i]: from 2^i on; the first takes 0. skips_empty: from the first
- * that counted.
+ * Prints "lo -> hi : count |****  |" for each bucket up to the last that is not empty; label is the
+ * unit, "nsecs". buckets[i] counts figures from 2^i up to 2^(i+1), the first one 0, too.
+ * skips_empty: begins with the first bucket that is not empty.
  */
 void render_histogram(FILE *out, const char *label, const int64_t *buckets, size_t n,
 		      bool skips_empty);
 
-/* Buckets of ns made buckets of ms: what is below 1 ms is in the first. */
+/* Converts buckets of ns into buckets of ms (the first is below 1 ms). Returns how many there are.
+ */
 size_t histogram_to_ms(const int64_t *buckets, size_t n, int64_t ms[static IO_HIST_BUCKETS]);
 
-/* "ext4 on vda", "pipe", "vda"; escaped, malloc'ed. */
+/* Returns the file system and the device: "ext4 vda", "pipe", "vda"; escaped, malloc'ed. */
 char *io_place(const struct wire_io *io);
 
-/* The kind of operation that a system call is of: "read" for pread64; any other is its own. */
+/* Returns the kind of an operation: "read" for the system call pread64, else its own name. */
 const char *io_kind(const struct wire_io *io);
 
 #endif

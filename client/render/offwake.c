@@ -14,7 +14,7 @@ bool reply_has_wakers(const struct wire_snapshot_reply *reply)
 	return strcmp(reply->probe, "offwake") == 0;
 }
 
-/* "sshd (pid 412)", "timer"; malloc'ed, escaped. */
+/* Returns "sshd (pid 412)" or "timer"; escaped, malloc'ed. */
 static char *link_text(const struct wire_link *link)
 {
 	_cleanup_(freep) char *comm = name_escape(link->comm ? link->comm : link->context);
@@ -36,9 +36,9 @@ char *waker_title(const struct wire_waker *waker)
 	return link_text(waker->path.n > 0 ? &waker->path.v[0] : &unknown);
 }
 
-/* The leaf last: the waker's stack stands on its head above the one that it woke. */
-static void render_upside_down(const struct view *view, const struct wire_stack *stack,
-			       bool is_kernel)
+/* Prints the leaf last, so that it is next to the stack of the thread that was woken. */
+static void render_root_first(const struct view *view, const struct wire_stack *stack,
+			      bool is_kernel)
 {
 	for (size_t i = stack ? stack->frames.n : 0; i > 0; i--) {
 		_cleanup_(freep) char *label =
@@ -63,10 +63,10 @@ void render_waker(const struct view *view, const struct wire_row *row)
 		return;
 	title = waker_title(waker);
 	page_wrap(&view->page, STYLE_PLAIN, "", WAKER_INDENT, "waker: %s", title);
-	render_upside_down(view, waker->user, false);
+	render_root_first(view, waker->user, false);
 	if (view->delimited && has_frames(waker->user) && has_frames(waker->kernel))
 		page_wrap(&view->page, STYLE_DIM, "", RENDER_FRAME_INDENT, "-");
-	render_upside_down(view, waker->kernel, true);
+	render_root_first(view, waker->kernel, true);
 	page_wrap(&view->page, STYLE_DIM, "", RENDER_FRAME_INDENT, "--               --");
 }
 

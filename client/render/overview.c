@@ -15,7 +15,7 @@ struct ranked {
 	int64_t ns;
 };
 
-/* Longest first, equal ones as they came. */
+/* Compares for qsort(): longest first, equal ones in the order of the rows. */
 static int compare_ranked(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
@@ -41,6 +41,7 @@ static void render_ranked(const struct view *view, const struct part *part,
 	render_frames(view, ranked->row, RENDER_FRAME_INDENT, view->verbose ? 0 : FRAMES_MAX);
 }
 
+/* Prints a part of the time and its top stacks; why: the reason if there is nothing, or NULL. */
 static void render_part(const struct view *view, const struct part *part,
 			const struct wire_snapshot_reply *reply, const char *why)
 {

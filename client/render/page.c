@@ -46,7 +46,7 @@ static void put_spaces(const struct page *page, size_t n)
 	fprintf(page->out, "%*s", (int)n, "");
 }
 
-/* Bytes of text that fit in room columns, up to a space where there is one. */
+/* Returns the bytes of the text that fit in `room` columns, up to a space if there is one. */
 static size_t line_length(const char *text, size_t room)
 {
 	char *head;

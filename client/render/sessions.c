@@ -17,7 +17,7 @@ static void put_ids(FILE *out, const char *what, const struct int_list *ids)
 		fprintf(out, "%s%" PRId64, i ? "," : what, ids->v[i]);
 }
 
-/* In the largest unit that leaves no fraction: what is typed has to mean the same. */
+/* Prints a length in the largest unit that needs no fraction, so that it can be typed again. */
 static void put_length(FILE *out, const char *what, int64_t ns)
 {
 	static const struct {
@@ -39,7 +39,7 @@ static void put_word(FILE *out, const char *what, const char *word)
 		fprintf(out, "%s%s", what, word);
 }
 
-/* As the options that would ask for it. */
+/* Returns a filter as the options that make it, malloc'ed. */
 static char *filter_text(const struct wire_filter *f)
 {
 	char *text = NULL;
@@ -81,7 +81,7 @@ static void render_times(const struct page *page, const struct wire_session *s)
 	}
 }
 
-/* Of calls: what, how many, at what cost. */
+/* Prints which functions a session traces, how many calls there were, and at what cost. */
 static void render_traced(const struct page *page, const struct wire_session *s)
 {
 	_cleanup_(freep) char *function = name_escape(s->function ? s->function : "");
@@ -106,8 +106,9 @@ static void render_traced(const struct page *page, const struct wire_session *s)
 			  "one call in %s is recorded and stands for the others",
 			  count_text(s->every));
 	if (s->held != WIRE_ABSENT && s->held > 0)
-		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "%s not told, at %s a second at most",
-			  count_text(s->held), count_text(s->rate));
+		page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH,
+			  "%s not printed, at %s a second at most", count_text(s->held),
+			  count_text(s->rate));
 	if (note[0])
 		page_wrap(page, STYLE_WARN, "", LABEL_WIDTH, "%s", note);
 }

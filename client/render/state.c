@@ -8,7 +8,7 @@
 #include "client/render/wait_kind.h"
 #include "common/base.h"
 
-/* TASK_WAKEKILL of include/linux/sched.h: what can be killed although it is uninterruptible. */
+/* TASK_WAKEKILL of include/linux/sched.h: kill -9 ends the wait although it is uninterruptible. */
 enum { STATE_BIT_WAKEKILL = 0x100 };
 
 static const struct {
@@ -35,7 +35,9 @@ static bool is_killable(const struct wire_row *row)
 	return strcmp(row->state, "D") == 0 && row->state_bits & STATE_BIT_WAKEKILL;
 }
 
-static char *known_words(const struct wire_row *row, const char *kind)
+/* Returns words that depend on more than the state, NULL for none. kind: of wait_kind(), or NULL.
+ */
+static char *specific_words(const struct wire_row *row, const char *kind)
 {
 	char *words = NULL;
 	int r;
@@ -59,7 +61,7 @@ static char *known_words(const struct wire_row *row, const char *kind)
 
 char *state_words(const struct wire_row *row)
 {
-	char *words = known_words(row, wait_kind(row->kernel, row->user));
+	char *words = specific_words(row, wait_kind(row->kernel, row->user));
 
 	if (words)
 		return words;

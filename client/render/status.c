@@ -12,10 +12,10 @@
 
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };
 
-/* A window needs a moment to be cut and read; what takes longer is worth a word. */
+/* The newest window may end this long ago, as reading it takes a moment; if longer, it is late. */
 #define LATE_NS NS_PER_S
 
-/* "34.2 MiB"; good until the eighth call of count_text and its like after. */
+/* Writes a size as "34.2 MiB". Returns the text. */
 static const char *size_text(int64_t bytes, char text[static 32])
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -76,7 +76,7 @@ static void render_programs(const struct page *page, const struct wire_probe *pr
 	}
 }
 
-/* A long name stands as close to what is said of it, and apart all the same. */
+/* Returns the label of a probe's line: a name as long as the column gets a space behind it. */
 static char *probe_label(const struct wire_probe *probe)
 {
 	_cleanup_(freep) char *name = name_escape(probe->name);
@@ -123,7 +123,7 @@ void render_probes(const struct page *page, const struct wire_probes_reply *repl
 	render_probe_list(page, &reply->probes, true);
 }
 
-/* Prints a name a line and nothing else, so that scripts can read it. */
+/* Prints a name per line and nothing else, so that scripts can read it. */
 void render_functions(const struct page *page, const struct wire_functions_reply *reply)
 {
 	for (size_t i = 0; i < reply->functions.n; i++) {
@@ -208,7 +208,7 @@ static void render_costs(const struct page *page, const struct wire_status_reply
 		  up > 0 ? 100.0 * (double)cpu / (double)up : 0.0, ns_text(s->user_ns),
 		  ns_text(s->system_ns), size_text(s->rss_bytes, rss),
 		  size_text(s->map_bytes, maps));
-	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "cutting a window takes %s, at most %s",
+	page_wrap(page, STYLE_PLAIN, "", LABEL_WIDTH, "ending a window takes %s, at most %s",
 		  ns_text(s->cut_ns), ns_text(s->cut_max_ns));
 	for (size_t i = 0; i < s->probes.n; i++)
 		for (size_t j = 0; j < s->probes.v[i].programs.n; j++)
@@ -246,7 +246,7 @@ static double percent_of(int64_t part, int64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 100.0;
 }
 
-/* The programs whose stacks are cut most often, and why. */
+/* Prints how often the stacks of one program were truncated, and why. */
 static void render_walks(const struct page *page, const struct wire_walk *walks)
 {
 	const struct {
@@ -271,7 +271,7 @@ static void render_walks(const struct page *page, const struct wire_walk *walks)
 		  count_text(walks->stacks - walks->whole), why);
 }
 
-/* Of programs that have no line of their own. */
+/* Prints the sum over the programs that have no line of their own. */
 static void render_other_walks(const struct page *page, int64_t programs, int64_t whole,
 			       int64_t stacks)
 {

@@ -14,8 +14,8 @@ enum {
 	LABEL_WIDTH = 11,
 	ROW_INDENT = 2,
 	FRAME_INDENT = 6,
-	FRAMES_MAX = 8,	  /* of a stack: enough to say what it waits for */
-	THREADS_MAX = 24, /* of an entry */
+	FRAMES_MAX = 8,	  /* frames of a stack to show: enough to see what it waits for */
+	THREADS_MAX = 24, /* threads of an entry to list */
 };
 
 static char *entry_title(const struct view *view, const struct stuck_entry *entry)
@@ -33,7 +33,7 @@ static char *entry_title(const struct view *view, const struct stuck_entry *entr
 	return must(r < 0 ? NULL : title);
 }
 
-/* "21087 21088 21089, the same stack", with the names of threads that have one of their own. */
+/* Prints "21087 21088 21089, the same stack", with names that differ from the process's. */
 static void render_threads(const struct view *view, const struct stuck_entry *entry)
 {
 	size_t limit = view->verbose || entry->n <= THREADS_MAX + 1 ? entry->n : THREADS_MAX;
@@ -53,7 +53,7 @@ static void render_threads(const struct view *view, const struct stuck_entry *en
 	if (limit < entry->n)
 		fprintf(out, " and %zu more, -v shows all", entry->n - limit);
 	fputs(", the same stack", out);
-	/* Those that came to wait together are of one age to a person. */
+	/* Ages that differ by 5 % or less are shown as one. */
 	if (oldest - youngest > oldest / 20)
 		fprintf(out, ", for %s to %s", ns_text(youngest), ns_text(oldest));
 	must(fclose(out) == 0 ? text : NULL);
@@ -103,7 +103,7 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 			  "none is uninterruptible (D) for 5 s or more; the oldest come first");
 }
 
-/* One line for all waits, instead of one for each. */
+/* Prints one line for all waits with unread user stacks, instead of a line for each. */
 static void render_unread(const struct view *view, const struct wire_rows *rows)
 {
 	for (size_t i = 0; !view->hides_user && i < rows->n; i++) {
@@ -113,8 +113,8 @@ static void render_unread(const struct view *view, const struct wire_rows *rows)
 			if (strcmp(user->flags.v[f], "unread") != 0)
 				continue;
 			page_wrap(&view->page, STYLE_PLAIN, "note", LABEL_WIDTH,
-				  "of some threads the frames are the kernel's only: their own "
-				  "are read at the next cut, or when the wait ends");
+				  "some threads have kernel frames only: their user frames are "
+				  "read when the window or the wait ends");
 			return;
 		}
 	}

@@ -10,13 +10,13 @@
 #include "client/render/wait_kind.h"
 #include "common/base.h"
 
-/* A disk that answers late is slow, not hung. */
+/* An uninterruptible wait is urgent from this age on; before, the disk may just be slow. */
 #define URGENT_NS (5 * NS_PER_S)
 
-/* A row and what it has in common with others of its entry, as text. */
+/* A row, and a text that is the same for all rows of an entry: process, state and stacks. */
 struct candidate {
 	const struct wire_row *row;
-	char *place;
+	char *key;
 };
 
 static void put_stack(FILE *out, const struct view *view, const struct wire_stack *stack,
@@ -34,7 +34,7 @@ static void put_stack(FILE *out, const struct view *view, const struct wire_stac
 		fprintf(out, "!%s\n", stack->flags.v[i]);
 }
 
-static char *place_text(const struct view *view, const struct wire_row *row)
+static char *key_text(const struct view *view, const struct wire_row *row)
 {
 	char *text = NULL;
 	size_t size;
@@ -67,14 +67,14 @@ static int compare_age(const struct wire_row *x, const struct wire_row *y)
 static int compare_candidates(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
-	int by_place = strcmp(x->place, y->place);
+	int by_key = strcmp(x->key, y->key);
 
-	return by_place != 0 ? by_place : compare_age(x->row, y->row);
+	return by_key != 0 ? by_key : compare_age(x->row, y->row);
 }
 
 /*
- * Uninterruptible waits first: they end neither by a signal nor by kill -9, and hold up whoever
- * needs the same lock or disk. A sleep, however old, is most often somebody's choice.
+ * Sorts long uninterruptible waits first: neither a signal nor kill -9 ends them, and threads that
+ * need the same lock or disk are held up, too. A long sleep is most often intended.
  */
 static int compare_entries(const void *a, const void *b)
 {
@@ -93,12 +93,13 @@ static enum urgency row_urgency(const struct wire_row *row)
 	return row_is_uninterruptible(row) && row->max_ns >= URGENT_NS ? URGENT_NOW : URGENT_OLD;
 }
 
-/* What is urgent does not depend on who else waits there: an entry is as urgent as its oldest. */
-static void entries_cut(struct stuck_entries *entries, const struct candidate *candidates, size_t n)
+/* Divides sorted candidates into entries. An entry is as urgent as its oldest wait. */
+static void entries_make(struct stuck_entries *entries, const struct candidate *candidates,
+			 size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		entries->rows[i] = candidates[i].row;
-		if (i > 0 && strcmp(candidates[i - 1].place, candidates[i].place) == 0)
+		if (i > 0 && strcmp(candidates[i - 1].key, candidates[i].key) == 0)
 			entries->v[entries->n - 1].n++;
 		else
 			entries->v[entries->n++] =
@@ -117,13 +118,13 @@ void stuck_entries_init(struct stuck_entries *entries, const struct view *view,
 		.rows = must(calloc(rows->n + 1, sizeof *entries->rows)),
 	};
 	for (size_t i = 0; i < rows->n; i++)
-		candidates[i] = (struct candidate){ &rows->v[i], place_text(view, &rows->v[i]) };
+		candidates[i] = (struct candidate){ &rows->v[i], key_text(view, &rows->v[i]) };
 	qsort(candidates, rows->n, sizeof *candidates, compare_candidates);
-	entries_cut(entries, candidates, rows->n);
+	entries_make(entries, candidates, rows->n);
 	qsort(entries->v, entries->n, sizeof *entries->v, compare_entries);
 	for (size_t i = 0; i < rows->n; i++) {
 		entries->urgent += row_urgency(&rows->v[i]) == URGENT_NOW;
-		free(candidates[i].place);
+		free(candidates[i].key);
 	}
 	free(candidates);
 }

@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_RENDER_STUCK_ENTRIES_H
 
 /*
- * Who waits, in the order to look at it: in come rows of one thread each, out come entries of
- * threads of one process that wait at the same stack in the same state. Borrows the rows. Main
- * thread.
+ * Groups rows of one thread each into the entries that stuck prints: threads of one process that
+ * wait with the same stacks in the same state. Sorts the entries by how urgent they are to look at.
+ * Borrows the rows. Main thread.
  */
 
 #include <stdbool.h>
@@ -14,10 +14,10 @@
 #include "client/render/render.h"
 
 enum urgency {
-	URGENT_DOUBT,
-	URGENT_IDLE, /* nobody minds it, but somebody asked for it */
-	URGENT_OLD,  /* the older, the more */
-	URGENT_NOW,  /* nothing can end it, and it is no disk read that is just slow */
+	URGENT_DOUBT, /* it may be over */
+	URGENT_IDLE,  /* the thread waits for work; shown because the user asked for it */
+	URGENT_OLD,   /* any other wait; the oldest comes first */
+	URGENT_NOW,   /* not even kill -9 ends it, and it is too old for a slow disk */
 };
 
 struct stuck_entry {
@@ -29,11 +29,11 @@ struct stuck_entry {
 struct stuck_entries {
 	struct stuck_entry *v;
 	size_t n;
-	size_t urgent; /* threads; the first entries have them, and may have younger ones besides */
+	size_t urgent; /* threads in waits that are URGENT_NOW; the first entries have them */
 	const struct wire_row **rows;
 };
 
-/* Stops the program when there is no memory. */
+/* Makes the entries; ends the program when memory runs out. */
 void stuck_entries_init(struct stuck_entries *entries, const struct view *view,
 			const struct wire_rows *rows);
 void stuck_entries_fini(struct stuck_entries *entries);

@@ -7,27 +7,27 @@
 #include "common/base.h"
 
 enum {
-	/* Callers further up are about what the thread does, no more about why it waits. */
+	/* Frames above these say what the thread does, and no longer why it waits. */
 	DEPTH_MAX = 24,
 };
 
 enum rank {
-	ANY,   /* at any depth, the one nearest to the leaf */
-	LEAF,  /* only where nothing but the scheduler is below it */
-	VAGUE, /* when no other function of the stack says more */
+	ANY,   /* matches at any depth; the match nearest to the leaf counts */
+	LEAF,  /* matches only the first frame that is not the scheduler's */
+	VAGUE, /* counts only if no other function of the stack matches */
 };
 
 static const char a_futex[] = "a futex: a lock or a condition of the program";
 
 /*
- * Functions of the kernels from 6.1 to 6.18. Which of them are inlined differs, so that a wait has
- * several, and those marked __sched (the slow paths of locks among them) are not in stacks taken
- * of a sleeping thread.
+ * Kernel functions, of Linux 6.1 to 6.18, and what a thread in them waits for. A wait has several
+ * functions, as kernels inline different ones. Functions marked __sched, such as the slow paths of
+ * locks, are missing in stacks that are taken while the thread sleeps.
  */
 static const struct {
 	const char *words;
 	enum rank rank;
-	const char *functions; /* with a space between */
+	const char *functions; /* separated by spaces */
 } kinds[] = {
 	{ "several futexes", ANY, "futex_wait_multiple" },
 	{ "a lock (futex with priority inheritance)", ANY, "futex_lock_pi" },
@@ -149,7 +149,7 @@ static const struct {
 	  "scsi_error_handler ksmd kthread" },
 };
 
-/* What the compiler made of a function, such as name.isra.0, stands for it. */
+/* Returns the length of a function's name without the compiler's suffix, such as ".isra.0". */
 static size_t name_length(const char *name)
 {
 	return strcspn(name, ".");
@@ -195,7 +195,7 @@ size_t scheduler_frames(const struct wire_stack *kernel)
 	return n;
 }
 
-/* The first frame that is neither the scheduler nor its general means to wait. */
+/* Returns the first frame that is neither the scheduler's nor wait_for_completion() or its like. */
 static size_t leaf_find(const struct wire_stack *kernel)
 {
 	size_t n = scheduler_frames(kernel);
@@ -207,7 +207,7 @@ static size_t leaf_find(const struct wire_stack *kernel)
 	return n;
 }
 
-/* What libc, and languages that have their own locks, call what a futex is made into. */
+/* Functions of libc and of languages with locks of their own, and what they use a futex for. */
 static const struct {
 	const char *words;
 	const char *functions;
@@ -231,7 +231,7 @@ static const struct {
 	  "pthread_barrier_wait __pthread_barrier_wait" },
 };
 
-/* Further up the program may hold or use any lock. */
+/* How many user frames to look at; callers above these may be in other locks. */
 enum { FUTEX_DEPTH = 5 };
 
 static const char *futex_kind(const struct wire_stack *user)

@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_RENDER_WAIT_KIND_H
 
 /*
- * What a thread waits for, in words: in go the stacks of a wait, out comes what their
- * functions say. Borrows the stacks; the words are static. Pure.
+ * Says in words what a thread waits for, by the functions in the stacks of its wait. Borrows the
+ * stacks; the words are static. Pure.
  */
 
 #include <stddef.h>
@@ -12,14 +12,14 @@
 #include "proto/wire.h"
 
 /*
- * "a file lock (fcntl)", to stand after "waits for"; NULL where nothing is known. Either stack may
- * be NULL; the program's tells what a futex is to it.
+ * Returns words such as "a file lock (fcntl)", to stand after "waits for"; NULL if no function is
+ * known. Either stack may be NULL. The user stack shows what a program uses a futex for.
  */
 const char *wait_kind(const struct wire_stack *kernel, const struct wire_stack *user);
 
 /*
- * How many frames at the leaf are the scheduler's own, which say nothing about the wait and are
- * missing where a stack was taken while it lasted; never all of them.
+ * Returns how many frames at the leaf are the scheduler's, at most all but one. They say nothing
+ * about the wait, and are missing in stacks that are taken while the thread sleeps.
  */
 size_t scheduler_frames(const struct wire_stack *kernel);
 

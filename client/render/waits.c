@@ -17,7 +17,10 @@ static void render_total(const struct view *view, const char *label, int64_t ns,
 	page_wrap(&view->page, STYLE_PLAIN, label, LABEL_WIDTH, "%-12s %5s  %s", ns_text(ns),
 		  share_text(ns, whole), meaning);
 }
-/* Ready for all that is known; what cannot be sure is in no average, and in no sum beside it. */
+/*
+ * Returns the part of the runnable time that threads may not have spent waiting for a CPU: the
+ * daemon could not look at them when the last window ended. It is in no average and in no sum.
+ */
 static int64_t doubtful_time(const struct wire_totals *t)
 {
 	return t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
@@ -52,7 +55,7 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 		     "waiting for something: disk, lock, timer, peer");
 	if (doubt > 0)
 		page_wrap(&view->page, STYLE_PLAIN, "in doubt", LABEL_WIDTH,
-			  "%-12s        ready for so long, or over: not in these sums",
+			  "%-12s        maybe ready, maybe over: not in these sums",
 			  ns_text(doubt));
 	if (view->picks_waits)
 		page_wrap(&view->page, STYLE_PLAIN, "", LABEL_WIDTH,
@@ -68,8 +71,8 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 }
 
 /*
- * "2.1 s, ended 03:12:04.123, thread 4250 (io)", "12 min, still waiting since ..., thread ..."; or
- * "262 us or more", where a filter of times left none that is known exactly.
+ * Returns "2.1 s, ended 03:12:04.123, thread 4250 (io)" or "12 min, still waiting since ..., thread
+ * ..."; "262 us or more" if a filter by length left only waits whose exact length is not known.
  */
 static char *longest_text(const struct wire_row *row, const struct wire_range *used)
 {
@@ -92,7 +95,7 @@ static char *longest_text(const struct wire_row *row, const struct wire_range *u
 	return must(r < 0 ? NULL : text);
 }
 
-/* The split of a row's time, where it has more than one part worth a word. */
+/* Prints how a row's time divides into blocked, ready and throttled, if more than one matters. */
 static void render_split(const struct view *view, const struct wire_row *row)
 {
 	if (strcmp(row->state, "mixed") != 0 && row->blocked_ns > 0 &&
@@ -106,7 +109,8 @@ static void render_split(const struct view *view, const struct wire_row *row)
 			  ns_text(row->throttled_ns));
 }
 
-/* How many, how long; what of it has not ended. count is of waits that ended. */
+/* Prints how many waits there were, how long, and which have not ended; row->count has ended ones.
+ */
 static void render_lengths(const struct view *view, const struct wire_row *row, const char *longest)
 {
 	int64_t n = row->count + row->open, average = n > 0 ? row->total_ns / n : 0;

@@ -226,7 +226,7 @@ h.check(first["open"] == 1 and first["oldest_tid"] == reader.pid, f"one read is 
 h.check(first["oldest_ns"] >= h.NS_PER_S, f"its age: {first}")
 h.wait_until(lambda: open_reads()[0]["oldest_ns"] > first["oldest_ns"], 20, "it grows older")
 text = daemon.ctl("snapshot", "iolat", "-p", reader.pid)
-h.check("1 has not ended, the oldest for" in text.out, str(text))
+h.check("1 has not ended; the oldest began" in text.out, str(text))
 reader.kill()
 reader.wait()
 daemon.cut("iolat")

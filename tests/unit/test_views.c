@@ -491,7 +491,7 @@ static void test_open_operations(void **state)
 	io.oldest_tid = 77;
 	printer_open(&p, (struct view){ 0 });
 	render_text(&p.view, &reply);
-	printer_check(&p, "2 have not ended, the oldest for ", " (thread 77)\n", NULL);
+	printer_check(&p, "2 have not ended; the oldest began ", " ago (thread 77)\n", NULL);
 	printer_open(&p, (struct view){ .breakdown = true });
 	render_text(&p.view, &reply);
 	printer_check(&p, "no operations", NULL);
