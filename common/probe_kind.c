@@ -26,11 +26,12 @@ static const struct {
 			    PROBE_WAITS | PROBE_THREADS },
 	[PROBE_STACKCOUNT] = { "stackcount", "calls of a FUNCTION, counted by stack", "calls",
 			       "called nothing of that in the range",
-			       PROBE_CALLS | PROBE_THREADS | PROBE_CPUS | PROBE_CLIENTS },
+			       PROBE_COUNTS | PROBE_FUNCTIONS | PROBE_THREADS | PROBE_CPUS |
+				       PROBE_CLIENTS },
 	[PROBE_STACKSNOOP] = { "stacksnoop", "calls of a FUNCTION, one by one", "calls",
 			       "called nothing of that in the range",
-			       PROBE_CALLS | PROBE_STREAMS | PROBE_THREADS | PROBE_CPUS |
-				       PROBE_CLIENTS },
+			       PROBE_COUNTS | PROBE_FUNCTIONS | PROBE_STREAMS | PROBE_THREADS |
+				       PROBE_CPUS | PROBE_CLIENTS },
 	[PROBE_IOLAT] = { "iolat", "I/O: how long it takes in which layer of the kernel",
 			  "operations", "ended no I/O in the range", PROBE_IO },
 };

@@ -30,8 +30,8 @@ enum probe_trait {
 	PROBE_OPEN_WAITS = 1 << 1,
 	/* A row is samples, one per period: a session has a frequency, an event and idle or not. */
 	PROBE_SAMPLES = 1 << 2,
-	/* A row is calls of the functions that the client has named. */
-	PROBE_CALLS = 1 << 3,
+	/* A row is a number of events that take no time, such as calls. */
+	PROBE_COUNTS = 1 << 3,
 	/* Each call is also streamed to the client, up to a rate. */
 	PROBE_STREAMS = 1 << 4,
 	/* A row is I/O operations: it has a layer, an operation and a device. */
@@ -44,6 +44,8 @@ enum probe_trait {
 	PROBE_CLIENTS = 1 << 8,
 	/* Its always-on session reports fork, exec and exit for the other sessions too. */
 	PROBE_FOLLOWS = 1 << 9,
+	/* Its events are calls of functions that the client names; a budget limits their cost. */
+	PROBE_FUNCTIONS = 1 << 10,
 };
 
 /* The name of a kind on the wire, on disk and in the configuration. */
@@ -73,11 +75,6 @@ const char *probe_kind_unseen(enum probe_kind kind);
 static inline bool probe_kind_has_waits(enum probe_kind kind)
 {
 	return probe_kind_has(kind, PROBE_WAITS);
-}
-
-static inline bool probe_kind_has_calls(enum probe_kind kind)
-{
-	return probe_kind_has(kind, PROBE_CALLS);
 }
 
 #endif

@@ -5,7 +5,7 @@
 /*
  * What the files behind probe.h share. probe.c opens, loads, attaches and closes a probe of any
  * kind through the kind's struct probe_ops; a file per kind (offcpu.c, oncpu.c, ...) defines these;
- * kinds.c lists them. All of it runs on the thread that opens the probe, but for refresh() and
+ * kinds.h lists them. All of it runs on the thread that opens the probe, but for refresh() and
  * blind().
  */
 
@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "daemon/broker/broker.h"
+#include "daemon/probe/kinds.h"
 #include "daemon/probe/probe.h"
 
 struct io_slot;
@@ -66,12 +67,6 @@ struct probe_ops {
 	/* Frees what the kind has besides the skeleton, which is still there. May be NULL. */
 	void (*close)(struct probe *probe);
 };
-
-extern const struct probe_ops probe_offcpu_ops;
-extern const struct probe_ops probe_oncpu_ops;
-extern const struct probe_ops probe_offwake_ops;
-extern const struct probe_ops probe_stackcount_ops;
-extern const struct probe_ops probe_iolat_ops;
 
 /* A probe: what it was opened with, and after a try that worked what is in the kernel. */
 struct probe {

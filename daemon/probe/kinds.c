@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kinds of probes: a row of ops each. A new kind is one more row here and a file that fills it.
- */
+/* Opens a probe of any kind by the ops of its kind. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +9,7 @@
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/probe/libbpf_log.h"
 
-static const struct probe_ops *const kinds[] = {
-	[PROBE_OFFCPU] = &probe_offcpu_ops,	    [PROBE_ONCPU] = &probe_oncpu_ops,
-	[PROBE_OFFWAKE] = &probe_offwake_ops,	    [PROBE_STACKCOUNT] = &probe_stackcount_ops,
-	[PROBE_STACKSNOOP] = &probe_stackcount_ops, [PROBE_IOLAT] = &probe_iolat_ops,
-};
+static const struct probe_ops *const kinds[] = { PROBE_KINDS(PROBE_OPS_ROW) };
 
 _Static_assert(ARRAY_SIZE(kinds) == PROBE_KIND_N, "every kind has its ops");
 
@@ -36,7 +31,7 @@ static void explain_disabled(struct probe *probe)
 
 	if (probe_kind_has(kind, PROBE_CLIENTS))
 		probe_fail(probe, "on demand: stackctl record %s%s", name,
-			   probe_kind_has(kind, PROBE_CALLS) ? " 'vfs_*'" : "");
+			   probe_kind_has(kind, PROBE_FUNCTIONS) ? " 'vfs_*'" : "");
 	else
 		probe_fail(probe, "[probe.%s] enabled = no; for a while: stackctl record %s", name,
 			   name);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "common/int_list.h"
-#include "daemon/base/probe_kind.h"
+#include "common/probe_kind.h"
 #include "daemon/config/config.h"
 
 struct broker;
@@ -68,7 +68,7 @@ struct probe_options {
 	const struct int_list *cpus; /* NULL or empty: all */
 	bool with_cycles; /* sample by cycles if the hardware counts them, else by time */
 	bool with_idle;
-	/* Kinds with PROBE_CALLS: */
+	/* Kinds with PROBE_FUNCTIONS: */
 	const struct targets *targets;
 	uint64_t rate; /* calls streamed per second; 0: none are streamed */
 };
@@ -130,7 +130,7 @@ void probe_drop_thread(const struct probe *probe, struct thread *thread);
 /* offcpu: returns a new fd; reading it makes a program visit every task. Negative errno. */
 int probe_iterate(const struct probe *probe);
 
-/* Kinds with PROBE_CALLS: the share of calls that is recorded, shared with the programs (else
+/* Kinds with PROBE_FUNCTIONS: the share of calls that is recorded, shared with the programs (else
  * NULL), and the number of functions that are traced. */
 struct call_pace *probe_pace(const struct probe *probe);
 size_t probe_functions(const struct probe *probe);

@@ -53,7 +53,7 @@ static void totals_make(struct answer *answer, enum probe_kind kind)
 		.unseen = value_if(totals->unseen > 0, totals->unseen),
 		.unseen_ns = value_if(totals->unseen_ns > 0, totals->unseen_ns),
 		.samples = value_if(probe_kind_has(kind, PROBE_SAMPLES), totals->samples),
-		.calls = value_if(probe_kind_has_calls(kind), totals->samples),
+		.calls = value_if(probe_kind_has(kind, PROBE_COUNTS), totals->samples),
 		.ios = value_if(probe_kind_has(kind, PROBE_IO), totals->operations),
 	};
 }

@@ -24,7 +24,7 @@ static int order_parse(const char *text, enum snapshot_order *order, struct wire
 /* The order where the request names none: calls have no time that could be summed. */
 static enum snapshot_order order_default(enum probe_kind kind, enum aggregate_by by)
 {
-	if (probe_kind_has_calls(kind))
+	if (probe_kind_has(kind, PROBE_COUNTS))
 		return SNAPSHOT_BY_COUNT;
 	return by == AGGREGATE_BY_WINDOW ? SNAPSHOT_BY_WINDOW : SNAPSHOT_BY_TOTAL;
 }

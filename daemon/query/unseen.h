@@ -8,7 +8,7 @@
  */
 
 #include "common/arena.h"
-#include "daemon/base/probe_kind.h"
+#include "common/probe_kind.h"
 #include "daemon/query/aggregate.h"
 #include "proto/wire.h"
 

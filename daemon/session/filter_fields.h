@@ -7,7 +7,7 @@
  * start and for queries. No state; any thread.
  */
 
-#include "daemon/base/probe_kind.h"
+#include "common/probe_kind.h"
 #include "proto/wire.h"
 
 struct wire_error;

@@ -41,7 +41,7 @@ static bool session_is_over(struct session *session)
 {
 	struct drain_stats stats;
 
-	if (!probe_kind_has(session->info.kind, PROBE_CALLS))
+	if (!probe_kind_has(session->info.kind, PROBE_FUNCTIONS))
 		return false;
 	session_stats(session, &stats);
 	return stats.is_over;

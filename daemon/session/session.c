@@ -348,7 +348,7 @@ int session_note(struct session *session, struct arena *arena, const char **out)
 	pthread_rwlock_rdlock(&session->lock);
 	if (session->reason[0])
 		text = session->reason;
-	else if (probe_kind_has(session->info.kind, PROBE_CALLS) && session->probe)
+	else if (probe_kind_has(session->info.kind, PROBE_FUNCTIONS) && session->probe)
 		text = session->status.reason;
 	if (text)
 		*out = arena_strdup(arena, text);

@@ -115,10 +115,10 @@ int session_targets(struct session *session, const struct session_request *reque
 	char kinds[64];
 	int r;
 
-	if (!probe_kind_has(session->info.kind, PROBE_CALLS)) {
+	if (!probe_kind_has(session->info.kind, PROBE_FUNCTIONS)) {
 		if (!request->function && !request->is_regex && !request->rate)
 			return 0;
-		probe_kinds_with(PROBE_CALLS, " and ", kinds, sizeof(kinds));
+		probe_kinds_with(PROBE_FUNCTIONS, " and ", kinds, sizeof(kinds));
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "function",
 				      "%s traces no functions: %s do", name, kinds);
 	}

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/probe_kind.h"
+#include "common/probe_kind.h"
 
 struct io_slot;
 struct process_table;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/shared.h"
-#include "daemon/base/probe_kind.h"
+#include "common/probe_kind.h"
 #include "daemon/process/process.h"
 #include "daemon/window/stack.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/probe_kind.h"
+#include "common/probe_kind.h"
 
 static void test_every_kind_has_a_row(void **state)
 {
@@ -36,7 +36,7 @@ static void test_all_of_several_traits_are_needed(void **state)
 /* Code that shows rows asks for one of these traits after the other and takes the first. */
 static void test_a_row_is_of_one_sort(void **state)
 {
-	static const unsigned int sorts[] = { PROBE_WAITS, PROBE_SAMPLES, PROBE_CALLS, PROBE_IO };
+	static const unsigned int sorts[] = { PROBE_WAITS, PROBE_SAMPLES, PROBE_COUNTS, PROBE_IO };
 	enum probe_kind kind;
 	size_t i, n;
 
@@ -55,7 +55,7 @@ static void test_names_are_listed(void **state)
 	(void)state;
 	probe_kinds_with(0, " and ", text, sizeof(text));
 	assert_string_equal(text, "offcpu, oncpu, offwake, stackcount, stacksnoop and iolat");
-	probe_kinds_with(PROBE_CALLS, " or ", text, sizeof(text));
+	probe_kinds_with(PROBE_FUNCTIONS, " or ", text, sizeof(text));
 	assert_string_equal(text, "stackcount or stacksnoop");
 	probe_kinds_with(PROBE_IO, " or ", text, sizeof(text));
 	assert_string_equal(text, "iolat");
