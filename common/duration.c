@@ -12,7 +12,7 @@
 #define NS_PER_HOUR (60 * NS_PER_MIN)
 #define NS_PER_DAY  (24 * NS_PER_HOUR)
 
-/* systemd's: a year of 365.25 days, a month the twelfth of it. */
+/* As in systemd, a year has 365.25 days, and a month is a twelfth of it. */
 #define NS_PER_YEAR  (INT64_C(31557600) * NS_PER_S)
 #define NS_PER_MONTH (NS_PER_YEAR / 12)
 
@@ -69,7 +69,10 @@ int duration_parse(const char *text, int64_t bare_unit_ns, int64_t *ns_out)
 	return duration_parse_n(text, strlen(text), bare_unit_ns, ns_out);
 }
 
-/* value / unit with as many decimals as leave at least three digits; cut, not rounded up. */
+/*
+ * Writes ns in the unit, with as many decimals as give at least three digits in all. The rest is
+ * truncated, not rounded.
+ */
 static void format_decimal(int64_t ns, int64_t unit, const char *name, char *text)
 {
 	int64_t whole = ns / unit, thousandths = ns % unit * 1000 / unit;

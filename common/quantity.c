@@ -100,7 +100,8 @@ int quantity_parse(const char *text, size_t n, const struct quantity_syntax *syn
 		if (r < 0)
 			return r;
 		if (factor == 0) {
-			/* "5 30" and "1h 30" are ambiguous: a number without a unit stands alone.
+			/*
+			 * "5 30" and "1h 30" are ambiguous: a number without a unit stands alone.
 			 */
 			if (terms > 0 || c.at < c.end)
 				return -EINVAL;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""stackd.conf, stackd.conf(5) and --dump-config, which are made from the key table, agree with it: the
-same keys in the same order, the same defaults, ranges and help. stackd.conf with each setting
-uncommented loads, and gives the defaults.
+"""Checks that stackd.conf, stackd.conf(5) and --dump-config, which are made from the key table, agree
+with it: the same keys in the same order, with the same defaults, ranges and help. With each setting
+uncommented, stackd.conf must load and give the defaults.
 
 Usage: check_config.py CONFIG_KEYS STACKD_CONF STACKD_CONF_5 SOURCE_ROOT
 """
@@ -24,14 +24,14 @@ def squeeze(text):
 
 
 def read_table(exe):
-    """{(section, key): (default, range, help, "reload" or "restart")} in the table's order."""
+    """Returns {(section, key): (default, range, help, "reload" or "restart")}, in table order."""
     out = subprocess.run([exe], stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
     rows = [line.split("\t") for line in out.splitlines()]
     return {(r[0], r[1]): tuple(r[2:]) for r in rows}
 
 
 def read_ini(text):
-    """{(section, key): (value, comment lines right above)}; a commented "#key = value" counts."""
+    """Returns {(section, key): (value, comment right above)}, also for a commented "#key = value"."""
     entries, section, above = {}, None, []
     text = re.sub(r"\\\n#?", " ", text)
     for line in text.splitlines():
@@ -48,7 +48,7 @@ def read_ini(text):
 
 
 def read_man(text):
-    """{(section, key): (default, text)} of ".SS [section]" and ".BR key" with " = default"."""
+    """Returns {(section, key): (default, text)} from ".SS [section]" and ".BR key = default"."""
     entries, section, key = {}, None, None
     for line in text.splitlines():
         line = line.replace("\\-", "-")
@@ -64,7 +64,7 @@ def read_man(text):
         elif key and not line.startswith("."):
             entries[key][1] += line + "\n"
     for entry in entries.values():
-        # A default too long for its heading is the end of the text.
+        # A default that is too long for the heading comes at the end of the text.
         body, _, default = entry[1].partition("Default:")
         entry[0] = entry[0] if entry[0] is not None else squeeze(default)
         entry[1] = squeeze(body)
@@ -87,7 +87,7 @@ def compare(name, entries, table, has_text=True):
 
 
 def check_conf(exe, text):
-    """Nothing is set in stackd.conf; with every setting uncommented it gives the defaults."""
+    """Checks that stackd.conf sets nothing and, with every setting uncommented, gives the defaults."""
     for number, line in enumerate(text.splitlines(), 1):
         if line and not line.startswith("#") and not line.startswith("["):
             fail(f"stackd.conf:{number}: sets a value: {line!r}")
@@ -111,7 +111,7 @@ def settings(text):
 
 
 def check_queue(root):
-    """README says how many windows wait for a slow disk."""
+    """Checks that README says how many windows wait for a slow disk."""
     with open(f"{root}/daemon/store/store.h", encoding="utf-8") as file:
         queue = re.search(r"STORE_QUEUE_MAX = (\d+)", file.read())[1]
     with open(f"{root}/README.md", encoding="utf-8") as file:

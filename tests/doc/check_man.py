@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every man page renders, without warnings, at 80 columns and without lines that run over.
+"""Checks that every man page renders without warnings, and that no line is longer than 80 columns.
 
 Usage: check_man.py PAGE...
 """

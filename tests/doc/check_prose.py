@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds comments and messages to plain English: finds the turns of phrase that doc/style.md bans.
+"""Checks that comments and messages are in plain English: finds phrases that doc/style.md bans.
 
-It cannot see good English; it sees the habits that made comments hard to read: sentences without a
+It cannot recognise good English. It finds habits that made comments hard to read: sentences without a
 subject, and words that stand for any kind of communication.
 
 Usage: check_prose.py SOURCE_ROOT [FOLDER...]
@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-# What is banned anywhere in a comment, a docstring or a string, and what to write instead.
+# Phrases that are banned in comments, docstrings and strings, and what to write instead.
 BANNED = {
     r"\btold\b": "reported, recorded, known",
     r"\bin (goes|go|comes?) [^.]*\bout (goes|go|comes?)\b": "Takes ..., returns ...",

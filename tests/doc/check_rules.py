@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds the tree to its rules: which room may include which, one door for each library, a licence
-line first in every source file, clang-format, and headers that compile alone.
+"""Checks the rules of the tree: which rooms may include the headers of which others and of libraries,
+the licence in the first line of every source file, clang-format, and headers that compile alone.
 
 Usage: check_rules.py SOURCE_ROOT BUILD_ROOT
 """
@@ -11,9 +11,9 @@ import re
 import subprocess
 import sys
 
-# The rooms, lowest first: the files of a room may include its own, common/, and those of the rooms it
-# names, which all stand above it in this list, so that there is no circle. Every room of the daemon
-# may include the headers that it shares with the programs in the kernel.
+# The rooms, lowest first. A file may include headers of its own room, of common/, and of the rooms that
+# are named for its room here. These all come earlier in this list, so that there is no circle. Every
+# room of the daemon may also include the headers in bpf/ that it shares with the BPF programs.
 ROOMS = {
     "common": (),
     "bpf": (),
@@ -72,7 +72,7 @@ DOORS = {
 }
 # Types of the kernel, which clash with those of libc.
 BPF_ONLY = ("bpf/kernel.h", "bpf/io_kernel.h")
-# Tests may use what they test with.
+# Tests may include every header.
 EXEMPT = re.compile(r"tests/")
 
 SPDX = "SPDX-License-Identifier: GPL-2.0-or-later"
@@ -90,7 +90,7 @@ def fail(text):
 def source_files(root):
     found = []
     for folder, folders, names in os.walk(root):
-        # Build trees, hidden ones, and test fixtures are not sources.
+        # Build trees, hidden folders and caches hold no sources.
         folders[:] = [f for f in folders if not re.match(r"build|\.(?!ci)|__pycache__", f)]
         paths = [os.path.relpath(os.path.join(folder, name), root) for name in names]
         found += [path for path in paths if SOURCE.fullmatch(path)]
@@ -110,19 +110,19 @@ def check_licence(path, text):
 
 
 def check_includes(path, text):
-    """Holds each include to the rooms that may have it: ours by ROOMS, a library's by DOORS."""
+    """Checks each include of a file: those of this tree by ROOMS, those of libraries by DOORS."""
     if EXEMPT.match(path):
         return
     room = os.path.dirname(path)
     if room not in ROOMS:
-        fail(f"{path}: {room} is no room of ROOMS")
+        fail(f"{path}: {room} is not in ROOMS")
         return
     for header in re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)', text, re.MULTILINE):
         other = os.path.dirname(header)
         # Ours is what the source tree has or, for a generated header, the build.
         if other in ROOMS and any(os.path.exists(os.path.join(top, header)) for top in sys.argv[1:]):
-            everybodys = ("common", "bpf") if room.startswith("daemon") else ("common",)
-            if other != room and other not in ROOMS[room] + everybodys:
+            shared = ("common", "bpf") if room.startswith("daemon") else ("common",)
+            if other != room and other not in ROOMS[room] + shared:
                 fail(f"{path}: includes {header}, which {room} may not")
             continue
         for pattern, allowed in DOORS.items():
@@ -131,14 +131,14 @@ def check_includes(path, text):
 
 
 def check_rooms():
-    """Finds rooms that would make a circle possible, and folders that are missing."""
+    """Checks that ROOMS allows no circle, and that each of its rooms is a folder."""
     rooms = list(ROOMS)
     for room, uses in ROOMS.items():
         if not os.path.isdir(os.path.join(sys.argv[1], room)):
             fail(f"{room} is in ROOMS and is no folder")
         for other in uses:
             if rooms.index(other) >= rooms.index(room):
-                fail(f"{room} may include {other}, which stands above it in ROOMS")
+                fail(f"{room} may include {other}, which does not come before it in ROOMS")
 
 
 def check_format(root, paths):
@@ -152,7 +152,7 @@ def compile_alone(root, build, path):
     done = subprocess.run(
         ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-fsyntax-only", "-Wall", "-Werror", "-x", "c",
          "-I", root, "-I", build, "-I", os.path.join(build, "bpf"), "-"],
-        # Included twice: the guard is tested too.
+        # The header is included twice, to test its guard, too.
         input=f'#include "{path}"\n#include "{path}"\n',
         stderr=subprocess.PIPE, encoding="utf-8", check=False)
     return path, done.returncode, done.stderr

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""stackctl --help, stackctl(1) and the bash completion name the same verbs and options, and
-stackctl(1) names every field of a snapshot. Run with: STACKCTL SOURCE_ROOT."""
+"""Checks that stackctl --help, stackctl(1) and the bash completion name the same verbs and options, and
+that stackctl(1) names every field of a snapshot.
+
+Usage: check_stackctl.py STACKCTL SOURCE_ROOT
+"""
 
 import re
 import subprocess
@@ -24,7 +27,7 @@ def verbs():
 
 
 def options_of_help(verb):
-    """{long: letter or ''} of a verb's help."""
+    """Returns {long option: its letter or ''} of the help of a verb."""
     found = re.findall(r"^  (?:-(\w),|   ) --([a-z-]+)", run("help", verb), re.M)
     return {name: letter for letter, name in found}
 
@@ -42,7 +45,7 @@ def completion(verb, word):
 
 
 def complete(*words):
-    """The words that bash offers for the last of these, behind the program's name."""
+    """Returns the words that bash offers to complete the last of these words after stackctl."""
     line = [STACKCTL, *words]
     script = f"""
 _init_completion() {{ cur={line[-1]!r} prev={line[-2]!r} cword={len(words)} split=false
@@ -73,7 +76,7 @@ class Documents(unittest.TestCase):
             self.assertFalse({"layer", "chain", "breakdown"} & set(options_of_help(verb)), verb)
         for verb in ("snapshot", "record", "watch"):
             self.assertLessEqual({"layer", "chain", "breakdown"}, set(options_of_help(verb)), verb)
-        # A stream has no end to be judged by, and its request no word for lines.
+        # A stream never ends, so --strict and --output cannot apply, and it cannot ask for lines.
         once = {"strict", "lines", "output"}
         self.assertFalse(once & set(options_of_help("watch")))
         for verb in ("snapshot", "stuck", "record"):
@@ -92,7 +95,7 @@ class Documents(unittest.TestCase):
                 continue
             options = options_of_help(verb)
             want = {f"--{name}" for name in options} | {f"-{c}" for c in options.values() if c}
-            # Older tools have options of their own, with a letter or a name.
+            # The verbs of bcc and libbpf-tools also have options with only a letter or only a name.
             want |= set(re.findall(r"^  (-\w|--[a-z-]+) ", run("help", verb), re.M))
             self.assertGreater(len(want), 2, verb)
             self.assertEqual(completion(verb, "-"), want, verb)
