@@ -25,51 +25,55 @@ struct window *window_ref(struct window *window)
 	return window;
 }
 
+#define STACKS_UNREF(window, member)                     \
+	for (i = 0; i < (window)->n_##member; i++) {     \
+		stack_unref((window)->member[i].kernel); \
+		stack_unref((window)->member[i].user);   \
+	}
+
 static void references_drop(struct window *window)
 {
 	size_t i;
 
 	for (i = 0; i < window->n_images; i++)
 		process_unref(window->images[i].process);
-	for (i = 0; i < window->n_rows; i++) {
-		stack_unref(window->rows[i].kernel);
-		stack_unref(window->rows[i].user);
+	STACKS_UNREF(window, rows);
+	STACKS_UNREF(window, spans);
+	STACKS_UNREF(window, opens);
+	STACKS_UNREF(window, samples);
+	STACKS_UNREF(window, wakers);
+	STACKS_UNREF(window, ios);
+}
+
+#define ARRAY(member)                                                                 \
+	{                                                                             \
+		offsetof(struct window, member), offsetof(struct window, n_##member), \
+			sizeof(*((struct window *)NULL)->member)                      \
 	}
-	for (i = 0; i < window->n_spans; i++) {
-		stack_unref(window->spans[i].kernel);
-		stack_unref(window->spans[i].user);
-	}
-	for (i = 0; i < window->n_opens; i++) {
-		stack_unref(window->opens[i].kernel);
-		stack_unref(window->opens[i].user);
-	}
-	for (i = 0; i < window->n_samples; i++) {
-		stack_unref(window->samples[i].kernel);
-		stack_unref(window->samples[i].user);
-	}
-	for (i = 0; i < window->n_wakers; i++) {
-		stack_unref(window->wakers[i].kernel);
-		stack_unref(window->wakers[i].user);
-	}
-	for (i = 0; i < window->n_ios; i++) {
-		stack_unref(window->ios[i].kernel);
-		stack_unref(window->ios[i].user);
-	}
+
+/* The arrays of a window: where the pointer and the number of members are, and a member's size. */
+static const struct {
+	size_t array;
+	size_t n;
+	size_t size;
+} arrays[] = {
+	ARRAY(images), ARRAY(rows), ARRAY(spans),      ARRAY(opens),   ARRAY(samples),
+	ARRAY(wakers), ARRAY(ios),  ARRAY(io_buckets), ARRAY(buckets),
+};
+
+static void **array_at(struct window *window, size_t i)
+{
+	return (void **)((char *)window + arrays[i].array);
 }
 
 static void window_free(struct window *window)
 {
+	size_t i;
+
 	if (!window->is_borrowing)
 		references_drop(window);
-	free(window->ios);
-	free(window->io_buckets);
-	free(window->wakers);
-	free(window->samples);
-	free(window->images);
-	free(window->rows);
-	free(window->spans);
-	free(window->opens);
-	free(window->buckets);
+	for (i = 0; i < ARRAY_SIZE(arrays); i++)
+		free(*array_at(window, i));
 	free(window);
 }
 
@@ -80,8 +84,11 @@ struct window *window_unref(struct window *window)
 	return NULL;
 }
 
-/* Room for one more: capacity doubles at powers of two, so it needs no member of its own. */
-static void *array_grow(void **array, size_t *n, size_t size)
+/*
+ * Appends a zeroed member to an array, and returns it; NULL when out of memory. The capacity
+ * doubles whenever n is a power of two, so a window needs not keep it. Not for sealed windows.
+ */
+static void *member_add(void **array, size_t *n, size_t size)
 {
 	char *grown = *array;
 
@@ -96,37 +103,37 @@ static void *array_grow(void **array, size_t *n, size_t size)
 
 struct window_image *window_add_image(struct window *window)
 {
-	return array_grow((void **)&window->images, &window->n_images, sizeof(*window->images));
+	return member_add((void **)&window->images, &window->n_images, sizeof(*window->images));
 }
 
 struct window_row *window_add_row(struct window *window)
 {
-	return array_grow((void **)&window->rows, &window->n_rows, sizeof(*window->rows));
+	return member_add((void **)&window->rows, &window->n_rows, sizeof(*window->rows));
 }
 
 struct window_span *window_add_span(struct window *window)
 {
-	return array_grow((void **)&window->spans, &window->n_spans, sizeof(*window->spans));
+	return member_add((void **)&window->spans, &window->n_spans, sizeof(*window->spans));
 }
 
 struct window_open *window_add_open(struct window *window)
 {
-	return array_grow((void **)&window->opens, &window->n_opens, sizeof(*window->opens));
+	return member_add((void **)&window->opens, &window->n_opens, sizeof(*window->opens));
 }
 
 struct window_sample *window_add_sample(struct window *window)
 {
-	return array_grow((void **)&window->samples, &window->n_samples, sizeof(*window->samples));
+	return member_add((void **)&window->samples, &window->n_samples, sizeof(*window->samples));
 }
 
 struct window_waker *window_add_waker(struct window *window)
 {
-	return array_grow((void **)&window->wakers, &window->n_wakers, sizeof(*window->wakers));
+	return member_add((void **)&window->wakers, &window->n_wakers, sizeof(*window->wakers));
 }
 
 struct window_io *window_add_io(struct window *window)
 {
-	return array_grow((void **)&window->ios, &window->n_ios, sizeof(*window->ios));
+	return member_add((void **)&window->ios, &window->n_ios, sizeof(*window->ios));
 }
 
 const struct window_waker *window_row_waker(const struct window *window, size_t row)
@@ -158,7 +165,7 @@ int window_row_set_buckets(struct window *window, struct window_row *row, const 
 	for (i = 0; i < WAIT_BUCKETS; i++) {
 		if (!buckets[i])
 			continue;
-		slot = array_grow((void **)&window->buckets, &window->n_buckets, sizeof(*slot));
+		slot = member_add((void **)&window->buckets, &window->n_buckets, sizeof(*slot));
 		if (!slot)
 			return -ENOMEM;
 		*slot = buckets[i];
@@ -188,7 +195,7 @@ int window_io_set_buckets(struct window *window, struct window_io *io, const uin
 	for (i = 0; i < IO_BUCKETS_N; i++) {
 		if (!buckets[i])
 			continue;
-		slot = array_grow((void **)&window->io_buckets, &window->n_io_buckets,
+		slot = member_add((void **)&window->io_buckets, &window->n_io_buckets,
 				  sizeof(*slot));
 		if (!slot)
 			return -ENOMEM;
@@ -235,34 +242,20 @@ void window_io_add(struct window_io *sum, const struct window_io *io)
 	sum->max_tid = io->max_tid;
 }
 
-static size_t array_trim(void **array, size_t n, size_t size)
-{
-	void *trimmed = n ? reallocarray(*array, n, size) : NULL;
-
-	if (trimmed)
-		*array = trimmed;
-	return n * size;
-}
-
 void window_seal(struct window *window)
 {
+	size_t i, n;
+	void **array, *trimmed;
+
 	window->bytes = sizeof(*window);
-	window->bytes +=
-		array_trim((void **)&window->images, window->n_images, sizeof(*window->images));
-	window->bytes += array_trim((void **)&window->rows, window->n_rows, sizeof(*window->rows));
-	window->bytes +=
-		array_trim((void **)&window->spans, window->n_spans, sizeof(*window->spans));
-	window->bytes +=
-		array_trim((void **)&window->opens, window->n_opens, sizeof(*window->opens));
-	window->bytes +=
-		array_trim((void **)&window->samples, window->n_samples, sizeof(*window->samples));
-	window->bytes +=
-		array_trim((void **)&window->wakers, window->n_wakers, sizeof(*window->wakers));
-	window->bytes += array_trim((void **)&window->ios, window->n_ios, sizeof(*window->ios));
-	window->bytes += array_trim((void **)&window->io_buckets, window->n_io_buckets,
-				    sizeof(*window->io_buckets));
-	window->bytes +=
-		array_trim((void **)&window->buckets, window->n_buckets, sizeof(*window->buckets));
+	for (i = 0; i < ARRAY_SIZE(arrays); i++) {
+		array = array_at(window, i);
+		n = *(size_t *)((char *)window + arrays[i].n);
+		trimmed = n ? reallocarray(*array, n, arrays[i].size) : NULL;
+		if (trimmed)
+			*array = trimmed;
+		window->bytes += n * arrays[i].size;
+	}
 }
 
 const char *window_loss_name(unsigned int loss)
