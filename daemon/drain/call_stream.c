@@ -3,9 +3,11 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "common/base.h"
+#include "daemon/window/stack.h"
 
 /* Some seconds at the usual rate. */
 enum { CALL_STREAM_KEPT = 8192 };

@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/layout.h"
-#include "daemon/process/process.h"
-#include "daemon/window/stack.h"
+#include "bpf/shared.h"
+
+struct stack;
 
 struct call {
 	int64_t time_ns; /* CLOCK_MONOTONIC */

@@ -13,6 +13,8 @@
 #include "daemon/base/log.h"
 #include "daemon/drain/map_read.h"
 #include "daemon/host/procfs.h"
+#include "daemon/probe/probe.h"
+#include "daemon/window/stack.h"
 
 /* From the time of a cut to the cut: a wait that ends in between is in the window before it. */
 #define CUT_SLACK_NS (50 * NS_PER_US)

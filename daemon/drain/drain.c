@@ -13,8 +13,11 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/base/thread.h"
+#include "daemon/config/config.h"
 #include "daemon/drain/call_stream.h"
 #include "daemon/drain/internal.h"
+#include "daemon/probe/probe.h"
+#include "daemon/window/resolver.h"
 
 /* The ring is looked at this often; programs wake the drain earlier when it fills. */
 #define TICK_NS (100 * NS_PER_MS)

@@ -11,15 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/config/config.h"
+#include "bpf/layout.h"
 #include "daemon/drain/openwait_reader.h"
-#include "daemon/probe/probe.h"
-#include "daemon/process/process.h"
-#include "daemon/window/resolver.h"
-#include "daemon/window/stack.h"
+#include "daemon/window/window.h"
 
 struct call_stream;
+struct config;
 struct drain;
+struct probe;
+struct process_table;
+struct resolver;
+struct stack_table;
 
 struct drain_stats {
 	uint64_t cuts;

@@ -23,7 +23,7 @@
 struct held_stacks {
 	struct stack **v;
 	size_t n;
-	size_t room;
+	size_t capacity;
 };
 
 struct drain {

@@ -5,8 +5,12 @@
 #include <string.h>
 
 #include "bpf/unwind_shared.h"
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/drain/call_stream.h"
+#include "daemon/process/process.h"
+#include "daemon/window/resolver.h"
+#include "daemon/window/stack.h"
 
 /* How a walk ended, as the kernel, stacks and processes have it. */
 static const struct {
@@ -48,22 +52,13 @@ static void handle_walk(struct drain *drain, struct process *process,
 	process_table_note_walk(drain->processes, process, address - (record->frames > 1), ends);
 }
 
-/* Takes the reference; out of memory the table may drop it early, which is counted. */
+/* Takes the reference. Out of memory it is dropped: then a sweep may drop the stack, too early. */
 static void stack_hold(struct held_stacks *held, struct stack *stack)
 {
-	size_t room = held->room ? 2 * held->room : 256;
-	struct stack **v;
-
-	if (held->n == held->room) {
-		v = reallocarray(held->v, room, sizeof(*v));
-		if (!v) {
-			stack_unref(stack);
-			return;
-		}
-		held->v = v;
-		held->room = room;
-	}
-	held->v[held->n++] = stack;
+	if (array_reserve(held->v, held->capacity, held->n + 1))
+		stack_unref(stack);
+	else
+		held->v[held->n++] = stack;
 }
 
 static void held_fini(struct held_stacks *held)

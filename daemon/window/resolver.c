@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/shared.h"
 #include "common/base.h"
 #include "daemon/base/log.h"
+#include "daemon/process/process.h"
 #include "daemon/symbol/kallsyms.h"
 #include "daemon/symbol/kallsyms_line.h"
+#include "daemon/window/stack.h"
 #include "daemon/window/stack_id.h"
+#include "daemon/window/window.h"
 
 /* An unknown kernel address may be of a new module: read kallsyms again, this often at most. */
 #define KERNEL_RELOAD_NS (10 * NS_PER_S)

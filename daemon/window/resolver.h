@@ -11,10 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/window/stack.h"
-#include "daemon/window/window.h"
-
+struct process_table;
 struct resolver;
+struct stack;
+struct stack_table;
+struct window;
 
 /*
  * Takes windows whose stacks have their names; referred_bytes is what all windows together refer

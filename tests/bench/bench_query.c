@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bpf/layout.h"
 #include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/store/history.h"
