@@ -3,7 +3,7 @@
 
 #include "common/base.h"
 
-/* So long over the budget, with almost nothing recorded, and a session ends. */
+/* A session ends that is over its budget for this long although it records next to nothing. */
 #define OVER_MAX_NS (2 * NS_PER_S)
 
 void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint64_t call_cost_ns,
@@ -19,7 +19,9 @@ void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint6
 	};
 }
 
-/* Up at once as far as it takes, down in small steps: what is seen now is with this much recorded.
+/*
+ * Returns how rarely calls must be recorded to stay within the budget: raised at once as far as the
+ * present load demands, lowered in small steps, since the load was measured at the present rate.
  */
 static uint64_t every_for_load(const struct call_budget *budget)
 {

@@ -9,13 +9,13 @@
 #include "common/base.h"
 #include "daemon/window/stack.h"
 
-/* Some seconds at the usual rate. */
+/* Calls that are kept for readers: some seconds' worth at the usual rate. */
 enum { CALL_STREAM_KEPT = 8192 };
 
 struct call_stream {
 	_Atomic unsigned int refs;
-	pthread_mutex_t lock; /* guards what follows */
-	uint64_t end;	      /* the number of the next one */
+	pthread_mutex_t lock; /* guards the members below */
+	uint64_t end; /* the number of the next call; call i is at v[i % CALL_STREAM_KEPT] */
 	struct call v[CALL_STREAM_KEPT];
 };
 
@@ -55,7 +55,7 @@ struct call_stream *call_stream_unref(struct call_stream *stream)
 	return NULL;
 }
 
-/* CPUs send at the same time: the last few may have to move up by one. */
+/* CPUs send at the same time, so the last few calls may be newer: they move up by one. */
 void call_stream_put(struct call_stream *stream, const struct call *call)
 {
 	uint64_t at, first;

@@ -16,13 +16,16 @@
 #include "daemon/probe/probe.h"
 #include "daemon/window/stack.h"
 
-/* From the time of a cut to the cut: a wait that ends in between is in the window before it. */
+/*
+ * The most time from taking a cut's time to the cut: waits that end in between go to the old
+ * window.
+ */
 #define CUT_SLACK_NS (50 * NS_PER_US)
 
 enum {
-	REREADS = 8, /* of a thread that changes while it is copied */
+	REREADS = 8, /* tries to copy a thread that changes meanwhile */
 	CLOCK_READINGS = 5,
-	STALE_CUTS = 4, /* a thread no iterator saw for so many cuts has no task */
+	STALE_CUTS = 4, /* a thread that no iterator saw for more cuts may have no task */
 };
 
 static void on_row(void *context, const void *key, const void *value)
@@ -33,7 +36,10 @@ static void on_row(void *context, const void *key, const void *value)
 	window_builder_add(drain->builder, key, value);
 }
 
-/* A whole copy of a slot: the writer bumps seq_begin before and seq_done after it writes. */
+/*
+ * Copies a slot that programs may be writing to: they increase seq_begin before and seq_done after
+ * a change. False if the slot is free.
+ */
 static bool thread_copy(const struct thread *slot, struct thread *copy)
 {
 	uint64_t done;
@@ -46,13 +52,13 @@ static bool thread_copy(const struct thread *slot, struct thread *copy)
 		if (__atomic_load_n(&slot->seq_begin, __ATOMIC_RELAXED) == done)
 			return copy->uid != 0;
 	}
-	/* It changes all the time: what is torn is off by one switch. */
+	/* It keeps changing: a torn copy is off by one switch. */
 	return copy->uid != 0;
 }
 
 /*
- * Said to be over, or no iterator saw it for some cuts (some hosts hide threads from it) and it is
- * not in /proc.
+ * True if the thread has ended: its flag says so, or no iterator saw it for some cuts and it is not
+ * in /proc either (some hosts hide threads from the iterator).
  */
 static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
 {
@@ -80,7 +86,7 @@ static void threads_read(struct drain *drain)
 			continue;
 		drain->threads++;
 		if (thread_is_stale(&thread, epoch)) {
-			/* Its end was missed. The address may be another task's soon. */
+			/* Its end was missed. Another task may soon get its address. */
 			probe_drop_thread(drain->probe, &slots[i]);
 			drain->stale++;
 			continue;
@@ -89,7 +95,6 @@ static void threads_read(struct drain *drain)
 	}
 }
 
-/* The task iterator seeds threads and takes the kernel stacks of open waits. */
 int drain_visit_tasks(struct drain *drain)
 {
 	_cleanup_(closep) int fd = probe_iterate(drain->probe);
@@ -104,7 +109,10 @@ int drain_visit_tasks(struct drain *drain)
 	return n < 0 ? -errno : 0;
 }
 
-/* Returns when no program that runs still uses the window before (an RCU grace period). */
+/*
+ * Returns once no running program uses the old window any more: updating a map of maps waits for an
+ * RCU grace period. The update itself changes nothing that programs read.
+ */
 static int windows_settle(struct drain *drain)
 {
 	int fd = probe_window_fd(drain->probe, 0);
@@ -133,7 +141,10 @@ int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 	return 0;
 }
 
-/* With the last cut, for no call comes after it: what the next one would have stood for. */
+/*
+ * At the last cut, the number of calls that were passed over since the last recorded one: no call
+ * comes after them to stand for them. Before the last cut 0.
+ */
 static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 {
 	bool is_last;
@@ -144,7 +155,7 @@ static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 	return is_last ? counts->calls_passed + counts->calls_refused : 0;
 }
 
-/* What was lost since the last cut goes into the window, and into the sums for `status`. */
+/* Puts losses since the last cut into the window, and adds them to the sums for `status`. */
 static void losses_add(struct drain *drain, struct window *window)
 {
 	struct openwait_stats openwait;
@@ -177,9 +188,9 @@ static void losses_add(struct drain *drain, struct window *window)
 }
 
 /*
- * The new window begins here: its start first, then the word that programs read once. Until then
- * nobody reads the start, so it is written again when this thread was held up after it took the
- * time: a wait that ends in between is put into the window before.
+ * Begins the new window: writes its start, then the epoch, by which programs choose the window. No
+ * program reads the start before the epoch is written, so the start is taken again if this thread
+ * was held up in between: waits that end in that gap are put into the old window.
  */
 int64_t drain_bump_epoch(struct cut *cut)
 {
@@ -211,7 +222,7 @@ static int window_read(struct drain *drain, unsigned int slot)
 			      window_builder_value_size(builder), on_row, drain);
 }
 
-/* Of some readings the one least disturbed between its two clocks. */
+/* CLOCK_REALTIME less CLOCK_MONOTONIC: of several readings, the one with the least time between. */
 static int64_t real_offset_read(void)
 {
 	int64_t before, real, after, offset = 0, least = INT64_MAX;
@@ -230,8 +241,9 @@ static int64_t real_offset_read(void)
 }
 
 /*
- * Kept while the clocks agree to a millisecond, so that a window begins where the one before ended
- * in either clock; a step of the realtime clock shows in the windows after it.
+ * The offset for the next window. The old offset is kept while it is right to a millisecond, so
+ * that in either clock a window begins where the one before ended; after a step of the realtime
+ * clock the next windows have the new offset.
  */
 static int64_t real_offset(struct drain *drain)
 {
@@ -264,14 +276,15 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	if (r)
 		log_err(r, "read the window's map");
 	/*
-	 * Programs that used the window before are through (windows_settle), what they sent is in
-	 * the ring. A program that began since may have reserved before them and not committed yet.
+	 * Programs that used the old window have ended (windows_settle), so their records are in
+	 * the ring. But a program that began later may hold a record in front of theirs that it has
+	 * reserved and not committed yet: wait for it.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
 	window = window_builder_finish(drain->builder);
 	if (!window)
-		return log_err(-ENOMEM, "assemble a window");
-	/* What could not be read of the map stays in it, for a window to come. */
+		return log_err(-ENOMEM, "build a window");
+	/* Rows that could not be read stay in the map, and will be in a later window. */
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all || r;
 	window->session = drain->session;
 	window->real_offset_ns = real_offset(drain);

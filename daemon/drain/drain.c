@@ -19,17 +19,17 @@
 #include "daemon/probe/probe.h"
 #include "daemon/window/resolver.h"
 
-/* The ring is looked at this often; programs wake the drain earlier when it fills. */
+/* The ring is emptied this often; programs wake the drain earlier when it fills. */
 #define TICK_NS (100 * NS_PER_MS)
 
-/* Before a cut the user stacks of waits that go on are read, those at least so old. */
+/* The user stacks of open waits are read this long before a cut, if the wait is this old. */
 #define OPENWAIT_LEAD_NS (300 * NS_PER_MS)
 #define OPENWAIT_MIN_NS	 (100 * NS_PER_MS)
 
-/* A thread that is reading the stack of a process that hangs is left behind. */
+/* After this time a reader thread that hangs in another process is left behind. */
 #define OPENWAIT_STOP_NS NS_PER_S
 
-/* Waits up to timeout_ns until they have been read. Any thread. */
+/* Requests the user stacks of open waits, and waits for them up to timeout_ns. Any thread. */
 static void openwaits_read(struct drain *drain, int64_t timeout_ns)
 {
 	const struct openwait_pass pass = {
@@ -67,7 +67,7 @@ static void drain_cut_now(struct drain *drain)
 		drain->last_window = window_ref(window);
 		resolver_add_window(drain->resolver, TAKE(window), &seq);
 	}
-	/* Before anybody who waits goes on: it may detach the probe next. */
+	/* Before cut_done is signalled: a thread that waits for it may detach the probe next. */
 	probe_refresh(drain->probe);
 	pthread_mutex_lock(&drain->lock);
 	drain->stats.cuts++;
@@ -80,7 +80,7 @@ static void drain_cut_now(struct drain *drain)
 	drain->has_asked_openwait = false;
 }
 
-/* Sleeps until the ring wants emptying, a cut is due or asked for. */
+/* Sleeps until the ring is to be emptied, or a cut is due or requested. False: the drain stops. */
 static bool drain_wait(struct drain *drain)
 {
 	struct pollfd fds[] = {
@@ -99,14 +99,14 @@ static bool drain_wait(struct drain *drain)
 		log_err(-errno, "read the drain's wake-up");
 	pthread_mutex_lock(&drain->lock);
 	stop = drain->is_stopping;
-	/* Anew each time: a reload may have changed the length. */
+	/* Computed anew each time: a reload may have changed the length. */
 	drain->next_ns =
 		drain->cut_wanted ? 0 : drain->last_cut_ns + drain->config->window_length_ns;
 	pthread_mutex_unlock(&drain->lock);
 	return !stop;
 }
 
-/* What the calls cost now, and how many of them are recorded from now on. */
+/* Measures what calls cost, and tells the programs how many of them to record from now on. */
 static void drain_keep_budget(struct drain *drain)
 {
 	struct call_pace *shared = probe_pace(drain->probe);
@@ -220,7 +220,11 @@ static struct drain *drain_new(void)
 	return drain;
 }
 
-/* The first window begins. The iterator needs this thread's own arrival on a CPU: once. */
+/*
+ * Begins the first window, and adds the threads that exist to the programs' table. The sleep lets
+ * the programs see this thread arrive on a CPU: the iterator converts the kernel's times of other
+ * threads' arrivals by that one, which is known in both clocks.
+ */
 static int drain_begin(struct drain *drain)
 {
 	drain_bump_epoch(probe_cut(drain->probe));
@@ -293,7 +297,7 @@ struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uin
 	return drain_free(drain);
 }
 
-/* The very first question need not wait: there is nothing else to answer it with. With the lock. */
+/* The very first request need not wait: no other window could answer it. With the lock held. */
 static bool is_cut_allowed(const struct drain *drain)
 {
 	return drain->seq == 0 || clock_ns(CLOCK_MONOTONIC) - drain->last_cut_ns >=
@@ -334,7 +338,7 @@ void drain_stats(struct drain *drain, struct drain_stats *out)
 	openwait_reader_stats(drain->openwait, &out->openwait);
 }
 
-/* One a CPU is recovered where the programs are attached in the middle of a switch. */
+/* Attaching in the middle of a switch makes one "recovered" per CPU: these show nothing. */
 uint64_t drain_hidden(const struct drain_stats *stats)
 {
 	const struct cpu_counts *counts = &stats->counts;

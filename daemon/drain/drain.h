@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_DRAIN_DRAIN_H
 
 /*
- * Stage 3 of one session: empties the ring as it fills and cuts windows: swaps the map, waits until
- * no program uses the old one, reads it whole. Out go stacks and windows to the resolver. Owned by
- * the session; has a thread of its own.
+ * Stage 3 of one session: reads what the session's programs record. Empties the ring as it fills,
+ * and rotates windows: swaps the window map, waits until no program uses the old one, and reads
+ * that whole. Passes stacks and windows on to the resolver. Owned by the session; has a thread of
+ * its own.
  */
 
 #include <stdbool.h>
@@ -25,56 +26,57 @@ struct stack_table;
 
 struct drain_stats {
 	uint64_t cuts;
-	int64_t cut_ns;			/* from cut to drained, the last one */
-	int64_t cut_max_ns;		/* and the longest */
-	int64_t last_ns;		/* when the last cut was drained, CLOCK_MONOTONIC */
-	uint64_t threads;		/* in the map at the last cut */
-	uint64_t keys_max;		/* most keys in one window */
-	uint64_t stale;			/* threads dropped because no task was left for them */
-	uint64_t lost[WINDOW_LOST_N];	/* since the start */
-	uint64_t every;			/* of calls: one in so many is recorded now, */
-	uint64_t calls_per_s;		/* of so many, */
-	uint64_t load_percent;		/* which takes so much of one CPU; */
-	bool is_over;			/* too much of it, whatever is recorded */
-	struct cpu_counts counts;	/* of the programs, as read at the last cut */
-	struct openwait_stats openwait; /* offcpu: of the user stacks of waits that go on */
+	int64_t cut_ns;		      /* duration of the last cut: until its window was built */
+	int64_t cut_max_ns;	      /* duration of the longest cut */
+	int64_t last_ns;	      /* when the last cut ended, CLOCK_MONOTONIC */
+	uint64_t threads;	      /* known to the programs at the last cut */
+	uint64_t keys_max;	      /* the most keys in one window */
+	uint64_t stale;		      /* threads dropped because their task had gone unseen */
+	uint64_t lost[WINDOW_LOST_N]; /* by reason, since the start */
+	uint64_t every;		      /* kinds of calls: one call in `every` is recorded now */
+	uint64_t calls_per_s;	      /* kinds of calls: calls per second that match the filter */
+	uint64_t load_percent;	      /* kinds of calls: their cost, in percent of one CPU */
+	bool is_over;		      /* kinds of calls: over the budget even at the lowest rate */
+	struct cpu_counts counts;     /* the programs' counters, as read at the last cut */
+	struct openwait_stats openwait; /* offcpu: the reader of open waits' user stacks */
 };
 
-/* All of it is borrowed and must outlive the drain. */
+/* All pointers are borrowed and must outlive the drain. */
 struct drain_options {
 	const struct config *config;
 	struct probe *probe;
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
-	uint64_t session;	/* that the windows are of */
-	int64_t min_wait_ns;	/* offcpu: open waits below have no row */
-	bool follows_processes; /* it reports forks, execs and exits to `processes` */
-	bool may_be_short;	/* its first window may be over when what reads stacks is loaded */
-	struct call_stream *calls; /* where streamed calls go; NULL: none are */
-	uint64_t rate;		   /* of these, a second */
-	uint64_t call_cost_ns;	   /* of calls: of reaching the programs */
+	uint64_t session;	   /* the session's number, for its windows */
+	int64_t min_wait_ns;	   /* offcpu: shorter open waits get no row */
+	bool follows_processes;	   /* it reports forks, execs and exits to `processes` */
+	bool may_be_short;	   /* it may end soon: have open stacks read from the start */
+	struct call_stream *calls; /* takes streamed calls; NULL: none are streamed */
+	uint64_t rate;		   /* the most streamed calls per second */
+	uint64_t call_cost_ns;	   /* kinds of calls: the cost of reaching the program */
 };
 
-/* Seeds the threads, then starts the thread. */
+/* Begins the first window and starts the thread. 0, or a negative errno. */
 int drain_start(const struct drain_options *options, struct drain **out);
 
 /*
- * Cuts the open window, gives it to the resolver and ends the thread. Its last counts and the
- * number of its last window go to stats_out and seq_out, unless NULL.
+ * Cuts the open window, passes it to the resolver and ends the thread. Stores the last counts in
+ * *stats_out and the number of the last window in *seq_out; both may be NULL.
  */
 struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uint64_t *seq_out);
 
 /*
- * Cuts now unless the open window is shorter than [window] min_length and not the first. Returns 0
- * and the sequence number of the newest window cut (0: none yet); -ETIMEDOUT when the drain does
- * not answer.
+ * Cuts the open window now, unless it is shorter than [window] min_length and not the first one.
+ * Stores the sequence number of the newest window in *seq_out (0: none yet). 0, or -ETIMEDOUT if
+ * the drain does not get to it in time. Any thread.
  */
 int drain_cut(struct drain *drain, int64_t timeout_ns, uint64_t *seq_out);
 
+/* Copies the counts. Any thread. */
 void drain_stats(struct drain *drain, struct drain_stats *out);
 
-/* Switches, of offcpu's, that show that the host hides threads from BPF; 0: it does not. */
+/* offcpu: the number of switches of threads that the host hides from BPF; 0: it hides none. */
 uint64_t drain_hidden(const struct drain_stats *stats);
 
 #endif

@@ -3,17 +3,18 @@
 #define STACKD_DAEMON_DRAIN_MAP_READ_H
 
 /*
- * Reads a BPF hash whole: in comes its fd, out come its members one by one. Owns nothing; any
- * thread.
+ * Reads a whole BPF hash by its fd: passes its members to a callback one by one and deletes them.
+ * Owns nothing; any thread.
  */
 
 #include <stddef.h>
 
+/* Takes one member; key and value are gone after the call. */
 typedef void (*drain_map_fn)(void *context, const void *key, const void *value);
 
 /*
- * Empties a hash, a batch of buckets at a time. A bucket that does not fit answers ENOSPC: more
- * room, and again. 0 or negative errno; what was handed to entry_fn by then is out of the map.
+ * Empties a hash, a batch of its buckets at a time. 0, or a negative errno: members that entry_fn
+ * was called for are no longer in the map, the others still are.
  */
 int drain_map_read(int fd, size_t key_size, size_t value_size, drain_map_fn entry_fn,
 		   void *context);

@@ -10,21 +10,21 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 
-/* A process whose memory is read for longer is said to hold the reader up. */
+/* Reading the memory of one process for longer than this is reported: it holds the reader up. */
 #define HELD_UP_NS NS_PER_S
 
-/* Two hold it: who asks for passes, and its thread, which may be stuck when the other is gone. */
+/* Two references: the owner that requests passes, and the thread, which may hang and outlive it. */
 struct openwait_reader {
 	_Atomic unsigned int refs;
 	const struct openwait_ops *ops;
 	void *userdata;
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	struct openwait_pass pass;
-	uint64_t asked;
-	uint64_t begun; /* the number of the request that a pass is or was for */
-	uint64_t ended;
+	uint64_t asked; /* the number of the last request */
+	uint64_t begun; /* the last request when the last pass began */
+	uint64_t ended; /* the last request when the last finished pass began */
 	int64_t began_ns;
 	bool is_stopping;
 	bool is_gone;
@@ -41,7 +41,7 @@ static void reader_unref(struct openwait_reader *reader)
 	free(reader);
 }
 
-/* With the lock held, but not while the program is loaded and while it runs. */
+/* Loads the program. Called with the lock held, which it drops while the program is loaded. */
 static void reader_open(struct openwait_reader *reader)
 {
 	char reason[OPENWAIT_REASON] = "";
@@ -58,6 +58,7 @@ static void reader_open(struct openwait_reader *reader)
 	pthread_cond_broadcast(&reader->changed);
 }
 
+/* Runs one pass. Called with the lock held, which it drops while the program runs. */
 static void reader_pass(struct openwait_reader *reader)
 {
 	struct openwait_pass pass = reader->pass;
@@ -84,7 +85,7 @@ static void *reader_run(void *data)
 	struct openwait_reader *reader = data;
 
 	pthread_mutex_lock(&reader->lock);
-	/* Loaded when it is wanted: verifying it takes a CPU that others need at the start. */
+	/* Loads late: at the start of the daemon, other programs need the CPU to be verified. */
 	while (!reader->is_stopping && !reader->asked)
 		pthread_cond_wait(&reader->changed, &reader->lock);
 	if (!reader->is_stopping)
@@ -135,7 +136,7 @@ int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 	return 0;
 }
 
-/* With the lock held; until the condition, which wakes it, or the time. */
+/* Waits, with the lock held, until the condition is true or the time is up. */
 #define WAIT_UNTIL(reader, condition, timeout_ns)                                             \
 	do {                                                                                  \
 		int64_t end_ = clock_ns(CLOCK_MONOTONIC) + (timeout_ns);                      \
@@ -156,7 +157,7 @@ struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int
 	pthread_mutex_lock(&reader->lock);
 	reader->is_stopping = true;
 	pthread_cond_broadcast(&reader->changed);
-	/* Loading needs the probe, and ends. */
+	/* Loading uses the probe, which the caller closes next; it does not hang. */
 	while (reader->stats.state == OPENWAIT_LOADING)
 		pthread_cond_wait(&reader->changed, &reader->lock);
 	WAIT_UNTIL(reader, reader->is_gone, timeout_ns);
@@ -165,7 +166,7 @@ struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int
 	if (is_gone) {
 		pthread_join(reader->thread, NULL);
 	} else {
-		log_warning("a process that hangs holds up the reading of its stack: left behind");
+		log_warning("the thread that reads open stacks hangs in a process: left behind");
 		pthread_detach(reader->thread);
 	}
 	reader_unref(reader);
@@ -182,7 +183,7 @@ bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_
 	reader->pass = *pass;
 	number = ++reader->asked;
 	pthread_cond_broadcast(&reader->changed);
-	/* One that hangs for long will not end for this one. */
+	/* A pass that has been hanging for long will not end within this timeout either. */
 	if (reader->begun != reader->ended &&
 	    clock_ns(CLOCK_MONOTONIC) - reader->began_ns > HELD_UP_NS)
 		timeout_ns = 0;

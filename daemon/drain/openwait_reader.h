@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_DRAIN_OPENWAIT_READER_H
 
 /*
- * Has the user stacks of waits that go on read before a cut: in come requests for a pass, out go
- * stacks into the probe's ring. A thread of its own, which a process that hangs may hold up for
- * good: nobody waits for it longer than told to, and nothing else depends on it.
+ * Reads the user stacks of open waits (waits that have not ended) before a cut: takes requests for
+ * a pass over all threads, and has a BPF program send the stacks through the probe's ring. Has a
+ * thread of its own, which a hanging process may hold up for good: so callers wait for a pass no
+ * longer than their timeout, and nothing else depends on the thread. Owned by the drain.
  */
 
 #include <stdbool.h>
@@ -16,23 +17,26 @@
 
 struct openwait_reader;
 
-/* Off until a pass is asked for. */
+/* The program is loaded when the first pass is requested; the reader is off until then. */
 enum openwait_state { OPENWAIT_OFF, OPENWAIT_LOADING, OPENWAIT_ON, OPENWAIT_FAILED };
 
 struct openwait_stats {
 	enum openwait_state state;
-	char reason[OPENWAIT_REASON]; /* why it failed */
+	char reason[OPENWAIT_REASON]; /* why loading failed */
 	uint64_t passes;
-	uint64_t max_looks;  /* most stacks read in one pass */
-	uint64_t late;	     /* requests that were not waited for to the end */
-	int64_t pass_max_ns; /* the longest pass, one that goes on included */
-	uint32_t held_up_by; /* pid whose memory is read for more than a second now, or 0 */
+	uint64_t max_looks;  /* the most stacks read in one pass */
+	uint64_t late;	     /* requests whose timeout ran out before the pass had ended */
+	int64_t pass_max_ns; /* the longest pass, including one in progress */
+	uint32_t held_up_by; /* the pid whose memory it has been reading for over a second, or 0 */
 	struct openwait_counts counts;
-	struct probe_program program; /* where it is on */
-	uint64_t lost[LOST_N];	      /* that the ring did not take */
+	struct probe_program program; /* set while state is OPENWAIT_ON */
+	uint64_t lost[LOST_N];	      /* records that the ring had no room for */
 };
 
-/* What the reader does; tests have their own. Those that run it are called on its thread. */
+/*
+ * The program behind a reader; tests bring their own. open() and run() are called on the reader's
+ * thread, the others on any.
+ */
 struct openwait_ops {
 	int (*open)(void *userdata, char reason[static OPENWAIT_REASON]);
 	int64_t (*run)(void *userdata, const struct openwait_pass *pass);
@@ -42,23 +46,25 @@ struct openwait_ops {
 	void (*free)(void *userdata);
 };
 
-/* Takes userdata over, also when it fails: ops->free() ends it. */
+/* Starts the thread. Owns userdata from now on, even if it fails: ops->free() frees it. */
 int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 			  struct openwait_reader **out);
 
-/* Ends the thread; one that does not end within timeout_ns ends by itself, when it can. */
+/* Ends the thread. If it hangs for longer than timeout_ns, it is left to end on its own. */
 struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int64_t timeout_ns);
 
 /*
- * Asks for a pass; waits until one that began after the call has ended. timeout_ns 0: does not
- * wait. False when it has not ended by then.
+ * Requests a pass, and waits up to timeout_ns (0: not at all) for a pass that began after this call
+ * to end. False if none has ended by then.
  */
 bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_pass *pass,
 			  int64_t timeout_ns);
 
 void openwait_reader_stats(struct openwait_reader *reader, struct openwait_stats *out);
 
-/* The reader of a probe; the probe must stay open until its first pass has begun or it is stopped.
+/*
+ * Starts a reader for a probe of offcpu. The probe must stay open until the first pass has begun or
+ * the reader has been stopped.
  */
 int openwait_reader_of(const struct probe *probe, struct openwait_reader **out);
 

@@ -12,7 +12,9 @@
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-/* How a walk ended, as the kernel, stacks and processes have it. */
+/*
+ * How a stack walk ended: the flag of the program, of the stack, and of the process's statistics.
+ */
 static const struct {
 	uint32_t walk;
 	unsigned int stack;
@@ -38,7 +40,10 @@ static unsigned int stack_flags_of(uint32_t walk)
 	return sum;
 }
 
-/* A walk that ended for want of something asks for it. */
+/*
+ * Reports how a walk ended, and where, to the process: if it ended because a mapping or unwind rows
+ * were missing, the process has them loaded.
+ */
 static void handle_walk(struct drain *drain, struct process *process,
 			const struct record_stack *record)
 {
@@ -112,7 +117,7 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	if (is_new) {
 		stack->flags |= stack_flags_of(record->flags);
 		stack->mappings = record->mappings;
-		/* Dropped it is unknown, which is counted, and new when it is sent again. */
+		/* Without a name it is dropped: its id is unknown until it is sent again. */
 		if (resolver_add_stack(drain->resolver, stack)) {
 			stack_table_drop(drain->stacks, stack);
 			return;
@@ -155,7 +160,7 @@ static void handle_mapping(struct drain *drain, const struct record_mapping *rec
 	process_table_note_mapping(drain->processes, record);
 }
 
-/* Its stacks were sent before it. */
+/* Adds a streamed call. Its stacks were sent before it, so the table has them. */
 static void handle_call(struct drain *drain, const struct record_call *record)
 {
 	struct call call = {

@@ -10,7 +10,7 @@
 
 #include "common/base.h"
 
-/* A program that was preempted between reserve and commit has run again by then. */
+/* A program that was preempted between reserve and commit has run again after this time. */
 #define COMMIT_TIMEOUT_NS (50 * NS_PER_MS)
 
 enum { RETRY_US = 50 };
@@ -19,8 +19,8 @@ struct drain_ring {
 	struct ring_buffer *ring;
 	drain_ring_fn record_fn;
 	void *context;
-	uint64_t end;	 /* where the producer was when this reading began */
-	char *positions; /* the map's first two pages: the consumer's position, the producer's */
+	uint64_t end;	 /* the producer's position when this reading began */
+	char *positions; /* the map's first two pages: positions of consumer and producer */
 	size_t page;
 };
 
@@ -35,8 +35,9 @@ static const uint64_t *producer_of(const struct drain_ring *ring)
 }
 
 /*
- * libbpf goes on while there is more: on a CPU that is short, programs that send as fast as they
- * are read would keep it for ever, and no window would be cut. A negative value ends it there.
+ * Passes a record on. libbpf reads on while the ring has more: on a busy CPU, programs that send as
+ * fast as it reads would keep it here for ever, and no window would be cut. A negative value makes
+ * it return.
  */
 static int on_ring_record(void *data, void *record, size_t size)
 {
@@ -118,7 +119,7 @@ bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,
 			return true;
 		if (clock_ns(CLOCK_MONOTONIC) >= until)
 			return false;
-		/* Sleeps: on one CPU, or on this one, the program could not go on. */
+		/* Sleeps, or a program that shares the CPU with this thread could not go on. */
 		usleep(RETRY_US);
 	}
 }

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_DRAIN_RING_H
 
 /*
- * The ring that programs send records through: in comes its map's fd, out come records to a
- * callback, in the order of their reservation. Owned by the drain, its thread only.
+ * Reads the BPF ring that programs send records through: opened by the fd of its map, it passes
+ * records to a callback in the order in which programs reserved them. Owned by the drain, used on
+ * its thread only.
  */
 
 #include <stdbool.h>
@@ -13,26 +14,28 @@
 
 struct drain_ring;
 
+/* Takes one record, which is gone after the call. */
 typedef void (*drain_ring_fn)(void *context, void *data, size_t size);
 
+/* Borrows map_fd, which must outlive the ring. 0, or a negative errno. */
 int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct drain_ring **out);
 struct drain_ring *drain_ring_close(struct drain_ring *ring);
 
-/* Readable when a program asked for the ring to be emptied. */
+/* An fd that is readable once a program asks for the ring to be emptied; owned by the ring. */
 int drain_ring_poll_fd(const struct drain_ring *ring);
 
 /*
- * What is there now, up to the first record that a program has reserved and not committed yet; what
- * comes meanwhile is of the next time.
+ * Passes on the records that are in the ring now, up to the first one that a program has reserved
+ * and not committed yet. Records that arrive meanwhile are left for the next call.
  */
 void drain_ring_consume(struct drain_ring *ring);
 
-/* All that is reserved by now. False where a program did not commit in time. */
+/* Passes on all records that are reserved by now. False if a program did not commit in time. */
 bool drain_ring_catch_up(struct drain_ring *ring);
 
 /*
- * The same, on positions that anybody moves: consume_fn moves *consumer, as far as it can. Tries
- * until it is at what *producer is now, for timeout_ns at most.
+ * The loop of drain_ring_catch_up(), for tests: calls consume_fn, which moves *consumer as far as
+ * it can, until *consumer has reached the present value of *producer. False after timeout_ns.
  */
 bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,
 		   void (*consume_fn)(void *context), void *context, int64_t timeout_ns);

@@ -228,8 +228,10 @@ static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 	       __atomic_load_n(&slot->generation, __ATOMIC_RELAXED) == generation;
 }
 
-/* Finds the row of open operations like this one, from row `first` on, or adds it. NULL when out of
- * memory. */
+/*
+ * Finds the row of open operations like this one, from row `first` on, or adds it. NULL when out of
+ * memory.
+ */
 static struct window_io *open_row_get(struct window *window, size_t first,
 				      const struct io_frame *frame, uint32_t image)
 {

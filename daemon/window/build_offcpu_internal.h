@@ -76,7 +76,8 @@ void threads_to_images(struct offcpu_builder *builder);
 /* The time without CPU quota of a wait that goes on, made runnable at wake_ns, up to at_ns. */
 uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns);
 
-/* The image of `count` waits with this key. IMAGE_NONE if there is none: they are counted as lost.
+/*
+ * The image of `count` waits with this key. IMAGE_NONE if there is none: they are counted as lost.
  */
 uint32_t wait_image(struct offcpu_builder *builder, const struct wait_key *key, uint64_t count);
 

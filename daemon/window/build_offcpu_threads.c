@@ -70,7 +70,8 @@ uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at
 	return t->open_throttled_ns < ready ? t->open_throttled_ns : ready;
 }
 
-/* The thread's sums at the cut: kept by its first event after it, or its present state until then.
+/*
+ * The thread's sums at the cut: kept by its first event after it, or its present state until then.
  */
 static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch, int64_t at_ns)
 {

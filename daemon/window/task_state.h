@@ -12,8 +12,10 @@
 
 enum { TASK_STATES = 8 };
 
-/* The index, below TASK_STATES, of a state by its letter ("D") or word ("uninterruptible"), or
- * -ENOENT. */
+/*
+ * The index, below TASK_STATES, of a state by its letter ("D") or word ("uninterruptible"), or
+ * -ENOENT.
+ */
 int task_state_parse(const char *text);
 
 /* The index of the one state that ps would show for these bits; TASK_STATES if it knows none. */
