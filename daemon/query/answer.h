@@ -48,21 +48,6 @@ struct store;
  */
 struct store_reader *answer_reader(struct answer *answer, struct store *store);
 
-/* Finds a probe by its name. 0, or -ENOENT with *error. */
-int query_kind(const char *name, enum probe_kind *out, struct wire_error *error);
-
-struct session_request;
-
-/*
- * Translates a Start request into the request that a session is made of, which borrows from it.
- * 0, or -EINVAL or -ENOENT with *error.
- */
-int query_request(uid_t uid, const struct wire_start_request *wire, struct session_request *out,
-		  struct wire_error *error);
-
-/* Fills *error: no session has this name or number. Returns -ENOENT. */
-int query_unknown_session(const char *text, struct wire_error *error);
-
 /* Sets *out to the losses that are not zero. 0, or -ENOMEM with *out unchanged. */
 int answer_losses(struct arena *arena, const uint64_t *lost, struct wire_losts *out);
 

@@ -8,6 +8,7 @@
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_iolat.h"
 #include "daemon/query/notes.h"
+#include "daemon/query/session_request.h"
 #include "daemon/query/snapshot_internal.h"
 #include "daemon/query/stored_sessions.h"
 #include "daemon/query/unseen.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base.h"
+#include "daemon/query/session_request.h"
 #include "daemon/store/store.h"
 #include "proto/codec.h"
 

@@ -5,6 +5,7 @@
 
 #include "common/base.h"
 #include "daemon/query/answer.h"
+#include "daemon/query/session_request.h"
 #include "daemon/query/stored_sessions.h"
 #include "daemon/query/time_range.h"
 #include "daemon/session/recorder.h"
