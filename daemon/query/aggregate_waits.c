@@ -41,11 +41,7 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 /* Returns how much of the time from `from` to `to` lies in the window. */
 static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
 {
-	if (from < window->start_ns)
-		from = window->start_ns;
-	if (to > window->end_ns)
-		to = window->end_ns;
-	return to > from ? (uint64_t)(to - from) : 0;
+	return window_overlap_ns(from, to, window->start_ns, window->end_ns);
 }
 
 /*

@@ -203,15 +203,6 @@ static int samples_add(struct downsample *downsample, const struct window *windo
 	return 0;
 }
 
-static uint64_t overlap(int64_t from, int64_t to, int64_t start, int64_t end)
-{
-	if (from < start)
-		from = start;
-	if (to > end)
-		to = end;
-	return to > from ? (uint64_t)(to - from) : 0;
-}
-
 static void span_to_row(struct downsample *downsample, const struct window_span *span)
 {
 	uint64_t ns = (uint64_t)(span->end_ns - span->start_ns);
@@ -221,8 +212,10 @@ static void span_to_row(struct downsample *downsample, const struct window_span 
 		.kernel = span->kernel,
 		.user = span->user,
 		.count = 1,
-		.blocked_ns = overlap(span->start_ns, span->wake_ns, INT64_MIN, span->end_ns),
-		.runnable_ns = overlap(span->wake_ns, span->end_ns, span->start_ns, INT64_MAX),
+		.blocked_ns =
+			window_overlap_ns(span->start_ns, span->wake_ns, INT64_MIN, span->end_ns),
+		.runnable_ns =
+			window_overlap_ns(span->wake_ns, span->end_ns, span->start_ns, INT64_MAX),
 		.throttled_ns = span->throttled_ns,
 		.max_ns = ns,
 		.max_end_ns = span->end_ns,
@@ -316,16 +309,16 @@ static int opens_add(struct downsample *downsample, const struct window *window,
 			.state = open->state,
 			.kernel = open->kernel,
 			.user = open->user,
-			.blocked_ns = overlap(open->start_ns, open->wake_ns, window->start_ns,
-					      window->end_ns),
-			.runnable_ns = overlap(open->wake_ns, window->end_ns, window->start_ns,
-					       window->end_ns),
+			.blocked_ns = window_overlap_ns(open->start_ns, open->wake_ns,
+							window->start_ns, window->end_ns),
+			.runnable_ns = window_overlap_ns(open->wake_ns, window->end_ns,
+							 window->start_ns, window->end_ns),
 		};
 
 		if (open->throttled_ns)
-			row.throttled_ns =
-				overlap(open->wake_ns, open->wake_ns + (int64_t)open->throttled_ns,
-					window->start_ns, window->end_ns);
+			row.throttled_ns = window_overlap_ns(
+				open->wake_ns, open->wake_ns + (int64_t)open->throttled_ns,
+				window->start_ns, window->end_ns);
 
 		if (!is_last) {
 			if (!wait_find(downsample, window, open->image, open->start_ns))

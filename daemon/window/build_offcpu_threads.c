@@ -53,19 +53,10 @@ struct thread_state *thread_state_get(struct offcpu_builder *builder, uint64_t u
 	return state;
 }
 
-static uint64_t overlap(int64_t from, int64_t to, int64_t start, int64_t end)
-{
-	if (from < start)
-		from = start;
-	if (to > end)
-		to = end;
-	return to > from ? (uint64_t)(to - from) : 0;
-}
-
 /* So far, of a wait that goes on: from where it was made runnable. */
 uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns)
 {
-	uint64_t ready = overlap(wake_ns, at_ns, 0, INT64_MAX);
+	uint64_t ready = window_overlap_ns(wake_ns, at_ns, 0, INT64_MAX);
 
 	return t->open_throttled_ns < ready ? t->open_throttled_ns : ready;
 }
@@ -82,15 +73,15 @@ static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch,
 	if (t->epoch == epoch)
 		return t->at_cut;
 	if (t->status == THREAD_ON_CPU) {
-		sums.on_ns += overlap(from, at_ns, 0, INT64_MAX);
+		sums.on_ns += window_overlap_ns(from, at_ns, 0, INT64_MAX);
 		return sums;
 	}
 	if (t->status == THREAD_RUNNABLE)
 		wake = from;
 	else if (t->wake_ns >= t->since_ns)
 		wake = (int64_t)t->wake_ns;
-	sums.blocked_ns += overlap(from, wake < at_ns ? wake : at_ns, 0, INT64_MAX);
-	sums.runnable_ns += overlap(wake > from ? wake : from, at_ns, 0, INT64_MAX);
+	sums.blocked_ns += window_overlap_ns(from, wake < at_ns ? wake : at_ns, 0, INT64_MAX);
+	sums.runnable_ns += window_overlap_ns(wake > from ? wake : from, at_ns, 0, INT64_MAX);
 	sums.throttled_ns += thread_throttled_at(t, wake > from ? wake : from, at_ns);
 	return sums;
 }

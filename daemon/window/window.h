@@ -233,4 +233,14 @@ void window_seal(struct window *window);
 /* The name of a reason for loss, as it goes over the wire. */
 const char *window_loss_name(unsigned int loss);
 
+/* Returns how much of the time from `from` to `to` lies between start and end. */
+static inline uint64_t window_overlap_ns(int64_t from, int64_t to, int64_t start, int64_t end)
+{
+	if (from < start)
+		from = start;
+	if (to > end)
+		to = end;
+	return to > from ? (uint64_t)(to - from) : 0;
+}
+
 #endif
