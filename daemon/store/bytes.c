@@ -4,23 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
+enum { BYTES_LEAST = 256 };
+
+/* Makes room for n more bytes. Returns where they go; NULL when out of memory, which is noted. */
 static uint8_t *bytes_reserve(struct bytes *bytes, size_t n)
 {
-	size_t room = bytes->room ? bytes->room : 256;
-	uint8_t *data;
+	size_t wanted = bytes->n + n < BYTES_LEAST ? BYTES_LEAST : bytes->n + n;
 
-	while (room - bytes->n < n)
-		room *= 2;
-	if (room == bytes->room)
-		return bytes->data + bytes->n;
-	data = realloc(bytes->data, room);
-	if (!data) {
+	if (array_reserve(bytes->data, bytes->capacity, wanted)) {
 		bytes->is_failed = true;
 		return NULL;
 	}
-	bytes->data = data;
-	bytes->room = room;
-	return data + bytes->n;
+	return bytes->data + bytes->n;
 }
 
 void bytes_put(struct bytes *bytes, const void *data, size_t n)

@@ -15,7 +15,7 @@
 struct bytes {
 	uint8_t *data;
 	size_t n;
-	size_t room;
+	size_t capacity;
 	bool is_failed; /* out of memory */
 };
 

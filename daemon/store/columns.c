@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/base/hash_table.h"
 
@@ -160,17 +161,13 @@ void store_table_fini(struct store_table *table)
 static struct store_table_entry *table_add(struct store_table *table, void *item)
 {
 	struct store_table_entry *entry = calloc(1, sizeof(*entry));
-	void **items = table->items;
 
 	if (!entry)
 		return NULL;
-	if ((table->n & (table->n - 1)) == 0)
-		items = reallocarray(table->items, table->n ? table->n * 2 : 1, sizeof(*items));
-	if (!items) {
+	if (array_reserve(table->items, table->capacity, table->n + 1)) {
 		free(entry);
 		return NULL;
 	}
-	table->items = items;
 	entry->item = item;
 	entry->place = table->n + 1;
 	HASH_ADD_PTR(table->entries, item, entry);
@@ -178,7 +175,7 @@ static struct store_table_entry *table_add(struct store_table *table, void *item
 		free(entry);
 		return NULL;
 	}
-	items[table->n++] = item;
+	table->items[table->n++] = item;
 	return entry;
 }
 

@@ -19,6 +19,7 @@ struct store_table {
 	struct store_table_entry *entries; /* by pointer */
 	void **items;
 	size_t n;
+	size_t capacity;
 };
 
 /* Where numbers of one kind end and others begin; few go with the next. */

@@ -44,11 +44,11 @@ static int parts_replace_in(struct store *store, struct store_reader *reader,
 			    const struct window *window)
 {
 	const struct store_names names = store_reader_names(reader);
-	struct store_entry entry = store_entry_of(window);
+	struct store_entry entry = store_entry_of(window, window->run);
 	_cleanup_(bytes_fini) struct bytes blob = {}, lost = {};
 	sqlite3_stmt *statement;
 	size_t i;
-	int r = store_blob_encode(window, &names, &blob);
+	int r = store_blob_encode(window, window->run, &names, &blob);
 
 	entry.id = entries[0].id;
 	for (i = 0; i < n && !r; i++) {

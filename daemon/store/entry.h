@@ -42,10 +42,11 @@ static inline int64_t store_entry_end(const struct store_entry *entry)
 	return entry->end_ns + entry->real_offset_ns;
 }
 
-static inline struct store_entry store_entry_of(const struct window *window)
+/* Describes a window of this run of stackd, which a window in memory does not know. */
+static inline struct store_entry store_entry_of(const struct window *window, uint64_t run)
 {
 	struct store_entry entry = {
-		.run = window->run,
+		.run = run,
 		.seq = window->seq,
 		.parts = window->parts,
 		.session = window->session,

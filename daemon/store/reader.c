@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/store/db.h"
 #include "daemon/store/intern.h"
@@ -65,20 +66,14 @@ void store_reader_rest(struct store_reader *reader)
 static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, size_t max,
 			struct store_entry **out, size_t *n_out)
 {
-	struct store_entry *entries = NULL, *grown;
-	size_t n = 0, room = 0;
+	struct store_entry *entries = NULL;
+	size_t n = 0, capacity = 0;
 	int r;
 
 	while ((r = store_db_step(&reader->db, statement)) > 0 && n < max) {
-		if (n == room) {
-			room = room ? room * 2 : 64;
-			grown = reallocarray(entries, room, sizeof(*entries));
-			if (!grown) {
-				r = -ENOMEM;
-				break;
-			}
-			entries = grown;
-		}
+		r = array_reserve(entries, capacity, n + 1);
+		if (r)
+			break;
 		r = store_row_read(statement, &entries[n]);
 		n += r == 0;
 		reader->damaged += r == -EBADMSG;

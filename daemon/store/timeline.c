@@ -54,8 +54,7 @@ static int memory_read(struct timeline *timeline, int64_t since_ns)
 		return -ENOMEM;
 	}
 	for (i = 0; i < list.n; i++) {
-		memory->entries[i] = store_entry_of(list.windows[i]);
-		memory->entries[i].run = timeline->source.run;
+		memory->entries[i] = store_entry_of(list.windows[i], timeline->source.run);
 		if (store_entry_end(&memory->entries[i]) <= since_ns)
 			list.windows[i] = window_unref(list.windows[i]);
 	}

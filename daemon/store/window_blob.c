@@ -30,12 +30,12 @@ static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
 }
 
 /* Losses by name: their numbers are of this build only. */
-static void head_encode(const struct window *window, struct bytes *out)
+static void head_encode(const struct window *window, uint64_t run, struct bytes *out)
 {
 	uint64_t n = 0;
 	unsigned int i;
 
-	bytes_put_u64(out, window->run);
+	bytes_put_u64(out, run);
 	bytes_put_u64(out, window->seq);
 	bytes_put_u64(out, window->session);
 	bytes_put_string(out, probe_kind_name(window->kind));
@@ -98,15 +98,15 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 }
 
 /* The numbers come first, though they are known last: who reads needs them first. */
-static int sections_encode(struct store_column_context *context, const struct store_names *names,
-			   struct bytes *out)
+static int sections_encode(struct store_column_context *context, uint64_t run,
+			   const struct store_names *names, struct bytes *out)
 {
 	_cleanup_(bytes_fini) struct bytes arrays = {}, payload = {};
 	size_t i;
 	int r;
 
 	arrays_encode(context, &arrays);
-	head_encode(context->window, &payload);
+	head_encode(context->window, run, &payload);
 	section_put(out, TAG_HEAD, HEAD_VERSION, &payload);
 	payload.n = 0;
 	r = numbers_encode(&context->stacks, names, true, &payload);
@@ -166,12 +166,12 @@ static int pack(const struct bytes *raw, const struct store_cuts *cuts, struct b
 	return out->is_failed ? -ENOMEM : 0;
 }
 
-int store_blob_encode(const struct window *window, const struct store_names *names,
+int store_blob_encode(const struct window *window, uint64_t run, const struct store_names *names,
 		      struct bytes *out)
 {
 	struct store_column_context context = { .window = (struct window *)window };
 	_cleanup_(bytes_fini) struct bytes raw = {};
-	int r = sections_encode(&context, names, &raw);
+	int r = sections_encode(&context, run, names, &raw);
 
 	store_table_fini(&context.stacks);
 	store_table_fini(&context.processes);

@@ -33,8 +33,11 @@ struct store_names {
 	void *userdata;
 };
 
-/* Appends to *out. 0, -ENOMEM, -E2BIG over STORE_BLOB_MAX, or what names returned. */
-int store_blob_encode(const struct window *window, const struct store_names *names,
+/*
+ * Appends the window to *out, as one of this run of stackd, which only the store numbers. Returns
+ * 0, -ENOMEM, -E2BIG over STORE_BLOB_MAX, or the error of a function of names.
+ */
+int store_blob_encode(const struct window *window, uint64_t run, const struct store_names *names,
 		      struct bytes *out);
 
 /*

@@ -93,7 +93,7 @@ static void sessions_written(struct store *store, size_t n)
 /* In a transaction: room first, then the window with all it refers to. */
 static int window_write_in(struct store *store, const struct window *window)
 {
-	struct store_entry entry = store_entry_of(window);
+	struct store_entry entry = store_entry_of(window, (uint64_t)store->run);
 	_cleanup_(bytes_fini) struct bytes blob = {};
 	struct store_names names;
 	int64_t touch;
@@ -104,7 +104,7 @@ static int window_write_in(struct store *store, const struct window *window)
 	if (r)
 		return r;
 	names = store_intern_names(store->intern, entry.id, touch);
-	r = store_blob_encode(window, &names, &blob);
+	r = store_blob_encode(window, entry.run, &names, &blob);
 	if (!r)
 		r = store_evict(store, store_entry_end(&entry), blob.n);
 	if (!r)
@@ -184,7 +184,6 @@ static void window_dropped(struct store *store, const struct window *window, int
 
 static void window_take(struct store *store, struct window *window)
 {
-	struct window numbered = *window;
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 	int r = -EAGAIN;
 
@@ -193,8 +192,7 @@ static void window_take(struct store *store, struct window *window)
 		store_file_open(store);
 	}
 	if (store->db.handle) {
-		numbered.run = (uint64_t)store->run;
-		r = window_write(store, &numbered);
+		r = window_write(store, window);
 		if (r)
 			store_set_problem(store, "%s: a window was not written: %s", store->path,
 					  strerror(-r));

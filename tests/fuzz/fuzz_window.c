@@ -69,7 +69,7 @@ static void decode(const void *data, size_t size)
 	REQUIRE(r == 0 || r == -EBADMSG || r == -ENOMEM);
 	REQUIRE(!r == !!window);
 	if (window) {
-		r = store_blob_encode(window, &names, &again);
+		r = store_blob_encode(window, window->run, &names, &again);
 		REQUIRE(r == 0 || r == -E2BIG || r == -ENOMEM);
 		window_unref(window);
 	}

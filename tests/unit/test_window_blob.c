@@ -174,7 +174,7 @@ static void test_round_trip(void **state)
 	unsigned int refs = stacks[0].refs;
 	bool is_partial = true;
 
-	assert_int_equal(store_blob_encode(window, &names, &bytes), 0);
+	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
 	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
 	assert_false(is_partial);
 	assert_same(window, back);
@@ -191,7 +191,7 @@ static void test_an_empty_window(void **state)
 
 	window->end_ns = 1;
 	window_seal(window);
-	assert_int_equal(store_blob_encode(window, &names, &bytes), 0);
+	assert_int_equal(store_blob_encode(window, window->run, &names, &bytes), 0);
 	assert_int_equal(store_blob_decode(bytes.data, bytes.n, &names, &back, &is_partial), 0);
 	assert_same(window, back);
 	window_unref(back);
@@ -201,17 +201,17 @@ static void test_an_empty_window(void **state)
 /* What a packed window holds, and the same packed again. */
 static void unpack(const struct bytes *packed, struct bytes *raw)
 {
-	raw->room = raw->n = ZSTD_getFrameContentSize(packed->data, packed->n);
-	raw->data = malloc(raw->room);
+	raw->capacity = raw->n = ZSTD_getFrameContentSize(packed->data, packed->n);
+	raw->data = malloc(raw->capacity);
 	assert_int_equal(ZSTD_decompress(raw->data, raw->n, packed->data, packed->n), raw->n);
 }
 
 static void pack(const struct bytes *raw, size_t n, struct bytes *packed)
 {
 	bytes_fini(packed);
-	packed->room = ZSTD_compressBound(n);
-	packed->data = malloc(packed->room);
-	packed->n = ZSTD_compress(packed->data, packed->room, raw->data, n, 1);
+	packed->capacity = ZSTD_compressBound(n);
+	packed->data = malloc(packed->capacity);
+	packed->n = ZSTD_compress(packed->data, packed->capacity, raw->data, n, 1);
 }
 
 static int decode(const struct bytes *packed, bool *is_partial)
@@ -231,7 +231,7 @@ static void test_an_unknown_section_is_skipped(void **state)
 	struct window *window = window_make(), *back = NULL;
 	bool is_partial = false;
 
-	assert_int_equal(store_blob_encode(window, &names, &packed), 0);
+	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
 	unpack(&packed, &raw);
 	bytes_put_u64(&raw, 12345);
 	bytes_put_u64(&raw, 1);
@@ -253,7 +253,7 @@ static void test_bad_bytes(void **state)
 	bool is_partial;
 	size_t i, bit;
 
-	assert_int_equal(store_blob_encode(window, &names, &packed), 0);
+	assert_int_equal(store_blob_encode(window, window->run, &names, &packed), 0);
 	window_unref(window);
 	unpack(&packed, &raw);
 	for (i = 0; i < packed.n * 8; i++) {
@@ -275,7 +275,7 @@ static void test_bad_bytes(void **state)
 	}
 	for (i = 0; i < packed.n; i++) {
 		bad.n = i;
-		memcpy(bad.data, packed.data, i < bad.room ? i : bad.room);
+		memcpy(bad.data, packed.data, i < bad.capacity ? i : bad.capacity);
 		assert_int_equal(decode(&bad, &is_partial), -EBADMSG);
 	}
 	assert_int_equal(decode(&packed, &is_partial), 0);
