@@ -8,7 +8,7 @@
 
 enum { BUSY_MS = 2000, MAX_LENGTH = 32 << 20 /* of a blob or a statement */ };
 
-/* What a window is listed by, in the order that store_read.c takes it in. */
+/* What a window is listed by, in the order that window_row.c takes it in. */
 #define ENTRY                                                                             \
 	"id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, " \
 	"n_threads, n_opens, bytes, session, lost, probe, sum"
@@ -141,6 +141,36 @@ static int schema_read(struct store_db *db)
 	return store_db_errno(db, code);
 }
 
+static int schema_step(struct store_db *db, int from)
+{
+	char version[64];
+	int r = store_db_run(db, "BEGIN IMMEDIATE");
+
+	if (r)
+		return r;
+	snprintf(version, sizeof(version), "PRAGMA user_version = %d", from + 1);
+	r = store_db_run(db, store_schema_steps[from]);
+	if (!r)
+		r = store_db_run(db, version);
+	if (!r)
+		r = store_db_run(db, "COMMIT");
+	if (r)
+		store_db_run(db, "ROLLBACK");
+	return r;
+}
+
+static int schema_update(struct store_db *db)
+{
+	int r = 0;
+
+	while (db->schema < STORE_SCHEMA && !r) {
+		r = schema_step(db, db->schema);
+		if (!r)
+			db->schema++;
+	}
+	return r;
+}
+
 /*
  * NORMAL: a commit is in the page cache, so kill -9 costs nothing; the write-ahead log is synced
  * before a checkpoint, which the writer does once a minute: that much a power cut may cost.
@@ -157,7 +187,7 @@ static int writer_setup(struct store_db *db)
 				     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
 				     "PRAGMA wal_autocheckpoint = 1000;"
 				     "PRAGMA journal_size_limit = 4194304;");
-	return r ? r : store_schema_update(db);
+	return r ? r : schema_update(db);
 }
 
 static int connect(struct store_db *db, const char *path, int flags)

@@ -13,7 +13,7 @@
 
 #include <sqlite3.h>
 
-/* Raised with every change of the schema; see store_schema.c. */
+/* Raised with every change of the schema; see schema.c. */
 enum {
 	STORE_SCHEMA = 3,
 	STORE_SCHEMA_OLDEST = 1 /* that can be read */,
@@ -93,8 +93,8 @@ void store_db_close(struct store_db *db);
 /* Runs SQL that gives no rows. */
 int store_db_run(struct store_db *db, const char *sql);
 
-/* Makes or migrates the schema; the writer only. */
-int store_schema_update(struct store_db *db);
+/* schema.c: the SQL that makes schema i + 1 of schema i. */
+extern const char *const store_schema_steps[STORE_SCHEMA];
 
 /* The statement, reset and with no values; NULL with *r set. Prepared when first asked for. */
 sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which, int *r);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/base.h"
+#include "daemon/query/time_range.h"
+
+/* Times in seconds since the epoch; no clock is read. */
+#define S(seconds) ((int64_t)(seconds)*NS_PER_S)
+
+enum { NOW = 10000, BEGAN = 9000 };
+
+static const struct session_info always = { .is_always = true };
+static const struct session_info client = { .since_real_ns = (int64_t)BEGAN * 1000000000 };
+
+static struct query_range range;
+static struct wire_error error;
+
+static struct wire_snapshot_request request_of(int64_t since_ns, int64_t until_ns,
+					       int64_t window_ns)
+{
+	return (struct wire_snapshot_request){
+		.since_ns = since_ns,
+		.until_ns = until_ns,
+		.window_ns = window_ns,
+	};
+}
+
+static int resolve(const struct session_info *info, int64_t ended_ns, int64_t since_ns,
+		   int64_t until_ns, int64_t window_ns)
+{
+	const struct wire_snapshot_request request = request_of(since_ns, until_ns, window_ns);
+
+	range = (struct query_range){};
+	wire_error_clear(&error);
+	return query_range_resolve(&request, info, ended_ns, S(NOW), &range, &error);
+}
+
+static void assert_range(int64_t since_s, int64_t until_s)
+{
+	assert_int_equal(range.since, S(since_s));
+	assert_int_equal(range.until, S(until_s));
+}
+
+static void assert_invalid(int r, const char *field)
+{
+	assert_int_equal(r, -EINVAL);
+	assert_string_equal(error.what, field);
+	wire_error_clear(&error);
+}
+
+static void test_nothing_given_is_the_last_30_seconds(void **state)
+{
+	assert_int_equal(resolve(&always, INT64_MAX, WIRE_ABSENT, WIRE_ABSENT, WIRE_ABSENT), 0);
+	assert_range(NOW - 30, NOW);
+	assert_true(range.is_to_now && range.is_length);
+	assert_false(range.is_whole);
+}
+
+static void test_a_length_up_to_now(void **state)
+{
+	assert_int_equal(resolve(&always, INT64_MAX, WIRE_ABSENT, WIRE_ABSENT, S(100)), 0);
+	assert_range(NOW - 100, NOW);
+	assert_int_equal(resolve(&always, INT64_MAX, WIRE_ABSENT, WIRE_ABSENT, INT64_MAX), 0);
+	assert_range(0, NOW);
+	assert_invalid(resolve(&always, INT64_MAX, WIRE_ABSENT, WIRE_ABSENT, 0), "window_ns");
+	assert_invalid(resolve(&always, INT64_MAX, S(1), WIRE_ABSENT, S(1)), "window_ns");
+	assert_invalid(resolve(&always, INT64_MAX, WIRE_ABSENT, S(1), S(1)), "window_ns");
+}
+
+static void test_since_and_until(void **state)
+{
+	assert_int_equal(resolve(&always, INT64_MAX, S(NOW - 60), S(NOW - 50), WIRE_ABSENT), 0);
+	assert_range(NOW - 60, NOW - 50);
+	assert_false(range.is_to_now || range.is_length);
+	assert_int_equal(resolve(&always, INT64_MAX, S(NOW - 60), S(NOW + 5), WIRE_ABSENT), 0);
+	assert_range(NOW - 60, NOW);
+	assert_true(range.is_to_now);
+	assert_int_equal(resolve(&always, INT64_MAX, WIRE_ABSENT, S(NOW - 50), WIRE_ABSENT), 0);
+	assert_range(NOW - 80, NOW - 50);
+}
+
+static void test_times_that_make_no_range(void **state)
+{
+	assert_invalid(resolve(&always, INT64_MAX, S(5), S(5), WIRE_ABSENT), "since_ns");
+	assert_invalid(resolve(&always, INT64_MAX, S(NOW + 1), WIRE_ABSENT, WIRE_ABSENT),
+		       "since_ns");
+	assert_invalid(resolve(&always, INT64_MAX, -1, WIRE_ABSENT, WIRE_ABSENT), "since_ns");
+	assert_invalid(resolve(&always, INT64_MAX, WIRE_ABSENT, -1, WIRE_ABSENT), "until_ns");
+}
+
+static void test_all_of_a_session(void **state)
+{
+	assert_int_equal(resolve(&client, INT64_MAX, WIRE_ABSENT, WIRE_ABSENT, WIRE_ABSENT), 0);
+	assert_range(BEGAN, NOW);
+	assert_true(range.is_whole && range.is_to_now);
+	assert_int_equal(resolve(&client, S(BEGAN + 7), WIRE_ABSENT, WIRE_ABSENT, WIRE_ABSENT), 0);
+	assert_range(BEGAN, BEGAN + 7);
+	assert_true(range.is_whole && range.is_to_now);
+}
+
+static void test_a_session_ends_the_range(void **state)
+{
+	assert_int_equal(resolve(&client, S(BEGAN + 7), S(BEGAN + 2), S(NOW - 1), WIRE_ABSENT), 0);
+	assert_range(BEGAN + 2, BEGAN + 7);
+	assert_true(range.is_to_now);
+	assert_false(range.is_whole);
+	assert_invalid(resolve(&client, S(BEGAN + 7), S(BEGAN + 8), WIRE_ABSENT, WIRE_ABSENT),
+		       "since_ns");
+}
+
+/* The clock was set back to before the session's start: its windows will make the range. */
+static void test_a_session_that_seems_to_begin_later(void **state)
+{
+	const struct session_info info = { .since_real_ns = S(NOW + 100) };
+
+	assert_int_equal(resolve(&info, INT64_MAX, WIRE_ABSENT, WIRE_ABSENT, WIRE_ABSENT), 0);
+	assert_true(range.is_whole);
+	assert_int_equal(range.since, S(NOW) - 1);
+	assert_int_equal(range.until, S(NOW));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_given_is_the_last_30_seconds),
+		cmocka_unit_test(test_a_length_up_to_now),
+		cmocka_unit_test(test_since_and_until),
+		cmocka_unit_test(test_times_that_make_no_range),
+		cmocka_unit_test(test_all_of_a_session),
+		cmocka_unit_test(test_a_session_ends_the_range),
+		cmocka_unit_test(test_a_session_that_seems_to_begin_later),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
