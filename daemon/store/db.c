@@ -173,7 +173,7 @@ static int schema_update(struct store_db *db)
 
 /*
  * NORMAL: a commit is in the page cache, so kill -9 costs nothing; the write-ahead log is synced
- * before a checkpoint, which the writer does once a minute: that much a power cut may cost.
+ * before a checkpoint, which the writer does every 30 s: a power cut may cost that much.
  */
 static int writer_setup(struct store_db *db)
 {
