@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "daemon/base/probe_kind.h"
+#include "common/probe_kind.h"
 #include "proto/wire.h"
 #include "proto/wire_error.h"
 
