@@ -22,7 +22,7 @@ int duration_parse_n(const char *text, size_t n, int64_t bare_unit_ns, int64_t *
 
 enum { DURATION_TEXT_MAX = 48 };
 
-/* Writes a duration with three or four significant digits: "12.3 us", "1.20 s", "3 h 12 min". */
+/* Writes a duration with at most four significant digits: "12.34 us", "1.200 s", "3 h 12 min". */
 void duration_format(int64_t ns, char text[static DURATION_TEXT_MAX]);
 
 #endif
