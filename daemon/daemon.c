@@ -193,7 +193,7 @@ static void descriptors_allow(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* Checks the privileges and gives up those that only the broker process needs. */
+/* Checks the privileges, and passes the one for perf events on to the broker process. */
 static int privileges_divide(struct daemon *daemon)
 {
 	char reason[512] = "";

@@ -27,9 +27,9 @@
 enum { ANSWER_TIMEOUT_S = 10 };
 
 struct broker {
-	pid_t pid;	       /* of the broker process; 0 if there is none */
+	pid_t pid;	       /* the broker process; 0 if there is none */
 	int fd;		       /* the socket to it; -1 if there is none, or it failed */
-	pthread_mutex_t mutex; /* held from a request to its answer */
+	pthread_mutex_t mutex; /* held while a request and its answer are exchanged */
 };
 
 /* A process that lacks one of these, as in older containers, needs CAP_SYS_ADMIN for BPF. */

@@ -52,7 +52,7 @@ struct broker_kprobe {
 struct broker_uprobe {
 	const char *path; /* absolute, at most BROKER_MAX_PATH - 1 bytes */
 	uint64_t offset;  /* bytes from the start of the file */
-	uint32_t counter; /* offset of the USDT semaphore (a count of tracers), or 0 */
+	uint32_t counter; /* offset in the file of a counter of tracers (USDT semaphore), or 0 */
 };
 
 /*

@@ -10,10 +10,13 @@
 
 #include "common/base.h"
 
-/* Linux can be built for up to this many CPUs. No function is as long as MAX_OFFSET. */
+/* Linux can be built for at most MAX_CPUS CPUs. No function is as long as MAX_OFFSET bytes. */
 enum { MAX_CPUS = 8192, MAX_OFFSET = 1 << 20 };
 
-/* Where the semaphore stands in attr.config: /sys/bus/event_source/devices/uprobe/format. */
+/*
+ * The first bit of the semaphore's offset in attr.config of a uprobe, by
+ * /sys/bus/event_source/devices/uprobe/format.
+ */
 enum { COUNTER_SHIFT = 32 };
 
 static int type_read(const char *path)
@@ -147,7 +150,7 @@ static int sampling_open(const struct perf_request *request)
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.freq = request->frequency_hz > 0,
-		.sample_freq = request->frequency_hz + request->period, /* one is 0 */
+		.sample_freq = request->frequency_hz + request->period, /* one of them is 0 */
 	};
 
 	if (request->clock == BROKER_CYCLES) {

@@ -212,8 +212,8 @@ static void origin_print(const struct config_origin *origin, char *text, size_t 
 }
 
 /*
- * Refuses a length of [window] that is longer than another. The error names both, and their
- * origins.
+ * Fails if the first length of [window] is longer than the second. The error names both, and where
+ * each was set.
  */
 static int check_order(const struct config *config, const char *shorter, const char *longer,
 		       int64_t shorter_ns, int64_t longer_ns, struct config_error *error)

@@ -18,12 +18,12 @@ struct config_origin;
 /* The type of the member for each type of settings.def. */
 #define CONFIG_MEMBER_BOOL     bool
 #define CONFIG_MEMBER_COUNT    uint64_t
-#define CONFIG_MEMBER_SIZE     uint64_t /* bytes */
-#define CONFIG_MEMBER_DURATION int64_t	/* ns */
+#define CONFIG_MEMBER_SIZE     uint64_t /* in bytes */
+#define CONFIG_MEMBER_DURATION int64_t	/* in nanoseconds */
 #define CONFIG_MEMBER_PATH     char *
 #define CONFIG_MEMBER_NAME     char *
 #define CONFIG_MEMBER_WORD     char *
-#define CONFIG_MEMBER_LIST     char ** /* NULL-ended */
+#define CONFIG_MEMBER_LIST     char ** /* a NULL-ended array of strings */
 
 struct config {
 	/* One member for each setting of settings.def. */

@@ -19,7 +19,7 @@
 struct reader {
 	const char *path;
 	char *rest;		/* the text that has not been read yet; NUL-ended */
-	unsigned int next_line; /* the number of the line at rest */
+	unsigned int next_line; /* the number of the line with which rest begins */
 	char section[64];
 	config_assign_fn assign;
 	void *user;

@@ -11,7 +11,7 @@
 
 struct config_error;
 
-/* The longest line in bytes, with the lines that continue it, and the largest file. */
+/* The maximum bytes of a line, together with the lines that continue it, and of a file. */
 #define CONFIG_LINE_MAX (16 * 1024)
 #define CONFIG_FILE_MAX (1024 * 1024)
 

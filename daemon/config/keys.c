@@ -76,8 +76,8 @@ int config_key_find(const char *section, const char *key)
 struct choices {
 	const char *given;
 	const char *nearest; /* the allowed name that is most like it; NULL if none is alike */
-	size_t distance;     /* edit distance of nearest; at first, what is too far to be alike */
-	char list[256];	     /* " name name" */
+	size_t distance; /* the edit distance between given and nearest; TOO_FAR without nearest */
+	char list[256];	 /* the allowed names, each after a space */
 };
 
 static void choices_add(struct choices *choices, const char *name)

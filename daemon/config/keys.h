@@ -45,7 +45,7 @@ struct config_section {
 extern const struct config_key config_keys[];
 extern const size_t config_n_keys;
 
-/* In the order of config_keys. */
+/* The sections, in the order in which config_keys has their keys. */
 extern const struct config_section config_sections[];
 extern const size_t config_n_sections;
 

@@ -25,8 +25,8 @@ static char *value_format(const struct config_key *key, const struct config *con
 }
 
 /*
- * Copies a value of 64 bits, which every key that is_live has: other threads see the old or the
- * new.
+ * Copies the value of a live key, which has 64 bits, at once: another thread sees the old value or
+ * the new one.
  */
 static void value_copy(const struct config_key *key, struct config *config,
 		       const struct config *fresh)

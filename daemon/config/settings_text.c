@@ -19,9 +19,9 @@
 
 enum { COLUMNS = 99, RANGE_MAX = 128 };
 
-/* One of the two forms of the text. */
+/* How the settings are written: as a configuration file, or as a man page. */
 struct form {
-	const char *line_start; /* what each line of prose begins with */
+	const char *line_start; /* each line of prose begins with this */
 	void (*put_word)(const char *word, size_t length);
 	void (*put_section)(const struct form *form, const struct config_section *section);
 	void (*put_key)(const struct form *form, const struct config_key *key,
