@@ -80,7 +80,7 @@ struct answer_row_options {
 /* Frees what the last reply of a stream was made of. */
 void answer_step_fini(struct answer *answer);
 
-/* Sets *out to the calls, with times by CLOCK_MONOTONIC. 0 or -ENOMEM. */
+/* Sets *out to the calls, with their times unchanged. 0 or -ENOMEM. */
 int answer_calls(struct arena *arena, const struct call *calls, size_t n, bool kernel_addresses,
 		 struct wire_calls *out);
 

@@ -21,7 +21,7 @@ static void session_calls_wire(struct session *session, const struct drain_stats
 		return;
 	out->function = info->function;
 	out->file = session_file(session);
-	/* Of a session of an earlier run of stackd the number is not known. */
+	/* The number is not known for a session of an earlier run of stackd. */
 	if (session_functions(session))
 		out->functions = (int64_t)session_functions(session);
 	out->count = (int64_t)(counts->samples - counts->filtered);

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/query/unseen.h"
+#include "daemon/query/moment.h"
 #include "daemon/store/store.h"
 
 /* The losses for one reason, summed over windows. */

@@ -98,7 +98,7 @@ static void unwind_limits(struct recorder *recorder, struct limit_list *list)
 
 	if (!recorder_unwind_stats(recorder, &stats))
 		return;
-	/* Of the memory, only max_bytes are for rows; the rest is in use from the start. */
+	/* Only max_bytes of the memory are for rows; the rest is in use from the start. */
 	limit_add(list, "unwind.max_memory", max_memory, max_memory - stats.max_bytes + stats.bytes,
 		  stats.evictions + stats.no_room);
 	limit_add(list, "unwind.mappings", stats.max_segments, stats.segments,

@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_QUERY_QUERY_H
 
 /*
- * Stage 6: in comes one decoded request, out comes the answer as wire structs, made from windows
- * that are immutable. Called on a worker thread (it may wait for a cut); an answer is owned by
- * the caller and holds references to all it points to.
+ * Stage 6: answers the methods of io.stackd. A query takes a decoded request and returns an answer,
+ * whose reply is a struct of the wire made from recorded windows. The caller owns the answer, which
+ * holds references to all that its reply points to. Called on worker threads, since a query may
+ * wait for the end of an open window or for the disk.
  */
 
 #include <stdbool.h>
@@ -14,14 +15,14 @@
 #include "proto/wire.h"
 #include "proto/wire_error.h"
 
-struct recorder; /* the running daemon: probes, drain, history */
+struct recorder; /* the running daemon: sessions, history, store */
 struct answer;
 
-/* Who asks, as the server knows it from the socket. */
+/* The client that asks, as the server knows it from the socket. */
 struct query_peer {
-	bool is_root; /* may see kernel addresses, and stop what others started */
+	bool is_root; /* may see kernel addresses, and stop sessions of other users */
 	uid_t uid;
-	bool is_stream; /* asks on and on: that nobody was seen is an answer without rows */
+	bool is_stream; /* asks again and again: if no thread was seen, the answer has no rows */
 };
 
 /*
@@ -41,31 +42,33 @@ WIRE_METHODS(QUERY_DECLARE)
 const union wire_reply *answer_reply(const struct answer *answer);
 
 /*
- * The calls since the last time, as many as go into a reply, into the reply: 0 and how many,
- * or -ENOMEM. They are good until the next time.
+ * Puts the calls of a started session since the last time into its reply, as many as fit. Returns 0
+ * and their number, or -ENOMEM. They are valid until it is called again.
  */
 int answer_start_calls(struct answer *answer, size_t *n_out);
 
-/* The session that was started, as it is now, for that reply. 0 or -ENOMEM. */
+/* Puts the present state of the started session into that reply. 0 or -ENOMEM. */
 int answer_start_refresh(struct answer *answer);
 
-/* Whether there are more, without a name yet perhaps. */
+/* True if there are more calls; the functions of their stacks may not have names yet. */
 bool answer_start_has_calls(struct answer *answer);
 
-/* Ends it, if it still runs. */
+/* Ends the started session, if it still runs. */
 void answer_start_end(struct answer *answer);
 
-/* The same of one that nobody was told of, and says so. */
+/* Ends a started session whose reply could not be delivered, and notes that as the reason. */
 void answer_start_give_up(struct answer *answer);
 
+/* True while the started session runs. */
 bool answer_start_runs(const struct answer *answer);
 
-/* What a reply says was missed has been told. */
-void answer_start_told(struct answer *answer);
+/* The reply with the number of missed calls has been sent: begins to count from 0 again. */
+void answer_start_clear_missed(struct answer *answer);
 
 /*
- * A stream of answers. Next: 1 with *out, 0 when there is nothing to say yet, or a negative errno
- * as above: with *error it ends there.
+ * A stream of answers, one per interval, that follow each other in time. query_follow_next()
+ * returns 1 with *out, 0 if the next answer is not due or has no new window yet, or a negative
+ * errno as a query does; *error ends the stream.
  */
 struct query_follow;
 int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
@@ -74,6 +77,7 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error);
 struct query_follow *query_follow_free(struct query_follow *follow);
 
+/* Frees an answer and what its reply points to; does nothing for NULL. Returns NULL. */
 struct answer *answer_free(struct answer *answer);
 void answer_freep(struct answer **answer);
 

@@ -161,7 +161,7 @@ int answer_start_calls(struct answer *answer, size_t *n_out)
 	return r;
 }
 
-void answer_start_told(struct answer *answer)
+void answer_start_clear_missed(struct answer *answer)
 {
 	answer->missed = 0;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/base.h"
-#include "daemon/query/unseen.h"
+#include "daemon/query/moment.h"
 #include "daemon/store/store.h"
 
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base.h"
@@ -140,18 +139,4 @@ int unseen_error(const struct aggregate *aggregate, const struct wire_filter *fi
 	if (fclose(out))
 		return -ENOMEM;
 	return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "filter", "%.900s", text);
-}
-
-void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT])
-{
-	time_t at = (time_t)(real_ns / NS_PER_S), today = (time_t)(now / NS_PER_S);
-	struct tm tm, present;
-
-	localtime_r(&at, &tm);
-	localtime_r(&today, &present);
-	strftime(text, MOMENT_TEXT,
-		 tm.tm_year == present.tm_year && tm.tm_yday == present.tm_yday
-			 ? "%H:%M:%S %Z"
-			 : "%Y-%m-%d %H:%M:%S %Z",
-		 &tm);
 }

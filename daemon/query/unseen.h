@@ -25,9 +25,4 @@ int unseen_note(struct arena *arena, const struct aggregate *aggregate,
 int unseen_error(const struct aggregate *aggregate, const struct wire_filter *filter,
 		 enum probe_kind kind, bool is_live, struct wire_error *error);
 
-enum { MOMENT_TEXT = 64 };
-
-/* Writes a time since the epoch for a message: "14:00:00 UTC", with a date unless it is today. */
-void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT]);
-
 #endif

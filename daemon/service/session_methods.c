@@ -50,7 +50,7 @@ static int start_stream(struct exchange *exchange, struct text *out)
 		r = start_encode(exchange, is_last, out);
 	if (r < 0)
 		return r;
-	answer_start_told(exchange->answer);
+	answer_start_clear_missed(exchange->answer);
 	return is_last ? 0 : n ? SERVER_MORE : SERVER_WAIT;
 }
 

@@ -46,7 +46,7 @@ WEAK void answer_start_give_up(struct answer *answer)
 {
 }
 
-WEAK void answer_start_told(struct answer *answer)
+WEAK void answer_start_clear_missed(struct answer *answer)
 {
 }
 

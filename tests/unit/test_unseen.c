@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/base.h"
+#include "daemon/query/moment.h"
 #include "daemon/query/unseen.h"
 
 /* Above any pid_max. */
