@@ -6,7 +6,10 @@
 
 #include "daemon/query/aggregate_internal.h"
 
-/* Finds the infos of the window's images, by index; NULL for those that the filter leaves out. */
+/*
+ * Returns an array with the info of each image of the window, NULL for an image that the filter
+ * leaves out. The array is the caller's to free. NULL when out of memory.
+ */
 static struct aggregate_image_info **infos_find(struct aggregate *aggregate,
 						const struct window *window)
 {
@@ -108,7 +111,9 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 	return aggregate->error;
 }
 
-/* Walks the list from its newest window, the last, which knows the waits open at the end. */
+/*
+ * Walks the list backwards: its last window knows which waits are open at the end of the range.
+ */
 static int add_windows(struct aggregate *aggregate, const struct timeline_list *list,
 		       struct stack *unread)
 {

@@ -33,9 +33,9 @@ static bool stack_is_idle(const struct stack *stack)
 }
 
 /*
- * True if a wait is normal idling: of a kernel thread that waits for work, or of a thread that
- * sleeps in one of the configured functions. A thread in uninterruptible sleep (D) or waiting for
- * a CPU is never idle.
+ * True if a wait is normal idling: a kernel thread waits for work, or a thread sleeps in one of
+ * the configured functions. A thread in uninterruptible sleep (D), or one that waits for a CPU, is
+ * never idle.
  */
 static bool wait_is_idle(const struct aggregate_item *item)
 {
@@ -161,7 +161,7 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 		return NULL;
 	if (item->is_idle && item->info->thread)
 		item->info->thread->is_idle = true;
-	/* The stack of a wait that has ended has the scheduler's frames, too: it is shown. */
+	/* Stacks with one key differ at most in the scheduler's frames: keep the one with them. */
 	if (item->kernel && group->kernel && item->kernel->n_frames > group->kernel->n_frames) {
 		stack_unref(group->kernel);
 		group->kernel = stack_ref(item->kernel);

@@ -41,11 +41,11 @@ struct aggregate_image_info {
 struct aggregate_wait {
 	uint64_t key[2];	 /* uid of the image, start of the wait */
 	struct window_span span; /* its end, if has_span; a copy, with references to stacks */
-	struct stack *user;	 /* as read while it was open; a reference, or NULL */
+	struct stack *user;	 /* read while the wait was open; a reference, or NULL */
 	bool has_span;
 	bool is_open_at_end; /* when the last window ended */
 	bool is_unseen;	     /* is_open_at_end, but the thread could not be inspected then */
-	bool is_counted;     /* as an open wait */
+	bool is_counted;     /* an open wait that has been counted */
 	UT_hash_handle hh;
 };
 
@@ -66,9 +66,9 @@ struct aggregate {
 	struct aggregate_wait *waits;
 	struct aggregate_totals totals;
 	uint64_t estimated;
-	int64_t end_ns;	    /* end of the last window of all */
-	uint64_t run;	    /* the run of stackd that recorded the current window */
-	int64_t run_end_ns; /* end of the last window of that run */
+	int64_t end_ns;	    /* end of the newest window */
+	uint64_t run;	    /* the run (lifetime) of stackd that recorded the current window */
+	int64_t run_end_ns; /* end of the newest window of that run */
 	int error;	    /* 0, or the negative errno of the first failure */
 };
 

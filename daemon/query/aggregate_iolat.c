@@ -77,7 +77,7 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 	/* Open at the end of an earlier window: by now it is over, or open in the last one too. */
 	if (io->open && !is_last && aggregate->options.by != AGGREGATE_BY_WINDOW)
 		return;
-	/* A slow operation has two rows: one with its stacks, and its share in that of all. */
+	/* A slow operation is in two rows: one with its stacks, and that of all operations. */
 	if (io->is_slow != (aggregate->options.by == AGGREGATE_BY_STACK) ||
 	    !filter_has_io(aggregate->filter, io))
 		return;

@@ -45,8 +45,8 @@ static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
 }
 
 /*
- * Returns how much of a throttled time lies in the window. A wakeup begins it: a thread that waits
- * for a CPU is throttled first, and then only waits for its turn.
+ * Returns how much of the time that a thread was throttled lies in the window. It begins with the
+ * wakeup: the thread is throttled first, and then waits for its turn on a CPU.
  */
 static uint64_t throttled_overlap(int64_t wake_ns, uint64_t throttled_ns,
 				  const struct window *window)

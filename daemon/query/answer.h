@@ -20,8 +20,8 @@ enum { CALLS_A_REPLY = 16 };
 
 struct answer {
 	struct arena *arena;	     /* strings and arrays of the reply */
-	struct timeline *timeline;   /* of the session in the range, or NULL */
-	struct store *store;	     /* borrowed; whose reader it is */
+	struct timeline *timeline;   /* the windows of the session in the range; or NULL */
+	struct store *store;	     /* borrowed; the store that the reader is of */
 	struct store_reader *reader; /* NULL: not opened, or there is nothing to read */
 	struct aggregate *aggregate;
 	struct session *session; /* a reference, or NULL */
@@ -29,12 +29,12 @@ struct answer {
 	struct arena *step;
 	struct call taken[CALLS_A_REPLY];
 	size_t n_taken;
-	uint64_t position;	   /* in the session's calls */
+	uint64_t position;	   /* of the next call to send, in the stream of calls */
 	uint64_t missed;	   /* calls missed and not reported yet */
 	bool kernel_addresses;	   /* whether the streaming client may see them */
 	struct session **sessions; /* references */
 	size_t n_sessions;
-	union wire_reply reply; /* the member of the method that was asked */
+	union wire_reply reply; /* the member of the method that it answers */
 };
 
 /* Returns an empty answer, NULL when out of memory. */
@@ -74,7 +74,7 @@ struct answer_row_options {
 	int64_t min_wait_ns; /* the minimum of the session, for the row of waits below it */
 	bool by_thread;
 	bool kernel_addresses;	   /* whether the client may see them */
-	struct recorder *lines_of; /* finds source lines with its parts; NULL: none are wanted */
+	struct recorder *lines_of; /* NULL: no source lines; else has what finds them */
 };
 
 /* Frees what the last reply of a stream was made of. */

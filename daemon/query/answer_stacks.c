@@ -118,7 +118,7 @@ int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
 		r = stack_frames_wire(stacks, stack, &entry->wire.frames);
 	if (r || !entry->wire.id)
 		return -ENOMEM;
-	/* Without memory for the table the stack is just made again the next time. */
+	/* Without memory the entry is in no table, and the stack is made again next time. */
 	HASH_ADD_PTR(stacks->entries, stack, entry);
 	*out = &entry->wire;
 	return 0;

@@ -58,7 +58,8 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	for (kind = 0; kind < PROBE_KIND_N; kind++) {
 		for (loss = 0; loss < WINDOW_LOST_N; loss++) {
 			sum = loss_sum(list, kind, loss);
-			/* LOST_IO_PROCESS: counted after all, in a row for several processes. */
+			/* LOST_IO_PROCESS is no loss: these operations are in a row for many
+			 * processes. */
 			if (!sum.count || loss == LOST_IO_PROCESS ||
 			    (is_hiding && loss == LOST_IO_UNSEEN))
 				continue;

@@ -35,8 +35,9 @@ bool health_host_is_hiding(struct recorder *recorder);
 
 /*
  * Adds a problem for each probe and reason of loss in these windows (oldest first, from
- * history_lossy()) at problems[*n], and counts *n up. now: ns since the epoch. is_hiding: of
- * health_host_is_hiding(); requests that BPF does not see are left out then. 0 or -ENOMEM.
+ * history_lossy()) at problems[*n], and counts *n up. now: ns since the epoch. is_hiding: the
+ * result of health_host_is_hiding(); requests that BPF does not see are left out then. 0 or
+ * -ENOMEM.
  */
 int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
 		  const char **problems, size_t *n);

@@ -12,7 +12,7 @@ struct limit_list {
 	struct wire_limit *v;
 	size_t n;
 	size_t capacity;
-	int error; /* of the first limit that could not be added; 0: none */
+	int error; /* 0, or -ENOMEM once a limit could not be added */
 };
 
 /*

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_QUERY_LIMITS_H
 
 /*
- * The limits that `stackctl status` lists: of each its maximum, how much of it is used, and how
- * often it has been hit. Reads counters of the running daemon; any thread.
+ * Lists the limits that `stackctl status` shows, each with its maximum, how much of it is used, and
+ * how often it has been hit. Reads counters of the running daemon; any thread.
  */
 
 #include "common/arena.h"

@@ -109,7 +109,7 @@ static void reply_head(struct answer *answer)
 	reply->period_ns = value_if(probe_kind_has(info->kind, PROBE_SAMPLES), info->period_ns);
 }
 
-/* Adds what the probe cannot see: for I/O that is no small part of the whole. */
+/* Adds notes about what the probe cannot see, which for I/O may be a large part. */
 static int blind_notes_add(struct answer *answer)
 {
 	const char *notes[PROBE_MAX_BLIND];

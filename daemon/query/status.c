@@ -146,7 +146,7 @@ static int losses_make(struct recorder *recorder, struct arena *arena, struct wi
 	}
 	if (health_host_is_hiding(recorder))
 		lost[LOST_IO_UNSEEN] = 0;
-	lost[LOST_IO_PROCESS] = 0; /* nothing is lost; the hits of the limit count these */
+	lost[LOST_IO_PROCESS] = 0; /* no loss, see health_losses() */
 	return answer_losses(arena, lost, out);
 }
 

@@ -45,7 +45,7 @@ static bool process_exists(int64_t pid)
 	       (syscall(SYS_tgkill, (pid_t)pid, (pid_t)pid, 0) == 0 || errno == EPERM);
 }
 
-/* Describes a pid that no window has. It may be a tid, as top -H and others print them. */
+/* Describes a pid that no window has. It may be the id of a thread: top -H prints these. */
 static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t pid,
 			 enum probe_kind kind, bool is_live)
 {
@@ -113,7 +113,7 @@ static void describe_text(FILE *out, const char *prefix, const char *text)
 		fprintf(out, "%s%.100s", prefix, text);
 }
 
-/* All ids of the filter were seen, but none of them with the name or in the cgroup it asks for. */
+/* Describes the filter as a whole: each of its ids was seen, but no thread matches all of it. */
 static void describe_filter(FILE *out, const struct wire_filter *filter)
 {
 	fputs("no thread", out);

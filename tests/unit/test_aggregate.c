@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Windows made by hand, of 1000 us each by a made-up clock; the real one is 1 s ahead. */
+/* Aggregates made-up windows of 1000 us each; CLOCK_REALTIME is 1 s ahead of their clock. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static struct aggregate_options options;
 static struct stack kernel, other, user, unread;
 static struct aggregate *aggregate;
 
-/* How many allocations still succeed; negative: all. */
+/* The number of allocations that still succeed; negative: all do. */
 static long allocations = -1;
 
 void *__real_calloc(size_t n, size_t size);
@@ -184,7 +184,7 @@ static void test_rows_of_windows_add_up(void **state)
 	assert_int_equal(aggregate_totals(aggregate)->waits, 9);
 }
 
-/* From 500 us to 2700 us, woken at 1900: each window has its part, the wait counts once. */
+/* A wait from 500 us to 2700 us, woken at 1900: each window adds a part, the wait counts once. */
 static void test_a_wait_over_windows(void **state)
 {
 	struct aggregate_group **groups;
@@ -203,7 +203,8 @@ static void test_a_wait_over_windows(void **state)
 	assert_int_equal(groups[0]->open, 0);
 	assert_ptr_equal(groups[0]->kernel, &kernel);
 
-	/* Asked for the first two only, it is open, and named by how it ended. */
+	/* In a range of the first two it is open, with the stacks that it has when it ends later.
+	 */
 	later = (struct timeline_list){ .windows = windows + 2, .n = 1 };
 	list.n = 2;
 	groups = run(1);
@@ -216,20 +217,21 @@ static void test_a_wait_over_windows(void **state)
 	assert_ptr_equal(groups[0]->kernel, &kernel);
 	assert_int_equal(aggregate_totals(aggregate)->open_waits, 1);
 
-	/* Nobody knows yet. */
+	/* Without the window it ends in, its stacks are those taken while it was open. */
 	later.n = 0;
 	groups = run(1);
 	assert_ptr_equal(groups[0]->kernel, &other);
 	assert_ptr_equal(groups[0]->user, &unread);
 
-	/* Read while it lasts, in the last window: then it is known for all of it. */
+	/* The last window has the user stack, read while the wait was open: it holds for all parts.
+	 */
 	windows[1]->opens[0].user = stack_ref(&kernel);
 	groups = run(1);
 	assert_ptr_equal(groups[0]->user, &kernel);
 	assert_int_equal(groups[0]->blocked_ns, 1500 * US);
 }
 
-/* Without quota from 1900 to 2300 us; or, of a wait that goes on, for the first 300. */
+/* Throttled from 1900 us to 2300 us; then an open wait, throttled for its first 300 us. */
 static void test_throttled(void **state)
 {
 	struct aggregate_group **groups;
@@ -254,7 +256,7 @@ static void test_throttled(void **state)
 	assert_int_equal(groups[0]->throttled_ns, 300 * US);
 }
 
-/* What waited for quota is a row of its own. */
+/* Waits for CPU quota have a row of their own. */
 static void test_throttled_rows(void **state)
 {
 	struct aggregate_group **groups;
@@ -288,7 +290,7 @@ static void test_open_only(void **state)
 	assert_int_equal(groups[0]->open_ns, 8000 * US);
 }
 
-/* What is in doubt at the end is counted, with the part of the runnable time that is its. */
+/* Open waits that may be over are counted, and so is their part of the runnable time. */
 static void test_unseen(void **state)
 {
 	struct aggregate_group **groups;
@@ -308,14 +310,14 @@ static void test_unseen(void **state)
 	assert_int_equal(groups[0]->open, 1);
 	assert_int_equal(aggregate_totals(aggregate)->unseen, 1);
 	assert_int_equal(aggregate_totals(aggregate)->unseen_ns, 3000 * US);
-	/* As runnable_ns, it is of all waits, whichever are asked for. */
+	/* Like runnable_ns, unseen_ns is a sum over all waits, whatever states are asked for. */
 	filter.has_states = true;
 	groups = run(0);
 	assert_int_equal(aggregate_totals(aggregate)->unseen, 0);
 	assert_int_equal(aggregate_totals(aggregate)->unseen_ns, 3000 * US);
 }
 
-/* What kill -9 ends is another wait than what nothing ends. */
+/* Waits that kill -9 ends and waits that nothing ends have rows of their own. */
 static void test_states_apart(void **state)
 {
 	add_image(0, 1, false);
@@ -343,7 +345,7 @@ static void test_times(void **state)
 	groups = run(1);
 	assert_int_equal(groups[0]->count, 3);
 	assert_int_equal(aggregate_estimated(aggregate), 0);
-	/* A wait over a cut is exact: 301 us are in with its parts in both windows. */
+	/* The length of a wait over two windows is exact: with 301 us, both of its parts count. */
 	filter.max_ns = 301 * US;
 	groups = run(1);
 	assert_int_equal(groups[0]->count, 4);
@@ -374,7 +376,8 @@ static void test_part_of_a_row_is_an_estimate(void **state)
 	assert_int_equal(groups[0]->count, 4);
 	assert_int_equal(aggregate_estimated(aggregate), 1);
 	assert_true(groups[0]->blocked_ns > 20 * US && groups[0]->blocked_ns < 80 * US);
-	/* None of those is as long as the longest, nor did one end when that did. */
+	/* The longest wait is left out: the length and end of the longest of the others are
+	 * unknown. */
 	assert_int_equal(groups[0]->max_ns, wait_bucket_least_ns(wait_bucket(10 * US)));
 	assert_true(groups[0]->max_end_real_ns == INT64_MAX);
 }
@@ -407,7 +410,7 @@ static void test_kernel_threads_are_idle(void **state)
 	assert_false(run(1)[0]->is_idle);
 }
 
-/* A stack whose id two claimed is at no known place, and its wait not known to be idle. */
+/* A stack whose id two stacks have is grouped with no other, and its waits are not idle. */
 static void test_ambiguous_stacks_stand_alone(void **state)
 {
 	static struct stack same;
@@ -466,7 +469,7 @@ static void add_io(size_t n, const struct window_io *io)
 	*row = *io;
 }
 
-/* What is open in a window before the last is over, or in the last as well. */
+/* Adds operations, some of them open: only those open in the last window count as open. */
 static void add_ios(void)
 {
 	const struct window_io calls[] = {
@@ -517,7 +520,7 @@ static void test_operations(void **state)
 	free(groups);
 }
 
-/* Calls of one kind are one row, wherever they were; each window has its own open ones. */
+/* Operations of one kind are one row, whatever their device; open ones count by window. */
 static void test_operations_by_window(void **state)
 {
 	struct aggregate_io_group **groups;
@@ -537,7 +540,7 @@ static void test_operations_by_window(void **state)
 	free(groups);
 }
 
-/* Any allocation may fail: the query does, and nothing else. */
+/* Any allocation may fail: aggregating then returns -ENOMEM. */
 static void test_out_of_memory(void **state)
 {
 	uint32_t i;

@@ -152,7 +152,7 @@ static void test_leaves(void **state)
 	assert_string_equal(v[0].key, "/bin/x");
 	assert_string_equal(v[1].key, "/lib/libc.so.6");
 	assert_string_equal(v[2].key, "[kernel]");
-	/* A sample in the kernel is the kernel's. */
+	/* A sample that was taken in the kernel is grouped by the function in the kernel. */
 	rows[1].state = NULL;
 	rows[1].kernel = &driver_stack;
 	v = group(GROUP_BY_FUNCTION, &rows[1], 1, 1);

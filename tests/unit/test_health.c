@@ -15,7 +15,7 @@ enum { WINDOWS = 8 };
 
 _Static_assert((int)WINDOWS >= (int)PROBE_KIND_N, "one of each probe");
 
-/* 2024-01-01 12:00:00 UTC, when the first begins; each is 5 s long. */
+/* Start of the first window, 2024-01-01 12:00:00 UTC; each is 5 s long. */
 #define FIRST (1704110400 * NS_PER_S)
 
 static struct arena *arena;
@@ -83,7 +83,7 @@ static void test_which_and_when(void **state)
 					 "memory, or no room for processes");
 }
 
-/* A host that hides threads has requests end unseen all the time. */
+/* On a host that hides threads, requests end without being seen all the time: no problem. */
 static void test_hidden_ends(void **state)
 {
 	windows[0]->lost[LOST_IO_UNSEEN] = 3;
@@ -93,10 +93,10 @@ static void test_hidden_ends(void **state)
 	assert_int_equal(losses_where(true), 1);
 }
 
-/* Every reason at once has room, of each probe, but one; those of clients' sessions are theirs. */
+/* There is room for all reasons of all probes at once; losses of clients' sessions are left out. */
 static void test_all_reasons(void **state)
 {
-	enum { REASONS = WINDOW_LOST_N - 1 }; /* rows of several processes lose nothing */
+	enum { REASONS = WINDOW_LOST_N - 1 }; /* all but LOST_IO_PROCESS, which is no loss */
 	unsigned int kind, i;
 
 	for (kind = 0; kind < PROBE_KIND_N; kind++) {

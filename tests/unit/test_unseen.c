@@ -51,7 +51,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct aggregate *merge_of(const struct wire_filter *wire)
+static struct aggregate *aggregate_of(const struct wire_filter *wire)
 {
 	struct timeline_list list = { .windows = &window, .n = 1 }, later = {};
 	struct aggregate_options options = {};
@@ -64,7 +64,7 @@ static struct aggregate *merge_of(const struct wire_filter *wire)
 
 static void assert_note(const struct wire_filter *wire, const char *text)
 {
-	struct aggregate *aggregate = merge_of(wire);
+	struct aggregate *aggregate = aggregate_of(wire);
 	const char *note;
 
 	assert_int_equal(unseen_note(arena, aggregate, wire, PROBE_OFFCPU, true, &note), 0);
@@ -77,7 +77,7 @@ static void assert_note(const struct wire_filter *wire, const char *text)
 
 static void assert_error(const struct wire_filter *wire, const char *text)
 {
-	struct aggregate *aggregate = merge_of(wire);
+	struct aggregate *aggregate = aggregate_of(wire);
 	struct wire_error error;
 
 	assert_int_equal(unseen_error(aggregate, wire, PROBE_OFFCPU, true, &error), -ENODATA);
@@ -110,21 +110,21 @@ static void test_some_were_not(void **state)
 	assert_note(&filter, "no thread 1056964610 was seen in the range");
 }
 
-/* Who is there and does nothing of the kind is told from who is not. */
-static void test_who_is_there(void **state)
+/* A process that exists, but did nothing that was recorded, is not called unknown. */
+static void test_an_existing_process(void **state)
 {
 	const int64_t self = getpid();
 	struct wire_filter filter = { .pids = { &self, 1 } };
-	struct aggregate *aggregate = merge_of(&filter);
+	struct aggregate *aggregate = aggregate_of(&filter);
 	struct wire_error error;
 
 	assert_int_equal(unseen_error(aggregate, &filter, PROBE_ONCPU, true, &error), -ENODATA);
 	assert_non_null(strstr(error.message, " exists, but was in no sample of the range"));
 	free((char *)error.what);
 	free((char *)error.message);
-	/* What another host or boot recorded is none of who is here. */
+	/* A recording of another host or boot says nothing about processes that exist here. */
 	assert_int_equal(unseen_error(aggregate, &filter, PROBE_ONCPU, false, &error), -ENODATA);
-	assert_null(strstr(error.message, " is there"));
+	assert_null(strstr(error.message, " exists"));
 	free((char *)error.what);
 	free((char *)error.message);
 	aggregate_free(aggregate);
@@ -139,7 +139,7 @@ static void test_many_were_not(void **state)
 
 	for (size_t i = 0; i < 20; i++)
 		tids[i] = NOBODY + (int64_t)i;
-	aggregate = merge_of(&filter);
+	aggregate = aggregate_of(&filter);
 	assert_int_equal(unseen_note(arena, aggregate, &filter, PROBE_OFFCPU, true, &note), 0);
 	assert_non_null(strstr(note, "1056964617"));
 	assert_null(strstr(note, "1056964618"));
@@ -156,7 +156,7 @@ static void test_nobody_was_seen(void **state)
 		     "1056964609 is a thread of shopd (pid 1056964608): use -t 1056964609");
 	filter = (struct wire_filter){ .comm = "ghost", .unit = "x" };
 	assert_error(&filter, "no thread of comm ghost of unit x was seen in the range");
-	/* It was there, under another name. */
+	/* The process was seen, under another name. */
 	filter = (struct wire_filter){ .pids = { process, 1 }, .comm = "ghost" };
 	assert_error(&filter, "no thread of these ids of comm ghost was seen in the range");
 }
@@ -179,8 +179,9 @@ static void test_moments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_all_were_seen),   TEST(test_some_were_not), TEST(test_many_were_not),
-		TEST(test_nobody_was_seen), TEST(test_who_is_there),  TEST(test_moments),
+		TEST(test_all_were_seen),	TEST(test_some_were_not),
+		TEST(test_many_were_not),	TEST(test_nobody_was_seen),
+		TEST(test_an_existing_process), TEST(test_moments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the daemon may say in a word, the client has a text for. */
+/* The client has a text for each word that the daemon may send. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static void test_flags_have_words(void **state)
 	for (; answer_stack_flag(n); n++)
 		if (!flag_text(answer_stack_flag(n)))
 			fail_msg("no words for the flag %s", answer_stack_flag(n));
-	/* Each flag that a stack can have is in the list. */
+	/* The list has each flag that a stack can have. */
 	assert_true(1U << (n - 1) >= STACK_IS_UNREAD);
 	assert_null(flag_text("no such flag"));
 }
