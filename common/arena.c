@@ -18,8 +18,8 @@ struct chunk {
 };
 
 struct arena {
-	struct chunk *chunks; /* the first one is being filled */
-	size_t next_size;
+	struct chunk *chunks; /* memory is taken from the first one */
+	size_t next_size;     /* bytes of the next chunk */
 };
 
 struct arena *arena_new(void)
@@ -50,7 +50,10 @@ void arena_freep(struct arena **arena)
 	*arena = arena_free(*arena);
 }
 
-/* A request larger than a chunk gets one of its own, behind the one being filled. */
+/*
+ * Adds a chunk of at least n bytes. A request that is larger than the next chunk would be gets a
+ * chunk of its own, put second so that the first one is still filled.
+ */
 static struct chunk *chunk_add(struct arena *arena, size_t n)
 {
 	size_t size = n > arena->next_size ? n : arena->next_size;

@@ -3,8 +3,8 @@
 #define STACKD_COMMON_ARRAY_H
 
 /*
- * Arrays that grow by half as much again, so that adding n members costs some n copies in all.
- * Header only, no state.
+ * Arrays that grow by half of their size, so that adding n members one by one copies each of them
+ * a few times at most. Header only, no state.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { ARRAY_LEAST = 8 };
 
-/* Returns the capacity that an array of this one gets when it must hold n members. */
+/* Returns the capacity to which an array of `capacity` members grows when it has to hold n. */
 static inline size_t array_capacity(size_t capacity, size_t n)
 {
 	size_t wanted = capacity + capacity / 2;
@@ -26,7 +26,7 @@ static inline size_t array_capacity(size_t capacity, size_t n)
 	return wanted < ARRAY_LEAST ? ARRAY_LEAST : wanted;
 }
 
-/* Makes room for n members of so many bytes at *array. Returns 0, or -ENOMEM with it unchanged. */
+/* Grows *array to hold n members of size bytes. Returns 0, or -ENOMEM with *array unchanged. */
 static inline int array_grow(void **array, size_t *capacity, size_t n, size_t size)
 {
 	size_t wanted = array_capacity(*capacity, n);
@@ -43,8 +43,9 @@ static inline int array_grow(void **array, size_t *capacity, size_t n, size_t si
 }
 
 /*
- * Makes room for n members in all at `array`, a pointer that may be NULL, whose room is counted in
- * the size_t `capacity`. New members are not initialised. 0, or -ENOMEM with both unchanged.
+ * Grows `array`, a pointer that may be NULL, to hold n members in all. `capacity` is a size_t with
+ * the members that it can hold now. New members are not initialised. Returns 0, or -ENOMEM with
+ * both unchanged.
  */
 #define array_reserve(array, capacity, n)                                         \
 	({                                                                        \

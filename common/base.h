@@ -3,8 +3,8 @@
 #define STACKD_COMMON_BASE_H
 
 /*
- * What every C file may need: scope cleanup, hand-over, array sizes, time units.
- * Header only, no state.
+ * Small things that any C file may need: cleanup at the end of a scope, sizes of arrays, units of
+ * time. Header only, no state.
  */
 
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #define _cleanup_(f)  __attribute__((cleanup(f)))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Hands a pointer over: the value, and NULL stays behind. */
+/* Returns the value of a pointer and sets the pointer to NULL: its owner has changed. */
 #define TAKE(p)                         \
 	({                              \
 		__typeof__(p) _p = (p); \
@@ -45,7 +45,7 @@ static inline void fclosep(FILE **f)
 		fclose(*f);
 }
 
-/* The clock in ns; CLOCK_MONOTONIC is what bpf_ktime_get_ns() reads. */
+/* Returns a clock's time in ns. CLOCK_MONOTONIC is the clock of bpf_ktime_get_ns(). */
 static inline int64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;

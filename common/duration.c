@@ -12,7 +12,7 @@
 #define NS_PER_HOUR (60 * NS_PER_MIN)
 #define NS_PER_DAY  (24 * NS_PER_HOUR)
 
-/* As in systemd, a year has 365.25 days, and a month is a twelfth of it. */
+/* A year has 365.25 days and a month is a twelfth of it, as in systemd. */
 #define NS_PER_YEAR  (INT64_C(31557600) * NS_PER_S)
 #define NS_PER_MONTH (NS_PER_YEAR / 12)
 

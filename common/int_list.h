@@ -2,7 +2,10 @@
 #ifndef STACKD_COMMON_INT_LIST_H
 #define STACKD_COMMON_INT_LIST_H
 
-/* A list of numbers, such as pids or CPUs, that somebody else owns. Header only, no state. */
+/*
+ * A list of numbers, such as pids or CPUs. It borrows the numbers: whoever fills the list owns
+ * them.
+ */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -48,7 +48,7 @@ enum probe_trait {
 	PROBE_FUNCTIONS = 1 << 10,
 };
 
-/* The name of a kind on the wire, on disk and in the configuration. */
+/* Returns the name of a kind on the wire, on disk and in the configuration. */
 const char *probe_kind_name(enum probe_kind kind);
 
 /* Finds a kind by its name. False if no kind has that name; then *out is not set. */
@@ -66,10 +66,10 @@ void probe_kinds_with(unsigned int traits, const char *last, char *out, size_t s
 /* Returns what a kind records, in a few words for a list: "samples of what runs on the CPUs". */
 const char *probe_kind_summary(enum probe_kind kind);
 
-/* The events that a session of this kind counts, in the plural: "samples". */
+/* Returns the name of the events that a session of this kind counts, in the plural: "samples". */
 const char *probe_kind_events(enum probe_kind kind);
 
-/* Says of a live process that no window of a range has: "ended no I/O in the range". */
+/* Returns why a live process may be in no window of a range: "ended no I/O in the range". */
 const char *probe_kind_unseen(enum probe_kind kind);
 
 static inline bool probe_kind_has_waits(enum probe_kind kind)

@@ -12,14 +12,14 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-/* A date and time as written, not yet an instant. */
+/* A date and time as it was written. Which instant it is depends on the zone. */
 struct civil {
 	int year, month, day;
 	int hour, minute, second;
 	int64_t ns;
 	bool has_zone;
 	int zone_seconds; /* east of Greenwich */
-	int isdst;	  /* named by its zone's abbreviation: 0 or 1; else -1 */
+	int isdst;	  /* 0 or 1 where an abbreviation (CET, CEST) says so, else -1 */
 };
 
 const char *when_grammar(void)
@@ -34,7 +34,7 @@ static void skip_space(const char **p)
 		(*p)++;
 }
 
-/* Exactly digits digits. */
+/* Reads a number of exactly `digits` digits. */
 static bool read_digits(const char **p, int digits, int *value)
 {
 	int v = 0;
@@ -57,7 +57,7 @@ static bool read_char(const char **p, char c)
 	return true;
 }
 
-/* A word, in any case, that no letter follows. */
+/* Reads a word in small or capital letters, unless a letter or digit follows it. */
 static bool read_word(const char **p, const char *word)
 {
 	size_t n = strlen(word);
@@ -68,7 +68,7 @@ static bool read_word(const char **p, const char *word)
 	return true;
 }
 
-/* 14:00, 14:00:30, 14:00:30.123456789; one digit will do for the hour. */
+/* Reads 14:00, 14:00:30 or 14:00:30.123456789. The hour may have one digit. */
 static bool read_clock(const char **p, struct civil *c)
 {
 	const char *at = *p;
@@ -96,7 +96,7 @@ static bool read_clock(const char **p, struct civil *c)
 	return true;
 }
 
-/* The abbreviations of the local zone, as systemd and date print them: CET or CEST. */
+/* Reads an abbreviation of the local zone as systemd and date print it: CET or CEST. */
 static bool read_local_zone(const char **p, struct civil *c)
 {
 	tzset();
@@ -108,7 +108,7 @@ static bool read_local_zone(const char **p, struct civil *c)
 	return false;
 }
 
-/* +01, +0100 or +01:00; Z; UTC; GMT; the local zone's name. */
+/* Reads +01, +0100 or +01:00, Z, UTC, GMT, or an abbreviation of the local zone. */
 static bool read_zone(const char **p, struct civil *c)
 {
 	const char *at = *p;
@@ -180,7 +180,7 @@ static int instant_ns(time_t seconds, int64_t ns, int64_t *ns_out)
 	return 0;
 }
 
-/* The instant if daylight saving is as isdst says; false when that is not so on the date. */
+/* Computes the instant for one value of tm_isdst. False where it does not hold on that date. */
 static bool local_instant(const struct civil *c, int isdst, time_t *seconds)
 {
 	struct tm tm = civil_tm(c), back;
@@ -195,9 +195,9 @@ static bool local_instant(const struct civil *c, int isdst, time_t *seconds)
 }
 
 /*
- * All instants that the local clock showed so: two in the hour that comes twice, none in the
- * hour that is left out. Earlier first. The year and the zone may have neither kind of time,
- * so mktime's own guess is tried too.
+ * Finds all instants at which the local clock shows this time, the earlier one first: two in the
+ * hour that the clocks pass twice, none in the hour that they skip. mktime()'s own guess (-1) is
+ * tried, too, since a zone may have neither daylight saving time nor standard time in that year.
  */
 static size_t local_instants(const struct civil *c, time_t found[static 2])
 {
@@ -221,7 +221,7 @@ static size_t local_instants(const struct civil *c, time_t found[static 2])
 	return n;
 }
 
-/* A date that was given in full. */
+/* Computes the instant of a full date. */
 static int civil_instant(const struct civil *c, enum when_use use, int64_t *ns_out)
 {
 	struct tm tm = civil_tm(c);
@@ -237,20 +237,21 @@ static int civil_instant(const struct civil *c, enum when_use use, int64_t *ns_o
 	n = local_instants(c, found);
 	if (n > 0)
 		return instant_ns(found[use == WHEN_UNTIL ? n - 1 : 0], c->ns, ns_out);
-	/* Left out by the clocks: as if they had not been put forward (RFC 5545 does so). */
+	/* The clocks skip this hour: count as if they had not been set forward, as RFC 5545 does.
+	 */
 	tm.tm_isdst = 0;
 	t = mktime(&tm);
 	return instant_ns(t, c->ns, ns_out);
 }
 
-/* The local date of an instant, some days on. The time of day stays as it is in *c. */
+/* Sets the date of *c to that of an instant plus some days, and leaves the time of day. */
 static void civil_set_date(struct civil *c, int64_t ns, int days)
 {
 	time_t t = (time_t)(ns / NS_PER_S - (ns % NS_PER_S < 0));
 	struct tm tm;
 
 	localtime_r(&t, &tm);
-	/* Noon exists on every day; the clocks change at night. */
+	/* Noon exists on every day: clocks are changed at night. */
 	tm.tm_hour = 12;
 	tm.tm_min = 0;
 	tm.tm_sec = 0;
@@ -262,7 +263,7 @@ static void civil_set_date(struct civil *c, int64_t ns, int days)
 	c->day = tm.tm_mday;
 }
 
-/* A time of day alone: the nearest instant on the right side of the reference. */
+/* Completes a time of day: finds the nearest instant on the right side of the reference. */
 static int nearest_instant(struct civil *c, const struct when_context *context, int64_t *ns_out)
 {
 	bool forward = context->use == WHEN_UNTIL && context->after != INT64_MIN;
@@ -291,7 +292,7 @@ static int nearest_instant(struct civil *c, const struct when_context *context, 
 	return 0;
 }
 
-/* Mon or Monday, as it stands before the date in what systemd prints. */
+/* Reads Mon or Monday, which systemd prints before a date. */
 static bool read_weekday(const char **p, int *weekday)
 {
 	static const char *const names[] = { "Sunday",	 "Monday", "Tuesday", "Wednesday",
@@ -329,7 +330,7 @@ static bool read_day_name(const char **p, int *days)
 	return true;
 }
 
-/* The rest of a text that began with a date. */
+/* Reads what follows a date: the time of day and the zone. */
 static int parse_dated(const char *p, struct civil *c, enum when_use use, int64_t *ns_out)
 {
 	if (*p != '\0') {
@@ -351,7 +352,7 @@ static int parse_dated(const char *p, struct civil *c, enum when_use use, int64_
 	return civil_instant(c, use, ns_out);
 }
 
-/* @seconds[.fraction] */
+/* Reads the digits of @SECONDS[.FRACTION]. */
 static int parse_epoch(const char *text, int64_t *ns_out)
 {
 	if (!isdigit((unsigned char)text[0]) || text[strspn(text, "0123456789.")] != '\0')
