@@ -82,12 +82,6 @@ static int parameters_print(const struct record *record, const void *params, boo
 WIRE_REQUESTS(CODEC_DEFINE_REQUEST)
 WIRE_REPLIES(CODEC_DEFINE_REPLY)
 
-/* Any of the lists of wire.h: all are a pointer and a number. */
-struct list {
-	const void *v;
-	size_t n;
-};
-
 /* A reply that is sent in parts, by the members of its list. */
 struct parts {
 	const struct record *record; /* of the reply */
@@ -96,15 +90,14 @@ struct parts {
 	void *list;		     /* the list of the copy: any of the lists of wire.h */
 	const char *v;		     /* the whole list */
 	size_t n;
-	bool is_stream; /* replies follow the last part */
+	bool is_stream; /* further replies follow the last part */
 };
 
-/* Counts the members from `from` on that fit with the rest of the reply in size bytes, at least
- * one. */
+/* Counts the members from `from` on, at least one, that fit in size bytes with the other fields. */
 static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t *n_out)
 {
 	_cleanup_(text_fini) struct text scratch;
-	const struct list empty = {};
+	const struct record_list empty = {};
 	size_t used, n = 0;
 	int r;
 
@@ -130,16 +123,17 @@ static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t
 	return 0;
 }
 
+/* Appends the reply with the next members of its list, or nothing. */
 static int parts_encode_next(const struct parts *parts, size_t *next, size_t size, struct text *out)
 {
 	size_t n = 0, len = out->len;
-	struct list part;
+	struct record_list part;
 	bool is_last;
 	int r = parts_fit(parts, *next, size, &n);
 
 	if (r < 0)
 		return r;
-	part = (struct list){ parts->v + *next * parts->member->size, n };
+	part = (struct record_list){ (char *)parts->v + *next * parts->member->size, n };
 	memcpy(parts->list, &part, sizeof(part));
 	is_last = *next + n == parts->n && !parts->is_stream;
 	r = varlink_reply_encode(parts->record, parts->reply, is_last ? 0 : VARLINK_CONTINUES, out);

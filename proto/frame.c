@@ -52,7 +52,7 @@ static int frame_reserve(struct frame *frame, size_t n)
 	return 0;
 }
 
-/* Where the first message ends; NULL when it is not complete. */
+/* Returns the NUL that ends the first message, NULL where the message is not complete. */
 static const char *frame_end(struct frame *frame)
 {
 	const char *end;
@@ -80,7 +80,7 @@ int frame_feed(struct frame *frame, const void *data, size_t n)
 	return 0;
 }
 
-/* A burst must not keep its memory for as long as the connection lives. */
+/* Frees the memory of a burst once all of it was taken: the connection may live for long. */
 static void frame_shrink(struct frame *frame)
 {
 	if (frame->start < frame->len)

@@ -3,8 +3,8 @@
 #define STACKD_PROTO_FRAME_H
 
 /*
- * Bytes of a stream in, whole messages out: a message ends with one NUL byte. Owned by the
- * connection it belongs to, whose thread alone uses it. No I/O.
+ * Splits a stream of bytes into messages, each of which ends with a NUL byte. Owned and used by the
+ * thread of its connection. Does no I/O.
  */
 
 #include <stdbool.h>
@@ -12,30 +12,31 @@
 
 struct frame {
 	char *data;
-	size_t start;	/* of the first message not taken */
-	size_t scanned; /* no NUL in [start, scanned) */
+	size_t start;	/* where the first message begins that was not taken */
+	size_t scanned; /* there is no NUL in [start, scanned) */
 	size_t len;
 	size_t capacity;
 	size_t max_message;
 };
 
-/* max_message: bytes of one message without its NUL. Allocates nothing yet. */
+/* Sets the most bytes that a message may have without its NUL. Allocates nothing yet. */
 void frame_init(struct frame *frame, size_t max_message);
 void frame_fini(struct frame *frame);
 
 /*
- * Appends n bytes. -EMSGSIZE when the message that is being received is longer than
- * max_message: the stream cannot be used any more. -ENOMEM.
+ * Appends n bytes of the stream. 0; -EMSGSIZE where the incomplete message is longer than
+ * max_message already, after which the stream cannot be used; or -ENOMEM.
  */
 int frame_feed(struct frame *frame, const void *data, size_t n);
 
 /*
- * Takes the next whole message: 1 with *message_out (NUL-ended, malloc'ed, the caller's) and its
- * length without the NUL; 0 when none is complete; -EMSGSIZE when it is too long, -ENOMEM.
+ * Takes the next message. Returns 1 with *message_out (NUL-ended, freed by the caller) and its
+ * length without the NUL; 0 where no message is complete; -EMSGSIZE for one that is too long;
+ * -ENOMEM.
  */
 int frame_take(struct frame *frame, char **message_out, size_t *len_out);
 
-/* Bytes that were fed and not taken. */
+/* Returns the number of bytes that were fed and not taken. */
 size_t frame_pending(const struct frame *frame);
 
 #endif

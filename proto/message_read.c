@@ -11,13 +11,13 @@
 #include "common/base.h"
 #include "common/utf8.h"
 
-/* What a text holds, counted without understanding it. */
+/* Counts of a text, made without parsing it, so that a hostile text costs no memory. */
 struct survey {
-	size_t values;	/* at least as many as there are */
-	size_t members; /* exact when the text is valid */
+	size_t values;	/* roughly: brackets that open, and commas */
+	size_t members; /* exact where the text is valid */
 	int depth;
 	int max_depth;
-	bool has_nul; /* an escaped NUL in a string: C would see a shorter one */
+	bool has_nul; /* a string has an escaped NUL: in C it would end there */
 };
 
 static size_t survey_string(struct survey *survey, const char *text, size_t len, size_t i)
@@ -62,7 +62,7 @@ static void survey_take(struct survey *survey, const char *text, size_t len)
 	}
 }
 
-/* json-c's own check lets overlong forms and surrogates pass. */
+/* True if the text is UTF-8. json-c's own check accepts overlong forms and surrogates. */
 static bool is_utf8(const char *text, size_t len)
 {
 	size_t n;
@@ -126,7 +126,7 @@ int message_read(const char *text, size_t len, int max_depth, size_t max_values,
 		return -EBADMSG;
 	if (json_tokener_get_parse_end(tokener) != len)
 		return -EBADMSG;
-	/* json-c lets the last of two equal names win and forgets the other */
+	/* json-c keeps only the second of two members with one name: then the counts differ. */
 	if (count_members(object) != survey.members)
 		return -EBADMSG;
 	*out = TAKE(object);

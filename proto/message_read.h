@@ -3,8 +3,8 @@
 #define STACKD_PROTO_MESSAGE_READ_H
 
 /*
- * Text from a stranger in, a tree of json-c out; stricter than json-c: see the function. The
- * caller owns the tree. Only proto/ includes this.
+ * Parses JSON text from a peer that is not trusted. Stricter than json-c, and bounded. Only proto/
+ * includes this. Any thread.
  */
 
 #include <stddef.h>
@@ -12,9 +12,10 @@
 struct json_object;
 
 /*
- * text is NUL-ended, len without it. *out is an object, to be put. -EBADMSG when the text is not
- * exactly one JSON object in UTF-8, names a member twice or has a NUL in a string; -EMSGSIZE beyond
- * max_depth or max_values; -ENOMEM.
+ * Parses a NUL-ended text of len bytes (without the NUL). Returns 0 with an object in *out, on
+ * which the caller calls json_object_put(); -EBADMSG unless the text is exactly one JSON object in
+ * UTF-8, without a member that is named twice and without a NUL in a string; -EMSGSIZE where it is
+ * nested deeper than max_depth or has more than max_values values; -ENOMEM.
  */
 int message_read(const char *text, size_t len, int max_depth, size_t max_values,
 		 struct json_object **out);

@@ -13,7 +13,7 @@
 #include "proto/varlink.h"
 #include "proto/wire.h"
 
-/* Where in the parameters we are, from the inside out. */
+/* The way from a member up to the parameters, for the name of a wrong parameter. */
 struct path {
 	const struct path *up;
 	const char *name; /* NULL: a member of the list above */
@@ -24,11 +24,6 @@ struct decoder {
 	bool is_strict; /* unknown members are refused */
 	struct arena *arena;
 	struct codec_error *error; /* may be NULL */
-};
-
-struct list {
-	void *v;
-	size_t n;
 };
 
 static void path_print(const struct path *path, char *out, size_t size)
@@ -70,7 +65,7 @@ static int decode_string(const struct decoder *decoder, const struct path *path,
 	return 0;
 }
 
-/* json-c clamps what does not fit, so the ends of the range cannot be told from beyond it. */
+/* json-c clamps numbers to 64 bits, so that the least and the greatest may stand for others. */
 static int decode_int(const struct decoder *decoder, const struct path *path,
 		      struct json_object *value, int64_t *out)
 {
@@ -137,12 +132,13 @@ static int decode_member(const struct decoder *decoder, const struct path *path,
 }
 
 static int decode_list(const struct decoder *decoder, const struct path *path,
-		       const struct field *field, struct json_object *value, struct list *out)
+		       const struct field *field, struct json_object *value,
+		       struct record_list *out)
 {
 	size_t size = field->kind == FIELD_STRUCTS ? field->record->size
 		      : field->kind == FIELD_INTS  ? sizeof(int64_t)
 						   : sizeof(char *);
-	struct list list;
+	struct record_list list;
 	int r;
 
 	if (!json_object_is_type(value, json_type_array))
@@ -196,7 +192,7 @@ static int decode_field(const struct decoder *decoder, const struct path *path,
 	return -EINVAL;
 }
 
-/* base is zeroed: lists, strings and pointers are absent already. */
+/* Marks a field as absent. base is zeroed, which is enough for lists, strings and pointers. */
 static void set_absent(const struct field *field, void *base)
 {
 	void *member = (char *)base + field->offset;
@@ -215,7 +211,7 @@ static bool record_has_field(const struct record *record, const char *name)
 	return false;
 }
 
-/* A filter with a typing error in its name must not be answered as if it were not there. */
+/* Refuses unknown members: a filter whose name is mistyped must not be ignored. */
 static int refuse_unknown(const struct decoder *decoder, const struct path *up,
 			  const struct record *record, struct json_object *object)
 {

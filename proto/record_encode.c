@@ -9,13 +9,7 @@
 #include "proto/json_text.h"
 #include "proto/wire.h"
 
-/* Any of the lists of wire.h: all are a pointer and a number. */
-struct list {
-	const void *v;
-	size_t n;
-};
-
-/* Reads a member without caring which struct it is in. */
+/* Reads a member of a struct of any type. */
 #define MEMBER(type, base, field)                                                        \
 	({                                                                               \
 		type _value;                                                             \
@@ -36,7 +30,7 @@ static bool is_absent(const struct field *field, const void *base)
 	case FIELD_STRINGS:
 	case FIELD_INTS:
 	case FIELD_STRUCTS:
-		return MEMBER(struct list, base, field).n == 0;
+		return MEMBER(struct record_list, base, field).n == 0;
 	case FIELD_STRUCT_PTR:
 		return !MEMBER(const void *, base, field);
 	case FIELD_BOOL:
@@ -86,7 +80,7 @@ static void encode_time(int64_t epoch_ns, struct text *out)
 
 static void encode_member(const struct field *field, const void *base, size_t i, struct text *out)
 {
-	struct list list = MEMBER(struct list, base, field);
+	struct record_list list = MEMBER(struct record_list, base, field);
 
 	if (field->kind == FIELD_STRINGS)
 		encode_string(((const char *const *)list.v)[i], out);
@@ -98,7 +92,7 @@ static void encode_member(const struct field *field, const void *base, size_t i,
 
 static void encode_list(const struct field *field, const void *base, struct text *out)
 {
-	size_t n = MEMBER(struct list, base, field).n;
+	size_t n = MEMBER(struct record_list, base, field).n;
 
 	open_bracket(out, "[");
 	for (size_t i = 0; i < n && out->error == 0; i++) {

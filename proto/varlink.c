@@ -27,7 +27,7 @@ void varlink_message_freep(struct varlink_message **message)
 	*message = varlink_message_free(*message);
 }
 
-/* A member of the envelope; null counts as absent. */
+/* Finds a member of the envelope. A null counts as absent. -EBADMSG for a wrong type. */
 static int member_get(struct json_object *root, const char *name, enum json_type type,
 		      struct json_object **out)
 {
@@ -201,7 +201,7 @@ static int copy_string(struct json_object *parameters, const char *name, struct 
 	return *out ? 0 : -ENOMEM;
 }
 
-/* An error that lacks a parameter is still that error: nothing here is refused. */
+/* An error without its parameters is still that error, so that missing ones are accepted. */
 int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
 			 struct wire_error *out)
 {

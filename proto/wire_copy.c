@@ -7,12 +7,6 @@
 #include "common/arena.h"
 #include "proto/record.h"
 
-/* Any of the lists of wire.h: all are a pointer and a number. */
-struct list {
-	void *v;
-	size_t n;
-};
-
 static int deepen(const struct record *record, struct arena *arena, void *base);
 
 static int string_deepen(struct arena *arena, const char **string)
@@ -37,7 +31,7 @@ static int pointer_deepen(const struct record *record, struct arena *arena, void
 	return deepen(record, arena, copy);
 }
 
-static int list_deepen(const struct field *field, struct arena *arena, struct list *list)
+static int list_deepen(const struct field *field, struct arena *arena, struct record_list *list)
 {
 	size_t size = field->kind == FIELD_STRUCTS ? field->record->size
 		      : field->kind == FIELD_INTS  ? sizeof(int64_t)

@@ -19,7 +19,7 @@ struct wire_error {
 	const char *message; /* optional */
 };
 
-/* What a code is called on the wire, and what parameters it has. */
+/* The name of an error on the wire, and its parameters. */
 struct wire_error_shape {
 	const char *name;  /* qualified: "io.stackd.NoData" */
 	const char *first; /* name of the first parameter; NULL: it has none */
