@@ -9,16 +9,17 @@
 #include "daemon/service/client.h"
 
 /*
- * Connections are taken by us and not by uv_listen(), which tries again at once, for ever and
- * without returning, when accept() fails for want of memory (libuv 1.44, uv__server_io()).
+ * Connections are accepted here rather than by uv_listen(): where accept() fails because memory is
+ * short, libuv 1.44 tries again for ever without returning (uv__server_io()).
  */
 enum { ACCEPTS_PER_ROUND = 16, COMPLAIN_EVERY_S = 60 };
 
 /*
- * Idle ones before those that do not read, these before streams between two answers; one that is
- * being answered, or that something is bound to, is left alone.
+ * Returns the client to disconnect first: the longest idle one; else one that does not read its
+ * reply; else a stream that waits for its next answer. NULL where all others are being answered or
+ * have a session bound to them.
  */
-static struct client *longest_idle(const struct server *server)
+static struct client *client_to_drop(const struct server *server)
 {
 	struct client *found = NULL;
 
@@ -32,22 +33,22 @@ static struct client *longest_idle(const struct server *server)
 	return found;
 }
 
-/* Counts the limit when it is reached; false when nobody can go. */
+/* Disconnects a client where max_clients is reached. False if none can be disconnected. */
 static bool room_make(struct server *server)
 {
-	struct client *idle;
+	struct client *dropped;
 
 	if ((size_t)atomic_load(&server->counters.clients) < server->options.max_clients)
 		return true;
 	atomic_fetch_add(&server->counters.clients_hits, 1);
-	idle = longest_idle(server);
-	if (!idle)
+	dropped = client_to_drop(server);
+	if (!dropped)
 		return false;
-	client_close(idle);
+	client_close(dropped);
 	return true;
 }
 
-/* Out of descriptors or memory: those who wait in the queue wait a little longer. */
+/* Pauses until the next sweep, as descriptors or memory are short; clients stay in the queue. */
 static void accept_failed(struct server *server, int r)
 {
 	uint64_t now = uv_hrtime();
@@ -62,13 +63,13 @@ static void accept_failed(struct server *server, int r)
 	server->is_paused = true;
 }
 
-/* What is wrong with this one connection is no reason to pause. */
-static bool is_passing(int error)
+/* True if accept() failed for a reason that concerns this connection only. */
+static bool is_of_connection(int error)
 {
 	return error == EINTR || error == ECONNABORTED || error == EPROTO || error == EPERM;
 }
 
-/* One connection: 1 taken (or turned away), 0 none waits, or a negative errno. */
+/* Accepts one connection. 1: accepted or turned away; 0: none waits; or a negative errno. */
 static int accept_one(struct server *server)
 {
 	int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -77,7 +78,7 @@ static int accept_one(struct server *server)
 	if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return 0;
 	if (fd < 0)
-		return is_passing(errno) ? 1 : -errno;
+		return is_of_connection(errno) ? 1 : -errno;
 	if (!room_make(server)) {
 		close(fd);
 		return 1;

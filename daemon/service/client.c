@@ -10,9 +10,9 @@
 #include "daemon/base/log.h"
 
 /*
- * One message at a time: taken from the frame, answered step by step on the pool, each reply
- * written before the next step is made. So replies keep the order of their calls, and what waits
- * for a client is one reply.
+ * A client's messages are answered one at a time. A message is taken from the frame and answered in
+ * steps on the pool; the reply of a step is written before the next step is made. So replies keep
+ * the order of the calls, and at most one reply waits for a client to read it.
  */
 
 static void client_work(struct client *client);
@@ -30,6 +30,7 @@ static void client_free(struct client *client)
 	server_put(server);
 }
 
+/* Frees a client once its handle is closed, its work is done and its exchange is ended. */
 static void client_release(struct client *client)
 {
 	if (!client->is_closed || client->state == CLIENT_WORKING)
@@ -74,7 +75,7 @@ void client_close(struct client *client)
 	atomic_fetch_sub(&server->counters.clients, 1);
 	output_done(client);
 	if (client->state == CLIENT_WORKING)
-		uv_cancel((uv_req_t *)&client->work); /* works if it has not begun */
+		uv_cancel((uv_req_t *)&client->work); /* succeeds unless it has begun */
 	uv_close((uv_handle_t *)&client->pipe, on_closed);
 }
 
@@ -84,7 +85,7 @@ static void client_end(struct client *client)
 		client->server->handler.end(TAKE(client->exchange), client->is_written);
 }
 
-/* On a thread of the pool. */
+/* Begins an exchange or makes its next step. Runs on a thread of the pool. */
 static void on_work(uv_work_t *work)
 {
 	struct client *client = work->data;
@@ -119,7 +120,7 @@ static void client_bad(struct client *client)
 	client_close(client);
 }
 
-/* Its peer is read on, so that a hang-up shows. */
+/* Waits for the next step. Reading goes on, so that a hang-up is noticed. */
 static void client_wait(struct client *client)
 {
 	client->state = CLIENT_WAITING;
@@ -131,12 +132,12 @@ void client_resume(struct client *client)
 	client_work(client);
 }
 
-/* A step is done and what it had to say is written. */
+/* Goes on after a step whose reply, if any, was written. */
 static void client_continue(struct client *client)
 {
 	client->state = CLIENT_IDLE;
 	client->active_ns = uv_hrtime();
-	client->partial_ns = 0; /* what is incomplete had to wait for us */
+	client->partial_ns = 0; /* the rest of a message had to wait for this reply */
 	text_fini(&client->out);
 	if (client->result < 0)
 		client_bad(client);
@@ -152,7 +153,7 @@ static void on_written(uv_write_t *write, int status)
 {
 	struct client *client = write->data;
 
-	/* A peer that has it may be gone already. */
+	/* Also where the client is being closed: the reply may have arrived all the same. */
 	client->is_written = status >= 0;
 	if (client->is_closing)
 		return; /* on_closed follows */
@@ -163,7 +164,7 @@ static void on_written(uv_write_t *write, int status)
 		client_continue(client);
 }
 
-/* Makes room for n bytes of output at the cost of those who have waited longest to be read. */
+/* Makes room for n bytes of output: disconnects the clients that have not read for longest. */
 static void output_make_room(struct client *client, size_t n)
 {
 	struct server *server = client->server;
@@ -223,7 +224,7 @@ static void client_work(struct client *client)
 	client->state = CLIENT_WORKING;
 	client->work.data = client;
 	r = uv_queue_work(client->server->loop, &client->work, on_work, on_work_done);
-	if (r < 0) { /* only for a bad argument */
+	if (r < 0) { /* only for a wrong argument */
 		client->state = CLIENT_IDLE;
 		log_err(r, "cannot hand work to the pool");
 		client_close(client);
@@ -237,7 +238,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 	*buffer = uv_buf_init(client->server->buffer, READ_SIZE);
 }
 
-/* Whether the peer is gone, not merely done with sending. */
+/* True if the peer has closed the connection; false if it only sends no more. */
 static bool is_hung_up(struct client *client)
 {
 	struct pollfd fd = { .fd = -1 };
@@ -280,7 +281,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 		client_advance(client);
 }
 
-/* Reads on while a call is being answered, to see a hang-up, but not without bound. */
+/* Goes on reading while a call is answered, to notice a hang-up, up to one message too many. */
 static void client_pace(struct client *client)
 {
 	bool is_wanted = client->state == CLIENT_IDLE ||
@@ -295,7 +296,7 @@ static void client_pace(struct client *client)
 		client_close(client);
 }
 
-/* Begins the next call if it is complete. */
+/* Begins the next call if a whole message is there. */
 static void client_advance(struct client *client)
 {
 	int r = 0;
@@ -321,7 +322,7 @@ static void client_advance(struct client *client)
 		client_pace(client);
 }
 
-/* The count of the deadline that the client is beyond; NULL: of none. */
+/* Returns the counter of the deadline that the client has missed, NULL where it missed none. */
 static atomic_int_fast64_t *client_overdue(const struct client *client, uint64_t now)
 {
 	const struct server_options *options = &client->server->options;

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SERVICE_CLIENT_H
 
 /*
- * The inside of the server: its state and that of one connection. Loop thread, except where a
- * member says otherwise. Only daemon/server*.c include this.
+ * The inside of the server: its state, and the state of one connection. Used on the loop's thread,
+ * except where a member says otherwise. Only server.c, accept.c and client.c include this.
  */
 
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ enum { READ_SIZE = 64 * 1024 };
 
 struct client;
 
-/* Atomic, for any thread may ask. */
+/* The counters of server_stats. Atomic, as any thread may read them. */
 struct counters {
 	atomic_int_fast64_t clients;
 	atomic_int_fast64_t output;
@@ -36,32 +36,32 @@ struct counters {
 };
 
 struct server {
-	uv_poll_t listener; /* on fd, once it listens */
-	uv_timer_t sweep;
-	uv_work_t trim;
-	uv_timer_t tick; /* runs while a client waits for its next step */
+	uv_poll_t listener; /* polls fd, once it listens */
+	uv_timer_t sweep;   /* looks for missed deadlines */
+	uv_work_t trim;	    /* gives memory back to the system */
+	uv_timer_t tick;    /* runs while a client waits for its next step */
 	uv_loop_t *loop;
 	struct server_options options;
 	struct server_handler handler;
 	struct counters counters;
-	struct client *clients; /* that are not being closed */
-	int users;		/* open handles and clients that have this server */
-	int fd;			/* that listens, -1: not yet */
-	bool is_paused;		/* no connections are taken until the next sweep */
-	uint64_t complained_ns; /* when a failure to take one was logged last */
+	struct client *clients; /* all that are not being closed, the newest first */
+	int users;		/* open handles and clients that refer to this server */
+	int fd;			/* the socket that listens; -1: none yet */
+	bool is_paused;		/* no connection is accepted until the next sweep */
+	uint64_t complained_ns; /* when a failed accept was logged last */
 	bool is_trimming;
-	size_t moved; /* bytes of messages and replies since memory was given back */
+	size_t moved; /* bytes read and written since memory was given back */
 	uint64_t last_id;
-	char *path; /* what we bound, to be removed; NULL when inherited */
+	char *path; /* of the socket, removed at the end; NULL for an inherited socket */
 	struct stat path_stat;
-	char buffer[READ_SIZE]; /* of the read that is being done */
+	char buffer[READ_SIZE]; /* for one read at a time */
 };
 
 enum client_state {
 	CLIENT_IDLE,	/* waits for a message */
-	CLIENT_WORKING, /* a thread of the pool has message, exchange and out */
-	CLIENT_WRITING, /* the kernel has out */
-	CLIENT_WAITING, /* its exchange has nothing to say yet */
+	CLIENT_WORKING, /* a thread of the pool uses message, exchange and out */
+	CLIENT_WRITING, /* out is being written */
+	CLIENT_WAITING, /* its exchange makes its next step later */
 };
 
 struct client {
@@ -75,42 +75,45 @@ struct client {
 	struct frame frame;
 	enum client_state state;
 	bool is_closing;
-	bool is_closed; /* its handle */
-	bool is_at_end; /* the peer will send no more, but may read */
+	bool is_closed; /* the handle is closed */
+	bool is_at_end; /* the peer sends no more, but may read */
 	bool is_reading;
 
-	/* the exchange, the pool's while working */
+	/* The call that is being answered. The pool's while the state is CLIENT_WORKING. */
 	char *message;
 	size_t message_len;
 	void *exchange;
 	struct text out;
-	bool is_written; /* the exchange's newest reply */
-	int result;	 /* of begin or step */
-	bool is_ending;	 /* the work is to end the exchange only */
+	bool is_written; /* the newest reply is with the system, whole */
+	int result;	 /* what begin() or step() of the handler returned */
+	bool is_ending;	 /* the work only ends the exchange */
 	size_t writing;	 /* bytes counted as output */
 
-	uint64_t active_ns;  /* last sign of life, uv_hrtime() */
-	uint64_t partial_ns; /* since when a message is incomplete, 0: none is */
+	/* Times of uv_hrtime(). */
+	uint64_t active_ns;  /* of the last read or finished step */
+	uint64_t partial_ns; /* since when a message is incomplete; 0: none is */
 	uint64_t write_ns;   /* since when out is being written */
 };
 
-/* Takes connections that wait, or pauses when there is no room for one in the system. */
+/* Accepts the connections that wait; pauses where descriptors or memory are short. */
 void server_accept(struct server *server);
 
-/* Takes fd, also on failure. */
+/* Makes a client of a connection. The descriptor is the client's, also on failure. */
 int client_open(struct server *server, int fd);
+
+/* Disconnects a client. It is freed later, when nothing uses it any more. */
 void client_close(struct client *client);
 
-/* The next step of one that waits. */
+/* Makes the next step of a client that waits. */
 void client_resume(struct client *client);
 
-/* Closes those who are over time. */
+/* Disconnects a client that has missed a deadline. */
 void client_sweep(struct client *client, uint64_t now);
 
-/* There is a client that waits. */
+/* Starts the timer that resumes clients that wait. */
 void server_tick(struct server *server);
 
-/* The last one out frees the server. */
+/* Drops a reference of server->users. The last one frees the server. */
 void server_put(struct server *server);
 
 #endif

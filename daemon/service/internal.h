@@ -19,7 +19,7 @@
 /* Bytes that each of several replies should have. */
 enum { SERVICE_PART = 256 * 1024 };
 
-/* Who may call a method: everyone who can connect, the group that may query, or may control. */
+/* Classes of methods: for everyone who can connect, for the query group, for the control group. */
 enum method_class { METHOD_OPEN, METHOD_QUERY, METHOD_CONTROL, METHOD_CLASSES };
 
 struct service_group {
@@ -97,7 +97,7 @@ int reply_failed(const struct exchange *exchange, int reason, struct text *out);
 /* Appends the whole answer as the only reply. */
 int reply_answer(struct exchange *exchange, struct text *out);
 
-/* The same for an answer that may be longer than a reply: then ExpectedMore is appended. */
+/* Appends the whole answer as the only reply, or ExpectedMore where it is too long for one. */
 int reply_answer_or_refuse(struct exchange *exchange, struct text *out);
 
 /* Appends the next rows of a snapshot. Returns SERVER_MORE while there are more, then 0. */

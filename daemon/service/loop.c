@@ -49,7 +49,7 @@ int loop_new(struct loop **out)
 	return 0;
 }
 
-/* Every handle we make begins with its uv part, at the address that was allocated. */
+/* Frees a struct of this file: each begins with its handle. */
 static void on_handle_closed(uv_handle_t *handle)
 {
 	free(handle);
@@ -71,7 +71,7 @@ struct loop *loop_free(struct loop *loop)
 		loop->signals = watch->next;
 		handle_close(watch);
 	}
-	/* what is left are handles being closed and work that is being done */
+	/* Handles that are being closed, and work in progress. */
 	while (uv_loop_alive(&loop->uv))
 		uv_run(&loop->uv, UV_RUN_DEFAULT);
 	uv_loop_close(&loop->uv);
@@ -103,7 +103,7 @@ static void on_timer(uv_timer_t *uv)
 	timer->callback(timer->userdata);
 }
 
-/* Never 0 for a time that is not: that would be no repetition at all. */
+/* Rounds up to milliseconds: 0 would mean that a timer does not repeat. */
 static uint64_t ns_to_ms(int64_t ns)
 {
 	return (uint64_t)((ns + NS_PER_MS - 1) / NS_PER_MS);

@@ -11,10 +11,10 @@
 #include "daemon/service/client.h"
 #include "daemon/service/loop.h"
 
-/* Deadlines are looked at this many times while they run, but at most every 10 ms. */
+/* A deadline is checked this many times before it ends, but at most every 10 ms. */
 enum { SWEEPS_PER_TIMEOUT = 8, SWEEP_MIN_MS = 10, SWEEP_MAX_MS = 1000 };
 
-/* Memory is given back to the system when this many bytes went in or out, and all is quiet. */
+/* Memory is given back after this many bytes were read and written, once all clients are idle. */
 enum { TRIM_AFTER = 1024 * 1024 };
 
 void server_put(struct server *server)
@@ -42,7 +42,7 @@ static int listener_start(struct server *server)
 	return uv_poll_start(&server->listener, UV_READABLE, on_connection);
 }
 
-/* On a thread of the pool. */
+/* Runs on a thread of the pool. */
 static void on_trim(uv_work_t *work)
 {
 	malloc_trim(0);
@@ -57,8 +57,8 @@ static void on_trimmed(uv_work_t *work, int status)
 }
 
 /*
- * Large answers are made on the pool's threads, each with memory of its own, which the allocator
- * would keep for the next one for ever.
+ * Gives free memory back to the system. Large answers are made on the pool's threads; the allocator
+ * keeps an arena for each, and would keep its memory for the next answer for ever.
  */
 static void memory_give_back(struct server *server)
 {
@@ -90,7 +90,7 @@ static void on_sweep(uv_timer_t *timer)
 	memory_give_back(server);
 }
 
-/* Those that have been here longest are asked first: what they wait for may be scarce. */
+/* Resumes the clients that wait, the oldest first: what they wait for may be scarce. */
 static void on_tick(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
@@ -156,7 +156,7 @@ int server_new(struct loop *loop, const struct server_options *options,
 	return 0;
 }
 
-/* Another daemon may have replaced the socket since; that one is not ours to remove. */
+/* Removes our socket, but not one that another daemon has put in its place. */
 static void path_remove(const struct server *server)
 {
 	struct stat st;
@@ -192,7 +192,7 @@ int server_listen_fd(struct server *server, int fd)
 	r = server_socket_check(fd);
 	if (r < 0)
 		return log_err(r, "descriptor %d is not a Unix stream socket that listens", fd);
-	r = uv_poll_init(server->loop, &server->listener, fd); /* makes it non-blocking */
+	r = uv_poll_init(server->loop, &server->listener, fd); /* makes fd non-blocking */
 	if (r < 0)
 		return log_err(r, "cannot use descriptor %d", fd);
 	server->listener.data = server;

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SERVICE_SERVICE_H
 
 /*
- * What is offered over the socket: calls come in as text, are answered by the queries of
- * daemon/query/query.h, replies go out as text. Owned by main; runs on threads of the pool.
+ * Answers the calls that arrive at the socket: checks who may call, decodes the call, has
+ * daemon/query/ answer it, and encodes the replies. Owned by main; runs on threads of the pool.
  */
 
 #include "daemon/service/server.h"
@@ -12,21 +12,21 @@
 struct recorder;
 struct service;
 
-/* Groups whose members may, besides root and our own user; NULL: none. Both borrowed. */
+/* Groups whose members may do what only root and our own user may else; NULL: none. Borrowed. */
 struct service_groups {
-	const char *query;   /* ask */
-	const char *control; /* start and stop sessions, if they may ask at all */
+	const char *query;   /* may query */
+	const char *control; /* may start and stop sessions; only members of both groups */
 };
 
-/* recorder is borrowed and must outlive the service, the service must outlive loop_free(). */
+/* The recorder is borrowed and must outlive the service, which must outlive loop_free(). */
 int service_new(struct recorder *recorder, const struct service_groups *groups,
 		struct service **out);
 struct service *service_free(struct service *service);
 
-/* What to give to server_new(). */
+/* Returns the handler that server_new() takes. */
 struct server_handler service_handler(struct service *service);
 
-/* Whose limits Status reports; before the loop runs. */
+/* Sets the server whose limits Status reports. Must be called before the loop runs. */
 void service_set_server(struct service *service, struct server *server);
 
 #endif

@@ -21,6 +21,7 @@
 
 enum { BACKLOG = 128, SOCKET_MODE = 0660, LOCK_RETRY_US = 1000 };
 
+/* The most bytes that an entry of the group database may have. */
 enum { GROUP_MAX = 64 << 20 };
 
 static int address_make(const char *path, struct sockaddr_un *address)
@@ -37,7 +38,7 @@ static int address_make(const char *path, struct sockaddr_un *address)
 	return 0;
 }
 
-/* Whether somebody accepts connections there: 1, 0, or why that cannot be told. */
+/* Returns 1 if a process accepts connections at the address, 0 if none does, or an errno. */
 static int is_answered(const struct sockaddr_un *address)
 {
 	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -46,7 +47,7 @@ static int is_answered(const struct sockaddr_un *address)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
 		return 1;
-	if (errno == EAGAIN) /* its queue is full */
+	if (errno == EAGAIN) /* the queue of its connections is full */
 		return 1;
 	if (errno == ECONNREFUSED || errno == ENOENT)
 		return 0;
@@ -86,7 +87,7 @@ int server_group_find(const char *name, gid_t *gid_out)
 	char *grown;
 	int r = ERANGE;
 
-	/* All its members have to fit, though none is looked at. */
+	/* The buffer has to hold all members of the group, although only its number is used. */
 	while (r == ERANGE && size <= GROUP_MAX) {
 		grown = realloc(buffer, size);
 		if (!grown)
@@ -100,7 +101,7 @@ int server_group_find(const char *name, gid_t *gid_out)
 	return found ? 0 : r ? -r : -ENOENT;
 }
 
-/* Without the group the socket is still good, for root. */
+/* Gives the socket to a group. Without the group, root can still use it. */
 static void group_set(const char *path, const char *group)
 {
 	gid_t gid;
@@ -119,7 +120,7 @@ static void group_set(const char *path, const char *group)
 			    strerrordesc_np(errno));
 }
 
-/* Whether the name still leads to what was opened by it. */
+/* True if path still names the file that fd was opened from. */
 static bool is_at(int fd, const char *path)
 {
 	struct stat opened, named;
@@ -129,9 +130,9 @@ static bool is_at(int fd, const char *path)
 }
 
 /*
- * A file beside the socket, locked while who answers there is found out, a stale socket removed and
- * ours put there and made to listen: of two daemons that start at once one would remove the
- * other's. Who has the lock removes the file; a lock on a file that has gone is none.
+ * Locks a file beside the socket while a stale socket is removed and ours is bound: of two daemons
+ * that start at once, one would otherwise remove the socket of the other. The holder of the lock
+ * removes the file in the end, so a lock on a file that has no name any more is not valid.
  */
 static int lock_take(const char *lock, int *fd_out)
 {
@@ -168,14 +169,14 @@ static int listen_locked(const struct sockaddr_un *address, const char *group, i
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return log_err(-errno, "cannot make a socket");
-	/* before bind, so that there is no moment at which others may connect */
+	/* Before bind(), so that no one else can connect at any moment. */
 	if (fchmod(fd, SOCKET_MODE) < 0)
 		return log_err(-errno, "cannot set the mode of a socket");
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return log_err(-errno, "cannot bind %s", path);
 	if (group)
 		group_set(path, group);
-	/* again, for bind applied the umask */
+	/* Again, as bind() has applied the umask. */
 	if (chmod(path, SOCKET_MODE) < 0 || listen(fd, BACKLOG) < 0) {
 		r = log_err(-errno, "cannot listen on %s", path);
 		unlink(path);
@@ -233,7 +234,7 @@ static int groups_get(int fd, struct server_peer *peer)
 
 	peer->groups = NULL;
 	peer->n_groups = 0;
-	/* a first try without room says how much it takes */
+	/* The first call fails with ERANGE and returns the length. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || len == 0)
 		return 0;
 	if (errno != ERANGE)

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SERVICE_SOCKET_H
 
 /*
- * The Unix socket itself: a path in, a listening descriptor out; a connection in, who is at its
- * other end out. System calls only, no loop. What goes wrong is logged here.
+ * System calls on Unix sockets: opens a listening socket at a path, and finds out who is at the
+ * other end of a connection. Logs what goes wrong. No state; any thread.
  */
 
 #include <stdatomic.h>
@@ -14,9 +14,10 @@
 #include <sys/types.h>
 
 /*
- * Who is at the other end, as the kernel says it was when it connected. id is the connection's,
- * never given twice. is_bound, set by the handler on any thread while it has an exchange:
- * something lives as long as that, so the connection is not closed to make room.
+ * Who is at the other end of a connection. The kernel recorded pid, uid and groups when it
+ * connected. id is the connection's, and never used twice. The handler sets is_bound, on any
+ * thread, while a session must end with the exchange: then the connection is not closed to make
+ * room.
  */
 struct server_peer {
 	uint64_t id;
@@ -24,27 +25,30 @@ struct server_peer {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	gid_t *groups; /* supplementary ones, malloc'ed */
+	gid_t *groups; /* the supplementary groups, malloc'ed */
 	size_t n_groups;
 };
 
 /*
- * Binds path with mode 0660, of group where that exists (NULL: of ours), and listens. A socket
- * nobody answers on is removed first. -EADDRINUSE when somebody does, -EEXIST when path is
- * something else, -ENAMETOOLONG, or what the kernel says. *fd_out is the caller's. Of several
- * daemons that start at once one gets the path; path.lock is there meanwhile.
+ * Binds a socket at path and listens. Its mode is 0660 and it belongs to `group` where that group
+ * exists (NULL: to our own). A stale socket, which no process answers, is removed first. Returns 0
+ * with *fd_out, which the caller owns; -EADDRINUSE where a process answers; -EEXIST where path is
+ * not a socket; -ENAMETOOLONG; or another errno of the kernel. Of several daemons that start at
+ * once one gets the path; the file PATH.lock exists meanwhile.
  */
 int server_socket_listen(const char *path, const char *group, int *fd_out);
 
-/* 0 when fd is a Unix stream socket that listens, -EINVAL. */
+/* Returns 0 if fd is a Unix stream socket that listens, else a negative errno. */
 int server_socket_check(int fd);
 
-/* Fills all but id and is_bound. */
+/* Fills all members but id and is_bound. */
 int server_peer_get(int fd, struct server_peer *out);
 void server_peer_fini(struct server_peer *peer);
-/* The number of a group. 0, -ENOENT, or why that cannot be told. */
+
+/* Finds the number of a group. 0, -ENOENT where there is no such group, or a negative errno. */
 int server_group_find(const char *name, gid_t *gid_out);
 
+/* True if the group is the primary or a supplementary group of the peer. */
 bool server_peer_in_group(const struct server_peer *peer, gid_t gid);
 
 #endif
