@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A daemon's stand-in: answers Varlink calls on a socket from canned replies, and remembers
-what it was asked. A reply is a list, or a function that makes one of the parameters: messages as objects, raw bytes, or None to close."""
+"""A stand-in for the daemon: answers Varlink calls on a socket with prepared replies, and records the
+calls. The reply to a method is a list, or a function that makes the list from the parameters. Members
+are messages as objects, raw bytes, or None, which closes the connection."""
 
 import json
 import os
@@ -54,7 +55,6 @@ class Double:
         call = json.loads(data.split(b"\0")[0])
         self.calls.append(call)
         replies = self.replies.get(call["method"].split(".")[-1], [None])
-        # Some are of the question.
         for reply in replies(call["parameters"]) if callable(replies) else replies:
             if reply is None:
                 return

@@ -165,7 +165,7 @@ class Client(unittest.TestCase):
     def test_check(self):
         self.assertEqual(self.run_it("status", "--check"),
                          (0, "OK: recording; 3 windows, 0 lost, 0 limits reached\n", ""))
-        # Long ago: what was lost of late is a problem too.
+        # A loss of long ago is counted, but is no problem.
         self.daemon.replies["Status"] = [{"parameters": status(lost=9)}]
         code, out, _ = self.run_it("status", "--check")
         self.assertEqual((code, out.split(":")[0]), (0, "OK"))
@@ -197,7 +197,7 @@ class Client(unittest.TestCase):
             got, out, _ = self.run_it("status", "--check", "--json")
             self.assertEqual((got, json.loads(out)["healthy"]), (code, code == 0))
             self.assertEqual(self.run_it("status", "--json"), (0, out, ""))
-        # A line would be no JSON.
+        # Without an answer there is no document, and a line would not be JSON.
         for code, failed in ((2, None), (3, error("org.varlink.service.PermissionDenied"))):
             self.daemon.replies["Status"] = [failed]
             self.assertEqual(self.run_it("status", "--check", "--json")[:2], (code, ""))
@@ -234,7 +234,7 @@ class Client(unittest.TestCase):
         for line in out.splitlines():
             stack, value = line.rsplit(" ", 1)
             towers.setdefault(stack.split(";")[0], []).append((stack.split(";")[1], int(value)))
-        # The double says the same of samples.
+        # The stand-in answers about samples as about waits.
         self.assertEqual(list(towers), ["on CPU", "runnable", "blocked"])
         self.assertEqual(towers["runnable"], [("worker", 1000000)])
         self.assertEqual([comm for comm, _ in towers["blocked"]], ["db"])
@@ -266,12 +266,12 @@ class Client(unittest.TestCase):
             self.assertEqual((code, err), (0, f"stackctl: no samples: {why}\n"))
             self.assertIsNone(json.loads(out)["samples"])
             self.check(["snapshot", "--strict"], 5, f"no samples: {why}\n")
-        # Who never ran in this time is in no sample; that is all there is to know.
+        # Threads that did not run are in no sample: nothing is missing then.
         self.answer_overview(error("io.stackd.NoData", what="filter", message="nobody ran"))
         for words in (["--strict"], ["--strict", "-f"]):
             code, _, err = self.run_it("snapshot", *words)
             self.assertEqual((code, err), (0, ""))
-        # Gone in between.
+        # The daemon disconnects between the two answers.
         self.answer_overview(None)
         self.check(["snapshot"], 7, "the daemon closed the connection")
 
@@ -371,7 +371,7 @@ class Client(unittest.TestCase):
         self.check(["stuck", "--output", path + ".link"], 7, "is a symbolic link")
         open(path, "w").close()
         code, out, err = self.run_it("snapshot", "offcpu", "-f", "--output", path + ".link")
-        # Nothing to be read, or whoever runs it each minute gets a mail each minute.
+        # Nothing is printed, as cron would send it by mail each time.
         self.assertEqual((code, out, err), (0, "", ""))
         self.assertTrue(os.path.islink(path + ".link"))
         with open(path) as file:
@@ -380,7 +380,7 @@ class Client(unittest.TestCase):
         mask = os.umask(0)
         os.umask(mask)
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o666 & ~mask)
-        # What fails leaves the file as it was, and no other.
+        # A failed call leaves the file as it was, and no temporary file.
         self.daemon.replies["Snapshot"] = [error("io.stackd.NoData", what="range", message="m")]
         self.assertEqual(self.run_it("snapshot", "offcpu", "--output", path)[0], 4)
         with open(path) as file:
@@ -434,11 +434,11 @@ class Client(unittest.TestCase):
                 self.assertLessEqual(max(map(len, out.split("\r\n"))), columns)
                 self.assertNotIn("\x1b", out)
         self.assertIn("\x1b[1m", self.terminal(80, {"NO_COLOR": ""}, "stuck"))
-        # Errors go to that terminal too: whoever waits there is told what was made.
-        path = self.directory.name + "/told"
+        # If standard error is a terminal, the name of the file is printed there.
+        path = self.directory.name + "/written"
         out = self.terminal(200, {}, "stuck", "--output", path, stderr=subprocess.STDOUT)
         self.assertIn(f"wrote {path}", out)
-        # No terminal: no colour, and names as they are.
+        # Without a terminal there are no colours, and names are whole.
         out = self.run_it("stuck", env={"TERM": "xterm", "NO_COLOR": ""})[1]
         self.assertNotIn("\x1b", out)
         self.assertIn("N" * 200, out)

@@ -22,17 +22,17 @@
 
 enum { TIMEOUT_US = 1000, SILENCE_US = 50 * TIMEOUT_US };
 
-/* A daemon that answers one call, and says nothing for long before. */
+/* A daemon that answers one call after a long silence. */
 struct daemon {
 	int listener;
-	const char *reply; /* NULL: it waits until the client has gone */
+	const char *reply; /* NULL: it waits until the client disconnects */
 	pthread_t thread;
 };
 
 int __real_setsockopt(int fd, int level, int which, const void *value, socklen_t size);
 int __wrap_setsockopt(int fd, int level, int which, const void *value, socklen_t size);
 
-/* A minute would be long for a test. */
+/* Shortens the time-outs, as a minute would be too long for a test. */
 int __wrap_setsockopt(int fd, int level, int which, const void *value, socklen_t size)
 {
 	struct timeval tv;
@@ -94,7 +94,7 @@ static void test_silence_ends_a_call(void **state)
 	daemon_end(&daemon, &options);
 }
 
-/* What it says is its own: the code is that of the error, not of a connection that failed. */
+/* A stream may be silent for long: the code is that of the daemon's error, not of a time-out. */
 static void test_silence_is_no_end_of_watch(void **state)
 {
 	struct daemon daemon;

@@ -60,7 +60,7 @@ static struct wire_row row_of(const char *comm, const char *state, int64_t us)
 	};
 }
 
-/* The words as a command line; main's argv may be permuted. */
+/* Parses the words as a command line; getopt_long() may reorder argv. */
 static int parse(struct compat_run *run, const struct compat_tool *tool, const char *line)
 {
 	static char words[256];
@@ -201,7 +201,7 @@ static void test_text(void **state)
 	struct wire_row rows[] = { row_of("db", "S", 900), row_of("io", "S", 20),
 				   row_of("db", "D", 30), row_of("gone", "S", 5) };
 
-	rows[3].count = 0; /* a wait that goes on */
+	rows[3].count = 0; /* the wait has not ended */
 	check_rendered(&compat_offcputime, "", rows, 4,
 		       "    schedule\n"
 		       "    do_nanosleep\n"
@@ -248,7 +248,7 @@ static void test_folded(void **state)
 		       "d:b;main;wait(int);-;do_nanosleep_[k];schedule_[k] 2\n");
 }
 
-/* What goes on is in the sum of neither, though it is in the row's. */
+/* A wait that has not ended is in the sum of the row, but not in that of the tool. */
 static void test_open(void **state)
 {
 	struct wire_row row = row_of("db", "S", 900);
@@ -326,7 +326,7 @@ static struct wire_row row_of_io(const struct wire_io *io, const struct int_list
 	return row;
 }
 
-/* It ends with them. */
+/* Checks that the output ends with these totals. */
 static void check_totals(const char *line, const struct wire_row *rows, const char *want)
 {
 	char *text = rendered(&compat_iostack, line, rows, IO_ROWS), *end = strstr(text, "\n\n");
@@ -338,7 +338,8 @@ static void check_totals(const char *line, const struct wire_row *rows, const ch
 	free(text);
 }
 
-/* Of each layer, in the tool's words: which rows it is made of, and the sums, least first. */
+/* The tool's operations are made of the right rows of each layer; the totals come smallest first.
+ */
 static void test_iostack(void **state)
 {
 	static const int64_t counts[] = { 0, 0, 0, 4, 2 }, slow[23] = { [20] = 1, [22] = 8 };

@@ -14,7 +14,7 @@
 #include "common/base.h"
 #include "proto/varlink.h"
 
-/* The numbers are an interface: scripts compare with them. */
+/* The numbers must not change: scripts compare with them. */
 static void test_numbers(void **state)
 {
 	assert_int_equal(EXIT_CODE_OK, 0);
@@ -52,7 +52,7 @@ static void test_errors(void **state)
 		assert_int_equal(exit_code_of_error(wire_error_code(cases[i].name)), cases[i].code);
 }
 
-/* An error added to the interface needs a line in the table, even if it means 7. */
+/* An error that is added to the interface needs a row in the table, even if its code is 7. */
 static void test_every_declared_error(void **state)
 {
 	static const char known[] = "NoData UnknownProbe UnknownSession InvalidFilter InvalidTime "

@@ -22,7 +22,8 @@
 	(OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS | OPTIONS_ORDER | \
 	 OPTIONS_CHECK | OPTIONS_VIEWS)
 
-/* Splits at | into argv behind the verb. The words stay allocated: options point to them. */
+/* Parses words separated by |, behind a verb. The words stay allocated, as options point to them.
+ */
 static int parse(struct options *options, unsigned sets, const char *line)
 {
 	static char words[8192];
@@ -82,7 +83,7 @@ static void test_values(void **state)
 	assert_false(options_name_somebody(&o));
 }
 
-/* The last of several scalars wins. */
+/* An option given again replaces its value. */
 static void test_last_wins(void **state)
 {
 	struct options o;
@@ -98,7 +99,7 @@ static void test_last_wins(void **state)
 	assert_ptr_equal(o.format, &format_json);
 }
 
-/* Each is refused, and the message has the part that helps. */
+/* Each line is refused with a message that says what would be right. */
 static void test_refused(void **state)
 {
 	static const struct {
@@ -167,7 +168,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* An option that exists, but not here, is told apart from one that does not. */
+/* The message differs for an option of another verb and for an unknown option. */
 static void test_other_verbs(void **state)
 {
 	struct options o;
@@ -199,7 +200,7 @@ static void test_bounds(void **state)
 	assert_int_equal(parse(&o, ALL, line), -EINVAL);
 	assert_non_null(strstr(o.message, "too many"));
 
-	/* A long value is cut in the message, which stays in its bounds. */
+	/* A long value is truncated in the message, which stays within its bounds. */
 	memset(line, 'x', 2000);
 	memcpy(line, "-p|", 3);
 	line[2000] = '\0';
@@ -232,7 +233,7 @@ static void test_range(void **state)
 	assert_int_equal(range.until_ns, NOW - 1200 * NS_PER_S);
 	assert_int_equal(resolve(&o, "--since|23:50|--until|00:10", &range), 0);
 	assert_int_equal(range.until_ns - range.since_ns, 1200 * NS_PER_S);
-	/* Ends tomorrow, or today but later: it goes on. */
+	/* The end is tomorrow, or later today: the range ends now. */
 	assert_int_equal(resolve(&o, "--since|12:29|--until|00:10", &range), 0);
 	assert_true(range.until_ns == WIRE_ABSENT);
 	assert_int_equal(resolve(&o, "--since|00:10|--until|23:50", &range), 0);
@@ -264,7 +265,7 @@ static void test_range_refused(void **state)
 		{ "--at|tomorrow", "in the future" },
 		{ "--since|2026-07-15 12:00|--until|2026-07-15 11:00", "not after" },
 		{ "--since|12:00|--until|@5", "not after" },
-		/* The future --until is tomorrow's only because it is not after --since today. */
+		/* Today, --until is before --since; tomorrow's 11:00 is in the future. */
 		{ "--since|12:00|--until|11:00", "not after" },
 		{ "--since|2026-07-15 12:00|--until|11:00", "not after" },
 		{ "--since|tomorrow|--until|12:00", "in the future" },
@@ -287,7 +288,7 @@ static void test_range_refused(void **state)
 	assert_true(range.window_ns == 1 && range.until_ns == 3);
 }
 
-/* No line of any verb's help is wider than a terminal. */
+/* No line of a verb's help is wider than a terminal. */
 static void test_help(void **state)
 {
 	for (size_t i = 0; i < n_verbs; i++) {

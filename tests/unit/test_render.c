@@ -198,7 +198,7 @@ static void test_text(void **state)
 		"idle: 412 threads, --idle shows\n");
 }
 
-/* Gaps, losses and notes come before anything else is claimed. */
+/* Gaps, losses and notes are printed before the rows. */
 static void test_coverage(void **state)
 {
 	static const struct wire_gap gaps[] = { { T0 + 60 * NS_PER_S, T0 + 80 * NS_PER_S,
@@ -231,7 +231,7 @@ static void test_coverage(void **state)
 		"no waits\n");
 }
 
-/* count is of waits that ended; people count those that go on as well. */
+/* row.count has the waits that ended; the text adds those that have not. */
 static void test_open(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -249,7 +249,7 @@ static void test_open(void **state)
 	free(text);
 }
 
-/* Who is gone by now waits no more: it did when the range ended. */
+/* A process that has exited is not said to be waiting still. */
 static void test_open_and_exited(void **state)
 {
 	struct wire_row rows[] = { row_open(), row_of_db() };
@@ -266,7 +266,7 @@ static void test_open_and_exited(void **state)
 	free(text);
 }
 
-/* The sums are of the threads; a state or a length picks rows only. */
+/* A filter by state or length selects rows; the totals remain those of the threads. */
 static void test_picked_waits(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -277,7 +277,7 @@ static void test_picked_waits(void **state)
 	free(text);
 }
 
-/* Without one of its stacks an entry says all the same what is waited for. */
+/* An entry says what the thread waits for, even if one of its stacks is hidden. */
 static void test_stuck_hides_a_stack(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -294,7 +294,7 @@ static void test_stuck_hides_a_stack(void **state)
 	free(text);
 }
 
-/* Waits without stack, state or longest; a stack whose only frame says why there is none. */
+/* Rows of waits without a stack, and a stack whose only frame says why it is missing. */
 static void test_pseudo(void **state)
 {
 	static const struct wire_frame unread_frames[] = {
@@ -325,7 +325,7 @@ static void test_pseudo(void **state)
 	free(text);
 }
 
-/* Lines and inlined functions, when they were asked for. */
+/* Source lines and inlined functions are printed if they were asked for. */
 static void test_lines(void **state)
 {
 	static const struct wire_source inlined = { "/src/lib/a.h", 7, true };
@@ -369,7 +369,7 @@ static void test_sort_max(void **state)
 	free(text);
 }
 
-/* D for 5 s and more first although it is younger; then by age; idle, and in doubt, last. */
+/* Waits in D of 5 s or more come first, then the oldest; idle and doubtful waits come last. */
 static void test_stuck(void **state)
 {
 	struct wire_row rows[] = { row_open(),	row_of_db(), row_open(),
@@ -412,7 +412,7 @@ static void test_stuck(void **state)
 	assert_non_null(strstr(text, "  in doubt: "));
 	free(text);
 
-	/* The same entries from the other end. */
+	/* With reverse, the same entries in the other order. */
 	text = rendered(render_stuck, (struct view){ .top = 2, .reverse = true }, &reply);
 	assert_null(strstr(text, "young"));
 	assert_true(strstr(text, "\nold (thread") < strstr(text, "\ndb (pid 4242)"));
@@ -433,7 +433,7 @@ static void assert_title(const struct wire_row *row, const char *expected)
 	free(title);
 }
 
-/* Of init some hosts show threads, and nothing else. */
+/* Some hosts hide the process init, but not its threads. */
 static void test_titles_without_a_process_name(void **state)
 {
 	struct wire_row row = row_of_db();
@@ -448,7 +448,7 @@ static void test_titles_without_a_process_name(void **state)
 	assert_title(&row, "worker (thread 4251 of db, pid 4242)");
 }
 
-/* kill -9 ends a killable wait: it is not among those that nothing ends. */
+/* A killable wait is in D, but does not count as uninterruptible: kill -9 ends it. */
 static void test_stuck_killable(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -464,7 +464,7 @@ static void test_stuck_killable(void **state)
 	free(text);
 }
 
-/* Threads of one process at one place are one entry; another process's are another. */
+/* Threads of one process at one stack are one entry; those of another process are another. */
 static void test_stuck_groups(void **state)
 {
 	struct wire_row rows[] = { row_open(), row_open(), row_open(), row_open(), row_open() };
@@ -490,7 +490,7 @@ static void test_stuck_groups(void **state)
 	free(text);
 }
 
-/* A thread that came a moment ago is not counted with the old one at whose stack it waits. */
+/* A young wait is not counted as urgent because an old one has the same stack. */
 static void test_stuck_counts_threads(void **state)
 {
 	struct wire_row rows[] = { row_open(), row_open(), row_open() };
@@ -522,7 +522,7 @@ static void test_stuck_nobody(void **state)
 	free(text);
 }
 
-/* Time on a CPU: no waits, and the scheduler's frames are what they are about. */
+/* Rows of samples have no waits, and show frames of the scheduler. */
 static void test_samples(void **state)
 {
 	static const struct wire_gap gaps[] = { { T0 + 60 * NS_PER_S, T0 + 180 * NS_PER_S,
@@ -544,7 +544,7 @@ static void test_samples(void **state)
 	free(text);
 }
 
-/* What a row's waits have in common when it has no one state. */
+/* A row with waits in several states says how its time divides. */
 static void test_mixed(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -560,7 +560,7 @@ static void test_mixed(void **state)
 	free(text);
 }
 
-/* Time without CPU quota is told apart from the rest of what a thread waited for a CPU. */
+/* Time without CPU quota is printed apart from other time ready without a CPU. */
 static void test_throttled(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -587,7 +587,7 @@ static void test_throttled(void **state)
 	free(text);
 }
 
-/* A filter of times may leave no wait that is known exactly. */
+/* After a filter by length, the length of the longest wait may be known to be "or more" only. */
 static void test_longest_is_not_known(void **state)
 {
 	struct wire_row rows[] = { row_of_db() };
@@ -669,7 +669,7 @@ static void test_wait_kinds(void **state)
 		{ "__schedule schedule anon_pipe_read vfs_read", "data from a pipe" },
 		{ "unix_stream_read_generic unix_stream_recvmsg", "data from a Unix socket" },
 		{ "inet_csk_accept inet_accept do_accept", "a connection (accept)" },
-		/* A general function is only taken where no other says more. */
+		/* A general function counts only if no other function says more. */
 		{ "__skb_wait_for_more_packets __unix_dgram_recvmsg", "data from a Unix socket" },
 		{ "__skb_wait_for_more_packets raw_recvmsg", "data from a socket" },
 		{ "locks_lock_inode_wait __do_sys_flock", "a file lock (flock)" },
@@ -681,7 +681,7 @@ static void test_wait_kinds(void **state)
 		{ "do_nanosleep hrtimer_nanosleep", "a timer (nanosleep)" },
 		{ "kernel_clone __do_sys_vfork", "its vfork child" },
 		{ "schedule wait_for_completion_killable kernel_clone", "its vfork child" },
-		/* Above the wait it is only where the thread came from. */
+		/* These functions, above the wait, only show how the thread was started. */
 		{ "mystery kernel_clone __do_sys_clone", NULL },
 		{ "mystery process_one_work worker_thread kthread", NULL },
 		{ "schedule worker_thread kthread", "work" },
@@ -701,7 +701,7 @@ static void test_wait_kinds(void **state)
 	assert_null(wait_kind(NULL, &user_stack));
 }
 
-/* Where the program's frames are known, they say what a futex is to it. */
+/* User frames show what a program uses a futex for. */
 static void test_futex_kinds(void **state)
 {
 	static const struct {
@@ -728,7 +728,7 @@ static void test_futex_kinds(void **state)
 	}
 }
 
-/* A walk into nowhere has the same frame again and again. */
+/* A failed stack walk may repeat one frame many times; it is printed once. */
 static void test_repeated_frames(void **state)
 {
 	struct wire_frame frames[122];
@@ -778,7 +778,7 @@ static void test_folded(void **state)
 	struct wire_row rows[] = { row_of_db(), row_open(), row_of_db(), row_of_db(), row_of_db() };
 	struct wire_snapshot_reply reply = reply_of(rows, ARRAY_SIZE(rows));
 
-	/* The second and third db differ in the state only: one line. */
+	/* The second and the third row of db differ only in the state, and become one line. */
 	rows[2].state = "S";
 	rows[3].kernel = &short_stack;
 	rows[3].user = NULL;
@@ -801,7 +801,7 @@ static void test_folded(void **state)
 			"io_schedule+0x1c_[k];schedule+0x3_[k] 3000000\n");
 }
 
-/* Nothing a name holds may look like a frame, a line or a value. */
+/* No character of a name may look like a frame, a line or a value. */
 static void test_folded_hostile(void **state)
 {
 	static const struct wire_frame frames[] = {
@@ -823,7 +823,7 @@ static void test_folded_hostile(void **state)
 	assert_rendered(render_folded, (struct view){ 0 }, &reply, "[unknown] 3000000\n");
 }
 
-/* The parts that are cut off add up: the sum of the lines is the sum of the rows. */
+/* Rounding errors are carried over, so that the lines add up to the sum of the rows. */
 static void test_folded_sum(void **state)
 {
 	enum { N = 1000 };
@@ -862,7 +862,7 @@ static void assert_narrow(const char *text, size_t width)
 	}
 }
 
-/* Whatever names are like, a terminal's width holds and no control byte gets through. */
+/* Whatever is in a name, no line is wider than the terminal and no control character is printed. */
 static void test_width(void **state)
 {
 	static char wide[600];
@@ -906,7 +906,7 @@ static void test_width(void **state)
 	}
 }
 
-/* Where nobody's terminal is at stake, a name is never cut. */
+/* If the output is no terminal, names are never truncated. */
 static void test_names_whole(void **state)
 {
 	static char name[301];

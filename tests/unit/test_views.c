@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The views that are not of waits alone: wakers, the overview, calls, I/O, sessions. */
+/* Tests the answers that are not about waits alone: wakers, overview, calls, I/O, sessions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +116,7 @@ static void printer_open(struct printer *p, struct view view)
 	p->view.page.width = 80;
 }
 
-/* What was printed has these words in this order, up to NULL; then it is gone. */
+/* Checks that the text has these words in this order, up to NULL, and frees it. */
 static void printer_check(struct printer *p, ...)
 {
 	const char *at, *word;
@@ -144,7 +144,7 @@ static void printer_check_whole(struct printer *p, const char *text)
 	free(p->text);
 }
 
-/* Its stack stands on its head above the one that it woke; no name of it reaches the terminal. */
+/* The waker's stack is printed root first, with its names escaped. */
 static void test_waker(void **state)
 {
 	struct wire_row row = row_of_db();
@@ -169,7 +169,7 @@ static void test_waker(void **state)
 	printer_check_whole(&p, "");
 }
 
-/* A wakeup that nobody can be named for: by its context, and with what stacks there are. */
+/* A waker that is no task is named by its context, and has the stacks that are known. */
 static void test_waker_without_a_task(void **state)
 {
 	static const struct wire_waker by_irq = { { path + 2, 1 }, &waker_kernel, NULL };
@@ -219,7 +219,7 @@ static void test_wakes(void **state)
 		      "db (pid 4242)", "S waits for", "10 waits, 3 s in all", "db waits <- jbd2",
 		      "waker: jbd2", "try_to_wake_up\n", "--               --\n",
 		      "anon_pipe_read\n", "wait_for_pipe", NULL);
-	/* The target's stack upright, then the waker's on its head; of the path the last alone. */
+	/* The target's stack root first, then the waker's leaf first, and only the last waker. */
 	printer_open(&p, (struct view){ .delimited = true });
 	render_folded(&p.view, &reply);
 	printer_check_whole(&p, "db;main;wait_for_pipe;-;anon_pipe_read;schedule;--;try_to_wake_up;"
@@ -229,7 +229,9 @@ static void test_wakes(void **state)
 	printer_check(&p, "start;jbd2\\x1b;link1;irq 3000000\n", NULL);
 }
 
-/* A row that was blocked, one that was ready, and throttled for a part; samples of the same time.
+/*
+ * Makes an answer about waits, with a row that was blocked and one that was ready and throttled,
+ * and an answer about samples of the same time.
  */
 struct overview {
 	struct wire_row rows[2];
@@ -270,13 +272,13 @@ static void test_overview(void **state)
 	render_overview(&p.view, &o.waits, &o.samples, NULL);
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited for a CPU\n",
 		      "\nblocked    no waits but idle ones\n", NULL);
-	/* Of a process that no sample found, there is no answer at all. */
+	/* There is no answer about samples if no sample found the process. */
 	printer_open(&p, (struct view){ .top = 5 });
 	render_overview(&p.view, &o.waits, NULL, NULL);
 	printer_check(&p, "\non CPU     no samples\n", "\nrunnable   nobody waited", NULL);
 }
 
-/* Waits that are whole say nothing of samples that are not; what both lack is said once. */
+/* Losses of samples are printed apart from those of waits; a note of both is printed once. */
 static void test_overview_of_lost_samples(void **state)
 {
 	static const struct wire_gap gaps[] = { { T0, T0 + NS_PER_S, "stackd was killed", NULL },
@@ -307,7 +309,7 @@ static void test_overview_of_lost_samples(void **state)
 		      "\nrunnable   600 ms,", NULL);
 }
 
-/* A tower for each part; they add up to what there is. */
+/* There is a tower for each part of the time, and the towers add up to the sums. */
 static void test_overview_folded(void **state)
 {
 	static const char waits[] =
@@ -324,7 +326,7 @@ static void test_overview_folded(void **state)
 	snprintf(text, sizeof text,
 		 "on CPU;db;main;wait_for_pipe;anon_pipe_read;schedule 4000000\n%s", waits);
 	printer_check_whole(&p, text);
-	/* Without samples the time on the CPUs is known all the same. */
+	/* Without samples, the time on CPUs is still known, without stacks. */
 	printer_open(&p, (struct view){ 0 });
 	render_overview_folded(&p.view, &o.waits, NULL);
 	snprintf(text, sizeof text, "on CPU;[no samples] 4000000\n%s", waits);
@@ -422,8 +424,8 @@ static void test_ios(void **state)
 			    "syscall;fsync;ext4 vda;db 1000000\nfs;fsync;ext4 vda;db 2000000\n");
 }
 
-/* Two disks of nearly one name are two, where there is room; no line is wider than a terminal. */
-static void test_places_of_ios(void **state)
+/* Names of disks are whole if there is room; no line is wider than a terminal. */
+static void test_places_of_io_rows(void **state)
 {
 	struct wire_io ios[] = { io_of("fs", "read", NS_PER_S), io_of("fs", "write", NS_PER_S) };
 	struct wire_row rows[] = { row_of_io(&ios[0]), row_of_io(&ios[1]) };
@@ -431,7 +433,7 @@ static void test_places_of_ios(void **state)
 	struct printer p;
 
 	ios[0].device = "nvme0n1p2";
-	ios[1].filesystem = "éxt4"; /* as wide as ext4, of more bytes */
+	ios[1].filesystem = "éxt4"; /* takes as many columns as ext4, in more bytes */
 	for (int is_terminal = 0; is_terminal < 2; is_terminal++) {
 		printer_open(&p, (struct view){ .page.cuts_names = is_terminal == 1 });
 		render_text(&p.view, &reply);
@@ -452,7 +454,8 @@ static void test_places_of_ios(void **state)
 	printer_check(&p, "\n  read            ext4 nvme0n1p2        10    3.00s", NULL);
 }
 
-/* Windows of 5 s, one of them without any; the line of 8 ns is there though nothing is in it. */
+/* A map has a column for a window without operations, and a line for an empty bucket between
+ * others. */
 static void test_heat(void **state)
 {
 	static const int64_t both[] = { 0, 0, 3, 0, 1 }, one[] = { 0, 0, 0, 0, 1 };
@@ -536,7 +539,7 @@ static void test_sessions(void **state)
 	printer_check_whole(&p, "no sessions\n");
 }
 
-/* What somebody types again has to be the same session. */
+/* A filter that is typed as it was printed has to select the same. */
 static void test_filters_of_sessions(void **state)
 {
 	const struct wire_filter io = {
@@ -596,7 +599,7 @@ int main(void)
 		cmocka_unit_test(test_wakes),
 		cmocka_unit_test(test_overview),
 		cmocka_unit_test(test_filters_of_sessions),
-		cmocka_unit_test(test_places_of_ios),
+		cmocka_unit_test(test_places_of_io_rows),
 		cmocka_unit_test(test_overview_of_lost_samples),
 		cmocka_unit_test(test_overview_folded),
 		cmocka_unit_test(test_calls),
