@@ -65,7 +65,7 @@ static void add_exec(struct offcpu_builder *builder, const struct record_process
 	past->next = state->past;
 	state->past = past;
 	if (!state->thread.tid) {
-		/* Not read at a cut yet: this is all that is known of it so far. */
+		/* It was not read at a cut yet: the record is all that is known of it. */
 		state->thread.uid = record->uid;
 		state->thread.tid = record->tgid;
 		state->thread.tgid = record->tgid;

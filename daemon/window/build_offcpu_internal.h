@@ -73,7 +73,7 @@ void thread_state_drop(struct offcpu_builder *builder, struct thread_state *stat
 /* Adds the images of all threads that were read or have ended, with their shares of the window. */
 void threads_to_images(struct offcpu_builder *builder);
 
-/* The time without CPU quota of a wait that goes on, made runnable at wake_ns, up to at_ns. */
+/* The time without CPU quota, up to at_ns, of an open wait that was made runnable at wake_ns. */
 uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns);
 
 /*

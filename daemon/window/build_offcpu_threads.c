@@ -6,6 +6,7 @@
 
 #include "common/base.h"
 
+/* Forgets the identities that were old already, and makes the others old. */
 static void past_identities_age(struct thread_state *state)
 {
 	struct past_identity **at = &state->past, *past;
@@ -53,7 +54,6 @@ struct thread_state *thread_state_get(struct offcpu_builder *builder, uint64_t u
 	return state;
 }
 
-/* So far, of a wait that goes on: from where it was made runnable. */
 uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at_ns)
 {
 	uint64_t ready = window_overlap_ns(wake_ns, at_ns, 0, INT64_MAX);
@@ -62,7 +62,9 @@ uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at
 }
 
 /*
- * The thread's sums at the cut: kept by its first event after it, or its present state until then.
+ * Returns the thread's sums at the cut. Its first event after the cut stores them in at_cut; a
+ * thread without such an event is still as it was at the cut, and its present state counts up to
+ * then.
  */
 static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch, int64_t at_ns)
 {
@@ -125,7 +127,7 @@ static uint32_t past_image_add(struct offcpu_builder *builder, const struct thre
 	return image_add(builder, &was, past->exec_gen, past->comm);
 }
 
-/* The image of a thread that a wait belongs to; an older one when it went through an exec. */
+/* The image of the thread with this exec generation: the present one, or one of before an exec. */
 static uint32_t thread_state_image(struct offcpu_builder *builder, struct thread_state *state,
 				   uint32_t exec_gen)
 {
@@ -144,7 +146,6 @@ static uint32_t thread_state_image(struct offcpu_builder *builder, struct thread
 	return state->image;
 }
 
-/* The image of these waits; counts them as lost when there is none. */
 uint32_t wait_image(struct offcpu_builder *builder, const struct wait_key *key, uint64_t count)
 {
 	struct thread_state *state;
@@ -179,15 +180,10 @@ static bool sums_are_none(const struct thread_sums *sums)
 	return memcmp(sums, &none, sizeof(none)) == 0;
 }
 
-/* Threads that were created after the cut have no part in the window. */
-static bool thread_is_in_window(const struct thread_state *state)
-{
-	return !sums_are_none(&state->now);
-}
-
 /*
- * Ended in this window. By its epoch too: a switch on its way while the cut was made may carry a
- * time after it, but was charged to this window, and its sums are the last ones.
+ * True if the thread ended in this window. The epoch decides, too: a switch that was under way
+ * during the cut may have a time after it, but it was counted in this window, so that these are
+ * the thread's final sums.
  */
 static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {
@@ -195,12 +191,16 @@ static bool thread_is_over(const struct offcpu_builder *builder, const struct th
 				    state->thread.epoch != builder->base.epoch);
 }
 
+/* True if the thread was read at this cut, or has ended. */
 static bool thread_is_seen(const struct offcpu_builder *builder, const struct thread_state *state)
 {
 	return state->has_ended || state->epoch == builder->base.epoch;
 }
 
-/* The image's share of the window: from where the one before left off. Moves that to its end. */
+/*
+ * Gives the image of this exec generation its share of the window: the growth of the sums since
+ * *from, the end of the share before it. Moves *from on to its own end.
+ */
 static void image_sum(struct offcpu_builder *builder, struct thread_state *state, uint32_t exec_gen,
 		      const struct thread_sums *to, struct thread_sums *from)
 {
@@ -208,7 +208,7 @@ static void image_sum(struct offcpu_builder *builder, struct thread_state *state
 	uint32_t image;
 
 	sums_subtract(&share, from);
-	/* Gone before this window began, or new after it ended. */
+	/* The thread was not this image in this window, only before or afterwards. */
 	if (sums_are_none(&share) && (state->past || exec_gen != state->thread.exec_gen))
 		return;
 	*from = *to;
@@ -219,7 +219,10 @@ static void image_sum(struct offcpu_builder *builder, struct thread_state *state
 		builder->base.window->images[image].sums = share;
 }
 
-/* The shares of what it was before, the oldest first; up to the cut, if it was that still then. */
+/*
+ * Gives the thread's past identities their shares, the oldest first; one that had its exec after
+ * the cut has its share up to the cut.
+ */
 static void past_identities_sum(struct offcpu_builder *builder, struct thread_state *state,
 				const struct past_identity *past, struct thread_sums *from)
 {
@@ -230,6 +233,7 @@ static void past_identities_sum(struct offcpu_builder *builder, struct thread_st
 		  past->epoch == builder->base.epoch ? &state->now : &past->sums, from);
 }
 
+/* Gives the images of a thread their shares of the window. */
 static void thread_share(struct offcpu_builder *builder, struct thread_state *state)
 {
 	const struct thread *t = &state->thread;
@@ -238,10 +242,11 @@ static void thread_share(struct offcpu_builder *builder, struct thread_state *st
 	state->now = thread_is_over(builder, state)
 			     ? t->sums
 			     : thread_sums_at(t, builder->base.epoch, builder->base.end_ns);
-	/* Not remembered, for want of memory maybe: what it was before is not of this window. */
+	/* Not read at the last cut (out of memory, maybe): its sums then are in at_cut. */
 	if (!state->has_last && t->epoch + 1 == builder->base.epoch)
 		state->last = t->at_cut;
-	if (!thread_is_in_window(state))
+	/* Created after the cut: it has no part in this window. */
+	if (sums_are_none(&state->now))
 		return;
 	from = state->last;
 	past_identities_sum(builder, state, state->past, &from);
@@ -258,8 +263,9 @@ void threads_to_images(struct offcpu_builder *builder)
 }
 
 /*
- * Ready for the next window: who ended is forgotten. So is who was not seen, a cut later: the
- * record of a thread that ended after the cut and before the reading may still be on its way.
+ * Prepares for the next window. Forgets threads that have ended, and those that were not read at
+ * two cuts in a row: after one, the record of a thread that ended between the cut and the reading
+ * may still be under way.
  */
 void threads_roll(struct offcpu_builder *builder)
 {

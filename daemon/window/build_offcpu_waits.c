@@ -76,8 +76,8 @@ static void open_add(struct offcpu_builder *builder, const struct wait_key *key,
 }
 
 /*
- * A wait that ended after the cut was open at it, also when its thread was read as running; and
- * however short it was by then: it is known to have become longer.
+ * Adds a wait that ended after the cut as one that was open at it. Its thread may have been read as
+ * running since. It may have been shorter than the minimum at the cut: it has become longer.
  */
 static void wait_to_open(struct offcpu_builder *builder, const struct record_wait *wait)
 {
@@ -106,7 +106,7 @@ void waits_to_window(struct offcpu_builder *builder)
 	builder->n_waits = kept;
 }
 
-/* The stacks of a wait that goes on: of its switch-out where they are taken there. */
+/* Sets the stacks of an open wait: those of its switch-out, if they are taken there. */
 static void open_stacks(const struct thread_state *state, struct wait_key *key)
 {
 	const struct thread *t = &state->thread;
@@ -124,8 +124,8 @@ static void open_stacks(const struct thread_state *state, struct wait_key *key)
 }
 
 /*
- * is_unseen: some hosts hide threads from BPF, their switches too; whether such a wait has ended
- * is not known.
+ * Adds the wait that a thread is in. is_unseen: the iterator did not see the thread, as some hosts
+ * hide threads and their switches from BPF, so the wait may have ended.
  */
 static void thread_to_open(struct offcpu_builder *builder, const struct thread_state *state,
 			   bool is_unseen)
@@ -147,8 +147,9 @@ static void thread_to_open(struct offcpu_builder *builder, const struct thread_s
 }
 
 /*
- * At the cut, and long enough by then; not one of a thread that was found after it. A wait whose
- * record has come ended between the cut and the reading: the record tells more.
+ * True if the thread was waiting at the cut, and had been for long enough. Not if it was found
+ * after the cut, and not if the record of the wait has arrived: then the wait ended between the cut
+ * and the reading, and wait_to_open() adds it with its exact times.
  */
 static bool thread_is_waiting(const struct offcpu_builder *builder,
 			      const struct thread_state *state)
@@ -168,7 +169,7 @@ void threads_to_opens(struct offcpu_builder *builder)
 	struct thread_state *state, *next;
 	uint32_t last_cut = 0;
 
-	/* Of the iterator's walks the last one; that of this cut may have failed. */
+	/* The last cut at which the iterator ran: it may have failed at this one. */
 	HASH_ITER (hh, builder->threads, state, next)
 		if (state->thread.seen_cut > last_cut)
 			last_cut = state->thread.seen_cut;

@@ -5,8 +5,8 @@
 /*
  * Builds the windows of a session: collects what its drain reads (rows of the programs' map at each
  * cut, and for some kinds threads and records of the ring) and makes one struct window of it. Each
- * kind of probe has a row in the table of builder.c; builder_ops.h is the interface for those who
- * write a builder. Owned by the drain and used on its thread only.
+ * kind of probe has a row in the table of builder.c; builder_ops.h is what a new builder has to
+ * implement. Owned by the drain and used on its thread only.
  */
 
 #include <stdbool.h>

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_WINDOW_BUILDER_OPS_H
 
 /*
- * What a builder of windows (build_*.c) implements: the operations that differ between kinds, and
- * the state that all builders have. A builder's own struct has a struct window_builder as its
- * first member. All functions are called on the drain's thread.
+ * The interface that each builder of windows (build_*.c) implements: the operations in which the
+ * kinds differ, and the state that all builders have. A builder's own struct has a struct
+ * window_builder as its first member. All functions are called on the drain's thread.
  */
 
 #include <stddef.h>

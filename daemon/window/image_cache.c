@@ -10,20 +10,19 @@
 #include "daemon/host/cgroup.h"
 #include "daemon/host/procfs.h"
 
-/* A thread as one image. */
 struct cached_image {
-	uint64_t key[3]; /* start, tid, exec generation */
-	uint32_t image;
-	UT_hash_handle hh; /* cache.list */
+	uint64_t key[3];   /* start time, tid, exec generation */
+	uint32_t image;	   /* its index in the window */
+	UT_hash_handle hh; /* image_cache.entries */
 };
 
-/* A thread has one number for its life, also across sessions and kinds of data. */
+/* A number that a thread has for its whole life, in all sessions and kinds of data. */
 static uint64_t thread_uid(const struct sample_key *key)
 {
 	return (key->start_boot_ns ^ (uint64_t)key->tid << 40) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* As it is called now; left empty where it is gone. */
+/* Reads the present name of a process; leaves `out` as it is if the process has exited. */
 static void comm_read(const struct process_id *id, char *out)
 {
 	struct procfs_stat stat;
@@ -50,7 +49,7 @@ static int image_fill(struct image_cache *cache, const struct sample_key *key, c
 		memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
 	else
 		comm_read(&id, image->comm);
-	/* The idle tasks, one a CPU, are one. */
+	/* The idle tasks, one per CPU, are shown as one thread. */
 	if (!key->tid)
 		strcpy(image->comm, "idle");
 	image->process = process_table_see(cache->processes, &id, key->flags & SAMPLE_IS_KERNEL,
@@ -58,11 +57,11 @@ static int image_fill(struct image_cache *cache, const struct sample_key *key, c
 	return image->process ? 0 : -ENOMEM;
 }
 
-/* In the place of a control group: all processes that have no row of their own. */
+/* Used as the id of a control group: all processes that have no row of their own. */
 #define REST UINT64_MAX
 
-static int nobody_fill(struct image_cache *cache, const struct process_info *info,
-		       struct window_image *image)
+static int made_up_fill(struct image_cache *cache, const struct process_info *info,
+			struct window_image *image)
 {
 	image->uid = info->id.start_boot_ns * UINT64_C(0x9e3779b97f4a7c15);
 	image->start_boot_ns = info->id.start_boot_ns;
@@ -83,18 +82,18 @@ static int writer_fill(struct image_cache *cache, uint64_t cgroup, struct window
 	int r;
 
 	if (cgroup == REST)
-		return nobody_fill(cache,
-				   &(const struct process_info){
-					   .id = { .start_boot_ns = REST },
-					   .comm = "others",
-					   .cgroup = "/",
-				   },
-				   image);
+		return made_up_fill(cache,
+				    &(const struct process_info){
+					    .id = { .start_boot_ns = REST },
+					    .comm = "others",
+					    .cgroup = "/",
+				    },
+				    image);
 	r = cgroup_path(cgroup, path, sizeof(path));
-	return r ? r : nobody_fill(cache, &info, image);
+	return r ? r : made_up_fill(cache, &info, image);
 }
 
-/* The last image of the window is that one's. */
+/* Adds an entry for the last image of the window. */
 static int cached_image_add(struct image_cache *cache, const struct window *window,
 			    const uint64_t key[static 3])
 {
@@ -111,7 +110,10 @@ static int cached_image_add(struct image_cache *cache, const struct window *wind
 	return -ENOMEM;
 }
 
-/* writer: a control group's number, or 0: whom sample_key is of. */
+/*
+ * Finds the image of a key or adds it: that of the control group `writer`, or, if that is 0, of the
+ * thread of sample_key.
+ */
 static uint32_t image_get(struct image_cache *cache, struct window *window,
 			  const uint64_t key[static 3], const struct sample_key *sample_key,
 			  const char *comm, uint64_t writer)

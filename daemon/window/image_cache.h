@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_WINDOW_IMAGE_CACHE_H
 
 /*
- * Threads by what a row alone says of them: in go keys, out come the images of the window in
- * progress, each made once. Embedded in who makes windows of rows; the drain's thread only.
+ * Cache from a thread (start time, tid, exec generation) to its image in the window in progress:
+ * the image is added to the window on first use. Embedded in the builders of windows; used on the
+ * drain's thread only.
  */
 
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include "daemon/process/process.h"
 #include "daemon/window/window.h"
 
+/* Stands for an image that could not be added. */
 #define IMAGE_NONE UINT32_MAX
 
 struct cached_image;
@@ -22,24 +24,34 @@ struct image_cache {
 	struct cached_image *entries;
 };
 
-/* The image's place in the window; IMAGE_NONE when out of memory. comm: COMM_LEN bytes. */
+/*
+ * The index of the thread's image in the window. IMAGE_NONE when out of memory. comm, of COMM_LEN
+ * bytes, is the name that a new image gets.
+ */
 uint32_t image_cache_get(struct image_cache *cache, struct window *window,
 			 const struct sample_key *key, const char *comm);
 
-/* The same for all threads of a process as one. comm: NULL to read it, should it be needed. */
+/*
+ * The index of the image that stands for all threads of a process. comm may be NULL: then a new
+ * image gets the name that /proc has. IMAGE_NONE when out of memory.
+ */
 uint32_t image_cache_get_process(struct image_cache *cache, struct window *window,
 				 const struct process_id *id, bool is_kernel, const char *comm);
 
 /*
- * What the kernel writes back for a control group, as an image of a process of that group that
- * there is not: its pid is 0. IMAGE_NONE also when no such group is known (any more).
+ * The index of an image for the pages that the kernel writes back for a control group: a made-up
+ * process "writeback" of that group, with pid 0. IMAGE_NONE when out of memory, or if the group no
+ * longer exists.
  */
 uint32_t image_cache_get_writer(struct image_cache *cache, struct window *window, uint64_t cgroup);
 
-/* All processes together that no row was left for, as one whose pid is 0. */
+/*
+ * The index of an image for all processes that the programs had no row left for: a made-up process
+ * "others" with pid 0. IMAGE_NONE when out of memory.
+ */
 uint32_t image_cache_get_rest(struct image_cache *cache, struct window *window);
 
-/* Before the next window. */
+/* Empties the cache. Must be called when the window is complete, before the next one. */
 void image_cache_clear(struct image_cache *cache);
 
 #endif

@@ -17,15 +17,16 @@
 #include "daemon/window/stack_id.h"
 #include "daemon/window/window.h"
 
-/* An unknown kernel address may be of a new module: read kallsyms again, this often at most. */
+/* kallsyms is read again for an unknown kernel address (a new module?), at most this often. */
 #define KERNEL_RELOAD_NS (10 * NS_PER_S)
 
-/* The tracer's own frames are above __schedule, within this many. */
+/* The frames of tracing itself are among the first of a stack, above __schedule. */
 enum { MAX_TRACER_FRAMES = 16 };
 
+/* A stack or a window in the queue. */
 struct item {
 	struct item *next;
-	int64_t time_ns; /* when it came */
+	int64_t time_ns; /* when it was queued */
 	struct stack *stack;
 	struct window *window;
 };
@@ -36,9 +37,9 @@ struct resolver {
 	pthread_cond_t added;
 	struct item *first;
 	struct item **last;
-	int64_t taken_ns; /* when what the thread is at came; 0: nothing */
+	int64_t taken_ns; /* the time_ns of the item in work; 0: none */
 	struct resolver_stats stats;
-	bool is_full; /* and that has been said */
+	bool is_full; /* the queue is full, and a warning was logged */
 	bool is_stopping;
 	uint64_t seq; /* of the newest window */
 
@@ -46,15 +47,18 @@ struct resolver {
 	struct stack_table *stacks;
 	struct window_sink sink;
 	char *const *idle_functions;
-	struct kallsyms *kernel;	/* the thread's own */
-	struct kallsyms *kernel_before; /* frames of the stack at hand have names of it */
+	struct kallsyms *kernel;	/* used by the thread only */
+	struct kallsyms *kernel_before; /* replaced, but symbols of the stack in work point to it */
 	int64_t kernel_loaded_ns;
 	_Atomic int kernel_status;
-	uint64_t sched_start; /* the scheduler's text, as in kallsyms; 0: unknown */
+	uint64_t sched_start; /* the scheduler's functions are between these; 0: unknown */
 	uint64_t sched_end;
 };
 
-/* Functions marked __sched are between these two; they are no functions, so no symbol table. */
+/*
+ * Reads the bounds of the functions that the kernel marks as __sched. Symbol tables have functions
+ * only, so they do not have these two labels.
+ */
 static void sched_text_read(struct resolver *resolver)
 {
 	_cleanup_(fclosep) FILE *f = fopen(KALLSYMS_PATH, "re");
@@ -119,8 +123,11 @@ static bool is_tracer(const struct symbol *symbol)
 	return false;
 }
 
-/* Who wakes is in try_to_wake_up, with only programs above. Which are there is of no account. */
-static bool waker_trim(const struct symbol *symbols, size_t n, size_t *first_out)
+/*
+ * A waker's stack begins at try_to_wake_up, with the frames of our programs above it, whichever
+ * they are. Sets *first_out to it; false if this is no such stack.
+ */
+static bool waker_first_frame(const struct symbol *symbols, size_t n, size_t *first_out)
 {
 	size_t i, first = 0;
 
@@ -135,12 +142,13 @@ static bool waker_trim(const struct symbol *symbols, size_t n, size_t *first_out
 }
 
 /*
- * A traced tracepoint is the first frame, as the address of what calls its probes; below are the
- * programs and what they were called by. It is named as what it is; name is of that many bytes.
- * A program may have no name: it is newer than those that were read.
+ * The stack of a traced tracepoint begins with the function that calls the tracepoint's probes
+ * (__traceiter_x), followed by frames of programs and then the caller. Keeps the first as a frame
+ * "tracepoint:x", its text in name (size bytes), right above the caller. Frames without a name are
+ * skipped, too: programs newer than the symbols that were read. False if this is no such stack.
  */
-static bool tracepoint_trim(struct symbol *symbols, size_t n, size_t *first_out, char *name,
-			    size_t size)
+static bool tracepoint_first_frame(struct symbol *symbols, size_t n, size_t *first_out, char *name,
+				   size_t size)
 {
 	static const char prefix[] = "__traceiter_";
 	const char *leaf = n ? symbols[0].name : NULL;
@@ -162,18 +170,19 @@ static bool tracepoint_trim(struct symbol *symbols, size_t n, size_t *first_out,
 }
 
 /*
- * The first frame of a thread off CPU is __schedule; above it are programs and trampolines. Where
- * in __schedule depends on the hook, so it stands for the whole function.
+ * Finds the first frame of a kernel stack that does not belong to tracing. That of a thread off CPU
+ * is __schedule; its offset depends on the hook, so it is set to the start of the function, to make
+ * stacks equal whichever hook took them.
  */
-static void kernel_trim(struct symbol *symbols, size_t n, size_t *first_out, char *name,
-			size_t size)
+static void kernel_first_frame(struct symbol *symbols, size_t n, size_t *first_out, char *name,
+			       size_t size)
 {
 	size_t i;
 
 	*first_out = 0;
-	if (tracepoint_trim(symbols, n, first_out, name, size))
+	if (tracepoint_first_frame(symbols, n, first_out, name, size))
 		return;
-	if (waker_trim(symbols, n, first_out))
+	if (waker_first_frame(symbols, n, first_out))
 		return;
 	for (i = 0; i < n && i < MAX_TRACER_FRAMES; i++) {
 		if (!is_schedule(&symbols[i]))
@@ -192,14 +201,14 @@ static bool is_idle_function(const struct resolver *resolver, const char *name)
 
 	for (function = resolver->idle_functions; name && *function; function++) {
 		n = strlen(*function);
-		/* Compilers rename static functions: do_poll is do_poll.constprop.0 somewhere. */
+		/* Compilers rename static functions: do_poll may be do_poll.constprop.0. */
 		if (strncmp(*function, name, n) == 0 && (name[n] == '\0' || name[n] == '.'))
 			return true;
 	}
 	return false;
 }
 
-/* A user stack is idle by its leaf, a kernel stack by any function below the system call. */
+/* True if the leaf of a user stack, or any function of a kernel stack, is an idle function. */
 static bool stack_is_idle(const struct resolver *resolver, const struct stack *stack)
 {
 	size_t i, n = stack->process && stack->n_frames > 1 ? 1 : stack->n_frames;
@@ -210,7 +219,7 @@ static bool stack_is_idle(const struct resolver *resolver, const struct stack *s
 	return false;
 }
 
-/* How many frames at the leaf are the scheduler's; never all of them. */
+/* The number of the scheduler's frames at the leaf, less than all. 0 for user stacks. */
 static size_t sched_frames(const struct resolver *resolver, const struct stack *stack)
 {
 	const uint64_t *ip = stack->ip + (stack->n_raw - stack->n_frames);
@@ -229,7 +238,7 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 	stack->id = stack_id_of(stack->frames, stack->n_frames);
 	stack->place_id = stack_id_of(stack->frames + skip, stack->n_frames - skip);
 	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
-	/* Walks of user stacks say themselves how they ended. */
+	/* For a user stack, the flags of its walk say this. */
 	if (!stack->process && stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;
 	stack->is_idle = stack_is_idle(resolver, stack);
@@ -271,7 +280,7 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 			kernel_lookup(resolver, stack->ip[i], i > 0, &symbols[i]);
 	}
 	if (!stack->process)
-		kernel_trim(symbols, n, &first, name, sizeof(name));
+		kernel_first_frame(symbols, n, &first, name, sizeof(name));
 	for (i = first; i < n; i++) {
 		frame = stack_table_frame(resolver->stacks, &symbols[i]);
 		if (!frame) {
@@ -286,7 +295,7 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 	stack_finish(resolver, stack);
 }
 
-/* The first of the queue, NULL for none; with the lock held. */
+/* Takes the first item off the queue; NULL if it is empty. With the lock held. */
 static struct item *resolver_take(struct resolver *resolver)
 {
 	struct item *item = resolver->first;
@@ -307,7 +316,7 @@ static struct item *resolver_take(struct resolver *resolver)
 	return item;
 }
 
-/* Of what is kept for the windows that refer to it. */
+/* Memory of the stacks and the exited processes, which are kept for windows. */
 static size_t referred_bytes(struct resolver *resolver)
 {
 	return stack_table_bytes(resolver->stacks) + process_table_dead_bytes(resolver->processes);
@@ -381,7 +390,7 @@ struct resolver *resolver_free(struct resolver *resolver)
 	return NULL;
 }
 
-/* Counts what comes in or is turned away; with the lock held. */
+/* Counts the item as queued; -ENOBUFS if the queue is full. With the lock held. */
 static int resolver_admit(struct resolver *resolver, const struct item *item)
 {
 	struct resolver_stats *stats = &resolver->stats;

@@ -16,8 +16,8 @@ struct frame_key {
 	uint64_t file_id;
 	uint64_t file_offset;
 	uint64_t kind;
-	uint64_t name;	 /* a hash of it, 0 for none: what names a file may be found later */
-	uint64_t module; /* likewise: equal files at two paths are mapped by one of them */
+	uint64_t name;	 /* a hash of the name, or 0: names of a file may be found later */
+	uint64_t module; /* a hash of the path, or 0: equal files may have two paths */
 };
 
 struct frame_entry {
@@ -32,7 +32,7 @@ struct stack_entry {
 	UT_hash_handle hh;	  /* stack_table.stacks, by stack.raw_id */
 };
 
-/* When old stacks gave little room it is not tried again for this long: it takes milliseconds. */
+/* If relief freed little memory, it is not tried again for this long: it takes milliseconds. */
 #define RELIEVE_EVERY_NS (100 * NS_PER_MS)
 
 enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
@@ -40,20 +40,20 @@ enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 struct stack_table {
 	pthread_mutex_t lock;
 	struct stack_entry *stacks;
-	struct stack_entry *dropped; /* in no table any more, but somebody holds them */
+	struct stack_entry *dropped; /* out of the table, but still referenced */
 	struct frame_entry *frames;
-	struct stack pseudo[PSEUDOS];
+	struct stack pseudo[PSEUDOS]; /* by stack_reason, and those of lost stacks */
 	size_t bytes;
 	size_t max_bytes;
 	void (*relieve)(void *userdata);
 	void *relieve_data;
-	int64_t relieve_after_ns;
+	int64_t relieve_after_ns; /* when relief may be tried again */
 	uint64_t ambiguous;
 	uint64_t unknown;
 	uint64_t full;
 };
 
-/* What this thread asked for in vain: one table serves all sessions, whose drains are threads. */
+/* Unknown ids that this thread asked for, so that each drain knows the losses of its session. */
 static _Thread_local uint64_t unknown_here;
 
 static const struct {
@@ -178,7 +178,7 @@ void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *use
 	table->relieve_data = userdata;
 }
 
-/* Of the dropped ones those that nobody references; all of them at the end. */
+/* Frees dropped stacks that are no longer referenced; is_end: all of them. With the lock held. */
 static void dropped_sweep(struct stack_table *table, bool is_end)
 {
 	struct stack_entry **at = &table->dropped, *entry;
@@ -261,7 +261,7 @@ static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
 	return entry;
 }
 
-/* Two different stacks with one id: neither may be trusted under it. */
+/* Marks the stack as ambiguous if it differs: two stacks have one id, which then means neither. */
 static void stack_compare(struct stack_table *table, struct stack *stack, struct process *process,
 			  const uint64_t *ip, size_t n)
 {
@@ -273,7 +273,7 @@ static void stack_compare(struct stack_table *table, struct stack *stack, struct
 	stack->flags |= STACK_IS_AMBIGUOUS;
 }
 
-/* Of those that nobody references; with the lock held. */
+/* Drops stacks without references, as stack_table_sweep(). With the lock held. */
 static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t cut_ns)
 {
 	struct stack_entry *entry, *next;
@@ -286,7 +286,7 @@ static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t c
 	dropped_sweep(table, false);
 }
 
-/* Old windows go before new stacks are turned away. Lets the lock go meanwhile. */
+/* Has old windows dropped, so that no stack must be rejected. Releases the lock meanwhile. */
 static void room_make(struct stack_table *table)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -329,7 +329,10 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 	return entry ? &entry->stack : NULL;
 }
 
-/* Another session's ring brought it meanwhile, and nobody will name it: it is one that was lost. */
+/*
+ * Turns a stack that will never be resolved into a lost one, for another session whose ring brought
+ * it meanwhile.
+ */
 static void stack_lose(struct stack_table *table, struct stack_entry *entry)
 {
 	struct stack *stack = &entry->stack;
@@ -444,7 +447,6 @@ struct frame *stack_table_frame(struct stack_table *table, const struct symbol *
 	return entry ? &entry->frame : NULL;
 }
 
-/* The table's own reference keeps the stacks of recent windows from being resolved again. */
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns)
 {
 	int64_t oldest = clock_ns(CLOCK_MONOTONIC) - keep_ns;
@@ -490,7 +492,7 @@ struct stack *stack_ref(struct stack *stack)
 	return stack;
 }
 
-/* Never the last one: that is the table's. */
+/* Never frees the stack: the last reference is the table's. */
 struct stack *stack_unref(struct stack *stack)
 {
 	if (stack)

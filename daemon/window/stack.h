@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_WINDOW_STACK_H
 
 /*
- * Stacks and frames, each kept once: in come raw addresses with the id BPF gave them, out come
- * refcounted stacks whose frames the resolver names while the names are true. The table is owned
- * by the recorder; its functions may be called from any thread, a resolved stack is immutable.
+ * The table of stacks and frames, each of which is kept once. Stacks are added as raw addresses
+ * with the id that the BPF programs gave them; the resolver adds their frames, with names, soon
+ * after, while the process still has the same files mapped. Stacks are refcounted, and immutable
+ * once resolved. The table is owned by the recorder; any thread.
  */
 
 #include <stdbool.h>
@@ -16,55 +17,55 @@
 #include "daemon/symbol/symbol.h"
 
 struct frame {
-	uint64_t file_id;
+	uint64_t file_id; /* as in struct symbol */
 	uint64_t file_offset;
-	uint64_t name_offset;
-	char *name;   /* NULL: unknown */
-	char *module; /* NULL: unknown */
+	uint64_t name_offset; /* from the start of the function */
+	char *name;	      /* NULL: unknown */
+	char *module;	      /* NULL: unknown */
 	enum frame_kind kind;
-	unsigned int refs; /* of stacks; guarded by the table */
+	unsigned int refs; /* the number of stacks that have it; guarded by the table's lock */
 };
 
-/* Kept on disk: a bit that was used is never given another meaning; the same for frame_kind. */
+/* On disk these bits, as enum frame_kind, keep their meaning for ever: new ones get new bits. */
 enum stack_flags {
-	STACK_IS_TRUNCATED = 1 << 0, /* deeper than what is taken */
+	STACK_IS_TRUNCATED = 1 << 0, /* deeper than STACK_DEPTH */
 	STACK_IS_FRAME_POINTERS =
-		1 << 1,		     /* walked by frame pointers: may end early or skip callers */
-	STACK_IS_LOST = 1 << 2,	     /* its frames never arrived */
-	STACK_IS_AMBIGUOUS = 1 << 3, /* two stacks claimed this id */
-	STACK_IS_FAULT = 1 << 4,     /* could not be read, or not to its end */
-	STACK_IS_NEW_THREAD = 1 << 5,
-	STACK_IS_NO_HOOK = 1 << 6, /* the hook that takes stacks did not run */
-	STACK_IS_UNREAD = 1 << 7,  /* open wait: the user part is not read */
-	/* Why a user stack ends before the thread's first function: */
-	STACK_IS_NO_TABLE = 1 << 16,   /* the rows of a file were not loaded */
-	STACK_IS_NO_MAPPING = 1 << 17, /* an address in nothing known to be mapped */
-	STACK_IS_NO_ROW = 1 << 18,     /* no row says how to go on */
+		1 << 1,		      /* walked by frame pointers: may end early or skip callers */
+	STACK_IS_LOST = 1 << 2,	      /* its frames never arrived */
+	STACK_IS_AMBIGUOUS = 1 << 3,  /* two stacks claimed this id */
+	STACK_IS_FAULT = 1 << 4,      /* its memory could not be read, or not to its end */
+	STACK_IS_NEW_THREAD = 1 << 5, /* the thread has not run yet */
+	STACK_IS_NO_HOOK = 1 << 6,    /* the program that takes stacks did not run */
+	STACK_IS_UNREAD = 1 << 7,     /* an open wait whose user stack was not read */
+	/* The reason why a user stack ends before the thread's first function: */
+	STACK_IS_NO_TABLE = 1 << 16,   /* the unwind rows of a file were not loaded */
+	STACK_IS_NO_MAPPING = 1 << 17, /* an address is in no known mapping */
+	STACK_IS_NO_ROW = 1 << 18,     /* no unwind row covers an address */
 };
 
 struct stack {
-	uint64_t raw_id;
-	uint64_t id; /* over the identity and offset of every frame: equal across processes */
+	uint64_t raw_id; /* as the BPF programs hash it; the key in the table */
+	uint64_t id;	 /* see stack_id_of() */
 	/*
-	 * As id, but without the scheduler's own frames at the leaf, which the kernel leaves out of
-	 * the stack of a thread that is still asleep: one place is one row, ended or not.
+	 * The id without the scheduler's own frames at the leaf. The kernel leaves these out of the
+	 * stack of a thread that is still asleep, so a wait has one place_id, ended or not.
 	 */
 	uint64_t place_id;
-	uint64_t functions_id;	 /* as id, with where a frame's function begins for where it is */
+	uint64_t functions_id;	 /* see stack_functions_id_of() */
 	struct process *process; /* NULL: a kernel stack */
-	uint64_t mappings;	 /* of the process, as in record_stack */
+	uint64_t mappings;	 /* what the process had mapped, as in struct record_stack */
 	_Atomic unsigned int flags;
-	_Atomic bool is_resolved; /* set last: then n_frames and frames[] are there to read */
-	bool is_idle;		  /* a wait that nobody minds, by its functions */
+	_Atomic bool is_resolved; /* set last: from then on n_frames and frames[] may be read */
+	bool is_idle; /* its functions show a wait for work, see [idle] in the settings */
 	_Atomic unsigned int refs;
-	int64_t seen_ns;
+	int64_t seen_ns; /* when it was last put or got */
 	size_t n_raw;
-	size_t n_frames; /* after the tracer's own frames are dropped */
+	size_t n_frames; /* without the frames of tracing itself */
 	struct frame **frames;
-	uint64_t *ip; /* n_raw addresses; those of frames are the last n_frames */
+	uint64_t *ip; /* n_raw addresses; the last n_frames of them are those of frames[] */
 };
 
-/* What tells places apart; an id that two stacks claimed stands for no place but its own. */
+/* The id by which rows are grouped: stacks with an ambiguous id are a group of their own each. */
 static inline uint64_t stack_place(const struct stack *stack)
 {
 	if (!stack)
@@ -72,6 +73,7 @@ static inline uint64_t stack_place(const struct stack *stack)
 	return stack->flags & STACK_IS_AMBIGUOUS ? stack->raw_id : stack->place_id;
 }
 
+/* The id by which rows are grouped by function. 0 for NULL. */
 static inline uint64_t stack_functions(const struct stack *stack)
 {
 	if (!stack)
@@ -84,68 +86,69 @@ struct stack_table;
 struct stack_table_stats {
 	size_t stacks;
 	size_t frames;
-	size_t bytes;	    /* of stacks, frames and their names */
-	uint64_t ambiguous; /* ids claimed by two stacks */
+	size_t bytes;	    /* memory of stacks, frames and their names */
+	uint64_t ambiguous; /* ids that two different stacks have */
 	uint64_t unknown;   /* ids whose frames never arrived */
-	uint64_t full;	    /* stacks turned away at max_bytes; their ids are unknown */
+	uint64_t full;	    /* stacks rejected at max_bytes; their ids are unknown */
 };
 
 /*
- * Above half of max_bytes only stacks that somebody references stay, at max_bytes new ones are
- * turned away.
+ * Makes an empty table. Above half of max_bytes, a sweep leaves only stacks that are referenced; at
+ * max_bytes new stacks are rejected. 0, or -ENOMEM.
  */
 int stack_table_new(size_t max_bytes, struct stack_table **out);
 
-/* Another limit, from the next stack on. */
+/* Changes the limit, from the next stack on. */
 void stack_table_set_max(struct stack_table *table, size_t max_bytes);
 
 /*
- * Before new ones are turned away, relieve is called: it gives up references to old ones. On the
- * thread that puts. To be set before any stack is put.
+ * Sets a function that is called before a stack is rejected, on the thread that puts it, to give up
+ * references to old stacks. Must be set before any stack is put.
  */
 void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *userdata),
 			    void *userdata);
 struct stack_table *stack_table_free(struct stack_table *table);
 
 /*
- * Adds what the ring brought, or finds it again: *is_new_out tells whether it must be resolved.
- * Takes a reference to process (may be NULL). Returns the stack with a reference for the caller,
- * NULL when out of memory or room.
+ * Adds a stack that the ring brought, or finds it again. *is_new_out: it was added, and must be
+ * resolved. Takes a reference to process, which is NULL for a kernel stack. Returns the stack with
+ * a reference for the caller; NULL when out of memory or over max_bytes.
  */
 struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
 			      const uint64_t *ip, size_t n, bool *is_new_out);
 
 /*
- * Takes out a stack that was just put and is new, with the reference of who put it. Whoever was
- * given it meanwhile has a stack that was lost.
+ * Takes a new stack out of the table again, with the caller's reference, because it cannot be
+ * resolved. For those who got it meanwhile it becomes a stack that was lost.
  */
 void stack_table_drop(struct stack_table *table, struct stack *stack);
 
 /*
- * The stack of an id, with a reference for the caller; for an id that is a reason, or whose
- * frames never arrived, a stack with one pseudo frame and a flag. NULL for STACK_NONE.
+ * Returns the stack of an id, with a reference for the caller. For an id that is a reason (see enum
+ * stack_reason), or whose frames never arrived, that is a stack with one pseudo frame and a flag.
+ * NULL for STACK_NONE.
  */
 struct stack *stack_table_get(struct stack_table *table, uint64_t raw_id, bool is_user);
 
 /*
- * The one frame of this identity; symbol's strings are copied. Owned by the stack it goes to. NULL
- * when out of memory.
+ * Finds the frame of a symbol or adds it, copying its strings. The caller must add it to a stack,
+ * which owns it from then on. NULL when out of memory.
  */
 struct frame *stack_table_frame(struct stack_table *table, const struct symbol *symbol);
 
 /*
- * Drops stacks that nobody references and that were not seen for keep_ns, or when short of room.
- * Not those seen since cut_ns, CLOCK_MONOTONIC: the open window will want them, and they come only
- * once.
+ * Drops stacks without references that have not been seen for keep_ns, or at any age above half of
+ * max_bytes. Keeps those seen since cut_ns, CLOCK_MONOTONIC: the open window will want them, and
+ * programs send a stack once per window.
  */
 void stack_table_sweep(struct stack_table *table, int64_t keep_ns, int64_t cut_ns);
 
 void stack_table_stats(struct stack_table *table, struct stack_table_stats *out);
 
-/* Of the unknown ids in the stats those that the calling thread asked for. */
+/* The number of unknown ids, as in the stats, that the calling thread has asked for. */
 uint64_t stack_unknown_here(void);
 
-/* As in the stats: what to add to what windows hold. */
+/* The bytes of the stats, at less cost. */
 size_t stack_table_bytes(struct stack_table *table);
 
 struct stack *stack_ref(struct stack *stack);

@@ -34,7 +34,7 @@ uint64_t stack_id_of(struct frame *const *frames, size_t n)
 	return id_of_hash(h);
 }
 
-/* Those that are no code have no place, but a name. */
+/* The start of the frame's function. A pseudo frame is no code and has none: a hash of its name. */
 static uint64_t function_start(const struct frame *frame)
 {
 	if (frame->kind == FRAME_PSEUDO)

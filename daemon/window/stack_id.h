@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_WINDOW_STACK_ID_H
 
 /*
- * What tells stacks apart: frames in, from the leaf on, a number out, the same in every process and
- * after every start; never one of the ids of stacks that are none. Pure; any thread.
+ * Ids of stacks: a hash over a stack's frames, from the leaf on. Equal stacks have the same id in
+ * every process and after every start of the daemon. It is never below STACK_ID_FIRST, as those ids
+ * say why there is no stack. Pure functions; any thread.
  */
 
 #include <stddef.h>
@@ -12,9 +13,9 @@
 
 #include "daemon/window/stack.h"
 
-/* By the place of each frame. */
+/* Over the exact address of each frame within its file. */
 uint64_t stack_id_of(struct frame *const *frames, size_t n);
-/* By the function that each frame is in, wherever in it. */
+/* Over the start of each frame's function: equal for all addresses within the same functions. */
 uint64_t stack_functions_id_of(struct frame *const *frames, size_t n);
 
 #endif

@@ -86,7 +86,7 @@ struct window *window_unref(struct window *window)
 
 /*
  * Appends a zeroed member to an array, and returns it; NULL when out of memory. The capacity
- * doubles whenever n is a power of two, so a window needs not keep it. Not for sealed windows.
+ * doubles whenever n is a power of two, so no window has to store it.
  */
 static void *member_add(void **array, size_t *n, size_t size)
 {
