@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_BASE_HASH_H
 
 /*
- * 64-bit hashes that are stored and compared across restarts: bytes in, number out. The function
- * must never change, or stored stacks stop matching. Header only, no state.
+ * 64-bit hashes of bytes that are stored and compared across restarts. The function must never
+ * change, or stored stacks stop matching. Header only, no state.
  */
 
 #include <stddef.h>
@@ -13,7 +13,9 @@
 
 #define HASH64_SEED UINT64_C(0xcbf29ce484222325)
 
-/* FNV-1a with a finishing mix; pass an earlier result as seed to go on. Never 0. */
+/*
+ * FNV-1a with a finishing mix. Pass an earlier result as seed to continue a hash. Never returns 0.
+ */
 static inline uint64_t hash64(uint64_t seed, const void *data, size_t n)
 {
 	const unsigned char *bytes = data;

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_BASE_HASH_TABLE_H
 
 /*
- * uthash as it is used here: in come entries with keys of whole 64-bit words. Want of memory does
- * not end the program: an entry that could not be added says so. Header only, no state.
+ * uthash for keys that consist of whole 64-bit words. Running out of memory does not end the
+ * program: HASH_HAS() says whether an entry was added. Header only, no state.
  */
 
 #include <stdbool.h>
@@ -23,9 +23,9 @@ static inline unsigned int hash_words(const void *key, size_t size)
 		h ^= h >> 32;
 	}
 	/*
-	 * Again: numbers given in turn, as threads have them, are spread too evenly by one round,
-	 * in steps that meet. A table of 60,000 grew to 16 million places before no chain was too
-	 * long.
+	 * Mix once more: numbers given one after another, like thread ids, are spread too evenly by
+	 * one round, in steps that coincide. A table of 60,000 entries grew to 16 million buckets
+	 * before no chain was too long.
 	 */
 	h *= UINT64_C(0xd6e8feb86659fd93);
 	h ^= h >> 32;
@@ -38,13 +38,14 @@ static inline unsigned int hash_words(const void *key, size_t size)
 #include <uthash.h>
 
 /*
- * How long a chain may be before there are more buckets. Each step along one is most often a wait
- * for memory: merging took a tenth less than with uthash's 10; with 2, tables grow out of bounds.
+ * The longest chain before the table gets more buckets. Each step along a chain is mostly a cache
+ * miss: merging windows took a tenth less time than with uthash's 10. With 2, tables grow out of
+ * bounds.
  */
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH 5U
 
-/* Whether the HASH_ADD before this found memory; if not, the entry is in no table. */
+/* True if the HASH_ADD before this found memory; if not, the entry is in no table. */
 #define HASH_HAS(entry) ((entry)->hh.tbl != NULL)
 
 #endif

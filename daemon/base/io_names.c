@@ -33,7 +33,7 @@ static const char *const ops[IO_OPS] = {
 #undef X
 };
 
-/* include/uapi/linux/magic.h, and those that file systems keep to themselves. */
+/* From include/uapi/linux/magic.h; some file systems define theirs elsewhere. */
 static const struct {
 	uint32_t magic;
 	const char *name;
@@ -136,7 +136,10 @@ bool io_device_is(const char *device, const char *disk)
 	device += n;
 	if (*device == '\0')
 		return true;
-	/* A name that ends in a digit has its parts behind a p: nvme0n1p2, loop0p1. */
+	/*
+	 * Where the name of the disk ends in a digit, a p is before the number of a partition:
+	 * nvme0n1p2.
+	 */
 	if (isdigit((unsigned char)disk[n - 1]) && *device++ != 'p')
 		return false;
 	return *device && strspn(device, "0123456789") == strlen(device);

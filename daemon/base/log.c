@@ -17,13 +17,16 @@
 
 #include "common/base.h"
 
-/* Longer messages are cut and end in "..."; what is logged here is one line for a person. */
+/* Longer messages are truncated and end in "...". */
 #define LOG_TEXT_MAX 2048
 
 static atomic_bool to_journal;
 static atomic_int shown_priority = LOG_INFO;
 
-/* systemd sets JOURNAL_STREAM=DEV:INODE; a redirected stderr no longer matches it. */
+/*
+ * systemd sets JOURNAL_STREAM=DEV:INODE of the stderr that it gives; a redirected one does not
+ * match.
+ */
 static bool stderr_is_journal(void)
 {
 	const char *value = getenv("JOURNAL_STREAM");
@@ -52,7 +55,10 @@ void log_setup(enum log_target target, int max_priority)
 	atomic_store(&shown_priority, max_priority);
 }
 
-/* Texts quote names from outside: none of them may start a line or move a terminal's cursor. */
+/*
+ * Replaces control characters: messages quote names from outside, which must not start a new line
+ * or move the cursor of a terminal.
+ */
 static void text_clean(char *text)
 {
 	for (; *text; text++)
@@ -74,7 +80,9 @@ static void write_stderr(int priority, char *text)
 	line[1] = (struct iovec){ (void *)(uintptr_t)level, strlen(level) };
 	line[2] = (struct iovec){ text, strlen(text) };
 	line[3] = (struct iovec){ (void *)(uintptr_t) "\n", 1 };
-	/* One system call, so that lines of two threads do not mix. Nowhere to report a failure. */
+	/*
+	 * One system call, so that lines of two threads do not mix. A failure cannot be reported.
+	 */
 	(void)!writev(STDERR_FILENO, line, ARRAY_SIZE(line));
 }
 
@@ -83,7 +91,7 @@ static struct iovec field_of(const char *text)
 	return (struct iovec){ (void *)(uintptr_t)text, strlen(text) };
 }
 
-/* 0, or what the journal said. */
+/* Returns 0 or the negative errno of sd_journal_sendv(). */
 static int write_journal(int priority, const char *text, const char *id, const char *const *fields)
 {
 	char message[LOG_TEXT_MAX + 16], level[16], message_id[64];

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_BASE_LOG_H
 
 /*
- * Messages of the daemon: in go a priority and text, out goes a record to the journal (when
- * stderr is connected to it) or a line to stderr. Stateless for the caller; any thread.
+ * Logs messages of the daemon: to the journal when stderr is connected to it, else as lines on
+ * stderr. Any thread.
  */
 
 #include <stdbool.h>
@@ -12,12 +12,14 @@
 
 enum log_target { LOG_TARGET_AUTO, LOG_TARGET_STDERR, LOG_TARGET_JOURNAL };
 
-/* Chooses where messages go and the least urgent priority (LOG_ERR..LOG_DEBUG) that is shown. */
+/* Sets where messages go, and the least urgent priority (LOG_ERR..LOG_DEBUG) that is shown. */
 void log_setup(enum log_target target, int max_priority);
 
 void log_msg(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Changes of state, which a journal is searched for: MESSAGE_ID= of stackd(8). */
+/*
+ * Values of MESSAGE_ID= for changes of state, by which the journal can be searched; see stackd(8).
+ */
 #define LOG_ID_RECORDING "f4b95029720840e3a25f77edd94f3998"
 #define LOG_ID_PROBE_OFF "15c5cd289d1d4f9b9ccc8e2c1a99951d"
 #define LOG_ID_STOPPING	 "451f36ee4c4944dcad8501a09dea6dc6"
@@ -26,8 +28,8 @@ void log_msg(int priority, const char *format, ...) __attribute__((format(printf
 enum { LOG_MAX_FIELDS = 8 };
 
 /*
- * As log_msg(), and in the journal with a MESSAGE_ID and fields of its own: strings "NAME=value",
- * ended by NULL, LOG_MAX_FIELDS at most; id and fields may be NULL.
+ * Logs a message. In the journal it has a MESSAGE_ID and further fields: strings "NAME=value",
+ * ended by NULL, LOG_MAX_FIELDS at most. id and fields may be NULL.
  */
 void log_event(int priority, const char *id, const char *const *fields, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -19,7 +19,7 @@ static void notify_send(const char *state)
 	int r = sd_notify(0, state);
 
 	if (r < 0)
-		log_err(r, "tell the service manager %s", state);
+		log_err(r, "notify the service manager of %s", state);
 }
 
 void notify_ready(void)
@@ -43,7 +43,7 @@ void notify_reloading(void)
 {
 	char state[64];
 
-	/* Type=notify-reload wants the time, so that it can tell this reload from an older one. */
+	/* Type=notify-reload needs the time, to distinguish this reload from an earlier one. */
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
 		 clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
 	notify_send(state);

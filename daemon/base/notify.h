@@ -3,9 +3,8 @@
 #define STACKD_DAEMON_BASE_NOTIFY_H
 
 /*
- * What the service manager is told, and what it hands over: state changes go out through
- * NOTIFY_SOCKET, the number of sockets it passed comes in. Nothing happens where the daemon was
- * not started by one. No state; any thread.
+ * Talks to the service manager: reports state changes through NOTIFY_SOCKET and takes the sockets
+ * that it passes. Does nothing if no service manager has started the daemon. No state; any thread.
  */
 
 #include <stdint.h>
@@ -13,26 +12,28 @@
 /* The first descriptor that a service manager passes; the others follow it. */
 #define NOTIFY_FDS_START 3
 
-/* Attached and listening (again, after a reload). */
+/* Reports that the daemon is attached and listening, at the start and after a reload. */
 void notify_ready(void);
 
-/* The line shown by `systemctl status`. */
+/* Sets the line shown by `systemctl status`. */
 void notify_status(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void notify_reloading(void);
 void notify_stopping(void);
 
-/* Sign of life; due at least every notify_watchdog_ns(). */
+/* Reports that the daemon is alive; due at least every notify_watchdog_ns(). */
 void notify_watchdog(void);
 
-/* The interval in ns after which the manager takes the daemon for dead; 0 where it does not watch.
+/*
+ * Returns the interval in ns after which the manager takes the daemon for dead; 0 where it does not
+ * watch it.
  */
 int64_t notify_watchdog_ns(void);
 
 /*
- * How many descriptors were passed, from NOTIFY_FDS_START on; 0 where none, negative errno when
- * what the manager said makes no sense. They are made close-on-exec and the variables that announce
- * them are removed, so a second call gives 0.
+ * Returns how many descriptors were passed, numbered from NOTIFY_FDS_START on, or a negative errno
+ * when the variables that announce them make no sense. Makes them close-on-exec and removes the
+ * variables, so a second call returns 0.
  */
 int notify_listen_fds(void);
 

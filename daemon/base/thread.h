@@ -2,16 +2,17 @@
 #ifndef STACKD_DAEMON_BASE_THREAD_H
 #define STACKD_DAEMON_BASE_THREAD_H
 
-/* How a thread is scheduled: nothing goes in, the thread that calls is another one after. */
+/* The scheduling priority of a thread. Header only, no state. */
 
 #include <sys/resource.h>
 
-/* So many steps of niceness before the rest of the daemon. */
+/* How many nice levels an urgent thread is above the rest of the daemon. */
 enum { THREAD_URGENCY = 5 };
 
 /*
- * For threads that do a little and soon, or it is too late: rings fill, processes are gone. Where
- * it is refused (it takes CAP_SYS_NICE or RLIMIT_NICE) the thread is as urgent as any.
+ * Raises the priority of the calling thread, for threads that do little work but must do it soon:
+ * rings fill up, and processes exit. Where that is not permitted (without CAP_SYS_NICE or
+ * RLIMIT_NICE), nothing changes.
  */
 static inline void thread_set_urgent(void)
 {

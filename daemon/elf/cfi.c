@@ -169,9 +169,9 @@ static void augmentation_read(struct cursor *c, const char *letters, struct cfi_
 		case 'S':
 			cie->is_signal = true;
 			break;
-		case 'B': /* arm64's pointer authentication */
+		case 'B': /* pointer authentication on arm64: no data */
 			break;
-		default: /* what it has is not known, how long it is was said */
+		default: /* unknown: the length given before lets the caller skip it */
 			return;
 		}
 	}

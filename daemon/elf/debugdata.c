@@ -13,10 +13,11 @@
 #include "daemon/elf/handle.h"
 
 #define PACKED_BYTES_MAX   (16 * 1024 * 1024)
-#define UNPACKED_BYTES_MAX (32 * 1024 * 1024) /* a few bytes can stand for gigabytes */
+#define UNPACKED_BYTES_MAX (32 * 1024 * 1024) /* a few packed bytes can stand for gigabytes */
 #define UNPACKED_BYTES_MIN (256 * 1024)
-#define DECODER_BYTES_MAX  (72 * 1024 * 1024) /* xz -9 needs 65 MiB, what is shipped 9 */
-#define SECTIONS_MAX	   65536
+#define DECODER_BYTES_MAX \
+	(72 * 1024 * 1024) /* xz -9 needs 65 MiB, the files that distributions ship 9 */
+#define SECTIONS_MAX 65536
 
 static Elf_Data *packed_find(Elf *elf)
 {

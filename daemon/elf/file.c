@@ -12,19 +12,22 @@
 #include "common/base.h"
 #include "daemon/elf/handle.h"
 
-#define NOTES_BYTES_MAX	    (64 * 1024) /* of one segment; real ones have some hundred */
+#define NOTES_BYTES_MAX	    (64 * 1024) /* of one segment; real notes have a few hundred */
 #define SECTIONS_MAX	    65536
 #define DEBUGLINK_BYTES_MAX 4096
 #define PAGE_BYTES	    4096
 
-/* libelf reads with pread(), not by mapping: a file cut short must be an error, not SIGBUS. */
+/*
+ * libelf reads the file by pread() and does not map it: a file that is truncated meanwhile gives an
+ * error, not SIGBUS.
+ */
 Elf *elf_handle_open(const struct elf_source *source)
 {
 	Elf *elf;
 
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return NULL;
-	if (source->image) /* libelf writes to it only when told to, which nobody does */
+	if (source->image) /* libelf would write to it only for elf_update() */
 		elf = elf_memory((char *)(uintptr_t)source->image, source->image_size);
 	else
 		elf = elf_begin(source->fd, ELF_C_READ, NULL);
@@ -66,7 +69,10 @@ static void notes_read(Elf *elf, const GElf_Phdr *phdr, struct elf_file *file)
 	}
 }
 
-/* A file name, zeros up to a multiple of four, the checksum of the file of that name. */
+/*
+ * Reads .gnu_debuglink: a file name, zeros up to a multiple of four, then the checksum of that
+ * file.
+ */
 static void debuglink_read(Elf_Scn *section, struct elf_file *file)
 {
 	Elf_Data *data = elf_rawdata(section, NULL);
@@ -85,8 +91,7 @@ static void debuglink_read(Elf_Scn *section, struct elf_file *file)
 	memcpy(&file->debug_crc, name + at, sizeof(file->debug_crc));
 }
 
-/* Sections are of no use to who runs the file: where they are broken, names are all that is lost.
- */
+/* Programs run without sections, so broken ones are no error: only names are lost. */
 static void sections_read(Elf *elf, struct elf_file *file)
 {
 	Elf_Scn *section = NULL;
@@ -158,8 +163,8 @@ void elf_file_fini(struct elf_file *file)
 }
 
 /*
- * Mappings begin at whole pages, so two segments may share a page of the file: one that is
- * executable is the one meant, for we are asked about code.
+ * Mappings begin at whole pages, so two segments may share a page of the file. The executable one
+ * is asked for first, because the addresses are of code.
  */
 static bool segment_find(const struct elf_file *file, uint64_t offset, bool is_exec,
 			 uint64_t *address_out)

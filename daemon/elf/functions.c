@@ -12,7 +12,8 @@
 enum { SYMBOLS_MAX = 4 << 20 };
 
 struct walk {
-	const struct elf_file *file; /* whose code it is, whatever file the names are in */
+	const struct elf_file
+		*file; /* the file with the code; the names may come from its debug file */
 	elf_function_fn function_fn;
 	void *context;
 };

@@ -13,10 +13,13 @@
 #define TABLE_BYTES_MAX	     (128 * 1024 * 1024)
 #define SECTIONS_MAX	     65536
 #define ALIGNMENT	     8
-#define TABLES_MAX	     4 /* that seem to be some, among other data */
+#define TABLES_MAX	     4 /* candidates that are tried where other data surrounds the table */
 #define START_NAME	     "_rt0_amd64_linux"
 
-/* Go 1.18 and later, src/runtime/symtab.go: pcHeader. Offsets are from its own start. */
+/*
+ * The header of the table since Go 1.18, see pcHeader in src/runtime/symtab.go. Offsets count from
+ * the header.
+ */
 struct header {
 	uint32_t magic;
 	uint8_t zeros[2], min_lc, pointer_size;
@@ -24,25 +27,25 @@ struct header {
 	uint64_t names, units, files, pcs, functions;
 };
 
-/* Where a function starts, and what is known of it; behind the last one is where that ends. */
-struct place {
+/* An entry of the list of functions. Behind the last one is the end of its function. */
+struct table_entry {
 	uint32_t start;	 /* from the start of all code */
-	uint32_t offset; /* from the first place */
+	uint32_t offset; /* of its struct function, from the start of this list */
 };
 
-/* src/runtime/runtime2.go: _func. */
+/* A function, see _func in src/runtime/runtime2.go. */
 struct function {
 	uint32_t start;
 	int32_t name;
 	uint32_t arguments, deferred;
 	uint32_t steps; /* from the start of all steps */
 	uint32_t files, lines, n_pcs, unit;
-	uint8_t tail[5]; /* number, flags; from 1.20 on a word before them */
+	uint8_t tail[5]; /* funcID, then flags; since Go 1.20 a word before both */
 };
 
 enum { FLAGS_1_18 = 1, FLAG_FIRST = 1, FLAG_WRITES_SP = 2 };
 
-static bool part_read(const struct go_pclntab *go, uint64_t offset, void *out, size_t size)
+static bool bytes_read(const struct go_pclntab *go, uint64_t offset, void *out, size_t size)
 {
 	if (offset > go->size || size > go->size - offset)
 		return false;
@@ -50,7 +53,9 @@ static bool part_read(const struct go_pclntab *go, uint64_t offset, void *out, s
 	return true;
 }
 
-/* 0 beyond the table, whose names are not empty. */
+/*
+ * Returns the length of a name, 0 if it lies outside the table; names in the table are not empty.
+ */
 static size_t name_size(const struct go_pclntab *go, int32_t offset, const char **out)
 {
 	uint64_t at = go->names + (uint64_t)offset;
@@ -64,42 +69,42 @@ static size_t name_size(const struct go_pclntab *go, int32_t offset, const char 
 	return n == room ? 0 : n;
 }
 
-/* The flags are behind the number, which from 1.20 on has the line of the start before it. */
+/* Returns the flags. They follow funcID, which since Go 1.20 follows the line of the start. */
 static uint8_t flags_of(const struct go_pclntab *go, uint64_t at)
 {
 	uint8_t flags = 0;
 
 	at += offsetof(struct function, tail) + FLAGS_1_18 + (go->is_1_20 ? sizeof(uint32_t) : 0);
-	return part_read(go, at, &flags, 1) ? flags : 0;
+	return bytes_read(go, at, &flags, 1) ? flags : 0;
 }
 
 bool go_pclntab_function(const struct go_pclntab *go, uint64_t i, struct go_function *out)
 {
-	uint64_t at = go->functions + i * sizeof(struct place);
+	uint64_t at = go->functions + i * sizeof(struct table_entry);
 	struct go_function found = { 0 };
 	struct function function;
-	struct place place;
+	struct table_entry entry;
 	uint32_t end;
 	uint8_t flags;
 
-	if (!part_read(go, at, &place, sizeof(place)) ||
-	    !part_read(go, at + sizeof(place), &end, sizeof(end)) ||
-	    !part_read(go, go->functions + place.offset, &function,
-		       offsetof(struct function, tail)) ||
-	    function.start != place.start || end <= place.start)
+	if (!bytes_read(go, at, &entry, sizeof(entry)) ||
+	    !bytes_read(go, at + sizeof(entry), &end, sizeof(end)) ||
+	    !bytes_read(go, go->functions + entry.offset, &function,
+			offsetof(struct function, tail)) ||
+	    function.start != entry.start || end <= entry.start)
 		return false;
-	found.start = go->base + place.start;
+	found.start = go->base + entry.start;
 	found.end = go->base + end;
 	found.steps = function.steps;
 	found.name_size = name_size(go, function.name, &found.name);
-	flags = flags_of(go, go->functions + place.offset);
+	flags = flags_of(go, go->functions + entry.offset);
 	found.is_first = flags & FLAG_FIRST;
 	found.writes_sp = flags & FLAG_WRITES_SP;
 	*out = found;
 	return found.name_size > 0 && found.end > found.start;
 }
 
-/* At most 32 bits are of use. False beyond the table, or where there are more. */
+/* Reads a varint of 32 bits at most. False beyond the end of the table, or where it is longer. */
 static bool varint_read(const struct go_pclntab *go, uint64_t *at, uint32_t *out)
 {
 	uint32_t value = 0;
@@ -116,7 +121,10 @@ static bool varint_read(const struct go_pclntab *go, uint64_t *at, uint32_t *out
 	return false;
 }
 
-/* Pairs: how the depth changes, zigzag, and for how many bytes it then stays. 0 ends them. */
+/*
+ * The steps are pairs of varints: the change of the depth in zigzag encoding, and for how many
+ * bytes of code the new depth holds. A change of 0 ends the list.
+ */
 int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *function,
 		     uint64_t *budget, go_step_fn callback, void *userdata)
 {
@@ -150,7 +158,10 @@ int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *func
 	return r;
 }
 
-/* What the dynamic linker would write at an address of a file that may be loaded anywhere; 0. */
+/*
+ * Returns what the dynamic linker would write to an address of a position-independent file, 0 where
+ * nothing.
+ */
 static uint64_t relocated(Elf *elf, uint64_t address)
 {
 	Elf_Scn *section = NULL;
@@ -173,9 +184,9 @@ static uint64_t relocated(Elf *elf, uint64_t address)
 }
 
 /*
- * Where the file says so; in one that may be loaded anywhere a relocation does, up to Go 1.25. Else
- * it is the start of .text, if that makes the program's first function start where the program
- * does.
+ * Finds the start of the code. The table says it, in a position-independent file by a relocation,
+ * up to Go 1.25. Otherwise the start of .text is tried: it is right if the function at the
+ * program's entry then has the name that Go gives it.
  */
 static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct go_pclntab *go)
 {
@@ -196,17 +207,17 @@ static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct 
 	return false;
 }
 
-/* Whether a table begins there, of a version that is known. */
+/* Reads the header. False where no table of a known version begins. */
 static bool table_read(const uint8_t *data, size_t size, struct go_pclntab *out)
 {
 	struct go_pclntab go = { .data = data, .size = size };
 	struct header header;
 
-	if (!part_read(&go, 0, &header, sizeof(header)) ||
+	if (!bytes_read(&go, 0, &header, sizeof(header)) ||
 	    (header.magic != MAGIC_1_18 && header.magic != MAGIC_1_20) || header.zeros[0] ||
 	    header.zeros[1] || header.min_lc != 1 || header.pointer_size != 8 ||
 	    header.functions > size || header.n_functions > FUNCTIONS_MAX ||
-	    header.n_functions > (size - header.functions) / sizeof(struct place))
+	    header.n_functions > (size - header.functions) / sizeof(struct table_entry))
 		return false;
 	go.base = header.text_start;
 	go.n_functions = header.n_functions;
@@ -220,7 +231,7 @@ static bool table_read(const uint8_t *data, size_t size, struct go_pclntab *out)
 
 struct sections {
 	Elf_Scn *table;
-	Elf_Scn *mixed; /* other linkers put it among other data, if it has relocations */
+	Elf_Scn *mixed; /* the table may be in here: other linkers put it among other data */
 	uint64_t text_address;
 	bool is_go;
 };

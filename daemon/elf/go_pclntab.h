@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_ELF_GO_PCLNTAB_H
 
 /*
- * Go's own table of its functions, which stays when names and call frame information are stripped:
- * in goes a file, out come functions and how far each has moved the stack pointer where. All is
- * in the handle's memory, which must outlive it; no state, any thread. The bytes may be hostile.
+ * Reads pclntab, the table that Go's runtime has of its functions: their names, and by how much
+ * they have moved the stack pointer at each address. It stays when a program is stripped. All
+ * results point into the handle's memory, which must outlive them; no state, any thread. The bytes
+ * may be hostile.
  */
 
 #include <stdbool.h>
@@ -17,40 +18,40 @@
 struct go_pclntab {
 	const uint8_t *data;
 	size_t size;
-	uint64_t base; /* ELF virtual address that starts count from */
+	uint64_t base; /* ELF virtual address that the starts of functions count from */
 	uint64_t n_functions;
-	uint64_t names, steps, functions; /* offsets */
-	bool is_1_20;			  /* or later */
+	uint64_t names, steps, functions; /* offsets in data */
+	bool is_1_20;			  /* written by Go 1.20 or later */
 };
 
 struct go_function {
 	uint64_t start, end; /* ELF virtual addresses */
-	const char *name;    /* not terminated, never empty */
+	const char *name;    /* never empty, not terminated by NUL */
 	size_t name_size;
-	uint32_t steps; /* 0: it is not Go's, and nothing is known of its stack */
-	bool is_first;	/* of a thread or goroutine: it has no caller */
-	bool writes_sp; /* in ways that its steps do not tell */
+	uint32_t steps; /* 0: not written in Go, and nothing is known of its stack */
+	bool is_first;	/* the first function of a thread or goroutine: it has no caller */
+	bool writes_sp; /* it moves sp in ways that its steps do not show */
 };
 
-/* Where in a function the stack pointer is depth bytes below its return address. */
+/* A range of addresses where the stack pointer is depth bytes below the return address. */
 struct go_step {
 	uint64_t start, end; /* ELF virtual addresses */
 	uint32_t depth;
 };
 
 /*
- * False when there is no table of a version that is known (Go 1.18 and later), or nothing says
- * where its code is. *is_go_out: whether there is code of Go's all the same.
+ * Finds the table. False when there is none, when its version is not known (before Go 1.18), or
+ * when the start of the code cannot be found. *is_go_out: the file has Go code in any case.
  */
 bool go_pclntab_open(Elf *elf, struct go_pclntab *out, bool *is_go_out);
 
-/* The function of that number; false where the table contradicts itself. */
+/* Reads function number i. False where the table contradicts itself. */
 bool go_pclntab_function(const struct go_pclntab *go, uint64_t i, struct go_function *out);
 
 /*
- * Goes on while the callback returns 0; what else it returns ends the reading. Takes the bytes read
- * from *budget: -E2BIG when there are no more, for all functions may share one long piece. -EBADMSG
- * where the steps make no sense, after the ones that did.
+ * Calls back for the steps of a function; a callback that does not return 0 ends the reading. The
+ * bytes read are taken from *budget, because many functions may share one long list of steps:
+ * -E2BIG when it is used up. -EBADMSG where a step makes no sense; callbacks made before it stand.
  */
 typedef int (*go_step_fn)(void *userdata, const struct go_step *step);
 int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *function,

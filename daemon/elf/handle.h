@@ -3,15 +3,15 @@
 #define STACKD_DAEMON_ELF_HANDLE_H
 
 /*
- * libelf's handle, for the files that look into ELF: in goes a source, out comes a handle owned
- * by the caller. Included by those only; one thread a handle.
+ * Opens libelf handles, for the files that look into ELF. The handle is owned by the caller and
+ * used by one thread at a time.
  */
 
 #include <libelf.h>
 
 #include "daemon/elf/file.h"
 
-/* NULL when it is no ELF file. The source must outlive the handle. */
+/* Returns NULL when it is not an ELF file. The source must outlive the handle. */
 Elf *elf_handle_open(const struct elf_source *source);
 void elf_handle_endp(Elf **elf);
 

@@ -12,7 +12,7 @@
 #include "daemon/elf/functions.h"
 #include "daemon/elf/handle.h"
 
-/* sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
+/* Format: sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
 #define SECTION	  ".note.stapsdt"
 #define BASE	  ".stapsdt.base"
 #define OWNER	  "stapsdt"
@@ -25,10 +25,10 @@ struct walk {
 	elf_usdt_fn probe_fn;
 	void *context;
 	size_t address_size; /* bytes */
-	uint64_t base;	     /* where the file's own mark is now; 0: it has none */
+	uint64_t base;	     /* address of the file's .stapsdt.base section; 0: it has none */
 };
 
-/* What a note begins with. */
+/* The addresses at the start of a note. */
 struct note_addresses {
 	uint64_t code, base, counter;
 };
@@ -46,7 +46,10 @@ static uint64_t address_at(const struct walk *walk, const char *bytes, size_t i)
 	return wide;
 }
 
-/* A counter is data; the kernel takes its place in 32 bits (a6ca88b241d5, 4.20). */
+/*
+ * Finds the file offset of a counter. It is in a data segment, and the kernel takes its offset as
+ * 32 bits (a6ca88b241d5, 4.20).
+ */
 static int counter_offset(const struct elf_file *file, uint64_t address, uint32_t *out)
 {
 	size_t i;
@@ -64,7 +67,7 @@ static int counter_offset(const struct elf_file *file, uint64_t address, uint32_
 	return -ENOENT;
 }
 
-/* The text behind the addresses: provider, probe and arguments, each with its end. */
+/* Makes "provider:probe" of the strings behind the addresses: provider, probe and arguments. */
 static bool name_make(const char *text, size_t size, char out[static NAME_ROOM])
 {
 	size_t provider = strnlen(text, size), probe;
@@ -91,11 +94,11 @@ static int note_visit(const struct walk *walk, const char *desc, size_t size)
 	at.code = address_at(walk, desc, 0);
 	at.base = address_at(walk, desc, 1);
 	at.counter = address_at(walk, desc, 2);
-	/* The file was moved as a whole since, by prelink(8), and its notes were not. */
+	/* prelink(8) has moved the file as a whole, but not the addresses in its notes. */
 	moved = walk->base && at.base ? walk->base - at.base : 0;
 	if (elf_code_offset(walk->file, at.code + moved, &offset))
 		return 0;
-	/* Without its counter the probe may be passed over for ever. */
+	/* A program with a counter skips the probe until the counter is raised. */
 	if (at.counter && counter_offset(walk->file, at.counter + moved, &counter))
 		return 0;
 	return walk->probe_fn(walk->context, name, offset, counter);
@@ -121,7 +124,7 @@ static int notes_walk(Elf_Scn *section, const struct walk *walk)
 	return r;
 }
 
-/* NULL where there is none of this name. */
+/* Finds a section by its name, NULL where there is none. */
 static Elf_Scn *section_find(Elf *elf, const char *name, GElf_Shdr *header)
 {
 	Elf_Scn *section = NULL;

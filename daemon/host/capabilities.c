@@ -10,7 +10,7 @@
 
 #include "common/base.h"
 
-/* glibc has no wrappers, and these two calls are not worth a library. */
+/* glibc has no wrappers for capget() and capset(); two calls are not worth linking libcap. */
 static int sets_read(struct __user_cap_data_struct sets[static 2])
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -41,9 +41,9 @@ int capabilities_limit(uint64_t keep)
 
 		sets[i].permitted &= half;
 		sets[i].effective &= half;
-		sets[i].inheritable &= half; /* the kernel takes it out of the ambient set too */
+		sets[i].inheritable &= half; /* the kernel removes it from the ambient set, too */
 	}
-	/* Else root's would come back with an exec. */
+	/* Without this, a process of root would get them back when it executes a program. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;

@@ -3,22 +3,22 @@
 #define STACKD_DAEMON_HOST_CAPABILITIES_H
 
 /*
- * Capabilities of the calling thread: asked for, and given up for good. No state; to be changed
- * before there are other threads, which inherit them.
+ * Reads the capabilities of the calling thread, and gives them up for good. No state. To be called
+ * before other threads are started, which inherit them.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A set of capabilities, one bit each. */
+/* A capability as a bit of a set. */
 #define CAPABILITY_BIT(cap) (UINT64_C(1) << (cap))
 
-/* The permitted set; 0 where it cannot be read. */
+/* Returns the permitted set; 0 where it cannot be read. */
 uint64_t capabilities_permitted(void);
 
 /*
- * Leaves only those of keep in the permitted, effective, inheritable and ambient sets, and makes
- * sure that no program executed later gets more. Returns 0 or a negative errno.
+ * Removes all capabilities but those of keep from the permitted, effective, inheritable and ambient
+ * sets, and makes sure that no program executed later gets more. Returns 0 or a negative errno.
  */
 int capabilities_limit(uint64_t keep);
 

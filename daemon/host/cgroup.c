@@ -22,7 +22,10 @@ int cgroup_mount(char *path, size_t size)
 	return -ENOENT;
 }
 
-/* Its number is its directory's inode. Appends to path, which is size bytes with n in use. */
+/*
+ * Searches the directory path for the group, whose number is the inode of its directory. Appends to
+ * path, which has size bytes, n of them in use.
+ */
 static int find_below(uint64_t id, char *path, size_t size, size_t n, int depth)
 {
 	DIR *dir = depth < CGROUP_DEPTH_MAX ? opendir(path) : NULL;

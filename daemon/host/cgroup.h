@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_HOST_CGROUP_H
 
 /*
- * Control groups of the unified hierarchy: in go the numbers that the kernel has of them, out come
- * their paths. No state; any thread.
+ * Finds the paths of control groups (unified hierarchy) by the numbers that the kernel has for
+ * them. No state; any thread.
  */
 
 #include <stddef.h>
@@ -12,11 +12,16 @@
 
 enum { CGROUP_DEPTH_MAX = 32, CGROUP_PATH_MAX = 2048 };
 
-/* Where it is mounted; on hybrid hosts that is not the top. -ENOENT where it is not. */
+/*
+ * Finds where the hierarchy is mounted; on hybrid hosts that is not /sys/fs/cgroup. -ENOENT where
+ * it is not.
+ */
 int cgroup_mount(char *path, size_t size);
 
-/* "/a/b" below the mount, size bytes at most. -ENOENT where there is none of that number (any
- * more). */
+/*
+ * Finds the path of a group below the mount ("/a/b") and writes at most size bytes. -ENOENT where
+ * no group has this number (any more), -ENAMETOOLONG.
+ */
 int cgroup_path(uint64_t id, char *out, size_t size);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define DELETED " (deleted)"
 
-/* Reads one number of the base and the character that must follow it. */
+/* Reads a number and the character that must follow it. */
 static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
 {
 	uint64_t value = 0;
@@ -36,7 +36,7 @@ static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
 	return true;
 }
 
-/* The kernel writes a newline in a path as \012, and no other escape. */
+/* Replaces \012 by a newline: the only escape that the kernel writes in a path. */
 static char *path_decode(const char *text, bool *is_deleted_out)
 {
 	size_t n = strlen(text);
@@ -61,7 +61,10 @@ static char *path_decode(const char *text, bool *is_deleted_out)
 	return path;
 }
 
-/* "55f0-55f3 r-xp 00002000 fe:00 247134      /usr/bin/cat"; 1 when executable, 0 when not. */
+/*
+ * Parses a line like "55f0-55f3 r-xp 00002000 fe:00 247134 /usr/bin/cat". Returns 1 if the mapping
+ * is executable, 0 if not, or a negative errno.
+ */
 static int line_parse(const char *line, struct proc_mapping *out)
 {
 	struct proc_mapping m = { 0 };
@@ -79,7 +82,7 @@ static int line_parse(const char *line, struct proc_mapping *out)
 	if (!take_number(&line, 16, ' ', &m.pgoff) || !take_number(&line, 16, ':', &major) ||
 	    !take_number(&line, 16, ' ', &minor))
 		return -EBADMSG;
-	/* Without a path the line ends after the inode, on old kernels without the blank. */
+	/* Without a path the line ends after the inode, on old kernels without a blank. */
 	if (!take_number(&line, 10, ' ', &m.inode) && !take_number(&line, 10, '\0', &m.inode))
 		return -EBADMSG;
 	if (line[-1] == '\0')
@@ -99,7 +102,7 @@ static int mapping_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The file is not read in one piece: what changed meanwhile may appear twice. */
+/* /proc/PID/maps is not read atomically, so a mapping that changed meanwhile may appear twice. */
 static void drop_overlaps(struct proc_maps *m)
 {
 	size_t n = 0;

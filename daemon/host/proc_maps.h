@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_HOST_PROC_MAPS_H
 
 /*
- * What a process may execute: in goes the text of /proc/PID/maps, out come its executable
- * mappings, sorted by address. Owned by the caller; no state, any thread.
+ * Parses the executable mappings of /proc/PID/maps. They are sorted by address and owned by the
+ * caller; no state, any thread.
  */
 
 #include <stdbool.h>
@@ -13,16 +13,16 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* A JIT may make many; more than this of one process are left out and reported. */
+/* Most mappings of one process: a JIT may make very many. The rest is left out and reported. */
 #define PROC_MAPS_MAX 65536
 
 struct proc_mapping {
 	uint64_t start, end; /* [start, end) */
-	uint64_t pgoff;	     /* bytes into the file */
+	uint64_t pgoff;	     /* offset in the file, in bytes */
 	dev_t dev;
-	uint64_t inode;	 /* 0: no file */
+	uint64_t inode;	 /* 0: no file is mapped */
 	char *path;	 /* without " (deleted)"; "" for anonymous memory */
-	bool is_deleted; /* the path named nothing, or another file, when this was read */
+	bool is_deleted; /* the path named no file, or another one, when maps was read */
 };
 
 struct proc_maps {
@@ -32,8 +32,8 @@ struct proc_maps {
 };
 
 /*
- * Reads to the end of in. -EBADMSG for a line that is none of maps', -ENOMEM, or the error of
- * reading. Free the result with proc_maps_fini().
+ * Reads to the end of the stream. Returns 0, -EBADMSG for a line that is not one of maps, -ENOMEM,
+ * or the error of reading. The result is to be freed by proc_maps_fini().
  */
 int proc_maps_read(FILE *in, struct proc_maps *out);
 

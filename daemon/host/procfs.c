@@ -13,9 +13,10 @@
 
 #include "common/base.h"
 
-#define PF_KTHREAD   0x00200000 /* task->flags, field 9 of stat; part of the interface since 2.6 */
-#define CGROUP_BYTES 8192	/* a path of PATH_MAX for cgroup2 and the lines of old ones */
-#define MAPS_BUFFER  (64 * 1024)
+#define PF_KTHREAD 0x00200000 /* in task->flags, field 9 of stat; a stable interface since 2.6 */
+#define CGROUP_BYTES \
+	8192 /* a path of PATH_MAX for cgroup2, and the lines of version 1 hierarchies */
+#define MAPS_BUFFER (64 * 1024)
 
 static uint64_t tick_ns(void)
 {
@@ -34,7 +35,7 @@ uint64_t procfs_ticks_ns(uint64_t ticks)
 	return ticks * tick_ns();
 }
 
-/* Reads a small file whole and ends it with a NUL. */
+/* Reads a whole small file and adds a NUL. */
 static int read_text(int dir_fd, const char *name, char *buffer, size_t size)
 {
 	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
@@ -55,7 +56,9 @@ static int read_text(int dir_fd, const char *name, char *buffer, size_t size)
 	return r;
 }
 
-/* "PID (comm) S ...": comm may hold anything, so fields count from the last parenthesis. */
+/*
+ * Parses "PID (comm) S ...". comm may contain anything, so fields count from the last parenthesis.
+ */
 static int stat_parse(char *text, struct procfs_stat *out)
 {
 	char *open = strchr(text, '('), *close = strrchr(text, ')'), *field, *rest = NULL;
@@ -108,7 +111,9 @@ bool procfs_has_thread(uint32_t tgid, uint32_t tid)
 	return access(path, F_OK) == 0;
 }
 
-/* Without what says that the file is deleted. */
+/*
+ * Reads a symbolic link, without the " (deleted)" that /proc appends to the path of a deleted file.
+ */
 static int link_read(int dir_fd, const char *name, char path[static PATH_MAX])
 {
 	static const char deleted[] = " (deleted)";
@@ -141,7 +146,10 @@ int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out)
 
 	if (r)
 		return r;
-	/* What the kernel knows of it will do: asking who serves the file may hang. */
+	/*
+	 * AT_STATX_DONT_SYNC: attributes that the kernel has in memory are good enough, and asking
+	 * a remote file system may hang.
+	 */
 	if (!statx(dir_fd, "exe", AT_STATX_DONT_SYNC, STATX_INO, &st)) {
 		exe.dev = makedev(st.stx_dev_major, st.stx_dev_minor);
 		exe.inode = st.stx_ino;
@@ -195,12 +203,14 @@ int procfs_read_maps(int dir_fd, struct proc_maps *out)
 	return proc_maps_read(in, out);
 }
 
-/* Something else may have been mapped there since the mappings were read. */
+/* True if the descriptor is the file of the mapping: another one may have been mapped meanwhile. */
 static bool is_at_path(int fd, const char *path)
 {
 	char found[PATH_MAX];
 
-	/* What cannot be read is longer than any that can. */
+	/*
+	 * A path that cannot be read is too long, so it cannot be compared: taken to be the same.
+	 */
 	return procfs_read_fd(fd, found) || !strcmp(found, path);
 }
 
@@ -213,7 +223,7 @@ static bool is_inode(int fd, const struct proc_mapping *mapping)
 
 int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping)
 {
-	/* Shared memory may have a name that is no path, [anon_shmem:NAME], since 6.2. */
+	/* Since 6.2 shared memory may have a name that is not a path: [anon_shmem:NAME]. */
 	bool has_path = mapping->path[0] == '/';
 	char path[PATH_MAX + 8];
 	int fd, r;

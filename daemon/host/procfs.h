@@ -3,9 +3,8 @@
 #define STACKD_DAEMON_HOST_PROCFS_H
 
 /*
- * One process as /proc shows it: in goes a pid, out come its facts. A handle stays with the
- * process it was opened for, also when the pid is reused: then every read fails with -ESRCH.
- * No state; any thread.
+ * Reads facts about one process from /proc. A descriptor of /proc/PID stays with its process: when
+ * that has exited every read fails with -ESRCH, even if the pid is reused. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -14,43 +13,54 @@
 #include "daemon/host/proc_maps.h"
 
 struct procfs_stat {
-	uint64_t start_ticks; /* since boot, see procfs_ticks() */
+	uint64_t start_ticks; /* clock ticks since boot, see procfs_ticks() */
 	bool is_kernel;
 	char comm[16];
 };
 
-/* The clock ticks /proc shows for a start time. */
+/* Converts a start time to the clock ticks that /proc shows for it. */
 uint64_t procfs_ticks(uint64_t start_boot_ns);
-/* The earliest time a number of ticks stands for, ns. */
+/* Returns the earliest start time in ns that /proc shows as these ticks. */
 uint64_t procfs_ticks_ns(uint64_t ticks);
 
-/* An fd of /proc/PID, owned by the caller, and what its stat file says; -ESRCH when none has it. */
+/*
+ * Opens /proc/PID and reads its stat file. Returns an fd owned by the caller, or a negative errno;
+ * -ESRCH when no process has the pid.
+ */
 int procfs_open(int32_t pid, struct procfs_stat *stat_out);
 
-/* Whether such a thread is there. Of programs that tell its end, a host may hide some. */
+/* True if the thread exists. On some hosts BPF iterators miss threads that /proc shows. */
 bool procfs_has_thread(uint32_t tgid, uint32_t tid);
 
-/* The file a process was started from; path is owned by whoever has the struct. */
+/* The file that a process executes. path is to be freed by the owner of the struct. */
 struct procfs_exe {
 	char *path;
-	uint64_t dev, inode; /* stay when the path is renamed; 0 where unknown */
+	uint64_t dev, inode; /* stay the same when the file is renamed; 0 where unknown */
 };
 
-/* -ENOENT for kernel threads and for processes that are exiting. */
+/* Reads /proc/PID/exe. -ENOENT for kernel threads and for processes that are exiting. */
 int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
 
-/* Owned by the caller. -ENOENT when there is no cgroup2 hierarchy. */
+/*
+ * Reads the path of the process in the cgroup2 hierarchy. Owned by the caller. -ENOENT when there
+ * is none.
+ */
 int procfs_read_cgroup(int dir_fd, char **cgroup_out);
 
-/* Where a descriptor's file is, also one that was deleted; path has PATH_MAX bytes. */
+/*
+ * Reads the path of the file that a descriptor of this process refers to, even if the file is
+ * deleted; path has PATH_MAX bytes.
+ */
 int procfs_read_fd(int fd, char *path);
 
+/* Reads the executable mappings of the process, see proc_maps_read(). */
 int procfs_read_maps(int dir_fd, struct proc_maps *out);
 
 /*
- * The file of a mapping, opened with O_PATH so that no driver is touched and no FIFO is waited
- * for. By map_files, which also reaches deleted files and other mount namespaces; else by its
- * path in the process's root; where that is the same file. An fd owned by the caller, or -errno.
+ * Opens the file of a mapping with O_PATH, so that no device driver is called and no FIFO waited
+ * for. First by map_files, which reaches deleted files and other mount namespaces, too; else by its
+ * path in the root of the process, if the same file is there. Returns an fd owned by the caller, or
+ * a negative errno.
  */
 int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping);
 

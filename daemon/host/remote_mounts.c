@@ -10,7 +10,7 @@
 
 #include "common/base.h"
 
-/* A device number may be given to another file system later. */
+/* A device number may be given to another file system later, so answers expire. */
 #define KEEP_NS (10 * NS_PER_S)
 
 enum { DEVICES_MAX = 256, OWN = 2 };
@@ -88,7 +88,7 @@ static void device_set(struct remote_mounts *mounts, dev_t dev, bool is_remote)
 	pthread_mutex_unlock(&mounts->lock);
 }
 
-/* Whether it is known, and lately so. */
+/* True if the device is known and the answer has not expired. */
 static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_out)
 {
 	const struct device *device;
@@ -103,7 +103,10 @@ static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_
 	return has;
 }
 
-/* "36 35 98:0 /root /mount options shared:1 - type source options"; spaces in names are octal. */
+/*
+ * A line is "36 35 98:0 /root /mount options shared:1 - type source options", with blanks in names
+ * written in octal.
+ */
 void remote_mounts_read(struct remote_mounts *mounts, FILE *in)
 {
 	_cleanup_(freep) char *line = NULL;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_HOST_REMOTE_MOUNTS_H
 
 /*
- * Which devices are file systems whose files another host or a program serves: reading one may
- * hang for good. In goes the device of a mapping and the process that has it, out comes yes or no,
- * told without touching the file system. Any thread; reads /proc without the lock.
+ * Knows which devices are file systems whose files another host or a program serves, such as NFS or
+ * FUSE: reading one may hang for ever. Answers from mountinfo, without touching the file system.
+ * Any thread; the lock is not held while /proc is read.
  */
 
 #include <stdbool.h>
@@ -15,17 +15,18 @@
 
 struct remote_mounts;
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 struct remote_mounts *remote_mounts_new(void);
 struct remote_mounts *remote_mounts_free(struct remote_mounts *mounts);
 
 /*
- * proc_fd is the process's directory in /proc: its mount namespace is looked at when the device was
- * not for a while. What stackd itself runs from is never remote, nor is what is mounted nowhere.
+ * True if the device is remote. proc_fd is the directory in /proc of the process that has a file of
+ * it mapped: the mounts of its namespace are read when the device was not looked up for a while.
+ * Devices that stackd runs from are never remote, nor are devices that are not mounted.
  */
 bool remote_mounts_contain(struct remote_mounts *mounts, int proc_fd, dev_t dev);
 
-/* Takes in lines as of mountinfo. */
+/* Reads lines in the format of mountinfo. For tests, besides its own use. */
 void remote_mounts_read(struct remote_mounts *mounts, FILE *in);
 
 #endif

@@ -46,13 +46,11 @@ static void code_remember(struct module *module, const struct unwind_code_key *k
 	struct module_code *code;
 
 	HASH_FIND(hh, registry->codes, key, sizeof(*key), code);
-	if (code) {
-		code->module = module;
-		return;
-	}
 	/* The hash lists its entries in the order in which they were added: the oldest is first. */
-	if (HASH_COUNT(registry->codes) >= MODULE_CODES_MAX)
-		code_forget(registry, registry->codes);
+	if (!code && HASH_COUNT(registry->codes) >= MODULE_CODES_MAX)
+		code = registry->codes;
+	if (code)
+		code_forget(registry, code);
 	code = calloc(1, sizeof(*code));
 	if (!code)
 		return;

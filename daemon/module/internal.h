@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_MODULE_INTERNAL_H
 
 /*
- * What the files behind module.h share: files and their identity (module.c), symbols and their
- * memory (module_symbols.c). Locks are taken in this order: a module's load_lock, registry.lock.
+ * The structs and functions that the files of this room share. Locks are taken in this order: a
+ * module's load_lock, then registry.lock. A file calls only those to the left of it, but for the
+ * destructor: file < module < symbols, unwind_rows < code_keys, open.
  */
 
 #include <pthread.h>
@@ -25,8 +26,8 @@
 
 struct module_symbols {
 	struct symtab *symtab;
-	unsigned modules;	     /* that share it */
-	unsigned users;		     /* who look names up right now */
+	unsigned modules;	     /* modules that share the table */
+	unsigned users;		     /* lookups that use the table right now */
 	struct module_symbols *next; /* registry.symbols */
 };
 
@@ -41,18 +42,19 @@ struct module {
 	struct elf_file elf;
 	/* Under registry.lock: */
 	unsigned live;
-	bool is_failed; /* symbols cannot be read, now or later */
+	bool is_failed; /* symbols cannot be read, and are not tried again */
 	struct module_symbols *symbols;
 	int64_t used_ns;
 	bool is_settling;
 	struct module *next_settling;
-	struct unwind_file *unwind; /* NULL: no code, or no room; set before it is shared */
-	bool is_wanting;	    /* in registry.wanting */
+	struct unwind_file
+		*unwind; /* NULL: no code, or too many files; set before the module is shared */
+	bool is_wanting; /* it is in registry.wanting */
 	struct module *next_wanting;
-	/* Taken before registry.lock, while the file is read: */
+	/* Held while the file is read: */
 	pthread_mutex_t load_lock;
-	int fd;	      /* changed under both locks */
-	int debug_fd; /* its separate debug file, open as long as it is; -1: none */
+	int fd;	      /* changed only with both locks held; -1: closed */
+	int debug_fd; /* its separate debug file, open as long as fd; -1: none */
 };
 
 /* The module behind a key by which the kernel knows code. */
@@ -67,38 +69,43 @@ struct module_registry {
 	struct module *modules;	   /* by state */
 	struct module_code *codes; /* by key, MODULE_CODES_MAX at most */
 	struct module_symbols *symbols;
-	struct module *settling;   /* each with a reference */
-	struct module *wanting[2]; /* rows; each with a reference; big files second */
-	struct unwind *unwind;	   /* NULL: stacks are not walked */
+	struct module
+		*settling; /* modules no live process maps, to be closed; each with a reference */
+	struct module *wanting[2]; /* modules whose rows are to be read, each with a reference: [1]
+				      are the big files */
+	struct unwind *unwind;	   /* NULL: user stacks are not walked */
 	uint64_t max_memory;
 	size_t files_max;
-	struct remote_mounts *mounts; /* NULL: all files are read */
-	struct module_stats stats;    /* but for symbol_bytes */
+	struct remote_mounts *mounts; /* NULL: remote files are read, too */
+	struct module_stats stats;    /* without symbol_bytes, which is computed */
 	int64_t idle_checked_ns;
-	bool is_over; /* max_memory, all of it by tables in use */
+	bool is_over; /* symbol tables exceed max_memory, and all of them are in use */
 };
 
 /* file.c */
+/* Returns the hash by which a file is known on disk: of its build-id, else of its state. */
 uint64_t module_identity(const struct elf_file *elf, const struct file_state *state);
+/* Returns the vdso of this process, which is size bytes large. */
 struct elf_source module_vdso_source(size_t size);
+/* Returns how many files the module holds open. */
 size_t module_files(const struct module *module);
-/* The fd, and -1 stays behind. */
+/* Returns *fd, and sets *fd to -1. */
 int module_take_fd(int *fd);
 
-/* module_unwind.c */
+/* unwind_rows.c */
 void module_unwind_init(struct module *module);
-/* Its rows take long to read: others come first. */
+/* True if the rows take long to read, so that other files come first. */
 bool module_is_big(const struct module *module);
-/* Reads the rows now if they are wanted. */
+/* Reads the rows now, if they are wanted and the file is open. */
 void module_unwind_load(struct module *module);
 
-/* module_codes.c, with registry.lock held: the module ends. */
+/* code_keys.c, with registry.lock held: forgets the keys of a module that is about to be freed. */
 void module_codes_forget(struct module *module);
 
-/* module_symbols.c; the first two with registry.lock held. */
+/* symbols.c; the first two with registry.lock held */
 size_t module_registry_symbol_bytes(struct module_registry *registry);
 void module_symbols_drop_unused(struct module_registry *registry, struct module_symbols *symbols);
-/* Reads the symbols and closes the file. */
+/* Reads symbols and rows, then closes the file. */
 void module_close(struct module *module);
 
 #endif

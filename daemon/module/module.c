@@ -15,7 +15,7 @@
 #include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
 
-#define FILES_MAX 1024 /* held open; beyond it a new file's symbols are read at once */
+#define FILES_MAX 1024 /* files held open; beyond it the symbols of a new file are read at once */
 
 struct module_registry *module_registry_new(uint64_t max_memory)
 {
@@ -121,7 +121,10 @@ struct module *module_ref(struct module *module)
 	return module;
 }
 
-/* With registry.lock held. The module has to be destroyed without it when this says so. */
+/*
+ * Drops a reference, with registry.lock held. Returns true if it was the last one: the caller has
+ * to destroy the module without the lock.
+ */
 static bool drop_ref(struct module *module)
 {
 	struct module_registry *registry = module->registry;
@@ -155,7 +158,7 @@ struct module *module_unref(struct module *module)
 	return NULL;
 }
 
-/* Takes the fd (-1: the vdso). */
+/* Makes a module. Takes over the fd (-1: the vdso). */
 static int module_new(struct module_registry *registry, const struct file_state *state, int fd,
 		      const struct elf_source *source, const char *path, struct module **out)
 {
@@ -180,7 +183,10 @@ static int module_new(struct module_registry *registry, const struct file_state 
 		return r;
 	module->is_elf = r == 0;
 	module->is_failed = r < 0;
-	/* Code may be generated into a file of any kind; only a broken ELF file is a failure. */
+	/*
+	 * Code may be generated into files that are not ELF files, so only a broken ELF file is a
+	 * failure.
+	 */
 	if (r == -EBADMSG)
 		module_registry_note_unreadable(registry);
 	module->file_id = module_identity(&module->elf, state);
@@ -218,7 +224,7 @@ static struct module *module_register(struct module *module, bool *is_crowded_ou
 	return known;
 }
 
-/* A file that was closed is mapped again: from now on its symbols can be read again. */
+/* A file that was closed is mapped again: reopens it, so that its symbols can be read again. */
 static void module_reopen(struct module *module, int path_fd)
 {
 	int fd, spare;
@@ -259,7 +265,7 @@ static bool is_remote(void *userdata, uint64_t dev)
 	       module_registry_is_remote(query->registry, query->proc_fd, dev);
 }
 
-/* Now, while there is a process to whose root the path belongs. */
+/* Opens the debug file now, while a process exists in whose root directory the path is. */
 static void module_find_debug(struct module *module, int proc_fd)
 {
 	struct remote_query query = { module->registry, proc_fd };

@@ -18,7 +18,7 @@ static struct module *module_of(struct module_registry *registry, uint64_t file_
 	return NULL;
 }
 
-/* What is held open by this table. */
+/* Duplicates the descriptors of the module with this identity, if its file is open. */
 static void held_open(struct module_registry *registry, uint64_t file_id, int fd_min, int *fd,
 		      int *debug_fd)
 {
@@ -36,7 +36,7 @@ static void held_open(struct module_registry *registry, uint64_t file_id, int fd
 
 struct host {
 	struct module_registry *registry;
-	int self_fd; /* our own directory in /proc: the namespace is the host's */
+	int self_fd; /* our own directory in /proc, for the mounts of our namespace */
 };
 
 static bool is_remote(void *userdata, uint64_t dev)
@@ -46,7 +46,7 @@ static bool is_remote(void *userdata, uint64_t dev)
 	return module_registry_is_remote(host->registry, host->self_fd, dev);
 }
 
-/* Moves a descriptor up; -1 stays. */
+/* Moves a descriptor to fd_min or above; -1 stays -1. */
 static int fd_raise(int fd, int fd_min)
 {
 	int raised = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, fd_min);
@@ -56,8 +56,8 @@ static int fd_raise(int fd, int fd_min)
 }
 
 /*
- * A file that is at this path now; not touched further where that could hang. In a root that is not
- * ours only below what is mounted as its root.
+ * Opens a file by its path, unless touching it could hang. In the root of another process, only on
+ * the file system that is mounted as its root.
  */
 static int path_open(struct host *host, int root_fd, const char *path)
 {
@@ -68,7 +68,7 @@ static int path_open(struct host *host, int root_fd, const char *path)
 				is_remote, host);
 }
 
-/* Reads what the file is, and looks for its debug file. False when it is not of this identity. */
+/* Checks whether the file has the identity, and looks for its debug file if none is open. */
 static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id, const char *path,
 		       int *debug_fd)
 {
@@ -92,9 +92,10 @@ static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id,
 }
 
 /*
- * Where the file may be by its path. A unit may hide what others have in /tmp and /home from us,
- * as stackd.service does: it is there for the first process. What is read is by its contents the
- * file that was recorded, and only places in its source are told of it.
+ * The root directories in which the path is tried. A unit may hide the /tmp and /home of others
+ * from us, as stackd.service does, but the first process sees them. This discloses nothing else:
+ * the file must have the contents that were recorded, and only line numbers of its source are
+ * shown.
  */
 static const char *const roots[] = { "/", "/proc/1/root" };
 
@@ -112,17 +113,17 @@ static int file_find(struct host *host, uint64_t file_id, const char *path, int 
 	return -1;
 }
 
-/* One that is held open may have its debug file in either root. */
+/* Checks a file that was held open. Its debug file may be in either root. */
 static bool held_check(struct host *host, int fd, uint64_t file_id, const char *path, int *debug_fd)
 {
-	bool is_it = false;
+	bool is_match = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(roots) && (!i || (is_it && *debug_fd < 0)); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(roots) && (!i || (is_match && *debug_fd < 0)); i++) {
 		_cleanup_(closep) int root_fd = open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-		is_it = file_check(host, fd, root_fd, file_id, path, debug_fd);
+		is_match = file_check(host, fd, root_fd, file_id, path, debug_fd);
 	}
-	return is_it;
+	return is_match;
 }
 
 int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
@@ -132,15 +133,15 @@ int module_registry_open(struct module_registry *registry, uint64_t file_id, con
 	struct host host = { registry, self_fd };
 	_cleanup_(closep) int fd = -1;
 	int debug_fd = -1;
-	bool is_it;
+	bool is_match;
 
 	held_open(registry, file_id, fd_min, &fd, &debug_fd);
-	is_it = fd >= 0 && held_check(&host, fd, file_id, path, &debug_fd);
+	is_match = fd >= 0 && held_check(&host, fd, file_id, path, &debug_fd);
 	if (fd < 0) {
 		fd = file_find(&host, file_id, path, &debug_fd);
-		is_it = fd >= 0;
+		is_match = fd >= 0;
 	}
-	if (!is_it) {
+	if (!is_match) {
 		closep(&debug_fd);
 		return -ENOENT;
 	}

@@ -45,8 +45,8 @@ static bool is_better_victim(const struct module *a, const struct module *b)
 }
 
 /*
- * Drops tables until the limit is kept, the longest unused first, those that can be read again
- * before all others. Tables in use stay. With registry.lock held.
+ * Evicts symbol tables until max_memory is kept, the longest unused first, but those that can be
+ * read again before all others. Tables in use stay. With registry.lock held.
  */
 static void symbols_evict(struct module_registry *registry)
 {
@@ -72,8 +72,8 @@ static void symbols_evict(struct module_registry *registry)
 }
 
 /*
- * Tables that nobody asked for since then go, where they can be read again: most are of programs
- * that were busy once. How many did.
+ * Drops tables that were not used since before_ns and can be read again: most are of programs that
+ * were busy once. Returns how many.
  */
 static size_t symbols_drop_idle(struct module_registry *registry, int64_t before_ns)
 {
@@ -114,9 +114,9 @@ void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns
 }
 
 /*
- * Equal files in different places (an image unpacked twice) share one table. The build-id only
- * proposes: anybody can write one into a file, so the contents are compared. Takes the table;
- * with registry.lock held.
+ * Equal files in different places, such as an image unpacked twice, share one table. The contents
+ * are compared, because anybody can write the same build-id into another file. Takes over the
+ * table. With registry.lock held.
  */
 static struct module_symbols *symbols_share(struct module *module, struct symtab *symtab)
 {
@@ -142,7 +142,7 @@ static struct module_symbols *symbols_share(struct module *module, struct symtab
 	return symbols;
 }
 
-/* A reference to what is loaded; with registry.lock held. */
+/* Returns a reference to the table if it is loaded. With registry.lock held. */
 static struct symtab *symbols_take(struct module *module)
 {
 	if (!module->symbols)
@@ -152,7 +152,10 @@ static struct symtab *symbols_take(struct module *module)
 	return module->symbols->symtab;
 }
 
-/* A file written over in place has other symbols than the one that was mapped. */
+/*
+ * Reads the symbols, unless the file was written over in place: then its symbols are not those of
+ * the code that was mapped.
+ */
 static int symbols_read(struct module *module, struct symtab **out)
 {
 	struct symtab_aids aids = { .debug_fd = module->debug_fd };
@@ -174,7 +177,7 @@ static int symbols_read(struct module *module, struct symtab **out)
 	return symtab_load(&source, &aids, out);
 }
 
-/* With load_lock held, so that the file stays open and is read once. */
+/* Loads the symbols. With load_lock held, so that the file stays open and is read once. */
 static struct symtab *symbols_load(struct module *module)
 {
 	struct module_registry *registry = module->registry;
@@ -229,7 +232,7 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 	for (struct module_symbols **p = &registry->symbols, *s; (s = *p); p = &s->next) {
 		if (s->symtab != symtab)
 			continue;
-		/* To the front: it is a few that most stacks are of. */
+		/* Move it to the front of the list: most lookups are of a few tables. */
 		*p = s->next;
 		s->next = registry->symbols;
 		registry->symbols = s;
@@ -242,7 +245,7 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* Reads symbols and rows now, after which the file is not needed: the program may be run again. */
+/* Reads symbols and rows now, because the program may be run again after its file is closed. */
 void module_close(struct module *module)
 {
 	struct symtab *symbols = module_get_symbols(module);

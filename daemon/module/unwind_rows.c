@@ -7,7 +7,7 @@
 #include "daemon/unwind/compile_elf.h"
 
 #define DEBUG_DIR      "/usr/lib/debug"
-#define BIG_FILE_BYTES (8 * 1024 * 1024) /* takes some 10 ms */
+#define BIG_FILE_BYTES (8 * 1024 * 1024) /* reading such a file takes 10 ms and more */
 
 void module_registry_set_unwind(struct module_registry *registry, struct unwind *unwind)
 {
@@ -33,7 +33,10 @@ void module_unwind_init(struct module *module)
 			unwind_file_get(module->registry->unwind, &module->state, extent.base);
 }
 
-/* With load_lock held, so that the file stays open. A file written over has other code. */
+/*
+ * Compiles the rows, unless the file was written over and has other code now. With load_lock held,
+ * so that the file stays open.
+ */
 static int rows_read(struct module *module, struct unwind_rows *rows)
 {
 	size_t max_words = unwind_max_words(module->registry->unwind);
@@ -62,7 +65,7 @@ void module_unwind_load(struct module *module)
 	if (!module->unwind)
 		return;
 	pthread_mutex_lock(&module->load_lock);
-	/* One that was closed is asked for again when it is opened again. */
+	/* A file that is closed has its rows read when it is opened again. */
 	if ((module->fd >= 0 || !module->state.inode) && unwind_file_is_wanted(module->unwind)) {
 		begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		r = rows_read(module, &rows);
@@ -86,7 +89,10 @@ void module_want_rows(struct module *module)
 
 	if (!module->unwind || !unwind_file_is_wanted(module->unwind))
 		return;
-	/* A compiler would fill the room of everybody: a walk has to end there first. */
+	/*
+	 * The rows of a big program, like a compiler, would fill the memory of all others: they are
+	 * read only after a walk has ended for want of them.
+	 */
 	if (is_big && !unwind_file_is_needed(module->unwind))
 		return;
 	pthread_mutex_lock(&registry->lock);
@@ -99,7 +105,10 @@ void module_want_rows(struct module *module)
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* What most processes have, as libc, comes first. With registry.lock held. */
+/*
+ * Takes the module that most live processes map, such as libc, from the list. With registry.lock
+ * held.
+ */
 static struct module *wanting_take(struct module **list)
 {
 	struct module **most = list, *module;

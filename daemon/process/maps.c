@@ -12,7 +12,7 @@
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 
-#define GONE_MAX 256 /* libraries closed again: of one process, the rest is forgotten */
+#define GONE_MAX 256 /* unmapped libraries that are kept for one process */
 
 struct process_maps {
 	atomic_uint refs;
@@ -96,13 +96,16 @@ static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
 		mapping.file = module_unwind(map->module);
 		mapping.address = module_address(map->module, map->pgoff);
 	} else {
-		/* Code may be generated into a file that is none of code. */
+		/* Code may be generated into a mapped file that is not an ELF file. */
 		mapping.is_generated = map->kind == MAP_GENERATED || map->module;
 	}
 	return mapping;
 }
 
-/* Without memory walks find nothing mapped, and the stacks say so. */
+/*
+ * Tells the unwinder of the mappings. Without memory walks find nothing mapped, and the stacks say
+ * so.
+ */
 static void space_make(struct process_maps *maps)
 {
 	struct unwind *unwind = module_registry_unwind(maps->registry);
@@ -122,7 +125,10 @@ static void space_make(struct process_maps *maps)
 
 void process_maps_add_live(struct process_maps *maps)
 {
-	/* A child may be told of when the parent it has them from has gone. */
+	/*
+	 * A child may be reported after its parent has exited, when the shared maps have been
+	 * dropped.
+	 */
 	if (!atomic_fetch_add(&maps->live, 1) && !maps->space)
 		space_make(maps);
 	for (size_t i = 0; i < maps->n; i++) {
@@ -131,7 +137,10 @@ void process_maps_add_live(struct process_maps *maps)
 	}
 }
 
-/* Windows keep the maps of processes that have gone for their names; nobody walks by them. */
+/*
+ * Windows keep the maps of processes that have exited for the names; walks do not need them any
+ * more.
+ */
 void process_maps_drop_live(struct process_maps *maps)
 {
 	if (atomic_fetch_sub(&maps->live, 1) == 1)
@@ -159,7 +168,10 @@ const struct process_map *process_maps_find(const struct process_maps *maps, uin
 	return &maps->items[low - 1];
 }
 
-/* Names in brackets are the kernel's, but heap, stack and named memory hold the program's code. */
+/*
+ * Only these names in brackets are the kernel's. [heap], [stack] and named memory hold the
+ * program's own code.
+ */
 static enum map_kind kind_of(const struct proc_mapping *mapping)
 {
 	const char *path = mapping->path;
@@ -180,14 +192,16 @@ static bool is_same(const struct process_map *map, const struct proc_mapping *ma
 		(!map->is_name_guessed && !strcmp(process_map_name(map), mapping->path)));
 }
 
-/* Errors leave the mapping without module: its path is still true. */
+/*
+ * Opens the module of a mapping. On errors the mapping has no module, but its path is still true.
+ */
 static void map_open(struct module_registry *registry, int dir_fd,
 		     const struct proc_mapping *mapping, struct process_map *map, bool is_first_try)
 {
 	int fd, r;
 
 	if (map->kind == MAP_SPECIAL) {
-		/* 32-bit programs have another vdso than we do: theirs is below 4 GiB. */
+		/* 32-bit programs have another vdso than this 64-bit one, below 4 GiB. */
 		if (!strcmp(mapping->path, "[vdso]") && mapping->start >> 32 &&
 		    mapping->end - mapping->start == module_vdso_size())
 			module_get_vdso(registry, &map->module);
@@ -207,7 +221,7 @@ static void map_open(struct module_registry *registry, int dir_fd,
 	closep(&fd);
 }
 
-/* None where the module is known by the same: nearly all are. */
+/* Sets the name, unless it is that of the module, which is the common case. */
 static int map_set_name(struct process_map *map, const char *name)
 {
 	if (map->module && !strcmp(module_path(map->module), name))
@@ -245,7 +259,7 @@ static bool is_overlapping(const struct proc_maps *mappings, const struct proces
 {
 	size_t low = 0, high = mappings->n;
 
-	while (low < high) { /* the first that ends after the map begins */
+	while (low < high) { /* finds the first that ends after the map begins */
 		size_t middle = low + (high - low) / 2;
 
 		if (mappings->items[middle].end <= map->start)
@@ -256,7 +270,7 @@ static bool is_overlapping(const struct proc_maps *mappings, const struct proces
 	return low < mappings->n && mappings->items[low].start < map->end;
 }
 
-/* A copy shares the module; a name is its own. */
+/* Copies a map, which shares the module but has its own name. */
 static int map_copy(const struct process_map *map, struct process_map *out)
 {
 	char *name = NULL;
@@ -273,7 +287,10 @@ static int map_copy(const struct process_map *map, struct process_map *out)
 	return 0;
 }
 
-/* A library may be closed, or an exec not be known of yet, before its samples are looked up. */
+/*
+ * Adds those mappings of before that are unmapped now: samples of a library may be looked up after
+ * it was closed, or samples of an image after an exec that is not reported yet.
+ */
 static int gone_add(struct process_maps *maps, const struct process_maps *before,
 		    const struct proc_maps *mappings)
 {
@@ -301,7 +318,7 @@ static int map_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Whether every mapping is known with its module, and nothing that was is gone. */
+/* True if the mappings are those of before, and the files of all of them are open. */
 static bool is_unchanged(const struct process_maps *before, const struct proc_maps *mappings)
 {
 	size_t present = 0;
@@ -359,7 +376,10 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 	return 0;
 }
 
-/* A walk tells which file it is, not by which path: that is told by what was mapped before. */
+/*
+ * Makes a map of what a walk found. A walk tells the file but not the path by which it is mapped:
+ * that is taken from another mapping of the same file, or guessed.
+ */
 static int found_make(const struct process_maps *before, const struct unwind_mapping_found *found,
 		      struct module *module, struct process_map *out)
 {

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_PROCESS_MAPS_H
 
 /*
- * What a process had mapped executable, with the modules behind it: in go parsed mappings, out
- * come modules for addresses. Immutable and refcounted, for a fork shares its parent's. Any thread.
+ * The executable mappings of a process, with the modules (files) behind them: built from /proc or
+ * from what a walk found, searched by address. Immutable and refcounted, because a forked child
+ * shares its parent's. Any thread.
  */
 
 #include <stdbool.h>
@@ -17,9 +18,9 @@
 struct unwind_mapping_found;
 
 enum map_kind {
-	MAP_FILE,      /* of a module, or of a file that could not be opened */
-	MAP_SPECIAL,   /* the kernel's: [vdso], [vsyscall], [uprobes] */
-	MAP_GENERATED, /* no file behind it: code made at run time */
+	MAP_FILE,      /* a file, which may not have been opened */
+	MAP_SPECIAL,   /* made by the kernel: [vdso], [vsyscall], [uprobes] */
+	MAP_GENERATED, /* no file: code made at run time */
 };
 
 struct process_map {
@@ -27,28 +28,28 @@ struct process_map {
 	dev_t dev;
 	uint64_t inode;
 	enum map_kind kind;
-	bool is_gone;	       /* unmapped since; kept to name what was sampled before */
-	bool is_skipped;       /* opening it is out of the question */
-	struct module *module; /* NULL where there is none */
-	char *name; /* "[vdso]", "[anon]", the path; NULL: the one the module is known by */
-	bool is_name_guessed; /* nobody has told by which of its paths the file was mapped */
+	bool is_gone;	       /* unmapped since; kept to name addresses sampled before */
+	bool is_skipped;       /* its file must not or cannot be opened: not tried again */
+	struct module *module; /* NULL where there is none: no file, or not opened */
+	char *name;	       /* "[vdso]", "[anon]" or the path; NULL: the same as module_path() */
+	bool is_name_guessed;  /* a walk found it: the path by which it was mapped is not known */
 };
 
 struct process_maps;
 
 /*
- * Builds from what was read. Mappings that are also in before (NULL: none) keep their modules;
- * files of others are opened through dir_fd, see procfs.h. Mappings of files that are only in
- * before stay, marked as gone, where nothing new lies in their place. *out is owned by the caller
- * and is before itself, with a reference, when nothing has changed. -ENOMEM.
+ * Builds maps from the mappings read from /proc. Mappings that are unchanged since before (NULL:
+ * none) keep their modules; other files are opened through dir_fd, see procfs.h. File mappings that
+ * are only in before are kept, marked as gone, where nothing else is mapped in their place now.
+ * *out is a reference owned by the caller: to before itself if nothing has changed. -ENOMEM.
  */
 int process_maps_build(struct module_registry *registry, int dir_fd,
 		       const struct proc_maps *mappings, struct process_maps *before,
 		       struct process_maps **out);
 
 /*
- * Those of before (NULL: none) and one more, which takes the place of what was there: of a file,
- * or (module NULL) code made at run time. *out is owned by the caller. -ENOMEM.
+ * Builds a copy of before (NULL: empty) with one more mapping, which replaces what was mapped
+ * there: of a file or (module NULL) code made at run time. *out is owned by the caller. -ENOMEM.
  */
 int process_maps_add(struct module_registry *registry, const struct process_maps *before,
 		     const struct unwind_mapping_found *found, struct module *module,
@@ -58,26 +59,34 @@ struct process_maps *process_maps_ref(struct process_maps *maps);
 struct process_maps *process_maps_unref(struct process_maps *maps);
 void process_maps_unrefp(struct process_maps **maps);
 
-/* For walks in the kernel, borrowed; NULL where there is none, and once no live process has it. */
+/*
+ * Returns what the unwinder has of these mappings, borrowed; NULL where it has nothing, and once no
+ * live process uses them.
+ */
 struct address_space *process_maps_address_space(const struct process_maps *maps);
 
-/* How many mappings it has. */
+/* Returns how many mappings there are. */
 size_t process_maps_count(const struct process_maps *maps);
 
-/* The rows of all files may be of use: those not there are read by the reader. */
+/* Has the unwind rows of all files loaded soon, as far as they are not. */
 void process_maps_want_rows(struct process_maps *maps);
 
-/* A live process begins or ends to use them: keeps the files open meanwhile. */
+/* A live process begins or ends to use the maps: as long as one does, their files are kept open. */
 void process_maps_add_live(struct process_maps *maps);
 void process_maps_drop_live(struct process_maps *maps);
 
-/* What the process mapped: one file may have many paths. Borrowed, lives as long as the maps. */
+/*
+ * Returns the path by which the process mapped the file (a file may have several), borrowed from
+ * the map.
+ */
 const char *process_map_name(const struct process_map *map);
 
-/* The name of a mapping of this module whose name is not guessed; NULL where there is none. */
+/*
+ * Returns the name of a mapping of this module whose name is not guessed; NULL where there is none.
+ */
 const char *process_maps_name_of(const struct process_maps *maps, const struct module *module);
 
-/* Borrowed, lives as long as the maps; NULL where nothing was mapped. */
+/* Finds the mapping of an address, borrowed from the maps; NULL where nothing was mapped. */
 const struct process_map *process_maps_find(const struct process_maps *maps, uint64_t address);
 
 #endif

@@ -19,12 +19,13 @@
 #include "daemon/host/open_file.h"
 
 #define STATUS_BYTES 8192
-#define LINE_BYTES   4096 /* longer ones are cut; real ones have some hundred */
+#define LINE_BYTES   4096 /* longer lines are truncated; real ones have a few hundred */
 
 struct function {
 	uint64_t start;
 	uint32_t size;
-	uint32_t name; /* into text; grows with the lines, so it tells which came later */
+	uint32_t name; /* offset into text; grows with each line, so a higher one was written later
+			*/
 };
 
 struct perf_map {
@@ -34,9 +35,9 @@ struct perf_map {
 	size_t n, functions_capacity;
 	char *text;
 	size_t text_size, text_capacity;
-	size_t bytes;  /* part of memory */
-	size_t read;   /* of the file, whole lines */
-	size_t last_n; /* of these the last line; 0: too long to be found again */
+	size_t bytes;  /* its share of memory */
+	size_t read;   /* bytes of the file that were read, in whole lines */
+	size_t last_n; /* length of the last line read; 0: truncated, so it cannot be compared */
 	uint64_t last_hash;
 };
 
@@ -47,9 +48,9 @@ size_t perf_maps_bytes(void)
 	return atomic_load(&memory);
 }
 
-/* Who the process runs as, and its pid where it lives. */
+/* The users that the process runs as, and its pid in its own namespace. */
 struct identity {
-	uint32_t uids[4]; /* real, effective, saved, of files */
+	uint32_t uids[4]; /* real, effective, saved and file system */
 	int32_t pid;
 };
 
@@ -71,7 +72,7 @@ static int identity_read(int proc_fd, struct identity *out)
 		if (sscanf(line, "Uid: %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &id.uids[0],
 			   &id.uids[1], &id.uids[2], &id.uids[3]) == 4)
 			has_uids = true;
-		/* From the outermost namespace to its own. */
+		/* The pids from the outermost namespace to its own. */
 		if (!strncmp(line, "NSpid:", 6)) {
 			last = strrchr(line, '\t');
 			id.pid = last ? (int32_t)strtol(last + 1, NULL, 10) : 0;
@@ -93,17 +94,20 @@ static bool is_owner(const struct identity *id, uint32_t uid)
 }
 
 /*
- * The process opens the file all the time, so the kernel has the way to it in memory: to ask for
- * more than that could mean to wait for a program that serves the file system.
+ * Opens the path if the kernel has all of it cached (RESOLVE_CACHED). The process uses the file all
+ * the time, so it is; otherwise a program that serves the file system could make us wait.
  */
 static int open_cached(int root_fd, const char *path)
 {
 	return open_path_in_root(root_fd, path, O_NOFOLLOW, RESOLVE_CACHED);
 }
 
-/* Without waiting for who serves the file; from then on the file is one of this host. */
-static int check(int path_fd, int proc_fd, const struct identity *id, struct remote_mounts *mounts,
-		 struct file_state *state_out)
+/*
+ * Checks the file without waiting for a program that serves it. Once checked, it is known to be on
+ * a file system of this host.
+ */
+static int file_check(int path_fd, int proc_fd, const struct identity *id,
+		      struct remote_mounts *mounts, struct file_state *state_out)
 {
 	struct statx st;
 	uint64_t dev;
@@ -142,7 +146,7 @@ int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct file_state *
 	path_fd = open_cached(root_fd, path);
 	if (path_fd < 0)
 		return -ENOENT;
-	r = check(path_fd, proc_fd, &id, mounts, &state);
+	r = file_check(path_fd, proc_fd, &id, mounts, &state);
 	if (r < 0)
 		return r;
 	fd = open_path_fd(path_fd, 0);
@@ -166,7 +170,8 @@ static void map_freep(struct perf_map **map)
 		map_free(*map);
 }
 
-/* Counts memory of the map. -E2BIG beyond the limit of all maps together; nothing is counted then.
+/*
+ * Counts memory of the map. -E2BIG beyond the limit of all maps together; then nothing is counted.
  */
 static int memory_charge(struct perf_map *map, size_t bytes)
 {
@@ -179,8 +184,8 @@ static int memory_charge(struct perf_map *map, size_t bytes)
 }
 
 /*
- * Makes room for text_size bytes of names and n functions in all. What was charged for room that
- * could not be had is given back with the map.
+ * Makes room for text_size bytes of names and n functions in total. Memory that was counted but
+ * could not be allocated is given back with the map.
  */
 static int reserve(struct perf_map *map, size_t text_size, size_t n)
 {
@@ -197,7 +202,9 @@ static int reserve(struct perf_map *map, size_t text_size, size_t n)
 	return r;
 }
 
-/* "START SIZE NAME", both in hex, perhaps with 0x. What is no such line is none of ours. */
+/*
+ * Adds a line "START SIZE NAME", the numbers in hexadecimal, perhaps with 0x. Ignores other lines.
+ */
 static int line_add(struct perf_map *map, const char *line)
 {
 	char *at, *end;
@@ -232,7 +239,7 @@ static int function_compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Code is thrown away and made in its place: of two that overlap the later one is there now. */
+/* Drops functions that overlap a later one: code is discarded and other code made in its place. */
 static void overlaps_drop(struct perf_map *map)
 {
 	size_t n = 0;
@@ -256,7 +263,10 @@ static void overlaps_drop(struct perf_map *map)
 	map->n = n;
 }
 
-/* A line that is being written has no end yet; it is read with the next state of the file. */
+/*
+ * Reads the lines. A line without its end is still being written, and is read with the next state
+ * of the file.
+ */
 static int lines_read(struct perf_map *map, FILE *in)
 {
 	char line[LINE_BYTES];
@@ -265,18 +275,19 @@ static int lines_read(struct perf_map *map, FILE *in)
 
 	while (fgets(line, sizeof(line), in)) {
 		size_t n = strlen(line);
-		bool is_cut = n == sizeof(line) - 1 && line[n - 1] != '\n';
+		bool is_truncated_line = n == sizeof(line) - 1 && line[n - 1] != '\n';
 
 		total += n;
 		if (total > PERF_MAP_BYTES_MAX) {
 			map->is_truncated = true;
 			return 0;
 		}
-		if (!n || (line[n - 1] != '\n' && !is_cut))
+		if (!n || (line[n - 1] != '\n' && !is_truncated_line))
 			break;
-		line[is_cut ? n : n - 1] = '\0';
+		line[is_truncated_line ? n : n - 1] = '\0';
 		r = line_add(map, line);
-		for (int c = 0; is_cut && c != EOF && c != '\n' && total <= PERF_MAP_BYTES_MAX;
+		for (int c = 0;
+		     is_truncated_line && c != EOF && c != '\n' && total <= PERF_MAP_BYTES_MAX;
 		     total++)
 			c = getc(in);
 		if (r == -E2BIG && map->n) {
@@ -286,12 +297,12 @@ static int lines_read(struct perf_map *map, FILE *in)
 		if (r < 0)
 			return r;
 		map->read = total;
-		map->last_n = is_cut ? 0 : n;
+		map->last_n = is_truncated_line ? 0 : n;
 	}
 	return ferror(in) ? -EIO : 0;
 }
 
-/* Gives back what was taken for lines to come. */
+/* Frees the memory that was reserved for more lines. */
 static void memory_trim(struct perf_map *map)
 {
 	struct function *functions = reallocarray(map->functions, map->n + 1, sizeof(*functions));
@@ -307,7 +318,10 @@ static void memory_trim(struct perf_map *map)
 	}
 }
 
-/* What the last line is where it was read from; 0: it cannot be told. */
+/*
+ * Returns a hash of the last line that was read, as it is in the file now; 0 if that cannot be
+ * read.
+ */
 static uint64_t last_line_hash(int fd, const struct perf_map *map)
 {
 	char line[LINE_BYTES];
@@ -318,7 +332,7 @@ static uint64_t last_line_hash(int fd, const struct perf_map *map)
 	return hash64(HASH64_SEED, line, map->last_n);
 }
 
-/* Whether the file is what was read before, and perhaps more. */
+/* True if the file still begins with what was read before. */
 static bool is_continued(int fd, const struct perf_map *before)
 {
 	return before && !before->is_truncated && before->last_hash &&
@@ -352,7 +366,7 @@ int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out)
 		return -ENOMEM;
 	atomic_init(&map->refs, 1);
 	r = is_continued(fd, before) ? map_copy(map, before) : 0;
-	if (r == -E2BIG) /* its beginning has to do */
+	if (r == -E2BIG) /* without room for a copy, only the beginning of the file is read */
 		return perf_map_read(fd, NULL, out);
 	if (r < 0)
 		return r;

@@ -157,7 +157,7 @@ void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
 /* Notes an exit. The process stays in the table while it is referenced, see process_sweep. */
 void process_table_note_exit(struct process_table *table, const struct process_id *id);
 
-/* What a sweep may drop; all times are of CLOCK_MONOTONIC. */
+/* Limits of a sweep; all times are of CLOCK_MONOTONIC. */
 struct process_sweep {
 	/* Processes not seen since then are looked for in /proc: their exit may not have been
 	 * reported. */
@@ -189,7 +189,7 @@ struct process *process_unref(struct process *process);
 /* Copies what is known now; the strings stay valid while the reference is held. */
 void process_info(struct process *process, struct process_info *out);
 
-/* What process_refresh() could do about an address that has no name, or an outdated one. */
+/* The kind of data that a lookup lacked, or found outdated, and that process_refresh() can read. */
 enum process_miss {
 	PROCESS_NO_MISS,      /* nothing: the answer is as good as it gets */
 	PROCESS_MISS_MAPPING, /* the address is in no known mapping: /proc/PID/maps may have it */

@@ -16,7 +16,7 @@
 #define BUDGET_PERIOD_NS NS_PER_S
 #define BUDGET_NS	 (20 * NS_PER_MS)
 
-/* What /proc shows of one image. */
+/* The facts about one image that were read from /proc. */
 struct reading {
 	struct procfs_stat stat;
 	struct procfs_exe exe;

@@ -6,7 +6,7 @@
 
 #include "common/base.h"
 
-/* Made by the compiler or the linker, not written by anybody. */
+/* True for names that the compiler, the linker or a build script has made. */
 static bool is_generated(const char *name)
 {
 	static const char *const prefixes[] = { "__pfx_", "__pi_", "__cfi_", "__GI_", "__SCT__" };
@@ -25,7 +25,10 @@ static bool is_generated(const char *name)
 	return false;
 }
 
-/* C++ and Rust names begin with one underscore that is no blemish. */
+/*
+ * Counts leading underscores, which mark internal names. The first one of a mangled C++ or Rust
+ * name does not count.
+ */
 static size_t underscores(const char *name)
 {
 	if (!strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2))

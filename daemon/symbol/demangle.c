@@ -6,7 +6,7 @@
 
 #include <libiberty/demangle.h>
 
-/* Bytes as they come; gives up by leaving the demangler when they do not fit. */
+/* Collects the output; leaves the demangler by longjmp() when it does not fit. */
 struct output {
 	char *buffer;
 	size_t n, size;
@@ -19,9 +19,9 @@ bool demangle_is_candidate(const char *name)
 }
 
 /*
- * The demanglers cannot be told to stop, and repeated parts of a name double their output for
- * every few bytes of input. Jumping out is safe for they keep their state on the stack; only
- * Rust's punycode identifiers lose a small allocation, once for a name that is an attack.
+ * The demanglers have no way to stop them, and repeated parts of a name double their output for
+ * every few bytes of input. Jumping out is safe because they keep their state on the stack. Only an
+ * identifier in Punycode, as Rust has, leaks a small allocation, and only for a hostile name.
  */
 static void on_text(const char *text, size_t n, void *opaque)
 {
@@ -43,7 +43,10 @@ const char *demangle(const char *name, char *buffer, size_t size)
 		return name;
 	if (setjmp(out.too_long))
 		return name;
-	/* Rust's older names are valid C++ ones with a hash at the end: ask Rust first. */
+	/*
+	 * Rust's older names are valid C++ names with a hash at the end, so Rust's demangler is
+	 * tried first.
+	 */
 	is_done = rust_demangle_callback(name, 0, on_text, &out);
 	if (!is_done) {
 		out.n = 0;

@@ -12,20 +12,23 @@
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/kallsyms_line.h"
 
-/* kallsyms has no sizes: a function ends where the next begins, and here at the latest. */
+/* kallsyms has no sizes: a function ends where the next one begins, but is not longer than this. */
 #define FUNCTION_BYTES_MAX (64 * 1024)
 #define SYMBOLS_MAX	   2000000 /* a kernel has 150,000 */
 #define KALLSYMS_BUFFER	   (256 * 1024)
-#define NAMELESS	   UINT32_MAX /* ends the function before it, is none itself */
+#define NAMELESS	   UINT32_MAX /* an entry that only ends the function before it */
 #define MODULES_MAX	   UINT16_MAX
 
 struct kernel_module {
 	char *name;
-	uint64_t base; /* offsets count from here */
+	uint64_t base; /* address that file offsets count from */
 	uint64_t file_id;
 };
 
-/* One array a field, sorted by start: half the memory of structs, and searched in less cache. */
+/*
+ * One array for each field, sorted by start. This takes half the memory of an array of structs, and
+ * a search touches less of it.
+ */
 struct kallsyms {
 	uint64_t *starts;
 	uint32_t *names; /* into text */
@@ -44,7 +47,7 @@ struct entry {
 	bool is_global;
 };
 
-/* What is needed while reading. */
+/* The state while kallsyms is read. */
 struct reader {
 	struct entry *entries;
 	size_t n, entries_capacity;
@@ -53,7 +56,7 @@ struct reader {
 	struct kernel_module *modules;
 	size_t n_modules, modules_capacity;
 	uint64_t core_start, core_end;
-	uint64_t any_address; /* stays 0 when the kernel hides them */
+	uint64_t any_address; /* stays 0 when the kernel hides all addresses */
 	size_t lines;
 };
 
@@ -67,8 +70,8 @@ static void reader_fini(struct reader *reader)
 }
 
 /*
- * The same module at the same offset in another build of the kernel is other code, so the build
- * is part of the identity: what is stored must not change its name with an upgrade.
+ * The identity of a module, which is stored. It includes the build of the kernel, because the same
+ * offset in another build is other code.
  */
 static uint64_t module_identity(const char *name)
 {
@@ -81,7 +84,10 @@ static uint64_t module_identity(const char *name)
 	return hash64_string(id, kernel.version);
 }
 
-/* Modules come in runs, so the last one is nearly always the one. */
+/*
+ * Finds the module or adds it. Searches from the last one, because kallsyms lists modules one after
+ * another.
+ */
 static int module_find(struct reader *reader, const char *name, uint16_t *index_out)
 {
 	char *copy;
@@ -120,7 +126,10 @@ static int text_add(struct reader *reader, const char *name, uint32_t *offset_ou
 	return 0;
 }
 
-/* Marks of the linker script, such as __sched_text_end: places, not functions. */
+/*
+ * True for symbols of the linker script that mark a section, such as __sched_text_end: they are not
+ * functions.
+ */
 static bool is_marker(const char *name)
 {
 	size_t n = strlen(name);
@@ -175,7 +184,7 @@ static int line_read(struct reader *reader, char *text)
 		reader->core_start = line.address;
 	if (!line.module && !strcmp(line.name, "_etext"))
 		reader->core_end = line.address;
-	/* Padding before functions; half of all names on kernels that have it. */
+	/* Padding before functions: half of all symbols on kernels that have it. */
 	if (!strncmp(line.name, "__pfx_", 6) || !strncmp(line.name, "__cfi_", 6))
 		return 0;
 	r = module_find(reader, line.module ? line.module : "kernel", &index);
@@ -191,7 +200,7 @@ static int entry_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The kernel lists itself in order, modules not. */
+/* kallsyms lists the kernel itself in order, but not modules. */
 static void entries_sort(struct reader *reader)
 {
 	for (size_t i = 1; i < reader->n; i++) {
@@ -210,7 +219,7 @@ static bool is_better(const struct reader *reader, const struct entry *a, const 
 				  b->is_global) < 0;
 }
 
-/* Keeps the best name of each address, and nothing of the kernel's code that ends with boot. */
+/* Keeps the best name of each address, and drops code of the kernel that is freed after boot. */
 static void entries_reduce(struct reader *reader)
 {
 	size_t n = 0;
@@ -244,7 +253,7 @@ static void module_bases(struct reader *reader)
 	}
 }
 
-/* Moves what was read into the compact form, only the names that were kept. */
+/* Copies the entries and the names that are left into the compact form. */
 static int symbols_build(struct reader *reader, struct kallsyms **out)
 {
 	_cleanup_(kallsyms_freep) struct kallsyms *symbols = calloc(1, sizeof(*symbols));
@@ -325,7 +334,7 @@ int kallsyms_load(const char *path, struct kallsyms **out)
 	return symbols_build(&reader, out);
 }
 
-/* The last entry that begins at or before the address; n where there is none. */
+/* Returns the last entry that begins at or before the address, n where there is none. */
 static size_t entry_before(const struct kallsyms *symbols, uint64_t address)
 {
 	size_t low = 0, high = symbols->n;
@@ -360,7 +369,9 @@ bool kallsyms_lookup(const struct kallsyms *symbols, uint64_t address, bool is_c
 	symbol_out->module = module->name;
 	symbol_out->file_id = module->file_id;
 	symbol_out->file_offset = address - module->base;
-	/* BPF programs lie in any order: each is a file of its own, known by the tag in its name.
+	/*
+	 * BPF programs are loaded in any order. Each one is treated as a file, identified by the
+	 * tag in its name.
 	 */
 	if (!strcmp(module->name, "bpf")) {
 		symbol_out->file_id = hash64_string(module->file_id, name);

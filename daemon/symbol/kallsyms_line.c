@@ -8,7 +8,7 @@
 
 #define NAME_BYTES_MAX 512 /* KSYM_NAME_LEN since 6.1 */
 
-/* Hexadecimal up to a blank; kallsyms writes nothing else. */
+/* Parses hexadecimal digits up to a blank, in the lower case that kallsyms writes. */
 static bool take_address(char **p, uint64_t *out)
 {
 	uint64_t value = 0;

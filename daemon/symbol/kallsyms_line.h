@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_KALLSYMS_LINE_H
 
 /*
- * One line of /proc/kallsyms: in goes its text, out come its parts, which point into it. Owned by
- * the caller; any thread. There are so many lines that sscanf() would take most of the time.
+ * Parses one line of /proc/kallsyms in place. The result points into the text, which the caller
+ * owns; any thread. sscanf() would take most of the time of reading the file.
  */
 
 #include <stdint.h>
@@ -12,15 +12,15 @@
 #define KALLSYMS_PATH "/proc/kallsyms"
 
 struct kallsyms_line {
-	uint64_t address; /* 0 where the kernel hides it */
+	uint64_t address; /* 0 where the kernel hides it (kptr_restrict) */
 	char type;	  /* as nm(1) has it */
 	const char *name;
-	const char *module; /* NULL: of the kernel itself */
+	const char *module; /* NULL: a symbol of the kernel itself */
 };
 
 /*
- * "ffffffff81000000 T name" and, of a module, "\t[module]", with or without the line's end. Cuts
- * the text into its parts. -EBADMSG when it is none.
+ * Parses "ffffffff81000000 T name", followed by "\t[module]" for a module; the newline is optional.
+ * Writes NULs into the text. -EBADMSG when it is not such a line.
  */
 int kallsyms_line_parse(char *text, struct kallsyms_line *out);
 

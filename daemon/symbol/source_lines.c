@@ -10,12 +10,15 @@
 #include "daemon/symbol/source_lines_child.h"
 #include "daemon/symbol/source_lines_helper.h"
 
-/* A file that ends the process is left out, and the others are asked about again, so often. */
+/*
+ * A file at which the child process fails is left out, and the others are asked about again; this
+ * often at most.
+ */
 enum { RUNS_MAX = 4 };
 
-struct place {
-	uint64_t key[2];    /* file, address */
-	struct place *next; /* of its file */
+struct code_address {
+	uint64_t key[2];	   /* file, address */
+	struct code_address *next; /* the next address of the same file */
 	const struct source_frame *frames;
 	size_t n;
 	UT_hash_handle hh;
@@ -24,10 +27,10 @@ struct place {
 struct file {
 	uint64_t id;
 	const char *path;
-	struct place *first, *last;
+	struct code_address *first, *last;
 	uint32_t n;
-	int fds[2];   /* itself, its debug file; -1: none */
-	bool is_done; /* read, or there is nothing to read */
+	int fds[2];   /* the file and its debug file; -1: none */
+	bool is_done; /* it has been read, or cannot be */
 	bool has_lines;
 	UT_hash_handle hh;
 };
@@ -36,10 +39,10 @@ struct source_lines {
 	struct arena *arena;
 	struct source_lines_opener opener;
 	struct file *files;
-	struct place *places;
-	size_t left_out;	    /* addresses above the limits */
-	const char *reason;	    /* why some have none; NULL */
-	const struct file *culprit; /* at which it ended; NULL where there is no reason */
+	struct code_address *addresses;
+	size_t left_out;	    /* addresses not asked about because there were too many */
+	const char *reason;	    /* why lines of the culprit are missing; NULL: none failed */
+	const struct file *culprit; /* the file at which the child failed; NULL: none */
 };
 
 int source_lines_new(struct arena *arena, const struct source_lines_opener *opener,
@@ -64,7 +67,7 @@ struct source_lines *source_lines_free(struct source_lines *lines)
 		closep(&file->fds[1]);
 	}
 	HASH_CLEAR(hh, lines->files);
-	HASH_CLEAR(hh, lines->places);
+	HASH_CLEAR(hh, lines->addresses);
 	free(lines);
 	return NULL;
 }
@@ -86,21 +89,21 @@ static struct file *file_get(struct source_lines *lines, uint64_t id, const char
 	return HASH_HAS(file) ? file : NULL;
 }
 
-static struct place *place_find(const struct source_lines *lines, uint64_t file_id,
-				uint64_t address)
+static struct code_address *address_find(const struct source_lines *lines, uint64_t file_id,
+					 uint64_t address)
 {
 	uint64_t key[2] = { file_id, address };
-	struct place *place;
+	struct code_address *entry;
 
-	HASH_FIND(hh, lines->places, key, sizeof(key), place);
-	return place;
+	HASH_FIND(hh, lines->addresses, key, sizeof(key), entry);
+	return entry;
 }
 
 static bool is_full(const struct source_lines *lines, uint64_t file_id)
 {
 	struct file *file;
 
-	if (HASH_COUNT(lines->places) >= LINES_CHILD_PLACES_MAX)
+	if (HASH_COUNT(lines->addresses) >= LINES_CHILD_ADDRESSES_MAX)
 		return true;
 	HASH_FIND(hh, lines->files, &file_id, sizeof(file_id), file);
 	return !file && HASH_COUNT(lines->files) >= LINES_CHILD_FILES_MAX;
@@ -109,34 +112,34 @@ static bool is_full(const struct source_lines *lines, uint64_t file_id)
 int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *path,
 		     uint64_t address)
 {
-	struct place *place = place_find(lines, file_id, address);
+	struct code_address *entry = address_find(lines, file_id, address);
 	struct file *file;
 
-	if (place)
+	if (entry)
 		return 0;
 	if (is_full(lines, file_id)) {
 		lines->left_out++;
 		return 0;
 	}
 	file = file_get(lines, file_id, path);
-	place = arena_alloc(lines->arena, sizeof(*place));
-	if (!file || !place)
+	entry = arena_alloc(lines->arena, sizeof(*entry));
+	if (!file || !entry)
 		return -ENOMEM;
-	place->key[0] = file_id;
-	place->key[1] = address;
-	HASH_ADD(hh, lines->places, key, sizeof(place->key), place);
-	if (!HASH_HAS(place))
+	entry->key[0] = file_id;
+	entry->key[1] = address;
+	HASH_ADD(hh, lines->addresses, key, sizeof(entry->key), entry);
+	if (!HASH_HAS(entry))
 		return -ENOMEM;
 	if (file->last)
-		file->last->next = place;
+		file->last->next = entry;
 	else
-		file->first = place;
-	file->last = place;
+		file->first = entry;
+	file->last = entry;
 	file->n++;
 	return 0;
 }
 
-/* Files that cannot be opened are not asked about. */
+/* Opens all files; those that cannot be opened are not asked about. */
 static void files_open(struct source_lines *lines)
 {
 	struct file *file, *next;
@@ -157,14 +160,14 @@ static size_t files_left(const struct source_lines *lines)
 	return n;
 }
 
-/* What is asked of those files; the caller's to free. */
+/* Makes the request for the n files that are left. Freed by the caller; NULL when out of memory. */
 static void *request_make(const struct source_lines *lines,
 			  const struct source_lines_helper *helper, size_t n, int *fds,
 			  size_t *size_out)
 {
 	size_t files_size = n * sizeof(struct lines_child_file), i = 0;
 	size_t size = sizeof(struct lines_child_head) + files_size +
-		      HASH_COUNT(lines->places) * sizeof(uint64_t);
+		      HASH_COUNT(lines->addresses) * sizeof(uint64_t);
 	char *data = calloc(1, size);
 	struct lines_child_head *head = (void *)data;
 	struct lines_child_file *files = (void *)(head + 1);
@@ -186,14 +189,17 @@ static void *request_make(const struct source_lines *lines,
 		fds[2 * i] = file->fds[0];
 		fds[2 * i + 1] = file->fds[1];
 		i++;
-		for (const struct place *place = file->first; place; place = place->next)
-			*at++ = place->key[1];
+		for (const struct code_address *entry = file->first; entry; entry = entry->next)
+			*at++ = entry->key[1];
 	}
 	*size_out = (size_t)((char *)at - data);
 	return data;
 }
 
-/* The answer, byte by byte: who wrote it had read what may be hostile. */
+/*
+ * Reads the reply with bounds checks: the child that wrote it may have been taken over by a hostile
+ * file.
+ */
 struct reader {
 	const char *at;
 	size_t left;
@@ -209,7 +215,7 @@ static bool reader_get(struct reader *reader, void *to, size_t n)
 	return true;
 }
 
-/* A text of n bytes, NULL for none. False when there are not so many. */
+/* Copies a text of n bytes; NULL if n is 0. False when the reply is shorter, or out of memory. */
 static bool reader_text(struct reader *reader, struct arena *arena, size_t n, const char **out)
 {
 	*out = NULL;
@@ -225,9 +231,10 @@ static bool reader_text(struct reader *reader, struct arena *arena, size_t n, co
 	return true;
 }
 
-static bool place_read(struct source_lines *lines, struct reader *reader, struct place *place)
+static bool address_read(struct source_lines *lines, struct reader *reader,
+			 struct code_address *entry)
 {
-	struct lines_child_place head;
+	struct lines_child_address head;
 	struct lines_child_frame frame;
 	struct source_frame *frames;
 	uint32_t i;
@@ -244,27 +251,30 @@ static bool place_read(struct source_lines *lines, struct reader *reader, struct
 			return false;
 		frames[i].line = frame.line;
 	}
-	place->frames = frames;
-	place->n = head.frames;
+	entry->frames = frames;
+	entry->n = head.frames;
 	return true;
 }
 
 static bool file_read(struct source_lines *lines, struct reader *reader, struct file *file)
 {
-	struct place *place;
+	struct code_address *entry;
 	uint32_t has_lines;
 
 	if (!reader_get(reader, &has_lines, sizeof(has_lines)))
 		return false;
-	for (place = file->first; place; place = place->next)
-		if (!place_read(lines, reader, place))
+	for (entry = file->first; entry; entry = entry->next)
+		if (!address_read(lines, reader, entry))
 			return false;
 	file->has_lines = has_lines;
 	file->is_done = true;
 	return true;
 }
 
-/* The files that are whole. NULL when all are, else the first one that is not. */
+/*
+ * Reads all files that the reply has completely. Returns NULL if that is all, else the first file
+ * that is missing or broken.
+ */
 static struct file *reply_parse(struct source_lines *lines, struct reader *reader)
 {
 	struct file *file, *next;
@@ -275,7 +285,10 @@ static struct file *reply_parse(struct source_lines *lines, struct reader *reade
 	return NULL;
 }
 
-/* Asks once. -EAGAIN when it ended at one of the files: the others may be asked about again. */
+/*
+ * Runs the child once. -EAGAIN if it failed at one of the files: the others may be asked about
+ * again.
+ */
 static int lines_ask(struct source_lines *lines, struct source_lines_helper *helper,
 		     int64_t until_ns)
 {
@@ -296,12 +309,12 @@ static int lines_ask(struct source_lines *lines, struct source_lines_helper *hel
 	culprit = reply_parse(lines, &reader);
 	if (!culprit)
 		return 0;
-	lines->reason = r ? reason : "what was read of debug information is broken";
+	lines->reason = r ? reason : "the debug information that was read is broken";
 	lines->culprit = culprit;
 	culprit->is_done = true;
-	/* The frames of one that is not whole are not shown. */
-	for (struct place *place = culprit->first; place; place = place->next)
-		place->n = 0;
+	/* Frames of a file that is incomplete are not shown. */
+	for (struct code_address *entry = culprit->first; entry; entry = entry->next)
+		entry->n = 0;
 	return r == -ETIMEDOUT || r == -EBUSY ? 0 : -EAGAIN;
 }
 
@@ -319,10 +332,10 @@ int source_lines_run(struct source_lines *lines, struct source_lines_helper *hel
 const struct source_frame *source_lines_find(const struct source_lines *lines, uint64_t file_id,
 					     uint64_t address, size_t *n_out)
 {
-	const struct place *place = place_find(lines, file_id, address);
+	const struct code_address *entry = address_find(lines, file_id, address);
 
-	*n_out = place ? place->n : 0;
-	return *n_out ? place->frames : NULL;
+	*n_out = entry ? entry->n : 0;
+	return *n_out ? entry->frames : NULL;
 }
 
 static const char *base_name(const char *path)
@@ -332,7 +345,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Those without, by name, the first few of them. */
+/* Says which files have no lines, naming the first few. NULL when out of memory. */
 static const char *files_note(const struct source_lines *lines)
 {
 	enum { NAMED = 4 };

@@ -15,121 +15,114 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/host/capabilities.h"
 #include "daemon/symbol/demangle.h"
 
-/* Addresses of one unit; sorted. */
-struct symtab_range {
+/* A range of addresses of one compilation unit. */
+struct unit_range {
 	Dwarf_Addr start, end;
 	Dwarf_Off unit;
 };
 
-struct image {
+struct debug_info {
 	Dwarf *dwarf;
-	struct symtab_range *ranges;
-	size_t n, room;
+	struct unit_range *ranges;
+	size_t n, ranges_capacity;
 };
 
-static int range_add(struct image *image, Dwarf_Addr start, Dwarf_Addr end, Dwarf_Off unit)
+static int range_add(struct debug_info *info, Dwarf_Addr start, Dwarf_Addr end, Dwarf_Off unit)
 {
-	size_t room = image->room ? 2 * image->room : 256;
-	struct symtab_range *ranges = image->ranges;
-
-	if (image->n == image->room) {
-		ranges = reallocarray(ranges, room, sizeof(*ranges));
-		if (!ranges)
-			return -ENOMEM;
-		image->ranges = ranges;
-		image->room = room;
-	}
-	ranges[image->n++] = (struct symtab_range){ start, end, unit };
+	if (array_reserve(info->ranges, info->ranges_capacity, info->n + 1))
+		return -ENOMEM;
+	info->ranges[info->n++] = (struct unit_range){ start, end, unit };
 	return 0;
 }
 
 static int compare_ranges(const void *x, const void *y)
 {
-	const struct symtab_range *a = x, *b = y;
+	const struct unit_range *a = x, *b = y;
 
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-static int unit_read(struct image *image, Dwarf_Off at)
+static int unit_read(struct debug_info *info, Dwarf_Off at)
 {
 	Dwarf_Addr base = 0, start, end;
 	ptrdiff_t next = 0;
 	Dwarf_Die die;
 	int r = 0;
 
-	if (!dwarf_offdie(image->dwarf, at, &die))
+	if (!dwarf_offdie(info->dwarf, at, &die))
 		return 0;
 	while (!r && (next = dwarf_ranges(&die, next, &base, &start, &end)) > 0)
-		r = end > start ? range_add(image, start, end, at) : 0;
+		r = end > start ? range_add(info, start, end, at) : 0;
 	return r;
 }
 
-/* Not from .debug_aranges: what clang and rustc build has none. */
-static int units_read(struct image *image)
+/* .debug_aranges would be faster, but clang and rustc do not write it. */
+static int units_read(struct debug_info *info)
 {
 	Dwarf_Off at = 0, next;
 	size_t header;
 	int r = 0;
 
-	while (!r && dwarf_nextcu(image->dwarf, at, &next, &header, NULL, NULL, NULL) == 0) {
-		r = unit_read(image, at + header);
+	while (!r && dwarf_nextcu(info->dwarf, at, &next, &header, NULL, NULL, NULL) == 0) {
+		r = unit_read(info, at + header);
 		at = next;
 	}
-	qsort(image->ranges, image->n, sizeof(*image->ranges), compare_ranges);
+	qsort(info->ranges, info->n, sizeof(*info->ranges), compare_ranges);
 	return r;
 }
 
-static bool image_open(struct image *image, int fd)
+static bool debug_info_open(struct debug_info *info, int fd)
 {
-	*image = (struct image){ .dwarf = dwarf_begin(fd, DWARF_C_READ) };
-	if (!image->dwarf)
+	*info = (struct debug_info){ .dwarf = dwarf_begin(fd, DWARF_C_READ) };
+	if (!info->dwarf)
 		return false;
-	return units_read(image) == 0 && image->n > 0;
+	return units_read(info) == 0 && info->n > 0;
 }
 
-static void image_close(struct image *image)
+static void debug_info_close(struct debug_info *info)
 {
-	dwarf_end(image->dwarf);
-	free(image->ranges);
-	*image = (struct image){ 0 };
+	dwarf_end(info->dwarf);
+	free(info->ranges);
+	*info = (struct debug_info){ 0 };
 }
 
-static bool unit_find(const struct image *image, Dwarf_Addr at, Dwarf_Die *out)
+static bool unit_find(const struct debug_info *info, Dwarf_Addr at, Dwarf_Die *out)
 {
-	size_t low = 0, n = image->n, half;
+	size_t low = 0, n = info->n, half;
 
 	while (n > 1) {
 		half = n / 2;
-		if (image->ranges[low + half].start <= at)
+		if (info->ranges[low + half].start <= at)
 			low += half;
 		n -= half;
 	}
-	if (!n || at < image->ranges[low].start || at >= image->ranges[low].end)
+	if (!n || at < info->ranges[low].start || at >= info->ranges[low].end)
 		return false;
-	return dwarf_offdie(image->dwarf, image->ranges[low].unit, out) != NULL;
+	return dwarf_offdie(info->dwarf, info->ranges[low].unit, out) != NULL;
 }
 
-struct place {
+struct source_line {
 	const char *file;
 	uint32_t line;
 };
 
-static struct place line_of(Dwarf_Die *unit, Dwarf_Addr at)
+static struct source_line line_of(Dwarf_Die *unit, Dwarf_Addr at)
 {
-	Dwarf_Line *line = dwarf_getsrc_die(unit, at);
-	struct place place = { 0 };
+	Dwarf_Line *found = dwarf_getsrc_die(unit, at);
+	struct source_line line = { 0 };
 	int number = 0;
 
-	if (!line)
-		return place;
-	place.file = dwarf_linesrc(line, NULL, NULL);
-	if (dwarf_lineno(line, &number) == 0 && number > 0)
-		place.line = (uint32_t)number;
-	return place;
+	if (!found)
+		return line;
+	line.file = dwarf_linesrc(found, NULL, NULL);
+	if (dwarf_lineno(found, &number) == 0 && number > 0)
+		line.line = (uint32_t)number;
+	return line;
 }
 
 static uint32_t number_of(Dwarf_Die *die, unsigned int name)
@@ -143,17 +136,17 @@ static uint32_t number_of(Dwarf_Die *die, unsigned int name)
 	return (uint32_t)value;
 }
 
-/* Where an inlined function was called. */
-static struct place call_of(Dwarf_Die *die, Dwarf_Die *unit)
+/* Returns the line from which an inlined function is called. */
+static struct source_line call_of(Dwarf_Die *die, Dwarf_Die *unit)
 {
-	struct place place = { .line = number_of(die, DW_AT_call_line) };
+	struct source_line line = { .line = number_of(die, DW_AT_call_line) };
 	uint32_t file = number_of(die, DW_AT_call_file);
 	Dwarf_Files *files;
 	size_t n;
 
 	if (dwarf_getsrcfiles(unit, &files, &n) == 0 && file < n)
-		place.file = dwarf_filesrc(files, file, NULL, NULL);
-	return place;
+		line.file = dwarf_filesrc(files, file, NULL, NULL);
+	return line;
 }
 
 static const char *name_of(Dwarf_Die *die, char *buffer)
@@ -177,25 +170,29 @@ static size_t text_size(const char *text)
 	return text ? strnlen(text, LINES_CHILD_TEXT_MAX) : 0;
 }
 
-static int frame_write(FILE *out, const char *name, const struct place *place)
+static int frame_write(FILE *out, const char *name, const struct source_line *line)
 {
 	const struct lines_child_frame frame = {
-		.line = place->line,
+		.line = line->line,
 		.name_size = (uint16_t)text_size(name),
-		.file_size = (uint16_t)text_size(place->file),
+		.file_size = (uint16_t)text_size(line->file),
 	};
 
 	fwrite(&frame, sizeof(frame), 1, out);
 	fwrite(name ? name : "", 1, frame.name_size, out);
-	fwrite(place->file ? place->file : "", 1, frame.file_size, out);
+	fwrite(line->file ? line->file : "", 1, frame.file_size, out);
 	return ferror(out) ? -EIO : 0;
 }
 
-/* The scopes from the innermost out to the function whose code it is, those inlined. */
-static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit, struct place place)
+/*
+ * Writes the frames of an address: the scopes from the innermost to the function, as far as they
+ * are inlined functions.
+ */
+static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit,
+			struct source_line line)
 {
 	_cleanup_(freep) char *buffer = malloc(DEMANGLE_OUTPUT_MAX);
-	struct lines_child_place head = { .frames = 1 };
+	struct lines_child_address head = { .frames = 1 };
 	int i, end, r = 0;
 
 	if (!buffer)
@@ -209,15 +206,18 @@ static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit, st
 		if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine)
 			continue;
 		if (--head.frames > 0)
-			r = frame_write(out, name_of(&scopes[i], buffer), &place);
+			r = frame_write(out, name_of(&scopes[i], buffer), &line);
 		else
-			head.frames = 1; /* more than are told: left out */
-		place = call_of(&scopes[i], unit);
+			head.frames = 1; /* deeper than LINES_CHILD_DEPTH_MAX: left out */
+		line = call_of(&scopes[i], unit);
 	}
-	return r ? r : frame_write(out, NULL, &place);
+	return r ? r : frame_write(out, NULL, &line);
 }
 
-/* The innermost scope with its parents as they are in the code, not as they are declared. */
+/*
+ * Finds the innermost scope and its parents in the code, which for inlined functions are not the
+ * parents of their declaration.
+ */
 static int nest_of(Dwarf_Die *unit, Dwarf_Addr at, Dwarf_Die **out)
 {
 	_cleanup_(freep) Dwarf_Die *scopes = NULL;
@@ -229,40 +229,40 @@ static int nest_of(Dwarf_Die *unit, Dwarf_Addr at, Dwarf_Die **out)
 	return dwarf_getscopes_die(&innermost, out);
 }
 
-static int place_write(FILE *out, const struct image *image, Dwarf_Addr at)
+static int address_write(FILE *out, const struct debug_info *info, Dwarf_Addr at)
 {
-	static const struct lines_child_place none;
+	static const struct lines_child_address none;
 	_cleanup_(freep) Dwarf_Die *nest = NULL;
-	struct place place;
+	struct source_line line;
 	Dwarf_Die unit;
 	int n;
 
-	if (!image || !unit_find(image, at, &unit))
+	if (!info || !unit_find(info, at, &unit))
 		return fwrite(&none, sizeof(none), 1, out) == 1 ? 0 : -EIO;
-	place = line_of(&unit, at);
-	if (!place.file)
+	line = line_of(&unit, at);
+	if (!line.file)
 		return fwrite(&none, sizeof(none), 1, out) == 1 ? 0 : -EIO;
 	n = nest_of(&unit, at, &nest);
-	return scopes_write(out, nest, n > 0 ? n : 0, &unit, place);
+	return scopes_write(out, nest, n > 0 ? n : 0, &unit, line);
 }
 
-/* In the file itself, or in its separate debug file. */
+/* Writes the reply for one file, from the file itself or from its separate debug file. */
 static int file_write(FILE *out, const struct lines_child_file *file, unsigned int number,
 		      const uint64_t *addresses)
 {
 	int fd = LINES_CHILD_FIRST_FD + 2 * (int)number, r = 0;
-	struct image image = { 0 };
+	struct debug_info info = { 0 };
 	uint32_t has_lines;
 
-	has_lines = file->has_file && image_open(&image, fd);
+	has_lines = file->has_file && debug_info_open(&info, fd);
 	if (!has_lines && file->has_debug) {
-		image_close(&image);
-		has_lines = image_open(&image, fd + 1);
+		debug_info_close(&info);
+		has_lines = debug_info_open(&info, fd + 1);
 	}
 	fwrite(&has_lines, sizeof(has_lines), 1, out);
 	for (uint32_t i = 0; i < file->n && !r; i++)
-		r = place_write(out, has_lines ? &image : NULL, addresses[i]);
-	image_close(&image);
+		r = address_write(out, has_lines ? &info : NULL, addresses[i]);
+	debug_info_close(&info);
 	return r;
 }
 
@@ -272,7 +272,7 @@ struct request {
 	const uint64_t *addresses;
 };
 
-/* Made by the daemon: what does not fit together is its mistake. */
+/* Maps the request. It is not hostile, but checked for mistakes of the daemon. */
 static int request_map(struct request *out)
 {
 	const struct lines_child_head *head;
@@ -305,7 +305,9 @@ static int limit_set(int which, rlim_t value)
 	return setrlimit(which, &limit) < 0 ? -errno : 0;
 }
 
-/* Nothing it could do with what it reads but write an answer. */
+/*
+ * Leaves the process nothing to do but write a reply, before it reads a file that may be hostile.
+ */
 static int process_limit(const struct lines_child_head *head)
 {
 	int r = capabilities_limit(0);
@@ -318,7 +320,7 @@ static int process_limit(const struct lines_child_head *head)
 		r = limit_set(RLIMIT_CPU, head->cpu_seconds);
 	if (!r)
 		r = limit_set(RLIMIT_FSIZE, head->reply_bytes);
-#ifndef __SANITIZE_ADDRESS__ /* which maps terabytes for itself */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer maps terabytes for itself */
 	if (!r)
 		r = limit_set(RLIMIT_AS, head->memory_bytes);
 #endif
@@ -343,7 +345,7 @@ int lines_child_main(void)
 	for (unsigned int i = 0; i < request.head->n_files && !r; i++) {
 		r = file_write(out, &request.files[i], i, request.addresses + at);
 		at += request.files[i].n;
-		/* What is whole stays so when the next one is what it ends for. */
+		/* Files that are complete are usable even if the next one ends this process. */
 		if (!r && fflush(out) == EOF)
 			r = -EIO;
 	}

@@ -3,27 +3,31 @@
 #define STACKD_DAEMON_SYMBOL_SOURCE_LINES_CHILD_H
 
 /*
- * Source lines of addresses, from debug information: a process of its own, for that information may
- * be large, broken or hostile. In goes a file with the request, other files by descriptor, out
- * comes a file with the answer. It has no privileges, and limits on time, memory and output.
+ * Reads source lines from debug information, in a process of its own, because that information may
+ * be large, broken or hostile. It gets a file with the request and the files to read as
+ * descriptors, and writes a file with the reply. It has no privileges, and limits on time, memory
+ * and output.
  */
 
 #include <stdint.h>
 
-/* argv[0] of the daemon's own program when it is to be this process. */
+/* argv[0] by which the daemon's program knows that it is to be this process. */
 #define LINES_CHILD_NAME "stackd-lines"
 
 enum {
 	LINES_CHILD_REQUEST_FD = 3,
 	LINES_CHILD_REPLY_FD = 4,
-	LINES_CHILD_FIRST_FD = 5, /* of the files */
+	LINES_CHILD_FIRST_FD = 5, /* the first descriptor of the files */
 	LINES_CHILD_FILES_MAX = 128,
-	LINES_CHILD_PLACES_MAX = 65536,
-	LINES_CHILD_DEPTH_MAX = 32, /* functions inlined into each other */
+	LINES_CHILD_ADDRESSES_MAX = 65536,
+	LINES_CHILD_DEPTH_MAX = 32, /* frames of one address: functions inlined into each other */
 	LINES_CHILD_TEXT_MAX = 4096,
 };
 
-/* A request: the head, for each file its part of the addresses, then the addresses of all. */
+/*
+ * A request: the head, then a lines_child_file for each file, then the addresses of all files in
+ * that order.
+ */
 struct lines_child_head {
 	uint64_t memory_bytes;
 	uint64_t reply_bytes;
@@ -31,20 +35,21 @@ struct lines_child_head {
 	uint32_t n_files;
 };
 
-/* The descriptors of a file are LINES_CHILD_FIRST_FD + 2 * its number, and the one after it. */
+/* A file to read. Its descriptors are LINES_CHILD_FIRST_FD + 2 * its number and the next one. */
 struct lines_child_file {
-	uint32_t n;
+	uint32_t n; /* addresses */
 	uint8_t has_file;
-	uint8_t has_debug; /* its separate debug file */
+	uint8_t has_debug; /* the second descriptor is its separate debug file */
 	uint8_t pad[2];
 };
 
 /*
- * The answer, in the order of the request: for each file whether it has lines, then for each of its
- * addresses (also where it has none) how many frames, and these, leaf first, with their texts
- * behind. All but the last are inlined; the last has no name.
+ * The reply, in the order of the request: for each file a uint32_t that says whether it has lines,
+ * then for each of its addresses a lines_child_address with the number of frames and the frames,
+ * innermost first, each followed by its texts. All frames but the last are inlined functions; the
+ * last has no name.
  */
-struct lines_child_place {
+struct lines_child_address {
 	uint32_t frames;
 };
 
@@ -53,7 +58,7 @@ struct lines_child_frame {
 	uint16_t name_size, file_size; /* 0: not known */
 };
 
-/* What the process does; its exit code. */
+/* Runs the child process. Returns its exit code. */
 int lines_child_main(void);
 
 #endif

@@ -19,13 +19,14 @@
 #include "daemon/base/log.h"
 #include "daemon/symbol/source_lines_child.h"
 
-/* Of the clock; of a CPU it may take as long. The first one to hit is what it is killed for. */
+/* The limit of a child, both of elapsed and of CPU time. */
 #define RUN_NS (5 * NS_PER_S)
 
 #define REPLY_MAX (UINT64_C(16) << 20)
 
 struct source_lines_helper {
-	pthread_mutex_t lock; /* held while one runs: its memory is bounded, not that of several */
+	pthread_mutex_t lock; /* held while a child runs: only one at a time, so that their memory
+				 is bounded */
 	pthread_mutex_t stats_lock;
 	struct source_lines_stats stats;
 	uint64_t max_memory;
@@ -85,7 +86,7 @@ int64_t source_lines_helper_deadline(const struct source_lines_helper *helper)
 	return clock_ns(CLOCK_MONOTONIC) + helper->run_ns;
 }
 
-/* A file in memory, above what is numbered for the process. */
+/* Makes a file in memory whose descriptor is above those that the child uses. */
 static int memory_file(const void *data, size_t size)
 {
 	_cleanup_(closep) int low = memfd_create("stackd-lines", MFD_CLOEXEC);
@@ -122,7 +123,7 @@ static int actions_fill(posix_spawn_file_actions_t *actions,
 	return -r;
 }
 
-/* With no signal blocked or ignored, whatever this thread has. */
+/* The child blocks and ignores no signal, whatever this thread does. */
 static int attributes_fill(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;
@@ -165,7 +166,7 @@ static int process_start(const struct source_lines_helper *helper,
 	return r;
 }
 
-/* Its wait status; killed when it is not done by then. */
+/* Waits for the child and kills it at until_ns. Returns its wait status. */
 static int process_wait(pid_t pid, int64_t until_ns, bool *is_late_out)
 {
 	_cleanup_(closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -194,7 +195,7 @@ static int status_judge(int status, bool is_late, const char **reason)
 		return -ETIMEDOUT;
 	}
 	if (signo == SIGXFSZ) {
-		*reason = "there are too many of them";
+		*reason = "the reply would be too large";
 		return -E2BIG;
 	}
 	if (signo || WEXITSTATUS(status)) {
@@ -227,7 +228,7 @@ static int reply_read(int fd, void **reply_out, size_t *size_out)
 	return 0;
 }
 
-/* With the lock held. */
+/* Runs the child once. With helper.lock held. */
 static int process_run(struct source_lines_helper *helper,
 		       const struct source_lines_request *request, int64_t until_ns,
 		       void **reply_out, size_t *size_out, const char **reason)
@@ -238,7 +239,7 @@ static int process_run(struct source_lines_helper *helper,
 	int status, r;
 	pid_t pid;
 
-	*reason = "no room for what is asked";
+	*reason = "there is no memory for the request";
 	if (request_fd < 0 || reply_fd < 0)
 		return request_fd < 0 ? request_fd : reply_fd;
 	r = process_start(helper, request, request_fd, reply_fd, &pid);
@@ -249,12 +250,12 @@ static int process_run(struct source_lines_helper *helper,
 	status = process_wait(pid, until_ns, &is_late);
 	r = reply_read(reply_fd, reply_out, size_out);
 	if (r) {
-		*reason = "there is no memory for them";
+		*reason = "there is no memory for the reply";
 		return r;
 	}
 	r = status_judge(status, is_late, reason);
 	if (r)
-		log_notice("source lines were asked for, and some are missing: %s", *reason);
+		log_notice("some source lines that were asked for are missing: %s", *reason);
 	return r;
 }
 
@@ -268,7 +269,7 @@ int source_lines_helper_run(struct source_lines_helper *helper,
 
 	*reply_out = NULL;
 	*size_out = 0;
-	*reason_out = "others asked for lines too";
+	*reason_out = "other requests for source lines took too long";
 	if (!pthread_mutex_clocklock(&helper->lock, CLOCK_MONOTONIC, &deadline)) {
 		r = process_run(helper, request, until_ns, reply_out, size_out, reason_out);
 		pthread_mutex_unlock(&helper->lock);

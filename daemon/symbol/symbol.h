@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_SYMBOL_H
 
 /*
- * One resolved address: what a lookup in the kernel's or a process's symbols gives. The strings
- * are borrowed from the table that answered and live as long as it is held. Plain value.
+ * The result of looking one address up in the symbols of the kernel or of a process. A plain value;
+ * the strings are borrowed from the table that answered and live as long as that is held.
  */
 
 #include <stdbool.h>
@@ -20,12 +20,14 @@ enum frame_kind {
 
 struct symbol {
 	enum frame_kind kind;
-	uint64_t file_id;     /* hash of the file's or module's identity; 0 where unknown */
-	uint64_t file_offset; /* ELF virtual address, or from the start of the kernel or module */
-	const char *name;     /* NULL where nothing covers the address */
-	uint64_t name_offset; /* from the start of that function */
-	bool is_signal;	      /* a signal handler returns here: its caller called nothing */
-	const char *module;   /* path of the file, "[vdso]", kernel module; NULL where unknown */
+	uint64_t file_id;     /* hash that identifies the file or kernel module; 0 where unknown */
+	uint64_t file_offset; /* ELF virtual address, or offset from the start of the kernel or
+				 kernel module */
+	const char *name;     /* NULL where no function covers the address */
+	uint64_t name_offset; /* offset from the start of that function */
+	bool is_signal; /* a signal handler returns here: the frame below was interrupted, and did
+			   not call */
+	const char *module; /* path of the file, "[vdso]", kernel module; NULL where unknown */
 };
 
 #endif

@@ -11,12 +11,12 @@
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
 
-#define OUTWARD_MAX 64 /* functions around one address; only a hostile file nests deeper */
+#define OUTWARD_MAX 64 /* functions that enclose one address; only hostile files nest deeper */
 
-/* One array a field, sorted by start and, of equal starts, the longest first. */
+/* A table, and the demangled names that have been asked for. */
 struct symtab {
 	struct symtab_arrays arrays;
-	pthread_mutex_t lock; /* of the readable names */
+	pthread_mutex_t lock; /* protects names */
 	struct symtab_names *names;
 };
 
@@ -39,7 +39,10 @@ int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 	return 0;
 }
 
-/* The innermost function that holds the address, counted from the base; n where none does. */
+/*
+ * Returns the index of the innermost function that holds the address, which counts from the base; n
+ * where none does.
+ */
 static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 {
 	size_t low = 0, high = a->n;
@@ -65,7 +68,7 @@ static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 	return a->n;
 }
 
-/* Made once and remembered. Where memory is short: the mangled name. */
+/* Returns the demangled name, which is remembered; the mangled name when out of memory. */
 static const char *readable_name(struct symtab *symtab, size_t i, const char *name)
 {
 	char buffer[DEMANGLE_OUTPUT_MAX];

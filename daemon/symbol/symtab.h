@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_SYMTAB_H
 
 /*
- * The functions of one ELF file: in goes the file, out come names for its virtual addresses.
- * Immutable once loaded but for the readable names it remembers, so any thread may look up.
+ * The symbol table of one ELF file: loads the functions and names virtual addresses. Immutable once
+ * loaded, but for a cache of demangled names with a lock of its own, so any thread may look up.
  */
 
 #include <stdbool.h>
@@ -15,32 +15,35 @@
 
 struct symtab;
 
-/* What is known of a file besides its bytes. */
+/* Other files that help to read one. */
 struct symtab_aids {
-	int debug_fd; /* its separate debug file, proved to be of it; -1: none. Borrowed */
+	int debug_fd; /* its separate debug file, checked to belong to it; -1: none. Borrowed */
 };
 
 /*
- * Reads .symtab, or else that of the debug file or of .gnu_debugdata, or what Go's runtime has;
- * .dynsym; and for what these leave out the extents in .eh_frame: functions that have no name. A
- * file without functions gives an empty table. -ENOEXEC when it is no ELF file, -E2BIG when it is
- * larger than any limit allows, -EBADMSG when it is broken, -ENOMEM.
+ * Reads .symtab, or else that of the debug file or of .gnu_debugdata, or the table of Go's runtime;
+ * then .dynsym; then, for code that all these leave out, the extents in .eh_frame: functions
+ * without a name. A file without functions gives an empty table. -ENOEXEC when it is not an ELF
+ * file, -E2BIG when a limit is exceeded, -EBADMSG when it is broken, -ENOMEM.
  */
 int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 		struct symtab **out);
 
 /*
- * Names the function that holds the address, the innermost if several do. *start_out is its
- * first address. False where none does: the nearest one is never offered. The name lives as long
- * as the table; NULL where the file has none for it.
+ * Names the function that holds the address, the innermost if several do; *start_out is its first
+ * address. False where no function holds it: the nearest one is not offered. The name lives as long
+ * as the table; it is NULL where the file has none for the function.
  */
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
 		   uint64_t *start_out);
 
-/* Whether it is where a signal handler returns to: what it "called" was interrupted instead. */
+/*
+ * True if a signal handler returns to the address. Then the next frame was interrupted there and
+ * did not make a call.
+ */
 bool symtab_is_signal(const struct symtab *symtab, uint64_t address);
 
-/* Whether both hold the same functions under the same names. */
+/* True if both have the same functions with the same names. */
 bool symtab_equal(const struct symtab *a, const struct symtab *b);
 
 /* Returns the memory it takes, in bytes. */

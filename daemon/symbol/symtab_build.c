@@ -10,8 +10,9 @@
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/symtab_builder.h"
 
-#define TEXT_BYTES_MAX	   (256 * 1024 * 1024) /* names may overlap in the file, not here */
-#define SIZELESS_BYTES_MAX 4096 /* how far an assembler function without a size may reach */
+#define TEXT_BYTES_MAX \
+	(256 * 1024 * 1024)	/* names may share bytes in the file, but not in the table */
+#define SIZELESS_BYTES_MAX 4096 /* the most that a function without a size may reach */
 
 static int name_compare(const struct symtab_candidate *x, const struct symtab_candidate *y)
 {
@@ -34,9 +35,10 @@ static int candidate_compare(const void *a, const void *b)
 }
 
 /*
- * An assembler function whose extent the compiler's information gives: where it starts, and one
- * byte later in the trampoline of signal handlers, which is looked up like a caller but was not
- * one, so that its information begins early.
+ * Gives functions without a size, which are written in assembler, the extent that the call frame
+ * information has for them. That begins at the same address, except for the trampoline that signal
+ * handlers return to: unwinders look a byte before a return address, so there it begins one byte
+ * earlier.
  */
 static void sizeless_from_frames(struct symtab_builder *builder)
 {
@@ -57,9 +59,9 @@ static void sizeless_from_frames(struct symtab_builder *builder)
 }
 
 /*
- * A symbol without a size is one written in assembler. It reaches to the next symbol, not beyond
- * its section and not into anything that has a size. Where only .dynsym is left the functions
- * between the listed ones are hidden, and it would be given their addresses: there it is dropped.
+ * A symbol without a size is a function written in assembler. It reaches to the next symbol, but
+ * not beyond its section and not into a function with a size. Where only .dynsym is left it is
+ * dropped: functions that are not listed may follow it, and would be shown under its name.
  */
 static void sizeless_extend(struct symtab_builder *builder)
 {
@@ -69,7 +71,7 @@ static void sizeless_extend(struct symtab_builder *builder)
 		struct symtab_candidate *item = &builder->items[i];
 		uint64_t end = symtab_builder_code(builder, item->start)->end;
 
-		/* From the back, so that next is the nearest start that is not this one's own. */
+		/* The loop runs backwards, so next is the nearest start behind this one. */
 		if (i + 1 < builder->n && builder->items[i + 1].start != item->start)
 			next = builder->items[i + 1].start;
 		if (item->end != item->start || !builder->has_symtab)
@@ -93,7 +95,7 @@ static void sizeless_extend(struct symtab_builder *builder)
 	}
 }
 
-/* What has no name is of use only where no name is. */
+/* Drops functions without a name that lie in functions with one. */
 static void nameless_drop(struct symtab_builder *builder)
 {
 	uint64_t covered = 0;
@@ -108,7 +110,10 @@ static void nameless_drop(struct symtab_builder *builder)
 	}
 }
 
-/* Drops what has no extent, and of equal extents all but the best name. */
+/*
+ * Drops functions that have no extent; of functions with equal extents the one with the best name
+ * is kept.
+ */
 static void candidates_reduce(struct symtab_builder *builder)
 {
 	size_t n = 0;
@@ -127,7 +132,10 @@ static void candidates_reduce(struct symtab_builder *builder)
 	builder->n = n;
 }
 
-/* The first few: programs have one such place, hostile ones any number. */
+/*
+ * Keeps the code that signal handlers return to. Programs have one such place; hostile files may
+ * have any number, so only the first few are kept.
+ */
 static void signals_take(const struct symtab_builder *builder, struct symtab_arrays *a)
 {
 	for (size_t i = 0; i < builder->n && a->n_signals < ARRAY_SIZE(a->signals); i++) {
@@ -139,7 +147,10 @@ static void signals_take(const struct symtab_builder *builder, struct symtab_arr
 	}
 }
 
-/* Links each to the nearest before it that ends later, which is where to search on outward. */
+/*
+ * Links each function to the nearest one before it that ends later, where the search goes on
+ * outwards.
+ */
 static void outer_link(struct symtab_arrays *a)
 {
 	for (size_t i = 0; i < a->n; i++) {

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_SYMTAB_BUILD_H
 
 /*
- * From what an ELF file says of its functions to arrays that can be searched: in goes the file, out
- * come functions with true ends. Owned by the caller; no state. For symtab.c only.
+ * Makes sorted arrays of the functions of an ELF file, each with its true end. The caller owns the
+ * result; no state. For symtab.c only.
  */
 
 #include <stddef.h>
@@ -19,21 +19,25 @@ struct symtab_range {
 	uint64_t start, end;
 };
 
-/* All of length n, sorted by start, then the longest first; no two with equal start and size. */
+/*
+ * The arrays have n members each, sorted by start and, for equal starts, the longest first. No two
+ * functions have both equal start and size.
+ */
 struct symtab_arrays {
 	size_t n;
-	uint64_t base; /* what starts count from */
+	uint64_t base; /* the address that starts count from */
 	uint32_t *starts;
 	uint32_t *sizes; /* never 0 */
-	uint32_t *names; /* into text, or SYMTAB_NAMELESS */
-	uint32_t *outer; /* the nearest one before it that ends later, or SYMTAB_NO_OUTER */
+	uint32_t *names; /* offset into text, or SYMTAB_NAMELESS */
+	uint32_t *outer; /* index of the nearest function before it that ends later, or
+			    SYMTAB_NO_OUTER */
 	char *text;
 	size_t text_size;
-	struct symtab_range signals[4]; /* where signal handlers return to */
+	struct symtab_range signals[4]; /* code that signal handlers return to */
 	size_t n_signals;
 };
 
-/* Errors as symtab_load(). */
+/* Returns the errors of symtab_load(). */
 int symtab_build(const struct elf_source *source, const struct symtab_aids *aids,
 		 struct symtab_arrays *out);
 

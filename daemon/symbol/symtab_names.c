@@ -9,7 +9,7 @@ struct slot {
 	char *name; /* NULL: free */
 };
 
-/* Open addressing; never full. */
+/* A hash table with open addressing, never full. */
 struct symtab_names {
 	struct slot *slots;
 	size_t n, allocated; /* a power of two, or 0 */
@@ -32,7 +32,7 @@ struct symtab_names *symtab_names_free(struct symtab_names *names)
 	return NULL;
 }
 
-/* Where the function is, or where it would be. */
+/* Returns the slot of the function, or the free one where it would be. */
 static struct slot *slot_of(struct slot *slots, size_t allocated, uint32_t function)
 {
 	size_t i = function * UINT32_C(2654435761);

@@ -12,10 +12,10 @@
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/symbol/symtab_builder.h"
 
-#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* of one symbol or string section */
-#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* of call frame information */
+#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* the largest symbol or string section */
+#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* the largest .eh_frame */
 #define SECTIONS_MAX	 65536
-#define NAMELESS_MAX	 (1024 * 1024) /* functions known by their extent only */
+#define NAMELESS_MAX	 (1024 * 1024) /* most functions known by their extent only */
 
 /* The sections of one file that matter. */
 struct sections {
@@ -43,7 +43,7 @@ static void section_note(struct symtab_builder *builder, struct sections *sectio
 		sections->frames = section;
 		sections->frames_address = header->sh_addr;
 	}
-	/* Those of a debug file are the same, with nothing in them. */
+	/* A debug file has the same sections, but without contents. */
 	if (builder->n_files > 1 ||
 	    (header->sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) != (SHF_ALLOC | SHF_EXECINSTR) ||
 	    !header->sh_size || header->sh_addr > UINT64_MAX - header->sh_size)
@@ -82,7 +82,7 @@ static int sections_read(struct symtab_builder *builder, Elf *elf, struct sectio
 	return 0;
 }
 
-/* Takes the file. */
+/* Takes over the handle. */
 static int file_add(struct symtab_builder *builder, Elf *elf, struct sections *out)
 {
 	if (!elf)
@@ -112,7 +112,7 @@ static int symbol_add(struct symtab_builder *builder, const GElf_Sym *symbol,
 	item.name = (const char *)strings->d_buf + symbol->st_name;
 	room = strings->d_size - symbol->st_name;
 	n = strnlen(item.name, room < ELF_NAME_BYTES_MAX ? room : ELF_NAME_BYTES_MAX);
-	/* '$x' and the like mark code and data for the disassembler on some machines. */
+	/* Symbols like '$x' mark code and data for disassemblers on some machines. */
 	if (!n || n == room || n == ELF_NAME_BYTES_MAX || item.name[0] == '$')
 		return 0;
 	for (size_t i = 1; i < n; i++) {
@@ -158,7 +158,7 @@ static int symbols_read(struct symtab_builder *builder, Elf *elf, Elf_Scn *secti
 	return 0;
 }
 
-/* What the compiler says of its functions for the sake of exceptions is in every file. */
+/* Adds an extent from .eh_frame, which nearly every file has for the sake of exceptions. */
 static int on_function(void *userdata, const struct cfi_function *function)
 {
 	struct symtab_candidate item = {
@@ -193,7 +193,7 @@ static int frames_read(struct symtab_builder *builder, const struct sections *se
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Another file of the same functions: that it cannot be read is not the first one's fault. */
+/* Adds the symbols of another file of the same code. If it cannot be read, that is no error. */
 static int more_read(struct symtab_builder *builder, Elf *elf)
 {
 	struct sections sections;
@@ -270,7 +270,9 @@ int symtab_builder_read(struct symtab_builder *builder, const struct elf_source 
 		r = packed_read(builder, source);
 	if (r == 0 && !builder->has_symtab)
 		r = go_read(builder, sections.elf);
-	/* Nearly always part of the other, but a file may have been stripped of single names. */
+	/*
+	 * .dynsym is mostly a part of .symtab, but single names may have been stripped from that.
+	 */
 	if (r == 0 && sections.dynsym)
 		r = symbols_read(builder, sections.elf, sections.dynsym);
 	return r ? r : frames_read(builder, &sections);

@@ -11,21 +11,22 @@
 
 enum {
 	WORD = 8,
-	CODE_BYTES = 64 * 1024, /* of code in memory: functions come in its order */
-	SAVE_BYTES = 8,		/* of the longest instruction that saves bp */
-	STEPS_FACTOR = 16, /* how often the table's bytes are read, at most, and a little more */
+	CODE_BYTES =
+		64 * 1024, /* of code that is read at once; functions come in ascending order */
+	SAVE_BYTES = 8,	   /* the longest instruction that saves bp */
+	STEPS_FACTOR = 16, /* bytes of steps that are read at most, as a multiple of the table */
 	STEPS_SPARE = 1 << 16,
 	NOWHERE = -1,
 };
 
-/* How a function is left. */
+/* How the caller of a function is found. */
 enum way {
-	WAY_STEPS,  /* as its steps say */
-	WAY_FIRST,  /* it has no caller */
-	WAY_PARKS,  /* where it has moved sp it has left the goroutine that it was called by */
-	WAY_SWITCH, /* its steps do not say on which stack it is */
-	WAY_LOST,   /* what called it is not on its stack, nor in bp */
-	WAY_SIGNAL, /* it is what a signal's handler returns to */
+	WAY_STEPS,  /* sp has moved as far as its steps say */
+	WAY_FIRST,  /* the function has no caller */
+	WAY_PARKS,  /* once it has moved sp, it has left the goroutine that called it */
+	WAY_SWITCH, /* its steps do not show which stack it is on */
+	WAY_LOST,   /* the caller is neither on the stack nor found by bp */
+	WAY_SIGNAL, /* signal handlers return to it */
 };
 
 static const struct {
@@ -34,14 +35,20 @@ static const struct {
 } known[] = {
 	{ "_rt0_amd64", WAY_FIRST },
 	{ "_rt0_amd64_linux", WAY_FIRST },
-	/* Gives sp to the kernel only: the new thread begins elsewhere. */
+	/* It sets sp for the new thread only, which begins elsewhere. */
 	{ "runtime.clone", WAY_STEPS },
 	{ "runtime.mcall", WAY_PARKS },
-	/* Called before its caller has a frame, to run on where the scheduler's stack begins. */
+	/*
+	 * It is called before its caller has a frame, and continues at the base of the scheduler's
+	 * stack.
+	 */
 	{ "runtime.morestack", WAY_LOST },
 	{ "runtime.sigreturn", WAY_SIGNAL },
 	{ "runtime.sigreturn__sigaction", WAY_SIGNAL },
-	/* The first function for Go's own traces only: it was called like any handler. */
+	/*
+	 * It is marked as a first function for Go's own traces, but has a caller like any signal
+	 * handler.
+	 */
 	{ "runtime.sigtramp", WAY_STEPS },
 };
 
@@ -57,9 +64,9 @@ struct adding {
 	struct unwind_compiler *compiler;
 	struct code *code;
 	enum way way;
-	bool has_frame; /* the whole function's, where it matters */
-	bool is_moved;	/* sp was, in a step before */
-	int64_t saved;	/* address from which on bp is below the return address; or NOWHERE */
+	bool has_frame; /* some step of the function moves sp; only set for WAY_SWITCH */
+	bool is_moved;	/* an earlier step has moved sp */
+	int64_t saved;	/* address from which on bp is saved below the return address, or NOWHERE */
 };
 
 static enum way way_of(const struct go_function *function, uint64_t entry)
@@ -100,7 +107,7 @@ static void code_fill(struct code *code, uint64_t address)
 	}
 }
 
-/* So many bytes from there on; NULL where the file does not have them. */
+/* Returns n bytes of code at the address; NULL where the file does not have them. */
 static const uint8_t *code_at(struct code *code, uint64_t address, size_t n)
 {
 	if (address < code->address || address - code->address > code->n ||
@@ -111,8 +118,9 @@ static const uint8_t *code_at(struct code *code, uint64_t address, size_t n)
 }
 
 /*
- * A frame begins with push %rbp, or, before Go 1.21, with room for it all and then mov %rbp,N(%rsp)
- * to its last word. Assembly may have none of it, and leave bp alone.
+ * Finds where the function has saved bp. A frame begins with push %rbp or, before Go 1.21, by
+ * making room for the whole frame and then mov %rbp,N(%rsp) to its last word. Assembly may do
+ * neither and leave bp alone.
  */
 static int64_t saved_find(struct code *code, const struct go_step *step)
 {
@@ -161,7 +169,7 @@ static struct unwind_frame frame_of(const struct adding *adding, const struct go
 			return (struct unwind_frame){ .kind = UNWIND_END };
 		break;
 	case WAY_SWITCH:
-		/* By bp: where it is not that of a frame of its own, it is the caller's. */
+		/* Walk by bp: if the function has no frame of its own, bp is its caller's. */
 		if (is_saved || (step->depth ? adding->saved < 0 : !adding->has_frame))
 			return switched;
 		break;
@@ -201,7 +209,7 @@ static int on_frame(void *userdata, const struct go_step *step)
 	return step->depth > 0;
 }
 
-/* What returns there is looked for a byte before it. */
+/* Adds a row for the byte before the function, because walks look up return addresses minus 1. */
 static int signal_add(struct unwind_compiler *compiler, const struct go_function *function)
 {
 	static const struct unwind_frame frame = { .kind = UNWIND_SIGNAL };
@@ -223,7 +231,10 @@ static int function_add(struct adding *adding, const struct go_pclntab *go,
 	adding->has_frame = adding->is_moved = false;
 	if (adding->way == WAY_SIGNAL)
 		r = signal_add(adding->compiler, function);
-	/* Whether a function that switches stacks has a frame shows behind its start. */
+	/*
+	 * A function that switches stacks is walked by bp only if it has a frame, which later steps
+	 * show.
+	 */
 	if (!r && adding->way == WAY_SWITCH)
 		adding->has_frame = go_pclntab_steps(go, function, budget, on_frame, NULL) == 1;
 	if (!r)
@@ -234,7 +245,7 @@ static int function_add(struct adding *adding, const struct go_pclntab *go,
 	if (!r) {
 		unwind_compiler_end(adding->compiler);
 	} else {
-		/* What was said before the nonsense is not to be believed either. */
+		/* If decoding fails midway, the rows decoded so far are not trusted either. */
 		unwind_compiler_cancel(adding->compiler);
 	}
 	return r == -EBADMSG ? 0 : r;

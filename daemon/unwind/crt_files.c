@@ -9,12 +9,12 @@
 
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
-	SECTION_BYTES_MAX = 4096, /* of .init and .fini; they have some 30 */
-	FUNCTION_BYTES_MAX = 128, /* of what crtbegin.o brings; 60 */
+	SECTION_BYTES_MAX = 4096, /* of .init and .fini, which have about 30 */
+	FUNCTION_BYTES_MAX = 128, /* of a function of crtbegin.o; 60 */
 	JUMP_BYTES = 5,
-	MAKE_BYTES_MAX = 1024, /* of makecontext(); 380 */
+	MAKE_BYTES_MAX = 1024, /* of makecontext(), which has 380 */
 	LEA_BYTES = 7,
-	START_BYTES_MAX = 32, /* of where it lets functions return to; 26 */
+	START_BYTES_MAX = 32, /* of the code that contexts return to, which has 26 */
 	HLT = 0xf4,
 };
 
@@ -41,10 +41,10 @@ void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr 
 		crt->fini = section;
 }
 
-/* How far the rows are known: from each place the frame holds up to the next one. */
+/* Code with a frame between moved and back, and none (a CFA of sp + 8) before and behind. */
 struct piece {
 	uint64_t start, moved, back, end;
-	struct unwind_frame inside; /* between moved and back */
+	struct unwind_frame inside; /* the frame between moved and back */
 };
 
 static int piece_add(struct unwind_compiler *compiler, const struct piece *piece)
@@ -62,13 +62,13 @@ static int piece_add(struct unwind_compiler *compiler, const struct piece *piece
 	return r;
 }
 
-/* endbr64, which compilers may be told to begin functions with. */
+/* Returns the size of endbr64 if the code begins with it, which compilers have an option for. */
 static size_t mark_size(const uint8_t *code, size_t size)
 {
 	return size >= 4 && !memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0;
 }
 
-/* sub $8,%rsp; calls; add $8,%rsp; ret */
+/* Adds .init or .fini: sub $8,%rsp; calls; add $8,%rsp; ret */
 static int section_add(struct unwind_compiler *compiler, Elf_Scn *section)
 {
 	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
@@ -92,7 +92,7 @@ static int section_add(struct unwind_compiler *compiler, Elf_Scn *section)
 	return piece_add(compiler, &piece);
 }
 
-/* The first word of a table of functions; 0 where only the dynamic linker writes it. */
+/* Returns the first entry of an array of functions; 0 where only the dynamic linker writes it. */
 static uint64_t first_of(Elf_Scn *section)
 {
 	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
@@ -103,7 +103,7 @@ static uint64_t first_of(Elf_Scn *section)
 	return first;
 }
 
-/* The code at an address, so many bytes at most; NULL where there is none. */
+/* Returns the code at an address and reduces *size to what is there; NULL where there is none. */
 static const uint8_t *code_at(Elf *elf, const struct elf_file *file, uint64_t address, size_t *size)
 {
 	for (size_t i = 0; address && i < file->n_segments; i++) {
@@ -124,7 +124,7 @@ static const uint8_t *code_at(Elf *elf, const struct elf_file *file, uint64_t ad
 }
 
 /*
- * __do_global_dtors_aux: cmpb $0,done; jne; push %rbp; mov %rsp,%rbp and calls; movb $1,done;
+ * Adds __do_global_dtors_aux: cmpb $0,done; jne; push %rbp; mov %rsp,%rbp and calls; movb $1,done;
  * pop %rbp; ret
  */
 static int destructor_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
@@ -153,7 +153,10 @@ static int destructor_add(struct unwind_compiler *compiler, Elf *elf, const stru
 	return 0;
 }
 
-/* frame_dummy jumps to register_tm_clones, right before the destructor; neither moves sp. */
+/*
+ * Adds frame_dummy and register_tm_clones, to which it jumps and which lies right before the
+ * destructor. Neither moves sp.
+ */
 static int constructor_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 			   uint64_t address, uint64_t destructor)
 {
@@ -224,8 +227,9 @@ static int end_add(struct unwind_compiler *compiler, uint64_t start, uint64_t en
 }
 
 /*
- * Nobody has called it: the function returns to its first byte, behind which walks look for a call.
- * What libc says of it is that it has a caller, and of the byte before it nothing.
+ * Adds the code that a context's function returns to. The return address is its first byte,
+ * although it has made no call, so walks look up the byte before. libc's own information says that
+ * this code has a caller, and nothing about the byte before it.
  */
 static int start_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 		     uint64_t address)
@@ -257,7 +261,7 @@ int crt_files_add_context(struct unwind_compiler *compiler, Elf *elf, const stru
 	size = make.st_size < MAKE_BYTES_MAX ? make.st_size : MAKE_BYTES_MAX;
 	code = code_at(elf, file, make.st_value, &size);
 	for (size_t at = 0; code && at + LEA_BYTES <= size && !r; at++) {
-		/* lea start(%rip), any register */
+		/* lea start(%rip), with any register */
 		if ((code[at] & 0xf8) != 0x48 || code[at + 1] != 0x8d ||
 		    (code[at + 2] & 0xc7) != 0x05)
 			continue;

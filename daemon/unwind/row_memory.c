@@ -398,7 +398,7 @@ struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *
 	return NULL;
 }
 
-/* What the functions share that place parts of one file. */
+/* The state while parts of one file are placed. */
 struct filling {
 	struct unwind_file *file;
 	struct row_set *set;
@@ -528,7 +528,10 @@ bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, i
 	};
 	bool is_first = !set->n_placed, is_placed;
 
-	/* Nobody knows yet which parts walks will use, so never used ones of others make room. */
+	/*
+	 * It is not known yet which parts walks will use, so parts of other files that were never
+	 * used are evicted for them.
+	 */
 	if (is_first && n > n_free)
 		evict(unwind, file, &demand, now);
 	filling.parts = (struct unwind_part *)words_map(unwind, parts);

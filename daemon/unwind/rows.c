@@ -11,27 +11,30 @@
 #include "daemon/unwind/rule.h"
 
 enum {
-	PADDING_MAX = 15,	 /* bytes between functions that only align the next one */
-	ENTRY_BYTES = 32,	 /* of a start that has no information: musl's, Go's */
-	ENTRY_BYTES_ALONE = 64,	 /* where no other such code is behind it: ld.so's */
-	RULES_MAX = 256,	 /* of one file; real ones have some dozen */
+	PADDING_MAX = 15, /* most bytes between functions that are taken for padding */
+	ENTRY_BYTES = 32, /* the size of the program's start code, if it has no information: that of
+			     musl, Go */
+	ENTRY_BYTES_ALONE = 64, /* the same, where only this much code without information is there:
+				   that of ld.so */
+	RULES_MAX = 256,	/* of one file; real ones have some dozen */
 	FRAMES_MAX = UINT16_MAX, /* of one file; libLLVM has 2,000 */
-	SLOTS = 1 << 17,	 /* to find frames by hash */
+	FRAME_SLOTS = 1 << 17,	 /* size of the hash table of frames */
 	PAGE = 1 << UNWIND_PAGE_SHIFT,
-	CODE_FACTOR = 16, /* how often a section's bytes are run, at most, and a little more */
+	CODE_FACTOR = 16, /* bytes of instructions that are executed at most, as a multiple of the
+			     section */
 	CODE_SPARE = 1 << 16,
 };
 
-/* A function as found: its rows are n from first on. */
+/* A function in the order of its finding; its rows are the n from index first on. */
 struct function {
 	uint32_t start, end;
 	uint32_t first, n;
 	uint32_t number;
 };
 
-/* A row as long as its page is not known. */
+/* A row, before it is assigned to a page. */
 struct row {
-	uint32_t pc; /* bytes from the table's base */
+	uint32_t pc; /* address, counted from the base of the extent */
 	uint32_t frame;
 };
 
@@ -42,12 +45,12 @@ struct unwind_compiler {
 	size_t n_functions, functions_capacity;
 	struct row *rows;
 	size_t n_rows, rows_capacity;
-	struct unwind_frame *frames; /* all different; the first is an invalid one */
+	struct unwind_frame *frames; /* no two are equal; the first is an invalid one */
 	size_t n_frames, frames_capacity;
-	uint16_t *slots; /* numbers of frames, by hash; 0: none */
+	uint16_t *frame_slots; /* hash table with indices of frames; 0: free */
 	struct unwind_rule *rules;
 	size_t n_rules;
-	bool is_signal; /* of the function being run */
+	bool is_signal; /* whether the function being compiled is a signal trampoline */
 };
 
 static uint32_t pages_of(const struct unwind_extent *extent)
@@ -60,7 +63,7 @@ int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 {
 	struct unwind_compiler *compiler;
 
-	/* A page takes one row at least. */
+	/* Each page needs at least one row. */
 	if (!extent->size || extent->size > UINT32_MAX || pages_of(extent) >= max_words ||
 	    extent->base > UINT64_MAX - extent->size || max_words > UINT32_MAX / 2)
 		return -E2BIG;
@@ -70,9 +73,9 @@ int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 	compiler->extent = *extent;
 	compiler->max_words = max_words;
 	compiler->rules = calloc(RULES_MAX, sizeof(*compiler->rules));
-	compiler->slots = calloc(SLOTS, sizeof(*compiler->slots));
+	compiler->frame_slots = calloc(FRAME_SLOTS, sizeof(*compiler->frame_slots));
 	compiler->frames = calloc(1, sizeof(*compiler->frames));
-	if (!compiler->rules || !compiler->slots || !compiler->frames) {
+	if (!compiler->rules || !compiler->frame_slots || !compiler->frames) {
 		unwind_compiler_free(compiler);
 		return -ENOMEM;
 	}
@@ -88,7 +91,7 @@ struct unwind_compiler *unwind_compiler_free(struct unwind_compiler *compiler)
 	free(compiler->functions);
 	free(compiler->rows);
 	free(compiler->frames);
-	free(compiler->slots);
+	free(compiler->frame_slots);
 	free(compiler->rules);
 	free(compiler);
 	return NULL;
@@ -99,7 +102,7 @@ void unwind_compiler_freep(struct unwind_compiler **compiler)
 	unwind_compiler_free(*compiler);
 }
 
-/* The number of an equal rule, or a new one; -1 when there are too many. */
+/* Returns the index of an equal rule, added if need be; -1 when there are too many. */
 static int rule_number(struct unwind_compiler *compiler, const struct unwind_rule *rule)
 {
 	size_t i;
@@ -113,7 +116,10 @@ static int rule_number(struct unwind_compiler *compiler, const struct unwind_rul
 	return (int)i;
 }
 
-/* Its number; 0, as of what is not known, when there are too many. -ENOMEM. */
+/*
+ * Finds the index of a frame, added if need be; 0, the invalid frame, when there are too many.
+ * -ENOMEM.
+ */
 static int frame_number(struct unwind_compiler *compiler, const struct unwind_frame *frame,
 			uint32_t *out)
 {
@@ -126,9 +132,11 @@ static int frame_number(struct unwind_compiler *compiler, const struct unwind_fr
 		return 0;
 	memcpy(&hash, frame, sizeof(hash));
 	hash *= UINT64_C(0x9e3779b97f4a7c15);
-	for (slot = (uint32_t)(hash >> 47); compiler->slots[slot]; slot = (slot + 1) % SLOTS) {
-		if (!memcmp(&compiler->frames[compiler->slots[slot]], frame, sizeof(*frame))) {
-			*out = compiler->slots[slot];
+	for (slot = (uint32_t)(hash >> 47); compiler->frame_slots[slot];
+	     slot = (slot + 1) % FRAME_SLOTS) {
+		if (!memcmp(&compiler->frames[compiler->frame_slots[slot]], frame,
+			    sizeof(*frame))) {
+			*out = compiler->frame_slots[slot];
 			return 0;
 		}
 	}
@@ -138,7 +146,7 @@ static int frame_number(struct unwind_compiler *compiler, const struct unwind_fr
 		return -ENOMEM;
 	*out = (uint32_t)compiler->n_frames;
 	compiler->frames[compiler->n_frames++] = *frame;
-	compiler->slots[slot] = (uint16_t)*out;
+	compiler->frame_slots[slot] = (uint16_t)*out;
 	return 0;
 }
 
@@ -163,14 +171,14 @@ int unwind_compiler_row(struct unwind_compiler *compiler, uint64_t address,
 	return 0;
 }
 
-static int on_place(void *userdata, uint64_t address, const struct cfi_registers *place)
+static int on_registers(void *userdata, uint64_t address, const struct cfi_registers *registers)
 {
 	struct unwind_compiler *compiler = userdata;
 	struct unwind_frame frame;
 	struct unwind_rule rule;
 	int number;
 
-	if (!unwind_rule_make(place, compiler->is_signal, &frame, &rule) &&
+	if (!unwind_rule_make(registers, compiler->is_signal, &frame, &rule) &&
 	    frame.kind == UNWIND_RULE) {
 		number = rule_number(compiler, &rule);
 		frame.kind = number < 0 ? UNWIND_INVALID : UNWIND_RULE;
@@ -227,13 +235,13 @@ static int on_function(void *userdata, const struct cfi_function *found)
 	int r = unwind_compiler_begin(compiler, found->start, found->end);
 
 	if (r == -ERANGE)
-		return 0; /* dropped by the linker, or nonsense */
+		return 0; /* the linker has dropped the function, or the address is nonsense */
 	if (r)
 		return r;
 	compiler->is_signal = found->cie->is_signal;
-	r = cfi_execute(adding->section, found, &adding->budget, on_place, compiler);
+	r = cfi_execute(adding->section, found, &adding->budget, on_registers, compiler);
 	if (r == -EBADMSG) {
-		/* What was said before the nonsense is not to be believed either. */
+		/* If decoding fails midway, the rows decoded so far are not trusted either. */
 		static const struct unwind_frame invalid = { 0 };
 
 		unwind_compiler_cancel(compiler);
@@ -264,17 +272,18 @@ static int function_compare(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The rows in their final order. */
+/* The rows of all functions in their final order. */
 struct output {
 	const struct unwind_compiler *compiler;
 	struct row *rows;
 	size_t n, most;
-	uint32_t gap, entry; /* frames: of code that no function covers, where the program starts */
+	uint32_t gap, entry; /* indices of the frames of code that no function covers, and of the
+				program's start */
 };
 
 static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 {
-	/* Later functions cut earlier ones short, whatever those say beyond. */
+	/* A function that starts here ends the ones before, whatever rows they have beyond. */
 	while (out->n && out->rows[out->n - 1].pc >= pc)
 		out->n--;
 	if (out->n && out->rows[out->n - 1].frame == frame)
@@ -285,7 +294,9 @@ static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 	return 0;
 }
 
-/* Code that no function covers: nothing is known of it, except where the program starts. */
+/*
+ * Adds rows for code that no function covers. Only the program's start is known, where walks end.
+ */
 static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 {
 	const struct unwind_extent *extent = &out->compiler->extent;
@@ -296,7 +307,7 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 	if (r || extent->entry < extent->base || entry < start || entry >= end)
 		return r;
 	r = output_add(out, (uint32_t)entry, out->entry);
-	/* What comes behind its few instructions is any code. */
+	/* Behind the few instructions of the start there may be any other code. */
 	if (!r && end - entry > ENTRY_BYTES_ALONE)
 		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, gap);
 	return r;
@@ -327,7 +338,10 @@ static int output_fill(struct output *out)
 	return r;
 }
 
-/* What a page begins with is a row of its own, also where it began in the page before. */
+/*
+ * Adds the rows of a page. Each page begins with a row of its own, even if the frame is that of the
+ * page before.
+ */
 static void page_fill(const struct output *out, uint32_t page, size_t *next,
 		      struct unwind_row *rows, uint32_t *n)
 {
@@ -341,7 +355,10 @@ static void page_fill(const struct output *out, uint32_t page, size_t *next,
 						    (uint16_t)out->rows[*next].frame };
 }
 
-/* Half words of a part's pages, and rows from the one that is next on. How many rows they are. */
+/*
+ * Writes the contents of a part in half words: an entry for each page, then the rows. Returns how
+ * many rows.
+ */
 static uint32_t part_fill(const struct output *out, uint32_t first_page, uint32_t n_pages,
 			  size_t *next, uint32_t *halves)
 {
@@ -393,7 +410,10 @@ size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t 
 	return first;
 }
 
-/* A row of its own for each page, and a half word to align each part. */
+/*
+ * Returns the most half words that rows take: one more row for each page, and one for each part to
+ * align it.
+ */
 static size_t rows_most(const struct output *out, uint32_t n_pages)
 {
 	size_t n = (size_t)n_pages + parts_of(n_pages), i;
@@ -403,7 +423,7 @@ static size_t rows_most(const struct output *out, uint32_t n_pages)
 	return n;
 }
 
-/* The number of a rule becomes its distance from the first frame. */
+/* Copies frames and rules. Frames refer to a rule by its distance in words from the first frame. */
 static void frames_fill(const struct unwind_compiler *compiler, struct unwind_frame *frames)
 {
 	for (size_t i = 0; i < compiler->n_frames; i++) {
@@ -444,7 +464,7 @@ int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows 
 {
 	static const struct unwind_frame kept = { .kind = UNWIND_FRAME },
 					 end = { .kind = UNWIND_END };
-	/* A gap takes a row, and two more where the program starts. */
+	/* Each gap takes one row, and two more where the program starts. */
 	size_t most = compiler->n_rows + 3 * compiler->n_functions + 3;
 	struct output output = { .compiler = compiler, .most = most };
 	int r = 0;

@@ -9,11 +9,14 @@
 
 enum { WORD = 8 };
 
-/* An expression of registers plus offset, loads and sums, which is all that compilers write. */
+/*
+ * A register plus an offset, perhaps with a load and a sum: the only expressions that compilers
+ * write.
+ */
 struct simple {
 	unsigned int reg;
 	int64_t offset;
-	bool is_loaded; /* what is there counts, plus add */
+	bool is_loaded; /* the result is the word at that address, plus add */
 	int64_t add;
 };
 
@@ -36,7 +39,7 @@ static bool leb_take(const uint8_t **at, const uint8_t *end, bool is_signed, int
 	return true;
 }
 
-/* breg off [deref [plus_uconst n | lit n plus]] */
+/* Parses: breg off [deref [plus_uconst n | lit n plus]] */
 static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
 {
 	const uint8_t *at = rule->expression, *end = at + rule->expression_size;
@@ -65,19 +68,19 @@ static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
 }
 
 /*
- * sp + 8 + ((pc & 15) >= N) * 8: each entry of the table pushes a word at its byte 5 or so, and N
- * is the first byte after that.
+ * True for the CFA of a procedure linkage table: sp + 8 + ((pc & 15) >= N) * 8. Each entry pushes a
+ * word at its byte 5 or so, and N is the first byte behind that instruction.
  */
-static bool is_plt(const struct cfi_registers *place, struct unwind_frame *frame)
+static bool is_plt(const struct cfi_registers *registers, struct unwind_frame *frame)
 {
 	static const uint8_t start[] = {
 		DW_OP_breg7, WORD, DW_OP_breg16, 0, DW_OP_lit15, DW_OP_and
 	};
 	static const uint8_t end[] = { DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus };
-	const uint8_t *at = place->cfa.expression;
+	const uint8_t *at = registers->cfa.expression;
 
-	if (!place->is_expression ||
-	    place->cfa.expression_size != sizeof(start) + 1 + sizeof(end) ||
+	if (!registers->is_expression ||
+	    registers->cfa.expression_size != sizeof(start) + 1 + sizeof(end) ||
 	    memcmp(at, start, sizeof(start)) || memcmp(at + sizeof(start) + 1, end, sizeof(end)))
 		return false;
 	at += sizeof(start);
@@ -98,36 +101,38 @@ static uint8_t bx_of(const struct cfi_rule *bx)
 	return (uint8_t)(-bx->offset / WORD);
 }
 
-static bool is_plain(const struct cfi_registers *place, struct unwind_frame *frame)
+static bool is_plain(const struct cfi_registers *registers, struct unwind_frame *frame)
 {
-	int64_t cfa = place->cfa.offset, bp = place->bp.offset;
+	int64_t cfa = registers->cfa.offset, bp = registers->bp.offset;
 
-	if (place->is_expression || place->pc.kind != CFI_OFFSET || place->pc.offset != -WORD)
+	if (registers->is_expression || registers->pc.kind != CFI_OFFSET ||
+	    registers->pc.offset != -WORD)
 		return false;
-	if (place->cfa_register != CFI_SP && place->cfa_register != CFI_BP)
+	if (registers->cfa_register != CFI_SP && registers->cfa_register != CFI_BP)
 		return false;
 	if (cfa % WORD || cfa / WORD > INT32_MAX || cfa / WORD < INT32_MIN)
 		return false;
-	if (place->bp.kind == CFI_SAME)
+	if (registers->bp.kind == CFI_SAME)
 		bp = 0;
-	else if (place->bp.kind != CFI_OFFSET || !bp || bp % WORD || bp / WORD > INT16_MAX ||
+	else if (registers->bp.kind != CFI_OFFSET || !bp || bp % WORD || bp / WORD > INT16_MAX ||
 		 bp / WORD < INT16_MIN)
 		return false;
-	frame->kind = place->cfa_register == CFI_SP ? UNWIND_SP : UNWIND_BP;
+	frame->kind = registers->cfa_register == CFI_SP ? UNWIND_SP : UNWIND_BP;
 	frame->cfa = (int32_t)(cfa / WORD);
 	frame->bp = (int16_t)(bp / WORD);
-	frame->bx = bx_of(&place->bx);
+	frame->bx = bx_of(&registers->bx);
 	return true;
 }
 
-static bool cfa_rule(const struct cfi_registers *place, struct unwind_rule *rule)
+static bool cfa_rule(const struct cfi_registers *registers, struct unwind_rule *rule)
 {
 	struct simple simple;
 
 	rule->cfa_kind = UNWIND_CFA_REGISTER;
-	if (!place->is_expression) {
-		simple = (struct simple){ .reg = place->cfa_register, .offset = place->cfa.offset };
-	} else if (!expression_parse(&place->cfa, &simple)) {
+	if (!registers->is_expression) {
+		simple = (struct simple){ .reg = registers->cfa_register,
+					  .offset = registers->cfa.offset };
+	} else if (!expression_parse(&registers->cfa, &simple)) {
 		return false;
 	}
 	if (simple.is_loaded)
@@ -176,26 +181,27 @@ static bool pc_rule(const struct cfi_rule *pc, struct unwind_rule *rule)
 	return pc->kind == CFI_OFFSET || (pc->kind == CFI_REGISTER && pc->offset < CFI_PC);
 }
 
-bool unwind_rule_make(const struct cfi_registers *place, bool is_signal, struct unwind_frame *frame,
-		      struct unwind_rule *rule)
+bool unwind_rule_make(const struct cfi_registers *registers, bool is_signal,
+		      struct unwind_frame *frame, struct unwind_rule *rule)
 {
 	*frame = (struct unwind_frame){ 0 };
 	if (is_signal) {
 		frame->kind = UNWIND_SIGNAL;
 		return true;
 	}
-	if (place->pc.kind == CFI_UNDEFINED) {
+	if (registers->pc.kind == CFI_UNDEFINED) {
 		frame->kind = UNWIND_END;
 		return true;
 	}
-	if (is_plain(place, frame) || is_plt(place, frame))
+	if (is_plain(registers, frame) || is_plt(registers, frame))
 		return true;
 	*rule = (struct unwind_rule){ 0 };
-	if (!cfa_rule(place, rule) || !bp_rule(&place->bp, rule) || !pc_rule(&place->pc, rule)) {
+	if (!cfa_rule(registers, rule) || !bp_rule(&registers->bp, rule) ||
+	    !pc_rule(&registers->pc, rule)) {
 		frame->kind = UNWIND_INVALID;
 		return false;
 	}
 	frame->kind = UNWIND_RULE;
-	frame->bx = bx_of(&place->bx);
+	frame->bx = bx_of(&registers->bx);
 	return false;
 }

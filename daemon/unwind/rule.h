@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_UNWIND_RULE_H
 
 /*
- * One place's registers as the walk in the kernel wants them: in goes what the call frame
- * information says, out comes a frame that says it all, or a rule. No state, any thread.
+ * Converts the rules for the caller's registers at one address, as call frame information has them,
+ * to the form that the walk in the kernel reads: a frame, with a rule if need be. No state, any
+ * thread.
  */
 
 #include <stdbool.h>
@@ -13,10 +14,10 @@
 #include "daemon/elf/cfi.h"
 
 /*
- * Fills the frame; true when that is all. False when it takes a rule, which is then
- * filled: the frame's kind is UNWIND_RULE, or UNWIND_INVALID when no rule can say it.
+ * Fills the frame. Returns true if the frame says it all. Returns false if it needs a rule, which
+ * is filled, too; frame->kind is then UNWIND_RULE, or UNWIND_INVALID if no rule can express it.
  */
-bool unwind_rule_make(const struct cfi_registers *place, bool is_signal, struct unwind_frame *frame,
-		      struct unwind_rule *rule);
+bool unwind_rule_make(const struct cfi_registers *registers, bool is_signal,
+		      struct unwind_frame *frame, struct unwind_rule *rule);
 
 #endif

@@ -3,8 +3,6 @@
 
 #include "prog.h"
 
-/* clang-format off: marks stand in the lines they mark */
-
 struct mark {
 	const char *name;
 	int line;
@@ -12,10 +10,10 @@ struct mark {
 
 extern const struct mark __start_marks[], __stop_marks[];
 
-/* The line it stands in. */
+/* Records the number of the line below it. */
 #define MARK(function)                           \
 	static const struct mark mark_##function \
-		__attribute__((used, section("marks"))) = { #function, __LINE__ }
+		__attribute__((used, section("marks"))) = { #function, __LINE__ + 1 }
 
 static volatile int sink;
 
