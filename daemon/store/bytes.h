@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_BYTES_H
 
 /*
- * Numbers and strings as bytes and back: in go values, out comes a growing buffer; or in come
- * bytes from outside, out come values, each checked against the end. A failure is remembered, so
- * it may be looked for once at the end. Used by the store's files; one thread.
+ * Encodes numbers and strings into a growing buffer, and decodes them from untrusted bytes with a
+ * check of the end before each read. A failure is remembered in is_failed, so that a caller may
+ * check it once, after the last value. Used by the store's files; one thread.
  */
 
 #include <stdbool.h>
@@ -20,20 +20,21 @@ struct bytes {
 };
 
 void bytes_put(struct bytes *bytes, const void *data, size_t n);
-void bytes_put_u64(struct bytes *bytes, uint64_t value);	/* small ones are short */
-void bytes_put_i64(struct bytes *bytes, int64_t value);		/* likewise, of either sign */
+void bytes_put_u64(struct bytes *bytes, uint64_t value);	/* 1 to 10 bytes, 7 bits each */
+void bytes_put_i64(struct bytes *bytes, int64_t value);		/* zigzag, then as u64 */
 void bytes_put_string(struct bytes *bytes, const char *string); /* may be NULL */
 void bytes_fini(struct bytes *bytes);
 
 struct bytes_reader {
 	const uint8_t *at;
 	const uint8_t *end;
-	bool is_failed; /* ended early, or a number was too long */
+	bool is_failed; /* the bytes ended early, or a value was not valid */
 };
 
+/* Reads a number of any length; use bytes_get_u64(). */
 uint64_t bytes_get_long(struct bytes_reader *reader);
 
-/* Most numbers are small. */
+/* Reads a number; most have one byte. Returns 0 on failure. */
 static inline uint64_t bytes_get_u64(struct bytes_reader *reader)
 {
 	if (reader->at < reader->end && *reader->at < 0x80)
@@ -43,13 +44,16 @@ static inline uint64_t bytes_get_u64(struct bytes_reader *reader)
 
 int64_t bytes_get_i64(struct bytes_reader *reader);
 
-/* A number that must not be above max. */
+/* Reads a number that must not be greater than max. Returns 0 on failure. */
 uint64_t bytes_get_max(struct bytes_reader *reader, uint64_t max);
 
-/* The next n bytes, borrowed; NULL and a failure when there are fewer. */
+/* Returns the next n bytes, borrowed; NULL, with is_failed set, if fewer are left. */
 const uint8_t *bytes_get(struct bytes_reader *reader, size_t n);
 
-/* A copy, to be freed; NULL for none, and when it failed. With NUL inside it is no string. */
+/*
+ * Returns a copy that the caller frees; NULL if NULL was written, or on failure. A string with a
+ * NUL inside is a failure.
+ */
 char *bytes_get_string(struct bytes_reader *reader);
 
 size_t bytes_left(const struct bytes_reader *reader);

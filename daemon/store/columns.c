@@ -13,9 +13,9 @@ enum column_kind {
 	COLUMN_U64,
 	COLUMN_U32,
 	COLUMN_I32,
-	COLUMN_TIME, /* int64_t of the window's clock; INT64_MAX: never */
+	COLUMN_TIME, /* int64_t, CLOCK_MONOTONIC; INT64_MAX: never */
 	COLUMN_COMM,
-	COLUMN_IMAGE, /* uint32_t, a member of images */
+	COLUMN_IMAGE, /* uint32_t, an index of images */
 	COLUMN_STACK,
 	COLUMN_PROCESS,
 };
@@ -27,7 +27,7 @@ struct store_column {
 
 struct store_table_entry {
 	const void *item;
-	size_t place; /* plus one */
+	size_t place; /* index in items + 1 */
 	UT_hash_handle hh;
 };
 
@@ -124,7 +124,7 @@ static const struct store_column io_bucket_columns[] = { { COLUMN_U64, 0 } };
 
 static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 
-/* added: columns that the version before had not, the last ones. */
+/* added: how many columns, the last ones, the version before did not have. */
 #define SECTION(tag, version, array, columns, added)                                              \
 	{                                                                                         \
 		tag, version, sizeof(*((struct window *)0)->array),                               \
@@ -132,7 +132,7 @@ static const struct store_column bucket_columns[] = { { COLUMN_U32, 0 } };
 			columns, ARRAY_SIZE(columns), (added) ? ARRAY_SIZE(columns) - (added) : 0 \
 	}
 
-/* Tags are for ever: one that has been used is never given to anything else. 1 to 3: store_blob. */
+/* A tag that has been used is never used for anything else. Tags 1 to 3 are in window_blob.c. */
 const struct store_section store_sections[] = {
 	SECTION(4, 2, images, image_columns, 1),
 	SECTION(5, 2, rows, row_columns, 1),
@@ -179,7 +179,7 @@ static struct store_table_entry *table_add(struct store_table *table, void *item
 	return entry;
 }
 
-/* The item's place plus one, 0 for NULL. */
+/* Returns the item's index + 1, adding it if it is new; 0 for NULL. */
 static uint64_t table_place(struct store_column_context *context, struct store_table *table,
 			    void *item)
 {
@@ -195,7 +195,7 @@ static uint64_t table_place(struct store_column_context *context, struct store_t
 	return entry ? entry->place : 0;
 }
 
-/* Times are near the window's start: 0 is never, others are one more than the difference's. */
+/* Writes 0 for never; otherwise 1 and the difference to the window's start, which is small. */
 static void time_encode(const struct window *window, int64_t time, struct bytes *out)
 {
 	uint64_t delta = (uint64_t)time - (uint64_t)window->start_ns;
@@ -292,7 +292,7 @@ static void process_decode(struct store_column_context *context, struct bytes_re
 {
 	struct process *process = table_item(&context->processes, in);
 
-	/* Every image is of a process. */
+	/* Every image has a process. */
 	if (!process)
 		in->is_failed = true;
 	else
@@ -313,7 +313,7 @@ static void member_decode(struct store_column_context *context, enum column_kind
 		*(uint32_t *)member = (uint32_t)bytes_get_max(in, UINT32_MAX);
 		break;
 	case COLUMN_IMAGE:
-		/* There is none at all if this is a row and images are missing. */
+		/* A row without images to refer to is damaged. */
 		in->is_failed |= window->n_images == 0;
 		*(uint32_t *)member =
 			(uint32_t)bytes_get_max(in, window->n_images ? window->n_images - 1 : 0);
@@ -345,7 +345,7 @@ int store_columns_decode(struct store_column_context *context, const struct stor
 			 size_t n_columns, struct bytes_reader *in)
 {
 	char *base = (char *)context->window, *members;
-	/* A number is a byte at the least. */
+	/* Each number takes a byte or more, so this bounds what is allocated. */
 	size_t n = (size_t)bytes_get_max(in, bytes_left(in) / n_columns), i, column;
 
 	if (in->is_failed || *(char **)(base + section->array))

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_COLUMNS_H
 
 /*
- * Arrays of a window as columns of numbers, for like numbers side by side compress best: a table
- * says what the columns are, one function writes any table, one reads it. Used by store_blob.c
- * only; one thread.
+ * Encodes the arrays of a window column by column, because similar numbers next to each other
+ * compress best. A table lists the columns of each array; one function writes any array, one reads
+ * it. Used by window_blob.c only; one thread.
  */
 
 #include <stddef.h>
@@ -14,7 +14,8 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window.h"
 
-/* Things that members point to, each once; members say the place in here plus one. */
+/* The stacks or processes that members point to, each once; a member is encoded as its index + 1.
+ */
 struct store_table {
 	struct store_table_entry *entries; /* by pointer */
 	void **items;
@@ -22,7 +23,10 @@ struct store_table {
 	size_t capacity;
 };
 
-/* Where numbers of one kind end and others begin; few go with the next. */
+/*
+ * Offsets at which a column ends, so that each is compressed by itself; a column of less than
+ * STORE_CUT_BYTES goes with the next.
+ */
 enum { STORE_CUTS_MAX = 160, STORE_CUT_BYTES = 256 };
 
 struct store_cuts {
@@ -30,7 +34,7 @@ struct store_cuts {
 	size_t n;
 };
 
-/* What the columns of one window share. */
+/* State that all columns of one window share. */
 struct store_column_context {
 	struct window *window;
 	struct store_table stacks;
@@ -39,26 +43,29 @@ struct store_column_context {
 	int error;
 };
 
+/* One array of struct window. */
 struct store_section {
 	uint64_t tag;
 	uint64_t version;
 	size_t size;  /* of a member */
 	size_t array; /* offset in struct window of the pointer */
-	size_t n;     /* and of the number of members */
+	size_t n;     /* offset of the number of members */
 	const struct store_column *columns;
 	size_t n_columns;
-	size_t n_before; /* columns of the version before; 0: there is none */
+	size_t n_before; /* columns that version - 1 had; 0: there is no such version */
 };
 
-/* Ended by one of size 0. Images are first: the others refer to them. */
+/* All sections, ended by one of size 0. Images come first, because the others refer to them. */
 extern const struct store_section store_sections[];
 
-/* Failures are in context->error and bytes->is_failed. Adds the ends of columns to context->cuts.
+/*
+ * Appends the section to *out, and the ends of its columns to context->cuts. A failure sets
+ * context->error or out->is_failed.
  */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  struct bytes *out);
 
-/* 0, -EBADMSG or -ENOMEM. */
+/* Reads the first n_columns columns of the section into the window. 0, -EBADMSG or -ENOMEM. */
 int store_columns_decode(struct store_column_context *context, const struct store_section *section,
 			 size_t n_columns, struct bytes_reader *in);
 

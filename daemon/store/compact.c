@@ -7,19 +7,14 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 
-/* Old windows become ones of a minute, and those of ten when they are this many times as old. */
+/* Windows older than [store] merge_after are compacted to a minute, OLDER times that to ten. */
 #define MINUTE_NS      (60 * NS_PER_S)
 #define TEN_MINUTES_NS (600 * NS_PER_S)
 
-enum { OLDER = 7, PARTS_MAX = 64 /* held in memory together */ };
+enum { OLDER = 7, PARTS_MAX = 64 /* windows that are in memory at once */ };
 
-static int64_t slot(const struct store_entry *entry, int64_t length_ns)
-{
-	return store_entry_start(entry) / length_ns;
-}
-
-/* Nothing happened between them: no restart, no gap, no step of the clock, no suspend. */
-static bool follows(const struct store_entry *entry, const struct store_entry *before)
+/* True if there is no restart, gap, step of the clock or suspend between the two windows. */
+static bool continues(const struct store_entry *entry, const struct store_entry *before)
 {
 	int64_t step = entry->real_offset_ns - before->real_offset_ns;
 	int64_t slept = entry->boot_offset_ns - before->boot_offset_ns;
@@ -28,17 +23,20 @@ static bool follows(const struct store_entry *entry, const struct store_entry *b
 	       step <= NS_PER_MS && step >= -NS_PER_MS && slept <= NS_PER_MS && slept >= -NS_PER_MS;
 }
 
-/* How many from the first on are one slot of this length. */
+/* Returns how many windows from the first on can become one: they begin in one slot of this length.
+ */
 static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
 {
+	int64_t slot = store_entry_start(&entries[0]) / length_ns;
 	size_t size = 1;
 
-	while (size < n && size < PARTS_MAX && follows(&entries[size], &entries[size - 1]) &&
-	       slot(&entries[size], length_ns) == slot(&entries[0], length_ns))
+	while (size < n && size < PARTS_MAX && continues(&entries[size], &entries[size - 1]) &&
+	       store_entry_start(&entries[size]) / length_ns == slot)
 		size++;
 	return size;
 }
 
+/* Replaces the rows of the parts by one of the window, in the open transaction. */
 static int parts_replace_in(struct store *store, struct store_reader *reader,
 			    const struct store_entry *entries, size_t n,
 			    const struct window *window)
@@ -89,7 +87,10 @@ static int parts_replace(struct store *store, struct store_reader *reader,
 	return 0;
 }
 
-/* One that is damaged, or not wholly understood, stays as it is, and its neighbours with it. */
+/*
+ * Replaces the windows by one. They stay as they are if one is damaged or has parts that this
+ * version does not know, or if a count would be too large.
+ */
 static int group_compact(struct store *store, struct store_reader *reader,
 			 const struct store_entry *entries, size_t n)
 {
@@ -110,6 +111,7 @@ static int group_compact(struct store *store, struct store_reader *reader,
 	return r == -EBADMSG || r == -EOVERFLOW ? 0 : r;
 }
 
+/* Compacts the next group of windows of one session and length, if there is one. */
 static int level_step(struct store *store, struct store_reader *reader, uint64_t session,
 		      int64_t *from, int64_t before_ns, int64_t length_ns)
 {
@@ -117,11 +119,11 @@ static int level_step(struct store *store, struct store_reader *reader, uint64_t
 	size_t n, size;
 	int r = store_reader_after(reader, session, *from, PARTS_MAX + 1, &entries, &n);
 
-	/* The end of the group has to be old enough, too, or it would be merged in pieces. */
+	/* The group's end has to be old enough, too: else it would be compacted in pieces. */
 	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
 		return r;
 	size = group_size(entries, n, length_ns);
-	/* Nothing behind it yet: more may be of this group. */
+	/* No window follows: the next one may belong to this group. */
 	if (size == n)
 		return 0;
 	*from = entries[size - 1].id;

@@ -8,7 +8,7 @@
 
 enum { BUSY_MS = 2000, MAX_LENGTH = 32 << 20 /* of a blob or a statement */ };
 
-/* What a window is listed by, in the order that window_row.c takes it in. */
+/* The columns that describe a window, in the order in which window_row.c reads them. */
 #define ENTRY                                                                             \
 	"id, run, seq, parts, start_ns, end_ns, real_offset_ns, boot_offset_ns, n_rows, " \
 	"n_threads, n_opens, bytes, session, lost, probe, sum"
@@ -101,7 +101,7 @@ int store_db_errno(struct store_db *db, int code)
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
-	/* A statement that does not fit the schema that the version promises. */
+	/* The tables are not those of the schema version. */
 	case SQLITE_ERROR:
 	case SQLITE_MISMATCH:
 	case SQLITE_CONSTRAINT:
@@ -172,12 +172,13 @@ static int schema_update(struct store_db *db)
 }
 
 /*
- * NORMAL: a commit is in the page cache, so kill -9 costs nothing; the write-ahead log is synced
- * before a checkpoint, which the writer does every 30 s: a power cut may cost that much.
+ * With synchronous = NORMAL a commit is in the page cache, so kill -9 costs nothing. The log is
+ * synced before a checkpoint, which the writer does every 30 s: a power cut costs that much at
+ * most.
  */
 static int writer_setup(struct store_db *db)
 {
-	/* First of all: what a newer version wrote is not touched. */
+	/* The schema is read first: a database of a newer version is not changed. */
 	int r = schema_read(db);
 
 	if (!r && db->schema > STORE_SCHEMA)
@@ -206,8 +207,8 @@ static int connect(struct store_db *db, const char *path, int flags)
 }
 
 /*
- * Who may not write beside the database cannot share it with a writer; but then there is none, or
- * it is the snapshot of one.
+ * Opens a database in a directory that may not be written to. Its log cannot be shared with a
+ * writer then; but there is no writer, or the database is a copy.
  */
 static int connect_immutable(struct store_db *db, const char *path)
 {
@@ -223,6 +224,7 @@ static int connect_immutable(struct store_db *db, const char *path)
 	return connect(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
 }
 
+/* Opens the database to read it, as one that cannot change if it cannot be shared. */
 static int reader_open(struct store_db *db, const char *path)
 {
 	int r = connect(db, path, SQLITE_OPEN_READONLY);

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_STORE_DB_H
 
 /*
- * One connection to the database: opened, its schema made or brought up to date, its statements
- * prepared once. Errors of SQLite come out as errnos. Owned by who opened it; one thread at a time.
+ * One connection to the database: opens it, brings its schema up to date, prepares its statements
+ * when they are first used, and translates errors of SQLite to errnos. Owned by a reader or the
+ * writer; one thread at a time.
  */
 
 #include <stdbool.h>
@@ -16,8 +17,8 @@
 /* Raised with every change of the schema; see schema.c. */
 enum {
 	STORE_SCHEMA = 3,
-	STORE_SCHEMA_OLDEST = 1 /* that can be read */,
-	STORE_SCHEMA_SESSIONS = 2
+	STORE_SCHEMA_OLDEST = 1,   /* that can be read */
+	STORE_SCHEMA_SESSIONS = 2, /* the first with the table sessions */
 };
 
 enum store_statement {
@@ -79,36 +80,39 @@ enum store_statement {
 struct store_db {
 	sqlite3 *handle;
 	sqlite3_stmt *statements[STATEMENT_N];
-	int schema; /* as found */
+	int schema; /* of the file */
 };
 
 /*
- * 0; -EUCLEAN when the file is not a sound database, -EPROTONOSUPPORT when its schema is newer
- * (db->schema says which), -ENODATA when there is none yet, or the errno. The writer makes what is
- * missing. Failed, it is closed.
+ * Opens a database; a writer creates what is missing. Returns 0; -EUCLEAN if the file is not a
+ * sound database; -EPROTONOSUPPORT if its schema is newer, which db->schema says; -ENODATA if a
+ * reader finds no database; or another errno. It needs no close after a failure.
  */
 int store_db_open(struct store_db *db, const char *path, bool is_writer);
 void store_db_close(struct store_db *db);
 
-/* Runs SQL that gives no rows. */
+/* Runs SQL without results. Returns 0 or a negative errno. */
 int store_db_run(struct store_db *db, const char *sql);
 
 /* schema.c: the SQL that makes schema i + 1 of schema i. */
 extern const char *const store_schema_steps[STORE_SCHEMA];
 
-/* The statement, reset and with no values; NULL with *r set. Prepared when first asked for. */
+/*
+ * Returns the statement, reset and with nothing bound, and sets *r to 0; NULL, with the errno in
+ * *r, on failure.
+ */
 sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which, int *r);
 
-/* One step: 1 a row, 0 done, or a negative errno. Done or failed, the statement is reset. */
+/* Steps once. Returns 1 for a row; else resets the statement and returns 0 or a negative errno. */
 int store_db_step(struct store_db *db, sqlite3_stmt *statement);
 
-/* Runs a statement that gives no rows. */
+/* Runs a statement without results. Returns 0 or a negative errno. */
 int store_db_exec(struct store_db *db, sqlite3_stmt *statement);
 
-/* The first column of its only row; -ENOENT when there is none. */
+/* Runs a statement and sets *out to the first column of its first row. -ENOENT: it has no row. */
 int store_db_number(struct store_db *db, enum store_statement which, int64_t *out);
 
-/* The errno of the last failure: -ENOSPC, -EUCLEAN, -EROFS, -EBUSY, -ENOMEM, -EIO. */
+/* Translates a result code of SQLite: 0, -ENOSPC, -EUCLEAN, -EROFS, -EBUSY, -ENOMEM, -EIO, ... */
 int store_db_errno(struct store_db *db, int code);
 
 #endif

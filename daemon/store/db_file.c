@@ -12,15 +12,15 @@
 #include "common/base.h"
 #include "daemon/store/internal.h"
 
-/* Under systemd a directory that is not the unit's own has to be opened to it. */
-static const char *hint(int r)
+/* Returns a hint to add to an error: a systemd unit may not write outside its own directories. */
+static const char *permission_hint(int r)
 {
 	if ((r == -EROFS || r == -EACCES || r == -EPERM) && getenv("INVOCATION_ID"))
 		return " (a directory besides the unit's own needs ReadWritePaths= in it)";
 	return "";
 }
 
-/* The last directory only: what is above it is not ours to make. */
+/* Creates the directory of the database, but not the directories above it. */
 static int directory_make(struct store *store)
 {
 	_cleanup_(freep) char *directory = strdup(store->path);
@@ -34,7 +34,7 @@ static int directory_make(struct store *store)
 		return 0;
 	r = -errno;
 	store_set_problem(store, "%s: %s%s; windows stay in memory only", directory, strerror(-r),
-			  hint(r));
+			  permission_hint(r));
 	return r;
 }
 
@@ -57,7 +57,7 @@ static int lock_take(struct store *store)
 	if (fd < 0) {
 		r = -errno;
 		store_set_problem(store, "%s: %s%s; windows stay in memory only", store->lock_path,
-				  strerror(-r), hint(r));
+				  strerror(-r), permission_hint(r));
 		return r;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -71,13 +71,13 @@ static int lock_take(struct store *store)
 		return r;
 	}
 	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0) {
-		/* The name is for messages only. */
+		/* The pid is only for messages. */
 	}
 	store->lock_fd = fd;
 	return 0;
 }
 
-/* What processes did is not for everybody; the log takes the mode of the database. */
+/* Creates the file so that others cannot read it; SQLite gives its log the same mode. */
 static void database_make(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -103,8 +103,9 @@ static int run_begin(struct store *store)
 }
 
 /*
- * Whether the structure holds: what SQLite would meet one page at a time later on. Indexes too: one
- * that leads to a wrong row, or past the newest ones, would never show.
+ * Checks the structure of the whole database, which SQLite would otherwise find damaged page by
+ * page later on; indexes, too: one that leads to a wrong row would never be noticed. Returns 0,
+ * -EUCLEAN for a damaged one, or another errno.
  */
 static int file_check(struct store *store)
 {
@@ -143,7 +144,7 @@ static int database_open(struct store *store)
 				  store->path, store->db.schema, STORE_SCHEMA);
 	else
 		store_set_problem(store, "%s: %s%s; windows stay in memory only", store->path,
-				  strerror(-r), hint(r));
+				  strerror(-r), permission_hint(r));
 	store_db_close(&store->db);
 	return r;
 }

@@ -28,7 +28,7 @@ struct sample_entry {
 	UT_hash_handle hh;
 };
 
-/* A wait over a cut that shows up again: ended in a later window, or open at the end. */
+/* A wait over a cut that a later window has, too: ended there, or open at the very end. */
 struct wait_entry {
 	uint64_t key[2]; /* uid, start */
 	UT_hash_handle hh;
@@ -41,7 +41,7 @@ struct downsample {
 	struct wait_entry *waits;
 	struct sample_entry *samples;
 	struct io_entry *ios;
-	uint32_t *map; /* images of the window at hand to those of out */
+	uint32_t *map; /* indexes of the current window's images to those of out */
 	int error;
 };
 
@@ -138,7 +138,7 @@ static struct row_entry *row_get(struct downsample *downsample, const struct win
 	return entry;
 }
 
-/* row is of the window at hand but for its image; its stacks are borrowed from there. */
+/* Adds a row of the current window, whose image is already an index of out; borrows its stacks. */
 static struct row_entry *row_add(struct downsample *downsample, const struct window_row *row,
 				 const struct window_waker *waker)
 {
@@ -294,8 +294,8 @@ static int waits_index(struct downsample *downsample, struct window *const *wind
 }
 
 /*
- * At the end of the last window they stay. Of those before, the end or the last window tells all;
- * one that was never heard of again leaves the time it took.
+ * Keeps the open waits of the last window. An open wait of an earlier window is left out if a later
+ * window has it, with all of its time; else the time it took so far is added to a row.
  */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {
@@ -336,7 +336,7 @@ static int opens_add(struct downsample *downsample, const struct window *window,
 	return 0;
 }
 
-/* Beside the row just added. */
+/* Adds the waker of the row that was added last. */
 static int waker_finish(struct downsample *downsample, const struct window_waker *waker)
 {
 	struct window_waker *added;

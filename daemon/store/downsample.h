@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_STORE_DOWNSAMPLE_H
 
 /*
- * Windows that follow each other made one longer window: sums add up, the longest wait and its end
- * stay, a wait that begins and ends within it becomes part of a row. Pure; any thread.
+ * Makes one longer window of several that follow each other: sums are added, the longest wait and
+ * when it ended are kept, and a wait that begins and ends within the longer window becomes part of
+ * a row. No state; any thread.
  */
 
 #include <stddef.h>
@@ -12,15 +13,16 @@
 #include "daemon/window/window.h"
 
 /*
- * Windows of one run, each beginning where the one before ends. 0 and *out with one reference,
- * -ENOMEM, or -EOVERFLOW when a count is too large for a row: then they are best left alone.
+ * Takes windows of one run of stackd, each of which begins where the one before it ends. Returns 0
+ * and *out with one reference, -ENOMEM, or -EOVERFLOW if a count does not fit a row: such windows
+ * are best left as they are.
  */
 int store_downsample(struct window *const *windows, size_t n, struct window **out);
 
 /*
- * Its part for rows of I/O (store_downsample_ios.c): what is added up so far, NULL at first and
- * freed by the last function. images: of the window at hand, as places in out; what is open at the
- * end of the last one stays so. 0 or -ENOMEM.
+ * The part for rows of I/O (downsample_iolat.c). *entries holds the sums so far: NULL at first,
+ * freed by store_downsample_ios_free(). images maps indexes of the window's images to those of the
+ * longer one. Open operations are kept only from the last window. Both return 0 or -ENOMEM.
  */
 struct io_entry;
 int store_downsample_ios_add(struct io_entry **entries, const struct window *window,

@@ -8,7 +8,7 @@
 #include "common/base.h"
 #include "daemon/base/hash_table.h"
 
-/* Rows that are of one process, layer, operation, device and pair of stacks. */
+/* The sum of all rows of one process, layer, operation, device and pair of stacks. */
 struct io_entry {
 	uint64_t key[8];
 	struct window_io io; /* its stacks are borrowed */
@@ -54,7 +54,7 @@ static struct io_entry *entry_get(struct io_entry **entries, const struct window
 	return NULL;
 }
 
-/* What ends in the downsampled window has its stacks there: with references. */
+/* Adds the sum to the longer window, which holds references to its stacks. */
 static int entry_finish(struct window *out, const struct io_entry *entry)
 {
 	struct window_io *row = window_add_io(out);

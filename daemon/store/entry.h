@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_STORE_ENTRY_H
 
 /*
- * What is known of a window without having it: where it lies in time, how large it is, what it
- * lost. Plain values; any thread.
+ * Describes a window without its rows: where it lies in time, how large it is, what it lost. Plain
+ * values; any thread.
  */
 
 #include <stdbool.h>
@@ -14,10 +14,10 @@
 #include "daemon/window/window.h"
 
 struct store_entry {
-	int64_t id; /* in the store; 0: in memory */
-	uint64_t run;
+	int64_t id;   /* in the store; 0: in memory */
+	uint64_t run; /* of stackd, as the store numbers them; 0: not known */
 	uint64_t seq;
-	uint64_t parts; /* how many windows it was cut as */
+	uint64_t parts; /* how many windows it was before compaction */
 	uint64_t session;
 	enum probe_kind kind;
 	int64_t start_ns;
@@ -29,9 +29,10 @@ struct store_entry {
 	uint64_t opens;
 	uint64_t bytes;
 	uint64_t lost[WINDOW_LOST_N];
-	bool is_bad; /* it was tried, and could not be read */
+	bool is_bad; /* loading it failed */
 };
 
+/* When the window begins, in ns since the epoch, by its own offset. */
 static inline int64_t store_entry_start(const struct store_entry *entry)
 {
 	return entry->start_ns + entry->real_offset_ns;

@@ -7,27 +7,27 @@
 
 #include "common/base.h"
 
-/* For the stacks' sake: more than come, so that the history shrinks, but not all at once. */
+/* Windows evicted for the bytes of stacks when one is added: the history shrinks, but slowly. */
 enum { EVICT_FOR_STACKS = 4 };
 
 /*
- * Nor these: somebody is about to ask for them, and stacks of so late are kept for a while even
- * where no window refers to them.
+ * Windows that ended less than this ago are not evicted for the bytes of stacks: they are the ones
+ * most asked for, and stacks this recent are kept for a while even without a window.
  */
 #define RECENT_NS (30 * NS_PER_S)
 
 struct history {
 	pthread_mutex_t lock;
 	pthread_cond_t added;
-	struct window **windows; /* a ring of `room` members */
-	size_t room;
+	struct window **windows; /* a ring */
+	size_t capacity;
 	size_t first;
 	size_t n;
 	size_t bytes;
 	size_t max_bytes;
 	int64_t keep_ns;
 	uint64_t newest_seq;
-	struct window *lossy[HISTORY_LOSSY_MAX]; /* of evicted ones: a ring */
+	struct window *lossy[HISTORY_LOSSY_MAX]; /* times and losses of evicted windows: a ring */
 	size_t lossy_first;
 	size_t n_lossy;
 	struct history_stats stats;
@@ -63,7 +63,7 @@ void history_set_limits(struct history *history, int64_t keep_ns, size_t max_byt
 
 static struct window **history_slot(struct history *history, size_t i)
 {
-	return &history->windows[(history->first + i) % history->room];
+	return &history->windows[(history->first + i) % history->capacity];
 }
 
 struct history *history_free(struct history *history)
@@ -83,7 +83,7 @@ struct history *history_free(struct history *history)
 	return NULL;
 }
 
-/* What a client's session lost is its client's. */
+/* True if a window of an always-on probe lost something; a client's session has its own losses. */
 static bool is_lossy(const struct window *window)
 {
 	unsigned int i;
@@ -94,7 +94,7 @@ static bool is_lossy(const struct window *window)
 	return false;
 }
 
-/* Its losses are asked about for longer than the window may be kept. */
+/* Keeps the losses of an evicted window: the status reports them for longer. */
 static void losses_keep(struct history *history, const struct window *window)
 {
 	struct window *left = is_lossy(window) ? window_new() : NULL;
@@ -129,26 +129,26 @@ static void history_evict(struct history *history, bool by_bytes)
 	history->stats.evicted_by_bytes = by_bytes;
 	if (by_bytes)
 		history->stats.evicted_for_bytes++;
-	history->first = (history->first + 1) % history->room;
+	history->first = (history->first + 1) % history->capacity;
 	history->n--;
 	window_unref(window);
 }
 
 static int history_grow(struct history *history)
 {
-	size_t room = history->room ? history->room * 2 : 64, i;
+	size_t capacity = history->capacity ? history->capacity * 2 : 64, i;
 	struct window **windows;
 
-	if (history->n < history->room)
+	if (history->n < history->capacity)
 		return 0;
-	windows = calloc(room, sizeof(struct window *));
+	windows = calloc(capacity, sizeof(struct window *));
 	if (!windows)
 		return -ENOMEM;
 	for (i = 0; i < history->n; i++)
 		windows[i] = *history_slot(history, i);
 	free(history->windows);
 	history->windows = windows;
-	history->room = room;
+	history->capacity = capacity;
 	history->first = 0;
 	return 0;
 }
@@ -205,14 +205,14 @@ void history_add(struct history *history, struct window *window, size_t stack_by
 	history_make_room(history, window, stack_bytes);
 	if (history_grow(history) && history->n > 0)
 		history_evict(history, true);
-	is_kept = history->n < history->room;
+	is_kept = history->n < history->capacity;
 	if (is_kept) {
 		*history_slot(history, history->n++) = window;
 		history->bytes += window->bytes;
 		if (!history->stats.first_real_ns)
 			history->stats.first_real_ns = window->start_ns + window->real_offset_ns;
 	}
-	/* Also when it could not be kept: who waits for it must not wait for ever. */
+	/* Set even if the window could not be kept: threads may wait for this number. */
 	history->newest_seq = window->seq;
 	if (!is_kept)
 		window_unref(window);

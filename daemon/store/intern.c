@@ -9,7 +9,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/base/hash_table.h"
 
-/* Remembered numbers: when full, all are forgotten and found again in the database. */
+/* Cached rows of one table. A full cache is cleared: the database still has the rows. */
 enum { KNOWN_MAX = 16384 };
 
 struct known {
@@ -25,7 +25,7 @@ struct store_intern {
 	struct known *stacks;
 	struct known *processes;
 	int64_t window, touch;
-	struct bytes frame_data; /* kept, as it is needed again and again */
+	struct bytes frame_data; /* a buffer that every frame uses */
 };
 
 int64_t store_sum(int64_t number, const void *data, size_t size)
@@ -86,7 +86,7 @@ static struct known *known_find(struct known **set, const uint64_t *key)
 	return known;
 }
 
-/* Out of memory it is looked for in the database the next time. */
+/* Adds a row to the cache; without memory it is looked up in the database the next time. */
 static void known_add(struct known **set, const uint64_t *key, int64_t number, int64_t seen)
 {
 	struct known *known;
@@ -104,8 +104,8 @@ static void known_add(struct known **set, const uint64_t *key, int64_t number, i
 		free(known);
 }
 
-static int heal(struct store_intern *intern, enum store_statement heal_statement, int64_t number,
-		const struct bytes *data)
+static int row_heal(struct store_intern *intern, enum store_statement heal_statement,
+		    int64_t number, const struct bytes *data)
 {
 	sqlite3_stmt *statement;
 	int r;
@@ -120,8 +120,9 @@ static int heal(struct store_intern *intern, enum store_statement heal_statement
 }
 
 /*
- * What the index led to is either ours, though perhaps damaged, or a row of somebody else that is
- * as it was written: then the index is damaged, and the row must not be changed.
+ * Judges the row that the index found for this data. Returns 0 if it holds the data; -EBADMSG if
+ * its checksum is wrong: it is damaged, and may be written anew; -EUCLEAN if it is sound but holds
+ * other data: the index is damaged, and the row must not be changed.
  */
 static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data)
 {
@@ -134,7 +135,10 @@ static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data
 	return is_sound ? 0 : -EBADMSG;
 }
 
-/* The statements of one table follow each other: find, add, heal, touch. */
+/*
+ * Finds the row by its hash, and writes it anew if it is damaged. The statements of a table have
+ * consecutive numbers: find, add, heal, touch.
+ */
 static int row_find(struct store_intern *intern, enum store_statement find,
 		    const struct bytes *data, int64_t hash, int64_t *number_out, int64_t *seen_out)
 {
@@ -152,7 +156,7 @@ static int row_find(struct store_intern *intern, enum store_statement find,
 	*seen_out = sqlite3_column_int64(statement, 1);
 	r = row_judge(statement, *number_out, data);
 	sqlite3_reset(statement);
-	return r == -EBADMSG ? heal(intern, find + 2, *number_out, data) : r;
+	return r == -EBADMSG ? row_heal(intern, find + 2, *number_out, data) : r;
 }
 
 static int row_add(struct store_intern *intern, enum store_statement find, const struct bytes *data,
@@ -171,8 +175,8 @@ static int row_add(struct store_intern *intern, enum store_statement find, const
 	if (r)
 		return r;
 	*number_out = sqlite3_last_insert_rowid(intern->db->handle);
-	/* The number is part of the sum, so that a row at a wrong place shows. */
-	return heal(intern, find + 2, *number_out, data);
+	/* The checksum covers the number, which is known only now. */
+	return row_heal(intern, find + 2, *number_out, data);
 }
 
 static int row_touch(struct store_intern *intern, enum store_statement find, int64_t number,
@@ -192,7 +196,7 @@ static int row_touch(struct store_intern *intern, enum store_statement find, int
 	return store_db_exec(intern->db, statement);
 }
 
-/* Finds or adds a row. */
+/* Finds the row or adds it, touches it if that is due, and caches it. */
 static int row_number(struct store_intern *intern, enum store_statement find, struct known **set,
 		      const uint64_t *key, const struct bytes *data, int64_t *out)
 {
@@ -245,7 +249,7 @@ static int frame_number(struct store_intern *intern, const struct frame *frame, 
 	return row_number(intern, STATEMENT_FRAME_FIND, &intern->frames, key, data, out);
 }
 
-/* Its frames are seen whenever it is: all of them are given their numbers, and touched. */
+/* Encodes a stack; its frames get their numbers, and are touched if that is due. */
 static int stack_encode(struct store_intern *intern, const struct stack *stack, struct bytes *data)
 {
 	int64_t number, last = 0;

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_STORE_INTERN_H
 
 /*
- * What windows have in common is written once: in go stacks, frames and processes, out come their
- * numbers in the database. The writer's; what it has written lately is remembered, within bounds.
+ * Interning, the write side: stacks, frames and processes that windows share are written to the
+ * database once, and windows refer to them by number. Owned by the writer's thread; the numbers of
+ * recent rows are cached, within bounds.
  */
 
 #include <stdint.h>
@@ -13,11 +14,13 @@
 #include "daemon/store/window_blob.h"
 
 /*
- * A row says which window it was last seen in; it is told again every so many windows, and is
- * forgotten when that many before the oldest window were the last. Seldom, for it is written each
- * time; but in a store of few windows often, or what nobody refers to takes the room of all.
+ * Each row keeps the number of a window that used it ("seen"). To save writes it is updated
+ * ("touched") only when it is `touch` or more windows old; so a row is dropped only when seen lies
+ * more than `touch` windows before the oldest window. The touch grows with the number of windows:
+ * in a small store, unused rows must not take most of the space. It is STORE_TOUCH_LEAST at level
+ * 0, and doubles with each level.
  */
-enum { STORE_TOUCH_LEAST = 16, STORE_TOUCH_LEVELS = 5 /* doubled from one to the next */ };
+enum { STORE_TOUCH_LEAST = 16, STORE_TOUCH_LEVELS = 5 };
 
 struct store_intern;
 
@@ -25,21 +28,21 @@ int store_intern_new(struct store_db *db, struct store_intern **out);
 struct store_intern *store_intern_free(struct store_intern *intern);
 
 /*
- * For store_blob_encode(); window is the number that the window will have, touch is after how many
- * windows a row is told again.
+ * Returns the functions that store_blob_encode() takes, for the window that will have this number,
+ * with this touch.
  */
 struct store_names store_intern_names(struct store_intern *intern, int64_t window, int64_t touch);
 
-/* The last one of these. */
+/* Returns the number of the window that was given last. */
 int64_t store_intern_window(const struct store_intern *intern);
 
-/* After a rollback: the numbers it gave may never have been written. */
+/* Clears the cache. Called after a rollback: numbers in it may never have been written. */
 void store_intern_forget(struct store_intern *intern);
 
-/* Rows that were last seen before that are there no more; of frames, before the other one. */
+/* Removes rows from the cache that are dropped: seen before `window`, or frames before `frames`. */
 void store_intern_forget_before(struct store_intern *intern, int64_t window, int64_t frames);
 
-/* The sum that guards an interned row, or the blob of a window. */
+/* Returns the checksum of a row's number and data, or of a window's number and blob. */
 int64_t store_sum(int64_t number, const void *data, size_t size);
 
 #endif

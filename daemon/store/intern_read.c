@@ -99,7 +99,10 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 	return NULL;
 }
 
-/* The row's bytes, borrowed until the statement is reset; -EBADMSG when they are not as written. */
+/*
+ * Returns 0 with the row's bytes, borrowed until the statement is reset; -EBADMSG if the row is
+ * missing or damaged.
+ */
 static int row_get(struct store_intern_reader *interned, enum store_statement which, int64_t number,
 		   sqlite3_stmt **statement_out, struct bytes_reader *out)
 {
@@ -137,7 +140,7 @@ static int frame_decode(struct bytes_reader *in, struct frame *frame)
 	return in->is_failed ? -EBADMSG : 0;
 }
 
-/* A frame that cannot be read says so in its place. */
+/* Reads a frame; an unreadable one becomes a pseudo frame that says so. */
 static int frame_read(struct store_intern_reader *interned, int64_t number, struct frame *frame)
 {
 	sqlite3_stmt *statement;
@@ -180,7 +183,7 @@ static struct frame *frame_of(struct store_intern_reader *interned, int64_t numb
 	return &frame->frame;
 }
 
-/* The numbers of its frames, which are looked up when the row is no longer needed. */
+/* Decodes a stack; its frames are looked up by *numbers_out once the row is no longer needed. */
 static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **numbers_out)
 {
 	uint64_t last = 0;
@@ -201,7 +204,7 @@ static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **
 	return in->is_failed ? -EBADMSG : 0;
 }
 
-/* A stack that cannot be read is one frame that says so, at a place of its own. */
+/* Makes the stack that stands for an unreadable one: one pseudo frame, and an id of its own. */
 static int stack_lost(struct store_intern_reader *interned, int64_t number, struct stack *stack)
 {
 	(*interned->damaged)++;
@@ -297,7 +300,7 @@ static int process_decode(struct bytes_reader *in, struct process_info *info, ch
 	return 0;
 }
 
-/* One that cannot be read has no name, and no number that any process has. */
+/* Reads a process; an unreadable one is called [lost on disk] and has pid 0. */
 static struct process *process_read(struct store_intern_reader *interned, int64_t number)
 {
 	_cleanup_(freep) char *comm = NULL, *exe = NULL, *cgroup = NULL;

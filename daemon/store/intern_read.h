@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_STORE_INTERN_READ_H
 
 /*
- * Stacks, frames and processes read back: in go their numbers, out come the structs that windows
- * refer to, each made once. Owned by a reading; one thread.
+ * Interning, the read side: makes the stacks, frames and processes that windows refer to from their
+ * numbers in the database, each once. Owned by a store_reader; one thread.
  */
 
 #include <stdint.h>
@@ -14,11 +14,12 @@
 
 struct store_intern_reader;
 
-/* *damaged counts rows that are missing or were changed; borrowed. */
+/* Adds to *damaged, which outlives it, each row that is missing or damaged. 0 or -ENOMEM. */
 int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 			    struct store_intern_reader **out);
 struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *interned);
 
+/* Returns the functions that store_blob_decode() takes; what they return lives as long as this. */
 struct store_names store_intern_reader_names(struct store_intern_reader *interned);
 
 #endif

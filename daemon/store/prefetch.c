@@ -7,7 +7,7 @@
 
 #include "common/base.h"
 
-/* Ready at a time; each may be some MiB. */
+/* Windows that wait to be taken, at most; each may have some MiB. */
 enum { READY_MAX = 4 };
 
 struct ready {
@@ -19,15 +19,15 @@ struct store_prefetch {
 	struct store_reader *reader;
 	const struct store_entry *entries;
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
-	struct ready ready[READY_MAX]; /* of entry i in the place i % READY_MAX */
-	size_t loaded;		       /* entries from here on are */
-	size_t taken;		       /* and of these, those from here on are taken */
+	struct ready ready[READY_MAX]; /* entry i is at i % READY_MAX */
+	size_t loaded;		       /* entries [loaded, n) are loaded */
+	size_t taken;		       /* entries [taken, n) were given to the caller */
 	bool is_stopping;
 };
 
-/* Waits for a free place; false when there is no more to do. */
+/* Waits until another window may be loaded. Returns false when there is none, or to stop. */
 static bool place_wait(struct store_prefetch *prefetch)
 {
 	bool is_more;

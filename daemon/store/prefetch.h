@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_PREFETCH_H
 
 /*
- * Windows loaded ahead of who merges them: in goes a listing, out come its windows, the last one
- * first, a few of them ready at a time. Owned by an answer; has a thread of its own, to which the
- * reader belongs until it is freed.
+ * Loads the windows of a list by a thread, a few at a time and the last one first, while a query
+ * works on the ones already loaded. Owned by a timeline; the reader belongs to the thread until the
+ * prefetch is freed.
  */
 
 #include <stddef.h>
@@ -13,19 +13,22 @@
 #include "daemon/store/entry.h"
 #include "daemon/store/reader.h"
 
-/* A shorter listing is not worth a thread. */
+/* The shortest list that is worth a thread. */
 enum { STORE_PREFETCH_MIN = 16 };
 
 struct store_prefetch;
 
-/* Of entries [0, n), borrowed and left as they are. 0, -ENOMEM or -EAGAIN. */
+/* Starts to load entries [0, n), which are borrowed and not changed. 0, -ENOMEM or -EAGAIN. */
 int store_prefetch_start(struct store_reader *reader, const struct store_entry *entries, size_t n,
 			 struct store_prefetch **out);
 
-/* Waits for the thread to end; the reader is the caller's again. */
+/* Stops the thread and waits for it; then the reader is the caller's again. */
 struct store_prefetch *store_prefetch_free(struct store_prefetch *prefetch);
 
-/* As store_reader_load() of the next entry, which is entry, or else -ESPIPE. */
+/*
+ * Returns the window of this entry as store_reader_load() does, waiting for it; -ESPIPE if it is
+ * not the next one of the list.
+ */
 int store_prefetch_get(struct store_prefetch *prefetch, const struct store_entry *entry,
 		       struct window **out);
 

@@ -16,7 +16,7 @@
 #include "daemon/store/store.h"
 #include "daemon/store/window_row.h"
 
-/* No window is longer: [window] length is at most 10 min, and no more are merged into one. */
+/* Every window is shorter: [window] length is at most 10 min, a compacted one has less than 20. */
 #define LONGEST_NS (3600 * NS_PER_S)
 
 struct store_reader {
@@ -35,7 +35,7 @@ int store_reader_open(const char *path, struct store_reader **out)
 	r = store_db_open(&reader->db, path, false);
 	if (!r)
 		r = store_intern_reader_new(&reader->db, &reader->damaged, &reader->interned);
-	/* All that is read is of one moment. */
+	/* Everything is read as it was at one moment. */
 	if (!r)
 		r = store_db_run(&reader->db, "BEGIN");
 	if (r) {
@@ -62,7 +62,7 @@ void store_reader_rest(struct store_reader *reader)
 		store_db_run(&reader->db, "COMMIT");
 }
 
-/* Takes the rows of a listing, whatever its order. A damaged row is passed over. */
+/* Reads the rows of a list, in the statement's order. A damaged row is left out and counted. */
 static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, size_t max,
 			struct store_entry **out, size_t *n_out)
 {
@@ -80,7 +80,7 @@ static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, si
 	}
 	if (r != 0)
 		sqlite3_reset(statement);
-	/* A damaged page ends the listing; what came before it is good. */
+	/* A damaged page ends the list; the rows before it are good. */
 	if (r == -EUCLEAN) {
 		reader->damaged++;
 		r = 0;
@@ -164,7 +164,7 @@ int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id
 	return entries_read(reader, statement, max, out, n_out);
 }
 
-/* The listing and the blob must tell the same. */
+/* True if the window's blob belongs to its row. */
 static bool window_is(const struct window *window, const struct store_entry *entry)
 {
 	return window->run == entry->run && window->seq == entry->seq &&
@@ -217,7 +217,8 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 	return r;
 }
 
-/* A database of before there were any has none. */
+/* Returns a statement about sessions; -ENOENT for a database of an old version, without the table.
+ */
 static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_statement which,
 					int *r)
 {
@@ -227,7 +228,7 @@ static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_
 		       : store_db_statement(&reader->db, which, r);
 }
 
-/* The row that the statement is at. */
+/* Reads the statement's current row, and finds when the session's newest window ended. */
 static int session_take(struct store_reader *reader, sqlite3_stmt *statement,
 			struct store_session *out)
 {

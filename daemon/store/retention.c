@@ -8,21 +8,26 @@
 
 enum {
 	PAGE = 4096,
-	EVICT_FULL = 64,   /* windows dropped when the disk is full, at the most */
-	EVICT_SHARE = 8,   /* and no more than one in so many of those that there are, */
-	EVICT_LEAST = 4,   /* but so many */
-	EVICT_AT_ONCE = 4, /* windows dropped for one, at the least */
-	TRIM_AT_ONCE = 16, /* windows dropped for one, between looks at what they referred to */
-	TRIM_MOST = 64,	   /* the same, dropped for several */
-	TRIM_SHARE = 8,	   /* and no more than one in so many, */
-	TRIM_LEAST = 4,	   /* but so many */
-	TOUCH_SHARE = 4,   /* of the windows there are, as many rows may be there in vain */
+	/* Windows evicted at once when the disk is full: 1/8 of all, but 4 to 64. */
+	EVICT_FULL_MOST = 64,
+	EVICT_FULL_SHARE = 8,
+	EVICT_FULL_LEAST = 4,
+	/* Windows evicted when a window is written: in groups of this size for max_size, and at
+	 * most so many for max_age. */
+	EVICT_AT_ONCE = 4,
+	/* Evicted windows after which unused rows are trimmed: while room is made for one window
+	 * 16; in general 1/8 of all windows, but 4 to 64. */
+	TRIM_AT_ONCE = 16,
+	TRIM_MOST = 64,
+	TRIM_SHARE = 8,
+	TRIM_LEAST = 4,
+	TOUCH_SHARE = 4, /* the touch is at most 1/4 of the number of windows */
 };
 
-/* Of max_size: the log beside the database, and pages that are not quite full. */
+/* Part of max_size that windows may not use: for the log, and for pages that are not full. */
 #define RESERVE (6U << 20)
 
-static int trim(struct store *store, enum store_statement which, int64_t before)
+static int rows_trim(struct store *store, enum store_statement which, int64_t before)
 {
 	sqlite3_stmt *statement;
 	int r;
@@ -35,7 +40,7 @@ static int trim(struct store *store, enum store_statement which, int64_t before)
 	return store_db_exec(&store->db, statement);
 }
 
-/* The oldest window's number and end; -ENOENT when there is none. */
+/* Returns 0 with the oldest window's number and end; -ENOENT if there is no window. */
 static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 {
 	sqlite3_stmt *statement;
@@ -53,8 +58,7 @@ static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 	return 0;
 }
 
-/* As it is on disk: the most that a window there may have been written with. */
-/* text may be NULL. */
+/* Sets a row of the table meta; text may be NULL. */
 static int meta_set(struct store *store, const char *name, int64_t value, const char *text)
 {
 	sqlite3_stmt *statement;
@@ -69,6 +73,7 @@ static int meta_set(struct store *store, const char *name, int64_t value, const 
 	return store_db_exec(&store->db, statement);
 }
 
+/* Notes on disk the highest touch level that a window on disk may have been written with. */
 static int level_note(struct store *store, size_t level)
 {
 	int r = meta_set(store, "touch", (int64_t)level, NULL);
@@ -78,7 +83,7 @@ static int level_note(struct store *store, size_t level)
 	return r;
 }
 
-/* What is not on disk: one by an older version has windows of any. */
+/* Returns the noted level; the highest one if there is no note, as older versions wrote none. */
 static size_t level_get(struct store *store)
 {
 	int64_t level = STORE_TOUCH_LEVELS - 1;
@@ -96,7 +101,7 @@ static size_t level_get(struct store *store)
 	return level < 0 || level >= STORE_TOUCH_LEVELS ? STORE_TOUCH_LEVELS - 1 : (size_t)level;
 }
 
-/* The most of any window from that one on. */
+/* Returns the highest touch level that this window or a later one was written with. */
 static size_t level_since(const struct store *store, int64_t window)
 {
 	size_t level = STORE_TOUCH_LEVELS - 1;
@@ -136,12 +141,12 @@ void store_touch_begin(struct store *store)
 		store->touched[level_get(store)] = sqlite3_column_int64(statement, 0);
 		sqlite3_reset(statement);
 	} else if (r < 0) {
-		/* Nothing goes for want of knowing better. */
+		/* The newest window is not known: drop no rows. */
 		store->touched[STORE_TOUCH_LEVELS - 1] = INT64_MAX;
 	}
 }
 
-/* Drops what no window left can refer to, nor the one that is about to be written. */
+/* Drops rows that no window on disk and not the one about to be written can refer to. */
 static int interned_trim(struct store *store)
 {
 	int64_t oldest, end = INT64_MIN, before, frames;
@@ -156,7 +161,10 @@ static int interned_trim(struct store *store)
 	before = oldest - ((int64_t)STORE_TOUCH_LEAST << level_since(store, oldest));
 	if (before <= 0)
 		return 0;
-	/* A stack that was told of since then told of its frames as often as windows did then. */
+	/*
+	 * Frames are touched only when their stack is, at the touch in force then: theirs lies
+	 * that much further back.
+	 */
 	level = level_since(store, before);
 	frames = before - ((int64_t)STORE_TOUCH_LEAST << level);
 	memset(&store->touched[level + 1], 0,
@@ -164,17 +172,17 @@ static int interned_trim(struct store *store)
 	store_intern_forget_before(store->intern, before, frames);
 	r = (int)level == store->touch_noted ? 0 : level_note(store, level);
 	if (!r)
-		r = trim(store, STATEMENT_STACKS_TRIM, before);
+		r = rows_trim(store, STATEMENT_STACKS_TRIM, before);
 	if (!r)
-		r = trim(store, STATEMENT_FRAMES_TRIM, frames);
+		r = rows_trim(store, STATEMENT_FRAMES_TRIM, frames);
 	if (!r)
-		r = trim(store, STATEMENT_PROCESSES_TRIM, before);
+		r = rows_trim(store, STATEMENT_PROCESSES_TRIM, before);
 	if (!r)
-		r = trim(store, STATEMENT_SESSIONS_TRIM, end);
-	return r ? r : trim(store, STATEMENT_RUNS_TRIM, 0);
+		r = rows_trim(store, STATEMENT_SESSIONS_TRIM, end);
+	return r ? r : rows_trim(store, STATEMENT_RUNS_TRIM, 0);
 }
 
-/* Where there are few windows, often: else all go for the sake of what nobody refers to. */
+/* True if enough windows were evicted to look for unused rows; in a small store that is often. */
 static bool is_trim_due(const struct store *store)
 {
 	uint64_t every = store->stats.windows / TRIM_SHARE;
@@ -206,7 +214,10 @@ static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const ch
 	return is_trim_due(store) ? interned_trim(store) : 0;
 }
 
-/* A few for each that is written: a clock that is wrong for a while must not cost all history. */
+/*
+ * Evicts windows that are too old, a few at a time: a clock that is wrong for a while must not cost
+ * the whole history.
+ */
 static int evict_age(struct store *store, int64_t now_ns)
 {
 	int64_t id, end;
@@ -249,7 +260,7 @@ static int evict_size(struct store *store, size_t size)
 				&store->stats.evicted_size);
 		if (r)
 			return r;
-		/* Where processes come and go, most of the room is not the windows' own. */
+		/* With many short-lived processes, interned rows take most of the space. */
 		if (++n % TRIM_AT_ONCE == 0 && store->evicted)
 			r = interned_trim(store);
 		if (r)
@@ -258,7 +269,7 @@ static int evict_size(struct store *store, size_t size)
 	return r;
 }
 
-/* A database that was larger once gives pages back bit by bit. */
+/* Gives some free pages back to the file system, if the file is larger than max_size. */
 static int vacuum(struct store *store)
 {
 	int64_t pages;
@@ -278,17 +289,22 @@ int store_evict(struct store *store, int64_t now_ns, size_t size)
 	return r ? r : vacuum(store);
 }
 
-/* What takes the room may be a moment's file of somebody else: history does not go all at once. */
+/*
+ * Returns how many windows to evict from a full disk: not all at once, as another program's
+ * temporary file may be what fills it.
+ */
 static int64_t evict_count(struct store *store)
 {
 	int64_t windows = 0;
 
 	store_db_number(&store->db, STATEMENT_WINDOW_COUNT, &windows);
-	windows /= EVICT_SHARE;
-	return windows < EVICT_LEAST ? EVICT_LEAST : windows > EVICT_FULL ? EVICT_FULL : windows;
+	windows /= EVICT_FULL_SHARE;
+	if (windows < EVICT_FULL_LEAST)
+		return EVICT_FULL_LEAST;
+	return windows > EVICT_FULL_MOST ? EVICT_FULL_MOST : windows;
 }
 
-/* The log is started again first: on a full disk even a deletion has to be written somewhere. */
+/* The log is restarted first, to be reused: even a deletion is written to the log. */
 int store_evict_some(struct store *store)
 {
 	int64_t id, end, i, n = evict_count(store);
@@ -309,7 +325,7 @@ int store_evict_some(struct store *store)
 		store_db_run(&store->db, "ROLLBACK");
 	if (r)
 		return r;
-	/* Once more, so that the pages set free are there to be used. */
+	/* Restart it again, so that the freed pages can be reused. */
 	return store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
 }
 

@@ -12,21 +12,21 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 
-/* Numbers tried for one table; a damaged page may make any number look like the last one. */
+/* Row numbers tried for one table: a damaged page may make any number look like the last one. */
 #define IDS_MAX 4000000
 
-/* As many in a row that are not there: there are no more. */
+/* After this many missing numbers in a row, the table is taken to have ended. */
 #define MISSES_MAX 20000
 
-/* More than were ever given: what is saved may refer to rows that are lost. */
+/* New rows get numbers this far behind the old ones: saved windows may refer to lost rows. */
 #define NUMBERS_SKIPPED "100000000"
 
 #define PAGE 4096
 
-/* Of a database: twice what [store] max_size may be; more is damage. */
+/* The longest that a database can be: twice the largest [store] max_size; more is damage. */
 #define LENGTH_MAX (INT64_C(2) << 40)
 
-/* How the rows of a table show that they are whole. */
+/* How the rows of a table prove that they are undamaged: by which checksums. */
 enum guard { GUARD_NONE, GUARD_INTERNED, GUARD_WINDOW };
 
 static const struct table {
@@ -47,14 +47,14 @@ static const struct table {
 	  GUARD_WINDOW },
 };
 
-/* From the damaged database into the new one, row by row: what is behind a bad page stays there. */
+/* Copies row by row from the damaged database into the new one; rows on a bad page are lost. */
 struct salvage {
 	sqlite3 *old;
 	struct store_db *new;
 	sqlite3_stmt *get;
 	sqlite3_stmt *put;
 	uint64_t windows; /* saved */
-	uint64_t lost;	  /* of which only a part could be read */
+	uint64_t lost;	  /* windows that were read, but are damaged */
 };
 
 static bool row_is_whole(sqlite3_stmt *row, enum guard guard)
@@ -82,13 +82,13 @@ static int row_copy(struct salvage *salvage, enum guard guard)
 	sqlite3_reset(salvage->put);
 	for (i = 0; i < n; i++)
 		sqlite3_bind_value(salvage->put, i + 1, sqlite3_column_value(salvage->get, i));
-	/* A hash that is there already is of a row saved before. */
+	/* The row is ignored if one with its hash was saved before. */
 	if (sqlite3_step(salvage->put) == SQLITE_DONE)
 		salvage->windows += guard == GUARD_WINDOW;
 	return sqlite3_errcode(salvage->new->handle) == SQLITE_FULL ? -ENOSPC : 0;
 }
 
-/* min or max of the numbers; fallback where the way to it is damaged. */
+/* Returns the min or max of a table's row numbers; fallback if it cannot be read. */
 static int64_t bound_get(struct salvage *salvage, const char *table, const char *which,
 			 int64_t fallback)
 {
@@ -158,8 +158,8 @@ static int table_copy(struct salvage *salvage, const struct table *table)
 }
 
 /*
- * Numbers of lost rows must never be given again, or stacks would get the frames of others: each
- * table gets a row far behind all that there were.
+ * Adds a row far behind all old ones to each table, so that the numbers of lost rows are never
+ * given again: otherwise saved stacks would show frames that were written later.
  */
 static int numbers_skip(struct store_db *db)
 {
@@ -199,7 +199,10 @@ static int file_move(const char *path, const char *suffix, const char *to)
 	return rename(from, name) < 0 ? -errno : 0;
 }
 
-/* With its log, in which there may be windows; an older one that was moved aside goes. */
+/*
+ * Moves the database aside with its log, which may have windows, too; replaces one that was moved
+ * aside earlier.
+ */
 static int files_move(struct store *store)
 {
 	char shared[4200];
@@ -216,8 +219,8 @@ static int files_move(struct store *store)
 }
 
 /*
- * SQLite refuses a file that is shorter than it says as a whole. With pages of zeros at its end it
- * is damaged in these only.
+ * Appends zeros to a file that is shorter than its header says: SQLite would refuse to read any of
+ * it; so only the missing pages are damaged.
  */
 static void file_lengthen(const char *path)
 {

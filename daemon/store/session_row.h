@@ -3,9 +3,8 @@
 #define STACKD_DAEMON_STORE_SESSION_ROW_H
 
 /*
- * The row of a session: in goes what is known of it, out come the columns of
- * STATEMENT_SESSION_ADD with a sum over them; and back, when the sum is right. Used by the store's
- * files; one thread.
+ * The row of a client's session: writes it with a checksum, and reads it back if the checksum is
+ * right. Used by the store's files; one thread.
  */
 
 #include <sqlite3.h>
@@ -13,13 +12,16 @@
 #include "daemon/store/db.h"
 #include "daemon/store/store.h"
 
-/* Writes the row. In a transaction, or as one. */
+/* Writes the row, in the open transaction if there is one. 0 or a negative errno. */
 int store_session_write(struct store_db *db, const struct store_session *session);
 
-/* 0 with strings of its own, but for ended_ns; -EBADMSG when it was changed, -ENOMEM. */
+/*
+ * Reads the row; the strings are the caller's, ended_ns is not in it. Returns 0, -EBADMSG if it is
+ * damaged, or -ENOMEM.
+ */
 int store_session_read(sqlite3_stmt *statement, struct store_session *out);
 
-/* A copy with strings of its own. 0 or -ENOMEM. */
+/* Copies the session and its strings. Returns 0 or -ENOMEM. */
 int store_session_copy(const struct store_session *session, struct store_session *out);
 
 #endif

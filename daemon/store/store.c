@@ -12,13 +12,13 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/session_row.h"
 
-/* How long a stop waits for a disk that does not answer. */
+/* How long store_stop() waits for a disk that does not answer. */
 enum { STOP_S = 4 };
 
-/* A power cut costs what was written since the last time: kill -9 costs nothing. */
+/* How often the disk is synced: a power cut costs that much, kill -9 costs nothing. */
 #define SYNC_EVERY_NS (30 * NS_PER_S)
 
-/* Windows next to each other, so that a gap may be one. */
+/* Gaps that are less than this apart become one. */
 #define NEAR_NS (60 * NS_PER_S)
 
 static struct store *store_free(struct store *store)
@@ -123,7 +123,7 @@ struct store *store_stop(struct store *store)
 	if (store->has_thread)
 		r = pthread_clockjoin_np(store->thread, NULL, CLOCK_MONOTONIC, &deadline);
 	if (r) {
-		/* The thread still uses it; the process is about to end. */
+		/* The thread still uses the store; the process is about to exit. */
 		log_warning("%s: the disk does not answer, the last windows are lost", store->path);
 		return store;
 	}

@@ -14,7 +14,7 @@
 enum {
 	TAG_HEAD = 1,
 	TAG_STACKS = 2,	   /* their numbers in the store */
-	TAG_PROCESSES = 3, /* likewise */
+	TAG_PROCESSES = 3, /* their numbers in the store */
 };
 
 enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
@@ -29,7 +29,7 @@ static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
 	out->is_failed |= payload->is_failed;
 }
 
-/* Losses by name: their numbers are of this build only. */
+/* Losses are written by name: their numbers differ between versions. */
 static void head_encode(const struct window *window, uint64_t run, struct bytes *out)
 {
 	uint64_t n = 0;
@@ -97,7 +97,10 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 	bytes_fini(&payload);
 }
 
-/* The numbers come first, though they are known last: who reads needs them first. */
+/*
+ * Writes the numbers of stacks and processes before the arrays that refer to them, because a reader
+ * needs them first; they are known only once the arrays are encoded.
+ */
 static int sections_encode(struct store_column_context *context, uint64_t run,
 			   const struct store_names *names, struct bytes *out)
 {
@@ -124,7 +127,7 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 	return out->is_failed || arrays.is_failed ? -ENOMEM : context->error;
 }
 
-/* Up to there, and what follows has statistics of its own. */
+/* Compresses the bytes up to end and closes the block, so that the next has its own statistics. */
 static int pack_to(ZSTD_CCtx *zstd, ZSTD_inBuffer *in, size_t end, ZSTD_EndDirective how,
 		   ZSTD_outBuffer *out)
 {
@@ -150,7 +153,7 @@ static int pack_run(ZSTD_CCtx *zstd, const struct bytes *raw, const struct store
 	return r ? r : pack_to(zstd, &in, raw->n, ZSTD_e_end, out);
 }
 
-/* Numbers of one kind are alike, of two are not: each kind is a block, with codes that fit it. */
+/* Compresses each column as a block of its own, with codes that fit its numbers. */
 static int pack(const struct bytes *raw, const struct store_cuts *cuts, struct bytes *out)
 {
 	size_t bound = ZSTD_compressBound(raw->n) + (cuts->n + 1) * BLOCK_HEAD;
@@ -192,11 +195,11 @@ static void lost_decode(struct bytes_reader *in, struct window *window)
 			return;
 		}
 	}
-	/* Of another version: what it was called is not known here, that it was is. */
+	/* A loss of another version, whose name is not known here, still counts. */
 	window->lost[WINDOW_LOST_OTHER] += count;
 }
 
-/* Of a kind that is not known here nothing can be made. */
+/* Reads the probe's name; a window of an unknown probe cannot be used. */
 static void kind_decode(struct bytes_reader *in, struct window *window)
 {
 	_cleanup_(freep) char *name = bytes_get_string(in);
@@ -290,6 +293,7 @@ static int section_decode(struct store_column_context *context, const struct sto
 	return 0;
 }
 
+/* Checks the layer, operation and buckets of I/O rows, and sets where their buckets begin. */
 static int ios_check(struct window *window)
 {
 	size_t i, first = 0;
@@ -303,7 +307,7 @@ static int ios_check(struct window *window)
 	return first == window->n_io_buckets ? 0 : -EBADMSG;
 }
 
-/* What columns cannot see one by one. */
+/* Checks what concerns several columns, and sets where each row's buckets begin. */
 static int window_check(struct window *window)
 {
 	size_t i, first = 0;

@@ -3,12 +3,12 @@
 #define STACKD_DAEMON_STORE_WINDOW_BLOB_H
 
 /*
- * One window as bytes: in goes a window, out comes a compressed list of tagged sections; and back.
- * Stacks and processes are numbers in it, which the store gives and takes (struct store_names).
- * A section is a tag, a version, a length and a payload; one nobody knows is skipped, so a window
- * of a newer stackd can be read as far as it is understood. Pure; any thread.
+ * Encodes a window as a compressed list of sections, and decodes it. Stacks and processes are
+ * numbers in it, which struct store_names translates. A section is a tag, a version, a length and a
+ * payload; an unknown one is skipped, so that this version reads as much as it understands of a
+ * window that a newer stackd wrote. No state; any thread.
  *
- * A new kind of row is a new tag and a table of columns in store_columns.c.
+ * A new kind of row needs a new tag and a table of columns in columns.c.
  */
 
 #include <stdbool.h>
@@ -18,17 +18,18 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window.h"
 
-/* A window of more bytes, unpacked, is neither written nor read. */
+/* A window that is larger than this before compression is neither written nor read. */
 #define STORE_BLOB_MAX (16U << 20)
 
-/* Numbers of stacks and processes. Those that give one return 0 or a negative errno. */
+/* Translates stacks and processes to their numbers in the store (0 or a negative errno) and back.
+ */
 struct store_names {
 	int (*stack_number)(void *userdata, struct stack *stack, int64_t *out);
 	int (*process_number)(void *userdata, struct process *process, int64_t *out);
-	/* NULL when out of memory. An unknown number has a stack that says so. */
+	/* Return NULL only when out of memory: an unknown number becomes "[lost on disk]". */
 	struct stack *(*stack)(void *userdata, int64_t number);
 	struct process *(*process)(void *userdata, int64_t number);
-	/* What these two give lives longer than the window; else they give references. */
+	/* True if these two return objects that outlive the window; else they return references. */
 	bool is_lending;
 	void *userdata;
 };
@@ -41,8 +42,8 @@ int store_blob_encode(const struct window *window, uint64_t run, const struct st
 		      struct bytes *out);
 
 /*
- * 0 and *out, the caller's; -EBADMSG when the bytes are not a window, -ENOMEM. *is_partial_out:
- * there were sections that are not understood.
+ * Returns 0 and *out, which is the caller's; -EBADMSG if the bytes are not a window; -ENOMEM.
+ * *is_partial_out: unknown sections were skipped.
  */
 int store_blob_decode(const void *data, size_t size, const struct store_names *names,
 		      struct window **out, bool *is_partial_out);

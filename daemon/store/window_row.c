@@ -44,7 +44,7 @@ static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void
 	return store_sum(sum, lost, size);
 }
 
-/* By name, as the numbers are of this build only. */
+/* Losses are written by name: their numbers differ between versions. */
 static void lost_encode(const struct store_entry *entry, struct bytes *out)
 {
 	unsigned int i;

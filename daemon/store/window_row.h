@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_STORE_WINDOW_ROW_H
 
 /*
- * The row of a window less its blob: in goes an entry, out come the columns it is listed by, with
- * a sum over them; and back, when the sum is right. Used by the store's files; one thread.
+ * The columns of a window's row that describe it, without its blob: binds an entry to them with a
+ * checksum, and reads an entry back if the checksum is right. Used by the store's files; one
+ * thread.
  */
 
 #include <sqlite3.h>
@@ -13,12 +14,12 @@
 #include "daemon/store/entry.h"
 
 /*
- * Binds the columns of STATEMENT_WINDOW_ADD but for the blob and its sum. lost is filled, and has
- * to live until the statement has been run.
+ * Binds the columns of STATEMENT_WINDOW_ADD except the blob and its checksum. Fills *lost, which
+ * has to live until the statement has been run.
  */
 void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, struct bytes *lost);
 
-/* 0; -EBADMSG when the sum is not that of the columns, -ENOTSUP for a probe not known here. */
+/* Returns 0, -EBADMSG if the checksum is wrong, or -ENOTSUP for a probe this version lacks. */
 int store_row_read(sqlite3_stmt *statement, struct store_entry *out);
 
 #endif

@@ -10,13 +10,15 @@
 #include "daemon/store/session_row.h"
 #include "daemon/store/window_row.h"
 
+/* How long after a failure the file is opened again. */
 #define OPEN_AGAIN_NS (30 * NS_PER_S)
 
-/* When somebody looked at it, try again to begin it anew. */
+/* How long after a try the log is restarted again, which a reader can prevent. */
 #define LOG_AGAIN_NS (5 * NS_PER_S)
 
 enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20 };
 
+/* Notes the gap before this window, if there is one, and drops the oldest notes. */
 static int gap_write(struct store *store)
 {
 	struct store_gap *gap = &store->gap;
@@ -56,7 +58,7 @@ static int row_write(struct store *store, const struct store_entry *entry, const
 	return lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
 }
 
-/* Sessions stay queued until a transaction with them is through. */
+/* Writes the queued sessions; they stay queued until the transaction is committed. */
 static int sessions_write(struct store *store, size_t *n_out)
 {
 	struct store_session session;
@@ -67,7 +69,7 @@ static int sessions_write(struct store *store, size_t *n_out)
 	n = store->noted;
 	pthread_mutex_unlock(&store->lock);
 	for (i = 0; i < n && !r; i++) {
-		/* Only added to meanwhile, never moved. */
+		/* Other threads may only add sessions meanwhile, so this needs no lock. */
 		session = store->notes[i];
 		session.run = (uint64_t)store->run;
 		r = store_session_write(&store->db, &session);
@@ -90,7 +92,7 @@ static void sessions_written(struct store *store, size_t n)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* In a transaction: room first, then the window with all it refers to. */
+/* Makes room, then writes the window with the rows it refers to, in the open transaction. */
 static int window_write_in(struct store *store, const struct window *window)
 {
 	struct store_entry entry = store_entry_of(window, (uint64_t)store->run);
@@ -144,7 +146,7 @@ static int window_try(struct store *store, const struct window *window)
 	return r;
 }
 
-/* What can be done about a failure is done once. */
+/* Writes the window; on a full disk or a damaged database, tries once more after a remedy. */
 static int window_write(struct store *store, const struct window *window)
 {
 	int r = window_try(store, window);
@@ -182,6 +184,7 @@ static void window_dropped(struct store *store, const struct window *window, int
 	pthread_mutex_unlock(&store->lock);
 }
 
+/* Writes a window from the queue, opening the file if it is due, or notes that it was dropped. */
 static void window_take(struct store *store, struct window *window)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -203,6 +206,7 @@ static void window_take(struct store *store, struct window *window)
 		window_written(store, window);
 }
 
+/* Notes that this run was alive now, or that it ended. */
 static void run_alive(struct store *store, bool is_over)
 {
 	sqlite3_stmt *statement;
@@ -219,7 +223,7 @@ static void run_alive(struct store *store, bool is_over)
 		log_err(r, "%s: note that stackd runs", store->path);
 }
 
-/* The log is synced, then the database: what was committed before survives a power cut. */
+/* Syncs the log, then the database: windows committed before this survive a power cut. */
 static void store_sync(struct store *store)
 {
 	int r;
@@ -237,9 +241,9 @@ static void store_sync(struct store *store)
 }
 
 /*
- * Without this the log is begun anew only when nobody happens to read: with one query after the
- * other it grew to 200 MiB in 5 minutes. It waits for those who read now (BUSY_MS in store_db.c at
- * the most): who begins meanwhile does not matter.
+ * Restarts a long log. SQLite does it by itself only while no reader is active: with one query
+ * after the other the log grew to 200 MiB in 5 minutes. This waits for the readers that are active
+ * now, at most BUSY_MS of db.c; readers that begin later do not matter.
  */
 static void log_restart(struct store *store, int64_t now)
 {
@@ -253,7 +257,10 @@ static void log_restart(struct store *store, int64_t now)
 		log_err(r, "%s: begin its log anew", store->path);
 }
 
-/* The next window, or NULL: time for something else, or to stop. */
+/*
+ * Waits for the next window of the queue, until until_ns (CLOCK_MONOTONIC) at most. NULL: there is
+ * none. *is_stopping: the queue is empty, and the store is to stop.
+ */
 static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is_stopping)
 {
 	struct timespec deadline = { .tv_sec = until_ns / NS_PER_S,
@@ -279,6 +286,7 @@ static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is
 	return window;
 }
 
+/* Does the work that is due between two windows: sync, restart of the log, compaction. */
 static void writer_idle(struct store *store)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
