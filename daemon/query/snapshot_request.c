@@ -29,51 +29,56 @@ static enum snapshot_order order_default(enum probe_kind kind, enum aggregate_by
 	return by == AGGREGATE_BY_WINDOW ? SNAPSHOT_BY_WINDOW : SNAPSHOT_BY_TOTAL;
 }
 
-static int by_parse_iolat(const char *text, enum aggregate_by *by, struct wire_error *error)
+/* The words that rows may be by, and whether they are for rows of I/O, for others, or for both. */
+static const struct {
+	const char *text;
+	enum aggregate_by by;
+	bool is_for_io;
+	bool is_for_others;
+} by_words[] = {
+	{ "stack", AGGREGATE_BY_STACK, true, true },
+	{ "process", AGGREGATE_BY_PROCESS, true, true },
+	{ "thread", AGGREGATE_BY_THREAD, false, true },
+	{ "comm", AGGREGATE_BY_THREAD, false, true },
+	{ "cgroup", AGGREGATE_BY_THREAD, false, true },
+	{ "module", AGGREGATE_BY_STACK, false, true },
+	{ "function", AGGREGATE_BY_STACK, false, true },
+	{ "operation", AGGREGATE_BY_OPERATION, true, false },
+	{ "window", AGGREGATE_BY_WINDOW, true, false },
+};
+
+static int by_parse(const char *text, bool is_io, struct snapshot_question *question,
+		    struct wire_error *error)
 {
-	if (!text || strcmp(text, "operation") == 0)
-		*by = AGGREGATE_BY_OPERATION;
-	else if (strcmp(text, "process") == 0)
-		*by = AGGREGATE_BY_PROCESS;
-	else if (strcmp(text, "stack") == 0)
-		*by = AGGREGATE_BY_STACK;
-	else if (strcmp(text, "window") == 0)
-		*by = AGGREGATE_BY_WINDOW;
-	else
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(by_words); i++) {
+		if (strcmp(text, by_words[i].text) != 0)
+			continue;
+		if (!(is_io ? by_words[i].is_for_io : by_words[i].is_for_others))
+			break;
+		question->options.by = by_words[i].by;
+		question->group = group_by_parse(text);
+		return 0;
+	}
+	if (is_io)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%.40s: iolat has rows by operation, process, window or "
 				      "stack (of slow operations)",
 				      text);
-	return 0;
-}
-
-static int by_parse(const char *text, struct aggregate_options *options, enum group_by *group,
-		    struct wire_error *error)
-{
-	enum aggregate_by *by = &options->by;
-
-	*group = group_by_parse(text);
-	if (*group == GROUP_BY_COMM || *group == GROUP_BY_CGROUP)
-		*by = AGGREGATE_BY_THREAD;
-	else if (*group != GROUP_BY_NONE)
-		*by = AGGREGATE_BY_STACK;
-	else if (!text && options->open_only)
-		*by = AGGREGATE_BY_THREAD;
-	else if (!text || strcmp(text, "stack") == 0)
-		*by = AGGREGATE_BY_STACK;
-	else if (strcmp(text, "thread") == 0)
-		*by = AGGREGATE_BY_THREAD;
-	else if (strcmp(text, "process") == 0)
-		*by = AGGREGATE_BY_PROCESS;
-	else if (strcmp(text, "operation") == 0 || strcmp(text, "window") == 0)
+	if (i < ARRAY_SIZE(by_words))
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
 				      "%s: only iolat has such rows", text);
-	else
-		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
-				      "%.40s: stack, thread, process, comm, cgroup, module or "
-				      "function",
-				      text);
-	return 0;
+	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
+			      "%.40s: stack, thread, process, comm, cgroup, module or function",
+			      text);
+}
+
+static enum aggregate_by by_default(bool is_io, bool open_only)
+{
+	if (is_io)
+		return AGGREGATE_BY_OPERATION;
+	return open_only ? AGGREGATE_BY_THREAD : AGGREGATE_BY_STACK;
 }
 
 /* Refuses what the session's kind of probe has nothing for in its windows. */
@@ -98,6 +103,7 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 	return 0;
 }
 
+/* Lets through only what the session recorded, and drops the stacks that it did not record. */
 static void filter_add_session(struct filter *filter, const struct filter *base)
 {
 	if (base->wire)
@@ -106,23 +112,30 @@ static void filter_add_session(struct filter *filter, const struct filter *base)
 	filter->drops_user |= base->drops_user;
 }
 
+static void question_set_options(struct snapshot_question *question,
+				 const struct wire_snapshot_request *request, enum probe_kind kind)
+{
+	question->top = request->top > 0 ? (size_t)request->top : SIZE_MAX;
+	question->is_reversed = request->reverse == 1;
+	question->with_idle = request->idle == 1;
+	question->options.open_only = request->open == 1;
+	question->options.by_functions =
+		probe_kind_has(kind, PROBE_SAMPLES) && request->addresses != 1;
+}
+
 int snapshot_question_init(struct snapshot_question *question,
 			   const struct wire_snapshot_request *request, struct session *session,
 			   struct wire_error *error)
 {
 	const struct session_info *info = session_info(session);
+	bool is_io = probe_kind_has(info->kind, PROBE_IO);
 	int r;
 
 	if (request->top != WIRE_ABSENT && request->top < 0)
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "top",
 				      "%" PRId64 " is not a number of rows; 0 means all",
 				      request->top);
-	question->top = request->top > 0 ? (size_t)request->top : SIZE_MAX;
-	question->is_reversed = request->reverse == 1;
-	question->with_idle = request->idle == 1;
-	question->options.open_only = request->open == 1;
-	question->options.by_functions =
-		probe_kind_has(info->kind, PROBE_SAMPLES) && request->addresses != 1;
+	question_set_options(question, request, info->kind);
 
 	r = kind_check(info, request, error);
 	if (!r)
@@ -133,10 +146,9 @@ int snapshot_question_init(struct snapshot_question *question,
 		return r;
 	filter_add_session(&question->filter, info->filter);
 
-	if (probe_kind_has(info->kind, PROBE_IO))
-		r = by_parse_iolat(request->by, &question->options.by, error);
-	else
-		r = by_parse(request->by, &question->options, &question->group, error);
+	question->options.by = by_default(is_io, question->options.open_only);
+	if (request->by)
+		r = by_parse(request->by, is_io, question, error);
 	question->order = order_default(info->kind, question->options.by);
 	if (!r && request->sort)
 		r = order_parse(request->sort, &question->order, error);
