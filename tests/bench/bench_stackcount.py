@@ -74,7 +74,7 @@ class Told(tools.Stackd):
         err = self.client.communicate(timeout=60)[1]
         self.out.seek(0)
         told = sum(1 for _ in self.out)
-        held = re.search(r"([\d,]+) of [\d,]+ calls were not told", err)
+        held = re.search(r"([\d,]+) of [\d,]+ calls were not printed", err)
         held = int(held[1].replace(",", "")) if held else 0
         Told.calls.append((told, held, told <= RATE * (seconds + 1)))
         super().__exit__(*args)

@@ -286,7 +286,7 @@ def check_snoop_rate(daemon):
                        "500")
     made = program.value("flood")["calls"]
     program.end()
-    held = int(re.search(r"([\d,]+) of ([\d,]+) calls were not told", err)[1].replace(",", ""))
+    held = int(re.search(r"([\d,]+) of ([\d,]+) calls were not printed", err)[1].replace(",", ""))
     check(500 <= len(calls) <= 500 * 5, f"rate: {len(calls)} calls told at 500 a second, {made} made")
     check_near(len(calls) + held, made, 0.02, "rate: told and held back are all that were made")
     stood = sum(call["count"] for call in calls)
@@ -356,7 +356,7 @@ def flood_snooped(daemon, stalls):
     out, err = client.interrupt()
     program.end()
     told, missed = out.count("\n"), number_of(r"([\d,]+) calls were missed", err)
-    held = number_of(r"([\d,]+) of [\d,]+ calls were not told", err)
+    held = number_of(r"([\d,]+) of [\d,]+ calls were not printed", err)
     lost = number_of(r"lost, .*: ([\d,]+)", err)
     what = f"{told} told, {held} held back, {missed} missed, {lost} lost, of {flood['calls']}"
     check_near(told + held + missed + lost, flood["calls"], 0.02, f"stalls {stalls}: {what}")
