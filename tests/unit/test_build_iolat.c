@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Words, devices and percentiles of I/O, rows of windows of it, and what does not end. */
+/* Names, devices and percentiles of I/O, and the builder of iolat with its open operations. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -125,7 +125,7 @@ static uint64_t start_of_self(void)
 	return procfs_ticks_ns(stat.start_ticks);
 }
 
-/* Of this process: who is gone is not told. */
+/* A slot of a thread of this process, as slots of threads that have exited are left out. */
 static struct io_slot slot_of(uint32_t tid, int64_t start_ns)
 {
 	struct io_slot slot = {
@@ -191,7 +191,7 @@ static void test_open(void **state)
 	slots[0] = slot_of(self, end - 2 * OPEN_MIN_NS);
 	slots[1] = slot_of(self, end - OPEN_MIN_NS);
 	slots[2] = slot_of(self, end - OPEN_MIN_NS + 1);	   /* too young */
-	slots[3] = slot_of(UINT32_MAX / 2, end - 2 * OPEN_MIN_NS); /* gone */
+	slots[3] = slot_of(UINT32_MAX / 2, end - 2 * OPEN_MIN_NS); /* no such thread */
 	slots[4] = slot_of(self, end - 2 * OPEN_MIN_NS);
 	slots[4].depth = 0;
 	slots[5] = slot_of(self, end - 9 * OPEN_MIN_NS);
@@ -219,7 +219,7 @@ static void test_open(void **state)
 	free(slots);
 }
 
-/* One row of the programs stands for three layers. */
+/* One row of the programs becomes rows of three layers. */
 static void test_requests(void **state)
 {
 	const struct io_key key = {
@@ -266,7 +266,7 @@ static void test_requests(void **state)
 		assert_int_equal(window->io_buckets[io->bucket_first], 3);
 	}
 	window_unref(window);
-	/* Of merges only, when the request itself is of somebody else. */
+	/* A row may have merges only, if the request itself is another process's. */
 	sums = (struct io_sums){ .merges = 1 };
 	window_builder_add(builder, &key, &sums);
 	window = finish(builder, 0, NS_PER_S);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Windows of 1000 ns by a made-up clock: window n is [1000 n, 1000 (n + 1)), its epoch n. */
+/*
+ * The builder of offcpu. The clock is made up, and windows are 1000 ns long: window n is
+ * [1000 n, 1000 (n + 1)) and has epoch n.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +73,7 @@ static struct window *finish(void)
 	return window;
 }
 
-/* One cut with one thread. */
+/* Cuts window n with one thread (NULL: none). */
 static struct window *cut(uint32_t n, const struct thread *thread)
 {
 	begin(n);
@@ -112,7 +115,7 @@ static void add_end(const struct thread *thread, uint64_t end_ns)
 	window_builder_add_record(builder, &end.head);
 }
 
-/* In window `epoch`, after so much time on a CPU. */
+/* Adds an exec in window `epoch` by a thread that has had on_ns on a CPU by then. */
 static void add_exec(uint64_t uid, uint32_t old_gen, uint32_t epoch, uint64_t on_ns)
 {
 	struct record_process exec = {
@@ -135,7 +138,8 @@ static void add_exec(uint64_t uid, uint32_t old_gen, uint32_t epoch, uint64_t on
 
 static void test_each_window_has_its_length(void **state)
 {
-	/* Running since 1200, asleep since 1700, woken at 3400, on a CPU again at 3500. */
+	/* The thread runs from 1200, sleeps from 1700, is woken at 3400 and runs again from 3500.
+	 */
 	struct thread t = thread_of(1, THREAD_BLOCKED, 1700, 1);
 	struct window *window;
 
@@ -158,7 +162,7 @@ static void test_each_window_has_its_length(void **state)
 	window_unref(window);
 }
 
-/* Woken and put on a CPU between the cut and the reading: at_cut tells what was at the cut. */
+/* The thread is woken and runs between cut and reading: at_cut has its sums at the cut. */
 static void test_events_after_the_cut_are_of_the_next(void **state)
 {
 	struct thread t = thread_of(1, THREAD_ON_CPU, 2050, 2);
@@ -187,7 +191,7 @@ static void test_runnable_waits(void **state)
 	window_unref(window);
 }
 
-/* Off its CPU since 1100, and 800 of that for want of quota. */
+/* The thread has been off its CPU since 1100, 800 ns of that because it had no quota. */
 static void test_throttled(void **state)
 {
 	struct thread t = thread_of(1, THREAD_RUNNABLE, 1100, 1);
@@ -213,7 +217,7 @@ static void test_throttled(void **state)
 	window_unref(window);
 }
 
-/* Asleep for an hour before it was found at 1010: counts from there. */
+/* A thread that was asleep for long when it was found at 1010 counts from then on. */
 static void test_seeded_threads_count_from_the_start(void **state)
 {
 	struct thread t = thread_of(1, THREAD_BLOCKED, 3, 1);
@@ -254,7 +258,7 @@ static void test_the_end_of_a_thread(void **state)
 	assert_int_equal(threads_known(), 0);
 }
 
-/* Between the cut at 2000 and the reading: a part of it in both windows. */
+/* A thread ends between the cut at 2000 and the reading: both windows have their part of it. */
 static void test_an_end_after_the_cut(void **state)
 {
 	struct thread t = thread_of(1, THREAD_ON_CPU, 1500, 2);
@@ -275,7 +279,7 @@ static void test_an_end_after_the_cut(void **state)
 	assert_int_equal(threads_known(), 0);
 }
 
-/* It left its CPU while the cut was made: a time after the cut, the epoch of before it. */
+/* A thread left its CPU during the cut: its end has a time after the cut and the old epoch. */
 static void test_an_end_on_the_cut_counts_once(void **state)
 {
 	struct thread t = thread_of(1, THREAD_ON_CPU, 1500, 1);
@@ -289,8 +293,8 @@ static void test_an_end_on_the_cut_counts_once(void **state)
 	assert_int_equal(threads_known(), 0);
 }
 
-/* The slot was free at the reading, the record of the end came after the next one. */
-static void test_an_end_told_late(void **state)
+/* A thread's slot is free at one reading; the record of its end arrives after the next one. */
+static void test_an_end_that_arrives_late(void **state)
 {
 	struct thread t = thread_of(1, THREAD_ON_CPU, 1000, 1);
 	struct window *window = cut(1, &t);
@@ -304,7 +308,7 @@ static void test_an_end_told_late(void **state)
 	t.epoch = 3;
 	add_end(&t, 3010);
 	window = cut(3, NULL);
-	/* What the window before it missed, and what it has itself: all there, once. */
+	/* The time that the window before missed is in this one with its own, once. */
 	assert_sums(window, 1010, 0, 0);
 	window_unref(window);
 	assert_int_equal(threads_known(), 0);
@@ -358,7 +362,7 @@ static void test_a_wait_over_cuts(void **state)
 	window_unref(window);
 }
 
-/* Threads that the iterator missed are in doubt; when it has not run at all, none is. */
+/* A wait is marked if the iterator missed its thread, but not if the iterator did not run. */
 static void test_unseen_waits(void **state)
 {
 	struct thread seen = thread_of(1, THREAD_BLOCKED, 1500, 1), t;
@@ -387,7 +391,7 @@ static void test_unseen_waits(void **state)
 	window_unref(window);
 }
 
-/* Read while a wait goes on: of that wait, not of the thread's next one. */
+/* A user stack that is read during a wait belongs to that wait, not to the thread's next one. */
 static void test_user_stack_of_open_wait(void **state)
 {
 	const struct record_open_stack record = {
@@ -415,7 +419,7 @@ static void test_user_stack_of_open_wait(void **state)
 	window_unref(window);
 }
 
-/* Ended between the cut and the reading: read as asleep or as running, it is open once. */
+/* A wait that ends between cut and reading is open once, however its thread is read. */
 static void test_a_wait_that_ends_after_the_cut(void **state)
 {
 	static const uint32_t statuses[] = { THREAD_BLOCKED, THREAD_ON_CPU };
@@ -445,7 +449,7 @@ static void test_a_wait_that_ends_after_the_cut(void **state)
 	}
 }
 
-/* Young at the cut: nobody knows yet whether it will be long enough; or it is known. */
+/* A wait below the minimum at the cut is open only if a record shows that it grew longer. */
 static void test_young_waits(void **state)
 {
 	struct thread t = thread_of(1, THREAD_BLOCKED, 1950, 1);
@@ -474,7 +478,7 @@ static void test_a_wake_time_from_before_is_none(void **state)
 	window_unref(window);
 }
 
-/* Taken at switch-out, both stacks are known while the wait goes on. */
+/* If stacks are taken at switch-out, an open wait has both of them. */
 static void test_stacks_of_the_switch_out(void **state)
 {
 	struct thread t = thread_of(1, THREAD_BLOCKED, 1500, 1);
@@ -527,11 +531,11 @@ static void test_waits_go_to_their_image(void **state)
 	assert_row_image(window, 0, 1, "image1");
 	assert_row_image(window, 1, 2, "image2");
 	assert_int_equal(window->rows[1].count, 6);
-	/* The time is there once, as each image had it: on the CPU until the cut. */
+	/* Each image has its own part of the time on the CPU, up to the cut. */
 	assert_int_equal(window->images[window->rows[0].image].sums.on_ns, 650);
 	assert_int_equal(window->images[window->rows[1].image].sums.on_ns, 250);
 	window_unref(window);
-	/* The one that went has no part in the next. */
+	/* The old image has no part in the next window. */
 	t.sums.on_ns = 1000;
 	t.since_ns = 3000;
 	t.at_cut.on_ns = 1000;
@@ -542,7 +546,9 @@ static void test_waits_go_to_their_image(void **state)
 	window_unref(window);
 }
 
-/* An exec right after the cut is told in this window; the old image's last waits come in the next.
+/*
+ * The record of an exec right after the cut arrives in this window; the old image's last waits are
+ * in the next one.
  */
 static void test_an_exec_after_the_cut(void **state)
 {
@@ -557,7 +563,7 @@ static void test_an_exec_after_the_cut(void **state)
 	window_builder_add_thread(builder, &t);
 	add_exec(1, 1, 2, 520);
 	window = finish();
-	/* Read as what it is since, it was the other when the window ended. */
+	/* It is read as the new image, but was the old one when the window ended. */
 	assert_sums(window, 500, 0, 0);
 	assert_string_equal(window->images[0].comm, "image1");
 	window_unref(window);
@@ -579,8 +585,10 @@ static void test_an_exec_after_the_cut(void **state)
 	window_unref(window);
 }
 
-/* Another than the main thread goes on by that one's pid and start; what it did before it did by
- * its own. */
+/*
+ * A thread that is not the main thread and calls exec takes over the main thread's tid and start
+ * time; what it did before has its own.
+ */
 static void test_an_exec_off_the_main_thread(void **state)
 {
 	struct thread t = thread_of(1, THREAD_ON_CPU, 1900, 1);
@@ -617,7 +625,7 @@ static void test_an_exec_off_the_main_thread(void **state)
 	window_unref(window);
 }
 
-static void test_waits_of_nobody_are_counted(void **state)
+static void test_waits_of_unknown_threads_are_counted(void **state)
 {
 	struct window *window;
 
@@ -648,7 +656,7 @@ int main(void)
 		TEST(test_the_end_of_a_thread),
 		TEST(test_an_end_after_the_cut),
 		TEST(test_an_end_on_the_cut_counts_once),
-		TEST(test_an_end_told_late),
+		TEST(test_an_end_that_arrives_late),
 		TEST(test_an_end_of_a_forgotten_thread),
 		TEST(test_unseen_threads_are_forgotten),
 		TEST(test_a_wait_over_cuts),
@@ -661,7 +669,7 @@ int main(void)
 		TEST(test_waits_go_to_their_image),
 		TEST(test_an_exec_after_the_cut),
 		TEST(test_an_exec_off_the_main_thread),
-		TEST(test_waits_of_nobody_are_counted),
+		TEST(test_waits_of_unknown_threads_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static struct wake_sums sums_of(uint64_t count)
 		},
 	};
 
-	/* As the kernel leaves it: what is behind a name's end may be anything. */
+	/* As in the kernel, the bytes after the end of a name may be anything. */
 	memset(sums.links[0].comm + sizeof("waker"), 'x', 4);
 	return sums;
 }
@@ -79,7 +79,7 @@ static struct window *finish(struct fixture *f, int64_t start_ns, int64_t end_ns
 	return window_builder_finish(f->builder);
 }
 
-/* Rows and wakers go side by side; rows of one thread are of one image, which has their sum. */
+/* Each row has its waker; rows of one thread have one image, which has their sum. */
 static void test_rows_have_wakers(void **state)
 {
 	const struct window_link none = {};
@@ -119,7 +119,7 @@ static void test_rows_have_wakers(void **state)
 	window_unref(window);
 }
 
-/* Equal wakers of two windows are one; another path is another. */
+/* Equal wakers have one id, also in two windows; a waker with another path has another id. */
 static void test_ids(void **state)
 {
 	struct fixture *f = *state;
@@ -144,7 +144,7 @@ static void test_ids(void **state)
 	window_unref(next);
 }
 
-/* What the programs of another build might say is no context of ours. */
+/* A context that this build does not know is shown as unknown. */
 static void test_unknown_context(void **state)
 {
 	struct fixture *f = *state;

@@ -71,7 +71,7 @@ static struct window *finish(struct fixture *f, int64_t start_ns, int64_t end_ns
 	return window_builder_finish(f->builder);
 }
 
-/* Two stacks of a thread are two rows of one image; after an exec it is another image. */
+/* Two stacks of a thread are two rows of one image; after an exec the thread is another image. */
 static void test_images(void **state)
 {
 	struct fixture *f = *state;
@@ -101,7 +101,7 @@ static void test_images(void **state)
 	window_unref(window);
 }
 
-/* What was in one window is not in the next. */
+/* The samples of one window are not in the next one. */
 static void test_each_window_is_new(void **state)
 {
 	struct fixture *f = *state;
@@ -117,7 +117,7 @@ static void test_each_window_is_new(void **state)
 	window_unref(window);
 }
 
-/* The idle tasks of all CPUs are one. */
+/* The idle tasks of all CPUs are one image. */
 static void test_idle(void **state)
 {
 	struct fixture *f = *state;

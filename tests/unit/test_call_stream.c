@@ -17,7 +17,7 @@ static void put(struct call_stream *calls, int64_t time)
 	call_stream_put(calls, &call);
 }
 
-/* CPUs send at the same time: what comes is in order all the same. */
+/* Calls arrive out of order, as CPUs send at the same time, and are read in order. */
 static void test_order(void **state)
 {
 	struct call_stream *calls = call_stream_new();
@@ -38,7 +38,7 @@ static void test_order(void **state)
 	call_stream_unref(calls);
 }
 
-/* One that does not read misses the oldest, is told how many, and keeps nobody from going on. */
+/* A reader that is too slow misses the oldest calls and learns how many; the stream goes on. */
 static void test_slow_reader(void **state)
 {
 	enum { N = 20000 };
@@ -88,7 +88,7 @@ static void test_budget_of_load(void **state)
 	assert_false(budget.is_over);
 }
 
-/* At the least that can be recorded, for two seconds: then it has to end. */
+/* A session that is over its budget for two seconds, at the lowest rate, has to end. */
 static void test_budget_over(void **state)
 {
 	struct call_counts now = { .time_ns = NS_PER_S };
@@ -107,7 +107,7 @@ static void test_budget_over(void **state)
 	assert_false(budget.is_over);
 }
 
-/* What is streamed is so many a second, or less where that is too dear. */
+/* Calls are recorded at the rate that is asked for, or a lower one if that costs too much. */
 static void test_budget_of_rate(void **state)
 {
 	struct call_counts now = { .time_ns = NS_PER_S };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A ring made of its two positions and one record that is reserved and not committed for a while.
- */
+/* A ring made of its two positions and one record that is reserved but not yet committed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,11 +15,11 @@ enum { BUSY_AT = 100, END = 300, NEVER = 1 << 30 };
 struct ring {
 	uint64_t consumer;
 	uint64_t producer;
-	int busy_calls; /* so often BUSY_AT is not committed yet */
+	int busy_calls; /* the number of reads for which BUSY_AT is still not committed */
 	int calls;
 };
 
-/* As libbpf: stops before a record that is not committed. Programs go on sending. */
+/* Reads as libbpf does, up to a record that is not committed; meanwhile programs send more. */
 static void consume(void *context)
 {
 	struct ring *ring = context;
@@ -43,7 +42,7 @@ static void test_nothing_is_behind_a_busy_record(void **state)
 	assert_int_equal(ring.calls, 6);
 }
 
-/* What is sent from now on is of the next time, or this one would have no end. */
+/* Records that are sent after the begin do not count, or catching up would never end. */
 static void test_the_end_does_not_move(void **state)
 {
 	struct ring ring = { .producer = END };

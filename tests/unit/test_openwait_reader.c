@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The reader of open waits with a program made up here, which hangs when told to. */
+/* The reader of open waits, with a fake program that hangs while the test wants it to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,7 +131,7 @@ static void test_one_that_hangs_is_not_waited_for(void **state)
 
 	hang(true);
 	assert_false(openwait_reader_pass(reader, &pass, SHORT_NS));
-	/* Nor by who comes after, and who does not wait is not late. */
+	/* A second request waits no longer; a request that does not wait is not late. */
 	assert_false(openwait_reader_pass(reader, &pass, SHORT_NS));
 	assert_false(openwait_reader_pass(reader, &pass, 0));
 	do {
@@ -139,9 +139,9 @@ static void test_one_that_hangs_is_not_waited_for(void **state)
 	} while (!stats.held_up_by);
 	assert_int_equal(stats.held_up_by, 4242);
 	assert_int_equal(stats.late, 2);
-	/* By now it is known to hang: nobody waits at all. */
+	/* It has been hanging for long: the next request does not wait at all. */
 	assert_false(openwait_reader_pass(reader, &pass, 1000 * LONG_NS));
-	/* It goes on: those who asked meanwhile get one pass. */
+	/* It goes on: all requests made meanwhile get one pass. */
 	hang(false);
 	do {
 		openwait_reader_stats(reader, &stats);
@@ -161,7 +161,7 @@ static void test_one_that_hangs_is_left_behind(void **state)
 	assert_false(openwait_reader_pass(reader, &pass, SHORT_NS));
 	openwait_reader_stop(reader, SHORT_NS);
 	assert_false(fake.is_freed);
-	/* And frees what it has when it can. */
+	/* The thread frees what it owns once it goes on. */
 	pthread_mutex_lock(&fake.lock);
 	fake.hangs = false;
 	pthread_cond_broadcast(&fake.changed);

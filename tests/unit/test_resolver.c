@@ -67,7 +67,7 @@ static void fill_windows(struct resolver *resolver)
 		assert_int_equal(add_window(resolver), -ENOBUFS);
 }
 
-/* One stack will do: it is resolved once. */
+/* Queues one stack until the queue is full: it is resolved once only. */
 static void fill_stacks(struct resolver *resolver, struct stack *stack)
 {
 	unsigned int i;
@@ -107,9 +107,9 @@ static void test_the_queue_has_an_end(void **state)
 	assert_int_equal(stats.stacks, RESOLVER_MAX_STACKS);
 	assert_int_equal(stats.windows_dropped, DROPPED);
 	assert_int_equal(stats.stacks_dropped, DROPPED);
-	/* Nothing that came since then has its names. */
+	/* Nothing that was queued since then has been named. */
 	assert_true(stats.named_ns >= before && stats.named_ns <= added);
-	/* Once there is room it goes on, and what was taken is done in order. */
+	/* Once the queue has room it goes on, and all that was accepted is done in order. */
 	pthread_mutex_unlock(&gate);
 	wait_for(&windows_done, 1 + RESOLVER_MAX_WINDOWS);
 	assert_int_equal(add_window(resolver), 0);

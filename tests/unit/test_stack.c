@@ -139,7 +139,7 @@ static void test_sweep_spares_what_is_used(void **state)
 {
 	struct stack *used = put(100, 1, 1, true), *fresh = put(101, 2, 1, true);
 
-	put(102, 3, 1, true); /* not resolved: the resolver has it */
+	put(102, 3, 1, true); /* not resolved yet: a sweep must keep it */
 	resolve(used, "used");
 	resolve(fresh, "fresh");
 	stack_ref(used);
@@ -164,7 +164,7 @@ static void test_the_limit_holds(void **state)
 	assert_true(stats().full > 0);
 	assert_true(stats().bytes <= LIMIT);
 	assert_int_equal(stats().stacks, id - 1000 - stats().full);
-	/* Under another limit there is room again. */
+	/* With a higher limit the table takes stacks again. */
 	stack_table_set_max(table, 2 * LIMIT);
 	stack_unref(stack_table_put(table, id++, NULL, ip, DEPTH, &is_new));
 	assert_true(is_new);
@@ -182,7 +182,9 @@ static void test_a_dropped_stack_is_new_again(void **state)
 	put(1000, 1, DEPTH, true);
 }
 
-/* Two sessions bring one stack at a time: the one that cannot have it named must not take it away.
+/*
+ * Two sessions bring one stack at the same time, and one of them drops it as it cannot be resolved:
+ * the other one keeps a stack that was lost.
  */
 static void test_a_dropped_stack_is_lost_to_others(void **state)
 {
@@ -215,7 +217,7 @@ static void *ask_in_vain(void *arg)
 	return NULL;
 }
 
-/* What is lost of one session is not of another, which began later. */
+/* Each thread counts the unknown ids that it asked for itself. */
 static void test_unknown_ids_are_whose_they_are(void **state)
 {
 	uint64_t before = stack_unknown_here(), there = 0;
@@ -229,7 +231,7 @@ static void test_unknown_ids_are_whose_they_are(void **state)
 	assert_int_equal(stats().unknown, 3);
 }
 
-/* Above half of the limit, what nobody references goes at once. */
+/* Above half of the limit, a sweep drops all stacks without references. */
 static void test_short_of_room_keeps_less(void **state)
 {
 	struct stack *stack;
@@ -245,7 +247,7 @@ static void test_short_of_room_keeps_less(void **state)
 	assert_true(stats().bytes > LIMIT / 2 - 8192);
 }
 
-/* Also then not what came since the cut: the open window has it, and it is sent once a window. */
+/* But it keeps those that came since the cut: the open window has them, and they are sent once. */
 static void test_short_of_room_keeps_what_is_new(void **state)
 {
 	uint64_t id = 1000, n_old;
@@ -292,7 +294,7 @@ static void fill_with_referenced(void)
 	assert_int_equal(n_asked, 0);
 }
 
-/* Old ones, given up for it, make room for new ones. */
+/* Before a new stack is rejected, references to old ones are given up. */
 static void test_full_makes_room_first(void **state)
 {
 	size_t n;
@@ -307,7 +309,7 @@ static void test_full_makes_room_first(void **state)
 		assert_int_equal(referenced[i]->ip[0], (1000 + i) * DEPTH);
 }
 
-/* What was put has a reference: whoever put it may go on with it, whatever others sweep. */
+/* A stack that was put has a reference, so no sweep of another thread takes it away. */
 static void test_full_spares_what_was_put(void **state)
 {
 	uint64_t ip[DEPTH] = { 7 };

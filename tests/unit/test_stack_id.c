@@ -12,7 +12,7 @@
 
 enum { FILE_ID = 7, START = 0x1000 };
 
-/* A frame in a function that begins at start, so many bytes behind that. */
+/* A frame in a function that begins at `start`, `offset` bytes after that. */
 static struct frame in_function(uint64_t start, uint64_t offset)
 {
 	return (struct frame){
@@ -29,7 +29,7 @@ static struct frame pseudo(char *name)
 	return (struct frame){ .kind = FRAME_PSEUDO, .name = name };
 }
 
-/* Whether two stacks of a frame and its caller are one: by place, and by function. */
+/* Checks whether a stack of x and one of y, with the same caller, have equal ids. */
 static void check(struct frame x, struct frame y, bool is_one_place, bool is_one_function)
 {
 	struct frame caller = in_function(0x9000, 16);
@@ -52,7 +52,7 @@ static void test_places_of_a_function(void **state)
 	kernel.kind = FRAME_KERNEL;
 	check(in_function(START, 5), in_function(START, 5), true, true);
 	check(in_function(START, 5), in_function(START, 99), false, true);
-	/* Static functions of one name. */
+	/* two static functions of one name */
 	check(in_function(START, 5), in_function(2 * START, 5), false, false);
 	check(in_function(START, 5), other_file, false, false);
 	check(in_function(START, 5), kernel, false, false);

@@ -58,7 +58,7 @@ static void test_buckets_come_back(void **state)
 	window_unref(window);
 }
 
-/* What is referenced is given back: the table drops a stack only then. */
+/* A window gives its references back when it is freed: only then does the table drop a stack. */
 static void test_stacks_are_released(void **state)
 {
 	struct stack_table *table;
