@@ -16,6 +16,7 @@
 #include "daemon/config/config.h"
 #include "daemon/drain/call_stream.h"
 #include "daemon/drain/internal.h"
+#include "daemon/probe/kinds.h"
 #include "daemon/probe/probe.h"
 #include "daemon/window/resolver.h"
 
@@ -150,6 +151,16 @@ static void *drain_run(void *data)
 	return NULL;
 }
 
+/* The builders of windows, by kind, as PROBE_KINDS names them. */
+#define BUILDER_DECLARE(kind, probe, name) extern const struct window_builder_ops build_##name;
+#define BUILDER_ROW(kind, probe, name)	   [kind] = &build_##name,
+
+PROBE_KINDS(BUILDER_DECLARE)
+
+static const struct window_builder_ops *const builders[] = { PROBE_KINDS(BUILDER_ROW) };
+
+_Static_assert(ARRAY_SIZE(builders) == PROBE_KIND_N, "every kind has a builder");
+
 static int drain_open_builder(struct drain *drain, int64_t min_wait_ns)
 {
 	struct window_builder_options options = {
@@ -161,7 +172,7 @@ static int drain_open_builder(struct drain *drain, int64_t min_wait_ns)
 	};
 
 	options.io_slots = probe_io_slots(drain->probe, &options.n_io_slots);
-	return window_builder_new(&options, &drain->builder);
+	return window_builder_new(builders[options.kind], &options, &drain->builder);
 }
 
 static int drain_open(struct drain *drain, int64_t min_wait_ns)

@@ -3,20 +3,21 @@
 #define STACKD_DAEMON_PROBE_KINDS_H
 
 /*
- * The kinds of probes, and the ops of each (internal.h). Each row is a kind and the start of the
- * name of its ops, probe_NAME_ops, which the file of that name defines. Constant; any thread.
+ * The kinds of probes. Each row is a kind, the name of its ops (probe_NAME_ops in NAME.c of this
+ * room, see internal.h), and the name of the builder of its windows (build_NAME in build_NAME.c of
+ * daemon/window/), which the drain looks up. Constant; any thread.
  */
 
-#define PROBE_KINDS(ROW)                  \
-	ROW(PROBE_OFFCPU, offcpu)         \
-	ROW(PROBE_ONCPU, oncpu)           \
-	ROW(PROBE_OFFWAKE, offwake)       \
-	ROW(PROBE_STACKCOUNT, stackcount) \
-	ROW(PROBE_STACKSNOOP, stackcount) \
-	ROW(PROBE_IOLAT, iolat)
+#define PROBE_KINDS(ROW)                           \
+	ROW(PROBE_OFFCPU, offcpu, offcpu)          \
+	ROW(PROBE_ONCPU, oncpu, samples)           \
+	ROW(PROBE_OFFWAKE, offwake, offwake)       \
+	ROW(PROBE_STACKCOUNT, stackcount, samples) \
+	ROW(PROBE_STACKSNOOP, stackcount, samples) \
+	ROW(PROBE_IOLAT, iolat, iolat)
 
-#define PROBE_OPS_DECLARE(kind, name) extern const struct probe_ops probe_##name##_ops;
-#define PROBE_OPS_ROW(kind, name)     [kind] = &probe_##name##_ops,
+#define PROBE_OPS_DECLARE(kind, name, builder) extern const struct probe_ops probe_##name##_ops;
+#define PROBE_OPS_ROW(kind, name, builder)     [kind] = &probe_##name##_ops,
 
 struct probe_ops;
 

@@ -8,15 +8,9 @@
 #include "common/array.h"
 #include "daemon/window/builder_ops.h"
 
-static const struct window_builder_ops *const builders[PROBE_KIND_N] = {
-	[PROBE_OFFCPU] = &build_offcpu,	     [PROBE_ONCPU] = &build_samples,
-	[PROBE_OFFWAKE] = &build_offwake,    [PROBE_STACKCOUNT] = &build_samples,
-	[PROBE_STACKSNOOP] = &build_samples, [PROBE_IOLAT] = &build_iolat,
-};
-
-int window_builder_new(const struct window_builder_options *options, struct window_builder **out)
+int window_builder_new(const struct window_builder_ops *ops,
+		       const struct window_builder_options *options, struct window_builder **out)
 {
-	const struct window_builder_ops *ops = builders[options->kind];
 	struct window_builder *builder = calloc(1, ops->size);
 
 	if (!builder)

@@ -4,9 +4,9 @@
 
 /*
  * Builds the windows of a session: collects what its drain reads (rows of the programs' map at each
- * cut, and for some kinds threads and records of the ring) and makes one struct window of it. Each
- * kind of probe has a row in the table of builder.c; builder_ops.h is what a new builder has to
- * implement. Owned by the drain and used on its thread only.
+ * cut, and for some kinds threads and records of the ring) and makes one struct window of it. The
+ * kinds differ in their ops, build_NAME; builder_ops.h is what a new builder has to implement.
+ * Owned by the drain and used on its thread only.
  */
 
 #include <stdbool.h>
@@ -22,6 +22,7 @@ struct stack_table;
 struct thread;
 struct window;
 struct window_builder;
+struct window_builder_ops;
 
 /* All pointers are borrowed and must outlive the builder. */
 struct window_builder_options {
@@ -36,7 +37,8 @@ struct window_builder_options {
 };
 
 /* 0, or -ENOMEM. */
-int window_builder_new(const struct window_builder_options *options, struct window_builder **out);
+int window_builder_new(const struct window_builder_ops *ops,
+		       const struct window_builder_options *options, struct window_builder **out);
 struct window_builder *window_builder_free(struct window_builder *builder);
 
 /* Sizes of the keys and values of the programs' window map: the sizes that add() reads. */

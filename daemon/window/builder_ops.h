@@ -54,6 +54,4 @@ struct window_builder {
 	struct window *window; /* in progress; NULL but while rows are put into it */
 };
 
-extern const struct window_builder_ops build_iolat, build_offcpu, build_offwake, build_samples;
-
 #endif

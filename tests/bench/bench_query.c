@@ -13,6 +13,8 @@
 #include "daemon/store/history.h"
 #include "daemon/window/builder.h"
 
+extern const struct window_builder_ops build_offcpu;
+
 #define LENGTH_NS (5 * NS_PER_S)
 
 enum { FRAMES = 24, TOP = 20, NO_PID = 0x3f000000 /* above any pid_max */ };
@@ -201,7 +203,7 @@ int main(int argc, char **argv)
 		must(NULL);
 	options.processes = bench.processes;
 	options.stacks = bench.stacks;
-	if (window_builder_new(&options, &bench.builder))
+	if (window_builder_new(&build_offcpu, &options, &bench.builder))
 		must(NULL);
 	for (i = 0; i < 7; i++)
 		stack_make(&bench, 1000 + i, false);

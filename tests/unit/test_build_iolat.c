@@ -23,6 +23,8 @@
 #include "daemon/window/builder.h"
 #include "daemon/window/window.h"
 
+extern const struct window_builder_ops build_iolat;
+
 /* Younger open operations have no row. */
 #define OPEN_MIN_NS NS_PER_S
 
@@ -162,7 +164,7 @@ static struct window_builder *builder_new(struct process_table *processes,
 	};
 	struct window_builder *builder;
 
-	assert_int_equal(window_builder_new(&options, &builder), 0);
+	assert_int_equal(window_builder_new(&build_iolat, &options, &builder), 0);
 	return builder;
 }
 

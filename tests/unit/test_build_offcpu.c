@@ -14,6 +14,8 @@
 #include "bpf/layout.h"
 #include "daemon/window/build_offcpu_internal.h"
 
+extern const struct window_builder_ops build_offcpu;
+
 enum { LENGTH = 1000, MIN_WAIT = 100, NO_PID = 0x3f000000 /* above any pid_max */ };
 
 static struct process_table *processes;
@@ -28,7 +30,7 @@ static int set_up(void **state)
 		return -1;
 	options.processes = processes;
 	options.stacks = stacks;
-	return window_builder_new(&options, &builder);
+	return window_builder_new(&build_offcpu, &options, &builder);
 }
 
 static int tear_down(void **state)

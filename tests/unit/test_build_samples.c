@@ -15,6 +15,8 @@
 #include "daemon/window/stack.h"
 #include "daemon/window/window.h"
 
+extern const struct window_builder_ops build_samples;
+
 enum { PERIOD = 1000 };
 
 struct fixture {
@@ -32,7 +34,7 @@ static int setup(void **state)
 	assert_int_equal(stack_table_new(1 << 20, &f.stacks), 0);
 	options.processes = f.processes;
 	options.stacks = f.stacks;
-	assert_int_equal(window_builder_new(&options, &f.builder), 0);
+	assert_int_equal(window_builder_new(&build_samples, &options, &f.builder), 0);
 	*state = &f;
 	return 0;
 }
