@@ -3,8 +3,8 @@
 #define STACKD_TESTS_FUZZ_H
 
 /*
- * A fuzz target is a file fuzz_<name>.c with this one function: bytes of a stranger in, a crash
- * out if what the code promises does not hold. libFuzzer or replay.c calls it.
+ * A fuzz target is a file fuzz_<name>.c with this one function. It gives the bytes to the code
+ * under test and aborts where a promise of that code does not hold. libFuzzer or replay.c calls it.
  */
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		}                                                                       \
 	} while (0)
 
-/* The bytes as a NUL-ended string of its own allocation, to be freed. */
+/* Copies the bytes to a NUL-ended string, which the caller frees. */
 static inline char *fuzz_string(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An ELF file as somebody's process may have mapped it, and as its own separate debug file, with
- * whatever is packed inside. Every name must hold the address asked for.
+ * Fuzzes the reader of symbols with an ELF file that a process may have mapped, which is also its
+ * own separate debug file. A symbol that is found must begin at or before the address looked up.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames: the first byte is the limit, the second how the rest is cut into pieces. What is taken
- * must be what lies between the NULs, and a message above the limit must be the end.
+ * Fuzzes the framing of messages. The first byte is the limit, the second says into which pieces
+ * the rest is split. The messages must be the bytes between the NULs; one above the limit ends it.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 struct stream {
 	struct frame frame;
 	const uint8_t *data;
-	size_t taken; /* bytes of data that were taken as messages */
+	size_t taken; /* bytes of data that came back as messages */
 };
 
-/* Takes all that is complete: 0, or -EMSGSIZE. */
+/* Takes all complete messages. 0 or -EMSGSIZE. */
 static int take_all(struct stream *stream)
 {
 	char *message;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a program says of the code it made: every name must hold the address asked for. */
+/*
+ * Fuzzes the reader of perf maps, which programs write for code that they compile as they run. A
+ * symbol that is found must begin at or before the address looked up.
+ */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the client reads: the first byte says which reply is expected. What was read can be
- * written again, and reads the same.
+ * Fuzzes the decoding of replies. The first byte says which reply is expected. A snapshot that was
+ * decoded can be encoded, and is then decoded to the same.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A request on its whole way: parsed, decoded, its filter checked, answered, the answer encoded.
- * Every reply must be one that a client can read. The first byte says who asks.
+ * Fuzzes all that is done with a request: it is parsed and decoded, its filter is checked, and an
+ * answer is encoded. A client must be able to read each reply. The first byte chooses the user.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { STEPS_MAX = 100 };
 
-/* Whether it is one message, and one that says that more follow where they do. */
+/* True if the text is one reply, which continues if and only if more replies follow. */
 static void reply_check(const struct text *reply, bool is_last)
 {
 	struct varlink_message *message;
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	REQUIRE(service_new(NULL, &groups, &service) == 0);
 	handler = service_handler(service);
 	text = fuzz_string(data + 1, size - 1);
-	/* a frame ends at its first NUL */
+	/* A message ends at its first NUL. */
 	exchange(&handler, &peer, text, strlen(text));
 	free(text);
 	service_free(service);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An ELF file as somebody's process may have mapped it, for the rows that walks go by: what comes
- * out must be a table that the programs can search, whatever is in the file.
+ * Fuzzes the making of unwind tables with an ELF file that a process may have mapped. Whatever is
+ * in the file, the BPF programs must be able to search the table.
  */
 #include <errno.h>
 
@@ -22,7 +22,7 @@ static void page_check(const struct unwind_rows *rows, const struct unwind_row *
 	}
 }
 
-/* How many rows it has. Only the last one may have fewer pages than there is room for. */
+/* Checks one part of a table. Returns its rows. Only the last part may have empty pages. */
 static uint32_t part_check(const struct unwind_rows *rows, uint32_t part)
 {
 	const struct unwind_row *row;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Points in time and durations: the first byte says what the text is for and in which zone. A
- * failure must leave the result alone; a duration must come out the same when read by its length.
+ * Fuzzes the readers of points in time and durations. The first byte says what the text is for and
+ * in which zone. A failure must leave the result unchanged; a duration must read the same by
+ * length.
  */
 #include <errno.h>
 #include <string.h>

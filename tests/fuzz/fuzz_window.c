@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A stored window. With a first byte that is odd the rest is what is packed, as a fuzzer would
- * not get through the packing by itself; else it is the blob. One that is taken can be written
- * again.
+ * Fuzzes the reader of stored windows. If the first byte is even, the rest is the stored blob; if
+ * it is odd, the rest is packed first, as a fuzzer would hardly ever make a valid packed blob. A
+ * window that is accepted can be written again.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Runs a fuzz target without libFuzzer: on every file of the directories named, and on MUTANTS
- * variations of each, the same ones every time.
+ * Runs a fuzz target without libFuzzer on every file of the given directories and on MUTANTS
+ * variations of each, which are the same in every run.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ enum { MUTANTS = 200, INPUT_MAX = 1024 * 1024 };
 
 static uint64_t seed;
 
-/* xorshift64: the same everywhere, unlike rand(). */
+/* Returns the next number of xorshift64, which is the same everywhere, unlike rand(). */
 static size_t pick(size_t n)
 {
 	seed ^= seed << 13;
@@ -52,7 +52,7 @@ static size_t mutate(uint8_t *data, size_t size)
 	return size;
 }
 
-/* Each input gets an allocation of its own size, so that a read beyond it is seen. */
+/* Copies each input to an allocation of its size, so that a sanitizer sees reads beyond it. */
 static void run(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);

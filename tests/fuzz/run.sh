@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Usage: run.sh SECONDS [TARGET...]: builds the targets with clang's libFuzzer and the sanitizers,
-# and runs each for so long. What it finds new goes to BUILD/found/TARGET, a crash to BUILD.
+# and runs each for SECONDS. New inputs are put into BUILD/found/TARGET, a crash into BUILD.
 set -euo pipefail
 seconds=$1
 shift

@@ -280,7 +280,7 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	return 0;
 }
 
-/* One answer of two rows, then nothing. */
+/* Returns one answer of two rows, and never another. */
 int query_follow_next(struct query_follow *follow, struct answer **out, struct wire_error *error)
 {
 	const struct query_peer peer = {};

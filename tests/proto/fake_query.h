@@ -3,8 +3,8 @@
 #define STACKD_TESTS_FAKE_QUERY_H
 
 /*
- * Stage 6 without a recorder: answers made up from the request, so that the socket can be tested
- * alone. `top` of a Snapshot says how many rows, its probe which kind of answer.
+ * A double of daemon/query/ for tests of the socket and the service: it makes answers up from the
+ * request. In a Snapshot, `top` is the number of rows, and the probe chooses the kind of answer.
  */
 
 #include <stdatomic.h>
@@ -14,21 +14,21 @@
 enum { FAKE_FRAMES = 20 };
 
 #define FAKE_PROBE  "offcpu" /* `top` rows of FAKE_FRAMES frames a stack */
-#define FAKE_SLOW   "slow"   /* the same, after 300 ms */
-#define FAKE_BYTES  "bytes"  /* the same, with names that are not UTF-8 */
-#define FAKE_LARGE  "large"  /* the same, the second row's names alone are 3 MiB */
-#define FAKE_BROKEN "broken" /* fails, through no fault of the request */
-#define FAKE_BEGINS "begins" /* of Start alone: one begins, once nothing is held */
+#define FAKE_SLOW   "slow"   /* as offcpu, after 300 ms; Start waits while is_held, and fails */
+#define FAKE_BYTES  "bytes"  /* as offcpu, with names that are not UTF-8 */
+#define FAKE_LARGE  "large"  /* as offcpu, where the names of the second row alone are 3 MiB */
+#define FAKE_BROKEN "broken" /* fails, for a reason that is not in the request */
+#define FAKE_BEGINS "begins" /* only for Start, which waits while is_held, and succeeds */
 
 struct recorder {
-	atomic_int answers;	/* that were made and not freed */
-	atomic_int snapshots;	/* asked so far */
-	int64_t windows;	/* in the answer to Windows */
-	atomic_bool is_held;	/* Start of FAKE_SLOW and FAKE_BEGINS does not come back */
-	atomic_int starting;	/* how many of these there are */
-	atomic_int given_up;	/* that began, and were given up as nobody was told */
-	atomic_int begun;	/* sessions, of FAKE_BEGINS */
-	atomic_bool is_running; /* what began has not ended */
+	atomic_int answers;	/* answers that were made and not freed */
+	atomic_int snapshots;	/* Snapshots requested so far */
+	int64_t windows;	/* number of windows in the answer to Windows */
+	atomic_bool is_held;	/* Start with FAKE_SLOW or FAKE_BEGINS does not return */
+	atomic_int starting;	/* calls of Start that have not returned */
+	atomic_int given_up;	/* sessions that were ended as their reply could not be written */
+	atomic_int begun;	/* sessions that began, with FAKE_BEGINS */
+	atomic_bool is_running; /* the sessions that began have not ended */
 };
 
 #endif

@@ -35,7 +35,7 @@ struct fixture {
 	pthread_t thread;
 };
 
-/* As if all groups had many members. */
+/* Has every group need a large buffer, as a group with many members does. */
 int __real_getgrnam_r(const char *name, struct group *group, char *buffer, size_t size,
 		      struct group **out);
 int __wrap_getgrnam_r(const char *name, struct group *group, char *buffer, size_t size,
@@ -175,7 +175,7 @@ void peer_call(struct peer *peer, const char *json)
 	peer_send(peer, json, strlen(json) + 1);
 }
 
-/* Reads once: bytes, 0 at the end, -1 when nothing comes in time. */
+/* Reads once. Returns the number of bytes, 0 at the end, -1 if nothing arrives in time. */
 static ssize_t peer_read(struct peer *peer, int ms)
 {
 	struct pollfd fd = { .fd = peer->fd, .events = POLLIN };
@@ -190,7 +190,7 @@ static ssize_t peer_read(struct peer *peer, int ms)
 	}
 	n = recv(peer->fd, peer->data + peer->len, peer->capacity - peer->len, 0);
 	if (n < 0)
-		return 0; /* reset: closed with something unread */
+		return 0; /* a reset: the server closed with bytes unread */
 	peer->len += (size_t)n;
 	return n;
 }
@@ -200,7 +200,7 @@ static struct json_object *json_check(const char *text, size_t len)
 	struct json_tokener *tokener = json_tokener_new();
 	struct json_object *object;
 
-	/* the C library's decoder, for ours must not judge itself */
+	/* The C library decodes, so that our own decoder is not its own judge. */
 	assert_true(mbstowcs(NULL, text, 0) != (size_t)-1);
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
 	object = json_tokener_parse_ex(tokener, text, (int)len);

@@ -3,8 +3,8 @@
 #define STACKD_TESTS_FIXTURE_H
 
 /*
- * The real server and service over made-up queries, on a thread of its own, and a client that
- * speaks to it in plain bytes. Failures end the test that called.
+ * Runs the real server and service over a double of daemon/query/, on a thread of its own, and has a
+ * client that sends plain bytes. A failure ends the test.
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct fixture;
 
 void sleep_ms(int64_t ms);
 
-/* Until a condition holds, but not for ever; the check that follows says what is wrong. */
+/* Waits until a condition holds, up to 20 s. A check after it has to report the failure. */
 #define WAIT_FOR(condition)                                       \
 	do {                                                      \
 		for (int _i = 0; _i < 2000 && !(condition); _i++) \
@@ -28,8 +28,8 @@ void sleep_ms(int64_t ms);
 	} while (0)
 
 struct fixture *fixture_start(const struct server_options *options);
-void fixture_stop(struct fixture *fixture);  /* fails when an answer was leaked */
-struct server_options fixture_options(void); /* the defaults, to be changed */
+void fixture_stop(struct fixture *fixture);  /* fails the test if an answer was leaked */
+struct server_options fixture_options(void); /* the defaults, for the test to change */
 const char *fixture_path(const struct fixture *fixture);
 struct recorder *fixture_recorder(struct fixture *fixture);
 struct server_stats fixture_stats(struct fixture *fixture);
@@ -44,21 +44,21 @@ struct peer {
 void peer_connect(struct peer *peer, const char *path);
 void peer_close(struct peer *peer);
 void peer_send(struct peer *peer, const char *data, size_t n);
-void peer_call(struct peer *peer, const char *json); /* with its NUL */
+void peer_call(struct peer *peer, const char *json); /* sends the NUL, too */
 
-/* The next reply, checked to be valid JSON and UTF-8; to be put. */
+/* Reads the next reply and checks that it is JSON in UTF-8. Freed by json_object_put(). */
 struct json_object *peer_reply(struct peer *peer);
 
-/* Whether the server closed the connection, without another reply; waits for it. */
+/* Waits for the connection to end. True if it does, without another reply. */
 bool peer_is_closed(struct peer *peer);
 
-/* Whether nothing comes for a while. */
+/* True if nothing arrives for some milliseconds. */
 bool peer_is_silent(struct peer *peer, int ms);
 
-/* A member, or with name2 a member of that; it must be there. Borrowed. */
+/* Returns a member, or with name2 a member of that member, and fails without it. Borrowed. */
 struct json_object *reply_get(struct json_object *reply, const char *name, const char *name2);
 
-/* Puts the reply. */
+/* Checks for an error with a parameter (NULL: any), and calls json_object_put(). */
 void reply_is_error(struct json_object *reply, enum wire_error_code error, const char *parameter,
 		    const char *value);
 

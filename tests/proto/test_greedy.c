@@ -28,7 +28,7 @@ static int64_t rss_bytes(void)
 	return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-/* Half of what is allowed, by as many as are allowed, and answers that nobody reads. */
+/* Clients up to the limit each send half of a message, or leave long answers unread. */
 static void greedy_round(struct fixture *fixture, struct peer *good)
 {
 	enum { N = 60, HALF = 512 * 1024 };
@@ -63,13 +63,14 @@ static void test_memory_is_given_back(void **state)
 	peer_connect(&good, fixture_path(fixture));
 	peer_call(&good, STATUS);
 	json_object_put(peer_reply(&good));
-	/* What any burst leaves once: workers' arenas, pages of code. A leak grows with each. */
+	/* The first burst leaves arenas of the workers and pages of code; a leak grows each time.
+	 */
 	for (int i = 0; i < REPEATS; i++)
 		greedy_round(fixture, &good);
 	before = rss_bytes();
 	for (int i = 0; i < REPEATS; i++)
 		greedy_round(fixture, &good);
-#ifndef __SANITIZE_ADDRESS__ /* which keeps what was freed */
+#ifndef __SANITIZE_ADDRESS__ /* it keeps freed memory */
 	WAIT_FOR(rss_bytes() - before < SLACK);
 	assert_in_range(rss_bytes(), 0, before + SLACK);
 #endif
@@ -98,7 +99,7 @@ static void test_wrong_types(void **state)
 			 values[i % ARRAY_SIZE(values)]);
 		peer_call(&peer, call);
 		reply = peer_reply(&peer);
-		/* what is refused is refused by its name, and the connection goes on */
+		/* A wrong parameter is refused by its name, and the connection goes on. */
 		if (json_object_object_get_ex(reply, "error", &error) &&
 		    strcmp(json_object_get_string(error), "io.stackd.UnknownProbe") != 0) {
 			const char *named =

@@ -27,7 +27,7 @@ enum { STARTERS = 8, ROUNDS = 30 };
 	"{\"method\":\"io.stackd.Snapshot\",\"more\":true," \
 	"\"parameters\":{\"probe\":\"offcpu\",\"top\":5000}}"
 
-/* Bad clients, each beside a good one that must not notice. */
+/* Tests the server with bad clients, each beside a good one that must not notice. */
 static void good_peer_is_served(struct fixture *fixture)
 {
 	struct peer peer;
@@ -104,7 +104,7 @@ static void test_a_message_without_end(void **state)
 			break;
 		sent += (size_t)n;
 	}
-	/* the limit, one read, and what the socket's buffers hold */
+	/* The limit, one read, and the socket's buffers. */
 	assert_in_range(sent, 1024 * 1024, 4 * 1024 * 1024);
 	peer_close(&peer);
 	good_peer_is_served(fixture);
@@ -124,7 +124,7 @@ static void test_half_a_message_times_out(void **state)
 	peer_connect(&half, fixture_path(fixture));
 	peer_connect(&drip, fixture_path(fixture));
 	peer_send(&half, "{\"method\"", 9);
-	for (int i = 0; i < 30; i++) { /* alive, but never done */
+	for (int i = 0; i < 30; i++) { /* bytes arrive, but never the end of the message */
 		if (send(drip.fd, " ", 1, MSG_NOSIGNAL) < 0)
 			break;
 		sleep_ms(20);
@@ -132,7 +132,7 @@ static void test_half_a_message_times_out(void **state)
 	assert_true(peer_is_closed(&half));
 	assert_true(peer_is_closed(&drip));
 	assert_int_equal(fixture_stats(fixture).message_timeout_hits, 2);
-	/* one that has nothing to say may stay */
+	/* A client that sends nothing may stay. */
 	peer_call(&idle, STATUS);
 	json_object_put(peer_reply(&idle));
 	peer_close(&idle);
@@ -152,7 +152,7 @@ static void test_the_idle_time_out(void **state)
 	peer_connect(&idle, fixture_path(fixture));
 	peer_connect(&slow, fixture_path(fixture));
 	peer_connect(&busy, fixture_path(fixture));
-	/* one that waits for its answer is not idle, one that talks never is */
+	/* A client that waits for its answer is not idle, nor is one that calls now and then. */
 	peer_call(&slow, "{\"method\":\"io.stackd.Snapshot\",\"parameters\":{\"probe\":\"slow\"}}");
 	for (int i = 0; i < 1000 && fixture_stats(fixture).idle_timeout_hits < 2; i++) {
 		peer_call(&busy, STATUS);
@@ -171,7 +171,7 @@ static void test_the_idle_time_out(void **state)
 	fixture_stop(fixture);
 }
 
-/* Recordings are not ended to make room: whoever finds nothing else is turned away. */
+/* No recording is ended to make room: where all clients record, a new one is turned away. */
 static void test_recordings_are_left_alone(void **state)
 {
 	static const char start[] = "{\"method\":\"io.stackd.Start\",\"more\":true,"
@@ -203,7 +203,7 @@ static void test_recordings_are_left_alone(void **state)
 			json_object_put(reply);
 		} while (goes_on);
 	}
-	/* One that has ended makes room as any other does. */
+	/* A client whose recording has ended is disconnected to make room like any other. */
 	WAIT_FOR(atomic_load(&fixture_recorder(fixture)->answers) == 0);
 	good_peer_is_served(fixture);
 	for (i = 0; i < ARRAY_SIZE(peers); i++)
@@ -211,7 +211,7 @@ static void test_recordings_are_left_alone(void **state)
 	fixture_stop(fixture);
 }
 
-static void test_one_that_never_reads_is_cut_off(void **state)
+static void test_a_client_that_never_reads_is_disconnected(void **state)
 {
 	struct server_options options = fixture_options();
 	struct fixture *fixture;
@@ -224,7 +224,7 @@ static void test_one_that_never_reads_is_cut_off(void **state)
 		peer_call(&peer, STREAM);
 	for (int i = 0; i < 400 && fixture_stats(fixture).write_timeout_hits == 0; i++) {
 		good_peer_is_served(fixture);
-		/* what waits for it is one part of its answer */
+		/* No more than one part of its answer waits for it. */
 		assert_true(fixture_stats(fixture).output <= 1024 * 1024);
 		sleep_ms(50);
 	}
@@ -295,7 +295,7 @@ static void test_stopping_amid_everything(void **state)
 					     "\"parameters\":{\"probe\":\"slow\"}}");
 	}
 	sleep_ms(100);
-	fixture_stop(fixture); /* checks that all answers are freed */
+	fixture_stop(fixture); /* also checks that all answers are freed */
 	for (size_t i = 0; i < ARRAY_SIZE(peers); i++)
 		peer_close(&peers[i]);
 }
@@ -332,7 +332,7 @@ static void test_a_thousand_connections(void **state)
 		peer_connect(&peers[i], fixture_path(fixture));
 		if (i % 16 != 0)
 			continue;
-		/* one that talks is never the longest idle */
+		/* A client that calls is never the one that was idle for longest. */
 		peer_call(&busy, STATUS);
 		json_object_put(peer_reply(&busy));
 	}
@@ -372,7 +372,7 @@ static void test_random_bytes(void **state)
 		peer_connect(&peer, fixture_path(fixture));
 		peer_send(&peer, bytes, sizeof(bytes));
 		shutdown(peer.fd, SHUT_WR);
-		/* whatever it says is valid, and then it closes */
+		/* Its replies are valid, and then the server closes the connection. */
 		while (!peer_is_closed(&peer))
 			json_object_put(peer_reply(&peer));
 		peer_close(&peer);
@@ -381,7 +381,7 @@ static void test_random_bytes(void **state)
 	fixture_stop(fixture);
 }
 
-/* The socket's path: what may be there before. */
+/* Tests what may exist at the socket's path when the server starts to listen. */
 static int listen_at(const char *path)
 {
 	int fd = -1;
@@ -408,7 +408,7 @@ static void test_the_path(void **state)
 	snprintf(path, sizeof(path), "%s/sock", directory);
 	snprintf(target, sizeof(target), "%s/file", directory);
 	assert_int_equal(listen_at(path), 0);
-	assert_int_equal(listen_at(path), 0); /* a stale one is there now */
+	assert_int_equal(listen_at(path), 0); /* leaves a stale socket */
 	assert_int_equal(unlink(path), 0);
 
 	close(open(path, O_CREAT | O_WRONLY, 0600));
@@ -434,7 +434,7 @@ static void test_the_path(void **state)
 	fixture_stop(fixture);
 }
 
-/* What a daemon that starts does: 0 and it listens, until `end` is closed. */
+/* Listens as a daemon does that starts, until `end` is closed; then exits with 0. */
 static void starter(const char *path, int begin, int end)
 {
 	struct pollfd ended = { .fd = end, .events = POLLIN };
@@ -448,7 +448,7 @@ static void starter(const char *path, int begin, int end)
 	_exit(r == 0 ? 0 : r == -EADDRINUSE ? 1 : 2);
 }
 
-/* All at once on a stale socket: all but one are told that it answers. */
+/* Starts many at once on a stale socket: for all but one, the path is in use. */
 static void start_together(const char *path)
 {
 	int begin[2], end[2], status;
@@ -463,7 +463,7 @@ static void start_together(const char *path)
 		}
 	}
 	close(begin[1]);
-	/* The losers end by themselves, the winner when it is told to. */
+	/* The losers exit by themselves, the winner when `end` is closed. */
 	for (size_t i = 0; i + 1 < STARTERS; i++) {
 		assert_true(wait(&status) > 0);
 		assert_int_equal(WEXITSTATUS(status), 1);
@@ -518,7 +518,7 @@ int main(void)
 		cmocka_unit_test(test_half_a_message_times_out),
 		cmocka_unit_test(test_the_idle_time_out),
 		cmocka_unit_test(test_recordings_are_left_alone),
-		cmocka_unit_test(test_one_that_never_reads_is_cut_off),
+		cmocka_unit_test(test_a_client_that_never_reads_is_disconnected),
 		cmocka_unit_test(test_all_output_is_bounded),
 		cmocka_unit_test(test_hanging_up_cancels),
 		cmocka_unit_test(test_stopping_amid_everything),

@@ -23,7 +23,7 @@
 #define SNAPSHOT_MORE(parameters) \
 	"{\"method\":\"io.stackd.Snapshot\",\"more\":true,\"parameters\":{" parameters "}}"
 
-/* What the daemon says, tested with one well-behaved client. */
+/* Tests the replies of the service with one well-behaved client. */
 struct env {
 	struct fixture *fixture;
 	struct peer peer;
@@ -133,7 +133,7 @@ static void test_refusals_and_failures(void **state)
 		       "probe", "x\xc3\xa9");
 	reply_is_error(ask(*state, SNAPSHOT("\"probe\":\"broken\"")), ERROR_FAILED, "method",
 		       "io.stackd.Snapshot");
-	/* and the connection is as good as before */
+	/* The connection can still be used. */
 	json_object_put(ask(*state, SNAPSHOT("\"probe\":\"offcpu\"")));
 }
 
@@ -227,7 +227,7 @@ static void test_a_stream_is_the_whole(void **state)
 	}
 	assert_int_equal(rows, 5000);
 	assert_true(replies > 10);
-	/* nothing is left over, and the connection can be used on */
+	/* No reply is left over, and the connection can still be used. */
 	json_object_put(ask(env, SNAPSHOT("\"probe\":\"offcpu\"")));
 }
 
@@ -304,7 +304,7 @@ static void test_a_row_too_large_is_cut_and_marked(void **state)
 	assert_int_equal(rows, 3);
 }
 
-/* A stream that goes on says so with each of its replies, whatever is in them. */
+/* Each reply of a stream continues, also where a row had to be truncated. */
 static void test_a_row_too_large_ends_no_stream(void **state)
 {
 	struct env *env = *state;
@@ -322,7 +322,7 @@ static void test_a_row_too_large_ends_no_stream(void **state)
 	assert_int_equal(rows, 2);
 }
 
-/* Who only asks is answered while more sessions begin than there are threads. */
+/* Queries are answered while more sessions are being started than there are threads. */
 static void test_beginnings_leave_room(void **state)
 {
 	static const char start[] =
@@ -338,7 +338,7 @@ static void test_beginnings_leave_room(void **state)
 		peer_call(&peers[i], start);
 	}
 	WAIT_FOR(atomic_load(&recorder->starting) > 0);
-	/* Those that wait are asked again meanwhile. */
+	/* Meanwhile the calls that wait are tried again. */
 	sleep_ms(3 * SERVER_TICK_MS);
 	json_object_put(ask(env, "{\"method\":\"io.stackd.Status\"}"));
 	assert_in_range(atomic_load(&recorder->starting), 1, LOOP_WORKERS - 1);
@@ -349,7 +349,7 @@ static void test_beginnings_leave_room(void **state)
 	}
 }
 
-/* One that nobody waits for has its turn as well, where it finds too many others. */
+/* A Start with oneway has to wait for its turn, too, and then gets it. */
 static void test_a_beginning_without_a_reply(void **state)
 {
 	static const char start[] =
@@ -379,7 +379,7 @@ static void test_a_beginning_without_a_reply(void **state)
 	}
 }
 
-/* What is started for somebody who goes before the reply can be written is given up again. */
+/* A session is ended again if its client disconnects before the reply can be written. */
 static void test_who_starts_and_goes(void **state)
 {
 	static const char start[] =
@@ -400,7 +400,7 @@ static void test_who_starts_and_goes(void **state)
 	WAIT_FOR(atomic_load(&recorder->given_up) == 1);
 	assert_int_equal(atomic_load(&recorder->given_up), 1);
 
-	/* Not of those who were told, or did not want to be. */
+	/* Not where the reply was written, or not wanted (oneway). */
 	reply = ask(env, start);
 	assert_string_equal(json_object_get_string(json_object_object_get(
 				    reply_get(reply, "parameters", "session"), "id")),
@@ -437,7 +437,7 @@ static void test_calls_are_answered_in_order(void **state)
 {
 	struct env *env = *state;
 
-	/* the slow one first: the quick ones must wait for it */
+	/* The slow call comes first: the quick ones must wait for it. */
 	peer_call(&env->peer, SNAPSHOT("\"probe\":\"slow\",\"window_ns\":0"));
 	for (int i = 1; i < 200; i++) {
 		char call[128];
@@ -465,7 +465,7 @@ static void test_calls_in_single_bytes(void **state)
 	json_object_put(peer_reply(&env->peer));
 }
 
-/* Runs as somebody else; its exit status says which step failed, or 0. */
+/* Becomes another user in other groups. Returns 0, or which step failed, as an exit status. */
 static int become(const gid_t *groups, size_t n)
 {
 	return setgroups(n, groups) < 0 || setgid(65534) < 0 || setuid(65534) < 0 ? 1 : 0;
@@ -491,7 +491,7 @@ static int stranger(const char *path)
 	return json_object_object_get_ex(reply, "error", NULL) ? 3 : 0;
 }
 
-/* The group that may ask is one of its supplementary ones, which SO_PEERCRED does not show. */
+/* The query group is a supplementary group of the client, which SO_PEERCRED does not report. */
 static int member(const char *path)
 {
 	const struct group *group = getgrnam("daemon");
@@ -524,7 +524,7 @@ static void test_a_stranger_is_refused(void **state)
 
 	if (geteuid() != 0)
 		skip();
-	/* as if the modes had been loosened by accident */
+	/* Stands for modes that were changed by accident. */
 	*strrchr(directory, '/') = '\0';
 	assert_int_equal(chmod(directory, 0755), 0);
 	assert_int_equal(chmod(fixture_path(env->fixture), 0666), 0);
@@ -533,7 +533,7 @@ static void test_a_stranger_is_refused(void **state)
 	free(directory);
 }
 
-/* However many members a group has; see __wrap_getgrnam_r(). */
+/* A group is found however many members it has (see __wrap_getgrnam_r()). */
 static void test_groups(void **state)
 {
 	const struct group *group = getgrnam("daemon");
@@ -546,7 +546,7 @@ static void test_groups(void **state)
 	assert_int_equal(gid, group->gr_gid);
 }
 
-/* Who may do what: root and us all, others by their groups, and start only if they may ask. */
+/* Root and our own user may do all, others what their groups may. Control includes query. */
 static void test_classes(void **state)
 {
 	struct service service = { .groups = {
@@ -569,10 +569,10 @@ static void test_classes(void **state)
 		}
 		assert_int_equal(method_refused(&service, &root, class), METHOD_OPEN);
 	}
-	peer.groups = groups + 1; /* may start, but not ask */
+	peer.groups = groups + 1; /* in the control group, but not in the query group */
 	peer.n_groups = 1;
 	assert_int_equal(method_refused(&service, &peer, METHOD_CONTROL), METHOD_QUERY);
-	/* a group that does not exist has no members, whatever number it would have */
+	/* A group that does not exist has no members. */
 	service.groups[METHOD_QUERY].is_known = false;
 	peer.gid = 100;
 	assert_int_equal(method_refused(&service, &peer, METHOD_QUERY), METHOD_QUERY);
