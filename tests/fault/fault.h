@@ -3,8 +3,8 @@
 #define STACKD_TESTS_FAULT_H
 
 /*
- * Calls of ours that fail when told to: the linker's --wrap leads them through fault_wrap.c, so
- * that it works under sanitizers too. Any thread but those that are exempt.
+ * Makes library calls of the code under test fail. The linker's --wrap leads them through
+ * fault_wrap.c, which also works under sanitizers. Affects all threads but those that are exempt.
  */
 
 #include <stdbool.h>
@@ -14,13 +14,13 @@ enum fault_kind {
 	FAULT_ACCEPT, /* accept4: EMFILE */
 };
 
-/* From now on the nth call of a kind fails (the first is 1), and `times` in a row from there. */
+/* Has `times` calls of a kind fail, beginning with the nth from now (the next one is 1). */
 void fault_arm(enum fault_kind kind, long nth, long times);
 
-/* Nothing fails any more; how many did. */
+/* Ends the failures. Returns how many there were. */
 long fault_disarm(void);
 
-/* The thread that calls this is spared. */
+/* Exempts the thread that calls this. */
 void fault_exempt(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Loaded into a running daemon with LD_PRELOAD: calls of one kind fail from the nth on, as the
- * file named by FAULT_FILE says, which the test maps too and may change at any time.
+ * Is loaded into a daemon with LD_PRELOAD and makes its calls of one kind fail from the nth on. The
+ * file named by FAULT_FILE says which; the test maps it, too, and may change it at any time.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,11 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The layout is known to tests/live/fault.py. */
+/* tests/live/fault.py knows this layout. */
 enum kind {
 	KIND_NONE,
-	KIND_BPF,     /* that makes something: a map, a program, a link, ... */
-	KIND_BPF_MAP, /* that looks at or changes what is in a map */
+	KIND_BPF,     /* bpf() that creates a map, a program, a link, ... */
+	KIND_BPF_MAP, /* bpf() that reads or changes entries of a map */
 	KIND_ACCEPT,
 	KIND_MEMORY,
 	KIND_WRITE,
@@ -35,13 +35,13 @@ enum kind {
 
 struct control {
 	_Atomic int64_t kind;
-	_Atomic int64_t first; /* call of that kind that fails, counted from 1 */
+	_Atomic int64_t first; /* the first call of that kind that fails, counted from 1 */
 	_Atomic int64_t last;
 	_Atomic int64_t error;
 	_Atomic int64_t hits;
-	_Atomic int64_t pins; /* BPF_OBJ_PIN, ever */
+	_Atomic int64_t pins; /* calls of BPF_OBJ_PIN so far */
 	_Atomic int64_t calls[KINDS];
-	/* What is added to the clocks: since the epoch, and with time asleep. */
+	/* Nanoseconds added to the clocks: to CLOCK_REALTIME, and to CLOCK_BOOTTIME. */
 	_Atomic int64_t real_ns;
 	_Atomic int64_t boot_ns;
 };
@@ -50,7 +50,7 @@ static struct control *control;
 
 static uintptr_t program_start, program_size;
 
-/* The first object is the program. */
+/* The first object in the list is the program itself. */
 static int on_object(struct dl_phdr_info *info, size_t size, void *userdata)
 {
 	for (size_t i = 0; i < info->dlpi_phnum; i++) {
@@ -94,7 +94,7 @@ static bool fails(enum kind kind)
 	return true;
 }
 
-/* The next definition of a function, looked up once. */
+/* Finds the next definition of a function, once. */
 #define NEXT(name)                                                  \
 	({                                                          \
 		static __typeof__(name) *_next;                     \
@@ -158,15 +158,15 @@ int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
 }
 
 /*
- * Only what the program itself asks for: json-c 0.16 takes the name of a member from strdup()
- * without a look at it.
+ * True if the caller is the program itself. Allocations of libraries do not fail: json-c 0.16 does
+ * not check what strdup() returns for the name of a member.
  */
 static bool is_ours(const void *caller)
 {
 	return (uintptr_t)caller - program_start < program_size;
 }
 
-/* glibc's own name for malloc, for dlsym() allocates too. */
+/* dlsym() allocates, too, so that malloc is called by glibc's own name for it. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t size);

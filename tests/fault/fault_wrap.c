@@ -48,7 +48,7 @@ static bool fails(enum fault_kind kind, int error)
 	return true;
 }
 
-/* RESULT name(PARAMETERS), failing with FAILURE and errno = ERROR. */
+/* Defines RESULT name(PARAMETERS), which fails with FAILURE and errno = ERROR. */
 #define WRAP(kind, error, failure, result, name, parameters, arguments) \
 	result __real_##name parameters;                                \
 	result __wrap_##name parameters;                                \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Every allocation of a piece of work fails, one at a time, until none is left that could: each
- * time the work says so, or does without, and leaves nothing half done or (under a sanitizer)
- * leaked. Argument: an ELF file with symbols.
+ * Makes each allocation of a piece of work fail in turn. Each time, the work has to report it, or
+ * to do without the memory, and to leave nothing half done and (under a sanitizer) nothing leaked.
+ * Argument: an ELF file with symbols.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ enum { FAULTS_MAX = 100000 };
 
 static const char *elf_path;
 
-/* 0, or -ENOMEM. Called with each allocation failing in turn; never fails when none did. */
+/* A piece of work. Returns 0, or -ENOMEM, which is allowed only where an allocation failed. */
 static void each_allocation(int (*work)(void))
 {
 	long n, hits;
@@ -72,7 +72,7 @@ static void test_config(void **state)
 	each_allocation(work_config);
 }
 
-/* Either the answer or an error that a client can read, or the connection would be closed. */
+/* A reply has to be the answer or an error; otherwise the connection would be closed. */
 static int reply_read(const struct text *out)
 {
 	struct varlink_message *reply;
@@ -132,7 +132,7 @@ static void test_requests(void **state)
 	}
 }
 
-/* What a client does with an answer. */
+/* Decodes an answer as a client does. */
 static int work_reply(void)
 {
 	static const char text[] =
@@ -226,7 +226,7 @@ static void test_kernel_symbols(void **state)
 	unlink(path);
 }
 
-/* A stack that found no memory is none, or unknown and marked; the table stays good. */
+/* Without memory a stack is absent, or unknown and marked so. The table stays valid. */
 static int work_stacks(void)
 {
 	uint64_t ip[] = { 0x1000, 0x2000, 0x3000 };

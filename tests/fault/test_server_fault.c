@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The socket when something cannot be had: the connection it happens to gets its answer late, an
- * error, or is closed; the next one is served.
+ * Tests the server where memory or descriptors run out: the connection that meets it gets its
+ * answer late, gets an error, or is closed; the next connection is served.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static struct server_options options_make(void)
 {
 	struct server_options options = fixture_options();
 
-	options.idle_timeout_ns = 8 * SWEEP_MS * NS_PER_MS; /* it sweeps eight times in it */
+	options.idle_timeout_ns = 8 * SWEEP_MS * NS_PER_MS; /* eight sweeps fit into it */
 	return options;
 }
 
@@ -41,7 +41,7 @@ static void is_served(struct fixture *fixture)
 	peer_close(&peer);
 }
 
-/* Whatever comes: an answer, Failed, or the end. */
+/* Accepts an answer, the error Failed, or the end of the connection. */
 static void peer_takes(struct peer *peer)
 {
 	struct json_object *reply, *error;
@@ -86,7 +86,7 @@ static void test_descriptors(void **state)
 	peer_call(&peer, STATUS);
 	assert_true(peer_is_silent(&peer, 10 * SWEEP_MS));
 	tries = fault_disarm();
-	/* it tries again at every sweep, not all the time */
+	/* The server tries again at each sweep only. */
 	assert_in_range(tries, 2, 11);
 	json_object_put(peer_reply(&peer));
 	assert_int_equal(fixture_stats(fixture).accept_failures, tries);

@@ -30,7 +30,7 @@ static void test_allocations_do_not_overlap(void **state)
 {
 	_cleanup_(arena_freep) struct arena *arena = arena_new();
 	static char *blocks[500];
-	/* with some larger than a chunk between small ones */
+	/* Some are larger than a chunk, between small ones. */
 	const size_t sizes[] = { 1, 100, 5000, 3, 40000, 17, 3000000, 2 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(blocks); i++) {

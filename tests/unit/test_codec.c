@@ -144,7 +144,7 @@ static void test_every_struct_is_copied(void **state)
 	}
 }
 
-/* The definition of a type, a method's parameters or an error, as "name: type, ..." */
+/* Finds the members of a type, of a method's parameters or of an error: "name: type, ...". */
 static char *definition(const char *interface, const char *record_name)
 {
 	char *name = strdup(record_name);
@@ -208,7 +208,7 @@ static void type_name(const struct field *field, char *out, size_t size)
 	snprintf(out, size, "%s%s%s", field->is_optional ? "?" : "", list, name);
 }
 
-/* The next "name: type" of a definition; false at its end. */
+/* Reads the next "name: type" of a definition. False at its end. */
 static bool definition_next(char **rest, char *name, char *type)
 {
 	int n = 0;
@@ -217,7 +217,7 @@ static bool definition_next(char **rest, char *name, char *type)
 	if (sscanf(*rest, "%63[A-Za-z0-9_]: %63[A-Za-z0-9?[]%n", name, type, &n) < 2)
 		return false;
 	*rest += n;
-	/* a list's bracket closes what the set of letters cannot hold */
+	/* The set of letters of sscanf() cannot hold the ] of a list. */
 	if (**rest == ']') {
 		size_t len = strlen(type);
 
@@ -560,7 +560,7 @@ static void test_parts_make_the_whole(void **state)
 		rows[i].count = (int64_t)i;
 	}
 	reply.totals.threads = 77;
-	reply.cursor = NULL; /* with it, it would be part of a stream */
+	reply.cursor = NULL; /* a reply with a cursor is part of a stream */
 	reply.rows = (struct wire_rows){ rows, n };
 	text_init(&text, SIZE_MAX);
 	do {

@@ -49,7 +49,7 @@ static void test_timers(void **state)
 	assert_int_equal(loop_new(&loop), 0);
 	one.loop = many.loop = loop;
 	assert_int_equal(loop_timer_new(loop, 0, 0, on_event, &one, &once), 0);
-	/* less than a millisecond is rounded up, not to "never" */
+	/* Less than a millisecond is rounded up: 0 would mean "never". */
 	assert_int_equal(loop_timer_new(loop, 20 * NS_PER_MS, 1, on_event, &many, &often), 0);
 	assert_int_equal(loop_timer_new(loop, -1, 0, on_event, &many, &often), -EINVAL);
 	assert_int_equal(loop_run(loop), 0);

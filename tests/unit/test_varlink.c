@@ -82,7 +82,7 @@ static void test_nothing_follows_a_nul(void **state)
 
 static void test_what_looks_like_more_is_not(void **state)
 {
-	/* a colon, a bracket and an escaped NUL's letters inside strings are only letters */
+	/* Inside strings, colons, brackets and the letters of an escaped NUL have no meaning. */
 	assert_int_equal(call_parse("{\"method\":\"a.B\",\"parameters\":{\"x\":\":[{\\\\u0000\"}}"),
 			 0);
 	assert_int_equal(call_parse(" {\"method\" : \"a.B\" }"), 0);

@@ -15,7 +15,7 @@
 
 struct when_case {
 	const char *zone;
-	const char *now; /* UTC, as 2026-03-09T14:00:00Z */
+	const char *now; /* UTC, like 2026-03-09T14:00:00Z */
 	const char *after;
 	enum when_use use;
 	const char *text;
@@ -28,7 +28,7 @@ static void zone_set(const char *zone)
 	tzset();
 }
 
-/* The oracle for the expected side: strptime and timegm, not the code under test. */
+/* Converts expected times with strptime() and timegm(), not with the code under test. */
 static int64_t utc_ns(const char *text)
 {
 	struct tm tm = { 0 };
@@ -96,7 +96,7 @@ static void test_until(void **state)
 static void test_daylight_saving(void **state)
 {
 	static const struct when_case cases[] = {
-		/* The zone is asked on the date named, not today. */
+		/* The offset of the zone is that of the date, not of today. */
 		{ "Europe/Berlin", NOW, NULL, WHEN_SINCE, "2026-01-10 14:00",
 		  "2026-01-10T13:00:00Z" },
 		{ "Europe/Berlin", "2026-01-10T12:00:00Z", NULL, WHEN_SINCE, "2025-07-10 14:00",
@@ -107,12 +107,12 @@ static void test_daylight_saving(void **state)
 		  "2026-03-29T01:00:00Z" },
 		{ "Europe/Berlin", "2026-03-29T10:00:00Z", NULL, WHEN_SINCE, "yesterday 14:00",
 		  "2026-03-28T13:00:00Z" },
-		/* A time that was left out: the last day that had it; with a date, shifted. */
+		/* A time that the clocks skip: the last day that had it; with a date, shifted. */
 		{ "Europe/Berlin", "2026-03-29T10:00:00Z", NULL, WHEN_SINCE, "02:30",
 		  "2026-03-28T01:30:00Z" },
 		{ "Europe/Berlin", "2026-03-29T10:00:00Z", NULL, WHEN_SINCE, "2026-03-29 02:30",
 		  "2026-03-29T01:30:00Z" },
-		/* The hour that came twice. */
+		/* The hour that the clocks pass twice. */
 		{ "Europe/Berlin", "2026-10-25T00:45:00Z", NULL, WHEN_SINCE, "02:30",
 		  "2026-10-25T00:30:00Z" },
 		{ "Europe/Berlin", "2026-10-25T10:00:00Z", NULL, WHEN_SINCE, "02:30",
