@@ -56,7 +56,7 @@ static void accept_failed(struct server *server, int r)
 	atomic_fetch_add(&server->counters.accept_failures, 1);
 	if (server->complained_ns == 0 ||
 	    now - server->complained_ns > COMPLAIN_EVERY_S * (uint64_t)NS_PER_S) {
-		log_err(r, "cannot take a connection, trying again");
+		log_err(r, "cannot accept connections, will try again");
 		server->complained_ns = now;
 	}
 	uv_poll_stop(&server->listener);

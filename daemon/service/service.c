@@ -22,7 +22,7 @@ static void group_find(const char *name, struct service_group *out)
 	int r = name ? server_group_find(name, &gid) : -ENOENT;
 
 	if (r && r != -ENOENT)
-		log_err(r, "find the group '%s': its members are refused", name);
+		log_err(r, "cannot find the group '%s', so its members are refused", name);
 	*out = (struct service_group){ name, r == 0, gid };
 }
 

@@ -61,7 +61,7 @@ static int stale_remove(const struct sockaddr_un *address)
 	int r;
 
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : log_err(-errno, "cannot look at %s", path);
+		return errno == ENOENT ? 0 : log_err(-errno, "cannot examine %s", path);
 	if (!S_ISSOCK(st.st_mode)) {
 		log_error("cannot listen on %s: it exists and is not a socket", path);
 		return -EEXIST;
@@ -108,11 +108,11 @@ static void group_set(const char *path, const char *group)
 	int r = server_group_find(group, &gid);
 
 	if (r == -ENOENT) {
-		log_notice("no group '%s': only root can use %s", group, path);
+		log_notice("there is no group '%s', so only root can use %s", group, path);
 		return;
 	}
 	if (r) {
-		log_err(r, "find the group '%s': only root can use %s", group, path);
+		log_err(r, "cannot find the group '%s', so only root can use %s", group, path);
 		return;
 	}
 	if (lchown(path, (uid_t)-1, gid) < 0)
@@ -142,7 +142,7 @@ static int lock_take(const char *lock, int *fd_out)
 	for (;;) {
 		fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd < 0)
-			return log_err(-errno, "cannot listen, as %s cannot be made", lock);
+			return log_err(-errno, "cannot listen, because %s cannot be created", lock);
 		r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 		if (r == 0 && is_at(fd, lock)) {
 			*fd_out = fd;
@@ -150,9 +150,11 @@ static int lock_take(const char *lock, int *fd_out)
 		}
 		close(fd);
 		if (r < 0 && r != -EWOULDBLOCK)
-			return log_err(r, "cannot listen, as %s cannot be locked", lock);
+			return log_err(r, "cannot listen, because %s cannot be locked", lock);
 		if (clock_ns(CLOCK_MONOTONIC) > until)
-			return log_err(-EBUSY, "cannot listen, as another process holds %s", lock);
+			return log_err(-EBUSY,
+				       "cannot listen, because another process has locked %s",
+				       lock);
 		usleep(LOCK_RETRY_US);
 	}
 }
@@ -168,7 +170,7 @@ static int listen_locked(const struct sockaddr_un *address, const char *group, i
 		return r;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return log_err(-errno, "cannot make a socket");
+		return log_err(-errno, "cannot create a socket");
 	/* Before bind(), so that no one else can connect at any moment. */
 	if (fchmod(fd, SOCKET_MODE) < 0)
 		return log_err(-errno, "cannot set the mode of a socket");
