@@ -3,8 +3,8 @@
 #define STACKD_TESTS_FIXTURE_H
 
 /*
- * Runs the real server and service over a double of daemon/query/, on a thread of its own, and has a
- * client that sends plain bytes. A failure ends the test.
+ * Runs the real server and service over a double of daemon/query/, on a thread of its own. Its
+ * client sends plain bytes. A failure ends the test.
  */
 
 #include <stdbool.h>
