@@ -14,10 +14,10 @@
 struct query_follow {
 	struct recorder *recorder;
 	struct query_peer peer;
-	struct wire_snapshot_request request; /* borrows the call's */
+	struct wire_snapshot_request request; /* borrows from the client's call */
 	int64_t interval_ns;
 	int64_t due_ns; /* CLOCK_MONOTONIC */
-	int64_t from;	/* ns since the epoch: what ended before has been told */
+	int64_t from;	/* ns since the epoch: windows up to here were reported */
 };
 
 struct query_follow *query_follow_free(struct query_follow *follow)
@@ -36,7 +36,7 @@ static int interval_check(const struct wire_follow_request *request, struct wire
 			      (long long)MIN_INTERVAL_NS, (long long)MAX_INTERVAL_NS);
 }
 
-/* A cursor is a moment, which windows of all sessions, on disk too, have in common. */
+/* Reads a cursor: a time in ns since the epoch, which holds for every session and every run. */
 static int cursor_parse(const char *text, int64_t *out, struct wire_error *error)
 {
 	char *end;
@@ -94,7 +94,7 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	return 0;
 }
 
-/* No window: the next interval may have one. */
+/* True if there is no window yet: the next interval may have one. */
 static bool is_empty(const struct wire_error *error)
 {
 	return error->code == ERROR_NO_DATA;
@@ -106,7 +106,10 @@ static int session_over(const char *name, struct wire_error *error)
 			      "session %.40s has ended", name);
 }
 
-/* A session that has ended and was told to its end; whether it has ended at all. */
+/*
+ * Fails if the session followed is not known, or has ended and was reported to its end. Otherwise
+ * says in *has_ended_out whether it has ended.
+ */
 static int follow_end(const struct query_follow *follow, bool *has_ended_out,
 		      struct wire_error *error)
 {
@@ -123,7 +126,7 @@ static int follow_end(const struct query_follow *follow, bool *has_ended_out,
 	return follow->from < ended ? 0 : session_over(name, error);
 }
 
-/* Of a session that has ended nothing comes any more: its windows were waited for. */
+/* Ends the stream if the session has ended: no window will come, as the last one was waited for. */
 static int follow_nothing(const struct query_follow *follow, bool has_ended,
 			  struct wire_error *error)
 {
@@ -141,7 +144,7 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 	if (r || now < follow->due_ns)
 		return r;
 	follow->due_ns = now + follow->interval_ns;
-	/* The clock was set back: what comes now has a time that was told already. */
+	/* The clock was set back: the next windows have times that were reported already. */
 	if (follow->from > clock_ns(CLOCK_REALTIME))
 		follow->from = clock_ns(CLOCK_REALTIME) - follow->interval_ns;
 	follow->request.since_ns = follow->from;

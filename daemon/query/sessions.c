@@ -13,10 +13,10 @@
 #include "daemon/store/store.h"
 #include "proto/varlink.h"
 
-/* Those of one CPU may come a little later than those of another. */
+/* Calls of one CPU may arrive this much later than those of another. */
 #define SETTLE_NS (20 * NS_PER_MS)
 
-/* Those of this run, and before the ones that clients started those that only the disk knows. */
+/* Lists always-on sessions, then stored sessions, then the clients' sessions of this run. */
 static int all_list(struct recorder *recorder, struct answer *answer)
 {
 	struct session **past, **own, **all;
@@ -25,7 +25,7 @@ static int all_list(struct recorder *recorder, struct answer *answer)
 
 	if (r)
 		return r;
-	r = query_past_list(recorder, answer, own, n_own, &past, &n_past);
+	r = query_stored_list(recorder, answer, own, n_own, &past, &n_past);
 	all = r ? NULL : calloc(n_own + n_past + 1, sizeof(struct session *));
 	if (!all) {
 		sessions_list_free(own, n_own);
@@ -46,7 +46,7 @@ static int all_list(struct recorder *recorder, struct answer *answer)
 	return 0;
 }
 
-/* What it counted is not known any more, what it lost its windows say. */
+/* Describes a stored session: its count is not known any more, its losses are in its windows. */
 static int past_wire(struct answer *answer, struct session *session, struct wire_session *out)
 {
 	uint64_t lost[WINDOW_LOST_N] = {};
@@ -55,7 +55,7 @@ static int past_wire(struct answer *answer, struct session *session, struct wire
 	if (r)
 		return r;
 	out->count = WIRE_ABSENT;
-	query_past_losses(answer, session_info(session), lost);
+	query_stored_losses(answer, session_info(session), lost);
 	return answer_losses(answer->arena, lost, &out->lost);
 }
 
@@ -105,13 +105,13 @@ int query_start(struct recorder *recorder, const struct query_peer *peer, const 
 	if (!r && recorder->is_serve_only)
 		r = wire_error_set(error, -ENOTSUP, ERROR_NOT_SUPPORTED, wire->probe,
 				   "this stackd records nothing, it was started with --serve-only");
-	query_past_skip(recorder);
+	query_stored_skip_numbers(recorder);
 	if (!r)
 		r = sessions_start(recorder->sessions, &request, &answer->session, error);
 	answer->reply.start.missed = WIRE_ABSENT;
 	answer->kernel_addresses = peer->is_root;
 	if (!r)
-		r = query_past_note(recorder, answer->session, wire);
+		r = query_stored_note(recorder, answer->session, wire);
 	if (!r)
 		r = answer_session(answer->arena, answer->session, &answer->reply.start.session);
 	if (r)
@@ -214,7 +214,7 @@ int query_stop(struct recorder *recorder, const struct query_peer *peer, const v
 
 	if (!answer)
 		return -ENOMEM;
-	r = query_past_find(recorder, answer, request->session, error);
+	r = query_session_find(recorder, answer, request->session, error);
 	if (!r)
 		r = stop(answer->session, peer, error);
 	if (!r)

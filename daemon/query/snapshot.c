@@ -87,7 +87,7 @@ static int session_find(struct recorder *recorder, const struct wire_snapshot_re
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "probe",
 				      "name either a probe or a session");
 	if (request->session)
-		return query_past_find(recorder, answer, request->session, error);
+		return query_session_find(recorder, answer, request->session, error);
 	r = query_kind(request->probe, &kind, error);
 	if (!r)
 		answer->session = session_ref(sessions_always(recorder->sessions, kind));

@@ -11,7 +11,7 @@
 #include "daemon/store/store.h"
 #include "proto/codec.h"
 
-void query_past_skip(struct recorder *recorder)
+void query_stored_skip_numbers(struct recorder *recorder)
 {
 	struct store_stats stats;
 
@@ -21,8 +21,8 @@ void query_past_skip(struct recorder *recorder)
 	sessions_skip(recorder->sessions, stats.last_session);
 }
 
-int query_past_note(struct recorder *recorder, struct session *session,
-		    const struct wire_start_request *request)
+int query_stored_note(struct recorder *recorder, struct session *session,
+		      const struct wire_start_request *request)
 {
 	const struct session_info *info = session_info(session);
 	struct store_session note = {
@@ -68,7 +68,7 @@ static int session_make(const struct store_session *stored, const struct wire_st
 	return r;
 }
 
-/* What was asked for is kept as it came over the wire, and is read as that was. */
+/* Makes a session of a stored one: the store keeps the parameters of Start as JSON. */
 static int session_decode(const struct store_session *stored, struct session **out)
 {
 	_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
@@ -107,8 +107,8 @@ static int past_find(struct recorder *recorder, struct answer *answer, const cha
 	return r;
 }
 
-int query_past_find(struct recorder *recorder, struct answer *answer, const char *text,
-		    struct wire_error *error)
+int query_session_find(struct recorder *recorder, struct answer *answer, const char *text,
+		       struct wire_error *error)
 {
 	int r = 0;
 
@@ -120,7 +120,7 @@ int query_past_find(struct recorder *recorder, struct answer *answer, const char
 	return r ? query_unknown_session(text, error) : 0;
 }
 
-/* Those that are listed already: of this run only numbers say who is who. */
+/* The sessions of this run that are listed already; within a run numbers are unique. */
 struct known {
 	struct session *const *sessions;
 	size_t n;
@@ -138,14 +138,14 @@ static bool is_known(void *userdata, const struct store_session *session)
 	return false;
 }
 
-int query_past_list(struct recorder *recorder, struct answer *answer, struct session *const *own,
-		    size_t n_own, struct session ***list_out, size_t *n_out)
+int query_stored_list(struct recorder *recorder, struct answer *answer, struct session *const *own,
+		      size_t n_own, struct session ***list_out, size_t *n_out)
 {
 	struct known known = { own, n_own, store_current_run(recorder->store) };
 	struct store_reader *reader = answer_reader(answer, recorder->store);
 	_cleanup_(freep) struct store_session *stored =
-		calloc(QUERY_PAST_MAX, sizeof(struct store_session));
-	struct session **list = calloc(QUERY_PAST_MAX, sizeof(struct session *));
+		calloc(QUERY_STORED_MAX, sizeof(struct store_session));
+	struct session **list = calloc(QUERY_STORED_MAX, sizeof(struct session *));
 	size_t n = 0;
 	int i, found;
 
@@ -153,7 +153,7 @@ int query_past_list(struct recorder *recorder, struct answer *answer, struct ses
 		free(list);
 		return -ENOMEM;
 	}
-	found = reader ? store_reader_sessions(reader, is_known, &known, stored, QUERY_PAST_MAX)
+	found = reader ? store_reader_sessions(reader, is_known, &known, stored, QUERY_STORED_MAX)
 		       : 0;
 	for (i = found; i-- > 0;) {
 		n += session_decode(&stored[i], &list[n]) == 0;
@@ -164,7 +164,7 @@ int query_past_list(struct recorder *recorder, struct answer *answer, struct ses
 	return 0;
 }
 
-void query_past_losses(struct answer *answer, const struct session_info *info, uint64_t *lost)
+void query_stored_losses(struct answer *answer, const struct session_info *info, uint64_t *lost)
 {
 	struct store_select select = { .run = info->run, .session = info->id };
 	struct store_entry *entries;

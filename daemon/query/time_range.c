@@ -10,11 +10,11 @@
 
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)
 
-/* How long a query waits, and keeps a worker busy, for the cut it asked for and its names. */
+/* How long a query waits for the cut it asked for and its names; a worker is busy meanwhile. */
 #define CUT_TIMEOUT_NS (5 * NS_PER_S)
 #define END_TIMEOUT_NS (30 * NS_PER_S) /* less than clients wait for an answer */
 
-/* Between what a session says of its start and end, and its windows. */
+/* How far a session's start and end may differ from those of its windows. */
 #define SESSION_SLACK_NS (5 * NS_PER_MS)
 
 static int invalid_time(struct wire_error *error, const char *field, const char *text)
@@ -52,7 +52,7 @@ int query_range_resolve(const struct wire_snapshot_request *request,
 			return invalid_time(error, "window_ns", "must be more than 0");
 		length = request->window_ns;
 	} else if (!has_since && !info->is_always) {
-		/* All of a client's session. */
+		/* Without a time, the range is all of a client's session. */
 		since = info->since_real_ns;
 		range->is_whole = request->until_ns == WIRE_ABSENT;
 		has_since = true;
@@ -80,15 +80,15 @@ static int64_t newest_end(struct recorder *recorder, const struct session_info *
 }
 
 /*
- * Up to now means up to the newest window: less than [window] min_length ago none is cut for a
- * question. A length of time is counted back from there.
+ * Ends a range up to now at the newest window, as no query cuts a window that is younger than
+ * [window] min_length. A length of time is counted back from there.
  */
 static void range_align(struct recorder *recorder, struct session *session,
 			struct query_range *range)
 {
 	int64_t newest = newest_end(recorder, session_info(session));
 
-	/* Older than that, the drain is late: then there is a gap, and it is said. */
+	/* A newest window that is older than that means a late drain: the gap is reported. */
 	if (newest >= range->until ||
 	    range->until - newest > recorder->config->window_min_length_ns ||
 	    (!range->is_length && newest <= range->since))
@@ -99,10 +99,10 @@ static void range_align(struct recorder *recorder, struct session *session,
 }
 
 /*
- * A range that reaches into the open window ends it first. Where that takes too long the answer is
- * made of what there is: somebody asks because the host is in trouble. A session that has ended is
- * asked for what it recorded, which is on its way: a recording of two seconds would have nothing
- * else.
+ * Ends the open window if the range reaches into it. If that takes too long, the answer is made of
+ * the windows there are, because the host may be in trouble, which is why a client asks. For a
+ * session that has ended it waits longer, until its last window is in memory: a recording of two
+ * seconds has no other.
  */
 static int range_cut(struct recorder *recorder, struct session *session, struct query_range *range)
 {
@@ -142,7 +142,7 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 
 	history_stats(recorder->history, &stats);
 	moment_text(range->until, now, ended);
-	/* What else is on disk is none of its. */
+	/* Windows of other probes on disk do not matter for a probe that is off. */
 	if (info->is_always && !session_is_on(session) && !recorder->is_serve_only) {
 		session_probe_status(session, &probe);
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
@@ -176,7 +176,10 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
 }
 
-/* The clock may have been set in between: the order of windows is not that of their times. */
+/*
+ * Makes the range begin with the earliest window and end with the latest. The clock may have been
+ * set in between, so windows need not be in the order of their times.
+ */
 static void range_fit_whole(const struct timeline *timeline, struct query_range *range)
 {
 	const struct timeline_list *list = timeline_range(timeline);

@@ -10,7 +10,7 @@
 #include "daemon/query/time_range.h"
 #include "daemon/session/recorder.h"
 
-/* All listings in one: of each session its windows, and the gaps between them. */
+/* The answer being made: the windows of each session asked for, and the gaps between them. */
 struct listing {
 	struct recorder *recorder;
 	struct answer *answer;
@@ -62,7 +62,7 @@ static int windows_add(struct listing *listing)
 	return r;
 }
 
-/* Without a range, from the first window to the last; a gap before or after is none then. */
+/* Adds the session's gaps; without a range, only those between its first window and its last. */
 static int gaps_add(struct listing *listing)
 {
 	struct answer *answer = listing->answer;
@@ -100,7 +100,7 @@ static int gaps_add(struct listing *listing)
 	return 0;
 }
 
-/* The answer has its session. */
+/* Adds the windows and gaps of the answer's session. */
 static int session_add(struct listing *listing)
 {
 	struct answer *answer = listing->answer;
@@ -159,7 +159,7 @@ static int listing_make(struct listing *listing, const struct wire_windows_reque
 	int r = 0;
 
 	if (request->session) {
-		r = query_past_find(listing->recorder, listing->answer, request->session, error);
+		r = query_session_find(listing->recorder, listing->answer, request->session, error);
 		return r ? r : session_add(listing);
 	}
 	if (request->probe) {

@@ -14,8 +14,7 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window.h"
 
-/* The stacks or processes that members point to, each once; a member is encoded as its index + 1.
- */
+/* The stacks or processes that members point to; a member is encoded as its index + 1. */
 struct store_table {
 	struct store_table_entry *entries; /* by pointer */
 	void **items;

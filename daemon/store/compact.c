@@ -23,8 +23,7 @@ static bool continues(const struct store_entry *entry, const struct store_entry 
 	       step <= NS_PER_MS && step >= -NS_PER_MS && slept <= NS_PER_MS && slept >= -NS_PER_MS;
 }
 
-/* Returns how many windows from the first on can become one: they begin in one slot of this length.
- */
+/* Returns how many windows, from the first on, begin in one slot of this length and can be one. */
 static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
 {
 	int64_t slot = store_entry_start(&entries[0]) / length_ns;

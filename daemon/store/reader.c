@@ -217,8 +217,7 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 	return r;
 }
 
-/* Returns a statement about sessions; -ENOENT for a database of an old version, without the table.
- */
+/* Returns a statement about sessions; -ENOENT if the database is older than the table. */
 static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_statement which,
 					int *r)
 {

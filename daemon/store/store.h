@@ -71,8 +71,7 @@ struct store_session {
 /* Returns 0, -ENOMEM or -EAGAIN; a problem with the file or the disk is in the stats. */
 int store_start(const struct store_options *options, struct store **out);
 
-/* Waits until opening the file was tried: only then the stats say what is on disk. NULL is allowed.
- */
+/* Waits until opening the file was tried: only then the stats say what is on disk. NULL: none. */
 void store_wait(struct store *store, int64_t timeout_ns);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long an answer over an hour of 5 s windows takes: windows made by the real builder from
- * made-up threads, then merged, sorted and turned into the 20 rows of an answer. CPU time.
+ * Measures the CPU time of an answer over an hour of 5 s windows: the real builder makes windows of
+ * made-up threads, which are then aggregated, sorted and turned into the 20 rows of an answer.
  * Arguments: windows, threads (half of them asleep all the time), rounds.
  */
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void *must(void *p)
 	return p;
 }
 
-/* A stack as the resolver leaves it. */
+/* Makes a stack as the resolver leaves it. */
 static void stack_make(struct bench *bench, uint64_t id, bool is_user)
 {
 	uint64_t ip[FRAMES];
@@ -62,7 +62,7 @@ static void stack_make(struct bench *bench, uint64_t id, bool is_user)
 	stack->is_resolved = true;
 }
 
-/* The even ones sleep since before the first window, the odd ones wait again and again. */
+/* Even threads sleep since before the first window, odd threads wait again and again. */
 static void thread_make(struct thread *thread, unsigned int i, unsigned int window)
 {
 	*thread = (struct thread){
@@ -88,7 +88,7 @@ static void thread_make(struct thread *thread, unsigned int i, unsigned int wind
 		};
 }
 
-/* A wait over the cut: open in this window, ended in the next. */
+/* Adds a wait over the cut: it is open in this window and ends in the next. */
 static void span_make(struct bench *bench, const struct wait_key *key, int64_t cut_ns)
 {
 	struct record_wait wait = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a day of 5 s windows takes on disk, and how long an answer over an hour from there takes.
- * Windows are of made-up threads, about as many rows and stacks as a busy host of two CPUs has;
- * every window has some stacks that were never seen before.
+ * Measures how much disk a day of 5 s windows takes, and how long it takes to aggregate an hour of
+ * them. Windows are made up, with about as many threads, rows and stacks as a busy host of two CPUs
+ * has; each window has some stacks that no window before it had.
  * Arguments: a directory, windows (17280), rows in each (600), new stacks in each (6).
  */
 #include <inttypes.h>
@@ -43,7 +43,7 @@ static uint32_t chance(uint32_t n)
 	return (bench.random >> 8) % n;
 }
 
-/* Frames are shared: functions are far fewer than stacks. */
+/* Stacks share frames: there are far fewer functions than stacks. */
 static struct frame *frame_get(uint32_t i)
 {
 	static struct frame *frames[12000];
@@ -101,7 +101,7 @@ static void row_make(struct window *window, uint32_t image)
 
 	buckets[9 + chance(6)] = chance(50);
 	row->image = image;
-	/* A thread waits at a few places, again and again. */
+	/* A thread waits in a few functions, again and again. */
 	row->kernel = stack_ref(&bench.stacks[(image + place) % 100]);
 	row->user = image % 4 ? stack_ref(&bench.stacks[100 + (image * 6 + place) % (RECENT - 100)])
 			      : NULL;
@@ -184,7 +184,10 @@ static void hour_aggregate(const char *path, int64_t since, int64_t until)
 	store_reader_close(source.reader);
 }
 
-/* Stacks and frames of the first minutes are had once: a short run is no share of a day. */
+/*
+ * Returns how much a day takes. Most stacks and frames are written in the first minutes, so a short
+ * run cannot be multiplied.
+ */
 static double day_mib(uint64_t windows, uint64_t bytes, uint64_t half_bytes)
 {
 	double grown = (double)(bytes - half_bytes) / (double)(windows - windows / 2);

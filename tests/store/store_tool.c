@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writes windows of known content through the real store, and checks what is read back.
+ * Writes windows of known content through the real store, and checks what can be read back.
  *
- *   store_tool write PATH COUNT [MAX_SIZE [MERGE_AFTER_S]]
- *       one window a line as it is written: "SEQ written WRITTEN synced SEQ dropped DROPPED"; at
- *       the end "problem: ..." and "notice: ...". COUNT 0: for ever. Windows are of 5 s each and
- * end now, or with MERGE_AFTER_S ten times as long ago. Of the environment: STORE_BOOT, the id of
- *       the boot; STORE_SHIFT, seconds by which all windows are later; STORE_SYNC, milliseconds
- * from one sync to the next; STORE_SMALL, windows are of one thread; STORE_CHURN, each window has
- * processes of its own; STORE_LATER, seconds before which nothing is merged, whatever
- * MERGE_AFTER_S; STORE_DIE, the end is a SIGKILL; STORE_PACE, milliseconds a window. store_tool
- * check PATH "windows N parts N bad N damaged N"; fails when a window is not what was written.
- *       STORE_HOLD of the environment: milliseconds for which it goes on reading.
+ * store_tool write PATH COUNT [MAX_SIZE [MERGE_AFTER_S]] writes COUNT windows of 5 s, 0: without
+ * end. For each it prints "SEQ written WRITTEN synced SEQ dropped DROPPED", at the end "problem:
+ * ...", "notice: ..." and "merged: ...". The windows end now, or with MERGE_AFTER_S ten times as
+ * long ago. Variables of the environment change how it writes:
+ *
+ * - STORE_BOOT: the id of the boot.
+ * - STORE_SHIFT: by how many seconds all windows are later.
+ * - STORE_SYNC: milliseconds between two syncs.
+ * - STORE_SMALL: each window has one thread.
+ * - STORE_CHURN: each window has processes of its own.
+ * - STORE_TURNS: stacks take turns, see stack_of_turn().
+ * - STORE_LATER: no window younger than this many seconds is compacted, whatever MERGE_AFTER_S
+ * says.
+ * - STORE_DIE: it ends by SIGKILL.
+ * - STORE_PACE: milliseconds per window.
+ *
+ * store_tool check PATH prints the numbers of the windows and "windows N parts N bad N damaged N".
+ * It fails if a window is not as it was written. STORE_HOLD: for how many milliseconds it reads.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -89,8 +97,9 @@ static int64_t setting(const char *name, int64_t fallback)
 }
 
 /*
- * In turn: a stack in one window, and from just before it would be told of again one that shares a
- * frame with it (7 + 3 * 3 == 4 * 4, see known_make), for as long. The other rows have no part.
+ * Returns, for the first row: a stack that only one window has; and from just before it would be
+ * touched again, for as long, another stack that shares a frame with it (7 + 3 * 3 == 4 * 4, see
+ * known_make()). The other rows have stacks that do not matter.
  */
 static size_t stack_of_turn(uint64_t seq, uint64_t i)
 {
@@ -108,7 +117,7 @@ static size_t stack_of(uint64_t seq, uint64_t i)
 	return setting("STORE_TURNS", 0) ? stack_of_turn(seq, i) : (seq * 13 + i * 5) % STACKS;
 }
 
-/* One that no other window has. */
+/* Returns a process that no other window has. */
 static struct process *process_fresh(uint64_t seq, uint64_t i)
 {
 	struct process_info info = { .id = { .pid = NO_PID, .start_boot_ns = seq * IMAGES + i } };
@@ -178,7 +187,7 @@ static struct store *store_begin(const char *path, uint64_t max_size, int64_t co
 	return store;
 }
 
-/* Until the disk has taken it, or has not. */
+/* Waits until the window is written or dropped. */
 static void written_wait(struct store *store, uint64_t n, struct store_stats *stats)
 {
 	do {
@@ -194,7 +203,7 @@ static int64_t now_begin(int64_t merge_after_s)
 	return now - now % (600 * NS_PER_S) + setting("STORE_SHIFT", 0) * NS_PER_S;
 }
 
-/* Of the window that ended then. */
+/* Returns the number of the window that ended at this time. */
 static uint64_t seq_at(uint64_t first, int64_t begin, int64_t end)
 {
 	return end < begin ? 0 : first + (uint64_t)((end - begin) / LENGTH_NS);
@@ -224,7 +233,7 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 		fflush(stdout);
 		usleep((useconds_t)setting("STORE_PACE", 0) * 1000);
 	}
-	/* Whatever can be merged is, a group or two a second. */
+	/* Wait until all old windows are compacted: a group or two each second. */
 	while (merge_after_s && stats.compacted + 24 < count && clock_ns(CLOCK_MONOTONIC) < end) {
 		usleep(100000);
 		store_stats(store, &stats);
@@ -248,7 +257,7 @@ static int stack_check(const struct window *window, const struct stack *stack, s
 {
 	size_t k;
 
-	/* Lost, and marked so, is not wrong. */
+	/* A frame that is marked as lost is no wrong frame. */
 	if (stack->flags & STACK_IS_LOST)
 		return 0;
 	if (stack->n_frames != FRAMES || stack->id != 1000 + i)
@@ -282,7 +291,7 @@ static int window_check(const struct window *window)
 	return r;
 }
 
-/* Of several that were merged: the sums of all of them. */
+/* Checks a window; one that replaced several has the sums of all of them. */
 static int merged_check(const struct window *window)
 {
 	uint64_t wanted = 0, count = 0, on = 0, longest = 0, max = 0, seq, i;
@@ -321,7 +330,7 @@ static int do_check(const char *path)
 		printf("unreadable: %s\n", strerror(-r));
 		return 0;
 	}
-	/* As a query reads them; one that gives up half-way leaves the reader to the next. */
+	/* Read as a query does; a prefetch that is given up early frees the reader for the next. */
 	if (store_prefetch_start(reader, entries, n, &prefetch))
 		return 1;
 	if (n > 1 && store_prefetch_get(prefetch, &entries[n - 1], &last) == 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Faults of the disk and of its owner: whatever happens to the database, windows that were written
-are there or are said to be gone, none is wrong, and the writer goes on.
+"""Faults of the disk and of those who use it: whatever happens to the database, each window that was
+written can be read or is reported as lost, none is wrong, and the writer goes on.
 
 Usage: test_store.py STORE_TOOL NAME; skips (77) with the reason where a fault cannot be made.
 """
@@ -56,7 +56,7 @@ def write(path, count, *rest, **settings):
 
 
 def check(path, **settings):
-    """What can be read: (windows, parts, bad, damaged, their numbers); fails on a wrong one."""
+    """Returns what can be read: (windows, parts, bad, damaged, seqs); fails if a window is wrong."""
     done = run("check", path, **settings)
     need(done.returncode == 0, f"reading ended with {done.returncode}: {done.stderr}")
     found = re.search(r"windows (\d+) parts (\d+) bad (\d+) damaged (\d+)", done.stdout)
@@ -65,7 +65,7 @@ def check(path, **settings):
 
 
 def test_kill(directory):
-    """100 times: what was said to be written is there after kill -9, and nothing is damaged."""
+    """After each of 100 kill -9, windows reported as written can be read, and nothing is damaged."""
     path, said, chance = f"{directory}/stackd.db", set(), random.Random(SEED)
     for round_number in range(100):
         writer = subprocess.Popen([TOOL, "write", path, "0"], stdout=subprocess.PIPE,
@@ -76,7 +76,7 @@ def test_kill(directory):
         writer.kill()
         out = first + writer.stdout.read()
         writer.wait()
-        # The last line may have been cut; a number is kept once, whoever wrote it.
+        # The last line may be incomplete.
         lines = [line for line in out.split("\n")[:-1] if re.fullmatch(r"\d+ written \d+ .*", line)]
         need(all(line.endswith("dropped 0") for line in lines), f"windows were dropped: {lines[-1]}")
         said |= {int(line.split()[0]) for line in lines}
@@ -97,20 +97,20 @@ def mounted(directory, options):
 
 
 def test_full(directory):
-    """The disk fills up: the oldest windows make room, the newest are there."""
+    """The disk fills up: the oldest windows are evicted, the newest are kept."""
     disk = f"{directory}/disk"
     os.mkdir(disk)
     mounted(disk, "size=12m")
     try:
         with open(f"{disk}/other", "wb"):
-            pass  # a full disk may have no room for a name
+            pass  # made now: a full disk may have no space for a name
         result = write(f"{disk}/stackd.db", 4000)
         print(f"written {result['written']}, dropped {result['dropped']}: {result['problem']}")
         need(result["written"] > 3500, "most windows are written")
         windows, _, bad, damaged, seqs = check(f"{disk}/stackd.db")
         need(bad == damaged == 0, f"{bad} bad, {damaged} damaged")
         need(windows > 100 and max(result["seqs"]) in seqs, f"only {windows} windows are left")
-        # Somebody else takes what is left.
+        # Another file takes the space that is left.
         with open(f"{disk}/other", "wb") as other:
             try:
                 while True:
@@ -130,10 +130,10 @@ def test_full(directory):
 
 
 def test_readers(directory):
-    """Somebody reads all the time, one before the other has ended: the log stays short."""
+    """Readers overlap, so that one is always active: the log stays short all the same."""
     path = f"{directory}/stackd.db"
     write(path, 300)
-    # Some 13 KiB a window: without an end to the log it would have 39 MiB.
+    # At 13 KiB a window, a log that is never restarted would have 39 MiB.
     writer = subprocess.Popen([TOOL, "write", path, "3000"], stdout=subprocess.PIPE,
                               encoding="utf-8", env={**os.environ, "STORE_PACE": "6"})
     readers, reads, longest = [], 0, 0
@@ -143,8 +143,8 @@ def test_readers(directory):
             readers.append(subprocess.Popen([TOOL, "check", path], stdout=subprocess.DEVNULL,
                                             env={**os.environ, "STORE_HOLD": "300"}))
             reads += 1
-            time.sleep(0.1)  # the others still read when this one ends
-        # Whatever the pipe holds is taken, or the writer would wait.
+            time.sleep(0.1)  # the other readers are still active when this one ends
+        # Empty the pipe, or the writer would block.
         for _ in range(20):
             writer.stdout.readline()
         longest = max(longest, os.path.getsize(f"{path}-wal"))
@@ -173,7 +173,7 @@ def test_readonly(directory):
 
 
 def damage(directory, make, rounds):
-    """Reads, and now and then writes, copies that were damaged; how many windows survive."""
+    """Reads damaged copies, and writes to some of them; returns how many windows survive."""
     origin, path = f"{directory}/origin.db", f"{directory}/stackd.db"
     seqs = set(write(origin, 400)["seqs"])
     chance, size, least = random.Random(SEED), os.path.getsize(origin), []
@@ -217,7 +217,7 @@ def test_flip(directory):
 
 
 def test_index(directory):
-    """A byte of an index, which leads to rows: none is written over another's, none is passed by."""
+    """Bytes of an index are damaged: no row is overwritten by another, and no window is missed."""
     origin, path = f"{directory}/origin.db", f"{directory}/stackd.db"
     seqs = set(write(origin, 400)["seqs"])
     with sqlite3.connect(origin) as db:
@@ -252,8 +252,8 @@ def test_index(directory):
 
 
 def test_power(directory):
-    """A power cut leaves any part of the log that was not synced: what was said to be synced is
-    there, and nothing is damaged."""
+    """A power cut leaves any part of the log that was not synced: windows reported as synced can be
+    read, and nothing is damaged."""
     path, copy, chance = f"{directory}/stackd.db", f"{directory}/cut.db", random.Random(SEED)
     result = write(path, 150, STORE_SYNC="300", STORE_PACE="10", STORE_DIE="1")
     need(len(result["said"]) == 150, f"all are written: {result}")
@@ -264,7 +264,7 @@ def test_power(directory):
     for round_number in range(60):
         shutil.copy(path, copy)
         shutil.copy(f"{path}-wal", f"{copy}-wal")
-        # What was synced is in the database; the log may end anywhere, or have a hole.
+        # Synced windows are in the database; the log may end anywhere, or have a hole.
         os.truncate(f"{copy}-wal", chance.randrange(log))
         if round_number % 2 and os.path.getsize(f"{copy}-wal") > 8192:
             with open(f"{copy}-wal", "r+b") as f:
@@ -283,7 +283,7 @@ def test_power(directory):
 
 
 def faulty(faults, path, count, kind, error, first, times):
-    """Some calls of the writer fail; what came of it."""
+    """Makes some system calls of the writer fail; returns the result."""
     faults.reset()
     faults.arm(kind, error, first, times)
     result = write(path, count, STORE_SYNC="20", STORE_PACE="2",
@@ -293,8 +293,8 @@ def faulty(faults, path, count, kind, error, first, times):
 
 
 def test_faults(directory):
-    """Writing and syncing fail, once, for a while and for ever: each window is written or counted,
-    those that were said to be written are there, and afterwards it goes on."""
+    """Writing and syncing fail once, for a while, or always: each window is written or counted as
+    dropped, those reported as written can be read, and the writer recovers."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
     import fault
 
@@ -316,7 +316,7 @@ def test_faults(directory):
         windows, _, bad, damaged, found = check(path)
         need(bad == damaged == 0, f"{text}: {bad} bad, {damaged} damaged of {windows}")
         gone = (before | result["said"]) - found
-        # On a full disk the oldest may make room, which the notice of the gap says.
+        # On a full disk the oldest windows may be evicted.
         need(not gone or (error == errno.ENOSPC and result["dropped"] < 40 and gone <= before),
              f"{text}: {len(gone)} windows that were written are not there: {result}")
         after = write(path, 3)
@@ -379,7 +379,7 @@ class Served:
 
 
 def test_unreadable(directory):
-    """Of a range whose windows are all damaged it is said that they are; a time that is none is
+    """A range whose windows are all damaged is answered, and the gap says why; an invalid time is
     refused."""
     path = f"{directory}/stackd.db"
     write(path, 12)
@@ -410,7 +410,7 @@ def test_unreadable(directory):
 
 
 def test_follow(directory):
-    """A stream goes on over windows with nobody in them that it is about: each is told of once."""
+    """A stream continues over windows without a matching thread, and reports each window once."""
     path = f"{directory}/stackd.db"
     write(path, 12, STORE_SHIFT="-3600")
     with Served(directory, path) as server:
@@ -429,8 +429,8 @@ def test_follow(directory):
 
 
 def test_many(directory):
-    """More windows than are listed at a time: the newest are, and a gap says why the others are
-    not."""
+    """There are more windows than one list takes: the newest are listed, and a gap says why the
+    others are not."""
     path, most, more = f"{directory}/stackd.db", 32768, 40
     write(path, most + more, STORE_SMALL="1", STORE_SHIFT=str(-200 * 86400))
     with sqlite3.connect(path) as db:
@@ -469,7 +469,7 @@ def test_gaps(directory):
     told = [(gap["reason"], gap["end"]["ns"] - gap["start"]["ns"]) for gap in reply["gaps"]]
     need(told == [(reason, 60 * 10**9) for _, reason in steps if reason], f"gaps: {told}")
     print(f"gaps: {told}")
-    # What the run wrote down of its last seconds is not the reason of what came after its end.
+    # A gap that a run noted in its last seconds does not explain the time after its end.
     start, slow = reply["gaps"][3]["start"]["ns"], "not written: the disk was too slow"
     with sqlite3.connect(path) as db:
         db.execute("INSERT INTO gaps (start_real_ns, end_real_ns, reason) VALUES (?, ?, ?)",
@@ -482,7 +482,7 @@ def test_gaps(directory):
 
 
 def test_truncate(directory):
-    """What is left of the file is saved when it is written to again."""
+    """Windows in the readable part of a damaged file are saved when it is written to again."""
     damage(directory, cut, 60)
     path = f"{directory}/half.db"
     seqs = set(write(path, 400)["seqs"])
@@ -508,7 +508,7 @@ def test_newer(directory):
 
 
 def test_older(directory):
-    """What an older version left is read as it is, and brought up to date to be written to."""
+    """A database of an older version can be read, and is updated when it is written to."""
     path = f"{directory}/stackd.db"
     seqs = set(write(path, 20)["seqs"])
     with sqlite3.connect(path) as db:
@@ -523,7 +523,7 @@ def test_older(directory):
 
 
 def test_garbage(directory):
-    """What is no database at all is moved aside."""
+    """A file that is no database is moved aside."""
     path = f"{directory}/stackd.db"
     with open(path, "wb") as f:
         f.write(b"this is no database\n" * 4000)
@@ -546,7 +546,7 @@ def test_second(directory):
 
 
 def test_size(directory):
-    """max_size holds, and what is left is sound and the newest."""
+    """max_size is kept, and the windows that are left are undamaged and the newest."""
     path = f"{directory}/stackd.db"
     result = write(path, 8000, 10 << 20)
     size = sum(os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory))
@@ -558,8 +558,8 @@ def test_size(directory):
 
 
 def test_churn(directory):
-    """Where each window has processes that no other has, they go with their windows: the room is
-    not filled with what nothing refers to."""
+    """If each window has processes of its own, they are dropped with their windows: unused rows do
+    not fill the database."""
     path = f"{directory}/stackd.db"
     result = write(path, 3000, 16 << 20, STORE_CHURN="1")
     size = sum(os.path.getsize(f"{directory}/{name}") for name in os.listdir(directory))
@@ -571,8 +571,8 @@ def test_churn(directory):
 
 
 def test_crowd(directory):
-    """Where few windows fill it with what each alone has, the newest of them are there all the
-    same, and go on being there."""
+    """If few windows fill the database with processes of their own, the newest of them are kept all
+    the same."""
     path = f"{directory}/stackd.db"
     for round_number in (1, 2):
         result = write(path, 400, 16 << 20, STORE_CHURN="3000")
@@ -585,7 +585,7 @@ def test_crowd(directory):
 
 
 def test_turns(directory):
-    """A frame that a stack shares with one that is long gone is there as long as the stack is."""
+    """A frame that a stack shares with a dropped stack is kept as long as the stack is."""
     path = f"{directory}/stackd.db"
     for count in (300, 12, 12, 12):
         write(path, count, 16 << 20, STORE_CHURN="3000", STORE_TURNS="1")
@@ -595,7 +595,7 @@ def test_turns(directory):
 
 
 def test_merge(directory):
-    """Old windows become longer ones, and nothing of their sums is lost."""
+    """Old windows are compacted into longer ones without any loss in their sums."""
     path = f"{directory}/stackd.db"
     result = write(path, 240, 512 << 20, 1000)
     windows, parts, bad, damaged, _ = check(path)
@@ -605,7 +605,7 @@ def test_merge(directory):
 
 
 def test_later(directory):
-    """What memory keeps for longer from now on is not merged any more."""
+    """Windows that memory keeps for longer from now on are not compacted any more."""
     for later, merged in ((100, True), (100000, False)):
         result = write(f"{directory}/{later}.db", 60, 512 << 20, 1000, STORE_LATER=str(later))
         print(f"not before {later} s: {result['merged']} merged")

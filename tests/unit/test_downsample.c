@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Three windows of 1000 us and the one made of them give the same answer. */
+/* Checks that three windows of 1000 us and the one made of them give the same answer. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static int set_up(void **state)
 		windows[i]->end_ns = windows[i]->start_ns + LENGTH_NS;
 		windows[i]->real_offset_ns = NS_PER_S;
 		windows[i]->lost[0] = i;
-		/* In another order each time. */
+		/* The order differs from window to window. */
 		image_add(i, 1 + i % 2);
 		image_add(i, 2 - i % 2);
 		row_add(i, (uint32_t)(i % 2), (i == 1 ? 300 : 100) * US);
@@ -135,7 +135,7 @@ static struct aggregate *answer(struct window **list, size_t n, struct aggregate
 	return aggregate;
 }
 
-/* Of thread 1, and of all. */
+/* Compares the sums of thread 1 and of all threads. */
 static void assert_same_answer(void)
 {
 	struct aggregate_group *before_group, *after_group;
@@ -169,7 +169,7 @@ static void test_rows(void **state)
 	assert_same_answer();
 }
 
-/* It begins in the first window, or before it, and ends in the last. */
+/* A wait begins in the first window, or before it, and ends in the last. */
 static void test_a_wait_that_ends(void **state)
 {
 	open_add(0, 0, 500 * US);
@@ -188,7 +188,7 @@ static void test_a_wait_that_goes_on(void **state)
 	assert_same_answer();
 }
 
-/* Its end was lost: the time it took up to then is kept. */
+/* The end of a wait was lost: the time it had taken by then is kept. */
 static void test_a_wait_that_was_lost(void **state)
 {
 	open_add(0, 0, 900 * US);
@@ -223,7 +223,7 @@ static void test_operations(void **state)
 	open = window->ios[1].open > 0;
 	assert_int_equal(window->ios[!open].count, 10 * WINDOWS);
 	assert_int_equal(window->ios[!open].open, 0);
-	/* Of the last window. */
+	/* The open waits are those of the last window. */
 	assert_int_equal(window->ios[open].open, 2 * WINDOWS - 1);
 	assert_int_equal(window->ios[open].count, 0);
 	window_unref(window);

@@ -56,7 +56,7 @@ static void test_order_survives_growth(void **state)
 	assert_int_equal(history_new(500 * NS_PER_S, SIZE_MAX, &history), 0);
 	for (seq = 1; seq <= 1000; seq++)
 		add(history, seq, 0);
-	/* Those that ended 500 s before the last one's end, or later. */
+	/* Windows stay that ended at most 500 s before the last one. */
 	assert_has(history, 900, 1000);
 	assert_int_equal(stats(history).evicted_real_ns, 900 * 5 * NS_PER_S + OFFSET);
 	assert_false(stats(history).evicted_by_bytes);
@@ -64,7 +64,7 @@ static void test_order_survives_growth(void **state)
 	history_free(history);
 }
 
-/* The ring grows when its first window is not in its first slot. */
+/* The ring grows while its first window is not in its first slot. */
 static void test_order_survives_growth_after_eviction(void **state)
 {
 	struct history *history;
@@ -114,7 +114,7 @@ static void test_bytes_are_bounded(void **state)
 	history_free(history);
 }
 
-/* Stacks that do not shrink cost a few windows an add, and at last all but those of 30 s. */
+/* While stacks do not shrink, each add evicts a few windows, in the end all but the last 30 s. */
 static void test_stacks_count(void **state)
 {
 	struct history *history;
@@ -136,7 +136,7 @@ static void test_stacks_count(void **state)
 	history_free(history);
 }
 
-/* A list holds its windows, also after they are evicted. */
+/* The windows of a list live on after they are evicted. */
 static void test_lists_hold_windows(void **state)
 {
 	struct history *history;
@@ -164,7 +164,7 @@ static void test_wait_for_a_window(void **state)
 	history_free(history);
 }
 
-/* The oldest quarter goes, but never the windows of the last 30 s. */
+/* Shrinking evicts the oldest quarter, but never windows of the last 30 s. */
 static void test_shrinks_when_asked(void **state)
 {
 	struct history *history;
@@ -198,7 +198,7 @@ static void add_lossy(struct history *history, uint64_t seq, uint64_t session, u
 	history_add(history, window, 0);
 }
 
-/* What windows lost is known when they have gone; of clients' sessions it is not asked for. */
+/* Losses outlive their windows; those of clients' sessions do not. */
 static void test_losses_outlive_windows(void **state)
 {
 	struct history *history;
@@ -211,7 +211,7 @@ static void test_losses_outlive_windows(void **state)
 		add_lossy(history, seq, seq % 5 ? 2 : SESSION_FIRST_ID, seq % 10 < 6 ? seq : 0);
 	assert_has(history, 90, 100);
 	assert_int_equal(history_lossy(history, 50 * NS_PER_S + OFFSET, &list), 0);
-	/* 51 to 54, 61 to 64 and so on. */
+	/* The windows 51 to 54, 61 to 64 and so on lost something. */
 	assert_int_equal(list.n, 20);
 	for (i = 0; i < list.n; i++) {
 		seq = 50 + i / 4 * 10 + i % 4 + 1;
@@ -220,7 +220,7 @@ static void test_losses_outlive_windows(void **state)
 		assert_int_equal(list.windows[i]->kind, PROBE_ONCPU);
 	}
 	history_list_fini(&list);
-	/* Of very many the newest are known, those in memory besides. */
+	/* Only the newest of many evicted windows keep their losses. */
 	for (seq = 101; seq <= 2000; seq++)
 		add_lossy(history, seq, 2, 1);
 	assert_int_equal(history_lossy(history, INT64_MIN, &list), 0);

@@ -20,8 +20,9 @@
 #include "daemon/store/window_row.h"
 
 /*
- * Windows of 5 s in a history and a database that are made up; no clock is read. Times are given
- * in seconds of the real clock, which is OFFSET ahead of the monotonic one.
+ * Timelines of windows of 5 s, in a history and a database that each test fills by hand; no clock
+ * is read. Times are in seconds of the real clock, which is OFFSET seconds ahead of the monotonic
+ * one.
  */
 #define OFFSET 1000
 #define LENGTH 5
@@ -129,7 +130,7 @@ static sqlite3_stmt *statement_of(struct place *place, enum store_statement whic
 	return statement;
 }
 
-/* The blob is none: the window can be listed, but not read. */
+/* Adds a window without a valid blob: it can be listed, but not read. */
 static void disk_add_entry(struct place *place, const struct store_entry *entry)
 {
 	sqlite3_stmt *statement;
@@ -152,7 +153,7 @@ static void disk_add(struct place *place, uint64_t run, uint64_t seq, int64_t st
 	disk_add_entry(place, &entry);
 }
 
-/* Runs get the numbers 1, 2, ... */
+/* Adds a run; runs get the numbers 1, 2, ... */
 static void run_add(struct place *place, const char *boot_id, bool is_clean)
 {
 	sqlite3_stmt *statement = statement_of(place, STATEMENT_RUN_ADD);
@@ -322,7 +323,7 @@ static void test_later_windows(void **state)
 	assert_int_equal(later->windows[2]->seq, 1);
 }
 
-/* What a window before the range says about a gap depends on how its run ended. */
+/* Checks the reason of the gap after a run that ended like this. */
 static void assert_ended(struct place *place, const char *first_boot, bool is_clean,
 			 const char *reason)
 {

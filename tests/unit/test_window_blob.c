@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Windows as bytes and back, and bytes that are no windows. */
+/* Encodes windows and decodes them again; decodes bytes that are no window. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static int process_number(void *userdata, struct process *p, int64_t *out)
 	return p == process ? 0 : -ENOENT;
 }
 
-/* Whatever is asked for is had, as the store does it. */
+/* Every number has a stack and a process, as in the store. */
 static struct stack *stack_of(void *userdata, int64_t number)
 {
 	int64_t i = (NUMBER_FIRST - number) / 7;
@@ -198,7 +198,7 @@ static void test_an_empty_window(void **state)
 	window_unref(window);
 }
 
-/* What a packed window holds, and the same packed again. */
+/* Decompresses a window's bytes, and compresses bytes again. */
 static void unpack(const struct bytes *packed, struct bytes *raw)
 {
 	raw->capacity = raw->n = ZSTD_getFrameContentSize(packed->data, packed->n);
@@ -245,7 +245,7 @@ static void test_an_unknown_section_is_skipped(void **state)
 	window_unref(window);
 }
 
-/* Every byte changed in every bit, before and after packing; and every length. */
+/* Each bit is changed, before compression and after it; and each length is tried. */
 static void test_bad_bytes(void **state)
 {
 	_cleanup_(bytes_fini) struct bytes packed = {}, raw = {}, bad = {};
