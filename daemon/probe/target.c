@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/base.h"
 
-/* Longer than any function's name, and any path. */
+/* Bytes: longer than any function's name and any path. */
 enum { PATTERN_MAX = 4096 };
 
-/* What a name never has, and a regular expression often. */
+/* Characters that no name has and that many regular expressions have. */
 #define NO_NAME " \t?[]()|^+"
 
 bool target_glob(const char *glob, const char *text)
@@ -37,7 +38,9 @@ bool target_glob(const char *glob, const char *text)
 	return *glob == '\0';
 }
 
-/* The library says what is wrong, not where: right behind the longest part that is good by itself.
+/*
+ * Returns the position of the error in a regular expression, from 1. regerror() gives none, so it
+ * is the end of the longest beginning that compiles.
  */
 static size_t regex_position(const char *text)
 {
@@ -72,7 +75,7 @@ static int regex_make(struct target_pattern *pattern, char *why, size_t size)
 	return -EINVAL;
 }
 
-/* Up to the colon; behind it goes on what is left. */
+/* Returns a copy of the text up to the next colon and moves *text behind it; NULL without colon. */
 static char *part_take(const char **text)
 {
 	const char *colon = strchr(*text, ':');
@@ -92,8 +95,8 @@ static int malformed(const char *text, char *why, size_t size)
 	return -EINVAL;
 }
 
-/* A : of a C++ name stands behind another one, that of a place stands alone. */
-static bool has_place(const char *text)
+/* True if a scope stands before the name: a single colon ends it, C++ names have two in a row. */
+static bool has_scope(const char *text)
 {
 	const char *colon = strchr(text, ':');
 
@@ -107,26 +110,26 @@ static int pattern_split(const char *text, struct target_pattern *out)
 	if (strncmp(rest, "t:", 2) == 0 || strncmp(rest, "u:", 2) == 0) {
 		out->kind = rest[0] == 't' ? TARGET_TRACEPOINT : TARGET_USER;
 		rest += 2;
-		out->place = part_take(&rest);
-		if (!out->place || !out->place[0])
+		out->scope = part_take(&rest);
+		if (!out->scope || !out->scope[0])
 			return -EINVAL;
 	} else if (strncmp(rest, "usdt:", 5) == 0) {
 		out->kind = TARGET_USDT;
 		rest += 5;
-		out->place = part_take(&rest);
-		if (!out->place)
+		out->scope = part_take(&rest);
+		if (!out->scope)
 			return -EINVAL;
 	} else if (strncmp(rest, "p::", 3) == 0) {
 		rest += 3;
 	} else {
 		if (strncmp(rest, "p:", 2) == 0)
 			rest += 2;
-		if (has_place(rest)) {
+		if (has_scope(rest)) {
 			out->kind = TARGET_USER;
-			out->place = part_take(&rest);
+			out->scope = part_take(&rest);
 		}
 	}
-	if (!rest[0] || (out->place && !out->place[0]))
+	if (!rest[0] || (out->scope && !out->scope[0]))
 		return -EINVAL;
 	out->name = strdup(rest);
 	return out->name ? 0 : -ENOMEM;
@@ -139,7 +142,7 @@ int target_parse(const char *text, bool is_regex, struct target_pattern *out, ch
 
 	*out = (struct target_pattern){};
 	if (strlen(text) > PATTERN_MAX) {
-		snprintf(why, size, "a pattern of more than %d bytes", PATTERN_MAX);
+		snprintf(why, size, "the pattern is longer than %d bytes", PATTERN_MAX);
 		return -EINVAL;
 	}
 	r = pattern_split(text, out);
@@ -159,7 +162,7 @@ void target_pattern_fini(struct target_pattern *pattern)
 {
 	if (pattern->is_regex)
 		regfree(&pattern->regex);
-	free(pattern->place);
+	free(pattern->scope);
 	free(pattern->name);
 	*pattern = (struct target_pattern){};
 }
@@ -173,25 +176,18 @@ bool target_fits(const struct target_pattern *pattern, const char *name)
 
 int targets_add(struct targets *targets, const char *name, uint64_t address)
 {
-	size_t room = targets->room ? 2 * targets->room : 64;
-	struct target *v = targets->v;
 	char *copy;
 
-	if (targets->n == targets->room) {
-		v = reallocarray(v, room, sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		targets->v = v;
-		targets->room = room;
-	}
+	if (array_reserve(targets->v, targets->capacity, targets->n + 1))
+		return -ENOMEM;
 	copy = strdup(name);
 	if (!copy)
 		return -ENOMEM;
-	v[targets->n++] = (struct target){ .name = copy, .address = address };
+	targets->v[targets->n++] = (struct target){ .name = copy, .address = address };
 	return 0;
 }
 
-/* Of several names of one address the shortest is the first. */
+/* Orders by address, and the names of one address by length. */
 static int compare_address(const void *a, const void *b)
 {
 	const struct target *x = a, *y = b;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_PROBE_TARGET_H
 
 /*
- * What a session of calls traces: in goes a pattern as a user writes it, out come the functions or
- * tracepoints of this host that it names. Plain values of the caller's, no state; any thread. A
- * search reads files and takes a while.
+ * Finds the functions and tracepoints of this host that match a pattern as a user writes it, for
+ * sessions that count calls. The caller owns the results. No state; any thread. A search reads
+ * files and may take seconds.
  */
 
 #include <regex.h>
@@ -14,28 +14,31 @@
 #include <stdint.h>
 
 enum target_kind {
-	TARGET_FUNCTION,   /* of the kernel: vfs_*, p:vfs_* */
+	TARGET_FUNCTION,   /* a kernel function: vfs_*, p:vfs_* */
 	TARGET_TRACEPOINT, /* t:sched:sched_process_exec */
-	TARGET_USER, /* of a program or library: u:c:malloc, c:malloc, u:/usr/bin/bash:readline */
-	TARGET_USDT, /* static probes of one: usdt:stdc++:throw, usdt:stdc++:libstdcxx:throw */
+	/* a function of a program or library: u:c:malloc, c:malloc, u:/usr/bin/bash:readline */
+	TARGET_USER,
+	/* a static probe in one: usdt:stdc++:throw, usdt:stdc++:libstdcxx:throw */
+	TARGET_USDT,
 };
 
 struct target_pattern {
 	enum target_kind kind;
-	char *place; /* the category, or the program or library; NULL of kernel functions */
+	char *scope; /* the tracepoint's category, or the program or library; else NULL */
 	char *name;
-	bool is_regex; /* POSIX extended, anywhere in a name; else a whole name in which * is
-			  anything */
+	/* True: a POSIX extended regular expression that matches anywhere in a name. False: a whole
+	 * name in which * stands for any text. */
+	bool is_regex;
 	regex_t regex;
 };
 
 struct target {
 	char *name;
-	uint64_t address; /* in the kernel; of programs the offset in the file */
-	uint32_t counter; /* of TARGET_USDT: the offset of who is counted that wants it, or 0 */
+	uint64_t address; /* in the kernel; in a program or library: the offset in its file */
+	uint32_t counter; /* TARGET_USDT: file offset of the counter that enables it, or 0 */
 };
 
-/* Those whose programs and libraries are meant, by pid or tid: what goes by a name with them. */
+/* Processes or threads, by id: a name of a program or library is looked up as they see it. */
 struct target_tasks {
 	const int64_t *ids;
 	size_t n;
@@ -43,47 +46,51 @@ struct target_tasks {
 
 struct targets {
 	enum target_kind kind;
-	char *path; /* of the program or library they are in, else NULL */
+	char *path; /* of the program or library that has them; NULL: the kernel has them */
 	struct target *v;
 	size_t n;
-	size_t room;
-	size_t forbidden; /* that match and are known not to be traceable; they are not in v */
+	size_t capacity;
+	size_t forbidden; /* how many match but cannot be traced; these are not in v */
 };
 
-/* 0, or -EINVAL with one line in why (size bytes): what is wrong, where, and what would be right;
- * -ENOMEM. */
+/*
+ * Parses a pattern. 0, -ENOMEM, or -EINVAL with one line in why (size bytes) that says what is
+ * wrong, where, and what would be right.
+ */
 int target_parse(const char *text, bool is_regex, struct target_pattern *out, char *why,
 		 size_t size);
 void target_pattern_fini(struct target_pattern *pattern);
 
-/* Whether the name of a function or event fits. */
+/* True if the pattern matches the name of a function or event. */
 bool target_fits(const struct target_pattern *pattern, const char *name);
 
-/* The same for text in which * is anything. */
+/* True if the text matches glob, in which * stands for any text. */
 bool target_glob(const char *glob, const char *text);
 
 /*
- * All that fit, each address once, by name. 0 also when there are none; -errno with one line in
- * why. Of tracepoints see probe_tracepoints.h.
+ * Finds all kernel functions that match, each address once, sorted by name. 0 also if there are
+ * none; negative errno with one line in why. tracepoints.h finds tracepoints.
  */
 int target_find_functions(const struct target_pattern *pattern, struct targets *out, char *why,
 			  size_t size);
 
 /*
- * The same in one file: of several that go by the name the one that has what fits; -EINVAL where
- * more than one has. Where a file has no function of that name its static probes are meant, as by
- * other tools: the kind of what was found tells. tasks may be NULL.
+ * Finds all functions of a program or library that match. If several files have its name, it takes
+ * the only one with a match, and fails with -EINVAL if more have one. A file without such a
+ * function is searched for static probes, as other tools do; out->kind says which it was. tasks may
+ * be NULL.
  */
 int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
 		     struct targets *out, char *why, size_t size);
 
-/* The addresses of kernel symbols by whole name, 0 where there is none: reads the table once. */
+/* Sets the addresses of kernel symbols by their whole names; leaves 0 where the kernel has none.
+ * Reads the kernel's table once. 0 or negative errno. */
 int target_addresses(struct target *symbols, size_t n);
 
-/* Copies the name. 0 or -ENOMEM. */
+/* Adds a target, with a copy of the name. 0 or -ENOMEM. */
 int targets_add(struct targets *targets, const char *name, uint64_t address);
 
-/* Sorts, and leaves one of those with the same address. */
+/* Sorts by name and keeps one target per address, the one with the shortest name. */
 void targets_settle(struct targets *targets);
 void targets_fini(struct targets *targets);
 

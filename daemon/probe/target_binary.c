@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/host/open_file.h"
 #include "daemon/host/procfs.h"
@@ -24,10 +25,10 @@
 #define MULTIARCH "aarch64-linux-gnu"
 #endif
 
-/* Of more than these no message would tell, and files that include each other go no deeper. */
+/* Most files that are found, and how deep settings of the linker may include each other. */
 enum { FILES_MAX = 64, INCLUDES_MAX = 8 };
 
-/* As the dynamic linker has them, besides what its settings name, and a shell. */
+/* Where the dynamic linker looks besides its settings, and where a shell looks. */
 static const char *const library_dirs[] = {
 	"/usr/local/lib/" MULTIARCH,
 	"/lib/" MULTIARCH,
@@ -42,13 +43,13 @@ static const char *const program_dirs[] = {
 	"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 };
 
-/* What is looked for, and in whose root. */
+/* A search for one name, in one root after the other. */
 struct search {
-	const char *place;
+	const char *name;
 	struct target_files *files;
 	int root_fd;
-	char root[32]; /* before a path it is that path there; "" here */
-	int error;     /* of what was added */
+	char root[32]; /* prefix that makes a path in that root one from here; "" for our own */
+	int error;     /* -ENOMEM if a file could not be added */
 };
 
 void target_files_fini(struct target_files *files)
@@ -59,13 +60,13 @@ void target_files_fini(struct target_files *files)
 	*files = (struct target_files){};
 }
 
-/* Links within a root lead to files within it. */
+/* Opens a path in the root of the search; symbolic links cannot lead out of it. An O_PATH fd. */
 static int open_in_root(const struct search *search, const char *path)
 {
 	return open_path_in_root(search->root_fd, path, 0, 0);
 }
 
-/* A linker script is called as a library is, and those of 32 bits have the others' names. */
+/* True for a 64-bit ELF file. Linker scripts and 32-bit libraries have the same names. */
 static bool is_native_elf(int path_fd)
 {
 	_cleanup_(closep) int fd = open_path_fd(path_fd, 0);
@@ -82,7 +83,10 @@ static bool is_file(const char *path, const struct stat *st)
 	return stat(path, &found) == 0 && found.st_dev == st->st_dev && found.st_ino == st->st_ino;
 }
 
-/* As a user here would call it; else by the way it was found. NULL where there is none. */
+/*
+ * Returns a path that opens this file from here: the file's own if it is the same file from here or
+ * under the root of the search, else a copy of link. NULL if there is none, or without memory.
+ */
 static char *path_from_here(const struct search *search, int fd, const struct stat *st,
 			    const char *link)
 {
@@ -98,12 +102,13 @@ static char *path_from_here(const struct search *search, int fd, const struct st
 	return link ? strdup(link) : NULL;
 }
 
-/* Takes the descriptor, or what its opening failed with. */
+/* Adds the file of a descriptor, which it closes. A negative path_fd is a file that did not open.
+ */
 static void file_add(struct search *search, int path_fd, const char *link)
 {
 	_cleanup_(closep) int fd = path_fd;
 	struct target_files *files = search->files;
-	struct target_file *v;
+	struct target_file *file;
 	struct stat st;
 	size_t i;
 
@@ -112,37 +117,36 @@ static void file_add(struct search *search, int path_fd, const char *link)
 	for (i = 0; i < files->n; i++)
 		if (files->v[i].dev == st.st_dev && files->v[i].inode == st.st_ino)
 			return;
-	v = reallocarray(files->v, files->n + 1, sizeof(*v));
-	if (!v) {
+	if (array_reserve(files->v, files->capacity, files->n + 1)) {
 		search->error = -ENOMEM;
 		return;
 	}
-	files->v = v;
-	v[files->n] = (struct target_file){
+	file = &files->v[files->n];
+	*file = (struct target_file){
 		.path = path_from_here(search, fd, &st, link),
 		.dev = st.st_dev,
 		.inode = st.st_ino,
 	};
-	if (v[files->n].path)
+	if (file->path)
 		files->n++;
 }
 
-/* c and libc are libc.so or libc.so.6, libssl.so is libssl.so.3 too. */
-static bool is_called(const char *base, const char *place)
+/* True if a user may call a file by this name: c and libc mean libc.so.6, libssl.so libssl.so.3. */
+static bool is_called(const char *base, const char *name)
 {
 	const char *rest;
 
-	if (strcmp(base, place) == 0)
+	if (strcmp(base, name) == 0)
 		return true;
-	if (strncmp(base, place, strlen(place)) == 0)
-		rest = base + strlen(place);
-	else if (strncmp(base, "lib", 3) == 0 && strncmp(base + 3, place, strlen(place)) == 0)
-		rest = base + 3 + strlen(place);
+	if (strncmp(base, name, strlen(name)) == 0)
+		rest = base + strlen(name);
+	else if (strncmp(base, "lib", 3) == 0 && strncmp(base + 3, name, strlen(name)) == 0)
+		rest = base + 3 + strlen(name);
 	else
 		return false;
 	if (strncmp(rest, ".so", 3) == 0)
 		return rest[3] == '\0' || rest[3] == '.';
-	return rest[0] == '.' && strstr(place, ".so");
+	return rest[0] == '.' && strstr(name, ".so");
 }
 
 static void library_dir_search(struct search *search, const char *dir)
@@ -160,7 +164,7 @@ static void library_dir_search(struct search *search, const char *dir)
 		return;
 	}
 	while ((entry = readdir(stream))) {
-		if (!is_called(entry->d_name, search->place))
+		if (!is_called(entry->d_name, search->name))
 			continue;
 		snprintf(path, sizeof(path), "%.3000s/%s", dir, entry->d_name);
 		fd = open_in_root(search, path);
@@ -189,7 +193,7 @@ static void include_search(struct search *search, const char *pattern, int depth
 	globfree(&found);
 }
 
-/* The linker's own, see ldconfig(8): a directory a line, or files to go on with. */
+/* Searches the directories that a settings file of the linker names, one per line (ldconfig(8)). */
 static void settings_search(struct search *search, const char *path, int depth)
 {
 	_cleanup_(closep) int path_fd = open_in_root(search, path);
@@ -223,12 +227,12 @@ static void dirs_search(struct search *search)
 	for (i = 0; i < ARRAY_SIZE(library_dirs); i++)
 		library_dir_search(search, library_dirs[i]);
 	for (i = 0; i < ARRAY_SIZE(program_dirs); i++) {
-		snprintf(path, sizeof(path), "%s/%.255s", program_dirs[i], search->place);
+		snprintf(path, sizeof(path), "%s/%.255s", program_dirs[i], search->name);
 		file_add(search, open_in_root(search, path), NULL);
 	}
 }
 
-/* What is in a process now is what it calls, whatever has the name on disk. */
+/* Adds the files that a process has mapped: it calls these, whatever has the name on disk now. */
 static void mapped_search(struct search *search, int dir_fd, int64_t task)
 {
 	_cleanup_(proc_maps_fini) struct proc_maps mappings = {};
@@ -240,7 +244,7 @@ static void mapped_search(struct search *search, int dir_fd, int64_t task)
 	for (size_t i = 0; i < mappings.n; i++) {
 		mapping = &mappings.items[i];
 		if (mapping->path[0] != '/' ||
-		    !is_called(strrchr(mapping->path, '/') + 1, search->place))
+		    !is_called(strrchr(mapping->path, '/') + 1, search->name))
 			continue;
 		snprintf(link, sizeof(link), "/proc/%" PRId64 "/map_files/%" PRIx64 "-%" PRIx64,
 			 task, mapping->start, mapping->end);
@@ -258,7 +262,7 @@ static int root_open(struct search *search, int dir_fd, int64_t task)
 	return search->root_fd < 0 ? -errno : 0;
 }
 
-/* One that ends meanwhile has nothing. */
+/* Searches as one process sees files. Finds nothing if it has exited. */
 static void task_search(struct search *search, int64_t task)
 {
 	struct procfs_stat stat;
@@ -267,8 +271,8 @@ static void task_search(struct search *search, int64_t task)
 
 	if (dir_fd < 0 || root_open(search, dir_fd, task) < 0)
 		return;
-	if (search->place[0] == '/') {
-		file_add(search, open_in_root(search, search->place), NULL);
+	if (search->name[0] == '/') {
+		file_add(search, open_in_root(search, search->name), NULL);
 	} else {
 		mapped_search(search, dir_fd, task);
 		if (search->files->n == before)
@@ -277,7 +281,7 @@ static void task_search(struct search *search, int64_t task)
 	closep(&search->root_fd);
 }
 
-/* The host as its users see it, of which a unit may hide /home and /tmp from its daemon. */
+/* Searches as process 1 sees files: the daemon's unit may hide /home and /tmp from the daemon. */
 static void host_search(struct search *search)
 {
 	struct procfs_stat stat;
@@ -285,18 +289,18 @@ static void host_search(struct search *search)
 
 	if (dir_fd < 0 || root_open(search, dir_fd, 1) < 0)
 		return;
-	if (search->place[0] == '/')
-		file_add(search, open_in_root(search, search->place), NULL);
+	if (search->name[0] == '/')
+		file_add(search, open_in_root(search, search->name), NULL);
 	else
 		dirs_search(search);
 	closep(&search->root_fd);
 }
 
-/* A path is whatever it is; a name has to be looked for. */
-static void here_search(struct search *search)
+/* Searches as this process sees files. */
+static void own_search(struct search *search)
 {
-	if (search->place[0] == '/') {
-		file_add(search, open(search->place, O_PATH | O_CLOEXEC), search->place);
+	if (search->name[0] == '/') {
+		file_add(search, open(search->name, O_PATH | O_CLOEXEC), search->name);
 		return;
 	}
 	if (root_open(search, -1, 0) == 0)
@@ -304,38 +308,38 @@ static void here_search(struct search *search)
 	closep(&search->root_fd);
 }
 
-static int place_check(const char *place, char *why, size_t size)
+static int name_check(const char *name, char *why, size_t size)
 {
-	if (strpbrk(place, "*?["))
-		snprintf(why, size, "%.200s: one program or library, without wildcards", place);
-	else if (place[0] != '/' && strchr(place, '/'))
-		snprintf(why, size, "%.200s: a path begins with /", place);
+	if (strpbrk(name, "*?["))
+		snprintf(why, size, "%.200s: name one program or library, without wildcards", name);
+	else if (name[0] != '/' && strchr(name, '/'))
+		snprintf(why, size, "%.200s: a path begins with /", name);
 	else
 		return 0;
 	return -EINVAL;
 }
 
-static int nothing_found(const char *place, char *why, size_t size)
+static int nothing_found(const char *name, char *why, size_t size)
 {
 	struct stat st;
 
-	if (place[0] != '/')
-		snprintf(why, size, "there is no library or program %.200s; a path names it too",
-			 place);
-	else if (stat(place, &st) < 0)
-		snprintf(why, size, "%.300s: %s", place, strerror(errno));
+	if (name[0] != '/')
+		snprintf(why, size,
+			 "there is no library or program %.200s; its path can be given too", name);
+	else if (stat(name, &st) < 0)
+		snprintf(why, size, "%.300s: %s", name, strerror(errno));
 	else
-		snprintf(why, size, "%.300s: no program or library (ELF)", place);
+		snprintf(why, size, "%.300s: not a program or library (ELF)", name);
 	return -ENOENT;
 }
 
-int target_files_find(const char *place, const struct target_tasks *tasks, struct target_files *out,
+int target_files_find(const char *name, const struct target_tasks *tasks, struct target_files *out,
 		      char *why, size_t size)
 {
 	_cleanup_(target_files_fini) struct target_files files = {};
-	struct search search = { .place = place, .files = &files, .root_fd = -1 };
+	struct search search = { .name = name, .files = &files, .root_fd = -1 };
 	size_t i;
-	int r = place_check(place, why, size);
+	int r = name_check(name, why, size);
 
 	if (r)
 		return r;
@@ -345,11 +349,11 @@ int target_files_find(const char *place, const struct target_tasks *tasks, struc
 		host_search(&search);
 	search.root[0] = '\0';
 	if (!files.n)
-		here_search(&search);
+		own_search(&search);
 	if (search.error)
 		return search.error;
 	if (!files.n)
-		return nothing_found(place, why, size);
+		return nothing_found(name, why, size);
 	*out = files;
 	files = (struct target_files){};
 	return 0;

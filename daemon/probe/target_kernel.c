@@ -4,30 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/probe/target.h"
 #include "daemon/symbol/kallsyms_line.h"
 
-/* Where a kernel that shows them lists what can be traced, to whom has CAP_DAC_READ_SEARCH. */
+/* Lists of the functions that can be traced. Reading them takes CAP_DAC_READ_SEARCH. */
 static const char *const filter_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions",
 	"/sys/kernel/debug/tracing/available_filter_functions",
 };
 
-/* The same with an address before each (6.5): of functions that share a name it tells which, and no
- * other list has to be read. */
-static const char *const place_lists[] = {
+/* The same with addresses (6.5), which tell functions of one name apart; no other list is needed.
+ */
+static const char *const site_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions_addrs",
 	"/sys/kernel/debug/tracing/available_filter_functions_addrs",
 };
 
-/* Such an address is that of the call in it, which may stand behind a landing pad. */
-enum { CALL_WITHIN = 16 };
+/*
+ * The address in such a list is that of the function's call of ftrace, its site: at most this many
+ * bytes into the function, as a landing pad may stand before it.
+ */
+enum { SITE_WITHIN = 16 };
 
-struct places {
+struct sites {
 	uint64_t *v;
 	size_t n;
-	size_t room;
+	size_t capacity;
 };
 
 static bool starts_with(const char *text, const char *prefix)
@@ -35,7 +39,7 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Parts of functions, padding, and what other programs of the kernel's are: no functions. */
+/* False for parts of functions, padding, and BPF programs, which the table has too. */
 static bool is_function(const struct kallsyms_line *line)
 {
 	const char *module = line->module ? line->module : "";
@@ -67,7 +71,10 @@ static void init_drop(struct targets *targets, uint64_t start, uint64_t end)
 	targets->n = kept;
 }
 
-/* What is called once at boot is in the table for ever, but no more in memory. */
+/*
+ * Reads the functions that match from the kernel's table, less those that run at boot only: the
+ * table keeps their names, but their memory is free. -EPERM if the kernel hides addresses.
+ */
 static int functions_read(FILE *f, const struct target_pattern *pattern, struct targets *out)
 {
 	uint64_t init_start = 0, init_end = 0;
@@ -95,7 +102,7 @@ static int functions_read(FILE *f, const struct target_pattern *pattern, struct 
 	return r;
 }
 
-/* "vfs_read" or "ext4_sync_fs [ext4]"; marks those of the targets that are in the list. */
+/* Marks the targets that are in a list with lines as "vfs_read" or "ext4_sync_fs [ext4]". */
 static void list_mark(FILE *f, const struct targets *targets, bool *marks)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -128,31 +135,15 @@ static FILE *list_open(const char *const *paths, size_t n)
 	return f;
 }
 
-static int place_add(struct places *places, uint64_t address)
-{
-	size_t room = places->room ? 2 * places->room : 4096;
-	uint64_t *v = places->v;
-
-	if (places->n == places->room) {
-		v = reallocarray(v, room, sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		places->v = v;
-		places->room = room;
-	}
-	v[places->n++] = address;
-	return 0;
-}
-
-static int compare_place(const void *a, const void *b)
+static int compare_site(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
 }
 
-/* "ffffffff81000014 name [module]", of which the name is left; false for what is none. */
-static bool place_parse(char *text, uint64_t *address, const char **name)
+/* Splits a line as "ffffffff81000014 name [module]" in place. False if it is no such line. */
+static bool site_parse(char *text, uint64_t *address, const char **name)
 {
 	char *end;
 
@@ -165,8 +156,8 @@ static bool place_parse(char *text, uint64_t *address, const char **name)
 	return true;
 }
 
-/* All of them, sorted. */
-static int places_read(FILE *f, struct places *out)
+/* Reads the addresses of a list, sorted. 0 or -ENOMEM. */
+static int sites_read(FILE *f, struct sites *out)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t room = 0;
@@ -175,46 +166,50 @@ static int places_read(FILE *f, struct places *out)
 	int r = 0;
 
 	while (!r && getline(&text, &room, f) > 0)
-		if (place_parse(text, &address, &name))
-			r = place_add(out, address);
+		if (site_parse(text, &address, &name)) {
+			r = array_reserve(out->v, out->capacity, out->n + 1);
+			if (!r)
+				out->v[out->n++] = address;
+		}
 	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), compare_place);
+		qsort(out->v, out->n, sizeof(*out->v), compare_site);
 	return r;
 }
 
-static bool places_have(const struct places *places, uint64_t start)
+/* True if a function that starts at this address has a site. */
+static bool sites_have(const struct sites *sites, uint64_t start)
 {
-	size_t lo = 0, hi = places->n, at;
+	size_t lo = 0, hi = sites->n, at;
 
 	while (lo < hi) {
 		at = (lo + hi) / 2;
-		if (places->v[at] < start)
+		if (sites->v[at] < start)
 			lo = at + 1;
 		else
 			hi = at;
 	}
-	return lo < places->n && places->v[lo] - start < CALL_WITHIN;
+	return lo < sites->n && sites->v[lo] - start < SITE_WITHIN;
 }
 
-/* By addresses, where there is a list with them. */
-static int places_mark(const struct targets *targets, bool *marks, bool *is_done_out)
+/* Marks the targets by a list with addresses; *is_done_out is false if the kernel has none. */
+static int sites_mark(const struct targets *targets, bool *marks, bool *is_done_out)
 {
-	_cleanup_(fclosep) FILE *f = list_open(place_lists, ARRAY_SIZE(place_lists));
-	struct places places = {};
+	_cleanup_(fclosep) FILE *f = list_open(site_lists, ARRAY_SIZE(site_lists));
+	struct sites sites = {};
 	size_t i;
-	int r = f ? places_read(f, &places) : 0;
+	int r = f ? sites_read(f, &sites) : 0;
 
-	*is_done_out = !r && places.n;
+	*is_done_out = !r && sites.n;
 	for (i = 0; *is_done_out && i < targets->n; i++)
-		marks[i] = places_have(&places, targets->v[i].address);
-	free(places.v);
+		marks[i] = sites_have(&sites, targets->v[i].address);
+	free(sites.v);
 	return r;
 }
 
 static int targets_mark(const struct targets *targets, bool *marks, bool *is_done_out)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
-	int r = places_mark(targets, marks, is_done_out);
+	int r = sites_mark(targets, marks, is_done_out);
 
 	if (r || *is_done_out)
 		return r;
@@ -225,7 +220,10 @@ static int targets_mark(const struct targets *targets, bool *marks, bool *is_don
 	return 0;
 }
 
-/* The kernel refuses all for one that it cannot trace: what is known to be so is left out. */
+/*
+ * Drops the targets that cannot be traced: with one of them among many the kernel refuses all. Does
+ * nothing if the kernel shows no list.
+ */
 static int list_apply(struct targets *targets)
 {
 	_cleanup_(freep) bool *marks = NULL;
@@ -253,27 +251,27 @@ static int list_apply(struct targets *targets)
 }
 
 /*
- * What can be traced and has that name. The address, of the call in it, is as good as the
- * function's own where many are attached at once (fprobe_init()).
+ * Finds the functions that match in a list with addresses, if there is one. A site's address serves
+ * as well as the function's own when many are attached at once (fprobe_init()).
  */
-static int places_find(const struct target_pattern *pattern, struct targets *out)
+static int sites_find(const struct target_pattern *pattern, struct targets *out)
 {
-	_cleanup_(fclosep) FILE *f = list_open(place_lists, ARRAY_SIZE(place_lists));
+	_cleanup_(fclosep) FILE *f = list_open(site_lists, ARRAY_SIZE(site_lists));
 	_cleanup_(freep) char *text = NULL;
 	const char *name;
 	uint64_t address;
 	size_t room = 0;
 	int r = 0;
 
-	/* Where a weak function was that another took the place of, nothing is called. */
+	/* A weak function that another one replaced leaves a site that is never called. */
 	while (f && !r && getline(&text, &room, f) > 0)
-		if (place_parse(text, &address, &name) && !starts_with(name, "__ftrace_invalid") &&
+		if (site_parse(text, &address, &name) && !starts_with(name, "__ftrace_invalid") &&
 		    target_fits(pattern, name))
 			r = targets_add(out, name, address);
 	return r;
 }
 
-/* Of a kernel without that list, or names that it does not have: a function may have several. */
+/* Finds functions in the table of symbols: there a function may have further names. */
 static int symbols_find(const struct target_pattern *pattern, struct targets *out, char *why,
 			size_t size)
 {
@@ -300,7 +298,7 @@ int target_find_functions(const struct target_pattern *pattern, struct targets *
 	int r;
 
 	*out = (struct targets){ .kind = TARGET_FUNCTION };
-	r = places_find(pattern, out);
+	r = sites_find(pattern, out);
 	if (!r && out->n)
 		targets_settle(out);
 	else if (!r)

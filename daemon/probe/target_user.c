@@ -26,7 +26,7 @@ static int on_function(void *context, const char *name, uint64_t offset)
 	return target_fits(finder->pattern, name) ? targets_add(finder->out, name, offset) : 0;
 }
 
-/* u:PATH:0x1234: by its virtual address in the file. */
+/* Adds the function at a virtual address of the file: u:PATH:0x1234. */
 static int address_find(int fd, const struct target_pattern *pattern, struct targets *out)
 {
 	const struct elf_source source = { .fd = fd };
@@ -42,7 +42,8 @@ static int address_find(int fd, const struct target_pattern *pattern, struct tar
 	return r;
 }
 
-/* With its provider where the pattern has one. */
+/* Adds a static probe, "provider:name", if the pattern matches; one without provider matches any.
+ */
 static int on_probe(void *context, const char *name, uint64_t offset, uint32_t counter)
 {
 	const struct finder *finder = context;
@@ -75,7 +76,7 @@ static int functions_find(int fd, const struct target_pattern *pattern, struct t
 	return r;
 }
 
-/* 0 with what the file has of it, if anything; or why it cannot be told. */
+/* Searches one file for matches. 0 also if nothing does; negative errno with a line in why. */
 static int file_search(const struct target_pattern *pattern, const char *path, struct targets *out,
 		       char *why, size_t size)
 {
@@ -91,7 +92,7 @@ static int file_search(const struct target_pattern *pattern, const char *path, s
 		return r;
 	if (r) {
 		snprintf(why, size, "%.300s: %s", path,
-			 r == -ENOEXEC	 ? "no program or library (ELF)"
+			 r == -ENOEXEC	 ? "not a program or library (ELF)"
 			 : r == -EBADMSG ? "a broken ELF file"
 					 : strerror(-r));
 		return r;
@@ -102,7 +103,7 @@ static int file_search(const struct target_pattern *pattern, const char *path, s
 	return 0;
 }
 
-/* Several have it: which one is meant only the user knows. */
+/* Says which files have a match: only the user knows which one is meant. */
 static int ambiguous(const struct target_pattern *pattern, const struct target_files *files,
 		     const bool *has, char *why, size_t size)
 {
@@ -110,7 +111,7 @@ static int ambiguous(const struct target_pattern *pattern, const struct target_f
 
 	for (size_t i = 0; i < files->n; i++)
 		n += has[i];
-	snprintf(why, size, "%.60s of %.60s is in %zu files: ", pattern->name, pattern->place, n);
+	snprintf(why, size, "%.60s of %.60s is in %zu files: ", pattern->name, pattern->scope, n);
 	for (size_t i = 0; i < files->n && shown < 3; i++) {
 		if (!has[i])
 			continue;
@@ -140,7 +141,7 @@ static int files_search(const struct target_pattern *pattern, const struct targe
 		}
 		has[i] = next.n > 0;
 		n += has[i];
-		/* The one that there is, too, where nothing fits: that is where it was looked. */
+		/* A single file is kept even without a match: messages name it. */
 		if ((n == 1 && has[i]) || files->n == 1) {
 			targets_fini(&found);
 			found = next;
@@ -162,7 +163,7 @@ int target_find_user(const struct target_pattern *pattern, const struct target_t
 {
 	_cleanup_(target_files_fini) struct target_files files = {};
 	_cleanup_(freep) bool *has = NULL;
-	int r = target_files_find(pattern->place, tasks, &files, why, size);
+	int r = target_files_find(pattern->scope, tasks, &files, why, size);
 
 	if (r)
 		return r;

@@ -24,7 +24,7 @@ static const char *const event_dirs[] = {
 
 struct finder {
 	const struct target_pattern *pattern;
-	const char *events; /* where tracefs shows categories; NULL: it does not */
+	const char *events; /* tracefs: a directory of categories; NULL: not readable */
 	struct targets *out;
 };
 
@@ -38,28 +38,31 @@ static const char *events_find(void)
 	return NULL;
 }
 
-/* Whether the event is in a category that fits, as tracefs has them. */
-static bool category_is_there(const char *events, const char *category, const char *event)
+/* True if tracefs has the event in a category that matches. */
+static bool category_has(const char *events, const char *category, const char *event)
 {
 	_cleanup_(freep) char *path = NULL;
 	struct dirent *entry;
-	bool is_there = false;
+	bool is_found = false;
 	DIR *dir = opendir(events);
 
-	while (dir && !is_there && (entry = readdir(dir))) {
+	while (dir && !is_found && (entry = readdir(dir))) {
 		if (entry->d_name[0] == '.' || !target_glob(category, entry->d_name))
 			continue;
 		freep(&path);
 		if (asprintf(&path, "%s/%s/%s", events, entry->d_name, event) < 0)
 			path = NULL;
-		is_there = path && access(path, F_OK) == 0;
+		is_found = path && access(path, F_OK) == 0;
 	}
 	if (dir)
 		closedir(dir);
-	return is_there;
+	return is_found;
 }
 
-/* sched:* are the events that begin with sched_; one event by its name is taken at its word. */
+/*
+ * True if the event may be in the category, without tracefs: sched:* matches events that begin with
+ * sched_. A pattern without wildcard names one event, whose category is not questioned.
+ */
 static bool category_begins(const struct target_pattern *pattern, const char *event)
 {
 	char prefix[128];
@@ -70,10 +73,10 @@ static bool category_begins(const struct target_pattern *pattern, const char *ev
 	for (n = strcspn(event, "_"); event[n] == '_' && n < sizeof(prefix);
 	     n += 1 + strcspn(event + n + 1, "_")) {
 		snprintf(prefix, sizeof(prefix), "%.*s", (int)n, event);
-		if (target_glob(pattern->place, prefix))
+		if (target_glob(pattern->scope, prefix))
 			return true;
 	}
-	return target_glob(pattern->place, event);
+	return target_glob(pattern->scope, event);
 }
 
 static bool event_fits(const struct finder *finder, const char *event)
@@ -82,9 +85,9 @@ static bool event_fits(const struct finder *finder, const char *event)
 
 	if (!target_fits(pattern, event))
 		return false;
-	if (strcmp(pattern->place, "*") == 0)
+	if (strcmp(pattern->scope, "*") == 0)
 		return true;
-	return finder->events ? category_is_there(finder->events, pattern->place, event)
+	return finder->events ? category_has(finder->events, pattern->scope, event)
 			      : category_begins(pattern, event);
 }
 
@@ -141,7 +144,8 @@ static int kernel_search(const struct finder *finder, char *why, size_t size)
 	return r ? r : modules_search(finder, kernel);
 }
 
-/* Those that nothing calls are not compiled in: what is left can be attached to. */
+/* Sets addresses and drops tracepoints without a function that calls their probes: they are not
+ * compiled in. The others can be attached to. */
 static int addresses_set(struct targets *targets)
 {
 	_cleanup_(freep) struct target *callers = calloc(targets->n + 1, sizeof(*callers));
@@ -169,14 +173,14 @@ static int addresses_set(struct targets *targets)
 	return r;
 }
 
-/* These are made of two others by perf and tracefs themselves: they have no probes to call. */
+/* Refuses the category syscalls: perf and tracefs make its events up from two real tracepoints. */
 static int syscalls_refuse(const struct target_pattern *pattern, char *why, size_t size)
 {
-	if (strcmp(pattern->place, "syscalls") != 0)
+	if (strcmp(pattern->scope, "syscalls") != 0)
 		return 0;
 	snprintf(
 		why, size,
-		"t:syscalls:%.100s is no tracepoint of its own: t:raw_syscalls:sys_enter is, or the "
+		"t:syscalls:%.100s is not a real tracepoint: trace t:raw_syscalls:sys_enter, or the "
 		"kernel function, as in __x64_sys_openat",
 		pattern->name);
 	return -EINVAL;

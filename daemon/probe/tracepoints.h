@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_PROBE_TRACEPOINTS_H
 
 /*
- * The kernel's tracepoints by its own types, which need no tracefs: in goes a pattern, out come
- * those that fit, each with the address of the function that calls its probes. Any thread.
+ * Finds the kernel's tracepoints that match a pattern, each with the address of the function that
+ * calls its probes. They are in the kernel's own types (BTF), so tracefs is not needed. Any thread.
  */
 
 #include <stddef.h>
@@ -12,8 +12,9 @@
 #include "daemon/probe/target.h"
 
 /*
- * As target_find_functions(). Without tracefs a category is not known but by the names: with a
- * wildcard behind it, it is what an event's name begins with.
+ * Finds all that match; results and errors as of target_find_functions(). Only tracefs knows
+ * categories: without it, a pattern with a wildcard takes the events whose names begin with the
+ * category, and one without takes the event of that name.
  */
 int tracepoints_find(const struct target_pattern *pattern, struct targets *out, char *why,
 		     size_t size);

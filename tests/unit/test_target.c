@@ -23,9 +23,9 @@ static void check_parsed(const char *text, enum target_kind kind, const char *pl
 	assert_int_equal(pattern.kind, kind);
 	assert_string_equal(pattern.name, name);
 	if (place)
-		assert_string_equal(pattern.place, place);
+		assert_string_equal(pattern.scope, place);
 	else
-		assert_null(pattern.place);
+		assert_null(pattern.scope);
 	target_pattern_fini(&pattern);
 }
 
@@ -237,7 +237,7 @@ static void test_files(void **state)
 static void test_no_user(void **state)
 {
 	check_no_user("u:/nowhere/x:f", "No such file");
-	check_no_user("u:/etc/passwd:f", "no program or library");
+	check_no_user("u:/etc/passwd:f", "not a program or library");
 	check_no_user("u:there_is_no_such_library:f", "there is no library or program");
 	check_no_user("u:bin/x:f", "begins with /");
 	check_no_user("u:lib*:f", "without wildcards");
