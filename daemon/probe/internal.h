@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_PROBE_INTERNAL_H
 
 /*
- * What the files behind probe.h share. probe.c opens, loads, attaches and closes a probe of any
- * kind through the kind's struct probe_ops; a file per kind (offcpu.c, oncpu.c, ...) defines these;
- * kinds.h lists them. All of it runs on the thread that opens the probe, but for refresh() and
- * blind().
+ * The private header of the files behind probe.h. probe.c opens, loads, attaches and closes a probe
+ * of any kind through the kind's struct probe_ops; a file per kind (offcpu.c, oncpu.c, ...) defines
+ * these; kinds.h lists them. All of it runs on the thread that opens the probe, but for refresh()
+ * and blind().
  */
 
 #include <bpf/libbpf.h>
@@ -136,7 +136,7 @@ int probe_try(struct probe *probe);
 /* Sets the reason why a try failed, or why not a better way was taken. */
 void probe_fail(struct probe *probe, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As probe_fail(), if r is how the kernel refuses perf events: with the setting that does it. */
+/* Sets the reason to the setting that refuses perf events, if r says that they are refused. */
 void probe_fail_if_refused(struct probe *probe, int r);
 
 /* The sizes of the maps that every kind has. */

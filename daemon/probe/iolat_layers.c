@@ -24,7 +24,7 @@
 
 enum { LAYER_TEXT = 160, BLIND_MAX = 7 };
 
-/* One that a file system has, or the VFS, which is the first; where it is found, two programs. */
+/* Index of the VFS in file_systems, and how many of these there are, the VFS included. */
 enum { VFS, FILE_SYSTEMS = 4 };
 
 enum { SYNC = 2, FUNCTIONS = 4 };
@@ -48,15 +48,15 @@ static const struct {
 #define CALL_NAME(function) #function,
 static const char *const call_functions[] = { IO_CALL_FUNCTIONS(CALL_NAME) };
 
-/* How functions of one are followed, by the best there is: by both, they would count twice. */
+/* How the functions of a file system are followed. Only one way: two would count twice. */
 enum attach_method { METHOD_ABSENT, METHOD_NONE, METHOD_FENTRY, METHOD_KPROBE };
 
 struct iolat_layers {
-	int top;      /* enum io_layer: those above it are not asked for */
-	size_t first; /* of file_systems that is asked for; FILE_SYSTEMS: none */
+	int top;      /* enum io_layer: the settings leave out the layers above it */
+	size_t first; /* of file_systems that is recorded; FILE_SYSTEMS: none is */
 	enum attach_method methods[FILE_SYSTEMS];
 	bool has_fentry;
-	bool has_call_functions; /* system calls by fentry */
+	bool has_call_functions; /* system calls are followed by fentry */
 	const char *unseen_syncs;
 	bool is_refused;
 	char hook[LAYER_TEXT];
@@ -78,7 +78,10 @@ static void blind_add(struct iolat_layers *layers, const char *format, ...)
 	va_end(args);
 }
 
-/* A program that says that it ran; negative errno. btf_id: of the function, or 0 for a kprobe's. */
+/*
+ * Loads a program that sets a flag when it runs: for fentry of the function btf_id, or with 0 for a
+ * kprobe. Returns its descriptor, or negative errno.
+ */
 static int flag_program(int flag_map, uint32_t btf_id)
 {
 	const struct bpf_insn insns[] = {
@@ -99,7 +102,8 @@ static int flag_program(int flag_map, uint32_t btf_id)
 			     "GPL", insns, ARRAY_SIZE(insns), &opts);
 }
 
-/* It, at a function: the link (and program), or negative errno. */
+/* Attaches such a program to a function. Return the link's descriptor, which keeps it, or negative
+ * errno. */
 static int fentry_try(const char *function, int flag_map)
 {
 	_cleanup_(closep) int program = -1;
@@ -132,21 +136,21 @@ static int kprobe_try(const struct probe *probe, const char *function, int flag_
 	return r;
 }
 
-/* Whether a call makes the program run. */
+/* True if this system call on the file makes the program run. */
 static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 {
 	uint32_t zero = 0, flag = 0;
 
 	if (file < 0 || bpf_map_update_elem(flag_map, &zero, &flag, BPF_ANY))
-		return true; /* not to be known */
+		return true; /* it cannot be tried: assume that it does */
 	call(file);
 	return bpf_map_lookup_elem(flag_map, &zero, &flag) || flag;
 }
 
 /*
- * Whether programs can be attached to functions that way: 0 or negative errno. unseen_out: system
- * calls that do not call the function for fsync(), which some compilers make part of them; NULL:
- * none.
+ * Tries whether programs can be attached to functions by this method: 0 or negative errno.
+ * *unseen_out names the system calls that sync without calling the function for it, as some
+ * compilers inline it into them; NULL: both call it.
  */
 static int method_probe(const struct probe *probe, enum attach_method method,
 			const char **unseen_out)
@@ -177,8 +181,8 @@ static const char *requests_text(const struct iolat_layers *layers)
 		       : "block requests by tp_btf";
 }
 
-/* Names of all file systems that are followed that way, with commas between them. */
-static bool names_of(const struct iolat_layers *layers, enum attach_method method, char *out,
+/* Writes the file systems that are followed by this method, "vfs, ext4". False: there is none. */
+static bool names_by(const struct iolat_layers *layers, enum attach_method method, char *out,
 		     size_t size)
 {
 	size_t i, n = 0;
@@ -191,29 +195,33 @@ static bool names_of(const struct iolat_layers *layers, enum attach_method metho
 	return n > 0;
 }
 
-static void hook_tell(struct iolat_layers *layers)
+/* Describes what is attached, for `status`. */
+static void hook_describe(struct iolat_layers *layers)
 {
 	const bool has_calls = layers->has_call_functions;
 	char fentry[40], kprobe[40];
 
-	names_of(layers, METHOD_FENTRY, fentry, sizeof(fentry));
-	names_of(layers, METHOD_KPROBE, kprobe, sizeof(kprobe));
+	names_by(layers, METHOD_FENTRY, fentry, sizeof(fentry));
+	names_by(layers, METHOD_KPROBE, kprobe, sizeof(kprobe));
 	snprintf(layers->hook, sizeof(layers->hook), "%s%s%s%s%s%s%s%s", requests_text(layers),
 		 has_calls ? ", system calls" : "", fentry[0] ? ", " : "", fentry,
 		 has_calls || fentry[0] ? " by fentry" : "", kprobe[0] ? ", " : "", kprobe,
 		 kprobe[0] ? " by kprobe" : "");
 }
 
-static bool insists(const struct probe *probe, const char *hook)
+/* True if the settings allow only this way to attach. */
+static bool hook_is_only(const struct probe *probe, const char *hook)
 {
 	return strcmp(probe->options.config->iolat_hook, hook) == 0;
 }
 
-static bool wants(const struct probe *probe, const char *hook)
+/* True if the settings allow this way to attach. */
+static bool hook_is_allowed(const struct probe *probe, const char *hook)
 {
-	return insists(probe, hook) || insists(probe, "auto");
+	return hook_is_only(probe, hook) || hook_is_only(probe, "auto");
 }
 
+/* Notes that no program can be attached to functions; a refusal if the settings demand one. */
 static void functions_blind(struct probe *probe, const char *tried, int r)
 {
 	struct iolat_layers *layers = probe->layers;
@@ -224,7 +232,7 @@ static void functions_blind(struct probe *probe, const char *tried, int r)
 		  "%s of file systems: no program may be attached to functions here (%s: %s)",
 		  layers->first == VFS ? "the layers of the VFS and" : "the layer", tried,
 		  strerror(-r));
-	if (insists(probe, "auto"))
+	if (hook_is_only(probe, "auto"))
 		return;
 	layers->is_refused = true;
 	probe_fail(probe, "%s: %s", tried, strerror(-r));
@@ -245,7 +253,7 @@ static void function_autoload(struct probe *probe, const char *function)
 	bpf_program__set_autoload(function_program(probe, function, "out"), true);
 }
 
-/* All or none: the tracepoints would count again what functions count. */
+/* Loads the programs of all system calls' functions, or none: the tracepoints would count twice. */
 static bool calls_choose(struct probe *probe)
 {
 	size_t i;
@@ -259,8 +267,8 @@ static bool calls_choose(struct probe *probe)
 }
 
 /*
- * Programs for the functions of a file system, if all are in the kernel itself: without
- * CAP_SYS_ADMIN no BTF of a module can be named (BPF_BTF_GET_FD_BY_ID), and so no function of one.
+ * Loads the programs for the functions of a file system, if all of these are in the kernel itself.
+ * Naming a module's function takes its BTF, and that takes CAP_SYS_ADMIN (BPF_BTF_GET_FD_BY_ID).
  */
 static bool fentry_choose(struct probe *probe, size_t i)
 {
@@ -275,7 +283,7 @@ static bool fentry_choose(struct probe *probe, size_t i)
 	return true;
 }
 
-/* In the kernel, or as a module that is loaded. */
+/* True if a file system is in the kernel, or in a module that is loaded. */
 static bool file_system_exists(size_t i)
 {
 	char path[64];
@@ -288,22 +296,22 @@ static bool file_system_exists(size_t i)
 static void functions_choose(struct probe *probe)
 {
 	const struct iolat *skel = (const struct iolat *)probe->skeleton;
-	const bool has_kprobes = wants(probe, "kprobe") &&
+	const bool has_kprobes = hook_is_allowed(probe, "kprobe") &&
 				 access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
 	struct iolat_layers *layers = probe->layers;
 	bool by_kprobe = false;
 	int r = -EOPNOTSUPP;
 	size_t i;
 
-	if (wants(probe, "fentry"))
+	if (hook_is_allowed(probe, "fentry"))
 		r = method_probe(probe, METHOD_FENTRY, &layers->unseen_syncs);
 	layers->has_fentry = !r;
-	/* A session is to begin soon: a slow machine verifies so many programs for a minute. */
+	/* A client's session uses tracepoints: verifying these programs may take a minute. */
 	layers->has_call_functions = !r && layers->top == IO_LAYER_SYSCALL &&
-				     (!probe->options.is_small || insists(probe, "fentry")) &&
+				     (!probe->options.is_small || hook_is_only(probe, "fentry")) &&
 				     calls_choose(probe);
 	if (r && !has_kprobes) {
-		functions_blind(probe, wants(probe, "fentry") ? "fentry" : "kprobe", r);
+		functions_blind(probe, hook_is_allowed(probe, "fentry") ? "fentry" : "kprobe", r);
 		return;
 	}
 	for (i = layers->first; i < FILE_SYSTEMS; i++) {
@@ -314,13 +322,13 @@ static void functions_choose(struct probe *probe)
 								   : METHOD_NONE;
 		by_kprobe |= layers->methods[i] == METHOD_KPROBE;
 	}
-	if (layers->methods[VFS] == METHOD_KPROBE) /* what is refused is told as it is attached */
+	if (layers->methods[VFS] == METHOD_KPROBE) /* a refusal shows when it is attached */
 		method_probe(probe, METHOD_KPROBE, &layers->unseen_syncs);
 	bpf_program__set_autoload(skel->progs.on_function_in, by_kprobe);
 	bpf_program__set_autoload(skel->progs.on_function_out, by_kprobe);
 }
 
-/* By fentry only: a return probe would not have the bio. */
+/* Chooses the programs for io.max: by fentry only, as a return probe would not have the bio. */
 static void throttle_choose(struct probe *probe)
 {
 	const struct iolat *skel = (const struct iolat *)probe->skeleton;
@@ -338,8 +346,8 @@ static void throttle_choose(struct probe *probe)
 }
 
 /*
- * What is recorded always is what few calls pay for: system calls are made by all that read pipes
- * and sockets, too. Who starts a session wants to know, and gets all.
+ * Chooses the first layer: by the settings for what is always recorded, as programs on system calls
+ * also slow down reads of pipes and sockets. A client's session gets all layers.
  */
 static void top_choose(struct probe *probe)
 {
@@ -367,11 +375,11 @@ int iolat_layers_new(struct probe *probe)
 	top_choose(probe);
 	functions_choose(probe);
 	throttle_choose(probe);
-	hook_tell(layers);
+	hook_describe(layers);
 	return layers->is_refused ? -EOPNOTSUPP : 0;
 }
 
-/* Of file system i, or the VFS, the function k. */
+/* Attaches kprobes to function k of file system i: to its return first. */
 static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 {
 	const struct iolat *skel = (const struct iolat *)probe->skeleton;
@@ -392,7 +400,7 @@ static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 				       cookie);
 }
 
-/* All or none: what is counted of some operations only would look like all. */
+/* Attaches kprobes to all functions of a file system, or to none: a part would look like all. */
 static int kprobes_attach(struct probe *probe, size_t i)
 {
 	const size_t before = probe->n_links;
@@ -411,18 +419,19 @@ static int kprobes_attach(struct probe *probe, size_t i)
 	return r;
 }
 
-/* What the configuration rules out; a kprobe that was refused has said so itself. */
+/* Notes what cannot be seen of each file system; a refused kprobe is noted where it is attached. */
 static void methods_blind(struct probe *probe)
 {
 	struct iolat_layers *layers = probe->layers;
 	char names[64];
 
-	if (names_of(layers, METHOD_ABSENT, names, sizeof(names)))
+	if (names_by(layers, METHOD_ABSENT, names, sizeof(names)))
 		blind_add(layers,
 			  "%s: not in this kernel (or its module was not loaded when stackd "
 			  "started)",
 			  names);
-	if (!wants(probe, "kprobe") && names_of(layers, METHOD_NONE, names, sizeof(names)))
+	if (!hook_is_allowed(probe, "kprobe") &&
+	    names_by(layers, METHOD_NONE, names, sizeof(names)))
 		blind_add(layers,
 			  "%s: in a module, whose functions fentry has not without "
 			  "CAP_SYS_ADMIN; a kprobe would (probe.iolat.hook)",
@@ -432,7 +441,7 @@ static void methods_blind(struct probe *probe)
 			  "vfs: %s, which does not call a function for it (%s) in this kernel; "
 			  "syscall and fs have it",
 			  layers->unseen_syncs, file_systems[VFS].functions[SYNC]);
-	if (names_of(layers, METHOD_KPROBE, names, sizeof(names)))
+	if (names_by(layers, METHOD_KPROBE, names, sizeof(names)))
 		blind_add(layers,
 			  "%s: operations of one kind above 10, or twice the CPUs, at a time: a "
 			  "kprobe does not see their ends",
@@ -467,12 +476,12 @@ int iolat_layers_attach(struct probe *probe)
 	size_t i;
 
 	if (!iolat_layers_have_functions(probe))
-		return 0; /* none can be had, as it says, or none is asked for */
+		return 0; /* nothing to attach: refused, which is noted, or not in the settings */
 	for (i = layers->first; i < FILE_SYSTEMS; i++) {
 		r = layers->methods[i] == METHOD_KPROBE ? kprobes_attach(probe, i) : 0;
 		first = first ? first : r;
 	}
-	hook_tell(layers);
+	hook_describe(layers);
 	if (!iolat_layers_have_functions(probe)) {
 		layers->n_blind = before;
 		functions_blind(probe, "kprobe", first);

@@ -18,27 +18,29 @@
 #include "common/base.h"
 #include "daemon/broker/broker.h"
 
-/* To detach one function takes a grace period or two of RCU, during which others can begin. */
+/* Detaching one function takes a grace period or two of RCU; workers wait for several at once. */
 enum { WORKERS = 16, NAMES_MAX = 5 };
 
 struct multi_attach {
 	struct broker *broker;
 	const struct targets *targets;
 	int program_fd;
-	unsigned long *addresses; /* of the targets, while many are attached at once */
+	unsigned long *addresses; /* of the targets; only while they are attached at once */
 	unsigned long *counters;
-	int *fds; /* as many as targets; -1: none */
+	int *fds; /* one per target; -1: not attached, or by the descriptor of another one */
 	size_t n;
 	size_t attached;
 	size_t refused;
-	int error; /* of one that was refused */
+	int error; /* why the last refused one was refused */
 	char names[256];
-	pthread_mutex_t lock; /* guards what is above, from attached on, while workers run */
-	_Atomic size_t next;
+	pthread_mutex_t lock; /* guards attached, refused, error and names while workers run */
+	_Atomic size_t next;  /* the target that the next free worker takes */
 };
 
-/* What the bpf system call takes for a link to many places of a file (6.6, 89ae89f53d20): neither
- * Debian 12's headers nor its libbpf know it. */
+/*
+ * The argument of the bpf system call for a link to many addresses of a file (6.6, 89ae89f53d20).
+ * Debian 12's headers and its libbpf do not know it.
+ */
 struct uprobe_multi {
 	uint32_t program_fd;
 	uint32_t target_fd;
@@ -79,7 +81,7 @@ static int kprobe_link(int program_fd, const unsigned long *addresses, size_t n)
 	return bpf_link_create(program_fd, 0, BPF_TRACE_KPROBE_MULTI, &options);
 }
 
-/* A program that does nothing; a descriptor, or a negative errno. */
+/* Loads a program that does nothing. Returns its descriptor, or negative errno. */
 static int try_load(enum bpf_attach_type type)
 {
 	const struct bpf_insn insns[] = {
@@ -92,7 +94,7 @@ static int try_load(enum bpf_attach_type type)
 			     &options);
 }
 
-/* There is no function at this address: a kernel that has the call says so. */
+/* Tries an address without a function: a kernel that has the call complains of the address. */
 bool multi_attach_has_kernel(void)
 {
 	const unsigned long nowhere = 1;
@@ -105,7 +107,7 @@ bool multi_attach_has_kernel(void)
 	return link != -EOPNOTSUPP;
 }
 
-/* No file can be traced there: a kernel that has the call looks. */
+/* Tries a directory: a kernel that has the call looks at it and returns EBADF. */
 bool multi_attach_has_user(void)
 {
 	const unsigned long nowhere = 0;
@@ -124,7 +126,8 @@ bool multi_attach_has_functions(void)
 	       multi_attach_has_kernel();
 }
 
-static void refuse(struct multi_attach *calls, size_t i, int r)
+/* Notes that target i was refused. */
+static void note_refused(struct multi_attach *calls, size_t i, int r)
 {
 	size_t used = strlen(calls->names);
 
@@ -144,7 +147,10 @@ static int multi_link(const struct multi_attach *calls, size_t from, size_t n)
 			   calls->counters + from, n);
 }
 
-/* The kernel refuses all for one that it cannot trace: halves, until that one is alone. */
+/*
+ * Attaches n targets at once. If one cannot be traced, the kernel refuses all: then tries each
+ * half, until the bad ones are alone.
+ */
 static void attach_range(struct multi_attach *calls, size_t from, size_t n)
 {
 	int fd = multi_link(calls, from, n);
@@ -154,7 +160,7 @@ static void attach_range(struct multi_attach *calls, size_t from, size_t n)
 		calls->attached += n;
 	} else if (n == 1 || fd == -EPERM || fd == -EACCES || fd == -ENOMEM) {
 		for (size_t i = from; i < from + n; i++)
-			refuse(calls, i, fd);
+			note_refused(calls, i, fd);
 	} else {
 		attach_range(calls, from, n / 2);
 		attach_range(calls, from + n / 2, n - n / 2);
@@ -180,7 +186,7 @@ static int multi_open(struct multi_attach *calls)
 	return 0;
 }
 
-/* Without the program's link, which would take another descriptor each. */
+/* Attaches the program to one target by a perf event. A BPF link would take a second descriptor. */
 static int event_open(struct multi_attach *calls, const struct target *target, int *fd_out)
 {
 	const struct broker_uprobe uprobe = {
@@ -205,26 +211,28 @@ static int event_open(struct multi_attach *calls, const struct target *target, i
 	return 0;
 }
 
-static bool name_is_taken(const struct targets *targets, size_t i)
+/* True if the function before has the same name (they are sorted). */
+static bool has_name_of_previous(const struct targets *targets, size_t i)
 {
 	return targets->kind == TARGET_FUNCTION && i > 0 &&
 	       strcmp(targets->v[i].name, targets->v[i - 1].name) == 0;
 }
 
-static void *on_open(void *data)
+/* Attaches targets one by one until none is left: a worker of work(). */
+static void *open_each(void *data)
 {
 	struct multi_attach *calls = data;
 	size_t i;
 	int r;
 
 	while ((i = atomic_fetch_add(&calls->next, 1)) < calls->n) {
-		/* By its name the kernel finds one of several: the same one each time. */
-		r = name_is_taken(calls->targets, i)
+		/* A kprobe takes a name: of several with that name the kernel takes the same. */
+		r = has_name_of_previous(calls->targets, i)
 			    ? -ENOTUNIQ
 			    : event_open(calls, &calls->targets->v[i], &calls->fds[i]);
 		pthread_mutex_lock(&calls->lock);
 		if (r)
-			refuse(calls, i, r);
+			note_refused(calls, i, r);
 		else
 			calls->attached++;
 		pthread_mutex_unlock(&calls->lock);
@@ -232,7 +240,7 @@ static void *on_open(void *data)
 	return NULL;
 }
 
-static void *on_close(void *data)
+static void *close_each(void *data)
 {
 	struct multi_attach *calls = data;
 	size_t i;
@@ -242,7 +250,7 @@ static void *on_close(void *data)
 	return NULL;
 }
 
-/* This thread works too: without any other it does all of it. */
+/* Runs a worker on several threads, this one among them: it is enough if no other can be made. */
 static void work(struct multi_attach *calls, void *(*run)(void *data))
 {
 	pthread_t threads[WORKERS - 1];
@@ -274,7 +282,8 @@ static struct multi_attach *calls_new(size_t n)
 	return calls;
 }
 
-static void why_set(const struct multi_attach *calls, char *why, size_t size)
+/* Says which functions were refused and why. */
+static void explain(const struct multi_attach *calls, char *why, size_t size)
 {
 	if (calls->refused)
 		snprintf(why, size, "none of these can be traced: %s (%s)", calls->names,
@@ -295,12 +304,12 @@ int multi_attach_open(struct broker *broker, int program_fd, const struct target
 	if (is_multi)
 		r = multi_open(calls);
 	else
-		work(calls, on_open);
+		work(calls, open_each);
 	calls->targets = NULL;
 	if (!r && !calls->attached)
 		r = calls->error ? calls->error : -ENOENT;
 	if (r) {
-		why_set(calls, why, size);
+		explain(calls, why, size);
 		multi_attach_close(calls);
 		return r;
 	}
@@ -312,7 +321,7 @@ struct multi_attach *multi_attach_close(struct multi_attach *calls)
 {
 	if (!calls)
 		return NULL;
-	work(calls, on_close);
+	work(calls, close_each);
 	pthread_mutex_destroy(&calls->lock);
 	free(calls->fds);
 	free(calls);

@@ -16,6 +16,7 @@
 
 #include "openwait.skel.h"
 
+/* A wait of this age is read before younger ones. */
 #define OLD_NS (2 * NS_PER_S)
 
 struct probe_openwait {
@@ -23,7 +24,7 @@ struct probe_openwait {
 	struct bpf_link *link;
 };
 
-/* What of the header's maps the program uses; the others it only has the names of. */
+/* True for the maps of the shared header that the program uses; the others are not created. */
 static bool map_is_used(const char *name)
 {
 	static const char *const used[] = { "threads", "slots", "ring", "seen" };
@@ -75,7 +76,7 @@ static int openwait_load(struct probe_openwait *openwait, const struct probe *pr
 	if (!r)
 		r = openwait__load(openwait->skel);
 	if (!r && !openwait->skel->bss)
-		r = -ENOMEM; /* libbpf goes on without its variables mapped */
+		r = -ENOMEM; /* libbpf succeeds even if it could not map the variables */
 	if (r)
 		return r;
 	openwait->link = bpf_program__attach_iter(openwait->skel->progs.on_open_wait, NULL);
@@ -136,7 +137,7 @@ static int tasks_visit(struct probe_openwait *openwait, uint64_t min_ns)
 	return n < 0 ? -errno : 0;
 }
 
-/* The old ones first: many short sleeps, each read anew, must not take the place of a long one. */
+/* Two passes, old waits first: many short sleeps must not use up the looks of a long one. */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass)
 {
 	struct openwait__bss *shared = openwait->skel->bss;
@@ -152,7 +153,7 @@ int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwai
 	return r ? r : (int64_t)shared->pass_looks;
 }
 
-/* Words that one program writes; a sum that is off by what it does just now is good enough. */
+/* Reads without a lock: only one program writes, and a count may be one event behind. */
 void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,
 			   uint64_t lost_out[LOST_N], uint32_t *reading_tgid_out)
 {
@@ -166,7 +167,7 @@ void probe_openwait_counts(const struct probe_openwait *openwait, struct openwai
 void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out)
 {
 	probe_program_read(openwait->skel->progs.on_open_wait, out);
-	/* Not libbpf's own strings: the answer may outlive the session. */
+	/* Constant strings in place of libbpf's: the answer may outlive the session. */
 	out->name = "on_open_wait";
 	out->hook = "iter.s/task";
 }

@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_PROBE_OPENWAIT_H
 
 /*
- * The program that reads the user stacks of waits that go on: in comes an off-CPU probe whose maps
- * it uses, out go stacks through that probe's ring. It may sleep for long, as long as a process
- * that hangs does. Owned by the thread that runs it, but for the counts, which any may read.
+ * The program that reads the user stacks of waits that have not ended. It uses the maps of an
+ * off-CPU probe and sends the stacks through that probe's ring. It may sleep for as long as the
+ * process hangs whose memory it reads. Owned by the thread that runs it; any thread may read the
+ * counts.
  */
 
 #include <stdint.h>
@@ -17,28 +18,29 @@ struct probe_openwait;
 
 enum { OPENWAIT_REASON = 192 };
 
-/* What one pass over all threads is to read. */
+/* The limits of one pass over all threads. */
 struct openwait_pass {
-	uint32_t epoch;	    /* of the open window */
-	uint64_t min_ns;    /* waits at least so old */
-	uint64_t max_looks; /* stacks at most */
+	uint32_t epoch;	    /* number of the open window */
+	uint64_t min_ns;    /* least age of a wait */
+	uint64_t max_looks; /* most stacks that are read */
 };
 
 /*
- * The probe may be closed before this is: the maps stay. Negative errno, with what the kernel
- * refused in reason.
+ * Loads and attaches the program. The probe may be closed before it: the maps stay. 0, or negative
+ * errno with the kernel's refusal in reason.
  */
 int probe_openwait_open(const struct probe *probe, struct probe_openwait **out,
 			char reason[static OPENWAIT_REASON]);
 struct probe_openwait *probe_openwait_close(struct probe_openwait *openwait);
 
-/* Returns when all threads were looked at: the stacks read, or a negative errno. */
+/* Visits all threads. Returns the number of stacks that were read, or negative errno. */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass);
 
-/* What the kernel says of the program. */
+/* Reads what the kernel knows about the program. */
 void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out);
 
-/* Also while a pass runs; reading_tgid_out: whose memory is being read, 0 for nobody's. */
+/* Reads the counts, also while a pass runs. *reading_tgid_out: the process whose memory is being
+ * read; 0: none. */
 void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,
 			   uint64_t lost_out[LOST_N], uint32_t *reading_tgid_out);
 

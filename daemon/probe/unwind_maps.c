@@ -16,7 +16,7 @@
 
 enum { FALLBACK_WAIT_S = 1 };
 
-/* What a member of a hash takes: the kernel's own part, key and value. */
+/* Bytes of a member of a hash: the kernel's own part, key and value. */
 enum {
 	PROCESS_BYTES = 64 + 8 + sizeof(struct unwind_process),
 	CODE_BYTES = 64 + sizeof(struct unwind_code_key) + sizeof(struct unwind_code),
@@ -85,9 +85,9 @@ static void code_drop(void *userdata, const struct unwind_code_key *key)
 }
 
 /*
- * The programs run under RCU, and this is an RCU grace period. It is refused with nohz_full; no
- * program runs for a second. But one that may sleep is not waited for: it looks at the version
- * before and after.
+ * Waits until no program can still use what it read before the call. Programs run under RCU, and
+ * the membarrier is a grace period; kernels with nohz_full refuse it, but no program runs for a
+ * second. A program that may sleep is not waited for: it compares the version before and after.
  */
 static void programs_wait(void *userdata)
 {
@@ -98,7 +98,7 @@ static void programs_wait(void *userdata)
 		sleep(FALLBACK_WAIT_S);
 }
 
-/* Where the words from first on lie in whole pages. */
+/* Maps n words, from the given one on, with the whole pages that they are in. NULL on error. */
 static uint64_t *words_map(void *userdata, uint32_t first, uint32_t n)
 {
 	const struct unwind_maps *maps = userdata;
@@ -144,7 +144,8 @@ static int map_open(struct unwind_maps *maps, enum shared_map map)
 	return 0;
 }
 
-/* An eighth for mappings, as much for processes, little for tables and code, the rest for rows. */
+/* Divides the memory: an eighth for mappings, an eighth for processes, little for tables and code,
+ * the rest for rows. */
 static void maps_size(struct unwind_maps *maps, uint64_t max_memory)
 {
 	uint64_t part = max_memory / 8;

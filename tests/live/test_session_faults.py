@@ -90,7 +90,7 @@ session = daemon.ctl("start", "offcpu", "-p", os.getpid()).out.strip()
 h.check(daemon.ctl("stop", session).code == 0, "stopped")
 refused(1, "has ended already", "stop", session)
 refused(1, "no session 4711", "stop", "4711")
-refused(1, "a session id", "stop")
+refused(1, "the id of a session", "stop")
 refused(6, "offcpu is always on", "stop", "offcpu")
 
 # Others' sessions: their owner's, and root's.
@@ -107,7 +107,7 @@ own = result.out.strip()
 result = as_user(NOBODY, both, "stop", of_root)
 h.check(result.code == 3 and "only root may" in result.err, f"root's: {result}")
 result = as_user(OTHER, both, "stop", own)
-h.check(result.code == 3 and "whose it is" in result.err, f"somebody else's: {result}")
+h.check(result.code == 3 and "its owner" in result.err, f"somebody else's: {result}")
 listed = {s["id"]: s for s in daemon.call("io.stackd.Sessions")["sessions"]}
 h.check(not any("ended" in listed[i] for i in (own, of_root)), "both go on")
 h.check(as_user(NOBODY, both, "stop", own).code == 0, "the owner stops it")
