@@ -5,8 +5,8 @@
 /*
  * The files that processes have mapped. A module is one state of a file, shared by all processes
  * that map it; it has the file's symbols and its unwind rows. The process table owns the registry;
- * every function may be called from any thread, and none holds a lock of another module while it
- * reads a file.
+ * every function may be called from any thread, and the registry's lock is never held while a file
+ * is read.
  *
  * A module keeps its file open as long as a live process maps it, so that its symbols may be
  * evicted and read again even if the file is deleted or its mount namespace is gone. When the last

@@ -15,9 +15,10 @@
 #include "daemon/unwind/compile_go.h"
 #include "daemon/unwind/crt_files.h"
 
-#define SECTION_BYTES_MAX (128 * 1024 * 1024) /* of call frame information; libLLVM has 5 MiB */
-#define SECTIONS_MAX	  65536
-#define PAGE_BYTES	  4096
+#define SECTION_BYTES_MAX \
+	(128 * 1024 * 1024) /* limit of a section of call frame information; libLLVM has 5 MiB */
+#define SECTIONS_MAX 65536
+#define PAGE_BYTES   4096
 
 /*
  * All JavaScript is called through V8's builtins: some 1.5 MiB of code in its program or library

@@ -11,9 +11,8 @@
 
 enum {
 	WORD = 8,
-	CODE_BYTES =
-		64 * 1024, /* of code that is read at once; functions come in ascending order */
-	SAVE_BYTES = 8,	   /* the longest instruction that saves bp */
+	CODE_BYTES = 64 * 1024, /* code that is read at once; functions come in ascending order */
+	SAVE_BYTES = 8,		/* the longest instruction that saves bp */
 	STEPS_FACTOR = 16, /* bytes of steps that are read at most, as a multiple of the table */
 	STEPS_SPARE = 1 << 16,
 	NOWHERE = -1,

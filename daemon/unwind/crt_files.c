@@ -9,12 +9,12 @@
 
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
-	SECTION_BYTES_MAX = 4096, /* of .init and .fini, which have about 30 */
-	FUNCTION_BYTES_MAX = 128, /* of a function of crtbegin.o; 60 */
+	SECTION_BYTES_MAX = 4096, /* limit for .init and .fini, which have about 30 bytes */
+	FUNCTION_BYTES_MAX = 128, /* limit for a function of crtbegin.o, which has 60 bytes */
 	JUMP_BYTES = 5,
-	MAKE_BYTES_MAX = 1024, /* of makecontext(), which has 380 */
+	MAKE_BYTES_MAX = 1024, /* limit for makecontext(), which has 380 bytes */
 	LEA_BYTES = 7,
-	START_BYTES_MAX = 32, /* of the code that contexts return to, which has 26 */
+	START_BYTES_MAX = 32, /* limit for the code that contexts return to, which has 26 bytes */
 	HLT = 0xf4,
 };
 

@@ -16,8 +16,8 @@ enum {
 			     musl, Go */
 	ENTRY_BYTES_ALONE = 64, /* the same, where only this much code without information is there:
 				   that of ld.so */
-	RULES_MAX = 256,	/* of one file; real ones have some dozen */
-	FRAMES_MAX = UINT16_MAX, /* of one file; libLLVM has 2,000 */
+	RULES_MAX = 256,	/* limit for one file; real files have some dozen */
+	FRAMES_MAX = UINT16_MAX, /* limit for one file; libLLVM has 2,000 */
 	FRAME_SLOTS = 1 << 17,	 /* size of the hash table of frames */
 	PAGE = 1 << UNWIND_PAGE_SHIFT,
 	CODE_FACTOR = 16, /* bytes of instructions that are executed at most, as a multiple of the
@@ -25,7 +25,7 @@ enum {
 	CODE_SPARE = 1 << 16,
 };
 
-/* A function in the order of its finding; its rows are the n from index first on. */
+/* A function, in the order in which they were found; its rows are the n from index first on. */
 struct function {
 	uint32_t start, end;
 	uint32_t first, n;

@@ -13,7 +13,7 @@
 #include "daemon/unwind/compile_elf.h"
 #include "tests/unit/unwind_find.h"
 
-/* As fixture/go_rows.S has them. */
+/* Offsets of the functions in fixture/go_rows.S. */
 enum {
 	SIZE = 64,
 	OLD = 0,
@@ -50,7 +50,7 @@ static void load(const char *path, struct unwind_rows *rows)
 static void check_frames(const struct unwind_rows *rows)
 {
 	check_row(rows, OLD, UNWIND_SP, 1, 0);
-	check_row(rows, OLD + 4, UNWIND_SP, 4, 0); /* bp is the caller's, and not saved yet */
+	check_row(rows, OLD + 4, UNWIND_SP, 4, 0); /* bp is still the caller's */
 	check_row(rows, OLD + 8, UNWIND_SP, 4, 0);
 	check_row(rows, OLD + 9, UNWIND_SP, 4, -2);
 	check_row(rows, OLD + 38, UNWIND_SP, 4, -2);
@@ -66,7 +66,10 @@ static void check_frames(const struct unwind_rows *rows)
 	check_row(rows, BARE + 10, UNWIND_SP, 1, 0);
 }
 
-/* What moves sp to another stack leads back by bp; what leaves its caller for good ends there. */
+/*
+ * A function that switches stacks is left by bp; a walk ends at a function that never returns to
+ * its caller.
+ */
 static void check_switches(const struct unwind_rows *rows)
 {
 	check_row(rows, FRAMED, UNWIND_SP, 1, 0);
@@ -83,7 +86,8 @@ static void check_ends(const struct unwind_rows *rows)
 {
 	check_row(rows, EXIT, UNWIND_END, 0, 0);
 	check_row(rows, EXIT + 62, UNWIND_END, 0, 0);
-	check_row(rows, SIG - 1, UNWIND_SIGNAL, 0, 0); /* where its return address is looked for */
+	check_row(rows, SIG - 1, UNWIND_SIGNAL, 0,
+		  0); /* the byte at which its return address is looked up */
 	check_row(rows, SIG, UNWIND_SIGNAL, 0, 0);
 	check_row(rows, TRAMP, UNWIND_SP, 1, 0);
 	check_row(rows, TRAMP + 1, UNWIND_SP, 2, 0);

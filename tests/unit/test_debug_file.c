@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Arguments: the fixture library, the same stripped of .symtab, then with its names packed inside,
- * with 64 MiB of nothing packed inside, without a build-id but with a link, and what it links to.
+ * Arguments: the fixture library; the same without .symtab; with its symbols packed inside; with 64
+ * MiB of zeros packed inside; without a build-id but with a debug link; and the file that this link
+ * names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ static struct symtab *load(const char *path, int debug_fd)
 	return symtab;
 }
 
-/* Of a function of the full file: [*start_out, *end_out). */
+/* Finds the addresses of a function in the full file: [*start_out, *end_out). */
 static void function_at(const char *wanted, uint64_t *start_out, uint64_t *end_out)
 {
 	struct symtab *symtab = load(full_path, -1);
@@ -63,7 +64,7 @@ static void assert_name(struct symtab *symtab, uint64_t address, const char *exp
 	assert_string_equal(name, expected);
 }
 
-/* Whether the one function that only the full file's own table lists has its name. */
+/* True if the function is named that only the .symtab of the full file lists. */
 static void assert_hidden_is(const char *path, int debug_fd, const char *expected)
 {
 	struct symtab *symtab = load(path, debug_fd);
@@ -87,7 +88,7 @@ static void what_has_no_name_is_told_by_its_start(void **state)
 	assert_true(symtab_lookup(symtab, end - 1, &name, &found) && found == start);
 	function_at("fixture_call", &start, &end);
 	assert_name(symtab, start, "fixture_call");
-	/* Made by an assembler, without a word of its extent: nobody's. */
+	/* An assembler function without any size: it has no name. */
 	function_at("fixture_bare", &start, &end);
 	assert_false(symtab_lookup(symtab, start + 8, &name, &found));
 	symtab_free(symtab);
@@ -114,7 +115,7 @@ static void unpacks_no_more_than_is_sane(void **state)
 	symtab_free(symtab);
 }
 
-/* A root directory as a container may have it, with one file in it. */
+/* A root directory, as a container has one, with one file in it. */
 struct root {
 	char path[64];
 	int fd;
@@ -211,7 +212,7 @@ static void follows_a_link_with_its_checksum(void **state)
 		remote = true;
 		assert_int_equal(debug_open(&root, "/app/x.so", &file), -ENOENT);
 		remote = false;
-		copy_to(debug_path, root.file, 100); /* another build's */
+		copy_to(debug_path, root.file, 100); /* the debug file of another build */
 		fd = debug_open(&root, "/app/x.so", &file);
 		assert_true(fd >= 0 && !debug_file_is_of(fd, &file));
 		close(fd);
@@ -265,7 +266,7 @@ static void opens_nothing_but_files_inside(void **state)
 	file_read(stripped_path, &file);
 	id_path(&file, path);
 	root_make(&root, path);
-	assert_int_equal(symlink(full_path, root.file), 0); /* leads out of the root */
+	assert_int_equal(symlink(full_path, root.file), 0); /* a path that leads out of the root */
 	assert_int_equal(debug_open(&root, "/x.so", &file), -ENOENT);
 	unlink(root.file);
 	assert_int_equal(mkfifo(root.file, 0600), 0);

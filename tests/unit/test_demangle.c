@@ -52,7 +52,7 @@ static void long_input_stays(void **state)
 	char name[DEMANGLE_INPUT_MAX + 100], buffer[DEMANGLE_OUTPUT_MAX];
 	size_t n;
 
-	/* One nested name, just over the limit. */
+	/* A nested name, just above the limit of length. */
 	strcpy(name, "_ZN");
 	n = 3;
 	while (n < DEMANGLE_INPUT_MAX + 10)
@@ -63,7 +63,7 @@ static void long_input_stays(void **state)
 	assert_string_equal(demangle(name, buffer, sizeof(buffer)), "a::a::a::a::a::a::a::a::a()");
 }
 
-/* Every parameter is a pair of the one before: the text doubles with every few bytes. */
+/* Each parameter is a pair of the one before, so the text doubles with every few bytes. */
 static void exploding_output_stays(void **state)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -72,7 +72,7 @@ static void exploding_output_stays(void **state)
 	struct timespec before, after;
 
 	for (size_t i = 0; i < 18; i++) {
-		if (i == 2) /* the name is a good one as long as it is short */
+		if (i == 2) /* a short name of this kind is demangled */
 			assert_int_equal(strncmp(demangle(name, buffer, sizeof(buffer)), "f(", 2),
 					 0);
 		n += (size_t)sprintf(name + n, "PFvS%c_S%c_E", digits[2 * i], digits[2 * i]);

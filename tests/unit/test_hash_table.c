@@ -16,7 +16,10 @@ struct item {
 	UT_hash_handle hh;
 };
 
-/* How many places a table has for N keys that are so far apart, in the first word or the second. */
+/*
+ * Returns how many buckets a table has for N keys at this distance from each other, in their first
+ * or second word.
+ */
 static unsigned places(uint64_t step, size_t word)
 {
 	struct item *items = calloc(N, sizeof(*items)), *table = NULL, *found;

@@ -97,7 +97,8 @@ static void has_ends(void **state)
 	assert_int_equal(load(made_up, &symbols), 0);
 	assert_no_name(symbols, 0);
 	assert_no_name(symbols, CORE - 1);
-	assert_no_name(symbols, CORE + 0x400); /* between a section's end and the next function */
+	assert_no_name(symbols,
+		       CORE + 0x400); /* between the end of a section and the next function */
 	assert_name(symbols, CORE + 0x500 + 0xffff, "last_one", 0xffff);
 	assert_no_name(symbols, CORE + 0x500 + 0x10000);
 	assert_no_name(symbols, CORE + 0x40000);
@@ -114,7 +115,7 @@ static void return_address_names_the_caller(void **state)
 	struct symbol symbol;
 
 	assert_int_equal(load(made_up, &symbols), 0);
-	/* A call that never returns may be the last instruction. */
+	/* A call that does not return may be the last instruction of a function. */
 	assert_true(kallsyms_lookup(symbols, CORE + 0x100, true, &symbol));
 	assert_string_equal(symbol.name, "startup_64");
 	assert_int_equal(symbol.name_offset, 0x100);
@@ -124,7 +125,7 @@ static void return_address_names_the_caller(void **state)
 	kallsyms_free(symbols);
 }
 
-/* The same kernel elsewhere in memory: what is stored must match. */
+/* The same kernel at another address, with the same identities: they are stored. */
 static void identity_does_not_depend_on_addresses(void **state)
 {
 	static const char moved[] = "ffffffffa5000000 T _stext\n"
@@ -152,7 +153,7 @@ static void identity_does_not_depend_on_addresses(void **state)
 	assert_int_equal(a.file_offset, 0x310);
 	assert_int_equal(b.file_offset, 0x310);
 
-	/* BPF programs are loaded in any order. */
+	/* BPF programs are loaded in any order, so each is a file of its own. */
 	assert_true(kallsyms_lookup(here, UINT64_C(0xffffffffc0200120), false, &a));
 	assert_true(kallsyms_lookup(there, UINT64_C(0xffffffffc0a00020), false, &b));
 	assert_string_equal(a.module, "bpf");
@@ -189,7 +190,7 @@ static void refuses_what_is_no_list(void **state)
 	free(long_name);
 }
 
-/* The list as it is at one moment: programs and modules come and go between two readings. */
+/* Copies kallsyms, because programs and modules may change between two readings. */
 static FILE *list_copy(char *path)
 {
 	FILE *in = fopen("/proc/kallsyms", "re"), *out;
@@ -209,7 +210,7 @@ static FILE *list_copy(char *path)
 	return out;
 }
 
-/* Every function of the running kernel, against the list itself. */
+/* Looks up every function of the running kernel and compares it with the list. */
 static void agrees_with_the_real_list(void **state)
 {
 	char path[] = "/tmp/test_kallsyms.XXXXXX";

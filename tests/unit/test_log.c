@@ -22,7 +22,7 @@
 static FILE *caught;
 static int saved_stderr;
 
-/* stderr goes to a file for the length of a test. */
+/* Redirects stderr to a file during a test. */
 static int setup(void **state)
 {
 	caught = tmpfile();
@@ -64,7 +64,7 @@ static void test_lines(void **state)
 				    "stackd: error: open x: No such file or directory\n");
 }
 
-/* The caller's errno is kept even where there is no stderr to write to. */
+/* errno is kept even when there is no stderr to write to. */
 static void test_errno_is_kept(void **state)
 {
 	close(STDERR_FILENO);
@@ -84,7 +84,7 @@ static void test_priority(void **state)
 	assert_string_equal(said(), "stackd: shown\n");
 }
 
-/* A process may be called anything: one message stays one line. */
+/* The name of a process may contain anything, but a message stays one line. */
 static void test_control_bytes(void **state)
 {
 	log_info("comm %s", "a\nb\033[2Jc\x7f");
@@ -110,7 +110,7 @@ static void test_journal_only_when_it_is_stderr(void **state)
 	struct stat st;
 	char value[64];
 
-	/* Not ours: a shell that redirected stderr keeps the variable. */
+	/* JOURNAL_STREAM of another stream: a shell that redirected stderr keeps the variable. */
 	assert_int_equal(fstat(STDERR_FILENO, &st), 0);
 	snprintf(value, sizeof(value), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + 1);
 	setenv("JOURNAL_STREAM", value, 1);
@@ -150,7 +150,7 @@ static void test_threads_do_not_mix_lines(void **state)
 	assert_int_equal(lines, 800);
 }
 
-/* A stand-in for the service manager's socket, in the abstract namespace. */
+/* Plays the service manager with a socket in the abstract namespace. */
 static int manager_open(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -215,7 +215,7 @@ static void test_listen_fds(void **state)
 	unsetenv("LISTEN_FDS");
 	assert_int_equal(notify_listen_fds(), 0);
 	setenv("LISTEN_FDS", "1", 1);
-	setenv("LISTEN_PID", "1", 1); /* somebody else's */
+	setenv("LISTEN_PID", "1", 1); /* the pid of another process */
 	assert_int_equal(notify_listen_fds(), 0);
 	assert_null(getenv("LISTEN_FDS"));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Arguments: the fixture library, the same stripped of .symtab, what nm says of the first. */
+/* Arguments: the fixture library, the same without .symtab, and the output of nm for the first. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,7 +23,7 @@
 
 static const char *full_path, *stripped_path, *nm_path;
 
-/* A line of nm -S. */
+/* One line of nm -S. */
 struct nm_symbol {
 	uint64_t start, size;
 	char name[128];
@@ -84,7 +84,7 @@ static const struct nm_symbol *nm_find(const char *name)
 	return NULL;
 }
 
-/* The smallest function of nm's that holds the address. */
+/* Returns the smallest function in the output of nm that holds the address. */
 static const struct nm_symbol *nm_at(uint64_t address)
 {
 	const struct nm_symbol *best = NULL;
@@ -136,7 +136,7 @@ static void inner_before_outer(void **state)
 	assert_string_equal(name_at(symtab, outer->start), "fixture_outer");
 	assert_string_equal(name_at(symtab, outer->start + 16), "fixture_inner");
 	assert_string_equal(name_at(symtab, outer->start + 23), "fixture_inner");
-	/* Behind the inner one, at a label without size. */
+	/* Behind the inner function, at a label without a size. */
 	assert_string_equal(name_at(symtab, outer->start + 24), "fixture_outer");
 	assert_string_equal(name_at(symtab, outer->start + 39), "fixture_outer");
 	assert_null(name_at(symtab, outer->start + 40));
@@ -218,7 +218,7 @@ static char *read_whole(const char *path, size_t *size_out)
 	return bytes;
 }
 
-/* Whatever is in the file: an error or a table, and every name in it can be read. */
+/* Whatever the file contains, the result is an error or a table whose names can be read. */
 static bool survives(const char *bytes, size_t size)
 {
 	struct elf_source source = { .fd = -1, .image = bytes, .image_size = size };
@@ -258,7 +258,10 @@ static void survives_damage(void **state)
 		assert_non_null(bytes);
 		memcpy(bytes, good, size);
 		for (int j = 0; j < 1 + i % 8; j++) {
-			/* Section headers are at the end, file and program headers in front. */
+			/*
+			 * Cuts the file at many lengths: section headers are at its end, file and
+			 * program headers at its start.
+			 */
 			size_t at = (size_t)rand_r(&seed) % (is_header ? 2048 : size);
 
 			if (is_header && j % 2)
@@ -301,7 +304,7 @@ static void copy_to(const char *from, const char *path)
 	close(fd);
 }
 
-/* A private copy that may be changed or removed. */
+/* Makes a copy of a file that the test may change or remove. */
 static void copy_file(const char *from, char *path)
 {
 	int fd = mkstemp(path);
@@ -371,11 +374,12 @@ static void evicts_the_oldest_and_reads_it_again(void **state)
 
 	copy_file(full_path, copy);
 	full = get(registry, copy);
-	unlink(copy); /* the module has it open */
+	unlink(copy); /* the module keeps it open */
 	stripped = get(registry, stripped_path);
 	symbols = module_get_symbols(full);
 	assert_non_null(symbols);
-	other = module_get_symbols(stripped); /* over the limit, but the first is in use */
+	other = module_get_symbols(
+		stripped); /* memory is above the limit, but the first table is in use */
 	assert_non_null(other);
 	module_registry_stats(registry, &stats);
 	assert_int_equal(stats.evictions, 0);
@@ -405,11 +409,11 @@ static void drops_what_is_idle_and_reads_it_again(void **state)
 	struct module_stats stats;
 
 	assert_non_null(symbols);
-	module_registry_drop_idle(registry, 0); /* in use */
+	module_registry_drop_idle(registry, 0); /* not evicted: in use */
 	module_registry_stats(registry, &stats);
 	assert_true(stats.symbol_bytes > 0);
 	module_registry_put_symbols(registry, symbols);
-	module_registry_drop_idle(registry, NS_PER_S); /* was used lately */
+	module_registry_drop_idle(registry, NS_PER_S); /* not dropped: it was used lately */
 	module_registry_stats(registry, &stats);
 	assert_true(stats.symbol_bytes > 0);
 	module_registry_drop_idle(registry, 0);
@@ -466,7 +470,7 @@ static void settles_when_nobody_lives(void **state)
 	module_registry_free(registry);
 }
 
-/* The process runs the old contents; the names of the new ones would be lies. */
+/* The process runs the old contents, so the new symbols would be wrong. */
 static void a_file_written_over_has_no_names(void **state)
 {
 	char copy[] = "/tmp/test_module.XXXXXX";
@@ -495,7 +499,7 @@ static void opens_only_regular_files(void **state)
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/fifo", directory);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	alarm(10); /* opening the FIFO would wait for ever */
+	alarm(10); /* opening the FIFO would never return */
 	fd = open(path, O_PATH | O_CLOEXEC);
 	assert_int_equal(module_get(registry, -1, fd, path, &module), -EINVAL);
 	close(fd);
@@ -505,7 +509,7 @@ static void opens_only_regular_files(void **state)
 	assert_int_equal(module_get(registry, -1, fd, "/dev/zero", &module), -EINVAL);
 	close(fd);
 	alarm(0);
-	fd = open(nm_path, O_PATH | O_CLOEXEC); /* a file, but no ELF file */
+	fd = open(nm_path, O_PATH | O_CLOEXEC); /* a regular file that is not an ELF file */
 	assert_int_equal(module_get(registry, -1, fd, nm_path, &module), 0);
 	close(fd);
 	assert_false(module_is_elf(module));

@@ -18,7 +18,7 @@
 
 #include "daemon/host/open_file.h"
 
-/* The file this test is, as the kernel knows it. */
+/* The executable of this test, as the kernel numbers it. */
 static void self_read(struct stat *st, uint32_t *generation, char *path)
 {
 	_Alignas(struct file_handle) char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
@@ -60,7 +60,7 @@ static void opens_by_inode(void **state)
 	assert_int_equal(found.st_dev, st.st_dev);
 	assert_string_equal(path, expected);
 	close(fd);
-	/* Another file that had the inode before: none of its frames are of this one. */
+	/* The generation of a file that had the inode before: opening must fail. */
 	assert_int_equal(open_by_inode(dev_of(&st), st.st_ino, generation ^ 0x5a5a5a5a, path, &fd),
 			 -ESTALE);
 }

@@ -81,14 +81,14 @@ static void the_last_written_counts(void **state)
 					 "1000 100 new\n3000 10 a\n3010 10 b\n2ff0 100 over\n");
 
 	assert_name(map, 0x1000, "new");
-	assert_name(map, 0x1170, NULL); /* of code that is gone */
+	assert_name(map, 0x1170, NULL); /* code that was replaced since */
 	assert_name(map, 0x1180, "later");
 	assert_name(map, 0x3000, "over");
 	assert_name(map, 0x3010, "over");
 	perf_map_unref(map);
 }
 
-/* As whole reading of the same has it. */
+/* A complete reading of the same file gives the same. */
 static void assert_as_read_anew(int fd, const struct perf_map *map)
 {
 	struct perf_map *anew = NULL;
@@ -175,12 +175,12 @@ static void a_huge_file_costs_no_more_than_the_limit(void **state)
 	assert_true(perf_map_is_truncated(map));
 	assert_name(map, 0x1000, "function_0_with_a_name_of_some_length");
 	assert_true(perf_maps_bytes() <= PERF_MAPS_MEMORY_MAX);
-	/* The next one finds the little that is left. */
+	/* The next map gets the little memory that is left. */
 	perf_map_read(fd, NULL, &second);
 	assert_true(perf_maps_bytes() <= PERF_MAPS_MEMORY_MAX);
 	perf_map_unref(second);
 	perf_map_unref(map);
-	assert_int_equal(ftruncate(fd, 0), 0); /* 5 GiB without a line */
+	assert_int_equal(ftruncate(fd, 0), 0); /* 5 GiB without a newline */
 	assert_int_equal(ftruncate(fd, INT64_C(5) << 30), 0);
 	assert_int_equal(perf_map_read(fd, NULL, &map), 0);
 	assert_name(map, 0, NULL);

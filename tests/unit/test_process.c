@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Arguments: the fixture program, the fixture library. The processes looked at are real ones. */
+/*
+ * Arguments: the fixture program, the fixture library. The processes in these tests are real ones.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,9 +34,9 @@ static struct process_table *table;
 /* A running fixture program. */
 struct child {
 	pid_t pid;
-	int in;		  /* what it reads */
-	FILE *out;	  /* what it prints */
-	uint64_t address; /* of process_fixture_function() */
+	int in;		  /* its stdin */
+	FILE *out;	  /* its stdout */
+	uint64_t address; /* address of process_fixture_function() */
 	struct process_id id;
 };
 
@@ -97,7 +99,7 @@ static struct child spawn(const char *path, const char *a, const char *b)
 	return child;
 }
 
-/* Makes it do the next thing, and reads the address of the result. */
+/* Makes the child do its next thing, and returns the address that it prints. */
 static uint64_t poke(struct child *child)
 {
 	assert_int_equal(write(child->in, "\n", 1), 1);
@@ -111,7 +113,7 @@ static void end(struct child *child)
 	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
 }
 
-/* Names an address as the resolver does. False where nothing is known but the number. */
+/* Names an address as the resolver does. Returns false where nothing is known but the number. */
 static bool lookup(struct process *process, uint64_t mappings, uint64_t address, bool is_call,
 		   struct symbol *symbol)
 {
@@ -214,12 +216,12 @@ static void names_survive_the_file(void **state)
 		skip();
 	}
 	child = spawn(copy_program(path), NULL, NULL);
-	unlink(path); /* before anybody has looked at it */
+	unlink(path); /* before any address of it was looked up */
 	process = process_table_see(table, &child.id, false, NULL);
 	wait_until_read(process);
 	end(&child);
 	process_table_note_exit(table, &child.id);
-	usleep(100000); /* by now the symbols were read and the file was closed */
+	usleep(100000); /* the symbols have been read and the file closed by now */
 	assert_function(process, child.address, "process_fixture_function", path);
 	process_unref(process);
 }
@@ -258,7 +260,7 @@ static void a_file_is_named_as_each_has_it_mapped(void **state)
 	process_unref(renamed);
 }
 
-/* The mapping of an address, as a walk would find it; the kernel's numbers are its own. */
+/* Returns the mapping of an address, as a walk would find it; dev and generation are made up. */
 static struct unwind_mapping_found found_at(pid_t pid, uint64_t address)
 {
 	struct unwind_mapping_found found = { .key = { .dev = 34, .generation = 5 } };
@@ -295,7 +297,7 @@ static void assert_unknown(struct process *process, uint64_t address)
 	process_release_symbols(process);
 }
 
-/* A walk by these mappings, of this generation, found one. */
+/* Notes that a walk with these mappings and this generation found a mapping. */
 static void note_found(const struct process_id *id, uint64_t mappings, uint64_t generation,
 		       const struct unwind_mapping_found *found)
 {
@@ -320,11 +322,11 @@ static void what_walks_find_names_who_is_gone(void **state)
 {
 	struct child child = spawn(program, NULL, NULL);
 	struct unwind_mapping_found found = found_at(child.pid, child.address), other;
-	/* Nobody has this pid any more when it is heard of. */
+	/* This process is never in /proc. */
 	struct process_id gone_id = { .pid = INT32_MAX, .exec_gen = 1, .start_boot_ns = 1 };
 	struct process *process, *gone;
 
-	/* The first to go through a file teaches what the kernel knows it by. */
+	/* The first process that crosses a file tells by which key the kernel knows it. */
 	process = process_table_see(table, &child.id, false, NULL);
 	note_mapping(&child.id, &found);
 	wait_until_read(process);
@@ -333,7 +335,10 @@ static void what_walks_find_names_who_is_gone(void **state)
 	assert_function(gone, child.address, "process_fixture_function", program);
 	process_unref(gone);
 
-	/* Another state of the file is not that one; nor is it taken for it later. */
+	/*
+	 * The key of another state of the file does not stand for this module, neither now nor
+	 * later.
+	 */
 	other = found;
 	other.key.mtime_ns++;
 	gone_id.exec_gen++;
@@ -346,7 +351,7 @@ static void what_walks_find_names_who_is_gone(void **state)
 	process_unref(process);
 }
 
-/* Where the library of that name is mapped; 0: nowhere. */
+/* Returns where the library of this name is mapped; 0: nowhere. */
 static uint64_t library_start(pid_t pid, const char *name)
 {
 	struct proc_maps mappings = { 0 };
@@ -376,7 +381,10 @@ static void names_are_by_what_was_mapped_then(void **state)
 	wait_until_read(process);
 	note_found(&child.id, MAPPINGS_FOUND | 1, 0, &found);
 	note_found(&child.id, MAPPINGS_FOUND | 1, 0, &other);
-	/* Later something else is in its place, in one walk that is known, in one it is not. */
+	/*
+	 * Later another file is mapped in its place: for one walk the file is known, for another it
+	 * is not.
+	 */
 	other.start = found.start;
 	other.end = found.end;
 	note_found(&child.id, MAPPINGS_FOUND | 2, 0, &other);
@@ -388,7 +396,7 @@ static void names_are_by_what_was_mapped_then(void **state)
 	assert_true(lookup(process, MAPPINGS_FOUND | 2, child.address, false, &symbol));
 	assert_non_null(strstr(symbol.module, "libc.so"));
 	assert_false(lookup(process, MAPPINGS_FOUND | 3, child.address, false, &symbol));
-	/* Nor in one of which something was lost on its way. */
+	/* There are no names for a walk one of whose mappings was lost on the way, either. */
 	assert_false(lookup(process, MAPPINGS_LOST, child.address, false, &symbol));
 	process_release_symbols(process);
 	end(&child);
@@ -425,7 +433,7 @@ static void a_file_is_closed_with_its_last_process(void **state)
 	process_unref(process);
 }
 
-/* The child is never to be seen in /proc: it has gone before its birth is reported. */
+/* The forked child is never in /proc: it has exited before the fork is reported. */
 static void a_fork_has_its_parents_names(void **state)
 {
 	struct child child = spawn(program, NULL, NULL);
@@ -481,8 +489,8 @@ static void an_exec_is_another_image(void **state)
 }
 
 /*
- * The new image may be read before its exec is reported. The samples of the old one are still to
- * come then, and both may lie at the same addresses.
+ * The new image may be read from /proc before its exec is reported. Samples of the old image are
+ * still to come then, and both may have code at the same addresses.
  */
 static void a_late_exec_takes_no_names_away(void **state)
 {
@@ -516,7 +524,7 @@ static void libraries_opened_later_are_found(void **state)
 	wait_until_read(process);
 	address = poke(&child);
 	assert_function(process, address, "fixture_call", library);
-	/* What is nowhere stays nowhere, and is not looked for each time. */
+	/* An address in no mapping stays unknown, and does not cause a reading each time. */
 	assert_false(lookup(process, 0, 0x7000, false, &symbol));
 	assert_int_equal(symbol.kind, FRAME_NATIVE);
 	assert_int_equal(symbol.file_id, 0);
@@ -683,7 +691,7 @@ static void the_kernels_own_are_told_apart(void **state)
 	process_unref(process);
 }
 
-/* Names of the dead are kept: they may yet be asked for. */
+/* Sweeps processes that exited longer than keep_ns ago. */
 static void sweep(int64_t keep_ns)
 {
 	int64_t before = clock_ns(CLOCK_MONOTONIC) - keep_ns + 1;
@@ -691,7 +699,7 @@ static void sweep(int64_t keep_ns)
 	process_table_sweep(table, &(struct process_sweep){ .lost_ns = before, .dead_ns = before });
 }
 
-/* A late report of an image that two others have followed. */
+/* The report of an image arrives after those of two later ones. */
 static void the_dead_are_counted_once(void **state)
 {
 	struct process_id id = { .pid = 4194303, .exec_gen = 2, .start_boot_ns = 5 };
@@ -759,14 +767,14 @@ static void sweeping_keeps_what_is_referenced(void **state)
 	sweep(0);
 	process_table_stats(table, &stats);
 	assert_int_equal(stats.processes, 1);
-	/* Its exit is not reported: the sweep itself finds out. */
+	/* Its exit is not reported, so the sweep has to find out. */
 	end(&lost);
 	sweep(0);
 	usleep(1000);
 	sweep(0);
 	process_table_stats(table, &stats);
 	assert_int_equal(stats.processes, 0);
-	/* The reader's thread may still be closing their files. */
+	/* The table's thread may still be closing their files. */
 	for (int try = 0; try < 1000 && stats.modules; try++) {
 		usleep(10000);
 		process_table_stats(table, &stats);
@@ -812,7 +820,9 @@ static void *crowd_run(void *data)
 	return NULL;
 }
 
-/* For the sanitizers' eyes: everything at once, also with each other's processes. */
+/*
+ * For the sanitizers: several threads do everything at once, also with the processes of the others.
+ */
 static void any_thread_may_call(void **state)
 {
 	struct child children[4];

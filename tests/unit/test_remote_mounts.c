@@ -40,7 +40,7 @@ static void test_types(void **state)
 	assert_non_null(in);
 	remote_mounts_read(mounts, in);
 	fclose(in);
-	/* No process to ask: what was read is what is known. */
+	/* There is no process whose mountinfo could be read: only what was read before is known. */
 	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
 		assert_int_equal(remote_mounts_contain(
 					 mounts, -1, makedev(expected[i].major, expected[i].minor)),
@@ -48,7 +48,7 @@ static void test_types(void **state)
 	remote_mounts_free(mounts);
 }
 
-/* What the test itself runs from, whatever it says of itself. */
+/* The device that the test runs from is never remote, whatever its type. */
 static void test_own_files_are_read(void **state)
 {
 	struct remote_mounts *mounts = remote_mounts_new();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Source lines of this very program, and processes that answer wrongly, too late or not at all. */
+/*
+ * Tests source lines with this program itself, and with child processes that answer wrongly, too
+ * late or not at all.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +37,7 @@ static uint64_t self_id;
 #define PC "adr %0, ."
 #endif
 
-/* An address in this function, which has no code of its own. */
+/* Returns an address in its caller: it is inlined and has no code of its own. */
 static inline __attribute__((always_inline)) uint64_t here(int *line)
 {
 	uint64_t address;
@@ -48,7 +51,7 @@ static uint64_t load_bias;
 
 static int on_object(struct dl_phdr_info *info, size_t size, void *data)
 {
-	load_bias = info->dlpi_addr; /* the program itself comes first */
+	load_bias = info->dlpi_addr; /* the first mapping is that of the program itself */
 	return 1;
 }
 
@@ -95,7 +98,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A program of the test's own instead. */
+/* Runs a script of the test in place of the child process. */
 static void answer_by(const char *text, int64_t run_ns)
 {
 	int fd = open(script, O_WRONLY | O_TRUNC | O_CLOEXEC);
@@ -185,7 +188,7 @@ static void test_one_that_says_nothing(void **state)
 	failing("#!/bin/sh\nexit 0\n", "broken");
 }
 
-/* 4 GiB of frames, texts longer than all there is, half a head. */
+/* Replies with 4 GiB of frames, with texts longer than the reply, and with half a head. */
 static void test_nonsense(void **state)
 {
 	failing("#!/bin/sh\nprintf '\\001\\0\\0\\0\\377\\377\\377\\377' >&4\n", "broken");

@@ -12,7 +12,10 @@
 #include "common/base.h"
 #include "daemon/symbol/symtab.h"
 
-/* As fixture/go.S has them: from the start of Go's code, which is GAP bytes behind .text's. */
+/*
+ * Offsets of the functions in fixture/go.S, from the start of Go's code, which is GAP bytes behind
+ * the start of .text.
+ */
 enum { FIRST = 0, START = FIRST + 48, WORK = START + 32, WRONG = WORK + 64, GAP = 16 };
 #define AT(offset) (UINT64_C(0x401000) + (offset))
 
@@ -60,7 +63,7 @@ static void names_are_of_where_the_table_says(void **state)
 	assert_all(said_path, GAP);
 }
 
-/* Nothing but the start of .text is left, and the program's start agrees with it. */
+/* Only the start of .text is known, and the program's start confirms it. */
 static void where_it_does_not_the_start_proves_it(void **state)
 {
 	assert_all(guessed_path, 0);

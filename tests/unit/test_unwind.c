@@ -16,7 +16,7 @@
 
 enum { WORDS = 100, TABLES = 8, SEGMENTS = 32 };
 
-/* What the kernel would have, in plain memory. */
+/* The memory and maps that the kernel would have, in plain memory. */
 static struct {
 	uint64_t words[WORDS];
 	struct unwind_table tables[TABLES];
@@ -112,7 +112,7 @@ static struct unwind_file *file_get(struct unwind *unwind, uint64_t inode)
 	return file;
 }
 
-/* A table of n_parts parts, n words each, all of this value. */
+/* Makes rows with n_parts parts of n words each; all words have this value. */
 static void file_load_parts(struct unwind_file *file, uint32_t n_parts, uint32_t n, uint64_t value)
 {
 	uint64_t words[WORDS];
@@ -128,7 +128,7 @@ static void file_load_parts(struct unwind_file *file, uint32_t n_parts, uint32_t
 	unwind_file_load(file, &rows, 0, 0);
 }
 
-/* A table of n words, in one part. */
+/* Makes rows with one part of n words. */
 static void file_load(struct unwind_file *file, uint32_t n, uint64_t value)
 {
 	file_load_parts(file, 1, n - 2, value);
@@ -140,7 +140,7 @@ static struct unwind_part *part_of(uint32_t table, uint32_t part)
 	return (struct unwind_part *)&kernel.words[kernel.tables[table].parts + part];
 }
 
-/* Whether walks find the part, which is all of this value. */
+/* True if walks find the part, and all of its words have this value. */
 static bool has_part(uint32_t table, uint32_t part, uint64_t value)
 {
 	uint32_t at;
@@ -165,7 +165,7 @@ static void test_tables(void **state)
 	assert_true(has_part(1, 0, 7));
 	assert_int_equal(kernel.tables[1].n_frames, 1);
 	assert_int_equal(kernel.words[kernel.tables[1].parts + 1], 7);
-	/* Equal contents are kept once, others of the same size are not equal. */
+	/* Equal rows are kept once; others of the same size are not taken for equal. */
 	file_load(b, 30, 7);
 	assert_int_equal(kernel.tables[2].parts, kernel.tables[1].parts);
 	file_load(file_get(unwind, 3), 30, 8);
@@ -186,11 +186,11 @@ static void test_errors(void **state)
 	assert_false(unwind_file_is_wanted(none));
 	unwind_file_load(big, NULL, -E2BIG, 0);
 	unwind_file_need(big, 0x1000);
-	assert_false(unwind_file_is_wanted(big)); /* it will not shrink */
+	assert_false(unwind_file_is_wanted(big)); /* it cannot get smaller */
 	unwind_free(unwind);
 }
 
-/* Files nobody has go first, then what was not walked through; what is in use stays. */
+/* Files without references are evicted first, then rows not used by walks; rows in use stay. */
 static void test_eviction(void **state)
 {
 	struct unwind *unwind = start();
@@ -200,7 +200,7 @@ static void test_eviction(void **state)
 	unwind_file_need(a, 0x1000);
 	file_load(a, 40, 1);
 	file_load(b, 40, 2);
-	file_load(c, 40, 3); /* nobody needs it: it takes no other's place */
+	file_load(c, 40, 3); /* no walk has missed it, so it displaces nothing */
 	assert_int_equal(kernel.tables[3].state, UNWIND_ABSENT);
 	assert_false(unwind_file_is_wanted(c));
 	unwind_file_need(c, 0x1000);
@@ -210,11 +210,11 @@ static void test_eviction(void **state)
 	assert_false(has_part(2, 0, 2));
 	assert_true(has_part(3, 0, 3));
 	assert_int_equal(kernel.waits, 1);
-	/* Both are in use now. */
+	/* Walks use both now. */
 	unwind_file_need(d, 0x1000);
 	file_load(d, 40, 4);
 	assert_false(has_part(4, 0, 4));
-	assert_false(unwind_file_is_wanted(d)); /* later again */
+	assert_false(unwind_file_is_wanted(d)); /* used later than the other */
 	unwind_file_put(a);
 	unwind_file_need(b, 0x1000);
 	file_load(b, 40, 2);
@@ -224,7 +224,7 @@ static void test_eviction(void **state)
 	unwind_free(unwind);
 }
 
-/* Of a file that does not fit it is the parts that walks have missed. */
+/* Of a file that does not fit, the parts that walks have missed are loaded. */
 static void test_parts(void **state)
 {
 	struct unwind *unwind = start();
@@ -235,26 +235,27 @@ static void test_parts(void **state)
 	file_load(a, 42, 1);
 	unwind_file_need(big, 0x1000 + 2 * bytes + 8);
 	file_load_parts(big, 4, 20, 2);
-	assert_true(has_part(2, 0, 2)); /* there was room */
+	assert_true(has_part(2, 0, 2)); /* there is room for it */
 	assert_false(has_part(2, 1, 2));
 	assert_true(has_part(2, 2, 2));
 	assert_false(unwind_file_is_wanted(big));
-	/* What nobody has walked through goes for what walks miss. */
+	/* Parts that no walk has used are evicted for parts that walks miss. */
 	unwind_file_need(big, 0x1000 + 2 * bytes + 8);
-	assert_false(unwind_file_is_wanted(big)); /* it is there by now */
+	assert_false(unwind_file_is_wanted(big)); /* it is loaded by now */
 	unwind_file_need(big, 0x1000 + 4 * bytes);
-	assert_true(unwind_file_is_wanted(big)); /* behind a call, at the end of the last part */
+	assert_true(unwind_file_is_wanted(
+		big)); /* a return address behind the last part: the call is at its end */
 	file_load_parts(big, 4, 20, 2);
 	assert_false(has_part(2, 0, 2));
 	assert_true(has_part(2, 2, 2));
 	assert_true(has_part(2, 3, 2));
 	assert_true(has_part(1, 0, 1));
-	/* Nothing is left that could. */
+	/* Nothing is left that could be evicted. */
 	unwind_file_need(big, 0x1000);
 	file_load_parts(big, 4, 20, 2);
 	assert_false(has_part(2, 0, 2));
 	assert_false(unwind_file_is_wanted(big));
-	/* With all the room there is it is all of it. */
+	/* With room enough, all parts are loaded. */
 	unwind_file_put(a);
 	unwind_file_need(big, 0x1000 + bytes);
 	file_load_parts(big, 4, 20, 2);
@@ -264,7 +265,7 @@ static void test_parts(void **state)
 	unwind_free(unwind);
 }
 
-/* What a walk went through is told by the part. */
+/* Parts say that walks have used them. */
 static void test_used_parts(void **state)
 {
 	struct unwind *unwind = start();
@@ -303,21 +304,24 @@ static void test_runs(void **state)
 	assert_int_equal(kernel.process.ticks, 123);
 	assert_int_equal(kernel.process.exec_gen, UNWIND_ANY_EXEC);
 	assert_int_equal(kernel.process.check, unwind_check(&kernel.process));
-	assert_int_equal(kernel.process.n, 2); /* what a JIT makes side by side is one */
+	assert_int_equal(kernel.process.n,
+			 2); /* adjacent mappings of generated code are one segment */
 	segments = &kernel.segments[kernel.process.first];
 	assert_int_equal(segments[-1].bias, kernel.process.generation);
 	assert_int_equal(segments[0].bias, 0x400000 - 0x2000);
 	assert_int_equal(segments[0].table, 1);
 	assert_int_equal(segments[0].state, 0x77);
 	assert_int_equal(segments[1].end, 0x7f0000002000);
-	/* What is exactly known counts; a guess does not take its place. */
+	/* An entry of a process that is exactly known is not replaced by a guess. */
 	owner.is_exact = true;
 	unwind_process_set(run, &owner);
 	assert_int_equal(kernel.process.exec_gen, 3);
 	owner.is_exact = false;
 	unwind_process_set(run, &owner);
 	assert_int_equal(kernel.process.exec_gen, 3);
-	/* Freed it is void, and its place is used again only after a wait. */
+	/*
+	 * A freed address space is invalid at once; its segments are used again only after a wait.
+	 */
 	address_space_free(run);
 	assert_int_not_equal(segments[-1].bias, kernel.process.generation);
 	for (int i = 0; i < 30; i++) {
@@ -343,11 +347,11 @@ static void test_drop(void **state)
 
 	unwind_process_set(run, &owner);
 	before.exec_gen = 2;
-	unwind_process_drop(unwind, &before); /* the image before */
+	unwind_process_drop(unwind, &before); /* the image before the exec */
 	assert_true(kernel.has_process);
 	before.exec_gen = 3;
 	before.start_boot_ns--;
-	unwind_process_drop(unwind, &before); /* another process of this pid */
+	unwind_process_drop(unwind, &before); /* another process with this pid */
 	assert_true(kernel.has_process);
 	unwind_process_drop(unwind, &owner);
 	assert_false(kernel.has_process);
@@ -362,7 +366,7 @@ static void test_codes(void **state)
 	struct unwind_file *file = unwind_file_get(unwind, &key, 0x1000);
 	struct unwind_code_key code = { .inode = 7, .size = 1, .offset = 0x2000, .generation = 3 };
 
-	/* Rows count from the base; a mapping starts where its offset is. */
+	/* Rows count from the base of the file; a mapping starts at its offset. */
 	unwind_code_learn(unwind, file, &code, 0x3000);
 	assert_memory_equal(&kernel.code_key, &code, sizeof(code));
 	assert_int_equal(kernel.code.from_base, 0x2000);
@@ -370,7 +374,7 @@ static void test_codes(void **state)
 	assert_true(kernel.code.table != 0);
 	assert_int_equal(kernel.codes, 1);
 
-	/* The same again, and one of code made at run time; a third one costs the oldest. */
+	/* The same key again, then one of generated code; a third one makes the oldest go. */
 	unwind_code_learn(unwind, file, &code, 0x3000);
 	assert_int_equal(kernel.codes, 1);
 	code.inode = 8;
@@ -382,7 +386,7 @@ static void test_codes(void **state)
 	unwind_code_learn(unwind, file, &code, 0x3000);
 	assert_int_equal(kernel.codes, 2);
 
-	/* A table's number that is given to another file leaves none behind. */
+	/* When the table number of a file is given to another file, its keys are removed. */
 	unwind_file_put(file);
 	for (uint64_t i = 2; i < 2 + TABLES - 1; i++) {
 		key.inode = i;

@@ -22,7 +22,7 @@
 
 enum { BASE = 0x1000, WORDS_MAX = 1 << 20 };
 
-/* A section put together byte by byte; everything is relative to address 0. */
+/* Builds a section byte by byte; all addresses are relative to 0. */
 struct builder {
 	uint8_t bytes[1024];
 	size_t n, cie, entry;
@@ -49,7 +49,9 @@ static void end_entry(struct builder *b)
 	memcpy(b->bytes + b->entry, &length, 4);
 }
 
-/* A CIE as GCC's: CFA = sp + 8, the caller's pc at CFA - 8; addresses are absolute, 4 bytes. */
+/*
+ * Adds a CIE like GCC's: CFA = sp + 8, the caller's pc at CFA - 8; addresses are absolute, 4 bytes.
+ */
 static void put_cie(struct builder *b, const char *letters)
 {
 	b->cie = b->entry = b->n;
@@ -57,8 +59,8 @@ static void put_cie(struct builder *b, const char *letters)
 	put(b, 0, 4);
 	put(b, 1, 1);
 	put_code(b, letters, strlen(letters) + 1);
-	put(b, 1, 1);	 /* bytes an advance */
-	put(b, 0x78, 1); /* -8 */
+	put(b, 1, 1);	 /* code alignment */
+	put(b, 0x78, 1); /* data alignment: -8 */
 	put(b, CFI_PC, 1);
 	put(b, 1, 1);
 	put(b, 0x03, 1);
@@ -101,13 +103,15 @@ static void test_rows(void **state)
 	put_cie(&b, "zR");
 	/* push bp, mov sp to bp, leave */
 	PUT_FDE(&b, BASE + 0x40, 0x20, "\x41\x0e\x10\x86\x02\x43\x0d\x06\x5a\x0c\x07\x08");
-	PUT_FDE(&b, BASE + 0x68, 0x18, "");	     /* only what the CIE says */
+	PUT_FDE(&b, BASE + 0x68, 0x18, "");	     /* only the rules of the CIE */
 	PUT_FDE(&b, BASE + 0x900, 0x20, "\x07\x10"); /* the caller's pc is undefined */
 	PUT_FDE(&b, BASE + 0xa00, 0x40,		     /* push at byte 11 of 16 */
 		"\x0f\x0b\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22");
-	PUT_FDE(&b, BASE + 0xb00, 0x40, "\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00"); /* realigned */
-	PUT_FDE(&b, BASE + 0xc00, 0x40, "\x0e\xff\xff\x7f"); /* a frame too big for a row */
-	PUT_FDE(&b, BASE + 0xd00, 0x40, "\x0f\x01\x9c");     /* an expression nobody writes */
+	PUT_FDE(&b, BASE + 0xb00, 0x40,
+		"\x0f\x03\x76\x78\x06\x10\x06\x02\x76\x00"); /* a realigned stack */
+	PUT_FDE(&b, BASE + 0xc00, 0x40,
+		"\x0e\xff\xff\x7f"); /* a frame too large for struct unwind_frame */
+	PUT_FDE(&b, BASE + 0xd00, 0x40, "\x0f\x01\x9c"); /* an expression that no compiler writes */
 	put_cie(&b, "zRS");
 	PUT_FDE(&b, BASE + 0xe00, 0x10, "");
 	assert_int_equal(compile(&b, &extent, &rows), 0);
@@ -118,7 +122,7 @@ static void test_rows(void **state)
 	check_row(&rows, 0x44, UNWIND_BP, 2, -2);
 	check_row(&rows, 0x5d, UNWIND_BP, 2, -2);
 	check_row(&rows, 0x5e, UNWIND_SP, 1, -2);
-	check_row(&rows, 0x62, UNWIND_SP, 1, -2); /* padding: as before */
+	check_row(&rows, 0x62, UNWIND_SP, 1, -2); /* padding: the row before still holds */
 	check_row(&rows, 0x68, UNWIND_SP, 1, 0);
 	check_row(&rows, 0x7f, UNWIND_SP, 1, 0);
 	check_row(&rows, 0x80, UNWIND_INVALID, 0, 0);
@@ -130,14 +134,15 @@ static void test_rows(void **state)
 	check_row(&rows, 0xd20, UNWIND_INVALID, 0, 0);
 	check_row(&rows, 0xe08, UNWIND_SIGNAL, 0, 0);
 	check_row(&rows, 0x20ff, UNWIND_INVALID, 0, 0);
-	check_row(&rows, 0x2100, UNWIND_END, 0, 0); /* the entry needs no information */
+	check_row(&rows, 0x2100, UNWIND_END, 0,
+		  0); /* walks end at the entry, which needs no information */
 	check_row(&rows, 0x211f, UNWIND_END, 0, 0);
 	check_row(&rows, 0x2120, UNWIND_INVALID, 0, 0);
 	check_row(&rows, 0x2fff, UNWIND_INVALID, 0, 0);
 	unwind_rows_fini(&rows);
 }
 
-/* As in ld.so, which calls the constructors of all libraries from there. */
+/* As in ld.so: it calls the constructors of all libraries from its start code. */
 static void test_a_longer_start_with_nothing_behind(void **state)
 {
 	struct unwind_extent extent = { .base = BASE, .size = 0x3000, .entry = BASE + 0x2100 };
@@ -161,7 +166,7 @@ static const struct unwind_rule *only_rule(const struct unwind_rows *rows)
 					    rows->n_frames);
 }
 
-/* As assembly of libgcrypt: all is where it has saved sp itself. */
+/* As assembly in libgcrypt does: all registers are relative to a saved sp. */
 static void test_rule_of_sp(void **state)
 {
 	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
@@ -182,7 +187,7 @@ static void test_rule_of_sp(void **state)
 	unwind_rows_fini(&rows);
 }
 
-/* Only in pieces that are long enough; of shorter ones nothing is known. */
+/* Only pieces that are long enough keep frame pointers; nothing is known of shorter ones. */
 static void test_long_pieces_keep_frame_pointers(void **state)
 {
 	struct unwind_extent extent = {
@@ -226,7 +231,7 @@ static void test_rule(void **state)
 	unwind_rows_fini(&rows);
 }
 
-/* What follows in the section is still read, and a function of nonsense has no rows. */
+/* A function with nonsense has no rows, and the functions behind it are still read. */
 static void test_nonsense(void **state)
 {
 	struct unwind_extent extent = { .base = BASE, .size = 0x1000 };
@@ -234,15 +239,16 @@ static void test_nonsense(void **state)
 	struct unwind_rows rows;
 
 	put_cie(&b, "zR");
-	PUT_FDE(&b, BASE + 0x100, 0x40, "\x0e\x10\x3f\x3f");	 /* no such instruction */
-	PUT_FDE(&b, BASE + 0x200, 0x40, "\x41\x0e\x10\x02");	 /* cut short */
-	PUT_FDE(&b, BASE + 0x300, 0x40, "\x04\x00\x00\x00\xff"); /* far beyond its end */
-	PUT_FDE(&b, BASE + 0x400, 0x40, "\x0b");		 /* restores what was not kept */
-	PUT_FDE(&b, 0x10, 0x40, "");				 /* of no code here */
-	PUT_FDE(&b, BASE + 0xff0, 0x40, "");			 /* beyond the code */
+	PUT_FDE(&b, BASE + 0x100, 0x40,
+		"\x0e\x10\x3f\x3f"); /* an instruction that does not exist */
+	PUT_FDE(&b, BASE + 0x200, 0x40, "\x41\x0e\x10\x02");	 /* truncated in an operand */
+	PUT_FDE(&b, BASE + 0x300, 0x40, "\x04\x00\x00\x00\xff"); /* advances far beyond its end */
+	PUT_FDE(&b, BASE + 0x400, 0x40, "\x0b"); /* restores a state that was not remembered */
+	PUT_FDE(&b, 0x10, 0x40, "");		 /* an address outside the code */
+	PUT_FDE(&b, BASE + 0xff0, 0x40, "");	 /* ends beyond the code */
 	PUT_FDE(&b, BASE + 0x500, 0x40, "\x44\x0e\x10");
-	PUT_FDE(&b, BASE + 0x520, 0x80, "\x0e\x20"); /* begins before the other ends */
-	PUT_FDE(&b, BASE + 0x520, 0x10, "\x0e\x30"); /* the same once more */
+	PUT_FDE(&b, BASE + 0x520, 0x80, "\x0e\x20"); /* begins before the function before it ends */
+	PUT_FDE(&b, BASE + 0x520, 0x10, "\x0e\x30"); /* the same function a second time */
 	assert_int_equal(compile(&b, &extent, &rows), 0);
 	check_row(&rows, 0x120, UNWIND_INVALID, 0, 0);
 	check_row(&rows, 0x220, UNWIND_INVALID, 0, 0);
@@ -272,7 +278,7 @@ static void test_limits(void **state)
 	assert_int_equal(compile(&b, &extent, &rows), 0);
 	check_row(&rows, 0x123, UNWIND_FRAME, 0, 0);
 	check_row(&rows, 0x200, UNWIND_END, 0, 0);
-	check_row(&rows, 0x220, UNWIND_FRAME, 0, 0); /* no end of anything: just behind the entry */
+	check_row(&rows, 0x220, UNWIND_FRAME, 0, 0); /* only the byte behind the entry */
 	check_row(&rows, 0xfff, UNWIND_FRAME, 0, 0);
 	unwind_rows_fini(&rows);
 }
@@ -287,13 +293,16 @@ static uint32_t place_of(const struct unwind_extent *extent, void (*function)(vo
 	return (uint32_t)((uintptr_t)function - (uintptr_t)__executable_start - extent->base);
 }
 
-/* Its endbr64, if it has one. */
+/* Returns the size of its endbr64, 0 if it has none. */
 static uint32_t mark_of(void (*function)(void))
 {
 	return *(const uint8_t *)(uintptr_t)function == 0xf3 ? 4 : 0;
 }
 
-/* What the start files brought into this very program, without information of their own. */
+/*
+ * Checks the rows of the code that the start files have brought into this program, which has no
+ * information.
+ */
 static void test_start_files(void **state)
 {
 	struct elf_source source = { .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC) };
@@ -312,7 +321,7 @@ static void test_start_files(void **state)
 	check_row(&rows, at, UNWIND_SP, 1, 0);
 	check_row(&rows, at + mark_of(_fini) + 4, UNWIND_SP, 2, 0);
 	check_row(&rows, at + mark_of(_fini) + 8, UNWIND_SP, 1, 0);
-#ifndef __SANITIZE_ADDRESS__ /* whose own functions come first there */
+#ifndef __SANITIZE_ADDRESS__ /* its own functions come first there */
 	at = place_of(&extent, __fini_array_start[0]);
 	check_row(&rows, at, UNWIND_SP, 1, 0);
 	check_row(&rows, at + mark_of(__fini_array_start[0]) + 10, UNWIND_SP, 2, -2);
@@ -324,7 +333,10 @@ static void test_start_files(void **state)
 	close(source.fd);
 }
 
-/* This very program's information with bytes changed, and cut short: no crash, and in bounds. */
+/*
+ * Compiles this program's own information with bytes changed and truncated: no crash, and all stays
+ * in bounds.
+ */
 static void test_changed(void **state)
 {
 	struct elf_source source = { .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC) };

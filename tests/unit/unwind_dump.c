@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* unwind_dump FILE: the rows of an ELF file as the walk has them, one a line:
- * ADDRESS KIND CFA BP BX, where the CFA and the caller's bp are given as readelf does. */
+/*
+ * unwind_dump FILE: prints the rows of an ELF file as walks read them, one on each line: ADDRESS
+ * KIND CFA BP BX. The CFA and the caller's bp are printed as readelf prints them.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef STACKD_TESTS_UNWIND_FIND_H
 #define STACKD_TESTS_UNWIND_FIND_H
 
-/* Rows as the walk looks them up. */
+/* Looks rows up as the walk in the kernel does. */
 
 #include <setjmp.h>
 #include <stdarg.h>
