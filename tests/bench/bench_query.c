@@ -156,21 +156,21 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 	struct aggregate_group **groups;
 	struct filter filter;
 	struct wire_error error;
-	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), merged;
+	int64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), aggregated;
 
 	if (filter_init(&filter, NULL, &error) ||
 	    timeline_open(&source, &session, INT64_MIN, INT64_MAX, &answer->timeline) ||
 	    aggregate_new(timeline_range(answer->timeline), &none, &filter, &options, NULL,
 			  &answer->aggregate))
 		must(NULL);
-	merged = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	aggregated = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	groups = aggregate_groups(answer->aggregate, &took->groups);
 	qsort(groups, took->groups, sizeof(*groups), by_total);
 	if (answer_rows(answer, groups, took->groups < TOP ? took->groups : TOP, &rows))
 		must(NULL);
 	took->windows = timeline_range(answer->timeline)->n;
-	took->aggregate_ns = merged - begin;
-	took->answer_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - merged;
+	took->aggregate_ns = aggregated - begin;
+	took->answer_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - aggregated;
 }
 
 static void report(struct bench *bench, const char *name, enum aggregate_by by, unsigned int rounds)
@@ -182,7 +182,7 @@ static void report(struct bench *bench, const char *name, enum aggregate_by by, 
 		if (took.aggregate_ns < least.aggregate_ns)
 			least = took;
 	}
-	printf("by %-8s %4zu windows, %4zu groups: merge %6.1f ms, answer %5.2f ms (goal 300 ms)\n",
+	printf("by %-8s %4zu windows, %4zu groups: aggregate %6.1f ms, answer %5.2f ms (goal 300 ms)\n",
 	       name, least.windows, least.groups, (double)least.aggregate_ns / 1e6,
 	       (double)least.answer_ns / 1e6);
 }
