@@ -134,16 +134,17 @@ int notes_make(struct arena *arena, const struct filter *filter, const struct no
 				      strerror(-kernel),
 				      kernel == -EPERM ? " (sysctl kernel.kptr_restrict)" : ""));
 	if (facts->merged)
-		note_add(&list,
-			 arena_printf(arena,
-				      "%" PRIu64 " windows were combined from several to save disk "
-				      "space: sums and the longest waits are exact, but the range "
-				      "begins and ends at the edges of these longer windows",
-				      facts->merged));
+		note_add(
+			&list,
+			arena_printf(arena,
+				     "windows combined from several to save disk space: %" PRIu64
+				     "; sums and the longest waits are exact, but the range begins "
+				     "and ends at their edges",
+				     facts->merged));
 	if (facts->bad)
 		note_add(&list, arena_printf(arena,
-					     "%" PRIu64 " windows on disk could not be read: see "
-					     "the gaps",
+					     "windows on disk that could not be read: %" PRIu64
+					     ", see the gaps",
 					     facts->bad));
 	if (list.has_failed)
 		return -ENOMEM;

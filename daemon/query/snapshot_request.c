@@ -68,9 +68,10 @@ static int by_parse(const char *text, bool is_io, struct snapshot_question *ques
 				      text);
 	if (i < ARRAY_SIZE(by_words))
 		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
-				      "%s: only iolat has such rows", text);
+				      "only iolat has rows by %s", text);
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "by",
-			      "%.40s: stack, thread, process, comm, cgroup, module or function",
+			      "%.40s: rows are by stack, thread, process, comm, cgroup, module or "
+			      "function",
 			      text);
 }
 
