@@ -137,9 +137,9 @@ static int receive(int fd, struct frame *frame, struct varlink_message **out)
 	return r < 0 ? r : varlink_reply_parse(message, len, out);
 }
 
-static char *text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *make_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-static char *text_of(const char *format, ...)
+static char *make_text(const char *format, ...)
 {
 	char *text;
 	va_list ap;
@@ -157,16 +157,16 @@ static char *refused_text(const char *path)
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		return text_of(
+		return make_text(
 			"not allowed to reach %s; be root, or in the group of that directory",
 			path);
 	group = getgrgid(st.st_gid);
 	if (group)
-		return text_of("not allowed to use %s, which is for the group %s; be root, or: "
-			       "adduser USER %s, and log in again",
-			       path, group->gr_name, group->gr_name);
-	return text_of("not allowed to use %s, which is for the group %ld; be root, or in it", path,
-		       (long)st.st_gid);
+		return make_text("not allowed to use %s, which is for the group %s; be root, or: "
+				 "adduser USER %s, and log in again",
+				 path, group->gr_name, group->gr_name);
+	return make_text("not allowed to use %s, which is for the group %ld; be root, or in it",
+			 path, (long)st.st_gid);
 }
 
 static enum exit_code report_connect(const char *path, int r)
@@ -216,20 +216,21 @@ static char *error_text(const char *path, const char *name, const struct wire_er
 	bool is_denied = error->code == ERROR_PERMISSION_DENIED;
 
 	if (is_denied && error->what && strcmp(error->what, "root") == 0)
-		return text_of("not allowed by the daemon at %s: only root may do this or, to a "
-			       "session, its owner (see stackctl sessions)",
-			       path);
+		return make_text("not allowed by the daemon at %s: only root may do this or, to a "
+				 "session, its owner (see stackctl sessions)",
+				 path);
 	if (is_denied && error->what)
-		return text_of("not allowed by the daemon at %s; be root, or: adduser USER %s, and "
-			       "log in again",
-			       path, error->what);
+		return make_text(
+			"not allowed by the daemon at %s; be root, or: adduser USER %s, and "
+			"log in again",
+			path, error->what);
 	if (is_denied)
 		return refused_text(path);
 	if (error->message && error->message[0] != '\0')
-		return text_of("%s", error->message);
+		return make_text("%s", error->message);
 	if (error->what)
-		return text_of("the daemon says %s: %s", name, error->what);
-	return text_of("the daemon says %s", name);
+		return make_text("the daemon says %s: %s", name, error->what);
+	return make_text("the daemon says %s", name);
 }
 
 static enum exit_code take_error(const struct call *call, const struct varlink_message *message)

@@ -13,6 +13,7 @@
 #include "client/call/output.h"
 #include "client/option/options.h"
 #include "client/option/range.h"
+#include "client/render/coverage.h"
 #include "client/render/formats.h"
 #include "client/render/iolat.h"
 #include "common/array.h"
@@ -208,16 +209,12 @@ void snapshot_render(const struct options *options, const struct view *with, boo
 enum exit_code snapshot_check_complete(const struct options *options, const char *what,
 				       const struct wire_snapshot_reply *reply)
 {
-	int64_t lost = 0;
-
 	if (!options->strict || reply->coverage.complete)
 		return EXIT_CODE_OK;
-	for (size_t i = 0; i < reply->lost.n; i++)
-		lost += reply->lost.v[i].count;
 	print_message("not complete: %s%s%s of %s covered, %zu gap%s, %s lost", what ? what : "",
 		      what ? ": " : "", ns_text(reply->coverage.covered_ns),
 		      ns_text(reply->coverage.asked_ns), reply->coverage.gaps.n,
-		      reply->coverage.gaps.n == 1 ? "" : "s", count_text(lost));
+		      reply->coverage.gaps.n == 1 ? "" : "s", count_text(lost_count(&reply->lost)));
 	return EXIT_CODE_PARTIAL;
 }
 

@@ -32,7 +32,7 @@ static const struct compat_option options[] = {
 };
 
 /* Returns the ns up to the wakeup: the waker has no part in the time until a CPU was free. */
-static int64_t value_of(const struct wire_row *row)
+static int64_t blocked_until_wakeup(const struct wire_row *row)
 {
 	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;
 
@@ -59,7 +59,7 @@ const struct compat_tool compat_offwaketime = {
 		    "  stackctl offwaketime -m 1000    only waits of 1 ms and more\n"
 		    "  stackctl offwaketime -p 185     only process 185\n",
 	.with_waker = true,
-	.value = value_of,
+	.value = blocked_until_wakeup,
 	.compare = compat_compare_value,
 	.print_value = compat_print_us,
 	.print_header = print_header,

@@ -216,13 +216,6 @@ static size_t count_missed(const struct wire_row *row)
 	return n;
 }
 
-static void report_missed(size_t n)
-{
-	if (n > 0)
-		print_message("WARNING: %zu stack trace%s could not be displayed", n,
-			      n == 1 ? "" : "s");
-}
-
 size_t compat_render(FILE *out, const struct compat_run *run,
 		     const struct wire_snapshot_reply *reply)
 {
@@ -256,6 +249,8 @@ size_t compat_render(FILE *out, const struct compat_run *run,
 		n_missed += count_missed(entries[i].row);
 	}
 	free(entries);
-	report_missed(n_missed);
+	if (n_missed > 0)
+		print_message("WARNING: %zu stack trace%s could not be displayed", n_missed,
+			      n_missed == 1 ? "" : "s");
 	return n;
 }

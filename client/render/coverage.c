@@ -47,6 +47,15 @@ int64_t coverage_length(const struct wire_coverage *coverage)
 	return length;
 }
 
+int64_t lost_count(const struct wire_losts *lost)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < lost->n; i++)
+		sum += lost->v[i].count;
+	return sum;
+}
+
 void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent)
 {
 	size_t shown = 0;

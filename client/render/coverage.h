@@ -33,6 +33,9 @@ void render_moment(const struct view *view, const struct wire_snapshot_reply *re
  */
 void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent);
 
+/* Returns how much was lost, for whatever reasons. */
+int64_t lost_count(const struct wire_losts *lost);
+
 /* Returns the ns that an answer's windows last, without the gaps between them. */
 int64_t coverage_length(const struct wire_coverage *coverage);
 

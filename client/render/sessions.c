@@ -132,11 +132,8 @@ static void render_session(const struct page *page, const struct wire_session *s
 	}
 	render_traced(page, s);
 	render_times(page, s);
-	for (size_t i = 0; i < s->lost.n; i++)
-		if (s->lost.v[i].count > 0) {
-			render_lost(page, &s->lost, LABEL_WIDTH);
-			break;
-		}
+	if (lost_count(&s->lost) > 0)
+		render_lost(page, &s->lost, LABEL_WIDTH);
 }
 
 void render_sessions(const struct page *page, const struct wire_sessions_reply *reply)

@@ -30,15 +30,6 @@ static const char *size_text(int64_t bytes, char text[static 32])
 	return text;
 }
 
-static int64_t lost_count(const struct wire_losts *lost)
-{
-	int64_t sum = 0;
-
-	for (size_t i = 0; i < lost->n; i++)
-		sum += lost->v[i].count;
-	return sum;
-}
-
 static int64_t limits_hit(const struct wire_limits *limits)
 {
 	int64_t n = 0;

@@ -149,15 +149,10 @@ static const struct {
 	  "scsi_error_handler ksmd kthread" },
 };
 
-/* Returns the length of a function's name without the compiler's suffix, such as ".isra.0". */
-static size_t name_length(const char *name)
-{
-	return strcspn(name, ".");
-}
-
+/* Compares a function's name with a word, without the compiler's suffix such as ".isra.0". */
 static bool is_name(const char *name, const char *word, size_t length)
 {
-	return name_length(name) == length && memcmp(name, word, length) == 0;
+	return strcspn(name, ".") == length && memcmp(name, word, length) == 0;
 }
 
 static bool list_has(const char *words, const char *name)

@@ -17,19 +17,15 @@ static void render_total(const struct view *view, const char *label, int64_t ns,
 	page_wrap(&view->page, STYLE_PLAIN, label, LABEL_WIDTH, "%-12s %5s  %s", ns_text(ns),
 		  share_text(ns, whole), meaning);
 }
-/*
- * Returns the part of the runnable time that threads may not have spent waiting for a CPU: the
- * daemon could not look at them when the last window ended. It is in no average and in no sum.
- */
-static int64_t doubtful_time(const struct wire_totals *t)
-{
-	return t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns ? t->unseen_ns : 0;
-}
-
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_totals *t = &reply->totals;
-	int64_t doubt = doubtful_time(t), sure = t->runnable_ns - doubt;
+	/*
+	 * The daemon could not look at some threads when the last window ended. Their waits may be
+	 * over: this part of the runnable time is in no average and in no sum.
+	 */
+	bool has_doubt = t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns;
+	int64_t doubt = has_doubt ? t->unseen_ns : 0, sure = t->runnable_ns - doubt;
 	int64_t whole = t->on_cpu_ns + sure + t->blocked_ns;
 	int64_t length = coverage_length(&reply->coverage);
 	char busy[32], ready[32], running[96], waiting[96];

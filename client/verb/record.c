@@ -8,19 +8,11 @@
 #include "client/call/call.h"
 #include "client/call/recording.h"
 #include "client/call/snapshot.h"
+#include "client/render/coverage.h"
 #include "client/render/page.h"
 #include "client/verb/verb.h"
 #include "common/base.h"
 #include "common/probe_kind.h"
-
-static int64_t lost_of(const struct wire_session *session)
-{
-	int64_t sum = 0;
-
-	for (size_t i = 0; i < session->lost.n; i++)
-		sum += session->lost.v[i].count;
-	return sum;
-}
 
 /* Writes the line about the recording again, each second; truncated so that it stays one line. */
 static void on_progress(const struct recording *recording)
@@ -38,7 +30,7 @@ static void on_progress(const struct recording *recording)
 		snprintf(counted, sizeof counted, ", %s %s", count_text(session->count), what);
 	snprintf(text, sizeof text, "%s: %s%s, lost %s%s", session->probe,
 		 ns_text((seconds > 0 ? seconds : 0) * NS_PER_S), counted,
-		 count_text(lost_of(session)),
+		 count_text(lost_count(&session->lost)),
 		 session->until == WIRE_ABSENT ? "; Ctrl-C ends" : "");
 	term_size(STDERR_FILENO, &lines, &columns);
 	fprintf(stderr, "\r%.*s\033[K", (int)columns - 1, text);

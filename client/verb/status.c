@@ -11,7 +11,7 @@
 #include "common/base.h"
 
 /* Returns the exit code of a check without an answer, and prints its line: a monitor reads that. */
-static enum check_code check_failed(enum exit_code code, bool has_line)
+static enum check_code check_without_answer(enum exit_code code, bool has_line)
 {
 	bool is_refused = code == EXIT_CODE_REFUSED || code == EXIT_CODE_USAGE;
 
@@ -32,7 +32,7 @@ enum exit_code cmd_status(struct options *options)
 
 	code = FETCH(options, status, NULL, arena, &reply);
 	if (code != EXIT_CODE_OK && options->check)
-		return (enum exit_code)check_failed(code, options->format->is_for_people);
+		return (enum exit_code)check_without_answer(code, options->format->is_for_people);
 	if (code != EXIT_CODE_OK)
 		return code;
 	if (options->check)
