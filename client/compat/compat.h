@@ -23,15 +23,15 @@ struct compat_run;
 
 /* The effects that options of tools have. */
 enum compat_action {
-	COMPAT_NATIVE,	    /* it stands for the option of stackctl's own in `native` */
+	COMPAT_NATIVE,	    /* does what stackctl's own option in `native` does */
 	COMPAT_INTERVAL,    /* prints the answer at this interval */
 	COMPAT_TIMESTAMPS,  /* prints the time above each answer */
-	COMPAT_STORAGE,	    /* the size of a table that stackctl does not have; ignored */
+	COMPAT_STORAGE,	    /* none: it sizes a table that stackctl does not have */
 	COMPAT_PROGRAMS,    /* prints the BPF programs instead of recording */
-	COMPAT_MISSING,	    /* refused; `native` says what to use instead */
+	COMPAT_MISSING,	    /* it is refused; `native` says what to use instead */
 	COMPAT_DURATION,    /* ends the recording after this time */
 	COMPAT_PER_PROCESS, /* entries of different processes stay apart */
-	COMPAT_CHOICE,	    /* only stored; the tool reads it from compat_run.chosen */
+	COMPAT_CHOICE,	    /* its value is stored in compat_run.chosen, which the tool reads */
 	COMPAT_HELP,
 };
 
@@ -39,7 +39,7 @@ struct compat_option {
 	char letter; /* 0: it has only a long name */
 	const char *name;
 	const char *value;  /* how help names its value; NULL: it takes none */
-	const char *native; /* "--pid" */
+	const char *native; /* "--pid", or for COMPAT_MISSING a message; may be NULL */
 	const char *help;   /* NULL: help does not list it */
 	unsigned group;	    /* only one option of a group may be given; 0: in no group */
 	enum compat_action action;
@@ -52,11 +52,10 @@ struct compat_tool {
 	const struct compat_option *options;
 	size_t n_options;
 	const char *examples;
-	bool by_process; /* threads of a process are one entry, whatever their names */
-	bool with_waker; /* prints the stacks of the waker above those of the waiting thread */
-	const char
-		*pattern; /* how help names the functions that it takes; NULL: it takes seconds */
-	bool has_calls;	  /* counts calls, and prints "Detaching..." at its end */
+	bool by_process;     /* threads of a process are one entry, whatever their names */
+	bool with_waker;     /* prints the stacks of the waker above those of the waiting thread */
+	const char *pattern; /* help's name for the functions it takes; NULL: it takes seconds */
+	bool has_calls;	     /* counts calls, and prints "Detaching..." at its end */
 	int64_t (*value)(const struct wire_row *row); /* of a row; 0: the row is left out */
 	int (*compare)(const void *a, const void *b); /* entries, in the order of printing */
 	void (*print_value)(FILE *out, const struct compat_entry *entry);
@@ -78,12 +77,12 @@ struct compat_run {
 	char letters[8];       /* by group: the letter of its option */
 	const char *duration;  /* in seconds; NULL: until Ctrl-C */
 	int64_t interval_ns;   /* 0: prints once, at the end */
-	bool has_timestamps;
-	bool shows_programs;
-	bool has_storage; /* --stack-storage-size was given */
-	bool is_folded;	  /* prints folded lines, not the tool's layout */
-	bool per_process;
-	int64_t functions; /* how many are traced; known once the session has begun */
+	bool has_timestamps;   /* prints the time above each answer */
+	bool shows_programs;   /* prints the BPF programs instead of recording */
+	bool has_storage;      /* --stack-storage-size was given */
+	bool is_folded;	       /* prints folded lines, not the tool's layout */
+	bool per_process;      /* entries of different processes stay apart */
+	int64_t functions;     /* how many are traced; known once the session has begun */
 	bool help;
 };
 

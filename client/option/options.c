@@ -150,8 +150,8 @@ static void build_getopt(unsigned sets, char letters[static 2 * N_SPECS + 3],
 {
 	size_t n = 0;
 
-	*letters++ =
-		':'; /* makes getopt_long() return : for a missing value, ? for an unknown option */
+	/* Makes getopt_long() return ':' for a missing value and '?' for an unknown option. */
+	*letters++ = ':';
 	for (size_t i = 0; i < N_SPECS; i++) {
 		if (!(specs[i].set & sets))
 			continue;

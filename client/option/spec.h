@@ -19,9 +19,8 @@ typedef int (*option_set_fn)(struct options *options, const struct option_spec *
 struct option_spec {
 	char letter; /* 0: it has only a long name */
 	const char *name;
-	const char
-		*value; /* how help names its value, or words with | between; NULL: it takes none */
-	unsigned set;	/* of enum option_set */
+	const char *value; /* its name in help, or the choices: "a|b"; NULL: it takes none */
+	unsigned set;	   /* of enum option_set */
 	option_set_fn read;
 	size_t offset; /* of the member of struct options that read() fills */
 	const char *help;

@@ -17,11 +17,11 @@
 #include "proto/wire.h"
 
 struct format {
-	const char *name;   /* what --format takes */
-	const char *suffix; /* of a file made by --output DIR/, without the dot */
-	bool is_for_people; /* a page: the largest rows only, and hints; others are for programs */
-	bool has_all_rows;  /* its lines add up to the whole time, so that --top is refused */
-	bool has_only_stacks; /* of the functions below it has but the first three */
+	const char *name;     /* what --format takes */
+	const char *suffix;   /* of a file made by --output DIR/, without the dot */
+	bool is_for_people;   /* shows the largest rows only, and hints; else it is for programs */
+	bool has_all_rows;    /* its lines add up to the whole time, so that --top is refused */
+	bool has_only_stacks; /* call() and the functions below it are NULL */
 
 	/*
 	 * Each prints one kind of answer on a page. Borrows the answer; write errors stay in the

@@ -43,7 +43,7 @@ def programs(probe, name):
         o.check(o.lines[:1] and o.lines[0].startswith(f"probe {probe}"), f"{o.lines[:1]}")
         # One that is not always on has none until it is recorded with.
         out, err = o.result.out, o.result.err
-        has_programs = f"program {name} on " in out if name else "as it starts" in err
+        has_programs = f"program {name} on " in out if name else "when a recording starts" in err
         o.check(has_programs, f"{o.result.out} {o.result.err}")
 
     return look
