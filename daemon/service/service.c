@@ -142,7 +142,7 @@ static int request_decode(struct exchange *exchange, struct codec_error *error)
 				     error);
 }
 
-/* Has the request answered and appends the first reply. Returns as method.reply. */
+/* Has the query answer the request and appends the first reply. Returns as method.reply does. */
 static int exchange_begin(struct exchange *exchange, struct text *out)
 {
 	const struct method *method = exchange->method;
@@ -165,7 +165,7 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 	return method->reply ? method->reply(exchange, out) : reply_answer(exchange, out);
 }
 
-/* Begins a call of a slow method, or has it come again where too many others are being begun. */
+/* Begins a call of a slow method, or returns SERVER_WAIT while too many others are begun. */
 static int exchange_begin_slow(struct exchange *exchange, struct text *out)
 {
 	atomic_int *slow = &exchange->service->slow;

@@ -5,9 +5,9 @@
 
 #include "common/base.h"
 
-/* Start and Follow: the methods whose replies go on as time does. */
+/* Start and Follow, whose replies come one after another as long as the client stays. */
 
-/* Calls whose addresses have no name this long after the end of their session are dropped. */
+/* Calls that still have no names this long after the end of their session are dropped. */
 #define LAST_CALLS_NS (5 * NS_PER_S)
 
 /* Appends a reply of Start. Calls whose frames are too long for one are counted as missed. */
@@ -75,7 +75,7 @@ int start_reply(struct exchange *exchange, struct text *out)
 	return r < 0 ? r : SERVER_MORE; /* so that there is a step after it is written */
 }
 
-/* Appends the next part of an answer; after its last part, waits for windows after its end. */
+/* Appends the next part of an answer. After the last part, waits for the next windows. */
 int follow_reply(struct exchange *exchange, struct text *out)
 {
 	struct wire_error error = { .limit = WIRE_ABSENT };
