@@ -276,8 +276,8 @@ def write_struct(out, record):
 
 
 def write_list_macro(out, comment, name, methods):
-    out += ["", f"/* {comment} */", f"#define {name}(X)\\"]
-    out += [f"\tX({c_name(m.name)})\\" for m in methods[:-1]] + [f"\tX({c_name(methods[-1].name)})"]
+    rows = [f"#define {name}(X)"] + [f"\tX({c_name(m.name)})" for m in methods]
+    out += ["", f"/* {comment} */", " \\\n".join(rows)]
 
 
 def write_header(found):
