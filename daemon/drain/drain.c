@@ -107,7 +107,7 @@ static bool drain_wait(struct drain *drain)
 	return !stop;
 }
 
-/* Measures what calls cost, and tells the programs how many of them to record from now on. */
+/* Measures the cost of calls, and sets how many of them the programs record from now on. */
 static void drain_keep_budget(struct drain *drain)
 {
 	struct call_pace *shared = probe_pace(drain->probe);

@@ -32,7 +32,8 @@ struct drain_stats {
 	uint64_t threads;	      /* known to the programs at the last cut */
 	uint64_t keys_max;	      /* the most keys in one window */
 	uint64_t stale;		      /* threads dropped because their task had gone unseen */
-	uint64_t lost[WINDOW_LOST_N]; /* by reason, since the start */
+	uint64_t lost[WINDOW_LOST_N]; /* losses since the start, by reason (enum loss, enum
+					 window_loss) */
 	uint64_t every;		      /* kinds of calls: one call in `every` is recorded now */
 	uint64_t calls_per_s;	      /* kinds of calls: calls per second that match the filter */
 	uint64_t load_percent;	      /* kinds of calls: their cost, in percent of one CPU */

@@ -32,7 +32,7 @@ struct drain {
 	pthread_cond_t cut_done;
 	bool is_stopping;
 	bool cut_wanted;
-	uint64_t seq; /* of the newest window; 0: none yet */
+	uint64_t seq; /* number of the newest window; 0: there is none yet */
 	int64_t last_cut_ns;
 	struct drain_stats stats;
 
@@ -46,7 +46,7 @@ struct drain {
 	bool follows_processes;
 	struct window_builder *builder;
 	struct call_stream *calls; /* a reference; NULL if calls are not streamed */
-	struct call_budget budget; /* of a session of calls */
+	struct call_budget budget; /* used by kinds of calls only */
 	struct drain_ring *ring;
 	struct openwait_reader *openwait; /* NULL but for offcpu */
 	bool has_asked_openwait;	  /* a pass was requested since the last cut */
@@ -57,8 +57,8 @@ struct drain {
 	uint64_t threads;	/* read at the cut in progress */
 	uint64_t keys;
 	uint64_t stale;		/* threads dropped since the start */
-	uint64_t last_missed;	/* as probe_missed() at the last cut */
-	uint64_t last_unknown;	/* as stack_unknown_here() at the last cut */
+	uint64_t last_missed;	/* the value of probe_missed() at the last cut */
+	uint64_t last_unknown;	/* the value of stack_unknown_here() at the last cut */
 	int64_t real_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
 	int64_t next_ns;	/* when the next cut is due */
 	/*

@@ -37,8 +37,7 @@ static void tables_sweep(const struct sweeper_options *options)
 	struct resolver_stats names;
 	struct process_sweep sweep;
 
-	/* Records from before the last cut have been read, later ones maybe not: it counts as now.
-	 */
+	/* Records from after the last cut may not have been read yet: sweep as of that cut. */
 	if (cut < now)
 		now = cut;
 	resolver_stats(options->resolver, &names);

@@ -4,7 +4,7 @@
 
 /*
  * Sweeps the tables of processes and stacks, which all sessions share: once per window length, a
- * thread of its own drops what nobody refers to any more. Owned by the recorder; whether and which
+ * thread of its own drops entries without references. Owned by the recorder; whether and which
  * sessions run makes no difference to it.
  */
 
@@ -15,7 +15,7 @@ struct sessions;
 struct stack_table;
 struct sweeper;
 
-/* All of it is borrowed and must outlive the sweeper. */
+/* All pointers are borrowed and must outlive the sweeper. */
 struct sweeper_options {
 	const struct config *config; /* a reload may change the length of windows */
 	struct process_table *processes;

@@ -23,13 +23,13 @@
  */
 struct past_identity {
 	struct past_identity *next; /* the identity before this one */
-	struct thread_sums sums;    /* of the thread, at the exec */
-	uint32_t epoch;		    /* in which the exec was */
+	struct thread_sums sums;    /* the thread's sums at the exec */
+	uint32_t epoch;		    /* the epoch in which the exec was */
 	uint32_t exec_gen;
 	/* Not those of the thread after the exec, if it was not the main thread that called it. */
 	uint32_t tid;
 	uint64_t start_boot_ns;
-	uint32_t image; /* in the window in progress, or IMAGE_NONE */
+	uint32_t image; /* its image in the window in progress, or IMAGE_NONE */
 	bool is_old;	/* there was a window since the exec arrived */
 	char comm[COMM_LEN];
 };
@@ -37,11 +37,11 @@ struct past_identity {
 /* A thread from one cut to the next. */
 struct thread_state {
 	uint64_t uid;
-	struct thread thread;	 /* as read at this cut, or as it ended */
-	struct thread_sums last; /* at the start of the window */
-	struct thread_sums now;	 /* at its end */
+	struct thread thread;	 /* the thread as it was read at this cut, or as it ended */
+	struct thread_sums last; /* its sums at the start of the window in progress */
+	struct thread_sums now;	 /* its sums at the end of that window */
 	struct past_identity *past;
-	uint32_t epoch;		/* of the last cut at which the thread was read */
+	uint32_t epoch;		/* epoch of the last cut at which it was read */
 	uint32_t image;		/* in the window in progress, or IMAGE_NONE */
 	uint64_t open_since_ns; /* the start of the wait that open_ustack was read in */
 	uint64_t open_ustack;
@@ -55,8 +55,8 @@ struct thread_state {
 
 struct offcpu_builder {
 	struct window_builder base;
-	struct thread_state *threads; /* by uid */
-	struct record_wait *waits;    /* that are in no window yet */
+	struct thread_state *threads; /* hash table of all threads, by uid */
+	struct record_wait *waits;    /* waits that arrived as records and are in no window yet */
 	size_t n_waits;
 	size_t waits_capacity;
 	uint64_t unknown; /* waits of unknown threads, since the last window */

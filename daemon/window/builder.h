@@ -26,11 +26,11 @@ struct window_builder_ops;
 
 /* All pointers are borrowed and must outlive the builder. */
 struct window_builder_options {
-	enum probe_kind kind; /* that the windows are of */
+	enum probe_kind kind; /* the kind of the windows */
 	struct process_table *processes;
 	struct stack_table *stacks;
-	uint64_t period_ns;  /* oncpu: the time that one sample stands for; else 0 */
-	int64_t min_wait_ns; /* offcpu: waits that go on get no row while they are shorter */
+	uint64_t period_ns;		/* oncpu: the time that one sample stands for; else 0 */
+	int64_t min_wait_ns;		/* offcpu: open waits that are shorter get no row */
 	const struct io_slot *io_slots; /* iolat: open operations, which the programs change at any
 					   time; NULL if the programs have no such table */
 	size_t n_io_slots;

@@ -18,11 +18,11 @@
 
 /* Members below `put_row` may be NULL: the builder has nothing to do then. */
 struct window_builder_ops {
-	size_t size;	 /* of the builder's own struct */
-	size_t key_size; /* of a row of the programs' map; both are multiples of 8 */
+	size_t size;	 /* bytes of the builder's own struct */
+	size_t key_size; /* bytes of a key and a value of the programs' map, multiples of 8 */
 	size_t value_size;
 
-	/* The number of events that a row stands for: so many are lost without it. */
+	/* The number of events that a row stands for; counted as lost if the row is dropped. */
 	uint64_t (*count)(const void *value);
 
 	/* Adds a row of the map to the window. 0, or -ENOMEM: then its events are lost. */
@@ -43,15 +43,15 @@ struct window_builder_ops {
 struct window_builder {
 	const struct window_builder_ops *ops;
 	struct window_builder_options options;
-	struct image_cache images; /* of the window in progress */
-	char *rows;		   /* of the cut in progress: key and value, n times */
+	struct image_cache images; /* images of the window in progress */
+	char *rows;		   /* rows of the cut in progress: n times a key and its value */
 	size_t n;
 	size_t capacity;
 	uint64_t dropped; /* events that found no memory, since the last window */
 	int64_t start_ns; /* bounds of the window in progress */
 	int64_t end_ns;
-	uint32_t epoch;	       /* of the window after it */
-	struct window *window; /* in progress; NULL but while rows are put into it */
+	uint32_t epoch;	       /* epoch of the window after the one in progress */
+	struct window *window; /* the window in progress; NULL outside window_builder_finish() */
 };
 
 #endif

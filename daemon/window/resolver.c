@@ -41,7 +41,7 @@ struct resolver {
 	struct resolver_stats stats;
 	bool is_full; /* the queue is full, and a warning was logged */
 	bool is_stopping;
-	uint64_t seq; /* of the newest window */
+	uint64_t seq; /* number of the newest window */
 
 	struct process_table *processes;
 	struct stack_table *stacks;

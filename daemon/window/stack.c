@@ -42,7 +42,8 @@ struct stack_table {
 	struct stack_entry *stacks;
 	struct stack_entry *dropped; /* out of the table, but still referenced */
 	struct frame_entry *frames;
-	struct stack pseudo[PSEUDOS]; /* by stack_reason, and those of lost stacks */
+	struct stack pseudo[PSEUDOS]; /* stacks that stand for a reason: indexed by enum
+					 stack_reason, LOST_KERNEL, LOST_USER */
 	size_t bytes;
 	size_t max_bytes;
 	void (*relieve)(void *userdata);

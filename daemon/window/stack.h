@@ -17,9 +17,9 @@
 #include "daemon/symbol/symbol.h"
 
 struct frame {
-	uint64_t file_id; /* as in struct symbol */
+	uint64_t file_id; /* a hash of the file's identity; 0: unknown */
 	uint64_t file_offset;
-	uint64_t name_offset; /* from the start of the function */
+	uint64_t name_offset; /* offset from the start of the function */
 	char *name;	      /* NULL: unknown */
 	char *module;	      /* NULL: unknown */
 	enum frame_kind kind;
@@ -53,7 +53,7 @@ struct stack {
 	uint64_t place_id;
 	uint64_t functions_id;	 /* see stack_functions_id_of() */
 	struct process *process; /* NULL: a kernel stack */
-	uint64_t mappings;	 /* what the process had mapped, as in struct record_stack */
+	uint64_t mappings;	 /* version of the process's mappings, as in struct record_stack */
 	_Atomic unsigned int flags;
 	_Atomic bool is_resolved; /* set last: from then on n_frames and frames[] may be read */
 	bool is_idle; /* its functions show a wait for work, see [idle] in the settings */

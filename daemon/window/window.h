@@ -134,7 +134,7 @@ struct window_io {
 	uint64_t bucket_mask;
 	uint32_t bucket_first;
 	uint32_t image; /* the process, as its first thread */
-	uint32_t dev;	/* the kernel's number; 0: none */
+	uint32_t dev;	/* the kernel's number of the device; 0: no device */
 	uint32_t magic; /* the file system's, as in struct io_key */
 	uint32_t call;	/* a system call's number plus one; 0: none */
 	uint32_t layer; /* enum io_layer */
@@ -158,7 +158,7 @@ enum window_loss {
 struct window {
 	_Atomic unsigned int refs;
 	uint64_t run;	/* the store's number of the daemon's run; seq begins anew with each run */
-	uint64_t seq;	/* of a window made of several, that of the first */
+	uint64_t seq;	/* its number; that of the first, if it was made of several windows */
 	uint32_t parts; /* the number of windows that it was made of; 1 when it was cut */
 	uint64_t session;
 	enum probe_kind kind;
@@ -185,12 +185,12 @@ struct window {
 	uint32_t *buckets;
 	size_t n_buckets;
 	bool is_borrowing; /* stacks and processes are borrowed from the store, which outlives it */
-	uint64_t lost[WINDOW_LOST_N]; /* by enum loss and enum window_loss */
+	uint64_t lost[WINDOW_LOST_N]; /* counts of losses, by enum loss and enum window_loss */
 	uint64_t lost_ns;	      /* the time of lost waits */
 	/* Growth of the programs' own counters, to check the rows against. */
 	uint64_t switch_ins;
 	uint64_t sampled; /* runs of the sampling program */
-	size_t bytes;	  /* of memory, set by window_seal() */
+	size_t bytes;	  /* the memory it takes, set by window_seal() */
 };
 
 /* An empty window with one reference, NULL when out of memory. */
