@@ -155,11 +155,6 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 	}
 }
 
-static void handle_mapping(struct drain *drain, const struct record_mapping *record)
-{
-	process_table_note_mapping(drain->processes, record);
-}
-
 /* Adds a streamed call. Its stacks were sent before it, so the table has them. */
 static void handle_call(struct drain *drain, const struct record_call *record)
 {
@@ -197,7 +192,7 @@ void drain_on_record(void *context, void *data, size_t size)
 		handle_process(drain, data);
 		break;
 	case RECORD_MAPPING:
-		handle_mapping(drain, data);
+		process_table_note_mapping(drain->processes, data);
 		break;
 	default:
 		window_builder_add_record(drain->builder, head);

@@ -263,8 +263,8 @@ static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
 }
 
 /* Marks the stack as ambiguous if it differs: two stacks have one id, which then means neither. */
-static void stack_compare(struct stack_table *table, struct stack *stack, struct process *process,
-			  const uint64_t *ip, size_t n)
+static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *stack,
+				    struct process *process, const uint64_t *ip, size_t n)
 {
 	if (stack->n_raw == n && stack->process == process &&
 	    memcmp(stack->ip, ip, n * sizeof(*ip)) == 0)
@@ -288,7 +288,7 @@ static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t c
 }
 
 /* Has old windows dropped, so that no stack must be rejected. Releases the lock meanwhile. */
-static void room_make(struct stack_table *table)
+static void old_windows_drop(struct stack_table *table)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
@@ -313,11 +313,11 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 	pthread_mutex_lock(&table->lock);
 	HASH_FIND(hh, table->stacks, &raw_id, sizeof(raw_id), entry);
 	if (!entry && is_full(table, n)) {
-		room_make(table);
+		old_windows_drop(table);
 		HASH_FIND(hh, table->stacks, &raw_id, sizeof(raw_id), entry);
 	}
 	if (entry) {
-		stack_compare(table, &entry->stack, process, ip, n);
+		stack_mark_if_ambiguous(table, &entry->stack, process, ip, n);
 	} else {
 		entry = stack_add(table, raw_id, process, ip, n);
 		*is_new_out = entry != NULL;
