@@ -48,7 +48,7 @@ static int check_ids(const struct int_list *ids, const char *field, struct wire_
 	for (i = 0; i < ids->n; i++)
 		if (ids->v[i] <= 0 || ids->v[i] > INT32_MAX)
 			return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field,
-					      "%lld is no id: a number from 1 to 2147483647",
+					      "%lld is not an id: a number from 1 to 2147483647",
 					      (long long)ids->v[i]);
 	return 0;
 }
@@ -60,7 +60,7 @@ static int check_cpus(const struct int_list *cpus, struct wire_error *error)
 	for (i = 0; i < cpus->n; i++)
 		if (cpus->v[i] < 0 || cpus->v[i] > INT32_MAX)
 			return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "cpus",
-					      "%lld is no CPU: a number from 0 on",
+					      "%lld is not a CPU: a number from 0 on",
 					      (long long)cpus->v[i]);
 	return 0;
 }
@@ -124,7 +124,8 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 	return r;
 }
 
-/* Up to the first wildcard; with the 0 at its end where there is none. */
+/* Copies a pattern up to its first wildcard; without one, with the 0 at its end. Returns the size.
+ */
 static uint32_t comm_prefix(const char *glob, char *out)
 {
 	size_t n = strcspn(glob, "*?[\\");
@@ -135,7 +136,7 @@ static uint32_t comm_prefix(const char *glob, char *out)
 	return (uint32_t)(glob[n] ? n : n + 1);
 }
 
-/* Whether the programs compare all there is to compare. */
+/* True if the programs can compare all of a pattern: it has no wildcard but one * at its end. */
 static bool comm_is_prefix(const char *glob)
 {
 	size_t n = strcspn(glob, "*?[\\");
@@ -192,7 +193,7 @@ static bool ints_have(const struct int_list *ints, int64_t value)
 	return ints->n == 0;
 }
 
-/* A cgroup and all below it. */
+/* True for a cgroup and all below it. */
 static bool cgroup_is_under(const char *cgroup, const char *top)
 {
 	size_t n = strlen(top);
@@ -202,7 +203,7 @@ static bool cgroup_is_under(const char *cgroup, const char *top)
 	return cgroup && strncmp(cgroup, top, n) == 0 && (cgroup[n] == '\0' || cgroup[n] == '/');
 }
 
-/* A unit's name is one component of the path; .service is understood as systemctl does. */
+/* True if a unit's name is a component of the path. As for systemctl, .service may be left out. */
 static bool cgroup_has_unit(const char *cgroup, const char *unit)
 {
 	const char *at, *end;
@@ -275,10 +276,10 @@ bool filter_has_shorts(const struct filter *filter)
 }
 
 /*
- * Leaves in the buckets only those within the edges. Returns the share of the time that they had,
- * by the middle of each bucket.
+ * Empties the buckets that are outside the filter's times. Returns the share of time that the
+ * others had, with each wait at the middle of its bucket.
  */
-static double buckets_cut(const struct filter *filter, uint64_t *buckets)
+static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 {
 	unsigned int low = wait_bucket((uint64_t)filter->min_ns), i;
 	unsigned int high = wait_bucket((uint64_t)filter->max_ns);
@@ -295,6 +296,7 @@ static double buckets_cut(const struct filter *filter, uint64_t *buckets)
 	return all > 0 ? inside / all : 0;
 }
 
+/* Reduces the times to a share of what all waits but the longest had, and adds the longest. */
 static void part_scale(struct filter_part *part, double share, bool with_max)
 {
 	uint64_t all = part->blocked_ns + part->runnable_ns;
@@ -320,7 +322,7 @@ bool filter_row(const struct filter *filter, struct filter_part *part)
 		return false;
 	if (part->buckets[top])
 		part->buckets[top]--;
-	share = part->count > 1 ? buckets_cut(filter, part->buckets) : with_max;
+	share = part->count > 1 ? buckets_limit(filter, part->buckets) : with_max;
 	part->is_estimate = share > 0 && share < 1;
 	part_scale(part, share, with_max);
 	if (with_max)

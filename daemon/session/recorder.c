@@ -13,15 +13,15 @@
 #include "daemon/store/store.h"
 
 /*
- * Stacks that wait for their names cannot go, and new ones come meanwhile: for a while they may be
- * as much again as what windows have, above which there are no windows left.
+ * Stacks may take this multiple of the memory of windows: those that wait for names cannot be
+ * evicted while new ones arrive. Above it, windows are evicted until none is left.
  */
 #define STACKS_SHARE 2
-/* Longer than any window that was made of several. */
+/* Longer than any window that compaction makes. */
 #define MERGED_NS (660 * NS_PER_S)
-/* Being ready may wait for rows so long; the rest are loaded later. */
+/* How long the start may wait for unwind rows; the others are loaded later. */
 #define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
-/* And so long for a disk that does not answer. */
+/* How long the start may wait for a disk that does not answer. */
 #define STORE_TIMEOUT_NS (5 * NS_PER_S)
 
 static void boot_id_read(char *id, size_t size)
@@ -33,7 +33,7 @@ static void boot_id_read(char *id, size_t size)
 	id[strcspn(id, "\n")] = '\0';
 }
 
-/* Without it user stacks end at their first frame, and say so. */
+/* Makes the tables for stack walks. Without them user stacks have one frame, and say so. */
 static void recorder_unwind(struct recorder *recorder, const struct config *config)
 {
 	int r = unwind_maps_open(config->unwind_max_memory, &recorder->unwind_maps);
@@ -41,10 +41,10 @@ static void recorder_unwind(struct recorder *recorder, const struct config *conf
 	if (!r)
 		r = unwind_new(unwind_maps_memory(recorder->unwind_maps), &recorder->unwind);
 	if (r)
-		log_err(r, "make room for walks of user stacks");
+		log_err(r, "create the maps for walks of user stacks");
 }
 
-/* Of stacks there is no more room: old windows go, not the frames of new stacks. */
+/* Evicts old windows when the memory of stacks is full, so that new stacks keep their frames. */
 static void on_stacks_full(void *userdata)
 {
 	history_shrink(userdata);
@@ -83,7 +83,8 @@ static void on_window(void *userdata, struct window *window)
 	store_add(userdata, window);
 }
 
-/* Where systemd keeps state for the unit, unless the settings name another place. */
+/* Returns the path of the database: in systemd's state directory unless the settings have another.
+ */
 static int store_path_make(const struct config *config, char **out)
 {
 	const char *directory = getenv("STATE_DIRECTORY");
@@ -97,7 +98,8 @@ static int store_path_make(const struct config *config, char **out)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-/* What memory has is not merged, or it would be there twice. */
+/* Returns the age at which windows are compacted: not before memory has dropped them, or a query
+ * would see them twice. */
 static int64_t merge_after(const struct config *config)
 {
 	int64_t least = config->window_keep_ns + MERGED_NS;
@@ -187,7 +189,7 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 		r = process_table_scan(recorder->processes);
 	if (!r && !recorder->is_serve_only)
 		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
-	/* Whoever asks at once about the time before is not told that there was nothing. */
+	/* A query right after the start must see the windows that are on disk. */
 	if (!r)
 		store_wait(recorder->store, STORE_TIMEOUT_NS);
 	if (r) {
@@ -198,7 +200,7 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	return r;
 }
 
-/* Merging later comes first: what memory keeps for longer must not be merged meanwhile. */
+/* Compaction comes first: windows that memory will keep for longer must not be compacted now. */
 void recorder_set_limits(struct recorder *recorder)
 {
 	const struct config *config = recorder->config;
@@ -216,7 +218,7 @@ void recorder_stop(struct recorder *recorder)
 	recorder->lines = source_lines_helper_free(recorder->lines);
 	recorder->store = store_stop(recorder->store);
 	if (recorder->store)
-		return; /* its thread still uses the rest, until the process ends */
+		return; /* its thread hangs in a write and uses the rest until the process ends */
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);

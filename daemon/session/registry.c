@@ -8,25 +8,27 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/array.h"
 #include "common/base.h"
 #include "daemon/base/log.h"
 #include "daemon/probe/kernel_btf.h"
 
-/* Sessions that have ended are named for as long as their windows may be there. */
+/* How many ended sessions are remembered, so that their windows can be asked for by name. */
 enum { ENDED_MAX = 64 };
 
 struct sessions {
 	struct sessions_options options;
-	uint64_t hash_seed; /* of all probes: a stack has one id in each */
+	uint64_t hash_seed; /* the same for all probes, so that a stack has one id */
 	pthread_t thread;
 	bool has_thread;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	bool is_stopping;
 	struct session *always[PROBE_KIND_N];
-	struct session **list; /* ad-hoc ones, oldest first */
+	struct session **list; /* clients' sessions, oldest first */
 	size_t n;
-	size_t starting; /* not in the list yet, but counted */
+	size_t capacity;
+	size_t starting; /* sessions that count against the limit but are not in the list yet */
 	uint64_t next_id;
 	uint64_t refused;
 };
@@ -36,7 +38,7 @@ static bool session_runs(struct session *session)
 	return session_ended(session) == INT64_MAX;
 }
 
-/* Whether it takes more than it may, however little it records. */
+/* True if a session takes more CPU than it may even though it records as little as it can. */
 static bool session_is_over(struct session *session)
 {
 	struct drain_stats stats;
@@ -47,7 +49,7 @@ static bool session_is_over(struct session *session)
 	return stats.is_over;
 }
 
-/* References to those whose time is up; when to look again. */
+/* Returns a reference to a session that has to end now, or NULL; *next_out: when to look again. */
 static struct session *session_due(struct sessions *sessions, int64_t now, int64_t *next_out)
 {
 	struct session *session;
@@ -201,7 +203,7 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size)
 	return r;
 }
 
-/* Forgets the oldest that has ended, where there are many. The list is locked. */
+/* Forgets the session that ended first if many have ended. The lock is held. */
 static void ended_forget(struct sessions *sessions)
 {
 	size_t i, ended = 0, first = 0;
@@ -229,8 +231,8 @@ static size_t sessions_running(const struct sessions *sessions)
 	return n;
 }
 
-/* Takes a place, before the kernel has any work of it. */
-static int place_take(struct sessions *sessions, uint64_t *id_out, struct wire_error *error)
+/* Counts a session against the limit before the kernel has any work with it. */
+static int slot_reserve(struct sessions *sessions, uint64_t *id_out, struct wire_error *error)
 {
 	uint64_t max = sessions->options.config->control_max_sessions;
 	int r = 0;
@@ -254,23 +256,18 @@ static int place_take(struct sessions *sessions, uint64_t *id_out, struct wire_e
 	return r;
 }
 
-/* The place becomes the session's, or is free again. */
-static int place_give(struct sessions *sessions, struct session *session)
+/* Puts a session that was started into the list; NULL: it failed, and no longer counts. */
+static int slot_settle(struct sessions *sessions, struct session *session)
 {
-	struct session **list;
 	int r = 0;
 
 	pthread_mutex_lock(&sessions->lock);
 	sessions->starting--;
 	if (session) {
 		ended_forget(sessions);
-		list = reallocarray(sessions->list, sessions->n + 1, sizeof(struct session *));
-		if (list) {
-			sessions->list = list;
-			list[sessions->n++] = session_ref(session);
-		} else {
-			r = -ENOMEM;
-		}
+		r = array_reserve(sessions->list, sessions->capacity, sessions->n + 1);
+		if (!r)
+			sessions->list[sessions->n++] = session_ref(session);
 		pthread_cond_signal(&sessions->changed);
 	}
 	pthread_mutex_unlock(&sessions->lock);
@@ -348,16 +345,16 @@ int sessions_start(struct sessions *sessions, const struct session_request *requ
 {
 	_cleanup_(session_unrefp) struct session *session = NULL;
 	uint64_t id;
-	int r = place_take(sessions, &id, error);
+	int r = slot_reserve(sessions, &id, error);
 
 	if (r)
 		return r;
 	r = session_open(sessions, request, id, &session, error);
 	if (r) {
-		place_give(sessions, NULL);
+		slot_settle(sessions, NULL);
 		return r;
 	}
-	r = place_give(sessions, session);
+	r = slot_settle(sessions, session);
 	if (r)
 		return r;
 	log_info("session %s of uid %u: %s%s%s", session->info.id_text, request->uid,
@@ -386,7 +383,7 @@ struct session *sessions_find(struct sessions *sessions, const char *text)
 	struct session *found = NULL, *session;
 	size_t i;
 
-	/* Of several with that name the newest that runs or else, that has ended. */
+	/* If several have this name: the newest that runs, or else the newest that has ended. */
 	pthread_mutex_lock(&sessions->lock);
 	for (i = 0; i < PROBE_KIND_N && !found; i++)
 		if (strcmp(sessions->always[i]->info.id_text, text) == 0)

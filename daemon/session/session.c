@@ -157,26 +157,26 @@ static void probe_options_init(const struct session *session,
 					       !probe_is_enabled(info->kind, sessions->config));
 }
 
-/* Of reaching the program: a trap into the kernel and out of it, twice, or a detour in it. */
+/* Returns the time in ns that one call costs before the program runs: traps, or a detour. */
 static uint64_t call_cost(const struct session *session)
 {
 	static const uint64_t costs_ns[] = {
 		[TARGET_FUNCTION] = 100,
 		[TARGET_TRACEPOINT] = 20,
 		[TARGET_USER] = 1000,
-		[TARGET_USDT] = 500, /* of an instruction that does nothing once only */
+		[TARGET_USDT] = 500, /* the probed instruction is a nop, which is not run again */
 	};
 
 	return costs_ns[session->targets.kind];
 }
 
-/* Of a moment ago, in CLOCK_MONOTONIC. */
+/* Converts a recent time of CLOCK_MONOTONIC to ns since the epoch. */
 static int64_t real_time_of(int64_t monotonic_ns)
 {
 	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - monotonic_ns);
 }
 
-/* The session's own copy; NULL of NULL. False when out of memory. */
+/* Replaces a string by a copy that the session owns; NULL stays NULL. False without memory. */
 static bool text_keep(struct session *session, const char **text)
 {
 	const char *from = *text;
@@ -185,7 +185,8 @@ static bool text_keep(struct session *session, const char **text)
 	return !from || *text;
 }
 
-/* In words that outlive the probe, which may be closed while somebody reads them. */
+/* Reads the probe's status with copies of its strings: these outlive the probe, which may be closed
+ * while a query reads them. */
 static int status_keep(struct session *session)
 {
 	struct probe_status *status = &session->status;
@@ -267,8 +268,8 @@ int64_t session_ended(struct session *session)
 }
 
 /*
- * The probe, for its caller to close: taking programs out of the kernel takes seconds where there
- * are many, is no part of the data, and nobody who asks for the session waits for it.
+ * Stops the drain and returns the probe for the caller to close without the lock: taking many
+ * programs out of the kernel takes seconds, for which no query should wait.
  */
 static struct probe *session_finish(struct session *session)
 {
@@ -309,7 +310,7 @@ int session_stop(struct session *session)
 
 int session_stop_untold(struct session *session)
 {
-	return stop_for(session, "nobody was told of it, as who started it is gone");
+	return stop_for(session, "its client went away before it was answered");
 }
 
 int session_stop_over(struct session *session, uint64_t budget_percent)
@@ -326,7 +327,7 @@ int session_stop_over(struct session *session, uint64_t budget_percent)
 	return stop_for(session, why);
 }
 
-/* Held while the drain cuts, so that nobody takes it away meanwhile. */
+/* Holds the lock while the drain cuts, so that no other thread frees the drain. */
 int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out)
 {
 	int r = 0;
@@ -400,7 +401,7 @@ void session_probe_status(struct session *session, struct probe_status *out)
 		probe_status(session->probe, out);
 	else
 		*out = *kept;
-	/* The probe of one that is always there is not closed, and its reason may change. */
+	/* An always-on probe is never closed, so its own reason, which may change, can be read. */
 	if (!session->info.is_always)
 		out->reason = kept->reason;
 	pthread_rwlock_unlock(&session->lock);

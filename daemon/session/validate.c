@@ -35,7 +35,8 @@ static int invalid(struct wire_error *error, const char *field, const char *form
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field, "%s", text);
 }
 
-/* /proc/TID is there for every thread, but only a process's own number is a pid. */
+/* True if a process or thread exists. /proc/TID exists for every thread, but only a process has a
+ * thread of its own number in its task directory. */
 static bool task_exists(int64_t id, bool is_process)
 {
 	char path[64];
@@ -100,10 +101,11 @@ static int period_check(const struct session *session, const struct session_requ
 	uint64_t max = kernel_max < BROKER_MAX_FREQUENCY_HZ ? kernel_max : BROKER_MAX_FREQUENCY_HZ;
 
 	if (request->frequency_hz && request->period_ns)
-		return invalid(error, "frequency", "a frequency or a period: one of them");
+		return invalid(error, "frequency", "give a frequency or a period, not both");
 	if (session->info.with_cycles && request->period_ns)
-		return invalid(error, "period_ns",
-			       "a period is in time, which cycles are not: a frequency, for these");
+		return invalid(
+			error, "period_ns",
+			"a period is in time, which cycles are not: give a frequency with cycles");
 	if (request->frequency_hz > max)
 		return invalid(error, "frequency",
 			       "%" PRIu64 " Hz: stackd takes up to %" PRIu64 " samples a second; "
@@ -136,7 +138,7 @@ static int cpus_limit(const struct session *session, struct wire_error *error)
 	return 0;
 }
 
-/* Refuses what other kinds of probes have and this one has not. */
+/* Refuses the parts of a request that make no sense for its kind of probe. */
 static int kind_check(const struct session *session, const struct session_request *request,
 		      struct wire_error *error)
 {
@@ -173,7 +175,7 @@ static uint32_t path_depth(const char *path)
 	return depth;
 }
 
-/* A directory's inode is the number that programs know its cgroup by. */
+/* Finds a cgroup by its path: the inode of its directory is its id for the programs. */
 static int cgroup_find(const char *mount, const char *path, struct filter_cgroup *out)
 {
 	char full[2048], procs[2112];
@@ -187,7 +189,7 @@ static int cgroup_find(const char *mount, const char *path, struct filter_cgroup
 	return 0;
 }
 
-/* The topmost cgroup of that name, below path (at most CGROUP_DEPTH_MAX levels). */
+/* Finds the first cgroup of this name below path, at most CGROUP_DEPTH_MAX levels deep. */
 static int unit_find(const char *path, const char *name, uint32_t depth, struct filter_cgroup *out)
 {
 	DIR *dir = depth < CGROUP_DEPTH_MAX ? opendir(path) : NULL;
@@ -212,6 +214,7 @@ static int unit_find(const char *path, const char *name, uint32_t depth, struct 
 	return r;
 }
 
+/* Finds the cgroups that the filter names and sets session->cgroups. */
 static int cgroups_check(struct session *session, struct wire_error *error)
 {
 	const struct wire_filter *wire = session->filter.wire;
