@@ -70,7 +70,10 @@ enum exit_code snapshot_check_complete(const struct options *options, const char
 /* Asks the daemon and prints the answer. */
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);
 
-/* The same; *threads_out is how many threads the answer is about, 0 without an answer. */
+/*
+ * Does what snapshot_run() does, and counts the threads that the answer is about in *threads_out; 0
+ * without an answer.
+ */
 enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
 				 int64_t *threads_out);
 

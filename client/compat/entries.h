@@ -21,11 +21,11 @@ struct compat_entry {
 	int64_t max_end;	    /* when that ended, in ns since 1970; WIRE_ABSENT: not known */
 };
 
-/* Which rows are added up: those with the same stacks and the same ... */
+/* Which rows are added up to one entry. */
 enum compat_by {
-	COMPAT_BY_NAME,	   /* process and thread name */
-	COMPAT_BY_PROCESS, /* process */
-	COMPAT_BY_STACKS,  /* nothing else */
+	COMPAT_BY_NAME,	   /* those with the same stacks, process and thread name */
+	COMPAT_BY_PROCESS, /* those with the same stacks and process */
+	COMPAT_BY_STACKS,  /* those with the same stacks */
 };
 
 /* Returns the entries, in no useful order. value: returns 0 for a row that is left out. */

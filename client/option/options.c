@@ -93,7 +93,7 @@ static const struct option_spec specs[] = {
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, option_read_flag, AT(annotations),
 	  "mark kernel frames with _[k]" },
 	{ 0, "queued", NULL, OPTIONS_VIEWS, option_read_flag, AT(queued),
-	  "iolat: include queue time in histograms" },
+	  "iolat: add histograms with the queue time" },
 	{ 0, "milliseconds", NULL, OPTIONS_VIEWS, option_read_flag, AT(milliseconds),
 	  "iolat: print times in milliseconds" },
 	{ 0, "breakdown", NULL, OPTIONS_VIEWS, option_read_flag, AT(breakdown),
@@ -269,7 +269,7 @@ static int read_option(struct options *options, unsigned sets, int value, const 
 	return spec->read(options, spec, spec->value ? optarg : NULL);
 }
 
-/* Refuses options that exclude each other, and values that only make sense together. */
+/* Refuses options that exclude each other, and values that make no sense together. */
 static int check_together(struct options *options)
 {
 	if (options->pids.n > 0 && options->tids.n > 0)
@@ -311,7 +311,7 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 
 	build_getopt(sets | OPTIONS_COMMON, letters, longs);
 	opterr = 0;
-	optind = 0; /* glibc: start again, even after a word such as -abc that was not finished */
+	optind = 0; /* makes glibc start again, even after an unfinished word such as -abc */
 	for (;;) {
 		value = getopt_long(argc, argv, letters, longs, NULL);
 		if (value == -1)

@@ -20,7 +20,7 @@ struct option_spec {
 	char letter; /* 0: it has only a long name */
 	const char *name;
 	const char *value; /* its name in help, or the choices: "a|b"; NULL: it takes none */
-	unsigned set;	   /* of enum option_set */
+	unsigned set;	   /* bits of enum option_set: which verbs take it */
 	option_set_fn read;
 	size_t offset; /* of the member of struct options that read() fills */
 	const char *help;

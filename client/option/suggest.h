@@ -13,7 +13,7 @@ struct suggestion {
 	const char *word;
 	size_t length;	  /* how many characters of `word` to compare */
 	const char *best; /* the nearest word so far; NULL: none is near enough */
-	size_t distance;  /* of best: the number of changes from `word` to it */
+	size_t distance;  /* how many changes it takes from `word` to `best` */
 };
 
 void suggestion_init(struct suggestion *suggestion, const char *word, size_t length);

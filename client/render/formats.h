@@ -17,10 +17,10 @@
 #include "proto/wire.h"
 
 struct format {
-	const char *name;     /* what --format takes */
-	const char *suffix;   /* of a file made by --output DIR/, without the dot */
-	bool is_for_people;   /* shows the largest rows only, and hints; else it is for programs */
-	bool has_all_rows;    /* its lines add up to the whole time, so that --top is refused */
+	const char *name;   /* what --format takes */
+	const char *suffix; /* ends the names of files that --output DIR/ makes; without the dot */
+	bool is_for_people; /* shows the largest rows only, and hints; else it is for programs */
+	bool has_all_rows;  /* its lines add up to the whole time, so that --top is refused */
 	bool has_only_stacks; /* call() and the functions below it are NULL */
 
 	/*

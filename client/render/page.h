@@ -45,14 +45,13 @@ struct page page_of_stdout(void);
 /* Returns "1,234,567"; the text is overwritten by the eighth call after this one. */
 const char *count_text(long long n);
 
-/* Returns "1.2 s"; the text is one of the same eight. */
+/* Returns "1.2 s"; the text is overwritten like that of count_text(). */
 const char *ns_text(long long ns);
 
 /* Writes how many threads or CPUs ns stand for on average over length ns: "0.04", "1.6", "48". */
 void average_text(int64_t ns, int64_t length, char text[static 32]);
 
-/* Returns part of whole as "31 %" or "<1 %", "-" if whole is 0; the text is one of the same eight.
- */
+/* Returns part of whole as "31 %" or "<1 %", "-" if whole is 0; overwritten like count_text(). */
 const char *share_text(long long part, long long whole);
 
 #endif

@@ -21,27 +21,27 @@ enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };
 struct view {
 	struct page page;
 	bool is_short; /* names of functions without their arguments */
-	bool lines;    /* source files and lines, where frames have them */
+	bool lines;    /* prints source files and lines, if frames have them */
 	bool offset;
 	bool verbose;
 	bool annotations;
 	bool delimited;
 	bool by_max; /* a row begins with its longest wait, not with the sum */
 	bool reverse;
-	bool hides_unread;    /* no stack has the flag "unread": a note above has said it */
-	bool hides_kernel;    /* no kernel frames; they are used to say what a thread waits for */
-	bool hides_user;      /* the same of user frames */
-	bool picks_waits;     /* --state or a length: the rows are part of what the totals sum up */
-	bool by_stack;	      /* rows are stacks, as --by was not given */
-	bool chain;	      /* the whole path of wakers, not only the last one */
+	bool hides_unread; /* leaves out the flag "unread", which a note above explains for all */
+	bool hides_kernel; /* prints no kernel frames; they still show what a thread waits for */
+	bool hides_user;   /* prints no user frames */
+	bool picks_waits;  /* --state or a length: the rows are part of what the totals sum up */
+	bool by_stack;	   /* rows are stacks, as --by was not given */
+	bool chain;	   /* the whole path of wakers, not only the last one */
 	bool keeps_scheduler; /* shows the scheduler's frames: a CPU may have run these */
 	int frame_indent;     /* columns, in the layout of older tools; 0: their usual 4 */
-	bool milliseconds;    /* iolat: figures in ms */
-	bool queued;	      /* iolat: histograms of requests with their time in the queue, too */
-	bool breakdown;	      /* iolat: trees of layers */
-	bool over_time;	      /* iolat: maps of latencies over time */
-	bool by_process;      /* iolat: rows are of single processes */
-	bool histograms;      /* iolat: below the rows */
+	bool milliseconds;    /* iolat: prints figures in ms */
+	bool queued;	      /* iolat: prints histograms with the time in the queue, too */
+	bool breakdown;	      /* iolat: prints trees of layers */
+	bool over_time;	      /* iolat: prints maps of latencies over time */
+	bool by_process;      /* iolat: rows stand for single processes */
+	bool histograms;      /* iolat: prints histograms below the rows */
 	const char *layer;    /* iolat: the only layer asked for, or NULL */
 	int64_t top;	      /* entries that stuck and the overview show; 0: all */
 	bool top_is_given;    /* --top was on the command line */

@@ -14,7 +14,7 @@
 #include "client/render/render.h"
 
 enum urgency {
-	URGENT_DOUBT, /* it may be over */
+	URGENT_DOUBT, /* the wait may be over */
 	URGENT_IDLE,  /* the thread waits for work; shown because the user asked for it */
 	URGENT_OLD,   /* any other wait; the oldest comes first */
 	URGENT_NOW,   /* not even kill -9 ends it, and it is too old for a slow disk */
