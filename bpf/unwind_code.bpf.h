@@ -44,8 +44,7 @@ struct unwind_search {
 	__u64 start, size, bias;
 	__u32 table, is_generated;
 	__u32 n_found;
-	__u32 has_segments; /* the daemon has segments of the process
-			     */
+	__u32 has_segments; /* the daemon has segments of the process */
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
 	/* Not on the stack: the kernel's limit of 512 bytes is for all callers together. */
 	struct unwind_code code;
