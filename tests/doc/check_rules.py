@@ -91,7 +91,7 @@ def source_files(root):
     found = []
     for folder, folders, names in os.walk(root):
         # Build trees, hidden folders and caches hold no sources.
-        folders[:] = [f for f in folders if not re.match(r"build|\.(?!ci)|__pycache__", f)]
+        folders[:] = [f for f in folders if not re.match(r"build(-[a-z]+)?$|\.(?!ci)|__pycache__", f)]
         paths = [os.path.relpath(os.path.join(folder, name), root) for name in names]
         found += [path for path in paths if SOURCE.fullmatch(path)]
     return sorted(found)

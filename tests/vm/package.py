@@ -33,7 +33,7 @@ def missing():
 
 
 def is_left_out(name):
-    return re.match(r"build|__pycache__|\.(?!ci$|clang-format$|gitignore$)", name)
+    return re.match(r"build(-[a-z]+)?$|__pycache__|\.(?!ci$|clang-format$|gitignore$)", name)
 
 
 def sources():
