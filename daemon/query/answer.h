@@ -73,9 +73,10 @@ int answer_session(struct arena *arena, struct session *session, struct wire_ses
 struct answer_row_options {
 	int64_t min_wait_ns; /* the minimum of the session, for the row of waits below it */
 	bool by_thread;
-	bool kernel_addresses;	   /* whether the client may see them */
-	struct recorder *lines_of; /* NULL: no source lines; else has what finds them */
+	bool kernel_addresses; /* whether the client may see them */
 };
+
+struct answer_stacks;
 
 /* Frees what the last reply of a stream was made of. */
 void answer_step_fini(struct answer *answer);
@@ -92,6 +93,6 @@ int answer_buckets(struct arena *arena, const uint64_t *buckets, size_t n, struc
 
 /* Sets answer->reply.snapshot.rows to a row for each of n groups. 0 or -ENOMEM. */
 int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
-		const struct answer_row_options *options);
+		struct answer_stacks *stacks);
 
 #endif

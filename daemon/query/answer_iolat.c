@@ -158,7 +158,7 @@ static int row_wire(struct answer *answer, const struct aggregate_io_group *grou
 }
 
 int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question,
-		      const struct answer_row_options *options)
+		      struct answer_stacks *stacks)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
 		[SNAPSHOT_BY_TOTAL] = by_total,
@@ -167,7 +167,6 @@ int answer_iolat_rows(struct answer *answer, const struct snapshot_question *que
 		[SNAPSHOT_BY_WINDOW] = by_window,
 	};
 	struct wire_snapshot_reply *reply = &answer->reply.snapshot;
-	struct answer_stacks stacks = { .arena = answer->arena, .options = options };
 	_cleanup_(freep) struct aggregate_io_group **groups = NULL;
 	struct wire_row *rows;
 	size_t n, top, i;
@@ -183,11 +182,8 @@ int answer_iolat_rows(struct answer *answer, const struct snapshot_question *que
 	rows = arena_array(answer->arena, top + 1, sizeof(*rows));
 	r = rows ? 0 : -ENOMEM;
 	for (i = 0; i < top && !r; i++)
-		r = row_wire(answer, groups[question->is_reversed ? top - 1 - i : i], &stacks,
+		r = row_wire(answer, groups[question->is_reversed ? top - 1 - i : i], stacks,
 			     &rows[i]);
-	if (!r && options->lines_of)
-		r = answer_lines(answer, &stacks);
-	answer_stacks_fini(&stacks);
 	reply->rows = (struct wire_rows){ .v = rows, .n = top };
 	return r;
 }

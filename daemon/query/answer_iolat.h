@@ -16,7 +16,7 @@ struct snapshot_question;
 /* Fills snapshot.rows, and .shown and .rest with the sums of rows shown and left out. 0, -ENOMEM.
  */
 int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question,
-		      const struct answer_row_options *options);
+		      struct answer_stacks *stacks);
 
 /*
  * Estimates a percentile of lengths from IO_BUCKETS_N buckets, supposing that the lengths in a

@@ -130,9 +130,8 @@ static int open_file(void *userdata, uint64_t file_id, const char *path, int fd_
 	return process_table_open_file(userdata, file_id, path, fd_min, fd_out, debug_fd_out);
 }
 
-int answer_lines(struct answer *answer, struct answer_stacks *stacks)
+int answer_lines(struct recorder *recorder, struct answer *answer, struct answer_stacks *stacks)
 {
-	struct recorder *recorder = stacks->options->lines_of;
 	struct answer_stack_entry *entry, *next;
 	const char *notes[SOURCE_LINES_NOTES_MAX];
 	struct source_lines *lines;

@@ -144,20 +144,16 @@ static int row_wire(struct answer_stacks *stacks, const struct aggregate_group *
 }
 
 int answer_rows(struct answer *answer, struct aggregate_group *const *groups, size_t n,
-		const struct answer_row_options *options)
+		struct answer_stacks *stacks)
 {
 	struct wire_row *rows = arena_array(answer->arena, n + 1, sizeof(*rows));
-	struct answer_stacks stacks = { .arena = answer->arena, .options = options };
 	size_t i;
 	int r = 0;
 
 	if (!rows)
 		return -ENOMEM;
 	for (i = 0; i < n && !r; i++)
-		r = row_wire(&stacks, groups[i], &rows[i]);
-	if (!r && options->lines_of)
-		r = answer_lines(answer, &stacks);
-	answer_stacks_fini(&stacks);
+		r = row_wire(stacks, groups[i], &rows[i]);
 	answer->reply.snapshot.rows = (struct wire_rows){ .v = rows, .n = n };
 	return r;
 }

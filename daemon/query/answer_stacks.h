@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_QUERY_ANSWER_STACKS_H
 
 /*
- * Private to the files that make rows and calls of an answer: stacks as wire structs, each made
- * once however many rows have it, and the source lines of their frames (answer_lines.c). Memory
- * is the arena's; each answer is made by one thread.
+ * Private to the files that make snapshots and calls of an answer: stacks as wire structs, each
+ * made once however many rows have it, and the source lines of their frames (answer_lines.c).
+ * Memory is the arena's; each answer is made by one thread.
  */
 
 #include "daemon/base/hash_table.h"
@@ -18,6 +18,7 @@ struct answer_stack_entry {
 	UT_hash_handle hh;
 };
 
+/* All stacks of one answer. Begins with arena and options set, and no entries. */
 struct answer_stacks {
 	struct arena *arena;
 	const struct answer_row_options *options;
@@ -38,6 +39,6 @@ int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **o
  * Adds source lines and inlined functions to the frames of all stacks, and a note to the answer
  * about those that have none. 0 or -ENOMEM.
  */
-int answer_lines(struct answer *answer, struct answer_stacks *stacks);
+int answer_lines(struct recorder *recorder, struct answer *answer, struct answer_stacks *stacks);
 
 #endif

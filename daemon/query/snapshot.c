@@ -7,6 +7,7 @@
 #include "common/base.h"
 #include "daemon/query/answer.h"
 #include "daemon/query/answer_iolat.h"
+#include "daemon/query/answer_stacks.h"
 #include "daemon/query/notes.h"
 #include "daemon/query/session_request.h"
 #include "daemon/query/snapshot_internal.h"
@@ -167,14 +168,20 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 		.min_wait_ns = info->min_wait_ns,
 		.by_thread = question->options.by == AGGREGATE_BY_THREAD && !question->group,
 		.kernel_addresses = peer->is_root,
-		.lines_of = request->lines == 1 && !question->group ? recorder : NULL,
 	};
+	struct answer_stacks stacks = { .arena = answer->arena, .options = &options };
+	int r;
 
 	if (probe_kind_has(info->kind, PROBE_IO))
-		return answer_iolat_rows(answer, question, &options);
-	if (question->group)
-		return snapshot_grouped_rows(answer, question, &options);
-	return snapshot_rows(answer, question, &options);
+		r = answer_iolat_rows(answer, question, &stacks);
+	else if (question->group)
+		r = snapshot_grouped_rows(answer, question, &stacks);
+	else
+		r = snapshot_rows(answer, question, &stacks);
+	if (!r && request->lines == 1 && !question->group)
+		r = answer_lines(recorder, answer, &stacks);
+	answer_stacks_fini(&stacks);
+	return r;
 }
 
 /* Makes all of the reply; answer->session is set. */

@@ -46,9 +46,9 @@ int snapshot_question_init(struct snapshot_question *question,
  * key question->group in common. 0 or -ENOMEM.
  */
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
-		  const struct answer_row_options *options);
+		  struct answer_stacks *stacks);
 int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question *question,
-			  const struct answer_row_options *options);
+			  struct answer_stacks *stacks);
 
 /* For qsort(): the larger one first. Evaluates its arguments twice. */
 #define COMPARE_DESCENDING(a, b) (((a) < (b)) - ((a) > (b)))

@@ -84,7 +84,7 @@ static size_t hide_idle(struct aggregate_group **groups, size_t n, bool with_idl
 }
 
 int snapshot_rows(struct answer *answer, const struct snapshot_question *question,
-		  const struct answer_row_options *options)
+		  struct answer_stacks *stacks)
 {
 	static int (*const compare[])(const void *a, const void *b) = {
 		[SNAPSHOT_BY_TOTAL] = by_total,
@@ -110,7 +110,7 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 		groups[i] = groups[top - 1 - i];
 		groups[top - 1 - i] = group;
 	}
-	return answer_rows(answer, groups, top, options);
+	return answer_rows(answer, groups, top, stacks);
 }
 
 /* Sorts the rows, takes out the idle ones unless they are wanted, and truncates to the top. */
@@ -147,7 +147,7 @@ static void rows_select(struct answer *answer, const struct snapshot_question *q
 }
 
 int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question *question,
-			  const struct answer_row_options *options)
+			  struct answer_stacks *stacks)
 {
 	struct aggregate_group **groups;
 	struct wire_rows grouped;
@@ -157,7 +157,7 @@ int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question 
 
 	/* The key may be a function or a module: all groups need the names of their frames. */
 	groups = aggregate_groups(answer->aggregate, &n);
-	r = answer_rows(answer, groups, n, options);
+	r = answer_rows(answer, groups, n, stacks);
 	if (!r)
 		r = group_rows(answer->arena, question->group, &answer->reply.snapshot.rows,
 			       &grouped);

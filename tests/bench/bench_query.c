@@ -9,7 +9,7 @@
 
 #include "bpf/layout.h"
 #include "common/base.h"
-#include "daemon/query/answer.h"
+#include "daemon/query/answer_stacks.h"
 #include "daemon/store/history.h"
 #include "daemon/window/builder.h"
 
@@ -149,6 +149,7 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 {
 	static const struct answer_row_options rows = { .min_wait_ns = 100 * NS_PER_US };
 	_cleanup_(answer_freep) struct answer *answer = must(answer_new());
+	struct answer_stacks stacks = { .arena = answer->arena, .options = &rows };
 	const struct timeline_source source = { .history = bench->history };
 	const struct timeline_session session = {};
 	const struct timeline_list none = {};
@@ -166,8 +167,9 @@ static void query(struct bench *bench, enum aggregate_by by, struct took *took)
 	aggregated = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	groups = aggregate_groups(answer->aggregate, &took->groups);
 	qsort(groups, took->groups, sizeof(*groups), by_total);
-	if (answer_rows(answer, groups, took->groups < TOP ? took->groups : TOP, &rows))
+	if (answer_rows(answer, groups, took->groups < TOP ? took->groups : TOP, &stacks))
 		must(NULL);
+	answer_stacks_fini(&stacks);
 	took->windows = timeline_range(answer->timeline)->n;
 	took->aggregate_ns = aggregated - begin;
 	took->answer_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - aggregated;
