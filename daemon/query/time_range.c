@@ -135,12 +135,11 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 	struct session *session = answer->session;
 	struct store_stats store = { .oldest_ns = INT64_MIN };
 	const struct session_info *info = session_info(session);
-	struct history_stats stats;
 	int64_t now = clock_ns(CLOCK_REALTIME);
 	char ended[MOMENT_TEXT], began[MOMENT_TEXT], newest[MOMENT_TEXT];
 	struct probe_status probe = {};
+	bool is_evicted;
 
-	history_stats(recorder->history, &stats);
 	moment_text(range->until, now, ended);
 	/* Windows of other probes on disk do not matter for a probe that is off. */
 	if (info->is_always && !session_is_on(session) && !recorder->is_serve_only) {
@@ -166,14 +165,14 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 				      "no window in the range, which ended %s; the session began "
 				      "after it, or its windows have gone",
 				      ended);
-	if (!newest_end(recorder, session_info(session)) && !stats.evicted_real_ns)
+	is_evicted = timeline_memory_evicted(answer->timeline) != 0;
+	if (!timeline_has_memory(answer->timeline) && !is_evicted)
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 				      "no window is recorded yet");
 	moment_text(info->since_real_ns, now, began);
 	return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",
 			      "no window in the range, which ended %s; recording began %s%s", ended,
-			      began,
-			      stats.evicted_real_ns ? ", and the oldest windows have gone" : "");
+			      began, is_evicted ? ", and the oldest windows have gone" : "");
 }
 
 /*

@@ -64,8 +64,8 @@ static int memory_read(struct timeline *timeline, int64_t since_ns)
 	return 0;
 }
 
-/* True if the session's windows in memory belong to the timeline: they are all of this run. */
-static bool has_memory(const struct timeline *timeline)
+/* True if the session is one of this run: all windows in memory are. */
+static bool is_of_this_run(const struct timeline *timeline)
 {
 	return !timeline->session.run;
 }
@@ -97,7 +97,7 @@ static size_t in_memory_drop(const struct timeline *timeline, struct store_entry
 	uint64_t run = timeline->source.run, seq = timeline->memory_seq;
 	size_t kept = 0, i;
 
-	if (!run || !seq || !has_memory(timeline))
+	if (!run || !seq || !is_of_this_run(timeline))
 		return n;
 	for (i = 0; i < n; i++)
 		if (entries[i].run != run || entries[i].seq + entries[i].parts <= seq)
@@ -120,7 +120,7 @@ static int memory_append(const struct timeline *timeline, int64_t since_ns, int6
 	if (!list->windows)
 		return -ENOMEM;
 	list->n = list->n_stored;
-	for (i = 0; i < memory->n && has_memory(timeline); i++) {
+	for (i = 0; i < memory->n && is_of_this_run(timeline); i++) {
 		if (store_entry_end(&memory->entries[i]) <= since_ns ||
 		    store_entry_start(&memory->entries[i]) >= until_ns)
 			continue;
@@ -256,7 +256,7 @@ bool timeline_before(struct timeline *timeline, int64_t at_ns, struct store_entr
 	const struct store_entry *best = NULL;
 	size_t i, n = 0;
 
-	for (i = 0; i < memory->n && has_memory(timeline); i++) {
+	for (i = 0; i < memory->n && is_of_this_run(timeline); i++) {
 		const struct store_entry *entry = &memory->entries[i];
 
 		if (store_entry_end(entry) > 0 && store_entry_start(entry) < at_ns &&
@@ -282,6 +282,20 @@ int64_t timeline_first_start(const struct timeline *timeline)
 	return timeline->session.probe
 		       ? store_reader_first(timeline->source.reader, timeline->session.probe, start)
 		       : timeline->session.since_ns;
+}
+
+bool timeline_has_memory(const struct timeline *timeline)
+{
+	return is_of_this_run(timeline) && timeline->memory.n > 0;
+}
+
+int64_t timeline_memory_evicted(const struct timeline *timeline)
+{
+	struct history_stats stats = {};
+
+	if (timeline->source.history)
+		history_stats(timeline->source.history, &stats);
+	return stats.evicted_real_ns;
 }
 
 void timeline_losses(const struct timeline *timeline, uint64_t *lost)

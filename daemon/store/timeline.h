@@ -101,6 +101,12 @@ bool timeline_is_truncated(const struct timeline *timeline);
 /* When the range's first window began, even if it was left out. The range has windows. */
 int64_t timeline_first_start(const struct timeline *timeline);
 
+/* True if memory has a window of the session, in the range or not. */
+bool timeline_has_memory(const struct timeline *timeline);
+
+/* Returns up to when windows of any session were evicted from memory; 0: none were. */
+int64_t timeline_memory_evicted(const struct timeline *timeline);
+
 /* Adds what the windows of the range lost to lost[WINDOW_LOST_N]; unreadable ones do not count. */
 void timeline_losses(const struct timeline *timeline, uint64_t *lost);
 

@@ -485,6 +485,8 @@ static void test_evicted_from_memory(void **state)
 	memory_add(place, 2, 2005);
 	memory_add(place, 3, 2010);
 	assert_gap(cover(place, 2000, 2015), 0, 2000, 2005, "dropped for [window] max_memory");
+	assert_true(timeline_has_memory(place->timeline));
+	assert_int_equal(timeline_memory_evicted(place->timeline), S(2005));
 }
 
 static void test_before_everything(void **state)
@@ -558,6 +560,8 @@ static void test_no_window_at_all(void **state)
 	struct place *place = *state;
 
 	assert_gap(cover(place, 2000, 2010), 0, 2000, 2010, "stackd was not running");
+	assert_false(timeline_has_memory(place->timeline));
+	assert_int_equal(timeline_memory_evicted(place->timeline), 0);
 	assert_int_equal(place->coverage.used_start_ns, S(2000));
 	assert_int_equal(place->coverage.used_end_ns, S(2010));
 	assert_int_equal(place->coverage.windows, 0);
