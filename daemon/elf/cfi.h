@@ -71,7 +71,7 @@ struct cfi_function {
 /* A callback that returns anything but 0 ends the reading. */
 typedef int (*cfi_function_fn)(void *userdata, const struct cfi_function *function);
 typedef int (*cfi_registers_fn)(void *userdata, uint64_t address,
-				const struct cfi_registers *place);
+				const struct cfi_registers *registers);
 
 /*
  * Calls back for every function. An entry that cannot be parsed is skipped by its length; a length

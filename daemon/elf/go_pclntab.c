@@ -59,14 +59,14 @@ static bool bytes_read(const struct go_pclntab *go, uint64_t offset, void *out, 
 static size_t name_size(const struct go_pclntab *go, int32_t offset, const char **out)
 {
 	uint64_t at = go->names + (uint64_t)offset;
-	size_t room, n;
+	size_t most, n;
 
 	if (offset < 0 || go->names > go->size || at >= go->size)
 		return 0;
-	room = go->size - at < ELF_NAME_BYTES_MAX ? go->size - at : ELF_NAME_BYTES_MAX;
+	most = go->size - at < ELF_NAME_BYTES_MAX ? go->size - at : ELF_NAME_BYTES_MAX;
 	*out = (const char *)go->data + at;
-	n = strnlen(*out, room);
-	return n == room ? 0 : n;
+	n = strnlen(*out, most);
+	return n == most ? 0 : n;
 }
 
 /* Returns the flags. They follow funcID, which since Go 1.20 follows the line of the start. */

@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_MODULE_INTERNAL_H
 
 /*
- * The structs and functions that the files of this room share. Locks are taken in this order: a
- * module's load_lock, then registry.lock. A file calls only those to the left of it, but for the
- * destructor: file < module < symbols, unwind_rows < code_keys, open.
+ * The structs and functions that the files of this room share: small helpers (file.c), modules and
+ * the registry (module.c), symbol tables (symbols.c), unwind rows (unwind_rows.c), keys of code
+ * (code_keys.c), opening by identity (open.c). Locks are taken in this order: a module's load_lock,
+ * then registry.lock.
  */
 
 #include <pthread.h>

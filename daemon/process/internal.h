@@ -7,9 +7,10 @@
  * table.lock unless said otherwise; the lock is never held while /proc or a file is read. Locks are
  * taken in this order: table.lock, then a module's load lock or the registry's lock.
  *
- * The files form layers; a file calls only those to the left of it:
- * maps, perf_map < maps_history, held < process < read_queue < walk_mappings < perf_reader, reader
- * < table < scan, sweep, stored. Naming an address (symbolize) calls held and never a reader.
+ * The files form layers; a file calls only those to the left of it: maps, perf_map < maps_history,
+ * held < process < read_queue < walk_mappings < perf_reader < reader < table < scan, sweep, stored.
+ * Naming an address (symbolize) calls held and reads nothing; perf_reader tells it whether a perf
+ * map is stale.
  */
 
 #include <pthread.h>

@@ -105,15 +105,15 @@ static int symbol_add(struct symtab_builder *builder, const GElf_Sym *symbol,
 {
 	const struct symtab_range *code = symtab_builder_code(builder, symbol->st_value);
 	struct symtab_candidate item = { .start = symbol->st_value };
-	size_t room, n;
+	size_t n_left, n;
 
 	if (!code || symbol->st_name >= strings->d_size)
 		return 0;
 	item.name = (const char *)strings->d_buf + symbol->st_name;
-	room = strings->d_size - symbol->st_name;
-	n = strnlen(item.name, room < ELF_NAME_BYTES_MAX ? room : ELF_NAME_BYTES_MAX);
+	n_left = strings->d_size - symbol->st_name;
+	n = strnlen(item.name, n_left < ELF_NAME_BYTES_MAX ? n_left : ELF_NAME_BYTES_MAX);
 	/* Symbols like '$x' mark code and data for disassemblers on some machines. */
-	if (!n || n == room || n == ELF_NAME_BYTES_MAX || item.name[0] == '$')
+	if (!n || n == n_left || n == ELF_NAME_BYTES_MAX || item.name[0] == '$')
 		return 0;
 	for (size_t i = 1; i < n; i++) {
 		if (item.name[i] == '@')

@@ -64,7 +64,10 @@ struct unwind_stats {
 	uint64_t load_ns, loads; /* CPU time it took to read and compile rows, and how often */
 };
 
-/* A process, see process.h. Not is_exact: the start is known to the tick only, exec_gen is not. */
+/*
+ * A process, see process.h. If not is_exact, the start is known to the tick only, and exec_gen not
+ * at all.
+ */
 struct unwind_owner {
 	uint32_t pid;
 	uint32_t exec_gen;
