@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the benchmarks share: where the build is, tools that run beside a load, tables.
+"""Code that the benchmarks share: it finds the build, runs tools beside a load and prints tables.
 
 Each bench takes the build directory as its first argument (default: build).
 """
@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "live"))
 
 
 def arguments(doc, **numbers):
-    """Parses BUILD and --NAME VALUE for each of numbers, and points the harness at the build."""
+    """Parses BUILD and --NAME VALUE for each of numbers, and sets the harness's variables to the
+    build."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("build", nargs="?", default=os.path.join(HERE, "..", "..", "build"))
     for name, value in numbers.items():
@@ -36,7 +37,7 @@ def load(args, name):
 
 
 def table(header, rows):
-    """Prints columns, the first to the left, the others to the right."""
+    """Prints columns: the first is aligned to the left, the others to the right."""
     rows = [[str(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     for row in rows:
@@ -50,7 +51,8 @@ def percentile(values, share):
 
 
 def spread(values):
-    """Base against base: least of the odd rounds over least of the even ones."""
+    """Returns the noise of the base: the least of the odd rounds over the least of the even
+    ones."""
     if len(values) < 2:
         return 0.0
     return abs(min(values[::2]) - min(values[1::2]))

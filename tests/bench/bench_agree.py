@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether stackd and its peers say the same of the same process at the same time: waits of 1 ms and
-more beside libbpf-tools' offcputime (goal: within 2 %), samples at 999 Hz beside its profile, perf
-and bpftrace (within 5 %). The programs keep frame pointers, and know themselves what is right. What
-differs is shown function by function, with the reason where there is one."""
+"""Compares what stackd and its peers report about the same process at the same time: waits of 1 ms
+and more beside libbpf-tools' offcputime (goal: within 2 %), samples at 999 Hz beside its profile,
+perf and bpftrace (within 5 %). The programs keep frame pointers and count the true values
+themselves. Differences are shown function by function, with the reason where there is one."""
 
 import os
 import re
@@ -23,20 +23,21 @@ import tools  # noqa: E402
 WAITS_GOAL, SAMPLES_GOAL = 0.02, 0.05
 MIN_US = 1000
 
-# Where the programs wait for this bench before and after the work, and for their first part.
+# The programs wait in these functions for this bench, before and after the work, or for each other.
 EDGES = {"wait_for_line", "wait_for_start", "wait_for_end", "wait_for_others"}
 OUTER, IN_LIBC = ("main", "_start"), "in libc"
 
 
 def functions_of(path):
-    """Names that the program itself has: the peers cannot see through libc to those above it."""
+    """Returns the names of the program's own functions. The peers see no callers above libc."""
     lines = harness.run(["nm", "--defined-only", path]).out.splitlines()
     return {line.split()[2] for line in lines if line.split()[1] in "tT"}
 
 
 class Sums:
-    """Of one tracer: value by function, the leafmost of the program's own. What main() calls in
-    libc is one with what has no function, as offcputime sees no callers above libc."""
+    """The values of one tracer by function: the innermost of the program's own functions counts. A
+    wait that main() makes through libc counts together with stacks without any such function,
+    because offcputime sees no callers above libc."""
 
     def __init__(self, names):
         self.names, self.values, self.counts = names, {}, {}
@@ -51,7 +52,8 @@ class Sums:
 
 
 def parse_offcputime(text, names):
-    """Stacks of a line a frame, leaf first, each ended by '- comm (pid)' and its us."""
+    """Reads stacks with a line for each frame, leaf first; '- comm (pid)' and the microseconds end
+    each."""
     sums, frames, missed = Sums(names), [], 0
     for line in text.splitlines():
         if re.fullmatch(r"\s+\d+", line):
@@ -94,7 +96,7 @@ def rows_of(reply, names):
 
 
 def reason_of(ours, theirs, whole, goal, own):
-    """own: what the program itself counts there; None where it does not."""
+    """Returns why two values differ. own is what the program itself counts there, or None."""
     if abs(ours - theirs) <= goal * theirs:
         return ""
     if own and abs(ours - own) <= goal * own:
@@ -103,7 +105,7 @@ def reason_of(ours, theirs, whole, goal, own):
 
 
 def compare(title, ours, theirs, reasons, goal, own=()):
-    """One table; the totals are held to the goal without what one of the two cannot know."""
+    """Prints one table. The goal applies to the totals without what one of the two cannot know."""
     names = sorted({*ours.values, *theirs.values}, key=lambda n: -ours.values.get(n, 0))
     rows, common = [], [0, 0]
     for name in names:
@@ -124,7 +126,7 @@ def compare(title, ours, theirs, reasons, goal, own=()):
 
 
 class Session:
-    """A recording of one process; its reply once it is over."""
+    """A recording of one process; reply holds the result once it is over."""
 
     def __init__(self, daemon, *argv):
         self.daemon = daemon
@@ -139,7 +141,7 @@ class Session:
 
 
 def wait_run(daemon, name, *argv, work, edges):
-    """Both tracers are there before the program begins, and go after it is done."""
+    """Runs a program under both tracers, which begin before it does its work and end after that."""
     path = os.path.join(harness.PROGS, name)
     names = functions_of(path)
     program = harness.Program(name, *argv).ready()
@@ -159,7 +161,7 @@ def wait_run(daemon, name, *argv, work, edges):
         for value in program.values(word):
             own[word] = value["ns"]
             print(f"  the program itself: {word} {value['count']} times, {value['ns'] / 1e6:.1f} ms")
-    # It counts a wait whose beginning and end it saw; stackd all of them, for as long as it looked.
+    # offcputime counts a wait if it saw both ends; stackd counts every wait while it recorded.
     reasons = dict.fromkeys(edges, "began before offcputime looked, or has not ended: stackd alone")
     compare("waits", rows_of(reply, names), theirs, reasons, WAITS_GOAL, own)
 
@@ -178,7 +180,8 @@ def waits(daemon):
     wait_run(daemon, "prog_waits", args.count, args.ms, work=until_done,
              edges={*EDGES, "peer_wait_for_request"})
     wait_run(daemon, "prog_wakers", 10 * args.count, work=until_done, edges=EDGES)
-    # More of them than the CPU has room for: waits for a CPU, which begin with a preemption.
+    # More spinners than the CPU has room for: they wait for the CPU, which begins with a
+    # preemption.
     wait_run(daemon, "prog_spinners", 3, args.cpu, work=until_spun, edges=EDGES)
 
 
@@ -204,7 +207,7 @@ class Perf:
 
 
 def samplers(pid):
-    """[(tracer, parser)] of those that are installed."""
+    """Returns [(tracer, parser)] of the samplers that are installed."""
     found = []
     if tools.libbpf_tool("profile"):
         argv = (tools.libbpf_tool("profile"), "-F", str(args.hz), "-p", str(pid), "-f")
@@ -225,7 +228,7 @@ def cpu_ns(pid):
 
 
 def samples(daemon):
-    """All samplers at once, of a program that stands still until they are there."""
+    """Runs all samplers at the same time on a program that does nothing until all have begun."""
     name = "prog_shares"
     names = functions_of(os.path.join(harness.PROGS, name)) - {"spin_until", "now_ns"}
     program = harness.Program(name, args.cpu).ready()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the daemon costs at 10,000 switches a second with the default config: user CPU, RSS, BPF
-maps."""
+"""Measures what the daemon costs at 10,000 switches a second with the default config: user CPU, RSS
+and the memory of its BPF maps."""
 
 import subprocess
 import time

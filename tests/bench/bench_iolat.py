@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost of iolat a system call: reads of 4 KiB from the cache, getppid and `perf bench syscall basic`,
-as recorded always and with all layers, beside bpftrace with a histogram of the read; of a read in the
-file system beside fsdist, where programs may be attached to functions; and BPF run time a request to
-the disk beside biolatency and a script of the same job. Goal: at most half of theirs.
+"""Measures what iolat adds to a system call: reads of 4 KiB from the cache, getppid and `perf bench
+syscall basic`, once as it is recorded by default and once with all layers, beside bpftrace with a
+histogram of the read. Also a read in the file system beside fsdist, where programs may be attached
+to functions, and the BPF run time of a request to the disk beside biolatency and a script that does
+the same job. Goal: at most half of what the peers add.
 """
 
 import os
@@ -21,11 +22,11 @@ OTHERS = ("probe.offcpu.enabled=no", "probe.oncpu.enabled=no")
 FILE = os.path.join(tempfile.mkdtemp(dir="/var/tmp"), "file")
 
 
-PERF = "/usr/bin/perf"  # machines have another thing of that name in the path
+PERF = "/usr/bin/perf"  # on some machines another program of that name is in the path
 
 
 def run(mode, count):
-    """ns a call."""
+    """Returns the ns that a call takes."""
     if mode == "perf bench":
         out = harness.run(["taskset", "-c", str(args.cpu), PERF, "bench", "-f", "simple", "syscall",
                            "basic", "--loop", str(count)])
@@ -43,7 +44,7 @@ def tracers():
 
 
 def function_tracers():
-    """One layer alone, as fsdist has it."""
+    """Returns the tracers that record one layer alone, as fsdist does."""
     found = [tools.Nothing(), tools.Stackd("stackd, fs", "probe.iolat.top=fs", *OTHERS)]
     if tools.libbpf_tool("fsdist"):
         found.append(tools.Peer("fsdist -t ext4", tools.libbpf_tool("fsdist"), "-t", "ext4",
@@ -52,7 +53,7 @@ def function_tracers():
 
 
 def has_functions():
-    """Whether they are seen of the file system that the file is on."""
+    """True if the file system of the file is recorded through its functions."""
     kind = harness.run(["stat", "-f", "-c", "%T", os.path.dirname(FILE)]).out
     with tools.Stackd("stackd, fs", "probe.iolat.top=fs", *OTHERS) as tracer:
         probes = tracer.daemon.call("io.stackd.Probes")["probes"]
@@ -62,7 +63,7 @@ def has_functions():
 
 
 def function_times():
-    """{tracer: (ns by the clock, ns of BPF)} a cached read, the least of the rounds."""
+    """Returns {tracer: (ns by the clock, ns of BPF)} of a cached read: the least of the rounds."""
     found = {}
     with tools.bpf_stats():
         for _ in range(args.rounds):
@@ -78,7 +79,8 @@ def function_times():
 
 
 def block_tracers():
-    """Only with both ways of biolatency together, or as the script, are there both of our times."""
+    """Returns the tracers of requests. Only the script, or biolatency run in both ways, measures
+    both of the times that stackd has."""
     found = [tools.Stackd("stackd", *OTHERS)]
     if shutil.which("biolatency"):
         found.append(tools.Peer("biolatency", "biolatency"))
@@ -90,7 +92,7 @@ def block_tracers():
 
 
 def block_ns(tracer):
-    """BPF run time of a request, of all that the tracer loads."""
+    """Returns the BPF run time of a request, of all programs that the tracer loads."""
     others = tools.programs()
     with tracer:
         before = tools.run_times(others, tools.programs())
@@ -100,7 +102,7 @@ def block_ns(tracer):
 
 
 def block_times():
-    """{tracer: (ns, runs) a request}, the least of the rounds."""
+    """Returns {tracer: (ns, runs)} of a request: the least of the rounds."""
     found = {}
     with tools.bpf_stats():
         for _ in range(args.rounds):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost of offwake a wait: `perf bench sched pipe` with both tasks on one CPU, where each task ends
-the other's wait; interleaved rounds of base, peers and stackd, the least of each. No libbpf-tool has
-both stacks: wakeuptime takes the waker's kernel stack only, and a bpftrace script does what bcc's
-offwaketime does, which needs kprobes and kernel headers itself. Goal: at most what the script adds,
-with the same stacks of the same waits."""
+"""Measures what offwake adds to a wait: `perf bench sched pipe` with both tasks on one CPU, where
+each task ends the other's wait, in interleaved rounds of base, peers and stackd; the least of each
+counts. No tool of libbpf-tools takes both stacks: wakeuptime takes only the waker's kernel stack. A
+bpftrace script does the job of bcc's offwaketime, which itself needs kprobes and kernel headers.
+Goal: at most what the script adds, with the same stacks of the same waits."""
 
 import os
 import re
@@ -18,18 +18,19 @@ import harness  # noqa: E402
 import tools  # noqa: E402
 
 OTHERS = ("probe.offcpu.enabled=no", "probe.oncpu.enabled=no", "probe.offwake.enabled=yes")
-WAITS = 2  # an op
+WAITS = 2  # per op
 
 
 def measure():
-    """ns a wait, with all that is between two of them."""
+    """Returns the ns of a wait, with everything that happens between two waits."""
     argv = ["taskset", "-c", args.cpu, "perf", "bench", "sched", "pipe", "-l", args.ops]
     result = harness.run([str(a) for a in argv], timeout=300)
     return float(re.search(r"([\d.]+) usecs/op", result.out).group(1)) * 1000 / WAITS
 
 
 def bpf_ns(tool):
-    """BPF run time a wait; measured apart, as keeping it costs."""
+    """Returns the BPF run time of a wait. It is measured apart, because to keep run times costs
+    time."""
     with tools.bpf_stats():
         before = tools.programs()
         with tool:
@@ -59,7 +60,7 @@ measure()
 for _ in range(args.rounds):
     for subject in found:
         with subject:
-            measure()  # whatever is found out about the program the first time it is seen
+            measure()  # the daemon reads the program the first time it sees it
             times[subject.name].append(measure())
 
 base, noise = min(times["base"]), spread(times["base"])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rotation: from the cut to the window drained, with 10,000 keys in each window. Meanwhile a
-second client asks for the status again and again: the longest answer shows how long the loop was
-held."""
+"""Measures a rotation: the time from the cut until the window is drained, with 10,000 keys in each
+window. Meanwhile a second client calls the daemon again and again: the longest call shows how long
+the loop was held."""
 
 import threading
 import time
@@ -46,7 +46,7 @@ prober.end = True
 prober.join()
 program.kill()
 
-# Whatever else runs on the host adds keys of its own, every wait of 1 us: such cuts are others.
+# Other work on the host adds keys too, because every wait of 1 us counts: such cuts are left out.
 full = [ms for ms, rows in cuts if args.keys <= rows <= args.keys * 3 // 2]
 print(f"{len(cuts)} cuts, {len(full)} of them with {args.keys} to {args.keys * 3 // 2} keys; ms")
 if not full:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost of counting a hot tracepoint's calls by stacks and of telling them one by one, beside
-bpftrace, goal: at most its, and no more told than the limit; and, where the kernel's functions can
-be traced, how long many of them take to attach and detach, goal: no longer than bpftrace, while the
-daemon answers and loses nothing."""
+"""Measures the cost of counting a hot tracepoint's calls by stack, and of streaming them one by
+one, beside bpftrace. Goal: at most bpftrace's cost, and no more calls streamed than the limit.
+Where the kernel's functions can be traced, it also measures how long many of them take to attach
+and detach. Goal: no longer than bpftrace, while the daemon answers and loses nothing."""
 
 import atexit
 import os
@@ -33,11 +33,11 @@ SPEC = next(f"{word}{args.traced[len(letter):]}" for letter, word in KINDS.items
 SCRIPT = SPEC + ' /comm == "ioloop"/ { @[kstack, ustack] = count(); }'
 EACH = (SPEC + ' /comm == "ioloop"/ '
         '{ printf("%llu %s %d %d %d%s%s\\n", nsecs, comm, pid, tid, cpu, kstack, ustack); }')
-RATE = 1000  # of snoop, without --rate
+RATE = 1000  # the default of snoop's --rate
 
 
 class Counted(tools.Stackd):
-    """stackd with a session on each system call."""
+    """stackd with a session that counts each system call."""
 
     def __enter__(self):
         super().__enter__()
@@ -47,8 +47,8 @@ class Counted(tools.Stackd):
         return self
 
 
-class Told(tools.Stackd):
-    """stackd with a client that is told of each system call."""
+class Streamed(tools.Stackd):
+    """stackd with a client that receives each system call."""
 
     calls, begin, client, out = [], 0.0, None, None
 
@@ -69,19 +69,19 @@ class Told(tools.Stackd):
 
     def __exit__(self, *args):
         seconds = time.monotonic() - self.begin
-        time.sleep(3)  # it is told the sums each second
+        time.sleep(3)  # the sums of the calls that were not sent arrive once a second
         self.client.send_signal(signal.SIGINT)
         err = self.client.communicate(timeout=60)[1]
         self.out.seek(0)
-        told = sum(1 for _ in self.out)
+        streamed = sum(1 for _ in self.out)
         held = re.search(r"([\d,]+) of [\d,]+ calls were not printed", err)
         held = int(held[1].replace(",", "")) if held else 0
-        Told.calls.append((told, held, told <= RATE * (seconds + 1)))
+        Streamed.calls.append((streamed, held, streamed <= RATE * (seconds + 1)))
         super().__exit__(*args)
 
 
 def run():
-    """ns a system call that does nothing."""
+    """Returns the ns of a system call that does nothing."""
     argv = ["taskset", "-c", str(args.cpu), load(args, "ioloop"), "getppid", str(args.calls),
             "/dev/null"]
     return float(harness.run(argv).out)
@@ -89,10 +89,10 @@ def run():
 
 def tracers():
     found = [tools.Nothing(), Counted("every call", *OTHERS, FOREVER),
-             Counted("in its budget", *OTHERS), Told("told", *OTHERS, FOREVER)]
+             Counted("in its budget", *OTHERS), Streamed("streamed", *OTHERS, FOREVER)]
     if shutil.which("bpftrace") and tools.mount_tracefs():
         found.append(tools.Peer("bpftrace", "bpftrace", "-e", SCRIPT))
-        found.append(tools.Peer("bpftrace, told", "bpftrace", "-e", EACH))
+        found.append(tools.Peer("bpftrace, streamed", "bpftrace", "-e", EACH))
     return found
 
 
@@ -107,16 +107,17 @@ def hot():
     table(["tracer", "least", "added"],
           [[n, f"{min(t):.0f}", f"{min(t) - base:.0f}"] for n, t in times.items()])
     print(f"base against base: {spread(times['base']):.0f} ns")
-    for ours, theirs in (("every call", "bpftrace"), ("told", "bpftrace, told")):
+    for ours, theirs in (("every call", "bpftrace"), ("streamed", "bpftrace, streamed")):
         if theirs in times:
             ratio = (min(times[ours]) - base) / (min(times[theirs]) - base)
             print(f"{ours}: {ratio:.2f} of bpftrace's, goal 1: {verdict(ratio <= 1)}")
-    for told, held, is_limited in Told.calls:
-        print(f"{told} told and {held} counted, of {args.calls}, {RATE} a second: "
-              f"{verdict(is_limited and abs(told + held - args.calls) <= args.calls / 100)}")
+    for streamed, held, is_limited in Streamed.calls:
+        print(f"{streamed} streamed and {held} counted, of {args.calls}, {RATE} a second: "
+              f"{verdict(is_limited and abs(streamed + held - args.calls) <= args.calls / 100)}")
 
 
-# What an idle machine hardly calls: to trace what it does all the time stops an emulated one.
+# Prefixes of functions that an idle machine hardly calls. Tracing functions that it calls all the
+# time stops an emulated machine.
 QUIET = """acpi pci pcie xfrm ip6 ipv6 inet6 tcp udp udpv6 crypto key keyctl x509 scsi ata drm fb snd
 usb nfs iommu amd intel efi tpm mce selinux apparmor aa tomoyo smack audit ima evm landlock hugetlb ksm
 swap migrate devlink ethtool ethnl fib fib6 nf nexthop dm md xen hv kvm cpufreq thermal power regulator
@@ -124,12 +125,13 @@ gpio gpiod i2c spi phy mdio clk of hid input rtc led nvmem rfkill btrfs xfs fuse
 ioapic mtrr microcode kernfs sysfs cpuset debugfs configfs module fw device bus class netdev genl
 inet igmp ping raw bond vlan neigh arp dst zswap balloon pnp virtio vfio elv
 scmi dax mmc nvme ext2 vfat fat isofs overlayfs ovl autofs devpts ramfs shmem mq sem msg shm""".split()
-# In names of what tracers call themselves, for each of their own maps and events.
+# Parts of names of the tracers' own functions, which run for each of their maps and events.
 TRACERS = ("map_", "bpf", "trace", "perf", "ring_")
 
 
 def prefixes(wanted):
-    """Beginnings of names that so many functions at most have together, and how many do."""
+    """Returns prefixes of names that fit at most `wanted` functions together, and the number they
+    fit."""
     with open(f"{tools.TRACING}/available_filter_functions", encoding="ascii") as f:
         names = {line.split()[0] for line in f if "[" not in line}
     counts = {}
@@ -149,7 +151,7 @@ def prefixes(wanted):
 
 
 class Asking:
-    """Asks the daemon for its status all the time: the longest answer, in seconds."""
+    """Asks the daemon for its status again and again; keeps the longest answer, in seconds."""
 
     def __init__(self, daemon):
         self.daemon, self.longest, self.ended = daemon, 0.0, False
@@ -160,7 +162,8 @@ class Asking:
             start = time.monotonic()
             self.daemon.status()
             self.longest = max(self.longest, time.monotonic() - start)
-            # Not all the time: in an emulated machine that alone is all that it can do.
+            # It pauses between calls: asking without a pause is all that an emulated machine could
+            # do.
             time.sleep(harness.patience(0.01))
 
     def __enter__(self):
@@ -173,8 +176,9 @@ class Asking:
 
 
 def ask(daemon, method, **parameters):
-    """It may take an emulated machine minutes, for which stackctl does not wait. One reply: a Start
-    that wants more is answered until its session ends."""
+    """Calls the daemon and waits for one reply. An emulated machine may need minutes, longer than
+    stackctl waits. A Start with `more` is answered until its session ends, so `more` is not
+    used."""
     with harness.Connection(daemon.socket, timeout=60) as connection:
         connection.send({"method": method, "parameters": parameters})
         reply = connection.receive()
@@ -190,7 +194,7 @@ def cpu_seconds(pid):
 
 
 def drains(daemon, begin_ns):
-    """(windows cut since then, the longest one in s, gaps between them)."""
+    """Returns (windows cut since begin_ns, the longest drain in s, gaps between them)."""
     reply = daemon.call("io.stackd.Windows", probe="offcpu")
     windows = sorted((w["start"]["ns"], w["end"]["ns"]) for w in reply["windows"]
                      if w["end"]["ns"] > begin_ns)
@@ -199,7 +203,8 @@ def drains(daemon, begin_ns):
 
 
 class Attached:
-    """A session's times to attach and to detach, in seconds, and how many functions it had."""
+    """The times that a session took to attach and to detach, in seconds, and its number of
+    functions."""
 
     def __init__(self, daemon, pid, target):
         start = time.monotonic()
@@ -219,8 +224,10 @@ class Attached:
 
 
 def attach_ours(pid, **target):
-    """(one function, those of the target, CPU seconds of these, longest answer meanwhile)"""
-    # Before it has settled: a slow machine's never does as others do, and this is no matter of ns.
+    """Returns (one function, those of the target, CPU seconds of these, longest answer
+    meanwhile)."""
+    # It does not wait until the daemon has settled: a slow machine never settles, and ns do not
+    # matter.
     daemon = harness.Daemon(MANY)
     print("the daemon has started", flush=True)
     with Asking(daemon) as asking:
@@ -243,13 +250,15 @@ def attach_ours(pid, **target):
 
 
 def allow_files():
-    """One for each function: beyond a limit bpftrace leaves the others out, and is the quicker."""
+    """Allows a file for each function: beyond the limit bpftrace leaves functions out and is
+    faster."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def bpftrace_seconds(probes, pid):
-    """(time, CPU time) of all of its life with these, and its children's."""
+    """Returns (time, CPU time) of bpftrace's whole life with these probes, its children
+    included."""
     environment = {**os.environ, "BPFTRACE_MAX_PROBES": "100000"}
     script = f"{probes} /pid == {pid}/ {{ @ = count(); }} interval:ms:1 {{ exit(); }}"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -262,8 +271,8 @@ def bpftrace_seconds(probes, pid):
 
 
 def compare(pid, probes, **target):
-    """All of them with one pattern of ours, and with these of bpftrace. Either takes a while for
-    one function too: to load its program, and bpftrace to start."""
+    """Compares one pattern of stackd with bpftrace's probes for the same functions. Both need time
+    for one function too: stackd loads its program, and bpftrace starts."""
     ours_one, ours, used, longest = attach_ours(pid, **target)
     rows = [ours.row("stackd", f"{used:.2f}"), ours_one.row("one of its")]
     if shutil.which("bpftrace"):
@@ -282,7 +291,7 @@ def compare(pid, probes, **target):
 
 
 def many():
-    """Of a process that sleeps: what its calls cost is another matter than to attach."""
+    """Attaches to a process that sleeps: the cost of its calls is not measured here."""
     tools.mount_tracefs()
     sleeper = subprocess.Popen(["sleep", "infinity"])
     atexit.register(harness.stop_process, sleeper)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Start: from exec to READY=1 on the notify socket, with 200 processes on the host."""
+"""Measures a start: from exec to READY=1 on the notify socket, with 200 processes on the host."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ import harness  # noqa: E402
 
 
 def measure(directory):
-    """Milliseconds until READY=1."""
+    """Returns the milliseconds until READY=1."""
     path = os.path.join(directory, "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(path)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost of a context switch: `perf bench sched pipe` with both tasks on one CPU, so that nothing
-hides; interleaved rounds of base, peers and stackd, the least of each."""
+"""Measures the cost of a context switch: `perf bench sched pipe` with both tasks on one CPU, so
+that no cost is hidden on another CPU; interleaved rounds of base, peers and stackd, the least of
+each."""
 
 import re
 
@@ -14,14 +15,15 @@ import tools  # noqa: E402
 
 
 def measure():
-    """Microseconds an op: a round trip of two switches."""
+    """Returns the microseconds of an op: a round trip of two switches."""
     argv = ["taskset", "-c", args.cpu, "perf", "bench", "sched", "pipe", "-l", args.ops]
     result = harness.run([str(a) for a in argv], timeout=300)
     return float(re.search(r"([\d.]+) usecs/op", result.out).group(1))
 
 
 def bpf_us(tool):
-    """BPF run time an op in us, and runs an op; measured apart, as keeping it costs."""
+    """Returns the BPF run time of an op in us, and the runs. It is measured apart, because to keep
+    run times costs time."""
     with tools.bpf_stats():
         before = tools.programs()
         with tool:
@@ -38,7 +40,7 @@ measure()
 for _ in range(args.rounds):
     for subject in subjects:
         with subject:
-            measure()  # whatever is found out about the program the first time it is seen
+            measure()  # the daemon reads the program the first time it sees it
             times[subject.name].append(measure())
 
 base = min(times["base"])

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cost of a frame of a user stack without frame pointers: a program sleeps at two depths, and the
-difference in BPF run time a sleep is that of the frames between them; once where each stack is
-another one than the last, and has to be walked, and once where they are all the same. Then what a
-whole wait costs in BPF programs, beside offcputime, and what rows of some files take. What it costs
-in time is bench_switch's "stackd full"."""
+"""Measures the cost of a frame of a user stack without frame pointers. A program sleeps at two
+depths, and the difference in BPF run time of a sleep is that of the frames between them: once where
+each stack differs from the last one and has to be walked, and once where all are the same. Then it
+measures what a whole wait costs in BPF programs, beside offcputime, and the size and the reading
+time of the unwind rows of some files. bench_switch's "stackd full" measures the same cost in
+time."""
 
 import os
 import re
@@ -30,7 +31,7 @@ def sleeper(place, depth):
 
 
 def run_ns(load, before, names=None):
-    """BPF run time a sleep, ns, of programs that were not there before."""
+    """Returns the BPF run time of a sleep in ns, of programs that were loaded after `before`."""
 
     def now():
         found = tools.programs().items()
@@ -44,7 +45,7 @@ def run_ns(load, before, names=None):
 
 
 def measure(daemon, place, depth, names):
-    """By a session that sees the load only."""
+    """Returns the run time in a session that records the load only."""
     load = sleeper(place, depth)
     before = set(tools.programs())
     kernel = () if args.kernel else ("-U",)
@@ -64,7 +65,7 @@ def measure_peer(place, depth):
 
 
 def rows_of(path):
-    """[rows, bytes, ms] of a file, read in a process of its own."""
+    """Returns [rows, bytes, ms] of a file, which a process of its own reads."""
     done = harness.run([os.path.join(args.build, "tests", "unit", "unwind_dump"), path], timeout=60)
     found = re.search(r"(\d+) rows.* (\d+) bytes, (\d+) us", done.err)
     return int(found[1]), int(found[2]), int(found[3]) / 1000

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Delay of a wakeup: a ping-pong of two threads pinned one per CPU; interleaved rounds of base,
-peers and stackd, medians of each round's median."""
+"""Measures the delay of a wakeup: a ping-pong of two threads, each pinned to a CPU; interleaved
+rounds of base, peers and stackd, medians of each round's median."""
 
 import re
 import statistics
@@ -15,7 +15,7 @@ import tools  # noqa: E402
 
 
 def measure(kind):
-    """Nanoseconds of a wakeup: half a round trip."""
+    """Returns the nanoseconds of a wakeup: half a round trip."""
     result = harness.run([load(args, "pingpong"), kind, str(args.trips), "0", "1"], timeout=300)
     return int(re.search(r"median_ns=(\d+)", result.out).group(1)) / 2
 

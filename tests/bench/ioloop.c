@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ioloop cached|direct|getppid COUNT FILE: so many reads of 4 KiB, from the cache or the disk, or
- * system calls that nobody follows; prints the ns that each took.
+ * ioloop cached|direct|getppid COUNT FILE: makes COUNT reads of 4 KiB, from the cache or the disk,
+ * or COUNT system calls that iolat does not record; prints the ns that each took.
  */
 #include <fcntl.h>
 #include <stdint.h>

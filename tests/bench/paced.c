@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * paced RATE SECONDS: sleeps RATE times a second, each for an equal share of the second: twice as
- * many context switches, on a host that is else idle. With a RATE of 5,000 a sleep is about
- * 200 us, longer than the default min_wait.
+ * paced RATE SECONDS: sleeps RATE times a second, each time for an equal share of the second. That
+ * makes twice as many context switches on an otherwise idle host. With a RATE of 5,000 a sleep
+ * takes about 200 us, longer than the default min_wait.
  */
 #include <stdint.h>
 #include <stdio.h>

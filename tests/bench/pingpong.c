@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * pingpong futex|pipe ROUNDS CPU_A CPU_B: two threads, pinned, wake each other in turn. Prints the
+ * pingpong futex|pipe ROUNDS CPU_A CPU_B: two pinned threads wake each other in turn. Prints the
  * median and the mean of a round trip in ns; each round trip holds two wakeups.
  */
 #include <errno.h>

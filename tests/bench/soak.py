@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A long run under load, by hand: STACKD, STACKCTL and PROGS as for the live tests, and MINUTES (20).
+"""A long run under load, started by hand: STACKD, STACKCTL and PROGS are set as for the live tests,
+and MINUTES (20) says how long.
 
-Windows of 1 s, all probes, 300 short-lived processes a second, stress, queries, sessions and reloads
-all the time. Each minute a line of what the daemon holds; at the end what grew after the first quarter,
-what was lost, and laws 1 and 2: each thread's times add up to the window, and waits are counted as
-often as the kernel counts switches. Exit code 1 when something grew, was lost or does not add up.
+It runs windows of 1 s, all probes, 300 short-lived processes a second, stress, and queries,
+sessions and reloads all the time. Each minute it prints what the daemon holds. At the end it prints
+what grew after the first quarter, what was lost, and whether laws 1 and 2 hold: each thread's times
+add up to the window, and waits are counted as often as the kernel counts switches. The exit code is
+1 if something grew, was lost or does not add up.
 """
 
 import os
@@ -36,7 +38,7 @@ SLEEPER = "import time\nwhile True: time.sleep(0.002)"
 
 
 def descriptors(pid):
-    """(open files, maps, programs and links) of the daemon."""
+    """Returns (open files, maps, programs and links) of the daemon."""
     kinds = {"bpf-map": 0, "bpf-prog": 0, "bpf_link": 0}
     total = 0
     for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -49,14 +51,16 @@ def descriptors(pid):
 
 
 def memory_kib(pid):
-    """Resident; and of that the heap and stacks, without files and maps that are shared."""
+    """Returns the resident memory, and the part of it that is heap and stacks, without shared files
+    and maps."""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         fields = dict(line.split(":", 1) for line in f)
     return {"rss": int(fields["VmRSS"].split()[0]), "anon": int(fields["RssAnon"].split()[0])}
 
 
 def sample(daemon, busy):
-    """What is held when there is no query and no session: the least of some readings."""
+    """Returns what the daemon holds while no query and no session runs: the least of some
+    readings."""
     readings = []
     with contextlib.ExitStack() as paused:
         for one in busy:
@@ -81,7 +85,7 @@ def sample(daemon, busy):
 
 
 class Busy(threading.Thread):
-    """Something done again and again until it is told to stop; what failed is counted."""
+    """A thread that repeats an action until it is stopped, and counts the failures."""
 
     def __init__(self, interval, action):
         super().__init__(daemon=True)
@@ -96,7 +100,7 @@ class Busy(threading.Thread):
                 with self.is_acting:
                     self.action()
                 self.done += 1
-            except Exception as e:  # whatever it is, it is to be told
+            except Exception as e:  # every failure is reported, whatever its kind
                 self.failed.append(str(e)[-200:])
 
     def stop(self):
@@ -121,18 +125,20 @@ def session(daemon, pid):
 
 
 def check_sums(daemon, pid):
-    """Law 1 over the last 20 s of a thread that lives as long as the load: how far it is off."""
+    """Checks law 1 over the last 20 s of a thread that lives as long as the load; returns the
+    error."""
     reply = daemon.ctl_json("snapshot", "offcpu", "--window", "20s", "--idle", "-p", pid)
     totals = reply["totals"]
     length = used_ns(reply)
-    if reply["coverage"]["gaps"]:  # it has not run for so long
+    if reply["coverage"]["gaps"]:  # stackd has not recorded for 20 s yet
         return 0
     parts = totals["on_cpu_ns"] + totals["blocked_ns"] + totals["runnable_ns"]
     return abs(parts - length) / length
 
 
 class Waits:
-    """Law 2: waits of a thread over all windows, asked for as they come, against the kernel's."""
+    """Law 2: counts the waits of a thread in all windows as they appear, against the kernel's
+    count."""
 
     def __init__(self, daemon, pid):
         self.daemon, self.pid, self.ours, self.gaps = daemon, pid, 0, []
@@ -153,7 +159,8 @@ def switches(pid):
 
 
 def usual_priority():
-    """A nice run is for the load's sake: a daemon that does not run loses what it cannot take."""
+    """Restores the usual priority. The run is niced because of the load; a niced daemon would lose
+    events."""
     os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
@@ -179,7 +186,7 @@ def main():
     ]
     samples, off = [], []
     deadline = time.monotonic() + MINUTES * 60
-    interval = max(20, min(50, MINUTES * 60 / 25))  # law 1 is of 20 s
+    interval = max(20, min(50, MINUTES * 60 / 25))  # law 1 is checked over 20 s
     try:
         while time.monotonic() < deadline and daemon.process.poll() is None:
             time.sleep(interval)
@@ -209,7 +216,7 @@ def check_all(daemon, samples, off, busy):
                         ("bpf_link", 2), ("maps", 64), ("store", 8 << 10)):
         least, last = min(s[name] for s in early), min(s[name] for s in late)
         check(last <= least * 1.05 + slack, f"{name}: {least} in the second quarter, {last} at the end")
-    # While somebody reads its log cannot begin anew.
+    # The store's log cannot begin anew while a client reads from it.
     least, most = (f(s["store"] for s in late) for f in (min, max))
     check(least <= STORE_MIB << 10, f"the store has {least} to {most} KiB, of {STORE_MIB} MiB")
     check(samples[-1]["lost"] == 0, f"lost: {lost_text(daemon.status())}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tracers that run beside a load: stackd in two settings and its peers. Import after
+"""Tracers that run beside a load: stackd with two settings, and its peers. Import this after
 bench.arguments()."""
 
 import atexit
@@ -21,13 +21,13 @@ TRACING_TYPES = ("tracing", "raw_tracepoint", "tracepoint", "kprobe", "perf_even
 
 
 def programs():
-    """{id: program} of all BPF programs on the host."""
+    """Returns {id: program} of all BPF programs on the host."""
     text = harness.run(["bpftool", "-j", "prog", "list"]).out
     return {p["id"]: p for p in json.loads(text or "[]")}
 
 
 def warn_of_others():
-    """Tracers and loads of others make all figures wrong: say so before the table."""
+    """Prints a warning if other tracers or loads run: they make all figures wrong."""
     others = sorted({p.get("name", "?") for p in programs().values() if p["type"] in TRACING_TYPES})
     if others:
         print(f"warning: BPF programs of others are loaded: {', '.join(others)}")
@@ -53,7 +53,8 @@ class Stackd:
 
     def __enter__(self):
         self.daemon = harness.Daemon(*self.overrides)
-        # What it reads of the host at its start, on the other CPU, is not part of a switch.
+        # What the daemon reads about the host at its start, on the other CPU, is not part of a
+        # switch.
         harness.wait_until(self._has_settled, 30, f"{self.name} to settle")
         return self
 
@@ -73,7 +74,7 @@ class Stackd:
 
 
 class Peer:
-    """A tool that traces until SIGINT; what it printed is its text afterwards."""
+    """A tool that traces until SIGINT; text holds its output afterwards."""
 
     def __init__(self, name, *argv, programs_least=1):
         self.name, self.argv, self.programs_least = name, argv, programs_least
@@ -87,9 +88,10 @@ class Peer:
         atexit.register(harness.stop_process, self.process)
         harness.wait_until(lambda: self._has_loaded(before), 60, f"{self.name} to load")
         harness.wait_until(self._has_attached, 60, f"{self.name} to attach")
-        # The first is not yet the last.
+        # More programs may follow the first.
         time.sleep(0.5)
-        self._has_loaded(before)  # or somebody else has, and it ended
+        # fails if the tool has ended, and other programs were the new ones
+        self._has_loaded(before)
         return self
 
     def _has_loaded(self, before):
@@ -99,7 +101,8 @@ class Peer:
         return len(set(programs()) - before) >= self.programs_least
 
     def _has_attached(self):
-        """By what it holds: on a busy host that is long after it has loaded."""
+        """True if it holds its links: on a busy host that is long after it has loaded its
+        programs."""
         path = f"/proc/{self.process.pid}/fd"
         for fd in os.listdir(path):
             with contextlib.suppress(FileNotFoundError):
@@ -121,19 +124,20 @@ class Peer:
 
 
 def libbpf_tool(name):
-    """A tool of libbpf-tools where it is installed: from Debian 13 on it is NAME-libbpf."""
+    """Returns the path of a tool of libbpf-tools, if it is installed: NAME-libbpf from Debian 13
+    on."""
     return shutil.which(name + "-libbpf") or shutil.which(name)
 
 
 def mount_tracefs():
-    """bpftrace needs tracefs; returns whether it is there."""
+    """Mounts tracefs, which bpftrace needs; returns whether it is there."""
     if not os.path.exists(f"{TRACING}/events"):
         harness.run(["mount", "-t", "tracefs", "none", TRACING])
     return os.path.exists(f"{TRACING}/events")
 
 
 def peers():
-    """libbpf-tools' offcputime and a bpftrace script of the same job, where installed."""
+    """Returns libbpf-tools' offcputime and a bpftrace script of the same job, where installed."""
     found = []
     if libbpf_tool("offcputime"):
         found.append(Peer("offcputime", libbpf_tool("offcputime"), "1000"))
@@ -151,7 +155,8 @@ def ours():
 
 @contextlib.contextmanager
 def bpf_stats():
-    """Run times of BPF programs are kept, at some cost, while this is held."""
+    """Makes the kernel keep run times of BPF programs, which costs some time, while this is
+    held."""
     with open(BPF_STATS, encoding="ascii") as f:
         before = f.read()
     try:
@@ -164,6 +169,6 @@ def bpf_stats():
 
 
 def run_times(before, after):
-    """(runs, ns) that programs loaded after `before` have used."""
+    """Returns (runs, ns) that programs loaded after `before` have used."""
     new = [p for number, p in after.items() if number not in before]
     return sum(p.get("run_cnt", 0) for p in new), sum(p.get("run_time_ns", 0) for p in new)

@@ -8,8 +8,8 @@
 #include "daemon/session/filter.h"
 
 /*
- * Queries without a recorder: filters are checked as the daemon checks them, and the rows repeat
- * what the request says. Other methods are refused by tests/proto/refusing_query.c.
+ * Answers queries without a recorder: filters are checked as the daemon checks them, and the rows
+ * repeat what the request says. tests/proto/refusing_query.c refuses the other methods.
  */
 struct answer {
 	struct arena *arena;
