@@ -53,8 +53,7 @@ class Stackd:
 
     def __enter__(self):
         self.daemon = harness.Daemon(*self.overrides)
-        # What the daemon reads about the host at its start, on the other CPU, is not part of a
-        # switch.
+        # At its start the daemon reads about the host, on the other CPU: no part of a switch.
         harness.wait_until(self._has_settled, 30, f"{self.name} to settle")
         return self
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of the older tools' verbs share: what these print, read back; and cases, each a
-use of a tool and what has to come of it, recorded several at a time.
+"""Code that the tests of the older tools' verbs share: parsers of their output, and cases, each of
+which is a call of a tool with a check of its output. Several cases are recorded at a time.
 """
 
 import concurrent.futures
@@ -20,14 +20,14 @@ PAIR = re.compile(
 )
 TIME = re.compile(r"^\d\d:\d\d:\d\d$", re.M)
 
-# More than one at a time for the time they take, not so many that loading programs is all they do:
-# where that is slow, whoever is last would wait for an answer for longer than a client does.
+# Several cases run at a time to save time, but not so many that loading programs is all they do:
+# where loading is slow, the last one would wait longer for its answer than a client does.
 IS_SLOW = h.SLOWNESS >= 4
 AT_ONCE = 1 if IS_SLOW else 8
 
 
 class Entry:
-    """A block, a pair or a folded line. frames: leaf first, kernel above user."""
+    """A block, a pair or a folded line of the output. frames: leaf first, kernel above user."""
 
     def __init__(self, frames, comm, pid, value, waker=None, above=(), line=None):
         self.frames, self.comm, self.pid, self.value = frames, comm, pid, value
@@ -43,7 +43,7 @@ def _frames(text):
 
 
 class Output:
-    """What a use of a tool printed; entries are read once it is known to be in the right form."""
+    """The output of a call of a tool. The method for the form that it must have reads its entries."""
 
     def __init__(self, label, result):
         self.label, self.result, self.entries = label, result, []
@@ -54,17 +54,17 @@ class Output:
         return h.check(condition, f"{self.label}: {text}")
 
     def header(self, text):
-        """The first line, and an empty one below it."""
+        """Checks the first line, and that an empty line follows."""
         self.check(self.lines[:1] == [text], f"the header is {self.lines[:1]}, not {text!r}")
         self.check(self.lines[1:2] == [""], "an empty line below it")
         return self.result.out.split("\n", 1)[-1]
 
     def _left(self, text, pattern):
         left = TIME.sub("", pattern.sub("", text)).strip()
-        self.check(not left, f"nothing but entries: {left[:200]!r}")
+        self.check(not left, f"only entries are printed: {left[:200]!r}")
 
     def _ascending(self, values):
-        self.check(values == sorted(values), "smallest first")
+        self.check(values == sorted(values), "the smallest comes first")
 
     def blocks(self, header, is_sorted=True):
         body = self.header(header)
@@ -101,14 +101,15 @@ class Output:
         return self
 
     def some(self, *names):
-        """Those at all of these functions; there has to be one."""
+        """Returns the entries with all of these functions in their stack; there must be at least
+        one."""
         found = [e for e in self.entries if e.has(*names)]
-        self.check(found, f"something at {', '.join(names)}")
+        self.check(found, f"there are entries at {', '.join(names)}")
         return found
 
     def none(self, *names):
         for name in names:
-            self.check(not any(e.has(name) for e in self.entries), f"nothing at {name}")
+            self.check(not any(e.has(name) for e in self.entries), f"no entry is at {name}")
 
     def sum(self, *names):
         return sum(e.value for e in self.entries if e.has(*names))
@@ -121,27 +122,29 @@ class Output:
 
 
 class Cases:
-    """Uses of tools, each by the row that it shows; recorded together, checked one by one."""
+    """Calls of tools, each with the row of the final table it belongs to; recorded together,
+    checked one by one."""
 
     def __init__(self, daemon):
         self.daemon, self.cases, self.rows = daemon, [], {}
 
     def add(self, row, words, look, until_interrupted=False):
-        """look(output) checks what `stackctl words` printed; a list of words, or a string."""
+        """Adds a call. look(output) checks what `stackctl words` printed; words is a list or a
+        string."""
         argv = words.split() if isinstance(words, str) else [str(w) for w in words]
         self.cases.append((row, argv, look, until_interrupted))
 
     def _ctl(self, argv, until_interrupted):
-        """What it gave back, and how long it took until it recorded."""
+        """Runs stackctl; returns its result, and how long it took until it recorded."""
         began = time.monotonic()
         process = subprocess.Popen(
             [h.STACKCTL, "-S", self.daemon.socket, *argv],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            bufsize=0,  # what is read here is all that communicate() is not to read
+            bufsize=0,  # unbuffered: communicate() must read all that follows the header
         )
-        # Its header says that it records.
+        # The header says that it records now.
         first = process.stdout.readline()
         start = time.monotonic() - began
         if until_interrupted:
@@ -156,7 +159,7 @@ class Cases:
         began = time.monotonic()
         result, start = self._ctl(argv, until_interrupted)
         if IS_SLOW and "no answer for" in result.err:
-            # What is loaded is verified in seconds, but not by who gets a third of a CPU.
+            # Loading takes seconds in the verifier, and longer for a process with a third of a CPU.
             result, start = self._ctl(argv, until_interrupted)
         now = time.monotonic()
         print(f"{now - self.began:6.1f} s: {' '.join(argv)}: {start:.1f} s to start,"
@@ -173,7 +176,7 @@ class Cases:
             self.rows.setdefault(row, []).append(
                 (" ".join(argv), len(h.failures()) == before)
             )
-        print("\nwhat is shown, and by which use:")
+        print("\nwhat is checked, and by which call:")
         for row, uses in self.rows.items():
             for use, is_good in uses:
                 print(f"  {row:44} {'ok    ' if is_good else 'FAILED'} {use}")

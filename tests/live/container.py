@@ -3,7 +3,7 @@
 
 from harness import *
 
-# $1: a directory that becomes the root, in a file system that nobody else sees.
+# $1 is a directory that becomes the root, in a file system that no other process sees.
 CONTAINER = """
 set -e
 mount -t tmpfs tmpfs "$1"
@@ -23,8 +23,8 @@ exec /contained "$@"
 
 
 class Contained(Program):
-    """One in a container: as /contained, in a mount namespace with a root of its own. Its pid here
-    is pid_there's."""
+    """A program in a container: it is /contained, in a mount namespace with a root of its own.
+    pid_there is its pid inside, pid its pid on the host."""
 
     def __init__(self, name, *args):
         argv = ["--mount", "--pid", "--fork", "sh", "-c", CONTAINER, "sh", make_temp_dir()]

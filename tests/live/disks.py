@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Disks of a test's own: one in a file in memory, and one that is slower than another by so much; and
-file systems on these.
+"""Disks that a test makes for itself: one in a file in memory, one that is slower than another by a
+given time, and others; and file systems on them.
 """
 
 import atexit
@@ -32,21 +32,21 @@ def _mapper(number, name, targets=0, data=b""):
 
 
 def modprobe(*names):
-    """Where they are modules."""
+    """Loads kernel modules, where the drivers are modules."""
     for name in names:
         with contextlib.suppress(FileNotFoundError):
             h.run(["modprobe", name])
 
 
 class Disk:
-    """What has a path, and a name in /proc/diskstats."""
+    """A block device: it has a path, and a name in /proc/diskstats."""
 
     def number(self):
         device = os.stat(self.path).st_rdev
         return f"{os.major(device)}:{os.minor(device)}"
 
     def stats(self):
-        """As the kernel counts the requests that have ended."""
+        """Returns the kernel's counters of the requests that have ended."""
         with open("/proc/diskstats", encoding="ascii") as file:
             fields = next(line.split() for line in file if line.split()[2] == self.name)
         reads, writes, discards, flushes = (int(fields[i]) for i in (3, 7, 14, 18))
@@ -54,7 +54,7 @@ class Disk:
 
 
 class Loop(Disk):
-    """So many MiB in memory, as a disk that takes requests; skips where there can be none."""
+    """A disk of some MiB in memory that takes requests; skips the test where there can be none."""
 
     def __init__(self, megabytes):
         modprobe("loop")
@@ -80,13 +80,13 @@ class Loop(Disk):
             os.rmdir(os.path.dirname(self.file))
 
     def set_write_cache(self, is_on):
-        """Without one, nothing is ever flushed."""
+        """Switches the write cache. Without one, nothing is ever flushed."""
         path = f"/sys/block/{self.name}/queue/write_cache"
         with open(path, "w", encoding="ascii") as file:
             file.write("write back" if is_on else "write through")
 
 
-# So that nothing writes but who is told to.
+# These options keep the file system from writing by itself in the background.
 MKFS = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
@@ -142,7 +142,7 @@ class Limited:
             file.write(text)
 
     def set(self, limits):
-        """As io.max has them: "riops=20"; others stay."""
+        """Sets limits in the form of io.max, such as "riops=20"; other limits stay."""
         self._write("io.max", f"{self.disk.number()} {limits}")
 
     def take(self, pid):
@@ -154,7 +154,8 @@ class Limited:
 
 
 class Mapped(Disk):
-    """A disk over another; path is None, and error says why, where there can be none."""
+    """A device-mapper disk over another. Where there can be none, path is None, and error says
+    why."""
 
     def __init__(self, disk, target, parameters):
         modprobe("dm_mod")
@@ -180,7 +181,7 @@ class Mapped(Disk):
 
 
 class Slowed(Mapped):
-    """Each operation takes that many ms longer."""
+    """A disk on which each operation takes `ms` longer."""
 
     def __init__(self, disk, ms):
         modprobe("dm_delay")
@@ -188,14 +189,16 @@ class Slowed(Mapped):
 
 
 class Striped(Mapped):
-    """No operation is larger than so many KiB; what is, is split. It has no requests of its own."""
+    """A disk that splits operations larger than `kib`. It works on bios, without requests of its
+    own."""
 
     def __init__(self, disk, kib):
         super().__init__(disk, "striped", f"1 {(kib << 10) // SECTOR} {disk.path} 0")
 
 
 class NullDisk:
-    """Takes requests, and does little about them, for that long each; can be taken away."""
+    """A disk that takes requests and ends each after a given time, without storing data; it can be
+    removed."""
 
     CONFIG, NAME = "/sys/kernel/config/nullb", "stackdtest"
 
@@ -215,7 +218,8 @@ class NullDisk:
         except OSError as e:
             self.error = str(e)
             return
-        # By index before 6.7, by the name it was given since.
+        # Before 6.7 the kernel named the disk by its index; since then, by the name of its
+        # directory.
         names = [n for n in (self.NAME, self.name) if os.path.exists(f"/sys/block/{n}")]
         self.name, self.error = names[0], ""
         self.path = f"/dev/{self.name}"
@@ -235,13 +239,15 @@ def _hides_tasks(daemon):
 
 
 def may_miss(daemon, count):
-    """What ends in an interrupt of a task that the host hides from BPF, its init, is seen by no
-    program: a few of a thousand requests there, elsewhere none."""
+    """Returns how many requests may be missed. No program sees a request that ends in an interrupt
+    of a task that the host hides from BPF, namely its init: a few of a thousand requests there,
+    none elsewhere."""
     return count // 100 + 1 if _hides_tasks(daemon) else 0
 
 
 def without_hidden(daemon, reply):
-    """What is lost but for those. A host shows that it hides them when one of them next runs."""
+    """Returns the reply without the losses that hidden tasks explain. The daemon notices that a
+    host hides tasks when one of them next runs."""
     unseen = "requests whose issue or end was not seen"
     if all(lost["reason"] != unseen for lost in reply["lost"]):
         return reply

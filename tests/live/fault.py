@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A daemon whose calls fail when told to; see tests/fault/fault_preload.c for what is shared."""
+"""A daemon whose calls fail on request; tests/fault/fault_preload.c describes the shared control
+file."""
 
 import mmap
 import os
@@ -15,7 +16,7 @@ _CONTROL = struct.Struct("=15q")  # kind first last error hits pins, calls by ki
 
 
 class Faults:
-    """The control file; environment() is for the daemon."""
+    """The control file; environment() returns the daemon's environment."""
 
     def __init__(self, directory):
         self.path = os.path.join(directory, "faults")
@@ -37,7 +38,8 @@ class Faults:
         self.map[:] = bytes(_CONTROL.size)
 
     def arm(self, kind, error, first, times=1):
-        """The call `first` of a kind, counted from the daemon's start, and those after it."""
+        """Makes the call `first` of a kind fail, counted from the daemon's start, and those after
+        it."""
         self._set(0, 0)
         for index, value in enumerate((first, first + times - 1, error, 0), 1):
             self._set(index, value)
@@ -50,7 +52,7 @@ class Faults:
         self._set(0, 0)
 
     def set_clock(self, real=0, boot=0):
-        """What is added, in ns, to the time since the epoch and to that since boot."""
+        """Sets what is added, in ns, to the time since the epoch and to the time since boot."""
         self._set(14, boot)
         self._set(13, real)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the live tests share: a stackd of their own on a private socket, stackctl as a user calls
-it, programs of known truth, and checks that say what was expected.
+"""Code that the live tests share: a stackd of their own on a private socket, stackctl as a user
+calls it, programs of known truth, and checks that say what was expected.
 
 STACKD, STACKCTL and PROGS (a directory) name what is tested; meson sets them. Where STACKD_UNIT
 names a unit, its daemon is tested instead of one that the test starts.
@@ -26,14 +26,15 @@ STACKD = os.environ.get("STACKD", "stackd")
 STACKCTL = os.environ.get("STACKCTL", "stackctl")
 PROGS = os.environ.get("PROGS", ".")
 
-# What the loop below takes on a machine of today, idle.
+# The time that the loop below takes on an idle machine of today.
 LOOP_SECONDS = 0.003
 
 _failures = []
 
 
 def _measure_slowness():
-    """How many times slower than that this machine is; 1 at least. An emulated one is, a lot."""
+    """Returns how many times slower than that this machine is, at least 1. An emulated one is far
+    slower."""
 
     def loop_seconds():
         start = time.perf_counter()
@@ -45,12 +46,13 @@ def _measure_slowness():
 
 SLOWNESS = _measure_slowness()
 
-# What a test has registered is done, too, when it is told to end.
+# SIGTERM ends a test through exit(), so that its registered cleanup runs.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
 def patience(seconds):
-    """How long to wait here for what takes at most this long on a machine of today."""
+    """Returns how long to wait here for a thing that takes at most `seconds` on a machine of
+    today."""
     return seconds * SLOWNESS
 
 
@@ -60,7 +62,8 @@ def skip(reason):
 
 
 def check(condition, text):
-    """Notes a failure and goes on, so that one run shows all that is wrong."""
+    """Prints the result. A failure is noted and the test goes on, so that one run shows all
+    failures."""
     if condition:
         print(f"ok: {text}")
     else:
@@ -70,7 +73,8 @@ def check(condition, text):
 
 
 def check_near(value, expected, tolerance, text, slack=0):
-    """value within tolerance (a share of expected) plus slack (absolute) of expected."""
+    """Checks that value is within tolerance (a share of expected) plus slack (absolute) of
+    expected."""
     off = (value - expected) / expected * 100 if expected else float("inf")
     return check(
         abs(value - expected) <= abs(expected) * tolerance + slack,
@@ -79,12 +83,12 @@ def check_near(value, expected, tolerance, text, slack=0):
 
 
 def failures():
-    """Texts of the checks that failed so far."""
+    """Returns the texts of the checks that have failed so far."""
     return list(_failures)
 
 
 def finish():
-    """Call last: the exit code of the test."""
+    """Prints the failed checks and ends with the test's exit code; must be called last."""
     if _failures:
         print(f"{len(_failures)} checks failed:")
         for text in _failures:
@@ -94,8 +98,8 @@ def finish():
 
 
 def interrupt_ns():
-    """Time that went to interrupts and the hypervisor since boot, all CPUs. Kernels may leave it
-    out of a thread's CPU time; the thread is on its CPU all the same."""
+    """Returns the time that interrupts and the hypervisor took since boot, on all CPUs. Kernels may
+    leave it out of a thread's CPU time, but the thread is on its CPU meanwhile."""
     with open("/proc/stat", encoding="ascii") as f:
         _, _, _, _, _, irq, softirq, steal = [int(v) for v in f.readline().split()[1:9]]
     return (irq + softirq + steal) * NS_PER_S // os.sysconf("SC_CLK_TCK")
@@ -115,7 +119,7 @@ def wait_until(condition, seconds, what):
 
 
 def need_live():
-    """Skips where the daemon cannot run at all."""
+    """Skips the test where the daemon cannot run at all."""
     if os.geteuid() != 0:
         skip("needs root")
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
@@ -147,14 +151,14 @@ def stop_process(process, seconds=10):
 
 
 def spawn(argv, **kwargs):
-    """A process that ends with the test at the latest, however that ends."""
+    """Starts a process that ends with the test at the latest, however the test ends."""
     process = subprocess.Popen(argv, **kwargs)
     atexit.register(stop_process, process)
     return process
 
 
 class Result:
-    """What a command gave back."""
+    """The exit code and the output of a command."""
 
     def __init__(self, argv, code, out, err):
         self.argv, self.code, self.out, self.err = argv, code, out, err
@@ -177,7 +181,7 @@ def run(argv, timeout=60, **kwargs):
 
 
 class Daemon:
-    """A stackd with its own socket and an empty config file, and the client's view of it."""
+    """A stackd with its own socket and an empty config file, with a client's methods to call it."""
 
     def __init__(self, *overrides, binary=None, start=True, **kwargs):
         self.dir = make_temp_dir()
@@ -195,7 +199,8 @@ class Daemon:
             self.start(**kwargs)
 
     def start(self, prefix=(), socket=None, **kwargs):
-        """prefix: of the command; socket: where it answers, if not at its own."""
+        """Starts the daemon. prefix goes before the command; socket is where it answers, if not at
+        its own."""
         self.socket = socket or self.socket
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
@@ -224,7 +229,7 @@ class Daemon:
             return log.read()
 
     def ctl(self, *args, **kwargs):
-        """stackctl with these arguments on this daemon's socket."""
+        """Runs stackctl with these arguments on this daemon's socket."""
         return run([STACKCTL, "-S", self.socket, *[str(a) for a in args]], **kwargs)
 
     def ctl_json(self, *args):
@@ -234,12 +239,12 @@ class Daemon:
         return json.loads(result.out)
 
     def snapshot(self, *args):
-        """All rows up to now, idle ones too, as JSON."""
+        """Returns all rows up to now, with idle ones, as JSON."""
         self.cut()
         return self.ctl_json("snapshot", "offcpu", "--idle", *args)
 
     def folded(self, *args):
-        """{stack text: value in us} of the folded snapshot."""
+        """Returns {stack text: value in us} of the folded snapshot."""
         result = self.ctl("snapshot", "offcpu", "-f", *args)
         if result.code != 0:
             raise AssertionError(str(result))
@@ -249,7 +254,8 @@ class Daemon:
         return self.call("io.stackd.Status")
 
     def call(self, method, **parameters):
-        """One call over the socket, without stackctl: the last reply's parameters, rows of all."""
+        """Makes one call over the socket, without stackctl; returns the last reply's parameters
+        with all rows."""
         with Connection(self.socket) as connection:
             return connection.call(method, **parameters)
 
@@ -257,7 +263,8 @@ class Daemon:
         """Ends the probe's open window and returns that instant, in ns since the epoch."""
         asked = time.time_ns()
 
-        # Cuts that clients cause are at least window.min_length apart: ask until there is one.
+        # Cuts that clients cause are at least window.min_length apart: this asks until there is
+        # one.
         def cut_since():
             try:
                 reply = self.call("io.stackd.Snapshot", probe=probe, window_ns=NS_PER_S, top=1)
@@ -271,20 +278,22 @@ class Daemon:
         return wait_until(cut_since, 20, "a cut")
 
     def kernel_objects(self):
-        """How many it holds of each kind: programs, maps, links and events go with their last fd."""
+        """Counts the kernel objects it holds, by kind. Programs, maps, links and events go with
+        their last fd."""
         counts = {}
         path = f"/proc/{self.process.pid}/fd"
         for fd in os.listdir(path):
             with contextlib.suppress(FileNotFoundError):
                 kind = os.readlink(os.path.join(path, fd))
-                # Not a file of that name that it reads: bpftrace, libbpf, perf-PID.map.
+                # Only anonymous inodes count: the daemon also reads files with such names, e.g.
+                # perf-PID.map.
                 if kind.startswith("anon_inode:") and ("bpf" in kind or "perf" in kind):
                     counts[kind] = counts.get(kind, 0) + 1
         return counts
 
     def started_objects(self):
-        """The same, once the program that looks at open waits is there: the last one, and a thread
-        of its own loads it."""
+        """Returns kernel_objects() once the program for open waits is loaded: a thread of its own
+        loads it, last."""
 
         def is_whole():
             offcpu = next(p for p in self.status()["probes"] if p["name"] == "offcpu")
@@ -295,13 +304,13 @@ class Daemon:
         return self.kernel_objects()
 
     def settled_objects(self, expected):
-        """The same, once the kernel has had time to let go of what is not expected."""
+        """Returns kernel_objects() once the kernel has had time to free what is not expected."""
         with contextlib.suppress(TimeoutError):
             wait_until(lambda: self.kernel_objects() == expected, 10, "the kernel to let go")
         return self.kernel_objects()
 
     def stop(self):
-        """SIGTERM, as a service manager does it; returns the exit code."""
+        """Sends SIGTERM, as a service manager does; returns the exit code."""
         stop_process(self.process)
         return self.process.returncode
 
@@ -321,7 +330,7 @@ class UnitProcess:
 
     @property
     def returncode(self):
-        """Its exit code once it has ended."""
+        """Returns the exit code once the process has ended, else None."""
         return int(self._property("ExecMainStatus")) if self.poll() is not None else None
 
     def poll(self):
@@ -330,7 +339,7 @@ class UnitProcess:
 
 
 class UnitDaemon(Daemon):
-    """stackd as its unit starts it, with the overrides in a file of /etc/stackd."""
+    """stackd as its unit starts it, with the test's settings in a file of /etc/stackd."""
 
     SETTINGS = "/etc/stackd/stackd.conf.d/live.conf"
 
@@ -359,7 +368,7 @@ class UnitDaemon(Daemon):
             self._give_up(str(done))
 
     def _restore(self):
-        with contextlib.suppress(FileNotFoundError):  # the last of several puts it back
+        with contextlib.suppress(FileNotFoundError):  # the last of several daemons removes it
             os.unlink(self.SETTINGS)
             run(["systemctl", "restart", self.unit], timeout=180)
 
@@ -373,11 +382,11 @@ class UnitDaemon(Daemon):
 
 
 if os.environ.get("STACKD_UNIT"):
-    Daemon = UnitDaemon  # every test takes the one it finds by this name
+    Daemon = UnitDaemon  # every test takes its daemon class by this name
 
 
 class Connection:
-    """A plain Varlink client."""
+    """A Varlink client without stackctl."""
 
     def __init__(self, path, timeout=60):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -426,7 +435,8 @@ class VarlinkError(Exception):
 
 
 class Program:
-    """A program of known truth: started, told to begin, its lines read, told to end."""
+    """A program of known truth: it is started, begins on a line of input, prints results, and ends
+    on request."""
 
     def __init__(self, name, *args, path=None):
         self.argv = [path or os.path.join(PROGS, name), *[str(a) for a in args]]
@@ -438,7 +448,7 @@ class Program:
         self.pid = self.process.pid
 
     def read_until(self, word):
-        """Reads lines up to the one that starts with word, and returns that one."""
+        """Reads lines up to the one that starts with word, and returns that line."""
         while True:
             line = self.process.stdout.readline()
             if not line:
@@ -461,7 +471,7 @@ class Program:
         return self
 
     def end(self):
-        """Lets it end by itself; returns the exit code."""
+        """Lets the program end by itself; returns the exit code."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         return self.process.wait(patience(30))
@@ -470,7 +480,7 @@ class Program:
         stop_process(self.process)
 
     def values(self, word):
-        """The numbers NAME=VALUE of each line that starts with word."""
+        """Returns the numbers NAME=VALUE of each line that starts with word."""
         return [
             {k: int(v) for k, v in re.findall(r"(\w+)=(-?\d+)", line)}
             for line in self.lines
@@ -490,12 +500,12 @@ def parse_folded(text):
 
 
 def folded_sum(stacks, *names):
-    """The sum of the stacks in which all these names are frames."""
+    """Returns the sum of the stacks in which all these names are frames."""
     return sum(v for s, v in stacks.items() if set(names) <= set(s.split(";")))
 
 
 def frame_names(row, side="user"):
-    """Names of a row's stack, leaf first; a frame without a name gives its address."""
+    """Returns the names of a row's stack, leaf first; a frame without a name gives its address."""
     stack = row.get(side) or {}
     return [f.get("name") or f.get("address") or "?" for f in stack.get("frames", [])]
 
@@ -520,8 +530,9 @@ def check_nothing_lost(reply, text):
     check(lost_sum(reply) == 0, f"{text}: lost {lost_text(reply)}")
 
 
-# What the verifier may go through of a program, in instructions, of a million it allows: twice what
-# it was when this was written, on the kernel where it was most. What grows shows here first.
+# The most instructions that the verifier may process for a program. It allows a million; these
+# limits are twice the largest number on any kernel when this was written, so growth is noticed here
+# first.
 VERIFIED_MAX_WALK = 600_000
 VERIFIED_MAX = 100_000
 WALKERS = ("on_sched_exit", "on_finish_switch", "on_switch", "on_waking", "on_sample",
@@ -529,7 +540,7 @@ WALKERS = ("on_sched_exit", "on_finish_switch", "on_switch", "on_waking", "on_sa
 
 
 def check_verified(daemon, text):
-    """The programs of all probes that are on are far from what the verifier refuses."""
+    """Checks that the programs of all probes that are on stay far below the verifier's limit."""
     for probe in daemon.status()["probes"]:
         for program in probe.get("programs") or ():
             name, insns = program["name"], program["verified_insns"]
@@ -538,19 +549,19 @@ def check_verified(daemon, text):
 
 
 def used_ns(reply):
-    """How long the covered part of the range is, rounded outward to windows."""
+    """Returns the length of the covered part of the range, rounded outward to windows."""
     used = reply["coverage"]["used"]
     gaps = sum(g["end"]["ns"] - g["start"]["ns"] for g in reply["coverage"]["gaps"])
     return used["end"]["ns"] - used["start"]["ns"] - gaps
 
 
 def at(ns):
-    """A time as the client takes it."""
+    """Returns a time in the form that the client takes."""
     return f"@{ns // NS_PER_S}.{ns % NS_PER_S:09}"
 
 
 def cgroup_root():
-    """Where the unified hierarchy of control groups is; None where there is none."""
+    """Returns where the unified hierarchy of control groups is mounted, or None."""
     with open("/proc/self/mounts", encoding="ascii") as mounts:
         return next((words[1] for words in map(str.split, mounts) if words[2] == "cgroup2"), None)
 
@@ -569,7 +580,7 @@ def threads_of(pid):
 
 
 def children_of(pid):
-    """All descendants of a process."""
+    """Returns all descendants of a process."""
     found, todo = [], [pid]
     while todo:
         parent = todo.pop()

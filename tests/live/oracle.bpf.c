@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A second account of the scheduler's events, as plain as can be: by tid, with the time of the
- * last event of each kind, without states, windows or memos. Since when a thread waited for a CPU
- * is told when it comes back, by which of these times lie after its switch-out.
+ * Keeps a second account of the scheduler's events, as simple as possible: by tid, with the time of
+ * the last event of each kind, without states, windows or caches. When a thread comes back to a
+ * CPU, those of these times that lie after its switch-out say since when it waited for a CPU.
  */
 
 #include "kernel.h"

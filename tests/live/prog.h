@@ -3,9 +3,9 @@
 #define STACKD_TESTS_PROG_H
 
 /*
- * What programs of known truth share: system calls made in the calling function itself, so that
- * the chain of frame pointers is whole, and the talk with the test on stdin and stdout. A program
- * prints "ready ...", waits for a line (or the end) of stdin, does its work, prints what it
+ * Code that the programs of known truth share: system calls made in the calling function itself, so
+ * that the chain of frame pointers is whole, and the talk with the test on stdin and stdout. A
+ * program prints "ready ...", waits for a line (or the end) of stdin, does its work, prints what it
  * measured, then "done", and waits for the end of stdin.
  */
 
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A function that is found in stacks by its name: never inlined, cloned or merged. */
+/* Marks a function that is found in stacks by its name: it is never inlined, cloned or merged. */
 #ifdef __clang__
 #define NAMED __attribute__((noinline))
 #else
@@ -74,13 +74,13 @@ static inline void need(int condition, const char *what)
 	exit(1);
 }
 
-/* The argument at i as a number, or the fallback. */
+/* Returns the argument at i as a number, or the fallback. */
 static inline long arg_number(int argc, char **argv, int i, long fallback)
 {
 	return i < argc ? strtol(argv[i], NULL, 10) : fallback;
 }
 
-/* Says the word, then waits for a line of stdin. */
+/* Prints the word, then waits for a line of stdin. */
 static __attribute__((unused)) NAMED void wait_for_line(const char *word)
 {
 	char c = 0;

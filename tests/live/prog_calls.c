@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_calls COUNT [SECONDS [RATE]]: calls the kernel and a function of its own along three paths,
- * COUNT, 2 COUNT and 3 COUNT times: call_by_read reads, call_by_write writes, call_by_pread reads
- * at a place, and each calls called_here once for each, which has the static probe
- * stackd_test:here. "probe counter=N": so many trace that. Then, for SECONDS, it makes as many
- * system calls as it can, or RATE a second, and says how many: "flood calls=N ns=N".
+ * prog_calls COUNT [SECONDS [RATE]]: makes calls of the kernel and of a function of its own along
+ * three paths, COUNT, 2 COUNT and 3 COUNT times. call_by_read reads, call_by_write writes, and
+ * call_by_pread reads at an offset; each also calls called_here, which has the static probe
+ * stackd_test:here, once for each of its calls. "probe counter=N" says how many tracers use that
+ * probe. Then, for SECONDS, it makes system calls as fast as it can, or RATE a second, and prints
+ * how many: "flood calls=N ns=N".
  */
 #include <fcntl.h>
 
@@ -49,7 +50,7 @@ static NAMED void call_by_pread(long n)
 	}
 }
 
-/* At a rate in fifty bursts a second. */
+/* Makes calls at a rate, in fifty bursts a second. */
 static NAMED void flood(long seconds, long rate)
 {
 	int64_t begin = now_ns(CLOCK_MONOTONIC), end = begin + seconds * 1000000000, now;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* prog_churn COUNT: creates COUNT threads, eight at a time; each one waits a moment and ends. */
+/* prog_churn COUNT: creates COUNT threads, eight at a time; each waits a moment and ends. */
 #include <pthread.h>
 
 #include "prog.h"

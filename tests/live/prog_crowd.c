@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_crowd COUNT: has COUNT children at the same time, each of which waits 2 ms, says so, and
- * then waits until the parent ends.
+ * prog_crowd COUNT: has COUNT children at the same time, each of which waits 2 ms, reports that,
+ * and then waits until the parent ends.
  */
 #include "prog.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_earlywakes: a thread on CPU 0 sleeps on a futex again and again, and shares that CPU with
- * another that computes; a third, on CPU 1, wakes it a moment after it said that it goes to sleep,
- * each time a little later. So many wakeups begin while it is still on its way off the CPU, and
- * after each it waits for its turn. Until a line on stdin.
+ * prog_earlywakes: makes wakeups that begin while the sleeper is still on its way off the CPU. A
+ * thread on CPU 0 sleeps on a futex again and again, and shares that CPU with a thread that
+ * computes. A third, on CPU 1, wakes it shortly after it announced its sleep, each time a little
+ * later. After each wakeup the sleeper waits for its turn on the CPU. It ends on a line of stdin.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -78,7 +78,7 @@ int main(void)
 {
 	pthread_t sleeper, spinner, waker;
 
-	/* Under a real-time policy, inherited, they would not share. */
+	/* Threads under an inherited real-time policy would not share the CPU. */
 	need(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){}) == 0,
 	     "sched_setscheduler");
 	need(pthread_create(&sleeper, NULL, sleeper_main, NULL) == 0, "pthread_create");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_execs COUNT OTHER: waits 5 ms, then becomes OTHER, another copy of itself, which
- * does the same, COUNT times in all. A copy whose name ends in "odd" waits in wait_as_odd, others
- * in wait_as_even.
+ * prog_execs COUNT OTHER: waits 5 ms, then execs OTHER, another copy of itself, which does the
+ * same, COUNT times in all. A copy whose name ends in "odd" waits in wait_as_odd, other copies in
+ * wait_as_even.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * prog_forker COUNT MS: forks COUNT children, four at a time; each waits MS milliseconds once and
- * exits. Prints the sum of what the children measured, and how many of them the kernel put aside
- * for it: one that got no CPU for that long has nothing to wait for any more.
+ * exits. Prints the sum of what the children measured, and how many of them the kernel switched out
+ * for the wait: a child that got no CPU for that long does not have to wait any more.
  */
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* prog_frames: C++ at work until it is killed: exceptions, callbacks, virtual calls, threads. */
+/* prog_frames: runs C++ code until it is killed: exceptions, callbacks, virtual calls, threads. */
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* prog_fsync FILE COUNT: writes and syncs a block COUNT times; waits for the disk are in state D.
+/*
+ * prog_fsync FILE COUNT: writes and syncs a block COUNT times; its waits for the disk are in state
+ * D.
  */
 #include <fcntl.h>
 #include <string.h>

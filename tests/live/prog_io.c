@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_io FILE COUNT [KIND [FACTOR]]: exactly so many operations of each kind, or of that one, and
- * the time of each kind as seen from here. Reads from the cache: COUNT times FACTOR, or 8.
+ * prog_io FILE COUNT [KIND [FACTOR]]: makes exactly COUNT operations of each kind, or of that one,
+ * and prints the time of each kind as the program measures it. It makes FACTOR times as many reads
+ * from the cache (8 by default).
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * prog_jit PLACE [MS]: what is hard to name. jit: waits below two functions that it makes at run
- * time and tells of in /tmp/perf-PID.map; memfd: below one of a library loaded from memory; vdso:
- * reads the clock for MS ms.
+ * prog_jit PLACE [MS]: runs code that is hard to name. jit: waits below two functions that it makes
+ * at run time and lists in /tmp/perf-PID.map; memfd: waits below a function of a library loaded
+ * from memory; vdso: reads the clock for MS ms.
  */
 
 #include "prog.h"
@@ -25,7 +25,7 @@ NAMED int nap(int n)
 #ifdef __x86_64__
 typedef int (*made_fn)(int n);
 
-/* push %rbp; mov %rsp,%rbp; movabs $callee,%rax; call *%rax; pop %rbp; ret */
+/* Writes code at `at`: push %rbp; mov %rsp,%rbp; movabs $callee,%rax; call *%rax; pop %rbp; ret */
 static made_fn function_make(unsigned char *at, made_fn callee)
 {
 	static const unsigned char head[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * prog_lazy: sleeps in ld.so while that resolves a function at its first call, as it does for all
- * that is not linked with -z now: below is code that moves its stack to where it is aligned.
+ * prog_lazy: sleeps in ld.so while that resolves a function at its first call, as it does for each
+ * program that is not linked with -z now. The frames below are of code that aligns its stack
+ * pointer.
  */
 #include "prog.h"
 

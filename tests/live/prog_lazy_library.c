@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What prog_lazy calls: which of two it is is found out, slowly, when it is first called. */
+/*
+ * The library that prog_lazy calls: ld.so chooses, slowly, one of two functions at the first call.
+ */
 #include "prog.h"
 
 int lazy_call(int n);
@@ -9,7 +11,7 @@ static NAMED int lazy_callee(int n)
 	return n + 1;
 }
 
-/* Called by ld.so while it resolves the name. */
+/* Chooses the function; ld.so calls it while it resolves the name. */
 static __attribute__((used)) void *lazy_choose(void)
 {
 	raw_nanosleep(20 * 1000000);

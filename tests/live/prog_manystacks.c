@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_manystacks COUNT ROUNDS SLEEP_US [COMPUTE_US]: COUNT (at most 16384) distinct call paths, at
- * the end of each a wait of SLEEP_US and COMPUTE_US of CPU time, the whole ROUNDS times. Path i
- * takes branch_b at depth d where bit d of i is set, branch_a elsewhere. Before "ready" it prints
- * "warming" and does warm_up() until it reads a line.
+ * prog_manystacks COUNT ROUNDS SLEEP_US [COMPUTE_US]: walks COUNT (at most 16384) distinct call
+ * paths, with a wait of SLEEP_US and COMPUTE_US of CPU time at the end of each, and all that ROUNDS
+ * times. Path i takes branch_b at depth d where bit d of i is set, branch_a elsewhere. Before
+ * "ready" it prints "warming" and does warm_up() until it reads a line.
  */
 #include <poll.h>
 #include <sys/prctl.h>
@@ -39,7 +39,7 @@ static void compute(void)
 		;
 }
 
-/* A timer this short may expire before the thread is off the CPU: then it did not wait. */
+/* Waits. A timer this short may expire before the thread is off the CPU; then it did not wait. */
 static NAMED void path_end(void)
 {
 	long before = sleeps_so_far();
@@ -79,7 +79,9 @@ static NAMED void warm_up(void)
 	sink++;
 }
 
-/* Until the first line of stdin, by when its test has seen a whole stack of it. */
+/*
+ * Warms up until the first line of stdin: by then its test has seen a whole stack of the program.
+ */
 static NAMED void wait_until_known(void)
 {
 	struct pollfd input = { .fd = 0, .events = POLLIN };

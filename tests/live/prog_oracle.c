@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Prints what oracle.bpf.c counted. For each line read: a line for each thread, its open state
- * counted up to "when" (ns since the epoch), then "done".
+ * Prints what oracle.bpf.c counted. For each line read it prints a line for each thread, its open
+ * state counted up to "when" (ns since the epoch), then "done".
  */
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static __u64 clock_ns(clockid_t id)
 	return (__u64)ts.tv_sec * 1000000000 + (__u64)ts.tv_nsec;
 }
 
-/* The state a thread is in counts up to now. */
+/* Counts the state that a thread is in up to now. */
 static void thread_close(struct oracle_thread *t, __u64 now)
 {
 	__u64 from = t->out_ns;
@@ -42,7 +42,7 @@ static void thread_close(struct oracle_thread *t, __u64 now)
 	t->runnable_ns += now > from ? now - from : 0;
 }
 
-/* It may be written meanwhile: two equal copies in a row are a whole one. */
+/* Reads an account that may change meanwhile: two equal copies in a row are consistent. */
 static int thread_read(int map, __u32 tid, struct oracle_thread *t)
 {
 	struct oracle_thread again;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * prog_paged: a thread sleeps in functions built without frame pointers, on a stack whose pages are
- * not in its page table: like one that was swapped out, but without swap. Prints how many pages
- * of it are present when the thread sleeps.
+ * not in its page table, as if they were swapped out. Prints how many pages of the stack are
+ * present while the thread sleeps.
  */
 
 #include "prog.h"
@@ -24,7 +24,7 @@ NAMED int nap(int n)
 	return n + sink;
 }
 
-/* Each frame is a page and more: the walk goes over many. */
+/* Each frame is a page or larger, so that the walk crosses many pages. */
 #define CALLER(name, callee)                     \
 	NAMED int name(int n)                    \
 	{                                        \
@@ -93,7 +93,7 @@ int main(void)
 	need(pthread_create(&thread, &attr, worker, NULL) == 0, "create the thread");
 	while (!tid || !is_asleep())
 		usleep(1000);
-	/* The pages stay in the file, and are faulted in again by who touches them. */
+	/* The pages stay in the file. An access would fault them in again. */
 	need(madvise(stack, STACK, MADV_DONTNEED) == 0, "drop the pages");
 	printf("ready tid=%d present=%d\n", tid, pages_present(stack));
 	fflush(stdout);

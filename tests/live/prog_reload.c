@@ -2,9 +2,9 @@
 /*
  * prog_reload ROUNDS COUNT US FILE..: in each round loads one library after the other, which the
  * kernel maps to where the one before was, sleeps COUNT times US us in it and closes it. Before
- * "done" a line "where ADDRESS" for each library and round, and "slept N": a timer that ends
- * before its thread has left the CPU is no sleep. With PIECES=N in the environment it has mapped as
- * many pieces of code before.
+ * "done" it prints a line "where ADDRESS" for each library and round, and "slept N": a timer that
+ * ends before its thread has left the CPU is no sleep. With PIECES=N in the environment it first
+ * maps N pieces of code.
  */
 
 #include "prog.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What prog_reload loads: its functions are in_NAME and, exported, library_call. */
+/* A library that prog_reload loads: its functions are in_NAME and, exported, library_call. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
 #define IN	    JOIN(in_, NAME)

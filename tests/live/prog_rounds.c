@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_rounds [CPU]: waits and computes the same all the time, until its input ends. The thread
- * "rounds" waits short (0.5 ms) and long (20 ms) in turn and then wakes the thread "partner" by a
- * pipe; "deep" waits in state D, "nested" below many frames; two threads "spins" share one CPU,
- * the last or the one given. "thread NAME tid=N" for each, then "ready".
+ * prog_rounds [CPU]: waits and computes in the same way until its input ends. The thread "rounds"
+ * waits short (0.5 ms) and long (20 ms) in turn and then wakes the thread "partner" by a pipe;
+ * "deep" waits in state D, "nested" below many frames; two threads "spins" share one CPU, the last
+ * or the one given. Prints "thread NAME tid=N" for each, then "ready".
  */
 #include <pthread.h>
 #include <sched.h>
@@ -53,7 +53,7 @@ static NAMED void wait_for_partner(void)
 	need(raw_syscall(SYS_read, pipe_fds[0], (long)&c, 1, 0) == 1, "read");
 }
 
-/* The parent of a vfork waits in state D until the child is gone. */
+/* Waits in state D: the parent of a vfork does so until the child has exited. */
 static NAMED void wait_in_vfork(void)
 {
 	pid_t pid = vfork();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * prog_shares [CPU]: spends three quarters of its CPU time in one function and one quarter in
- * another, by its own CPU clock, pinned on CPU if given. "ready", then it computes until its input
- * ends; at last the CPU time spent in each.
+ * another, by its own CPU clock, pinned on CPU if given. After "ready" it computes until its input
+ * ends; at last it prints the CPU time spent in each.
  */
 #include <poll.h>
 #include <sched.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* prog_sleeper [THREADS]: its threads (none but main by default) sleep for an hour. */
+/*
+ * prog_sleeper [THREADS]: sleeps for an hour in all its threads (by default only the main thread).
+ */
 #include <pthread.h>
 
 #include "prog.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_spinners THREADS [CPU]: threads that only compute, all pinned on CPU if given. Prints their
- * tids, "spinning" when all compute, and after a second line the CPU time each got in its life.
+ * prog_spinners THREADS [CPU]: runs threads that only compute, all pinned on CPU if given. Prints
+ * their tids, "spinning" when all compute, and after a second line of input the CPU time that each
+ * thread got in its life.
  */
 #include <pthread.h>
 #include <sched.h>

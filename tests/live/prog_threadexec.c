@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_threadexec: a thread that is not the main one says "thread tid=N", then waits for a line,
- * sleeps in wait_before, computes in spin_before and becomes the program anew, by the pid and start
- * of the main thread. There it sleeps in wait_after and computes in spin_after, says "done" and
- * waits for the end of its input.
+ * prog_threadexec: a thread that is not the main one prints "thread tid=N", waits for a line,
+ * sleeps in wait_before, computes in spin_before and execs the program again. It then has the pid
+ * and the start time of the main thread, sleeps in wait_after and computes in spin_after, prints
+ * "done" and waits for the end of its input.
  */
 #include <pthread.h>
 

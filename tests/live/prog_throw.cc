@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sleeps in a destructor while an exception is on its way, and in its handler. */
+/*
+ * Sleeps in a destructor while an exception is thrown through it, and in the exception's handler.
+ */
 #include <unistd.h>
 
 #include <cstdio>

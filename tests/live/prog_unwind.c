@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * prog_unwind PLACE [N [COUNT [US]]]: sleeps COUNT times US us in usleep() in a place that is hard
- * to walk out of. It is built as distributions build: optimized, without frame pointers.
+ * prog_unwind PLACE [N [COUNT [US]]]: sleeps COUNT times US us in usleep(), called from code that
+ * is hard to unwind. It is built as distributions build: optimized, without frame pointers.
  */
 
 #include "prog.h"
@@ -20,7 +20,7 @@ enum { COUNT = 8, SLEEP_US = 20000 };
 static volatile int sink;
 static useconds_t sleep_us;
 
-/* After each call something is left to do: none is a tail call. */
+/* Sleeps. After each call some work is left, so that none is a tail call. */
 NAMED int nap(int n)
 {
 	usleep(sleep_us);
@@ -49,7 +49,9 @@ CALLER(f1, f2)
 CALLER(left, nap)
 CALLER(right, nap)
 
-/* Stacks that differ in one word: the two callers are alike but for where they are. */
+/*
+ * Makes stacks that differ in one word: the two callers are the same code at different addresses.
+ */
 NAMED int with_twins(int n)
 {
 	static int turn;
@@ -64,7 +66,7 @@ NAMED int recurse(int n)
 	return (n > 1 ? recurse(n - 1) : nap(n)) + local;
 }
 
-/* The same, and never the same stack twice in a row. */
+/* Does the same as with_twins(), and never makes the same stack twice in a row. */
 NAMED int with_turns(int n)
 {
 	static int turn;
@@ -83,7 +85,10 @@ NAMED int with_alloca(int n)
 	return nap(n) + room[0];
 }
 
-/* An aligned local next to an alloca: GCC makes the frame by expressions. */
+/*
+ * Has an aligned local variable beside an alloca(): GCC describes such a frame by DWARF
+ * expressions.
+ */
 NAMED int with_realigned(int n)
 {
 	volatile char aligned[64] __attribute__((aligned(64)));
@@ -162,7 +167,7 @@ NAMED void in_context(int n)
 	sink += 1;
 }
 
-/* On a stack of its own, whose end is there. */
+/* Sleeps on a separate stack, whose last frame is marked as such. */
 NAMED int with_context(int n)
 {
 	static char stack[64 * 1024];
@@ -176,7 +181,7 @@ NAMED int with_context(int n)
 	return sink;
 }
 
-/* The caller in between is libc's. */
+/* Sleeps in a callback, so that the caller in between is a function of libc. */
 NAMED int with_callback(int n)
 {
 	int numbers[2] = { n, 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What prog_unwind loads while it runs. */
+/* A library that prog_unwind loads while it runs. */
 int library_call(int (*callback)(int), int n);
 
 int library_call(int (*callback)(int), int n)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_waits COUNT MS: COUNT waits of MS milliseconds each in four functions, one after the
- * other; the last in state D. A peer thread ends the waits on futex and pipe.
+ * prog_waits COUNT MS: waits COUNT times MS milliseconds in each of four functions, one after the
+ * other; the last one waits in state D. A peer thread ends the waits on futex and pipe.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -74,8 +74,8 @@ static NAMED void wait_in_pipe_read(void)
 }
 
 /*
- * The parent of a vfork waits in state D until the child is gone. The child touches no stack: it
- * sleeps and exits within the assembly.
+ * Waits in state D: the parent of a vfork does so until the child has exited. The child touches no
+ * stack: it sleeps and exits within the assembly.
  */
 static NAMED void wait_in_vfork(void)
 {

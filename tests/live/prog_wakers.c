@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * prog_wakers ROUNDS: waits whose wakers are known. The thread "wakes" ends those of "by_futex",
- * "by_pipe" and "by_signal", each in a function of its own; "by_timer" sleeps; and of "link1" to
- * "link4" each writes to the next one's pipe when it is woken, the first by time.
+ * prog_wakers ROUNDS: makes waits whose wakers are known. The thread "wakes" ends those of
+ * "by_futex", "by_pipe" and "by_signal", each in a function of its own; "by_timer" sleeps; each of
+ * "link1" to "link4" writes to the next one's pipe when it is woken, and a timer wakes the first.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ static NAMED void wait_for_signal(const sigset_t *set)
 {
 	siginfo_t info;
 
-	/* Of this kind none is lost where two come before the first is taken. */
+	/* Real-time signals are queued: none is lost if two arrive before the first is taken. */
 	while (raw_syscall(SYS_rt_sigtimedwait, (long)set, (long)&info, 0, 8) != SIGRTMIN)
 		;
 }
@@ -113,7 +113,7 @@ static void *wakes_main(void *arg)
 	return arg;
 }
 
-/* arg: its place; the first one's waker is time, the last one wakes nobody. */
+/* Runs a link. arg is its index; a timer wakes the first link, and the last one wakes no thread. */
 static void *link_main(void *arg)
 {
 	int place = (int)(intptr_t)arg;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A control group with a CPU quota, of either version of control groups."""
+"""A control group with a CPU quota, for either version of control groups."""
 
 import atexit
 import contextlib
@@ -17,7 +17,8 @@ def _write(path, text):
 
 
 class Quota:
-    """So many ns of CPU time in each period; skips where there is no CPU controller to be had."""
+    """A group with `quota` ns of CPU time in each period; skips the test without a CPU
+    controller."""
 
     def __init__(self, quota_ns, period_ns=100_000_000):
         self.is_v1 = os.path.exists(f"{V1}/cpu.cfs_quota_us")
@@ -40,7 +41,8 @@ class Quota:
         _write(f"{self.path}/cgroup.procs", pid)
 
     def throttled_ns(self):
-        """As the kernel counts it: for each CPU the time that the group was held back there."""
+        """Returns the kernel's count of the time that the group was throttled, summed over the
+        CPUs."""
         with open(f"{self.path}/cpu.stat", encoding="ascii") as f:
             stat = dict(line.split() for line in f)
         return int(stat["throttled_time"] if self.is_v1 else stat["throttled_usec"] + "000")

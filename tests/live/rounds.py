@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of the older tools' verbs share besides compat.py: two processes of prog_rounds,
-whose waits, wakers and CPU time are known, and looks: what any of these tools prints of them.
+"""Code that the tests of the older tools' verbs share besides compat.py: two processes of
+prog_rounds, whose waits, wakers and CPU time are known, and looks, which check what any of these
+tools prints about them.
 """
 
 import os
@@ -12,7 +13,7 @@ from compat import Cases
 LONG, SHORT, DEEP, NESTED = "wait_long", "wait_short", "wait_in_vfork", "wait_nested"
 PARTNER, COMPUTE = "wait_for_partner", "compute_alone"
 US = 1_000_000
-EDGE = 8000  # us, between long and short
+EDGE = 8000  # us, between the short and the long waits
 NODE = "user + kernel"
 ENDLESS = "... Hit Ctrl-C to end."
 
@@ -22,7 +23,7 @@ def offcputime_header(who, ending=" for 2 secs.", by=f"{NODE} stack"):
 
 
 def is_kernel_thread(pid):
-    """Of a process that is still there; PF_KTHREAD."""
+    """True if a running process has PF_KTHREAD; None if it has exited."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             return bool(int(f.read().rsplit(")", 1)[1].split()[6]) & 0x200000)
@@ -41,7 +42,7 @@ def pairs(header, look):
 def programs(probe, name):
     def look(o):
         o.check(o.lines[:1] and o.lines[0].startswith(f"probe {probe}"), f"{o.lines[:1]}")
-        # One that is not always on has none until it is recorded with.
+        # A probe that is not always on has no programs until it records.
         out, err = o.result.out, o.result.err
         has_programs = f"program {name} on " in out if name else "when a recording starts" in err
         o.check(has_programs, f"{o.result.out} {o.result.err}")
@@ -51,7 +52,7 @@ def programs(probe, name):
 
 def all_threads(o):
     o.some(LONG)
-    o.check(len(o.pids()) > 2, f"of several processes: {len(o.pids())}")
+    o.check(len(o.pids()) > 2, f"several processes are shown: {len(o.pids())}")
 
 
 def user_threads(o):
@@ -72,11 +73,13 @@ def uninterruptible(o):
 
 
 def preempted(o):
-    """Two threads share a CPU; who sleeps is hardly ever in the way of anybody."""
+    """Checks preemptions: two threads share a CPU, and a thread that sleeps hardly ever disturbs
+    another."""
     o.some(COMPUTE)
     whole = o.sum()
-    o.check(o.sum(COMPUTE) > whole / 2, f"most is of who computes: {o.sum(COMPUTE)} of {whole} us")
-    o.check(o.sum(LONG) < 0.2 * US, f"sleeps are none: {o.sum(LONG)} us")
+    o.check(o.sum(COMPUTE) > whole / 2,
+            f"most of the time is of threads that compute: {o.sum(COMPUTE)} of {whole} us")
+    o.check(o.sum(LONG) < 0.2 * US, f"sleeps are left out: {o.sum(LONG)} us")
 
 
 def storage_noted(o):
@@ -89,18 +92,20 @@ def storage(o):
 
 
 def nothing_ended(o):
-    o.check(not "".join(o.lines[1:]).strip(), f"no entry: {o.lines[1:3]}")
-    o.check("no wait that was asked for ended" in o.result.err, f"and why: {o.result.err}")
+    o.check(not "".join(o.lines[1:]).strip(), f"there is no entry: {o.lines[1:3]}")
+    o.check("no wait that was asked for ended" in o.result.err,
+            f"and the reason is printed: {o.result.err}")
 
 
 class Rounds:
-    """One tool's cases, on a daemon of their own that has nothing always on but its probe. pid, tid (by name) and thread, the one that only
-    waits, are of the first process, other_pid is of the second; sleeper_pid waits all the time."""
+    """One tool's cases, on a daemon of their own that has nothing always on but its probe. pid, tid
+    (by name) and thread, the one that only waits, are of the first process, other_pid is of the
+    second; sleeper_pid waits all the time."""
 
     def __init__(self, tool, probe):
         h.need_live()
         self.tool, self.cpu = tool, max(os.sched_getaffinity(0))
-        # What is always on besides, and what is kept, takes its part of a slow machine.
+        # Other probes, and the store, would take their share of a slow machine.
         others = {"offcpu", "oncpu", "iolat"} - {probe}
         settings = [f"probe.{name}.enabled=no" for name in sorted(others)]
         self.daemon = h.Daemon("store.enabled=no", "control.max_sessions=32", *settings)
@@ -119,7 +124,7 @@ class Rounds:
         self.cases.add(f"{self.tool}: {row}", f"{self.tool} {words}", look, until_interrupted)
 
     def one_thread(self, o):
-        """The one that only waits."""
+        """Checks that only the process of the thread that only waits is shown."""
         o.check(o.pids() == {self.pid}, f"only {self.pid}: {o.pids()}")
         o.some(LONG)
         o.none(DEEP, NESTED, PARTNER)
@@ -128,7 +133,8 @@ class Rounds:
         both = {self.pid, self.other_pid}
         o.check(o.pids() == both, f"both of {both}: {o.pids()}")
 
-    # The thread that only waits, in 2 s: each of its waits is on one side of the edge.
+    # These two record the thread that only waits, for 2 s: each of its waits is on one side of
+    # EDGE.
 
     def at_least(self, o):
         o.some(LONG)
@@ -143,15 +149,15 @@ class Rounds:
 
     def check_sides(self):
         both = sum(self.sides.values())
-        h.check(both > 1.8 * US, f"-m and -M are the two sides of {EDGE} us, {both} in all")
+        h.check(both > 1.8 * US, f"-m and -M split the waits at {EDGE} us, {both} in all")
 
     def finish(self, refused):
-        """What the tool has to refuse; ends the test."""
+        """Checks the calls that the tool has to refuse, and ends the test."""
         for words in refused:
             result = self.daemon.ctl(self.tool, *words.split())
             is_refused = result.code == 1 and result.err and not result.out
             h.check(is_refused, f"{words}: {result} {result.out}")
-        # Nothing is left of any of them.
+        # All sessions of the cases must have ended.
         sessions = self.daemon.call("io.stackd.Sessions")["sessions"]
         h.check(all("ended" in s or s["always"] for s in sessions), "all sessions have ended")
         h.finish()

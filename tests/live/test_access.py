@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who may do what on the socket: its mode and group, a member by a supplementary group, strangers,
-kernel addresses for root alone, and a socket that the service manager passes."""
+"""Shows which user may do what on the socket: its mode and group, a member by a supplementary
+group, other users, kernel addresses for root alone, and a socket that the service manager
+passes."""
 
 import grp
 import stat
@@ -9,7 +10,7 @@ import stat
 from harness import *
 
 NOBODY = 65534
-GROUP = "daemon"  # one that every Debian has
+GROUP = "daemon"  # a group that every Debian has
 
 
 def check_mode(daemon):
@@ -20,7 +21,7 @@ def check_mode(daemon):
 
 
 def as_nobody(daemon, groups, *args):
-    """stackctl as somebody else, in these groups besides its own."""
+    """Runs stackctl as another user, in these groups besides its own."""
     keep = f"--groups={groups}" if groups else "--clear-groups"
     stackctl = os.path.join(daemon.dir, "stackctl")
     if not os.path.exists(stackctl):
@@ -40,7 +41,7 @@ def check_classes(daemon):
     os.chmod(daemon.dir, 0o755)
     result = as_nobody(daemon, None, "status")
     check(result.code == 3 and GROUP in result.err, f"outside the group: {result}")
-    # As if the mode had been loosened by accident: the daemon looks for itself.
+    # This is as if the mode had been loosened by accident: the daemon checks the group itself.
     os.chmod(daemon.socket, 0o666)
     result = as_nobody(daemon, None, "status")
     check(result.code == 3 and f"adduser USER {GROUP}" in result.err, f"and mode 666: {result}")
@@ -58,7 +59,7 @@ def check_kernel_addresses(daemon):
 
 
 class Passed(Daemon):
-    """A stackd whose socket is made by somebody else, as with stackd.socket."""
+    """A stackd whose socket another process has made, as with stackd.socket."""
 
     def __init__(self, *overrides):
         super().__init__(*overrides, start=False)
@@ -81,7 +82,7 @@ def check_passed():
     check(not os.path.exists(own), "[control] socket is ignored")
     check("[control] socket is ignored" in daemon.log(), "and the log says so")
     check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")
-    check(os.path.exists(daemon.passed), "a passed socket is not ours to remove")
+    check(os.path.exists(daemon.passed), "the daemon does not remove a passed socket")
 
 
 need_live()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A bad client hurts itself only: killed, silent, babbling, greedy or slow ones, while others go
-on getting their answers."""
+"""Shows that a bad client harms only itself: killed, silent, babbling, greedy and slow clients are
+tried, while other clients go on getting their answers."""
 
 from harness import *
 
@@ -10,7 +10,7 @@ MAX_MESSAGE = 65536
 
 
 def snapshot_take(daemon):
-    """What a client that means well gets, and the seconds it took."""
+    """Takes a snapshot as a well-behaved client; returns it and the seconds it took."""
     started = time.monotonic()
     result = daemon.ctl("snapshot", "offcpu", "--window", "5s")
     return result, time.monotonic() - started
@@ -32,7 +32,8 @@ def raw_socket(daemon):
 
 
 def answer_to(daemon, data):
-    """All that comes back for these bytes: until the daemon closes or says nothing for a while."""
+    """Returns all that comes back for these bytes, until the daemon closes or is silent for a
+    while."""
     with raw_socket(daemon) as s:
         s.settimeout(patience(1))
         answer = b""
@@ -116,7 +117,8 @@ def check_many(daemon):
 
 
 def check_slow(daemon):
-    """Asks again and again and never reads: is cut off, or waits for itself alone."""
+    """Asks again and again and never reads: the daemon closes the connection, or only this client
+    waits."""
     call = {
         "method": "io.stackd.Snapshot",
         "parameters": {"probe": "offcpu", "idle": True},

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a function that is called often may cost: over [budget] cpu its calls are sampled, and those
-recorded stand for all; where even the calls that are passed over cost more, the session ends and
-says so. What is often, and what it costs, is measured first: machines differ a thousandfold."""
+"""Shows the limits on the cost of a function that is called often: over [budget] cpu its calls are
+sampled, and the recorded ones stand for all; where even the calls that are skipped cost more, the
+session ends and gives that reason. The rate and the cost are measured first, because machines
+differ a thousandfold."""
 
 from harness import *
 
@@ -22,8 +23,8 @@ def settled_program(rate):
 
 
 def counted(daemon, rate):
-    """(what the session said while the calls were made, with one call in how many recorded at the
-    least; what it said at last; calls counted; calls made)."""
+    """Counts calls at a rate; returns (the session's state while the calls were made, with the
+    largest `every` that was seen; its last state; calls counted; calls made)."""
     program = settled_program(rate)
     started = daemon.ctl("start", "stackcount", FUNCTION, "-p", program.pid, timeout=120)
     check(started.code == 0, f"started: {started}")
@@ -45,7 +46,8 @@ def counted(daemon, rate):
 
 
 def load_of(daemon):
-    """A rate at which every call recorded takes a good part of a CPU, and how much, in %."""
+    """Returns a rate at which recording every call takes a good part of a CPU, and that part in
+    %."""
     rate = int(40000 / SLOWNESS)
     while True:
         state, _, total, made = counted(daemon, rate)
@@ -57,13 +59,13 @@ def load_of(daemon):
 
 
 def check_sampled(rate, load):
-    """At a third of what it costs."""
+    """Checks that calls are sampled with a budget of a third of their cost."""
     budget = max(load // 3, 2)
     daemon = Daemon(*OTHERS, f"budget.cpu={budget}")
     state, last, total, made = counted(daemon, rate)
     print(f"budget {budget} %: {made / SECONDS:.0f} calls a second, {state.get('load')} %, one in "
           f"{state['every']}")
-    check(not last.get("note"), f"sampled: it went on to the end: {last.get('note')}")
+    check(not last.get("note"), f"sampled: it was recorded to the end: {last.get('note')}")
     check(state["every"] > 1, f"sampled: one in {state['every']} was recorded")
     check(state["load"] < load, f"sampled: {state['load']} % of a CPU instead of {load}")
     check_near(total, made, 0.05, "sampled: those recorded stand for all")
@@ -71,7 +73,7 @@ def check_sampled(rate, load):
 
 
 def check_ended():
-    """As many as can be, at the least budget there is."""
+    """Checks that the session ends with as many calls as possible and the least budget allowed."""
     daemon = Daemon(*OTHERS, "budget.cpu=1")
     state, last, total, made = counted(daemon, 0)
     note = last.get("note") or ""
@@ -80,7 +82,7 @@ def check_ended():
     check(0 < total <= made * 1.02, f"ended: {total} of {made} calls counted until then")
     shown = daemon.ctl("sessions").out
     check("[budget] cpu" in re.sub(r"\s+", " ", shown), f"ended: sessions says why:\n{shown}")
-    check(daemon.ctl("status").code == 0, "ended: the daemon is there")
+    check(daemon.ctl("status").code == 0, "ended: the daemon still runs")
     daemon.stop()
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The clock of the host is set an hour forward and back, and the host sleeps: the daemon is told so
-(tests/fault/fault_preload.c), the host's own clock stays as it is. Windows go on without a hole in
-the clock that nobody sets, questions about now are answered, gaps say why, sessions end in time."""
+"""Shows how the daemon takes the host's clock being set an hour forward and back, and a sleep of
+the host. tests/fault/fault_preload.c changes the clock for the daemon only. Windows go on without a
+hole in the monotonic clock, questions about now are answered, gaps give the reasons, and sessions
+end in time."""
 
 import threading
 
@@ -23,7 +24,7 @@ def now(shift):
 
 
 def snapshot(daemon, **what):
-    """As stackctl asks, but by the daemon's clock."""
+    """Asks as stackctl does, but by the daemon's clock."""
 
     def answered():
         try:
@@ -37,7 +38,7 @@ def snapshot(daemon, **what):
 
 
 def check_now(daemon, shift, text):
-    """The last second, as a window that begins after the step has it."""
+    """Checks that the last second is answered: its window begins after the step."""
     time.sleep(2)
     reply = snapshot(daemon, probe="offcpu", window_ns=NS_PER_S)
     coverage = reply["coverage"]
@@ -49,7 +50,7 @@ def check_now(daemon, shift, text):
 
 
 class Follower(threading.Thread):
-    """Takes one answer after the other."""
+    """A client of a stream that takes one answer after the other."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -70,7 +71,7 @@ class Follower(threading.Thread):
 
 
 class Span:
-    """What surely was within the session, and what may have been."""
+    """The least and the most that can have happened within the session."""
 
     def __init__(self):
         self.outer = self.inner = None
@@ -97,7 +98,7 @@ class Span:
 
 
 def check_whole(daemon, span, text):
-    """Of a session all its windows, whatever the clock said: each once."""
+    """Checks that all windows of a session are there, each once, whatever the clock was set to."""
     reply = snapshot(daemon, session="whole")
     span.check(1, reply["totals"]["waits"], f"{text}: waits of all windows")
     listed = daemon.call("io.stackd.Windows", session="whole")["windows"]
@@ -140,7 +141,7 @@ reasons = [gap["reason"] for gap in gaps]
 wanted = {"the clock was set forward", "the clock was set, and set again"}
 check(reasons and set(reasons) <= wanted, f"gaps: {reasons}")
 
-# It sleeps for ten minutes, in which only one of three clocks stands still.
+# The host sleeps for ten minutes, in which only one of three clocks stands still.
 faults.set_clock(real=600 * NS_PER_S, boot=600 * NS_PER_S)
 check_now(daemon, 600 * NS_PER_S, "after a sleep")
 reply = snapshot(daemon, probe="offcpu", window_ns=610 * NS_PER_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""offcputime in each of the forms that it prints, on a program whose waits are known."""
+"""Shows offcputime in each of the forms that it prints, on a program whose waits are known."""
 
 import re
 
@@ -29,15 +29,16 @@ def folded(o):
 
 def folded_border(o):
     for entry in o.folded().some(LONG):
-        o.check(re.search(f";{LONG};-;[^;]", entry.line), f"a border: {entry.line}")
+        o.check(re.search(f";{LONG};-;[^;]", entry.line), f"there is a border: {entry.line}")
     for entry in o.entries:
-        o.check(entry.line.count(";-;") <= 1, "at most one")
+        o.check(entry.line.count(";-;") <= 1, "there is at most one")
 
 
 def border(o):
     for entry in o.some(LONG):
         at = [i for i, f in enumerate(entry.frames) if f == "--"]
-        o.check(len(at) == 1 and LONG in entry.frames[at[0] + 1], f"a border: {entry.frames}")
+        o.check(len(at) == 1 and LONG in entry.frames[at[0] + 1],
+                f"there is a border: {entry.frames}")
 
 
 def addresses_and_offsets(o):
@@ -50,10 +51,10 @@ def addresses_and_offsets(o):
 def intervals(o):
     body = o.result.out.split("\n", 1)[1]
     times = TIME.findall(body)
-    o.check(2 <= len(times) <= 5, f"a time each second: {times}")
+    o.check(2 <= len(times) <= 5, f"there is a time each second: {times}")
     o.blocks(header(f"TID {T}", " for 4 secs."), is_sorted=False)
     whole = sum(e.value for e in o.entries)
-    o.check(3.6 * US < whole < 6 * US, f"each wait once, in 4 s and what it took: {whole} us")
+    o.check(3.6 * US < whole < 6 * US, f"each wait counts once, in 4 s or a little more: {whole} us")
 
 
 for row, words, look in (

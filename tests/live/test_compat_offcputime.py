@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""offcputime: whose waits, and which, on a program whose waits are known; how they are printed is
-for test_compat_forms.py.
+"""Shows which threads and which waits offcputime selects, on a program whose waits are known;
+test_compat_forms.py shows the forms in which they are printed.
 """
 
 import rounds
@@ -13,14 +13,14 @@ P, O, T, NESTED_T = r.pid, r.other_pid, r.thread, r.tid["nested"]
 def one_process(o):
     o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
     both = o.sum("rounds_main")
-    o.check(both > 1.8 * US, f"the thread that only waits, for 2 s or what it took: {both} us")
-    o.near(o.sum(NESTED), both, 0.1, "and so the one that waits below many frames")
+    o.check(both > 1.8 * US, f"one thread only waits, for 2 s or a little more: {both} us")
+    o.near(o.sum(NESTED), both, 0.1, "so does the thread that waits below many frames")
     for entry in o.some(LONG):
-        # Or it was preempted as it came back.
+        # The other stacks are of a preemption on its way back from the sleep.
         kernel = [i for i, f in enumerate(entry.frames) if "nanosleep" in f or "exit_to" in f]
         user = [i for i, f in enumerate(entry.frames) if LONG in f]
         o.check("schedule" in entry.frames[0], f"the leaf is on top: {entry.frames[0]}")
-        o.check(kernel and kernel[-1] < user[0], f"the kernel's above: {entry.frames}")
+        o.check(kernel and kernel[-1] < user[0], f"the kernel's frames are above: {entry.frames}")
     o.check(o.sum(LONG) > o.sum(SHORT), f"20 ms, 0.5 ms: {o.sum(LONG)}, {o.sum(SHORT)} us")
 
 
@@ -38,12 +38,12 @@ def bitmask(o):
 def two_threads(o):
     o.some(LONG)
     o.none(DEEP)
-    # Others are of a preemption on its way there.
+    # Other entries are of a preemption on its way to the sleep.
     asleep_there = [e for e in o.some(NESTED) if any("nanosleep" in f for f in e.frames)]
     o.check(asleep_there, "its sleeps")
     for entry in asleep_there:
         n = sum(NESTED in f for f in entry.frames)
-        o.check(n == 61, f"61 frames of the recursion: {n}")
+        o.check(n == 61, f"there are 61 frames of the recursion: {n}")
 
 
 for row, words, look in (
@@ -66,7 +66,7 @@ for row, words, look in (
      blocks(header(f"PID {P}"), rounds.preempted)),
 ):
     r.add(row, words, look)
-# Only what has ended is in it.
+# It shows only waits that have ended.
 r.add("who waits still", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
 r.cases.run()
 r.check_sides()

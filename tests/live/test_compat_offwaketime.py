@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""offwaketime: every option and every example of the original, in its layout, on a program whose
-waits and wakers are known.
+"""Shows every option and every example of the original offwaketime, in its layout, on a program
+whose waits and wakers are known.
 """
 
 import re
@@ -18,29 +18,30 @@ def header(by=NODE, ending=" for 2 secs."):
 
 
 def partner(o):
-    """Who waits for the pipe is woken by who writes to it; its waits are all of 20 ms."""
+    """Checks the thread that waits for the pipe: the writer wakes it, and its waits take 20 ms
+    each."""
     o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
     waits = o.some(PARTNER)
     good = [e for e in waits if e.waker == "rounds" and any("wake_partner" in f for f in e.above)]
     blocked = o.sum(PARTNER)
-    o.near(sum(e.value for e in good), blocked, 0.02, "its waker, of all its waits")
+    o.near(sum(e.value for e in good), blocked, 0.02, "all its waits have that waker")
     o.check(blocked > 1.5 * US, f"blocked for nearly all of 2 s: {blocked} us")
-    # Where that is slow, the tables to walk by are made while the first of them come.
+    # On slow machines the unwind tables are made while the first waits are recorded.
     whole = [e for e in good if any("rounds_main" in f for f in e.above)]
     tolerance = 0.5 if IS_SLOW else 0.02
-    o.near(sum(e.value for e in whole), blocked, tolerance, "its waker, from its root on")
+    o.near(sum(e.value for e in whole), blocked, tolerance, "its waker's stack reaches the root")
     for entry in whole:
         at = [i for i, f in enumerate(entry.above) if "wake_partner" in f]
-        o.check("rounds_main" in entry.above[at[0] - 1], f"its root first: {entry.above}")
-        o.check("try_to_wake_up" in entry.above[-1], f"its leaf last: {entry.above}")
-        o.check(at[0] < len(entry.above) - 2, f"its kernel frames below: {entry.above}")
-        o.check("schedule" in entry.frames[0], f"the target's leaf first: {entry.frames}")
+        o.check("rounds_main" in entry.above[at[0] - 1], f"the root comes first: {entry.above}")
+        o.check("try_to_wake_up" in entry.above[-1], f"the leaf comes last: {entry.above}")
+        o.check(at[0] < len(entry.above) - 2, f"its kernel frames are below: {entry.above}")
+        o.check("schedule" in entry.frames[0], f"the target's leaf comes first: {entry.frames}")
 
 
 def by_timer(o):
     waits = o.some(LONG)
     timer = sum(e.value for e in waits if e.waker == "timer")
-    # Some hosts hide threads of init from BPF, and with them the interrupts that come then.
+    # Some hosts hide threads of init from BPF, and so the interrupts that arrive while they run.
     o.near(timer, sum(e.value for e in waits), 0.1, "a sleep's waker is a timer")
 
 
@@ -56,7 +57,7 @@ def pair_folded_border(o):
     found = [e for e in o.folded().some(PARTNER) if e.line.endswith(";rounds")]
     for entry in found:
         o.check(re.search(";wait_for_partner;-;.*;--;.*;-;wake_partner;", entry.line), entry.line)
-    o.check(found, "woken by rounds")
+    o.check(found, "rounds is its waker")
 
 
 def pair_border(o):
@@ -70,13 +71,13 @@ def pair_border(o):
 def pair_user(o):
     o.some(PARTNER)
     o.none("schedule")
-    o.check(not any("try_to_wake_up" in f for e in o.entries for f in e.above), "nor of wakers")
+    o.check(not any("try_to_wake_up" in f for e in o.entries for f in e.above), "nor for wakers")
 
 
 def pair_kernel(o):
     o.some("schedule")
     o.none(PARTNER)
-    o.check(not any("wake_partner" in f for e in o.entries for f in e.above), "nor of wakers")
+    o.check(not any("wake_partner" in f for e in o.entries for f in e.above), "nor for wakers")
 
 
 for row, words, look in (
@@ -100,7 +101,7 @@ for row, words, look in (
 ):
     r.add(row, words, look)
 r.add("until Ctrl-C", "", pairs(header(ending=ENDLESS), rounds.all_threads), True)
-# Only what has ended is in it.
+# It shows only waits that have ended.
 r.add("who waits still", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
 r.cases.run()
 r.finish(("-p 1 -k", "-U -K", "-v"))

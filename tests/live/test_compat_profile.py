@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""profile: every option and every example of the original, in its layout, on a program whose CPU
-time is known.
+"""Shows every option and every example of the original profile, in its layout, on a program whose
+CPU time is known.
 """
 
 import re
@@ -17,15 +17,16 @@ def header(rate="49 Hertz", who="all threads", by=NODE, where="", ending=" for 2
 
 
 def spins(low, high):
-    """So many samples of the two threads that share a CPU, which others may want too."""
+    """Returns a look at the two threads that share a CPU, which expects low to high samples; other
+    threads may want that CPU, too."""
 
     def look(o):
         n = o.sum(COMPUTE)
         o.check(low <= n <= high, f"{low} to {high} samples: {n}")
         for entry in o.some(COMPUTE):
             at = next(i for i, f in enumerate(entry.frames) if COMPUTE in f)
-            o.check("spins_main" in entry.frames[at + 1], f"leaf first: {entry.frames}")
-            o.check(sum("spins_main" in f for f in entry.frames) == 1, "each frame once")
+            o.check("spins_main" in entry.frames[at + 1], f"the leaf comes first: {entry.frames}")
+            o.check(sum("spins_main" in f for f in entry.frames) == 1, "each frame is there once")
 
     return look
 
@@ -48,14 +49,14 @@ def one_cpu(is_here):
 def marked(o):
     kernel = [e for e in o.folded().entries if "_[k]" in e.line]
     o.check(kernel, "kernel frames are marked")
-    o.check(any(re.search(r"[^]];-;[^;]*_\[k\]", e.line) for e in kernel), "below a border")
-    o.check(not any(f"{COMPUTE}_[k]" in e.line for e in o.entries), "and no others")
+    o.check(any(re.search(r"[^]];-;[^;]*_\[k\]", e.line) for e in kernel), "they follow a border")
+    o.check(not any(f"{COMPUTE}_[k]" in e.line for e in o.entries), "no others are marked")
 
 
 def with_idle(o):
-    # A host that hides the threads of init from BPF hides the idle ones that init forked at boot,
-    # all but the first CPU's.
-    o.check(sum(e.value for e in o.entries) > 180, "a CPU at least, idle or not")
+    # A host that hides the threads of init from BPF also hides the idle threads that init forked at
+    # boot: those of all CPUs but the first.
+    o.check(sum(e.value for e in o.entries) > 180, "at least one CPU is sampled, idle or not")
 
 
 def one_stack(name, other_name):

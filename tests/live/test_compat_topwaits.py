@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""topwaits: every option of the original, in its layout, on a program whose waits are known."""
+"""Shows every option of the original topwaits, in its layout, on a program whose waits are
+known."""
 
 import time
 
@@ -18,21 +19,21 @@ def header(who, ending=" for 2 secs."):
 
 def longest(o):
     o.check(o.pids() == {P}, f"only {P}: {o.pids()}")
-    # Or it was preempted as it came back.
+    # The other stacks are of a preemption on its way back from the sleep.
     for entry in [e for e in o.some(LONG) if e.has("nanosleep")]:
         most = h.patience(300_000)
-        o.check(20_000 <= entry.longest < most, f"20 ms and a little: {entry.longest}")
-        o.check(entry.longest <= entry.value, f"of {entry.value}")
-        o.check(r.began < entry.end < time.time(), f"its end: {entry.end}")
+        o.check(20_000 <= entry.longest < most, f"a little over 20 ms: {entry.longest}")
+        o.check(entry.longest <= entry.value, f"it is within the total of {entry.value}")
+        o.check(r.began < entry.end < time.time(), f"it ended during the recording: {entry.end}")
 
 
 def record(o):
     longest(o)
-    # Where a thread is preempted is anywhere: places of one function have one name.
+    # A thread can be preempted anywhere; entries at several addresses of one function look alike.
     preempted = ("exit_to_user_mode", "irqentry_exit", "preempt_schedule", "cond_resched")
     stacks = [tuple(e.frames) for e in o.entries
               if not any(word in frame for frame in e.frames for word in preempted)]
-    o.check(len(stacks) == len(set(stacks)), "one record a process and stack")
+    o.check(len(stacks) == len(set(stacks)), "there is one record for each process and stack")
     for name in (NESTED, PARTNER, DEEP):
         o.some(name)
     o.check(o.sum(NESTED) > 1.8 * US, f"its total: {o.sum(NESTED)} us")
@@ -52,7 +53,7 @@ for row, words, look in (
 ):
     r.add(row, words, look)
 r.add("until Ctrl-C", f"-p {P}", blocks(header(f"PID {P}", ENDLESS), longest), True)
-# Only what has ended is in it.
+# It shows only waits that have ended.
 r.add("who waits still", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
 r.cases.run()
 r.check_sides()

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On-CPU + blocked + runnable = the length of the window, for every thread alive throughout, and
-the split agrees with a second account of the same events, with schedstat's run time and with the
-number of context switches. Twenty windows under stress-ng, and some with wakeups that begin while
-the sleeper is still on its way off its CPU.
+"""Shows that on-CPU + blocked + runnable = the length of the window for every thread that is alive
+throughout, and that the split agrees with a second account of the same events, with schedstat's run
+time and with the number of context switches. It takes twenty windows under stress-ng, and some with
+wakeups that begin while the sleeper is still on its way off its CPU.
 
-Of threads that sleep, runnable time is not held to schedstat's run-queue delay: that leaves out
-what this load is made of. A wakeup that is about to preempt marks the queue's clock to be taken as it is
-(rq_clock_skip_update, in wakeup_preempt), so the woken thread arrives, by that clock, when it was
-queued; one that is preempted on its way to sleep is not charged at all (sched_info_depart looks at
-the task's state); and since 6.12 a sleeper that is still queued may be charged with its sleep when
-it is moved. A kernel worker of high priority showed a fifth of its delay. Threads that never slept
-meanwhile are held to it, here and in test_runnable.py.
+The runnable time of threads that sleep is not compared with schedstat's run-queue delay, which
+leaves out most of what this load consists of. A wakeup that is about to preempt marks the queue's
+clock to be taken as it is (rq_clock_skip_update, in wakeup_preempt), so by that clock the woken
+thread arrives when it was queued. A thread that is preempted on its way to sleep is not charged at
+all (sched_info_depart looks at the task's state). Since 6.12 a sleeper that is still queued may be
+charged with its sleep when it is moved. A kernel worker of high priority showed a fifth of its
+delay. The runnable time of threads that never slept meanwhile is compared, here and in
+test_runnable.py.
 """
 
 from harness import *
@@ -21,7 +22,7 @@ PARTS = "on_cpu", "blocked", "runnable"
 
 
 class Account:
-    """What /proc says of one thread."""
+    """The counters that /proc has for one thread."""
 
     def __init__(self, pid, tid):
         base = f"/proc/{pid}/task/{tid}"
@@ -52,26 +53,26 @@ def read_accounts():
 
 
 class Oracle(Program):
-    """The second account: oracle.bpf.c."""
+    """The second account, which oracle.bpf.c keeps."""
 
     def __init__(self):
         super().__init__("prog_oracle")
         self.ready()
 
     def read(self):
-        """{tid: {part: ns so far}}, the state each thread is in counted up to "when"."""
+        """Returns {tid: {part: ns so far}}, the state each thread is in counted up to "when"."""
         self.lines.clear()
         self.go().done()
         return {values["tid"]: values for values in self.values("thread")}
 
 
 def value_between(a, b, at, when_a, when_b):
-    """The value at an instant: on a line between two readings."""
+    """Returns the value at an instant, interpolated between two readings."""
     return a + (b - a) * min(max((at - when_a) / max(when_b - when_a, 1), 0.0), 1.0)
 
 
 class Edge:
-    """A cut, with what /proc and the oracle said just before and just after it."""
+    """A cut, with the readings of /proc and the oracle just before and just after it."""
 
     def __init__(self, daemon, oracle):
         self.interrupts = interrupt_ns()
@@ -104,12 +105,14 @@ class Edge:
 
 
 def edge_of(daemon, oracle):
-    """The sharpest of a few: a cut may have to wait for the open window to be long enough."""
+    """Returns the narrowest of three edges: a cut may have to wait for the open window to be long
+    enough."""
     return min((Edge(daemon, oracle) for _ in range(3)), key=lambda edge: edge.width)
 
 
 def alive_between(first, last):
-    """What has ended is in /proc until its parent looks, but has no time to account for."""
+    """Returns the threads alive at both edges. One that has ended stays in /proc until its parent
+    reaps it, but its time has stopped."""
     return [
         tid
         for tid in first.before
@@ -135,7 +138,7 @@ def sum_of(totals):
 
 
 class Comparison:
-    """Our account of each thread beside the others, over the range between two edges."""
+    """stackd's account of each thread beside the others, over the range between two edges."""
 
     def __init__(self, connection, first, last, stressed):
         self.stressed = stressed
@@ -175,8 +178,9 @@ class Comparison:
             self.counts_off.append((name, totals["waits"], least, most))
 
     def _oracle_knows(self, tid):
-        """Not a thread that has slept since before it started, nor one it lost track of: switches
-        to and from threads that a host hides from BPF are not shown, and it does not recover."""
+        """True if the oracle has followed the thread. It knows no thread that has slept since
+        before the oracle started, and loses track of threads in switches that it does not see,
+        those to and from threads that a host hides from BPF."""
         if not self.first.oracle_has(tid) or not self.last.oracle_has(tid):
             return False
         lost = self.last.oracle_after[tid]["lost"] - self.first.oracle_before[tid]["lost"]
@@ -197,7 +201,7 @@ class Comparison:
         check(len(self.tids) > 20, f"{len(self.tids)} threads were alive throughout")
         check(not self.sums_off, f"the sum is the range's length: off: {self.sums_off}")
         both = len(self.compared), len(set(self.compared) & set(self.stressed))
-        check(both[0] > 15 and both[1] > 1, f"beside the oracle: {both[0]}, {both[1]} of stress-ng")
+        check(both[0] > 15 and both[1] > 1, f"in the oracle too: {both[0]}, {both[1]} of stress-ng")
         check(
             not self.split_off,
             f"the split is the oracle's within 1 % of the range: off: {self.split_off}",
@@ -210,9 +214,9 @@ class Comparison:
         check_near(self.ours_all["on_cpu"], self.kernel["on_cpu"], 0.02, text, slack)
         ours, kernel = self.ours_all["runnable"], self.kernel["runnable"]
         print(f"runnable of all, s: {ours / NS_PER_S:.2f}, schedstat {kernel / NS_PER_S:.2f}")
-        # On an emulated machine each may have had to wait for a page once.
+        # On an emulated machine each thread may have had to wait for a page once.
         is_emulated = "STACKD_UNIT" in os.environ
-        check(self.sleepless or is_emulated, f"some ran and never slept: {self.sleepless}")
+        check(self.sleepless or is_emulated, f"some threads ran and never slept: {self.sleepless}")
         text = "runnable of those against schedstat, ns"
         check_near(self.ours_sleepless, self.kernel_sleepless, 0.02, text)
         check(not self.counts_off, f"waits = switches: off (waits, least, most): {self.counts_off}")
@@ -242,7 +246,8 @@ def check_each_window(connection, stressed, windows):
 
 
 def check_early_wakes(daemon, oracle):
-    """On a machine whose CPUs do not really run at once there are none: then nothing is shown."""
+    """Checks wakeups that begin early. On a machine whose CPUs do not run in parallel there are
+    none, and this shows nothing."""
     program = Program("prog_earlywakes").ready()
     tid = program.value("sleeper")["tid"]
     time.sleep(1)
@@ -255,7 +260,8 @@ def check_early_wakes(daemon, oracle):
     theirs, early = (last.part(tid, part) - first.part(tid, part) for part in ("runnable", "early"))
     lost = last.oracle_after[tid]["lost"] - first.oracle_before[tid]["lost"]
     slack = theirs * 0.02 + lost + (first.width + last.width) / 2
-    # To us an early one is ready from its switch-out on, to the oracle from when it is queued.
+    # stackd counts an early wakeup as ready from the switch-out on, the oracle from when it is
+    # queued.
     least, most = round(theirs - slack), round(theirs + slack + early)
     text = f"early wakes, {early / max(theirs, 1):.1%} of the time: runnable"
     check(least <= ours <= most, f"{text}: {least} <= {ours} <= {most} ns, the oracle {theirs:.0f}")
@@ -278,7 +284,7 @@ def start_stress(daemon):
 
 need_live()
 need_tool("stress-ng")
-# This, the daemon and the oracle go before the load: short edges are exact ones.
+# This test, the daemon and the oracle run before the load, because only short edges are exact.
 with contextlib.suppress(OSError):
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 daemon = Daemon("window.length=1s", "window.min_length=50ms")

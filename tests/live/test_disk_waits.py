@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Waits for the disk are in state D, under the function that synced."""
+"""Shows that waits for the disk are in state D, under the function that synced."""
 
 from harness import *
 
@@ -17,12 +17,12 @@ snapshot = daemon.snapshot("--window", "30s", "-p", program.pid)
 rows = rows_with(snapshot, "wait_in_fsync")
 blocked = row_sum(rows, "blocked_ns")
 check(blocked <= truth["ns"], f"blocked {blocked} ns, no more than fsync took: {truth['ns']}")
-# Woken, it may have to wait for a CPU.
+# A thread that was woken may have to wait for a CPU.
 waited = blocked + row_sum(rows, "runnable_ns")
 check(waited >= truth["ns"] * 0.3, f"waited {waited} ns, a fair share of {truth['ns']}")
 disk = [row for row in rows if row["state"] == "D"]
 check(disk, f"rows of state D among {sorted({row['state'] for row in rows})}")
-check(row_sum(disk, "blocked_ns") >= blocked * 0.5, "most of it in state D")
+check(row_sum(disk, "blocked_ns") >= blocked * 0.5, "most of it is in state D")
 
 only = daemon.snapshot("--window", "30s", "-p", program.pid, "--state", "D")
 check(only["rows"], "--state D finds them")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who ends a wait for the disk: an interrupt, or a kernel thread that one woke; never who was
-interrupted."""
+"""Shows who ends a wait for the disk: an interrupt, or a kernel thread that an interrupt woke, but
+never the thread that was interrupted."""
 
 from harness import *
 
@@ -20,17 +20,19 @@ rows = [row for row in rows_with(snapshot, "wait_in_fsync") if row["state"] == "
 ends = {}
 for row in rows:
     link = row["waker"]["path"][0]
-    # A journal's or a file system's own thread may stand between: then the path goes on to its waker.
+    # A journal's or a file system's own thread may be the direct waker: then the path goes on to
+    # its waker.
     end = row["waker"]["path"][-1]["context"]
     ends[end] = ends.get(end, 0) + row["count"]
     if link["context"] == "task":
-        # A block device's own thread, or the thread itself that finds the disk done.
+        # The waker is a block device's own thread, or the thread itself, which finds that the disk
+        # is done.
         kernel = frame_names(row["waker"], "kernel")
         check("user" not in row["waker"] or link["pid"] == program.pid, f"{link}: {kernel}")
     else:
         check("user" not in row["waker"], f"{link['context']} has no user stack")
         check("comm" not in link, f"{link['context']} has no name: {link}")
-check(rows, "waits for the disk")
-check(ends.get("irq", 0) + ends.get("softirq", 0) > 0, f"woken, in the end, by {ends}")
+check(rows, "there are waits for the disk")
+check(ends.get("irq", 0) + ends.get("softirq", 0) > 0, f"the last wakers are {ends}")
 check_nothing_lost(snapshot, "snapshot")
 finish()

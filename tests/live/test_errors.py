@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What goes wrong gets a message that names it, and the exit code that scripts rely on."""
+"""Shows that each error gets a message that names the cause, and the exit code that scripts rely
+on."""
 
 from harness import *
 
@@ -8,7 +9,7 @@ NOBODY = 65534
 
 
 def unused_pid():
-    """A pid that is not in use and was not lately."""
+    """Returns a pid that is not in use and was not used lately."""
     with open("/proc/sys/kernel/pid_max", encoding="ascii") as f:
         pid = int(f.read()) - 1
     while os.path.exists(f"/proc/{pid}"):
@@ -17,13 +18,14 @@ def unused_pid():
 
 
 def check_ctl(daemon, args, code, *words, out=None):
-    """An error: its code, one message on stderr that has these words, nothing on stdout."""
+    """Checks an error: its exit code, one message on stderr that has these words, nothing on
+    stdout."""
     result = daemon.ctl(*args)
     text = f"stackctl {' '.join(map(str, args))}"
     check(result.code == code, f"{text}: exit {result.code}, expected {code}: {result.err.strip()}")
     if code == 0:
         return result
-    check(result.err.strip(), f"{text}: says why")
+    check(result.err.strip(), f"{text}: it says why")
     check(result.out == "", f"{text}: nothing on stdout")
     for word in words:
         check(str(word) in result.err, f"{text}: says {word!r}: {result.err.strip()}")
@@ -101,7 +103,7 @@ def check_no_daemon(daemon):
     listener.bind(nowhere)
     listener.close()
     result = run([STACKCTL, "-S", nowhere, "status"])
-    check(result.code == 2, f"nobody listens: {result}")
+    check(result.code == 2, f"no daemon listens: {result}")
     result = run([STACKCTL, "-S", "/" + "x" * 200, "status"])
     check(result.code in (1, 2) and result.err, f"socket path too long: {result}")
     environment = {**os.environ, "STACKD_SOCKET": daemon.socket}
@@ -115,7 +117,7 @@ def as_nobody(*argv):
 
 def check_privilege(daemon):
     need_tool("setpriv")
-    # The build directory may be closed to others.
+    # The build directory may be closed to other users.
     os.chmod(daemon.dir, 0o755)
     binaries = {}
     for path in (STACKD, STACKCTL):
@@ -159,7 +161,8 @@ def check_stale_socket():
 
 
 def check_config_text(directory, text, *words):
-    """A config file that is refused, by --check-config and at start alike, with 78."""
+    """Checks a config file that is refused, by --check-config and at start alike, with exit code
+    78."""
     path = os.path.join(directory, "bad.conf")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
@@ -204,7 +207,7 @@ def check_dump(daemon):
     def keys(text):
         return re.findall(r"^(\w+\s*=[^#\n]*?)\s*(?:#.*)?$", text, re.M)
 
-    check(keys(again.out) == keys(result.out), "and gives the same dump again")
+    check(keys(again.out) == keys(result.out), "which gives the same dump again")
 
 
 def check_stackd_usage():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A client of another making, which knows only the protocol and what the service says of itself,
-can use all of it: every reply and error is as described, to the field."""
+"""Shows that a client of another implementation, which knows only the protocol and the service's
+own description, can use all of it: every reply and error is as described, to the field."""
 
 import varlink
 from harness import *

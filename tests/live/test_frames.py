@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""User stacks against elfutils: programs as Debian has them and one in C++ are stopped at moments
-that nobody chose, eu-stack walks the stopped threads, and stackd's stacks of the same stops have the
-same frames, address by address. One that says it was cut ends early, with the frames up to there."""
+"""Compares user stacks with elfutils: programs of Debian and one in C++ are stopped at random
+moments, eu-stack walks the stopped threads, and stackd's stacks of the same stops have the same
+frames, address by address. A stack that is marked as incomplete ends early, with the right frames
+up to there."""
 
 import collections
 import random
@@ -70,7 +71,7 @@ VIM = "|".join(("while 1", "let x = sort(map(range(300), 'v:val * 7919 % 301'))"
                 "let y = substitute(join(x, ','), '\\(\\d\\+\\),\\(\\d\\)', '\\2-\\1', 'g')",
                 "call setline(1, y)", "silent! %s/3/33/g", "endwhile"))
 
-# Those that are installed, at work for a minute at least.
+# The programs, where they are installed; each works for at least a minute.
 TOUR = {
     "awk": ["-f", "-"],
     "openssl": ["speed", "-seconds", "100", "rsa2048"],
@@ -90,7 +91,7 @@ INPUT = {
 
 
 def eu_stacks(pid):
-    """Frame addresses of each thread of a stopped process."""
+    """Returns the frame addresses of each thread of a stopped process."""
     threads = run(["eu-stack", "-n", "500", "-p", str(pid)]).out.split("\nTID ")[1:]
     return [tuple(int(a, 16) for a in re.findall(r"^#\d+ +0x([0-9a-f]+)", thread, re.MULTILINE))
             for thread in threads]
@@ -104,7 +105,7 @@ def is_stopped(pid):
 
 
 def stops_of(pid, stops):
-    """The stacks of its threads by eu-stack, of as many stops."""
+    """Stops the process `stops` times; returns the stacks of its threads by eu-stack."""
     expected = set()
     for _ in range(stops):
         time.sleep(random.uniform(0.003, 0.02))
@@ -116,25 +117,27 @@ def stops_of(pid, stops):
 
 
 def our_stacks(daemon, pid):
-    """{addresses: flags} of what was stopped, by a signal or by who looked."""
+    """Returns {addresses: flags} of threads that were stopped, by a signal or by a tracer."""
     ours = {}
     for row in daemon.snapshot("--window", "120s", "-p", pid)["rows"]:
         if row.get("state") in ("T", "t") and row.get("user") and row["count"]:
             frames = row["user"]["frames"]
-            if all("address" in f for f in frames):  # not what has gone to disk
+            if all("address" in f for f in frames):  # rows from disk have no addresses
                 ours[tuple(int(f["address"], 16) for f in frames)] = set(row["user"]["flags"])
     return ours
 
 
 def is_right(frames, flags, expected):
-    """Of one whole, all frames; of one that was cut, those that there are."""
+    """True if eu-stack saw the same stack or, if the flags say it is incomplete, one that begins
+    with it."""
     if not flags - {"frame_pointers"}:
         return frames in expected
     return any(other[: len(frames)] == frames for other in expected)
 
 
 def is_found(frames, ours):
-    """eu-stack may be the one that ends early, without a word: where there is no information."""
+    """True if stackd has the stack of eu-stack, which may itself end early where it finds no
+    information, and does not say so."""
     return any(mine == frames or (flags and frames[: len(mine)] == mine)
                for mine, flags in ours.items())
 
@@ -142,7 +145,7 @@ def is_found(frames, ours):
 def check_program(daemon, label, process, stops=STOPS, least=STOPS // 4):
     time.sleep(0.5)
     expected = stops_of(process.pid, stops)
-    # By chance it may have been stopped in few places.
+    # The program may by chance have been stopped in few functions only.
     for _ in range(8):
         if len(expected) < least:
             expected |= stops_of(process.pid, stops)
@@ -177,10 +180,10 @@ def start(*argv, text=None):
 def check_tour(daemon):
     for name, args in TOUR.items():
         if not shutil.which(name):
-            print(f"no {name} here: left out")
+            print(f"no {name} here: it is left out")
             continue
         process = start(shutil.which(name), *args, text=INPUT.get(name))
-        # One that fills memory or reads may be stopped at one instruction each time.
+        # A program that fills memory or reads may be stopped at the same instruction each time.
         check_program(daemon, name, process, STOPS // 2, 1)
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stacks of programs in Go against what Go's own runtime says of them: below assembly without a
+"""Compares stacks of Go programs with what Go's own runtime reports: below assembly without a
 frame, from system calls, goroutines, other stacks of the runtime and C, in programs with names,
-without, and to be loaded anywhere. Whole, with no function left out, and no further than the start."""
+without names, and position-independent. The stacks must be whole, with no function left out, and
+must not go on beyond the start."""
 
 from harness import *
 from unwound import begins_with
@@ -130,7 +131,7 @@ CALLS = ("syscall.", "runtime/internal/syscall.", "internal/runtime/syscall.")
 
 
 def build(daemon, label, files, *argv):
-    """The program's path; None where it cannot be built here."""
+    """Builds a program; returns its path, or None where it cannot be built here."""
     folder = os.path.join(daemon.dir, re.sub(r"\W+", "-", label))
     os.makedirs(folder)
     for name, text in files.items():
@@ -145,13 +146,15 @@ def build(daemon, label, files, *argv):
 
 
 def names_of(row):
-    """Without what tells the two calling conventions apart, which Go's runtime does not either."""
+    """Returns the names without the mark of the calling convention, which Go's runtime leaves out,
+    too."""
     names = [name.removesuffix(".abi0") for name in frame_names(row)]
     return [name for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
 
 
 def stacks(daemon, path, *args):
-    """The program and its rows, once it has done its sleeps and all it consists of is known."""
+    """Returns the program and its rows, after its sleeps, once the daemon has read all of its
+    files."""
 
     def look():
         program = Program("", *args, path=path).ready().go().done()
@@ -170,7 +173,7 @@ def stacks(daemon, path, *args):
 def check_count(label, rows, good, flags=()):
     found = [r for r in rows if good(names_of(r)) and set(r["user"]["flags"]) == set(flags)]
     n = row_sum(found, "count")
-    # One that the scheduler hides is counted as lost.
+    # A wakeup that the scheduler hides is counted as lost.
     is_right = check(COUNT - 1 <= n <= COUNT, f"{label}: {n} of {COUNT} right")
     for row in rows if not is_right else []:
         if row not in found and row["count"]:
@@ -205,7 +208,7 @@ def check_plain(daemon, label, path):
                 lambda names: names == ["main.nap", "main.work.func1", "runtime.systemstack", *truth],
                 ["frame_pointers"])
 
-    # Whom the thread served last before it went idle does not wait there.
+    # The goroutine that a thread ran last before it went idle does not wait in that thread.
     _, rows = stacks(daemon, path, "parked")
     idle = [names_of(r) for r in rows if "runtime.schedule" in names_of(r)]
     check(idle and all(names[-1] in ("runtime.mcall", "runtime.mstart") for names in idle) and
@@ -234,7 +237,8 @@ def check_c(daemon, label, path, has_names):
 
 need_live()
 need_tool("go")
-daemon = Daemon("unwind.max_memory=64M")  # compilers at work beside may have all of the default
+# compilers that run at the same time may use all of the default
+daemon = Daemon("unwind.max_memory=64M")
 built = 0
 for label, argv in PLAIN.items():
     path = build(daemon, label, {"main.go": GO, "nap_amd64.s": ASSEMBLY}, *argv)

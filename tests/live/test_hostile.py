@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is wrong on purpose: programs whose files lie about themselves, perf maps of somebody else
-and of 5 GiB, and a bomb of forks. Each costs at most its own names, and the daemon little."""
+"""Shows that hostile input does little harm: programs whose files are wrong on purpose, perf maps
+of another user and of 5 GiB, and a bomb of forks. Each loses at most its own names, and costs the
+daemon little."""
 
 import random
 import struct
@@ -29,7 +30,7 @@ def prog(name):
 
 
 def sections(image):
-    """{name: (offset in the file, size)}, and where the table of sections is."""
+    """Returns {name: (offset in the file, size)}, and the offset of the section table."""
     table, = struct.unpack_from("<Q", image, 40)
     size, n, names = struct.unpack_from("<HHH", image, 58)
     headers = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(n)]
@@ -59,13 +60,13 @@ def no_end_of_sections(image):
 
 
 def cut_short(image):
-    """Behind what is loaded; the names of sections are gone."""
+    """Truncates a file behind what is loaded; the names of its sections are gone."""
     _, table, *_ = sections(image)
     del image[table - 64:]
 
 
 def long_loop(image):
-    """Entries of length 0 and of all there is, over and over."""
+    """Fills the call frames with entries of length 0 and of the largest length, alternately."""
     at, size = sections(image)[0][".eh_frame"]
     for i in range(at, at + size - 8, 8):
         struct.pack_into("<II", image, i, 4, 0)
@@ -97,8 +98,8 @@ def check_bounded(daemon, label, before):
 
 
 def check_lies(daemon):
-    """A program that runs all the same: its waits are there, with what can be told of their stacks,
-    and those of a true one beside it are whole."""
+    """Checks a program that runs although its file is wrong: its waits are recorded, with as much
+    of their stacks as can be known, and stacks of a sound program beside it are whole."""
     with open(prog("prog_shortlived"), "rb") as f:
         true = f.read()
     for label, change in LIES.items():
@@ -114,14 +115,14 @@ def check_lies(daemon):
         codes = [p.wait(patience(10)) for p in [*liars, beside]]
         check(not any(codes), f"{label}: the programs end: {codes}")
         rows = [r for p in liars for r in daemon.snapshot("-p", p.pid)["rows"] if r["state"] == "S"]
-        check(row_sum(rows, "count") >= len(liars), f"{label}: {row_sum(rows, 'count')} waits are told of")
+        check(row_sum(rows, "count") >= len(liars), f"{label}: {row_sum(rows, 'count')} waits recorded")
         rows = rows_with(daemon.snapshot("-p", beside.pid), "short_wait")
         check(rows and not rows[0]["user"]["flags"], f"{label}: the program beside it is whole")
         check_bounded(daemon, label, before)
 
 
 def names_of_made(daemon, pid):
-    """Names of the frames above the function that code made at run time waits in."""
+    """Returns the names of the frames above the function that code made at run time waits in."""
 
     def look():
         for row in daemon.snapshot("-p", pid)["rows"]:
@@ -134,7 +135,7 @@ def names_of_made(daemon, pid):
 
 
 def check_map(label, spoil, is_named):
-    """Spoilt before any daemon could read it."""
+    """Checks names from a perf map that is spoilt before the daemon starts."""
     program = Program("prog_jit", "jit")
     path = program.read_until("ready").split("map=")[1]
     spoil(path)
@@ -156,7 +157,7 @@ def swap_for_fifo(path):
 def check_bomb(daemon):
     before, _ = usage(daemon)
     process = subprocess.Popen([sys.executable, "-c", BOMB], stdin=subprocess.DEVNULL)
-    check(process.wait(patience(60)) == 0, f"a bomb of {BOMB_PROCESSES} forks: it goes out")
+    check(process.wait(patience(60)) == 0, f"a bomb of {BOMB_PROCESSES} forks: it ends")
     check_bounded(daemon, "a bomb of forks", before)
 
 

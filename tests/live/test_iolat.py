@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Latencies of I/O: numbers and times of operations held to a program that counts its own, requests
-to /proc/diskstats, layers to each other.
+"""Compares latencies of I/O with the truth: numbers and times of operations with those of a program
+that counts its own, requests with /proc/diskstats, and layers with each other.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ h.need_live()
 COUNT = 200
 DIRECTORY = os.environ.get("IOLAT_DIR", "/var/tmp")
 HOOK = os.environ.get("IOLAT_HOOK", "auto")
-READS = 1_000_000 if HOOK == "auto" else 100_000  # a trap each takes its time
+READS = 1_000_000 if HOOK == "auto" else 100_000  # each trap of a kprobe takes time
 KPROBES = "/sys/bus/event_source/devices/kprobe/type"
 
 
 def disk_of(path):
-    """The whole disk that a file is on; None where there is none."""
+    """Returns the whole disk that a file is on, or None where there is none."""
     number = os.stat(path).st_dev
     link = f"/sys/dev/block/{os.major(number)}:{os.minor(number)}"
     if not os.path.exists(link):
@@ -58,11 +58,11 @@ daemon = h.Daemon("probe.iolat.top=syscall", f"probe.iolat.hook={HOOK}", "window
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 has_layers = any(word in probe["hook"] for word in ("fentry", "kprobe"))
-# Some kernels call no function for that.
+# Some kernels call no function for fdatasync.
 has_fdatasync = not any(re.match("vfs: .*fdatasync", blind) for blind in probe["blind"])
 h.check(HOOK in ("auto", *probe["hook"].split()), f"the hook is {probe['hook']}, wanted {HOOK}")
 h.check(has_layers or any("VFS" in b for b in probe["blind"]),
-        f"what cannot be seen is said: {probe['hook']}, {probe['blind']}")
+        f"blind spots are reported: {probe['hook']}, {probe['blind']}")
 
 directory = tempfile.mkdtemp(dir=DIRECTORY)
 disk = disk_of(directory)
@@ -82,11 +82,12 @@ def snapshot(*args):
 def is_whole():
     result = daemon.ctl("snapshot", "iolat", "--since", f"@{since}", "-p", program.pid,
                         "--format", "json")
-    rows = json.loads(result.out)["rows"] if result.code != 4 else []  # none has ended yet
+    # exit code 4: no operation has ended yet
+    rows = json.loads(result.out)["rows"] if result.code != 4 else []
     return count_of(select(rows, "syscall", "fdatasync")) >= COUNT
 
 
-# A window is not cut so soon after the one before.
+# A window is not cut if the last cut was only just before.
 h.wait_until(is_whole, 10, "the last window")
 reply = snapshot("-p", program.pid)
 check_nothing_lost(daemon, reply, "operations")
@@ -125,9 +126,9 @@ if disk:
         device = h.row_sum(select(rows, "device", "read", device=disk))
         queue = h.row_sum(select(rows, "queue", "read", device=disk))
         h.check(device + queue == row["total_ns"], "a request is its queue and its device")
-        # They were made one after the other.
+        # The requests were made one after the other.
         h.check(row["total_ns"] <= end - start,
-                f"requests took {row['total_ns']} ns of {end - start}")
+                f"they took {row['total_ns']} ns of {end - start}")
     asleep = sum(r["io"]["device_ns"] for r in reads)
     device = h.row_sum(select(rows, "device", "read", device=disk))
     h.check(0 < asleep <= device * 1.05, f"reads slept {asleep} ns of the device's {device}")
@@ -138,13 +139,13 @@ if disk:
         h.check(stats - may_miss(daemon, stats) <= seen <= stats + 200,
                 f"{op} requests: {seen}, /proc/diskstats {stats}")
 
-# Layers: what is within another is no more than it, and own times add up to the whole.
+# Layers: an operation within another takes no longer, and own times add up to the whole.
 if has_layers:
     for op, names in (("read", ("pread64",)), ("write", ("pwrite64",)), ("sync", ("fdatasync",))):
         upper = select(rows, "syscall", *names)
         middle, lower = select(rows, "vfs", op), select(rows, "fs", op)
         wanted = count_of(upper) if op != "sync" else COUNT * (2 if has_fdatasync else 1)
-        h.check(op == "read" or count_of(lower) > 0, f"{op}: the file system's layer is there")
+        h.check(op == "read" or count_of(lower) > 0, f"{op}: the file system's layer is recorded")
         h.check(count_of(middle) in (0, wanted) or op != "sync",
                 f"{op}: {count_of(middle)} in the VFS, {wanted} from programs")
     files = [r for r in rows if r["io"]["layer"] in ("syscall", "vfs", "fs")
@@ -154,7 +155,7 @@ if has_layers:
     own = sum(r["io"]["own_ns"] for r in files)
     h.check_near(own, whole, 0.01, f"own times of all layers {own}, the calls {whole}")
 
-# By process there are rows of others too; the filter's words are checked.
+# Rows by process include other processes; the names in the filter are checked.
 others = snapshot("--by", "process", "--layer", "syscall")["rows"]
 h.check(len({r["process"]["pid"] for r in others}) > 1, "other processes are there")
 refused = daemon.ctl("snapshot", "iolat", "--disk", "nonesuch")
@@ -167,7 +168,7 @@ h.check(text.code == 0 and "pread64" in text.out, "text")
 tree = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--breakdown")
 h.check(tree.code == 0 and "by what the thread did" in tree.out, "breakdown")
 
-# As a map over time.
+# The same operations as a map over time.
 heat = daemon.ctl("snapshot", "iolat", "-p", program.pid, "--since", f"@{since}", "--over-time",
                   "-n", "0")
 h.check(heat.code == 0 and "syscall read" in heat.out and "a column is" in heat.out, str(heat))
@@ -176,7 +177,7 @@ for bad in (("offcpu", "--over-time"), ("iolat", "--over-time", "--by", "process
     h.check(refused.code in (1, 2), str(refused))
 program.end()
 
-# No operation is counted twice, or left out, where one window follows another.
+# No operation is counted twice or left out where one window follows another.
 halves = [h.Program("prog_io", os.path.join(directory, name), 100, "cached_read", READS // 200)
           for name in ("one", "other")]
 pids = [str(half.ready().pid) for half in halves]
@@ -202,9 +203,9 @@ for args in ((), ("--over-time",)):
 windows = [r["window"]["ns"] for r in found]
 h.check(len(set(windows)) == len(windows) > 1, f"a row for each of several windows: {windows}")
 h.check(windows == sorted(windows), f"in their order: {windows}")
-h.check(not any("device" in r["io"] for r in found), "wherever they were")
+h.check(not any("device" in r["io"] for r in found), "on any device")
 
-# What does not end is there with its age, until its thread ends.
+# An operation that has not ended is shown with its age, until its thread ends.
 reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 
 
@@ -231,12 +232,12 @@ reader.kill()
 reader.wait()
 daemon.cut("iolat")
 result = daemon.ctl("snapshot", "iolat", "-p", reader.pid, "--format", "json")
-h.check(result.code in (0, 4), f"nobody, or what ended: {result}")
+h.check(result.code in (0, 4), f"no process, or ended operations only: {result}")
 gone = json.loads(result.out)["rows"] if result.code == 0 else []
 still = [r["io"] for r in gone if r["io"].get("open")]
 h.check(not still, f"it ended with its thread: {still}")
 
-# From disk, after a restart, the same.
+# After a restart the same operations are read from disk.
 count = count_of(reads)
 daemon.stop()
 daemon.start()
@@ -244,8 +245,8 @@ again = snapshot("-p", program.pid)["rows"]
 h.check(count_of(select(again, "syscall", "pread64")) == count, "the same from disk")
 daemon.stop()
 
-# Without any settings: requests, and what file systems did to make them, but none of what every
-# reader of a pipe would pay for, as it says.
+# With the default settings it records requests, and what file systems did to make them, but not the
+# layers that would slow down every reader of a pipe; a note says so.
 directory = tempfile.mkdtemp(dir=DIRECTORY)
 plain = h.Daemon("window.length=1s", f"probe.iolat.hook={HOOK}")
 program = h.Program("prog_io", os.path.join(directory, "file"), COUNT).ready()
@@ -264,13 +265,14 @@ if any(word in followed["hook"] for word in ("fentry", "kprobe")):
 if disk:
     requests = count_of(select(reply["rows"], "block", "read", device=disk))
     h.check(COUNT <= requests, f"requests: {requests} of {COUNT}")
-h.check(any("above the layer fs" in note for note in reply["notes"]), f"as it says: {reply['notes']}")
+h.check(any("above the layer fs" in note for note in reply["notes"]),
+        f"a note says so: {reply['notes']}")
 check = plain.ctl("status", "--check")
-h.check(check.code == 0, f"which is as it should be: {check}: {check.out}")
+h.check(check.code == 0, f"status finds no problem in that: {check}: {check.out}")
 program.end()
 plain.stop()
 
-# The second best, where there is a better one, does as well.
+# The second best hook gives the same figures, where there is a better one.
 if HOOK == "auto" and "fentry" in probe["hook"] and os.path.exists(KPROBES):
     other = subprocess.run([sys.executable, __file__], env={**os.environ, "IOLAT_HOOK": "kprobe"})
     h.check(other.returncode == 0, "by kprobe")

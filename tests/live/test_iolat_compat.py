@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""IOStackBreakdown with each of its options, while a program on a disk of its own makes a known
-number of operations: in the tool's layout, and with just these numbers.
+"""Shows IOStackBreakdown with each of its options, while a program on a disk of its own makes a
+known number of operations: the output is in the original's layout, with exactly these numbers.
 """
 
 import re
@@ -34,10 +34,10 @@ OWN = {"r": 10 * COUNT, "w": 2 * COUNT, "s": COUNT}
 
 CALLS = {f"sysc_{k}": n for k, n in OWN.items()}
 
-# Words, the header's middle, and how many of each operation; None: as the kernel counts.
+# Words, the header's middle, and how many operations of each kind; None: as the kernel counts.
 USES = {
     "default": ((*PID, *DISK), "syscall", CALLS),
-    # With what it says in the end.
+    # The count includes the writes of the program's own output at the end.
     "pid": (("-T", "syscall", *PID), "syscall", {**CALLS, "sysc_w": OWN["w"] + 1}),
     "disk": (("-T", "syscall", *DISK), "syscall", CALLS),
     "ms": (("-m", *PID, *DISK), "syscall", CALLS),
@@ -60,7 +60,7 @@ def begin(words):
 
 
 h.run(["sync"])
-# The header says that it records.
+# The header says that it records now.
 running = {name: begin(use[0]) for name, use in USES.items()}
 heads = {name: process.stdout.readline() for name, process in running.items()}
 before = disk.stats()
@@ -88,13 +88,14 @@ for name, process in running.items():
     h.check(seen == wanted, f"{name}: {seen}, not {wanted}")
     sums = [(word, int(ns)) for word, ns in TOTAL.findall(out)]
     h.check({word for word, _ in sums} == set(wanted), f"{name}: totals {sums}")
-    h.check([ns for _, ns in sums] == sorted(ns for _, ns in sums), f"{name}: least first: {sums}")
+    h.check([ns for _, ns in sums] == sorted(ns for _, ns in sums),
+            f"{name}: the least comes first: {sums}")
     totals[name] = dict(sums)
 program.end()
 
-# The same operations, with and without what passed before the driver had them.
-h.check(totals["queued"]["bio_op"] > totals["blk"]["bio_op"], f"with the queue: {totals}")
-h.check(totals["ms"].keys() == totals["disk"].keys(), "the same operations in ms")
+# These are the same operations, with and without the time before the driver received them.
+h.check(totals["queued"]["bio_op"] > totals["blk"]["bio_op"], f"longer with the queue: {totals}")
+h.check(totals["ms"].keys() == totals["disk"].keys(), "there are the same operations in ms")
 for words, text in (
     (("-d", "nonesuch"), "no such disk 'nonesuch'"),
     (("-T", "roof"), "syscall, vfs, ext4 or blk"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""More processes in a window than it has rows for: each operation is counted, in a row of all those
-that got none of their own, and the answer says so.
+"""Shows a window with more processes than it has rows for: each operation is counted, in one row of
+all processes without a row of their own, and the answer says so.
 """
 
 import subprocess
@@ -23,13 +23,13 @@ count = sum(r["count"] for r in rows)
 h.check(count == PROCESSES * READS, f"{count} reads of /dev/zero, {PROCESSES * READS} were made")
 rest = [r for r in rows if r["process"]["comm"] == "others"]
 h.check(len(rest) == 1 and rest[0]["count"] % READS == 0,
-        f"some in a row of many processes: {[r['count'] for r in rest]}")
+        f"some are in a row of many processes: {[r['count'] for r in rest]}")
 h.check(1 < len(rows) < PROCESSES, f"and {len(rows) - 1} processes by themselves")
 lost = {loss["reason"]: loss["count"] for loss in reply["lost"]}
-h.check(any("processes of operations" in reason for reason in lost), f"which is told: {lost}")
-h.check("operations: the window's map was full" not in lost, "and no operation is lost")
+h.check(any("processes of operations" in reason for reason in lost), f"the answer says so: {lost}")
+h.check("operations: the window's map was full" not in lost, "no operation is lost")
 checked = daemon.ctl("status", "--check")
 h.check(checked.code == 0, f"nothing is wrong with that: {checked}")
 text = daemon.ctl("snapshot", session, "--by", "process", "-n", 0).out
-h.check("    others\n" in text, "the text has them as others")
+h.check("    others\n" in text, "the text calls them others")
 h.finish()

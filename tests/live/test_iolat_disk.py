@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Operations on a disk of their own: in each layer as many as the program made, and requests as many
-as the kernel counted; what a slow disk took, and what a limit held back, is charged to these.
+"""Shows operations on a disk of the test's own: in each layer as many as the program made, and as
+many requests as the kernel counted. The time of a slow disk and the time under a limit are charged
+to these.
 """
 
 import json
@@ -16,30 +17,30 @@ from disks import Limited, Loop, Mounted, NullDisk, Slowed, Striped, may_miss, m
 h.need_live()
 
 COUNT, SLOW_COUNT = 200, 20
-MEGABYTES = 320  # no xfs is smaller
+MEGABYTES = 320  # the smallest size that xfs supports
 SLOW_MS, NS_PER_MS = 20, 1_000_000
-CLOCK_MONOTONIC_COARSE = 6  # its resolution is a tick of the kernel's
+CLOCK_MONOTONIC_COARSE = 6  # its resolution is a tick of the kernel
 IOPS = 20
 SLOW_KINDS = (("direct_read", "pread64", 1), ("sync_write", "pwrite64", 2))
 KINDS = {"read": ("pread64", COUNT * 10), "write": ("pwrite64", COUNT * 2),
          "sync": ("fdatasync", COUNT)}
 
-# Functions of a module are seen where it is there before the daemon.
+# Functions of a module can be traced if it was loaded before the daemon started.
 modprobe("ext4", "xfs")
 disk = Loop(MEGABYTES)
 daemon = h.Daemon("probe.iolat.top=syscall", "window.length=1s")
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 has_layers = any(word in probe["hook"] for word in ("fentry", "kprobe"))
-# Some kernels call no function for that.
+# Some kernels call no function for fdatasync.
 has_fdatasync = not any(re.match("vfs: .*fdatasync", blind) for blind in probe["blind"])
 
 
 def recorded(path, count, *kind):
-    """The program's figures, and what was recorded from before its first operation on."""
+    """Returns the program's figures, and what was recorded since before its first operation."""
     program = h.Program("prog_io", path, count, *kind).ready()
     os.sync()
-    # Somebody else may look at the disk, too, between a cut and a look at the kernel's counters.
+    # Other readers may use the disk between a cut and the reading of the kernel's counters.
     first, start, before = disk.stats(), daemon.cut("iolat"), disk.stats()
     program.go().done()
     os.sync()
@@ -64,7 +65,8 @@ def sum_of(rows, layer, op, field):
 
 
 def check_operations(mounted, cache):
-    """In each layer as many as the program made, and the times of layers within each other."""
+    """Checks that each layer has as many operations as the program made, and that layers within
+    others take no longer."""
     disk.set_write_cache(cache)
     word = f"{mounted.kind} {'with' if cache else 'without'} a cache"
     program, rows, truth, most = recorded(mounted.file(), COUNT)
@@ -74,13 +76,14 @@ def check_operations(mounted, cache):
     for kind, (call, count) in KINDS.items():
         seen = count_of(own, "syscall", call)
         h.check(seen == count, f"{word}: {call}: {seen} of {count}")
-        count = count if kind != "sync" else 2 * COUNT  # O_SYNC: within a write there is one too
+        # with O_SYNC there is a sync within each write
+        count = count if kind != "sync" else 2 * COUNT
         for layer in layers:
             seen = count_of(own, layer, kind)
             wanted = count if has_fdatasync or (layer, kind) != ("vfs", "sync") else COUNT
             h.check(seen == wanted, f"{word}: {layer} {kind}: {seen} of {wanted}")
     requests = rows("--layer", "block", "--disk", disk.name)
-    # An empty flush is a write to the kernel, besides what the disk is told.
+    # The kernel counts an empty flush as a write, whatever the disk receives.
     exact = ("read", "discard", "flush") if cache else ("read", "write", "discard", "flush")
     for op in exact:
         seen = count_of(requests, "block", op)
@@ -88,7 +91,7 @@ def check_operations(mounted, cache):
                 f"{word}: {op} requests: {seen}, /proc/diskstats {truth[op]} to {most[op]}")
     h.check(truth["flush"] > 0 if cache else truth["write"] >= 2 * COUNT, f"{word}: {truth}")
     if layers:
-        # The sync is within the write, and its time is not the write's own.
+        # The sync is within the write; its time is not part of the write's own time.
         total = sum_of(own, "syscall", "pwrite64", "total_ns")
         parts = sum_of(own, "syscall", "pwrite64", "own_ns")
         parts += sum(sum_of(own, layer, "write", "own_ns") for layer in ("vfs", "fs"))
@@ -108,7 +111,7 @@ for kind in ("ext4", "xfs"):
         check_operations(mounted, cache)
     mounted.close()
 
-# A control group's limit: neither the device nor its queue.
+# Time under a control group's limit is charged neither to the device nor to its queue.
 def check_held(limited):
     program = h.Program("prog_io", disk.path, SLOW_COUNT * 2, "direct_read").ready()
     limited.take(program.pid)
@@ -119,20 +122,21 @@ def check_held(limited):
     own = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end), "-p",
                           program.pid, "--disk", disk.name)["rows"]
     took = program.value("direct_read")["ns"]
-    h.check(took > h.NS_PER_S, f"it was held back: {took} ns")
+    h.check(took > h.NS_PER_S, f"the limit held it back: {took} ns")
     seen = {p: sum_of(own, "syscall", "pread64", f"{p}_ns")
             for p in ("throttled", "queue", "device", "other")}
-    # A slow machine has more to do than to wait.
+    # A slow machine spends time on more than waiting.
     asleep = sum(seen.values())
     h.check(asleep > took / 2, f"most of its time it slept: {asleep} of {took} ns")
     h.check_near(seen["throttled"], asleep, 0.1, f"held back by the limit: {seen}")
     held = sum(r["total_ns"] for r in own if r["io"]["layer"] == "throttled")
-    h.check_near(held, seen["throttled"], 0.1, "as its own layer")
+    h.check_near(held, seen["throttled"], 0.1, "the layer has the same time")
     program.end()
 
 
-# Writes past the cache, each in a thread of its own: a line "OFFSET SIZE" begins one, which says
-# who it is, and of nothing a sync; an empty one is answered by how many ns they took in all.
+# Writes past the cache, each in a thread of its own. A line "OFFSET SIZE" begins a write, or a sync
+# if SIZE is 0, and is answered with the thread's id. An empty line waits for all of them and is
+# answered with the sum of their times in ns.
 WRITER = """
 import mmap, os, sys, threading, time
 file, memory = os.open(sys.argv[1], os.O_WRONLY | os.O_DIRECT), mmap.mmap(-1, 4 << 20)
@@ -168,7 +172,8 @@ class Writer:
         return self.process.stdout.readline().strip()
 
     def begin(self, offset, size):
-        """Until it waits for the disk, or has ended: a limit lets the first one pass."""
+        """Starts a write, and returns when it waits for the disk or has ended: a limit lets the
+        first pass."""
         path = f"/proc/{self.pid}/task/{self.tell(f'{offset} {size}')}/stat"
 
         def waits():
@@ -187,18 +192,18 @@ class Writer:
 
 def check_owners(rows, pid, text):
     others = {r["process"]["comm"]: r["count"] for r in rows if r["process"]["pid"] != pid}
-    h.check(not others, f"{text}: no requests of others: {others}")
+    h.check(not others, f"{text}: no requests are charged to other processes: {others}")
 
 
 def check_written(writer, limited, limit, pieces, release=None, own_share=0.1):
-    """What is recorded of writes of these offsets and sizes, held back for all but own_share of the
-    time that they took; all requests are to be the writer's."""
+    """Makes writes at these offsets and of these sizes and checks what is recorded: the limit holds
+    them back for all but own_share of their time, and all requests are the writer's."""
     limited.set(limit)
     start, before = daemon.cut("iolat"), limited.disk.stats()
     for offset, size in pieces:
         writer.begin(offset, size)
     if release:
-        time.sleep(1)  # beside which what a slow machine does to let them go is little
+        time.sleep(1)  # long compared with the time that a slow machine takes to release them
         limited.set(release)
     took = int(writer.tell(""))
     end, after = daemon.cut("iolat"), limited.disk.stats()
@@ -206,10 +211,10 @@ def check_written(writer, limited, limit, pieces, release=None, own_share=0.1):
     rows = daemon.ctl_json("snapshot", "iolat", "--since", h.at(start), "--until", h.at(end),
                            "--disk", limited.disk.name)["rows"]
     blocks = [r for r in rows if r["io"]["layer"] == "block"]
-    # What is flushed is flushed for all, by the kernel.
+    # The kernel makes a flush for all writers.
     check_owners([r for r in blocks if r["io"]["op"] == "write"], writer.pid, limit)
     seen = {op: count_of(blocks, "block", op) for op in ("write", "flush")}
-    # No device that takes bios counts its flushes, nor what it splits as one.
+    # A device that takes bios does not count flushes, and counts a bio that it splits once.
     made = {op: after[op] - before[op] for op in seen}
     written = sum(r["io"]["bytes"] for r in blocks)
     h.check(written == sum(size for _, size in pieces), f"{limit}: {written} bytes")
@@ -219,13 +224,14 @@ def check_written(writer, limited, limit, pieces, release=None, own_share=0.1):
                                                                        "throttled_ns")
     h.check(took - own_share * took <= held <= took,
             f"{limit}: held back for {held} ns of the {took} that the writes took")
-    h.check_near(told, held, 0.1, f"{limit}: the calls' part of that")
+    h.check_near(told, held, 0.1, f"{limit}: the system calls have the same time")
     return {"seen": seen, "made": made, "held": count_of(own, "throttled", "write", "flush"),
             "merges": sum(r["io"].get("merges", 0) for r in blocks)}
 
 
 def check_changed(limited):
-    """Held back, and then cut up or put together: still who wrote it."""
+    """Checks that writes which are held back, and then split or merged, are still charged to their
+    writer."""
     queue = f"/sys/block/{disk.name}/queue"
     writer = Writer(limited, disk.path)
     with open(f"{queue}/max_sectors_kb", "r+", encoding="ascii") as file:
@@ -238,7 +244,7 @@ def check_changed(limited):
     for found in (by_bytes, by_number):
         h.check(found["seen"] == found["made"] == {"write": parts, "flush": 0},
                 f"large ones became {parts}: {found}")
-        h.check(found["held"] >= 2, f"each was held back: {found}")
+        h.check(found["held"] >= 2, f"the limit held each back: {found}")
     with open(f"{queue}/max_sectors_kb", "w", encoding="ascii") as file:
         file.write(before)
     with open(f"{queue}/nomerges", "w", encoding="ascii") as file:
@@ -248,14 +254,14 @@ def check_changed(limited):
         found = check_written(writer, limited, "wiops=2", pieces, "wiops=max", 0.3)
         h.check(found["seen"] == found["made"], f"{word}: as many as the kernel counts: {found}")
         h.check(found["merges"] + found["seen"]["write"] == PIECES,
-                f"{word}: {PIECES} pieces, some put together: {found}")
-        h.check(found["merges"] > 0 or word == "down", f"{word}: some put together: {found}")
+                f"{word}: {PIECES} pieces, some merged: {found}")
+        h.check(found["merges"] > 0 or word == "down", f"{word}: some are merged: {found}")
     disk.set_write_cache(True)
     synced = check_written(writer, limited, "wiops=2", [(0, 0)] * 4)
     h.check(synced["held"] >= 3, f"syncs: {synced}")
     disk.set_write_cache(False)
     writer.end()
-    # Nothing is left of them that another's would be taken for.
+    # No later operation is mistaken for one of theirs.
     start = daemon.cut("iolat")
     program = h.Program("prog_io", disk.path, COUNT, "direct_write").ready().go().done()
     end = daemon.cut("iolat")
@@ -268,7 +274,7 @@ def check_changed(limited):
 
 
 def check_changed_above():
-    """The same, of a device without requests that splits what it gets."""
+    """Checks the same on a device without requests, which splits the operations it gets."""
     striped = Striped(disk, LARGEST_KIB)
     if not striped.path:
         print(f"no device can be striped: {striped.error}")
@@ -276,7 +282,7 @@ def check_changed_above():
     limited = Limited(striped)
     writer = Writer(limited, striped.path)
     found = check_written(writer, limited, f"wiops={IOPS}", LARGE_ONES)
-    h.check(found["held"] >= 2, f"each was held back: {found}")
+    h.check(found["held"] >= 2, f"the limit held each back: {found}")
     print(f"above: {found}")
     writer.end()
     limited.close()
@@ -296,13 +302,14 @@ else:
     if limited.is_there:
         check_changed_above()
 
-# What the kernel writes back is its group's who wrote it, wherever the kernel knows that.
+# Written-back data is charged to the group that wrote it, wherever the kernel knows the group.
 WRITERS = f"/stackd-test-writers-{os.getpid()}"
 BYTES = 4 << 20
 
 
 def written_back(mounted):
-    """{name of the process: bytes} of that group's requests, once all is on the disk."""
+    """Writes in that group; returns {process name: bytes} of its requests, once all is on the
+    disk."""
     path, command = f"/sys/fs/cgroup{WRITERS}", 'echo $$ > "$0/cgroup.procs" && exec dd "$@"'
     os.mkdir(path)
     start = daemon.cut("iolat")
@@ -316,7 +323,7 @@ def written_back(mounted):
                         "block", "--op", "write", "--disk", disk.name, "--by", "process",
                         "--cgroup", WRITERS, "--format", "json")
     for row in json.loads(result.out)["rows"] if result.code == 0 else ():
-        h.check(row["process"]["cgroup"] == WRITERS, f"of that group: {row['process']}")
+        h.check(row["process"]["cgroup"] == WRITERS, f"charged to that group: {row['process']}")
         name = row["process"]["comm"]
         found[name] = found.get(name, 0) + row["io"]["bytes"]
     os.rmdir(path)
@@ -337,8 +344,8 @@ else:
                 f"{BYTES} were written back for the group: {found}")
     mounted.close()
 
-# A device that takes so much longer, by what is between it and the disk. That counts in the kernel's
-# ticks: the one that has begun is one of them, or one is waited for besides, as its timers do.
+# A device that delays each operation, by a layer between it and the disk. That layer counts in the
+# kernel's ticks: the current tick counts as one, or one more is waited for, as kernel timers do.
 disk.set_write_cache(True)  # so that a sync is a write and a flush
 slow = Slowed(disk, SLOW_MS)
 TICK_NS = round(time.clock_getres(CLOCK_MONOTONIC_COARSE) * h.NS_PER_S)
@@ -351,19 +358,19 @@ for kind, call, times in SLOW_KINDS if slow.path else ():
     h.check(took >= wanted, f"{kind}: the operations took {took} ns, {wanted} at least")
     own = rows("-p", program.pid, "--disk", slow.name)
     device = sum_of(own, "syscall", call, "device_ns")
-    h.check(wanted <= device <= took, f"{kind}: the device's part: {device}, {wanted} to {took}")
+    h.check(wanted <= device <= took, f"{kind}: time in the device: {device}, {wanted} to {took}")
     total = sum_of(own, "syscall", call, "total_ns")
-    # What a slow machine does itself is no wait.
+    # Time that a slow machine spends on CPU work is no wait.
     asleep = total - sum_of(own, "syscall", call, "cpu_ns") - sum_of(own, "syscall", call,
                                                                      "runnable_ns")
     h.check(device > 0.9 * asleep, f"{kind}: {device} of {asleep} ns asleep, {total} in all")
     queue = sum_of(own, "syscall", call, "queue_ns") + sum_of(own, "syscall", call, "throttled_ns")
-    h.check(queue < 0.01 * total, f"{kind}: not before it: {queue} ns")
+    h.check(queue < 0.01 * total, f"{kind}: little time is spent before the device: {queue} ns")
     if has_layers and times > 1:
         seen = count_of(own, "vfs", "sync"), sum_of(own, "vfs", "sync", "device_ns")
         h.check(seen[0] == SLOW_COUNT, f"{kind}: the syncs within: {seen}")
         h.check_near(seen[1], device, 0.1, f"{kind}: the device's part of the sync")
-# A flush is made for all who wait for it, by the kernel; each of them waits for the device.
+# The kernel makes a flush for all threads that wait for it; each of them waits for the device.
 FLUSHES = """
 import os, sys
 file = os.open(sys.argv[1], os.O_RDWR)

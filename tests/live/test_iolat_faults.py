@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What may happen to disks and file systems while their operations are recorded: a disk that goes
-away with requests in flight, a file system's module that is unloaded, more requests at once than a
-disk of today takes, errors of a device that has no requests.
+"""Shows faults of disks and file systems while their operations are recorded: a disk that is
+removed with requests in flight, a file system's module that is unloaded, more requests at a time
+than today's disks take, and errors of a device that has no requests.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ h.need_tool("fio")
 
 
 class FullDisk:
-    """In memory, of which it may take a page: what does not get smaller cannot be written. It takes
-    bios. path is None, and error says why, where there can be none."""
+    """A full disk in memory: it holds one page, so data that does not compress cannot be written.
+    It takes bios. Where there can be none, path is None, and error says why."""
 
     CONTROL = "/sys/class/zram-control"
 
@@ -41,8 +41,8 @@ class FullDisk:
         h.wait_until(lambda: os.path.exists(self.path), 10, self.path)
 
     def write(self, count):
-        """How many of so many writes failed."""
-        errors, page = 0, mmap.mmap(-1, mmap.PAGESIZE)  # aligned, as O_DIRECT has it
+        """Makes `count` writes; returns how many of them failed."""
+        errors, page = 0, mmap.mmap(-1, mmap.PAGESIZE)  # aligned, as O_DIRECT requires
         file = os.open(self.path, os.O_WRONLY | os.O_DIRECT)
         for i in range(count):
             page[:] = os.urandom(mmap.PAGESIZE)
@@ -79,7 +79,7 @@ if mounted.is_there:
     mounted.close()
 daemon = h.Daemon("probe.iolat.top=syscall", "window.length=1s")
 
-# As many as it takes: none is left out, and none counted twice.
+# At the disk's highest rate no request is left out, and none is counted twice.
 start, before = daemon.cut("iolat"), disk.stats()
 done = h.run(fio(disk.path, 5, 64), timeout=h.patience(60))
 h.check(done.code == 0, str(done)[-300:])
@@ -90,7 +90,7 @@ told = sum(entry["count"] for entry in lost)
 h.check(stats - told - may_miss(daemon, stats) <= seen <= stats + 200 and told < 0.01 * stats + 100,
         f"{stats / 5:.0f} requests a second: {seen}, /proc/diskstats {stats}; {lost}")
 
-# A module that goes while its functions are followed.
+# A module is unloaded while its functions are traced.
 if os.path.exists("/sys/module/xfs/refcnt"):
     mounted = Mounted(disk, "xfs")
     with open(mounted.file(), "wb") as file:
@@ -104,11 +104,12 @@ if os.path.exists("/sys/module/xfs/refcnt"):
     with open(mounted.file(), "wb") as file:
         file.write(bytes(4096))
     mounted.close()
-    h.check(daemon.ctl("snapshot", "iolat").code == 0, "and goes on when it is back")
+    h.check(daemon.ctl("snapshot", "iolat").code == 0, "the probe goes on when it is loaded again")
 else:
     print("xfs is no module here")
 
-# A disk that goes with requests in flight: what ends is counted, what it was for ends too.
+# A disk is removed with requests in flight: ended requests are counted, and the operations that
+# made them end too.
 null = NullDisk(2_000_000)
 if null.path:
     start = daemon.cut("iolat")
@@ -137,7 +138,7 @@ if null.path:
 else:
     print(f"no disk can be taken away: {null.error}")
 
-# Errors of a device that has no requests, by what it says of its bios.
+# Errors of a device that has no requests are those of its bios.
 WRITES = 50
 full = FullDisk(8)
 if full.path:

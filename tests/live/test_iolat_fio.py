@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A job of fio on a disk of its own: as many operations in each layer as fio counts, the same
-latencies to a bucket, as many requests as the kernel counts.
+"""Compares a job of fio on a disk of its own: each layer has as many operations as fio counts, the
+latencies differ by a bucket at most, and there are as many requests as the kernel counts.
 """
 
 import json
@@ -30,7 +30,7 @@ h.check(probe["state"] == "on", f"the probe is on: {probe.get('reason')}")
 
 
 def fio(mounted, *args, engine="psync"):
-    """Its figures."""
+    """Runs a job; returns fio's figures."""
     done = h.run(["fio", "--name=job", f"--filename={mounted.file()}", "--size=16M", "--bs=4k",
                   "--direct=1", f"--ioengine={engine}", "--thread", "--output-format=json",
                   "--percentile_list=50:90:99", *args], timeout=300)
@@ -43,8 +43,9 @@ def is_within_a_bucket(ours, theirs):
 
 
 def recorded(mounted, op, *args, engine="psync"):
-    """fio's figures of a job, how to ask for what was recorded of it, and the kernel's count: the
-    least and the most of it, as the file system writes of itself, between a cut and a look, too."""
+    """Runs a job; returns fio's figures, a function that gives the rows recorded of it, and the
+    least and the most of the kernel's count, because the file system also writes between a cut and
+    a reading."""
     os.sync()
     first, start, before = disk.stats(), daemon.cut("iolat"), disk.stats()
     job = fio(mounted, f"--rw={JOBS[op][0]}", f"--number_ios={IOS}", *args, engine=engine)[op]
@@ -87,20 +88,23 @@ def check_job(mounted, op):
 
 
 def check_async(mounted, op):
-    """What goes on after its return is not shown as fast: it is counted, without a time."""
+    """Checks asynchronous operations: they end after the call returns, so they are counted without
+    a time rather than shown as fast."""
     word = f"{mounted.kind} {op}, asynchronous"
     job, rows, stats = recorded(mounted, op, "--iodepth=8", engine="libaio")
     check_requests(word, job, rows, op, stats)
     if "fs" in layers_of(mounted):
         own = [r for r in rows("--comm", "fio", "--layer", "fs") if r["io"]["op"] == op]
         counts = sum(r["count"] for r in own), sum(r["io"]["async"] for r in own)
-        # The disk may be done with one before the file system returns: then it is over.
+        # If the disk is done before the file system returns, the operation has ended and has a
+        # time.
         h.check(sum(counts) == job["total_ios"] and counts[0] < counts[1] / 10,
                 f"{word}: {counts}, fio {job['total_ios']}")
 
 
 def check_uring(mounted):
-    """What io_uring begins and has finished later is one read each, and asynchronous besides."""
+    """Checks that a read that io_uring completes later counts as one read, marked as
+    asynchronous."""
     word = f"{mounted.kind} read, io_uring"
     with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
         file.write("1")
@@ -113,7 +117,7 @@ def check_uring(mounted):
                 f"{word}: {seen}, {failed} failed, fio {job['total_ios']}")
 
 
-# Without a cache no empty flush is counted as a write by the kernel.
+# With a cache, the kernel would count an empty flush as a write.
 disk.set_write_cache(False)
 for kind in ("ext4", "xfs"):
     mounted = Mounted(disk, kind)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sessions of I/O with a filter hold operations of those who were asked for, of one thread of a
-process also, and of nobody else; what does not end included, and requests of a disk that others
-keep busy.
+"""Shows that sessions of I/O with a filter record the operations of the processes or of the one
+thread asked for, and of no other, with operations that do not end, and with requests of a disk that
+other processes keep busy.
 """
 
 import atexit
@@ -18,8 +18,8 @@ h.need_live()
 
 READS, NAME, GROUP = 500, "io-one-thread", f"stackd-test-{os.getpid()}"
 
-# Two threads besides the first one, of which one has a name, make so many reads each; then all of
-# them wait in one that does not end.
+# Two threads besides the main one, one of them with a name of its own, make READS reads each; then
+# all three wait in a read that does not end.
 PROCESS = f"""
 import os, sys, threading
 
@@ -74,8 +74,8 @@ if unified:
 outside = Reader()
 first = str(outside.process.pid)
 
-# Words, and who is to be there: how many threads that make so many reads, and how many that do not
-# end, of each process.
+# Filters, and what each must show of each process: how many threads that make READS reads, and how
+# many whose read does not end.
 USES = {
     "thread": (("-t", outside.tids[NAME]), {outside: (1, 1)}),
     "first": (("-t", first), {outside: (0, 1)}),
@@ -93,7 +93,8 @@ for reader in (outside, inside):
 
 
 def seen_in(name):
-    """{pid: (calls of preadv that ended, of read that did not)}, of who is there at all."""
+    """Returns {pid: (calls of preadv that ended, of read that did not)} of the processes in the
+    answer."""
     result = daemon.ctl("snapshot", name, "--by", "process", "--since", "-10min", "--format", "json")
     rows = json.loads(result.out)["rows"] if result.code == 0 else []
     found = {}
@@ -120,13 +121,13 @@ for name, (_, readers) in USES.items():
 if inside:
     inside.end()
 
-# On a disk that others keep busy: who runs its queue issues their requests too. A loop device takes
-# 128 at a time, the rest waits in the scheduler.
+# The disk is kept busy by others: a thread that runs its queue also issues requests of other
+# threads. A loop device takes 128 at a time; the rest waits in the scheduler.
 OWN, OTHERS = 1000, 250
 
 
 def requests_of(name):
-    """{(pid, operation): requests}"""
+    """Returns {(pid, operation): requests}."""
     result = daemon.ctl("snapshot", name, "--by", "process", "--since", "-10min", "--layer", "block",
                         "--disk", disk.name, "--format", "json")
     rows = json.loads(result.out)["rows"] if result.code in (0, 5) else []
@@ -171,7 +172,8 @@ if shutil.which("fio"):
 else:
     print("no fio to keep a disk busy")
 
-# Where that is insisted on, sessions too follow the functions of system calls, and no others pay.
+# With hook=fentry, sessions also trace the functions of system calls, and other processes pay
+# nothing.
 probe = next(p for p in daemon.call("io.stackd.Probes")["probes"] if p["name"] == "iolat")
 if "fentry" in probe["hook"]:
     daemon.stop()

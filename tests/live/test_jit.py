@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Code that node and java make at run time, and publish in a perf map: stacks through it are whole,
-with the names of their functions, between the frames of the programs that run it."""
+"""Shows stacks through code that node and java make at run time and publish in a perf map: they are
+whole, with the names of the functions, between the frames of the programs that run the code."""
 
 from harness import *
 
@@ -52,7 +52,8 @@ def write(daemon, name, text):
 
 
 def check_chain(daemon, label, start, chain, ends):
-    """start() gives a program that is ready; big ones are only read once a walk has ended there."""
+    """Checks the program that start() returns. The daemon reads big programs only after a walk has
+    ended in them, so this starts it until its stacks are whole."""
 
     def is_right(row):
         rest = iter(frame_names(row))
@@ -76,7 +77,7 @@ def check_chain(daemon, label, start, chain, ends):
 
 
 def check_node(daemon):
-    """Compiled by its first compiler, so that functions are one each."""
+    """Checks node with its first compiler alone, so that each function has a frame of its own."""
     node = shutil.which("node") or shutil.which("nodejs")
     if not node:
         print("no node here: it is left out")
@@ -93,7 +94,7 @@ def check_node(daemon):
 
 
 def check_java(daemon):
-    """The JVM writes its map when it is told to."""
+    """Checks a JVM, which writes its map on request."""
     if not all(shutil.which(tool) for tool in ("java", "javac", "jcmd")):
         print("no java, javac and jcmd here: it is left out")
         return
@@ -118,7 +119,8 @@ def check_java(daemon):
 
 
 need_live()
-daemon = Daemon("unwind.max_memory=64M")  # node and a JVM have 3 MiB, and others may be at work
+# node and a JVM need 3 MiB, and other programs may run at the same time
+daemon = Daemon("unwind.max_memory=64M")
 check_node(daemon)
 check_java(daemon)
 check(daemon.stop() == 0, f"the daemon ends with {daemon.process.returncode}")

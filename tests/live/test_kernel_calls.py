@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls of the kernel's own functions are counted to the call along known paths, by patterns and
-with every option of the two tools that did this before; what cannot be traced is refused and leaves
-nothing attached, what is called all the time is sampled, a module may go away under its probe, and
-after the daemon's death no probe is left in the kernel's own lists."""
+"""Shows that calls of the kernel's own functions are counted exactly along known paths, by patterns
+and with every option of the two older tools. A function that cannot be traced is refused and leaves
+nothing attached; one that is called all the time is sampled; a module may be unloaded under its
+probe; after the daemon's death no probe is left in the kernel's own lists."""
 
 import threading
 
@@ -19,7 +19,7 @@ MODULE = next((p for p in (os.path.join(PROGS, "module.ko"), os.path.join(PROGS,
 
 
 def kprobes():
-    """What the kernel lists of probes on its functions."""
+    """Returns the kernel's list of probes on its functions."""
     found = []
     for path in ("/sys/kernel/debug/kprobes/list", "/sys/kernel/tracing/enabled_functions"):
         with open(path, encoding="utf-8", errors="replace") as f:
@@ -28,8 +28,8 @@ def kprobes():
 
 
 def has_places(daemon):
-    """Whether the kernel tells the daemon where each function is that it can trace, and attaches
-    many at once."""
+    """True if the kernel gives the daemon the address of each function that it can trace, and
+    attaches many at once."""
     root = f"/proc/{daemon.process.pid}/root"
     return (os.path.exists(f"{root}{TRACING}/available_filter_functions_addrs")
             and "register_fprobe_ips" in text_of("/proc/kallsyms"))
@@ -87,15 +87,17 @@ class Verb:
 
 
 def settled_program(daemon, *args):
-    """One whose mappings the daemon has read: its stacks are whole from the first call on."""
+    """Starts a program whose mappings the daemon has read: its stacks are whole from the first call
+    on."""
     program = Program("prog_calls", *args).ready()
     daemon.cut()
     return program
 
 
 def traced(daemon, *args, count=COUNT, ends=False, until=None):
-    """(text, session, program) of a verb during which a program makes its calls; PID among the
-    arguments stands for the program's. until: what of its lines come before it is interrupted."""
+    """Returns (text, session, program) of a verb that records while a program makes its calls; PID
+    among the arguments stands for the program's. until: text that must be printed before the
+    interrupt."""
     program = settled_program(daemon, count)
     verb = Verb(daemon, *[program.pid if a == "PID" else a for a in args])
     if not verb.session:
@@ -132,7 +134,8 @@ def check_paths(rows, text):
 def check_counts(daemon):
     cases = [(["vfs_*"], 20, 500), (["-r", "^vfs_(read|write)$"], 2, 2)]
     if has_places(daemon):
-        cases.append((["p:vfs_*"], 20, 500))  # the same functions, one by one slow to attach
+        # the same functions, attached one by one, which is slow
+        cases.append((["p:vfs_*"], 20, 500))
     for args, fewest, most in cases:
         text, state, _ = traced(daemon, "record", "stackcount", *args, "-p", "PID", "--duration",
                                 "10min", "--format", "json", "-n", "0")
@@ -160,14 +163,14 @@ def check_refusals(daemon):
         check(result.code == code or code is None and result.code in (1, 6),
               f"exit code {result.code} of {result}")
         check(word in result.err and result.err.count("\n") == 1, f"refused in a line: {result}")
-    # Those of the sessions before may still go while this looks.
+    # Probes of the sessions before may still be removed while this reads the list.
     check(len(kprobes()) <= len(before), "nothing was attached by what was refused")
     check(not any(s["probe"] == "stackcount" and not s.get("ended")
-                  for i, s in sessions(daemon).items() if i not in had), "nothing goes on")
+                  for i, s in sessions(daemon).items() if i not in had), "no session goes on")
 
 
 def blocks(text):
-    """[(frames, count)] of stackcount's layout."""
+    """Returns [(frames, count)] of stackcount's layout."""
     found = []
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("  ")]
@@ -177,7 +180,7 @@ def blocks(text):
 
 
 def counts_of(text):
-    """{path: calls} of stackcount's layout, wherever a path's name stands in a frame."""
+    """Returns {path: calls} of stackcount's layout, wherever a path's name is in a frame."""
     return {name: sum(n for frames, n in blocks(text) if any(name in f for f in frames))
             for name in PATHS}
 
@@ -190,22 +193,22 @@ def check_stackcount(daemon):
     check(text.startswith('Tracing 2 functions for "^vfs_(read|write)$"... Hit Ctrl-C to end.\n'),
           f"stackcount says what it traces: {text[:90]!r}")
     check(counts_of(text) == EXACT, f"stackcount -p -r: {counts_of(text)}")
-    check(re.search(r"\n  vfs_read\n  ksys_read\n", text), "stackcount: one frame a line")
+    check(re.search(r"\n  vfs_read\n  ksys_read\n", text), "stackcount: one frame in each line")
     check(text.endswith("Detaching...\n"), "stackcount ends with a word")
 
     text, _, _ = traced(daemon, "stackcount", "-s", "-d", "-p", "PID", "vfs_read")
     check(re.search(r"\n  vfs_read\+0x0\n  ksys_read\+0x[0-9a-f]+\n", text),
           f"stackcount -s: offsets\n{text[:300]}")
-    check("\n    --\n  call_by_read+0x" in text, f"stackcount -d: a line between\n{text[:500]}")
+    check("\n    --\n  call_by_read+0x" in text, f"stackcount -d: a line between them\n{text[:500]}")
 
     text, _, _ = traced(daemon, "stackcount", "-v", "-p", "PID", "vfs_read")
     check(re.search(r"\n +(0x)?ffff[0-9a-f]{12} +vfs_read\n", text),
-          f"stackcount -v: addresses\n{text[:300]}")
+          f"stackcount -v: it shows addresses\n{text[:300]}")
 
     text, _, _ = traced(daemon, "stackcount", "-K", "-p", "PID", "vfs_write")
     check(not any(counts_of(text).values()) and any(f[0] == "vfs_write" and n >= 2 * COUNT
                                                     for f, n in blocks(text)),
-          f"stackcount -K: no frames of programs\n{text[:300]}")
+          f"stackcount -K: there are no frames of programs\n{text[:300]}")
 
     text, _, _ = traced(daemon, "stackcount", "-U", "-p", "PID", "vfs_read")
     check("vfs_read\n" not in text.split("end.\n", 1)[1] and
@@ -213,12 +216,12 @@ def check_stackcount(daemon):
 
     text, _, program = traced(daemon, "stackcount", "-P", "vfs_read")
     mine = f"    prog_calls [{program.pid}]\n    {3 * COUNT}\n"
-    check(mine in text, f"stackcount -P: processes apart: {mine!r} in\n{text[:500]}")
+    check(mine in text, f"stackcount -P: processes are apart: {mine!r} in\n{text[:500]}")
 
     text, _, _ = traced(daemon, "stackcount", "-d", "-f", "-p", "PID", "vfs_read")
     folded = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in text.splitlines()}
     check(sum(n for s, n in folded.items() if "call_by_read" in s and s.endswith(";vfs_read"))
-          == COUNT, f"stackcount -f: root first\n{text[:300]}")
+          == COUNT, f"stackcount -f: the root comes first\n{text[:300]}")
 
     check(re.search(r"call_by_read;-;.*;vfs_read \d+\n", text), f"stackcount -df: {text[:300]!r}")
 
@@ -248,7 +251,7 @@ def check_stackcount(daemon):
 
     text, _, _ = traced(daemon, "stackcount", "-D", seconds + 5, "-p", "PID", "vfs_write",
                         ends=True)
-    check(text.endswith("Detaching...\n"), "stackcount -D: ends by itself")
+    check(text.endswith("Detaching...\n"), "stackcount -D: it ends by itself")
 
 
 def check_stacksnoop(daemon):
@@ -269,16 +272,16 @@ def check_stacksnoop(daemon):
                               until="main")
     check(text.startswith(f"{'TIME(s)':<18} {'COMM':<12} {'PID':<6} {'CPU':<3} STACK\n") and
           re.search(line + rf"prog_calls   {program.pid} +\d+ +ip: ffff[0-9a-f]+ vfs_write\n", text),
-          f"stacksnoop -v: who\n{text[:300]}")
+          f"stacksnoop -v: it shows the process\n{text[:300]}")
     verb = Verb(daemon, "stacksnoop", "-v", "tick_nohz_idle_enter")
     wait_until(lambda: len(verb.lines) > 3, 60, "calls of the idle thread")
     text = verb.interrupt()
     check(re.search(line + r"<idle>       0 +\d+ +ip: ffff[0-9a-f]+ tick_nohz_idle_enter\n", text),
-          f"stacksnoop: the idle thread\n{text[:300]}")
+          f"stacksnoop: it shows the idle thread\n{text[:300]}")
     refused = daemon.ctl("stacksnoop", "no_such_function")
     check(refused.code == 1 and 'Function "no_such_function" not found' in refused.err,
           f"stacksnoop: {refused}")
-    check(refused.err.count("\n") == 1, f"stacksnoop: in a line: {refused}")
+    check(refused.err.count("\n") == 1, f"stacksnoop: in one line: {refused}")
     for pattern, first in (("vfs_wri*", "vfs_write"),
                            ("t:raw_syscalls:sys_enter", "tracepoint:sys_enter")):
         text, _, _ = traced(daemon, "stacksnoop", "-p", "PID", pattern, count=1, until="main")
@@ -286,12 +289,13 @@ def check_stacksnoop(daemon):
 
 
 def check_elsewhere(daemon):
-    """Of both verbs what is no function of the kernel, and stacks beyond the depth of old."""
+    """Checks both verbs with targets that are no functions of the kernel, and stacks deeper than
+    the older tools allowed."""
     function = f"u:{PROGS}/prog_calls:called_here"
     text, _, _ = traced(daemon, "stackcount", "-p", "PID", function)
     check(text.startswith(f'Tracing 1 functions for "{function}"...') and counts_of(text) == EXACT,
           f"stackcount u: {counts_of(text)}\n{text[:200]}")
-    # Each of its calls is one of the system.
+    # Each of its calls is one system call.
     text, _, _ = traced(daemon, "stackcount", "-p", "PID", "t:raw_syscalls:sys_enter")
     check(counts_of(text) == EXACT and "\n  tracepoint:sys_enter\n" in text,
           f"stackcount t: {counts_of(text)}\n{text[:200]}")
@@ -320,14 +324,14 @@ def check_elsewhere(daemon):
 
 
 def check_held_back(daemon):
-    """Above the rate calls are counted, not told."""
+    """Checks that calls above the rate are counted, not streamed."""
     program = settled_program(daemon, 500)
     verb = Verb(daemon, "snoop", f"u:{PROGS}/prog_calls:called_here", "-p", program.pid, "--rate",
                 "10", "--json")
     program.go().done()
     seconds = time.monotonic() - verb.start
     wait_until(lambda: verb.lines and (verb.state().get("held") or 0) > 400 * ALL, 30, "the sums")
-    time.sleep(patience(0.1) + 2)  # the client is told of them each second
+    time.sleep(patience(0.1) + 2)  # the client receives their number each second
     text = verb.interrupt()
     program.end()
     told = len(text.splitlines())
@@ -338,21 +342,21 @@ def check_held_back(daemon):
 
 
 def check_snoop(daemon):
-    """100 calls of a rare function are 100 events, in order."""
+    """Checks that 100 calls of a rare function are 100 events, in order."""
     text, _, program = traced(daemon, "snoop", "vfs_write", "-p", "PID", "--json", count=50,
                               until="call_by_write")
     calls = [json.loads(line) for line in text.splitlines()]
     mine = [c for c in calls if "call_by_write" in frame_names(c)]
-    check(len(mine) == 100, f"snoop: {len(mine)} of 100 calls told")
+    check(len(mine) == 100, f"snoop: {len(mine)} of 100 calls streamed")
     times = [c["time"]["ns"] for c in calls]
     check(times == sorted(times) and len(set(times)) == len(times), "snoop: times increase")
     check(all(c["pid"] == program.pid and c["comm"] == "prog_calls" and c["count"] == 1
-              and frame_names(c, "kernel")[0] == "vfs_write" for c in calls), "snoop: what and who")
+              and frame_names(c, "kernel")[0] == "vfs_write" for c in calls), "snoop: thread and function")
 
 
 def check_same_names(daemon):
-    """Many functions share a name, and not all of these can be traced: what can be is attached at
-    once, not by halves until those are found."""
+    """Checks functions that share a name, of which some cannot be traced: the others are attached
+    at once, not in halves until the bad ones are found."""
     with open(f"{TRACING}/available_filter_functions_addrs", encoding="ascii") as f:
         places = sum(line.split()[1].endswith("_show") for line in f)
     program = settled_program(daemon, 1)
@@ -369,12 +373,14 @@ def check_same_names(daemon):
 
 
 def check_hot(daemon):
-    """Locks are taken all the time: the guard samples them or ends the session, and says so."""
-    # Over a thousand, which one by one take an emulator minutes.
+    """Checks locks, which are taken all the time: the guard samples them or ends the session, and
+    says so."""
+    # More than a thousand functions: one by one, that takes an emulator minutes.
     if has_places(daemon):
         wide = daemon.ctl("start", "stackcount", "*lock*", timeout=120)
         print(f"*lock*: {wide}")
-        check(wide.code == 0 or wide.code == 1 and "max_functions" in wide.err, "hot: all with lock")
+        check(wide.code == 0 or wide.code == 1 and "max_functions" in wide.err,
+              "hot: all functions with lock in their name")
         if wide.code == 0:
             daemon.ctl("stop", wide.out.strip(), timeout=120)
     started = daemon.ctl("start", "stackcount", "-r", "^(_raw_spin_lock|mutex_.*lock|up_|down_)")
@@ -389,12 +395,12 @@ def check_hot(daemon):
           f"hot: {state.get('calls_per_s')} calls a second, {state.get('load')} % of a CPU, one in "
           f"{state.get('every')} of {state.get('functions')} functions' recorded")
     daemon.ctl("stop", id_text)
-    check(daemon.ctl("status").code == 0, "hot: the daemon is there")
+    check(daemon.ctl("status").code == 0, "hot: the daemon still runs")
 
 
 def check_module(daemon):
-    """Its functions are counted; the module either stays while it is traced, or takes the probes
-    with it."""
+    """Checks that a module's functions are counted; the module either stays while it is traced, or
+    takes the probes with it."""
     done = run(["insmod", MODULE])
     check(done.code == 0, f"module: {done}")
     id_text = daemon.ctl("start", "stackcount", "-r", MODULE_FUNCTIONS).out.strip()
@@ -412,7 +418,7 @@ def check_module(daemon):
 
 
 def check_detached(daemon):
-    """Nothing of it is left after a stop, nor when the daemon is gone in the hardest way."""
+    """Checks that no probe is left after a stop, nor after the daemon was killed."""
     before = len(kprobes())
     id_text = daemon.ctl("start", "stackcount", "vfs_*").out.strip()
     during_it = len(kprobes())
@@ -431,7 +437,7 @@ if not os.path.exists("/sys/bus/event_source/devices/kprobe/type"):
     skip("this kernel lets no function of its own be traced")
 if not os.path.exists("/sys/kernel/debug/kprobes/list"):
     run(["mount", "-t", "debugfs", "none", "/sys/kernel/debug"])
-# Counts are to the call as long as none is over the budget, which a slow machine's soon are.
+# Every call is counted as long as the cost is within the budget, which a slow machine soon exceeds.
 daemon = Daemon("budget.cpu=10000")
 for step in (check_counts, check_refusals, check_stackcount, check_stacksnoop, check_elsewhere,
              check_snoop, check_held_back, check_same_names, check_hot, check_module,
@@ -441,9 +447,10 @@ for step in (check_counts, check_refusals, check_stackcount, check_stacksnoop, c
         continue
     if step in (check_stackcount, check_stacksnoop) and "STACKD_UNIT" in os.environ \
             and not has_places(daemon):
-        continue  # the client's part, which the machine has that is quicker at it
+        # this part checks the client, which the faster test without the machine does as well
+        continue
     if step in (check_elsewhere, check_held_back) and "STACKD_UNIT" in os.environ:
-        continue  # a slow machine needs another minute: without the unit they are run
+        continue  # a slow machine needs another minute; the test without the unit runs these
     if step is check_module and not MODULE:
         print("no module to unload")
         continue

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What cannot be had: the kernel refuses a map, a program or a link half-way, descriptors or memory
-run out. The daemon ends at once with a reason, or the probe is off with one, or it goes on; what it
-had made until then is gone, and nothing was pinned."""
+"""Shows what happens when resources are missing: the kernel refuses a map, a program or a link
+half-way, or descriptors or memory run out. The daemon ends at once with a reason, or turns the
+probe off with one, or goes on; what it had made until then is gone, and nothing was pinned."""
 
 import errno
 import resource
@@ -12,11 +12,11 @@ from harness import *
 
 CALLS_MAX = 1000
 STEP = 4
-SHARED_MAPS = 6  # unwind tables: of all probes, also of those that are started later
+SHARED_MAPS = 6  # the unwind tables, which all probes share, also those that are started later
 
 
 def bpf_fds(pid):
-    """Maps, programs and links the daemon holds."""
+    """Returns the maps, programs and links that the daemon holds."""
     found = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -44,7 +44,8 @@ def check_started(label, daemon):
 
 
 def start_with_fault(daemon, faults, kind, error, nth):
-    """The nth call of a kind fails; false when the start did not get that far."""
+    """Starts the daemon with the nth call of a kind failing; false if the start made fewer
+    calls."""
     label = f"call {nth} fails with {errno.errorcode[error]}"
     faults.reset()
     faults.arm(kind, error, nth)
@@ -68,7 +69,8 @@ def start_with_fault(daemon, faults, kind, error, nth):
 
 
 def check_starts(daemon, faults):
-    """Calls in turn, until the start needs no more; not each one, for it takes its time."""
+    """Makes calls fail in turn, until the start makes no more. Some are skipped, because each takes
+    time."""
     nth = 1
     while start_with_fault(daemon, faults, fault.BPF, errno.ENOMEM, nth) and nth < CALLS_MAX:
         nth += STEP
@@ -80,7 +82,7 @@ def check_starts(daemon, faults):
 
 
 def check_descriptors(daemon):
-    """As many connections as there are descriptors, and more."""
+    """Opens as many connections as there are descriptors, and more."""
     pid = daemon.process.pid
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     limit = max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd")) + 4
@@ -103,14 +105,14 @@ def check_descriptors(daemon):
 
 
 def check_drain(daemon, faults):
-    """The maps cannot be read for some cuts."""
+    """Makes the maps unreadable for some cuts."""
     faults.arm_from_now(fault.BPF_MAP, errno.ENOMEM)
     time.sleep(2.5)
     check(daemon.ctl("status").code == 0, "maps that cannot be read: it answers")
     faults.disarm()
     check(faults.hits() > 0, f"{faults.hits()} reads were refused")
     daemon.cut()
-    check(daemon.snapshot()["rows"], "and it records again")
+    check(daemon.snapshot()["rows"], "it records again")
 
 
 def check_memory(daemon, faults):
