@@ -68,33 +68,33 @@ struct probe_ops {
 	void (*close)(struct probe *probe);
 };
 
-/* A probe: what it was opened with, and after a try that worked what is in the kernel. */
+/* A probe: the options it was opened with, and once it is attached its state in the kernel. */
 struct probe {
 	struct probe_options options;
 	const struct probe_ops *ops;
 	uint64_t max_keys;		 /* rows of one window */
-	struct probe_skeleton *skeleton; /* of the kind's own type */
+	struct probe_skeleton *skeleton; /* a struct of the kind's own type */
 	struct bpf_object *object;	 /* the skeleton's */
 	struct cut *cut;
 	struct bpf_link *links[PROBE_MAX_LINKS];
 	size_t n_links;
 	struct bpf_link *iterator;
 	int window_fds[2];
-	unsigned int hook; /* the way that was chosen, a number of the kind */
+	unsigned int hook; /* how it is attached: enum stack_hook; of oncpu, enum broker_clock */
 	bool is_on;
 	bool is_explained; /* the try that failed has set reason itself */
 	char reason[256];
 	/* oncpu: a link per CPU. */
 	struct perf_links *perf_links;
 	/* stackcount, stacksnoop: */
-	struct multi_attach *functions; /* NULL for tracepoints */
+	struct multi_attach *functions; /* how these are attached; NULL for tracepoints */
 	struct call_pace *pace;
 	size_t n_functions;
 	/* iolat: */
 	struct iolat_layers *layers;
-	struct io_slot *slots; /* operations in progress: the map's own memory */
+	struct io_slot *slots; /* operations in progress: the memory of the map itself */
 	/* offcpu: */
-	struct thread *threads; /* the map's own memory */
+	struct thread *threads; /* the memory of the map itself */
 	uint64_t max_threads;
 };
 

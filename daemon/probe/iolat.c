@@ -23,9 +23,9 @@
 #include "iolat_plain.skel.h"
 
 /*
- * Only slow operations have a stack, and block requests have none: without system calls (SMALL)
- * there are fewer. FEW_SLOTS: operations at a time without system calls, that is without reads of
- * pipes and sockets, which may wait for long.
+ * Sizes with system calls, and smaller ones without: then fewer operations are slow, and only slow
+ * ones send stacks. FEW_SLOTS: how many operations may be in progress at a time without system
+ * calls, where no reads of pipes and sockets, which may wait for long, are among them.
  */
 enum {
 	RING = 512 << 10,
@@ -33,7 +33,7 @@ enum {
 	SMALL_RING = 128 << 10,
 	SMALL_SEEN = 512,
 	FEW_SLOTS = 512,
-	KEYS_WITH_CALLS = 4, /* times as many rows with system calls */
+	KEYS_WITH_CALLS = 4, /* with system calls a window has this many times as many rows */
 };
 
 /* Chooses the programs of operations. Without these no thread is followed: requests stand alone. */
@@ -131,7 +131,7 @@ static int iolat_attach(struct probe *probe)
 
 	bpf_object__for_each_program(program, probe->object)
 	{
-		/* The layers attach the programs of functions. */
+		/* iolat_layers.c attaches the programs of functions. */
 		if (r || !bpf_program__autoload(program) || program == last ||
 		    program == skel->progs.on_function_in || program == skel->progs.on_function_out)
 			continue;

@@ -226,7 +226,8 @@ static void *open_each(void *data)
 	int r;
 
 	while ((i = atomic_fetch_add(&calls->next, 1)) < calls->n) {
-		/* A kprobe takes a name: of several with that name the kernel takes the same. */
+		/* A kprobe goes by name: with several of one name, the kernel always takes the same
+		 * one. */
 		r = has_name_of_previous(calls->targets, i)
 			    ? -ENOTUNIQ
 			    : event_open(calls, &calls->targets->v[i], &calls->fds[i]);

@@ -203,7 +203,7 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size)
 	return r;
 }
 
-/* Forgets the session that ended first if many have ended. The lock is held. */
+/* Forgets the oldest of the sessions that have ended, if these are many. The lock is held. */
 static void ended_forget(struct sessions *sessions)
 {
 	size_t i, ended = 0, first = 0;
