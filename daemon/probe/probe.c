@@ -16,7 +16,7 @@
 #include "daemon/probe/libbpf_log.h"
 #include "daemon/probe/unwind_maps.h"
 
-/* The programs of bpf/follow.bpf.h. */
+/* The programs of bpf/follow_progs.bpf.h. */
 static const char *const followers[] = { "on_fork", "on_exec", "on_exit" };
 
 void probe_fail(struct probe *probe, const char *format, ...)
