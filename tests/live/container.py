@@ -24,7 +24,7 @@ exec /contained "$@"
 
 class Contained(Program):
     """A program in a container: it is /contained, in a mount namespace with a root of its own.
-    pid_there is its pid inside, pid its pid on the host."""
+    pid_there is its pid as the host has it; pid is that of unshare, its parent."""
 
     def __init__(self, name, *args):
         argv = ["--mount", "--pid", "--fork", "sh", "-c", CONTAINER, "sh", make_temp_dir()]

@@ -125,10 +125,10 @@ span.begin(lambda: daemon.ctl("start", "offcpu", "--name", "whole", "-p", progra
 check_now(daemon, 0, "as it is")
 for name, shift in STEPS:
     timed = daemon.ctl("start", "oncpu", "--for", "2s").out.strip()
-    told = len(follower.ends)
+    seen = len(follower.ends)
     faults.set_clock(real=shift)
     check_now(daemon, shift, name)
-    wait_until(lambda: len(follower.ends) > told + 1 or follower.error, 15, "the stream to go on")
+    wait_until(lambda: len(follower.ends) > seen + 1 or follower.error, 15, "the stream to go on")
     check(not follower.error, f"{name}: the stream goes on: {follower.error}")
     wait_until(
         lambda: any(s["id"] == timed and "ended" in s

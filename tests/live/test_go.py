@@ -17,7 +17,7 @@ import ("bufio"; "fmt"; "io"; "os"; "runtime"; "strings"; "syscall"; "time"; _ "
 
 var ts = syscall.Timespec{Nsec: 2000000}
 var place string
-var told bool
+var shown bool
 
 func nap(ts *syscall.Timespec)
 
@@ -25,23 +25,23 @@ func nap(ts *syscall.Timespec)
 //go:noescape
 func systemstack(fn func())
 
-// What the runtime has from work on.
-func tell() {
+// Prints the stack from work() on as the runtime has it, once.
+func show() {
 	var names []string
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for more := true; more && !told; {
+	for more := true; more && !shown; {
 		var frame runtime.Frame
 		frame, more = frames.Next()
 		names = append(names, frame.Function)
 	}
-	if !told { fmt.Println("stack", strings.Join(names, ";")) }
-	told = true
+	if !shown { fmt.Println("stack", strings.Join(names, ";")) }
+	shown = true
 }
 
 //go:noinline
 func work(n int) int {
-	tell()
+	show()
 	switch place {
 	case "leaf": nap(&ts)
 	case "call": syscall.Nanosleep(&ts, nil)
@@ -173,7 +173,7 @@ def stacks(daemon, path, *args):
 def check_count(label, rows, good, flags=()):
     found = [r for r in rows if good(names_of(r)) and set(r["user"]["flags"]) == set(flags)]
     n = row_sum(found, "count")
-    # A wakeup that the scheduler hides is counted as lost.
+    # A sleep that the scheduler hides is counted as lost.
     is_right = check(COUNT - 1 <= n <= COUNT, f"{label}: {n} of {COUNT} right")
     for row in rows if not is_right else []:
         if row not in found and row["count"]:

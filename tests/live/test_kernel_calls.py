@@ -306,7 +306,7 @@ def check_elsewhere(daemon):
     verb = Verb(daemon, "stacksnoop", "-p", program.pid, function)
     program.go().done()
     wait_until(lambda: sum(line.endswith(" _start\n") for line in list(verb.lines)) >= 5 * ALL, 10,
-               "all calls to be told")
+               "all calls to be printed")
     text = verb.interrupt()
     program.end()
     calls = re.findall(r"ip: [0-9a-f]+ called_here\n.*r0: [0-9a-f]+ call_by_\w+\n", text)
@@ -334,11 +334,11 @@ def check_held_back(daemon):
     time.sleep(patience(0.1) + 2)  # the client receives their number each second
     text = verb.interrupt()
     program.end()
-    told = len(text.splitlines())
+    printed = len(text.splitlines())
     held = re.search(r"([\d,]+) of ([\d,]+) calls were not printed", verb.err)
     held = int(held[1].replace(",", "")) if held else 0
-    check(0 < told <= 10 * (seconds + 1) and told + held == 500 * ALL,
-          f"rate: {told} told and {held} held back of {500 * ALL} in {seconds:.1f} s: {verb.err}")
+    check(0 < printed <= 10 * (seconds + 1) and printed + held == 500 * ALL,
+          f"rate: {printed} printed and {held} held back of {500 * ALL} in {seconds:.1f} s: {verb.err}")
 
 
 def check_snoop(daemon):

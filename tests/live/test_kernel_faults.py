@@ -116,7 +116,7 @@ def check_drain(daemon, faults):
 
 
 def check_memory(daemon, faults):
-    """One allocation at a time, of whichever thread it is, while questions are asked."""
+    """Makes one allocation at a time fail, in any thread, while clients ask questions."""
     refused = 0
     for nth in range(1, 120):
         faults.arm(fault.MEMORY, errno.ENOMEM, faults.calls(fault.MEMORY) + nth)

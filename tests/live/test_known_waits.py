@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program that waits 5 x 200 ms at each of four places: each place is a stack with its
+"""Shows a program that waits 5 x 200 ms in each of four functions: each is a stack with its
 function's name, the right sum, count and state, wherever the windows are cut."""
 
 from harness import *
@@ -17,10 +17,10 @@ PLACES = {
 def check_place(program, snapshot, folded, name, state, label):
     truth = program.value(name)
     value = folded_sum(folded, name, "run_waits", "main")
-    # On a slow machine a good part of the time is not waiting but getting there.
+    # On a slow machine much of the time is spent on the way to the wait.
     off_cpu = truth["ns"] - truth["cpu_ns"]
     check_near(value * 1000, off_cpu, 0.01, f"{label}: {name} against its own clocks, ns")
-    # On a busy host the program itself waits longer than it meant to.
+    # On a busy host the program itself waits longer than intended.
     if truth["ns"] <= COUNT * MS * 1_010_000:
         check_near(value, COUNT * MS * 1000, 0.02, f"{label}: {name} in the folded snapshot, us")
     rows = [row for row in rows_with(snapshot, name) if row["state"] == state]
@@ -30,9 +30,10 @@ def check_place(program, snapshot, folded, name, state, label):
     check(row_sum(rows, "open") == 0, f"{label}: {name}: none is open")
     check(len({row["user"]["id"] for row in rows}) == 1, f"{label}: {name}: one user stack")
     names = frame_names(rows[0])
-    check(names[:3] == [name, "run_waits", "main"], f"{label}: {name}: leaf first: {names[:4]}")
+    check(names[:3] == [name, "run_waits", "main"],
+          f"{label}: {name}: the leaf is first: {names[:4]}")
     longest = max(row["max_ns"] for row in rows)
-    # Besides the wait: time on the CPU, and preemptions, which are waits of their own.
+    # Time besides the wait: on the CPU, and in preemptions, which are waits of their own.
     besides = truth["cpu_ns"] + row_sum(rows_with(snapshot, name)) - row_sum(rows)
     check(
         (truth["max_ns"] - besides) * 0.99 <= longest <= truth["max_ns"],

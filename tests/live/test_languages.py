@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stacks of programs in Rust as its compiler makes them, static ones too: whole, with the names of
-their functions, down to where the program or the thread began."""
+"""Shows stacks of programs in Rust as its compiler makes them, also static ones: they are whole,
+with the names of their functions, down to where the program or the thread began."""
 
 from harness import *
 
@@ -38,7 +38,7 @@ fn main() {
 """.replace("COUNT", str(COUNT))
 
 def build(daemon, name, compiler, source, *argv):
-    """The program's path; None where it cannot be built here."""
+    """Builds a program; returns its path, or None where it cannot be built here."""
     path = os.path.join(daemon.dir, name)
     with open(os.path.join(daemon.dir, source[0]), "w", encoding="ascii") as f:
         f.write(source[1])
@@ -49,7 +49,7 @@ def build(daemon, name, compiler, source, *argv):
 
 
 def stacks(daemon, path, function):
-    """Rows below a function of the program, once it has done its sleeps."""
+    """Runs a program to the end of its sleeps; returns its rows below a function."""
     program = Program("", path=path).ready().go().done()
     rows = daemon.snapshot("-p", program.pid)["rows"]
     program.end()
@@ -57,7 +57,7 @@ def stacks(daemon, path, function):
 
 
 def known_stacks(daemon, path, function, sleeps):
-    """The same of the first run in which the daemon has read all of what the program consists of."""
+    """Runs the program until the daemon has read all of its files; returns the rows of that run."""
 
     def look():
         rows = stacks(daemon, path, function)
@@ -71,7 +71,7 @@ def known_stacks(daemon, path, function, sleeps):
 
 
 def has_chain(names, chain):
-    """Whether these are names of frames one below the other, with others between."""
+    """True if these names are in the stack in this order; other frames may be between them."""
     rest = iter(names)
     return all(any(part in name for name in rest) for part in chain)
 
@@ -79,7 +79,7 @@ def has_chain(names, chain):
 def check_stacks(label, rows, chain, ends):
     found = [r for r in rows if has_chain(frame_names(r), chain) and frame_names(r)[-1] in ends]
     whole = [r for r in found if not r["user"]["flags"]]
-    # One that the scheduler hides is counted as lost.
+    # A sleep that the scheduler hides is counted as lost.
     check(COUNT - 1 <= row_sum(whole, "count") <= COUNT,
           f"{label}: {row_sum(whole, 'count')} of {COUNT} whole: "
           f"{[(r['user']['flags'], frame_names(r)) for r in rows if r not in whole][:2]}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes that come and go: names are those of the moment. A short life, an exec, an exit, a
-deleted binary, a reused pid, many forks."""
+"""Shows processes that come and go: names are those of the moment. It tries a short life, an exec,
+an exit, a deleted binary, a reused pid and many forks."""
 
 from harness import *
 
@@ -22,10 +22,11 @@ def check_short_life(daemon):
     if not check(rows, "short life: its function is named"):
         return
     check(frame_names(rows[0])[:2] == ["short_wait", "main"], "short life: short_wait;main")
-    # Until it was made runnable; a busy host may have let it wait for a CPU then.
+    # This is the time until it was made runnable; on a busy host it may have waited for a CPU after
+    # that.
     text, slack = "short life: its wait, ns", 5_000_000
     check_near(row_sum(rows, "blocked_ns"), 50_000_000, 0.05, text, slack)
-    check(rows[0]["process"]["exited"], "short life: known to have exited")
+    check(rows[0]["process"]["exited"], "short life: it is known to have exited")
     check(rows[0]["process"]["comm"] == "prog_shortlived", "short life: comm")
     exe = rows[0]["process"].get("exe")
     check(exe == os.path.realpath(prog("prog_shortlived")), f"short life: exe {exe}")
@@ -44,7 +45,7 @@ def check_exec_chain(daemon):
     after = [r for r in snapshot["rows"] if r["comm"] == "prog_forker" and r.get("user")]
     names = {name for row in after for name in frame_names(row)}
     check({"parent_wait", "main"} <= names, f"exec: the new image's names: {sorted(names)[:12]}")
-    check("short_wait" not in names, "exec: none of the old image's")
+    check("short_wait" not in names, "exec: no name of the old image")
     for comm in ("prog_shortlived", "prog_forker"):
         totals = daemon.snapshot("--window", "30s", "-p", process.pid, "--comm", comm)["totals"]
         check_near(totals["blocked_ns"], 100_000_000, 0.1, f"exec: {comm} blocked, ns",
@@ -52,8 +53,8 @@ def check_exec_chain(daemon):
 
 
 def check_thread_exec(daemon):
-    """An exec in another thread than the main one: that one's pid and start are its own from then
-    on, and who asked for the thread by its number has it up to there."""
+    """Checks an exec in a thread that is not the main one. The thread gets the main thread's pid
+    and start time; a session of the thread's old number has its time up to then."""
     program = Program("prog_threadexec").ready()
     tid, spun = program.value("thread")["tid"], 300_000_000
     session = daemon.ctl("start", "offcpu", "-t", tid).out.strip()
@@ -62,7 +63,7 @@ def check_thread_exec(daemon):
     gone = time.time_ns()
 
     def totals_since(when):
-        """Of the session, once it has two whole windows behind that."""
+        """Returns the session's totals once it has two whole windows after that moment."""
         reply = daemon.ctl_json("snapshot", session, "-n", "0")
         if reply["coverage"]["used"]["end"]["ns"] < when + 2 * NS_PER_S:
             return None
@@ -90,18 +91,19 @@ def check_deleted_binary(daemon):
     shutil.copy(prog("prog_waits"), path)
     program = Program("deleted_waits", 1, 200, path=path).ready()
     os.unlink(path)
-    # Another program takes the name: its symbols must not be used.
+    # Another program takes the path: its symbols must not be used.
     shutil.copy(prog("prog_churn"), path)
     program.go().done()
     program.end()
     rows = rows_of(daemon, program.pid, "wait_in_pipe_read")
     check(rows, "deleted binary: its functions are named")
     if rows:
-        check(frame_names(rows[0])[1:3] == ["run_waits", "main"], "deleted binary: whole stack")
+        check(frame_names(rows[0])[1:3] == ["run_waits", "main"],
+              "deleted binary: the stack is whole")
 
 
 def start_with_pid(pid, argv):
-    """Starts argv as process pid, or returns None where another took the number."""
+    """Starts argv as process pid; returns None if another process took the number."""
     with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as f:
         f.write(str(pid - 1))
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -126,10 +128,11 @@ def check_reused_pid(daemon):
     starts = {}
     for row in snapshot["rows"]:
         starts.setdefault(row["process"]["start"]["ns"], set()).add(row["comm"])
-    check(len(starts) == 2, f"reused pid: two processes, shown apart: {starts}")
+    check(len(starts) == 2, f"reused pid: two processes are shown apart: {starts}")
     check(snapshot["totals"]["processes"] == 2, "reused pid: totals count two processes")
     for row in rows_with(snapshot, "short_wait"):
-        check(row["comm"] == "prog_shortlived", "reused pid: the first's stack is the first's")
+        check(row["comm"] == "prog_shortlived",
+              "reused pid: the stack is shown for the first process")
     for row in snapshot["rows"]:
         if row["comm"] == "prog_forker":
             check("short_wait" not in frame_names(row), "reused pid: no name of the first")
@@ -137,7 +140,8 @@ def check_reused_pid(daemon):
 
 def check_forks():
     count, ms = 200, 5
-    daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=0")  # or a short one has no state
+    # a short wait would have no state otherwise
+    daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=0")
     start = daemon.cut()
     program = Program("prog_forker", count, ms).ready().go().done()
     program.end()
@@ -151,8 +155,8 @@ def check_forks():
         idle=True,
     )
     rows = [row for row in rows_with(reply, "child_wait") if row["state"] == "S"]
-    # Not all children have to wait where a CPU is given away for long, and some sleep for a page
-    # besides. What the kernel counts as a sleep is one to us too.
+    # Where a CPU is taken away for long, some children do not have to wait; some also sleep for a
+    # page. A wait that the kernel counts as a sleep is one for stackd, too.
     sleeps, waits = program.value("child_wait")["switches"], row_sum(rows, "count")
     check(count * 0.9 <= waits <= count, f"forks: {waits} waits of {count} children")
     slept = [
@@ -162,7 +166,7 @@ def check_forks():
     ]
     total = row_sum(slept, "count")
     check(waits <= sleeps <= total, f"forks: {waits} <= {sleeps} sleeps by the kernel <= {total}")
-    # A child's own clock also runs while it is preempted just before and after.
+    # A child's own clock also runs while it is preempted just before and after its wait.
     least, most = waits * ms * 1_000_000, program.value("child_wait")["ns"]
     check(least <= row_sum(rows) <= most, f"forks: {least} <= {row_sum(rows)} <= {most} ns")
     pids = {row["process"]["pid"] for row in rows}
@@ -175,8 +179,8 @@ def check_forks():
 
 
 def check_execs_under_load():
-    """An exec is preempted in the middle too, when the task has its new name already: what it did
-    before stays under the old one."""
+    """Checks that waits before an exec keep the old name, though a task may be preempted in the
+    middle of its exec, when it has the new name already."""
     count = 150
     daemon = Daemon("window.length=1s", "probe.offcpu.min_wait=1us")
     paths = [os.path.join(daemon.dir, name) for name in ("exec_even", "exec_odd")]
@@ -199,7 +203,7 @@ def check_execs_under_load():
     )
     for name, comm in ("wait_as_even", "exec_even"), ("wait_as_odd", "exec_odd"):
         rows = rows_with(reply, name)
-        # Some images are gone before their mappings are read: their functions have no names.
+        # Some processes exit before their mappings are read: their functions have no names.
         waits = row_sum([row for row in rows if row["state"] == "S"], "count")
         check(0 < waits <= count // 2, f"execs under load: {name}: {waits} named of {count // 2}")
         comms = {row["comm"] for row in rows}

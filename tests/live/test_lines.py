@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Source lines and inlined functions, on request: from the file itself, from its separate debug file,
-of a file that was deleted; and what has none is said. A broken one costs the answer nothing else."""
+"""Shows source lines and inlined functions, on request: from the file itself, from its separate
+debug file, and from a file that was deleted. A note says which files have none. Broken debug
+information costs the answer nothing else."""
 
 from harness import *
 
@@ -9,7 +10,7 @@ CHAIN = ["inner", "middle", "outer", "main"]
 
 
 def truth(program):
-    """{function: line}, as the program itself knows it."""
+    """Returns {function: line}, as the program itself reports it."""
     return {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", program.lines[0])}
 
 
@@ -18,12 +19,13 @@ def tool(*argv):
     check(result.code == 0, str(result))
 
 
-# Head and name of a build-id's note; 20 bytes of it follow.
+# The head and the name of a build-id's note; its 20 bytes follow.
 BUILD_ID = b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"
 
 
 def copy(home, name):
-    """A copy of another build: what has the same build-id is the same file."""
+    """Copies a program and changes its build-id, because files with the same build-id count as the
+    same."""
     path = os.path.join(home, name)
     with open(os.path.join(PROGS, "prog_lines"), "rb") as f:
         data = bytearray(f.read())
@@ -41,7 +43,7 @@ def frames_of(daemon, program, *args):
 
 
 def ours(frames):
-    """(name, file, line, inlined) of the program's own frames."""
+    """Returns (name, file, line, inlined) of the program's own frames."""
     return [
         (f["name"], os.path.basename(f["source"]["file"]), f["source"]["line"],
          f["source"]["inlined"])
@@ -58,20 +60,21 @@ def check_lines(daemon, program, label):
 def check_none(daemon, program, label):
     reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid, "--lines")
     frames = reply["rows"][0]["user"]["frames"]
-    check(not ours(frames) and len(frames) > 3, f"{label}: no lines, all frames")
+    check(not ours(frames) and len(frames) > 3, f"{label}: there are no lines, and all frames")
     notes = [n for n in reply.get("notes", []) if "source lines" in n]
-    check(notes and os.path.basename(program.argv[0]) in notes[0], f"{label}: said in a note: {notes}")
+    check(notes and os.path.basename(program.argv[0]) in notes[0],
+          f"{label}: a note says so: {notes}")
 
 
 def split(path, *args):
-    """Moves the debug information of a file into one of its own."""
+    """Moves the debug information of a file into a file of its own."""
     tool("objcopy", "--only-keep-debug", path, path + ".debug")
     tool("strip", *args, path)
     tool("objcopy", f"--add-gnu-debuglink={path}.debug", path)
 
 
 def break_debug(path):
-    """Still of the right build, but with a third of it overwritten."""
+    """Overwrites a third of a debug file, which keeps its build-id."""
     with open(path, "r+b") as f:
         size = f.seek(0, os.SEEK_END)
         f.seek(size // 4)
@@ -117,8 +120,9 @@ if "separate" in programs:
 os.unlink(paths["deleted"])
 check_lines(daemon, programs["deleted"], "deleted while it runs")
 
-# Not asked for, nothing is looked up and nothing is there.
-check(not any("source" in f and f["source"] for f in frames_of(daemon, plain)), "only on request")
+# Without the request nothing is looked up and no frame has a line.
+check(not any("source" in f and f["source"] for f in frames_of(daemon, plain)),
+      "there are lines only on request")
 text = daemon.ctl("stuck", "--idle", "-v", "-p", plain.pid, "--lines").out
 lines = truth(plain)
 check(
@@ -127,18 +131,19 @@ check(
     f"as text: {text}",
 )
 folded = daemon.ctl("snapshot", "-f", "--idle", "offcpu", "-p", plain.pid).out
-check("main;outer;usleep" in folded, f"folded has what it had: {folded}")
+check("main;outer;usleep" in folded, f"folded is as without the request: {folded}")
 folded = daemon.ctl("snapshot", "-f", "--idle", "offcpu", "-p", plain.pid, "--lines", "-a").out
-check(f"middle_[i] prog_lines.c:{lines['middle']};inner_[i]" in folded, f"and more if asked: {folded}")
+check(f"middle_[i] prog_lines.c:{lines['middle']};inner_[i]" in folded,
+      f"with lines on request: {folded}")
 
-# The process has gone, its file has not: it is the same one by what it is built from.
+# The process has exited, but its file is there: the build-id shows that it is the same file.
 plain.kill()
 daemon.cut()
 rows = daemon.ctl_json("snapshot", "offcpu", "--idle", "-p", plain.pid, "--lines")["rows"]
 found = [ours(r["user"]["frames"]) for r in rows if r.get("user") and ours(r["user"]["frames"])]
 check(found and [f[0] for f in found[0]] == CHAIN, f"after its end: {found}")
 
-# A helper with too little memory is ended, and the answer says so.
+# The kernel ends a helper that needs too much memory, and the answer says so.
 check(daemon.stop() == 0, "the daemon stops")
 program = Program("prog_lines").ready()
 time.sleep(1)
@@ -146,7 +151,7 @@ daemon = Daemon("window.length=1s", "symbols.lines_memory=64M")
 
 
 def whole_reply():
-    """Of a cut that had the time to read the program's stack."""
+    """Returns the answer once the daemon has read the program's stack."""
     daemon.cut()
     reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid, "--lines")
     named = [f["name"] for row in reply["rows"] for f in row["user"]["frames"]]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""4,096 and then 16,384 distinct user stacks within one window: every single one arrives, once,
-with its own path of names, and nothing is lost."""
+"""Shows 4,096 and then 16,384 distinct user stacks within one window: each arrives once, with its
+own path of names, and nothing is lost."""
 
 from harness import *
 
@@ -9,7 +9,7 @@ DEPTH = 14
 
 
 def path_of(row):
-    """The number of the path that the names spell, or None."""
+    """Returns the number of the path that the names spell, or None."""
     names = frame_names(row)
     if "path_end" not in names:
         return None
@@ -17,13 +17,14 @@ def path_of(row):
     branches = names[first : first + DEPTH + 1]
     if len(branches) != DEPTH + 1 or not set(branches) <= {"branch_a", "branch_b"}:
         return None
-    # Outermost is branch_a, called by main; then bit 0 of the number decides, and so on.
+    # The outermost branch is the branch_a that main calls; then bit 0 of the number decides, and so
+    # on.
     return sum(1 << d for d, name in enumerate(list(reversed(branches))[1:]) if name == "branch_b")
 
 
 def start_known(daemon, count):
-    """The program, once its mappings and how to unwind them are known; that takes a moment, in
-    which stacks are cut off, and marked."""
+    """Starts the program, and waits until its mappings and unwind tables are loaded: until then
+    stacks are incomplete, and marked so."""
     program = Program("prog_manystacks", count, 1, 20)
     program.read_until("warming")
 
@@ -58,7 +59,8 @@ def check_stacks(daemon, count):
         f"{count}: {len(set(paths))} distinct paths, all that were walked",
     )
     check(len(paths) == len(set(paths)), f"{count}: no path has two rows")
-    check(len({row["user"]["id"] for row in rows}) == count, f"{count}: as many stack ids")
+    check(len({row["user"]["id"] for row in rows}) == count,
+          f"{count}: there are as many stack ids")
     waits = row_sum(rows, "count")
     slept = program.value("walked")["sleeps"]
     check(waits == slept, f"{count}: {waits} waits, as many as the kernel counted: {slept}")
@@ -67,7 +69,7 @@ def check_stacks(daemon, count):
         f"{count}: {row_sum(rows) // count} ns a wait, at least the 20 us asked for",
     )
     check_nothing_lost(reply, f"{count}")
-    # The client and the socket carry them all too.
+    # The client and the socket carry all of the stacks, too.
     result = daemon.ctl("snapshot", "offcpu", "-f", "--window", "5min", "-p", program.pid)
     stacks = parse_folded(result.out)
     paths = {stack.split(";path_end")[0] for stack in stacks if "path_end" in stack}
@@ -75,7 +77,7 @@ def check_stacks(daemon, count):
 
 
 need_live()
-# At 1 us whatever else runs has keys too; max_keys as it comes has room for them.
+# With 1 us, other programs also add keys; the default max_keys has room for them.
 daemon = Daemon("window.length=10min", "probe.offcpu.min_wait=1us")
 check_stacks(daemon, 4096)
 check_stacks(daemon, 16384)
@@ -84,5 +86,5 @@ check_nothing_lost(status, "status")
 keys = next(limit for limit in status["limits"] if limit["name"] == "probe.offcpu.max_keys")
 print(f"most keys in a window: {keys['used']} of {keys['value']}")
 maps = status["map_bytes"]
-check(maps <= 48 << 20, f"BPF maps, those of the unwinder too: {maps / 2**20:.1f} MiB")
+check(maps <= 48 << 20, f"BPF maps, with those of the unwinder: {maps / 2**20:.1f} MiB")
 finish()

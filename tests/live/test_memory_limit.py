@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In a memory cgroup that is too small the kernel refuses maps and programs half-way, or ends the
-daemon: nothing of it is left, pinned or leaked, and where it goes on it says what is off."""
+"""Shows a memory cgroup that is too small: the kernel refuses maps and programs half-way, or kills
+the daemon. Nothing of it stays behind, pinned or leaked, and where it goes on it says which probes
+are off."""
 
 from harness import *
 
-# From less than the libraries take to more than anything needs.
+# The limits go from less than the libraries take to more than the daemon ever needs.
 LIMITS_MIB = [4, 16, 32, 48, 64, 72, 80, 88, 96, 112, 128, 512]
 ROOM_MIB = 2
 
 
 def cgroup_make():
-    """A memory cgroup of this test's own and the name of its limit, of either version."""
+    """Makes a memory cgroup for this test; returns it and the name of its limit, of either
+    version."""
     for root, limit in (("/sys/fs/cgroup", "memory.max"),
                         ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
         path = f"{root}/stackd-test-{os.getpid()}"
@@ -44,7 +46,7 @@ def limit_set(group, limit, size):
 
 
 def bpf_objects(bpftool):
-    """{(kind, id, name)} of the host."""
+    """Returns {(kind, id, name)} of all BPF objects on the host."""
     found = set()
     for kind in ("prog", "map", "link"):
         entries = json.loads(run([bpftool, "-j", kind, "list"]).out or "[]")
@@ -53,7 +55,8 @@ def bpf_objects(bpftool):
 
 
 def is_ours(before, after):
-    """What came since, less what others on this host load meanwhile: by the daemon's names."""
+    """Returns the objects that are new and have names of the daemon's. Other programs on this host
+    may load objects meanwhile."""
     return {entry for entry in after - before if entry[2] in names}
 
 
@@ -92,14 +95,15 @@ def check_runs(daemon, mib):
     for probe in off:
         text = f"{mib} MiB: {probe['name']} is off: {probe.get('reason')}"
         check(probe.get("reason") and status["problems"], text)
-    # When windows come it may be too little all the same.
+    # The daemon may run out of memory later, when it builds windows.
     for _ in range(5):
         daemon.ctl("snapshot", "offcpu", "--window", "5s")
     return f"ran, {len(off)} probes off"
 
 
 def check_session(daemon, group, limit):
-    """With no room left a session is refused and leaves nothing, or the kernel ends the daemon."""
+    """Starts a session without memory: it is refused and leaves nothing, or the kernel ends the
+    daemon."""
     with_all = bpf_objects(bpftool)
     limit_set(group, limit, usage(group) + (ROOM_MIB << 20))
     result = daemon.ctl("start", "offcpu", "-m", "1")
@@ -107,12 +111,12 @@ def check_session(daemon, group, limit):
         wait_until(lambda: daemon.process.poll() is not None, 20, "the daemon's end")
         return "a session: ended by the kernel"
     if result.code == 0:
-        check(daemon.ctl("stop", result.out.strip()).code == 0, "it had room")
+        check(daemon.ctl("stop", result.out.strip()).code == 0, "it had memory")
     else:
         check("could not attach" in result.err, f"a session is refused with a reason: {result}")
     limit_set(group, limit, 512 << 20)
     check_gone(with_all, "a session without room")
-    check(daemon.ctl("snapshot", "offcpu", "--window", "5s").code == 0, "and recording goes on")
+    check(daemon.ctl("snapshot", "offcpu", "--window", "5s").code == 0, "recording goes on")
     return f"a session: exit {result.code}"
 
 
@@ -149,8 +153,8 @@ for mib in LIMITS_MIB:
     else:
         outcomes[mib] = check_ended(daemon, mib)
     check_gone(before, f"{mib} MiB, {outcomes[mib]}")
-check("ran" not in outcomes[LIMITS_MIB[0]], f"too little is too little: {outcomes}")
-check(outcomes[LIMITS_MIB[-1]] == "ran, 0 probes off", "with enough it runs as always")
+check("ran" not in outcomes[LIMITS_MIB[0]], f"with too little memory it does not run: {outcomes}")
+check(outcomes[LIMITS_MIB[-1]] == "ran, 0 probes off", "with enough memory all probes run")
 with open("/proc/self/mounts", encoding="utf-8") as f:
     mounts = [line.split()[1] for line in f if line.split()[2] == "bpf"]
 pinned = [name for mount in mounts for name in os.listdir(mount) if "stackd" in name]

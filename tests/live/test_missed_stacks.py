@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stacks that have no room on their way from the kernel, as the daemon is kept from taking any: each
-of the older tools says so in their place, in the words of those tools, and keeps their time.
+"""Shows stacks that do not fit into the ring because the daemon is kept from reading it: each of
+the older tools says so in the stack's place, in the original's words, and keeps the time.
 """
 
 import os
@@ -19,12 +19,12 @@ if "STACKD_UNIT" in os.environ and h.SLOWNESS >= 4:
 
 USER, KERNEL = "[Missed User Stack]", "[Missed Kernel Stack]"
 US = 1_000_000
-# More stacks than the ring of a session takes, of waits no more than its window has rows for; each
-# of those that compute does so for longer than it is from one sample to the next.
+# There are more stacks than the ring of a session takes, but no more waits than its window has rows
+# for. Each thread that computes does so for longer than the time between two samples.
 WAITING, COMPUTING, COMPUTE_US, RATE = 4096, 16384, 150, 9999
 PLACES = ("wait_in_nanosleep", "wait_in_futex", "wait_in_pipe_read", "wait_in_vfork", "spin")
 
-# What one session has told of a stack is known to all: there are no others.
+# A stack that one session has recorded is known to all sessions, so no other sessions run.
 daemon = h.Daemon(
     "window.length=1min",
     "probe.offcpu.enabled=no",
@@ -69,7 +69,7 @@ def recorded():
     return [s for s in listed if not s["always"] and s["id"] != session]
 
 
-# How to walk their stacks is known then: cut short, they are all the same.
+# The unwind tables are loaded once stacks are whole: incomplete stacks would all be the same.
 def have_whole_stacks():
     reply = daemon.call("io.stackd.Snapshot", session=session, window_ns=5 * h.NS_PER_S)
     found = [r for r in h.rows_with(reply, "warm_up") if "main" in h.frame_names(r)]
@@ -89,7 +89,7 @@ try:
     os.kill(daemon.process.pid, signal.SIGSTOP)
     for filler in fillers:
         filler.go().done()
-    # From here on, what is new has no room; and it ends before there is some again.
+    # From here on the ring has no room for new stacks; the programs end before it has room again.
     waits.go().done()
     waits.end()
     spinners.go().read_until("spinning")
@@ -110,20 +110,22 @@ def output(tool, process):
 
 
 def check_missed(o, where, text):
-    """where: what to look through, of an entry."""
+    """Checks that an entry names the missed stacks. where(entry) gives the lines to look
+    through."""
     for words in (USER, KERNEL):
         h.check(any(words in where(e) for e in o.entries), f"{o.label}: {words} {text}")
 
 
 def check_kept(o, ours):
-    """The time of what has no stack is there, and none of it has one."""
+    """Checks that time without a stack is kept, and that none of these waits or samples has a
+    stack."""
     missed = sum(e.value for e in ours if e.has(USER))
     if o.label.startswith("profile"):
         h.check_near(missed, SAMPLES, 0.1, f"{o.label}: samples without a stack")
     else:
         h.check(missed >= WAITED_US, f"{o.label}: {missed} us without a stack, {WAITED_US} waited")
     found = [e.frames for e in ours if set(PLACES).intersection(e.frames)]
-    h.check(not found, f"{o.label}: none has a stack: {found[:2]}")
+    h.check(not found, f"{o.label}: no such entry has a stack: {found[:2]}")
     warning = r"WARNING: [0-9]+ stack traces could not be displayed"
     h.check(re.search(warning, o.result.err), f"{o.label} warns: {o.result.err}")
 
@@ -132,7 +134,7 @@ for tool, process in texts.items():
     header = f"{TOOLS[tool][0]}... Hit Ctrl-C to end."
     o = output(tool, process)
     o = o.pairs(header) if tool == "offwaketime" else o.blocks(header)
-    check_missed(o, lambda e: e.frames, "of who waits or computes")
+    check_missed(o, lambda e: e.frames, "in stacks of waits or samples")
     if tool == "offwaketime":
         check_missed(o, lambda e: e.above, "of wakers")
     check_kept(o, [e for e in o.entries if e.pid == TOOLS[tool][1].pid])
@@ -145,7 +147,7 @@ for tool, process in lines.items():
     check_missed(o, lambda e: e.line, "in a line")
     check_kept(o, [e for e in o.entries if e.comm in ("prog_waits", "prog_spinners")])
 
-# Natively the reason is a flag of the stack, and what was lost is counted.
+# In stackd's own form a flag of the stack gives the reason, and lost stacks are counted.
 for session in recorded():
     label = f"session {session['id']}, {session['probe']}"
     reply = daemon.call("io.stackd.Snapshot", session=session["id"], idle=True)

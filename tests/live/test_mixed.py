@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs as Debian ships them, at work: python3, perl, git, bash and, where they are installed,
-postgres, redis and nginx. Of their waits 99 in 100 have a user stack that is whole, down to the
-thread's first function, processes that live for milliseconds among them."""
+"""Shows programs as Debian ships them, at work: python3, perl, git, bash and, where they are
+installed, postgres, redis and nginx. Of their waits, also of processes that live for milliseconds,
+99 in 100 have a user stack that is whole, down to the thread's first function."""
 
 import collections
 import pwd
@@ -10,7 +10,8 @@ import pwd
 from harness import *
 
 SECONDS = 10
-ROUNDS_BEFORE = 2  # of each program, until every file it has was seen
+# rounds of each program before the count begins, so that the daemon has read every file of it
+ROUNDS_BEFORE = 2
 GOAL = 0.99
 PROGRAMS = {"bash", "dash", "echo", "git", "head", "ls", "nginx", "perl", "pgbench", "postgres", "rm",
             "runuser", "sed", "sleep", "sort", "tr", "true"}
@@ -66,7 +67,7 @@ git gc -q && rm -rf .git file*
 
 
 class Load:
-    """Runs a command over and over in a directory of its own until it is told to stop."""
+    """Runs a command over and over in a directory of its own until it is stopped."""
 
     def __init__(self, argv):
         self.argv = argv
@@ -74,7 +75,7 @@ class Load:
         os.chmod(self.dir, 0o755)
         self.notes = os.path.join(make_temp_dir(), "rounds")
         quoted = " ".join("'" + a.replace("'", "'\\''") + "'" for a in argv)
-        # A program of its own would be one more; the shell's own commands are none.
+        # A program for the notes would be one more to measure; the shell's own commands start none.
         script = f"until [ -e {self.notes}.stop ]; do {quoted} || exit 1; echo >> {self.notes}; done"
         self.process = subprocess.Popen(
             ["/bin/bash", "-c", script], cwd=self.dir, stdin=subprocess.DEVNULL,
@@ -112,7 +113,7 @@ class Server:
 
 
 def postgres_start():
-    """A server and its load; None where there is no postgres."""
+    """Starts a server and its load; None where there is no postgres."""
     if not os.path.exists(f"{POSTGRES}/pgbench"):
         print("no postgres here: it is left out")
         return None
@@ -176,14 +177,14 @@ def is_whole(row):
 
 
 def is_ours(row, begun_ns):
-    """Of what was started here, not of other work on this machine; exe may be unknown."""
+    """True if this test started the process: its name and start time fit. exe may be unknown."""
     name = os.path.basename(row["process"].get("exe") or "") or row["comm"]
     return (row["process"]["start"]["ns"] >= begun_ns and row.get("user") and row["count"]
             and (name in PROGRAMS or name.startswith(("python3", "redis-"))))
 
 
 def account(rows):
-    """{program: Counter of waits by how their user stacks ended}."""
+    """Returns {program: Counter of waits by how their user stacks ended}."""
     programs = collections.defaultdict(collections.Counter)
     for row in rows:
         name = os.path.basename(row["process"].get("exe") or "") or f"({row['comm']})"
@@ -204,7 +205,7 @@ def check_whole(rows):
 
 
 def print_cut(rows, most=20):
-    """Where those end that are not whole."""
+    """Prints where incomplete stacks end."""
     ends = collections.Counter()
     for row in rows:
         if not is_whole(row):
@@ -214,7 +215,7 @@ def print_cut(rows, most=20):
             ends[f"{exe} {row['user']['flags']} {' < '.join(names[:2] + names[-1:])} | "
                  f"{' < '.join(kernel[:3])}"] += row["count"]
     for text, count in ends.most_common(most):
-        print(f"  cut: {count} {text}")
+        print(f"  incomplete: {count} {text}")
 
 
 need_live()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names where they are hard to come by: stripped programs, debug files in a root of their own,
-code made at run time, and files that are no files."""
+"""Shows names where they are hard to find: stripped programs, debug files in another root, code
+made at run time, and mapped files that are no ELF files."""
 
 from harness import *
 
@@ -42,7 +42,7 @@ def user_stacks(daemon, pid, *args):
 
 
 def run_short(argv, ms=30):
-    """Lives that long; its pid."""
+    """Runs a program for some ms; returns its pid."""
     process = subprocess.Popen([*argv, str(ms)], stdin=subprocess.DEVNULL)
     process.wait()
     return process.pid
@@ -59,7 +59,8 @@ def check_stripped(daemon):
     for _ in range(2):
         stacks = user_stacks(daemon, run_short([path]))
         named = [s for s in stacks if s[0].startswith("bare+fn_")]
-        if not check(named, f"stripped: told by where it starts, not by a neighbour: {stacks}"):
+        if not check(named,
+                     f"stripped: a function is named by its start, not by a neighbour: {stacks}"):
             return
         seen.append(named[0][0])
     check(seen[0] == seen[1], f"stripped: the same in every run: {seen}")
@@ -70,8 +71,8 @@ def check_stripped(daemon):
 
 
 def module_names(row):
-    """Of the program's own functions: what the frames say their file is. Of none where it waited
-    before its exec, as a fork of this interpreter."""
+    """Returns (module, name) of the program's own frames. Waits before the exec, as a fork of this
+    interpreter, have none."""
     if row["comm"].startswith("python"):
         return []
     return [(f.get("module"), f.get("name")) for f in (row.get("user") or {}).get("frames", [])
@@ -79,7 +80,8 @@ def module_names(row):
 
 
 def check_equal_files(daemon):
-    """One program under many names: each process's frames have the one that it was run by."""
+    """Checks one program under many names: each process's frames have the path that it was run
+    by."""
     copies = [os.path.join(daemon.dir, name) for name in ("ledgerd", "billing-sync", "linked", "moved")]
     run(["strip", "--strip-all", "-o", copies[0], prog("prog_shortlived")])
     for copy in (copies[1], copies[3] + ".new"):
@@ -99,7 +101,7 @@ def check_equal_files(daemon):
     open_rows = wait_until(look, 15, "all of them to wait")
     rows = daemon.snapshot()["rows"]
     ended = [r for r in rows if r["process"]["pid"] in first and module_names(r)]
-    check({r["process"]["pid"] for r in ended} == set(first), "equal files: a stack of each")
+    check({r["process"]["pid"] for r in ended} == set(first), "equal files: each has a stack")
     for row in ended + open_rows:
         path = {**first, **second}[row["process"]["pid"]]
         files = {module for module, _ in module_names(row)}
@@ -110,7 +112,7 @@ def check_equal_files(daemon):
 
 
 def check_equal_files_kept(daemon, paths):
-    """The same of what was kept."""
+    """Checks the same for stacks that are read from disk."""
     rows = [r for r in daemon.snapshot("--window", "1h")["rows"]
             if r["process"]["pid"] in paths and module_names(r)]
     check({r["process"]["pid"] for r in rows} == set(paths), "equal files: all of them are on disk")
@@ -121,7 +123,7 @@ def check_equal_files_kept(daemon, paths):
 
 
 def copy_into(root, path):
-    """A file and what it is linked to, to the same places below root."""
+    """Copies a file and the libraries it is linked with to the same paths below root."""
     for file in [path, *re.findall(r"(/\S+) \(0x", run(["ldd", path]).out)]:
         target = root + file
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -133,7 +135,8 @@ def build_id(path):
 
 
 def check_other_root(daemon):
-    """In a mount namespace of its own, with a program and its debug file that the host has not."""
+    """Checks a program in a mount namespace of its own; the host has neither it nor its debug
+    file."""
     root = os.path.join(daemon.dir, "root")
     source = prog("prog_shortlived")
     os.mkdir(root)
@@ -152,11 +155,12 @@ def check_other_root(daemon):
     pid = run_short(["unshare", "-m", "sh", "-c", script], ms=100)
     stacks = user_stacks(daemon, pid)
     check(any(s[0] == "short_wait" for s in stacks),
-          f"its own root: named by the debug file there: {stacks[:4]}")
+          f"its own root: the debug file there names it: {stacks[:4]}")
 
 
 def check_layers(daemon):
-    """In a root of layers (overlayfs, as containers have), programs of the lower and the upper one."""
+    """Checks a root of layers (overlayfs, as containers have), with programs of the lower and upper
+    one."""
     image = os.path.join(daemon.dir, "lower")
     copy_into(image, prog("prog_shortlived"))
     for name in ("/below", "/above"):
@@ -184,7 +188,8 @@ def check_layers(daemon):
 
 
 def stuck_stack(daemon, pid, name):
-    """The frames of the one that waits below a function of this name, once they are known."""
+    """Returns the frames of the thread that waits below a function of this name, once they are
+    named."""
     def look():
         daemon.cut()
         rows = daemon.ctl_json("stuck", "--idle", "-p", pid)["rows"]
@@ -198,7 +203,8 @@ def stuck_stack(daemon, pid, name):
 
 
 def check_made(daemon, pid, label):
-    """Functions made at run time, told of in the process's own /tmp, under its own number."""
+    """Checks functions made at run time, which the process lists in its own /tmp, under its own
+    pid."""
     stack = stuck_stack(daemon, pid, "jit:outer")
     names = [f.get("name") for f in stack["frames"]]
     at = names.index("nap") if "nap" in names else 0
@@ -206,7 +212,8 @@ def check_made(daemon, pid, label):
           and names[-1] == "_start", f"{label}: {names}")
     kinds = [f["kind"] for f in stack["frames"][at : at + 4]]
     check(kinds == ["native", "jit", "jit", "native"], f"{label}: {kinds}")
-    check(stack["flags"] == ["frame_pointers"], f"{label}: says how it was walked: {stack['flags']}")
+    check(stack["flags"] == ["frame_pointers"],
+          f"{label}: the flags say how it was walked: {stack['flags']}")
 
 
 def check_jit(daemon):
@@ -218,7 +225,7 @@ def check_jit(daemon):
     program.kill()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(program.lines[0].split("map=")[1])
-    # The map is in a /tmp, and under a number, that only those inside know.
+    # Only the container knows this /tmp, and the pid in the map's name.
     inside = os.path.join(daemon.dir, "tmp")
     os.mkdir(inside)
     shutil.copy(prog("prog_jit"), inside)
@@ -248,7 +255,7 @@ def check_memory_file(daemon):
 
 
 def check_deleted(daemon):
-    """A program that is gone before it first waits, and another at its path."""
+    """Checks a program that is deleted before it first waits, with another program at its path."""
     path = os.path.join(daemon.dir, "deleted")
     shutil.copy(prog("prog_paged"), path)
     program = Program("deleted", path=path)
@@ -276,14 +283,14 @@ def check_vdso(daemon):
         check(False, "vdso: no sample in it")
         return
     frame = found[0][0]
-    check("clock_gettime" in (frame.get("name") or ""), f"vdso: named: {frame}")
+    check("clock_gettime" in (frame.get("name") or ""), f"vdso: it is named: {frame}")
     check(any("read_clock" in [f.get("name") for f in frames] for frames in found),
-          f"vdso: walked out of: {found}")
+          f"vdso: the stack goes on below it: {found}")
     stop_process(program)
 
 
 def check_java(daemon):
-    """A virtual machine that keeps frame pointers writes its map when it is told to."""
+    """Checks a JVM with frame pointers, which writes its perf map on request."""
     if not all(map(shutil.which, ("java", "javac", "jcmd"))):
         print("no java here: its functions are left out")
         return
@@ -316,7 +323,7 @@ def check_java(daemon):
 
 
 def samples(daemon, pid):
-    """None as long as no clock tick has met the process."""
+    """Returns rows of samples; none until a clock tick has hit the process."""
     result = daemon.ctl("snapshot", "oncpu", "-p", pid, "--format", "json")
     return json.loads(result.out)["rows"] if result.code != 4 else []
 
@@ -335,8 +342,8 @@ def check_node(daemon):
         f.write(SPIN)
     cpu = str(max(os.sched_getaffinity(0)))
     argv = ["taskset", "-c", cpu, node, "--perf-basic-prof", "--interpreted-frames-native-stack"]
-    spinner = subprocess.Popen([*argv, script], cwd=daemon.dir)  # it leaves a log there
-    # Who shares its CPU makes it wait where it is: in code made at run time.
+    spinner = subprocess.Popen([*argv, script], cwd=daemon.dir)  # node leaves a log there
+    # The program that shares its CPU makes it wait where it computes, in code made at run time.
     rival = subprocess.Popen(["taskset", "-c", cpu, "sh", "-c", "while :; do :; done"])
     atexit.register(stop_process, rival)
     atexit.register(stop_process, spinner)
@@ -360,7 +367,8 @@ def check_node(daemon):
 
 
 def check_odd_files(daemon):
-    """Code mapped from a deleted file of 2 GiB, mostly holes, and mapped anew all the time."""
+    """Checks code mapped from a deleted sparse file of 2 GiB, and code that is mapped again and
+    again."""
     code = """
 import ctypes, mmap, os, sys, time
 path = sys.argv[1]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Samples: what share of the time a function had, how much CPU time a process, which CPUs, and how
-many samples there are in all, held to the program's own clock, /proc and arithmetic.
+"""Compares samples with the program's own clock, /proc and arithmetic: the share of time of a
+function, the CPU time of a process, the CPUs, and the number of samples in all.
 """
 
 import os
@@ -23,7 +23,7 @@ def cpu_ns(pid):
 
 
 class Account:
-    """What /proc says of a process's CPU time, at every moment."""
+    """The CPU time that /proc gives for a process, read all the time."""
 
     def __init__(self, pid):
         self.pid, self.points, self.is_over = pid, [], threading.Event()
@@ -49,7 +49,7 @@ daemon.cut()
 shares = h.Program("prog_shares", CPUS[-1]).ready()
 pid = shares.pid
 
-# A session of all processes, and in the middle of it the process's own account.
+# A session records all processes, and the process's own account is read in the middle of it.
 account = Account(pid)
 reply = daemon.ctl_json("record", "oncpu", "-F", 999, "--duration", f"{SECONDS}s", "--idle")
 h.check_nothing_lost(reply, "record")
@@ -60,14 +60,16 @@ length = h.used_ns(reply)
 total = h.row_sum(own)
 used = reply["coverage"]["used"]
 spent = account.between(used["start"]["ns"], used["end"]["ns"])
-h.check_near(total, spent, 0.05, "CPU time as in /proc/PID/stat", slack=2 * 10**9 // TICK)
-h.check(all(r["total_ns"] == r["count"] * reply["period_ns"] for r in own), "samples are time")
+h.check_near(total, spent, 0.05, "the CPU time is that of /proc/PID/stat", slack=2 * 10**9 // TICK)
+h.check(all(r["total_ns"] == r["count"] * reply["period_ns"] for r in own),
+        "each sample stands for a period")
 expected = length / 10**9 * 999 * len(CPUS)
-h.check_near(reply["totals"]["samples"], expected, 0.02, "frequency x CPUs x seconds, idle ones too")
+h.check_near(reply["totals"]["samples"], expected, 0.02,
+             "samples are frequency x CPUs x seconds, with idle ones")
 idle = [r for r in reply["rows"] if r["process"]["pid"] == 0]
 h.check(all(r["idle"] for r in idle), "idle CPUs are marked so")
 
-# The always-on data says the same, in less detail.
+# The data that is always recorded says the same, in less detail.
 always = daemon.ctl_json("snapshot", "oncpu", "--window", f"{SECONDS}s", "-p", pid)
 samples = always["totals"]["samples"]
 used = always["coverage"]["used"]
@@ -76,7 +78,7 @@ account.is_over.set()
 h.check_near(always["totals"]["on_cpu_ns"], spent, 0.10, f"always on ({samples} samples)")
 h.check(not any(r["idle"] for r in always["rows"]), "idle CPUs are not in the always-on data")
 
-# Samples in the same functions are one row, wherever in them; apart with their addresses.
+# Samples at several addresses of the same functions are one row, and several rows with addresses.
 def functions_of(row):
     return (row["idle"], *(tuple(h.frame_names(row, side)) for side in ("kernel", "user")))
 
@@ -94,20 +96,20 @@ h.check(len(set(names)) == len(names) and len(apart) > len(names),
 h.check(h.row_sum(one_row, "count") == h.row_sum(apart, "count") == samples,
         f"{samples} samples in each")
 
-# One CPU only: a program that is on another is not seen.
+# A session of one CPU does not see a program that runs on another.
 elsewhere = h.Program("prog_shares", CPUS[0]).ready()
 reply = daemon.ctl_json("record", "oncpu", "-F", 499, "--duration", "2s", "-C", CPUS[-1], "--idle")
 pids = {r["process"]["pid"] for r in reply["rows"]}
 h.check(pid in pids and (elsewhere.pid not in pids or len(CPUS) == 1), "-C: only that CPU")
 h.check_near(reply["totals"]["samples"], h.used_ns(reply) / 10**9 * 499, 0.02, "-C: its samples")
 
-# By period, of one process, user frames alone.
+# A session by period, of one process, with user frames alone.
 reply = daemon.ctl_json("record", "oncpu", "--count", "2000000", "--duration", "2s", "-p", pid, "-U")
 h.check(reply["period_ns"] == 2_000_000, "--count: the period is kept")
 h.check({r["process"]["pid"] for r in reply["rows"]} == {pid}, "-p: only that process")
 h.check(not any("kernel" in r for r in reply["rows"]), "-U: no kernel frames")
 
-# By cycles, where the hardware counts them; the answer says by what.
+# A session by cycles, where the hardware counts them; the answer names the event used.
 reply = daemon.ctl_json("record", "oncpu", "--event", "cycles", "-F", 999, "--duration", "3s", "-p", pid)
 has_cycles = os.path.exists("/sys/bus/event_source/devices/cpu/events/cpu-cycles")
 hook = "perf_event/cycles" if has_cycles else "perf_event/cpu-clock"
@@ -129,7 +131,7 @@ for program in (shares, elsewhere):
     h.check(program.end() == 0, "the program ended well")
 daemon.stop()
 
-# Without the waits the samples stand on their own feet: exec and exit are told by them.
+# Without offcpu, oncpu has to find execs and exits by itself.
 daemon = h.Daemon("window.length=1s", "probe.offcpu.enabled=no")
 daemon.ctl("status")
 alone = h.Program("prog_shares").ready()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Threads that sleep since before the daemon started have whole user stacks while they still do, in
-`snapshot` and in `stuck`; also where their stack's pages are not mapped. A wait is read once."""
+"""Shows threads that have slept since before the daemon started: they have whole user stacks while
+they still sleep, in `snapshot` and in `stuck`, also where their stack's pages are not mapped. The
+stack of a wait is read once."""
 
 from harness import *
 from unwound import BUILDS, PLACES, begins_with, below_nap, tail_of
@@ -33,7 +34,8 @@ def stuck_rows(daemon, program):
 
 
 def are_whole(daemon, programs):
-    """What is not known of a process yet when its stack is read is known the next time."""
+    """Cuts; true if all stacks are whole. A process that was unknown at one cut is known at the
+    next."""
     daemon.cut()
     return all(
         row["user"]["flags"] == [] for p in programs.values() for row in sleeping(stuck_rows(daemon, p))
@@ -68,7 +70,7 @@ for (build, place), program in programs.items():
     check_place(f"stuck: {build} {place}", place, stuck_rows(daemon, program))
     check_place(f"snapshot: {build} {place}", place, open_rows(daemon, program))
 
-# Nothing wakes them, so their stacks are not read again: few others sleep for long.
+# The threads are not woken, so their stacks are not read again; few other threads sleep for long.
 reads = limit(daemon)
 check(reads["value"] == 512 and reads["used"] >= len(programs), f"reads are counted: {reads}")
 
@@ -78,14 +80,14 @@ check(
     len(found) == 1 and found[0]["user"]["flags"] == [] and begins_with(
         names, ["f5", "f4", "f3", "f2", "f1", "worker", ...]
     ),
-    f"a stack that is not in memory: {names}",
+    f"the stack that is not in memory has: {names}",
 )
 
 text = daemon.ctl("stuck", "--idle", "-p", programs["o2", "deep"].pid).out
 check(" f10 " in text and "not read" not in text, f"as text: {text}")
 
-# As a session of its own too, in its last window. An emulated machine takes seconds to load what
-# reads them.
+# A session also has these stacks in its last window. An emulated machine takes seconds to load the
+# program that reads them.
 result = daemon.ctl(
     "record", "offcpu", "-p", programs["o2", "deep"].pid, "--duration", f"{patience(1):.0f}s", "--idle",
     "--format", "json",
@@ -95,14 +97,14 @@ check_place(f"record: {result}", "deep", [r for r in rows if r["open"]])
 check_nothing_lost(daemon.status(), "status")
 check(daemon.stop() == 0, "the daemon stops")
 
-# Fewer than there are: the others come at the next cuts.
+# The limit is lower than the number of stacks: the others are read at the next cuts.
 daemon = Daemon("probe.offcpu.max_open_stacks=8", "window.length=1s")
 wait_until(lambda: are_whole(daemon, programs), 60, "whole stacks, eight at a cut")
 reads = limit(daemon)
 check(reads["used"] == 8 and reads["hits"] > 0, f"at most eight at a time: {reads}")
 check(daemon.stop() == 0, "the daemon stops")
 
-# And none when it is so set.
+# With a limit of 0 no stack is read.
 daemon = Daemon("probe.offcpu.max_open_stacks=0", "window.length=1s")
 daemon.cut()
 rows = stuck_rows(daemon, programs["o2", "deep"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Threads asleep since before the daemon started are open waits of the right age, charged to
-every window they span, in `snapshot` and in `stuck`."""
+"""Shows threads that have slept since before the daemon started: they are open waits of the right
+age, charged to every window they span, in `snapshot` and in `stuck`."""
 
 from harness import *
 
@@ -10,7 +10,7 @@ BEFORE_S = 3
 
 
 def check_age(row, slept_since, asked, text):
-    """It is of a moment between the question and now."""
+    """Checks that the age fits a moment between the question and now."""
     least, most = ((moment - slept_since) * NS_PER_S for moment in (asked, time.monotonic()))
     check(least - NS_PER_S <= row["max_ns"] <= most + NS_PER_S,
           f"{text}: age of tid {row['max_tid']}: {row['max_ns']}, {least:.0f} to {most:.0f}")
@@ -27,7 +27,8 @@ def check_snapshot(daemon, program, slept_since):
     check_age(longest, slept_since, asked, "snapshot")
     check("max_end" not in longest or longest["max_end"] is None, "snapshot: it has no end")
     check(all(row["state"] == "S" for row in rows), "snapshot: state S")
-    # The kernel leaves its scheduler's own frames (do_nanosleep is one) out of another's stack.
+    # In another thread's stack the kernel leaves out its scheduler's own frames, such as
+    # do_nanosleep.
     check(
         all("hrtimer_nanosleep" in frame_names(row, "kernel") for row in rows),
         "snapshot: the kernel stack says nanosleep",
@@ -38,20 +39,21 @@ def check_stuck(daemon, program, slept_since):
     asked = time.monotonic()
     reply = daemon.ctl_json("stuck", "--idle", "-p", program.pid)
     rows = reply["rows"]
-    check(len(rows) == THREADS + 1, f"stuck: {len(rows)} rows, one a thread")
+    check(len(rows) == THREADS + 1, f"stuck: {len(rows)} rows, one for each thread")
     tids = {row["tid"] for row in rows}
     check(tids == set(threads_of(program.pid)), f"stuck: its threads {sorted(tids)}")
     for row in rows:
         check_age({**row, "max_tid": row["tid"]}, slept_since, asked, "stuck")
     text = daemon.ctl("stuck", "--idle", "-p", program.pid)
     check(text.code == 0 and "prog_sleeper" in text.out, f"stuck as text names it: {text}")
-    check("S waits for a timer (nanosleep), idle, since " in text.out, "and says what it waits for")
-    # With the main thread, where the program's own frames are not read.
+    check("S waits for a timer (nanosleep), idle, since " in text.out,
+          "stuck as text says what it waits for")
+    # The main thread is among them if the program's own frames are not read.
     grouped = re.search(r"prog_sleeper \(pid \d+\): (\d+) threads", text.out)
-    check(grouped and int(grouped[1]) >= THREADS, f"and has its threads as one: {text.out}")
+    check(grouped and int(grouped[1]) >= THREADS, f"stuck as text groups its threads: {text.out}")
 
 
-# Linux's PR_SET_NAME, then a wait that goes on.
+# The program takes a name with Linux's PR_SET_NAME, and then waits.
 NAMES_ITSELF = """
 import ctypes, time
 ctypes.CDLL(None).prctl(15, b"took-a-name", 0, 0, 0)
@@ -74,7 +76,8 @@ def check_name(daemon):
 
 
 def check_each_window(daemon, program):
-    """Those that began after the program slept, as a daemon that ran before has older ones."""
+    """Checks windows that began after the program slept; a daemon that ran before has older
+    ones."""
     windows = [
         window
         for window in daemon.call("io.stackd.Windows", probe="offcpu")["windows"]
@@ -119,11 +122,11 @@ check_stuck(daemon, program, slept_since)
 check_name(daemon)
 check_each_window(daemon, program)
 
-# The wait ends: what was open is now one wait, of its whole length, in the window of its end.
+# The wait ends: it is one wait now, of its whole length, in the window of its end.
 program.kill()
 daemon.cut()
 snapshot = daemon.snapshot("--window", "1s", "-p", program.pid)
-check(snapshot["totals"]["open_waits"] == 0, "after its end: no open wait")
+check(snapshot["totals"]["open_waits"] == 0, "after its end: there is no open wait")
 check(all(row["process"]["exited"] for row in snapshot["rows"]), "after its end: exited")
 check(daemon.ctl("stuck", "--idle", "-p", program.pid).code in (0, 4), "stuck: it is gone")
 check_nothing_lost(daemon.status(), "status")

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was recorded outlives the daemon, sessions of clients too: after a stop, a kill and without
-recording at all the same questions have the same answers; and the windows of all of it are listed."""
+"""Shows that recordings outlive the daemon, also those of clients' sessions: after a stop, a kill,
+and with a daemon that does not record, the same questions have the same answers, and all windows
+are listed."""
 
 from harness import *
 
 
 def names(row):
-    """Raw addresses stay in memory, names go to disk."""
+    """Returns a row's frame names. Addresses are kept in memory only, names also on disk."""
     frames = (row.get("user") or {}).get("frames", [])
     return tuple(frame.get("name") or "?" for frame in frames)
 
 
 def answer(daemon, name):
-    """What a session has, as numbers that another run of stackd has to give as well."""
+    """Returns a session's answer as numbers, which another run of stackd must give as well."""
     reply = daemon.ctl_json("snapshot", name, "--idle")
     rows = sorted(
         (row["process"]["pid"], row["count"], row["total_ns"], names(row))
@@ -38,7 +39,7 @@ def check_answers(daemon, before, text):
         got = answer(daemon, name)
         check(got == wanted["answer"], f"{text}: {name} has {len(got['rows'])} rows as before")
         by_id = answer(daemon, session["id"])
-        check(by_id == got, f"{text}: the same by its id, {session['id']}")
+        check(by_id == got, f"{text}: the answer by its id is the same, {session['id']}")
         of_it = windows(daemon, session=name)
         same = [w["session"] for w in of_it] == [session["id"]] * wanted["windows"]
         check(same, f"{text}: {len(of_it)} windows of {name}, {wanted['windows']} before")
@@ -50,18 +51,20 @@ def check_windows(daemon, probes):
     every = windows(daemon)
     check({w["probe"] for w in every} == probes, f"windows of {sorted({w['probe'] for w in every})}")
     starts = [w["start"]["ns"] for w in every]
-    check(starts == sorted(starts), "oldest first")
+    check(starts == sorted(starts), "the oldest is first")
     for probe in probes:
         of_it = windows(daemon, probe=probe)
         text = daemon.ctl("windows", probe)
-        check(of_it and all(w["probe"] == w["session"] == probe for w in of_it), f"of {probe} alone")
+        check(of_it and all(w["probe"] == w["session"] == probe for w in of_it),
+              f"only windows of {probe} are listed")
         check(text.code == 0 and text.out.count(f" {probe} ") >= len(of_it), f"as text: {text}")
     refused = daemon.ctl("windows", "no-such-session")
     check(refused.code == 1 and "no session no-such-session" in refused.err, str(refused))
 
 
 def check_many(daemon, before):
-    """More than are remembered: their windows tell of the oldest. Returns the last one's number."""
+    """Starts more sessions than memory keeps: the windows still name the oldest. Returns the last
+    number."""
     numbers = []
     for _ in range(66):
         numbers.append(daemon.ctl("start", "oncpu", "-F", "1").out.strip())
@@ -104,7 +107,7 @@ check_windows(daemon, {"iolat", "offcpu", "oncpu", "offwake"})
 written = daemon.status()["store"]["written"]
 wait_until(lambda: daemon.status()["store"]["written"] > written, 20, "a later window on disk")
 
-if SLOWNESS < 3:  # so many take minutes elsewhere
+if SLOWNESS < 3:  # elsewhere this many sessions take minutes
     last = check_many(daemon, before)
 
 daemon.process.kill()
@@ -115,10 +118,11 @@ again = daemon.ctl("start", "offcpu", "--name", "waits", "-p", program.pid)
 check(again.code == 0 and int(again.out) > last, f"a new number after {last}: {again.out}")
 time.sleep(2)
 newer = daemon.call("io.stackd.Snapshot", session="waits")
-check(newer["coverage"]["used"]["start"]["ns"] > before["waits"]["ended"], "a name is the newest's")
+check(newer["coverage"]["used"]["start"]["ns"] > before["waits"]["ended"],
+      "a name stands for the newest session")
 refused = daemon.ctl("stop", "samples")
 check(refused.code == 1 and "has ended already" in refused.err, f"it cannot be stopped: {refused}")
-check(daemon.ctl("stop", "waits").code == 0, "the one that runs can")
+check(daemon.ctl("stop", "waits").code == 0, "a session that runs can")
 check(daemon.stop() == 0, "a clean stop")
 
 del before["waits"]
@@ -126,6 +130,6 @@ daemon.argv.append("--serve-only")
 daemon.start()
 check_answers(daemon, before, "served only")
 refused = daemon.ctl("start", "offcpu")
-check(refused.code != 0 and "records nothing" in refused.err, f"nothing is started: {refused}")
+check(refused.code != 0 and "records nothing" in refused.err, f"no session is started: {refused}")
 check_windows(daemon, {"iolat", "offcpu", "oncpu", "offwake"})
 finish()

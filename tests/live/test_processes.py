@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Processes as they come: gone in milliseconds, thousands of them, in bursts, with their program
-replaced, with code mapped from what is no file, or mapped and unmapped all the time. Their stacks
-are whole and named, and the daemon minds neither of them."""
+"""Shows processes in all kinds: processes that live for milliseconds, thousands of them, bursts,
+replaced programs, code mapped from something that is no file, and code mapped and unmapped all the
+time. Their stacks are whole and named, and cost the daemon little."""
 
 from harness import *
 
 FORKS = 2000
 CROWD = 5000
 
-# Code from a device, from a path that is a FIFO by now, and from a file mapped anew all the time.
+# Maps code from a device, from a path that is a FIFO later, and from a file mapped again and again.
 ODD = """
 import mmap, os, sys, time
 directory, seconds = sys.argv[1], float(sys.argv[2])
@@ -41,14 +41,15 @@ def copy_prog(daemon, name, to):
 
 
 def waits_in(daemon, name, *args):
-    """Waits with this function in their user stack: all, and those whose stack is whole."""
+    """Returns the waits with this function in their user stack: all of them, and those with a whole
+    stack."""
     rows = rows_with(daemon.snapshot("--window", "120s", *args), name)
     return row_sum(rows, "count"), row_sum([r for r in rows if not r["user"]["flags"]], "count")
 
 
 def check_short_lives(daemon):
-    """Of a program that nobody has seen before the first runs are cut, until it is read: how many
-    that are is a matter of what else the machine does."""
+    """Checks short runs. The first runs of a new program have incomplete stacks, until the daemon
+    has read it; how many depends on the load of the machine."""
     path = copy_prog(daemon, "prog_shortlived", "brief")
     cut = 0
     while not waits_in(daemon, "short_wait", "-p", run_pid([path, "3"]))[1] and cut < 100:
@@ -81,12 +82,13 @@ def check_crowd(daemon):
     check(n >= 0.99 * CROWD and whole >= 0.99 * n,
           f"{CROWD} processes: {n} waits are named, {whole} of them whole")
     limit = {l["name"]: l for l in daemon.status()["limits"]}["unwind.mappings"]
-    check(not limit["hits"], f"{CROWD} processes: room for their mappings: {limit}")
+    check(not limit["hits"], f"{CROWD} processes: there is room for their mappings: {limit}")
     program.end()
 
 
 def check_replaced(daemon):
-    """The same path twice: each has the names of the program that it is."""
+    """Checks two programs at the same path: each process has the names of the program that it
+    runs."""
     path = copy_prog(daemon, "prog_shortlived", "replaced")
     first = subprocess.Popen([path, "400"], stdin=subprocess.DEVNULL)
     time.sleep(0.1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Libraries that are mapped one after the other at one address: the stacks of each have its own
-names, in the window it happens in and in those asked for later."""
+"""Shows libraries that are mapped one after the other at the same address: the stacks of each have
+its own names, in the current window and in later answers."""
 
 from harness import *
 
@@ -26,12 +26,13 @@ def check_names(daemon, label, pid, sleeps, slept, *args, least=0.9):
         where = names[at] if at < len(names) else "?"
         if where.removeprefix("in_") in found:
             found[where.removeprefix("in_")] += row["count"]
-            # Loaded a moment ago it may not be known yet where calls in it lead to.
+            # If the library was only just loaded, the target of a call in it may still be unknown.
             check(names[at + 1:at + 2] in ([], ["library_call"]), f"{label}: {names}")
             module = row["user"]["frames"][at].get("module")
             check(module == library(where.removeprefix("in_")), f"{label}: {where} in {module}")
             if not row["user"]["flags"]:
-                check("main" in names and names[-1] == "_start", f"{label}: to its end: {names}")
+                check("main" in names and names[-1] == "_start",
+                      f"{label}: the stack goes on to its end: {names}")
     total = row_sum(rows, "count")
     for name, count in found.items():
         check(count <= sleeps, f"{label}: {count} of {sleeps} sleeps in {name}, none of another's")
@@ -56,12 +57,13 @@ def check_reload(daemon, rounds, count, us):
 
 
 def check_full_ring():
-    """Where the ring has no room for what was mapped, its stacks have no names rather than those of
-    what was there before, and there are names again as soon as there is room."""
+    """Checks a full ring: stacks in mappings that did not fit have no names, rather than those of
+    the mapping before, and there are names again as soon as there is room."""
     rounds, label = 20, "full ring"
     daemon = Daemon("probe.offcpu.min_wait=0", "probe.offcpu.stack_ring=1M", "window.length=1min",
                     "probe.oncpu.enabled=no", "probe.iolat.enabled=no")
-    # The first in a library teaches the daemon its names, in a slow machine too late for some.
+    # The first sleep in a library lets the daemon read its names, on a slow machine too late for
+    # some.
     Program("prog_reload", 1, 20, 5000, *map(library, NAMES)).ready().go().done().end()
     program = Program("prog_reload", rounds, 1, 1000, *map(library, NAMES)).ready()
     forker = Program("prog_forker", 3000, 1).ready()
@@ -84,7 +86,7 @@ def check_full_ring():
 
 
 def used_by(daemon):
-    """CPU seconds and MiB."""
+    """Returns the CPU seconds and the MiB that the daemon has used."""
     with open(f"/proc/{daemon.process.pid}/stat", encoding="ascii") as f:
         fields = f.read().rsplit(")", 1)[1].split()
     with open(f"/proc/{daemon.process.pid}/status", encoding="ascii") as f:
@@ -93,9 +95,9 @@ def used_by(daemon):
 
 
 def check_pieces(daemon):
-    """Of thousands of pieces of code, and others in one place all the time: the daemon's own time
-    and memory do not follow."""
-    rounds = 3000  # to read the pieces for the first time is a second's work for some machines
+    """Checks that the daemon's own time and memory do not grow with thousands of pieces of code, or
+    with code that is replaced at one address all the time."""
+    rounds = 3000  # some machines need a second to read the pieces for the first time
     os.environ["PIECES"] = "3000"
     program = Program("prog_reload", rounds, 1, 300, *map(library, NAMES)).ready()
     begun, (cpu, rss) = time.monotonic(), used_by(daemon)
@@ -105,7 +107,7 @@ def check_pieces(daemon):
     check(cpu_after - cpu < took * 0.5, f"pieces: {cpu_after - cpu:.2f} s of {took:.2f} s")
     check(rss_after - rss < 48, f"pieces: {rss_after - rss:.0f} MiB more")
     slept = int(next(line.split()[1] for line in lines if line.startswith("slept ")))
-    # It takes a while to read that many while they change.
+    # It takes a while to read that many mappings while they change.
     check_names(daemon, "pieces", program.pid, rounds, slept, least=0)
     program.end()
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Nothing lost, nothing twice: 50 rotations in a row while threads switch as fast as they can,
- * then the programs are detached and the sums over all windows are held against the counter that
- * each switch bumps before anything else. To the event.
+ * Checks that rotations lose nothing and count nothing twice: after 50 rotations in a row, while
+ * threads switch as fast as they can, the programs are detached, and the sums over all windows must
+ * equal, to the event, the counter that each switch increases before anything else.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,19 +24,21 @@
 #include "daemon/session/internal.h"
 #include "daemon/session/recorder.h"
 
-/* A slow machine may have more rotations, until there was enough to mean something. */
+/* A slow machine may have more rotations, until there were enough switches. */
 enum { ROTATIONS = 50, MAX_ROTATIONS = 250, ENOUGH_SWITCHES = 10000, EXIT_SKIP = 77 };
 
 struct sums {
 	uint64_t samples;
-	uint64_t sampled; /* by the windows' own account */
+	uint64_t sampled; /* samples, as the windows count them */
 	uint64_t waits;
 	uint64_t spans;
 	uint64_t shorts;
 	uint64_t lost;
 };
 
-/* perf bench where it is installed; any two tasks that hand a byte to and fro would do. */
+/*
+ * Starts perf bench where it is installed; any two tasks that pass a byte back and forth would do.
+ */
 static pid_t load_start(void)
 {
 	pid_t pid = fork();
@@ -95,7 +97,10 @@ static void windows_sum(struct recorder *recorder, struct session *session, stru
 	history_list_fini(&list);
 }
 
-/* Under load, then without its programs, and all that it counted is in windows. */
+/*
+ * Runs a session under load, detaches its programs, and sums what its windows and its counters
+ * hold.
+ */
 static void session_exercise(struct recorder *recorder, struct session *session, uint64_t enough,
 			     struct sums *sums, struct drain_stats *stats)
 {
@@ -114,7 +119,7 @@ static void session_exercise(struct recorder *recorder, struct session *session,
 	}
 	probe_detach(session->probe);
 	load_stop(load);
-	/* The second one has nothing to do but what the first could not know. */
+	/* The second cut only collects what could not be known at the first one. */
 	cut_and_wait(recorder, session);
 	cut_and_wait(recorder, session);
 	windows_sum(recorder, session, sums);
@@ -137,7 +142,7 @@ static void check_waits(const struct sums *sums, const struct drain_stats *stats
 	assert_int_equal(sums->waits, counts->waits);
 	assert_int_equal(sums->spans, counts->spans);
 	assert_int_equal(sums->shorts, counts->shorts);
-	/* A switch-in whose hook the detaching overtook is on its way still. */
+	/* Pending switch-ins are those whose hook was detached before it ran. */
 	assert_int_equal(sums->waits + sums->spans + sums->shorts + lost + counts->pendings +
 				 counts->first_seen + counts->lost[LOST_MISSED_IN] +
 				 counts->hidden + counts->filtered,
@@ -212,7 +217,7 @@ static void test_wakes_equal_the_counter(void **state)
 	check_wakes(&sums, &stats);
 }
 
-/* A session's filter turns away, to the event, what is not in its windows. */
+/* Checks that a session's filter rejects, to the event, what is not in its windows. */
 static void session_filter_check(struct recorder *recorder, const struct session_request *request,
 				 void (*check)(const struct sums *sums,
 					       const struct drain_stats *stats))
@@ -286,7 +291,7 @@ static struct config *config_of(const char *min_wait, const char *hook)
 	return NULL;
 }
 
-/* Every wait with its stacks, or none, by either hook: each way has to add up. */
+/* Runs all tests with this min_wait and this hook: with every wait's stacks, or with none. */
 static int run(const char *min_wait, const char *hook)
 {
 	_cleanup_(config_freep) struct config *config = config_of(min_wait, hook);

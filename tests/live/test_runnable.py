@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Threads that never sleep: more of them than CPUs are runnable, not blocked, for the rest of the
-time; preemption and sched_yield() are waits of state R, told apart. With nobody who sleeps,
-schedstat's run-queue delay is right, and ours is the same."""
+"""Shows threads that never sleep: if there are more of them than CPUs, they are runnable, not
+blocked, for the rest of the time. Preemption and sched_yield() are waits of state R, shown apart.
+Without threads that sleep, schedstat's run-queue delay is right, and stackd's is the same."""
 
 from harness import *
 
@@ -19,7 +19,7 @@ def totals_of(daemon, tids, start, end):
 
 
 def read_delay(pid, tids):
-    """The run-queue delay of these threads so far, ns, and when that was read."""
+    """Returns the run-queue delay of these threads so far in ns, and when it was read."""
     delay = 0
     for tid in tids:
         with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
@@ -28,7 +28,8 @@ def read_delay(pid, tids):
 
 
 def cut_with_delay(daemon, pid, tids):
-    """A cut, and the run-queue delay at that instant: on a line between two readings."""
+    """Cuts; returns the cut, and the run-queue delay at that instant, interpolated between two
+    readings."""
     before, when_before = read_delay(pid, tids)
     cut = daemon.cut()
     after, when_after = read_delay(pid, tids)
@@ -37,7 +38,7 @@ def cut_with_delay(daemon, pid, tids):
 
 
 def check_spinners(daemon, threads, cpus, args, label):
-    """Spinners that share cpus CPUs, looked at while all of them spin."""
+    """Checks spinners that share `cpus` CPUs, over a time in which all of them spin."""
     born, interrupts = daemon.cut(), interrupt_ns()
     program = Program("prog_spinners", threads, *args).ready()
     tids = [v["tid"] for v in program.values("spinner")]
@@ -55,7 +56,7 @@ def check_spinners(daemon, threads, cpus, args, label):
         expected - 0.03 <= share,
         f"{label}: runnable {share:.1%} of their wall time, {expected:.0%} if nothing else ran",
     )
-    # schedstat learns of a delay when it ends: at each edge, part of one a thread is missing.
+    # schedstat adds a delay when it ends: at each edge, part of one for each thread is missing.
     longest = max(row["max_ns"] for row in reply["rows"])
     check_near(
         totals["runnable_ns"],
@@ -68,7 +69,7 @@ def check_spinners(daemon, threads, cpus, args, label):
     total = totals["on_cpu_ns"] + totals["runnable_ns"] + totals["blocked_ns"]
     check_near(total, wall, 0.01, f"{label}: the sum is their wall time")
     rows = rows_with(reply, "spin")
-    check(rows, f"{label}: rows with the function they were preempted in")
+    check(rows, f"{label}: there are rows with the function they were preempted in")
     check(
         all(row["state"].startswith("R") or row["state"] == "preempted" for row in rows),
         f"{label}: states {sorted({row['state'] for row in rows})}",
@@ -78,9 +79,9 @@ def check_spinners(daemon, threads, cpus, args, label):
 
 
 def check_own_clocks(daemon, program, born, interrupts, label):
-    """On-CPU time over the whole life, against each thread's own CPU clock."""
+    """Compares on-CPU time over the whole life with each thread's own CPU clock."""
     died = daemon.cut()
-    # All that interrupts and the hypervisor took may have been one thread's.
+    # One thread may have had all the time that interrupts and the hypervisor took.
     slack = interrupt_ns() - interrupts + patience(5_000_000)
     sum_ns = sum_own_ns = 0
     for value in program.values("spun"):
@@ -97,7 +98,7 @@ def check_yielders(daemon):
     program.end()
     snapshot = daemon.snapshot("--window", "2min", "-p", program.pid)
     switches = sum(v["voluntary"] + v["involuntary"] for v in program.values("yielded"))
-    # Besides the loops: starts, the join, reading stdin.
+    # The program also waits when it starts, joins its threads and reads stdin.
     check_near(
         snapshot["totals"]["waits"], switches, 0.0, "yielders: waits = switches", slack=30
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sessions that cannot be: each is refused with a message that names what was wrong, and an exit
-code to go by; who may stop whose; a daemon that goes while it records. Nothing is left of any.
+"""Shows sessions that cannot be started: each is refused with a message that names the cause, and
+an exit code to go by. It also shows which users may stop which sessions, and a daemon that exits
+while it records. Nothing is left of any.
 """
 
 import os
@@ -14,7 +15,7 @@ h.need_live()
 h.need_tool("setpriv")
 
 NOBODY, OTHER = 65534, 65533
-# That every Debian has; a unit's socket has the group of its own unit.
+# A group that every Debian has; a unit's socket has the group of its own unit.
 GROUP, START_GROUP = "stackd" if os.environ.get("STACKD_UNIT") else "daemon", "games"
 
 
@@ -27,7 +28,7 @@ def refused(code, words, *args):
 
 
 def as_user(uid, groups, *args):
-    """stackctl as that user, in these groups alone."""
+    """Runs stackctl as that user, in these groups alone."""
     drop = ["setpriv", f"--reuid={uid}", f"--regid={uid}"]
     drop.append(f"--groups={groups}" if groups else "--clear-groups")
     return h.run([*drop, stackctl, "-S", daemon.socket, *args])
@@ -40,7 +41,7 @@ daemon.cut()
 before = daemon.started_objects()
 RATE_MAX = int(open("/proc/sys/kernel/perf_event_max_sample_rate", encoding="ascii").read())
 
-# Who there is not.
+# Processes and threads that do not exist.
 gone = subprocess.Popen(["true"])
 gone.wait()
 refused(1, f"there is no process {gone.pid}", "start", "offcpu", "-p", gone.pid)
@@ -49,7 +50,7 @@ refused(1, "there is no thread 4194000", "start", "offcpu", "-t", "4194000")
 every = ",".join(str(i) for i in range(1, 10001))
 refused(1, "more than 256", "start", "offcpu", "-p", every)
 
-# What excludes each other, or makes no sense.
+# Options that exclude each other, or make no sense.
 refused(1, "--pid and --tid exclude each other", "start", "offcpu", "-p", "1", "-t", "1")
 refused(1, "exclude each other", "start", "offcpu", "-U", "-K")
 refused(1, "exclude each other", "start", "offcpu", "-u", "-k")
@@ -78,14 +79,14 @@ refused(1, '"" is no function', "start", "stackcount", "")
 refused(1, "needs a probe", "start", "")
 refused(4, "for a while: stackctl record offwake", "snapshot", "offwake")
 
-# Somebody may come by a name that nobody has, so that is recorded; it is empty, and says why.
+# A process may get that name later, so it is recorded; the answer is empty, and says why.
 for words in (["no-such-name*"], ["no-such-name*", "-f"]):
     result = daemon.ctl("record", "offcpu", "--duration", "500ms", "--comm", *words)
     says = "no thread of comm no-such-name* was seen"
-    h.check(result.code == 4 and says in result.err, f"a name that nobody has: {result}")
-h.check(not result.out, f"nothing folded: {result.out[:200]}")
+    h.check(result.code == 4 and says in result.err, f"a name that no thread has: {result}")
+h.check(not result.out, f"nothing is printed as folded: {result.out[:200]}")
 
-# Stopping: twice, what there is not, what is always on.
+# Stopping a session twice, one that does not exist, and one that is always on.
 session = daemon.ctl("start", "offcpu", "-p", os.getpid()).out.strip()
 h.check(daemon.ctl("stop", session).code == 0, "stopped")
 refused(1, "has ended already", "stop", session)
@@ -93,30 +94,30 @@ refused(1, "no session 4711", "stop", "4711")
 refused(1, "the id of a session", "stop")
 refused(6, "offcpu is always on", "stop", "offcpu")
 
-# Others' sessions: their owner's, and root's.
+# Sessions may be stopped by their owner and by root.
 os.chmod(daemon.dir, 0o755)
 stackctl = os.path.join(daemon.dir, "stackctl")
 shutil.copy(h.STACKCTL, stackctl)
 both = f"{GROUP},{START_GROUP}"
 of_root = daemon.ctl("start", "oncpu", "--name", "of-root").out.strip()
 result = as_user(NOBODY, GROUP, "start", "oncpu")
-h.check(result.code == 3 and START_GROUP in result.err, f"a member who may only ask: {result}")
+h.check(result.code == 3 and START_GROUP in result.err, f"a member that may only ask: {result}")
 result = as_user(NOBODY, both, "start", "oncpu")
-h.check(result.code == 0, f"one who may start: {result}")
+h.check(result.code == 0, f"a member that may start: {result}")
 own = result.out.strip()
 result = as_user(NOBODY, both, "stop", of_root)
 h.check(result.code == 3 and "only root may" in result.err, f"root's: {result}")
 result = as_user(OTHER, both, "stop", own)
-h.check(result.code == 3 and "its owner" in result.err, f"somebody else's: {result}")
+h.check(result.code == 3 and "its owner" in result.err, f"another user's: {result}")
 listed = {s["id"]: s for s in daemon.call("io.stackd.Sessions")["sessions"]}
 h.check(not any("ended" in listed[i] for i in (own, of_root)), "both go on")
 h.check(as_user(NOBODY, both, "stop", own).code == 0, "the owner stops it")
 again = as_user(NOBODY, both, "start", "oncpu").out.strip()
-h.check(daemon.ctl("stop", again).code == 0, "root stops anybody's")
-h.check(daemon.ctl("stop", of_root).code == 0, "and its own")
+h.check(daemon.ctl("stop", again).code == 0, "root stops any user's session")
+h.check(daemon.ctl("stop", of_root).code == 0, "root stops its own session")
 
-# Who starts one and goes before its number is there leaves nothing behind; nor does one whose output
-# takes no number.
+# A client that exits before it has the session's number leaves nothing behind; nor does one that
+# cannot print the number.
 def places_taken():
     limits = daemon.status()["limits"]
     return next(x["used"] for x in limits if x["name"] == "control.max_sessions")
@@ -127,17 +128,17 @@ def sessions_named(name):
 
 
 def start_interrupted(name):
-    """Whether it was still loading when Ctrl-C came."""
+    """Starts a session and interrupts the client; true if the session was still loading."""
     start = subprocess.Popen(
         [h.STACKCTL, "-S", daemon.socket, "start", "offwake", "--name", name],
         stdout=subprocess.PIPE,
     )
     h.wait_until(lambda: places_taken() == 1 or start.poll() is not None, 20, "it to load")
     start.send_signal(signal.SIGINT)
-    told = start.communicate()[0].decode().strip()
-    if told:
-        daemon.ctl("stop", told)
-    return not told
+    printed = start.communicate()[0].decode().strip()
+    if printed:
+        daemon.ctl("stop", printed)
+    return not printed
 
 
 names = (f"gone-{i}" for i in range(20))
@@ -153,12 +154,12 @@ h.check(h.wait_until(lambda: said in daemon.log(), 20, "the log to have it"), sa
 listed = daemon.ctl("sessions").out
 h.check("went away before" in listed, f"and stackctl sessions: {listed[-300:]}")
 with open("/dev/full", "w", encoding="ascii") as full:
-    argv = [h.STACKCTL, "-S", daemon.socket, "start", "oncpu", "--name", "untold"]
+    argv = [h.STACKCTL, "-S", daemon.socket, "start", "oncpu", "--name", "unprinted"]
     start = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, timeout=h.patience(60))
 h.check(start.returncode == 7 and b"is stopped" in start.stderr, f"a full disk: {start}")
-h.check(all("ended" in s for s in sessions_named("untold")), "it is stopped")
+h.check(all("ended" in s for s in sessions_named("unprinted")), "it is stopped")
 
-# Several with one name: the newest that runs, else the newest.
+# Several sessions may have one name: it stands for the newest that runs, or else for the newest.
 
 def start_twin():
     return daemon.ctl("start", "offcpu", "--name", "twin", "-m", "1s").out.strip()
@@ -167,7 +168,7 @@ def start_twin():
 first, second = start_twin(), start_twin()
 daemon.call("io.stackd.Stop", session=second)
 stopped = daemon.call("io.stackd.Stop", session="twin")["session"]["id"]
-h.check(stopped == first, f"of {first} and {second} the one that runs: {stopped}")
+h.check(stopped == first, f"of {first} and {second} the name stopped the one that runs: {stopped}")
 stop = daemon.ctl("stop", "twin")
 is_newest = f"session {second} has ended already" in stop.err
 h.check(stop.code == 1 and is_newest, f"of two that have ended the newest: {stop}")
@@ -194,7 +195,7 @@ h.check(record.returncode == 7 and not out, f"exit {record.returncode}, expected
 h.check(b"the daemon closed the connection" in err, f"it says why: {err.decode()}")
 kept = err.decode().rsplit(maxsplit=1)[1]
 kept = daemon.ctl("snapshot", kept, "-n", "1")
-h.check(kept.code == 0 and "waits" in kept.out, f"what was recorded by then is there: {kept}")
+h.check(kept.code == 0 and "waits" in kept.out, f"what it had recorded is there: {kept}")
 running = [s for s in daemon.call("io.stackd.Sessions")["sessions"] if "ended" not in s]
-h.check(all(s["always"] for s in running), f"nothing is recorded for it: {running}")
+h.check(all(s["always"] for s in running), f"its session is over: {running}")
 h.finish()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sessions: ten at once, each with a filter of its own, hold what the always-on data holds under
-the same filter; and nothing of them is left in the kernel.
+"""Shows ten sessions at the same time, each with a filter of its own: they hold what the data that
+is always recorded holds under the same filter, and nothing of them is left in the kernel.
 """
 
 import atexit
@@ -24,14 +24,14 @@ daemon = h.Daemon("window.length=1s", "probe.offcpu.min_wait=20us")
 daemon.cut()
 before = daemon.started_objects()
 
-# Load: processes that wait often; so often that a slow machine does something besides.
+# The load: processes that wait often, but not so often that a slow machine has no time for others.
 WAITS = f"import time\nwhile True: time.sleep({0.002 * max(h.SLOWNESS / 5, 1)})"
 load = [h.spawn(["python3", "-c", WAITS], stdout=subprocess.DEVNULL) for _ in range(3)]
 pid = load[0].pid
 
 
 def start_in(cgroup):
-    """Another of them, in a control group of its own from the first."""
+    """Starts another process of the load, in a control group of its own from the start."""
     os.makedirs(cgroup)
     atexit.register(os.rmdir, cgroup)
     move = f'echo $$ > "{cgroup}/cgroup.procs" && exec "$@"'
@@ -62,7 +62,7 @@ for name, args in filters.items():
     h.check(result.code == 0 and result.out.strip().isdigit(), f"start {name}: {result}")
     ids[name] = result.out.strip()
 
-# While they start and stop the programs get less of the CPU: what is compared lies in between.
+# While sessions start and stop, the load gets less of the CPU: the compared range lies in between.
 began = time.time_ns()
 time.sleep(6)
 RANGE = ["--since", f"@{began // 10**9 + 1}", "--until", f"@{time.time_ns() // 10**9}"]
@@ -81,24 +81,26 @@ for name, args in filters.items():
     scale = length / h.used_ns(always)
     h.check(count > 10 or name == "preempted", f"{name}: {count} waits")
     if name in ("pid", "pids", "tid", "python", "cgroup", "unit"):
-        h.check_near(count, other_count * scale, 0.10, f"{name}: number as in the always-on data")
-        h.check_near(total, other_total * scale, 0.10, f"{name}: time as in the always-on data")
+        h.check_near(count, other_count * scale, 0.10,
+                     f"{name}: the number is that of the always-on data")
+        h.check_near(total, other_total * scale, 0.10,
+                     f"{name}: the time is that of the always-on data")
     tids = {row["process"]["pid"] for row in reply["rows"]}
     if name == "pid":
-        h.check(tids == {pid}, f"{name}: only {pid}: {tids}")
+        h.check(tids == {pid}, f"{name}: it has only {pid}: {tids}")
     if name == "cgroup":
-        h.check(tids == {in_group, in_unit}, f"{name}: those below {GROUP}: {tids}")
+        h.check(tids == {in_group, in_unit}, f"{name}: it has those below {GROUP}: {tids}")
     if name == "unit":
-        h.check(tids == {in_unit}, f"{name}: that of {UNIT}: {tids}")
+        h.check(tids == {in_unit}, f"{name}: it has that of {UNIT}: {tids}")
     if name == "kernel":
         h.check(all(r["process"]["kernel"] for r in reply["rows"]), "kernel: kernel threads only")
     if name == "user":
-        h.check(not any(r["process"]["kernel"] for r in reply["rows"]), "user: programs only")
+        h.check(not any(r["process"]["kernel"] for r in reply["rows"]), "user: no kernel threads")
     if name == "sleeping":
-        h.check({r["state"] for r in reply["rows"]} <= {"S"}, "sleeping: only S")
+        h.check({r["state"] for r in reply["rows"]} <= {"S"}, "sleeping: only state S")
 
-# Times, to the wait: what is longer or shorter than asked for is in no row. A slow machine is late
-# to wake who sleeps for 2 ms.
+# Lengths are exact: waits that are longer or shorter than asked for are in no row. On a slow
+# machine a thread that sleeps for 2 ms wakes late.
 LEAST, MOST = 1000, int(3000 * h.SLOWNESS)
 exact = daemon.ctl("start", "offcpu", "-p", pid, "-m", LEAST, "-M", MOST).out.strip()
 time.sleep(2)
@@ -108,11 +110,12 @@ rows = [r for r in reply["rows"] if r["count"]]
 h.check(
     rows and all(LEAST * 1000 <= r["max_ns"] <= MOST * 1000 for r in rows), "-m and -M are exact"
 )
-h.check(sums(reply)[0] > 200 / h.SLOWNESS, f"waits of 2 ms: {sums(reply)[0]}")
+h.check(sums(reply)[0] > 200 / h.SLOWNESS, f"there are waits of 2 ms: {sums(reply)[0]}")
 
 
-# A limit, reached by many that start at once, while who only asks is answered all the time.
-# An emulator would take longer for all of them than stackctl waits for an answer.
+# The limit is reached by many clients that start sessions at the same time; a client that only asks
+# is answered meanwhile. An emulator would take longer for all of them than stackctl waits for an
+# answer.
 waits = []
 with concurrent.futures.ThreadPoolExecutor(16 if h.SLOWNESS < 5 else 6) as pool:
     began = time.monotonic()
@@ -125,7 +128,8 @@ with concurrent.futures.ThreadPoolExecutor(16 if h.SLOWNESS < 5 else 6) as pool:
 many = [start.result().out.strip() for start in starts]
 h.check(max(waits) < took / 2, f"16 started in {took:.2f} s, answers within {max(waits):.2f} s")
 result = daemon.ctl("start", "oncpu")
-h.check(result.code == 3 and "max_sessions" in result.err, f"one too many: {result}")
+h.check(result.code == 3 and "max_sessions" in result.err,
+        f"one session too many is refused: {result}")
 limit = next(x for x in daemon.status()["limits"] if x["name"] == "control.max_sessions")
 h.check(limit["used"] == 16 and limit["hits"] == 1, f"the limit is in the status: {limit}")
 for one in many:
@@ -136,16 +140,17 @@ with h.Connection(daemon.socket) as connection:
 
 
 def has_ended(session):
-    """What is said of it, if so."""
+    """Returns what is listed of the session if it has ended, else None."""
     listed = daemon.call("io.stackd.Sessions")["sessions"]
     return next((s for s in listed if s["id"] == session and "ended" in s), None)
 
 
 h.check(
-    h.wait_until(lambda: has_ended(bound), 5, "the bound session to end"), "bound to its connection"
+    h.wait_until(lambda: has_ended(bound), 5, "the bound session to end"),
+    "the bound session ends with its connection"
 )
 
-# An end by its time, and one by a signal.
+# A session ends by its time, and one by a signal.
 timed = daemon.ctl("start", "oncpu", "--for", "1s").out.strip()
 listed = h.wait_until(lambda: has_ended(timed), 5, "the timed session to end")
 length = listed["ended"]["ns"] - listed["since"]["ns"]
@@ -166,7 +171,7 @@ record.send_signal(signal.SIGINT)
 out, err = record.communicate(timeout=h.patience(20))
 h.check(record.returncode == 0 and b'"rows":[{' in out.replace(b" ", b""), f"Ctrl-C prints: {err}")
 
-# A stream: answers follow each other without a gap or an overlap.
+# In a stream, answers follow each other without a gap or an overlap.
 with h.Connection(daemon.socket) as connection:
     connection.send(
         {"method": "io.stackd.Follow", "parameters": {"probe": "oncpu", "interval_ns": 10**9, "top": 1}, "more": True}
@@ -181,5 +186,5 @@ h.check(int(ranges[-1]["cursor"]) == ranges[-1]["coverage"]["used"]["end"]["ns"]
 
 after = daemon.settled_objects(before)
 h.check(before and after == before, f"programs, maps, links: {after} as before: {before}")
-h.check(daemon.process.poll() is None, "the daemon is there")
+h.check(daemon.process.poll() is None, "the daemon still runs")
 h.finish()

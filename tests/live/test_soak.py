@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The daemon keeps within its size; sixty snapshots do not make it grow; its end, by SIGTERM or
-SIGKILL, leaves no BPF program, map or link behind."""
+"""Shows that the daemon keeps within its size, that sixty snapshots do not make it grow, and that
+its end, by SIGTERM or SIGKILL, leaves no BPF program, map or link behind."""
 
 from harness import *
 
 GROWTH = 8 << 20
 MAPS = 48 << 20
-# 64 MiB on a host with 300 processes; one that builds software at the same time has thousands.
+# 64 MiB with 300 processes; a host that builds software at the same time has thousands.
 RSS = 96 << 20
 
 
@@ -21,7 +21,7 @@ def open_files(pid):
 
 
 def bpf_ids(pid):
-    """{(kind, id)} of the BPF objects that a process holds."""
+    """Returns {(kind, id)} of the BPF objects that a process holds."""
     found = set()
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         with contextlib.suppress(OSError):
@@ -40,7 +40,7 @@ def bpf_ids_of_host(bpftool):
 
 
 def ask(daemon, count):
-    """The daemon's open files after each of so many snapshots."""
+    """Takes `count` snapshots; returns the daemon's open files after each."""
     files = []
     for _ in range(count):
         result = daemon.ctl("snapshot", "offcpu", "--window", "10s", "--format", "json")
@@ -52,7 +52,8 @@ def ask(daemon, count):
 
 
 def rss_at_rest(daemon):
-    """The least of some seconds: what a burst of large answers took is given back after it."""
+    """Returns the least RSS of some seconds: the memory for large answers is given back after a
+    while."""
     sizes = []
     for _ in range(24):
         sizes.append(rss_bytes(daemon.process.pid))
@@ -61,8 +62,8 @@ def rss_at_rest(daemon):
 
 
 def check_growth(daemon):
-    """What it learns of a busy host makes it grow too, asked or not: as long without snapshots as
-    with them tells the two apart."""
+    """Checks that snapshots do not make the daemon grow. New processes on a busy host make it grow
+    too, so an equally long time without snapshots is compared."""
     files = ask(daemon, 20)
     start = rss_at_rest(daemon)
     begun = time.monotonic()
@@ -74,7 +75,7 @@ def check_growth(daemon):
     text = f"RSS grew by {grown >> 10} KiB in 40 snapshots, {drift >> 10} as long without"
     check(grown < drift + GROWTH, text)
     check(unasked <= RSS, f"RSS is {unasked >> 10} KiB of {RSS >> 10}")
-    # One that stays open for each answer would be fifty.
+    # If a file stayed open for each answer, there would be fifty more.
     early, late = files[5], files_late[-1]
     check(late <= early + 10, f"open files: {early} early, {late} late")
 
@@ -87,13 +88,13 @@ def check_gone(bpftool, ids, text):
     except TimeoutError:
         pass
     left = ids & bpf_ids_of_host(bpftool)
-    check(not left, f"{text}: none is left: {sorted(left)}")
+    check(not left, f"{text}: no object is left: {sorted(left)}")
 
 
 need_live()
 bpftool = need_tool("bpftool")
 daemon = Daemon("window.length=500ms", "window.keep=10s")
-# History is full after ten seconds; before it, growth is what was asked for.
+# The history is full after ten seconds; before that, growth is expected.
 time.sleep(11)
 check_growth(daemon)
 status = daemon.status()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Calls are counted to the call, by the paths that led to them, and told one by one up to a rate:
-of tracepoints, of functions of programs, and of the kernel's where it lets them be traced. What
-cannot be traced is refused in words. Nothing stays in the kernel, whatever becomes of the daemon."""
+"""Shows that calls of tracepoints, of functions of programs and, where possible, of kernel
+functions are counted exactly, by the paths that led to them, and streamed one by one up to a rate.
+A target that cannot be traced is refused in words. Nothing stays in the kernel, however the daemon
+ends."""
 
 from container import Contained
 from harness import *
@@ -16,7 +17,7 @@ def has_kernel_functions():
 
 
 def kprobes():
-    """What the kernel lists of probes on its functions."""
+    """Returns the kernel's list of probes on its functions."""
     found = []
     for path in ("/sys/kernel/debug/kprobes/list", "/sys/kernel/tracing/enabled_functions",
                  "/sys/kernel/debug/tracing/enabled_functions"):
@@ -45,7 +46,8 @@ class Session:
         return wait_until(self._whole, 30, f"all that session {self.id} recorded")
 
     def _whole(self):
-        """The answer; none where it is late, as it says: it waits 5 seconds for the last names."""
+        """Returns the answer, or None if it says that the last names are late; it waits 5 s for
+        them."""
         reply = self.daemon.ctl_json("snapshot", self.id, "-n", "0", "--idle")
         return reply if not reply["coverage"]["gaps"] else None
 
@@ -87,12 +89,14 @@ def check_tracepoint(daemon):
     leaves = {frame_names(row, "kernel")[0] for row in reply["rows"]}
     check(leaves == {"tracepoint:sched_process_exec"}, f"tracepoint: first frames {leaves}")
     callers = {frame_names(row, "kernel")[1] for row in reply["rows"]}
-    check(len(callers) == 1 and re.search("exec", callers.pop()), "tracepoint: and what passed it")
+    check(len(callers) == 1 and re.search("exec", callers.pop()),
+          "tracepoint: one caller passed it")
     check_nothing_lost(reply, "tracepoint")
 
 
 def settled_program(daemon, *args, of="prog_calls"):
-    """One whose mappings the daemon has read: its stacks are whole from the first call on."""
+    """Starts a program whose mappings the daemon has read: its stacks are whole from the first call
+    on."""
     program = Program(of, *args).ready()
     daemon.cut()
     time.sleep(patience(0.02) + 1)
@@ -106,12 +110,12 @@ def check_user(daemon):
     program.go().done()
     program.end()
     reply = session.stop()
-    check_paths(reply["rows"], "user function, its process gone", "called_here")
+    check_paths(reply["rows"], "user function, after its process exited", "called_here")
     check_nothing_lost(reply, "user function")
 
 
 def check_static_probe(daemon):
-    """It is switched on where it is traced, and only there, and counted as a function is."""
+    """Checks a static probe: it is on only while it is traced, and is counted as a function is."""
     path = os.path.join(PROGS, "prog_calls")
     target = f"usdt:{path}:stackd_test:here"
     program = settled_program(daemon, COUNT)
@@ -122,16 +126,16 @@ def check_static_probe(daemon):
     check(program.value("probe")["counter"] == 1, f"{target}: is switched on")
     check_paths(reply["rows"], target, "called_here")
     check_nothing_lost(reply, target)
-    check(traced_by("prog_calls") == 0, "static probe: is off again")
+    check(traced_by("prog_calls") == 0, "static probe: it is off again")
     listed = daemon.ctl("probes", "--functions", f"usdt:{path}:*").out
-    check(listed == "stackd_test:here\n", f"static probe: listed: {listed!r}")
+    check(listed == "stackd_test:here\n", f"static probe: it is listed: {listed!r}")
     listed = daemon.ctl_json("probes", "--functions", f"u:{path}:here")
-    check(listed["kind"] == "usdt", f"static probe: without its word: {listed}")
+    check(listed["kind"] == "usdt", f"static probe: it is found without its prefix: {listed}")
 
 
 def check_deep(daemon):
-    """A hundred frames come whole, of a static program too; one beyond what is kept says that it is
-    cut."""
+    """Checks that a hundred frames arrive whole, also from a static program; a stack with one frame
+    too many says that it is incomplete."""
     for name, depth, flags in (("prog_unwind_static", 100, None),
                                ("prog_unwind_o2", 300, ["truncated"])):
         program = settled_program(daemon, "recurse", depth, 8, 1000, of=name)
@@ -142,13 +146,13 @@ def check_deep(daemon):
         names = frame_names(row)
         check(row["count"] == 8 and names[0] == "nap" and
               names.count("recurse") == min(depth, 126), f"{name}: {row['count']} calls of {names}")
-        check(flags or names[-1] == "_start", f"{name}: down to {names[-1]}")
+        check(flags or names[-1] == "_start", f"{name}: it goes down to {names[-1]}")
         check((row["user"].get("flags") or None) == flags, f"{name}: flags {row['user']['flags']}")
 
 
 def check_many_user(daemon):
-    """To let go of many takes seconds at most where the kernel takes them all at once; before 6.6
-    it lets go of one after the other."""
+    """Checks that detaching many functions takes seconds at most where the kernel can do it for all
+    at once; before 6.6 it detaches one after the other."""
     has_multi = tuple(int(n) for n in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 6)
     function = "u:c:s*" if has_multi else "u:c:sig*"
     session = Session(daemon, "stackcount", function)
@@ -157,12 +161,13 @@ def check_many_user(daemon):
     reply = session.stop()
     seconds = time.monotonic() - begin
     check(functions > 10 and (seconds < patience(10) or not has_multi),
-          f"{functions} functions of libc let go of in {seconds:.1f} s")
+          f"{functions} functions of libc detached in {seconds:.1f} s")
     check_nothing_lost(reply, function)
 
 
 def check_cgroup(daemon):
-    """Calls in a cgroup alone, by its path and as a unit's, which it is called like."""
+    """Checks calls in a cgroup alone, by the cgroup's path and as a unit, which has the same
+    name."""
     if not cgroup_root():
         print("no unified hierarchy of cgroups")
         return
@@ -183,7 +188,7 @@ def check_cgroup(daemon):
         pids = {row["process"]["pid"] for row in reply["rows"]}
         pids |= {call["pid"] for call in calls}
         check(pids == {inside.pid}, f"cgroup: only its own process, {inside.pid}: {pids}")
-        check(len(calls) == 120, f"cgroup: {len(calls)} calls told")
+        check(len(calls) == 120, f"cgroup: {len(calls)} calls streamed")
     finally:
         wait_until(lambda: not open(f"{cgroup}/cgroup.procs", encoding="ascii").read(), 10,
                    "the cgroup to be empty")
@@ -191,7 +196,8 @@ def check_cgroup(daemon):
 
 
 def check_kernel(daemon):
-    """The sum over all functions is what was called; each path's is its own."""
+    """Checks that the sum over all functions is the number of calls, and that each path has its
+    own."""
     program = settled_program(daemon, COUNT)
     session = Session(daemon, "stackcount", "-r", "^vfs_(read|write)$", "-p", program.pid)
     status = session_of(daemon, session.id)
@@ -200,7 +206,7 @@ def check_kernel(daemon):
     reply = session.stop()
     rows = [row for row in reply["rows"] if set(frame_names(row)) & set(PATHS)]
     check_paths(rows, "kernel functions", "vfs_(read|write)")
-    check(row_sum(rows, "count") == 6 * COUNT, "kernel functions: all calls are there")
+    check(row_sum(rows, "count") == 6 * COUNT, "kernel functions: all calls are counted")
     program.end()
     wide = Session(daemon, "stackcount", "vfs_*")
     traced = session_of(daemon, wide.id)["functions"]
@@ -222,7 +228,7 @@ def printed(path):
 
 
 def wait_for_rest(path):
-    """Until nothing more is told."""
+    """Waits until no more calls are printed."""
     sizes = [-1, printed(path)]
     while sizes[-1] != sizes[-2]:
         time.sleep(patience(0.05) + 1)
@@ -244,7 +250,7 @@ class Client:
                    "the session")
 
     def interrupt(self):
-        """(what it printed, what it said)"""
+        """Interrupts it; returns (its stdout, its stderr)."""
         self.process.send_signal(signal.SIGINT)
         err = self.process.communicate()[1]
         check(self.process.returncode == 0, f"{self.process.args[3:]}: {err[:300]}")
@@ -253,12 +259,13 @@ class Client:
 
 
 def snoop(daemon, programs, *args, until=None):
-    """(calls told while programs do their work, what was said at the end); until so many were."""
+    """Streams calls while programs do their work, at least `until` of them; returns (calls,
+    stderr)."""
     client = Client(daemon, "snoop", *args, "--json")
     for program in programs:
         program.go().done()
     if until:
-        wait_until(lambda: printed(client.path) >= until, 10, f"{until} calls to be told")
+        wait_until(lambda: printed(client.path) >= until, 10, f"{until} calls to be printed")
     wait_for_rest(client.path)
     out, err = client.interrupt()
     return [json.loads(line) for line in out.splitlines()], err
@@ -270,32 +277,35 @@ def check_snoop_all(daemon):
     calls, err = snoop(daemon, [program], f"u:{path}:called_here", "-p", program.pid, until=120)
     program.end()
     times = [call["time"]["ns"] for call in calls]
-    check(len(calls) == 120, f"snoop: {len(calls)} of 120 calls told")
+    check(len(calls) == 120, f"snoop: {len(calls)} of 120 calls streamed")
     check(times == sorted(times) and len(set(times)) == len(times), "snoop: times increase")
     check(all(c["pid"] == program.pid and c["comm"] == "prog_calls" for c in calls),
-          "snoop: of that process")
+          "snoop: all are of that process")
     check(all(c["user"]["frames"][0]["name"] == "called_here" for c in calls),
           "snoop: the function is the first frame")
-    check("not printed" not in err, f"snoop: nothing held back: {err}")
+    check("not printed" not in err, f"snoop: no call was held back: {err}")
 
 
 def check_snoop_rate(daemon):
-    """No more than so many a second are told, and the rest counted."""
+    """Checks that no more calls a second are streamed than the rate says, and that the rest are
+    counted."""
     program = settled_program(daemon, 0, 3)
     calls, err = snoop(daemon, [program], "t:raw_syscalls:sys_enter", "-p", program.pid, "--rate",
                        "500")
     made = program.value("flood")["calls"]
     program.end()
     held = int(re.search(r"([\d,]+) of ([\d,]+) calls were not printed", err)[1].replace(",", ""))
-    check(500 <= len(calls) <= 500 * 5, f"rate: {len(calls)} calls told at 500 a second, {made} made")
-    check_near(len(calls) + held, made, 0.02, "rate: told and held back are all that were made")
+    check(500 <= len(calls) <= 500 * 5,
+          f"rate: {len(calls)} calls streamed at 500 a second, {made} made")
+    check_near(len(calls) + held, made, 0.02,
+               "rate: streamed and held back calls are all that were made")
     stood = sum(call["count"] for call in calls)
-    check(stood <= made * 1.02, f"rate: those told stand for {stood} of {made}")
+    check(stood <= made * 1.02, f"rate: those streamed stand for {stood} of {made}")
 
 
 def check_held_back(daemon):
-    """What was not told of one process is not in a later call of another, nor after the last call
-    in no count at all."""
+    """Checks calls that one process made and that were not streamed: a later call of another
+    process does not stand for them, and after the last call they are still counted."""
     cpu = max(os.sched_getaffinity(0))
     hasty, late = settled_program(daemon, 0, 1), settled_program(daemon, 5)
     for program in (hasty, late):
@@ -308,7 +318,7 @@ def check_held_back(daemon):
     gone = time.time_ns()
 
     def has_cuts():
-        """Two: what chance passed over goes with the second."""
+        """Two cuts: calls that the sampling skipped are counted at the second."""
         reply = daemon.ctl_json("snapshot", session.id, "-n", "0")
         return reply["coverage"]["used"]["end"]["ns"] > gone + 2 * NS_PER_S
 
@@ -326,7 +336,7 @@ def check_held_back(daemon):
 
 
 def cpu_ns(pid):
-    """Of a process, its kernel's part too."""
+    """Returns the CPU time of a process in ns, with its time in the kernel."""
     with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
         return int(f.read().split()[0])
 
@@ -337,13 +347,13 @@ def number_of(pattern, text):
 
 
 def flood_snooped(daemon, stalls):
-    """(CPU time of each call of a program whose calls are streamed to a reader that goes on, or
-    stalls; how many it missed)."""
+    """Streams a program's calls to a reader that goes on or stalls; returns (CPU time of each call,
+    how many calls the reader missed)."""
     program = settled_program(daemon, 0, max(int(patience(0.08)), 4))
     client = Client(daemon, "snoop", "t:raw_syscalls:sys_enter", "-p", program.pid, "--rate",
                     "100000", "--json")
     program.go()
-    wait_until(lambda: printed(client.path) > 0, 30, "a call to be told")
+    wait_until(lambda: printed(client.path) > 0, 30, "a call to be printed")
     if stalls:
         client.process.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
@@ -355,20 +365,20 @@ def flood_snooped(daemon, stalls):
     wait_for_rest(client.path)
     out, err = client.interrupt()
     program.end()
-    told, missed = out.count("\n"), number_of(r"([\d,]+) calls were missed", err)
+    streamed, missed = out.count("\n"), number_of(r"([\d,]+) calls were missed", err)
     held = number_of(r"([\d,]+) of [\d,]+ calls were not printed", err)
     lost = number_of(r"lost, .*: ([\d,]+)", err)
-    what = f"{told} told, {held} held back, {missed} missed, {lost} lost, of {flood['calls']}"
-    check_near(told + held + missed + lost, flood["calls"], 0.02, f"stalls {stalls}: {what}")
+    what = f"{streamed} streamed, {held} held back, {missed} missed, {lost} lost, of {flood['calls']}"
+    check_near(streamed + held + missed + lost, flood["calls"], 0.02, f"stalls {stalls}: {what}")
     return cost / flood["calls"], missed
 
 
 def check_stalled(daemon):
-    """Whoever reads too slowly, or not at all for a while, costs neither the program nor others
-    anything, and is told what was missed."""
+    """Checks that a reader that is too slow, or stalls for a while, costs neither the program nor
+    other clients anything, and learns how many calls it missed."""
     going, stalled = [], []
-    # An emulator's CPUs take turns: what the others do may count as this one's time, so more than
-    # one pair may be needed. What a stalled reader cost would be there in each.
+    # An emulator's CPUs take turns: other CPUs' work may count as this one's time, so more than one
+    # pair of runs may be needed. A cost of the stalled reader would be in each.
     for _ in range(3):
         going.append(flood_snooped(daemon, False)[0])
         cost, missed = flood_snooped(daemon, True)
@@ -404,7 +414,7 @@ def check_refusals(daemon):
         result = daemon.ctl("start", *args)
         check(result.code == code and word in result.err, f"refused: {result}")
     after = len(daemon.call("io.stackd.Sessions")["sessions"])
-    check(before == after, "nothing was started by what was refused")
+    check(before == after, "refused requests started nothing")
 
 
 def copies(*paths, of="prog_calls"):
@@ -415,8 +425,8 @@ def copies(*paths, of="prog_calls"):
 
 
 def check_two_files(daemon):
-    """Whose function it is that is meant, where two go by one name: in one directory, in two, and
-    a program beside a library. Where one alone has it, or a process's is meant, it is that one."""
+    """Checks a name that two files have: in one directory, in two, and a program beside a library.
+    If only one of them has the function, or a process uses only one, that one is traced."""
     name = f"counted{os.getpid()}"
     path, *others = copies(f"/usr/local/lib/lib{name}.so.1", f"/usr/local/lib/lib{name}.so.2",
                            f"/usr/lib/lib{name}.so.1", f"/usr/local/bin/{name}")
@@ -428,25 +438,28 @@ def check_two_files(daemon):
         check(refused.code == 1 and path in refused.err and other in refused.err
               and refused.err.count("\n") == 1, f"two files of a name: {refused}")
         listed = daemon.ctl("probes", "--functions", f"u:{other}:called_*").out
-        check(listed == "called_here\n", f"one of them by its path: {listed!r}")
+        check(listed == "called_here\n", f"the path selects one of them: {listed!r}")
     hidden = os.path.join(make_temp_dir(), name)
     copies(hidden)
     listed = daemon.ctl("probes", "--functions", f"u:{hidden}:called_*").out
-    check(listed == "called_here\n", f"also where a unit hides it from its daemon: {listed!r}")
+    check(listed == "called_here\n",
+          f"a path that the unit hides from its daemon works, too: {listed!r}")
     program = Program(name, 1, path=other).ready()
     session = Session(daemon, "stackcount", f"u:{name}:called_here", "-p", program.pid)
-    check(session_of(daemon, session.id)["file"] == other, f"that which {program.pid} has")
+    check(session_of(daemon, session.id)["file"] == other,
+          f"it is the file that {program.pid} uses")
     program.go().done()
     program.end()
     counted = session.stop()["totals"]["calls"]
     check(counted == 6, f"{other}: {counted} of 6 calls in its process counted")
     copies(other, of="prog_io")
     listed = daemon.ctl_json("probes", "--functions", f"u:{name}:called_here")
-    check(listed["file"] == path and listed["count"] == 1, f"that which has the function: {listed}")
+    check(listed["file"] == path and listed["count"] == 1,
+          f"it is the file that has the function: {listed}")
 
 
 def check_contained(daemon):
-    """A path or a name is that of the process, in a container of its own too."""
+    """Checks that a path or a name is looked up where the process is, in its container, too."""
     for place in ("/contained", "contained"):
         program = Contained("prog_calls", 10).ready()
         daemon.cut()
@@ -460,7 +473,8 @@ def check_contained(daemon):
 
 
 def check_replaced(daemon):
-    """A process goes on with what was deleted and replaced: that is what it calls."""
+    """Checks a process that goes on with a file that was deleted and replaced: its calls are
+    counted."""
     name = f"counted{os.getpid()}"
     path = os.path.join(make_temp_dir(), name)
     copies(path)
@@ -488,34 +502,34 @@ def check_compat(daemon):
     check("\n  called_here\n  call_by_pread\n  main\n" in text and entry in text,
           f"stackcount's layout:\n{text}")
     check(text.index("    10\n") < text.index("    20\n") < text.index("    30\n"),
-          "stackcount: smallest first")
+          "stackcount: the smallest comes first")
     check(text.endswith("Detaching...\n"), "stackcount ends with a word")
     text = daemon.ctl("stackcount", "-D", 1, f"{path}:called_here").out
-    check(text.endswith("end.\n\nDetaching...\n"), f"stackcount -D: ends by itself: {text!r}")
+    check(text.endswith("end.\n\nDetaching...\n"), f"stackcount -D: it ends by itself: {text!r}")
     program = settled_program(daemon, 1)
     client = Client(daemon, "stacksnoop", "-v", f"{path}:called_here")
     program.go().done()
-    wait_until(lambda: printed(client.path) >= 3, 30, "a call to be told")
+    wait_until(lambda: printed(client.path) >= 3, 30, "a call to be printed")
     lines = client.interrupt()[0].splitlines(keepends=True)
     program.end()
     check(lines[0] == f"{'TIME(s)':<18} {'COMM':<12} {'PID':<6} {'CPU':<3} STACK\n",
           f"stacksnoop's header: {lines[0]!r}")
     check(re.fullmatch(r" *\d+\.\d{9} prog_calls   \d+ +\d+ +\n", lines[1]),
-          f"stacksnoop: a line for each call: {lines[1]!r}")
+          f"stacksnoop: there is a line for each call: {lines[1]!r}")
     check(re.fullmatch(r" *\d+\.\d{9} prog_calls   \d+ +\d+ +ip: [0-9a-f]+ called_here\n", lines[2]),
-          f"stacksnoop: a line for each frame: {lines[2]!r}")
+          f"stacksnoop: there is a line for each frame: {lines[2]!r}")
 
 
 def traced_by(name):
-    """By how many a program says that it is."""
+    """Returns how many tracers use its static probe, as a program itself reports."""
     program = Program(name, 1).ready().go().done()
     program.end()
     return program.value("probe")["counter"]
 
 
 def check_killed():
-    """Nothing of it is left when the daemon is gone in the hardest way: neither what the kernel
-    lists, nor what a program counts of who traces it."""
+    """Checks that nothing is left after the daemon was killed: no probe in the kernel's lists, and
+    no tracer in a program's own counter."""
     daemon = Daemon()
     before = kprobes()
     Session(daemon, "stackcount", f"usdt:{os.path.join(PROGS, 'prog_calls')}:here")
@@ -531,8 +545,8 @@ def check_killed():
 
 
 need_live()
-# Counts are to the call as long as none is over the budget, which a slow machine's soon are; and
-# over it by far, as a fast one's may be, a session would end.
+# Every call is counted as long as the cost is within the budget, which a slow machine soon exceeds.
+# On a fast one the cost may exceed it so far that the session would end.
 daemon = Daemon("budget.cpu=10000")
 for step in (check_tracepoint, check_user, check_static_probe, check_deep, check_many_user,
              check_cgroup, check_kernel if has_kernel_functions() else check_no_kernel,

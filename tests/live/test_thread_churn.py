@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""50,000 threads come and go: none is left behind in the daemon's tables, none is lost."""
+"""Shows 50,000 threads that come and go: none is left behind in the daemon's tables, none is
+lost."""
 
 from harness import *
 
 THREADS = 50_000
-SPARE = 200  # what else may have started on the host meanwhile
+SPARE = 200  # threads that other programs on the host may have started meanwhile
 
 
 def threads_used(daemon):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A thread whose control group has used up its CPU quota: that time is shown apart from the rest of
-what it waited for a CPU, and is what the kernel itself counts for the group.
+"""Shows a thread whose control group has used up its CPU quota: that time is shown apart from its
+other waits for a CPU, and is what the kernel itself counts for the group.
 """
 
 import os
@@ -15,8 +15,8 @@ OVER_ENDS = 190 * NS_PER_MS
 
 
 def cut_between():
-    """A cut's instant, and what the kernel counted before and after it: how long a cut takes is the
-    host's affair."""
+    """Cuts; returns its instant, and the kernel's count before and after it, because a cut may take
+    long."""
     before = quota.throttled_ns()
     return daemon.cut(), before, quota.throttled_ns()
 
@@ -30,7 +30,7 @@ os.sched_setaffinity(free.pid, {0})
 os.sched_setaffinity(held.pid, {max(os.sched_getaffinity(0))})
 for program in (free, held):
     program.go().read_until("spinning")
-# A first period of it, so that the load is as it stays.
+# The group uses up a first period before the measurement.
 time.sleep(0.3)
 start, *before = cut_between()
 time.sleep(4)
@@ -44,40 +44,44 @@ def snapshot(pid, *args):
     return daemon.ctl_json("snapshot", "offcpu", *SPAN, "-p", pid, *args)
 
 
-h.check(least > wall / 50, f"the group was held back for some time: {least} of {wall} ns")
+h.check(least > wall / 50, f"the group was throttled for some time: {least} of {wall} ns")
 reply = snapshot(held.pid)
 totals = reply["totals"]
-# A period may lie over either end.
+# A period may extend over either end.
 h.check(least * 0.98 - OVER_ENDS <= totals["throttled_ns"] <= most * 1.02 + OVER_ENDS,
         f"throttled time: {totals['throttled_ns']} ns, the kernel counts {least} to {most}")
 h.check(totals["throttled_ns"] <= totals["runnable_ns"], "it is a part of the runnable time")
 rows = [r for r in reply["rows"] if r["throttled_ns"] > 0]
 h.check_near(h.row_sum(rows, "throttled_ns"), totals["throttled_ns"], 0.01, "the rows add up")
 h.check(all(r["state"] == "R" for r in rows), "it was ready: R")
-h.check(all(r["throttled_ns"] <= r["runnable_ns"] for r in reply["rows"]), "a part in each row")
+h.check(all(r["throttled_ns"] <= r["runnable_ns"] for r in reply["rows"]),
+        "it is part of the runnable time in each row")
 spin = [r for r in rows if any("spin" in name for name in h.frame_names(r))]
-h.check(h.row_sum(spin, "throttled_ns") > 0.9 * least, "at the stack that was held back")
+h.check(h.row_sum(spin, "throttled_ns") > 0.9 * least,
+        "most of it is at the stack that was throttled")
 
 other = snapshot(free.pid)["totals"]["throttled_ns"]
-h.check(other == 0, f"who has no quota is not throttled: {other}")
+h.check(other == 0, f"a process without a quota is not throttled: {other}")
 
 by_thread = snapshot(held.pid, "--by", "thread")["rows"]
-h.check_near(h.row_sum(by_thread, "throttled_ns"), totals["throttled_ns"], 0.01, "by thread too")
+h.check_near(h.row_sum(by_thread, "throttled_ns"), totals["throttled_ns"], 0.01,
+             "rows by thread add up, too")
 by_comm = snapshot(held.pid, "--by", "comm")["rows"]
-h.check_near(h.row_sum(by_comm, "throttled_ns"), totals["throttled_ns"], 0.01, "by comm too")
+h.check_near(h.row_sum(by_comm, "throttled_ns"), totals["throttled_ns"], 0.01,
+             "rows by comm add up, too")
 
 text = daemon.ctl("snapshot", "offcpu", *SPAN, "-p", held.pid).out
-h.check("R throttled: its cgroup's CPU quota is used up" in text, "text: the state of the row")
-h.check("no CPU quota left in its cgroup" in text, "text: what of the sum it is")
+h.check("R throttled: its cgroup's CPU quota is used up" in text, "text: the row gives the state")
+h.check("no CPU quota left in its cgroup" in text, "text: the sum says how much of it that is")
 text = daemon.ctl("snapshot", *SPAN, "-p", held.pid).out
 h.check("\nthrottled" in text, f"the overview has it apart: {text}")
 text = daemon.ctl("snapshot", "offcpu", *SPAN, "-p", free.pid).out
-h.check("throttled" not in text, "text: no word where nothing was")
+h.check("throttled" not in text, "text: it is not mentioned where it is 0")
 
 for program in (free, held):
     program.kill()
 
-# Before 6.18 a queue that is out of quota holds those back too that have not run yet.
+# Before 6.18 a queue that is out of quota also holds back threads that have not run yet.
 if [int(n) for n in os.uname().release.split("-")[0].split(".")[:2]] < [6, 18]:
     shell = h.spawn(["/bin/sh", "-c", "while :; do (:); done"])
     quota.add(shell.pid)

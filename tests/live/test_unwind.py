@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""User stacks of programs built without frame pointers are whole, down to the thread's first
-function, wherever the program sleeps; one that is deeper than what is recorded says so. Where gdb
-is there, a stopped copy's frames are the same."""
+"""Shows user stacks of programs built without frame pointers: they are whole, down to the thread's
+first function, wherever the program sleeps; one that is deeper than the limit says so. Where gdb is
+installed, a stopped copy's frames are the same."""
 
 import re
 
@@ -21,12 +21,12 @@ def sleeping_rows(daemon, program):
 def check_place(daemon, build, place, *args):
     label = " ".join([build, place, *map(str, args)])
     program = Program(f"prog_unwind_{build}", place, *args).ready()
-    # What was mapped last is known by the next time the daemon looks at what is new.
+    # The daemon reads new mappings at its next cut.
     program.go().done()
     rows = sleeping_rows(daemon, program)
     whole = [r for r in rows if not r["user"]["flags"]]
     count = row_sum(whole, "count")
-    # One that the scheduler hides is counted as lost.
+    # A sleep that the scheduler hides is counted as lost.
     check(row_sum(rows, "count") >= COUNT - 1, f"{label}: {row_sum(rows, 'count')} sleeps")
     # A library that was just loaded is unknown until a walk has ended in it.
     allowed = row_sum(rows, "count") - (6 if place == "library" else 0)
@@ -47,13 +47,14 @@ def check_example(daemon):
     program = Program("prog_unwind_o2", "deep").ready().go().done()
     (row,) = sleeping_rows(daemon, program)
     names = frame_names(row)
-    # The three of sleeping, nap, ten, work and main, two of libc of which one has a name, _start.
+    # The frames: three of the sleep, nap, ten, work and main, two of libc of which one is named,
+    # _start.
     check(names[:4] == SLEEP and len(names) == 19, f"19 of 19 frames: {names}")
     program.end()
 
 
 def check_probes(daemon):
-    """Samples and waits with their wakers have the same stacks as waits."""
+    """Checks that samples, and waits with their wakers, have the same stacks as waits of offcpu."""
 
     def is_known():
         program = Program("prog_unwind_o2", "deep", 1, 1, 10).ready().go().done()
@@ -66,7 +67,7 @@ def check_probes(daemon):
     for probe in ("oncpu", "offwake"):
         rows = [r for r in daemon.ctl_json("snapshot", probe, "-p", program.pid)["rows"]
                 if "nap" in frame_names(r)]
-        check(rows, f"{probe}: has been there {row_sum(rows, 'count')} times")
+        check(rows, f"{probe}: its function was seen {row_sum(rows, 'count')} times")
         for row in rows:
             names = frame_names(row)
             check(not row["user"]["flags"] and names[-1] == "_start" and
@@ -85,16 +86,17 @@ def check_depths(daemon):
         program.end()
     program = Program("prog_unwind_o2", "recurse", 200).ready().go().done()
     rows = sleeping_rows(daemon, program)
-    check(rows, "depth 200: is there")
+    check(rows, "depth 200: it was seen")
     for row in rows:
         names = frame_names(row)
         check(row["user"]["flags"] == ["truncated"] and len(names) == 127,
-              f"depth 200: cut at 127 and says so: {len(names)} {row['user']['flags']}")
+              f"depth 200: incomplete at 127, and says so: {len(names)} {row['user']['flags']}")
     program.end()
 
 
 def check_twins(daemon):
-    """Of stacks that are alike in all but one return address none is taken for the other."""
+    """Checks that stacks which differ only in one return address are not mistaken for each
+    other."""
     sleeps = 400
     program = Program("prog_unwind_o2", "twins", 1, sleeps, 500).ready().go().done()
     rows = sleeping_rows(daemon, program)
@@ -102,7 +104,7 @@ def check_twins(daemon):
         stack = [expected, "with_twins"]
         found = [r for r in rows if begins_with(below_nap(frame_names(r)), stack)]
         count = row_sum(found, "count")
-        # Some are over before it sleeps, some come before its mappings are known.
+        # Some timers end before the thread sleeps, some sleeps come before its mappings are known.
         check(0 < count <= sleeps / 2, f"twins: {expected} {count} times of {sleeps / 2:.0f}")
     program.end()
 
@@ -121,9 +123,10 @@ def check_throw(daemon):
 
 
 def check_lazy(daemon):
-    """ld.so's lazy resolver keeps where its caller's frame was in a register that callees save."""
+    """Checks ld.so's lazy resolver, which keeps its caller's frame address in a callee-saved
+    register."""
     os.environ.pop("LD_BIND_NOW", None)
-    for _ in range(5):  # what one has mapped is known to the next
+    for _ in range(5):  # each run can use the mappings that the daemon read in the run before
         program = Program("prog_lazy").ready().go().done()
         daemon.cut()
         rows = [r for r in daemon.snapshot("-p", program.pid, "--state", "S")["rows"]
@@ -131,20 +134,22 @@ def check_lazy(daemon):
         if rows:
             break
         program.end()
-    check(row_sum(rows, "count") == 1, f"lazy: one sleep in it: {[frame_names(r) for r in rows]}")
+    check(row_sum(rows, "count") == 1,
+          f"lazy: there is one sleep in it: {[frame_names(r) for r in rows]}")
     for row in rows:
         names = frame_names(row)
         files = [os.path.basename(f.get("module") or "") for f in row["user"]["frames"]]
         at = names.index("with_lazy")
         check(files[0] == "libprog_lazy.so" and set(files[1:at]) == {files[1]} and
-              files[1].startswith("ld-linux") and at >= 3, f"lazy: through ld.so: {files} {names}")
+              files[1].startswith("ld-linux") and at >= 3,
+              f"lazy: the stack goes through ld.so: {files} {names}")
         check(names[at:at + 3] == ["with_lazy", "work", "main"] and names[-1] == "_start" and
-              not row["user"]["flags"], f"lazy: whole: {names} {row['user']['flags']}")
+              not row["user"]["flags"], f"lazy: it is whole: {names} {row['user']['flags']}")
     program.end()
 
 
 def check_context(daemon, build):
-    """A stack that makecontext() made ends where its first function returns to."""
+    """Checks that a stack that makecontext() made ends where its first function returns to."""
     label = f"{build} context"
     program = Program(f"prog_unwind_{build}", "context").ready().go().done()
     rows = sleeping_rows(daemon, program)
@@ -157,7 +162,8 @@ def check_context(daemon, build):
 
 
 def check_small_room():
-    """Of a file whose rows take more than there is room for those that stacks need are there."""
+    """Checks a file with more unwind rows than there is memory for: the rows that stacks need are
+    loaded."""
     node = shutil.which("node")
     if not node:
         print("skipped: no node, whose rows take 1.3 MiB")
@@ -182,7 +188,8 @@ def check_small_room():
 
 
 def gdb_frames(pid):
-    """Names of the frames of a process's main thread, leaf first; None where gdb cannot."""
+    """Returns the names of the frames of a process's main thread, leaf first; None where gdb
+    fails."""
     done = run(["gdb", "-p", str(pid), "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex",
                 "bt 200"], timeout=60)
     # A frame without an address is inlined into the one below.

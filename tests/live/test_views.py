@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is recorded all the time, asked after the fact: each filter, order and view of one range of
-a program whose threads wait, are woken and compute in places that are known.
+"""Shows recordings that are queried afterwards: each filter, order and view of one range of a
+program whose threads wait, are woken and compute in known functions.
 """
 
 import os
@@ -15,7 +15,7 @@ PARTNER, COMPUTE = "wait_for_partner", "compute_alone"
 CPU = max(os.sched_getaffinity(0))
 PROBES = ("offcpu", "offwake", "oncpu")
 
-# All in memory to the end, also where a disk is too slow for windows as short as these.
+# All windows stay in memory to the end, even where a disk is too slow for such short windows.
 daemon = h.Daemon("window.length=1s", "window.max_memory=512M", "probe.offwake.enabled=yes",
                   "probe.oncpu.frequency=199")
 program, other = (h.Program("prog_rounds", CPU).ready() for _ in range(2))
@@ -31,8 +31,8 @@ start = daemon.cut()
 h.wait_until(lambda: daemon.cut() > start + (SECONDS + 2) * h.NS_PER_S, 30, "windows of it")
 end = min(daemon.cut(probe) for probe in PROBES) // h.NS_PER_S
 RANGE = ["--since", f"@{end - SECONDS}", "--until", f"@{end}", "--idle", "-n", "0"]
-# Addresses stay in memory, as the windows that just ended do. Of who has exited all the rest is
-# known as well, and a slow machine answers sooner without them.
+# Addresses are kept in memory only, with the windows that have just ended. All other data is also
+# there after a process has exited, and a slow machine answers sooner once these have exited.
 now = daemon.ctl("snapshot", "offcpu", "--window", "2s", "-n", "0", "-p", P, "-v").out
 for one in (program, other):
     h.check(one.end() == 0, f"{one.pid} ended well")
@@ -71,48 +71,50 @@ for probe in PROBES:
     every = rows(probe)
     mine = rows(probe, "-p", P)
     ours = [r for r in every if r["process"]["pid"] == P]
-    same(mine, ours, f"{probe} -p: the rows of all that are its own")
-    h.check({r["process"]["pid"] for r in mine} == {P}, f"{probe} -p: nobody else's")
-    same(rows(probe, "-p", f"{P},{O}"), mine + rows(probe, "-p", O), f"{probe} -p: two are both")
+    same(mine, ours, f"{probe} -p: the same as its rows among all")
+    h.check({r["process"]["pid"] for r in mine} == {P}, f"{probe} -p: no other process")
+    same(rows(probe, "-p", f"{P},{O}"), mine + rows(probe, "-p", O),
+         f"{probe} -p: two pids give the rows of both")
 
-    # Its threads are all of it, by number and by name.
+    # Its threads, by number and by name, have all of its rows.
     seen = {r["tid"] for r in rows(probe, "--by", "thread", "-p", P)}
     by_tid = {
         name: rows(probe, "-t", ",".join(map(str, seen.intersection(tids))))
         for name, tids in {**TIDS, "main": [P]}.items() if seen.intersection(tids)
     }
-    same(sum(by_tid.values(), []), mine, f"{probe} -t: threads are their process")
+    same(sum(by_tid.values(), []), mine, f"{probe} -t: its threads add up to the process")
     for name in {"rounds", "spins"}.intersection(by_tid):
         same(rows(probe, "-p", P, "--comm", f"{name[:3]}*"), by_tid[name], f"{probe} --comm {name}")
     places = (COMPUTE,) if probe == "oncpu" else (LONG, SHORT, PARTNER, DEEP, NESTED)
     for place in places:
-        h.check(at(mine, place), f"{probe}: rows at {place}")
+        h.check(at(mine, place), f"{probe}: there are rows at {place}")
     for name, place in (("rounds", COMPUTE), ("spins", LONG), ("partner", NESTED)):
         h.check(not at(by_tid.get(name, []), place), f"{probe} -t: {name} is not at {place}")
 
-    # Kernel threads and the others, kernel and user stacks.
+    # Kernel threads and other threads, kernel and user stacks.
     users, kernels = rows(probe, "-u"), rows(probe, "-k")
-    h.check(not any(map(kernel_thread, users)), f"{probe} -u: programs only")
+    h.check(not any(map(kernel_thread, users)), f"{probe} -u: no kernel threads")
     h.check(all(map(kernel_thread, kernels)), f"{probe} -k: kernel threads only")
-    same(users + kernels, every, f"{probe} -u and -k: together all")
+    same(users + kernels, every, f"{probe} -u and -k: together they have all rows")
     for option, kept, gone in (("-U", "user", "kernel"), ("-K", "kernel", "user")):
         halves = rows(probe, "-p", P, option)
-        same(halves, mine, f"{probe} {option}: as much as with both stacks")
-        # But for the row of short waits, which says so in a stack's place.
+        same(halves, mine, f"{probe} {option}: the sums are those with both stacks")
+        # The row of short waits is an exception: it has a text in the stack's place.
         left = [r[gone] for r in halves if gone in r and r.get("state") != "-"]
         h.check(not left, f"{probe} {option}: no {gone} stack: {left[:2]}")
-        h.check(any(kept in r for r in halves), f"{probe} {option}: {kept} stacks")
+        h.check(any(kept in r for r in halves), f"{probe} {option}: there are {kept} stacks")
 
-    # Rows by what they have in common.
+    # Rows grouped by a common field.
     processes = rows(probe, "--by", "process", "-p", f"{P},{O}")
-    h.check({r["process"]["pid"] for r in processes} == {P, O}, f"{probe} --by process: both")
+    h.check({r["process"]["pid"] for r in processes} == {P, O},
+            f"{probe} --by process: it has both")
     same([r for r in processes if r["process"]["pid"] == P], mine, f"{probe} --by process")
     threads = rows(probe, "--by", "thread", "-p", P)
     for name, tids in TIDS.items():
         if name in by_tid:
             same([r for r in threads if r["tid"] in tids], by_tid[name], f"{probe} --by thread: {name}")
 
-    # In which order.
+    # The order of rows.
     orders = ["total", "count"] if probe == "oncpu" else ["total", "count", "max"]
     for order in orders:
         field = {"total": "total_ns", "count": "count", "max": "max_ns"}[order]
@@ -137,21 +139,23 @@ for both in ("S,D", "3", "1,2"):
 same(rows("offcpu", "-p", P, "--state", "preempted"), [r for r in waits if r["state"] == "R"],
      "--state preempted")
 
-# Lengths: by powers of two, of which the answer says the one it used, here 2^23 ns; both sides of
-# it are all.
+# Lengths are compared by powers of two; the answer names the one it used, here 2^23 ns. Waits on
+# both sides of it are all waits.
 longer, shorter = (answer("offcpu", "-p", P, *args) for args in (("-m", "8389"), ("-M", "8388")))
 long, short = ([r for r in reply["rows"] if r["state"] != "-"] for reply in (longer, shorter))
-h.check(h.row_sum(long + short, "count") == h.row_sum(waits, "count"), "-m and -M: all waits")
+h.check(h.row_sum(long + short, "count") == h.row_sum(waits, "count"),
+        "-m and -M: together they have all waits")
 slept = [[r for r in found if r["state"] == "S" and r["count"]] for found in (long, short)]
-h.check(at(slept[0], LONG) and not at(slept[1], LONG), "-m: those of 20 ms")
-h.check(at(slept[1], SHORT), "-M: those of 0.5 ms")
-# One whose timer ran for a while before it was off its CPU has slept less.
+h.check(at(slept[0], LONG) and not at(slept[1], LONG), "-m: it has the waits of 20 ms")
+h.check(at(slept[1], SHORT), "-M: it has the waits of 0.5 ms")
+# A thread whose timer was already running before it left its CPU slept for less.
 few, many = (h.row_sum(at(found, NESTED), "count") for found in reversed(slept))
 h.check(few <= 0.1 * many, f"-M: hardly any of 10 ms: {few}, and {many} by -m")
 for reply in (longer, shorter):
-    h.check(any("8.38" in note for note in reply["notes"]), f"the edge: {reply['notes']}")
+    h.check(any("8.38" in note for note in reply["notes"]),
+            f"a note names the edge: {reply['notes']}")
 
-# The longest wait of a process, and whose it is.
+# The longest wait of a process, and the thread that had it.
 T = TIDS["rounds"][0]
 whole, longest = (
     max(rows("offcpu", "-t", T, *args), key=lambda r: r.get("max_ns") or 0)
@@ -160,7 +164,7 @@ whole, longest = (
 h.check(whole["max_ns"] == longest["max_ns"], f"the longest: {whole['max_ns']}")
 h.check(whole["max_tid"] == T and whole["max_comm"] == "rounds", f"its thread: {whole['max_tid']}")
 ended = whole["max_end"]["ns"] / h.NS_PER_S
-h.check(end - SECONDS - 1 <= ended <= end + 1, f"and when it ended: {ended}")
+h.check(end - SECONDS - 1 <= ended <= end + 1, f"the time when it ended: {ended}")
 
 
 def text(probe, *args):
@@ -169,7 +173,7 @@ def text(probe, *args):
     return result.out
 
 
-# How frames are written.
+# The forms in which frames are written.
 h.check(re.search(rf"^ +{LONG}\+0x[0-9a-f]+", text("offcpu", "-p", P, "-s"), re.M), "-s: offsets")
 h.check(re.search(rf"^ +0x[0-9a-f]+ +{LONG}", now, re.M), f"-v: addresses: {now[:2000]}")
 line = rf"^rounds;.*;{LONG};-;.*_\[k\].* \d+$"
@@ -177,5 +181,5 @@ h.check(re.search(line, text("offcpu", "-p", P, "-f", "-d", "-a"), re.M), "-f -d
 if frames:
     mangled, plain = (text("offcpu", "-p", frames.pid, *args) for args in ((), ("--short",)))
     h.check("thrower(int)" in mangled, f"C++ in full: {mangled[:600]}")
-    h.check("thrower" in plain and "thrower(" not in plain, "--short: without arguments")
+    h.check("thrower" in plain and "thrower(" not in plain, "--short: names have no arguments")
 h.finish()

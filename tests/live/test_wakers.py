@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Waits by futex, pipe, signal and timer have the waker that ended them, and the path before it."""
+"""Shows that waits by futex, pipe, signal and timer have the waker that ended them, and the path of
+wakeups before it."""
 
 import json
 import re
@@ -21,7 +22,8 @@ rows = snapshot["rows"]
 
 
 def rows_of(comm, function):
-    """The thread's rows at that function: at its start it may wait for memory, or for its end."""
+    """Returns the thread's rows at that function. At its start and end a thread may wait elsewhere,
+    for memory or for its end."""
     return [row for row in rows if row["comm"] == comm and function in frame_names(row)]
 
 
@@ -53,7 +55,7 @@ for comm, function, wakes in (
 found = rows_of("by_timer", "wait_for_timer")
 check(row_sum(found, "count") >= ROUNDS * 0.99, f"by_timer: {row_sum(found, 'count')} waits")
 counts = context_counts(found)
-# Some hosts hide init's threads from programs, and with them the interrupts that come meanwhile.
+# Some hosts hide init's threads from programs, and so the interrupts that arrive while they run.
 unknown = counts.pop("unknown", 0)
 check(set(counts) == {"timer"}, f"by_timer: woken by {counts}")
 check(unknown <= ROUNDS * 0.05, f"by_timer: {unknown} wakers not seen")
@@ -61,7 +63,8 @@ for row in found:
     if row["waker"]["path"][0]["context"] == "unknown":
         continue
     check("user" not in row["waker"], "a timer has no user stack")
-    check(row["waker"]["path"][0].keys() == {"context"}, f"nor a name: {row['waker']['path']}")
+    check(row["waker"]["path"][0].keys() == {"context"},
+          f"a timer has no name: {row['waker']['path']}")
     names = frame_names(row["waker"], "kernel")
     check(any("hrtimer" in name for name in names), f"by_timer: {names}")
     check(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""watch and record as a person sees them: answers one after the other, without a gap between them,
-or drawn over each other on a terminal; progress; and Ctrl-C, which ends both with what there is.
+"""Shows watch and record as a person sees them: answers that follow each other without a gap, or
+are drawn over each other on a terminal; progress; and Ctrl-C, which ends both with the results so
+far.
 """
 
 import contextlib
@@ -35,7 +36,7 @@ def interrupted(process):
 
 
 def read_until(fd, is_enough):
-    """The text that comes from fd, up to where is_enough says so."""
+    """Reads text from fd until is_enough(text)."""
     text, deadline = "", time.monotonic() + h.patience(60)
     while not is_enough(text) and time.monotonic() < deadline:
         if select.select([fd], [], [], 1)[0]:
@@ -48,14 +49,14 @@ def read_until(fd, is_enough):
 
 def read_rest(fd):
     text = ""
-    with contextlib.suppress(OSError):  # the other end of a terminal is closed
+    with contextlib.suppress(OSError):  # reading fails when the other end of a terminal is closed
         while data := os.read(fd, 65536):
             text += data.decode()
     return text
 
 
 def on_terminal(which, *args, columns=COLUMNS):
-    """stackctl with its stdout or stderr a terminal of ROWS by that many columns."""
+    """Runs stackctl with its stdout or stderr on a terminal of ROWS by `columns`."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, which: slave}
@@ -72,30 +73,31 @@ program = h.spawn(
 )
 ours = ("-i", "1s", "-p", program.pid)
 
-# Into a pipe: one answer after the other.
+# Into a pipe it prints one answer after the other.
 watch = started("watch", "offcpu", *ours, stdout=subprocess.PIPE)
 text = read_until(watch.stdout.fileno(), lambda t: len(re.findall("^time ", t, re.M)) > 2)
 h.check(interrupted(watch) == 0, "Ctrl-C ends watch well")
-h.check(len(re.findall("^time ", text, re.M)) > 2, f"three answers: {text[-200:]}")
-h.check(f"(pid {program.pid})" in text and "\x1b" not in text, "of that process, in plain text")
+h.check(len(re.findall("^time ", text, re.M)) > 2, f"there are three answers: {text[-200:]}")
+h.check(f"(pid {program.pid})" in text and "\x1b" not in text,
+        "it shows that process, in plain text")
 pids = set(re.findall(r"\(pid (\d+)\)", text))
-h.check(pids == {str(program.pid)}, f"and of nobody else: {pids}")
+h.check(pids == {str(program.pid)}, f"it shows no other process: {pids}")
 
-# As JSON: an object a line, each from where the one before ended.
+# With --json it prints an object in each line, each from where the one before ended.
 watch = started("watch", "oncpu", *ours, "--json", "--by", "process", stdout=subprocess.PIPE)
 lines = read_until(watch.stdout.fileno(), lambda t: t.count("\n") > 2).splitlines()[:3]
-h.check(interrupted(watch) == 0, "and that of samples")
+h.check(interrupted(watch) == 0, "Ctrl-C ends watch of samples well")
 replies = [json.loads(line) for line in lines]
-h.check(len(replies) == 3, f"three objects: {len(replies)}")
+h.check(len(replies) == 3, f"there are three objects: {len(replies)}")
 for one, two in zip(replies, replies[1:]):
     end, start = one["coverage"]["used"]["end"]["ns"], two["coverage"]["used"]["start"]["ns"]
     h.check(end == start, f"no gap between answers: {start - end} ns")
 h.check(
     any(r["process"]["pid"] == program.pid for reply in replies for r in reply["rows"]),
-    "its samples, by process",
+    "it has its samples, by process",
 )
 
-# Of a process that does nothing it goes on all the same, and ends with its session.
+# With a process that does nothing it goes on all the same, and ends with its session.
 idle = h.spawn(["sleep", "600"])
 short = daemon.ctl("start", "oncpu", "--name", "short", "--for", "3s")
 h.check(short.code == 0, f"a session of 3 s: {short}")
@@ -104,20 +106,21 @@ watch = started(*of_idle, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 out, err = (text.decode() for text in watch.communicate(timeout=h.patience(40)))
 replies = [json.loads(line) for line in out.splitlines()]
 h.check(watch.returncode == 1 and "session short has ended" in err, f"it ends: {err}")
-h.check(replies and not any(reply["rows"] for reply in replies), f"{len(replies)} without rows")
+h.check(replies and not any(reply["rows"] for reply in replies),
+        f"{len(replies)} answers have no rows")
 for one, two in zip(replies, replies[1:]):
     end, start = one["coverage"]["used"]["end"]["ns"], two["coverage"]["used"]["start"]["ns"]
-    h.check(end == start, f"no window is looked at twice: {start - end} ns")
+    h.check(end == start, f"no window is shown twice: {start - end} ns")
 
-# Which rows, and in which order: as snapshot shows them.
+# The choice and the order of rows are those of snapshot.
 watch = started("watch", "offcpu", "-i", "1s", "-n", "3", "--reverse", "--json", stdout=subprocess.PIPE)
 line = read_until(watch.stdout.fileno(), lambda t: "\n" in t).splitlines()[0]
 interrupted(watch)
 totals = [row["total_ns"] for row in json.loads(line)["rows"]]
 h.check(len(totals) == 3 and totals == sorted(totals), f"-n 3 --reverse: {totals}")
 
-# On a terminal: each over the one before. There is more to show than there is room for: it is
-# filled but for the cursor's line, from the answer's first line on.
+# On a terminal each answer replaces the one before. There is more to show than fits: the screen is
+# filled except for the cursor's line, from the answer's first line on.
 watch, master = on_terminal("stdout", "watch", "offcpu", "-i", "1s", "--idle")
 text = read_until(master, lambda t: t.count(CLEAR) > 2)
 h.check(interrupted(watch) == 0, "Ctrl-C ends it there, too")
@@ -128,9 +131,9 @@ for screen in screens[1:-1]:
     drawn = screen.splitlines()
     wide = [line for line in drawn if len(line) > COLUMNS]
     h.check(len(drawn) == ROWS - 1 and not wide, f"{len(drawn)} lines of {ROWS}; too wide: {wide}")
-    h.check(drawn[0].startswith("time "), f"from its top on: {drawn[:1]}")
+    h.check(drawn[0].startswith("time "), f"it begins with its top: {drawn[:1]}")
 
-# One too narrow for any text breaks its lines, and still begins with the first one.
+# A terminal too narrow for any text breaks its lines, and still begins with the first one.
 watch, master = on_terminal("stdout", "watch", "offcpu", "-i", "1s", "--idle", columns=NARROW)
 text = read_until(master, lambda t: t.count(CLEAR) > 1)
 interrupted(watch)
@@ -146,9 +149,9 @@ progress = read_until(master, lambda t: len(re.findall("offcpu: ", t)) > 2)
 interrupted(record)
 progress = [re.sub("\x1b.*", "", line) for line in progress.split("\r")[1:-1]]
 os.close(master)
-h.check(all(len(line) < NARROW for line in progress), f"progress on one row: {progress}")
+h.check(all(len(line) < NARROW for line in progress), f"progress is on one row: {progress}")
 
-# A recording shows how far it is; Ctrl-C prints what there is, and leaves nothing.
+# A recording shows its progress; Ctrl-C prints the results so far, and leaves nothing.
 record, master = on_terminal("stderr", "record", "offcpu", "-p", program.pid)
 progress = read_until(master, lambda t: len(re.findall("offcpu: .* switches", t)) > 0)
 h.check(interrupted(record) == 0, "Ctrl-C ends a recording well")
@@ -156,12 +159,12 @@ progress += read_rest(master)
 os.close(master)
 h.check(
     re.search(r"\roffcpu: \S+ s, [\d,]+ switches, lost 0; Ctrl-C ends", progress),
-    f"its progress: {progress!r}",
+    f"it shows its progress: {progress!r}",
 )
 out = record.stdout.read().decode()
-h.check(f"(pid {program.pid})" in out, f"what there is: {out[:200]}")
+h.check(f"(pid {program.pid})" in out, f"it prints the results so far: {out[:200]}")
 
-# What cannot be.
+# Requests that are refused.
 for words, says in (
     ([], "needs a probe"),
     (["nope"], "no session nope is running"),

@@ -3,9 +3,9 @@
 #define STACKD_TESTS_USDT_H
 
 /*
- * Static probes without arguments, as <sys/sdt.h> of SystemTap leaves them in a file: an
- * instruction that does nothing, and a note of where it is. A counter is a static unsigned short
- * that whoever traces the probe raises.
+ * Defines static probes without arguments in the form that <sys/sdt.h> of SystemTap leaves in a
+ * file: an instruction that does nothing, and a note of its address. A counter is a static unsigned
+ * short that each tracer of the probe increases.
  */
 
 #define USDT_COUNTER __attribute__((section(".probes"), used))

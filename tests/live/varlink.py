@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Varlink client that knows nothing of stackd: it learns an interface from its description and
-holds every reply and every error to it, as a strict client of another implementation would."""
+checks every reply and every error against it, as a strict client of another implementation
+would."""
 
 import json
 import re
@@ -22,7 +23,7 @@ class Error(Exception):
 
 
 class Interface:
-    """interface NAME, then type, method and error in any order; see varlink.org."""
+    """Parses "interface NAME", then types, methods and errors in any order; see varlink.org."""
 
     def __init__(self, text):
         self.types, self.methods, self.errors = {}, {}, {}
@@ -77,7 +78,7 @@ class Interface:
                 self._expect(":")
                 fields[name] = self._type()
             else:
-                fields[name] = None  # of an enum
+                fields[name] = None  # the field of an enum has no type
             if self.tokens[0] == ",":
                 self._expect(",")
         self._expect(")")
@@ -181,7 +182,8 @@ class Client:
         known.check(reply.get("parameters", {}), known.errors[name], reply["error"])
 
     def call(self, method, parameters=None, more=False):
-        """The parameters of all replies, each held to the description. Raises Error."""
+        """Returns the parameters of all replies, each checked against the description. Raises
+        Error."""
         interface, _, name = method.rpartition(".")
         found = []
         for reply in self._exchange(method, parameters or {}, {"more": True} if more else {}):
