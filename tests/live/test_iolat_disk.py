@@ -220,8 +220,8 @@ def check_written(writer, limited, limit, pieces, release=None, own_share=0.1):
     h.check(written == sum(size for _, size in pieces), f"{limit}: {written} bytes")
     own = [r for r in rows if r["process"]["pid"] == writer.pid]
     held = sum(r["total_ns"] for r in own if r["io"]["layer"] == "throttled")
-    in_calls = sum_of(own, "syscall", "pwrite64", "throttled_ns") + sum_of(own, "syscall", "fsync",
-                                                                       "throttled_ns")
+    in_calls = (sum_of(own, "syscall", "pwrite64", "throttled_ns") +
+                sum_of(own, "syscall", "fsync", "throttled_ns"))
     h.check(took - own_share * took <= held <= took,
             f"{limit}: held back for {held} ns of the {took} that the writes took")
     h.check_near(in_calls, held, 0.1, f"{limit}: the system calls have the same time")

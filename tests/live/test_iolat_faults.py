@@ -86,8 +86,9 @@ h.check(done.code == 0, str(done)[-300:])
 after, end = disk.stats(), daemon.cut("iolat")
 stats = after["read"] - before["read"]
 seen, lost = blocks(start, end, disk.name)
-reported = sum(entry["count"] for entry in lost)
-h.check(stats - reported - may_miss(daemon, stats) <= seen <= stats + 200 and reported < 0.01 * stats + 100,
+missed = sum(entry["count"] for entry in lost)
+h.check(stats - missed - may_miss(daemon, stats) <= seen <= stats + 200
+        and missed < 0.01 * stats + 100,
         f"{stats / 5:.0f} requests a second: {seen}, /proc/diskstats {stats}; {lost}")
 
 # A module is unloaded while its functions are traced.

@@ -199,7 +199,7 @@ def check_stackcount(daemon):
     text, _, _ = traced(daemon, "stackcount", "-s", "-d", "-p", "PID", "vfs_read")
     check(re.search(r"\n  vfs_read\+0x0\n  ksys_read\+0x[0-9a-f]+\n", text),
           f"stackcount -s: offsets\n{text[:300]}")
-    check("\n    --\n  call_by_read+0x" in text, f"stackcount -d: a line between them\n{text[:500]}")
+    check("\n    --\n  call_by_read+0x" in text, f"stackcount -d: a line between\n{text[:500]}")
 
     text, _, _ = traced(daemon, "stackcount", "-v", "-p", "PID", "vfs_read")
     check(re.search(r"\n +(0x)?ffff[0-9a-f]{12} +vfs_read\n", text),
@@ -338,7 +338,7 @@ def check_held_back(daemon):
     held = re.search(r"([\d,]+) of ([\d,]+) calls were not printed", verb.err)
     held = int(held[1].replace(",", "")) if held else 0
     check(0 < printed <= 10 * (seconds + 1) and printed + held == 500 * ALL,
-          f"rate: {printed} printed and {held} held back of {500 * ALL} in {seconds:.1f} s: {verb.err}")
+          f"rate: {printed} printed, {held} held back of {500 * ALL} in {seconds:.1f} s: {verb.err}")
 
 
 def check_snoop(daemon):
@@ -351,7 +351,7 @@ def check_snoop(daemon):
     times = [c["time"]["ns"] for c in calls]
     check(times == sorted(times) and len(set(times)) == len(times), "snoop: times increase")
     check(all(c["pid"] == program.pid and c["comm"] == "prog_calls" and c["count"] == 1
-              and frame_names(c, "kernel")[0] == "vfs_write" for c in calls), "snoop: thread and function")
+              and frame_names(c, "kernel")[0] == "vfs_write" for c in calls), "snoop: the names")
 
 
 def check_same_names(daemon):

@@ -368,7 +368,8 @@ def flood_snooped(daemon, stalls):
     streamed, missed = out.count("\n"), number_of(r"([\d,]+) calls were missed", err)
     held = number_of(r"([\d,]+) of [\d,]+ calls were not printed", err)
     lost = number_of(r"lost, .*: ([\d,]+)", err)
-    what = f"{streamed} streamed, {held} held back, {missed} missed, {lost} lost, of {flood['calls']}"
+    what = (f"{streamed} streamed, {held} held back, {missed} missed, {lost} lost, "
+            f"of {flood['calls']}")
     check_near(streamed + held + missed + lost, flood["calls"], 0.02, f"stalls {stalls}: {what}")
     return cost / flood["calls"], missed
 
