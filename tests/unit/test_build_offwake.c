@@ -70,7 +70,7 @@ static struct wake_sums sums_of(uint64_t count)
 		},
 	};
 
-	/* As in the kernel, the bytes after the end of a name may be anything. */
+	/* The kernel leaves any bytes after the end of a name. */
 	memset(sums.links[0].comm + sizeof("waker"), 'x', 4);
 	return sums;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all builders of windows have in common. */
+/* Tests for the parts that all builders of windows share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 extern const struct window_builder_ops build_iolat, build_offcpu, build_offwake, build_samples;
 
-/* Whatever the builder, an empty window has the kind and the bounds of the cut. */
+/* Checks that each builder's empty window has the kind and the bounds of the cut. */
 static void test_empty_windows(void **state)
 {
 	static const struct window_builder_ops *const builders[] = { &build_iolat, &build_offcpu,

@@ -202,7 +202,7 @@ static void test_longest_is_exact(void **state)
 	struct filter_part part = part_of_three();
 	struct filter filter = times(40001, INT64_MAX);
 
-	/* The bucket of 40 us reaches to 65 us: still none of these is so long. */
+	/* The bucket of 40 us reaches to 65 us: these waits are shorter, too. */
 	assert_false(filter_row(&filter, &part));
 	part = part_of_three();
 	part.buckets[1] = 0;
@@ -289,7 +289,7 @@ static void test_sums_never_grow(void **state)
 	}
 }
 
-/* What the programs compare must let through all that the daemon would. */
+/* Checks that the filter of the BPF programs lets through all that the daemon's filter does. */
 static void test_programs_have_the_filter(void **state)
 {
 	static const struct {
@@ -363,7 +363,7 @@ static void test_known_threads(void **state)
 	assert_true(filter_has_image(&filter, &image, &info));
 	wire.comm = "worker";
 	assert_true(filter_has_image(&filter, &image, &info));
-	/* Of these the programs compared the begin only. */
+	/* The programs compare only the beginning of such a name. */
 	wire.comm = "work*r";
 	assert_false(filter_has_image(&filter, &image, &info));
 	wire.comm = "s*r";

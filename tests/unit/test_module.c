@@ -218,7 +218,9 @@ static char *read_whole(const char *path, size_t *size_out)
 	return bytes;
 }
 
-/* Whatever the file contains, the result is an error or a table whose names can be read. */
+/*
+ * True if the result is an error, or a table whose names can be read, for any content of the file.
+ */
 static bool survives(const char *bytes, size_t size)
 {
 	struct elf_source source = { .fd = -1, .image = bytes, .image_size = size };

@@ -107,7 +107,7 @@ static void test_the_queue_has_an_end(void **state)
 	assert_int_equal(stats.stacks, RESOLVER_MAX_STACKS);
 	assert_int_equal(stats.windows_dropped, DROPPED);
 	assert_int_equal(stats.stacks_dropped, DROPPED);
-	/* Nothing that was queued since then has been named. */
+	/* No window that was queued since then has been named. */
 	assert_true(stats.named_ns >= before && stats.named_ns <= added);
 	/* Once the queue has room it goes on, and all that was accepted is done in order. */
 	pthread_mutex_unlock(&gate);

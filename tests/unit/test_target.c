@@ -158,7 +158,7 @@ static void test_user(void **state)
 	assert_int_equal(numbered.n, 0);
 }
 
-/* Of this program, in two places, of which the second is passed over unless it is traced. */
+/* The counter of probes at two places in this program; the second runs only while it is traced. */
 static unsigned short target_test_counter USDT_COUNTER;
 
 static void probes_pass(void)

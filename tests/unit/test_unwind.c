@@ -224,7 +224,7 @@ static void test_eviction(void **state)
 	unwind_free(unwind);
 }
 
-/* Of a file that does not fit, the parts that walks have missed are loaded. */
+/* Checks that only those parts of a file that does not fit are loaded which walks have missed. */
 static void test_parts(void **state)
 {
 	struct unwind *unwind = start();

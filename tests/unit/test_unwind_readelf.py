@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """test_unwind_readelf.py UNWIND_DUMP [FILE|DIRECTORY]...
 
-At random places in functions of ELF files, our rows say what readelf says of the same call frame
-information. Without files: a sample of what every Debian has.
+Compares unwind rows with readelf, which reads the same call frame information, at random addresses
+in functions of ELF files. Without arguments it takes a sample of the files that every Debian has.
 """
 
 import bisect
@@ -20,12 +20,12 @@ SAMPLE = (
     "/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
     "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
 )
-PLACES = 2000  # a file
+PLACES = 2000  # addresses compared in each file
 ENTRY = re.compile(r"^[0-9a-f]+ [0-9a-f]+ [0-9a-f]+ (CIE|FDE)\b")
 
 
 def readelf_functions(path):
-    """[(start, end, [(pc, columns)], is_signal)] as readelf interprets them."""
+    """Returns [(start, end, [(pc, columns)], is_signal)] as readelf interprets them."""
     done = subprocess.Popen(["readelf", "--debug-dump=frames-interp", path],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                             encoding="latin-1")
@@ -67,7 +67,7 @@ def our_rows(dump, path):
 
 
 def bx_words(column):
-    """Where the caller's rbx is, in words below the CFA."""
+    """Returns where the caller's rbx is, in words below the CFA."""
     if column in ("u", "s"):
         return 0
     offset = -int(column[1:]) if column[0] == "c" else -1
@@ -75,7 +75,7 @@ def bx_words(column):
 
 
 def agrees(columns, is_signal, ours):
-    """Whether a row of ours says what readelf's columns say."""
+    """True if one of our rows says the same as readelf's columns."""
     kind = ours.split()[0]
     cfa, bp, pc = columns.get("CFA"), columns.get("rbp", "u"), columns.get("ra", "u")
     if is_signal:
@@ -99,13 +99,13 @@ def agrees(columns, is_signal, ours):
         if words[4][0] not in bp_kind or (bp_kind == "1" and words[4][1:] != bp[1:]):
             return False
         return words[6][0] == ("1" if pc[0] == "c" else "3")
-    # What we do not know must be something out of the ordinary.
+    # A row without a rule is fine only if readelf shows an expression.
     return kind == "invalid" and ("exp" in (cfa, bp, pc) or "vexp" in (cfa, bp, pc))
 
 
 def agrees_in_go(columns, ours):
-    """The same for Go, whose .debug_frame says of sp what its table does, and nothing of bp, nor
-    where its runtime changes stacks: there ours are no plain rows."""
+    """True if a row agrees for Go code. Its .debug_frame says the same about sp as Go's own table,
+    but nothing about bp, nor where the runtime changes stacks: our rows are not plain there."""
     words = ours.split()
     if words[0] == "plain":
         return words[1] == columns["CFA"] and words[2] in ("c-16", "c+0") and columns["ra"] == "c-8"
@@ -119,23 +119,24 @@ def is_go(path):
 
 
 def is_context_start(path, text, start):
-    """Where libc lets functions that makecontext() starts return to. libc says that it has a caller."""
+    """True at the code of libc to which functions that makecontext() starts return. libc's
+    information says that this code has a caller."""
     if text != "end" or not os.path.basename(path).startswith("libc"):
         return False
     with open(path, "rb") as file:
-        file.seek(start)  # what is first in libc is where it is mapped
+        file.seek(start)  # the beginning of libc is mapped at its offset
         return file.read(11) == bytes.fromhex("4889dc488b3c244885ff74")
 
 
 def compare(dump, path):
-    """(places compared, wrong ones, places we have no rule for)"""
+    """Returns (addresses compared, wrong ones, number without a rule)."""
     ours = our_rows(dump, path)
     if not ours:
         return 0, [], 0
     in_go = is_go(path)
     functions = readelf_functions(path)
     starts = {}
-    for function in functions:  # of equal ones the first counts
+    for function in functions:  # the first of equal functions counts
         starts.setdefault(function[0], function)
     order = sorted(starts)
     wrong, invalid, n = [], 0, 0
@@ -144,7 +145,7 @@ def compare(dump, path):
         start, end, rows, default, is_signal = starts[order[i]]
         at = random.randrange(start, end)
         if i + 1 < len(order) and at >= order[i + 1]:
-            continue  # the function after it begins before this one ends
+            continue  # the next function begins before this one ends
         j = bisect.bisect_right([pc for pc, _ in rows], at) - 1
         if j >= 0:
             columns = rows[j][1]

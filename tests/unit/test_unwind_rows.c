@@ -142,7 +142,7 @@ static void test_rows(void **state)
 	unwind_rows_fini(&rows);
 }
 
-/* As in ld.so: it calls the constructors of all libraries from its start code. */
+/* Checks start code like that of ld.so, which calls the constructors of all libraries. */
 static void test_a_longer_start_with_nothing_behind(void **state)
 {
 	struct unwind_extent extent = { .base = BASE, .size = 0x3000, .entry = BASE + 0x2100 };
