@@ -7,7 +7,7 @@
 #include "common/base.h"
 #include "daemon/process/internal.h"
 
-/* So many reads for one process are served at once; later ones share the reader's budget. */
+/* Reads for one process that are served at once; later ones share the reader's CPU budget. */
 #define PENDED_AT_ONCE 32
 /* These reads are queued ahead of those of new processes: many stacks wait for one file's name. */
 #define PENDED_AHEAD_NS NS_PER_S

@@ -31,7 +31,7 @@ struct kernel_module {
  */
 struct kallsyms {
 	uint64_t *starts;
-	uint32_t *names; /* into text */
+	uint32_t *names; /* offsets into text */
 	uint16_t *modules;
 	size_t n;
 	struct kernel_module *module_list; /* [0] is the kernel itself */

@@ -133,8 +133,8 @@ void row_memory_notice(struct unwind *unwind, int64_t now)
 }
 
 /*
- * Eviction candidates, the first to be evicted first: whole sets that no live process maps, or
- * single parts.
+ * Eviction candidates, in the order in which they are evicted: whole sets whose files no process
+ * maps, or single parts.
  */
 enum victim_rank {
 	UNMAPPED_UNUSED, /* a set of files that no process maps, not used lately */

@@ -16,7 +16,10 @@
  * any file again.
  */
 #define AGAIN_FACTOR 32
-/* The rows of one file may take as much even if only some parts fit: libLLVM has 500,000 words. */
+/*
+ * The least limit of the rows of one file, even if the memory for rows is smaller and only some
+ * parts fit: libLLVM has 500,000 words.
+ */
 #define MAX_WORDS_MIN (1024 * 1024)
 
 int unwind_new(const struct unwind_memory *memory, struct unwind **out)
