@@ -50,7 +50,7 @@ static struct control *control;
 
 static uintptr_t program_start, program_size;
 
-/* The first object in the list is the program itself. */
+/* Notes where the program itself lies, which is the first object in the list. */
 static int on_object(struct dl_phdr_info *info, size_t size, void *userdata)
 {
 	for (size_t i = 0; i < info->dlpi_phnum; i++) {

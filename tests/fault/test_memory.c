@@ -28,7 +28,7 @@ enum { FAULTS_MAX = 100000 };
 
 static const char *elf_path;
 
-/* A piece of work. Returns 0, or -ENOMEM, which is allowed only where an allocation failed. */
+/* Runs work with each allocation failing in turn. work returns 0, or -ENOMEM where one failed. */
 static void each_allocation(int (*work)(void))
 {
 	long n, hits;

@@ -84,8 +84,8 @@ def test_kill(directory):
             windows, _, bad, damaged, seqs = check(path)
             need(bad == damaged == 0, f"round {round_number}: {bad} bad, {damaged} damaged")
             need(said <= seqs, f"round {round_number}: {len(said - seqs)} windows are missing")
-    print(f"{windows} windows, {len(said)} numbers said to be written, after 100 kills")
-    need(windows >= 100, "too few windows to tell")
+    print(f"{windows} windows, {len(said)} numbers reported as written, after 100 kills")
+    need(windows >= 100, "there were enough windows")
 
 
 def mounted(directory, options):
@@ -184,7 +184,7 @@ def damage(directory, make, rounds):
         shutil.copy(origin, path)
         make(path, size, chance)
         windows, _, bad, _, found = check(path)
-        need(found <= seqs, f"round {round_number}: windows that nobody wrote")
+        need(found <= seqs, f"round {round_number}: there are only windows that were written")
         least.append(windows - bad)
         if round_number % 8 == 0:
             result = write(path, 3)
@@ -213,7 +213,7 @@ def cut(path, size, chance):
 
 def test_flip(directory):
     least = damage(directory, flip, 400)
-    need(least[len(least) // 4] >= 390, "as a rule a byte costs a window")
+    need(least[len(least) // 4] >= 390, "a damaged byte costs one window in most cases")
 
 
 def test_index(directory):
@@ -248,7 +248,7 @@ def test_index(directory):
         need(seqs | set(result["seqs"]) == found and bad == 0,
              f"round {round_number}: {windows} windows, {bad} bad, {len(seqs - found)} missing")
     print(f"80 bytes of {len(pages)} pages changed, {repaired} times it was repaired")
-    need(repaired > 10, "it was noticed")
+    need(repaired > 10, "the damage was noticed")
 
 
 def test_power(directory):
@@ -279,7 +279,7 @@ def test_power(directory):
         for name in (f"{copy}-wal", f"{copy}-shm"):
             if os.path.exists(name):
                 os.unlink(name)
-    print(f"of 150 windows {len(synced)} were synced, {least} there at the least")
+    print(f"of 150 windows {len(synced)} were synced, {least} of them were there in the worst case")
 
 
 def faulty(faults, path, count, kind, error, first, times):
@@ -327,7 +327,7 @@ def test_faults(directory):
 
 
 class Served:
-    """stackd --serve-only of a database."""
+    """A stackd that serves a database with --serve-only."""
 
     def __init__(self, directory, path):
         self.path = f"{directory}/socket"
@@ -357,7 +357,8 @@ class Served:
         return json.loads(done.stdout)
 
     def replies(self, method, **parameters):
-        """A call with `more`: each reply as it comes, (error or None, parameters)."""
+        """Calls a method with `more`; yields each reply as it comes, (error or None,
+        parameters)."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(self.path)
@@ -394,8 +395,8 @@ def test_unreadable(directory):
         need(not error, f"it is answered: {error} {reply}")
         used = {key: {"ns": reply["coverage"]["used"][key]["ns"]} for key in asked}
         need(used == asked, f"used is what was asked for: {used}")
-        told = {gap["reason"] for gap in reply["coverage"]["gaps"]}
-        need(told == {"unreadable on disk"}, f"the gap says why: {told}")
+        reasons = {gap["reason"] for gap in reply["coverage"]["gaps"]}
+        need(reasons == {"unreadable on disk"}, f"the gap says why: {reasons}")
         need(any("could not be read" in note for note in reply["notes"]), f"{reply['notes']}")
         done = server.ctl("snapshot", "offcpu", "--since", f"@{start // 10**9}", "--until",
                           f"@{end // 10**9}")
@@ -421,11 +422,11 @@ def test_follow(directory):
                                        interval_ns=10**9, filter={"pids": pids})
             need(not error, f"it goes on: {error} {reply}")
             need(bool(reply["rows"]) == is_there, f"rows of {pids}: {len(reply['rows'])}")
-            need(bool(reply["notes"]) or is_there, "it says that nobody was seen")
-            need(reply["cursor"] == str(last), f"it was told up to {last}: {reply['cursor']}")
+            need(bool(reply["notes"]) or is_there, "a note says that no thread was seen")
+            need(reply["cursor"] == str(last), f"the stream got up to {last}: {reply['cursor']}")
         error, reply = server.call("Snapshot", probe="offcpu", since_ns=first,
                                    filter={"pids": [1]})
-        need(error == "io.stackd.NoData", f"an answer of its own is an error: {error}")
+        need(error == "io.stackd.NoData", f"a single answer is an error: {error}")
 
 
 def test_many(directory):
@@ -441,8 +442,8 @@ def test_many(directory):
         for args, gap in (([], [starts[0], starts[more], why]), (["--since", f"@{starts[0] // 10**9 - 86400}"], None),
                           (["--since", f"@{starts[more] // 10**9}"], [])):
             reply = server.windows(*args)
-            told = [w["start"]["ns"] for w in reply["windows"]]
-            need(told == starts[more:], f"{args}: {len(told)} windows of {len(starts)}")
+            begins = [w["start"]["ns"] for w in reply["windows"]]
+            need(begins == starts[more:], f"{args}: {len(begins)} windows of {len(starts)}")
             found = [[g["start"]["ns"], g["end"]["ns"], g["reason"]] for g in reply["gaps"]]
             found = [g for g in found if g[1] <= starts[more]]
             print(f"{args}: gaps {found}")
@@ -466,9 +467,9 @@ def test_gaps(directory):
     with Served(directory, path) as server:
         reply = server.windows()
     need(len(reply["windows"]) == length * len(steps), f"{len(reply['windows'])} windows")
-    told = [(gap["reason"], gap["end"]["ns"] - gap["start"]["ns"]) for gap in reply["gaps"]]
-    need(told == [(reason, 60 * 10**9) for _, reason in steps if reason], f"gaps: {told}")
-    print(f"gaps: {told}")
+    gaps = [(gap["reason"], gap["end"]["ns"] - gap["start"]["ns"]) for gap in reply["gaps"]]
+    need(gaps == [(reason, 60 * 10**9) for _, reason in steps if reason], f"gaps: {gaps}")
+    print(f"gaps: {gaps}")
     # A gap that a run noted in its last seconds does not explain the time after its end.
     start, slow = reply["gaps"][3]["start"]["ns"], "not written: the disk was too slow"
     with sqlite3.connect(path) as db:
@@ -478,7 +479,7 @@ def test_gaps(directory):
     with Served(directory, path) as server:
         reply = server.windows()
     split = [(gap["reason"], gap["end"]["ns"] - gap["start"]["ns"]) for gap in reply["gaps"]]
-    need(split == [*told[:3], (slow, 20 * 10**9), (told[3][0], 40 * 10**9)], f"gaps: {split}")
+    need(split == [*gaps[:3], (slow, 20 * 10**9), (gaps[3][0], 40 * 10**9)], f"gaps: {split}")
 
 
 def test_truncate(directory):
@@ -502,7 +503,7 @@ def test_newer(directory):
     with open(path, "rb") as f:
         before = hashlib.sha256(f.read()).digest()
     result = write(path, 3)
-    need("schema 99" in result["problem"] and result["written"] == 0, f"it is refused: {result}")
+    need("schema 99" in result["problem"] and result["written"] == 0, f"refused: {result}")
     with open(path, "rb") as f:
         need(hashlib.sha256(f.read()).digest() == before, "it is left as it was")
 
@@ -538,11 +539,11 @@ def test_second(directory):
     first.stdout.readline()
     result = write(path, 2)
     need(result["written"] == 0 and f"pid {first.pid}" in result["problem"], f"refused: {result}")
-    need("written" in first.stdout.readline(), "the first one goes on")
+    need("written" in first.stdout.readline(), "the first writer goes on")
     first.kill()
     first.stdout.read()
     first.wait()
-    need(write(path, 2)["written"] == 2, "when the first one has gone, it is free")
+    need(write(path, 2)["written"] == 2, "a second writer can write when the first one has ended")
 
 
 def test_size(directory):
