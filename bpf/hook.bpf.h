@@ -3,8 +3,8 @@
 #define STACKD_BPF_HOOK_BPF_H
 
 /*
- * Where the stacks of ended waits are taken, and of which: what the probes of waits share. Set by
- * the daemon before load.
+ * The settings that offcpu and offwake share: by which program they take the stacks of ended waits,
+ * and from which length of a wait on. The daemon sets them before load.
  */
 
 #include <linux/types.h>

@@ -25,12 +25,13 @@ const volatile bool has_start = false; /* on_request_start is attached, which ru
  * kernel reuses the same few requests, so each keeps its entry.
  */
 struct io_request {
-	__u64 state; /* its address, with IN_FLIGHT while it is; 0: the entry is free */
+	__u64 state; /* address of the request, with IN_FLIGHT set while it is in flight; 0: free */
 	__u64 start_ns;
-	__u64 issue_ns; /* 0: the driver has not got it yet, or gave it back */
+	__u64 issue_ns; /* when the driver got the request; 0: not yet, or it gave the request back
+			 */
 	__u64 throttled_ns;
 	__u64 leader_boot_ns;
-	__u64 bytes; /* completed so far */
+	__u64 bytes; /* bytes that have completed so far */
 	__u32 tgid;
 	__u32 tid;
 	__u32 exec_gen;
@@ -42,14 +43,14 @@ struct io_request {
 	__u32 generation;
 	__u32 pad;
 	__u64 comm[COMM_LEN / 8]; /* the process's name */
-	__u64 writer;		  /* as in struct io_key */
+	__u64 writer;		  /* cgroup that it is written back for, see struct io_key */
 	__u64 room[2];
 };
 
 _Static_assert(sizeof(struct io_request) == 128, "an io_request is two lines of the cache");
 
-#define IN_FLIGHT	    1ULL       /* in state */
-#define REQUEST_IS_UNWANTED (1U << 31) /* in flags: the filter does not want it */
+#define IN_FLIGHT	    1ULL       /* a bit of io_request.state */
+#define REQUEST_IS_UNWANTED (1U << 31) /* a bit of io_request.flags: the filter rejects it */
 
 /* BIOS: most bios of a request; devices take at most 128 or 256 segments, and each bio has one. */
 enum { REQUESTS = 4096, REQUEST_WAYS = 8, BIOS = 256 };

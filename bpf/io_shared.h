@@ -42,7 +42,7 @@ enum io_call_file {
 	IO_FILE_NONE = 0,
 	IO_FILE_FIRST = 0x10,  /* the first argument is its descriptor */
 	IO_FILE_RESULT = 0x20, /* the result is its descriptor */
-	IO_FILE_OUT = 0x30,    /* the third argument is, as in splice() the file written to */
+	IO_FILE_OUT = 0x30,    /* the third argument is its descriptor, as of splice()'s output */
 };
 
 /* The argument of a kernel function that names the file. */
@@ -53,7 +53,7 @@ enum io_argument {
 };
 
 /* clang-format off */
-/* The kernel functions of the system calls that are followed. sync() has no __x64_sys_ in BTF. */
+/* The kernel functions of the followed system calls. BTF knows sync() as __do_sys_sync only. */
 #define IO_CALL_FUNCTIONS(f)                                                        \
 	f(__x64_sys_read) f(__x64_sys_pread64) f(__x64_sys_readv)                   \
 	f(__x64_sys_preadv) f(__x64_sys_preadv2)                                    \
@@ -66,14 +66,14 @@ enum io_argument {
 	f(__x64_sys_io_uring_enter) f(__x64_sys_io_submit) f(__x64_sys_io_getevents)
 /* clang-format on */
 
-/* The attach cookie of a function: tells a program that is attached to many which one this is. */
+/* The attach cookie of a function, by which a program that is attached to many knows which runs. */
 #define IO_COOKIE(layer, op, argument) ((__u64)(layer) | (__u64)(op) << 8 | (__u64)(argument) << 16)
 #define IO_COOKIE_LAYER(cookie)	       ((cookie)&0xff)
 #define IO_COOKIE_OP(cookie)	       ((cookie) >> 8 & 0xff)
 #define IO_COOKIE_ARGUMENT(cookie)     ((cookie) >> 16 & 0xff)
 
 enum {
-	IO_CALLS = 512,	 /* system call numbers are below this */
+	IO_CALLS = 512,	 /* number of entries for system calls; their numbers are below this */
 	IO_BUCKETS = 64, /* bucket i: [2^i, 2^(i+1)) ns; the first one takes 0, too */
 	IO_DEPTH = 8,	 /* nested open operations of one thread */
 	IO_SLOTS = 4096, /* most threads with an open operation; a power of two */
@@ -86,8 +86,9 @@ enum {
 
 enum io_key_flags {
 	IO_KEY_IS_KERNEL = 1, /* operations of a kernel thread */
-	IO_KEY_IS_SLOW = 2, /* slow operations by stack, which are in the row without stacks, too */
-	IO_KEY_IS_REST = 4, /* the processes beyond the limit of rows, together */
+	IO_KEY_IS_SLOW =
+		2, /* the row has slow operations by stack; a row without stacks counts them, too */
+	IO_KEY_IS_REST = 4, /* the row combines the processes beyond the limit of rows */
 };
 
 enum io_slot_flags {
@@ -171,8 +172,8 @@ struct io_frame {
 	__u64 start_ns;
 	__u64 below_ns; /* time of nested operations that have ended */
 	__u64 file;	/* struct file, for return probes that have no arguments; else 0 */
-	__u64 off_mark; /* task_off_mark() at its begin */
-	__u64 delay_ns; /* sched_info.run_delay at its begin */
+	__u64 off_mark; /* task_off_mark() when the operation began */
+	__u64 delay_ns; /* sched_info.run_delay when the operation began */
 	__u16 call;
 	__u8 layer;
 	__u8 op;
@@ -185,13 +186,13 @@ struct io_frame {
  * operations.
  */
 struct io_slot {
-	__u64 stack;	  /* base of the kernel stack; 0: free */
-	__u32 depth;	  /* open operations */
-	__u32 generation; /* number of the outermost operation; its requests carry it */
-	__u64 device_ns;  /* times of its completed requests, as the next two */
-	__u64 queue_ns;
-	__u64 throttled_ns;
-	__u64 leader_boot_ns; /* identity of the thread, as the next three */
+	__u64 stack;	      /* base of the kernel stack; 0: free */
+	__u32 depth;	      /* open operations */
+	__u32 generation;     /* number of the outermost operation; its requests carry it */
+	__u64 device_ns;      /* time that the device took for its completed requests */
+	__u64 queue_ns;	      /* time that these requests were queued */
+	__u64 throttled_ns;   /* time that they were held back */
+	__u64 leader_boot_ns; /* identity of the thread: this and the next three members */
 	__u32 tgid;
 	__u32 tid;
 	__u32 exec_gen;

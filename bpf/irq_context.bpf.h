@@ -11,9 +11,9 @@
  * kernel lets programs read its own count.
  */
 struct irq_context {
-	__u32 irq; /* nesting depth, as the next two */
-	__u32 softirq;
-	__u32 timer;
+	__u32 irq;	 /* nesting depth of interrupts */
+	__u32 softirq;	 /* nesting depth of softirqs */
+	__u32 timer;	 /* nesting depth of functions of expired timers */
 	__u32 timer_irq; /* value of irq when the timer's function began */
 };
 

@@ -81,13 +81,13 @@ struct thread {
 	__u64 seeded_ns;	   /* THREAD_IS_SEEDED: sums count from here, not from since_ns */
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;
-	__u64 kstack; /* stacks of the wait, where they are taken at switch-out */
-	__u64 ustack;
-	__u64 open_since_ns; /* start of the wait whose kernel stack is open_kstack */
-	__u64 open_kstack;
+	__u64 kstack;		 /* kernel stack of the wait, if stacks are taken at switch-out */
+	__u64 ustack;		 /* user stack of the wait, likewise */
+	__u64 open_since_ns;	 /* start of the open wait that open_kstack belongs to */
+	__u64 open_kstack;	 /* kernel stack of an open wait */
 	__u64 user_since_ns;	 /* start of the wait whose user stack was read */
-	__u64 throttle_queue;	 /* THREAD_IS_MARKED: the cfs_rq it waits on, */
-	__u64 throttle_mark_ns;	 /* and that queue's throttled time when the wait began */
+	__u64 throttle_queue;	 /* the cfs_rq that it waits on, if THREAD_IS_MARKED */
+	__u64 throttle_mark_ns;	 /* throttled time of throttle_queue when the wait began */
 	__u64 open_throttled_ns; /* throttled time of its present wait, as of the last cut */
 	__u32 user_looks;	 /* attempts to read its user stack and when; see openwait.bpf.c */
 	__u32 tid;
@@ -213,11 +213,12 @@ struct session_filter {
 /* How the reads of user stacks of open waits ended, since the program was loaded. */
 struct openwait_counts {
 	__u64 looks;   /* user stacks that were read */
-	__u64 whole;   /* part of looks: walked to the thread's first function */
-	__u64 over;    /* left for the next pass: this one had reached its limit */
-	__u64 locked;  /* left: the process was changing its mappings, or hangs in that */
-	__u64 changed; /* left: the thread ran meanwhile, or the tables changed */
-	__u64 unread;  /* part of looks: nothing of the stack could be read */
+	__u64 whole;   /* user stacks that were walked to the thread's first function */
+	__u64 over;    /* stacks left for the next pass, as this one had reached its limit */
+	__u64 locked;  /* stacks left, as the process was changing its mappings or hangs while it
+			  does */
+	__u64 changed; /* stacks left, as the thread ran meanwhile or the unwind tables changed */
+	__u64 unread;  /* user stacks of which nothing could be read; counted in looks, too */
 };
 
 /* The window that waits are put into now; epoch 0: none yet. Only the daemon writes it. */

@@ -66,11 +66,11 @@ struct thread_sums {
 	__u64 on_ns;
 	__u64 blocked_ns;
 	__u64 runnable_ns;
-	__u64 throttled_ns; /* part of runnable_ns; waits under the minimum are not counted */
-	__u64 switches;	    /* count of switch-outs: grows as nvcsw + nivcsw of the kernel do */
-	__u64 short_count;  /* count of waits under the minimum; the next two are their times, */
-	__u64 short_blocked_ns; /* which blocked_ns and runnable_ns include */
-	__u64 short_runnable_ns;
+	__u64 throttled_ns;	/* part of runnable_ns; waits under the minimum are not counted */
+	__u64 switches;		/* count of switch-outs: grows as nvcsw + nivcsw of the kernel do */
+	__u64 short_count;	/* count of waits under the minimum */
+	__u64 short_blocked_ns; /* blocked time of these, which blocked_ns includes */
+	__u64 short_runnable_ns; /* runnable time of these, which runnable_ns includes */
 };
 
 /* Tracepoints in one session, each of which needs a program of its own. */

@@ -40,7 +40,7 @@ enum unwind_code_found {
 struct unwind_search {
 	__u64 node[UNWIND_NODE_WORDS];
 	__u64 mm;
-	struct unwind_segment segment; /* end 0: none */
+	struct unwind_segment segment; /* its end is 0 if the daemon has none there */
 	__u64 start, size, bias;
 	__u32 table, is_generated;
 	__u32 n_found;
@@ -61,7 +61,7 @@ struct {
 
 #define UNWIND_WORD_OF(type, member) (bpf_core_field_offset(struct type, member) / 8)
 
-/* Returns the slot of a node that has the address. Pivots ascend; unused ones behind them are 0. */
+/* Returns which slot of the node covers the address. Used pivots ascend; the unused ones are 0. */
 static __always_inline __u32 unwind_slot(const struct unwind_search *s, bool is_arange, __u64 at)
 {
 	__u32 first = is_arange ? UNWIND_WORD_OF(maple_arange_64, pivot)

@@ -113,7 +113,7 @@ struct unwind_segment {
 	__u64 start;
 	__u64 end;
 	__u64 bias;
-	__u64 state; /* unwind_state_of() the file; 0: not known */
+	__u64 state; /* unwind_state_of() of the mapped file; 0: not known */
 	__u32 table;
 	__u32 is_generated; /* code made at run time, which can only be walked by frame pointers */
 };
@@ -143,7 +143,7 @@ struct unwind_process {
 			 */
 	__u32 first;
 	__u32 n;
-	__u64 check; /* unwind_check() */
+	__u64 check; /* result of unwind_check() */
 	/*
 	 * The lower half has a bit for each segment that a walk found still mapped (see
 	 * unwind_seen_bit()), the upper half the sequence number of the process's mappings at that
@@ -170,17 +170,17 @@ struct unwind_code_key {
 	__u64 inode;
 	__u64 size;
 	__s64 mtime_ns;
-	__u64 offset; /* in the file, bytes */
+	__u64 offset; /* of the mapping in the file, bytes */
 	__u32 dev;    /* the super block's, which is not always what stat() returns */
 	__u32 generation;
 };
 
 /* The table for mapped code. */
 struct unwind_code {
-	__u64 from_base; /* what rows count at the mapping's first byte */
+	__u64 from_base; /* offset, as rows count, of the mapping's first byte */
 	__u32 table;
 	__u32 is_generated;
-	__u64 check; /* unwind_code_check() */
+	__u64 check; /* result of unwind_code_check() */
 };
 
 /* Returns a hash by which a reader sees that the kernel gave the entry to another key meanwhile. */
