@@ -141,6 +141,17 @@ def check_rooms():
                 fail(f"{room} may include {other}, which does not come before it in ROOMS")
 
 
+def check_readme(root):
+    """Holds the README's table of rooms to the folders."""
+    table = re.search(r"^## Life of a sample\n(.*?)^## ", read(root, "README.md"), re.S | re.M)
+    named = set(re.findall(r"`((?:daemon/)?\w+)/`", table[1] if table else ""))
+    for room in ROOMS:
+        if room not in named and not room.startswith("client/") and room != "daemon":
+            fail(f"README.md: 'Life of a sample' does not name {room}/")
+    for room in sorted(named - set(ROOMS)):
+        fail(f"README.md: 'Life of a sample' names {room}/, which is no room")
+
+
 def check_format(root, paths):
     done = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=root,
                           stderr=subprocess.PIPE, encoding="utf-8", check=False)
@@ -175,6 +186,7 @@ def main():
     root, build = sys.argv[1:]
     paths = source_files(root)
     check_rooms()
+    check_readme(root)
     for path in paths:
         text = read(root, path)
         check_licence(path, text)
