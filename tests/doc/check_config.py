@@ -111,12 +111,12 @@ def settings(text):
 
 
 def check_queue(root):
-    """Checks that README says how many windows wait for a slow disk."""
+    """Checks that doc/operating.md says how many windows wait for a slow disk."""
     with open(f"{root}/daemon/store/store.h", encoding="utf-8") as file:
         queue = re.search(r"STORE_QUEUE_MAX = (\d+)", file.read())[1]
-    with open(f"{root}/README.md", encoding="utf-8") as file:
+    with open(f"{root}/doc/operating.md", encoding="utf-8") as file:
         if f"{queue} windows wait for a slow disk" not in squeeze(file.read()):
-            fail(f"README.md: {queue} windows wait for a slow disk")
+            fail(f"doc/operating.md: {queue} windows wait for a slow disk")
 
 
 def main():
