@@ -73,7 +73,7 @@ for name, values in times.items():
 print(f"{args.rounds} rounds of {args.ops * WAITS} waits on CPU {args.cpu}; ns a wait")
 table(["", "least", "most", "added", "BPF ns"], rows)
 print(f"base against base: {noise:.0f} ns")
-print("offwake: stacks of waits of 100 us and more, which none of these is\n"
+print("offwake: stacks only of waits of 100 us and more; all of these are shorter\n"
       "offwake full: all four stacks of each wait, those of programs to their root")
 if "bpftrace" in added:
     for name in ("offwake", "offwake full"):

@@ -67,7 +67,7 @@ for row, words, look in (
 ):
     r.add(row, words, look)
 # It shows only waits that have ended.
-r.add("who waits still", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
+r.add("a wait that has not ended", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
 r.cases.run()
 r.check_sides()
 r.finish((

@@ -102,6 +102,6 @@ for row, words, look in (
     r.add(row, words, look)
 r.add("until Ctrl-C", "", pairs(header(ending=ENDLESS), rounds.all_threads), True)
 # It shows only waits that have ended.
-r.add("who waits still", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
+r.add("a wait that has not ended", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
 r.cases.run()
 r.finish(("-p 1 -k", "-U -K", "-v"))

@@ -54,7 +54,7 @@ for row, words, look in (
     r.add(row, words, look)
 r.add("until Ctrl-C", f"-p {P}", blocks(header(f"PID {P}", ENDLESS), longest), True)
 # It shows only waits that have ended.
-r.add("who waits still", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
+r.add("a wait that has not ended", f"-p {r.sleeper_pid} 1", rounds.nothing_ended)
 r.cases.run()
 r.check_sides()
 r.finish(("-k", "-p 1 -t 1", "--state Q 1"))

@@ -166,7 +166,7 @@ seed = random.randrange(1 << 32)
 random.seed(seed)
 print(f"seed {seed}")
 check_map("a perf map", lambda path: None, True)
-check_map("somebody else's perf map", lambda path: os.chown(path, NOBODY, NOBODY), False)
+check_map("another user's perf map", lambda path: os.chown(path, NOBODY, NOBODY), False)
 check_map("a perf map that is a FIFO", swap_for_fifo, False)
 check_map("a perf map of 5 GiB", lambda path: os.truncate(path, 5 << 30), True)  # its first lines
 daemon = Daemon("window.length=1s")

@@ -77,7 +77,7 @@ def check_stacks(daemon, count):
 
 
 need_live()
-# With 1 us, other programs also add keys; the default max_keys has room for them.
+# With a min_wait of 1 us, other programs also add keys; the default max_keys has room for them.
 daemon = Daemon("window.length=10min", "probe.offcpu.min_wait=1us")
 check_stacks(daemon, 4096)
 check_stacks(daemon, 16384)

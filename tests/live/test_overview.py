@@ -61,7 +61,7 @@ text = overview("-p", asleep.pid)
 h.check(re.search("^on CPU +no samples$", text, re.M),
         f"a sleeping process is in no sample: {text}")
 result = daemon.ctl("snapshot", "oncpu", "--window", "4s", "-p", asleep.pid)
-h.check(result.code == 4 and " exists, but was in no sample" in result.err, f"it is there: {result}")
+h.check(result.code == 4 and " exists, but was in no sample" in result.err, f"it says so: {result}")
 listed = [w["rows"] for w in daemon.call("io.stackd.Windows", probe="oncpu")["windows"]]
 h.check(max(listed) > 0, f"windows say how many rows of samples they have: {listed}")
 text = overview("--unit", UNIT)

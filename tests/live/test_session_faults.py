@@ -168,7 +168,7 @@ def start_twin():
 first, second = start_twin(), start_twin()
 daemon.call("io.stackd.Stop", session=second)
 stopped = daemon.call("io.stackd.Stop", session="twin")["session"]["id"]
-h.check(stopped == first, f"of {first} and {second} the name stopped the one that runs: {stopped}")
+h.check(stopped == first, f"of {first} and {second}, the one that ran was stopped: {stopped}")
 stop = daemon.ctl("stop", "twin")
 is_newest = f"session {second} has ended already" in stop.err
 h.check(stop.code == 1 and is_newest, f"of two that have ended the newest: {stop}")

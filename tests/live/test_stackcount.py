@@ -328,7 +328,7 @@ def check_held_back(daemon):
     reply = session.stop()
     count = session_of(daemon, session.id)["count"]
     counted = row_sum([r for r in reply["rows"] if r["process"]["pid"] == late.pid], "count")
-    check(counted < 500, f"held back: {counted} calls of who made some, {made} by another before")
+    check(counted < 500, f"held back: {counted} calls of the later process, {made} of the first")
     lost = sum(x["count"] for x in reply["lost"] if x["reason"].startswith("calls "))
     sums = f"{row_sum(reply['rows'], 'count')} in rows, {lost} lost, of {count}"
     check(row_sum(reply["rows"], "count") + lost == count, f"held back: {sums}")

@@ -178,7 +178,7 @@ class Client:
         interface, _, name = reply["error"].rpartition(".")
         known = self.interfaces.get(interface)
         if not known or name not in known.errors:
-            raise Mismatch(f"{reply['error']}: an error nobody described")
+            raise Mismatch(f"{reply['error']}: an error that is not described")
         known.check(reply.get("parameters", {}), known.errors[name], reply["error"])
 
     def call(self, method, parameters=None, more=False):
