@@ -21,18 +21,19 @@
 
 #define STATUS_EVERY_NS (10 * NS_PER_S)
 
-/* Freed memory that the allocator may keep instead of returning it to the kernel. */
+/* The amount of freed memory, in bytes, that the allocator may keep for the process. */
 #define MEMORY_SPARE ((size_t)16 << 20)
 
 /*
- * The watchdog is notified this many times within the interval that the service manager allows, so
- * one notification that is left out because a drain is late does no harm.
+ * The number of watchdog notifications in the interval that the service manager allows. If one is
+ * left out because a drain is late, the others are still in time.
  */
 enum { WATCHDOG_SIGNS = 10 };
 
 /*
- * A drain is taken for alive if it last worked at most three windows and this time ago: the daemon
- * is not restarted because the host stood still or has no CPU time to spare.
+ * The time, in addition to three windows, that may pass since a drain last worked before the
+ * watchdog is no longer notified. The daemon is thus not restarted if the host only stood still or
+ * has no CPU time to spare.
  */
 #define DRAIN_LATE_NS (10 * NS_PER_S)
 
@@ -68,7 +69,7 @@ static void on_setting_changed(void *userdata, const char *section, const char *
 			    value);
 }
 
-/* Reads the settings again. If they are not valid, the daemon keeps those that it has. */
+/* Reads the settings again. If they are not valid, the daemon keeps the settings that it has. */
 static void on_reload(int signo, void *userdata)
 {
 	struct daemon *daemon = userdata;
@@ -103,12 +104,12 @@ static void on_status(void *userdata)
 
 	recorder_status_line(&daemon->recorder, line, sizeof(line));
 	notify_status("%s", line);
-	/* A large answer leaves many free pages that the allocator does not return by itself. */
+	/* A large answer leaves many free pages, which the allocator does not return by itself. */
 	if (mallinfo2().fordblks > MEMORY_SPARE)
 		malloc_trim(0);
 }
 
-/* Notifies the service manager that the daemon is alive, if its drains are alive, too. */
+/* Notifies the service manager that the daemon is alive, unless a drain has hung. */
 static void on_watchdog(void *userdata)
 {
 	struct daemon *daemon = userdata;
@@ -180,8 +181,9 @@ static int server_start(struct daemon *daemon)
 }
 
 /*
- * Raises the limit of open files as far as the process may: each client, BPF object and file that
- * is read takes a descriptor, and no code here uses select(), which needs low ones.
+ * Raises the limit of open files to the maximum that is allowed for this process. Each client, BPF
+ * object and open file takes a descriptor. High descriptor numbers do no harm, because the daemon
+ * never calls select().
  */
 static void descriptors_allow(void)
 {
@@ -193,7 +195,10 @@ static void descriptors_allow(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* Checks the privileges, and passes the one for perf events on to the broker process. */
+/*
+ * Checks the privileges of the process, and starts the broker process, which keeps the privilege to
+ * open perf events.
+ */
 static int privileges_divide(struct daemon *daemon)
 {
 	char reason[512] = "";
@@ -228,8 +233,9 @@ static int recording_start(struct daemon *daemon)
 }
 
 /*
- * Starts everything. The daemon listens before it records, so that a second daemon fails before it
- * puts anything into the kernel; requests are answered only when the loop runs, after the start.
+ * Starts all parts of the daemon. The daemon listens before it records, so that a second daemon
+ * fails before it loads anything into the kernel. Requests are answered only after the start, when
+ * the event loop runs.
  */
 static int daemon_start(struct daemon *daemon)
 {

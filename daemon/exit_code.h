@@ -3,13 +3,14 @@
 #define STACKD_DAEMON_EXIT_CODE_H
 
 /*
- * Exit codes of stackd. The systemd unit does not restart the daemon after the last two
- * (RestartPreventExitStatus=), since they would only come again. The numbers are those of
- * sysexits.h.
+ * Exit codes of stackd. After EXIT_PRIVILEGE and EXIT_CONFIG, whose numbers are from sysexits.h,
+ * the systemd unit does not restart the daemon (RestartPreventExitStatus=), because it would only
+ * fail again.
  */
 
 enum {
-	EXIT_USAGE = 1,	     /* the command line is wrong; as EXIT_FAILURE: any other failure */
+	/* the command line is wrong; equal to EXIT_FAILURE, which stands for any other failure */
+	EXIT_USAGE = 1,
 	EXIT_PRIVILEGE = 77, /* EX_NOPERM: a capability is missing, or the kernel refuses BPF */
 	EXIT_CONFIG = 78,    /* EX_CONFIG: the configuration is not valid */
 };

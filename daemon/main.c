@@ -13,8 +13,9 @@
 #include "daemon/symbol/source_lines_child.h"
 
 /*
- * Lets freed memory return to the kernel at once. Several threads read files in large pieces; by
- * default each would keep its own freed memory, and glibc's thresholds would grow up to 32 MiB.
+ * Makes the allocator return freed memory to the kernel at once. Several threads read files in
+ * large pieces. By default each of them would keep its own freed memory, and glibc would raise its
+ * thresholds up to 32 MiB.
  */
 static void memory_setup(void)
 {
@@ -39,7 +40,7 @@ static int run_daemon(const struct options *options, struct config *config)
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Does what the options ask for. Returns the exit code. */
+/* Loads the configuration and performs the action of the options. Returns the exit code. */
 static int run(const struct options *options)
 {
 	struct config_error error = {};
@@ -69,7 +70,10 @@ int main(int argc, char *argv[])
 	struct options options;
 	int r;
 
-	/* The daemon executes itself under this name to read debug information. */
+	/*
+	 * The daemon starts this program under this name as the helper that reads debug
+	 * information.
+	 */
 	if (argc > 0 && strcmp(argv[0], LINES_CHILD_NAME) == 0)
 		return lines_child_main();
 	memory_setup();

@@ -30,16 +30,16 @@ static const struct option long_options[] = {
 static void print_help(void)
 {
 	puts("Usage: stackd [OPTION]...\n"
-	     "Records where threads wait and what runs on the CPUs. stackctl shows it. Runs in\n"
-	     "the foreground and needs root.\n"
+	     "Records where threads wait and what runs on the CPUs. stackctl shows the\n"
+	     "results. stackd runs in the foreground and needs root.\n"
 	     "\n"
 	     "  -c, --config FILE                read FILE and FILE.d/*.conf instead of\n"
 	     "                                   " STACKD_CONFIG_FILE "\n"
 	     "  -o, --option SECTION.KEY=VALUE   set one value; it overrides the files\n"
 	     "      --check-config               check the configuration, and exit\n"
 	     "      --dump-config                print every value and where it was set, and exit\n"
-	     "      --serve-only                 record nothing, answer from the windows on disk;\n"
-	     "                                   needs only the right to read their file\n"
+	     "      --serve-only                 record nothing; answer queries from the database\n"
+	     "                                   on disk. Needs only the right to read that file.\n"
 	     "      --version                    print the version, and exit\n"
 	     "  -h, --help                       print this, and exit\n"
 	     "\n"
@@ -84,7 +84,7 @@ static int handle_option(struct options *options, int option)
 	case 'h':
 		print_help();
 		return 1;
-	default: /* getopt has printed what is wrong */
+	default: /* getopt_long() has printed an error message */
 		return fail_usage();
 	}
 }

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_OPTIONS_H
 
 /*
- * Parses the command line of stackd: what to do, and with which configuration. The strings are
- * borrowed from argv. Used by main() only.
+ * Parses the command line of stackd into an action and the configuration to use. The strings point
+ * into argv. Used by main() only.
  */
 
 #include <stddef.h>
@@ -18,15 +18,17 @@ enum options_action {
 
 struct options {
 	enum options_action action;
-	const char *config_path; /* NULL: the files in /etc/stackd */
-	char **overrides;	 /* each "section.key=value", in the order given; owned */
+	/* path of the configuration file; NULL: use the files in /etc/stackd */
+	const char *config_path;
+	/* strings "section.key=value" from -o, in the order given; the array is owned */
+	char **overrides;
 	size_t n_overrides;
 };
 
 /*
- * Parses argv. Returns 0 with *options_out, which the caller passes to options_fini() later; 1 when
- * help or version was printed and nothing else is to be done; -EINVAL when argv is wrong, after a
- * message on stderr; -ENOMEM.
+ * Parses argv. Returns 0 with *options_out, which the caller frees with options_fini(); 1 if help
+ * or version was printed and the program should exit; -EINVAL if argv is wrong, after a message on
+ * stderr; or -ENOMEM.
  */
 int options_parse(int argc, char *argv[], struct options *options_out);
 void options_fini(struct options *options);

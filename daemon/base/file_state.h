@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_BASE_FILE_STATE_H
 
 /*
- * The identity of one state of a file: a file that is written over in place has another one. A
- * plain value without padding, so that states can be compared by memcmp(). The order of the members
- * must not change: hashes of it are stored on disk. Header only, no state.
+ * Identifies the content of a file: if the file is overwritten, its state changes. struct
+ * file_state has no padding, so that states can be compared by memcmp(). The order of the members
+ * must not change, because hashes of the struct are stored on disk. Header only, no state.
  */
 
 #include <stdint.h>

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_BASE_HASH_H
 
 /*
- * 64-bit hashes of bytes that are stored and compared across restarts. The function must never
- * change, or stored stacks stop matching. Header only, no state.
+ * 64-bit hashes that are stored on disk and compared after restarts. The function must never
+ * change; otherwise stored stacks would no longer match. Header only, no state.
  */
 
 #include <stddef.h>
@@ -14,7 +14,8 @@
 #define HASH64_SEED UINT64_C(0xcbf29ce484222325)
 
 /*
- * FNV-1a with a finishing mix. Pass an earlier result as seed to continue a hash. Never returns 0.
+ * Computes the FNV-1a hash of n bytes, and mixes its bits at the end. To continue a hash, pass an
+ * earlier result as seed; to begin one, pass HASH64_SEED. Never returns 0.
  */
 static inline uint64_t hash64(uint64_t seed, const void *data, size_t n)
 {

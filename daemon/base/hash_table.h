@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_BASE_HASH_TABLE_H
 
 /*
- * uthash for keys that consist of whole 64-bit words. Running out of memory does not end the
- * program: HASH_HAS() says whether an entry was added. Header only, no state.
+ * Sets up uthash for keys that consist of whole 64-bit words. If HASH_ADD runs out of memory, the
+ * program continues; HASH_HAS() tests whether the entry was added. Header only, no state.
  */
 
 #include <stdbool.h>
@@ -23,9 +23,9 @@ static inline unsigned int hash_words(const void *key, size_t size)
 		h ^= h >> 32;
 	}
 	/*
-	 * Mix once more: numbers given one after another, like thread ids, are spread too evenly by
-	 * one round, in steps that coincide. A table of 60,000 entries grew to 16 million buckets
-	 * before no chain was too long.
+	 * Mix the bits a second time. After one round, consecutive numbers such as thread ids are
+	 * spread in regular steps that collide: a table of 60,000 entries grew to 16 million
+	 * buckets before all chains were short enough.
 	 */
 	h *= UINT64_C(0xd6e8feb86659fd93);
 	h ^= h >> 32;
@@ -38,14 +38,14 @@ static inline unsigned int hash_words(const void *key, size_t size)
 #include <uthash.h>
 
 /*
- * The longest chain before the table gets more buckets. Each step along a chain is mostly a cache
- * miss: merging windows took a tenth less time than with uthash's 10. With 2, tables grow out of
- * bounds.
+ * The length of a chain from which on the table gets more buckets. Most steps along a chain are
+ * cache misses: with 5, merging windows took a tenth less time than with 10, the default of uthash.
+ * With 2, tables grow out of bounds.
  */
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH 5U
 
-/* True if the HASH_ADD before this found memory; if not, the entry is in no table. */
+/* True if the last HASH_ADD of this entry found memory. Otherwise the entry is in no table. */
 #define HASH_HAS(entry) ((entry)->hh.tbl != NULL)
 
 #endif

@@ -33,7 +33,7 @@ static const char *const ops[IO_OPS] = {
 #undef X
 };
 
-/* From include/uapi/linux/magic.h; some file systems define theirs elsewhere. */
+/* Magic numbers of file systems, from include/uapi/linux/magic.h or from the file system itself. */
 static const struct {
 	uint32_t magic;
 	const char *name;
@@ -137,7 +137,7 @@ bool io_device_is(const char *device, const char *disk)
 	if (*device == '\0')
 		return true;
 	/*
-	 * Where the name of the disk ends in a digit, a p is before the number of a partition:
+	 * If the name of the disk ends in a digit, a p precedes the number of the partition, as in
 	 * nvme0n1p2.
 	 */
 	if (isdigit((unsigned char)disk[n - 1]) && *device++ != 'p')

@@ -17,15 +17,15 @@
 
 #include "common/base.h"
 
-/* Longer messages are truncated and end in "...". */
+/* The maximum size of a message in bytes. Longer ones are truncated and end in "...". */
 #define LOG_TEXT_MAX 2048
 
 static atomic_bool to_journal;
 static atomic_int shown_priority = LOG_INFO;
 
 /*
- * systemd sets JOURNAL_STREAM=DEV:INODE of the stderr that it gives; a redirected one does not
- * match.
+ * True if stderr is connected to the journal. systemd sets JOURNAL_STREAM=DEV:INODE to the stderr
+ * that it passes; if stderr was redirected, the numbers do not match.
  */
 static bool stderr_is_journal(void)
 {
@@ -56,8 +56,8 @@ void log_setup(enum log_target target, int max_priority)
 }
 
 /*
- * Replaces control characters: messages quote names from outside, which must not start a new line
- * or move the cursor of a terminal.
+ * Replaces control characters. Messages quote names that come from other programs, and these must
+ * not start a new line or move the cursor of a terminal.
  */
 static void text_clean(char *text)
 {
@@ -81,7 +81,8 @@ static void write_stderr(int priority, char *text)
 	line[2] = (struct iovec){ text, strlen(text) };
 	line[3] = (struct iovec){ (void *)(uintptr_t) "\n", 1 };
 	/*
-	 * One system call, so that lines of two threads do not mix. A failure cannot be reported.
+	 * Use one system call, so that the lines of two threads do not mix. If it fails, the
+	 * failure cannot be reported.
 	 */
 	(void)!writev(STDERR_FILENO, line, ARRAY_SIZE(line));
 }
@@ -91,7 +92,7 @@ static struct iovec field_of(const char *text)
 	return (struct iovec){ (void *)(uintptr_t)text, strlen(text) };
 }
 
-/* Returns 0 or the negative errno of sd_journal_sendv(). */
+/* Sends a message to the journal. Returns 0 or the negative errno of sd_journal_sendv(). */
 static int write_journal(int priority, const char *text, const char *id, const char *const *fields)
 {
 	char message[LOG_TEXT_MAX + 16], level[16], message_id[64];

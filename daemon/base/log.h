@@ -3,7 +3,7 @@
 #define STACKD_DAEMON_BASE_LOG_H
 
 /*
- * Logs messages of the daemon: to the journal when stderr is connected to it, else as lines on
+ * Logs messages of the daemon: to the journal if stderr is connected to it, otherwise as lines on
  * stderr. Any thread.
  */
 
@@ -12,13 +12,16 @@
 
 enum log_target { LOG_TARGET_AUTO, LOG_TARGET_STDERR, LOG_TARGET_JOURNAL };
 
-/* Sets where messages go, and the least urgent priority (LOG_ERR..LOG_DEBUG) that is shown. */
+/*
+ * Sets the target of messages, and the least urgent priority (LOG_ERR..LOG_DEBUG) that is logged.
+ */
 void log_setup(enum log_target target, int max_priority);
 
 void log_msg(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Values of MESSAGE_ID= for changes of state, by which the journal can be searched; see stackd(8).
+ * Values of the journal field MESSAGE_ID= for changes of state, so that the journal can be searched
+ * for them; see stackd(8).
  */
 #define LOG_ID_RECORDING "f4b95029720840e3a25f77edd94f3998"
 #define LOG_ID_PROBE_OFF "15c5cd289d1d4f9b9ccc8e2c1a99951d"
@@ -28,13 +31,16 @@ void log_msg(int priority, const char *format, ...) __attribute__((format(printf
 enum { LOG_MAX_FIELDS = 8 };
 
 /*
- * Logs a message. In the journal it has a MESSAGE_ID and further fields: strings "NAME=value",
- * ended by NULL, LOG_MAX_FIELDS at most. id and fields may be NULL.
+ * Logs a message, which in the journal has the MESSAGE_ID `id` and further fields. fields: at most
+ * LOG_MAX_FIELDS strings "NAME=value", then NULL. id and fields may be NULL.
  */
 void log_event(int priority, const char *id, const char *const *fields, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Logs "<text>: <strerror(-r)>" at LOG_ERR and returns r, a negative errno. errno is kept. */
+/*
+ * Logs "<text>: <strerror(-r)>" at LOG_ERR. r is a negative errno, which is returned. Does not
+ * change errno.
+ */
 int log_err(int r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...)	 log_msg(LOG_ERR, __VA_ARGS__)

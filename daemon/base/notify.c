@@ -43,7 +43,9 @@ void notify_reloading(void)
 {
 	char state[64];
 
-	/* Type=notify-reload needs the time, to distinguish this reload from an earlier one. */
+	/*
+	 * A unit with Type=notify-reload needs the time, to tell this reload from an earlier one.
+	 */
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
 		 clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
 	notify_send(state);

@@ -3,16 +3,20 @@
 #define STACKD_DAEMON_BASE_NOTIFY_H
 
 /*
- * Talks to the service manager: reports state changes through NOTIFY_SOCKET and takes the sockets
- * that it passes. Does nothing if no service manager has started the daemon. No state; any thread.
+ * Communicates with the service manager (systemd): sends state changes to NOTIFY_SOCKET, and takes
+ * over sockets that the service manager opened. Does nothing if no service manager started the
+ * daemon. No state; any thread.
  */
 
 #include <stdint.h>
 
-/* The first descriptor that a service manager passes; the others follow it. */
+/*
+ * The number of the first descriptor that a service manager passes. The others have the next
+ * numbers.
+ */
 #define NOTIFY_FDS_START 3
 
-/* Reports that the daemon is attached and listening, at the start and after a reload. */
+/* Reports that the daemon records and listens, at the start and after a reload. */
 void notify_ready(void);
 
 /* Sets the line shown by `systemctl status`. */
@@ -21,19 +25,19 @@ void notify_status(const char *format, ...) __attribute__((format(printf, 1, 2))
 void notify_reloading(void);
 void notify_stopping(void);
 
-/* Reports that the daemon is alive; due at least every notify_watchdog_ns(). */
+/* Reports that the daemon is alive. To be called at least once every notify_watchdog_ns(). */
 void notify_watchdog(void);
 
 /*
- * Returns the interval in ns after which the manager takes the daemon for dead; 0 where it does not
- * watch it.
+ * Returns the time in ns after which the service manager considers the daemon hung if
+ * notify_watchdog() is not called; 0 if it does not check.
  */
 int64_t notify_watchdog_ns(void);
 
 /*
- * Returns how many descriptors were passed, numbered from NOTIFY_FDS_START on, or a negative errno
- * when the variables that announce them make no sense. Makes them close-on-exec and removes the
- * variables, so a second call returns 0.
+ * Returns the number of descriptors that the service manager passed, numbered from NOTIFY_FDS_START
+ * on; or a negative errno if the environment variables that describe them are invalid. Makes the
+ * descriptors close-on-exec and removes the variables, so that a second call returns 0.
  */
 int notify_listen_fds(void);
 

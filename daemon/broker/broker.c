@@ -21,18 +21,22 @@
 #include "daemon/host/capabilities.h"
 
 /*
- * An event is opened in microseconds, a kprobe in milliseconds: a process that takes this long
- * hangs.
+ * The time in seconds to wait for an answer of the broker process. It opens an event in
+ * microseconds, or a kprobe in milliseconds, so if it takes this long, it hangs.
  */
 enum { ANSWER_TIMEOUT_S = 10 };
 
 struct broker {
-	pid_t pid;	       /* the broker process; 0 if there is none */
-	int fd;		       /* the socket to it; -1 if there is none, or it failed */
+	pid_t pid; /* the broker process; 0 if there is none */
+	/* the socket to the broker process; -1 if there is no process or the socket failed */
+	int fd;
 	pthread_mutex_t mutex; /* held while a request and its answer are exchanged */
 };
 
-/* A process that lacks one of these, as in older containers, needs CAP_SYS_ADMIN for BPF. */
+/*
+ * The capabilities that BPF needs. A process without both of them, as in older containers, needs
+ * CAP_SYS_ADMIN for BPF.
+ */
 #define ENOUGH_FOR_BPF (CAPABILITY_BIT(CAP_BPF) | CAPABILITY_BIT(CAP_PERFMON))
 
 static int process_start(struct broker *broker)
@@ -99,8 +103,8 @@ void broker_stopp(struct broker **broker)
 }
 
 /*
- * Receives one answer. Returns 0 with the broker process's errno or 0 in *result, or a negative
- * errno when no answer could be received.
+ * Receives one answer. Returns 0 and sets *result to 0 or to the negative errno that the broker
+ * process sent; or returns a negative errno if no answer could be received.
  */
 static int answer_receive(int fd, int *result, int *fd_out)
 {
@@ -121,9 +125,9 @@ static int answer_receive(int fd, int *result, int *fd_out)
 }
 
 /*
- * Asks the broker process, and returns its answer, or `refused` if there is none. A process that
- * did not answer in time is not asked again: its late answer would be taken for that to the next
- * request.
+ * Asks the broker process to open an event, and returns its answer, or `refused` if there is no
+ * answer. After a failure, the socket is closed and the process is never asked again: if its answer
+ * came late, it would be taken for the answer to the next request.
  */
 static int process_ask(struct broker *broker, const struct perf_request *request, int refused,
 		       int *fd_out)

@@ -32,8 +32,8 @@
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /*
- * Allows only the system calls that requests need: an attacker in this process can open perf
- * events, and do nothing else.
+ * Allows this process only the system calls that are needed to answer requests. An attacker who
+ * takes control of it can open perf events, but do nothing else.
  */
 static int system_calls_limit(void)
 {
@@ -49,7 +49,7 @@ static int system_calls_limit(void)
 		ALLOW(restart_syscall),
 		ALLOW(exit_group),
 #ifdef __SANITIZE_ADDRESS__
-		ALLOW(sigaltstack), /* AddressSanitizer calls it before an exit */
+		ALLOW(sigaltstack), /* AddressSanitizer calls sigaltstack() before an exit */
 #endif
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
@@ -62,8 +62,9 @@ static int system_calls_limit(void)
 }
 
 /*
- * Closes every descriptor but the socket, ignores the signals that end or reload the daemon, since
- * only the socket ends this process, and drops every capability but CAP_SYS_ADMIN.
+ * Isolates the broker process. Closes every descriptor but the socket fd. Ignores the signals that
+ * end or reload the daemon, because only the end of the socket shall end this process. Drops every
+ * capability but CAP_SYS_ADMIN.
  */
 static int process_isolate(int fd)
 {
@@ -81,8 +82,9 @@ static int process_isolate(int fd)
 }
 
 /*
- * Names the file by the descriptor that came with the request: this process may lack the right to
- * find it by its path, as in the root of another process.
+ * Replaces the path in a uprobe request by one that names the descriptor `file`, which came with
+ * the request. This process may not be able to open the original path, which may lie in the root
+ * directory of another process.
  */
 static void path_replace(struct perf_request *request, int file)
 {

@@ -3,22 +3,24 @@
 #define STACKD_DAEMON_BROKER_HELPER_H
 
 /*
- * The program of the broker process: it reads requests from a socket, opens the perf event that
- * each one describes, and answers with a result and, if that is 0, the descriptor. It exits when
- * the other side of the socket is closed.
+ * The broker process: it reads requests from a socket, opens the perf event that each request
+ * describes, and sends an answer with the result and, if that is 0, the descriptor of the event. It
+ * exits when the other end of the socket is closed.
  */
 
 #include <stdint.h>
 #include <stdnoreturn.h>
 
-/* The answer to a request. If result is 0, the descriptor comes with it as SCM_RIGHTS. */
+/*
+ * The answer to a request. If result is 0, the message also carries the descriptor as SCM_RIGHTS.
+ */
 struct broker_answer {
 	int32_t result; /* 0 or a negative errno */
 };
 
 /*
- * Gives up everything but CAP_SYS_ADMIN and a few system calls, then answers requests until the
- * socket closes. Call it in a child that was just forked.
+ * Gives up all privileges except CAP_SYS_ADMIN and a few system calls, then answers requests from
+ * the socket fd until it is closed. To be called in a child process right after the fork.
  */
 noreturn void broker_process_run(int fd);
 

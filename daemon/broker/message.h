@@ -3,23 +3,23 @@
 #define STACKD_DAEMON_BROKER_MESSAGE_H
 
 /*
- * Sends and receives the messages between the daemon and the broker process: structs of a known
- * size over a SOCK_SEQPACKET socket, with at most one descriptor. Both sides use it. The caller
- * owns the socket and lets only one thread use it at a time.
+ * Sends and receives the messages between the daemon and the broker process: structs of a fixed
+ * size over a SOCK_SEQPACKET socket, each with at most one file descriptor. Both processes use it.
+ * The caller owns the socket and lets only one thread use it at a time.
  */
 
 #include <stddef.h>
 
 /*
- * Sends size bytes and, unless it is -1, the descriptor `file`, which the caller keeps. Returns 0,
- * -EIO or the errno of sendmsg().
+ * Sends size bytes and the descriptor `file`, which remains with the caller. If file is -1, no
+ * descriptor is sent. Returns 0, -EIO or the negative errno of sendmsg().
  */
 int broker_message_send(int fd, const void *data, size_t size, int file);
 
 /*
- * Receives a message of size bytes. *file_out is the descriptor that came with it, which is
- * close-on-exec and owned by the caller, or -1. Returns 0; -EIO for a message of another size, or
- * when the other side is closed; or the errno of recvmsg().
+ * Receives a message of size bytes. Sets *file_out to the descriptor that came with it, which is
+ * close-on-exec and owned by the caller, or to -1. Returns 0; -EIO for a message of another size,
+ * or if the other end is closed; or the negative errno of recvmsg().
  */
 int broker_message_receive(int fd, void *data, size_t size, int *file_out);
 

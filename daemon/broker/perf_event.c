@@ -10,12 +10,15 @@
 
 #include "common/base.h"
 
-/* Linux can be built for at most MAX_CPUS CPUs. No function is as long as MAX_OFFSET bytes. */
+/*
+ * Limits of the fields: Linux supports at most MAX_CPUS CPUs, and no function is as long as
+ * MAX_OFFSET bytes.
+ */
 enum { MAX_CPUS = 8192, MAX_OFFSET = 1 << 20 };
 
 /*
- * The first bit of the semaphore's offset in attr.config of a uprobe, by
- * /sys/bus/event_source/devices/uprobe/format.
+ * The bit of perf_event_attr.config at which the offset of the USDT semaphore begins in a uprobe.
+ * The kernel shows it in /sys/bus/event_source/devices/uprobe/format.
  */
 enum { COUNTER_SHIFT = 32 };
 
@@ -33,7 +36,7 @@ void perf_types_read(struct perf_types *out)
 	out->uprobe = type_read("/sys/bus/event_source/devices/uprobe/type");
 }
 
-/* True if no byte of the field is set. */
+/* True if all bytes of the field are 0. */
 static bool is_empty(const char *field, size_t size)
 {
 	size_t i;
@@ -69,19 +72,19 @@ static bool is_absolute_path(const char path[static BROKER_MAX_PATH])
 	return is_text(path, BROKER_MAX_PATH) && path[0] == '/';
 }
 
-/* True if no field is set that only a sampling event has. */
+/* True if all fields that only sampling events use are 0. */
 static bool has_no_sampling(const struct perf_request *q)
 {
 	return q->clock == 0 && q->cpu == 0 && q->frequency_hz == 0 && q->period == 0;
 }
 
-/* True if no field is set that only a kprobe has. */
+/* True if all fields that only kprobes use are 0. */
 static bool has_no_function(const struct perf_request *q)
 {
 	return is_empty(q->function, sizeof(q->function)) && q->is_return == 0;
 }
 
-/* True if no field is set that only a uprobe has. */
+/* True if all fields that only uprobes use are 0. */
 static bool has_no_file(const struct perf_request *q)
 {
 	return is_empty(q->path, sizeof(q->path)) && q->counter == 0;
@@ -133,7 +136,7 @@ int perf_request_check(const struct perf_request *request)
 	return is_good ? 0 : -EINVAL;
 }
 
-/* Returns a descriptor or a negative errno. */
+/* Opens an event, disabled, on this CPU. Returns its descriptor or a negative errno. */
 static int event_open(struct perf_event_attr *attr, int cpu)
 {
 	long fd;
@@ -150,7 +153,8 @@ static int sampling_open(const struct perf_request *request)
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.freq = request->frequency_hz > 0,
-		.sample_freq = request->frequency_hz + request->period, /* one of them is 0 */
+		/* sample_freq is in a union with sample_period; one of these two values is 0 */
+		.sample_freq = request->frequency_hz + request->period,
 	};
 
 	if (request->clock == BROKER_CYCLES) {
@@ -161,7 +165,8 @@ static int sampling_open(const struct perf_request *request)
 }
 
 /*
- * Opens a kprobe (33ea4b24277b, 4.17). It acts on all CPUs although CPU 0 is named, as libbpf does.
+ * Opens a kprobe (Linux 4.17, commit 33ea4b24277b). The kernel needs a CPU number, but the probe
+ * acts on all CPUs; libbpf also passes 0.
  */
 static int kprobe_open(const struct perf_request *request, int type)
 {
@@ -176,8 +181,9 @@ static int kprobe_open(const struct perf_request *request, int type)
 }
 
 /*
- * Opens a uprobe (e12f03d7031a, 4.17). It acts wherever the file is mapped. While it is open, the
- * kernel keeps the file's USDT semaphore raised (a6ca88b241d5, 4.20).
+ * Opens a uprobe (Linux 4.17, commit e12f03d7031a). It acts in every process that maps the file.
+ * While it is open, the kernel keeps the USDT semaphore in the file raised (Linux 4.20, commit
+ * a6ca88b241d5).
  */
 static int uprobe_open(const struct perf_request *request, int type)
 {

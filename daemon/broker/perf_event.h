@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_BROKER_PERF_EVENT_H
 
 /*
- * The perf events that stackd opens, described by plain structs that can be sent over a socket. A
- * request is checked field by field before it is opened. The daemon and the broker process both use
- * it. No state; any thread.
+ * The perf events that stackd opens, described by a plain struct that can be sent over a socket.
+ * Every field of a request is checked before the event is opened. Both the daemon and the broker
+ * process use it. No state; any thread.
  */
 
 #include <stdint.h>
@@ -27,7 +27,9 @@ struct perf_request {
 	char path[BROKER_MAX_PATH];
 };
 
-/* The numbers by which this kernel knows kprobe and uprobe events; -1 if it does not. */
+/*
+ * The type numbers of kprobe and uprobe events in this kernel; -1 if the kernel does not have them.
+ */
 struct perf_types {
 	int kprobe;
 	int uprobe;
@@ -36,11 +38,12 @@ struct perf_types {
 void perf_types_read(struct perf_types *out);
 
 /*
- * Returns 0, or -EINVAL if a field is out of its range, or set although the kind does not use it.
+ * Checks a request. Returns 0, or -EINVAL if a field is out of its range, or if a field is set that
+ * this kind of event does not use.
  */
 int perf_request_check(const struct perf_request *request);
 
-/* Opens the event of a request that was checked. Returns 0 or a negative errno. */
+/* Opens the event that a checked request describes. Returns 0 and *fd_out, or a negative errno. */
 int perf_request_open(const struct perf_request *request, const struct perf_types *types,
 		      int *fd_out);
 

@@ -14,10 +14,10 @@
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
 
-/* The most bytes of a name or a value that an error message quotes. */
+/* The maximum number of bytes of a name or a value that an error message quotes. */
 #define QUOTE_MAX 48
 
-/* Where the value of one key was set. path is NULL for a default and for -o. */
+/* The place where the value of one key was set. path is NULL if it is the default or set by -o. */
 struct config_origin {
 	char *path;
 	unsigned int line;
@@ -30,7 +30,7 @@ static int fail_memory(struct config_error *error)
 	return -ENOMEM;
 }
 
-/* Copies text for a message: truncated, and without bytes that a terminal would act on. */
+/* Copies text for use in a message: truncates it, and replaces bytes that control a terminal. */
 static void quote(const char *text, char out[static QUOTE_MAX + 4])
 {
 	size_t i;
@@ -212,8 +212,8 @@ static void origin_print(const struct config_origin *origin, char *text, size_t 
 }
 
 /*
- * Fails if the first length of [window] is longer than the second. The error names both, and where
- * each was set.
+ * Fails with -EINVAL if the setting `shorter` of [window] is longer than the setting `longer`. The
+ * message names both settings and the places where they were set.
  */
 static int check_order(const struct config *config, const char *shorter, const char *longer,
 		       int64_t shorter_ns, int64_t longer_ns, struct config_error *error)

@@ -4,8 +4,8 @@
 
 /*
  * Reads the settings from INI files and from the options -o section.key=value into one struct, and
- * checks every value. The daemon owns the struct. Any thread may read it: later only
- * config_reload() writes to it, whole numbers that are each written at once.
+ * checks every value. The daemon owns the struct. Any thread may read it. After the start only
+ * config_reload() writes to it, and only to integers, each in one atomic step.
  */
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 struct config_origin;
 
-/* The type of the member for each type of settings.def. */
+/* The C type of the member of struct config for each type of setting in settings.def. */
 #define CONFIG_MEMBER_BOOL     bool
 #define CONFIG_MEMBER_COUNT    uint64_t
 #define CONFIG_MEMBER_SIZE     uint64_t /* in bytes */
@@ -23,7 +23,7 @@ struct config_origin;
 #define CONFIG_MEMBER_PATH     char *
 #define CONFIG_MEMBER_NAME     char *
 #define CONFIG_MEMBER_WORD     char *
-#define CONFIG_MEMBER_LIST     char ** /* a NULL-ended array of strings */
+#define CONFIG_MEMBER_LIST     char ** /* an array of strings that ends with NULL */
 
 struct config {
 	/* One member for each setting of settings.def. */
@@ -31,27 +31,29 @@ struct config {
 #define SETTING(section, key, type, range, fallback, member, ...) CONFIG_MEMBER_##type member;
 #include "daemon/config/settings.def"
 
-	struct config_origin *origins; /* where each value was set, in the order of config_keys */
+	/* where each value was set; one element for each of config_keys, in the same order */
+	struct config_origin *origins;
 };
 
 struct config_error {
 	char text[512]; /* one line, like "FILE:LINE: [section] key = value: what is allowed" */
 };
 
-/* Where settings are read from, in this order. NULL: this one is skipped. */
+/* The files from which settings are read, in this order. A path that is NULL is skipped. */
 struct config_paths {
-	const char *vendor_dir; /* all its files *.conf, sorted by name */
+	const char *vendor_dir; /* every *.conf file in this directory, sorted by name */
 	const char *file;
-	const char *dropin_dir; /* all its files *.conf, sorted by name */
-	bool is_file_needed;	/* a missing file is an error; else it is skipped */
+	const char *dropin_dir; /* every *.conf file in this directory, sorted by name */
+	/* true: it is an error if `file` is missing; false: a missing file is skipped */
+	bool is_file_needed;
 };
 
 /*
- * Loads the settings; what is read later overrides what was read before: the defaults, the files of
- * the vendor directory, the file at path and those in path.d/, and n_overrides strings
- * "section.key=value". With a path of NULL, the file and the directory are those in /etc, which may
- * be missing; a file at path must exist. Returns 0 with *config_out owned by the caller, or a
- * negative errno with error->text set.
+ * Loads the settings in this order, so that later values override earlier ones: the defaults, the
+ * files of the vendor directory, the file at path, the files in path.d/, and the n_overrides
+ * strings "section.key=value". If path is not NULL, the file must exist. If path is NULL, the file
+ * and the directory are those in /etc, and either may be missing. Returns 0 with *config_out owned
+ * by the caller, or a negative errno with error->text set.
  */
 int config_load(const char *path, char *const *overrides, size_t n_overrides,
 		struct config **config_out, struct config_error *error);

@@ -18,8 +18,8 @@
 
 struct reader {
 	const char *path;
-	char *rest;		/* the text that has not been read yet; NUL-ended */
-	unsigned int next_line; /* the number of the line with which rest begins */
+	char *rest;		/* the part of the file that has not been read yet; ends with NUL */
+	unsigned int next_line; /* the number of the first line in rest */
 	char section[64];
 	config_assign_fn assign;
 	void *user;
@@ -48,8 +48,8 @@ static int fail_file(const char *path, int r, const char *what, struct config_er
 }
 
 /*
- * Refuses directories, whose read error says little, and pipes, which could block the start.
- * /dev/null is allowed, as an empty file.
+ * Refuses directories, because the error of reading one does not explain the mistake, and pipes,
+ * because reading one could block the start. Accepts /dev/null as an empty file.
  */
 static int check_kind(const char *path, const struct stat *st, struct config_error *error)
 {
@@ -149,9 +149,9 @@ static int line_append(const struct reader *reader, unsigned int first, char *li
 }
 
 /*
- * Reads a line with the lines that continue it into line[CONFIG_LINE_MAX]. As in systemd, the
- * backslash becomes a space, and comments in between are skipped. Returns 1, 0 at the end of the
- * file, or a negative errno.
+ * Reads a line, and the lines that continue it after a backslash, into line[CONFIG_LINE_MAX]. As in
+ * systemd, the backslash is replaced by a space, and comment lines between them are skipped.
+ * Returns 1; 0 at the end of the file; or a negative errno.
  */
 static int next_logical(struct reader *reader, char *line, unsigned int *number_out)
 {
@@ -222,7 +222,7 @@ static int handle_line(struct reader *reader, unsigned int number, char *line)
 			      strip(equals + 1), reader->error);
 }
 
-/* Refuses a NUL byte, which would end a string early and hide the text after it. */
+/* Refuses a text with a NUL byte, which would end a string early and hide the text after it. */
 static int check_nul(const struct reader *reader, const char *text, size_t length)
 {
 	const char *nul = memchr(text, '\0', length);

@@ -3,29 +3,32 @@
 #define STACKD_DAEMON_CONFIG_INI_H
 
 /*
- * Reads an INI file in the syntax that systemd uses, and calls back for each assignment, in order.
- * It does not know which sections and keys exist. No state; the caller's thread.
+ * Reads an INI file in the syntax that systemd uses, and calls a function for each assignment, in
+ * order. It does not know which sections and keys exist. No state; the callback runs in the calling
+ * thread.
  */
 
 #include <stdbool.h>
 
 struct config_error;
 
-/* The maximum bytes of a line, together with the lines that continue it, and of a file. */
+/* The maximum size in bytes of a line, including the lines that continue it, and of a file. */
 #define CONFIG_LINE_MAX (16 * 1024)
 #define CONFIG_FILE_MAX (1024 * 1024)
 
 /*
- * Handles one assignment "key = value" of a section. line is the number of its first line. The
- * strings are borrowed. Returns 0; any other value ends config_file_read(), which then returns it.
+ * Handles one assignment "key = value" in a section. line: the number of the first line of the
+ * assignment. The strings are borrowed. Returns 0 to continue; any other value ends
+ * config_file_read(), which returns it.
  */
 typedef int (*config_assign_fn)(void *user, const char *path, unsigned int line,
 				const char *section, const char *key, const char *value,
 				struct config_error *error);
 
 /*
- * Reads the file at path. Returns 0; -ENOENT for a missing file, -EINVAL for a syntax error, whose
- * line error->text names, or another negative errno. error->text is set whenever it is not 0.
+ * Reads the file at path. Returns 0; -ENOENT if the file is missing; -EINVAL for a syntax error,
+ * with the number of the line in error->text; or another negative errno. Unless it returns 0,
+ * error->text is set.
  */
 int config_file_read(const char *path, config_assign_fn assign, void *user,
 		     struct config_error *error);

@@ -19,7 +19,9 @@
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
-/* The macros that settings.def uses for a range and for when a change is applied. */
+/*
+ * The macros that settings.def uses for the range of a setting, and for when its change is applied.
+ */
 #define BETWEEN(least, most)	  .min = (least), .max = (most)
 #define POWER_OF_TWO(least, most) .min = (least), .max = (most), .power_of_two = true
 #define BYTES(least, most)	  .min = (least), .max = (most)
@@ -46,7 +48,7 @@ const struct config_key config_keys[] = {
 #include "daemon/config/settings.def"
 };
 
-/* A reload writes a value while other threads read it, which is safe for whole numbers only. */
+/* A reload writes a value while other threads read it. This is safe only for integers. */
 #define SECTION(...)
 #define SETTING(section, key, type, range, fallback, member, when, ...)                          \
 	_Static_assert(when == RESTART || CONFIG_##type == CONFIG_COUNT ||                       \
@@ -72,12 +74,14 @@ int config_key_find(const char *section, const char *key)
 	return -1;
 }
 
-/* The allowed names, for a message about one that is not, and the name that was probably meant. */
+/* The allowed names, and the one that was probably meant, for a message about a wrong name. */
 struct choices {
 	const char *given;
-	const char *nearest; /* the allowed name that is most like it; NULL if none is alike */
-	size_t distance; /* the edit distance between given and nearest; TOO_FAR without nearest */
-	char list[256];	 /* the allowed names, each after a space */
+	/* the allowed name that is most similar to `given`; NULL if none is similar */
+	const char *nearest;
+	/* the edit distance between given and nearest; TOO_FAR if nearest is NULL */
+	size_t distance;
+	char list[256]; /* the allowed names, each after a space */
 };
 
 static void choices_add(struct choices *choices, const char *name)
@@ -101,7 +105,7 @@ static void choices_print(const struct choices *choices, const char *what, char 
 		snprintf(why, size, "unknown %s; allowed:%s", what, choices->list);
 }
 
-/* Names that differ by this many letters are not taken for typing errors. */
+/* If two names have at least this edit distance, one is not suggested for the other. */
 enum { TOO_FAR = 4 };
 
 void config_key_explain(const char *section, const char *key, char *why, size_t size)

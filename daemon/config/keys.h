@@ -4,7 +4,7 @@
 
 /*
  * The table of all settings, made from settings.def. The parser, the defaults, --dump-config,
- * stackd.conf and its man page are driven by it. Constant data; any thread.
+ * stackd.conf and its man page are made from this table. Constant data; any thread.
  */
 
 #include <stdbool.h>
@@ -18,42 +18,42 @@ enum config_type {
 	CONFIG_DURATION, /* nanoseconds, from min to max, stored as int64_t */
 	CONFIG_PATH,	 /* an absolute path of min to max bytes, stored as char * */
 	CONFIG_NAME,	 /* the name of a group, of at most max bytes, stored as char * */
-	CONFIG_WORD,	 /* one of several words, stored as char * */
-	CONFIG_LIST,	 /* at most max names, stored as char **, NULL-ended */
+	CONFIG_WORD,	 /* one of the words in config_key.words, stored as char * */
+	CONFIG_LIST,	 /* at most max names, stored as char **, an array that ends with NULL */
 };
 
 struct config_key {
 	const char *section;
 	const char *key;
 	enum config_type type;
-	uint64_t min; /* min and max are the range of a number, or of a length in bytes */
+	uint64_t min; /* min and max: the range of a number, or of the length of a text in bytes */
 	uint64_t max;
 	bool power_of_two;
 	const char *fallback; /* the default, as it is written in a file */
-	const char *help;     /* says to administrators what the setting does */
-	const char *details;  /* continues the help, or is "" */
-	size_t offset;	      /* the offset of its member in struct config */
+	const char *help;     /* explains to administrators what the setting does */
+	const char *details;  /* more text that follows help, or "" */
+	size_t offset;	      /* the offset in struct config of the member that holds the value */
 	const char *words;    /* the allowed values of a CONFIG_WORD, separated by spaces */
 	bool is_live;	      /* a reload applies a change; otherwise only a restart does */
 };
 
 struct config_section {
 	const char *name;
-	const char *text; /* says to administrators what its settings are about */
+	const char *text; /* explains to administrators what the settings of the section are for */
 };
 
 extern const struct config_key config_keys[];
 extern const size_t config_n_keys;
 
-/* The sections, in the order in which config_keys has their keys. */
+/* The sections, in the same order as their keys are in config_keys. */
 extern const struct config_section config_sections[];
 extern const size_t config_n_sections;
 
-/* Returns the index of a key in config_keys, or -1. */
+/* Returns the index of a key in config_keys, or -1 if it does not exist. */
 int config_key_find(const char *section, const char *key);
 
 /*
- * Writes a message about a section or key that does not exist to why, for example:
+ * Writes a message to why that explains that a section or a key does not exist, for example:
  * 'unknown key, did you mean "length"? allowed: length min_length keep'.
  */
 void config_key_explain(const char *section, const char *key, char *why, size_t size);

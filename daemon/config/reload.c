@@ -8,7 +8,10 @@
 #include "daemon/config/keys.h"
 #include "daemon/config/value.h"
 
-/* Returns the value as it is written in a file, to be freed by the caller; NULL without memory. */
+/*
+ * Returns the value as text, as it is written in a file. The caller frees it. Returns NULL when out
+ * of memory.
+ */
 static char *value_format(const struct config_key *key, const struct config *config)
 {
 	char *text = NULL;
@@ -25,8 +28,8 @@ static char *value_format(const struct config_key *key, const struct config *con
 }
 
 /*
- * Copies the value of a live key, which has 64 bits, at once: another thread sees the old value or
- * the new one.
+ * Copies the value of a key that may change while stackd runs. The value has 64 bits and is stored
+ * in one atomic step, so that another thread sees either the old or the new one.
  */
 static void value_copy(const struct config_key *key, struct config *config,
 		       const struct config *fresh)

@@ -3,9 +3,8 @@
 #define STACKD_DAEMON_CONFIG_RELOAD_H
 
 /*
- * Applies settings that were read again: the running settings take over the changes that may be
- * made while stackd runs, and every difference is reported to the caller. Called by the daemon's
- * main thread.
+ * Applies settings that were read again: changes the running settings where that is possible while
+ * stackd runs, and reports every difference to the caller. Called by the daemon's main thread.
  */
 
 #include <stdbool.h>
@@ -13,15 +12,16 @@
 #include "daemon/config/config.h"
 
 /*
- * Reports one changed setting. value is its new value, as it is written in a file. is_applied: the
- * change holds from now on; otherwise it takes a restart.
+ * Reports one changed setting. value: the new value, as it is written in a file. is_applied: true
+ * if the change is effective now, false if stackd must be restarted for it.
  */
 typedef void (*config_on_change)(void *userdata, const char *section, const char *key,
 				 const char *value, bool is_applied);
 
 /*
- * Copies the settings that may change from fresh to config, and calls on_change for each setting
- * that differs. Returns how many were applied, or -ENOMEM, when only the first ones may be applied.
+ * Copies the settings that can change while stackd runs from fresh to config, and calls on_change
+ * for each setting that differs. Returns the number of settings that were applied, or -ENOMEM, in
+ * which case only some of them were applied.
  */
 int config_reload(struct config *config, const struct config *fresh, config_on_change on_change,
 		  void *userdata);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Runs when stackd is built: writes /etc/stackd/stackd.conf or the man page stackd.conf(5) to
- * standard output. FRAME is the source of that file; its line "@SETTINGS@" is replaced by the
- * settings, each with its help, its range and its default.
+ * Writes /etc/stackd/stackd.conf or the man page stackd.conf(5) to standard output. This program
+ * runs when stackd is built. FRAME is the template of the file; its line "@SETTINGS@" is replaced
+ * by the settings, each with its help, its range and its default.
  *
  * Usage: settings_text conf|man FRAME
  */
@@ -19,16 +19,16 @@
 
 enum { COLUMNS = 99, RANGE_MAX = 128 };
 
-/* How the settings are written: as a configuration file, or as a man page. */
+/* How the settings are formatted: as a configuration file, or as a man page. */
 struct form {
-	const char *line_start; /* each line of prose begins with this */
+	const char *line_start; /* the text with which each line of prose begins */
 	void (*put_word)(const char *word, size_t length);
 	void (*put_section)(const struct form *form, const struct config_section *section);
 	void (*put_key)(const struct form *form, const struct config_key *key,
 			const struct config *defaults);
 };
 
-/* Writes text as lines of at most COLUMNS columns, which start with form->line_start. */
+/* Writes text in lines of at most COLUMNS columns. Each begins with form->line_start. */
 static void put_prose(const struct form *form, const char *text)
 {
 	size_t column = 0;
@@ -52,7 +52,7 @@ static void put_prose(const struct form *form, const char *text)
 		putchar('\n');
 }
 
-/* Writes the help, the details, the range and whether a reload is enough. */
+/* Writes the help, the details and the range of a key, and whether a reload applies its changes. */
 static void put_help(const struct form *form, const struct config_key *key)
 {
 	char range[RANGE_MAX], facts[RANGE_MAX + 64];
@@ -78,7 +78,9 @@ static void put_conf_section(const struct form *form, const struct config_sectio
 	printf("[%s]\n", section->name);
 }
 
-/* Writes the default as a comment, also where it goes on over several lines. */
+/*
+ * Writes the key with its default as a comment. A default of several lines gets a # on each line.
+ */
 static void put_conf_key(const struct form *form, const struct config_key *key,
 			 const struct config *defaults)
 {
@@ -101,7 +103,10 @@ static void put_conf_key(const struct form *form, const struct config_key *key,
 	free(value);
 }
 
-/* Escapes what groff takes for a request at the start of a line, and hyphens that it may change. */
+/*
+ * Writes a word for groff. Escapes a dot or quote at its start, which groff takes for a request,
+ * and hyphens and backslashes.
+ */
 static void put_man_word(const char *word, size_t length)
 {
 	size_t i;

@@ -16,10 +16,10 @@
 
 #define BLANKS " \t"
 
-/* A printed list is continued on the next line before this column. */
+/* A printed list continues on the next line before it reaches this column. */
 #define LIST_COLUMN 90
 
-/* The largest unit comes first: a value is printed in the first one that divides it. */
+/* The units of time, largest first: a value is printed in the first unit that divides it. */
 static const struct quantity_unit time_units[] = {
 	{ "d", 86400 * NS_PER_S },
 	{ "h", 3600 * NS_PER_S },
@@ -36,7 +36,10 @@ static const struct quantity_unit size_units[] = {
 	{ "K", 1 << 10 },
 };
 
-/* A duration without a unit is in seconds, a size in bytes. A count never has a unit. */
+/*
+ * The syntax of numbers. A duration without a unit is in seconds, a size without a unit in bytes. A
+ * count never has a unit.
+ */
 static const struct quantity_syntax durations = {
 	.units = time_units,
 	.n_units = ARRAY_SIZE(time_units),
@@ -61,7 +64,9 @@ static const struct quantity_syntax *key_syntax(const struct config_key *key)
 	return key->type == CONFIG_SIZE ? &sizes : &counts;
 }
 
-/* Writes n to text, in the largest unit of the key that divides it. */
+/*
+ * Writes n to text in the largest unit that divides it. The type of the key determines the units.
+ */
 static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
 {
 	const struct quantity_syntax *syntax = key_syntax(key);
@@ -107,7 +112,10 @@ static int parse_number(const struct config_key *key, const char *text, struct c
 		 (key->power_of_two && (n & (n - 1)) != 0))
 		snprintf(why, size, "must be %s", range);
 	else {
-		/* The member of a duration is an int64_t, but no range allows a negative one. */
+		/*
+		 * A duration is stored as int64_t. No range allows a negative value, so copying the
+		 * uint64_t is right.
+		 */
 		memcpy(value_at(key, config), &n, sizeof(n));
 		return 0;
 	}
@@ -200,7 +208,7 @@ static char **list_free(char **list)
 	return NULL;
 }
 
-/* Returns the words of text as a NULL-ended list, or NULL without memory. */
+/* Returns the words of text as an array that ends with NULL. Returns NULL when out of memory. */
 static char **list_split(const char *text)
 {
 	char **list = calloc(strlen(text) / 2 + 2, sizeof(*list));
@@ -244,7 +252,7 @@ static int parse_list(const struct config_key *key, const char *text, struct con
 	return 0;
 }
 
-/* True if a file can hold the text in one line, from which it is read unchanged. */
+/* True if the text can be written to one line of a file and is the same when it is read again. */
 static bool is_one_line(const char *text)
 {
 	const char *p;

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_CONFIG_VALUE_H
 
 /*
- * Converts the values of settings between text and members of struct config, by the type and range
- * in the key table. The struct owns its strings, which are malloc'ed. No state.
+ * Converts the values of settings between text and members of struct config. The key table says
+ * which type and range each value has. struct config owns its strings, which are malloc'ed. No
+ * state.
  */
 
 #include <stddef.h>
@@ -14,16 +15,17 @@ struct config;
 struct config_key;
 
 /*
- * Checks text and stores its value in *config, whose old value is freed. Returns 0; -EINVAL with
- * the reason in why ("must be between 100ms and 10min"), or -ENOMEM, both with *config unchanged.
+ * Checks text and stores its value in *config; the old value is freed. Returns 0, -EINVAL or
+ * -ENOMEM. After a failure, *config is unchanged. For -EINVAL, why has the reason, such as "must be
+ * between 100ms and 10min".
  */
 int config_value_parse(const struct config_key *key, const char *text, struct config *config,
 		       char *why, size_t size);
 
-/* Prints the value as it is written in a file; a long list is continued over several lines. */
+/* Prints the value as it is written in a file. A long list continues on further lines. */
 void config_value_print(const struct config_key *key, const struct config *config, FILE *out);
 
-/* Writes what is allowed to text: "between 100ms and 10min", "yes or no". */
+/* Writes the allowed values to text, such as "between 100ms and 10min" or "yes or no". */
 void config_value_range(const struct config_key *key, char *text, size_t size);
 
 /* Frees the strings of the value. */

@@ -7,8 +7,8 @@
 #include "daemon/query/aggregate_internal.h"
 
 /*
- * Returns an array with the info of each image of the window, NULL for an image that the filter
- * leaves out. The array is the caller's to free. NULL when out of memory.
+ * Returns an array, to be freed by the caller, with the facts about each image of the window. The
+ * element of an image that the filter leaves out is NULL. Returns NULL when out of memory.
  */
 static struct aggregate_image_info **infos_find(struct aggregate *aggregate,
 						const struct window *window)
@@ -112,7 +112,8 @@ static int add_window(struct aggregate *aggregate, const struct window *window, 
 }
 
 /*
- * Walks the list backwards: its last window knows which waits are open at the end of the range.
+ * Aggregates the windows of the list, the newest one first, because only the newest one has the
+ * waits that are open at the end of the range.
  */
 static int add_windows(struct aggregate *aggregate, const struct timeline_list *list,
 		       struct stack *unread)
@@ -130,7 +131,10 @@ static int add_windows(struct aggregate *aggregate, const struct timeline_list *
 			aggregate->end_ns = window->end_ns;
 			aggregate_opens_index(aggregate, window);
 		}
-		/* Neither the clock nor a wait goes on from one run of stackd to the next. */
+		/*
+		 * No wait continues from one run of stackd to the next: an open wait of an earlier
+		 * run is taken to last until the newest window of that run.
+		 */
 		if (is_last || window->run != aggregate->run)
 			aggregate->run_end_ns = window->end_ns;
 		aggregate->run = window->run;
@@ -156,7 +160,7 @@ static void index_later(struct aggregate *aggregate, const struct timeline_list 
 	}
 }
 
-/* Counts threads and processes, and makes the array of groups. */
+/* Counts threads and processes in the totals, and makes the array of groups. */
 static int finish(struct aggregate *aggregate)
 {
 	struct aggregate_group *group, *next;

@@ -7,9 +7,10 @@
 
 #include "daemon/window/task_state.h"
 
-#define TID_RANGE UINT64_C(4194304) /* PID_MAX_LIMIT of 64-bit kernels: any tid is below it */
+/* PID_MAX_LIMIT of 64-bit kernels: each tid is less than this */
+#define TID_RANGE UINT64_C(4194304)
 
-/* Bits of the kernel's task state, include/linux/sched.h. */
+/* Bits of a task's state in the kernel, from include/linux/sched.h. */
 enum {
 	TASK_UNINTERRUPTIBLE = 0x2,
 	TASK_WAKEKILL = 0x100,
@@ -17,7 +18,10 @@ enum {
 	TASK_KILLABLE = TASK_UNINTERRUPTIBLE | TASK_WAKEKILL,
 };
 
-/* Members of aggregate_key.state: one of the first three or the letter of a state, and flags. */
+/*
+ * Parts of aggregate_key.state, which is one of the first three values or the letter of a state,
+ * plus the flags KEY_IDLE, KEY_KILLABLE and KEY_THROTTLED.
+ */
 enum {
 	KEY_SHORT = 1,
 	KEY_WAIT = 2,
@@ -53,7 +57,7 @@ void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggrega
 {
 	item->kernel = kernel;
 	item->user = user;
-	/* Found with both stacks: it must not depend on which of them the filter drops. */
+	/* Determine is_idle before the filter drops stacks: it must not depend on the filter. */
 	item->is_idle = item->is_sample ? !item->info->process.id.pid : wait_is_idle(item);
 	if (aggregate->filter->drops_kernel)
 		item->kernel = NULL;
@@ -62,8 +66,8 @@ void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggrega
 }
 
 /*
- * Returns the part of the key that tells states apart. Killable waits, D in ps as well, have rows
- * of their own: it helps to know that kill -9 ends a hung process.
+ * Returns the value of aggregate_key.state. Killable waits, which ps shows as D like
+ * uninterruptible ones, get groups of their own: it helps to know that kill -9 ends a hung process.
  */
 static uint64_t key_state(const struct aggregate_item *item, bool has_stacks)
 {
@@ -93,7 +97,9 @@ static void key_init(const struct aggregate *aggregate, const struct aggregate_i
 	memset(key, 0, sizeof(*key));
 	key->pid = (uint64_t)process->id.pid;
 	key->process_start = process->id.start_boot_ns;
-	/* The uid of the image would not do: each run of stackd numbers its images anew. */
+	/*
+	 * image->uid does not identify a thread here: each run of stackd numbers its images anew.
+	 */
 	if (by == AGGREGATE_BY_THREAD)
 		key->thread = item->image->start_boot_ns * TID_RANGE + (uint64_t)item->image->tid;
 	key->state = key_state(item, has_stacks);
@@ -119,7 +125,7 @@ static void group_set_waker(const struct aggregate *aggregate, struct aggregate_
 	group->waker.user = aggregate->filter->drops_user ? NULL : stack_ref(waker->user);
 }
 
-/* Finds the group of an item, or adds it. NULL when out of memory. */
+/* Finds the group of an item, or makes it. Returns NULL when out of memory. */
 static struct aggregate_group *group_get(struct aggregate *aggregate,
 					 const struct aggregate_item *item)
 {
@@ -161,7 +167,10 @@ struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 		return NULL;
 	if (item->is_idle && item->info->thread)
 		item->info->thread->is_idle = true;
-	/* Stacks with one key differ at most in the scheduler's frames: keep the one with them. */
+	/*
+	 * Stacks with the same key differ at most in the frames of the scheduler: keep the longer
+	 * stack, which has these frames.
+	 */
 	if (item->kernel && group->kernel && item->kernel->n_frames > group->kernel->n_frames) {
 		stack_unref(group->kernel);
 		group->kernel = stack_ref(item->kernel);

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the task with this id and start in a table, or adds it. NULL when out of memory. */
+/*
+ * Finds the task with this id and start time in the table, or adds it. Returns NULL when out of
+ * memory.
+ */
 static struct aggregate_task *task_add(struct aggregate *aggregate, struct aggregate_task **table,
 				       uint64_t id, uint64_t start)
 {
@@ -39,7 +42,7 @@ struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t
 	return wait;
 }
 
-/* Finds a wait or adds it. NULL when out of memory. */
+/* Finds a wait in the table of waits, or adds it. Returns NULL when out of memory. */
 static struct aggregate_wait *wait_add(struct aggregate *aggregate, uint64_t uid, int64_t start_ns)
 {
 	struct aggregate_wait *wait = aggregate_wait_find(aggregate, uid, start_ns);
@@ -91,7 +94,10 @@ void aggregate_spans_index(struct aggregate *aggregate, const struct window *win
 		wait = wait_add(aggregate, window->images[span->image].uid, span->start_ns);
 		if (!wait || wait->has_span)
 			continue;
-		/* Copied: the window may be unloaded before earlier parts of the wait are read. */
+		/*
+		 * Keep a copy: the window may be unloaded before the earlier windows with parts of
+		 * the wait are read.
+		 */
 		wait->span = *span;
 		wait->has_span = true;
 		stack_ref(span->kernel);
@@ -116,7 +122,10 @@ void aggregate_opens_index(struct aggregate *aggregate, const struct window *las
 	}
 }
 
-/* Asks the filter about an image under its name in this window, and counts it if selected. */
+/*
+ * Checks if the filter selects an image under the thread name that it has in this window. If so,
+ * counts its thread and process.
+ */
 static void info_update(struct aggregate *aggregate, struct aggregate_image_info *info,
 			const struct window_image *image)
 {
@@ -139,7 +148,7 @@ struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregat
 
 	HASH_FIND(hh, aggregate->infos, key, sizeof(key), info);
 	if (info) {
-		/* A thread may have another name in each window. */
+		/* A thread may change its name from one window to the next. */
 		if (memcmp(info->comm, image->comm, sizeof(info->comm)) != 0)
 			info_update(aggregate, info, image);
 		return info;
@@ -169,7 +178,7 @@ void aggregate_index_free(struct aggregate *aggregate)
 		HASH_DEL(aggregate->infos, info);
 		process_unref(info->image.process);
 	}
-	/* The entries of these are the arena's. */
+	/* Free only the tables here: the memory of their entries is in the arena. */
 	HASH_CLEAR(hh, aggregate->threads);
 	HASH_CLEAR(hh, aggregate->processes);
 }

@@ -3,10 +3,11 @@
 #define STACKD_DAEMON_QUERY_AGGREGATE_INTERNAL_H
 
 /*
- * Private to the files behind aggregate.h: aggregate.c walks the windows, aggregate_index.c knows
- * threads and the waits that span windows, aggregate_waits.c adds waits, aggregate_groups.c
- * finds the group of a wait or sample, and aggregate_iolat.c adds I/O operations. One thread. A
- * function that fails sets aggregate.error, which ends the walk.
+ * Private to the files that implement aggregate.h: aggregate.c walks the windows, aggregate_index.c
+ * keeps tables of threads and of waits that span windows, aggregate_waits.c adds waits,
+ * aggregate_groups.c finds the group of a wait or sample, and aggregate_iolat.c adds I/O
+ * operations. Each aggregate is used by one thread. A function that fails sets aggregate.error,
+ * which ends the walk.
  */
 
 #include <stdbool.h>
@@ -16,36 +17,40 @@
 #include "common/base.h"
 #include "daemon/query/aggregate.h"
 
-/* A thread or a process, to count each once. */
+/* A thread or process that the filter selects: one entry, so that it is counted only once. */
 struct aggregate_task {
-	uint64_t key[2]; /* tid or pid, and start */
+	uint64_t key[2]; /* tid or pid, and the start time */
 	bool is_idle;
 	UT_hash_handle hh;
 };
 
 /*
- * A thread between two execs, over all windows: which process it is of, and whether the filter
- * selects it. Found once instead of once per window.
+ * Facts about an image (a thread between two execs): its process, and whether the filter selects
+ * it. They are looked up once and then used for all windows.
  */
 struct aggregate_image_info {
-	uint64_t key[2]; /* uid of the image, address of the process */
+	uint64_t key[2]; /* uid of the image, and address of its process */
 	struct process_info process;
-	struct aggregate_task *thread; /* NULL if the filter never selected it */
-	struct window_image image; /* from the newest window; holds a reference to the process */
-	char comm[COMM_LEN];	   /* the name that is_wanted was found with */
+	/* the entry of the thread in aggregate.threads; NULL if the filter never selected it */
+	struct aggregate_task *thread;
+	/* a copy from the newest window; holds a reference to the process */
+	struct window_image image;
+	char comm[COMM_LEN]; /* the thread name for which is_wanted was determined */
 	bool is_wanted;
 	UT_hash_handle hh;
 };
 
-/* A wait that more than one window has a part of. */
+/* A wait that spans several windows or is open at the end of the last one. */
 struct aggregate_wait {
-	uint64_t key[2];	 /* uid of the image, start of the wait */
-	struct window_span span; /* its end, if has_span; a copy, with references to stacks */
-	struct stack *user;	 /* read while the wait was open; a reference, or NULL */
+	uint64_t key[2]; /* uid of the image, and start time of the wait */
+	/* valid if has_span: how the wait ended; a copy that holds references to its stacks */
+	struct window_span span;
+	/* a reference to the user stack that was read while the wait was open, or NULL */
+	struct stack *user;
 	bool has_span;
-	bool is_open_at_end; /* when the last window ended */
-	bool is_unseen;	     /* is_open_at_end, but the thread could not be inspected then */
-	bool is_counted;     /* an open wait that has been counted */
+	bool is_open_at_end; /* the wait had not ended when the last window did */
+	bool is_unseen;	     /* the thread could not be inspected at the end of the last window */
+	bool is_counted;     /* the wait is already included in the number of open waits */
 	UT_hash_handle hh;
 };
 
@@ -58,7 +63,7 @@ struct aggregate {
 	 */
 	struct arena *arena;
 	struct aggregate_group *groups;
-	struct aggregate_group **array; /* all of groups */
+	struct aggregate_group **array; /* the members of `groups` as an array, for the caller */
 	struct aggregate_io_group *io_groups;
 	struct aggregate_image_info *infos;
 	struct aggregate_task *threads;
@@ -68,17 +73,17 @@ struct aggregate {
 	uint64_t estimated;
 	int64_t end_ns;	    /* end of the newest window */
 	uint64_t run;	    /* the run (lifetime) of stackd that recorded the current window */
-	int64_t run_end_ns; /* end of the newest window of that run */
+	int64_t run_end_ns; /* end of the newest window that the run `run` recorded */
 	int error;	    /* 0, or the negative errno of the first failure */
 };
 
-/* A wait, or many with the same key, to be added to a group. */
+/* Waits, or samples, of one image with the same stacks, to be added to their group. */
 struct aggregate_item {
 	const struct window_image *image;
 	struct aggregate_image_info *info;
 	struct stack *kernel;
 	struct stack *user;
-	const struct window_waker *waker; /* NULL: unknown */
+	const struct window_waker *waker; /* NULL unless the probe records wakers */
 	uint32_t state;
 	bool is_idle;
 	bool is_short;
@@ -94,32 +99,43 @@ struct aggregate_item {
 
 /* aggregate_index.c */
 
-/* Finds what is known of an image, or finds it out. NULL when out of memory. */
+/*
+ * Returns the facts about an image, and looks them up if this is its first use. Returns NULL when
+ * out of memory.
+ */
 struct aggregate_image_info *aggregate_image_info_get(struct aggregate *aggregate,
 						      const struct window_image *image);
 
-/* Finds a wait that spans windows by its image and start; NULL if none is known. */
+/*
+ * Returns the wait of the image with this uid that began at start_ns; NULL if it is not in the
+ * table.
+ */
 struct aggregate_wait *aggregate_wait_find(struct aggregate *aggregate, uint64_t uid,
 					   int64_t start_ns);
 
-/* Notes the ends of the waits that began before this window and ended in it. */
+/* Enters the waits that began before this window and ended in it into the table of waits. */
 void aggregate_spans_index(struct aggregate *aggregate, const struct window *window);
 
-/* Notes which waits are open at the end of the last window. */
+/* Enters the waits that are open at the end of the last window into the table of waits. */
 void aggregate_opens_index(struct aggregate *aggregate, const struct window *last);
 
-/* Drops the waits that began in the window: no earlier window has a part of them. */
+/*
+ * Removes the waits that began in this window from the table: no earlier window has a part of them.
+ */
 void aggregate_waits_drop(struct aggregate *aggregate, const struct window *window);
 
 void aggregate_index_free(struct aggregate *aggregate);
 
 /* aggregate_groups.c */
 
-/* Sets the item's stacks, without those that the filter drops, and whether it is idle. */
+/* Sets item->kernel, item->user and item->is_idle. A stack that the filter drops is set to NULL. */
 void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
 			       struct stack *kernel, struct stack *user);
 
-/* Adds an item to its group. Returns the group, NULL when out of memory. */
+/*
+ * Adds an item to its group, which is made if it does not exist. Returns the group, or NULL when
+ * out of memory.
+ */
 struct aggregate_group *aggregate_add(struct aggregate *aggregate,
 				      const struct aggregate_item *item);
 
@@ -130,35 +146,43 @@ void aggregate_add_sample(struct aggregate *aggregate, const struct window *wind
 
 /* aggregate_iolat.c */
 
-/* is_last: the window is the last of all. */
+/* Adds a row of I/O operations to its group. is_last: the window is the newest one of the list. */
 void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 		      const struct window_io *io, struct aggregate_image_info *info, bool is_last);
 void aggregate_io_groups_free(struct aggregate *aggregate);
 
 /* aggregate_waits.c */
 
-/* Adds waits that began and ended in the window: those of window->rows[i]. */
+/* Adds the waits of window->rows[i], which all began and ended in the window. */
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,
 		       struct aggregate_image_info *info);
 
-/* Adds the part that lies in the window of a wait that began before it and ended in it. */
+/*
+ * Adds a wait that began before the window and ended in it: the part of its time that lies in the
+ * window.
+ */
 void aggregate_add_span(struct aggregate *aggregate, const struct window *window,
 			const struct window_span *span, struct aggregate_image_info *info);
 
 /*
- * Adds the part that lies in the window of a wait that did not end in it. If a later window has
- * its end, its stacks are those it ended with, which are complete; else the kernel stack is the
- * one taken while it was open, and `unread` stands for a user stack that was not read.
+ * Adds a wait that did not end in the window: the part of its time that lies in the window, or all
+ * of its time if the query is for open waits only. If a later window has the end of the wait, the
+ * item gets the stacks taken at that end, which are complete. Otherwise it gets the kernel stack
+ * taken while the wait was open, and `unread` in place of a user stack that was not read.
  */
 void aggregate_add_open(struct aggregate *aggregate, const struct window *window,
 			const struct window_open *open, struct aggregate_image_info *info,
 			struct stack *unread);
 
-/* Adds to totals.unseen_ns, whatever state and length the filter asks for, as other totals do. */
+/*
+ * Adds the time since wakeup of an open wait to totals.unseen_ns if its thread could not be
+ * inspected. Like the other totals, unseen_ns does not depend on the states and lengths that the
+ * filter asks for.
+ */
 void aggregate_add_unseen(struct aggregate *aggregate, const struct window *window,
 			  const struct window_open *open);
 
-/* Adds the sums of an image's waits below the minimum. */
+/* Adds the waits of an image that are shorter than the minimum. The window has only their sums. */
 void aggregate_add_short(struct aggregate *aggregate, const struct window_image *image,
 			 struct aggregate_image_info *info);
 

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By window, system calls count as operations of their kind, and devices do not matter. */
+/*
+ * Returns the key of a group by window. System calls count as operations of their kind, and devices
+ * are ignored.
+ */
 static struct aggregate_io_key key_by_window(const struct window *window,
 					     const struct window_io *io)
 {
@@ -38,7 +41,10 @@ static struct aggregate_io_key key_by_operation(const struct aggregate *aggregat
 	return key;
 }
 
-/* Adds a group with the names of this operation and no sums yet. NULL when out of memory. */
+/*
+ * Adds a group that has the names of this operation and no sums yet. Returns NULL when out of
+ * memory.
+ */
 static struct aggregate_io_group *group_new(struct aggregate *aggregate,
 					    const struct aggregate_io_key *key,
 					    const struct window_io *io,
@@ -74,10 +80,16 @@ void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 	struct aggregate_io_group *group;
 	struct aggregate_io_key key;
 
-	/* Open at the end of an earlier window: by now it is over, or open in the last one too. */
+	/*
+	 * Skip operations that are open at the end of an earlier window: each has ended since, or
+	 * the last window has it, too.
+	 */
 	if (io->open && !is_last && aggregate->options.by != AGGREGATE_BY_WINDOW)
 		return;
-	/* A slow operation is in two rows: one with its stacks, and that of all operations. */
+	/*
+	 * A window has each slow operation twice: in a row with its stacks, and in the row of all
+	 * operations. Groups by stack take the first row, other groups take the second.
+	 */
 	if (io->is_slow != (aggregate->options.by == AGGREGATE_BY_STACK) ||
 	    !filter_has_io(aggregate->filter, io))
 		return;

@@ -38,20 +38,23 @@ void aggregate_add_row(struct aggregate *aggregate, const struct window *window,
 		group->buckets[k] += part.buckets[k];
 }
 
-/* Returns how much of the time from `from` to `to` lies in the window. */
+/* Returns how much of the time from `from` to `to` lies in the window, in ns. */
 static uint64_t overlap(int64_t from, int64_t to, const struct window *window)
 {
 	return window_overlap_ns(from, to, window->start_ns, window->end_ns);
 }
 
 /*
- * Returns how much of the time that a thread was throttled lies in the window. It begins with the
- * wakeup: the thread is throttled first, and then waits for its turn on a CPU.
+ * Returns how much of the time for which a thread was throttled lies in the window, in ns. That
+ * time begins with the wakeup; after it the thread waits for its turn on a CPU.
  */
 static uint64_t throttled_overlap(int64_t wake_ns, uint64_t throttled_ns,
 				  const struct window *window)
 {
-	/* While blocked, wake_ns is INT64_MAX: nothing may be added to it. */
+	/*
+	 * throttled_ns is 0 for a thread that is blocked. Its wake_ns is INT64_MAX, and a sum with
+	 * it would overflow.
+	 */
 	return throttled_ns ? overlap(wake_ns, wake_ns + (int64_t)throttled_ns, window) : 0;
 }
 
@@ -92,7 +95,7 @@ void aggregate_add_unseen(struct aggregate *aggregate, const struct window *wind
 		aggregate->totals.unseen_ns += overlap(open->wake_ns, window->end_ns, window);
 }
 
-/* Sets the times of the part of an open wait that lies in the window. */
+/* Sets the times of the item to the part of an open wait that lies in the window. */
 static void item_set_part(struct aggregate_item *item, const struct window *window,
 			  const struct window_open *open, const struct window_span *span)
 {
@@ -104,7 +107,10 @@ static void item_set_part(struct aggregate_item *item, const struct window *wind
 	item->throttled_ns = throttled_overlap(wake_ns, throttled_ns, window);
 }
 
-/* Sets the times of an open wait as a whole: from its start, which may be before the range. */
+/*
+ * Sets the times of the item to the whole length of an open wait, from its start, which may be
+ * before the range, to end_ns.
+ */
 static void item_set_whole(struct aggregate_item *item, const struct window_open *open,
 			   int64_t wake_ns, int64_t end_ns)
 {
@@ -125,7 +131,7 @@ static void item_set_open_stacks(const struct aggregate *aggregate, struct aggre
 		aggregate_item_set_stacks(aggregate, item, wait->span.kernel, wait->span.user);
 		return;
 	}
-	/* If the user stack was read in any window, the last one has it. */
+	/* The last window has the user stack if it was read during any window. */
 	if (!user && wait && wait->is_open_at_end)
 		user = wait->user;
 	if (!user && !item->info->process.is_kernel)
@@ -133,7 +139,7 @@ static void item_set_open_stacks(const struct aggregate *aggregate, struct aggre
 	aggregate_item_set_stacks(aggregate, item, open->kernel, user);
 }
 
-/* Counts a wait, of which several windows may have a part, as one that is open at the end. */
+/* Counts a wait that is open at the end, only once even if several windows have a part of it. */
 static void count_open(struct aggregate *aggregate, struct aggregate_group *group,
 		       struct aggregate_wait *wait)
 {

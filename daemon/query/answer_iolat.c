@@ -12,7 +12,10 @@
 #include "daemon/query/answer_stacks.h"
 #include "daemon/query/snapshot_internal.h"
 
-/* An operation that does not end counts with its age: it belongs to those that take long. */
+/*
+ * Compares groups by total time, longest first. The age of an operation that has not ended is added
+ * to the total, so that hung operations are near the top.
+ */
 static int by_total(const void *x, const void *y)
 {
 	const struct aggregate_io_group *const *a = x, *const *b = y;
@@ -38,7 +41,7 @@ static int by_count(const void *x, const void *y)
 	return r ? r : by_total(x, y);
 }
 
-/* Oldest window first, and within a window by total. */
+/* Compares groups by window, oldest first, and groups of the same window by total time. */
 static int by_window(const void *x, const void *y)
 {
 	const struct aggregate_io_group *const *a = x, *const *b = y;
@@ -138,7 +141,8 @@ static int row_wire(struct answer *answer, const struct aggregate_io_group *grou
 	int r;
 
 	answer_row_init(arena, group->image->process, row);
-	row->throttled_ns = 0; /* not absent, as ever; io.throttled_ns has the time */
+	/* always 0 in rows of I/O; io.throttled_ns has the time */
+	row->throttled_ns = 0;
 	if (group->key.window)
 		row->window = group->key.window;
 	row->comm = row->process.comm;

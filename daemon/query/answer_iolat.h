@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_QUERY_ANSWER_IOLAT_H
 
 /*
- * Makes the rows of an iolat answer from its groups of operations, in the order that was asked for.
- * Memory is the arena's. Private to the query room; one thread.
+ * Makes the rows of an answer about iolat from groups of operations, in the order that the request
+ * asks for. The memory is that of the arena. Private to the query room; one thread.
  */
 
 #include <stdint.h>
@@ -13,14 +13,17 @@
 
 struct snapshot_question;
 
-/* Fills snapshot.rows, and .shown and .rest with the sums of rows shown and left out. 0, -ENOMEM.
+/*
+ * Sets reply.snapshot.rows to the rows, .shown to the sums of these rows, and .rest to the sums of
+ * the rows that are left out. Returns 0 or -ENOMEM.
  */
 int answer_iolat_rows(struct answer *answer, const struct snapshot_question *question,
 		      struct answer_stacks *stacks);
 
 /*
- * Estimates a percentile of lengths from IO_BUCKETS_N buckets, supposing that the lengths in a
- * bucket are spread evenly. At most max_ns; -1 if the buckets are empty.
+ * Estimates a percentile of the lengths of operations, in ns, from IO_BUCKETS_N buckets. Assumes
+ * that the lengths in a bucket are spread evenly. Returns at most max_ns, or -1 if the buckets are
+ * empty.
  */
 int64_t io_percentile(const uint64_t *buckets, unsigned int percent, uint64_t max_ns);
 

@@ -9,8 +9,8 @@
 #include "daemon/symbol/source_lines.h"
 
 /*
- * True for the function that a signal handler returns to. The frame after it was interrupted by
- * the signal: its address is not a return address.
+ * True if the frame is the function that a signal handler returns to. The caller of that frame was
+ * interrupted by the signal, so its address is not a return address.
  */
 static bool is_trampoline(const struct frame *frame)
 {
@@ -24,8 +24,8 @@ static bool is_trampoline(const struct frame *frame)
 
 /*
  * Finds the offset in the file at which to look up the source line of a frame. A return address
- * points behind the call instruction, so one is subtracted to get into it. False if the frame is in
- * no file.
+ * points behind the call instruction, so 1 is subtracted to get an address inside the instruction.
+ * Returns false if the frame belongs to no file.
  */
 static bool frame_file_offset(const struct stack *stack, size_t i, uint64_t *offset_out)
 {
@@ -66,7 +66,10 @@ static int source_make(struct arena *arena, const struct source_frame *line, boo
 	return 0;
 }
 
-/* Makes n frames of one: the functions that were inlined into it, and then the frame itself. */
+/*
+ * Expands one frame to n frames: first the functions that were inlined into it, then the frame
+ * itself.
+ */
 static int frame_expand(struct arena *arena, const struct wire_frame *frame,
 			const struct source_frame *line, size_t n, struct wire_frame *out)
 {

@@ -19,7 +19,10 @@ const char *answer_unread(struct arena *arena, const struct openwait_stats *stat
 	return "";
 }
 
-/* Lists, in words, what the probe cannot see, and what the host hides from all of BPF. */
+/*
+ * Sets *out to phrases that say what the probe cannot see and what the host hides from all BPF
+ * programs.
+ */
 static int blind_wire(struct arena *arena, struct session *session,
 		      const struct probe_status *status, struct wire_strs *out)
 {

@@ -6,7 +6,10 @@
 #include "daemon/query/answer.h"
 #include "daemon/session/session.h"
 
-/* Fills the fields that only sessions of calls have; for others they are absent. */
+/*
+ * Fills the fields that only sessions of function calls have; in other sessions these fields are
+ * absent.
+ */
 static void session_calls_wire(struct session *session, const struct drain_stats *stats,
 			       struct wire_session *out)
 {
@@ -21,7 +24,7 @@ static void session_calls_wire(struct session *session, const struct drain_stats
 		return;
 	out->function = info->function;
 	out->file = session_file(session);
-	/* The number is not known for a session of an earlier run of stackd. */
+	/* The number of traced functions is not known for a session of an earlier run of stackd. */
 	if (session_functions(session))
 		out->functions = (int64_t)session_functions(session);
 	out->count = (int64_t)(counts->samples - counts->filtered);

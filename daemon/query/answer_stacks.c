@@ -43,8 +43,9 @@ static int stack_flags_wire(struct arena *arena, unsigned int flags, struct wire
 }
 
 /*
- * Returns the offset of a frame in its function, or in its file if the function is unknown. There
- * is none without a file: a walk by frame pointers may end with any number as an address.
+ * Returns the offset of a frame in its function, or in its file if the function is unknown. Returns
+ * WIRE_ABSENT if the file is unknown, too: a walk by frame pointers may end with an arbitrary
+ * number as the address.
  */
 static int64_t frame_offset(const struct answer_stacks *stacks, const struct frame *frame)
 {
@@ -58,7 +59,10 @@ static int64_t frame_offset(const struct answer_stacks *stacks, const struct fra
 	return (int64_t)offset;
 }
 
-/* Makes the frames of a stack; if two stacks have this id, one frame says so instead. */
+/*
+ * Translates the frames of a stack. If two different stacks have the same id, *out is a single
+ * frame that says so.
+ */
 static int stack_frames_wire(struct answer_stacks *stacks, const struct stack *stack,
 			     struct wire_frames *out)
 {
@@ -118,7 +122,10 @@ int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
 		r = stack_frames_wire(stacks, stack, &entry->wire.frames);
 	if (r || !entry->wire.id)
 		return -ENOMEM;
-	/* Without memory the entry is in no table, and the stack is made again next time. */
+	/*
+	 * If HASH_ADD_PTR runs out of memory, the entry is in no table, and the stack is translated
+	 * again the next time.
+	 */
 	HASH_ADD_PTR(stacks->entries, stack, entry);
 	*out = &entry->wire;
 	return 0;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_QUERY_ANSWER_STACKS_H
 
 /*
- * Private to the files that make snapshots and calls of an answer: stacks as wire structs, each
- * made once however many rows have it, and the source lines of their frames (answer_lines.c).
- * Memory is the arena's; each answer is made by one thread.
+ * Private to the files that make snapshots and lists of calls: translates stacks into wire structs,
+ * each stack once even if several rows have it, and adds the source lines of frames
+ * (answer_lines.c). The memory is that of the arena; each answer is made by one thread.
  */
 
 #include "daemon/base/hash_table.h"
@@ -18,26 +18,33 @@ struct answer_stack_entry {
 	UT_hash_handle hh;
 };
 
-/* All stacks of one answer. Begins with arena and options set, and no entries. */
+/* All stacks of one answer. The user sets arena and options and leaves entries NULL. */
 struct answer_stacks {
 	struct arena *arena;
 	const struct answer_row_options *options;
-	struct answer_stack_entry *entries; /* a hash table; its entries are the arena's */
+	/* a hash table; the memory of its entries is in the arena */
+	struct answer_stack_entry *entries;
 };
 
-/* Frees the hash table; the wire structs live on with the arena. */
+/* Frees the hash table, but not the wire structs, which live as long as the arena. */
 void answer_stacks_fini(struct answer_stacks *stacks);
 
-/* Sets *out to the wire struct of a stack; leaves it alone for NULL. 0 or -ENOMEM. */
+/*
+ * Sets *out to the wire struct of a stack; leaves *out unchanged if stack is NULL. Returns 0 or
+ * -ENOMEM.
+ */
 int answer_stack(struct answer_stacks *stacks, const struct stack *stack,
 		 const struct wire_stack **out);
 
-/* Makes a stack of one frame that names the waits under the minimum. 0 or -ENOMEM. */
+/*
+ * Sets *out to a stack with a single frame, whose name says that the row is the sum of the waits
+ * below the minimum. Returns 0 or -ENOMEM.
+ */
 int answer_short_stack(struct answer_stacks *stacks, const struct wire_stack **out);
 
 /*
- * Adds source lines and inlined functions to the frames of all stacks, and a note to the answer
- * about those that have none. 0 or -ENOMEM.
+ * Adds source lines and inlined functions to the frames of all stacks, and notes to the answer that
+ * say which lines are missing. Returns 0 or -ENOMEM.
  */
 int answer_lines(struct recorder *recorder, struct answer *answer, struct answer_stacks *stacks);
 

@@ -14,10 +14,11 @@
 struct query_follow {
 	struct recorder *recorder;
 	struct query_peer peer;
-	struct wire_snapshot_request request; /* borrows from the client's call */
+	/* its strings are borrowed from the client's request */
+	struct wire_snapshot_request request;
 	int64_t interval_ns;
-	int64_t due_ns; /* CLOCK_MONOTONIC */
-	int64_t from;	/* ns since the epoch: windows up to here were reported */
+	int64_t due_ns; /* when the next answer is due, on CLOCK_MONOTONIC */
+	int64_t from;	/* end of the last window that was reported, ns since the epoch */
 };
 
 struct query_follow *query_follow_free(struct query_follow *follow)
@@ -36,7 +37,10 @@ static int interval_check(const struct wire_follow_request *request, struct wire
 			      (long long)MIN_INTERVAL_NS, (long long)MAX_INTERVAL_NS);
 }
 
-/* Reads a cursor: a time in ns since the epoch, which holds for every session and every run. */
+/*
+ * Parses a cursor: a time in ns since the epoch, which is valid for every session and every run of
+ * stackd.
+ */
 static int cursor_parse(const char *text, int64_t *out, struct wire_error *error)
 {
 	char *end;
@@ -94,7 +98,7 @@ int query_follow_new(struct recorder *recorder, const struct query_peer *peer,
 	return 0;
 }
 
-/* True if there is no window yet: the next interval may have one. */
+/* True if a query failed because there is no window yet; there may be one in the next interval. */
 static bool is_empty(const struct wire_error *error)
 {
 	return error->code == ERROR_NO_DATA;
@@ -107,8 +111,8 @@ static int session_over(const char *name, struct wire_error *error)
 }
 
 /*
- * Fails if the session followed is not known, or has ended and was reported to its end. Otherwise
- * says in *has_ended_out whether it has ended.
+ * Fails if the followed session is unknown, or if it has ended and all of its windows were
+ * reported. Otherwise returns 0 and sets *has_ended_out to whether the session has ended.
  */
 static int follow_end(const struct query_follow *follow, bool *has_ended_out,
 		      struct wire_error *error)
@@ -126,7 +130,10 @@ static int follow_end(const struct query_follow *follow, bool *has_ended_out,
 	return follow->from < ended ? 0 : session_over(name, error);
 }
 
-/* Ends the stream if the session has ended: no window will come, as the last one was waited for. */
+/*
+ * Handles an interval without a new window. If the session has ended, no window will come, because
+ * the query waited for the last one: ends the stream with an error. Otherwise clears *error.
+ */
 static int follow_nothing(const struct query_follow *follow, bool has_ended,
 			  struct wire_error *error)
 {
@@ -144,7 +151,10 @@ int query_follow_next(struct query_follow *follow, struct answer **out, struct w
 	if (r || now < follow->due_ns)
 		return r;
 	follow->due_ns = now + follow->interval_ns;
-	/* The clock was set back: the next windows have times that were reported already. */
+	/*
+	 * If the clock was set back, new windows have times that were reported before: begin one
+	 * interval before now, so that they are reported.
+	 */
 	if (follow->from > clock_ns(CLOCK_REALTIME))
 		follow->from = clock_ns(CLOCK_REALTIME) - follow->interval_ns;
 	follow->request.since_ns = follow->from;

@@ -7,7 +7,7 @@
 #include "daemon/query/answer.h"
 #include "daemon/session/recorder.h"
 
-/* The most names in one reply: it stays below the longest message. */
+/* The maximum number of names in one reply, so that it stays below the longest message. */
 enum { NAMES_MAX = 5000 };
 
 static int names_make(struct answer *answer, const struct targets *targets, size_t n)

@@ -7,7 +7,7 @@
 
 #include "common/base.h"
 
-/* A row and the key that it is grouped by. */
+/* A row of the answer, and the name by which it is grouped. */
 struct keyed_row {
 	const struct wire_row *row;
 	const char *key;
@@ -29,7 +29,10 @@ enum group_by group_by_parse(const char *text)
 	return GROUP_BY_NONE;
 }
 
-/* True for the functions that every wait in the kernel ends in: a group of them says nothing. */
+/*
+ * True for a function of the scheduler. Every wait in the kernel ends in these functions, so a
+ * group by them would say nothing.
+ */
 static bool frame_is_scheduler(const struct wire_frame *frame)
 {
 	static const char *const names[] = { "__schedule", "schedule", "io_schedule",
@@ -54,9 +57,9 @@ static const struct wire_frame *stack_leaf(const struct wire_stack *stack, bool 
 }
 
 /*
- * Returns the frame that a row is grouped by. For a sample it is where the CPU was: in the kernel
- * if there is a kernel stack. For a wait it is where the program waits, since in the kernel all
- * programs wait in the same few functions.
+ * Returns the frame that a row is grouped by. For a sample, this is the innermost frame of the
+ * kernel stack, or of the user stack if there is no kernel stack. For a wait, it is the user frame
+ * that waits if it is known, because in the kernel all programs wait in the same few functions.
  */
 static const struct wire_frame *row_leaf(const struct wire_row *row)
 {
@@ -81,7 +84,10 @@ static const char *row_key(const struct wire_row *row, enum group_by by)
 	leaf = row_leaf(row);
 	if (!leaf)
 		return "[no stack]";
-	/* A pseudo frame says why there is no other; the kernel proper counts as a module. */
+	/*
+	 * The name of a pseudo frame says why there is no real frame. A frame of the kernel that is
+	 * in no module is grouped under "[kernel]".
+	 */
 	if (by == GROUP_BY_FUNCTION || strcmp(leaf->kind, "pseudo") == 0)
 		key = leaf->name;
 	else if (leaf->module)
@@ -115,7 +121,7 @@ static int compare_keyed(const void *a, const void *b)
 	return r ? r : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Adds a value to a sum; either of them may be absent. */
+/* Adds a value to a sum. Both the value and the sum may be absent. */
 static void add_optional(int64_t *sum, int64_t value)
 {
 	if (value != WIRE_ABSENT)
@@ -168,7 +174,10 @@ static int row_add(struct arena *arena, struct wire_row *sum, const struct wire_
 	return buckets_add(arena, sum, row);
 }
 
-/* Begins a group with its first row, without the fields that only this row has. */
+/*
+ * Returns the row of a new group, made from its first row without the fields that differ between
+ * the rows of a group.
+ */
 static struct wire_row row_begin(const struct keyed_row *keyed)
 {
 	struct wire_row row = *keyed->row;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_QUERY_GROUP_ROWS_H
 
 /*
- * Groups rows of an answer that have a name in common: by thread name, cgroup, module or function.
- * Takes rows whose frames have names, returns fewer rows, each with a key and sums. Memory is the
- * arena's. No state; any thread.
+ * Groups rows of an answer by thread name, cgroup, module or function. Takes rows whose frames have
+ * names; returns fewer rows, each with the key of its group and sums. The memory is that of the
+ * arena. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -22,12 +22,13 @@ enum group_by {
 	GROUP_BY_FUNCTION,
 };
 
-/* Returns GROUP_BY_NONE for NULL and for any other word. */
+/* Returns the value that the word `text` stands for; GROUP_BY_NONE for NULL and for other words. */
 enum group_by group_by_parse(const char *text);
 
 /*
- * Sets *out to one row for each key, in order of the keys; idle rows and sums of short waits get
- * rows of their own. The process of a row is any one of those that it stands for. 0 or -ENOMEM.
+ * Sets *out to one row for each key, sorted by key. Idle rows and rows of short waits are grouped
+ * apart from the others. The process of a new row is that of any row in the group. Returns 0 or
+ * -ENOMEM.
  */
 int group_rows(struct arena *arena, enum group_by by, const struct wire_rows *rows,
 	       struct wire_rows *out);

@@ -8,7 +8,7 @@
 #include "daemon/query/moment.h"
 #include "daemon/store/store.h"
 
-/* The losses for one reason, summed over windows. */
+/* The losses of one probe for one reason, summed over several windows. */
 struct recent_loss {
 	uint64_t count;
 	size_t windows;
@@ -58,8 +58,10 @@ int health_losses(struct arena *arena, const struct history_list *list, int64_t 
 	for (kind = 0; kind < PROBE_KIND_N; kind++) {
 		for (loss = 0; loss < WINDOW_LOST_N; loss++) {
 			sum = loss_sum(list, kind, loss);
-			/* LOST_IO_PROCESS is no loss: these operations are in a row for many
-			 * processes. */
+			/*
+			 * LOST_IO_PROCESS is not a loss: it counts operations that are in a row
+			 * shared by many processes.
+			 */
 			if (!sum.count || loss == LOST_IO_PROCESS ||
 			    (is_hiding && loss == LOST_IO_UNSEEN))
 				continue;

@@ -4,8 +4,9 @@
 
 /*
  * Finds problems of the running daemon for `stackctl status`: an enabled probe that is not on,
- * windows that are overdue or lost events, names or a disk that cannot be read or written. The
- * daemon is healthy if there are none. Strings are the arena's or static; any thread.
+ * windows that are overdue or lost events, function names or a store that cannot be read, a disk
+ * that cannot be written. The daemon is healthy if there are none. The strings are static or in the
+ * arena; any thread.
  */
 
 #include <stdbool.h>
@@ -18,26 +19,29 @@
 #include "daemon/store/history.h"
 #include "proto/wire.h"
 
-/* Losses longer ago are no problem of today; they remain in status.lost. */
+/* Only losses in the last 10 minutes are problems; status.lost also counts older ones. */
 #define HEALTH_LOSS_NS (600 * NS_PER_S)
 
 enum { HEALTH_MAX_PROBLEMS = 6 + PROBE_KIND_N * (2 + WINDOW_LOST_N) };
 
-/* Sets *out to all problems; answer->reply.status has its probes already. 0 or -ENOMEM. */
+/*
+ * Sets *out to all problems. answer->reply.status must already have the list of probes. Returns 0
+ * or -ENOMEM.
+ */
 int health_problems(struct recorder *recorder, const struct answer *answer, struct wire_strs *out);
 
 /*
- * True if the host hides threads from BPF while they run, see drain_hidden(). iolat cannot see disk
- * requests that end during that time. This is not listed as a problem: nothing can be done about
- * it, and the probe's blind spots and the notes of its answers name it.
+ * True if the host hides some threads from BPF while they run, see drain_hidden(). iolat cannot see
+ * disk requests that end during that time. This is not listed as a problem, because nothing can be
+ * done about it; `stackctl probes` and the notes of answers mention it.
  */
 bool health_host_is_hiding(struct recorder *recorder);
 
 /*
- * Adds a problem for each probe and reason of loss in these windows (oldest first, from
- * history_lossy()) at problems[*n], and counts *n up. now: ns since the epoch. is_hiding: the
- * result of health_host_is_hiding(); requests that BPF does not see are left out then. 0 or
- * -ENOMEM.
+ * Adds a problem to problems[] for each probe and reason for which these windows lost events, and
+ * increases *n accordingly. list: windows from history_lossy(), oldest first. now: ns since the
+ * epoch. is_hiding: the result of health_host_is_hiding(); if true, the loss of disk requests that
+ * BPF does not see is left out. Returns 0 or -ENOMEM.
  */
 int health_losses(struct arena *arena, const struct history_list *list, int64_t now, bool is_hiding,
 		  const char **problems, size_t *n);

@@ -12,12 +12,12 @@ struct limit_list {
 	struct wire_limit *v;
 	size_t n;
 	size_t capacity;
-	int error; /* 0, or -ENOMEM once a limit could not be added */
+	int error; /* 0, or -ENOMEM if there was no memory for a limit */
 };
 
 /*
- * Adds one limit. Its name is the key of the configuration that sets the maximum, if there is such
- * a key. hits: how often something was dropped, refused or evicted because of the maximum.
+ * Adds one limit. name: the key of the configuration that sets the maximum, if there is such a key.
+ * hits: how often something was dropped, refused or evicted because of the maximum.
  */
 static void limit_add(struct limit_list *list, const char *name, uint64_t max, uint64_t used,
 		      uint64_t hits)
@@ -34,7 +34,10 @@ static void limit_add(struct limit_list *list, const char *name, uint64_t max, u
 	};
 }
 
-/* Stacks and processes that windows refer to are kept with the windows, and count with them. */
+/*
+ * Adds the limit of the memory for windows. It includes stacks and exited processes, because these
+ * are kept as long as windows refer to them.
+ */
 static void window_limits(struct recorder *recorder, struct limit_list *list)
 {
 	struct stack_table_stats stacks;
@@ -86,7 +89,10 @@ static void symbol_limits(struct recorder *recorder, struct limit_list *list)
 	limit_add(list, "processes", PROCESSES_MAX, processes.processes, processes.table_full);
 	limit_add(list, "symbols.perf_maps", PERF_MAPS_MEMORY_MAX, processes.perf_map_bytes,
 		  processes.perf_refused);
-	/* Hits: files that were not read because they lie on a remote file system. */
+	/*
+	 * The hits are the number of files that were not read because they are on a remote file
+	 * system.
+	 */
 	limit_add(list, "symbols.remote", 0, 0, processes.remote);
 	limit_add(list, "symbols.lines_memory", config->symbols_lines_memory, 0, lines.failed);
 }
@@ -98,14 +104,20 @@ static void unwind_limits(struct recorder *recorder, struct limit_list *list)
 
 	if (!recorder_unwind_stats(recorder, &stats))
 		return;
-	/* Only max_bytes of the memory are for rows; the rest is in use from the start. */
+	/*
+	 * Only stats.max_bytes of this memory are for rows of unwind tables; the rest is in use
+	 * from the start.
+	 */
 	limit_add(list, "unwind.max_memory", max_memory, max_memory - stats.max_bytes + stats.bytes,
 		  stats.evictions + stats.no_room);
 	limit_add(list, "unwind.mappings", stats.max_segments, stats.segments,
 		  stats.segments_full + stats.processes_full);
 }
 
-/* Windows on their way to the disk, and to the names of their stacks. */
+/*
+ * Adds the limits of queues: windows to be written to disk, and windows and stacks that wait for
+ * function names.
+ */
 static void queue_limits(struct recorder *recorder, struct limit_list *list)
 {
 	struct resolver_stats resolver = {};

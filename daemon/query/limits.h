@@ -11,7 +11,10 @@
 #include "daemon/session/recorder.h"
 #include "proto/wire.h"
 
-/* Fills *out with all limits but those of the sockets; memory is the arena's. 0 or -ENOMEM. */
+/*
+ * Sets *out to all limits except those of the sockets. The memory is that of the arena. Returns 0
+ * or -ENOMEM.
+ */
 int limits_make(struct recorder *recorder, struct arena *arena, struct wire_limits *out);
 
 #endif

@@ -2,15 +2,15 @@
 #ifndef STACKD_DAEMON_QUERY_MOMENT_H
 #define STACKD_DAEMON_QUERY_MOMENT_H
 
-/* Writes points in time for messages, in local time. No state; any thread. */
+/* Formats points in time for messages, in local time. No state; any thread. */
 
 #include <stdint.h>
 
 enum { MOMENT_TEXT = 64 };
 
 /*
- * Writes a time (ns since the epoch) as "14:00:00 UTC", with its date unless it is the same day as
- * now.
+ * Writes a time (ns since the epoch) to text as "14:00:00 UTC". The date is added unless it is the
+ * date of `now`, another time in ns since the epoch.
  */
 void moment_text(int64_t real_ns, int64_t now, char text[static MOMENT_TEXT]);
 

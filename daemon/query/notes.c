@@ -25,8 +25,8 @@ static void note_add(struct note_list *list, const char *note)
 }
 
 /*
- * Returns the least length that the filter shows of waits known by bucket only. No bucket has
- * waits below the session's minimum.
+ * Returns the length, in ns, from which on waits are shown if only the bucket of their length is
+ * known. No bucket has waits below the minimum of the session.
  */
 static int64_t shown_from(const struct filter *filter, const struct notes_facts *facts)
 {
@@ -35,7 +35,10 @@ static int64_t shown_from(const struct filter *filter, const struct notes_facts 
 	return from > facts->min_wait_ns ? from : facts->min_wait_ns;
 }
 
-/* Returns the least length that is too long to be shown; INT64_MAX if none is. */
+/*
+ * Returns the length, in ns, from which on waits are no longer shown if only the bucket of their
+ * length is known; INT64_MAX if there is no such length.
+ */
 static int64_t shown_below(const struct filter *filter)
 {
 	unsigned int bucket;
@@ -46,7 +49,10 @@ static int64_t shown_below(const struct filter *filter)
 	return bucket + 1 < WAIT_BUCKETS ? (int64_t)wait_bucket_least_ns(bucket + 1) : INT64_MAX;
 }
 
-/* The filter asks for lengths, but most waits are known only by the bucket of their length. */
+/*
+ * Adds a note if the filter asks for lengths: most waits are known only by the bucket of their
+ * length.
+ */
 static void note_lengths(struct note_list *list, struct arena *arena, const struct filter *filter,
 			 const struct notes_facts *facts)
 {
@@ -68,7 +74,10 @@ static void note_lengths(struct note_list *list, struct arena *arena, const stru
 				    below == INT64_MAX ? "" : below_text));
 }
 
-/* Waits below the minimum are one sum for each thread: all of them are shown, or none. */
+/*
+ * Adds a note if the filter asks for some of the short waits. The waits below the minimum are one
+ * sum for each thread, which is shown or left out as a whole.
+ */
 static void note_short_waits(struct note_list *list, struct arena *arena,
 			     const struct filter *filter, const struct notes_facts *facts)
 {

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_QUERY_NOTES_H
 
 /*
- * Writes the notes of an answer: sentences that a reader needs in order to read its numbers
- * right, such as "waits under 100 us are left out: their state is not recorded". Takes the filter
- * and facts about the data. Strings are the arena's or static. No state; any thread.
+ * Makes the notes of an answer: sentences without which a reader may misunderstand its numbers,
+ * such as "waits under 100 us are left out: their state is not recorded". Takes the filter and
+ * facts about the data. The strings are static or in the arena. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -16,24 +16,34 @@
 #include "proto/wire.h"
 
 struct notes_facts {
-	int64_t min_wait_ns;  /* shorter waits are recorded without stack, state and length */
-	uint64_t short_waits; /* number of such waits of the threads that the filter selects */
-	const char *unseen;   /* which ids of the filter no window has; NULL: all were found */
-	const char *unread; /* which user stacks could not be read, and why; NULL or empty: none */
-	bool has_estimates; /* the time of some rows within the filter's lengths is estimated */
-	bool open_only;	    /* only open waits, whose length is known exactly */
-	bool is_late;	    /* the open window did not end in time, so the newest data is missing */
-	uint64_t merged;    /* number of windows from disk that were combined from several */
-	uint64_t bad;	    /* number of windows on disk that could not be read */
-	int kernel_names_error; /* 0, or the negative errno of reading the kernel's names */
+	/* waits shorter than this are recorded without stack, state and exact length */
+	int64_t min_wait_ns;
+	/* number of waits below min_wait_ns in the threads that the filter selects */
+	uint64_t short_waits;
+	/* sentence about pids and tids of the filter that no window has; NULL if there are none */
+	const char *unseen;
+	/* phrase about user stacks that could not be read; NULL or empty if there are none */
+	const char *unread;
+	/* the time of some rows is an estimate, because the filter selects waits by length */
+	bool has_estimates;
+	bool open_only; /* the answer has only open waits, whose length is known exactly */
+	/* the current window did not end in time, so the newest data is missing */
+	bool is_late;
+	/* number of windows read from disk that are each merged from several windows */
+	uint64_t merged;
+	uint64_t bad; /* number of windows on disk that could not be read */
+	/* 0, or the negative errno with which reading the names of kernel functions failed */
+	int kernel_names_error;
 };
 
-/* Sets *out to the notes that apply, most important first. 0 or -ENOMEM. */
+/* Sets *out to the notes that apply, the most important one first. Returns 0 or -ENOMEM. */
 int notes_make(struct arena *arena, const struct filter *filter, const struct notes_facts *facts,
 	       struct wire_strs *out);
 
-/* Adds n notes, whose strings are borrowed, to the end of the list. 0, or -ENOMEM with *notes
- * unchanged. */
+/*
+ * Adds the n notes in `more` to the end of *notes; the strings are borrowed. Returns 0, or -ENOMEM
+ * with *notes unchanged.
+ */
 int notes_append(struct arena *arena, struct wire_strs *notes, const char *const *more, size_t n);
 
 #endif

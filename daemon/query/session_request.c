@@ -28,7 +28,10 @@ int query_unknown_session(const char *text, struct wire_error *error)
 			      "no session %.40s: stackctl sessions lists them", text);
 }
 
-/* A name is given in place of an id: it begins with a letter, and differs from each probe's. */
+/*
+ * Checks the name of a session. It can be used in place of an id, so it must begin with a letter;
+ * and it must differ from the name of each probe.
+ */
 static int name_check(const char *name, struct wire_error *error)
 {
 	size_t i, n = strlen(name);
@@ -46,7 +49,10 @@ static int name_check(const char *name, struct wire_error *error)
 			      name, SESSION_NAME_MAX - 1);
 }
 
-/* Sets *out to a number that is greater than 0, or to 0 where it is not given. */
+/*
+ * Sets *out to value, which must be greater than 0; or to 0 if value is absent. Returns 0 or
+ * -EINVAL.
+ */
 static int number_check(int64_t value, const char *field, uint64_t *out, struct wire_error *error)
 {
 	*out = value == WIRE_ABSENT ? 0 : (uint64_t)value;

@@ -13,10 +13,16 @@
 #include "daemon/store/store.h"
 #include "proto/varlink.h"
 
-/* Calls of one CPU may arrive this much later than those of another. */
+/*
+ * Calls on different CPUs may arrive out of order. A call is sent when it is older than this,
+ * because all earlier calls have arrived by then.
+ */
 #define SETTLE_NS (20 * NS_PER_MS)
 
-/* Lists always-on sessions, then stored sessions, then the clients' sessions of this run. */
+/*
+ * Sets answer->sessions to the always-on sessions, then the stored ones, then the sessions that
+ * clients started in this run of stackd.
+ */
 static int all_list(struct recorder *recorder, struct answer *answer)
 {
 	struct session **past, **own, **all;
@@ -46,7 +52,10 @@ static int all_list(struct recorder *recorder, struct answer *answer)
 	return 0;
 }
 
-/* Describes a stored session: its count is not known any more, its losses are in its windows. */
+/*
+ * Describes a stored session. The number of its events is no longer known; its losses are counted
+ * in its windows on disk.
+ */
 static int past_wire(struct answer *answer, struct session *session, struct wire_session *out)
 {
 	uint64_t lost[WINDOW_LOST_N] = {};

@@ -77,7 +77,10 @@ static int snapshot_aggregate(struct recorder *recorder, struct answer *answer,
 	return r;
 }
 
-/* Finds the session whose windows are asked for: the request names it or an always-on probe. */
+/*
+ * Sets answer->session to the session that the request names, or to the always-on session of the
+ * probe that the request names.
+ */
 static int session_find(struct recorder *recorder, const struct wire_snapshot_request *request,
 			struct answer *answer, struct wire_error *error)
 {
@@ -110,7 +113,9 @@ static void reply_head(struct answer *answer)
 	reply->period_ns = value_if(probe_kind_has(info->kind, PROBE_SAMPLES), info->period_ns);
 }
 
-/* Adds notes about what the probe cannot see, which for I/O may be a large part. */
+/*
+ * Adds a note for each kind of event that the probe cannot see; for I/O these may be a large part.
+ */
 static int blind_notes_add(struct answer *answer)
 {
 	const char *notes[PROBE_MAX_BLIND];
@@ -184,7 +189,7 @@ static int rows_make(struct recorder *recorder, const struct query_peer *peer,
 	return r;
 }
 
-/* Makes all of the reply; answer->session is set. */
+/* Makes the whole reply for answer->session, which must be set. */
 static int snapshot_make(struct recorder *recorder, const struct query_peer *peer,
 			 const struct wire_snapshot_request *request, struct answer *answer,
 			 struct wire_error *error)

@@ -21,7 +21,10 @@ static int order_parse(const char *text, enum snapshot_order *order, struct wire
 	return 0;
 }
 
-/* The order where the request names none: calls have no time that could be summed. */
+/*
+ * Returns the order of the rows if the request names none. Calls have no time to be sorted by, so
+ * they are sorted by count.
+ */
 static enum snapshot_order order_default(enum probe_kind kind, enum aggregate_by by)
 {
 	if (probe_kind_has(kind, PROBE_COUNTS))
@@ -29,7 +32,10 @@ static enum snapshot_order order_default(enum probe_kind kind, enum aggregate_by
 	return by == AGGREGATE_BY_WINDOW ? SNAPSHOT_BY_WINDOW : SNAPSHOT_BY_TOTAL;
 }
 
-/* The words that rows may be by, and whether they are for rows of I/O, for others, or for both. */
+/*
+ * The allowed values of `by` in a request, and whether each is for rows of I/O, for other rows, or
+ * for both.
+ */
 static const struct {
 	const char *text;
 	enum aggregate_by by;
@@ -82,7 +88,7 @@ static enum aggregate_by by_default(bool is_io, bool open_only)
 	return open_only ? AGGREGATE_BY_THREAD : AGGREGATE_BY_STACK;
 }
 
-/* Refuses what the session's kind of probe has nothing for in its windows. */
+/* Refuses a request that asks for data that this kind of probe does not record. */
 static int kind_check(const struct session_info *info, const struct wire_snapshot_request *request,
 		      struct wire_error *error)
 {
@@ -104,7 +110,10 @@ static int kind_check(const struct session_info *info, const struct wire_snapsho
 	return 0;
 }
 
-/* Lets through only what the session recorded, and drops the stacks that it did not record. */
+/*
+ * Adds the filter of the session to that of the query, so that the query drops the waits and the
+ * stacks that the session was asked not to record.
+ */
 static void filter_add_session(struct filter *filter, const struct filter *base)
 {
 	if (base->wire)

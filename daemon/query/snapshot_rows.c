@@ -67,7 +67,10 @@ void snapshot_rest_add(struct wire_rest *rest, int64_t total_ns)
 	rest->total_ns += total_ns;
 }
 
-/* Moves idle groups, unless they are wanted, behind the others. Returns the number of others. */
+/*
+ * Moves idle groups behind the others unless the client asked for them. Returns the number of
+ * groups to show, which come first.
+ */
 static size_t hide_idle(struct aggregate_group **groups, size_t n, bool with_idle)
 {
 	size_t i, wanted = 0;
@@ -113,7 +116,10 @@ int snapshot_rows(struct answer *answer, const struct snapshot_question *questio
 	return answer_rows(answer, groups, top, stacks);
 }
 
-/* Sorts the rows, takes out the idle ones unless they are wanted, and truncates to the top. */
+/*
+ * Sorts the rows, removes idle ones unless the client asked for them, and keeps the first
+ * question->top.
+ */
 static void rows_select(struct answer *answer, const struct snapshot_question *question,
 			struct wire_row *rows, size_t n)
 {
@@ -155,7 +161,10 @@ int snapshot_grouped_rows(struct answer *answer, const struct snapshot_question 
 	size_t n;
 	int r;
 
-	/* The key may be a function or a module: all groups need the names of their frames. */
+	/*
+	 * Make rows of all groups: they can be grouped by function or module only when their frames
+	 * have names.
+	 */
 	groups = aggregate_groups(answer->aggregate, &n);
 	r = answer_rows(answer, groups, n, stacks);
 	if (!r)

@@ -12,7 +12,7 @@
 #include "daemon/query/limits.h"
 #include "daemon/session/recorder.h"
 
-/* The binaries that are listed, and one row for all others. */
+/* The number of binaries in the reply, and one more row for all other binaries. */
 enum { MAX_BINARIES = WALK_STATS_MAX + 1 };
 
 static int64_t rss_bytes(void)
@@ -38,7 +38,10 @@ static int64_t timeval_ns(const struct timeval *tv)
 	return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
 }
 
-/* Sets the fields about the daemon as a whole: what it is, and what it uses. 0 or -ENOMEM. */
+/*
+ * Sets the fields about the daemon as a whole, such as its version and its memory. Returns 0 or
+ * -ENOMEM.
+ */
 static int daemon_make(struct recorder *recorder, struct answer *answer)
 {
 	struct wire_status_reply *reply = &answer->reply.status;
@@ -146,7 +149,7 @@ static int losses_make(struct recorder *recorder, struct arena *arena, struct wi
 	}
 	if (health_host_is_hiding(recorder))
 		lost[LOST_IO_UNSEEN] = 0;
-	lost[LOST_IO_PROCESS] = 0; /* no loss, see health_losses() */
+	lost[LOST_IO_PROCESS] = 0; /* not a loss, see health_losses() */
 	return answer_losses(arena, lost, out);
 }
 
@@ -155,7 +158,7 @@ static int64_t time_or_absent(int64_t ns)
 	return ns == INT64_MIN ? WIRE_ABSENT : ns;
 }
 
-/* Adds the state of the store; without a store the reply has no such field. */
+/* Sets the state of the store in the reply. If stackd has no store, the reply has no such field. */
 static int store_make(struct recorder *recorder, struct answer *answer)
 {
 	struct wire_store *store;

@@ -68,7 +68,10 @@ static int session_make(const struct store_session *stored, const struct wire_st
 	return r;
 }
 
-/* Makes a session of a stored one: the store keeps the parameters of Start as JSON. */
+/*
+ * Makes a session object from a session in the store, which keeps the parameters of the Start
+ * request as JSON.
+ */
 static int session_decode(const struct store_session *stored, struct session **out)
 {
 	_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
@@ -120,7 +123,10 @@ int query_session_find(struct recorder *recorder, struct answer *answer, const c
 	return r ? query_unknown_session(text, error) : 0;
 }
 
-/* The sessions of this run that are listed already; within a run numbers are unique. */
+/*
+ * The sessions of one run of stackd that the list already has. Within a run, each session has a
+ * number of its own.
+ */
 struct known {
 	struct session *const *sessions;
 	size_t n;

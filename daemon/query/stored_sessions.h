@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_QUERY_STORED_SESSIONS_H
 
 /*
- * Clients' sessions in the store: notes each session as it begins, and finds those that this run no
- * longer keeps or that earlier runs recorded, so that they can be queried like any ended session.
- * Called on a worker thread.
+ * Keeps clients' sessions in the store: records each session when it begins, and finds sessions
+ * that stackd no longer has in memory or that earlier runs of stackd recorded, so that they can be
+ * queried like any ended session. Called on worker threads.
  */
 
 #include <stddef.h>
@@ -14,31 +14,34 @@
 #include "daemon/session/recorder.h"
 #include "proto/wire.h"
 
-/* The most stored sessions that are listed: the newest ones. */
+/* The maximum number of stored sessions in a list; older sessions are left out. */
 enum { QUERY_STORED_MAX = 256 };
 
-/* Makes new sessions get higher numbers than those in the store. */
+/* Ensures that new sessions get higher numbers than all sessions in the store. */
 void query_stored_skip_numbers(struct recorder *recorder);
 
-/* Notes a session in the store, so that its windows can be queried later. Returns 0 or -ENOMEM. */
+/*
+ * Records a session in the store, so that its windows can be queried later. Returns 0 or -ENOMEM.
+ */
 int query_stored_note(struct recorder *recorder, struct session *session,
 		      const struct wire_start_request *request);
 
 /*
- * Sets answer->session to the session with this id or name: one of this run, else the newest one in
- * the store. Returns 0, -ENOENT with *error, or -ENOMEM.
+ * Sets answer->session to the session with this id or name: a session of this run of stackd if
+ * there is one, otherwise the newest one in the store. Returns 0, -ENOENT with *error, or -ENOMEM.
  */
 int query_session_find(struct recorder *recorder, struct answer *answer, const char *text,
 		       struct wire_error *error);
 
 /*
- * Returns references to the newest sessions in the store that are not among own, the sessions that
- * this run keeps; oldest first. The array is the caller's. Returns 0 or -ENOMEM.
+ * Sets *list_out to references to the newest sessions in the store, oldest first. It leaves out the
+ * sessions in `own`, which this run of stackd still has in memory. The caller frees the array.
+ * Returns 0 or -ENOMEM.
  */
 int query_stored_list(struct recorder *recorder, struct answer *answer, struct session *const *own,
 		      size_t n_own, struct session ***list_out, size_t *n_out);
 
-/* Adds what the session's windows on disk lost to lost[WINDOW_LOST_N]. */
+/* Adds the losses that the session's windows on disk have counted to lost[WINDOW_LOST_N]. */
 void query_stored_losses(struct answer *answer, const struct session_info *info, uint64_t *lost);
 
 #endif

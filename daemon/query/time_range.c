@@ -10,11 +10,15 @@
 
 #define DEFAULT_WINDOW_NS (30 * NS_PER_S)
 
-/* How long a query waits for the cut it asked for and its names; a worker is busy meanwhile. */
+/*
+ * The maximum time for which a query waits until the current window has ended and the functions in
+ * its stacks have names. The worker thread does nothing else meanwhile.
+ */
 #define CUT_TIMEOUT_NS (5 * NS_PER_S)
-#define END_TIMEOUT_NS (30 * NS_PER_S) /* less than clients wait for an answer */
+/* maximum wait for the last window of an ended session; less than clients wait for an answer */
+#define END_TIMEOUT_NS (30 * NS_PER_S)
 
-/* How far a session's start and end may differ from those of its windows. */
+/* How far the start and the end of a session may differ from those of its windows. */
 #define SESSION_SLACK_NS (5 * NS_PER_MS)
 
 static int invalid_time(struct wire_error *error, const char *field, const char *text)
@@ -52,12 +56,18 @@ int query_range_resolve(const struct wire_snapshot_request *request,
 			return invalid_time(error, "window_ns", "must be more than 0");
 		length = request->window_ns;
 	} else if (!has_since && !info->is_always) {
-		/* Without a time, the range is all of a client's session. */
+		/*
+		 * If the request has no start, the range begins with the session that a client
+		 * started.
+		 */
 		since = info->since_real_ns;
 		range->is_whole = request->until_ns == WIRE_ABSENT;
 		has_since = true;
 	}
-	/* The clock was set back since it began: the range will be fitted to its windows. */
+	/*
+	 * If the clock was set back since the session began, any valid start will do: the range is
+	 * later fitted to the windows.
+	 */
 	if (range->is_whole && since >= end)
 		since = end - 1;
 	if (has_since && since > now_ns)
@@ -73,22 +83,29 @@ int query_range_resolve(const struct wire_snapshot_request *request,
 	return 0;
 }
 
-/* When the session's newest window in memory ended, in ns since the epoch; 0 where it has none. */
+/*
+ * Returns when the session's newest window in memory ended, in ns since the epoch; 0 if it has no
+ * window there.
+ */
 static int64_t newest_end(struct recorder *recorder, const struct session_info *info)
 {
 	return info->run ? 0 : history_newest_end(recorder->history, info->id);
 }
 
 /*
- * Ends a range up to now at the newest window, as no query cuts a window that is younger than
- * [window] min_length. A length of time is counted back from there.
+ * Moves the end of a range that reaches up to now back to the end of the newest window, because a
+ * query does not end a window that is younger than [window] min_length. If the request gave a
+ * length of time, the start is moved by the same amount.
  */
 static void range_align(struct recorder *recorder, struct session *session,
 			struct query_range *range)
 {
 	int64_t newest = newest_end(recorder, session_info(session));
 
-	/* A newest window that is older than that means a late drain: the gap is reported. */
+	/*
+	 * If the newest window ended longer than min_length ago, the drain is late: the range stays
+	 * as it is, and the answer reports a gap.
+	 */
 	if (newest >= range->until ||
 	    range->until - newest > recorder->config->window_min_length_ns ||
 	    (!range->is_length && newest <= range->since))
@@ -99,10 +116,10 @@ static void range_align(struct recorder *recorder, struct session *session,
 }
 
 /*
- * Ends the open window if the range reaches into it. If that takes too long, the answer is made of
- * the windows there are, because the host may be in trouble, which is why a client asks. For a
- * session that has ended it waits longer, until its last window is in memory: a recording of two
- * seconds has no other.
+ * Ends the current window if the range reaches into it. If that takes longer than CUT_TIMEOUT_NS,
+ * returns 0 and the answer does without this window: a client often asks because the host is in
+ * trouble. The query of a session that has ended waits longer, up to END_TIMEOUT_NS, because a
+ * short recording has only that window.
  */
 static int range_cut(struct recorder *recorder, struct session *session, struct query_range *range)
 {
@@ -128,7 +145,7 @@ static int range_cut(struct recorder *recorder, struct session *session, struct 
 	return r;
 }
 
-/* Fills *error for a range without windows: says why there are none. Returns -ENODATA. */
+/* Fills *error with the reason why the range has no windows. Returns -ENODATA. */
 static int no_data(struct recorder *recorder, struct answer *answer,
 		   const struct query_range *range, struct wire_error *error)
 {
@@ -176,8 +193,8 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 }
 
 /*
- * Makes the range begin with the earliest window and end with the latest. The clock may have been
- * set in between, so windows need not be in the order of their times.
+ * Sets the range to the earliest start and the latest end of all windows in the list. The list may
+ * be in another order, because the clock may have been set while they were recorded.
  */
 static void range_fit_whole(const struct timeline *timeline, struct query_range *range)
 {
@@ -195,7 +212,10 @@ static void range_fit_whole(const struct timeline *timeline, struct query_range 
 	}
 }
 
-/* Moves the ends of a range over all of a session to its windows, if they are close to them. */
+/*
+ * Moves the start of the range to the start of the first window if they differ by less than
+ * SESSION_SLACK_NS, and likewise its end to the end of the last window.
+ */
 static void range_fit(const struct timeline *timeline, struct query_range *range)
 {
 	const struct timeline_list *list = timeline_range(timeline);

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_QUERY_TIME_RANGE_H
 
 /*
- * The time that a query is about: turns a request and a session into a range, ends the open window
- * where the range reaches into it, opens the timeline, and says what of the range it covers. Called
- * on a worker thread.
+ * Determines the time range of a query: makes a range from a request and a session, ends the
+ * current window if the range reaches into it, opens the timeline, and reports which parts of the
+ * range have windows. Called on worker threads.
  */
 
 #include <stdbool.h>
@@ -16,39 +16,48 @@
 #include "daemon/store/timeline.h"
 
 struct query_range {
-	int64_t since; /* ns since the epoch */
+	int64_t since; /* start of the range, ns since the epoch */
 	int64_t until;
 	bool is_to_now;
-	bool is_length; /* counted back from now */
-	bool is_whole;	/* all of a session, whatever the clock showed */
-	bool is_late;	/* the open window did not end in time */
+	/* the request gave a length of time, so `since` was computed from `until` */
+	bool is_length;
+	bool is_whole; /* the range is a whole session, even if the clock was set while it ran */
+	bool is_late;  /* the current window did not end in time, so its data is missing */
 };
 
-/* Checks times of a request, since the epoch or absent. Returns 0, or -EINVAL with *error. */
+/*
+ * Checks the times of a request, which must be ns since the epoch or absent. Returns 0, or -EINVAL
+ * with *error.
+ */
 int query_range_check(int64_t since_ns, int64_t until_ns, struct wire_error *error);
 
 /*
- * Makes the range of a request at the time now_ns, about a session that ended at ended_ns, which is
- * INT64_MAX while it runs: the range ends there at the latest. Returns 0, or -EINVAL with *error.
+ * Computes the time range of a request that is made at now_ns. ended_ns: when the session ended,
+ * which is the latest end of the range; INT64_MAX while the session runs. Returns 0, or -EINVAL
+ * with *error.
  */
 int query_range_resolve(const struct wire_snapshot_request *request,
 			const struct session_info *info, int64_t ended_ns, int64_t now_ns,
 			struct query_range *range, struct wire_error *error);
 
 /*
- * Opens the timeline of the answer's session for the range, after ending the open window if the
- * range reaches into it; fits the range to the windows. Returns as query_snapshot().
+ * Opens the timeline of the answer's session for the range. If the range reaches into the current
+ * window, that window is ended first. Adjusts the range to the windows that were found. Returns 0,
+ * or a negative errno with *error filled as by query_snapshot().
  */
 int query_range_open(struct recorder *recorder, struct answer *answer, struct query_range *range,
 		     struct wire_error *error);
 
-/* Opens answer->timeline for windows of its session in [since_ns, until_ns). 0 or -ENOMEM. */
+/*
+ * Opens answer->timeline for the windows of answer->session in [since_ns, until_ns), which are ns
+ * since the epoch. Returns 0 or -ENOMEM.
+ */
 int query_timeline_open(struct recorder *recorder, struct answer *answer, int64_t since_ns,
 			int64_t until_ns);
 
 /*
- * Fills answer->reply.snapshot.coverage, but not `complete`, once the windows were looked at.
- * Returns 0 or -ENOMEM.
+ * Fills answer->reply.snapshot.coverage, except for `complete`. To be called after all windows were
+ * read. Returns 0 or -ENOMEM.
  */
 int query_range_coverage(struct answer *answer, const struct query_range *range,
 			 struct timeline_coverage *found);

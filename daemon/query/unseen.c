@@ -12,7 +12,10 @@
 #include "common/base.h"
 #include "daemon/query/aggregate_internal.h"
 
-/* A script may ask for thousands of ids: only the first are checked, and fewer are named. */
+/*
+ * A filter may have thousands of ids: only the first CHECKED_MAX are looked up, and at most
+ * NAMED_MAX are named.
+ */
 enum { CHECKED_MAX = 256, NAMED_MAX = 8 };
 
 enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels */
@@ -38,14 +41,20 @@ static const struct aggregate_image_info *find_thread(const struct aggregate *ag
 	return NULL;
 }
 
-/* True if a process with this pid exists now; a thread that is not its first one does not count. */
+/*
+ * True if a process with this pid exists now. False for the tid of a thread other than the first of
+ * its process.
+ */
 static bool process_exists(int64_t pid)
 {
 	return pid > 0 && pid <= PID_MAX &&
 	       (syscall(SYS_tgkill, (pid_t)pid, (pid_t)pid, 0) == 0 || errno == EPERM);
 }
 
-/* Describes a pid that no window has. It may be the id of a thread: top -H prints these. */
+/*
+ * Describes a pid that no window has. The user may have given the tid of a thread by mistake,
+ * because `top -H` prints tids.
+ */
 static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t pid,
 			 enum probe_kind kind, bool is_live)
 {
@@ -60,7 +69,7 @@ static void describe_pid(FILE *out, const struct aggregate *aggregate, int64_t p
 			info->process.comm, info->process.id.pid, pid);
 }
 
-/* Writes a clause for each id of the filter that no window has. Returns how many there are. */
+/* Writes a phrase for each id of the filter that no window has. Returns the number of these ids. */
 static size_t describe_unseen(FILE *out, const struct aggregate *aggregate,
 			      const struct wire_filter *filter, enum probe_kind kind, bool is_live)
 {
@@ -106,14 +115,14 @@ int unseen_note(struct arena *arena, const struct aggregate *aggregate,
 	return *out ? 0 : -ENOMEM;
 }
 
-/* Writes a name that the filter asks for behind its prefix, if there is one. */
+/* Writes prefix and text, or nothing if text is NULL. */
 static void describe_text(FILE *out, const char *prefix, const char *text)
 {
 	if (text)
 		fprintf(out, "%s%.100s", prefix, text);
 }
 
-/* Describes the filter as a whole: each of its ids was seen, but no thread matches all of it. */
+/* Writes that no thread matches the whole filter, although each of its ids was seen. */
 static void describe_filter(FILE *out, const struct wire_filter *filter)
 {
 	fputs("no thread", out);

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_QUERY_UNSEEN_H
 
 /*
- * Explains which processes and threads that a filter asks for are not in an answer, and why: as a
- * note if other threads are in it, as an error if none is. No state; any thread.
+ * Explains which of the processes and threads that a filter asks for are missing in an answer, and
+ * why: in a note if the answer has other threads, or in an error if it has none. No state; any
+ * thread.
  */
 
 #include "common/arena.h"
@@ -13,9 +14,9 @@
 #include "proto/wire.h"
 
 /*
- * Sets *out to a note, in the arena's memory, about the ids of the filter that no window has; NULL
- * if there are none. is_live: the windows are of this host and running daemon, so that a process
- * that exists now may be looked for. 0 or -ENOMEM.
+ * Sets *out to a note, in the memory of the arena, about the pids and tids of the filter that no
+ * window has; to NULL if windows have them all. is_live: the windows were recorded by this daemon,
+ * so the note may say that a process exists now. Returns 0 or -ENOMEM.
  */
 int unseen_note(struct arena *arena, const struct aggregate *aggregate,
 		const struct wire_filter *filter, enum probe_kind kind, bool is_live,

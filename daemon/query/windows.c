@@ -10,7 +10,10 @@
 #include "daemon/query/time_range.h"
 #include "daemon/session/recorder.h"
 
-/* The answer being made: the windows of each session asked for, and the gaps between them. */
+/*
+ * The state while an answer to Windows is made: the windows of each session, and the gaps between
+ * them.
+ */
 struct listing {
 	struct recorder *recorder;
 	struct answer *answer;
@@ -62,7 +65,10 @@ static int windows_add(struct listing *listing)
 	return r;
 }
 
-/* Adds the session's gaps; without a range, only those between its first window and its last. */
+/*
+ * Adds the gaps between the windows of the session. If the request has no start or end, gaps before
+ * the first or after the last window are left out.
+ */
 static int gaps_add(struct listing *listing)
 {
 	struct answer *answer = listing->answer;
