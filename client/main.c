@@ -12,7 +12,7 @@
 #include "client/render/formats.h"
 #include "client/verb/verb.h"
 
-/* Parses -S before the verb. Returns the index of the first word that is not part of it. */
+/* Parses the option -S in front of the verb. Returns the index of the first word after it. */
 static int parse_socket(int argc, char **argv, const char **socket)
 {
 	int i = 1;
@@ -64,7 +64,7 @@ static enum exit_code run(const struct verb *verb, const char *socket, int argc,
 	return verb->run(&options);
 }
 
-/* Runs status, with its options, when there is no verb; then hints at other verbs. */
+/* Runs the verb status for a command line without a verb, then prints a hint at other verbs. */
 static enum exit_code run_default(const char *socket, int argc, char **argv)
 {
 	char name[] = "status";
@@ -95,9 +95,15 @@ int main(int argc, char **argv)
 	const char *socket = NULL;
 	int first;
 
-	/* Names are UTF-8, whatever the locale; wcwidth() needs a locale that is UTF-8, too. */
+	/*
+	 * stackctl prints names as UTF-8 in every locale; wcwidth() needs a UTF-8 locale to measure
+	 * them.
+	 */
 	setlocale(LC_CTYPE, "C.UTF-8");
-	/* Let write() fail if the reader has exited: there is an exit code for it. */
+	/*
+	 * Ignore SIGPIPE, so that write() fails when the reader of the output has exited, and
+	 * stackctl can exit with EXIT_CODE_IO.
+	 */
 	signal(SIGPIPE, SIG_IGN);
 
 	first = parse_socket(argc, argv, &socket);

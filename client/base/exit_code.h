@@ -3,32 +3,38 @@
 #define STACKD_CLIENT_BASE_EXIT_CODE_H
 
 /*
- * The exit codes of stackctl, and which error of the wire or of the system leads to which of them.
- * Scripts depend on these numbers. Pure functions, any thread.
+ * The exit codes of stackctl, and functions that choose the code for an error that the daemon sent
+ * or that a system call returned. Scripts depend on these numbers. Pure functions, any thread.
  */
 
 #include "proto/wire_error.h"
 
 enum exit_code {
 	EXIT_CODE_OK = 0,
-	EXIT_CODE_USAGE = 1,	  /* a bad command or value, or a pattern that matches nothing */
-	EXIT_CODE_NO_DAEMON = 2,  /* no daemon listens on the socket */
-	EXIT_CODE_REFUSED = 3,	  /* not allowed, or a limit of the daemon was reached */
-	EXIT_CODE_NO_DATA = 4,	  /* no window in the range, or no thread that matches the filter */
-	EXIT_CODE_PARTIAL = 5,	  /* with --strict: the answer has gaps or losses */
-	EXIT_CODE_IMPOSSIBLE = 6, /* this kernel, or the way the daemon runs, does not allow it */
-	EXIT_CODE_IO = 7,	  /* the output or the connection failed */
+	EXIT_CODE_USAGE = 1,	 /* a bad command or value, or a pattern that matches nothing */
+	EXIT_CODE_NO_DAEMON = 2, /* no daemon listens on the socket */
+	EXIT_CODE_REFUSED = 3,	 /* not allowed, or a limit of the daemon was reached */
+	EXIT_CODE_NO_DATA = 4,	 /* no window in the range, or no thread that matches the filter */
+	EXIT_CODE_PARTIAL = 5,	 /* --strict was given, and the answer has gaps or losses */
+	/*
+	 * The kernel does not allow it, or the daemon was started with an option that excludes it.
+	 */
+	EXIT_CODE_IMPOSSIBLE = 6,
+	EXIT_CODE_IO = 7, /* the output or the connection failed */
 };
 
-/* The exit codes of status --check, those of monitoring plugins; each begins its line, too. */
+/*
+ * The exit codes of `stackctl status --check`, as monitoring plugins use them. The line that it
+ * prints begins with the same word: "OK", "WARNING" and so on.
+ */
 enum check_code {
 	CHECK_OK = 0,
-	CHECK_WARNING = 1,  /* it records, but has lost data or has a problem */
+	CHECK_WARNING = 1,  /* the daemon records, but it has lost data or has another problem */
 	CHECK_CRITICAL = 2, /* a probe failed, or the daemon does not answer */
-	CHECK_UNKNOWN = 3,  /* the daemon refused to answer, or the command is wrong */
+	CHECK_UNKNOWN = 3,  /* the daemon refused to answer */
 };
 
-/* Returns the exit code for an error of the wire; EXIT_CODE_IO for ERROR_NONE. */
+/* Returns the exit code for an error that the daemon sent; EXIT_CODE_IO for ERROR_NONE. */
 enum exit_code exit_code_of_error(enum wire_error_code error);
 
 /* Returns the exit code for a connection or call that failed with r, a negative errno. */

@@ -5,8 +5,9 @@
 /* Messages to the person who typed the command: errors, and notes beside an answer. Any thread. */
 
 /*
- * Prints one line on standard error, "stackctl: ...". Escapes control characters, as the text may
- * have come from the daemon or be a file's name. Ends the program when memory runs out.
+ * Prints "stackctl: " and the message as one line on standard error. Escapes control characters, as
+ * the message may contain text from the daemon or the name of a file. Ends the program when memory
+ * runs out.
  */
 void print_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

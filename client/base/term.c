@@ -70,7 +70,7 @@ static bool is_hidden(uint32_t c)
 char *name_escape(const char *name)
 {
 	const char *s = name;
-	/* At worst, an escape of four bytes stands for a single byte. */
+	/* At worst, each byte of the name becomes an escape of four bytes, such as \x1b. */
 	char *out = must(malloc(4 * strlen(name) + 1)), *at = out;
 
 	while (*s != '\0') {
@@ -120,7 +120,7 @@ size_t text_columns(const char *text)
 	return columns;
 }
 
-/* Returns the number of bytes of the text that fit in that many columns. */
+/* Returns how many bytes at the beginning of the text fit in the given number of columns. */
 static size_t bytes_before(const char *text, size_t columns)
 {
 	const char *s = text;
@@ -149,12 +149,15 @@ char *text_fit(const char *text, size_t columns)
 		head = bytes_before(text, columns);
 		return must(strndup(text, head));
 	}
-	/* Names differ at their ends: keep two thirds from the beginning and one from the end. */
+	/*
+	 * The end of a name often distinguishes it: keep two thirds from the beginning, one third
+	 * from the end.
+	 */
 	left = (columns - 3) * 2 / 3;
 	right = columns - 3 - left;
 	head = bytes_before(text, left);
 	skip = bytes_before(text, all - right);
-	/* Drop a wide character of which only one column would fit. */
+	/* If the end is one column too wide, it begins with a character of two columns: drop it. */
 	if (text_columns(text + skip) > right)
 		skip += bytes_before(text + skip, 2);
 	if (asprintf(&out, "%.*s...%s", (int)head, text, text + skip) < 0)

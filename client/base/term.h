@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_BASE_TERM_H
 
 /*
- * Text for a terminal: its size and colours, names with their invisible characters escaped, the
- * columns that a text takes, local times. Texts returned are malloc'ed and the caller's; the
- * program ends when memory runs out. Main thread.
+ * Text for a terminal: the terminal's size and colours, names with their invisible characters
+ * escaped, the number of columns that a text takes, local times. Returned texts are malloc'ed and
+ * owned by the caller; the program ends when memory runs out. Main thread.
  */
 
 #include <stdarg.h>
@@ -15,13 +15,15 @@
 
 enum { TERM_WIDTH_DEFAULT = 80, TERM_WIDTH_MIN = 40, TERM_LINES_DEFAULT = 24, TERM_TIME_MAX = 64 };
 
-/* Gets the present size of the terminal fd; TERM_LINES_DEFAULT and TERM_WIDTH_DEFAULT if unknown.
+/*
+ * Stores the present size of the terminal fd, or TERM_LINES_DEFAULT and TERM_WIDTH_DEFAULT if it is
+ * not known.
  */
 void term_size(int fd, size_t *lines_out, size_t *columns_out);
 
 /*
- * Returns the columns of the terminal fd, at least TERM_WIDTH_MIN; TERM_WIDTH_DEFAULT if fd is no
- * terminal.
+ * Returns the width of the terminal fd in columns, at least TERM_WIDTH_MIN; TERM_WIDTH_DEFAULT if
+ * fd is not a terminal.
  */
 int term_width(int fd);
 
@@ -29,18 +31,22 @@ int term_width(int fd);
 bool term_has_colour(int fd);
 
 /*
- * Returns the name with control characters, other invisible characters and bytes that are not UTF-8
- * written as \x1b or \u202e. Backslashes are not escaped: names of units are full of them.
+ * Returns a copy of the name in which control characters, other invisible characters and bytes that
+ * are not UTF-8 are written as escapes such as \x1b or \u202e. Backslashes are not escaped, because
+ * names of systemd units often contain them.
  */
 char *name_escape(const char *name);
 
-/* Returns the columns that an escaped text takes on a terminal. */
+/* Returns how many columns a text takes on a terminal. The text has no control characters. */
 size_t text_columns(const char *text);
 
-/* Returns the text, with ... in place of its middle if it is wider than that many columns. */
+/* Returns a copy of the text; if it is wider than `columns`, "..." stands for its middle. */
 char *text_fit(const char *text, size_t columns);
 
-/* Returns a function's name without arguments, template arguments and Rust's hash. */
+/*
+ * Returns a function's name without its arguments, its template arguments and the hash that Rust
+ * adds.
+ */
 char *name_shorten(const char *name);
 
 enum time_style {
@@ -57,10 +63,10 @@ void time_format(int64_t ns, enum time_style style, char text[static TERM_TIME_M
 /* True if both times, in ns since 1970, are on the same local day. */
 bool time_same_day(int64_t a, int64_t b);
 
-/* Returns p; ends the program with a message if p is NULL, as memory has run out. */
+/* Returns p; if p is NULL, because memory has run out, ends the program with a message. */
 void *must(void *p);
 
-/* Returns the formatted text, malloc'ed; ends the program as must() does. */
+/* Returns the formatted text, malloc'ed; ends the program when memory runs out. */
 char *must_format(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
 #endif

@@ -23,11 +23,12 @@
 
 static volatile sig_atomic_t is_interrupted;
 
-/* How to make a call, besides its request. */
+/* Everything that a call needs except its request. */
 struct call {
 	const char *path;
-	time_t reply_timeout;	  /* in seconds; 0: no limit, as for recv() */
-	struct call_error *error; /* where an error of the daemon goes; NULL: it is reported */
+	time_t reply_timeout; /* how long to wait for a reply, in seconds; 0: for ever */
+	/* Receives an error that the daemon sends; NULL: the error is printed instead. */
+	struct call_error *error;
 	reply_handler handler;
 	void *context;
 };
@@ -37,7 +38,7 @@ static void on_signal(int signo)
 	is_interrupted = 1;
 }
 
-/* Without SA_RESTART, so that recv() returns. */
+/* Leaves out SA_RESTART, so that a signal makes recv() return. */
 void call_catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
@@ -113,7 +114,7 @@ static int send_all(int fd, const struct text *request)
 	return 0;
 }
 
-/* Receives the next reply, which the caller owns then. */
+/* Receives the next reply and stores it in *out; the caller owns it. */
 static int receive(int fd, struct frame *frame, struct varlink_message **out)
 {
 	_cleanup_(freep) char *message = NULL;
@@ -150,7 +151,7 @@ static char *make_text(const char *format, ...)
 	return text;
 }
 
-/* Returns a message, malloc'ed, that names the group whose members may use the socket. */
+/* Returns a message that names the group whose members may use the socket. The caller frees it. */
 static char *refused_text(const char *path)
 {
 	struct group *group;

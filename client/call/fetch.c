@@ -8,7 +8,7 @@
 #include "common/base.h"
 #include "proto/codec.h"
 
-/* A reply that is on its way, and where it goes. */
+/* How to decode a reply, and where to store it. */
 struct target {
 	const struct wire_method *method;
 	struct arena *arena;
@@ -36,7 +36,7 @@ enum exit_code fetch_reply(const struct options *options, const struct wire_meth
 	return code;
 }
 
-/* Appends the windows of this reply to those of the earlier replies. */
+/* Appends the windows of this reply to the windows of the earlier replies. */
 static int on_windows(const struct varlink_message *message, void *context)
 {
 	struct target *target = context;

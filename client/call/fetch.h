@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_CALL_FETCH_H
 
 /*
- * Calls a method and decodes its reply into the caller's arena. A failure has been reported when a
- * function here returns. Main thread.
+ * Calls a method of the daemon and decodes its reply into the caller's arena. A function that fails
+ * prints a message on standard error before it returns. Main thread.
  */
 
 #include "client/base/exit_code.h"
@@ -13,16 +13,19 @@
 
 struct options;
 
-/* Calls any method that is answered by one reply; request is NULL where it has no parameters. */
+/*
+ * Calls a method that is answered by one reply. request may be NULL if the method has no
+ * parameters. out points to the method's struct wire_..._reply.
+ */
 enum exit_code fetch_reply(const struct options *options, const struct wire_method *method,
 			   const void *request, struct arena *arena, void *out);
 
-/* The same, where the compiler checks that out is a struct wire_METHOD_reply *. */
+/* Calls fetch_reply() for the method of that name; the compiler checks the type of `out`. */
 #define FETCH(options, method, request, arena, out)                  \
 	fetch_reply((options), &method_##method, (request), (arena), \
 		    (struct wire_##method##_reply *){ (out) })
 
-/* Fetches all windows, which may come in several replies. */
+/* Fetches all windows in the range of the request; the daemon may send them in several replies. */
 enum exit_code fetch_windows(const struct options *options,
 			     const struct wire_windows_request *request, struct arena *arena,
 			     struct wire_windows_reply *out);

@@ -35,7 +35,9 @@ static char *name_in_directory(const char *directory, const char *stem, const ch
 	return must(path);
 }
 
-/* Opens a file in the target's directory, so that rename() stays within one file system. */
+/*
+ * Opens a temporary file in the directory of the target, as rename() needs both on one file system.
+ */
 static enum exit_code open_temporary(struct output *output)
 {
 	mode_t mask = umask(0);
@@ -50,7 +52,10 @@ static enum exit_code open_temporary(struct output *output)
 		free(TAKE(output->temporary));
 		return fail(output, output->path);
 	}
-	/* mkostemp() sets the mode 0600; give the file the mode that a shell's > gives it. */
+	/*
+	 * mkostemp() makes files with the mode 0600; set the mode that a file made by the shell's >
+	 * has.
+	 */
 	if (fchmod(fd, 0666 & ~mask) < 0 || !(output->out = fdopen(fd, "w"))) {
 		int r = errno;
 
@@ -82,8 +87,9 @@ enum exit_code output_open(struct output *output, const char *target, const char
 		return open_temporary(output);
 	}
 	/*
-	 * A symbolic link stays a link: the file that it leads to is replaced, and has to exist. A
-	 * device or a pipe is written in place, as a rename would replace it.
+	 * If the target is a symbolic link, the file that it points to is replaced, and has to
+	 * exist. A device or a pipe is opened and written directly, because rename() would replace
+	 * it by a file.
 	 */
 	real = realpath(target, NULL);
 	if (!real && lstat(target, &st) == 0) {
@@ -115,7 +121,7 @@ static enum exit_code close_in_place(struct output *output)
 	}
 	if (!failed)
 		return EXIT_CODE_OK;
-	/* The reader of a pipe has exited, as head does; that needs no message. */
+	/* EPIPE: the reader of the pipe, such as head, has exited; that needs no message. */
 	if (r != EPIPE)
 		print_message("%s: %s", output->path ? output->path : "standard output",
 			      strerror(r));
@@ -137,7 +143,7 @@ enum exit_code output_close(struct output *output)
 		return fail(output, output->path);
 	if (rename(output->temporary, output->path) < 0)
 		return fail(output, output->path);
-	/* Not without a terminal: cron would send a mail each time. */
+	/* Do not print this without a terminal, as cron would send a mail each time. */
 	if (isatty(STDERR_FILENO))
 		print_message("wrote %s", output->path);
 	free(TAKE(output->temporary));

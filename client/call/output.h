@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_CALL_OUTPUT_H
 
 /*
- * The stream that answers are printed to: standard output, or a file that takes its name only when
- * it is complete. A failure has been reported on standard error when a function returns. Main
- * thread.
+ * The stream that answers are printed to: standard output, or a file that appears under its name
+ * only when it is complete. A function that fails prints a message on standard error before it
+ * returns. Main thread.
  */
 
 #include <stdbool.h>
@@ -18,21 +18,22 @@ struct options;
 
 struct output {
 	FILE *out;
-	char *path;	 /* NULL: standard output */
-	char *temporary; /* the name until it is complete; NULL: it is written in place */
+	char *path; /* the name of the file; NULL: standard output */
+	/* The file's name until it is complete; NULL: there is no temporary file. */
+	char *temporary;
 };
 
 /*
- * Opens the target: NULL for standard output, a file, or a directory with a / at its end. In a
- * directory the file is named by stem, time and suffix: offcpu-20260309T140000.123Z.txt. now is in
- * ns since 1970.
+ * Opens the target for writing. The target is NULL for standard output, the name of a file, or a
+ * directory with a / at its end. In a directory the file is named by stem, time and suffix, as in
+ * offcpu-20260309T140000.123Z.txt. now is in ns since 1970.
  */
 enum exit_code output_open(struct output *output, const char *target, const char *stem,
 			   const char *suffix, int64_t now);
 
 /*
- * Writes what is buffered, gives a file its name and closes the stream. Call this or
- * output_discard(), once.
+ * Writes buffered output, gives a file its final name and closes the stream. For each
+ * output_open(), call either this function or output_discard(), once.
  */
 enum exit_code output_close(struct output *output);
 

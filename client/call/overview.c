@@ -17,7 +17,7 @@
 
 enum { STACKS_DEFAULT = 5 };
 
-/* Refuses options that apply to the rows of a single probe. */
+/* Refuses --sort, --by and --reverse, which apply only to the rows of a single probe. */
 static enum exit_code check_options(const struct options *options)
 {
 	const char *what = NULL, *value;
@@ -37,8 +37,9 @@ static enum exit_code check_options(const struct options *options)
 }
 
 /*
- * Asks for all rows: a row with the most time in one part may be far down by its whole time. An
- * error of the daemon goes to *error, or is reported if error is NULL.
+ * Asks a probe for its rows, and for all of them: the row with the most runnable time may be far
+ * down in an order by total time. An error that the daemon sends is stored in *error, or reported
+ * if error is NULL.
  */
 static enum exit_code fetch(const struct options *options, struct snapshot_request *request,
 			    const char *probe, struct call_error *error,
@@ -58,8 +59,9 @@ static enum exit_code fetch(const struct options *options, struct snapshot_reque
 }
 
 /*
- * Asks for samples of the time that the waits cover. There may be none: the probe may be off, or
- * the process hardly ran. Filters of waits do not apply to samples.
+ * Asks for the samples in the time that the waits cover. There may be none: the probe may be off,
+ * or the process hardly ran. Leaves out filters by the length or state of waits, which samples do
+ * not have.
  */
 static enum exit_code fetch_samples(const struct options *options, struct snapshot_request *request,
 				    const struct collection *waits, struct call_error *error,
@@ -76,8 +78,8 @@ static enum exit_code fetch_samples(const struct options *options, struct snapsh
 }
 
 /*
- * Checks for --strict that both answers are complete. It is no fault that there are no samples of
- * threads that did not run.
+ * Checks, if --strict was given, that both answers are complete. Samples may be missing if the
+ * threads that the filter selects did not run.
  */
 static enum exit_code check_complete(const struct options *options, const struct collection *waits,
 				     const struct collection *samples,
@@ -86,7 +88,7 @@ static enum exit_code check_complete(const struct options *options, const struct
 	enum exit_code code = snapshot_check_complete(options, "waits", &waits->reply), of_samples;
 	bool is_missing = !samples->has_reply && !error->is_of_filter;
 
-	/* The text says so in the place of the samples. */
+	/* The text format prints the reason itself, at the place of the samples. */
 	if (is_missing && (options->strict || !options->format->is_for_people))
 		print_message("no samples: %s", error->text);
 	if (is_missing && options->strict)
@@ -132,7 +134,7 @@ static enum exit_code run(struct options *options, struct collection *waits,
 	if (code != EXIT_CODE_OK)
 		return code;
 	code = fetch_samples(options, &request, waits, &error, samples);
-	/* Without samples the waits are printed, unless the call itself failed. */
+	/* Print the waits even if there are no samples, unless the call itself failed. */
 	if (code == EXIT_CODE_OK || error.text)
 		code = print(options, waits, samples, &error, now);
 	free(error.text);

@@ -60,7 +60,10 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 	struct text text;
 
 	snapshot_filter_init(&parts, options);
-	/* Idle waits are always recorded; for them --idle is about what is shown. */
+	/*
+	 * Only oncpu can record without idle CPUs. Other probes record idle waits in any case: for
+	 * them --idle changes only the output.
+	 */
 	if (!options->argument || strcmp(options->argument, "oncpu") != 0)
 		request.idle = WIRE_BOOL_ABSENT;
 	text_init(&text, VARLINK_MAX_REPLY);

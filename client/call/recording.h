@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_CALL_RECORDING_H
 
 /*
- * Starts a session as the command line says, and keeps what the daemon has reported about it last.
- * A failure has been reported when a function returns. Main thread.
+ * Starts a session with the options of the command line, and keeps the daemon's latest report about
+ * it. A function that fails prints a message on standard error before it returns. Main thread.
  */
 
 #include <stdbool.h>
@@ -16,26 +16,36 @@
 struct options;
 
 struct recording {
-	struct arena *arena; /* holds what the session points to; NULL before the first reply */
-	struct wire_session session; /* as the last reply describes it */
+	struct arena *arena;	     /* memory of `session`; NULL before the first reply */
+	struct wire_session session; /* the session as the last reply described it */
 	bool has_session;
-	int64_t missed; /* calls that the daemon dropped because this client read too slowly */
-	/* Called for each reply with calls, and for each reply; either may be NULL. */
+	/* Number of calls that the daemon dropped because this client read too slowly. */
+	int64_t missed;
+	/*
+	 * Both functions may be NULL. on_calls is called for each reply that has calls of the
+	 * traced function; on_progress is called for each reply.
+	 */
 	void (*on_calls)(const struct recording *recording, const struct wire_calls *calls);
 	void (*on_progress)(const struct recording *recording);
 };
 
-/* Frees what a recording holds, started or not. A new one is zero but for its handlers. */
+/*
+ * Frees the memory of a recording, whether or not it was started. A new recording is all zeroes
+ * except for its two functions.
+ */
 void recording_fini(struct recording *recording);
 
 /*
- * Starts a session. If it is bound, the call lasts as long as the session, and the session ends
- * with the connection.
+ * Starts a session. If is_bound is true, returns when the session has ended; the session then also
+ * ends when the connection closes.
  */
 enum exit_code recording_start(const struct options *options, bool is_bound,
 			       struct recording *recording);
 
-/* Reports that the verb needs a probe, and lists them. */
+/*
+ * Prints the message that the verb needs a probe, with the names of the probes. Returns
+ * EXIT_CODE_USAGE.
+ */
 enum exit_code recording_report_choice(const char *verb);
 
 #endif

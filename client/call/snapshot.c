@@ -38,7 +38,10 @@ static int add_rows(struct collection *c, const struct wire_rows *rows)
 	return 0;
 }
 
-/* Refuses rows that lack what rendering takes for granted: I/O has an operation, a wait a state. */
+/*
+ * Refuses rows without the fields that the functions of render/ rely on: the operation in a row of
+ * iolat, and the state in a row of waits.
+ */
 static int check_rows(const struct wire_snapshot_reply *reply)
 {
 	for (size_t i = 0; i < reply->rows.n; i++)
@@ -96,8 +99,8 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
 }
 
 /*
- * Returns how many rows to ask for. Text of stuck is sorted here, with the state first, and so
- * needs all of them; programs want all rows, too.
+ * Returns how many rows to ask the daemon for; TOP_ALL: all. The text of `stackctl stuck` needs all
+ * rows, as the client sorts them in an order of its own; formats for programs have all rows, too.
  */
 static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 {
@@ -126,10 +129,16 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 	if (r < 0)
 		return r;
 	snapshot_filter_init(request, options);
-	/* Both stacks are needed to say what a thread waits for, even if only one is shown. */
+	/*
+	 * The words for what a thread waits for are derived from both stacks, even if one is not
+	 * printed.
+	 */
 	if (is_stuck && options->format->stuck)
 		request->filter.user_stacks = request->filter.kernel_stacks = WIRE_BOOL_ABSENT;
-	/* The newest window has all waits of now; a longer range would add its gaps only. */
+	/*
+	 * The newest window contains every wait that has not ended; a longer range would only add
+	 * gaps.
+	 */
 	if (is_stuck && range.window_ns == WIRE_ABSENT && range.since_ns == WIRE_ABSENT)
 		range.window_ns = NS_PER_S;
 	request->request = (struct wire_snapshot_request){
@@ -146,7 +155,9 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.sort = is_stuck ? "max" : options->sort,
 		.reverse = options->reverse ? 1 : WIRE_BOOL_ABSENT,
 		.top = rows_to_ask(options, is_stuck),
-		/* Threads that the filter names are shown even if idle; programs see a row's mark.
+		/*
+		 * Idle threads are included if the filter names them, and in formats for programs,
+		 * whose rows have a field for it.
 		 */
 		.idle = options->idle || !options->format->is_for_people ||
 			options_name_somebody(options),

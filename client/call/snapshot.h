@@ -3,8 +3,9 @@
 #define STACKD_CLIENT_CALL_SNAPSHOT_H
 
 /*
- * A Snapshot call, from the options to the printed answer, for the verbs snapshot, stuck, record,
- * watch and the older tools. A failure has been reported when a function returns. Main thread.
+ * A Snapshot call, from the options to the printed answer. The verbs snapshot, stuck, record and
+ * watch and the older tools use it. A function that fails prints a message on standard error before
+ * it returns. Main thread.
  */
 
 #include <stdbool.h>
@@ -18,7 +19,7 @@
 
 struct options;
 
-/* A request and the memory that it points to. */
+/* A Snapshot request, with the filter and the states that it points to. */
 struct snapshot_request {
 	struct wire_snapshot_request request;
 	struct wire_filter filter;
@@ -26,23 +27,23 @@ struct snapshot_request {
 };
 
 /*
- * Makes the request for these options. now: ns since 1970. Returns 0, or -EINVAL with
- * options->message.
+ * Fills the request from the options. now is in ns since 1970. Returns 0, or -EINVAL with a message
+ * in options->message.
  */
 int snapshot_request_init(struct snapshot_request *request, struct options *options,
 			  const char *probe, bool is_stuck, int64_t now);
 
-/* Makes the filter of the request only, for a session. */
+/* Fills only the filter of the request; for starting a session, which has the same filter. */
 void snapshot_filter_init(struct snapshot_request *request, const struct options *options);
 
 /* True if the word is the name of a probe; any other word is the id or name of a session. */
 bool snapshot_is_probe(const char *text);
 
-/* All replies to one call as one: the fields of the first and the rows of all. */
+/* All replies to one call, joined: the fields of the first reply and the rows of all replies. */
 struct collection {
 	struct arena *arena;
 	struct wire_snapshot_reply reply;
-	struct wire_row *rows; /* malloc'ed; the owner of the collection frees it */
+	struct wire_row *rows; /* the rows of all replies; freed by the owner of the collection */
 	size_t n;
 	size_t capacity;
 	bool has_reply;
@@ -50,29 +51,30 @@ struct collection {
 
 struct varlink_message;
 
-/* Adds a reply; a reply_handler whose context is a collection. */
+/* Adds a reply to the collection that `context` points to. A reply_handler. */
 int collection_add(const struct varlink_message *message, void *context);
 
-/* Returns how to show an answer on a stream, as the options say. */
+/* Returns the settings for printing an answer on the stream `out`, made from the options. */
 struct view snapshot_view(const struct options *options, FILE *out);
 
-/* Prints an answer in the format of the options. */
+/* Prints an answer in the format that the options name. is_stuck: as `stackctl stuck` does. */
 void snapshot_render(const struct options *options, const struct view *with, bool is_stuck,
 		     const struct wire_snapshot_reply *reply);
 
 /*
- * Returns EXIT_CODE_PARTIAL, and reports why, if --strict was given and the answer has gaps or
- * losses. what: the name of the answer, if there are several, or NULL.
+ * Checks an answer if --strict was given. If it has gaps or losses, reports them and returns
+ * EXIT_CODE_PARTIAL. what is the name of the answer in the message; NULL if there is only one
+ * answer.
  */
 enum exit_code snapshot_check_complete(const struct options *options, const char *what,
 				       const struct wire_snapshot_reply *reply);
 
-/* Asks the daemon and prints the answer. */
+/* Asks the daemon for a snapshot and prints the answer. */
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);
 
 /*
- * Does what snapshot_run() does, and counts the threads that the answer is about in *threads_out; 0
- * without an answer.
+ * Like snapshot_run(), and stores how many threads the answer is about in *threads_out; 0 if there
+ * is no answer.
  */
 enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
 				 int64_t *threads_out);

@@ -16,12 +16,17 @@
 #include "common/base.h"
 #include "proto/codec.h"
 
-/* A recording and how much of it has been printed. */
+/* A recording, and how much of it has been printed. */
 struct tracing {
-	struct recording recording; /* has to be the first member: handlers cast it back */
+	/* The first member, as handlers cast a pointer to it to struct tracing. */
+	struct recording recording;
 	struct compat_run *run;
 	bool has_header;
-	int64_t printed; /* printed up to this time, in ns since 1970; WIRE_ABSENT: nothing yet */
+	/*
+	 * The recording has been printed up to this time, in ns since 1970; WIRE_ABSENT: not at
+	 * all.
+	 */
+	int64_t printed;
 };
 
 const char *compat_stacks(const struct compat_run *run)
@@ -97,7 +102,7 @@ static enum exit_code fetch(const struct tracing *t, struct collection *collecti
 	return code;
 }
 
-/* Prints what was recorded since the last time. */
+/* Prints the events that were recorded since the last answer was printed. */
 static enum exit_code print_answer(struct tracing *t)
 {
 	const struct compat_run *run = t->run;
@@ -161,7 +166,7 @@ static void report_held(const struct recording *recording)
 			      count_text(recording->missed));
 }
 
-/* Called each second while the session lasts. */
+/* Prints an answer when an interval has passed. Called each second while the session lasts. */
 static void on_progress(const struct recording *recording)
 {
 	struct tracing *t = (struct tracing *)recording;
@@ -172,7 +177,9 @@ static void on_progress(const struct recording *recording)
 	print_header(t);
 	if (run->interval_ns == 0 || session->ended != WIRE_ABSENT)
 		return;
-	/* Replies come each second, a little early or late: take the one nearest to the interval.
+	/*
+	 * Replies come about once a second: print at the one that is nearest to the end of the
+	 * interval.
 	 */
 	if (clock_ns(CLOCK_REALTIME) - begin >= run->interval_ns - NS_PER_S / 2)
 		print_answer(t);
@@ -183,7 +190,7 @@ static void tracing_fini(struct tracing *t)
 	recording_fini(&t->recording);
 }
 
-/* Records until the session ends, and prints meanwhile or then. */
+/* Records until the session ends. Prints answers at each interval, or one answer at the end. */
 static enum exit_code record(struct compat_run *run)
 {
 	_cleanup_(tracing_fini) struct tracing t = {

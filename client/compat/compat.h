@@ -3,10 +3,10 @@
 #define STACKD_CLIENT_COMPAT_COMPAT_H
 
 /*
- * Verbs that stand in for older tools such as bcc's offcputime: they take the options of the tool,
- * record with a session of the daemon, and print in the tool's layout. Each tool has a file with a
- * struct compat_tool. Words of the command line are borrowed. A failure has been reported when a
- * function returns. Main thread.
+ * Verbs that replace older tools such as bcc's offcputime: they take the options of the tool,
+ * record with a session of the daemon, and print in the layout of the tool. Each tool has a file
+ * that defines a struct compat_tool. Words of the command line are borrowed. A function that fails
+ * prints a message on standard error before it returns. Main thread.
  */
 
 #include <stdbool.h>
@@ -21,50 +21,63 @@
 
 struct compat_run;
 
-/* The effects that options of tools have. */
+/* The effects that an option of an older tool may have. */
 enum compat_action {
-	COMPAT_NATIVE,	    /* does what stackctl's own option in `native` does */
-	COMPAT_INTERVAL,    /* prints the answer at this interval */
-	COMPAT_TIMESTAMPS,  /* prints the time above each answer */
-	COMPAT_STORAGE,	    /* none: it sizes a table that stackctl does not have */
+	COMPAT_NATIVE,	    /* does the same as stackctl's option whose name is in `native` */
+	COMPAT_INTERVAL,    /* sets the interval at which answers are printed */
+	COMPAT_TIMESTAMPS,  /* prints the time of day above each answer */
+	COMPAT_STORAGE,	    /* does nothing: it sizes a table that only the tool has */
 	COMPAT_PROGRAMS,    /* prints the BPF programs instead of recording */
-	COMPAT_MISSING,	    /* it is refused; `native` says what to use instead */
-	COMPAT_DURATION,    /* ends the recording after this time */
-	COMPAT_PER_PROCESS, /* entries of different processes stay apart */
-	COMPAT_CHOICE,	    /* its value is stored in compat_run.chosen, which the tool reads */
+	COMPAT_MISSING,	    /* is refused; `native` says what to use instead */
+	COMPAT_DURATION,    /* sets the time after which the recording ends */
+	COMPAT_PER_PROCESS, /* lists calls by different processes separately */
+	COMPAT_CHOICE,	    /* stores its value in compat_run.chosen, for the tool's functions */
 	COMPAT_HELP,
 };
 
 struct compat_option {
-	char letter; /* 0: it has only a long name */
+	char letter; /* 0: the option has only a long name */
 	const char *name;
-	const char *value;  /* how help names its value; NULL: it takes none */
-	const char *native; /* "--pid", or for COMPAT_MISSING a message; may be NULL */
-	const char *help;   /* NULL: help does not list it */
-	unsigned group;	    /* only one option of a group may be given; 0: in no group */
+	const char *value;  /* the value's name in help; NULL: the option takes no value */
+	const char *native; /* an option of stackctl, as "--pid", or a message; may be NULL */
+	const char *help;   /* the option's text in help; NULL: help does not list the option */
+	unsigned group;	    /* only one option of each group may be given; 0: in no group */
 	enum compat_action action;
 };
 
 struct compat_tool {
 	const char *name;
 	const char *probe;
-	const char *unit; /* the figures that it prints, for help */
+	const char *unit; /* for help: what the figures are that the tool prints */
 	const struct compat_option *options;
 	size_t n_options;
 	const char *examples;
-	bool by_process;     /* threads of a process are one entry, whatever their names */
-	bool with_waker;     /* prints the stacks of the waker above those of the waiting thread */
-	const char *pattern; /* help's name for the functions it takes; NULL: it takes seconds */
-	bool has_calls;	     /* counts calls, and prints "Detaching..." at its end */
-	int64_t (*value)(const struct wire_row *row); /* of a row; 0: the row is left out */
-	int (*compare)(const void *a, const void *b); /* entries, in the order of printing */
+	bool by_process; /* adds up the threads of a process, even if their names differ */
+	bool with_waker; /* prints the stacks of the waker above those of the waiting thread */
+	/*
+	 * The argument's name in help, if the tool traces functions; NULL: the argument is a time
+	 * in seconds.
+	 */
+	const char *pattern;
+	bool has_calls; /* counts calls of functions, and prints "Detaching..." at its end */
+	/* Returns the value of a row; 0: the row is left out. */
+	int64_t (*value)(const struct wire_row *row);
+	/* Compares two entries by the order in which they are printed. */
+	int (*compare)(const void *a, const void *b);
 	void (*print_value)(FILE *out, const struct compat_entry *entry);
 	void (*print_header)(FILE *out, const struct compat_run *run);
-	int (*prepare)(struct compat_run *run); /* called after parsing; may be NULL */
-	/* Prints an answer that is no list of stacks; returns how many entries. Else NULL. */
+	/* Called when the options have been parsed; may be NULL. */
+	int (*prepare)(struct compat_run *run);
+	/*
+	 * Prints an answer that does not consist of stacks, and returns the number of its entries.
+	 * NULL for tools that print stacks.
+	 */
 	size_t (*render)(FILE *out, const struct compat_run *run,
 			 const struct wire_snapshot_reply *reply);
-	/* Prints calls as they happen; since: the start of the session, in ns. Else NULL. */
+	/*
+	 * Prints calls as they happen; since is the start of the session in ns since 1970. NULL for
+	 * tools that print no single calls.
+	 */
 	void (*print_calls)(FILE *out, const struct compat_run *run, int64_t since,
 			    const struct wire_calls *calls);
 };
@@ -73,16 +86,20 @@ struct compat_tool {
 struct compat_run {
 	const struct compat_tool *tool;
 	struct options options;
-	const char *chosen[8]; /* by group: the value of its option, "" if that takes none */
-	char letters[8];       /* by group: the letter of its option */
-	const char *duration;  /* in seconds; NULL: until Ctrl-C */
-	int64_t interval_ns;   /* 0: prints once, at the end */
-	bool has_timestamps;   /* prints the time above each answer */
-	bool shows_programs;   /* prints the BPF programs instead of recording */
-	bool has_storage;      /* --stack-storage-size was given */
-	bool is_folded;	       /* prints folded lines, not the tool's layout */
-	bool per_process;      /* entries of different processes stay apart */
-	int64_t functions;     /* how many are traced; known once the session has begun */
+	/*
+	 * Indexed by group: the value of the option of that group which was given, "" if the option
+	 * takes no value; NULL if none was given.
+	 */
+	const char *chosen[8];
+	char letters[8];      /* indexed by group: the letter of the option which was given, or 0 */
+	const char *duration; /* how long to record, in seconds; NULL: until Ctrl-C */
+	int64_t interval_ns;  /* time from one answer to the next; 0: one answer, at the end */
+	bool has_timestamps;  /* prints the time of day above each answer */
+	bool shows_programs;  /* prints the BPF programs instead of recording */
+	bool has_storage;     /* --stack-storage-size was given */
+	bool is_folded;	      /* prints folded lines, not the tool's layout */
+	bool per_process;     /* lists calls by different processes separately */
+	int64_t functions;    /* number of traced functions; set when the session has begun */
 	bool help;
 };
 
@@ -94,11 +111,11 @@ extern const struct compat_tool compat_stacksnoop;
 extern const struct compat_tool compat_iostack;
 extern const struct compat_tool compat_topwaits;
 
-/* Runs a tool; argv[0] is the verb. */
+/* Runs the verb that replaces a tool; argv[0] is the verb. */
 enum exit_code compat_main(const struct compat_tool *tool, const char *socket, int argc,
 			   char **argv);
 
-/* Parses argv into run. Returns 0, or -EINVAL with run->options.message. */
+/* Parses argv into run. Returns 0, or -EINVAL with a message in run->options.message. */
 int compat_parse(struct compat_run *run, int argc, char **argv);
 
 void compat_print_help(FILE *out, const struct compat_tool *tool);
@@ -108,11 +125,11 @@ const char *compat_stacks(const struct compat_run *run);
 
 /*
  * Prints which threads are recorded: "PID 185", "TID 3,4", "user threads", "kernel threads" or "all
- * threads".
+ * threads". group is the number of the options that select threads.
  */
 void compat_print_threads(FILE *out, const struct compat_run *run, unsigned group);
 
-/* Prints the value of an entry, which is in ns, in microseconds. */
+/* Prints the value of an entry in microseconds; the value itself is in ns. */
 void compat_print_us(FILE *out, const struct compat_entry *entry);
 
 /* Prints the end of the header: " for 5 secs." or "... Hit Ctrl-C to end.". */

@@ -11,7 +11,10 @@ int64_t compat_value_waits(const struct wire_row *row)
 {
 	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;
 
-	/* Waits below the recorder's minimum have no stack, and these tools print stacks. */
+	/*
+	 * The row for waits that are too short to have a stack is left out, as these tools print
+	 * stacks.
+	 */
 	if (row->count == 0 || (row->state && strcmp(row->state, "-") == 0))
 		return 0;
 	return row->total_ns - open;
@@ -34,7 +37,7 @@ static int compare_stacks(const struct wire_stack *x, const struct wire_stack *y
 	return strcmp(x->id, y->id);
 }
 
-/* Compares the waker and its stacks. Who woke the waker makes no difference. */
+/* Compares two wakers by their threads and stacks, and not by the threads that woke the wakers. */
 static int compare_wakers(const struct wire_waker *x, const struct wire_waker *y)
 {
 	const struct wire_link *p, *q;
@@ -77,7 +80,7 @@ static int compare_entries(const void *a, const void *b, void *by)
 	const struct compat_entry *x = a, *y = b;
 	int r = compare_keys(x->row, y->row, *(enum compat_by *)by);
 
-	/* Equal rows stay in the order of the reply's array. */
+	/* Entries that compare as equal are sorted by the position of their rows in the reply. */
 	return r != 0 ? r : (x->row > y->row) - (x->row < y->row);
 }
 

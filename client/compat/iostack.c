@@ -23,12 +23,14 @@ static const struct compat_option options[] = {
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
-/* The tool's names for operations, and the layer and kind of the rows that each stands for. */
+/*
+ * The tool's names for operations, with the layer and the kind of the rows that a name stands for.
+ */
 static const struct {
 	const char *type;
 	const char *name;
 	const char *layer;
-	const char *kind; /* NULL: all kinds */
+	const char *kind; /* the kind of operation, as "read"; NULL: all kinds */
 } names[] = {
 	{ "syscall", "sysc_r", "syscall", "read" }, { "syscall", "sysc_w", "syscall", "write" },
 	{ "syscall", "sysc_s", "syscall", "sync" }, { "vfs", "vfs_r", "vfs", "read" },
@@ -49,7 +51,7 @@ static const char *type_of(const struct compat_run *run)
 	return run->chosen[GROUP_LAYER] ? run->chosen[GROUP_LAYER] : "syscall";
 }
 
-/* True if a row's operation goes by the name names[i] of the tool. */
+/* True if names[i] is the name that the tool has for the operation of a row. */
 static bool row_has_name(const struct compat_run *run, const struct wire_io *io, size_t i)
 {
 	const char *layer = names[i].layer;

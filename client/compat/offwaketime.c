@@ -19,19 +19,24 @@ static const struct compat_option options[] = {
 	  GROUP_STACKS, COMPAT_NATIVE },
 	{ 'd', "delimited", NULL, "--delimited", "put - between kernel and user frames", 0,
 	  COMPAT_NATIVE },
-	{ 'f', "folded", NULL, "--folded", "one line per pair of stacks, for flame graphs", 0,
+	{ 'f', "folded", NULL, "--folded", "print one line per pair of stacks, for flame graphs", 0,
 	  COMPAT_NATIVE },
 	{ 'm', "min-block-time", "US", "--min-block-time", "only waits of US microseconds or more",
 	  0, COMPAT_NATIVE },
 	{ 'M', "max-block-time", "US", "--max-block-time", "only waits of US microseconds or less",
 	  0, COMPAT_NATIVE },
-	{ 0, "state", "BITS", "--state", "only waits in one of these states", 0, COMPAT_NATIVE },
-	{ 0, "stack-storage-size", "N", NULL, "accepted, but without effect", 0, COMPAT_STORAGE },
+	{ 0, "state", "BITS", "--state", "only waits in this state of the kernel, such as 2 (D)", 0,
+	  COMPAT_NATIVE },
+	{ 0, "stack-storage-size", "N", NULL, "has no effect: accepted for compatibility", 0,
+	  COMPAT_STORAGE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
-/* Returns the ns up to the wakeup: the waker has no part in the time until a CPU was free. */
+/*
+ * Returns how long a row's threads were blocked until the wakeup, in ns. The time from the wakeup
+ * until a CPU was free is left out, as the waker does not cause it.
+ */
 static int64_t blocked_until_wakeup(const struct wire_row *row)
 {
 	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;
@@ -50,7 +55,7 @@ static void print_header(FILE *out, const struct compat_run *run)
 const struct compat_tool compat_offwaketime = {
 	.name = "offwaketime",
 	.probe = "offwake",
-	.unit = "microseconds blocked, by the stacks of thread and waker",
+	.unit = "microseconds blocked, by stacks of the thread and its waker",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.examples = "  stackctl offwaketime            all threads, until Ctrl-C\n"

@@ -12,7 +12,7 @@
 
 enum { OPTIONS_MAX = 32, FIRST_LONG = 256 };
 
-/* The command line in stackctl's own options, which its parser reads and checks then. */
+/* The command line, translated into stackctl's own options for options_parse(). */
 struct native_line {
 	char **v;
 	int n;
@@ -84,7 +84,7 @@ static int take_duration(struct compat_run *run, char *value, struct native_line
 	return 0;
 }
 
-/* Does what an option is for, or adds stackctl's own option to the line. */
+/* Applies an option to the run, or appends stackctl's own option to the translated command line. */
 static int apply_option(struct compat_run *run, const struct compat_option *option, char *value,
 			struct native_line *line)
 {
@@ -164,7 +164,7 @@ static int read_line(struct compat_run *run, int argc, char **argv, struct nativ
 
 	build_getopt(run->tool, letters, longs);
 	opterr = 0;
-	optind = 0; /* makes glibc start again */
+	optind = 0; /* makes glibc parse from the start */
 	while ((value = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		r = read_option(run, value, argv[optind - 1], line);
 		if (r < 0)
@@ -184,7 +184,7 @@ static int read_line(struct compat_run *run, int argc, char **argv, struct nativ
 	return take_duration(run, argv[optind], line);
 }
 
-/* Refuses a command line without a function, if the tool takes one. */
+/* Refuses a command line without a function if the tool traces functions. */
 static int check_pattern(struct compat_run *run)
 {
 	if (!run->tool->pattern || run->options.function || run->help || run->shows_programs)
@@ -204,7 +204,7 @@ static void option_to_letter(char *message, const struct compat_option *option)
 	memmove(at + 2, at + n, strlen(at + n) + 1);
 }
 
-/* Rewrites a message of stackctl's parser about "--pid" so that it names the tool's own "-p". */
+/* Replaces names of stackctl's options in a message by the tool's own, as "--pid" by "-p". */
 static void message_to_letters(struct compat_run *run)
 {
 	char message[OPTION_MESSAGE_MAX], *hint;
@@ -215,7 +215,7 @@ static void message_to_letters(struct compat_run *run)
 	for (size_t i = 0; i < run->tool->n_options; i++)
 		if (run->tool->options[i].action == COMPAT_NATIVE && run->tool->options[i].letter)
 			option_to_letter(message, &run->tool->options[i]);
-	/* These tools have no --comm. */
+	/* Remove the hint at --comm, an option that these tools do not have. */
 	hint = strstr(message, "; a name goes to --comm");
 	if (hint)
 		*hint = '\0';

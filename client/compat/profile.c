@@ -15,8 +15,8 @@ static const struct compat_option options[] = {
 	  GROUP_STACKS, COMPAT_NATIVE },
 	{ 'K', "kernel-stacks-only", NULL, "--kernel-stacks", "only stack frames of the kernel",
 	  GROUP_STACKS, COMPAT_NATIVE },
-	{ 'F', "frequency", "HZ", "--frequency", "samples per second on each CPU (49)", GROUP_RATE,
-	  COMPAT_NATIVE },
+	{ 'F', "frequency", "HZ", "--frequency", "samples a second on each CPU (default 49)",
+	  GROUP_RATE, COMPAT_NATIVE },
 	{ 'c', "count", "PERIOD", "--count", "take a sample every PERIOD ns of the CPU clock",
 	  GROUP_RATE, COMPAT_NATIVE },
 	{ 'd', "delimited", NULL, "--delimited",
@@ -24,10 +24,11 @@ static const struct compat_option options[] = {
 	{ 'a', "annotations", NULL, "--annotations", "add _[k] to the names of kernel functions", 0,
 	  COMPAT_NATIVE },
 	{ 'I', "include-idle", NULL, "--idle", "include idle CPUs", 0, COMPAT_NATIVE },
-	{ 'f', "folded", NULL, "--folded", "one line per stack, for flame graphs", 0,
+	{ 'f', "folded", NULL, "--folded", "print one line per stack, for flame graphs", 0,
 	  COMPAT_NATIVE },
 	{ 'C', "cpu", "CPU", "--cpu", "only this CPU", 4, COMPAT_NATIVE },
-	{ 0, "stack-storage-size", "N", NULL, "accepted, but without effect", 0, COMPAT_STORAGE },
+	{ 0, "stack-storage-size", "N", NULL, "has no effect: accepted for compatibility", 0,
+	  COMPAT_STORAGE },
 	{ 0, "cgroupmap", "MAP", "stackctl record oncpu --cgroup PATH filters by cgroup", NULL, 0,
 	  COMPAT_MISSING },
 	{ 0, "mntnsmap", "MAP", "stackctl record oncpu --cgroup PATH filters by cgroup", NULL, 0,
@@ -56,7 +57,7 @@ static void print_header(FILE *out, const struct compat_run *run)
 	compat_print_length(out, run);
 }
 
-/* The tool has a default rate of its own, whatever the daemon's is. */
+/* Sets the sampling rate to the tool's own default, whatever the default of the daemon is. */
 static int prepare(struct compat_run *run)
 {
 	if (run->options.frequency == WIRE_ABSENT && run->options.period_ns == WIRE_ABSENT)

@@ -12,7 +12,10 @@
 
 static const char *const missed[] = { "[Missed User Stack]", "[Missed Kernel Stack]" };
 
-/* True if a stack could not be taken; its flags, or a frame in its place, only say why. */
+/*
+ * True if a stack could not be taken: it has a flag with the reason, and no frames except perhaps
+ * one that stands for the missing stack.
+ */
 static bool stack_is_missed(const struct wire_stack *stack)
 {
 	if (!stack || stack->flags.n == 0)
@@ -60,7 +63,10 @@ static void print_stack(FILE *out, const struct view *view, const struct wire_st
 		print_frame(out, view, &stack->frames.v[root_first ? n - 1 - i : i], is_kernel);
 }
 
-/* Returns the name for an entry. A process may have none: only a thread of it was seen then. */
+/*
+ * Returns the name that an entry shows: that of the process, or of the thread if the daemon does
+ * not know the process's name.
+ */
 static const char *entry_name(const struct compat_run *run, const struct wire_row *row)
 {
 	const char *name = row->process.comm;
@@ -68,7 +74,7 @@ static const char *entry_name(const struct compat_run *run, const struct wire_ro
 	return run->tool->by_process && name[0] != '\0' ? name : row->comm;
 }
 
-/* Prints the stacks of a function; the process that called it follows only with -P. */
+/* Prints the stacks of calls of a function, and with -P the process that made the calls. */
 static void print_calls(FILE *out, const struct compat_run *run, const struct view *view,
 			const struct compat_entry *entry)
 {
@@ -103,7 +109,10 @@ static void print_entry(FILE *out, const struct compat_run *run, const struct vi
 	fputs("\n\n", out);
 }
 
-/* Prints the root first, so that the wakeup is next to the wait that it ended. */
+/*
+ * Prints the waker and its stacks. The root comes first, so that the wakeup stands next to the wait
+ * that it ended.
+ */
 static void print_waker(FILE *out, const struct compat_run *run, const struct view *view,
 			const struct wire_waker *waker)
 {
@@ -198,7 +207,7 @@ static void fold_entry(FILE *stream, const struct compat_run *run, const struct 
 	if (by_stacks(run)) {
 		fclose(out);
 		out = stream;
-		/* Without a name before it, the first frame has no separator. */
+		/* No name was printed before the stack: skip the ; in front of its first frame. */
 		fputs(must(text) + (text[0] == ';'), out);
 	}
 	fputc(' ', out);

@@ -9,10 +9,11 @@ enum { GROUP_STACKS = 1 };
 static const struct compat_option options[] = {
 	{ 'p', "pid", "P,..", "--pid", "only these processes, by pid", 0, COMPAT_NATIVE },
 	{ 'c', "cpu", "CPU", "--cpu", "only this CPU", 0, COMPAT_NATIVE },
-	{ 'i', "interval", "SECONDS", NULL, "print and clear every SECONDS seconds", 0,
+	{ 'i', "interval", "SECONDS", NULL, "print what is new every SECONDS seconds", 0,
 	  COMPAT_INTERVAL },
 	{ 'D', "duration", "SECONDS", NULL, "stop after SECONDS seconds", 0, COMPAT_DURATION },
-	{ 'T', "timestamp", NULL, NULL, "print the time above each output", 0, COMPAT_TIMESTAMPS },
+	{ 'T', "timestamp", NULL, NULL, "print the time of day above each output", 0,
+	  COMPAT_TIMESTAMPS },
 	{ 'r', "regexp", NULL, "--regexp", "PATTERN is a regular expression", 0, COMPAT_NATIVE },
 	{ 's', "offset", NULL, "--offset", "show offsets within functions", 0, COMPAT_NATIVE },
 	{ 'P', "perpid", NULL, NULL, "count each process separately", 0, COMPAT_PER_PROCESS },
@@ -23,7 +24,7 @@ static const struct compat_option options[] = {
 	{ 'v', "verbose", NULL, "--verbose", "show raw addresses", 0, COMPAT_NATIVE },
 	{ 'd', "delimited", NULL, "--delimited",
 	  "put -- (folded: -) between kernel and user frames", 0, COMPAT_NATIVE },
-	{ 'f', "folded", NULL, "--folded", "one line per stack, for flame graphs", 0,
+	{ 'f', "folded", NULL, "--folded", "print one line per stack, for flame graphs", 0,
 	  COMPAT_NATIVE },
 	{ 0, "debug", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
@@ -35,7 +36,7 @@ static void print_value(FILE *out, const struct compat_entry *entry)
 	fprintf(out, "%" PRId64, entry->value);
 }
 
-/* The tool mentions Ctrl-C even if it was given a duration. */
+/* Prints the header. It mentions Ctrl-C even if a duration was given, as the tool's header does. */
 static void print_header(FILE *out, const struct compat_run *run)
 {
 	fprintf(out, "Tracing %" PRId64 " functions for \"%s\"... Hit Ctrl-C to end.\n",

@@ -25,14 +25,14 @@ static void print_header(FILE *out, const struct compat_run *run)
 		fprintf(out, "%-18s %s\n", "TIME(s)", "STACK");
 }
 
-/* Prints the columns that each line of a call begins with. */
+/* Prints the columns in front of a call's frames: the time and, with -v, command, pid and CPU. */
 static void print_left(FILE *out, const struct compat_run *run, const struct wire_call *call,
 		       int64_t since)
 {
 	_cleanup_(freep) char *comm = name_escape(call->pid ? call->comm : "<idle>");
 	int64_t ns = call->time - since;
 
-	/* A call of the first moment may seem older than the session. */
+	/* Right after the start, the time of a call may be a little before that of the session. */
 	if (ns < 0)
 		ns = 0;
 	fprintf(out, "%8" PRId64 ".%09" PRId64, ns / NS_PER_S, ns % NS_PER_S);
@@ -65,7 +65,7 @@ static void print_stack(FILE *out, const struct compat_run *run, const struct wi
 	}
 }
 
-/* Prints each call: a line without a frame, then a line for each frame. */
+/* Prints for each call a line without a frame, then a line for each frame of its stacks. */
 static void print_calls(FILE *out, const struct compat_run *run, int64_t since,
 			const struct wire_calls *calls)
 {

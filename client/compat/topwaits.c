@@ -15,14 +15,18 @@ static const struct compat_option options[] = {
 	  0, COMPAT_NATIVE },
 	{ 'M', "max-block-time", "US", "--max-block-time", "only waits of US microseconds or less",
 	  0, COMPAT_NATIVE },
-	{ 0, "state", "BITS", "--state", "only waits in one of these states; 0 is running", 0,
+	{ 0, "state", "BITS", "--state", "only waits in this state of the kernel, such as 2 (D)", 0,
 	  COMPAT_NATIVE },
-	{ 0, "stack-storage-size", "N", NULL, "accepted, but without effect", 0, COMPAT_STORAGE },
+	{ 0, "stack-storage-size", "N", NULL, "has no effect: accepted for compatibility", 0,
+	  COMPAT_STORAGE },
 	{ 0, "ebpf", NULL, NULL, NULL, 0, COMPAT_PROGRAMS },
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
-/* Prints the sum and the longest wait in us, and when that ended in seconds since 1970. */
+/*
+ * Prints the sum of the waits and the longest wait in us, and the end of that in seconds since
+ * 1970.
+ */
 static void print_value(FILE *out, const struct compat_entry *entry)
 {
 	fprintf(out, "%" PRId64 " %" PRId64, entry->value / NS_PER_US, entry->max_ns / NS_PER_US);
@@ -50,7 +54,7 @@ static void print_header(FILE *out, const struct compat_run *run)
 	compat_print_length(out, run);
 }
 
-/* The tool prints names of functions without arguments. */
+/* Selects names of functions without arguments, as the tool prints them. */
 static int prepare(struct compat_run *run)
 {
 	run->options.is_short = true;

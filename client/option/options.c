@@ -12,7 +12,7 @@
 
 #define AT(m) offsetof(struct options, m)
 
-/* All options. A letter means the same in every verb. */
+/* All options of all verbs. A letter stands for the same option in every verb. */
 static const struct option_spec specs[] = {
 	{ 'p', "pid", "P,..", OPTIONS_FILTER, option_read_ids, AT(pids),
 	  "only these processes, by pid" },
@@ -47,7 +47,7 @@ static const struct option_spec specs[] = {
 	{ 'C', "cpu", "N,..", OPTIONS_SESSION | OPTIONS_SNOOP, option_read_cpus, AT(cpus),
 	  "only samples or calls on these CPUs" },
 	{ 'F', "frequency", "HZ", OPTIONS_SESSION, option_read_positive, AT(frequency),
-	  "oncpu: samples per second on each CPU (49)" },
+	  "oncpu: samples a second per CPU (default 49)" },
 	{ 0, "count", "PERIOD", OPTIONS_SESSION, option_read_positive, AT(period_ns),
 	  "oncpu: take a sample every PERIOD ns" },
 	{ 0, "event", "cpu-clock|cycles", OPTIONS_SESSION, option_read_choice, AT(event),
@@ -55,51 +55,51 @@ static const struct option_spec specs[] = {
 	{ 'r', "regexp", NULL, OPTIONS_CALLS | OPTIONS_LIST, option_read_flag, AT(regexp),
 	  "the function name is a regular expression" },
 	{ 0, "rate", "N", OPTIONS_CALLS, option_read_positive, AT(rate),
-	  "stacksnoop: at most N calls a second (1000)" },
+	  "stacksnoop: print at most N calls a second" },
 	{ 0, "functions", "PATTERN", OPTIONS_LIST, option_read_text, AT(functions),
-	  "list functions with this name to trace" },
+	  "list traceable functions that match PATTERN" },
 	{ 0, "for", "D", OPTIONS_START, option_read_length, AT(duration_ns),
 	  "end the session after this time" },
 	{ 0, "name", "NAME", OPTIONS_START, option_read_text, AT(name),
-	  "a name for the session, besides its id" },
+	  "give the session a name, besides its id" },
 	{ 0, "duration", "D", OPTIONS_RECORD, option_read_length, AT(duration_ns),
 	  "record for this long, then stop" },
 	{ 'i', "interval", "D", OPTIONS_WATCH, option_read_length, AT(interval_ns),
-	  "time from one answer to the next (2s)" },
+	  "time between two answers (default 2s)" },
 	{ 0, "window", "D", OPTIONS_RANGE, option_read_text, AT(window),
-	  "show the last D (snapshot 30s, stuck 1s)" },
+	  "show the last D up to now, such as 5min" },
 	{ 0, "since", "T", OPTIONS_RANGE, option_read_text, AT(since),
-	  "start of the time to show" },
+	  "show what happened from time T on" },
 	{ 0, "until", "T", OPTIONS_RANGE, option_read_text, AT(until),
-	  "end of the time to show; needs --since" },
+	  "show what happened before T; needs --since" },
 	{ 0, "at", "T", OPTIONS_RANGE, option_read_text, AT(at),
-	  "show the recorded window around this moment" },
+	  "show the window that contains this moment" },
 	{ 0, "sort", "total|max|count", OPTIONS_ORDER, option_read_choice, AT(sort),
 	  "order by total time, longest wait or count" },
 	{ 0, "by", "stack|thread|process|comm|cgroup|module|function", OPTIONS_ORDER,
-	  option_read_choice, AT(by), "what to group the rows by (stack)" },
+	  option_read_choice, AT(by), "what to group rows by (default: stack)" },
 	{ 'n', "top", "N", OPTIONS_STACKS, option_read_top, AT(top),
-	  "how many rows to show (20); 0 for all" },
+	  "how many rows to show (default 20); 0: all" },
 	{ 0, "reverse", NULL, OPTIONS_STACKS, option_read_flag, AT(reverse),
-	  "show the same rows, smallest first" },
+	  "show the same rows, but the smallest first" },
 	{ 0, "idle", NULL, OPTIONS_STACKS | OPTIONS_SESSION, option_read_flag, AT(idle),
 	  "include idle threads and CPUs" },
 	{ 0, "strict", NULL, OPTIONS_ONCE, option_read_flag, AT(strict),
 	  "exit with code 5 if any data is missing" },
 	{ 'f', "folded", NULL, OPTIONS_STACKS, option_read_named_format, 0,
-	  "one line per stack, for flame graphs" },
+	  "print one line per stack, for flame graphs" },
 	{ 'd', "delimited", NULL, OPTIONS_STACKS, option_read_flag, AT(delimited),
-	  "folded: put - between user and kernel" },
+	  "folded: put - between user and kernel frames" },
 	{ 'a', "annotations", NULL, OPTIONS_STACKS, option_read_flag, AT(annotations),
-	  "mark kernel frames with _[k]" },
+	  "add _[k] to the names of kernel functions" },
 	{ 0, "queued", NULL, OPTIONS_VIEWS, option_read_flag, AT(queued),
-	  "iolat: add histograms with the queue time" },
+	  "iolat: also print histograms of queue times" },
 	{ 0, "milliseconds", NULL, OPTIONS_VIEWS, option_read_flag, AT(milliseconds),
 	  "iolat: print times in milliseconds" },
 	{ 0, "breakdown", NULL, OPTIONS_VIEWS, option_read_flag, AT(breakdown),
 	  "iolat: show which layers took the time" },
 	{ 0, "over-time", NULL, OPTIONS_VIEWS, option_read_flag, AT(over_time),
-	  "iolat: map the latencies over time" },
+	  "iolat: show how latencies change over time" },
 	{ 0, "chain", NULL, OPTIONS_VIEWS, option_read_flag, AT(chain),
 	  "offwake: also show who woke the waker" },
 	{ 's', "offset", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(offset),
@@ -107,16 +107,16 @@ static const struct option_spec specs[] = {
 	{ 'v', "verbose", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(verbose),
 	  "show addresses and, for stuck, all frames" },
 	{ 0, "short", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(is_short),
-	  "function names without arguments" },
+	  "show function names without arguments" },
 	{ 0, "lines", NULL, OPTIONS_ONCE, option_read_flag, AT(lines),
 	  "show source lines and inlined functions" },
 	{ 0, "output", "FILE|DIR/", OPTIONS_ONCE, option_read_text, AT(output),
 	  "write to FILE, or to a new file in DIR" },
 	{ 0, "format", FORMAT_NAMES, OPTIONS_FORMAT, option_read_format, 0,
-	  "how to print the answer" },
+	  "print the answer in this format" },
 	{ 0, "json", NULL, OPTIONS_FORMAT, option_read_named_format, 0, "same as --format json" },
 	{ 0, "check", NULL, OPTIONS_CHECK, option_read_flag, AT(check),
-	  "one line and an exit code for monitoring" },
+	  "print health on one line; exit with 0 if OK" },
 	{ 'S', "socket", "PATH", OPTIONS_COMMON, option_read_text, AT(socket),
 	  "socket on which the daemon listens" },
 	{ 'h', "help", NULL, OPTIONS_COMMON, option_read_flag, AT(help), "print this text" },
@@ -125,8 +125,8 @@ static const struct option_spec specs[] = {
 
 enum {
 	N_SPECS = ARRAY_SIZE(specs),
-	FIRST_LONG = 256, /* getopt's value of specs[i] is FIRST_LONG + i */
-	HELP_LEFT = 33,	  /* columns */
+	FIRST_LONG = 256, /* getopt_long() returns FIRST_LONG + i for the long option specs[i] */
+	HELP_LEFT = 33,	  /* width of the options in --help, in columns */
 };
 
 void options_init(struct options *options)
@@ -144,13 +144,19 @@ void options_init(struct options *options)
 	};
 }
 
-/* Fills the two arrays that getopt_long() takes. */
+/*
+ * Fills the arrays of short and long options that getopt_long() takes, with the options of the
+ * sets.
+ */
 static void build_getopt(unsigned sets, char letters[static 2 * N_SPECS + 3],
 			 struct option longs[static N_SPECS + 1])
 {
 	size_t n = 0;
 
-	/* Makes getopt_long() return ':' for a missing value and '?' for an unknown option. */
+	/*
+	 * A colon first: getopt_long() returns ':' for a missing value and '?' for an unknown
+	 * option.
+	 */
 	*letters++ = ':';
 	for (size_t i = 0; i < N_SPECS; i++) {
 		if (!(specs[i].set & sets))
@@ -188,7 +194,7 @@ static bool spec_is_word(const struct option_spec *spec, const char *word)
 	       (word[2 + n] == '\0' || word[2 + n] == '=');
 }
 
-/* Explains why a long option is unknown, or of which options it may be the beginning. */
+/* Writes the message for an unknown long option, or for one that several names begin with. */
 static int complain_long(struct options *options, unsigned sets, const char *verb, const char *word)
 {
 	size_t n = strcspn(word + 2, "="), starts = 0;
@@ -213,7 +219,7 @@ static int complain_long(struct options *options, unsigned sets, const char *ver
 	return option_complain(options, "unknown option %s; stackctl %s --help", word, verb);
 }
 
-/* Explains a word too many; it is often the process that the user wants to see. */
+/* Writes the message for an unexpected argument. As users often mean a process, it mentions -p. */
 static int complain_unexpected(struct options *options, unsigned sets, const char *verb,
 			       const char *word)
 {
@@ -234,9 +240,9 @@ static int complain_unexpected(struct options *options, unsigned sets, const cha
 }
 
 /*
- * Explains why getopt_long() refused a word. optopt is the letter, or the number of a long option
- * that has a value and takes none, or 0 for an unknown long option. For an option of another verb,
- * the message says that this verb does not take it.
+ * Writes the message for a word that getopt_long() refused with '?'. optopt is the letter of an
+ * unknown short option, the number of a known long option that was given a value but takes none, or
+ * 0 for an unknown long option. For an option that only other verbs take, the message says so.
  */
 static int complain_unknown(struct options *options, unsigned sets, const char *verb,
 			    const char *word)
@@ -269,7 +275,7 @@ static int read_option(struct options *options, unsigned sets, int value, const 
 	return spec->read(options, spec, spec->value ? optarg : NULL);
 }
 
-/* Refuses options that exclude each other, and values that make no sense together. */
+/* Refuses options that exclude each other, and combinations of values that make no sense. */
 static int check_together(struct options *options)
 {
 	if (options->pids.n > 0 && options->tids.n > 0)
@@ -311,7 +317,7 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 
 	build_getopt(sets | OPTIONS_COMMON, letters, longs);
 	opterr = 0;
-	optind = 0; /* makes glibc start again, even after an unfinished word such as -abc */
+	optind = 0; /* makes glibc parse from the start, even if it last stopped within a word */
 	for (;;) {
 		value = getopt_long(argc, argv, letters, longs, NULL);
 		if (value == -1)
@@ -352,7 +358,7 @@ void options_print_help(FILE *out, unsigned sets)
 		snprintf(left, sizeof left, "%c%c%s--%s%s%s", spec->letter ? '-' : ' ',
 			 spec->letter ? spec->letter : ' ', spec->letter ? ", " : "  ", spec->name,
 			 spec->value ? " " : "", spec->value ? spec->value : "");
-		/* An option too long for its column has a line of its own. */
+		/* If the option is too long for its column, the help text goes to the next line. */
 		if (strlen(left) > HELP_LEFT)
 			fprintf(out, "  %s\n  %*s %s\n", left, HELP_LEFT, "", spec->help);
 		else

@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_OPTION_OPTIONS_H
 
 /*
- * Parses the words after the verb into checked values. One table of options is the source of the
- * parser and of --help, which the bash completion reads and the man page is compared with. The
- * parsed options point into argv and into themselves; the caller owns both. Main thread.
+ * Parses the words after the verb into checked values. The parser and --help use the same table of
+ * options; the bash completion reads --help, and a test compares it with the man page. Texts in the
+ * parsed options point into argv; the caller owns both. Main thread.
  */
 
 #include <stdbool.h>
@@ -13,28 +13,28 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Groups of options; a verb takes a set of groups. */
+/* Groups of options. Each verb takes the options of some of these groups. */
 enum option_set {
-	OPTIONS_COMMON = 1 << 0, /* every verb takes these */
+	OPTIONS_COMMON = 1 << 0, /* --socket, --help and --version, which every verb takes */
 	OPTIONS_FORMAT = 1 << 1,
 	OPTIONS_RANGE = 1 << 2,
 	OPTIONS_FILTER = 1 << 3,
 	OPTIONS_STACKS = 1 << 4,
 	OPTIONS_ORDER = 1 << 5,
 	OPTIONS_CHECK = 1 << 6,
-	OPTIONS_SESSION = 1 << 7, /* what to record */
+	OPTIONS_SESSION = 1 << 7, /* what a session records, as --cpu and --frequency */
 	OPTIONS_START = 1 << 8,
 	OPTIONS_RECORD = 1 << 9,
 	OPTIONS_WATCH = 1 << 10,
-	OPTIONS_CALLS = 1 << 11, /* which functions to trace */
+	OPTIONS_CALLS = 1 << 11, /* how to trace functions: --regexp and --rate */
 	OPTIONS_LIST = 1 << 12,
-	OPTIONS_SNOOP = 1 << 13,  /* how to show calls */
-	OPTIONS_LAYERS = 1 << 14, /* filters of iolat */
-	OPTIONS_VIEWS = 1 << 15,  /* how to show the rows of one probe */
-	OPTIONS_ONCE = 1 << 16,	  /* for a single answer, not for a stream of them */
+	OPTIONS_SNOOP = 1 << 13,  /* how to print calls, for the verb snoop */
+	OPTIONS_LAYERS = 1 << 14, /* filters of the probe iolat */
+	OPTIONS_VIEWS = 1 << 15,  /* options that affect only the output of iolat or offwake */
+	OPTIONS_ONCE = 1 << 16,	  /* for a single answer: not for watch, which prints many */
 };
 
-/* Limits of the members of a list and of the lengths of texts. */
+/* The most members of a list, and the sizes of texts in bytes. */
 enum {
 	OPTION_IDS_MAX = 256,
 	OPTION_STATES_MAX = 32,
@@ -54,11 +54,14 @@ struct state_list {
 	size_t n;
 };
 
-/* Options that are not on the command line are NULL, false or WIRE_ABSENT. */
+/*
+ * The values of the options. An option that is not on the command line is NULL, false or
+ * WIRE_ABSENT.
+ */
 struct options {
-	const char *
-		argument; /* the first word that is no option: a probe, session, verb or function */
-	const char *function; /* the second word that is no option */
+	/* The first word that is not an option: a probe, a session, a verb or a function. */
+	const char *argument;
+	const char *function; /* the second word that is not an option */
 	const char *socket;
 	bool help;
 	bool version;
@@ -73,10 +76,10 @@ struct options {
 	int64_t frequency;
 	int64_t period_ns;
 	const char *event;
-	int64_t rate; /* calls per second */
+	int64_t rate; /* at most this many calls are printed per second */
 	bool regexp;
-	const char *functions; /* list the functions that match this */
-	int64_t duration_ns;   /* of --for or --duration */
+	const char *functions; /* for `stackctl probes`: list the functions that match this */
+	int64_t duration_ns;   /* value of --for or --duration */
 	int64_t interval_ns;
 	const char *name;
 	int64_t min_block_ns;
@@ -92,7 +95,8 @@ struct options {
 	bool milliseconds;
 	bool breakdown;
 	bool over_time;
-	const char *window; /* this and the next three: texts that range_resolve() parses */
+	/* Unparsed texts of --window, --since, --until and --at; range_resolve() parses them. */
+	const char *window;
 	const char *since;
 	const char *until;
 	const char *at;
@@ -111,19 +115,20 @@ struct options {
 	bool verbose;
 	const struct format *format;
 	const char *output;
-	char message[OPTION_MESSAGE_MAX]; /* after an error: what is wrong, and what would be right
-					   */
+	/* After an error: what is wrong with the command line, and what would be right. */
+	char message[OPTION_MESSAGE_MAX];
 };
 
 void options_init(struct options *options);
 
-/* Writes a message into options->message. Returns -EINVAL. */
+/* Writes a formatted error message into options->message. Returns -EINVAL. */
 int option_complain(struct options *options, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Parses argv[1..argc) by the options of the sets; argv[0] is the verb. At most max_arguments (0 to
- * 2) words may be no options. Returns 0, or -EINVAL with options->message.
+ * Parses argv[1..argc) as options of the groups in `sets`; argv[0] is the verb. At most
+ * max_arguments words (0 to 2) may not be options. Returns 0, or -EINVAL with a message in
+ * options->message.
  */
 int options_parse(struct options *options, unsigned sets, size_t max_arguments, int argc,
 		  char **argv);
@@ -131,7 +136,7 @@ int options_parse(struct options *options, unsigned sets, size_t max_arguments, 
 /* True if the filter names processes or threads: by id, name, cgroup or unit. */
 bool options_name_somebody(const struct options *options);
 
-/* Prints the options of the sets, one per line. */
+/* Prints the options of the groups in `sets` with their help texts, one per line. */
 void options_print_help(FILE *out, unsigned sets);
 
 #endif

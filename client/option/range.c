@@ -57,7 +57,10 @@ static int refuse_future(struct options *options, const char *name, const char *
 			       when, present);
 }
 
-/* At 06:30, 07:00 means yesterday: says so, as the user may have meant today. */
+/*
+ * Prints a message if a time of day was taken as that of another day. For example, at 06:30 the
+ * time 07:00 means yesterday's, but the user may have meant today's.
+ */
 static void note_day(const char *name, const char *text, int64_t ns, int64_t now)
 {
 	char when[TERM_TIME_MAX];
@@ -84,7 +87,10 @@ static int read_at(struct options *options, int64_t now, struct range *out)
 	if (r < 0)
 		return r;
 	note_day("at", options->at, ns, now);
-	/* A range may not be empty. The daemon rounds this one to the window with the moment. */
+	/*
+	 * A range must not be empty. The daemon extends this range of 1 ns to the window that
+	 * contains it.
+	 */
 	out->since_ns = ns;
 	out->until_ns = ns + 1;
 	return 0;
@@ -101,9 +107,9 @@ static int refuse_order(struct options *options, int64_t since, int64_t until)
 }
 
 /*
- * Refuses an end before the start. A time of day in --until is the first one after --since, which
- * may be tomorrow's: if that is in the future and more than half a day after --since, the two are
- * more likely in the wrong order.
+ * Refuses --until if it is not after --since. A time of day in --until means the first one after
+ * --since. If that is after today and more than half a day after --since, the user probably swapped
+ * the two.
  */
 static int check_until(struct options *options, int64_t now, int64_t since, int64_t until)
 {

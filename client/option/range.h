@@ -3,23 +3,29 @@
 #define STACKD_CLIENT_OPTION_RANGE_H
 
 /*
- * Makes --window, --since, --until and --at into one range for a request. Depends on the time that
- * it is given and on the time zone in TZ; prints a message when it had to choose a day. Main
- * thread.
+ * Turns --window, --since, --until and --at into one range of time for a request. The result
+ * depends on the present time, which the caller passes, and on the time zone in TZ. Prints a
+ * message if it had to choose the day of a time of day. Main thread.
  */
 
 #include <stdint.h>
 
 struct options;
 
-/* WIRE_ABSENT: not given; the daemon takes its default, or now for the end. */
+/*
+ * A range of time, in ns and in ns since 1970. A member is WIRE_ABSENT if the option was not given;
+ * the daemon then uses its default range, or ends the range now.
+ */
 struct range {
 	int64_t window_ns;
 	int64_t since_ns;
 	int64_t until_ns;
 };
 
-/* now: ns since 1970. Returns 0, or -EINVAL with options->message. */
+/*
+ * Stores the range that the options ask for in *out. now is in ns since 1970. Returns 0, or -EINVAL
+ * with a message in options->message.
+ */
 int range_resolve(struct options *options, int64_t now, struct range *out);
 
 #endif

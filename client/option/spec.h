@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_OPTION_SPEC_H
 
 /*
- * A row of the table of options, and the functions that parse the value of an option into a member
- * of struct options. Private to the parser of the command line. Main thread.
+ * A row of the table of options, and the functions that parse an option's value into a member of
+ * struct options. Used only by the parser of the command line. Main thread.
  */
 
 #include <stddef.h>
@@ -17,21 +17,28 @@ typedef int (*option_set_fn)(struct options *options, const struct option_spec *
 			     const char *value);
 
 struct option_spec {
-	char letter; /* 0: it has only a long name */
+	char letter; /* 0: the option has only a long name */
 	const char *name;
-	const char *value; /* its name in help, or the choices: "a|b"; NULL: it takes none */
-	unsigned set;	   /* bits of enum option_set: which verbs take it */
+	/*
+	 * The value's name in help, as in "PATH", or the values that are allowed, as in
+	 * "total|max". NULL: the option takes no value.
+	 */
+	const char *value;
+	unsigned set; /* the groups that the option is in: bits of enum option_set */
 	option_set_fn read;
-	size_t offset; /* of the member of struct options that read() fills */
+	size_t offset; /* offset of the member of struct options that read() fills */
 	const char *help;
 };
 
-/* Parses n decimal digits. Returns 0, -EINVAL for anything else, -ERANGE if they are too many. */
+/*
+ * Parses n decimal digits. Returns 0, -EINVAL if one is not a digit, -ERANGE if the number is too
+ * large.
+ */
 int option_read_number(const char *text, size_t n, int64_t *out);
 
 /*
- * Each parses the value of one kind of option; value is NULL if the option takes none. Returns 0,
- * or -EINVAL with options->message.
+ * Each function parses the values of one kind of option. value is NULL if the option takes none.
+ * Returns 0, or -EINVAL with a message in options->message.
  */
 int option_read_flag(struct options *options, const struct option_spec *spec, const char *value);
 int option_read_text(struct options *options, const struct option_spec *spec, const char *value);

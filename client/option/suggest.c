@@ -8,7 +8,7 @@
 
 void suggestion_init(struct suggestion *suggestion, const char *word, size_t length)
 {
-	/* With more than one wrong letter in three it is another word, not a slip. */
+	/* If more than a third of the letters are wrong, the user meant another word. */
 	*suggestion = (struct suggestion){ word, length, NULL, length / 3 + 1 };
 }
 

@@ -3,21 +3,25 @@
 #define STACKD_CLIENT_OPTION_SUGGEST_H
 
 /*
- * Finds the word that the user may have meant: the known word that is nearest to an unknown one.
- * Each known word is tried in turn; all words are borrowed. Pure.
+ * Finds the known word that is nearest to a word with a spelling mistake. The caller tries each
+ * known word in turn. All words are borrowed. Pure functions, any thread.
  */
 
 #include <stddef.h>
 
 struct suggestion {
 	const char *word;
-	size_t length;	  /* how many characters of `word` to compare */
-	const char *best; /* the nearest word so far; NULL: none is near enough */
-	size_t distance;  /* how many changes it takes from `word` to `best` */
+	size_t length;	  /* how many characters of `word` are compared */
+	const char *best; /* the nearest known word so far; NULL: none is near enough */
+	/*
+	 * How far `best` is from `word`: the number of letters to change, add or remove, or 1 if
+	 * `best` begins with `word`. While best is NULL, the largest distance that is allowed.
+	 */
+	size_t distance;
 };
 
 void suggestion_init(struct suggestion *suggestion, const char *word, size_t length);
-/* Compares one known word. */
+/* Compares the word with a known word, and keeps the known word if it is the nearest so far. */
 void suggestion_try(struct suggestion *suggestion, const char *candidate);
 
 #endif

@@ -13,7 +13,7 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-/* PID_MAX_LIMIT of 64-bit kernels */
+/* the largest process id: PID_MAX_LIMIT of 64-bit kernels */
 #define ID_MAX INT64_C(4194304)
 
 int option_complain(struct options *options, const char *format, ...)
@@ -60,7 +60,10 @@ int option_read_number(const char *text, size_t n, int64_t *out)
 	return 0;
 }
 
-/* Parses "4242" or "4242,4243" and adds the numbers to those of earlier options of that name. */
+/*
+ * Parses "4242" or "4242,4243". Appends the numbers to the option's list, which may already have
+ * numbers if the option was given before.
+ */
 static int read_list(struct options *options, const struct option_spec *spec, const char *value,
 		     int64_t least, int64_t most, const char *wanted)
 {
@@ -94,7 +97,7 @@ int option_read_ids(struct options *options, const struct option_spec *spec, con
 	return read_list(options, spec, value, 1, ID_MAX, wanted);
 }
 
-/* Whether there are such CPUs is for the daemon to say. */
+/* Does not check that the CPUs exist: the daemon does. */
 int option_read_cpus(struct options *options, const struct option_spec *spec, const char *value)
 {
 	return read_list(options, spec, value, 0, INT32_MAX,
@@ -140,7 +143,10 @@ int option_read_micros(struct options *options, const struct option_spec *spec, 
 	return read_time(options, spec, value, NS_PER_US, "500 (microseconds), 10ms or 2s");
 }
 
-/* True for 2, 0x2, S, D, preempted and so on. X and Z are left out: dead threads do not wait. */
+/*
+ * True if the text is a state that --state takes, such as 2, 0x2, S, D or preempted. The states X
+ * and Z are not allowed, as exited threads do not wait.
+ */
 static bool state_is_valid(const char *text, size_t n)
 {
 	static const char *const names[] = {
@@ -194,7 +200,7 @@ int option_read_top(struct options *options, const struct option_spec *spec, con
 	return 0;
 }
 
-/* The value has to be one of the words in spec->value, which have bars between them. */
+/* Accepts one of the words in spec->value, where they are separated by bars. */
 int option_read_choice(struct options *options, const struct option_spec *spec, const char *value)
 {
 	const char *at = spec->value;
@@ -223,7 +229,7 @@ int option_read_format(struct options *options, const struct option_spec *spec, 
 	return 0;
 }
 
-/* For --folded and --json, which are short for --format with their own name. */
+/* Parses --folded and --json, which stand for --format with the option's own name as its value. */
 int option_read_named_format(struct options *options, const struct option_spec *spec,
 			     const char *value)
 {

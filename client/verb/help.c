@@ -7,13 +7,13 @@
 #include "client/verb/verb.h"
 #include "common/probe_kind.h"
 
-/* Prints what the word PROBE of a verb stands for. */
+/* Prints the names that the word PROBE stands for in the help of a verb. */
 static void print_probes(FILE *out, const struct verb *verb)
 {
 	fputs("\nPROBE is one of\n", out);
 	for (enum probe_kind kind = 0; kind < PROBE_KIND_N; kind++)
 		fprintf(out, "  %-10s  %s\n", probe_kind_name(kind), probe_kind_summary(kind));
-	/* A verb that records names a probe; the others show what was recorded. */
+	/* For start and record PROBE is always a probe; for other verbs it may be a session. */
 	if (!(verb->sets & (OPTIONS_START | OPTIONS_RECORD)))
 		fputs("or the ID or name of a session, which stackctl sessions lists\n", out);
 }

@@ -28,7 +28,9 @@ static enum exit_code list_functions(const struct options *options)
 	output_open(&output, NULL, NULL, NULL, 0);
 	options->format->functions(&page, &reply);
 	code = output_close(&output);
-	/* Formats for programs have these numbers in the answer. */
+	/*
+	 * The messages below are for people: formats for programs have these numbers in the answer.
+	 */
 	if (!options->format->is_for_people)
 		return code;
 	if ((int64_t)reply.functions.n < reply.count)

@@ -14,7 +14,10 @@
 #include "common/base.h"
 #include "common/probe_kind.h"
 
-/* Writes the line about the recording again, each second; truncated so that it stays one line. */
+/*
+ * Prints the line about the recording over the previous one, each second. Truncates it to the width
+ * of the terminal, so that it stays a single line.
+ */
 static void on_progress(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
@@ -25,7 +28,7 @@ static void on_progress(const struct recording *recording)
 	char counted[64] = "", text[256];
 	size_t lines, columns;
 
-	/* The count is not known before the first window has ended. */
+	/* The number of events is not known before the first window has ended. */
 	if (session->count != WIRE_ABSENT && session->count > 0)
 		snprintf(counted, sizeof counted, ", %s %s", count_text(session->count), what);
 	snprintf(text, sizeof text, "%s: %s%s, lost %s%s", session->probe,
@@ -38,7 +41,10 @@ static void on_progress(const struct recording *recording)
 		fputc('\n', stderr);
 }
 
-/* Prints all of the session. Its filter has been applied while it recorded. */
+/*
+ * Prints the whole recorded session. Clears the filter in the options, as the daemon has applied it
+ * while the session recorded.
+ */
 static enum exit_code print_session(const struct options *options, const char *id)
 {
 	struct options plain = *options;
@@ -51,7 +57,10 @@ static enum exit_code print_session(const struct options *options, const char *i
 	plain.comm = plain.cgroup = plain.unit = NULL;
 	plain.idle = options->idle || options_name_somebody(options);
 	code = snapshot_run_seen(&plain, id, false, &threads);
-	/* The daemon refuses pids that do not exist, but a name or a group may have no threads. */
+	/*
+	 * The daemon has refused pids that do not exist. A name, cgroup or unit may be one without
+	 * threads: report that.
+	 */
 	if (code != EXIT_CODE_OK || threads > 0 ||
 	    (!options->comm && !options->cgroup && !options->unit))
 		return code;

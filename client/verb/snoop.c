@@ -15,7 +15,8 @@
 #include "proto/codec.h"
 
 struct snoop {
-	struct recording recording; /* has to be the first member: handlers cast it back */
+	/* The first member, as handlers cast a pointer to it to struct snoop. */
+	struct recording recording;
 	const struct options *options;
 	struct view view;
 };
@@ -26,11 +27,11 @@ static void print_calls(const struct recording *recording, const struct wire_cal
 
 	for (size_t i = 0; i < calls->n; i++)
 		snoop->options->format->call(&snoop->view, &calls->v[i]);
-	/* A program that reads them gets each at once. */
+	/* Flush, so that a program that reads the output gets each call at once. */
 	fflush(snoop->view.page.out);
 }
 
-/* Reports which calls were not printed, and why. */
+/* Reports how many calls were not printed, and why. */
 static void report_missing(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;

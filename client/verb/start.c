@@ -31,7 +31,7 @@ static enum exit_code session_end(const struct options *options, const char *id)
 	return code;
 }
 
-/* Prints the id of the session, which stop needs, and nothing else, so that scripts can read it. */
+/* Prints only the id of the session, which `stackctl stop` needs, so that scripts can read it. */
 enum exit_code cmd_start(struct options *options)
 {
 	_cleanup_(recording_fini) struct recording recording = {};

@@ -10,7 +10,10 @@
 #include "client/verb/verb.h"
 #include "common/base.h"
 
-/* Returns the exit code of a check without an answer, and prints its line: a monitor reads that. */
+/*
+ * Returns the exit code of `stackctl status --check` when the daemon has not answered. If has_line
+ * is true, prints the line of the check for the monitoring system.
+ */
 static enum check_code check_without_answer(enum exit_code code, bool has_line)
 {
 	bool is_refused = code == EXIT_CODE_REFUSED || code == EXIT_CODE_USAGE;

@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_VERB_VERB_H
 
 /*
- * The verbs: the first words that the command line may have. Each has a file with a function that
- * gets the parsed options and does the work. It has reported a failure when it returns. Main
- * thread.
+ * The verbs of stackctl: the words that may follow it on the command line. Each verb has a file
+ * with a function that takes the parsed options and does the work. A function that fails prints a
+ * message on standard error before it returns. Main thread.
  */
 
 #include <stddef.h>
@@ -17,23 +17,27 @@ struct compat_tool;
 
 struct verb {
 	const char *name;
-	const char *argument; /* the words that it takes besides options, for help; NULL: none */
+	const char *argument; /* the arguments besides options, as help shows them; NULL: none */
 	const char *summary;
-	unsigned sets; /* of the options that it takes, enum option_set */
+	unsigned sets; /* the groups of options that the verb takes: bits of enum option_set */
 	enum exit_code (*run)(struct options *options);
-	const struct compat_tool *tool; /* set for an older tool, which parses its own options */
+	/*
+	 * Set if the verb stands for an older tool; its options are parsed by compat_main(). Else
+	 * NULL.
+	 */
+	const struct compat_tool *tool;
 };
 
 extern const struct verb verbs[];
 extern const size_t n_verbs;
 
-/* Returns how many words a verb takes besides options. */
+/* Returns how many arguments a verb takes besides options. */
 size_t verb_arguments(const struct verb *verb);
 
-/* Returns the verb of that name, or NULL. */
+/* Returns the verb with that name, or NULL. */
 const struct verb *verb_find(const char *name);
 
-/* Reports that there is no such verb, and which verb has a similar name. */
+/* Prints the message that there is no verb with that name, and suggests one with a similar name. */
 void verb_report_unknown(const char *name);
 
 enum exit_code cmd_status(struct options *options);

@@ -22,14 +22,16 @@ struct watch {
 	struct collection collection;
 };
 
-/* Returns the lines of the screen that a line of text takes: a narrow screen wraps it. */
+/*
+ * Returns how many lines of the screen a line of text takes: long lines continue on the next one.
+ */
 static size_t line_height(const char *line, size_t len, size_t columns)
 {
 	_cleanup_(freep) char *plain = must(strndup(line, len));
 	char *to = plain;
 	size_t width;
 
-	/* Leave out the escape sequences of colours, which take no columns. */
+	/* Leave out escape sequences of colours, which take no columns. */
 	for (const char *from = plain; *from;) {
 		size_t escape = *from == '\033' ? strcspn(from, "m") : 0;
 
@@ -43,7 +45,7 @@ static size_t line_height(const char *line, size_t len, size_t columns)
 	return width > 0 ? (width - 1) / columns + 1 : 1;
 }
 
-/* Clears the screen and prints as many lines as it holds. */
+/* Clears the screen and prints the first lines of the text, as many as the screen holds. */
 static void print_screen(const char *text)
 {
 	size_t lines, columns, left;
@@ -69,7 +71,7 @@ static void print_screen(const char *text)
 	fwrite(text, 1, (size_t)(end - text), stdout);
 }
 
-/* Reverses the rows: a stream always has the largest first. */
+/* Reverses the order of the rows, for --reverse: the daemon always sends the largest row first. */
 static void rows_reverse(struct wire_row *rows, size_t n)
 {
 	for (size_t i = 0; i < n / 2; i++) {
@@ -87,7 +89,7 @@ static int print_answer(const struct watch *watch)
 	struct options options = *watch->options;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
-	/* The text goes to memory first, but is as wide as the screen and has its colours. */
+	/* The text is printed into memory, but has the width and the colours of the screen. */
 	struct view view = snapshot_view(&options, is_screen ? stdout : out);
 
 	view.page.out = out;
@@ -110,7 +112,7 @@ static void collection_clear(struct collection *collection)
 	*collection = (struct collection){ .arena = must(arena_new()) };
 }
 
-/* Prints an answer once all of its rows have come; reply.shown says how many there are. */
+/* Prints an answer when all of its rows have arrived; reply.shown.rows is the number of rows. */
 static int on_reply(const struct varlink_message *message, void *context)
 {
 	struct watch *watch = context;
