@@ -18,8 +18,8 @@ struct chunk {
 };
 
 struct arena {
-	struct chunk *chunks; /* memory is taken from the first one */
-	size_t next_size;     /* bytes of the next chunk */
+	struct chunk *chunks; /* list of chunks; new memory is taken from the first one */
+	size_t next_size;     /* size in bytes that the next chunk will have */
 };
 
 struct arena *arena_new(void)
@@ -51,8 +51,9 @@ void arena_freep(struct arena **arena)
 }
 
 /*
- * Adds a chunk of at least n bytes. A request that is larger than the next chunk would be gets a
- * chunk of its own, put second so that the first one is still filled.
+ * Adds a chunk of at least n bytes. If n is more than arena->next_size, the chunk is made for this
+ * request alone and becomes the second of the list, so that the rest of the first chunk is still
+ * used.
  */
 static struct chunk *chunk_add(struct arena *arena, size_t n)
 {

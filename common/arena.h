@@ -3,8 +3,8 @@
 #define STACKD_COMMON_ARENA_H
 
 /*
- * An allocator whose memory is freed all at once, with the arena. All memory is zeroed. Owned by
- * the caller of arena_new(); one thread at a time.
+ * An allocator that frees all of its memory at once, when the arena is freed. All memory is zeroed.
+ * An arena is owned by the caller of arena_new() and used by one thread at a time.
  */
 
 #include <stddef.h>
@@ -21,10 +21,16 @@ void arena_freep(struct arena **arena);
 /* Allocates n bytes, aligned for any type. NULL when out of memory. */
 void *arena_alloc(struct arena *arena, size_t n);
 
-/* Allocates n members of size bytes. NULL when out of memory or where the product overflows. */
+/*
+ * Allocates an array of n members of `size` bytes each. NULL when out of memory, or when n * size
+ * overflows.
+ */
 void *arena_array(struct arena *arena, size_t n, size_t size);
 
-/* Copy a string, copy at most n bytes of one, format one. NULL when out of memory. */
+/*
+ * These functions return a new string in the arena: a copy of s, a copy of at most the first n
+ * bytes of s, or a formatted text. NULL when out of memory.
+ */
 char *arena_strdup(struct arena *arena, const char *s);
 char *arena_strndup(struct arena *arena, const char *s, size_t n);
 char *arena_printf(struct arena *arena, const char *format, ...)

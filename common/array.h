@@ -26,7 +26,9 @@ static inline size_t array_capacity(size_t capacity, size_t n)
 	return wanted < ARRAY_LEAST ? ARRAY_LEAST : wanted;
 }
 
-/* Grows *array to hold n members of size bytes. Returns 0, or -ENOMEM with *array unchanged. */
+/*
+ * Grows *array to hold n members of `size` bytes each. Returns 0, or -ENOMEM with *array unchanged.
+ */
 static inline int array_grow(void **array, size_t *capacity, size_t n, size_t size)
 {
 	size_t wanted = array_capacity(*capacity, n);
@@ -43,9 +45,9 @@ static inline int array_grow(void **array, size_t *capacity, size_t n, size_t si
 }
 
 /*
- * Grows `array`, a pointer that may be NULL, to hold n members in all. `capacity` is a size_t with
- * the members that it can hold now. New members are not initialised. Returns 0, or -ENOMEM with
- * both unchanged.
+ * Grows `array`, a pointer that may be NULL, to hold at least n members. `capacity`, a variable of
+ * type size_t, is the number of members that the array can hold, and is updated. New members are
+ * not initialised. Returns 0, or -ENOMEM with both unchanged.
  */
 #define array_reserve(array, capacity, n)                                         \
 	({                                                                        \

@@ -16,7 +16,7 @@
 #define _cleanup_(f)  __attribute__((cleanup(f)))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Returns the value of a pointer and sets the pointer to NULL: its owner has changed. */
+/* Returns the value of a pointer and sets the pointer to NULL, to pass ownership on. */
 #define TAKE(p)                         \
 	({                              \
 		__typeof__(p) _p = (p); \
@@ -45,7 +45,7 @@ static inline void fclosep(FILE **f)
 		fclose(*f);
 }
 
-/* Returns a clock's time in ns. CLOCK_MONOTONIC is the clock of bpf_ktime_get_ns(). */
+/* Returns the time of a clock in ns. CLOCK_MONOTONIC is the clock of bpf_ktime_get_ns(). */
 static inline int64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;

@@ -21,8 +21,8 @@ static const struct quantity_unit units[] = {
 	{ "nsec", 1 },
 	{ "us", NS_PER_US },
 	{ "usec", NS_PER_US },
-	{ "\xc2\xb5s", NS_PER_US }, /* micro sign */
-	{ "\xce\xbcs", NS_PER_US }, /* greek mu */
+	{ "\xc2\xb5s", NS_PER_US }, /* U+00B5, the micro sign */
+	{ "\xce\xbcs", NS_PER_US }, /* U+03BC, the Greek letter mu */
 	{ "ms", NS_PER_MS },
 	{ "msec", NS_PER_MS },
 	{ "s", NS_PER_S },
@@ -70,8 +70,8 @@ int duration_parse(const char *text, int64_t bare_unit_ns, int64_t *ns_out)
 }
 
 /*
- * Writes ns in the unit, with as many decimals as give at least three digits in all. The rest is
- * truncated, not rounded.
+ * Writes ns in the given unit, with four significant digits ("12.34 us") or, if the first three
+ * decimals are 0, as a whole number. Further digits are dropped, not rounded.
  */
 static void format_decimal(int64_t ns, int64_t unit, const char *name, char *text)
 {

@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 /*
- * Reads a duration like "30s", "1h 30min", "1.5ms" or "250" as systemd.time(7) describes it. A
- * number without a unit counts bare_unit_ns each. There is no sign. Returns 0; -EINVAL if the text
- * is not a duration, -ERANGE if it does not fit 64 bits, both with *ns_out unchanged.
+ * Reads a duration like "30s", "1h 30min", "1.5ms" or "250" in the syntax of systemd.time(7). A
+ * number without a unit is in units of bare_unit_ns nanoseconds. A sign is refused. Returns 0;
+ * -EINVAL if the text is not a duration, -ERANGE if it does not fit 64 bits, both with *ns_out
+ * unchanged.
  */
 int duration_parse(const char *text, int64_t bare_unit_ns, int64_t *ns_out);
 
-/* Reads a duration like duration_parse(), from the first n bytes of text. */
+/* Reads a duration as duration_parse() does, but from the first n bytes of text. */
 int duration_parse_n(const char *text, size_t n, int64_t bare_unit_ns, int64_t *ns_out);
 
 enum { DURATION_TEXT_MAX = 48 };

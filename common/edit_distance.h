@@ -3,12 +3,16 @@
 #define STACKD_COMMON_EDIT_DISTANCE_H
 
 /*
- * How alike two words are, for "did you mean ...?". Needs no memory of its own. Any thread.
+ * Measures how alike two words are, for messages such as "did you mean ...?". Allocates nothing.
+ * Any thread.
  */
 
 #include <stddef.h>
 
-/* The longest word that is compared, and the distance to a word that is longer. */
+/*
+ * A word of more than EDIT_DISTANCE_WORD bytes is not compared: its distance from any other word is
+ * EDIT_DISTANCE_FAR.
+ */
 enum { EDIT_DISTANCE_WORD = 32, EDIT_DISTANCE_FAR = 2 * EDIT_DISTANCE_WORD };
 
 /*

@@ -3,8 +3,8 @@
 #define STACKD_COMMON_INT_LIST_H
 
 /*
- * A list of numbers, such as pids or CPUs. It borrows the numbers: whoever fills the list owns
- * them.
+ * A list of numbers, such as pids or CPUs. The list borrows the numbers: the code that fills it
+ * owns them.
  */
 
 #include <stddef.h>

@@ -3,13 +3,14 @@
 #define STACKD_COMMON_IO_WORDS_H
 
 /*
- * The words of iolat that the daemon writes and the client reads: layers, kinds of operations, and
- * the system calls that are followed. Each list calls a macro X for every row. No code, no state.
+ * The words that the daemon writes and the client reads in answers of the probe iolat: names of
+ * layers, kinds of operations, and the system calls that are traced. Each macro below is a list and
+ * calls the macro X once for each entry. No code, no state.
  */
 
 #include <sys/syscall.h>
 
-/* X(LAYER, word): the layers of enum io_layer from a program down to the device. */
+/* Calls X(LAYER, word) for each layer of enum io_layer, from the program down to the device. */
 #define IO_LAYER_WORDS(X)        \
 	X(SYSCALL, "syscall")    \
 	X(VFS, "vfs")            \
@@ -19,7 +20,7 @@
 	X(QUEUE, "queue")        \
 	X(DEVICE, "device")
 
-/* X(OP, word): the kinds of operations of enum io_op. */
+/* Calls X(OP, word) for each kind of operation of enum io_op. */
 #define IO_OP_WORDS(X)        \
 	X(READ, "read")       \
 	X(WRITE, "write")     \
@@ -30,14 +31,17 @@
 	X(SUBMIT, "submit")   \
 	X(OTHER, "other")
 
-/* open() does not exist as a system call of its own on newer architectures. */
+/* Newer architectures have no system call open(): there, openat() does its work. */
 #ifdef SYS_open
 #define IO_CALL_WORDS_OPEN(X) X(open, OPEN, RESULT)
 #else
 #define IO_CALL_WORDS_OPEN(X)
 #endif
 
-/* X(name, OP, FILE): a system call, its kind of operation and its enum io_call_file. */
+/*
+ * Calls X(name, OP, FILE) for each system call that is traced. OP is its kind of operation. FILE is
+ * the last word of the constant of enum io_call_file that says which file the call uses.
+ */
 #define IO_CALL_WORDS(X)                \
 	X(read, READ, FIRST)            \
 	X(pread64, READ, FIRST)         \

@@ -6,7 +6,7 @@
 
 #include "common/base.h"
 
-/* name: also stored on disk, so it never changes. */
+/* The facts about each kind. `name` is also stored on disk and must never change. */
 static const struct {
 	const char *name;
 	const char *summary;

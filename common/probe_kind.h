@@ -3,9 +3,9 @@
 #define STACKD_COMMON_PROBE_KIND_H
 
 /*
- * The kinds of probes, and a row of facts about each of them: its name, its words and its traits.
- * Code above this room asks for a trait, not for a kind, so that a new kind is one more row here
- * and needs no change elsewhere. Constant data; any thread.
+ * The kinds of probes, and the facts about each kind: its name, its words for messages, and its
+ * traits. Code elsewhere asks whether a kind has a trait, not which kind it is, so that a new kind
+ * needs one more row in probe_kind.c and no change elsewhere. Constant data; any thread.
  */
 
 #include <stdbool.h>
@@ -23,43 +23,53 @@ enum probe_kind {
 
 /* Yes-or-no facts about a kind: what its windows hold, and who may start it. */
 enum probe_trait {
-	/* A row is waits: it has a length and a task state, and may be filtered by both. */
+	/*
+	 * Each row of an answer is about waits, which have a length and a task state. Both can be
+	 * used in a filter.
+	 */
 	PROBE_WAITS = 1 << 0,
-	/* Waits that have not ended are recorded too, and so are sums of those below the minimum.
+	/*
+	 * Waits that have not ended are recorded too; waits below the minimum length are added up.
 	 */
 	PROBE_OPEN_WAITS = 1 << 1,
-	/* A row is samples, one per period: a session has a frequency, an event and idle or not. */
+	/*
+	 * Each row is a number of samples, taken at a fixed period. A client that starts a session
+	 * may choose the frequency, the event, and whether idle CPUs are sampled.
+	 */
 	PROBE_SAMPLES = 1 << 2,
-	/* A row is a number of events that take no time, such as calls. */
+	/* Each row is a number of events that take no time, such as calls of a function. */
 	PROBE_COUNTS = 1 << 3,
-	/* Each call is also streamed to the client, up to a rate. */
+	/* Each event is also sent to the client as it happens, up to a given number per second. */
 	PROBE_STREAMS = 1 << 4,
-	/* A row is I/O operations: it has a layer, an operation and a device. */
+	/*
+	 * Each row is about I/O operations, which have a layer, a kind of operation and a device.
+	 */
 	PROBE_IO = 1 << 5,
-	/* Rows are by thread; without this trait they are by process. */
+	/* Events are recorded by thread; without this trait they are recorded by process. */
 	PROBE_THREADS = 1 << 6,
-	/* An event happens on one CPU, so that a session may be limited to some CPUs. */
+	/* Each event happens on one CPU, so that a session may be limited to some CPUs. */
 	PROBE_CPUS = 1 << 7,
-	/* Only clients start it: it is never always on. */
+	/* Only sessions that a client starts can record it; it cannot be always on. */
 	PROBE_CLIENTS = 1 << 8,
-	/* Its always-on session reports fork, exec and exit for the other sessions too. */
+	/* Its always-on session also reports fork, exec and exit to the other sessions. */
 	PROBE_FOLLOWS = 1 << 9,
-	/* Its events are calls of functions that the client names; a budget limits their cost. */
+	/* Its events are calls of functions that the client names. A budget limits their cost. */
 	PROBE_FUNCTIONS = 1 << 10,
 };
 
-/* Returns the name of a kind on the wire, on disk and in the configuration. */
+/* Returns the name that a kind has on the wire, on disk and in the configuration. */
 const char *probe_kind_name(enum probe_kind kind);
 
-/* Finds a kind by its name. False if no kind has that name; then *out is not set. */
+/* Finds a kind by its name. Returns false, with *out unchanged, if no kind has that name. */
 bool probe_kind_find(const char *name, enum probe_kind *out);
 
-/* True if the kind has all of these traits, bits of enum probe_trait. */
+/* True if the kind has all of the given traits. `traits` is a set of bits of enum probe_trait. */
 bool probe_kind_has(enum probe_kind kind, unsigned int traits);
 
 /*
- * Writes the names of the kinds that have all of these traits (0: of all kinds) into out (size
- * bytes), for a message: "offcpu, oncpu and iolat". `last` stands before the last one: " and ".
+ * Writes the names of the kinds that have all of the given traits (0: of all kinds) into out, which
+ * has `size` bytes, for a message: "offcpu, oncpu and iolat". `last` is put before the last name,
+ * such as " and ".
  */
 void probe_kinds_with(unsigned int traits, const char *last, char *out, size_t size);
 
@@ -69,7 +79,10 @@ const char *probe_kind_summary(enum probe_kind kind);
 /* Returns the name of the events that a session of this kind counts, in the plural: "samples". */
 const char *probe_kind_events(enum probe_kind kind);
 
-/* Returns why a live process may be in no window of a range: "ended no I/O in the range". */
+/*
+ * Returns the words that say why a process that is alive may have no data in a range: "ended no I/O
+ * in the range".
+ */
 const char *probe_kind_unseen(enum probe_kind kind);
 
 static inline bool probe_kind_has_waits(enum probe_kind kind)

@@ -24,7 +24,10 @@ static bool at_digit(const struct cursor *c)
 	return c->at < c->end && isdigit((unsigned char)*c->at);
 }
 
-/* Reads the digits before a point into *whole, and those after it into *billionths. */
+/*
+ * Reads a number like 1.5. Stores the digits before the point in *whole, and those after the point,
+ * as a number of billionths, in *billionths.
+ */
 static int read_number(struct cursor *c, bool has_fractions, int64_t *whole, int64_t *billionths)
 {
 	int64_t value = 0, fraction = 0, scale = BILLION / 10;
@@ -47,7 +50,10 @@ static int read_number(struct cursor *c, bool has_fractions, int64_t *whole, int
 	return 0;
 }
 
-/* Reads the name of a unit. Sets *factor to 0 where there is none. */
+/*
+ * Reads the name of a unit and sets *factor to the factor of that unit. If there is no name of a
+ * unit, sets *factor to 0.
+ */
 static int read_unit(struct cursor *c, const struct quantity_syntax *syntax, int64_t *factor)
 {
 	const char *start = c->at;
@@ -76,7 +82,7 @@ static int add_term(int64_t whole, int64_t billionths, int64_t factor, int64_t *
 
 	if (__builtin_mul_overflow(whole, factor, &term) || __builtin_add_overflow(*sum, term, sum))
 		return -ERANGE;
-	/* factor * billionths overflows 64 bits from a few seconds on. */
+	/* factor * billionths may exceed 64 bits when the unit is a minute or more. */
 	term = (int64_t)((__int128)factor * billionths / BILLION);
 	return __builtin_add_overflow(*sum, term, sum) ? -ERANGE : 0;
 }
@@ -101,7 +107,8 @@ int quantity_parse(const char *text, size_t n, const struct quantity_syntax *syn
 			return r;
 		if (factor == 0) {
 			/*
-			 * "5 30" and "1h 30" are ambiguous: a number without a unit stands alone.
+			 * "5 30" and "1h 30" are refused as ambiguous: a number without a unit must
+			 * be alone.
 			 */
 			if (terms > 0 || c.at < c.end)
 				return -EINVAL;

@@ -3,8 +3,8 @@
 #define STACKD_COMMON_QUANTITY_H
 
 /*
- * The parser of numbers with units, like "1h 30min" or "64M": durations and sizes, of options and
- * of settings. The caller says which units there are. No state, nothing allocated, any thread.
+ * Parses numbers with units, like "1h 30min" or "64M": durations and sizes, in options and in
+ * settings. The caller passes a table of the units. No state, nothing allocated, any thread.
  */
 
 #include <stdbool.h>
@@ -19,15 +19,15 @@ struct quantity_unit {
 struct quantity_syntax {
 	const struct quantity_unit *units;
 	size_t n_units;
-	int64_t bare_factor; /* the factor of a number without a unit */
+	int64_t bare_factor; /* number by which a number without a unit is multiplied */
 	bool has_fractions;  /* "1.5s" is allowed */
 	bool has_spaces;     /* blanks are allowed before a number and before its unit */
 };
 
 /*
- * Reads the first n bytes of text: numbers with units, which are added up, or one number without a
- * unit. There is no sign. Returns 0; -EINVAL when the text is not of that form, -ERANGE when the
- * sum does not fit 64 bits; *out is unchanged then.
+ * Reads the first n bytes of text. They hold either numbers with units, which are added up, or one
+ * number without a unit. A sign is refused. Returns 0; -EINVAL when the text is not of that form,
+ * or -ERANGE when the sum does not fit 64 bits, both with *out unchanged.
  */
 int quantity_parse(const char *text, size_t n, const struct quantity_syntax *syntax, int64_t *out);
 

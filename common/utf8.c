@@ -17,7 +17,10 @@ size_t utf8_length(const char *string)
 		n = 4;
 	else
 		return 0;
-	/* The second byte rules out overlong forms, surrogates, and all beyond U+10FFFF. */
+	/*
+	 * A smaller range for the second byte excludes overlong forms, surrogates, and all
+	 * characters beyond U+10FFFF.
+	 */
 	if (s[0] == 0xe0)
 		low = 0xa0;
 	else if (s[0] == 0xed)

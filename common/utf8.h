@@ -10,10 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the length in bytes of the character at s, 0 where there is none. Reads up to a NUL. */
+/*
+ * Returns the length in bytes of the UTF-8 character at s, or 0 if there is no valid one. Reads no
+ * byte after a NUL.
+ */
 size_t utf8_length(const char *s);
 
-/* Stores the character at s as well. *out is unchanged where the length is 0. */
+/*
+ * Stores the number of the character at s in *out and returns its length in bytes. If there is no
+ * valid character at s, returns 0 and leaves *out unchanged.
+ */
 size_t utf8_decode(const char *s, uint32_t *out);
 
 #endif

@@ -12,14 +12,17 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-/* A date and time as it was written. Which instant it is depends on the zone. */
+/*
+ * A date and a time of day as a user wrote them. Their time zone decides which instant they mean.
+ */
 struct civil {
 	int year, month, day;
 	int hour, minute, second;
 	int64_t ns;
 	bool has_zone;
-	int zone_seconds; /* east of Greenwich */
-	int isdst;	  /* 0 or 1 where an abbreviation (CET, CEST) says so, else -1 */
+	int zone_seconds; /* offset of the zone in seconds east of Greenwich */
+	/* 1 or 0 if a name like CEST or CET says whether daylight saving time is on, else -1. */
+	int isdst;
 };
 
 const char *when_grammar(void)
@@ -57,7 +60,10 @@ static bool read_char(const char **p, char c)
 	return true;
 }
 
-/* Reads a word in small or capital letters, unless a letter or digit follows it. */
+/*
+ * Reads the given word in small or capital letters. False if another word stands there, or a letter
+ * or digit follows.
+ */
 static bool read_word(const char **p, const char *word)
 {
 	size_t n = strlen(word);
@@ -68,7 +74,7 @@ static bool read_word(const char **p, const char *word)
 	return true;
 }
 
-/* Reads 14:00, 14:00:30 or 14:00:30.123456789. The hour may have one digit. */
+/* Reads a time of day: 14:00, 14:00:30 or 14:00:30.123456789. The hour may have one digit. */
 static bool read_clock(const char **p, struct civil *c)
 {
 	const char *at = *p;
@@ -96,7 +102,7 @@ static bool read_clock(const char **p, struct civil *c)
 	return true;
 }
 
-/* Reads an abbreviation of the local zone as systemd and date print it: CET or CEST. */
+/* Reads the abbreviation of the local zone that systemd and date(1) print, such as CET or CEST. */
 static bool read_local_zone(const char **p, struct civil *c)
 {
 	tzset();
@@ -108,7 +114,7 @@ static bool read_local_zone(const char **p, struct civil *c)
 	return false;
 }
 
-/* Reads +01, +0100 or +01:00, Z, UTC, GMT, or an abbreviation of the local zone. */
+/* Reads a time zone: +01, +0100 or +01:00, Z, UTC, GMT, or an abbreviation of the local zone. */
 static bool read_zone(const char **p, struct civil *c)
 {
 	const char *at = *p;
@@ -180,7 +186,10 @@ static int instant_ns(time_t seconds, int64_t ns, int64_t *ns_out)
 	return 0;
 }
 
-/* Computes the instant for one value of tm_isdst. False where it does not hold on that date. */
+/*
+ * Computes the instant of a local time if daylight saving time is on (isdst 1), is off (0), or is
+ * as mktime() guesses (-1). Returns false if isdst does not apply at that time.
+ */
 static bool local_instant(const struct civil *c, int isdst, time_t *seconds)
 {
 	struct tm tm = civil_tm(c), back;
@@ -195,9 +204,10 @@ static bool local_instant(const struct civil *c, int isdst, time_t *seconds)
 }
 
 /*
- * Finds all instants at which the local clock shows this time, the earlier one first: two in the
- * hour that the clocks pass twice, none in the hour that they skip. mktime()'s own guess (-1) is
- * tried, too, since a zone may have neither daylight saving time nor standard time in that year.
+ * Finds all instants at which the local clock shows this time, the earlier one first. There are two
+ * in the hour that the clock passes twice when daylight saving time ends, and none in the hour that
+ * it skips. An isdst of -1 is tried, too, since in some years a zone has neither daylight saving
+ * time nor standard time.
  */
 static size_t local_instants(const struct civil *c, time_t found[static 2])
 {
@@ -221,7 +231,7 @@ static size_t local_instants(const struct civil *c, time_t found[static 2])
 	return n;
 }
 
-/* Computes the instant of a full date. */
+/* Computes the instant of a date and time of day. -EINVAL if that date does not exist. */
 static int civil_instant(const struct civil *c, enum when_use use, int64_t *ns_out)
 {
 	struct tm tm = civil_tm(c);
@@ -237,21 +247,23 @@ static int civil_instant(const struct civil *c, enum when_use use, int64_t *ns_o
 	n = local_instants(c, found);
 	if (n > 0)
 		return instant_ns(found[use == WHEN_UNTIL ? n - 1 : 0], c->ns, ns_out);
-	/* The clocks skip this hour: count as if they had not been set forward, as RFC 5545 does.
-	 */
+	/* The clocks skip this hour: use the offset from before the change, as RFC 5545 does. */
 	tm.tm_isdst = 0;
 	t = mktime(&tm);
 	return instant_ns(t, c->ns, ns_out);
 }
 
-/* Sets the date of *c to that of an instant plus some days, and leaves the time of day. */
+/*
+ * Sets the date in *c to the local date at the instant ns, plus a number of days. Keeps the time of
+ * day in *c.
+ */
 static void civil_set_date(struct civil *c, int64_t ns, int days)
 {
 	time_t t = (time_t)(ns / NS_PER_S - (ns % NS_PER_S < 0));
 	struct tm tm;
 
 	localtime_r(&t, &tm);
-	/* Noon exists on every day: clocks are changed at night. */
+	/* Counts the days from noon, since clocks are changed at night and every day has a noon. */
 	tm.tm_hour = 12;
 	tm.tm_min = 0;
 	tm.tm_sec = 0;
@@ -263,7 +275,10 @@ static void civil_set_date(struct civil *c, int64_t ns, int days)
 	c->day = tm.tm_mday;
 }
 
-/* Completes a time of day: finds the nearest instant on the right side of the reference. */
+/*
+ * Finds the instant of a time of day without a date: the last one up to now or, for WHEN_UNTIL, the
+ * first one after context->after.
+ */
 static int nearest_instant(struct civil *c, const struct when_context *context, int64_t *ns_out)
 {
 	bool forward = context->use == WHEN_UNTIL && context->after != INT64_MIN;
@@ -292,7 +307,7 @@ static int nearest_instant(struct civil *c, const struct when_context *context, 
 	return 0;
 }
 
-/* Reads Mon or Monday, which systemd prints before a date. */
+/* Reads the name of a weekday, Mon or Monday, which systemd prints before a date. */
 static bool read_weekday(const char **p, int *weekday)
 {
 	static const char *const names[] = { "Sunday",	 "Monday", "Tuesday", "Wednesday",
@@ -330,7 +345,7 @@ static bool read_day_name(const char **p, int *days)
 	return true;
 }
 
-/* Reads what follows a date: the time of day and the zone. */
+/* Reads the time of day and the zone that may follow a date, and computes the instant. */
 static int parse_dated(const char *p, struct civil *c, enum when_use use, int64_t *ns_out)
 {
 	if (*p != '\0') {
@@ -352,7 +367,7 @@ static int parse_dated(const char *p, struct civil *c, enum when_use use, int64_
 	return civil_instant(c, use, ns_out);
 }
 
-/* Reads the digits of @SECONDS[.FRACTION]. */
+/* Reads the number after the @ of a time like @1772000000.5: seconds since the epoch. */
 static int parse_epoch(const char *text, int64_t *ns_out)
 {
 	if (!isdigit((unsigned char)text[0]) || text[strspn(text, "0123456789.")] != '\0')

@@ -82,18 +82,21 @@ static int parameters_print(const struct record *record, const void *params, boo
 WIRE_REQUESTS(CODEC_DEFINE_REQUEST)
 WIRE_REPLIES(CODEC_DEFINE_REPLY)
 
-/* A reply that is sent in parts, by the members of its list. */
+/* A reply that is sent in parts, each with some of the members of its one long list. */
 struct parts {
-	const struct record *record; /* of the reply */
-	const struct record *member; /* of the list's members */
-	const void *reply;	     /* a copy of the reply */
-	void *list;		     /* the list of the copy: any of the lists of wire.h */
-	const char *v;		     /* the whole list */
+	const struct record *record; /* describes the struct of the reply */
+	const struct record *member; /* describes the struct of one member of the list */
+	const void *reply;	     /* a copy of the reply, whose list is replaced for each part */
+	void *list;		     /* the list inside that copy: one of the lists of wire.h */
+	const char *v;		     /* the first member of the whole list */
 	size_t n;
-	bool is_stream; /* further replies follow the last part */
+	bool is_stream; /* other replies follow the last part */
 };
 
-/* Counts the members from `from` on, at least one, that fit in size bytes with the other fields. */
+/*
+ * Counts the members of the list, starting with number `from`, that fit into `size` bytes together
+ * with the other fields. Counts at least one, unless none is left.
+ */
 static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t *n_out)
 {
 	_cleanup_(text_fini) struct text scratch;
@@ -116,14 +119,14 @@ static int parts_fit(const struct parts *parts, size_t from, size_t size, size_t
 			break;
 		if (used + scratch.len + 1 > VARLINK_MAX_REPLY)
 			return -EMSGSIZE;
-		used += scratch.len + 1; /* with its comma */
+		used += scratch.len + 1; /* 1 is for the comma after the member */
 		n++;
 	}
 	*n_out = n;
 	return 0;
 }
 
-/* Appends the reply with the next members of its list, or nothing. */
+/* Appends a part with the next members of the list. Appends nothing if it fails. */
 static int parts_encode_next(const struct parts *parts, size_t *next, size_t size, struct text *out)
 {
 	size_t n = 0, len = out->len;

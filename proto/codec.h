@@ -3,8 +3,8 @@
 #define STACKD_PROTO_CODEC_H
 
 /*
- * Requests and replies of all methods as messages: encodes structs of the wire as text (NUL-ended,
- * appended), and decodes messages. Encoding borrows what it is given; what is decoded lives in the
+ * Turns the requests and replies of all methods into messages and back. Encoding appends a
+ * NUL-ended text and only borrows the struct. Decoding puts all that the struct points to into the
  * caller's arena. Any thread.
  */
 
@@ -17,9 +17,10 @@
 #include "proto/wire.h"
 
 /*
- * For any method. Flags of a call: VARLINK_MORE, VARLINK_ONEWAY; of a reply: VARLINK_CONTINUES.
- * A null counts as absent. An unknown member of a request is an error, of a reply it is ignored.
- * Decoding returns -EINVAL with *error (which may be NULL) for a wrong parameter, or -ENOMEM.
+ * These functions work for any method. The flags of a call are VARLINK_MORE and VARLINK_ONEWAY; the
+ * flag of a reply is VARLINK_CONTINUES. A member that is null counts as absent. A member that is
+ * not defined is an error in a request and ignored in a reply. Decoding returns 0; -EINVAL with
+ * *error (which may be NULL) if a parameter is wrong; or -ENOMEM.
  */
 
 /* Appends a whole call; request is NULL for a method without parameters. Returns out->error. */
@@ -30,7 +31,7 @@ int method_call_encode(const struct wire_method *method, const void *request, un
 int method_request_decode(const struct wire_method *method, const struct varlink_message *call,
 			  struct arena *arena, void **request_out, struct codec_error *error);
 
-/* Appends a whole reply. Returns out->error: -EMSGSIZE where it is beyond out->limit. */
+/* Appends a whole reply. Returns out->error, which is -EMSGSIZE if out exceeds out->limit. */
 int method_reply_encode(const struct wire_method *method, const void *reply, unsigned flags,
 			struct text *out);
 
@@ -39,12 +40,13 @@ int method_reply_decode(const struct wire_method *method, const struct varlink_m
 			struct arena *arena, void *reply_out, struct codec_error *error);
 
 /*
- * The same with the types of one METHOD:
- *   METHOD_request_encode  a whole call
- *   METHOD_request_decode  the parameters of a call
- *   METHOD_reply_encode    a whole reply
- *   METHOD_reply_decode    the parameters of a reply
- *   METHOD_reply_print     the parameters as JSON, one line or pretty, no NUL, no newline
+ * For each METHOD these functions do the same with the types of that method:
+ *   METHOD_request_encode  appends a whole call
+ *   METHOD_request_decode  decodes the parameters of a call
+ *   METHOD_reply_encode    appends a whole reply
+ *   METHOD_reply_decode    decodes the parameters of a reply
+ *   METHOD_reply_print     appends the parameters of a reply as JSON, pretty or on one line;
+ *                          the text ends without a NUL and without a newline
  */
 #define CODEC_DECLARE_REQUEST(method)                                                              \
 	int method##_request_encode(const struct wire_##method##_request *request, unsigned flags, \
@@ -65,18 +67,19 @@ WIRE_REQUESTS(CODEC_DECLARE_REQUEST)
 WIRE_REPLIES(CODEC_DECLARE_REPLY)
 
 /*
- * Append one of several replies: the rows (or windows) from *next on, at least one and as many as
- * fit in `size` bytes; all other fields are the same in each. The reply `continues` unless it is
- * the last one; a reply with a cursor always does. *next is advanced, and is reply->rows.n
- * (reply->windows.n) after the last one. -EMSGSIZE where one row does not fit in VARLINK_MAX_REPLY:
- * then *next and out are as before.
+ * Append one of several replies that together are one answer. It has the rows (or windows) from
+ * number *next on, at least one, and as many as fit in `size` bytes. All other members are the same
+ * in each reply. `continues` is set except in the last reply; it is always set if the answer has a
+ * cursor. *next is set to the number of the next row, which is reply->rows.n (reply->windows.n)
+ * after the last one. -EMSGSIZE if one row does not fit in VARLINK_MAX_REPLY: then *next and out
+ * are unchanged.
  */
 int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, size_t *next, size_t size,
 			       struct text *out);
 int windows_reply_encode_part(const struct wire_windows_reply *reply, size_t *next, size_t size,
 			      struct text *out);
 
-/* Appends a traced call as a JSON object, on one line without a newline. 0 or -ENOMEM. */
+/* Appends a traced call as a JSON object on one line, without a newline. Returns 0 or -ENOMEM. */
 int call_print(const struct wire_call *call, struct text *out);
 
 #endif

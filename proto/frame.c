@@ -52,7 +52,7 @@ static int frame_reserve(struct frame *frame, size_t n)
 	return 0;
 }
 
-/* Returns the NUL that ends the first message, NULL where the message is not complete. */
+/* Returns the NUL that ends the first message, or NULL if that message is not complete. */
 static const char *frame_end(struct frame *frame)
 {
 	const char *end;
@@ -80,7 +80,10 @@ int frame_feed(struct frame *frame, const void *data, size_t n)
 	return 0;
 }
 
-/* Frees the memory of a burst once all of it was taken: the connection may live for long. */
+/*
+ * Frees a large buffer once all of its messages were taken, since the connection may stay open for
+ * long.
+ */
 static void frame_shrink(struct frame *frame)
 {
 	if (frame->start < frame->len)

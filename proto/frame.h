@@ -12,31 +12,34 @@
 
 struct frame {
 	char *data;
-	size_t start;	/* where the first message begins that was not taken */
-	size_t scanned; /* there is no NUL in [start, scanned) */
+	size_t start;	/* offset of the first message that was not taken */
+	size_t scanned; /* there is no NUL from offset start up to this offset */
 	size_t len;
 	size_t capacity;
 	size_t max_message;
 };
 
-/* Sets the most bytes that a message may have without its NUL. Allocates nothing yet. */
+/*
+ * Empties *frame and sets the most bytes that a message may have without its NUL. Allocates
+ * nothing.
+ */
 void frame_init(struct frame *frame, size_t max_message);
 void frame_fini(struct frame *frame);
 
 /*
- * Appends n bytes of the stream. 0; -EMSGSIZE where the incomplete message is longer than
- * max_message already, after which the stream cannot be used; or -ENOMEM.
+ * Appends n bytes of the stream. Returns 0; -EMSGSIZE if the message that is not complete is
+ * already longer than max_message, after which the stream cannot be used any more; or -ENOMEM.
  */
 int frame_feed(struct frame *frame, const void *data, size_t n);
 
 /*
- * Takes the next message. Returns 1 with *message_out (NUL-ended, freed by the caller) and its
- * length without the NUL; 0 where no message is complete; -EMSGSIZE for one that is too long;
- * -ENOMEM.
+ * Takes the next message. Returns 1 with the message (NUL-ended, freed by the caller) in
+ * *message_out and its length without the NUL in *len_out; 0 if no message is complete; -EMSGSIZE
+ * if the message is too long; or -ENOMEM.
  */
 int frame_take(struct frame *frame, char **message_out, size_t *len_out);
 
-/* Returns the number of bytes that were fed and not taken. */
+/* Returns the number of bytes that were fed and are not taken yet. */
 size_t frame_pending(const struct frame *frame);
 
 #endif

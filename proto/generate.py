@@ -6,9 +6,9 @@ Usage: generate.py OUT.h OUT.c FILE.varlink...
 
 A type T of a definition becomes struct wire_t and, where a list of it is used, struct wire_ts with
 the members v and n. A method M becomes struct wire_m_request and struct wire_m_reply. The comment
-above a definition is copied above its struct. How a type of a member is written in C:
+above a definition is copied above its struct. The C type of a member is:
 
-    varlink                C                           where it is absent
+    varlink                C                           value when absent
     string, ?string        const char *                NULL
     int, ?int              int64_t                     WIRE_ABSENT
     bool                   bool
@@ -20,30 +20,30 @@ above a definition is copied above its struct. How a type of a member is written
     ?T                     const struct wire_t *       NULL
     []T, ?[]T              struct wire_ts              n is 0
 
-Time stands for the type of that name: {ns, text}, the same instant as a number and as RFC 3339.
-An error has one parameter of its own, a string or an int, and a message or none: struct wire_error
-of proto/wire_error.h has all of them.
+Time is the type of that name in the definition: {ns, text}, the same instant as a number and as
+RFC 3339. An error has at most one parameter of its own, a string or an int, and it may have a
+message: struct wire_error of proto/wire_error.h can hold any error.
 """
 
 import os
 import re
 import sys
 
-# Definitions whose name in C is not their own name in small letters.
+# C names of the definitions whose C name is not just their own name in small letters.
 C_NAMES = {
     "Walks": "walk",
     "GetInfo": "info",
     "GetInterfaceDescription": "description",
 }
 
-# Methods that reply with the very parameters of another method, and share its struct.
+# Methods whose reply has the same parameters as the reply of another method, and the same struct.
 SAME_REPLY = {"Follow": "Snapshot"}
 
 TOKEN = re.compile(r"\s+|(?P<comment>#[^\n]*)|(?P<token>->|\?|\[\]|[A-Za-z][A-Za-z0-9_.]*|[(),:])")
 
 
 class Field:
-    """One member: its name and type. optional and is_list are the ? and [] before the base type."""
+    """One member. optional: its type begins with ?. is_list: it has [] before the base type."""
 
     def __init__(self, name, optional, is_list, base):
         self.name, self.optional, self.is_list, self.base = name, optional, is_list, base
@@ -55,7 +55,7 @@ class Field:
         return self.base not in ("string", "int", "bool", "Time")
 
     def kind(self):
-        """The enum field_kind of proto/record.h."""
+        """Returns the constant of enum field_kind (proto/record.h) for this member."""
         if self.is_list:
             return {"string": "FIELD_STRINGS", "int": "FIELD_INTS"}.get(self.base, "FIELD_STRUCTS")
         if self.is_struct():
@@ -97,7 +97,7 @@ class Method:
 
 
 class Error:
-    """first: the field of its own parameter, or None."""
+    """first: the one parameter besides the message, a Field; None if there is no such parameter."""
 
     def __init__(self, name, interface, first, has_message):
         self.name, self.interface, self.first, self.has_message = name, interface, first, has_message
@@ -112,11 +112,11 @@ def c_name(name):
 
 
 class Parser:
-    """Reads one definition file; what it finds is added to the lists of the given definition."""
+    """Reads one definition file. Adds the types, methods and errors in it to a Definition."""
 
     def __init__(self, path, found):
         self.path, self.found = path, found
-        self.tokens = []  # (token, the comment above it, its line)
+        self.tokens = []  # tuples of a token, the comment above it, and the number of its line
         with open(path, encoding="ascii") as file:
             self.scan(file.read())
         self.interface = None
@@ -137,7 +137,7 @@ class Parser:
                 self.tokens.append((match["token"], comment, line))
                 comment = []
             elif match[0].count("\n") > 1:
-                comment = []  # an empty line parts a comment from what follows
+                comment = []  # a comment before an empty line belongs to no definition
             at = match.end()
         self.tokens.append(("", [], line))
 
@@ -212,7 +212,7 @@ class Parser:
 
 
 class Definition:
-    """All that the files define, in their order."""
+    """Everything that the files define, in the order of the files."""
 
     def __init__(self):
         self.types, self.records, self.methods, self.errors = set(), [], [], []
@@ -222,7 +222,7 @@ class Definition:
         return record
 
     def lists(self):
-        """The types of which a list is used somewhere."""
+        """Returns the names of the types that some member has a list of."""
         fields = [f for r in self.records for f in r.fields]
         return {f.base for f in fields if f.kind() == "FIELD_STRUCTS"}
 
@@ -240,9 +240,9 @@ HEADER = """\
 #define STACKD_PROTO_WIRE_H
 
 /*
- * The parameters of all methods as C structs, the same for daemon and client. A struct that is
- * encoded borrows what it points to; a struct that was decoded points into the arena of the caller.
- * Plain values: any thread.
+ * The parameters of all methods as C structs, the same for daemon and client. Encoding a struct
+ * leaves it unchanged. A struct that was decoded points into the arena of the caller. Plain
+ * values: any thread.
  */
 
 #include <stdbool.h>
@@ -288,21 +288,21 @@ def write_header(found):
         if record.name in lists:
             out += ["", f"struct wire_{record.c}s {{", f"\tconst struct wire_{record.c} *v;",
                     "\tsize_t n;", "};"]
-    out += ["", "/* The reply of any method. */", "union wire_reply {"]
+    out += ["", "/* Holds the reply of any method. */", "union wire_reply {"]
     out += [f"\tstruct wire_{m.reply.c} {c_name(m.name)};" for m in found.replies()]
-    out += ["};", "", "/* The tables of fields (proto/record.h). */"]
+    out += ["};", "", "/* The table of fields of each struct (see proto/record.h). */"]
     out += [f"extern const struct record record_{r.c};" for r in found.records]
-    out += ["", "/* All of them, NULL behind the last. */",
+    out += ["", "/* All of these tables; NULL follows the last one. */",
             "extern const struct record *const wire_records[];"]
-    out += ["", "struct wire_method {", "\tconst char *name; /* qualified: \"io.stackd.Status\" */",
+    out += ["", "struct wire_method {", "\tconst char *name; /* full name: \"io.stackd.Status\" */",
             "\tconst struct record *request; /* NULL: the method has no parameters */",
             "\tconst struct record *reply;", "};", ""]
     out += [f"extern const struct wire_method method_{c_name(m.name)};" for m in found.methods]
-    write_list_macro(out, "X(method) for each method of io.stackd.", "WIRE_METHODS",
+    write_list_macro(out, "Calls X(method) for each method of io.stackd.", "WIRE_METHODS",
                      [m for m in found.methods if m.interface == "io.stackd"])
-    write_list_macro(out, "X(method) for each method that has parameters.", "WIRE_REQUESTS",
+    write_list_macro(out, "Calls X(method) for each method that has parameters.", "WIRE_REQUESTS",
                      found.requests())
-    write_list_macro(out, "X(method) for each method with a struct of its own for its reply.",
+    write_list_macro(out, "Calls X(method) for each method whose reply has a struct of its own.",
                      "WIRE_REPLIES", found.replies())
     out += ["", "enum wire_error_code {",
             "\tERROR_NONE, /* no error, or one whose name is not known here */"]

@@ -11,9 +11,12 @@
 #include "common/text.h"
 #include "common/utf8.h"
 
-static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD, the replacement character */
 
-/* Returns the escape for a byte that a JSON string may not hold, "" for any other byte. */
+/*
+ * Returns the escape sequence for a byte that a JSON string may not contain as it is, "" for any
+ * other byte.
+ */
 static const char *json_escape(unsigned char c, char buffer[8])
 {
 	switch (c) {
@@ -38,7 +41,7 @@ static const char *json_escape(unsigned char c, char buffer[8])
 void json_put_string(struct text *text, const char *s)
 {
 	const char *p = s;
-	const char *plain = s; /* where the bytes begin that are still to be copied unchanged */
+	const char *plain = s; /* start of the bytes that are to be copied unchanged */
 
 	text_put(text, "\"", 1);
 	while (*p) {

@@ -4,20 +4,24 @@
 
 /*
  * Writes JSON values to a growing text, without the tree in memory that json-c would need for a
- * reply of many megabytes. As with any text, the first failure sticks in text->error.
+ * reply of many megabytes. The first failure is kept in text->error, and later writes do nothing.
  */
 
 #include <stdint.h>
 
 struct text;
 
-/* Appends a JSON string: escaped, and each byte that is not part of UTF-8 replaced by U+FFFD. */
+/*
+ * Appends s as a JSON string, with escapes. Replaces each byte that is not valid UTF-8 by U+FFFD.
+ */
 void json_put_string(struct text *text, const char *s);
 
-/* Appends a time as an RFC 3339 string in the local zone, with 0, 3, 6 or 9 digits of a second. */
+/*
+ * Appends a time as an RFC 3339 string in the local zone. The seconds have 0, 3, 6 or 9 decimals.
+ */
 void json_put_time(struct text *text, int64_t epoch_ns);
 
-/* Appends a line break and the indentation where the text is pretty (text->indent >= 0). */
+/* If the text is pretty-printed (text->indent >= 0), appends a line break and the indentation. */
 void json_put_break(struct text *text);
 
 #endif

@@ -11,13 +11,13 @@
 #include "common/base.h"
 #include "common/utf8.h"
 
-/* Counts of a text, made without parsing it, so that a hostile text costs no memory. */
+/* Properties of a JSON text, found without parsing it, so that a hostile text costs no memory. */
 struct survey {
-	size_t values;	/* roughly: brackets that open, and commas */
-	size_t members; /* exact where the text is valid */
+	size_t values;	/* number of opening brackets and commas: about the number of values */
+	size_t members; /* number of colons: the number of members, if the text is valid */
 	int depth;
 	int max_depth;
-	bool has_nul; /* a string has an escaped NUL: in C it would end there */
+	bool has_nul; /* a string has the escape for NUL, which would end the string early in C */
 };
 
 static size_t survey_string(struct survey *survey, const char *text, size_t len, size_t i)
@@ -62,7 +62,10 @@ static void survey_take(struct survey *survey, const char *text, size_t len)
 	}
 }
 
-/* True if the text is UTF-8. json-c's own check accepts overlong forms and surrogates. */
+/*
+ * True if the text is valid UTF-8. The check of json-c is weaker: it accepts overlong forms and
+ * surrogates.
+ */
 static bool is_utf8(const char *text, size_t len)
 {
 	size_t n;
@@ -126,7 +129,7 @@ int message_read(const char *text, size_t len, int max_depth, size_t max_values,
 		return -EBADMSG;
 	if (json_tokener_get_parse_end(tokener) != len)
 		return -EBADMSG;
-	/* json-c keeps only the second of two members with one name: then the counts differ. */
+	/* Two members with the same name become one in json-c, which makes the counts differ. */
 	if (count_members(object) != survey.members)
 		return -EBADMSG;
 	*out = TAKE(object);

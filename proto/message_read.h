@@ -3,8 +3,8 @@
 #define STACKD_PROTO_MESSAGE_READ_H
 
 /*
- * Parses JSON text from a peer that is not trusted. Stricter than json-c, and bounded. Only proto/
- * includes this. Any thread.
+ * Parses a JSON text from a peer that is not trusted. Stricter than json-c, and with limits. Only
+ * proto/ includes this. Any thread.
  */
 
 #include <stddef.h>
@@ -12,10 +12,10 @@
 struct json_object;
 
 /*
- * Parses a NUL-ended text of len bytes (without the NUL). Returns 0 with an object in *out, on
- * which the caller calls json_object_put(); -EBADMSG unless the text is exactly one JSON object in
- * UTF-8, without a member that is named twice and without a NUL in a string; -EMSGSIZE where it is
- * nested deeper than max_depth or has more than max_values values; -ENOMEM.
+ * Parses a NUL-ended text of len bytes (without the NUL). Returns 0 with an object in *out, which
+ * the caller releases with json_object_put(); -EBADMSG unless the text is exactly one JSON object
+ * in UTF-8, without a member that is named twice and without a NUL in a string; -EMSGSIZE if the
+ * text is nested deeper than max_depth or has more than max_values values; or -ENOMEM.
  */
 int message_read(const char *text, size_t len, int max_depth, size_t max_values,
 		 struct json_object **out);

@@ -3,9 +3,9 @@
 #define STACKD_PROTO_RECORD_H
 
 /*
- * A struct of the wire described by a table of its fields, and what is done with any struct by its
- * table: it is written as JSON, read from JSON, or copied. The tables are generated and constant
- * (proto/wire.h names them). Only proto/ and its tests include this. Any thread.
+ * Encodes, decodes and copies any struct of the wire, by a table of its fields: writes it as JSON,
+ * reads it from JSON, or makes a copy. The tables are generated and constant (proto/wire.h declares
+ * them). Only proto/ and its tests include this. Any thread.
  */
 
 #include <stdbool.h>
@@ -17,17 +17,20 @@ struct arena;
 struct codec_error;
 struct json_object;
 
-/* How a field is kept in C; proto/generate.py says which type of the definition that is. */
+/*
+ * The C type of a field. The comment at the top of proto/generate.py says which types of a .varlink
+ * file become which C types.
+ */
 enum field_kind {
-	FIELD_STRING,	  /* const char * */
-	FIELD_INT,	  /* int64_t */
-	FIELD_BOOL,	  /* bool */
-	FIELD_TRISTATE,	  /* int: an optional bool */
-	FIELD_TIME,	  /* int64_t, {ns, text} on the wire */
-	FIELD_STRINGS,	  /* struct wire_strs */
-	FIELD_INTS,	  /* struct int_list */
-	FIELD_STRUCT,	  /* a struct inside the struct */
-	FIELD_STRUCT_PTR, /* a pointer to a struct, NULL where absent */
+	FIELD_STRING,	  /* a const char * */
+	FIELD_INT,	  /* an int64_t */
+	FIELD_BOOL,	  /* a bool */
+	FIELD_TRISTATE,	  /* an int: an optional bool, which is 0, 1 or absent */
+	FIELD_TIME,	  /* an int64_t in ns; on the wire it is an object {ns, text} */
+	FIELD_STRINGS,	  /* a struct wire_strs, a list of strings */
+	FIELD_INTS,	  /* a struct int_list, a list of numbers */
+	FIELD_STRUCT,	  /* a struct, stored inside the struct that has the field */
+	FIELD_STRUCT_PTR, /* a pointer to a struct; NULL: the field is absent */
 	FIELD_STRUCTS,	  /* a list of structs */
 };
 
@@ -36,37 +39,48 @@ struct field {
 	enum field_kind kind;
 	bool is_optional;
 	size_t offset;
-	const struct record *record; /* for FIELD_STRUCT, _STRUCT_PTR and _STRUCTS */
+	/* Describes the struct in a FIELD_STRUCT, FIELD_STRUCT_PTR or FIELD_STRUCTS; else NULL. */
+	const struct record *record;
 };
 
 struct record {
-	const char *name; /* "Type"; "Method" for a request, "Method()" for a reply */
+	const char *name; /* name of a type, "Method" for a request, or "Method()" for a reply */
 	size_t size;
 	const struct field *fields;
 	size_t n_fields;
 };
 
-/* Any of the lists of wire.h: all are a pointer and a number of members. */
+/* The layout of all the list structs of wire.h: a pointer, and the number of members. */
 struct record_list {
 	void *v;
 	size_t n;
 };
 
-/* Appends a struct as a JSON object. A failure is in out->error: -EINVAL for a missing string. */
+/*
+ * Appends a struct as a JSON object. Reports a failure in out->error: -EINVAL if a string is
+ * missing.
+ */
 void record_encode(const struct record *record, const void *base, struct text *out);
 
 /*
- * Decodes a JSON object (NULL: an empty one) into a struct. Members that the record does not have
- * are ignored. Returns 0; or, with *out unchanged, -EINVAL with *error, or -ENOMEM.
+ * Decodes a JSON object into a struct. An object of NULL counts as an empty one. Members that the
+ * record does not have are ignored. Returns 0; or, with *out unchanged, -EINVAL with *error filled,
+ * or -ENOMEM.
  */
 int record_decode(const struct record *record, struct json_object *object, struct arena *arena,
 		  void *out, struct codec_error *error);
 
-/* Decodes as record_decode() does, but refuses members that the record does not have. */
+/*
+ * Decodes as record_decode() does, but returns -EINVAL if the object has a member that the record
+ * does not have.
+ */
 int record_decode_strict(const struct record *record, struct json_object *object,
 			 struct arena *arena, void *out, struct codec_error *error);
 
-/* Copies a struct and all that it points to into the arena. 0, or -ENOMEM with *to undefined. */
+/*
+ * Copies a struct to *to, and all that it points to into the arena. Returns 0, or -ENOMEM with *to
+ * undefined.
+ */
 int record_copy(const struct record *record, const void *from, struct arena *arena, void *to);
 
 #endif

@@ -13,17 +13,20 @@
 #include "proto/varlink.h"
 #include "proto/wire.h"
 
-/* The way from a member up to the parameters, for the name of a wrong parameter. */
+/*
+ * One step of the path to a member, with a link to the step before it. Error messages print the
+ * path, like "filter.pids[2]".
+ */
 struct path {
 	const struct path *up;
-	const char *name; /* NULL: a member of the list above */
+	const char *name; /* name of the member; NULL: it is member number `index` of a list */
 	size_t index;
 };
 
 struct decoder {
-	bool is_strict; /* unknown members are refused */
+	bool is_strict; /* an unknown member is an error */
 	struct arena *arena;
-	struct codec_error *error; /* may be NULL */
+	struct codec_error *error; /* receives the description of an error; may be NULL */
 };
 
 static void path_print(const struct path *path, char *out, size_t size)
@@ -65,7 +68,10 @@ static int decode_string(const struct decoder *decoder, const struct path *path,
 	return 0;
 }
 
-/* json-c clamps numbers to 64 bits, so that the least and the greatest may stand for others. */
+/*
+ * Decodes an integer. Refuses the least and the greatest number of 64 bits, because json-c returns
+ * them for all numbers that need more than 64 bits.
+ */
 static int decode_int(const struct decoder *decoder, const struct path *path,
 		      struct json_object *value, int64_t *out)
 {
@@ -192,7 +198,10 @@ static int decode_field(const struct decoder *decoder, const struct path *path,
 	return -EINVAL;
 }
 
-/* Marks a field as absent. base is zeroed, which is enough for lists, strings and pointers. */
+/*
+ * Marks an optional field as absent, in a struct that is all zero. Lists, strings and pointers are
+ * absent when they are zero.
+ */
 static void set_absent(const struct field *field, void *base)
 {
 	void *member = (char *)base + field->offset;
@@ -211,7 +220,10 @@ static bool record_has_field(const struct record *record, const char *name)
 	return false;
 }
 
-/* Refuses unknown members: a filter whose name is mistyped must not be ignored. */
+/*
+ * Fails if the object has a member that the record does not have: ignoring a mistyped filter would
+ * give wrong answers.
+ */
 static int refuse_unknown(const struct decoder *decoder, const struct path *up,
 			  const struct record *record, struct json_object *object)
 {
@@ -244,7 +256,7 @@ static int decode_fields(const struct decoder *decoder, const struct path *up,
 			json_object_object_get_ex(object, field->name, &value);
 		if (!value && !field->is_optional)
 			return fail(decoder, &path, "is missing");
-		if (!value) { /* absent or null */
+		if (!value) { /* the member is absent or null */
 			set_absent(field, base);
 			continue;
 		}

@@ -9,7 +9,7 @@
 #include "proto/json_text.h"
 #include "proto/wire.h"
 
-/* Reads a member of a struct of any type. */
+/* Returns the value of a field, which has the given C type, of the struct at `base`. */
 #define MEMBER(type, base, field)                                                        \
 	({                                                                               \
 		type _value;                                                             \

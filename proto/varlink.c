@@ -27,7 +27,10 @@ void varlink_message_freep(struct varlink_message **message)
 	*message = varlink_message_free(*message);
 }
 
-/* Finds a member of the envelope. A null counts as absent. -EBADMSG for a wrong type. */
+/*
+ * Finds a member of a message by its name. Sets *out to NULL if it is absent or null. Returns
+ * -EBADMSG if the member has another type.
+ */
 static int member_get(struct json_object *root, const char *name, enum json_type type,
 		      struct json_object **out)
 {
@@ -135,7 +138,7 @@ static void put_parameters(const struct record *record, const void *params, stru
 
 static int put_end(struct text *out)
 {
-	text_put(out, "}", 2); /* with its NUL */
+	text_put(out, "}", 2); /* the bracket, and the NUL that ends the message */
 	return out->error;
 }
 
@@ -201,7 +204,7 @@ static int copy_string(struct json_object *parameters, const char *name, struct 
 	return *out ? 0 : -ENOMEM;
 }
 
-/* An error without its parameters is still that error, so that missing ones are accepted. */
+/* Accepts an error without its parameters, because its name alone says which error it is. */
 int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
 			 struct wire_error *out)
 {

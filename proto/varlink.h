@@ -3,9 +3,8 @@
 #define STACKD_PROTO_VARLINK_H
 
 /*
- * Reads and writes the envelope of a message: of a call {method, parameters, more, oneway} or a
- * reply {parameters, continues, error}. A message that is written includes the NUL that ends it.
- * Does no I/O. Any thread.
+ * Reads and writes messages: calls {method, parameters, more, oneway} and replies {parameters,
+ * continues, error}. A message that is written ends with a NUL byte. Does no I/O. Any thread.
  */
 
 #include <stdbool.h>
@@ -22,38 +21,39 @@ struct record;
 /* Limits of a message. The parameters of io.stackd are nested 8 deep at most. */
 enum {
 	VARLINK_MAX_DEPTH = 32,
-	VARLINK_MAX_REQUEST_VALUES = 65536, /* JSON values in a request */
-	VARLINK_MAX_METHOD = 255,	    /* bytes of a method's or error's name */
-	VARLINK_MAX_REPLY = 1024 * 1024,    /* bytes of a reply with its NUL */
+	VARLINK_MAX_REQUEST_VALUES = 65536, /* number of JSON values in a request */
+	VARLINK_MAX_METHOD = 255,	    /* bytes in the name of a method or error */
+	VARLINK_MAX_REPLY = 1024 * 1024,    /* bytes of a reply, with its NUL */
 };
 
 enum varlink_flags {
-	VARLINK_MORE = 1,      /* a call: the client takes several replies */
-	VARLINK_ONEWAY = 2,    /* a call: the client wants no reply */
-	VARLINK_CONTINUES = 4, /* a reply: more replies follow */
+	VARLINK_MORE = 1,      /* in a call: the client accepts several replies */
+	VARLINK_ONEWAY = 2,    /* in a call: the client wants no reply */
+	VARLINK_CONTINUES = 4, /* in a reply: more replies follow */
 };
 
-/* A message that was read. Its strings live as long as it does. */
+/* A message that was parsed. Its strings are freed with it. */
 struct varlink_message {
-	const char *method; /* NULL for a reply */
+	const char *method; /* name of the method; NULL in a reply */
 	bool more;
 	bool oneway;
 	bool continues;
-	const char *error;		/* NULL unless it is a reply with an error */
+	const char *error;		/* name of the error; NULL if it is not an error reply */
 	struct json_object *root;	/* private */
-	struct json_object *parameters; /* private; NULL: the message has none */
+	struct json_object *parameters; /* private; NULL: the message has no parameters */
 };
 
-/* Names a parameter that cannot be decoded ("filter.pids[2]") and says why. */
+/* Says which parameter could not be decoded ("filter.pids[2]"), and why. */
 struct codec_error {
 	char parameter[128];
 	char message[128];
 };
 
 /*
- * Read a NUL-ended text of len bytes as a call or a reply. Return 0 with *out, which the caller
- * frees; -EBADMSG for a text that is not one (bad JSON or UTF-8, a member that is named twice or
- * has the wrong type, a NUL in a string); -EMSGSIZE for one beyond the limits; -ENOMEM.
+ * Parse a NUL-ended text of len bytes as a call or as a reply. Return 0 with *out, which the caller
+ * frees; -EBADMSG if the text is not a valid message (bad JSON or UTF-8, a member that is named
+ * twice or has the wrong type, a NUL in a string); -EMSGSIZE if it exceeds the limits above; or
+ * -ENOMEM.
  */
 int varlink_call_parse(const char *text, size_t len, struct varlink_message **out);
 int varlink_reply_parse(const char *text, size_t len, struct varlink_message **out);
@@ -61,25 +61,26 @@ struct varlink_message *varlink_message_free(struct varlink_message *message);
 void varlink_message_freep(struct varlink_message **message);
 
 /*
- * Append a message to out. record describes params; both are NULL for no parameters. Return
- * out->error.
+ * Append a call or a reply to out. `record` describes params; both are NULL if there are no
+ * parameters. Return out->error.
  */
 int varlink_call_encode(const char *method, const struct record *record, const void *params,
 			unsigned flags, struct text *out);
 int varlink_reply_encode(const struct record *record, const void *params, unsigned flags,
 			 struct text *out);
 
-/* Appends an error reply; -EINVAL for ERROR_NONE. Returns out->error. */
+/* Appends an error reply. Returns -EINVAL if the code is ERROR_NONE, else out->error. */
 int varlink_error_encode(const struct wire_error *error, struct text *out);
 
 /*
- * Reads the error of a reply; its strings are in the arena. An error that is not known here has
- * ERROR_NONE and no parameters. -EINVAL when the reply is not an error, -ENOMEM.
+ * Reads the error of a reply. Its strings are in the arena. An error whose name is not known has
+ * the code ERROR_NONE and no parameters. Returns 0; -EINVAL when the reply is not an error; or
+ * -ENOMEM.
  */
 int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
 			 struct wire_error *out);
 
-/* The text of the .varlink files, which GetInterfaceDescription returns (see embed.py). */
+/* The texts of the .varlink files, which GetInterfaceDescription returns (see embed.py). */
 extern const char interface_io_stackd[];
 extern const char interface_org_varlink_service[];
 

@@ -54,7 +54,10 @@ static int list_deepen(const struct field *field, struct arena *arena, struct re
 	return r;
 }
 
-/* Replaces all that a struct points to by copies in the arena. */
+/*
+ * Copies everything that a struct points to into the arena, and makes the struct point to the
+ * copies.
+ */
 static int deepen(const struct record *record, struct arena *arena, void *base)
 {
 	int r = 0;

@@ -3,7 +3,7 @@
 #define STACKD_PROTO_WIRE_COPY_H
 
 /*
- * Copies structs of the wire with all that they point to, by their tables of fields. The copy lives
+ * Copies structs of the wire with everything that they point to. The copy of what they point to is
  * in the caller's arena. Any thread.
  */
 
@@ -11,7 +11,7 @@
 
 struct arena;
 
-/* Copies a filter. 0, or -ENOMEM with *to undefined. */
+/* Copies a filter to *to. Returns 0, or -ENOMEM with *to undefined. */
 int wire_filter_copy(struct arena *arena, const struct wire_filter *from, struct wire_filter *to);
 
 #endif

@@ -3,8 +3,8 @@
 #define STACKD_PROTO_WIRE_ERROR_H
 
 /*
- * The errors that a call may be answered with: a code each, and the name by which an error is
- * known on the wire. Names and parameters are those of the .varlink files. Any thread.
+ * The errors that may answer a call. Each has a code in C and a name on the wire. The names and
+ * parameters are those of the .varlink files. Any thread.
  */
 
 #include <stdbool.h>
@@ -14,32 +14,35 @@
 
 struct wire_error {
 	enum wire_error_code code;
-	const char *what;    /* the first parameter where it is a string; optional */
-	int64_t limit;	     /* the first parameter where it is a number; optional */
-	const char *message; /* optional */
+	const char *what;    /* value of the first parameter if it is a string; may be NULL */
+	int64_t limit;	     /* value of the first parameter if it is a number */
+	const char *message; /* text for people; may be NULL */
 };
 
-/* The name of an error on the wire, and its parameters. */
+/* The name of an error on the wire, and the parameters that it has. */
 struct wire_error_shape {
-	const char *name;  /* qualified: "io.stackd.NoData" */
-	const char *first; /* name of the first parameter; NULL: it has none */
-	bool is_limit;	   /* the first parameter is wire_error.limit */
+	const char *name;  /* full name: "io.stackd.NoData" */
+	const char *first; /* name of the first parameter; NULL: the error has none */
+	bool is_limit;	   /* the first parameter is a number, wire_error.limit */
 	bool has_message;
 };
 
-/* Generated from the .varlink files, indexed by code. */
+/* The shapes of all errors, indexed by code. Generated from the .varlink files. */
 extern const struct wire_error_shape wire_error_shapes[WIRE_ERRORS];
 
-/* Returns the shape of a code, NULL for ERROR_NONE. */
+/* Returns the shape of the error with this code, NULL for ERROR_NONE. */
 const struct wire_error_shape *wire_error_shape(enum wire_error_code code);
 
-/* Returns the qualified name of a code, "" for ERROR_NONE. */
+/* Returns the full name of the error with this code, "" for ERROR_NONE. */
 const char *wire_error_name(enum wire_error_code code);
 
-/* Returns the code of a qualified name, ERROR_NONE where it is not known. */
+/* Returns the code of the error with this full name, ERROR_NONE if the name is not known. */
 enum wire_error_code wire_error_code(const char *name);
 
-/* Fills an error with copies of what (may be NULL) and of the message. Returns r. */
+/*
+ * Fills *error with the code, a copy of `what` (which may be NULL) and the formatted message.
+ * Returns r.
+ */
 int wire_error_set(struct wire_error *error, int r, enum wire_error_code code, const char *what,
 		   const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -9,15 +9,15 @@
 #include "daemon/service/client.h"
 
 /*
- * Connections are accepted here rather than by uv_listen(): where accept() fails because memory is
- * short, libuv 1.44 tries again for ever without returning (uv__server_io()).
+ * Accepts connections itself, without uv_listen(): if accept() fails for lack of memory, libuv 1.44
+ * repeats it for ever without returning (uv__server_io()).
  */
 enum { ACCEPTS_PER_ROUND = 16, COMPLAIN_EVERY_S = 60 };
 
 /*
- * Returns the client to disconnect first: the longest idle one; else one that does not read its
- * reply; else a stream that waits for its next answer. NULL where all others are being answered or
- * have a session bound to them.
+ * Returns the client to disconnect in order to accept another one: the one that has been idle for
+ * longest; if none is idle, one that does not read its reply; else one that waits for its next
+ * reply. NULL if every client is being answered or has a session bound to it.
  */
 static struct client *client_to_drop(const struct server *server)
 {
@@ -33,7 +33,10 @@ static struct client *client_to_drop(const struct server *server)
 	return found;
 }
 
-/* Disconnects a client where max_clients is reached. False if none can be disconnected. */
+/*
+ * Makes room for another client: disconnects one if there are max_clients. Returns false if none
+ * can be disconnected.
+ */
 static bool room_make(struct server *server)
 {
 	struct client *dropped;
@@ -48,7 +51,10 @@ static bool room_make(struct server *server)
 	return true;
 }
 
-/* Pauses until the next sweep, as descriptors or memory are short; clients stay in the queue. */
+/*
+ * Stops accepting until the next sweep, because descriptors or memory are short. Clients that
+ * connect meanwhile wait in the queue of the kernel.
+ */
 static void accept_failed(struct server *server, int r)
 {
 	uint64_t now = uv_hrtime();
@@ -63,13 +69,16 @@ static void accept_failed(struct server *server, int r)
 	server->is_paused = true;
 }
 
-/* True if accept() failed for a reason that concerns this connection only. */
+/* True if accept() failed because of one connection, so that others can still be accepted. */
 static bool is_of_connection(int error)
 {
 	return error == EINTR || error == ECONNABORTED || error == EPROTO || error == EPERM;
 }
 
-/* Accepts one connection. 1: accepted or turned away; 0: none waits; or a negative errno. */
+/*
+ * Accepts one connection. Returns 1 if one was accepted or turned away, 0 if no client waits, or a
+ * negative errno.
+ */
 static int accept_one(struct server *server)
 {
 	int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -10,9 +10,10 @@
 #include "daemon/base/log.h"
 
 /*
- * A client's messages are answered one at a time. A message is taken from the frame and answered in
- * steps on the pool; the reply of a step is written before the next step is made. So replies keep
- * the order of the calls, and at most one reply waits for a client to read it.
+ * The messages of a client are answered one at a time. A message is taken from client->frame and
+ * answered in steps, by threads of the pool. The reply of a step is written before the next step is
+ * made. This keeps the replies in the order of the calls, and at most one reply waits for a client
+ * to read it.
  */
 
 static void client_work(struct client *client);
@@ -30,7 +31,10 @@ static void client_free(struct client *client)
 	server_put(server);
 }
 
-/* Frees a client once its handle is closed, its work is done and its exchange is ended. */
+/*
+ * Frees a client if its handle is closed and no thread of the pool works for it. If it still has an
+ * exchange, a thread of the pool ends that first.
+ */
 static void client_release(struct client *client)
 {
 	if (!client->is_closed || client->state == CLIENT_WORKING)
@@ -75,7 +79,7 @@ void client_close(struct client *client)
 	atomic_fetch_sub(&server->counters.clients, 1);
 	output_done(client);
 	if (client->state == CLIENT_WORKING)
-		uv_cancel((uv_req_t *)&client->work); /* succeeds unless it has begun */
+		uv_cancel((uv_req_t *)&client->work); /* has no effect if the work has begun */
 	uv_close((uv_handle_t *)&client->pipe, on_closed);
 }
 
@@ -85,7 +89,7 @@ static void client_end(struct client *client)
 		client->server->handler.end(TAKE(client->exchange), client->is_written);
 }
 
-/* Begins an exchange or makes its next step. Runs on a thread of the pool. */
+/* Begins an exchange, or makes its next step. Runs on a thread of the pool. */
 static void on_work(uv_work_t *work)
 {
 	struct client *client = work->data;
@@ -120,7 +124,10 @@ static void client_bad(struct client *client)
 	client_close(client);
 }
 
-/* Waits for the next step. Reading goes on, so that a hang-up is noticed. */
+/*
+ * Makes a client wait for its next step, which the next tick of the timer makes. The server still
+ * reads from the client meanwhile, to notice a hang-up.
+ */
 static void client_wait(struct client *client)
 {
 	client->state = CLIENT_WAITING;
@@ -132,12 +139,16 @@ void client_resume(struct client *client)
 	client_work(client);
 }
 
-/* Goes on after a step whose reply, if any, was written. */
+/*
+ * Does what follows a step whose reply, if any, was written: makes the next step, or begins the
+ * next call.
+ */
 static void client_continue(struct client *client)
 {
 	client->state = CLIENT_IDLE;
 	client->active_ns = uv_hrtime();
-	client->partial_ns = 0; /* the rest of a message had to wait for this reply */
+	/* An incomplete message gets its full time again, as this reply may have held it up. */
+	client->partial_ns = 0;
 	text_fini(&client->out);
 	if (client->result < 0)
 		client_bad(client);
@@ -153,10 +164,12 @@ static void on_written(uv_write_t *write, int status)
 {
 	struct client *client = write->data;
 
-	/* Also where the client is being closed: the reply may have arrived all the same. */
+	/*
+	 * Set it even if the client is being closed: the whole reply may have arrived before that.
+	 */
 	client->is_written = status >= 0;
 	if (client->is_closing)
-		return; /* on_closed follows */
+		return; /* on_closed() will free the client */
 	output_done(client);
 	if (status < 0)
 		client_close(client);
@@ -164,7 +177,10 @@ static void on_written(uv_write_t *write, int status)
 		client_continue(client);
 }
 
-/* Makes room for n bytes of output: disconnects the clients that have not read for longest. */
+/*
+ * Makes room for n more bytes of output within max_output: disconnects the clients that have left
+ * their reply unread for longest.
+ */
 static void output_make_room(struct client *client, size_t n)
 {
 	struct server *server = client->server;
@@ -224,7 +240,7 @@ static void client_work(struct client *client)
 	client->state = CLIENT_WORKING;
 	client->work.data = client;
 	r = uv_queue_work(client->server->loop, &client->work, on_work, on_work_done);
-	if (r < 0) { /* only for a wrong argument */
+	if (r < 0) { /* happens only if an argument is wrong */
 		client->state = CLIENT_IDLE;
 		log_err(r, "cannot hand work to the pool");
 		client_close(client);
@@ -238,7 +254,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 	*buffer = uv_buf_init(client->server->buffer, READ_SIZE);
 }
 
-/* True if the peer has closed the connection; false if it only sends no more. */
+/* True if the peer has closed the connection; false if it has only stopped sending. */
 static bool is_hung_up(struct client *client)
 {
 	struct pollfd fd = { .fd = -1 };
@@ -281,7 +297,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 		client_advance(client);
 }
 
-/* Goes on reading while a call is answered, to notice a hang-up, up to one message too many. */
+/*
+ * Starts or stops reading from a client. While a call is answered, it still reads, to notice a
+ * hang-up, until more than max_message bytes are waiting.
+ */
 static void client_pace(struct client *client)
 {
 	bool is_wanted = client->state == CLIENT_IDLE ||
@@ -296,7 +315,7 @@ static void client_pace(struct client *client)
 		client_close(client);
 }
 
-/* Begins the next call if a whole message is there. */
+/* Begins the next call, if none is being answered and a whole message has arrived. */
 static void client_advance(struct client *client)
 {
 	int r = 0;
@@ -322,7 +341,7 @@ static void client_advance(struct client *client)
 		client_pace(client);
 }
 
-/* Returns the counter of the deadline that the client has missed, NULL where it missed none. */
+/* Returns the counter of the time limit that the client has exceeded, NULL if it exceeded none. */
 static atomic_int_fast64_t *client_overdue(const struct client *client, uint64_t now)
 {
 	const struct server_options *options = &client->server->options;

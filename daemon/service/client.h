@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_SERVICE_CLIENT_H
 
 /*
- * The inside of the server: its state, and the state of one connection. Used on the loop's thread,
- * except where a member says otherwise. Only server.c, accept.c and client.c include this.
+ * The private structs of the server: its own state, and the state of one connection. They are used
+ * on the loop's thread, except where a comment says otherwise. Only server.c, accept.c and client.c
+ * include this.
  */
 
 #include <stdatomic.h>
@@ -20,7 +21,9 @@ enum { READ_SIZE = 64 * 1024 };
 
 struct client;
 
-/* The counters of server_stats. Atomic, as any thread may read them. */
+/*
+ * The counters that server_stats_get() returns. They are atomic because any thread may read them.
+ */
 struct counters {
 	atomic_int_fast64_t clients;
 	atomic_int_fast64_t output;
@@ -36,32 +39,35 @@ struct counters {
 };
 
 struct server {
-	uv_poll_t listener; /* polls fd, once it listens */
-	uv_timer_t sweep;   /* looks for missed deadlines */
-	uv_work_t trim;	    /* gives memory back to the system */
-	uv_timer_t tick;    /* runs while a client waits for its next step */
+	uv_poll_t listener; /* polls fd for new connections, once the server listens */
+	uv_timer_t sweep;   /* regularly looks for clients that have missed a deadline */
+	uv_work_t trim;	    /* work in the pool that gives free memory back to the system */
+	uv_timer_t tick;    /* makes the next step of clients that wait; runs only while any do */
 	uv_loop_t *loop;
 	struct server_options options;
 	struct server_handler handler;
 	struct counters counters;
-	struct client *clients; /* all that are not being closed, the newest first */
-	int users;		/* open handles and clients that refer to this server */
-	int fd;			/* the socket that listens; -1: none yet */
+	struct client *clients; /* clients that are not being closed, the newest first */
+	int users;		/* number of open handles and clients that refer to this server */
+	int fd;			/* the socket that listens; -1: the server does not listen yet */
 	bool is_paused;		/* no connection is accepted until the next sweep */
-	uint64_t complained_ns; /* when a failed accept was logged last */
+	/* uv_hrtime() at the last log line about a failed accept. 0: there was none. */
+	uint64_t complained_ns;
 	bool is_trimming;
-	size_t moved; /* bytes read and written since memory was given back */
+	/* Number of bytes read and written since free memory was last given back to the system. */
+	size_t moved;
 	uint64_t last_id;
-	char *path; /* of the socket, removed at the end; NULL for an inherited socket */
+	/* Path of the socket, which is removed at the end. NULL: the socket was inherited. */
+	char *path;
 	struct stat path_stat;
-	char buffer[READ_SIZE]; /* for one read at a time */
+	char buffer[READ_SIZE]; /* holds the bytes of one read from a client */
 };
 
 enum client_state {
-	CLIENT_IDLE,	/* waits for a message */
-	CLIENT_WORKING, /* a thread of the pool uses message, exchange and out */
-	CLIENT_WRITING, /* out is being written */
-	CLIENT_WAITING, /* its exchange makes its next step later */
+	CLIENT_IDLE,	/* waits for a message from the peer */
+	CLIENT_WORKING, /* a thread of the pool makes a step of the exchange */
+	CLIENT_WRITING, /* the reply in `out` is being written */
+	CLIENT_WAITING, /* the next step of its exchange follows at the next tick */
 };
 
 struct client {
@@ -75,45 +81,54 @@ struct client {
 	struct frame frame;
 	enum client_state state;
 	bool is_closing;
-	bool is_closed; /* the handle is closed */
-	bool is_at_end; /* the peer sends no more, but may read */
+	bool is_closed; /* the handle `pipe` is closed */
+	bool is_at_end; /* the peer will send no more, but may still read replies */
 	bool is_reading;
 
-	/* The call that is being answered. The pool's while the state is CLIENT_WORKING. */
+	/*
+	 * The call that is being answered. While state is CLIENT_WORKING, only a thread of the pool
+	 * may use the members from message to result.
+	 */
 	char *message;
 	size_t message_len;
 	void *exchange;
 	struct text out;
-	bool is_written; /* the newest reply is with the system, whole */
-	int result;	 /* what begin() or step() of the handler returned */
-	bool is_ending;	 /* the work only ends the exchange */
-	size_t writing;	 /* bytes counted as output */
+	bool is_written; /* the whole newest reply was handed to the system */
+	int result;	 /* the last result of begin() or step() of struct server_handler */
+	bool is_ending;	 /* the work in the pool only ends the exchange of a closed client */
+	size_t writing;	 /* number of bytes of `out` that are counted in counters.output */
 
-	/* Times of uv_hrtime(). */
-	uint64_t active_ns;  /* of the last read or finished step */
-	uint64_t partial_ns; /* since when a message is incomplete; 0: none is */
-	uint64_t write_ns;   /* since when out is being written */
+	/* The times below are values of uv_hrtime(), in ns. */
+	uint64_t active_ns;  /* time of the last read, or of the end of the last step */
+	uint64_t partial_ns; /* time since which a message is incomplete; 0: none is incomplete */
+	uint64_t write_ns;   /* time at which the writing of `out` began */
 };
 
-/* Accepts the connections that wait; pauses where descriptors or memory are short. */
+/*
+ * Accepts some of the connections that wait. If descriptors or memory are short, stops accepting
+ * until the next sweep.
+ */
 void server_accept(struct server *server);
 
-/* Makes a client of a connection. The descriptor is the client's, also on failure. */
+/*
+ * Makes a client for an accepted connection. Takes ownership of the descriptor, which is closed on
+ * failure.
+ */
 int client_open(struct server *server, int fd);
 
-/* Disconnects a client. It is freed later, when nothing uses it any more. */
+/* Disconnects a client. Its memory is freed later, when nothing uses it any more. */
 void client_close(struct client *client);
 
-/* Makes the next step of a client that waits. */
+/* Makes the next step of a client in the state CLIENT_WAITING. */
 void client_resume(struct client *client);
 
-/* Disconnects a client that has missed a deadline. */
+/* Disconnects the client if it has missed a deadline. `now` is a value of uv_hrtime(). */
 void client_sweep(struct client *client, uint64_t now);
 
-/* Starts the timer that resumes clients that wait. */
+/* Starts the timer that makes the next step of clients that wait, unless it runs already. */
 void server_tick(struct server *server);
 
-/* Drops a reference of server->users. The last one frees the server. */
+/* Lowers server->users by one. Frees the server when no user is left. */
 void server_put(struct server *server);
 
 #endif

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_SERVICE_INTERNAL_H
 
 /*
- * The inside of the service: the table of methods, and one exchange, which is a call with its
- * replies. One thread of the pool at a time has an exchange. Only daemon/service/ includes this.
+ * The private structs of the service: the table of methods, and the exchange, which is a call with
+ * its replies. An exchange is used by one thread of the pool at a time. Only daemon/service/
+ * includes this.
  */
 
 #include <stdatomic.h>
@@ -16,94 +17,118 @@
 #include "daemon/service/service.h"
 #include "proto/codec.h"
 
-/* Bytes that each of several replies should have. */
+/* Size in bytes up to which each of several replies is filled. */
 enum { SERVICE_PART = 256 * 1024 };
 
-/* Classes of methods: for everyone who can connect, for the query group, for the control group. */
+/*
+ * Classes of methods, by who may call them: everyone who can connect; the members of the query
+ * group; the members of the control group.
+ */
 enum method_class { METHOD_OPEN, METHOD_QUERY, METHOD_CONTROL, METHOD_CLASSES };
 
 struct service_group {
-	const char *name; /* NULL: only root and our own user may */
+	const char *name; /* NULL: no group, so that only root and the daemon's own user may call */
 	bool is_known;
 	gid_t gid;
 };
 
 struct service {
 	struct recorder *recorder;
-	struct server *server; /* NULL: Status reports no limits of the socket */
+	/* Server whose limits the method Status reports. NULL: Status reports none of a server. */
+	struct server *server;
 	struct service_group groups[METHOD_CLASSES];
-	atomic_int slow; /* calls of slow methods that are being begun */
+	atomic_int slow; /* number of calls of slow methods whose first step is being made */
 };
 
 struct exchange {
 	struct service *service;
 	struct server_peer *peer;
 	struct varlink_message *call;
-	const struct method *method; /* NULL: there is no such method */
+	const struct method *method; /* NULL: the method that was called does not exist */
 	struct arena *arena;
-	void *request;	       /* decoded, struct wire_METHOD_request; NULL: has no parameters */
-	struct answer *answer; /* what the query made of the request */
-	bool has_begun;	       /* the request was accepted; steps from now on continue the reply */
-	size_t next;	       /* first row or window of the answer that was not sent */
-	int64_t due_ns;	       /* CLOCK_MONOTONIC time at which a Start stream replies next */
-	bool is_bound;	       /* the session that was started ends with the exchange */
-	bool is_unconfirmed;   /* the session ends, too, unless this reply of Start is written */
+	/*
+	 * The decoded parameters: a struct wire_METHOD_request. NULL: the method has no parameters.
+	 */
+	void *request;
+	struct answer *answer; /* the result of the query */
+	bool has_begun;	       /* the call was accepted; later steps only call method->reply */
+	/* Index of the first row or window of the answer that was not sent yet. */
+	size_t next;
+	int64_t due_ns;	     /* CLOCK_MONOTONIC time of the next reply of a Start with `more` */
+	bool is_bound;	     /* the session that Start began ends with the exchange */
+	bool is_unconfirmed; /* the session that Start began ends unless this reply is written */
 	struct query_follow *follow;
 };
 
 /* One row of the table of methods (methods.c). */
 struct method {
-	const struct wire_method *wire; /* its name, and what its parameters are */
+	const struct wire_method *wire; /* name of the method, and the types of its parameters */
 	enum method_class class;
-	bool is_slow;	 /* to begin it may take seconds */
+	bool is_slow;	 /* the first step may take seconds */
 	bool needs_more; /* a call without `more` is refused */
 
-	/* Makes the answer from the decoded request; NULL: `reply` does. */
+	/* Makes exchange->answer from the decoded request. NULL: `reply` makes the reply alone. */
 	query_function *query;
 
 	/*
-	 * Appends the next reply to out. SERVER_MORE or SERVER_WAIT where another step follows, 0
-	 * after the last reply, or a negative errno for a failure of the daemon, with out as it
-	 * was. NULL: the whole answer is the only reply.
+	 * Appends the next reply to out. Returns SERVER_MORE or SERVER_WAIT if another step has to
+	 * follow, 0 after the last reply, or a negative errno if the daemon failed. NULL: the
+	 * method has one reply, which is the whole answer.
 	 */
 	int (*reply)(struct exchange *exchange, struct text *out);
 };
 
-/* Returns the row of a method by its qualified name, NULL where there is none. */
+/*
+ * Returns the entry of the method with this full name, such as "io.stackd.Status", in the table of
+ * methods. NULL if there is no such method.
+ */
 const struct method *method_find(const char *name);
 
 /*
- * Returns the class that keeps the peer from calling a method of `class`, or METHOD_OPEN where it
- * may. Control includes query.
+ * Checks whether the peer may call methods of a class. Returns METHOD_OPEN if it may, else the
+ * class whose group the peer is not in. METHOD_CONTROL requires the groups of both classes.
  */
 enum method_class method_refused(const struct service *service, const struct server_peer *peer,
 				 enum method_class class);
 
-/* Returns who calls, for daemon/query/query.h. */
+/* Returns the caller of an exchange in the form that daemon/query/query.h defines. */
 struct query_peer query_peer_of(const struct exchange *exchange);
 
-/* Appends an error reply. Returns 0, as after a last reply, or a negative errno. */
+/*
+ * Appends an error reply, whose first parameter is `what`. Returns 0, since no other reply follows,
+ * or a negative errno.
+ */
 int reply_error(enum wire_error_code code, const char *what, struct text *out);
 
-/* Appends an error of a query and clears it. Returns as reply_error(). */
+/*
+ * Appends the error of a query as an error reply, and clears the error. Returns the same as
+ * reply_error().
+ */
 int reply_query_error(struct wire_error *error, struct text *out);
 
-/* Appends PermissionDenied with the group that may call methods of a class. */
+/*
+ * Appends the error PermissionDenied, with the group whose members may call methods of this class.
+ */
 int reply_refused(const struct service *service, enum method_class class, struct text *out);
 
-/* Appends Failed, and logs why the daemon could not answer. */
+/* Appends the error Failed, and logs the reason, a negative errno. */
 int reply_failed(const struct exchange *exchange, int reason, struct text *out);
 
-/* Appends the whole answer as the only reply. */
+/* Appends a reply with the whole answer. No other reply follows. */
 int reply_answer(struct exchange *exchange, struct text *out);
 
-/* Appends the whole answer as the only reply, or ExpectedMore where it is too long for one. */
+/*
+ * Appends a reply with the whole answer, or the error ExpectedMore if it is too long for one reply.
+ */
 int reply_answer_or_refuse(struct exchange *exchange, struct text *out);
 
-/* Appends the next rows of a snapshot. Returns SERVER_MORE while there are more, then 0. */
+/*
+ * Appends a reply with the next rows of a snapshot. Returns SERVER_MORE if rows are left, 0 if not,
+ * or a negative errno.
+ */
 int reply_rows(struct exchange *exchange, struct text *out);
 
-/* The queries and replies of methods that are more than their answer (see struct method). */
+/* Functions for the members query and reply of struct method. */
 query_function snapshot_query;
 int snapshot_reply(struct exchange *exchange, struct text *out);
 int windows_reply(struct exchange *exchange, struct text *out);

@@ -49,7 +49,7 @@ int loop_new(struct loop **out)
 	return 0;
 }
 
-/* Frees a struct of this file: each begins with its handle. */
+/* Frees the struct whose first member is the handle. All structs of this file begin so. */
 static void on_handle_closed(uv_handle_t *handle)
 {
 	free(handle);
@@ -71,7 +71,7 @@ struct loop *loop_free(struct loop *loop)
 		loop->signals = watch->next;
 		handle_close(watch);
 	}
-	/* Handles that are being closed, and work in progress. */
+	/* Run until all handles are closed and all work in the pool is done. */
 	while (uv_loop_alive(&loop->uv))
 		uv_run(&loop->uv, UV_RUN_DEFAULT);
 	uv_loop_close(&loop->uv);
@@ -103,7 +103,10 @@ static void on_timer(uv_timer_t *uv)
 	timer->callback(timer->userdata);
 }
 
-/* Rounds up to milliseconds: 0 would mean that a timer does not repeat. */
+/*
+ * Converts ns to milliseconds. Rounds up, since a repeat time of 0 would mean that the timer does
+ * not repeat.
+ */
 static uint64_t ns_to_ms(int64_t ns)
 {
 	return (uint64_t)((ns + NS_PER_MS - 1) / NS_PER_MS);

@@ -11,10 +11,16 @@
 #include "daemon/service/client.h"
 #include "daemon/service/loop.h"
 
-/* A deadline is checked this many times before it ends, but at most every 10 ms. */
+/*
+ * A sweep looks for missed deadlines SWEEPS_PER_TIMEOUT times within the shortest time limit, but
+ * at intervals of at least SWEEP_MIN_MS and at most SWEEP_MAX_MS.
+ */
 enum { SWEEPS_PER_TIMEOUT = 8, SWEEP_MIN_MS = 10, SWEEP_MAX_MS = 1000 };
 
-/* Memory is given back after this many bytes were read and written, once all clients are idle. */
+/*
+ * Free memory is given back to the system once this many bytes were read and written, as soon as
+ * all clients are idle.
+ */
 enum { TRIM_AFTER = 1024 * 1024 };
 
 void server_put(struct server *server)
@@ -42,7 +48,7 @@ static int listener_start(struct server *server)
 	return uv_poll_start(&server->listener, UV_READABLE, on_connection);
 }
 
-/* Runs on a thread of the pool. */
+/* Gives free memory back to the system. Runs on a thread of the pool. */
 static void on_trim(uv_work_t *work)
 {
 	malloc_trim(0);
@@ -57,8 +63,8 @@ static void on_trimmed(uv_work_t *work, int status)
 }
 
 /*
- * Gives free memory back to the system. Large answers are made on the pool's threads; the allocator
- * keeps an arena for each, and would keep its memory for the next answer for ever.
+ * Has a thread of the pool give free memory back to the system. malloc() keeps a separate heap for
+ * each thread that makes large answers, and would keep its free memory for ever.
  */
 static void memory_give_back(struct server *server)
 {
@@ -90,7 +96,10 @@ static void on_sweep(uv_timer_t *timer)
 	memory_give_back(server);
 }
 
-/* Resumes the clients that wait, the oldest first: what they wait for may be scarce. */
+/*
+ * Makes the next step of the clients that wait. The client that connected first comes first,
+ * because what they wait for may be scarce.
+ */
 static void on_tick(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
@@ -156,7 +165,7 @@ int server_new(struct loop *loop, const struct server_options *options,
 	return 0;
 }
 
-/* Removes our socket, but not one that another daemon has put in its place. */
+/* Removes the socket of this server from its path, unless another daemon has put its own there. */
 static void path_remove(const struct server *server)
 {
 	struct stat st;
@@ -192,7 +201,7 @@ int server_listen_fd(struct server *server, int fd)
 	r = server_socket_check(fd);
 	if (r < 0)
 		return log_err(r, "descriptor %d is not a Unix stream socket that listens", fd);
-	r = uv_poll_init(server->loop, &server->listener, fd); /* makes fd non-blocking */
+	r = uv_poll_init(server->loop, &server->listener, fd); /* also makes fd non-blocking */
 	if (r < 0)
 		return log_err(r, "cannot use descriptor %d", fd);
 	server->listener.data = server;

@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_SERVICE_SERVER_H
 
 /*
- * Accepts connections, splits what they send into messages, has a handler answer them and writes
- * its replies in order. Bounds what a hostile client can use. Does not look into messages. Used on
- * the loop's thread; the handler runs on threads of the pool, for one connection on one at a time.
+ * Accepts connections, splits the bytes that arrive into messages, lets a handler answer them and
+ * writes the replies in order. Limits what a hostile client can use. Does not parse messages. Used
+ * on the loop's thread; the handler runs on threads of the pool, for each connection on only one at
+ * a time.
  */
 
 #include <stdbool.h>
@@ -17,86 +18,101 @@
 struct loop;
 struct server;
 
-/* The functions that answer messages. All are called on a thread of the pool. */
+/* The functions that answer messages. The server calls them on a thread of the pool. */
 struct server_handler {
 	void *userdata;
 
 	/*
-	 * Begins an exchange for a message. Returns 0 and *exchange_out, or a negative errno, after
-	 * which the connection is closed (-EMSGSIZE: the message is nested too deeply or has too
-	 * many values). peer outlives the exchange; message (NUL-ended, len without the NUL) does
-	 * not outlive this call.
+	 * Begins an exchange for a message. Returns 0 with *exchange_out, or a negative errno: then
+	 * the server closes the connection (-EMSGSIZE: the message is nested too deeply or has too
+	 * many values). peer stays valid until the exchange has ended; message (len bytes and a
+	 * NUL) is valid only during this call.
 	 */
 	int (*begin)(void *userdata, struct server_peer *peer, const char *message, size_t len,
 		     void **exchange_out);
 
 	/*
-	 * Appends the next reply to out, if there is one. Returns SERVER_MORE where another step
-	 * has to follow as soon as the reply is written; SERVER_WAIT where it has to follow, but
-	 * not at once; 0 after the last reply; or a negative errno: then the connection is closed
-	 * after out is written.
+	 * Appends the next reply to out, if there is one. Returns SERVER_MORE if the next step is
+	 * to follow as soon as the reply is written; SERVER_WAIT if it is to follow some time
+	 * later; 0 after the last reply; or a negative errno: then the server writes out and closes
+	 * the connection.
 	 */
 	int (*step)(void *exchange, struct text *out);
 
 	/*
-	 * Ends an exchange; is called for each that was begun, also where the peer disconnected
-	 * before the last step. is_written: the reply of the step before the last one, or of the
-	 * newest step where the peer disconnected, was handed to the system as a whole.
+	 * Ends an exchange. The server calls it for each exchange that was begun, even if the peer
+	 * disconnects early. is_written: the newest reply of the exchange that the server has begun
+	 * to write was handed to the system as a whole. The reply of the last step is written only
+	 * after this call.
 	 */
 	void (*end)(void *exchange, bool is_written);
 };
 
 struct server_options {
 	size_t max_clients;
-	size_t max_message;	    /* bytes of one message of a client */
-	size_t max_output;	    /* bytes that wait to be written, for all clients together */
-	int64_t idle_timeout_ns;    /* time without a call or a reply */
-	int64_t message_timeout_ns; /* from the first byte of a message to its end */
-	int64_t write_timeout_ns;   /* for a client to read one reply */
+	size_t max_message; /* greatest length of a message in bytes */
+	/* Greatest number of bytes that wait to be written to all clients together. */
+	size_t max_output;
+	/* A client is disconnected after this time without a call or a reply. */
+	int64_t idle_timeout_ns;
+	/* A client is disconnected if a message is incomplete this long after its first byte. */
+	int64_t message_timeout_ns;
+	/* A client is disconnected if it has not read a reply within this time. */
+	int64_t write_timeout_ns;
 };
 
-/* Results of a step. A step that returned SERVER_WAIT is repeated after SERVER_TICK_MS. */
+/*
+ * Results of server_handler.step. After SERVER_WAIT, the next step follows within SERVER_TICK_MS.
+ */
 enum { SERVER_MORE = 1, SERVER_WAIT = 2, SERVER_TICK_MS = 100 };
 
 enum {
 	SERVER_MAX_OUTPUT = 16 * 1024 * 1024,
-	SERVER_TIMEOUT_S = 30, /* for the rest of a message, and for a reply to be read */
+	/* Seconds that a client has to send a whole message, and to read a reply. */
+	SERVER_TIMEOUT_S = 30,
 };
 
-/* The limits, and how often each was reached. */
+/* The limits of a server, and how often each of them was reached (the members *_hits). */
 struct server_stats {
 	struct server_options options;
-	int64_t clients; /* connected now */
-	int64_t output;	 /* bytes waiting now */
+	int64_t clients; /* number of clients that are connected now */
+	int64_t output;	 /* number of bytes that wait to be written now */
 	int64_t clients_hits;
 	int64_t message_hits;
 	int64_t output_hits;
 	int64_t idle_timeout_hits;
 	int64_t message_timeout_hits;
 	int64_t write_timeout_hits;
-	int64_t shape_hits;	 /* messages nested too deeply or with too many values */
-	int64_t bad_messages;	 /* connections closed for what they sent, shape_hits included */
-	int64_t accept_failures; /* failed accepts, for lack of descriptors or memory */
+	/* Number of messages that were nested too deeply or had too many values. */
+	int64_t shape_hits;
+	/* Number of connections that were closed for an invalid message; includes shape_hits. */
+	int64_t bad_messages;
+	/* Number of accepts that failed for lack of descriptors or memory. */
+	int64_t accept_failures;
 };
 
-/* Makes a server that does not listen yet. The handler's userdata must outlive loop_free(). */
+/* Makes a server that does not listen yet. The userdata of the handler must outlive loop_free(). */
 int server_new(struct loop *loop, const struct server_options *options,
 	       const struct server_handler *handler, struct server **out);
 
-/* Closes all connections. Memory is freed in a later round of the loop, or in loop_free(). */
+/*
+ * Closes all connections and removes the socket. The memory of the server is freed in a later round
+ * of the loop, or in loop_free().
+ */
 struct server *server_free(struct server *server);
 
 /*
- * Listens at a path (see server_socket_listen()), or on an inherited descriptor, which the server
- * then owns. One of the two, once.
+ * Start to listen: the first function at a path (see server_socket_listen()), the second on an
+ * inherited descriptor, which the server then owns. Only one of the two may be called, and only
+ * once.
  */
 int server_listen(struct server *server, const char *path, const char *group);
 int server_listen_fd(struct server *server, int fd);
 
-/* Changes limits while the server runs. Loop's thread. */
+/* Changes two limits while the server runs. Must be called on the loop's thread. */
 void server_set_limits(struct server *server, size_t max_clients, int64_t idle_timeout_ns);
 
-/* Returns the limits and counters. Any thread. */
+/* Returns the limits and counters of the server. Any thread. */
 void server_stats_get(struct server *server, struct server_stats *out);
 
 #endif

@@ -11,8 +11,9 @@
 #include "daemon/service/loop.h"
 
 /*
- * Loading programs into the kernel and removing them takes long and occupies threads of the pool.
- * The others stay free for clients that only query.
+ * Greatest number of threads of the pool that make the first step of slow methods at once. These
+ * methods load programs into the kernel or remove them. The other threads of the pool stay free for
+ * clients that only query.
  */
 enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };
 
@@ -92,7 +93,10 @@ static int on_begin(void *userdata, struct server_peer *peer, const char *messag
 	return 0;
 }
 
-/* The mode of the socket keeps out the same users, but it can be changed by accident. */
+/*
+ * Repeats a check that the mode of the socket makes, too, because that mode may be changed by
+ * accident.
+ */
 enum method_class method_refused(const struct service *service, const struct server_peer *peer,
 				 enum method_class class)
 {
@@ -131,7 +135,10 @@ static int reply_unknown(struct exchange *exchange, struct text *out)
 	return reply_error(ERROR_INTERFACE_NOT_FOUND, interface, out);
 }
 
-/* Decodes the parameters of the call. -EINVAL with *error for a wrong one, -ENOMEM. */
+/*
+ * Decodes the parameters of the call. Returns 0; -EINVAL with *error filled if one is wrong; or
+ * -ENOMEM.
+ */
 static int request_decode(struct exchange *exchange, struct codec_error *error)
 {
 	const struct wire_method *wire = exchange->method->wire;
@@ -142,7 +149,10 @@ static int request_decode(struct exchange *exchange, struct codec_error *error)
 				     error);
 }
 
-/* Has the query answer the request and appends the first reply. Returns as method.reply does. */
+/*
+ * Makes the first step of an exchange: decodes the request, calls the query and appends the first
+ * reply. Returns the same values as method.reply.
+ */
 static int exchange_begin(struct exchange *exchange, struct text *out)
 {
 	const struct method *method = exchange->method;
@@ -165,7 +175,10 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 	return method->reply ? method->reply(exchange, out) : reply_answer(exchange, out);
 }
 
-/* Begins a call of a slow method, or returns SERVER_WAIT while too many others are begun. */
+/*
+ * Makes the first step of a slow method. Returns SERVER_WAIT while other threads do this in
+ * SLOW_AT_ONCE other exchanges.
+ */
 static int exchange_begin_slow(struct exchange *exchange, struct text *out)
 {
 	atomic_int *slow = &exchange->service->slow;

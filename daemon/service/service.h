@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_SERVICE_SERVICE_H
 
 /*
- * Answers the calls that arrive at the socket: checks who may call, decodes the call, has
- * daemon/query/ answer it, and encodes the replies. Owned by main; runs on threads of the pool.
+ * Answers the calls that arrive at the socket: checks whether the caller is allowed to, decodes the
+ * call, lets daemon/query/ answer it, and encodes the replies. Owned by main; runs on threads of
+ * the pool.
  */
 
 #include "daemon/service/server.h"
@@ -12,21 +13,29 @@
 struct recorder;
 struct service;
 
-/* Groups whose members may do what only root and our own user may else; NULL: none. Borrowed. */
+/*
+ * The groups whose members may call the daemon. Root and the daemon's own user always may. NULL: no
+ * group. The strings are borrowed.
+ */
 struct service_groups {
-	const char *query;   /* may query */
-	const char *control; /* may start and stop sessions; only members of both groups */
+	/* Group whose members may query. */
+	const char *query;
+	/* Group whose members may start and stop sessions, if they are in `query`, too. */
+	const char *control;
 };
 
-/* The recorder is borrowed and must outlive the service, which must outlive loop_free(). */
+/*
+ * Makes the service. It borrows the recorder, which must outlive it. The service must outlive
+ * loop_free().
+ */
 int service_new(struct recorder *recorder, const struct service_groups *groups,
 		struct service **out);
 struct service *service_free(struct service *service);
 
-/* Returns the handler that server_new() takes. */
+/* Returns the handler that server_new() takes. It calls this service. */
 struct server_handler service_handler(struct service *service);
 
-/* Sets the server whose limits Status reports. Must be called before the loop runs. */
+/* Sets the server whose limits the method Status reports. Must be called before the loop runs. */
 void service_set_server(struct service *service, struct server *server);
 
 #endif

@@ -5,12 +5,18 @@
 
 #include "common/base.h"
 
-/* Start and Follow, whose replies come one after another as long as the client stays. */
+/* The methods Start and Follow, which send replies as long as the client is connected. */
 
-/* Calls that still have no names this long after the end of their session are dropped. */
+/*
+ * Time after the end of a session for which its last calls may wait for the names of their
+ * functions. Then the calls are dropped.
+ */
 #define LAST_CALLS_NS (5 * NS_PER_S)
 
-/* Appends a reply of Start. Calls whose frames are too long for one are counted as missed. */
+/*
+ * Appends a reply of Start. Calls that are too long for one reply are left out and counted as
+ * missed.
+ */
 static int start_encode(struct exchange *exchange, bool is_last, struct text *out)
 {
 	unsigned int flags = is_last ? 0 : VARLINK_CONTINUES;
@@ -26,9 +32,9 @@ static int start_encode(struct exchange *exchange, bool is_last, struct text *ou
 }
 
 /*
- * Appends the next reply of a Start with `more`: calls when there are any, else the state of the
- * session once a second. The last reply comes when the session has ended and all calls were sent,
- * or did not get their names in time.
+ * Appends the next reply of a Start with `more`: calls if there are any, else, once a second, the
+ * state of the session. The last reply comes when the session has ended, and all its calls were
+ * sent or have waited for LAST_CALLS_NS.
  */
 static int start_stream(struct exchange *exchange, struct text *out)
 {
@@ -59,7 +65,7 @@ int start_reply(struct exchange *exchange, struct text *out)
 	int r;
 
 	if (exchange->is_unconfirmed)
-		return 0; /* its only reply is written */
+		return 0; /* the only reply has been written */
 	if (exchange->call->more && !exchange->is_bound) {
 		exchange->is_bound = true;
 		atomic_store(&exchange->peer->is_bound, true);
@@ -67,15 +73,19 @@ int start_reply(struct exchange *exchange, struct text *out)
 	if (exchange->is_bound)
 		return start_stream(exchange, out);
 	/*
-	 * A client that does not learn of its session cannot stop it: the session ends unless the
-	 * reply is written. With oneway the client did not ask for a reply.
+	 * A client that does not receive the reply does not know the session and cannot stop it, so
+	 * the session ends unless the reply is written. A client that calls with oneway wants no
+	 * reply.
 	 */
 	exchange->is_unconfirmed = !exchange->call->oneway;
 	r = start_encode(exchange, true, out);
-	return r < 0 ? r : SERVER_MORE; /* so that there is a step after it is written */
+	return r < 0 ? r : SERVER_MORE; /* makes another step follow after the reply is written */
 }
 
-/* Appends the next part of an answer. After the last part, waits for the next windows. */
+/*
+ * Appends a reply with the next part of an answer of Follow. After the last part, waits for the
+ * next windows to make an answer from.
+ */
 int follow_reply(struct exchange *exchange, struct text *out)
 {
 	struct wire_error error = { .limit = WIRE_ABSENT };

@@ -7,11 +7,12 @@
 #include "common/base.h"
 
 /*
- * Snapshot and Windows: answers that may be larger than a reply. A call with `more` gets them in
- * parts, one a step; without it they must fit, or the client is asked to call with `more`.
+ * The methods Snapshot and Windows, whose answers may be larger than a reply. A call with `more`
+ * gets the answer in parts, one at each step. A call without `more` gets the whole answer, or the
+ * error ExpectedMore if it does not fit into a reply.
  */
 
-/* Copies a stack with at most max_frames frames and the flag "truncated". */
+/* Copies a stack, with at most max_frames of its frames, and adds the flag "truncated". */
 static int stack_truncate(struct arena *arena, const struct wire_stack *stack, size_t max_frames,
 			  const struct wire_stack **out)
 {
@@ -47,15 +48,17 @@ static int row_truncate(struct arena *arena, const struct wire_row *row, size_t 
 }
 
 /*
- * Appends the next row alone, with its stacks truncated so far that it fits: the names of its
- * frames are longer than a reply may be.
+ * Appends a reply with only the next row, which is longer than a reply may be. Truncates the stacks
+ * of the row until it fits.
  */
 static int reply_truncated_row(struct exchange *exchange, const struct wire_snapshot_reply *reply,
 			       struct text *out)
 {
 	struct wire_snapshot_reply part = *reply;
 	const struct wire_row *row = &reply->rows.v[exchange->next];
-	/* A stream with a cursor goes on after its last row. */
+	/*
+	 * An answer with a cursor belongs to Follow, where other replies come after the last row.
+	 */
 	bool is_last = exchange->next + 1 >= reply->rows.n && !reply->cursor;
 	unsigned flags = is_last ? 0 : VARLINK_CONTINUES;
 	size_t kernel = row->kernel ? row->kernel->frames.n : 0;

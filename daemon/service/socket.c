@@ -21,7 +21,7 @@
 
 enum { BACKLOG = 128, SOCKET_MODE = 0660, LOCK_RETRY_US = 1000 };
 
-/* The most bytes that an entry of the group database may have. */
+/* Greatest size in bytes of an entry of the group database. */
 enum { GROUP_MAX = 64 << 20 };
 
 static int address_make(const char *path, struct sockaddr_un *address)
@@ -38,7 +38,9 @@ static int address_make(const char *path, struct sockaddr_un *address)
 	return 0;
 }
 
-/* Returns 1 if a process accepts connections at the address, 0 if none does, or an errno. */
+/*
+ * Returns 1 if a process accepts connections at the address, 0 if none does, or a negative errno.
+ */
 static int is_answered(const struct sockaddr_un *address)
 {
 	_cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -47,7 +49,7 @@ static int is_answered(const struct sockaddr_un *address)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
 		return 1;
-	if (errno == EAGAIN) /* the queue of its connections is full */
+	if (errno == EAGAIN) /* a process listens, but its queue of connections is full */
 		return 1;
 	if (errno == ECONNREFUSED || errno == ENOENT)
 		return 0;
@@ -87,7 +89,10 @@ int server_group_find(const char *name, gid_t *gid_out)
 	char *grown;
 	int r = ERANGE;
 
-	/* The buffer has to hold all members of the group, although only its number is used. */
+	/*
+	 * The buffer must be large enough for all members of the group, although only its number is
+	 * used.
+	 */
 	while (r == ERANGE && size <= GROUP_MAX) {
 		grown = realloc(buffer, size);
 		if (!grown)
@@ -101,7 +106,7 @@ int server_group_find(const char *name, gid_t *gid_out)
 	return found ? 0 : r ? -r : -ENOENT;
 }
 
-/* Gives the socket to a group. Without the group, root can still use it. */
+/* Changes the group of the socket. Only logs a failure, since root can still use the socket. */
 static void group_set(const char *path, const char *group)
 {
 	gid_t gid;
@@ -120,7 +125,7 @@ static void group_set(const char *path, const char *group)
 			    strerrordesc_np(errno));
 }
 
-/* True if path still names the file that fd was opened from. */
+/* True if `path` still names the file that is open as fd. */
 static bool is_at(int fd, const char *path)
 {
 	struct stat opened, named;
@@ -130,9 +135,10 @@ static bool is_at(int fd, const char *path)
 }
 
 /*
- * Locks a file beside the socket while a stale socket is removed and ours is bound: of two daemons
- * that start at once, one would otherwise remove the socket of the other. The holder of the lock
- * removes the file in the end, so a lock on a file that has no name any more is not valid.
+ * Locks the file `lock`, which is next to the socket. The lock is held until any stale socket is
+ * removed and the new one is bound: otherwise, of two daemons that start at once, one might remove
+ * the socket of the other. The holder removes the locked file at the end. If the file that was
+ * locked has been removed, the lock has no effect, and the loop tries again.
  */
 static int lock_take(const char *lock, int *fd_out)
 {
@@ -171,14 +177,14 @@ static int listen_locked(const struct sockaddr_un *address, const char *group, i
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return log_err(-errno, "cannot create a socket");
-	/* Before bind(), so that no one else can connect at any moment. */
+	/* Set the mode before bind(), so that other users cannot connect at any moment. */
 	if (fchmod(fd, SOCKET_MODE) < 0)
 		return log_err(-errno, "cannot set the mode of a socket");
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return log_err(-errno, "cannot bind %s", path);
 	if (group)
 		group_set(path, group);
-	/* Again, as bind() has applied the umask. */
+	/* Set the mode again, because bind() has applied the umask to it. */
 	if (chmod(path, SOCKET_MODE) < 0 || listen(fd, BACKLOG) < 0) {
 		r = log_err(-errno, "cannot listen on %s", path);
 		unlink(path);
@@ -236,7 +242,7 @@ static int groups_get(int fd, struct server_peer *peer)
 
 	peer->groups = NULL;
 	peer->n_groups = 0;
-	/* The first call fails with ERANGE and returns the length. */
+	/* The first call fails with ERANGE and sets len to the size that is needed. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len) == 0 || len == 0)
 		return 0;
 	if (errno != ERANGE)

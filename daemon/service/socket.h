@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SERVICE_SOCKET_H
 
 /*
- * System calls on Unix sockets: opens a listening socket at a path, and finds out who is at the
- * other end of a connection. Logs what goes wrong. No state; any thread.
+ * System calls on Unix sockets: opens a listening socket at a path, and finds out which process is
+ * at the other end of a connection. Logs failures. No state; any thread.
  */
 
 #include <stdatomic.h>
@@ -14,10 +14,10 @@
 #include <sys/types.h>
 
 /*
- * Who is at the other end of a connection. The kernel recorded pid, uid and groups when it
- * connected. id is the connection's, and never used twice. The handler sets is_bound, on any
- * thread, while a session must end with the exchange: then the connection is not closed to make
- * room.
+ * The process at the other end of a connection. The kernel recorded pid, uid and groups when the
+ * process connected. id identifies the connection and is never used twice. The handler sets
+ * is_bound, on any thread, while a session is to end with the exchange: then the server does not
+ * close this connection to accept another.
  */
 struct server_peer {
 	uint64_t id;
@@ -25,27 +25,31 @@ struct server_peer {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	gid_t *groups; /* the supplementary groups, malloc'ed */
+	gid_t *groups; /* the supplementary groups of the process, allocated with malloc() */
 	size_t n_groups;
 };
 
 /*
- * Binds a socket at path and listens. Its mode is 0660 and it belongs to `group` where that group
- * exists (NULL: to our own). A stale socket, which no process answers, is removed first. Returns 0
- * with *fd_out, which the caller owns; -EADDRINUSE where a process answers; -EEXIST where path is
- * not a socket; -ENAMETOOLONG; or another errno of the kernel. Of several daemons that start at
- * once one gets the path; the file PATH.lock exists meanwhile.
+ * Binds a socket at path and listens. The mode of the socket is 0660. It belongs to `group` if
+ * there is such a group, else (or if `group` is NULL) to the daemon's own group. A stale socket, at
+ * which no process answers, is removed first. Returns 0 with *fd_out, which the caller owns;
+ * -EADDRINUSE if a process answers at path; -EEXIST if path is not a socket; -ENAMETOOLONG; or
+ * another negative errno. If several daemons start at once, only one gets the path: they lock the
+ * file PATH.lock, which exists for that time.
  */
 int server_socket_listen(const char *path, const char *group, int *fd_out);
 
 /* Returns 0 if fd is a Unix stream socket that listens, else a negative errno. */
 int server_socket_check(int fd);
 
-/* Fills all members but id and is_bound. */
+/* Fills *out with the process at the other end of fd: all members but id and is_bound. */
 int server_peer_get(int fd, struct server_peer *out);
 void server_peer_fini(struct server_peer *peer);
 
-/* Finds the number of a group. 0, -ENOENT where there is no such group, or a negative errno. */
+/*
+ * Finds the number of a group by its name. Returns 0, -ENOENT if there is no such group, or a
+ * negative errno.
+ */
 int server_group_find(const char *name, gid_t *gid_out);
 
 /* True if the group is the primary or a supplementary group of the peer. */
