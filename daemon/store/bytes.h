@@ -4,8 +4,8 @@
 
 /*
  * Encodes numbers and strings into a growing buffer, and decodes them from untrusted bytes with a
- * check of the end before each read. A failure is remembered in is_failed, so that a caller may
- * check it once, after the last value. Used by the store's files; one thread.
+ * check of the end before each read. A failure sets is_failed, so that a caller may check for it
+ * once, after the last value. Used by the store's files; one thread.
  */
 
 #include <stdbool.h>
@@ -16,25 +16,25 @@ struct bytes {
 	uint8_t *data;
 	size_t n;
 	size_t capacity;
-	bool is_failed; /* out of memory */
+	bool is_failed; /* an allocation failed, so that data is incomplete */
 };
 
 void bytes_put(struct bytes *bytes, const void *data, size_t n);
-void bytes_put_u64(struct bytes *bytes, uint64_t value);	/* 1 to 10 bytes, 7 bits each */
-void bytes_put_i64(struct bytes *bytes, int64_t value);		/* zigzag, then as u64 */
-void bytes_put_string(struct bytes *bytes, const char *string); /* may be NULL */
+void bytes_put_u64(struct bytes *bytes, uint64_t value); /* 1 to 10 bytes, with 7 bits in each */
+void bytes_put_i64(struct bytes *bytes, int64_t value);	 /* zigzag: few bytes for -1, too */
+void bytes_put_string(struct bytes *bytes, const char *string); /* string may be NULL */
 void bytes_fini(struct bytes *bytes);
 
 struct bytes_reader {
 	const uint8_t *at;
 	const uint8_t *end;
-	bool is_failed; /* the bytes ended early, or a value was not valid */
+	bool is_failed; /* true once the bytes ended early or a value was not valid */
 };
 
-/* Reads a number of any length; use bytes_get_u64(). */
+/* Reads a number of 1 to 10 bytes. Called only by bytes_get_u64(). */
 uint64_t bytes_get_long(struct bytes_reader *reader);
 
-/* Reads a number; most have one byte. Returns 0 on failure. */
+/* Reads a number that bytes_put_u64() wrote. Returns 0 and sets is_failed on failure. */
 static inline uint64_t bytes_get_u64(struct bytes_reader *reader)
 {
 	if (reader->at < reader->end && *reader->at < 0x80)
@@ -44,18 +44,19 @@ static inline uint64_t bytes_get_u64(struct bytes_reader *reader)
 
 int64_t bytes_get_i64(struct bytes_reader *reader);
 
-/* Reads a number that must not be greater than max. Returns 0 on failure. */
+/* Reads a number. If it is greater than max, returns 0 and sets is_failed. */
 uint64_t bytes_get_max(struct bytes_reader *reader, uint64_t max);
 
-/* Returns the next n bytes, borrowed; NULL, with is_failed set, if fewer are left. */
+/* Returns the next n bytes, borrowed. If fewer are left, returns NULL and sets is_failed. */
 const uint8_t *bytes_get(struct bytes_reader *reader, size_t n);
 
 /*
- * Returns a copy that the caller frees; NULL if NULL was written, or on failure. A string with a
- * NUL inside is a failure.
+ * Reads a string into a copy that the caller frees. Returns NULL if bytes_put_string() wrote NULL,
+ * or on failure; a string that contains a NUL byte is a failure.
  */
 char *bytes_get_string(struct bytes_reader *reader);
 
+/* Returns how many bytes have not been read yet. */
 size_t bytes_left(const struct bytes_reader *reader);
 
 #endif

@@ -4,8 +4,8 @@
 
 /*
  * Encodes the arrays of a window column by column, because similar numbers next to each other
- * compress best. A table lists the columns of each array; one function writes any array, one reads
- * it. Used by window_blob.c only; one thread.
+ * compress best. A table lists the columns of each array; one function writes any array, another
+ * one reads any array. Used by window_blob.c only; one thread.
  */
 
 #include <stddef.h>
@@ -14,17 +14,20 @@
 #include "daemon/store/bytes.h"
 #include "daemon/window/window.h"
 
-/* The stacks or processes that members point to; a member is encoded as its index + 1. */
+/*
+ * The stacks, or the processes, that the arrays of one window point to. In the encoded window a
+ * pointer is its index in items + 1, and NULL is 0.
+ */
 struct store_table {
-	struct store_table_entry *entries; /* by pointer */
+	struct store_table_entry *entries; /* hash table with the stack or process as key */
 	void **items;
 	size_t n;
 	size_t capacity;
 };
 
 /*
- * Offsets at which a column ends, so that each is compressed by itself; a column of less than
- * STORE_CUT_BYTES goes with the next.
+ * Offsets in the encoded window at which a column ends. Each column is compressed as a block of its
+ * own, but a column of fewer than STORE_CUT_BYTES bytes shares the block of the next column.
  */
 enum { STORE_CUTS_MAX = 160, STORE_CUT_BYTES = 256 };
 
@@ -42,19 +45,22 @@ struct store_column_context {
 	int error;
 };
 
-/* One array of struct window. */
+/* Describes one array of struct window: how it is encoded, and where its members are. */
 struct store_section {
 	uint64_t tag;
 	uint64_t version;
-	size_t size;  /* of a member */
-	size_t array; /* offset in struct window of the pointer */
-	size_t n;     /* offset of the number of members */
+	size_t size;  /* bytes of one member of the array */
+	size_t array; /* offset in struct window of the pointer to the array */
+	size_t n;     /* offset in struct window of the number of members */
 	const struct store_column *columns;
 	size_t n_columns;
-	size_t n_before; /* columns that version - 1 had; 0: there is no such version */
+	size_t n_before; /* number of columns in version - 1; 0: there is no such version */
 };
 
-/* All sections, ended by one of size 0. Images come first, because the others refer to them. */
+/*
+ * All sections; the last one has size 0. The array of images comes first, because members of the
+ * other arrays refer to images.
+ */
 extern const struct store_section store_sections[];
 
 /*
@@ -64,7 +70,10 @@ extern const struct store_section store_sections[];
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  struct bytes *out);
 
-/* Reads the first n_columns columns of the section into the window. 0, -EBADMSG or -ENOMEM. */
+/*
+ * Reads the first n_columns columns of the section into context->window. Returns 0, -EBADMSG or
+ * -ENOMEM.
+ */
 int store_columns_decode(struct store_column_context *context, const struct store_section *section,
 			 size_t n_columns, struct bytes_reader *in);
 

@@ -7,13 +7,16 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 
-/* Windows older than [store] merge_after are compacted to a minute, OLDER times that to ten. */
+/*
+ * Windows older than [store] merge_after are merged into windows of one minute, and windows older
+ * than OLDER times merge_after into windows of ten minutes.
+ */
 #define MINUTE_NS      (60 * NS_PER_S)
 #define TEN_MINUTES_NS (600 * NS_PER_S)
 
-enum { OLDER = 7, PARTS_MAX = 64 /* windows that are in memory at once */ };
+enum { OLDER = 7, PARTS_MAX = 64 /* the most windows that are merged into one */ };
 
-/* True if there is no restart, gap, step of the clock or suspend between the two windows. */
+/* True if entry follows before without a restart, gap, step of the clock or suspend in between. */
 static bool continues(const struct store_entry *entry, const struct store_entry *before)
 {
 	int64_t step = entry->real_offset_ns - before->real_offset_ns;
@@ -23,7 +26,10 @@ static bool continues(const struct store_entry *entry, const struct store_entry 
 	       step <= NS_PER_MS && step >= -NS_PER_MS && slept <= NS_PER_MS && slept >= -NS_PER_MS;
 }
 
-/* Returns how many windows, from the first on, begin in one slot of this length and can be one. */
+/*
+ * Returns how many entries, from the first on, can be merged into one window: they begin in the
+ * same period of length_ns and follow each other without a break.
+ */
 static size_t group_size(const struct store_entry *entries, size_t n, int64_t length_ns)
 {
 	int64_t slot = store_entry_start(&entries[0]) / length_ns;
@@ -35,7 +41,7 @@ static size_t group_size(const struct store_entry *entries, size_t n, int64_t le
 	return size;
 }
 
-/* Replaces the rows of the parts by one of the window, in the open transaction. */
+/* Deletes the rows of n windows and adds the row of the merged one, in the open transaction. */
 static int parts_replace_in(struct store *store, struct store_reader *reader,
 			    const struct store_entry *entries, size_t n,
 			    const struct window *window)
@@ -87,8 +93,8 @@ static int parts_replace(struct store *store, struct store_reader *reader,
 }
 
 /*
- * Replaces the windows by one. They stay as they are if one is damaged or has parts that this
- * version does not know, or if a count would be too large.
+ * Replaces n windows by one merged window. Leaves them as they are, and returns 0, if one of them
+ * is damaged or has parts that this version does not know, or if a count would be too large.
  */
 static int group_compact(struct store *store, struct store_reader *reader,
 			 const struct store_entry *entries, size_t n)
@@ -110,7 +116,10 @@ static int group_compact(struct store *store, struct store_reader *reader,
 	return r == -EBADMSG || r == -EOVERFLOW ? 0 : r;
 }
 
-/* Compacts the next group of windows of one session and length, if there is one. */
+/*
+ * Merges the next group of a session's windows, if there is one that ended before before_ns, into
+ * one window of length_ns. The group begins after the window *from; *from becomes its last window.
+ */
 static int level_step(struct store *store, struct store_reader *reader, uint64_t session,
 		      int64_t *from, int64_t before_ns, int64_t length_ns)
 {
@@ -118,11 +127,11 @@ static int level_step(struct store *store, struct store_reader *reader, uint64_t
 	size_t n, size;
 	int r = store_reader_after(reader, session, *from, PARTS_MAX + 1, &entries, &n);
 
-	/* The group's end has to be old enough, too: else it would be compacted in pieces. */
+	/* Wait until the whole group is old enough: else its windows would be merged in pieces. */
 	if (r || n == 0 || store_entry_end(&entries[0]) > before_ns - length_ns)
 		return r;
 	size = group_size(entries, n, length_ns);
-	/* No window follows: the next one may belong to this group. */
+	/* Wait until a window follows the group: the next window may belong to the group. */
 	if (size == n)
 		return 0;
 	*from = entries[size - 1].id;

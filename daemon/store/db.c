@@ -6,7 +6,7 @@
 
 #include "common/base.h"
 
-enum { BUSY_MS = 2000, MAX_LENGTH = 32 << 20 /* of a blob or a statement */ };
+enum { BUSY_MS = 2000, MAX_LENGTH = 32 << 20 /* bytes of a blob or statement */ };
 
 /* The columns that describe a window, in the order in which window_row.c reads them. */
 #define ENTRY                                                                             \
@@ -101,7 +101,7 @@ int store_db_errno(struct store_db *db, int code)
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
-	/* The tables are not those of the schema version. */
+	/* SQLite returns these three when the tables do not match the schema version. */
 	case SQLITE_ERROR:
 	case SQLITE_MISMATCH:
 	case SQLITE_CONSTRAINT:
@@ -172,13 +172,13 @@ static int schema_update(struct store_db *db)
 }
 
 /*
- * With synchronous = NORMAL a commit is in the page cache, so kill -9 costs nothing. The log is
- * synced before a checkpoint, which the writer does every 30 s: a power cut costs that much at
- * most.
+ * Sets up the writer's connection. With synchronous = NORMAL a commit reaches only the page cache:
+ * kill -9 loses no window. SQLite syncs the log before a checkpoint, which the writer makes every
+ * 30 s: a power cut loses at most the last 30 s.
  */
 static int writer_setup(struct store_db *db)
 {
-	/* The schema is read first: a database of a newer version is not changed. */
+	/* Read the schema before anything is written: a newer database must stay as it is. */
 	int r = schema_read(db);
 
 	if (!r && db->schema > STORE_SCHEMA)
@@ -207,8 +207,8 @@ static int connect(struct store_db *db, const char *path, int flags)
 }
 
 /*
- * Opens a database in a directory that may not be written to. Its log cannot be shared with a
- * writer then; but there is no writer, or the database is a copy.
+ * Opens a database in a directory that stackd may not write to, as a file that never changes.
+ * SQLite cannot share the log of such a database with a writer, but it has none, or it is a copy.
  */
 static int connect_immutable(struct store_db *db, const char *path)
 {
@@ -224,7 +224,7 @@ static int connect_immutable(struct store_db *db, const char *path)
 	return connect(db, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
 }
 
-/* Opens the database to read it, as one that cannot change if it cannot be shared. */
+/* Opens the database for reading; if SQLite cannot share it, as a file that never changes. */
 static int reader_open(struct store_db *db, const char *path)
 {
 	int r = connect(db, path, SQLITE_OPEN_READONLY);

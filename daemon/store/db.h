@@ -14,11 +14,11 @@
 
 #include <sqlite3.h>
 
-/* Raised with every change of the schema; see schema.c. */
+/* Versions of the database schema; STORE_SCHEMA is raised with every change in schema.c. */
 enum {
 	STORE_SCHEMA = 3,
-	STORE_SCHEMA_OLDEST = 1,   /* that can be read */
-	STORE_SCHEMA_SESSIONS = 2, /* the first with the table sessions */
+	STORE_SCHEMA_OLDEST = 1,   /* the oldest version that can be read */
+	STORE_SCHEMA_SESSIONS = 2, /* the first version that has the table sessions */
 };
 
 enum store_statement {
@@ -80,13 +80,14 @@ enum store_statement {
 struct store_db {
 	sqlite3 *handle;
 	sqlite3_stmt *statements[STATEMENT_N];
-	int schema; /* of the file */
+	int schema; /* schema version of the database file */
 };
 
 /*
- * Opens a database; a writer creates what is missing. Returns 0; -EUCLEAN if the file is not a
- * sound database; -EPROTONOSUPPORT if its schema is newer, which db->schema says; -ENODATA if a
- * reader finds no database; or another errno. It needs no close after a failure.
+ * Opens a database; a writer also creates the file and the tables that are missing. Returns 0;
+ * -EUCLEAN if the file is damaged; -EPROTONOSUPPORT if its schema, which is then in db->schema, is
+ * newer than STORE_SCHEMA; -ENODATA if a reader finds a file without tables; or another errno.
+ * After a failure db need not be closed.
  */
 int store_db_open(struct store_db *db, const char *path, bool is_writer);
 void store_db_close(struct store_db *db);
@@ -94,22 +95,25 @@ void store_db_close(struct store_db *db);
 /* Runs SQL without results. Returns 0 or a negative errno. */
 int store_db_run(struct store_db *db, const char *sql);
 
-/* schema.c: the SQL that makes schema i + 1 of schema i. */
+/* schema.c: step i is the SQL that turns a database of schema i into one of schema i + 1. */
 extern const char *const store_schema_steps[STORE_SCHEMA];
 
 /*
- * Returns the statement, reset and with nothing bound, and sets *r to 0; NULL, with the errno in
- * *r, on failure.
+ * Returns the prepared statement, reset and without bound values, and sets *r to 0. On failure
+ * returns NULL and sets *r to the errno.
  */
 sqlite3_stmt *store_db_statement(struct store_db *db, enum store_statement which, int *r);
 
-/* Steps once. Returns 1 for a row; else resets the statement and returns 0 or a negative errno. */
+/* Steps once. Returns 1 if there is a row; else resets it and returns 0 or a negative errno. */
 int store_db_step(struct store_db *db, sqlite3_stmt *statement);
 
 /* Runs a statement without results. Returns 0 or a negative errno. */
 int store_db_exec(struct store_db *db, sqlite3_stmt *statement);
 
-/* Runs a statement and sets *out to the first column of its first row. -ENOENT: it has no row. */
+/*
+ * Runs a statement and sets *out to the first column of its first row. Returns 0; -ENOENT if there
+ * is no row; or another errno.
+ */
 int store_db_number(struct store_db *db, enum store_statement which, int64_t *out);
 
 /* Translates a result code of SQLite: 0, -ENOSPC, -EUCLEAN, -EROFS, -EBUSY, -ENOMEM, -EIO, ... */

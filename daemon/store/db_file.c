@@ -12,7 +12,7 @@
 #include "common/base.h"
 #include "daemon/store/internal.h"
 
-/* Returns a hint to add to an error: a systemd unit may not write outside its own directories. */
+/* Returns a hint to add to the message of error r: what to change in the systemd unit; "": none. */
 static const char *permission_hint(int r)
 {
 	if ((r == -EROFS || r == -EACCES || r == -EPERM) && getenv("INVOCATION_ID"))
@@ -71,13 +71,13 @@ static int lock_take(struct store *store)
 		return r;
 	}
 	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0) {
-		/* The pid is only for messages. */
+		/* Ignore the failure: the pid in the lock file is only for messages. */
 	}
 	store->lock_fd = fd;
 	return 0;
 }
 
-/* Creates the file so that others cannot read it; SQLite gives its log the same mode. */
+/* Creates the file with a mode that bars other users; SQLite gives the log the same mode. */
 static void database_make(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -103,9 +103,9 @@ static int run_begin(struct store *store)
 }
 
 /*
- * Checks the structure of the whole database, which SQLite would otherwise find damaged page by
- * page later on; indexes, too: one that leads to a wrong row would never be noticed. Returns 0,
- * -EUCLEAN for a damaged one, or another errno.
+ * Checks the structure of the whole database with its indexes. Without this check, SQLite would
+ * notice a damaged page only when it reads the page, and an index that leads to a wrong row never.
+ * Returns 0, -EUCLEAN if the database is damaged, or another errno.
  */
 static int file_check(struct store *store)
 {

@@ -9,28 +9,31 @@
 #include "daemon/base/hash_table.h"
 
 struct image_entry {
-	uint64_t key[4]; /* uid, process, comm */
+	uint64_t key[4]; /* uid of the thread, process, comm */
 	uint32_t image;
 	UT_hash_handle hh;
 };
 
 struct row_entry {
-	uint64_t key[5]; /* image, state, kernel, user, waker */
+	uint64_t key[5]; /* image, state, kernel stack, user stack, waker */
 	struct window_row row;
-	const struct window_waker *waker; /* borrowed, or NULL */
+	const struct window_waker *waker; /* borrowed; NULL: none */
 	uint64_t buckets[WAIT_BUCKETS];
 	UT_hash_handle hh;
 };
 
 struct sample_entry {
-	uint64_t key[3]; /* image, kernel, user */
+	uint64_t key[3]; /* image, kernel stack, user stack */
 	struct window_sample sample;
 	UT_hash_handle hh;
 };
 
-/* A wait over a cut that a later window has, too: ended there, or open at the very end. */
+/*
+ * A wait that began in one window and ended in a later one, or that is still open at the end of the
+ * last window.
+ */
 struct wait_entry {
-	uint64_t key[2]; /* uid, start */
+	uint64_t key[2]; /* uid of the thread, start of the wait */
 	UT_hash_handle hh;
 };
 
@@ -41,7 +44,7 @@ struct downsample {
 	struct wait_entry *waits;
 	struct sample_entry *samples;
 	struct io_entry *ios;
-	uint32_t *map; /* indexes of the current window's images to those of out */
+	uint32_t *map; /* map[i]: index in out of image i of the current window */
 	int error;
 };
 
@@ -138,7 +141,7 @@ static struct row_entry *row_get(struct downsample *downsample, const struct win
 	return entry;
 }
 
-/* Adds a row of the current window, whose image is already an index of out; borrows its stacks. */
+/* Adds a row to the sums; borrows its stacks. row->image is an index into the images of out. */
 static struct row_entry *row_add(struct downsample *downsample, const struct window_row *row,
 				 const struct window_waker *waker)
 {
@@ -294,8 +297,9 @@ static int waits_index(struct downsample *downsample, struct window *const *wind
 }
 
 /*
- * Keeps the open waits of the last window. An open wait of an earlier window is left out if a later
- * window has it, with all of its time; else the time it took so far is added to a row.
+ * Adds the waits that were open at the end of a window. Those of the last window stay open waits. A
+ * wait of an earlier window is left out if a later window has the whole wait; else the time that it
+ * took within this window is added to a row.
  */
 static int opens_add(struct downsample *downsample, const struct window *window, bool is_last)
 {
@@ -336,7 +340,7 @@ static int opens_add(struct downsample *downsample, const struct window *window,
 	return 0;
 }
 
-/* Adds the waker of the row that was added last. */
+/* Adds the waker of the row that was last added to out; NULL: the row has none. */
 static int waker_finish(struct downsample *downsample, const struct window_waker *waker)
 {
 	struct window_waker *added;

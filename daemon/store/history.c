@@ -7,19 +7,20 @@
 
 #include "common/base.h"
 
-/* Windows evicted for the bytes of stacks when one is added: the history shrinks, but slowly. */
+/* The most windows that are evicted for the bytes of stacks whenever one window is added. */
 enum { EVICT_FOR_STACKS = 4 };
 
 /*
- * Windows that ended less than this ago are not evicted for the bytes of stacks: they are the ones
- * most asked for, and stacks this recent are kept for a while even without a window.
+ * A window that ended less than this ago is not evicted for the bytes of stacks: most queries are
+ * about recent windows, and evicting them frees no memory yet, as recent stacks are kept for a
+ * while even without a window.
  */
 #define RECENT_NS (30 * NS_PER_S)
 
 struct history {
 	pthread_mutex_t lock;
 	pthread_cond_t added;
-	struct window **windows; /* a ring */
+	struct window **windows; /* a ring of n windows, the oldest at index first */
 	size_t capacity;
 	size_t first;
 	size_t n;
@@ -27,7 +28,7 @@ struct history {
 	size_t max_bytes;
 	int64_t keep_ns;
 	uint64_t newest_seq;
-	struct window *lossy[HISTORY_LOSSY_MAX]; /* times and losses of evicted windows: a ring */
+	struct window *lossy[HISTORY_LOSSY_MAX]; /* a ring: times and losses of evicted windows */
 	size_t lossy_first;
 	size_t n_lossy;
 	struct history_stats stats;
@@ -83,7 +84,7 @@ struct history *history_free(struct history *history)
 	return NULL;
 }
 
-/* True if a window of an always-on probe lost something; a client's session has its own losses. */
+/* True if the window lost something and is of an always-on probe, not of a client's session. */
 static bool is_lossy(const struct window *window)
 {
 	unsigned int i;
@@ -94,7 +95,7 @@ static bool is_lossy(const struct window *window)
 	return false;
 }
 
-/* Keeps the losses of an evicted window: the status reports them for longer. */
+/* Keeps the losses of a window that is evicted, because the status reports losses for longer. */
 static void losses_keep(struct history *history, const struct window *window)
 {
 	struct window *left = is_lossy(window) ? window_new() : NULL;
@@ -212,7 +213,7 @@ void history_add(struct history *history, struct window *window, size_t stack_by
 		if (!history->stats.first_real_ns)
 			history->stats.first_real_ns = window->start_ns + window->real_offset_ns;
 	}
-	/* Set even if the window could not be kept: threads may wait for this number. */
+	/* Set newest_seq even if the window could not be kept: a thread may wait for it. */
 	history->newest_seq = window->seq;
 	if (!is_kept)
 		window_unref(window);

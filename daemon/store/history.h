@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_HISTORY_H
 
 /*
- * Keeps the windows of the last minutes in memory and returns references to those of a range. It is
- * bounded by age and by bytes, including those of the windows' stacks, and knows up to when windows
- * were evicted and why. Owned by the recorder; any thread.
+ * Keeps the windows of the last minutes in memory and returns references to the windows of a range.
+ * Evicts windows that are too old, or that need too many bytes together with their stacks, and
+ * notes when and why it did. Owned by the recorder; any thread.
  */
 
 #include <stdbool.h>
@@ -14,7 +14,10 @@
 
 #include "daemon/window/window.h"
 
-/* Enough for ten minutes of 5 s windows of all probes, if each lost something. */
+/*
+ * Evicted windows whose losses are still known. Enough for ten minutes of 5 s windows of all probes
+ * if every window lost something.
+ */
 enum { HISTORY_LOSSY_MAX = 1024 };
 
 struct history;
@@ -23,33 +26,33 @@ struct history;
 struct history_list {
 	struct window **windows;
 	size_t n;
-	uint64_t oldest_seq; /* of all windows in memory, in the list or not; 0: there is none */
+	uint64_t oldest_seq; /* sequence number of the oldest window in memory; 0: there is none */
 };
 
 struct history_stats {
 	size_t windows;
 	size_t bytes;
-	uint64_t evicted_for_bytes; /* windows */
-	int64_t first_real_ns;	    /* when recording began */
-	int64_t evicted_real_ns;    /* windows that ended up to here are evicted; 0: none */
-	bool evicted_by_bytes;	    /* the latest eviction was for max_bytes, not for age */
+	uint64_t evicted_for_bytes; /* windows evicted because of max_bytes */
+	int64_t first_real_ns;	    /* start of the first window, since the epoch */
+	int64_t evicted_real_ns;    /* end of the last evicted window, since the epoch; 0: none */
+	bool evicted_by_bytes;	    /* the last window was evicted for max_bytes, not for age */
 };
 
 /*
- * keep_ns: how long after its end a window is evicted. max_bytes: of all windows and stacks.
- * Returns 0 or -ENOMEM.
+ * Creates a history that evicts a window keep_ns after the window's end, or earlier if all windows
+ * and stacks together have more than max_bytes. Returns 0 or -ENOMEM.
  */
 int history_new(int64_t keep_ns, size_t max_bytes, struct history **out);
 struct history *history_free(struct history *history);
 
 /*
- * Adds a window, taking the caller's reference, and evicts old ones. stack_bytes is what all stacks
- * hold now: it shrinks only when stacks are swept, some time after their windows were evicted, so
- * only a few windows are evicted for it at a time.
+ * Adds a window, taking the caller's reference, and evicts old windows. stack_bytes is the size of
+ * all stacks in memory. Stacks are freed only some time after their windows were evicted, so each
+ * call evicts only a few windows because of stack_bytes.
  */
 void history_add(struct history *history, struct window *window, size_t stack_bytes);
 
-/* Evicts the oldest quarter, but not the newest window, because memory is short. */
+/* Evicts the oldest quarter of the windows, but none of the last 30 s, because memory is short. */
 void history_shrink(struct history *history);
 
 /*
@@ -60,14 +63,15 @@ void history_set_sink(struct history *history, void (*sink)(void *userdata, stru
 		      void *userdata);
 
 /*
- * Lists the windows of a session (0: of all sessions) that overlap [since_ns, until_ns) in ns since
- * the epoch, each by its own offset to the real clock. Returns 0 or -ENOMEM.
+ * Lists the windows of a session (0: of all sessions) that overlap [since_ns, until_ns), in ns
+ * since the epoch. Returns 0 or -ENOMEM.
  */
 int history_range(struct history *history, uint64_t session, int64_t since_ns, int64_t until_ns,
 		  struct history_list *out);
 /*
- * Lists the windows of always-on probes that lost something and end after since_ns. Evicted ones,
- * the newest HISTORY_LOSSY_MAX, come first, and have times and losses only. Returns 0 or -ENOMEM.
+ * Lists the windows of always-on probes that lost something and end after since_ns, in ns since the
+ * epoch. The newest HISTORY_LOSSY_MAX evicted ones come first; of these only the times and losses
+ * are left. Returns 0 or -ENOMEM.
  */
 int history_lossy(struct history *history, int64_t since_ns, struct history_list *out);
 void history_list_fini(struct history_list *list);
@@ -75,7 +79,7 @@ void history_list_fini(struct history_list *list);
 /* Returns when the session's newest window ended, in ns since the epoch; 0 if it has none. */
 int64_t history_newest_end(struct history *history, uint64_t session);
 
-/* Waits until a window of this sequence number or a later one was added. 0 or -ETIMEDOUT. */
+/* Waits until a window with sequence number seq or higher was added. Returns 0 or -ETIMEDOUT. */
 int history_wait(struct history *history, uint64_t seq, int64_t timeout_ns);
 
 /* Changes the limits of history_new(); they apply when the next window is added. */

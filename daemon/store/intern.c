@@ -9,7 +9,7 @@
 #include "daemon/base/hash.h"
 #include "daemon/base/hash_table.h"
 
-/* Cached rows of one table. A full cache is cleared: the database still has the rows. */
+/* The most rows of one table in the cache. A full cache is cleared; the database has all rows. */
 enum { KNOWN_MAX = 16384 };
 
 struct known {
@@ -25,7 +25,7 @@ struct store_intern {
 	struct known *stacks;
 	struct known *processes;
 	int64_t window, touch;
-	struct bytes frame_data; /* a buffer that every frame uses */
+	struct bytes frame_data; /* buffer in which each frame is encoded */
 };
 
 int64_t store_sum(int64_t number, const void *data, size_t size)
@@ -86,7 +86,7 @@ static struct known *known_find(struct known **set, const uint64_t *key)
 	return known;
 }
 
-/* Adds a row to the cache; without memory it is looked up in the database the next time. */
+/* Adds a row to the cache. When out of memory, does nothing: the database has the row. */
 static void known_add(struct known **set, const uint64_t *key, int64_t number, int64_t seen)
 {
 	struct known *known;
@@ -120,9 +120,10 @@ static int row_heal(struct store_intern *intern, enum store_statement heal_state
 }
 
 /*
- * Judges the row that the index found for this data. Returns 0 if it holds the data; -EBADMSG if
- * its checksum is wrong: it is damaged, and may be written anew; -EUCLEAN if it is sound but holds
- * other data: the index is damaged, and the row must not be changed.
+ * Checks the row that was found by the hash of data. Returns 0 if the row holds the data; -EBADMSG
+ * if the row's checksum is wrong: the row is damaged and may be overwritten; -EUCLEAN if the
+ * checksum is right but the row holds other data: the index is damaged, and the row must not be
+ * changed.
  */
 static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data)
 {
@@ -136,8 +137,8 @@ static int row_judge(sqlite3_stmt *row, int64_t number, const struct bytes *data
 }
 
 /*
- * Finds the row by its hash, and writes it anew if it is damaged. The statements of a table have
- * consecutive numbers: find, add, heal, touch.
+ * Finds the row with this hash, and overwrites it with data if it is damaged. -ENOENT: there is
+ * none. The statements of a table have consecutive numbers: find, add, heal, touch.
  */
 static int row_find(struct store_intern *intern, enum store_statement find,
 		    const struct bytes *data, int64_t hash, int64_t *number_out, int64_t *seen_out)
@@ -175,7 +176,7 @@ static int row_add(struct store_intern *intern, enum store_statement find, const
 	if (r)
 		return r;
 	*number_out = sqlite3_last_insert_rowid(intern->db->handle);
-	/* The checksum covers the number, which is known only now. */
+	/* Set the checksum: it covers the row's number, which is known only after the insert. */
 	return row_heal(intern, find + 2, *number_out, data);
 }
 
@@ -196,7 +197,7 @@ static int row_touch(struct store_intern *intern, enum store_statement find, int
 	return store_db_exec(intern->db, statement);
 }
 
-/* Finds the row or adds it, touches it if that is due, and caches it. */
+/* Sets *out to the number of the row that holds data. Adds, touches and caches it if necessary. */
 static int row_number(struct store_intern *intern, enum store_statement find, struct known **set,
 		      const uint64_t *key, const struct bytes *data, int64_t *out)
 {
@@ -249,7 +250,7 @@ static int frame_number(struct store_intern *intern, const struct frame *frame, 
 	return row_number(intern, STATEMENT_FRAME_FIND, &intern->frames, key, data, out);
 }
 
-/* Encodes a stack; its frames get their numbers, and are touched if that is due. */
+/* Encodes a stack as the numbers of its frames; adds or touches the rows of frames if necessary. */
 static int stack_encode(struct store_intern *intern, const struct stack *stack, struct bytes *data)
 {
 	int64_t number, last = 0;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_INTERN_H
 
 /*
- * Interning, the write side: stacks, frames and processes that windows share are written to the
- * database once, and windows refer to them by number. Owned by the writer's thread; the numbers of
- * recent rows are cached, within bounds.
+ * Interning, the write side: writes each stack, frame and process to the database once and returns
+ * its number, by which windows refer to it. Caches the numbers of recent rows, within bounds. Owned
+ * by the writer's thread.
  */
 
 #include <stdint.h>
@@ -14,32 +14,36 @@
 #include "daemon/store/window_blob.h"
 
 /*
- * Each row keeps the number of a window that used it ("seen"). To save writes it is updated
- * ("touched") only when it is `touch` or more windows old; so a row is dropped only when seen lies
- * more than `touch` windows before the oldest window. The touch grows with the number of windows:
- * in a small store, unused rows must not take most of the space. It is STORE_TOUCH_LEAST at level
- * 0, and doubles with each level.
+ * The column "seen" of a row has the number of a window that used the row. To save writes, the
+ * writer updates the column ("touches" the row) only when seen is `touch` or more windows behind. A
+ * row is therefore deleted only when seen lies more than `touch` windows before the oldest window.
+ * A large touch keeps unused rows for longer, which a small store has no space for, so it grows
+ * with the number of windows: it is STORE_TOUCH_LEAST at level 0 and doubles with each level.
  */
 enum { STORE_TOUCH_LEAST = 16, STORE_TOUCH_LEVELS = 5 };
 
 struct store_intern;
 
+/* Creates an interner that writes to db, which must outlive it. Returns 0 or -ENOMEM. */
 int store_intern_new(struct store_db *db, struct store_intern **out);
 struct store_intern *store_intern_free(struct store_intern *intern);
 
 /*
- * Returns the functions that store_blob_encode() takes, for the window that will have this number,
- * with this touch.
+ * Returns the functions that store_blob_encode() takes. `window` is the number that the encoded
+ * window will have; a row whose seen is `touch` or more windows before it is touched.
  */
 struct store_names store_intern_names(struct store_intern *intern, int64_t window, int64_t touch);
 
-/* Returns the number of the window that was given last. */
+/* Returns the window number of the last call of store_intern_names(). */
 int64_t store_intern_window(const struct store_intern *intern);
 
-/* Clears the cache. Called after a rollback: numbers in it may never have been written. */
+/* Clears the cache. Called after a rollback, because the database may not have the cached rows. */
 void store_intern_forget(struct store_intern *intern);
 
-/* Removes rows from the cache that are dropped: seen before `window`, or frames before `frames`. */
+/*
+ * Removes from the cache the stacks and processes with seen < window and the frames with
+ * seen < frames. Called before these rows are deleted from the database.
+ */
 void store_intern_forget_before(struct store_intern *intern, int64_t window, int64_t frames);
 
 /* Returns the checksum of a row's number and data, or of a window's number and blob. */

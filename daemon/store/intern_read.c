@@ -26,8 +26,8 @@ struct loaded_stack {
 struct loaded_process {
 	struct process *process;
 	int64_t number;
-	UT_hash_handle hh;	   /* by number */
-	UT_hash_handle hh_process; /* by process */
+	UT_hash_handle hh;	   /* entry of the hash table by number */
+	UT_hash_handle hh_process; /* entry of the hash table by process */
 };
 
 struct store_intern_reader {
@@ -100,8 +100,8 @@ struct store_intern_reader *store_intern_reader_free(struct store_intern_reader 
 }
 
 /*
- * Returns 0 with the row's bytes, borrowed until the statement is reset; -EBADMSG if the row is
- * missing or damaged.
+ * Reads the row with this number. Returns 0 and its bytes in *out, which are borrowed until
+ * *statement_out is reset; -EBADMSG if the row is missing or damaged; or another errno.
  */
 static int row_get(struct store_intern_reader *interned, enum store_statement which, int64_t number,
 		   sqlite3_stmt **statement_out, struct bytes_reader *out)
@@ -140,7 +140,7 @@ static int frame_decode(struct bytes_reader *in, struct frame *frame)
 	return in->is_failed ? -EBADMSG : 0;
 }
 
-/* Reads a frame; an unreadable one becomes a pseudo frame that says so. */
+/* Reads a frame into *frame; an unreadable one becomes the pseudo frame "[frame lost on disk]". */
 static int frame_read(struct store_intern_reader *interned, int64_t number, struct frame *frame)
 {
 	sqlite3_stmt *statement;
@@ -183,7 +183,7 @@ static struct frame *frame_of(struct store_intern_reader *interned, int64_t numb
 	return &frame->frame;
 }
 
-/* Decodes a stack; its frames are looked up by *numbers_out once the row is no longer needed. */
+/* Decodes a stack except its frames: *numbers_out, which the caller frees, has their numbers. */
 static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **numbers_out)
 {
 	uint64_t last = 0;
@@ -204,7 +204,7 @@ static int stack_decode(struct bytes_reader *in, struct stack *stack, int64_t **
 	return in->is_failed ? -EBADMSG : 0;
 }
 
-/* Makes the stack that stands for an unreadable one: one pseudo frame, and an id of its own. */
+/* Fills *stack for a stack that is unreadable: with one pseudo frame, and with an id of its own. */
 static int stack_lost(struct store_intern_reader *interned, int64_t number, struct stack *stack)
 {
 	(*interned->damaged)++;

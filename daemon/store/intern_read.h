@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_STORE_INTERN_READ_H
 
 /*
- * Interning, the read side: makes the stacks, frames and processes that windows refer to from their
- * numbers in the database, each once. Owned by a store_reader; one thread.
+ * Interning, the read side: loads the stacks, frames and processes that windows refer to by number
+ * from the database, each one once. Owned by a store_reader; one thread.
  */
 
 #include <stdint.h>
@@ -14,12 +14,15 @@
 
 struct store_intern_reader;
 
-/* Adds to *damaged, which outlives it, each row that is missing or damaged. 0 or -ENOMEM. */
+/*
+ * Creates a reader that adds 1 to *damaged for each row that is missing or damaged; damaged must
+ * outlive the reader. Returns 0 or -ENOMEM.
+ */
 int store_intern_reader_new(struct store_db *db, uint64_t *damaged,
 			    struct store_intern_reader **out);
 struct store_intern_reader *store_intern_reader_free(struct store_intern_reader *interned);
 
-/* Returns the functions that store_blob_decode() takes; what they return lives as long as this. */
+/* Returns functions for store_blob_decode(); they return objects that live as long as interned. */
 struct store_names store_intern_reader_names(struct store_intern_reader *interned);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "common/base.h"
 
-/* Windows that wait to be taken, at most; each may have some MiB. */
+/* The most windows that are loaded but not yet taken by the query; each may have some MiB. */
 enum { READY_MAX = 4 };
 
 struct ready {
@@ -21,13 +21,13 @@ struct store_prefetch {
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
-	struct ready ready[READY_MAX]; /* entry i is at i % READY_MAX */
+	struct ready ready[READY_MAX]; /* the window of entry i is at i % READY_MAX */
 	size_t loaded;		       /* entries [loaded, n) are loaded */
 	size_t taken;		       /* entries [taken, n) were given to the caller */
 	bool is_stopping;
 };
 
-/* Waits until another window may be loaded. Returns false when there is none, or to stop. */
+/* Waits until there is a place for another window. False if all are loaded, or to stop. */
 static bool place_wait(struct store_prefetch *prefetch)
 {
 	bool is_more;

@@ -16,7 +16,7 @@
 #include "daemon/store/store.h"
 #include "daemon/store/window_row.h"
 
-/* Every window is shorter: [window] length is at most 10 min, a compacted one has less than 20. */
+/* No window is longer: [window] length is at most 10 min, a merged window less than 20 min. */
 #define LONGEST_NS (3600 * NS_PER_S)
 
 struct store_reader {
@@ -35,7 +35,7 @@ int store_reader_open(const char *path, struct store_reader **out)
 	r = store_db_open(&reader->db, path, false);
 	if (!r)
 		r = store_intern_reader_new(&reader->db, &reader->damaged, &reader->interned);
-	/* Everything is read as it was at one moment. */
+	/* One transaction for all that follows, so that it is read as it was at one moment. */
 	if (!r)
 		r = store_db_run(&reader->db, "BEGIN");
 	if (r) {
@@ -62,7 +62,7 @@ void store_reader_rest(struct store_reader *reader)
 		store_db_run(&reader->db, "COMMIT");
 }
 
-/* Reads the rows of a list, in the statement's order. A damaged row is left out and counted. */
+/* Reads at most max rows that the statement returns. A damaged row is left out and counted. */
 static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, size_t max,
 			struct store_entry **out, size_t *n_out)
 {
@@ -80,7 +80,7 @@ static int entries_read(struct store_reader *reader, sqlite3_stmt *statement, si
 	}
 	if (r != 0)
 		sqlite3_reset(statement);
-	/* A damaged page ends the list; the rows before it are good. */
+	/* A damaged page ends the list: return the rows before it, which are sound. */
 	if (r == -EUCLEAN) {
 		reader->damaged++;
 		r = 0;
@@ -164,7 +164,7 @@ int store_reader_after(struct store_reader *reader, uint64_t session, int64_t id
 	return entries_read(reader, statement, max, out, n_out);
 }
 
-/* True if the window's blob belongs to its row. */
+/* True if the window, decoded from the blob of a row, is the one that the row describes. */
 static bool window_is(const struct window *window, const struct store_entry *entry)
 {
 	return window->run == entry->run && window->seq == entry->seq &&
@@ -217,7 +217,7 @@ int store_reader_load(struct store_reader *reader, const struct store_entry *ent
 	return r;
 }
 
-/* Returns a statement about sessions; -ENOENT if the database is older than the table. */
+/* Returns a statement on the table sessions. *r is -ENOENT if an old database has no such table. */
 static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_statement which,
 					int *r)
 {
@@ -227,7 +227,7 @@ static sqlite3_stmt *sessions_statement(struct store_reader *reader, enum store_
 		       : store_db_statement(&reader->db, which, r);
 }
 
-/* Reads the statement's current row, and finds when the session's newest window ended. */
+/* Reads a session from the current row, and finds when the session's newest window ended. */
 static int session_take(struct store_reader *reader, sqlite3_stmt *statement,
 			struct store_session *out)
 {

@@ -7,16 +7,20 @@
 #include "daemon/store/internal.h"
 
 enum {
-	PAGE = 4096,
-	/* Windows evicted at once when the disk is full: 1/8 of all, but 4 to 64. */
+	PAGE = 4096, /* bytes of a page of the database */
+	/* When the disk is full, 1/8 of all windows are evicted at once; at least 4, at most 64. */
 	EVICT_FULL_MOST = 64,
 	EVICT_FULL_SHARE = 8,
 	EVICT_FULL_LEAST = 4,
-	/* Windows evicted when a window is written: in groups of this size for max_size, and at
-	 * most so many for max_age. */
+	/*
+	 * When a window is written: the most windows that are evicted for max_age, and the size of
+	 * the groups in which windows are evicted for max_size.
+	 */
 	EVICT_AT_ONCE = 4,
-	/* Evicted windows after which unused rows are trimmed: while room is made for one window
-	 * 16; in general 1/8 of all windows, but 4 to 64. */
+	/*
+	 * Unused rows are deleted whenever 1/8 of all windows were evicted, at least 4 and at most
+	 * 64; and after every 16 windows that are evicted to write one window.
+	 */
 	TRIM_AT_ONCE = 16,
 	TRIM_MOST = 64,
 	TRIM_SHARE = 8,
@@ -24,7 +28,7 @@ enum {
 	TOUCH_SHARE = 4, /* the touch is at most 1/4 of the number of windows */
 };
 
-/* Part of max_size that windows may not use: for the log, and for pages that are not full. */
+/* Bytes of max_size that windows may not use: they are for the log and for half-empty pages. */
 #define RESERVE (6U << 20)
 
 static int rows_trim(struct store *store, enum store_statement which, int64_t before)
@@ -40,7 +44,7 @@ static int rows_trim(struct store *store, enum store_statement which, int64_t be
 	return store_db_exec(&store->db, statement);
 }
 
-/* Returns 0 with the oldest window's number and end; -ENOENT if there is no window. */
+/* Finds the id and the end of the oldest window. Returns 0, -ENOENT (no window) or an errno. */
 static int oldest_get(struct store *store, int64_t *id_out, int64_t *end_out)
 {
 	sqlite3_stmt *statement;
@@ -73,7 +77,7 @@ static int meta_set(struct store *store, const char *name, int64_t value, const 
 	return store_db_exec(&store->db, statement);
 }
 
-/* Notes on disk the highest touch level that a window on disk may have been written with. */
+/* Notes in the table meta the highest touch level with which any window on disk was written. */
 static int level_note(struct store *store, size_t level)
 {
 	int r = meta_set(store, "touch", (int64_t)level, NULL);
@@ -83,7 +87,7 @@ static int level_note(struct store *store, size_t level)
 	return r;
 }
 
-/* Returns the noted level; the highest one if there is no note, as older versions wrote none. */
+/* Returns the touch level that level_note() wrote; if there is none, the highest possible level. */
 static size_t level_get(struct store *store)
 {
 	int64_t level = STORE_TOUCH_LEVELS - 1;
@@ -101,7 +105,7 @@ static size_t level_get(struct store *store)
 	return level < 0 || level >= STORE_TOUCH_LEVELS ? STORE_TOUCH_LEVELS - 1 : (size_t)level;
 }
 
-/* Returns the highest touch level that this window or a later one was written with. */
+/* Returns the highest touch level with which `window` or a later window was written. */
 static size_t level_since(const struct store *store, int64_t window)
 {
 	size_t level = STORE_TOUCH_LEVELS - 1;
@@ -141,12 +145,12 @@ void store_touch_begin(struct store *store)
 		store->touched[level_get(store)] = sqlite3_column_int64(statement, 0);
 		sqlite3_reset(statement);
 	} else if (r < 0) {
-		/* The newest window is not known: drop no rows. */
+		/* The newest window is not known: prevent that any rows are deleted. */
 		store->touched[STORE_TOUCH_LEVELS - 1] = INT64_MAX;
 	}
 }
 
-/* Drops rows that no window on disk and not the one about to be written can refer to. */
+/* Deletes rows to which no window refers, neither one on disk nor the one about to be written. */
 static int interned_trim(struct store *store)
 {
 	int64_t oldest, end = INT64_MIN, before, frames;
@@ -162,8 +166,8 @@ static int interned_trim(struct store *store)
 	if (before <= 0)
 		return 0;
 	/*
-	 * Frames are touched only when their stack is, at the touch in force then: theirs lies
-	 * that much further back.
+	 * A frame is touched only when a stack with it is touched, so the seen of a frame may lie
+	 * one more touch behind the seen of the stack.
 	 */
 	level = level_since(store, before);
 	frames = before - ((int64_t)STORE_TOUCH_LEAST << level);
@@ -182,7 +186,7 @@ static int interned_trim(struct store *store)
 	return r ? r : rows_trim(store, STATEMENT_RUNS_TRIM, 0);
 }
 
-/* True if enough windows were evicted to look for unused rows; in a small store that is often. */
+/* True if enough windows were evicted since unused rows were last deleted; see TRIM_SHARE. */
 static bool is_trim_due(const struct store *store)
 {
 	uint64_t every = store->stats.windows / TRIM_SHARE;
@@ -215,8 +219,8 @@ static int oldest_drop(struct store *store, int64_t id, int64_t end_ns, const ch
 }
 
 /*
- * Evicts windows that are too old, a few at a time: a clock that is wrong for a while must not cost
- * the whole history.
+ * Evicts windows older than max_age, but only a few per call: while the clock is wrong for a
+ * moment, the whole history must not be evicted.
  */
 static int evict_age(struct store *store, int64_t now_ns)
 {
@@ -260,7 +264,8 @@ static int evict_size(struct store *store, size_t size)
 				&store->stats.evicted_size);
 		if (r)
 			return r;
-		/* With many short-lived processes, interned rows take most of the space. */
+		/* Delete unused rows, too: many short processes make them take most of the space.
+		 */
 		if (++n % TRIM_AT_ONCE == 0 && store->evicted)
 			r = interned_trim(store);
 		if (r)
@@ -269,7 +274,7 @@ static int evict_size(struct store *store, size_t size)
 	return r;
 }
 
-/* Gives some free pages back to the file system, if the file is larger than max_size. */
+/* Returns at most 512 free pages to the file system if the file is larger than max_size. */
 static int vacuum(struct store *store)
 {
 	int64_t pages;
@@ -290,8 +295,8 @@ int store_evict(struct store *store, int64_t now_ns, size_t size)
 }
 
 /*
- * Returns how many windows to evict from a full disk: not all at once, as another program's
- * temporary file may be what fills it.
+ * Returns how many windows to evict when the disk is full. Not all at once: a temporary file of
+ * another program may be what fills the disk.
  */
 static int64_t evict_count(struct store *store)
 {
@@ -304,7 +309,7 @@ static int64_t evict_count(struct store *store)
 	return windows > EVICT_FULL_MOST ? EVICT_FULL_MOST : windows;
 }
 
-/* The log is restarted first, to be reused: even a deletion is written to the log. */
+/* Restarts the log first: a deletion needs space in it, which a full disk does not have. */
 int store_evict_some(struct store *store)
 {
 	int64_t id, end, i, n = evict_count(store);
@@ -325,7 +330,7 @@ int store_evict_some(struct store *store)
 		store_db_run(&store->db, "ROLLBACK");
 	if (r)
 		return r;
-	/* Restart it again, so that the freed pages can be reused. */
+	/* Restart the log again, so that the file gets the deletions and can reuse the pages. */
 	return store_db_run(&store->db, "PRAGMA wal_checkpoint(RESTART)");
 }
 

@@ -12,21 +12,24 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/window_row.h"
 
-/* Row numbers tried for one table: a damaged page may make any number look like the last one. */
+/* The most row numbers tried in one table. In a damaged table the last number may look huge. */
 #define IDS_MAX 4000000
 
-/* After this many missing numbers in a row, the table is taken to have ended. */
+/* Copying a table ends after this many consecutive row numbers without a readable row. */
 #define MISSES_MAX 20000
 
-/* New rows get numbers this far behind the old ones: saved windows may refer to lost rows. */
+/*
+ * Numbers of new rows are higher than the old ones by this much, because saved windows may refer to
+ * rows that were lost.
+ */
 #define NUMBERS_SKIPPED "100000000"
 
 #define PAGE 4096
 
-/* The longest that a database can be: twice the largest [store] max_size; more is damage. */
+/* The most bytes that a database can have: twice the largest [store] max_size. More is damage. */
 #define LENGTH_MAX (INT64_C(2) << 40)
 
-/* How the rows of a table prove that they are undamaged: by which checksums. */
+/* The kind of checksum in the rows of a table, by which damaged rows are found. */
 enum guard { GUARD_NONE, GUARD_INTERNED, GUARD_WINDOW };
 
 static const struct table {
@@ -47,14 +50,14 @@ static const struct table {
 	  GUARD_WINDOW },
 };
 
-/* Copies row by row from the damaged database into the new one; rows on a bad page are lost. */
+/* State of copying the damaged database to a new one, row by row; unreadable rows are left out. */
 struct salvage {
-	sqlite3 *old;
+	sqlite3 *old; /* the damaged database */
 	struct store_db *new;
-	sqlite3_stmt *get;
-	sqlite3_stmt *put;
-	uint64_t windows; /* saved */
-	uint64_t lost;	  /* windows that were read, but are damaged */
+	sqlite3_stmt *get; /* reads a row of the current table from old */
+	sqlite3_stmt *put; /* adds the row to new */
+	uint64_t windows;  /* number of windows copied */
+	uint64_t lost;	   /* number of windows left out because of a wrong checksum */
 };
 
 static bool row_is_whole(sqlite3_stmt *row, enum guard guard)
@@ -82,13 +85,13 @@ static int row_copy(struct salvage *salvage, enum guard guard)
 	sqlite3_reset(salvage->put);
 	for (i = 0; i < n; i++)
 		sqlite3_bind_value(salvage->put, i + 1, sqlite3_column_value(salvage->get, i));
-	/* The row is ignored if one with its hash was saved before. */
+	/* INSERT OR IGNORE adds nothing if a row with the same id or hash was copied before. */
 	if (sqlite3_step(salvage->put) == SQLITE_DONE)
 		salvage->windows += guard == GUARD_WINDOW;
 	return sqlite3_errcode(salvage->new->handle) == SQLITE_FULL ? -ENOSPC : 0;
 }
 
-/* Returns the min or max of a table's row numbers; fallback if it cannot be read. */
+/* Returns the smallest or largest row number of a table (which: min or max); fallback on error. */
 static int64_t bound_get(struct salvage *salvage, const char *table, const char *which,
 			 int64_t fallback)
 {
@@ -158,8 +161,8 @@ static int table_copy(struct salvage *salvage, const struct table *table)
 }
 
 /*
- * Adds a row far behind all old ones to each table, so that the numbers of lost rows are never
- * given again: otherwise saved stacks would show frames that were written later.
+ * Adds a row with a very high number to each table, so that no new row gets the number of a lost
+ * row: otherwise a saved stack could show a frame that was written later.
  */
 static int numbers_skip(struct store_db *db)
 {
@@ -200,8 +203,8 @@ static int file_move(const char *path, const char *suffix, const char *to)
 }
 
 /*
- * Moves the database aside with its log, which may have windows, too; replaces one that was moved
- * aside earlier.
+ * Renames the database to *.broken, with its log, which may have windows, too. Replaces a *.broken
+ * of an earlier call.
  */
 static int files_move(struct store *store)
 {
@@ -219,8 +222,8 @@ static int files_move(struct store *store)
 }
 
 /*
- * Appends zeros to a file that is shorter than its header says: SQLite would refuse to read any of
- * it; so only the missing pages are damaged.
+ * Appends zeros to a database file that is shorter than its header says. SQLite would not read any
+ * of a file that is too short; afterwards only the pages that were missing are unreadable.
  */
 static void file_lengthen(const char *path)
 {

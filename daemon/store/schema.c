@@ -2,12 +2,13 @@
 #include "daemon/store/db.h"
 
 /*
- * The SQL from schema i to i + 1. A step that has been in a release is never changed: add one, and
- * raise STORE_SCHEMA.
+ * Step i is the SQL that turns a database of schema i into one of schema i + 1. A step that was in
+ * a release is never changed: to change the schema, add a step and raise STORE_SCHEMA.
  *
- * An interned row has a hash to find it by; the number of the last window that referred to it, or
- * an earlier one, by which it is dropped; and a checksum over its number and data, which shows
- * changes by others. Blobs are the last column, so that a listing need not read past them.
+ * A row of frames, stacks or processes has a hash, by which it is found; "seen", the number of the
+ * last window that referred to it or of a slightly earlier window, by which it is deleted; and a
+ * checksum of its number and data, which shows damage. A blob is the last column of its table, so
+ * that reading the other columns does not have to read past it.
  */
 const char *const store_schema_steps[STORE_SCHEMA] = {
 	"CREATE TABLE runs ("
@@ -33,13 +34,16 @@ const char *const store_schema_steps[STORE_SCHEMA] = {
 	"CREATE TABLE gaps (id INTEGER PRIMARY KEY, start_real_ns INTEGER NOT NULL,"
 	" end_real_ns INTEGER NOT NULL, reason TEXT NOT NULL);"
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, number INTEGER, text TEXT);",
-	/* The index covers every question about a session's windows but their blobs. */
+	/* The index alone says whether a session has windows and when the newest of them ended. */
 	"CREATE TABLE sessions (id INTEGER PRIMARY KEY, run INTEGER NOT NULL,"
 	" number INTEGER NOT NULL, sum INTEGER NOT NULL, data BLOB NOT NULL, name TEXT,"
 	" since_real_ns INTEGER NOT NULL);"
 	"CREATE INDEX windows_session ON windows"
 	" (session, run, start_real_ns, end_real_ns) WHERE session >= 100;",
-	/* `seen` is updated less often from here on: without this, rows would go too early. */
+	/*
+	 * From schema 3 on, `seen` is updated less often. Without this step, rows of an older
+	 * database would be deleted too early.
+	 */
 	"UPDATE frames SET seen = (SELECT ifnull(max(id), 0) FROM windows);"
 	"UPDATE stacks SET seen = (SELECT ifnull(max(id), 0) FROM windows);"
 	"UPDATE processes SET seen = (SELECT ifnull(max(id), 0) FROM windows);",

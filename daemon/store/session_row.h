@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_STORE_SESSION_ROW_H
 
 /*
- * The row of a client's session: writes it with a checksum, and reads it back if the checksum is
- * right. Used by the store's files; one thread.
+ * Writes the row of a client's session to the database, with a checksum, and reads it back if the
+ * checksum is right. Used by the store's files; one thread.
  */
 
 #include <sqlite3.h>
@@ -12,12 +12,12 @@
 #include "daemon/store/db.h"
 #include "daemon/store/store.h"
 
-/* Writes the row, in the open transaction if there is one. 0 or a negative errno. */
+/* Adds the row of a session, in the open transaction if there is one. 0 or a negative errno. */
 int store_session_write(struct store_db *db, const struct store_session *session);
 
 /*
- * Reads the row; the strings are the caller's, ended_ns is not in it. Returns 0, -EBADMSG if it is
- * damaged, or -ENOMEM.
+ * Reads a session from the statement's current row, except ended_ns, which the row does not have.
+ * store_session_fini() frees *out. Returns 0; -EBADMSG if the row is damaged or memory is short.
  */
 int store_session_read(sqlite3_stmt *statement, struct store_session *out);
 

@@ -15,10 +15,10 @@
 /* How long store_stop() waits for a disk that does not answer. */
 enum { STOP_S = 4 };
 
-/* How often the disk is synced: a power cut costs that much, kill -9 costs nothing. */
+/* The default time between two syncs: the most that a power cut loses; kill -9 loses nothing. */
 #define SYNC_EVERY_NS (30 * NS_PER_S)
 
-/* Gaps that are less than this apart become one. */
+/* Two gaps with the same reason that are at most this far apart are noted as one. */
 #define NEAR_NS (60 * NS_PER_S)
 
 static struct store *store_free(struct store *store)
@@ -123,7 +123,7 @@ struct store *store_stop(struct store *store)
 	if (store->has_thread)
 		r = pthread_clockjoin_np(store->thread, NULL, CLOCK_MONOTONIC, &deadline);
 	if (r) {
-		/* The thread still uses the store; the process is about to exit. */
+		/* Do not free the store, which the thread still uses. The process exits soon. */
 		log_warning("%s: the disk does not answer, the last windows are lost", store->path);
 		return store;
 	}

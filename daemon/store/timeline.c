@@ -10,7 +10,7 @@
 #include "daemon/store/history.h"
 #include "daemon/store/timeline_internal.h"
 
-/* How far behind a range the ends of its waits are looked for on disk. */
+/* Waits of a range may end later: windows on disk are searched up to this long after its end. */
 #define LATER_NS (120 * NS_PER_S)
 
 static void list_fini(struct timeline_list *list)
@@ -36,7 +36,7 @@ struct timeline *timeline_close(struct timeline *timeline)
 	return NULL;
 }
 
-/* Takes the session's windows in memory; of windows that end before since_ns only the entries. */
+/* Lists the session's windows in memory; drops the reference to windows that end by since_ns. */
 static int memory_read(struct timeline *timeline, int64_t since_ns)
 {
 	struct timeline_list *memory = &timeline->memory;
@@ -64,19 +64,19 @@ static int memory_read(struct timeline *timeline, int64_t since_ns)
 	return 0;
 }
 
-/* True if the session is one of this run: all windows in memory are. */
+/* True if this run of stackd records the session; only then can it have windows in memory. */
 static bool is_of_this_run(const struct timeline *timeline)
 {
 	return !timeline->session.run;
 }
 
-/* True if the session can have windows on disk: a client's session only if its run is known. */
+/* True if the session can have windows on disk. For a client's session the run must be known. */
 static bool has_disk(const struct timeline *timeline)
 {
 	return timeline->source.reader && (timeline->session.probe || timeline->select.run);
 }
 
-/* Drops the oldest entry if there is one more than a list takes. Returns true if it did. */
+/* Removes the oldest entry if there are more than STORE_LIST_MAX. Returns true if it did. */
 static bool oldest_drop(struct store_entry *entries, size_t *n)
 {
 	size_t oldest = 0, i;
@@ -91,7 +91,7 @@ static bool oldest_drop(struct store_entry *entries, size_t *n)
 	return true;
 }
 
-/* Drops entries of windows that memory has as well. Returns how many are left. */
+/* Removes entries of windows that are in memory, too. Returns the number of entries left. */
 static size_t in_memory_drop(const struct timeline *timeline, struct store_entry *entries, size_t n)
 {
 	uint64_t run = timeline->source.run, seq = timeline->memory_seq;
@@ -105,7 +105,7 @@ static size_t in_memory_drop(const struct timeline *timeline, struct store_entry
 	return kept;
 }
 
-/* Appends the session's windows in memory that overlap the time to the entries of those on disk. */
+/* Appends the session's windows in memory that overlap [since_ns, until_ns) to the list. */
 static int memory_append(const struct timeline *timeline, int64_t since_ns, int64_t until_ns,
 			 struct timeline_list *list)
 {
@@ -196,8 +196,8 @@ bool timeline_is_truncated(const struct timeline *timeline)
 }
 
 /*
- * Starts to load a list ahead once its last window on disk is asked for: then the others will be.
- * Without a thread they are loaded all the same, one by one.
+ * Starts to load a list ahead if `entry` is its last one on disk: a caller that asks for this one
+ * first wants all. If no thread can be started, stored_load() loads the windows one by one.
  */
 static void prefetch_start(struct timeline *timeline, const struct store_entry *entry)
 {
@@ -214,7 +214,7 @@ static void prefetch_start(struct timeline *timeline, const struct store_entry *
 	}
 }
 
-/* Loads a window, from the prefetch if it is of that list; the prefetch ends with its list. */
+/* Loads a window on disk, from the prefetch if it has it. Ends the prefetch after its list. */
 static int stored_load(struct timeline *timeline, const struct store_entry *entry,
 		       struct window **out)
 {

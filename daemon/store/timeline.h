@@ -3,10 +3,11 @@
 #define STACKD_DAEMON_STORE_TIMELINE_H
 
 /*
- * The windows of one session as one line in time, whether they are in memory or on disk, what of a
- * range they cover, and why the rest of it is missing. A query opens one timeline for its range and
- * reads nothing else of history and store: memory is looked at once, when the timeline is opened.
- * Owned by the query's answer; one thread at a time. The reader outlives the timeline.
+ * Lists the windows of one session in a range of time, whether they are in memory or on disk, loads
+ * them, works out how much of the range they cover, and finds why the rest is missing. A query
+ * opens one timeline for its range and reads history and store only through it. The list of windows
+ * in memory is taken once, when the timeline is opened. Owned by the query's answer; one thread at
+ * a time. The store_reader must outlive the timeline.
  */
 
 #include <stdbool.h>
@@ -17,7 +18,7 @@
 #include "daemon/store/entry.h"
 #include "daemon/window/window.h"
 
-/* Gaps that are listed one by one; more are left out. */
+/* The most gaps that a timeline lists; further gaps are left out. */
 enum { TIMELINE_GAPS_MAX = 1024 };
 
 struct history;
@@ -28,92 +29,96 @@ struct timeline;
 struct timeline_source {
 	struct history *history;     /* the windows in memory; NULL: there are none */
 	struct store_reader *reader; /* the windows on disk; NULL: there are none */
-	uint64_t run;		     /* this run of stackd, as the store numbers it; 0: not known */
-	const char *boot_id;	     /* of the running kernel; borrowed */
+	uint64_t run;		     /* the store's number of this run of stackd; 0: not known */
+	const char *boot_id;	     /* boot id of the running kernel; borrowed */
 };
 
 /* The session whose windows are wanted; strings are borrowed. */
 struct timeline_session {
-	uint64_t id;
-	uint64_t run;	   /* the run of stackd that recorded it, if it has ended; 0: this run */
-	const char *probe; /* its probe if it is always on, so that all runs count; else NULL */
-	int64_t since_ns;  /* when it began, in ns since the epoch */
-	bool is_recording; /* now */
+	uint64_t id;	   /* number of the session */
+	uint64_t run;	   /* an earlier run of stackd that recorded the session; 0: this run */
+	const char *probe; /* name of the always-on probe, for all runs; NULL: a client's session */
+	int64_t since_ns;  /* when the session began, in ns since the epoch */
+	bool is_recording; /* the session is being recorded now */
 };
 
 /*
- * Windows of a timeline, oldest first: those on disk, then those in memory. A list can also be made
- * by hand, of windows in memory only: then entries, n_stored and timeline stay 0.
+ * Windows of a timeline, oldest first: those on disk, then those in memory. A caller may also fill
+ * a list itself with windows in memory; entries, n_stored and timeline are 0 in such a list.
  */
 struct timeline_list {
-	struct store_entry *entries; /* describe the windows without loading them */
-	struct window **windows;     /* references; NULL for windows on disk */
+	struct store_entry *entries; /* entry i describes window i without loading it */
+	struct window **windows;     /* a reference to each window; NULL for a window on disk */
 	size_t n;
 	size_t n_stored;	   /* entries [0, n_stored) are on disk */
-	struct timeline *timeline; /* loads them */
+	struct timeline *timeline; /* the timeline that loads the windows on disk */
 };
 
 struct timeline_gap {
-	int64_t start_ns; /* since the epoch, as all times here */
+	int64_t start_ns; /* since the epoch, as end_ns */
 	int64_t end_ns;
-	const char *reason;
+	const char *reason; /* why nothing was recorded, for people */
 };
 
 struct timeline_coverage {
-	struct timeline_gap *gaps; /* in the caller's arena, in order */
+	struct timeline_gap *gaps; /* in the order of time; in the caller's arena */
 	size_t n_gaps;
-	int64_t used_start_ns; /* the range itself if no window could be read */
-	int64_t used_end_ns;
-	int64_t covered_ns;
-	size_t windows;	  /* that could be read */
-	size_t compacted; /* of these, longer ones that replace several */
-	size_t bad;	  /* windows that could not be read */
+	int64_t used_start_ns; /* start of the first readable window; without one, of the range */
+	int64_t used_end_ns;   /* end of the last readable window; without one, of the range */
+	int64_t covered_ns;    /* time of the range that readable windows cover */
+	size_t windows;	       /* number of readable windows */
+	size_t compacted;      /* number of readable windows that several were merged into */
+	size_t bad;	       /* number of windows that could not be read */
 };
 
 /*
  * Lists the session's windows that overlap [since_ns, until_ns). Windows on disk that cannot be
- * listed are left out. Returns 0 and *out, which is the caller's, or -ENOMEM.
+ * listed are left out. Returns 0 and *out, which timeline_close() frees, or -ENOMEM.
  */
 int timeline_open(const struct timeline_source *source, const struct timeline_session *session,
 		  int64_t since_ns, int64_t until_ns, struct timeline **out);
 struct timeline *timeline_close(struct timeline *timeline);
 
 /*
- * Lists the windows after until_ns, in which waits of the range may have ended; on disk those that
- * begin at most 2 min later. until_ns is after the since_ns of the open. Returns 0 or -ENOMEM.
+ * Lists the windows after until_ns, because waits that began in the range may have ended in them.
+ * Of the windows on disk, lists those that begin at most 2 min later. until_ns must be greater than
+ * the since_ns of timeline_open(). Returns 0 or -ENOMEM.
  */
 int timeline_read_later(struct timeline *timeline, int64_t until_ns);
 
-/* The windows of the range, and those after it; borrowed. */
+/* Return the windows of the range, and the windows that timeline_read_later() listed; borrowed. */
 const struct timeline_list *timeline_range(const struct timeline *timeline);
 const struct timeline_list *timeline_later(const struct timeline *timeline);
 
 /*
- * Returns a reference to window i of the list, loading it if it is on disk: 16 or more of them are
- * loaded ahead by a thread if they are asked for from the last one on. NULL: it cannot be read; its
- * entry is marked, and it is not tried again.
+ * Returns a reference to window i of the list; loads the window if it is on disk. A caller that
+ * wants all windows asks for the last one first: a thread then loads the others ahead, if the list
+ * has 16 or more on disk. Returns NULL if the window cannot be read, and sets is_bad of its entry.
  */
 struct window *timeline_window(const struct timeline_list *list, size_t i);
 
-/* True if the range has more windows on disk than one list takes; its oldest ones are left out. */
+/* True if the range has too many windows on disk for a list, which then lacks the oldest ones. */
 bool timeline_is_truncated(const struct timeline *timeline);
 
-/* When the range's first window began, even if it was left out. The range has windows. */
+/* Returns when the first window of the range began, even if the list lacks it. Needs a window. */
 int64_t timeline_first_start(const struct timeline *timeline);
 
-/* True if memory has a window of the session, in the range or not. */
+/* True if a window of the session is in memory, whether it is in the range or not. */
 bool timeline_has_memory(const struct timeline *timeline);
 
-/* Returns up to when windows of any session were evicted from memory; 0: none were. */
+/*
+ * Returns the end of the window that was last evicted from memory, of any session, in ns since the
+ * epoch; 0 if none was evicted.
+ */
 int64_t timeline_memory_evicted(const struct timeline *timeline);
 
-/* Adds what the windows of the range lost to lost[WINDOW_LOST_N]; unreadable ones do not count. */
+/* Adds the losses of the range's readable windows to lost, an array of WINDOW_LOST_N counts. */
 void timeline_losses(const struct timeline *timeline, uint64_t *lost);
 
 /*
  * Works out how much of [since_ns, until_ns) the windows of the range cover, and why each gap is
- * there. Called after the windows were asked for: a window that could not be read is a gap. Gaps
- * and reasons live in the arena. Returns 0 or -ENOMEM.
+ * there. Called after the windows were loaded, because a window that could not be read is a gap.
+ * Gaps and reasons are allocated in the arena. Returns 0 or -ENOMEM.
  */
 int timeline_coverage(struct timeline *timeline, struct arena *arena, int64_t since_ns,
 		      int64_t until_ns, struct timeline_coverage *out);

@@ -8,7 +8,7 @@
 #include "daemon/store/history.h"
 #include "daemon/store/timeline_internal.h"
 
-/* Each window has its own offset to the real clock: less than this between two is drift, no gap. */
+/* A shorter time between two windows is no gap: the real clock drifts against the monotonic one. */
 #define DRIFT_NS NS_PER_MS
 
 enum { REASON = 160 };
@@ -16,7 +16,7 @@ enum { REASON = 160 };
 struct coverage {
 	struct timeline *timeline;
 	struct arena *arena;
-	const struct store_entry **entries; /* of the range, by start */
+	const struct store_entry **entries; /* the range's windows, sorted by start */
 	size_t n;
 	struct timeline_gap *gaps;
 	size_t n_gaps;
@@ -47,8 +47,8 @@ static int entries_sort(struct coverage *coverage)
 }
 
 /*
- * True if this run has windows between two of its own by the monotonic clock: the real clock showed
- * another time then, so that they lie elsewhere on the line.
+ * True if, by the monotonic clock, this run recorded a window between these two windows. By the
+ * real clock it lies elsewhere, because the clock was set to another time in between.
  */
 static bool is_elsewhere(const struct coverage *coverage, const struct store_entry *before,
 			 const struct store_entry *after)
@@ -65,7 +65,7 @@ static bool is_elsewhere(const struct coverage *coverage, const struct store_ent
 	return false;
 }
 
-/* Returns the reason of a gap between two windows of one run of stackd. */
+/* Returns the reason of the gap between two windows of one and the same run of stackd. */
 static const char *reason_within(const struct coverage *coverage, const struct store_entry *before,
 				 const struct store_entry *after)
 {
@@ -80,9 +80,9 @@ static const char *reason_within(const struct coverage *coverage, const struct s
 }
 
 /*
- * Says how the run that cut the window before the gap ended, if the store knows it and it has
- * ended. If nothing is recorded now and no later run is known, the host's boot id says whether it
- * restarted since.
+ * Sets reason to how the run of stackd that recorded the window before the gap ended. Returns false
+ * if the store does not know this run, or the run has not ended. If the session is not being
+ * recorded and no later run is known, the boot id of the host shows whether the host was restarted.
  */
 static bool reason_run_ended(const struct coverage *coverage, const struct store_entry *before,
 			     const struct store_entry *after, char *reason)
@@ -112,7 +112,7 @@ static bool reason_run_ended(const struct coverage *coverage, const struct store
 	return true;
 }
 
-/* Says why there is nothing before the first window: it was evicted, or never recorded. */
+/* Sets reason to why there is no window before the first one: evicted, or never recorded. */
 static void reason_first(const struct coverage *coverage, int64_t start, char *reason)
 {
 	const struct timeline *timeline = coverage->timeline;
@@ -133,7 +133,7 @@ static void reason_first(const struct coverage *coverage, int64_t start, char *r
 		snprintf(reason, REASON, "stackd was not running");
 }
 
-/* Says why nothing was recorded between two windows, either of which may be missing. */
+/* Sets reason to why nothing was recorded from `before` to `after`; either may be NULL (none). */
 static void reason_find(const struct coverage *coverage, const struct store_entry *before,
 			const struct store_entry *after, int64_t start, char *reason)
 {
@@ -165,8 +165,9 @@ static void gap_add(struct coverage *coverage, int64_t start, int64_t end, const
 }
 
 /*
- * Adds the gap between two windows, either of which may be missing. The reason that the writer
- * noted on disk comes first; a note says nothing about the time after the end of its run.
+ * Adds the gap from `before` to `after`, either of which may be NULL (none). Takes the reason that
+ * the writer noted in the database, if it did. A note ends with the run that wrote it: if that run
+ * ended within the gap, the rest of the gap gets a reason of its own.
  */
 static void gap_between(struct coverage *coverage, const struct store_entry *before,
 			const struct store_entry *after, int64_t start, int64_t end)
@@ -191,7 +192,7 @@ static void gap_between(struct coverage *coverage, const struct store_entry *bef
 	gap_add(coverage, start, end, reason);
 }
 
-/* Adds the gap before the first window; a truncated list has more windows there. */
+/* Adds the gap before the first window. In a truncated list, windows left out are the reason. */
 static void gap_first(struct coverage *coverage, const struct store_entry *before,
 		      const struct store_entry *first, int64_t since)
 {
@@ -207,7 +208,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* Adds a window that begins at or before `until`; returns up to where the range is known now. */
+/* Adds a window to the coverage. Returns the time up to which the range has been worked out. */
 static int64_t window_cover(struct coverage *coverage, const struct store_entry *entry, int64_t at,
 			    int64_t until, struct timeline_coverage *out)
 {
@@ -228,7 +229,7 @@ static int64_t window_cover(struct coverage *coverage, const struct store_entry 
 	return end > at ? end : at;
 }
 
-/* Walks the windows over the range: time between two of them is a gap. */
+/* Adds each window of the range to the coverage, and the time between two windows as a gap. */
 static void coverage_walk(struct coverage *coverage, int64_t since, int64_t until,
 			  struct timeline_coverage *out)
 {

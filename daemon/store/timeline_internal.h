@@ -2,7 +2,10 @@
 #ifndef STACKD_DAEMON_STORE_TIMELINE_INTERNAL_H
 #define STACKD_DAEMON_STORE_TIMELINE_INTERNAL_H
 
-/* Shared by the files behind timeline.h: lists (timeline.c) and gaps (timeline_coverage.c). */
+/*
+ * Shared by the files behind timeline.h: timeline.c, which lists windows, and timeline_coverage.c,
+ * which finds gaps.
+ */
 
 #include "daemon/store/prefetch.h"
 #include "daemon/store/reader.h"
@@ -11,18 +14,18 @@
 struct timeline {
 	struct timeline_source source;
 	struct timeline_session session;
-	struct store_select select;
-	struct timeline_list memory; /* all of the session; windows before the range are NULL */
-	uint64_t memory_seq;	     /* the oldest window in memory of any session; 0: none */
-	struct timeline_list range;
-	struct timeline_list later;
-	bool is_truncated;
-	struct store_prefetch *prefetch; /* loads one of the two lists; NULL: none */
+	struct store_select select;  /* selects the session's windows on disk */
+	struct timeline_list memory; /* the session's windows in memory; NULL if before the range */
+	uint64_t memory_seq;	     /* seq of the oldest window in memory, any session; 0: none */
+	struct timeline_list range;  /* windows of the range */
+	struct timeline_list later;  /* windows after the range */
+	bool is_truncated;	     /* range lacks the oldest windows on disk */
+	struct store_prefetch *prefetch; /* loads range or later ahead; NULL: neither */
 };
 
 /*
- * Finds the window that began last before at_ns, in memory or on disk, whether it is in the range
- * or not. Returns false if there is none, or if it cannot be found.
+ * Finds, in memory and on disk, the session's last window that began before at_ns; it may lie
+ * outside the range. Returns false if there is no such window, or on an error.
  */
 bool timeline_before(struct timeline *timeline, int64_t at_ns, struct store_entry *out);
 

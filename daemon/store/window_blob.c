@@ -13,8 +13,8 @@
 
 enum {
 	TAG_HEAD = 1,
-	TAG_STACKS = 2,	   /* their numbers in the store */
-	TAG_PROCESSES = 3, /* their numbers in the store */
+	TAG_STACKS = 2,	   /* the numbers of the window's stacks in the store */
+	TAG_PROCESSES = 3, /* the numbers of the window's processes in the store */
 };
 
 enum { HEAD_VERSION = 1, NUMBERS_VERSION = 1, ZSTD_LEVEL = 3, BLOCK_HEAD = 8 };
@@ -29,7 +29,7 @@ static void section_put(struct bytes *out, uint64_t tag, uint64_t version,
 	out->is_failed |= payload->is_failed;
 }
 
-/* Losses are written by name: their numbers differ between versions. */
+/* Writes losses by name, because the number of a loss differs between versions of stackd. */
 static void head_encode(const struct window *window, uint64_t run, struct bytes *out)
 {
 	uint64_t n = 0;
@@ -98,8 +98,9 @@ static void arrays_encode(struct store_column_context *context, struct bytes *ou
 }
 
 /*
- * Writes the numbers of stacks and processes before the arrays that refer to them, because a reader
- * needs them first; they are known only once the arrays are encoded.
+ * Encodes all sections. Encoding the arrays collects their stacks and processes, so it is done
+ * first, into a buffer; but the numbers of stacks and processes come first in *out, because the
+ * decoder needs them for the arrays.
  */
 static int sections_encode(struct store_column_context *context, uint64_t run,
 			   const struct store_names *names, struct bytes *out)
@@ -127,7 +128,7 @@ static int sections_encode(struct store_column_context *context, uint64_t run,
 	return out->is_failed || arrays.is_failed ? -ENOMEM : context->error;
 }
 
-/* Compresses the bytes up to end and closes the block, so that the next has its own statistics. */
+/* Compresses the next bytes of *in, up to offset `end`, and closes the compressed block. */
 static int pack_to(ZSTD_CCtx *zstd, ZSTD_inBuffer *in, size_t end, ZSTD_EndDirective how,
 		   ZSTD_outBuffer *out)
 {
@@ -153,7 +154,7 @@ static int pack_run(ZSTD_CCtx *zstd, const struct bytes *raw, const struct store
 	return r ? r : pack_to(zstd, &in, raw->n, ZSTD_e_end, out);
 }
 
-/* Compresses each column as a block of its own, with codes that fit its numbers. */
+/* Compresses each column as a block of its own, so that the codes of a block fit its numbers. */
 static int pack(const struct bytes *raw, const struct store_cuts *cuts, struct bytes *out)
 {
 	size_t bound = ZSTD_compressBound(raw->n) + (cuts->n + 1) * BLOCK_HEAD;
@@ -195,11 +196,11 @@ static void lost_decode(struct bytes_reader *in, struct window *window)
 			return;
 		}
 	}
-	/* A loss of another version, whose name is not known here, still counts. */
+	/* Count a loss whose name this version does not know as WINDOW_LOST_OTHER. */
 	window->lost[WINDOW_LOST_OTHER] += count;
 }
 
-/* Reads the probe's name; a window of an unknown probe cannot be used. */
+/* Reads the name of the probe and sets window->kind. An unknown name is a failure. */
 static void kind_decode(struct bytes_reader *in, struct window *window)
 {
 	_cleanup_(freep) char *name = bytes_get_string(in);
@@ -293,7 +294,7 @@ static int section_decode(struct store_column_context *context, const struct sto
 	return 0;
 }
 
-/* Checks the layer, operation and buckets of I/O rows, and sets where their buckets begin. */
+/* Checks the layer, operation and buckets of all I/O rows, and sets bucket_first of each row. */
 static int ios_check(struct window *window)
 {
 	size_t i, first = 0;
@@ -307,7 +308,7 @@ static int ios_check(struct window *window)
 	return first == window->n_io_buckets ? 0 : -EBADMSG;
 }
 
-/* Checks what concerns several columns, and sets where each row's buckets begin. */
+/* Checks what a single column cannot show, such as end before start; sets bucket_first of rows. */
 static int window_check(struct window *window)
 {
 	size_t i, first = 0;

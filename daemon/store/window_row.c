@@ -9,7 +9,7 @@
 #include "daemon/store/intern.h"
 
 enum {
-	NUMBERS = 13,
+	NUMBERS = 13, /* columns 0 to 12 are numbers */
 	COLUMN_LOST = 13,
 	COLUMN_PROBE = 14,
 	COLUMN_SUM = 15,
@@ -44,7 +44,7 @@ static int64_t numbers_sum(const int64_t *numbers, const char *probe, const void
 	return store_sum(sum, lost, size);
 }
 
-/* Losses are written by name: their numbers differ between versions. */
+/* Writes losses by name, because the number of a loss differs between versions of stackd. */
 static void lost_encode(const struct store_entry *entry, struct bytes *out)
 {
 	unsigned int i;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_WINDOW_ROW_H
 
 /*
- * The columns of a window's row that describe it, without its blob: binds an entry to them with a
- * checksum, and reads an entry back if the checksum is right. Used by the store's files; one
- * thread.
+ * Writes and reads the row of a window without its blob: binds the columns of a store_entry to a
+ * statement, with a checksum, and reads an entry back if the checksum is right. Used by the store's
+ * files; one thread.
  */
 
 #include <sqlite3.h>
@@ -14,12 +14,12 @@
 #include "daemon/store/entry.h"
 
 /*
- * Binds the columns of STATEMENT_WINDOW_ADD except the blob and its checksum. Fills *lost, which
- * has to live until the statement has been run.
+ * Binds the columns of STATEMENT_WINDOW_ADD except the blob and its checksum. Encodes the losses
+ * into *lost, which the caller frees after the statement has been run.
  */
 void store_row_bind(sqlite3_stmt *statement, const struct store_entry *entry, struct bytes *lost);
 
-/* Returns 0, -EBADMSG if the checksum is wrong, or -ENOTSUP for a probe this version lacks. */
+/* Reads an entry. -EBADMSG: the checksum is wrong. -ENOTSUP: this version lacks its probe. */
 int store_row_read(sqlite3_stmt *statement, struct store_entry *out);
 
 #endif

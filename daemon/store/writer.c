@@ -10,15 +10,15 @@
 #include "daemon/store/session_row.h"
 #include "daemon/store/window_row.h"
 
-/* How long after a failure the file is opened again. */
+/* How long after a failed try to open the file the writer tries again. */
 #define OPEN_AGAIN_NS (30 * NS_PER_S)
 
-/* How long after a try the log is restarted again, which a reader can prevent. */
+/* The shortest time between two tries to restart the log; a reader can make a try fail. */
 #define LOG_AGAIN_NS (5 * NS_PER_S)
 
 enum { GAPS_MAX = 4096, LOG_MAX = 5 << 20 };
 
-/* Notes the gap before this window, if there is one, and drops the oldest notes. */
+/* Adds the gap in store->gap, if any, to the table gaps; keeps only the newest GAPS_MAX rows. */
 static int gap_write(struct store *store)
 {
 	struct store_gap *gap = &store->gap;
@@ -58,7 +58,7 @@ static int row_write(struct store *store, const struct store_entry *entry, const
 	return lost.is_failed ? -ENOMEM : store_db_exec(&store->db, statement);
 }
 
-/* Writes the queued sessions; they stay queued until the transaction is committed. */
+/* Writes the sessions in store->notes; they stay there until the transaction is committed. */
 static int sessions_write(struct store *store, size_t *n_out)
 {
 	struct store_session session;
@@ -69,7 +69,7 @@ static int sessions_write(struct store *store, size_t *n_out)
 	n = store->noted;
 	pthread_mutex_unlock(&store->lock);
 	for (i = 0; i < n && !r; i++) {
-		/* Other threads may only add sessions meanwhile, so this needs no lock. */
+		/* Needs no lock: other threads only add sessions behind the first n. */
 		session = store->notes[i];
 		session.run = (uint64_t)store->run;
 		r = store_session_write(&store->db, &session);
@@ -92,7 +92,7 @@ static void sessions_written(struct store *store, size_t n)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* Makes room, then writes the window with the rows it refers to, in the open transaction. */
+/* Evicts old windows, then writes the window and what it refers to, in the open transaction. */
 static int window_write_in(struct store *store, const struct window *window)
 {
 	struct store_entry entry = store_entry_of(window, (uint64_t)store->run);
@@ -146,7 +146,7 @@ static int window_try(struct store *store, const struct window *window)
 	return r;
 }
 
-/* Writes the window; on a full disk or a damaged database, tries once more after a remedy. */
+/* Writes the window. On a full disk evicts windows, or repairs a damaged file, and tries again. */
 static int window_write(struct store *store, const struct window *window)
 {
 	int r = window_try(store, window);
@@ -184,7 +184,7 @@ static void window_dropped(struct store *store, const struct window *window, int
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* Writes a window from the queue, opening the file if it is due, or notes that it was dropped. */
+/* Writes a window from the queue; opens the file first if necessary. On failure notes a gap. */
 static void window_take(struct store *store, struct window *window)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -206,7 +206,7 @@ static void window_take(struct store *store, struct window *window)
 		window_written(store, window);
 }
 
-/* Notes that this run was alive now, or that it ended. */
+/* Writes to the row of this run that stackd still runs now or, if is_over, that it was stopped. */
 static void run_alive(struct store *store, bool is_over)
 {
 	sqlite3_stmt *statement;
@@ -241,9 +241,10 @@ static void store_sync(struct store *store)
 }
 
 /*
- * Restarts a long log. SQLite does it by itself only while no reader is active: with one query
- * after the other the log grew to 200 MiB in 5 minutes. This waits for the readers that are active
- * now, at most BUSY_MS of db.c; readers that begin later do not matter.
+ * Restarts the database's log if it has become long. SQLite restarts it by itself only while no
+ * reader is active: when query followed query, the log grew to 200 MiB in 5 minutes. The restart
+ * waits for the readers that are active now, for at most BUSY_MS of db.c; it does not wait for
+ * later readers.
  */
 static void log_restart(struct store *store, int64_t now)
 {
@@ -258,8 +259,8 @@ static void log_restart(struct store *store, int64_t now)
 }
 
 /*
- * Waits for the next window of the queue, until until_ns (CLOCK_MONOTONIC) at most. NULL: there is
- * none. *is_stopping: the queue is empty, and the store is to stop.
+ * Takes the next window from the queue; waits for one until until_ns (CLOCK_MONOTONIC). Returns
+ * NULL if none came. Sets *is_stopping to whether the queue is empty and the store has to stop.
  */
 static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is_stopping)
 {
@@ -286,7 +287,7 @@ static struct window *queue_wait(struct store *store, int64_t until_ns, bool *is
 	return window;
 }
 
-/* Does the work that is due between two windows: sync, restart of the log, compaction. */
+/* Does the work that is due after a window: syncs, restarts the log, merges old windows. */
 static void writer_idle(struct store *store)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
