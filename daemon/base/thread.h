@@ -2,7 +2,7 @@
 #ifndef STACKD_DAEMON_BASE_THREAD_H
 #define STACKD_DAEMON_BASE_THREAD_H
 
-/* The scheduling priority of a thread. Header only, no state. */
+/* Sets the scheduling priority of a thread. Header only, no state. */
 
 #include <sys/resource.h>
 

@@ -27,10 +27,10 @@
 enum { ANSWER_TIMEOUT_S = 10 };
 
 struct broker {
-	pid_t pid; /* the broker process; 0 if there is none */
+	pid_t pid; /* pid of the broker process; 0 if there is no such process */
 	/* the socket to the broker process; -1 if there is no process or the socket failed */
 	int fd;
-	pthread_mutex_t mutex; /* held while a request and its answer are exchanged */
+	pthread_mutex_t mutex; /* locked while a request is sent and its answer is received */
 };
 
 /*

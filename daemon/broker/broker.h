@@ -33,7 +33,8 @@ enum broker_clock {
 struct broker_sampling {
 	enum broker_clock clock;
 	unsigned int cpu;
-	uint64_t frequency_hz; /* 1 to BROKER_MAX_FREQUENCY_HZ, or 0 if period is set */
+	/* samples per second, 1 to BROKER_MAX_FREQUENCY_HZ; or 0 if period is set */
+	uint64_t frequency_hz;
 	/* ns or cycles from one sample to the next, or 0 if frequency_hz is set */
 	uint64_t period;
 };
@@ -50,8 +51,9 @@ enum { BROKER_MAX_FREQUENCY_HZ = 10000, BROKER_MIN_PERIOD = 100000 };
  * disabled when it is opened.
  */
 struct broker_kprobe {
-	const char *function; /* at most BROKER_MAX_SYMBOL - 1 bytes */
-	uint64_t offset;      /* bytes from the start of the function; 0 for a return probe */
+	const char *function; /* name of the kernel function, at most BROKER_MAX_SYMBOL - 1 bytes */
+	/* position of the probe, in bytes from the start of the function; 0 for a return probe */
+	uint64_t offset;
 	/* true: probe the return of the function; false: probe the instruction at offset */
 	bool is_return;
 };
@@ -61,8 +63,8 @@ struct broker_kprobe {
  * the file. It is disabled when it is opened.
  */
 struct broker_uprobe {
-	const char *path; /* absolute, at most BROKER_MAX_PATH - 1 bytes */
-	uint64_t offset;  /* bytes from the start of the file */
+	const char *path; /* absolute path of the file, at most BROKER_MAX_PATH - 1 bytes */
+	uint64_t offset;  /* position of the probe, in bytes from the start of the file */
 	/* offset in the file of the USDT semaphore, a counter of tracers, or 0 if there is none */
 	uint32_t counter;
 };

@@ -15,7 +15,7 @@
  * The answer to a request. If result is 0, the message also carries the descriptor as SCM_RIGHTS.
  */
 struct broker_answer {
-	int32_t result; /* 0 or a negative errno */
+	int32_t result; /* 0 if the event was opened, otherwise a negative errno */
 };
 
 /*

@@ -143,7 +143,9 @@ static int is_conf(const struct dirent *entry)
 	       strcmp(entry->d_name + length - 5, ".conf") == 0;
 }
 
-/* Compares bytes, so that the order of files does not depend on the locale. */
+/*
+ * Compares the names of two files byte by byte, so that their order does not depend on the locale.
+ */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);

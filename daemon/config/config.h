@@ -18,8 +18,8 @@ struct config_origin;
 /* The C type of the member of struct config for each type of setting in settings.def. */
 #define CONFIG_MEMBER_BOOL     bool
 #define CONFIG_MEMBER_COUNT    uint64_t
-#define CONFIG_MEMBER_SIZE     uint64_t /* in bytes */
-#define CONFIG_MEMBER_DURATION int64_t	/* in nanoseconds */
+#define CONFIG_MEMBER_SIZE     uint64_t /* a size in bytes */
+#define CONFIG_MEMBER_DURATION int64_t	/* a time in nanoseconds */
 #define CONFIG_MEMBER_PATH     char *
 #define CONFIG_MEMBER_NAME     char *
 #define CONFIG_MEMBER_WORD     char *
@@ -36,7 +36,10 @@ struct config {
 };
 
 struct config_error {
-	char text[512]; /* one line, like "FILE:LINE: [section] key = value: what is allowed" */
+	/*
+	 * the error message in one line, like "FILE:LINE: [section] key = value: what is allowed"
+	 */
+	char text[512];
 };
 
 /* The files from which settings are read, in this order. A path that is NULL is skipped. */
@@ -58,7 +61,7 @@ struct config_paths {
 int config_load(const char *path, char *const *overrides, size_t n_overrides,
 		struct config **config_out, struct config_error *error);
 
-/* Loads the settings like config_load(), from the given paths. */
+/* Loads the settings like config_load(), but from the files that `paths` names. */
 int config_load_from(const struct config_paths *paths, char *const *overrides, size_t n_overrides,
 		     struct config **config_out, struct config_error *error);
 

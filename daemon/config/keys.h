@@ -14,8 +14,8 @@
 enum config_type {
 	CONFIG_BOOL,	 /* yes or no, stored as bool */
 	CONFIG_COUNT,	 /* a whole number from min to max, stored as uint64_t */
-	CONFIG_SIZE,	 /* bytes, from min to max, stored as uint64_t */
-	CONFIG_DURATION, /* nanoseconds, from min to max, stored as int64_t */
+	CONFIG_SIZE,	 /* a number of bytes from min to max, stored as uint64_t */
+	CONFIG_DURATION, /* a number of nanoseconds from min to max, stored as int64_t */
 	CONFIG_PATH,	 /* an absolute path of min to max bytes, stored as char * */
 	CONFIG_NAME,	 /* the name of a group, of at most max bytes, stored as char * */
 	CONFIG_WORD,	 /* one of the words in config_key.words, stored as char * */
@@ -29,12 +29,13 @@ struct config_key {
 	uint64_t min; /* min and max: the range of a number, or of the length of a text in bytes */
 	uint64_t max;
 	bool power_of_two;
-	const char *fallback; /* the default, as it is written in a file */
+	const char *fallback; /* the default value, as it is written in a configuration file */
 	const char *help;     /* explains to administrators what the setting does */
 	const char *details;  /* more text that follows help, or "" */
 	size_t offset;	      /* the offset in struct config of the member that holds the value */
 	const char *words;    /* the allowed values of a CONFIG_WORD, separated by spaces */
-	bool is_live;	      /* a reload applies a change; otherwise only a restart does */
+	/* true if a reload applies a change of the value, false if only a restart does */
+	bool is_live;
 };
 
 struct config_section {

@@ -28,7 +28,7 @@ void config_value_print(const struct config_key *key, const struct config *confi
 /* Writes the allowed values to text, such as "between 100ms and 10min" or "yes or no". */
 void config_value_range(const struct config_key *key, char *text, size_t size);
 
-/* Frees the strings of the value. */
+/* Frees the strings in *config that belong to the value of this key. */
 void config_value_clear(const struct config_key *key, struct config *config);
 
 #endif

@@ -58,7 +58,7 @@ struct aggregate_group {
 	uint64_t on_ns;	     /* for samples: the time on the CPU that they stand for */
 	uint64_t blocked_ns; /* for waits; 0 in a group of samples */
 	uint64_t runnable_ns;
-	uint64_t throttled_ns; /* part of runnable_ns */
+	uint64_t throttled_ns; /* throttled time, included in runnable_ns */
 	uint64_t open;	       /* number of waits that have not ended */
 	uint64_t open_ns;
 	/* number of open waits that may be over, as their thread could not be inspected */
@@ -106,7 +106,7 @@ struct aggregate_totals {
 	uint64_t samples;
 	uint64_t on_cpu_ns;
 	uint64_t runnable_ns;
-	uint64_t throttled_ns; /* part of runnable_ns */
+	uint64_t throttled_ns; /* throttled time, included in runnable_ns */
 	uint64_t blocked_ns;
 	uint64_t waits;
 	/* number of waits below the minimum length, of which only sums are recorded */

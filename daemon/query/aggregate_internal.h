@@ -97,7 +97,7 @@ struct aggregate_item {
 	int64_t max_end_real_ns;
 };
 
-/* aggregate_index.c */
+/* Functions of aggregate_index.c: */
 
 /*
  * Returns the facts about an image, and looks them up if this is its first use. Returns NULL when
@@ -126,7 +126,7 @@ void aggregate_waits_drop(struct aggregate *aggregate, const struct window *wind
 
 void aggregate_index_free(struct aggregate *aggregate);
 
-/* aggregate_groups.c */
+/* Functions of aggregate_groups.c: */
 
 /* Sets item->kernel, item->user and item->is_idle. A stack that the filter drops is set to NULL. */
 void aggregate_item_set_stacks(const struct aggregate *aggregate, struct aggregate_item *item,
@@ -144,14 +144,14 @@ void aggregate_groups_free(struct aggregate *aggregate);
 void aggregate_add_sample(struct aggregate *aggregate, const struct window *window,
 			  const struct window_sample *sample, struct aggregate_image_info *info);
 
-/* aggregate_iolat.c */
+/* Functions of aggregate_iolat.c: */
 
 /* Adds a row of I/O operations to its group. is_last: the window is the newest one of the list. */
 void aggregate_add_io(struct aggregate *aggregate, const struct window *window,
 		      const struct window_io *io, struct aggregate_image_info *info, bool is_last);
 void aggregate_io_groups_free(struct aggregate *aggregate);
 
-/* aggregate_waits.c */
+/* Functions of aggregate_waits.c: */
 
 /* Adds the waits of window->rows[i], which all began and ended in the window. */
 void aggregate_add_row(struct aggregate *aggregate, const struct window *window, size_t i,

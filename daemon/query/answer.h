@@ -23,13 +23,13 @@
 enum { CALLS_A_REPLY = 16 };
 
 struct answer {
-	struct arena *arena; /* strings and arrays of the reply */
+	struct arena *arena; /* memory for the strings and arrays of the reply */
 	/* the windows of the session in the range of the request; or NULL */
 	struct timeline *timeline;
 	struct store *store;	     /* the store that `reader` reads; borrowed */
 	struct store_reader *reader; /* NULL if it was not opened, or if there is nothing to read */
 	struct aggregate *aggregate;
-	struct session *session; /* a reference, or NULL */
+	struct session *session; /* a reference to the session that the answer is about, or NULL */
 	/*
 	 * Used for a stream of calls only: `step` is the memory of the last reply, and `taken` has
 	 * the calls in that reply.
@@ -46,7 +46,7 @@ struct answer {
 	union wire_reply reply; /* the member named after the method is the one that is used */
 };
 
-/* Returns an empty answer, NULL when out of memory. */
+/* Returns an empty answer, or NULL when out of memory. */
 struct answer *answer_new(void);
 
 struct store;

@@ -13,7 +13,7 @@ enum { NOTES_MAX = 9 };
 struct note_list {
 	const char *v[NOTES_MAX];
 	size_t n;
-	bool has_failed; /* a note could not be made: out of memory */
+	bool has_failed; /* a note is missing because there was no memory for it */
 };
 
 static void note_add(struct note_list *list, const char *note)

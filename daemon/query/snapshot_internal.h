@@ -23,7 +23,7 @@ enum snapshot_order {
 	SNAPSHOT_BY_TOTAL,
 	SNAPSHOT_BY_MAX,
 	SNAPSHOT_BY_COUNT,
-	SNAPSHOT_BY_WINDOW, /* oldest first; iolat only */
+	SNAPSHOT_BY_WINDOW, /* by start of the window, oldest first; only for iolat */
 };
 
 /* A Snapshot request that has been checked; the strings are those of the request. */

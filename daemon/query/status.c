@@ -135,7 +135,10 @@ static void history_make(struct recorder *recorder, struct wire_status_reply *re
 	history_list_fini(&list);
 }
 
-/* Sums the losses of the always-on probes. Each session of a client reports its own. */
+/*
+ * Sums the losses of the always-on probes. The losses of sessions that clients started are reported
+ * with each session.
+ */
 static int losses_make(struct recorder *recorder, struct arena *arena, struct wire_losts *out)
 {
 	uint64_t lost[WINDOW_LOST_N] = {};

@@ -158,7 +158,10 @@ static int no_data(struct recorder *recorder, struct answer *answer,
 	bool is_evicted;
 
 	moment_text(range->until, now, ended);
-	/* Windows of other probes on disk do not matter for a probe that is off. */
+	/*
+	 * For a probe that is off, the error is about the probe, not about windows of other probes
+	 * on disk.
+	 */
 	if (info->is_always && !session_is_on(session) && !recorder->is_serve_only) {
 		session_probe_status(session, &probe);
 		return wire_error_set(error, -ENODATA, ERROR_NO_DATA, "range",

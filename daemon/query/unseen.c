@@ -18,7 +18,7 @@
  */
 enum { CHECKED_MAX = 256, NAMED_MAX = 8 };
 
-enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels */
+enum { PID_MAX = 4194304 }; /* PID_MAX_LIMIT of 64-bit kernels: no pid is greater than this */
 
 static bool saw_process(const struct aggregate *aggregate, int64_t pid)
 {
