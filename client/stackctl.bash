@@ -1,20 +1,20 @@
 # bash completion for stackctl                             -*- shell-script -*-
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Verbs, options and the words that an option takes come from what stackctl itself prints as help.
+# Reads the verbs, their options and the values of options from the help that stackctl prints.
 
 _stackctl_verbs()
 {
 	"${words[0]}" help 2>/dev/null | awk 'NF == 0 { blanks++ } NF && blanks == 1 { print $1 }'
 }
 
-# The options of a verb, as its help begins lines with them: "  -p, --pid P,..", "      --comm GLOB".
+# Prints the options of a verb. In its help they begin a line, as in "  -p, --pid P,..  ...".
 _stackctl_options()
 {
 	"${words[0]}" help $1 2>/dev/null |
 		grep -oE '^ {2,6}(-[[:alpha:]], )?--?[[:alpha:]][[:alpha:]-]*' | tr -d ,
 }
 
-# What an option of a verb takes, such as "P,.." or "text|folded|json"; nothing if it is a flag.
+# Prints the value that an option of a verb takes, as "P,.." or "text|folded|json"; nothing for a flag.
 _stackctl_value()
 {
 	"${words[0]}" help $1 2>/dev/null |

@@ -29,7 +29,10 @@ enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60, CALL_START_TIMEOUT = 3
 /* Handles a reply that is not an error. Returns 0, or a negative errno, which ends the call. */
 typedef int (*reply_handler)(const struct varlink_message *message, void *context);
 
-/* Makes a call. Returns EXIT_CODE_OK if all replies have been handled. */
+/*
+ * Makes a call: sends the request and passes each reply to the handler. Returns EXIT_CODE_OK if no
+ * reply was an error and the handler accepted all of them.
+ */
 enum exit_code call_run(const struct options *options, const struct text *request,
 			reply_handler handler, void *context);
 

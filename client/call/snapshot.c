@@ -130,8 +130,8 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		return r;
 	snapshot_filter_init(request, options);
 	/*
-	 * The words for what a thread waits for are derived from both stacks, even if one is not
-	 * printed.
+	 * `stackctl stuck` derives what a thread waits for from both stacks, even if it prints only
+	 * one.
 	 */
 	if (is_stuck && options->format->stuck)
 		request->filter.user_stacks = request->filter.kernel_stacks = WIRE_BOOL_ABSENT;

@@ -51,13 +51,16 @@ struct collection {
 
 struct varlink_message;
 
-/* Adds a reply to the collection that `context` points to. A reply_handler. */
+/* Adds a reply to the collection that `context` points to. To be used as a reply_handler. */
 int collection_add(const struct varlink_message *message, void *context);
 
 /* Returns the settings for printing an answer on the stream `out`, made from the options. */
 struct view snapshot_view(const struct options *options, FILE *out);
 
-/* Prints an answer in the format that the options name. is_stuck: as `stackctl stuck` does. */
+/*
+ * Prints an answer in the format that the options name. is_stuck: it is an answer to `stackctl
+ * stuck`.
+ */
 void snapshot_render(const struct options *options, const struct view *with, bool is_stuck,
 		     const struct wire_snapshot_reply *reply);
 
@@ -73,8 +76,8 @@ enum exit_code snapshot_check_complete(const struct options *options, const char
 enum exit_code snapshot_run(struct options *options, const char *probe, bool is_stuck);
 
 /*
- * Like snapshot_run(), and stores how many threads the answer is about in *threads_out; 0 if there
- * is no answer.
+ * Does what snapshot_run() does. Also stores how many threads the answer is about in *threads_out;
+ * 0 if there is no answer.
  */
 enum exit_code snapshot_run_seen(struct options *options, const char *probe, bool is_stuck,
 				 int64_t *threads_out);

@@ -60,7 +60,7 @@ struct compat_tool {
 	 */
 	const char *pattern;
 	bool has_calls; /* counts calls of functions, and prints "Detaching..." at its end */
-	/* Returns the value of a row; 0: the row is left out. */
+	/* Returns what a row adds to the value of its entry; 0: the row is left out. */
 	int64_t (*value)(const struct wire_row *row);
 	/* Compares two entries by the order in which they are printed. */
 	int (*compare)(const void *a, const void *b);
@@ -75,8 +75,8 @@ struct compat_tool {
 	size_t (*render)(FILE *out, const struct compat_run *run,
 			 const struct wire_snapshot_reply *reply);
 	/*
-	 * Prints calls as they happen; since is the start of the session in ns since 1970. NULL for
-	 * tools that print no single calls.
+	 * Prints calls as they happen. since is the start of the session, in ns since 1970. NULL
+	 * for tools that print sums of calls or do not trace calls.
 	 */
 	void (*print_calls)(FILE *out, const struct compat_run *run, int64_t since,
 			    const struct wire_calls *calls);
@@ -87,11 +87,11 @@ struct compat_run {
 	const struct compat_tool *tool;
 	struct options options;
 	/*
-	 * Indexed by group: the value of the option of that group which was given, "" if the option
-	 * takes no value; NULL if none was given.
+	 * For each group of options: the value of the option that was given, "" if that option
+	 * takes no value; NULL if no option of the group was given.
 	 */
 	const char *chosen[8];
-	char letters[8];      /* indexed by group: the letter of the option which was given, or 0 */
+	char letters[8];      /* for each group: the letter of the option that was given, or 0 */
 	const char *duration; /* how long to record, in seconds; NULL: until Ctrl-C */
 	int64_t interval_ns;  /* time from one answer to the next; 0: one answer, at the end */
 	bool has_timestamps;  /* prints the time of day above each answer */
@@ -125,7 +125,7 @@ const char *compat_stacks(const struct compat_run *run);
 
 /*
  * Prints which threads are recorded: "PID 185", "TID 3,4", "user threads", "kernel threads" or "all
- * threads". group is the number of the options that select threads.
+ * threads". group is the group of those options of the tool that select threads.
  */
 void compat_print_threads(FILE *out, const struct compat_run *run, unsigned group);
 

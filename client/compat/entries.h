@@ -22,7 +22,7 @@ struct compat_entry {
 	int64_t max_end; /* when the longest wait ended, in ns since 1970; WIRE_ABSENT: not known */
 };
 
-/* Which rows are added up to one entry. */
+/* The rule by which rows are added up to one entry. */
 enum compat_by {
 	COMPAT_BY_NAME,	   /* rows with the same stacks, process and thread name */
 	COMPAT_BY_PROCESS, /* rows with the same stacks and process */

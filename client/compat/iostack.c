@@ -30,7 +30,7 @@ static const struct {
 	const char *type;
 	const char *name;
 	const char *layer;
-	const char *kind; /* the kind of operation, as "read"; NULL: all kinds */
+	const char *kind; /* the kind of operation, such as "read"; NULL: all kinds */
 } names[] = {
 	{ "syscall", "sysc_r", "syscall", "read" }, { "syscall", "sysc_w", "syscall", "write" },
 	{ "syscall", "sysc_s", "syscall", "sync" }, { "vfs", "vfs_r", "vfs", "read" },

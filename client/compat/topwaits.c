@@ -24,8 +24,8 @@ static const struct compat_option options[] = {
 };
 
 /*
- * Prints the sum of the waits and the longest wait in us, and the end of that in seconds since
- * 1970.
+ * Prints the sum of the waits and the longest wait in us, and when the longest wait ended, in
+ * seconds since 1970.
  */
 static void print_value(FILE *out, const struct compat_entry *entry)
 {

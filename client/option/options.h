@@ -22,7 +22,7 @@ enum option_set {
 	OPTIONS_STACKS = 1 << 4,
 	OPTIONS_ORDER = 1 << 5,
 	OPTIONS_CHECK = 1 << 6,
-	OPTIONS_SESSION = 1 << 7, /* what a session records, as --cpu and --frequency */
+	OPTIONS_SESSION = 1 << 7, /* what a session records, such as --cpu and --frequency */
 	OPTIONS_START = 1 << 8,
 	OPTIONS_RECORD = 1 << 9,
 	OPTIONS_WATCH = 1 << 10,
@@ -31,7 +31,7 @@ enum option_set {
 	OPTIONS_SNOOP = 1 << 13,  /* how to print calls, for the verb snoop */
 	OPTIONS_LAYERS = 1 << 14, /* filters of the probe iolat */
 	OPTIONS_VIEWS = 1 << 15,  /* options that affect only the output of iolat or offwake */
-	OPTIONS_ONCE = 1 << 16,	  /* for a single answer: not for watch, which prints many */
+	OPTIONS_ONCE = 1 << 16,	  /* options for a single answer; the verb watch prints many */
 };
 
 /* The most members of a list, and the sizes of texts in bytes. */

@@ -13,8 +13,9 @@
 struct options;
 
 /*
- * A range of time, in ns and in ns since 1970. A member is WIRE_ABSENT if the option was not given;
- * the daemon then uses its default range, or ends the range now.
+ * A range of time: a length up to now in ns (window_ns), or a start and an end in ns since 1970. A
+ * member is WIRE_ABSENT if its option was not given. Without any, the daemon uses its default
+ * range; without an end, the range ends now.
  */
 struct range {
 	int64_t window_ns;

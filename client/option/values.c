@@ -97,7 +97,7 @@ int option_read_ids(struct options *options, const struct option_spec *spec, con
 	return read_list(options, spec, value, 1, ID_MAX, wanted);
 }
 
-/* Does not check that the CPUs exist: the daemon does. */
+/* Parses --cpu. Does not check that the CPUs exist: the daemon checks that. */
 int option_read_cpus(struct options *options, const struct option_spec *spec, const char *value)
 {
 	return read_list(options, spec, value, 0, INT32_MAX,

@@ -7,10 +7,15 @@
 #include "client/render/iolat.h"
 #include "common/base.h"
 
-/* The sums of one kind of operation on one file system and device. */
+/* The sums for one kind of operation on one file system and device. */
 struct tree {
-	const struct wire_io *io; /* a row of it: its kind, file system and device */
-	int64_t count; /* this and the other sums: of the uppermost layer that has rows */
+	/* One of the tree's rows, which all have the same kind, file system and device. */
+	const struct wire_io *io;
+	/*
+	 * Sums over the rows of the uppermost layer that has rows; only own_ns[] has a sum for each
+	 * layer: the time in the layer without the layers below it.
+	 */
+	int64_t count;
 	int64_t total_ns;
 	int64_t own_ns[3];
 	int64_t cpu_ns, runnable_ns, device_ns, queue_ns, throttled_ns, other_ns;

@@ -10,7 +10,10 @@
 
 enum { LABEL_WIDTH = RENDER_LABEL_WIDTH };
 
-/* Writes a range with its time zone; the end has a date only if it is on another day. */
+/*
+ * Writes a range of time with its time zone. The end has a date only if it is on another day than
+ * the start.
+ */
 static void range_text(const struct wire_range *range, char *text, size_t size)
 {
 	char start[TERM_TIME_MAX], zoned[TERM_TIME_MAX];
@@ -18,11 +21,17 @@ static void range_text(const struct wire_range *range, char *text, size_t size)
 
 	time_format(range->start, TIME_DAY, start);
 	time_format(range->end, TIME_FULL, zoned);
-	/* TIME_FULL begins with the date and a space. */
+	/*
+	 * Text in the style TIME_FULL begins with the date and a space: skip both if the day is the
+	 * same.
+	 */
 	snprintf(text, size, "%s to %s", start, same_day ? zoned + strcspn(zoned, " ") + 1 : zoned);
 }
 
-/* Writes a range as times of day, with dates unless both ends are on that day. */
+/*
+ * Writes a range as two times of day, and with dates unless both are on the same day as `day`. All
+ * times are in ns since 1970.
+ */
 static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, size_t size)
 {
 	char start[TERM_TIME_MAX], end[TERM_TIME_MAX];
@@ -83,7 +92,10 @@ static void render_gap(const struct view *view, const struct wire_gap *gap, int6
 		  ns_text(gap->end - gap->start), reason);
 }
 
-/* Prints how long a range was asked for, and how much of it is covered or shown beyond it. */
+/*
+ * Prints the length of the range that the user asked for. Adds how much of it the recorded windows
+ * cover, or how much time is shown because windows are shown whole.
+ */
 static void render_asked(const struct view *view, const struct wire_coverage *c)
 {
 	const char *windows = c->windows == 1 ? "window" : "windows";
@@ -159,7 +171,9 @@ static bool note_is_among(const struct wire_strs *notes, const char *note)
 	return false;
 }
 
-/* Prints one line of the second answer, escaped. */
+/*
+ * Prints a gap, loss or note of the second answer on one line, with invisible characters escaped.
+ */
 static void render_too(const struct view *view, enum style style, const char *label,
 		       const char *text)
 {

@@ -14,19 +14,20 @@
 
 struct folded_line {
 	char *text;
-	int64_t ns;  /* a call counts as 1 us */
-	size_t rank; /* how many lines were added before it */
+	int64_t ns;  /* the value of the line, in ns; for a row of calls 1000 for each call */
+	size_t rank; /* position of the line in the order in which lines were added */
 };
 
-/* Lines while they are gathered. Starts as zeroes. */
+/* The lines that have been added and not yet printed. All zeroes at first. */
 struct folded {
 	struct folded_line *lines;
 	size_t n, capacity;
 };
 
 /*
- * Programs that read folded lines split them at ; and at the last space. So ; becomes : and spaces
- * at the end become _. Invisible characters are escaped as on a terminal.
+ * Programs that read folded lines split them at each ; and at the last space. This function
+ * therefore prints : for each ; of the name and _ for each space at its end. Escapes invisible
+ * characters, as on a terminal.
  */
 void folded_put_name(FILE *out, const char *name)
 {
@@ -51,7 +52,10 @@ static void put_frames(FILE *out, const struct view *view, const struct wire_sta
 		fputc(';', out);
 		folded_put_name(out, label);
 	}
-	/* The stack could not be taken; a row without stacks has no such frame. */
+	/*
+	 * A stack that could not be taken has flags, but no frames. A row without stacks has no
+	 * flags.
+	 */
 	if (stack->frames.n == 0 && stack->flags.n > 0)
 		fputs(is_kernel ? ";[no kernel stack]" : ";[no user stack]", out);
 }
@@ -72,7 +76,10 @@ static void put_frames_leaf_first(FILE *out, const struct view *view,
 	}
 }
 
-/* Prints the waker's stacks leaf first, so that the wakeup is next to the wait that it ended. */
+/*
+ * Prints the stacks of the waker with the leaf first, so that the wakeup stands next to the wait
+ * that it ended.
+ */
 static void put_waker(FILE *out, const struct view *view, const struct wire_waker *waker)
 {
 	fputs(";--", out);
@@ -92,7 +99,10 @@ static void put_waker(FILE *out, const struct view *view, const struct wire_wake
 	}
 }
 
-/* Prints "layer;operation;place;": a flame graph has a tower for each layer then. */
+/*
+ * Prints "layer;operation;place;", so that a flame graph has a tower for each layer. place is the
+ * file system and device.
+ */
 static void put_io(FILE *out, const struct wire_io *io)
 {
 	_cleanup_(freep) char *place = io_place(io);
@@ -106,8 +116,9 @@ static void put_io(FILE *out, const struct wire_io *io)
 }
 
 /*
- * Returns the time of a row's line. An operation counts without the layers below it, which have
- * lines of their own; a request is the sum of its parts, which have lines of their own, too.
+ * Returns the time in ns of the line for a row. For an operation, leaves out the time in lower
+ * layers, and for a disk request returns 0, because lower layers and the parts of a request have
+ * lines of their own.
  */
 static int64_t line_ns(const struct wire_row *row)
 {
@@ -155,7 +166,10 @@ static int compare_rank(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Adds equal lines up into the first of them. Returns how many lines are left. */
+/*
+ * Replaces lines with equal text by the first of them, with the sum of their values. Returns how
+ * many lines are left.
+ */
 static size_t merge_lines(struct folded_line *lines, size_t n)
 {
 	size_t kept = 0;
@@ -192,7 +206,10 @@ static void folded_print(struct folded *folded, FILE *out)
 	int64_t rest = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		/* The rounding error goes to the next line: the sum is exact to 1 us. */
+		/*
+		 * Add the remainder of the division to the next line, so that the sum of all lines
+		 * is exact to 1 us.
+		 */
 		int64_t us = (folded->lines[i].ns + rest) / NS_PER_US;
 
 		rest = (folded->lines[i].ns + rest) % NS_PER_US;
@@ -240,7 +257,10 @@ void render_overview_folded(const struct view *view, const struct wire_snapshot_
 	folded_print(&folded, view->page.out);
 }
 
-/* Ignores why there are no samples: folded lines cannot say it. */
+/*
+ * Prints the lines of both answers. Ignores `why`, the reason for missing samples, as folded lines
+ * have no place for it.
+ */
 static void print_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 			   const struct wire_snapshot_reply *samples, const char *why)
 {

@@ -3,25 +3,29 @@
 #define STACKD_CLIENT_RENDER_FOLDED_H
 
 /*
- * Folded lines, for flame graphs: "name;user frames, root first;kernel frames, root first VALUE".
- * Borrows the answers; write errors stay in the stream. Main thread.
+ * Prints folded lines, which programs that draw flame graphs read: "name;user frames, root
+ * first;kernel frames, root first VALUE". Borrows the answers. A write error only sets the stream's
+ * error flag. Main thread.
  */
 
 #include <stdio.h>
 
 #include "client/render/render.h"
 
-/* Prints a line for each stack, in microseconds (of calls their number); equal lines are added. */
+/*
+ * Prints one line for each stack with its time in microseconds, or its number of calls. Rows whose
+ * lines have the same text are printed as one line with their sum.
+ */
 void render_folded(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * Prints the lines of both answers, each below the part of the time that it is: "on CPU;NAME;...".
- * samples may be NULL.
+ * Prints the lines of both answers. Each line begins with the part of the time that it counts: "on
+ * CPU;NAME;...". samples is NULL if there are none.
  */
 void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
 			    const struct wire_snapshot_reply *samples);
 
-/* Prints a name so that it can stand between the separators of a folded line. */
+/* Prints a name as an element of a folded line: replaces the characters that separate elements. */
 void folded_put_name(FILE *out, const char *name);
 
 #endif

@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_RENDER_FORMATS_H
 
 /*
- * The output formats. A format is one file here that defines a `const struct format format_NAME`,
- * and its NAME in the list of formats in meson.build: from this list come the table, the words that
- * --format takes, its help and its completion. Constant.
+ * The output formats. Each is a file in render/ that defines `const struct format format_NAME`; its
+ * NAME is in the list of formats in meson.build, from which the words that --format takes, their
+ * help and their completion are made. Constant.
  */
 
 #include <stdbool.h>
@@ -17,19 +17,27 @@
 #include "proto/wire.h"
 
 struct format {
-	const char *name;   /* what --format takes */
-	const char *suffix; /* ends the names of files that --output DIR/ makes; without the dot */
-	bool is_for_people; /* shows the largest rows only, and hints; else it is for programs */
-	bool has_all_rows;  /* its lines add up to the whole time, so that --top is refused */
-	bool has_only_stacks; /* call() and the functions below it are NULL */
+	const char *name;   /* the value of --format that selects this format */
+	const char *suffix; /* extension of the files that --output DIR/ makes, without the dot */
+	/*
+	 * True if people read the output: it has only the largest rows, and stackctl prints hints.
+	 * False if programs read it.
+	 */
+	bool is_for_people;
+	bool has_all_rows;    /* the sum of the lines has to be the whole time: --top is refused */
+	bool has_only_stacks; /* true: call() and the functions that follow it here are NULL */
 
 	/*
-	 * Each prints one kind of answer on a page. Borrows the answer; write errors stay in the
-	 * stream. stuck() may be NULL: snapshot() prints its answers then.
+	 * Each function prints one kind of answer. The answer is borrowed; a write error only sets
+	 * the stream's error flag. If stuck() is NULL, snapshot() prints the answers to `stackctl
+	 * stuck`.
 	 */
 	void (*snapshot)(const struct view *view, const struct wire_snapshot_reply *reply);
 	void (*stuck)(const struct view *view, const struct wire_snapshot_reply *reply);
-	/* samples may be NULL, for the reason `why`, which may be NULL, too. */
+	/*
+	 * samples is NULL if there are none; then `why` is the reason, or NULL if that is not
+	 * known.
+	 */
 	void (*overview)(const struct view *view, const struct wire_snapshot_reply *waits,
 			 const struct wire_snapshot_reply *samples, const char *why);
 	void (*call)(const struct view *view, const struct wire_call *call);
@@ -44,7 +52,7 @@ struct format {
 FORMAT_LIST
 #undef FORMAT
 
-/* Returns the format with that name, or NULL. */
+/* Returns the format with that name, or NULL if there is none. */
 const struct format *format_find(const char *name);
 
 #endif

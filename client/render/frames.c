@@ -41,7 +41,10 @@ static const char *base_name(const char *path)
 	return slash && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* Returns " file.c:12" if lines were asked for and the frame has one, else ""; malloc'ed. */
+/*
+ * Returns the source line of a frame as " file.c:12", or "" if the user did not ask for lines or
+ * the frame has none. The caller frees the text.
+ */
 static char *source_text(const struct view *view, const struct wire_frame *frame)
 {
 	const struct wire_source *source = frame->source;
@@ -106,8 +109,8 @@ char *frame_label(const struct view *view, const struct wire_frame *frame, bool 
 }
 
 /*
- * True if the module is worth printing: not that of the kernel itself, and not for a frame without
- * a function, whose label has the module already.
+ * True if the name of the frame's module is worth printing. That of the kernel is not, nor is the
+ * module of a frame without a function: it is already in the frame's label.
  */
 static bool shows_module(const struct wire_frame *frame)
 {
@@ -116,7 +119,10 @@ static bool shows_module(const struct wire_frame *frame)
 	       strcmp(frame->module, "vmlinux") != 0;
 }
 
-/* Returns "name  (module)", or "name" if it has no module or no room for it; escaped, malloc'ed. */
+/*
+ * Returns a frame as "name  (module)", or as "name" if it has no module or both are wider than
+ * `room` columns. The text is escaped; the caller frees it.
+ */
 static char *frame_text(const struct view *view, const struct wire_frame *frame, bool is_kernel,
 			size_t room)
 {
@@ -125,7 +131,7 @@ static char *frame_text(const struct view *view, const struct wire_frame *frame,
 	bool cuts = view->page.cuts_names;
 
 	if (cuts && text_columns(name) > room) {
-		/* On a narrow terminal, arguments are left out first. */
+		/* If the name is wider than the room, print it without its arguments. */
 		free(label);
 		label = TAKE(name);
 		name = name_shorten(label);
@@ -139,7 +145,7 @@ static char *frame_text(const struct view *view, const struct wire_frame *frame,
 	return cuts && text_columns(both) > room ? TAKE(name) : TAKE(both);
 }
 
-/* True if two frames would be printed the same. */
+/* True if two frames would be printed as the same text. */
 static bool frames_are_equal(const struct view *view, const struct wire_frame *a,
 			     const struct wire_frame *b)
 {
@@ -149,7 +155,9 @@ static bool frames_are_equal(const struct view *view, const struct wire_frame *a
 	return !view->verbose && strcmp(x, y) == 0 && strcmp(p, q) == 0;
 }
 
-/* Returns how many frames from `first` on are equal: a failed stack walk may repeat one 100 times.
+/*
+ * Returns how many frames, beginning with frame `first`, are equal. If a stack could not be walked
+ * properly, one frame may be repeated 100 times.
  */
 static size_t count_equal(const struct view *view, const struct wire_stack *stack, size_t first)
 {
@@ -202,14 +210,17 @@ static void render_flags(const struct view *view, const struct wire_stack *stack
 	}
 }
 
-/* True for a frame that stands for a missing stack: the flag says why in more words. */
+/*
+ * True if the stack has a single frame, which says that the stack is missing. That frame is not
+ * printed, as the stack's flag says more.
+ */
 static bool is_placeholder(const struct wire_stack *stack)
 {
 	return stack->frames.n == 1 && stack->flags.n > 0 &&
 	       strcmp(stack->frames.v[0].kind, "pseudo") == 0;
 }
 
-/* Returns how many lines the frames from `first` on take. */
+/* Returns how many lines it takes to print the frames from frame `first` on. */
 static size_t count_lines(const struct view *view, const struct wire_stack *stack, size_t first)
 {
 	size_t lines = 0;
@@ -270,7 +281,10 @@ char *row_title(const struct view *view, const struct wire_row *row)
 
 	if (row->key)
 		return name_escape(row->key);
-	/* A process has no name if only a thread of it was seen and /proc could not be read. */
+	/*
+	 * The name of the process is empty if only one of its threads was seen and /proc could not
+	 * be read.
+	 */
 	process = name_escape(row->process.comm);
 	if (row->tid == WIRE_ABSENT) {
 		if (process[0] != '\0' && strcmp(comm, process) != 0)

@@ -9,14 +9,18 @@
 
 enum { LABEL_WIDTH = 8, COLUMNS_MIN = 10, COLUMNS_MAX = 240, MAPS = 6 };
 
-/* The characters of a cell, from one operation to the most that any cell has, by logarithm. */
+/*
+ * The characters for the number of operations in a cell, from the least to the most, on a
+ * logarithmic scale.
+ */
 static const char shades[] = ".:-=+*#%@";
 
-/* The columns of a map, which stand for equal lengths of time. */
+/* The time axis of a map. All of its columns stand for the same length of time. */
 struct axis {
 	int64_t start_ns;
 	int64_t end_ns;
-	int64_t step_ns; /* from one window to the next; 0: there is only one window */
+	/* Time from the start of one window to that of the next; 0: there is only one window. */
+	int64_t step_ns;
 	size_t columns;
 };
 
@@ -25,7 +29,8 @@ struct heat {
 	const struct wire_io *io;
 	int64_t count;
 	int64_t total_ns;
-	int64_t cells[IO_HIST_BUCKETS][COLUMNS_MAX]; /* operations by latency and time */
+	/* The number of operations by bucket of latency and by column. */
+	int64_t cells[IO_HIST_BUCKETS][COLUMNS_MAX];
 };
 
 static int compare_ns(const void *a, const void *b)
@@ -35,7 +40,10 @@ static int compare_ns(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Returns the median time from one window to the next; 0 if there is only one window. */
+/*
+ * Returns the median time from the start of one window to that of the next, in ns; 0 if there is
+ * only one window.
+ */
 static int64_t window_step(const struct wire_snapshot_reply *reply)
 {
 	int64_t *starts = must(calloc(reply->rows.n + 1, sizeof(*starts))), step = 0;
@@ -55,7 +63,10 @@ static int64_t window_step(const struct wire_snapshot_reply *reply)
 	return step;
 }
 
-/* Has as many columns as windows, or as fit, so that no column is without a window. */
+/*
+ * Returns an axis with one column for each window, or with fewer if the page is too narrow. More
+ * columns than windows would leave columns empty.
+ */
 static struct axis axis_make(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	const struct wire_range *used = &reply->coverage.used;
@@ -77,7 +88,10 @@ static struct axis axis_make(const struct view *view, const struct wire_snapshot
 	};
 }
 
-/* Returns the column of the window's middle: it may begin a little before that column. */
+/*
+ * Returns the column that contains the middle of a window. The window may begin in the column
+ * before.
+ */
 static size_t axis_column(const struct axis *axis, int64_t window)
 {
 	double length = (double)(axis->end_ns - axis->start_ns), at;
@@ -103,7 +117,10 @@ static void heat_add(struct heat *heat, const struct axis *axis, const struct wi
 		heat->cells[i][column] += row->buckets.v[i];
 }
 
-/* Makes a map for each kind of operation and layer. Returns how many; the caller frees them. */
+/*
+ * Makes a map for each kind of operation in each layer, and stores them in *out. Returns the number
+ * of maps; the caller frees them.
+ */
 static size_t heats_make(const struct wire_snapshot_reply *reply, const struct axis *axis,
 			 struct heat ***out)
 {
@@ -134,7 +151,10 @@ static int compare_heats(const void *a, const void *b)
 	return (*x)->total_ns < (*y)->total_ns ? 1 : (*x)->total_ns > (*y)->total_ns ? -1 : 0;
 }
 
-/* Returns about log2(n), exact at powers of two and linear between them; n has to be 1 or more. */
+/*
+ * Returns an approximation of log2(n), exact for powers of two and linear between them. n is at
+ * least 1.
+ */
 static double log2_near(int64_t n)
 {
 	int whole = 63 - __builtin_clzll((uint64_t)n);
@@ -153,7 +173,10 @@ static char shade(int64_t count, int64_t most)
 	return shades[(size_t)(part * LAST + 0.5)];
 }
 
-/* Finds the first and the last bucket with operations and the largest cell; false if all are 0. */
+/*
+ * Finds the first and the last bucket of the map that have operations, and the largest cell.
+ * Returns false if all cells are 0.
+ */
 static bool heat_extent(const struct heat *heat, const struct axis *axis, size_t *first,
 			size_t *last, int64_t *most)
 {

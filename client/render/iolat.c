@@ -11,7 +11,10 @@
 
 enum { STARS = 40, MS_SHIFT = 20 };
 
-/* Widths of the table's columns; FIGURES_WIDTH includes the blanks between all columns. */
+/*
+ * Widths of the table's columns, in characters. FIGURES_WIDTH is the width of all figures together,
+ * with the blanks between all columns.
+ */
 enum { OP_WIDTH = 9, PLACE_WIDTH = 13, PLACE_LEAST = 8, FIGURES_WIDTH = 54 };
 
 static const char *const layers[] = {
@@ -20,7 +23,7 @@ static const char *const layers[] = {
 #undef X
 };
 
-/* The kinds of operations as numbers, for the table of system calls. */
+/* The kinds of operations as numbers, used in the table of system calls. */
 enum op {
 #define X(op, word) OP_##op,
 	IO_OP_WORDS(X)
@@ -134,12 +137,15 @@ const char *io_figure(int64_t ns, bool is_ms, char text[static 32])
 	return text;
 }
 
-/* The widths of a table's columns for the operation and for its file system and device. */
+/* The widths of the columns for the operation (op) and for its file system and device (place). */
 struct widths {
 	int op, place;
 };
 
-/* Returns widths that truncate nothing; on a terminal, the place gets the columns that are left. */
+/*
+ * Returns widths with which no text is truncated. On a terminal, the column for file system and
+ * device gets only the columns that the others leave.
+ */
 static struct widths widths_of(const struct view *view, const struct wire_rows *rows)
 {
 	struct widths widths = { OP_WIDTH, PLACE_WIDTH };
@@ -181,7 +187,10 @@ static void render_row(const struct view *view, const struct wire_row *row, stru
 		io_figure(row->max_ns, ms, text[4]));
 }
 
-/* Prints what the columns do not show of a row: errors, unfinished operations and so on. */
+/*
+ * Prints figures of a row for which the table has no columns: asynchronous and unfinished
+ * operations, merged requests and errors.
+ */
 static void render_extras(const struct view *view, const struct wire_row *row)
 {
 	const struct wire_io *io = row->io;
@@ -203,7 +212,10 @@ static void render_extras(const struct view *view, const struct wire_row *row)
 		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s failed", count_text(io->errors));
 }
 
-/* True if a row gets a histogram: without --queued, block and queue times get none. */
+/*
+ * True if a histogram is printed for the row. Rows of the layers block and queue have one only with
+ * --queued or --layer.
+ */
 static bool has_histogram(const struct view *view, const struct wire_io *io)
 {
 	if (!view->histograms)
@@ -236,7 +248,7 @@ static void render_owner(const struct view *view, const struct wire_row *row)
 {
 	_cleanup_(freep) char *comm = name_escape(row->process.comm);
 
-	/* A row without a pid stands for several processes. */
+	/* A row with the pid 0 stands for several processes. */
 	if ((view->by_process || row->kernel || row->user) && !row->process.pid)
 		page_wrap(&view->page, STYLE_PLAIN, "", 4, "%s", comm);
 	else if (view->by_process || row->kernel || row->user)

@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_RENDER_IOLAT_H
 
 /*
- * Prints answers of iolat as text: a table by layer, histograms, trees of layers (breakdown.c), or
- * maps of latencies over time (heat.c). Borrows the answer; write errors stay in the stream. Main
- * thread.
+ * Prints answers of the probe iolat as text: a table by layer, histograms, trees of layers
+ * (breakdown.c), or maps of latencies over time (heat.c). Borrows the answer. A write error only
+ * sets the stream's error flag. Main thread.
  */
 
 #include <stdbool.h>
@@ -13,40 +13,57 @@
 
 #include "client/render/render.h"
 
-/* True for an answer of iolat, whose rows are operations. */
+/* True if the answer is one of the probe iolat, whose rows are I/O operations. */
 bool reply_is_iolat(const struct wire_snapshot_reply *reply);
 
-/* Prints the table of operations, layer by layer. */
+/* Prints a table of the operations for each layer. */
 void render_iolat(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* Prints a tree for each kind of operation: the time of each layer, and what threads did meanwhile.
+/*
+ * Prints for each kind of operation how much of its time each layer took, as a tree, and how long
+ * its threads ran or waited meanwhile.
  */
 void render_breakdown(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* Prints a map of latencies over time for each kind of operation; the rows are by window. */
+/*
+ * Prints a map of latencies over time for each kind of operation. The answer has a row for each
+ * operation and window.
+ */
 void render_heats(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* Writes three digits and a unit, "1.25ms", or ms without a unit, "1.250". Returns the text. */
+/*
+ * Writes a time of `ns` nanoseconds with three digits and a unit, as "1.25ms". If is_ms is true,
+ * writes it in ms without a unit, as "1.250". Returns the text.
+ */
 const char *io_figure(int64_t ns, bool is_ms, char text[static 32]);
 
 enum { IO_HIST_BUCKETS = 64 };
 
 /*
- * Prints "lo -> hi : count |****  |" for each bucket up to the last that is not empty; label is the
- * unit, "nsecs". buckets[i] counts figures from 2^i up to 2^(i+1), the first one 0, too.
- * skips_empty: begins with the first bucket that is not empty.
+ * Prints a line such as "1024 -> 2047 : 12 |****  |" for each bucket up to the last that is not
+ * empty. buckets[i] counts figures from 2^i up to 2^(i+1); the first bucket also counts figures of
+ * 0. label is the unit, such as "nsecs". If skips_empty is true, begins with the first bucket that
+ * is not empty.
  */
 void render_histogram(FILE *out, const char *label, const int64_t *buckets, size_t n,
 		      bool skips_empty);
 
-/* Converts buckets of ns into buckets of ms (the first is below 1 ms). Returns how many there are.
+/*
+ * Converts a histogram of times in ns into one in ms, whose first bucket counts times below 1 ms.
+ * Returns the number of its buckets.
  */
 size_t histogram_to_ms(const int64_t *buckets, size_t n, int64_t ms[static IO_HIST_BUCKETS]);
 
-/* Returns the file system and the device: "ext4 vda", "pipe", "vda"; escaped, malloc'ed. */
+/*
+ * Returns the file system and device of an operation, as "ext4 vda", "pipe" or "vda". The text is
+ * escaped; the caller frees it.
+ */
 char *io_place(const struct wire_io *io);
 
-/* Returns the kind of an operation: "read" for the system call pread64, else its own name. */
+/*
+ * Returns the kind of an operation: for a system call such as pread64 "read", for others their
+ * name.
+ */
 const char *io_kind(const struct wire_io *io);
 
 #endif

@@ -9,8 +9,8 @@
 #include "proto/codec.h"
 
 /*
- * Prints one document, which a codec has written with the result r, and frees it. Ends the program,
- * as running out of memory does everywhere else, when there is none.
+ * Prints a JSON document and frees it. r is the result of the function that wrote the document; if
+ * it is negative, prints a message and ends the program.
  */
 static void put_document(FILE *out, int r, struct text *text)
 {
@@ -23,7 +23,9 @@ static void put_document(FILE *out, int r, struct text *text)
 	text_fini(text);
 }
 
-/* Takes several lines on a terminal, else one. */
+/*
+ * Prints an answer as one JSON document: on a terminal in several indented lines, else in one line.
+ */
 static void print_snapshot(const struct view *view, const struct wire_snapshot_reply *reply)
 {
 	struct text text;
@@ -46,7 +48,7 @@ static void print_overview(const struct view *view, const struct wire_snapshot_r
 	fputs("}\n", view->page.out);
 }
 
-/* Each call is a line of its own, for programs that read along. */
+/* Prints a call as one line of JSON, so that a program can read the calls as they happen. */
 static void print_call(const struct view *view, const struct wire_call *call)
 {
 	struct text text;

@@ -14,7 +14,10 @@ bool reply_has_wakers(const struct wire_snapshot_reply *reply)
 	return strcmp(reply->probe, "offwake") == 0;
 }
 
-/* Returns "sshd (pid 412)" or "timer"; escaped, malloc'ed. */
+/*
+ * Returns the name of a waker as "sshd (pid 412)", or the context as "timer". The text is escaped;
+ * the caller frees it.
+ */
 static char *link_text(const struct wire_link *link)
 {
 	_cleanup_(freep) char *comm = name_escape(link->comm ? link->comm : link->context);
@@ -36,7 +39,7 @@ char *waker_title(const struct wire_waker *waker)
 	return link_text(waker->path.n > 0 ? &waker->path.v[0] : &unknown);
 }
 
-/* Prints the leaf last, so that it is next to the stack of the thread that was woken. */
+/* Prints a stack with its leaf last, next to the stack of the thread that was woken. */
 static void render_root_first(const struct view *view, const struct wire_stack *stack,
 			      bool is_kernel)
 {

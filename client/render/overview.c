@@ -15,7 +15,7 @@ struct ranked {
 	int64_t ns;
 };
 
-/* Compares for qsort(): longest first, equal ones in the order of the rows. */
+/* Compares rows for qsort(): the longest time comes first; equal rows keep their order. */
 static int compare_ranked(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
@@ -41,7 +41,10 @@ static void render_ranked(const struct view *view, const struct part *part,
 	render_frames(view, ranked->row, RENDER_FRAME_INDENT, view->verbose ? 0 : FRAMES_MAX);
 }
 
-/* Prints a part of the time and its top stacks; why: the reason if there is nothing, or NULL. */
+/*
+ * Prints one part of the time, such as "blocked", and the stacks with the most of it. why is the
+ * reason if there is no such time, or NULL.
+ */
 static void render_part(const struct view *view, const struct part *part,
 			const struct wire_snapshot_reply *reply, const char *why)
 {

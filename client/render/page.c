@@ -46,7 +46,9 @@ static void put_spaces(const struct page *page, size_t n)
 	fprintf(page->out, "%*s", (int)n, "");
 }
 
-/* Returns the bytes of the text that fit in `room` columns, up to a space if there is one. */
+/*
+ * Returns how many bytes of the text fit in `room` columns. The line ends at a space if it has one.
+ */
 static size_t line_length(const char *text, size_t room)
 {
 	char *head;
@@ -100,7 +102,7 @@ void page_wrap(const struct page *page, enum style style, const char *label, siz
 	va_end(ap);
 	fputs(label, page->out);
 	if (columns > indent) {
-		/* A label too long for its column has a line of its own. */
+		/* If the label is too long for its column, the text begins on the next line. */
 		fputc('\n', page->out);
 		columns = 0;
 	}

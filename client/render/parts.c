@@ -11,7 +11,10 @@ static int64_t throttled_time(const struct wire_row *row)
 	return row->throttled_ns == WIRE_ABSENT ? 0 : row->throttled_ns;
 }
 
-/* The daemon counts throttled time as runnable; the overview shows it apart. */
+/*
+ * Returns the runnable time of a row without the throttled time, which the daemon counts as
+ * runnable and the overview shows separately.
+ */
 static int64_t runnable_time(const struct wire_row *row)
 {
 	return throttled_time(row) > row->runnable_ns || row->runnable_ns == WIRE_ABSENT

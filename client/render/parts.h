@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_RENDER_PARTS_H
 
 /*
- * The parts that the overview divides a thread's time into: on a CPU, runnable, throttled, blocked.
- * Constant.
+ * The parts into which the overview divides the time of threads: on a CPU, runnable, throttled,
+ * blocked. Constant.
  */
 
 #include <stdbool.h>
@@ -15,14 +15,16 @@
 
 struct part {
 	const char *name;
-	int64_t (*time)(const struct wire_row *row); /* returns the row's ns that are this part */
-	const char *nothing; /* printed when no row has any; NULL: the part is left out then */
-	bool is_of_waits;    /* time of the rows of offcpu, not of oncpu */
+	/* Returns how much of a row's time belongs to this part, in ns. */
+	int64_t (*time)(const struct wire_row *row);
+	/* Text for an answer that has no such time; NULL: the part is not printed then. */
+	const char *nothing;
+	bool is_of_waits; /* the part is in the rows of offcpu; else in those of oncpu */
 };
 
 enum { PARTS = 4 };
 
-/* In the order in which they are shown; the first is the time on a CPU. */
+/* The parts, in the order in which they are printed. The first is the time on a CPU. */
 extern const struct part parts[PARTS];
 
 #endif

@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_RENDER_RENDER_H
 
 /*
- * Stage 8: prints decoded answers about stacks, as text and as folded lines. Each function takes
- * how to show it (a view, with the stream) and borrows the answer. Write errors stay in the stream;
- * the program ends when memory runs out. Main thread.
+ * Prints decoded answers about stacks, as text and as folded lines. Each function takes a view,
+ * which has the stream and the settings for printing, and borrows the answer. A write error only
+ * sets the stream's error flag; the program ends when memory runs out. Main thread.
  */
 
 #include <stdbool.h>
@@ -17,109 +17,142 @@
 
 enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };
 
-/* How to show frames and rows: --short, --offset and so on. */
+/* The page to print on, and how to show frames and rows on it: --short, --offset and so on. */
 struct view {
 	struct page page;
-	bool is_short; /* names of functions without their arguments */
-	bool lines;    /* prints source files and lines, if frames have them */
+	bool is_short; /* prints names of functions without their arguments */
+	bool lines;    /* prints the source file and line of each frame that has one */
 	bool offset;
 	bool verbose;
 	bool annotations;
 	bool delimited;
-	bool by_max; /* a row begins with its longest wait, not with the sum */
+	bool by_max; /* begins each row with its longest wait instead of its sum */
 	bool reverse;
-	bool hides_unread; /* leaves out the flag "unread", which a note above explains for all */
-	bool hides_kernel; /* prints no kernel frames; they still show what a thread waits for */
+	bool hides_unread; /* leaves out the flag "unread", as a note explains it once */
+	bool hides_kernel; /* prints no kernel frames, but uses them to name the wait */
 	bool hides_user;   /* prints no user frames */
-	bool picks_waits;  /* --state or a length: the rows are part of what the totals sum up */
-	bool by_stack;	   /* rows are stacks, as --by was not given */
-	bool chain;	   /* the whole path of wakers, not only the last one */
-	bool keeps_scheduler; /* shows the scheduler's frames: a CPU may have run these */
-	int frame_indent;     /* columns, in the layout of older tools; 0: their usual 4 */
+	/* True if --state or a length was given: the totals then count more waits than the rows. */
+	bool picks_waits;
+	bool by_stack;	      /* --by was not given: each row is one stack of one process */
+	bool chain;	      /* prints who woke the waker and so on, not only the last waker */
+	bool keeps_scheduler; /* also prints the frames of the scheduler */
+	int frame_indent;     /* for older tools: indentation of frames, in columns; 0: 4 columns */
 	bool milliseconds;    /* iolat: prints figures in ms */
-	bool queued;	      /* iolat: prints histograms with the time in the queue, too */
+	bool queued;	      /* iolat: also prints histograms of the time in the queue */
 	bool breakdown;	      /* iolat: prints trees of layers */
 	bool over_time;	      /* iolat: prints maps of latencies over time */
-	bool by_process;      /* iolat: rows stand for single processes */
+	bool by_process;      /* iolat: each row stands for one process */
 	bool histograms;      /* iolat: prints histograms below the rows */
-	const char *layer;    /* iolat: the only layer asked for, or NULL */
-	int64_t top;	      /* entries that stuck and the overview show; 0: all */
+	const char *layer;    /* iolat: the value of --layer, or NULL */
+	int64_t top;	      /* number of entries that `stuck` and the overview print; 0: all */
 	bool top_is_given;    /* --top was on the command line */
 };
 
-/* text.c: prints an answer for a person: coverage, totals, losses, then the rows in their order. */
+/*
+ * text.c: prints an answer as text: coverage, totals and losses, then the rows in the answer's
+ * order.
+ */
 void render_text(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * overview.c: prints the totals, and of each part of the time the stacks with the most of it,
- * view->top or all. samples may be NULL; `why` is the reason then, or NULL.
+ * overview.c: prints the totals and, for each part of the time, the view->top stacks with the most
+ * of it (0: all). samples is NULL if there are none; then `why` is the reason, or NULL.
  */
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 		     const struct wire_snapshot_reply *samples, const char *why);
 
-/* stuck.c: prints who waits at the end of the range: long uninterruptible waits, then the oldest.
+/*
+ * stuck.c: prints which threads wait at the end of the range: first those in long uninterruptible
+ * waits, then the others, the oldest wait first.
  */
 void render_stuck(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* waits.c: prints the totals and rows of offcpu or offwake; render_totals() the totals of offcpu.
+/*
+ * waits.c: render_waits() prints the totals and rows of an answer of offcpu or offwake,
+ * render_totals() only the totals of offcpu.
  */
 void render_waits(const struct view *view, const struct wire_snapshot_reply *reply);
 void render_totals(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* samples.c: true for an answer of oncpu; prints its totals and rows. */
+/*
+ * samples.c: reply_is_sampled() is true for an answer of oncpu; render_samples() prints its totals
+ * and rows.
+ */
 bool reply_is_sampled(const struct wire_snapshot_reply *reply);
 void render_samples(const struct view *view, const struct wire_snapshot_reply *reply);
 
-/* calls.c: true for an answer of stackcount or stacksnoop; prints its totals and rows. */
+/*
+ * calls.c: reply_has_calls() is true for an answer of stackcount or stacksnoop; render_calls()
+ * prints its totals and rows.
+ */
 bool reply_has_calls(const struct wire_snapshot_reply *reply);
 void render_calls(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /* calls.c: prints one call with its stacks. */
 void render_call(const struct view *view, const struct wire_call *call);
 
-/* offwake.c: true for an answer of offwake, whose rows say who ended the waits; its totals. */
+/*
+ * offwake.c: reply_has_wakers() is true for an answer of offwake, whose rows say who ended the
+ * waits; render_wake_totals() prints its totals.
+ */
 bool reply_has_wakers(const struct wire_snapshot_reply *reply);
 void render_wake_totals(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * offwake.c: prints who ended a row's waits and its stack with the root first, so that it can stand
- * above the stack of the thread that it woke.
+ * offwake.c: prints the waker that ended a row's waits, and its stack with the root first. The leaf
+ * is then next to the stack of the thread that was woken, which is printed below.
  */
 void render_waker(const struct view *view, const struct wire_row *row);
 
-/* offwake.c: prints one line such as "mysqld waits <- jbd2 (pid 412) woke it <- irq". */
+/*
+ * offwake.c: prints who woke the waker and so on, as one line such as "mysqld waits <- jbd2 (pid
+ * 412) woke it <- irq".
+ */
 void render_chain(const struct view *view, const struct wire_row *row);
 
-/* offwake.c: returns "jbd2 (pid 412)", or the context such as "timer"; escaped, malloc'ed. */
+/*
+ * offwake.c: returns the waker as "jbd2 (pid 412)", or its context as "timer". The text is escaped;
+ * the caller frees it.
+ */
 char *waker_title(const struct wire_waker *waker);
 
 /*
- * frames.c: prints both stacks, leaf first, at most `limit` frames of each (0: all), with a line
- * between kernel and user frames.
+ * frames.c: prints the kernel stack and the user stack of a row, leaf first, at most `limit` lines
+ * of each (0: all), with a line between the two.
  */
 void render_frames(const struct view *view, const struct wire_row *row, size_t indent,
 		   size_t limit);
 
-/* frames.c: returns "function", "module+0xoffset" or "[unknown]"; not escaped, malloc'ed. */
+/*
+ * frames.c: returns a frame as "function", "module+0xoffset" or "[unknown]". The text is not
+ * escaped; the caller frees it.
+ */
 char *frame_label(const struct view *view, const struct wire_frame *frame, bool is_kernel);
 
-/* frames.c: returns what a flag of a stack means, in words; NULL for an unknown flag. */
+/* frames.c: returns the meaning of a stack's flag, in words; NULL if the flag is not known. */
 const char *flag_text(const char *flag);
 
-/* frames.c: returns "mysqld (pid 4242, thread 4250 io)"; escaped, malloc'ed. */
+/*
+ * frames.c: returns the title of a row, as "mysqld (pid 4242, thread 4250 io)". The text is
+ * escaped; the caller frees it.
+ */
 char *row_title(const struct view *view, const struct wire_row *row);
 
 /*
- * state.c: returns "S waits for data from a pipe" or "D uninterruptible (disk or lock)"; malloc'ed.
+ * state.c: returns the state of a row's threads, as "S waits for data from a pipe" or "D
+ * uninterruptible (disk or lock)". The caller frees it.
  */
 char *state_words(const struct wire_row *row);
 
-/* state.c: true for a wait in state D that not even kill -9 ends. */
+/* state.c: true if the row's wait is in state D and not even kill -9 ends it. */
 bool row_is_uninterruptible(const struct wire_row *row);
 
 #define DOUBT_WORDS "in doubt: it may be over, the thread was not seen when the last window ended"
 
-/* state.c: true if the daemon could not look at the thread when the last window ended. */
+/*
+ * state.c: true if the daemon could not look at the thread when the last window ended, so that the
+ * wait may be over.
+ */
 bool row_is_in_doubt(const struct wire_row *row);
 
 #endif

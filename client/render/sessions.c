@@ -17,7 +17,10 @@ static void put_ids(FILE *out, const char *what, const struct int_list *ids)
 		fprintf(out, "%s%" PRId64, i ? "," : what, ids->v[i]);
 }
 
-/* Prints a length in the largest unit that needs no fraction, so that it can be typed again. */
+/*
+ * Prints a length of time in the largest unit that needs no fraction, so that the user can type it
+ * as an option's value again.
+ */
 static void put_length(FILE *out, const char *what, int64_t ns)
 {
 	static const struct {
@@ -39,7 +42,10 @@ static void put_word(FILE *out, const char *what, const char *word)
 		fprintf(out, "%s%s", what, word);
 }
 
-/* Returns a filter as the options that make it, malloc'ed. */
+/*
+ * Returns the filter of a session as the options that make it, as " -p 42 --state D". The caller
+ * frees it.
+ */
 static char *filter_text(const struct wire_filter *f)
 {
 	char *text = NULL;
@@ -81,7 +87,9 @@ static void render_times(const struct page *page, const struct wire_session *s)
 	}
 }
 
-/* Prints which functions a session traces, how many calls there were, and at what cost. */
+/*
+ * Prints which functions a session traces, how many calls there were, and how much CPU that costs.
+ */
 static void render_traced(const struct page *page, const struct wire_session *s)
 {
 	_cleanup_(freep) char *function = name_escape(s->function ? s->function : "");

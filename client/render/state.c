@@ -8,7 +8,10 @@
 #include "client/render/wait_kind.h"
 #include "common/base.h"
 
-/* TASK_WAKEKILL of include/linux/sched.h: kill -9 ends the wait although it is uninterruptible. */
+/*
+ * The kernel's TASK_WAKEKILL (include/linux/sched.h): kill -9 ends the wait, although its state is
+ * D.
+ */
 enum { STATE_BIT_WAKEKILL = 0x100 };
 
 static const struct {
@@ -35,7 +38,9 @@ static bool is_killable(const struct wire_row *row)
 	return strcmp(row->state, "D") == 0 && row->state_bits & STATE_BIT_WAKEKILL;
 }
 
-/* Returns words that depend on more than the state, NULL for none. kind: of wait_kind(), or NULL.
+/*
+ * Returns words for the state of a row that depend on more than the state; NULL if the state is
+ * enough. kind is what wait_kind() returned for the row. The caller frees the words.
  */
 static char *specific_words(const struct wire_row *row, const char *kind)
 {

@@ -12,10 +12,13 @@
 
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };
 
-/* The newest window may end this long ago, as reading it takes a moment; if longer, it is late. */
+/*
+ * It takes a moment to read a window that has ended. If the newest window that was read ended
+ * longer ago than this, reading is late.
+ */
 #define LATE_NS NS_PER_S
 
-/* Writes a size as "34.2 MiB". Returns the text. */
+/* Writes a size in bytes as "34.2 MiB". Returns the text. */
 static const char *size_text(int64_t bytes, char text[static 32])
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
@@ -67,7 +70,7 @@ static void render_programs(const struct page *page, const struct wire_probe *pr
 	}
 }
 
-/* Returns the label of a probe's line: a name as long as the column gets a space behind it. */
+/* Returns the name of a probe as a label. If it fills the label's column, a space is appended. */
 static char *probe_label(const struct wire_probe *probe)
 {
 	_cleanup_(freep) char *name = name_escape(probe->name);
@@ -114,7 +117,7 @@ void render_probes(const struct page *page, const struct wire_probes_reply *repl
 	render_probe_list(page, &reply->probes, true);
 }
 
-/* Prints a name per line and nothing else, so that scripts can read it. */
+/* Prints one name per line and nothing else, so that scripts can read it. */
 void render_functions(const struct page *page, const struct wire_functions_reply *reply)
 {
 	for (size_t i = 0; i < reply->functions.n; i++) {
@@ -237,7 +240,7 @@ static double percent_of(int64_t part, int64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 100.0;
 }
 
-/* Prints how often the stacks of one program were truncated, and why. */
+/* Prints how many stacks of one program are whole, how many are truncated, and why. */
 static void render_walks(const struct page *page, const struct wire_walk *walks)
 {
 	const struct {
@@ -262,7 +265,7 @@ static void render_walks(const struct page *page, const struct wire_walk *walks)
 		  count_text(walks->stacks - walks->whole), why);
 }
 
-/* Prints the sum over the programs that have no line of their own. */
+/* Prints the sum over all programs that are not printed on lines of their own. */
 static void render_other_walks(const struct page *page, int64_t programs, int64_t whole,
 			       int64_t stacks)
 {

@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_RENDER_STATUS_H
 
 /*
- * Stage 8: prints decoded answers that are not about stacks as text on a page: status, probes,
- * sessions, windows. Borrows the answers; write errors stay in the stream. Main thread.
+ * Prints decoded answers that are not about stacks as text on a page: status, probes, sessions,
+ * windows. Borrows the answers. A write error only sets the stream's error flag. Main thread.
  */
 
 #include <stdint.h>
@@ -13,14 +13,23 @@
 #include "client/render/page.h"
 #include "proto/wire.h"
 
-/* now: ns since 1970; it is used for how long the daemon has been running. */
+/*
+ * Prints the status of the daemon. now is the present time in ns since 1970; the daemon's age is
+ * computed from it.
+ */
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 
-/* Returns how bad the daemon's state is, for status --check; render_check() prints its one line. */
+/*
+ * status_check() returns the exit code of `stackctl status --check`; render_check() prints its
+ * line.
+ */
 enum check_code status_check(const struct wire_status_reply *reply);
 void render_check(const struct page *page, const struct wire_status_reply *reply);
 
-/* Prints each probe and its BPF programs, with hooks and, if the kernel measures it, their cost. */
+/*
+ * Prints each probe with its BPF programs, their hooks and, if the kernel measures it, their CPU
+ * time.
+ */
 void render_probes(const struct page *page, const struct wire_probes_reply *reply);
 
 /* Prints the names of functions that can be traced. */
@@ -28,7 +37,7 @@ void render_functions(const struct page *page, const struct wire_functions_reply
 
 void render_sessions(const struct page *page, const struct wire_sessions_reply *reply);
 
-/* Prints the windows and, between them, the gaps. */
+/* Prints the windows in their order, with the gaps between them. */
 void render_windows(const struct page *page, const struct wire_windows_reply *reply);
 
 #endif

@@ -14,8 +14,8 @@ enum {
 	LABEL_WIDTH = 11,
 	ROW_INDENT = 2,
 	FRAME_INDENT = 6,
-	FRAMES_MAX = 8,	  /* frames of a stack to show: enough to see what it waits for */
-	THREADS_MAX = 24, /* threads of an entry to list */
+	FRAMES_MAX = 8,	  /* most frames to print of a stack: enough to see why a thread waits */
+	THREADS_MAX = 24, /* most threads to list of an entry */
 };
 
 static char *entry_title(const struct view *view, const struct stuck_entry *entry)
@@ -33,7 +33,10 @@ static char *entry_title(const struct view *view, const struct stuck_entry *entr
 	return must(r < 0 ? NULL : title);
 }
 
-/* Prints "21087 21088 21089, the same stack", with names that differ from the process's. */
+/*
+ * Prints the threads of an entry, as "21087 21088 21089, the same stack". A thread whose name
+ * differs from that of the process is listed with its name.
+ */
 static void render_threads(const struct view *view, const struct stuck_entry *entry)
 {
 	size_t limit = view->verbose || entry->n <= THREADS_MAX + 1 ? entry->n : THREADS_MAX;
@@ -53,7 +56,7 @@ static void render_threads(const struct view *view, const struct stuck_entry *en
 	if (limit < entry->n)
 		fprintf(out, " and %zu more, -v shows all", entry->n - limit);
 	fputs(", the same stack", out);
-	/* Ages that differ by 5 % or less are shown as one. */
+	/* Print only one age if the ages differ by 5 % or less. */
 	if (oldest - youngest > oldest / 20)
 		fprintf(out, ", for %s to %s", ns_text(youngest), ns_text(oldest));
 	must(fclose(out) == 0 ? text : NULL);
@@ -103,7 +106,9 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 			  "none is uninterruptible (D) for 5 s or more; the oldest come first");
 }
 
-/* Prints one line for all waits with unread user stacks, instead of a line for each. */
+/*
+ * Prints one note if any user stack has not been read yet, instead of a line for each such stack.
+ */
 static void render_unread(const struct view *view, const struct wire_rows *rows)
 {
 	for (size_t i = 0; !view->hides_user && i < rows->n; i++) {

@@ -10,10 +10,14 @@
 #include "client/render/wait_kind.h"
 #include "common/base.h"
 
-/* An uninterruptible wait is urgent from this age on; before, the disk may just be slow. */
+/*
+ * An uninterruptible wait of this age, in ns, is urgent; a shorter one may just mean a slow disk.
+ */
 #define URGENT_NS (5 * NS_PER_S)
 
-/* A row, and a text that is the same for all rows of an entry: process, state and stacks. */
+/*
+ * A row, and a key: a text with its process, state and stacks. Rows with equal keys are one entry.
+ */
 struct candidate {
 	const struct wire_row *row;
 	char *key;
@@ -73,8 +77,9 @@ static int compare_candidates(const void *a, const void *b)
 }
 
 /*
- * Sorts long uninterruptible waits first: neither a signal nor kill -9 ends them, and threads that
- * need the same lock or disk are held up, too. A long sleep is most often intended.
+ * Compares entries for qsort(): the most urgent comes first, then the one with the oldest wait.
+ * Long uninterruptible waits are most urgent: kill -9 does not end them, and they hold up threads
+ * that need the same lock or disk. A long sleep is most often intended.
  */
 static int compare_entries(const void *a, const void *b)
 {
@@ -93,7 +98,10 @@ static enum urgency row_urgency(const struct wire_row *row)
 	return row_is_uninterruptible(row) && row->max_ns >= URGENT_NS ? URGENT_NOW : URGENT_OLD;
 }
 
-/* Divides sorted candidates into entries. An entry is as urgent as its oldest wait. */
+/*
+ * Divides candidates, sorted by key and age, into entries. The oldest wait decides how urgent an
+ * entry is.
+ */
 static void entries_make(struct stuck_entries *entries, const struct candidate *candidates,
 			 size_t n)
 {

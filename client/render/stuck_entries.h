@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_RENDER_STUCK_ENTRIES_H
 
 /*
- * Groups rows of one thread each into the entries that stuck prints: threads of one process that
- * wait with the same stacks in the same state. Sorts the entries by how urgent they are to look at.
- * Borrows the rows. Main thread.
+ * Groups rows that each stand for one thread into the entries that `stackctl stuck` prints: an
+ * entry is the threads of one process that wait with the same stacks in the same state. Sorts the
+ * entries by urgency. Borrows the rows. Main thread.
  */
 
 #include <stdbool.h>
@@ -14,14 +14,15 @@
 #include "client/render/render.h"
 
 enum urgency {
-	URGENT_DOUBT, /* the wait may be over */
-	URGENT_IDLE,  /* the thread waits for work; shown because the user asked for it */
-	URGENT_OLD,   /* any other wait; the oldest comes first */
-	URGENT_NOW,   /* not even kill -9 ends it, and it is too old for a slow disk */
+	URGENT_DOUBT, /* the daemon could not look at the thread: the wait may be over */
+	URGENT_IDLE,  /* the thread only waits for work; listed for --idle or a filter */
+	URGENT_OLD,   /* any other wait; among these, the oldest comes first */
+	URGENT_NOW,   /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
 };
 
 struct stuck_entry {
-	const struct wire_row *const *rows; /* the oldest wait first */
+	/* A row for each thread of the entry; the one with the oldest wait comes first. */
+	const struct wire_row *const *rows;
 	size_t n;
 	enum urgency urgency;
 };
@@ -29,11 +30,11 @@ struct stuck_entry {
 struct stuck_entries {
 	struct stuck_entry *v;
 	size_t n;
-	size_t urgent; /* threads in waits that are URGENT_NOW; the first entries have them */
+	size_t urgent; /* number of threads whose waits are URGENT_NOW; their entries come first */
 	const struct wire_row **rows;
 };
 
-/* Makes the entries; ends the program when memory runs out. */
+/* Groups the rows into entries. Ends the program when memory runs out. */
 void stuck_entries_init(struct stuck_entries *entries, const struct view *view,
 			const struct wire_rows *rows);
 void stuck_entries_fini(struct stuck_entries *entries);

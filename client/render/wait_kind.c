@@ -7,27 +7,31 @@
 #include "common/base.h"
 
 enum {
-	/* Frames above these say what the thread does, and no longer why it waits. */
+	/*
+	 * How many frames to look at, from the leaf on. The frames further up say what the thread
+	 * does, but not why it waits.
+	 */
 	DEPTH_MAX = 24,
 };
 
 enum rank {
-	ANY,   /* matches at any depth; the match nearest to the leaf counts */
-	LEAF,  /* matches only the first frame that is not the scheduler's */
-	VAGUE, /* counts only if no other function of the stack matches */
+	ANY,   /* matches anywhere in the stack; the function nearest to the leaf decides */
+	LEAF,  /* matches only as the first frame that does not belong to the scheduler */
+	VAGUE, /* applies only if no function of the stack has another match */
 };
 
 static const char a_futex[] = "a futex: a lock or a condition of the program";
 
 /*
- * Kernel functions, of Linux 6.1 to 6.18, and what a thread in them waits for. A wait has several
- * functions, as kernels inline different ones. Functions marked __sched, such as the slow paths of
- * locks, are missing in stacks that are taken while the thread sleeps.
+ * Words for the reason of a wait, and the functions of the kernel (Linux 6.1 to 6.18) in whose
+ * stacks a thread waits for that reason. Some waits have several functions, because kernels inline
+ * different ones. Functions marked __sched, such as the slow paths of locks, are missing in stacks
+ * that are taken while the thread sleeps.
  */
 static const struct {
 	const char *words;
 	enum rank rank;
-	const char *functions; /* separated by spaces */
+	const char *functions; /* names of functions, separated by spaces */
 } kinds[] = {
 	{ "several futexes", ANY, "futex_wait_multiple" },
 	{ "a lock (futex with priority inheritance)", ANY, "futex_lock_pi" },
@@ -149,7 +153,10 @@ static const struct {
 	  "scsi_error_handler ksmd kthread" },
 };
 
-/* Compares a function's name with a word, without the compiler's suffix such as ".isra.0". */
+/*
+ * True if a function's name is the given word, apart from a suffix of the compiler such as
+ * ".isra.0".
+ */
 static bool is_name(const char *name, const char *word, size_t length)
 {
 	return strcspn(name, ".") == length && memcmp(name, word, length) == 0;
@@ -190,7 +197,10 @@ size_t scheduler_frames(const struct wire_stack *kernel)
 	return n;
 }
 
-/* Returns the first frame that is neither the scheduler's nor wait_for_completion() or its like. */
+/*
+ * Returns the index of the first frame that belongs neither to the scheduler nor to helpers such as
+ * wait_for_completion().
+ */
 static size_t leaf_find(const struct wire_stack *kernel)
 {
 	size_t n = scheduler_frames(kernel);
@@ -202,7 +212,9 @@ static size_t leaf_find(const struct wire_stack *kernel)
 	return n;
 }
 
-/* Functions of libc and of languages with locks of their own, and what they use a futex for. */
+/*
+ * Functions of libc and of language runtimes that wait on a futex, and what the thread waits for.
+ */
 static const struct {
 	const char *words;
 	const char *functions;
@@ -226,7 +238,7 @@ static const struct {
 	  "pthread_barrier_wait __pthread_barrier_wait" },
 };
 
-/* How many user frames to look at; callers above these may be in other locks. */
+/* How many user frames to look at, from the leaf on. Callers further up may be in other locks. */
 enum { FUTEX_DEPTH = 5 };
 
 static const char *futex_kind(const struct wire_stack *user)

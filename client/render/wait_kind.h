@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_RENDER_WAIT_KIND_H
 
 /*
- * Says in words what a thread waits for, by the functions in the stacks of its wait. Borrows the
- * stacks; the words are static. Pure.
+ * Derives from the functions in a thread's stacks, in words, what it waits for. Borrows the stacks;
+ * the words are static. Pure functions, any thread.
  */
 
 #include <stddef.h>
@@ -12,14 +12,16 @@
 #include "proto/wire.h"
 
 /*
- * Returns words such as "a file lock (fcntl)", to stand after "waits for"; NULL if no function is
- * known. Either stack may be NULL. The user stack shows what a program uses a futex for.
+ * Returns words that can follow "waits for", such as "a file lock (fcntl)"; NULL if no function of
+ * the stacks is known. Each stack may be NULL. The user stack is needed to say for what a program
+ * uses a futex.
  */
 const char *wait_kind(const struct wire_stack *kernel, const struct wire_stack *user);
 
 /*
- * Returns how many frames at the leaf are the scheduler's, at most all but one. They say nothing
- * about the wait, and are missing in stacks that are taken while the thread sleeps.
+ * Returns how many frames at the leaf belong to the scheduler, but never the number of all frames.
+ * Frames of the scheduler say nothing about the wait, and are missing in stacks that are taken
+ * while the thread sleeps.
  */
 size_t scheduler_frames(const struct wire_stack *kernel);
 

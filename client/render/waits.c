@@ -21,8 +21,9 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 {
 	const struct wire_totals *t = &reply->totals;
 	/*
-	 * The daemon could not look at some threads when the last window ended. Their waits may be
-	 * over: this part of the runnable time is in no average and in no sum.
+	 * Waits in doubt: the daemon could not look at their threads when the last window ended, so
+	 * that they may be over. Their time is a part of the runnable time, and is left out of
+	 * averages and sums.
 	 */
 	bool has_doubt = t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns;
 	int64_t doubt = has_doubt ? t->unseen_ns : 0, sure = t->runnable_ns - doubt;
@@ -67,8 +68,9 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 }
 
 /*
- * Returns "2.1 s, ended 03:12:04.123, thread 4250 (io)" or "12 min, still waiting since ..., thread
- * ..."; "262 us or more" if a filter by length left only waits whose exact length is not known.
+ * Returns the longest wait of a row as "2.1 s, ended 03:12:04.123, thread 4250 (io)" or "12 min,
+ * still waiting since ..., thread ...". Returns "262 us or more" if a filter by length left only
+ * waits whose exact length is not known.
  */
 static char *longest_text(const struct wire_row *row, const struct wire_range *used)
 {
@@ -91,7 +93,10 @@ static char *longest_text(const struct wire_row *row, const struct wire_range *u
 	return must(r < 0 ? NULL : text);
 }
 
-/* Prints how a row's time divides into blocked, ready and throttled, if more than one matters. */
+/*
+ * Prints how a row's time divides into blocked and ready time, unless less than 1 % was ready, and
+ * how much of it was throttled.
+ */
 static void render_split(const struct view *view, const struct wire_row *row)
 {
 	if (strcmp(row->state, "mixed") != 0 && row->blocked_ns > 0 &&
@@ -105,7 +110,9 @@ static void render_split(const struct view *view, const struct wire_row *row)
 			  ns_text(row->throttled_ns));
 }
 
-/* Prints how many waits there were, how long, and which have not ended; row->count has ended ones.
+/*
+ * Prints the number of waits in a row, their total and average, and how many have not ended.
+ * row->count has only those that have ended.
  */
 static void render_lengths(const struct view *view, const struct wire_row *row, const char *longest)
 {

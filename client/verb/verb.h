@@ -3,9 +3,9 @@
 #define STACKD_CLIENT_VERB_VERB_H
 
 /*
- * The verbs of stackctl: the words that may follow it on the command line. Each verb has a file
- * with a function that takes the parsed options and does the work. A function that fails prints a
- * message on standard error before it returns. Main thread.
+ * The verbs of stackctl, such as `status` in `stackctl status`. Each verb has a file with a
+ * function that takes the parsed options and does the work. A function that fails prints a message
+ * on standard error before it returns. Main thread.
  */
 
 #include <stddef.h>
