@@ -14,7 +14,7 @@ _stackctl_options()
 		grep -oE '^ {2,6}(-[[:alpha:]], )?--?[[:alpha:]][[:alpha:]-]*' | tr -d ,
 }
 
-# Prints the value that an option of a verb takes, as "P,.." or "text|folded|json"; nothing for a flag.
+# Prints the name of the value that an option takes, such as "P,.."; nothing for a flag.
 _stackctl_value()
 {
 	"${words[0]}" help $1 2>/dev/null |
