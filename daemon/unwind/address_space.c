@@ -6,7 +6,10 @@
 #include "daemon/unwind/internal.h"
 #include "daemon/unwind/unwind.h"
 
-/* Frees the segments of address spaces that are gone, once no program can be reading them. */
+/*
+ * Waits until no BPF program can still be reading the segments of freed address spaces, then makes
+ * these segments available again.
+ */
 static void dead_reclaim(struct unwind *unwind)
 {
 	struct unwind_dead *dead = TAKE(unwind->dead), *next;
@@ -48,7 +51,10 @@ static struct unwind_segment segment_of(const struct unwind_mapping *mapping)
 	return segment;
 }
 
-/* Joins adjacent mappings of generated code, because JITs map it page by page. Returns how many. */
+/*
+ * Writes a segment for each mapping. Adjacent mappings of generated code share a segment, because
+ * JITs map such code page by page. Returns the number of segments.
+ */
 static uint32_t segments_fill(struct unwind_segment *segments,
 			      const struct unwind_mapping *mappings, size_t n)
 {
@@ -166,7 +172,10 @@ void unwind_process_drop(struct unwind *unwind, const struct unwind_owner *owner
 
 	if (!unwind->memory.get(unwind->memory.userdata, owner->pid, &process))
 		return;
-	/* The entry may be of a later image, or of another process by now. */
+	/*
+	 * The entry stays if it now belongs to another process with the same pid, or to a later
+	 * execve() of the same process.
+	 */
 	if (process.leader_boot_ns ? process.leader_boot_ns != owner->start_boot_ns
 				   : process.ticks != owner->start_boot_ns / UNWIND_TICK_NS)
 		return;

@@ -5,7 +5,10 @@
 #include "daemon/unwind/internal.h"
 #include "daemon/unwind/unwind.h"
 
-/* Removes a code from the hash and from the kernel's map, and frees it. With the lock held. */
+/*
+ * Removes an entry from unwind->codes and its key from the kernel's map, and frees the entry.
+ * Called with unwind->lock held.
+ */
 static void code_drop(struct unwind *unwind, struct unwind_known_code *code)
 {
 	unwind->memory.drop_code(unwind->memory.userdata, &code->key);
@@ -22,7 +25,10 @@ void unwind_codes_forget(struct unwind *unwind, const struct unwind_file *file)
 			code_drop(unwind, code);
 }
 
-/* Drops the code with the same key, or else the oldest one if there are too many. */
+/*
+ * Makes room for an entry with the key: drops the entry that has this key already or, if there is
+ * none and the table is full, the oldest entry.
+ */
 static void code_make_way(struct unwind *unwind, const struct unwind_code_key *key)
 {
 	struct unwind_known_code *code;
@@ -35,7 +41,10 @@ static void code_make_way(struct unwind *unwind, const struct unwind_code_key *k
 		code_drop(unwind, code);
 }
 
-/* Takes over the code. With the lock held. */
+/*
+ * Adds the entry to the kernel's map and to unwind->codes, which then owns it; frees it on failure.
+ * Called with unwind->lock held.
+ */
 static void code_add(struct unwind *unwind, struct unwind_known_code *code,
 		     const struct unwind_code *value)
 {

@@ -15,14 +15,15 @@
 #include "daemon/unwind/compile_go.h"
 #include "daemon/unwind/crt_files.h"
 
-#define SECTION_BYTES_MAX \
-	(128 * 1024 * 1024) /* limit of a section of call frame information; libLLVM has 5 MiB */
-#define SECTIONS_MAX 65536
-#define PAGE_BYTES   4096
+/* Larger sections of call frame information are not read; that of libLLVM has 5 MiB. */
+#define SECTION_BYTES_MAX (128 * 1024 * 1024)
+#define SECTIONS_MAX	  65536
+#define PAGE_BYTES	  4096
 
 /*
- * All JavaScript is called through V8's builtins: some 1.5 MiB of code in its program or library
- * that has no call frame information but keeps frame pointers.
+ * V8, the JavaScript engine of Node.js, calls all JavaScript through its builtins: some 1.5 MiB of
+ * code that has no call frame information but keeps frame pointers. In a file with V8, a piece of
+ * code without information is therefore walked by frame pointers if it has at least this size.
  */
 #define V8_CODE_BYTES_MIN (256 * 1024)
 #define V8_PREFIX	  "v8dbg_"
@@ -54,7 +55,10 @@ struct sections {
 	uint64_t eh_address;
 };
 
-/* Decompresses a section, unless the size that the file claims is over the limit. */
+/*
+ * Decompresses a section. False on failure, or if the decompressed size that its header gives is
+ * over SECTION_BYTES_MAX.
+ */
 static bool section_inflate(Elf_Scn *section)
 {
 	GElf_Chdr header;
@@ -95,7 +99,10 @@ static int sections_find(Elf *elf, struct sections *out)
 	return 0;
 }
 
-/* True if the file has V8: it exports constants that tell debuggers the layout of its objects. */
+/*
+ * True if the file contains V8, which exports constants (v8dbg_*) that describe the layout of its
+ * objects to debuggers.
+ */
 static bool is_v8(Elf *elf, Elf_Scn *dynsym)
 {
 	Elf_Data *data = dynsym ? elf_getdata(dynsym, NULL) : NULL;
@@ -121,7 +128,10 @@ static int section_add(struct unwind_compiler *compiler, Elf_Scn *section, uint6
 	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
 	struct cfi_section cfi = { .address = address, .is_debug = is_debug };
 
-	/* elf_getdata() gives the bytes after elf_compress(), elf_rawdata() those in the file. */
+	/*
+	 * .debug_frame may have been decompressed: elf_getdata() returns the decompressed bytes,
+	 * elf_rawdata() the bytes in the file.
+	 */
 	if (section && is_debug)
 		data = elf_getdata(section, NULL);
 	if (!data || !data->d_buf || data->d_size > SECTION_BYTES_MAX)
@@ -138,7 +148,10 @@ static int file_add(struct unwind_compiler *compiler, Elf *elf, const struct sec
 	return r ? r : section_add(compiler, sections->debug, 0, true);
 }
 
-/* Adds the rows of the separate debug file, found by build-id, of a file that was stripped. */
+/*
+ * Looks for the separate debug file of a stripped file by its build-id, and adds the rows of the
+ * debug file. Returns 0 if there is no debug file.
+ */
 static int debug_file_add(struct unwind_compiler *compiler, const struct elf_file *file,
 			  const char *debug_dir)
 {
@@ -165,7 +178,7 @@ static int debug_file_add(struct unwind_compiler *compiler, const struct elf_fil
 	return r ? r : file_add(compiler, elf, &sections);
 }
 
-/* Completes the extent: where the program starts, and which code keeps frame pointers. */
+/* Stores in the extent where the program starts and which code keeps frame pointers. */
 static void extent_complete(struct unwind_extent *extent, Elf *elf, const struct sections *sections,
 			    bool keeps_frame_pointers, uint64_t entry)
 {
@@ -202,7 +215,7 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	r = unwind_compiler_new(&extent, max_words, &compiler);
 	if (r)
 		return r;
-	/* Go's table comes first: its .debug_frame is made from that, and leaves bp out. */
+	/* Go's table of functions comes first: Go's .debug_frame lacks its rules for bp. */
 	if (has_go)
 		r = compile_go(compiler, source, file, &go, header.e_entry);
 	if (!r)

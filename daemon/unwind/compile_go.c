@@ -11,21 +11,24 @@
 
 enum {
 	WORD = 8,
-	CODE_BYTES = 64 * 1024, /* code that is read at once; functions come in ascending order */
-	SAVE_BYTES = 8,		/* the longest instruction that saves bp */
-	STEPS_FACTOR = 16, /* bytes of steps that are read at most, as a multiple of the table */
+	CODE_BYTES = 64 * 1024, /* size of the buffer in which code of the file is read */
+	SAVE_BYTES = 8,		/* size of the longest instruction that saves bp */
+	STEPS_FACTOR = 16, /* limit of the bytes of steps that are read, as a multiple of the size
+			      of Go's table */
 	STEPS_SPARE = 1 << 16,
 	NOWHERE = -1,
 };
 
 /* How the caller of a function is found. */
 enum way {
-	WAY_STEPS,  /* sp has moved as far as its steps say */
-	WAY_FIRST,  /* the function has no caller */
-	WAY_PARKS,  /* once it has moved sp, it has left the goroutine that called it */
-	WAY_SWITCH, /* its steps do not show which stack it is on */
-	WAY_LOST,   /* the caller is neither on the stack nor found by bp */
-	WAY_SIGNAL, /* signal handlers return to it */
+	WAY_STEPS,  /* by sp: the function's steps in Go's table say how far sp has moved */
+	WAY_FIRST,  /* not at all: the function has no caller */
+	WAY_PARKS,  /* by sp until the function moves sp; not at all afterwards, because the
+		       function has then left the goroutine that called it */
+	WAY_SWITCH, /* by bp, because the function's steps do not show on which stack it runs */
+	WAY_LOST,   /* not at all: the caller is neither on the stack nor found by bp */
+	WAY_SIGNAL, /* by the frame that the kernel makes for a signal: signal handlers return to
+		       this function */
 };
 
 static const struct {
@@ -34,19 +37,19 @@ static const struct {
 } known[] = {
 	{ "_rt0_amd64", WAY_FIRST },
 	{ "_rt0_amd64_linux", WAY_FIRST },
-	/* It sets sp for the new thread only, which begins elsewhere. */
+	/* runtime.clone sets sp only for the new thread, not for the thread that calls it. */
 	{ "runtime.clone", WAY_STEPS },
 	{ "runtime.mcall", WAY_PARKS },
 	/*
-	 * It is called before its caller has a frame, and continues at the base of the scheduler's
-	 * stack.
+	 * runtime.morestack is called before its caller has a frame, and continues at the base of
+	 * the scheduler's stack.
 	 */
 	{ "runtime.morestack", WAY_LOST },
 	{ "runtime.sigreturn", WAY_SIGNAL },
 	{ "runtime.sigreturn__sigaction", WAY_SIGNAL },
 	/*
-	 * It is marked as a first function for Go's own traces, but has a caller like any signal
-	 * handler.
+	 * Go's table marks runtime.sigtramp as a function without a caller, but it has one like any
+	 * other signal handler.
 	 */
 	{ "runtime.sigtramp", WAY_STEPS },
 };
@@ -63,7 +66,7 @@ struct adding {
 	struct unwind_compiler *compiler;
 	struct code *code;
 	enum way way;
-	bool has_frame; /* some step of the function moves sp; only set for WAY_SWITCH */
+	bool has_frame; /* a step of the function moves sp; only set if way is WAY_SWITCH */
 	bool is_moved;	/* an earlier step has moved sp */
 	int64_t saved;	/* address from which on bp is saved below the return address, or NOWHERE */
 };
@@ -106,7 +109,7 @@ static void code_fill(struct code *code, uint64_t address)
 	}
 }
 
-/* Returns n bytes of code at the address; NULL where the file does not have them. */
+/* Returns n bytes of code at the address; NULL if the file has fewer bytes there. */
 static const uint8_t *code_at(struct code *code, uint64_t address, size_t n)
 {
 	if (address < code->address || address - code->address > code->n ||
@@ -117,9 +120,9 @@ static const uint8_t *code_at(struct code *code, uint64_t address, size_t n)
 }
 
 /*
- * Finds where the function has saved bp. A frame begins with push %rbp or, before Go 1.21, by
- * making room for the whole frame and then mov %rbp,N(%rsp) to its last word. Assembly may do
- * neither and leave bp alone.
+ * Returns the address behind the instruction with which the function saves bp, or NOWHERE. Go code
+ * saves bp with push %rbp or, before Go 1.21, by making room for the whole frame and then storing
+ * bp in the frame's last word (mov %rbp,N(%rsp)). Assembly may leave bp alone.
  */
 static int64_t saved_find(struct code *code, const struct go_step *step)
 {
@@ -168,7 +171,7 @@ static struct unwind_frame frame_of(const struct adding *adding, const struct go
 			return (struct unwind_frame){ .kind = UNWIND_END };
 		break;
 	case WAY_SWITCH:
-		/* Walk by bp: if the function has no frame of its own, bp is its caller's. */
+		/* Walk by bp: a function that never saves bp leaves it as it was in its caller. */
 		if (is_saved || (step->depth ? adding->saved < 0 : !adding->has_frame))
 			return switched;
 		break;
@@ -208,7 +211,10 @@ static int on_frame(void *userdata, const struct go_step *step)
 	return step->depth > 0;
 }
 
-/* Adds a row for the byte before the function, because walks look up return addresses minus 1. */
+/*
+ * Adds a row for the byte before a function to which signal handlers return: walks look up the
+ * byte before each return address.
+ */
 static int signal_add(struct unwind_compiler *compiler, const struct go_function *function)
 {
 	static const struct unwind_frame frame = { .kind = UNWIND_SIGNAL };
@@ -231,8 +237,8 @@ static int function_add(struct adding *adding, const struct go_pclntab *go,
 	if (adding->way == WAY_SIGNAL)
 		r = signal_add(adding->compiler, function);
 	/*
-	 * A function that switches stacks is walked by bp only if it has a frame, which later steps
-	 * show.
+	 * The row of the first step depends on whether the function has a frame, which only its
+	 * later steps show.
 	 */
 	if (!r && adding->way == WAY_SWITCH)
 		adding->has_frame = go_pclntab_steps(go, function, budget, on_frame, NULL) == 1;
@@ -244,7 +250,7 @@ static int function_add(struct adding *adding, const struct go_pclntab *go,
 	if (!r) {
 		unwind_compiler_end(adding->compiler);
 	} else {
-		/* If decoding fails midway, the rows decoded so far are not trusted either. */
+		/* The rows that were decoded before the error are not trusted either. */
 		unwind_compiler_cancel(adding->compiler);
 	}
 	return r == -EBADMSG ? 0 : r;

@@ -10,15 +10,19 @@
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
 	SECTION_BYTES_MAX = 4096, /* limit for .init and .fini, which have about 30 bytes */
-	FUNCTION_BYTES_MAX = 128, /* limit for a function of crtbegin.o, which has 60 bytes */
+	FUNCTION_BYTES_MAX = 128, /* limit for one function of crtbegin.o; they have about 60 */
 	JUMP_BYTES = 5,
 	MAKE_BYTES_MAX = 1024, /* limit for makecontext(), which has 380 bytes */
 	LEA_BYTES = 7,
-	START_BYTES_MAX = 32, /* limit for the code that contexts return to, which has 26 bytes */
+	START_BYTES_MAX = 32, /* limit for the code to which the first function on a stack of
+				 makecontext() returns; it has 26 bytes */
 	HLT = 0xf4,
 };
 
-/* mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi; je */
+/*
+ * The beginning of the code to which the first function on a stack of makecontext() returns:
+ * mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi; je
+ */
 #define START_CODE "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74"
 
 static const struct unwind_frame outside = { .kind = UNWIND_SP, .cfa = 1 };
@@ -41,10 +45,13 @@ void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr 
 		crt->fini = section;
 }
 
-/* Code with a frame between moved and back, and none (a CFA of sp + 8) before and behind. */
+/*
+ * A function or section, by addresses: it has made its frame at moved and has removed it at back.
+ * Where it has no frame, the CFA is sp + 8.
+ */
 struct piece {
 	uint64_t start, moved, back, end;
-	struct unwind_frame inside; /* the frame between moved and back */
+	struct unwind_frame inside; /* the frame that it has between moved and back */
 };
 
 static int piece_add(struct unwind_compiler *compiler, const struct piece *piece)
@@ -62,13 +69,16 @@ static int piece_add(struct unwind_compiler *compiler, const struct piece *piece
 	return r;
 }
 
-/* Returns the size of endbr64 if the code begins with it, which compilers have an option for. */
+/*
+ * Returns the size of the instruction endbr64 if the code begins with it, else 0. Compilers add
+ * this instruction with -fcf-protection.
+ */
 static size_t mark_size(const uint8_t *code, size_t size)
 {
 	return size >= 4 && !memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? 4 : 0;
 }
 
-/* Adds .init or .fini: sub $8,%rsp; calls; add $8,%rsp; ret */
+/* Adds rows for .init or .fini if its code is: sub $8,%rsp; calls; add $8,%rsp; ret */
 static int section_add(struct unwind_compiler *compiler, Elf_Scn *section)
 {
 	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
@@ -92,7 +102,10 @@ static int section_add(struct unwind_compiler *compiler, Elf_Scn *section)
 	return piece_add(compiler, &piece);
 }
 
-/* Returns the first entry of an array of functions; 0 where only the dynamic linker writes it. */
+/*
+ * Returns the first entry of a section of function addresses; 0 if the file leaves it to the
+ * dynamic linker to write the entry.
+ */
 static uint64_t first_of(Elf_Scn *section)
 {
 	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
@@ -103,7 +116,10 @@ static uint64_t first_of(Elf_Scn *section)
 	return first;
 }
 
-/* Returns the code at an address and reduces *size to what is there; NULL where there is none. */
+/*
+ * Returns the code at an address; NULL if there is none. *size: the number of bytes wanted, reduced
+ * if fewer are left in the segment.
+ */
 static const uint8_t *code_at(Elf *elf, const struct elf_file *file, uint64_t address, size_t *size)
 {
 	for (size_t i = 0; address && i < file->n_segments; i++) {
@@ -124,8 +140,8 @@ static const uint8_t *code_at(Elf *elf, const struct elf_file *file, uint64_t ad
 }
 
 /*
- * Adds __do_global_dtors_aux: cmpb $0,done; jne; push %rbp; mov %rsp,%rbp and calls; movb $1,done;
- * pop %rbp; ret
+ * Adds rows for __do_global_dtors_aux() if its code is: cmpb $0,done; jne; push %rbp;
+ * mov %rsp,%rbp and calls; movb $1,done; pop %rbp; ret
  */
 static int destructor_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 			  uint64_t address)
@@ -154,8 +170,8 @@ static int destructor_add(struct unwind_compiler *compiler, Elf *elf, const stru
 }
 
 /*
- * Adds frame_dummy and register_tm_clones, to which it jumps and which lies right before the
- * destructor. Neither moves sp.
+ * Adds rows for frame_dummy() and for register_tm_clones(), to which frame_dummy() jumps.
+ * register_tm_clones() ends where the destructor begins. Neither function moves sp.
  */
 static int constructor_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 			   uint64_t address, uint64_t destructor)
@@ -227,9 +243,10 @@ static int end_add(struct unwind_compiler *compiler, uint64_t start, uint64_t en
 }
 
 /*
- * Adds the code that a context's function returns to. The return address is its first byte,
- * although it has made no call, so walks look up the byte before. libc's own information says that
- * this code has a caller, and nothing about the byte before it.
+ * Adds rows for the code to which the first function on a stack of makecontext() returns. Walks end
+ * there. That function returns to the first byte of this code, and walks look up the byte before a
+ * return address, so that byte gets a row, too. libc's own call frame information has nothing for
+ * that byte and says that the code has a caller.
  */
 static int start_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 		     uint64_t address)
@@ -261,7 +278,7 @@ int crt_files_add_context(struct unwind_compiler *compiler, Elf *elf, const stru
 	size = make.st_size < MAKE_BYTES_MAX ? make.st_size : MAKE_BYTES_MAX;
 	code = code_at(elf, file, make.st_value, &size);
 	for (size_t at = 0; code && at + LEA_BYTES <= size && !r; at++) {
-		/* lea start(%rip), with any register */
+		/* Skip all instructions but lea address(%rip),%register. */
 		if ((code[at] & 0xf8) != 0x48 || code[at + 1] != 0x8d ||
 		    (code[at + 2] & 0xc7) != 0x05)
 			continue;

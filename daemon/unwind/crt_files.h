@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_UNWIND_CRT_FILES_H
 
 /*
- * Adds hand-written rows for code that every linked file has from the start files of libc and the
- * compiler (crti.o, crtbegin.o): it has no call frame information. The code is compared with the
- * known instructions first. Walks need these rows for constructors and destructors. No state, any
- * thread. The file may be hostile.
+ * Adds hand-written rows for the code that the linker takes from the start files of libc and the
+ * compiler (crti.o, crtbegin.o) into every file. This code calls constructors and destructors, and
+ * has no call frame information. Rows are added only if it consists of the known instructions. No
+ * state; any thread. The file may be hostile.
  */
 
 #include <gelf.h>
@@ -15,26 +15,27 @@
 #include "daemon/unwind/rows.h"
 
 struct crt_sections {
-	Elf_Scn *init, *fini;		     /* .init and .fini, of crti.o and crtn.o */
-	Elf_Scn *constructors, *destructors; /* .init_array and .fini_array; their first entries are
-						functions of crtbegin.o */
-	Elf_Scn *symbols;		     /* .dynsym, or .symtab where there is none */
+	Elf_Scn *init, *fini;		     /* sections .init and .fini, from crti.o and crtn.o */
+	Elf_Scn *constructors, *destructors; /* sections .init_array and .fini_array, whose first
+						entries point to functions of crtbegin.o */
+	Elf_Scn *symbols;		     /* section .dynsym or, if there is none, .symtab */
 };
 
-/* Remembers the section if it is one of those above. */
+/* Stores the section in crt if it is one of the sections that struct crt_sections has. */
 void crt_files_note(struct crt_sections *crt, Elf_Scn *section, const GElf_Shdr *header,
 		    const char *name);
 
 /*
- * Adds the rows of these functions to the compiler. -E2BIG when there are too many functions or
- * rows, -ENOMEM.
+ * Adds rows for .init, .fini and the functions of crtbegin.o to the compiler. Returns -E2BIG when
+ * there are too many functions or rows, or -ENOMEM.
  */
 int crt_files_add(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 		  const struct crt_sections *crt);
 
 /*
- * Adds the end of stacks made by makecontext(), if the file is libc: their first function returns
- * to code that has not called it. To be added before all other rows. Errors as above.
+ * If the file is libc, adds the rows at which walks of stacks made by makecontext() end: the first
+ * function on such a stack returns to code that has not called it. Must be called before any other
+ * rows are added. Returns the same errors as crt_files_add().
  */
 int crt_files_add_context(struct unwind_compiler *compiler, Elf *elf, const struct elf_file *file,
 			  const struct crt_sections *crt);

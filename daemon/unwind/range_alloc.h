@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_UNWIND_RANGE_ALLOC_H
 
 /*
- * Gives out ranges of the members of an array, first fit. It knows indices only, not the array. The
- * caller owns it and locks.
+ * Allocates ranges of the indices of an array, first fit. It does not access the array itself. The
+ * caller owns the allocator and locks it.
  */
 
 #include <stddef.h>
@@ -15,19 +15,20 @@ struct unwind_range {
 };
 
 struct range_alloc {
-	struct unwind_range *free; /* sorted; neighbours are merged */
+	struct unwind_range *free; /* free ranges, sorted; adjacent ranges are merged */
 	size_t n_free, free_capacity;
-	uint32_t used;
+	uint32_t used; /* number of indices that are allocated */
 };
 
-/* Makes the members [first, end) free. -ENOMEM. */
+/* Makes an allocator of the indices from first to end - 1, all of them free. -ENOMEM. */
 int range_alloc_init(struct range_alloc *alloc, uint32_t first, uint32_t end);
 void range_alloc_fini(struct range_alloc *alloc);
 
-/* Takes n members in a row; n must not be 0. -ENOSPC where no n in a row are free. */
+/* Allocates n adjacent indices; n must not be 0. -ENOSPC if no n adjacent indices are free. */
 int range_alloc_take(struct range_alloc *alloc, uint32_t n, uint32_t *first_out);
 
-/* Frees a range as it was taken. Without memory to record it, the range stays taken for good. */
+/* Frees a whole allocated range. If there is no memory to record it, it stays allocated for good.
+ */
 void range_alloc_give(struct range_alloc *alloc, uint32_t first, uint32_t n);
 
 #endif

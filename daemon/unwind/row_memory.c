@@ -8,7 +8,10 @@
 #include "common/base.h"
 #include "daemon/base/hash.h"
 
-/* Rows that a walk has used within this time are not evicted for rows that others have missed. */
+/*
+ * Rows that a walk has used within this time count as used lately. They are evicted only if no
+ * process maps their file, and only after all other rows.
+ */
 #define KEEP_USED_NS (5 * NS_PER_S)
 
 uint32_t row_memory_heads(const struct unwind *unwind)
@@ -49,7 +52,7 @@ static bool range_equals(struct unwind *unwind, struct unwind_range range, const
 	return is_equal;
 }
 
-/* Returns where the frames and rules are: behind the words of the parts in the head. */
+/* Returns the range of the frames and rules, which follow the words of the parts in the head. */
 static struct unwind_range frames_of(const struct row_set *set)
 {
 	return (struct unwind_range){ set->head.first + set->n_parts, set->head.n - set->n_parts };
@@ -133,31 +136,31 @@ void row_memory_notice(struct unwind *unwind, int64_t now)
 }
 
 /*
- * Eviction candidates, in the order in which they are evicted: whole sets whose files no process
- * maps, or single parts.
+ * Kinds of rows that may be evicted, in the order of eviction: either a whole set of rows whose
+ * files no process maps, or a single part of a set.
  */
 enum victim_rank {
-	UNMAPPED_UNUSED, /* a set of files that no process maps, not used lately */
-	PART_NEVER_USED,
-	PART_UNUSED,   /* a part not used lately */
-	UNMAPPED_USED, /* a set of files that no process maps now, but used lately */
+	UNMAPPED_UNUSED, /* a set whose files no process maps and that was not used lately */
+	PART_NEVER_USED, /* a part that no walk has ever used */
+	PART_UNUSED,	 /* a part that was used, but not lately */
+	UNMAPPED_USED,	 /* a set whose files no process maps, but that was used lately */
 };
 
-/* Room that is wanted, and what may be evicted to make it. */
+/* The room that is wanted, and which rows may be evicted to make it. */
 struct demand {
-	uint64_t n; /* words */
-	enum victim_rank most;
-	bool is_head; /* for a head, else for parts */
+	uint64_t n;	       /* number of words that are wanted */
+	enum victim_rank most; /* the last kind of rows that may be evicted */
+	bool is_head;	       /* true: room for a head; false: room for parts */
 };
 
 #define WHOLE_SET UINT32_MAX
 
 struct victim {
 	struct row_set *set;
-	uint32_t part; /* or WHOLE_SET */
+	uint32_t part; /* index of the part, or WHOLE_SET */
 	enum victim_rank rank;
 	int64_t used_ns;
-	uint32_t n; /* words that its eviction frees */
+	uint32_t n; /* number of words that the eviction of this victim frees */
 };
 
 static int victim_compare(const void *a, const void *b)
@@ -209,8 +212,9 @@ static void victims_add_parts(struct victims *victims, struct row_set *set,
 }
 
 /*
- * Adds what may be evicted of the set. Rows that no walk has missed never displace rows that may be
- * of use: those of live processes, and of programs that are started again and again.
+ * Adds the set, or parts of it, to the victims if the demand allows their eviction. Rows that no
+ * walk has missed yet never displace rows that may be useful: rows of live processes, and of
+ * programs that are started again and again.
  */
 static void victims_add(struct victims *victims, struct row_set *set, const struct unwind_file *by,
 			const struct demand *demand, int64_t now)
@@ -263,7 +267,7 @@ void row_memory_hide(struct unwind_file *file)
 	__atomic_store_n(&table->state, UNWIND_ABSENT, __ATOMIC_RELEASE);
 }
 
-/* Hides the rows from walks that begin from now on. False when out of memory. */
+/* Hides the victim's rows from walks that begin later. False when out of memory. */
 static bool victim_hide(struct unwind *unwind, const struct victim *victim)
 {
 	struct row_set *set = victim->set;
@@ -312,7 +316,7 @@ static uint64_t free_words(const struct unwind *unwind)
 
 /*
  * Evicts rows until demand->n words are freed or nothing may be evicted any more. Returns false if
- * nothing was evicted. May wait some 10 ms for programs that run.
+ * nothing was evicted. May wait some 10 ms until the BPF programs that run now have ended.
  */
 static bool evict(struct unwind *unwind, const struct unwind_file *by, const struct demand *demand,
 		  int64_t now)
@@ -337,7 +341,10 @@ static bool evict(struct unwind *unwind, const struct unwind_file *by, const str
 	return hidden;
 }
 
-/* Takes range->n words, evicting rows for them. False where there are none. */
+/*
+ * Takes range->n words and stores the index of the first one in *range. Evicts rows if too few
+ * words are free. False if no room could be made.
+ */
 static bool range_take(struct unwind *unwind, const struct unwind_file *by, bool is_head,
 		       int64_t now, struct unwind_range *range)
 {
@@ -374,7 +381,7 @@ struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *
 	struct row_set *set;
 
 	for (set = unwind->row_sets; set; set = set->next) {
-		/* Equal hashes are not proof enough: the rows are compared. */
+		/* Different rows may have equal hashes, so the rows are compared, too. */
 		if (set->hash == hash && set_equals(unwind, set, rows)) {
 			set->refs++;
 			return set;
@@ -398,16 +405,16 @@ struct row_set *row_memory_get(struct unwind *unwind, const struct unwind_rows *
 	return NULL;
 }
 
-/* The state while parts of one file are placed. */
+/* The state while the parts of one file are copied to shared memory. */
 struct filling {
 	struct unwind_file *file;
 	struct row_set *set;
 	const struct unwind_rows *rows;
-	struct unwind_part *parts; /* mapped, as walks read them */
+	struct unwind_part *parts; /* the words of the parts in shared memory, which walks read */
 	int64_t now;
 };
 
-/* Walks find the part from now on; its words must have been written. */
+/* Makes a part visible to walks. Its words must have been written to the range. */
 static void part_show(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
 	filling->set->parts[i].range = range;
@@ -416,7 +423,7 @@ static void part_show(const struct filling *filling, uint32_t i, struct unwind_r
 	__atomic_store_n(&filling->parts[i].at, 2 * range.first, __ATOMIC_RELEASE);
 }
 
-/* Writes the part's words into the range and shows it. On failure the range is given back. */
+/* Writes the part's words to the range and shows the part. On failure it frees the range. */
 static bool part_place(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
 	struct unwind *unwind = filling->file->unwind;
@@ -431,7 +438,7 @@ static bool part_place(const struct filling *filling, uint32_t i, struct unwind_
 	return true;
 }
 
-/* Places the parts that walks have missed. False if one of them found no room. */
+/* Loads the parts that walks have missed into memory. False if one of them did not fit. */
 static bool missed_place(const struct filling *filling)
 {
 	struct row_set *set = filling->set;
@@ -454,7 +461,7 @@ static bool missed_place(const struct filling *filling)
 	return is_placed;
 }
 
-/* Returns how many words the parts have that are not placed. */
+/* Returns the number of words of all parts that are not in memory. */
 static uint64_t absent_words(const struct row_set *set, const struct unwind_rows *rows)
 {
 	uint64_t sum = 0;
@@ -468,7 +475,10 @@ static uint64_t absent_words(const struct row_set *set, const struct unwind_rows
 	return sum;
 }
 
-/* Places all absent parts in one range, which mostly works and is fast. False if it did not. */
+/*
+ * Loads all absent parts into a single range. This is fast, and there mostly is such a range; false
+ * if there is none.
+ */
 static bool absent_place_at_once(const struct filling *filling)
 {
 	struct unwind *unwind = filling->file->unwind;
@@ -499,7 +509,7 @@ static bool absent_place_at_once(const struct filling *filling)
 	return true;
 }
 
-/* Places absent parts one by one as long as there is room. */
+/* Loads absent parts into memory one by one until one of them does not fit. */
 static void absent_place(const struct filling *filling)
 {
 	struct range_alloc *space = &filling->file->unwind->parts_alloc;
@@ -529,8 +539,8 @@ bool row_memory_fill(struct unwind_file *file, const struct unwind_rows *rows, i
 	bool is_first = !set->n_placed, is_placed;
 
 	/*
-	 * It is not known yet which parts walks will use, so parts of other files that were never
-	 * used are evicted for them.
+	 * When a file is loaded for the first time, it is not known which of its parts walks will
+	 * use. Make room for all of them by evicting rows of other files that are not in use.
 	 */
 	if (is_first && n > n_free)
 		evict(unwind, file, &demand, now);

@@ -11,21 +11,22 @@
 #include "daemon/unwind/rule.h"
 
 enum {
-	PADDING_MAX = 15, /* most bytes between functions that are taken for padding */
-	ENTRY_BYTES = 32, /* the size of the program's start code, if it has no information: that of
-			     musl, Go */
-	ENTRY_BYTES_ALONE = 64, /* the same, where only this much code without information is there:
-				   that of ld.so */
-	RULES_MAX = 256,	/* limit for one file; real files have some dozen */
-	FRAMES_MAX = UINT16_MAX, /* limit for one file; libLLVM has 2,000 */
+	PADDING_MAX =
+		15, /* largest gap between two functions that is taken for padding, in bytes */
+	ENTRY_BYTES = 32,	 /* assumed size of the program's start code if it has no call frame
+				    information, as in musl and Go */
+	ENTRY_BYTES_ALONE = 64,	 /* if at most this many bytes without call frame information follow
+				    the program's start, all are taken for start code, as in ld.so */
+	RULES_MAX = 256,	 /* limit of the rules of one file; real files have some dozen */
+	FRAMES_MAX = UINT16_MAX, /* limit of the frames of one file; libLLVM has 2,000 */
 	FRAME_SLOTS = 1 << 17,	 /* size of the hash table of frames */
 	PAGE = 1 << UNWIND_PAGE_SHIFT,
-	CODE_FACTOR = 16, /* bytes of instructions that are executed at most, as a multiple of the
-			     section */
+	CODE_FACTOR = 16, /* limit of the bytes of CFI instructions that are executed, as a multiple
+			     of the size of the section */
 	CODE_SPARE = 1 << 16,
 };
 
-/* A function, in the order in which they were found; its rows are the n from index first on. */
+/* A function. It has n rows, from rows[first] on; number is its index in the order of discovery. */
 struct function {
 	uint32_t start, end;
 	uint32_t first, n;
@@ -34,7 +35,7 @@ struct function {
 
 /* A row, before it is assigned to a page. */
 struct row {
-	uint32_t pc; /* address, counted from the base of the extent */
+	uint32_t pc; /* address relative to the base of the extent */
 	uint32_t frame;
 };
 
@@ -45,9 +46,9 @@ struct unwind_compiler {
 	size_t n_functions, functions_capacity;
 	struct row *rows;
 	size_t n_rows, rows_capacity;
-	struct unwind_frame *frames; /* no two are equal; the first is an invalid one */
+	struct unwind_frame *frames; /* frames, all different; the first is the invalid frame */
 	size_t n_frames, frames_capacity;
-	uint16_t *frame_slots; /* hash table with indices of frames; 0: free */
+	uint16_t *frame_slots; /* hash table of indices into frames; 0: the slot is free */
 	struct unwind_rule *rules;
 	size_t n_rules;
 	bool is_signal; /* whether the function being compiled is a signal trampoline */
@@ -63,7 +64,7 @@ int unwind_compiler_new(const struct unwind_extent *extent, size_t max_words,
 {
 	struct unwind_compiler *compiler;
 
-	/* Each page needs at least one row. */
+	/* Each page takes at least one row, so a large extent alone may exceed the limit. */
 	if (!extent->size || extent->size > UINT32_MAX || pages_of(extent) >= max_words ||
 	    extent->base > UINT64_MAX - extent->size || max_words > UINT32_MAX / 2)
 		return -E2BIG;
@@ -102,7 +103,7 @@ void unwind_compiler_freep(struct unwind_compiler **compiler)
 	unwind_compiler_free(*compiler);
 }
 
-/* Returns the index of an equal rule, added if need be; -1 when there are too many. */
+/* Returns the index of the rule, which is added if it is new; -1 when there are too many rules. */
 static int rule_number(struct unwind_compiler *compiler, const struct unwind_rule *rule)
 {
 	size_t i;
@@ -117,8 +118,8 @@ static int rule_number(struct unwind_compiler *compiler, const struct unwind_rul
 }
 
 /*
- * Finds the index of a frame, added if need be; 0, the invalid frame, when there are too many.
- * -ENOMEM.
+ * Finds the index of the frame, which is added if it is new. *out is 0, the index of the invalid
+ * frame, when there are too many frames. Returns 0 or -ENOMEM.
  */
 static int frame_number(struct unwind_compiler *compiler, const struct unwind_frame *frame,
 			uint32_t *out)
@@ -241,7 +242,7 @@ static int on_function(void *userdata, const struct cfi_function *found)
 	compiler->is_signal = found->cie->is_signal;
 	r = cfi_execute(adding->section, found, &adding->budget, on_registers, compiler);
 	if (r == -EBADMSG) {
-		/* If decoding fails midway, the rows decoded so far are not trusted either. */
+		/* The rows that were decoded before the error are not trusted either. */
 		static const struct unwind_frame invalid = { 0 };
 
 		unwind_compiler_cancel(compiler);
@@ -277,13 +278,14 @@ struct output {
 	const struct unwind_compiler *compiler;
 	struct row *rows;
 	size_t n, most;
-	uint32_t gap, entry; /* indices of the frames of code that no function covers, and of the
-				program's start */
+	uint32_t gap, entry; /* indices of two frames: one for code that no function covers, one for
+				the program's start */
 };
 
 static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 {
-	/* A function that starts here ends the ones before, whatever rows they have beyond. */
+	/* A function ends where the next one begins, so drop rows of earlier functions from pc on.
+	 */
 	while (out->n && out->rows[out->n - 1].pc >= pc)
 		out->n--;
 	if (out->n && out->rows[out->n - 1].frame == frame)
@@ -295,7 +297,8 @@ static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 }
 
 /*
- * Adds rows for code that no function covers. Only the program's start is known, where walks end.
+ * Adds rows for the code from start to end, which no function covers. If it contains the program's
+ * start, walks end there.
  */
 static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 {
@@ -307,7 +310,7 @@ static int output_add_gap(struct output *out, uint32_t start, uint32_t end)
 	if (r || extent->entry < extent->base || entry < start || entry >= end)
 		return r;
 	r = output_add(out, (uint32_t)entry, out->entry);
-	/* Behind the few instructions of the start there may be any other code. */
+	/* Only ENTRY_BYTES belong to the program's start; any other code may follow them. */
 	if (!r && end - entry > ENTRY_BYTES_ALONE)
 		r = output_add(out, (uint32_t)entry + ENTRY_BYTES, gap);
 	return r;
@@ -339,8 +342,8 @@ static int output_fill(struct output *out)
 }
 
 /*
- * Adds the rows of a page. Each page begins with a row of its own, even if the frame is that of the
- * page before.
+ * Adds the rows of a page. Each page begins with a row of its own, even if the frame is the same as
+ * at the end of the page before.
  */
 static void page_fill(const struct output *out, uint32_t page, size_t *next,
 		      struct unwind_row *rows, uint32_t *n)
@@ -356,8 +359,8 @@ static void page_fill(const struct output *out, uint32_t page, size_t *next,
 }
 
 /*
- * Writes the contents of a part in half words: an entry for each page, then the rows. Returns how
- * many rows.
+ * Writes the contents of a part in half words (4 bytes): an entry for each page, then the rows.
+ * Returns the number of rows.
  */
 static uint32_t part_fill(const struct output *out, uint32_t first_page, uint32_t n_pages,
 			  size_t *next, uint32_t *halves)
@@ -411,8 +414,8 @@ size_t unwind_rows_part(const struct unwind_rows *rows, uint32_t part, uint32_t 
 }
 
 /*
- * Returns the most half words that rows take: one more row for each page, and one for each part to
- * align it.
+ * Returns the largest number of half words (4 bytes) that the rows can take: one for each row, one
+ * for the row at the beginning of each page, and one for each part to align it.
  */
 static size_t rows_most(const struct output *out, uint32_t n_pages)
 {
@@ -423,7 +426,10 @@ static size_t rows_most(const struct output *out, uint32_t n_pages)
 	return n;
 }
 
-/* Copies frames and rules. Frames refer to a rule by its distance in words from the first frame. */
+/*
+ * Copies frames and rules to the table. A frame refers to its rule by the rule's distance in words
+ * from the first frame.
+ */
 static void frames_fill(const struct unwind_compiler *compiler, struct unwind_frame *frames)
 {
 	for (size_t i = 0; i < compiler->n_frames; i++) {
@@ -464,7 +470,8 @@ int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows 
 {
 	static const struct unwind_frame kept = { .kind = UNWIND_FRAME },
 					 end = { .kind = UNWIND_END };
-	/* Each gap takes one row, and two more where the program starts. */
+	/* Each gap between functions takes one row; the gap with the program's start takes three.
+	 */
 	size_t most = compiler->n_rows + 3 * compiler->n_functions + 3;
 	struct output output = { .compiler = compiler, .most = most };
 	int r = 0;

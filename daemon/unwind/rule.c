@@ -10,13 +10,13 @@
 enum { WORD = 8 };
 
 /*
- * A register plus an offset, perhaps with a load and a sum: the only expressions that compilers
- * write.
+ * A DWARF expression of the only form that compilers write: a register plus an offset, perhaps
+ * followed by a load from that address and an addition.
  */
 struct simple {
 	unsigned int reg;
 	int64_t offset;
-	bool is_loaded; /* the result is the word at that address, plus add */
+	bool is_loaded; /* the result is the word in memory at reg + offset, plus add */
 	int64_t add;
 };
 
@@ -39,7 +39,7 @@ static bool leb_take(const uint8_t **at, const uint8_t *end, bool is_signed, int
 	return true;
 }
 
-/* Parses: breg off [deref [plus_uconst n | lit n plus]] */
+/* Parses the expression: breg off [deref [plus_uconst n | lit n plus]]. False for any other. */
 static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
 {
 	const uint8_t *at = rule->expression, *end = at + rule->expression_size;
@@ -68,8 +68,9 @@ static bool expression_parse(const struct cfi_rule *rule, struct simple *out)
 }
 
 /*
- * True for the CFA of a procedure linkage table: sp + 8 + ((pc & 15) >= N) * 8. Each entry pushes a
- * word at its byte 5 or so, and N is the first byte behind that instruction.
+ * True for the CFA of code in a procedure linkage table: sp + 8 + ((pc & 15) >= N) * 8. Each entry
+ * of the table has 16 bytes and pushes a word; N is the offset of the byte behind that instruction.
+ * Fills the frame.
  */
 static bool is_plt(const struct cfi_registers *registers, struct unwind_frame *frame)
 {

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_UNWIND_RULE_H
 
 /*
- * Converts the rules for the caller's registers at one address, as call frame information has them,
- * to the form that the walk in the kernel reads: a frame, with a rule if need be. No state, any
- * thread.
+ * Call frame information says for an address how to restore the caller's registers. Converts this
+ * to the form that the walk in the kernel reads: a frame and, if the frame is not enough, a rule.
+ * No state; any thread.
  */
 
 #include <stdbool.h>
@@ -14,8 +14,9 @@
 #include "daemon/elf/cfi.h"
 
 /*
- * Fills the frame. Returns true if the frame says it all. Returns false if it needs a rule, which
- * is filled, too; frame->kind is then UNWIND_RULE, or UNWIND_INVALID if no rule can express it.
+ * Fills the frame. Returns true if the frame alone restores the registers. Otherwise returns false
+ * and fills the rule, too; frame->kind is then UNWIND_RULE, or UNWIND_INVALID if no rule can
+ * express how to restore the registers.
  */
 bool unwind_rule_make(const struct cfi_registers *registers, bool is_signal,
 		      struct unwind_frame *frame, struct unwind_rule *rule);

@@ -9,7 +9,8 @@
 #include "daemon/unwind/internal.h"
 #include "daemon/unwind/row_memory.h"
 
-/* Rows that found no room, or could not be read, are tried again after this time. */
+/* Rows that could not be loaded, for lack of room or by a read error, are tried again after this.
+ */
 #define RETRY_NS (10 * NS_PER_S)
 /*
  * After loading missed parts, wait this multiple of the load time before loading missed parts of
@@ -17,8 +18,8 @@
  */
 #define AGAIN_FACTOR 32
 /*
- * The least limit of the rows of one file, even if the memory for rows is smaller and only some
- * parts fit: libLLVM has 500,000 words.
+ * The rows of one file may always have this many words, even if the memory for rows is smaller and
+ * holds only some parts of them. The rows of libLLVM have 500,000 words.
  */
 #define MAX_WORDS_MIN (1024 * 1024)
 
@@ -139,7 +140,10 @@ static struct unwind_file *file_find(struct unwind *unwind, const struct file_st
 	return NULL;
 }
 
-/* Frees the number of a file without references, when all are given out. Returns 0 for none. */
+/*
+ * Removes the least recently used file without references. Returns its table number, which is free
+ * for another file then, or 0 if every file has references.
+ */
 static uint32_t file_recycle(struct unwind *unwind)
 {
 	struct unwind_file *oldest = NULL;
@@ -202,7 +206,10 @@ void unwind_file_put(struct unwind_file *file)
 	pthread_mutex_unlock(&file->unwind->lock);
 }
 
-/* Records that a walk ended at the address if its part is absent. With the lock held. */
+/*
+ * Adds the part that covers the address to the file's missed parts, unless the part is in memory.
+ * Called with the lock held.
+ */
 static void missed_add(struct unwind_file *file, uint64_t address)
 {
 	uint64_t part = (address - file->base) >> UNWIND_PART_SHIFT;
@@ -226,7 +233,7 @@ void unwind_file_need(struct unwind_file *file, uint64_t address)
 		file->retry_ns = file->is_too_big ? file->retry_ns : 0;
 	}
 	missed_add(file, address);
-	missed_add(file, address - 1); /* after a call that is the last instruction of a part */
+	missed_add(file, address - 1); /* the call before a return address may be in another part */
 	pthread_mutex_unlock(&file->unwind->lock);
 }
 
@@ -252,7 +259,7 @@ bool unwind_file_is_wanted(struct unwind_file *file)
 	return is_wanted;
 }
 
-/* Walks find the file's rows from now on. */
+/* Makes the file's rows visible to walks. */
 static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 {
 	struct unwind_table *table = table_of(file);
@@ -264,7 +271,10 @@ static void table_show(struct unwind_file *file, const struct unwind_rows *rows)
 	__atomic_store_n(&table->state, UNWIND_LOADED, __ATOMIC_RELEASE);
 }
 
-/* Loads the rows as far as there is room. Returns false if missed parts found none. */
+/*
+ * Loads as many parts of the rows as fit. Returns false if a part that walks have missed did not
+ * fit, or if nothing was loaded.
+ */
 static bool file_fill(struct unwind_file *file, const struct unwind_rows *rows, int64_t now)
 {
 	struct unwind *unwind = file->unwind;
