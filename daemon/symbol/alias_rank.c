@@ -6,7 +6,7 @@
 
 #include "common/base.h"
 
-/* True for names that the compiler, the linker or a build script has made. */
+/* True if the compiler, the linker or a build script has made the name. */
 static bool is_generated(const char *name)
 {
 	static const char *const prefixes[] = { "__pfx_", "__pi_", "__cfi_", "__GI_", "__SCT__" };
@@ -26,8 +26,8 @@ static bool is_generated(const char *name)
 }
 
 /*
- * Counts leading underscores, which mark internal names. The first one of a mangled C++ or Rust
- * name does not count.
+ * Returns the number of leading underscores, which mark internal names; 0 for a mangled C++ or Rust
+ * name, which always begins with one.
  */
 static size_t underscores(const char *name)
 {

@@ -3,15 +3,16 @@
 #define STACKD_DAEMON_SYMBOL_ALIAS_RANK_H
 
 /*
- * Chooses which of several names of one address is shown. The order does not depend on the order in
- * the file, so a function has the same name everywhere. No state, any thread.
+ * Chooses which of several names of one address is shown. The choice does not depend on the order
+ * of the names in the file, so a function is shown by the same name everywhere. No state; any
+ * thread.
  */
 
 #include <stdbool.h>
 
 /*
- * Returns a negative number when a is the better name, a positive one when b is, 0 only for equal
- * names.
+ * Returns a negative number if name a is to be shown rather than name b, a positive number if b is
+ * to be shown, and 0 only if the names are equal.
  */
 int alias_rank_compare(const char *a, bool a_is_global, const char *b, bool b_is_global);
 

@@ -6,7 +6,7 @@
 
 #include <libiberty/demangle.h>
 
-/* Collects the output; leaves the demangler by longjmp() when it does not fit. */
+/* Collects the output of a demangler, which is left by longjmp() when the buffer is full. */
 struct output {
 	char *buffer;
 	size_t n, size;
@@ -19,9 +19,10 @@ bool demangle_is_candidate(const char *name)
 }
 
 /*
- * The demanglers have no way to stop them, and repeated parts of a name double their output for
- * every few bytes of input. Jumping out is safe because they keep their state on the stack. Only an
- * identifier in Punycode, as Rust has, leaks a small allocation, and only for a hostile name.
+ * Adds a piece of the demangled name to the output. The demanglers cannot be asked to stop,
+ * although references in a name to its own parts can double the output for every few bytes of
+ * input. Jumping out of a demangler is safe because it keeps its state on the stack. The one
+ * exception is small: a hostile Rust name with a Punycode identifier leaks an allocation.
  */
 static void on_text(const char *text, size_t n, void *opaque)
 {
@@ -44,8 +45,8 @@ const char *demangle(const char *name, char *buffer, size_t size)
 	if (setjmp(out.too_long))
 		return name;
 	/*
-	 * Rust's older names are valid C++ names with a hash at the end, so Rust's demangler is
-	 * tried first.
+	 * Rust's demangler is tried first, because older mangled names of Rust are also valid
+	 * mangled C++ names.
 	 */
 	is_done = rust_demangle_callback(name, 0, on_text, &out);
 	if (!is_done) {

@@ -3,23 +3,25 @@
 #define STACKD_DAEMON_SYMBOL_DEMANGLE_H
 
 /*
- * Turns a mangled C++ or Rust symbol into its full readable name. No state, any thread. The only
- * user of libiberty.
+ * Converts a mangled C++ or Rust symbol to its full readable name, by means of libiberty. No state;
+ * any thread.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define DEMANGLE_INPUT_MAX \
-	1024 /* libiberty needs stack in proportion, and has a limit of its own */
-#define DEMANGLE_OUTPUT_MAX 4096 /* a few hundred bytes of input can expand to gigabytes */
+/* Longer names are not demangled: the stack that libiberty needs grows with the length. */
+#define DEMANGLE_INPUT_MAX 1024
+/* Longer results are discarded: a few hundred bytes of input can expand to gigabytes. */
+#define DEMANGLE_OUTPUT_MAX 4096
 
-/* True if the name may be mangled. A cheap test: most names are not. */
+/* True if the name may be mangled. This test is cheap, and false for most names. */
 bool demangle_is_candidate(const char *name);
 
 /*
- * Writes the readable name to buffer (size: DEMANGLE_OUTPUT_MAX holds every name) and returns it.
- * Returns name itself if it is not mangled, or if it exceeds a limit.
+ * Writes the readable name to the buffer and returns the buffer. Returns name itself if it is not
+ * mangled, exceeds a limit, or has a readable form that does not fit into the buffer. A buffer need
+ * not be larger than DEMANGLE_OUTPUT_MAX.
  */
 const char *demangle(const char *name, char *buffer, size_t size);
 

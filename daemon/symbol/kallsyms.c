@@ -12,26 +12,29 @@
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/kallsyms_line.h"
 
-/* kallsyms has no sizes: a function ends where the next one begins, but is not longer than this. */
+/*
+ * /proc/kallsyms has no sizes: a function ends where the next one begins, but after this many bytes
+ * at the latest.
+ */
 #define FUNCTION_BYTES_MAX (64 * 1024)
-#define SYMBOLS_MAX	   2000000 /* a kernel has 150,000 */
+#define SYMBOLS_MAX	   2000000 /* limit of the symbols; a kernel has about 150,000 */
 #define KALLSYMS_BUFFER	   (256 * 1024)
-#define NAMELESS	   UINT32_MAX /* an entry that only ends the function before it */
+#define NAMELESS	   UINT32_MAX /* name of an entry that only marks where a function ends */
 #define MODULES_MAX	   UINT16_MAX
 
 struct kernel_module {
 	char *name;
-	uint64_t base; /* address that file offsets count from */
+	uint64_t base; /* address to which file offsets are relative */
 	uint64_t file_id;
 };
 
 /*
- * One array for each field, sorted by start. This takes half the memory of an array of structs, and
- * a search touches less of it.
+ * The functions, sorted by start, with a separate array for each member. This takes half the memory
+ * of an array of structs, and a search reads less of it.
  */
 struct kallsyms {
 	uint64_t *starts;
-	uint32_t *names; /* offsets into text */
+	uint32_t *names; /* offsets of the names in text, or NAMELESS */
 	uint16_t *modules;
 	size_t n;
 	struct kernel_module *module_list; /* [0] is the kernel itself */
@@ -47,7 +50,7 @@ struct entry {
 	bool is_global;
 };
 
-/* The state while kallsyms is read. */
+/* The state while /proc/kallsyms is read. */
 struct reader {
 	struct entry *entries;
 	size_t n, entries_capacity;
@@ -56,7 +59,7 @@ struct reader {
 	struct kernel_module *modules;
 	size_t n_modules, modules_capacity;
 	uint64_t core_start, core_end;
-	uint64_t any_address; /* stays 0 when the kernel hides all addresses */
+	uint64_t any_address; /* bitwise or of all addresses: 0 if the kernel hides them */
 	size_t lines;
 };
 
@@ -70,8 +73,8 @@ static void reader_fini(struct reader *reader)
 }
 
 /*
- * The identity of a module, which is stored. It includes the build of the kernel, because the same
- * offset in another build is other code.
+ * Returns a hash that identifies a kernel module. It is stored with recorded data. It includes the
+ * build of the kernel, because the same offset in another build is different code.
  */
 static uint64_t module_identity(const char *name)
 {
@@ -85,8 +88,8 @@ static uint64_t module_identity(const char *name)
 }
 
 /*
- * Finds the module or adds it. Searches from the last one, because kallsyms lists modules one after
- * another.
+ * Finds the index of the module, which is added if it is new. The search begins at the last module,
+ * because /proc/kallsyms lists the functions of a module together.
  */
 static int module_find(struct reader *reader, const char *name, uint16_t *index_out)
 {
@@ -127,8 +130,8 @@ static int text_add(struct reader *reader, const char *name, uint32_t *offset_ou
 }
 
 /*
- * True for symbols of the linker script that mark a section, such as __sched_text_end: they are not
- * functions.
+ * True if the symbol is not a function but marks the start or end of a section, such as
+ * __sched_text_end.
  */
 static bool is_marker(const char *name)
 {
@@ -184,7 +187,8 @@ static int line_read(struct reader *reader, char *text)
 		reader->core_start = line.address;
 	if (!line.module && !strcmp(line.name, "_etext"))
 		reader->core_end = line.address;
-	/* Padding before functions: half of all symbols on kernels that have it. */
+	/* Skip symbols for the padding before functions; some kernels have one for each function.
+	 */
 	if (!strncmp(line.name, "__pfx_", 6) || !strncmp(line.name, "__cfi_", 6))
 		return 0;
 	r = module_find(reader, line.module ? line.module : "kernel", &index);
@@ -200,7 +204,7 @@ static int entry_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* kallsyms lists the kernel itself in order, but not modules. */
+/* Sorts the entries by address if need be: /proc/kallsyms does not list all modules in order. */
 static void entries_sort(struct reader *reader)
 {
 	for (size_t i = 1; i < reader->n; i++) {
@@ -219,7 +223,10 @@ static bool is_better(const struct reader *reader, const struct entry *a, const 
 				  b->is_global) < 0;
 }
 
-/* Keeps the best name of each address, and drops code of the kernel that is freed after boot. */
+/*
+ * Keeps only the best name of each address, and drops functions of the kernel whose memory is freed
+ * after boot.
+ */
 static void entries_reduce(struct reader *reader)
 {
 	size_t n = 0;
@@ -253,7 +260,7 @@ static void module_bases(struct reader *reader)
 	}
 }
 
-/* Copies the entries and the names that are left into the compact form. */
+/* Copies the reader's entries and their names to a new table. */
 static int symbols_build(struct reader *reader, struct kallsyms **out)
 {
 	_cleanup_(kallsyms_freep) struct kallsyms *symbols = calloc(1, sizeof(*symbols));
@@ -334,7 +341,10 @@ int kallsyms_load(const char *path, struct kallsyms **out)
 	return symbols_build(&reader, out);
 }
 
-/* Returns the last entry that begins at or before the address, n where there is none. */
+/*
+ * Returns the index of the last entry that begins at or before the address; symbols->n if there is
+ * none.
+ */
 static size_t entry_before(const struct kallsyms *symbols, uint64_t address)
 {
 	size_t low = 0, high = symbols->n;
@@ -370,8 +380,8 @@ bool kallsyms_lookup(const struct kallsyms *symbols, uint64_t address, bool is_c
 	symbol_out->file_id = module->file_id;
 	symbol_out->file_offset = address - module->base;
 	/*
-	 * BPF programs are loaded in any order. Each one is treated as a file, identified by the
-	 * tag in its name.
+	 * The addresses of BPF programs depend on the order in which they are loaded. Each program
+	 * is therefore treated as a file of its own, which the tag in its name identifies.
 	 */
 	if (!strcmp(module->name, "bpf")) {
 		symbol_out->file_id = hash64_string(module->file_id, name);

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_KALLSYMS_H
 
 /*
- * The kernel's functions: reads /proc/kallsyms and names kernel addresses. Owned by the resolver,
- * used on its thread only.
+ * Reads the kernel's functions from /proc/kallsyms and finds the function of a kernel address. The
+ * resolver owns the table and uses it on its own thread only.
  */
 
 #include <stdbool.h>
@@ -16,22 +16,22 @@
 struct kallsyms;
 
 /*
- * Reads path (NULL: /proc/kallsyms). Returns 0, -EPERM when the kernel hides all addresses
- * (kptr_restrict), or the error of reading. *out is owned by the caller.
+ * Reads the file path (NULL: /proc/kallsyms). Returns 0, -EPERM when the kernel hides all addresses
+ * (kptr_restrict), or the negative errno with which reading failed. The caller owns *out.
  */
 int kallsyms_load(const char *path, struct kallsyms **out);
 
 /*
- * Names one address. For a return address pass is_call: then address - 1 is looked up, while
- * offsets remain those of address. False where no function covers it; symbol_out then has the kind,
- * and the address as file_offset.
+ * Finds the function of an address. is_call: the address is a return address, so the function of
+ * address - 1 is found; offsets in *symbol_out still refer to address. False if no function covers
+ * it; *symbol_out then only has the kind, and the address as file_offset.
  */
 bool kallsyms_lookup(const struct kallsyms *symbols, uint64_t address, bool is_call,
 		     struct symbol *symbol_out);
 
 /*
- * Returns how many functions there are and the memory they take, in bytes. For tests, which bound
- * the memory per function.
+ * Finds the number of functions in the table and the memory that the table takes, in bytes. For
+ * tests, which limit the memory per function.
  */
 void kallsyms_size(const struct kallsyms *symbols, size_t *functions, size_t *bytes);
 

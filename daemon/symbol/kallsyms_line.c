@@ -6,9 +6,12 @@
 #include <stddef.h>
 #include <string.h>
 
-#define NAME_BYTES_MAX 512 /* KSYM_NAME_LEN since 6.1 */
+#define NAME_BYTES_MAX 512 /* the kernel's KSYM_NAME_LEN since Linux 6.1 */
 
-/* Parses hexadecimal digits up to a blank, in the lower case that kallsyms writes. */
+/*
+ * Parses lower-case hexadecimal digits up to a blank, and moves *p behind the blank. False for any
+ * other text.
+ */
 static bool take_address(char **p, uint64_t *out)
 {
 	uint64_t value = 0;

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_SYMBOL_KALLSYMS_LINE_H
 
 /*
- * Parses one line of /proc/kallsyms in place. The result points into the text, which the caller
- * owns; any thread. sscanf() would take most of the time of reading the file.
+ * Parses one line of /proc/kallsyms in place, because parsing with sscanf() takes longer than
+ * everything else in reading the file. The result points into the text, which the caller owns. Any
+ * thread.
  */
 
 #include <stdint.h>
@@ -12,15 +13,16 @@
 #define KALLSYMS_PATH "/proc/kallsyms"
 
 struct kallsyms_line {
-	uint64_t address; /* 0 where the kernel hides it (kptr_restrict) */
-	char type;	  /* as nm(1) has it */
+	uint64_t address; /* 0 if the kernel hides the address (kptr_restrict) */
+	char type;	  /* type of the symbol, a letter as in the output of nm(1) */
 	const char *name;
-	const char *module; /* NULL: a symbol of the kernel itself */
+	const char *module; /* NULL if the symbol belongs to the kernel itself */
 };
 
 /*
- * Parses "ffffffff81000000 T name", followed by "\t[module]" for a module; the newline is optional.
- * Writes NULs into the text. -EBADMSG when it is not such a line.
+ * Parses a line such as "ffffffff81000000 T name"; "\t[module]" follows if the symbol belongs to a
+ * module. A newline at the end is optional. Writes NULs into the text. Returns -EBADMSG if the text
+ * is not such a line.
  */
 int kallsyms_line_parse(char *text, struct kallsyms_line *out);
 

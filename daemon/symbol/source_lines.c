@@ -11,13 +11,13 @@
 #include "daemon/symbol/source_lines_helper.h"
 
 /*
- * A file at which the child process fails is left out, and the others are asked about again; this
- * often at most.
+ * Limit of the number of child processes for one answer. When a child fails at a file, another
+ * child is started for the remaining files.
  */
 enum { RUNS_MAX = 4 };
 
 struct code_address {
-	uint64_t key[2];	   /* file, address */
+	uint64_t key[2];	   /* id of the file, ELF virtual address */
 	struct code_address *next; /* the next address of the same file */
 	const struct source_frame *frames;
 	size_t n;
@@ -29,8 +29,8 @@ struct file {
 	const char *path;
 	struct code_address *first, *last;
 	uint32_t n;
-	int fds[2];   /* the file and its debug file; -1: none */
-	bool is_done; /* it has been read, or cannot be */
+	int fds[2];   /* descriptors of the file and of its separate debug file; -1: none */
+	bool is_done; /* the file was read, or cannot be read: no other child is started for it */
 	bool has_lines;
 	UT_hash_handle hh;
 };
@@ -40,9 +40,9 @@ struct source_lines {
 	struct source_lines_opener opener;
 	struct file *files;
 	struct code_address *addresses;
-	size_t left_out;	    /* addresses not asked about because there were too many */
-	const char *reason;	    /* why lines of the culprit are missing; NULL: none failed */
-	const struct file *culprit; /* the file at which the child failed; NULL: none */
+	size_t left_out;	    /* number of addresses that exceeded the limit of one answer */
+	const char *reason;	    /* why the child failed at the culprit; NULL: no child failed */
+	const struct file *culprit; /* the file at which a child failed; NULL: no child failed */
 };
 
 int source_lines_new(struct arena *arena, const struct source_lines_opener *opener,
@@ -139,7 +139,7 @@ int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *p
 	return 0;
 }
 
-/* Opens all files; those that cannot be opened are not asked about. */
+/* Opens all files. Files that cannot be opened will not be in a request. */
 static void files_open(struct source_lines *lines)
 {
 	struct file *file, *next;
@@ -160,7 +160,10 @@ static size_t files_left(const struct source_lines *lines)
 	return n;
 }
 
-/* Makes the request for the n files that are left. Freed by the caller; NULL when out of memory. */
+/*
+ * Makes the request for the n files that are not done yet, and stores their descriptors in fds. The
+ * caller frees the request. NULL when out of memory.
+ */
 static void *request_make(const struct source_lines *lines,
 			  const struct source_lines_helper *helper, size_t n, int *fds,
 			  size_t *size_out)
@@ -197,8 +200,8 @@ static void *request_make(const struct source_lines *lines,
 }
 
 /*
- * Reads the reply with bounds checks: the child that wrote it may have been taken over by a hostile
- * file.
+ * Reads the reply of a child, with checks of all sizes: a hostile file may have taken control of
+ * the child.
  */
 struct reader {
 	const char *at;
@@ -215,7 +218,10 @@ static bool reader_get(struct reader *reader, void *to, size_t n)
 	return true;
 }
 
-/* Copies a text of n bytes; NULL if n is 0. False when the reply is shorter, or out of memory. */
+/*
+ * Copies a text of n bytes from the reply to the arena; *out is NULL if n is 0. False when the
+ * reply has fewer bytes left, or when out of memory.
+ */
 static bool reader_text(struct reader *reader, struct arena *arena, size_t n, const char **out)
 {
 	*out = NULL;
@@ -272,8 +278,8 @@ static bool file_read(struct source_lines *lines, struct reader *reader, struct 
 }
 
 /*
- * Reads all files that the reply has completely. Returns NULL if that is all, else the first file
- * that is missing or broken.
+ * Reads the reply for each file that is not done yet. Returns NULL if the reply is complete, else
+ * the first file whose reply is missing or broken.
  */
 static struct file *reply_parse(struct source_lines *lines, struct reader *reader)
 {
@@ -286,8 +292,8 @@ static struct file *reply_parse(struct source_lines *lines, struct reader *reade
 }
 
 /*
- * Runs the child once. -EAGAIN if it failed at one of the files: the others may be asked about
- * again.
+ * Runs a child for all files that are not done yet. Returns -EAGAIN if the child failed at one of
+ * them, which is done then: another child may be run for the others.
  */
 static int lines_ask(struct source_lines *lines, struct source_lines_helper *helper,
 		     int64_t until_ns)
@@ -312,7 +318,7 @@ static int lines_ask(struct source_lines *lines, struct source_lines_helper *hel
 	lines->reason = r ? reason : "the debug information that was read is broken";
 	lines->culprit = culprit;
 	culprit->is_done = true;
-	/* Frames of a file that is incomplete are not shown. */
+	/* The reply for this file is incomplete: show none of its frames. */
 	for (struct code_address *entry = culprit->first; entry; entry = entry->next)
 		entry->n = 0;
 	return r == -ETIMEDOUT || r == -EBUSY ? 0 : -EAGAIN;
@@ -345,7 +351,10 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Says which files have no lines, naming the first few. NULL when out of memory. */
+/*
+ * Makes a sentence that names the first few files without source lines; "" if all have them. NULL
+ * when out of memory.
+ */
 static const char *files_note(const struct source_lines *lines)
 {
 	enum { NAMED = 4 };

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_SYMBOL_SOURCE_LINES_H
 
 /*
- * Finds source lines and inlined functions of addresses, for one answer to a client. Debug
- * information is read by a child process, one at a time, see source_lines_child.h. Any thread that
- * may wait for some seconds.
+ * Finds the source lines and inlined functions of addresses, for one answer to a client. A child
+ * process reads the debug information (source_lines_child.h); only one such child runs at a time.
+ * Any thread that may wait for some seconds.
  */
 
 #include <stddef.h>
@@ -17,33 +17,34 @@ struct source_lines;
 struct source_lines_helper;
 
 struct source_lines_stats {
-	uint64_t runs;
-	uint64_t failed; /* the child was killed for its time or memory, or another one was in the
-			    way for too long */
+	uint64_t runs;	 /* how often a child process was wanted */
+	uint64_t failed; /* how often the child exceeded a limit of time or memory, could not be
+			    started, or had to wait for another child for too long */
 };
 
 struct source_frame {
-	const char
-		*name; /* NULL if unknown, and in the last frame, whose function the symbol names */
-	const char *file; /* NULL: not known */
-	uint32_t line;	  /* 0: not known */
+	const char *name; /* name of an inlined function, NULL if unknown. NULL in the last frame,
+			     too: the name of its function is in the symbol table */
+	const char *file; /* path of the source file; NULL if unknown */
+	uint32_t line;	  /* number of the line; 0 if unknown */
 };
 
 /*
- * The helper starts the child processes; max_memory is the limit of their address space, in bytes.
- * Owned by the recorder.
+ * Makes the helper, which starts the child processes. max_memory: limit of the address space of a
+ * child, in bytes. The recorder owns the helper.
  */
 int source_lines_helper_new(uint64_t max_memory, struct source_lines_helper **out);
 struct source_lines_helper *source_lines_helper_free(struct source_lines_helper *helper);
 void source_lines_helper_stats(struct source_lines_helper *helper, struct source_lines_stats *out);
 
-/* For tests: runs another program, with another limit of time. */
+/* For tests: lets the helper run another program, with run_ns as the limit of its time. */
 void source_lines_helper_set_program(struct source_lines_helper *helper, const char *path,
 				     int64_t run_ns);
 
 /*
- * Opens a file by its identity, and its separate debug file if it has one (else -1), both as
- * descriptors of fd_min or above. Returns 0 or a negative errno.
+ * Opens files for source_lines_run(). open_file() opens a file by its identity and stores a
+ * descriptor of the file and one of its separate debug file (-1 if it has none). No descriptor is
+ * below fd_min. Returns 0 or a negative errno.
  */
 struct source_lines_opener {
 	int (*open_file)(void *userdata, uint64_t file_id, const char *path, int fd_min,
@@ -51,31 +52,31 @@ struct source_lines_opener {
 	void *userdata;
 };
 
-/* Makes an empty set of addresses. Results are allocated in the arena. -ENOMEM. */
+/* Makes an empty set of addresses. Results will be allocated in the arena. Returns 0 or -ENOMEM. */
 int source_lines_new(struct arena *arena, const struct source_lines_opener *opener,
 		     struct source_lines **out);
 struct source_lines *source_lines_free(struct source_lines *lines);
 
 /*
- * Adds an address to look up in a file: an ELF virtual address within an instruction. path is
- * borrowed until the notes are made. 0 or -ENOMEM.
+ * Adds an ELF virtual address of a file to the set. The address may be anywhere in an instruction.
+ * path must live until source_lines_notes() has returned. Returns 0 or -ENOMEM.
  */
 int source_lines_add(struct source_lines *lines, uint64_t file_id, const char *path,
 		     uint64_t address);
 
-/* Looks all addresses up. Returns 0, also if nothing was found, or -ENOMEM. */
+/* Looks up all addresses of the set. Returns 0, even if nothing was found, or -ENOMEM. */
 int source_lines_run(struct source_lines *lines, struct source_lines_helper *helper);
 
 /*
- * Returns the frames of an address, innermost first; the last one is the function that the symbol
- * names. NULL where nothing is known.
+ * Returns the frames of an address: the functions inlined there, innermost first, and last the
+ * function that contains them. NULL if nothing is known about the address.
  */
 const struct source_frame *source_lines_find(const struct source_lines *lines, uint64_t file_id,
 					     uint64_t address, size_t *n_out);
 
 /*
- * Makes sentences that say which lines are missing and why, SOURCE_LINES_NOTES_MAX at most.
- * -ENOMEM.
+ * Makes up to SOURCE_LINES_NOTES_MAX sentences that tell the client which source lines are missing
+ * and why. Returns 0 or -ENOMEM.
  */
 enum { SOURCE_LINES_NOTES_MAX = 3 };
 int source_lines_notes(const struct source_lines *lines, const char **notes, size_t *n_out);

@@ -20,7 +20,7 @@
 #include "daemon/host/capabilities.h"
 #include "daemon/symbol/demangle.h"
 
-/* A range of addresses of one compilation unit. */
+/* A range of addresses whose debug information is in one compilation unit. */
 struct unit_range {
 	Dwarf_Addr start, end;
 	Dwarf_Off unit;
@@ -61,7 +61,10 @@ static int unit_read(struct debug_info *info, Dwarf_Off at)
 	return r;
 }
 
-/* .debug_aranges would be faster, but clang and rustc do not write it. */
+/*
+ * Reads the address ranges of all compilation units. Reading .debug_aranges would be faster, but
+ * clang and rustc do not write that section.
+ */
 static int units_read(struct debug_info *info)
 {
 	Dwarf_Off at = 0, next;
@@ -136,7 +139,7 @@ static uint32_t number_of(Dwarf_Die *die, unsigned int name)
 	return (uint32_t)value;
 }
 
-/* Returns the line from which an inlined function is called. */
+/* Returns the source line that calls an inlined function. */
 static struct source_line call_of(Dwarf_Die *die, Dwarf_Die *unit)
 {
 	struct source_line line = { .line = number_of(die, DW_AT_call_line) };
@@ -185,8 +188,9 @@ static int frame_write(FILE *out, const char *name, const struct source_line *li
 }
 
 /*
- * Writes the frames of an address: the scopes from the innermost to the function, as far as they
- * are inlined functions.
+ * Writes the frames of an address: one for each inlined function among the scopes, from the
+ * innermost outwards, and one for the function that contains them. line: source line of the
+ * address.
  */
 static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit,
 			struct source_line line)
@@ -208,15 +212,15 @@ static int scopes_write(FILE *out, Dwarf_Die *scopes, int n, Dwarf_Die *unit,
 		if (--head.frames > 0)
 			r = frame_write(out, name_of(&scopes[i], buffer), &line);
 		else
-			head.frames = 1; /* deeper than LINES_CHILD_DEPTH_MAX: left out */
+			head.frames = 1; /* skip frames beyond LINES_CHILD_DEPTH_MAX */
 		line = call_of(&scopes[i], unit);
 	}
 	return r ? r : frame_write(out, NULL, &line);
 }
 
 /*
- * Finds the innermost scope and its parents in the code, which for inlined functions are not the
- * parents of their declaration.
+ * Finds the scopes that contain an address, innermost first. An inlined function is followed by the
+ * scope into which it was inlined, not by the scope in which it was declared.
  */
 static int nest_of(Dwarf_Die *unit, Dwarf_Addr at, Dwarf_Die **out)
 {
@@ -246,7 +250,10 @@ static int address_write(FILE *out, const struct debug_info *info, Dwarf_Addr at
 	return scopes_write(out, nest, n > 0 ? n : 0, &unit, line);
 }
 
-/* Writes the reply for one file, from the file itself or from its separate debug file. */
+/*
+ * Writes the reply for one file. Reads the debug information from the file itself or, if it has
+ * none, from its separate debug file.
+ */
 static int file_write(FILE *out, const struct lines_child_file *file, unsigned int number,
 		      const uint64_t *addresses)
 {
@@ -272,7 +279,7 @@ struct request {
 	const uint64_t *addresses;
 };
 
-/* Maps the request. It is not hostile, but checked for mistakes of the daemon. */
+/* Maps the request into memory. It comes from the daemon and is checked only for mistakes. */
 static int request_map(struct request *out)
 {
 	const struct lines_child_head *head;
@@ -306,7 +313,8 @@ static int limit_set(int which, rlim_t value)
 }
 
 /*
- * Leaves the process nothing to do but write a reply, before it reads a file that may be hostile.
+ * Drops all privileges of this process and sets its limits. Called before it reads the first file,
+ * which may be hostile.
  */
 static int process_limit(const struct lines_child_head *head)
 {
@@ -345,7 +353,7 @@ int lines_child_main(void)
 	for (unsigned int i = 0; i < request.head->n_files && !r; i++) {
 		r = file_write(out, &request.files[i], i, request.addresses + at);
 		at += request.files[i].n;
-		/* Files that are complete are usable even if the next one ends this process. */
+		/* The daemon can use this file's reply even if the next file ends this process. */
 		if (!r && fflush(out) == EOF)
 			r = -EIO;
 	}

@@ -3,30 +3,30 @@
 #define STACKD_DAEMON_SYMBOL_SOURCE_LINES_CHILD_H
 
 /*
- * Reads source lines from debug information, in a process of its own, because that information may
- * be large, broken or hostile. It gets a file with the request and the files to read as
- * descriptors, and writes a file with the reply. It has no privileges, and limits on time, memory
- * and output.
+ * Reads source lines from debug information in a child process, because the information may be
+ * large, broken or hostile. The child gets open descriptors of the request, of the files to read
+ * and of a file for its reply. It has no privileges, and its time, memory and output are limited.
  */
 
 #include <stdint.h>
 
-/* argv[0] by which the daemon's program knows that it is to be this process. */
+/* The argv[0] with which the daemon's program is started as this child. */
 #define LINES_CHILD_NAME "stackd-lines"
 
 enum {
 	LINES_CHILD_REQUEST_FD = 3,
 	LINES_CHILD_REPLY_FD = 4,
-	LINES_CHILD_FIRST_FD = 5, /* the first descriptor of the files */
+	LINES_CHILD_FIRST_FD = 5, /* descriptor of the first file to read */
 	LINES_CHILD_FILES_MAX = 128,
 	LINES_CHILD_ADDRESSES_MAX = 65536,
-	LINES_CHILD_DEPTH_MAX = 32, /* frames of one address: functions inlined into each other */
+	LINES_CHILD_DEPTH_MAX = 32, /* limit of the frames of one address: functions that are
+				       inlined into each other */
 	LINES_CHILD_TEXT_MAX = 4096,
 };
 
 /*
- * A request: the head, then a lines_child_file for each file, then the addresses of all files in
- * that order.
+ * The head of a request. It is followed by a struct lines_child_file for each file, and then by the
+ * addresses of the first file, of the second file and so on, as uint64_t.
  */
 struct lines_child_head {
 	uint64_t memory_bytes;
@@ -35,27 +35,29 @@ struct lines_child_head {
 	uint32_t n_files;
 };
 
-/* A file to read. Its descriptors are LINES_CHILD_FIRST_FD + 2 * its number and the next one. */
+/* A file to read. File number i has the descriptors LINES_CHILD_FIRST_FD + 2 * i and the next one.
+ */
 struct lines_child_file {
-	uint32_t n; /* addresses */
-	uint8_t has_file;
-	uint8_t has_debug; /* the second descriptor is its separate debug file */
+	uint32_t n;	   /* number of addresses of this file in the request */
+	uint8_t has_file;  /* the first descriptor is the file itself */
+	uint8_t has_debug; /* the second descriptor is the separate debug file of this file */
 	uint8_t pad[2];
 };
 
 /*
- * The reply, in the order of the request: for each file a uint32_t that says whether it has lines,
- * then for each of its addresses a lines_child_address with the number of frames and the frames,
- * innermost first, each followed by its texts. All frames but the last are inlined functions; the
- * last has no name.
+ * The reply has the order of the request. For each file it has a uint32_t, which is not 0 if the
+ * file has source lines. Then follows for each address of the file a struct lines_child_address and
+ * its frames, innermost first. Each frame is a struct lines_child_frame, the function's name and
+ * the file's path. All frames but the last are inlined functions; the last frame has no name.
  */
 struct lines_child_address {
-	uint32_t frames;
+	uint32_t frames; /* number of frames */
 };
 
 struct lines_child_frame {
-	uint32_t line;		       /* 0: not known */
-	uint16_t name_size, file_size; /* 0: not known */
+	uint32_t line;		       /* number of the source line; 0 if unknown */
+	uint16_t name_size, file_size; /* bytes of the function's name and of the path; 0 if
+					  unknown */
 };
 
 /* Runs the child process. Returns its exit code. */

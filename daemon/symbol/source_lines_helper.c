@@ -19,14 +19,14 @@
 #include "daemon/base/log.h"
 #include "daemon/symbol/source_lines_child.h"
 
-/* The limit of a child, both of elapsed and of CPU time. */
+/* Limit of the elapsed time, and also of the CPU time, of a child. */
 #define RUN_NS (5 * NS_PER_S)
 
 #define REPLY_MAX (UINT64_C(16) << 20)
 
 struct source_lines_helper {
-	pthread_mutex_t lock; /* held while a child runs: only one at a time, so that their memory
-				 is bounded */
+	pthread_mutex_t lock; /* held while a child runs: only one child at a time may take memory
+			       */
 	pthread_mutex_t stats_lock;
 	struct source_lines_stats stats;
 	uint64_t max_memory;
@@ -86,7 +86,7 @@ int64_t source_lines_helper_deadline(const struct source_lines_helper *helper)
 	return clock_ns(CLOCK_MONOTONIC) + helper->run_ns;
 }
 
-/* Makes a file in memory whose descriptor is above those that the child uses. */
+/* Makes a file in memory with these contents. Its descriptor is at least SOURCE_LINES_FD_MIN. */
 static int memory_file(const void *data, size_t size)
 {
 	_cleanup_(closep) int low = memfd_create("stackd-lines", MFD_CLOEXEC);
@@ -123,7 +123,7 @@ static int actions_fill(posix_spawn_file_actions_t *actions,
 	return -r;
 }
 
-/* The child blocks and ignores no signal, whatever this thread does. */
+/* Lets the child start with no signal blocked or ignored, whatever the signals of this thread. */
 static int attributes_fill(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;
@@ -166,7 +166,7 @@ static int process_start(const struct source_lines_helper *helper,
 	return r;
 }
 
-/* Waits for the child and kills it at until_ns. Returns its wait status. */
+/* Waits until the child ends, and kills it at the time until_ns. Returns its wait status. */
 static int process_wait(pid_t pid, int64_t until_ns, bool *is_late_out)
 {
 	_cleanup_(closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -228,7 +228,7 @@ static int reply_read(int fd, void **reply_out, size_t *size_out)
 	return 0;
 }
 
-/* Runs the child once. With helper.lock held. */
+/* Runs one child and reads its reply. Called with helper->lock held. */
 static int process_run(struct source_lines_helper *helper,
 		       const struct source_lines_request *request, int64_t until_ns,
 		       void **reply_out, size_t *size_out, const char **reason)

@@ -2,7 +2,10 @@
 #ifndef STACKD_DAEMON_SYMBOL_SOURCE_LINES_HELPER_H
 #define STACKD_DAEMON_SYMBOL_SOURCE_LINES_HELPER_H
 
-/* Runs the child process that reads debug information, for source_lines.c. */
+/*
+ * Runs the child process that reads debug information for source_lines.c. One child runs at a time;
+ * any thread that may wait.
+ */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,30 +14,31 @@
 #include "daemon/symbol/source_lines_child.h"
 
 struct source_lines_request {
-	const void *data; /* as in source_lines_child.h */
+	const void *data; /* the request in the format of source_lines_child.h */
 	size_t size;
-	const int *fds; /* two for each file; -1: none */
+	const int *fds; /* two descriptors for each file: itself, its debug file; -1: none */
 	size_t n_fds;
 };
 
 /*
- * Descriptors that are given to the child must be numbered from here on, so that they do not
- * collide with the numbers that they have in the child.
+ * Lowest number of descriptors that are passed to the child. Lower numbers are those that the
+ * descriptors get in the child, and could be overwritten while they are copied there.
  */
 enum { SOURCE_LINES_FD_MIN = 300 };
 
-/* Fills the limits of a child process into the head of a request. */
+/* Stores the limits of time, memory and output of a child in the head of a request. */
 void source_lines_helper_limits(const struct source_lines_helper *helper,
 				struct lines_child_head *out);
 
-/* Returns the time by which a request that begins now must be finished, CLOCK_MONOTONIC. */
+/* Returns the time (CLOCK_MONOTONIC, ns) by which a request that begins now must be finished. */
 int64_t source_lines_helper_deadline(const struct source_lines_helper *helper);
 
 /*
- * Runs the child. The reply is allocated by malloc() and owned by the caller; if the child was
- * killed it is as much as was written, NULL for nothing. Returns 0, or a negative errno with a
- * static reason: -ETIMEDOUT when the child was killed for its time, -E2BIG for its memory or
- * output, -EBUSY when other requests ran for too long.
+ * Runs a child until the time until_ns at most. The caller frees the reply; if the child was killed
+ * early, the reply has what it had written before. Returns 0, or a negative errno with a static
+ * text in *reason_out: -ETIMEDOUT when the child took too long, -E2BIG when it exceeded a limit of
+ * memory or output or crashed, -EBUSY when other requests took too long, or other errors of
+ * starting the child.
  */
 int source_lines_helper_run(struct source_lines_helper *helper,
 			    const struct source_lines_request *request, int64_t until_ns,

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SYMBOL_SYMBOL_H
 
 /*
- * The result of looking one address up in the symbols of the kernel or of a process. A plain value;
- * the strings are borrowed from the table that answered and live as long as that is held.
+ * The result of looking up one address in the symbols of the kernel or of a process. A plain value;
+ * its strings belong to the table that was searched and live as long as that table.
  */
 
 #include <stdbool.h>
@@ -20,14 +20,15 @@ enum frame_kind {
 
 struct symbol {
 	enum frame_kind kind;
-	uint64_t file_id;     /* hash that identifies the file or kernel module; 0 where unknown */
+	uint64_t file_id;     /* hash that identifies the file or kernel module; 0 if unknown */
 	uint64_t file_offset; /* ELF virtual address, or offset from the start of the kernel or
 				 kernel module */
-	const char *name;     /* NULL where no function covers the address */
-	uint64_t name_offset; /* offset from the start of that function */
-	bool is_signal; /* a signal handler returns here: the frame below was interrupted, and did
-			   not call */
-	const char *module; /* path of the file, "[vdso]", kernel module; NULL where unknown */
+	const char *name;     /* name of the function; NULL if no function covers the address */
+	uint64_t name_offset; /* offset of the address from the start of the function */
+	bool is_signal; /* a signal handler returns to the address, so the next frame did not make a
+			   call but was interrupted by a signal */
+	const char *module; /* path of the file, "[vdso]" or name of the kernel module; NULL if
+			       unknown */
 };
 
 #endif

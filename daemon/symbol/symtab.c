@@ -11,9 +11,9 @@
 #include "daemon/symbol/symtab_build.h"
 #include "daemon/symbol/symtab_names.h"
 
-#define OUTWARD_MAX 64 /* functions that enclose one address; only hostile files nest deeper */
+#define OUTWARD_MAX 64 /* limit of steps to enclosing functions; only hostile files have more */
 
-/* A table, and the demangled names that have been asked for. */
+/* The symbol table of a file, and the demangled names that were looked up. */
 struct symtab {
 	struct symtab_arrays arrays;
 	pthread_mutex_t lock; /* protects names */
@@ -40,8 +40,8 @@ int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 }
 
 /*
- * Returns the index of the innermost function that holds the address, which counts from the base; n
- * where none does.
+ * Returns the index of the innermost function that contains the address, which is relative to
+ * a->base; a->n if there is none.
  */
 static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 {
@@ -68,7 +68,10 @@ static size_t function_find(const struct symtab_arrays *a, uint32_t address)
 	return a->n;
 }
 
-/* Returns the demangled name, which is remembered; the mangled name when out of memory. */
+/*
+ * Returns the demangled name of function i from the cache, to which it is added if need be. Returns
+ * the mangled name when out of memory.
+ */
 static const char *readable_name(struct symtab *symtab, size_t i, const char *name)
 {
 	char buffer[DEMANGLE_OUTPUT_MAX];

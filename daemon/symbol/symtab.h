@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_SYMBOL_SYMTAB_H
 
 /*
- * The symbol table of one ELF file: loads the functions and names virtual addresses. Immutable once
- * loaded, but for a cache of demangled names with a lock of its own, so any thread may look up.
+ * The symbol table of one ELF file: loads its functions and finds the function of an ELF virtual
+ * address. Any thread: a loaded table does not change, except for a cache of demangled names, which
+ * has a lock of its own.
  */
 
 #include <stdbool.h>
@@ -15,38 +16,41 @@
 
 struct symtab;
 
-/* Other files that help to read one. */
+/* Other files that help to read the symbols of an ELF file. */
 struct symtab_aids {
-	int debug_fd; /* its separate debug file, checked to belong to it; -1: none. Borrowed */
+	int debug_fd; /* descriptor of the separate debug file; -1: none. The caller closes it, and
+			 has checked that it belongs to the ELF file */
 };
 
 /*
- * Reads .symtab, or else that of the debug file or of .gnu_debugdata, or the table of Go's runtime;
- * then .dynsym; then, for code that all these leave out, the extents in .eh_frame: functions
- * without a name. A file without functions gives an empty table. -ENOEXEC when it is not an ELF
- * file, -E2BIG when a limit is exceeded, -EBADMSG when it is broken, -ENOMEM.
+ * Reads the first of these that has functions: .symtab of the file, .symtab of the debug file,
+ * .symtab in .gnu_debugdata, the table of Go's runtime. Adds functions of .dynsym and, for code
+ * that is in none of them, functions without a name from .eh_frame. A file without functions gives
+ * an empty table. Returns -ENOEXEC when the file is not an ELF file, -E2BIG when a limit is
+ * exceeded, -EBADMSG when it is broken, or -ENOMEM. The caller owns *out.
  */
 int symtab_load(const struct elf_source *source, const struct symtab_aids *aids,
 		struct symtab **out);
 
 /*
- * Names the function that holds the address, the innermost if several do; *start_out is its first
- * address. False where no function holds it: the nearest one is not offered. The name lives as long
- * as the table; it is NULL where the file has none for the function.
+ * Finds the function that contains the address, or the innermost of several such functions, and
+ * stores its name and the address of its first byte. False if no function contains the address,
+ * even if one is near. The name lives as long as the table; it is NULL if the file has no name for
+ * the function.
  */
 bool symtab_lookup(struct symtab *symtab, uint64_t address, const char **name_out,
 		   uint64_t *start_out);
 
 /*
- * True if a signal handler returns to the address. Then the next frame was interrupted there and
- * did not make a call.
+ * True if a signal handler returns to the address. In a stack with this address, the next frame did
+ * not make a call but was interrupted by a signal.
  */
 bool symtab_is_signal(const struct symtab *symtab, uint64_t address);
 
-/* True if both have the same functions with the same names. */
+/* True if both tables have the same functions with the same names. */
 bool symtab_equal(const struct symtab *a, const struct symtab *b);
 
-/* Returns the memory it takes, in bytes. */
+/* Returns the memory that the table takes, in bytes. */
 size_t symtab_bytes(struct symtab *symtab);
 
 struct symtab *symtab_free(struct symtab *symtab);

@@ -10,9 +10,10 @@
 #include "daemon/symbol/alias_rank.h"
 #include "daemon/symbol/symtab_builder.h"
 
-#define TEXT_BYTES_MAX \
-	(256 * 1024 * 1024)	/* names may share bytes in the file, but not in the table */
-#define SIZELESS_BYTES_MAX 4096 /* the most that a function without a size may reach */
+/* Limit of the size of all names, which may be larger than in the file, where names share bytes. */
+#define TEXT_BYTES_MAX (256 * 1024 * 1024)
+/* Limit of the size that is assumed for a function for which the file gives no size. */
+#define SIZELESS_BYTES_MAX 4096
 
 static int name_compare(const struct symtab_candidate *x, const struct symtab_candidate *y)
 {
@@ -35,10 +36,10 @@ static int candidate_compare(const void *a, const void *b)
 }
 
 /*
- * Gives functions without a size, which are written in assembler, the extent that the call frame
- * information has for them. That begins at the same address, except for the trampoline that signal
- * handlers return to: unwinders look a byte before a return address, so there it begins one byte
- * earlier.
+ * Functions that are written in assembler may have a name without a size. Gives each of them the
+ * extent in the call frame information (.eh_frame) that begins at the same address. The extent of
+ * the code to which signal handlers return begins one byte before the named address, because
+ * unwinders look up the byte before a return address; such an extent gets the name.
  */
 static void sizeless_from_frames(struct symtab_builder *builder)
 {
@@ -59,9 +60,10 @@ static void sizeless_from_frames(struct symtab_builder *builder)
 }
 
 /*
- * A symbol without a size is a function written in assembler. It reaches to the next symbol, but
- * not beyond its section and not into a function with a size. Where only .dynsym is left it is
- * dropped: functions that are not listed may follow it, and would be shown under its name.
+ * Gives functions that still have no size an end: the next symbol or the end of the section. A
+ * function without a size that begins inside a function with a size is dropped. All functions
+ * without a size are dropped if the file has only .dynsym: functions that .dynsym does not list may
+ * follow, and their code would be shown under the wrong name.
  */
 static void sizeless_extend(struct symtab_builder *builder)
 {
@@ -71,7 +73,7 @@ static void sizeless_extend(struct symtab_builder *builder)
 		struct symtab_candidate *item = &builder->items[i];
 		uint64_t end = symtab_builder_code(builder, item->start)->end;
 
-		/* The loop runs backwards, so next is the nearest start behind this one. */
+		/* The loop runs backwards, so next becomes the nearest start behind this item. */
 		if (i + 1 < builder->n && builder->items[i + 1].start != item->start)
 			next = builder->items[i + 1].start;
 		if (item->end != item->start || !builder->has_symtab)
@@ -81,7 +83,7 @@ static void sizeless_extend(struct symtab_builder *builder)
 		if (end - item->start > SIZELESS_BYTES_MAX)
 			end = item->start + SIZELESS_BYTES_MAX;
 		item->end = end;
-		item->name_size |= UINT16_C(0x8000); /* marks it for the pass below */
+		item->name_size |= UINT16_C(0x8000); /* marks the item for the second loop */
 	}
 	for (size_t i = 0; i < builder->n; i++) {
 		struct symtab_candidate *item = &builder->items[i];
@@ -95,7 +97,7 @@ static void sizeless_extend(struct symtab_builder *builder)
 	}
 }
 
-/* Drops functions without a name that lie in functions with one. */
+/* Drops functions without a name that begin inside a function with a name. */
 static void nameless_drop(struct symtab_builder *builder)
 {
 	uint64_t covered = 0;
@@ -111,8 +113,8 @@ static void nameless_drop(struct symtab_builder *builder)
 }
 
 /*
- * Drops functions that have no extent; of functions with equal extents the one with the best name
- * is kept.
+ * Removes dropped functions, whose end equals their start. Of functions with the same start and
+ * end, it keeps only the one with the best name.
  */
 static void candidates_reduce(struct symtab_builder *builder)
 {
@@ -133,8 +135,8 @@ static void candidates_reduce(struct symtab_builder *builder)
 }
 
 /*
- * Keeps the code that signal handlers return to. Programs have one such place; hostile files may
- * have any number, so only the first few are kept.
+ * Copies the address ranges to which signal handlers return. Programs have one such range. Only the
+ * first few are copied, because a hostile file may have any number of them.
  */
 static void signals_take(const struct symtab_builder *builder, struct symtab_arrays *a)
 {
@@ -148,8 +150,8 @@ static void signals_take(const struct symtab_builder *builder, struct symtab_arr
 }
 
 /*
- * Links each function to the nearest one before it that ends later, where the search goes on
- * outwards.
+ * Stores for each function the nearest earlier function that ends behind it. If an address is not
+ * in the one function, the search for its function continues at the other.
  */
 static void outer_link(struct symtab_arrays *a)
 {

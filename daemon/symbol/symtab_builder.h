@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_SYMBOL_SYMTAB_BUILDER_H
 
 /*
- * Collects functions while files are read: symtab_read.c adds them as they are listed, in any
- * order, some twice, some without an end, and symtab_build.c makes a table of them. One thread.
+ * Collects the functions of a file while its symbols are read. symtab_read.c adds them as the file
+ * lists them: in any order, some twice, some without a size. symtab_build.c makes a table of them.
+ * One thread.
  */
 
 #include <stdbool.h>
@@ -15,15 +16,15 @@
 #include "daemon/symbol/symtab_build.h"
 
 struct symtab_candidate {
-	uint64_t start, end; /* equal: the file gives no size */
-	const char *name;    /* in the memory of the open files; NULL: only its extent is known */
-	uint16_t name_size;  /* without '@version' */
+	uint64_t start, end; /* addresses; end equals start if the file gives no size */
+	const char *name;    /* borrowed from symtab_builder.files; NULL: the name is not known */
+	uint16_t name_size;  /* bytes of the name without '@version' */
 	bool is_global;
-	bool is_signal; /* a signal handler returns to it: the next frame was interrupted */
+	bool is_signal; /* a signal handler returns to this code */
 };
 
 struct symtab_builder {
-	Elf *files[3]; /* kept open because names point into them */
+	Elf *files[3]; /* open as long as the builder lives, because names point into them */
 	size_t n_files;
 	void *unpacked;
 	struct symtab_range *code; /* executable sections, sorted */
@@ -31,21 +32,21 @@ struct symtab_builder {
 	struct symtab_candidate *items;
 	size_t n, items_capacity;
 	size_t n_nameless;
-	bool has_symtab; /* a full symbol table was found, which lists static functions, too */
+	bool has_symtab; /* a full symbol table was found, which has static functions, too */
 };
 
 void symtab_builder_fini(struct symtab_builder *builder);
 
-/* Returns the executable section that an address lies in, NULL where none does. */
+/* Returns the executable section that contains the address, NULL if there is none. */
 const struct symtab_range *symtab_builder_code(const struct symtab_builder *builder,
 					       uint64_t address);
 
-/* Adds a copy of the function. -ENOMEM. */
+/* Adds a copy of the item to the builder. Returns 0 or -ENOMEM. */
 int symtab_builder_add(struct symtab_builder *builder, const struct symtab_candidate *item);
 
 /*
- * Adds the functions from all sources of the file. Returns the errors of symtab_load(), for the
- * file itself only: other sources may be broken.
+ * Adds the functions that symtab_load() describes, and returns the same errors. It is no error if
+ * the separate debug file, .gnu_debugdata or Go's table is broken.
  */
 int symtab_builder_read(struct symtab_builder *builder, const struct elf_source *source,
 			const struct symtab_aids *aids);

@@ -6,13 +6,13 @@
 
 struct slot {
 	uint32_t function;
-	char *name; /* NULL: free */
+	char *name; /* NULL: the slot is free */
 };
 
-/* A hash table with open addressing, never full. */
+/* A hash table with open addressing. Some slots are always free. */
 struct symtab_names {
 	struct slot *slots;
-	size_t n, allocated; /* a power of two, or 0 */
+	size_t n, allocated; /* slots in use, and all slots: a power of two, or 0 */
 	size_t text_bytes;
 };
 
@@ -32,7 +32,7 @@ struct symtab_names *symtab_names_free(struct symtab_names *names)
 	return NULL;
 }
 
-/* Returns the slot of the function, or the free one where it would be. */
+/* Returns the slot of the function or, if it has none, the free slot that it would get. */
 static struct slot *slot_of(struct slot *slots, size_t allocated, uint32_t function)
 {
 	size_t i = function * UINT32_C(2654435761);

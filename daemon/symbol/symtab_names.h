@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_SYMBOL_SYMTAB_NAMES_H
 
 /*
- * Demangled names by the number of their function. A hash table, because few of the many functions
- * of a file are ever asked for. Strings live as long as the table. One thread at a time.
+ * A hash table of the demangled names of functions, by the index of the function in its symbol
+ * table. Only names that were looked up are in it: few of the many functions of a file. Strings
+ * live as long as the table. One thread at a time.
  */
 
 #include <stddef.h>
@@ -15,13 +16,16 @@ struct symtab_names;
 struct symtab_names *symtab_names_new(void);
 struct symtab_names *symtab_names_free(struct symtab_names *names);
 
-/* Returns the name of a function, NULL where it has none yet. */
+/* Returns the name of a function, NULL if the table does not have it yet. */
 const char *symtab_names_find(const struct symtab_names *names, uint32_t function);
 
-/* Copies the name of a function that has none yet. Returns the copy, NULL when out of memory. */
+/*
+ * Adds a copy of the name of a function whose name is not in the table yet. Returns the copy, NULL
+ * when out of memory.
+ */
 const char *symtab_names_add(struct symtab_names *names, uint32_t function, const char *name);
 
-/* Returns the memory it takes, in bytes. */
+/* Returns the memory that the table takes, in bytes. */
 size_t symtab_names_bytes(const struct symtab_names *names);
 
 #endif

@@ -12,12 +12,12 @@
 #include "daemon/elf/go_pclntab.h"
 #include "daemon/symbol/symtab_builder.h"
 
-#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* the largest symbol or string section */
-#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* the largest .eh_frame */
+#define SYMBOL_BYTES_MAX (64 * 1024 * 1024)  /* limit of a section of symbols or strings */
+#define FRAME_BYTES_MAX	 (128 * 1024 * 1024) /* limit of the section .eh_frame */
 #define SECTIONS_MAX	 65536
-#define NAMELESS_MAX	 (1024 * 1024) /* most functions known by their extent only */
+#define NAMELESS_MAX	 (1024 * 1024) /* limit of the functions that are read from .eh_frame */
 
-/* The sections of one file that matter. */
+/* The sections of one file that are read for symbols. */
 struct sections {
 	Elf *elf;
 	Elf_Scn *symtab, *dynsym, *frames;
@@ -43,7 +43,7 @@ static void section_note(struct symtab_builder *builder, struct sections *sectio
 		sections->frames = section;
 		sections->frames_address = header->sh_addr;
 	}
-	/* A debug file has the same sections, but without contents. */
+	/* Only executable sections of the first file count: a debug file has the same sections. */
 	if (builder->n_files > 1 ||
 	    (header->sh_flags & (SHF_ALLOC | SHF_EXECINSTR)) != (SHF_ALLOC | SHF_EXECINSTR) ||
 	    !header->sh_size || header->sh_addr > UINT64_MAX - header->sh_size)
@@ -82,7 +82,7 @@ static int sections_read(struct symtab_builder *builder, Elf *elf, struct sectio
 	return 0;
 }
 
-/* Takes over the handle. */
+/* Adds a file to the builder, which owns the handle from then on, and finds its sections. */
 static int file_add(struct symtab_builder *builder, Elf *elf, struct sections *out)
 {
 	if (!elf)
@@ -112,7 +112,7 @@ static int symbol_add(struct symtab_builder *builder, const GElf_Sym *symbol,
 	item.name = (const char *)strings->d_buf + symbol->st_name;
 	n_left = strings->d_size - symbol->st_name;
 	n = strnlen(item.name, n_left < ELF_NAME_BYTES_MAX ? n_left : ELF_NAME_BYTES_MAX);
-	/* Symbols like '$x' mark code and data for disassemblers on some machines. */
+	/* Skip symbols like '$x', which on some machines tell disassemblers code from data. */
 	if (!n || n == n_left || n == ELF_NAME_BYTES_MAX || item.name[0] == '$')
 		return 0;
 	for (size_t i = 1; i < n; i++) {
@@ -158,7 +158,7 @@ static int symbols_read(struct symtab_builder *builder, Elf *elf, Elf_Scn *secti
 	return 0;
 }
 
-/* Adds an extent from .eh_frame, which nearly every file has for the sake of exceptions. */
+/* Adds a function from .eh_frame, without a name. Nearly every file has .eh_frame. */
 static int on_function(void *userdata, const struct cfi_function *function)
 {
 	struct symtab_candidate item = {
@@ -193,7 +193,10 @@ static int frames_read(struct symtab_builder *builder, const struct sections *se
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Adds the symbols of another file of the same code. If it cannot be read, that is no error. */
+/*
+ * Adds the symbols of another ELF file for the same code: a debug file. It is no error if that file
+ * cannot be read. Returns 0 or -ENOMEM.
+ */
 static int more_read(struct symtab_builder *builder, Elf *elf)
 {
 	struct sections sections;
@@ -224,8 +227,9 @@ static int packed_read(struct symtab_builder *builder, const struct elf_source *
 }
 
 /*
- * Adds the functions in the table of Go's runtime, which remains when symbol tables are stripped.
- * Tables of unknown versions, and those that contradict themselves, give none. -ENOMEM.
+ * Adds the functions in the table of Go's runtime (pclntab), which stays in a file when its symbol
+ * table is stripped. A table of an unknown version, or one that contradicts itself, adds no
+ * functions. Returns 0 or -ENOMEM.
  */
 static int go_read(struct symtab_builder *builder, Elf *elf)
 {
@@ -271,7 +275,8 @@ int symtab_builder_read(struct symtab_builder *builder, const struct elf_source 
 	if (r == 0 && !builder->has_symtab)
 		r = go_read(builder, sections.elf);
 	/*
-	 * .dynsym is mostly a part of .symtab, but single names may have been stripped from that.
+	 * Most symbols of .dynsym are also in .symtab, from which single names may have been
+	 * stripped.
 	 */
 	if (r == 0 && sections.dynsym)
 		r = symbols_read(builder, sections.elf, sections.dynsym);
