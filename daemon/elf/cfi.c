@@ -10,7 +10,7 @@
 
 enum { AUGMENTATION_MAX = 8, REMEMBERED_MAX = 16 };
 
-/* Reads forward. A read past the end returns 0 and sets is_bad, which stays set. */
+/* A position in bytes that are read forward. A read past the end returns 0 and sets is_bad. */
 struct cursor {
 	const uint8_t *at, *end;
 	bool is_bad;
@@ -96,7 +96,7 @@ static uint64_t take_formatted(struct cursor *c, uint8_t encoding)
 	}
 }
 
-/* Reads an address of code: absolute or relative to itself. Compilers write no other kinds. */
+/* Reads an address of code, absolute or relative to where it is stored. Others are not in use. */
 static uint64_t take_address(struct cursor *c, const struct cfi_section *section, uint8_t encoding)
 {
 	uint64_t base = section->address + (uint64_t)(c->at - section->data);
@@ -115,13 +115,13 @@ static uint64_t take_address(struct cursor *c, const struct cfi_section *section
 
 /* A CIE or FDE. */
 struct entry {
-	struct cursor body; /* behind the identifier */
-	size_t offset;	    /* in the section */
-	size_t id_offset;
-	uint64_t id;
+	struct cursor body; /* the bytes that follow the identifier */
+	size_t offset;	    /* offset of the entry in the section */
+	size_t id_offset;   /* offset of the identifier in the section */
+	uint64_t id;	    /* the identifier: tells a CIE from an FDE */
 };
 
-/* Reads the entry at *offset and moves *offset behind it. False at the end of the section. */
+/* Reads the entry at *offset and sets *offset to the next one. False at the section's end. */
 static bool entry_next(const struct cfi_section *section, size_t *offset, struct entry *out)
 {
 	struct cursor c = { section->data + *offset, section->data + section->size, false };
@@ -169,9 +169,9 @@ static void augmentation_read(struct cursor *c, const char *letters, struct cfi_
 		case 'S':
 			cie->is_signal = true;
 			break;
-		case 'B': /* pointer authentication on arm64: no data */
+		case 'B': /* pointer authentication on arm64; it has no data to read */
 			break;
-		default: /* unknown: the length given before lets the caller skip it */
+		default: /* unknown letter: the caller skips the rest, whose length it knows */
 			return;
 		}
 	}
@@ -212,7 +212,7 @@ static bool cie_parse(struct entry *entry, struct cfi_cie *out)
 	return !c->is_bad && (version == 1 || version == 3 || version == 4);
 }
 
-/* Parses the CIE of an FDE into *cie, unless *cie is already that one (*is_known). */
+/* Parses the CIE that an FDE refers to into *cie. Does nothing if *is_known and *cie is it. */
 static bool cie_find(const struct cfi_section *section, const struct entry *fde,
 		     struct cfi_cie *cie, bool *is_known)
 {
@@ -255,8 +255,7 @@ int cfi_for_each(const struct cfi_section *section, cfi_function_fn callback, vo
 	int r = 0;
 
 	while (!r && entry_next(section, &offset, &entry)) {
-		/* An entry of length 0 should be the last, but linkers have left some in the
-		 * middle. */
+		/* Skip entries of length 0, which linkers leave also in the middle of a section. */
 		if (entry.body.is_bad || entry.body.at == entry.body.end ||
 		    entry_is_cie(section, &entry))
 			continue;
@@ -339,7 +338,7 @@ static void cfa_set_factored(struct machine *m, uint64_t reg, int64_t factored)
 	int64_t offset;
 
 	if (__builtin_mul_overflow(factored, m->cie->data_align, &offset))
-		reg = UINT8_MAX; /* no machine has this register */
+		reg = UINT8_MAX; /* an invalid register number */
 	cfa_set(m, reg, offset);
 }
 
@@ -353,7 +352,7 @@ static void cfa_set_expression(struct machine *m, struct cursor *c)
 					      .expression_size = (size_t)size };
 }
 
-/* Reports the registers that hold up to the new address, and moves there. */
+/* Calls callback with the rules for the addresses up to the new one, and moves to it. */
 static int advance(struct machine *m, uint64_t factored)
 {
 	uint64_t bytes;
@@ -418,7 +417,7 @@ static int execute_cfa(struct machine *m, struct cursor *c, uint8_t op)
 	return 0;
 }
 
-/* Executes an instruction that gives one register a rule; the register is its first operand. */
+/* Executes an instruction that sets the rule of the register given by its first operand. */
 static int execute_rule(struct machine *m, struct cursor *c, uint8_t op)
 {
 	uint64_t reg = take_uleb(c);

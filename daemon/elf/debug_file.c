@@ -17,7 +17,7 @@
 #include "daemon/host/open_file.h"
 
 #define DEBUG_DIR	  "/usr/lib/debug"
-#define CHECKED_BYTES_MAX INT64_C(0x20000000) /* the largest file of which a checksum is made */
+#define CHECKED_BYTES_MAX INT64_C(0x20000000) /* the largest file whose checksum is computed */
 #define READ_BYTES	  (256 * 1024)
 
 int elf_open_in_root(int root_fd, const char *path)
@@ -54,7 +54,7 @@ static bool build_id_path(const struct elf_file *file, char *path, size_t size)
 	return snprintf(path, size, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < (int)size;
 }
 
-/* Looks where gdb looks: beside the file, in .debug beside it, and below DEBUG_DIR. */
+/* Looks for the file named by a debug link where gdb does: in three directories. */
 static int link_open(int root_fd, const char *path, const char *name,
 		     debug_file_is_remote_fn is_remote, void *userdata)
 {
@@ -68,7 +68,7 @@ static int link_open(int root_fd, const char *path, const char *name,
 	for (size_t i = 0; slash && fd < 0 && i < ARRAY_SIZE(places); i++) {
 		if (snprintf(at, sizeof(at), "%s%.*s%s%s", places[i][0], (int)(slash - path), path,
 			     places[i][1], name) >= (int)sizeof(at) ||
-		    !strcmp(at, path)) /* the debug link names the file itself */
+		    !strcmp(at, path)) /* skip it: the debug link names the ELF file itself */
 			continue;
 		fd = elf_open_regular(elf_open_in_root(root_fd, at), is_remote, userdata);
 	}

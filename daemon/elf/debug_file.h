@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_ELF_DEBUG_FILE_H
 
 /*
- * Finds the symbols of a stripped file elsewhere: in its separate debug file, or packed into the
- * file itself. No state, any thread. All of these files may be hostile.
+ * Finds the symbols of a stripped ELF file: in its separate debug file, or compressed in the
+ * section .gnu_debugdata of the file itself. No state, any thread. All of these files may be
+ * hostile.
  */
 
 #include <stdbool.h>
@@ -12,40 +13,42 @@
 
 #include "daemon/elf/file.h"
 
-/* True if files on this device must not be touched, because it is remote. */
+/* True if the device is remote, so that files on it must not be opened: that may hang. */
 typedef bool (*debug_file_is_remote_fn)(void *userdata, uint64_t dev);
 
 /*
- * Opens a path with O_PATH in the root directory of another process. Crosses no mount, because one
- * that a program serves may hang, and symbolic links cannot lead outside. Returns an fd or a
- * negative errno.
+ * Opens a path with O_PATH below root_fd, the root directory of another process. Symbolic links
+ * cannot lead outside this root. Does not enter other mounts, because a mount that a program serves
+ * may hang. Returns an fd or a negative errno.
  */
 int elf_open_in_root(int root_fd, const char *path);
 
 /*
- * Takes over path_fd (opened with O_PATH; -1: returns -ENOENT) and opens it for reading if it is a
- * regular file on a device that may be touched. Returns an fd owned by the caller, or -ENOENT.
+ * Opens the file of path_fd, which was opened with O_PATH, for reading, and closes path_fd. Returns
+ * an fd owned by the caller; -ENOENT if path_fd is negative, the file is not a regular file, or its
+ * device is remote.
  */
 int elf_open_regular(int path_fd, debug_file_is_remote_fn is_remote, void *userdata);
 
 /*
- * Looks for the debug file of the file at path in the root directory root_fd (-1: not known): by
- * build-id in that root, by the debug link in that root, then by build-id on this host. Opens
- * regular files only. Returns an fd owned by the caller, or -ENOENT. The caller must check with
- * debug_file_is_of() that it belongs to the file.
+ * Looks for the debug file of an ELF file, whose path is in the root directory root_fd (-1: not
+ * known): by build-id in that root, by the debug link in that root, then by build-id on this host.
+ * Opens regular files only. Returns an fd owned by the caller, or -ENOENT. The caller must check
+ * with debug_file_is_of() that the debug file belongs to the ELF file.
  */
 int debug_file_open(int root_fd, const char *path, const struct elf_file *file,
 		    debug_file_is_remote_fn is_remote, void *userdata);
 
 /*
- * True if fd is a debug file of the file: both have the same build-id, or its contents have the
- * checksum that the debug link gives. For the checksum the whole file is read.
+ * True if fd is the debug file of the ELF file: both have the same build-id; or, if one of them has
+ * none, fd has the checksum in the debug link of the ELF file, for which it is read as a whole.
  */
 bool debug_file_is_of(int fd, const struct elf_file *file);
 
 /*
- * Unpacks the ELF file in .gnu_debugdata; *image_out is owned by the caller. -ENODATA when there is
- * none, -EBADMSG when it is broken, -E2BIG when it exceeds a limit, -ENOMEM.
+ * Uncompresses the ELF file in the section .gnu_debugdata into *image_out, which the caller frees.
+ * Returns 0; -ENODATA if there is no such section; -EBADMSG if its data is damaged; -E2BIG if the
+ * data or the memory to uncompress it is too large; or -ENOMEM.
  */
 int debugdata_unpack(const struct elf_source *source, void **image_out, size_t *size_out);
 

@@ -12,14 +12,14 @@
 #include "common/base.h"
 #include "daemon/elf/handle.h"
 
-#define NOTES_BYTES_MAX	    (64 * 1024) /* of one segment; real notes have a few hundred */
+#define NOTES_BYTES_MAX	    (64 * 1024) /* of one note segment; real ones have a few hundred */
 #define SECTIONS_MAX	    65536
 #define DEBUGLINK_BYTES_MAX 4096
 #define PAGE_BYTES	    4096
 
 /*
- * libelf reads the file by pread() and does not map it: a file that is truncated meanwhile gives an
- * error, not SIGBUS.
+ * Lets libelf read the file by pread() instead of mapping it: if the file is truncated while it is
+ * read, that gives an error, not SIGBUS.
  */
 Elf *elf_handle_open(const struct elf_source *source)
 {
@@ -27,7 +27,7 @@ Elf *elf_handle_open(const struct elf_source *source)
 
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return NULL;
-	if (source->image) /* libelf would write to it only for elf_update() */
+	if (source->image) /* the cast is safe: only elf_update() writes to the image */
 		elf = elf_memory((char *)(uintptr_t)source->image, source->image_size);
 	else
 		elf = elf_begin(source->fd, ELF_C_READ, NULL);
@@ -91,7 +91,7 @@ static void debuglink_read(Elf_Scn *section, struct elf_file *file)
 	memcpy(&file->debug_crc, name + at, sizeof(file->debug_crc));
 }
 
-/* Programs run without sections, so broken ones are no error: only names are lost. */
+/* Ignores damaged sections: a program runs without any. Only names of functions are lost. */
 static void sections_read(Elf *elf, struct elf_file *file)
 {
 	Elf_Scn *section = NULL;
@@ -163,8 +163,8 @@ void elf_file_fini(struct elf_file *file)
 }
 
 /*
- * Mappings begin at whole pages, so two segments may share a page of the file. The executable one
- * is asked for first, because the addresses are of code.
+ * Finds the segment, executable or not, that contains this offset in the file. A mapping begins at
+ * a whole page, so a segment counts from the start of its first page; two may share a page.
  */
 static bool segment_find(const struct elf_file *file, uint64_t offset, bool is_exec,
 			 uint64_t *address_out)

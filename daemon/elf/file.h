@@ -3,7 +3,7 @@
 #define STACKD_DAEMON_ELF_FILE_H
 
 /*
- * Reads the build-id, the segments and the debug link of an ELF file: what is needed before its
+ * Reads the build-id, the segments and the debug link of an ELF file, which are needed to find its
  * symbols. The caller owns the result; no state, any thread. The file may be hostile, and may
  * change while it is read.
  */
@@ -14,10 +14,11 @@
 
 #define ELF_BUILD_ID_MAX   64
 #define ELF_SEGMENTS_MAX   256
-#define ELF_NAME_BYTES_MAX 4096 /* of a function's name with its NUL; longer names are ignored */
+#define ELF_NAME_BYTES_MAX 4096 /* of a name with its NUL; longer names are ignored */
 
 /*
- * Where the bytes of a file are: in fd, which stays the caller's, or in image if that is not NULL.
+ * Where the bytes of an ELF file are: in memory at image, or, if image is NULL, in the file fd,
+ * which the caller closes.
  */
 struct elf_source {
 	int fd;
@@ -26,8 +27,8 @@ struct elf_source {
 };
 
 struct elf_segment {
-	uint64_t offset, size; /* in the file, in bytes */
-	uint64_t address;      /* virtual address of offset */
+	uint64_t offset, size; /* of the segment in the file, in bytes */
+	uint64_t address;      /* ELF virtual address of the byte at offset */
 	bool is_exec;
 };
 
@@ -36,19 +37,19 @@ struct elf_file {
 	size_t build_id_size; /* 0: the file has none */
 	struct elf_segment *segments;
 	size_t n_segments;
-	bool has_symtab;  /* the file itself has a symbol table with all its functions */
-	char *debug_name; /* the file name in .gnu_debuglink; NULL where there is none */
-	uint32_t debug_crc;
+	bool has_symtab;    /* the file has .symtab, so it was not stripped */
+	char *debug_name;   /* the file name in .gnu_debuglink; NULL where there is none */
+	uint32_t debug_crc; /* the CRC-32 of the debug file in .gnu_debuglink */
 };
 
-/* Returns 0, -ENOEXEC when it is not an ELF file, -EBADMSG when it is a broken one, or -ENOMEM. */
+/* Returns 0; -ENOEXEC: source is no ELF file; -EBADMSG: it is a damaged one; or -ENOMEM. */
 int elf_file_read(const struct elf_source *source, struct elf_file *out);
 
 void elf_file_fini(struct elf_file *file);
 
 /*
- * Finds the ELF virtual address of a byte of the file, looking in executable segments first. False
- * when no segment holds it.
+ * Finds the ELF virtual address of the byte at this offset in the file. Searches executable
+ * segments first. Returns false if no segment contains the offset.
  */
 bool elf_file_address(const struct elf_file *file, uint64_t offset, uint64_t *address_out);
 

@@ -13,7 +13,7 @@ enum { SYMBOLS_MAX = 4 << 20 };
 
 struct walk {
 	const struct elf_file
-		*file; /* the file with the code; the names may come from its debug file */
+		*file; /* the ELF file with the code; its debug file may have the names */
 	elf_function_fn function_fn;
 	void *context;
 };

@@ -9,19 +9,19 @@
 
 #include <stdint.h>
 
-/* Called for each function; a negative errno ends the listing. The name is borrowed and mangled. */
+/* Called for each function; any result but 0 ends the listing. The name is borrowed and mangled. */
 typedef int (*elf_function_fn)(void *context, const char *name, uint64_t offset);
 
 /*
- * Calls back for the functions of the file's symbol tables and, if it has no full one, of its debug
- * file; a name may come more than once. Returns 0, -ENOEXEC when it is not an ELF file, -EBADMSG
- * when it is a broken one, or what function_fn returned.
+ * Calls function_fn for each function in the symbol tables of the ELF file fd and, if fd is
+ * stripped, of its debug file. A name may be listed more than once. Returns 0; -ENOEXEC if fd is no
+ * ELF file; -EBADMSG if it is damaged; or what function_fn returned.
  */
 int elf_functions(int fd, const char *path, elf_function_fn function_fn, void *context);
 
 /*
- * Finds the offset in the file of a virtual address of code. 0, or -ENOENT when no executable
- * segment holds it.
+ * Finds the offset in the file of an ELF virtual address of code. Returns 0, or -ENOENT if no
+ * executable segment contains the address.
  */
 struct elf_file;
 int elf_code_offset(const struct elf_file *file, uint64_t address, uint64_t *offset_out);

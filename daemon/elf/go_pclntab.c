@@ -8,17 +8,17 @@
 
 #define MAGIC_1_18	     UINT32_C(0xfffffff0)
 #define MAGIC_1_20	     UINT32_C(0xfffffff1)
-#define FUNCTIONS_MAX	     (1024 * 1024) /* the largest programs have 200,000 */
+#define FUNCTIONS_MAX	     (1024 * 1024) /* the largest real programs have 200,000 */
 #define RELOCATION_BYTES_MAX (64 * 1024 * 1024)
 #define TABLE_BYTES_MAX	     (128 * 1024 * 1024)
 #define SECTIONS_MAX	     65536
 #define ALIGNMENT	     8
-#define TABLES_MAX	     4 /* candidates that are tried where other data surrounds the table */
+#define TABLES_MAX	     4 /* the most places tried if the table lies among other data */
 #define START_NAME	     "_rt0_amd64_linux"
 
 /*
- * The header of the table since Go 1.18, see pcHeader in src/runtime/symtab.go. Offsets count from
- * the header.
+ * The header of the table since Go 1.18, see pcHeader in src/runtime/symtab.go of Go. All offsets
+ * in it are relative to the header.
  */
 struct header {
 	uint32_t magic;
@@ -27,20 +27,20 @@ struct header {
 	uint64_t names, units, files, pcs, functions;
 };
 
-/* An entry of the list of functions. Behind the last one is the end of its function. */
+/* An entry of the list of functions. The last entry is followed by the end of its function. */
 struct table_entry {
-	uint32_t start;	 /* from the start of all code */
-	uint32_t offset; /* of its struct function, from the start of this list */
+	uint32_t start;	 /* of the function, relative to the start of the code */
+	uint32_t offset; /* of its struct function, relative to the list */
 };
 
-/* A function, see _func in src/runtime/runtime2.go. */
+/* A function as the table has it, see _func in src/runtime/runtime2.go of Go. */
 struct function {
 	uint32_t start;
 	int32_t name;
 	uint32_t arguments, deferred;
-	uint32_t steps; /* from the start of all steps */
+	uint32_t steps; /* offset of its steps in the list of steps */
 	uint32_t files, lines, n_pcs, unit;
-	uint8_t tail[5]; /* funcID, then flags; since Go 1.20 a word before both */
+	uint8_t tail[5]; /* funcID and flags; since Go 1.20, a word and then these two */
 };
 
 enum { FLAGS_1_18 = 1, FLAG_FIRST = 1, FLAG_WRITES_SP = 2 };
@@ -54,7 +54,8 @@ static bool bytes_read(const struct go_pclntab *go, uint64_t offset, void *out, 
 }
 
 /*
- * Returns the length of a name, 0 if it lies outside the table; names in the table are not empty.
+ * Finds the name at this offset and returns its length; 0 if the name lies outside the table. Names
+ * in the table are never empty.
  */
 static size_t name_size(const struct go_pclntab *go, int32_t offset, const char **out)
 {
@@ -69,7 +70,7 @@ static size_t name_size(const struct go_pclntab *go, int32_t offset, const char 
 	return n == most ? 0 : n;
 }
 
-/* Returns the flags. They follow funcID, which since Go 1.20 follows the line of the start. */
+/* Returns the flags of the function at offset `at`; 0 if they lie outside the table. */
 static uint8_t flags_of(const struct go_pclntab *go, uint64_t at)
 {
 	uint8_t flags = 0;
@@ -104,7 +105,7 @@ bool go_pclntab_function(const struct go_pclntab *go, uint64_t i, struct go_func
 	return found.name_size > 0 && found.end > found.start;
 }
 
-/* Reads a varint of 32 bits at most. False beyond the end of the table, or where it is longer. */
+/* Reads a varint. Returns false if it has more than 32 bits, or at the end of the table. */
 static bool varint_read(const struct go_pclntab *go, uint64_t *at, uint32_t *out)
 {
 	uint32_t value = 0;
@@ -122,8 +123,8 @@ static bool varint_read(const struct go_pclntab *go, uint64_t *at, uint32_t *out
 }
 
 /*
- * The steps are pairs of varints: the change of the depth in zigzag encoding, and for how many
- * bytes of code the new depth holds. A change of 0 ends the list.
+ * A step is a pair of varints: by how much the depth changes, in zigzag encoding, and the number of
+ * bytes of code for which the new depth is valid. A change of 0 ends the list.
  */
 int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *function,
 		     uint64_t *budget, go_step_fn callback, void *userdata)
@@ -159,8 +160,8 @@ int go_pclntab_steps(const struct go_pclntab *go, const struct go_function *func
 }
 
 /*
- * Returns what the dynamic linker would write to an address of a position-independent file, 0 where
- * nothing.
+ * Returns the value that the dynamic linker would write to an address of a position-independent
+ * file; 0 if it writes nothing there.
  */
 static uint64_t relocated(Elf *elf, uint64_t address)
 {
@@ -184,9 +185,9 @@ static uint64_t relocated(Elf *elf, uint64_t address)
 }
 
 /*
- * Finds the start of the code. The table says it, in a position-independent file by a relocation,
- * up to Go 1.25. Otherwise the start of .text is tried: it is right if the function at the
- * program's entry then has the name that Go gives it.
+ * Finds the start of the code. Up to Go 1.25 the table has its address, in a position-independent
+ * file as a relocation. Otherwise tries the start of .text: it is right if the function at the
+ * program's entry then has the name that Go gives to this function.
  */
 static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct go_pclntab *go)
 {
@@ -207,7 +208,7 @@ static bool base_find(Elf *elf, uint64_t address, uint64_t text_address, struct 
 	return false;
 }
 
-/* Reads the header. False where no table of a known version begins. */
+/* Reads the header. Returns false if no table of a known version begins at data. */
 static bool table_read(const uint8_t *data, size_t size, struct go_pclntab *out)
 {
 	struct go_pclntab go = { .data = data, .size = size };
@@ -231,7 +232,7 @@ static bool table_read(const uint8_t *data, size_t size, struct go_pclntab *out)
 
 struct sections {
 	Elf_Scn *table;
-	Elf_Scn *mixed; /* the table may be in here: other linkers put it among other data */
+	Elf_Scn *mixed; /* .data.rel.ro: some linkers put the table among its data */
 	uint64_t text_address;
 	bool is_go;
 };

@@ -12,7 +12,7 @@
 #include "daemon/elf/functions.h"
 #include "daemon/elf/handle.h"
 
-/* Format: sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
+/* Format of the notes: sourceware.org/systemtap/wiki/UserSpaceProbeImplementation */
 #define SECTION	  ".note.stapsdt"
 #define BASE	  ".stapsdt.base"
 #define OWNER	  "stapsdt"
@@ -24,7 +24,7 @@ struct walk {
 	const struct elf_file *file;
 	elf_usdt_fn probe_fn;
 	void *context;
-	size_t address_size; /* bytes */
+	size_t address_size; /* bytes of an address in this file: 4 or 8 */
 	uint64_t base;	     /* address of the file's .stapsdt.base section; 0: it has none */
 };
 
@@ -47,8 +47,8 @@ static uint64_t address_at(const struct walk *walk, const char *bytes, size_t i)
 }
 
 /*
- * Finds the file offset of a counter. It is in a data segment, and the kernel takes its offset as
- * 32 bits (a6ca88b241d5, 4.20).
+ * Finds the offset in the file of a counter at this address in a data segment. The kernel takes
+ * only 32 bits for the offset (a6ca88b241d5, 4.20). Returns 0 or -ENOENT.
  */
 static int counter_offset(const struct elf_file *file, uint64_t address, uint32_t *out)
 {
@@ -67,7 +67,7 @@ static int counter_offset(const struct elf_file *file, uint64_t address, uint32_
 	return -ENOENT;
 }
 
-/* Makes "provider:probe" of the strings behind the addresses: provider, probe and arguments. */
+/* Makes "provider:probe" from text: the strings provider, probe and arguments, ended by NULs. */
 static bool name_make(const char *text, size_t size, char out[static NAME_ROOM])
 {
 	size_t provider = strnlen(text, size), probe;
@@ -94,11 +94,11 @@ static int note_visit(const struct walk *walk, const char *desc, size_t size)
 	at.code = address_at(walk, desc, 0);
 	at.base = address_at(walk, desc, 1);
 	at.counter = address_at(walk, desc, 2);
-	/* prelink(8) has moved the file as a whole, but not the addresses in its notes. */
+	/* Correct the addresses if prelink(8) has moved the file: it does not change its notes. */
 	moved = walk->base && at.base ? walk->base - at.base : 0;
 	if (elf_code_offset(walk->file, at.code + moved, &offset))
 		return 0;
-	/* A program with a counter skips the probe until the counter is raised. */
+	/* Leave out a probe whose counter is not found: no tracer could enable this probe. */
 	if (at.counter && counter_offset(walk->file, at.counter + moved, &counter))
 		return 0;
 	return walk->probe_fn(walk->context, name, offset, counter);
@@ -124,7 +124,7 @@ static int notes_walk(Elf_Scn *section, const struct walk *walk)
 	return r;
 }
 
-/* Finds a section by its name, NULL where there is none. */
+/* Returns the section with this name and fills its header; NULL if there is none. */
 static Elf_Scn *section_find(Elf *elf, const char *name, GElf_Shdr *header)
 {
 	Elf_Scn *section = NULL;

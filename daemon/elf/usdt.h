@@ -3,22 +3,22 @@
 #define STACKD_DAEMON_ELF_USDT_H
 
 /*
- * Lists the static probes of an ELF file (USDT, made by <sys/sdt.h>): their names and offsets. No
- * state; any thread. The file may be hostile.
+ * Lists the static probes of an ELF file (USDT, made by <sys/sdt.h>), with their names and offsets.
+ * No state; any thread. The file may be hostile.
  */
 
 #include <stdint.h>
 
 /*
- * Called for each place in the code where a probe is; a negative errno ends the listing. name is
- * "provider:probe", borrowed. counter is the offset in the file of the count of tracers that the
- * program checks, 0 where it has none.
+ * Called for each place in the code that has a probe; any result but 0 ends the listing. name is
+ * "provider:probe", borrowed. offset is that of the place in the file. counter is the offset in the
+ * file of a counter of tracers, without which the program skips the probe; 0: it has no counter.
  */
 typedef int (*elf_usdt_fn)(void *context, const char *name, uint64_t offset, uint32_t counter);
 
 /*
- * Returns 0, -ENOEXEC when it is not an ELF file, -EBADMSG when it is a broken one, or what
- * probe_fn returned.
+ * Calls probe_fn for each probe of the file. Returns 0; -ENOEXEC if fd is no ELF file; -EBADMSG if
+ * it is damaged; or what probe_fn returned.
  */
 int elf_usdt(int fd, elf_usdt_fn probe_fn, void *context);
 

@@ -10,7 +10,7 @@
 
 #include "common/base.h"
 
-/* glibc has no wrappers for capget() and capset(); two calls are not worth linking libcap. */
+/* Calls the kernel directly: glibc has no capget(), and libcap is too much for two system calls. */
 static int sets_read(struct __user_cap_data_struct sets[static 2])
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -41,9 +41,9 @@ int capabilities_limit(uint64_t keep)
 
 		sets[i].permitted &= half;
 		sets[i].effective &= half;
-		sets[i].inheritable &= half; /* the kernel removes it from the ambient set, too */
+		sets[i].inheritable &= half; /* the kernel then limits the ambient set, too */
 	}
-	/* Without this, a process of root would get them back when it executes a program. */
+	/* Otherwise a process of root would get all of them back when it executes a program. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;

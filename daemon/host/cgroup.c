@@ -23,8 +23,9 @@ int cgroup_mount(char *path, size_t size)
 }
 
 /*
- * Searches the directory path for the group, whose number is the inode of its directory. Appends to
- * path, which has size bytes, n of them in use.
+ * Searches the directory `path` for the group with number id, which is the inode number of the
+ * group's directory, and appends its path below this directory to path. path has size bytes; its
+ * length is n.
  */
 static int find_below(uint64_t id, char *path, size_t size, size_t n, int depth)
 {

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_HOST_CGROUP_H
 
 /*
- * Finds the paths of control groups (unified hierarchy) by the numbers that the kernel has for
- * them. No state; any thread.
+ * Finds the path of a control group (cgroup v2) by the number that the kernel has for the group. No
+ * state; any thread.
  */
 
 #include <stddef.h>
@@ -13,14 +13,14 @@
 enum { CGROUP_DEPTH_MAX = 32, CGROUP_PATH_MAX = 2048 };
 
 /*
- * Finds where the hierarchy is mounted; on hybrid hosts that is not /sys/fs/cgroup. -ENOENT where
- * it is not.
+ * Finds the directory where the hierarchy of cgroup v2 is mounted, which is not always
+ * /sys/fs/cgroup. Returns 0, or -ENOENT if it is not mounted.
  */
 int cgroup_mount(char *path, size_t size);
 
 /*
- * Finds the path of a group below the mount ("/a/b") and writes at most size bytes. -ENOENT where
- * no group has this number (any more), -ENAMETOOLONG.
+ * Finds the path of a group, relative to where the hierarchy is mounted ("/a/b"). out has size
+ * bytes. Returns 0; -ENOENT if no group has this number (any more); or -ENAMETOOLONG.
  */
 int cgroup_path(uint64_t id, char *out, size_t size);
 

@@ -17,7 +17,7 @@
 
 enum { DEV_MINOR_BITS = 20, FILEID_INO32_GEN = 1 };
 
-/* struct file_handle with the two words of FILEID_INO32_GEN, include/linux/exportfs.h. */
+/* A file handle of type FILEID_INO32_GEN, see include/linux/exportfs.h of the kernel. */
 union handle {
 	struct file_handle head;
 	struct {
@@ -27,7 +27,7 @@ union handle {
 	};
 };
 
-/* True if file systems of this type have handles of the type FILEID_INO32_GEN. */
+/* True if this type of file system opens files by handles of type FILEID_INO32_GEN. */
 static bool has_handles(const char *type)
 {
 	static const char *const types[] = { "ext2", "ext3", "ext4", "f2fs", "xfs" };
@@ -39,7 +39,7 @@ static bool has_handles(const char *type)
 	return false;
 }
 
-/* Opens the directory of a line of mountinfo if it is on this device, else -ENOENT. */
+/* Opens the mount point in a line of mountinfo. -ENOENT if it is not on this device. */
 static int mount_open(const char *line, uint32_t dev)
 {
 	unsigned int major, minor;
@@ -52,12 +52,12 @@ static int mount_open(const char *line, uint32_t dev)
 		return -ENOENT;
 	if (!has_handles(type))
 		return -EOPNOTSUPP;
-	/* A mounted file, or a path with an escaped blank, fails; another line may do. */
+	/* This fails for a file, or a path with an escaped blank; another line may succeed. */
 	fd = open(point, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 	return fd < 0 ? -ENOENT : fd;
 }
 
-/* Opens any mount point of the device. */
+/* Opens a mount point of the device; it does not matter which one. */
 static int mount_find(uint32_t dev)
 {
 	_cleanup_(fclosep) FILE *in = fopen("/proc/self/mountinfo", "re");

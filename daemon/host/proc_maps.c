@@ -10,7 +10,7 @@
 
 #define DELETED " (deleted)"
 
-/* Reads a number and the character that must follow it. */
+/* Reads a number in this base, and the character `end` that must follow it. */
 static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
 {
 	uint64_t value = 0;
@@ -36,7 +36,7 @@ static bool take_number(const char **p, unsigned base, char end, uint64_t *out)
 	return true;
 }
 
-/* Replaces \012 by a newline: the only escape that the kernel writes in a path. */
+/* Copies a path without " (deleted)", and with \012, the only escape in maps, as a newline. */
 static char *path_decode(const char *text, bool *is_deleted_out)
 {
 	size_t n = strlen(text);
@@ -82,7 +82,8 @@ static int line_parse(const char *line, struct proc_mapping *out)
 	if (!take_number(&line, 16, ' ', &m.pgoff) || !take_number(&line, 16, ':', &major) ||
 	    !take_number(&line, 16, ' ', &minor))
 		return -EBADMSG;
-	/* Without a path the line ends after the inode, on old kernels without a blank. */
+	/* A line without a path ends after the inode number: with a blank, or on old kernels
+	 * without. */
 	if (!take_number(&line, 10, ' ', &m.inode) && !take_number(&line, 10, '\0', &m.inode))
 		return -EBADMSG;
 	if (line[-1] == '\0')
@@ -102,7 +103,7 @@ static int mapping_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* /proc/PID/maps is not read atomically, so a mapping that changed meanwhile may appear twice. */
+/* Removes overlapping mappings: one that changes while maps is read may be listed twice. */
 static void drop_overlaps(struct proc_maps *m)
 {
 	size_t n = 0;

@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_HOST_PROC_MAPS_H
 
 /*
- * Parses the executable mappings of /proc/PID/maps. They are sorted by address and owned by the
- * caller; no state, any thread.
+ * Parses the executable mappings in /proc/PID/maps and sorts them by address. The caller owns the
+ * result; no state, any thread.
  */
 
 #include <stdbool.h>
@@ -13,27 +13,27 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Most mappings of one process: a JIT may make very many. The rest is left out and reported. */
+/* The most mappings of one process; further ones, which a JIT may make, are left out. */
 #define PROC_MAPS_MAX 65536
 
 struct proc_mapping {
-	uint64_t start, end; /* [start, end) */
+	uint64_t start, end; /* virtual addresses; end is excluded */
 	uint64_t pgoff;	     /* offset in the file, in bytes */
 	dev_t dev;
 	uint64_t inode;	 /* 0: no file is mapped */
 	char *path;	 /* without " (deleted)"; "" for anonymous memory */
-	bool is_deleted; /* the path named no file, or another one, when maps was read */
+	bool is_deleted; /* the mapped file was no longer at this path when maps was read */
 };
 
 struct proc_maps {
 	struct proc_mapping *items;
 	size_t n;
-	bool is_truncated; /* there were more than PROC_MAPS_MAX */
+	bool is_truncated; /* the process has more than PROC_MAPS_MAX mappings */
 };
 
 /*
- * Reads to the end of the stream. Returns 0, -EBADMSG for a line that is not one of maps, -ENOMEM,
- * or the error of reading. The result is to be freed by proc_maps_fini().
+ * Reads the mappings from a stream of the format of /proc/PID/maps. Returns 0 and *out, which
+ * proc_maps_fini() frees; -EBADMSG if a line has another format; -ENOMEM; or the error of reading.
  */
 int proc_maps_read(FILE *in, struct proc_maps *out);
 

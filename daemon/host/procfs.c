@@ -13,10 +13,9 @@
 
 #include "common/base.h"
 
-#define PF_KTHREAD 0x00200000 /* in task->flags, field 9 of stat; a stable interface since 2.6 */
-#define CGROUP_BYTES \
-	8192 /* a path of PATH_MAX for cgroup2, and the lines of version 1 hierarchies */
-#define MAPS_BUFFER (64 * 1024)
+#define PF_KTHREAD   0x00200000 /* in field 9 of stat; the same value since Linux 2.6 */
+#define CGROUP_BYTES 8192	/* room for a path of PATH_MAX bytes and the lines of cgroup v1 */
+#define MAPS_BUFFER  (64 * 1024)
 
 static uint64_t tick_ns(void)
 {
@@ -35,7 +34,7 @@ uint64_t procfs_ticks_ns(uint64_t ticks)
 	return ticks * tick_ns();
 }
 
-/* Reads a whole small file and adds a NUL. */
+/* Reads the first size - 1 bytes of a file into buffer and adds a NUL. */
 static int read_text(int dir_fd, const char *name, char *buffer, size_t size)
 {
 	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
@@ -57,7 +56,8 @@ static int read_text(int dir_fd, const char *name, char *buffer, size_t size)
 }
 
 /*
- * Parses "PID (comm) S ...". comm may contain anything, so fields count from the last parenthesis.
+ * Parses the text of /proc/PID/stat: "PID (comm) S ...". comm may contain parentheses, so its end
+ * is the last one in the text.
  */
 static int stat_parse(char *text, struct procfs_stat *out)
 {
@@ -147,8 +147,8 @@ int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out)
 	if (r)
 		return r;
 	/*
-	 * AT_STATX_DONT_SYNC: attributes that the kernel has in memory are good enough, and asking
-	 * a remote file system may hang.
+	 * AT_STATX_DONT_SYNC: the attributes that the kernel has in memory are sufficient; a
+	 * request to a remote file system may hang.
 	 */
 	if (!statx(dir_fd, "exe", AT_STATX_DONT_SYNC, STATX_INO, &st)) {
 		exe.dev = makedev(st.stx_dev_major, st.stx_dev_minor);
@@ -203,13 +203,14 @@ int procfs_read_maps(int dir_fd, struct proc_maps *out)
 	return proc_maps_read(in, out);
 }
 
-/* True if the descriptor is the file of the mapping: another one may have been mapped meanwhile. */
+/* True if fd refers to the file at path: since maps was read, another one may have been mapped. */
 static bool is_at_path(int fd, const char *path)
 {
 	char found[PATH_MAX];
 
 	/*
-	 * A path that cannot be read is too long, so it cannot be compared: taken to be the same.
+	 * If the path of fd cannot be read, it is too long to be compared: assume that it is the
+	 * same.
 	 */
 	return procfs_read_fd(fd, found) || !strcmp(found, path);
 }
@@ -223,7 +224,7 @@ static bool is_inode(int fd, const struct proc_mapping *mapping)
 
 int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping)
 {
-	/* Since 6.2 shared memory may have a name that is not a path: [anon_shmem:NAME]. */
+	/* Since Linux 6.2 shared memory may have a name that is not a path: [anon_shmem:NAME]. */
 	bool has_path = mapping->path[0] == '/';
 	char path[PATH_MAX + 8];
 	int fd, r;

@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_HOST_PROCFS_H
 
 /*
- * Reads facts about one process from /proc. A descriptor of /proc/PID stays with its process: when
- * that has exited every read fails with -ESRCH, even if the pid is reused. No state; any thread.
+ * Reads facts about one process from /proc. dir_fd is always a descriptor of /proc/PID. It stays
+ * with its process: after the process has exited, every read fails with -ESRCH, even if its pid is
+ * reused. No state; any thread.
  */
 
 #include <stdbool.h>
@@ -13,14 +14,14 @@
 #include "daemon/host/proc_maps.h"
 
 struct procfs_stat {
-	uint64_t start_ticks; /* clock ticks since boot, see procfs_ticks() */
-	bool is_kernel;
+	uint64_t start_ticks; /* when the process started, in clock ticks since boot */
+	bool is_kernel;	      /* the process is a kernel thread */
 	char comm[16];
 };
 
-/* Converts a start time to the clock ticks that /proc shows for it. */
+/* Converts a start time, in ns since boot, to the clock ticks that /proc shows for it. */
 uint64_t procfs_ticks(uint64_t start_boot_ns);
-/* Returns the earliest start time in ns that /proc shows as these ticks. */
+/* Returns the earliest start time, in ns since boot, that /proc shows as this many ticks. */
 uint64_t procfs_ticks_ns(uint64_t ticks);
 
 /*
@@ -29,13 +30,13 @@ uint64_t procfs_ticks_ns(uint64_t ticks);
  */
 int procfs_open(int32_t pid, struct procfs_stat *stat_out);
 
-/* True if the thread exists. On some hosts BPF iterators miss threads that /proc shows. */
+/* True if /proc shows the thread. Used because BPF iterators miss threads on some hosts. */
 bool procfs_has_thread(uint32_t tgid, uint32_t tid);
 
-/* The file that a process executes. path is to be freed by the owner of the struct. */
+/* The file that a process executes. The owner of the struct frees path. */
 struct procfs_exe {
 	char *path;
-	uint64_t dev, inode; /* stay the same when the file is renamed; 0 where unknown */
+	uint64_t dev, inode; /* of the file; 0: not known */
 };
 
 /* Reads /proc/PID/exe. -ENOENT for kernel threads and for processes that are exiting. */
@@ -48,8 +49,8 @@ int procfs_read_exe(int dir_fd, struct procfs_exe *exe_out);
 int procfs_read_cgroup(int dir_fd, char **cgroup_out);
 
 /*
- * Reads the path of the file that a descriptor of this process refers to, even if the file is
- * deleted; path has PATH_MAX bytes.
+ * Reads the path of the file that fd, a descriptor of stackd itself, refers to, even if the file is
+ * deleted. path has PATH_MAX bytes. Returns 0 or a negative errno.
  */
 int procfs_read_fd(int fd, char *path);
 
@@ -57,10 +58,10 @@ int procfs_read_fd(int fd, char *path);
 int procfs_read_maps(int dir_fd, struct proc_maps *out);
 
 /*
- * Opens the file of a mapping with O_PATH, so that no device driver is called and no FIFO waited
- * for. First by map_files, which reaches deleted files and other mount namespaces, too; else by its
- * path in the root of the process, if the same file is there. Returns an fd owned by the caller, or
- * a negative errno.
+ * Opens the file of a mapping with O_PATH, which calls no device driver and waits for no FIFO.
+ * First tries /proc/PID/map_files, which also has deleted files and files of other mount
+ * namespaces; then the path in the root of the process, if the same file is there. Returns an fd
+ * owned by the caller, or a negative errno.
  */
 int procfs_open_mapped(int dir_fd, const struct proc_mapping *mapping);
 

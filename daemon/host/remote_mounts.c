@@ -10,7 +10,7 @@
 
 #include "common/base.h"
 
-/* A device number may be given to another file system later, so answers expire. */
+/* How long an answer is kept: another file system may get the same device number later. */
 #define KEEP_NS (10 * NS_PER_S)
 
 enum { DEVICES_MAX = 256, OWN = 2 };
@@ -88,7 +88,7 @@ static void device_set(struct remote_mounts *mounts, dev_t dev, bool is_remote)
 	pthread_mutex_unlock(&mounts->lock);
 }
 
-/* True if the device is known and the answer has not expired. */
+/* Looks a device up in the kept answers. False if it has none, or one older than KEEP_NS. */
 static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_out)
 {
 	const struct device *device;
@@ -104,8 +104,8 @@ static bool device_get(struct remote_mounts *mounts, dev_t dev, bool *is_remote_
 }
 
 /*
- * A line is "36 35 98:0 /root /mount options shared:1 - type source options", with blanks in names
- * written in octal.
+ * A line is "36 35 98:0 /root /mount options shared:1 - type source options". A blank in a name is
+ * written as an octal escape.
  */
 void remote_mounts_read(struct remote_mounts *mounts, FILE *in)
 {

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_HOST_REMOTE_MOUNTS_H
 
 /*
- * Knows which devices are file systems whose files another host or a program serves, such as NFS or
- * FUSE: reading one may hang for ever. Answers from mountinfo, without touching the file system.
- * Any thread; the lock is not held while /proc is read.
+ * Finds out whether a device is a remote file system: one that another host or a program serves,
+ * such as NFS or FUSE, so that reading a file may hang for ever. Reads /proc/PID/mountinfo and does
+ * not touch the file system. Any thread; the lock is not held while /proc is read.
  */
 
 #include <stdbool.h>
@@ -20,13 +20,14 @@ struct remote_mounts *remote_mounts_new(void);
 struct remote_mounts *remote_mounts_free(struct remote_mounts *mounts);
 
 /*
- * True if the device is remote. proc_fd is the directory in /proc of the process that has a file of
- * it mapped: the mounts of its namespace are read when the device was not looked up for a while.
- * Devices that stackd runs from are never remote, nor are devices that are not mounted.
+ * True if the device is remote. proc_fd is /proc/PID of a process that has mapped a file of the
+ * device: its mounts are read if the device is not known or was looked up more than 10 s ago. The
+ * devices of the root directory and of stackd itself, and devices that are not mounted, count as
+ * not remote.
  */
 bool remote_mounts_contain(struct remote_mounts *mounts, int proc_fd, dev_t dev);
 
-/* Reads lines in the format of mountinfo. For tests, besides its own use. */
+/* Notes the devices of all lines of `in`, a file in the format of mountinfo. Public for tests. */
 void remote_mounts_read(struct remote_mounts *mounts, FILE *in);
 
 #endif

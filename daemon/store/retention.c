@@ -264,8 +264,7 @@ static int evict_size(struct store *store, size_t size)
 				&store->stats.evicted_size);
 		if (r)
 			return r;
-		/* Delete unused rows, too: many short processes make them take most of the space.
-		 */
+		/* Unused rows are many, too, if many short-lived processes run: delete them. */
 		if (++n % TRIM_AT_ONCE == 0 && store->evicted)
 			r = interned_trim(store);
 		if (r)
