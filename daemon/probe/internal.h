@@ -5,8 +5,8 @@
 /*
  * The private header of the files behind probe.h. probe.c opens, loads, attaches and closes a probe
  * of any kind through the kind's struct probe_ops; a file per kind (offcpu.c, oncpu.c, ...) defines
- * these; kinds.h lists them. All of it runs on the thread that opens the probe, but for refresh()
- * and blind().
+ * its ops; kinds.h lists the kinds. All of it runs on the thread that opens the probe, except the
+ * ops refresh() and blind().
  */
 
 #include <bpf/libbpf.h>
@@ -24,81 +24,81 @@ struct perf_links;
 
 enum { PROBE_MAX_LINKS = 128 };
 
-/* Rows of a window of a client's session of waits; more are counted as lost. */
+/* Most rows of a window of a client's offcpu or offwake session; more are counted as lost. */
 enum { PROBE_SMALL_KEYS = 8192 };
 
-/* The start of every struct that bpftool generates for an object. */
+/* The first members of every skeleton struct that bpftool generates for a BPF object. */
 struct probe_skeleton {
 	struct bpf_object_skeleton *skeleton;
 	struct bpf_object *obj;
 };
 
-/* A kind of probe: its settings, and the steps that differ from those of other kinds. */
+/* The settings of a kind of probe, and the steps of opening it that differ from kind to kind. */
 struct probe_ops {
-	/* True if the settings want it always on. NULL: clients only start it. */
+	/* True if the settings say that the kind is always on. NULL: only clients start it. */
 	bool (*is_enabled)(const struct config *config);
-	/* Returns the least wait that is recorded, in ns. NULL: the kind has no waits. */
+	/* Returns the shortest wait that is recorded, in ns. NULL: the kind has no waits. */
 	int64_t (*min_wait)(const struct config *config);
-	/* Returns how many rows one window holds. */
+	/* Returns how many rows one window holds at most. */
 	uint64_t (*keys_max)(const struct probe_options *options);
-	/* A kernel that refuses this kind refuses BPF tracing altogether. */
+	/* True: if the kernel refuses this kind, it refuses BPF tracing altogether. */
 	bool is_essential;
 
-	/* Opens the skeleton: 0 or negative errno. Returns it in *out even on error, or NULL. */
+	/* Opens the skeleton. 0 or negative errno; *out may be a skeleton to free even on errors.
+	 */
 	int (*open)(struct probe_skeleton **out);
-	/* Before load: sets variables, sizes of maps and which programs to load. */
+	/* Sets variables, the sizes of maps and which programs are loaded. Runs before the load. */
 	int (*configure)(struct probe *probe);
-	/* Finds the words of the open window in the loaded skeleton; NULL if they are not mapped.
-	 */
+	/* Returns the struct cut that the loaded programs read; NULL if it is not in memory. */
 	struct cut *(*cut)(const struct probe_skeleton *skeleton);
-	/* After load: 0, or negative errno; then the caller undoes what was attached. */
+	/* Attaches the loaded programs. 0, or negative errno: the caller then detaches them all. */
 	int (*attach)(struct probe *probe);
-	/* Calls probe_try() for each way to attach until one works. NULL: there is one way. */
+	/* Calls probe_try() for each hook, best first, until one works. NULL: there is one hook. */
 	int (*choose)(struct probe *probe);
-	/* Names the attach point, for `status` and for errors; also of a probe that did not load.
-	 */
+	/* Returns the name of the hook, for `stackctl status` and for errors. Works even if the
+	 * probe did not load. */
 	const char *(*hook)(const struct probe *probe);
-	/* Adds to out->blind what this probe cannot see. NULL: nothing to add. */
+	/* Adds the events that this probe cannot see to out->blind. NULL: it sees all events. */
 	void (*blind)(const struct probe *probe, struct probe_status *out);
-	/* Attaches to CPUs that have come online. NULL: it needs no such step. */
+	/* Attaches to CPUs that have come online. NULL: the kind does not attach CPU by CPU. */
 	void (*refresh)(struct probe *probe);
-	/* Detaches what is not in probe->links. NULL: everything is there. */
+	/* Detaches programs that probe->links does not hold. NULL: probe->links holds all. */
 	void (*detach)(struct probe *probe);
-	/* Frees what the kind has besides the skeleton, which is still there. May be NULL. */
+	/* Frees memory of the kind other than the skeleton, which is freed later. May be NULL. */
 	void (*close)(struct probe *probe);
 };
 
-/* A probe: the options it was opened with, and once it is attached its state in the kernel. */
+/* A probe: the options that it was opened with and, once it is attached, its maps and links. */
 struct probe {
 	struct probe_options options;
 	const struct probe_ops *ops;
-	uint64_t max_keys;		 /* rows of one window */
-	struct probe_skeleton *skeleton; /* a struct of the kind's own type */
-	struct bpf_object *object;	 /* the skeleton's */
+	uint64_t max_keys;		 /* most rows of one window */
+	struct probe_skeleton *skeleton; /* points to the struct that bpftool generated */
+	struct bpf_object *object;	 /* the BPF object of the skeleton */
 	struct cut *cut;
 	struct bpf_link *links[PROBE_MAX_LINKS];
 	size_t n_links;
 	struct bpf_link *iterator;
 	int window_fds[2];
-	unsigned int hook; /* how it is attached: enum stack_hook; of oncpu, enum broker_clock */
+	unsigned int hook; /* where it is attached: enum stack_hook; for oncpu, enum broker_clock */
 	bool is_on;
-	bool is_explained; /* the try that failed has set reason itself */
+	bool is_explained; /* reason already says why the last probe_try() failed */
 	char reason[256];
-	/* oncpu: a link per CPU. */
-	struct perf_links *perf_links;
-	/* stackcount, stacksnoop: */
-	struct multi_attach *functions; /* how these are attached; NULL for tracepoints */
+	struct perf_links *perf_links; /* oncpu only: a link per CPU */
+	/* The next three members are for stackcount and stacksnoop only. */
+	struct multi_attach *functions; /* the attached functions; NULL for tracepoints */
 	struct call_pace *pace;
 	size_t n_functions;
-	/* iolat: */
+	/* The next two members are for iolat only. */
 	struct iolat_layers *layers;
-	struct io_slot *slots; /* operations in progress: the memory of the map itself */
-	/* offcpu: */
-	struct thread *threads; /* the memory of the map itself */
+	struct io_slot *slots; /* operations in progress, in the memory of a BPF map */
+	/* The next two members are for offcpu only. */
+	struct thread *threads; /* array in the memory of a BPF map */
 	uint64_t max_threads;
 };
 
-/* Defines type_open() and type_cut(), the ops of a kind with one skeleton, struct type. */
+/* Defines type_open() and type_cut(), the ops `open` and `cut` of a kind with skeleton struct type.
+ */
 #define PROBE_SKELETON(type)                                                                       \
 	_Static_assert(offsetof(struct type, skeleton) ==                                          \
 				       offsetof(struct probe_skeleton, skeleton) &&                \
@@ -116,7 +116,7 @@ struct probe {
 		return skel->bss ? &skel->bss->cut : NULL;                                         \
 	}
 
-/* Sets the variables that the programs of every kind have. `size` is that of the ring in bytes. */
+/* Sets the variables that the programs of every kind have. `size`: bytes of the ring buffer. */
 #define probe_set_variables(probe, rodata, size)                           \
 	do {                                                               \
 		(rodata)->hash_seed = (probe)->options.hash_seed;          \
@@ -128,49 +128,53 @@ struct probe {
 	} while (0)
 
 /*
- * Loads and attaches the probe in the way that probe->hook says. 0, or negative errno: then nothing
- * of it is left in the kernel and probe->reason says why.
+ * Loads the probe and attaches it to probe->hook. 0, or negative errno: then nothing of the probe
+ * is left in the kernel, and probe->reason says why.
  */
 int probe_try(struct probe *probe);
 
-/* Sets the reason why a try failed, or why not a better way was taken. */
+/* Sets probe->reason, which says why probe_try() failed or why no better hook is used. */
 void probe_fail(struct probe *probe, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sets the reason to the setting that refuses perf events, if r says that they are refused. */
+/* If r says that perf events are refused, sets probe->reason to the kernel setting that does it. */
 void probe_fail_if_refused(struct probe *probe, int r);
 
 /* The sizes of the maps that every kind has. */
 struct probe_sizes {
-	size_t key;	     /* bytes of a key of the window */
-	size_t value;	     /* bytes of a row */
-	uint32_t ring_bytes; /* stacks and records on their way to the daemon */
-	uint32_t n_seen;     /* stacks that are known to be there already */
+	size_t key;	     /* bytes of a key in the map of a window */
+	size_t value;	     /* bytes of a value in the map of a window */
+	uint32_t ring_bytes; /* ring buffer that brings stacks and records to the daemon */
+	uint32_t n_seen;     /* entries of the map of stacks that were sent already */
 };
 
-/* Before load: creates the window's maps and sizes those that every kind has. */
+/* Creates the maps of the two windows and sizes the other maps that every kind has. Runs before the
+ * load. */
 int probe_prepare(struct probe *probe, const struct probe_sizes *sizes);
 
-/*
- * Attach programs where their sections say: one, or several in order up to the first that the
- * kernel refuses; one to a tracepoint by name; one as a kprobe that the broker opens, which the
- * program tells from others by the cookie. 0 or negative errno.
- */
+/* Attaches a program where its ELF section says. 0 or negative errno. */
 int probe_attach_one(struct probe *probe, struct bpf_program *program);
+
+/* Attaches programs in order, up to the first that the kernel refuses. 0 or negative errno. */
 int probe_attach_all(struct probe *probe, struct bpf_program *const *programs, size_t n);
+
+/* Attaches a program to the tracepoint of this name. 0 or negative errno. */
 int probe_attach_raw(struct probe *probe, struct bpf_program *program, const char *tracepoint);
+
+/* Attaches a program to a kprobe that the broker opens. By the cookie the program sees which of its
+ * kprobes was hit. 0 or negative errno. */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie);
 
-/* Attaches the programs that report fork, exec and exit, if the probe is to follow processes. */
+/* Attaches the programs that report fork, exec and exit, if options.follows_processes is set. */
 int probe_follow(struct probe *probe);
 
 /* Returns the fd of a map of the loaded object, or -ENOENT; borrowed. */
 int probe_map_fd(const struct probe *probe, const char *name);
 
-/* Reads what the kernel knows about a loaded program. Its strings belong to the object. */
+/* Reads the kernel's facts about a loaded program. The strings in *out belong to the BPF object. */
 void probe_program_read(const struct bpf_program *program, struct probe_program *out);
 
-/* Undoes a try: nothing is left in the kernel. */
+/* Detaches and unloads everything, so that nothing of the probe is left in the kernel. */
 void probe_unload(struct probe *probe);
 
 #endif

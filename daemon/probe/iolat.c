@@ -23,9 +23,10 @@
 #include "iolat_plain.skel.h"
 
 /*
- * Sizes with system calls, and smaller ones without: then fewer operations are slow, and only slow
- * ones send stacks. FEW_SLOTS: how many operations may be in progress at a time without system
- * calls, where no reads of pipes and sockets, which may wait for long, are among them.
+ * Sizes of maps. The SMALL ones are for probes that do not record system calls: these see fewer
+ * slow operations, and only slow ones send stacks. FEW_SLOTS: how many operations may be in
+ * progress at a time in such a probe, which does not see reads of pipes and sockets, which may wait
+ * for long.
  */
 enum {
 	RING = 512 << 10,
@@ -33,10 +34,11 @@ enum {
 	SMALL_RING = 128 << 10,
 	SMALL_SEEN = 512,
 	FEW_SLOTS = 512,
-	KEYS_WITH_CALLS = 4, /* with system calls a window has this many times as many rows */
+	KEYS_WITH_CALLS = 4, /* factor for the rows of a window if system calls are recorded */
 };
 
-/* Chooses the programs of operations. Without these no thread is followed: requests stand alone. */
+/* Chooses the programs that follow operations. If it chooses none, block requests are recorded
+ * without the operations that caused them. */
 static int operations_choose(struct probe *probe)
 {
 	const bool has_calls = iolat_layers_have_calls(probe),
@@ -120,8 +122,8 @@ const struct io_slot *probe_io_slots(const struct probe *probe, size_t *n_out)
 }
 
 /*
- * Attaches the programs that see ends before those that see beginnings, or the end of an operation
- * that began before would be taken for the end of another one.
+ * Attaches the programs that see ends of operations before those that see beginnings. Otherwise the
+ * end of an operation could be missed, and a later end would be taken for it.
  */
 static int iolat_attach(struct probe *probe)
 {
@@ -131,7 +133,7 @@ static int iolat_attach(struct probe *probe)
 
 	bpf_object__for_each_program(program, probe->object)
 	{
-		/* iolat_layers.c attaches the programs of functions. */
+		/* The kprobe programs are skipped here: iolat_layers.c attaches them. */
 		if (r || !bpf_program__autoload(program) || program == last ||
 		    program == skel->progs.on_function_in || program == skel->progs.on_function_out)
 			continue;
@@ -143,8 +145,8 @@ static int iolat_attach(struct probe *probe)
 }
 
 /*
- * Opens the skeleton, with the plain object if the kernel lacks bpf_rdonly_cast(), which the other
- * object calls; the two are alike in the rest.
+ * Opens the skeleton. If the kernel lacks bpf_rdonly_cast(), takes the BPF object iolat_plain,
+ * which does without this function and is the same otherwise.
  */
 static int iolat_open(struct probe_skeleton **out)
 {
@@ -189,7 +191,7 @@ static bool iolat_is_enabled(const struct config *config)
 	return config->iolat_enabled;
 }
 
-/* System calls make many more kinds of operations, of more processes. */
+/* Returns the rows of a window: more if system calls are recorded, as more processes make them. */
 static uint64_t iolat_keys_max(const struct probe_options *options)
 {
 	const struct config *config = options->config;

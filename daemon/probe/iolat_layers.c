@@ -24,7 +24,7 @@
 
 enum { LAYER_TEXT = 160, BLIND_MAX = 7 };
 
-/* Index of the VFS in file_systems, and how many of these there are, the VFS included. */
+/* VFS: its index in file_systems. FILE_SYSTEMS: entries of file_systems, the VFS included. */
 enum { VFS, FILE_SYSTEMS = 4 };
 
 enum { SYNC = 2, FUNCTIONS = 4 };
@@ -33,7 +33,7 @@ static const uint8_t function_ops[FUNCTIONS] = { IO_OP_READ, IO_OP_WRITE, IO_OP_
 
 static const struct {
 	const char *name;
-	const char *functions[FUNCTIONS]; /* in the order of function_ops */
+	const char *functions[FUNCTIONS]; /* kernel functions, in the order of function_ops */
 } file_systems[FILE_SYSTEMS] = {
 	{ "vfs", { "vfs_read", "vfs_write", "vfs_fsync_range", "vfs_open" } },
 	{ "ext4",
@@ -48,15 +48,16 @@ static const struct {
 #define CALL_NAME(function) #function,
 static const char *const call_functions[] = { IO_CALL_FUNCTIONS(CALL_NAME) };
 
-/* How the functions of a file system are followed. Only one way: two would count twice. */
+/* How programs are attached to the functions of a file system. A file system has one method only:
+ * with two, each operation would be counted twice. */
 enum attach_method { METHOD_ABSENT, METHOD_NONE, METHOD_FENTRY, METHOD_KPROBE };
 
 struct iolat_layers {
-	int top;      /* enum io_layer: the settings leave out the layers above it */
-	size_t first; /* of file_systems that is recorded; FILE_SYSTEMS: none is */
+	int top;      /* the highest layer that is recorded (enum io_layer) */
+	size_t first; /* index of the first file system that is recorded; FILE_SYSTEMS: none */
 	enum attach_method methods[FILE_SYSTEMS];
 	bool has_fentry;
-	bool has_call_functions; /* system calls are followed by fentry */
+	bool has_call_functions; /* system calls are recorded by fentry, not by tracepoints */
 	const char *unseen_syncs;
 	bool is_refused;
 	char hook[LAYER_TEXT];
@@ -79,8 +80,8 @@ static void blind_add(struct iolat_layers *layers, const char *format, ...)
 }
 
 /*
- * Loads a program that sets a flag when it runs: for fentry of the function btf_id, or with 0 for a
- * kprobe. Returns its descriptor, or negative errno.
+ * Loads a program that sets a flag when it runs: an fentry program for the function btf_id, or a
+ * kprobe program if btf_id is 0. Returns the program's descriptor, or negative errno.
  */
 static int flag_program(int flag_map, uint32_t btf_id)
 {
@@ -102,8 +103,8 @@ static int flag_program(int flag_map, uint32_t btf_id)
 			     "GPL", insns, ARRAY_SIZE(insns), &opts);
 }
 
-/* Attaches such a program to a function. Return the link's descriptor, which keeps it, or negative
- * errno. */
+/* Attaches a program of flag_program() to a function by fentry. Returns the descriptor of the link,
+ * which keeps the program attached, or negative errno. */
 static int fentry_try(const char *function, int flag_map)
 {
 	_cleanup_(closep) int program = -1;
@@ -136,21 +137,21 @@ static int kprobe_try(const struct probe *probe, const char *function, int flag_
 	return r;
 }
 
-/* True if this system call on the file makes the program run. */
+/* True if calling `call` on the file makes the program of flag_program() run. */
 static bool flag_is_set(int flag_map, int (*call)(int fd), int file)
 {
 	uint32_t zero = 0, flag = 0;
 
 	if (file < 0 || bpf_map_update_elem(flag_map, &zero, &flag, BPF_ANY))
-		return true; /* it cannot be tried: assume that it does */
+		return true; /* no test is possible: assume that the program runs */
 	call(file);
 	return bpf_map_lookup_elem(flag_map, &zero, &flag) || flag;
 }
 
 /*
- * Tries whether programs can be attached to functions by this method: 0 or negative errno.
- * *unseen_out names the system calls that sync without calling the function for it, as some
- * compilers inline it into them; NULL: both call it.
+ * Tests whether programs can be attached to functions by this method. 0 or negative errno. Sets
+ * *unseen_out to the names of those of fsync and fdatasync that do not call vfs_fsync_range(), as
+ * some compilers inline it into them; NULL: both call it.
  */
 static int method_probe(const struct probe *probe, enum attach_method method,
 			const char **unseen_out)
@@ -181,7 +182,7 @@ static const char *requests_text(const struct iolat_layers *layers)
 		       : "block requests by tp_btf";
 }
 
-/* Writes the file systems that are followed by this method, "vfs, ext4". False: there is none. */
+/* Writes the names of the file systems that have this method: "vfs, ext4". False: none has it. */
 static bool names_by(const struct iolat_layers *layers, enum attach_method method, char *out,
 		     size_t size)
 {
@@ -195,7 +196,7 @@ static bool names_by(const struct iolat_layers *layers, enum attach_method metho
 	return n > 0;
 }
 
-/* Describes what is attached, for `status`. */
+/* Describes what is attached, for `stackctl status`. */
 static void hook_describe(struct iolat_layers *layers)
 {
 	const bool has_calls = layers->has_call_functions;
@@ -209,19 +210,20 @@ static void hook_describe(struct iolat_layers *layers)
 		 kprobe[0] ? " by kprobe" : "");
 }
 
-/* True if the settings allow only this way to attach. */
+/* True if [probe.iolat] hook in the settings has this value. */
 static bool hook_is_only(const struct probe *probe, const char *hook)
 {
 	return strcmp(probe->options.config->iolat_hook, hook) == 0;
 }
 
-/* True if the settings allow this way to attach. */
+/* True if the settings allow this hook, "fentry" or "kprobe". */
 static bool hook_is_allowed(const struct probe *probe, const char *hook)
 {
 	return hook_is_only(probe, hook) || hook_is_only(probe, "auto");
 }
 
-/* Notes that no program can be attached to functions; a refusal if the settings demand one. */
+/* Notes that no program can be attached to functions. If the settings demand a certain hook, the
+ * probe counts as refused. */
 static void functions_blind(struct probe *probe, const char *tried, int r)
 {
 	struct iolat_layers *layers = probe->layers;
@@ -229,7 +231,7 @@ static void functions_blind(struct probe *probe, const char *tried, int r)
 	if (layers->first == FILE_SYSTEMS)
 		return;
 	blind_add(layers,
-		  "%s of file systems: no program may be attached to functions here (%s: %s)",
+		  "%s of file systems: no program may be attached to their functions (%s: %s)",
 		  layers->first == VFS ? "the layers of the VFS and" : "the layer", tried,
 		  strerror(-r));
 	if (hook_is_only(probe, "auto"))
@@ -253,7 +255,8 @@ static void function_autoload(struct probe *probe, const char *function)
 	bpf_program__set_autoload(function_program(probe, function, "out"), true);
 }
 
-/* Loads the programs of all system calls' functions, or none: the tracepoints would count twice. */
+/* Chooses the fentry programs of all system calls, or returns false and chooses none: with some of
+ * them, the tracepoints, which see all system calls, would count those twice. */
 static bool calls_choose(struct probe *probe)
 {
 	size_t i;
@@ -267,8 +270,9 @@ static bool calls_choose(struct probe *probe)
 }
 
 /*
- * Loads the programs for the functions of a file system, if all of these are in the kernel itself.
- * Naming a module's function takes its BTF, and that takes CAP_SYS_ADMIN (BPF_BTF_GET_FD_BY_ID).
+ * Chooses the fentry programs of file system i. Returns false, and chooses none, unless all of its
+ * functions are in the kernel itself: to name a function of a module, a process needs the module's
+ * BTF, and reading that takes CAP_SYS_ADMIN (BPF_BTF_GET_FD_BY_ID).
  */
 static bool fentry_choose(struct probe *probe, size_t i)
 {
@@ -283,7 +287,7 @@ static bool fentry_choose(struct probe *probe, size_t i)
 	return true;
 }
 
-/* True if a file system is in the kernel, or in a module that is loaded. */
+/* True if file system i is in the kernel, or in a module that is loaded. */
 static bool file_system_exists(size_t i)
 {
 	char path[64];
@@ -306,7 +310,7 @@ static void functions_choose(struct probe *probe)
 	if (hook_is_allowed(probe, "fentry"))
 		r = method_probe(probe, METHOD_FENTRY, &layers->unseen_syncs);
 	layers->has_fentry = !r;
-	/* A client's session uses tracepoints: verifying these programs may take a minute. */
+	/* A client's session uses tracepoints: verifying the fentry programs may take a minute. */
 	layers->has_call_functions = !r && layers->top == IO_LAYER_SYSCALL &&
 				     (!probe->options.is_small || hook_is_only(probe, "fentry")) &&
 				     calls_choose(probe);
@@ -322,13 +326,14 @@ static void functions_choose(struct probe *probe)
 								   : METHOD_NONE;
 		by_kprobe |= layers->methods[i] == METHOD_KPROBE;
 	}
-	if (layers->methods[VFS] == METHOD_KPROBE) /* a refusal shows when it is attached */
+	if (layers->methods[VFS] == METHOD_KPROBE) /* errors show again when it is attached */
 		method_probe(probe, METHOD_KPROBE, &layers->unseen_syncs);
 	bpf_program__set_autoload(skel->progs.on_function_in, by_kprobe);
 	bpf_program__set_autoload(skel->progs.on_function_out, by_kprobe);
 }
 
-/* Chooses the programs for io.max: by fentry only, as a return probe would not have the bio. */
+/* Chooses the programs that see how long io.max holds a request back. They need fentry: a return
+ * probe cannot read the bio. */
 static void throttle_choose(struct probe *probe)
 {
 	const struct iolat *skel = (const struct iolat *)probe->skeleton;
@@ -336,8 +341,8 @@ static void throttle_choose(struct probe *probe)
 	const bool can = layers->has_fentry && kernel_btf_has("__blk_throtl_bio", BTF_KIND_FUNC);
 
 	if (!can)
-		blind_add(layers, "time that io.max holds a request back, which is part of the "
-				  "time asleep here");
+		blind_add(layers, "time that io.max holds a request back: it is counted as time "
+				  "asleep");
 	bpf_program__set_autoload(skel->progs.on_throttle, can);
 	bpf_program__set_autoload(skel->progs.on_throttle_pass, can);
 	if (!can)
@@ -346,8 +351,9 @@ static void throttle_choose(struct probe *probe)
 }
 
 /*
- * Chooses the first layer: by the settings for what is always recorded, as programs on system calls
- * also slow down reads of pipes and sockets. A client's session gets all layers.
+ * Chooses the highest layer that is recorded. For the always-on session the settings say which, as
+ * programs on system calls also slow down reads of pipes and sockets. A client's session records
+ * all layers.
  */
 static void top_choose(struct probe *probe)
 {
@@ -379,7 +385,7 @@ int iolat_layers_new(struct probe *probe)
 	return layers->is_refused ? -EOPNOTSUPP : 0;
 }
 
-/* Attaches kprobes to function k of file system i: to its return first. */
+/* Attaches kprobes to function k of file system i, first to its return, then to its entry. */
 static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 {
 	const struct iolat *skel = (const struct iolat *)probe->skeleton;
@@ -400,7 +406,8 @@ static int kprobes_attach_one(struct probe *probe, size_t i, size_t k)
 				       cookie);
 }
 
-/* Attaches kprobes to all functions of a file system, or to none: a part would look like all. */
+/* Attaches kprobes to all functions of file system i, or to none: the data of some functions would
+ * look like the data of all. */
 static int kprobes_attach(struct probe *probe, size_t i)
 {
 	const size_t before = probe->n_links;
@@ -419,7 +426,8 @@ static int kprobes_attach(struct probe *probe, size_t i)
 	return r;
 }
 
-/* Notes what cannot be seen of each file system; a refused kprobe is noted where it is attached. */
+/* Notes which operations of each file system cannot be seen, except those of refused kprobes, which
+ * kprobes_attach() notes. */
 static void methods_blind(struct probe *probe)
 {
 	struct iolat_layers *layers = probe->layers;
@@ -433,18 +441,18 @@ static void methods_blind(struct probe *probe)
 	if (!hook_is_allowed(probe, "kprobe") &&
 	    names_by(layers, METHOD_NONE, names, sizeof(names)))
 		blind_add(layers,
-			  "%s: in a module, whose functions fentry has not without "
-			  "CAP_SYS_ADMIN; a kprobe would (probe.iolat.hook)",
+			  "%s: in a kernel module, which fentry cannot trace without "
+			  "CAP_SYS_ADMIN; a kprobe can ([probe.iolat] hook)",
 			  names);
 	if (layers->methods[VFS] > METHOD_NONE && layers->unseen_syncs)
 		blind_add(layers,
-			  "vfs: %s, which does not call a function for it (%s) in this kernel; "
-			  "syscall and fs have it",
+			  "vfs: %s, which in this kernel does not call %s; the layers syscall "
+			  "and fs show it",
 			  layers->unseen_syncs, file_systems[VFS].functions[SYNC]);
 	if (names_by(layers, METHOD_KPROBE, names, sizeof(names)))
 		blind_add(layers,
-			  "%s: operations of one kind above 10, or twice the CPUs, at a time: a "
-			  "kprobe does not see their ends",
+			  "%s: more than 10 operations of one kind at a time, or twice the CPUs: "
+			  "a kprobe does not see the ends of further ones",
 			  names);
 }
 
@@ -476,7 +484,7 @@ int iolat_layers_attach(struct probe *probe)
 	size_t i;
 
 	if (!iolat_layers_have_functions(probe))
-		return 0; /* nothing to attach: refused, which is noted, or not in the settings */
+		return 0; /* refused before, or left out by the settings */
 	for (i = layers->first; i < FILE_SYSTEMS; i++) {
 		r = layers->methods[i] == METHOD_KPROBE ? kprobes_attach(probe, i) : 0;
 		first = first ? first : r;

@@ -8,7 +8,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the two below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `kernel` and `holders` */
 static struct btf *kernel;
 static unsigned int holders;
 

@@ -3,26 +3,29 @@
 #define STACKD_DAEMON_PROBE_KERNEL_BTF_H
 
 /*
- * The running kernel's types (BTF), to ask which functions, tracepoints and members it has. Reading
- * them takes some milliseconds and 6 MB, so they are shared: read at the first question and freed
- * when the last holder releases them. Any thread.
+ * The types of the running kernel (BTF), which show what functions, tracepoints and struct members
+ * it has. Reading the types takes some milliseconds and 6 MB of memory, so that all callers share
+ * one copy: it is read at the first question and freed when the last holder releases it. Any
+ * thread.
  */
 
 #include <stdbool.h>
 
 struct btf;
 
-/* Each hold needs a release. The functions below may be called only while held. */
+/* Keeps the types in memory until the release; each hold needs one. The functions of this header
+ * may be called only in between. */
 void kernel_btf_hold(void);
 void kernel_btf_release(void);
 
-/* 0 with *out borrowed until the release, or negative errno if the types cannot be read. */
+/* Gets the types, borrowed until the release. 0, or negative errno if they cannot be read. */
 int kernel_btf_get(struct btf **out);
 
-/* True if the kernel has this type, of kind BTF_KIND_FUNC or BTF_KIND_TYPEDEF. False on errors. */
+/* True if the kernel has a type of this name and kind: BTF_KIND_FUNC for functions, or
+ * BTF_KIND_TYPEDEF. False on errors. */
 bool kernel_btf_has(const char *name, unsigned int kind);
 
-/* True if this struct of the kernel has this member. False on errors. */
+/* True if the kernel's struct of this name has a member of this name. False on errors. */
 bool kernel_btf_has_member(const char *type, const char *member);
 
 #endif

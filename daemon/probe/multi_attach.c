@@ -18,28 +18,28 @@
 #include "common/base.h"
 #include "daemon/broker/broker.h"
 
-/* Detaching one function takes a grace period or two of RCU; workers wait for several at once. */
+/* Detaching one function takes one or two RCU grace periods, so several threads wait at once. */
 enum { WORKERS = 16, NAMES_MAX = 5 };
 
 struct multi_attach {
 	struct broker *broker;
 	const struct targets *targets;
 	int program_fd;
-	unsigned long *addresses; /* of the targets; only while they are attached at once */
-	unsigned long *counters;
-	int *fds; /* one per target; -1: not attached, or by the descriptor of another one */
+	unsigned long *addresses; /* addresses of the targets; set only in multi_open() */
+	unsigned long *counters;  /* counters of the targets; set only in multi_open() */
+	int *fds; /* one per target; -1: not attached, or attached by the fd of another target */
 	size_t n;
 	size_t attached;
 	size_t refused;
-	int error; /* why the last refused one was refused */
+	int error; /* negative errno of the last target that was refused */
 	char names[256];
 	pthread_mutex_t lock; /* guards attached, refused, error and names while workers run */
 	_Atomic size_t next;  /* the target that the next free worker takes */
 };
 
 /*
- * The argument of the bpf system call for a link to many addresses of a file (6.6, 89ae89f53d20).
- * Debian 12's headers and its libbpf do not know it.
+ * The argument of the bpf system call for a link to many addresses of a file (Linux 6.6,
+ * 89ae89f53d20). The headers and the libbpf of Debian 12 do not define it.
  */
 struct uprobe_multi {
 	uint32_t program_fd;
@@ -94,7 +94,8 @@ static int try_load(enum bpf_attach_type type)
 			     &options);
 }
 
-/* Tries an address without a function: a kernel that has the call complains of the address. */
+/* Tries to attach to an address where no function is: if the kernel can attach to many functions,
+ * the error is about the address and is not -EOPNOTSUPP. */
 bool multi_attach_has_kernel(void)
 {
 	const unsigned long nowhere = 1;
@@ -107,7 +108,8 @@ bool multi_attach_has_kernel(void)
 	return link != -EOPNOTSUPP;
 }
 
-/* Tries a directory: a kernel that has the call looks at it and returns EBADF. */
+/* Tries to attach to a directory: -EBADF shows that the kernel can attach to many addresses of a
+ * file, as it has looked at the path. */
 bool multi_attach_has_user(void)
 {
 	const unsigned long nowhere = 0;
@@ -126,7 +128,7 @@ bool multi_attach_has_functions(void)
 	       multi_attach_has_kernel();
 }
 
-/* Notes that target i was refused. */
+/* Notes that the kernel refused target i with the negative errno r. */
 static void note_refused(struct multi_attach *calls, size_t i, int r)
 {
 	size_t used = strlen(calls->names);
@@ -148,8 +150,8 @@ static int multi_link(const struct multi_attach *calls, size_t from, size_t n)
 }
 
 /*
- * Attaches n targets at once. If one cannot be traced, the kernel refuses all: then tries each
- * half, until the bad ones are alone.
+ * Attaches n targets at once. If one of them cannot be traced, the kernel refuses all; then tries
+ * each half, and so on, until each target that cannot be traced is alone.
  */
 static void attach_range(struct multi_attach *calls, size_t from, size_t n)
 {
@@ -186,7 +188,8 @@ static int multi_open(struct multi_attach *calls)
 	return 0;
 }
 
-/* Attaches the program to one target by a perf event. A BPF link would take a second descriptor. */
+/* Attaches the program to one target by a perf event. No BPF link is used, as it
+ * would take a second descriptor. */
 static int event_open(struct multi_attach *calls, const struct target *target, int *fd_out)
 {
 	const struct broker_uprobe uprobe = {
@@ -211,14 +214,14 @@ static int event_open(struct multi_attach *calls, const struct target *target, i
 	return 0;
 }
 
-/* True if the function before has the same name (they are sorted). */
+/* True if targets i and i - 1 are kernel functions of the same name; targets are sorted by name. */
 static bool has_name_of_previous(const struct targets *targets, size_t i)
 {
 	return targets->kind == TARGET_FUNCTION && i > 0 &&
 	       strcmp(targets->v[i].name, targets->v[i - 1].name) == 0;
 }
 
-/* Attaches targets one by one until none is left: a worker of work(). */
+/* Attaches targets one by one until none is left. work() runs it on several threads at once. */
 static void *open_each(void *data)
 {
 	struct multi_attach *calls = data;
@@ -226,8 +229,8 @@ static void *open_each(void *data)
 	int r;
 
 	while ((i = atomic_fetch_add(&calls->next, 1)) < calls->n) {
-		/* A kprobe goes by name: with several of one name, the kernel always takes the same
-		 * one. */
+		/* A kprobe is set by name: if several functions have the name, the kernel always
+		 * takes the same one. */
 		r = has_name_of_previous(calls->targets, i)
 			    ? -ENOTUNIQ
 			    : event_open(calls, &calls->targets->v[i], &calls->fds[i]);
@@ -251,7 +254,8 @@ static void *close_each(void *data)
 	return NULL;
 }
 
-/* Runs a worker on several threads, this one among them: it is enough if no other can be made. */
+/* Calls `run` on this thread and on as many others as can be created, up to WORKERS in all. Returns
+ * when all calls have returned. */
 static void work(struct multi_attach *calls, void *(*run)(void *data))
 {
 	pthread_t threads[WORKERS - 1];
@@ -283,7 +287,7 @@ static struct multi_attach *calls_new(size_t n)
 	return calls;
 }
 
-/* Says which functions were refused and why. */
+/* Writes into why (size bytes) which functions were refused, and the error. */
 static void explain(const struct multi_attach *calls, char *why, size_t size)
 {
 	if (calls->refused)

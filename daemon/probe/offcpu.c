@@ -16,7 +16,7 @@
 
 #include "offcpu.skel.h"
 
-/* The SMALL ones are for sessions of clients. */
+/* Bytes of the ring buffer, and entries of the map of sent stacks; SMALL: for clients' sessions. */
 enum { SMALL_RING = 1 << 20, SMALL_SEEN = 16384, SEEN = 32768 };
 
 static uint64_t round_up_power_of_two(uint64_t v)
@@ -28,7 +28,8 @@ static uint64_t round_up_power_of_two(uint64_t v)
 	return p;
 }
 
-/* Before 6.18 a thread does not say itself that it is throttled (bpf/throttle.bpf.h). */
+/* True if the kernel throttles whole run queues, as before 6.18, and not thread by thread; see
+ * bpf/throttle.bpf.h. */
 static bool throttled_by_queue(void)
 {
 	return !kernel_btf_has_member("task_struct", "throttled");
@@ -74,8 +75,8 @@ static size_t threads_size(const struct probe *probe)
 }
 
 /*
- * Maps the threads' slots into memory and puts all of them on the stack of free ones, the lowest on
- * top, so that few pages are touched.
+ * Maps the array of threads into memory and puts the numbers of all its slots on the stack of free
+ * slots. The lowest number is on top, so that few pages are touched.
  */
 static int threads_prepare(struct probe *probe)
 {
@@ -98,8 +99,8 @@ static int threads_prepare(struct probe *probe)
 }
 
 /*
- * Attaches sched_switch last, so that no wait is pending before the hook that takes its stack is
- * there, and threads are known to their wakers from the first switch on.
+ * Attaches sched_switch last, as waits begin there: the hook that takes the stack of a wait, and
+ * the programs that see who wakes a thread, must be attached before the first wait begins.
  */
 static int offcpu_attach(struct probe *probe)
 {

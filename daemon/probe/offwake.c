@@ -10,7 +10,8 @@
 
 #include "offwake.skel.h"
 
-/* The ring holds stacks of waits and of wakers. */
+/* Bytes of the ring buffer, which has stacks of waits and of wakers; entries of the map of sent
+ * stacks. */
 enum { RING = 1 << 20, SEEN = 16384 };
 
 static int offwake_configure(struct probe *probe)
@@ -33,9 +34,9 @@ static int offwake_configure(struct probe *probe)
 }
 
 /*
- * Attaches the programs that mark interrupts: exits before entries, so that no mark stays behind
- * from an interrupt that was entered before its exit was attached. The kinds of interrupts that
- * only some machines have may be missing.
+ * Attaches the programs that note on which CPUs an interrupt runs. Those on exits come before those
+ * on entries: otherwise an exit could be missed, and the interrupt would seem to run on. A program
+ * that is optional is for a kind of interrupt that only some machines have.
  */
 static int marks_attach(struct probe *probe)
 {
@@ -72,7 +73,8 @@ static int marks_attach(struct probe *probe)
 	return 0;
 }
 
-/* Attaches sched_switch last: no wait is pending before the hook that takes its stack is there. */
+/* Attaches sched_switch last, as waits begin there: the hook that takes the stack of a wait must be
+ * attached before. */
 static int offwake_attach(struct probe *probe)
 {
 	const struct offwake *skel = (const struct offwake *)probe->skeleton;
@@ -90,7 +92,7 @@ static int offwake_attach(struct probe *probe)
 
 static void offwake_blind(const struct probe *probe, struct probe_status *out)
 {
-	out->blind[out->n_blind++] = "who wakes waits shorter than the minimum";
+	out->blind[out->n_blind++] = "wakers of waits that are shorter than the minimum";
 }
 
 static bool offwake_is_enabled(const struct config *config)

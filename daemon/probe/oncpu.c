@@ -16,12 +16,12 @@
 
 #include "oncpu.skel.h"
 
-/* There are at most two new stacks per sample, so the ring is small. */
+/* The ring buffer (RING, in bytes) is small, as a sample brings at most two new stacks. */
 enum { RING = 512 << 10, SEEN = 4096, MAX_SAMPLE_KEYS = 65536 };
 
 struct perf_links {
-	size_t n;		 /* possible CPUs */
-	struct bpf_link **links; /* by CPU; NULL: offline, or not in the filter */
+	size_t n;		 /* number of possible CPUs */
+	struct bpf_link **links; /* one per CPU; NULL: the CPU is offline or not in the filter */
 };
 
 static int oncpu_configure(struct probe *probe)
@@ -44,8 +44,8 @@ static int event_attach(struct probe *probe, unsigned int cpu)
 	int fd, r;
 
 	/*
-	 * The software clock samples each CPU once per period, idle or not. Cycles pass only while
-	 * a CPU works: there the kernel aims at this many samples per second of work.
+	 * Cycles pass only while a CPU works: the kernel is asked for a number of samples per
+	 * second of work. The software clock samples each CPU once per period, idle or not.
 	 */
 	if (what.clock == BROKER_CYCLES)
 		what.frequency_hz = (NS_PER_S + period / 2) / period;
@@ -77,8 +77,8 @@ static bool cpu_is_wanted(const struct probe *probe, unsigned int cpu)
 }
 
 /*
- * Opens events on CPUs that have come online and closes those of CPUs that went offline, which
- * would not fire again.
+ * Opens perf events on CPUs that have come online. Closes the perf events of CPUs that have gone
+ * offline, as these would not fire again.
  */
 static int events_update(struct probe *probe)
 {
@@ -99,7 +99,7 @@ static int events_update(struct probe *probe)
 		if (*link || !online[cpu] || !cpu_is_wanted(probe, cpu))
 			continue;
 		r = event_attach(probe, cpu);
-		if (r && r != -ENODEV /* it went offline just now */)
+		if (r && r != -ENODEV /* the CPU went offline just now */)
 			failed = r;
 		r = 0;
 	}
@@ -116,7 +116,8 @@ static void events_close(struct perf_links *events)
 	}
 }
 
-/* Samples by cycles, or by time where there is no counter, as in many virtual machines. */
+/* Samples by CPU cycles, or by time if the machine has no counter of cycles, as many virtual
+ * machines. */
 static int events_update_cycles(struct probe *probe)
 {
 	int r;
@@ -129,7 +130,8 @@ static int events_update_cycles(struct probe *probe)
 	probe->hook = BROKER_CPU_CLOCK;
 	r = events_update(probe);
 	if (!r)
-		probe_fail(probe, "this machine has no counter of cycles: sampled by cpu-clock");
+		probe_fail(probe,
+			   "this machine has no counter of cycles: samples are taken by cpu-clock");
 	return r;
 }
 
@@ -197,8 +199,8 @@ static bool oncpu_is_enabled(const struct config *config)
 	return config->oncpu_enabled;
 }
 
-/* A session of a client may sample faster than the settings: a row for each sample, up to a limit.
- */
+/* Returns the rows of a window. A client's session may sample faster than the settings say, so it
+ * has a row for each sample, up to a limit. */
 static uint64_t oncpu_keys_max(const struct probe_options *options)
 {
 	const struct config *config = options->config;

@@ -16,7 +16,7 @@
 
 #include "openwait.skel.h"
 
-/* A wait of this age is read before younger ones. */
+/* Waits that have lasted this long are read before shorter ones. */
 #define OLD_NS (2 * NS_PER_S)
 
 struct probe_openwait {
@@ -24,7 +24,8 @@ struct probe_openwait {
 	struct bpf_link *link;
 };
 
-/* True for the maps of the shared header that the program uses; the others are not created. */
+/* True if the program uses this map of the BPF header that it shares with other programs; a map
+ * that it does not use is not created. */
 static bool map_is_used(const char *name)
 {
 	static const char *const used[] = { "threads", "slots", "ring", "seen" };
@@ -76,7 +77,7 @@ static int openwait_load(struct probe_openwait *openwait, const struct probe *pr
 	if (!r)
 		r = openwait__load(openwait->skel);
 	if (!r && !openwait->skel->bss)
-		r = -ENOMEM; /* libbpf succeeds even if it could not map the variables */
+		r = -ENOMEM; /* libbpf succeeds even if it could not map variables */
 	if (r)
 		return r;
 	openwait->link = bpf_program__attach_iter(openwait->skel->progs.on_open_wait, NULL);
@@ -137,7 +138,8 @@ static int tasks_visit(struct probe_openwait *openwait, uint64_t min_ns)
 	return n < 0 ? -errno : 0;
 }
 
-/* Two passes, old waits first: many short sleeps must not use up the looks of a long one. */
+/* Visits all tasks twice, for long waits first: many short waits must not use up the limit of
+ * max_looks before a long wait is read. */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass)
 {
 	struct openwait__bss *shared = openwait->skel->bss;
@@ -167,7 +169,7 @@ void probe_openwait_counts(const struct probe_openwait *openwait, struct openwai
 void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out)
 {
 	probe_program_read(openwait->skel->progs.on_open_wait, out);
-	/* Constant strings in place of libbpf's: the answer may outlive the session. */
+	/* Replaces libbpf's strings by constants: *out may outlive the session. */
 	out->name = "on_open_wait";
 	out->hook = "iter.s/task";
 }

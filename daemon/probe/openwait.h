@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_PROBE_OPENWAIT_H
 
 /*
- * The program that reads the user stacks of waits that have not ended. It uses the maps of an
- * off-CPU probe and sends the stacks through that probe's ring. It may sleep for as long as the
- * process hangs whose memory it reads. Owned by the thread that runs it; any thread may read the
- * counts.
+ * The BPF program that reads the user stacks of waits that have not ended. It uses the maps of an
+ * off-CPU probe and sends the stacks through that probe's ring buffer. If a process hangs while the
+ * program reads its memory, the program sleeps for as long. Owned by the thread that runs it; any
+ * thread may read the counts.
  */
 
 #include <stdint.h>
@@ -21,26 +21,27 @@ enum { OPENWAIT_REASON = 192 };
 /* The limits of one pass over all threads. */
 struct openwait_pass {
 	uint32_t epoch;	    /* number of the open window */
-	uint64_t min_ns;    /* least age of a wait */
-	uint64_t max_looks; /* most stacks that are read */
+	uint64_t min_ns;    /* how long a wait must have lasted to be read */
+	uint64_t max_looks; /* most stacks that the pass reads */
 };
 
 /*
- * Loads and attaches the program. The probe may be closed before it: the maps stay. 0, or negative
- * errno with the kernel's refusal in reason.
+ * Loads and attaches the program. The probe may be closed before the program is: the maps that they
+ * share stay. 0, or negative errno with the kernel's error in reason.
  */
 int probe_openwait_open(const struct probe *probe, struct probe_openwait **out,
 			char reason[static OPENWAIT_REASON]);
 struct probe_openwait *probe_openwait_close(struct probe_openwait *openwait);
 
-/* Visits all threads. Returns the number of stacks that were read, or negative errno. */
+/* Runs one pass over all threads. Returns the number of stacks that were read, or negative errno.
+ */
 int64_t probe_openwait_run(struct probe_openwait *openwait, const struct openwait_pass *pass);
 
-/* Reads what the kernel knows about the program. */
+/* Reads the kernel's facts about the program, such as its run time. */
 void probe_openwait_program(const struct probe_openwait *openwait, struct probe_program *out);
 
-/* Reads the counts, also while a pass runs. *reading_tgid_out: the process whose memory is being
- * read; 0: none. */
+/* Reads the counts of stacks and losses; may be called while a pass runs. *reading_tgid_out is the
+ * process whose memory is being read, or 0. */
 void probe_openwait_counts(const struct probe_openwait *openwait, struct openwait_counts *out,
 			   uint64_t lost_out[LOST_N], uint32_t *reading_tgid_out);
 

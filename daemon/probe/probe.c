@@ -16,7 +16,7 @@
 #include "daemon/probe/libbpf_log.h"
 #include "daemon/probe/unwind_maps.h"
 
-/* The programs of bpf/follow_progs.bpf.h. */
+/* Names of the programs in bpf/follow_progs.bpf.h, which report fork, exec and exit. */
 static const char *const followers[] = { "on_fork", "on_exec", "on_exit" };
 
 void probe_fail(struct probe *probe, const char *format, ...)
@@ -47,8 +47,8 @@ int probe_map_fd(const struct probe *probe, const char *name)
 }
 
 /*
- * Creates the two maps of windows. The first is also the template of the outer map: libbpf 1.1
- * cannot resize the inner map that it makes itself.
+ * Creates the maps of the two windows. The first is also the template of the map of maps that holds
+ * both: libbpf 1.1 cannot resize a template that it makes itself.
  */
 static int window_maps_create(struct probe *probe, const struct probe_sizes *sizes)
 {
@@ -72,7 +72,8 @@ static int map_resize(struct probe *probe, const char *name, uint32_t n)
 	return map ? bpf_map__set_max_entries(map, n) : -ENOENT;
 }
 
-/* Sizes the map of a list. It is not created for an empty one: the programs do not read it then. */
+/* Sets the size of the map for a list of ids. For an empty list no map is created, as the programs
+ * do not read it then. */
 static int list_prepare(struct probe *probe, const char *name, const struct int_list *ids)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(probe->object, name);
@@ -139,8 +140,9 @@ static int list_fill(struct probe *probe, const char *name, const struct int_lis
 }
 
 /*
- * After load: puts the maps of windows and the lists of the filter into place. Slot 2 holds a map
- * too, so that updating it again makes the kernel wait for running programs.
+ * Fills the maps of the loaded programs: puts the maps of the windows into the map of maps, and the
+ * filter's ids into theirs. Slot 2 of the map of maps is filled too, so that updating slot 2 again
+ * makes the kernel wait for running programs.
  */
 static int maps_fill(struct probe *probe)
 {
@@ -201,8 +203,8 @@ int probe_attach_raw(struct probe *probe, struct bpf_program *program, const cha
 }
 
 /*
- * libbpf's own attach would open the event in this process, which kernel.perf_event_paranoid = 3
- * refuses; the broker may.
+ * Lets the broker open the event. libbpf would open it in this process, which the kernel refuses if
+ * kernel.perf_event_paranoid is 3.
  */
 int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 			const struct broker_kprobe *kprobe, uint64_t cookie)
@@ -219,7 +221,7 @@ int probe_attach_kprobe(struct probe *probe, struct bpf_program *program,
 		return r;
 	r = probe_link_add(probe, bpf_program__attach_perf_event_opts(program, fd, &opts));
 	if (r)
-		close(fd); /* on success the link owns it */
+		close(fd); /* on success the link owns the fd */
 	return r;
 }
 
@@ -263,7 +265,7 @@ static int load_and_attach(struct probe *probe)
 		return r;
 	probe->cut = ops->cut(probe->skeleton);
 	if (!probe->cut)
-		return -ENOMEM; /* libbpf succeeds even if it could not map the variables */
+		return -ENOMEM; /* libbpf succeeds even if it could not map variables */
 	r = maps_fill(probe);
 	return r ? r : ops->attach(probe);
 }
@@ -284,7 +286,7 @@ int probe_try(struct probe *probe)
 	return r;
 }
 
-/* Creates a map, which takes the least privilege of all that a probe needs. */
+/* Creates a map as a test: nothing else that a probe does takes less privilege. */
 int probe_check(char *reason, size_t size)
 {
 	int fd;
@@ -390,7 +392,7 @@ uint64_t probe_missed(const struct probe *probe)
 	return sum;
 }
 
-/* Returns the bytes that the kernel charges for a map: "memlock:" of its fdinfo. */
+/* Returns the bytes that the kernel charges for a map: the value "memlock" in its fdinfo file. */
 static uint64_t map_bytes(int fd)
 {
 	_cleanup_(fclosep) FILE *f = NULL;

@@ -15,11 +15,12 @@
 
 #include "stackcount.skel.h"
 
-/* A window has many stacks, as calls come from everywhere; each call that is streamed is a record.
- */
+/* The ring buffer (RING, in bytes) is large: calls come with many different stacks, and each call
+ * that is streamed is a record in it. */
 enum { RING = 2 << 20, SEEN = 16384 };
 
-/* Returns the time that recording may take on one CPU: half of it if the budget is below a CPU. */
+/* Returns how many ns of each CALL_SLICE_NS a CPU may spend on recording: half of them if the
+ * budget is below 100 % of a CPU, else all. */
 static uint64_t slice_ns(uint64_t budget_percent)
 {
 	return budget_percent < 100 ? CALL_SLICE_NS / 2 : UINT64_MAX;
@@ -62,7 +63,7 @@ static bool is_multi(const struct probe *probe)
 	return bpf_program__expected_attach_type(skel->progs.on_function) == BPF_TRACE_KPROBE_MULTI;
 }
 
-/* Returns the program of tracepoint i: on_tracepoint_1f for 31. */
+/* Returns the BPF program for the tracepoint with index i: on_tracepoint_1f for 31. */
 static struct bpf_program *tracepoint_program(const struct probe *probe, size_t i)
 {
 	char name[32];
@@ -110,7 +111,7 @@ static int target_configure(struct probe *probe)
 	return bpf_program__set_autoload(skel->progs.on_function, true);
 }
 
-/* True if the kernel has any hook for these targets; else the reason is set. */
+/* True if the kernel can trace such targets in any way; if not, sets the probe's reason. */
 static bool has_hook(struct probe *probe)
 {
 	if (probe->options.targets->kind != TARGET_FUNCTION || multi_attach_has_functions())

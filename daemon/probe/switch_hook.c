@@ -12,7 +12,7 @@
 #include "daemon/probe/kernel_btf.h"
 #include "daemon/symbol/kallsyms_line.h"
 
-/* The words of the setting probe.offcpu.hook. */
+/* The values of the setting [probe.offcpu] hook, apart from "auto". */
 static const char *const hook_words[HOOK_N] = {
 	[HOOK_SCHED_EXIT] = "sched_exit",
 	[HOOK_FINISH_SWITCH] = "finish_switch",
@@ -30,8 +30,8 @@ const char *switch_hook_name(const struct probe *probe)
 	return hook_names[probe->hook];
 }
 
-/* Finds the name of finish_task_switch: static, so compilers may rename it (.isra.0, .constprop.0).
- */
+/* Finds the kernel's symbol for finish_task_switch(). As the function is static, compilers may add
+ * a suffix to its name (.isra.0, .constprop.0). */
 static int finish_switch_symbol(char *name, size_t size)
 {
 	_cleanup_(fclosep) FILE *f = fopen(KALLSYMS_PATH, "re");
@@ -54,7 +54,8 @@ static int finish_switch_symbol(char *name, size_t size)
 	return -ENOENT;
 }
 
-/* Returns what the kernel lacks for this hook; NULL if it may work. */
+/* Returns an error text that says what the kernel lacks for this hook; NULL if the hook may work.
+ */
 static const char *hook_missing(unsigned int hook)
 {
 	char symbol[256];

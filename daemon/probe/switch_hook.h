@@ -3,23 +3,26 @@
 #define STACKD_DAEMON_PROBE_SWITCH_HOOK_H
 
 /*
- * Chooses where the stacks of waits are taken, for the kinds of probes that have waits: the best
- * place (bpf/stack_hook.h) that the settings want and the kernel allows. probe->hook holds it. The
- * thread that opens the probe.
+ * Chooses the hook where the stacks of waits are taken, for the kinds of probes that have waits:
+ * the best hook (bpf/stack_hook.h) that the settings and the kernel allow. Stores it in
+ * probe->hook. Called on the thread that opens the probe.
  */
 
 #include "bpf/stack_hook.h"
 #include "daemon/probe/internal.h"
 
-/* The ops `choose` and `hook`. After a success probe->reason says why no better hook was taken. */
+/* The ops `choose` and `hook` (struct probe_ops). If the chosen hook is not the best one,
+ * probe->reason says why. */
 int switch_hook_choose(struct probe *probe);
 const char *switch_hook_name(const struct probe *probe);
 
-/* Before load: loads that of the two programs which the hook needs, and not the other. */
+/* Chooses which of the two programs is loaded: the one that probe->hook needs, or none. Runs before
+ * the load. */
 int switch_hook_configure(struct probe *probe, struct bpf_program *sched_exit,
 			  struct bpf_program *finish_switch);
 
-/* Attaches the program of the hook. At switch-out it is the one on sched_switch: then none here. */
+/* Attaches the program that probe->hook needs. HOOK_SWITCH_OUT needs neither: the program on
+ * sched_switch, which the caller attaches, takes the stacks. */
 int switch_hook_attach(struct probe *probe, struct bpf_program *sched_exit,
 		       struct bpf_program *finish_switch);
 

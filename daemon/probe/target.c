@@ -9,10 +9,10 @@
 #include "common/array.h"
 #include "common/base.h"
 
-/* Bytes: longer than any function's name and any path. */
+/* Most bytes of a pattern: no name of a function and no path is longer. */
 enum { PATTERN_MAX = 4096 };
 
-/* Characters that no name has and that many regular expressions have. */
+/* Characters that no function's name has, but many regular expressions have. */
 #define NO_NAME " \t?[]()|^+"
 
 bool target_glob(const char *glob, const char *text)
@@ -39,8 +39,8 @@ bool target_glob(const char *glob, const char *text)
 }
 
 /*
- * Returns the position of the error in a regular expression, from 1. regerror() gives none, so it
- * is the end of the longest beginning that compiles.
+ * Returns the position of the error in a regular expression, counted from 1. regerror() gives no
+ * position, so this is the first character after the longest beginning that compiles.
  */
 static size_t regex_position(const char *text)
 {
@@ -75,7 +75,8 @@ static int regex_make(struct target_pattern *pattern, char *why, size_t size)
 	return -EINVAL;
 }
 
-/* Returns a copy of the text up to the next colon and moves *text behind it; NULL without colon. */
+/* Returns a copy of the text before the next colon and moves *text behind that colon. NULL if there
+ * is no colon. */
 static char *part_take(const char **text)
 {
 	const char *colon = strchr(*text, ':');
@@ -95,7 +96,8 @@ static int malformed(const char *text, char *why, size_t size)
 	return -EINVAL;
 }
 
-/* True if a scope stands before the name: a single colon ends it, C++ names have two in a row. */
+/* True if a program or library stands before the function's name, as in "c:malloc". A single colon
+ * ends it; C++ names have two colons in a row. */
 static bool has_scope(const char *text)
 {
 	const char *colon = strchr(text, ':');
@@ -187,7 +189,7 @@ int targets_add(struct targets *targets, const char *name, uint64_t address)
 	return 0;
 }
 
-/* Orders by address, and the names of one address by length. */
+/* Orders targets by address, and targets of the same address by the length of their names. */
 static int compare_address(const void *a, const void *b)
 {
 	const struct target *x = a, *y = b;

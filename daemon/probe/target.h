@@ -14,31 +14,32 @@
 #include <stdint.h>
 
 enum target_kind {
-	TARGET_FUNCTION,   /* a kernel function: vfs_*, p:vfs_* */
-	TARGET_TRACEPOINT, /* t:sched:sched_process_exec */
-	/* a function of a program or library: u:c:malloc, c:malloc, u:/usr/bin/bash:readline */
+	TARGET_FUNCTION,   /* a kernel function, as in vfs_* or p:vfs_* */
+	TARGET_TRACEPOINT, /* a kernel tracepoint, as in t:sched:sched_process_exec */
+	/* a function of a program or library, as in u:c:malloc or u:/usr/bin/bash:readline */
 	TARGET_USER,
-	/* a static probe in one: usdt:stdc++:throw, usdt:stdc++:libstdcxx:throw */
+	/* a static probe (USDT) of a program or library, as in usdt:stdc++:throw */
 	TARGET_USDT,
 };
 
 struct target_pattern {
 	enum target_kind kind;
-	char *scope; /* the tracepoint's category, or the program or library; else NULL */
+	char *scope; /* category of the tracepoint, or program or library; may be NULL */
 	char *name;
-	/* True: a POSIX extended regular expression that matches anywhere in a name. False: a whole
-	 * name in which * stands for any text. */
+	/* True: `name` is a POSIX extended regular expression, which may match a part of a
+	 * function's name. False: `name` is a whole name in which * stands for any text. */
 	bool is_regex;
 	regex_t regex;
 };
 
 struct target {
 	char *name;
-	uint64_t address; /* in the kernel; in a program or library: the offset in its file */
-	uint32_t counter; /* TARGET_USDT: file offset of the counter that enables it, or 0 */
+	uint64_t address; /* address in the kernel, or offset in the file of a program or library */
+	uint32_t counter; /* TARGET_USDT: file offset of the counter that enables the probe, or 0 */
 };
 
-/* Processes or threads, by id: a name of a program or library is looked up as they see it. */
+/* Ids of processes or threads: programs and libraries are searched among the files that these see.
+ */
 struct target_tasks {
 	const int64_t *ids;
 	size_t n;
@@ -46,11 +47,11 @@ struct target_tasks {
 
 struct targets {
 	enum target_kind kind;
-	char *path; /* of the program or library that has them; NULL: the kernel has them */
+	char *path; /* path of the program or library; NULL: the functions are in the kernel */
 	struct target *v;
 	size_t n;
 	size_t capacity;
-	size_t forbidden; /* how many match but cannot be traced; these are not in v */
+	size_t forbidden; /* number of functions that match but cannot be traced; not in v */
 };
 
 /*
@@ -68,29 +69,32 @@ bool target_fits(const struct target_pattern *pattern, const char *name);
 bool target_glob(const char *glob, const char *text);
 
 /*
- * Finds all kernel functions that match, each address once, sorted by name. 0 also if there are
- * none; negative errno with one line in why. tracepoints.h finds tracepoints.
+ * Finds all kernel functions that match the pattern, each address once, sorted by name. Returns 0
+ * even if there are none, or negative errno with one line in why (size bytes). For tracepoints see
+ * tracepoints.h.
  */
 int target_find_functions(const struct target_pattern *pattern, struct targets *out, char *why,
 			  size_t size);
 
 /*
- * Finds all functions of a program or library that match. If several files have its name, it takes
- * the only one with a match, and fails with -EINVAL if more have one. A file without such a
- * function is searched for static probes, as other tools do; out->kind says which it was. tasks may
- * be NULL.
+ * Finds all functions of a program or library that match the pattern. If several files have the
+ * name of the program or library, only one of them may have a match; else returns -EINVAL. A file
+ * without a function that matches is searched for static probes, as other tools do; out->kind says
+ * whether functions or static probes were found. tasks may be NULL.
  */
 int target_find_user(const struct target_pattern *pattern, const struct target_tasks *tasks,
 		     struct targets *out, char *why, size_t size);
 
-/* Sets the addresses of kernel symbols by their whole names; leaves 0 where the kernel has none.
- * Reads the kernel's table once. 0 or negative errno. */
+/* Sets the address of each kernel symbol in the array, found by its whole name. The address of a
+ * symbol that the kernel does not have stays 0. Reads the kernel's symbol table once. 0 or negative
+ * errno. */
 int target_addresses(struct target *symbols, size_t n);
 
-/* Adds a target, with a copy of the name. 0 or -ENOMEM. */
+/* Adds a target with a copy of the name. 0 or -ENOMEM. */
 int targets_add(struct targets *targets, const char *name, uint64_t address);
 
-/* Sorts by name and keeps one target per address, the one with the shortest name. */
+/* Sorts targets by name. Where several have the same address, keeps the one with the shortest name.
+ */
 void targets_settle(struct targets *targets);
 void targets_fini(struct targets *targets);
 

@@ -25,10 +25,11 @@
 #define MULTIARCH "aarch64-linux-gnu"
 #endif
 
-/* Most files that are found, and how deep settings of the linker may include each other. */
+/* FILES_MAX: most files that a search finds. INCLUDES_MAX: how deep settings files of the dynamic
+ * linker may include each other. */
 enum { FILES_MAX = 64, INCLUDES_MAX = 8 };
 
-/* Where the dynamic linker looks besides its settings, and where a shell looks. */
+/* Directories with libraries, which are searched after those in the dynamic linker's settings. */
 static const char *const library_dirs[] = {
 	"/usr/local/lib/" MULTIARCH,
 	"/lib/" MULTIARCH,
@@ -39,17 +40,19 @@ static const char *const library_dirs[] = {
 	"/lib",
 	"/usr/lib",
 };
+
+/* Directories with programs. */
 static const char *const program_dirs[] = {
 	"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 };
 
-/* A search for one name, in one root after the other. */
+/* A search for one name in the root directories of several processes, one after the other. */
 struct search {
 	const char *name;
 	struct target_files *files;
 	int root_fd;
-	char root[32]; /* prefix that makes a path in that root one from here; "" for our own */
-	int error;     /* -ENOMEM if a file could not be added */
+	char root[32]; /* path by which this process reaches root_fd: "/proc/1/root", or "" */
+	int error;     /* -ENOMEM if a file could not be added, else 0 */
 };
 
 void target_files_fini(struct target_files *files)
@@ -60,13 +63,14 @@ void target_files_fini(struct target_files *files)
 	*files = (struct target_files){};
 }
 
-/* Opens a path in the root of the search; symbolic links cannot lead out of it. An O_PATH fd. */
+/* Opens a path below the root of the search; symbolic links cannot lead out of that root. Returns
+ * an O_PATH fd or negative errno. */
 static int open_in_root(const struct search *search, const char *path)
 {
 	return open_path_in_root(search->root_fd, path, 0, 0);
 }
 
-/* True for a 64-bit ELF file. Linker scripts and 32-bit libraries have the same names. */
+/* True for a 64-bit ELF file. Linker scripts and 32-bit libraries may have the same names. */
 static bool is_native_elf(int path_fd)
 {
 	_cleanup_(closep) int fd = open_path_fd(path_fd, 0);
@@ -84,8 +88,8 @@ static bool is_file(const char *path, const struct stat *st)
 }
 
 /*
- * Returns a path that opens this file from here: the file's own if it is the same file from here or
- * under the root of the search, else a copy of link. NULL if there is none, or without memory.
+ * Returns a path by which this process can open the file of fd: the file's own path, or that path
+ * below the root of the search, or else a copy of link. NULL if there is none, or without memory.
  */
 static char *path_from_here(const struct search *search, int fd, const struct stat *st,
 			    const char *link)
@@ -102,8 +106,8 @@ static char *path_from_here(const struct search *search, int fd, const struct st
 	return link ? strdup(link) : NULL;
 }
 
-/* Adds the file of a descriptor, which it closes. A negative path_fd is a file that did not open.
- */
+/* Adds the file of path_fd, which it closes. Does nothing if path_fd is negative: the file did not
+ * open. */
 static void file_add(struct search *search, int path_fd, const char *link)
 {
 	_cleanup_(closep) int fd = path_fd;
@@ -131,7 +135,8 @@ static void file_add(struct search *search, int path_fd, const char *link)
 		files->n++;
 }
 
-/* True if a user may call a file by this name: c and libc mean libc.so.6, libssl.so libssl.so.3. */
+/* True if users may mean the file `base` by this name: c and libc stand for libc.so.6, and
+ * libssl.so stands for libssl.so.3. */
 static bool is_called(const char *base, const char *name)
 {
 	const char *rest;
@@ -193,7 +198,7 @@ static void include_search(struct search *search, const char *pattern, int depth
 	globfree(&found);
 }
 
-/* Searches the directories that a settings file of the linker names, one per line (ldconfig(8)). */
+/* Searches the directories that a settings file of the dynamic linker lists; see ldconfig(8). */
 static void settings_search(struct search *search, const char *path, int depth)
 {
 	_cleanup_(closep) int path_fd = open_in_root(search, path);
@@ -232,7 +237,8 @@ static void dirs_search(struct search *search)
 	}
 }
 
-/* Adds the files that a process has mapped: it calls these, whatever has the name on disk now. */
+/* Adds the files of the searched name that a process has mapped: it calls these, even if another
+ * file has the name on disk now. */
 static void mapped_search(struct search *search, int dir_fd, int64_t task)
 {
 	_cleanup_(proc_maps_fini) struct proc_maps mappings = {};
@@ -262,7 +268,7 @@ static int root_open(struct search *search, int dir_fd, int64_t task)
 	return search->root_fd < 0 ? -errno : 0;
 }
 
-/* Searches as one process sees files. Finds nothing if it has exited. */
+/* Searches the files that one process or thread sees. Finds nothing if it has exited. */
 static void task_search(struct search *search, int64_t task)
 {
 	struct procfs_stat stat;
@@ -281,7 +287,7 @@ static void task_search(struct search *search, int64_t task)
 	closep(&search->root_fd);
 }
 
-/* Searches as process 1 sees files: the daemon's unit may hide /home and /tmp from the daemon. */
+/* Searches the files that process 1 sees: systemd may hide /home and /tmp from the daemon. */
 static void host_search(struct search *search)
 {
 	struct procfs_stat stat;
@@ -296,7 +302,7 @@ static void host_search(struct search *search)
 	closep(&search->root_fd);
 }
 
-/* Searches as this process sees files. */
+/* Searches the files that this process sees. */
 static void own_search(struct search *search)
 {
 	if (search->name[0] == '/') {

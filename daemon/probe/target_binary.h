@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_PROBE_TARGET_BINARY_H
 
 /*
- * Finds the files that a user means by the name or path of a program or library, as the given
- * processes see them. The caller owns the result. No state; any thread.
+ * Finds the files that a user means by the name or path of a program or library, among the files
+ * that certain processes see. The caller owns the result. No state; any thread.
  */
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "daemon/probe/target.h"
 
 struct target_file {
-	char *path; /* opens it from this process, and shows a user which file it is */
+	char *path; /* by which this process can open the file; also shown to users */
 	dev_t dev;
 	ino_t inode;
 };
@@ -25,11 +25,11 @@ struct target_files {
 };
 
 /*
- * Finds the files, each once even if several links lead to it. A path is looked up in the root of
- * each process; if none of them has it, in that of process 1, then in this process's own. A name is
- * looked up in the files that each process has mapped, deleted ones too, then in the directories of
- * libraries and programs. 0 with at least one file; -ENOENT, -EINVAL or -ENOMEM, the first two with
- * one line in why (size bytes).
+ * Finds the files, each once even if several links lead to it. Searches the files that the tasks
+ * see; if it finds none, those that process 1 sees; if it finds none again, those that this process
+ * sees. A name that begins with / is a path. Any other name is searched among the files that a task
+ * has mapped, deleted ones too, then in the directories of libraries and programs. Returns 0 with
+ * at least one file, or -ENOMEM, or -ENOENT or -EINVAL with one line in why (size bytes).
  */
 int target_files_find(const char *name, const struct target_tasks *tasks, struct target_files *out,
 		      char *why, size_t size);

@@ -9,22 +9,22 @@
 #include "daemon/probe/target.h"
 #include "daemon/symbol/kallsyms_line.h"
 
-/* Lists of the functions that can be traced. Reading them takes CAP_DAC_READ_SEARCH. */
+/* Files that list the functions that can be traced. Reading them takes CAP_DAC_READ_SEARCH. */
 static const char *const filter_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions",
 	"/sys/kernel/debug/tracing/available_filter_functions",
 };
 
-/* The same with addresses (6.5), which tell functions of one name apart; no other list is needed.
- */
+/* Files with the same list and addresses (Linux 6.5), which distinguish functions of one name.
+ * Where such a file can be read, no other list is needed. */
 static const char *const site_lists[] = {
 	"/sys/kernel/tracing/available_filter_functions_addrs",
 	"/sys/kernel/debug/tracing/available_filter_functions_addrs",
 };
 
 /*
- * The address in such a list is that of the function's call of ftrace, its site: at most this many
- * bytes into the function, as a landing pad may stand before it.
+ * The address in a file of site_lists is that of the function's call of ftrace, its site. The site
+ * is less than this many bytes behind the function's start, as a landing pad may stand before it.
  */
 enum { SITE_WITHIN = 16 };
 
@@ -39,7 +39,8 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* False for parts of functions, padding, and BPF programs, which the table has too. */
+/* True if a line of the kernel's symbol table is a function: not a part of one, padding or a BPF
+ * program. */
 static bool is_function(const struct kallsyms_line *line)
 {
 	const char *module = line->module ? line->module : "";
@@ -72,8 +73,9 @@ static void init_drop(struct targets *targets, uint64_t start, uint64_t end)
 }
 
 /*
- * Reads the functions that match from the kernel's table, less those that run at boot only: the
- * table keeps their names, but their memory is free. -EPERM if the kernel hides addresses.
+ * Reads the functions that match from the kernel's symbol table. Leaves out functions that run at
+ * boot only: the table has their names, but their memory has been freed. -EPERM if the kernel hides
+ * addresses.
  */
 static int functions_read(FILE *f, const struct target_pattern *pattern, struct targets *out)
 {
@@ -102,7 +104,7 @@ static int functions_read(FILE *f, const struct target_pattern *pattern, struct 
 	return r;
 }
 
-/* Marks the targets that are in a list with lines as "vfs_read" or "ext4_sync_fs [ext4]". */
+/* Marks the targets that are in a list with lines such as "vfs_read" and "ext4_sync_fs [ext4]". */
 static void list_mark(FILE *f, const struct targets *targets, bool *marks)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -142,7 +144,7 @@ static int compare_site(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Splits a line as "ffffffff81000014 name [module]" in place. False if it is no such line. */
+/* Splits a line such as "ffffffff81000014 name [module]" in place. False if it has no address. */
 static bool site_parse(char *text, uint64_t *address, const char **name)
 {
 	char *end;
@@ -156,7 +158,7 @@ static bool site_parse(char *text, uint64_t *address, const char **name)
 	return true;
 }
 
-/* Reads the addresses of a list, sorted. 0 or -ENOMEM. */
+/* Reads the addresses in a file of site_lists, and sorts them. 0 or -ENOMEM. */
 static int sites_read(FILE *f, struct sites *out)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -176,7 +178,7 @@ static int sites_read(FILE *f, struct sites *out)
 	return r;
 }
 
-/* True if a function that starts at this address has a site. */
+/* True if one of the sites belongs to the function that starts at this address. */
 static bool sites_have(const struct sites *sites, uint64_t start)
 {
 	size_t lo = 0, hi = sites->n, at;
@@ -191,7 +193,8 @@ static bool sites_have(const struct sites *sites, uint64_t start)
 	return lo < sites->n && sites->v[lo] - start < SITE_WITHIN;
 }
 
-/* Marks the targets by a list with addresses; *is_done_out is false if the kernel has none. */
+/* Marks the targets that a file of site_lists has. Sets *is_done_out to false if there is no such
+ * file. */
 static int sites_mark(const struct targets *targets, bool *marks, bool *is_done_out)
 {
 	_cleanup_(fclosep) FILE *f = list_open(site_lists, ARRAY_SIZE(site_lists));
@@ -221,8 +224,8 @@ static int targets_mark(const struct targets *targets, bool *marks, bool *is_don
 }
 
 /*
- * Drops the targets that cannot be traced: with one of them among many the kernel refuses all. Does
- * nothing if the kernel shows no list.
+ * Drops the targets that cannot be traced, as the kernel would refuse all targets because of one of
+ * them. Does nothing if no list of functions can be read.
  */
 static int list_apply(struct targets *targets)
 {
@@ -251,8 +254,9 @@ static int list_apply(struct targets *targets)
 }
 
 /*
- * Finds the functions that match in a list with addresses, if there is one. A site's address serves
- * as well as the function's own when many are attached at once (fprobe_init()).
+ * Finds the functions that match in a file of site_lists, if there is one. To attach to many
+ * functions at once, the kernel takes the address of a site as well as that of the function
+ * (fprobe_init()).
  */
 static int sites_find(const struct target_pattern *pattern, struct targets *out)
 {
@@ -263,7 +267,7 @@ static int sites_find(const struct target_pattern *pattern, struct targets *out)
 	size_t room = 0;
 	int r = 0;
 
-	/* A weak function that another one replaced leaves a site that is never called. */
+	/* A weak function that was replaced by another one leaves a site that is never called. */
 	while (f && !r && getline(&text, &room, f) > 0)
 		if (site_parse(text, &address, &name) && !starts_with(name, "__ftrace_invalid") &&
 		    target_fits(pattern, name))
@@ -271,7 +275,8 @@ static int sites_find(const struct target_pattern *pattern, struct targets *out)
 	return r;
 }
 
-/* Finds functions in the table of symbols: there a function may have further names. */
+/* Finds the functions that match in the kernel's symbol table, where one function may have several
+ * names. */
 static int symbols_find(const struct target_pattern *pattern, struct targets *out, char *why,
 			size_t size)
 {

@@ -26,7 +26,7 @@ static int on_function(void *context, const char *name, uint64_t offset)
 	return target_fits(finder->pattern, name) ? targets_add(finder->out, name, offset) : 0;
 }
 
-/* Adds the function at a virtual address of the file: u:PATH:0x1234. */
+/* Adds the function at the virtual address that the pattern gives, as in u:PATH:0x1234. */
 static int address_find(int fd, const struct target_pattern *pattern, struct targets *out)
 {
 	const struct elf_source source = { .fd = fd };
@@ -42,8 +42,8 @@ static int address_find(int fd, const struct target_pattern *pattern, struct tar
 	return r;
 }
 
-/* Adds a static probe, "provider:name", if the pattern matches; one without provider matches any.
- */
+/* Adds a static probe, "provider:name", if the pattern matches it. A pattern without a provider
+ * matches the probes of any provider. */
 static int on_probe(void *context, const char *name, uint64_t offset, uint32_t counter)
 {
 	const struct finder *finder = context;
@@ -76,7 +76,8 @@ static int functions_find(int fd, const struct target_pattern *pattern, struct t
 	return r;
 }
 
-/* Searches one file for matches. 0 also if nothing does; negative errno with a line in why. */
+/* Searches one file for functions that match. Returns 0 even if none does, or negative errno with
+ * one line in why. */
 static int file_search(const struct target_pattern *pattern, const char *path, struct targets *out,
 		       char *why, size_t size)
 {
@@ -103,7 +104,8 @@ static int file_search(const struct target_pattern *pattern, const char *path, s
 	return 0;
 }
 
-/* Says which files have a match: only the user knows which one is meant. */
+/* Writes an error into why that names the files with a match: only the user knows which one is
+ * meant. Returns -EINVAL. */
 static int ambiguous(const struct target_pattern *pattern, const struct target_files *files,
 		     const bool *has, char *why, size_t size)
 {

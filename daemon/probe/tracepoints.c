@@ -24,7 +24,7 @@ static const char *const event_dirs[] = {
 
 struct finder {
 	const struct target_pattern *pattern;
-	const char *events; /* tracefs: a directory of categories; NULL: not readable */
+	const char *events; /* path of the directory of categories in tracefs; NULL: not readable */
 	struct targets *out;
 };
 
@@ -38,7 +38,7 @@ static const char *events_find(void)
 	return NULL;
 }
 
-/* True if tracefs has the event in a category that matches. */
+/* True if tracefs has the event in a category that matches the pattern `category`. */
 static bool category_has(const char *events, const char *category, const char *event)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -60,8 +60,9 @@ static bool category_has(const char *events, const char *category, const char *e
 }
 
 /*
- * True if the event may be in the category, without tracefs: sched:* matches events that begin with
- * sched_. A pattern without wildcard names one event, whose category is not questioned.
+ * Used if tracefs cannot be read. True if the event may be in the pattern's category: sched:*
+ * matches events whose names begin with sched_. A pattern without a wildcard names one event; its
+ * category is not checked.
  */
 static bool category_begins(const struct target_pattern *pattern, const char *event)
 {
@@ -144,8 +145,8 @@ static int kernel_search(const struct finder *finder, char *why, size_t size)
 	return r ? r : modules_search(finder, kernel);
 }
 
-/* Sets addresses and drops tracepoints without a function that calls their probes: they are not
- * compiled in. The others can be attached to. */
+/* Sets the address of each tracepoint: that of the kernel function that calls the programs attached
+ * to it. Drops tracepoints without such a function, as they are not compiled into the kernel. */
 static int addresses_set(struct targets *targets)
 {
 	_cleanup_(freep) struct target *callers = calloc(targets->n + 1, sizeof(*callers));
@@ -173,7 +174,8 @@ static int addresses_set(struct targets *targets)
 	return r;
 }
 
-/* Refuses the category syscalls: perf and tracefs make its events up from two real tracepoints. */
+/* Refuses patterns of the category syscalls: its events are no tracepoints of their own. perf and
+ * tracefs derive them from two real tracepoints. */
 static int syscalls_refuse(const struct target_pattern *pattern, char *why, size_t size)
 {
 	if (strcmp(pattern->scope, "syscalls") != 0)

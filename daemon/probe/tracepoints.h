@@ -4,7 +4,8 @@
 
 /*
  * Finds the kernel's tracepoints that match a pattern, each with the address of the function that
- * calls its probes. They are in the kernel's own types (BTF), so tracefs is not needed. Any thread.
+ * calls the programs attached to it. The kernel's types (BTF) have the names of all tracepoints, so
+ * tracefs is not needed. Any thread.
  */
 
 #include <stddef.h>
@@ -12,9 +13,10 @@
 #include "daemon/probe/target.h"
 
 /*
- * Finds all that match; results and errors as of target_find_functions(). Only tracefs knows
- * categories: without it, a pattern with a wildcard takes the events whose names begin with the
- * category, and one without takes the event of that name.
+ * Finds all tracepoints that match; results and errors are those of target_find_functions(). Only
+ * tracefs knows categories. Without tracefs, a pattern with a wildcard matches the tracepoints
+ * whose names begin with the category, and a pattern without a wildcard matches the tracepoint it
+ * names.
  */
 int tracepoints_find(const struct target_pattern *pattern, struct targets *out, char *why,
 		     size_t size);

@@ -16,7 +16,7 @@
 
 enum { FALLBACK_WAIT_S = 1 };
 
-/* Bytes of a member of a hash: the kernel's own part, key and value. */
+/* Bytes of an entry of a hash map: the kernel's own data, the key and the value. */
 enum {
 	PROCESS_BYTES = 64 + 8 + sizeof(struct unwind_process),
 	CODE_BYTES = 64 + sizeof(struct unwind_code_key) + sizeof(struct unwind_code),
@@ -85,9 +85,10 @@ static void code_drop(void *userdata, const struct unwind_code_key *key)
 }
 
 /*
- * Waits until no program can still use what it read before the call. Programs run under RCU, and
- * the membarrier is a grace period; kernels with nohz_full refuse it, but no program runs for a
- * second. A program that may sleep is not waited for: it compares the version before and after.
+ * Waits until no BPF program can still use data that it read before this call. Programs run under
+ * RCU, and the membarrier lasts an RCU grace period. Kernels with nohz_full refuse the membarrier;
+ * there it waits a second, as no program runs for so long. It does not wait for programs that may
+ * sleep: these compare the version before and after they read.
  */
 static void programs_wait(void *userdata)
 {
@@ -98,7 +99,8 @@ static void programs_wait(void *userdata)
 		sleep(FALLBACK_WAIT_S);
 }
 
-/* Maps n words, from the given one on, with the whole pages that they are in. NULL on error. */
+/* Maps n words of the map unwind_words into memory, from the word number `first` on. NULL on error.
+ */
 static uint64_t *words_map(void *userdata, uint32_t first, uint32_t n)
 {
 	const struct unwind_maps *maps = userdata;
@@ -144,8 +146,8 @@ static int map_open(struct unwind_maps *maps, enum shared_map map)
 	return 0;
 }
 
-/* Divides the memory: an eighth for mappings, an eighth for processes, little for tables and code,
- * the rest for rows. */
+/* Divides max_memory (bytes) among the maps: an eighth for the mappings of processes, an eighth for
+ * processes, little for tables and code, and the rest for the rows of tables. */
 static void maps_size(struct unwind_maps *maps, uint64_t max_memory)
 {
 	uint64_t part = max_memory / 8;

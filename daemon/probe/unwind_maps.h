@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_PROBE_UNWIND_MAPS_H
 
 /*
- * The maps that walks of user stacks read, one set for all probes. The unwind room fills them as
- * memory; the programs of every probe use them. Owned by the recorder; opened on the main thread.
+ * The BPF maps that the programs of all probes read to walk user stacks. There is one set for all
+ * probes; daemon/unwind/ writes to the maps as memory. Owned by the recorder; opened on the main
+ * thread.
  */
 
 #include <stdbool.h>
@@ -16,20 +17,22 @@
 struct bpf_object;
 struct unwind_maps;
 
-/* Creates the maps, of max_memory bytes together. 0, or negative errno as the kernel gave it. */
+/* Creates the maps, which take max_memory bytes together. 0, or the kernel's negative errno. */
 int unwind_maps_open(uint64_t max_memory, struct unwind_maps **out);
 struct unwind_maps *unwind_maps_close(struct unwind_maps *maps);
 
-/* Returns the maps as memory for the unwind room; borrowed until they are closed. */
+/* Returns the memory of the maps, for daemon/unwind/ to fill; borrowed until the maps are closed.
+ */
 const struct unwind_memory *unwind_maps_memory(const struct unwind_maps *maps);
 
-/* Makes an object that is not loaded yet use these maps. 0 or negative errno. */
+/* Makes a BPF object that is not loaded yet use these maps, and not its own. 0 or negative errno.
+ */
 int unwind_maps_reuse(const struct unwind_maps *maps, struct bpf_object *object);
 
-/* True if a map of this name is one of these, whose memory is counted only here. */
+/* True if one of these maps has this name. Probes do not count it as memory of their own. */
 bool unwind_maps_has(const char *name);
 
-/* Returns the memory of the maps in bytes. */
+/* Returns the memory of all these maps in bytes. */
 uint64_t unwind_maps_bytes(const struct unwind_maps *maps);
 
 #endif
