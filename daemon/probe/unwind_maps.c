@@ -87,8 +87,8 @@ static void code_drop(void *userdata, const struct unwind_code_key *key)
 /*
  * Waits until no BPF program can still use data that it read before this call. Programs run under
  * RCU, and the membarrier lasts an RCU grace period. Kernels with nohz_full refuse the membarrier;
- * there it waits a second, as no program runs for so long. It does not wait for programs that may
- * sleep: these compare the version before and after they read.
+ * there it waits a second, as programs run for less than that. It does not wait for programs that
+ * may sleep: these compare the version before and after they read.
  */
 static void programs_wait(void *userdata)
 {

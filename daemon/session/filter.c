@@ -81,11 +81,12 @@ static int filter_check(const struct wire_filter *wire, struct wire_error *error
 		r = check_ids(&wire->tids, "tids", error);
 	if (!r)
 		r = check_exclusive(wire->user_threads, wire->kernel_threads, "kernel_threads",
-				    "user threads only and kernel threads only: one of them",
+				    "user threads only and kernel threads only exclude each other",
 				    error);
 	if (!r)
 		r = check_exclusive(wire->user_stacks, wire->kernel_stacks, "kernel_stacks",
-				    "user stacks only and kernel stacks only: one of them", error);
+				    "user stacks only and kernel stacks only exclude each other",
+				    error);
 	return r;
 }
 
@@ -97,10 +98,11 @@ static int filter_times(struct filter *filter, const struct wire_filter *wire,
 	if (wire->max_block_ns != WIRE_ABSENT)
 		filter->max_ns = wire->max_block_ns;
 	if (filter->min_ns < 0 || filter->max_ns < filter->min_ns)
-		return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, "max_block_ns",
-				      "waits from %lld to %lld ns: the least must not be negative, "
-				      "nor above the most",
-				      (long long)filter->min_ns, (long long)filter->max_ns);
+		return wire_error_set(
+			error, -EINVAL, ERROR_INVALID_FILTER, "max_block_ns",
+			"waits from %lld to %lld ns: the shortest must not be negative, "
+			"nor above the longest",
+			(long long)filter->min_ns, (long long)filter->max_ns);
 	return 0;
 }
 
@@ -124,8 +126,8 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 	return r;
 }
 
-/* Copies a pattern up to its first wildcard; without one, with the 0 at its end. Returns the size.
- */
+/* Copies a pattern up to its first wildcard into out; without a wildcard it copies all of the
+ * pattern and the 0 at its end. Returns the number of bytes. */
 static uint32_t comm_prefix(const char *glob, char *out)
 {
 	size_t n = strcspn(glob, "*?[\\");
@@ -136,7 +138,8 @@ static uint32_t comm_prefix(const char *glob, char *out)
 	return (uint32_t)(glob[n] ? n : n + 1);
 }
 
-/* True if the programs can compare all of a pattern: it has no wildcard but one * at its end. */
+/* True if BPF programs can compare all of a pattern: it has no wildcard, or only one * at its end.
+ */
 static bool comm_is_prefix(const char *glob)
 {
 	size_t n = strcspn(glob, "*?[\\");
@@ -193,7 +196,7 @@ static bool ints_have(const struct int_list *ints, int64_t value)
 	return ints->n == 0;
 }
 
-/* True for a cgroup and all below it. */
+/* True if the cgroup is `top` or is below it. */
 static bool cgroup_is_under(const char *cgroup, const char *top)
 {
 	size_t n = strlen(top);
@@ -203,7 +206,8 @@ static bool cgroup_is_under(const char *cgroup, const char *top)
 	return cgroup && strncmp(cgroup, top, n) == 0 && (cgroup[n] == '\0' || cgroup[n] == '/');
 }
 
-/* True if a unit's name is a component of the path. As for systemctl, .service may be left out. */
+/* True if the cgroup's path has the unit's name as a component. As with systemctl, .service may be
+ * left out of the name. */
 static bool cgroup_has_unit(const char *cgroup, const char *unit)
 {
 	const char *at, *end;
@@ -276,8 +280,9 @@ bool filter_has_shorts(const struct filter *filter)
 }
 
 /*
- * Empties the buckets that are outside the filter's times. Returns the share of time that the
- * others had, with each wait at the middle of its bucket.
+ * Empties the buckets of waits that are too short or too long for the filter. Returns which share
+ * of the time of all buckets was in the other buckets, as if each wait were at the middle of its
+ * bucket.
  */
 static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 {
@@ -296,7 +301,8 @@ static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 	return all > 0 ? inside / all : 0;
 }
 
-/* Reduces the times to a share of what all waits but the longest had, and adds the longest. */
+/* Reduces the times of part to this share of the time of all waits but the longest one. Adds the
+ * time of the longest wait if with_max. */
 static void part_scale(struct filter_part *part, double share, bool with_max)
 {
 	uint64_t all = part->blocked_ns + part->runnable_ns;

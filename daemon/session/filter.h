@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_SESSION_FILTER_H
 
 /*
- * The filter of a session or a query: checks the one of a request, and then decides which threads,
- * states, waits and I/O pass. A plain value that borrows the request's strings; any thread.
+ * The filter of a session or a query. Checks the filter in a client's request, and then decides
+ * which threads, states, waits and I/O operations pass. A plain value that borrows the request's
+ * strings; any thread.
  */
 
 #include <stdbool.h>
@@ -15,34 +16,37 @@
 #include "proto/wire_error.h"
 
 struct filter {
-	const struct wire_filter *wire; /* NULL: everything */
-	const struct filter *base;	/* a filter that has to pass too: the session's; or NULL */
-	int64_t min_ns;			/* 0: no minimum */
-	int64_t max_ns;			/* INT64_MAX: no maximum */
-	uint32_t states;		/* states by name: a bit for each row of the table */
-	uint32_t state_bits;		/* states by number: any of these bits */
-	bool has_states;
+	const struct wire_filter *wire; /* the filter as requested; NULL: everything passes */
+	const struct filter *base;	/* the session's filter, which applies too; or NULL */
+	int64_t min_ns;			/* the shortest wait that passes; 0: no minimum */
+	int64_t max_ns;			/* the longest wait that passes; INT64_MAX: no maximum */
+	uint32_t states;     /* states that were given by name: bits by task_state_index() */
+	uint32_t state_bits; /* states that were given by number: any of these bits passes */
+	bool has_states;     /* only some task states pass */
 	bool has_preempted;
 	bool drops_kernel; /* kernel stacks are not wanted */
 	bool drops_user;   /* user stacks are not wanted */
-	/* The programs have compared cgroups at each event. The cgroup that stackd has of the
-	 * process may be another one, read at another time: it is not compared again. */
+	/* True: the BPF programs have compared the cgroup at each event. It is not compared again,
+	 * as the process may have been in another cgroup when stackd read it. */
 	bool knows_cgroup;
-	/* The programs have compared threads and names: rows are by process, which has others. */
+	/* True: the BPF programs have compared thread ids and names. They are not compared again,
+	 * as the windows have rows by process, without the ids and names of threads. */
 	bool knows_threads;
 };
 
-/* Checks a filter. 0, or -EINVAL with *error filled (wire_error_clear() frees it). */
+/* Checks a requested filter and makes *filter of it. Returns 0, or -EINVAL with *error filled
+ * (wire_error_clear() frees it). */
 int filter_init(struct filter *filter, const struct wire_filter *wire, struct wire_error *error);
 
 struct session_filter;
 struct filter_cgroup;
 
-/* Makes the filter of a session's programs. cgroups: the FILTER_CGROUPS that the filter names. */
+/* Makes the filter that a session's BPF programs apply. cgroups: array of FILTER_CGROUPS entries,
+ * the cgroups that the filter names. */
 void filter_to_programs(const struct filter *filter, const struct filter_cgroup *cgroups,
 			struct session_filter *out);
 
-/* True if it selects threads: then it is worth an error that it matched none. */
+/* True if the filter selects threads, so that a query in which none matches gets an error. */
 bool filter_selects_threads(const struct filter *filter);
 
 bool filter_has_image(const struct filter *filter, const struct window_image *image,
@@ -50,28 +54,29 @@ bool filter_has_image(const struct filter *filter, const struct window_image *im
 bool filter_has_state(const struct filter *filter, uint32_t state);
 bool filter_has_duration(const struct filter *filter, uint64_t ns);
 
-/* True if waits of any state, however short, pass: of the shortest only sums are recorded. */
+/* True if waits of any state pass, however short. Waits too short for a row are recorded in sums
+ * without a state, which can pass only as a whole. */
 bool filter_has_shorts(const struct filter *filter);
 
-/* Sums of several waits, or of those of them that are within the filter's times. */
+/* Sums of the waits of a row; after filter_row(), sums of those waits whose length passes. */
 struct filter_part {
 	uint64_t count;
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
 	uint64_t throttled_ns;
-	uint64_t max_ns; /* the longest wait; without has_max, a lower bound of it */
+	uint64_t max_ns; /* the longest wait, or a lower bound of it unless has_max */
 	bool has_max;
-	bool is_estimate; /* times are estimated: a bucket has waits on both sides of a limit */
+	bool is_estimate; /* the times are estimates, as only some of the waits pass */
 	uint64_t buckets[WAIT_BUCKETS];
 };
 
 /*
- * Reduces sums to the waits that are within the filter's times. The longest wait is known exactly,
- * the others by bucket. Sums never grow. False if nothing is left.
+ * Reduces the sums to the waits whose length passes. The length of the longest wait is known
+ * exactly, that of the others by bucket only. No sum grows. False if no wait is left.
  */
 bool filter_row(const struct filter *filter, struct filter_part *part);
 
-/* Checks that layer, operation and disk exist. 0, or -EINVAL with *error. */
+/* Checks that the filter's layer, operation and disk exist. 0, or -EINVAL with *error filled. */
 int filter_io_check(const struct wire_filter *wire, struct wire_error *error);
 bool filter_has_io(const struct filter *filter, const struct window_io *io);
 

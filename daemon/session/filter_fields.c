@@ -8,26 +8,27 @@
 #include "common/base.h"
 #include "proto/wire_error.h"
 
-/* How a field of struct wire_filter shows that it is set, and where that is. */
+/* Types of fields of struct wire_filter: a TEXT is set unless NULL, a NUMBER unless WIRE_ABSENT, a
+ * LIST unless empty. */
 enum form { TEXT, NUMBER, LIST };
 
 #define TEXT_FIELD(member)   #member, TEXT, offsetof(struct wire_filter, member)
 #define NUMBER_FIELD(member) #member, NUMBER, offsetof(struct wire_filter, member)
 #define LIST_FIELD(member)   #member, LIST, offsetof(struct wire_filter, member.n)
 
-/* No kind of probe has this trait. */
+/* A trait that no kind of probe has: a rule with it refuses the field for every kind. */
 #define NONE (1U << 31)
 
 #define BOTH (FILTER_OF_SESSION | FILTER_OF_QUERY)
 
-/* Fields that are not listed here hold for every kind. */
+/* Rules for fields that only some kinds of probes allow. Every kind allows the other fields. */
 static const struct rule {
 	const char *field;
 	enum form form;
 	size_t offset;
-	unsigned int uses;   /* of enum filter_use: where this rule is for */
-	unsigned int traits; /* of enum probe_trait: the kinds that have something for the field */
-	const char *lack;    /* completes "offwake ..." for the other kinds */
+	unsigned int uses;   /* bits of enum filter_use: the filters that the rule is for */
+	unsigned int traits; /* bits of enum probe_trait, which a kind needs for the field */
+	const char *lack;    /* for the error of other kinds: the text after the kind's name */
 } rules[] = {
 	{ NUMBER_FIELD(min_block_ns), BOTH, PROBE_WAITS,
 	  "has no waits that could be long or short" },

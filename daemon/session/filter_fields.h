@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_SESSION_FILTER_FIELDS_H
 
 /*
- * Which fields of a filter make sense for which kind of probe: one table, for sessions that clients
- * start and for queries. No state; any thread.
+ * Checks that the fields of a filter make sense for a kind of probe. One table has the rules for
+ * the sessions that clients start and for queries. No state; any thread.
  */
 
 #include "common/probe_kind.h"
@@ -12,15 +12,16 @@
 
 struct wire_error;
 
-/* Where the filter stands. A window keeps less than the programs can compare. */
+/* The request that has the filter. A query may have fewer fields than a session: windows do not
+ * keep everything that BPF programs can compare. */
 enum filter_use {
 	FILTER_OF_SESSION = 1 << 0,
 	FILTER_OF_QUERY = 1 << 1,
 };
 
 /*
- * Refuses a filter with a field that this kind of probe has nothing for. 0, or -EINVAL with *error
- * filled, which names the kinds that have it. wire NULL: no filter.
+ * Refuses a filter with a field that this kind of probe does not allow. Returns 0, or -EINVAL with
+ * *error filled, which names the kinds that allow the field. wire may be NULL: no filter.
  */
 int filter_fields_check(const struct wire_filter *wire, enum probe_kind kind, enum filter_use use,
 			struct wire_error *error);

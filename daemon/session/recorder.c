@@ -13,15 +13,17 @@
 #include "daemon/store/store.h"
 
 /*
- * Stacks may take this multiple of the memory of windows: those that wait for names cannot be
- * evicted while new ones arrive. Above it, windows are evicted until none is left.
+ * Stacks may take this multiple of the memory of windows. It is above 1 because stacks that wait
+ * for their symbols cannot be evicted while new ones arrive. If stacks take more, windows are
+ * evicted with their stacks, until no window is left.
  */
 #define STACKS_SHARE 2
-/* Longer than any window that compaction makes. */
+/* A time that is longer than any window that compaction makes. */
 #define MERGED_NS (660 * NS_PER_S)
-/* How long the start may wait for unwind rows; the others are loaded later. */
+/* How long the start of the daemon may wait until the unwind tables of running processes are
+ * loaded. Tables that take longer are loaded later. */
 #define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
-/* How long the start may wait for a disk that does not answer. */
+/* How long the start of the daemon may wait for a disk that does not answer. */
 #define STORE_TIMEOUT_NS (5 * NS_PER_S)
 
 static void boot_id_read(char *id, size_t size)
@@ -33,7 +35,7 @@ static void boot_id_read(char *id, size_t size)
 	id[strcspn(id, "\n")] = '\0';
 }
 
-/* Makes the tables for stack walks. Without them user stacks have one frame, and say so. */
+/* Creates the tables for walks of user stacks. If it fails, user stacks have one frame each. */
 static void recorder_unwind(struct recorder *recorder, const struct config *config)
 {
 	int r = unwind_maps_open(config->unwind_max_memory, &recorder->unwind_maps);
@@ -83,8 +85,8 @@ static void on_window(void *userdata, struct window *window)
 	store_add(userdata, window);
 }
 
-/* Returns the path of the database: in systemd's state directory unless the settings have another.
- */
+/* Makes the path of the database, which the caller frees: in systemd's state directory, unless the
+ * settings give another path. 0 or -ENOMEM. */
 static int store_path_make(const struct config *config, char **out)
 {
 	const char *directory = getenv("STATE_DIRECTORY");
@@ -98,8 +100,8 @@ static int store_path_make(const struct config *config, char **out)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-/* Returns the age at which windows are compacted: not before memory has dropped them, or a query
- * would see them twice. */
+/* Returns the age in ns at which windows on disk are compacted. Memory has dropped them by then:
+ * otherwise a query would see them twice. */
 static int64_t merge_after(const struct config *config)
 {
 	int64_t least = config->window_keep_ns + MERGED_NS;
@@ -200,7 +202,8 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	return r;
 }
 
-/* Compaction comes first: windows that memory will keep for longer must not be compacted now. */
+/* Sets the limit of compaction before those of memory, as windows that memory now keeps for longer
+ * must not be compacted yet. */
 void recorder_set_limits(struct recorder *recorder)
 {
 	const struct config *config = recorder->config;
@@ -218,7 +221,7 @@ void recorder_stop(struct recorder *recorder)
 	recorder->lines = source_lines_helper_free(recorder->lines);
 	recorder->store = store_stop(recorder->store);
 	if (recorder->store)
-		return; /* its thread hangs in a write and uses the rest until the process ends */
+		return; /* its thread hangs in a write and still uses the other members */
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);

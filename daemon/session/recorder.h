@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_SESSION_RECORDER_H
 
 /*
- * The composition root: all that a running daemon has less its socket, that is tables, sessions,
- * windows in memory and on disk, started and stopped in order. Of the rooms above, only main.c and
- * query/ hold it. Owned by main; its members are set before any other thread asks for them.
+ * The recorder holds all parts of a running daemon except its socket: tables, sessions, and windows
+ * in memory and on disk. It starts and stops them in order. Only the daemon's main() and
+ * daemon/query/ use it. main() owns it; its members are set before any other thread reads them.
  */
 
 #include <stdbool.h>
@@ -24,9 +24,9 @@
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-/* The counts of the last status line, for the rates of the next one. */
+/* Counts of events at the last status line, from which the next line computes rates. */
 struct recorder_rates {
-	int64_t at_ns; /* CLOCK_MONOTONIC; 0: there was no line yet */
+	int64_t at_ns; /* time of the last line, CLOCK_MONOTONIC; 0: there was none yet */
 	uint64_t events[PROBE_KIND_N];
 };
 
@@ -35,8 +35,10 @@ struct sweeper;
 struct recorder {
 	const struct config *config; /* borrowed */
 	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
-	bool is_serve_only; /* set before the start: answers from disk, needs no privilege */
-	struct unwind_maps *unwind_maps; /* NULL: the kernel refused the memory */
+	/* Set before the start. True: records nothing and needs no privilege, only answers queries
+	 * from the windows on disk. */
+	bool is_serve_only;
+	struct unwind_maps *unwind_maps; /* NULL: is_serve_only, or the kernel refused them */
 	struct unwind *unwind;
 	struct process_table *processes;
 	struct stack_table *stacks;
@@ -46,40 +48,42 @@ struct recorder {
 	struct sessions *sessions;
 	struct sweeper *sweeper; /* NULL if is_serve_only */
 	struct source_lines_helper *lines;
-	struct recorder_rates rates; /* of the main thread */
+	struct recorder_rates rates; /* used by the main thread only */
 	int64_t started_real_ns;
 	char boot_id[40];
 };
 
 /*
- * Checks that this process may record on this kernel: 0, or negative errno with one line in reason
- * (size bytes). One that only serves may always.
+ * Checks that this process may record on this kernel. Returns 0, or negative errno with one line in
+ * reason (size bytes). If is_serve_only, always returns 0.
  */
 int recorder_check(const struct recorder *recorder, char *reason, size_t size);
 
 /*
- * Starts all of it. Returns 0, or a negative errno with one line in reason (size bytes): -EPERM as
- * sessions_start_always(). A probe that the kernel refuses is off, which is no error here.
+ * Starts all parts of the recorder. Returns 0, or negative errno with one line in reason (size
+ * bytes): -EPERM if the kernel refuses BPF tracing altogether. It is no error if the kernel refuses
+ * one probe, which is then off.
  */
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size);
 
-/* Logs what is recorded and how, a line per always-on probe. After the start. */
+/* Logs, after the start, which probes record by which hook: one line per always-on probe. */
 void recorder_log_probes(struct recorder *recorder);
 
-/* Writes one line for the service manager: events per second and losses since the last call. */
+/* Writes a status line for systemd: per probe, the events per second since the last call, and all
+ * losses since the start. */
 void recorder_status_line(struct recorder *recorder, char *out, size_t size);
 
-/* Returns the bytes of all maps in the kernel: those of sessions, and those of stack walks. */
+/* Returns the bytes of all BPF maps: those of sessions, and those for walks of user stacks. */
 uint64_t recorder_map_bytes(struct recorder *recorder);
 
-/* Reads how much memory the tables for stack walks take. False: user stacks are not walked. */
+/* Reads how much memory the tables for walks of user stacks take. False if there are none. */
 bool recorder_unwind_stats(struct recorder *recorder, struct unwind_stats *out);
 
-/* Puts the limits of settings that were read again into force. */
+/* Applies the limits in the settings after the settings were read again. */
 void recorder_set_limits(struct recorder *recorder);
 
-/* Rotates the open windows and stops everything, in reverse order. */
+/* Cuts the open windows and stops everything, in the reverse order of the start. */
 void recorder_stop(struct recorder *recorder);
 
 #endif

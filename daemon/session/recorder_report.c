@@ -6,7 +6,9 @@
 #include "daemon/base/log.h"
 #include "daemon/session/recorder.h"
 
-/* Returns the events per second of a kind since the last line, 0 on the first one. */
+/* Returns the events per second of a kind of probe since the last status line; 0 if it is the
+ * first.
+ */
 static uint64_t event_rate(struct recorder_rates *rates, enum probe_kind kind, uint64_t events,
 			   int64_t now)
 {
@@ -29,7 +31,8 @@ static uint64_t losses_sum(const struct drain_stats *drain)
 	return lost;
 }
 
-/* Writes "offcpu 5230 switches/s, lost 0; ". Returns the length, or 0 if it does not fit. */
+/* Writes text such as "offcpu 5230 switches/s, lost 0; ". Returns its length, or 0 if it does not
+ * fit. */
 static size_t probe_line(struct recorder *recorder, enum probe_kind kind, int64_t now, char *out,
 			 size_t size)
 {
@@ -67,7 +70,7 @@ void recorder_status_line(struct recorder *recorder, char *out, size_t size)
 	recorder->rates.at_ns = now;
 }
 
-/* Logs a probe that is off, as a warning unless the settings want that. */
+/* Logs that a probe is off: as a warning, unless the settings disable the probe. */
 static void log_probe_off(const struct session_info *info, const struct probe_status *status,
 			  const char **fields)
 {
@@ -96,7 +99,7 @@ static void log_probe(struct session *session)
 			  status.hook, (long long)(info->min_wait_ns / NS_PER_US));
 	else if (probe_kind_has(info->kind, PROBE_SAMPLES))
 		log_event(LOG_INFO, LOG_ID_RECORDING, fields,
-			  "recording %s, samples by %s, one each %lld us", info->id_text,
+			  "recording %s, samples by %s, one every %lld us", info->id_text,
 			  status.hook, (long long)info->period_ns / NS_PER_US);
 	else
 		log_event(LOG_INFO, LOG_ID_RECORDING, fields, "recording %s: %s", info->id_text,
@@ -108,7 +111,7 @@ void recorder_log_probes(struct recorder *recorder)
 	enum probe_kind kind;
 
 	if (recorder->is_serve_only) {
-		log_info("recording nothing, answering from disk");
+		log_info("recording nothing, only answering queries from disk");
 		return;
 	}
 	for (kind = 0; kind < PROBE_KIND_N; kind++)

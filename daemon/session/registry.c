@@ -13,19 +13,19 @@
 #include "daemon/base/log.h"
 #include "daemon/probe/kernel_btf.h"
 
-/* How many ended sessions are remembered, so that their windows can be asked for by name. */
+/* Most ended sessions that stay in the list, so that clients can query their windows by name. */
 enum { ENDED_MAX = 64 };
 
 struct sessions {
 	struct sessions_options options;
-	uint64_t hash_seed; /* the same for all probes, so that a stack has one id */
+	uint64_t hash_seed; /* one seed for all probes, so that all give a stack the same id */
 	pthread_t thread;
 	bool has_thread;
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	bool is_stopping;
 	struct session *always[PROBE_KIND_N];
-	struct session **list; /* clients' sessions, oldest first */
+	struct session **list; /* sessions that clients started, oldest first */
 	size_t n;
 	size_t capacity;
 	size_t starting; /* sessions that count against the limit but are not in the list yet */
@@ -49,7 +49,8 @@ static bool session_is_over(struct session *session)
 	return stats.is_over;
 }
 
-/* Returns a reference to a session that has to end now, or NULL; *next_out: when to look again. */
+/* Returns a reference to a session that has to end now, or NULL. Lowers *next_out to the time at
+ * which the next session has to end. */
 static struct session *session_due(struct sessions *sessions, int64_t now, int64_t *next_out)
 {
 	struct session *session;
@@ -160,7 +161,8 @@ static bool has_cycles(const char *event)
 	return strcmp(event, "cycles") == 0;
 }
 
-/* True if an always-on session of a kind before `end` reports fork, exec and exit for all. */
+/* True if an always-on session of a kind before `end` reports fork, exec and exit for all sessions.
+ */
 static bool processes_are_followed(const struct sessions *sessions, enum probe_kind end)
 {
 	enum probe_kind kind;
@@ -203,7 +205,8 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size)
 	return r;
 }
 
-/* Forgets the oldest of the sessions that have ended, if these are many. The lock is held. */
+/* Drops the oldest ended session from the list, if more than ENDED_MAX have ended. The caller holds
+ * the lock. */
 static void ended_forget(struct sessions *sessions)
 {
 	size_t i, ended = 0, first = 0;
@@ -231,7 +234,7 @@ static size_t sessions_running(const struct sessions *sessions)
 	return n;
 }
 
-/* Counts a session against the limit before the kernel has any work with it. */
+/* Counts a new session against the limit of sessions, before any of it is opened in the kernel. */
 static int slot_reserve(struct sessions *sessions, uint64_t *id_out, struct wire_error *error)
 {
 	uint64_t max = sessions->options.config->control_max_sessions;
@@ -256,7 +259,8 @@ static int slot_reserve(struct sessions *sessions, uint64_t *id_out, struct wire
 	return r;
 }
 
-/* Puts a session that was started into the list; NULL: it failed, and no longer counts. */
+/* Puts a session that was started into the list. If session is NULL, the start failed, and the
+ * session no longer counts against the limit. */
 static int slot_settle(struct sessions *sessions, struct session *session)
 {
 	int r = 0;
@@ -274,7 +278,8 @@ static int slot_settle(struct sessions *sessions, struct session *session)
 	return r;
 }
 
-/* Sets times and rates of a client's session: those of the request, else those of the settings. */
+/* Sets the times and rates of a client's session to those of the request or, if it has none, to
+ * those of the settings. */
 static void info_fill(const struct sessions *sessions, const struct session_request *request,
 		      struct session *session)
 {
@@ -291,7 +296,7 @@ static void info_fill(const struct sessions *sessions, const struct session_requ
 				  ? request->period_ns
 				  : NS_PER_S / (request->frequency_hz ? request->frequency_hz
 								      : config->oncpu_frequency);
-	/* A period is in ns, so it goes with the clock only. */
+	/* A period is a time in ns, so a request with a period does not sample by cycles. */
 	info->with_cycles = request->event ? has_cycles(request->event)
 					   : !request->period_ns && has_cycles(config->oncpu_event);
 }
@@ -383,7 +388,7 @@ struct session *sessions_find(struct sessions *sessions, const char *text)
 	struct session *found = NULL, *session;
 	size_t i;
 
-	/* If several have this name: the newest that runs, or else the newest that has ended. */
+	/* If several sessions have the name, takes the newest running one, else the newest one. */
 	pthread_mutex_lock(&sessions->lock);
 	for (i = 0; i < PROBE_KIND_N && !found; i++)
 		if (strcmp(sessions->always[i]->info.id_text, text) == 0)

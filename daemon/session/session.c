@@ -66,7 +66,8 @@ static int session_copy(struct session *session, const struct session_request *r
 		if (r)
 			return r;
 	}
-	/* The programs of waits keep sums of threads in any cgroup: a query has to look. */
+	/* BPF programs of kinds with waits also keep sums of threads in other cgroups, so queries
+	 * compare the cgroup again. */
 	r = filter_init(&session->filter, wire, error);
 	session->filter.knows_cgroup = !probe_kind_has(request->kind, PROBE_WAITS);
 	session->filter.knows_threads = !probe_kind_has(request->kind, PROBE_THREADS);
@@ -157,7 +158,7 @@ static void probe_options_init(const struct session *session,
 					       !probe_is_enabled(info->kind, sessions->config));
 }
 
-/* Returns the time in ns that one call costs before the program runs: traps, or a detour. */
+/* Returns the estimated time in ns that the kernel takes per traced call to start the program. */
 static uint64_t call_cost(const struct session *session)
 {
 	static const uint64_t costs_ns[] = {
@@ -176,7 +177,7 @@ static int64_t real_time_of(int64_t monotonic_ns)
 	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - monotonic_ns);
 }
 
-/* Replaces a string by a copy that the session owns; NULL stays NULL. False without memory. */
+/* Replaces *text by a copy that the session owns; NULL stays NULL. False if out of memory. */
 static bool text_keep(struct session *session, const char **text)
 {
 	const char *from = *text;
@@ -185,8 +186,8 @@ static bool text_keep(struct session *session, const char **text)
 	return !from || *text;
 }
 
-/* Reads the probe's status with copies of its strings: these outlive the probe, which may be closed
- * while a query reads them. */
+/* Reads the probe's status and copies the strings in it, as the probe may be closed while a query
+ * reads them. */
 static int status_keep(struct session *session)
 {
 	struct probe_status *status = &session->status;
@@ -268,8 +269,8 @@ int64_t session_ended(struct session *session)
 }
 
 /*
- * Stops the drain and returns the probe for the caller to close without the lock: taking many
- * programs out of the kernel takes seconds, for which no query should wait.
+ * Stops the drain and returns the probe. The caller closes the probe without the lock: detaching it
+ * from many functions takes seconds, for which no query should wait.
  */
 static struct probe *session_finish(struct session *session)
 {
@@ -401,7 +402,7 @@ void session_probe_status(struct session *session, struct probe_status *out)
 		probe_status(session->probe, out);
 	else
 		*out = *kept;
-	/* An always-on probe is never closed, so its own reason, which may change, can be read. */
+	/* The probe of a client's session may be closed, so its reason is a copy that was kept. */
 	if (!session->info.is_always)
 		out->reason = kept->reason;
 	pthread_rwlock_unlock(&session->lock);

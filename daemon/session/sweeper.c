@@ -13,13 +13,14 @@
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-/* The length of windows is looked at this often: a reload may shorten it. */
+/* How often the sweeper checks whether a window length has passed: a reload may shorten windows. */
 #define TICK_NS NS_PER_S
 
-/* Stacks without references are kept this long, so that a rare one is not resolved each time. */
+/* How long stacks without references are kept, so that the symbols of a rare stack are not looked
+ * up each time that it appears. */
 #define STACK_KEEP_NS (60 * NS_PER_S)
 
-/* After this time the rings of all probes have been emptied of records of an exited process. */
+/* The time after a process's exit from which on no probe's ring buffer has records of it. */
 #define RECORDS_LATE_NS (10 * NS_PER_S)
 
 struct sweeper {
@@ -37,7 +38,7 @@ static void tables_sweep(const struct sweeper_options *options)
 	struct resolver_stats names;
 	struct process_sweep sweep;
 
-	/* Records from after the last cut may not have been read yet: sweep as of that cut. */
+	/* Records after the last cut may not have been read yet: sweep as if it were that time. */
 	if (cut < now)
 		now = cut;
 	resolver_stats(options->resolver, &names);
@@ -50,7 +51,7 @@ static void tables_sweep(const struct sweeper_options *options)
 	process_table_sweep(options->processes, &sweep);
 }
 
-/* Sleeps for a tick. False if the sweeper is to stop. */
+/* Sleeps for TICK_NS. False if the sweeper is to stop. */
 static bool sweeper_wait(struct sweeper *sweeper)
 {
 	int64_t end = clock_ns(CLOCK_MONOTONIC) + TICK_NS;

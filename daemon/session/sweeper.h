@@ -4,8 +4,8 @@
 
 /*
  * Sweeps the tables of processes and stacks, which all sessions share: once per window length, a
- * thread of its own drops entries without references. Owned by the recorder; whether and which
- * sessions run makes no difference to it.
+ * thread of its own drops entries without references. Owned by the recorder. The thread runs even
+ * if no session does.
  */
 
 struct config;

@@ -123,8 +123,8 @@ static int period_check(const struct session *session, const struct session_requ
 	return 0;
 }
 
-/* Refuses CPUs that the programs' bit set has no bit for. Kinds that sample open an event per CPU.
- */
+/* Refuses CPUs for which the filter of the BPF programs has no bit. Kinds that sample have no such
+ * limit, as they open a perf event per CPU. */
 static int cpus_limit(const struct session *session, struct wire_error *error)
 {
 	const struct int_list *cpus = &session->filter.wire->cpus;
@@ -138,7 +138,7 @@ static int cpus_limit(const struct session *session, struct wire_error *error)
 	return 0;
 }
 
-/* Refuses the parts of a request that make no sense for its kind of probe. */
+/* Refuses a request with fields that make no sense for its kind of probe. */
 static int kind_check(const struct session *session, const struct session_request *request,
 		      struct wire_error *error)
 {
@@ -175,7 +175,7 @@ static uint32_t path_depth(const char *path)
 	return depth;
 }
 
-/* Finds a cgroup by its path: the inode of its directory is its id for the programs. */
+/* Finds a cgroup by its path. BPF programs know it by the inode number of its directory. */
 static int cgroup_find(const char *mount, const char *path, struct filter_cgroup *out)
 {
 	char full[2048], procs[2112];
@@ -189,7 +189,8 @@ static int cgroup_find(const char *mount, const char *path, struct filter_cgroup
 	return 0;
 }
 
-/* Finds the first cgroup of this name below path, at most CGROUP_DEPTH_MAX levels deep. */
+/* Finds the first cgroup of this name below path, at most CGROUP_DEPTH_MAX levels below the root.
+ */
 static int unit_find(const char *path, const char *name, uint32_t depth, struct filter_cgroup *out)
 {
 	DIR *dir = depth < CGROUP_DEPTH_MAX ? opendir(path) : NULL;
