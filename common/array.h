@@ -3,8 +3,8 @@
 #define STACKD_COMMON_ARRAY_H
 
 /*
- * Arrays that grow by half of their size, so that adding n members one by one copies each of them
- * a few times at most. Header only, no state.
+ * Helpers for arrays that grow. Their capacity grows by half each time, so that adding n members
+ * one by one copies each of them only a few times. Header only, no state.
  */
 
 #include <errno.h>

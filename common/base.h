@@ -3,7 +3,7 @@
 #define STACKD_COMMON_BASE_H
 
 /*
- * Small things that any C file may need: cleanup at the end of a scope, sizes of arrays, units of
+ * Small helpers that any C file may need: cleanup at the end of a scope, sizes of arrays, units of
  * time. Header only, no state.
  */
 

@@ -23,7 +23,10 @@ int duration_parse_n(const char *text, size_t n, int64_t bare_unit_ns, int64_t *
 
 enum { DURATION_TEXT_MAX = 48 };
 
-/* Writes a duration with at most four significant digits: "12.34 us", "1.200 s", "3 h 12 min". */
+/*
+ * Writes a duration in ns as a text with at most four significant digits or two units: "12.34 us",
+ * "1.200 s", "3 h 12 min".
+ */
 void duration_format(int64_t ns, char text[static DURATION_TEXT_MAX]);
 
 #endif

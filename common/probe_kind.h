@@ -73,7 +73,9 @@ bool probe_kind_has(enum probe_kind kind, unsigned int traits);
  */
 void probe_kinds_with(unsigned int traits, const char *last, char *out, size_t size);
 
-/* Returns what a kind records, in a few words for a list: "samples of what runs on the CPUs". */
+/*
+ * Returns a few words for a list that say what a kind records: "samples of what runs on the CPUs".
+ */
 const char *probe_kind_summary(enum probe_kind kind);
 
 /* Returns the name of the events that a session of this kind counts, in the plural: "samples". */

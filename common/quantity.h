@@ -20,7 +20,7 @@ struct quantity_syntax {
 	const struct quantity_unit *units;
 	size_t n_units;
 	int64_t bare_factor; /* number by which a number without a unit is multiplied */
-	bool has_fractions;  /* "1.5s" is allowed */
+	bool has_fractions;  /* numbers such as 1.5 are allowed */
 	bool has_spaces;     /* blanks are allowed before a number and before its unit */
 };
 

@@ -23,7 +23,7 @@ enum when_use {
 
 struct when_context {
 	enum when_use use;
-	int64_t now; /* ns since the epoch */
+	int64_t now; /* the present time in ns since the epoch */
 	/*
 	 * Start of the range in ns since the epoch, for WHEN_UNTIL. INT64_MIN: there is none, and
 	 * WHEN_UNTIL selects the same day as WHEN_SINCE.

@@ -27,7 +27,9 @@
 int method_call_encode(const struct wire_method *method, const void *request, unsigned flags,
 		       struct text *out);
 
-/* Decodes the parameters of a call of a method that has some. */
+/*
+ * Decodes the parameters of a call into a new struct in the arena. The method must have parameters.
+ */
 int method_request_decode(const struct wire_method *method, const struct varlink_message *call,
 			  struct arena *arena, void **request_out, struct codec_error *error);
 
@@ -35,7 +37,10 @@ int method_request_decode(const struct wire_method *method, const struct varlink
 int method_reply_encode(const struct wire_method *method, const void *reply, unsigned flags,
 			struct text *out);
 
-/* Decodes the parameters of a reply that is not an error into the struct of its method. */
+/*
+ * Decodes the parameters of a reply into *reply_out, the struct for replies of this method. The
+ * reply must not be an error.
+ */
 int method_reply_decode(const struct wire_method *method, const struct varlink_message *message,
 			struct arena *arena, void *reply_out, struct codec_error *error);
 

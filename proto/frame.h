@@ -3,8 +3,8 @@
 #define STACKD_PROTO_FRAME_H
 
 /*
- * Splits a stream of bytes into messages, each of which ends with a NUL byte. Owned and used by the
- * thread of its connection. Does no I/O.
+ * Splits a stream of bytes into messages, each of which ends with a NUL byte. Each connection has
+ * its own frame, which is used by one thread at a time. Does no I/O.
  */
 
 #include <stdbool.h>

@@ -31,7 +31,7 @@ enum field_kind {
 	FIELD_INTS,	  /* a struct int_list, a list of numbers */
 	FIELD_STRUCT,	  /* a struct, stored inside the struct that has the field */
 	FIELD_STRUCT_PTR, /* a pointer to a struct; NULL: the field is absent */
-	FIELD_STRUCTS,	  /* a list of structs */
+	FIELD_STRUCTS,	  /* a list of structs, such as a struct wire_rows */
 };
 
 struct field {

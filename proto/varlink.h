@@ -18,7 +18,10 @@ struct arena;
 struct json_object;
 struct record;
 
-/* Limits of a message. The parameters of io.stackd are nested 8 deep at most. */
+/*
+ * Limits of a message. The depth limit is generous: parameters of io.stackd are nested at most 8
+ * deep.
+ */
 enum {
 	VARLINK_MAX_DEPTH = 32,
 	VARLINK_MAX_REQUEST_VALUES = 65536, /* number of JSON values in a request */
@@ -39,7 +42,7 @@ struct varlink_message {
 	bool oneway;
 	bool continues;
 	const char *error;		/* name of the error; NULL if it is not an error reply */
-	struct json_object *root;	/* private */
+	struct json_object *root;	/* private: the parsed JSON text */
 	struct json_object *parameters; /* private; NULL: the message has no parameters */
 };
 

@@ -46,7 +46,7 @@ enum wire_error_code wire_error_code(const char *name);
 int wire_error_set(struct wire_error *error, int r, enum wire_error_code code, const char *what,
 		   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Frees the strings of an error that wire_error_set() filled, and empties it. */
+/* Frees the strings of an error that wire_error_set() filled, and empties the error. */
 void wire_error_clear(struct wire_error *error);
 
 #endif

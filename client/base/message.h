@@ -2,7 +2,10 @@
 #ifndef STACKD_CLIENT_BASE_MESSAGE_H
 #define STACKD_CLIENT_BASE_MESSAGE_H
 
-/* Messages to the person who typed the command: errors, and notes beside an answer. Any thread. */
+/*
+ * Prints messages for the person who typed the command: errors, and notes beside an answer. Any
+ * thread.
+ */
 
 /*
  * Prints "stackctl: " and the message as one line on standard error. Escapes control characters, as

@@ -56,8 +56,8 @@ bool term_has_colour(int fd)
 }
 
 /*
- * True for control characters (C0, C1) and for characters that show nothing or change the direction
- * of the text (U+200B, U+202A, U+2066 and their neighbours).
+ * True for control characters (C0, C1), and for characters that are invisible or change the
+ * direction of the text (U+200B, U+202A, U+2066 and their neighbours).
  */
 static bool is_hidden(uint32_t c)
 {

@@ -105,7 +105,7 @@ static const struct option_spec specs[] = {
 	{ 's', "offset", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(offset),
 	  "show offsets within functions" },
 	{ 'v', "verbose", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(verbose),
-	  "show addresses and, for stuck, all frames" },
+	  "show addresses; with verb stuck, all frames" },
 	{ 0, "short", NULL, OPTIONS_STACKS | OPTIONS_SNOOP, option_read_flag, AT(is_short),
 	  "show function names without arguments" },
 	{ 0, "lines", NULL, OPTIONS_ONCE, option_read_flag, AT(lines),

@@ -24,7 +24,7 @@ struct option_spec {
 	 * "total|max". NULL: the option takes no value.
 	 */
 	const char *value;
-	unsigned set; /* the groups that the option is in: bits of enum option_set */
+	unsigned set; /* the groups of the option: bits of enum option_set */
 	option_set_fn read;
 	size_t offset; /* offset of the member of struct options that read() fills */
 	const char *help;

@@ -29,8 +29,8 @@ void render_missing_too(const struct view *view, const char *label,
 			const struct wire_snapshot_reply *second);
 
 /*
- * Prints the end of the answer's range instead of the whole range: `stackctl stuck` is about that
- * moment.
+ * Prints one moment, the end of the answer's range, then gaps after it, losses and notes. For
+ * answers of `stackctl stuck`, which are about that moment.
  */
 void render_moment(const struct view *view, const struct wire_snapshot_reply *reply);
 

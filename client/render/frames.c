@@ -109,8 +109,8 @@ char *frame_label(const struct view *view, const struct wire_frame *frame, bool 
 }
 
 /*
- * True if the name of the frame's module is worth printing. That of the kernel is not, nor is the
- * module of a frame without a function: it is already in the frame's label.
+ * True if the module of a frame is printed. The module of the kernel is not. Nor is the module of a
+ * frame without a function, as the label of that frame has it already.
  */
 static bool shows_module(const struct wire_frame *frame)
 {
@@ -211,8 +211,8 @@ static void render_flags(const struct view *view, const struct wire_stack *stack
 }
 
 /*
- * True if the stack has a single frame, which says that the stack is missing. That frame is not
- * printed, as the stack's flag says more.
+ * True if the stack has only one frame, which stands for the missing stack. That frame is not
+ * printed, as the flag of the stack says more.
  */
 static bool is_placeholder(const struct wire_stack *stack)
 {

@@ -10,8 +10,8 @@
 enum { LABEL_WIDTH = 8, COLUMNS_MIN = 10, COLUMNS_MAX = 240, MAPS = 6 };
 
 /*
- * The characters for the number of operations in a cell, from the least to the most, on a
- * logarithmic scale.
+ * The characters that show the number of operations in a cell, from few to many. Their scale is
+ * logarithmic.
  */
 static const char shades[] = ".:-=+*#%@";
 

@@ -49,8 +49,8 @@ void render_histogram(FILE *out, const char *label, const int64_t *buckets, size
 		      bool skips_empty);
 
 /*
- * Converts a histogram of times in ns into one in ms, whose first bucket counts times below 1 ms.
- * Returns the number of its buckets.
+ * Converts a histogram of times in ns into one in ms. One ms is taken as 2^20 ns. The first bucket
+ * counts times below 2 ms. Returns the number of buckets in ms.
  */
 size_t histogram_to_ms(const int64_t *buckets, size_t n, int64_t ms[static IO_HIST_BUCKETS]);
 

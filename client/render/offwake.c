@@ -15,8 +15,8 @@ bool reply_has_wakers(const struct wire_snapshot_reply *reply)
 }
 
 /*
- * Returns the name of a waker as "sshd (pid 412)", or the context as "timer". The text is escaped;
- * the caller frees it.
+ * Returns the name of a task on the path of a wakeup, as "sshd (pid 412)", or a context such as
+ * "timer". The text is escaped; the caller frees it.
  */
 static char *link_text(const struct wire_link *link)
 {

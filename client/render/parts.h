@@ -17,9 +17,12 @@ struct part {
 	const char *name;
 	/* Returns how much of a row's time belongs to this part, in ns. */
 	int64_t (*time)(const struct wire_row *row);
-	/* Text for an answer that has no such time; NULL: the part is not printed then. */
+	/*
+	 * Text for an answer that has no time in this part. NULL: such an answer is printed without
+	 * the part.
+	 */
 	const char *nothing;
-	bool is_of_waits; /* the part is in the rows of offcpu; else in those of oncpu */
+	bool is_of_waits; /* true: the time is in the rows of offcpu; false: in those of oncpu */
 };
 
 enum { PARTS = 4 };

@@ -26,15 +26,15 @@ struct view {
 	bool verbose;
 	bool annotations;
 	bool delimited;
-	bool by_max; /* begins each row with its longest wait instead of its sum */
+	bool by_max; /* prints the longest wait in the title of a row, not the sum of its waits */
 	bool reverse;
-	bool hides_unread; /* leaves out the flag "unread", as a note explains it once */
+	bool hides_unread; /* leaves out the flag "unread", which one note explains for all rows */
 	bool hides_kernel; /* prints no kernel frames, but uses them to name the wait */
 	bool hides_user;   /* prints no user frames */
 	/* True if --state or a length was given: the totals then count more waits than the rows. */
 	bool picks_waits;
 	bool by_stack;	      /* --by was not given: each row is one stack of one process */
-	bool chain;	      /* prints who woke the waker and so on, not only the last waker */
+	bool chain;	      /* prints the whole path of wakers, not only the last waker */
 	bool keeps_scheduler; /* also prints the frames of the scheduler */
 	int frame_indent;     /* for older tools: indentation of frames, in columns; 0: 4 columns */
 	bool milliseconds;    /* iolat: prints figures in ms */
@@ -44,8 +44,8 @@ struct view {
 	bool by_process;      /* iolat: each row stands for one process */
 	bool histograms;      /* iolat: prints histograms below the rows */
 	const char *layer;    /* iolat: the value of --layer, or NULL */
-	int64_t top;	      /* number of entries that `stuck` and the overview print; 0: all */
-	bool top_is_given;    /* --top was on the command line */
+	int64_t top;	   /* most entries that `stackctl stuck` and the overview print; 0: all */
+	bool top_is_given; /* --top was on the command line */
 };
 
 /*
@@ -92,8 +92,8 @@ void render_calls(const struct view *view, const struct wire_snapshot_reply *rep
 void render_call(const struct view *view, const struct wire_call *call);
 
 /*
- * offwake.c: reply_has_wakers() is true for an answer of offwake, whose rows say who ended the
- * waits; render_wake_totals() prints its totals.
+ * offwake.c: reply_has_wakers() is true for an answer of offwake, whose rows have the waker that
+ * ended the waits; render_wake_totals() prints the totals of such an answer.
  */
 bool reply_has_wakers(const struct wire_snapshot_reply *reply);
 void render_wake_totals(const struct view *view, const struct wire_snapshot_reply *reply);
@@ -105,8 +105,8 @@ void render_wake_totals(const struct view *view, const struct wire_snapshot_repl
 void render_waker(const struct view *view, const struct wire_row *row);
 
 /*
- * offwake.c: prints who woke the waker and so on, as one line such as "mysqld waits <- jbd2 (pid
- * 412) woke it <- irq".
+ * offwake.c: prints the path of wakeups that ended a row's waits, as one line such as "mysqld waits
+ * <- jbd2 (pid 412) woke it <- irq".
  */
 void render_chain(const struct view *view, const struct wire_row *row);
 

@@ -13,8 +13,8 @@
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };
 
 /*
- * It takes a moment to read a window that has ended. If the newest window that was read ended
- * longer ago than this, reading is late.
+ * It takes a moment to read a window that has ended. The newest window is late if it ended longer
+ * ago than its length plus this time, in ns.
  */
 #define LATE_NS NS_PER_S
 

@@ -14,14 +14,14 @@
 #include "proto/wire.h"
 
 /*
- * Prints the status of the daemon. now is the present time in ns since 1970; the daemon's age is
- * computed from it.
+ * Prints the status of the daemon. now is the present time in ns since 1970; the ages of the daemon
+ * and of its newest window are computed from it.
  */
 void render_status(const struct page *page, const struct wire_status_reply *reply, int64_t now);
 
 /*
- * status_check() returns the exit code of `stackctl status --check`; render_check() prints its
- * line.
+ * status_check() returns the exit code of `stackctl status --check`; render_check() prints the one
+ * line of that check.
  */
 enum check_code status_check(const struct wire_status_reply *reply);
 void render_check(const struct page *page, const struct wire_status_reply *reply);

@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_RENDER_WAIT_KIND_H
 
 /*
- * Derives from the functions in a thread's stacks, in words, what it waits for. Borrows the stacks;
- * the words are static. Pure functions, any thread.
+ * Finds out what a thread waits for, from the functions in its stacks, and says it in words.
+ * Borrows the stacks; the words are static. Pure functions, any thread.
  */
 
 #include <stddef.h>

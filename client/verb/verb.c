@@ -24,15 +24,15 @@ const struct verb verbs[] = {
 	{ "stuck", NULL, "show who is waiting right now, how long and for what",
 	  OPTIONS_FORMAT | OPTIONS_RANGE | OPTIONS_FILTER | OPTIONS_STACKS | OPTIONS_ONCE,
 	  cmd_stuck, NULL },
-	{ "start", "PROBE [FUNCTION]", "start a recording and print its ID; stop ID ends it",
+	{ "start", "PROBE [FUNCTION]", "start a recording; print the ID to stop it with",
 	  OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION | OPTIONS_CALLS | OPTIONS_START,
 	  cmd_start, NULL },
 	{ "stop", "ID", "end a recording; what it recorded is kept", 0, cmd_stop, NULL },
-	{ "record", "PROBE [FUNCTION]", "record until Ctrl-C or for a while, then print it",
+	{ "record", "PROBE [FUNCTION]", "record until Ctrl-C or for a while; print the result",
 	  OPTIONS_FORMAT | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_SESSION | OPTIONS_CALLS |
 		  OPTIONS_RECORD | OPTIONS_ORDER | OPTIONS_STACKS | OPTIONS_ONCE | OPTIONS_VIEWS,
 	  cmd_record, NULL },
-	{ "watch", "PROBE", "print what snapshot prints, again and again",
+	{ "watch", "PROBE", "print what the verb snapshot prints, again and again",
 	  OPTIONS_FORMAT | OPTIONS_WATCH | OPTIONS_FILTER | OPTIONS_LAYERS | OPTIONS_ORDER |
 		  OPTIONS_STACKS | OPTIONS_VIEWS,
 	  cmd_watch, NULL },

@@ -22,8 +22,8 @@ struct verb {
 	unsigned sets; /* the groups of options that the verb takes: bits of enum option_set */
 	enum exit_code (*run)(struct options *options);
 	/*
-	 * Set if the verb stands for an older tool; its options are parsed by compat_main(). Else
-	 * NULL.
+	 * The older tool that the verb replaces; compat_main() parses the options of such a verb.
+	 * NULL: the verb replaces no tool.
 	 */
 	const struct compat_tool *tool;
 };
