@@ -96,7 +96,7 @@ static uint64_t take_formatted(struct cursor *c, uint8_t encoding)
 	}
 }
 
-/* Reads an address of code, absolute or relative to where it is stored. Others are not in use. */
+/* Reads an address of code: absolute, or relative to itself. No compiler writes other kinds. */
 static uint64_t take_address(struct cursor *c, const struct cfi_section *section, uint8_t encoding)
 {
 	uint64_t base = section->address + (uint64_t)(c->at - section->data);
@@ -113,7 +113,7 @@ static uint64_t take_address(struct cursor *c, const struct cfi_section *section
 	}
 }
 
-/* A CIE or FDE. */
+/* An entry of a section: a CIE or an FDE. */
 struct entry {
 	struct cursor body; /* the bytes that follow the identifier */
 	size_t offset;	    /* offset of the entry in the section */
@@ -189,7 +189,8 @@ static bool cie_parse(struct entry *entry, struct cfi_cie *out)
 		i++;
 	if (c->is_bad || i > AUGMENTATION_MAX)
 		return false;
-	if (version == 4 && (take(c, 1) != 8 || take(c, 1) != 0)) /* address and segment size */
+	if (version == 4 &&
+	    (take(c, 1) != 8 || take(c, 1) != 0)) /* size of addresses, of segments */
 		return false;
 	cie.code_align = take_uleb(c);
 	cie.data_align = take_sleb(c);

@@ -54,7 +54,7 @@ static bool build_id_path(const struct elf_file *file, char *path, size_t size)
 	return snprintf(path, size, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < (int)size;
 }
 
-/* Looks for the file named by a debug link where gdb does: in three directories. */
+/* Opens the file that a debug link names: beside path, in .debug beside it, or below DEBUG_DIR. */
 static int link_open(int root_fd, const char *path, const char *name,
 		     debug_file_is_remote_fn is_remote, void *userdata)
 {

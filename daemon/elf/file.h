@@ -34,12 +34,12 @@ struct elf_segment {
 
 struct elf_file {
 	uint8_t build_id[ELF_BUILD_ID_MAX];
-	size_t build_id_size; /* 0: the file has none */
+	size_t build_id_size; /* bytes; 0: the file has no build-id */
 	struct elf_segment *segments;
 	size_t n_segments;
-	bool has_symtab;    /* the file has .symtab, so it was not stripped */
-	char *debug_name;   /* the file name in .gnu_debuglink; NULL where there is none */
-	uint32_t debug_crc; /* the CRC-32 of the debug file in .gnu_debuglink */
+	bool has_symtab;    /* the file has a full symbol table (.symtab) */
+	char *debug_name;   /* name of the debug file in .gnu_debuglink; NULL: not given */
+	uint32_t debug_crc; /* CRC-32 of the debug file in .gnu_debuglink */
 };
 
 /* Returns 0; -ENOEXEC: source is no ELF file; -EBADMSG: it is a damaged one; or -ENOMEM. */

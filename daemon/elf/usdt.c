@@ -28,7 +28,7 @@ struct walk {
 	uint64_t base;	     /* address of the file's .stapsdt.base section; 0: it has none */
 };
 
-/* The addresses at the start of a note. */
+/* The addresses with which the note of a static probe begins. */
 struct note_addresses {
 	uint64_t code, base, counter;
 };

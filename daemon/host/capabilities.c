@@ -43,7 +43,7 @@ int capabilities_limit(uint64_t keep)
 		sets[i].effective &= half;
 		sets[i].inheritable &= half; /* the kernel then limits the ambient set, too */
 	}
-	/* Otherwise a process of root would get all of them back when it executes a program. */
+	/* Otherwise root would get the capabilities back when it executes a program. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;

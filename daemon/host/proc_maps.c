@@ -82,8 +82,7 @@ static int line_parse(const char *line, struct proc_mapping *out)
 	if (!take_number(&line, 16, ' ', &m.pgoff) || !take_number(&line, 16, ':', &major) ||
 	    !take_number(&line, 16, ' ', &minor))
 		return -EBADMSG;
-	/* A line without a path ends after the inode number: with a blank, or on old kernels
-	 * without. */
+	/* A line without a path ends after the inode number, on old kernels without a blank. */
 	if (!take_number(&line, 10, ' ', &m.inode) && !take_number(&line, 10, '\0', &m.inode))
 		return -EBADMSG;
 	if (line[-1] == '\0')

@@ -20,8 +20,8 @@ struct proc_mapping {
 	uint64_t start, end; /* virtual addresses; end is excluded */
 	uint64_t pgoff;	     /* offset in the file, in bytes */
 	dev_t dev;
-	uint64_t inode;	 /* 0: no file is mapped */
-	char *path;	 /* without " (deleted)"; "" for anonymous memory */
+	uint64_t inode;	 /* of the mapped file; 0: no file is mapped */
+	char *path;	 /* of the file, without " (deleted)"; "" for anonymous memory */
 	bool is_deleted; /* the mapped file was no longer at this path when maps was read */
 };
 

@@ -13,7 +13,7 @@ enum column_kind {
 	COLUMN_U64,
 	COLUMN_U32,
 	COLUMN_I32,
-	COLUMN_TIME, /* int64_t, CLOCK_MONOTONIC; INT64_MAX: never */
+	COLUMN_TIME, /* int64_t, ns of CLOCK_MONOTONIC; INT64_MAX: never */
 	COLUMN_COMM,
 	COLUMN_IMAGE, /* uint32_t, an index into window->images */
 	COLUMN_STACK,

@@ -36,7 +36,7 @@ struct store_cuts {
 	size_t n;
 };
 
-/* State that all columns of one window share. */
+/* State of encoding or decoding one window, shared by all of its columns. */
 struct store_column_context {
 	struct window *window;
 	struct store_table stacks;
@@ -64,8 +64,8 @@ struct store_section {
 extern const struct store_section store_sections[];
 
 /*
- * Appends the section to *out, and the ends of its columns to context->cuts. A failure sets
- * context->error or out->is_failed.
+ * Encodes the section and appends it to *out; adds the ends of its columns to context->cuts. On
+ * failure sets context->error or out->is_failed.
  */
 void store_columns_encode(struct store_column_context *context, const struct store_section *section,
 			  struct bytes *out);

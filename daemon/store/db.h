@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_STORE_DB_H
 
 /*
- * One connection to the database: opens it, brings its schema up to date, prepares its statements
- * when they are first used, and translates errors of SQLite to errnos. Owned by a reader or the
- * writer; one thread at a time.
+ * Opens a connection to the database, brings the schema up to date, prepares each statement when it
+ * is first used, and translates errors of SQLite to errnos. A reader or the writer owns the
+ * connection; one thread at a time.
  */
 
 #include <stdbool.h>
@@ -116,7 +116,7 @@ int store_db_exec(struct store_db *db, sqlite3_stmt *statement);
  */
 int store_db_number(struct store_db *db, enum store_statement which, int64_t *out);
 
-/* Translates a result code of SQLite: 0, -ENOSPC, -EUCLEAN, -EROFS, -EBUSY, -ENOMEM, -EIO, ... */
+/* Returns the negative errno for a result code of SQLite; 0 if the code is not an error. */
 int store_db_errno(struct store_db *db, int code);
 
 #endif

@@ -9,13 +9,13 @@
 #include "daemon/base/hash_table.h"
 
 struct image_entry {
-	uint64_t key[4]; /* uid of the thread, process, comm */
+	uint64_t key[4]; /* identifies an image: uid of the thread, process, comm */
 	uint32_t image;
 	UT_hash_handle hh;
 };
 
 struct row_entry {
-	uint64_t key[5]; /* image, state, kernel stack, user stack, waker */
+	uint64_t key[5]; /* identifies a row: image, state, kernel stack, user stack, waker */
 	struct window_row row;
 	const struct window_waker *waker; /* borrowed; NULL: none */
 	uint64_t buckets[WAIT_BUCKETS];
@@ -23,7 +23,7 @@ struct row_entry {
 };
 
 struct sample_entry {
-	uint64_t key[3]; /* image, kernel stack, user stack */
+	uint64_t key[3]; /* identifies a sample: image, kernel stack, user stack */
 	struct window_sample sample;
 	UT_hash_handle hh;
 };
@@ -33,7 +33,7 @@ struct sample_entry {
  * last window.
  */
 struct wait_entry {
-	uint64_t key[2]; /* uid of the thread, start of the wait */
+	uint64_t key[2]; /* identifies a wait: uid of the thread, start in ns */
 	UT_hash_handle hh;
 };
 

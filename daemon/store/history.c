@@ -12,8 +12,8 @@ enum { EVICT_FOR_STACKS = 4 };
 
 /*
  * A window that ended less than this ago is not evicted for the bytes of stacks: most queries are
- * about recent windows, and evicting them frees no memory yet, as recent stacks are kept for a
- * while even without a window.
+ * about recent windows, and evicting one frees no memory yet, because its stacks are kept for some
+ * time after they were last used.
  */
 #define RECENT_NS (30 * NS_PER_S)
 

@@ -22,7 +22,7 @@ enum { HISTORY_LOSSY_MAX = 1024 };
 
 struct history;
 
-/* References to windows, oldest first. */
+/* A list of references to windows, oldest first. */
 struct history_list {
 	struct window **windows;
 	size_t n;
@@ -56,8 +56,8 @@ void history_add(struct history *history, struct window *window, size_t stack_by
 void history_shrink(struct history *history);
 
 /*
- * Sets a function that is called with each window before it is added, and may take a reference.
- * Called before any window is added.
+ * Sets a function that history_add() calls with each window; the function may take a reference to
+ * it. Must be called before the first window is added.
  */
 void history_set_sink(struct history *history, void (*sink)(void *userdata, struct window *window),
 		      void *userdata);

@@ -18,7 +18,7 @@
 /* Sessions of always-on probes have numbers below this; only their windows are compacted. */
 enum { STORE_COMPACTED_SESSIONS = 16 };
 
-/* The most client's sessions that wait to be written: more than can run at once. */
+/* The most clients' sessions that wait to be written: more than can run at once. */
 enum { STORE_NOTES_MAX = 64 };
 
 /* A time whose windows were dropped, and the reason. */
@@ -29,7 +29,7 @@ struct store_gap {
 };
 
 struct store {
-	/* Settings */
+	/* Settings, which never change */
 	char *path;
 	char *lock_path;
 	char boot_id[40];
@@ -37,7 +37,7 @@ struct store {
 	int64_t max_age_ns;
 	int64_t sync_every_ns;
 	bool is_read_only;
-	/* Under lock */
+	/* Used under lock only */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;  /* signals the writer: a new window, or stop */
 	pthread_cond_t tried; /* signals that has_tried was set */

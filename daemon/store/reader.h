@@ -35,7 +35,7 @@ struct store_run {
 	char boot_id[40];
 	int64_t start_real_ns; /* since the epoch */
 	int64_t alive_real_ns; /* when this run last noted that it is running, since the epoch */
-	bool is_clean;	       /* the run was stopped, not killed; false while it goes on */
+	bool is_clean;	       /* stackd was stopped, not killed; false while the run goes on */
 };
 
 /* Opens the database at path for reading. Returns 0, -ENOMEM or an errno of store_db_open(). */

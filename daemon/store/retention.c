@@ -25,7 +25,7 @@ enum {
 	TRIM_MOST = 64,
 	TRIM_SHARE = 8,
 	TRIM_LEAST = 4,
-	TOUCH_SHARE = 4, /* the touch is at most 1/4 of the number of windows */
+	TOUCH_SHARE = 4, /* the touch (see intern.h) is at most 1/4 of the number of windows */
 };
 
 /* Bytes of max_size that windows may not use: they are for the log and for half-empty pages. */
@@ -264,7 +264,7 @@ static int evict_size(struct store *store, size_t size)
 				&store->stats.evicted_size);
 		if (r)
 			return r;
-		/* Unused rows are many, too, if many short-lived processes run: delete them. */
+		/* Many short-lived processes leave many unused rows: delete these, too. */
 		if (++n % TRIM_AT_ONCE == 0 && store->evicted)
 			r = interned_trim(store);
 		if (r)

@@ -22,12 +22,12 @@ enum { STORE_QUEUE_MAX = 128 };
 struct store;
 
 struct store_options {
-	const char *path;	  /* copied */
+	const char *path;	  /* path of the database; copied */
 	uint64_t max_size;	  /* the most bytes that the database may have */
 	int64_t max_age_ns;	  /* windows older than this are evicted */
 	int64_t compact_after_ns; /* windows older than this are merged into longer ones; 0: none */
-	const char *boot_id;	  /* copied */
-	bool is_read_only;	  /* --serve-only: never writes */
+	const char *boot_id;	  /* boot id of the running kernel; copied */
+	bool is_read_only;	  /* never write to the disk (option --serve-only) */
 	int64_t sync_every_ns;	  /* the most time that a power cut may lose; 0: 30 s */
 };
 
@@ -58,8 +58,8 @@ struct store_stats {
 struct store_session {
 	uint64_t run; /* the run of stackd that records it; set by the store */
 	uint64_t number;
-	const char *name;    /* NULL: none */
-	const char *request; /* the parameters of Start, as JSON */
+	const char *name;    /* name of the session; NULL: it has none */
+	const char *request; /* parameters of the method Start, as JSON */
 	int64_t since_ns;    /* when the session began, since the epoch */
 	int64_t ended_ns; /* end of its newest window on disk, since the epoch; INT64_MIN: none */
 	uint32_t uid;

@@ -25,7 +25,7 @@ struct history;
 struct store_reader;
 struct timeline;
 
-/* Where the windows are kept. */
+/* Where a timeline finds the windows. */
 struct timeline_source {
 	struct history *history;     /* the windows in memory; NULL: there are none */
 	struct store_reader *reader; /* the windows on disk; NULL: there are none */
@@ -33,7 +33,7 @@ struct timeline_source {
 	const char *boot_id;	     /* boot id of the running kernel; borrowed */
 };
 
-/* The session whose windows are wanted; strings are borrowed. */
+/* The session whose windows a timeline lists; the strings are borrowed. */
 struct timeline_session {
 	uint64_t id;	   /* number of the session */
 	uint64_t run;	   /* an earlier run of stackd that recorded the session; 0: this run */
@@ -100,7 +100,7 @@ struct window *timeline_window(const struct timeline_list *list, size_t i);
 /* True if the range has too many windows on disk for a list, which then lacks the oldest ones. */
 bool timeline_is_truncated(const struct timeline *timeline);
 
-/* Returns when the first window of the range began, even if the list lacks it. Needs a window. */
+/* Returns when the range's first window began, listed or not. The range must have a window. */
 int64_t timeline_first_start(const struct timeline *timeline);
 
 /* True if a window of the session is in memory, whether it is in the range or not. */

@@ -15,7 +15,7 @@ struct timeline {
 	struct timeline_source source;
 	struct timeline_session session;
 	struct store_select select;  /* selects the session's windows on disk */
-	struct timeline_list memory; /* the session's windows in memory; NULL if before the range */
+	struct timeline_list memory; /* the session's windows in memory; NULL: before the range */
 	uint64_t memory_seq;	     /* seq of the oldest window in memory, any session; 0: none */
 	struct timeline_list range;  /* windows of the range */
 	struct timeline_list later;  /* windows after the range */
