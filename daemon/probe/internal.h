@@ -80,7 +80,8 @@ struct probe {
 	size_t n_links;
 	struct bpf_link *iterator;
 	int window_fds[2];
-	unsigned int hook; /* where it is attached: enum stack_hook; for oncpu, enum broker_clock */
+	unsigned int hook; /* where the probe is attached: enum stack_hook; for oncpu, enum
+			      broker_clock */
 	bool is_on;
 	bool is_explained; /* reason already says why the last probe_try() failed */
 	char reason[256];
@@ -97,7 +98,8 @@ struct probe {
 	uint64_t max_threads;
 };
 
-/* Defines type_open() and type_cut(), the ops `open` and `cut` of a kind with skeleton struct type.
+/* Defines type_open() and type_cut(), the ops `open` and `cut` of a kind. struct type: its
+ * skeleton.
  */
 #define PROBE_SKELETON(type)                                                                       \
 	_Static_assert(offsetof(struct type, skeleton) ==                                          \
@@ -143,8 +145,8 @@ void probe_fail_if_refused(struct probe *probe, int r);
 struct probe_sizes {
 	size_t key;	     /* bytes of a key in the map of a window */
 	size_t value;	     /* bytes of a value in the map of a window */
-	uint32_t ring_bytes; /* ring buffer that brings stacks and records to the daemon */
-	uint32_t n_seen;     /* entries of the map of stacks that were sent already */
+	uint32_t ring_bytes; /* bytes of the ring buffer for stacks and records */
+	uint32_t n_seen;     /* entries of the map that has the stacks sent before */
 };
 
 /* Creates the maps of the two windows and sizes the other maps that every kind has. Runs before the

@@ -34,7 +34,8 @@ enum {
 	SMALL_RING = 128 << 10,
 	SMALL_SEEN = 512,
 	FEW_SLOTS = 512,
-	KEYS_WITH_CALLS = 4, /* factor for the rows of a window if system calls are recorded */
+	KEYS_WITH_CALLS =
+		4, /* a window has this many times more rows if system calls are recorded */
 };
 
 /* Chooses the programs that follow operations. If it chooses none, block requests are recorded
@@ -191,7 +192,8 @@ static bool iolat_is_enabled(const struct config *config)
 	return config->iolat_enabled;
 }
 
-/* Returns the rows of a window: more if system calls are recorded, as more processes make them. */
+/* Returns how many rows a window has. They are more if system calls are recorded, as more processes
+ * make system calls than wait for disks. */
 static uint64_t iolat_keys_max(const struct probe_options *options)
 {
 	const struct config *config = options->config;

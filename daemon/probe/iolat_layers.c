@@ -24,7 +24,7 @@
 
 enum { LAYER_TEXT = 160, BLIND_MAX = 7 };
 
-/* VFS: its index in file_systems. FILE_SYSTEMS: entries of file_systems, the VFS included. */
+/* VFS: index of the VFS in file_systems. FILE_SYSTEMS: length of file_systems. */
 enum { VFS, FILE_SYSTEMS = 4 };
 
 enum { SYNC = 2, FUNCTIONS = 4 };
@@ -326,7 +326,7 @@ static void functions_choose(struct probe *probe)
 								   : METHOD_NONE;
 		by_kprobe |= layers->methods[i] == METHOD_KPROBE;
 	}
-	if (layers->methods[VFS] == METHOD_KPROBE) /* errors show again when it is attached */
+	if (layers->methods[VFS] == METHOD_KPROBE) /* attaching reports errors */
 		method_probe(probe, METHOD_KPROBE, &layers->unseen_syncs);
 	bpf_program__set_autoload(skel->progs.on_function_in, by_kprobe);
 	bpf_program__set_autoload(skel->progs.on_function_out, by_kprobe);
@@ -484,7 +484,7 @@ int iolat_layers_attach(struct probe *probe)
 	size_t i;
 
 	if (!iolat_layers_have_functions(probe))
-		return 0; /* refused before, or left out by the settings */
+		return 0; /* functions were refused before, or are not in the settings */
 	for (i = layers->first; i < FILE_SYSTEMS; i++) {
 		r = layers->methods[i] == METHOD_KPROBE ? kprobes_attach(probe, i) : 0;
 		first = first ? first : r;

@@ -13,12 +13,13 @@
 
 struct btf;
 
-/* Keeps the types in memory until the release; each hold needs one. The functions of this header
- * may be called only in between. */
+/* Keeps the kernel's types in memory until kernel_btf_release(), which each hold needs. The other
+ * functions of this header may be called only between the two. */
 void kernel_btf_hold(void);
 void kernel_btf_release(void);
 
-/* Gets the types, borrowed until the release. 0, or negative errno if they cannot be read. */
+/* Gets the kernel's types, borrowed until the release. 0, or negative errno if they cannot be read.
+ */
 int kernel_btf_get(struct btf **out);
 
 /* True if the kernel has a type of this name and kind: BTF_KIND_FUNC for functions, or

@@ -27,7 +27,7 @@ struct multi_attach {
 	int program_fd;
 	unsigned long *addresses; /* addresses of the targets; set only in multi_open() */
 	unsigned long *counters;  /* counters of the targets; set only in multi_open() */
-	int *fds; /* one per target; -1: not attached, or attached by the fd of another target */
+	int *fds; /* one fd per target; -1: not attached, or attached by another target's fd */
 	size_t n;
 	size_t attached;
 	size_t refused;

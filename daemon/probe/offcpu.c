@@ -16,7 +16,8 @@
 
 #include "offcpu.skel.h"
 
-/* Bytes of the ring buffer, and entries of the map of sent stacks; SMALL: for clients' sessions. */
+/* RING: bytes of the ring buffer. SEEN: entries of the map of stacks that were sent before. The
+ * SMALL sizes are for clients' sessions. */
 enum { SMALL_RING = 1 << 20, SMALL_SEEN = 16384, SEEN = 32768 };
 
 static uint64_t round_up_power_of_two(uint64_t v)
@@ -99,8 +100,9 @@ static int threads_prepare(struct probe *probe)
 }
 
 /*
- * Attaches sched_switch last, as waits begin there: the hook that takes the stack of a wait, and
- * the programs that see who wakes a thread, must be attached before the first wait begins.
+ * Attaches the program on sched_switch last, as waits begin there: the hook that takes the stack of
+ * a wait, and the programs that see who wakes a thread, must be attached before the first wait
+ * begins.
  */
 static int offcpu_attach(struct probe *probe)
 {

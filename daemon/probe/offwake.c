@@ -10,8 +10,8 @@
 
 #include "offwake.skel.h"
 
-/* Bytes of the ring buffer, which has stacks of waits and of wakers; entries of the map of sent
- * stacks. */
+/* RING: bytes of the ring buffer, which has stacks of waits and of wakers. SEEN: entries of the map
+ * of stacks that were sent before. */
 enum { RING = 1 << 20, SEEN = 16384 };
 
 static int offwake_configure(struct probe *probe)
@@ -73,8 +73,8 @@ static int marks_attach(struct probe *probe)
 	return 0;
 }
 
-/* Attaches sched_switch last, as waits begin there: the hook that takes the stack of a wait must be
- * attached before. */
+/* Attaches the program on sched_switch last, as waits begin there: the hook that takes the stack of
+ * a wait must be attached before. */
 static int offwake_attach(struct probe *probe)
 {
 	const struct offwake *skel = (const struct offwake *)probe->skeleton;

@@ -51,7 +51,7 @@ struct targets {
 	struct target *v;
 	size_t n;
 	size_t capacity;
-	size_t forbidden; /* number of functions that match but cannot be traced; not in v */
+	size_t forbidden; /* number of functions that match but cannot be traced; v omits them */
 };
 
 /*
@@ -62,7 +62,7 @@ int target_parse(const char *text, bool is_regex, struct target_pattern *out, ch
 		 size_t size);
 void target_pattern_fini(struct target_pattern *pattern);
 
-/* True if the pattern matches the name of a function or event. */
+/* True if the pattern matches the name of a function or tracepoint. */
 bool target_fits(const struct target_pattern *pattern, const char *name);
 
 /* True if the text matches glob, in which * stands for any text. */

@@ -58,21 +58,22 @@ bool filter_has_duration(const struct filter *filter, uint64_t ns);
  * without a state, which can pass only as a whole. */
 bool filter_has_shorts(const struct filter *filter);
 
-/* Sums of the waits of a row; after filter_row(), sums of those waits whose length passes. */
+/* Sums of the waits of a row; after filter_row(), sums of the waits whose length the filter lets
+ * pass. */
 struct filter_part {
 	uint64_t count;
 	uint64_t blocked_ns;
 	uint64_t runnable_ns;
 	uint64_t throttled_ns;
-	uint64_t max_ns; /* the longest wait, or a lower bound of it unless has_max */
+	uint64_t max_ns; /* longest wait in ns; if has_max is false, a lower bound of it */
 	bool has_max;
 	bool is_estimate; /* the times are estimates, as only some of the waits pass */
 	uint64_t buckets[WAIT_BUCKETS];
 };
 
 /*
- * Reduces the sums to the waits whose length passes. The length of the longest wait is known
- * exactly, that of the others by bucket only. No sum grows. False if no wait is left.
+ * Reduces the sums to the waits whose length the filter lets pass. The length of the longest wait
+ * is known exactly, that of the others by bucket only. No sum grows. False if no wait is left.
  */
 bool filter_row(const struct filter *filter, struct filter_part *part);
 

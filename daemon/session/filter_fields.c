@@ -28,7 +28,7 @@ static const struct rule {
 	size_t offset;
 	unsigned int uses;   /* bits of enum filter_use: the filters that the rule is for */
 	unsigned int traits; /* bits of enum probe_trait, which a kind needs for the field */
-	const char *lack;    /* for the error of other kinds: the text after the kind's name */
+	const char *lack;    /* the error text for other kinds, which follows the kind's name */
 } rules[] = {
 	{ NUMBER_FIELD(min_block_ns), BOTH, PROBE_WAITS,
 	  "has no waits that could be long or short" },

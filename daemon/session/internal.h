@@ -27,7 +27,7 @@ struct session {
 	struct call_stream *calls; /* calls for clients to read; NULL without PROBE_STREAMS */
 	size_t n_functions;
 	uint64_t hash_seed;
-	bool notes_processes;  /* it reports fork, exec and exit, as no earlier session does */
+	bool notes_processes;  /* the probe reports fork, exec and exit, as no other does */
 	pthread_rwlock_t lock; /* guards the members below, which change when the session ends */
 	struct probe *probe;   /* NULL once the session has ended */
 	struct drain *drain;   /* NULL once the session has ended, and while the probe is off */

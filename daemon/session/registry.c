@@ -362,7 +362,7 @@ int sessions_start(struct sessions *sessions, const struct session_request *requ
 	r = slot_settle(sessions, session);
 	if (r)
 		return r;
-	log_info("session %s of uid %u: %s%s%s", session->info.id_text, request->uid,
+	log_info("session %s, started by uid %u: %s%s%s", session->info.id_text, request->uid,
 		 probe_kind_name(request->kind), request->name ? ", " : "",
 		 request->name ? request->name : "");
 	*out = TAKE(session);

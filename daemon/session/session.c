@@ -158,7 +158,7 @@ static void probe_options_init(const struct session *session,
 					       !probe_is_enabled(info->kind, sessions->config));
 }
 
-/* Returns the estimated time in ns that the kernel takes per traced call to start the program. */
+/* Returns the estimated time in ns that each traced call costs before the BPF program runs. */
 static uint64_t call_cost(const struct session *session)
 {
 	static const uint64_t costs_ns[] = {
@@ -402,7 +402,7 @@ void session_probe_status(struct session *session, struct probe_status *out)
 		probe_status(session->probe, out);
 	else
 		*out = *kept;
-	/* The probe of a client's session may be closed, so its reason is a copy that was kept. */
+	/* The probe of a client's session may be closed by now: use the kept copy of its reason. */
 	if (!session->info.is_always)
 		out->reason = kept->reason;
 	pthread_rwlock_unlock(&session->lock);

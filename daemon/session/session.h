@@ -182,9 +182,10 @@ struct call_stream *session_calls(struct session *session);
 int targets_search(const char *text, bool is_regex, const struct target_tasks *tasks,
 		   struct targets *out, struct wire_error *error);
 
+struct arena;
+
 /* Copies a remark about the session into the arena: which functions the kernel refused, or why
  * stackd ended the session. Sets *out to NULL if there is no remark. 0 or -ENOMEM. */
-struct arena;
 int session_note(struct session *session, struct arena *arena, const char **out);
 
 /* Reads the state of the session's probe. After the session's end it has the hook, but no programs.

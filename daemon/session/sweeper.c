@@ -20,7 +20,7 @@
  * up each time that it appears. */
 #define STACK_KEEP_NS (60 * NS_PER_S)
 
-/* The time after a process's exit from which on no probe's ring buffer has records of it. */
+/* This long after a process has exited, no probe's ring buffer has records of it any more. */
 #define RECORDS_LATE_NS (10 * NS_PER_S)
 
 struct sweeper {
@@ -38,7 +38,7 @@ static void tables_sweep(const struct sweeper_options *options)
 	struct resolver_stats names;
 	struct process_sweep sweep;
 
-	/* Records after the last cut may not have been read yet: sweep as if it were that time. */
+	/* Records from after the last cut may not have been read yet: sweep as of that cut. */
 	if (cut < now)
 		now = cut;
 	resolver_stats(options->resolver, &names);
