@@ -17,8 +17,8 @@
 size_t utf8_length(const char *s);
 
 /*
- * Stores the number of the character at s in *out and returns its length in bytes. If there is no
- * valid character at s, returns 0 and leaves *out unchanged.
+ * Stores the code point of the character at s in *out and returns its length in bytes. If there is
+ * no valid character at s, returns 0 and leaves *out unchanged.
  */
 size_t utf8_decode(const char *s, uint32_t *out);
 

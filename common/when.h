@@ -16,8 +16,8 @@
  * instants of a local time in the hour that the clocks pass twice when daylight saving time ends.
  */
 enum when_use {
-	WHEN_SINCE, /* the last such time up to now; the earlier of two instants */
-	WHEN_UNTIL, /* the first such time after `after`; the later of two instants */
+	WHEN_SINCE, /* the latest such time of day up to now; of two instants, the earlier */
+	WHEN_UNTIL, /* the first such time of day after `after`; of two instants, the later */
 	WHEN_AT,    /* selects the same as WHEN_SINCE */
 };
 

@@ -204,7 +204,10 @@ static int copy_string(struct json_object *parameters, const char *name, struct 
 	return *out ? 0 : -ENOMEM;
 }
 
-/* Accepts an error without its parameters, because its name alone says which error it is. */
+/*
+ * Reads the error of a reply. Accepts one without parameters, because the name alone says which
+ * error it is.
+ */
 int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
 			 struct wire_error *out)
 {

@@ -58,8 +58,8 @@ static enum exit_code print_session(const struct options *options, const char *i
 	plain.idle = options->idle || options_name_somebody(options);
 	code = snapshot_run_seen(&plain, id, false, &threads);
 	/*
-	 * The daemon has refused pids that do not exist. A name, cgroup or unit may be one without
-	 * threads: report that.
+	 * The daemon refuses pids that do not exist. A name, cgroup or unit in the filter may have
+	 * had no threads, though: report that.
 	 */
 	if (code != EXIT_CODE_OK || threads > 0 ||
 	    (!options->comm && !options->cgroup && !options->unit))

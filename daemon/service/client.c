@@ -147,7 +147,7 @@ static void client_continue(struct client *client)
 {
 	client->state = CLIENT_IDLE;
 	client->active_ns = uv_hrtime();
-	/* An incomplete message gets its full time again, as this reply may have held it up. */
+	/* Restart the time limit of an incomplete message, which this reply may have held up. */
 	client->partial_ns = 0;
 	text_fini(&client->out);
 	if (client->result < 0)
