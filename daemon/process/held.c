@@ -8,7 +8,10 @@
 #include "common/base.h"
 #include "daemon/process/internal.h"
 
-/* Adds a reference to maps unless the last one held is of the same maps. With the lock held. */
+/*
+ * Adds a reference to maps to those held, unless the last one held refers to the same maps. Called
+ * with table.lock held.
+ */
 static int maps_add(struct process_held *held, struct process_maps *maps)
 {
 	if (held->n_maps && held->maps[held->n_maps - 1] == maps)
@@ -58,7 +61,7 @@ struct symtab *process_hold_symbols(struct process *process, struct module *modu
 	if (!spare)
 		return NULL;
 	pthread_mutex_lock(&table->lock);
-	symtab = symbols_find(held, module); /* another thread may have been faster */
+	symtab = symbols_find(held, module); /* another thread may have added it meanwhile */
 	if (!symtab && !array_reserve(held->symbols, held->symbols_capacity, held->n_symbols + 1)) {
 		symtab = TAKE(spare);
 		held->symbols[held->n_symbols++] = (struct held_symbols){ module, symtab };

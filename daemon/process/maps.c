@@ -12,7 +12,7 @@
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 
-#define GONE_MAX 256 /* unmapped libraries that are kept for one process */
+#define GONE_MAX 256 /* limit of the unmapped mappings that are kept for one process */
 
 struct process_maps {
 	atomic_uint refs;
@@ -103,8 +103,8 @@ static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
 }
 
 /*
- * Tells the unwinder of the mappings. Without memory walks find nothing mapped, and the stacks say
- * so.
+ * Makes the unwinder's form of the mappings. If there is no memory for it, walks find no mappings,
+ * and their stacks are marked as incomplete.
  */
 static void space_make(struct process_maps *maps)
 {
@@ -126,8 +126,8 @@ static void space_make(struct process_maps *maps)
 void process_maps_add_live(struct process_maps *maps)
 {
 	/*
-	 * A child may be reported after its parent has exited, when the shared maps have been
-	 * dropped.
+	 * A forked child may be reported after its parent has exited. The unwinder's form of the
+	 * maps that they share has then been freed, and is made again.
 	 */
 	if (!atomic_fetch_add(&maps->live, 1) && !maps->space)
 		space_make(maps);
@@ -138,8 +138,8 @@ void process_maps_add_live(struct process_maps *maps)
 }
 
 /*
- * Windows keep the maps of processes that have exited for the names; walks do not need them any
- * more.
+ * Frees the unwinder's form of the maps with the last live process. The maps themselves stay as
+ * long as recorded stacks need them for names.
  */
 void process_maps_drop_live(struct process_maps *maps)
 {
@@ -169,8 +169,8 @@ const struct process_map *process_maps_find(const struct process_maps *maps, uin
 }
 
 /*
- * Only these names in brackets are the kernel's. [heap], [stack] and named memory hold the
- * program's own code.
+ * Returns the kind of a mapping. Code in other mappings with a name in brackets, such as [heap] or
+ * [stack], was made by the program.
  */
 static enum map_kind kind_of(const struct proc_mapping *mapping)
 {
@@ -193,7 +193,8 @@ static bool is_same(const struct process_map *map, const struct proc_mapping *ma
 }
 
 /*
- * Opens the module of a mapping. On errors the mapping has no module, but its path is still true.
+ * Opens the module of a mapping. On errors the mapping has no module, but its path can still be
+ * shown.
  */
 static void map_open(struct module_registry *registry, int dir_fd,
 		     const struct proc_mapping *mapping, struct process_map *map, bool is_first_try)
@@ -201,7 +202,8 @@ static void map_open(struct module_registry *registry, int dir_fd,
 	int fd, r;
 
 	if (map->kind == MAP_SPECIAL) {
-		/* 32-bit programs have another vdso than this 64-bit one, below 4 GiB. */
+		/* Leave out the vdso of 32-bit programs, which is below 4 GiB: it is another one.
+		 */
 		if (!strcmp(mapping->path, "[vdso]") && mapping->start >> 32 &&
 		    mapping->end - mapping->start == module_vdso_size())
 			module_get_vdso(registry, &map->module);
@@ -221,7 +223,7 @@ static void map_open(struct module_registry *registry, int dir_fd,
 	closep(&fd);
 }
 
-/* Sets the name, unless it is that of the module, which is the common case. */
+/* Sets the name of a map. It stays NULL in the common case that the module has the same name. */
 static int map_set_name(struct process_map *map, const char *name)
 {
 	if (map->module && !strcmp(module_path(map->module), name))
@@ -259,7 +261,7 @@ static bool is_overlapping(const struct proc_maps *mappings, const struct proces
 {
 	size_t low = 0, high = mappings->n;
 
-	while (low < high) { /* finds the first that ends after the map begins */
+	while (low < high) { /* find the first mapping that ends behind the start of the map */
 		size_t middle = low + (high - low) / 2;
 
 		if (mappings->items[middle].end <= map->start)
@@ -270,7 +272,7 @@ static bool is_overlapping(const struct proc_maps *mappings, const struct proces
 	return low < mappings->n && mappings->items[low].start < map->end;
 }
 
-/* Copies a map, which shares the module but has its own name. */
+/* Copies a map. The copy has a reference to the same module, and a copy of the name. */
 static int map_copy(const struct process_map *map, struct process_map *out)
 {
 	char *name = NULL;
@@ -288,8 +290,9 @@ static int map_copy(const struct process_map *map, struct process_map *out)
 }
 
 /*
- * Adds those mappings of before that are unmapped now: samples of a library may be looked up after
- * it was closed, or samples of an image after an exec that is not reported yet.
+ * Adds the mappings of before that are no longer mapped. Addresses in them may still be looked up:
+ * samples in a library that has been closed since, or samples of the old image when an exec is not
+ * reported yet.
  */
 static int gone_add(struct process_maps *maps, const struct process_maps *before,
 		    const struct proc_maps *mappings)
@@ -318,7 +321,7 @@ static int map_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* True if the mappings are those of before, and the files of all of them are open. */
+/* True if before has the same mappings, and all files among them that can be opened are open. */
 static bool is_unchanged(const struct process_maps *before, const struct proc_maps *mappings)
 {
 	size_t present = 0;
@@ -377,8 +380,8 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 }
 
 /*
- * Makes a map of what a walk found. A walk tells the file but not the path by which it is mapped:
- * that is taken from another mapping of the same file, or guessed.
+ * Makes a map of a mapping that a walk found. A walk finds the identity of the file but not the
+ * path by which it is mapped: the path is taken from another mapping of the same file, or guessed.
  */
 static int found_make(const struct process_maps *before, const struct unwind_mapping_found *found,
 		      struct module *module, struct process_map *out)

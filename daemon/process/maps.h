@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_PROCESS_MAPS_H
 
 /*
- * The executable mappings of a process, with the modules (files) behind them: built from /proc or
- * from what a walk found, searched by address. Immutable and refcounted, because a forked child
- * shares its parent's. Any thread.
+ * The executable mappings of a process ("maps") and the modules of the mapped files. They are built
+ * from /proc or from mappings that a walk found, and searched by address. Maps do not change, and
+ * are refcounted, because a forked child shares the maps of its parent. Any thread.
  */
 
 #include <stdbool.h>
@@ -18,9 +18,9 @@
 struct unwind_mapping_found;
 
 enum map_kind {
-	MAP_FILE,      /* a file, which may not have been opened */
-	MAP_SPECIAL,   /* made by the kernel: [vdso], [vsyscall], [uprobes] */
-	MAP_GENERATED, /* no file: code made at run time */
+	MAP_FILE,      /* a mapping of a file */
+	MAP_SPECIAL,   /* a mapping made by the kernel: [vdso], [vsyscall], [uprobes] */
+	MAP_GENERATED, /* a mapping without a file, with code made at run time */
 };
 
 struct process_map {
@@ -28,28 +28,30 @@ struct process_map {
 	dev_t dev;
 	uint64_t inode;
 	enum map_kind kind;
-	bool is_gone;	       /* unmapped since; kept to name addresses sampled before */
-	bool is_skipped;       /* its file must not or cannot be opened: not tried again */
-	struct module *module; /* NULL where there is none: no file, or not opened */
+	bool is_gone;	 /* no longer mapped; kept to name addresses that were sampled before */
+	bool is_skipped; /* the file must not or cannot be opened, and is not tried again */
+	struct module *module; /* module of the file; NULL: there is no file, or it is not open */
 	char *name;	       /* "[vdso]", "[anon]" or the path; NULL: the same as module_path() */
-	bool is_name_guessed;  /* a walk found it: the path by which it was mapped is not known */
+	bool is_name_guessed;  /* a walk found the mapping, so its path is only a guess */
 };
 
 struct process_maps;
 
 /*
- * Builds maps from the mappings read from /proc. Mappings that are unchanged since before (NULL:
- * none) keep their modules; other files are opened through dir_fd, see procfs.h. File mappings that
- * are only in before are kept, marked as gone, where nothing else is mapped in their place now.
- * *out is a reference owned by the caller: to before itself if nothing has changed. -ENOMEM.
+ * Builds maps from mappings that were read from /proc. before: the previous maps of the process, or
+ * NULL. Unchanged mappings get the modules that they have in before; the files of other mappings
+ * are opened through dir_fd, the directory /proc/PID. A file mapping that is only in before is
+ * copied and marked as gone, unless something else is mapped in its place. Stores a reference that
+ * the caller owns; it is one to before if nothing has changed. Returns 0 or -ENOMEM.
  */
 int process_maps_build(struct module_registry *registry, int dir_fd,
 		       const struct proc_maps *mappings, struct process_maps *before,
 		       struct process_maps **out);
 
 /*
- * Builds a copy of before (NULL: empty) with one more mapping, which replaces what was mapped
- * there: of a file or (module NULL) code made at run time. *out is owned by the caller. -ENOMEM.
+ * Builds a copy of before (NULL: empty maps) with one more mapping, which replaces all mappings
+ * that overlap it. module: the mapped file; NULL: the mapping holds code made at run time. The
+ * caller owns *out. Returns 0 or -ENOMEM.
  */
 int process_maps_add(struct module_registry *registry, const struct process_maps *before,
 		     const struct unwind_mapping_found *found, struct module *module,
@@ -60,33 +62,37 @@ struct process_maps *process_maps_unref(struct process_maps *maps);
 void process_maps_unrefp(struct process_maps **maps);
 
 /*
- * Returns what the unwinder has of these mappings, borrowed; NULL where it has nothing, and once no
- * live process uses them.
+ * Returns the unwinder's form of these mappings, owned by the maps; NULL if the unwinder does not
+ * have them, as when no live process uses the maps any more.
  */
 struct address_space *process_maps_address_space(const struct process_maps *maps);
 
-/* Returns how many mappings there are. */
+/* Returns the number of mappings. */
 size_t process_maps_count(const struct process_maps *maps);
 
-/* Has the unwind rows of all files loaded soon, as far as they are not. */
+/* Causes the unwind rows of all mapped files to be loaded soon, if they are not loaded. */
 void process_maps_want_rows(struct process_maps *maps);
 
-/* A live process begins or ends to use the maps: as long as one does, their files are kept open. */
+/*
+ * Count the live processes that use the maps. As long as there is one, the mapped files are kept
+ * open.
+ */
 void process_maps_add_live(struct process_maps *maps);
 void process_maps_drop_live(struct process_maps *maps);
 
 /*
- * Returns the path by which the process mapped the file (a file may have several), borrowed from
- * the map.
+ * Returns the name of the mapping, owned by the map. For a file it is the path by which the process
+ * mapped the file, which may have other paths, too.
  */
 const char *process_map_name(const struct process_map *map);
 
 /*
- * Returns the name of a mapping of this module whose name is not guessed; NULL where there is none.
+ * Returns the name of a mapping of this module; NULL if there is no such mapping or all their names
+ * are guessed.
  */
 const char *process_maps_name_of(const struct process_maps *maps, const struct module *module);
 
-/* Finds the mapping of an address, borrowed from the maps; NULL where nothing was mapped. */
+/* Returns the mapping that contains the address, owned by the maps; NULL if there is none. */
 const struct process_map *process_maps_find(const struct process_maps *maps, uint64_t address);
 
 #endif

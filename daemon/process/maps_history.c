@@ -7,36 +7,37 @@
 #include "daemon/unwind/unwind.h"
 
 /*
- * A stack arrives a window after its walk at the latest, or when the ring fills. Beyond the newest
- * VERSIONS_FEW, versions are dropped at this age.
+ * Limits of the versions of one process. The newest VERSIONS_FEW are kept; older ones are dropped
+ * after VERSIONS_KEEP_NS, because a stack arrives one window after its walk at the latest.
  */
 #define VERSIONS_MAX	 128
 #define VERSIONS_FEW	 8
 #define VERSIONS_KEEP_NS (60 * NS_PER_S)
-/* How many of its parent's versions a forked child gets. */
+/* Number of versions that a forked child gets from its parent. */
 #define VERSIONS_FORKED 4
-/* Most mappings in all versions but the newest: some processes have thousands. */
+/* Limit of the mappings in all versions but the newest: some processes have thousands. */
 #define VERSIONS_ITEMS 32768
 
-/* A mapping found by a walk; it overrides the mapping that version.maps has there. */
+/* A mapping that a walk found. It overrides mappings of version.maps at the same addresses. */
 struct walk_mapping {
 	struct unwind_mapping_found mapping;
-	bool is_awaited; /* its file is not known yet */
+	bool is_awaited; /* the file of the mapping is not known yet */
 };
 
 /*
- * What was mapped when stacks were walked: the mappings that the unwinder had for the process then,
- * shared by all walks of that time, and those that this walk found in addition.
+ * The mappings by which one or more stacks were walked: those that the unwinder had for the process
+ * at that time, and those that the walks found in addition.
  */
 struct maps_version {
-	struct maps_version *next; /* older */
-	uint64_t id;		   /* as in record_stack.mappings */
+	struct maps_version *next; /* the next older version */
+	uint64_t id;		   /* number of these mappings, as in record_stack.mappings */
 	bool is_published;	   /* the unwinder had mappings for the process */
-	struct process_maps *maps; /* the same mappings; NULL: not known any more */
+	struct process_maps *maps; /* the unwinder's mappings; NULL: not known any more */
 	int64_t made_ns;
-	struct process_maps *walk_maps; /* those in walked[] whose file is known; NULL: none */
+	struct process_maps *walk_maps; /* mappings of walked[] whose file is known, or NULL */
 	size_t n_walked;
-	struct walk_mapping *walked; /* UNWIND_FOUND_MAX; NULL: none, as for most versions */
+	struct walk_mapping *walked; /* array of UNWIND_FOUND_MAX mappings that walks found; NULL
+					if they found none, as in most versions */
 };
 
 static struct maps_version *version_find(const struct process *process, uint64_t id)
@@ -129,7 +130,7 @@ void maps_history_inherit(struct process *process, const struct process *parent)
 		version_add(process, versions[n]->id, true, versions[n]->maps);
 }
 
-/* Finds or adds the mapping in walked[]; NULL when there are too many, or no memory. */
+/* Finds the mapping in version->walked, or adds it; NULL when there are too many, or no memory. */
 static struct walk_mapping *walk_mapping_get(struct maps_version *version,
 					     const struct unwind_mapping_found *mapping)
 {
@@ -148,8 +149,9 @@ static struct walk_mapping *walk_mapping_get(struct maps_version *version,
 }
 
 /*
- * Adds a mapping to the version's walk_maps: of this module, or (module NULL, size 0) code made at
- * run time. With module NULL and a size the file is not known yet, and nothing is done.
+ * Adds a mapping to version->walk_maps when its file is known: it is the file of this module or, if
+ * module is NULL and the key has size 0, code made at run time. Does nothing if module is NULL and
+ * the key has a size: the file is not known yet.
  */
 static void walk_mapping_set(struct process *process, struct maps_version *version,
 			     struct walk_mapping *walked, struct module *module)
@@ -202,7 +204,7 @@ struct process_maps *maps_history_find(const struct process *process, uint64_t i
 {
 	const struct maps_version *version = version_find(process, id);
 
-	/* A dropped version gives no names: other files may be mapped there by now. */
+	/* If the version was dropped, use no other maps: they may have other files there. */
 	*is_final_out = !version || version->is_published;
 	for (size_t i = 0; version && i < version->n_walked; i++) {
 		const struct unwind_mapping_found *mapping = &version->walked[i].mapping;

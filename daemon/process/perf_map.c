@@ -19,25 +19,25 @@
 #include "daemon/host/open_file.h"
 
 #define STATUS_BYTES 8192
-#define LINE_BYTES   4096 /* longer lines are truncated; real ones have a few hundred */
+#define LINE_BYTES   4096 /* longer lines are truncated; real lines have a few hundred bytes */
 
 struct function {
 	uint64_t start;
 	uint32_t size;
-	uint32_t name; /* offset into text; grows with each line, so a higher one was written later
-			*/
+	uint32_t name; /* offset of the name in text; of two functions, the one that was written
+			  later has the higher offset */
 };
 
 struct perf_map {
 	atomic_uint refs;
 	bool is_truncated;
-	struct function *functions; /* sorted by start; none overlap */
+	struct function *functions; /* sorted by start, without overlaps */
 	size_t n, functions_capacity;
 	char *text;
 	size_t text_size, text_capacity;
-	size_t bytes;  /* its share of memory */
+	size_t bytes;  /* memory of this map, which is counted in the variable memory */
 	size_t read;   /* bytes of the file that were read, in whole lines */
-	size_t last_n; /* length of the last line read; 0: truncated, so it cannot be compared */
+	size_t last_n; /* length of the last line that was read; 0: the line was truncated */
 	uint64_t last_hash;
 };
 
@@ -72,7 +72,7 @@ static int identity_read(int proc_fd, struct identity *out)
 		if (sscanf(line, "Uid: %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &id.uids[0],
 			   &id.uids[1], &id.uids[2], &id.uids[3]) == 4)
 			has_uids = true;
-		/* The pids from the outermost namespace to its own. */
+		/* This line lists the pids from the outermost namespace to the process's own. */
 		if (!strncmp(line, "NSpid:", 6)) {
 			last = strrchr(line, '\t');
 			id.pid = last ? (int32_t)strtol(last + 1, NULL, 10) : 0;
@@ -94,8 +94,9 @@ static bool is_owner(const struct identity *id, uint32_t uid)
 }
 
 /*
- * Opens the path if the kernel has all of it cached (RESOLVE_CACHED). The process uses the file all
- * the time, so it is; otherwise a program that serves the file system could make us wait.
+ * Opens a path only if the kernel has all of it cached (RESOLVE_CACHED): otherwise a program that
+ * serves a FUSE file system could make the daemon wait. The path of a perf map is cached, because
+ * its process writes the file all the time.
  */
 static int open_cached(int root_fd, const char *path)
 {
@@ -103,8 +104,8 @@ static int open_cached(int root_fd, const char *path)
 }
 
 /*
- * Checks the file without waiting for a program that serves it. Once checked, it is known to be on
- * a file system of this host.
+ * Checks that the file is a regular file with the right owner and on a file system of this host.
+ * Does not wait for a program that serves the file system.
  */
 static int file_check(int path_fd, int proc_fd, const struct identity *id,
 		      struct remote_mounts *mounts, struct file_state *state_out)
@@ -171,7 +172,8 @@ static void map_freep(struct perf_map **map)
 }
 
 /*
- * Counts memory of the map. -E2BIG beyond the limit of all maps together; then nothing is counted.
+ * Adds bytes to the memory that is counted for the map. Returns -E2BIG, and adds nothing, if all
+ * maps together would exceed their limit.
  */
 static int memory_charge(struct perf_map *map, size_t bytes)
 {
@@ -184,8 +186,8 @@ static int memory_charge(struct perf_map *map, size_t bytes)
 }
 
 /*
- * Makes room for text_size bytes of names and n functions in total. Memory that was counted but
- * could not be allocated is given back with the map.
+ * Makes room for text_size bytes of names and n functions in total. Memory that is counted here but
+ * cannot be allocated stays counted until the map is freed.
  */
 static int reserve(struct perf_map *map, size_t text_size, size_t n)
 {
@@ -203,7 +205,8 @@ static int reserve(struct perf_map *map, size_t text_size, size_t n)
 }
 
 /*
- * Adds a line "START SIZE NAME", the numbers in hexadecimal, perhaps with 0x. Ignores other lines.
+ * Adds the function of a line "START SIZE NAME", with numbers in hexadecimal, with or without 0x.
+ * Ignores other lines.
  */
 static int line_add(struct perf_map *map, const char *line)
 {
@@ -239,7 +242,7 @@ static int function_compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Drops functions that overlap a later one: code is discarded and other code made in its place. */
+/* Drops functions that overlap one that was written later: JITs replace code by other code. */
 static void overlaps_drop(struct perf_map *map)
 {
 	size_t n = 0;
@@ -264,8 +267,8 @@ static void overlaps_drop(struct perf_map *map)
 }
 
 /*
- * Reads the lines. A line without its end is still being written, and is read with the next state
- * of the file.
+ * Reads lines until the end of the file. A last line without a newline is still being written; it
+ * is left to the next reading of the file.
  */
 static int lines_read(struct perf_map *map, FILE *in)
 {
@@ -302,7 +305,7 @@ static int lines_read(struct perf_map *map, FILE *in)
 	return ferror(in) ? -EIO : 0;
 }
 
-/* Frees the memory that was reserved for more lines. */
+/* Frees the memory that was reserved for more lines but is not used. */
 static void memory_trim(struct perf_map *map)
 {
 	struct function *functions = reallocarray(map->functions, map->n + 1, sizeof(*functions));
@@ -319,7 +322,7 @@ static void memory_trim(struct perf_map *map)
 }
 
 /*
- * Returns a hash of the last line that was read, as it is in the file now; 0 if that cannot be
+ * Reads the last line that the map has again from the file. Returns its hash, 0 if it cannot be
  * read.
  */
 static uint64_t last_line_hash(int fd, const struct perf_map *map)
@@ -366,7 +369,7 @@ int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out)
 		return -ENOMEM;
 	atomic_init(&map->refs, 1);
 	r = is_continued(fd, before) ? map_copy(map, before) : 0;
-	if (r == -E2BIG) /* without room for a copy, only the beginning of the file is read */
+	if (r == -E2BIG) /* there is no room for a copy: read as much of the file as fits */
 		return perf_map_read(fd, NULL, out);
 	if (r < 0)
 		return r;

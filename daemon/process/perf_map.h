@@ -3,8 +3,9 @@
 #define STACKD_DAEMON_PROCESS_PERF_MAP_H
 
 /*
- * Names of code made at run time: reads /tmp/perf-PID.map, which the maker of the code writes, and
- * looks addresses up in it. A map is immutable and refcounted; any thread.
+ * Reads perf maps and looks up addresses in them. A perf map, /tmp/perf-PID.map, is a file in which
+ * a program that makes code at run time writes the names of this code. A map that was read does not
+ * change, and is refcounted; any thread.
  */
 
 #include <stdbool.h>
@@ -17,25 +18,25 @@
 struct perf_map;
 
 /*
- * Limits of one file, and of the memory of all maps together. What exceeds them is left out, and
- * counted.
+ * Limits of the size of one file, and of the memory of all maps together. The rest of a file that
+ * exceeds a limit is left out, and the process is counted (process_stats.perf_refused).
  */
 #define PERF_MAP_BYTES_MAX   (32 * 1024 * 1024)
 #define PERF_MAPS_MEMORY_MAX (16 * 1024 * 1024)
 
 /*
- * Opens the perf map of the process whose directory in /proc is proc_fd, without waiting for
- * anything. Accepts only a regular file that belongs to the process's user or to root, on a file
- * system of this host (mounts NULL: on any). Returns an fd owned by the caller, -ENOENT when there
- * is none, -EPERM when it belongs to another user.
+ * Opens the perf map of the process whose directory in /proc is proc_fd. Never waits for another
+ * program. Accepts only a regular file that belongs to the process's user or to root, on a file
+ * system of this host; mounts NULL: on any file system. Returns an fd that the caller owns, -ENOENT
+ * when there is no such file, or -EPERM when it belongs to another user.
  */
 int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct file_state *state_out);
 
 /*
- * Reads the map. If the file still begins with what before was read from, only the rest is read,
- * because JITs append lines all the time; before may be NULL. Where functions overlap, the one
- * written last counts. Returns 0 also when only the beginning fits; -E2BIG when nothing does,
- * -ENOMEM, or the error of reading.
+ * Reads a map. before: the map as it was read last time, or NULL. If the file has only grown since,
+ * as JITs append lines all the time, only the new lines are read. Of functions that overlap, the
+ * one that was written last is kept. Returns 0, even when only the beginning of the file fits,
+ * -E2BIG when nothing fits, -ENOMEM, or the error of reading.
  */
 int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out);
 
@@ -43,14 +44,14 @@ struct perf_map *perf_map_ref(struct perf_map *map);
 struct perf_map *perf_map_unref(struct perf_map *map);
 
 /*
- * Returns the name of the function that holds the address, which lives as long as the map; NULL
- * where none does.
+ * Returns the name of the function that contains the address, or NULL if there is none. The name
+ * lives as long as the map. *start_out is set to the address of the function.
  */
 const char *perf_map_lookup(const struct perf_map *map, uint64_t address, uint64_t *start_out);
 
 bool perf_map_is_truncated(const struct perf_map *map);
 
-/* Returns the memory of all maps, in bytes. */
+/* Returns the memory that all perf maps take together, in bytes. */
 size_t perf_maps_bytes(void);
 
 #endif

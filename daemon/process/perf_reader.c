@@ -7,18 +7,19 @@
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
 
-/* A map read longer ago than this is stale. */
+/* A perf map is stale when it was last read longer ago than this. */
 #define FRESH_NS NS_PER_S
-/* Where a map lacks a name, and where there is no map at all, it is read again after this long. */
+/* Time until a map that lacks a name is read again, and until a missing map is looked for again. */
 #define MISS_NS	  (10 * NS_PER_MS)
 #define NO_MAP_NS (100 * NS_PER_MS)
 /*
- * After a map has been read it is left alone for this many times as long as the reading took. The
- * first map of a process is exempt: reading what is added to it later is short.
+ * After reading a map, wait for this multiple of the time that the reading took before reading it
+ * again. The first reading of a process is exempt: it takes long, but later ones read only new
+ * lines.
  */
 #define READ_SHARE 50
 
-/* With the lock held. */
+/* True if the perf map may be read again now. Called with table.lock held. */
 static bool is_due(const struct process *process, bool is_name_missing, int64_t now)
 {
 	int64_t wait = !is_name_missing ? FRESH_NS : process->perf ? MISS_NS : NO_MAP_NS;
@@ -37,7 +38,10 @@ bool process_perf_is_due(struct process *process, bool is_name_missing)
 	return due;
 }
 
-/* Takes over the map; NULL when the process has none (any more). */
+/*
+ * Replaces the perf map of the process, and takes over the reference to it. map NULL: the process
+ * has no perf map now.
+ */
 static void perf_set(struct process *process, struct perf_map *map, const struct file_state *state)
 {
 	struct perf_map *old;
@@ -50,7 +54,7 @@ static void perf_set(struct process *process, struct perf_map *map, const struct
 	perf_map_unref(old);
 }
 
-/* Returns a reference to the map as last read, NULL where there is none. */
+/* Returns a reference to the perf map as it was last read, NULL if there is none. */
 static struct perf_map *perf_get(struct process *process)
 {
 	struct perf_map *map;
@@ -61,7 +65,7 @@ static struct perf_map *perf_get(struct process *process)
 	return map;
 }
 
-/* Counts the process once. */
+/* Counts a process whose perf map was refused, once for each process. */
 static void note_refused(struct process *process)
 {
 	pthread_mutex_lock(&process->table->lock);
@@ -84,7 +88,7 @@ static void perf_read(struct process *process, int proc_fd)
 		return;
 	}
 	before = perf_get(process);
-	/* A file older than the process was written by another one, which had the pid before. */
+	/* A file older than the process was written by an earlier process with the same pid. */
 	if (fd >= 0 && state.mtime_ns < process->start_real_ns - NS_PER_S)
 		r = -EPERM;
 	else

@@ -66,7 +66,7 @@ static void unlink_process(struct process *process)
 	table->n_processes--;
 }
 
-/* The start of a process found in /proc is known to the clock tick only. */
+/* True if the start times are equal; for a process found in /proc, only whole clock ticks count. */
 bool process_is_same_start(const struct process *process, uint64_t start_boot_ns)
 {
 	if (process->id.start_boot_ns == start_boot_ns)
@@ -155,14 +155,14 @@ void process_mark_exited(struct process *process)
 		unwind_process_drop(unwind, &owner);
 	if (process->maps)
 		process_maps_drop_live(process->maps);
-	process_table_wake(process->table); /* files may have to be closed */
+	process_table_wake(process->table); /* a thread may have to close files of the process */
 }
 
 void process_set_maps(struct process *process, struct process_maps *maps)
 {
 	struct process_maps *old = process->maps;
 
-	/* The new maps first, so that files in both do not look unused in between. */
+	/* Add the new maps before dropping the old ones, so that files in both stay in use. */
 	process_maps_add_live(maps);
 	process->maps = maps;
 	process_publish(process);

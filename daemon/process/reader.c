@@ -10,9 +10,12 @@
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
 
-#define READ_TRIES 3 /* if an exec replaces the image during the reading */
+#define READ_TRIES 3 /* limit of reads of a process whose image an exec replaces meanwhile */
 
-/* CPU time for repeated reads, as after an exec, in each period. First reads are not limited. */
+/*
+ * In each period, repeated reads of processes, as after an exec, may take this much CPU time. First
+ * reads of a process are not limited.
+ */
 #define BUDGET_PERIOD_NS NS_PER_S
 #define BUDGET_NS	 (20 * NS_PER_MS)
 
@@ -38,7 +41,10 @@ static bool is_same_exe(const struct procfs_exe *exe, uint64_t dev, uint64_t ino
 	return !exe->inode || !inode || (exe->dev == dev && exe->inode == inode);
 }
 
-/* Reads exe before and after the mappings, so that both are of the same image. */
+/*
+ * Reads exe and the mappings, and checks that exe is the same afterwards, so that both belong to
+ * the same image.
+ */
 static void image_read(int dir_fd, struct reading *reading)
 {
 	for (int i = 0; i < READ_TRIES; i++) {
@@ -70,9 +76,9 @@ static int reading_take(struct process *process, int dir_fd, struct process_maps
 }
 
 /*
- * True if /proc showed the image that the process stands for. Another exe shows that /proc was read
- * after an exec that is not reported yet: the new image's mappings must not replace those of the
- * old image, whose samples may still arrive.
+ * True if /proc showed the image that the process stands for. If the exe differs, /proc was read
+ * after an exec that is not reported yet. The mappings of the new image must not replace those of
+ * the old image then, whose samples may still arrive.
  */
 static bool is_of_image(const struct process *process, const struct reading *reading)
 {
@@ -82,7 +88,7 @@ static bool is_of_image(const struct process *process, const struct reading *rea
 
 static void exe_apply(struct process *process, const struct procfs_exe *exe)
 {
-	/* A program file that is renamed later keeps the name it was started by. */
+	/* A program file that was renamed is shown by the name under which it was started. */
 	if (!exe->path || (process->exe && !process->is_exe_guessed))
 		return;
 	process_set_text(process, &process->exe, exe->path);
@@ -113,7 +119,7 @@ static void reading_apply(struct process *process, struct reading *reading)
 	walk_mappings_learn(process);
 }
 
-/* Counts a process that exited before its mappings were read, once. */
+/* Counts a process that exited before its mappings were read, once for each process. */
 static void note_too_late(struct process *process)
 {
 	if (process->maps || process->is_late || process->is_kernel)
@@ -191,7 +197,7 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 	pthread_mutex_unlock(&table->lock);
 }
 
-/* Carries out a request. With the lock held, which it releases while it reads. */
+/* Carries out a request. Called with the lock held, and releases it while reading. */
 static void serve(struct process_table *table, const struct read_request *request)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -216,7 +222,10 @@ static void serve(struct process_table *table, const struct read_request *reques
 	table->budget_used_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
 }
 
-/* Waits until the next request is due, or is queued. With the lock held. */
+/*
+ * Waits until the first request in the queue is due or another one is added. Called with the lock
+ * held.
+ */
 static void wait_for_work(struct process_table *table)
 {
 	struct timespec until;
@@ -261,8 +270,8 @@ static void *reader_run(void *data)
 }
 
 /*
- * Does the work that may take long: loads the rows of big files, and reads the symbols of files
- * that no process maps any more, to close them.
+ * The thread that does the work that may take long: it loads the unwind rows of big files, and
+ * closes files that no process maps any more after reading their symbols.
  */
 static void *files_run(void *data)
 {

@@ -14,7 +14,7 @@ static int scan_one(struct process_table *table, int32_t pid)
 	int fd = procfs_open(pid, &stat);
 
 	if (fd < 0)
-		return 0; /* it has exited since the directory was read */
+		return 0; /* the process has exited since /proc was listed */
 	pthread_mutex_lock(&table->lock);
 	process = process_find_or_add_scanned(table, pid, stat.start_ticks);
 	if (process)

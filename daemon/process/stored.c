@@ -14,7 +14,7 @@ int process_table_new_stored(struct process_table **out)
 
 	if (!table)
 		return -ENOMEM;
-	/* An empty registry spares the functions of all tables a special case. */
+	/* Functions for all kinds of tables expect a registry; this one stays empty. */
 	table->registry = module_registry_new(0);
 	if (!table->registry) {
 		free(table);
@@ -27,7 +27,7 @@ int process_table_new_stored(struct process_table **out)
 	return 0;
 }
 
-/* True if the very same process, not only one with the same pid, is running now. */
+/* True if this process is running now, and not only another one with the same pid. */
 static bool is_alive(const struct process_id *id)
 {
 	struct procfs_stat stat;

@@ -6,7 +6,7 @@
 #include "daemon/process/internal.h"
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
-#define SWEEP_CHECKS_MAX 256 /* processes looked for in /proc in one sweep */
+#define SWEEP_CHECKS_MAX 256 /* limit of the processes that one sweep looks for in /proc */
 
 /* True unless the process has certainly exited. */
 static bool is_in_proc(const struct process_id *id)
@@ -30,8 +30,9 @@ static void sweep_exited(struct process *process, const struct process_sweep *sw
 }
 
 /*
- * Sweeps the processes that have exited. Returns how many suspects it found: processes not seen for
- * so long that the report of their exit may have been lost. Each has a reference.
+ * Removes or trims processes that have exited. Stores suspects and returns their number: suspects
+ * are processes that were not seen for a long time, so the report of their exit may have been lost.
+ * The caller owns a reference to each suspect.
  */
 static size_t sweep_table(struct process_table *table, const struct process_sweep *sweep,
 			  struct process **suspects)
@@ -71,7 +72,7 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 
 		pthread_mutex_lock(&table->lock);
 		suspects[i]->refs--;
-		suspects[i]->seen_ns = now; /* a live one is not suspected again for a while */
+		suspects[i]->seen_ns = now; /* do not look for it again in the next sweep */
 		if (!is_there)
 			process_mark_exited(suspects[i]);
 		pthread_mutex_unlock(&table->lock);

@@ -9,8 +9,8 @@
 #define USER_ADDRESS_MIN UINT64_C(0x1000)
 
 /*
- * Returns the path by which the process mapped the file. A mapping found by a walk has a guessed
- * path; the maps as they are now may have been read from /proc since and know the true one.
+ * Returns the path by which the process mapped the file. If a walk found the mapping, its path is a
+ * guess; the current maps may have been read from /proc since, and are asked for the true path.
  */
 static const char *path_of(struct process *process, const struct process_map *map)
 {
@@ -26,8 +26,8 @@ static const char *path_of(struct process *process, const struct process_map *ma
 }
 
 /*
- * Names code made at run time from the perf map as it was last read. The name is part of the
- * file_id, because other code may take the place of this code later.
+ * Finds the name of code made at run time in the perf map as it was last read. The name becomes
+ * part of symbol->file_id, because later other code may be made at the same address.
  */
 static enum process_miss jit_name(struct process *process, uint64_t address, bool is_call,
 				  struct symbol *symbol)
@@ -44,7 +44,10 @@ static enum process_miss jit_name(struct process *process, uint64_t address, boo
 	return process_perf_is_due(process, !symbol->name) ? PROCESS_MISS_JIT : PROCESS_NO_MISS;
 }
 
-/* Names code without a file. An equal address in another process image is other code. */
+/*
+ * Finds the symbol of code without a file. symbol->file_id identifies the process image, because
+ * the same address in another image is other code.
+ */
 static enum process_miss symbol_of_generated(struct process *process, const struct process_map *map,
 					     uint64_t address, bool is_call, struct symbol *symbol)
 {
@@ -58,7 +61,7 @@ static enum process_miss symbol_of_generated(struct process *process, const stru
 	return jit_name(process, address, is_call, symbol);
 }
 
-/* Names code in a mapped file that is not an ELF file: a program has generated code into it. */
+/* Finds the symbol of code in a mapped file that is not an ELF file: code made at run time. */
 static enum process_miss symbol_of_data(struct process *process, const struct process_map *map,
 					uint64_t offset, uint64_t address, bool is_call,
 					struct symbol *symbol)
@@ -87,7 +90,8 @@ static void symbol_of_module(struct process *process, const struct process_map *
 	symbol->is_signal = symtab && symtab_is_signal(symtab, address);
 }
 
-/* The file could not be opened: only its path and its inode tell it from other files. */
+/* Makes the symbol of an address in a file that is not open: it has only the path and the offset.
+ */
 static void symbol_of_path(const struct process_map *map, uint64_t offset, struct symbol *symbol)
 {
 	uint64_t words[] = { map->dev, map->inode,
@@ -98,7 +102,10 @@ static void symbol_of_path(const struct process_map *map, uint64_t offset, struc
 	symbol->module = map->name;
 }
 
-/* Returns the mapping at an address when the stack was walked, held; NULL where none is known. */
+/*
+ * Returns the mapping that was at an address when the stack was walked; NULL if none is known.
+ * process->held keeps it valid.
+ */
 static const struct process_map *map_find(struct process *process, uint64_t mappings, uint64_t at)
 {
 	bool is_final;
@@ -109,7 +116,7 @@ static const struct process_map *map_find(struct process *process, uint64_t mapp
 		return NULL;
 	if (map || is_final)
 		return map;
-	/* The image was new when it was walked, and /proc not read yet: look in its maps of now. */
+	/* The walk came before /proc was first read for this image: use the current maps. */
 	maps = process_hold_maps(process, 0, at, &is_final);
 	return maps ? process_maps_find(maps, at) : NULL;
 }
@@ -117,7 +124,7 @@ static const struct process_map *map_find(struct process *process, uint64_t mapp
 enum process_miss process_lookup(struct process *process, uint64_t mappings, uint64_t address,
 				 bool is_call, struct symbol *symbol_out)
 {
-	/* A return address may lie behind the function, and the mapping, that made the call. */
+	/* A return address may be behind the end of the function, and mapping, that called. */
 	uint64_t at = address - is_call, offset;
 	const struct process_map *map;
 
@@ -125,7 +132,7 @@ enum process_miss process_lookup(struct process *process, uint64_t mappings, uin
 	if (address < USER_ADDRESS_MIN)
 		return PROCESS_NO_MISS;
 	map = map_find(process, mappings, at);
-	if (!map) /* the upper half is the kernel's: no process can have mapped it */
+	if (!map) /* processes cannot have mappings in the upper half of the address space */
 		return address >> 63 ? PROCESS_NO_MISS : PROCESS_MISS_MAPPING;
 	offset = at - map->start + map->pgoff;
 	if (map->kind == MAP_GENERATED)

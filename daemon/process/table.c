@@ -10,7 +10,7 @@
 #include "daemon/process/internal.h"
 #include "daemon/unwind/unwind.h"
 
-/* A walk ended like this: nothing is mapped there, or something else than the walk's maps say. */
+/* If a walk ended in one of these ways, the known mappings of the process may be outdated. */
 #define WALK_DOUBTS (1U << WALK_NO_MAPPING | 1U << WALK_NO_ROW | 1U << WALK_FAULT)
 
 static struct process *process_find(struct process_table *table, const struct process_id *id)
@@ -22,7 +22,7 @@ static struct process *process_find(struct process_table *table, const struct pr
 	return NULL;
 }
 
-/* Returns the latest image of the process, whatever its exec generation. */
+/* Returns the latest image of the process with this pid and start time, NULL if there is none. */
 static struct process *process_find_latest(struct process_table *table, const struct process_id *id)
 {
 	struct process *latest = NULL;
@@ -36,8 +36,9 @@ static struct process *process_find_latest(struct process_table *table, const st
 }
 
 /*
- * /proc does not show a process's exact start and generation. A process found there is taken for
- * the one that a probe now reports, unless an exec has come between.
+ * Finds the process that a probe reports among those that were found in /proc, and gives it the
+ * reported id: /proc does not show the exact start time and exec generation. NULL if there is none,
+ * or if there has been an exec since.
  */
 static struct process *process_adopt(struct process_table *table, const struct process_id *id)
 {
@@ -51,7 +52,7 @@ static struct process *process_adopt(struct process_table *table, const struct p
 		p->id = *id;
 		p->is_gen_known = true;
 		p->is_exe_guessed = true;
-		/* It may have changed between the reading of /proc and the first probe. */
+		/* Mappings may have changed between the reading of /proc and the report. */
 		if (!p->has_exited && !p->is_kernel)
 			read_queue_add(p, 0, true);
 		return p;
@@ -59,7 +60,10 @@ static struct process *process_adopt(struct process_table *table, const struct p
 	return NULL;
 }
 
-/* Other images of the pid have ended, unless this is a late report of an image before them. */
+/*
+ * Marks the other images of the same pid as exited. If one of them is newer, this report came late,
+ * and the process itself is marked as exited.
+ */
 static void end_other_images(struct process *process)
 {
 	for (struct process *p = process_images(process->table, process->id.pid); p; p = p->next) {
@@ -167,7 +171,7 @@ struct process *process_table_see_as(struct process_table *table, const struct p
 	return process;
 }
 
-/* A forked child begins with what its parent has. */
+/* Gives a forked child the mappings, exe and cgroup of its parent. */
 static void inherit(struct process *child, const struct process *parent)
 {
 	maps_history_inherit(child, parent);
@@ -206,7 +210,7 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
 			     const char *comm)
 {
-	/* ld.so maps the libraries of a small program within 1 ms, those of a large one in 50. */
+	/* ld.so maps the libraries of a small program within 1 ms, of a large one within 50 ms. */
 	static const int64_t again_ns[] = { 3 * NS_PER_MS, 60 * NS_PER_MS };
 	struct process *process;
 
@@ -214,7 +218,7 @@ void process_table_note_exec(struct process_table *table, const struct process_i
 	process = process_find_or_add(table, id);
 	if (process) {
 		set_comm(process, comm);
-		process->is_kernel = false; /* the kernel starts helpers from its own threads */
+		process->is_kernel = false; /* a kernel thread becomes a user process by exec */
 		read_queue_add(process, 0, false);
 		for (size_t i = 0; i < ARRAY_SIZE(again_ns); i++)
 			read_queue_add(process, again_ns[i], true);
@@ -237,7 +241,7 @@ void process_table_note_exit(struct process_table *table, const struct process_i
 	pthread_mutex_unlock(&table->lock);
 }
 
-/* A walk ended at the address because rows are not loaded: has them loaded. */
+/* Loads the unwind rows of the file at an address where a walk ended because they were absent. */
 static void need_rows(struct process_maps *maps, uint64_t address)
 {
 	const struct process_map *map = process_maps_find(maps, address);
@@ -257,7 +261,7 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 	pthread_mutex_lock(&table->lock);
 	walk_stats_note(process, ends);
 	if (process->has_exited || process->is_kernel || !process_is_newest(process)) {
-		/* too late: neither its mappings nor rows can help other walks */
+		/* the image has ended: mappings and rows would be of no use for other walks */
 	} else if (ends & WALK_DOUBTS) {
 		if (process_should_read(process, now))
 			read_queue_add(process, 0, false);
@@ -384,7 +388,7 @@ struct process_table *process_table_free(struct process_table *table)
 		for (; process; process = older) {
 			older = process->next;
 			process_release_symbols(process);
-			process_remove(process); /* with the last one, images goes too */
+			process_remove(process); /* removing the last image frees images, too */
 		}
 	}
 	walk_stats_free(table);

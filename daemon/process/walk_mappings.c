@@ -7,27 +7,36 @@
 #include "common/base.h"
 #include "daemon/process/internal.h"
 
-/* Reads for one process that are served at once; later ones share the reader's CPU budget. */
+/*
+ * This many pending mappings of one process cause a read of /proc at once. Reads for later ones are
+ * limited by the reader's budget of CPU time.
+ */
 #define PENDED_AT_ONCE 32
-/* These reads are queued ahead of those of new processes: many stacks wait for one file's name. */
+/*
+ * Reads for pending mappings are queued as if they were due this long ago, so that they come before
+ * reads of new processes: many stacks may wait for the name of one file.
+ */
 #define PENDED_AHEAD_NS NS_PER_S
 
 /*
  * Adding a mapping copies all mappings of the process, so additions are rate limited: 16 at once,
- * then one every 100 ms, and fewer where the process has many mappings. A mapping that is not added
- * is still known to the walks that found it (maps_history.c).
+ * then one every 100 ms, and fewer if the process has many mappings. For the stack whose walk found
+ * it, a mapping that is not added is still known (maps_history.c).
  */
 #define ADDED_EVERY_NS	 (100 * NS_PER_MS)
 #define ADDED_ITEM_NS	 (100 * NS_PER_US)
 #define ADDED_AT_ONCE_NS (16 * ADDED_EVERY_NS)
 
-/* Mappings whose files are not known yet: the next reading of /proc may tell. */
+/* Mappings whose files are not known yet. The next reading of /proc may show the files. */
 struct pending_mappings {
 	size_t n;
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
 };
 
-/* True if the map, which may be NULL, has a file mapped as the walk found it. */
+/*
+ * True if the map has a file at the same address and with the same offset as the mapping that a
+ * walk found. map may be NULL.
+ */
 static bool is_mapped_as(const struct process_map *map, const struct unwind_mapping_found *found)
 {
 	return map && !map->is_gone && map->module && map->start == found->start &&
@@ -35,9 +44,9 @@ static bool is_mapped_as(const struct process_map *map, const struct unwind_mapp
 }
 
 /*
- * True if it is the same file, too. /proc may show another inode than the kernel's for a file of a
- * layered file system, which has no device of its own; where the map was just read, the position
- * is proof enough then.
+ * True if, in addition, both are the same file. For a layered file system, which has no device of
+ * its own (major 0), /proc may show another inode than the walk found; if the map was just read,
+ * the same address and offset are then proof enough.
  */
 static bool is_same_file(const struct process_map *map, const struct unwind_mapping_found *found,
 			 bool is_just_read)
@@ -52,7 +61,10 @@ static const struct process_map *map_find(const struct process *process, uint64_
 	return process->maps ? process_maps_find(process->maps, address) : NULL;
 }
 
-/* Has /proc read soon, because the process may exit; a process with many finds takes its turn. */
+/*
+ * Adds a mapping to the pending ones, and queues a reading of /proc ahead of others, because the
+ * process may exit soon.
+ */
 static void pend(struct process *process, const struct unwind_mapping_found *found)
 {
 	if (!process->pending)
@@ -82,7 +94,7 @@ void walk_mappings_learn(struct process *process)
 	pending->n = n;
 }
 
-/* Adds the mapping to the process's maps; the process may exit before /proc is read. */
+/* Adds the mapping to the process's maps now, because it may exit before /proc is read. */
 static void add(struct process *process, const struct unwind_mapping_found *found,
 		struct module *module)
 {
@@ -90,7 +102,7 @@ static void add(struct process *process, const struct unwind_mapping_found *foun
 
 	if (process_maps_add(process->table->registry, process->maps, found, module, &maps))
 		return;
-	/* Readings of /proc that have begun may lack it: their results are not applied. */
+	/* Discard the results of readings of /proc that have begun: they may lack the mapping. */
 	process->read_applied = process->reads_begun;
 	process_set_maps(process, maps);
 }
@@ -119,7 +131,7 @@ void walk_mappings_open(struct process *process)
 	free(pending);
 }
 
-/* True if the process may have one more mapping added now; takes it from the process's share. */
+/* True if the rate limit of the process allows one more mapping to be added now, and counts it. */
 static bool take_share(struct process *process, int64_t now)
 {
 	size_t n = process->maps ? process_maps_count(process->maps) : 0;

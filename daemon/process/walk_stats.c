@@ -5,7 +5,10 @@
 #include "common/base.h"
 #include "daemon/process/internal.h"
 
-/* Returns the counters of a program; programs beyond the limit share counters without a name. */
+/*
+ * Returns the counters of a program. All programs beyond WALK_STATS_MAX, and unknown ones, share
+ * one set of counters.
+ */
 static struct walk_stats *stats_of(struct process_table *table, const char *exe)
 {
 	struct walk_stats *walks = table->walks;
