@@ -68,7 +68,10 @@ static size_t row_size(const struct window_builder *builder)
 	return builder->ops->key_size + builder->ops->value_size;
 }
 
-/* Keeps the row until the stacks of the cut have arrived, which are sent through the ring. */
+/*
+ * Copies the row. window_builder_finish() puts it into the window later, when the stacks of the cut
+ * have arrived through the ring.
+ */
 void window_builder_add(struct window_builder *builder, const void *key, const void *value)
 {
 	const size_t size = row_size(builder);

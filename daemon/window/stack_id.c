@@ -34,7 +34,10 @@ uint64_t stack_id_of(struct frame *const *frames, size_t n)
 	return id_of_hash(h);
 }
 
-/* The start of the frame's function. A pseudo frame is no code and has none: a hash of its name. */
+/*
+ * Returns the offset in its file at which the frame's function starts. A pseudo frame is not code
+ * and has no offset: returns a hash of its name instead.
+ */
 static uint64_t function_start(const struct frame *frame)
 {
 	if (frame->kind == FRAME_PSEUDO)

@@ -7,7 +7,7 @@
 #include "bpf/shared.h"
 #include "common/base.h"
 
-/* The bits are those of include/linux/sched.h, the letters those of /proc/PID/stat. */
+/* The states of a thread: bits as in include/linux/sched.h, letters as in /proc/PID/stat. */
 static const struct {
 	const char *letter;
 	const char *word;

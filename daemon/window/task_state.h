@@ -13,24 +13,30 @@
 enum { TASK_STATES = 8 };
 
 /*
- * The index, below TASK_STATES, of a state by its letter ("D") or word ("uninterruptible"), or
- * -ENOENT.
+ * Returns the index, below TASK_STATES, of the state with this letter ("D") or word
+ * ("uninterruptible"); -ENOENT if there is no such state.
  */
 int task_state_parse(const char *text);
 
-/* The index of the one state that ps would show for these bits; TASK_STATES if it knows none. */
+/* Returns the index of the state that ps would show for these bits; TASK_STATES if ps has none. */
 size_t task_state_index(uint32_t state);
 
 /*
- * The bits of the state with that index. The kernel's states share bits: the one with the lowest
- * index whose bits are all set is the state of a thread.
+ * Returns the kernel's bits of the state with this index. Several states contain the same bit: a
+ * thread is in the state with the lowest index of those that have all their bits set.
  */
 uint32_t task_state_bits(size_t index);
 
-/* The letter of a wait's state as ps shows it; "R" for preempted and new threads, else "?". */
+/*
+ * Returns the letter that ps shows for a wait's state; "R" for preempted and new threads; "?" if
+ * the state is unknown.
+ */
 const char *task_state_letter(uint32_t state);
 
-/* The letter of the states of several waits, or'ed together; "mixed" if they differ. */
+/*
+ * Returns the letter for the states of several waits, given as the OR of their bits; "mixed" if the
+ * states differ.
+ */
 const char *task_states_letter(uint32_t states_seen);
 
 #endif
