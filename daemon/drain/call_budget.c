@@ -3,7 +3,9 @@
 
 #include "common/base.h"
 
-/* A session ends that is over its budget for this long although it records next to nothing. */
+/*
+ * A session has to end if it is over its budget for this long at the lowest rate of recorded calls.
+ */
 #define OVER_MAX_NS (2 * NS_PER_S)
 
 void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint64_t call_cost_ns,
@@ -20,8 +22,9 @@ void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint6
 }
 
 /*
- * Returns how rarely calls must be recorded to stay within the budget: raised at once as far as the
- * present load demands, lowered in small steps, since the load was measured at the present rate.
+ * Returns the value of `every` that keeps the session within its budget. Raises it at once as far
+ * as the present load requires. Lowers it in small steps, because the load at a higher rate of
+ * recorded calls is not known.
  */
 static uint64_t every_for_load(const struct call_budget *budget)
 {

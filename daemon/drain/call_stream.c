@@ -9,13 +9,13 @@
 #include "common/base.h"
 #include "daemon/window/stack.h"
 
-/* Calls that are kept for readers: some seconds' worth at the usual rate. */
+/* Number of calls that are kept for readers: the calls of some seconds at the usual rate. */
 enum { CALL_STREAM_KEPT = 8192 };
 
 struct call_stream {
 	_Atomic unsigned int refs;
 	pthread_mutex_t lock; /* guards the members below */
-	uint64_t end; /* the number of the next call; call i is at v[i % CALL_STREAM_KEPT] */
+	uint64_t end;	      /* number of the next call; call i is at v[i % CALL_STREAM_KEPT] */
 	struct call v[CALL_STREAM_KEPT];
 };
 
@@ -55,7 +55,10 @@ struct call_stream *call_stream_unref(struct call_stream *stream)
 	return NULL;
 }
 
-/* CPUs send at the same time, so the last few calls may be newer: they move up by one. */
+/*
+ * Several CPUs send calls at the same time, so the last few calls in the stream may be newer than
+ * this one. Each of these moves up by one, to keep the order of time.
+ */
 void call_stream_put(struct call_stream *stream, const struct call *call)
 {
 	uint64_t at, first;

@@ -17,15 +17,16 @@
 #include "daemon/window/stack.h"
 
 /*
- * The most time from taking a cut's time to the cut: waits that end in between go to the old
- * window.
+ * Largest accepted time between reading the clock for the start of a window and writing its epoch.
+ * Waits that end in between go to the old window.
  */
 #define CUT_SLACK_NS (50 * NS_PER_US)
 
 enum {
-	REREADS = 8, /* tries to copy a thread that changes meanwhile */
+	REREADS = 8, /* attempts to copy a thread's slot while programs change it */
 	CLOCK_READINGS = 5,
-	STALE_CUTS = 4, /* a thread that no iterator saw for more cuts may have no task */
+	STALE_CUTS = 4, /* a thread that the task iterator did not see for more cuts than this may
+			   have ended */
 };
 
 static void on_row(void *context, const void *key, const void *value)
@@ -37,8 +38,8 @@ static void on_row(void *context, const void *key, const void *value)
 }
 
 /*
- * Copies a slot that programs may be writing to: they increase seq_begin before and seq_done after
- * a change. False if the slot is free.
+ * Copies a slot of the table of threads. Programs may be writing to the slot: they increase
+ * seq_begin before a change and seq_done after it. False if the slot is free.
  */
 static bool thread_copy(const struct thread *slot, struct thread *copy)
 {
@@ -52,13 +53,17 @@ static bool thread_copy(const struct thread *slot, struct thread *copy)
 		if (__atomic_load_n(&slot->seq_begin, __ATOMIC_RELAXED) == done)
 			return copy->uid != 0;
 	}
-	/* It keeps changing: a torn copy is off by one switch. */
+	/*
+	 * The slot changed during each attempt. The last copy is used, which is off by one switch
+	 * at most.
+	 */
 	return copy->uid != 0;
 }
 
 /*
- * True if the thread has ended: its flag says so, or no iterator saw it for some cuts and it is not
- * in /proc either (some hosts hide threads from the iterator).
+ * True if the thread has ended: its flag says so, or the task iterator has not seen it for more
+ * than STALE_CUTS cuts and it is not in /proc either. The iterator alone is not enough, as some
+ * hosts hide threads from it.
  */
 static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
 {
@@ -86,7 +91,10 @@ static void threads_read(struct drain *drain)
 			continue;
 		drain->threads++;
 		if (thread_is_stale(&thread, epoch)) {
-			/* Its end was missed. Another task may soon get its address. */
+			/*
+			 * Drop the thread, whose end was missed, because another task may soon have
+			 * its address.
+			 */
 			probe_drop_thread(drain->probe, &slots[i]);
 			drain->stale++;
 			continue;
@@ -110,8 +118,9 @@ int drain_visit_tasks(struct drain *drain)
 }
 
 /*
- * Returns once no running program uses the old window any more: updating a map of maps waits for an
- * RCU grace period. The update itself changes nothing that programs read.
+ * Waits until no running program uses the old window any more, by updating a map of maps: the
+ * kernel ends such an update only after an RCU grace period. The updated slot is one that programs
+ * do not read.
  */
 static int windows_settle(struct drain *drain)
 {
@@ -142,8 +151,8 @@ int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 }
 
 /*
- * At the last cut, the number of calls that were passed over since the last recorded one: no call
- * comes after them to stand for them. Before the last cut 0.
+ * At the last cut of a session, returns the number of calls that were skipped after the last
+ * recorded call: no later call will be recorded that stands for them. At other cuts returns 0.
  */
 static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 {
@@ -155,7 +164,10 @@ static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 	return is_last ? counts->calls_passed + counts->calls_refused : 0;
 }
 
-/* Puts losses since the last cut into the window, and adds them to the sums for `status`. */
+/*
+ * Stores the losses since the last cut in the window, and adds them to the sums that `stackctl
+ * status` shows.
+ */
 static void losses_add(struct drain *drain, struct window *window)
 {
 	struct openwait_stats openwait;
@@ -188,9 +200,9 @@ static void losses_add(struct drain *drain, struct window *window)
 }
 
 /*
- * Begins the new window: writes its start, then the epoch, by which programs choose the window. No
- * program reads the start before the epoch is written, so the start is taken again if this thread
- * was held up in between: waits that end in that gap are put into the old window.
+ * Begins a new window: writes its start, then its epoch, by which programs choose the window. No
+ * program reads the start before the epoch is written. So if this thread was held up between the
+ * two, it sets the start again. Waits that end in between are put into the old window.
  */
 int64_t drain_bump_epoch(struct cut *cut)
 {
@@ -222,7 +234,10 @@ static int window_read(struct drain *drain, unsigned int slot)
 			      window_builder_value_size(builder), on_row, drain);
 }
 
-/* CLOCK_REALTIME less CLOCK_MONOTONIC: of several readings, the one with the least time between. */
+/*
+ * Returns CLOCK_REALTIME less CLOCK_MONOTONIC, in ns. Reads the clocks several times and takes the
+ * reading that was the fastest, as it is the most exact.
+ */
 static int64_t real_offset_read(void)
 {
 	int64_t before, real, after, offset = 0, least = INT64_MAX;
@@ -241,9 +256,9 @@ static int64_t real_offset_read(void)
 }
 
 /*
- * The offset for the next window. The old offset is kept while it is right to a millisecond, so
- * that in either clock a window begins where the one before ended; after a step of the realtime
- * clock the next windows have the new offset.
+ * Returns the offset from CLOCK_MONOTONIC to CLOCK_REALTIME for a window. Keeps the old offset
+ * while it is right to a millisecond, so that in either clock a window begins where the one before
+ * it ended. After a step of the realtime clock, the next windows have the new offset.
  */
 static int64_t real_offset(struct drain *drain)
 {
@@ -276,15 +291,18 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	if (r)
 		log_err(r, "read the window's map");
 	/*
-	 * Programs that used the old window have ended (windows_settle), so their records are in
-	 * the ring. But a program that began later may hold a record in front of theirs that it has
-	 * reserved and not committed yet: wait for it.
+	 * The programs that used the old window have ended (see windows_settle()), so all of their
+	 * records are in the ring. But a later program may have reserved a record in front of
+	 * theirs and not committed it yet: wait for that.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
 	window = window_builder_finish(drain->builder);
 	if (!window)
 		return log_err(-ENOMEM, "build a window");
-	/* Rows that could not be read stay in the map, and will be in a later window. */
+	/*
+	 * Rows that could not be read stay in the map, and will be in a later window. Late records
+	 * count as a loss of this window.
+	 */
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all || r;
 	window->session = drain->session;
 	window->real_offset_ns = real_offset(drain);

@@ -20,17 +20,23 @@
 #include "daemon/probe/probe.h"
 #include "daemon/window/resolver.h"
 
-/* The ring is emptied this often; programs wake the drain earlier when it fills. */
+/* Interval at which the ring is emptied; programs wake the drain earlier when the ring fills. */
 #define TICK_NS (100 * NS_PER_MS)
 
-/* The user stacks of open waits are read this long before a cut, if the wait is this old. */
+/*
+ * The user stacks of open waits are read OPENWAIT_LEAD_NS before a cut, for waits that have lasted
+ * at least OPENWAIT_MIN_NS by then.
+ */
 #define OPENWAIT_LEAD_NS (300 * NS_PER_MS)
 #define OPENWAIT_MIN_NS	 (100 * NS_PER_MS)
 
-/* After this time a reader thread that hangs in another process is left behind. */
+/* A reader thread that hangs in another process for longer than this is left to end on its own. */
 #define OPENWAIT_STOP_NS NS_PER_S
 
-/* Requests the user stacks of open waits, and waits for them up to timeout_ns. Any thread. */
+/*
+ * Requests a pass that reads the user stacks of open waits, and waits up to timeout_ns for it to
+ * end. Any thread.
+ */
 static void openwaits_read(struct drain *drain, int64_t timeout_ns)
 {
 	const struct openwait_pass pass = {
@@ -68,7 +74,10 @@ static void drain_cut_now(struct drain *drain)
 		drain->last_window = window_ref(window);
 		resolver_add_window(drain->resolver, TAKE(window), &seq);
 	}
-	/* Before cut_done is signalled: a thread that waits for it may detach the probe next. */
+	/*
+	 * Refresh before cut_done is signalled: a thread that waits for the signal may detach the
+	 * probe next.
+	 */
 	probe_refresh(drain->probe);
 	pthread_mutex_lock(&drain->lock);
 	drain->stats.cuts++;
@@ -81,7 +90,10 @@ static void drain_cut_now(struct drain *drain)
 	drain->has_asked_openwait = false;
 }
 
-/* Sleeps until the ring is to be emptied, or a cut is due or requested. False: the drain stops. */
+/*
+ * Sleeps until the ring has to be emptied, or a cut is due or requested. False if the drain has to
+ * stop.
+ */
 static bool drain_wait(struct drain *drain)
 {
 	struct pollfd fds[] = {
@@ -100,14 +112,16 @@ static bool drain_wait(struct drain *drain)
 		log_err(-errno, "read the drain's wake-up");
 	pthread_mutex_lock(&drain->lock);
 	stop = drain->is_stopping;
-	/* Computed anew each time: a reload may have changed the length. */
+	/*
+	 * next_ns is computed each time, because a reload may have changed the length of windows.
+	 */
 	drain->next_ns =
 		drain->cut_wanted ? 0 : drain->last_cut_ns + drain->config->window_length_ns;
 	pthread_mutex_unlock(&drain->lock);
 	return !stop;
 }
 
-/* Measures the cost of calls, and sets how many of them the programs record from now on. */
+/* Measures the cost of recording calls, and sets how many calls the programs record from now on. */
 static void drain_keep_budget(struct drain *drain)
 {
 	struct call_pace *shared = probe_pace(drain->probe);
@@ -151,7 +165,7 @@ static void *drain_run(void *data)
 	return NULL;
 }
 
-/* The builders of windows, by kind, as PROBE_KINDS names them. */
+/* The operations of the window builders, by kind of probe; generated from the list PROBE_KINDS. */
 #define BUILDER_DECLARE(kind, probe, name) extern const struct window_builder_ops build_##name;
 #define BUILDER_ROW(kind, probe, name)	   [kind] = &build_##name,
 
@@ -232,9 +246,10 @@ static struct drain *drain_new(void)
 }
 
 /*
- * Begins the first window, and adds the threads that exist to the programs' table. The sleep lets
- * the programs see this thread arrive on a CPU: the iterator converts the kernel's times of other
- * threads' arrivals by that one, which is known in both clocks.
+ * Begins the first window, and has the task iterator add all existing threads to the programs'
+ * table. The iterator converts the times at which threads arrived on a CPU from one clock of the
+ * kernel to another. It needs one arrival that is known in both clocks: that of this thread, which
+ * sleeps briefly so that the programs see it arrive.
  */
 static int drain_begin(struct drain *drain)
 {
@@ -308,7 +323,10 @@ struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uin
 	return drain_free(drain);
 }
 
-/* The very first request need not wait: no other window could answer it. With the lock held. */
+/*
+ * True if the open window may be cut now: it is long enough, or no window has been cut yet, so that
+ * no other window could answer the request. Called with the lock held.
+ */
 static bool is_cut_allowed(const struct drain *drain)
 {
 	return drain->seq == 0 || clock_ns(CLOCK_MONOTONIC) - drain->last_cut_ns >=
@@ -349,7 +367,10 @@ void drain_stats(struct drain *drain, struct drain_stats *out)
 	openwait_reader_stats(drain->openwait, &out->openwait);
 }
 
-/* Attaching in the middle of a switch makes one "recovered" per CPU: these show nothing. */
+/*
+ * If the programs are attached in the middle of a switch, `recovered` is increased once per CPU, so
+ * small values of it do not show that the host hides threads.
+ */
 uint64_t drain_hidden(const struct drain_stats *stats)
 {
 	const struct cpu_counts *counts = &stats->counts;

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_DRAIN_INTERNAL_H
 
 /*
- * The drain, shared by its three files: records.c handles the records of the ring, cut.c cuts
- * windows, and drain.c has the thread that calls both. Used on that thread only, but for the
- * members that drain.lock guards.
+ * The struct of the drain, shared by its three files: records.c handles the records of the ring,
+ * cut.c cuts windows, and drain.c has the thread that calls both. Used on that thread only, except
+ * for the members that drain.lock guards.
  */
 
 #include <pthread.h>
@@ -19,7 +19,7 @@
 #include "daemon/drain/ring.h"
 #include "daemon/window/builder.h"
 
-/* References to the stacks that arrived for one window. */
+/* References to the stacks that arrived while one window was open. */
 struct held_stacks {
 	struct stack **v;
 	size_t n;
@@ -28,16 +28,16 @@ struct held_stacks {
 
 struct drain {
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards the members below, up to stats */
+	pthread_mutex_t lock; /* guards the members from here up to `stats` */
 	pthread_cond_t cut_done;
 	bool is_stopping;
 	bool cut_wanted;
-	uint64_t seq; /* number of the newest window; 0: there is none yet */
+	uint64_t seq; /* number of the newest window; 0: there is no window yet */
 	int64_t last_cut_ns;
 	struct drain_stats stats;
 
-	int wake_fd;		     /* an eventfd that ends the thread's sleep */
-	const struct config *config; /* a reload may change its numbers */
+	int wake_fd; /* eventfd; a write to it ends the sleep of the drain's thread */
+	const struct config *config; /* the settings; a reload may change their numbers */
 	struct probe *probe;
 	struct process_table *processes;
 	struct stack_table *stacks;
@@ -45,56 +45,67 @@ struct drain {
 	uint64_t session;
 	bool follows_processes;
 	struct window_builder *builder;
-	struct call_stream *calls; /* a reference; NULL if calls are not streamed */
-	struct call_budget budget; /* used by kinds of calls only */
+	struct call_stream *calls; /* reference to the stream; NULL if calls are not streamed */
+	struct call_budget budget; /* used only by kinds that record calls */
 	struct drain_ring *ring;
-	struct openwait_reader *openwait; /* NULL but for offcpu */
-	bool has_asked_openwait;	  /* a pass was requested since the last cut */
-	struct cpu_counts *cpus;	  /* the counters as read, one per possible CPU */
-	size_t cpu_size; /* the distance from one CPU's counters to the next, in bytes */
+	struct openwait_reader *openwait; /* used by offcpu only, else NULL */
+	bool has_asked_openwait; /* a pass of `openwait` was requested since the last cut */
+	struct cpu_counts *cpus; /* buffer for the programs' counters, one per possible CPU */
+	size_t cpu_size;	 /* bytes from one CPU's counters to those of the next CPU */
 	int n_cpus;
-	struct cpu_counts last; /* sums at the last cut */
-	uint64_t threads;	/* read at the cut in progress */
-	uint64_t keys;
-	uint64_t stale;		/* threads dropped since the start */
+	struct cpu_counts last; /* sums of the counters at the last cut */
+	uint64_t threads;	/* number of threads read at the cut in progress */
+	uint64_t keys;		/* number of keys read at the cut in progress */
+	uint64_t stale;		/* number of stale threads dropped since the start */
 	uint64_t last_missed;	/* the value of probe_missed() at the last cut */
 	uint64_t last_unknown;	/* the value of stack_unknown_here() at the last cut */
 	int64_t real_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
-	int64_t next_ns;	/* when the next cut is due */
+	int64_t next_ns;	/* time at which the next cut is due */
 	/*
-	 * A stack is sent once per window: these references keep it until that window is built.
-	 * held[0] is of the open window, held[1] of the one before, whose records may be late.
+	 * The programs send a stack once per window. These references keep the stack until that
+	 * window is built. held[0] has the stacks of the open window, held[1] those of the window
+	 * before, whose records may arrive late.
 	 */
 	struct held_stacks held[2];
-	/* The kernel stack of an open wait is sent once only: the last window keeps it alive. */
+	/*
+	 * The newest window. Its references keep the kernel stacks of open waits, which the
+	 * programs send only once per wait.
+	 */
 	struct window *last_window;
 };
 
-/* records.c: handles one record of the ring; the drain_ring_fn of the drain. */
+/*
+ * Defined in records.c, as are the next two. Handles one record of the ring; serves as the ring's
+ * drain_ring_fn.
+ */
 void drain_on_record(void *context, void *data, size_t size);
 
-/* Called when a window has been built: lets go of the stacks that arrived for the one before it. */
+/*
+ * Drops the references in held[1], then moves those of held[0] there. Call when a window has been
+ * built.
+ */
 void drain_stacks_roll(struct drain *drain);
-/* Lets go of all stacks. */
+/* Drops all references to stacks that arrived. */
 void drain_stacks_fini(struct drain *drain);
 
-/* cut.c: begins a new window and returns its start. */
+/* Defined in cut.c, as are the next four. Begins a new window and returns its start, in ns. */
 int64_t drain_bump_epoch(struct cut *cut);
 
-/* True if the probe keeps a table of threads (offcpu), which is read at each cut. */
+/* True if the probe keeps a table of threads (offcpu only), which is read at each cut. */
 bool drain_has_threads(const struct drain *drain);
 
 /*
- * Runs the task iterator, which adds threads that the programs do not know yet and takes the kernel
- * stacks of open waits. 0, or a negative errno.
+ * Runs the task iterator, a BPF program that visits all threads: it adds threads that the other
+ * programs do not know yet, and takes the kernel stacks of open waits. 0, or a negative errno.
  */
 int drain_visit_tasks(struct drain *drain);
 
-/* Adds up the programs' counters of all CPUs. 0, or a negative errno. */
+/* Stores the sums over all CPUs of the programs' counters in *sum. 0, or a negative errno. */
 int drain_read_counts(struct drain *drain, struct cpu_counts *sum);
 
 /*
- * Ends the open window and builds it. The window is the caller's. 0, or a negative errno, logged.
+ * Ends the open window, builds it and stores it in *out, where the caller owns it. 0, or a negative
+ * errno, which has been logged.
  */
 int drain_cut_window(struct drain *drain, struct window **out);
 

@@ -10,7 +10,7 @@
 #include "common/base.h"
 
 enum {
-	BATCH = 2048, /* members per read; doubled if the kernel says that a bucket holds more */
+	BATCH = 2048, /* members per read; doubled if one bucket of the map holds more */
 	BATCH_MAX = 65536,
 };
 

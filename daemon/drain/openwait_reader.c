@@ -10,10 +10,16 @@
 #include "common/base.h"
 #include "daemon/base/log.h"
 
-/* Reading the memory of one process for longer than this is reported: it holds the reader up. */
+/*
+ * If reading the memory of one process takes longer than this, the process is reported in
+ * openwait_stats.held_up_by.
+ */
 #define HELD_UP_NS NS_PER_S
 
-/* Two references: the owner that requests passes, and the thread, which may hang and outlive it. */
+/*
+ * Has two references: one of the owner, which requests passes, and one of the thread, which may
+ * hang and outlive the owner.
+ */
 struct openwait_reader {
 	_Atomic unsigned int refs;
 	const struct openwait_ops *ops;
@@ -22,12 +28,12 @@ struct openwait_reader {
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	struct openwait_pass pass;
-	uint64_t asked; /* the number of the last request */
-	uint64_t begun; /* the last request when the last pass began */
-	uint64_t ended; /* the last request when the last finished pass began */
-	int64_t began_ns;
+	uint64_t asked;	  /* number of the last request */
+	uint64_t begun;	  /* value of `asked` when the last pass began */
+	uint64_t ended;	  /* value of `asked` when the last finished pass began */
+	int64_t began_ns; /* time at which the last pass began */
 	bool is_stopping;
-	bool is_gone;
+	bool is_gone; /* the thread has left its loop */
 	struct openwait_stats stats;
 };
 
@@ -41,7 +47,7 @@ static void reader_unref(struct openwait_reader *reader)
 	free(reader);
 }
 
-/* Loads the program. Called with the lock held, which it drops while the program is loaded. */
+/* Loads the BPF program. Called with the lock held; releases it while the program is loaded. */
 static void reader_open(struct openwait_reader *reader)
 {
 	char reason[OPENWAIT_REASON] = "";
@@ -58,7 +64,7 @@ static void reader_open(struct openwait_reader *reader)
 	pthread_cond_broadcast(&reader->changed);
 }
 
-/* Runs one pass. Called with the lock held, which it drops while the program runs. */
+/* Runs one pass. Called with the lock held; releases it while the BPF program runs. */
 static void reader_pass(struct openwait_reader *reader)
 {
 	struct openwait_pass pass = reader->pass;
@@ -85,7 +91,10 @@ static void *reader_run(void *data)
 	struct openwait_reader *reader = data;
 
 	pthread_mutex_lock(&reader->lock);
-	/* Loads late: at the start of the daemon, other programs need the CPU to be verified. */
+	/*
+	 * The program is loaded only at the first request: when the daemon starts, the CPU is
+	 * needed to verify other programs.
+	 */
 	while (!reader->is_stopping && !reader->asked)
 		pthread_cond_wait(&reader->changed, &reader->lock);
 	if (!reader->is_stopping)
@@ -136,7 +145,7 @@ int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 	return 0;
 }
 
-/* Waits, with the lock held, until the condition is true or the time is up. */
+/* Waits, with the lock held, until the condition is true or timeout_ns have passed. */
 #define WAIT_UNTIL(reader, condition, timeout_ns)                                             \
 	do {                                                                                  \
 		int64_t end_ = clock_ns(CLOCK_MONOTONIC) + (timeout_ns);                      \
@@ -157,7 +166,10 @@ struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int
 	pthread_mutex_lock(&reader->lock);
 	reader->is_stopping = true;
 	pthread_cond_broadcast(&reader->changed);
-	/* Loading uses the probe, which the caller closes next; it does not hang. */
+	/*
+	 * Wait for the loading to end, which never hangs: it uses the probe, and the caller closes
+	 * the probe next.
+	 */
 	while (reader->stats.state == OPENWAIT_LOADING)
 		pthread_cond_wait(&reader->changed, &reader->lock);
 	WAIT_UNTIL(reader, reader->is_gone, timeout_ns);
@@ -183,7 +195,10 @@ bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_
 	reader->pass = *pass;
 	number = ++reader->asked;
 	pthread_cond_broadcast(&reader->changed);
-	/* A pass that has been hanging for long will not end within this timeout either. */
+	/*
+	 * Do not wait if a pass has been running for long: it will not end within this timeout
+	 * either.
+	 */
 	if (reader->begun != reader->ended &&
 	    clock_ns(CLOCK_MONOTONIC) - reader->began_ns > HELD_UP_NS)
 		timeout_ns = 0;

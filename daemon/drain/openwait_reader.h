@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_DRAIN_OPENWAIT_READER_H
 
 /*
- * Reads the user stacks of open waits (waits that have not ended) before a cut: takes requests for
- * a pass over all threads, and has a BPF program send the stacks through the probe's ring. Has a
- * thread of its own, which a hanging process may hold up for good: so callers wait for a pass no
- * longer than their timeout, and nothing else depends on the thread. Owned by the drain.
+ * Reads the user stacks of open waits (waits that have not ended) before a cut: on request, runs a
+ * BPF program that visits all threads (a pass) and sends the stacks through the probe's ring.
+ * Reading the memory of a process that hangs may block for ever. Therefore the reader has a thread
+ * of its own, and callers wait for a pass only up to their timeout. Owned by the drain.
  */
 
 #include <stdbool.h>
@@ -17,25 +17,30 @@
 
 struct openwait_reader;
 
-/* The program is loaded when the first pass is requested; the reader is off until then. */
+/*
+ * The state of the reader's BPF program, which is loaded when the first pass is requested; OFF
+ * until then.
+ */
 enum openwait_state { OPENWAIT_OFF, OPENWAIT_LOADING, OPENWAIT_ON, OPENWAIT_FAILED };
 
 struct openwait_stats {
 	enum openwait_state state;
-	char reason[OPENWAIT_REASON]; /* why loading failed */
-	uint64_t passes;
-	uint64_t max_looks;  /* the most stacks read in one pass */
-	uint64_t late;	     /* requests whose timeout ran out before the pass had ended */
-	int64_t pass_max_ns; /* the longest pass, including one in progress */
-	uint32_t held_up_by; /* the pid whose memory it has been reading for over a second, or 0 */
+	char reason[OPENWAIT_REASON]; /* why the program could not be loaded; set in OPENWAIT_FAILED
+				       */
+	uint64_t passes;	      /* number of passes that have ended */
+	uint64_t max_looks;	      /* largest number of stacks read in one pass */
+	uint64_t late;	     /* number of requests whose timeout ran out before the pass ended */
+	int64_t pass_max_ns; /* duration of the longest pass, including a pass in progress */
+	uint32_t held_up_by; /* pid of a process whose memory takes over a second to read, or 0 */
 	struct openwait_counts counts;
 	struct probe_program program; /* set while state is OPENWAIT_ON */
-	uint64_t lost[LOST_N];	      /* records that the ring had no room for */
+	uint64_t lost[LOST_N];	      /* number of records for which the ring had no room */
 };
 
 /*
- * The program behind a reader; tests bring their own. open() and run() are called on the reader's
- * thread, the others on any.
+ * The operations of the reader's BPF program, which tests replace. open() loads it, run() makes one
+ * pass and returns the number of stacks read or a negative errno; both are called on the reader's
+ * thread, the others on any thread.
  */
 struct openwait_ops {
 	int (*open)(void *userdata, char reason[static OPENWAIT_REASON]);
@@ -46,16 +51,22 @@ struct openwait_ops {
 	void (*free)(void *userdata);
 };
 
-/* Starts the thread. Owns userdata from now on, even if it fails: ops->free() frees it. */
+/*
+ * Makes a reader and starts its thread. Owns userdata from now on, even if the start fails;
+ * ops->free() frees it. 0, or a negative errno.
+ */
 int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 			  struct openwait_reader **out);
 
-/* Ends the thread. If it hangs for longer than timeout_ns, it is left to end on its own. */
+/*
+ * Ends the reader's thread. A thread that hangs for longer than timeout_ns is left to end on its
+ * own.
+ */
 struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int64_t timeout_ns);
 
 /*
- * Requests a pass, and waits up to timeout_ns (0: not at all) for a pass that began after this call
- * to end. False if none has ended by then.
+ * Requests a pass. Waits up to timeout_ns (0: does not wait) for a pass that began after this call
+ * to end. True if such a pass has ended.
  */
 bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_pass *pass,
 			  int64_t timeout_ns);
@@ -63,8 +74,8 @@ bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_
 void openwait_reader_stats(struct openwait_reader *reader, struct openwait_stats *out);
 
 /*
- * Starts a reader for a probe of offcpu. The probe must stay open until the first pass has begun or
- * the reader has been stopped.
+ * Starts a reader for a probe of offcpu. The probe must stay open until the reader's program is
+ * loaded or the reader has been stopped. 0, or a negative errno.
  */
 int openwait_reader_of(const struct probe *probe, struct openwait_reader **out);
 

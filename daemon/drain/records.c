@@ -13,7 +13,8 @@
 #include "daemon/window/stack.h"
 
 /*
- * How a stack walk ended: the flag of the program, of the stack, and of the process's statistics.
+ * The ways in which a stack walk can end. Each row has the flag of the walk (UNWIND_IS_), the flag
+ * of the stack (STACK_IS_), and the index in the process's statistics (enum walk_end).
  */
 static const struct {
 	uint32_t walk;
@@ -41,8 +42,8 @@ static unsigned int stack_flags_of(uint32_t walk)
 }
 
 /*
- * Reports how a walk ended, and where, to the process: if it ended because a mapping or unwind rows
- * were missing, the process has them loaded.
+ * Reports to the process how a walk ended, and at which address. If the walk ended because a
+ * mapping or unwind rows were missing, the process has them loaded.
  */
 static void handle_walk(struct drain *drain, struct process *process,
 			const struct record_stack *record)
@@ -57,7 +58,10 @@ static void handle_walk(struct drain *drain, struct process *process,
 	process_table_note_walk(drain->processes, process, address - (record->frames > 1), ends);
 }
 
-/* Takes the reference. Out of memory it is dropped: then a sweep may drop the stack, too early. */
+/*
+ * Takes over the reference to the stack. Drops it when out of memory: then a sweep may drop the
+ * stack before its window is built.
+ */
 static void stack_hold(struct held_stacks *held, struct stack *stack)
 {
 	if (array_reserve(held->v, held->capacity, held->n + 1))
@@ -117,7 +121,10 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 	if (is_new) {
 		stack->flags |= stack_flags_of(record->flags);
 		stack->mappings = record->mappings;
-		/* Without a name it is dropped: its id is unknown until it is sent again. */
+		/*
+		 * A stack that cannot be queued to be named is dropped: its id is unknown until a
+		 * program sends the stack again.
+		 */
 		if (resolver_add_stack(drain->resolver, stack)) {
 			stack_table_drop(drain->stacks, stack);
 			return;
@@ -155,7 +162,10 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 	}
 }
 
-/* Adds a streamed call. Its stacks were sent before it, so the table has them. */
+/*
+ * Adds a streamed call to the stream. The call's stacks were sent before the call, so the table has
+ * them.
+ */
 static void handle_call(struct drain *drain, const struct record_call *record)
 {
 	struct call call = {

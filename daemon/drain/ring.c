@@ -10,7 +10,10 @@
 
 #include "common/base.h"
 
-/* A program that was preempted between reserve and commit has run again after this time. */
+/*
+ * Time to wait for a record that is reserved and not committed: a program that was preempted in
+ * between has run again by then.
+ */
 #define COMMIT_TIMEOUT_NS (50 * NS_PER_MS)
 
 enum { RETRY_US = 50 };
@@ -19,8 +22,8 @@ struct drain_ring {
 	struct ring_buffer *ring;
 	drain_ring_fn record_fn;
 	void *context;
-	uint64_t end;	 /* the producer's position when this reading began */
-	char *positions; /* the map's first two pages: positions of consumer and producer */
+	uint64_t end;	 /* position of the producer when this reading began */
+	char *positions; /* the map's first two pages: positions of the consumer and the producer */
 	size_t page;
 };
 
@@ -35,9 +38,10 @@ static const uint64_t *producer_of(const struct drain_ring *ring)
 }
 
 /*
- * Passes a record on. libbpf reads on while the ring has more: on a busy CPU, programs that send as
- * fast as it reads would keep it here for ever, and no window would be cut. A negative value makes
- * it return.
+ * Passes a record on. libbpf reads on as long as the ring has records. On a busy CPU, programs that
+ * send records as fast as libbpf reads them would keep it reading for ever, and no window would be
+ * cut. So returns a negative value, which ends the reading, at the position that the producer had
+ * when the reading began.
  */
 static int on_ring_record(void *data, void *record, size_t size)
 {
@@ -119,7 +123,10 @@ bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,
 			return true;
 		if (clock_ns(CLOCK_MONOTONIC) >= until)
 			return false;
-		/* Sleeps, or a program that shares the CPU with this thread could not go on. */
+		/*
+		 * Sleep, because a program that shares the CPU with this thread could not commit
+		 * its record otherwise.
+		 */
 		usleep(RETRY_US);
 	}
 }

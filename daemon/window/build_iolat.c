@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds windows of iolat: I/O operations by process, layer, operation and device, with the names
- * that the devices have at the cut; and those that had not ended by then.
+ * Builds windows of iolat: counts of I/O operations by process, layer, operation and device, with
+ * the names that the devices have at the cut; and the operations that had not ended at the cut.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,12 +13,15 @@
 #include "daemon/host/procfs.h"
 #include "daemon/window/builder_ops.h"
 
-/* Open operations younger than this are left out: most of them end before anyone asks. */
+/*
+ * Open operations younger than this are left out: most of them end before a client could look at
+ * them.
+ */
 #define OPEN_MIN_NS NS_PER_S
 
 enum { DEVICES_MAX = 256, MINOR_BITS = 20 };
 
-/* A device's name in this window. */
+/* A device, and the name that it has in the window in progress. */
 struct device {
 	uint32_t dev;
 	bool is_character;
@@ -31,7 +34,10 @@ struct iolat_builder {
 	size_t n_devices;
 };
 
-/* The sum of the buckets, which is the only count that rows of requests have. */
+/*
+ * Returns the sum of the row's histogram buckets, which is the only count that rows of requests
+ * have.
+ */
 static uint64_t operation_count(const void *value)
 {
 	const struct io_sums *sums = value;
@@ -43,7 +49,7 @@ static uint64_t operation_count(const void *value)
 	return count;
 }
 
-/* Reads the device's name from sysfs; "major:minor" if the device is not there any more. */
+/* Sets device->name from sysfs; to "major:minor" if the device no longer exists. */
 static void device_read(struct device *device)
 {
 	uint32_t major = device->dev >> MINOR_BITS, minor = device->dev & ((1U << MINOR_BITS) - 1);
@@ -62,13 +68,16 @@ static void device_read(struct device *device)
 		snprintf(device->name, sizeof(device->name), "%u:%u", major, minor);
 }
 
-/* Device numbers are given to other devices in time: each window reads the names anew. */
+/*
+ * Forgets all names of devices before each window, because the kernel may have given the number of
+ * a device to another one since.
+ */
 static void devices_forget(struct window_builder *builder)
 {
 	((struct iolat_builder *)builder)->n_devices = 0;
 }
 
-/* Copies the name of the row's device, which is read once per window. */
+/* Copies the name of the row's device to `out`. A device's name is read once per window. */
 static void device_name(struct iolat_builder *builder, const struct io_key *key, char *out)
 {
 	bool is_character = key->magic == IO_MAGIC_CHARACTER;
@@ -133,7 +142,10 @@ static struct window_io *row_add(struct window_builder *builder, const struct io
 	return row;
 }
 
-/* Adds a part of the requests' time (in the queue, or on the device) as a layer of its own. */
+/*
+ * Adds a row for one part of the requests' time (in the queue, or on the device), as if that part
+ * were a layer of its own.
+ */
 static int part_to_window(struct window_builder *builder, const struct io_key *key,
 			  const struct io_sums *sums, const struct window_io *part_sum,
 			  const struct io_part *part)
@@ -155,7 +167,7 @@ static int part_to_window(struct window_builder *builder, const struct io_key *k
 	return window_io_set_buckets(builder->window, row, buckets);
 }
 
-/* Fills the row of the block layer, and adds those of the queue and the device. */
+/* Fills the row of the block layer, and adds a row for the queue and one for the device. */
 static int requests_to_window(struct window_builder *builder, const struct io_key *key,
 			      const struct io_sums *sums, struct window_io *row)
 {
@@ -213,8 +225,9 @@ static int operation_to_window(struct window_builder *builder, const void *row_k
 }
 
 /*
- * Copies a slot whose thread may change it meanwhile. False if the slot is unused, or if its thread
- * has begun another outermost operation: then none of its operations is old enough anyway.
+ * Copies a slot, which its thread may be changing at the same time. False if the slot is unused, or
+ * if its thread began another outermost operation meanwhile: the thread then has no operation as
+ * old as OPEN_MIN_NS.
  */
 static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 {
@@ -229,8 +242,8 @@ static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 }
 
 /*
- * Finds the row of open operations like this one, from row `first` on, or adds it. NULL when out of
- * memory.
+ * Finds the row of open operations that have the same process, layer, operation and system call as
+ * `frame`, or adds it. Rows of open operations begin at index `first`. NULL when out of memory.
  */
 static struct window_io *open_row_get(struct window *window, size_t first,
 				      const struct io_frame *frame, uint32_t image)
@@ -254,7 +267,10 @@ static struct window_io *open_row_get(struct window *window, size_t first,
 	return row;
 }
 
-/* Adds the open operations of one thread to the rows from `first` on. */
+/*
+ * Adds the open operations of one thread to the rows of open operations, which begin at index
+ * `first`.
+ */
 static void slot_to_window(struct window_builder *builder, size_t first, const struct io_slot *slot)
 {
 	const struct process_id id = {

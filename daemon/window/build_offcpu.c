@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds windows of offcpu: each thread with its share of the time, each wait with its stacks. A
- * wait within a window is in a row of the programs' map, one that goes on over a cut arrives as a
- * record; threads are read at each cut and remembered until the next one.
+ * Builds windows of offcpu: each thread with its times in the window, each wait with its stacks. A
+ * wait that begins and ends in one window is counted in a row of the programs' map; a wait that
+ * continues over a cut arrives as a record. Threads are read at each cut and remembered until the
+ * next one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static void add_exec(struct offcpu_builder *builder, const struct record_process
 	past->next = state->past;
 	state->past = past;
 	if (!state->thread.tid) {
-		/* It was not read at a cut yet: the record is all that is known of it. */
+		/* The thread was not read at any cut yet: only the record of the exec is known. */
 		state->thread.uid = record->uid;
 		state->thread.tid = record->tgid;
 		state->thread.tgid = record->tgid;

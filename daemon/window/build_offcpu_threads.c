@@ -6,7 +6,7 @@
 
 #include "common/base.h"
 
-/* Forgets the identities that were old already, and makes the others old. */
+/* Frees the past identities that are marked as old, and marks the others as old. */
 static void past_identities_age(struct thread_state *state)
 {
 	struct past_identity **at = &state->past, *past;
@@ -62,9 +62,9 @@ uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at
 }
 
 /*
- * Returns the thread's sums at the cut. Its first event after the cut stores them in at_cut; a
- * thread without such an event is still as it was at the cut, and its present state counts up to
- * then.
+ * Returns the thread's sums at the cut at at_ns. The first event of a thread after a cut stores its
+ * sums in at_cut. A thread that had no event since the cut is still in the state that it was in at
+ * the cut, and the time in that state up to at_ns is added to its sums.
  */
 static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch, int64_t at_ns)
 {
@@ -105,7 +105,7 @@ static uint32_t image_add(struct offcpu_builder *builder, const struct thread *t
 	image->tid = (int32_t)t->tid;
 	image->start_boot_ns = t->start_boot_ns;
 	image->exec_gen = exec_gen;
-	/* Nothing but zeroes behind the name: it is part of keys. */
+	/* The bytes after the end of the name stay zero: all of comm is part of keys. */
 	memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
 	image->process =
 		process_table_see(builder->base.options.processes, &id, t->flags & THREAD_IS_KERNEL,
@@ -127,7 +127,10 @@ static uint32_t past_image_add(struct offcpu_builder *builder, const struct thre
 	return image_add(builder, &was, past->exec_gen, past->comm);
 }
 
-/* The image of the thread with this exec generation: the present one, or one of before an exec. */
+/*
+ * Returns the index of the thread's image with this exec generation: the present image, or one from
+ * before an exec. IMAGE_NONE when out of memory.
+ */
 static uint32_t thread_state_image(struct offcpu_builder *builder, struct thread_state *state,
 				   uint32_t exec_gen)
 {
@@ -181,9 +184,9 @@ static bool sums_are_none(const struct thread_sums *sums)
 }
 
 /*
- * True if the thread ended in this window. The epoch decides, too: a switch that was under way
- * during the cut may have a time after it, but it was counted in this window, so that these are
- * the thread's final sums.
+ * True if the thread ended in this window. It did so, too, if its epoch is still that of this
+ * window although end_ns is after the cut: the last switch was under way during the cut and was
+ * counted in this window, so the thread's sums are final.
  */
 static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {
@@ -198,8 +201,8 @@ static bool thread_is_seen(const struct offcpu_builder *builder, const struct th
 }
 
 /*
- * Gives the image of this exec generation its share of the window: the growth of the sums since
- * *from, the end of the share before it. Moves *from on to its own end.
+ * Gives the image with this exec generation its share of the window: *to less *from, which are the
+ * sums at the end and at the start of the share. Then sets *from to *to, for the next share.
  */
 static void image_sum(struct offcpu_builder *builder, struct thread_state *state, uint32_t exec_gen,
 		      const struct thread_sums *to, struct thread_sums *from)
@@ -208,7 +211,7 @@ static void image_sum(struct offcpu_builder *builder, struct thread_state *state
 	uint32_t image;
 
 	sums_subtract(&share, from);
-	/* The thread was not this image in this window, only before or afterwards. */
+	/* Adds no image if the thread ran as this image only before or after the window. */
 	if (sums_are_none(&share) && (state->past || exec_gen != state->thread.exec_gen))
 		return;
 	*from = *to;
@@ -220,8 +223,8 @@ static void image_sum(struct offcpu_builder *builder, struct thread_state *state
 }
 
 /*
- * Gives the thread's past identities their shares, the oldest first; one that had its exec after
- * the cut has its share up to the cut.
+ * Gives the thread's past identities their shares of the window, the oldest first. The share of an
+ * identity that ended with an exec after the cut goes up to the cut.
  */
 static void past_identities_sum(struct offcpu_builder *builder, struct thread_state *state,
 				const struct past_identity *past, struct thread_sums *from)
@@ -233,7 +236,7 @@ static void past_identities_sum(struct offcpu_builder *builder, struct thread_st
 		  past->epoch == builder->base.epoch ? &state->now : &past->sums, from);
 }
 
-/* Gives the images of a thread their shares of the window. */
+/* Gives each image of the thread its share of the time in the window. */
 static void thread_share(struct offcpu_builder *builder, struct thread_state *state)
 {
 	const struct thread *t = &state->thread;
@@ -242,10 +245,13 @@ static void thread_share(struct offcpu_builder *builder, struct thread_state *st
 	state->now = thread_is_over(builder, state)
 			     ? t->sums
 			     : thread_sums_at(t, builder->base.epoch, builder->base.end_ns);
-	/* Not read at the last cut (out of memory, maybe): its sums then are in at_cut. */
+	/*
+	 * If the thread was not read at the last cut, maybe for lack of memory, at_cut has its sums
+	 * at that cut.
+	 */
 	if (!state->has_last && t->epoch + 1 == builder->base.epoch)
 		state->last = t->at_cut;
-	/* Created after the cut: it has no part in this window. */
+	/* The sums are 0 if the thread was created after the cut: it has no part in this window. */
 	if (sums_are_none(&state->now))
 		return;
 	from = state->last;
@@ -263,9 +269,10 @@ void threads_to_images(struct offcpu_builder *builder)
 }
 
 /*
- * Prepares for the next window. Forgets threads that have ended, and those that were not read at
- * two cuts in a row: after one, the record of a thread that ended between the cut and the reading
- * may still be under way.
+ * Prepares the states for the next window. Frees the states of threads that have ended, and of
+ * threads that were not read at two cuts in a row. A thread that was not read at one cut only is
+ * kept, because it may have ended between the cut and the reading, and the record of its end may
+ * still be under way.
  */
 void threads_roll(struct offcpu_builder *builder)
 {

@@ -76,8 +76,9 @@ static void open_add(struct offcpu_builder *builder, const struct wait_key *key,
 }
 
 /*
- * Adds a wait that ended after the cut as one that was open at it. Its thread may have been read as
- * running since. It may have been shorter than the minimum at the cut: it has become longer.
+ * Adds a wait that ended after the cut as a wait that was open at the cut. Its thread may already
+ * have been on a CPU again when it was read. The wait is added even if it was shorter than
+ * min_wait_ns at the cut, because it became longer afterwards.
  */
 static void wait_to_open(struct offcpu_builder *builder, const struct record_wait *wait)
 {
@@ -106,7 +107,10 @@ void waits_to_window(struct offcpu_builder *builder)
 	builder->n_waits = kept;
 }
 
-/* Sets the stacks of an open wait: those of its switch-out, if they are taken there. */
+/*
+ * Sets the stacks of an open wait: the stacks taken when the thread was switched out, or, if none
+ * are taken at that time, the stacks that were read during the wait.
+ */
 static void open_stacks(const struct thread_state *state, struct wait_key *key)
 {
 	const struct thread *t = &state->thread;
@@ -124,8 +128,8 @@ static void open_stacks(const struct thread_state *state, struct wait_key *key)
 }
 
 /*
- * Adds the wait that a thread is in. is_unseen: the iterator did not see the thread, as some hosts
- * hide threads and their switches from BPF, so the wait may have ended.
+ * Adds the wait that a thread is in. is_unseen: the task iterator did not see the thread, so the
+ * wait may have ended. This happens on hosts that hide threads and their switches from BPF.
  */
 static void thread_to_open(struct offcpu_builder *builder, const struct thread_state *state,
 			   bool is_unseen)
@@ -147,9 +151,10 @@ static void thread_to_open(struct offcpu_builder *builder, const struct thread_s
 }
 
 /*
- * True if the thread was waiting at the cut, and had been for long enough. Not if it was found
- * after the cut, and not if the record of the wait has arrived: then the wait ended between the cut
- * and the reading, and wait_to_open() adds it with its exact times.
+ * True if the thread was waiting at the cut, and had been for at least min_wait_ns. False for a
+ * thread that was found only after the cut. False, too, if the record of the wait has arrived: the
+ * wait then ended between the cut and the reading of the thread, and wait_to_open() adds it with
+ * its exact times.
  */
 static bool thread_is_waiting(const struct offcpu_builder *builder,
 			      const struct thread_state *state)
@@ -169,7 +174,7 @@ void threads_to_opens(struct offcpu_builder *builder)
 	struct thread_state *state, *next;
 	uint32_t last_cut = 0;
 
-	/* The last cut at which the iterator ran: it may have failed at this one. */
+	/* Find the last cut at which the task iterator ran: it may have failed at this cut. */
 	HASH_ITER (hh, builder->threads, state, next)
 		if (state->thread.seen_cut > last_cut)
 			last_cut = state->thread.seen_cut;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds windows of offwake: waits by thread, stacks and waker. A wait is in the window in which it
- * ended, with its whole length. rows[i] of a window has its waker in wakers[i].
+ * Builds windows of offwake: waits by thread, stacks and waker. A wait belongs to the window in
+ * which it ended, with its whole length. The waker of rows[i] is wakers[i].
  */
 #include <errno.h>
 #include <string.h>
@@ -31,12 +31,12 @@ static void waker_fill(struct stack_table *stacks, const struct wake_key *key,
 		out->context = link->context < WAKE_CONTEXTS ? link->context : WAKE_UNKNOWN;
 		out->pid = (int32_t)link->tgid;
 		out->tid = (int32_t)link->tid;
-		/* Nothing but zeroes behind the name: it is part of keys. */
+		/* The bytes after the end of the name stay zero: all of comm is part of keys. */
 		memcpy(out->comm, link->comm, strnlen(link->comm, COMM_LEN - 1));
 	}
 }
 
-/* Fills the row's sums, and adds them to those of its thread. */
+/* Fills the sums of the row, and adds them to the sums of the row's thread. */
 static void sums_fill(struct window_builder *builder, const struct wait_sums *sums,
 		      struct window_row *row)
 {

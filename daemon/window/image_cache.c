@@ -11,18 +11,23 @@
 #include "daemon/host/procfs.h"
 
 struct cached_image {
-	uint64_t key[3];   /* start time, tid, exec generation */
-	uint32_t image;	   /* its index in the window */
-	UT_hash_handle hh; /* image_cache.entries */
+	uint64_t key[3];   /* start time, tid and exec generation of the thread */
+	uint32_t image;	   /* index of the image in the window */
+	UT_hash_handle hh; /* handle in the hash table image_cache.entries */
 };
 
-/* A number that a thread has for its whole life, in all sessions and kinds of data. */
+/*
+ * Returns the number that identifies a thread for its whole life, in all sessions and all kinds of
+ * windows.
+ */
 static uint64_t thread_uid(const struct sample_key *key)
 {
 	return (key->start_boot_ns ^ (uint64_t)key->tid << 40) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Reads the present name of a process; leaves `out` as it is if the process has exited. */
+/*
+ * Reads the present name of a process into `out`, which stays as it is if the process has exited.
+ */
 static void comm_read(const struct process_id *id, char *out)
 {
 	struct procfs_stat stat;
@@ -49,7 +54,7 @@ static int image_fill(struct image_cache *cache, const struct sample_key *key, c
 		memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
 	else
 		comm_read(&id, image->comm);
-	/* The idle tasks, one per CPU, are shown as one thread. */
+	/* The kernel has one idle task per CPU; all are shown as one thread. */
 	if (!key->tid)
 		strcpy(image->comm, "idle");
 	image->process = process_table_see(cache->processes, &id, key->flags & SAMPLE_IS_KERNEL,
@@ -57,7 +62,7 @@ static int image_fill(struct image_cache *cache, const struct sample_key *key, c
 	return image->process ? 0 : -ENOMEM;
 }
 
-/* Used as the id of a control group: all processes that have no row of their own. */
+/* Stands for all processes that have no row of their own, in the place of a control group's id. */
 #define REST UINT64_MAX
 
 static int made_up_fill(struct image_cache *cache, const struct process_info *info,
@@ -93,7 +98,7 @@ static int writer_fill(struct image_cache *cache, uint64_t cgroup, struct window
 	return r ? r : made_up_fill(cache, &info, image);
 }
 
-/* Adds an entry for the last image of the window. */
+/* Adds the last image of the window to the cache, under this key. */
 static int cached_image_add(struct image_cache *cache, const struct window *window,
 			    const uint64_t key[static 3])
 {
@@ -111,8 +116,8 @@ static int cached_image_add(struct image_cache *cache, const struct window *wind
 }
 
 /*
- * Finds the image of a key or adds it: that of the control group `writer`, or, if that is 0, of the
- * thread of sample_key.
+ * Returns the index of the image with this key. If there is none, adds an image: that of the
+ * control group `writer`, or, if writer is 0, that of the thread in sample_key.
  */
 static uint32_t image_get(struct image_cache *cache, struct window *window,
 			  const uint64_t key[static 3], const struct sample_key *sample_key,

@@ -17,16 +17,19 @@
 #include "daemon/window/stack_id.h"
 #include "daemon/window/window.h"
 
-/* kallsyms is read again for an unknown kernel address (a new module?), at most this often. */
+/*
+ * Least time between two readings of /proc/kallsyms. It is read again when a kernel address is
+ * unknown, as a module may have been loaded since.
+ */
 #define KERNEL_RELOAD_NS (10 * NS_PER_S)
 
-/* The frames of tracing itself are among the first of a stack, above __schedule. */
+/* Frames of the tracing code are looked for among this number of frames, from the leaf on. */
 enum { MAX_TRACER_FRAMES = 16 };
 
-/* A stack or a window in the queue. */
+/* An entry of the queue: either `stack` or `window` is set. */
 struct item {
 	struct item *next;
-	int64_t time_ns; /* when it was queued */
+	int64_t time_ns; /* time at which the entry was queued */
 	struct stack *stack;
 	struct window *window;
 };
@@ -37,27 +40,29 @@ struct resolver {
 	pthread_cond_t added;
 	struct item *first;
 	struct item **last;
-	int64_t taken_ns; /* the time_ns of the item in work; 0: none */
+	int64_t taken_ns; /* time_ns of the item that the thread works on; 0: none */
 	struct resolver_stats stats;
 	bool is_full; /* the queue is full, and a warning was logged */
 	bool is_stopping;
-	uint64_t seq; /* number of the newest window */
+	uint64_t seq; /* number of the newest window that was queued */
 
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct window_sink sink;
 	char *const *idle_functions;
-	struct kallsyms *kernel;	/* used by the thread only */
-	struct kallsyms *kernel_before; /* replaced, but symbols of the stack in work point to it */
+	struct kallsyms *kernel; /* the kernel's symbols; used by the resolver's thread only */
+	struct kallsyms *kernel_before; /* symbols before the last reload; the current stack's names
+					   point into them */
 	int64_t kernel_loaded_ns;
 	_Atomic int kernel_status;
-	uint64_t sched_start; /* the scheduler's functions are between these; 0: unknown */
+	uint64_t sched_start; /* sched_start and sched_end: bounds of the scheduler's functions; 0:
+				 unknown */
 	uint64_t sched_end;
 };
 
 /*
- * Reads the bounds of the functions that the kernel marks as __sched. Symbol tables have functions
- * only, so they do not have these two labels.
+ * Reads from /proc/kallsyms the bounds of the functions that the kernel marks as __sched. struct
+ * kallsyms lacks these two labels, as it has functions only.
  */
 static void sched_text_read(struct resolver *resolver)
 {
@@ -124,8 +129,9 @@ static bool is_tracer(const struct symbol *symbol)
 }
 
 /*
- * A waker's stack begins at try_to_wake_up, with the frames of our programs above it, whichever
- * they are. Sets *first_out to it; false if this is no such stack.
+ * Sets *first_out to the index of try_to_wake_up, with which the stack of a waker begins. The
+ * frames of BPF programs above it at the leaf, of any number, are skipped. False if this is not the
+ * stack of a waker.
  */
 static bool waker_first_frame(const struct symbol *symbols, size_t n, size_t *first_out)
 {
@@ -142,10 +148,12 @@ static bool waker_first_frame(const struct symbol *symbols, size_t n, size_t *fi
 }
 
 /*
- * The stack of a traced tracepoint begins with the function that calls the tracepoint's probes
- * (__traceiter_x), followed by frames of programs and then the caller. Keeps the first as a frame
- * "tracepoint:x", its text in name (size bytes), right above the caller. Frames without a name are
- * skipped, too: programs newer than the symbols that were read. False if this is no such stack.
+ * Handles the stack of a traced tracepoint. It begins with the function that calls the tracepoint's
+ * probes (__traceiter_x), followed by frames of BPF programs and then by the caller. Replaces all
+ * frames above the caller by one frame "tracepoint:x", and sets *first_out to its index; the text
+ * is written to name, which has `size` bytes. A frame without a name between frames of BPF programs
+ * is one of them: that program is newer than the symbols that were read. False if this is not such
+ * a stack.
  */
 static bool tracepoint_first_frame(struct symbol *symbols, size_t n, size_t *first_out, char *name,
 				   size_t size)
@@ -170,9 +178,10 @@ static bool tracepoint_first_frame(struct symbol *symbols, size_t n, size_t *fir
 }
 
 /*
- * Finds the first frame of a kernel stack that does not belong to tracing. That of a thread off CPU
- * is __schedule; its offset depends on the hook, so it is set to the start of the function, to make
- * stacks equal whichever hook took them.
+ * Sets *first_out to the index of the first frame of a kernel stack that does not belong to
+ * tracing. For a thread off CPU this is the frame of __schedule. The offset within __schedule
+ * depends on the hook that took the stack, so it is set to 0: then stacks are equal whichever hook
+ * took them.
  */
 static void kernel_first_frame(struct symbol *symbols, size_t n, size_t *first_out, char *name,
 			       size_t size)
@@ -201,7 +210,7 @@ static bool is_idle_function(const struct resolver *resolver, const char *name)
 
 	for (function = resolver->idle_functions; name && *function; function++) {
 		n = strlen(*function);
-		/* Compilers rename static functions: do_poll may be do_poll.constprop.0. */
+		/* Compilers rename static functions: do_poll may become do_poll.constprop.0. */
 		if (strncmp(*function, name, n) == 0 && (name[n] == '\0' || name[n] == '.'))
 			return true;
 	}
@@ -219,7 +228,10 @@ static bool stack_is_idle(const struct resolver *resolver, const struct stack *s
 	return false;
 }
 
-/* The number of the scheduler's frames at the leaf, less than all. 0 for user stacks. */
+/*
+ * Returns the number of frames at the leaf of a kernel stack that belong to the scheduler, but
+ * never all frames of the stack. 0 for user stacks.
+ */
 static size_t sched_frames(const struct resolver *resolver, const struct stack *stack)
 {
 	const uint64_t *ip = stack->ip + (stack->n_raw - stack->n_frames);
@@ -238,7 +250,7 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 	stack->id = stack_id_of(stack->frames, stack->n_frames);
 	stack->place_id = stack_id_of(stack->frames + skip, stack->n_frames - skip);
 	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
-	/* For a user stack, the flags of its walk say this. */
+	/* A user stack has the flag already if its walk was truncated. */
 	if (!stack->process && stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;
 	stack->is_idle = stack_is_idle(resolver, stack);
@@ -246,8 +258,9 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 }
 
 /*
- * Names an address of a process. This thread may block: where the lookup misses, it has /proc read
- * and looks again; for code made at run time twice, as its maker may be writing the name just then.
+ * Finds the symbol of an address in a process. If the first lookup misses, reads /proc and looks
+ * the address up again; for code made at run time (JIT) up to twice, as the process may be writing
+ * the name at that moment. May block: call on the resolver's thread only.
  */
 static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, struct symbol *out)
 {
@@ -295,7 +308,7 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 	stack_finish(resolver, stack);
 }
 
-/* Takes the first item off the queue; NULL if it is empty. With the lock held. */
+/* Takes the first item off the queue; NULL if the queue is empty. Called with the lock held. */
 static struct item *resolver_take(struct resolver *resolver)
 {
 	struct item *item = resolver->first;
@@ -316,7 +329,10 @@ static struct item *resolver_take(struct resolver *resolver)
 	return item;
 }
 
-/* Memory of the stacks and the exited processes, which are kept for windows. */
+/*
+ * Returns the memory of the stacks and of the exited processes, which are kept because windows
+ * refer to them.
+ */
 static size_t referred_bytes(struct resolver *resolver)
 {
 	return stack_table_bytes(resolver->stacks) + process_table_dead_bytes(resolver->processes);
@@ -390,7 +406,10 @@ struct resolver *resolver_free(struct resolver *resolver)
 	return NULL;
 }
 
-/* Counts the item as queued; -ENOBUFS if the queue is full. With the lock held. */
+/*
+ * Counts the item as queued. If the queue is full, counts it as dropped instead and returns
+ * -ENOBUFS. Called with the lock held.
+ */
 static int resolver_admit(struct resolver *resolver, const struct item *item)
 {
 	struct resolver_stats *stats = &resolver->stats;

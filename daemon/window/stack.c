@@ -16,23 +16,26 @@ struct frame_key {
 	uint64_t file_id;
 	uint64_t file_offset;
 	uint64_t kind;
-	uint64_t name;	 /* a hash of the name, or 0: names of a file may be found later */
-	uint64_t module; /* a hash of the path, or 0: equal files may have two paths */
+	uint64_t name; /* hash of the name, or 0. A name of the same address may be found later. */
+	uint64_t module; /* hash of the path, or 0. Equal files may have two paths. */
 };
 
 struct frame_entry {
 	struct frame frame;
 	struct frame_key key;
-	UT_hash_handle hh; /* stack_table.frames */
+	UT_hash_handle hh; /* handle in the hash table stack_table.frames */
 };
 
 struct stack_entry {
 	struct stack stack;
-	struct stack_entry *next; /* stack_table.dropped */
-	UT_hash_handle hh;	  /* stack_table.stacks, by stack.raw_id */
+	struct stack_entry *next; /* next entry in the list stack_table.dropped */
+	UT_hash_handle hh;	  /* handle in stack_table.stacks; the key is stack.raw_id */
 };
 
-/* If relief freed little memory, it is not tried again for this long: it takes milliseconds. */
+/*
+ * Least time between two attempts to free memory by dropping old windows if the first one freed
+ * little: each takes milliseconds.
+ */
 #define RELIEVE_EVERY_NS (100 * NS_PER_MS)
 
 enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
@@ -40,21 +43,24 @@ enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 struct stack_table {
 	pthread_mutex_t lock;
 	struct stack_entry *stacks;
-	struct stack_entry *dropped; /* out of the table, but still referenced */
+	struct stack_entry *dropped; /* stacks removed from the table that are still referenced */
 	struct frame_entry *frames;
-	struct stack pseudo[PSEUDOS]; /* stacks that stand for a reason: indexed by enum
+	struct stack pseudo[PSEUDOS]; /* stacks that say why there is no stack, indexed by enum
 					 stack_reason, LOST_KERNEL, LOST_USER */
 	size_t bytes;
 	size_t max_bytes;
 	void (*relieve)(void *userdata);
 	void *relieve_data;
-	int64_t relieve_after_ns; /* when relief may be tried again */
+	int64_t relieve_after_ns; /* earliest time of the next call of relieve() */
 	uint64_t ambiguous;
 	uint64_t unknown;
 	uint64_t full;
 };
 
-/* Unknown ids that this thread asked for, so that each drain knows the losses of its session. */
+/*
+ * Number of unknown ids that this thread asked for. It is kept per thread so that each drain knows
+ * the losses of its own session.
+ */
 static _Thread_local uint64_t unknown_here;
 
 static const struct {
@@ -69,7 +75,7 @@ static const struct {
 	[LOST_USER] = { "[user stack lost]", STACK_IS_LOST },
 };
 
-/* Pseudo stacks are made once and live as long as the table. */
+/* Makes the pseudo stack with the index `which`. It lives as long as the table. */
 static int pseudo_init(struct stack_table *table, unsigned int which)
 {
 	struct stack *stack = &table->pseudo[which];
@@ -179,7 +185,10 @@ void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *use
 	table->relieve_data = userdata;
 }
 
-/* Frees dropped stacks that are no longer referenced; is_end: all of them. With the lock held. */
+/*
+ * Frees the dropped stacks that are no longer referenced; if is_end is set, all dropped stacks.
+ * Called with the lock held.
+ */
 static void dropped_sweep(struct stack_table *table, bool is_end)
 {
 	struct stack_entry **at = &table->dropped, *entry;
@@ -262,7 +271,10 @@ static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
 	return entry;
 }
 
-/* Marks the stack as ambiguous if it differs: two stacks have one id, which then means neither. */
+/*
+ * Marks the stack as ambiguous if its process or addresses differ from the given ones: then two
+ * different stacks have the same id, and the id identifies neither.
+ */
 static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *stack,
 				    struct process *process, const uint64_t *ip, size_t n)
 {
@@ -274,7 +286,10 @@ static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *sta
 	stack->flags |= STACK_IS_AMBIGUOUS;
 }
 
-/* Drops stacks without references, as stack_table_sweep(). With the lock held. */
+/*
+ * Drops unreferenced stacks that were last seen before oldest_ns, by the rules of
+ * stack_table_sweep(). Called with the lock held.
+ */
 static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t cut_ns)
 {
 	struct stack_entry *entry, *next;
@@ -287,14 +302,17 @@ static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t c
 	dropped_sweep(table, false);
 }
 
-/* Has old windows dropped, so that no stack must be rejected. Releases the lock meanwhile. */
+/*
+ * Makes room for a new stack: has old windows dropped, then drops the stacks that only they
+ * referred to. Called with the lock held, which it releases while windows are dropped.
+ */
 static void old_windows_drop(struct stack_table *table)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (!table->relieve || now < table->relieve_after_ns)
 		return;
-	table->relieve_after_ns = INT64_MAX; /* one at a time */
+	table->relieve_after_ns = INT64_MAX; /* only one call at a time */
 	pthread_mutex_unlock(&table->lock);
 	table->relieve(table->relieve_data);
 	pthread_mutex_lock(&table->lock);
@@ -331,8 +349,8 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 }
 
 /*
- * Turns a stack that will never be resolved into a lost one, for another session whose ring brought
- * it meanwhile.
+ * Turns a stack that will never be resolved into a lost stack. Used when another session has got a
+ * reference to the stack meanwhile, so that it cannot be freed.
  */
 static void stack_lose(struct stack_table *table, struct stack_entry *entry)
 {
@@ -493,7 +511,7 @@ struct stack *stack_ref(struct stack *stack)
 	return stack;
 }
 
-/* Never frees the stack: the last reference is the table's. */
+/* Drops a reference. Never frees the stack, as the table always holds a reference, too. */
 struct stack *stack_unref(struct stack *stack)
 {
 	if (stack)

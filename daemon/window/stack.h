@@ -23,8 +23,7 @@ struct frame {
 	char *name;	      /* name of the function; NULL: unknown */
 	char *module;	      /* path or name of the file; NULL: unknown */
 	enum frame_kind kind;
-	unsigned int
-		refs; /* number of stacks that contain the frame; guarded by the table's lock */
+	unsigned int refs; /* number of stacks that have the frame; guarded by the table's lock */
 };
 
 /*
@@ -32,8 +31,7 @@ struct frame {
  * The same holds for the values of enum frame_kind.
  */
 enum stack_flags {
-	STACK_IS_TRUNCATED =
-		1 << 0, /* the stack has more frames than were kept, at most STACK_DEPTH */
+	STACK_IS_TRUNCATED = 1 << 0, /* the stack has more frames than were kept */
 	STACK_IS_FRAME_POINTERS =
 		1 << 1,		      /* walked by frame pointers: may end early or skip callers */
 	STACK_IS_LOST = 1 << 2,	      /* the frames of the stack never arrived */

@@ -51,7 +51,10 @@ static void references_drop(struct window *window)
 			sizeof(*((struct window *)NULL)->member)                      \
 	}
 
-/* The arrays of a window: where the pointer and the number of members are, and a member's size. */
+/*
+ * The arrays of struct window: the offset of the pointer, the offset of the number of members, and
+ * the size of one member.
+ */
 static const struct {
 	size_t array;
 	size_t n;
@@ -85,8 +88,8 @@ struct window *window_unref(struct window *window)
 }
 
 /*
- * Appends a zeroed member to an array, and returns it; NULL when out of memory. The capacity
- * doubles whenever n is a power of two, so no window has to store it.
+ * Appends a zeroed member to an array and returns the member; NULL when out of memory. The capacity
+ * doubles whenever n is a power of two, so it follows from n and struct window need not store it.
  */
 static void *member_add(void **array, size_t *n, size_t size)
 {

@@ -157,9 +157,8 @@ struct window_io {
 };
 
 enum window_loss {
-	WINDOW_LOST_MISSED_RUNS =
-		LOST_N, /* runs of BPF programs that were skipped because one was running */
-	WINDOW_LOST_STACK_FRAMES, /* stack ids whose frames never arrived */
+	WINDOW_LOST_MISSED_RUNS = LOST_N, /* runs of BPF programs that were skipped */
+	WINDOW_LOST_STACK_FRAMES,	  /* stack ids whose frames never arrived */
 	WINDOW_LOST_MEMORY,	  /* events dropped for lack of memory or at PROCESSES_MAX */
 	WINDOW_LOST_WAIT_THREADS, /* waits whose thread the daemon does not know */
 	WINDOW_LOST_LATE_RECORDS, /* 1: some records of the window may be in a later window */
