@@ -24,17 +24,14 @@ struct call_counts {
 
 struct call_budget {
 	uint64_t budget_percent; /* budget of the session, in percent of one CPU */
-	uint64_t call_cost_ns; /* time to reach a BPF program, per call; run_ns does not contain it
-				*/
-	uint64_t rate;	       /* most calls that are streamed per second; 0: none are streamed */
+	uint64_t call_cost_ns;	 /* time to reach a program, per call; not part of run_ns */
+	uint64_t rate;		 /* most calls that are streamed per second; 0: none are streamed */
 	struct call_counts last;
 	uint64_t every;		 /* one call in `every` is recorded */
-	uint64_t every_for_load; /* least value of `every` for the CPU budget; `rate` may require
-				    more */
+	uint64_t every_for_load; /* least `every` for the CPU budget; `rate` may require more */
 	uint64_t calls_per_s;	 /* calls per second that match the filter, at the last update */
 	uint64_t load_percent;
-	int64_t over_since_ns; /* time since which even CALL_BUDGET_EVERY_MAX is over the budget, or
-				  0 */
+	int64_t over_since_ns; /* start of being over the budget at the lowest rate; 0: it is not */
 	bool is_over;	       /* over the budget for too long: the session has to end */
 };
 

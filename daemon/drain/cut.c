@@ -25,8 +25,7 @@
 enum {
 	REREADS = 8, /* attempts to copy a thread's slot while programs change it */
 	CLOCK_READINGS = 5,
-	STALE_CUTS = 4, /* a thread that the task iterator did not see for more cuts than this may
-			   have ended */
+	STALE_CUTS = 4, /* a thread that no iterator saw for more cuts than this may have ended */
 };
 
 static void on_row(void *context, const void *key, const void *value)

@@ -36,12 +36,10 @@ struct drain_stats {
 					 window_loss) */
 	uint64_t every;	       /* kinds that record calls: one call in `every` is recorded now */
 	uint64_t calls_per_s;  /* kinds that record calls: calls per second that match the filter */
-	uint64_t load_percent; /* kinds that record calls: cost of the calls, in percent of one CPU
-				*/
+	uint64_t load_percent; /* kinds that record calls: cost, in percent of one CPU */
 	bool is_over; /* kinds that record calls: over the budget even at the lowest rate */
-	struct cpu_counts counts; /* the programs' counters, as read at the last cut */
-	struct openwait_stats
-		openwait; /* offcpu: counts of the reader of open waits' user stacks */
+	struct cpu_counts counts;	/* the programs' counters, as read at the last cut */
+	struct openwait_stats openwait; /* offcpu: counts of the open wait reader */
 };
 
 /* All pointers are borrowed and must outlive the drain. */
@@ -55,9 +53,8 @@ struct drain_options {
 	int64_t min_wait_ns;	/* offcpu: open waits shorter than this get no row */
 	bool follows_processes; /* the drain reports forks, execs and exits to `processes` */
 	bool may_be_short;	/* the session may end soon: open stacks are read from the start */
-	struct call_stream
-		*calls; /* stream that the drain adds calls to; NULL: no calls are streamed */
-	uint64_t rate;	/* largest number of calls streamed per second */
+	struct call_stream *calls; /* the stream that takes the calls; NULL: none are streamed */
+	uint64_t rate;		   /* largest number of calls streamed per second */
 	uint64_t call_cost_ns; /* kinds that record calls: time to reach the program, per call */
 };
 

@@ -25,8 +25,7 @@ enum openwait_state { OPENWAIT_OFF, OPENWAIT_LOADING, OPENWAIT_ON, OPENWAIT_FAIL
 
 struct openwait_stats {
 	enum openwait_state state;
-	char reason[OPENWAIT_REASON]; /* why the program could not be loaded; set in OPENWAIT_FAILED
-				       */
+	char reason[OPENWAIT_REASON]; /* why the program could not be loaded */
 	uint64_t passes;	      /* number of passes that have ended */
 	uint64_t max_looks;	      /* largest number of stacks read in one pass */
 	uint64_t late;	     /* number of requests whose timeout ran out before the pass ended */

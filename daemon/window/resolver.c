@@ -51,13 +51,12 @@ struct resolver {
 	struct window_sink sink;
 	char *const *idle_functions;
 	struct kallsyms *kernel; /* the kernel's symbols; used by the resolver's thread only */
-	struct kallsyms *kernel_before; /* symbols before the last reload; the current stack's names
-					   point into them */
+	struct kallsyms
+		*kernel_before; /* symbols before a reload, which the stack in work may point to */
 	int64_t kernel_loaded_ns;
 	_Atomic int kernel_status;
-	uint64_t sched_start; /* sched_start and sched_end: bounds of the scheduler's functions; 0:
-				 unknown */
-	uint64_t sched_end;
+	uint64_t sched_start; /* start of the scheduler's functions; 0: unknown */
+	uint64_t sched_end;   /* end of the scheduler's functions; 0: unknown */
 };
 
 /*
