@@ -12,7 +12,7 @@ uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base
 	return unwind_state_of(inode, module->state.size, module->state.mtime_ns, base);
 }
 
-/* The key is of the same state of the file: it was not written over or replaced since the walk. */
+/* True if the key has the size and time of the module's file: the file has not changed since. */
 static bool is_same_state(const struct module *module, const struct unwind_code_key *key)
 {
 	return key->size == module->state.size && key->mtime_ns == module->state.mtime_ns;
@@ -39,7 +39,10 @@ static void code_forget(struct module_registry *registry, struct module_code *co
 	free(code);
 }
 
-/* Without memory the key is not remembered, and is learned again. With registry.lock held. */
+/*
+ * Adds the key to registry->codes. If there is no memory, it is not added, and will be learned
+ * again. Called with registry.lock held.
+ */
 static void code_remember(struct module *module, const struct unwind_code_key *key)
 {
 	struct module_registry *registry = module->registry;
@@ -96,7 +99,7 @@ struct module *module_open_code(struct module_registry *registry, const struct u
 	if (!is_same_state(module, key))
 		return module_unref(module);
 	module_learn_code(module, key);
-	/* If the process has exited, the file is closed before the rows are read in their turn. */
+	/* Read the rows now: if the process has exited, the file will be closed very soon. */
 	if (!module_is_big(module))
 		module_unwind_load(module);
 	return module;

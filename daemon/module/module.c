@@ -15,7 +15,8 @@
 #include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
 
-#define FILES_MAX 1024 /* files held open; beyond it the symbols of a new file are read at once */
+/* Limit of the files that are held open. Beyond it a new file is read and closed at once. */
+#define FILES_MAX 1024
 
 struct module_registry *module_registry_new(uint64_t max_memory)
 {
@@ -74,7 +75,7 @@ void module_registry_note_remote(struct module_registry *registry)
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* With registry.lock held. */
+/* Returns the module of the file with this state. Called with registry.lock held. */
 static struct module *module_find(struct module_registry *registry, const struct file_state *state)
 {
 	struct module *module;
@@ -122,8 +123,9 @@ struct module *module_ref(struct module *module)
 }
 
 /*
- * Drops a reference, with registry.lock held. Returns true if it was the last one: the caller has
- * to destroy the module without the lock.
+ * Drops a reference to the module; with the last one, removes the module from the registry. Called
+ * with registry.lock held. Returns true if it was the last one: the caller must then call
+ * module_destroy() without the lock.
  */
 static bool drop_ref(struct module *module)
 {
@@ -158,7 +160,7 @@ struct module *module_unref(struct module *module)
 	return NULL;
 }
 
-/* Makes a module. Takes over the fd (-1: the vdso). */
+/* Makes a module, which owns fd from then on, even on failure. fd -1: the vdso. */
 static int module_new(struct module_registry *registry, const struct file_state *state, int fd,
 		      const struct elf_source *source, const char *path, struct module **out)
 {
@@ -184,8 +186,8 @@ static int module_new(struct module_registry *registry, const struct file_state 
 	module->is_elf = r == 0;
 	module->is_failed = r < 0;
 	/*
-	 * Code may be generated into files that are not ELF files, so only a broken ELF file is a
-	 * failure.
+	 * Programs map other files than ELF files, too, as memory for code that they make at run
+	 * time. So only a broken ELF file is counted as unreadable.
 	 */
 	if (r == -EBADMSG)
 		module_registry_note_unreadable(registry);
@@ -196,9 +198,10 @@ static int module_new(struct module_registry *registry, const struct file_state 
 }
 
 /*
- * Adds a new module to the registry and returns it. If another thread has added the same file
- * meanwhile, that module is returned instead; without memory, NULL. In both cases this one is
- * destroyed. *is_crowded_out: more files are open than may be.
+ * Adds a new module to the registry and returns it. If another thread has added a module of the
+ * same file meanwhile, destroys the new one and returns the other; if there is no memory, destroys
+ * the new one and returns NULL. *is_crowded_out is set to true if more than files_max files are
+ * open.
  */
 static struct module *module_register(struct module *module, bool *is_crowded_out)
 {
@@ -224,7 +227,7 @@ static struct module *module_register(struct module *module, bool *is_crowded_ou
 	return known;
 }
 
-/* A file that was closed is mapped again: reopens it, so that its symbols can be read again. */
+/* If the file of a module was closed, opens it again, so that its symbols can be read again. */
 static void module_reopen(struct module *module, int path_fd)
 {
 	int fd, spare;
@@ -265,7 +268,10 @@ static bool is_remote(void *userdata, uint64_t dev)
 	       module_registry_is_remote(query->registry, query->proc_fd, dev);
 }
 
-/* Opens the debug file now, while a process exists in whose root directory the path is. */
+/*
+ * Opens the separate debug file of a module. This is done early, while a process exists in whose
+ * root directory the debug file can be found.
+ */
 static void module_find_debug(struct module *module, int proc_fd)
 {
 	struct remote_query query = { module->registry, proc_fd };

@@ -18,7 +18,7 @@ static struct module *module_of(struct module_registry *registry, uint64_t file_
 	return NULL;
 }
 
-/* Duplicates the descriptors of the module with this identity, if its file is open. */
+/* Duplicates the descriptors of the module with this identity, if a module has it open. */
 static void held_open(struct module_registry *registry, uint64_t file_id, int fd_min, int *fd,
 		      int *debug_fd)
 {
@@ -36,7 +36,7 @@ static void held_open(struct module_registry *registry, uint64_t file_id, int fd
 
 struct host {
 	struct module_registry *registry;
-	int self_fd; /* our own directory in /proc, for the mounts of our namespace */
+	int self_fd; /* the daemon's own directory in /proc, which shows the mounts it sees */
 };
 
 static bool is_remote(void *userdata, uint64_t dev)
@@ -46,7 +46,10 @@ static bool is_remote(void *userdata, uint64_t dev)
 	return module_registry_is_remote(host->registry, host->self_fd, dev);
 }
 
-/* Moves a descriptor to fd_min or above; -1 stays -1. */
+/*
+ * Duplicates a descriptor to a number of at least fd_min, and closes the old one. Returns the new
+ * one, -1 on failure or if fd is -1.
+ */
 static int fd_raise(int fd, int fd_min)
 {
 	int raised = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, fd_min);
@@ -56,8 +59,9 @@ static int fd_raise(int fd, int fd_min)
 }
 
 /*
- * Opens a file by its path, unless touching it could hang. In the root of another process, only on
- * the file system that is mounted as its root.
+ * Opens a file by its path, unless it is on a remote file system, where this could hang. In the
+ * root directory of another process (root_fd >= 0), only files on the file system of that directory
+ * are opened.
  */
 static int path_open(struct host *host, int root_fd, const char *path)
 {
@@ -68,7 +72,10 @@ static int path_open(struct host *host, int root_fd, const char *path)
 				is_remote, host);
 }
 
-/* Checks whether the file has the identity, and looks for its debug file if none is open. */
+/*
+ * True if the file has this identity. Then also opens its separate debug file, if *debug_fd is -1,
+ * and closes a debug file that does not belong to it.
+ */
 static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id, const char *path,
 		       int *debug_fd)
 {
@@ -92,10 +99,10 @@ static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id,
 }
 
 /*
- * The root directories in which the path is tried. A unit may hide the /tmp and /home of others
- * from us, as stackd.service does, but the first process sees them. This discloses nothing else:
- * the file must have the contents that were recorded, and only line numbers of its source are
- * shown.
+ * The root directories in which a path is looked for. A systemd unit, such as stackd.service, may
+ * hide the /tmp and /home of other programs from the daemon, but process 1 sees them. No other
+ * contents are disclosed: the file must have the recorded identity, and only line numbers of its
+ * source are shown.
  */
 static const char *const roots[] = { "/", "/proc/1/root" };
 
@@ -113,7 +120,10 @@ static int file_find(struct host *host, uint64_t file_id, const char *path, int 
 	return -1;
 }
 
-/* Checks a file that was held open. Its debug file may be in either root. */
+/*
+ * True if a file that a module held open has this identity. Looks for its debug file in all root
+ * directories.
+ */
 static bool held_check(struct host *host, int fd, uint64_t file_id, const char *path, int *debug_fd)
 {
 	bool is_match = false;

@@ -45,8 +45,9 @@ static bool is_better_victim(const struct module *a, const struct module *b)
 }
 
 /*
- * Evicts symbol tables until max_memory is kept, the longest unused first, but those that can be
- * read again before all others. Tables in use stay. With registry.lock held.
+ * Evicts symbol tables until they take no more than max_memory. Tables that can be read again are
+ * evicted first, and among them those that were unused for longest. Tables in use are not evicted.
+ * Called with registry.lock held.
  */
 static void symbols_evict(struct module_registry *registry)
 {
@@ -72,8 +73,8 @@ static void symbols_evict(struct module_registry *registry)
 }
 
 /*
- * Drops tables that were not used since before_ns and can be read again: most are of programs that
- * were busy once. Returns how many.
+ * Drops symbol tables that were not used since the time before_ns and can be read again. Most of
+ * them belong to programs that were busy once. Returns the number of tables.
  */
 static size_t symbols_drop_idle(struct module_registry *registry, int64_t before_ns)
 {
@@ -114,9 +115,10 @@ void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns
 }
 
 /*
- * Equal files in different places, such as an image unpacked twice, share one table. The contents
- * are compared, because anybody can write the same build-id into another file. Takes over the
- * table. With registry.lock held.
+ * Adds a symbol table to the registry. If it has an equal one already, frees the new table and
+ * shares the other: equal files may be in different places, such as a container image that was
+ * unpacked twice. The contents are compared, because anybody can write the same build-id into
+ * another file. NULL when out of memory; the table is then freed. Called with registry.lock held.
  */
 static struct module_symbols *symbols_share(struct module *module, struct symtab *symtab)
 {
@@ -142,7 +144,10 @@ static struct module_symbols *symbols_share(struct module *module, struct symtab
 	return symbols;
 }
 
-/* Returns a reference to the table if it is loaded. With registry.lock held. */
+/*
+ * Returns a reference to the module's symbol table, NULL if it is not loaded. Called with
+ * registry.lock held.
+ */
 static struct symtab *symbols_take(struct module *module)
 {
 	if (!module->symbols)
@@ -153,8 +158,8 @@ static struct symtab *symbols_take(struct module *module)
 }
 
 /*
- * Reads the symbols, unless the file was written over in place: then its symbols are not those of
- * the code that was mapped.
+ * Reads the symbols of a module. Returns -ESTALE if the file was overwritten: its symbols would not
+ * be those of the code that was mapped.
  */
 static int symbols_read(struct module *module, struct symtab **out)
 {
@@ -177,7 +182,10 @@ static int symbols_read(struct module *module, struct symtab **out)
 	return symtab_load(&source, &aids, out);
 }
 
-/* Loads the symbols. With load_lock held, so that the file stays open and is read once. */
+/*
+ * Reads the symbols and adds them to the registry. Returns a reference to the table, NULL on
+ * failure. Called with load_lock held, so that the file stays open and only one thread reads it.
+ */
 static struct symtab *symbols_load(struct module *module)
 {
 	struct module_registry *registry = module->registry;
@@ -232,7 +240,7 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 	for (struct module_symbols **p = &registry->symbols, *s; (s = *p); p = &s->next) {
 		if (s->symtab != symtab)
 			continue;
-		/* Move it to the front of the list: most lookups are of a few tables. */
+		/* Move the table to the front of the list: most lookups are in a few tables. */
 		*p = s->next;
 		s->next = registry->symbols;
 		registry->symbols = s;
@@ -245,7 +253,10 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* Reads symbols and rows now, because the program may be run again after its file is closed. */
+/*
+ * Closes the file of a module. First reads its symbols and rows, because the program may be started
+ * again later.
+ */
 void module_close(struct module *module)
 {
 	struct symtab *symbols = module_get_symbols(module);

@@ -7,7 +7,7 @@
 #include "daemon/unwind/compile_elf.h"
 
 #define DEBUG_DIR      "/usr/lib/debug"
-#define BIG_FILE_BYTES (8 * 1024 * 1024) /* reading such a file takes 10 ms and more */
+#define BIG_FILE_BYTES (8 * 1024 * 1024) /* reading the rows of a larger file takes over 10 ms */
 
 void module_registry_set_unwind(struct module_registry *registry, struct unwind *unwind)
 {
@@ -34,8 +34,8 @@ void module_unwind_init(struct module *module)
 }
 
 /*
- * Compiles the rows, unless the file was written over and has other code now. With load_lock held,
- * so that the file stays open.
+ * Compiles the rows of the module. Returns -ESTALE if the file was overwritten and so may have
+ * other code than was mapped. Called with load_lock held, so that the file stays open.
  */
 static int rows_read(struct module *module, struct unwind_rows *rows)
 {
@@ -65,7 +65,7 @@ void module_unwind_load(struct module *module)
 	if (!module->unwind)
 		return;
 	pthread_mutex_lock(&module->load_lock);
-	/* A file that is closed has its rows read when it is opened again. */
+	/* The rows of a closed file are read when the file is opened again. */
 	if ((module->fd >= 0 || !module->state.inode) && unwind_file_is_wanted(module->unwind)) {
 		begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		r = rows_read(module, &rows);
@@ -90,8 +90,8 @@ void module_want_rows(struct module *module)
 	if (!module->unwind || !unwind_file_is_wanted(module->unwind))
 		return;
 	/*
-	 * The rows of a big program, like a compiler, would fill the memory of all others: they are
-	 * read only after a walk has ended for want of them.
+	 * The rows of a big program, such as a compiler, would take the memory of all other rows.
+	 * They are read only after a walk has ended because they were absent.
 	 */
 	if (is_big && !unwind_file_is_needed(module->unwind))
 		return;
@@ -106,8 +106,8 @@ void module_want_rows(struct module *module)
 }
 
 /*
- * Takes the module that most live processes map, such as libc, from the list. With registry.lock
- * held.
+ * Removes from the list the module that most live processes map, such as libc, and returns it; NULL
+ * if the list is empty. Called with registry.lock held.
  */
 static struct module *wanting_take(struct module **list)
 {

@@ -60,14 +60,14 @@ struct process {
 	struct process *next; /* next in the list process_images.first */
 	struct process_id id;
 	int64_t start_real_ns;
-	bool is_gen_known; /* id is exact; false if /proc showed the process and no probe yet */
+	bool is_gen_known; /* id is exact; false as long as only /proc has shown the process */
 	bool is_kernel;
 	bool has_exited;   /* the process has exited, or an exec has replaced this image */
 	bool is_late;	   /* the process was counted in table.too_late */
 	unsigned refs;	   /* number of references that other rooms hold */
 	int64_t seen_ns;   /* time at which it was last reported, CLOCK_MONOTONIC */
 	int64_t exited_ns; /* time at which its exit was reported, CLOCK_MONOTONIC */
-	size_t dead_bytes; /* its share of table.dead_bytes */
+	size_t dead_bytes; /* bytes of this process that table.dead_bytes includes */
 	char comm[16];
 	struct process_text *texts;
 	const char *exe, *cgroup;    /* strings in texts; NULL if unknown */
@@ -79,7 +79,7 @@ struct process {
 	uint64_t reads_begun, read_applied;
 	struct pending_mappings *pending; /* see walk_mappings.c; NULL: no mapping is pending */
 	unsigned n_pended;		  /* number of mappings that have ever been pending */
-	int64_t add_ns; /* time until which the rate limit of added mappings is used up */
+	int64_t add_ns; /* for the rate limit of take_share(): grows with each added mapping */
 
 	/* State of reading /proc again because an address is unknown (read_queue.c): */
 	unsigned attempts;
@@ -98,7 +98,8 @@ struct process {
 	const char *walks_exe;
 };
 
-/* A list of all images of all processes that have had this pid; the image added last comes first.
+/*
+ * A list of all images of all processes that have had this pid; the image added last comes first.
  */
 struct process_images {
 	UT_hash_handle hh;
@@ -114,9 +115,9 @@ struct read_request {
 
 struct process_table {
 	pthread_mutex_t lock;
-	pthread_cond_t wake;	   /* wakes the thread reader; waits by CLOCK_MONOTONIC */
-	pthread_cond_t files_wake; /* wakes the thread files */
-	pthread_t reader, files;   /* threads that read /proc and big files */
+	pthread_cond_t wake;	   /* wakes the reader's thread; its clock is CLOCK_MONOTONIC */
+	pthread_cond_t files_wake; /* wakes the thread that reads big files */
+	pthread_t reader, files;   /* the threads that read /proc and big files */
 	bool has_reader, has_files, is_stopping;
 	bool is_woken, is_files_woken;	  /* the thread was woken since it last looked for work */
 	struct process_images *images;	  /* hash table by pid */
@@ -157,14 +158,18 @@ void process_mark_exited(struct process *process);
  * valid.
  */
 void process_forget_code(struct process *process);
-/* Replaces the maps of the process, and publishes them. Takes over the caller's reference. */
+/*
+ * Replaces the maps of the process, and gives them to the unwinder. Takes over the caller's
+ * reference to the new maps.
+ */
 void process_set_maps(struct process *process, struct process_maps *maps);
 /*
  * Gives the unwinder the mappings of the process, so that walks find them, and causes the unwind
  * rows of its files to be loaded soon.
  */
 void process_publish(struct process *process);
-/* Sets a field (process.exe or process.cgroup) to a copy of value. Out of memory, it does nothing.
+/*
+ * Sets a field (process.exe or process.cgroup) to a copy of value. Out of memory, it does nothing.
  */
 void process_set_text(struct process *process, const char **field, const char *value);
 /* Wakes both threads of the table. */
@@ -201,7 +206,7 @@ void process_held_put(struct process_table *table, struct process_held *held);
  * a number, record_stack.mappings. They are kept until no stack with this number can still arrive.
  */
 
-/* Records process.maps as the version by which walks go from now on. */
+/* Records process.maps as the mappings by which stacks of the process are walked from now on. */
 void maps_history_add(struct process *process);
 /*
  * Records a mapping that a walk found beside those of the unwinder. id: record_stack.mappings of
@@ -215,7 +220,7 @@ void maps_history_settle(struct process *process, uint64_t id);
 /* Does the work of process_hold_maps() with the same arguments, but takes no reference. */
 struct process_maps *maps_history_find(const struct process *process, uint64_t id, uint64_t at,
 				       bool *is_final_out);
-/* Copies the newest versions of a parent to its forked child, whose walks may still use them. */
+/* Copies the newest recorded mappings of a parent to its forked child, whose walks may use them. */
 void maps_history_inherit(struct process *process, const struct process *parent);
 void maps_history_free(struct process *process);
 
@@ -248,7 +253,8 @@ void walk_mappings_open(struct process *process);
 
 /* perf_reader.c; called without the lock */
 
-/* True if the perf map is stale or, if is_name_missing, may have a new name; and may be read now.
+/*
+ * True if the perf map is stale or, if is_name_missing, may have a new name; and may be read now.
  */
 bool process_perf_is_due(struct process *process, bool is_name_missing);
 void process_read_perf(struct process *process);
@@ -257,7 +263,10 @@ void process_read_perf(struct process *process);
 
 /* Reads the facts about the process from /proc/PID, in the calling thread. */
 void process_read(struct process *process);
-/* Reads them from dir_fd, the open directory /proc/PID. dir_fd < 0: the error of opening it. */
+/*
+ * Reads the facts about the process from dir_fd, the open directory /proc/PID. dir_fd < 0: the
+ * negative errno with which opening it failed.
+ */
 void process_read_from(struct process *process, int dir_fd, const struct procfs_stat *stat);
 int process_reader_start(struct process_table *table);
 void process_reader_stop(struct process_table *table);

@@ -202,8 +202,7 @@ static void map_open(struct module_registry *registry, int dir_fd,
 	int fd, r;
 
 	if (map->kind == MAP_SPECIAL) {
-		/* Leave out the vdso of 32-bit programs, which is below 4 GiB: it is another one.
-		 */
+		/* Leave out the vdso of 32-bit programs: it differs, and is mapped below 4 GiB. */
 		if (!strcmp(mapping->path, "[vdso]") && mapping->start >> 32 &&
 		    mapping->end - mapping->start == module_vdso_size())
 			module_get_vdso(registry, &map->module);

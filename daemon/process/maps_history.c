@@ -67,7 +67,7 @@ void maps_history_free(struct process *process)
 	}
 }
 
-/* Drops the oldest versions beyond the limits. */
+/* Drops the oldest versions of the process that exceed the limits of their number, size or age. */
 static void versions_drop(struct process *process)
 {
 	int64_t oldest_ns = clock_ns(CLOCK_MONOTONIC) - VERSIONS_KEEP_NS;
@@ -204,7 +204,7 @@ struct process_maps *maps_history_find(const struct process *process, uint64_t i
 {
 	const struct maps_version *version = version_find(process, id);
 
-	/* If the version was dropped, use no other maps: they may have other files there. */
+	/* If the version was dropped, use no other maps: other files may be mapped in them. */
 	*is_final_out = !version || version->is_published;
 	for (size_t i = 0; version && i < version->n_walked; i++) {
 		const struct unwind_mapping_found *mapping = &version->walked[i].mapping;

@@ -13,9 +13,8 @@
 #define MISS_NS	  (10 * NS_PER_MS)
 #define NO_MAP_NS (100 * NS_PER_MS)
 /*
- * After reading a map, wait for this multiple of the time that the reading took before reading it
- * again. The first reading of a process is exempt: it takes long, but later ones read only new
- * lines.
+ * After reading a map took some time, it is not read again for READ_SHARE times as long. The first
+ * reading of a process's map is exempt: it takes long, but later readings read only new lines.
  */
 #define READ_SHARE 50
 
@@ -74,7 +73,10 @@ static void note_refused(struct process *process)
 	pthread_mutex_unlock(&process->table->lock);
 }
 
-/* Reads the map if the file has changed; proc_fd is the process's directory in /proc. */
+/*
+ * Reads the perf map of the process if the file has changed. proc_fd: the process's directory in
+ * /proc.
+ */
 static void perf_read(struct process *process, int proc_fd)
 {
 	struct file_state state = { 0 };

@@ -298,7 +298,7 @@ int process_reader_start(struct process_table *table)
 	int r, s;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop's thread handles signals */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* the event loop's thread handles them */
 	r = pthread_create(&table->reader, NULL, reader_run, table);
 	s = pthread_create(&table->files, NULL, files_run, table);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

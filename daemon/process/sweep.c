@@ -8,7 +8,7 @@
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
 #define SWEEP_CHECKS_MAX 256 /* limit of the processes that one sweep looks for in /proc */
 
-/* True unless the process has certainly exited. */
+/* False only if /proc shows that the process has exited. */
 static bool is_in_proc(const struct process_id *id)
 {
 	struct procfs_stat stat;

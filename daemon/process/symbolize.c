@@ -90,7 +90,8 @@ static void symbol_of_module(struct process *process, const struct process_map *
 	symbol->is_signal = symtab && symtab_is_signal(symtab, address);
 }
 
-/* Makes the symbol of an address in a file that is not open: it has only the path and the offset.
+/*
+ * Makes the symbol of an address in a file that is not open: it has only the path and the offset.
  */
 static void symbol_of_path(const struct process_map *map, uint64_t offset, struct symbol *symbol)
 {

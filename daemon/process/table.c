@@ -241,7 +241,10 @@ void process_table_note_exit(struct process_table *table, const struct process_i
 	pthread_mutex_unlock(&table->lock);
 }
 
-/* Loads the unwind rows of the file at an address where a walk ended because they were absent. */
+/*
+ * Causes the unwind rows of a file to be loaded because a walk ended at this address for lack of
+ * them.
+ */
 static void need_rows(struct process_maps *maps, uint64_t address)
 {
 	const struct process_map *map = process_maps_find(maps, address);
@@ -261,7 +264,9 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 	pthread_mutex_lock(&table->lock);
 	walk_stats_note(process, ends);
 	if (process->has_exited || process->is_kernel || !process_is_newest(process)) {
-		/* the image has ended: mappings and rows would be of no use for other walks */
+		/*
+		 * do nothing: the image has ended, so other walks need no mappings and rows of it
+		 */
 	} else if (ends & WALK_DOUBTS) {
 		if (process_should_read(process, now))
 			read_queue_add(process, 0, false);

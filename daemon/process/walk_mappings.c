@@ -8,8 +8,8 @@
 #include "daemon/process/internal.h"
 
 /*
- * This many pending mappings of one process cause a read of /proc at once. Reads for later ones are
- * limited by the reader's budget of CPU time.
+ * The first PENDED_AT_ONCE pending mappings of a process always cause a read of /proc. Reads for
+ * later ones are dropped when the reader has used up its budget of CPU time.
  */
 #define PENDED_AT_ONCE 32
 /*
@@ -44,9 +44,9 @@ static bool is_mapped_as(const struct process_map *map, const struct unwind_mapp
 }
 
 /*
- * True if, in addition, both are the same file. For a layered file system, which has no device of
- * its own (major 0), /proc may show another inode than the walk found; if the map was just read,
- * the same address and offset are then proof enough.
+ * True if is_mapped_as() is true and both are the same file. For a layered file system, which has
+ * no device of its own (major 0), /proc may show another inode than the walk found; if the map was
+ * just read, the same address and offset are then proof enough.
  */
 static bool is_same_file(const struct process_map *map, const struct unwind_mapping_found *found,
 			 bool is_just_read)

@@ -6,7 +6,7 @@
 
 #include <libiberty/demangle.h>
 
-/* Collects the output of a demangler, which is left by longjmp() when the buffer is full. */
+/* The output of a demangler. When the buffer is full, longjmp() leaves the demangler. */
 struct output {
 	char *buffer;
 	size_t n, size;

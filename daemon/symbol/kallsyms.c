@@ -37,7 +37,7 @@ struct kallsyms {
 	uint32_t *names; /* offsets of the names in text, or NAMELESS */
 	uint16_t *modules;
 	size_t n;
-	struct kernel_module *module_list; /* [0] is the kernel itself */
+	struct kernel_module *module_list; /* the kernel itself ("kernel") and its modules */
 	size_t n_modules;
 	char *text;
 	size_t text_size;
@@ -73,8 +73,8 @@ static void reader_fini(struct reader *reader)
 }
 
 /*
- * Returns a hash that identifies a kernel module. It is stored with recorded data. It includes the
- * build of the kernel, because the same offset in another build is different code.
+ * Returns a hash that identifies a kernel module in recorded data. The hash includes the build of
+ * the kernel, because the same offset in another build is different code.
  */
 static uint64_t module_identity(const char *name)
 {
@@ -187,7 +187,8 @@ static int line_read(struct reader *reader, char *text)
 		reader->core_start = line.address;
 	if (!line.module && !strcmp(line.name, "_etext"))
 		reader->core_end = line.address;
-	/* Skip symbols for the padding before functions; some kernels have one for each function.
+	/*
+	 * Skip symbols for the padding before functions; some kernels have one for each function.
 	 */
 	if (!strncmp(line.name, "__pfx_", 6) || !strncmp(line.name, "__cfi_", 6))
 		return 0;

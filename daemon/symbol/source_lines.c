@@ -200,8 +200,8 @@ static void *request_make(const struct source_lines *lines,
 }
 
 /*
- * Reads the reply of a child, with checks of all sizes: a hostile file may have taken control of
- * the child.
+ * The rest of a child's reply that is not read yet. All sizes in the reply are checked, because a
+ * hostile file may have taken control of the child.
  */
 struct reader {
 	const char *at;

@@ -328,7 +328,7 @@ static int process_limit(const struct lines_child_head *head)
 		r = limit_set(RLIMIT_CPU, head->cpu_seconds);
 	if (!r)
 		r = limit_set(RLIMIT_FSIZE, head->reply_bytes);
-#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer maps terabytes for itself */
+#ifndef __SANITIZE_ADDRESS__ /* no limit with AddressSanitizer, which maps terabytes */
 	if (!r)
 		r = limit_set(RLIMIT_AS, head->memory_bytes);
 #endif

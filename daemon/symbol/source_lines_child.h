@@ -35,7 +35,8 @@ struct lines_child_head {
 	uint32_t n_files;
 };
 
-/* A file to read. File number i has the descriptors LINES_CHILD_FIRST_FD + 2 * i and the next one.
+/*
+ * A file to read. File number i has the descriptors LINES_CHILD_FIRST_FD + 2 * i and the next one.
  */
 struct lines_child_file {
 	uint32_t n;	   /* number of addresses of this file in the request */

@@ -21,8 +21,8 @@ struct source_lines_request {
 };
 
 /*
- * Lowest number of descriptors that are passed to the child. Lower numbers are those that the
- * descriptors get in the child, and could be overwritten while they are copied there.
+ * A descriptor that is passed to the child must have at least this number. In the child it gets a
+ * lower number, and a descriptor that has such a number already could be overwritten.
  */
 enum { SOURCE_LINES_FD_MIN = 300 };
 

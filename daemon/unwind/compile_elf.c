@@ -215,7 +215,10 @@ int compile_elf(const struct elf_source *source, const struct elf_file *file, co
 	r = unwind_compiler_new(&extent, max_words, &compiler);
 	if (r)
 		return r;
-	/* Go's table of functions comes first: Go's .debug_frame lacks its rules for bp. */
+	/*
+	 * Rows from Go's table of functions are added first, and so have precedence: .debug_frame
+	 * of a Go program has no rules for bp.
+	 */
 	if (has_go)
 		r = compile_go(compiler, source, file, &go, header.e_entry);
 	if (!r)

@@ -21,14 +21,14 @@ enum {
 
 /* How the caller of a function is found. */
 enum way {
-	WAY_STEPS,  /* by sp: the function's steps in Go's table say how far sp has moved */
-	WAY_FIRST,  /* not at all: the function has no caller */
-	WAY_PARKS,  /* by sp until the function moves sp; not at all afterwards, because the
-		       function has then left the goroutine that called it */
-	WAY_SWITCH, /* by bp, because the function's steps do not show on which stack it runs */
-	WAY_LOST,   /* not at all: the caller is neither on the stack nor found by bp */
-	WAY_SIGNAL, /* by the frame that the kernel makes for a signal: signal handlers return to
-		       this function */
+	WAY_STEPS,  /* sp shows the caller: the steps in Go's table say how far sp has moved */
+	WAY_FIRST,  /* the function has no caller, so walks end there */
+	WAY_PARKS,  /* sp shows the caller until the function moves sp; then walks end, because
+		       the function has left the goroutine that called it */
+	WAY_SWITCH, /* bp shows the caller: the steps do not say on which stack the function runs */
+	WAY_LOST, /* the caller cannot be found: it is not on the stack, and bp does not show it */
+	WAY_SIGNAL, /* signal handlers return to the function: the frame that the kernel has made
+		       for the signal shows which function was interrupted */
 };
 
 static const struct {

@@ -10,7 +10,7 @@
 enum {
 	SYMBOL_BYTES_MAX = 64 * 1024 * 1024,
 	SECTION_BYTES_MAX = 4096, /* limit for .init and .fini, which have about 30 bytes */
-	FUNCTION_BYTES_MAX = 128, /* limit for one function of crtbegin.o; they have about 60 */
+	FUNCTION_BYTES_MAX = 128, /* limit for one function of crtbegin.o, which has about 60 */
 	JUMP_BYTES = 5,
 	MAKE_BYTES_MAX = 1024, /* limit for makecontext(), which has 380 bytes */
 	LEA_BYTES = 7,

@@ -27,7 +27,8 @@ void range_alloc_fini(struct range_alloc *alloc);
 /* Allocates n adjacent indices; n must not be 0. -ENOSPC if no n adjacent indices are free. */
 int range_alloc_take(struct range_alloc *alloc, uint32_t n, uint32_t *first_out);
 
-/* Frees a whole allocated range. If there is no memory to record it, it stays allocated for good.
+/*
+ * Frees a whole allocated range. If there is no memory to record it, it stays allocated for good.
  */
 void range_alloc_give(struct range_alloc *alloc, uint32_t first, uint32_t n);
 

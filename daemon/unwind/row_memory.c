@@ -212,9 +212,9 @@ static void victims_add_parts(struct victims *victims, struct row_set *set,
 }
 
 /*
- * Adds the set, or parts of it, to the victims if the demand allows their eviction. Rows that no
- * walk has missed yet never displace rows that may be useful: rows of live processes, and of
- * programs that are started again and again.
+ * Adds the set, or parts of it, to the victims if the demand allows their eviction. To load rows
+ * that no walk has missed yet, no rows are evicted that may be useful: those of live processes, and
+ * of programs that are started again and again.
  */
 static void victims_add(struct victims *victims, struct row_set *set, const struct unwind_file *by,
 			const struct demand *demand, int64_t now)
@@ -414,7 +414,7 @@ struct filling {
 	int64_t now;
 };
 
-/* Makes a part visible to walks. Its words must have been written to the range. */
+/* Makes a part visible to walks. The part's words must have been written to the range before. */
 static void part_show(const struct filling *filling, uint32_t i, struct unwind_range range)
 {
 	filling->set->parts[i].range = range;

@@ -51,7 +51,7 @@ struct unwind_compiler {
 	uint16_t *frame_slots; /* hash table of indices into frames; 0: the slot is free */
 	struct unwind_rule *rules;
 	size_t n_rules;
-	bool is_signal; /* whether the function being compiled is a signal trampoline */
+	bool is_signal; /* signal handlers return to the function that is being compiled */
 };
 
 static uint32_t pages_of(const struct unwind_extent *extent)
@@ -284,7 +284,8 @@ struct output {
 
 static int output_add(struct output *out, uint32_t pc, uint32_t frame)
 {
-	/* A function ends where the next one begins, so drop rows of earlier functions from pc on.
+	/*
+	 * A function ends where the next one begins, so drop rows of earlier functions from pc on.
 	 */
 	while (out->n && out->rows[out->n - 1].pc >= pc)
 		out->n--;
@@ -470,7 +471,8 @@ int unwind_compiler_finish(struct unwind_compiler *compiler, struct unwind_rows 
 {
 	static const struct unwind_frame kept = { .kind = UNWIND_FRAME },
 					 end = { .kind = UNWIND_END };
-	/* Each gap between functions takes one row; the gap with the program's start takes three.
+	/*
+	 * Each gap between functions takes one row; the gap with the program's start takes three.
 	 */
 	size_t most = compiler->n_rows + 3 * compiler->n_functions + 3;
 	struct output output = { .compiler = compiler, .most = most };

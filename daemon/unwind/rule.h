@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_UNWIND_RULE_H
 
 /*
- * Call frame information says for an address how to restore the caller's registers. Converts this
- * to the form that the walk in the kernel reads: a frame and, if the frame is not enough, a rule.
+ * Converts call frame information for one address to the form that the walk in the kernel reads. It
+ * says how to find the caller's registers: by a frame and, if the frame is not enough, a rule.
  * No state; any thread.
  */
 

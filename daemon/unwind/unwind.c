@@ -9,7 +9,8 @@
 #include "daemon/unwind/internal.h"
 #include "daemon/unwind/row_memory.h"
 
-/* Rows that could not be loaded, for lack of room or by a read error, are tried again after this.
+/*
+ * Rows that could not be loaded, for lack of room or by a read error, are tried again after this.
  */
 #define RETRY_NS (10 * NS_PER_S)
 /*
