@@ -184,9 +184,9 @@ static bool sums_are_none(const struct thread_sums *sums)
 }
 
 /*
- * True if the thread ended in this window. It did so, too, if its epoch is still that of this
- * window although end_ns is after the cut: the last switch was under way during the cut and was
- * counted in this window, so the thread's sums are final.
+ * True if the thread ended in this window. A thread whose end_ns is after the cut counts as ended,
+ * too, if its epoch is still that of this window: its last switch was under way during the cut and
+ * was counted in this window, so its sums are final.
  */
 static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {

@@ -16,8 +16,8 @@ struct frame_key {
 	uint64_t file_id;
 	uint64_t file_offset;
 	uint64_t kind;
-	uint64_t name; /* hash of the name, or 0. A name of the same address may be found later. */
-	uint64_t module; /* hash of the path, or 0. Equal files may have two paths. */
+	uint64_t name;	 /* hash of the name; 0: no name. The same frame may get one later. */
+	uint64_t module; /* hash of the path; 0: no path. One file may have two paths. */
 };
 
 struct frame_entry {
@@ -287,8 +287,8 @@ static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *sta
 }
 
 /*
- * Drops unreferenced stacks that were last seen before oldest_ns, by the rules of
- * stack_table_sweep(). Called with the lock held.
+ * Drops unreferenced stacks by the rules of stack_table_sweep(); oldest_ns is the time before which
+ * a stack counts as not seen for long. Called with the lock held.
  */
 static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t cut_ns)
 {
@@ -312,7 +312,7 @@ static void old_windows_drop(struct stack_table *table)
 
 	if (!table->relieve || now < table->relieve_after_ns)
 		return;
-	table->relieve_after_ns = INT64_MAX; /* only one call at a time */
+	table->relieve_after_ns = INT64_MAX; /* prevents other calls until this one has ended */
 	pthread_mutex_unlock(&table->lock);
 	table->relieve(table->relieve_data);
 	pthread_mutex_lock(&table->lock);

@@ -119,10 +119,10 @@ void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *use
 struct stack_table *stack_table_free(struct stack_table *table);
 
 /*
- * Adds a stack that arrived through the ring, or finds it if the table has it already. Sets
- * *is_new_out if the stack was added: the caller must then have it resolved. Takes a reference to
- * process, which is NULL for a kernel stack. Returns the stack with a reference for the caller;
- * NULL when out of memory or over max_bytes.
+ * Adds a stack that arrived through the ring, or finds the stack if the table has it already. Sets
+ * *is_new_out to true if the stack was added: the caller must then have it resolved. Takes a
+ * reference to process, which is NULL for a kernel stack. Returns the stack with a reference for
+ * the caller; NULL when out of memory or over max_bytes.
  */
 struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct process *process,
 			      const uint64_t *ip, size_t n, bool *is_new_out);
