@@ -484,9 +484,10 @@ FILE_SYSTEM(xfs_file_read_iter, xfs_file_write_iter, xfs_file_fsync, xfs_file_op
 FILE_SYSTEM(btrfs_file_read_iter, btrfs_file_write_iter, btrfs_sync_file, btrfs_file_open)
 
 /*
- * Kprobes and kretprobes of the same functions, for kernels without fentry (5.5 fec56f5890d9, if
- * built for it). Each has a cookie since 5.15 (7adfc6c9b315), so that one pair of programs does for
- * all. A return probe has no arguments, so the file is noted at the begin.
+ * Kprobes and kretprobes on the functions that the fentry and fexit programs above trace, for
+ * kernels without fentry (it came with 5.5, fec56f5890d9, and is a build option). Since 5.15
+ * (7adfc6c9b315) each probe can have a cookie, so one pair of programs serves all functions. A
+ * return probe does not see the arguments, so the entry probe notes the file.
  */
 SEC("?kprobe")
 int on_function_in(struct pt_regs *ctx)

@@ -102,7 +102,10 @@ struct kstack_search {
 	__u32 pad;
 };
 
-/* A step of bpf_loop(): searches for the frames from the context up. */
+/*
+ * One iteration of bpf_loop(): compares word i of the copied stack, counted from the lowest
+ * address, with the entry's next return address, and raises its lower bound if they are equal.
+ */
 static long kstack_search_up(__u32 i, void *context)
 {
 	struct kstack_search *search = context;
@@ -120,7 +123,10 @@ static long kstack_search_up(__u32 i, void *context)
 	return 0;
 }
 
-/* A step of bpf_loop(): searches for the frames from the outermost but one down. */
+/*
+ * One iteration of bpf_loop(): compares the i-th word from the top of the copied stack with the
+ * entry's next return address on the way down, and lowers its upper bound if they are equal.
+ */
 static long kstack_search_down(__u32 i, void *context)
 {
 	struct kstack_search *search = context;

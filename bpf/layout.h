@@ -119,7 +119,7 @@ struct wake_link {
 	char comm[COMM_LEN];
 };
 
-/* Waits of offcpu, by thread, stacks and state. */
+/* The key under which waits of offcpu are counted: a thread (uid), its stacks and its state. */
 struct wait_key {
 	__u64 uid;
 	__u64 kstack;
@@ -141,7 +141,10 @@ struct wait_sums {
 
 enum sample_flags { SAMPLE_IS_KERNEL = 1 }; /* PF_KTHREAD */
 
-/* Samples or calls by thread and stacks. A thread is its tid and start. */
+/*
+ * The key under which samples or calls are counted: a thread and its stacks. A thread is identified
+ * by its tid and its start time.
+ */
 struct sample_key {
 	__u64 start_boot_ns;
 	__u64 leader_boot_ns;

@@ -68,8 +68,8 @@ struct cpu {
 struct sleeper {
 	__u64 since_ns; /* start of the present sleep; 0: it does not sleep */
 	__u64 wake_ns;	/* when it was last made runnable; 0: not since it last ran */
-	__u64 kstack;	/* its stacks, where they are taken at switch-out */
-	__u64 ustack;
+	__u64 kstack;	/* its kernel stack, if stacks are taken at switch-out */
+	__u64 ustack;	/* its user stack, if stacks are taken at switch-out */
 	__u64 waker_kstack;
 	__u64 waker_ustack;
 	__u32 state;

@@ -29,8 +29,8 @@ void render_missing_too(const struct view *view, const char *label,
 			const struct wire_snapshot_reply *second);
 
 /*
- * Prints one moment, the end of the answer's range, then gaps after it, losses and notes. For
- * answers of `stackctl stuck`, which are about that moment.
+ * Prints the end of the answer's range as the moment that the answer is about, then the gaps after
+ * that moment, the losses and the notes. For answers of `stackctl stuck`.
  */
 void render_moment(const struct view *view, const struct wire_snapshot_reply *reply);
 

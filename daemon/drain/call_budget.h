@@ -25,7 +25,7 @@ struct call_counts {
 struct call_budget {
 	uint64_t budget_percent; /* budget of the session, in percent of one CPU */
 	uint64_t call_cost_ns;	 /* time to reach a program, per call; not part of run_ns */
-	uint64_t rate;		 /* most calls that are streamed per second; 0: none are streamed */
+	uint64_t rate;		 /* maximum number of calls to stream per second; 0: none */
 	struct call_counts last;
 	uint64_t every;		 /* one call in `every` is recorded */
 	uint64_t every_for_load; /* least `every` for the CPU budget; `rate` may require more */

@@ -67,7 +67,7 @@ struct method {
 	bool is_slow;	 /* the first step may take seconds */
 	bool needs_more; /* a call without `more` is refused */
 
-	/* Makes exchange->answer from the decoded request. NULL: `reply` makes the reply alone. */
+	/* Makes exchange->answer from the decoded request. NULL: `reply` needs no answer. */
 	query_function *query;
 
 	/*

@@ -27,7 +27,8 @@ static const struct rule {
 	enum form form;
 	size_t offset;
 	unsigned int uses;   /* bits of enum filter_use: the filters that the rule is for */
-	unsigned int traits; /* bits of enum probe_trait, which a kind needs for the field */
+	unsigned int traits; /* the traits (bits of enum probe_trait) that a kind must have to allow
+				this field */
 	const char *lack;    /* the error text for other kinds, which follows the kind's name */
 } rules[] = {
 	{ NUMBER_FIELD(min_block_ns), BOTH, PROBE_WAITS,

@@ -67,7 +67,8 @@ struct unwind_stats {
 	uint64_t no_room;    /* how often rows were not loaded because no room could be made */
 	uint64_t unreadable; /* how often the call frame information of a file was not readable */
 	uint64_t max_segments, segments; /* limit of the segments, and how many are in use */
-	uint64_t segments_full;	 /* address spaces that were not made for lack of free segments */
+	uint64_t segments_full;	 /* number of address spaces that could not be added, as no segments
+				    were free */
 	uint64_t processes_full; /* how often the entry of a process could not be stored */
 	uint64_t load_ns, loads; /* CPU time spent on reading and compiling rows, number of loads */
 };
