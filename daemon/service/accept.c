@@ -9,15 +9,15 @@
 #include "daemon/service/client.h"
 
 /*
- * Accepts connections itself, without uv_listen(): if accept() fails for lack of memory, libuv 1.44
- * repeats it for ever without returning (uv__server_io()).
+ * This file accepts connections without uv_listen(): if accept() fails for lack of memory, libuv
+ * 1.44 retries it for ever and never returns to the caller (uv__server_io()).
  */
 enum { ACCEPTS_PER_ROUND = 16, COMPLAIN_EVERY_S = 60 };
 
 /*
- * Returns the client to disconnect in order to accept another one: the one that has been idle for
- * longest; if none is idle, one that does not read its reply; else one that waits for its next
- * reply. NULL if every client is being answered or has a session bound to it.
+ * Chooses the client to disconnect so that another can be accepted. Prefers the client that has
+ * been idle for longest, then one that does not read its reply, then one whose next reply is not
+ * due yet. NULL if every client is being answered or has a session bound to it.
  */
 static struct client *client_to_drop(const struct server *server)
 {
@@ -34,8 +34,8 @@ static struct client *client_to_drop(const struct server *server)
 }
 
 /*
- * Makes room for another client: disconnects one if there are max_clients. Returns false if none
- * can be disconnected.
+ * Makes sure that one more client can connect: if there are max_clients already, disconnects one.
+ * Returns false if none can be disconnected.
  */
 static bool room_make(struct server *server)
 {
@@ -52,8 +52,8 @@ static bool room_make(struct server *server)
 }
 
 /*
- * Stops accepting until the next sweep, because descriptors or memory are short. Clients that
- * connect meanwhile wait in the queue of the kernel.
+ * Stops accepting connections until the next sweep (a timer), because descriptors or memory are
+ * short. Clients that connect meanwhile wait in the queue of the kernel.
  */
 static void accept_failed(struct server *server, int r)
 {
@@ -69,7 +69,8 @@ static void accept_failed(struct server *server, int r)
 	server->is_paused = true;
 }
 
-/* True if accept() failed because of one connection, so that others can still be accepted. */
+/* True if the error of accept() concerns only one connection, so that others can still be
+ * accepted. */
 static bool is_of_connection(int error)
 {
 	return error == EINTR || error == ECONNABORTED || error == EPROTO || error == EPERM;

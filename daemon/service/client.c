@@ -10,10 +10,10 @@
 #include "daemon/base/log.h"
 
 /*
- * The messages of a client are answered one at a time. A message is taken from client->frame and
- * answered in steps, by threads of the pool. The reply of a step is written before the next step is
- * made. This keeps the replies in the order of the calls, and at most one reply waits for a client
- * to read it.
+ * The calls of a client are answered one at a time. The message of a call is taken from
+ * client->frame and answered in steps, by threads of the pool. The reply of a step is written
+ * before the next step is made. This keeps the replies in the order of the calls, and at most one
+ * reply waits for a client to read it.
  */
 
 static void client_work(struct client *client);
@@ -33,7 +33,7 @@ static void client_free(struct client *client)
 
 /*
  * Frees a client if its handle is closed and no thread of the pool works for it. If it still has an
- * exchange, a thread of the pool ends that first.
+ * exchange (a call that is being answered), first has a thread of the pool end that.
  */
 static void client_release(struct client *client)
 {
@@ -79,7 +79,7 @@ void client_close(struct client *client)
 	atomic_fetch_sub(&server->counters.clients, 1);
 	output_done(client);
 	if (client->state == CLIENT_WORKING)
-		uv_cancel((uv_req_t *)&client->work); /* has no effect if the work has begun */
+		uv_cancel((uv_req_t *)&client->work); /* no effect if a thread works on it */
 	uv_close((uv_handle_t *)&client->pipe, on_closed);
 }
 
@@ -89,7 +89,8 @@ static void client_end(struct client *client)
 		client->server->handler.end(TAKE(client->exchange), client->is_written);
 }
 
-/* Begins an exchange, or makes its next step. Runs on a thread of the pool. */
+/* Begins an exchange (a call and its replies), or makes the next step of one. Runs on a thread of
+ * the pool. */
 static void on_work(uv_work_t *work)
 {
 	struct client *client = work->data;
@@ -125,8 +126,8 @@ static void client_bad(struct client *client)
 }
 
 /*
- * Makes a client wait for its next step, which the next tick of the timer makes. The server still
- * reads from the client meanwhile, to notice a hang-up.
+ * Puts off the client's next step until the next tick of the server's timer. Meanwhile the server
+ * still reads from the client, to notice a hang-up.
  */
 static void client_wait(struct client *client)
 {
@@ -140,14 +141,15 @@ void client_resume(struct client *client)
 }
 
 /*
- * Does what follows a step whose reply, if any, was written: makes the next step, or begins the
- * next call.
+ * Continues after a step is done and its reply, if it has one, is written: makes the next step of
+ * the same call, or begins the next call.
  */
 static void client_continue(struct client *client)
 {
 	client->state = CLIENT_IDLE;
 	client->active_ns = uv_hrtime();
-	/* Restart the time limit of an incomplete message, which this reply may have held up. */
+	/* Restart the time limit of an incomplete message: while the reply was unread, the server
+	 * may have stopped reading the message. */
 	client->partial_ns = 0;
 	text_fini(&client->out);
 	if (client->result < 0)
@@ -165,7 +167,8 @@ static void on_written(uv_write_t *write, int status)
 	struct client *client = write->data;
 
 	/*
-	 * Set it even if the client is being closed: the whole reply may have arrived before that.
+	 * Set is_written even if the client is being closed: the whole reply may have reached it
+	 * before.
 	 */
 	client->is_written = status >= 0;
 	if (client->is_closing)
@@ -178,8 +181,8 @@ static void on_written(uv_write_t *write, int status)
 }
 
 /*
- * Makes room for n more bytes of output within max_output: disconnects the clients that have left
- * their reply unread for longest.
+ * Makes room for n more bytes of output within the limit max_output: disconnects those clients that
+ * have left their reply unread for longest.
  */
 static void output_make_room(struct client *client, size_t n)
 {
@@ -240,7 +243,7 @@ static void client_work(struct client *client)
 	client->state = CLIENT_WORKING;
 	client->work.data = client;
 	r = uv_queue_work(client->server->loop, &client->work, on_work, on_work_done);
-	if (r < 0) { /* happens only if an argument is wrong */
+	if (r < 0) { /* uv_queue_work() fails only if an argument is wrong */
 		client->state = CLIENT_IDLE;
 		log_err(r, "cannot hand work to the pool");
 		client_close(client);
@@ -298,8 +301,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 }
 
 /*
- * Starts or stops reading from a client. While a call is answered, it still reads, to notice a
- * hang-up, until more than max_message bytes are waiting.
+ * Starts or stops reading from a client. While a call is being answered, the server reads on, to
+ * notice a hang-up, until more than max_message bytes of further calls have arrived.
  */
 static void client_pace(struct client *client)
 {
@@ -341,7 +344,8 @@ static void client_advance(struct client *client)
 		client_pace(client);
 }
 
-/* Returns the counter of the time limit that the client has exceeded, NULL if it exceeded none. */
+/* Returns the counter of the time limit that the client has exceeded; NULL if it has exceeded
+ * none. */
 static atomic_int_fast64_t *client_overdue(const struct client *client, uint64_t now)
 {
 	const struct server_options *options = &client->server->options;

@@ -39,35 +39,36 @@ struct counters {
 };
 
 struct server {
-	uv_poll_t listener; /* polls fd for new connections, once the server listens */
-	uv_timer_t sweep;   /* regularly looks for clients that have missed a deadline */
+	uv_poll_t listener; /* watches the listening socket `fd` for new connections */
+	uv_timer_t sweep;   /* timer: looks for clients that have missed a deadline */
 	uv_work_t trim;	    /* work in the pool that gives free memory back to the system */
-	uv_timer_t tick;    /* makes the next step of clients that wait; runs only while any do */
+	uv_timer_t tick;    /* timer: makes the next step of waiting clients; runs only if there are
+			       any */
 	uv_loop_t *loop;
 	struct server_options options;
 	struct server_handler handler;
 	struct counters counters;
 	struct client *clients; /* clients that are not being closed, the newest first */
-	int users;		/* number of open handles and clients that refer to this server */
-	int fd;			/* the socket that listens; -1: the server does not listen yet */
-	bool is_paused;		/* no connection is accepted until the next sweep */
+	int users; /* number of open handles and of clients that refer to this server; freed at 0 */
+	int fd;	   /* the socket that listens; -1: the server does not listen yet */
+	bool is_paused; /* no connection is accepted until the next run of the timer `sweep` */
 	/* uv_hrtime() at the last log line about a failed accept. 0: there was none. */
 	uint64_t complained_ns;
 	bool is_trimming;
 	/* Number of bytes read and written since free memory was last given back to the system. */
 	size_t moved;
 	uint64_t last_id;
-	/* Path of the socket, which is removed at the end. NULL: the socket was inherited. */
+	/* Path of the socket; the file is removed at the end. NULL: the socket was inherited. */
 	char *path;
 	struct stat path_stat;
-	char buffer[READ_SIZE]; /* holds the bytes of one read from a client */
+	char buffer[READ_SIZE]; /* buffer for one read from a client */
 };
 
 enum client_state {
-	CLIENT_IDLE,	/* waits for a message from the peer */
+	CLIENT_IDLE,	/* no call is being answered; the next message is awaited */
 	CLIENT_WORKING, /* a thread of the pool makes a step of the exchange */
-	CLIENT_WRITING, /* the reply in `out` is being written */
-	CLIENT_WAITING, /* the next step of its exchange follows at the next tick */
+	CLIENT_WRITING, /* the reply in `out` is being written to the peer */
+	CLIENT_WAITING, /* the exchange makes its next step at the next tick of the timer */
 };
 
 struct client {
@@ -81,7 +82,7 @@ struct client {
 	struct frame frame;
 	enum client_state state;
 	bool is_closing;
-	bool is_closed; /* the handle `pipe` is closed */
+	bool is_closed; /* the handle `pipe` has been closed */
 	bool is_at_end; /* the peer will send no more, but may still read replies */
 	bool is_reading;
 
@@ -93,20 +94,21 @@ struct client {
 	size_t message_len;
 	void *exchange;
 	struct text out;
-	bool is_written; /* the whole newest reply was handed to the system */
+	bool is_written; /* all bytes of the newest reply were handed to the kernel */
 	int result;	 /* the last result of begin() or step() of struct server_handler */
-	bool is_ending;	 /* the work in the pool only ends the exchange of a closed client */
-	size_t writing;	 /* number of bytes of `out` that are counted in counters.output */
+	bool is_ending;	 /* the client is closed, and the work in the pool only ends its exchange */
+	size_t writing;	 /* number of bytes of `out` that are included in counters.output */
 
 	/* The times below are values of uv_hrtime(), in ns. */
 	uint64_t active_ns;  /* time of the last read, or of the end of the last step */
-	uint64_t partial_ns; /* time since which a message is incomplete; 0: none is incomplete */
-	uint64_t write_ns;   /* time at which the writing of `out` began */
+	uint64_t partial_ns; /* start of the time limit for an incomplete message; 0: none is
+				incomplete */
+	uint64_t write_ns;   /* time at which writing of `out` began */
 };
 
 /*
- * Accepts some of the connections that wait. If descriptors or memory are short, stops accepting
- * until the next sweep.
+ * Accepts some of the connections that wait in the kernel's queue. If descriptors or memory are
+ * short, stops accepting until the next sweep.
  */
 void server_accept(struct server *server);
 
@@ -125,7 +127,7 @@ void client_resume(struct client *client);
 /* Disconnects the client if it has missed a deadline. `now` is a value of uv_hrtime(). */
 void client_sweep(struct client *client, uint64_t now);
 
-/* Starts the timer that makes the next step of clients that wait, unless it runs already. */
+/* Starts the timer that makes the next step of waiting clients, unless it runs already. */
 void server_tick(struct server *server);
 
 /* Lowers server->users by one. Frees the server when no user is left. */

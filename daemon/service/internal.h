@@ -17,7 +17,7 @@
 #include "daemon/service/service.h"
 #include "proto/codec.h"
 
-/* Size in bytes up to which each of several replies is filled. */
+/* Size in bytes of one reply when a long answer is sent in several replies. */
 enum { SERVICE_PART = 256 * 1024 };
 
 /*
@@ -34,10 +34,11 @@ struct service_group {
 
 struct service {
 	struct recorder *recorder;
-	/* Server whose limits the method Status reports. NULL: Status reports none of a server. */
+	/* Server whose limits the method Status reports. NULL: Status reports no limits of a
+	 * server. */
 	struct server *server;
 	struct service_group groups[METHOD_CLASSES];
-	atomic_int slow; /* number of calls of slow methods whose first step is being made */
+	atomic_int slow; /* number of threads that make the first step of a slow method now */
 };
 
 struct exchange {
@@ -51,12 +52,12 @@ struct exchange {
 	 */
 	void *request;
 	struct answer *answer; /* the result of the query */
-	bool has_begun;	       /* the call was accepted; later steps only call method->reply */
+	bool has_begun; /* the first step has been made; the other steps only call method->reply */
 	/* Index of the first row or window of the answer that was not sent yet. */
 	size_t next;
-	int64_t due_ns;	     /* CLOCK_MONOTONIC time of the next reply of a Start with `more` */
-	bool is_bound;	     /* the session that Start began ends with the exchange */
-	bool is_unconfirmed; /* the session that Start began ends unless this reply is written */
+	int64_t due_ns; /* Start with `more`: CLOCK_MONOTONIC time of its next regular reply */
+	bool is_bound;	/* when the exchange ends, the session that its Start began ends, too */
+	bool is_unconfirmed; /* the session that Start began ends if the reply cannot be written */
 	struct query_follow *follow;
 };
 
@@ -65,7 +66,7 @@ struct method {
 	const struct wire_method *wire; /* name of the method, and the types of its parameters */
 	enum method_class class;
 	bool is_slow;	 /* the first step may take seconds */
-	bool needs_more; /* a call without `more` is refused */
+	bool needs_more; /* a call without the flag `more` is refused */
 
 	/* Makes exchange->answer from the decoded request. NULL: `reply` needs no answer. */
 	query_function *query;
@@ -86,7 +87,8 @@ const struct method *method_find(const char *name);
 
 /*
  * Checks whether the peer may call methods of a class. Returns METHOD_OPEN if it may, else the
- * class whose group the peer is not in. METHOD_CONTROL requires the groups of both classes.
+ * class whose group the peer is not in. For METHOD_CONTROL, the peer must be in the groups of both
+ * METHOD_QUERY and METHOD_CONTROL.
  */
 enum method_class method_refused(const struct service *service, const struct server_peer *peer,
 				 enum method_class class);
@@ -107,11 +109,12 @@ int reply_error(enum wire_error_code code, const char *what, struct text *out);
 int reply_query_error(struct wire_error *error, struct text *out);
 
 /*
- * Appends the error PermissionDenied, with the group whose members may call methods of this class.
+ * Appends the error PermissionDenied. The error names the group whose members may call methods of
+ * this class.
  */
 int reply_refused(const struct service *service, enum method_class class, struct text *out);
 
-/* Appends the error Failed, and logs the reason, a negative errno. */
+/* Appends the error Failed to out, and logs the reason, which is a negative errno. */
 int reply_failed(const struct exchange *exchange, int reason, struct text *out);
 
 /* Appends a reply with the whole answer. No other reply follows. */

@@ -49,7 +49,8 @@ int loop_new(struct loop **out)
 	return 0;
 }
 
-/* Frees the struct whose first member is the handle. All structs of this file begin so. */
+/* Frees the struct that contains the handle. In all such structs of this file, the handle is the
+ * first member. */
 static void on_handle_closed(uv_handle_t *handle)
 {
 	free(handle);
@@ -71,7 +72,7 @@ struct loop *loop_free(struct loop *loop)
 		loop->signals = watch->next;
 		handle_close(watch);
 	}
-	/* Run until all handles are closed and all work in the pool is done. */
+	/* Run the loop until all handles are closed and all work in the pool is done. */
 	while (uv_loop_alive(&loop->uv))
 		uv_run(&loop->uv, UV_RUN_DEFAULT);
 	uv_loop_close(&loop->uv);

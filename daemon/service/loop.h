@@ -51,10 +51,10 @@ int loop_timer_new(struct loop *loop, int64_t first_ns, int64_t repeat_ns, loop_
 		   void *userdata, struct loop_timer **out);
 struct loop_timer *loop_timer_free(struct loop_timer *timer);
 
-/* Calls `callback` each time the signal arrives, as long as the loop exists. */
+/* Calls `callback` each time the process gets the signal, until the loop is freed. */
 int loop_signal_add(struct loop *loop, int signo, loop_signal_callback callback, void *userdata);
 
-/* Returns the loop of libuv, which the server needs. */
+/* Returns the underlying loop of libuv, for the server's own handles. */
 struct uv_loop_s *loop_uv(struct loop *loop);
 
 #endif

@@ -36,7 +36,7 @@ static int description_reply(struct exchange *exchange, struct text *out)
 	return description_reply_encode(&reply, 0, out);
 }
 
-/* Appends the limits of the socket to `limits`, which has the limits of the recorder. */
+/* Adds the limits of the socket to `limits`, which already has the limits of the recorder. */
 static int limits_join(struct exchange *exchange, struct wire_limits *limits)
 {
 	const struct wire_limits before = *limits;
@@ -82,8 +82,9 @@ static int status_reply(struct exchange *exchange, struct text *out)
 
 /*
  * Finds a method in the table of all methods. A new method needs a definition in
- * proto/io.stackd.varlink, a function query_NAME() in daemon/query/, and a row in this table.
- * Functions and Start require METHOD_CONTROL because they read files that only stackd may read.
+ * proto/io.stackd.varlink, a function query_NAME() in daemon/query/, and a row in this table. The
+ * methods Functions and Start require METHOD_CONTROL because they read files that only stackd may
+ * read.
  */
 const struct method *method_find(const char *name)
 {

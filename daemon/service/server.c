@@ -18,8 +18,8 @@
 enum { SWEEPS_PER_TIMEOUT = 8, SWEEP_MIN_MS = 10, SWEEP_MAX_MS = 1000 };
 
 /*
- * Free memory is given back to the system once this many bytes were read and written, as soon as
- * all clients are idle.
+ * When all clients are idle, free memory is given back to the kernel if at least this many bytes
+ * were read and written since the last time.
  */
 enum { TRIM_AFTER = 1024 * 1024 };
 
@@ -48,7 +48,7 @@ static int listener_start(struct server *server)
 	return uv_poll_start(&server->listener, UV_READABLE, on_connection);
 }
 
-/* Gives free memory back to the system. Runs on a thread of the pool. */
+/* Gives free heap memory back to the kernel. Runs on a thread of the pool. */
 static void on_trim(uv_work_t *work)
 {
 	malloc_trim(0);
@@ -63,8 +63,8 @@ static void on_trimmed(uv_work_t *work, int status)
 }
 
 /*
- * Has a thread of the pool give free memory back to the system. malloc() keeps a separate heap for
- * each thread that makes large answers, and would keep its free memory for ever.
+ * Has a thread of the pool give free heap memory back to the kernel. Otherwise malloc() would keep
+ * it for ever, in a separate heap for each thread that has made large answers.
  */
 static void memory_give_back(struct server *server)
 {
@@ -97,8 +97,8 @@ static void on_sweep(uv_timer_t *timer)
 }
 
 /*
- * Makes the next step of the clients that wait. The client that connected first comes first,
- * because what they wait for may be scarce.
+ * Makes the next step of all clients that wait. Goes by the order in which they connected, because
+ * only the first of them may get what they all wait for.
  */
 static void on_tick(uv_timer_t *timer)
 {
@@ -165,7 +165,8 @@ int server_new(struct loop *loop, const struct server_options *options,
 	return 0;
 }
 
-/* Removes the socket of this server from its path, unless another daemon has put its own there. */
+/* Removes the file of this server's socket from its path, unless another daemon has put its own
+ * socket there. */
 static void path_remove(const struct server *server)
 {
 	struct stat st;

@@ -5,8 +5,8 @@
 /*
  * Accepts connections, splits the bytes that arrive into messages, lets a handler answer them and
  * writes the replies in order. Limits what a hostile client can use. Does not parse messages. Used
- * on the loop's thread; the handler runs on threads of the pool, for each connection on only one at
- * a time.
+ * on the loop's thread. The handler runs on threads of the pool, but for each connection on only
+ * one of them at a time.
  */
 
 #include <stdbool.h>
@@ -23,27 +23,27 @@ struct server_handler {
 	void *userdata;
 
 	/*
-	 * Begins an exchange for a message. Returns 0 with *exchange_out, or a negative errno: then
-	 * the server closes the connection (-EMSGSIZE: the message is nested too deeply or has too
-	 * many values). peer stays valid until the exchange has ended; message (len bytes and a
-	 * NUL) is valid only during this call.
+	 * Begins an exchange (a call and its replies) for a message. Returns 0 with *exchange_out.
+	 * On a negative errno, the server closes the connection (-EMSGSIZE: the message is nested
+	 * too deeply or has too many values). peer stays valid until the exchange has ended;
+	 * message (len bytes and a NUL) is valid only during this call.
 	 */
 	int (*begin)(void *userdata, struct server_peer *peer, const char *message, size_t len,
 		     void **exchange_out);
 
 	/*
-	 * Appends the next reply to out, if there is one. Returns SERVER_MORE if the next step is
-	 * to follow as soon as the reply is written; SERVER_WAIT if it is to follow some time
-	 * later; 0 after the last reply; or a negative errno: then the server writes out and closes
-	 * the connection.
+	 * Makes a step of the exchange: appends the next reply to out, if there is one. Returns
+	 * SERVER_MORE if the next step is to follow as soon as the reply is written, SERVER_WAIT if
+	 * it is to follow some time later, or 0 after the last reply. On a negative errno, the
+	 * server writes out and closes the connection.
 	 */
 	int (*step)(void *exchange, struct text *out);
 
 	/*
 	 * Ends an exchange. The server calls it for each exchange that was begun, even if the peer
-	 * disconnects early. is_written: the newest reply of the exchange that the server has begun
-	 * to write was handed to the system as a whole. The reply of the last step is written only
-	 * after this call.
+	 * disconnects early. is_written: all bytes of the newest reply that the server has begun to
+	 * write were handed to the kernel. The reply of the last step is written only after this
+	 * call.
 	 */
 	void (*end)(void *exchange, bool is_written);
 };
@@ -102,9 +102,9 @@ int server_new(struct loop *loop, const struct server_options *options,
 struct server *server_free(struct server *server);
 
 /*
- * Start to listen: the first function at a path (see server_socket_listen()), the second on an
- * inherited descriptor, which the server then owns. Only one of the two may be called, and only
- * once.
+ * Makes the server listen: server_listen() at a path (see server_socket_listen()),
+ * server_listen_fd() on an inherited descriptor, which the server then owns. Only one of the two
+ * may be called, and only once.
  */
 int server_listen(struct server *server, const char *path, const char *group);
 int server_listen_fd(struct server *server, int fd);

@@ -11,9 +11,9 @@
 #include "daemon/service/loop.h"
 
 /*
- * Greatest number of threads of the pool that make the first step of slow methods at once. These
- * methods load programs into the kernel or remove them. The other threads of the pool stay free for
- * clients that only query.
+ * Greatest number of threads of the pool that make the first step of slow methods at the same time.
+ * Slow methods load programs into the kernel or remove them. The other threads of the pool stay
+ * free for clients that only query.
  */
 enum { SLOW_AT_ONCE = LOOP_WORKERS / 2 };
 
@@ -94,8 +94,8 @@ static int on_begin(void *userdata, struct server_peer *peer, const char *messag
 }
 
 /*
- * Repeats a check that the mode of the socket makes, too, because that mode may be changed by
- * accident.
+ * Checks the peer's groups. The mode of the socket file limits who can connect, too, but an
+ * administrator may have changed it by accident.
  */
 enum method_class method_refused(const struct service *service, const struct server_peer *peer,
 				 enum method_class class)
@@ -136,8 +136,8 @@ static int reply_unknown(struct exchange *exchange, struct text *out)
 }
 
 /*
- * Decodes the parameters of the call. Returns 0; -EINVAL with *error filled if one is wrong; or
- * -ENOMEM.
+ * Decodes the parameters of the call. Returns 0; -EINVAL with *error filled if a parameter is
+ * wrong; or -ENOMEM.
  */
 static int request_decode(struct exchange *exchange, struct codec_error *error)
 {
@@ -176,8 +176,8 @@ static int exchange_begin(struct exchange *exchange, struct text *out)
 }
 
 /*
- * Makes the first step of a slow method. Returns SERVER_WAIT while other threads do this in
- * SLOW_AT_ONCE other exchanges.
+ * Makes the first step of a call to a slow method. While SLOW_AT_ONCE other threads do the same,
+ * does nothing and returns SERVER_WAIT.
  */
 static int exchange_begin_slow(struct exchange *exchange, struct text *out)
 {

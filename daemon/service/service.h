@@ -18,9 +18,10 @@ struct service;
  * group. The strings are borrowed.
  */
 struct service_groups {
-	/* Group whose members may query. */
+	/* Group whose members may query the recorded data. */
 	const char *query;
-	/* Group whose members may start and stop sessions, if they are in `query`, too. */
+	/* Group whose members may start and stop sessions; they must be in the group `query`,
+	 * too. */
 	const char *control;
 };
 
@@ -32,7 +33,7 @@ int service_new(struct recorder *recorder, const struct service_groups *groups,
 		struct service **out);
 struct service *service_free(struct service *service);
 
-/* Returns the handler that server_new() takes. It calls this service. */
+/* Returns the functions of this service that server_new() takes as its handler. */
 struct server_handler service_handler(struct service *service);
 
 /* Sets the server whose limits the method Status reports. Must be called before the loop runs. */

@@ -5,17 +5,18 @@
 
 #include "common/base.h"
 
-/* The methods Start and Follow, which send replies as long as the client is connected. */
+/* The replies of the methods Start and Follow, which are sent as long as the client is
+ * connected. */
 
 /*
- * Time after the end of a session for which its last calls may wait for the names of their
- * functions. Then the calls are dropped.
+ * How long traced calls may wait for the names of their functions after their session has ended.
+ * After that, they are dropped without being sent.
  */
 #define LAST_CALLS_NS (5 * NS_PER_S)
 
 /*
- * Appends a reply of Start. Calls that are too long for one reply are left out and counted as
- * missed.
+ * Appends a reply of Start. If the traced calls in it are too long for one reply, leaves them out
+ * and counts them as missed.
  */
 static int start_encode(struct exchange *exchange, bool is_last, struct text *out)
 {
@@ -32,9 +33,9 @@ static int start_encode(struct exchange *exchange, bool is_last, struct text *ou
 }
 
 /*
- * Appends the next reply of a Start with `more`: calls if there are any, else, once a second, the
- * state of the session. The last reply comes when the session has ended, and all its calls were
- * sent or have waited for LAST_CALLS_NS.
+ * Appends the next reply of a Start with `more`: traced calls if there are any, else, once a
+ * second, the state of the session. The last reply follows when the session has ended, and all its
+ * traced calls were sent or have waited for LAST_CALLS_NS.
  */
 static int start_stream(struct exchange *exchange, struct text *out)
 {
@@ -65,7 +66,7 @@ int start_reply(struct exchange *exchange, struct text *out)
 	int r;
 
 	if (exchange->is_unconfirmed)
-		return 0; /* the only reply has been written */
+		return 0; /* without `more` there is one reply, which has been written */
 	if (exchange->call->more && !exchange->is_bound) {
 		exchange->is_bound = true;
 		atomic_store(&exchange->peer->is_bound, true);
@@ -73,18 +74,19 @@ int start_reply(struct exchange *exchange, struct text *out)
 	if (exchange->is_bound)
 		return start_stream(exchange, out);
 	/*
-	 * A client that does not receive the reply does not know the session and cannot stop it, so
-	 * the session ends unless the reply is written. A client that calls with oneway wants no
-	 * reply.
+	 * A client that does not receive the reply does not know the session's id and cannot stop
+	 * the session, so the session ends unless the reply is written. A client that calls with
+	 * the flag `oneway` wants no reply.
 	 */
 	exchange->is_unconfirmed = !exchange->call->oneway;
 	r = start_encode(exchange, true, out);
-	return r < 0 ? r : SERVER_MORE; /* makes another step follow after the reply is written */
+	return r < 0 ? r : SERVER_MORE; /* SERVER_MORE makes another step follow once the reply is
+					   written */
 }
 
 /*
- * Appends a reply with the next part of an answer of Follow. After the last part, waits for the
- * next windows to make an answer from.
+ * Appends a reply with the next part of the answer of Follow. After the last part, waits for new
+ * windows, which make the next answer.
  */
 int follow_reply(struct exchange *exchange, struct text *out)
 {

@@ -7,9 +7,9 @@
 #include "common/base.h"
 
 /*
- * The methods Snapshot and Windows, whose answers may be larger than a reply. A call with `more`
- * gets the answer in parts, one at each step. A call without `more` gets the whole answer, or the
- * error ExpectedMore if it does not fit into a reply.
+ * The methods Snapshot and Windows, whose answers may be larger than one reply. A call with the
+ * flag `more` gets the answer in parts, one at each step. A call without `more` gets the whole
+ * answer, or the error ExpectedMore if it does not fit into one reply.
  */
 
 /* Copies a stack, with at most max_frames of its frames, and adds the flag "truncated". */
@@ -48,8 +48,8 @@ static int row_truncate(struct arena *arena, const struct wire_row *row, size_t 
 }
 
 /*
- * Appends a reply with only the next row, which is longer than a reply may be. Truncates the stacks
- * of the row until it fits.
+ * Appends a reply with only the next row, which is too long for a reply. Truncates the stacks of
+ * the row until it fits.
  */
 static int reply_truncated_row(struct exchange *exchange, const struct wire_snapshot_reply *reply,
 			       struct text *out)
@@ -57,7 +57,8 @@ static int reply_truncated_row(struct exchange *exchange, const struct wire_snap
 	struct wire_snapshot_reply part = *reply;
 	const struct wire_row *row = &reply->rows.v[exchange->next];
 	/*
-	 * An answer with a cursor belongs to Follow, where other replies come after the last row.
+	 * Only answers of the method Follow have a cursor. Follow sends other replies after the
+	 * last row.
 	 */
 	bool is_last = exchange->next + 1 >= reply->rows.n && !reply->cursor;
 	unsigned flags = is_last ? 0 : VARLINK_CONTINUES;

@@ -90,8 +90,8 @@ int server_group_find(const char *name, gid_t *gid_out)
 	int r = ERANGE;
 
 	/*
-	 * The buffer must be large enough for all members of the group, although only its number is
-	 * used.
+	 * The buffer must be large enough for the names of all members, although only the number of
+	 * the group is used.
 	 */
 	while (r == ERANGE && size <= GROUP_MAX) {
 		grown = realloc(buffer, size);
@@ -135,10 +135,10 @@ static bool is_at(int fd, const char *path)
 }
 
 /*
- * Locks the file `lock`, which is next to the socket. The lock is held until any stale socket is
- * removed and the new one is bound: otherwise, of two daemons that start at once, one might remove
- * the socket of the other. The holder removes the locked file at the end. If the file that was
- * locked has been removed, the lock has no effect, and the loop tries again.
+ * Opens and locks the file `lock`, which is next to the socket. The lock is held until any stale
+ * socket is removed and the new one is bound. Otherwise, of two daemons that start at once, one
+ * might remove the socket of the other. The holder removes the file before it unlocks it, so a lock
+ * on a removed file is worth nothing: then the loop tries again.
  */
 static int lock_take(const char *lock, int *fd_out)
 {
@@ -177,7 +177,8 @@ static int listen_locked(const struct sockaddr_un *address, const char *group, i
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return log_err(-errno, "cannot create a socket");
-	/* Set the mode before bind(), so that other users cannot connect at any moment. */
+	/* Set the mode before bind(), so that there is no moment at which other users can
+	 * connect. */
 	if (fchmod(fd, SOCKET_MODE) < 0)
 		return log_err(-errno, "cannot set the mode of a socket");
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)

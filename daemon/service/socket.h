@@ -15,9 +15,9 @@
 
 /*
  * The process at the other end of a connection. The kernel recorded pid, uid and groups when the
- * process connected. id identifies the connection and is never used twice. The handler sets
- * is_bound, on any thread, while a session is to end with the exchange: then the server does not
- * close this connection to accept another.
+ * process connected. id numbers the connection and is never reused. The handler sets is_bound, on
+ * any thread, if a session ends when the exchange ends: the server then never closes this
+ * connection to make room for another.
  */
 struct server_peer {
 	uint64_t id;
@@ -31,18 +31,18 @@ struct server_peer {
 
 /*
  * Binds a socket at path and listens. The mode of the socket is 0660. It belongs to `group` if
- * there is such a group, else (or if `group` is NULL) to the daemon's own group. A stale socket, at
- * which no process answers, is removed first. Returns 0 with *fd_out, which the caller owns;
+ * there is such a group, else (or if `group` is NULL) to the daemon's own group. First removes a
+ * stale socket, at which no process answers. Returns 0 with *fd_out, which the caller owns;
  * -EADDRINUSE if a process answers at path; -EEXIST if path is not a socket; -ENAMETOOLONG; or
  * another negative errno. If several daemons start at once, only one gets the path: they lock the
- * file PATH.lock, which exists for that time.
+ * file PATH.lock, which exists only during this call.
  */
 int server_socket_listen(const char *path, const char *group, int *fd_out);
 
 /* Returns 0 if fd is a Unix stream socket that listens, else a negative errno. */
 int server_socket_check(int fd);
 
-/* Fills *out with the process at the other end of fd: all members but id and is_bound. */
+/* Fills *out with the process at the other end of fd. Does not set the members id and is_bound. */
 int server_peer_get(int fd, struct server_peer *out);
 void server_peer_fini(struct server_peer *peer);
 

@@ -126,8 +126,8 @@ int filter_init(struct filter *filter, const struct wire_filter *wire, struct wi
 	return r;
 }
 
-/* Copies a pattern up to its first wildcard into out; without a wildcard it copies all of the
- * pattern and the 0 at its end. Returns the number of bytes. */
+/* Copies the characters of a pattern before its first wildcard to out. If it has no wildcard, the
+ * terminating NUL counts, too. Returns the number of bytes. */
 static uint32_t comm_prefix(const char *glob, char *out)
 {
 	size_t n = strcspn(glob, "*?[\\");
@@ -138,8 +138,8 @@ static uint32_t comm_prefix(const char *glob, char *out)
 	return (uint32_t)(glob[n] ? n : n + 1);
 }
 
-/* True if BPF programs can compare all of a pattern: it has no wildcard, or only one * at its end.
- */
+/* True if comparing a prefix, as the BPF programs do, decides the whole pattern: it has no
+ * wildcard, or its only one is a * at the end. */
 static bool comm_is_prefix(const char *glob)
 {
 	size_t n = strcspn(glob, "*?[\\");
@@ -196,7 +196,7 @@ static bool ints_have(const struct int_list *ints, int64_t value)
 	return ints->n == 0;
 }
 
-/* True if the cgroup is `top` or is below it. */
+/* True if the cgroup is `top` itself or lies below it in the hierarchy. */
 static bool cgroup_is_under(const char *cgroup, const char *top)
 {
 	size_t n = strlen(top);
@@ -206,8 +206,8 @@ static bool cgroup_is_under(const char *cgroup, const char *top)
 	return cgroup && strncmp(cgroup, top, n) == 0 && (cgroup[n] == '\0' || cgroup[n] == '/');
 }
 
-/* True if the cgroup's path has the unit's name as a component. As with systemctl, .service may be
- * left out of the name. */
+/* True if a component of the cgroup's path is the name of the systemd unit. As with systemctl, the
+ * name may be given without its suffix .service. */
 static bool cgroup_has_unit(const char *cgroup, const char *unit)
 {
 	const char *at, *end;
@@ -280,9 +280,9 @@ bool filter_has_shorts(const struct filter *filter)
 }
 
 /*
- * Empties the buckets of waits that are too short or too long for the filter. Returns which share
- * of the time of all buckets was in the other buckets, as if each wait were at the middle of its
- * bucket.
+ * Sets those buckets of the histogram to 0 whose waits are too short or too long for the filter.
+ * Returns the share of the total wait time that is left in the other buckets, on the assumption
+ * that each wait has the middle length of its bucket.
  */
 static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 {
@@ -301,8 +301,8 @@ static double buckets_limit(const struct filter *filter, uint64_t *buckets)
 	return all > 0 ? inside / all : 0;
 }
 
-/* Reduces the times of part to this share of the time of all waits but the longest one. Adds the
- * time of the longest wait if with_max. */
+/* Scales the times in part down, so that they sum up to `share` times the time of all waits but the
+ * longest one, plus the time of the longest wait if with_max. */
 static void part_scale(struct filter_part *part, double share, bool with_max)
 {
 	uint64_t all = part->blocked_ns + part->runnable_ns;

@@ -8,28 +8,30 @@
 #include "common/base.h"
 #include "proto/wire_error.h"
 
-/* Types of fields of struct wire_filter: a TEXT is set unless NULL, a NUMBER unless WIRE_ABSENT, a
- * LIST unless empty. */
+/* Types of the fields of struct wire_filter. A field that the client has not set is NULL (TEXT),
+ * WIRE_ABSENT (NUMBER) or empty (LIST). */
 enum form { TEXT, NUMBER, LIST };
 
 #define TEXT_FIELD(member)   #member, TEXT, offsetof(struct wire_filter, member)
 #define NUMBER_FIELD(member) #member, NUMBER, offsetof(struct wire_filter, member)
 #define LIST_FIELD(member)   #member, LIST, offsetof(struct wire_filter, member.n)
 
-/* A trait that no kind of probe has: a rule with it refuses the field for every kind. */
+/* A trait that no kind of probe has. A rule that demands it refuses its field for every kind. */
 #define NONE (1U << 31)
 
 #define BOTH (FILTER_OF_SESSION | FILTER_OF_QUERY)
 
-/* Rules for fields that only some kinds of probes allow. Every kind allows the other fields. */
+/* Rules for filter fields that only some kinds of probes allow. A field without a rule is allowed
+ * for every kind. */
 static const struct rule {
 	const char *field;
 	enum form form;
 	size_t offset;
-	unsigned int uses;   /* bits of enum filter_use: the filters that the rule is for */
+	unsigned int uses;   /* bits of enum filter_use: does the rule apply to sessions, queries or
+				both? */
 	unsigned int traits; /* the traits (bits of enum probe_trait) that a kind must have to allow
 				this field */
-	const char *lack;    /* the error text for other kinds, which follows the kind's name */
+	const char *lack; /* error text for kinds without these traits; follows the kind's name */
 } rules[] = {
 	{ NUMBER_FIELD(min_block_ns), BOTH, PROBE_WAITS,
 	  "has no waits that could be long or short" },

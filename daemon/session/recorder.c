@@ -13,17 +13,17 @@
 #include "daemon/store/store.h"
 
 /*
- * Stacks may take this multiple of the memory of windows. It is above 1 because stacks that wait
- * for their symbols cannot be evicted while new ones arrive. If stacks take more, windows are
- * evicted with their stacks, until no window is left.
+ * The table of stacks may take this multiple of the memory limit of windows. It is above 1 because
+ * a stack cannot be evicted while it waits for its symbols. When the table is full, windows are
+ * evicted together with their stacks, until no window is left.
  */
 #define STACKS_SHARE 2
-/* A time that is longer than any window that compaction makes. */
+/* A time longer than the longest window that compaction (merging windows on disk) makes. */
 #define MERGED_NS (660 * NS_PER_S)
-/* How long the start of the daemon may wait until the unwind tables of running processes are
+/* How long the start of the daemon waits at most until the unwind tables of running processes are
  * loaded. Tables that take longer are loaded later. */
 #define ROWS_TIMEOUT_NS (200 * NS_PER_MS)
-/* How long the start of the daemon may wait for a disk that does not answer. */
+/* How long the start of the daemon waits at most for a disk that does not answer. */
 #define STORE_TIMEOUT_NS (5 * NS_PER_S)
 
 static void boot_id_read(char *id, size_t size)
@@ -35,7 +35,8 @@ static void boot_id_read(char *id, size_t size)
 	id[strcspn(id, "\n")] = '\0';
 }
 
-/* Creates the tables for walks of user stacks. If it fails, user stacks have one frame each. */
+/* Creates the tables by which BPF programs unwind user stacks. If that fails, recorded user stacks
+ * have one frame each. */
 static void recorder_unwind(struct recorder *recorder, const struct config *config)
 {
 	int r = unwind_maps_open(config->unwind_max_memory, &recorder->unwind_maps);
@@ -46,7 +47,8 @@ static void recorder_unwind(struct recorder *recorder, const struct config *conf
 		log_err(r, "create the maps for walks of user stacks");
 }
 
-/* Evicts old windows when the memory of stacks is full, so that new stacks keep their frames. */
+/* Evicts old windows and their stacks when the memory of stacks is full, so that new stacks keep
+ * their frames. */
 static void on_stacks_full(void *userdata)
 {
 	history_shrink(userdata);
@@ -85,8 +87,8 @@ static void on_window(void *userdata, struct window *window)
 	store_add(userdata, window);
 }
 
-/* Makes the path of the database, which the caller frees: in systemd's state directory, unless the
- * settings give another path. 0 or -ENOMEM. */
+/* Allocates the path of the database; the caller frees it. The file is in systemd's state
+ * directory, unless the settings give another path. Returns 0 or -ENOMEM. */
 static int store_path_make(const struct config *config, char **out)
 {
 	const char *directory = getenv("STATE_DIRECTORY");
@@ -100,8 +102,9 @@ static int store_path_make(const struct config *config, char **out)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-/* Returns the age in ns at which windows on disk are compacted. Memory has dropped them by then:
- * otherwise a query would see them twice. */
+/* Returns the age in ns at which windows on disk are merged (compacted). It is more than the age up
+ * to which memory keeps windows: otherwise a query would count the same window twice, once from
+ * memory and once from disk. */
 static int64_t merge_after(const struct config *config)
 {
 	int64_t least = config->window_keep_ns + MERGED_NS;
@@ -191,7 +194,7 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 		r = process_table_scan(recorder->processes);
 	if (!r && !recorder->is_serve_only)
 		process_table_load_rows(recorder->processes, ROWS_TIMEOUT_NS);
-	/* A query right after the start must see the windows that are on disk. */
+	/* Wait until the database is open: a query right after the start must see its windows. */
 	if (!r)
 		store_wait(recorder->store, STORE_TIMEOUT_NS);
 	if (r) {
@@ -202,8 +205,8 @@ int recorder_start(const struct config *config, struct recorder *recorder, char 
 	return r;
 }
 
-/* Sets the limit of compaction before those of memory, as windows that memory now keeps for longer
- * must not be compacted yet. */
+/* Sets the age for compaction on disk before the limits of windows in memory. Otherwise windows
+ * that memory may now keep for longer could be compacted on disk too early. */
 void recorder_set_limits(struct recorder *recorder)
 {
 	const struct config *config = recorder->config;
@@ -221,7 +224,7 @@ void recorder_stop(struct recorder *recorder)
 	recorder->lines = source_lines_helper_free(recorder->lines);
 	recorder->store = store_stop(recorder->store);
 	if (recorder->store)
-		return; /* its thread hangs in a write and still uses the other members */
+		return; /* the store's thread hangs in a write and still uses what is freed below */
 	recorder->history = history_free(recorder->history);
 	recorder->stacks = stack_table_free(recorder->stacks);
 	recorder->processes = process_table_free(recorder->processes);

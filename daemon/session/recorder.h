@@ -24,9 +24,10 @@
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-/* Counts of events at the last status line, from which the next line computes rates. */
+/* Event counts at the time of the last status line. The next status line computes events per second
+ * from them. */
 struct recorder_rates {
-	int64_t at_ns; /* time of the last line, CLOCK_MONOTONIC; 0: there was none yet */
+	int64_t at_ns; /* CLOCK_MONOTONIC time of the last status line; 0: none yet */
 	uint64_t events[PROBE_KIND_N];
 };
 
@@ -34,16 +35,17 @@ struct sweeper;
 
 struct recorder {
 	const struct config *config; /* borrowed */
-	struct broker *broker;	     /* borrowed; set before the start, may be NULL */
-	/* Set before the start. True: records nothing and needs no privilege, only answers queries
-	 * from the windows on disk. */
+	struct broker *broker; /* the privileged helper process; borrowed, set before the start, may
+				  be NULL */
+	/* Set before recorder_start(). True: records nothing and needs no privilege, only answers
+	 * queries from the windows on disk. */
 	bool is_serve_only;
 	struct unwind_maps *unwind_maps; /* NULL: is_serve_only, or the kernel refused them */
 	struct unwind *unwind;
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct history *history;
-	struct store *store; /* NULL: windows are not written to disk */
+	struct store *store; /* NULL if windows are not written to disk */
 	struct resolver *resolver;
 	struct sessions *sessions;
 	struct sweeper *sweeper; /* NULL if is_serve_only */
@@ -54,36 +56,40 @@ struct recorder {
 };
 
 /*
- * Checks that this process may record on this kernel. Returns 0, or negative errno with one line in
- * reason (size bytes). If is_serve_only, always returns 0.
+ * Checks that this process may record on this kernel. Returns 0, or a negative errno with one line
+ * of text in reason (size bytes). If is_serve_only, always returns 0.
  */
 int recorder_check(const struct recorder *recorder, char *reason, size_t size);
 
 /*
- * Starts all parts of the recorder. Returns 0, or negative errno with one line in reason (size
- * bytes): -EPERM if the kernel refuses BPF tracing altogether. It is no error if the kernel refuses
- * one probe, which is then off.
+ * Starts all parts of the recorder. Returns 0, or a negative errno with one line of text in reason
+ * (size bytes): -EPERM if the kernel refuses BPF tracing altogether. If the kernel refuses only one
+ * probe, that probe is off, which is no error.
  */
 int recorder_start(const struct config *config, struct recorder *recorder, char *reason,
 		   size_t size);
 
-/* Logs, after the start, which probes record by which hook: one line per always-on probe. */
+/* Logs one line for each always-on probe after the start: by which hook in the kernel it records,
+ * or why it is off. */
 void recorder_log_probes(struct recorder *recorder);
 
-/* Writes a status line for systemd: per probe, the events per second since the last call, and all
- * losses since the start. */
+/* Writes a status line for systemd: for each probe, its events per second since the last status
+ * line, and the number of events lost since the start. */
 void recorder_status_line(struct recorder *recorder, char *out, size_t size);
 
-/* Returns the bytes of all BPF maps: those of sessions, and those for walks of user stacks. */
+/* Returns the size in bytes of all BPF maps: those of sessions, and those for unwinding user
+ * stacks. */
 uint64_t recorder_map_bytes(struct recorder *recorder);
 
-/* Reads how much memory the tables for walks of user stacks take. False if there are none. */
+/* Reads how much memory the tables for unwinding user stacks take. False if there are no such
+ * tables. */
 bool recorder_unwind_stats(struct recorder *recorder, struct unwind_stats *out);
 
-/* Applies the limits in the settings after the settings were read again. */
+/* Applies the limits in the settings to the running recorder. Called after the settings were read
+ * again. */
 void recorder_set_limits(struct recorder *recorder);
 
-/* Cuts the open windows and stops everything, in the reverse order of the start. */
+/* Ends the current windows and stops all parts, in the reverse order of the start. */
 void recorder_stop(struct recorder *recorder);
 
 #endif

@@ -6,9 +6,8 @@
 #include "daemon/base/log.h"
 #include "daemon/session/recorder.h"
 
-/* Returns the events per second of a kind of probe since the last status line; 0 if it is the
- * first.
- */
+/* Returns how many events per second the probe has counted since the last status line; 0 for the
+ * first status line. */
 static uint64_t event_rate(struct recorder_rates *rates, enum probe_kind kind, uint64_t events,
 			   int64_t now)
 {
@@ -31,8 +30,8 @@ static uint64_t losses_sum(const struct drain_stats *drain)
 	return lost;
 }
 
-/* Writes text such as "offcpu 5230 switches/s, lost 0; ". Returns its length, or 0 if it does not
- * fit. */
+/* Writes text such as "offcpu 5230 switches/s, lost 0; ". Returns its length, or 0 if the text does
+ * not fit. */
 static size_t probe_line(struct recorder *recorder, enum probe_kind kind, int64_t now, char *out,
 			 size_t size)
 {
@@ -70,7 +69,7 @@ void recorder_status_line(struct recorder *recorder, char *out, size_t size)
 	recorder->rates.at_ns = now;
 }
 
-/* Logs that a probe is off: as a warning, unless the settings disable the probe. */
+/* Logs that a probe is off: as information if the settings disable it, else as a warning. */
 static void log_probe_off(const struct session_info *info, const struct probe_status *status,
 			  const char **fields)
 {

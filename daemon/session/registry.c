@@ -13,12 +13,14 @@
 #include "daemon/base/log.h"
 #include "daemon/probe/kernel_btf.h"
 
-/* Most ended sessions that stay in the list, so that clients can query their windows by name. */
+/* Maximum number of ended sessions that are kept in the list, so that clients can query their
+ * windows by the session's name. */
 enum { ENDED_MAX = 64 };
 
 struct sessions {
 	struct sessions_options options;
-	uint64_t hash_seed; /* one seed for all probes, so that all give a stack the same id */
+	uint64_t hash_seed; /* seed for the ids of stacks; shared, so that a stack has the same id
+			       in all probes */
 	pthread_t thread;
 	bool has_thread;
 	pthread_mutex_t lock; /* guards the members below */
@@ -28,7 +30,8 @@ struct sessions {
 	struct session **list; /* sessions that clients started, oldest first */
 	size_t n;
 	size_t capacity;
-	size_t starting; /* sessions that count against the limit but are not in the list yet */
+	size_t starting; /* number of sessions that are being started: they count against the limit
+			    but are not in the list yet */
 	uint64_t next_id;
 	uint64_t refused;
 };
@@ -38,7 +41,8 @@ static bool session_runs(struct session *session)
 	return session_ended(session) == INT64_MAX;
 }
 
-/* True if a session takes more CPU than it may even though it records as little as it can. */
+/* True if a session takes more CPU than its budget, although it already records as small a share of
+ * its events as it can. */
 static bool session_is_over(struct session *session)
 {
 	struct drain_stats stats;
@@ -49,8 +53,8 @@ static bool session_is_over(struct session *session)
 	return stats.is_over;
 }
 
-/* Returns a reference to a session that has to end now, or NULL. Lowers *next_out to the time at
- * which the next session has to end. */
+/* Returns a reference to a session that has to end now, or NULL. If another session has to end
+ * before *next_out, sets *next_out to that time. */
 static struct session *session_due(struct sessions *sessions, int64_t now, int64_t *next_out)
 {
 	struct session *session;
@@ -161,8 +165,8 @@ static bool has_cycles(const char *event)
 	return strcmp(event, "cycles") == 0;
 }
 
-/* True if an always-on session of a kind before `end` reports fork, exec and exit for all sessions.
- */
+/* True if some always-on session reports fork, exec and exit for all sessions. Looks only at kinds
+ * of probe that come before `end` in the enum. */
 static bool processes_are_followed(const struct sessions *sessions, enum probe_kind end)
 {
 	enum probe_kind kind;
@@ -205,8 +209,8 @@ int sessions_start_always(struct sessions *sessions, char *reason, size_t size)
 	return r;
 }
 
-/* Drops the oldest ended session from the list, if more than ENDED_MAX have ended. The caller holds
- * the lock. */
+/* Drops the oldest ended session from the list if the list has more than ENDED_MAX ended sessions.
+ * The caller holds the lock. */
 static void ended_forget(struct sessions *sessions)
 {
 	size_t i, ended = 0, first = 0;
@@ -234,7 +238,8 @@ static size_t sessions_running(const struct sessions *sessions)
 	return n;
 }
 
-/* Counts a new session against the limit of sessions, before any of it is opened in the kernel. */
+/* Counts a new session against the limit of sessions and gives it an id. Called before the session
+ * opens anything in the kernel. */
 static int slot_reserve(struct sessions *sessions, uint64_t *id_out, struct wire_error *error)
 {
 	uint64_t max = sessions->options.config->control_max_sessions;
@@ -259,7 +264,7 @@ static int slot_reserve(struct sessions *sessions, uint64_t *id_out, struct wire
 	return r;
 }
 
-/* Puts a session that was started into the list. If session is NULL, the start failed, and the
+/* Adds a newly started session to the list. If session is NULL, the start has failed, and the
  * session no longer counts against the limit. */
 static int slot_settle(struct sessions *sessions, struct session *session)
 {
@@ -278,8 +283,8 @@ static int slot_settle(struct sessions *sessions, struct session *session)
 	return r;
 }
 
-/* Sets the times and rates of a client's session to those of the request or, if it has none, to
- * those of the settings. */
+/* Sets the minimum wait, the sampling period and the call rate of a client's session. Takes them
+ * from the request or, if it does not give them, from the settings. */
 static void info_fill(const struct sessions *sessions, const struct session_request *request,
 		      struct session *session)
 {
@@ -388,7 +393,7 @@ struct session *sessions_find(struct sessions *sessions, const char *text)
 	struct session *found = NULL, *session;
 	size_t i;
 
-	/* If several sessions have the name, takes the newest running one, else the newest one. */
+	/* If several sessions have the name, prefer the newest running one, else the newest one. */
 	pthread_mutex_lock(&sessions->lock);
 	for (i = 0; i < PROBE_KIND_N && !found; i++)
 		if (strcmp(sessions->always[i]->info.id_text, text) == 0)

@@ -66,8 +66,8 @@ static int session_copy(struct session *session, const struct session_request *r
 		if (r)
 			return r;
 	}
-	/* BPF programs of kinds with waits also keep sums of threads in other cgroups, so queries
-	 * compare the cgroup again. */
+	/* BPF programs that record waits also sum up the waits of threads in cgroups that the
+	 * filter excludes. For these kinds of probes, queries must check the cgroup again. */
 	r = filter_init(&session->filter, wire, error);
 	session->filter.knows_cgroup = !probe_kind_has(request->kind, PROBE_WAITS);
 	session->filter.knows_threads = !probe_kind_has(request->kind, PROBE_THREADS);
@@ -158,14 +158,15 @@ static void probe_options_init(const struct session *session,
 					       !probe_is_enabled(info->kind, sessions->config));
 }
 
-/* Returns the estimated time in ns that each traced call costs before the BPF program runs. */
+/* Returns the estimated time in ns that the kernel needs to enter the BPF program at each traced
+ * call. */
 static uint64_t call_cost(const struct session *session)
 {
 	static const uint64_t costs_ns[] = {
 		[TARGET_FUNCTION] = 100,
 		[TARGET_TRACEPOINT] = 20,
 		[TARGET_USER] = 1000,
-		[TARGET_USDT] = 500, /* the probed instruction is a nop, which is not run again */
+		[TARGET_USDT] = 500, /* less than TARGET_USER: the replaced instruction is a nop */
 	};
 
 	return costs_ns[session->targets.kind];
@@ -177,7 +178,7 @@ static int64_t real_time_of(int64_t monotonic_ns)
 	return clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - monotonic_ns);
 }
 
-/* Replaces *text by a copy that the session owns; NULL stays NULL. False if out of memory. */
+/* Replaces *text by a copy in the session's arena; NULL stays NULL. False if out of memory. */
 static bool text_keep(struct session *session, const char **text)
 {
 	const char *from = *text;
@@ -186,8 +187,8 @@ static bool text_keep(struct session *session, const char **text)
 	return !from || *text;
 }
 
-/* Reads the probe's status and copies the strings in it, as the probe may be closed while a query
- * reads them. */
+/* Reads the probe's status and copies its strings, because the probe, which owns them, may be
+ * closed while a query still uses them. */
 static int status_keep(struct session *session)
 {
 	struct probe_status *status = &session->status;
@@ -269,8 +270,8 @@ int64_t session_ended(struct session *session)
 }
 
 /*
- * Stops the drain and returns the probe. The caller closes the probe without the lock: detaching it
- * from many functions takes seconds, for which no query should wait.
+ * Stops the drain and returns the probe, which the caller closes after it has released
+ * session->lock: detaching a probe from many functions takes seconds, and queries need the lock.
  */
 static struct probe *session_finish(struct session *session)
 {
@@ -328,7 +329,7 @@ int session_stop_over(struct session *session, uint64_t budget_percent)
 	return stop_for(session, why);
 }
 
-/* Holds the lock while the drain cuts, so that no other thread frees the drain. */
+/* Holds session->lock while the drain ends the window, so that no other thread frees the drain. */
 int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out)
 {
 	int r = 0;
@@ -402,7 +403,8 @@ void session_probe_status(struct session *session, struct probe_status *out)
 		probe_status(session->probe, out);
 	else
 		*out = *kept;
-	/* The probe of a client's session may be closed by now: use the kept copy of its reason. */
+	/* The reason from probe_status() belongs to the probe, which may be closed when a client's
+	 * session ends. Return the session's own copy. */
 	if (!session->info.is_always)
 		out->reason = kept->reason;
 	pthread_rwlock_unlock(&session->lock);

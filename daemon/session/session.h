@@ -4,9 +4,10 @@
 
 /*
  * A session is a probe that runs with a filter and makes windows, which carry the session's id. The
- * settings say which sessions are always on; clients start and stop further ones. Each session owns
- * its programs in the kernel and its drain, so that sessions do not disturb each other. The
- * registry (struct sessions) is owned by the recorder; sessions are refcounted; any thread.
+ * settings say which sessions are always on; clients start and stop others. Each session owns its
+ * programs in the kernel and its drain, so that sessions do not disturb each other. The registry
+ * (struct sessions) is owned by the recorder; sessions are refcounted. All functions may be called
+ * on any thread.
  */
 
 #include <stdbool.h>
@@ -33,71 +34,74 @@ enum { SESSION_NAME_MAX = 64, SESSION_OFFCPU_ID = 1 };
 /* The pointers are borrowed and must stay valid for as long as the sessions exist. */
 struct sessions_options {
 	const struct config *config;
-	struct broker *broker;		  /* NULL: no perf event can be opened */
-	const struct unwind_maps *unwind; /* NULL: user stacks have one frame */
+	struct broker *broker;		  /* opens perf events; NULL: none can be opened */
+	const struct unwind_maps *unwind; /* NULL: user stacks have one frame each */
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
 	bool is_serve_only; /* nothing is recorded, only queries are answered */
 };
 
-/* A client's request to start a session, of which the session makes a copy. A number that the
- * client did not give is 0. */
+/* A client's request to start a session; the session keeps a copy. A number that the client did not
+ * give is 0. */
 struct session_request {
 	enum probe_kind kind;
 	const char *name;		  /* NULL: the session has no name */
 	const struct wire_filter *filter; /* NULL: everything is recorded */
-	int64_t duration_ns;		  /* 0: until a client stops the session */
-	/* The members from here to with_idle are for kinds with PROBE_SAMPLES. */
-	uint64_t frequency_hz; /* samples per second; 0 if there is a period */
-	uint64_t period_ns;    /* time from sample to sample; 0 if there is a frequency */
+	int64_t duration_ns;		  /* 0: the session runs until a client stops it */
+	/* The members frequency_hz to with_idle are only for kinds with the trait PROBE_SAMPLES. */
+	uint64_t frequency_hz; /* samples per second; 0 if not given */
+	uint64_t period_ns;    /* time from sample to sample; 0 if not given */
 	const char *event;     /* "cpu-clock" or "cycles"; NULL: the event in the settings */
 	bool with_idle;	       /* idle CPUs are sampled too */
-	/* The next three members are for kinds with PROBE_FUNCTIONS. */
+	/* The members function, is_regex and rate are only for kinds with the trait
+	 * PROBE_FUNCTIONS. */
 	const char *function; /* pattern of the functions to trace, see target.h */
 	bool is_regex;
-	uint64_t rate; /* calls streamed per second, for kinds with PROBE_STREAMS */
+	uint64_t rate; /* most calls per second that a client is sent; only with PROBE_STREAMS */
 	uid_t uid;
 };
 
-/* The facts about a session that do not change once it has been started. */
+/* Properties of a session that do not change once it has been started. */
 struct session_info {
 	uint64_t id;	  /* below SESSION_FIRST_ID for always-on sessions */
-	uint64_t run;	  /* number in the store of the run of stackd; 0: the present run */
-	char id_text[24]; /* the id in requests: the probe's name if always on, else the number */
+	uint64_t run;	  /* number of the daemon's run that started the session, counted in the
+			     database; 0: this run */
+	char id_text[24]; /* what clients name it by: the probe's name if always on, else the id */
 	const char *name; /* NULL: the session has no name */
 	enum probe_kind kind;
 	bool is_always;
 	uid_t uid;
-	const struct filter *filter; /* its member wire is NULL if everything is recorded */
+	const struct filter *filter; /* filter->wire is NULL if everything is recorded */
 	int64_t since_real_ns;
-	int64_t until_real_ns; /* planned end; INT64_MAX: it runs until it is stopped */
-	int64_t min_wait_ns;   /* shortest wait that is recorded, for kinds with PROBE_WAITS */
-	uint64_t period_ns;    /* time from sample to sample, for kinds with PROBE_SAMPLES */
-	bool with_cycles;      /* sampled by cycles if the hardware counts them, else by time */
+	int64_t until_real_ns; /* planned end, ns since the epoch; INT64_MAX: runs until stopped */
+	int64_t min_wait_ns;   /* shortest wait that is recorded; only for kinds with PROBE_WAITS */
+	uint64_t period_ns;    /* time from sample to sample; only for kinds with PROBE_SAMPLES */
+	bool with_cycles;      /* samples by CPU cycles if the hardware counts them, else by time */
 	bool with_idle;	       /* idle CPUs are sampled too */
-	const char *function;  /* pattern of the traced functions; NULL without PROBE_FUNCTIONS */
+	const char *function;  /* pattern of the traced functions; NULL for kinds without
+				  PROBE_FUNCTIONS */
 	bool is_regex;
-	uint64_t rate; /* calls streamed per second, for kinds with PROBE_STREAMS */
+	uint64_t rate; /* most calls per second that a client is sent; only with PROBE_STREAMS */
 };
 
-/* Creates the registry, and the thread that ends sessions when their duration is over. 0 or
- * negative errno. */
+/* Creates the registry, and the thread that ends sessions when their duration is over. Returns 0 or
+ * a negative errno. */
 int sessions_new(const struct sessions_options *options, struct sessions **out);
 
-/* Stops the running sessions, whose last windows go to the resolver, and frees the registry. */
+/* Stops all running sessions, hands their last windows to the resolver, and frees the registry. */
 struct sessions *sessions_free(struct sessions *sessions);
 
 /*
- * Starts the always-on sessions. Returns 0 even if the kernel refuses a probe: that probe is then
- * off, and session_probe_status() says why. Returns -EPERM, with one line in reason (size bytes),
- * if the kernel refuses BPF tracing altogether.
+ * Starts the always-on sessions. Returns 0 even if the kernel refuses one of the probes: that probe
+ * is then off, and session_probe_status() says why. Returns -EPERM, with one line of text in reason
+ * (size bytes), if the kernel refuses BPF tracing altogether.
  */
 int sessions_start_always(struct sessions *sessions, char *reason, size_t size);
 
 /*
- * Starts a session for a client. Returns 0 with a reference when it is recording, or negative errno
- * with *error filled, except for -ENOMEM.
+ * Starts a session for a client. Returns 0 with a reference in *out when the session records;
+ * -ENOMEM; or another negative errno with *error filled.
  */
 int sessions_start(struct sessions *sessions, const struct session_request *request,
 		   struct session **out, struct wire_error *error);
@@ -113,15 +117,16 @@ struct session_past {
 	uint64_t period_ns;
 };
 
-/* Makes a session of an earlier run, for queries. Returns 0 with a reference in *out, -ENOMEM, or
- * -EINVAL with *error filled for a bad request. */
+/* Makes an object for a session of an earlier run, which queries can use. Returns 0 with a
+ * reference in *out, -ENOMEM, or -EINVAL with *error filled for a bad request. */
 int session_new_past(const struct session_past *past, struct session **out,
 		     struct wire_error *error);
 
-/* Makes sure that new sessions get higher ids than this one. */
+/* Makes sure that the ids of new sessions are higher than this id. */
 void sessions_skip(struct sessions *sessions, uint64_t id);
 
-/* Finds a session by its id or name, and prefers a running one. Returns a reference, or NULL. */
+/* Finds a session by its id or name. If several match, prefers a running one. Returns a reference,
+ * or NULL. */
 struct session *sessions_find(struct sessions *sessions, const char *text);
 
 /* Returns the always-on session of a kind, even if its probe is off; borrowed until
@@ -129,17 +134,17 @@ struct session *sessions_find(struct sessions *sessions, const char *text);
  */
 struct session *sessions_always(struct sessions *sessions, enum probe_kind kind);
 
-/* Lists references to all sessions: first the always-on ones whose probe is on, then those of
- * clients. 0 or -ENOMEM. */
+/* Lists references to sessions: first the always-on sessions whose probe is on, then all sessions
+ * of clients. Returns 0 or -ENOMEM. */
 int sessions_list(struct sessions *sessions, struct session ***list_out, size_t *n_out);
 void sessions_list_free(struct session **list, size_t n);
 
-/* Counts the running sessions of clients, and the requests for sessions that were refused because
- * of [control] max_sessions. */
+/* Counts the running sessions of clients, and the requests to start one that were refused because
+ * of the setting [control] max_sessions. */
 void sessions_count(struct sessions *sessions, size_t *running_out, uint64_t *refused_out);
 
-/* Returns when the always-on session that is furthest behind last finished a cut, in ns of
- * CLOCK_MONOTONIC; INT64_MAX if no always-on session runs. */
+/* Returns the time (CLOCK_MONOTONIC, ns) up to which all always-on sessions have read their data:
+ * the earliest end of their last cuts. INT64_MAX if no always-on session runs. */
 int64_t sessions_last_drained_ns(struct sessions *sessions);
 
 const struct session_info *session_info(const struct session *session);
@@ -148,51 +153,53 @@ const struct session_info *session_info(const struct session *session);
 int64_t session_ended(struct session *session);
 
 /*
- * Ends a session: cuts its open window and detaches its programs. 0; -EALREADY if the session had
- * ended before; -EPERM if it is an always-on one.
+ * Ends a session: ends its current window and detaches its programs. Returns 0; -EALREADY if the
+ * session had ended before; -EPERM if it is an always-on one.
  */
 int session_stop(struct session *session);
 
-/* Ends a session whose client went away before it got the answer; session_note() then says so. */
+/* Ends a session whose client has disconnected before it got the reply to Start. session_note()
+ * then gives this as the reason. */
 int session_stop_untold(struct session *session);
 
-/* Cuts the open window as drain_cut() does. If the session has ended, sets *seq_out to the number
- * of its last window. */
+/* Ends the session's current window, as drain_cut() does. If the session itself has ended, only
+ * sets *seq_out to the number of its last window. */
 int session_cut(struct session *session, int64_t timeout_ns, uint64_t *seq_out);
 
-/* Reads the session's counts of events and losses up to now, or up to its end. */
+/* Copies the session's counts of events and losses, from its start up to now or up to its end. */
 void session_stats(struct session *session, struct drain_stats *out);
 
-/* Returns how many events the session's programs counted, also those that the filter dropped.
- * probe_kind_events() names the events. */
+/* Returns how many events the session's programs have counted, including those that the filter
+ * drops. probe_kind_events() returns the word for these events, such as "switches". */
 uint64_t session_events(const struct session *session, const struct drain_stats *stats);
 
 /* Returns how many functions the session traces or, after its end, traced. */
 size_t session_functions(struct session *session);
 
-/* Returns the path of the program or library with the traced functions, borrowed from the session.
- * NULL: the functions are in the kernel, or the path is not known. */
+/* Returns the path of the program or library that has the traced functions, borrowed from the
+ * session. NULL: the functions are in the kernel, or the path is not known. */
 const char *session_file(const struct session *session);
 
-/* Returns the stream of the session's calls, borrowed from the session. NULL: it streams none. */
+/* Returns the stream of the session's traced calls, borrowed from the session. NULL if the session
+ * streams no calls. */
 struct call_stream *session_calls(struct session *session);
 
-/* Finds all functions or tracepoints that match a pattern; the caller frees *out. 0, or negative
- * errno with *error filled, except for -ENOMEM. */
+/* Finds all functions or tracepoints that match a pattern; the caller frees *out. Returns 0,
+ * -ENOMEM, or another negative errno with *error filled. */
 int targets_search(const char *text, bool is_regex, const struct target_tasks *tasks,
 		   struct targets *out, struct wire_error *error);
 
 struct arena;
 
 /* Copies a remark about the session into the arena: which functions the kernel refused, or why
- * stackd ended the session. Sets *out to NULL if there is no remark. 0 or -ENOMEM. */
+ * stackd ended the session. Sets *out to NULL if there is no remark. Returns 0 or -ENOMEM. */
 int session_note(struct session *session, struct arena *arena, const char **out);
 
-/* Reads the state of the session's probe. After the session's end it has the hook, but no programs.
- */
+/* Reads the state of the session's probe. After the end of the session, the state still names the
+ * hook but lists no programs. */
 void session_probe_status(struct session *session, struct probe_status *out);
 
-/* Returns the bytes of the maps of the session's probe; 0 after the session's end. */
+/* Returns the size in bytes of the maps of the session's probe; 0 after the session's end. */
 uint64_t session_map_bytes(struct session *session);
 
 /* True while the session records. */

@@ -13,14 +13,15 @@
 #include "daemon/window/resolver.h"
 #include "daemon/window/stack.h"
 
-/* How often the sweeper checks whether a window length has passed: a reload may shorten windows. */
+/* How often the sweeper's thread checks whether a sweep is due. This is more often than sweeps are
+ * made, because a reload of the settings may shorten their interval. */
 #define TICK_NS NS_PER_S
 
-/* How long stacks without references are kept, so that the symbols of a rare stack are not looked
- * up each time that it appears. */
+/* How long stacks to which nothing refers are kept, so that the symbols of a rare stack are not
+ * looked up anew each time that it appears. */
 #define STACK_KEEP_NS (60 * NS_PER_S)
 
-/* This long after a process has exited, no probe's ring buffer has records of it any more. */
+/* How long after a process has exited its records may still be in the ring buffer of a probe. */
 #define RECORDS_LATE_NS (10 * NS_PER_S)
 
 struct sweeper {
@@ -38,7 +39,8 @@ static void tables_sweep(const struct sweeper_options *options)
 	struct resolver_stats names;
 	struct process_sweep sweep;
 
-	/* Records from after the last cut may not have been read yet: sweep as of that cut. */
+	/* Events after the last cut may still be unread, so act as if the present time were that of
+	 * the cut. */
 	if (cut < now)
 		now = cut;
 	resolver_stats(options->resolver, &names);

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_SESSION_SWEEPER_H
 
 /*
- * Sweeps the tables of processes and stacks, which all sessions share: once per window length, a
- * thread of its own drops entries without references. Owned by the recorder. The thread runs even
- * if no session does.
+ * Sweeps the tables of processes and stacks, which all sessions share: a thread of its own removes
+ * entries to which nothing refers, once in each window length. Owned by the recorder. The thread
+ * runs even if no session does.
  */
 
 struct config;
@@ -17,7 +17,7 @@ struct sweeper;
 
 /* All pointers are borrowed and must outlive the sweeper. */
 struct sweeper_options {
-	const struct config *config; /* a reload may change the length of windows */
+	const struct config *config; /* the settings; a reload may change the length of windows */
 	struct process_table *processes;
 	struct stack_table *stacks;
 	struct resolver *resolver;
@@ -27,7 +27,7 @@ struct sweeper_options {
 /* Starts the thread. 0, or a negative errno. */
 int sweeper_start(const struct sweeper_options *options, struct sweeper **out);
 
-/* Waits for a sweep in progress and ends the thread. NULL is allowed. */
+/* Waits for the end of a running sweep and ends the thread. NULL is allowed. */
 struct sweeper *sweeper_stop(struct sweeper *sweeper);
 
 #endif

@@ -41,7 +41,8 @@ int targets_search(const char *text, bool is_regex, const struct target_tasks *t
 	return r && why[0] ? invalid(error, why) : r;
 }
 
-/* Sets *error: the pattern matches nothing. The text is that of bcc's stackcount or stacksnoop. */
+/* Sets *error to say that the pattern matches nothing, in the words of bcc's stackcount or
+ * stacksnoop. */
 static int none_found(const struct targets *targets, const char *text, enum probe_kind kind,
 		      struct wire_error *error)
 {
@@ -78,7 +79,8 @@ static int targets_limit(const struct targets *targets, const char *text, enum p
 	return 0;
 }
 
-/* Copies the ids of the filter's processes and threads into one array, which the caller frees. */
+/* Copies the ids of the processes and threads that the filter names into one array, which the
+ * caller frees. */
 static int tasks_of(const struct wire_filter *filter, int64_t **ids_out, size_t *n_out)
 {
 	size_t pids = filter ? filter->pids.n : 0, tids = filter ? filter->tids.n : 0;

@@ -35,8 +35,8 @@ static int invalid(struct wire_error *error, const char *field, const char *form
 	return wire_error_set(error, -EINVAL, ERROR_INVALID_FILTER, field, "%s", text);
 }
 
-/* True if a process or thread exists. /proc/TID exists for every thread, but only a process has a
- * thread of its own number in its task directory. */
+/* True if a process or thread with this id exists. Also true if is_process and the id is that of a
+ * thread: the kernel finds /proc/TID/task/TID for every thread. */
 static bool task_exists(int64_t id, bool is_process)
 {
 	char path[64];
@@ -123,8 +123,8 @@ static int period_check(const struct session *session, const struct session_requ
 	return 0;
 }
 
-/* Refuses CPUs for which the filter of the BPF programs has no bit. Kinds that sample have no such
- * limit, as they open a perf event per CPU. */
+/* Refuses CPU numbers that are too high for the bit mask in the filter of the BPF programs. Kinds
+ * that sample have no such limit, because they open a perf event per CPU. */
 static int cpus_limit(const struct session *session, struct wire_error *error)
 {
 	const struct int_list *cpus = &session->filter.wire->cpus;
@@ -175,7 +175,8 @@ static uint32_t path_depth(const char *path)
 	return depth;
 }
 
-/* Finds a cgroup by its path. BPF programs know it by the inode number of its directory. */
+/* Finds a cgroup by its path. Stores the inode number of its directory, by which BPF programs know
+ * it. */
 static int cgroup_find(const char *mount, const char *path, struct filter_cgroup *out)
 {
 	char full[2048], procs[2112];
@@ -189,8 +190,8 @@ static int cgroup_find(const char *mount, const char *path, struct filter_cgroup
 	return 0;
 }
 
-/* Finds the first cgroup of this name below path, at most CGROUP_DEPTH_MAX levels below the root.
- */
+/* Finds the first cgroup with this name below the directory path, which is `depth` levels below the
+ * root. Descends to at most CGROUP_DEPTH_MAX levels. */
 static int unit_find(const char *path, const char *name, uint32_t depth, struct filter_cgroup *out)
 {
 	DIR *dir = depth < CGROUP_DEPTH_MAX ? opendir(path) : NULL;
@@ -215,7 +216,7 @@ static int unit_find(const char *path, const char *name, uint32_t depth, struct 
 	return r;
 }
 
-/* Finds the cgroups that the filter names and sets session->cgroups. */
+/* Finds the cgroups that the filter names, and stores them in session->cgroups. */
 static int cgroups_check(struct session *session, struct wire_error *error)
 {
 	const struct wire_filter *wire = session->filter.wire;
