@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,6 +28,7 @@ static volatile sig_atomic_t is_interrupted;
 struct call {
 	const char *path;
 	time_t reply_timeout; /* how long to wait for a reply, in seconds; 0: for ever */
+	bool is_stream; /* replies come as events happen: the call ends when its reader does */
 	/* Receives an error that the daemon sends; NULL: the error is printed instead. */
 	struct call_error *error;
 	reply_handler handler;
@@ -114,8 +116,30 @@ static int send_all(int fd, const struct text *request)
 	return 0;
 }
 
-/* Receives the next reply and stores it in *out; the caller owns it. */
-static int receive(int fd, struct frame *frame, struct varlink_message **out)
+/*
+ * Waits for bytes from the daemon. Returns 0; 1 if the program that reads standard output, such as
+ * head, has exited; or a negative errno. Without the check of standard output, a call would last
+ * until its next write failed, which may be hours later.
+ */
+static int wait_for_bytes(const struct call *call, int fd)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
+	int timeout_ms = call->reply_timeout ? (int)call->reply_timeout * 1000 : -1;
+	int n = poll(fds, ARRAY_SIZE(fds), timeout_ms);
+
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -ETIMEDOUT;
+	return fds[1].revents & (POLLERR | POLLHUP) ? 1 : 0;
+}
+
+/*
+ * Receives the next reply and stores it in *out; the caller owns it. Returns 0; 1 if nobody reads
+ * standard output any more; or a negative errno.
+ */
+static int receive(const struct call *call, int fd, struct frame *frame,
+		   struct varlink_message **out)
 {
 	_cleanup_(freep) char *message = NULL;
 	char buffer[65536];
@@ -123,8 +147,14 @@ static int receive(int fd, struct frame *frame, struct varlink_message **out)
 	int r;
 
 	while ((r = frame_take(frame, &message, &len)) == 0) {
-		ssize_t n = recv(fd, buffer, sizeof buffer, 0);
+		ssize_t n;
 
+		r = call->is_stream ? wait_for_bytes(call, fd) : 0;
+		if (r == -EINTR && !is_interrupted)
+			continue;
+		if (r != 0)
+			return r;
+		n = recv(fd, buffer, sizeof buffer, 0);
 		if (n < 0 && errno == EINTR && !is_interrupted)
 			continue;
 		if (n < 0)
@@ -267,14 +297,18 @@ static enum exit_code exchange(const struct call *call, int fd, const struct tex
 	do {
 		_cleanup_(varlink_message_freep) struct varlink_message *message = NULL;
 
-		r = receive(fd, &frame, &message);
+		r = receive(call, fd, &frame, &message);
 		if (is_interrupted)
 			return EXIT_CODE_OK;
+		if (r > 0)
+			return EXIT_CODE_IO;
 		if (r < 0)
 			return report_exchange(call, r);
 		if (message->error)
 			return take_error(call, message);
 		r = call->handler(message, call->context);
+		if (r == -EIO)
+			return EXIT_CODE_IO;
 		if (r < 0)
 			return report_exchange(call, r);
 		continues = message->continues;
@@ -300,8 +334,12 @@ static enum exit_code call_make(const struct call *call, const struct text *requ
 enum exit_code call_run(const struct options *options, const struct text *request,
 			reply_handler handler, void *context)
 {
-	const struct call call = { call_socket_path(options), CALL_REPLY_TIMEOUT, NULL, handler,
-				   context };
+	const struct call call = {
+		.path = call_socket_path(options),
+		.reply_timeout = CALL_REPLY_TIMEOUT,
+		.handler = handler,
+		.context = context,
+	};
 
 	return call_make(&call, request);
 }
@@ -309,17 +347,27 @@ enum exit_code call_run(const struct options *options, const struct text *reques
 enum exit_code call_try(const struct options *options, const struct text *request,
 			reply_handler handler, void *context, struct call_error *error)
 {
-	const struct call call = { call_socket_path(options), CALL_REPLY_TIMEOUT, error, handler,
-				   context };
+	const struct call call = {
+		.path = call_socket_path(options),
+		.reply_timeout = CALL_REPLY_TIMEOUT,
+		.error = error,
+		.handler = handler,
+		.context = context,
+	};
 
 	return call_make(&call, request);
 }
 
-enum exit_code call_start(const struct options *options, const struct text *request,
+enum exit_code call_start(const struct options *options, const struct text *request, bool is_stream,
 			  reply_handler handler, void *context)
 {
-	const struct call call = { call_socket_path(options), CALL_START_TIMEOUT, NULL, handler,
-				   context };
+	const struct call call = {
+		.path = call_socket_path(options),
+		.reply_timeout = CALL_START_TIMEOUT,
+		.is_stream = is_stream,
+		.handler = handler,
+		.context = context,
+	};
 
 	return call_make(&call, request);
 }
@@ -327,7 +375,12 @@ enum exit_code call_start(const struct options *options, const struct text *requ
 enum exit_code call_follow(const struct options *options, const struct text *request,
 			   reply_handler handler, void *context)
 {
-	const struct call call = { call_socket_path(options), 0, NULL, handler, context };
+	const struct call call = {
+		.path = call_socket_path(options),
+		.is_stream = true,
+		.handler = handler,
+		.context = context,
+	};
 
 	return call_make(&call, request);
 }

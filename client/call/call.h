@@ -26,7 +26,10 @@ struct options;
  */
 enum { CALL_CONNECT_TIMEOUT = 5, CALL_REPLY_TIMEOUT = 60, CALL_START_TIMEOUT = 300 };
 
-/* Handles a reply that is not an error. Returns 0, or a negative errno, which ends the call. */
+/*
+ * Handles a reply that is not an error. Returns 0, or a negative errno, which ends the call. -EIO
+ * means that the output could not be written, and that output_flush() has reported it.
+ */
 typedef int (*reply_handler)(const struct varlink_message *message, void *context);
 
 /*
@@ -50,13 +53,17 @@ struct call_error {
 enum exit_code call_try(const struct options *options, const struct text *request,
 			reply_handler handler, void *context, struct call_error *error);
 
-/* Makes a call that starts or stops a session. */
-enum exit_code call_start(const struct options *options, const struct text *request,
+/*
+ * Makes a call that starts or stops a session. With is_stream the call lasts as long as the session
+ * does, and ends with EXIT_CODE_IO once the program that reads standard output has exited.
+ */
+enum exit_code call_start(const struct options *options, const struct text *request, bool is_stream,
 			  reply_handler handler, void *context);
 
 /*
  * Makes a call without a time limit for replies, as hours may pass until a thread does what the
- * request asks for. The call ends when the daemon closes the connection.
+ * request asks for. The call ends when the daemon closes the connection, or with EXIT_CODE_IO once
+ * the program that reads standard output has exited.
  */
 enum exit_code call_follow(const struct options *options, const struct text *request,
 			   reply_handler handler, void *context);

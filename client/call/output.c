@@ -128,6 +128,20 @@ static enum exit_code close_in_place(struct output *output)
 	return EXIT_CODE_IO;
 }
 
+int output_flush(FILE *out)
+{
+	int r;
+
+	/* A write that failed inside printf() leaves an empty buffer, for which fflush() returns 0.
+	 */
+	if (fflush(out) == 0 && ferror(out) == 0)
+		return 0;
+	r = errno;
+	if (r != EPIPE)
+		print_message("standard output: %s", strerror(r));
+	return -EIO;
+}
+
 enum exit_code output_close(struct output *output)
 {
 	enum exit_code code;

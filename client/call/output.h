@@ -32,6 +32,13 @@ enum exit_code output_open(struct output *output, const char *target, const char
 			   const char *suffix, int64_t now);
 
 /*
+ * Writes what the buffer of standard output holds. Returns 0; or -EIO if this write or an earlier
+ * one failed, after a message that says why. There is no message when the reader of a pipe has
+ * exited, as head does.
+ */
+int output_flush(FILE *out);
+
+/*
  * Writes buffered output, gives a file its final name and closes the stream. For each
  * output_open(), call either this function or output_discard(), once.
  */

@@ -31,12 +31,12 @@ static int on_reply(const struct varlink_message *message, void *context)
 	recording->arena = TAKE(arena);
 	recording->session = reply.session;
 	recording->has_session = true;
-	if (recording->on_calls && reply.calls.n > 0)
-		recording->on_calls(recording, &reply.calls);
 	recording->missed += reply.missed == WIRE_ABSENT ? 0 : reply.missed;
-	if (recording->on_progress)
-		recording->on_progress(recording);
-	return 0;
+	if (recording->on_calls && reply.calls.n > 0)
+		r = recording->on_calls(recording, &reply.calls);
+	if (r == 0 && recording->on_progress)
+		r = recording->on_progress(recording);
+	return r;
 }
 
 enum exit_code recording_start(const struct options *options, bool is_bound,
@@ -68,7 +68,7 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 		request.idle = WIRE_BOOL_ABSENT;
 	text_init(&text, VARLINK_MAX_REPLY);
 	start_request_encode(&request, is_bound ? VARLINK_MORE : 0, &text);
-	code = call_start(options, &text, on_reply, recording);
+	code = call_start(options, &text, is_bound, on_reply, recording);
 	text_fini(&text);
 	return code;
 }

@@ -23,10 +23,11 @@ struct recording {
 	int64_t missed;
 	/*
 	 * Both functions may be NULL. on_calls is called for each reply that has calls of the
-	 * traced function; on_progress is called for each reply.
+	 * traced function; on_progress is called for each reply. They return 0, or a negative errno
+	 * as a reply_handler does, which ends the recording.
 	 */
-	void (*on_calls)(const struct recording *recording, const struct wire_calls *calls);
-	void (*on_progress)(const struct recording *recording);
+	int (*on_calls)(const struct recording *recording, const struct wire_calls *calls);
+	int (*on_progress)(const struct recording *recording);
 };
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "client/compat/compat.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,8 @@ static enum exit_code print_answer(struct tracing *t)
 			print_message(
 				"no wait that was asked for ended meanwhile; stackctl stuck shows "
 				"who waits still");
-		fflush(stdout);
+		if (output_flush(stdout) < 0)
+			code = EXIT_CODE_IO;
 		t->printed = collection.reply.coverage.used.end;
 	}
 	free(collection.rows);
@@ -142,14 +144,14 @@ static void print_header(struct tracing *t)
 	t->has_header = true;
 }
 
-static void on_calls(const struct recording *recording, const struct wire_calls *calls)
+static int on_calls(const struct recording *recording, const struct wire_calls *calls)
 {
 	struct tracing *t = (struct tracing *)recording;
 
 	print_header(t);
 	if (t->run->tool->print_calls)
 		t->run->tool->print_calls(stdout, t->run, recording->session.since, calls);
-	fflush(stdout);
+	return output_flush(stdout);
 }
 
 /* Reports how many calls were not printed, and why. */
@@ -167,7 +169,7 @@ static void report_held(const struct recording *recording)
 }
 
 /* Prints an answer when an interval has passed. Called each second while the session lasts. */
-static void on_progress(const struct recording *recording)
+static int on_progress(const struct recording *recording)
 {
 	struct tracing *t = (struct tracing *)recording;
 	const struct wire_session *session = &recording->session;
@@ -176,13 +178,14 @@ static void on_progress(const struct recording *recording)
 
 	print_header(t);
 	if (run->interval_ns == 0 || session->ended != WIRE_ABSENT)
-		return;
+		return 0;
 	/*
 	 * Replies come about once a second: print at the one that is nearest to the end of the
 	 * interval.
 	 */
-	if (clock_ns(CLOCK_REALTIME) - begin >= run->interval_ns - NS_PER_S / 2)
-		print_answer(t);
+	if (clock_ns(CLOCK_REALTIME) - begin < run->interval_ns - NS_PER_S / 2)
+		return 0;
+	return print_answer(t) == EXIT_CODE_IO ? -EIO : 0;
 }
 
 static void tracing_fini(struct tracing *t)

@@ -18,7 +18,7 @@
  * Prints the line about the recording over the previous one, each second. Truncates it to the width
  * of the terminal, so that it stays a single line.
  */
-static void on_progress(const struct recording *recording)
+static int on_progress(const struct recording *recording)
 {
 	const struct wire_session *session = &recording->session;
 	enum probe_kind kind;
@@ -39,6 +39,7 @@ static void on_progress(const struct recording *recording)
 	fprintf(stderr, "\r%.*s\033[K", (int)columns - 1, text);
 	if (session->ended != WIRE_ABSENT)
 		fputc('\n', stderr);
+	return 0;
 }
 
 /*

@@ -21,14 +21,14 @@ struct snoop {
 	struct view view;
 };
 
-static void print_calls(const struct recording *recording, const struct wire_calls *calls)
+static int print_calls(const struct recording *recording, const struct wire_calls *calls)
 {
 	const struct snoop *snoop = (const struct snoop *)recording;
 
 	for (size_t i = 0; i < calls->n; i++)
 		snoop->options->format->call(&snoop->view, &calls->v[i]);
 	/* Flush, so that a program that reads the output gets each call at once. */
-	fflush(snoop->view.page.out);
+	return output_flush(snoop->view.page.out);
 }
 
 /* Reports how many calls were not printed, and why. */

@@ -26,7 +26,7 @@ static enum exit_code session_end(const struct options *options, const char *id)
 
 	text_init(&text, VARLINK_MAX_REPLY);
 	stop_request_encode(&request, 0, &text);
-	code = call_start(options, &text, on_stopped, arena);
+	code = call_start(options, &text, false, on_stopped, arena);
 	text_fini(&text);
 	return code;
 }

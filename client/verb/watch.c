@@ -8,6 +8,7 @@
 #include "client/base/message.h"
 #include "client/base/term.h"
 #include "client/call/call.h"
+#include "client/call/output.h"
 #include "client/call/recording.h"
 #include "client/call/snapshot.h"
 #include "client/render/formats.h"
@@ -102,7 +103,7 @@ static int print_answer(const struct watch *watch)
 		print_screen(text);
 	else
 		printf("%s%s", text, options.format->is_for_people ? "\n" : "");
-	return fflush(stdout) != 0 ? -EIO : 0;
+	return output_flush(stdout);
 }
 
 static void collection_clear(struct collection *collection)

@@ -164,6 +164,29 @@ h.check(
 out = record.stdout.read().decode()
 h.check(f"(pid {program.pid})" in out, f"it prints the results so far: {out[:200]}")
 
+# When the program that reads the output exits, as head does, they end, even if they have nothing to
+# print. The first answer is longer than the buffer of 4 KiB that hid the failed write once.
+def unread(*args, lines):
+    process = started(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    text = read_until(process.stdout.fileno(), lambda t: t.count("\n") >= lines)
+    process.stdout.close()
+    h.check(process.wait(h.patience(30)) == 7, f"{args}: exit {process.returncode}")
+    h.check(process.stderr.read() == b"", f"{args}: it says nothing")
+    return text
+
+
+h.check(len(unread("watch", "offcpu", "-i", "1s", "--idle", "-n", "0", lines=1)) > 4096,
+        "the answer was long")
+unread("watch", "oncpu", "-i", "1s", "--json", lines=1)
+unread("watch", "offcpu", "-i", "600s", lines=0)
+unread("snoop", "t:sched:sched_process_exec", "--comm", "no-such-comm", lines=0)
+unread("stacksnoop", "t:sched:sched_switch", lines=100)
+with open("/dev/full", "w", encoding="ascii") as full:
+    watch = started("watch", "offcpu", "-i", "1s", stdout=full, stderr=subprocess.PIPE)
+    h.check(watch.wait(h.patience(30)) == 7, f"a full disk ends it: {watch.returncode}")
+    err = watch.stderr.read().decode()
+    h.check("standard output: No space left on device" in err, f"and it says so: {err}")
+
 # Requests that are refused.
 for words, says in (
     ([], "needs a probe"),
