@@ -161,6 +161,26 @@ static int64_t time_or_absent(int64_t ns)
 	return ns == INT64_MIN ? WIRE_ABSENT : ns;
 }
 
+/*
+ * Returns the time, in ns since the epoch, up to which a power failure can take away nothing that
+ * the always-on probes recorded. Their windows are written one by one, so the probe whose windows
+ * are furthest behind decides. INT64_MIN: a probe has no window on disk yet.
+ */
+static int64_t synced_until(struct recorder *recorder, const struct store_stats *stats)
+{
+	struct probe_status status;
+	int64_t until = INT64_MAX;
+	size_t kind;
+
+	for (kind = 0; kind < PROBE_KIND_N && !recorder->is_serve_only; kind++) {
+		session_probe_status(sessions_always(recorder->sessions, (enum probe_kind)kind),
+				     &status);
+		if (status.is_on && stats->synced_always_ns[kind] < until)
+			until = stats->synced_always_ns[kind];
+	}
+	return until == INT64_MAX ? stats->synced_ns : until;
+}
+
 /* Sets the state of the store in the reply. If stackd has no store, the reply has no such field. */
 static int store_make(struct recorder *recorder, struct answer *answer)
 {
@@ -185,7 +205,7 @@ static int store_make(struct recorder *recorder, struct answer *answer)
 		.windows = (int64_t)stats.windows,
 		.oldest = time_or_absent(stats.oldest_ns),
 		.newest = time_or_absent(stats.newest_ns),
-		.synced = time_or_absent(stats.synced_ns),
+		.synced = time_or_absent(synced_until(recorder, &stats)),
 		.queued = (int64_t)stats.queued,
 		.written = (int64_t)stats.written,
 		.dropped = (int64_t)(stats.dropped_queue + stats.dropped_write),

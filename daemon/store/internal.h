@@ -63,6 +63,9 @@ struct store {
 	int64_t sync_next_ns;	 /* CLOCK_MONOTONIC: when to sync the file */
 	int64_t log_next_ns;	 /* CLOCK_MONOTONIC: when the log may be restarted again */
 	int64_t written_real_ns; /* end of the window that was written last, since the epoch */
+	/* written_real_ns of each always-on session, by its kind; INT64_MIN: none was written yet
+	 */
+	int64_t written_always_ns[PROBE_KIND_N];
 	/* Id of the last window that compaction has looked at; index: session, and 1 or 10 min */
 	int64_t compact_from[STORE_COMPACTED_SESSIONS][2];
 	unsigned int evicted; /* windows evicted since unused rows were last deleted */

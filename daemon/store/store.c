@@ -43,6 +43,7 @@ static struct store *store_new(const struct store_options *options)
 {
 	struct store *store = calloc(1, sizeof(*store));
 	pthread_condattr_t attr;
+	size_t i;
 
 	if (!store)
 		return NULL;
@@ -67,6 +68,8 @@ static struct store *store_new(const struct store_options *options)
 	store->stats.is_read_only = options->is_read_only;
 	store->stats.max_size = options->max_size;
 	store->stats.oldest_ns = store->stats.newest_ns = store->stats.synced_ns = INT64_MIN;
+	for (i = 0; i < PROBE_KIND_N; i++)
+		store->written_always_ns[i] = store->stats.synced_always_ns[i] = INT64_MIN;
 	return store;
 }
 

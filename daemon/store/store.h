@@ -42,8 +42,10 @@ struct store_stats {
 	int64_t oldest_ns; /* end of the oldest window, since the epoch; INT64_MIN: none */
 	int64_t newest_ns; /* end of the newest window, since the epoch; INT64_MIN: none */
 	int64_t synced_ns; /* end of the newest window that survives a power cut; INT64_MIN: none */
-	size_t queued;	   /* windows that wait to be written */
-	uint64_t written;  /* windows written since the start */
+	/* synced_ns of each always-on session, by its kind of probe */
+	int64_t synced_always_ns[PROBE_KIND_N];
+	size_t queued;		/* windows that wait to be written */
+	uint64_t written;	/* windows written since the start */
 	uint64_t dropped_queue; /* windows dropped because the queue was full */
 	uint64_t dropped_write; /* windows dropped because writing them failed */
 	uint64_t evicted_age;	/* windows evicted for max_age */

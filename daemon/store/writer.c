@@ -164,6 +164,8 @@ static void window_written(struct store *store, const struct window *window)
 
 	store->gap = (struct store_gap){};
 	store->written_real_ns = end;
+	if (window->session < SESSION_FIRST_ID)
+		store->written_always_ns[window->kind] = end;
 	store_set_problem(store, NULL);
 	pthread_mutex_lock(&store->lock);
 	store->stats.written++;
@@ -237,6 +239,8 @@ static void store_sync(struct store *store)
 	pthread_mutex_lock(&store->lock);
 	if (store->written_real_ns)
 		store->stats.synced_ns = store->written_real_ns;
+	memcpy(store->stats.synced_always_ns, store->written_always_ns,
+	       sizeof(store->stats.synced_always_ns));
 	pthread_mutex_unlock(&store->lock);
 }
 

@@ -15,6 +15,8 @@
  * - STORE_TURNS: stacks take turns, see stack_of_turn().
  * - STORE_LATER: no window younger than this many seconds is compacted, whatever MERGE_AFTER_S
  * says.
+ * - STORE_AHEAD: every second window is one of oncpu that ends an hour later than the others;
+ *   "synced" is then that of the others, which are of offcpu.
  * - STORE_DIE: it ends by SIGKILL.
  * - STORE_PACE: milliseconds per window.
  *
@@ -209,6 +211,15 @@ static uint64_t seq_at(uint64_t first, int64_t begin, int64_t end)
 	return end < begin ? 0 : first + (uint64_t)((end - begin) / LENGTH_NS);
 }
 
+/* Makes the window one of the always-on session of oncpu, an hour later. */
+static void window_put_ahead(struct window *window)
+{
+	window->kind = PROBE_ONCPU;
+	window->session = PROBE_ONCPU + 1;
+	window->start_ns += 3600 * NS_PER_S;
+	window->end_ns += 3600 * NS_PER_S;
+}
+
 static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t merge_after_s)
 {
 	struct store *store = store_begin(path, max_size, merge_after_s * NS_PER_S);
@@ -223,12 +234,17 @@ static int do_write(const char *path, uint64_t count, uint64_t max_size, int64_t
 	}
 	for (n = 1; count == 0 || n <= count; n++, seq++) {
 		struct window *window = window_make(seq, begin + (int64_t)n * LENGTH_NS);
+		int64_t synced_ns;
 
+		if (setting("STORE_AHEAD", 0) && n % 2)
+			window_put_ahead(window);
 		store_add(store, window);
 		window_unref(window);
 		written_wait(store, n, &stats);
+		synced_ns = setting("STORE_AHEAD", 0) ? stats.synced_always_ns[PROBE_OFFCPU]
+						      : stats.synced_ns;
 		printf("%" PRIu64 " written %" PRIu64 " synced %" PRIu64 " dropped %" PRIu64 "\n",
-		       seq, stats.written, seq_at(seq - n, begin, stats.synced_ns),
+		       seq, stats.written, seq_at(seq - n, begin, synced_ns),
 		       stats.dropped_queue + stats.dropped_write);
 		fflush(stdout);
 		usleep((useconds_t)setting("STORE_PACE", 0) * 1000);

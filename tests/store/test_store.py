@@ -47,6 +47,7 @@ def write(path, count, *rest, **settings):
         "seqs": [int(seq) for seq, _, _ in found],
         "said": {int(f[0]) for f, before in zip(found, counts) if int(f[1]) > before},
         "synced": int(found[-1][2]),
+        "syncs": {int(f[2]) for f in found},
         "written": int(re.findall(r"written (\d+)", done.stdout)[-1]),
         "dropped": int(re.findall(r"dropped (\d+)", done.stdout)[-1]),
         "problem": re.search(r"^problem: (.*)$", done.stdout, re.M)[1],
@@ -280,6 +281,16 @@ def test_power(directory):
             if os.path.exists(name):
                 os.unlink(name)
     print(f"of 150 windows {len(synced)} were synced, {least} of them were there in the worst case")
+
+
+def test_behind(directory):
+    """Windows of one probe are an hour ahead of another's. The time up to which the other's windows
+    are synced is known all the same, so no window is reported as safe that is not written yet."""
+    path = f"{directory}/stackd.db"
+    result = write(path, 60, STORE_SYNC="20", STORE_PACE="5", STORE_AHEAD="1")
+    need(result["written"] == 60 and not result["problem"], f"all are written: {result}")
+    late, syncs = result["seqs"][1::2], result["syncs"] - {0}
+    need(len(syncs) > 3 and syncs <= set(late), f"synced: {syncs}; those behind: {late}")
 
 
 def faulty(faults, path, count, kind, error, first, times):
