@@ -12,7 +12,7 @@ uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base
 	return unwind_state_of(inode, module->state.size, module->state.mtime_ns, base);
 }
 
-/* True if the key has the size and time of the module's file: the file has not changed since. */
+/* True if the key is of the state that the module's file had: same size and time of change. */
 static bool is_same_state(const struct module *module, const struct unwind_code_key *key)
 {
 	return key->size == module->state.size && key->mtime_ns == module->state.mtime_ns;
@@ -40,8 +40,8 @@ static void code_forget(struct module_registry *registry, struct module_code *co
 }
 
 /*
- * Adds the key to registry->codes. If there is no memory, it is not added, and will be learned
- * again. Called with registry.lock held.
+ * Adds the key to registry->codes, as one of this module's code. Does nothing when out of memory: a
+ * later walk reports the key again. Called with registry.lock held.
  */
 static void code_remember(struct module *module, const struct unwind_code_key *key)
 {
@@ -49,7 +49,7 @@ static void code_remember(struct module *module, const struct unwind_code_key *k
 	struct module_code *code;
 
 	HASH_FIND(hh, registry->codes, key, sizeof(*key), code);
-	/* The hash lists its entries in the order in which they were added: the oldest is first. */
+	/* uthash keeps the entries in the order in which they were added, the oldest first. */
 	if (!code && HASH_COUNT(registry->codes) >= MODULE_CODES_MAX)
 		code = registry->codes;
 	if (code)
@@ -99,7 +99,9 @@ struct module *module_open_code(struct module_registry *registry, const struct u
 	if (!is_same_state(module, key))
 		return module_unref(module);
 	module_learn_code(module, key);
-	/* Read the rows now: if the process has exited, the file will be closed very soon. */
+	/*
+	 * Read the unwind rows now: if the process has exited, the file will be closed very soon.
+	 */
 	if (!module_is_big(module))
 		module_unwind_load(module);
 	return module;

@@ -15,7 +15,10 @@
 #include "daemon/host/open_file.h"
 #include "daemon/module/internal.h"
 
-/* Limit of the files that are held open. Beyond it a new file is read and closed at once. */
+/*
+ * Limit of the number of files that are held open. Above it, a new file is closed as soon as it was
+ * read.
+ */
 #define FILES_MAX 1024
 
 struct module_registry *module_registry_new(uint64_t max_memory)
@@ -75,7 +78,10 @@ void module_registry_note_remote(struct module_registry *registry)
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* Returns the module of the file with this state. Called with registry.lock held. */
+/*
+ * Returns the module of the file with this state, NULL if there is none. Called with registry.lock
+ * held.
+ */
 static struct module *module_find(struct module_registry *registry, const struct file_state *state)
 {
 	struct module *module;
@@ -160,7 +166,9 @@ struct module *module_unref(struct module *module)
 	return NULL;
 }
 
-/* Makes a module, which owns fd from then on, even on failure. fd -1: the vdso. */
+/*
+ * Makes a module of the file fd; fd -1: of the vdso. The module owns fd; on failure, fd is closed.
+ */
 static int module_new(struct module_registry *registry, const struct file_state *state, int fd,
 		      const struct elf_source *source, const char *path, struct module **out)
 {
@@ -186,8 +194,8 @@ static int module_new(struct module_registry *registry, const struct file_state 
 	module->is_elf = r == 0;
 	module->is_failed = r < 0;
 	/*
-	 * Programs map other files than ELF files, too, as memory for code that they make at run
-	 * time. So only a broken ELF file is counted as unreadable.
+	 * Programs also map files that are not ELF files, for example to hold code that they make
+	 * at run time. So only a damaged ELF file counts as unreadable.
 	 */
 	if (r == -EBADMSG)
 		module_registry_note_unreadable(registry);
@@ -227,7 +235,7 @@ static struct module *module_register(struct module *module, bool *is_crowded_ou
 	return known;
 }
 
-/* If the file of a module was closed, opens it again, so that its symbols can be read again. */
+/* Opens the file of a module again if it was closed, so that its symbols can be read again. */
 static void module_reopen(struct module *module, int path_fd)
 {
 	int fd, spare;
@@ -269,8 +277,8 @@ static bool is_remote(void *userdata, uint64_t dev)
 }
 
 /*
- * Opens the separate debug file of a module. This is done early, while a process exists in whose
- * root directory the debug file can be found.
+ * Opens the separate debug file of a module. This is done while a process that maps the file still
+ * runs, because the debug file may be found only in this process's root directory.
  */
 static void module_find_debug(struct module *module, int proc_fd)
 {

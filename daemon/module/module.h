@@ -4,12 +4,12 @@
 
 /*
  * The files that processes have mapped. A module is one file in one state (its size and time of
- * change); all processes that map it share the module, which has the file's symbols and unwind
- * rows. The process table owns the registry of modules. Every function may be called from any
- * thread; the registry's lock is never held while a file is read.
+ * change). All processes that map the file share the module, which has the file's symbols and
+ * unwind rows. The process table owns the registry of modules. Every function may be called from
+ * any thread; the registry's lock is never held while a file is read.
  *
- * A module keeps its file open as long as a live process maps it, so that its symbols may be
- * evicted and read again even if the file is deleted or its mount namespace is gone. When the last
+ * A module keeps its file open as long as a live process maps it. Its symbols may thus be evicted
+ * and read again even if the file is deleted or its mount namespace no longer exists. When the last
  * such process has exited, the symbols are read and the file is closed, because an open file keeps
  * its file system from being unmounted. The symbols of a closed file cannot be read again, so they
  * are evicted only after all others.
@@ -30,10 +30,12 @@ struct unwind_file;
 struct module_stats {
 	size_t modules;
 	size_t files;	     /* number of files that are held open */
-	size_t symbol_bytes; /* memory of the loaded symbol tables */
-	uint64_t evictions;  /* symbol tables that were dropped to stay within max_memory */
-	uint64_t unreadable; /* files that could not be opened or parsed, or exceeded a limit */
-	uint64_t remote;     /* files on network or FUSE file systems, which are not opened */
+	size_t symbol_bytes; /* memory of the loaded symbol tables, in bytes */
+	uint64_t evictions;  /* number of symbol tables dropped to stay within max_memory */
+	uint64_t unreadable; /* number of files that could not be opened or parsed, or exceeded a
+				limit */
+	uint64_t remote;     /* number of files on network or FUSE file systems, which are not
+				opened */
 };
 
 /*
@@ -61,14 +63,14 @@ void module_registry_stats(struct module_registry *registry, struct module_stats
 void module_registry_read_remote(struct module_registry *registry);
 
 /*
- * Returns the table of remote file systems, which the registry owns; NULL if files on them are
- * read, too.
+ * Returns the table of remote file systems, which the registry owns; NULL if remote files are read
+ * like others.
  */
 struct remote_mounts *module_registry_mounts(struct module_registry *registry);
 
 /*
- * True if a mapped file must not be opened because its device, dev, is a remote file system.
- * proc_fd: the directory in /proc of a process that maps the file.
+ * True if a mapped file must not be opened because its device, dev, is a remote file system
+ * (network or FUSE). proc_fd: the directory in /proc of a process that maps the file.
  */
 bool module_registry_is_remote(struct module_registry *registry, int proc_fd, uint64_t dev);
 /* Counts a file that was not opened because it is remote. */
@@ -98,53 +100,58 @@ struct module *module_ref(struct module *module);
 struct module *module_unref(struct module *module);
 
 /*
- * Count the live processes that map the module's file. When the count becomes 0, the file is queued
- * for module_registry_settle(), which closes it.
+ * module_add_live() and module_drop_live() count the live processes that map the module's file.
+ * When the count becomes 0, the file is queued for module_registry_settle(), which closes it.
  */
 void module_add_live(struct module *module);
 void module_drop_live(struct module *module);
 
-/* Queues the module for module_registry_load_rows() if its unwind rows should be read now. */
+/*
+ * Queues the module for module_registry_load_rows(), unless its unwind rows are loaded already or
+ * not needed.
+ */
 void module_want_rows(struct module *module);
 
 /*
- * Reads the unwind rows of one queued module; those with small files come first. is_small_only:
- * leaves modules with big files in the queue. False if there was no module to read.
+ * Reads the unwind rows of one module that module_want_rows() has queued; modules with small files
+ * come first. is_small_only: leaves modules with big files in the queue. False if there was no
+ * module to read.
  */
 bool module_registry_load_rows(struct module_registry *registry, bool is_small_only);
 
 /*
  * Opens the file with this identity: duplicates the descriptor of its module or, if no module holds
- * it open, opens path if the file there has this identity. Also opens the separate debug file, and
- * stores -1 if there is none. The caller owns both descriptors, which are at least fd_min. Returns
- * 0 or -ENOENT.
+ * the file open, opens path if the file there has this identity. Also opens the separate debug
+ * file; *debug_fd_out is -1 if there is none. The caller owns both descriptors; their numbers are
+ * fd_min or higher. Returns 0 or -ENOENT.
  */
 int module_registry_open(struct module_registry *registry, uint64_t file_id, const char *path,
 			 int fd_min, int *fd_out, int *debug_fd_out);
 
 /*
- * Returns the number by which walks in the kernel check that a mapping still has the file in
- * this state. base: the address at which the file's first byte is mapped, or would be. Never 0.
+ * Returns a hash of the file's state, by which stack walks in the kernel check that a mapping is
+ * still of this file in this state. base: the address at which the file's first byte is mapped, or
+ * would be. Never 0.
  */
 uint64_t module_state(const struct module *module, uint64_t inode, uint64_t base);
 
 /*
- * Returns the unwinder's form of the module, which the module owns; NULL if the module has no code
- * or the unwinder has too many files.
+ * Returns the unwinder's data of the module's file, which the module owns; NULL if the file has no
+ * code or the unwinder has too many files.
  */
 struct unwind_file *module_unwind(const struct module *module);
 
 /*
- * Records that the key identifies code of this module in the kernel. Walks then find the module's
- * rows even in processes that the daemon does not know yet. Does nothing if the key belongs to
- * another state of the file.
+ * Records that mapped code with this key is code of the module. Stack walks, which get the key from
+ * the kernel, then find the module's unwind rows even in processes that the daemon does not know
+ * yet. Does nothing if the key is of another state of the file.
  */
 void module_learn_code(struct module *module, const struct unwind_code_key *key);
 
 /*
- * Opens the file that the key identifies by its inode, which not all file systems allow, and
- * records the key for the file's module. Returns a reference to the module, or NULL if opening
- * fails or the file has changed.
+ * Opens a file by the inode number in the key, which not all file systems support, and records the
+ * key for the file's module. Returns a reference to the module, or NULL if opening fails or the
+ * file has changed.
  */
 struct module *module_open_code(struct module_registry *registry,
 				const struct unwind_code_key *key);
@@ -154,13 +161,13 @@ struct module *module_find_code(struct module_registry *registry,
 				const struct unwind_code_key *key);
 
 /*
- * Drops symbol tables that can be read again and were not used for idle_ns. May be called often,
- * because it does nothing if the last check was less than idle_ns / 8 ago.
+ * Drops symbol tables that can be read again and were not used for idle_ns. Does nothing if it did
+ * so less than idle_ns / 8 ago, and may thus be called often.
  */
 void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns);
 
 /*
- * Reads the symbols and rows of one file that no live process maps any more, and closes the file.
+ * Closes one file that no live process maps any more, after reading its symbols and unwind rows.
  * False if there was no such file.
  */
 bool module_registry_settle(struct module_registry *registry);

@@ -18,7 +18,10 @@ static struct module *module_of(struct module_registry *registry, uint64_t file_
 	return NULL;
 }
 
-/* Duplicates the descriptors of the module with this identity, if a module has it open. */
+/*
+ * Duplicates the descriptors of the module with this identity, if there is one that has its file
+ * open.
+ */
 static void held_open(struct module_registry *registry, uint64_t file_id, int fd_min, int *fd,
 		      int *debug_fd)
 {
@@ -36,7 +39,7 @@ static void held_open(struct module_registry *registry, uint64_t file_id, int fd
 
 struct host {
 	struct module_registry *registry;
-	int self_fd; /* the daemon's own directory in /proc, which shows the mounts it sees */
+	int self_fd; /* /proc/self, whose mountinfo shows the mounts that the daemon sees */
 };
 
 static bool is_remote(void *userdata, uint64_t dev)
@@ -59,9 +62,9 @@ static int fd_raise(int fd, int fd_min)
 }
 
 /*
- * Opens a file by its path, unless it is on a remote file system, where this could hang. In the
- * root directory of another process (root_fd >= 0), only files on the file system of that directory
- * are opened.
+ * Opens a file by its path, unless it is on a remote file system, where opening could hang. With
+ * root_fd >= 0, path is looked up in this root directory of another process, and only files on the
+ * same file system as the directory are opened.
  */
 static int path_open(struct host *host, int root_fd, const char *path)
 {
@@ -73,8 +76,8 @@ static int path_open(struct host *host, int root_fd, const char *path)
 }
 
 /*
- * True if the file has this identity. Then also opens its separate debug file, if *debug_fd is -1,
- * and closes a debug file that does not belong to it.
+ * True if the file fd has this identity. Opens its separate debug file as *debug_fd, unless one is
+ * open, and closes a debug file that does not belong to the file.
  */
 static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id, const char *path,
 		       int *debug_fd)
@@ -99,10 +102,10 @@ static bool file_check(struct host *host, int fd, int root_fd, uint64_t file_id,
 }
 
 /*
- * The root directories in which a path is looked for. A systemd unit, such as stackd.service, may
- * hide the /tmp and /home of other programs from the daemon, but process 1 sees them. No other
- * contents are disclosed: the file must have the recorded identity, and only line numbers of its
- * source are shown.
+ * The root directories in which a path is looked for. The unit of stackd may hide the /tmp and
+ * /home of other programs from the daemon, but process 1 sees them. This discloses no other
+ * contents: the file must have the recorded identity, and only line numbers of its source are
+ * shown.
  */
 static const char *const roots[] = { "/", "/proc/1/root" };
 
@@ -121,8 +124,8 @@ static int file_find(struct host *host, uint64_t file_id, const char *path, int 
 }
 
 /*
- * True if a file that a module held open has this identity. Looks for its debug file in all root
- * directories.
+ * True if fd, the duplicated descriptor of a module, has this identity. Looks for the separate
+ * debug file in all root directories.
  */
 static bool held_check(struct host *host, int fd, uint64_t file_id, const char *path, int *debug_fd)
 {

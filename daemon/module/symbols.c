@@ -73,8 +73,8 @@ static void symbols_evict(struct module_registry *registry)
 }
 
 /*
- * Drops symbol tables that were not used since the time before_ns and can be read again. Most of
- * them belong to programs that were busy once. Returns the number of tables.
+ * Drops symbol tables that were not used since the time before_ns and can be read again. Most such
+ * tables are of programs that were busy for a short time. Returns the number of dropped tables.
  */
 static size_t symbols_drop_idle(struct module_registry *registry, int64_t before_ns)
 {
@@ -115,10 +115,11 @@ void module_registry_drop_idle(struct module_registry *registry, int64_t idle_ns
 }
 
 /*
- * Adds a symbol table to the registry. If it has an equal one already, frees the new table and
- * shares the other: equal files may be in different places, such as a container image that was
- * unpacked twice. The contents are compared, because anybody can write the same build-id into
- * another file. NULL when out of memory; the table is then freed. Called with registry.lock held.
+ * Adds a symbol table to the registry. If the registry has an equal table already, frees the new
+ * one and returns the other: equal files may exist at several paths, for example in a container
+ * image that was unpacked twice. The contents are compared, because anybody can write the same
+ * build-id into another file. NULL when out of memory; the new table is then freed. Called with
+ * registry.lock held.
  */
 static struct module_symbols *symbols_share(struct module *module, struct symtab *symtab)
 {
@@ -158,8 +159,8 @@ static struct symtab *symbols_take(struct module *module)
 }
 
 /*
- * Reads the symbols of a module. Returns -ESTALE if the file was overwritten: its symbols would not
- * be those of the code that was mapped.
+ * Reads the symbols of a module. Returns -ESTALE if the file was overwritten, because it then has
+ * other symbols than the code that was mapped.
  */
 static int symbols_read(struct module *module, struct symtab **out)
 {
@@ -183,8 +184,9 @@ static int symbols_read(struct module *module, struct symtab **out)
 }
 
 /*
- * Reads the symbols and adds them to the registry. Returns a reference to the table, NULL on
- * failure. Called with load_lock held, so that the file stays open and only one thread reads it.
+ * Reads the symbols of a module and adds them to the registry. Returns a reference to the table,
+ * NULL on failure. Called with load_lock held, so that the file stays open and only one thread
+ * reads it.
  */
 static struct symtab *symbols_load(struct module *module)
 {
@@ -240,7 +242,10 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 	for (struct module_symbols **p = &registry->symbols, *s; (s = *p); p = &s->next) {
 		if (s->symtab != symtab)
 			continue;
-		/* Move the table to the front of the list: most lookups are in a few tables. */
+		/*
+		 * Move the table to the front of the list, because most lookups are in a few
+		 * tables.
+		 */
 		*p = s->next;
 		s->next = registry->symbols;
 		registry->symbols = s;
@@ -254,8 +259,8 @@ void module_registry_put_symbols(struct module_registry *registry, struct symtab
 }
 
 /*
- * Closes the file of a module. First reads its symbols and rows, because the program may be started
- * again later.
+ * Closes the file of a module. First reads its symbols and unwind rows, which will be used if the
+ * program is started again.
  */
 void module_close(struct module *module)
 {

@@ -34,7 +34,7 @@ void module_unwind_init(struct module *module)
 }
 
 /*
- * Compiles the rows of the module. Returns -ESTALE if the file was overwritten and so may have
+ * Compiles the unwind rows of the module. Returns -ESTALE if the file was overwritten, and may have
  * other code than was mapped. Called with load_lock held, so that the file stays open.
  */
 static int rows_read(struct module *module, struct unwind_rows *rows)
@@ -65,7 +65,7 @@ void module_unwind_load(struct module *module)
 	if (!module->unwind)
 		return;
 	pthread_mutex_lock(&module->load_lock);
-	/* The rows of a closed file are read when the file is opened again. */
+	/* The unwind rows of a closed file are read when the file is opened again. */
 	if ((module->fd >= 0 || !module->state.inode) && unwind_file_is_wanted(module->unwind)) {
 		begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		r = rows_read(module, &rows);
@@ -90,8 +90,8 @@ void module_want_rows(struct module *module)
 	if (!module->unwind || !unwind_file_is_wanted(module->unwind))
 		return;
 	/*
-	 * The rows of a big program, such as a compiler, would take the memory of all other rows.
-	 * They are read only after a walk has ended because they were absent.
+	 * The unwind rows of a big program, such as a compiler, would take the memory of all other
+	 * rows. They are read only after a stack walk has ended because they were missing.
 	 */
 	if (is_big && !unwind_file_is_needed(module->unwind))
 		return;
@@ -106,8 +106,8 @@ void module_want_rows(struct module *module)
 }
 
 /*
- * Removes from the list the module that most live processes map, such as libc, and returns it; NULL
- * if the list is empty. Called with registry.lock held.
+ * Removes from the list the module that is mapped by the most live processes, such as libc, and
+ * returns it; NULL if the list is empty. Called with registry.lock held.
  */
 static struct module *wanting_take(struct module **list)
 {

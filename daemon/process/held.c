@@ -9,8 +9,8 @@
 #include "daemon/process/internal.h"
 
 /*
- * Adds a reference to maps to those held, unless the last one held refers to the same maps. Called
- * with table.lock held.
+ * Appends a reference to maps to held->maps, unless the last reference there is already to the same
+ * maps. Called with table.lock held. Returns 0 or -ENOMEM.
  */
 static int maps_add(struct process_held *held, struct process_maps *maps)
 {
@@ -61,7 +61,8 @@ struct symtab *process_hold_symbols(struct process *process, struct module *modu
 	if (!spare)
 		return NULL;
 	pthread_mutex_lock(&table->lock);
-	symtab = symbols_find(held, module); /* another thread may have added it meanwhile */
+	symtab = symbols_find(held, module); /* another thread may have added the module's
+						symbols meanwhile */
 	if (!symtab && !array_reserve(held->symbols, held->symbols_capacity, held->n_symbols + 1)) {
 		symtab = TAKE(spare);
 		held->symbols[held->n_symbols++] = (struct held_symbols){ module, symtab };

@@ -12,14 +12,14 @@
 #include "daemon/host/procfs.h"
 #include "daemon/unwind/unwind.h"
 
-#define GONE_MAX 256 /* limit of the unmapped mappings that are kept for one process */
+#define GONE_MAX 256 /* limit of the mappings kept for one process after they were unmapped */
 
 struct process_maps {
 	atomic_uint refs;
 	atomic_uint live;
-	struct module_registry *registry; /* borrowed */
+	struct module_registry *registry; /* where mapped files are opened; not owned */
 	size_t n;
-	struct process_map *items; /* sorted by start */
+	struct process_map *items; /* mappings, sorted by start address */
 	struct address_space *space;
 };
 
@@ -90,21 +90,21 @@ static struct unwind_mapping unwind_mapping_of(const struct process_map *map)
 
 	if (map->kind == MAP_FILE && map->module)
 		mapping.state = module_state(map->module, map->inode, base);
-	else if (map->module) /* the vdso */
+	else if (map->module) /* mappings without a file have no module, except the vdso */
 		mapping.state = unwind_state_of(0, map->end - map->start, 0, base);
 	if (map->module && module_is_elf(map->module)) {
 		mapping.file = module_unwind(map->module);
 		mapping.address = module_address(map->module, map->pgoff);
 	} else {
-		/* Code may be generated into a mapped file that is not an ELF file. */
+		/* A mapped file that is not an ELF file may hold code made at run time. */
 		mapping.is_generated = map->kind == MAP_GENERATED || map->module;
 	}
 	return mapping;
 }
 
 /*
- * Makes the unwinder's form of the mappings. If there is no memory for it, walks find no mappings,
- * and their stacks are marked as incomplete.
+ * Makes maps->space, the unwinder's form of the mappings. When out of memory, it stays NULL: walks
+ * then find no mappings, and the stacks are marked as incomplete.
  */
 static void space_make(struct process_maps *maps)
 {
@@ -126,8 +126,8 @@ static void space_make(struct process_maps *maps)
 void process_maps_add_live(struct process_maps *maps)
 {
 	/*
-	 * A forked child may be reported after its parent has exited. The unwinder's form of the
-	 * maps that they share has then been freed, and is made again.
+	 * A forked child may be reported after its parent has exited. Both share these maps, whose
+	 * unwinder's form was freed at the exit: make it again.
 	 */
 	if (!atomic_fetch_add(&maps->live, 1) && !maps->space)
 		space_make(maps);
@@ -138,8 +138,8 @@ void process_maps_add_live(struct process_maps *maps)
 }
 
 /*
- * Frees the unwinder's form of the maps with the last live process. The maps themselves stay as
- * long as recorded stacks need them for names.
+ * Records that one live process fewer uses the maps. When there is none left, frees the unwinder's
+ * form of the maps. The maps themselves stay as long as recorded stacks need them for names.
  */
 void process_maps_drop_live(struct process_maps *maps)
 {
@@ -169,8 +169,8 @@ const struct process_map *process_maps_find(const struct process_maps *maps, uin
 }
 
 /*
- * Returns the kind of a mapping. Code in other mappings with a name in brackets, such as [heap] or
- * [stack], was made by the program.
+ * Returns the kind of a mapping. Code in [heap], [stack] and the like was made at run time by the
+ * program.
  */
 static enum map_kind kind_of(const struct proc_mapping *mapping)
 {
@@ -193,8 +193,8 @@ static bool is_same(const struct process_map *map, const struct proc_mapping *ma
 }
 
 /*
- * Opens the module of a mapping. On errors the mapping has no module, but its path can still be
- * shown.
+ * Opens the mapped file and sets map->module. On errors map->module stays NULL; addresses in the
+ * mapping then get a path, but no symbol.
  */
 static void map_open(struct module_registry *registry, int dir_fd,
 		     const struct proc_mapping *mapping, struct process_map *map, bool is_first_try)
@@ -202,7 +202,10 @@ static void map_open(struct module_registry *registry, int dir_fd,
 	int fd, r;
 
 	if (map->kind == MAP_SPECIAL) {
-		/* Leave out the vdso of 32-bit programs: it differs, and is mapped below 4 GiB. */
+		/*
+		 * Leave out the vdso of 32-bit programs, which differs from the daemon's own. It is
+		 * mapped below 4 GiB.
+		 */
 		if (!strcmp(mapping->path, "[vdso]") && mapping->start >> 32 &&
 		    mapping->end - mapping->start == module_vdso_size())
 			module_get_vdso(registry, &map->module);
@@ -222,7 +225,10 @@ static void map_open(struct module_registry *registry, int dir_fd,
 	closep(&fd);
 }
 
-/* Sets the name of a map. It stays NULL in the common case that the module has the same name. */
+/*
+ * Sets map->name to a copy of name. If the path of map->module is the same, as is common, map->name
+ * stays NULL. Returns 0 or -ENOMEM.
+ */
 static int map_set_name(struct process_map *map, const char *name)
 {
 	if (map->module && !strcmp(module_path(map->module), name))
@@ -260,7 +266,7 @@ static bool is_overlapping(const struct proc_maps *mappings, const struct proces
 {
 	size_t low = 0, high = mappings->n;
 
-	while (low < high) { /* find the first mapping that ends behind the start of the map */
+	while (low < high) { /* find the first mapping that ends after the start of map */
 		size_t middle = low + (high - low) / 2;
 
 		if (mappings->items[middle].end <= map->start)
@@ -271,7 +277,7 @@ static bool is_overlapping(const struct proc_maps *mappings, const struct proces
 	return low < mappings->n && mappings->items[low].start < map->end;
 }
 
-/* Copies a map. The copy has a reference to the same module, and a copy of the name. */
+/* Copies *map to *out, with another reference to the module and a copy of the name. */
 static int map_copy(const struct process_map *map, struct process_map *out)
 {
 	char *name = NULL;
@@ -289,9 +295,9 @@ static int map_copy(const struct process_map *map, struct process_map *out)
 }
 
 /*
- * Adds the mappings of before that are no longer mapped. Addresses in them may still be looked up:
- * samples in a library that has been closed since, or samples of the old image when an exec is not
- * reported yet.
+ * Adds to maps those mappings of before that no longer exist, marked as gone. Samples from earlier
+ * may still have addresses in them: in a library that was unloaded since, or in the program that
+ * ran before an exec.
  */
 static int gone_add(struct process_maps *maps, const struct process_maps *before,
 		    const struct proc_maps *mappings)
@@ -320,7 +326,7 @@ static int map_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* True if before has the same mappings, and all files among them that can be opened are open. */
+/* True if before has exactly these mappings, and has every file open that can be opened. */
 static bool is_unchanged(const struct process_maps *before, const struct proc_maps *mappings)
 {
 	size_t present = 0;
@@ -379,8 +385,9 @@ int process_maps_build(struct module_registry *registry, int dir_fd,
 }
 
 /*
- * Makes a map of a mapping that a walk found. A walk finds the identity of the file but not the
- * path by which it is mapped: the path is taken from another mapping of the same file, or guessed.
+ * Makes the struct process_map of a mapping that a stack walk found. A walk finds the inode of the
+ * file, but not its path: the path is taken from another mapping of the same file or, failing that,
+ * guessed.
  */
 static int found_make(const struct process_maps *before, const struct unwind_mapping_found *found,
 		      struct module *module, struct process_map *out)

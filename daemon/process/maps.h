@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_PROCESS_MAPS_H
 
 /*
- * The executable mappings of a process ("maps") and the modules of the mapped files. They are built
- * from /proc or from mappings that a walk found, and searched by address. Maps do not change, and
- * are refcounted, because a forked child shares the maps of its parent. Any thread.
+ * The executable mappings of a process ("maps"), each with the module of the mapped file, which has
+ * symbols and unwind rows. Maps are built from /proc or from mappings that a stack walk found, and
+ * are searched by address. They are refcounted and do not change, because a forked child shares the
+ * maps of its parent. They may be used from any thread.
  */
 
 #include <stdbool.h>
@@ -29,20 +30,23 @@ struct process_map {
 	uint64_t inode;
 	enum map_kind kind;
 	bool is_gone;	 /* no longer mapped; kept to name addresses that were sampled before */
-	bool is_skipped; /* the file must not or cannot be opened, and is not tried again */
-	struct module *module; /* module of the file; NULL: there is no file, or it is not open */
-	char *name;	       /* "[vdso]", "[anon]" or the path; NULL: the same as module_path() */
-	bool is_name_guessed;  /* a walk found the mapping, so its path is only a guess */
+	bool is_skipped; /* the file is remote or not a regular file; opening it is not tried
+			    again */
+	struct module *module; /* module of the mapped file; NULL: no file, or it is not open */
+	char *name;	       /* "[vdso]", "[anon]" or the file's path; NULL: the name is
+				  module_path() */
+	bool is_name_guessed;  /* the name is only a guess, because a stack walk found the
+				  mapping */
 };
 
 struct process_maps;
 
 /*
  * Builds maps from mappings that were read from /proc. before: the previous maps of the process, or
- * NULL. Unchanged mappings get the modules that they have in before; the files of other mappings
+ * NULL. Unchanged mappings keep the modules that they have in before; the files of other mappings
  * are opened through dir_fd, the directory /proc/PID. A file mapping that is only in before is
- * copied and marked as gone, unless something else is mapped in its place. Stores a reference that
- * the caller owns; it is one to before if nothing has changed. Returns 0 or -ENOMEM.
+ * copied and marked as gone, unless its addresses are mapped again. Stores in *out a reference that
+ * the caller owns: to new maps or, if nothing has changed, to before. Returns 0 or -ENOMEM.
  */
 int process_maps_build(struct module_registry *registry, int dir_fd,
 		       const struct proc_maps *mappings, struct process_maps *before,
@@ -62,8 +66,8 @@ struct process_maps *process_maps_unref(struct process_maps *maps);
 void process_maps_unrefp(struct process_maps **maps);
 
 /*
- * Returns the unwinder's form of these mappings, owned by the maps; NULL if the unwinder does not
- * have them, as when no live process uses the maps any more.
+ * Returns the unwinder's form of these mappings, owned by the maps; NULL if there is none, for
+ * example because no live process uses the maps any more.
  */
 struct address_space *process_maps_address_space(const struct process_maps *maps);
 
@@ -74,21 +78,21 @@ size_t process_maps_count(const struct process_maps *maps);
 void process_maps_want_rows(struct process_maps *maps);
 
 /*
- * Count the live processes that use the maps. As long as there is one, the mapped files are kept
- * open.
+ * process_maps_add_live() and process_maps_drop_live() count the live processes that use the maps.
+ * While the count is above 0, the mapped files are kept open.
  */
 void process_maps_add_live(struct process_maps *maps);
 void process_maps_drop_live(struct process_maps *maps);
 
 /*
- * Returns the name of the mapping, owned by the map. For a file it is the path by which the process
- * mapped the file, which may have other paths, too.
+ * Returns the name of the mapping, owned by the map. If a file is mapped, the name is the path by
+ * which the process mapped it.
  */
 const char *process_map_name(const struct process_map *map);
 
 /*
- * Returns the name of a mapping of this module; NULL if there is no such mapping or all their names
- * are guessed.
+ * Returns the name of a mapping of this module, skipping names that are guessed; NULL if there is
+ * none.
  */
 const char *process_maps_name_of(const struct process_maps *maps, const struct module *module);
 

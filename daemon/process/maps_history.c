@@ -7,18 +7,24 @@
 #include "daemon/unwind/unwind.h"
 
 /*
- * Limits of the versions of one process. The newest VERSIONS_FEW are kept; older ones are dropped
- * after VERSIONS_KEEP_NS, because a stack arrives one window after its walk at the latest.
+ * How many versions of its mappings a process keeps. The newest VERSIONS_FEW are kept at any age,
+ * older ones for VERSIONS_KEEP_NS: a stack is named at most one window after its walk.
  */
 #define VERSIONS_MAX	 128
 #define VERSIONS_FEW	 8
 #define VERSIONS_KEEP_NS (60 * NS_PER_S)
-/* Number of versions that a forked child gets from its parent. */
+/* Number of versions of its mappings that a parent passes on to a forked child, at most. */
 #define VERSIONS_FORKED 4
-/* Limit of the mappings in all versions but the newest: some processes have thousands. */
+/*
+ * Limit of the number of mappings in all versions of one process but the newest. Some processes
+ * have thousands of mappings.
+ */
 #define VERSIONS_ITEMS 32768
 
-/* A mapping that a walk found. It overrides mappings of version.maps at the same addresses. */
+/*
+ * A mapping that a stack walk found. At its addresses, it takes precedence over the mappings in
+ * maps_version.maps.
+ */
 struct walk_mapping {
 	struct unwind_mapping_found mapping;
 	bool is_awaited; /* the file of the mapping is not known yet */
@@ -26,18 +32,20 @@ struct walk_mapping {
 
 /*
  * The mappings by which one or more stacks were walked: those that the unwinder had for the process
- * at that time, and those that the walks found in addition.
+ * at the time of the walks, and those that the walks found in addition.
  */
 struct maps_version {
 	struct maps_version *next; /* the next older version */
-	uint64_t id;		   /* number of these mappings, as in record_stack.mappings */
-	bool is_published;	   /* the unwinder had mappings for the process */
-	struct process_maps *maps; /* the unwinder's mappings; NULL: not known any more */
+	uint64_t id;		   /* identifies these mappings; record_stack.mappings of the
+				      stacks */
+	bool is_published;	   /* the unwinder had mappings of the process at the time of the
+				      walks */
+	struct process_maps *maps; /* the unwinder's mappings; NULL: none, or dropped since */
 	int64_t made_ns;
-	struct process_maps *walk_maps; /* mappings of walked[] whose file is known, or NULL */
+	struct process_maps *walk_maps; /* mappings of walked[] whose file is known; NULL: none */
 	size_t n_walked;
-	struct walk_mapping *walked; /* array of UNWIND_FOUND_MAX mappings that walks found; NULL
-					if they found none, as in most versions */
+	struct walk_mapping *walked; /* the n_walked mappings that walks found, in an array of
+					UNWIND_FOUND_MAX; NULL: none, as in most versions */
 };
 
 static struct maps_version *version_find(const struct process *process, uint64_t id)
@@ -67,7 +75,10 @@ void maps_history_free(struct process *process)
 	}
 }
 
-/* Drops the oldest versions of the process that exceed the limits of their number, size or age. */
+/*
+ * Drops the oldest versions of the process until the rest is within the limits of number, size and
+ * age.
+ */
 static void versions_drop(struct process *process)
 {
 	int64_t oldest_ns = clock_ns(CLOCK_MONOTONIC) - VERSIONS_KEEP_NS;
@@ -130,7 +141,10 @@ void maps_history_inherit(struct process *process, const struct process *parent)
 		version_add(process, versions[n]->id, true, versions[n]->maps);
 }
 
-/* Finds the mapping in version->walked, or adds it; NULL when there are too many, or no memory. */
+/*
+ * Returns the entry of the mapping in version->walked, which is added if it is new. NULL when out
+ * of memory or when the array is full.
+ */
 static struct walk_mapping *walk_mapping_get(struct maps_version *version,
 					     const struct unwind_mapping_found *mapping)
 {
@@ -149,9 +163,9 @@ static struct walk_mapping *walk_mapping_get(struct maps_version *version,
 }
 
 /*
- * Adds a mapping to version->walk_maps when its file is known: it is the file of this module or, if
- * module is NULL and the key has size 0, code made at run time. Does nothing if module is NULL and
- * the key has a size: the file is not known yet.
+ * Adds the mapping to version->walk_maps if its file is known. module: the module of the file. With
+ * module NULL, the size in the mapping's key tells: if it is 0, there is no file but code made at
+ * run time; otherwise the file is not known yet, and nothing is done.
  */
 static void walk_mapping_set(struct process *process, struct maps_version *version,
 			     struct walk_mapping *walked, struct module *module)
@@ -204,7 +218,10 @@ struct process_maps *maps_history_find(const struct process *process, uint64_t i
 {
 	const struct maps_version *version = version_find(process, id);
 
-	/* If the version was dropped, use no other maps: other files may be mapped in them. */
+	/*
+	 * If the version was dropped, the address must not be looked up in others, which may have
+	 * another file at the same address.
+	 */
 	*is_final_out = !version || version->is_published;
 	for (size_t i = 0; version && i < version->n_walked; i++) {
 		const struct unwind_mapping_found *mapping = &version->walked[i].mapping;

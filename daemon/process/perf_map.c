@@ -24,20 +24,21 @@
 struct function {
 	uint64_t start;
 	uint32_t size;
-	uint32_t name; /* offset of the name in text; of two functions, the one that was written
-			  later has the higher offset */
+	uint32_t name; /* offset of the name in perf_map.text; a function that was written later
+			  has a higher offset than one written earlier */
 };
 
 struct perf_map {
 	atomic_uint refs;
 	bool is_truncated;
-	struct function *functions; /* sorted by start, without overlaps */
+	struct function *functions; /* sorted by start address, without overlaps */
 	size_t n, functions_capacity;
 	char *text;
 	size_t text_size, text_capacity;
-	size_t bytes;  /* memory of this map, which is counted in the variable memory */
-	size_t read;   /* bytes of the file that were read, in whole lines */
-	size_t last_n; /* length of the last line that was read; 0: the line was truncated */
+	size_t bytes;  /* memory of this map, included in the sum over all maps (variable memory) */
+	size_t read;   /* number of bytes of the file that were read; only whole lines count */
+	size_t last_n; /* length of the last line that was read; 0: it was too long and was
+			  truncated */
 	uint64_t last_hash;
 };
 
@@ -48,9 +49,9 @@ size_t perf_maps_bytes(void)
 	return atomic_load(&memory);
 }
 
-/* The users that the process runs as, and its pid in its own namespace. */
+/* The user ids of a process, and its pid in its own pid namespace. */
 struct identity {
-	uint32_t uids[4]; /* real, effective, saved and file system */
+	uint32_t uids[4]; /* real, effective, saved and file-system user id */
 	int32_t pid;
 };
 
@@ -94,9 +95,9 @@ static bool is_owner(const struct identity *id, uint32_t uid)
 }
 
 /*
- * Opens a path only if the kernel has all of it cached (RESOLVE_CACHED): otherwise a program that
- * serves a FUSE file system could make the daemon wait. The path of a perf map is cached, because
- * its process writes the file all the time.
+ * Opens a path only if all its directories are in the kernel's cache (RESOLVE_CACHED); looking up
+ * others could wait for a program that serves a FUSE file system. The path of a perf map is in the
+ * cache, because its process writes to the file all the time.
  */
 static int open_cached(int root_fd, const char *path)
 {
@@ -104,8 +105,9 @@ static int open_cached(int root_fd, const char *path)
 }
 
 /*
- * Checks that the file is a regular file with the right owner and on a file system of this host.
- * Does not wait for a program that serves the file system.
+ * Checks that the file is a regular file of a file system of this host, and belongs to a user of
+ * the process or to root. Does not wait for a program that serves a FUSE file system. Stores the
+ * state of the file. Returns 0 or a negative errno.
  */
 static int file_check(int path_fd, int proc_fd, const struct identity *id,
 		      struct remote_mounts *mounts, struct file_state *state_out)
@@ -172,8 +174,8 @@ static void map_freep(struct perf_map **map)
 }
 
 /*
- * Adds bytes to the memory that is counted for the map. Returns -E2BIG, and adds nothing, if all
- * maps together would exceed their limit.
+ * Counts bytes as memory of the map. Returns -E2BIG, and counts nothing, if the memory of all maps
+ * together would exceed its limit.
  */
 static int memory_charge(struct perf_map *map, size_t bytes)
 {
@@ -186,8 +188,8 @@ static int memory_charge(struct perf_map *map, size_t bytes)
 }
 
 /*
- * Makes room for text_size bytes of names and n functions in total. Memory that is counted here but
- * cannot be allocated stays counted until the map is freed.
+ * Enlarges the arrays of the map to text_size bytes of names and n functions. If the allocation
+ * fails, the memory stays counted until the map is freed.
  */
 static int reserve(struct perf_map *map, size_t text_size, size_t n)
 {
@@ -205,8 +207,8 @@ static int reserve(struct perf_map *map, size_t text_size, size_t n)
 }
 
 /*
- * Adds the function of a line "START SIZE NAME", with numbers in hexadecimal, with or without 0x.
- * Ignores other lines.
+ * Parses a line "START SIZE NAME" and adds the function. START and SIZE are hexadecimal, with or
+ * without 0x. Ignores other lines.
  */
 static int line_add(struct perf_map *map, const char *line)
 {
@@ -242,7 +244,7 @@ static int function_compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Drops functions that overlap one that was written later: JITs replace code by other code. */
+/* Drops each function that overlaps a function written later: its code has been replaced. */
 static void overlaps_drop(struct perf_map *map)
 {
 	size_t n = 0;
@@ -267,8 +269,8 @@ static void overlaps_drop(struct perf_map *map)
 }
 
 /*
- * Reads lines until the end of the file. A last line without a newline is still being written; it
- * is left to the next reading of the file.
+ * Reads lines until the end of the file. A last line without a newline is still being written, and
+ * is left for the next read of the file.
  */
 static int lines_read(struct perf_map *map, FILE *in)
 {
@@ -322,8 +324,8 @@ static void memory_trim(struct perf_map *map)
 }
 
 /*
- * Reads the last line that the map has again from the file. Returns its hash, 0 if it cannot be
- * read.
+ * Reads again, from the file, the line that was read last into the map. Returns a hash of the line;
+ * 0 if it cannot be read.
  */
 static uint64_t last_line_hash(int fd, const struct perf_map *map)
 {
@@ -335,7 +337,10 @@ static uint64_t last_line_hash(int fd, const struct perf_map *map)
 	return hash64(HASH64_SEED, line, map->last_n);
 }
 
-/* True if the file still begins with what was read before. */
+/*
+ * True if the file has only grown since it was read into before: the line that was read last is
+ * still at the same offset.
+ */
 static bool is_continued(int fd, const struct perf_map *before)
 {
 	return before && !before->is_truncated && before->last_hash &&

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_PROCESS_PERF_MAP_H
 
 /*
- * Reads perf maps and looks up addresses in them. A perf map, /tmp/perf-PID.map, is a file in which
- * a program that makes code at run time writes the names of this code. A map that was read does not
- * change, and is refcounted; any thread.
+ * Reads perf maps and looks up addresses in them. A perf map is a file, /tmp/perf-PID.map, to which
+ * a program that makes code at run time writes the addresses and names of its functions. A struct
+ * perf_map is refcounted and never changes after it was read; any thread may use it.
  */
 
 #include <stdbool.h>
@@ -18,25 +18,26 @@
 struct perf_map;
 
 /*
- * Limits of the size of one file, and of the memory of all maps together. The rest of a file that
- * exceeds a limit is left out, and the process is counted (process_stats.perf_refused).
+ * Limits of the size of one file, and of the memory of all maps together, in bytes. What exceeds a
+ * limit is left out, and the process is counted in process_stats.perf_refused.
  */
 #define PERF_MAP_BYTES_MAX   (32 * 1024 * 1024)
 #define PERF_MAPS_MEMORY_MAX (16 * 1024 * 1024)
 
 /*
- * Opens the perf map of the process whose directory in /proc is proc_fd. Never waits for another
- * program. Accepts only a regular file that belongs to the process's user or to root, on a file
- * system of this host; mounts NULL: on any file system. Returns an fd that the caller owns, -ENOENT
- * when there is no such file, or -EPERM when it belongs to another user.
+ * Opens the perf map of a process. proc_fd: the process's directory in /proc. Never waits for
+ * another program. Accepts only a regular file that belongs to a user of the process or to root,
+ * and is on a file system of this host; if mounts is NULL, on any file system. Returns a descriptor
+ * that the caller owns, -ENOENT when there is no such file, or -EPERM when it belongs to another
+ * user.
  */
 int perf_map_open(int proc_fd, struct remote_mounts *mounts, struct file_state *state_out);
 
 /*
  * Reads a map. before: the map as it was read last time, or NULL. If the file has only grown since,
- * as JITs append lines all the time, only the new lines are read. Of functions that overlap, the
- * one that was written last is kept. Returns 0, even when only the beginning of the file fits,
- * -E2BIG when nothing fits, -ENOMEM, or the error of reading.
+ * only the new lines are read, as JITs append lines all the time. Of functions that overlap, the
+ * one that was written last is kept. Returns 0, also when only the beginning of the file fits into
+ * the limits; -E2BIG when nothing fits; -ENOMEM, or the error of reading.
  */
 int perf_map_read(int fd, const struct perf_map *before, struct perf_map **out);
 

@@ -7,14 +7,21 @@
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
 
-/* A perf map is stale when it was last read longer ago than this. */
+/*
+ * A perf map that was last read longer ago than this is stale, and is read again at the next
+ * lookup.
+ */
 #define FRESH_NS NS_PER_S
-/* Time until a map that lacks a name is read again, and until a missing map is looked for again. */
+/*
+ * If a name is missing in a perf map, the map is not read again for MISS_NS. If a process has no
+ * perf map, one is not looked for again for NO_MAP_NS.
+ */
 #define MISS_NS	  (10 * NS_PER_MS)
 #define NO_MAP_NS (100 * NS_PER_MS)
 /*
- * After reading a map took some time, it is not read again for READ_SHARE times as long. The first
- * reading of a process's map is exempt: it takes long, but later readings read only new lines.
+ * After a perf map was read, it is not read again for READ_SHARE times as long as reading took.
+ * This does not apply to the first read of a process's map: that takes long, but later reads have
+ * only new lines to read.
  */
 #define READ_SHARE 50
 
@@ -38,8 +45,8 @@ bool process_perf_is_due(struct process *process, bool is_name_missing)
 }
 
 /*
- * Replaces the perf map of the process, and takes over the reference to it. map NULL: the process
- * has no perf map now.
+ * Replaces the perf map of the process by map, and takes over the caller's reference to map. map
+ * NULL: the process has no perf map now. state: state of the file.
  */
 static void perf_set(struct process *process, struct perf_map *map, const struct file_state *state)
 {
@@ -64,7 +71,7 @@ static struct perf_map *perf_get(struct process *process)
 	return map;
 }
 
-/* Counts a process whose perf map was refused, once for each process. */
+/* Counts the process as one whose perf map was refused, unless it was counted before. */
 static void note_refused(struct process *process)
 {
 	pthread_mutex_lock(&process->table->lock);

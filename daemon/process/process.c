@@ -66,7 +66,10 @@ static void unlink_process(struct process *process)
 	table->n_processes--;
 }
 
-/* True if the start times are equal; for a process found in /proc, only whole clock ticks count. */
+/*
+ * True if the process started at this time. A start time that was read from /proc is exact only to
+ * a clock tick, and is compared as such.
+ */
 bool process_is_same_start(const struct process *process, uint64_t start_boot_ns)
 {
 	if (process->id.start_boot_ns == start_boot_ns)
@@ -155,14 +158,15 @@ void process_mark_exited(struct process *process)
 		unwind_process_drop(unwind, &owner);
 	if (process->maps)
 		process_maps_drop_live(process->maps);
-	process_table_wake(process->table); /* a thread may have to close files of the process */
+	process_table_wake(process->table); /* wake the thread that closes files which no process
+					       maps any more */
 }
 
 void process_set_maps(struct process *process, struct process_maps *maps)
 {
 	struct process_maps *old = process->maps;
 
-	/* Add the new maps before dropping the old ones, so that files in both stay in use. */
+	/* Add the new maps before dropping the old ones, so that files in both are not closed. */
 	process_maps_add_live(maps);
 	process->maps = maps;
 	process_publish(process);

@@ -3,13 +3,13 @@
 #define STACKD_DAEMON_PROCESS_PROCESS_H
 
 /*
- * The table of processes: the identity of each process, and its mappings, by which its addresses
- * are named even after it has exited. A process here is one image, (pid, start time, exec
- * generation): a reused pid or a new image after an exec is another process. The recorder owns the
- * table; every function may be called from any thread. process_table_see() and the note functions
- * never block: a thread of the table reads /proc for them. process_table_scan() and
- * process_refresh() read /proc in the calling thread, and process_lookup() may read symbols from a
- * mapped file.
+ * The table of processes. It has the identity of each process, and the mappings by which addresses
+ * are named even after the process has exited. A process here is identified by pid, start time and
+ * exec generation: a process that has reused a pid is another one, and so is the same process after
+ * an exec. The recorder owns the table; every function may be called from any thread.
+ * process_table_see() and the process_table_note_*() functions never block: a thread of the table
+ * reads /proc for them. process_table_scan() and process_refresh() read /proc in the calling
+ * thread, and process_lookup() may read symbols from a mapped file.
  */
 
 #include <stdbool.h>
@@ -47,43 +47,53 @@ struct record_mapping;
 struct process_stats {
 	size_t processes;	/* number of processes in the table now, PROCESSES_MAX at most */
 	size_t modules;		/* number of mapped files that are known now */
-	size_t symbol_bytes;	/* memory of the loaded symbol tables */
-	uint64_t evictions;	/* symbol tables that were dropped to stay within max_memory */
-	uint64_t too_late;	/* processes that exited before their mappings were read */
-	uint64_t unreadable;	/* files that could not be opened or parsed */
-	uint64_t remote;	/* files on network or FUSE file systems, which are not opened */
-	uint64_t queue_full;	/* reads of /proc that were dropped because there were too many */
+	size_t symbol_bytes;	/* memory of the loaded symbol tables, in bytes */
+	uint64_t evictions;	/* number of symbol tables dropped to stay within max_memory */
+	uint64_t too_late;	/* number of processes that exited before their mappings were
+				   read */
+	uint64_t unreadable;	/* number of files that could not be opened or parsed */
+	uint64_t remote;	/* number of files on network or FUSE file systems, which are not
+				   opened */
+	uint64_t queue_full;	/* number of reads of /proc that were dropped because there were
+				   too many */
 	uint64_t mappings_full; /* how often a process had more mappings than are kept */
 	uint64_t table_full;	/* how often a process was not added because the table was full */
-	size_t dead_bytes;	/* memory of exited processes that are still in the table */
-	size_t perf_map_bytes;	/* memory of perf maps, which name code made at run time */
-	uint64_t perf_refused;	/* processes whose perf map has another owner, or is too big or
-				   too old */
+	size_t dead_bytes;	/* memory of exited processes that are still in the table, in
+				   bytes */
+	size_t perf_map_bytes;	/* memory of perf maps, which name code made at run time, in
+				   bytes */
+	uint64_t perf_refused;	/* number of processes whose perf map has another owner, or is
+				   too big or too old */
 };
 
 /*
- * How a walk of a user stack ended. The values are bit numbers in the argument ends of
- * process_table_note_walk().
+ * How a walk of a user stack ended; several values may apply. The argument ends of
+ * process_table_note_walk() has bit 1 << N for value N.
  */
 enum walk_end {
 	WALK_WHOLE,	     /* the walk reached the thread's first function */
 	WALK_TRUNCATED,	     /* the stack has more frames than a recorded stack can hold */
-	WALK_NO_TABLE,	     /* the unwind rows of a file are not loaded */
-	WALK_NO_MAPPING,     /* an address is in no known mapping */
+	WALK_NO_TABLE,	     /* the walk reached a file whose unwind rows are not loaded */
+	WALK_NO_MAPPING,     /* the walk reached an address that is in no known mapping */
 	WALK_FAULT,	     /* the stack's memory could not be read */
-	WALK_NO_ROW,	     /* no unwind row covers an address, or the stack contradicts the row */
-	WALK_FRAME_POINTERS, /* some frames were found by frame pointers */
-	WALK_ENDS,	     /* number of these values */
+	WALK_NO_ROW,	     /* the walk reached an address without an unwind row, or the stack
+				contradicts the row */
+	WALK_FRAME_POINTERS, /* some frames were found by frame pointers, not by unwind rows */
+	WALK_ENDS,	     /* number of the values above */
 };
 
 enum { WALK_STATS_MAX = 256, PROCESSES_MAX = 131072 };
 
-/* How the walks of one program's stacks ended. Equal stacks in a window count once. */
+/*
+ * Statistics of how walks of one program's stacks ended. A stack that occurs many times in a window
+ * is counted only one time.
+ */
 struct walk_stats {
-	const char *exe; /* path of the program, valid as long as the table; NULL: these counters
-			    are for all other programs */
+	const char *exe; /* path of the program, valid as long as the table; NULL: statistics of
+			    all programs that have no entry of their own */
 	uint64_t stacks;
-	uint64_t ends[WALK_ENDS]; /* number of stacks, by enum walk_end */
+	uint64_t ends[WALK_ENDS]; /* number of stacks, by how their walk ended; the index is enum
+				     walk_end */
 };
 
 /*
@@ -133,17 +143,17 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 			     const struct process_id *parent, const char *comm);
 
 /*
- * Records an exec: adds the new image. Its mappings are read now, and again some milliseconds
- * later, when the dynamic linker has mapped the libraries.
+ * Records an exec: adds the process anew, with the exec generation in id. Its mappings are read at
+ * once, and again some milliseconds later, when the dynamic linker has mapped the libraries.
  */
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
 			     const char *comm);
 
 /*
- * Counts a walk of the process's stack that ended at this address; ends has a bit for each enum
- * walk_end that applies. If the address is in no known mapping, or the walk failed there, the
- * mappings are read again (rate limited), because another library may be mapped there by now. If
- * only the file's unwind rows are missing, the rows are loaded.
+ * Counts a walk of a stack of the process. address: where the walk ended. ends: how it ended, with
+ * bit 1 << N for each value N of enum walk_end that applies. If the address may be in a mapping
+ * that is not known yet, the mappings are read again (rate limited). If only the file's unwind rows
+ * are missing, the rows are loaded.
  */
 void process_table_note_walk(struct process_table *table, struct process *process, uint64_t address,
 			     unsigned int ends);
@@ -161,8 +171,9 @@ void process_table_note_mapping(struct process_table *table, const struct record
 size_t process_table_walk_stats(struct process_table *table, struct walk_stats *out, size_t max);
 
 /*
- * Loads the unwind rows of the processes that process_table_scan() found, so that the first stacks
- * are whole; stops after timeout_ns. A thread of the table loads the rows of big files later.
+ * Loads the unwind rows of files that are mapped by the processes process_table_scan() found, so
+ * that already the first stacks are walked to their end. Stops after timeout_ns. The rows of big
+ * files are loaded later, by a thread of the table.
  */
 void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
 
@@ -172,25 +183,25 @@ void process_table_load_rows(struct process_table *table, int64_t timeout_ns);
  */
 void process_table_note_exit(struct process_table *table, const struct process_id *id);
 
-/* Limits of a sweep; all times are of CLOCK_MONOTONIC. */
+/* Times by which process_table_sweep() decides what to remove; of CLOCK_MONOTONIC. */
 struct process_sweep {
 	/*
 	 * Processes last seen before this time are looked for in /proc, because the report of their
 	 * exit may have been lost.
 	 */
 	int64_t lost_ns;
-	int64_t dead_ns;  /* processes that exited before this time and have no references are
+	int64_t dead_ns;  /* processes that exited before this time and are not referenced are
 			     removed */
-	int64_t named_ns; /* processes that exited before this time lose their mappings: all stacks
-			     from that time have names */
+	int64_t named_ns; /* the mappings of processes that exited before this time are dropped:
+			     all stacks from before this time have their names already */
 };
 
-/* Removes and trims processes that have exited, as the limits say. */
+/* Removes processes that have exited, or drops their mappings, according to the times in sweep. */
 void process_table_sweep(struct process_table *table, const struct process_sweep *sweep);
 
 void process_table_stats(struct process_table *table, struct process_stats *out);
 
-/* Returns process_stats.dead_bytes, which is cheaper than process_table_stats(). */
+/* Returns the same as process_stats.dead_bytes, at less cost than process_table_stats(). */
 size_t process_table_dead_bytes(struct process_table *table);
 
 /*
@@ -212,26 +223,28 @@ struct process *process_unref(struct process *process);
 /* Copies the known facts about a process; the strings stay valid while the reference is held. */
 void process_info(struct process *process, struct process_info *out);
 
-/* The data that process_lookup() did not have, and that process_refresh() can read. */
+/* The data that process_lookup() lacked to name an address. process_refresh() can read it. */
 enum process_miss {
-	PROCESS_NO_MISS,      /* nothing is missing that could be read */
-	PROCESS_MISS_MAPPING, /* the address is in no known mapping; /proc/PID/maps may have it */
-	PROCESS_MISS_JIT,     /* the perf map is stale, or lacks a name for code made at run time */
+	PROCESS_NO_MISS,      /* nothing that could be read */
+	PROCESS_MISS_MAPPING, /* a mapping: the address is in no known one, but /proc/PID/maps
+				 may have it */
+	PROCESS_MISS_JIT,     /* a new perf map: the last one is stale, or lacks a name for code
+				 made at run time */
 };
 
 /*
- * Finds the symbol of an address of the process without reading /proc. mappings: the
- * record_stack.mappings of the stack, a number for what was mapped when it was walked, or 0 for the
+ * Finds the symbol of an address of the process without reading /proc. mappings: the id
+ * record_stack.mappings of the stack, which tells by which mappings it was walked; 0 for the
  * current mappings. is_call: the address is a return address, so the symbol of the call before it
  * is found. If nothing is known, symbol_out->module is NULL, kind is FRAME_NATIVE and file_offset
- * is the address. The strings live until process_release_symbols().
+ * is the address. The strings are valid until process_release_symbols().
  */
 enum process_miss process_lookup(struct process *process, uint64_t mappings, uint64_t address,
 				 bool is_call, struct symbol *symbol_out);
 
 /*
- * Reads from /proc, in the calling thread, the data that process_lookup() has missed; mappings has
- * the same value as there. Reading mappings is rate limited, and works only while the process
+ * Reads, in the calling thread, what process_lookup() lacked. mappings, miss: the argument and the
+ * result of process_lookup(). Reading mappings is rate limited, and works only while the process
  * lives. The caller then looks up the address again.
  */
 void process_refresh(struct process *process, uint64_t mappings, enum process_miss miss);
@@ -240,7 +253,7 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 int process_table_open_file(struct process_table *table, uint64_t file_id, const char *path,
 			    int fd_min, int *fd_out, int *debug_fd_out);
 
-/* Ends the use of all strings from process_lookup(), so that symbol tables may be evicted. */
+/* Ends the use of strings that process_lookup() returned, so that symbols may be evicted. */
 void process_release_symbols(struct process *process);
 
 #endif

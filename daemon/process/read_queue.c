@@ -3,9 +3,9 @@
 #include "daemon/process/internal.h"
 
 /*
- * A process with unknown addresses is read again after 100 ms, then after 200 ms, and so on: each
- * time after twice as long, up to 25.6 s. After 5 s without an unknown address, the delay is 100 ms
- * again.
+ * While a process has addresses in no known mapping, its mappings are read again: 100 ms after the
+ * last time, then after 200 ms, and so on, doubling up to 25.6 s. After 5 s without such an
+ * address, the delay is 100 ms again.
  */
 #define READ_AGAIN_NS	  (100 * NS_PER_MS)
 #define READ_ATTEMPTS_MAX 8

@@ -10,16 +10,16 @@
 #include "daemon/host/procfs.h"
 #include "daemon/process/internal.h"
 
-#define READ_TRIES 3 /* limit of reads of a process whose image an exec replaces meanwhile */
+#define READ_TRIES 3 /* limit of tries to read a process that does an exec during each try */
 
 /*
- * In each period, repeated reads of processes, as after an exec, may take this much CPU time. First
- * reads of a process are not limited.
+ * When reading /proc has taken this much CPU time in a period, repeated reads of the same process
+ * (as after an exec) are dropped until the period ends. First reads are not dropped.
  */
 #define BUDGET_PERIOD_NS NS_PER_S
 #define BUDGET_NS	 (20 * NS_PER_MS)
 
-/* The facts about one image that were read from /proc. */
+/* The facts about one process that one read of /proc has found. */
 struct reading {
 	struct procfs_stat stat;
 	struct procfs_exe exe;
@@ -42,8 +42,8 @@ static bool is_same_exe(const struct procfs_exe *exe, uint64_t dev, uint64_t ino
 }
 
 /*
- * Reads exe and the mappings, and checks that exe is the same afterwards, so that both belong to
- * the same image.
+ * Reads exe (the program file) and the mappings, then exe again. If it differs, an exec came in
+ * between, and exe and mappings do not belong together: reads them again, up to READ_TRIES times.
  */
 static void image_read(int dir_fd, struct reading *reading)
 {
@@ -69,16 +69,16 @@ static int reading_take(struct process *process, int dir_fd, struct process_maps
 	if (reading->stat.is_kernel)
 		return 0;
 	image_read(dir_fd, reading);
-	if (!reading->mappings.n) /* the process is exiting */
+	if (!reading->mappings.n) /* a process without mappings is exiting */
 		return -ESRCH;
 	return process_maps_build(process->table->registry, dir_fd, &reading->mappings, before,
 				  &reading->maps);
 }
 
 /*
- * True if /proc showed the image that the process stands for. If the exe differs, /proc was read
- * after an exec that is not reported yet. The mappings of the new image must not replace those of
- * the old image then, whose samples may still arrive.
+ * True if what /proc showed belongs to this process, and not to the program after an exec that is
+ * not reported yet. The new program's mappings must not replace those of the old one, whose samples
+ * may still arrive.
  */
 static bool is_of_image(const struct process *process, const struct reading *reading)
 {
@@ -88,7 +88,7 @@ static bool is_of_image(const struct process *process, const struct reading *rea
 
 static void exe_apply(struct process *process, const struct procfs_exe *exe)
 {
-	/* A program file that was renamed is shown by the name under which it was started. */
+	/* Keep a known path: /proc may show another one if the program file was renamed since. */
 	if (!exe->path || (process->exe && !process->is_exe_guessed))
 		return;
 	process_set_text(process, &process->exe, exe->path);
@@ -119,7 +119,7 @@ static void reading_apply(struct process *process, struct reading *reading)
 	walk_mappings_learn(process);
 }
 
-/* Counts a process that exited before its mappings were read, once for each process. */
+/* Counts a process that exited before its mappings were read, unless it was counted before. */
 static void note_too_late(struct process *process)
 {
 	if (process->maps || process->is_late || process->is_kernel)
@@ -197,7 +197,7 @@ void process_refresh(struct process *process, uint64_t mappings, enum process_mi
 	pthread_mutex_unlock(&table->lock);
 }
 
-/* Carries out a request. Called with the lock held, and releases it while reading. */
+/* Carries out a read request. Called with table.lock held, and releases it while reading. */
 static void serve(struct process_table *table, const struct read_request *request)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC), begun = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -223,8 +223,8 @@ static void serve(struct process_table *table, const struct read_request *reques
 }
 
 /*
- * Waits until the first request in the queue is due or another one is added. Called with the lock
- * held.
+ * Waits until the first read request in the queue is due or another one is added. Called with
+ * table.lock held.
  */
 static void wait_for_work(struct process_table *table)
 {
@@ -260,7 +260,7 @@ static void *reader_run(void *data)
 		pthread_mutex_unlock(&table->lock);
 		has_loaded = module_registry_load_rows(table->registry, true);
 		pthread_mutex_lock(&table->lock);
-		/* Work may have been queued while the lock was not held. */
+		/* Read requests may have been queued while the lock was not held. */
 		if (!has_loaded && !table->is_stopping && !table->is_woken)
 			wait_for_work(table);
 		table->is_woken = false;
@@ -270,8 +270,8 @@ static void *reader_run(void *data)
 }
 
 /*
- * The thread that does the work that may take long: it loads the unwind rows of big files, and
- * closes files that no process maps any more after reading their symbols.
+ * Runs the thread for work that may take long. It loads the unwind rows of big files. It also
+ * closes files that no live process maps any more, after reading their symbols.
  */
 static void *files_run(void *data)
 {
@@ -298,7 +298,7 @@ int process_reader_start(struct process_table *table)
 	int r, s;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* the event loop's thread handles them */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* the main thread handles signals */
 	r = pthread_create(&table->reader, NULL, reader_run, table);
 	s = pthread_create(&table->files, NULL, files_run, table);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

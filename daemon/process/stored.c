@@ -14,7 +14,10 @@ int process_table_new_stored(struct process_table **out)
 
 	if (!table)
 		return -ENOMEM;
-	/* Functions for all kinds of tables expect a registry; this one stays empty. */
+	/*
+	 * A table of stored processes has no modules, but the functions of all tables need a
+	 * registry.
+	 */
 	table->registry = module_registry_new(0);
 	if (!table->registry) {
 		free(table);
@@ -27,7 +30,7 @@ int process_table_new_stored(struct process_table **out)
 	return 0;
 }
 
-/* True if this process is running now, and not only another one with the same pid. */
+/* True if this same process is still running; false if another one has its pid now. */
 static bool is_alive(const struct process_id *id)
 {
 	struct procfs_stat stat;

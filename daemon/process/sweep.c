@@ -6,9 +6,9 @@
 #include "daemon/process/internal.h"
 
 #define SYMBOLS_IDLE_NS	 (120 * NS_PER_S)
-#define SWEEP_CHECKS_MAX 256 /* limit of the processes that one sweep looks for in /proc */
+#define SWEEP_CHECKS_MAX 256 /* number of processes that one sweep looks for in /proc, at most */
 
-/* False only if /proc shows that the process has exited. */
+/* True unless /proc shows that the process has exited. */
 static bool is_in_proc(const struct process_id *id)
 {
 	struct procfs_stat stat;
@@ -30,9 +30,9 @@ static void sweep_exited(struct process *process, const struct process_sweep *sw
 }
 
 /*
- * Removes or trims processes that have exited. Stores suspects and returns their number: suspects
- * are processes that were not seen for a long time, so the report of their exit may have been lost.
- * The caller owns a reference to each suspect.
+ * Removes processes that have exited, or drops their mappings. Stores in suspects the processes
+ * that were not seen for a long time: the report of their exit may have been lost. Returns the
+ * number of suspects; the caller owns a reference to each.
  */
 static size_t sweep_table(struct process_table *table, const struct process_sweep *sweep,
 			  struct process **suspects)
@@ -72,7 +72,7 @@ void process_table_sweep(struct process_table *table, const struct process_sweep
 
 		pthread_mutex_lock(&table->lock);
 		suspects[i]->refs--;
-		suspects[i]->seen_ns = now; /* do not look for it again in the next sweep */
+		suspects[i]->seen_ns = now; /* not to look for this process in the next sweep */
 		if (!is_there)
 			process_mark_exited(suspects[i]);
 		pthread_mutex_unlock(&table->lock);

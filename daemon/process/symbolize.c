@@ -9,8 +9,9 @@
 #define USER_ADDRESS_MIN UINT64_C(0x1000)
 
 /*
- * Returns the path by which the process mapped the file. If a walk found the mapping, its path is a
- * guess; the current maps may have been read from /proc since, and are asked for the true path.
+ * Returns the path by which the process mapped the file. If a stack walk found the mapping, map has
+ * only a guessed path; if the current mappings, read from /proc since, have the true path, returns
+ * that.
  */
 static const char *path_of(struct process *process, const struct process_map *map)
 {
@@ -26,8 +27,8 @@ static const char *path_of(struct process *process, const struct process_map *ma
 }
 
 /*
- * Finds the name of code made at run time in the perf map as it was last read. The name becomes
- * part of symbol->file_id, because later other code may be made at the same address.
+ * Finds the name of code made at run time in the perf map as it was last read. Makes the name part
+ * of symbol->file_id, because the program may later make other code at the same address.
  */
 static enum process_miss jit_name(struct process *process, uint64_t address, bool is_call,
 				  struct symbol *symbol)
@@ -45,8 +46,8 @@ static enum process_miss jit_name(struct process *process, uint64_t address, boo
 }
 
 /*
- * Finds the symbol of code without a file. symbol->file_id identifies the process image, because
- * the same address in another image is other code.
+ * Finds the symbol of code without a file. Sets symbol->file_id to a hash of the process's id,
+ * because another process has other code at the same address.
  */
 static enum process_miss symbol_of_generated(struct process *process, const struct process_map *map,
 					     uint64_t address, bool is_call, struct symbol *symbol)
@@ -61,7 +62,10 @@ static enum process_miss symbol_of_generated(struct process *process, const stru
 	return jit_name(process, address, is_call, symbol);
 }
 
-/* Finds the symbol of code in a mapped file that is not an ELF file: code made at run time. */
+/*
+ * Finds the symbol of an address in a mapped file that is not an ELF file. Such a file holds code
+ * made at run time.
+ */
 static enum process_miss symbol_of_data(struct process *process, const struct process_map *map,
 					uint64_t offset, uint64_t address, bool is_call,
 					struct symbol *symbol)
@@ -91,7 +95,8 @@ static void symbol_of_module(struct process *process, const struct process_map *
 }
 
 /*
- * Makes the symbol of an address in a file that is not open: it has only the path and the offset.
+ * Fills in the symbol of an address in a file that is not open: only the file's path and the offset
+ * in it.
  */
 static void symbol_of_path(const struct process_map *map, uint64_t offset, struct symbol *symbol)
 {
@@ -104,8 +109,8 @@ static void symbol_of_path(const struct process_map *map, uint64_t offset, struc
 }
 
 /*
- * Returns the mapping that was at an address when the stack was walked; NULL if none is known.
- * process->held keeps it valid.
+ * Returns the mapping that contained the address when the stack was walked; NULL if none is known.
+ * A reference in process->held keeps the mapping valid.
  */
 static const struct process_map *map_find(struct process *process, uint64_t mappings, uint64_t at)
 {
@@ -117,7 +122,10 @@ static const struct process_map *map_find(struct process *process, uint64_t mapp
 		return NULL;
 	if (map || is_final)
 		return map;
-	/* The walk came before /proc was first read for this image: use the current maps. */
+	/*
+	 * The unwinder had no mappings of the process when the stack was walked: use the current
+	 * ones.
+	 */
 	maps = process_hold_maps(process, 0, at, &is_final);
 	return maps ? process_maps_find(maps, at) : NULL;
 }
@@ -125,7 +133,10 @@ static const struct process_map *map_find(struct process *process, uint64_t mapp
 enum process_miss process_lookup(struct process *process, uint64_t mappings, uint64_t address,
 				 bool is_call, struct symbol *symbol_out)
 {
-	/* A return address may be behind the end of the function, and mapping, that called. */
+	/*
+	 * A return address may be just after the end of the calling function, and even of its
+	 * mapping, so the byte before it is looked up.
+	 */
 	uint64_t at = address - is_call, offset;
 	const struct process_map *map;
 
@@ -133,7 +144,7 @@ enum process_miss process_lookup(struct process *process, uint64_t mappings, uin
 	if (address < USER_ADDRESS_MIN)
 		return PROCESS_NO_MISS;
 	map = map_find(process, mappings, at);
-	if (!map) /* processes cannot have mappings in the upper half of the address space */
+	if (!map) /* no process can have a mapping in the upper half of the address space */
 		return address >> 63 ? PROCESS_NO_MISS : PROCESS_MISS_MAPPING;
 	offset = at - map->start + map->pgoff;
 	if (map->kind == MAP_GENERATED)

@@ -10,7 +10,7 @@
 #include "daemon/process/internal.h"
 #include "daemon/unwind/unwind.h"
 
-/* If a walk ended in one of these ways, the known mappings of the process may be outdated. */
+/* If a walk ended in one of these ways, the process may have mappings that are not known yet. */
 #define WALK_DOUBTS (1U << WALK_NO_MAPPING | 1U << WALK_NO_ROW | 1U << WALK_FAULT)
 
 static struct process *process_find(struct process_table *table, const struct process_id *id)
@@ -22,7 +22,10 @@ static struct process *process_find(struct process_table *table, const struct pr
 	return NULL;
 }
 
-/* Returns the latest image of the process with this pid and start time, NULL if there is none. */
+/*
+ * Returns the process with this pid and start time, if there are several the one after the last
+ * exec; NULL if there is none.
+ */
 static struct process *process_find_latest(struct process_table *table, const struct process_id *id)
 {
 	struct process *latest = NULL;
@@ -36,9 +39,9 @@ static struct process *process_find_latest(struct process_table *table, const st
 }
 
 /*
- * Finds the process that a probe reports among those that were found in /proc, and gives it the
- * reported id: /proc does not show the exact start time and exec generation. NULL if there is none,
- * or if there has been an exec since.
+ * Finds the process that a probe reports among those that were found in /proc, and sets its id to
+ * the reported one: /proc does not show the exact start time and exec generation. NULL if there is
+ * none, or if the report is of the process after a later exec.
  */
 static struct process *process_adopt(struct process_table *table, const struct process_id *id)
 {
@@ -52,7 +55,7 @@ static struct process *process_adopt(struct process_table *table, const struct p
 		p->id = *id;
 		p->is_gen_known = true;
 		p->is_exe_guessed = true;
-		/* Mappings may have changed between the reading of /proc and the report. */
+		/* Mappings may have changed since /proc was read. */
 		if (!p->has_exited && !p->is_kernel)
 			read_queue_add(p, 0, true);
 		return p;
@@ -61,8 +64,8 @@ static struct process *process_adopt(struct process_table *table, const struct p
 }
 
 /*
- * Marks the other images of the same pid as exited. If one of them is newer, this report came late,
- * and the process itself is marked as exited.
+ * Marks the other processes of the same pid as exited. If one of them is later than this process,
+ * then this process was reported late, and is itself marked as exited.
  */
 static void end_other_images(struct process *process)
 {
@@ -210,7 +213,10 @@ void process_table_note_fork(struct process_table *table, const struct process_i
 void process_table_note_exec(struct process_table *table, const struct process_id *id,
 			     const char *comm)
 {
-	/* ld.so maps the libraries of a small program within 1 ms, of a large one within 50 ms. */
+	/*
+	 * ld.so maps the libraries of a small program within 1 ms, those of a large one within 50
+	 * ms.
+	 */
 	static const int64_t again_ns[] = { 3 * NS_PER_MS, 60 * NS_PER_MS };
 	struct process *process;
 
@@ -242,8 +248,8 @@ void process_table_note_exit(struct process_table *table, const struct process_i
 }
 
 /*
- * Causes the unwind rows of a file to be loaded because a walk ended at this address for lack of
- * them.
+ * Causes the unwind rows of the file that is mapped at this address to be loaded, because a stack
+ * walk ended there without them.
  */
 static void need_rows(struct process_maps *maps, uint64_t address)
 {
@@ -265,7 +271,8 @@ void process_table_note_walk(struct process_table *table, struct process *proces
 	walk_stats_note(process, ends);
 	if (process->has_exited || process->is_kernel || !process_is_newest(process)) {
 		/*
-		 * do nothing: the image has ended, so other walks need no mappings and rows of it
+		 * do nothing: the process has ended, so no later walks need its mappings and unwind
+		 * rows
 		 */
 	} else if (ends & WALK_DOUBTS) {
 		if (process_should_read(process, now))
@@ -393,7 +400,8 @@ struct process_table *process_table_free(struct process_table *table)
 		for (; process; process = older) {
 			older = process->next;
 			process_release_symbols(process);
-			process_remove(process); /* removing the last image frees images, too */
+			process_remove(process); /* this also frees images when no process is
+						    left in it */
 		}
 	}
 	walk_stats_free(table);

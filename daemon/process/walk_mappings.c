@@ -8,34 +8,38 @@
 #include "daemon/process/internal.h"
 
 /*
- * The first PENDED_AT_ONCE pending mappings of a process always cause a read of /proc. Reads for
- * later ones are dropped when the reader has used up its budget of CPU time.
+ * While the file of a mapping is unknown, the mapping is pending. The first PENDED_AT_ONCE pending
+ * mappings of a process always cause a read of /proc. Reads for later ones are dropped when the
+ * reader thread has used up its CPU time.
  */
 #define PENDED_AT_ONCE 32
 /*
- * Reads for pending mappings are queued as if they were due this long ago, so that they come before
- * reads of new processes: many stacks may wait for the name of one file.
+ * Reads of /proc for pending mappings are queued as if they had been due this long ago. They thus
+ * come before reads of new processes, because many stacks may wait for the name of one file.
  */
 #define PENDED_AHEAD_NS NS_PER_S
 
 /*
  * Adding a mapping copies all mappings of the process, so additions are rate limited: 16 at once,
- * then one every 100 ms, and fewer if the process has many mappings. For the stack whose walk found
- * it, a mapping that is not added is still known (maps_history.c).
+ * then one every 100 ms, and fewer if the process has many mappings. A mapping that is not added is
+ * kept in maps_history.c for the stack whose walk found it.
  */
 #define ADDED_EVERY_NS	 (100 * NS_PER_MS)
 #define ADDED_ITEM_NS	 (100 * NS_PER_US)
 #define ADDED_AT_ONCE_NS (16 * ADDED_EVERY_NS)
 
-/* Mappings whose files are not known yet. The next reading of /proc may show the files. */
+/*
+ * Mappings that stack walks found, and whose files are not known yet. The next read of /proc may
+ * show the files.
+ */
 struct pending_mappings {
 	size_t n;
 	struct unwind_mapping_found found[UNWIND_FOUND_MAX];
 };
 
 /*
- * True if the map has a file at the same address and with the same offset as the mapping that a
- * walk found. map may be NULL.
+ * True if map is of a file, and has the same address and offset as the mapping that a stack walk
+ * found. map may be NULL.
  */
 static bool is_mapped_as(const struct process_map *map, const struct unwind_mapping_found *found)
 {
@@ -44,9 +48,9 @@ static bool is_mapped_as(const struct process_map *map, const struct unwind_mapp
 }
 
 /*
- * True if is_mapped_as() is true and both are the same file. For a layered file system, which has
- * no device of its own (major 0), /proc may show another inode than the walk found; if the map was
- * just read, the same address and offset are then proof enough.
+ * True if is_mapped_as() is true and both mappings are of the same file. On a layered file system
+ * without a device of its own (major 0), /proc may show another inode than the walk found. There,
+ * the same address and offset are enough if map was just read.
  */
 static bool is_same_file(const struct process_map *map, const struct unwind_mapping_found *found,
 			 bool is_just_read)
@@ -62,7 +66,7 @@ static const struct process_map *map_find(const struct process *process, uint64_
 }
 
 /*
- * Adds a mapping to the pending ones, and queues a reading of /proc ahead of others, because the
+ * Adds a mapping to process->pending, and queues a read of /proc ahead of other reads, because the
  * process may exit soon.
  */
 static void pend(struct process *process, const struct unwind_mapping_found *found)
@@ -94,7 +98,7 @@ void walk_mappings_learn(struct process *process)
 	pending->n = n;
 }
 
-/* Adds the mapping to the process's maps now, because it may exit before /proc is read. */
+/* Adds the mapping to the process's maps now, because the process may exit before /proc is read. */
 static void add(struct process *process, const struct unwind_mapping_found *found,
 		struct module *module)
 {
@@ -102,7 +106,9 @@ static void add(struct process *process, const struct unwind_mapping_found *foun
 
 	if (process_maps_add(process->table->registry, process->maps, found, module, &maps))
 		return;
-	/* Discard the results of readings of /proc that have begun: they may lack the mapping. */
+	/*
+	 * Discard the results of reads of /proc that have begun earlier: they may lack the mapping.
+	 */
 	process->read_applied = process->reads_begun;
 	process_set_maps(process, maps);
 }
@@ -131,7 +137,10 @@ void walk_mappings_open(struct process *process)
 	free(pending);
 }
 
-/* True if the rate limit of the process allows one more mapping to be added now, and counts it. */
+/*
+ * Returns whether the rate limit of the process allows adding a mapping now. Each result of true
+ * counts against the limit.
+ */
 static bool take_share(struct process *process, int64_t now)
 {
 	size_t n = process->maps ? process_maps_count(process->maps) : 0;

@@ -6,8 +6,8 @@
 #include "daemon/process/internal.h"
 
 /*
- * Returns the counters of a program. All programs beyond WALK_STATS_MAX, and unknown ones, share
- * one set of counters.
+ * Returns the statistics of a program. Programs beyond the first WALK_STATS_MAX, and programs whose
+ * path is not known, share one entry.
  */
 static struct walk_stats *stats_of(struct process_table *table, const char *exe)
 {
