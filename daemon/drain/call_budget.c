@@ -4,7 +4,8 @@
 #include "common/base.h"
 
 /*
- * A session has to end if it is over its budget for this long at the lowest rate of recorded calls.
+ * If a session is over its CPU budget for this long although it records as few calls as possible,
+ * it has to end.
  */
 #define OVER_MAX_NS (2 * NS_PER_S)
 
@@ -22,9 +23,9 @@ void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint6
 }
 
 /*
- * Returns the value of `every` that keeps the session within its budget. Raises it at once as far
- * as the present load requires. Lowers it in small steps, because the load at a higher rate of
- * recorded calls is not known.
+ * Returns the value of `every` (one call in `every` is recorded) that keeps the session within its
+ * CPU budget. Raises it at once as far as the present load requires. Lowers it in small steps,
+ * because the load of recording more calls is not known.
  */
 static uint64_t every_for_load(const struct call_budget *budget)
 {

@@ -3,9 +3,10 @@
 #define STACKD_DAEMON_DRAIN_CALL_BUDGET_H
 
 /*
- * Keeps a session that records calls (stackcount, stacksnoop) within its CPU budget. Takes the
+ * Keeps a session that records calls (stackcount, stacksnoop) within its CPU budget: reads the
  * session's counters ten times a second and decides that one in `every` calls is recorded. Sets
- * is_over if even the lowest rate costs too much. Owned by the drain, used on its thread only.
+ * is_over if even the lowest rate of recorded calls costs too much. Owned by the drain, used on its
+ * thread only.
  */
 
 #include <stdbool.h>
@@ -19,28 +20,31 @@ struct call_counts {
 	int64_t time_ns;
 	uint64_t calls;
 	uint64_t wanted; /* number of calls that match the session's filter */
-	uint64_t run_ns; /* time spent in the BPF programs */
+	uint64_t run_ns; /* time spent in the BPF programs, in ns */
 };
 
 struct call_budget {
 	uint64_t budget_percent; /* budget of the session, in percent of one CPU */
-	uint64_t call_cost_ns;	 /* time to reach a program, per call; not part of run_ns */
-	uint64_t rate;		 /* maximum number of calls to stream per second; 0: none */
+	uint64_t call_cost_ns;	 /* time to reach the BPF program per call; not in run_ns */
+	uint64_t rate; /* maximum number of calls to stream per second; 0: calls are not streamed */
 	struct call_counts last;
 	uint64_t every;		 /* one call in `every` is recorded */
-	uint64_t every_for_load; /* least `every` for the CPU budget; `rate` may require more */
-	uint64_t calls_per_s;	 /* calls per second that match the filter, at the last update */
+	uint64_t every_for_load; /* value of `every` that the CPU budget requires; `rate` may
+				    require a higher one */
+	uint64_t calls_per_s;	 /* number of calls per second that match the filter, as of the last
+				    update */
 	uint64_t load_percent;
-	int64_t over_since_ns; /* start of being over the budget at the lowest rate; 0: it is not */
-	bool is_over;	       /* over the budget for too long: the session has to end */
+	int64_t over_since_ns; /* time since which the session is over its budget at the lowest
+				  rate; 0: it is not */
+	bool is_over; /* true if the session was over its budget for too long and has to end */
 };
 
 void call_budget_init(struct call_budget *budget, uint64_t budget_percent, uint64_t call_cost_ns,
 		      uint64_t rate, int64_t now);
 
 /*
- * Updates `every` and is_over from the counters. Call at least CALL_BUDGET_TICK_NS after the last
- * call.
+ * Updates `every` and is_over from the counters. To be called at intervals of CALL_BUDGET_TICK_NS
+ * or more.
  */
 void call_budget_update(struct call_budget *budget, const struct call_counts *now);
 

@@ -9,12 +9,12 @@
 #include "common/base.h"
 #include "daemon/window/stack.h"
 
-/* Number of calls that are kept for readers: the calls of some seconds at the usual rate. */
+/* Number of calls that a stream keeps for readers: enough for some seconds at the usual rate. */
 enum { CALL_STREAM_KEPT = 8192 };
 
 struct call_stream {
 	_Atomic unsigned int refs;
-	pthread_mutex_t lock; /* guards the members below */
+	pthread_mutex_t lock; /* guards `end` and `v` */
 	uint64_t end;	      /* number of the next call; call i is at v[i % CALL_STREAM_KEPT] */
 	struct call v[CALL_STREAM_KEPT];
 };
@@ -56,8 +56,8 @@ struct call_stream *call_stream_unref(struct call_stream *stream)
 }
 
 /*
- * Several CPUs send calls at the same time, so the last few calls in the stream may be newer than
- * this one. Each of these moves up by one, to keep the order of time.
+ * Several CPUs send calls at the same time, so the stream may already have some calls that are
+ * newer than this one. To keep the stream sorted by time, each of these moves up by one.
  */
 void call_stream_put(struct call_stream *stream, const struct call *call)
 {

@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_DRAIN_CALL_STREAM_H
 
 /*
- * The stream of calls from a stacksnoop session to its clients: the drain adds calls, and each
- * reader takes them from its own position on. The newest 8192 calls are kept; a reader that is too
- * slow misses the oldest calls and learns how many it missed. Refcounted, as a reader may outlive
- * the session; any thread.
+ * A stream of traced calls, from a stacksnoop session to its clients. The drain adds calls; each
+ * reader takes them from its own position on. The newest 8192 calls are kept. A reader that is too
+ * slow misses the oldest calls and learns how many it missed. Refcounted, because a reader may
+ * outlive the session; any thread.
  */
 
 #include <stddef.h>
@@ -17,13 +17,13 @@
 struct stack;
 
 struct call {
-	int64_t time_ns; /* CLOCK_MONOTONIC */
-	uint64_t count;	 /* number of calls that this recorded call stands for */
+	int64_t time_ns; /* time of the call, CLOCK_MONOTONIC */
+	uint64_t count;	 /* number of calls that this one stands for, itself included */
 	int32_t pid;
 	int32_t tid;
 	uint32_t cpu;
 	char comm[COMM_LEN];
-	struct stack *kernel; /* kernel and user are references; NULL: no such stack */
+	struct stack *kernel; /* kernel and user are owned references; NULL: no such stack */
 	struct stack *user;
 };
 
@@ -37,19 +37,19 @@ struct call_stream *call_stream_unref(struct call_stream *stream);
 /* Adds a call, and takes over its references to stacks. Keeps the calls sorted by time. */
 void call_stream_put(struct call_stream *stream, const struct call *call);
 
-/* Returns the position for a new reader, which gets only calls that arrive from now on. */
+/* Returns the position for a new reader, which gets only calls that are added from now on. */
 uint64_t call_stream_position(struct call_stream *stream);
 
 /*
- * Copies up to max calls from *position on into out, and returns the number of copies. Stops at the
- * first call that is not older than until_ns or whose stacks have no names yet. The caller must
- * release each copy with call_fini(). Moves *position past the copied calls, and adds to *missed
- * the number of calls that were dropped before this reader took them.
+ * Copies up to max calls from *position on into out, and returns how many it copied. Stops at the
+ * first call that was made at or after until_ns, or whose stacks have no names yet. The caller must
+ * release each copy with call_fini(). Moves *position past the copied calls. Adds to *missed the
+ * number of calls that were dropped before this reader took them.
  */
 size_t call_stream_take(struct call_stream *stream, uint64_t *position, int64_t until_ns,
 			struct call *out, size_t max, uint64_t *missed);
 
-/* Drops the references to stacks that a copied call has. */
+/* Drops the references to stacks that the call owns. */
 void call_fini(struct call *call);
 
 #endif

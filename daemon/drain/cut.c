@@ -17,15 +17,17 @@
 #include "daemon/window/stack.h"
 
 /*
- * Largest accepted time between reading the clock for the start of a window and writing its epoch.
- * Waits that end in between go to the old window.
+ * Maximum accepted time between reading the clock for the start of a new window and writing the
+ * window's number, by which BPF programs choose it. Waits that end in between are counted in the
+ * old window.
  */
 #define CUT_SLACK_NS (50 * NS_PER_US)
 
 enum {
-	REREADS = 8, /* attempts to copy a thread's slot while programs change it */
+	REREADS = 8, /* attempts to copy a thread's state while BPF programs change it */
 	CLOCK_READINGS = 5,
-	STALE_CUTS = 4, /* a thread that no iterator saw for more cuts than this may have ended */
+	STALE_CUTS = 4, /* a thread that the task iterator has not found for more windows than this
+			   may have ended */
 };
 
 static void on_row(void *context, const void *key, const void *value)
@@ -37,8 +39,8 @@ static void on_row(void *context, const void *key, const void *value)
 }
 
 /*
- * Copies a slot of the table of threads. Programs may be writing to the slot: they increase
- * seq_begin before a change and seq_done after it. False if the slot is free.
+ * Copies one entry of the table of threads. BPF programs may be writing to the entry: they increase
+ * seq_begin before a change and seq_done after it. False if the entry is free.
  */
 static bool thread_copy(const struct thread *slot, struct thread *copy)
 {
@@ -53,16 +55,16 @@ static bool thread_copy(const struct thread *slot, struct thread *copy)
 			return copy->uid != 0;
 	}
 	/*
-	 * The slot changed during each attempt. The last copy is used, which is off by one switch
-	 * at most.
+	 * The entry changed during each attempt. Use the last copy: it is wrong by one context
+	 * switch at most.
 	 */
 	return copy->uid != 0;
 }
 
 /*
- * True if the thread has ended: its flag says so, or the task iterator has not seen it for more
- * than STALE_CUTS cuts and it is not in /proc either. The iterator alone is not enough, as some
- * hosts hide threads from it.
+ * True if the thread has ended: its flag says so, or it is not in /proc and the BPF iterator over
+ * all tasks has not found it for more than STALE_CUTS windows. The iterator alone is not enough,
+ * because some hosts hide threads from it.
  */
 static bool thread_is_stale(const struct thread *thread, uint32_t epoch)
 {
@@ -91,8 +93,9 @@ static void threads_read(struct drain *drain)
 		drain->threads++;
 		if (thread_is_stale(&thread, epoch)) {
 			/*
-			 * Drop the thread, whose end was missed, because another task may soon have
-			 * its address.
+			 * The thread has ended unnoticed. Remove it from the table, which finds
+			 * threads by the address of their task_struct: another thread may soon have
+			 * this address.
 			 */
 			probe_drop_thread(drain->probe, &slots[i]);
 			drain->stale++;
@@ -117,9 +120,9 @@ int drain_visit_tasks(struct drain *drain)
 }
 
 /*
- * Waits until no running program uses the old window any more, by updating a map of maps: the
- * kernel ends such an update only after an RCU grace period. The updated slot is one that programs
- * do not read.
+ * Waits until no running BPF program uses the old window's map any more. To do so, updates a map of
+ * maps, which the kernel completes only after an RCU grace period. The updated entry is one that no
+ * program reads.
  */
 static int windows_settle(struct drain *drain)
 {
@@ -150,8 +153,8 @@ int drain_read_counts(struct drain *drain, struct cpu_counts *sum)
 }
 
 /*
- * At the last cut of a session, returns the number of calls that were skipped after the last
- * recorded call: no later call will be recorded that stands for them. At other cuts returns 0.
+ * For the last window of a session, returns the number of calls that were skipped after the last
+ * recorded call: no recorded call will stand for them. For other windows returns 0.
  */
 static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 {
@@ -164,8 +167,8 @@ static uint64_t calls_left(struct drain *drain, const struct cpu_counts *counts)
 }
 
 /*
- * Stores the losses since the last cut in the window, and adds them to the sums that `stackctl
- * status` shows.
+ * Stores in the window the losses since the window before, and adds them to drain->stats, which
+ * clients can ask for.
  */
 static void losses_add(struct drain *drain, struct window *window)
 {
@@ -199,9 +202,10 @@ static void losses_add(struct drain *drain, struct window *window)
 }
 
 /*
- * Begins a new window: writes its start, then its epoch, by which programs choose the window. No
- * program reads the start before the epoch is written. So if this thread was held up between the
- * two, it sets the start again. Waits that end in between are put into the old window.
+ * Begins a new window: writes its start time, then its number (epoch), by which BPF programs choose
+ * the window. If this thread is held up after reading the clock, it reads the clock and writes the
+ * start again: no program reads the start before the epoch is written. Waits that end between the
+ * two writes are counted in the old window.
  */
 int64_t drain_bump_epoch(struct cut *cut)
 {
@@ -234,8 +238,8 @@ static int window_read(struct drain *drain, unsigned int slot)
 }
 
 /*
- * Returns CLOCK_REALTIME less CLOCK_MONOTONIC, in ns. Reads the clocks several times and takes the
- * reading that was the fastest, as it is the most exact.
+ * Returns CLOCK_REALTIME less CLOCK_MONOTONIC, in ns. Reads the clocks several times and uses the
+ * quickest attempt, which is the most exact one.
  */
 static int64_t real_offset_read(void)
 {
@@ -255,9 +259,9 @@ static int64_t real_offset_read(void)
 }
 
 /*
- * Returns the offset from CLOCK_MONOTONIC to CLOCK_REALTIME for a window. Keeps the old offset
- * while it is right to a millisecond, so that in either clock a window begins where the one before
- * it ended. After a step of the realtime clock, the next windows have the new offset.
+ * Returns CLOCK_REALTIME less CLOCK_MONOTONIC for a window. Returns the same value as for the
+ * window before while that is right to a millisecond, so that windows join without gaps in both
+ * clocks. After a step of the realtime clock, returns the new difference.
  */
 static int64_t real_offset(struct drain *drain)
 {
@@ -290,17 +294,17 @@ int drain_cut_window(struct drain *drain, struct window **out)
 	if (r)
 		log_err(r, "read the window's map");
 	/*
-	 * The programs that used the old window have ended (see windows_settle()), so all of their
-	 * records are in the ring. But a later program may have reserved a record in front of
-	 * theirs and not committed it yet: wait for that.
+	 * All records of the programs that used the old window are in the ring buffer:
+	 * windows_settle() waited for these programs. But a program that started later may have
+	 * reserved a record in front of them and not committed it yet: wait for that.
 	 */
 	has_all = drain_ring_catch_up(drain->ring);
 	window = window_builder_finish(drain->builder);
 	if (!window)
 		return log_err(-ENOMEM, "build a window");
 	/*
-	 * Rows that could not be read stay in the map, and will be in a later window. Late records
-	 * count as a loss of this window.
+	 * Rows that could not be read stay in the BPF map and get into a later window. So do
+	 * records that arrived too late. Both count as a loss of this window.
 	 */
 	window->lost[WINDOW_LOST_LATE_RECORDS] = !has_all || r;
 	window->session = drain->session;

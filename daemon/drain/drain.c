@@ -20,22 +20,28 @@
 #include "daemon/probe/probe.h"
 #include "daemon/window/resolver.h"
 
-/* Interval at which the ring is emptied; programs wake the drain earlier when the ring fills. */
+/*
+ * Interval at which the drain empties the ring buffer. BPF programs wake the drain earlier if the
+ * buffer fills.
+ */
 #define TICK_NS (100 * NS_PER_MS)
 
 /*
- * The user stacks of open waits are read OPENWAIT_LEAD_NS before a cut, for waits that have lasted
- * at least OPENWAIT_MIN_NS by then.
+ * OPENWAIT_LEAD_NS before a window ends, the user stacks of waits that have not ended are read, if
+ * the wait has lasted at least OPENWAIT_MIN_NS by then.
  */
 #define OPENWAIT_LEAD_NS (300 * NS_PER_MS)
 #define OPENWAIT_MIN_NS	 (100 * NS_PER_MS)
 
-/* A reader thread that hangs in another process for longer than this is left to end on its own. */
+/*
+ * Maximum time to wait for the thread that reads user stacks to end. If it hangs in another process
+ * for longer, it is detached.
+ */
 #define OPENWAIT_STOP_NS NS_PER_S
 
 /*
- * Requests a pass that reads the user stacks of open waits, and waits up to timeout_ns for it to
- * end. Any thread.
+ * Requests that the user stacks of waits that have not ended are read, and waits up to timeout_ns
+ * until they are. Any thread.
  */
 static void openwaits_read(struct drain *drain, int64_t timeout_ns)
 {
@@ -75,8 +81,8 @@ static void drain_cut_now(struct drain *drain)
 		resolver_add_window(drain->resolver, TAKE(window), &seq);
 	}
 	/*
-	 * Refresh before cut_done is signalled: a thread that waits for the signal may detach the
-	 * probe next.
+	 * Call probe_refresh() before signalling cut_done: a thread that waits for the signal may
+	 * detach the probe next.
 	 */
 	probe_refresh(drain->probe);
 	pthread_mutex_lock(&drain->lock);
@@ -91,8 +97,8 @@ static void drain_cut_now(struct drain *drain)
 }
 
 /*
- * Sleeps until the ring has to be emptied, or a cut is due or requested. False if the drain has to
- * stop.
+ * Sleeps until the ring buffer has to be emptied, or the open window has to end, or a client asks
+ * for its end. False if the drain has to stop.
  */
 static bool drain_wait(struct drain *drain)
 {
@@ -121,7 +127,10 @@ static bool drain_wait(struct drain *drain)
 	return !stop;
 }
 
-/* Measures the cost of recording calls, and sets how many calls the programs record from now on. */
+/*
+ * Measures the CPU cost of recording calls, and sets how many of the calls the BPF programs record
+ * from now on.
+ */
 static void drain_keep_budget(struct drain *drain)
 {
 	struct call_pace *shared = probe_pace(drain->probe);
@@ -246,10 +255,10 @@ static struct drain *drain_new(void)
 }
 
 /*
- * Begins the first window, and has the task iterator add all existing threads to the programs'
- * table. The iterator converts the times at which threads arrived on a CPU from one clock of the
- * kernel to another. It needs one arrival that is known in both clocks: that of this thread, which
- * sleeps briefly so that the programs see it arrive.
+ * Begins the first window, and has the task iterator (a BPF program) add all existing threads to
+ * the table of threads. The iterator has to convert the times at which threads got a CPU from one
+ * clock of the kernel to another. For this it needs one time that is known in both clocks: this
+ * thread sleeps briefly, and the programs see it get a CPU again.
  */
 static int drain_begin(struct drain *drain)
 {
@@ -324,8 +333,8 @@ struct drain *drain_stop(struct drain *drain, struct drain_stats *stats_out, uin
 }
 
 /*
- * True if the open window may be cut now: it is long enough, or no window has been cut yet, so that
- * no other window could answer the request. Called with the lock held.
+ * True if the open window may end now, at a client's request: it is long enough, or it is the first
+ * one, so that there is no older window to answer with. Called with the lock held.
  */
 static bool is_cut_allowed(const struct drain *drain)
 {
@@ -368,8 +377,8 @@ void drain_stats(struct drain *drain, struct drain_stats *out)
 }
 
 /*
- * If the programs are attached in the middle of a switch, `recovered` is increased once per CPU, so
- * small values of it do not show that the host hides threads.
+ * Small values of `recovered` do not show that the host hides threads: it grows by one per CPU if
+ * the programs are attached in the middle of a context switch.
  */
 uint64_t drain_hidden(const struct drain_stats *stats)
 {

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_DRAIN_INTERNAL_H
 
 /*
- * The struct of the drain, shared by its three files: records.c handles the records of the ring,
- * cut.c cuts windows, and drain.c has the thread that calls both. Used on that thread only, except
- * for the members that drain.lock guards.
+ * The struct of the drain, shared by its three files: records.c handles the records of the ring
+ * buffer, cut.c ends windows and builds them, and drain.c has the thread that calls both. Used on
+ * that thread only, except for the members that drain.lock guards.
  */
 
 #include <pthread.h>
@@ -28,16 +28,16 @@ struct held_stacks {
 
 struct drain {
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards the members from here up to `stats` */
+	pthread_mutex_t lock; /* guards the members that follow, up to and with `stats` */
 	pthread_cond_t cut_done;
 	bool is_stopping;
 	bool cut_wanted;
-	uint64_t seq; /* number of the newest window; 0: there is no window yet */
+	uint64_t seq; /* number of the newest finished window; 0: there is none yet */
 	int64_t last_cut_ns;
 	struct drain_stats stats;
 
-	int wake_fd; /* eventfd; a write to it ends the sleep of the drain's thread */
-	const struct config *config; /* the settings; a reload may change their numbers */
+	int wake_fd;		     /* eventfd; a write to it wakes the drain's thread */
+	const struct config *config; /* the settings; a reload may change their values */
 	struct probe *probe;
 	struct process_table *processes;
 	struct stack_table *stacks;
@@ -46,66 +46,74 @@ struct drain {
 	bool follows_processes;
 	struct window_builder *builder;
 	struct call_stream *calls; /* reference to the stream; NULL if calls are not streamed */
-	struct call_budget budget; /* used only by kinds that record calls */
+	struct call_budget budget; /* CPU budget; used by stackcount and stacksnoop only */
 	struct drain_ring *ring;
-	struct openwait_reader *openwait; /* used by offcpu only, else NULL */
-	bool has_asked_openwait; /* a pass of `openwait` was requested since the last cut */
-	struct cpu_counts *cpus; /* buffer for the programs' counters, one per possible CPU */
-	size_t cpu_size;	 /* bytes from one CPU's counters to those of the next CPU */
+	struct openwait_reader *openwait; /* reads stacks of open waits; NULL unless offcpu */
+	bool has_asked_openwait; /* true if `openwait` was asked to read stacks in this window */
+	struct cpu_counts *cpus; /* buffer for the programs' counters: one struct per CPU */
+	size_t cpu_size; /* offset from one CPU's counters to those of the next CPU, in bytes */
 	int n_cpus;
-	struct cpu_counts last; /* sums of the counters at the last cut */
-	uint64_t threads;	/* number of threads read at the cut in progress */
-	uint64_t keys;		/* number of keys read at the cut in progress */
-	uint64_t stale;		/* number of stale threads dropped since the start */
-	uint64_t last_missed;	/* the value of probe_missed() at the last cut */
-	uint64_t last_unknown;	/* the value of stack_unknown_here() at the last cut */
-	int64_t real_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
-	int64_t next_ns;	/* time at which the next cut is due */
+	struct cpu_counts last; /* counters summed over all CPUs when the last window ended */
+	uint64_t threads;	/* number of threads read at the end of the window */
+	uint64_t keys;		/* number of map entries read at the end of the window */
+	uint64_t stale;		/* number of threads dropped because they had ended unnoticed */
+	uint64_t last_missed;	/* value of probe_missed() at the end of the last window */
+	uint64_t last_unknown;	/* value of stack_unknown_here() at the end of the last window */
+	int64_t real_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC, for the last window */
+	int64_t next_ns;	/* time at which the open window has to end */
 	/*
-	 * The programs send a stack once per window. These references keep the stack until that
-	 * window is built. held[0] has the stacks of the open window, held[1] those of the window
-	 * before, whose records may arrive late.
+	 * References that keep stacks until their window is built, because the BPF programs send a
+	 * stack only once per window. held[0] has the stacks that arrived during the open window,
+	 * held[1] those of the window before, whose records may arrive late.
 	 */
 	struct held_stacks held[2];
 	/*
-	 * The newest window. Its references keep the kernel stacks of open waits, which the
-	 * programs send only once per wait.
+	 * The newest finished window. Its references keep the kernel stacks of waits that have not
+	 * ended: the BPF programs send such a stack only once per wait.
 	 */
 	struct window *last_window;
 };
 
 /*
- * Defined in records.c, as are the next two. Handles one record of the ring; serves as the ring's
- * drain_ring_fn.
+ * Handles one record of the ring buffer. Serves as drain_ring_fn. This function and the two
+ * drain_stacks_ functions are defined in records.c.
  */
 void drain_on_record(void *context, void *data, size_t size);
 
 /*
- * Drops the references in held[1], then moves those of held[0] there. Call when a window has been
- * built.
+ * Drops the references in held[1], then moves those in held[0] to held[1]. To be called when a
+ * window has been built.
  */
 void drain_stacks_roll(struct drain *drain);
-/* Drops all references to stacks that arrived. */
+/* Drops all references in held[]. */
 void drain_stacks_fini(struct drain *drain);
 
-/* Defined in cut.c, as are the next four. Begins a new window and returns its start, in ns. */
+/*
+ * Begins a new window and returns its start, in ns. Defined in cut.c, as is the rest of this file.
+ */
 int64_t drain_bump_epoch(struct cut *cut);
 
-/* True if the probe keeps a table of threads (offcpu only), which is read at each cut. */
+/*
+ * True if the probe keeps a table of threads, which is read at the end of each window: offcpu only.
+ */
 bool drain_has_threads(const struct drain *drain);
 
 /*
- * Runs the task iterator, a BPF program that visits all threads: it adds threads that the other
- * programs do not know yet, and takes the kernel stacks of open waits. 0, or a negative errno.
+ * Runs the task iterator, a BPF program that visits all threads. It adds threads that the other BPF
+ * programs do not know yet, and takes the kernel stacks of waits that have not ended. 0, or a
+ * negative errno.
  */
 int drain_visit_tasks(struct drain *drain);
 
-/* Stores the sums over all CPUs of the programs' counters in *sum. 0, or a negative errno. */
+/*
+ * Reads the BPF programs' counters and stores their sums over all CPUs in *sum. 0, or a negative
+ * errno.
+ */
 int drain_read_counts(struct drain *drain, struct cpu_counts *sum);
 
 /*
- * Ends the open window, builds it and stores it in *out, where the caller owns it. 0, or a negative
- * errno, which has been logged.
+ * Ends the open window, begins the next one and stores the ended one in *out, owned by the caller.
+ * 0, or a negative errno, which has been logged.
  */
 int drain_cut_window(struct drain *drain, struct window **out);
 

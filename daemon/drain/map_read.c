@@ -10,7 +10,7 @@
 #include "common/base.h"
 
 enum {
-	BATCH = 2048, /* members per read; doubled if one bucket of the map holds more */
+	BATCH = 2048, /* number of map entries per read; doubled if one hash bucket has more */
 	BATCH_MAX = 65536,
 };
 

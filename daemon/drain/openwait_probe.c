@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct probe_reader {
-	const struct probe *probe; /* borrowed; used until the program is loaded */
+	const struct probe *probe; /* borrowed; used only until the BPF program is loaded */
 	struct probe_openwait *openwait;
 };
 

@@ -17,8 +17,8 @@
 #define HELD_UP_NS NS_PER_S
 
 /*
- * Has two references: one of the owner, which requests passes, and one of the thread, which may
- * hang and outlive the owner.
+ * Requests and results are passed between the owner and the reader's thread. Each of the two has a
+ * reference, because the thread may hang and outlive the owner.
  */
 struct openwait_reader {
 	_Atomic unsigned int refs;
@@ -28,12 +28,12 @@ struct openwait_reader {
 	pthread_mutex_t lock; /* guards the members below */
 	pthread_cond_t changed;
 	struct openwait_pass pass;
-	uint64_t asked;	  /* number of the last request */
-	uint64_t begun;	  /* value of `asked` when the last pass began */
-	uint64_t ended;	  /* value of `asked` when the last finished pass began */
+	uint64_t asked;	  /* number of requests so far */
+	uint64_t begun;	  /* value of `asked` when the thread last began a pass over all threads */
+	uint64_t ended;	  /* value of `asked` when the last pass that has ended began */
 	int64_t began_ns; /* time at which the last pass began */
 	bool is_stopping;
-	bool is_gone; /* the thread has left its loop */
+	bool is_gone; /* true if the thread has left its loop */
 	struct openwait_stats stats;
 };
 
@@ -64,7 +64,10 @@ static void reader_open(struct openwait_reader *reader)
 	pthread_cond_broadcast(&reader->changed);
 }
 
-/* Runs one pass. Called with the lock held; releases it while the BPF program runs. */
+/*
+ * Reads the stacks of all open waits once (a pass). Called with the lock held; releases it while
+ * the BPF program runs.
+ */
 static void reader_pass(struct openwait_reader *reader)
 {
 	struct openwait_pass pass = reader->pass;
@@ -92,8 +95,8 @@ static void *reader_run(void *data)
 
 	pthread_mutex_lock(&reader->lock);
 	/*
-	 * The program is loaded only at the first request: when the daemon starts, the CPU is
-	 * needed to verify other programs.
+	 * Load the program only at the first request: while the daemon starts, the kernel needs the
+	 * CPU to verify the other programs.
 	 */
 	while (!reader->is_stopping && !reader->asked)
 		pthread_cond_wait(&reader->changed, &reader->lock);
@@ -167,8 +170,8 @@ struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int
 	reader->is_stopping = true;
 	pthread_cond_broadcast(&reader->changed);
 	/*
-	 * Wait for the loading to end, which never hangs: it uses the probe, and the caller closes
-	 * the probe next.
+	 * Wait until loading has ended: it uses the probe, which the caller closes next. Loading
+	 * never hangs.
 	 */
 	while (reader->stats.state == OPENWAIT_LOADING)
 		pthread_cond_wait(&reader->changed, &reader->lock);
@@ -196,8 +199,8 @@ bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_
 	number = ++reader->asked;
 	pthread_cond_broadcast(&reader->changed);
 	/*
-	 * Do not wait if a pass has been running for long: it will not end within this timeout
-	 * either.
+	 * Do not wait if the pass in progress has been running for long: it will not end in time
+	 * for this caller either.
 	 */
 	if (reader->begun != reader->ended &&
 	    clock_ns(CLOCK_MONOTONIC) - reader->began_ns > HELD_UP_NS)

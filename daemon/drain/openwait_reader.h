@@ -3,10 +3,11 @@
 #define STACKD_DAEMON_DRAIN_OPENWAIT_READER_H
 
 /*
- * Reads the user stacks of open waits (waits that have not ended) before a cut: on request, runs a
- * BPF program that visits all threads (a pass) and sends the stacks through the probe's ring.
- * Reading the memory of a process that hangs may block for ever. Therefore the reader has a thread
- * of its own, and callers wait for a pass only up to their timeout. Owned by the drain.
+ * Reads the user stacks of open waits (waits that have not ended) shortly before a window ends. On
+ * request, runs a BPF program that visits all threads (a pass) and sends the stacks through the
+ * probe's ring buffer. Reading the memory of a process that hangs may block for ever. Therefore the
+ * reader has a thread of its own, and callers wait for a pass only up to their timeout. Owned by
+ * the drain.
  */
 
 #include <stdbool.h>
@@ -18,28 +19,29 @@
 struct openwait_reader;
 
 /*
- * The state of the reader's BPF program, which is loaded when the first pass is requested; OFF
- * until then.
+ * The state of the reader's BPF program. OPENWAIT_OFF until the first request, at which the program
+ * is loaded.
  */
 enum openwait_state { OPENWAIT_OFF, OPENWAIT_LOADING, OPENWAIT_ON, OPENWAIT_FAILED };
 
 struct openwait_stats {
 	enum openwait_state state;
 	char reason[OPENWAIT_REASON]; /* why the program could not be loaded */
-	uint64_t passes;	      /* number of passes that have ended */
-	uint64_t max_looks;	      /* largest number of stacks read in one pass */
-	uint64_t late;	     /* number of requests whose timeout ran out before the pass ended */
-	int64_t pass_max_ns; /* duration of the longest pass, including a pass in progress */
-	uint32_t held_up_by; /* pid of a process whose memory takes over a second to read, or 0 */
+	uint64_t passes;	      /* number of passes over all threads that have ended */
+	uint64_t max_looks;  /* largest number of stacks read in one pass over all threads */
+	uint64_t late;	     /* number of requests that were not done within their timeout */
+	int64_t pass_max_ns; /* duration of the longest pass, also of one that has not ended; ns */
+	uint32_t held_up_by; /* pid of a process whose memory has been read for over a second now;
+				0: none */
 	struct openwait_counts counts;
-	struct probe_program program; /* set while state is OPENWAIT_ON */
-	uint64_t lost[LOST_N];	      /* number of records for which the ring had no room */
+	struct probe_program program; /* name, run count and run time; set if it is loaded */
+	uint64_t lost[LOST_N];	      /* number of records lost because the ring buffer was full */
 };
 
 /*
- * The operations of the reader's BPF program, which tests replace. open() loads it, run() makes one
- * pass and returns the number of stacks read or a negative errno; both are called on the reader's
- * thread, the others on any thread.
+ * The operations on the reader's BPF program; tests replace them. open() loads the program. run()
+ * makes one pass over all threads and returns the number of stacks read, or a negative errno. These
+ * two are called on the reader's thread, the others on any thread.
  */
 struct openwait_ops {
 	int (*open)(void *userdata, char reason[static OPENWAIT_REASON]);
@@ -51,21 +53,21 @@ struct openwait_ops {
 };
 
 /*
- * Makes a reader and starts its thread. Owns userdata from now on, even if the start fails;
- * ops->free() frees it. 0, or a negative errno.
+ * Makes a reader and starts its thread. Takes over userdata, even if the start fails: ops->free()
+ * frees it. 0, or a negative errno.
  */
 int openwait_reader_start(const struct openwait_ops *ops, void *userdata,
 			  struct openwait_reader **out);
 
 /*
- * Ends the reader's thread. A thread that hangs for longer than timeout_ns is left to end on its
- * own.
+ * Ends the reader's thread and drops the reader. If the thread does not end within timeout_ns,
+ * because it hangs in another process, it is detached.
  */
 struct openwait_reader *openwait_reader_stop(struct openwait_reader *reader, int64_t timeout_ns);
 
 /*
- * Requests a pass. Waits up to timeout_ns (0: does not wait) for a pass that began after this call
- * to end. True if such a pass has ended.
+ * Requests a pass over all threads. Waits up to timeout_ns (0: does not wait) until a pass that
+ * began after this call has ended. True if one has.
  */
 bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_pass *pass,
 			  int64_t timeout_ns);
@@ -73,8 +75,8 @@ bool openwait_reader_pass(struct openwait_reader *reader, const struct openwait_
 void openwait_reader_stats(struct openwait_reader *reader, struct openwait_stats *out);
 
 /*
- * Starts a reader for a probe of offcpu. The probe must stay open until the reader's program is
- * loaded or the reader has been stopped. 0, or a negative errno.
+ * Makes the reader of an offcpu probe and starts its thread. The probe must stay open until the
+ * reader's BPF program is loaded or the reader has been stopped. 0, or a negative errno.
  */
 int openwait_reader_of(const struct probe *probe, struct openwait_reader **out);
 

@@ -13,7 +13,7 @@
 #include "daemon/window/stack.h"
 
 /*
- * The ways in which a stack walk can end. Each row has the flag of the walk (UNWIND_IS_), the flag
+ * The ways in which the walk of a stack can end: the flag of the BPF program (UNWIND_IS_), the flag
  * of the stack (STACK_IS_), and the index in the process's statistics (enum walk_end).
  */
 static const struct {
@@ -42,8 +42,8 @@ static unsigned int stack_flags_of(uint32_t walk)
 }
 
 /*
- * Reports to the process how a walk ended, and at which address. If the walk ended because a
- * mapping or unwind rows were missing, the process has them loaded.
+ * Reports to the process table how the walk of a stack ended, and at which address. If a mapping or
+ * unwind tables were missing, the process table has them loaded.
  */
 static void handle_walk(struct drain *drain, struct process *process,
 			const struct record_stack *record)
@@ -59,8 +59,8 @@ static void handle_walk(struct drain *drain, struct process *process,
 }
 
 /*
- * Takes over the reference to the stack. Drops it when out of memory: then a sweep may drop the
- * stack before its window is built.
+ * Takes over a reference to the stack, which keeps the stack in the table until its window is
+ * built. When out of memory, drops the reference: the stack may then be freed too early.
  */
 static void stack_hold(struct held_stacks *held, struct stack *stack)
 {
@@ -122,7 +122,7 @@ static void handle_stack(struct drain *drain, const struct record_stack *record)
 		stack->flags |= stack_flags_of(record->flags);
 		stack->mappings = record->mappings;
 		/*
-		 * A stack that cannot be queued to be named is dropped: its id is unknown until a
+		 * If the resolver's queue is full, drop the stack: its id is unknown until a BPF
 		 * program sends the stack again.
 		 */
 		if (resolver_add_stack(drain->resolver, stack)) {
@@ -163,8 +163,8 @@ static void handle_process(struct drain *drain, const struct record_process *rec
 }
 
 /*
- * Adds a streamed call to the stream. The call's stacks were sent before the call, so the table has
- * them.
+ * Adds a streamed call to the stream. The call's stacks were sent before the call, so the stack
+ * table has them already.
  */
 static void handle_call(struct drain *drain, const struct record_call *record)
 {

@@ -11,8 +11,8 @@
 #include "common/base.h"
 
 /*
- * Time to wait for a record that is reserved and not committed: a program that was preempted in
- * between has run again by then.
+ * Time to wait for a record that a BPF program has reserved but not committed. A program that was
+ * preempted in between should have run again by then.
  */
 #define COMMIT_TIMEOUT_NS (50 * NS_PER_MS)
 
@@ -22,8 +22,9 @@ struct drain_ring {
 	struct ring_buffer *ring;
 	drain_ring_fn record_fn;
 	void *context;
-	uint64_t end;	 /* position of the producer when this reading began */
-	char *positions; /* the map's first two pages: positions of the consumer and the producer */
+	uint64_t end;	 /* position up to which records were reserved when this reading began */
+	char *positions; /* the ring buffer's first two pages: the positions of its consumer and of
+			    its producer */
 	size_t page;
 };
 
@@ -38,10 +39,10 @@ static const uint64_t *producer_of(const struct drain_ring *ring)
 }
 
 /*
- * Passes a record on. libbpf reads on as long as the ring has records. On a busy CPU, programs that
- * send records as fast as libbpf reads them would keep it reading for ever, and no window would be
- * cut. So returns a negative value, which ends the reading, at the position that the producer had
- * when the reading began.
+ * Passes a record to record_fn. Returns a negative value, which makes libbpf stop reading, at the
+ * position that the producer had when the reading began. Otherwise libbpf would read as long as
+ * there are records: BPF programs on a busy CPU may send them as fast as it reads, and no window
+ * would end.
  */
 static int on_ring_record(void *data, void *record, size_t size)
 {
@@ -124,8 +125,8 @@ bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,
 		if (clock_ns(CLOCK_MONOTONIC) >= until)
 			return false;
 		/*
-		 * Sleep, because a program that shares the CPU with this thread could not commit
-		 * its record otherwise.
+		 * Sleep: a BPF program that was preempted on this CPU cannot commit its record
+		 * before it runs again.
 		 */
 		usleep(RETRY_US);
 	}

@@ -3,9 +3,9 @@
 #define STACKD_DAEMON_DRAIN_RING_H
 
 /*
- * Reads the BPF ring buffer through which the BPF programs send records. It is opened by the fd of
- * its map, and passes records to a callback in the order in which programs reserved them. Owned by
- * the drain, used on its thread only.
+ * Reads the BPF ring buffer through which the BPF programs send records. The buffer is opened by
+ * the fd of its map. Records are passed to a callback in the order in which programs reserved them.
+ * Owned by the drain, used on its thread only.
  */
 
 #include <stdbool.h>
@@ -14,36 +14,36 @@
 
 struct drain_ring;
 
-/* Takes one record. data is valid only during the call. */
+/* Takes one record. `data` is valid only during the call. */
 typedef void (*drain_ring_fn)(void *context, void *data, size_t size);
 
-/* Opens the ring. Borrows map_fd, which must outlive the ring. 0, or a negative errno. */
+/* Opens the ring buffer. Borrows map_fd, which must outlive *out. 0, or a negative errno. */
 int drain_ring_open(int map_fd, drain_ring_fn record_fn, void *context, struct drain_ring **out);
 struct drain_ring *drain_ring_close(struct drain_ring *ring);
 
 /*
- * Returns an fd that becomes readable when a program asks for the ring to be emptied. Owned by the
- * ring.
+ * Returns an fd that becomes readable when a BPF program wants the ring buffer to be emptied. Owned
+ * by the ring.
  */
 int drain_ring_poll_fd(const struct drain_ring *ring);
 
 /*
- * Passes to the callback the records that are in the ring now, up to the first one that a program
- * has reserved and not committed yet. Records that arrive during the call are left for the next
- * call.
+ * Passes to the callback the records that are in the ring buffer now, up to the first one that a
+ * BPF program has reserved but not committed. Leaves records that arrive during the call for the
+ * next call.
  */
 void drain_ring_consume(struct drain_ring *ring);
 
 /*
- * Passes to the callback all records that programs have reserved by now. False if a program did not
- * commit its record in time.
+ * Passes to the callback all records that BPF programs have reserved by now, and waits until they
+ * are committed. False if one was not committed in time.
  */
 bool drain_ring_catch_up(struct drain_ring *ring);
 
 /*
- * The loop of drain_ring_catch_up(), separate for tests: calls consume_fn, which moves *consumer as
- * far as it can, until *consumer reaches the value that *producer has now. False if that takes
- * longer than timeout_ns.
+ * The loop of drain_ring_catch_up(), a function of its own for tests. Calls consume_fn, which
+ * advances *consumer as far as it can, until *consumer reaches the value that *producer has now.
+ * False if that takes longer than timeout_ns.
  */
 bool ring_catch_up(const uint64_t *consumer, const uint64_t *producer,
 		   void (*consume_fn)(void *context), void *context, int64_t timeout_ns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds windows of iolat: counts of I/O operations by process, layer, operation and device, with
- * the names that the devices have at the cut; and the operations that had not ended at the cut.
+ * Builds the windows of iolat probes: rows that count I/O operations by process, layer, operation
+ * and device, and rows of the operations that have not ended when the window ends. The names of
+ * devices are read at that time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,14 +15,14 @@
 #include "daemon/window/builder_ops.h"
 
 /*
- * Open operations younger than this are left out: most of them end before a client could look at
- * them.
+ * I/O operations that have run for less than this when a window ends are not shown as open: most of
+ * them end before a client could look at them.
  */
 #define OPEN_MIN_NS NS_PER_S
 
 enum { DEVICES_MAX = 256, MINOR_BITS = 20 };
 
-/* A device, and the name that it has in the window in progress. */
+/* A device number, and the name that the device has during the present window. */
 struct device {
 	uint32_t dev;
 	bool is_character;
@@ -35,8 +36,8 @@ struct iolat_builder {
 };
 
 /*
- * Returns the sum of the row's histogram buckets, which is the only count that rows of requests
- * have.
+ * Returns the number of operations that a row of the BPF map counts: the sum of its histogram
+ * buckets. Rows of block requests have no other count.
  */
 static uint64_t operation_count(const void *value)
 {
@@ -49,7 +50,10 @@ static uint64_t operation_count(const void *value)
 	return count;
 }
 
-/* Sets device->name from sysfs; to "major:minor" if the device no longer exists. */
+/*
+ * Sets device->name to the device's name in sysfs, or to "major:minor" if the device no longer
+ * exists.
+ */
 static void device_read(struct device *device)
 {
 	uint32_t major = device->dev >> MINOR_BITS, minor = device->dev & ((1U << MINOR_BITS) - 1);
@@ -69,15 +73,15 @@ static void device_read(struct device *device)
 }
 
 /*
- * Forgets all names of devices before each window, because the kernel may have given the number of
- * a device to another one since.
+ * Forgets the device names that were read for the window before, because the kernel may have given
+ * a device's number to another device since then.
  */
 static void devices_forget(struct window_builder *builder)
 {
 	((struct iolat_builder *)builder)->n_devices = 0;
 }
 
-/* Copies the name of the row's device to `out`. A device's name is read once per window. */
+/* Copies the name of the device in `key` to `out`. Reads each name from sysfs once per window. */
 static void device_name(struct iolat_builder *builder, const struct io_key *key, char *out)
 {
 	bool is_character = key->magic == IO_MAGIC_CHARACTER;
@@ -143,8 +147,8 @@ static struct window_io *row_add(struct window_builder *builder, const struct io
 }
 
 /*
- * Adds a row for one part of the requests' time (in the queue, or on the device), as if that part
- * were a layer of its own.
+ * Adds a row for one part of the time that block requests took: the time in the queue, or the time
+ * on the device. Such a part is shown as an I/O layer of its own.
  */
 static int part_to_window(struct window_builder *builder, const struct io_key *key,
 			  const struct io_sums *sums, const struct window_io *part_sum,
@@ -167,7 +171,10 @@ static int part_to_window(struct window_builder *builder, const struct io_key *k
 	return window_io_set_buckets(builder->window, row, buckets);
 }
 
-/* Fills the row of the block layer, and adds a row for the queue and one for the device. */
+/*
+ * Fills the window's row of block requests, and adds one row for their time in the queue and one
+ * for their time on the device.
+ */
 static int requests_to_window(struct window_builder *builder, const struct io_key *key,
 			      const struct io_sums *sums, struct window_io *row)
 {
@@ -225,9 +232,9 @@ static int operation_to_window(struct window_builder *builder, const void *row_k
 }
 
 /*
- * Copies a slot, which its thread may be changing at the same time. False if the slot is unused, or
- * if its thread began another outermost operation meanwhile: the thread then has no operation as
- * old as OPEN_MIN_NS.
+ * Copies the open I/O operations of one thread, which BPF programs may be changing meanwhile. False
+ * if the thread has none, or if it began a new outermost operation during the copy: all of its
+ * operations are then younger than OPEN_MIN_NS.
  */
 static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 {
@@ -242,8 +249,9 @@ static bool slot_copy(const struct io_slot *slot, struct io_slot *copy)
 }
 
 /*
- * Finds the row of open operations that have the same process, layer, operation and system call as
- * `frame`, or adds it. Rows of open operations begin at index `first`. NULL when out of memory.
+ * Returns the window's row for open operations that have this process (`image`) and the layer,
+ * operation and system call of `frame`. Adds the row if there is none at index `first` or above,
+ * where such rows are. NULL when out of memory.
  */
 static struct window_io *open_row_get(struct window *window, size_t first,
 				      const struct io_frame *frame, uint32_t image)
@@ -268,8 +276,8 @@ static struct window_io *open_row_get(struct window *window, size_t first,
 }
 
 /*
- * Adds the open operations of one thread to the rows of open operations, which begin at index
- * `first`.
+ * Counts the open I/O operations of one thread in the window's rows of open operations, which begin
+ * at index `first`.
  */
 static void slot_to_window(struct window_builder *builder, size_t first, const struct io_slot *slot)
 {
@@ -303,7 +311,7 @@ static void slot_to_window(struct window_builder *builder, size_t first, const s
 	}
 }
 
-/* Adds rows of the operations that had not ended at the cut. */
+/* Adds rows that count the I/O operations that had not ended when the window ended. */
 static void open_to_window(struct window_builder *builder)
 {
 	size_t first = builder->window->n_ios, i;

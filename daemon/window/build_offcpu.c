@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds windows of offcpu: each thread with its times in the window, each wait with its stacks. A
- * wait that begins and ends in one window is counted in a row of the programs' map; a wait that
- * continues over a cut arrives as a record. Threads are read at each cut and remembered until the
- * next one.
+ * Builds the windows of offcpu probes: each thread with the time that it spent in each state, and
+ * each wait with its stacks. A wait that begins and ends in one window is counted in an entry of a
+ * BPF map; a wait that continues past the end of a window arrives as a record of the ring buffer.
+ * Threads are read at the end of each window and remembered until the end of the next one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,9 @@ static void add_exec(struct offcpu_builder *builder, const struct record_process
 	past->next = state->past;
 	state->past = past;
 	if (!state->thread.tid) {
-		/* The thread was not read at any cut yet: only the record of the exec is known. */
+		/*
+		 * Use the ids in the record of the exec: the thread itself has not been read yet.
+		 */
 		state->thread.uid = record->uid;
 		state->thread.tid = record->tgid;
 		state->thread.tgid = record->tgid;

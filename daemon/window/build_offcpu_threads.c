@@ -6,7 +6,9 @@
 
 #include "common/base.h"
 
-/* Frees the past identities that are marked as old, and marks the others as old. */
+/*
+ * Frees the thread's past identities that are marked as old, then marks the remaining ones as old.
+ */
 static void past_identities_age(struct thread_state *state)
 {
 	struct past_identity **at = &state->past, *past;
@@ -62,9 +64,9 @@ uint64_t thread_throttled_at(const struct thread *t, int64_t wake_ns, int64_t at
 }
 
 /*
- * Returns the thread's sums at the cut at at_ns. The first event of a thread after a cut stores its
- * sums in at_cut. A thread that had no event since the cut is still in the state that it was in at
- * the cut, and the time in that state up to at_ns is added to its sums.
+ * Returns the time that the thread had spent in each state at at_ns, the end of the window. A
+ * thread that had an event since at_ns stored these sums in at_cut. Any other thread is still in
+ * its state, so the time in that state up to at_ns is added to its sums.
  */
 static struct thread_sums thread_sums_at(const struct thread *t, uint32_t epoch, int64_t at_ns)
 {
@@ -105,7 +107,10 @@ static uint32_t image_add(struct offcpu_builder *builder, const struct thread *t
 	image->tid = (int32_t)t->tid;
 	image->start_boot_ns = t->start_boot_ns;
 	image->exec_gen = exec_gen;
-	/* The bytes after the end of the name stay zero: all of comm is part of keys. */
+	/*
+	 * The bytes after the end of the name stay zero, because keys that contain comm are
+	 * compared as bytes.
+	 */
 	memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
 	image->process =
 		process_table_see(builder->base.options.processes, &id, t->flags & THREAD_IS_KERNEL,
@@ -128,8 +133,8 @@ static uint32_t past_image_add(struct offcpu_builder *builder, const struct thre
 }
 
 /*
- * Returns the index of the thread's image with this exec generation: the present image, or one from
- * before an exec. IMAGE_NONE when out of memory.
+ * Returns the index in window.images of the thread in this exec generation: as it is now, or as it
+ * was before an exec. Adds it if needed. IMAGE_NONE when out of memory.
  */
 static uint32_t thread_state_image(struct offcpu_builder *builder, struct thread_state *state,
 				   uint32_t exec_gen)
@@ -184,9 +189,9 @@ static bool sums_are_none(const struct thread_sums *sums)
 }
 
 /*
- * True if the thread ended in this window. A thread whose end_ns is after the cut counts as ended,
- * too, if its epoch is still that of this window: its last switch was under way during the cut and
- * was counted in this window, so its sums are final.
+ * True if the thread ended in this window, so that its sums are final. This includes a thread whose
+ * end_ns is after the window's end if its last context switch began in the window and was counted
+ * there. Such a thread still has the epoch of this window.
  */
 static bool thread_is_over(const struct offcpu_builder *builder, const struct thread_state *state)
 {
@@ -194,15 +199,16 @@ static bool thread_is_over(const struct offcpu_builder *builder, const struct th
 				    state->thread.epoch != builder->base.epoch);
 }
 
-/* True if the thread was read at this cut, or has ended. */
+/* True if the thread was found when threads were read for this window, or has ended. */
 static bool thread_is_seen(const struct offcpu_builder *builder, const struct thread_state *state)
 {
 	return state->has_ended || state->epoch == builder->base.epoch;
 }
 
 /*
- * Gives the image with this exec generation its share of the window: *to less *from, which are the
- * sums at the end and at the start of the share. Then sets *from to *to, for the next share.
+ * Stores *to less *from as the times of the thread in one exec generation: *from and *to are the
+ * thread's sums when its part of the window began and ended. Then sets *from to *to, where the part
+ * of the next exec generation begins.
  */
 static void image_sum(struct offcpu_builder *builder, struct thread_state *state, uint32_t exec_gen,
 		      const struct thread_sums *to, struct thread_sums *from)
@@ -211,7 +217,7 @@ static void image_sum(struct offcpu_builder *builder, struct thread_state *state
 	uint32_t image;
 
 	sums_subtract(&share, from);
-	/* Adds no image if the thread ran as this image only before or after the window. */
+	/* Add no image for a program that the thread ran only before or only after the window. */
 	if (sums_are_none(&share) && (state->past || exec_gen != state->thread.exec_gen))
 		return;
 	*from = *to;
@@ -223,8 +229,8 @@ static void image_sum(struct offcpu_builder *builder, struct thread_state *state
 }
 
 /*
- * Gives the thread's past identities their shares of the window, the oldest first. The share of an
- * identity that ended with an exec after the cut goes up to the cut.
+ * Stores the time that the thread spent in the window before each of its execs, beginning with the
+ * oldest exec. If an exec came after the end of the window, only the time up to that end counts.
  */
 static void past_identities_sum(struct offcpu_builder *builder, struct thread_state *state,
 				const struct past_identity *past, struct thread_sums *from)
@@ -236,7 +242,7 @@ static void past_identities_sum(struct offcpu_builder *builder, struct thread_st
 		  past->epoch == builder->base.epoch ? &state->now : &past->sums, from);
 }
 
-/* Gives each image of the thread its share of the time in the window. */
+/* Divides the thread's time in the window among the programs that it ran, as separated by execs. */
 static void thread_share(struct offcpu_builder *builder, struct thread_state *state)
 {
 	const struct thread *t = &state->thread;
@@ -246,12 +252,14 @@ static void thread_share(struct offcpu_builder *builder, struct thread_state *st
 			     ? t->sums
 			     : thread_sums_at(t, builder->base.epoch, builder->base.end_ns);
 	/*
-	 * If the thread was not read at the last cut, maybe for lack of memory, at_cut has its sums
-	 * at that cut.
+	 * If the thread was not read for the window before, maybe for lack of memory, at_cut has
+	 * its sums at the end of that window.
 	 */
 	if (!state->has_last && t->epoch + 1 == builder->base.epoch)
 		state->last = t->at_cut;
-	/* The sums are 0 if the thread was created after the cut: it has no part in this window. */
+	/*
+	 * All sums are 0 if the thread was created after the window: it has no part in this window.
+	 */
 	if (sums_are_none(&state->now))
 		return;
 	from = state->last;
@@ -270,9 +278,8 @@ void threads_to_images(struct offcpu_builder *builder)
 
 /*
  * Prepares the states for the next window. Frees the states of threads that have ended, and of
- * threads that were not read at two cuts in a row. A thread that was not read at one cut only is
- * kept, because it may have ended between the cut and the reading, and the record of its end may
- * still be under way.
+ * threads that were not found for two windows in a row. A thread is kept the first time it is not
+ * found: it may have ended after the window, and the record of its end may not have arrived yet.
  */
 void threads_roll(struct offcpu_builder *builder)
 {

@@ -76,9 +76,9 @@ static void open_add(struct offcpu_builder *builder, const struct wait_key *key,
 }
 
 /*
- * Adds a wait that ended after the cut as a wait that was open at the cut. Its thread may already
- * have been on a CPU again when it was read. The wait is added even if it was shorter than
- * min_wait_ns at the cut, because it became longer afterwards.
+ * Adds a wait that ended after the window as a wait that was open at the window's end. The wait is
+ * taken from its record, because its thread may have been running again when it was read. A wait
+ * that was shorter than min_wait_ns at the window's end is added, too: it became longer afterwards.
  */
 static void wait_to_open(struct offcpu_builder *builder, const struct record_wait *wait)
 {
@@ -108,8 +108,9 @@ void waits_to_window(struct offcpu_builder *builder)
 }
 
 /*
- * Sets the stacks of an open wait: the stacks taken when the thread was switched out, or, if none
- * are taken at that time, the stacks that were read during the wait.
+ * Sets in `key` the stacks of a wait that has not ended. Uses the stacks that were taken when the
+ * thread was switched out. If this probe takes none at that time, uses those that were read during
+ * the wait.
  */
 static void open_stacks(const struct thread_state *state, struct wait_key *key)
 {
@@ -128,8 +129,9 @@ static void open_stacks(const struct thread_state *state, struct wait_key *key)
 }
 
 /*
- * Adds the wait that a thread is in. is_unseen: the task iterator did not see the thread, so the
- * wait may have ended. This happens on hosts that hide threads and their switches from BPF.
+ * Adds the wait that a thread is in. is_unseen: the BPF iterator over all tasks did not find the
+ * thread, so the wait may have ended unnoticed. This happens on hosts that hide threads and their
+ * context switches from BPF.
  */
 static void thread_to_open(struct offcpu_builder *builder, const struct thread_state *state,
 			   bool is_unseen)
@@ -151,9 +153,9 @@ static void thread_to_open(struct offcpu_builder *builder, const struct thread_s
 }
 
 /*
- * True if the thread was waiting at the cut, and had been for at least min_wait_ns. False for a
- * thread that was found only after the cut. False, too, if the record of the wait has arrived: the
- * wait then ended between the cut and the reading of the thread, and wait_to_open() adds it with
+ * True if the thread was waiting when the window ended, and had been for at least min_wait_ns.
+ * False if the thread was found only after the window. Also false if the record of the wait has
+ * arrived, which means that the wait ended before the thread was read: wait_to_open() adds it with
  * its exact times.
  */
 static bool thread_is_waiting(const struct offcpu_builder *builder,
@@ -174,7 +176,7 @@ void threads_to_opens(struct offcpu_builder *builder)
 	struct thread_state *state, *next;
 	uint32_t last_cut = 0;
 
-	/* Find the last cut at which the task iterator ran: it may have failed at this cut. */
+	/* Find the last window for which the task iterator ran: it may have failed for this one. */
 	HASH_ITER (hh, builder->threads, state, next)
 		if (state->thread.seen_cut > last_cut)
 			last_cut = state->thread.seen_cut;

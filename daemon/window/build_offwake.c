@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds windows of offwake: waits by thread, stacks and waker. A wait belongs to the window in
- * which it ended, with its whole length. The waker of rows[i] is wakers[i].
+ * Builds the windows of offwake probes: waits by thread, stacks and waker, which is the thread or
+ * interrupt that ended the wait. A wait is counted with its whole length in the window in which it
+ * ended. wakers[i] is the waker of rows[i].
  */
 #include <errno.h>
 #include <string.h>
@@ -31,12 +32,18 @@ static void waker_fill(struct stack_table *stacks, const struct wake_key *key,
 		out->context = link->context < WAKE_CONTEXTS ? link->context : WAKE_UNKNOWN;
 		out->pid = (int32_t)link->tgid;
 		out->tid = (int32_t)link->tid;
-		/* The bytes after the end of the name stay zero: all of comm is part of keys. */
+		/*
+		 * The bytes after the end of the name stay zero, because keys that contain comm are
+		 * compared as bytes.
+		 */
 		memcpy(out->comm, link->comm, strnlen(link->comm, COMM_LEN - 1));
 	}
 }
 
-/* Fills the sums of the row, and adds them to the sums of the row's thread. */
+/*
+ * Copies the counts and times of the waits to the row, and adds them to the sums of the waiting
+ * thread.
+ */
 static void sums_fill(struct window_builder *builder, const struct wait_sums *sums,
 		      struct window_row *row)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Builds windows of oncpu, stackcount and stacksnoop: counts of samples or calls by thread and
- * stack, with the time that the samples of oncpu stand for.
+ * Builds the windows of oncpu, stackcount and stacksnoop probes: counts of samples or calls by
+ * thread and stack. For oncpu, also the CPU time that the samples stand for.
  */
 #include <errno.h>
 

@@ -69,8 +69,8 @@ static size_t row_size(const struct window_builder *builder)
 }
 
 /*
- * Copies the row. window_builder_finish() puts it into the window later, when the stacks of the cut
- * have arrived through the ring.
+ * Copies an entry of the BPF map. window_builder_finish() puts the copy into the window later, when
+ * all stacks that the entry refers to have arrived through the ring buffer.
  */
 void window_builder_add(struct window_builder *builder, const void *key, const void *value)
 {

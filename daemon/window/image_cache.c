@@ -12,21 +12,19 @@
 
 struct cached_image {
 	uint64_t key[3];   /* start time, tid and exec generation of the thread */
-	uint32_t image;	   /* index of the image in the window */
+	uint32_t image;	   /* index of the thread in window.images */
 	UT_hash_handle hh; /* handle in the hash table image_cache.entries */
 };
 
-/*
- * Returns the number that identifies a thread for its whole life, in all sessions and all kinds of
- * windows.
- */
+/* Returns a number that identifies a thread for its whole life and is the same in all sessions. */
 static uint64_t thread_uid(const struct sample_key *key)
 {
 	return (key->start_boot_ns ^ (uint64_t)key->tid << 40) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /*
- * Reads the present name of a process into `out`, which stays as it is if the process has exited.
+ * Reads the present name of a process from /proc into `out`. Leaves `out` as it is if the process
+ * has exited.
  */
 static void comm_read(const struct process_id *id, char *out)
 {
@@ -54,7 +52,7 @@ static int image_fill(struct image_cache *cache, const struct sample_key *key, c
 		memcpy(image->comm, comm, strnlen(comm, COMM_LEN - 1));
 	else
 		comm_read(&id, image->comm);
-	/* The kernel has one idle task per CPU; all are shown as one thread. */
+	/* Tid 0 is the idle task of each CPU. All idle tasks are shown as one thread. */
 	if (!key->tid)
 		strcpy(image->comm, "idle");
 	image->process = process_table_see(cache->processes, &id, key->flags & SAMPLE_IS_KERNEL,
@@ -62,7 +60,10 @@ static int image_fill(struct image_cache *cache, const struct sample_key *key, c
 	return image->process ? 0 : -ENOMEM;
 }
 
-/* Stands for all processes that have no row of their own, in the place of a control group's id. */
+/*
+ * Used instead of a cgroup's id: stands for all processes whose I/O the BPF programs counted
+ * together.
+ */
 #define REST UINT64_MAX
 
 static int made_up_fill(struct image_cache *cache, const struct process_info *info,
@@ -98,7 +99,7 @@ static int writer_fill(struct image_cache *cache, uint64_t cgroup, struct window
 	return r ? r : made_up_fill(cache, &info, image);
 }
 
-/* Adds the last image of the window to the cache, under this key. */
+/* Adds an entry to the cache, so that this key finds the last image of the window. */
 static int cached_image_add(struct image_cache *cache, const struct window *window,
 			    const uint64_t key[static 3])
 {
@@ -116,8 +117,8 @@ static int cached_image_add(struct image_cache *cache, const struct window *wind
 }
 
 /*
- * Returns the index of the image with this key. If there is none, adds an image: that of the
- * control group `writer`, or, if writer is 0, that of the thread in sample_key.
+ * Returns the index in window.images of the image with this key. If there is none, adds one: for
+ * the cgroup `writer` if it is not 0, else for the thread in sample_key. IMAGE_NONE on failure.
  */
 static uint32_t image_get(struct image_cache *cache, struct window *window,
 			  const uint64_t key[static 3], const struct sample_key *sample_key,

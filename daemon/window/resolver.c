@@ -18,15 +18,18 @@
 #include "daemon/window/window.h"
 
 /*
- * Least time between two readings of /proc/kallsyms. It is read again when a kernel address is
- * unknown, as a module may have been loaded since.
+ * Minimum time between two reads of /proc/kallsyms. The file is read again when a kernel address
+ * has no symbol, because a module may have been loaded since the last read.
  */
 #define KERNEL_RELOAD_NS (10 * NS_PER_S)
 
-/* Frames of the tracing code are looked for among this number of frames, from the leaf on. */
+/*
+ * Number of frames, counted from the leaf, among which frames of BPF programs and their callers are
+ * searched for.
+ */
 enum { MAX_TRACER_FRAMES = 16 };
 
-/* An entry of the queue: either `stack` or `window` is set. */
+/* An entry of the resolver's queue, with either a stack to be named or a window to be passed on. */
 struct item {
 	struct item *next;
 	int64_t time_ns; /* time at which the entry was queued */
@@ -40,9 +43,10 @@ struct resolver {
 	pthread_cond_t added;
 	struct item *first;
 	struct item **last;
-	int64_t taken_ns; /* time_ns of the item that the thread works on; 0: none */
+	int64_t taken_ns; /* time_ns of the item that the thread works on; 0: it works on none */
 	struct resolver_stats stats;
-	bool is_full; /* the queue is full, and a warning was logged */
+	bool is_full; /* true if a warning was logged that the queue is full; false again when the
+			 queue is empty */
 	bool is_stopping;
 	uint64_t seq; /* number of the newest window that was queued */
 
@@ -50,18 +54,18 @@ struct resolver {
 	struct stack_table *stacks;
 	struct window_sink sink;
 	char *const *idle_functions;
-	struct kallsyms *kernel; /* the kernel's symbols; used by the resolver's thread only */
-	struct kallsyms
-		*kernel_before; /* symbols before a reload, which the stack in work may point to */
+	struct kallsyms *kernel; /* symbols of the kernel; used by the resolver's thread only */
+	struct kallsyms *kernel_before; /* symbols before the last reload; the stack that is being
+					   resolved may point to them */
 	int64_t kernel_loaded_ns;
 	_Atomic int kernel_status;
-	uint64_t sched_start; /* start of the scheduler's functions; 0: unknown */
-	uint64_t sched_end;   /* end of the scheduler's functions; 0: unknown */
+	uint64_t sched_start; /* address at which the scheduler's functions start; 0: unknown */
+	uint64_t sched_end;   /* address at which the scheduler's functions end; 0: unknown */
 };
 
 /*
- * Reads from /proc/kallsyms the bounds of the functions that the kernel marks as __sched. struct
- * kallsyms lacks these two labels, as it has functions only.
+ * Reads from /proc/kallsyms the two labels between which the kernel puts the scheduler's functions.
+ * struct kallsyms does not have them: it has functions only.
  */
 static void sched_text_read(struct resolver *resolver)
 {
@@ -128,9 +132,9 @@ static bool is_tracer(const struct symbol *symbol)
 }
 
 /*
- * Sets *first_out to the index of try_to_wake_up, with which the stack of a waker begins. The
- * frames of BPF programs above it at the leaf, of any number, are skipped. False if this is not the
- * stack of a waker.
+ * Handles the stack of a thread that woke another one. Below the frames of BPF programs at the
+ * leaf, such a stack begins with try_to_wake_up: sets *first_out to the index of that frame. False
+ * if this is another kind of stack.
  */
 static bool waker_first_frame(const struct symbol *symbols, size_t n, size_t *first_out)
 {
@@ -147,12 +151,12 @@ static bool waker_first_frame(const struct symbol *symbols, size_t n, size_t *fi
 }
 
 /*
- * Handles the stack of a traced tracepoint. It begins with the function that calls the tracepoint's
- * probes (__traceiter_x), followed by frames of BPF programs and then by the caller. Replaces all
- * frames above the caller by one frame "tracepoint:x", and sets *first_out to its index; the text
- * is written to name, which has `size` bytes. A frame without a name between frames of BPF programs
- * is one of them: that program is newer than the symbols that were read. False if this is not such
- * a stack.
+ * Handles a stack that was taken at a tracepoint "x": it begins with the frame of __traceiter_x,
+ * followed by frames of BPF programs and then by the function that contains the tracepoint.
+ * Replaces the frames above that function by one frame "tracepoint:x" and sets *first_out to its
+ * index. Writes the frame's name to `name`, which has `size` bytes. A frame without a name between
+ * frames of BPF programs counts as one of them: its program was loaded after the symbols were read.
+ * False if this is another kind of stack.
  */
 static bool tracepoint_first_frame(struct symbol *symbols, size_t n, size_t *first_out, char *name,
 				   size_t size)
@@ -178,9 +182,9 @@ static bool tracepoint_first_frame(struct symbol *symbols, size_t n, size_t *fir
 
 /*
  * Sets *first_out to the index of the first frame of a kernel stack that does not belong to
- * tracing. For a thread off CPU this is the frame of __schedule. The offset within __schedule
- * depends on the hook that took the stack, so it is set to 0: then stacks are equal whichever hook
- * took them.
+ * tracing. For a thread that was switched out, this is the frame of __schedule. Sets the offset
+ * within __schedule to 0, because it depends on the hook that took the stack, and stacks should be
+ * equal whichever hook took them.
  */
 static void kernel_first_frame(struct symbol *symbols, size_t n, size_t *first_out, char *name,
 			       size_t size)
@@ -209,14 +213,19 @@ static bool is_idle_function(const struct resolver *resolver, const char *name)
 
 	for (function = resolver->idle_functions; name && *function; function++) {
 		n = strlen(*function);
-		/* Compilers rename static functions: do_poll may become do_poll.constprop.0. */
+		/*
+		 * The name may have a suffix: compilers may rename do_poll to do_poll.constprop.0.
+		 */
 		if (strncmp(*function, name, n) == 0 && (name[n] == '\0' || name[n] == '.'))
 			return true;
 	}
 	return false;
 }
 
-/* True if the leaf of a user stack, or any function of a kernel stack, is an idle function. */
+/*
+ * True if the stack shows a thread that waits for work: the leaf of a user stack, or any function
+ * of a kernel stack, is in the list of idle functions.
+ */
 static bool stack_is_idle(const struct resolver *resolver, const struct stack *stack)
 {
 	size_t i, n = stack->process && stack->n_frames > 1 ? 1 : stack->n_frames;
@@ -228,8 +237,8 @@ static bool stack_is_idle(const struct resolver *resolver, const struct stack *s
 }
 
 /*
- * Returns the number of frames at the leaf of a kernel stack that belong to the scheduler, but
- * never all frames of the stack. 0 for user stacks.
+ * Returns how many frames at the leaf of a kernel stack are functions of the scheduler. Leaves at
+ * least one frame of the stack uncounted. 0 for user stacks.
  */
 static size_t sched_frames(const struct resolver *resolver, const struct stack *stack)
 {
@@ -249,7 +258,7 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 	stack->id = stack_id_of(stack->frames, stack->n_frames);
 	stack->place_id = stack_id_of(stack->frames + skip, stack->n_frames - skip);
 	stack->functions_id = stack_functions_id_of(stack->frames, stack->n_frames);
-	/* A user stack has the flag already if its walk was truncated. */
+	/* A user stack that was truncated got the flag when it arrived. */
 	if (!stack->process && stack->n_raw >= STACK_DEPTH)
 		stack->flags |= STACK_IS_TRUNCATED;
 	stack->is_idle = stack_is_idle(resolver, stack);
@@ -257,9 +266,10 @@ static void stack_finish(struct resolver *resolver, struct stack *stack)
 }
 
 /*
- * Finds the symbol of an address in a process. If the first lookup misses, reads /proc and looks
- * the address up again; for code made at run time (JIT) up to twice, as the process may be writing
- * the name at that moment. May block: call on the resolver's thread only.
+ * Finds the symbol of an address in a process. If there is none, updates the process's mappings and
+ * looks again. For code made at run time (JIT), reads the process's own list of names again, up to
+ * twice, because the process may be writing the name at that moment. May block: call on the
+ * resolver's thread only.
  */
 static void user_lookup(const struct stack *stack, uint64_t ip, bool is_call, struct symbol *out)
 {
@@ -307,7 +317,10 @@ static void stack_resolve(struct resolver *resolver, struct stack *stack)
 	stack_finish(resolver, stack);
 }
 
-/* Takes the first item off the queue; NULL if the queue is empty. Called with the lock held. */
+/*
+ * Removes the first item from the queue and returns it; NULL if the queue is empty. Called with the
+ * lock held.
+ */
 static struct item *resolver_take(struct resolver *resolver)
 {
 	struct item *item = resolver->first;
@@ -329,8 +342,8 @@ static struct item *resolver_take(struct resolver *resolver)
 }
 
 /*
- * Returns the memory of the stacks and of the exited processes, which are kept because windows
- * refer to them.
+ * Returns the memory, in bytes, of all stacks and of the exited processes that are kept because
+ * windows refer to them.
  */
 static size_t referred_bytes(struct resolver *resolver)
 {
@@ -406,7 +419,7 @@ struct resolver *resolver_free(struct resolver *resolver)
 }
 
 /*
- * Counts the item as queued. If the queue is full, counts it as dropped instead and returns
+ * Counts the item as queued and returns 0. If the queue is full, counts it as dropped and returns
  * -ENOBUFS. Called with the lock held.
  */
 static int resolver_admit(struct resolver *resolver, const struct item *item)

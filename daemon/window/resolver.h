@@ -3,10 +3,10 @@
 #define STACKD_DAEMON_WINDOW_RESOLVER_H
 
 /*
- * Finds the names of the frames of stacks. Drains queue each stack when it arrives, and each window
- * after the stacks that the window refers to. The resolver works in the order of the queue, so that
- * all stacks of a window have their names when the window is passed on. Owned by the recorder; has
- * a thread of its own, so that reading symbol tables never delays a drain.
+ * Finds the names of the functions in stacks. The drain of each session queues a stack when it
+ * arrives, and a window after all stacks that the window refers to. The resolver works in the order
+ * of the queue, so the stacks of a window have their names when it passes the window on. Owned by
+ * the recorder; has a thread of its own, so that reading symbol tables never delays a drain.
  */
 
 #include <stddef.h>
@@ -19,9 +19,9 @@ struct stack_table;
 struct window;
 
 /*
- * The receiver of windows whose stacks have been named. add() is called on the resolver's thread
- * and takes over the reference to the window. referred_bytes is the memory of all the stacks and
- * exited processes that windows refer to.
+ * The receiver of windows. The resolver's thread calls add() for each window when all stacks of the
+ * window have names; add() takes over the reference to the window. referred_bytes is the memory of
+ * all stacks and exited processes that windows refer to.
  */
 struct window_sink {
 	void (*add)(void *userdata, struct window *window, size_t referred_bytes);
@@ -30,49 +30,50 @@ struct window_sink {
 
 /*
  * Starts the resolver and its thread. All pointers are borrowed and must outlive the resolver.
- * idle_functions is a list of names that ends with NULL; a stack with one of these functions is
+ * idle_functions is a list of function names that ends with NULL: a stack that contains one is
  * marked as idle. 0, or a negative errno.
  */
 int resolver_new(struct process_table *processes, struct stack_table *stacks,
 		 const struct window_sink *sink, char *const *idle_functions,
 		 struct resolver **out);
 
-/* Resolves the stacks and passes on the windows that are still queued, then ends the thread. */
+/*
+ * Names all stacks in the queue and passes on all windows in it. Then ends the thread and frees the
+ * resolver.
+ */
 struct resolver *resolver_free(struct resolver *resolver);
 
 /*
- * Limits of the queue, so that a file that is slow to read cannot fill the memory. Stacks and
- * windows beyond them are rejected and counted.
+ * Maximum numbers of queued stacks and windows. If a slow file delays the resolver, further ones
+ * are rejected and counted, so that the queue cannot fill the memory.
  */
 enum { RESOLVER_MAX_STACKS = 65536, RESOLVER_MAX_WINDOWS = 64 };
 
 struct resolver_stats {
-	size_t stacks;		  /* stacks in the queue now */
-	size_t windows;		  /* windows in the queue now */
-	uint64_t stacks_dropped;  /* stacks rejected since the start; their ids stay unknown */
-	uint64_t windows_dropped; /* windows rejected since the start */
-	int64_t named_ns; /* all stacks queued before this time have names; CLOCK_MONOTONIC */
+	size_t stacks;		  /* number of stacks in the queue now */
+	size_t windows;		  /* number of windows in the queue now */
+	uint64_t stacks_dropped;  /* number of stacks rejected since the start */
+	uint64_t windows_dropped; /* number of windows rejected since the start */
+	int64_t named_ns;	  /* stacks queued before this time have names; CLOCK_MONOTONIC */
 };
 
 /*
- * Queues a stack to be named. Takes no reference: the stack table keeps every stack until it is
- * resolved. Never blocks. 0; -ENOBUFS when the queue is full; -ENOMEM. After an error the caller
- * must drop the stack.
+ * Queues a stack, so that its functions get names. Takes no reference: the stack table keeps every
+ * stack until it is resolved. Never blocks. 0; -ENOBUFS when the queue is full; -ENOMEM. After an
+ * error the caller must call stack_table_drop().
  */
 int resolver_add_stack(struct resolver *resolver, struct stack *stack);
 
 /*
- * Queues a window, takes over the caller's reference, and gives the window a number, *seq_out, that
- * is higher than the number of every earlier window. 0, -ENOBUFS when the queue is full, or
- * -ENOMEM; on an error the window is dropped.
+ * Queues a window and takes over the caller's reference. Stores in window->seq and *seq_out a
+ * number that is higher than that of every earlier window. 0, -ENOBUFS when the queue is full, or
+ * -ENOMEM; on an error the reference is dropped.
  */
 int resolver_add_window(struct resolver *resolver, struct window *window, uint64_t *seq_out);
 
 void resolver_stats(struct resolver *resolver, struct resolver_stats *out);
 
-/*
- * Returns 0, or the negative errno with which the last attempt to read the kernel's symbols failed.
- */
+/* Returns 0 if the kernel's symbols could be read at the last attempt, else a negative errno. */
 int resolver_kernel_status(const struct resolver *resolver);
 
 #endif

@@ -16,8 +16,8 @@ struct frame_key {
 	uint64_t file_id;
 	uint64_t file_offset;
 	uint64_t kind;
-	uint64_t name;	 /* hash of the name; 0: no name. The same frame may get one later. */
-	uint64_t module; /* hash of the path; 0: no path. One file may have two paths. */
+	uint64_t name;	 /* hash of the function's name; 0: no name yet */
+	uint64_t module; /* hash of the file's path, as a file may have two; 0: no path */
 };
 
 struct frame_entry {
@@ -33,8 +33,8 @@ struct stack_entry {
 };
 
 /*
- * Least time between two attempts to free memory by dropping old windows if the first one freed
- * little: each takes milliseconds.
+ * Minimum time between two calls of relieve(), which drops old windows to free memory, if the first
+ * call freed little. Each call takes milliseconds.
  */
 #define RELIEVE_EVERY_NS (100 * NS_PER_MS)
 
@@ -43,23 +43,27 @@ enum { REASONS = STACK_ID_FIRST, LOST_KERNEL = REASONS, LOST_USER, PSEUDOS };
 struct stack_table {
 	pthread_mutex_t lock;
 	struct stack_entry *stacks;
-	struct stack_entry *dropped; /* stacks removed from the table that are still referenced */
+	struct stack_entry *dropped; /* list of stacks that were removed from the table but are
+					still referenced */
 	struct frame_entry *frames;
-	struct stack pseudo[PSEUDOS]; /* stacks that say why there is no stack, indexed by enum
-					 stack_reason, LOST_KERNEL, LOST_USER */
+	/*
+	 * Stacks of one made-up frame, which says why there is no stack. The index is an enum
+	 * stack_reason, LOST_KERNEL or LOST_USER.
+	 */
+	struct stack pseudo[PSEUDOS];
 	size_t bytes;
 	size_t max_bytes;
 	void (*relieve)(void *userdata);
 	void *relieve_data;
-	int64_t relieve_after_ns; /* earliest time of the next call of relieve() */
+	int64_t relieve_after_ns; /* earliest time at which relieve() may be called again */
 	uint64_t ambiguous;
 	uint64_t unknown;
 	uint64_t full;
 };
 
 /*
- * Number of unknown ids that this thread asked for. It is kept per thread so that each drain knows
- * the losses of its own session.
+ * Number of times that this thread asked for a stack whose frames never arrived. Counted per
+ * thread, because each session has a drain thread that reports the losses of its session.
  */
 static _Thread_local uint64_t unknown_here;
 
@@ -75,7 +79,10 @@ static const struct {
 	[LOST_USER] = { "[user stack lost]", STACK_IS_LOST },
 };
 
-/* Makes the pseudo stack with the index `which`. It lives as long as the table. */
+/*
+ * Makes table->pseudo[which], a stack of one made-up frame that says why there is no stack. It
+ * lives as long as the table.
+ */
 static int pseudo_init(struct stack_table *table, unsigned int which)
 {
 	struct stack *stack = &table->pseudo[which];
@@ -186,8 +193,8 @@ void stack_table_set_relief(struct stack_table *table, void (*relieve)(void *use
 }
 
 /*
- * Frees the dropped stacks that are no longer referenced; if is_end is set, all dropped stacks.
- * Called with the lock held.
+ * Frees the stacks in table->dropped that are no longer referenced or, if is_end is set, all of
+ * them. Called with the lock held.
  */
 static void dropped_sweep(struct stack_table *table, bool is_end)
 {
@@ -272,8 +279,8 @@ static struct stack_entry *stack_add(struct stack_table *table, uint64_t raw_id,
 }
 
 /*
- * Marks the stack as ambiguous if its process or addresses differ from the given ones: then two
- * different stacks have the same id, and the id identifies neither.
+ * Compares a stack of the table with a process and addresses that arrived under the same id. Marks
+ * the stack as ambiguous if they differ, because its id then identifies neither of the two stacks.
  */
 static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *stack,
 				    struct process *process, const uint64_t *ip, size_t n)
@@ -287,8 +294,8 @@ static void stack_mark_if_ambiguous(struct stack_table *table, struct stack *sta
 }
 
 /*
- * Drops unreferenced stacks by the rules of stack_table_sweep(); oldest_ns is the time before which
- * a stack counts as not seen for long. Called with the lock held.
+ * Drops unreferenced stacks by the rules of stack_table_sweep(). A stack that was last used before
+ * oldest_ns is old. Called with the lock held.
  */
 static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t cut_ns)
 {
@@ -303,8 +310,8 @@ static void stacks_sweep(struct stack_table *table, int64_t oldest_ns, int64_t c
 }
 
 /*
- * Makes room for a new stack: has old windows dropped, then drops the stacks that only they
- * referred to. Called with the lock held, which it releases while windows are dropped.
+ * Makes room for a new stack: calls relieve(), which drops old windows, then drops the stacks that
+ * only those windows referred to. Called with the lock held; releases it during relieve().
  */
 static void old_windows_drop(struct stack_table *table)
 {
@@ -312,7 +319,7 @@ static void old_windows_drop(struct stack_table *table)
 
 	if (!table->relieve || now < table->relieve_after_ns)
 		return;
-	table->relieve_after_ns = INT64_MAX; /* prevents other calls until this one has ended */
+	table->relieve_after_ns = INT64_MAX; /* keeps other threads from doing the same */
 	pthread_mutex_unlock(&table->lock);
 	table->relieve(table->relieve_data);
 	pthread_mutex_lock(&table->lock);
@@ -349,8 +356,8 @@ struct stack *stack_table_put(struct stack_table *table, uint64_t raw_id, struct
 }
 
 /*
- * Turns a stack that will never be resolved into a lost stack. Used when another session has got a
- * reference to the stack meanwhile, so that it cannot be freed.
+ * Gives a stack that will never be resolved the frame of a lost stack. Used if another session has
+ * got a reference to the stack, so that the stack cannot be freed.
  */
 static void stack_lose(struct stack_table *table, struct stack_entry *entry)
 {
@@ -511,7 +518,10 @@ struct stack *stack_ref(struct stack *stack)
 	return stack;
 }
 
-/* Drops a reference. Never frees the stack, as the table always holds a reference, too. */
+/*
+ * Drops the caller's reference. Never frees the stack, because the table always holds a reference
+ * of its own.
+ */
 struct stack *stack_unref(struct stack *stack)
 {
 	if (stack)

@@ -35,8 +35,8 @@ uint64_t stack_id_of(struct frame *const *frames, size_t n)
 }
 
 /*
- * Returns the offset in its file at which the frame's function starts. A pseudo frame is not code
- * and has no offset: returns a hash of its name instead.
+ * Returns the file offset at which the frame's function starts. For a pseudo frame, which is no
+ * code, returns a hash of its name.
  */
 static uint64_t function_start(const struct frame *frame)
 {

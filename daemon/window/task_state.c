@@ -7,7 +7,9 @@
 #include "bpf/shared.h"
 #include "common/base.h"
 
-/* The states of a thread: bits as in include/linux/sched.h, letters as in /proc/PID/stat. */
+/*
+ * The states of a thread, with the bits of include/linux/sched.h and the letters of /proc/PID/stat.
+ */
 static const struct {
 	const char *letter;
 	const char *word;

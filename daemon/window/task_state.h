@@ -3,8 +3,8 @@
 #define STACKD_DAEMON_WINDOW_TASK_STATE_H
 
 /*
- * Names of the states that a thread waits in: translates between the kernel's task state bits, as
- * rows of windows have them, and the letters and words of ps. Constant tables; any thread.
+ * Names of the states in which a thread waits: translates between the kernel's task state bits,
+ * which windows contain, and the letters and words of ps. Constant tables; any thread.
  */
 
 #include <stddef.h>
@@ -18,24 +18,27 @@ enum { TASK_STATES = 8 };
  */
 int task_state_parse(const char *text);
 
-/* Returns the index of the state that ps would show for these bits; TASK_STATES if ps has none. */
+/*
+ * Returns the index of the state that ps would show for these task state bits; TASK_STATES if ps
+ * has none.
+ */
 size_t task_state_index(uint32_t state);
 
 /*
- * Returns the kernel's bits of the state with this index. Several states contain the same bit: a
- * thread is in the state with the lowest index of those that have all their bits set.
+ * Returns the kernel's task state bits for the state with this index. States may share bits: a
+ * thread is in the first state of which it has all bits.
  */
 uint32_t task_state_bits(size_t index);
 
 /*
- * Returns the letter that ps shows for a wait's state; "R" for preempted and new threads; "?" if
- * the state is unknown.
+ * Returns the letter that ps shows for the state of a wait: "R" for preempted and new threads, "?"
+ * if the state is unknown.
  */
 const char *task_state_letter(uint32_t state);
 
 /*
- * Returns the letter for the states of several waits, given as the OR of their bits; "mixed" if the
- * states differ.
+ * Returns the letter for the state of several waits; states_seen is the OR of their task state
+ * bits. "mixed" if the states differ, "?" if they are unknown.
  */
 const char *task_states_letter(uint32_t states_seen);
 

@@ -52,8 +52,8 @@ static void references_drop(struct window *window)
 	}
 
 /*
- * The arrays of struct window: the offset of the pointer, the offset of the number of members, and
- * the size of one member.
+ * Describes each array in struct window: the offset of its pointer, the offset of its number of
+ * members, and the size of one member.
  */
 static const struct {
 	size_t array;
@@ -89,7 +89,7 @@ struct window *window_unref(struct window *window)
 
 /*
  * Appends a zeroed member to an array and returns the member; NULL when out of memory. The capacity
- * doubles whenever n is a power of two, so it follows from n and struct window need not store it.
+ * is not stored, as it follows from n: it doubles whenever n reaches a power of two.
  */
 static void *member_add(void **array, size_t *n, size_t size)
 {
