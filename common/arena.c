@@ -51,9 +51,9 @@ void arena_freep(struct arena **arena)
 }
 
 /*
- * Adds a chunk of at least n bytes. If n is more than arena->next_size, the chunk is made for this
- * request alone and becomes the second of the list, so that the rest of the first chunk is still
- * used.
+ * Adds a chunk of at least n bytes. A chunk of more than arena->next_size bytes serves only this
+ * request. It becomes the second in the list, so that later requests still use the rest of the
+ * first.
  */
 static struct chunk *chunk_add(struct arena *arena, size_t n)
 {

@@ -28,8 +28,8 @@ void *arena_alloc(struct arena *arena, size_t n);
 void *arena_array(struct arena *arena, size_t n, size_t size);
 
 /*
- * These functions return a new string in the arena: a copy of s, a copy of at most the first n
- * bytes of s, or a formatted text. NULL when out of memory.
+ * arena_strdup() returns a copy of s, arena_strndup() a copy of at most the first n bytes of s,
+ * arena_printf() a formatted text. The new string is in the arena; NULL when out of memory.
  */
 char *arena_strdup(struct arena *arena, const char *s);
 char *arena_strndup(struct arena *arena, const char *s, size_t n);

@@ -14,7 +14,7 @@
 
 enum { ARRAY_LEAST = 8 };
 
-/* Returns the capacity to which an array of `capacity` members grows when it has to hold n. */
+/* Returns the new capacity of an array that can hold `capacity` members and has to hold n. */
 static inline size_t array_capacity(size_t capacity, size_t n)
 {
 	size_t wanted = capacity + capacity / 2;

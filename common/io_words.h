@@ -31,7 +31,7 @@
 	X(SUBMIT, "submit")   \
 	X(OTHER, "other")
 
-/* Newer architectures have no system call open(): there, openat() does its work. */
+/* Newer architectures do not have the system call open(): their programs call openat() instead. */
 #ifdef SYS_open
 #define IO_CALL_WORDS_OPEN(X) X(open, OPEN, RESULT)
 #else

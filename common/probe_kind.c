@@ -6,7 +6,10 @@
 
 #include "common/base.h"
 
-/* The facts about each kind. `name` is also stored on disk and must never change. */
+/*
+ * One row for each kind of probe: its name, its texts for messages and its traits. `name` is also
+ * stored on disk and must never change.
+ */
 static const struct {
 	const char *name;
 	const char *summary;

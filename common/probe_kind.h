@@ -24,12 +24,13 @@ enum probe_kind {
 /* Yes-or-no facts about a kind: what its windows hold, and who may start it. */
 enum probe_trait {
 	/*
-	 * Each row of an answer is about waits, which have a length and a task state. Both can be
-	 * used in a filter.
+	 * Each row of an answer is about waits. A wait has a length and a task state, and a filter
+	 * can select waits by both.
 	 */
 	PROBE_WAITS = 1 << 0,
 	/*
-	 * Waits that have not ended are recorded too; waits below the minimum length are added up.
+	 * Waits that have not ended are recorded, too. Of waits below the minimum length, only the
+	 * number and the total time are recorded.
 	 */
 	PROBE_OPEN_WAITS = 1 << 1,
 	/*
@@ -49,11 +50,16 @@ enum probe_trait {
 	PROBE_THREADS = 1 << 6,
 	/* Each event happens on one CPU, so that a session may be limited to some CPUs. */
 	PROBE_CPUS = 1 << 7,
-	/* Only sessions that a client starts can record it; it cannot be always on. */
+	/*
+	 * A probe of this kind records only in sessions that clients start: it cannot be always on.
+	 */
 	PROBE_CLIENTS = 1 << 8,
-	/* Its always-on session also reports fork, exec and exit to the other sessions. */
+	/* The always-on session of this kind can report forks, execs and exits for all sessions. */
 	PROBE_FOLLOWS = 1 << 9,
-	/* Its events are calls of functions that the client names. A budget limits their cost. */
+	/*
+	 * Events of this kind are calls of functions that the client names. A budget limits the CPU
+	 * time that recording them takes.
+	 */
 	PROBE_FUNCTIONS = 1 << 10,
 };
 
@@ -68,13 +74,14 @@ bool probe_kind_has(enum probe_kind kind, unsigned int traits);
 
 /*
  * Writes the names of the kinds that have all of the given traits (0: of all kinds) into out, which
- * has `size` bytes, for a message: "offcpu, oncpu and iolat". `last` is put before the last name,
- * such as " and ".
+ * has `size` bytes, for a message: "offcpu, oncpu and iolat". `last`, such as " and ", is put
+ * between the last two names.
  */
 void probe_kinds_with(unsigned int traits, const char *last, char *out, size_t size);
 
 /*
- * Returns a few words for a list that say what a kind records: "samples of what runs on the CPUs".
+ * Returns a short text for a list of probes that says what this kind records: "samples of what runs
+ * on the CPUs".
  */
 const char *probe_kind_summary(enum probe_kind kind);
 

@@ -26,7 +26,10 @@ void text_fini(struct text *text);
 /* Empties the text and clears the error. The memory and the limit are kept. */
 void text_reset(struct text *text);
 
-/* These functions append n bytes, a string without its NUL, or a number in decimal. */
+/*
+ * text_put() appends n bytes, text_put_str() a string without its NUL, text_put_int() a number in
+ * decimal.
+ */
 void text_put(struct text *text, const char *data, size_t n);
 void text_put_str(struct text *text, const char *s);
 void text_put_int(struct text *text, int64_t value);

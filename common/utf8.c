@@ -18,8 +18,8 @@ size_t utf8_length(const char *string)
 	else
 		return 0;
 	/*
-	 * A smaller range for the second byte excludes overlong forms, surrogates, and all
-	 * characters beyond U+10FFFF.
+	 * After some first bytes, the second byte has a smaller range, which excludes overlong
+	 * forms, surrogates, and all characters beyond U+10FFFF.
 	 */
 	if (s[0] == 0xe0)
 		low = 0xa0;

@@ -12,16 +12,17 @@
 #include "common/base.h"
 #include "common/duration.h"
 
-/*
- * A date and a time of day as a user wrote them. Their time zone decides which instant they mean.
- */
+/* A date and a time of day as a user wrote them, and what the user wrote about the time zone. */
 struct civil {
 	int year, month, day;
 	int hour, minute, second;
 	int64_t ns;
 	bool has_zone;
-	int zone_seconds; /* offset of the zone in seconds east of Greenwich */
-	/* 1 or 0 if a name like CEST or CET says whether daylight saving time is on, else -1. */
+	int zone_seconds; /* if has_zone: offset of the time zone in seconds east of Greenwich */
+	/*
+	 * 1 if the user wrote the local zone with daylight saving time, such as CEST; 0 if without,
+	 * such as CET; else -1
+	 */
 	int isdst;
 };
 
@@ -206,8 +207,7 @@ static bool local_instant(const struct civil *c, int isdst, time_t *seconds)
 /*
  * Finds all instants at which the local clock shows this time, the earlier one first. There are two
  * in the hour that the clock passes twice when daylight saving time ends, and none in the hour that
- * it skips. An isdst of -1 is tried, too, since in some years a zone has neither daylight saving
- * time nor standard time.
+ * it skips. The last try is with isdst -1, for times at which mktime() accepts neither 1 nor 0.
  */
 static size_t local_instants(const struct civil *c, time_t found[static 2])
 {

@@ -12,21 +12,21 @@
 #include <stdint.h>
 
 /*
- * Selects the day of a time of day that is written without a date. Also selects one of the two
- * instants of a local time in the hour that the clocks pass twice when daylight saving time ends.
+ * Says which instant a text means that could mean several: a time of day without a date, or a local
+ * time that occurs twice because daylight saving time ends.
  */
 enum when_use {
-	WHEN_SINCE, /* the latest such time of day up to now; of two instants, the earlier */
-	WHEN_UNTIL, /* the first such time of day after `after`; of two instants, the later */
-	WHEN_AT,    /* selects the same as WHEN_SINCE */
+	WHEN_SINCE, /* the last such time of day up to now; of two instants, the earlier */
+	WHEN_UNTIL, /* the first such time after when_context.after; of two instants, the later */
+	WHEN_AT,    /* the same instant as WHEN_SINCE */
 };
 
 struct when_context {
 	enum when_use use;
 	int64_t now; /* the present time in ns since the epoch */
 	/*
-	 * Start of the range in ns since the epoch, for WHEN_UNTIL. INT64_MIN: there is none, and
-	 * WHEN_UNTIL selects the same day as WHEN_SINCE.
+	 * For WHEN_UNTIL: start of the range in ns since the epoch. INT64_MIN: the range has no
+	 * start, and WHEN_UNTIL selects the same day as WHEN_SINCE.
 	 */
 	int64_t after;
 };

@@ -21,19 +21,21 @@
 
 #define STATUS_EVERY_NS (10 * NS_PER_S)
 
-/* The amount of freed memory, in bytes, that the allocator may keep for the process. */
+/*
+ * If the allocator holds more free memory than this, in bytes, the daemon returns it to the kernel.
+ */
 #define MEMORY_SPARE ((size_t)16 << 20)
 
 /*
- * The number of watchdog notifications in the interval that the service manager allows. If one is
- * left out because a drain is late, the others are still in time.
+ * The daemon notifies the watchdog of systemd this many times in each watchdog interval, so that it
+ * may skip a few notifications without being restarted.
  */
 enum { WATCHDOG_SIGNS = 10 };
 
 /*
- * The time, in addition to three windows, that may pass since a drain last worked before the
- * watchdog is no longer notified. The daemon is thus not restarted if the host only stood still or
- * has no CPU time to spare.
+ * The watchdog is not notified if an always-on session has finished no window for three window
+ * lengths plus this time, in ns. The limit is long, so that the daemon is not restarted if the host
+ * stood still or has no CPU time to spare.
  */
 #define DRAIN_LATE_NS (10 * NS_PER_S)
 
@@ -104,12 +106,18 @@ static void on_status(void *userdata)
 
 	recorder_status_line(&daemon->recorder, line, sizeof(line));
 	notify_status("%s", line);
-	/* A large answer leaves many free pages, which the allocator does not return by itself. */
+	/*
+	 * After a large answer the allocator keeps many free pages. It does not return them by
+	 * itself.
+	 */
 	if (mallinfo2().fordblks > MEMORY_SPARE)
 		malloc_trim(0);
 }
 
-/* Notifies the service manager that the daemon is alive, unless a drain has hung. */
+/*
+ * Notifies the watchdog of systemd that the daemon is alive, unless the thread that reads the data
+ * of a probe hangs.
+ */
 static void on_watchdog(void *userdata)
 {
 	struct daemon *daemon = userdata;

@@ -13,9 +13,9 @@
 #include "daemon/symbol/source_lines_child.h"
 
 /*
- * Makes the allocator return freed memory to the kernel at once. Several threads read files in
- * large pieces. By default each of them would keep its own freed memory, and glibc would raise its
- * thresholds up to 32 MiB.
+ * Makes the allocator return freed memory to the kernel early. By default, each of the threads that
+ * read large files would keep its own freed memory, and glibc would raise the sizes from which
+ * memory is returned up to 32 MiB.
  */
 static void memory_setup(void)
 {
@@ -71,7 +71,7 @@ int main(int argc, char *argv[])
 	int r;
 
 	/*
-	 * The daemon starts this program under this name as the helper that reads debug
+	 * stackd runs its own executable with this argv[0] as the helper process that reads debug
 	 * information.
 	 */
 	if (argc > 0 && strcmp(argv[0], LINES_CHILD_NAME) == 0)

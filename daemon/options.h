@@ -20,7 +20,9 @@ struct options {
 	enum options_action action;
 	/* path of the configuration file; NULL: use the files in /etc/stackd */
 	const char *config_path;
-	/* strings "section.key=value" from -o, in the order given; the array is owned */
+	/*
+	 * strings "section.key=value" from -o, in the order given; options_fini() frees the array
+	 */
 	char **overrides;
 	size_t n_overrides;
 };

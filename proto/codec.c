@@ -82,15 +82,18 @@ static int parameters_print(const struct record *record, const void *params, boo
 WIRE_REQUESTS(CODEC_DEFINE_REQUEST)
 WIRE_REPLIES(CODEC_DEFINE_REPLY)
 
-/* A reply that is sent in parts, each with some of the members of its one long list. */
+/*
+ * A reply that is sent in parts. Each part is a message with some members of the reply's one long
+ * list, such as the rows of a snapshot.
+ */
 struct parts {
 	const struct record *record; /* describes the struct of the reply */
 	const struct record *member; /* describes the struct of one member of the list */
-	const void *reply;	     /* a copy of the reply, whose list is replaced for each part */
-	void *list;		     /* the list inside that copy: one of the lists of wire.h */
+	const void *reply;	     /* a copy of the reply; its list is replaced for each part */
+	void *list;		     /* the list in `reply`, such as its struct wire_rows */
 	const char *v;		     /* the first member of the whole list */
 	size_t n;
-	bool is_stream; /* other replies follow the last part */
+	bool is_stream; /* true: more replies to the same call follow the last part */
 };
 
 /*

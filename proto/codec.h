@@ -17,13 +17,15 @@
 #include "proto/wire.h"
 
 /*
- * These functions work for any method. The flags of a call are VARLINK_MORE and VARLINK_ONEWAY; the
- * flag of a reply is VARLINK_CONTINUES. A member that is null counts as absent. A member that is
- * not defined is an error in a request and ignored in a reply. Decoding returns 0; -EINVAL with
- * *error (which may be NULL) if a parameter is wrong; or -ENOMEM.
+ * The functions of this header for all methods: flags of a call are VARLINK_MORE and
+ * VARLINK_ONEWAY; the flag of a reply is VARLINK_CONTINUES. A member that is null counts as absent.
+ * A member that is not defined is an error in a request and ignored in a reply. Decoding returns 0;
+ * -EINVAL with *error (which may be NULL) if a parameter is wrong; or -ENOMEM.
  */
 
-/* Appends a whole call; request is NULL for a method without parameters. Returns out->error. */
+/*
+ * Appends a whole call to out. request is NULL for a method without parameters. Returns out->error.
+ */
 int method_call_encode(const struct wire_method *method, const void *request, unsigned flags,
 		       struct text *out);
 
@@ -33,7 +35,9 @@ int method_call_encode(const struct wire_method *method, const void *request, un
 int method_request_decode(const struct wire_method *method, const struct varlink_message *call,
 			  struct arena *arena, void **request_out, struct codec_error *error);
 
-/* Appends a whole reply. Returns out->error, which is -EMSGSIZE if out exceeds out->limit. */
+/*
+ * Appends a whole reply to out. Returns out->error, which is -EMSGSIZE if out exceeds out->limit.
+ */
 int method_reply_encode(const struct wire_method *method, const void *reply, unsigned flags,
 			struct text *out);
 
@@ -45,7 +49,7 @@ int method_reply_decode(const struct wire_method *method, const struct varlink_m
 			struct arena *arena, void *reply_out, struct codec_error *error);
 
 /*
- * For each METHOD these functions do the same with the types of that method:
+ * Declares functions for one METHOD, whose arguments have the types of that method:
  *   METHOD_request_encode  appends a whole call
  *   METHOD_request_decode  decodes the parameters of a call
  *   METHOD_reply_encode    appends a whole reply
@@ -72,12 +76,12 @@ WIRE_REQUESTS(CODEC_DECLARE_REQUEST)
 WIRE_REPLIES(CODEC_DECLARE_REPLY)
 
 /*
- * Append one of several replies that together are one answer. It has the rows (or windows) from
- * number *next on, at least one, and as many as fit in `size` bytes. All other members are the same
- * in each reply. `continues` is set except in the last reply; it is always set if the answer has a
- * cursor. *next is set to the number of the next row, which is reply->rows.n (reply->windows.n)
- * after the last one. -EMSGSIZE if one row does not fit in VARLINK_MAX_REPLY: then *next and out
- * are unchanged.
+ * Appends one part of an answer that is sent as several replies. The part has the rows (or windows)
+ * from number *next on: at least one, and as many as fit in `size` bytes. All other members are the
+ * same in each part. `continues` is set in all parts but the last, and in all parts if the answer
+ * has a cursor. *next is set to the number of the next row, which is reply->rows.n
+ * (reply->windows.n) after the last one. Returns -EMSGSIZE, with *next and out unchanged, if one
+ * row does not fit in VARLINK_MAX_REPLY.
  */
 int snapshot_reply_encode_part(const struct wire_snapshot_reply *reply, size_t *next, size_t size,
 			       struct text *out);

@@ -13,22 +13,21 @@
 struct frame {
 	char *data;
 	size_t start;	/* offset of the first message that was not taken */
-	size_t scanned; /* there is no NUL from offset start up to this offset */
+	size_t scanned; /* none of the bytes from offset start up to this offset is NUL */
 	size_t len;
 	size_t capacity;
 	size_t max_message;
 };
 
 /*
- * Empties *frame and sets the most bytes that a message may have without its NUL. Allocates
- * nothing.
+ * Empties *frame. A message may have at most max_message bytes without its NUL. Allocates nothing.
  */
 void frame_init(struct frame *frame, size_t max_message);
 void frame_fini(struct frame *frame);
 
 /*
- * Appends n bytes of the stream. Returns 0; -EMSGSIZE if the message that is not complete is
- * already longer than max_message, after which the stream cannot be used any more; or -ENOMEM.
+ * Appends n bytes of the stream. Returns 0; -EMSGSIZE if more than max_message bytes have come
+ * without a NUL, after which the stream cannot be used any more; or -ENOMEM.
  */
 int frame_feed(struct frame *frame, const void *data, size_t n);
 

@@ -41,7 +41,7 @@ static const char *json_escape(unsigned char c, char buffer[8])
 void json_put_string(struct text *text, const char *s)
 {
 	const char *p = s;
-	const char *plain = s; /* start of the bytes that are to be copied unchanged */
+	const char *plain = s; /* the first byte that has not been copied to the text yet */
 
 	text_put(text, "\"", 1);
 	while (*p) {

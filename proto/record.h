@@ -44,34 +44,35 @@ struct field {
 };
 
 struct record {
-	const char *name; /* name of a type, "Method" for a request, or "Method()" for a reply */
+	/* name of a type; "METHOD" for the request, "METHOD()" for the reply of a method */
+	const char *name;
 	size_t size;
 	const struct field *fields;
 	size_t n_fields;
 };
 
-/* The layout of all the list structs of wire.h: a pointer, and the number of members. */
+/* The layout that all lists of wire.h have: a pointer, and the number of members. */
 struct record_list {
 	void *v;
 	size_t n;
 };
 
 /*
- * Appends a struct as a JSON object. Reports a failure in out->error: -EINVAL if a string is
- * missing.
+ * Appends a struct as a JSON object. Sets out->error if it fails: to -EINVAL if a string that is
+ * not optional is NULL.
  */
 void record_encode(const struct record *record, const void *base, struct text *out);
 
 /*
- * Decodes a JSON object into a struct. An object of NULL counts as an empty one. Members that the
- * record does not have are ignored. Returns 0; or, with *out unchanged, -EINVAL with *error filled,
- * or -ENOMEM.
+ * Decodes a JSON object into a struct. NULL counts as an empty object. Members of the object that
+ * the struct does not have are ignored. Returns 0; or, with *out unchanged, -EINVAL with *error
+ * filled, or -ENOMEM.
  */
 int record_decode(const struct record *record, struct json_object *object, struct arena *arena,
 		  void *out, struct codec_error *error);
 
 /*
- * Decodes as record_decode() does, but returns -EINVAL if the object has a member that the record
+ * Decodes as record_decode() does, but returns -EINVAL if the object has a member that the struct
  * does not have.
  */
 int record_decode_strict(const struct record *record, struct json_object *object,

@@ -24,7 +24,7 @@ struct path {
 };
 
 struct decoder {
-	bool is_strict; /* an unknown member is an error */
+	bool is_strict; /* true: a member that the struct does not have is an error */
 	struct arena *arena;
 	struct codec_error *error; /* receives the description of an error; may be NULL */
 };
@@ -221,8 +221,8 @@ static bool record_has_field(const struct record *record, const char *name)
 }
 
 /*
- * Fails if the object has a member that the record does not have: ignoring a mistyped filter would
- * give wrong answers.
+ * Fails if the object has a member that the struct does not have. If a mistyped filter were
+ * ignored, the answer would be wrong.
  */
 static int refuse_unknown(const struct decoder *decoder, const struct path *up,
 			  const struct record *record, struct json_object *object)

@@ -205,8 +205,8 @@ static int copy_string(struct json_object *parameters, const char *name, struct 
 }
 
 /*
- * Reads the error of a reply. Accepts one without parameters, because the name alone says which
- * error it is.
+ * Reads the error of a reply. The error may have no parameters, because its name says which error
+ * it is.
  */
 int varlink_error_decode(const struct varlink_message *message, struct arena *arena,
 			 struct wire_error *out)

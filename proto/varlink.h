@@ -24,9 +24,9 @@ struct record;
  */
 enum {
 	VARLINK_MAX_DEPTH = 32,
-	VARLINK_MAX_REQUEST_VALUES = 65536, /* number of JSON values in a request */
-	VARLINK_MAX_METHOD = 255,	    /* bytes in the name of a method or error */
-	VARLINK_MAX_REPLY = 1024 * 1024,    /* bytes of a reply, with its NUL */
+	VARLINK_MAX_REQUEST_VALUES = 65536, /* maximum number of JSON values in a request */
+	VARLINK_MAX_METHOD = 255,	    /* maximum bytes in the name of a method or error */
+	VARLINK_MAX_REPLY = 1024 * 1024,    /* maximum bytes of a reply, with its NUL */
 };
 
 enum varlink_flags {
@@ -43,7 +43,7 @@ struct varlink_message {
 	bool continues;
 	const char *error;		/* name of the error; NULL if it is not an error reply */
 	struct json_object *root;	/* private: the parsed JSON text */
-	struct json_object *parameters; /* private; NULL: the message has no parameters */
+	struct json_object *parameters; /* private; NULL if the message has no parameters */
 };
 
 /* Says which parameter could not be decoded ("filter.pids[2]"), and why. */
@@ -55,8 +55,8 @@ struct codec_error {
 /*
  * Parse a NUL-ended text of len bytes as a call or as a reply. Return 0 with *out, which the caller
  * frees; -EBADMSG if the text is not a valid message (bad JSON or UTF-8, a member that is named
- * twice or has the wrong type, a NUL in a string); -EMSGSIZE if it exceeds the limits above; or
- * -ENOMEM.
+ * twice or has the wrong type, a NUL in a string); -EMSGSIZE if it exceeds a limit VARLINK_MAX_...;
+ * or -ENOMEM.
  */
 int varlink_call_parse(const char *text, size_t len, struct varlink_message **out);
 int varlink_reply_parse(const char *text, size_t len, struct varlink_message **out);

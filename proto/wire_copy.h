@@ -3,8 +3,8 @@
 #define STACKD_PROTO_WIRE_COPY_H
 
 /*
- * Copies structs of the wire with everything that they point to. The copy of what they point to is
- * in the caller's arena. Any thread.
+ * Copies structs of the wire. Everything that a struct points to is copied, too, into the caller's
+ * arena. Any thread.
  */
 
 #include "proto/wire.h"

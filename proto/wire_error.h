@@ -14,8 +14,8 @@
 
 struct wire_error {
 	enum wire_error_code code;
-	const char *what;    /* value of the first parameter if it is a string; may be NULL */
-	int64_t limit;	     /* value of the first parameter if it is a number */
+	const char *what;    /* first parameter of the error if it is a string; may be NULL */
+	int64_t limit;	     /* value of the error's first parameter if that is a number */
 	const char *message; /* text for people; may be NULL */
 };
 
@@ -27,10 +27,10 @@ struct wire_error_shape {
 	bool has_message;
 };
 
-/* The shapes of all errors, indexed by code. Generated from the .varlink files. */
+/* The names and parameters of all errors, indexed by code. Generated from the .varlink files. */
 extern const struct wire_error_shape wire_error_shapes[WIRE_ERRORS];
 
-/* Returns the shape of the error with this code, NULL for ERROR_NONE. */
+/* Returns the name and parameters of the error with this code; NULL for ERROR_NONE. */
 const struct wire_error_shape *wire_error_shape(enum wire_error_code code);
 
 /* Returns the full name of the error with this code, "" for ERROR_NONE. */

@@ -11,21 +11,19 @@
 
 enum exit_code {
 	EXIT_CODE_OK = 0,
-	EXIT_CODE_USAGE = 1,	 /* a bad command or value, or a pattern that matches nothing */
+	EXIT_CODE_USAGE = 1,	 /* a wrong command or value, or a pattern that matches nothing */
 	EXIT_CODE_NO_DAEMON = 2, /* no daemon listens on the socket */
 	EXIT_CODE_REFUSED = 3,	 /* not allowed, or a limit of the daemon was reached */
 	EXIT_CODE_NO_DATA = 4,	 /* no window in the range, or no thread that matches the filter */
 	EXIT_CODE_PARTIAL = 5,	 /* --strict was given, and the answer has gaps or losses */
-	/*
-	 * The kernel does not allow it, or the daemon was started with an option that excludes it.
-	 */
+	/* The kernel cannot do it, or an option with which the daemon was started excludes it. */
 	EXIT_CODE_IMPOSSIBLE = 6,
 	EXIT_CODE_IO = 7, /* the output or the connection failed */
 };
 
 /*
- * The exit codes of `stackctl status --check`, as monitoring plugins use them. The line that it
- * prints begins with the same word: "OK", "WARNING" and so on.
+ * The exit codes of `stackctl status --check`, which are those of monitoring plugins. The line that
+ * the command prints begins with the same word: "OK", "WARNING" and so on.
  */
 enum check_code {
 	CHECK_OK = 0,

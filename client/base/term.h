@@ -63,7 +63,7 @@ void time_format(int64_t ns, enum time_style style, char text[static TERM_TIME_M
 /* True if both times, in ns since 1970, are on the same local day. */
 bool time_same_day(int64_t a, int64_t b);
 
-/* Returns p; if p is NULL, because memory has run out, ends the program with a message. */
+/* Returns p. If p is NULL because memory has run out, ends the program with a message. */
 void *must(void *p);
 
 /* Returns the formatted text, malloc'ed; ends the program when memory runs out. */

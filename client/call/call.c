@@ -40,7 +40,7 @@ static void on_signal(int signo)
 	is_interrupted = 1;
 }
 
-/* Sets no SA_RESTART, so that a signal makes recv() return. */
+/* Installs the handlers without SA_RESTART, so that a signal makes recv() return. */
 void call_catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };

@@ -42,7 +42,7 @@ enum exit_code call_run(const struct options *options, const struct text *reques
 /* An error that the daemon sent in place of an answer. */
 struct call_error {
 	char *text; /* the message, malloc'ed, not escaped; NULL: there was no error */
-	/* True if there are windows in the range, but no thread in them that the filter selects. */
+	/* True if the range has windows, but no thread in them is one that the filter selects. */
 	bool is_of_filter;
 };
 
@@ -61,16 +61,16 @@ enum exit_code call_start(const struct options *options, const struct text *requ
 			  reply_handler handler, void *context);
 
 /*
- * Makes a call without a time limit for replies, as hours may pass until a thread does what the
- * request asks for. The call ends when the daemon closes the connection, or with EXIT_CODE_IO once
- * the program that reads standard output has exited.
+ * Makes a call without a time limit for replies, because hours may pass until a thread does what
+ * the request asks to trace. The call ends when the daemon closes the connection, or with
+ * EXIT_CODE_IO when the program that reads standard output has exited.
  */
 enum exit_code call_follow(const struct options *options, const struct text *request,
 			   reply_handler handler, void *context);
 
 /*
- * Until call_release_signals(), SIGINT and SIGTERM end only the call that waits for a reply. That
- * call then returns as if its last reply had come.
+ * Until call_release_signals(), SIGINT and SIGTERM do not end the program: they only end the call
+ * that waits for a reply. That call returns as if its last reply had come.
  */
 void call_catch_signals(void);
 

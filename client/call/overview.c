@@ -37,8 +37,8 @@ static enum exit_code check_options(const struct options *options)
 }
 
 /*
- * Asks a probe for its rows, and for all of them: the row with the most runnable time may be far
- * down in an order by total time. An error that the daemon sends is stored in *error, or reported
+ * Asks a probe for all of its rows, because the row with the most runnable time may be far down in
+ * the daemon's order by total time. An error that the daemon sends is stored in *error, or reported
  * if error is NULL.
  */
 static enum exit_code fetch(const struct options *options, struct snapshot_request *request,
@@ -60,8 +60,8 @@ static enum exit_code fetch(const struct options *options, struct snapshot_reque
 
 /*
  * Asks for the samples in the time that the waits cover. There may be none: the probe may be off,
- * or the process hardly ran. Leaves out filters by the length or state of waits, which samples do
- * not have.
+ * or the process hardly ran. Leaves out filters by the length or state of waits, because samples
+ * have neither.
  */
 static enum exit_code fetch_samples(const struct options *options, struct snapshot_request *request,
 				    const struct collection *waits, struct call_error *error,
@@ -78,8 +78,8 @@ static enum exit_code fetch_samples(const struct options *options, struct snapsh
 }
 
 /*
- * Checks, if --strict was given, that both answers are complete. Samples may be missing if the
- * threads that the filter selects did not run.
+ * Checks, if --strict was given, that both answers are complete. Missing samples are no fault if
+ * the threads that the filter selects just did not run.
  */
 static enum exit_code check_complete(const struct options *options, const struct collection *waits,
 				     const struct collection *samples,
@@ -88,7 +88,10 @@ static enum exit_code check_complete(const struct options *options, const struct
 	enum exit_code code = snapshot_check_complete(options, "waits", &waits->reply), of_samples;
 	bool is_missing = !samples->has_reply && !error->is_of_filter;
 
-	/* The text format prints the reason itself, at the place of the samples. */
+	/*
+	 * The text for people has the reason where the samples would be, so that it needs no
+	 * message.
+	 */
 	if (is_missing && (options->strict || !options->format->is_for_people))
 		print_message("no samples: %s", error->text);
 	if (is_missing && options->strict)

@@ -61,8 +61,8 @@ enum exit_code recording_start(const struct options *options, bool is_bound,
 
 	snapshot_filter_init(&parts, options);
 	/*
-	 * Only oncpu can record without idle CPUs. Other probes record idle waits in any case: for
-	 * them --idle changes only the output.
+	 * Only the probe oncpu can leave out idle CPUs when it records. Other probes always record
+	 * idle waits: for them --idle changes only the output.
 	 */
 	if (!options->argument || strcmp(options->argument, "oncpu") != 0)
 		request.idle = WIRE_BOOL_ABSENT;

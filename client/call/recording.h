@@ -16,15 +16,15 @@
 struct options;
 
 struct recording {
-	struct arena *arena;	     /* memory of `session`; NULL before the first reply */
+	struct arena *arena; /* owns what `session` points to; NULL before the first reply */
 	struct wire_session session; /* the session as the last reply described it */
 	bool has_session;
 	/* Number of calls that the daemon dropped because this client read too slowly. */
 	int64_t missed;
 	/*
-	 * Both functions may be NULL. on_calls is called for each reply that has calls of the
-	 * traced function; on_progress is called for each reply. They return 0, or a negative errno
-	 * as a reply_handler does, which ends the recording.
+	 * on_calls is called for each reply that has calls of the traced function, on_progress for
+	 * each reply. Both may be NULL. They return 0, or a negative errno, which ends the
+	 * recording.
 	 */
 	int (*on_calls)(const struct recording *recording, const struct wire_calls *calls);
 	int (*on_progress)(const struct recording *recording);
@@ -37,8 +37,8 @@ struct recording {
 void recording_fini(struct recording *recording);
 
 /*
- * Starts a session. If is_bound is true, returns when the session has ended; the session then also
- * ends when the connection closes.
+ * Starts a session. If is_bound is true, the session ends when the connection closes, and this
+ * function returns only when the session has ended.
  */
 enum exit_code recording_start(const struct options *options, bool is_bound,
 			       struct recording *recording);

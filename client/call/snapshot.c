@@ -39,8 +39,8 @@ static int add_rows(struct collection *c, const struct wire_rows *rows)
 }
 
 /*
- * Refuses rows without the fields that the functions of render/ rely on: the operation in a row of
- * iolat, and the state in a row of waits.
+ * Refuses rows in which a field is missing that the functions of render/ rely on: the operation in
+ * a row of iolat, and the state in a row of waits.
  */
 static int check_rows(const struct wire_snapshot_reply *reply)
 {
@@ -100,7 +100,8 @@ void snapshot_filter_init(struct snapshot_request *request, const struct options
 
 /*
  * Returns how many rows to ask the daemon for; TOP_ALL: all. The text of `stackctl stuck` needs all
- * rows, as the client sorts them in an order of its own; formats for programs have all rows, too.
+ * rows, because the client sorts them in an order of its own. Formats for programs have all rows,
+ * too, unless --top was given.
  */
 static int64_t rows_to_ask(const struct options *options, bool is_stuck)
 {
@@ -156,8 +157,8 @@ int snapshot_request_init(struct snapshot_request *request, struct options *opti
 		.reverse = options->reverse ? 1 : WIRE_BOOL_ABSENT,
 		.top = rows_to_ask(options, is_stuck),
 		/*
-		 * Idle threads are included if the filter names them, and in formats for programs,
-		 * whose rows have a field for it.
+		 * Idle threads are included if the filter names processes or threads, and in
+		 * formats for programs, where each row says whether it is idle.
 		 */
 		.idle = options->idle || !options->format->is_for_people ||
 			options_name_somebody(options),

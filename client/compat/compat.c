@@ -19,13 +19,15 @@
 
 /* A recording, and how much of it has been printed. */
 struct tracing {
-	/* The first member, as handlers cast a pointer to it to struct tracing. */
+	/*
+	 * Must be the first member: handlers cast a pointer to `recording` to a pointer to struct
+	 * tracing.
+	 */
 	struct recording recording;
 	struct compat_run *run;
 	bool has_header;
 	/*
-	 * The recording has been printed up to this time, in ns since 1970; WIRE_ABSENT: not at
-	 * all.
+	 * Events up to this time have been printed, in ns since 1970; WIRE_ABSENT: none have been.
 	 */
 	int64_t printed;
 };

@@ -26,7 +26,7 @@ enum compat_action {
 	COMPAT_NATIVE,	    /* does the same as stackctl's option whose name is in `native` */
 	COMPAT_INTERVAL,    /* sets the interval at which answers are printed */
 	COMPAT_TIMESTAMPS,  /* prints the time of day above each answer */
-	COMPAT_STORAGE,	    /* does nothing: it sizes a table that only the tool has */
+	COMPAT_STORAGE,	    /* does nothing: stackctl lacks the table whose size it would set */
 	COMPAT_PROGRAMS,    /* prints the BPF programs instead of recording */
 	COMPAT_MISSING,	    /* is refused; `native` says what to use instead */
 	COMPAT_DURATION,    /* sets the time after which the recording ends */
@@ -39,7 +39,7 @@ struct compat_option {
 	char letter; /* 0: the option has only a long name */
 	const char *name;
 	const char *value;  /* the value's name in help; NULL: the option takes no value */
-	const char *native; /* an option of stackctl, as "--pid", or a message; may be NULL */
+	const char *native; /* an option of stackctl, such as "--pid", or a message; may be NULL */
 	const char *help;   /* the option's text in help; NULL: help does not list the option */
 	unsigned group;	    /* only one option of each group may be given; 0: in no group */
 	enum compat_action action;
@@ -48,21 +48,24 @@ struct compat_option {
 struct compat_tool {
 	const char *name;
 	const char *probe;
-	const char *unit; /* for help: what the figures are that the tool prints */
+	const char *unit; /* for help: says what the numbers are that the tool prints */
 	const struct compat_option *options;
 	size_t n_options;
 	const char *examples;
 	bool by_process; /* adds up the threads of a process, even if their names differ */
 	bool with_waker; /* prints the stacks of the waker above those of the waiting thread */
 	/*
-	 * The argument's name in help, if the tool traces functions; NULL: the argument is a time
-	 * in seconds.
+	 * The argument's name in help, if the argument is a function to trace; NULL: the argument
+	 * is a time in seconds.
 	 */
 	const char *pattern;
-	bool has_calls; /* counts calls of functions, and prints "Detaching..." at its end */
-	/* Returns what a row adds to the value of its entry; 0: the row is left out. */
+	bool has_calls; /* counts calls of functions, and ends with the line "Detaching..." */
+	/*
+	 * Returns what a row adds to the value of the entry to which it belongs; 0: the row is left
+	 * out.
+	 */
 	int64_t (*value)(const struct wire_row *row);
-	/* Compares two entries by the order in which they are printed. */
+	/* Compares two entries for qsort(), in the order in which they are printed. */
 	int (*compare)(const void *a, const void *b);
 	void (*print_value)(FILE *out, const struct compat_entry *entry);
 	void (*print_header)(FILE *out, const struct compat_run *run);
@@ -125,14 +128,17 @@ const char *compat_stacks(const struct compat_run *run);
 
 /*
  * Prints which threads are recorded: "PID 185", "TID 3,4", "user threads", "kernel threads" or "all
- * threads". group is the group of those options of the tool that select threads.
+ * threads". group is the number of the tool's group of options that select threads.
  */
 void compat_print_threads(FILE *out, const struct compat_run *run, unsigned group);
 
 /* Prints the value of an entry in microseconds; the value itself is in ns. */
 void compat_print_us(FILE *out, const struct compat_entry *entry);
 
-/* Prints the end of the header: " for 5 secs." or "... Hit Ctrl-C to end.". */
+/*
+ * Prints the end of the header line, which says how long the tool records: " for 5 secs." or "...
+ * Hit Ctrl-C to end.".
+ */
 void compat_print_length(FILE *out, const struct compat_run *run);
 
 /* Prints an answer in the tool's layout, smallest entry first; returns the number of entries. */

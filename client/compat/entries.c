@@ -12,7 +12,7 @@ int64_t compat_value_waits(const struct wire_row *row)
 	int64_t open = row->open_ns == WIRE_ABSENT ? 0 : row->open_ns;
 
 	/*
-	 * The row for waits that are too short to have a stack is left out, as these tools print
+	 * Leave out the row of waits that were too short for a stack, because these tools print
 	 * stacks.
 	 */
 	if (row->count == 0 || (row->state && strcmp(row->state, "-") == 0))
@@ -37,7 +37,7 @@ static int compare_stacks(const struct wire_stack *x, const struct wire_stack *y
 	return strcmp(x->id, y->id);
 }
 
-/* Compares two wakers by their threads and stacks, and not by the threads that woke the wakers. */
+/* Compares two wakers by their threads and stacks. Ignores the threads that woke the wakers. */
 static int compare_wakers(const struct wire_waker *x, const struct wire_waker *y)
 {
 	const struct wire_link *p, *q;

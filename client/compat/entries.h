@@ -15,7 +15,7 @@
 #include "proto/wire.h"
 
 struct compat_entry {
-	/* One of the rows that were added up; it has the entry's task and stacks. */
+	/* one of the rows that were added up, all of which have the same stacks */
 	const struct wire_row *row;
 	int64_t value;	 /* the sum of what compat_tool.value() returns for the rows */
 	int64_t max_ns;	 /* length of the longest wait, in ns */

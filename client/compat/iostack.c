@@ -23,9 +23,7 @@ static const struct compat_option options[] = {
 	{ 'h', "help", NULL, NULL, "print this text", 0, COMPAT_HELP },
 };
 
-/*
- * The tool's names for operations, with the layer and the kind of the rows that a name stands for.
- */
+/* The tool's names for operations. Each name stands for rows of one layer and one kind. */
 static const struct {
 	const char *type;
 	const char *name;

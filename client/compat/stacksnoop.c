@@ -32,7 +32,7 @@ static void print_left(FILE *out, const struct compat_run *run, const struct wir
 	_cleanup_(freep) char *comm = name_escape(call->pid ? call->comm : "<idle>");
 	int64_t ns = call->time - since;
 
-	/* Right after the start, the time of a call may be a little before that of the session. */
+	/* The time of the first calls may be a little before the start of the session. */
 	if (ns < 0)
 		ns = 0;
 	fprintf(out, "%8" PRId64 ".%09" PRId64, ns / NS_PER_S, ns % NS_PER_S);
@@ -65,7 +65,7 @@ static void print_stack(FILE *out, const struct compat_run *run, const struct wi
 	}
 }
 
-/* Prints for each call a line without a frame, then a line for each frame of its stacks. */
+/* Prints each call: a line with the time, then a line for each frame of the call's stacks. */
 static void print_calls(FILE *out, const struct compat_run *run, int64_t since,
 			const struct wire_calls *calls)
 {

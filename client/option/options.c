@@ -194,7 +194,7 @@ static bool spec_is_word(const struct option_spec *spec, const char *word)
 	       (word[2 + n] == '\0' || word[2 + n] == '=');
 }
 
-/* Writes the message for an unknown long option, or for one that several names begin with. */
+/* Writes the message for an unknown long option, or for the beginning of several options. */
 static int complain_long(struct options *options, unsigned sets, const char *verb, const char *word)
 {
 	size_t n = strcspn(word + 2, "="), starts = 0;

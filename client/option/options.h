@@ -31,7 +31,7 @@ enum option_set {
 	OPTIONS_SNOOP = 1 << 13,  /* how to print calls, for the verb snoop */
 	OPTIONS_LAYERS = 1 << 14, /* filters of the probe iolat */
 	OPTIONS_VIEWS = 1 << 15,  /* options that affect only the output of iolat or offwake */
-	OPTIONS_ONCE = 1 << 16,	  /* options for a single answer; the verb watch prints many */
+	OPTIONS_ONCE = 1 << 16,	  /* for verbs that print one answer; the verb watch prints many */
 };
 
 /* The most members of a list, and the sizes of texts in bytes. */
@@ -76,9 +76,9 @@ struct options {
 	int64_t frequency;
 	int64_t period_ns;
 	const char *event;
-	int64_t rate; /* at most this many calls are printed per second */
+	int64_t rate; /* maximum number of calls printed per second */
 	bool regexp;
-	const char *functions; /* for `stackctl probes`: list the functions that match this */
+	const char *functions; /* pattern of functions that `stackctl probes` lists */
 	int64_t duration_ns;   /* value of --for or --duration */
 	int64_t interval_ns;
 	const char *name;

@@ -88,8 +88,8 @@ static int read_at(struct options *options, int64_t now, struct range *out)
 		return r;
 	note_day("at", options->at, ns, now);
 	/*
-	 * A range must not be empty. The daemon extends this range of 1 ns to the window that
-	 * contains it.
+	 * A range must not be empty: this one is 1 ns long. The daemon extends it to the window
+	 * that contains it.
 	 */
 	out->since_ns = ns;
 	out->until_ns = ns + 1;
@@ -108,8 +108,8 @@ static int refuse_order(struct options *options, int64_t since, int64_t until)
 
 /*
  * Refuses --until if it is not after --since. A time of day in --until means the first one after
- * --since. If that is after today and more than half a day after --since, the user probably swapped
- * the two.
+ * --since. If that is on a future day and more than half a day after --since, the user probably
+ * swapped the two options.
  */
 static int check_until(struct options *options, int64_t now, int64_t since, int64_t until)
 {

@@ -8,7 +8,7 @@
 
 void suggestion_init(struct suggestion *suggestion, const char *word, size_t length)
 {
-	/* If more than a third of the letters are wrong, the user meant another word. */
+	/* Suggest a word only if about a third of its letters or fewer are wrong. */
 	*suggestion = (struct suggestion){ word, length, NULL, length / 3 + 1 };
 }
 

@@ -7,13 +7,16 @@
 #include "client/render/iolat.h"
 #include "common/base.h"
 
-/* The sums for one kind of operation on one file system and device. */
+/* One tree that is printed: the times of one kind of operation on one file system and device. */
 struct tree {
-	/* One of the tree's rows, which all have the same kind, file system and device. */
+	/*
+	 * the first row of the tree, which says the kind of operation, the file system and the
+	 * device
+	 */
 	const struct wire_io *io;
 	/*
-	 * Sums over the rows of the uppermost layer that has rows; only own_ns[] has a sum for each
-	 * layer: the time in the layer without the layers below it.
+	 * Sums over the rows of layer `top`, the uppermost layer that has rows. Only own_ns[] has a
+	 * sum for each layer: the time spent in the layer and not in the layers below it.
 	 */
 	int64_t count;
 	int64_t total_ns;

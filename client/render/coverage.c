@@ -29,8 +29,8 @@ static void range_text(const struct wire_range *range, char *text, size_t size)
 }
 
 /*
- * Writes a range as two times of day, and with dates unless both are on the same day as `day`. All
- * times are in ns since 1970.
+ * Writes a range as two times of day. Adds dates unless the whole range is on the same day as
+ * `day`. All times are in ns since 1970.
  */
 static void clock_range_text(int64_t from, int64_t to, int64_t day, char *text, size_t size)
 {
@@ -93,8 +93,8 @@ static void render_gap(const struct view *view, const struct wire_gap *gap, int6
 }
 
 /*
- * Prints the length of the range that the user asked for. Adds how much of it the recorded windows
- * cover, or how much time is shown because windows are shown whole.
+ * Prints the length of the range that the user asked for. Adds how much of it the windows cover or,
+ * if they cover all of it, how much time is shown, which is more because windows are shown whole.
  */
 static void render_asked(const struct view *view, const struct wire_coverage *c)
 {
@@ -172,7 +172,8 @@ static bool note_is_among(const struct wire_strs *notes, const char *note)
 }
 
 /*
- * Prints a gap, loss or note of the second answer on one line, with invisible characters escaped.
+ * Prints the label and a text about missing data as one paragraph. Escapes invisible characters in
+ * the text.
  */
 static void render_too(const struct view *view, enum style style, const char *label,
 		       const char *text)

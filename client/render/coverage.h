@@ -21,22 +21,22 @@
 void render_coverage(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * Prints the gaps, losses and notes of a second answer about the same time, each behind the label.
- * Leaves out gaps and notes that the first answer also has.
+ * Prints the gaps, losses and notes of the second answer of an overview, with the label in front of
+ * each. Leaves out gaps and notes that the first answer has, too.
  */
 void render_missing_too(const struct view *view, const char *label,
 			const struct wire_snapshot_reply *first,
 			const struct wire_snapshot_reply *second);
 
 /*
- * Prints the end of the answer's range as the moment that the answer is about, then the gaps after
- * that moment, the losses and the notes. For answers of `stackctl stuck`.
+ * Prints the head of an answer to `stackctl stuck`: the end of its range, which is the moment that
+ * the answer is about, the gaps after that moment, the losses and the notes.
  */
 void render_moment(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * Prints "lost" and how many events were lost for which reasons, or that none were lost. The label
- * "lost" is padded to `indent` columns.
+ * Prints the line "lost": how many events were lost for which reasons, or that none were lost. The
+ * label "lost" is padded to `indent` columns.
  */
 void render_lost(const struct page *page, const struct wire_losts *lost, size_t indent);
 
@@ -47,7 +47,7 @@ int64_t lost_count(const struct wire_losts *lost);
 int64_t coverage_length(const struct wire_coverage *coverage);
 
 /*
- * Writes a moment as a time of day, and with its date unless it is on the same day as `day`. Both
+ * Writes a moment as a time of day. Adds the date unless it is the same day as that of `day`. Both
  * times are in ns since 1970.
  */
 void moment_text(int64_t moment, int64_t day, char text[static TERM_TIME_MAX]);

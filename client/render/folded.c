@@ -14,11 +14,11 @@
 
 struct folded_line {
 	char *text;
-	int64_t ns;  /* the value of the line, in ns; for a row of calls 1000 for each call */
-	size_t rank; /* position of the line in the order in which lines were added */
+	int64_t ns;  /* the value of the line, in ns; each call of a function counts as 1000 ns */
+	size_t rank; /* number of the line in the order in which lines were added */
 };
 
-/* The lines that have been added and not yet printed. All zeroes at first. */
+/* The lines that have been added and not printed yet. Initialised with zeroes. */
 struct folded {
 	struct folded_line *lines;
 	size_t n, capacity;
@@ -77,8 +77,8 @@ static void put_frames_leaf_first(FILE *out, const struct view *view,
 }
 
 /*
- * Prints the stacks of the waker with the leaf first, so that the wakeup stands next to the wait
- * that it ended.
+ * Prints the stacks of the waker with the leaf first. The leaf, which did the wakeup, is then next
+ * to the leaf of the thread that waited.
  */
 static void put_waker(FILE *out, const struct view *view, const struct wire_waker *waker)
 {
@@ -100,8 +100,8 @@ static void put_waker(FILE *out, const struct view *view, const struct wire_wake
 }
 
 /*
- * Prints "layer;operation;place;", so that a flame graph has a tower for each layer. place is the
- * file system and device.
+ * Prints "layer;operation;place;", where place is the file system and device. The layer is first,
+ * so that a flame graph has one tower for each layer.
  */
 static void put_io(FILE *out, const struct wire_io *io)
 {
@@ -116,9 +116,9 @@ static void put_io(FILE *out, const struct wire_io *io)
 }
 
 /*
- * Returns the time in ns of the line for a row. For an operation, leaves out the time in lower
- * layers, and for a disk request returns 0, because lower layers and the parts of a request have
- * lines of their own.
+ * Returns the value of the line for a row, in ns. Lower layers and the parts of a disk request have
+ * lines of their own. The value of an I/O operation is therefore its time without that in lower
+ * layers, and the value of a disk request is 0.
  */
 static int64_t line_ns(const struct wire_row *row)
 {
@@ -258,8 +258,8 @@ void render_overview_folded(const struct view *view, const struct wire_snapshot_
 }
 
 /*
- * Prints the lines of both answers. Ignores `why`, the reason for missing samples, as folded lines
- * have no place for it.
+ * Prints the waits and the samples of an overview as folded lines. Ignores `why`, the reason for
+ * missing samples, because folded lines have no room for messages.
  */
 static void print_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 			   const struct wire_snapshot_reply *samples, const char *why)

@@ -13,14 +13,14 @@
 #include "client/render/render.h"
 
 /*
- * Prints one line for each stack with its time in microseconds, or its number of calls. Rows whose
- * lines have the same text are printed as one line with their sum.
+ * Prints one line for each stack, with its time in microseconds or its number of calls. Lines with
+ * the same text become one line with the sum of their values.
  */
 void render_folded(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * Prints the lines of both answers. Each line begins with the part of the time that it counts: "on
- * CPU;NAME;...". samples is NULL if there are none.
+ * Prints the waits and the samples of an overview as folded lines. Each line begins with the part
+ * of the time that it counts: "on CPU;NAME;...". samples is NULL if there are none.
  */
 void render_overview_folded(const struct view *view, const struct wire_snapshot_reply *waits,
 			    const struct wire_snapshot_reply *samples);

@@ -20,23 +20,24 @@ struct format {
 	const char *name;   /* the value of --format that selects this format */
 	const char *suffix; /* extension of the files that --output DIR/ makes, without the dot */
 	/*
-	 * True if people read the output: it has only the largest rows, and stackctl prints hints.
-	 * False if programs read it.
+	 * True if people read the output: by default it has only the largest rows, and stackctl
+	 * also prints hints. False if programs read it.
 	 */
 	bool is_for_people;
-	bool has_all_rows;    /* the sum of the lines has to be the whole time: --top is refused */
-	bool has_only_stacks; /* true: call() and the functions that follow it here are NULL */
+	/* true: all rows are printed, so that they add up to the whole time; --top is refused */
+	bool has_all_rows;
+	bool has_only_stacks; /* true: call() and the functions after it are NULL */
 
 	/*
-	 * Each function prints one kind of answer. The answer is borrowed; a write error only sets
-	 * the stream's error flag. If stuck() is NULL, snapshot() prints the answers to `stackctl
+	 * Each function prints one kind of answer, which it borrows. A write error only sets the
+	 * stream's error flag. If stuck() is NULL, snapshot() also prints the answers to `stackctl
 	 * stuck`.
 	 */
 	void (*snapshot)(const struct view *view, const struct wire_snapshot_reply *reply);
 	void (*stuck)(const struct view *view, const struct wire_snapshot_reply *reply);
 	/*
-	 * samples is NULL if there are none; then `why` is the reason, or NULL if that is not
-	 * known.
+	 * Prints an overview. samples is NULL if there are none; then `why` is the reason, or NULL
+	 * if just no thread that the filter selects has samples.
 	 */
 	void (*overview)(const struct view *view, const struct wire_snapshot_reply *waits,
 			 const struct wire_snapshot_reply *samples, const char *why);

@@ -109,8 +109,8 @@ char *frame_label(const struct view *view, const struct wire_frame *frame, bool 
 }
 
 /*
- * True if the module of a frame is printed. The module of the kernel is not. Nor is the module of a
- * frame without a function, as the label of that frame has it already.
+ * True if the module of a frame is printed. It is not printed if it is the kernel, or if the frame
+ * has no function name, because the label of the frame then contains the module.
  */
 static bool shows_module(const struct wire_frame *frame)
 {
@@ -156,8 +156,8 @@ static bool frames_are_equal(const struct view *view, const struct wire_frame *a
 }
 
 /*
- * Returns how many frames, beginning with frame `first`, are equal. If a stack could not be walked
- * properly, one frame may be repeated 100 times.
+ * Returns how many frames in a row, beginning with frame `first`, are equal. In a stack that could
+ * not be walked properly, 100 frames may be equal.
  */
 static size_t count_equal(const struct view *view, const struct wire_stack *stack, size_t first)
 {
@@ -211,8 +211,8 @@ static void render_flags(const struct view *view, const struct wire_stack *stack
 }
 
 /*
- * True if the stack has only one frame, which stands for the missing stack. That frame is not
- * printed, as the flag of the stack says more.
+ * True if the only frame of a stack stands for a stack that is missing. This frame is not printed,
+ * because the flag of the stack says more.
  */
 static bool is_placeholder(const struct wire_stack *stack)
 {
@@ -220,7 +220,10 @@ static bool is_placeholder(const struct wire_stack *stack)
 	       strcmp(stack->frames.v[0].kind, "pseudo") == 0;
 }
 
-/* Returns how many lines it takes to print the frames from frame `first` on. */
+/*
+ * Returns how many lines the frames from frame `first` on take. Equal frames in a row take one
+ * line.
+ */
 static size_t count_lines(const struct view *view, const struct wire_stack *stack, size_t first)
 {
 	size_t lines = 0;

@@ -10,26 +10,31 @@
 enum { LABEL_WIDTH = 8, COLUMNS_MIN = 10, COLUMNS_MAX = 240, MAPS = 6 };
 
 /*
- * The characters that show the number of operations in a cell, from few to many. Their scale is
- * logarithmic.
+ * The characters for the number of operations in a cell of the map, from few to many, on a
+ * logarithmic scale.
  */
 static const char shades[] = ".:-=+*#%@";
 
-/* The time axis of a map. All of its columns stand for the same length of time. */
+/* The time axis of a map. Each column of the map stands for the same length of time. */
 struct axis {
 	int64_t start_ns;
 	int64_t end_ns;
-	/* Time from the start of one window to that of the next; 0: there is only one window. */
+	/*
+	 * median time from the start of one window to that of the next; 0: there is only one window
+	 */
 	int64_t step_ns;
 	size_t columns;
 };
 
-/* The map of one kind of operation in one layer. */
+/* The map of latencies over time for one kind of operation in one layer. */
 struct heat {
 	const struct wire_io *io;
 	int64_t count;
 	int64_t total_ns;
-	/* The number of operations by bucket of latency and by column. */
+	/*
+	 * The number of operations in each cell: by bucket of latency and by column of the time
+	 * axis.
+	 */
 	int64_t cells[IO_HIST_BUCKETS][COLUMNS_MAX];
 };
 
@@ -89,8 +94,8 @@ static struct axis axis_make(const struct view *view, const struct wire_snapshot
 }
 
 /*
- * Returns the column that contains the middle of a window. The window may begin in the column
- * before.
+ * Returns the column for a window: the one that contains the middle of the window. `window` is the
+ * start of the window.
  */
 static size_t axis_column(const struct axis *axis, int64_t window)
 {
@@ -118,8 +123,8 @@ static void heat_add(struct heat *heat, const struct axis *axis, const struct wi
 }
 
 /*
- * Makes a map for each kind of operation in each layer, and stores them in *out. Returns the number
- * of maps; the caller frees them.
+ * Makes a map for each kind of operation in each layer, and stores the array of maps in *out.
+ * Returns the number of maps. The caller frees the maps and the array.
  */
 static size_t heats_make(const struct wire_snapshot_reply *reply, const struct axis *axis,
 			 struct heat ***out)

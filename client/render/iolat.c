@@ -12,7 +12,8 @@
 enum { STARS = 40, MS_SHIFT = 20 };
 
 /*
- * Widths of the table's columns, in characters. FIGURES_WIDTH is the width of all figures together,
+ * Widths of the columns of the table, in characters: of the operation, and of the file system and
+ * device (at least PLACE_LEAST). FIGURES_WIDTH is the width of all columns of numbers together,
  * with the blanks between all columns.
  */
 enum { OP_WIDTH = 9, PLACE_WIDTH = 13, PLACE_LEAST = 8, FIGURES_WIDTH = 54 };
@@ -143,8 +144,8 @@ struct widths {
 };
 
 /*
- * Returns widths with which no text is truncated. On a terminal, the column for file system and
- * device gets only the columns that the others leave.
+ * Returns widths at which no text is truncated. On a terminal, however, the column for file system
+ * and device gets only the room that the other columns leave.
  */
 static struct widths widths_of(const struct view *view, const struct wire_rows *rows)
 {
@@ -188,7 +189,7 @@ static void render_row(const struct view *view, const struct wire_row *row, stru
 }
 
 /*
- * Prints figures of a row for which the table has no columns: asynchronous and unfinished
+ * Prints the numbers of a row for which the table has no columns: asynchronous and unfinished
  * operations, merged requests and errors.
  */
 static void render_extras(const struct view *view, const struct wire_row *row)
@@ -213,8 +214,8 @@ static void render_extras(const struct view *view, const struct wire_row *row)
 }
 
 /*
- * True if a histogram is printed for the row. Rows of the layers block and queue have one only with
- * --queued or --layer.
+ * True if a histogram is printed for the row. Rows of the layers block and queue have a histogram
+ * only with --queued or --layer.
  */
 static bool has_histogram(const struct view *view, const struct wire_io *io)
 {

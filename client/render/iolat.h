@@ -20,14 +20,14 @@ bool reply_is_iolat(const struct wire_snapshot_reply *reply);
 void render_iolat(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * Prints for each kind of operation how much of its time each layer took, as a tree, and how long
- * its threads ran or waited meanwhile.
+ * Prints a tree of layers for each kind of operation: how much of its time each layer took, and how
+ * long the threads ran or waited for a CPU meanwhile.
  */
 void render_breakdown(const struct view *view, const struct wire_snapshot_reply *reply);
 
 /*
- * Prints a map of latencies over time for each kind of operation. The answer has a row for each
- * operation and window.
+ * Prints a map of latencies over time for each kind of operation. The answer must have a row for
+ * each kind of operation and window.
  */
 void render_heats(const struct view *view, const struct wire_snapshot_reply *reply);
 

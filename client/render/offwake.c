@@ -15,7 +15,7 @@ bool reply_has_wakers(const struct wire_snapshot_reply *reply)
 }
 
 /*
- * Returns the name of a task on the path of a wakeup, as "sshd (pid 412)", or a context such as
+ * Returns the name of a waker on the path of wakeups, as "sshd (pid 412)", or a context such as
  * "timer". The text is escaped; the caller frees it.
  */
 static char *link_text(const struct wire_link *link)
@@ -39,7 +39,10 @@ char *waker_title(const struct wire_waker *waker)
 	return link_text(waker->path.n > 0 ? &waker->path.v[0] : &unknown);
 }
 
-/* Prints a stack with its leaf last, next to the stack of the thread that was woken. */
+/*
+ * Prints the waker's stack with its leaf last. The leaf is then next to the stack of the woken
+ * thread, which is printed below.
+ */
 static void render_root_first(const struct view *view, const struct wire_stack *stack,
 			      bool is_kernel)
 {

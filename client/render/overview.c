@@ -42,8 +42,8 @@ static void render_ranked(const struct view *view, const struct part *part,
 }
 
 /*
- * Prints one part of the time, such as "blocked", and the stacks with the most of it. why is the
- * reason if there is no such time, or NULL.
+ * Prints one part of the time, such as "blocked", and the stacks that took most of it. If no stack
+ * has time in this part, `why` is the reason to print, or NULL.
  */
 static void render_part(const struct view *view, const struct part *part,
 			const struct wire_snapshot_reply *reply, const char *why)

@@ -23,9 +23,9 @@ struct page {
 enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_WARN, STYLE_DIM };
 
 /*
- * Prints a paragraph: the label, padded to `indent` columns, then the text. The further lines of
- * the text are indented by as many columns. Lines break at spaces; a word longer than a line is
- * broken. The caller has escaped names in the text.
+ * Prints a paragraph: the label, padded to `indent` columns, then the text. Further lines are
+ * indented by `indent` columns, too. Lines break at spaces; a word longer than a line is broken.
+ * The caller has to escape names in the text.
  */
 void page_wrap(const struct page *page, enum style style, const char *label, size_t indent,
 	       const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -59,8 +59,8 @@ const char *count_text(long long n);
 const char *ns_text(long long ns);
 
 /*
- * Writes the average number of threads or CPUs whose times add up to ns in a range of `length` ns:
- * "0.04", "1.6", "48".
+ * Writes an average number of threads or CPUs, such as "0.04", "1.6" or "48": the sum of their
+ * times, ns, divided by the length of the range in ns.
  */
 void average_text(int64_t ns, int64_t length, char text[static 32]);
 

@@ -18,11 +18,11 @@ struct part {
 	/* Returns how much of a row's time belongs to this part, in ns. */
 	int64_t (*time)(const struct wire_row *row);
 	/*
-	 * Text for an answer that has no time in this part. NULL: such an answer is printed without
-	 * the part.
+	 * Text to print if an answer has no time in this part. NULL: nothing is printed for the
+	 * part.
 	 */
 	const char *nothing;
-	bool is_of_waits; /* true: the time is in the rows of offcpu; false: in those of oncpu */
+	bool is_of_waits; /* true: rows of offcpu have this time; false: rows of oncpu */
 };
 
 enum { PARTS = 4 };

@@ -3,8 +3,8 @@
 #define STACKD_CLIENT_RENDER_RENDER_H
 
 /*
- * Prints decoded answers about stacks, as text and as folded lines. Each function takes a view,
- * which has the stream and the settings for printing, and borrows the answer. A write error only
+ * Prints decoded answers about stacks, as text and as folded lines. Each function borrows the
+ * answer and takes a view, which has the stream and the settings for printing. A write error only
  * sets the stream's error flag; the program ends when memory runs out. Main thread.
  */
 
@@ -17,7 +17,7 @@
 
 enum { RENDER_LABEL_WIDTH = 11, RENDER_FRAME_INDENT = 6 };
 
-/* The page to print on, and how to show frames and rows on it: --short, --offset and so on. */
+/* The page to print on, and the settings that options such as --short and --offset make. */
 struct view {
 	struct page page;
 	bool is_short; /* prints names of functions without their arguments */
@@ -26,17 +26,20 @@ struct view {
 	bool verbose;
 	bool annotations;
 	bool delimited;
-	bool by_max; /* prints the longest wait in the title of a row, not the sum of its waits */
+	bool by_max; /* the title of a row has its longest wait, not the sum of its waits */
 	bool reverse;
-	bool hides_unread; /* leaves out the flag "unread", which one note explains for all rows */
-	bool hides_kernel; /* prints no kernel frames, but uses them to name the wait */
+	bool hides_unread; /* the flag "unread" of stacks is not printed */
+	bool hides_kernel; /* kernel frames are not printed, only used to name the wait */
 	bool hides_user;   /* prints no user frames */
-	/* True if --state or a length was given: the totals then count more waits than the rows. */
+	/*
+	 * True if --state, -m or -M was given: they select the waits in the rows, but the totals
+	 * count all waits.
+	 */
 	bool picks_waits;
 	bool by_stack;	      /* --by was not given: each row is one stack of one process */
 	bool chain;	      /* prints the whole path of wakers, not only the last waker */
 	bool keeps_scheduler; /* also prints the frames of the scheduler */
-	int frame_indent;     /* for older tools: indentation of frames, in columns; 0: 4 columns */
+	int frame_indent;     /* columns before frames in layouts of older tools; 0: 4 columns */
 	bool milliseconds;    /* iolat: prints figures in ms */
 	bool queued;	      /* iolat: also prints histograms of the time in the queue */
 	bool breakdown;	      /* iolat: prints trees of layers */
@@ -44,8 +47,8 @@ struct view {
 	bool by_process;      /* iolat: each row stands for one process */
 	bool histograms;      /* iolat: prints histograms below the rows */
 	const char *layer;    /* iolat: the value of --layer, or NULL */
-	int64_t top;	   /* most entries that `stackctl stuck` and the overview print; 0: all */
-	bool top_is_given; /* --top was on the command line */
+	int64_t top;	      /* limit of entries for `stackctl stuck` and the overview; 0: none */
+	bool top_is_given;    /* --top was on the command line */
 };
 
 /*
@@ -56,7 +59,8 @@ void render_text(const struct view *view, const struct wire_snapshot_reply *repl
 
 /*
  * overview.c: prints the totals and, for each part of the time, the view->top stacks with the most
- * of it (0: all). samples is NULL if there are none; then `why` is the reason, or NULL.
+ * of it (0: all). samples is NULL if there are none; then `why` is the reason, or NULL if just no
+ * thread that the filter selects has samples.
  */
 void render_overview(const struct view *view, const struct wire_snapshot_reply *waits,
 		     const struct wire_snapshot_reply *samples, const char *why);
@@ -100,7 +104,7 @@ void render_wake_totals(const struct view *view, const struct wire_snapshot_repl
 
 /*
  * offwake.c: prints the waker that ended a row's waits, and its stack with the root first. The leaf
- * is then next to the stack of the thread that was woken, which is printed below.
+ * is then next to the stack of the woken thread, which is printed below it.
  */
 void render_waker(const struct view *view, const struct wire_row *row);
 

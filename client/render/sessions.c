@@ -43,7 +43,7 @@ static void put_word(FILE *out, const char *what, const char *word)
 }
 
 /*
- * Returns the filter of a session as the options that make it, as " -p 42 --state D". The caller
+ * Returns the filter of a session as options of stackctl, such as " -p 42 --state D". The caller
  * frees it.
  */
 static char *filter_text(const struct wire_filter *f)

@@ -39,8 +39,9 @@ static bool is_killable(const struct wire_row *row)
 }
 
 /*
- * Returns words for the state of a row that depend on more than the state; NULL if the state is
- * enough. kind is what wait_kind() returned for the row. The caller frees the words.
+ * Returns the state of a row in words that also say, for example, what the thread waits for; NULL
+ * if there is no more to say than the state. kind is what wait_kind() returned for the row. The
+ * caller frees the words.
  */
 static char *specific_words(const struct wire_row *row, const char *kind)
 {

@@ -13,8 +13,8 @@
 enum { LABEL_WIDTH = 11, WALKS_SHOWN = 5 };
 
 /*
- * It takes a moment to read a window that has ended. The newest window is late if it ended longer
- * ago than its length plus this time, in ns.
+ * The time in ns that the daemon may take to read a window that has ended. The newest window is
+ * late if it ended longer ago than its length plus this time.
  */
 #define LATE_NS NS_PER_S
 
@@ -240,7 +240,10 @@ static double percent_of(int64_t part, int64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 100.0;
 }
 
-/* Prints how many stacks of one program are whole, how many are truncated, and why. */
+/*
+ * Prints how many user stacks of one program were walked to their root, and how many were cut for
+ * which reasons.
+ */
 static void render_walks(const struct page *page, const struct wire_walk *walks)
 {
 	const struct {
@@ -265,7 +268,10 @@ static void render_walks(const struct page *page, const struct wire_walk *walks)
 		  count_text(walks->stacks - walks->whole), why);
 }
 
-/* Prints the sum over all programs that are not printed on lines of their own. */
+/*
+ * Prints one line for all programs that have no line of their own: how many stacks they have, and
+ * how many of these were walked to their root.
+ */
 static void render_other_walks(const struct page *page, int64_t programs, int64_t whole,
 			       int64_t stacks)
 {

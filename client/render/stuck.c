@@ -14,8 +14,8 @@ enum {
 	LABEL_WIDTH = 11,
 	ROW_INDENT = 2,
 	FRAME_INDENT = 6,
-	FRAMES_MAX = 8,	  /* most frames to print of a stack: enough to see why a thread waits */
-	THREADS_MAX = 24, /* most threads to list of an entry */
+	FRAMES_MAX = 8,	  /* maximum number of frames per stack: enough to see the reason */
+	THREADS_MAX = 24, /* maximum number of threads listed for one entry */
 };
 
 static char *entry_title(const struct view *view, const struct stuck_entry *entry)
@@ -34,8 +34,8 @@ static char *entry_title(const struct view *view, const struct stuck_entry *entr
 }
 
 /*
- * Prints the threads of an entry, as "21087 21088 21089, the same stack". A thread whose name
- * differs from that of the process is listed with its name.
+ * Prints the threads of an entry that has several, as "21087 21088 21089, the same stack". Adds the
+ * name of a thread if it differs from that of the process.
  */
 static void render_threads(const struct view *view, const struct stuck_entry *entry)
 {
@@ -56,7 +56,10 @@ static void render_threads(const struct view *view, const struct stuck_entry *en
 	if (limit < entry->n)
 		fprintf(out, " and %zu more, -v shows all", entry->n - limit);
 	fputs(", the same stack", out);
-	/* Print only one age if the ages differ by 5 % or less. */
+	/*
+	 * The title has the longest wait. Print the range of the lengths only if they differ by
+	 * more than 5 %.
+	 */
 	if (oldest - youngest > oldest / 20)
 		fprintf(out, ", for %s to %s", ns_text(youngest), ns_text(oldest));
 	must(fclose(out) == 0 ? text : NULL);
@@ -107,7 +110,8 @@ static void render_summary(const struct view *view, const struct wire_snapshot_r
 }
 
 /*
- * Prints one note if any user stack has not been read yet, instead of a line for each such stack.
+ * Prints one note if there are user stacks that have not been read yet, instead of a line for each
+ * of them.
  */
 static void render_unread(const struct view *view, const struct wire_rows *rows)
 {

@@ -11,12 +11,14 @@
 #include "common/base.h"
 
 /*
- * An uninterruptible wait of this age, in ns, is urgent; a shorter one may just mean a slow disk.
+ * An uninterruptible wait is urgent if it has lasted this long, in ns. A shorter one may just mean
+ * a slow disk.
  */
 #define URGENT_NS (5 * NS_PER_S)
 
 /*
- * A row, and a key: a text with its process, state and stacks. Rows with equal keys are one entry.
+ * A row, and its key: a text made of its process, state and stacks. Rows with equal keys become one
+ * entry.
  */
 struct candidate {
 	const struct wire_row *row;
@@ -99,8 +101,8 @@ static enum urgency row_urgency(const struct wire_row *row)
 }
 
 /*
- * Divides candidates, sorted by key and age, into entries. The oldest wait decides how urgent an
- * entry is.
+ * Divides candidates, which are sorted by key and then by age, into entries. The oldest wait of an
+ * entry decides how urgent the entry is.
  */
 static void entries_make(struct stuck_entries *entries, const struct candidate *candidates,
 			 size_t n)

@@ -15,8 +15,8 @@
 
 enum urgency {
 	URGENT_DOUBT, /* the daemon could not look at the thread: the wait may be over */
-	URGENT_IDLE,  /* the thread only waits for work; listed for --idle or a filter */
-	URGENT_OLD,   /* any other wait; among these, the oldest comes first */
+	URGENT_IDLE,  /* the thread waits for new work; listed only for --idle or a filter */
+	URGENT_OLD,   /* any other wait */
 	URGENT_NOW,   /* an uninterruptible wait of 5 s or more that not even kill -9 ends */
 };
 
@@ -30,7 +30,7 @@ struct stuck_entry {
 struct stuck_entries {
 	struct stuck_entry *v;
 	size_t n;
-	size_t urgent; /* number of threads whose waits are URGENT_NOW; their entries come first */
+	size_t urgent; /* number of threads whose waits are URGENT_NOW */
 	const struct wire_row **rows;
 };
 

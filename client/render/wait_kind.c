@@ -8,25 +8,25 @@
 
 enum {
 	/*
-	 * How many frames to look at, from the leaf on. The frames further up say what the thread
-	 * does, but not why it waits.
+	 * The maximum number of frames to look at, from the leaf on. Frames further up say what the
+	 * thread does, but not why it waits.
 	 */
 	DEPTH_MAX = 24,
 };
 
 enum rank {
-	ANY,   /* matches anywhere in the stack; the function nearest to the leaf decides */
-	LEAF,  /* matches only as the first frame that does not belong to the scheduler */
-	VAGUE, /* applies only if no function of the stack has another match */
+	ANY,   /* the function may be anywhere in the stack; the one nearest to the leaf decides */
+	LEAF,  /* the function must be the first that does not belong to the scheduler */
+	VAGUE, /* the function decides only if no other function of the stack does */
 };
 
 static const char a_futex[] = "a futex: a lock or a condition of the program";
 
 /*
- * Words for the reason of a wait, and the functions of the kernel (Linux 6.1 to 6.18) in whose
- * stacks a thread waits for that reason. Some waits have several functions, because kernels inline
- * different ones. Functions marked __sched, such as the slow paths of locks, are missing in stacks
- * that are taken while the thread sleeps.
+ * Reasons of waits in words, each with the functions of the kernel (Linux 6.1 to 6.18) in whose
+ * stacks a thread waits for that reason. Some reasons have several functions, because kernels
+ * inline different ones. Functions marked __sched, such as the slow paths of locks, are missing in
+ * stacks that are taken while the thread sleeps.
  */
 static const struct {
 	const char *words;
@@ -238,7 +238,10 @@ static const struct {
 	  "pthread_barrier_wait __pthread_barrier_wait" },
 };
 
-/* How many user frames to look at, from the leaf on. Callers further up may be in other locks. */
+/*
+ * The maximum number of user frames to look at, from the leaf on. Functions further up may be about
+ * another lock than the one that the thread waits for.
+ */
 enum { FUTEX_DEPTH = 5 };
 
 static const char *futex_kind(const struct wire_stack *user)

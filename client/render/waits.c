@@ -21,9 +21,9 @@ void render_totals(const struct view *view, const struct wire_snapshot_reply *re
 {
 	const struct wire_totals *t = &reply->totals;
 	/*
-	 * Waits in doubt: the daemon could not look at their threads when the last window ended, so
-	 * that they may be over. Their time is a part of the runnable time, and is left out of
-	 * averages and sums.
+	 * True if some waits are in doubt: they may be over, because the daemon could not look at
+	 * their threads when the last window ended. Their time is a part of the runnable time, and
+	 * is left out of averages and sums.
 	 */
 	bool has_doubt = t->unseen_ns != WIRE_ABSENT && t->unseen_ns <= t->runnable_ns;
 	int64_t doubt = has_doubt ? t->unseen_ns : 0, sure = t->runnable_ns - doubt;
@@ -94,8 +94,8 @@ static char *longest_text(const struct wire_row *row, const struct wire_range *u
 }
 
 /*
- * Prints how a row's time divides into blocked and ready time, unless less than 1 % was ready, and
- * how much of it was throttled.
+ * Prints how much of a row's time was blocked and how much ready, unless less than 1 % was ready.
+ * Then prints how much of the time was throttled.
  */
 static void render_split(const struct view *view, const struct wire_row *row)
 {

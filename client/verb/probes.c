@@ -29,7 +29,8 @@ static enum exit_code list_functions(const struct options *options)
 	options->format->functions(&page, &reply);
 	code = output_close(&output);
 	/*
-	 * The messages below are for people: formats for programs have these numbers in the answer.
+	 * Formats for programs have these counts in the answer. For people they are printed as
+	 * messages.
 	 */
 	if (!options->format->is_for_people)
 		return code;

@@ -15,7 +15,10 @@
 #include "proto/codec.h"
 
 struct snoop {
-	/* The first member, as handlers cast a pointer to it to struct snoop. */
+	/*
+	 * Must be the first member: handlers cast a pointer to `recording` to a pointer to struct
+	 * snoop.
+	 */
 	struct recording recording;
 	const struct options *options;
 	struct view view;

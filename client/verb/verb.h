@@ -17,7 +17,7 @@ struct compat_tool;
 
 struct verb {
 	const char *name;
-	const char *argument; /* the arguments besides options, as help shows them; NULL: none */
+	const char *argument; /* arguments that are not options, for help; NULL: there are none */
 	const char *summary;
 	unsigned sets; /* the groups of options that the verb takes: bits of enum option_set */
 	enum exit_code (*run)(struct options *options);
@@ -31,7 +31,7 @@ struct verb {
 extern const struct verb verbs[];
 extern const size_t n_verbs;
 
-/* Returns how many arguments a verb takes besides options. */
+/* Returns the number of arguments that a verb takes, without options. */
 size_t verb_arguments(const struct verb *verb);
 
 /* Returns the verb with that name, or NULL. */

@@ -90,7 +90,9 @@ static int print_answer(const struct watch *watch)
 	struct options options = *watch->options;
 	size_t size;
 	FILE *out = must(open_memstream(&text, &size));
-	/* The text is printed into memory, but has the width and the colours of the screen. */
+	/*
+	 * The text is printed into memory first, but with the width and the colours of the screen.
+	 */
 	struct view view = snapshot_view(&options, is_screen ? stdout : out);
 
 	view.page.out = out;
@@ -113,7 +115,10 @@ static void collection_clear(struct collection *collection)
 	*collection = (struct collection){ .arena = must(arena_new()) };
 }
 
-/* Prints an answer when all of its rows have arrived; reply.shown.rows is the number of rows. */
+/*
+ * Adds a reply to the answer. When the answer has all of its rows (reply.shown.rows is their
+ * number), prints it.
+ */
 static int on_reply(const struct varlink_message *message, void *context)
 {
 	struct watch *watch = context;

@@ -17,7 +17,10 @@
 /* The maximum number of bytes of a name or a value that an error message quotes. */
 #define QUOTE_MAX 48
 
-/* The place where the value of one key was set. path is NULL if it is the default or set by -o. */
+/*
+ * Says where the value of one key was set: in the file `path`, by option -o (is_override), or
+ * nowhere if it is the default. path is NULL unless a file set the value.
+ */
 struct config_origin {
 	char *path;
 	unsigned int line;
@@ -40,7 +43,10 @@ static void quote(const char *text, char out[static QUOTE_MAX + 4])
 	strcpy(out + i, text[i] ? "..." : "");
 }
 
-/* One assignment, from a line of a file or, if path is NULL, from an option -o. */
+/*
+ * One assignment of a value to a key. path and line say where it is in a file; path is NULL if the
+ * assignment is from an option -o.
+ */
 struct assignment {
 	const char *path;
 	unsigned int line;
@@ -109,7 +115,8 @@ static int on_file_assignment(void *user, const char *path, unsigned int line, c
 }
 
 /*
- * Splits "section.key=value" at the last dot before '=': a section may have dots, a key has none.
+ * Applies an option "section.key=value". Splits it at the last dot before '=', because a section
+ * may have dots in its name and a key has none.
  */
 static int assign_override(struct config *config, const char *text, struct config_error *error)
 {

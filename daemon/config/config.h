@@ -15,7 +15,10 @@
 
 struct config_origin;
 
-/* The C type of the member of struct config for each type of setting in settings.def. */
+/*
+ * CONFIG_MEMBER_ and a type of settings.def make the C type of the member of struct config that
+ * holds the value.
+ */
 #define CONFIG_MEMBER_BOOL     bool
 #define CONFIG_MEMBER_COUNT    uint64_t
 #define CONFIG_MEMBER_SIZE     uint64_t /* a size in bytes */
@@ -44,9 +47,11 @@ struct config_error {
 
 /* The files from which settings are read, in this order. A path that is NULL is skipped. */
 struct config_paths {
-	const char *vendor_dir; /* every *.conf file in this directory, sorted by name */
+	/* directory of the package; its *.conf files are read, sorted by name */
+	const char *vendor_dir;
 	const char *file;
-	const char *dropin_dir; /* every *.conf file in this directory, sorted by name */
+	/* directory of the administrator; its *.conf files are read, sorted by name */
+	const char *dropin_dir;
 	/* true: it is an error if `file` is missing; false: a missing file is skipped */
 	bool is_file_needed;
 };

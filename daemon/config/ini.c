@@ -150,7 +150,7 @@ static int line_append(const struct reader *reader, unsigned int first, char *li
 
 /*
  * Reads a line, and the lines that continue it after a backslash, into line[CONFIG_LINE_MAX]. As in
- * systemd, the backslash is replaced by a space, and comment lines between them are skipped.
+ * systemd, a space replaces the backslash, and comment lines within a continued line are skipped.
  * Returns 1; 0 at the end of the file; or a negative errno.
  */
 static int next_logical(struct reader *reader, char *line, unsigned int *number_out)

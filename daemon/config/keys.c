@@ -20,7 +20,8 @@
 #define DAY    (24 * HOUR)
 
 /*
- * The macros that settings.def uses for the range of a setting, and for when its change is applied.
+ * Macros for two columns of settings.def: the range of a setting, and when a change of it is
+ * applied.
  */
 #define BETWEEN(least, most)	  .min = (least), .max = (most)
 #define POWER_OF_TWO(least, most) .min = (least), .max = (most), .power_of_two = true
@@ -48,7 +49,10 @@ const struct config_key config_keys[] = {
 #include "daemon/config/settings.def"
 };
 
-/* A reload writes a value while other threads read it. This is safe only for integers. */
+/*
+ * Checks that each setting that a reload changes is an integer, because other threads read it
+ * during the reload, and only an integer is written in one atomic step.
+ */
 #define SECTION(...)
 #define SETTING(section, key, type, range, fallback, member, when, ...)                          \
 	_Static_assert(when == RESTART || CONFIG_##type == CONFIG_COUNT ||                       \
@@ -74,14 +78,17 @@ int config_key_find(const char *section, const char *key)
 	return -1;
 }
 
-/* The allowed names, and the one that was probably meant, for a message about a wrong name. */
+/*
+ * Collects the parts of the message about an unknown section or key: the allowed names, and the one
+ * of them that was probably meant.
+ */
 struct choices {
 	const char *given;
 	/* the allowed name that is most similar to `given`; NULL if none is similar */
 	const char *nearest;
 	/* the edit distance between given and nearest; TOO_FAR if nearest is NULL */
 	size_t distance;
-	char list[256]; /* the allowed names, each after a space */
+	char list[256]; /* the allowed names, with a space before each */
 };
 
 static void choices_add(struct choices *choices, const char *name)
@@ -105,7 +112,7 @@ static void choices_print(const struct choices *choices, const char *what, char 
 		snprintf(why, size, "unknown %s; allowed:%s", what, choices->list);
 }
 
-/* If two names have at least this edit distance, one is not suggested for the other. */
+/* A name is suggested only if its edit distance from the unknown name is less than this. */
 enum { TOO_FAR = 4 };
 
 void config_key_explain(const char *section, const char *key, char *why, size_t size)

@@ -31,7 +31,7 @@ struct config_key {
 	bool power_of_two;
 	const char *fallback; /* the default value, as it is written in a configuration file */
 	const char *help;     /* explains to administrators what the setting does */
-	const char *details;  /* more text that follows help, or "" */
+	const char *details;  /* further text for administrators, printed after help; or "" */
 	size_t offset;	      /* the offset in struct config of the member that holds the value */
 	const char *words;    /* the allowed values of a CONFIG_WORD, separated by spaces */
 	/* true if a reload applies a change of the value, false if only a restart does */
@@ -54,8 +54,8 @@ extern const size_t config_n_sections;
 int config_key_find(const char *section, const char *key);
 
 /*
- * Writes a message to why that explains that a section or a key does not exist, for example:
- * 'unknown key, did you mean "length"? allowed: length min_length keep'.
+ * Writes a message about a section or key that does not exist to `why`, for example: 'unknown key,
+ * did you mean "length"? allowed: length min_length keep'.
  */
 void config_key_explain(const char *section, const char *key, char *why, size_t size);
 

@@ -9,8 +9,8 @@
 #include "daemon/config/value.h"
 
 /*
- * Returns the value as text, as it is written in a file. The caller frees it. Returns NULL when out
- * of memory.
+ * Returns the value of a key as text, in the form that a configuration file has. The caller frees
+ * it. Returns NULL when out of memory.
  */
 static char *value_format(const struct config_key *key, const struct config *config)
 {

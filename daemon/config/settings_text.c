@@ -79,7 +79,8 @@ static void put_conf_section(const struct form *form, const struct config_sectio
 }
 
 /*
- * Writes the key with its default as a comment. A default of several lines gets a # on each line.
+ * Writes the key and its default, commented out: if the default has several lines, each begins with
+ * a #.
  */
 static void put_conf_key(const struct form *form, const struct config_key *key,
 			 const struct config *defaults)
@@ -104,8 +105,8 @@ static void put_conf_key(const struct form *form, const struct config_key *key,
 }
 
 /*
- * Writes a word for groff. Escapes a dot or quote at its start, which groff takes for a request,
- * and hyphens and backslashes.
+ * Writes a word for groff. Escapes hyphens and backslashes, and a dot or quote at the start of the
+ * word, which groff would take for a request.
  */
 static void put_man_word(const char *word, size_t length)
 {

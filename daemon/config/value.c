@@ -19,7 +19,10 @@
 /* A printed list continues on the next line before it reaches this column. */
 #define LIST_COLUMN 90
 
-/* The units of time, largest first: a value is printed in the first unit that divides it. */
+/*
+ * The units of time, largest first. A value is printed in the largest unit of which it is a whole
+ * multiple.
+ */
 static const struct quantity_unit time_units[] = {
 	{ "d", 86400 * NS_PER_S },
 	{ "h", 3600 * NS_PER_S },
@@ -65,7 +68,8 @@ static const struct quantity_syntax *key_syntax(const struct config_key *key)
 }
 
 /*
- * Writes n to text in the largest unit that divides it. The type of the key determines the units.
+ * Writes n to text in the largest unit of which n is a whole multiple. The type of the key says
+ * whether the units are of time or of size.
  */
 static void print_quantity(const struct config_key *key, uint64_t n, char *text, size_t size)
 {
@@ -113,8 +117,8 @@ static int parse_number(const struct config_key *key, const char *text, struct c
 		snprintf(why, size, "must be %s", range);
 	else {
 		/*
-		 * A duration is stored as int64_t. No range allows a negative value, so copying the
-		 * uint64_t is right.
+		 * The member for a duration is an int64_t, but no range allows a negative value, so
+		 * that the bytes of the uint64_t can be copied.
 		 */
 		memcpy(value_at(key, config), &n, sizeof(n));
 		return 0;
@@ -252,7 +256,9 @@ static int parse_list(const struct config_key *key, const char *text, struct con
 	return 0;
 }
 
-/* True if the text can be written to one line of a file and is the same when it is read again. */
+/*
+ * True if the text can be written on one line of a configuration file and is read back unchanged.
+ */
 static bool is_one_line(const char *text)
 {
 	const char *p;

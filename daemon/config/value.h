@@ -3,9 +3,8 @@
 #define STACKD_DAEMON_CONFIG_VALUE_H
 
 /*
- * Converts the values of settings between text and members of struct config. The key table says
- * which type and range each value has. struct config owns its strings, which are malloc'ed. No
- * state.
+ * Converts the values of settings between text and members of struct config. config_keys says which
+ * type and range each value has. struct config owns its strings, which are malloc'ed. No state.
  */
 
 #include <stddef.h>
@@ -22,7 +21,10 @@ struct config_key;
 int config_value_parse(const struct config_key *key, const char *text, struct config *config,
 		       char *why, size_t size);
 
-/* Prints the value as it is written in a file. A long list continues on further lines. */
+/*
+ * Prints the value of a key in the form that a configuration file has. A long list continues on
+ * further lines.
+ */
 void config_value_print(const struct config_key *key, const struct config *config, FILE *out);
 
 /* Writes the allowed values to text, such as "between 100ms and 10min" or "yes or no". */
